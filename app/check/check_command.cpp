@@ -34,12 +34,6 @@ std::vector<double> in_f64(const std::vector<float>& values) {
   return {values.begin(), values.end()};
 }
 
-std::vector<double> stored_in(DType dtype, const std::vector<double>& values) {
-  std::vector<double> result = values;
-  for (double& x : result) x = stored_as(dtype, x);
-  return result;
-}
-
 // ---
 // Reading.
 
@@ -123,7 +117,7 @@ Checked read_all(const CheckOptions& options) {
   config.backward = run.dq || run.dk || run.dv;
   deal_out(config);
   if (options.picture) {
-    require_pictures("--picture", *options.picture, "--json");
+    require_pictures("--picture", *options.picture, "--json", false);
     std::vector<std::string> files = plan.files;
     for (const auto& file :
          {run.out, run.lse, run.dq, run.dk, run.dv, options.q_unrotated, options.k_unrotated})
@@ -186,7 +180,7 @@ Judged judge(Checked& checked) {
   const DType dtype = checked.config.dtype;
   CheckedInputs stored = checked.inputs;
   for (auto* tensor : {&stored.q, &stored.k, &stored.v, &stored.dout})
-    *tensor = stored_in(dtype, *tensor);
+    *tensor = stored_as(dtype, *tensor);
   const bool equal = stored.q == checked.inputs.q && stored.k == checked.inputs.k &&
                      stored.v == checked.inputs.v && stored.dout == checked.inputs.dout;
   Judged judged = judge(checked, stored);
@@ -208,7 +202,7 @@ std::optional<int> rank_of(const Suspect& suspect) {
 }
 
 Fields check_fields(const TensorCheck& t) {
-  return {{"", t.name, "tensor", -8},
+  return {{"", t.name(), "tensor", -8},
           {"pass", t.passes()},
           {"max_abs", t.max_abs, "largest error", 15, digits_text},
           {"tolerance", t.tolerance, "tolerance", 13, digits_text},
@@ -226,7 +220,7 @@ Fields check_fields(const TensorCheck& t) {
 std::string report_json(const Checked& checked, const CheckVerdict& verdict,
                         const std::vector<ErrorMap>& maps) {
   Fields tensors, map_fields;
-  for (const TensorCheck& t : verdict.tensors) tensors.emplace_back(t.name, check_fields(t));
+  for (const TensorCheck& t : verdict.tensors) tensors.emplace_back(t.name(), check_fields(t));
   for (const ErrorMap& map : maps)
     map_fields.emplace_back(map.tensor, Fields{{"by_rank_and_chunk", map.by_rank_and_chunk},
                                                {"by_head", map.by_head},

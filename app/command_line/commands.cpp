@@ -8,6 +8,7 @@
 
 #include "app/report/fields.h"
 #include "app/report/terminal.h"
+#include "core/trace/chrome_trace.h"
 
 namespace ringscope {
 namespace {
@@ -74,6 +75,7 @@ Command with_command_line(Command command, const std::vector<std::string>& argum
   const bool resumes = !value_before_reading("--resume", arguments).empty();
   const std::string seed = value_before_reading("--seed", arguments);
   note_call(all, !seed.empty() ? seed : resumes ? "of the checkpoint" : "0");
+  set_trace_origin(provenance);
   std::visit(
       [&](auto& options) {
         if constexpr (requires { options.command; }) options.command = words;

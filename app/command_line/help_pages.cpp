@@ -12,15 +12,15 @@ namespace ringscope {
 namespace {
 
 // What a flag's value can be, for completion.
-struct Completion {
+struct ShellCompletion {
   enum class Kind { no_value, words, path, other } kind;
   std::vector<std::string> words;
 };
 
 // Return the words of a type such as "contiguous|striped|zigzag", but those that have a part to
 // fill in, such as "hybrid:U"; other types stand for values, such as N or FILE.
-Completion completion_of(const std::string& type) {
-  using Kind = Completion::Kind;
+ShellCompletion completion_of(const std::string& type) {
+  using Kind = ShellCompletion::Kind;
   if (type.empty()) return {Kind::no_value, {}};
   std::vector<std::string> words;
   if (type.find('|') != std::string::npos)
@@ -102,12 +102,12 @@ std::string bash_page(const std::vector<DescribedCommand>& commands) {
       if (!flag.name.starts_with('-')) continue;
       flags += flag.name + " ";
       const auto& [kind, words] = completion_of(flag.type);
-      if (kind == Completion::Kind::no_value) continue;
-      values +=
-          fmt::format("    {}:{}) words={} ;;\n", command.name, flag.name,
-                      kind == Completion::Kind::words ? fmt::format("\"{}\"", fmt::join(words, " "))
-                      : kind == Completion::Kind::path ? "FILE"
-                                                       : "NONE");
+      if (kind == ShellCompletion::Kind::no_value) continue;
+      values += fmt::format("    {}:{}) words={} ;;\n", command.name, flag.name,
+                            kind == ShellCompletion::Kind::words
+                                ? fmt::format("\"{}\"", fmt::join(words, " "))
+                            : kind == ShellCompletion::Kind::path ? "FILE"
+                                                                  : "NONE");
     }
     flags += "--help\" ;;\n";
   }
@@ -163,11 +163,11 @@ std::string zsh_page(const std::vector<DescribedCommand>& commands) {
       if (!flag.name.starts_with('-')) continue;
       cases += fmt::format(" \\\n        '{}[{}]", flag.name, zsh(flag.help));
       const auto& [kind, words] = completion_of(flag.type);
-      if (kind == Completion::Kind::words)
+      if (kind == ShellCompletion::Kind::words)
         cases += fmt::format(":value:({})", fmt::join(words, " "));
-      else if (kind == Completion::Kind::path)
+      else if (kind == ShellCompletion::Kind::path)
         cases += ":file:_files";
-      else if (kind == Completion::Kind::other)
+      else if (kind == ShellCompletion::Kind::other)
         cases += fmt::format(":{}:", zsh(flag.type));
       cases += "'";
     }

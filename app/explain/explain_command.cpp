@@ -1,8 +1,6 @@
 // `ringscope explain`: why recorded runs took as long as they did, and for whom a hung job waits, as
 // sentences or as JSON.
 #include <fmt/format.h>
-#include <rapidjson/stringbuffer.h>
-#include <rapidjson/writer.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -12,6 +10,7 @@
 #include <vector>
 
 #include "app/command_line/commands.h"
+#include "app/report/fields.h"
 #include "app/report/terminal.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
@@ -41,47 +40,20 @@ std::string text_of(const Explanation& why) {
   return text;
 }
 
-template <class Writer>
-void write_json(Writer& json, const Explanation& why) {
-  json.StartObject();
-  json.Key("wall_ms");
-  json.Double(1e3 * why.wall_s);
-  json.Key("findings");
-  json.StartArray();
+Fields fields_of(const Explanation& why) {
+  std::vector<Fields> findings;
   for (const Diagnosis& finding : why.findings) {
-    const std::string_view cause = name_of(finding.cause);
-    json.StartObject();
-    json.Key("cause");
-    json.String(cause.data(), static_cast<rapidjson::SizeType>(cause.size()));
-    if (finding.rank >= 0) {
-      json.Key("rank");
-      json.Int(finding.rank);
-    }
-    if (finding.from >= 0) {
-      json.Key("link");
-      json.StartArray();
-      json.Int(finding.from);
-      json.Int(finding.to);
-      json.EndArray();
-    }
-    json.Key("ms");
-    json.Double(1e3 * finding.saved_s);
-    json.Key("share");
-    json.Double(finding.share);
-    json.Key("confidence");
-    json.Double(finding.confidence);
-    json.Key("evidence");
-    json.String(finding.evidence.c_str());
-    json.EndObject();
+    Fields fields{{"cause", name_of(finding.cause)}};
+    if (finding.rank >= 0) fields.emplace_back("rank", finding.rank);
+    if (finding.from >= 0) fields.emplace_back("link", std::vector<int>{finding.from, finding.to});
+    findings.push_back(fields + Fields{{"ms", 1e3 * finding.saved_s},
+                                       {"share", finding.share},
+                                       {"confidence", finding.confidence},
+                                       {"evidence", finding.evidence}});
   }
-  json.EndArray();
-  if (!why.notes.empty()) {
-    json.Key("notes");
-    json.StartArray();
-    for (const std::string& note : why.notes) json.String(note.c_str());
-    json.EndArray();
-  }
-  json.EndObject();
+  Fields fields{{"wall_ms", 1e3 * why.wall_s}, {"findings", findings}};
+  if (!why.notes.empty()) fields.emplace_back("notes", why.notes);
+  return fields;
 }
 
 // One trace, or the flight recorder's dumps of one job.
@@ -192,16 +164,12 @@ Finish declare_explain(CommandFlags& flags) {
 int carry_out(const ExplainOptions& options) {
   const std::vector<Explained> all = explain_all(options.traces);
   const bool several = all.size() > 1;
-  rapidjson::StringBuffer buffer;
-  rapidjson::Writer<rapidjson::StringBuffer> json(buffer);
-  std::string text;
-  if (several) json.StartArray();
+  std::string text, json;
   for (const Explained& one : all) {
-    write_json(json, one.why);
+    json += (json.empty() ? "" : ",") + json_line(fields_of(one.why));
     text += (several ? one.path + "\n" : "") + text_of(one.why);
   }
-  if (several) json.EndArray();
-  print_out(options.json ? std::string(buffer.GetString()) + "\n" : text);
+  print_out(!options.json ? text : several ? "[" + json + "]\n" : json);
   return 0;
 }
 

@@ -75,7 +75,8 @@ std::vector<OutputPlace> output_places(const RunOptions& options) {
           {"--dq", options.dq},
           {"--dk", options.dk},
           {"--dv", options.dv},
-          {"--trace", options.trace},
+          {"--trace", options.trace, options.trace && options.trace->ends_with('/')},
+          {"--dump", options.dump, true},
           {"--write-partition", options.write_partition}};
 }
 
@@ -98,9 +99,44 @@ void check_output_places(const std::vector<OutputPlace>& places,
       throw InputError(fmt::format(
           "{} '{}': is stdout, where --json prints; accepted: another file, or no --json", flag,
           path));
-    for_flag(flag, [&] { require_writable(path); });
+    for_flag(flag, [&] {
+      if (places[i].is_folder)
+        AtomicFolder probe(path);
+      else
+        require_writable(path);
+    });
   }
 }
+
+namespace {
+
+// Write the recording to a file, or to a folder with a file a rank.
+void write_recording(std::vector<Output>& files, const std::string& path,
+                     std::unique_ptr<AtomicFolder>& folder, const Recording& recording) {
+  if (!path.ends_with('/')) {
+    files.emplace_back("--trace", path).write([&](AtomicFile& file) {
+      write_chrome_trace(file, recording);
+    });
+    return;
+  }
+  folder = for_flag("--trace", [&] { return std::make_unique<AtomicFolder>(path); });
+  for_flag("--trace", [&] {
+    for (int rank = 0; rank < recording.info.world_size; ++rank) {
+      AtomicFile file(fmt::format("{}/rank{}.json", folder->place(), rank));
+      write_chrome_trace_of_rank(file, recording, rank);
+      file.commit();
+    }
+  });
+}
+
+// Put all that was written in its place, once all of it is on the disk.
+void commit(std::vector<Output>& files, const std::unique_ptr<AtomicFolder>& folder) {
+  for (Output& file : files) file.write([](AtomicFile& f) { f.sync(); });
+  for (Output& file : files) file.write([](AtomicFile& f) { f.commit(); });
+  if (folder != nullptr) for_flag("--trace", [&] { folder->commit(); });
+}
+
+}  // namespace
 
 void write_outputs(const RunOptions& options, const Problem& config, const RingRun& run, bool f64) {
   const AttentionShape& shape = config.shape;
@@ -128,25 +164,23 @@ void write_outputs(const RunOptions& options, const Problem& config, const RingR
   write_rows("--dq", options.dq, shape.num_heads, run.outputs.dq);
   write_rows("--dk", options.dk, shape.num_heads_kv, run.outputs.dk);
   write_rows("--dv", options.dv, shape.num_heads_kv, run.outputs.dv);
-  if (options.trace)
-    files.emplace_back("--trace", *options.trace).write([&](AtomicFile& file) {
-      write_chrome_trace(file, run.recording);
-    });
+  std::unique_ptr<AtomicFolder> folder;
+  if (options.trace) write_recording(files, *options.trace, folder, run.recording);
   if (options.write_partition)
     files.emplace_back("--write-partition", *options.write_partition).write([&](AtomicFile& file) {
       write_partition(file, config.partition_of_sequence());
     });
-  for (Output& file : files) file.write([](AtomicFile& f) { f.sync(); });
-  for (Output& file : files) file.write([](AtomicFile& f) { f.commit(); });
+  commit(files, folder);
 }
 
 void write_trace(const RunOptions& options, const Recording& recording) {
   if (!options.trace) return;
-  Output file("--trace", *options.trace);
   Recording named = recording;
   named.info.command = options.command;
-  file.write([&](AtomicFile& f) { write_chrome_trace(f, named); });
-  file.write([](AtomicFile& f) { f.commit(); });
+  std::vector<Output> files;
+  std::unique_ptr<AtomicFolder> folder;
+  write_recording(files, *options.trace, folder, named);
+  commit(files, folder);
 }
 
 }  // namespace ringscope

@@ -16,6 +16,7 @@ namespace ringscope {
 struct OutputPlace {
   const char* flag;
   std::optional<std::string> path;
+  bool is_folder = false;
 };
 
 // Throw InputError for a place that can't be written to, that is also another output or one of the

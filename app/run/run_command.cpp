@@ -17,11 +17,13 @@
 #include "app/process/process_command.h"
 #include "app/report/terminal.h"
 #include "app/run/backend.h"
+#include "app/run/dump.h"
 #include "app/run/inputs.h"
 #include "app/run/memory.h"
 #include "app/run/outputs.h"
 #include "app/run/report.h"
 #include "app/run/verify.h"
+#include "core/base/files.h"
 #include "core/run/run.h"
 
 #ifdef RINGSCOPE_HAS_MPI
@@ -156,9 +158,13 @@ int carry_out(const RunOptions& options) {
   if (const std::string remark = remark_on_processes(); !remark.empty()) print_error(remark);
 
   const Runner runner = runner_of(options.backend, options.cuda);
+  std::unique_ptr<AtomicFolder> dump;
+  if (options.dump)
+    dump = for_flag("--dump", [&] { return std::make_unique<AtomicFolder>(*options.dump); });
   RingRun run = [&] {
     ProgressBar bar("attention");
     try {
+      if (dump) return run_dumped(config, loaded.tensors, bar.callback(), dump->place());
       return runner(config, loaded.tensors, bar.callback());
     } catch (const RunFailure& failure) {
       throw with_trace_written(options, failure, failure.recording());
@@ -166,7 +172,9 @@ int carry_out(const RunOptions& options) {
   }();
   run.recording.info.command = options.command;
   if (options.mistaken) make_mistaken(options, config, loaded.tensors, run.outputs);
-  return conclude({options, config, plan, run, loaded.remarks.empty()}, loaded.tensors);
+  const int status = conclude({options, config, plan, run, loaded.remarks.empty()}, loaded.tensors);
+  if (dump) for_flag("--dump", [&] { dump->commit(); });
+  return status;
 }
 
 // ---

@@ -92,7 +92,13 @@ void add_outputs(CommandFlags& flags, RunOptions& run) {
   flags.path("--dq", run.dq, "write the gradient of the queries, .npy");
   flags.path("--dk", run.dk, "write the gradient of the keys, .npy");
   flags.path("--dv", run.dv, "write the gradient of the values, .npy");
-  flags.path("--trace", run.trace, "write the recording, Chrome Trace Event JSON");
+  flags.path(
+      "--trace", run.trace,
+      "write the recording, Chrome Trace Event JSON; with a / at its end, a folder with a file "
+      "a rank");
+  flags.path("--dump", run.dump,
+             "write a folder with each rank's row_max, row_sum and output after each step, and the "
+             "dk and dv that travel, .npy, and manifest.json");
   flags.flag("--verify", run.verify,
              "compare with naive attention in f64; exit status 1 when it differs");
   flags.integer(
@@ -173,6 +179,13 @@ void check_backend(const RunOptions& run) {
     if (run.mistaken && run.mistaken->mistake == mistake && !run.job.backward)
       contradiction("--inject", fmt::format("'{}' given without --backward", name_of(mistake)),
                     "it together with --backward");
+  if (run.dump && run.backend != Backend::cpu)
+    contradiction("--dump", backend, "it with --backend cpu");
+  if (run.dump && run.mistaken)
+    contradiction("--dump",
+                  fmt::format("given with --inject {}, which changes the outputs alone",
+                              name_of(*run.mistaken->mistake)),
+                  "one of them");
   if (const auto& injection = run.job.injection) {
     const std::string given = fmt::format("'{}' {}", to_string(*injection), backend);
     if (run.backend == Backend::cuda)

@@ -37,7 +37,7 @@ struct RunOptions {
   Problem job;                    // without shape and ranks
 
   std::optional<std::string> dout;
-  std::optional<std::string> out, lse, dq, dk, dv, trace, write_partition;
+  std::optional<std::string> out, lse, dq, dk, dv, trace, dump, write_partition;
   bool verify = false;
   std::optional<Index> verify_rows;  // of each head; default all
   bool json = false;

@@ -205,8 +205,9 @@ SweepTable sweep(const SimulateOptions& options, const Setup& setup) {
       write_file(*options.csv, sweep_csv(table, constants));
     });
   if (options.picture)
-    for_flag("--picture",
-             [&] { write_sweep_picture(table, machine_text(setup), *options.picture); });
+    for_flag("--picture", [&] {
+      write_sweep_picture(table, machine_text(setup), *options.picture, options.theme);
+    });
   return table;
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "app/command_line/commands.h"
+#include "app/view/view_command.h"
 #include "core/base/text.h"
 
 namespace ringscope {
@@ -136,7 +137,8 @@ void add_outputs(CommandFlags& flags, SimulateOptions& options, Given& given) {
       "and jitter");
   flags.path("--csv", options.csv,
              "write the sweep's table, CSV (-: to stdout, instead of the text)");
-  flags.path("--picture", options.picture, "write the sweep's curves, PNG");
+  flags.path("--picture", options.picture, "write the sweep's curves, PNG or SVG");
+  add_theme(flags, options.theme);
   flags.flag("--json", options.json, "print one JSON object");
 }
 
@@ -149,6 +151,8 @@ void check_sweep(const SimulateOptions& options, const CommandFlags& flags) {
                     "one of them");
   }
   const bool sweeps = !options.sweep.empty();
+  if (options.theme && !options.picture)
+    contradiction("--theme", "given without --picture", "it together with --picture FILE");
   for (const auto& [flag, path] :
        {std::pair{"--csv", &options.csv}, {"--picture", &options.picture}})
     if (path->has_value() && !sweeps)

@@ -27,7 +27,8 @@ namespace ringscope {
 namespace {
 
 // Write one curve without gaps: the last steps whose losses are all known.
-void write_picture(const TrainSetup& setup, const TrainJournal& journal, const std::string& path) {
+void write_picture(const TrainSetup& setup, const TrainJournal& journal,
+                   const TrainOptions& options) {
   const std::vector<StepLoss>& losses = journal.losses();
   LossCurve curve;
   curve.unigram_entropy = unigram_entropy(setup.text);
@@ -38,7 +39,7 @@ void write_picture(const TrainSetup& setup, const TrainJournal& journal, const s
     curve.first_step = row->step;
   }
   std::reverse(curve.losses.begin(), curve.losses.end());
-  write_loss_picture(curve, path);
+  write_loss_picture(curve, *options.picture, options.theme);
 }
 
 Generated sample_of(const TrainSetup& setup, const Checkpoint& model) {
@@ -70,8 +71,7 @@ void conclude_training(const TrainOptions& options, const TrainSetup& setup, Tra
       for_flag("--trace", [&] { write_chrome_trace(*options.trace, *finished.recording); });
     });
   if (options.picture)
-    attempt(
-        [&] { for_flag("--picture", [&] { write_picture(setup, journal, *options.picture); }); });
+    attempt([&] { for_flag("--picture", [&] { write_picture(setup, journal, options); }); });
   TrainReport report = make_train_report(options, setup, journal.losses(), finished, seconds);
   // Print the report before a long sample is generated, so that it can be read meanwhile.
   const bool silent = options.loss_csv == "/dev/stdout";

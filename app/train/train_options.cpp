@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "app/command_line/commands.h"
+#include "app/view/view_command.h"
 #include "core/decode/generate.h"
 
 namespace ringscope {
@@ -71,6 +72,8 @@ void check(const TrainOptions& train) {
                   "it together with --checkpoint FILE");
   if (train.trace_step && !train.trace)
     contradiction("--trace-step", "given without --trace", "it together with --trace FILE");
+  if (train.theme && !train.picture)
+    contradiction("--theme", "given without --picture", "it together with --picture FILE");
   if (!train.sample_bytes)
     for (const auto& [flag, given] : {std::pair{"--prompt", train.prompt.has_value()},
                                       {"--temperature", train.temperature.has_value()}})
@@ -100,7 +103,8 @@ Finish declare_train(CommandFlags& flags) {
       "--loss-csv", train->loss_csv,
       "write the loss of every step, CSV: step,loss (a file: also every 100 steps; -: to stdout, "
       "instead of the text)");
-  flags.path("--picture", train->picture, "draw it, PNG");
+  flags.path("--picture", train->picture, "draw it, PNG or SVG");
+  add_theme(flags, train->theme);
   flags.path("--checkpoint", train->checkpoint, "write the model, and all that is needed to go on");
   flags.integer("--checkpoint-every", train->checkpoint_every, "steps; and at the end (100)");
   flags.path("--resume", train->resume,

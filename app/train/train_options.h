@@ -30,7 +30,7 @@ struct TrainOptions {
 
   RankOptions ranks;
 
-  std::optional<std::string> loss_csv, picture, checkpoint, resume, trace;
+  std::optional<std::string> loss_csv, picture, theme, checkpoint, resume, trace;
   std::optional<Index> checkpoint_every, trace_step;
   ModelMemory memory;
   bool json = false, shard_optimizer = false;

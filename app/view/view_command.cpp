@@ -26,23 +26,24 @@ namespace {
 // Let pictures say where they come from.
 void note_pictures() {
 #ifdef RINGSCOPE_HAS_VIEWER
-  viz::set_png_comment(provenance_line());
+  viz::set_picture_comment(provenance_line());
 #endif
 }
 
 }  // namespace
 
-void require_pictures(const std::string& flag, const std::string& path,
-                      const std::string& instead) {
+void require_pictures(const std::string& flag, const std::string& path, const std::string& instead,
+                      bool is_drawn) {
   const std::string why = why_no_viewer();
   if (!why.empty()) throw InputError(flag + ": " + why + "; accepted: " + instead);
-  require_png(flag, path);
+  require_picture(flag, path, is_drawn);
 }
 
-void require_png(const std::string& flag, const std::string& path) {
-  for (const char* const ending : {".svg", ".pdf", ".jpg", ".jpeg", ".gif", ".eps", ".ps", ".webp"})
-    if (path.ends_with(ending))
-      throw InputError(flag + " '" + path + "': pictures are PNG; accepted: a name with .png");
+void require_picture(const std::string& flag, const std::string& path, bool is_drawn) {
+  const std::string ending = std::filesystem::path(path).extension();
+  if (!ending.empty() && ending != ".png" && !(is_drawn && ending == ".svg"))
+    throw InputError(flag + " '" + path + "': accepted: a name with .png" +
+                     (is_drawn ? " or .svg" : "; this picture is of pixels"));
   note_pictures();
 }
 
@@ -81,13 +82,23 @@ int carry_out(const viz::ViewOptions& options) {
   return 0;
 }
 
+namespace {
+viz::Theme theme_of(const std::optional<std::string>& name) {
+  return name == "light" ? viz::Theme::light : viz::Theme::dark;
+}
+}  // namespace
+
 void write_sweep_picture(const SweepTable& table, const std::string& machine,
-                         const std::string& path) {
-  viz::write_png(path, viz::sweep_image(table, machine));
+                         const std::string& path, const std::optional<std::string>& theme) {
+  viz::write_picture(path, [&](std::string* svg) {
+    return viz::sweep_image(table, machine, theme_of(theme), svg);
+  });
 }
 
-void write_loss_picture(const LossCurve& curve, const std::string& path) {
-  viz::write_png(path, viz::loss_image(curve));
+void write_loss_picture(const LossCurve& curve, const std::string& path,
+                        const std::optional<std::string>& theme) {
+  viz::write_picture(
+      path, [&](std::string* svg) { return viz::loss_image(curve, theme_of(theme), svg); });
 }
 
 #else
@@ -109,20 +120,26 @@ int carry_out(const viz::ViewOptions& options) {
                    "https://ui.perfetto.dev too");
 }
 
-void write_sweep_picture(const SweepTable&, const std::string&, const std::string&) {
+void write_sweep_picture(const SweepTable&, const std::string&, const std::string&,
+                         const std::optional<std::string>&) {
   require_pictures("--picture", "");
 }
 
-void write_loss_picture(const LossCurve&, const std::string&) {
+void write_loss_picture(const LossCurve&, const std::string&, const std::optional<std::string>&) {
   require_pictures("--picture", "", "--loss-csv FILE");
 }
 
 #endif
 
+void add_theme(CommandFlags& flags, std::optional<std::string>& theme,
+               const std::string& otherwise) {
+  flags.one_of("--theme", {"dark", "light"}, theme, "background (" + otherwise + ")");
+}
+
 Finish declare_view(CommandFlags& flags) {
   const auto view = std::make_shared<viz::ViewOptions>();
   flags.words("TRACE", view->traces, "recordings of run --trace, or other Chrome traces");
-  flags.path("--screenshot", view->screenshot, "write a picture, PNG, and open no window");
+  flags.path("--screenshot", view->screenshot, "write a picture, PNG or SVG, and open no window");
   flags.path("--html", view->html,
              "write a page that holds the recordings and the viewer, and open no window");
   flags.value("--size", "WxH", "of the picture (1600x900)", [view](const std::string& text) {
@@ -156,11 +173,10 @@ Finish declare_view(CommandFlags& flags) {
                        "beside what would be recorded with these settings, such as bandwidth=2, "
                        "world-size=8, partition=zigzag",
                        [view](const std::string& text) { view->what_if = text; });
-  flags.one_of("--theme", {"dark", "light"}, view->theme,
-               "background (as last time; of a picture: dark)");
+  add_theme(flags, view->theme, "as last time; of a picture: dark");
   return [view, &flags] {
     if (view->traces.empty()) contradiction("view", "no trace given", "view TRACE...");
-    if (view->screenshot) require_png("--screenshot", *view->screenshot);
+    if (view->screenshot) require_picture("--screenshot", *view->screenshot, true);
     if (view->zoom && !view->select)
       contradiction("--zoom", "given without --select", "it together with --select WORDS");
     if (flags.given("--step") && flags.given("--at"))

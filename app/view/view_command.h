@@ -2,6 +2,7 @@
 // they can't.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "core/sim/sweep.h"
@@ -13,17 +14,24 @@ namespace ringscope {
 // The pictures that commands write, in builds with a viewer, which draws them.
 
 // Throw InputError that names `flag` in a build without a viewer, where `instead` is a flag that
-// gives the same numbers, and for a `path` whose ending is that of another format than PNG.
+// gives the same numbers, and as require_picture.
 void require_pictures(const std::string& flag, const std::string& path,
-                      const std::string& instead = "--csv FILE");
-// Throw InputError for a `path` whose ending is that of another format than PNG.
-void require_png(const std::string& flag, const std::string& path);
+                      const std::string& instead = "--csv FILE", bool is_drawn = true);
+// Throw InputError for a `path` whose ending is that of another format than PNG or, of a picture that
+// is drawn, SVG.
+void require_picture(const std::string& flag, const std::string& path, bool is_drawn);
 
-// Write a picture as PNG, whole or not at all. `machine` names the simulated hardware. Throw
+class CommandFlags;
+// Add --theme. `otherwise` says what holds without it.
+void add_theme(CommandFlags& flags, std::optional<std::string>& theme,
+               const std::string& otherwise = "dark");
+
+// Write a picture as PNG or SVG, whole or not at all. `machine` names the simulated hardware. Throw
 // InputError if the path can't be written to, and RunError if the disk is full.
 void write_sweep_picture(const SweepTable& table, const std::string& machine,
-                         const std::string& path);
-void write_loss_picture(const LossCurve& curve, const std::string& path);
+                         const std::string& path, const std::optional<std::string>& theme);
+void write_loss_picture(const LossCurve& curve, const std::string& path,
+                        const std::optional<std::string>& theme);
 
 // Return why there is no viewer and how to get it, or "" where there is one.
 const char* why_no_viewer();

@@ -244,6 +244,33 @@ void write_file(const std::string& path, std::string_view bytes) {
   file.commit();
 }
 
+AtomicFolder::AtomicFolder(std::string path) : path_(std::move(path)) {
+  const auto refuse_folder = [&](const std::string& why) {
+    throw InputError(path_ + ": " + why + "; accepted: a new or empty folder");
+  };
+  while (path_.size() > 1 && path_.ends_with('/')) path_.pop_back();
+  std::error_code error;
+  if (fs::is_directory(path_, error)) {
+    if (!fs::is_empty(path_, error)) refuse_folder("is not empty");
+    path_ = fs::canonical(path_, error);  // a link can't be replaced by a folder
+  } else if (fs::exists(fs::symlink_status(path_, error))) {
+    refuse_folder("is not a folder");
+  }
+  const int made = make_with_new_name(fs::path(path_).parent_path(), temporary_,
+                                      [](const char* name) { return ::mkdir(name, 0777); });
+  if (made != 0) refuse_folder(std::strerror(errno));
+}
+
+AtomicFolder::~AtomicFolder() {
+  std::error_code ignored;
+  if (!temporary_.empty()) fs::remove_all(temporary_, ignored);
+}
+
+void AtomicFolder::commit() {
+  if (std::rename(temporary_.c_str(), path_.c_str()) != 0) fail(path_, errno);
+  temporary_.clear();
+}
+
 void require_writable(const std::string& path) {
   // Opening a fifo would wait for its reader, so only permission is checked for direct targets.
   if (!target_of(path).direct) AtomicFile probe(path);

@@ -107,6 +107,26 @@ class AtomicFile {
 // Write the whole file. Throw as AtomicFile does.
 void write_file(const std::string& path, std::string_view bytes);
 
+// A new folder that appears whole or not at all: it is filled under a temporary name beside its
+// place, and renamed at the end.
+class AtomicFolder {
+ public:
+  // Make the temporary folder. Throw InputError if its place cannot be written to, or holds
+  // anything but an empty folder.
+  explicit AtomicFolder(std::string path);
+  ~AtomicFolder();  // removes it with all that is in it unless commit() was called
+  AtomicFolder(const AtomicFolder&) = delete;
+  AtomicFolder& operator=(const AtomicFolder&) = delete;
+
+  // Where to write until commit().
+  const std::string& place() const { return temporary_; }
+  // Rename the folder to its place. Throw RunError.
+  void commit();
+
+ private:
+  std::string path_, temporary_;
+};
+
 // Throw what opening AtomicFile(path) would throw. Call this before long work. It leaves nothing
 // behind.
 void require_writable(const std::string& path);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "core/check/mistakes.h"
@@ -390,6 +391,33 @@ const MistakeFacts& facts_of(Mistake mistake) {
 NaiveResult<double> make_mistake(const CheckedProblem& problem, const CheckedInputs& inputs,
                                  const MistakenRing& ring) {
   return Ring(problem, inputs, ring).run();
+}
+
+CheckedInputs stored_inputs(const Problem& config, const AttentionInputs& inputs) {
+  const auto stored = [&](const std::vector<float>& values) {
+    return stored_as(config.dtype, {values.begin(), values.end()});
+  };
+  CheckedInputs all{stored(inputs.q), stored(inputs.k), stored(inputs.v), {}};
+  if (config.backward)
+    all.dout = inputs.dout.empty() ? std::vector<double>(all.q.size(), 1.0) : stored(inputs.dout);
+  return all;
+}
+
+NaiveResult<double> oracle_of(const CheckedProblem& problem, const CheckedInputs& inputs,
+                              const NaiveOptions& options) {
+  return naive_attention<double>(problem.shape, problem.mask.for_seqlen(problem.shape.seqlen),
+                                 problem.softmax_scale, inputs.q.data(), inputs.k.data(),
+                                 inputs.v.data(),
+                                 inputs.dout.empty() ? nullptr : inputs.dout.data(), options);
+}
+
+double largest_row_norm(const std::vector<double>& values, Index width) {
+  double largest = 0;
+  for (auto row = values.begin(); row != values.end(); row += width) {
+    const double norm = std::sqrt(std::inner_product(row, row + width, row, 0.0));
+    if (std::isfinite(norm)) largest = std::max(largest, norm);
+  }
+  return largest;
 }
 
 }  // namespace ringscope

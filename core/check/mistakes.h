@@ -89,9 +89,14 @@ NaiveResult<double> oracle_of(const CheckedProblem& problem, const CheckedInputs
 // Return the largest norm of the rows of `width` values that are finite throughout.
 double largest_row_norm(const std::vector<double>& values, Index width);
 
-// Return `value` as `dtype` stores it.
+// Return a value, or values, as `dtype` stores them.
 inline double stored_as(DType dtype, double value) {
   return static_cast<double>(round_to(dtype, static_cast<float>(value)));
+}
+
+inline std::vector<double> stored_as(DType dtype, std::vector<double> values) {
+  for (double& x : values) x = stored_as(dtype, x);
+  return values;
 }
 
 // Return whether `dtype` holds every value that is finite.

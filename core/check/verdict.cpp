@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <utility>
 
 #include "core/check/hypotheses.h"
@@ -43,8 +42,7 @@ double half_unit_of(DType dtype) { return dtype == DType::f16 ? 0x1p-11 : 0x1p-9
 TensorCheck check_tensor(Tensor tensor, const std::vector<double>& oracle,
                          const std::vector<double>& mine, const Sizes& sizes, DType dtype) {
   TensorCheck check;
-  check.name = name_of(tensor);
-  const std::string& name = check.name;
+  check.tensor = tensor;
   double largest = 0, squares = 0, rounding = 0;
   bool stored_in_16_bits = true;
   for (std::size_t i = 0; i < oracle.size(); ++i) {
@@ -65,15 +63,17 @@ TensorCheck check_tensor(Tensor tensor, const std::vector<double>& oracle,
   }
   const auto count = static_cast<double>(std::max<std::size_t>(oracle.size(), 1));
   check.rms = std::sqrt(squares / count);
-  const bool is_gradient = name.starts_with("d");
-  const double made_of = name == "dq" ? sizes.dq : name == "dk" ? sizes.dk : sizes.dv;
-  const double scale = is_gradient     ? std::max(largest, 0.1 * made_of)
-                       : name == "lse" ? std::max(largest, 1.0)
-                                       : largest;
+  const bool is_gradient = tensor >= Tensor::dq;
+  const double made_of = tensor == Tensor::dq   ? sizes.dq
+                         : tensor == Tensor::dk ? sizes.dk
+                                                : sizes.dv;
+  const double scale = is_gradient             ? std::max(largest, 0.1 * made_of)
+                       : tensor == Tensor::lse ? std::max(largest, 1.0)
+                                               : largest;
   check.exact_tolerance = 0x1p-24 * sizes.growth * scale;
   check.tolerance = check.rms_tolerance = check.exact_tolerance;
   if (dtype == DType::f32) return check;
-  if (name == "lse" && !stored_in_16_bits) {
+  if (tensor == Tensor::lse && !stored_in_16_bits) {
     // The lse is summed and kept in f32, from scores in f32.
     check.tolerance = check.rms_tolerance = 16 * check.exact_tolerance;
     return check;
@@ -113,7 +113,7 @@ CheckVerdict check_outputs(const CheckedProblem& problem, const CheckedInputs& i
         check_tensor(tensor, values_of(oracle, tensor), given, sizes, options.dtype));
     const TensorCheck& check = verdict.tensors.back();
     if (!check.is_exact()) verdict.result = std::max(verdict.result, CheckResult::rounding);
-    if (!check.passes()) wrong.push_back(check.name);
+    if (!check.passes()) wrong.emplace_back(check.name());
   }
   if (!wrong.empty()) {
     verdict.result = CheckResult::wrong;
@@ -132,10 +132,8 @@ std::vector<ErrorMap> error_maps(const CheckedProblem& problem, const CheckedInp
   const Index seqlen = problem.shape.seqlen;
   std::vector<ErrorMap> maps;
   for (const TensorCheck& check : verdict.tensors) {
-    const Tensor tensor = *std::find_if(output_tensors(true).begin(), output_tensors(true).end(),
-                                        [&](Tensor t) { return name_of(t) == check.name; });
-    const Values &right = values_of(oracle, tensor), &given = values_of(mine, tensor);
-    const Index width = check.name == "lse" ? 1 : problem.shape.head_dim;
+    const Values &right = values_of(oracle, check.tensor), &given = values_of(mine, check.tensor);
+    const Index width = width_of(problem.shape, check.tensor);
     const Index heads = static_cast<Index>(right.size()) / (seqlen * width);
     const std::size_t ranks = deal.positions.size();
     std::vector<Mean> by_chunk(2 * ranks), by_head(slot(heads)), cells(2 * ranks * slot(heads));
@@ -152,7 +150,7 @@ std::vector<ErrorMap> error_maps(const CheckedProblem& problem, const CheckedInp
         }
       }
     ErrorMap map;
-    map.tensor = check.name;
+    map.tensor = check.name();
     for (std::size_t rank = 0; rank < ranks; ++rank)
       map.by_rank_and_chunk.push_back({by_chunk[2 * rank].root(), by_chunk[2 * rank + 1].root()});
     for (const Mean& mean : by_head) map.by_head.push_back(mean.root());
@@ -162,40 +160,11 @@ std::vector<ErrorMap> error_maps(const CheckedProblem& problem, const CheckedInp
       for (Index head = 0; head < heads; ++head)
         map.cells.back().push_back(cells[chunk * slot(heads) + slot(head)].root() / tolerance);
     }
-    if (check.name == "out" && !check.passes())
+    if (check.tensor == Tensor::out && !check.passes())
       map.by_rank_and_step = error_by_step(problem, inputs, oracle, mine, options);
     maps.push_back(std::move(map));
   }
   return maps;
-}
-
-CheckedInputs stored_inputs(const Problem& config, const AttentionInputs& inputs) {
-  const auto stored = [&](const std::vector<float>& values) {
-    Values result(values.begin(), values.end());
-    for (double& x : result) x = stored_as(config.dtype, x);
-    return result;
-  };
-  CheckedInputs all{stored(inputs.q), stored(inputs.k), stored(inputs.v), {}};
-  if (config.backward)
-    all.dout = inputs.dout.empty() ? Values(all.q.size(), 1.0) : stored(inputs.dout);
-  return all;
-}
-
-NaiveResult<double> oracle_of(const CheckedProblem& problem, const CheckedInputs& inputs,
-                              const NaiveOptions& options) {
-  return naive_attention<double>(problem.shape, problem.mask.for_seqlen(problem.shape.seqlen),
-                                 problem.softmax_scale, inputs.q.data(), inputs.k.data(),
-                                 inputs.v.data(),
-                                 inputs.dout.empty() ? nullptr : inputs.dout.data(), options);
-}
-
-double largest_row_norm(const std::vector<double>& values, Index width) {
-  double largest = 0;
-  for (auto row = values.begin(); row != values.end(); row += width) {
-    const double norm = std::sqrt(std::inner_product(row, row + width, row, 0.0));
-    if (std::isfinite(norm)) largest = std::max(largest, norm);
-  }
-  return largest;
 }
 
 std::string map_text(const ErrorMap& map) {

@@ -23,8 +23,11 @@ void CpuRankEngine::finish_failed() {
 }
 
 std::unique_ptr<RankEngine> ThreadEngine::make(Rank& rank, const Listener& listener) {
-  return std::make_unique<CpuRankEngine>(std::make_unique<ThreadCommunicator>(ring_, rank.rank()),
-                                         rank, listener, RankLives::in_a_thread);
+  auto engine =
+      std::make_unique<CpuRankEngine>(std::make_unique<ThreadCommunicator>(ring_, rank.rank()),
+                                      rank, listener, RankLives::in_a_thread);
+  if (decorate_) engine->decorate(decorate_(engine->backend(), rank));
+  return engine;
 }
 
 }  // namespace ringscope

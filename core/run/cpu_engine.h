@@ -2,7 +2,9 @@
 // that record and inject faults. Threads and MPI processes share it, whoever moves the blocks.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <utility>
 
 #include "core/ring/cpu_backend.h"
 #include "core/ring/thread_communicator.h"
@@ -20,7 +22,9 @@ class CpuRankEngine : public RankEngine {
                 RankLives lives);
 
   Communicator& communicator() override { return communicator_; }
-  BlockBackend& backend() override { return backend_; }
+  BlockBackend& backend() override { return decorated_ ? *decorated_ : backend_; }
+  // Put `decorated`, which forwards to backend(), in its place.
+  void decorate(std::unique_ptr<BlockBackend> decorated) { decorated_ = std::move(decorated); }
   void finish() override { communicator_.flush(); }
   void finish_failed() override;
   Index scratch_bytes() const override { return scratch_bytes_; }
@@ -33,6 +37,7 @@ class CpuRankEngine : public RankEngine {
   Index scratch_bytes_;
   RecordingCommunicator communicator_;
   RecordingBackend backend_;
+  std::unique_ptr<BlockBackend> decorated_;
 };
 
 // ---
@@ -40,7 +45,12 @@ class CpuRankEngine : public RankEngine {
 
 class ThreadEngine : public Engine {
  public:
-  explicit ThreadEngine(int world_size) : ring_(world_size) {}
+  // Returns a decorator around the backend of a rank.
+  using Decorate = std::function<std::unique_ptr<BlockBackend>(BlockBackend&, Rank&)>;
+
+  // `decorate` may be empty.
+  explicit ThreadEngine(int world_size, Decorate decorate = {})
+      : ring_(world_size), decorate_(std::move(decorate)) {}
 
   std::string_view name() const override { return "cpu"; }
   MemorySpace& memory() override { return host_memory(); }
@@ -51,6 +61,7 @@ class ThreadEngine : public Engine {
 
  private:
   ThreadRing ring_;
+  Decorate decorate_;
 };
 
 }  // namespace ringscope

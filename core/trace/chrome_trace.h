@@ -5,6 +5,8 @@
 #include <iosfwd>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "core/trace/event.h"
 
@@ -21,6 +23,16 @@ void write_chrome_trace(const std::string& path, const Recording& recording);
 
 // Write it into an open file. The caller commits it, so several outputs can appear together.
 void write_chrome_trace(AtomicFile& file, const Recording& recording);
+
+// Write what `rank` recorded alone, as Holistic Trace Analysis takes it, a file a rank: transfers
+// occur once more as kernels (category "kernel", name "ncclKernel_SendRecv", streams 1 and 2),
+// because that tool knows communication by such names and computation by its stream, 0. Readers of
+// ours pass over them.
+void write_chrome_trace_of_rank(AtomicFile& file, const Recording& recording, int rank);
+
+// Let all recordings that this process writes from now on say where they come from: `origin` returns
+// what RunInfo::origin holds. Recordings that say it themselves keep theirs.
+void set_trace_origin(std::vector<std::pair<std::string, std::string>> (*origin)());
 
 // Return the name that the event has in the file: "attend kv 3", "recv dkv 0 (backward)".
 std::string title_of(const TraceEvent& event);

@@ -109,6 +109,8 @@ class TraceReader {
         return read_inside(TracePlace::shape);
       case EventField::failure:
         return read_inside(TracePlace::failure);
+      case EventField::provenance:
+        return read_inside(TracePlace::provenance);
       case EventField::args:
         return read_inside(TracePlace::args);
       case EventField::mask_slices:
@@ -159,6 +161,8 @@ class TraceReader {
     info.partition_runs = partition_runs_;
     if (head_.has(EventField::device)) info.machine = machine(info.world_size);
     if (head_.has(EventField::command)) info.command = head_.string(EventField::command);
+    for (const EventField field : kOriginFields)
+      if (head_.has(field)) info.origin.emplace_back(name_of(field), head_.string(field));
     info.clock_offset_ns = clock_offset_ns_;
     info.clock_error_ns = clock_error_ns_;
     for (const auto* list : {&clock_offset_ns_, &clock_error_ns_, &dropped_})

@@ -63,19 +63,31 @@ struct MessageEnd {
 
 using Sink = std::function<void(std::string_view)>;
 
+std::vector<std::pair<std::string, std::string>> (*origin_of_all)() = nullptr;
+
 class TraceWriter {
  public:
-  TraceWriter(const Sink& sink, const Recording& recording) : sink_(sink), recording_(recording) {}
+  // Write one rank alone, with its kernels, unless `only_rank` is -1.
+  TraceWriter(const Sink& sink, const Recording& recording, int only_rank)
+      : sink_(sink), recording_(recording), only_rank_(only_rank) {}
 
   void write() {
     write_head();
-    for (std::size_t rank = 0; rank < recording_.events.size(); ++rank) write_names(rank);
-    for (std::size_t rank = 0; rank < recording_.events.size(); ++rank)
+    const bool all = only_rank_ < 0;
+    const std::size_t begin = all ? 0 : static_cast<std::size_t>(only_rank_);
+    const std::size_t end = all ? recording_.events.size() : begin + 1;
+    for (std::size_t rank = begin; rank < end; ++rank) write_names(rank);
+    for (std::size_t rank = begin; rank < end; ++rank)
       for (const TraceEvent& event : recording_.events[rank]) write_slice(rank, event);
-    for (std::size_t rank = 0; rank < recording_.model.size(); ++rank)
-      for (const ModelSpan& span : recording_.model[rank]) write_span(rank, span);
-    write_flows();
-    for (const SoftmaxSample& sample : recording_.samples) write_sample(sample);
+    if (!recording_.model.empty())
+      for (std::size_t rank = begin; rank < end; ++rank)
+        for (const ModelSpan& span : recording_.model[rank]) write_span(rank, span);
+    if (all)
+      write_flows();
+    else
+      for (const TraceEvent& event : recording_.events[begin]) write_kernel(begin, event);
+    for (const SoftmaxSample& sample : recording_.samples)
+      if (all || sample.rank == only_rank_) write_sample(sample);
     add("\n]\n}}\n");
     flush();
   }
@@ -140,7 +152,7 @@ class TraceWriter {
     first_member_ = true;
     open_object(EventField::distributed_info);
     member(EventField::backend, info.backend);
-    member(EventField::own_rank, 0);
+    member(EventField::own_rank, std::max(only_rank_, 0));
     member(EventField::world_size, info.world_size);
     close_object();
     begin_line();
@@ -179,12 +191,25 @@ class TraceWriter {
     member(EventField::dropped_events, recording_.dropped);
     close_object();
     begin_line();
+    write_origin();
     if (!recording_.story.empty()) write_story();
     member(EventField::base_time, info.base_time_ns);
     add_text(",\n\"displayTimeUnit\": \"ms\"");
     begin_line();
     key(name_of(EventField::trace_events));
     add_text("[");
+  }
+  void write_origin() {
+    const auto origin = recording_.info.origin.empty() && origin_of_all != nullptr
+                            ? origin_of_all()
+                            : recording_.info.origin;
+    if (origin.empty()) return;
+    open_object(EventField::provenance);
+    for (const EventField field : kOriginFields)
+      for (const auto& [key, value] : origin)
+        if (key == name_of(field)) member(field, as_utf8(value));
+    close_object();
+    begin_line();
   }
   void write_machine(const RunMachine& machine) {
     member(EventField::device, as_utf8(machine.device));
@@ -277,11 +302,22 @@ class TraceWriter {
              -1);  // above the ring it contains
   }
 
-  void write_slice(std::size_t rank, const TraceEvent& e) {
+  void write_slice(std::size_t rank, TraceEvent e) {
+    if (only_rank_ >= 0) e.flow = 0;  // its other end is in another file
     write_slice_head(name_of(e.lane), title_of(e), rank, static_cast<int>(e.lane), e.begin_ns,
                      e.end_ns);
     for_args_of_slice(e, [&](EventField field, const auto& value) { member(field, value); });
     if (e.lane == Lane::compute) add_text(", \"stream\": 0");
+    end_event();
+  }
+
+  // Write a transfer as the kernel of a stream.
+  void write_kernel(std::size_t rank, const TraceEvent& e) {
+    if (e.lane != Lane::send && e.lane != Lane::recv) return;
+    const int stream = static_cast<int>(e.lane);
+    write_slice_head("kernel", "ncclKernel_SendRecv", rank, kModelTid + stream, e.begin_ns,
+                     e.end_ns);
+    add("\"stream\": {}", stream);
     end_event();
   }
 
@@ -341,6 +377,7 @@ class TraceWriter {
 
   const Sink& sink_;
   const Recording& recording_;
+  int only_rank_;
   fmt::memory_buffer buffer_;
   bool first_event_ = true;
   bool first_member_ = true;
@@ -365,7 +402,7 @@ void require_readable(const std::vector<StoryStep>& story, int world_size) {
   }
 }
 
-void write_with(const Sink& sink, const Recording& recording) {
+void write_with(const Sink& sink, const Recording& recording, int only_rank = -1) {
   const std::size_t ranks = static_cast<std::size_t>(std::max(recording.info.world_size, 0));
   const auto one_a_rank = [&](std::size_t given, const char* what, bool may_be_empty) {
     if (given != ranks && !(may_be_empty && given == 0))
@@ -378,7 +415,7 @@ void write_with(const Sink& sink, const Recording& recording) {
   one_a_rank(recording.dropped.size(), "dropped events", true);
   one_a_rank(recording.model.size(), "spans of the model", true);
   require_readable(recording.story, recording.info.world_size);
-  TraceWriter(sink, recording).write();
+  TraceWriter(sink, recording, only_rank).write();
 }
 
 }  // namespace
@@ -400,6 +437,14 @@ void write_chrome_trace(std::ostream& out, const Recording& recording) {
 
 void write_chrome_trace(AtomicFile& file, const Recording& recording) {
   write_with([&](std::string_view text) { file.write(text); }, recording);
+}
+
+void write_chrome_trace_of_rank(AtomicFile& file, const Recording& recording, int rank) {
+  write_with([&](std::string_view text) { file.write(text); }, recording, rank);
+}
+
+void set_trace_origin(std::vector<std::pair<std::string, std::string>> (*origin)()) {
+  origin_of_all = origin;
 }
 
 void write_chrome_trace(const std::string& path, const Recording& recording) {

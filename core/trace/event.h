@@ -197,6 +197,9 @@ struct RunInfo {
   std::optional<RecordedLayer> training;  // of a training step: which ring this is
   std::optional<RunMachine> machine;
   std::string command;  // the command line that made the recording; "" if it is not known
+  // Where the file comes from, by key: version, commit, command, seed, machine, time. Empty if the
+  // file does not say.
+  std::vector<std::pair<std::string, std::string>> origin;
 
   bool operator==(const RunInfo&) const = default;
 };

@@ -23,6 +23,7 @@ enum class TracePlace : std::uint8_t {
   ring,
   shape,
   failure,
+  provenance,
   story_step,
   event,
   args
@@ -33,6 +34,7 @@ enum class TracePlace : std::uint8_t {
 #define RINGSCOPE_TRACE_FIELDS(FIELD)             \
   FIELD(top, distributed_info, "distributedInfo") \
   FIELD(top, ring, "ring")                        \
+  FIELD(top, provenance, "provenance")            \
   FIELD(top, story, "story")                      \
   FIELD(top, base_time, "baseTimeNanoseconds")    \
   FIELD(top, trace_events, "traceEvents")         \
@@ -73,6 +75,12 @@ enum class TracePlace : std::uint8_t {
   FIELD(failure, failure_message, "message")      \
   FIELD(failure, failure_rank, "rank")            \
   FIELD(failure, failure_step, "step")            \
+  FIELD(provenance, origin_version, "version")    \
+  FIELD(provenance, origin_commit, "commit")      \
+  FIELD(provenance, origin_command, "command")    \
+  FIELD(provenance, origin_seed, "seed")          \
+  FIELD(provenance, origin_machine, "machine")    \
+  FIELD(provenance, origin_time, "time")          \
   FIELD(story_step, story_text, "text")           \
   FIELD(story_step, story_pass, "pass")           \
   FIELD(story_step, story_step, "step")           \
@@ -129,6 +137,11 @@ enum class EventField : std::uint8_t {
 inline constexpr std::size_t kFieldCount = static_cast<std::size_t>(EventField::none);
 
 std::string_view name_of(EventField field);
+
+// The fields of the provenance, in the order of the file.
+inline constexpr EventField kOriginFields[] = {
+    EventField::origin_version, EventField::origin_commit,  EventField::origin_command,
+    EventField::origin_seed,    EventField::origin_machine, EventField::origin_time};
 
 // Return the field of this name in `place`, or EventField::none if the reader ignores it.
 EventField field_of(TracePlace place, std::string_view name);

@@ -48,7 +48,10 @@ std::vector<std::string> fields_of(const std::string& line) {
 
 TEST_F(ProvenanceTest, OfJsonNamesTheCallAndThePinnedTime) {
   for (const std::string& call :
-       {std::string("run --random --seqlen 64 --seed 7 --json"),
+       {std::string("run --random --seqlen 64 --seed 7 --trace t.json --json"),
+        std::string("explain t.json --json"),
+        std::string("simulate --seqlen 8192 --world-size 4 --gpu H100 --link NVLink4 --json"),
+        std::string("groups --context 4 --data 2 --json"),
         std::string("plan --seqlen 8192 --world-size 4 --gpu H100 --link NVLink4 --json"),
         std::string("positions --seqlen 16 --world-size 2 --json"), std::string("info --json")}) {
     const auto json = json_of(run_pinned(call));
@@ -59,60 +62,72 @@ TEST_F(ProvenanceTest, OfJsonNamesTheCallAndThePinnedTime) {
     for (const char* key : {"version", "commit", "machine"})
       EXPECT_GT(origin[key].GetStringLength(), 0u) << key;
   }
+  const auto trace = json_of(contents_of(path("t.json")));
+  EXPECT_STREQ(trace["provenance"]["seed"].GetString(), "7");
+  EXPECT_STREQ(trace["provenance"]["time"].GetString(), kPinnedTime);
 }
 
-// One sweep, its table and its picture; then the table's own command gives both again.
+// What a researcher does: one sweep, its table and its figure; then the table's own command gives
+// both again.
 TEST_F(ProvenanceTest, OfASweepMakesItAgainToTheByte) {
-  Strings sweep{"simulate",
-                "--gpu",
-                "H100",
-                "--link",
-                "NVLink4",
-                "--mask",
-                "causal",
-                "--csv",
-                "s.csv",
-                "--seed",
-                "5",
-                "--nodes",
-                "2",
-                "--between",
-                "50,10",
-                "--sweep",
-                "seqlen=8192:32768:*2",
-                "world-size=4,8",
-                "jitter=0,0.3"};
-  if (has_viewer()) sweep = sweep + Strings{"--picture", "s.png"};
-  run_pinned(sweep);
-  const std::string csv = contents_of(path("s.csv")), png = contents_of(path("s.png"));
-  std::istringstream lines(csv);
-  std::string head, first;
-  std::getline(lines, head), std::getline(lines, first);
-  const auto names = fields_of(head), values = fields_of(first);
-  ASSERT_EQ(names.size(), values.size());
-  std::map<std::string, std::string> row;
-  for (std::size_t i = 0; i < names.size(); ++i) row[names[i]] = values[i];
-  for (const auto& [name, value] : std::map<std::string, std::string>{{"gpu", "H100"},
-                                                                      {"link", "NVLink4"},
-                                                                      {"seed", "5"},
-                                                                      {"nodes", "2"},
-                                                                      {"between", "50,10"},
-                                                                      {"num_heads", "32"},
-                                                                      {"dtype", "bf16"},
-                                                                      {"backward", "0"},
-                                                                      {"time", kPinnedTime}})
-    EXPECT_EQ(row[name], value) << name;
-  std::filesystem::remove(path("s.csv"));
-  std::filesystem::remove(path("s.png"));
-  const std::string command = row["command"];
-  ASSERT_EQ(command.rfind("ringscope ", 0), 0u);
-  const ProgramResult again =
-      run_words({"/bin/sh", "-c", std::string(kPinned) + " && \"$0\" " + command.substr(10),
-                 RINGSCOPE_PROGRAM});
-  ASSERT_EQ(again.status, 0) << again.err;
-  EXPECT_EQ(contents_of(path("s.csv")), csv);
-  EXPECT_EQ(contents_of(path("s.png")), png);
-  if (has_viewer()) expect_has(comment_of("s.png"), {"command: ringscope simulate", kPinnedTime});
+  const Strings settings{"simulate",
+                         "--gpu",
+                         "H100",
+                         "--link",
+                         "NVLink4",
+                         "--mask",
+                         "causal",
+                         "--csv",
+                         "s.csv",
+                         "--seed",
+                         "5",
+                         "--nodes",
+                         "2",
+                         "--between",
+                         "50,10",
+                         "--sweep",
+                         "seqlen=8192:32768:*2",
+                         "world-size=4,8",
+                         "jitter=0,0.3"};
+  for (const std::string& picture : {std::string("s.png"), std::string("s.svg")}) {
+    SCOPED_TRACE(picture);
+    Strings sweep = settings;
+    if (has_viewer()) sweep = sweep + Strings{"--picture", picture, "--theme", "light"};
+    run_pinned(sweep);
+    const std::string csv = contents_of(path("s.csv")), figure = contents_of(path(picture));
+    std::istringstream lines(csv);
+    std::string head, first;
+    std::getline(lines, head), std::getline(lines, first);
+    const auto names = fields_of(head), values = fields_of(first);
+    ASSERT_EQ(names.size(), values.size());
+    std::map<std::string, std::string> row;
+    for (std::size_t i = 0; i < names.size(); ++i) row[names[i]] = values[i];
+    for (const auto& [name, value] : std::map<std::string, std::string>{{"gpu", "H100"},
+                                                                        {"link", "NVLink4"},
+                                                                        {"seed", "5"},
+                                                                        {"nodes", "2"},
+                                                                        {"between", "50,10"},
+                                                                        {"num_heads", "32"},
+                                                                        {"dtype", "bf16"},
+                                                                        {"backward", "0"},
+                                                                        {"time", kPinnedTime}})
+      EXPECT_EQ(row[name], value) << name;
+    std::filesystem::remove(path("s.csv"));
+    std::filesystem::remove(path(picture));
+    const std::string command = row["command"];
+    ASSERT_EQ(command.rfind("ringscope ", 0), 0u);
+    const ProgramResult again =
+        run_words({"/bin/sh", "-c", std::string(kPinned) + " && \"$0\" " + command.substr(10),
+                   RINGSCOPE_PROGRAM});
+    ASSERT_EQ(again.status, 0) << again.err;
+    EXPECT_EQ(contents_of(path("s.csv")), csv);
+    EXPECT_EQ(contents_of(path(picture)), figure);
+    if (!has_viewer()) continue;
+    const std::size_t begin = figure.find("<metadata>");
+    expect_has(picture == "s.png" ? comment_of(picture)
+                                  : figure.substr(begin, figure.find("</metadata>") - begin),
+               {"command: ringscope simulate", kPinnedTime});
+  }
 }
 
 }  // namespace

@@ -387,7 +387,8 @@ TEST_F(SimulateCommandTest, WritesItsTableToStdoutAndPicturesAsPng) {
   EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 3);
   EXPECT_EQ(files().count("-"), 0u);
   expect_refused(sweep + "--csv - --json", "--csv stdout");
-  expect_refused(sweep + "--picture x.svg", "--picture x.svg .png");
+  expect_refused(sweep + "--picture x.pdf", "--picture x.pdf .png .svg");
+  expect_refused(sweep + "--theme light", "--theme --picture");
 }
 
 TEST_F(SimulateCommandTest, NamesTheFlagThatAMistypedOneComesClosestTo) {

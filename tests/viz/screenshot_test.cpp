@@ -167,7 +167,7 @@ TEST_F(ScreenshotTest, RefusesFlagsThatMakeNoSense) {
   expect_refused_with({"--select", "rank:77"}, {"--select", "'rank:77'", "a.json", "accepted"});
   expect_refused_with({"--zoom"}, {"--zoom", "--select"});
   expect_refused_with({"--axis", "ranks"}, {"--axis", "'ranks'", "accepted: time, steps"});
-  for (const char* name : {"o.svg", "o.pdf", "o.jpg"})
+  for (const char* name : {"o.xyz", "o.pdf", "o.jpg"})
     expect_refused({"a.json", "--screenshot", name}, {"--screenshot", name, "accepted", ".png"});
   expect_refused_with({"--theme", "blue"}, {"--theme", "'blue'", "accepted: dark, light"});
   expect_refused({"a.json", "--size", "640x400"}, {"--size", "accepted", "--screenshot"});

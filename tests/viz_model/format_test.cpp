@@ -88,6 +88,7 @@ TEST(Format, FactsOfARun) {
   run.machine->cores = 1;
   run.base_time_ns = 1'763'726'400'000'000'000;
   run.command = "ringscope simulate";
+  run.origin = {{"version", "0.1.0"}, {"commit", "0123456789abcdef"}, {"seed", "7"}};
   EXPECT_EQ(facts_of(run, true), (Facts{{"made by", "simulated"},
                                         {"pass", "forward and backward"},
                                         {"sequence", "2 x 4096"},
@@ -98,7 +99,10 @@ TEST(Format, FactsOfARun) {
                                         {"nodes", "2"},
                                         {"shared", "1 core"},
                                         {"date", "2025-11-21 12:00 UTC"},
-                                        {"command", "ringscope simulate"}}));
+                                        {"command", "ringscope simulate"},
+                                        {"version", "0.1.0"},
+                                        {"commit", "0123456789ab"},
+                                        {"seed", "7"}}));
 }
 
 TEST(Format, WhatIsNoNumberIsADash) {

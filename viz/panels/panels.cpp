@@ -195,9 +195,11 @@ void draw_details(const PanelContext& context) {
                   time_text(trace.wall_ns()));
   if (trace.is_ring()) {
     const Axis& axis = session.document().axis;
-    for (const auto& [name, value] : facts_of(*trace.run, axis.steps() > axis.forward_steps()))
-      if (name != "command")  // a number does not say what it is of
-        text += " \u00b7 " + (value[0] >= '0' && value[0] <= '9' ? name + " " + value : value);
+    for (const auto& [name, value] : facts_of(*trace.run, axis.steps() > axis.forward_steps())) {
+      if (name == "command" || name == "version") break;  // who made the file takes too much room
+      text +=                                             // a number does not say what it is of
+          " \u00b7 " + (value[0] >= '0' && value[0] <= '9' ? name + " " + value : value);
+    }
   }
   for (const std::string& notice : trace.notices) text += " \u00b7 " + notice;
   const float used = draw_text(context.fonts.text, {box.x0, box.center().y}, {0, 0.5f},

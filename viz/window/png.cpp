@@ -1,5 +1,6 @@
 #include "viz/window/png.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,7 @@
 namespace ringscope::viz {
 namespace {
 
-std::string png_comment;
+std::string comment;
 
 std::string big_endian(std::size_t number) {
   std::string bytes;
@@ -26,8 +27,8 @@ std::string big_endian(std::size_t number) {
 
 // Return the chunk with the comment: length, type, keyword and text, checksum (PNG 11.3.3.2).
 std::string comment_chunk() {
-  if (png_comment.empty()) return "";
-  std::string data = "tEXtComment" + std::string(1, '\0') + png_comment;
+  if (comment.empty()) return "";
+  std::string data = "tEXtComment" + std::string(1, '\0') + comment;
   const unsigned sum =
       stbiw__crc32(reinterpret_cast<unsigned char*>(data.data()), static_cast<int>(data.size()));
   return big_endian(data.size() - 4) + data + big_endian(sum);
@@ -35,25 +36,35 @@ std::string comment_chunk() {
 
 }  // namespace
 
-void set_png_comment(const std::string& text) { png_comment = text; }
+void set_picture_comment(const std::string& text) { comment = text; }
+const std::string& picture_comment() { return comment; }
 
-void write_png(const std::string& path, const Image& image) {
-  std::vector<unsigned char> rgb;
-  rgb.reserve(image.pixels.size() * 3);
+std::string png_of(const Image& image) {
+  const bool opaque = std::all_of(image.pixels.begin(), image.pixels.end(),
+                                  [](Color color) { return color >> 24 == 255; });
+  std::vector<unsigned char> bytes;
+  bytes.reserve(image.pixels.size() * 4);
   for (const Color color : image.pixels)
-    for (const int shift : {0, 8, 16}) rgb.push_back(static_cast<unsigned char>(color >> shift));
+    for (int shift = 0; shift < (opaque ? 24 : 32); shift += 8)
+      bytes.push_back(static_cast<unsigned char>(color >> shift));
   // The pictures have areas of one colour and repeated letters. PNG's filters are made for
   // photographs and hide these from the compressor, so they are off.
   stbi_write_force_png_filter = 0;
   stbi_write_png_compression_level = 5;  // half the default's time, a few per cent larger
   std::string png;
-  const auto write = [](void* to, void* bytes, int count) {
-    static_cast<std::string*>(to)->append(static_cast<const char*>(bytes),
+  const auto write = [](void* to, void* piece, int count) {
+    static_cast<std::string*>(to)->append(static_cast<const char*>(piece),
                                           static_cast<std::size_t>(count));
   };
-  stbi_write_png_to_func(write, &png, image.width, image.height, 3, rgb.data(), image.width * 3);
+  const int channels = opaque ? 3 : 4;
+  stbi_write_png_to_func(write, &png, image.width, image.height, channels, bytes.data(),
+                         image.width * channels);
+  return png;
+}
+
+void write_png(const std::string& path, const Image& image) {
   constexpr std::size_t kHeader = 8 + 25;  // the signature and IHDR
-  write_file(path, png.insert(kHeader, comment_chunk()));
+  write_file(path, png_of(image).insert(kHeader, comment_chunk()));
 }
 
 }  // namespace ringscope::viz

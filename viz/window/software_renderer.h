@@ -25,4 +25,8 @@ class SoftwareTextures : public TextureStore {
 // `const Image*`.
 void render(const ImDrawData& data, Image& image);
 
+// Return the same as an SVG of `width` x `height` pixels, with the pictures' comment (png.h) as its
+// metadata. The frame's ImGui context must be current.
+std::string svg_of(const ImDrawData& data, int width, int height);
+
 }  // namespace ringscope::viz

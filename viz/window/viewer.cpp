@@ -296,12 +296,16 @@ const ImDrawData& Viewer::frame(const FrameInput& input) {
   return *ImGui::GetDrawData();
 }
 
-Image picture_of(Viewer& viewer, const FrameInput& input, int width, int height) {
+const ImDrawData& settled_frame(Viewer& viewer, const FrameInput& input) {
   do {
     viewer.frame(input);
   } while (viewer.settling());
+  return viewer.frame(input);
+}
+
+Image picture_of(Viewer& viewer, const FrameInput& input, int width, int height) {
   Image image(width, height, 0xff000000u);
-  render(viewer.frame(input), image);
+  render(settled_frame(viewer, input), image);
   return image;
 }
 

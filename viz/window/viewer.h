@@ -116,8 +116,9 @@ class Viewer {
   int settling_ = 0;            // frames until sizes that depend on contents are right
 };
 
-// Return what `viewer` shows, as `width` x `height` pixels. It must draw with SoftwareTextures. A
-// few frames are drawn first, until every size that depends on contents is known.
+// Draw a few frames, until every size that depends on contents is known, and return the next.
+const ImDrawData& settled_frame(Viewer& viewer, const FrameInput& input);
+// Return it as `width` x `height` pixels. The viewer must draw with SoftwareTextures.
 Image picture_of(Viewer& viewer, const FrameInput& input, int width, int height);
 
 }  // namespace ringscope::viz

@@ -409,7 +409,11 @@ void take_screenshot(const ViewOptions& options) {
   FrameInput input;
   input.width = (options.width + scale - 1) / scale;
   input.height = (options.height + scale - 1) / scale;
-  write_png(*options.screenshot, picture_of(viewer, input, options.width, options.height));
+  write_picture(*options.screenshot, [&](std::string* svg) {
+    if (svg == nullptr) return picture_of(viewer, input, options.width, options.height);
+    *svg = svg_of(settled_frame(viewer, input), options.width, options.height);
+    return Image();
+  });
 }
 
 }  // namespace

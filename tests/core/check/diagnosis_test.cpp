@@ -207,7 +207,7 @@ TEST(Diagnosis, DoesNotCallACorrectRingWrong) {
     const CheckVerdict verdict = verdict_of(c, mine);
     std::string tensors;
     for (const TensorCheck& t : verdict.tensors)
-      tensors += fmt::format("\n{} max {:.3g} <= {:.3g}, rms {:.3g} <= {:.3g}", t.name, t.max_abs,
+      tensors += fmt::format("\n{} max {:.3g} <= {:.3g}, rms {:.3g} <= {:.3g}", t.name(), t.max_abs,
                              t.tolerance, t.rms, t.rms_tolerance);
     EXPECT_EQ(verdict.result, bf16 ? CheckResult::rounding : CheckResult::exact)
         << "seed " << test_seed() << ", case " << number << ": " << c.text << tensors

@@ -320,6 +320,7 @@ TEST(ChromeTraceRoundTrip, Strings) {
     Recording recording = sample_recording(1, false);
     recording.info.backend = recording.info.mask = recording.info.partition = name;
     recording.info.scheme = recording.info.dtype = name;
+    recording.info.origin = {{"version", name}, {"command", name}, {"time", "now"}};
     EXPECT_EQ(parse_chrome_trace(trace_text_of(recording)), recording);
   }
   Recording recording = sample_recording(1, false);

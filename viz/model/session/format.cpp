@@ -84,6 +84,11 @@ std::vector<std::pair<std::string, std::string>> facts_of(const RunInfo& run, bo
         fmt::format("{:%Y-%m-%d %H:%M} UTC",
                     fmt::gmtime(static_cast<std::time_t>(run.base_time_ns / 1'000'000'000))));
   add("command", run.command);
+  for (const auto& [key, value] : run.origin)
+    if (key == "seed" || key == "machine" || key == "version")
+      add(key.c_str(), value);
+    else if (key == "commit")
+      add("commit", value.substr(0, 12));
   return facts;
 }
 

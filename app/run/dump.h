@@ -1,0 +1,17 @@
+// `run --dump`: what each rank holds after each operation of its loop. It is a decorator around the
+// threads' backends, so a dump shows what the loop itself computed, of every scheme.
+#pragma once
+
+#include <string>
+
+#include "core/run/run.h"
+
+namespace ringscope {
+
+// Run `config` as run_on_threads does, and write into the existing `folder` what run.md lists: an
+// array (.npy) for each tensor and operation, positions-rank-R.npy, the global positions of each
+// rank's local rows, and manifest.json. Throw RunError too when writing fails.
+RingRun run_dumped(const Problem& config, const AttentionInputs& inputs, const Progress& progress,
+                   const std::string& folder);
+
+}  // namespace ringscope
