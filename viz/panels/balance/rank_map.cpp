@@ -184,27 +184,6 @@ void draw_cells(const PanelContext& context, const Box& box, const Nodes& nodes)
 // ---
 // The matrix of links, from each sender (down) to each receiver (across).
 
-struct LinkTimes {
-  const LinkHistory::Carried* link = nullptr;
-  double slowness = 1;  // the time for its bytes over the usual time for as many
-};
-
-double seconds_a_byte(const LinkHistory::Carried& link) {
-  return 1e-9 * static_cast<double>(link.under_way_ns) / static_cast<double>(link.bytes.back());
-}
-
-std::vector<LinkTimes> times_of(const LinkHistory& history) {
-  std::vector<double> paces;
-  for (const LinkHistory::Carried& link : history.links) paces.push_back(seconds_a_byte(link));
-  if (paces.empty()) return {};
-  const auto quarter = paces.begin() + static_cast<std::ptrdiff_t>(paces.size() / 4);
-  std::nth_element(paces.begin(), quarter, paces.end());
-  std::vector<LinkTimes> times;
-  for (const LinkHistory::Carried& link : history.links)
-    times.push_back({&link, *quarter > 0 ? seconds_a_byte(link) / *quarter : 1});
-  return times;
-}
-
 Color link_color(const Palette& palette, double slowness) {
   if (slowness < kSlowLinkFrom) return mix(palette.panel, palette.accent, 0.6);
   return mix(mix(palette.panel, palette.warning, 0.5), palette.warning,
@@ -215,8 +194,8 @@ void draw_link_matrix(const PanelContext& context, const Box& box, const Nodes& 
   Session& session = context.session;
   const Palette& palette = context.palette;
   const Document& document = session.document();
-  const std::vector<LinkTimes> links = times_of(document.links);
-  const auto slow = std::count_if(links.begin(), links.end(), [](const LinkTimes& link) {
+  const std::vector<LinkHistory::Carried>& links = document.links.links;
+  const auto slow = std::count_if(links.begin(), links.end(), [](const LinkHistory::Carried& link) {
     return link.slowness >= kSlowLinkFrom;
   });
   draw_text(context.fonts.text, {box.x0, box.y0 - kTabsHeight + 2}, {0, 0}, palette.text, "Links",
@@ -246,28 +225,30 @@ void draw_link_matrix(const PanelContext& context, const Box& box, const Nodes& 
   }
   // Slow links are drawn last, over the others.
   for (const bool slow_ones : {false, true})
-    for (const LinkTimes& link : links)
+    for (const LinkHistory::Carried& link : links)
       if ((link.slowness >= kSlowLinkFrom) == slow_ones)
-        fill(place(*link.link), link_color(palette, link.slowness));
+        fill(place(link), link_color(palette, link.slowness));
   outline(square, palette.panel_border);
 
   const Touch touched = touch("links", square);
   if (!touched.hovered) return;
   const ImVec2 mouse = ImGui::GetIO().MousePos;
-  const LinkTimes* nearest = nullptr;
+  const LinkHistory::Carried* nearest = nullptr;
   float distance = 6;  // pixels
-  for (const LinkTimes& link : links) {
-    const ImVec2 at = place(*link.link).center();
+  for (const LinkHistory::Carried& link : links) {
+    const ImVec2 at = place(link).center();
     const float away = std::hypot(at.x - mouse.x, at.y - mouse.y) - cell / 2;
     if (away >= distance) continue;
     nearest = &link;
     distance = away;
   }
   if (nearest == nullptr) return;
-  const LinkHistory::Carried& link = *nearest->link;
+  const LinkHistory::Carried& link = *nearest;
   draw_tooltip(context, fmt::format("link from {} to {}", link.src, link.dst),
-               {{"bandwidth", bandwidth_text(1 / seconds_a_byte(link))},
-                {"usual time times", words_of_factor(nearest->slowness)},
+               {{"bandwidth",
+                 bandwidth_text(1e9 * static_cast<double>(link.bytes.back()) /
+                                static_cast<double>(std::max<std::int64_t>(link.under_way_ns, 1)))},
+                {"usual time times", words_of_factor(link.slowness)},
                 {"carried", bytes_text(static_cast<double>(link.bytes.back()))},
                 {"messages", count_text(static_cast<double>(link.ends.size()))}});
   if (touched.clicked) session.select_rank(link.dst);

@@ -130,6 +130,9 @@ void draw_slice_labels(const TimelineFrame& frame);
 void draw_gutter(const TimelineFrame& frame, const Box& gutter);
 float gutter_width(const TimelineFrame& frame);
 void draw_slice_tooltip(const TimelineFrame& frame, SliceId id);
+// Say what a slice does ("computes on KV 2"), and list everything else about it.
+std::string slice_headline(const Trace& trace, SliceId id);
+Pairs slice_facts(const Trace& trace, SliceId id);
 
 // timeline_overlay.cpp
 void draw_steps(const TimelineFrame& frame);
