@@ -115,7 +115,7 @@ float draw_heat_section(const PanelContext& context, const Document& document, I
   paint.metric = kHeatMetrics[shown];
   paint.largest = paint.metric.largest(balance);
   paint.current_step = common_step(session.moment(session.active));
-  paint.predictions = !paint.metric.is_waiting();
+  paint.predictions = !paint.metric.is_waiting() && paint.metric.figure != &WorkCell::pace_ns;
   const auto hit = draw_heatmap(context, document, layout, balance, paint);
   float bottom = layout.box.y1 + 6;
   if (paint.predictions && balance.predicted) {

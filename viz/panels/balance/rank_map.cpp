@@ -91,7 +91,7 @@ float draw_head(const PanelContext& context, const Box& box, const Nodes& nodes)
   if (words(counted(session.document().trace.ranks.size(), "rank"), session.node >= 0))
     session.show_overview(true);
   if (session.node >= 0)
-    words(fmt::format("\u203a  node {}", session.node), false);
+    words(fmt::format("node {}", session.node), false);
   else if (nodes.size() > 1)
     x += draw_text(context.fonts.text, {x, box.y0 + 2}, {0, 0}, palette.text_dim,
                    fmt::format("on {} nodes", nodes.size())) +

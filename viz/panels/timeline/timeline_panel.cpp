@@ -52,7 +52,7 @@ void draw_way_back(const PanelContext& context, const Box& corner) {
   if (session.document().trace.ranks.size() <= Session::kMostInSlices) return;
   const Touch touched = touch("all ranks", corner);
   draw_text(context.fonts.small, {corner.x0 + 6, corner.y0 + 4}, {0, 0},
-            touched.hovered ? context.palette.text : context.palette.accent, "all ranks",
+            touched.hovered ? context.palette.text : context.palette.accent, "all",
             corner.width() - 8);
   if (touched.clicked) session.show_overview(true);
 }
