@@ -125,7 +125,7 @@ void draw_nodes(const PanelContext& context, const HeatLayout& layout, const Nod
   float last = -1e9f;
   for (int row = 0; row < layout.ranks; row += size) {
     const float top = layout.top_of(row), bottom = layout.top_of(row + size);
-    if (row > 0 && bottom - top >= 5)
+    if (row > 0 && bottom - top >= 12)
       draw_list().AddLine({layout.box.x0 - 4, top - 0.5f}, {layout.box.x1, top - 0.5f},
                           with_alpha(palette.text_dim, 0.4), 1);
     const float y = (top + bottom) / 2;
