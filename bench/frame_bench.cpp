@@ -1,6 +1,7 @@
-// Times building and drawing the viewer's frames with one and ten million slices, 1600 x 900.
-// `changing` is the worst case, because a changed view looks at every slice anew; in `playing` only
-// the playhead moves. Frames are drawn in an OpenGL context without a screen, as in the window, if
+// Times building and drawing the viewer's frames with one and ten million slices on 8 ranks, and the
+// overview of 1,024 ranks with as many steps, 1600 x 900. `changing` is the worst case, because a
+// changed view looks at every slice anew (in the overview: every cell); in `playing` only the
+// playhead moves. Frames are drawn in an OpenGL context without a screen, as in the window, if
 // EGL offers one, or else by the software renderer.
 #include <benchmark/benchmark.h>
 
@@ -27,21 +28,21 @@
 namespace ringscope::viz {
 namespace {
 
-constexpr int kWidth = 1600, kHeight = 900, kRanks = 8;
+constexpr int kWidth = 1600, kHeight = 900;
 
-// Return `count` slices of random lengths, with gaps, on the four lanes of eight ranks.
-Trace long_trace(std::size_t count) {
+// Return `count` slices of random lengths, with gaps, on the four lanes of each rank.
+Trace long_trace(std::size_t count, int ranks) {
   std::mt19937 random(1);
   Trace trace;
   trace.path = "long.json";
   trace.run.emplace();
-  trace.run->world_size = kRanks;
+  trace.run->world_size = ranks;
   trace.run->mask = "causal";
   trace.run->shape.seqlen = 4096;
   for (int kind = 0; kind < kKindCount; ++kind)
     trace.names.emplace_back(name_of(static_cast<Kind>(kind)));
-  const std::size_t a_row = count / (4 * kRanks);
-  for (int rank = 0; rank < kRanks; ++rank) {
+  const std::size_t a_row = count / (4 * static_cast<std::size_t>(ranks));
+  for (int rank = 0; rank < ranks; ++rank) {
     trace.ranks.push_back(
         {rank, "rank " + std::to_string(rank), static_cast<std::uint32_t>(trace.lanes.size()), 4});
     for (const ringscope::Lane lane : kAllLanes) {
@@ -60,9 +61,9 @@ Trace long_trace(std::size_t count) {
         slice.end_ns = now;
         slice.kind = static_cast<Kind>(lane);
         slice.name = static_cast<std::uint32_t>(slice.kind);
-        slice.step = static_cast<std::int32_t>(i * kRanks / a_row);
-        slice.kv_owner = ((rank - slice.step) % kRanks + kRanks) % kRanks;
-        slice.peer = (rank + kRanks - 1) % kRanks;
+        slice.step = static_cast<std::int32_t>(i * static_cast<std::size_t>(ranks) / a_row);
+        slice.kv_owner = ((rank - slice.step) % ranks + ranks) % ranks;
+        slice.peer = (rank + ranks - 1) % ranks;
         slice.pairs = 100;
       }
       trace.end_ns = std::max(trace.end_ns, now);
@@ -127,9 +128,9 @@ double median(std::vector<double> values) {
 // A viewer, and the screen or renderer that draws its frames.
 class Stage {
  public:
-  explicit Stage(std::size_t slices) : offscreen_(Offscreen::open()) {
+  Stage(std::size_t slices, int ranks) : offscreen_(Offscreen::open()) {
     std::vector<Document> documents;
-    documents.push_back(make_document(long_trace(slices)));
+    documents.push_back(make_document(long_trace(slices, ranks)));
     if (offscreen_ != nullptr) screen_ = make_screen();
     viewer_.emplace(Session(std::move(documents)), screen_ ? screen_->textures() : textures_);
     if (screen_ != nullptr) screen_->attach();
@@ -180,7 +181,7 @@ class Stage {
 };
 
 void measure(benchmark::State& state, bool changing) {
-  Stage stage(static_cast<std::size_t>(state.range(0)));
+  Stage stage(static_cast<std::size_t>(state.range(0)), static_cast<int>(state.range(1)));
   Session& session = stage.session();
   const double length = session.length();
   std::vector<double> built, whole;
@@ -190,6 +191,7 @@ void measure(benchmark::State& state, bool changing) {
     if (changing) {
       session.view = fitted(length);
       session.view.end *= 1 - 1e-4 * (1 + n % 7);
+      if (session.overview) session.by_deviation = n % 2 == 0;
     } else {
       session.seek(length * (n % 100) / 100);
     }
@@ -206,8 +208,13 @@ void measure(benchmark::State& state, bool changing) {
 void changing(benchmark::State& state) { measure(state, true); }
 void playing(benchmark::State& state) { measure(state, false); }
 
-BENCHMARK(changing)->Arg(1'000'000)->Arg(10'000'000)->Unit(benchmark::kMillisecond);
-BENCHMARK(playing)->Arg(1'000'000)->Arg(10'000'000)->Unit(benchmark::kMillisecond);
+// The last one opens with the overview: 1,024 ranks with 1,024 steps each.
+void sizes(benchmark::internal::Benchmark* bench) {
+  bench->Args({1'000'000, 8})->Args({10'000'000, 8})->Args({4 << 20, 1024});
+  bench->Unit(benchmark::kMillisecond);
+}
+BENCHMARK(changing)->Apply(sizes);
+BENCHMARK(playing)->Apply(sizes);
 
 }  // namespace
 }  // namespace ringscope::viz

@@ -162,6 +162,8 @@ Finish declare_view(CommandFlags& flags) {
   flags.value("--select", "WORDS", "select the first slice that these find, such as rank:3,wait",
               [view](const std::string& text) { view->select = text; });
   flags.flag("--zoom", view->zoom, "zoom to the selected slice");
+  flags.flag("--difference", view->difference,
+             "of several recordings: what has changed from the first one");
   flags.one_of("--axis", {"time", "steps"}, view->axis, "what the timeline's x axis shows (time)");
   flags.integer("--story", view->story,
                 "begin at this paragraph of its story, from 1; 0: without it", 0,

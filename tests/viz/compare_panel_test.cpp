@@ -30,6 +30,27 @@ TEST(ComparePanel, DrawsAnyNumberOfRecordings) {
   }
 }
 
+TEST(ComparePanel, TheDifferenceLeadsToTheSliceThatChanged) {
+  Stage stage(draw_compare, documents_of(ring_trace(4, "contiguous"), ring_trace(4, "zigzag")),
+              1600, 780);
+  EXPECT_EQ(stage.box_of_picture("difference").width(), 0);
+  stage.session.run(Command::toggle_difference);
+  const Box box = stage.box_of_picture("difference");
+  ASSERT_GT(box.width(), 300);
+  EXPECT_EQ(stage.box_of_picture("compare mask 0").width(), 0);
+  EXPECT_GT(stage.box_of_picture("timeline.to").width(), 300);
+  for (const auto& [width, height] : {std::pair(30, 20), {300, 250}, {900, 260}, {1600, 780}}) {
+    stage.resize(width, height);
+    stage.picture();
+  }
+  stage.click({box.x0 + box.width() * 0.6f, box.y0 + box.height() * 0.4f});
+  EXPECT_FALSE(stage.session.comparing);
+  EXPECT_EQ(stage.session.active, 1u);
+  EXPECT_EQ(stage.session.selected_rank, 1);
+  ASSERT_TRUE(stage.session.selected);
+  EXPECT_EQ(stage.session.document().trace.slice(*stage.session.selected).step, 2);
+}
+
 TEST(ComparePanel, DrawsOddCompany) {
   Stage stage(draw_compare, documents_of(foreign_trace(), empty_trace(), ring_trace(1)), 1600, 780);
   stage.session.comparing = true;

@@ -359,6 +359,102 @@ TEST(BalancePanel, TabsChooseWhatIsShown) {
   EXPECT_NE(pairs.at(x, y), waiting.at(x, y));
 }
 
+TEST(HeatLayout, OrderedRowsOfTwoHeightsAreFoundAgain) {
+  HeatLayout layout{{10, 20, 110, 100}, 5, 4, {3, 1, 4, 0, 2}};
+  layout.high_rows = 2;
+  layout.high = 25;
+  EXPECT_FLOAT_EQ(layout.cell(1, 0).y0, 45);
+  EXPECT_FLOAT_EQ(layout.cell(2, 0).y0, 70);
+  EXPECT_FLOAT_EQ(layout.cell(4, 0).y1, 100);
+  EXPECT_FLOAT_EQ(layout.cell(3, 0).height(), 10);
+  for (int row = 0; row < 5; ++row) {
+    const auto hit = layout.at(layout.cell(row, 2).center());
+    ASSERT_TRUE(hit);
+    EXPECT_EQ(*hit, std::pair(layout.order[static_cast<std::size_t>(row)], 2));
+    EXPECT_EQ(layout.row_of(layout.rank_of(row)), row);
+  }
+  EXPECT_EQ(layout.row_of(7), -1);
+}
+
+// 32 ranks on 4 nodes; rank 21 takes twice as long.
+Trace a_slow_rank_of_many() {
+  HandMade made(32);
+  made.recording().info.machine.emplace().nodes = 4;
+  for (int rank = 0; rank < 32; ++rank)
+    for (int step = 0; step < 32; ++step) {
+      const int ns = rank == 21 ? 100 : 50;
+      made.compute(rank, step, 100 * step, 100 * step + ns, 10);
+      if (step < 31) made.hop(rank, step, 100 * step, 100 * step + (rank == 7 ? 90 : 10), 1000);
+    }
+  return made.trace();
+}
+
+TEST(RankMap, WhatDiffersComesFirstAndAClickLeadsToItsNodeAndSlice) {
+  Stage stage(draw_rank_map, documents_of(a_slow_rank_of_many()), 1400, 300);
+  Session& session = stage.session;
+  ASSERT_TRUE(session.overview);
+  const Box cells = stage.box_of_picture("rank map");
+  ASSERT_GT(cells.width(), 700);
+  const float step = cells.width() / 32;
+  const ImVec2 first{cells.x0 + 4.5f * step, cells.y0 + 6};
+  const Image image = stage.picture();
+  const auto at = [&](float y) { return image.at(static_cast<int>(first.x), static_cast<int>(y)); };
+  const Color warm = palette_of(session.theme).warning;
+  const auto away = [&](Color color) {
+    return std::abs(int(color & 255) - int(warm & 255)) +
+           std::abs(int(color >> 16 & 255) - int(warm >> 16 & 255));
+  };
+  EXPECT_LT(away(at(cells.y0 + 6)), 60);
+  EXPECT_GT(away(at(cells.y0 + 20)), 120);  // the others are quiet
+  stage.click(first);
+  EXPECT_EQ(session.node, 2);
+  EXPECT_TRUE(session.overview);
+  EXPECT_EQ(session.selected_rank, 21);
+  const Box of_node = stage.box_of_picture("rank map");
+  stage.click({of_node.x0 + of_node.width() * 4.5f / 32, of_node.y0 + 6});
+  EXPECT_FALSE(session.overview);
+  ASSERT_TRUE(session.selected);
+  EXPECT_EQ(session.document().trace.slice(*session.selected).step, 4);
+  EXPECT_EQ(session.selected_rank, 21);
+}
+
+TEST(RankMap, ByRankTheOrderIsThatOfNumbers) {
+  Stage stage(draw_rank_map, documents_of(a_slow_rank_of_many()), 1400, 300);
+  stage.session.by_deviation = false;
+  const Box cells = stage.box_of_picture("rank map");
+  stage.click({cells.x0 + 30, cells.y0 + cells.height() * 0.99f});
+  EXPECT_EQ(stage.session.node, 3);
+  EXPECT_EQ(stage.session.selected_rank, 31);
+}
+
+TEST(RankMap, IsPaintedOnceAndFitsAnySize) {
+  Stage stage(draw_rank_map, documents_of(a_slow_rank_of_many()), 1400, 300);
+  stage.picture();
+  stage.session.seek(stage.session.length() / 2);
+  const int painted = stage.textures().updates["rank map"];
+  stage.picture();
+  EXPECT_EQ(stage.textures().updates["rank map"], painted);
+  stage.session.run(Command::toggle_theme);
+  stage.picture();
+  EXPECT_EQ(stage.textures().updates["rank map"], painted + 1);
+  for (const auto& [width, height] : {std::pair(30, 20), {300, 90}, {640, 200}, {2560, 700}}) {
+    stage.resize(width, height);
+    stage.picture();
+  }
+}
+
+// The link from rank 7 to rank 8 alone takes nine times as long.
+TEST(RankMap, ASlowLinkStandsOut) {
+  Stage stage(draw_rank_map, documents_of(a_slow_rank_of_many()), 1400, 300);
+  const Image image = stage.picture();
+  const Color warm = palette_of(stage.session.theme).warning;
+  int pixels = 0;
+  for (int x = 1100; x < 1400; ++x)
+    for (int y = 60; y < 300; ++y) pixels += image.at(x, y) == warm ? 1 : 0;
+  EXPECT_GT(pixels, 8);
+  EXPECT_LT(pixels, 100);
+}
+
 TEST(HeatMap, TheStepThatMostRanksAreAt) {
   RingMoment moment;
   EXPECT_EQ(common_step(moment), -1);

@@ -53,6 +53,15 @@ TEST_F(BackgroundLoadTest, ThrowsWhatLoadingThrew) {
   EXPECT_THROW(load.take(), InputError);
 }
 
+TEST_F(BackgroundLoadTest, ADifferenceIsOfSeveralRecordingsOfOurs) {
+  ViewOptions options;
+  options.difference = true;
+  write_trace("a.json", 10);
+  write_trace("b.json", 10);
+  EXPECT_THROW(open_session({path("a.json")}, options, nullptr), InputError);
+  EXPECT_THROW(open_session({path("a.json"), path("b.json")}, options, nullptr), InputError);
+}
+
 TEST_F(BackgroundLoadTest, CanBeGivenUp) {
   write_trace("long.json", 200'000);
   { const BackgroundLoad load({path("long.json")}, {}, wake); }

@@ -121,6 +121,7 @@ class Stage {
   }
 
   Session session;
+  StageTextures& textures() { return textures_; }
   const Fonts& fonts() const { return imgui_.fonts(); }
 
  private:

@@ -57,6 +57,39 @@ TEST(Balance, WhatIsCountedIsWhatIsPredicted) {
   });
 }
 
+TEST(Balance, NodesHaveEqualSharesOfConsecutiveRanks) {
+  RunInfo run;
+  run.world_size = 6;
+  EXPECT_EQ(nodes_of(run).size(), 1u);
+  run.machine.emplace().nodes = 3;
+  EXPECT_EQ(nodes_of(run), (std::vector<std::vector<int>>{{0, 1}, {2, 3}, {4, 5}}));
+  for (const int odd : {4, 0, -1, 7}) {
+    run.machine->nodes = odd;
+    ASSERT_EQ(nodes_of(run).size(), 1u) << odd;
+    EXPECT_EQ(nodes_of(run)[0].size(), 6u);
+  }
+}
+
+// Ranks 0 and 1 take 10 ns a pair and rank 2 takes 30; at step 1 rank 0 has no pairs.
+TEST(Balance, DeviationsAreFromTheMedianRankOfEachStep) {
+  HandMade made(3, "contiguous", "causal");
+  made.compute(0, 0, 0, 100, 10).compute(1, 0, 0, 200, 20).compute(2, 0, 0, 300, 10);
+  made.compute(0, 1, 400, 405, 0).compute(1, 1, 400, 600, 20).compute(2, 1, 400, 1000, 20);
+  const WorkTable table = balance_of(made.trace());
+  EXPECT_EQ(table.at(2, 0).pace_ns, 30'000'000);
+  EXPECT_EQ(table.at(0, 1).pace_ns, 0);
+  EXPECT_EQ(table.largest.pace_ns, 30'000'000);
+  EXPECT_EQ(table.largest.compute_ns, 600);
+  const Deviations time = deviations_of(table, &WorkCell::compute_ns);
+  EXPECT_EQ(time.usual, (std::vector<double>{200, 200}));
+  EXPECT_DOUBLE_EQ(time.by_rank[0], (100 + 195) / 2.0);
+  EXPECT_DOUBLE_EQ(time.by_rank[1], 0);
+  const Deviations pace = deviations_of(table, &WorkCell::pace_ns);
+  EXPECT_EQ(pace.usual, (std::vector<double>{1e7, 2e7}));
+  EXPECT_DOUBLE_EQ(pace.by_rank[0], 0);  // not for its lack of pairs
+  EXPECT_DOUBLE_EQ(pace.by_rank[2], 3e7 / 2);
+}
+
 TEST(Balance, BackwardStepsFollowTheForwardOnes) {
   HandMade made(2);
   made.compute(0, 0, 0, 10, 3).compute(0, 1, 10, 30, 4).compute(0, 0, 40, 90, 5, Pass::backward);

@@ -5,6 +5,7 @@
 
 #include "tests/viz_model/hand_made.h"
 #include "tests/viz_model/recorded.h"
+#include "tests/viz_model/simulated.h"
 
 namespace ringscope::viz {
 namespace {
@@ -52,6 +53,55 @@ TEST(Comparison, FiguresOfTwo) {
   EXPECT_EQ(ceiling->best, 1);
   EXPECT_EQ(ceiling->texts[1], "100 %");
   EXPECT_NEAR(ceiling->values[0], 2080.0 / 2 / (528 + 1024), 1e-12);
+}
+
+// The parts lead exactly from one wall time to the other, whatever the causes.
+TEST(Difference, PartsAddUp) {
+  Scenario uneven = simulated_scenario(4), even = simulated_scenario(4, PartitionKind::zigzag);
+  even.stragglers = {{2, 0.8}};
+  const Document from = make_document(simulated_trace(uneven));
+  const Document to = make_document(simulated_trace(even));
+  const Difference made = difference_between(from, to);
+  ASSERT_EQ(made.refusal, "");
+  EXPECT_DOUBLE_EQ(made.from_s, from.balance.wall_s);
+  double sum = 0;
+  for (const Difference::Part& part : made.parts) sum += part.seconds;
+  EXPECT_NEAR(sum, to.balance.wall_s - from.balance.wall_s, 1e-12);
+  const auto part = [&](const std::string& name) {
+    for (const Difference::Part& each : made.parts)
+      if (each.name == name) return each.seconds;
+    return 0.0;
+  };
+  EXPECT_LT(part("imbalance"), 0);
+  EXPECT_GT(part("slow rank"), 0);
+  EXPECT_EQ(made.parts.back().name, "all else");
+  EXPECT_NE(made.headline.find(" imbalance"), std::string::npos) << made.headline;
+  EXPECT_EQ(made.unpaired, 0u);
+  for (std::size_t i = 0; i < made.change.cells.size(); ++i)
+    EXPECT_EQ(made.change.cells[i].compute_ns,
+              to.balance.cells[i].compute_ns - from.balance.cells[i].compute_ns);
+}
+
+TEST(Difference, OfARunFromItselfIsNothing) {
+  const Document document = make_document(simulated_trace(simulated_scenario(3)));
+  const Difference made = difference_between(document, document);
+  ASSERT_EQ(made.parts.size(), 1u);
+  EXPECT_EQ(made.parts[0].seconds, 0);
+  for (const WorkCell& cell : made.change.cells) EXPECT_EQ(cell.compute_ns, 0);
+}
+
+TEST(Difference, UnequalProblemsAndPartnersAreSaid) {
+  Document from = make_document(simulated_trace(simulated_scenario(3)));
+  Document to = make_document(simulated_trace(simulated_scenario(3)));
+  for (Row& row : to.trace.rows)
+    for (Slice& slice : row.slices)
+      if (slice.kind == Kind::compute && slice.step == 1) slice.kv_owner = 0;
+  const Difference made = difference_between(from, to);
+  EXPECT_EQ(made.unpaired, 2u);  // of ranks 0 and 2
+  EXPECT_EQ(difference_between(from, make_document(simulated_trace(simulated_scenario(4)))).refusal,
+            "ranks or steps");
+  to.trace.run->mask = "full";
+  EXPECT_EQ(difference_between(from, to).refusal, "mask");
 }
 
 TEST(Comparison, HeadlineFromWhatIsPredicted) {

@@ -311,6 +311,50 @@ TEST(Session, GoesFromTraceToTrace) {
   EXPECT_EQ(session.active, 0u);
 }
 
+Trace many_ranks(int ranks) {
+  HandMade made(ranks);
+  for (int rank = 0; rank < ranks; ++rank)
+    for (int step = 0; step < ranks; ++step)
+      made.compute(rank, step, 100 * step, 100 * step + 60 + rank, 10);
+  return made.trace();
+}
+
+TEST(Session, MoreThanSixteenRanksBeginAtAGlance) {
+  EXPECT_FALSE(session_of(many_ranks(16)).overview);
+  Session session = session_of(many_ranks(17));
+  EXPECT_TRUE(session.overview);
+  session.run(Command::toggle_overview);
+  EXPECT_FALSE(session.overview);
+  session.run(Command::toggle_overview);
+  session.node = 3;
+  session.run(Command::go_back);
+  EXPECT_EQ(session.node, -1);
+  session.node = 3;
+  session.run(Command::cancel);
+  EXPECT_EQ(session.node, -1);
+  EXPECT_TRUE(session.overview);
+  Trace failed = many_ranks(17);
+  failed.run->failure = RunEnd{"killed", 1, 0};
+  EXPECT_FALSE(session_of(std::move(failed)).overview);
+}
+
+TEST(Session, OpensASliceFromAllRanks) {
+  Session session = session_of(many_ranks(17));
+  session.open_slice(5, 9);
+  EXPECT_FALSE(session.overview);
+  ASSERT_TRUE(session.selected);
+  const Slice& slice = session.document().trace.slice(*session.selected);
+  EXPECT_EQ(slice.step, 9);
+  EXPECT_EQ(session.selected_rank, 5);
+  EXPECT_LT(session.view.width(), 2);
+  EXPECT_GT(session.view.end, 9.3);
+  EXPECT_LE(session.view.begin, 9);
+  session.run(Command::toggle_overview);
+  EXPECT_TRUE(session.overview);
+  session.reveal(*session.selected);  // as a search does
+  EXPECT_FALSE(session.overview);
+}
+
 TEST(Session, AnEmptyTraceTakesEveryCommand) {
   for (const bool ours : {false, true}) {
     Session session = session_of(ours ? HandMade(2).trace() : Trace{});

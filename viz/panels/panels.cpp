@@ -111,39 +111,6 @@ void draw_help(const PanelContext& context) {
 
 namespace {
 
-std::string head_of(const Trace& trace, SliceId id) {
-  const Slice& slice = trace.slice(id);
-  const std::uint32_t track = trace.rank_of_row(id.row);
-  if (slice.step < 0)
-    return fmt::format("{} \u00b7 {} \u00b7 {}", trace.name(slice), trace.ranks[track].name,
-                       trace.lanes[trace.rows[id.row].lane].name);
-  std::string text = fmt::format("rank {} \u00b7 {} \u00b7 {}", track,
-                                 words_of_step(slice.pass, slice.step), name_of(slice.kind));
-  if (slice.kv_owner >= 0)
-    text += fmt::format(" \u00b7 {} of owner {}",
-                        slice.payload == Payload::dkv ? "dK, dV" : "KV block", slice.kv_owner);
-  return text;
-}
-
-// Return the slice's facts. The most dispensable come last because a short line drops those.
-std::vector<std::string> facts_of_slice(const Trace& trace, SliceId id) {
-  const Slice& s = trace.slice(id);
-  std::vector<std::string> facts;
-  facts.push_back(time_text(s.duration_ns()));
-  if (s.peer >= 0 && !preposition(s.kind).empty())
-    facts.push_back(fmt::format("{} rank {}", preposition(s.kind), s.peer));
-  if (s.bytes > 0) facts.push_back(bytes_text(s.bytes));
-  if (s.kind == Kind::compute && s.step >= 0) {
-    facts.push_back(count_text(s.pairs) + " pairs");
-    facts.push_back(flops_text(s.flops));
-    if (s.cpu_ns > 0) facts.push_back(time_text(s.cpu_ns) + " of processor time");
-    facts.push_back(fmt::format("tiles: {} full, {} partial, {} skipped", count_text(s.tiles_full),
-                                count_text(s.tiles_partial), count_text(s.tiles_skipped)));
-  }
-  facts.push_back(fmt::format("begins at {}", time_text(s.begin_ns - trace.begin_ns)));
-  return facts;
-}
-
 // Draw the line. The mark in front of it has the colour of the slice on the timeline.
 void draw_slice(const PanelContext& context, const Box& box, SliceId id, std::string_view which) {
   const Trace& trace = context.session.document().trace;
@@ -159,9 +126,9 @@ void draw_slice(const PanelContext& context, const Box& box, SliceId id, std::st
     x += draw_text(context.fonts.text, {x, y}, {0, 0.5f}, ink, part) + 14;
     return part == text;
   };
-  if (!add(head_of(trace, id), palette.text)) return;
-  for (const std::string& fact : facts_of_slice(trace, id))
-    if (!add(fact, palette.text_dim)) return;
+  if (!add(slice_headline(trace, id), palette.text)) return;
+  for (const auto& [name, value] : slice_facts(trace, id))
+    if (!add(name + " " + value, palette.text_dim)) return;
   const float width = text_width(context.fonts.small, which);
   if (x + width <= box.x1) draw_label(context, {box.x1, y}, {1, 0.5f}, which);
 }

@@ -5,7 +5,10 @@
 
 #include <imgui.h>
 
+#include <any>
+#include <map>
 #include <string>
+#include <utility>
 
 #include "viz/model/session/session.h"
 #include "viz/model/timeline/palette.h"
@@ -19,6 +22,29 @@ class TextureStore {
   virtual ~TextureStore() = default;
   // Copy `image` into the slot. The id stays valid until the next update of the slot.
   virtual ImTextureID update(const std::string& slot, const Image& image) = 0;
+
+  // Return the slot's picture of this size. paint(image) fills it only if `key`, which holds all that
+  // it depends on, or the size is another than the last time.
+  template <class Key, class Paint>
+  ImTextureID picture(const std::string& slot, int width, int height, Key key, Paint&& paint) {
+    Kept& kept = kept_[slot];
+    const Key* const before = std::any_cast<Key>(&kept.key);
+    const bool fits = kept.image.width == width && kept.image.height == height;
+    if (before != nullptr && fits && *before == key) return kept.texture;
+    if (!fits) kept.image = Image(width, height);
+    paint(kept.image);
+    kept.texture = update(slot, kept.image);
+    kept.key = std::move(key);
+    return kept.texture;
+  }
+
+ private:
+  struct Kept {
+    std::any key;
+    Image image;
+    ImTextureID texture = nullptr;
+  };
+  std::map<std::string, Kept> kept_;
 };
 
 struct Fonts {
@@ -39,6 +65,10 @@ struct PanelContext {
 // Draw the active document's timeline: ruler, rank labels, slices, flows, playhead, measure, marks
 // and critical path. The panel reacts to wheel, drag and hover.
 void draw_timeline(const PanelContext& context);
+
+// Draw all ranks x steps of the active document as a heat map, with the matrix of links beside it
+// where there is room. Call this only while Session::overview is set.
+void draw_rank_map(const PanelContext& context);
 
 // Draw the ranks on a circle with their Q, the travelling KV blocks, and the bytes and bandwidth of
 // links.

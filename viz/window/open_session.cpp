@@ -101,6 +101,13 @@ Session open_session(const std::vector<std::string>& paths, const ViewOptions& o
     else
       session.select(std::nullopt);
   }
+  if (options.difference) {
+    if (session.comparison.differences.size() < 2)
+      throw InputError(
+          "--difference: given for what can't be compared; accepted: with several "
+          "recordings of ringscope, of as many ranks");
+    session.difference = true;
+  }
   if (options.panel) {
     require_panels(session);
     session.show_alone(options.panel);

@@ -1,5 +1,5 @@
 // The viewer's interface to the program: `ringscope view TRACE... [--screenshot OUT.png [--size
-// WxH] [--step T] [--at PASS:T] [--select WORDS [--zoom]] [--axis A] [--story K] [--panel P] [--what-if [SETTING=VALUE,...]]]`.
+// WxH] [--step T] [--at PASS:T] [--select WORDS [--zoom]] [--difference] [--axis A] [--story K] [--panel P] [--what-if [SETTING=VALUE,...]]]`.
 #pragma once
 
 #include <optional>
@@ -21,6 +21,7 @@ struct ViewOptions {
   bool in_backward = false;            // `step` is one of the backward pass
   std::optional<std::string> select;   // words of a search: select the first slice it finds
   bool zoom = false;                   // to the selected slice
+  bool difference = false;             // of several recordings: what has changed from the first
   std::optional<std::string> axis;     // "time" or "steps"
   std::optional<int> story;            // the story's paragraph, from 1; 0 hides the story
   std::optional<Figure> panel;         // show only this panel, large

@@ -93,7 +93,10 @@ void draw_panel(const PanelContext& context, Figure figure, ImVec2 at, ImVec2 si
   };
   switch (figure) {
     case Figure::timeline:
-      show("timeline", {0, 0}, draw_timeline);
+      if (session.overview)
+        show("ranks", {10, 8}, draw_rank_map);
+      else
+        show("timeline", {0, 0}, draw_timeline);
       break;
     case Figure::ring:
       show("ring", {10, 8}, draw_ring);

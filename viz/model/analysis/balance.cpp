@@ -1,8 +1,10 @@
 #include "viz/model/analysis/balance.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
+#include "core/explain/fitted_run.h"
 #include "core/ring/ring.h"
 #include "core/trace/summary.h"
 #include "viz/model/analysis/dependencies.h"
@@ -78,6 +80,35 @@ std::vector<std::vector<Index>> predicted_pairs(const MaskModel& model) {
   return pairs;
 }
 
+Deviations deviations_of(const WorkTable& table, std::int64_t WorkCell::*figure) {
+  Deviations found;
+  found.by_rank.assign(static_cast<std::size_t>(table.ranks), 0);
+  for (int step = 0; step < table.steps; ++step) {
+    std::vector<double> column;
+    const auto counts = [&](int rank) {
+      return figure != &WorkCell::pace_ns || table.at(rank, step).pairs > 0;
+    };
+    for (int rank = 0; rank < table.ranks; ++rank)
+      if (counts(rank)) column.push_back(static_cast<double>(table.at(rank, step).*figure));
+    const double usual = median_of(column);
+    found.usual.push_back(usual);
+    for (int rank = 0; rank < table.ranks; ++rank)
+      if (counts(rank))
+        found.by_rank[static_cast<std::size_t>(rank)] +=
+            std::abs(static_cast<double>(table.at(rank, step).*figure) - usual) / table.steps;
+  }
+  return found;
+}
+
+std::vector<std::vector<int>> nodes_of(const RunInfo& run) {
+  const int named = run.machine ? run.machine->nodes : 1;
+  const int count = named > 0 && run.world_size % named == 0 ? named : 1;
+  std::vector<std::vector<int>> nodes(static_cast<std::size_t>(count));
+  for (int rank = 0; rank < run.world_size; ++rank)
+    nodes[static_cast<std::size_t>(rank / (run.world_size / count))].push_back(rank);
+  return nodes;
+}
+
 WorkTable balance_of(const Trace& trace) {
   WorkTable table;
   const auto ranks = static_cast<std::int64_t>(trace.ranks.size());
@@ -103,6 +134,12 @@ WorkTable balance_of(const Trace& trace) {
   }
   if (const std::optional<MaskModel> model = mask_model(trace))
     predict(*model, forward_steps, table);
+  for (WorkCell& cell : table.cells) {
+    if (cell.pairs > 0)
+      cell.pace_ns = std::llround(std::min(
+          1e6 * static_cast<double>(cell.compute_ns) / static_cast<double>(cell.pairs), 9e18));
+    for (const auto of : kWorkFigures) table.largest.*of = std::max(table.largest.*of, cell.*of);
+  }
 
   const auto pairs = forward_work(table, forward_steps, &WorkCell::pairs);
   const auto cpu = forward_work(table, forward_steps, &WorkCell::cpu_ns);

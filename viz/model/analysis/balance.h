@@ -18,13 +18,19 @@ struct WorkCell {
   std::int64_t compute_ns = 0;
   std::int64_t cpu_ns = 0;
   std::int64_t wait_ns = 0;
+  std::int64_t pace_ns = 0;  // compute_ns of 10^6 pairs; 0 without pairs
 };
+
+inline constexpr std::int64_t WorkCell::*kWorkFigures[] = {
+    &WorkCell::predicted_pairs, &WorkCell::pairs,   &WorkCell::flops,  &WorkCell::compute_ns,
+    &WorkCell::cpu_ns,          &WorkCell::wait_ns, &WorkCell::pace_ns};
 
 struct WorkTable {
   int ranks = 0;
   int steps = 0;                // of the step axis: forward, then backward
   bool predicted = false;       // whether predicted_pairs are known
   std::vector<WorkCell> cells;  // [rank][step]
+  WorkCell largest;             // the largest value of each figure
   // These are of forward pairs, as in core/trace/summary.h; measured ones are of processor time.
   double imbalance = 1, balance_ceiling = 1;
   double measured_imbalance = 1, measured_balance_ceiling = 1;
@@ -42,6 +48,17 @@ struct WorkTable {
 
 // Return the pairs that each rank attends at each ring step: [rank][step].
 std::vector<std::vector<Index>> predicted_pairs(const MaskModel& model);
+
+// How far ranks are from the median rank in the same steps. A cell without pairs has no pace.
+struct Deviations {
+  std::vector<double> usual;    // [step]: the median over ranks
+  std::vector<double> by_rank;  // mean distance over all steps
+};
+Deviations deviations_of(const WorkTable& table, std::int64_t WorkCell::*figure);
+
+// Return the ranks of each node: equal shares of consecutive ranks; all in one if the recording
+// names no nodes or they can't be equal.
+std::vector<std::vector<int>> nodes_of(const RunInfo& run);
 
 // Return the work table of a recording of ours; empty for any other trace.
 WorkTable balance_of(const Trace& trace);

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
 
 #include "viz/model/analysis/dependencies.h"
 #include "viz/model/session/format.h"
@@ -184,7 +187,72 @@ std::string headline_of(const Documents& documents) {
       words_of_share(ceiling(*worst)));
 }
 
+// Return the owner of the block that each rank attends at each step of the axis, -1 for none.
+std::vector<int> owners_of(const Document& document) {
+  const WorkTable& balance = document.balance;
+  std::vector<int> owners(balance.cells.size(), -1);
+  for_each_slice(document.trace, RingLane::compute, [&](int rank, const Slice& slice) {
+    const int step = axis_step(slice, document.axis.forward_steps());
+    if (step >= 0 && step < balance.steps)
+      owners[static_cast<std::size_t>(rank * balance.steps + step)] = slice.kv_owner;
+  });
+  return owners;
+}
+
+std::string words_of_change(double seconds) {
+  return (seconds < 0 ? "-" : "+") + words_of_time(1e9 * std::abs(seconds));
+}
+
+void find_parts(const Document& from, const Document& to, Difference& made) {
+  std::array<double, kCauseCount + 1> changes{};  // the last is of transfers that nothing hides
+  for (const auto& [document, sign] : {std::pair(&from, -1), {&to, 1}}) {
+    for (const Diagnosis& found : document->why.findings)
+      changes[static_cast<std::size_t>(found.cause)] += sign * found.saved_s;
+    changes[kCauseCount] += sign * document->why.exposed_s;
+  }
+  double rest = made.to_s - made.from_s;
+  constexpr double kLeast = 0.005;  // of the longer run
+  for (std::size_t i = 0; i <= kCauseCount; ++i) {
+    if (!(std::abs(changes[i]) >= kLeast * std::max(made.from_s, made.to_s))) continue;
+    rest -= changes[i];
+    made.parts.push_back(
+        {i == kCauseCount ? "transfers" : words_of(static_cast<Cause>(i)), changes[i]});
+  }
+  std::stable_sort(made.parts.begin(), made.parts.end(), [](const auto& a, const auto& b) {
+    return std::abs(a.seconds) > std::abs(b.seconds);
+  });
+  made.parts.push_back({made.parts.empty() ? "no cause explains it" : "all else", rest});
+}
+
 }  // namespace
+
+Difference difference_between(const Document& from, const Document& to) {
+  Difference made;
+  made.refusal = difference_of({&from, &to});
+  const WorkTable &before = from.balance, &after = to.balance;
+  if (made.refusal.empty() && (before.ranks != after.ranks || before.steps != after.steps))
+    made.refusal = "ranks or steps";
+  if (!made.refusal.empty()) return made;
+  made.from_s = before.wall_s;
+  made.to_s = after.wall_s;
+  find_parts(from, to, made);
+  made.headline = fmt::format("{} instead of {}: ", words_of_time(1e9 * made.to_s),
+                              words_of_time(1e9 * made.from_s));
+  std::vector<std::string> words;
+  for (const Difference::Part& part : made.parts)
+    words.push_back(words_of_change(part.seconds) + " " + part.name);
+  made.headline += listed(words, ", ");
+
+  made.change = after;
+  const std::vector<int> owners = owners_of(from), other = owners_of(to);
+  for (std::size_t i = 0; i < made.change.cells.size(); ++i) {
+    WorkCell& cell = made.change.cells[i];
+    if (owners[i] != other[i]) ++made.unpaired;
+    for (const auto figure : kWorkFigures)
+      cell.*figure = owners[i] == other[i] ? cell.*figure - before.cells[i].*figure : 0;
+  }
+  return made;
+}
 
 Comparison compare(const std::vector<const Document*>& documents) {
   Documents ours;
@@ -195,6 +263,8 @@ Comparison compare(const std::vector<const Document*>& documents) {
   comparison.figures = figures_of(ours);
   comparison.headline = headline_of(ours);
   comparison.names = names_of(ours);
+  for (const Document* document : ours)
+    comparison.differences.push_back(difference_between(*ours[0], *document));
   if (const std::string different = difference_of(ours); !different.empty()) {
     comparison.unequal = different;
     comparison.headline = fmt::format(

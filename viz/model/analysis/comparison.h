@@ -17,11 +17,33 @@ struct ComparedFigure {
   int best = -1;                    // index of the best one; -1 if all read the same
 };
 
+// A Difference leads from one recording to another of an equal problem.
+struct Difference {
+  std::string refusal;          // why there is none: in what the problems differ; else ""
+  double from_s = 0, to_s = 0;  // wall times
+  // What the causes, as core/explain finds them in both, add to the wall time or save of it, the
+  // largest first; and in the end what no cause explains. The sum is to_s - from_s.
+  struct Part {
+    std::string name;
+    double seconds = 0;
+  };
+  std::vector<Part> parts;
+  // By how much each figure of the slices of the same rank, pass and step has changed. A cell whose
+  // slices are not of the same block's owner, or not in both recordings, is empty.
+  WorkTable change;
+  std::size_t unpaired = 0;  // such cells
+  std::string headline;      // "121 ms instead of 189 ms: -60 ms shared cores, -8 ms all else"
+};
+
+// Return how `to` differs from `from`; both are recordings of ours.
+Difference difference_between(const Document& from, const Document& to);
+
 struct Comparison {
   // One per recording, all different: what tells it from the others.
   std::vector<std::string> names;
   std::string unequal;  // what differs, so that figures have no ratios and no best one; or ""
   std::vector<ComparedFigure> figures;
+  std::vector<Difference> differences;  // one per recording: of it from the first
   std::string headline;  // "zigzag could finish 1.75 times sooner than contiguous: ..." or ""
 };
 

@@ -127,7 +127,9 @@ class Findings {
         say(sentence_of(found), slice_of(trace_, found), settings_without(found));
       }
     }
-    if (why_.exposed_s < 0.05 * why_.wall_s || said > (said_imbalance_ ? 1 : 0)) return;
+    if (why_.ranks.empty() || why_.exposed_s < 0.05 * why_.wall_s ||
+        said > (said_imbalance_ ? 1 : 0))
+      return;
     const bool gathers = trace_.run->scheme == "allgather";
     say(gathers ? "Nothing is computed while blocks are gathered; the ring scheme would hide that."
                 : "Blocks take longer to arrive than to attend: more rows a rank would hide the "

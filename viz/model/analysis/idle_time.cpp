@@ -9,8 +9,8 @@
 namespace ringscope::viz {
 namespace {
 
-constexpr std::size_t kMostExplained = 512;  // ranks, and below slices, of which causes are sought
-constexpr std::size_t kMostSlices = 3'000'000;
+constexpr std::size_t kMostExplained = 1024;  // ranks, and below slices, of which causes are sought
+constexpr std::size_t kMostSlices = 5'000'000;
 
 // Return the recording that a trace of ours was made of, as far as its times go.
 Recording recording_of(const Trace& trace) {

@@ -2,6 +2,7 @@
 // core/explain finds it; and says in sentences why the run took as long as it did.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -51,6 +52,13 @@ struct IdleReport {
   // Return the rank that waits longest; -1 if nobody waits.
   int longest_waiting_rank() const;
 };
+
+// Return a cause as people read it: "slow rank".
+inline std::string words_of(Cause cause) {
+  std::string words(name_of(cause));
+  std::replace(words.begin(), words.end(), '-', ' ');
+  return words;
+}
 
 // Explain a recording of ours; nothing for other traces and for those that would take too long.
 Explanation explanation_of(const Trace& trace);

@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "core/explain/fitted_run.h"
 #include "core/ring/ring.h"
 #include "viz/model/analysis/dependencies.h"
 
@@ -61,6 +62,7 @@ RankMoment rank_at(const Trace& trace, const Axis& axis, int rank, std::int64_t 
 LinkHistory::LinkHistory(const Trace& trace) {
   if (!trace.is_ring()) return;
   std::map<std::pair<int, int>, Carried> by_ends;
+  std::map<std::pair<int, int>, std::vector<double>> paces;  // of each: nanoseconds a byte
   for (int dst = 0; dst < static_cast<int>(trace.ranks.size()); ++dst) {
     Carried* last = nullptr;  // mostly the same link again
     for (const Slice& recv : trace.slices_of(dst, RingLane::recv)) {
@@ -75,10 +77,19 @@ LinkHistory::LinkHistory(const Trace& trace) {
       last->bytes.push_back(
           saturating_sum(last->bytes.empty() ? 0 : last->bytes.back(), recv.bytes));
       last->under_way_ns += transfer.end_ns - transfer.begin_ns;
+      if (recv.bytes > 0)
+        paces[{last->src, dst}].push_back(static_cast<double>(transfer.end_ns - transfer.begin_ns) /
+                                          static_cast<double>(recv.bytes));
     }
   }
-  for (auto& [ends, link] : by_ends)
-    if (link.bytes.back() > 0) links.push_back(std::move(link));
+  std::vector<double> middles;
+  for (const auto& [ends, of_link] : paces) middles.push_back(quantile_of(of_link, 0.5));
+  const double usual = quantile_of(middles, 0.25);
+  for (auto& [ends, link] : by_ends) {
+    if (link.bytes.back() <= 0) continue;
+    if (usual > 0) link.slowness = quantile_of(paces[ends], 0.5) / usual;
+    links.push_back(std::move(link));
+  }
 }
 
 RingMoment ring_at(const Trace& trace, const Axis& axis, const LinkHistory& history, AxisMode mode,

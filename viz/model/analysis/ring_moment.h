@@ -59,6 +59,8 @@ class LinkHistory {
     std::vector<std::int64_t> ends;   // of transfers, ascending
     std::vector<std::int64_t> bytes;  // of all transfers up to each
     std::int64_t under_way_ns = 0;    // of all of them
+    // The median time of its bytes over that of usual links, the quarter of links below it.
+    double slowness = 1;
   };
   std::vector<Carried> links;  // by src, then dst; only links that carry anything
 };

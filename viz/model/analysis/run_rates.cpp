@@ -11,6 +11,7 @@
 #include "core/base/error.h"
 #include "core/explain/fitted_run.h"
 #include "viz/model/analysis/dependencies.h"
+#include "viz/model/analysis/ring_moment.h"
 #include "viz/model/session/format.h"
 
 namespace ringscope::viz {
@@ -221,31 +222,25 @@ void measure_computing(const Trace& trace, RunRates& rates) {
       machine.stragglers.push_back({static_cast<int>(rank), 1 / slowness[rank]});
 }
 
-// Find links that take much longer than most for the same bytes, such as those between nodes.
+// Find links from a rank to the next that take much longer than most for the same bytes, such as
+// those between nodes.
 void find_slow_links(const Trace& trace, RunRates& rates) {
   const std::size_t ranks = trace.ranks.size();
-  std::vector<std::vector<double>> paces(ranks);
-  for_each_slice(trace, RingLane::recv, [&](int rank, const Slice& recv) {
-    const Transfer transfer = transfer_of(trace, recv);
-    const auto next = (static_cast<std::size_t>(std::max(transfer.src, 0)) + 1) % ranks;
-    if (recv.bytes > 0 && transfer.src >= 0 && next == static_cast<std::size_t>(rank))
-      paces[static_cast<std::size_t>(transfer.src)].push_back(
-          static_cast<double>(transfer.end_ns - transfer.begin_ns) /
-          static_cast<double>(recv.bytes));
-  });
-  std::vector<double> middles;
-  for (const auto& pace : paces) {
-    if (pace.empty()) return;
-    middles.push_back(quantile_of(pace, 0.5));
-  }
-  const double usual = quantile_of(middles, 0.25), most = quantile_of(middles, 1);
-  if (!(usual > 0) || most < kSlowLink * usual) return;
-  for (const double middle : middles)
-    rates.link_slowness.push_back(middle < kSlowLink * usual ? 1 : middle / usual);
-  const auto slow = std::count_if(rates.link_slowness.begin(), rates.link_slowness.end(),
-                                  [](double slowness) { return slowness > 1; });
+  std::vector<double> slowness(ranks, 0);
+  for (const LinkHistory::Carried& link : LinkHistory(trace).links)
+    if (static_cast<std::size_t>(link.dst) == (static_cast<std::size_t>(link.src) + 1) % ranks)
+      slowness[static_cast<std::size_t>(link.src)] = link.slowness;
+  const double most = quantile_of(slowness, 1);
+  if (most < kSlowLink || quantile_of(slowness, 0) == 0) return;
+  std::size_t slow = 0;
+  for (double& of_link : slowness)
+    if (of_link < kSlowLink)
+      of_link = 1;
+    else
+      ++slow;
+  rates.link_slowness = std::move(slowness);
   rates.remarks.push_back(fmt::format("{} of {} links take up to {} times as long as the others.",
-                                      slow, ranks, words_of_factor(most / usual)));
+                                      slow, ranks, words_of_factor(most)));
 }
 
 void measure_links(const Trace& trace, RunRates& rates) {

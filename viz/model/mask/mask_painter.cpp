@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <tuple>
 
 #include "core/base/error.h"
 #include "core/base/text.h"
@@ -127,7 +128,16 @@ void paint_mask(const MaskModel& model, const MaskPaint& paint, Image& image) {
   const PictureSide keys(model.partition, paint.order, image.width);
   const MaskShares shares(model, mask, paint.order, queries, keys);
   const BlockColors colors(paint, ranks);
-  const Mixes query_mixes(queries, image.height), key_mixes(keys, image.width);
+  // Where ranks lie does not change while the playhead moves, and takes long for many of them.
+  using Key = std::tuple<PartitionKind, const Assignment*, Index, int, MaskOrder, int>;
+  thread_local std::map<Key, Mixes> known;
+  if (known.size() > 16) known.clear();
+  const auto mixes = [&](const PictureSide& side, int pixels) -> const Mixes& {
+    const Partition& p = model.partition;
+    const Key key(p.kind, p.assignment, p.seqlen, p.world_size, paint.order, pixels);
+    return known.try_emplace(key, side, pixels).first->second;
+  };
+  const Mixes &query_mixes = mixes(queries, image.height), &key_mixes = mixes(keys, image.width);
 
   std::vector<std::vector<Rgb>> lines(query_mixes.mixes.size());
   std::vector<double> line;

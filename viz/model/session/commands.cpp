@@ -51,6 +51,8 @@ const HelpLine kHelp[] = {
      "mark the playhead's place; go to the next mark",
      {{on(U'm'), Command::add_mark}, {on(U'\''), Command::next_mark}}},
 
+    {"G", "all ranks at a glance, or their slices", {{on(U'g'), Command::toggle_overview}}},
+    {"U", "all ranks by their difference, or by number", {{on(U'u'), Command::toggle_order}}},
     {"X", "axis in time or in ring steps", {{on(U'x'), Command::toggle_axis}}},
     {"C", "colours by KV owner or by kind", {{on(U'c'), Command::toggle_colors}}},
     {"L", "messages between ranks on, off", {{on(U'l'), Command::toggle_flows}}},
@@ -61,6 +63,7 @@ const HelpLine kHelp[] = {
     {"T", "dark, light", {{on(U't'), Command::toggle_theme}}},
     {"Tab", "next trace", {{on(SpecialKey::tab), Command::next_trace}}},
     {"V", "compare traces side by side, or one alone", {{on(U'v'), Command::toggle_compare}}},
+    {"Y", "what has changed from one trace to the other", {{on(U'y'), Command::toggle_difference}}},
     {"H", "story on, off", {{on(U'h'), Command::toggle_story}}},
     {"E",
      "what if: the run beside itself on another machine, or in another partition",

@@ -34,6 +34,8 @@ enum class Command : std::uint8_t {
   previous_found,
   add_mark,
   next_mark,
+  toggle_overview,
+  toggle_order,
   toggle_flows,
   toggle_critical_path,
   toggle_axis,
@@ -42,6 +44,7 @@ enum class Command : std::uint8_t {
   toggle_mask_order,
   next_trace,
   toggle_compare,
+  toggle_difference,
   toggle_story,
   toggle_what_if,
   enlarge,  // enlarges one panel, or shows all of them again

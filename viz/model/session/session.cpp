@@ -73,10 +73,33 @@ Session::Session(std::vector<Document> opened) : documents(std::move(opened)) {
   if (!documents.empty() && length() <= 0) axis_mode = AxisMode::time;
   if (!documents.empty()) view = fitted(length());
   if (documents.empty() || comparing) return;
+  begin_with_overview();
   if (story_shown())
     tell(0);
   else
     go_to_failure();
+}
+
+// Begin with all ranks at once if they are many, in the figure that shows what cost the most.
+void Session::begin_with_overview() {
+  show_overview(document().trace.ranks.size() > kMostInSlices);
+  const std::vector<Diagnosis>& causes = document().why.findings;
+  if (overview) heat_metric = !causes.empty() && causes[0].cause == Cause::imbalance ? 2 : 4;
+}
+
+void Session::show_overview(bool on) {
+  overview = on && document().balance.ranks > 0 && !document().trace.run->failure;
+  node = -1;
+}
+
+void Session::open_slice(int rank, int step) {
+  seek_step(step);
+  overview = false;
+  select_in_rank(compute_slice(document(), rank, step), rank);
+  if (!selected) return;
+  const Slice& slice = document().trace.slice(*selected);
+  const auto at = [&](std::int64_t ns) { return document().axis.position(axis_mode, rank, ns); };
+  set_view(framed(at(slice.begin_ns), at(slice.end_ns), length(), axis_mode, view.scroll_y));
 }
 
 // Compare all recordings of ours if they have one world_size.
@@ -101,7 +124,12 @@ RingMoment Session::moment(std::size_t d) const {
   const Document& shown = documents[d];
   if (!shown.trace.is_ring()) return {};
   const double position = std::min(playback.position(), shown.axis.length(axis_mode));
-  return ring_at(shown.trace, shown.axis, shown.links, axis_mode, position);
+  // Several panels ask for the same moment in a frame.
+  const MomentKey key(d, documents.size(), axis_mode, position);
+  if (moment_key_ != key)
+    moment_ = ring_at(shown.trace, shown.axis, shown.links, axis_mode, position);
+  moment_key_ = key;
+  return moment_;
 }
 
 void Session::activate(std::size_t next) {
@@ -123,6 +151,7 @@ void Session::activate(std::size_t next) {
   }
   view = fitted(length());
   playback.seek(playback.position(), length());
+  begin_with_overview();
   set_search(search_text);
 }
 
@@ -158,6 +187,7 @@ void Session::reveal(SliceId slice) {
 }
 
 void Session::bring_into_view(SliceId slice) {
+  overview = false;
   const Slice& s = document().trace.slice(slice);
   const int rank = static_cast<int>(document().trace.rank_of_row(slice.row));
   const double begin = document().axis.position(axis_mode, rank, s.begin_ns);

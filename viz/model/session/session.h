@@ -1,9 +1,11 @@
 // Holds what the user looks at, and the playhead that moves through it. Panels share nothing else.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "viz/model/analysis/comparison.h"
@@ -67,9 +69,10 @@ class Session {
   explicit Session(std::vector<Document> documents);
 
   std::vector<Document> documents;
-  std::size_t active = 0;  // the document that single panels show
-  bool comparing = false;  // several documents side by side
-  Comparison comparison;   // of our recordings; empty below two or if world_sizes differ
+  std::size_t active = 0;   // the document that single panels show
+  bool comparing = false;   // several documents side by side
+  bool difference = false;  // of them: what has changed from the first, instead of all of them
+  Comparison comparison;    // of our recordings; empty below two or if world_sizes differ
 
   AxisMode axis_mode = AxisMode::time;
   ColorBy color_by = ColorBy::owner;
@@ -97,7 +100,14 @@ class Session {
   std::optional<Figure> figure;  // the figure to bring to the front; reset when it is there
   std::optional<Figure> alone;   // its panel takes all the room beside the story
   std::optional<Figure> under_mouse;
+  bool overview = false;     // the timeline's panel shows all ranks x steps instead of slices
+  int node = -1;             // in the overview: the node whose ranks are shown; -1: all
+  bool by_deviation = true;  // its order: the ranks that differ most first, else by number
+  int heat_metric = 0;       // index in kHeatMetrics, of every heat map
   std::unique_ptr<WhatIf> what_if;  // predicts for the active document while it is shown
+
+  // The viewer begins with the overview if there are more ranks.
+  static constexpr std::size_t kMostInSlices = 16;
 
   const Document& document() const { return documents[active]; }
   // Return the length of the active document's axis; beside a prediction, the longer of both.
@@ -115,6 +125,9 @@ class Session {
   void reveal(SliceId slice);
   void bring_into_view(SliceId slice);
   void select_rank(int rank);
+  // Show what `rank` computes at a step of the step axis from edge to edge, instead of the overview.
+  void open_slice(int rank, int step);
+  void show_overview(bool on);        // does nothing for a trace that has none
   void set_axis_mode(AxisMode mode);  // keeps playhead and view at the same moments
   void set_search(std::string text);
   void set_view(const TimelineView& next);  // remembers the last view for go_back
@@ -152,8 +165,12 @@ class Session {
 
  private:
   void compare_all();
+  void begin_with_overview();
 
   std::vector<TimelineView> history_;
+  using MomentKey = std::tuple<std::size_t, std::size_t, AxisMode, double>;
+  mutable MomentKey moment_key_{SIZE_MAX, 0, AxisMode::time, 0};
+  mutable RingMoment moment_;  // of moment_key_
 };
 
 // Return the slice in which `rank` attends at step `step` of the step axis, or none if it did not.

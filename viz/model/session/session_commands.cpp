@@ -123,6 +123,8 @@ void cancel(Session& session) {
   } else if (session.search_open) {
     session.search_open = false;
     session.set_search("");
+  } else if (session.overview && session.node >= 0) {
+    session.show_overview(true);
   } else {
     session.select(std::nullopt);
     session.measure.reset();
@@ -193,6 +195,7 @@ void Session::run(Command command) {
     case Command::focus_selection:
       return focus(*this);
     case Command::go_back:
+      if (overview && node >= 0) return show_overview(true);
       if (history_.empty()) return;
       view = history_.back();
       history_.pop_back();
@@ -217,6 +220,10 @@ void Session::run(Command command) {
       return toggle_mark(*this);
     case Command::next_mark:
       return go_to_next_mark(*this);
+    case Command::toggle_overview:
+      return show_overview(!overview);
+    case Command::toggle_order:
+      return flip(by_deviation);
     case Command::toggle_flows:
       return flip(show_flows);
     case Command::toggle_critical_path:
@@ -235,6 +242,12 @@ void Session::run(Command command) {
     case Command::toggle_compare:
       show_what_if(false);
       comparing = !comparing && !comparison.figures.empty();
+      return;
+    case Command::toggle_difference:
+      if (comparison.differences.size() < 2) return;
+      show_what_if(false);
+      difference = !comparing || !difference;
+      comparing = true;
       return;
     case Command::toggle_what_if:
       return show_what_if(what_if == nullptr);

@@ -96,18 +96,18 @@ Color oklch(double lightness, double chroma, double hue) {
              byte(-0.0041960863 * l - 0.7034186147 * m + 1.7076147010 * s));
 }
 
-// The wheel has sixteen colours and then repeats, because nobody tells more hues apart and the
-// timeline sums by sixteen classes. Ring neighbours differ in lightness and by over a quarter turn.
-constexpr int kWheel = 16;
-
-std::array<Color, kWheel> make_wheel(Theme theme) {
-  std::array<Color, kWheel> wheel{};
+// The wheel has sixteen colours, because nobody tells more hues apart and the timeline sums by
+// sixteen classes. In a `vivid` wheel ring neighbours differ in lightness and by over a quarter
+// turn. The other one is for classes of owners: it goes round once, in quiet pairs of light and dark.
+std::array<Color, kOwnerClasses> make_wheel(Theme theme, bool vivid) {
+  std::array<Color, kOwnerClasses> wheel{};
   constexpr double kDarkLightness[] = {0.58, 0.84, 0.66, 0.76};
   constexpr double kLightLightness[] = {0.44, 0.72, 0.52, 0.64};
-  for (int i = 0; i < kWheel; ++i) {
-    const double lightness = theme == Theme::dark ? kDarkLightness[i % 4] : kLightLightness[i % 4];
-    wheel[static_cast<std::size_t>(i)] = oklch(lightness, 0.12, 0.7 + 5.0 * i / kWheel);
-  }
+  const double* const lightness = theme == Theme::dark ? kDarkLightness : kLightLightness;
+  for (int i = 0; i < kOwnerClasses; ++i)
+    wheel[static_cast<std::size_t>(i)] =
+        vivid ? oklch(lightness[i % 4], 0.12, 0.7 + 5.0 * i / kOwnerClasses)
+              : oklch(lightness[2 + i % 2], 0.085, 0.7 + 1.0 * (i / 2 * 2) / kOwnerClasses);
   return wheel;
 }
 
@@ -162,9 +162,11 @@ Color owner_color(Theme theme, int owner, int world_size) {
     const Color* const colors = dark ? kDarkOwners : kLightOwners;
     return colors[owner % kOwners];
   }
-  static const std::array<Color, kWheel> dark_wheel = make_wheel(Theme::dark);
-  static const std::array<Color, kWheel> light_wheel = make_wheel(Theme::light);
-  return (dark ? dark_wheel : light_wheel)[static_cast<std::size_t>(owner % kWheel)];
+  static const std::array<Color, kOwnerClasses> wheels[] = {
+      make_wheel(Theme::dark, false), make_wheel(Theme::dark, true),
+      make_wheel(Theme::light, false), make_wheel(Theme::light, true)};
+  const std::size_t wheel = (dark ? 0 : 2) + (world_size <= kOwnerClasses ? 1 : 0);
+  return wheels[wheel][static_cast<std::size_t>(owner_class(owner, world_size))];
 }
 
 Color slice_color(Theme theme, ColorBy by, const Slice& slice, int world_size) {

@@ -337,18 +337,19 @@ namespace {
 
 // Return a small number that decides a slice's colour when colours go by owner. Its class in the
 // row is the order in which such numbers first turn up.
-std::uint32_t owner_key(const Slice& slice) {
+std::uint32_t owner_key(const Slice& slice, int world_size) {
   const auto kind = static_cast<std::uint32_t>(slice.kind) * 16;
   if (slice.part >= 0) return kind + static_cast<std::uint32_t>(slice.part);
   if (slice.kind == Kind::other) return kind + slice.name % 8;
   if (slice.kind == Kind::wait || slice.kv_owner < 0) return kind;
-  return kind + static_cast<std::uint32_t>(slice.kv_owner) % 16;
+  return kind + static_cast<std::uint32_t>(owner_class(slice.kv_owner, world_size));
 }
 
 class OwnerClasses {
  public:
+  explicit OwnerClasses(int world_size) : world_size_(world_size) {}
   std::uint8_t class_of(const Slice& slice, std::vector<Slice>& samples) {
-    const std::uint32_t key = owner_key(slice);
+    const std::uint32_t key = owner_key(slice, world_size_);
     std::uint8_t& known = classes_[key];
     if (known != kNew) return known;
     if (samples.size() == TimelineIndex::kClasses) return kLast;  // the last class takes the rest
@@ -358,6 +359,7 @@ class OwnerClasses {
 
  private:
   static constexpr std::uint8_t kNew = 255, kLast = TimelineIndex::kClasses - 1;
+  int world_size_;
   std::vector<std::uint8_t> classes_ = std::vector<std::uint8_t>(kKindCount * 16, kNew);
 };
 
@@ -390,7 +392,7 @@ TimelineIndex::TimelineIndex(const Trace& trace) {
     row.ends.reserve(slices.size());
     row.owner_class.reserve(slices.size());
     row.kind_class.reserve(slices.size());
-    OwnerClasses owners;
+    OwnerClasses owners(trace.run ? trace.run->world_size : 1);
     for (const Slice& slice : slices) {
       row.begins.push_back(slice.begin_ns);
       row.ends.push_back(slice.end_ns);

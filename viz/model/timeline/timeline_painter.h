@@ -19,7 +19,7 @@ namespace ringscope::viz {
 class TimelineIndex {
  public:
   static constexpr int kBlock = 64;
-  static constexpr int kClasses = 16;
+  static constexpr int kClasses = kOwnerClasses;
 
   TimelineIndex() = default;
   explicit TimelineIndex(const Trace& trace);

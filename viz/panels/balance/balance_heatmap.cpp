@@ -5,94 +5,202 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <tuple>
+#include <vector>
 
 namespace ringscope::viz {
 namespace {
 
 constexpr float kNumberHeight = 16, kMarkWidth = 24;
 
-// Keep zero apart from small values: a cell without work shows the empty ground.
-Color heat_color(const Palette& palette, const HeatMetric& metric, double share) {
-  const Color strong = metric.is_waiting() ? palette.warning : palette.accent;
+// Return the colour of a share in [-1, 1]. Keep zero apart from small values: a cell without work
+// shows the empty ground. Of `differences`, small ones are quiet, and those below zero are cold.
+Color heat_color(const Palette& palette, bool warm, bool differences, double share) {
+  const Color strong = (differences ? share > 0 : warm) ? palette.warning : palette.accent;
   const Color ground = mix(palette.panel, palette.text, 0.05);
+  if (differences) return mix(ground, strong, 0.92 * std::min(std::abs(share), 1.0));
   if (!(share > 0)) return ground;
   return mix(ground, strong, 0.10 + 0.82 * std::min(share, 1.0));
 }
 
-// Paint the cells into one image of the screen's pixels, so thousands cost no more than a few.
-Image paint_cells(const PanelContext& context, const HeatLayout& layout, const WorkTable& balance,
-                  const HeatPaint& paint) {
-  const ImVec2 scale = ImGui::GetIO().DisplayFramebufferScale;
-  constexpr int kMaxSide = 4096;
-  const int width = std::clamp(static_cast<int>(layout.box.width() * scale.x), 1, kMaxSide);
-  const int height = std::clamp(static_cast<int>(layout.box.height() * scale.y), 1, kMaxSide);
-  Image image(width, height, context.palette.panel);
-  const int gap_x = width / std::max(layout.steps, 1) >= 6 ? 1 : 0;
-  const int gap_y = height / std::max(layout.ranks, 1) >= 5 ? 1 : 0;
-  const auto edge = [](int i, int count, int size) {
-    return static_cast<int>(static_cast<std::int64_t>(i) * size / count);
+Color heat_color(const Palette& palette, const HeatPaint& paint, double share) {
+  return heat_color(palette, paint.metric.is_waiting(), paint.usual != nullptr, share);
+}
+
+// What the painted cells depend on, besides their number. Another table at the same address has
+// another wall time.
+using CellsKey = std::tuple<const WorkCell*, double, std::int64_t WorkCell::*, double,
+                            std::vector<int>, float, float, int, Color, bool>;
+
+// Paint the cells, so that thousands cost no more than a few. A pixel of several cells shows the
+// strongest of them, because what stands out must not drown among its neighbours.
+void paint_cells(const PanelContext& context, const HeatLayout& layout, const WorkTable& balance,
+                 const HeatPaint& paint, Image& image) {
+  constexpr int kShades = 255;  // above zero, and as many below
+  Color shades[2 * kShades + 1];
+  for (int i = -kShades; i <= kShades; ++i)
+    shades[i + kShades] = heat_color(context.palette, paint, i / static_cast<double>(kShades));
+  // Return the first step that begins at pixel x or behind it.
+  const auto step_from = [&](int x) {
+    return static_cast<int>((static_cast<std::int64_t>(x) * layout.steps + image.width - 1) /
+                            image.width);
   };
-  for (int rank = 0; rank < layout.ranks; ++rank) {
-    const int y0 = edge(rank, layout.ranks, height), y1 = edge(rank + 1, layout.ranks, height);
-    for (int step = 0; step < layout.steps; ++step) {
-      const double share = paint.metric.of(balance.at(rank, step)) / std::max(paint.largest, 1.0);
-      image.fill(edge(step, layout.steps, width), y0, edge(step + 1, layout.steps, width) - gap_x,
-                 y1 - gap_y, heat_color(context.palette, paint.metric, share));
+  const float pixel = layout.box.height() / static_cast<float>(image.height);
+  const auto row_at = [&](int y) {
+    return layout.row_at(layout.box.y0 + pixel * (static_cast<float>(y) + 0.01f));
+  };
+  const bool gap_x = image.width / layout.steps >= 6;
+  int last = -1;  // row that the line above ends with
+  for (int y = 0; y < image.height; ++y) {
+    const int row = row_at(y);
+    const int next = y + 1 < image.height ? row_at(y + 1) : layout.ranks;
+    const bool gap_y = next != row && layout.cell(row, 0).height() >= 5;
+    if (row == last && !gap_y && next <= row + 1) {
+      std::copy_n(&image.at(0, y - 1), image.width, &image.at(0, y));
+      continue;
+    }
+    last = gap_y ? -1 : row;
+    for (int x = 0; x < image.width; ++x) {
+      const int end = step_from(x + 1);
+      int step = std::min(step_from(x), end - 1);
+      const bool line = gap_x && step_from(x + 2) > end;
+      double most = 0;
+      for (; step < end; ++step)
+        for (int r = row; r < std::max(next, row + 1); ++r) {
+          const double value =
+              paint.metric.of(balance.at(layout.rank_of(r), step)) -
+              (paint.usual != nullptr ? (*paint.usual)[static_cast<std::size_t>(step)] : 0);
+          if (std::abs(value) > std::abs(most)) most = value;
+        }
+      const double share = std::clamp(most / std::max(paint.largest, 1.0), -1.0, 1.0) * kShades;
+      // The least share above zero is no empty ground.
+      const double shade = share > 0 ? std::ceil(share) : std::floor(share);
+      image.at(x, y) =
+          line || gap_y ? context.palette.panel : shades[static_cast<int>(shade) + kShades];
     }
   }
-  return image;
 }
 
 }  // namespace
 
-double HeatMetric::largest(const WorkTable& table) const {
-  double largest = 0;
-  for (const WorkCell& cell : table.cells) largest = std::max(largest, of(cell));
-  return largest;
+int HeatLayout::row_of(int rank) const {
+  if (order.empty()) return rank < ranks ? rank : -1;
+  const auto found = std::find(order.begin(), order.end(), rank);
+  return found == order.end() ? -1 : static_cast<int>(found - order.begin());
 }
 
-Box HeatLayout::cell(int rank, int step) const {
+float HeatLayout::top_of(int row) const {
+  const float first = high * static_cast<float>(high_rows);
+  if (row <= high_rows) return box.y0 + high * static_cast<float>(row);
+  const float rest = (box.height() - first) / static_cast<float>(std::max(ranks - high_rows, 1));
+  return box.y0 + first + rest * static_cast<float>(row - high_rows);
+}
+
+int HeatLayout::row_at(float y) const {
+  const float first = high * static_cast<float>(high_rows), down = y - box.y0;
+  const float row = down < first
+                        ? down / high
+                        : static_cast<float>(high_rows) + (down - first) / (box.height() - first) *
+                                                              static_cast<float>(ranks - high_rows);
+  return std::clamp(static_cast<int>(row), 0, std::max(ranks - 1, 0));
+}
+
+Box HeatLayout::cell(int row, int step) const {
   const float w = box.width() / static_cast<float>(std::max(steps, 1));
-  const float h = box.height() / static_cast<float>(std::max(ranks, 1));
-  const float x = box.x0 + w * static_cast<float>(step), y = box.y0 + h * static_cast<float>(rank);
-  return {x, y, x + w, y + h};
+  const float x = box.x0 + w * static_cast<float>(step);
+  return {x, top_of(row), x + w, top_of(row + 1)};
 }
 
 std::optional<std::pair<int, int>> HeatLayout::at(ImVec2 mouse) const {
   if (ranks == 0 || steps == 0 || !box.contains(mouse)) return std::nullopt;
-  const int rank = static_cast<int>((mouse.y - box.y0) / box.height() * static_cast<float>(ranks));
   const int step = static_cast<int>((mouse.x - box.x0) / box.width() * static_cast<float>(steps));
-  return std::pair(std::clamp(rank, 0, ranks - 1), std::clamp(step, 0, steps - 1));
+  return std::pair(rank_of(row_at(mouse.y)), std::clamp(step, 0, steps - 1));
 }
 
-void draw_heatmap(const PanelContext& context, const HeatLayout& layout, const WorkTable& balance,
-                  const HeatPaint& paint) {
+namespace {
+
+void draw_heat_labels(const PanelContext& context, const HeatLayout& layout, int forward_steps) {
+  if (layout.ranks == 0 || layout.steps == 0) return;
+  const ImFont* font = context.fonts.small;
+  const Color dim = context.palette.text_dim;
+  const Box first = layout.cell(0, 0);
+  const bool all = layout.cell(layout.ranks - 1, 0).height() >= 14;
+  float last = -1e9f;
+  for (int row = 0; row < layout.ranks; ++row) {
+    const float y = layout.cell(row, 0).center().y;
+    if (y - last < 13.5f) continue;
+    last = y;
+    const int rank = layout.rank_of(row);
+    draw_text(font, {layout.box.x0 - 8, y}, {1, 0.5f},
+              context.session.selected_rank == rank ? context.palette.text : dim,
+              all || row < layout.high_rows ? fmt::format("rank {}", rank) : std::to_string(rank));
+  }
+
+  const bool both = forward_steps > 0 && forward_steps < layout.steps;
+  const bool words = first.width() >= text_width(font, fmt::format("step {}", layout.steps)) + 8;
+  const float apart = std::max(24.0f, text_width(font, std::to_string(layout.steps)) + 10);
+  const int every_step = static_cast<int>(round_step(std::max(1.0f, apart / first.width())));
+  for (int step = 0; step < layout.steps; ++step) {
+    const int shown = both && step >= forward_steps ? step - forward_steps : step;
+    const bool crowds_backward = both && step > 0 && step < forward_steps &&
+                                 static_cast<float>(forward_steps - step) * first.width() < apart;
+    if (shown % every_step != 0 || crowds_backward) continue;
+    draw_text(font, {layout.cell(0, step).center().x, layout.box.y0 - 5}, {0.5f, 1}, dim,
+              words ? fmt::format("step {}", shown) : std::to_string(shown));
+  }
+  if (!both) return;
+  draw_text(font, {layout.box.x0, layout.box.y0 - 20}, {0, 1}, dim, "forward");
+  draw_text(font, {layout.cell(0, forward_steps).x0 + 2, layout.box.y0 - 20}, {0, 1}, dim,
+            "backward");
+}
+
+}  // namespace
+
+std::optional<HeatHit> draw_heatmap(const PanelContext& context, const Document& document,
+                                    const HeatLayout& layout, const WorkTable& balance,
+                                    const HeatPaint& paint) {
   if (layout.ranks == 0 || layout.steps == 0 || layout.box.width() < 2 || layout.box.height() < 2)
-    return;
+    return std::nullopt;
+  const int forward_steps = document.axis.forward_steps();
+  const int selected = context.session.selected_rank;
   const Palette& palette = context.palette;
   const ImFont* font = context.fonts.small;
-  const Image image = paint_cells(context, layout, balance, paint);
-  draw_list().AddImage(context.textures.update(paint.slot, image), layout.box.min(),
-                       layout.box.max());
+  const ImVec2 scale = ImGui::GetIO().DisplayFramebufferScale;
+  static constexpr int kMaxSide = 4096;
+  const auto pixels = [](float length, float of_scale) {
+    return std::clamp(static_cast<int>(length * of_scale), 1, kMaxSide);
+  };
+  draw_list().AddImage(
+      context.textures.picture(
+          paint.slot, pixels(layout.box.width(), scale.x), pixels(layout.box.height(), scale.y),
+          CellsKey(balance.cells.data(), balance.wall_s, paint.metric.figure, paint.largest,
+                   layout.order, layout.high, static_cast<float>(layout.high_rows), layout.ranks,
+                   palette.panel, paint.usual != nullptr),
+          [&](Image& image) { paint_cells(context, layout, balance, paint, image); }),
+      layout.box.min(), layout.box.max());
 
   const Box first = layout.cell(0, 0);
   const bool numbers =
       first.height() >= kNumberHeight && first.width() >= text_width(font, "888.8 M") + 4;
   const bool marks = paint.predictions && balance.predicted && first.width() >= kMarkWidth &&
                      first.height() >= kNumberHeight;
-  double predicted_largest = 1;
-  for (const WorkCell& cell : balance.cells)
-    predicted_largest = std::max(predicted_largest, static_cast<double>(cell.predicted_pairs));
-  for (int rank = 0; (numbers || marks) && rank < layout.ranks; ++rank)
+  const double predicted_largest =
+      std::max(1.0, static_cast<double>(balance.largest.predicted_pairs));
+  for (int row = 0; (numbers || marks) && row < layout.ranks; ++row)
     for (int step = 0; step < layout.steps; ++step) {
-      const WorkCell& cell = balance.at(rank, step);
-      const Box box = layout.cell(rank, step);
+      const WorkCell& cell = balance.at(layout.rank_of(row), step);
+      const Box box = layout.cell(row, step);
+      if (box.height() < kNumberHeight - 4) continue;
       const double value = paint.metric.of(cell);
-      const double share = value / std::max(paint.largest, 1.0);
-      const Color ground = heat_color(palette, paint.metric, share);
-      if (numbers && value > 0)
+      const double usual =
+          paint.usual != nullptr ? (*paint.usual)[static_cast<std::size_t>(step)] : 0;
+      const double share = (value - usual) / std::max(paint.largest, 1.0);
+      const Color ground = heat_color(palette, paint, share);
+      const double shown = value - usual;
+      const std::string sign = paint.usual == nullptr ? "" : shown < 0 ? "-" : "+";
+      if (numbers && shown != 0)
         draw_text(font, {box.center().x, box.center().y - (marks ? 1.0f : 0.0f)}, {0.5f, 0.5f},
-                  with_alpha(ink_on(ground), 0.9), paint.metric.text(value));
+                  with_alpha(ink_on(ground), 0.9), sign + paint.metric.text(std::abs(shown)));
       if (!marks) continue;
       // The measured line along the bottom and the predicted tick across it meet if they agree.
       const float span = box.width() - 9;
@@ -110,12 +218,12 @@ void draw_heatmap(const PanelContext& context, const HeatLayout& layout, const W
                                       {box.x1 - 2, box.y0 + 8}, palette.warning);
     }
 
-  if (paint.forward_steps > 0 && paint.forward_steps < layout.steps) {
-    const float x = layout.cell(0, paint.forward_steps).x0 - 0.5f;
+  if (forward_steps > 0 && forward_steps < layout.steps) {
+    const float x = layout.cell(0, forward_steps).x0 - 0.5f;
     draw_list().AddLine({x, layout.box.y0 - 3}, {x, layout.box.y1 + 3}, palette.text_dim, 1);
   }
-  if (paint.selected_rank >= 0 && paint.selected_rank < layout.ranks) {
-    const Box row = layout.cell(paint.selected_rank, 0);
+  if (const int at = layout.row_of(selected); selected >= 0 && at >= 0) {
+    const Box row = layout.cell(at, 0);
     outline({layout.box.x0 - 1, row.y0 - 1, layout.box.x1, row.y1}, palette.selection, 2);
   }
   if (paint.current_step >= 0 && paint.current_step < layout.steps) {
@@ -123,35 +231,40 @@ void draw_heatmap(const PanelContext& context, const HeatLayout& layout, const W
     outline({column.x0 - 1, layout.box.y0 - 1, column.x1, layout.box.y1}, palette.playhead, 2,
             1.5f);
   }
+  draw_heat_labels(context, layout, forward_steps);
+  const Touch touched = touch(paint.slot.c_str(), layout.box);
+  const auto at = layout.at(ImGui::GetIO().MousePos);
+  if (!at) return std::nullopt;
+  return HeatHit{at->first, at->second, touched.clicked, touched.hovered};
 }
 
-void draw_heat_labels(const PanelContext& context, const HeatLayout& layout, int forward_steps) {
-  if (layout.ranks == 0 || layout.steps == 0) return;
-  const ImFont* font = context.fonts.small;
-  const Color dim = context.palette.text_dim;
-  const Box first = layout.cell(0, 0);
-  const int every_rank = std::max(1, static_cast<int>(std::ceil(14 / first.height())));
-  for (int rank = 0; rank < layout.ranks; rank += every_rank)
-    draw_text(font, {layout.box.x0 - 8, layout.cell(rank, 0).center().y}, {1, 0.5f},
-              context.session.selected_rank == rank ? context.palette.text : dim,
-              every_rank == 1 ? fmt::format("rank {}", rank) : std::to_string(rank));
+void draw_cell_tooltip(const PanelContext& context, const Document& document, int rank, int step) {
+  const WorkTable& balance = document.balance;
+  const WorkCell& cell = balance.at(rank, step);
+  Pairs rows = {{"pairs counted", count_text(cell.pairs)}};
+  if (balance.predicted)
+    rows.emplace_back("pairs predicted", cell.pairs == cell.predicted_pairs
+                                             ? "the same"
+                                             : count_text(cell.predicted_pairs));
+  rows.emplace_back("work", flops_text(cell.flops));
+  rows.emplace_back("time", time_text(cell.compute_ns));
+  rows.emplace_back("processor time", time_text(cell.cpu_ns));
+  if (cell.compute_ns > 0 && cell.flops > 0)
+    rows.emplace_back("speed", flops_text(static_cast<double>(cell.flops) * 1e9 /
+                                          static_cast<double>(cell.compute_ns)) +
+                                   "/s");
+  rows.emplace_back("waiting", time_text(cell.wait_ns));
+  draw_tooltip(context,
+               fmt::format("rank {}, step {}{}", rank, document.axis.ring_step(step),
+                           document.axis.is_backward(step) ? " backward" : ""),
+               rows);
+}
 
-  const bool both = forward_steps > 0 && forward_steps < layout.steps;
-  const bool words = first.width() >= text_width(font, fmt::format("step {}", layout.steps)) + 8;
-  constexpr float kApart = 24;
-  const int every_step = std::max(1, static_cast<int>(std::ceil(kApart / first.width())));
-  for (int step = 0; step < layout.steps; ++step) {
-    const int shown = both && step >= forward_steps ? step - forward_steps : step;
-    const bool crowds_backward = both && step > 0 && step < forward_steps &&
-                                 static_cast<float>(forward_steps - step) * first.width() < kApart;
-    if (shown % every_step != 0 || crowds_backward) continue;
-    draw_text(font, {layout.cell(0, step).center().x, layout.box.y0 - 5}, {0.5f, 1}, dim,
-              words ? fmt::format("step {}", shown) : std::to_string(shown));
-  }
-  if (!both) return;
-  draw_text(font, {layout.box.x0, layout.box.y0 - 20}, {0, 1}, dim, "forward");
-  draw_text(font, {layout.cell(0, forward_steps).x0 + 2, layout.box.y0 - 20}, {0, 1}, dim,
-            "backward");
+int choose_metric(const PanelContext& context, ImVec2 at) {
+  std::vector<std::string> metrics;
+  for (const HeatMetric& metric : kHeatMetrics) metrics.emplace_back(metric.name);
+  int& chosen = context.session.heat_metric;
+  return chosen = draw_tabs(context, "metrics", at, metrics, chosen);
 }
 
 int common_step(const RingMoment& moment) {

@@ -19,37 +19,58 @@ struct HeatMetric {
   NumberFormat text;
 
   double of(const WorkCell& cell) const { return static_cast<double>(cell.*figure); }
-  double largest(const WorkTable& table) const;
+  double largest(const WorkTable& table) const { return of(table.largest); }
   bool is_waiting() const { return figure == &WorkCell::wait_ns; }
 };
 inline constexpr HeatMetric kHeatMetrics[] = {{"pairs", &WorkCell::pairs, count_text},
                                               {"FLOPs", &WorkCell::flops, flops_text},
                                               {"time", &WorkCell::compute_ns, time_text},
-                                              {"waiting", &WorkCell::wait_ns, time_text}};
+                                              {"waiting", &WorkCell::wait_ns, time_text},
+                                              {"pace", &WorkCell::pace_ns, time_text}};
 
-// Divides `box` evenly into cells.
+// Divides `box` into cells: evenly, but the first `high_rows` rows are `high` pixels each.
 struct HeatLayout {
   Box box;
-  int ranks = 0, steps = 0;
+  int ranks = 0, steps = 0;     // rows and columns
+  std::vector<int> order = {};  // [row]: its rank; empty: the rank of the same number
+  int high_rows = 0;
+  float high = 0;
 
-  Box cell(int rank, int step) const;
+  int rank_of(int row) const { return order.empty() ? row : order[static_cast<std::size_t>(row)]; }
+  int row_of(int rank) const;  // -1: none
+  float top_of(int row) const;
+  int row_at(float y) const;  // the nearest one
+  Box cell(int row, int step) const;
   std::optional<std::pair<int, int>> at(ImVec2 mouse) const;  // rank, step
 };
 
 struct HeatPaint {
   std::string slot{};  // texture slot
   HeatMetric metric = kHeatMetrics[0];
-  double largest = 1;        // value drawn in full colour
-  int forward_steps = 0;     // a line separates them from the backward steps
+  double largest = 1;  // value drawn in full colour
+  // [step]: if set, cells show by how much they are above (warm) or below (cold) this.
+  const std::vector<double>* usual = nullptr;
   int current_step = -1;     // its column is marked
-  int selected_rank = -1;    // its row is marked
   bool predictions = false;  // mark the predicted value in every cell
 };
-void draw_heatmap(const PanelContext& context, const HeatLayout& layout, const WorkTable& balance,
-                  const HeatPaint& paint);
 
-// Draw ranks at the left and steps on top: 20 pixels of labels, or 36 with a backward pass.
-void draw_heat_labels(const PanelContext& context, const HeatLayout& layout, int forward_steps);
+// A HeatHit is the cell under the mouse.
+struct HeatHit {
+  int rank = 0, step = 0;
+  bool clicked = false, hovered = false;
+};
+
+// Draw a table of `document`, in which the selected rank is marked, with ranks at the left and steps
+// on top: 20 pixels of labels, or 36 with a backward pass.
+std::optional<HeatHit> draw_heatmap(const PanelContext& context, const Document& document,
+                                    const HeatLayout& layout, const WorkTable& table,
+                                    const HeatPaint& paint);
+
+// Draw tabs that choose Session::heat_metric. Return it.
+int choose_metric(const PanelContext& context, ImVec2 at);
+
+// List a cell's figures beside the mouse.
+void draw_cell_tooltip(const PanelContext& context, const Document& document, int rank, int step);
 
 // Return the step of the step axis that most ranks are at, or -1 without ranks.
 int common_step(const RingMoment& moment);

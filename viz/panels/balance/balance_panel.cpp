@@ -78,28 +78,6 @@ float draw_figures(const PanelContext& context, const WorkTable& balance, ImVec2
   return places.back().y + 50;
 }
 
-void cell_tooltip(const PanelContext& context, const Document& document, int rank, int step) {
-  const WorkTable& balance = document.balance;
-  const WorkCell& cell = balance.at(rank, step);
-  Pairs rows = {{"pairs counted", count_text(cell.pairs)}};
-  if (balance.predicted)
-    rows.emplace_back("pairs predicted", cell.pairs == cell.predicted_pairs
-                                             ? "the same"
-                                             : count_text(cell.predicted_pairs));
-  rows.emplace_back("work", flops_text(cell.flops));
-  rows.emplace_back("time", time_text(cell.compute_ns));
-  rows.emplace_back("processor time", time_text(cell.cpu_ns));
-  if (cell.compute_ns > 0 && cell.flops > 0)
-    rows.emplace_back("speed", flops_text(static_cast<double>(cell.flops) * 1e9 /
-                                          static_cast<double>(cell.compute_ns)) +
-                                   "/s");
-  rows.emplace_back("waiting", time_text(cell.wait_ns));
-  draw_tooltip(context,
-               fmt::format("rank {}, step {}{}", rank, document.axis.ring_step(step),
-                           document.axis.is_backward(step) ? " backward" : ""),
-               rows);
-}
-
 // Return whether the story has just pointed at the pictures. Its words can be read at any time.
 bool just_told(const Session& session) {
   const bool told =
@@ -117,20 +95,14 @@ float draw_heat_section(const PanelContext& context, const Document& document, I
   Session& session = context.session;
   const WorkTable& balance = document.balance;
   const int forward = document.axis.forward_steps();
-  ImGuiStorage& storage = *ImGui::GetStateStorage();
-  const ImGuiID key = ImGui::GetID("metric");
-  std::vector<std::string> metrics;
-  for (const HeatMetric& metric : kHeatMetrics) metrics.emplace_back(metric.name);
-  const int shown = draw_tabs(context, "metrics", at, metrics, storage.GetInt(key, 0));
-  storage.SetInt(key, shown);
+  const int shown = choose_metric(context, at);
 
   const float gutter =
       text_width(context.fonts.small, fmt::format("rank {}", balance.ranks - 1)) + 10;
   const float top = at.y + (forward < balance.steps ? 64.0f : 50.0f);
-  const float pitch = balance.ranks <= 8 ? 28.0f
-                      : balance.ranks <= 16
-                          ? 20.0f
-                          : std::max(260.0f / static_cast<float>(balance.ranks), 4.0f);
+  const float pitch = balance.ranks <= 8    ? 28.0f
+                      : balance.ranks <= 16 ? 20.0f
+                                            : 260.0f / static_cast<float>(balance.ranks);
   HeatLayout layout;
   layout.ranks = balance.ranks;
   layout.steps = balance.steps;
@@ -142,14 +114,9 @@ float draw_heat_section(const PanelContext& context, const Document& document, I
   paint.slot = "balance";
   paint.metric = kHeatMetrics[shown];
   paint.largest = paint.metric.largest(balance);
-  paint.forward_steps = forward;
   paint.current_step = common_step(session.moment(session.active));
-  paint.selected_rank = session.selected_rank;
-  paint.predictions = !paint.metric.is_waiting();
-  draw_heatmap(context, layout, balance, paint);
-  draw_heat_labels(context, layout, forward);
-
-  const Touch touched = touch("cells", layout.box);
+  paint.predictions = !paint.metric.is_waiting() && paint.metric.figure != &WorkCell::pace_ns;
+  const auto hit = draw_heatmap(context, document, layout, balance, paint);
   float bottom = layout.box.y1 + 6;
   if (paint.predictions && balance.predicted) {
     bottom += draw_wrapped(context.fonts.small, {at.x + gutter, bottom}, width - gutter,
@@ -157,14 +124,11 @@ float draw_heat_section(const PanelContext& context, const Document& document, I
                            "line: measured · tick: predicted from the mask, both as a share of "
                            "the largest");
   }
-  if (const auto hit = layout.at(ImGui::GetIO().MousePos)) {
-    const auto [rank, step] = *hit;
-    if (touched.clicked) {
-      session.seek_step(step);
-      session.select_in_rank(compute_slice(document, rank, step), rank);
-    }
-    if (touched.hovered) cell_tooltip(context, document, rank, step);
+  if (hit && hit->clicked) {
+    session.seek_step(hit->step);
+    session.select_in_rank(compute_slice(document, hit->rank, hit->step), hit->rank);
   }
+  if (hit && hit->hovered) draw_cell_tooltip(context, document, hit->rank, hit->step);
   return bottom - at.y + 12;
 }
 
@@ -191,9 +155,6 @@ std::vector<TimePart> parts_of(const PanelContext& context, const IdleReport& id
   const Palette& palette = context.palette;
   std::vector<TimePart> parts = {{"computing", mix(palette.panel, palette.accent, 0.85),
                                   [](const RankIdle& rank) { return rank.compute; }}};
-  constexpr const char* kNames[kCauseCount] = {"imbalance",    "slow rank", "slow link",
-                                               "shared cores", "overhead",  "jitter",
-                                               "late start",   "fault"};
   const Color colors[kCauseCount] = {palette.warning,
                                      palette.of(Kind::communication),
                                      palette.of(Kind::recv),
@@ -203,7 +164,8 @@ std::vector<TimePart> parts_of(const PanelContext& context, const IdleReport& id
                                      owner_color(context.session.theme, 2, 8),
                                      palette.warning};
   for (std::size_t i = 0; i < kCauseCount; ++i)
-    parts.push_back({kNames[i], colors[i], [i](const RankIdle& rank) { return rank.by_cause[i]; }});
+    parts.push_back({words_of(static_cast<Cause>(i)), colors[i],
+                     [i](const RankIdle& rank) { return rank.by_cause[i]; }});
   parts.push_back({"transfers", mix(palette.panel, palette.of(Kind::recv), 0.55),
                    [](const RankIdle& rank) { return rank.hops; }});
   parts.push_back({"not explained", mix(palette.panel, palette.text_dim, 0.45),
@@ -269,7 +231,9 @@ float draw_idle(const PanelContext& context, const IdleReport& idle, ImVec2 top_
   const Box bars{top_left.x + gutter, y, top_left.x + width, y + pitch * static_cast<float>(ranks)};
   const double wall = std::max(static_cast<double>(idle.wall_ns), 1.0);
   const int every = std::max(1, static_cast<int>(std::ceil(15 / pitch)));
-  for (int rank = 0; rank < ranks; ++rank) {
+  const float seen_from = draw_list().GetClipRectMin().y, seen_to = draw_list().GetClipRectMax().y;
+  for (int rank = 0; rank < ranks; ++rank, y += pitch) {
+    if (y + pitch < seen_from || y > seen_to) continue;
     const Box bar{bars.x0, y, bars.x1, y + pitch - gap};
     double done = 0;
     for (const TimePart& part : parts) {
@@ -286,7 +250,6 @@ float draw_idle(const PanelContext& context, const IdleReport& idle, ImVec2 top_
       draw_text(font, {top_left.x, bar.center().y}, {0, 0.5f},
                 selected ? palette.text : palette.text_dim,
                 rank == 0 || every == 1 ? fmt::format("rank {}", rank) : std::to_string(rank));
-    y += pitch;
   }
   const Touch touched = touch("losses", bars);
   const int rank =

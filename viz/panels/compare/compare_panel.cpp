@@ -153,26 +153,6 @@ void draw_highlights(const PanelContext& context, const Document& document, cons
   }
 }
 
-// List the values that every recording has for this rank and step.
-void draw_slot_tooltip(const PanelContext& context, std::size_t index, int rank, int step) {
-  const std::vector<Document>& documents = context.session.documents;
-  Pairs rows;
-  for (std::size_t i = 0; i < documents.size(); ++i) {
-    const WorkTable& balance = documents[i].balance;
-    if (balance.ranks == 0) continue;
-    std::string text = "no such step";
-    if (rank < balance.ranks && step < balance.steps) {
-      const WorkCell& cell = balance.at(rank, step);
-      text = fmt::format("{} pairs   {}   waits {}", count_text(cell.pairs),
-                         time_text(cell.compute_ns), time_text(cell.wait_ns));
-    }
-    rows.emplace_back(short_title(context.session, i), text);
-  }
-  const int owner = RingSchedule{rank, documents[index].balance.ranks}.owner(
-      documents[index].axis.ring_step(step));
-  draw_tooltip(context, fmt::format("rank {}, step {}, KV {}", rank, step, owner), rows);
-}
-
 void draw_heat(const PanelContext& context, std::size_t index, const CompareColumn& column,
                const CompareScale& scale) {
   Session& session = context.session;
@@ -182,19 +162,13 @@ void draw_heat(const PanelContext& context, std::size_t index, const CompareColu
   HeatPaint paint;
   paint.slot = fmt::format("compare pairs {}", index);
   paint.largest = scale.largest_pairs;
-  paint.forward_steps = document.axis.forward_steps();
   paint.current_step = common_step(session.moment(index));
-  paint.selected_rank = session.selected_rank;
-  draw_heatmap(context, layout, document.balance, paint);
-  draw_heat_labels(context, layout, paint.forward_steps);
-  const Touch touched = touch("heat", column.heat);
-  const auto hit = layout.at(ImGui::GetIO().MousePos);
-  if (!hit) return;
-  if (touched.clicked) {
-    session.seek_step(hit->second);
-    session.select_rank(hit->first);
+  const auto hit = draw_heatmap(context, document, layout, document.balance, paint);
+  if (hit && hit->clicked) {
+    session.seek_step(hit->step);
+    session.select_rank(hit->rank);
   }
-  if (touched.hovered) draw_slot_tooltip(context, index, hit->first, hit->second);
+  if (hit && hit->hovered) draw_slot_tooltip(context, index, hit->rank, hit->step);
 }
 
 // Draw the column of `document`. A click on its title shows that recording alone; a click on a
@@ -297,11 +271,36 @@ void draw_table(const PanelContext& context, const CompareLayout& layout) {
 
 }  // namespace
 
+void draw_slot_tooltip(const PanelContext& context, std::size_t index, int rank, int step) {
+  const std::vector<Document>& documents = context.session.documents;
+  Pairs rows;
+  for (std::size_t i = 0; i < documents.size(); ++i) {
+    const WorkTable& balance = documents[i].balance;
+    if (balance.ranks == 0) continue;
+    std::string text = "no such step";
+    if (rank < balance.ranks && step < balance.steps) {
+      const WorkCell& cell = balance.at(rank, step);
+      text = fmt::format("{} pairs   {}   waits {}", count_text(cell.pairs),
+                         time_text(cell.compute_ns), time_text(cell.wait_ns));
+    }
+    rows.emplace_back(short_title(context.session, i), text);
+  }
+  const int owner = RingSchedule{rank, documents[index].balance.ranks}.owner(
+      documents[index].axis.ring_step(step));
+  draw_tooltip(context, fmt::format("rank {}, step {}, KV {}", rank, step, owner), rows);
+}
+
 void draw_compare(const PanelContext& context) {
   Session& session = context.session;
   const Box whole = content_box();
   if (whole.width() < 60 || whole.height() < 60) return;
   float top = whole.y0;
+  if (session.comparison.differences.size() > 1) {
+    session.difference = draw_tabs(context, "view", {whole.x0, top}, {"side by side", "difference"},
+                                   session.difference ? 1 : 0) == 1;
+    top += 32;
+    if (session.difference) return draw_difference(context, {whole.x0, top, whole.x1, whole.y1});
+  }
   if (!session.comparison.headline.empty()) {
     const float width = whole.width() - 4;
     const ImFont* font = text_width(context.fonts.title, session.comparison.headline) <= width

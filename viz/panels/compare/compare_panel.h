@@ -29,4 +29,10 @@ struct CompareLayout {
 CompareLayout compare_layout(ImVec2 top_left, ImVec2 room, int columns, int ranks, int figures,
                              bool backward = false);
 
+// Draw what the other recording has that the first one has not: draw_compare()'s second view.
+void draw_difference(const PanelContext& context, const Box& box);
+
+// List the values that every recording has for this rank and step.
+void draw_slot_tooltip(const PanelContext& context, std::size_t index, int rank, int step);
+
 }  // namespace ringscope::viz

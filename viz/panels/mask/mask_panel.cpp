@@ -3,6 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include "viz/model/session/format.h"
 #include "viz/panels/drawing.h"
@@ -16,21 +20,39 @@ struct Done {
   double pairs = 0, all = 0;
 };
 
+// Return how many pairs of the forward pass a rank attends before each step of the ring's order:
+// [rank][0 to ranks]. It is kept while the trace is the same, because it takes long for many ranks.
+const std::vector<double>& pairs_before(const Trace& trace) {
+  using Key = std::tuple<const Trace*, std::string, std::size_t>;
+  static std::pair<Key, std::vector<double>> kept;
+  Key key(&trace, trace.path, trace.slice_count);
+  if (kept.first == key) return kept.second;
+  const int n = static_cast<int>(trace.ranks.size());
+  std::vector<double> sums(static_cast<std::size_t>(n) * static_cast<std::size_t>(n + 1), 0);
+  for (int rank = 0; rank < n; ++rank) {
+    double* const of_rank = &sums[static_cast<std::size_t>(rank) * static_cast<std::size_t>(n + 1)];
+    for (const Slice& slice : trace.slices_of(rank, RingLane::compute))
+      if (slice.pass == Pass::forward && slice.kv_owner >= 0 && slice.kv_owner < n)
+        of_rank[step_with(rank, slice.kv_owner, n) + 1] += static_cast<double>(slice.pairs);
+    std::partial_sum(of_rank, of_rank + n + 1, of_rank);
+  }
+  kept = {std::move(key), std::move(sums)};
+  return kept.second;
+}
+
 // Count the pairs attended so far in the forward pass, and all its pairs. The counts agree with
 // mask_progress(), but need no table, which does not exist for very many ranks.
 Done pairs_done(const Trace& trace, const RingMoment& moment) {
   Done done;
-  const int n = static_cast<int>(std::min(trace.ranks.size(), moment.ranks.size()));
-  for (int rank = 0; rank < n; ++rank) {
-    const RankMoment& at = moment.ranks[static_cast<std::size_t>(rank)];
-    const int now = step_with(rank, at.kv_owner, n);
-    for (const Slice& slice : trace.slices_of(rank, RingLane::compute)) {
-      if (slice.pass != Pass::forward || slice.kv_owner < 0 || slice.kv_owner >= n) continue;
-      const int step = step_with(rank, slice.kv_owner, n);
-      const double share = step < now ? 1 : step == now ? at.progress : 0;
-      done.all += static_cast<double>(slice.pairs);
-      done.pairs += static_cast<double>(slice.pairs) * share;
-    }
+  const std::size_t n = trace.ranks.size();
+  if (moment.ranks.size() != n) return done;
+  const std::vector<double>& before = pairs_before(trace);
+  for (std::size_t rank = 0; rank < n; ++rank) {
+    const RankMoment& at = moment.ranks[rank];
+    const double* const of_rank = &before[rank * (n + 1)];
+    const int now = step_with(static_cast<int>(rank), at.kv_owner, static_cast<int>(n));
+    done.all += of_rank[n];
+    done.pairs += of_rank[now] + (of_rank[now + 1] - of_rank[now]) * at.progress;
   }
   return done;
 }

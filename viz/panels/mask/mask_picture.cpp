@@ -2,8 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <tuple>
+#include <utility>
 
 namespace ringscope::viz {
 
@@ -41,32 +40,20 @@ void choose_mask_order(const PanelContext& context, ImVec2 top_left,
 
 namespace {
 
-// Everything that determines the pixels.
+// Everything that determines the pixels, besides their number.
 struct PaintKey {
   std::string mask;
   PartitionKind partition = PartitionKind::contiguous;
   const Assignment* assignment = nullptr;
   Index seqlen = 0;
-  int world_size = 0, width = 0, height = 0, only_rank = -1;
+  int world_size = 0, only_rank = -1;
   MaskOrder order = MaskOrder::global;
   Theme theme = Theme::dark;
   ColorBy color_by = ColorBy::owner;
-  std::vector<double> done;
-  std::vector<bool> active;
+  std::vector<RankMoment> ranks;  // what they do
 
   bool operator==(const PaintKey&) const = default;
 };
-
-struct Painted {
-  PaintKey key;
-  Image image;
-};
-
-// Return the picture of a slot. There are as many slots as pictures on the screen.
-Painted& painted(const std::string& slot) {
-  static std::map<std::string, Painted> all;
-  return all[slot];
-}
 
 // Return where a rank's rows begin in local order, as a share of all rows; `rank` may be world_size.
 double local_begin(const MaskModel& model, int rank) {
@@ -133,10 +120,12 @@ void draw_block_lines(const PanelContext& context, const MaskModel& model, const
   }
 }
 
+// Beyond so many ranks the painter brightens the regions; outlines would cover everything.
+constexpr std::size_t kMostOutlined = 64;
+
 void draw_active(const PanelContext& context, const MaskModel& model, MaskOrder order,
                  const Box& box, const MaskProgress& progress) {
   const int n = model.partition.world_size;
-  if (n > 64) return;  // the painter brightens the regions; outlines would cover everything
   for (int rank = 0; rank < n; ++rank)
     for (int owner = 0; owner < n; ++owner) {
       if (!progress.active[static_cast<std::size_t>(rank) * static_cast<std::size_t>(n) +
@@ -158,7 +147,10 @@ void draw_mask_picture(const PanelContext& context, const MaskPicture& picture, 
   constexpr int kMaxSide = 2048;
   if (!document.mask || box.width() < 1 || box.height() < 1) return;
 
-  const MaskProgress progress = mask_progress(session.moment(picture.document), document.trace);
+  RingMoment moment = session.moment(picture.document);
+  // A block of very many is smaller than what is done of it could be seen in.
+  if (moment.ranks.size() > kMostOutlined)
+    for (RankMoment& rank : moment.ranks) rank.progress = std::round(rank.progress);
   const auto pixels = [&](float length, float of_scale) {
     return std::clamp(static_cast<int>(std::lround(length * of_scale)), 1, kMaxSide);
   };
@@ -168,26 +160,25 @@ void draw_mask_picture(const PanelContext& context, const MaskPicture& picture, 
                partition.assignment,
                partition.seqlen,
                partition.world_size,
-               pixels(box.width(), scale.x),
-               pixels(box.height(), scale.y),
                picture.only_rank,
                picture.order,
                session.theme,
                session.color_by,
-               progress.done,
-               progress.active};
-  Painted& cache = painted(picture.slot);
-  if (cache.image.width == 0 || !(cache.key == key)) {
-    cache.image = Image(key.width, key.height);
+               moment.ranks};
+  const auto paint = [&](Image& image) {
+    const MaskProgress progress = mask_progress(moment, document.trace);
     paint_mask(*document.mask,
                {picture.order, session.theme, session.color_by, &progress, picture.only_rank},
-               cache.image);
-    cache.key = std::move(key);
-  }
-  draw_list().AddImage(context.textures.update(picture.slot, cache.image), box.min(), box.max());
+               image);
+  };
+  draw_list().AddImage(
+      context.textures.picture(picture.slot, pixels(box.width(), scale.x),
+                               pixels(box.height(), scale.y), std::move(key), paint),
+      box.min(), box.max());
   outline({box.x0 - 1, box.y0 - 1, box.x1 + 1, box.y1 + 1}, context.palette.panel_border);
   if (picture.order == MaskOrder::local) draw_block_lines(context, *document.mask, box);
-  draw_active(context, *document.mask, picture.order, box, progress);
+  if (moment.ranks.size() <= kMostOutlined)
+    draw_active(context, *document.mask, picture.order, box, mask_progress(moment, document.trace));
 }
 
 }  // namespace ringscope::viz

@@ -321,6 +321,18 @@ void draw_links(const RingPicture& picture) {
   }
 }
 
+// Very many dots are a few pixels each, where a circle looks no rounder than a square and costs ten
+// times as much, and marks around them would only cover their colours.
+constexpr int kMostRound = 128;
+
+void dot(const RingPicture& picture, ImVec2 at, Color color) {
+  const float r = picture.layout.disc;
+  if (picture.layout.ranks <= kMostRound)
+    draw_list().AddCircleFilled(at, r, color, 8);
+  else
+    fill({at.x - r, at.y - r, at.x + r, at.y + r}, color);
+}
+
 void draw_rank(const RingPicture& picture, int rank) {
   const RingLayout& ring = picture.layout;
   const Palette& palette = picture.context.palette;
@@ -330,8 +342,9 @@ void draw_rank(const RingPicture& picture, int rank) {
   const bool waits = now.doing == RankMoment::waiting;
   const bool selected = picture.context.session.selected_rank == rank;
   if (picture.dots()) {
-    draw_list().AddCircleFilled(at, ring.disc, picture.owner(now.kv_owner), 8);
-    if (waits) draw_list().AddCircle(at, ring.disc + 1.5f, palette.warning, 10, 1);
+    dot(picture, at, picture.owner(now.kv_owner));
+    if (waits && ring.ranks <= kMostRound)
+      draw_list().AddCircle(at, ring.disc + 1.5f, palette.warning, 10, 1);
     if (selected) draw_list().AddCircle(at, ring.disc + 3, palette.selection, 12, 1.5f);
     return;
   }
@@ -412,7 +425,7 @@ void draw_travelling(const RingPicture& picture) {
     const double rank = block.src + hops * std::clamp(block.progress, 0.0, 1.0);
     const Color color = picture.owner(block.kv_owner);
     if (picture.dots()) {
-      draw_list().AddCircleFilled(ring.at(rank, ring.orbit), ring.disc, color, 8);
+      dot(picture, ring.at(rank, ring.orbit), color);
       continue;
     }
     const bool gradient = block.payload == Payload::dkv;

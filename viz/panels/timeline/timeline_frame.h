@@ -5,7 +5,6 @@
 #include <imgui.h>
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,11 +19,11 @@
 namespace ringscope::viz {
 
 // ---
-// The state that only the timeline keeps from frame to frame: the current gesture, the height of
-// rows, and the painted pictures. It belongs to an ImGui context and is destroyed with it.
+// The state that only the timeline keeps from frame to frame: the current gesture and the height of
+// rows. It belongs to an ImGui context and is destroyed with it.
 
-// Everything that a painted timeline depends on. The trace is identified by address, path and size,
-// so that another trace at the same address is noticed.
+// Everything that a painted timeline depends on besides its size. The trace is identified by
+// address, path and size, so that another trace at the same address is noticed.
 struct PictureKey {
   const Trace* trace = nullptr;
   std::size_t slices = 0;
@@ -34,16 +33,8 @@ struct PictureKey {
   Theme theme = Theme::dark;
   bool dim_all = false;
   TimelineView view;
-  int width = 0, height = 0;
   float content_height = 0;
   bool operator==(const PictureKey&) const = default;
-};
-
-// A picture as it was last uploaded to the textures.
-struct Picture {
-  PictureKey key;
-  Image image;
-  ImTextureID texture = nullptr;
 };
 
 struct TimelineState {
@@ -59,7 +50,6 @@ struct TimelineState {
   Box body;                         // on the screen, in the last frame
   Box ruler, map, gutter;
   TimelineLayout layout;
-  std::map<std::string, Picture> pictures;  // by texture slot
 };
 
 // Return the state of the current ImGui context.
@@ -112,17 +102,10 @@ void draw_picture(const TimelineFrame& frame, const std::string& slot, PictureKe
   key.path = frame.trace().path;
   key.mode = frame.mode;
   key.theme = frame.context.session.theme;
-  key.width = static_cast<int>(box.width());
-  key.height = static_cast<int>(box.height());
-  Picture& picture = timeline_state().pictures[slot];
-  if (picture.texture == nullptr || !(picture.key == key)) {
-    if (picture.image.width != key.width || picture.image.height != key.height)
-      picture.image = Image(key.width, key.height);
-    paint(picture.image);
-    picture.texture = frame.context.textures.update(slot, picture.image);
-    picture.key = std::move(key);
-  }
-  draw_list().AddImage(picture.texture, box.min(), box.max());
+  draw_list().AddImage(
+      frame.context.textures.picture(slot, static_cast<int>(box.width()),
+                                     static_cast<int>(box.height()), std::move(key), paint),
+      box.min(), box.max());
 }
 
 // Name a step of the step axis: "step 2", or "back 2" in the backward pass.
@@ -147,6 +130,9 @@ void draw_slice_labels(const TimelineFrame& frame);
 void draw_gutter(const TimelineFrame& frame, const Box& gutter);
 float gutter_width(const TimelineFrame& frame);
 void draw_slice_tooltip(const TimelineFrame& frame, SliceId id);
+// Say what a slice does ("computes on KV 2"), and list everything else about it.
+std::string slice_headline(const Trace& trace, SliceId id);
+Pairs slice_facts(const Trace& trace, SliceId id);
 
 // timeline_overlay.cpp
 void draw_steps(const TimelineFrame& frame);

@@ -179,21 +179,12 @@ std::optional<double> per_second(std::int64_t amount, std::int64_t ns) {
   return static_cast<double>(amount) * 1e9 / static_cast<double>(ns);
 }
 
-std::string title_of(const TimelineFrame& frame, SliceId id) {
-  const Trace& trace = frame.trace();
-  const Slice& slice = trace.slice(id);
-  if (!trace.is_ring()) return slice_title(trace, slice);
-  if (slice.kind == Kind::wait) return fmt::format("waits for {}", rank_text(trace, slice.peer));
-  constexpr const char* kVerbs[kKindCount] = {"computes on ", "sends ", "receives ", "", "", ""};
-  return kVerbs[static_cast<int>(slice.kind)] + slice_title(trace, slice);
-}
-
-void add_ring_fields(const TimelineFrame& frame, const Slice& slice, Pairs& rows) {
+void add_ring_fields(const Trace& trace, const Slice& slice, Pairs& rows) {
   if (slice.step >= 0)
     rows.emplace_back("step", fmt::format("{}, {} pass", slice.step, name_of(slice.pass)));
   if (slice.kv_owner >= 0) {
     rows.emplace_back(slice.payload == Payload::dkv ? "gradient of KV" : "KV block",
-                      fmt::format("of {}", rank_text(frame.trace(), slice.kv_owner)));
+                      fmt::format("of {}", rank_text(trace, slice.kv_owner)));
   }
 }
 
@@ -211,14 +202,21 @@ void add_work(const Slice& slice, Pairs& rows) {
 
 }  // namespace
 
-void draw_slice_tooltip(const TimelineFrame& frame, SliceId id) {
-  const Trace& trace = frame.trace();
+std::string slice_headline(const Trace& trace, SliceId id) {
+  const Slice& slice = trace.slice(id);
+  if (!trace.is_ring()) return slice_title(trace, slice);
+  if (slice.kind == Kind::wait) return fmt::format("waits for {}", rank_text(trace, slice.peer));
+  constexpr const char* kVerbs[kKindCount] = {"computes on ", "sends ", "receives ", "", "", ""};
+  return kVerbs[static_cast<int>(slice.kind)] + slice_title(trace, slice);
+}
+
+Pairs slice_facts(const Trace& trace, SliceId id) {
   const Slice& slice = trace.slice(id);
   const Lane& lane = trace.lanes[trace.rows[id.row].lane];
   Pairs rows;
   rows.emplace_back(trace.is_ring() ? "on" : "track", trace.ranks[lane.rank].name);
   if (!trace.is_ring() && !lane.name.empty()) rows.emplace_back("lane", lane.name);
-  add_ring_fields(frame, slice, rows);
+  add_ring_fields(trace, slice, rows);
   rows.emplace_back("duration", time_text(slice.duration_ns()));
   rows.emplace_back("begins at", time_text(slice.begin_ns - trace.begin_ns));
   if (trace.is_ring() && slice.kind == Kind::compute) add_work(slice, rows);
@@ -229,7 +227,11 @@ void draw_slice_tooltip(const TimelineFrame& frame, SliceId id) {
   }
   if (slice.peer >= 0 && slice.kind != Kind::wait)
     rows.emplace_back(slice.kind == Kind::recv ? "from" : "to", rank_text(trace, slice.peer));
-  draw_tooltip(frame.context, title_of(frame, id), rows);
+  return rows;
+}
+
+void draw_slice_tooltip(const TimelineFrame& frame, SliceId id) {
+  draw_tooltip(frame.context, slice_headline(frame.trace(), id), slice_facts(frame.trace(), id));
 }
 
 }  // namespace ringscope::viz

@@ -46,6 +46,17 @@ void follow_selection(Session& session, TimelineState& state, const TimelineFram
   state.selected = session.selected;
 }
 
+// Lead from a rank's slices back to all ranks, from the corner over the rank names.
+void draw_way_back(const PanelContext& context, const Box& corner) {
+  Session& session = context.session;
+  if (session.document().trace.ranks.size() <= Session::kMostInSlices) return;
+  const Touch touched = touch("all ranks", corner);
+  draw_text(context.fonts.small, {corner.x0 + 6, corner.y0 + 4}, {0, 0},
+            touched.hovered ? context.palette.text : context.palette.accent, "all",
+            corner.width() - 8);
+  if (touched.clicked) session.show_overview(true);
+}
+
 void draw_nothing(const PanelContext& context, const Box& box) {
   const Trace& trace = context.session.document().trace;
   if (trace.slice_count == 0)
@@ -94,6 +105,7 @@ void draw_timeline(const PanelContext& context) {
   draw_map(frame, state.map);
   draw_ruler(frame, state.ruler);
   draw_scroll_bar(frame);
+  draw_way_back(context, {all.x0, all.y0, left, top});
   if (state.hovered_is_ours && session.hovered && state.gesture == TimelineState::Gesture::none)
     draw_slice_tooltip(frame, *session.hovered);
 }
