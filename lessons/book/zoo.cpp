@@ -83,7 +83,7 @@ Recording with_slow_rank(const Problem& problem, double speed) {
 std::string table_of(const Evidence& e) {
   std::string text = "tensor   largest error\n";
   for (const TensorCheck& t : e.verdict.tensors)
-    text += fmt::format("{:<8}{:>14}{}\n", t.name,
+    text += fmt::format("{:<8}{:>14}{}\n", t.name(),
                         t.disagreeing_non_finite > 0
                             ? fmt::format("{} NaN, inf", t.disagreeing_non_finite)
                             : fmt::format("{:.3g}", t.max_abs),
