@@ -25,7 +25,7 @@ namespace {
 
 bool passes(const Evidence& e, std::string_view name) {
   return std::any_of(e.verdict.tensors.begin(), e.verdict.tensors.end(),
-                     [&](const TensorCheck& t) { return t.name == name && t.passes(); });
+                     [&](const TensorCheck& t) { return t.name() == name && t.passes(); });
 }
 
 // Return whether row `at` of out, of all heads after each other, is right.
