@@ -58,6 +58,9 @@ document.querySelectorAll(".recording").forEach((recording) => {
   const story = recording.nextElementSibling;
   if (story?.tagName !== "OL") return;
   story.classList.add("story");
+  const telling = make("section", { className: "telling", ariaLabel: "The recording and its story" });
+  recording.before(telling);
+  telling.append(recording, story);
   const paragraphs = [...story.children];
   const tell = (index) => {
     paragraphs.forEach((each, i) => each.classList.toggle("told", i === index));
@@ -69,10 +72,10 @@ document.querySelectorAll(".recording").forEach((recording) => {
     button.onclick = () => tell(index);
     paragraph.append(button);
   });
-  // The paragraph that crosses the lower third of the window is the one that is read.
+  // The paragraph that comes to the lower third of the window, below the recording, is the one that is read.
   const observer = new IntersectionObserver((entries) => entries.forEach((entry) => {
     if (entry.isIntersecting) tell(paragraphs.indexOf(entry.target));
-  }), { rootMargin: "-60% 0px -35% 0px" });
+  }), { rootMargin: "-74% 0px -21% 0px" });
   paragraphs.forEach((paragraph) => observer.observe(paragraph));
 });
 
@@ -333,6 +336,7 @@ document.querySelectorAll(".live[data-figure]").forEach((section) => {
     let values = inputs.map((input) => input.value);
     if (figure.prepare) values = figure.prepare(values);
     const numbers = JSON.parse(wasm.ccall("ringscope_figure", "string", ["string", "string"], [section.dataset.figure, values.join("\n")]));
+    section.dataset.arguments = values.join("\n");
     section.dataset.numbers = JSON.stringify(numbers);
     if (numbers.error) { said.textContent = numbers.error; return; }
     picture.replaceChildren();

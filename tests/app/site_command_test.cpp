@@ -140,38 +140,6 @@ TEST_F(SiteTest, IsWholeLinkedAndReadable) {
   expect_contrast();
 }
 
-// Return what Chromium makes of a page, and what it says of it on stderr, with the messages of its console.
-ProgramResult in_a_browser(const std::string& folder, const std::string& address) {
-  const std::string said = folder + "/said", page = folder + "/page";
-  const std::string command =
-      "timeout 120 chromium --headless --no-sandbox --disable-gpu --user-data-dir='" + folder +
-      "/profile' --enable-logging=stderr --virtual-time-budget=20000 --dump-dom 'file://" +
-      address + "' >'" + page + "' 2>'" + said + "'";
-  return {std::system(command.c_str()), contents_of(page), contents_of(said)};
-}
-
-TEST_F(SiteTest, OpensInABrowserWithoutAnError) {
-  if (std::system("command -v chromium >/dev/null") != 0) GTEST_SKIP() << "no chromium here";
-  make();
-  // One page has all others inside, so that the browser starts once.
-  std::string frames;
-  for (const auto& [name, text] : pages_)
-    if (!name.starts_with("source/")) frames += "<iframe src=\"site/" + name + "\"></iframe>\n";
-  write_text("all.html", "<!DOCTYPE html><title>all</title>" + frames);
-  const ProgramResult all = in_a_browser(path(""), path("all.html"));
-  ASSERT_EQ(all.status, 0) << all.err;
-  EXPECT_EQ(all.err.find("CONSOLE"), std::string::npos) << all.err;
-  // The theme's button is made by the script, so the script ran.
-  const ProgramResult lesson = in_a_browser(path(""), path("site/lessons/09_zigzag/index.html"));
-  EXPECT_NE(lesson.out.find("class=\"theme\""), std::string::npos);
-  EXPECT_NE(lesson.out.find("class=\"guess\""), std::string::npos);
-  if (!fs::exists(site() / "viewer/ringscope.js")) return;
-  const ProgramResult viewer =
-      in_a_browser(path(""), path("site/viewer/index.html?trace=../recordings/09.json"));
-  EXPECT_NE(viewer.out.find("data-opened=\"yes\""), std::string::npos) << viewer.err;
-  EXPECT_NE(viewer.out.find("data-drawn="), std::string::npos) << viewer.err;
-}
-
 TEST_F(SiteTest, ReplacesNothingButASite) {
   fs::create_directories(path("mine"));
   write_text("mine/letter.txt", "dear");
