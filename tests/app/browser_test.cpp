@@ -550,10 +550,10 @@ TEST_F(BrowserTest, SiteViewerAndFiguresWork) {
   ASSERT_EQ(run({"site", path("site")}).status, 0);
   browser_ = std::make_unique<Browser>(path("profile"));
   browser_->prefer("light");
-expect_pages();
+  expect_pages();
   expect_text_without_scripts();
   expect_tab_order();
-expect_figures();
+  expect_figures();
   expect_told_stories();
   expect_the_desktops_pictures();
   expect_keys_and_wheel();
