@@ -61,7 +61,7 @@ std::int64_t time_of(const rapidjson::Value& runner, unsigned rank, ringscope::L
 TEST(Figures, RaceContiguousRanksAgainstZigzag) {
   // 4 ranks of 8,192 rows: hops are hidden, so the slowest rank of each step decides. In step, that is
   // c(c+1)/2 + 3 c^2 pairs against half of it; with two buffers nobody is faster than rank 3.
-  const rapidjson::Document race = numbers("race", {"causal", "contiguous", "4", "32768"});
+  const rapidjson::Document race = numbers("work", {"causal", "contiguous", "4", "32768"});
   const double ratio = race["first"]["wall_s"].GetDouble() / race["second"]["wall_s"].GetDouble();
   EXPECT_NEAR(ratio, 7 / 4.0, 0.01);
   // Rank 0 computes a triangle and then nothing, rank 3 all the time.
@@ -84,7 +84,7 @@ TEST(Figures, DealByAFormulaAsThePartitionsDo) {
                                                       {"p<N ? p : 2*N-1-p", "zigzag"}};
   for (const auto& [formula, partition] : same) {
     const rapidjson::Document mine = deal(formula, "8");
-    const rapidjson::Document known = numbers("race", {"causal", partition, "4", "4096"});
+    const rapidjson::Document known = numbers("work", {"causal", partition, "4", "4096"});
     EXPECT_EQ(mine["pairs"], known["pairs"]) << formula;
     EXPECT_EQ(mine["first"], known["first"]) << formula;
   }
@@ -140,7 +140,7 @@ TEST(Figures, RefuseWhatTheProgramRefuses) {
            {"merge", {"1,x", "1"}},
            {"count", {"-1"}},
            {"overlap", {"300", "150", "H100 string"}},
-           {"race", {"causal", "striped", "33", "64"}},
+           {"deal", {"causal", "0", "33", "64", "8"}},
            {"nodes", {"5", "50", "64", "1"}},
            {"decode", {"8", "64", "0", "bush", "0"}},
            {"count", {}},

@@ -63,21 +63,6 @@ Problem job_of(const std::string& mask, const std::string& ranks, const std::str
   return job;
 }
 
-void write_balance(const Problem& job, Json& json) {
-  const auto pairs = predicted_pairs({job.mask, job.partition_of_sequence(), job.partition});
-  std::vector<double> totals;
-  for (const auto& mine : pairs) totals.push_back(std::accumulate(mine.begin(), mine.end(), 0.0));
-  write(json, "pairs", pairs);
-  write(json, "imbalance", imbalance(totals));
-  write(json, "ceiling", balance_of(job).ceiling());
-}
-
-void work(const Arguments& arguments, Json& json) {
-  Problem job = job_of(arguments.at(0), arguments.at(2), arguments.at(3));
-  job.partition = parse_partition(arguments.at(1));
-  write_balance(job, json);
-}
-
 void overlap(const Arguments& arguments, Json& json) {
   Problem job;
   job.shape.num_heads = job.shape.num_heads_kv = 1;
@@ -191,127 +176,120 @@ void write_runner(const char* name, const Scenario& scenario, Json& json) {
   json.EndObject();
 }
 
-void write_race_with_zigzag(Problem job, Json& json) {
-  write_balance(job, json);
+// Write a job's work by rank and step, and its race with zigzag.
+void write_race(Problem job, Json& json) {
+  const auto pairs = predicted_pairs({job.mask, job.partition_of_sequence(), job.partition});
+  std::vector<double> totals;
+  for (const auto& mine : pairs) totals.push_back(std::accumulate(mine.begin(), mine.end(), 0.0));
+  write(json, "pairs", pairs);
+  write(json, "imbalance", imbalance(totals));
+  write(json, "ceiling", balance_of(job).ceiling());
   write_runner("first", scenario_of(job), json);
   job.partition = PartitionKind::zigzag;
   write_runner("second", scenario_of(job), json);
 }
 
-void race(const Arguments& arguments, Json& json) {
+void work(const Arguments& arguments, Json& json) {
   Problem job = job_of(arguments.at(0), arguments.at(2), arguments.at(3));
   job.partition = parse_partition(arguments.at(1));
-  write_race_with_zigzag(job, json);
+  write_race(job, json);
 }
 
-// A formula in whole numbers: + - * / % (both toward minus infinity), comparisons, A ? B : C, min, max.
+// A formula in whole numbers, read from left to right. Operators of one level are taken in their order.
 class Formula {
  public:
   using Names = std::vector<std::pair<std::string_view, Index>>;
 
   // Return what `text` is worth. Throw InputError that says where it can't be read or computed.
   static Index value(std::string_view text, const Names& names) {
-    Formula formula(text, names);
+    Formula formula{text, names};
+    if (text.size() > 200) formula.refuse("at most 200 characters");
     const Index value = formula.choice();
-    if (formula.next() != 0) formula.refuse("an operator or the end");
+    formula.need(formula.at_ == text.size(), "an operator or the end");
     return value;
   }
 
  private:
-  Formula(std::string_view text, const Names& names) : text_(text), names_(names) {
-    if (text.size() > 200) refuse("at most 200 characters");
-  }
+  struct Operator {
+    std::string_view word;
+    int level;
+    Index (*apply)(Index a, Index b);
+  };
+  // Quotients are rounded down; a divisor is positive.
+  static constexpr Operator kOperators[] = {
+      {"<=", 0, [](Index a, Index b) { return Index{a <= b}; }},
+      {">=", 0, [](Index a, Index b) { return Index{a >= b}; }},
+      {"==", 0, [](Index a, Index b) { return Index{a == b}; }},
+      {"<", 0, [](Index a, Index b) { return Index{a < b}; }},
+      {">", 0, [](Index a, Index b) { return Index{a > b}; }},
+      {"+", 1, [](Index a, Index b) { return a + b; }},
+      {"-", 1, [](Index a, Index b) { return a - b; }},
+      {"*", 2, [](Index a, Index b) { return a * b; }},
+      {"/", 2, [](Index a, Index b) { return (a - (a % b + b) % b) / b; }},
+      {"%", 2, [](Index a, Index b) { return (a % b + b) % b; }}};
+
+  Formula(std::string_view text, const Names& names) : text_(text), names_(names) {}
 
   [[noreturn]] void refuse(const char* accepted) const {
     throw InputError(fmt::format("formula: '{}' given after '{}'; accepted: {}", text_.substr(at_),
                                  text_.substr(0, at_), accepted));
   }
-  char next() {
-    while (at_ < text_.size() && text_[at_] == ' ') ++at_;
-    return at_ < text_.size() ? text_[at_] : '\0';
+  void need(bool holds, const char* accepted) const {
+    if (!holds) refuse(accepted);
   }
   bool take(std::string_view word) {
-    next();
+    at_ = std::min(text_.find_first_not_of(' ', at_), text_.size());
     if (!text_.substr(at_).starts_with(word)) return false;
     at_ += word.size();
     return true;
   }
-  void need(const char* word) {
-    if (!take(word)) refuse(word);
-  }
 
   Index choice() {
-    const Index condition = comparison();
+    const Index condition = chain(0);
     if (!take("?")) return condition;
     const Index yes = choice();
-    need(":");
+    need(take(":"), ":");
     const Index no = choice();
     return condition != 0 ? yes : no;
   }
-  Index comparison() {
-    const Index left = sum();
-    if (take("<=")) return left <= sum() ? 1 : 0;
-    if (take(">=")) return left >= sum() ? 1 : 0;
-    if (take("==")) return left == sum() ? 1 : 0;
-    if (take("<")) return left < sum() ? 1 : 0;
-    if (take(">")) return left > sum() ? 1 : 0;
+  Index chain(int level) {
+    if (level == 3) return atom();
+    Index left = chain(level + 1);
+    for (bool more = true; more;) {
+      more = false;
+      for (const Operator& each : kOperators)
+        if (!more && each.level == level && take(each.word)) {
+          const Index right = chain(level + 1);
+          need(right > 0 || (each.word != "/" && each.word != "%"), "a divisor above 0");
+          left = each.apply(left, right);
+          // So products of what is allowed fit into an Index.
+          need(std::abs(left) <= Index{1} << 31, "numbers up to 2^31");
+          more = true;
+        }
+    }
     return left;
-  }
-  Index sum() {
-    Index left = product();
-    for (;;) {
-      if (take("+"))
-        left = bounded(left + product());
-      else if (take("-"))
-        left = bounded(left - product());
-      else
-        return left;
-    }
-  }
-  Index product() {
-    Index left = atom();
-    for (;;) {
-      if (take("*")) {
-        left = bounded(left * atom());
-      } else if (next() == '/' || next() == '%') {
-        const bool divides = take("/") || !take("%");
-        const Index right = atom();
-        if (right <= 0) refuse("a divisor above 0");
-        const Index rest = (left % right + right) % right;
-        left = divides ? (left - rest) / right : rest;
-      } else {
-        return left;
-      }
-    }
   }
   Index atom() {
     if (take("-")) return -atom();
     if (take("(")) {
       const Index value = choice();
-      need(")");
+      need(take(")"), ")");
       return value;
     }
-    for (const bool least : {true, false})
-      if (take(least ? "min(" : "max(")) {
-        const Index a = choice();
-        need(",");
-        const Index b = choice();
-        need(")");
-        return least ? std::min(a, b) : std::max(a, b);
-      }
+    if (const bool least = take("min("); least || take("max(")) {
+      const Index a = choice();
+      need(take(","), ",");
+      const Index b = choice();
+      need(take(")"), ")");
+      return least ? std::min(a, b) : std::max(a, b);
+    }
     for (const auto& [name, value] : names_)
       if (take(name)) return value;
-    const std::size_t digits =
-        std::min(text_.find_first_not_of("0123456789", at_), text_.size()) - at_;
-    const auto number = parse_number<Index>(text_.substr(at_, digits));
-    if (!number) refuse("a number, p, P, N, min(, max( or (");
-    at_ += digits;
-    return bounded(*number);
-  }
-  // Products of what is allowed fit into an Index.
-  Index bounded(Index value) const {
-    if (std::abs(value) > Index{1} << 31) refuse("numbers up to 2^31");
-    return value;
+    const std::size_t end = std::min(text_.find_first_not_of("0123456789", at_), text_.size());
+    const auto number = parse_number<int>(text_.substr(at_, end - at_));
+    need(number.has_value(), "a number, p, P, N, min(, max( or (");
+    at_ = end;
+    return *number;
   }
 
   std::string_view text_;
@@ -335,7 +313,7 @@ void deal(const Arguments& arguments, Json& json) {
   }
   job.partition = PartitionSpec::recorded("formula", runs, job.shape.seqlen, job.world_size);
   write(json, "holders", holders);
-  write_race_with_zigzag(job, json);
+  write_race(job, json);
 }
 
 void nodes(const Arguments& arguments, Json& json) {
@@ -384,8 +362,8 @@ constexpr struct {
   std::size_t arguments;
   void (*numbers)(const Arguments& arguments, Json& json);
 } kFigures[] = {{"work", 4, work},      {"overlap", 3, overlap}, {"merge", 2, merge_parts},
-                {"ring", 3, ring_step}, {"count", 1, count},     {"race", 4, race},
-                {"deal", 5, deal},      {"nodes", 4, nodes},     {"decode", 5, decode}};
+                {"ring", 3, ring_step}, {"count", 1, count},     {"deal", 5, deal},
+                {"nodes", 4, nodes},    {"decode", 5, decode}};
 
 }  // namespace
 
