@@ -267,23 +267,12 @@ HtmlText html_of(std::string_view markdown, const Resolve& resolve) {
 }
 
 std::string escaped(std::string_view text) {
+  constexpr const char* kNames[] = {"&amp;", "&lt;", "&gt;", "&quot;"};
   std::string html;
-  for (const char c : text) switch (c) {
-      case '&':
-        html += "&amp;";
-        break;
-      case '<':
-        html += "&lt;";
-        break;
-      case '>':
-        html += "&gt;";
-        break;
-      case '"':
-        html += "&quot;";
-        break;
-      default:
-        html += c;
-    }
+  for (const char c : text) {
+    const std::size_t at = std::string_view("&<>\"").find(c);
+    html += at == std::string_view::npos ? std::string(1, c) : kNames[at];
+  }
   return html;
 }
 

@@ -71,11 +71,14 @@ constexpr LiveFigure kLiveFigures[] = {
     {6, "ring", "{}"},
     {7, "work", "{}"},
     {8, "work", R"({"partition": "striped"})"},
-    {9, "work", R"({"partition": "zigzag"})"},
+    {9, "race", "{}"},
+    {9, "deal", "{}"},
     {10, "ring", R"({"pass": "backward"})"},
     {11, "work", R"({"mask": "causal+window:1024", "partition": "contiguous", "ranks": 8})"},
     {12, "overlap", "{}"},
-    {20, "count", R"({"ones": 300})"}};
+    {18, "decode", "{}"},
+    {20, "count", R"({"ones": 300})"},
+    {22, "nodes", "{}"}};
 
 class Site {
  public:

@@ -37,7 +37,7 @@
     return new Uint8Array(await answer.arrayBuffer());
   };
 
-  let opened = false, due = 3;
+  let opened = false, due = 3, asked = 0;
   const parameters = new URLSearchParams(location.search);
   const open = (names, first) => {
     message.textContent = "";
@@ -48,6 +48,12 @@
     if (why) console.info(why);
     else document.title = names.join(" · ") + " · Ringscope";
     document.body.dataset.opened = why || "yes";
+    due = 4;
+    if (asked > 0) tell(asked);
+  };
+  const tell = (story) => {
+    asked = story; // a recording that is still being opened tells it then
+    if (opened) document.body.dataset.told = call("tell", "number", ["number"], [story]);
     due = 4;
   };
   const openFiles = async (files) => {
@@ -61,8 +67,7 @@
     openFiles(event.dataTransfer.files);
   });
   addEventListener("message", (event) => {
-    if (Number.isInteger(event.data?.story)) call("tell", null, ["number"], [event.data.story]);
-    due = 4;
+    if (Number.isInteger(event.data?.story)) tell(event.data.story);
   });
 
   // ---

@@ -18,7 +18,7 @@ namespace ringscope {
 
 namespace {
 
-using Kind = LoopTask::Kind;
+using TaskKind = LoopTask::Kind;
 
 // Stands for a task that a rank asked for.
 class AskedTask : public PendingOperation {
@@ -45,7 +45,7 @@ class LoopWriter : public Communicator, public IdleBackend {
   int rank() const override { return rank_; }
   int world_size() const override { return job_.world_size; }
   Completion exchange(const Exchange& hop, std::initializer_list<Completion> after) override {
-    const Completion written = write({.kind = Kind::hop,
+    const Completion written = write({.kind = TaskKind::hop,
                                       .pass = hop.pass,
                                       .payload = hop.payload,
                                       .step = hop.step,
@@ -62,16 +62,16 @@ class LoopWriter : public Communicator, public IdleBackend {
   Completion attend(const StepInfo& step, const Region& region, const QueryBlock&, const KvBlock&,
                     const SoftmaxState&, const Completion& after) override {
     last_step_ = step.step;
-    return compute(Kind::attend, step, after, work_of(region));
+    return compute(TaskKind::attend, step, after, work_of(region));
   }
   Completion attend_backward(const StepInfo& step, const Region& region, const QueryBlock&,
                              const KvBlock&, const BackwardState&, const KvGradient&,
                              const Completion& after) override {
-    return compute(Kind::attend, step, after, work_of(region));
+    return compute(TaskKind::attend, step, after, work_of(region));
   }
   void use_heads(const HeadShare& share) override { share_ = share; }
   void await(const StepInfo& step, Payload payload, const Completion& after) override {
-    if (after != nullptr) compute(Kind::await, step, after, {}, payload);
+    if (after != nullptr) compute(TaskKind::await, step, after, {}, payload);
   }
 
  private:
@@ -79,22 +79,23 @@ class LoopWriter : public Communicator, public IdleBackend {
                     const Start&) override {
     switch (which) {
       case BlockOperation::begin:
-        return compute(Kind::begin, {.kv_owner = rank_}, nullptr);
+        return compute(TaskKind::begin, {.kv_owner = rank_}, nullptr);
       case BlockOperation::begin_backward:
-        return compute(Kind::begin, {.pass = Pass::backward, .kv_owner = rank_}, nullptr);
+        return compute(TaskKind::begin, {.pass = Pass::backward, .kv_owner = rank_}, nullptr);
       case BlockOperation::finish:
-        return compute(Kind::finish, {.step = last_step_, .kv_owner = rank_}, nullptr);
+        return compute(TaskKind::finish, {.step = last_step_, .kv_owner = rank_}, nullptr);
       case BlockOperation::finish_backward:
-        return compute(Kind::finish, {step->pass, step->step, rank_, true}, after);
+        return compute(TaskKind::finish, {step->pass, step->step, rank_, true}, after);
       default:
-        return compute(Kind::add, *step, after);
+        return compute(TaskKind::add, *step, after);
     }
   }
 
   // Write a computation. It also comes after the one before it.
-  Completion compute(Kind kind, const StepInfo& step, const Completion& after,
+  Completion compute(TaskKind kind, const StepInfo& step, const Completion& after,
                      const WorkAmount& work = {}, Payload payload = Payload::kv) {
-    if (kind == Kind::add || (kind == Kind::finish && after != nullptr)) payload = Payload::dkv;
+    if (kind == TaskKind::add || (kind == TaskKind::finish && after != nullptr))
+      payload = Payload::dkv;
     const Completion written = write({.kind = kind,
                                       .pass = step.pass,
                                       .payload = payload,
@@ -282,10 +283,10 @@ class PassBooks {
         hops[static_cast<int>(task.payload)] += task.rank == 0 ? 1 : 0;
         continue;
       }
-      if (task.kind == Kind::begin) idle_since[rank] = span.begin;
+      if (task.kind == TaskKind::begin) idle_since[rank] = span.begin;
       account_.waited(task.rank, task.step, task.owner, task.payload,
                       {idle_since[rank], span.begin}, awaited_by(task));
-      if (task.kind == Kind::attend) {
+      if (task.kind == TaskKind::attend) {
         const Computation alone = computation_of(account_, task);
         const double pairs = alone.pairs;
         account_.computed(task.rank, task.step, task.owner, span.begin,
@@ -294,7 +295,7 @@ class PassBooks {
         all_pairs += pairs;
         pairs_of[static_cast<std::size_t>(task.step) * n + rank] += pairs;
       }
-      if (task.kind == Kind::finish) account_.ended(task.rank, span.end);
+      if (task.kind == TaskKind::finish) account_.ended(task.rank, span.end);
       idle_since[rank] = span.end;
       end = std::max(end, span.end);
     }

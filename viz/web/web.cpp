@@ -83,12 +83,15 @@ EMSCRIPTEN_KEEPALIVE const char* ringscope_open(const char* names, const char* a
   return said(why);
 }
 
-EMSCRIPTEN_KEEPALIVE void ringscope_tell(int story) {
-  if (viewer->is_open() && viewer->session().story_shown()) viewer->session().tell(story - 1);
-}
-
-EMSCRIPTEN_KEEPALIVE void ringscope_theme(int dark) {
-  if (viewer->is_open()) viewer->session().theme = dark != 0 ? Theme::dark : Theme::light;
+// Tell paragraph `story` of the recording, from 1, whose text the page has; a small page shows one panel at a time.
+// Return the paragraph that is told then, or 0 for none.
+EMSCRIPTEN_KEEPALIVE int ringscope_tell(int story) {
+  if (!viewer->is_open() || viewer->session().story().empty()) return 0;
+  Session& session = viewer->session();
+  session.show_story = false;
+  if (image.height < 420 && !session.alone) session.alone = ringscope::Figure::timeline;
+  session.tell(story - 1);
+  return session.story_at + 1;
 }
 
 EMSCRIPTEN_KEEPALIVE void ringscope_move(float x, float y) {
@@ -124,6 +127,8 @@ EMSCRIPTEN_KEEPALIVE const void* ringscope_frame(int width, int height, float sc
   const int pixels_x = static_cast<int>(static_cast<float>(width) * scale);
   const int pixels_y = static_cast<int>(static_cast<float>(height) * scale);
   if (image.width != pixels_x || image.height != pixels_y) image = Image(pixels_x, pixels_y);
+  // A page may show a single frame, in which sizes that depend on contents must be right.
+  while (viewer->settling()) viewer->frame({.width = width, .height = height});
   const ImDrawData& data = viewer->frame(input);
   std::fill(image.pixels.begin(), image.pixels.end(), 0xff000000u);
   render(data, image);

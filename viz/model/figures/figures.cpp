@@ -4,6 +4,7 @@
 #include <rapidjson/stringbuffer.h>
 #include <rapidjson/writer.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <span>
@@ -13,7 +14,9 @@
 #include "core/base/text.h"
 #include "core/cost/balance.h"
 #include "core/cost/time.h"
+#include "core/decode/decode_attention.h"
 #include "core/ring/ring.h"
+#include "core/sim/scenario.h"
 #include "core/trace/summary.h"
 #include "viz/model/analysis/balance.h"
 
@@ -50,18 +53,14 @@ T number_of(const char* what, const std::string& text, T least, T most) {
       fmt::format("{}: '{}' given; accepted: a number from {} to {}", what, text, least, most));
 }
 
-void work(const Arguments& arguments, Json& json) {
+// Return a job of the heads that models use today, with the mask, ranks and length of a figure.
+Problem job_of(const std::string& mask, const std::string& ranks, const std::string& length) {
   Problem job;
-  job.mask = MaskSpec::parse(arguments.at(0));
-  job.partition = PartitionSpec(parse_partition(arguments.at(1)));
-  job.world_size = number_of("ranks", arguments.at(2), 1, 32);
-  job.shape.seqlen = number_of<Index>("length", arguments.at(3), 1, 1 << 24);
-  const auto pairs = predicted_pairs({job.mask, job.partition_of_sequence(), job.partition});
-  std::vector<double> totals;
-  for (const auto& mine : pairs) totals.push_back(std::accumulate(mine.begin(), mine.end(), 0.0));
-  write(json, "pairs", pairs);
-  write(json, "imbalance", imbalance(totals));
-  write(json, "ceiling", balance_of(job).ceiling());
+  job.shape = {1, 32, 8, number_of<Index>("length", length, 1, 1 << 24), 128};
+  job.dtype = DType::bf16;
+  job.mask = MaskSpec::parse(mask);
+  job.world_size = number_of("ranks", ranks, 1, 32);
+  return job;
 }
 
 void overlap(const Arguments& arguments, Json& json) {
@@ -69,8 +68,12 @@ void overlap(const Arguments& arguments, Json& json) {
   job.shape.num_heads = job.shape.num_heads_kv = 1;
   job.shape.head_dim = 128;
   job.dtype = DType::bf16;
-  const Rates rates{number_of("F", arguments.at(0), 1.0, 1e5) * 1e12, 0,
-                    number_of("B", arguments.at(1), 0.1, 1e5) * 1e9, 0};
+  Rates rates{number_of("F", arguments.at(0), 1.0, 1e5) * 1e12, 0,
+              number_of("B", arguments.at(1), 0.1, 1e5) * 1e9, 0};
+  if (const auto names = ringscope::split(arguments.at(2), ' '); names.size() == 2)
+    rates = rates_of(find_gpu(std::string(names[0])), find_link(std::string(names[1])), job.dtype);
+  write(json, "F", rates.forward_flops);
+  write(json, "B", rates.bytes_per_s);
   std::vector<double> rows, computing, sending;
   for (int power = 0; power <= 56; ++power) {
     rows.push_back(64 * std::pow(2.0, power / 4.0));
@@ -141,15 +144,226 @@ void count(const Arguments& arguments, Json& json) {
   write(json, "f32", static_cast<double>(wide));
 }
 
+// ---
+// Races: what each rank does when, as the simulator has it.
+
+// Return a scenario of H100s that NVLink4 joins, whose ranks run ahead by one block.
+Scenario scenario_of(Problem job) {
+  Scenario scenario;
+  scenario.job = std::move(job);
+  scenario.pace = Pace::buffers;
+  scenario.rates = rates_of(find_gpu("H100"), find_link("NVLink4"), DType::bf16);
+  scenario.between = find_link("InfiniBand-NDR");
+  return scenario;
+}
+
+// Simulate a runner. Of each rank write its slices, each as lane, step, first and last nanosecond.
+void write_runner(const char* name, const Scenario& scenario, Json& json) {
+  const auto ranks = static_cast<std::size_t>(scenario.job.world_size);
+  std::vector<std::vector<Index>> slices(ranks);
+  SimulationRequest request{scenario.job, scenario.pace, std::vector<bool>(ranks, true)};
+  request.sink = [&](int rank, const TraceEvent& event) {
+    slices[static_cast<std::size_t>(rank)].insert(
+        slices[static_cast<std::size_t>(rank)].end(),
+        {static_cast<Index>(event.lane), event.step, event.begin_ns, event.end_ns});
+  };
+  const Figures figures = figures_of(simulate(request, work_of(scenario), machine_of(scenario)));
+  json.Key(name);
+  json.StartObject();
+  write(json, "wall_s", figures.wall_s);
+  write(json, "efficiency", figures.efficiency);
+  write(json, "slices", slices);
+  json.EndObject();
+}
+
+// Write a job's work by rank and step, and its race with zigzag.
+void write_race(Problem job, Json& json) {
+  const auto pairs = predicted_pairs({job.mask, job.partition_of_sequence(), job.partition});
+  std::vector<double> totals;
+  for (const auto& mine : pairs) totals.push_back(std::accumulate(mine.begin(), mine.end(), 0.0));
+  write(json, "pairs", pairs);
+  write(json, "imbalance", imbalance(totals));
+  write(json, "ceiling", balance_of(job).ceiling());
+  write_runner("first", scenario_of(job), json);
+  job.partition = PartitionKind::zigzag;
+  write_runner("second", scenario_of(job), json);
+}
+
+void work(const Arguments& arguments, Json& json) {
+  Problem job = job_of(arguments.at(0), arguments.at(2), arguments.at(3));
+  job.partition = parse_partition(arguments.at(1));
+  write_race(job, json);
+}
+
+// A formula in whole numbers, read from left to right. Operators of one level are taken in their order.
+class Formula {
+ public:
+  using Names = std::vector<std::pair<std::string_view, Index>>;
+
+  // Return what `text` is worth. Throw InputError that says where it can't be read or computed.
+  static Index value(std::string_view text, const Names& names) {
+    Formula formula{text, names};
+    if (text.size() > 200) formula.refuse("at most 200 characters");
+    const Index value = formula.choice();
+    formula.need(formula.at_ == text.size(), "an operator or the end");
+    return value;
+  }
+
+ private:
+  struct Operator {
+    std::string_view word;
+    int level;
+    Index (*apply)(Index a, Index b);
+  };
+  // Quotients are rounded down; a divisor is positive.
+  static constexpr Operator kOperators[] = {
+      {"<=", 0, [](Index a, Index b) { return Index{a <= b}; }},
+      {">=", 0, [](Index a, Index b) { return Index{a >= b}; }},
+      {"==", 0, [](Index a, Index b) { return Index{a == b}; }},
+      {"<", 0, [](Index a, Index b) { return Index{a < b}; }},
+      {">", 0, [](Index a, Index b) { return Index{a > b}; }},
+      {"+", 1, [](Index a, Index b) { return a + b; }},
+      {"-", 1, [](Index a, Index b) { return a - b; }},
+      {"*", 2, [](Index a, Index b) { return a * b; }},
+      {"/", 2, [](Index a, Index b) { return (a - (a % b + b) % b) / b; }},
+      {"%", 2, [](Index a, Index b) { return (a % b + b) % b; }}};
+
+  Formula(std::string_view text, const Names& names) : text_(text), names_(names) {}
+
+  [[noreturn]] void refuse(const char* accepted) const {
+    throw InputError(fmt::format("formula: '{}' given after '{}'; accepted: {}", text_.substr(at_),
+                                 text_.substr(0, at_), accepted));
+  }
+  void need(bool holds, const char* accepted) const {
+    if (!holds) refuse(accepted);
+  }
+  bool take(std::string_view word) {
+    at_ = std::min(text_.find_first_not_of(' ', at_), text_.size());
+    if (!text_.substr(at_).starts_with(word)) return false;
+    at_ += word.size();
+    return true;
+  }
+
+  Index choice() {
+    const Index condition = chain(0);
+    if (!take("?")) return condition;
+    const Index yes = choice();
+    need(take(":"), ":");
+    const Index no = choice();
+    return condition != 0 ? yes : no;
+  }
+  Index chain(int level) {
+    if (level == 3) return atom();
+    Index left = chain(level + 1);
+    for (bool more = true; more;) {
+      more = false;
+      for (const Operator& each : kOperators)
+        if (!more && each.level == level && take(each.word)) {
+          const Index right = chain(level + 1);
+          need(right > 0 || (each.word != "/" && each.word != "%"), "a divisor above 0");
+          left = each.apply(left, right);
+          // So products of what is allowed fit into an Index.
+          need(std::abs(left) <= Index{1} << 31, "numbers up to 2^31");
+          more = true;
+        }
+    }
+    return left;
+  }
+  Index atom() {
+    if (take("-")) return -atom();
+    if (take("(")) {
+      const Index value = choice();
+      need(take(")"), ")");
+      return value;
+    }
+    if (const bool least = take("min("); least || take("max(")) {
+      const Index a = choice();
+      need(take(","), ",");
+      const Index b = choice();
+      need(take(")"), ")");
+      return least ? std::min(a, b) : std::max(a, b);
+    }
+    for (const auto& [name, value] : names_)
+      if (take(name)) return value;
+    const std::size_t end = std::min(text_.find_first_not_of("0123456789", at_), text_.size());
+    const auto number = parse_number<int>(text_.substr(at_, end - at_));
+    need(number.has_value(), "a number, p, P, N, min(, max( or (");
+    at_ = end;
+    return *number;
+  }
+
+  std::string_view text_;
+  const Names& names_;
+  std::size_t at_ = 0;
+};
+
+void deal(const Arguments& arguments, Json& json) {
+  Problem job = job_of(arguments.at(0), arguments.at(2), arguments.at(3));
+  const auto pieces = number_of<Index>("pieces", arguments.at(4), 1, 512);
+  std::vector<Index> runs, holders;
+  for (Index p = 0; p < pieces; ++p) {
+    const Index rank =
+        Formula::value(arguments.at(1), {{"p", p}, {"P", pieces}, {"N", job.world_size}});
+    if (rank < 0 || rank >= job.world_size)
+      throw InputError(fmt::format("formula: rank {} given for piece {}; accepted: 0 to {}", rank,
+                                   p, job.world_size - 1));
+    holders.push_back(rank);
+    const Index rows = balanced_chunk(job.shape.seqlen, pieces, p).count;
+    if (rows > 0) runs.insert(runs.end(), {rank, rows});
+  }
+  job.partition = PartitionSpec::recorded("formula", runs, job.shape.seqlen, job.world_size);
+  write(json, "holders", holders);
+  write_race(job, json);
+}
+
+void nodes(const Arguments& arguments, Json& json) {
+  const auto rows = number_of<Index>("rows", arguments.at(2), 1, 1 << 20);
+  Scenario scenario = scenario_of(job_of("causal", "8", std::to_string(8 * rows)));
+  scenario.job.partition = PartitionKind::zigzag;
+  scenario.job.nodes = 2;
+  scenario.nics = number_of("cards", arguments.at(0), 1, 4);
+  scenario.between.bytes_per_s = number_of("GB/s", arguments.at(1), 0.1, 1e4) * 1e9;
+  scenario.stragglers = {{5, number_of("speed", arguments.at(3), 0.01, 1.0)}};
+  write_runner("first", scenario, json);
+  set_scheme(scenario.job, "two-level:2");
+  write_runner("second", scenario, json);
+}
+
+void decode(const Arguments& arguments, Json& json) {
+  Problem job = job_of("causal", arguments.at(0), arguments.at(1));
+  job.partition = PartitionKind::zigzag;
+  const Partition prompt = job.partition_of_sequence();
+  const auto written = number_of<Index>("written", arguments.at(2), 0, 1 << 16);
+  std::vector<Index> rows;
+  for (int rank = 0; rank < job.world_size; ++rank) rows.push_back(prompt.rows_of(rank).size());
+  write(json, "prompt", rows);
+  for (Index p = job.shape.seqlen; p < job.shape.seqlen + written; ++p)
+    ++rows[static_cast<std::size_t>(KvShard::home_of(prompt, p))];
+  write(json, "rows", rows);
+  const AttentionShape& shape = job.shape;
+  const MergeCost cost =
+      merge_cost(parse_merge(arguments.at(3)), shape.num_heads, shape.head_dim, job.world_size);
+  const double latency = 1e-6 * number_of("µs", arguments.at(4), 0.0, 1e4);
+  const double link = find_link("NVLink4").bytes_per_s;
+  const auto most = static_cast<double>(*std::max_element(rows.begin(), rows.end()));
+  const double block = most * static_cast<double>(2 * shape.num_heads_kv * shape.head_dim) * 2;
+  const auto hops = static_cast<double>(job.world_size - 1);
+  write(json, "rounds", cost.rounds);
+  write(json, "ring_bytes", hops * block);
+  write(json, "merge_bytes", cost.way_bytes);
+  write(json, "reading_s", block / find_gpu("H100").memory_bytes_per_s.value());
+  write(json, "ring_s", hops * (latency + block / link));
+  write(json, "merge_s",
+        static_cast<double>(cost.rounds) * latency + static_cast<double>(cost.way_bytes) / link);
+}
+
 constexpr struct {
   const char* name;
   std::size_t arguments;
   void (*numbers)(const Arguments& arguments, Json& json);
-} kFigures[] = {{"work", 4, work},
-                {"overlap", 2, overlap},
-                {"merge", 2, merge_parts},
-                {"ring", 3, ring_step},
-                {"count", 1, count}};
+} kFigures[] = {{"work", 4, work},      {"overlap", 3, overlap}, {"merge", 2, merge_parts},
+                {"ring", 3, ring_step}, {"count", 1, count},     {"deal", 5, deal},
+                {"nodes", 4, nodes},    {"decode", 5, decode}};
 
 }  // namespace
 
