@@ -11,7 +11,13 @@
 namespace ringscope {
 namespace {
 
-constexpr std::string_view kDocuments = "documents:", kFile = "file:";
+constexpr std::string_view kDocuments = "documents:", kFile = "file:", kStriped = "striped:";
+
+// Return the size of the stripes that a partition's name gives, or 0.
+Index stripe_of(std::string_view name) {
+  return name.starts_with(kStriped) ? parse_number<Index>(name.substr(kStriped.size())).value_or(0)
+                                    : 0;
+}
 
 // Append `count` positions of `rank`.
 void append(std::vector<DealtRun>& runs, int rank, Index count) {
@@ -93,7 +99,7 @@ PartitionSpec PartitionSpec::parse(std::string_view text) {
   spec.name_ = text;
   const bool is_file = text.starts_with(kFile) && text.size() > kFile.size();
   if (!is_file && text != "searched" && text != "documents:contiguous" &&
-      text != "documents:zigzag")
+      text != "documents:zigzag" && stripe_of(text) < 1)
     throw InputError("'" + std::string(text) + "' given; accepted: " + kAcceptedPartitions);
   if (is_file)
     spec.file_runs_ = std::make_shared<const std::vector<DealtRun>>(
@@ -150,6 +156,10 @@ void PartitionSpec::deal_out(const Mask& mask, int world_size) {
       throw InputError("an array of " + std::to_string(length) +
                        " ranks given; accepted: one for each of the " +
                        std::to_string(mask.seqlen) + " positions");
+  } else if (const Index stripe = stripe_of(name_); stripe > 0) {
+    for (Index first = 0; first < mask.seqlen; first += min_of(stripe, mask.seqlen - first))
+      append(runs, static_cast<int>(first / stripe % world_size),
+             min_of(stripe, mask.seqlen - first));
   } else if (mask.num_documents > 0) {
     runs = runs_of_documents(mask, parse_partition(name_.substr(kDocuments.size())), world_size);
   } else {

@@ -243,12 +243,12 @@ struct Partition {
 };
 
 // ---
-// Partitions as people write them: a fixed one, `documents:P`, `file:RANKS.npy`, `searched`. The
-// last three become positions only when assignment() or take() is called.
+// Partitions as people write them: a fixed one, `striped:ROWS` (stripes of so many positions go to the
+// ranks in turn), `documents:P`, `file:RANKS.npy`, `searched`. All but the first become positions only when assignment() or take() is called.
 
 inline constexpr const char* kAcceptedPartitions =
-    "contiguous, striped, zigzag, fold, documents:contiguous, documents:zigzag, file:RANKS.npy, "
-    "searched";
+    "contiguous, striped, striped:ROWS, zigzag, fold, documents:contiguous, documents:zigzag, "
+    "file:RANKS.npy, searched";
 
 // How good a searched partition is: the computed pairs of the slowest rank, summed over the steps
 // of a ring, and a number that no deal of the same chunks can be below.

@@ -202,5 +202,23 @@ TEST(PartitionSpec, RefusesRecordedNumbersThatAreNoAssignment) {
   EXPECT_THROW(PartitionSpec::recorded("file:any", {}, 8, 3), InputError);
 }
 
+TEST(Stripes, GoToTheRanksInTurn) {
+  for (const Index stripe : {1, 3, 8, 50}) {
+    PartitionSpec spec = PartitionSpec::parse("striped:" + std::to_string(stripe));
+    spec.deal_out(MaskSpec::parse("causal").for_seqlen(23), 3);
+    const Partition partition = spec.of(23, 3);
+    Index positions = 0;
+    for (int rank = 0; rank < 3; ++rank) {
+      const LocalRows rows = partition.rows_of(rank);
+      for (Index row = 0; row < rows.size(); ++row)
+        EXPECT_EQ(rows.global_position(row) / stripe % 3, rank);
+      positions += rows.size();
+    }
+    EXPECT_EQ(positions, 23);
+  }
+  for (const char* text : {"striped:", "striped:0", "striped:-2", "striped:2x", "striped:1.5"})
+    EXPECT_THROW(PartitionSpec::parse(text), InputError) << text;
+}
+
 }  // namespace
 }  // namespace ringscope
