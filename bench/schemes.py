@@ -104,16 +104,13 @@ class TwoHosts:
 
     def __enter__(self):
         with contextlib.ExitStack() as undoing:  # also where a command below fails
-            self.folder = tempfile.TemporaryDirectory()
-            undoing.callback(self.folder.cleanup)
+            self.folder = undoing.enter_context(tempfile.TemporaryDirectory())
             self.keepers = []
             for name in self.NAMES:
-                keeper = subprocess.Popen(["unshare", "--net", "--uts", "sh", "-c", f"hostname {name}; echo; exec sleep infinity"],
-                                          stdout=subprocess.PIPE)
-                undoing.callback(keeper.wait)
-                undoing.callback(keeper.kill)
-                self.keepers.append(keeper)
-                keeper.stdout.readline()  # its namespaces are there
+                words = ["unshare", "--net", "--uts", "sh", "-c", f"hostname {name}; echo; exec sleep infinity"]
+                self.keepers.append(undoing.enter_context(subprocess.Popen(words, stdout=subprocess.PIPE)))
+                undoing.callback(self.keepers[-1].kill)
+                self.keepers[-1].stdout.readline()  # its namespaces are there
             self.join()
             self.undoing = undoing.pop_all()
         return self
@@ -132,7 +129,7 @@ class TwoHosts:
             # Of a frame of 1514 bytes, headers take 66. Nothing is dropped, so a transfer takes as long as its bytes do.
             self.on(host, "tc", "qdisc", "replace", "dev", device, "root", "tbf", "rate",
                     f"{8 * BYTES_PER_S * 1514 / 1448:.0f}bit", "burst", "64kb", "limit", "64mb")
-        agent = pathlib.Path(self.folder.name, "agent")  # Open MPI calls it like ssh
+        agent = pathlib.Path(self.folder, "agent")  # Open MPI calls it like ssh
         agent.write_text(f'#!/bin/sh\nshift\nexec nsenter -t {self.keepers[1].pid} -n -u sh -c "$*"\n')
         agent.chmod(0o700)
 
@@ -141,7 +138,7 @@ class TwoHosts:
 
     def run(self, ringscope, *words):
         """Run four ranks, two on each host, and return the run's JSON."""
-        parameters = {"plm_rsh_agent": self.folder.name + "/agent", "pml": "ob1", "btl": "tcp,self",
+        parameters = {"plm_rsh_agent": self.folder + "/agent", "pml": "ob1", "btl": "tcp,self",
                       "btl_tcp_if_include": "10.77.0.0/24", "oob_tcp_if_include": "10.77.0.0/24", "btl_tcp_flags": "send"}
         mca = [word for name, value in parameters.items() for word in ("--mca", name, value)]
         done = self.on(0, "env", "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "mpirun", "--bind-to", "none",

@@ -19,7 +19,7 @@ FinishedTraining finished(const TrainingSettings& settings, PartitionKind partit
   return run_training_on_threads(plan, small_text());
 }
 
-// Every way to keep less.
+// Return every way to keep less of a step.
 std::vector<ModelMemory> all_memories() {
   std::vector<ModelMemory> all;
   for (const Recompute recompute : kAllRecomputes)
