@@ -8,6 +8,7 @@ fastest counts.
 The runs put two ranks each into two network namespaces, joined by a link whose rate is enforced, which takes root
 and iproute2. bench/predicted compares simulations with runs on threads.
 """
+import contextlib
 import csv
 import json
 import os
@@ -102,11 +103,22 @@ class TwoHosts:
     NAMES, DEVICES, ADDRESSES = ("ring-a", "ring-b"), ("toward-b", "toward-a"), ("10.77.0.1", "10.77.0.2")
 
     def __enter__(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.keepers = [subprocess.Popen(["unshare", "--net", "--uts", "sh", "-c", f"hostname {name}; echo; exec sleep infinity"],
-                                         stdout=subprocess.PIPE) for name in self.NAMES]
-        for keeper in self.keepers:
-            keeper.stdout.readline()  # its namespaces are there
+        with contextlib.ExitStack() as undoing:  # also where a command below fails
+            self.folder = undoing.enter_context(tempfile.TemporaryDirectory())
+            self.keepers = []
+            for name in self.NAMES:
+                words = ["unshare", "--net", "--uts", "sh", "-c", f"hostname {name}; echo; exec sleep infinity"]
+                self.keepers.append(undoing.enter_context(subprocess.Popen(words, stdout=subprocess.PIPE)))
+                undoing.callback(self.keepers[-1].kill)
+                self.keepers[-1].stdout.readline()  # its namespaces are there
+            self.join()
+            self.undoing = undoing.pop_all()
+        return self
+
+    def __exit__(self, *_):
+        self.undoing.close()
+
+    def join(self):
         self.on(0, "ip", "link", "add", self.DEVICES[0], "type", "veth", "peer", "name", self.DEVICES[1], "netns",
                 str(self.keepers[1].pid))
         for host in (0, 1):
@@ -117,23 +129,16 @@ class TwoHosts:
             # Of a frame of 1514 bytes, headers take 66. Nothing is dropped, so a transfer takes as long as its bytes do.
             self.on(host, "tc", "qdisc", "replace", "dev", device, "root", "tbf", "rate",
                     f"{8 * BYTES_PER_S * 1514 / 1448:.0f}bit", "burst", "64kb", "limit", "64mb")
-        agent = pathlib.Path(self.folder.name, "agent")  # Open MPI calls it like ssh
+        agent = pathlib.Path(self.folder, "agent")  # Open MPI calls it like ssh
         agent.write_text(f'#!/bin/sh\nshift\nexec nsenter -t {self.keepers[1].pid} -n -u sh -c "$*"\n')
         agent.chmod(0o700)
-        return self
-
-    def __exit__(self, *_):
-        for keeper in self.keepers:
-            keeper.kill()
-            keeper.wait()
-        self.folder.cleanup()
 
     def on(self, host, *words, **options):
         return subprocess.run(["nsenter", "-t", str(self.keepers[host].pid), "-n", "-u", *words], check=True, **options)
 
     def run(self, ringscope, *words):
         """Run four ranks, two on each host, and return the run's JSON."""
-        parameters = {"plm_rsh_agent": self.folder.name + "/agent", "pml": "ob1", "btl": "tcp,self",
+        parameters = {"plm_rsh_agent": self.folder + "/agent", "pml": "ob1", "btl": "tcp,self",
                       "btl_tcp_if_include": "10.77.0.0/24", "oob_tcp_if_include": "10.77.0.0/24", "btl_tcp_flags": "send"}
         mca = [word for name, value in parameters.items() for word in ("--mca", name, value)]
         done = self.on(0, "env", "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "mpirun", "--bind-to", "none",
@@ -175,7 +180,7 @@ def measured_page(ringscope):
 
 print("# Schemes and deals, compared\n\nWhich scheme and which deal take the least time for six jobs, forward and "
       "backward, bf16, head_dim 128, on H100 with NVLink4 inside a node and 8 x InfiniBand-NDR between nodes. "
-      f"Written by `bench/schemes.py` at commit {sys.argv[2]}; every time is simulated, none is measured. The loops "
+      f"Written by `bench/schemes.py` at commit {sys.argv[2]}; every time in the first six tables is simulated. The loops "
       "are those that run, with two KV buffers in a ring; ulysses is its closed form where heads divide evenly. "
       "Kernels compute tiles of 128 x 128. A line shows the scheme's fastest deal of contiguous, zigzag, striped and "
       "fold, of documents:zigzag where there are documents, and of a searched one in a ring.")

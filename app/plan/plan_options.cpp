@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <tuple>
 #include <utility>
 
 #include "app/command_line/commands.h"
@@ -41,19 +42,19 @@ void complete(PlanOptions& plan, const ModelSizes& model) {
   }
   check_hardware("plan", plan.hardware);
   plan.model = checked_model(model);
-  if (!plan.model)
-    for (const auto& [flag, given] :
-         {std::pair{"--recompute", plan.model_memory.recompute != Recompute::none},
-          {"--chunks", plan.model_memory.chunks > 1},
-          {"--zero", plan.model_memory.zero_stage > 0},
-          {"--gradients", plan.model_memory.f32_gradients}})
-      if (given)
-        contradiction(flag, "given without a model",
-                      "it with --model, or with --width, --hidden and --vocab");
-  if (plan.model && !plan.job.backward &&
-      (plan.model_memory.recompute != Recompute::none || plan.model_memory.zero_stage > 0))
-    contradiction(plan.model_memory.zero_stage > 0 ? "--zero" : "--recompute",
-                  "given without --backward", "it with --backward");
+  const ModelMemory& memory = plan.model_memory;
+  for (const auto& [flag, given, needs_backward] :
+       {std::tuple{"--zero", memory.zero_stage > 0, true},
+        {"--recompute", memory.recompute != Recompute::none, true},
+        {"--gradients", memory.f32_gradients, true},
+        {"--logit-bytes", memory.logit_bytes != ModelMemory{}.logit_bytes, true},
+        {"--chunks", memory.chunks > 1, false}}) {
+    if (given && !plan.model)
+      contradiction(flag, "given without a model",
+                    "it with --model, or with --width, --hidden and --vocab");
+    if (given && needs_backward && !plan.job.backward)
+      contradiction(flag, "given without --backward", "it with --backward");
+  }
   if (plan.job.layers > 1 && !plan.job.backward && !plan.model)
     contradiction(
         "--layers", fmt::format("'{}' given without --backward", plan.job.layers),

@@ -212,7 +212,7 @@ StepTime step_time(const Problem& job, const ModelSizes& model, double rows, dou
   const double again = std::max(layers - 1, 0.0);  // layers; the last one's values are still there
   const bool whole = memory.recompute == Recompute::layer;
   if (memory.recompute != Recompute::none) {
-    // Without the output's projection unless what follows it is gone, too.
+    // The output is projected again only if what follows it is gone, too.
     const double heads = values_in_heads(job.shape),
                  q = static_cast<double>(job.shape.num_heads * job.shape.head_dim);
     time.recomputed =
@@ -227,6 +227,8 @@ StepTime step_time(const Problem& job, const ModelSizes& model, double rows, dou
                         tokens * static_cast<double>(model.hidden) * figures.gate.forward);
   const double weights = model_weights(job.shape, model, job.layers);
   time.update = weights * figures.update_s;
+  // The pieces of a large hop count as one message. They could follow each other without a wait, as
+  // libraries send them.
   if (job.world_size > 1)
     time.reduction = reduction_bytes(weights, job.world_size) / rates.bytes_per_s +
                      2 * (job.world_size - 1) * rates.latency_s;

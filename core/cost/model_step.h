@@ -95,11 +95,11 @@ struct ModelMemory {
   Recompute recompute = Recompute::none;
   bool f32_gradients =
       false;  // gradients are 4 P, as in Megatron-LM, which makes 18 bytes a weight
-  // In so many pieces of a rank's rows the MLP and the logits are computed, one after the other
-  // (the blockwise feedforward of ring attention: Liu et al., 2023, section 3). With more than one,
+  // How many pieces a rank's rows are cut into for the MLP and the logits, which are computed one
+  // piece after the other (the blockwise feedforward of ring attention: Liu et al., 2023, section 3). With more than one,
   // the MLP keeps nothing and is computed again.
   Index chunks = 1;
-  // Of each logit at the peak: 4 where its gradient takes its place. PyTorch's cross_entropy of bf16
+  // What a logit takes at the peak: 4 where its gradient takes its place. PyTorch's cross_entropy of bf16
   // logits has 14: log-softmax and two gradients in f32, and the allocator keeps what the bf16 ones
   // left behind.
   double logit_bytes = 4;
@@ -127,7 +127,7 @@ constexpr Index values_of_a_reduction_hop(Index values, int world_size) {
 }
 
 // Return the whole bill of a rank with `rows` rows: attention's parts, then the model's. The first
-// of these are activations_parts(), of the model without its weights.
+// of these are activation_parts(), of the model without its weights.
 std::vector<MemoryPart> model_memory_parts(const Problem& job, const ModelSizes& model,
                                            const ModelMemory& memory, double rows);
 std::vector<MemoryPart> activation_parts(const Problem& job, const ModelSizes& model,

@@ -569,7 +569,7 @@ std::optional<RankProfile> parse_profile(std::string_view text, const std::strin
 
 namespace {
 
-// Read what there is of a text that is cut off. Return false when that is too much.
+// Read what there is of a text that is cut off, packed or not. Return false when that is too much.
 bool read_up_to_cut(FileSource& source, std::string& text) try {
   source.rewind();
   std::vector<char> piece(std::size_t{1} << 20);
@@ -578,7 +578,8 @@ bool read_up_to_cut(FileSource& source, std::string& text) try {
     text.append(piece.data(), got);
   }
   return true;
-} catch (const InputError&) {  // packed data that is cut off
+} catch (const InputError&) {
+  if (!source.is_cut_off()) throw;
   return true;
 }
 

@@ -113,7 +113,7 @@ void MlpLayer::backward(ParameterStore& store, const float* x, const float* dy, 
       linear_backward(shared.product, store, weight, rows, piece, its_gradient, to_dx,
                       dx + first * width);
     };
-    if (again || shared.piece < shared.ring.tokens()) expand(store, rows, piece, shared);
+    if (again) expand(store, rows, piece, shared);
     linear_backward(shared.product, store, weights_.down, rows, inside_.product.data(),
                     dy + first * width, Store::overwrite, gradient);
     swiglu_backward(rows * weights_.gate.columns, inside_.gate.data(), inside_.up.data(), gradient,

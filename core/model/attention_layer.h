@@ -116,10 +116,10 @@ class MlpLayer {
   MlpLayer(const LayerWeights& weights, MlpInside& inside) : weights_(weights), inside_(inside) {}
 
   // These have the parameters of AttentionLayer's. With `again`, backward() computes the inside
-  // anew; it does so in any case where there are several pieces.
+  // anew, which it must where another layer, or another piece of this one, has used it since.
   void forward(const ParameterStore& store, const float* x, float* y, Workspace& shared);
   void backward(ParameterStore& store, const float* x, const float* dy, float* dx,
-                Workspace& shared, bool again = false);
+                Workspace& shared, bool again);
 
  private:
   void expand(const ParameterStore& store, Index rows, const float* x, Workspace& shared);

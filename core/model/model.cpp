@@ -132,7 +132,7 @@ double Model::loss_and_gradients(ParameterStore& store, const RankBytes& bytes, 
     if (again == Recompute::layer) run_layer(store, *layer, nullptr);
     begins(ModelPart::mlp, Pass::backward, *layer);
     layer->mlp.backward(store, kept.mlp_input.data(), dx, dnormed, shared_,
-                        again == Recompute::layer);
+                        again == Recompute::layer || memory_.chunks > 1);
     norm_backward(store, layer->weights.mlp_gain, kept.middle, kept.mlp_rms, dnormed, dx);
     if (again == Recompute::attention) {
       begins(ModelPart::attention, Pass::forward, *layer);

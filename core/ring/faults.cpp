@@ -50,6 +50,8 @@ void check_injection(const Injection& injection, int world_size) {
                                  to_string(injection), world_size, accepted));
   };
   if (world_size < 2) refuse("at least 2 ranks");
+  if (injection.fault == Fault::no_overlap && (injection.rank >= 0 || injection.step != 0))
+    refuse("no rank and no step, because it strikes every hop of all of them");
   if (injection.rank >= world_size) refuse(fmt::format("ranks 0 to {}", world_size - 1));
   // A fault strikes one of the forward pass's world_size - 1 hops, or one of its world_size blocks.
   const bool strikes_hop = !delays_computing(injection.fault);

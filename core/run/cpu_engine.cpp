@@ -8,7 +8,7 @@ namespace ringscope {
 CpuRankEngine::CpuRankEngine(std::unique_ptr<Communicator> blocks, Rank& rank,
                              const Engine::Listener& listener, RankLives lives)
     : recorder_(rank.recorder()),
-      blocks_(with_faults(std::move(blocks), rank.config(), lives)),
+      blocks_(with_faults(std::move(blocks), rank.config(), lives, host_memory(), &rank.pulse())),
       cpu_(rank.ring_problem().params, rank.config().backward, &rank.meter(), &rank.pulse()),
       delayed_(with_delays(cpu_, rank.config(), rank.rank())),
       scratch_bytes_(BlockwiseScratch::bytes(rank.config().shape.head_dim, rank.config().backward)),

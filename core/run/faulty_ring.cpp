@@ -67,10 +67,12 @@ class FaultyCommunicator : public Communicator {
   // `row_bytes` is the size of one row of a KV block (K and V of all heads), `block_bytes` that of
   // the largest block.
   FaultyCommunicator(std::unique_ptr<Communicator> inner, const Injection& injection,
-                     Index row_bytes, Index block_bytes, RankLives lives, MemorySpace& space)
+                     Index row_bytes, Index block_bytes, RankLives lives, MemorySpace& space,
+                     RankPulse* pulse)
       : injection_(injection),
         row_bytes_(row_bytes),
         lives_(lives),
+        pulse_(pulse),
         meter_(space),
         sent_instead_(&meter_, std::max(row_bytes, block_bytes)),
         inner_(std::move(inner)) {}
@@ -83,6 +85,7 @@ class FaultyCommunicator : public Communicator {
       std::this_thread::sleep_for(std::chrono::duration<double>(injection_.delay_s));
     if (injection_.fault == Fault::no_overlap) {
       const Completion moved = inner_->exchange(hop, after);
+      const ShownWait shown(pulse_, moved, hop.sender(rank(), world_size()));
       wait_for(moved);
       return moved;
     }
@@ -151,6 +154,7 @@ class FaultyCommunicator : public Communicator {
   Injection injection_;
   Index row_bytes_;
   RankLives lives_;
+  RankPulse* pulse_;
   MemoryMeter meter_;
   // Allocated beforehand, because a device must not allocate while transfers wait for each other.
   Buffer<std::byte> sent_instead_;
@@ -161,7 +165,7 @@ class FaultyCommunicator : public Communicator {
 
 std::unique_ptr<Communicator> with_faults(std::unique_ptr<Communicator> inner,
                                           const Problem& config, RankLives lives,
-                                          MemorySpace& space) {
+                                          MemorySpace& space, RankPulse* pulse) {
   if (!config.injection || delays_computing(config.injection->fault)) return inner;
   Injection injection = *config.injection;
   if (injection.rank < 0) injection.rank = config.world_size - 1;
@@ -173,7 +177,7 @@ std::unique_ptr<Communicator> with_faults(std::unique_ptr<Communicator> inner,
   const Index row_bytes = 2 * kv_values(problem.params, 1) * bytes_of(config.dtype);
   return std::make_unique<FaultyCommunicator>(std::move(inner), injection, row_bytes,
                                               row_bytes * problem.partition.max_rows(), lives,
-                                              space);
+                                              space, pulse);
 }
 
 }  // namespace ringscope

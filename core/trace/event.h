@@ -53,7 +53,7 @@ struct ModelSpan {
   std::int32_t layer = -1;  // -1: belongs to no layer
   std::int64_t begin_ns = 0;
   std::int64_t end_ns = 0;
-  std::int64_t bytes = 0;  // reduction: sent by the rank
+  std::int64_t bytes = 0;  // reduction, update: sent by the rank
 
   bool operator==(const ModelSpan&) const = default;
 };

@@ -39,15 +39,21 @@ class FileSource::Unpacker {
         if (stream_.avail_in == 0 && is_over_) break;
         if (stream_.avail_in == 0) wrong = "cut off";
       }
+      if (is_over_ && *stream_.next_in == 0) {  // padding, as on tapes
+        ++stream_.next_in, --stream_.avail_in;
+        continue;
+      }
       if (is_over_ && inflateReset(&stream_) != Z_OK) throw std::bad_alloc();
       const int status = wrong == nullptr ? inflate(&stream_, Z_NO_FLUSH) : Z_OK;
       if (status != Z_OK && status != Z_STREAM_END) wrong = "damaged";
       is_over_ = status == Z_STREAM_END;
     }
     const std::size_t count = wanted - stream_.avail_out;
-    if (count == 0 && wrong != nullptr)
+    if (count == 0 && wrong != nullptr) {
+      source.is_cut_off_ = wrong == std::string_view("cut off");
       throw InputError(fmt::format("gzip's data is {} near byte {}; a whole file accepted", wrong,
                                    source.done() - stream_.avail_in));
+    }
     unpacked_ += count;
     if (unpacked_ > kMaxUnpacked)
       throw InputError(
@@ -87,6 +93,7 @@ std::size_t FileSource::read(char* to, std::size_t size) {
 
 void FileSource::rewind() {
   done_ = 0;
+  is_cut_off_ = false;
   if (unpacker_ != nullptr) unpacker_ = std::make_unique<Unpacker>();
 }
 

@@ -64,6 +64,8 @@ class FileSource : public TextSource {
   std::uint64_t size() const override { return static_cast<std::uint64_t>(file_.size()); }
   // Return how many bytes of the file were read.
   Index done() const { return done_; }
+  // Return whether read() has found the packed data cut off.
+  bool is_cut_off() const { return is_cut_off_; }
 
   static constexpr std::uint64_t kMaxUnpacked = std::uint64_t{1} << 34;  // bytes
 
@@ -73,6 +75,7 @@ class FileSource : public TextSource {
 
   const InputFile& file_;
   Index done_ = 0;
+  bool is_cut_off_ = false;
   std::unique_ptr<Unpacker> unpacker_;  // null: the file is the text
 };
 

@@ -12,9 +12,12 @@ namespace ringscope {
 namespace {
 
 // Records a step's spans as they begin. A part, which contains its ring, ends where the next
-// begins.
+// begins; what the rank has sent by then for sums of gradients, and to share, is the part's.
 class PartRecorder {
  public:
+  explicit PartRecorder(const Replica& replica)
+      : replica_(replica), sent_(replica.reduction_bytes()) {}
+
   void begins(ModelPart part, Pass pass, Index layer) {
     const std::int64_t now = monotonic_ns();
     end_part(now);
@@ -36,9 +39,14 @@ class PartRecorder {
 
  private:
   void end_part(std::int64_t now) {
-    if (part_ < spans_.size()) spans_[part_].end_ns = now;
+    if (part_ >= spans_.size()) return;
+    spans_[part_].end_ns = now;
+    spans_[part_].bytes = replica_.reduction_bytes() - sent_;
+    sent_ += spans_[part_].bytes;
   }
 
+  const Replica& replica_;
+  Index sent_;
   std::vector<ModelSpan> spans_;
   std::size_t part_ = SIZE_MAX, ring_ = SIZE_MAX;  // the last one of each
 };
@@ -77,21 +85,22 @@ class RingSpans : public ForwardingBackend {
 // The decorators of one rank for one step.
 class StepDecorators {
  public:
-  StepDecorators(ContextRing& ring, Index layer)
-      : ring_(ring),
+  StepDecorators(Replica& replica, Index layer)
+      : ring_(replica.ring()),
         layer_(layer),
-        schedule_{ring.rank(), ring.ring_problem().partition.world_size},
+        schedule_{ring_.rank(), ring_.ring_problem().partition.world_size},
         // A step has a block in either pass, three hops that are sent and received, three waits.
         recorder_(static_cast<std::size_t>(12 * schedule_.steps() + 4),
                   static_cast<std::size_t>(3 * schedule_.steps()), 0),
-        comm_(ring.own_communicator(), recorder_, static_cast<std::size_t>(3 * schedule_.steps())),
-        backend_(ring.own_backend(), recorder_, ring.ring_problem().params, schedule_, {}),
-        spans_(ring.own_backend(), parts_),
+        comm_(ring_.own_communicator(), recorder_, static_cast<std::size_t>(3 * schedule_.steps())),
+        backend_(ring_.own_backend(), recorder_, ring_.ring_problem().params, schedule_, {}),
+        parts_(replica),
+        spans_(ring_.own_backend(), parts_),
         recorded_spans_(backend_, parts_) {
     ring_.listen([this](ModelPart part, Pass pass, Index its_layer) {
       parts_.begins(part, pass, its_layer);
       if (part != ModelPart::attention) return;
-      // Not the forward pass that is computed again: a recording has one.
+      // A recording has one forward pass of a layer, and not the one that is computed again.
       const bool again = pass == Pass::forward && had_forward_;
       if (its_layer == layer_ && !again) {
         had_forward_ = true;
@@ -151,14 +160,10 @@ std::int64_t system_ns_at(std::int64_t monotonic) {
 }  // namespace
 
 RecordedRankStep record_step(TrainingRank& rank, Index layer) {
-  StepDecorators decorators(rank.replica().ring(), layer);
-  const Index sent_before = rank.replica().reduction_bytes();
+  StepDecorators decorators(rank.replica(), layer);
   RecordedRankStep recorded;
   recorded.report = rank.step();
   recorded.events = decorators.take();
-  for (ModelSpan& span : recorded.events.model)
-    if (span.part == ModelPart::reduction)
-      span.bytes = rank.replica().reduction_bytes() - sent_before;
   return recorded;
 }
 

@@ -70,7 +70,7 @@ class ProcessTraining {
       if (plan_.recorded_step != 0) events.push_back(unpack_rank_events(report));
     }
     if (session_.rank() != 0) return finished;
-    finished.end = rank.training().checkpoint();
+    finished.end = rank.take_end();
     if (plan_.recorded_step != 0) {
       finished.recording = recording_of(plan_, std::move(events));
       finished.recording->info.backend = "mpi";

@@ -76,9 +76,11 @@ StepReport TrainingRank::step() {
   return {adam_.steps(), loss, length};
 }
 
-Checkpoint TrainingRank::checkpoint() const {
+Checkpoint TrainingRank::checkpoint(bool with_moments) const {
   const ParameterStore& store = replica_.store();
   const bool sharded = replica_.is_sharded();
+  if (sharded && !with_moments)
+    return {settings_, adam_.steps(), {store.values(), store.values() + store.size()}, {}};
   if (sharded && (rank() != 0 || gathered_step_ != adam_.steps()))
     throw std::logic_error("a checkpoint whose moments were not gathered");
   const float* const moments = sharded ? gathered_.data() : adam_.moments(0);
@@ -91,7 +93,7 @@ Checkpoint TrainingRank::checkpoint() const {
 Checkpoint train_on_threads(const TrainingSettings& settings, const Deal& deal,
                             const std::string& text, const Checkpoint* start, Index steps,
                             const AfterStep& after_step) {
-  const TrainingPlan plan{settings, deal, start, steps};
+  const TrainingPlan plan{settings, deal, start, steps, 0, max_of(steps, 1)};
   validate(plan);
   return run_training_on_threads(plan, text, after_step).end;
 }

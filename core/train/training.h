@@ -37,9 +37,11 @@ class TrainingRank {
   // Bring the moments of all ranks to rank 0, for checkpoint(), if the optimizer is sharded. All
   // ranks call it between two steps. Throw RunError when a peer fails.
   void gather_moments();
-  // With a sharded optimizer only rank 0 may call it, and only before the step that follows
-  // gather_moments(); otherwise it throws std::logic_error.
-  Checkpoint checkpoint() const;
+  void forget_moments() { gathered_ = std::vector<float>(), gathered_step_ = -1; }
+  // With a sharded optimizer only rank 0 may call it for `moments`, and only between
+  // gather_moments() and what follows, the next step or forget_moments(); otherwise it throws
+  // std::logic_error. Without `moments` they are empty then.
+  Checkpoint checkpoint(bool moments = true) const;
 
   Replica& replica() { return replica_; }
   int rank() const { return replica_.rank(); }
@@ -50,7 +52,7 @@ class TrainingRank {
   const TextBatches& batches_;
   Replica replica_;
   AdamW adam_;
-  std::vector<float> gathered_;  // on rank 0, of a sharded optimizer
+  std::vector<float> gathered_;  // on rank 0, of a sharded optimizer; in no bill
   Index gathered_step_ = -1;
 };
 

@@ -31,22 +31,36 @@ StepReport MeasuredRank::step(Index step) {
   return recorded.report;
 }
 
+void MeasuredRank::gather_moments_after(Index step) {
+  const Index every = plan_.checkpoint_every;
+  if (every == 0 || (step != plan_.steps && step % every != 0)) return;
+  const Index sent_before = training_.replica().reduction_bytes();
+  training_.gather_moments();
+  gathered_bytes_ += training_.replica().reduction_bytes() - sent_before;
+}
+
+Checkpoint MeasuredRank::take_end() {
+  Checkpoint end = training_.checkpoint(plan_.checkpoint_every > 0);
+  training_.forget_moments();
+  return end;
+}
+
 void MeasuredRank::run(const AfterStep& after_step) {
   for (Index step = plan_.steps_before() + 1; step <= plan_.steps; ++step) {
     step_under_way_ = step;
     const std::int64_t begin_ns = monotonic_ns();
     const StepReport report = this->step(step);
-    if (step == plan_.steps || (plan_.checkpoint_every > 0 && step % plan_.checkpoint_every == 0))
-      training_.gather_moments();
     costs_.seconds += seconds_since(begin_ns);
+    gather_moments_after(step);
     if (training_.rank() == 0 && after_step) after_step(report, training_);
+    if (step < plan_.steps) training_.forget_moments();
   }
   costs_.steps = plan_.steps - plan_.steps_before();
-  if (costs_.steps == 0) training_.gather_moments();
+  if (costs_.steps == 0) gather_moments_after(plan_.steps);
   costs_.attention = training_.replica().ring().seconds();
   costs_.forward_bytes = comm_.sent(Pass::forward).bytes;
-  costs_.reduction_bytes = training_.replica().reduction_bytes();
-  costs_.backward_bytes = comm_.sent(Pass::backward).bytes - costs_.reduction_bytes;
+  costs_.reduction_bytes = training_.replica().reduction_bytes() - gathered_bytes_;
+  costs_.backward_bytes = comm_.sent(Pass::backward).bytes - training_.replica().reduction_bytes();
   costs_.peak_bytes = training_.replica().ring().meter().peak_bytes();
 }
 
@@ -64,7 +78,7 @@ FinishedTraining run_training_on_threads(const TrainingPlan& plan, const std::st
       plan.deal.world_size,
       [&](Communicator& comm) { return std::make_unique<MeasuredRank>(plan, batches, comm); },
       [&](MeasuredRank& rank) { rank.run(after_step); });
-  FinishedTraining finished{ranks[0]->training().checkpoint(), {}, std::nullopt};
+  FinishedTraining finished{ranks[0]->take_end(), {}, std::nullopt};
   std::vector<RankEvents> recorded;
   for (const auto& rank : ranks) {
     finished.ranks.push_back(rank->costs());

@@ -19,8 +19,8 @@ struct TrainingPlan {
   const Checkpoint* start = nullptr;  // null: from the beginning
   Index steps = 0;                    // in all, including those of `start`
   Index recorded_step = 0;            // counted from 1; 0: none
-  // After each so many steps, and at the end, after_step may take a checkpoint even if the optimizer
-  // is sharded; 0: only at the end.
+  // After each so many steps, and at the end, there may be a checkpoint even if the optimizer is
+  // sharded; 0: never.
   Index checkpoint_every = 0;
 
   Index steps_before() const { return start == nullptr ? 0 : start->step; }
@@ -30,8 +30,9 @@ struct TrainingPlan {
 void validate(const TrainingPlan& plan);
 
 // The costs of one rank, summed over the steps of this run. They exclude what rank 0 does between
-// its steps (after_step, which may write a checkpoint). The others wait for it in the ring of their
-// next step, so their costs include it.
+// its steps (after_step, which may write a checkpoint), and what brings a sharded optimizer's moments
+// together for one. The others wait for it in the ring of their next step, so their costs include
+// it.
 struct RankCosts {
   Index steps = 0;
   double seconds = 0;
@@ -55,7 +56,9 @@ class MeasuredRank {
   // Throw RunError when a peer fails, and what after_step throws.
   void run(const AfterStep& after_step);
 
-  const TrainingRank& training() const { return training_; }
+  // Return where rank 0's training ended, once, after the run. With a sharded optimizer it has
+  // moments only if the plan has checkpoints.
+  Checkpoint take_end();
   Index step_under_way() const { return step_under_way_; }  // counted from 1; 0: none yet
   // Return the costs. Valid after the run, even when the communicator no longer exists.
   const RankCosts& costs() const { return costs_; }
@@ -64,11 +67,13 @@ class MeasuredRank {
 
  private:
   StepReport step(Index step);
+  void gather_moments_after(Index step);
 
   const TrainingPlan& plan_;
   WireCounter comm_;
   TrainingRank training_;
   RankCosts costs_;
+  Index gathered_bytes_ = 0;  // sent for checkpoints
   Index step_under_way_ = 0;
   std::optional<RankEvents> recorded_;
 };
@@ -77,7 +82,7 @@ class MeasuredRank {
 Recording recording_of(const TrainingPlan& plan, std::vector<RankEvents> ranks);
 
 struct FinishedTraining {
-  Checkpoint end;
+  Checkpoint end;  // as take_end() returns it
   std::vector<RankCosts> ranks;
   std::optional<Recording> recording;  // of the plan's recorded step
 };

@@ -28,8 +28,9 @@ std::vector<MemoryPart> training_memory(const TrainingSettings& settings, const 
                                         int rank) {
   Problem problem = attention_problem(settings, deal);
   problem.layers = settings.shape.layers;
-  return model_memory_parts(problem, sizes_of(settings.shape), deal.memory,
-                            static_cast<double>(problem.rows(rank)));
+  return model_memory_parts(
+      problem, sizes_of(settings.shape), deal.memory,
+      rank < 0 ? problem.max_rows() : static_cast<double>(problem.rows(rank)));
 }
 
 }  // namespace ringscope

@@ -35,9 +35,9 @@ struct Deal {
 // Return the attention of every layer. Throw InputError for a mask that nobody could mean.
 Problem attention_problem(const TrainingSettings& settings, const Deal& deal);
 
-// Return the bill of the memory that `rank` of a training run holds, which is that of `plan` for
-// its rows. Settings are valid.
+// Return the bill of the memory that `rank` of a training run holds (-1: the one with the most rows),
+// which is that of `plan` for its rows. Settings are valid.
 std::vector<MemoryPart> training_memory(const TrainingSettings& settings, const Deal& deal,
-                                        int rank = 0);
+                                        int rank = -1);
 
 }  // namespace ringscope

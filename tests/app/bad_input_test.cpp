@@ -66,7 +66,10 @@ TEST_F(BadInputTest, NamedModels) {
   expect_refused(plan + "--model gpt", {"--model", "'gpt'", "llama3-8b", "deepseek-llm-67b"});
   for (const char* flag : {"--layers", "--heads", "--heads-kv", "--head-dim", "--width"})
     expect_refused(plan + "--model llama3-8b" + Strings{flag, "8"}, {flag, "beside --model"});
-  expect_refused(plan + "--gradients f32", {"--gradients", "--model"});
+  for (const auto& [flag, value] : {std::pair{"--gradients", "f32"}, {"--logit-bytes", "14"}}) {
+    expect_refused(plan + Strings{flag, value}, {flag, "--model"});
+    expect_refused(plan + "--model llama3-8b" + Strings{flag, value}, {flag, "--backward"});
+  }
 }
 
 // What people write for sizes and links is taken, or refused with what to write instead.

@@ -21,6 +21,7 @@ class FaultCommandTest : public ProgramTest {
 TEST_F(FaultCommandTest, ThatNoHopWouldMeetAreRefused) {
   for (const auto& [fault, part] : {std::pair{"slow-rank@3", "ranks 0 to 2"},
                                     {"slow-rank@0:2", "steps 0 to 1"},
+                                    {"no-overlap@1", "no rank and no step"},
                                     {"sleepy", "unposted-recv, send-first, wrong-count"}}) {
     const ProgramResult result = run_with(fault, "--out o.npy");
     expect_ended(result, 2, {part, "--inject"});

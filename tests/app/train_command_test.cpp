@@ -159,6 +159,12 @@ TEST_F(TrainCommandTest, HoldsWhatPlanSaysAndLearnsTheSame) {
     // Taken up by a run that keeps all.
     run_well("train --text t.txt --resume some.ckpt --steps 4 --world-size 3");
   }
+  // Of unequal ranks the bill is the largest one's.
+  const rapidjson::Document odd = run_for_json(
+      "train --text t.txt --layers 3 --width 16 --heads 2 --head-dim 8 --hidden 24 --batch 1 "
+      "--seqlen 3 --steps 1 --world-size 2");
+  EXPECT_LT(odd["ranks"][0]["peak_bytes"].GetDouble(), odd["bill_bytes"].GetDouble());
+  EXPECT_EQ(odd["ranks"][1]["peak_bytes"].GetDouble(), odd["bill_bytes"].GetDouble());
   expect_refused(kTiny + "--recompute some", {"--recompute", "some", "layer"});
   expect_refused(kTiny + "--chunks 0", {"--chunks", "0"});
 }

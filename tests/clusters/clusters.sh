@@ -37,7 +37,7 @@ stop() {
 trap stop EXIT
 
 start_slurm() {
-  local host node
+  local host node idle
   host=$(hostname -s)
   if ! munge -n >/dev/null 2>&1; then
     mkdir -p /run/munge
@@ -77,7 +77,8 @@ EOF
     slurmd -N "node$node" -f "$work/node$node/slurm.conf"
   done
   for _ in {1..50}; do
-    (($(sinfo -h -t idle -o %D | head -n 1 || echo 0) == nodes)) && return
+    idle=$(sinfo -h -t idle -o %D | head -n 1) || idle=
+    ((${idle:-0} == nodes)) && return
     sleep 0.2
   done
   die 1 "the nodes of Slurm did not come up: $(sinfo -h; tail -n 3 "$work"/*.log)"
@@ -112,7 +113,7 @@ srun --version
 check "Open MPI, srun --mpi=pmix" "3 137" srun -Q --mpi=pmix -N "$nodes" "$program"
 if [[ -n $mpich_folder ]]; then
   cd -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/../.."
-  cmake --preset release -B "$mpich_folder" -DRINGSCOPE_CUDA=OFF -DRINGSCOPE_VIEWER=OFF \
+  cmake --preset release -B "$mpich_folder" -DRINGSCOPE_CUDA=OFF -DRINGSCOPE_VIZ=OFF \
     -DMPI_CXX_COMPILER="$(type -P mpicxx.mpich)" >"$work/build.log" 2>&1 &&
     cmake --build "$mpich_folder" --target ringscope >>"$work/build.log" 2>&1 || die 1 "the build for MPICH failed: $(tail -n 20 "$work/build.log")"
   mpichversion | sed -n '1s/[[:space:]]\+/ /p'

@@ -250,8 +250,10 @@ TEST_F(TraceFile, WhatIsNoTrace) {
   const std::string empty = write("empty.json", "");
   EXPECT_EQ(complaint({empty}), empty + ": byte 0: an empty file; a JSON trace accepted");
   const std::string packed = write("packed.json.gz", "\x1f\x8b\x08");
-  EXPECT_EQ(complaint({packed}).find(packed + ": "), 0u);  // cut off, or no zlib to unpack it
-  EXPECT_NE(complaint({packed}).find("accepted"), std::string::npos);
+  EXPECT_EQ(complaint({packed}).find(packed + ": "), 0u);
+  EXPECT_TRUE(complaint({packed}).find("is cut off") != std::string::npos ||
+              complaint({packed}).find("this build can't unpack") != std::string::npos)
+      << complaint({packed});
   const std::string text = write("text.json", "hello");
   EXPECT_EQ(complaint({text}),
             text + ": byte 0: a word that JSON does not know; true, false and null accepted");

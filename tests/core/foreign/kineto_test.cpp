@@ -221,5 +221,31 @@ TEST(Kineto, ReadsWhatIsWholeOfACutFile) {
   EXPECT_THROW(profiles_of({"hello"}), InputError);
 }
 
+// A packed file that is cut off is read likewise, but none that is damaged.
+TEST(Kineto, TellsAPackedFileThatIsCutFromOneThatIsDamaged) {
+  // gzip's bytes of {"distributedInfo": {"rank": 1}, "traceEvents": [{"ph": "M"}, {"ph": "M"}]}.
+  constexpr char kPacked[] =
+      "\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\x03\xab\x56\x4a\xc9\x2c\x2e\x29\xca"
+      "\x4c\x2a\x2d\x49\x4d\xf1\xcc\x4b\xcb\x57\xb2\x52\xa8\x56\x2a\x4a\xcc\xcb"
+      "\x06\x32\x0c\x6b\x75\x14\x94\x4a\x8a\x12\x93\x53\x5d\xcb\x52\xf3\x4a\x8a"
+      "\x81\x42\xd1\xd5\x4a\x05\x19\x40\x5a\xc9\x57\x09\x28\x89\xc4\x89\xad\x05"
+      "\x00\xdb\xa3\x2e\xb2\x4b\x00\x00\x00";
+  const std::string packed(kPacked, sizeof kPacked - 1);
+  const auto read = [](const std::string& bytes) { return profiles_of({bytes})[0]; };
+  try {
+    EXPECT_FALSE(read(packed).cut_short);
+  } catch (const InputError& error) {
+    GTEST_SKIP() << error.what();
+  }
+  const RankProfile cut = read(packed.substr(0, packed.size() - 10));
+  EXPECT_TRUE(cut.cut_short);
+  EXPECT_EQ(cut.rank, 1);
+  for (const std::size_t at : {packed.size() - 20, packed.size() - 6}) {
+    std::string damaged = packed;
+    damaged[at] ^= 0x55;
+    EXPECT_THROW(read(damaged), InputError) << at;
+  }
+}
+
 }  // namespace
 }  // namespace ringscope

@@ -89,19 +89,24 @@ TEST(Gradient, WithAHeadOfItsOwn) {
   Reference(a_case).check_all({2});
 }
 
-// Every way to keep less, on uneven rows (13 of a sequence, pieces of 1 to 5 of them): the gradients
-// of every weight, on each rank in the slice that it has.
+// Every way to keep less, on uneven rows (13 of a sequence, pieces of 1 to 5 of them; or 3, which
+// leaves a rank a single row or none): the gradients of every weight, on each rank in the slice that
+// it has.
 TEST(Gradient, WhateverIsComputedAgainInPiecesOrSharded) {
   ModelCase a_case = ModelCase::small();
   a_case.shape.layers = 3;
-  Reference reference(a_case);
-  for (const Recompute recompute : kAllRecomputes)
-    for (const Index chunks : {1, 6})
-      for (const int zero_stage : {0, 1})
-        for (const int world_size : {1, 2, 3, 4}) {
-          reference.a_case.memory = {zero_stage, recompute, false, chunks};
-          reference.check(PartitionKind::zigzag, world_size);
-        }
+  for (const auto& [batch, seqlen] : {std::pair{2, 13}, {1, 3}}) {
+    a_case.batch = batch;
+    a_case.seqlen = seqlen;
+    Reference reference(a_case);
+    for (const Recompute recompute : kAllRecomputes)
+      for (const Index chunks : {1, 6})
+        for (const int zero_stage : {0, 1})
+          for (const int world_size : {1, 2, 3, 4}) {
+            reference.a_case.memory = {zero_stage, recompute, false, chunks};
+            reference.check(PartitionKind::zigzag, world_size);
+          }
+  }
 }
 
 // Pieces of many rows change no bit, because they are whole runs of those that a product adds up at

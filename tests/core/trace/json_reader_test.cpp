@@ -241,6 +241,12 @@ TEST(PackedText, IsUnpackedAsItIsRead) {
   }
   for (const std::size_t size : {1, 5, 4096})
     EXPECT_EQ(unpacked(packed, size), "{\"traceEvents\": [1, 2, 3]}");
+  // Zeros may fill up a file behind its last member.
+  EXPECT_EQ(unpacked(std::string(packed) + std::string(100'000, '\0'), 4096),
+            "{\"traceEvents\": [1, 2, 3]}");
+  EXPECT_NE(
+      unpacked(std::string(packed) + std::string(9, '\0') + "x", 4096).find("|gzip's data is"),
+      std::string::npos);
   EXPECT_EQ(unpacked("plain", 2), "plain");
 }
 

@@ -90,7 +90,7 @@ TEST(RecordedTrainingStep, ChangesNothing) {
   }
 }
 
-// Also where its forward pass is computed again: the first one.
+// Where its forward pass is computed again, it is the first one.
 TEST(RecordedTrainingStep, HasTheRingOfOneLayer) {
   for (const auto& [n, layer, memory] : {std::tuple{1, Index{0}, ModelMemory{}},
                                          {1, 2, {}},
@@ -172,6 +172,25 @@ TEST(RecordedTrainingStep, HasEveryPartOfTheStepInOrder) {
     }
   }
   EXPECT_EQ(earliest, 0);
+}
+
+// With a sharded optimizer, gradients are added up in the first part and weights shared in the last.
+TEST(RecordedTrainingStep, SaysInWhichPartBytesAreSent) {
+  constexpr int n = 3;
+  const Recording recording = record(n, 1, {1}).recording;
+  const ModelWeights weights(three_layers().shape);
+  const Index values = ParameterStore(weights.layout, 0, nullptr).gradients_and_loss();
+  for (int rank = 0; rank < n; ++rank)
+    for (const ModelSpan& span : recording.model[rank]) {
+      const auto all_but = [&](int chunk) {
+        return 4 * (values - balanced_chunk(values, n, chunk).count);
+      };
+      const Index expected = span.part == ModelPart::reduction
+                                 ? all_but((rank + 1) % n) + (n - 1) * 16
+                             : span.part == ModelPart::update ? all_but((rank + 2) % n)
+                                                              : 0;
+      EXPECT_EQ(span.bytes, expected) << static_cast<int>(span.part) << " of rank " << rank;
+    }
 }
 
 TEST(RecordedTrainingStep, CanBeWrittenReadAndPacked) {

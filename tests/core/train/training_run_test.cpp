@@ -19,7 +19,7 @@ FinishedTraining finished(const TrainingSettings& settings, PartitionKind partit
   return run_training_on_threads(plan, small_text());
 }
 
-// Every way to keep less.
+// Return every way to keep less of a step.
 std::vector<ModelMemory> all_memories() {
   std::vector<ModelMemory> all;
   for (const Recompute recompute : kAllRecomputes)
@@ -32,7 +32,7 @@ std::vector<ModelMemory> all_memories() {
 // and their gradients, of the same size, N times; adding up gradients takes 2 (N-1) times all of
 // them in all. Nothing else is sent, but for what keeping less costs: a ring forward for all layers
 // but the last where attention is computed again; with a sharded optimizer the length of each chunk
-// at every step and, at the end, the moments.
+// at every step. What brings its moments together for a checkpoint is no part of a step.
 TEST(TrainingRun, SendsWhatTheFormulasSay) {
   const TrainingSettings settings = small_settings();
   const Index blocks = 2 * settings.batch * settings.shape.num_heads_kv * settings.seqlen *
@@ -55,17 +55,26 @@ TEST(TrainingRun, SendsWhatTheFormulasSay) {
     TrainingSettings three = settings;
     three.shape.layers = 3;
     const Index its_values = ModelWeights(three.shape).layout.size() + 1;
-    for (const RankCosts& costs :
-         run_training_on_threads(
-             {three, {PartitionKind::fold, n, {1, Recompute::attention}}, nullptr, 2}, small_text())
-             .ranks) {
-      forward -= costs.forward_bytes;
-      reduction -= costs.reduction_bytes;
+    for (const Index checkpoint_every : {0, 1}) {
+      const FinishedTraining its_run =
+          run_training_on_threads({three,
+                                   {PartitionKind::fold, n, {1, Recompute::attention}},
+                                   nullptr,
+                                   2,
+                                   0,
+                                   checkpoint_every},
+                                  small_text());
+      Index its_forward = 0, its_backward = 0, its_reduction = 0;
+      for (const RankCosts& costs : its_run.ranks) {
+        its_forward += costs.forward_bytes;
+        its_backward += costs.backward_bytes;
+        its_reduction += costs.reduction_bytes;
+      }
+      EXPECT_EQ(its_forward, forward + 2 * (n - 1) * blocks * (3 + 2 - 1)) << n;
+      EXPECT_EQ(its_backward, backward * 3 / settings.shape.layers) << n;
+      EXPECT_EQ(its_reduction, 2 * 2 * (n - 1) * 4 * its_values + 2 * n * (n - 1) * 16) << n;
+      EXPECT_EQ(its_run.end.moments.empty(), n > 1 && checkpoint_every == 0);
     }
-    EXPECT_EQ(-forward, 2 * (n - 1) * blocks * (3 + 2 - 1)) << n;
-    EXPECT_EQ(-reduction, 2 * 2 * (n - 1) * 4 * (its_values - values) + 2 * n * (n - 1) * 16 +
-                              2 * (n - 1) * 4 * its_values)
-        << n;
   }
 }
 
@@ -161,6 +170,8 @@ TEST(TrainingRun, AShardedOptimizerIsWholeOnlyWhereTheRunSaysSo) {
     };
   };
   EXPECT_ANY_THROW(run_training_on_threads(plan, small_text(), at(1)));
+  EXPECT_EQ(to_bytes(run_training_on_threads(plan, small_text()).end),
+            to_bytes(train_on_threads(plan.settings, plan.deal, small_text(), nullptr, 3)));
   EXPECT_NO_THROW(run_training_on_threads(plan, small_text(), at(2)));
   EXPECT_NO_THROW(run_training_on_threads(plan, small_text(), at(3)));
 }
