@@ -23,6 +23,7 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/program.h"
+#include "core/base/text.h"
 #include "lessons/book/glossary.h"
 #include "lessons/book/markdown_writer.h"
 #include "lessons/book/terminal_writer.h"
@@ -156,12 +157,9 @@ void show_glossary(const std::vector<std::string>& words) {
   }
   const std::string term = fmt::format("{}", fmt::join(words.begin() + 1, words.end(), " "));
   const lessons::Entry* const entry = lessons::find_entry(term);
-  if (entry == nullptr) {
-    std::vector<std::string> known;
-    for (const lessons::Entry& each : lessons::glossary()) known.push_back(each.term);
+  if (entry == nullptr)
     contradiction("lesson glossary", fmt::format("'{}' given", term),
-                  fmt::format("{}", fmt::join(known, ", ")));
-  }
+                  names_of_all(lessons::glossary()));
   show_entry(console, *entry);
 }
 

@@ -1,7 +1,6 @@
 #include "lessons/book/zoo.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -143,13 +142,9 @@ const std::vector<Bug>& zoo() {
 }
 
 const Bug& bug_of(const std::string& name) {
-  std::vector<std::string> names;
-  for (const Bug& bug : zoo()) {
+  for (const Bug& bug : zoo())
     if (bug.name == name) return bug;
-    names.push_back(bug.name);
-  }
-  throw InputError(
-      fmt::format("lesson zoo: '{}' given; accepted: {}", name, fmt::join(names, ", ")));
+  throw InputError(fmt::format("lesson zoo: '{}' given; accepted: {}", name, names_of_all(zoo())));
 }
 
 std::pair<Index, Index> hops_over_before_computing(const Recording& recording) {

@@ -23,6 +23,7 @@ struct Bug {
   std::string symptom;               // the first sentence about what is seen, without its stop
   std::vector<std::string> choices;  // the names of its group of four, in the page's order
 };
+inline const std::string& name_of(const Bug& bug) { return bug.name; }
 
 // Parse such a page. Throw std::logic_error that names a section which lacks a part.
 std::vector<Bug> parse_zoo(std::string_view page);
