@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <random>
 #include <utility>
 
@@ -22,6 +23,7 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/program.h"
+#include "core/base/text.h"
 #include "lessons/book/glossary.h"
 #include "lessons/book/markdown_writer.h"
 #include "lessons/book/terminal_writer.h"
@@ -155,12 +157,9 @@ void show_glossary(const std::vector<std::string>& words) {
   }
   const std::string term = fmt::format("{}", fmt::join(words.begin() + 1, words.end(), " "));
   const lessons::Entry* const entry = lessons::find_entry(term);
-  if (entry == nullptr) {
-    std::vector<std::string> known;
-    for (const lessons::Entry& each : lessons::glossary()) known.push_back(each.term);
+  if (entry == nullptr)
     contradiction("lesson glossary", fmt::format("'{}' given", term),
-                  fmt::format("{}", fmt::join(known, ", ")));
-  }
+                  names_of_all(lessons::glossary()));
   show_entry(console, *entry);
 }
 
@@ -168,60 +167,6 @@ void show_zoo(const LessonOptions& options) {
   TerminalConsole console(!options.no_pause);
   if (options.words.size() == 1) return ask_for_bugs(console, std::random_device()());
   show_bug(console, lessons::bug_of(options.words[1]));
-}
-
-// Score an answer to the second challenge of lessons/challenges.md. Return the exit status.
-int score_messages(const std::string& path) {
-  constexpr unsigned kRanks = 8, kQueryHeads = 32, kAll = (1u << kRanks) - 1;
-  std::array<std::array<unsigned, kQueryHeads>, kRanks> held{},
-      arriving{};  // a bit for each merged part
-  for (unsigned rank = 0; rank < kRanks; ++rank) held[rank].fill(1u << rank);
-  unsigned round = 0, rounds = 0, moved = 0, sent = 0, received = 0;
-  int line_number = 0;
-  const auto end_round = [&] {
-    for (unsigned rank = 0; rank < kRanks; ++rank)
-      for (unsigned head = 0; head < kQueryHeads; ++head) held[rank][head] |= arriving[rank][head];
-    arriving = {};
-    sent = received = 0;
-  };
-  for_each_line(read_table(path, "file of messages"), [&](std::string_view line) {
-    ++line_number;
-    const std::vector<std::string> words = words_of(line);
-    if (words.empty()) return;
-    const auto check = [&](bool is_good, const char* what) {
-      if (!is_good)
-        throw InputError(
-            fmt::format("'{}', line {}: {}; accepted: lines 'round from to first last'", path,
-                        line_number, what));
-    };
-    std::array<unsigned, 5> n{};
-    check(words.size() == n.size(), "not five numbers");
-    for (std::size_t i = 0; i < n.size(); ++i)
-      n[i] = parse_number<unsigned>(words[i]).value_or(~0u);
-    const auto [at, from, to, first, last] = n;
-    check(at != ~0u && at >= round && from < kRanks && to < kRanks && from != to && first <= last &&
-              last < kQueryHeads,
-          "no such round, rank or head");
-    if (at > round || rounds == 0) {
-      end_round();
-      round = at;
-      ++rounds;
-    }
-    check(((sent >> from | received >> to) & 1u) == 0, "sends or receives twice in a round");
-    sent |= 1u << from, received |= 1u << to;
-    for (unsigned head = first; head <= last; ++head, ++moved) {
-      check(held[from][head] != 0, "this rank has given one of them away");
-      arriving[to][head] |= std::exchange(held[from][head], 0);
-    }
-  });
-  end_round();
-  unsigned whole = 0;
-  for (unsigned head = 0; head < kQueryHeads; ++head) whole += held[head / 4][head] == kAll;
-  print_out(
-      fmt::format("{} of 32 heads are whole at their rank; {} bytes, best known 115584; {}, "
-                  "best known 3\n",
-                  whole, moved * 129 * 4, count_text(rounds, "round")));
-  return whole == kQueryHeads ? 0 : 1;
 }
 
 int tell_lesson(const Lesson& lesson, const LessonOptions& options) {
@@ -305,29 +250,36 @@ int check_exercise(const Lesson& lesson, const std::string& out) {
   return 1;
 }
 
-bool is_about(const LessonOptions& lesson, std::string_view word) {
-  return !lesson.words.empty() && lesson.words[0] == word;
+std::string what_of(const LessonOptions& options) {
+  return options.words.empty() ? "list" : options.words[0];
 }
 
-// Return the lesson's number, or none for list, glossary, zoo and challenge. Throw InputError for any other word.
-std::optional<int> lesson_number(const LessonOptions& lesson) {
-  if (lesson.words.empty() || is_about(lesson, "list") || is_about(lesson, "glossary") ||
-      is_about(lesson, "zoo") || is_about(lesson, "challenge"))
-    return std::nullopt;
-  const std::optional<int> number = parse_number<int>(lesson.words[0]);
+// The pages that are no lesson's, by their words.
+const std::map<std::string, std::string (*)()> kOtherPages = {
+    {"list", lessons::contents_page},
+    {"glossary", lessons::glossary_page},
+    {"zoo", [] { return std::string(lessons::embedded_text("lessons/zoo.md")); }},
+    {"challenge", [] { return std::string(lessons::embedded_text("lessons/challenges.md")); }}};
+
+// Return the lesson's number, or none for another page. Throw InputError for any other word.
+std::optional<int> lesson_number(const LessonOptions& options) {
+  const std::string what = what_of(options);
+  if (kOtherPages.contains(what)) return std::nullopt;
+  const std::optional<int> number = parse_number<int>(what);
   if (!number)
     throw InputError(
         fmt::format("lesson '{}' given; accepted: a number of ringscope lesson list, list, "
                     "glossary, zoo, challenge",
-                    lesson.words[0]));
+                    what));
   return number;
 }
 
 // Throw InputError for options that contradict each other.
 void check(const LessonOptions& lesson) {
   const bool is_lesson = lesson_number(lesson).has_value();
-  const std::size_t most = is_about(lesson, "zoo") || is_about(lesson, "challenge") ? 2 : 1;
-  if (lesson.words.size() > most && !is_about(lesson, "glossary"))
+  const std::string what = what_of(lesson);
+  const std::size_t most = what == "zoo" || what == "challenge" ? 2 : 1;
+  if (lesson.words.size() > most && what != "glossary")
     contradiction("lesson",
                   fmt::format("'{}' given after '{}'", lesson.words[most], lesson.words[most - 1]),
                   "one lesson at a time");
@@ -353,19 +305,17 @@ void check(const LessonOptions& lesson) {
 int carry_out(const LessonOptions& options) {
   const std::optional<int> number = lesson_number(options);
   if (!number) {
-    const bool is_glossary = is_about(options, "glossary"), is_zoo = is_about(options, "zoo");
-    if (is_about(options, "challenge") && options.words.size() > 1)
-      return score_messages(options.words[1]);
-    if (is_zoo && options.page)
-      print_page(*options.page, std::string(lessons::embedded_text("lessons/zoo.md")));
-    else if (is_about(options, "challenge"))
-      print_page(options.page.value_or("-"),
-                 std::string(lessons::embedded_text("lessons/challenges.md")));
-    else if (options.page)
-      print_page(*options.page, is_glossary ? lessons::glossary_page() : lessons::contents_page());
-    else if (is_glossary)
+    const std::string what = what_of(options);
+    if (what == "challenge" && options.words.size() > 1) {
+      const auto [text, is_whole] = lessons::score_of_plan(options.words[1]);
+      print_out(text);
+      return is_whole ? 0 : 1;
+    }
+    if (options.page || what == "challenge")
+      print_page(options.page.value_or("-"), kOtherPages.at(what)());
+    else if (what == "glossary")
       show_glossary(options.words);
-    else if (is_zoo)
+    else if (what == "zoo")
       show_zoo(options);
     else
       list_lessons();

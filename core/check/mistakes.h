@@ -43,7 +43,8 @@ enum class Mistake {
   stale_values       // V of the next step's block has already replaced this step's
 };
 
-inline constexpr std::size_t kNamedMistakes = 12;  // those that a check can name come first
+inline constexpr std::size_t kNamedMistakes =  // those that a check can name come first
+    static_cast<std::size_t>(Mistake::window_dropped);
 
 // What there is to know of a mistake: its name, in how many ways make_mistake() can make it, and for
 // people, if a check names it, a sentence on what it does and one on how to verify it.
@@ -55,7 +56,7 @@ struct MistakeFacts {
 const MistakeFacts& facts_of(Mistake mistake);
 
 inline constexpr auto kAllMistakes = [] {
-  std::array<Mistake, 19> all{};
+  std::array<Mistake, static_cast<std::size_t>(Mistake::stale_values) + 1> all{};
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<Mistake>(i);
   return all;
 }();

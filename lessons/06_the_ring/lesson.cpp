@@ -67,8 +67,8 @@ void lesson_06(Page& page) {
   //
   // One loop runs on threads, on MPI processes and on GPUs. In each step it asks for a hop and
   // attends a block, and neither call waits. A call is given what must have happened before it
-  // begins. This one asks for the hops up to that of the next step. A hop begins when its block has
-  // `arrived`, and when the block that was in the other buffer is `consumed`:
+  // begins. `start` asks for the hop that brings the next step's block. The hop begins when this step's
+  // block has `arrived` and the block that was in the other buffer is `consumed`:
   page.region("core/ring/ring.cpp", "hops");
 
   // It matters which call comes first. If the hop is started before the computing, the wires work

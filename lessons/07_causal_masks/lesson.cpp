@@ -60,7 +60,7 @@ void lesson_07(Page& page) {
     const std::vector<Index> pairs = predicted_pairs(four, rank);
     return std::accumulate(pairs.begin(), pairs.end(), 0.0);
   };
-  page.choose("Who has least work? Put all four in order.",
+  page.choose("Who has the least work? Put all four in order.",
               {"rank 0", "rank 1", "rank 2", "rank 3"},
               letters_by({work(0), work(1), work(2), work(3)}));
 

@@ -72,8 +72,8 @@ void with_tiles(const GpuArrays& at) {
 void lesson_13(Page& page) {
   // ## Counting
   //
-  // Take 256 queries and 256 keys of 32 numbers. K and V are 64 KiB, a block has 64 threads. (CUDA
-  // writes `f<<<4, 64, 4 * n>>>(in)` for `run_kernel(f, {4, 64, n}, in)`.)
+  // Take 256 queries and 256 keys of 32 numbers. K and V together are 64 KiB, and a block has 64
+  // threads. (CUDA writes `f<<<4, 64, 4 * n>>>(in)` for `run_kernel(f, {4, 64, n}, in)`.)
   const Guess naive = page.predict("What do all threads of the first kernel read of K, V?", "MiB");
   const Guess tiled = page.predict("What do they read from global memory with tiles?", "KiB");
   const AttentionInputs in = random_inputs({.seqlen = kTokens, .head_dim = kDim});

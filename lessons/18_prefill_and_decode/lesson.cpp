@@ -14,7 +14,7 @@
 //
 // Earlier rows do not change any more, because under a causal mask none of them sees a later one.
 // So each layer keeps their keys and values instead of computing them again, in the *KV cache*.
-#include "core/cost/hardware.h"
+#include "core/attention/online_softmax.h"
 #include "lessons/book/growing_text.h"
 #include "lessons/book/page.h"
 
@@ -76,11 +76,10 @@ void lesson_18(Page& page) {
   // ## Merging
   //
   // Two results over different keys become one, as in lesson 3. Their lse say how much each weighs:
-  // if one's is larger by ln 3, it weighs three times as much, and makes 12.5 of the outputs 10 and
-  // 20. A rank that has no key says lse = -∞, and weighs nothing. Any order will do. **Ring**: heads
-  // are cut into N parts; each goes round once and is merged at every stop, then round again, whole.
-  // **Tree**: every second rank hands all its heads to the next, half of those to the one two
-  // further, and so on; then the result comes back.
+  // if one's is larger by ln 3, its output counts three times: 10 and 20 become 12.5. Without keys,
+  // lse is -∞ and weighs nothing. Any order will do. **Ring**: heads are cut into N parts; each
+  // goes round once and is merged at every stop, then round again, whole. **Tree**: every second
+  // rank hands its heads to the next, half of those to the one two further, and so on, and back.
   page.predict("16 ranks, up a tree and down again: how many rounds?", "rounds",
                static_cast<double>(merge_cost(MergeKind::tree, 32, 128, 16).rounds), 0);
   page.table(merge_table(32, 128, {2, 3, 4, 8, 16}));
@@ -127,11 +126,12 @@ void lesson_18(Page& page) {
   page.equal("With the weights, eight ranks are 1.8 times as fast",
              fixed((reading_ms + weights_ms) / (reading_ms / 8 + weights_ms), 1), "1.8");
   page.check("One that reads all of it is done before a ring", reading_ms < ring_ms);
-  page.equal("ln 3 more in lse make 12.5 of 10 and 20", (3 * 10 + 20) / (3 + 1.0), 12.5);
+  double lse = std::log(3.0), merged = 10;
+  merge_by_lse<double>(lse, {&merged, 1}, 0, std::array{20.0});
+  page.equal("10 with a lse of ln 3 and 20 with one of 0 become 12.5", fixed(merged, 1), "12.5");
   page.check("A row of K and V is 4,096 bytes, a query's results 16,512",
              2 * heads_kv * head_dim * 2 == 4096 && heads * (head_dim + 1) * 4 == 16512);
-  page.check("At 5 µs each, 0.96 and 2.24 ms",
-             tree.rounds * 160 == 960 && ring.rounds * 160 == 2240);
+  page.check("5 µs each: 0.96 and 2.24 ms", tree.rounds * 160 == 960 && ring.rounds * 160 == 2240);
   page.at_most("A decoded row is the prefill's", compared.off, 2e-6);
   page.check("Messages and bytes are the formula's", compared.as_predicted);
   page.check("Shards differ by one row at most", compared.most_apart <= 1);

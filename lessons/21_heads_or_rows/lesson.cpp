@@ -101,8 +101,8 @@ void lesson_21(Page& page) {
   //
   // ## What breaks if only bytes are compared?
   //
-  // The choice does: a ring's hops run beside the computing and an all-to-all doesn't: no head
-  // can begin before its rows have come. So bytes count where a ring can't hide them, below the
+  // The choice. A ring's hops run beside the computing; an all-to-all doesn't, because no head can
+  // begin before its rows have come. So bytes count where a ring can't hide them, below the
   // crossover. Eight H100 on NVLink4, 8 of 32 heads of K and V, causal, one layer forward:
   const Rates rates = rates_of(find_gpu("H100"), find_link("NVLink4"), DType::bf16);
   //-

@@ -46,9 +46,7 @@ void lesson_22(Page& page) {
   // Six of the eight hops of a round are nearly free, and two take longer than the step. Nobody can
   // begin the next step without the next block, and after a few steps everybody waits for the two.
   const Guess guess = page.predict("Seven hops, eight steps: how long does the ring take?", "ms");
-  const auto run = [](const Scenario& scenario) {
-    return run_scenario(scenario, work_of(scenario));
-  };
+  const auto run = [](const Scenario& s) { return run_scenario(s, work_of(s)); };
   const double flat = run(ring).wall_s;
   page.answer(guess, 1e3 * flat, 0.1);
 
@@ -72,7 +70,8 @@ void lesson_22(Page& page) {
                 percent(8 * step / run(*s).wall_s));
   const double nested_4 = run(nested_four).wall_s, flat_4 = run(four_cards).wall_s;
   //+
-  page.choose("Who is first, who is last?", {"one ring", "two levels", "two levels, four cards"},
+  page.choose("Which is the fastest? Put all three in order.",
+              {"one ring", "two levels, one card each", "two levels, four cards each"},
               letters_by({flat, run(two_level).wall_s, nested_4}));
   page.table(schemes);
 

@@ -63,13 +63,13 @@ class Book : public Page {
   void choose(const std::string& question, const std::vector<std::string>& options,
               const std::string& letters, At at) override {
     show_until(at);
-    const Question asked{question, "", options};
-    const std::optional<std::string> guess = writer_.ask(asked);
-    const std::string yours = guess ? letters_in(*guess, options.size()) : "";
+    const Question asked{question, "", options, letters.size()};
+    const std::optional<std::string> yours = writer_.ask(asked);
     writer_.answer(asked, spelled_out(letters, options),
-                   !guess             ? ""
-                   : yours == letters ? "You predicted exactly that."
-                                      : "You predicted " + spelled_out(yours, options) + ".");
+                   !yours ? ""
+                   : yours == letters
+                       ? "You predicted exactly that."
+                       : "You predicted " + spelled_out(*yours, options) + ", which is wrong.");
   }
 
   void value(const std::string& name, const Cell& value, const std::string& unit, At at) override {
@@ -215,7 +215,7 @@ std::optional<double> number_in(const std::string& text) {
   return value * factor->second;
 }
 
-std::string letters_in(const std::string& text, std::size_t options) {
+std::string letters_in(const std::string& text, std::size_t options, std::size_t wanted) {
   std::string letters;
   for (const char c : text) {
     if (c == ',' || c == ' ' || c == '\t' || c == '\r') continue;
@@ -223,13 +223,13 @@ std::string letters_in(const std::string& text, std::size_t options) {
       return "";
     letters += c;
   }
-  return letters.size() == 1 || letters.size() == options ? letters : "";
+  return letters.size() == wanted ? letters : "";
 }
 
 std::string spelled_out(const std::string& letters, const std::vector<std::string>& options) {
   std::string text;
   for (const char c : letters)
-    text += (text.empty() ? "" : ", ") + options.at(static_cast<std::size_t>(c - 'a'));
+    text += (text.empty() ? "" : "; ") + options.at(static_cast<std::size_t>(c - 'a'));
   return text;
 }
 

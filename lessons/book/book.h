@@ -18,8 +18,8 @@ namespace ringscope::lessons {
 struct Question {
   std::string text;
   std::string unit;
-  std::vector<std::string> options =
-      {};  // to choose from, or to put in order; else it asks a number
+  std::vector<std::string> options = {};  // to choose from, or to order; else it asks a number
+  std::size_t letters = 1;                // wanted: one, or as many as there are options
 };
 
 class Writer {
@@ -65,9 +65,9 @@ std::string verdict_on(double guess, double actual, double tolerance);
 std::optional<double> number_in(const std::string& text);
 
 // Return the letters of `text` without what separates them, "cab" for "c, a, b". Return "" unless
-// they are one, or each of the first `options` letters once.
-std::string letters_in(const std::string& text, std::size_t options);
-// Return the options that letters stand for, "rank 2, rank 0, rank 1" for "cab".
+// they are `wanted` different ones of the first `options`.
+std::string letters_in(const std::string& text, std::size_t options, std::size_t wanted);
+// Return the options that letters stand for, "rank 2; rank 0; rank 1" for "cab".
 std::string spelled_out(const std::string& letters, const std::vector<std::string>& options);
 
 }  // namespace ringscope::lessons

@@ -1,6 +1,7 @@
 #include "lessons/book/cell.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -76,10 +77,7 @@ std::string matrix_text(const std::vector<double>& values, Index columns, int de
 }
 
 std::string numbers(const std::vector<double>& values, int decimals) {
-  std::string text;
-  for (const double value : values)
-    text += fmt::format("{}{:.{}f}", text.empty() ? "" : ", ", value, decimals);
-  return text;
+  return fmt::format("{:.{}f}", fmt::join(values, ", "), decimals);
 }
 
 }  // namespace ringscope::lessons

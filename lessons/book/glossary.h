@@ -14,6 +14,7 @@ struct Entry {
   std::string name;  // the text to look for in that file
   std::string text;
 };
+inline const std::string& name_of(const Entry& entry) { return entry.term; }
 
 // Parse the entries of such a text and sort them by term. Throw std::logic_error that names a wrong
 // line.

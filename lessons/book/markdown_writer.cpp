@@ -189,10 +189,9 @@ std::string contents_page() {
       "pages here are the same text.\nEach ends with an exercise: `./ringscope lesson N --check` "
       "names the file to edit, and tries "
       "it.\nThose of lessons 3, 4, 6, 7, 9, 10, 15 and 18 build one ring, yours, in the folder "
-      "`my_ring`.\nWords are explained in the [glossary](glossary.md). In the [bug zoo](zoo.md) "
-      "live mistakes that "
-      "others made: `./ringscope lesson zoo`.\nWhoever has built the ring finds three [open "
-      "challenges](challenges.md).\n\n"
+      "`my_ring`.\nWords are explained in the [glossary](glossary.md). The [bug zoo](zoo.md) shows "
+      "mistakes that others made: `./ringscope lesson zoo`.\nWhen your ring is done, try the three "
+      "[challenges](challenges.md).\n\n"
       "| | lesson | | minutes |\n|---:|---|---|---:|\n";
   for (const Lesson& lesson : all_lessons())
     text += fmt::format("| {} | [{}]({}/README.md) | {} | {:.0f} |\n", lesson.label(),

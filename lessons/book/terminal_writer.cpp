@@ -153,21 +153,8 @@ class TerminalWriter : public Writer {
     put(wrapped(question.text + unit, styled(kAsk, "Predict: "), ""), Last::block);
     for (std::size_t i = 0; i < question.options.size(); ++i)
       put(fmt::format("  {}  {}\n", static_cast<char>('a' + i), question.options[i]), Last::output);
-    const bool is_number = question.options.empty();
-    const std::string wanted = is_number ? "A number" : "A letter, or all in order";
-    if (!console_.somebody_reads()) return std::nullopt;
-    for (int tries = 0; tries < 3; ++tries) {
-      const std::string not_that = is_number ? "That is no number. " : "That is not among them. ";
-      console_.write(styled(kDim, (tries == 0 ? "" : not_that) + wanted + ", or Enter to skip: "));
-      const std::optional<std::string> line = console_.read_line();
-      if (!line || *line == "q") throw ReaderStopped{};
-      lines_ = 0;
-      if (line->find_first_not_of(" \t\r") == std::string::npos) return std::nullopt;
-      if (is_number ? number_in(*line).has_value()
-                    : letters_in(*line, question.options.size()) != "")
-        return line;
-    }
-    return std::nullopt;
+    if (console_.somebody_reads()) lines_ = 0;
+    return read_answer(console_, question);
   }
 
   void answer(const Question& question, const Cell& actual, const std::string& verdict) override {
@@ -314,6 +301,25 @@ std::string wrapped_text(const Console& console, const std::string& markdown,
   for (const Block& block : blocks_of(markdown))
     text += wrap(block.text, indent, indent, std::clamp(console.width(), 40, 90), console.colour());
   return text;
+}
+
+std::optional<std::string> read_answer(Console& console, const Question& question) {
+  const bool is_number = question.options.empty();
+  const std::string wanted = is_number               ? "A number"
+                             : question.letters == 1 ? "A letter"
+                                                     : "All letters in order";
+  const std::string not_that = is_number ? "That is no number. " : "That is not among them. ";
+  for (int tries = 0; tries < 3 && console.somebody_reads(); ++tries) {
+    console.write(in_style(console.colour(), kDim,
+                           (tries == 0 ? "" : not_that) + wanted + ", or Enter to skip: "));
+    const std::optional<std::string> line = console.read_line();
+    if (!line || *line == "q") throw ReaderStopped{};
+    if (line->find_first_not_of(" \t\r") == std::string::npos) return std::nullopt;
+    if (is_number && number_in(*line)) return line;
+    const std::string letters = letters_in(*line, question.options.size(), question.letters);
+    if (!letters.empty()) return letters;
+  }
+  return std::nullopt;
 }
 
 Told tell_at(Console& console, const Lesson& lesson, const std::string& trace_folder) {

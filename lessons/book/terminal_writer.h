@@ -35,6 +35,10 @@ struct ReaderStopped {};
 // Tell `lesson` at a console. Throw ReaderStopped, and what tell() throws.
 Told tell_at(Console& console, const Lesson& lesson, const std::string& trace_folder);
 
+// Return what the reader types, a number or letters_in(), or none if nobody reads, or if they skip
+// the question or miss three times. Throw ReaderStopped.
+std::optional<std::string> read_answer(Console& console, const Question& question);
+
 // Return the number of columns that `text` takes, without escape sequences.
 int columns_of(std::string_view text);
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <random>
 #include <stdexcept>
@@ -42,20 +43,27 @@ Bug bug_from(const std::string& name, const std::string& text) {
 // Return the words' problem on `world_size` ranks, or on as many as they say.
 Problem problem_of(const std::vector<std::string>& words, int world_size) {
   Problem problem;
-  problem.timeout_s = 0.5;
-  for (std::size_t i = 2; i + 1 < words.size(); ++i) {
-    const std::string &flag = words[i], &value = words[i + 1];
-    const auto number = parse_number<int>(value).value_or(0);
-    if (flag == "--seqlen") problem.shape.seqlen = number;
-    if (flag == "--heads") problem.shape.num_heads = number;
-    if (flag == "--heads-kv") problem.shape.num_heads_kv = number;
-    if (flag == "--head-dim") problem.shape.head_dim = number;
-    if (flag == "--world-size") problem.world_size = world_size > 0 ? world_size : number;
+  for (std::size_t i = 2; i < words.size(); ++i) {
+    const std::string& flag = words[i];
+    if (flag == "--backward") problem.backward = true;
+    if (flag == "--backward" || flag == "--random" || flag == "--verify") continue;
+    const std::string& value = words.at(++i);
+    const auto number = parse_number<double>(value).value_or(0);
+    const auto whole = static_cast<int>(number);
+    if (flag == "--seqlen") problem.shape.seqlen = whole;
+    if (flag == "--world-size") problem.world_size = world_size > 0 ? world_size : whole;
     if (flag == "--mask") problem.mask = MaskSpec::parse(value);
     if (flag == "--partition") problem.partition = PartitionSpec::parse(value);
     if (flag == "--dtype") problem.dtype = parse_dtype(value);
+    if (flag == "--timeout") problem.timeout_s = number;
+    if (flag == "--heads") problem.shape.num_heads = whole;
+    if (flag == "--heads-kv") problem.shape.num_heads_kv = whole;
+    if (flag == "--head-dim") problem.shape.head_dim = whole;
+    if (std::string_view("--seqlen --world-size --mask --partition --dtype --timeout --heads "
+                         "--heads-kv --head-dim --inject --trace ")
+            .find(flag + " ") == std::string_view::npos)
+      throw std::logic_error("lessons/zoo.md: nobody knows how to run " + flag);
   }
-  problem.backward = std::count(words.begin(), words.end(), "--backward") > 0;
   return problem;
 }
 
@@ -95,18 +103,14 @@ std::string times_of(const Recording& recording) {
   const RunSummary summary = summarize(recording);
   const auto [hops, over] = hops_over_before_computing(recording);
   std::string text;
-  for (std::size_t rank = 0; rank < summary.ranks.size(); ++rank)
-    text += fmt::format("rank {}: computed {:.3f} ms, waited {:.3f} ms, last for rank {}\n", rank,
+  for (std::size_t rank = 0; rank < summary.ranks.size(); ++rank) {
+    const int awaited = last_awaited(recording, static_cast<int>(rank));
+    text += fmt::format("rank {}: computed {:.3f} ms, waited {:.3f} ms{}\n", rank,
                         1e3 * summary.ranks[rank].compute_s, 1e3 * summary.ranks[rank].wait_s,
-                        last_awaited(recording, static_cast<int>(rank)));
+                        awaited < 0 ? "" : fmt::format(", last for rank {}", awaited));
+  }
   return text +
          fmt::format("of {} hops, {} were over before the step beside them began\n", hops, over);
-}
-
-std::string names_of_bugs() {
-  std::string names;
-  for (const Bug& bug : zoo()) names += (names.empty() ? "" : ", ") + bug.name;
-  return names;
 }
 
 }  // namespace
@@ -123,11 +127,11 @@ std::vector<Bug> parse_zoo(std::string_view page) {
     name = line.substr(3);
     text.clear();
   }
-  // Bugs that are alike stand side by side.
+  // Bugs that are alike stand side by side. All bugs of a group have the same choices.
   for (std::size_t i = 0; i < bugs.size(); ++i) {
-    for (const std::size_t next : {std::size_t{0}, std::size_t{1}, std::size_t{2}, bugs.size() - 1})
-      bugs[i].choices.push_back(bugs[(i + next) % bugs.size()].name);
-    std::sort(bugs[i].choices.begin(), bugs[i].choices.end());
+    const std::size_t last = std::min(i / 4 * 4 + 4, bugs.size());
+    for (std::size_t k = last < 4 ? 0 : last - 4; k < last; ++k)
+      bugs[i].choices.push_back(bugs[k].name);
   }
   return bugs;
 }
@@ -140,7 +144,7 @@ const std::vector<Bug>& zoo() {
 const Bug& bug_of(const std::string& name) {
   for (const Bug& bug : zoo())
     if (bug.name == name) return bug;
-  throw InputError(fmt::format("lesson zoo: '{}' given; accepted: {}", name, names_of_bugs()));
+  throw InputError(fmt::format("lesson zoo: '{}' given; accepted: {}", name, names_of_all(zoo())));
 }
 
 std::pair<Index, Index> hops_over_before_computing(const Recording& recording) {
@@ -166,15 +170,16 @@ Evidence evidence_of(const Bug& bug, std::uint64_t seed, bool with_bug, int worl
   if (with_bug && !ring.mistake && !is_slow) run.injection = parse_injection(bug.name);
   AttentionInputs in = random_inputs(run.shape, seed);
   if (!run.backward) in.dout.clear();
-  Ending ending = ending_of(run, in);
+  Ending ending = is_slow ? Ending{"ends well", with_slow_rank(run, with_bug ? 0.5 : 1), {}}
+                          : ending_of(run, in);
   e.ending = ending.message;
-  e.recording = is_slow ? with_slow_rank(run, with_bug ? 0.5 : 1) : std::move(ending.recording);
-  if (ending.outputs.out.empty()) return e;
+  e.recording = std::move(ending.recording);
+  if (ending.outputs.out.empty() && !is_slow) return e;
 
   const CheckedProblem checked = checked_problem(run);
   const CheckedInputs inputs = stored_inputs(run, in);
   e.mine = in_f64(ending.outputs);
-  if (ring.mistake) {
+  if (ring.mistake || is_slow) {
     e.mine = make_mistake(checked, inputs, ring);
     for (const Tensor tensor : output_tensors(run.backward))
       for (double& x : values_of(e.mine, tensor))
@@ -208,28 +213,83 @@ void ask_for_bugs(Console& console, std::uint64_t seed) {
   std::vector<std::size_t> order(zoo().size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   if (console.somebody_reads()) std::shuffle(order.begin(), order.end(), std::mt19937_64(seed));
-  console.write(wrapped_text(console, "The zoo has " + names_of_bugs() + ".", ""));
-  int asked = 0, right = 0;
-  for (const std::size_t next : order) {
-    const Bug& bug = zoo()[next];
-    std::string question = evidence_of(bug, seed).text() + "\nWhich bug is this?\n";
-    for (std::size_t i = 0; i < bug.choices.size(); ++i)
-      question += fmt::format("  {} {}\n", i + 1, bug.choices[i]);
-    console.write(fmt::format("\n--- {} of {} ---\n\n{}", asked + 1, order.size(), question));
-    if (console.somebody_reads()) {
-      console.write("1 to 4, or q to stop: ");
-      const std::optional<std::string> line = console.read_line();
-      if (!line || *line == "q") break;
-      const auto choice = parse_number<std::size_t>(*line).value_or(0);
-      const bool is_it = choice >= 1 && choice <= 4 && bug.choices[choice - 1] == bug.name;
-      right += is_it;
-      console.write(is_it ? "Yes.\n" : "No. ");
+  int shown = 0, answered = 0, right = 0;
+  try {
+    for (const std::size_t next : order) {
+      const Bug& bug = zoo()[next];
+      Question question{"Which bug is this?", "", bug.choices};
+      std::shuffle(question.options.begin(), question.options.end(), std::mt19937_64(seed + next));
+      console.write(fmt::format("\n--- {} of {} ---\n\n{}\n{}\n", ++shown, order.size(),
+                                evidence_of(bug, seed).text(), question.text));
+      for (std::size_t i = 0; i < question.options.size(); ++i)
+        console.write(fmt::format("  {}  {}\n", static_cast<char>('a' + i), question.options[i]));
+      if (const auto letter = read_answer(console, question)) {
+        const bool is_it = spelled_out(*letter, question.options) == bug.name;
+        ++answered;
+        right += is_it;
+        console.write(is_it ? "Yes.\n" : "No. ");
+      }
+      console.write(fmt::format("It is {}.\n", bug.name));
+      show_bug(console, bug);
     }
-    ++asked;
-    console.write(fmt::format("It is {}.\n", bug.name));
-    show_bug(console, bug);
+  } catch (const ReaderStopped&) {
   }
-  if (console.somebody_reads()) console.write(fmt::format("{} of {} right.\n", right, asked));
+  if (console.somebody_reads()) console.write(fmt::format("{} of {} right.\n", right, answered));
+}
+
+// ---
+// The second challenge.
+
+std::pair<std::string, bool> score_of_plan(const std::string& path) {
+  constexpr unsigned kRanks = 8, kQueryHeads = 32;
+  // A bit for each part that has been merged.
+  std::array<std::array<unsigned, kQueryHeads>, kRanks> held{}, arriving{};
+  for (unsigned rank = 0; rank < kRanks; ++rank) held[rank].fill(1u << rank);
+  unsigned round = 0, rounds = 0, moved = 0, sent = 0, received = 0, whole = 0;
+  const auto end_round = [&] {
+    for (unsigned rank = 0; rank < kRanks; ++rank)
+      for (unsigned head = 0; head < kQueryHeads; ++head) held[rank][head] |= arriving[rank][head];
+    arriving = {};
+    sent = received = 0;
+  };
+  int line_number = 0;
+  for_each_line(read_table(path, "file of messages"), [&](std::string_view line) {
+    ++line_number;
+    const std::vector<std::string> words = ringscope::words_of(line);
+    if (words.empty()) return;
+    const auto check = [&](bool is_good, const char* what) {
+      if (!is_good)
+        throw InputError(
+            fmt::format("'{}', line {}: {}; accepted: lines 'round from to first last'", path,
+                        line_number, what));
+    };
+    std::array<unsigned, 5> n{};
+    check(words.size() == n.size(), "not five numbers");
+    for (std::size_t i = 0; i < n.size(); ++i)
+      n[i] = parse_number<unsigned>(words[i]).value_or(~0u);
+    const auto [at, from, to, first, last] = n;
+    check(at != ~0u && at >= round && from < kRanks && to < kRanks && from != to && first <= last &&
+              last < kQueryHeads,
+          "no such round, rank or head");
+    if (at > round || rounds == 0) {
+      end_round();
+      round = at;
+      ++rounds;
+    }
+    check(((sent >> from | received >> to) & 1u) == 0, "sends or receives twice in a round");
+    sent |= 1u << from, received |= 1u << to;
+    for (unsigned head = first; head <= last; ++head, ++moved) {
+      check(held[from][head] != 0, "this rank has given one of them away");
+      arriving[to][head] |= std::exchange(held[from][head], 0);
+    }
+  });
+  end_round();
+  for (unsigned head = 0; head < kQueryHeads; ++head)
+    whole += held[head / 4][head] == (1u << kRanks) - 1;
+  return {
+      fmt::format("{} of 32 heads are whole at their rank; {} bytes, least 115584; {}, least 3\n",
+                  whole, moved * 129 * 4, count_text(rounds, "round")),
+      whole == kQueryHeads};
 }
 
 }  // namespace ringscope::lessons

@@ -1,6 +1,7 @@
 // The bug zoo: mistakes that context-parallel code is made with, each of which `--inject` makes in a
 // small run. lessons/zoo.md says how each shows and where it happened; this runs it, and asks a
-// reader which bug the evidence is of. Tests look for the symptom that the page names.
+// reader which bug the evidence is of. Tests look for the symptom that the page names. It also scores
+// an answer to a challenge of lessons/challenges.md.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +21,9 @@ struct Bug {
   std::string text;                  // Markdown: its section of lessons/zoo.md
   std::vector<std::string> words;    // of its command: {"./ringscope", "run", "--random", ...}
   std::string symptom;               // the first sentence about what is seen, without its stop
-  std::vector<std::string> choices;  // its name and its neighbours', in alphabetical order
+  std::vector<std::string> choices;  // the names of its group of four, in the page's order
 };
+inline const std::string& name_of(const Bug& bug) { return bug.name; }
 
 // Parse such a page. Throw std::logic_error that names a section which lacks a part.
 std::vector<Bug> parse_zoo(std::string_view page);
@@ -55,5 +57,10 @@ std::pair<Index, Index> hops_over_before_computing(const Recording& recording);
 // reads; otherwise in the order that `seed` gives, until the reader stops.
 void show_bug(Console& console, const Bug& bug);
 void ask_for_bugs(Console& console, std::uint64_t seed);
+
+// Score the plan of messages in a file, the second challenge. Return what to tell the reader, and
+// whether all heads' results are whole at their ranks. Throw InputError that names a line which can't
+// be carried out.
+std::pair<std::string, bool> score_of_plan(const std::string& path);
 
 }  // namespace ringscope::lessons

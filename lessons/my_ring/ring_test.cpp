@@ -178,7 +178,7 @@ struct Run {
   }
 };
 
-Run run_ranks(int n, const std::function<void(Rank&)>& body) {
+[[maybe_unused]] Run run_ranks(int n, const std::function<void(Rank&)>& body) {
   Run run;
   Network network;
   std::mutex mutex;
@@ -237,7 +237,7 @@ struct Problem {
 };
 
 // Rows [rank * seqlen / ranks, ...).
-std::vector<long> contiguous(int rank, int ranks, long seqlen) {
+[[maybe_unused]] std::vector<long> contiguous(int rank, int ranks, long seqlen) {
   std::vector<long> positions;
   for (long i = rank * seqlen / ranks; i < (rank + 1) * seqlen / ranks; ++i) positions.push_back(i);
   return positions;
@@ -247,8 +247,8 @@ std::vector<long> contiguous(int rank, int ranks, long seqlen) {
 double larger(double a, double b) { return b <= a ? a : (std::isnan(a) ? a : b); }
 
 // Return the largest |yours - exact| over the rows at `positions`; infinity for the wrong shape.
-double error_of(const Matrix& yours, const std::vector<double>& exact,
-                const std::vector<long>& positions) {
+[[maybe_unused]] double error_of(const Matrix& yours, const std::vector<double>& exact,
+                                 const std::vector<long>& positions) {
   const Matrix expected = matrix_of(exact, positions);
   if (yours.size() != expected.size()) return INFINITY;
   double error = 0;
@@ -260,7 +260,7 @@ double error_of(const Matrix& yours, const std::vector<double>& exact,
   return error;
 }
 
-Matrix outputs_of(const std::vector<State>& states) {
+[[maybe_unused]] Matrix outputs_of(const std::vector<State>& states) {
   Matrix out;
   for (const State& state : states) {
     out.push_back(state.out);
@@ -290,7 +290,8 @@ int lines_of_code(const std::string& path) {
   return count;
 }
 
-void score_run(const std::string& name, const Run& run, double par_bytes, double par_wall) {
+[[maybe_unused]] void score_run(const std::string& name, const Run& run, double par_bytes,
+                                double par_wall) {
   const double n = static_cast<double>(run.ranks.size()), all = run.work().first;
   double waited = 0;  // by the rank with most work: others may have to
   for (const auto& rank : run.ranks)
@@ -303,7 +304,7 @@ void score_run(const std::string& name, const Run& run, double par_bytes, double
 }
 
 // Write the timeline of `run` to `path`, where a receive is also its sender's send.
-void write_timeline(const Run& run, const Problem& problem, const char* path) {
+[[maybe_unused]] void write_timeline(const Run& run, const Problem& problem, const char* path) {
   ringscope::Recording recording;
   const auto n = run.ranks.size();
   recording.info.mask = problem.causal ? "causal" : "full";

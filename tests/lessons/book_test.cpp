@@ -105,12 +105,14 @@ TEST(Prediction, IsJudged) {
   EXPECT_EQ(verdict_on(1, 0, 0.05), "You predicted 1: 1 too high.");
 }
 
-TEST(Prediction, OfLettersIsOneOrAllOfThem) {
-  EXPECT_EQ(letters_in("b", 3), "b");
-  EXPECT_EQ(letters_in(" c, a, b\r", 3), "cab");
+TEST(Prediction, OfLettersIsAsManyAsAreWanted) {
+  EXPECT_EQ(letters_in("b", 3, 1), "b");
+  EXPECT_EQ(letters_in(" c, a, b\r", 3, 3), "cab");
   for (const char* const text : {"", "d", "ab", "abb", "B", "1"})
-    EXPECT_EQ(letters_in(text, 3), "");
-  EXPECT_EQ(spelled_out("ba", {"first", "second"}), "second, first");
+    for (const std::size_t wanted : {1, 3}) EXPECT_EQ(letters_in(text, 3, wanted), "");
+  EXPECT_EQ(letters_in("b", 3, 3), "");
+  EXPECT_EQ(letters_in("cab", 3, 1), "");
+  EXPECT_EQ(spelled_out("ba", {"first", "second"}), "second; first");
 }
 
 TEST(Prediction, NumbersAreReadAsPeopleWriteThem) {

@@ -208,7 +208,7 @@ TEST_F(LessonCommand, TakesALetterWhereThereAreOptions) {
   reader.type("7\n");
   ASSERT_TRUE(reader.says("That is not among them.")) << reader.all();
   reader.type("b\n");
-  ASSERT_TRUE(reader.says("You predicted rank 1.")) << reader.all();
+  ASSERT_TRUE(reader.says("You predicted rank 1, which is wrong.")) << reader.all();
 }
 
 TEST_F(LessonCommand, EndsPolitelyWhenTheReaderStops) {
