@@ -3,7 +3,7 @@
 simulate` on H100 nodes, and for the same jobs, made smaller, by runs on this machine. Of a scheme's deals the
 fastest counts.
 
-    bench/schemes.py build/release/app/ringscope COMMIT > bench/schemes.md
+    bench/schemes.py build/release/app/ringscope COMMIT bench/schemes.png > bench/schemes.md
 
 The runs put two ranks each into two network namespaces, joined by a link whose rate is enforced, which takes root
 and iproute2. bench/predicted compares simulations with runs on threads.
@@ -174,8 +174,16 @@ def measured_page(ringscope):
             print(f"\n### {title}\n\n2048 positions, {heads} heads, {heads_kv} kv heads, "
                   f"mask `{'ranges:FILE' if 'ranges' in mask else mask}`, partition `{deal}`\n")
             print("| scheme | wall time | spread | exposed | all ranks send |\n|---|---|---|---|---|")
-            for scheme, wall, spread, sent, exposed in sorted(rows, key=lambda row: row[1]):
+            rows.sort(key=lambda row: row[1])
+            for scheme, wall, spread, sent, exposed in rows:
                 print(f"| `{scheme}` | {seconds(wall)} | {spread:.2f} | {seconds(exposed)} | {sent:.1f} MiB |")
+            if title == "Two nodes":
+                traces = [f"{folder}/{i}.json" for i in (0, 1)]
+                for trace, scheme in zip(traces, (rows[0][0], "ring")):
+                    hosts.run(ringscope, *job, f"--scheme={scheme}", f"--trace={trace}")
+                subprocess.run([ringscope, "view", *traces, "--screenshot", sys.argv[3], "--size", "1280x720"], check=True)
+                print(f"\n![{rows[0][0]} above, ring below]({pathlib.Path(sys.argv[3]).name})\n\nOne run each of "
+                      f"`{rows[0][0]}` and of the ring, on one axis.")
 
 
 print("# Schemes and deals, compared\n\nWhich scheme and which deal take the least time for six jobs, forward and "

@@ -205,12 +205,11 @@ class Ring {
       old_factor = 1;
       if (ring_.variant == 0) new_factor = 1;
     }
-    const bool is_first = state.m == kNone;
     state.m = most;
     state.l = state.l * old_factor + block.l * new_factor;
     for (std::size_t c = 0; c < state.acc.size(); ++c)
       state.acc[c] = state.acc[c] * old_factor + block.acc[c] * new_factor;
-    if (strikes(Mistake::rounds_each_hop, rank) && ring_.variant != 2 && !is_first) {
+    if (strikes(Mistake::rounds_each_hop, rank) && ring_.variant != 2 && ranks_ > 1) {
       const double divisor = ring_.variant == 0 ? 1 : state.l;
       for (double& x : state.acc) x = rounded_to(ring_.hop_dtype, x / divisor) * divisor;
     }
