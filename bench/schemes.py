@@ -182,8 +182,8 @@ def measured_page(ringscope):
                 for trace, scheme in zip(traces, (rows[0][0], "ring")):
                     hosts.run(ringscope, *job, f"--scheme={scheme}", f"--trace={trace}")
                 subprocess.run([ringscope, "view", *traces, "--screenshot", sys.argv[3], "--size", "1280x720"], check=True)
-                print(f"\n![{rows[0][0]} above, ring below]({pathlib.Path(sys.argv[3]).name})\n\nOne run each of "
-                      f"`{rows[0][0]}` and of the ring, on one axis.")
+                print(f"\n![{rows[0][0]} left, ring right]({pathlib.Path(sys.argv[3]).name})\n\nOne run each of "
+                      f"`{rows[0][0]}` and of the ring.")
 
 
 print("# Schemes and deals, compared\n\nWhich scheme and which deal take the least time for six jobs, forward and "
