@@ -153,9 +153,6 @@ void check_backend(const RunOptions& run) {
   const CudaChoice& cuda = run.cuda;
   if (is_on_gpus(run.backend)) {
     const std::string given = fmt::format("' given with --backend {}", name_of(run.backend));
-    if (run.job.partition == PartitionKind::dealt)
-      contradiction("--partition", "'" + run.job.partition.name() + given,
-                    "contiguous, striped, zigzag and fold there");
     if (run.job.mask.is_in_pieces())
       contradiction("--mask", "'" + run.job.mask.name() + given,
                     "masks without sink and ranges there");

@@ -18,6 +18,16 @@ Index workspace_bytes(const RingProblem& problem, int rank, bool backward) {
   return backward_workspace_bytes(shape_of(problem.params, most_queries(problem, rank), 0));
 }
 
+// Return the table entries of all ranks' stretches, where positions are dealt out.
+Index stretch_entries(const RingProblem& problem) {
+  Index entries = 0;
+  for (int rank = 0; rank < problem.partition.world_size; ++rank) {
+    const LocalRows rows = problem.partition.rows_of(rank);
+    if (rows.is_dealt()) entries += rows.num_stretches + 1;
+  }
+  return entries;
+}
+
 }  // namespace
 
 CudaBackend::CudaBackend(const RingProblem& problem, int rank, bool backward,
@@ -31,8 +41,18 @@ CudaBackend::CudaBackend(const RingProblem& problem, int rank, bool backward,
       workspace_(&meter, workspace_bytes(problem, rank, backward)),
       counters_(&meter, (backward ? 2 : 1) * blocks_),
       document_ends_(&meter, problem.mask.num_documents),
+      stretches_(&meter, stretch_entries(problem)),
       skipped_tiles_(static_cast<std::size_t>(counters_.size()), 0) {
   meter.space().copy_in(document_ends_.data(), problem.mask.document_ends, document_ends_.bytes());
+  Stretch* next = stretches_.data();
+  for (int of = 0; of < problem.partition.world_size; ++of) {
+    const LocalRows rows = problem.partition.rows_of(of);
+    if (!rows.is_dealt()) continue;
+    const Index entries = rows.num_stretches + 1;
+    meter.space().copy_in(next, rows.stretches, entries * static_cast<Index>(sizeof(Stretch)));
+    on_device_[rows.stretches] = next;
+    next += entries;
+  }
   RINGSCOPE_CUDA(
       cudaMemsetAsync(counters_.data(), 0, static_cast<std::size_t>(counters_.bytes()), stream()));
 }
@@ -43,7 +63,8 @@ Index CudaBackend::scratch_bytes(const RingProblem& problem, int rank, bool back
   return intervals * static_cast<Index>(sizeof(RowInterval)) +
          workspace_bytes(problem, rank, backward) +
          (backward ? 2 : 1) * problem.blocks_attended() * static_cast<Index>(sizeof(StepCounters)) +
-         problem.mask.num_documents * static_cast<Index>(sizeof(Index));
+         problem.mask.num_documents * static_cast<Index>(sizeof(Index)) +
+         stretch_entries(problem) * static_cast<Index>(sizeof(Stretch));
 }
 
 void CudaBackend::enter(Pass pass) {
@@ -219,10 +240,13 @@ bool CudaBackend::skips(const Region& region, const Kernel& kernel, int tile) {
 
 Completion CudaBackend::end() const { return std::make_shared<EventCompletion>(stream()); }
 
-// Return the region with its documents' ends in device memory instead of host memory.
+// Return the region with its tables in device memory instead of host memory: the documents' ends, and
+// the stretches of rows that are dealt out.
 Region CudaBackend::on_device(const Region& region) const {
   Region same = region;
   if (same.mask.num_documents > 0) same.mask.document_ends = document_ends_.data();
+  for (LocalRows* rows : {&same.queries, &same.keys})
+    if (rows->is_dealt()) rows->stretches = on_device_.at(rows->stretches);
   return same;
 }
 

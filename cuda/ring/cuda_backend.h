@@ -7,6 +7,7 @@
 // because there are several at once, which are sent and merged. A step without pairs starts no kernel.
 #pragma once
 
+#include <map>
 #include <vector>
 
 #include "core/base/buffer.h"
@@ -22,7 +23,8 @@ namespace ringscope::cuda {
 class CudaBackend : public BlockBackend {
  public:
   // Serve the queries of `rank`. Allocates working memory on the device, counted by `meter`: the
-  // tables of intervals, one counter per block attended, and the mask's documents. Throws CudaError.
+  // tables of intervals, one counter per block attended, the mask's documents, and the stretches of
+  // dealt positions. Throws CudaError.
   CudaBackend(const RingProblem& problem, int rank, bool backward, const RankKernels& kernels,
               MemoryMeter& meter);
   // Return the bytes that the constructor allocates.
@@ -78,6 +80,8 @@ class CudaBackend : public BlockBackend {
   Buffer<std::byte> workspace_;    // of a backward step
   Buffer<StepCounters> counters_;  // forward's blocks, then backward's
   Buffer<Index> document_ends_;
+  Buffer<Stretch> stretches_;                           // of all ranks
+  std::map<const Stretch*, const Stretch*> on_device_;  // by the host's tables
   // Tiles of the blocks that started no kernel, indexed like counters_.
   std::vector<Index> skipped_tiles_;
   Stream stream_;  // declared after the memory that its work uses, so that it ends first

@@ -135,6 +135,24 @@ TEST(OneGpuRingOptions, EverySchemeAgreesWithTheOracle) {
     }
 }
 
+// Tables of positions that are dealt out, by documents or stripes, lie on the device.
+TEST(OneGpuRingOptions, DealtPositionsAgreeWithTheOracle) {
+  if (skip_without_gpu()) return;
+  for (const auto& [partition, mask] : {std::pair{"documents:zigzag", "causal+documents:13,1,23"},
+                                        {"documents:contiguous", "window:7+documents:30,7"},
+                                        {"striped:5", "causal"}})
+    for (const char* scheme : {"ring", "mesh:2x2", "hybrid:2"}) {
+      const RingReference problem({1, 2, 2, 37, 6}, DType::f32, mask, 0.4f, 80);
+      Problem config = problem.config(PartitionSpec::parse(partition), 4);
+      set_scheme(config, scheme);
+      config.deal_out();
+      SCOPED_TRACE(scheme + (", " + described(problem, config)));
+      const RingRun done = run(problem, config);
+      problem.check(config, done);
+      EXPECT_EQ(done.peak_bytes, done.predicted_bytes);
+    }
+}
+
 // Halves go through tensor cores, which take 64 head_dim and read whole tiles.
 TEST(OneGpuRingOptions, EverySchemeAgreesWithTheOracleInHalves) {
   if (skip_without_gpu()) return;
