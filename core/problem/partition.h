@@ -247,7 +247,7 @@ struct Partition {
 // ranks in turn), `documents:P`, `file:RANKS.npy`, `searched`. All but the first become positions only when assignment() or take() is called.
 
 inline constexpr const char* kAcceptedPartitions =
-    "contiguous, striped, striped:ROWS, zigzag, fold, documents:contiguous, documents:zigzag, "
+    "contiguous, striped, zigzag, fold, striped:ROWS, documents:contiguous, documents:zigzag, "
     "file:RANKS.npy, searched";
 
 // How good a searched partition is: the computed pairs of the slowest rank, summed over the steps

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "core/trace/chrome_trace.h"
+#include "tests/mpi_folder.h"
 
 namespace ringscope {
 namespace {
@@ -74,7 +75,7 @@ Job::Job(std::string folder, const Strings& arguments)
               // Of Open MPI. The last: what is left of a failed job is killed at once.
               "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
               "OMPI_MCA_rmaps_base_oversubscribe=1", "OMPI_MCA_hwloc_base_binding_policy=none",
-              "OMPI_MCA_odls_base_sigkill_timeout=0",
+              "OMPI_MCA_odls_base_sigkill_timeout=0", mpi_folder_setting(),
               // What sanitizers find inside of MPI is not ours; mpi_driver looks for leaks.
               "LSAN_OPTIONS=detect_leaks=0",
               "TSAN_OPTIONS=print_suppressions=0:suppressions=" RINGSCOPE_SOURCE_DIR

@@ -96,6 +96,7 @@ Strings TwoHosts::mpirun(int ranks_each) const {
              fmt::format("{}:{},{}:{}", kNames[0], count, kAddresses[1], count)});
   const std::pair<std::string, std::string> parameters[] = {
       {"plm_rsh_agent", folder_ + "/agent"},
+      {"orte_tmpdir_base", folder_},
       {"pml", "ob1"},
       {"btl", "tcp,self"},
       {"btl_tcp_if_include", kNet},

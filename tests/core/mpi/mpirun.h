@@ -12,6 +12,8 @@
 #include <cstdlib>
 #include <string>
 
+#include "tests/mpi_folder.h"
+
 namespace ringscope {
 
 struct MpiResult {
@@ -23,7 +25,7 @@ struct MpiResult {
 // More ranks than cores, and being root, are fine in a test. Unbound, since tests run side by side, and a
 // bound rank 0 would run the threads that it compares with on one core.
 inline std::string mpirun_command(int world_size) {
-  return std::string("mpirun --bind-to none --oversubscribe ") +
+  return mpi_folder_setting() + " mpirun --bind-to none --oversubscribe " +
          (::geteuid() == 0 ? "--allow-run-as-root " : "") + "-np " + std::to_string(world_size) +
          " ";
 }
