@@ -62,7 +62,7 @@ void require_known_command(const std::string& name) {
 }
 
 // Note the words of the command line for the provenance of outputs, and in options that keep them.
-// There the name of the recording itself is left out, so that equal runs give equal files.
+// There the name of the recording itself is left out, so that what they draw does not depend on it.
 Command with_command_line(Command command, const std::vector<std::string>& arguments) {
   std::string all = "ringscope", words = all;
   for (std::size_t i = 0; i < arguments.size(); ++i) {

@@ -3,6 +3,7 @@
 #include <rapidjson/stringbuffer.h>
 #include <rapidjson/writer.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <ctime>
@@ -76,6 +77,15 @@ std::string shell_word(const std::string& word) {
   constexpr std::string_view kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%";
   if (!word.empty() && word.find_first_not_of(kPlain) == word.npos) return word;
+  // Bytes that JSON, XML or a terminal may not take are written as bash reads them in $'...'.
+  if (std::any_of(word.begin(), word.end(), [](char c) { return c < ' ' || c > '~'; })) {
+    std::string escaped = "$'";
+    for (const char c : word)
+      escaped += c == '\'' || c == '\\' ? std::string("\\") + c
+                 : c < ' ' || c > '~'   ? fmt::format("\\x{:02x}", static_cast<unsigned char>(c))
+                                        : std::string(1, c);
+    return escaped + "'";
+  }
   std::string quoted = "'";
   for (const char c : word) quoted += c == '\'' ? "'\\''" : std::string(1, c);
   return quoted + "'";

@@ -1,5 +1,5 @@
 // `run --dump`: what each rank holds after each operation of its loop. It is a decorator around the
-// threads' backends, so a dump shows what the loop itself computed, of every scheme.
+// threads' backends, so a dump shows what the loop itself computed, whatever the scheme.
 #pragma once
 
 #include <string>

@@ -246,8 +246,9 @@ void write_file(const std::string& path, std::string_view bytes) {
 
 AtomicFolder::AtomicFolder(std::string path) : path_(std::move(path)) {
   const auto refuse_folder = [&](const std::string& why) {
-    throw InputError(path_ + ": " + why + "; accepted: a new or empty folder");
+    throw InputError(about_file(path_, why + "; accepted: a new or empty folder"));
   };
+  if (path_.empty()) refuse_folder("an empty path");
   while (path_.size() > 1 && path_.ends_with('/')) path_.pop_back();
   std::error_code error;
   if (fs::is_directory(path_, error)) {
@@ -259,6 +260,8 @@ AtomicFolder::AtomicFolder(std::string path) : path_(std::move(path)) {
   const int made = make_with_new_name(fs::path(path_).parent_path(), temporary_,
                                       [](const char* name) { return ::mkdir(name, 0777); });
   if (made != 0) refuse_folder(std::strerror(errno));
+  struct stat replaced {};
+  if (::stat(path_.c_str(), &replaced) == 0) ::chmod(temporary_.c_str(), replaced.st_mode & 07777);
 }
 
 AtomicFolder::~AtomicFolder() {

@@ -107,8 +107,9 @@ class AtomicFile {
 // Write the whole file. Throw as AtomicFile does.
 void write_file(const std::string& path, std::string_view bytes);
 
-// A new folder that appears whole or not at all: it is filled under a temporary name beside its
-// place, and renamed at the end.
+// Makes a folder that appears whole or not at all. The folder is filled under a hidden temporary name
+// beside its place and renamed at the end. It takes the mode of an empty folder that it replaces. If
+// the process is killed, the temporary folder stays.
 class AtomicFolder {
  public:
   // Make the temporary folder. Throw InputError if its place cannot be written to, or holds

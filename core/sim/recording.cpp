@@ -13,7 +13,7 @@ namespace ringscope {
 Recording simulated_recording(const Problem& job, std::string_view partition) {
   Recording recording = empty_recording(job, "sim");
   recording.info.partition = partition;
-  recording.info.base_time_ns = 0;  // so that equal simulations give equal files
+  recording.info.base_time_ns = 0;  // a simulation begins at no time of day
   return recording;
 }
 

@@ -24,7 +24,7 @@ void write_chrome_trace(const std::string& path, const Recording& recording);
 // Write it into an open file. The caller commits it, so several outputs can appear together.
 void write_chrome_trace(AtomicFile& file, const Recording& recording);
 
-// Write what `rank` recorded alone, as Holistic Trace Analysis takes it, a file a rank: transfers
+// Write the events of `rank` alone, in the form that Holistic Trace Analysis reads (one file per rank). Transfers
 // occur once more as kernels (category "kernel", name "ncclKernel_SendRecv", streams 1 and 2),
 // because that tool knows communication by such names and computation by its stream, 0. Readers of
 // ours pass over them.

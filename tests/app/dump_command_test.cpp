@@ -152,10 +152,14 @@ TEST_F(DumpTest, IsWholeOrNotAtAll) {
   expect_ended(failed, 3, {"rank 1"});
   const ProgramResult disk =
       run_after("ulimit -f 1", "run --random --seqlen 4096 --head-dim 8 --mask window:2 --dump d");
-  EXPECT_NE(disk.status, 0);
+  expect_ended(disk, 3, {"writing failed"});
   EXPECT_EQ(files(), before);
+  expect_refused(Strings{"run", "--random", "--seqlen", "32", "--dump", ""},
+                 {"--dump", "''", "accepted:"});
   std::filesystem::create_directory(path("d"));
+  std::filesystem::permissions(path("d"), std::filesystem::perms::owner_all);
   run_well("run --random --seqlen 32 --dump d/");
+  EXPECT_EQ(std::filesystem::status(path("d")).permissions(), std::filesystem::perms::owner_all);
   EXPECT_TRUE(std::filesystem::exists(path("d/manifest.json")));
   std::filesystem::create_directory(path("empty"));
   std::filesystem::create_symlink("empty", path("link"));

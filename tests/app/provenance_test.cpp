@@ -69,6 +69,17 @@ TEST_F(ProvenanceTest, OfJsonNamesTheCallAndThePinnedTime) {
 
 // What a researcher does: one sweep, its table and its figure; then the table's own command gives
 // both again.
+// Bytes that are no text stay in the call, in a form that JSON takes and a shell reads back.
+TEST_F(ProvenanceTest, OfAnyBytesIsText) {
+  for (const auto& [name, shown] : {std::pair{"a\xff\x01 'b'.npy", R"($'a\xff\x01 \'b\'.npy')"},
+                                    {"\xc3\xa9.npy", R"($'\xc3\xa9.npy')"}}) {
+    const auto json =
+        json_of(run_well(Strings{"run", "--random", "--seqlen", "16", "--json", "--out", name}));
+    EXPECT_EQ(json["provenance"]["command"].GetString(),
+              "ringscope run --random --seqlen 16 --json --out " + std::string(shown));
+  }
+}
+
 TEST_F(ProvenanceTest, OfASweepMakesItAgainToTheByte) {
   const Strings settings{"simulate",
                          "--gpu",
