@@ -135,6 +135,7 @@ Simulated simulate_one(const SimulateOptions& options, const Setup& setup) {
     head.device = setup.hardware.gpu;
     head.link = setup.hardware.link;
     if (scenario.job.nodes > 1) head.between = scenario.between.name;
+    if (!has_consecutive_nodes(scenario)) head.nodes = 1;
     recorded.recording.info.command = options.command;
     for_flag("--trace", [&] { write_chrome_trace(*options.trace, recorded.recording); });
     result.largest_loss = largest_loss(recorded.recording);

@@ -129,6 +129,16 @@ std::vector<int> ring_of(const Scenario& scenario) {
   return order;
 }
 
+bool has_consecutive_nodes(const Scenario& scenario) {
+  const auto topology = topology_of(scenario);
+  if (!topology) return true;
+  const std::vector<int> order = places(scenario, *topology);
+  const std::size_t share = order.size() / static_cast<std::size_t>(topology->nodes());
+  for (std::size_t k = 0; k < order.size(); ++k)
+    if (topology->node_of(order[k]) != topology->node_of(order[k / share * share])) return false;
+  return true;
+}
+
 Machine machine_of(const Scenario& scenario) {
   Machine machine;
   const auto topology = topology_of(scenario);

@@ -75,6 +75,8 @@ Work work_of(const Scenario& scenario);
 Machine machine_of(const Scenario& scenario);
 // Return the rank at each place of the ring, or empty when they are in their own order.
 std::vector<int> ring_of(const Scenario& scenario);
+// Return whether nodes are equal shares of consecutive places, as readers of a recording take them.
+bool has_consecutive_nodes(const Scenario& scenario);
 
 // Results of a simulation, in seconds. They are means over ranks unless a comment says otherwise.
 struct Figures {

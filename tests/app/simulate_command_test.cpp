@@ -129,6 +129,12 @@ TEST_F(SimulateCommandTest, NodesWithSlowLinks) {
   EXPECT_LT(wall("--placement cyclic --nics 4"), cyclic);
   EXPECT_DOUBLE_EQ(wall("--placement cyclic --order topology"), flat);
   EXPECT_LT(wall("--scheme two-level"), flat);
+  // A recording names nodes only if they are equal shares of consecutive ranks.
+  for (const char* const placement : {"block", "cyclic"}) {
+    wall({"--placement", placement, "--trace", path("t.json")});
+    const int nodes = read_chrome_trace(path("t.json")).info.machine->nodes;
+    EXPECT_EQ(nodes, placement == std::string("block") ? 2 : 1);
+  }
 }
 
 // More than a double holds.

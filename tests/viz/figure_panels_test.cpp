@@ -427,6 +427,27 @@ TEST(RankMap, ByRankTheOrderIsThatOfNumbers) {
   EXPECT_EQ(stage.session.selected_rank, 31);
 }
 
+// Of 32 ranks on 4 nodes, the even ones of nodes 1 and 3 are recorded; rank 8 attends nothing from
+// step 16 on.
+TEST(RankMap, ShowsRecordedRanksAloneAndNoPaceWithoutPairs) {
+  HandMade made(32);
+  made.recording().info.machine.emplace().nodes = 4;
+  for (const int rank : {8, 10, 12, 14, 24, 26, 28, 30})
+    for (int step = 0; step < 32; ++step)
+      made.compute(rank, step, 70 * step, 70 * step + 50, rank == 8 && step >= 16 ? 0 : 10);
+  Stage stage(draw_rank_map, documents_of(made.trace()), 1400, 300);
+  stage.session.by_deviation = false;
+  stage.session.heat_metric = 4;
+  const HeatLayout layout{stage.box_of_picture("rank map"), 8, 32};
+  const Box cell = layout.cell(0, 20);
+  const Palette& palette = palette_of(stage.session.theme);
+  EXPECT_EQ(stage.picture().at(static_cast<int>(cell.x0) + 4, static_cast<int>(cell.y0) + 4),
+            mix(palette.panel, palette.text, 0.05));
+  stage.click(layout.cell(4, 3).center());
+  EXPECT_EQ(stage.session.selected_rank, 24);
+  EXPECT_EQ(stage.session.node, 3);
+}
+
 TEST(RankMap, IsPaintedOnceAndFitsAnySize) {
   Stage stage(draw_rank_map, documents_of(a_slow_rank_of_many()), 1400, 300);
   stage.picture();

@@ -70,12 +70,14 @@ TEST(Balance, NodesHaveEqualSharesOfConsecutiveRanks) {
   }
 }
 
-// Ranks 0 and 1 take 10 ns a pair and rank 2 takes 30; at step 1 rank 0 has no pairs.
+// Ranks 0 and 1 take 10 ns a pair and rank 2 takes 30; at step 1 rank 0 has no pairs. Ranks
+// from 3 on are not recorded.
 TEST(Balance, DeviationsAreFromTheMedianRankOfEachStep) {
-  HandMade made(3, "contiguous", "causal");
+  HandMade made(7, "contiguous", "causal");
   made.compute(0, 0, 0, 100, 10).compute(1, 0, 0, 200, 20).compute(2, 0, 0, 300, 10);
   made.compute(0, 1, 400, 405, 0).compute(1, 1, 400, 600, 20).compute(2, 1, 400, 1000, 20);
   const WorkTable table = balance_of(made.trace());
+  EXPECT_EQ(table.recorded, (std::vector<bool>{true, true, true, false, false, false, false}));
   EXPECT_EQ(table.at(2, 0).pace_ns, 30'000'000);
   EXPECT_EQ(table.at(0, 1).pace_ns, 0);
   EXPECT_EQ(table.largest.pace_ns, 30'000'000);
@@ -84,6 +86,7 @@ TEST(Balance, DeviationsAreFromTheMedianRankOfEachStep) {
   EXPECT_EQ(time.usual, (std::vector<double>{200, 200}));
   EXPECT_DOUBLE_EQ(time.by_rank[0], (100 + 195) / 2.0);
   EXPECT_DOUBLE_EQ(time.by_rank[1], 0);
+  EXPECT_DOUBLE_EQ(time.by_rank[3], 0);
   const Deviations pace = deviations_of(table, &WorkCell::pace_ns);
   EXPECT_EQ(pace.usual, (std::vector<double>{1e7, 2e7}));
   EXPECT_DOUBLE_EQ(pace.by_rank[0], 0);  // not for its lack of pairs

@@ -80,6 +80,15 @@ TEST(Difference, PartsAddUp) {
   for (std::size_t i = 0; i < made.change.cells.size(); ++i)
     EXPECT_EQ(made.change.cells[i].compute_ns,
               to.balance.cells[i].compute_ns - from.balance.cells[i].compute_ns);
+  // Without pairs there is no pace to differ from.
+  EXPECT_EQ(from.balance.at(0, 1).pace_ns, 0);
+  EXPECT_GT(to.balance.at(0, 1).pace_ns, 0);
+  EXPECT_EQ(made.change.at(0, 1).pace_ns, 0);
+  EXPECT_GT(made.change.at(2, 0).pace_ns, 0);
+  // Causes of one run alone are no changes.
+  Document unexplained = to;
+  unexplained.why = {};
+  EXPECT_EQ(difference_between(from, unexplained).parts.size(), 1u);
 }
 
 TEST(Difference, OfARunFromItselfIsNothing) {
@@ -100,6 +109,8 @@ TEST(Difference, UnequalProblemsAndPartnersAreSaid) {
   EXPECT_EQ(made.unpaired, 2u);  // of ranks 0 and 2
   EXPECT_EQ(difference_between(from, make_document(simulated_trace(simulated_scenario(4)))).refusal,
             "ranks or steps");
+  to.trace.run->failure = RunEnd{"killed", 1, 0};
+  EXPECT_EQ(difference_between(from, to).refusal, "how they ended");
   to.trace.run->mask = "full";
   EXPECT_EQ(difference_between(from, to).refusal, "mask");
 }

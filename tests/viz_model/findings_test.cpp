@@ -79,6 +79,19 @@ TEST(Findings, WhyContiguousIsSlow) {
               {"shared", "is slow"});
 }
 
+// Most is more than half.
+TEST(Findings, ForWhomARankWaitsLongest) {
+  HandMade made(4);
+  for (int rank = 0; rank < 4; ++rank) made.compute(rank, 0, 0, 1000, 10);
+  for (const int whom : {1, 2, 3}) {
+    made.wait(0, whom, 1000 * whom, 1000 * whom + 300 + 100 * (whom == 1));
+    made.recording().events[0].back().waiting_for = whom;
+  }
+  expect_said(made.trace(), {"Rank 0 waits longest", ", of which 40 % for rank 1"});
+  made.recording().events[0].back().waiting_for = 1;
+  expect_said(made.trace(), {", most of it (70 %) for rank 1"});
+}
+
 TEST(Findings, AWellBalancedRun) {
   expect_said(simulated("zigzag", 4, 1000), {"Work is even"}, {"would even it out"});
 }

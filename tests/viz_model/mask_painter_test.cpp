@@ -84,6 +84,17 @@ TEST(MaskPainter, LargeSequencesMixEveryOwnerAlike) {
   for (int c = 0; c < 3; ++c) EXPECT_NEAR(channel(image.at(7, 30), c), expected[c], 1);
 }
 
+// The second one's table may lie where the first one's was.
+TEST(MaskPainter, ADealIsNotTakenForAnEarlierOne) {
+  for (int trial = 0; trial < 4; ++trial) {
+    const int first = trial % 2;
+    MaskModel model{MaskSpec::parse("full"), {}};
+    model.partition_spec = PartitionSpec::recorded("dealt", {first, 20, 1 - first, 20}, 40, 2);
+    model.partition = model.partition_spec.of(40, 2);
+    EXPECT_LE(distance(painted(model, {}, 20).at(5, 5), owner_color(Theme::dark, first, 2)), 1);
+  }
+}
+
 TEST(MaskPainter, PairsStillToBeAttendedAreFaint) {
   const MaskModel model{MaskSpec::parse("full"), {PartitionKind::contiguous, 40, 2}};
   MaskProgress progress;

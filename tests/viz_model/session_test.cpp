@@ -336,6 +336,12 @@ TEST(Session, MoreThanSixteenRanksBeginAtAGlance) {
   Trace failed = many_ranks(17);
   failed.run->failure = RunEnd{"killed", 1, 0};
   EXPECT_FALSE(session_of(std::move(failed)).overview);
+  Session pair = session_of(many_ranks(17), many_ranks(17));
+  EXPECT_TRUE(pair.comparing && pair.overview);
+  Session unlike = session_of(many_ranks(17), many_ranks(4));
+  EXPECT_NE(unlike.heat_metric, 0);
+  unlike.activate(1);
+  EXPECT_EQ(unlike.heat_metric, 0);
 }
 
 TEST(Session, OpensASliceFromAllRanks) {

@@ -86,7 +86,7 @@ Deviations deviations_of(const WorkTable& table, std::int64_t WorkCell::*figure)
   for (int step = 0; step < table.steps; ++step) {
     std::vector<double> column;
     const auto counts = [&](int rank) {
-      return figure != &WorkCell::pace_ns || table.at(rank, step).pairs > 0;
+      return table.recorded[static_cast<std::size_t>(rank)] && table.at(rank, step).has(figure);
     };
     for (int rank = 0; rank < table.ranks; ++rank)
       if (counts(rank)) column.push_back(static_cast<double>(table.at(rank, step).*figure));
@@ -117,11 +117,13 @@ WorkTable balance_of(const Trace& trace) {
   table.ranks = static_cast<int>(ranks);
   table.steps = steps;
   table.cells.resize(static_cast<std::size_t>(ranks * steps));
+  table.recorded.resize(static_cast<std::size_t>(ranks));
   table.wall_s = static_cast<double>(trace.wall_ns()) * 1e-9;
 
   for (int rank = 0; rank < table.ranks; ++rank) {
     for (const RingLane lane : {RingLane::compute, RingLane::wait})
       for (const Slice& slice : trace.slices_of(rank, lane)) {
+        table.recorded[static_cast<std::size_t>(rank)] = true;
         const int step = axis_step(slice, forward_steps);
         if (step < 0 || step >= steps) continue;
         WorkCell& cell = table.cells[static_cast<std::size_t>(rank) * steps + step];

@@ -19,6 +19,11 @@ struct WorkCell {
   std::int64_t cpu_ns = 0;
   std::int64_t wait_ns = 0;
   std::int64_t pace_ns = 0;  // compute_ns of 10^6 pairs; 0 without pairs
+
+  // Return whether the cell has a figure: a rank that attends nothing has no pace.
+  bool has(std::int64_t WorkCell::*figure) const {
+    return figure != &WorkCell::pace_ns || pace_ns != 0;
+  }
 };
 
 inline constexpr std::int64_t WorkCell::*kWorkFigures[] = {
@@ -30,6 +35,7 @@ struct WorkTable {
   int steps = 0;                // of the step axis: forward, then backward
   bool predicted = false;       // whether predicted_pairs are known
   std::vector<WorkCell> cells;  // [rank][step]
+  std::vector<bool> recorded;   // [rank]: whether it computes or waits anywhere
   WorkCell largest;             // the largest value of each figure
   // These are of forward pairs, as in core/trace/summary.h; measured ones are of processor time.
   double imbalance = 1, balance_ceiling = 1;
@@ -49,7 +55,7 @@ struct WorkTable {
 // Return the pairs that each rank attends at each ring step: [rank][step].
 std::vector<std::vector<Index>> predicted_pairs(const MaskModel& model);
 
-// How far ranks are from the median rank in the same steps. A cell without pairs has no pace.
+// How far ranks are from the median of the recorded ranks that have the figure in the same steps.
 struct Deviations {
   std::vector<double> usual;    // [step]: the median over ranks
   std::vector<double> by_rank;  // mean distance over all steps

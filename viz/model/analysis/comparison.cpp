@@ -206,6 +206,7 @@ std::string words_of_change(double seconds) {
 void find_parts(const Document& from, const Document& to, Difference& made) {
   std::array<double, kCauseCount + 1> changes{};  // the last is of transfers that nothing hides
   for (const auto& [document, sign] : {std::pair(&from, -1), {&to, 1}}) {
+    if (from.why.ranks.empty() || to.why.ranks.empty()) break;  // not explained
     for (const Diagnosis& found : document->why.findings)
       changes[static_cast<std::size_t>(found.cause)] += sign * found.saved_s;
     changes[kCauseCount] += sign * document->why.exposed_s;
@@ -232,6 +233,8 @@ Difference difference_between(const Document& from, const Document& to) {
   const WorkTable &before = from.balance, &after = to.balance;
   if (made.refusal.empty() && (before.ranks != after.ranks || before.steps != after.steps))
     made.refusal = "ranks or steps";
+  if (made.refusal.empty() && (from.trace.run->failure || to.trace.run->failure))
+    made.refusal = "how they ended";
   if (!made.refusal.empty()) return made;
   made.from_s = before.wall_s;
   made.to_s = after.wall_s;
@@ -249,7 +252,9 @@ Difference difference_between(const Document& from, const Document& to) {
     WorkCell& cell = made.change.cells[i];
     if (owners[i] != other[i]) ++made.unpaired;
     for (const auto figure : kWorkFigures)
-      cell.*figure = owners[i] == other[i] ? cell.*figure - before.cells[i].*figure : 0;
+      cell.*figure = owners[i] == other[i] && cell.has(figure) && before.cells[i].has(figure)
+                         ? cell.*figure - before.cells[i].*figure
+                         : 0;
   }
   return made;
 }

@@ -97,10 +97,11 @@ class Findings {
     const auto waited = static_cast<double>(rank_idle.wait_ns);
     std::string text = fmt::format("Rank {} waits longest: {}", rank, words_of_time(waited));
     if (const int whom = rank_idle.waited_for; whom >= 0) {
-      const auto for_it = static_cast<double>(rank_idle.waited_for_ns);
-      text += for_it >= 0.995 * waited ? fmt::format(", all of it for rank {}", whom)
-                                       : fmt::format(", most of it ({}) for rank {}",
-                                                     words_of_share(for_it / waited), whom);
+      const double share = static_cast<double>(rank_idle.waited_for_ns) / waited;
+      text += share >= 0.995 ? ", all of it"
+              : share > 0.5  ? ", most of it (" + words_of_share(share) + ")"
+                             : ", of which " + words_of_share(share);
+      text += fmt::format(" for rank {}", whom);
     }
     say(text + ".", longest_slice(trace_, rank, RingLane::wait, [](const Slice&) { return true; }));
   }

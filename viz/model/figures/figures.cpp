@@ -247,9 +247,13 @@ class Formula {
   Index choice() {
     const Index condition = chain(0);
     if (!take("?")) return condition;
+    const bool counts = counts_;
+    counts_ = counts && condition != 0;
     const Index yes = choice();
     need(take(":"), ":");
+    counts_ = counts && condition == 0;
     const Index no = choice();
+    counts_ = counts;
     return condition != 0 ? yes : no;
   }
   Index chain(int level) {
@@ -260,11 +264,15 @@ class Formula {
       for (const Operator& each : kOperators)
         if (!more && each.level == level && take(each.word)) {
           const Index right = chain(level + 1);
+          more = true;
+          if (!counts_) {
+            left = 0;
+            continue;
+          }
           need(right > 0 || (each.word != "/" && each.word != "%"), "a divisor above 0");
           left = each.apply(left, right);
           // So products of what is allowed fit into an Index.
           need(std::abs(left) <= Index{1} << 31, "numbers up to 2^31");
-          more = true;
         }
     }
     return left;
@@ -295,6 +303,7 @@ class Formula {
   std::string_view text_;
   const Names& names_;
   std::size_t at_ = 0;
+  bool counts_ = true;  // else this is the branch that is not taken, and is only read
 };
 
 void deal(const Arguments& arguments, Json& json) {

@@ -85,8 +85,9 @@ class BlockColors {
 struct Mixes {
   std::vector<std::vector<PictureSide::RankShare>> mixes;
   std::vector<std::size_t> of_pixel;  // [pixel]: index in `mixes`
+  PartitionSpec owner;                // of the table by whose address the mixes are found again
 
-  Mixes(const PictureSide& side, int pixels) {
+  Mixes(const MaskModel& model, const PictureSide& side, int pixels) : owner(model.partition_spec) {
     std::map<std::vector<PictureSide::RankShare>, std::size_t> known;
     for (int pixel = 0; pixel < pixels; ++pixel) {
       auto mix = side.ranks_in(pixel);
@@ -135,7 +136,7 @@ void paint_mask(const MaskModel& model, const MaskPaint& paint, Image& image) {
   const auto mixes = [&](const PictureSide& side, int pixels) -> const Mixes& {
     const Partition& p = model.partition;
     const Key key(p.kind, p.assignment, p.seqlen, p.world_size, paint.order, pixels);
-    return known.try_emplace(key, side, pixels).first->second;
+    return known.try_emplace(key, model, side, pixels).first->second;
   };
   const Mixes &query_mixes = mixes(queries, image.height), &key_mixes = mixes(keys, image.width);
 

@@ -70,21 +70,24 @@ Session::Session(std::vector<Document> opened) : documents(std::move(opened)) {
     axis_mode = AxisMode::steps;
     mask_order = MaskOrder::local;  // shows what each rank does at a step
   }
-  if (!documents.empty() && length() <= 0) axis_mode = AxisMode::time;
-  if (!documents.empty()) view = fitted(length());
-  if (documents.empty() || comparing) return;
+  if (documents.empty()) return;
+  if (length() <= 0) axis_mode = AxisMode::time;
+  view = fitted(length());
   begin_with_overview();
+  if (comparing) return;
   if (story_shown())
     tell(0);
   else
     go_to_failure();
 }
 
-// Begin with all ranks at once if they are many, in the figure that shows what cost the most.
+// Begin with all ranks at once if they are many, in the figure that shows what cost the most, or how
+// recordings differ.
 void Session::begin_with_overview() {
   show_overview(document().trace.ranks.size() > kMostInSlices);
   const std::vector<Diagnosis>& causes = document().why.findings;
-  if (overview) heat_metric = !causes.empty() && causes[0].cause == Cause::imbalance ? 2 : 4;
+  const bool imbalance = !causes.empty() && causes[0].cause == Cause::imbalance;
+  if (overview) heat_metric = comparing || imbalance ? 2 : 4;
 }
 
 void Session::show_overview(bool on) {
@@ -135,6 +138,7 @@ RingMoment Session::moment(std::size_t d) const {
 void Session::activate(std::size_t next) {
   if (next >= documents.size() || next == active) return;
   what_if.reset();
+  if (document().trace.ranks.size() > kMostInSlices) heat_metric = 0;  // it was for many ranks
   active = next;
   selected.reset();
   select_rank(selected_rank);  // keeps the rank if the next trace has it

@@ -67,9 +67,7 @@ void paint_cells(const PanelContext& context, const HeatLayout& layout, const Wo
       double most = 0;
       for (; step < end; ++step)
         for (int r = row; r < std::max(next, row + 1); ++r) {
-          const double value =
-              paint.metric.of(balance.at(layout.rank_of(r), step)) -
-              (paint.usual != nullptr ? (*paint.usual)[static_cast<std::size_t>(step)] : 0);
+          const double value = paint.value_of(balance.at(layout.rank_of(r), step), step);
           if (std::abs(value) > std::abs(most)) most = value;
         }
       const double share = std::clamp(most / std::max(paint.largest, 1.0), -1.0, 1.0) * kShades;
@@ -191,16 +189,13 @@ std::optional<HeatHit> draw_heatmap(const PanelContext& context, const Document&
       const WorkCell& cell = balance.at(layout.rank_of(row), step);
       const Box box = layout.cell(row, step);
       if (box.height() < kNumberHeight - 4) continue;
-      const double value = paint.metric.of(cell);
-      const double usual =
-          paint.usual != nullptr ? (*paint.usual)[static_cast<std::size_t>(step)] : 0;
-      const double share = (value - usual) / std::max(paint.largest, 1.0);
+      const double value = paint.value_of(cell, step);
+      const double share = value / std::max(paint.largest, 1.0);
       const Color ground = heat_color(palette, paint, share);
-      const double shown = value - usual;
-      const std::string sign = paint.usual == nullptr ? "" : shown < 0 ? "-" : "+";
-      if (numbers && shown != 0)
+      const std::string sign = paint.usual == nullptr ? "" : value < 0 ? "-" : "+";
+      if (numbers && value != 0)
         draw_text(font, {box.center().x, box.center().y - (marks ? 1.0f : 0.0f)}, {0.5f, 0.5f},
-                  with_alpha(ink_on(ground), 0.9), sign + paint.metric.text(std::abs(shown)));
+                  with_alpha(ink_on(ground), 0.9), sign + paint.metric.text(std::abs(value)));
       if (!marks) continue;
       // The measured line along the bottom and the predicted tick across it meet if they agree.
       const float span = box.width() - 9;

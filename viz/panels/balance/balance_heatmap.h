@@ -52,6 +52,13 @@ struct HeatPaint {
   const std::vector<double>* usual = nullptr;
   int current_step = -1;     // its column is marked
   bool predictions = false;  // mark the predicted value in every cell
+
+  // Return what a cell shows. A cell that lacks the figure does not differ from the usual.
+  double value_of(const WorkCell& cell, int step) const {
+    if (usual == nullptr) return metric.of(cell);
+    const double median = (*usual)[static_cast<std::size_t>(step)];
+    return cell.has(metric.figure) ? metric.of(cell) - median : 0;
+  }
 };
 
 // A HeatHit is the cell under the mouse.

@@ -203,7 +203,7 @@ void tooltip(const PanelContext& context, const IdleReport& idle,
   rows.emplace_back("wall", time_text(idle.wall_ns));
   rows.emplace_back("waited in all", time_text(rank_idle.wait_ns));
   if (rank_idle.waited_for >= 0)
-    rows.emplace_back("most of it for", fmt::format("rank {}", rank_idle.waited_for));
+    rows.emplace_back("longest for", fmt::format("rank {}", rank_idle.waited_for));
   draw_tooltip(context, fmt::format("rank {}", rank), rows);
 }
 

@@ -35,10 +35,14 @@ const auto& kept(const Key& key, Make&& make) {
   return last.second;
 }
 
-// Return what is shown now. Nodes stay together.
+// Return what is shown now: the recorded ranks. Nodes stay together.
 Shown shown_of(const Session& session, const Nodes& nodes, const Deviations& found) {
   std::vector<std::vector<int>> groups = nodes;
   if (session.node >= 0) groups = {nodes[static_cast<std::size_t>(session.node)]};
+  const WorkTable& balance = session.document().balance;
+  for (std::vector<int>& ranks : groups)
+    std::erase_if(ranks, [&](int r) { return !balance.recorded[static_cast<std::size_t>(r)]; });
+  std::erase_if(groups, [](const std::vector<int>& ranks) { return ranks.empty(); });
   if (session.by_deviation) {
     const auto more = [&](int a, int b) {
       return found.by_rank[static_cast<std::size_t>(a)] >
@@ -54,7 +58,6 @@ Shown shown_of(const Session& session, const Nodes& nodes, const Deviations& fou
   shown.usual = found.usual;
   // What differs by little, beside the values or what a step takes, stays quiet.
   constexpr double kLittle = 0.1;
-  const WorkTable& balance = session.document().balance;
   const double mean = std::accumulate(found.usual.begin(), found.usual.end(), 0.0) / balance.steps;
   shown.largest = std::max(*std::max_element(found.by_rank.begin(), found.by_rank.end()),
                            kLittle * std::abs(mean));
@@ -88,7 +91,11 @@ float draw_head(const PanelContext& context, const Box& box, const Nodes& nodes)
     x += wide + 10;
     return touched.clicked;
   };
-  if (words(counted(session.document().trace.ranks.size(), "rank"), session.node >= 0))
+  const std::vector<bool>& ranks = session.document().balance.recorded;
+  const auto recorded = static_cast<std::size_t>(std::count(ranks.begin(), ranks.end(), true));
+  if (words(counted(ranks.size(), "rank") +
+                (recorded < ranks.size() ? fmt::format(", {} recorded", recorded) : ""),
+            session.node >= 0))
     session.show_overview(true);
   if (session.node >= 0)
     words(fmt::format("node {}", session.node), false);
@@ -101,7 +108,7 @@ float draw_head(const PanelContext& context, const Box& box, const Nodes& nodes)
   std::vector<std::string> metrics;
   for (const HeatMetric& metric : kHeatMetrics) metrics.emplace_back(metric.name);
   x = tab_boxes(context.fonts, {x, box.y0}, metrics).back().x1 + 24;
-  const std::vector<std::string> orders = {"most different first", "by rank"};
+  const std::vector<std::string> orders = {"outliers first", "by rank"};
   const float end = tab_boxes(context.fonts, {x, box.y0}, orders).back().x1;
   if (end < box.x1)
     session.by_deviation =
@@ -123,8 +130,10 @@ void draw_nodes(const PanelContext& context, const HeatLayout& layout, const Nod
   if (nodes.size() < 2 || context.session.node >= 0) return;
   const int size = static_cast<int>(nodes[0].size());
   float last = -1e9f;
-  for (int row = 0; row < layout.ranks; row += size) {
-    const float top = layout.top_of(row), bottom = layout.top_of(row + size);
+  for (int row = 0, end = 0; row < layout.ranks; row = end) {
+    const int node = layout.rank_of(row) / size;
+    while (end < layout.ranks && layout.rank_of(end) / size == node) ++end;
+    const float top = layout.top_of(row), bottom = layout.top_of(end);
     if (row > 0 && bottom - top >= 12)
       draw_list().AddLine({layout.box.x0 - 4, top - 0.5f}, {layout.box.x1, top - 0.5f},
                           with_alpha(palette.text_dim, 0.4), 1);
@@ -132,7 +141,7 @@ void draw_nodes(const PanelContext& context, const HeatLayout& layout, const Nod
     if (y - last < 13.5f) continue;
     last = y;
     draw_text(context.fonts.small, {layout.box.x0 - 62, y}, {1, 0.5f}, palette.text,
-              fmt::format("node {}", layout.rank_of(row) / size));
+              fmt::format("node {}", node));
   }
 }
 
@@ -248,7 +257,7 @@ void draw_link_matrix(const PanelContext& context, const Box& box, const Nodes& 
                {{"bandwidth",
                  bandwidth_text(1e9 * static_cast<double>(link.bytes.back()) /
                                 static_cast<double>(std::max<std::int64_t>(link.under_way_ns, 1)))},
-                {"usual time times", words_of_factor(link.slowness)},
+                {"times the usual time", words_of_factor(link.slowness)},
                 {"carried", bytes_text(static_cast<double>(link.bytes.back()))},
                 {"messages", count_text(static_cast<double>(link.ends.size()))}});
   if (touched.clicked) session.select_rank(link.dst);

@@ -73,7 +73,7 @@ float draw_change(const PanelContext& context, const Box& box, const Difference&
   const auto hit = draw_heatmap(context, document, layout, change, paint);
   std::string legend = "orange: more than in the first recording; blue: less";
   if (difference.unpaired > 0)
-    legend += fmt::format(". {} have no partner: their block is another's, or there is none.",
+    legend += fmt::format("; without a partner in the other run: {} (another block, or no slice)",
                           counted(difference.unpaired, "slice"));
   draw_wrapped(context.fonts.small, {layout.box.x0, layout.box.y1 + 8}, layout.box.width(),
                context.palette.text_dim, legend);
@@ -106,8 +106,7 @@ void draw_difference(const PanelContext& context, const Box& box) {
   }
   const Difference& difference = comparison.differences[at];
   if (!difference.refusal.empty()) {
-    draw_empty(context, {box.x0, y, box.x1, box.y1},
-               "These runs can't be told apart slice by slice",
+    draw_empty(context, {box.x0, y, box.x1, box.y1}, "These runs can't be compared slice by slice",
                fmt::format("They differ in {}.", difference.refusal));
     return;
   }
