@@ -53,7 +53,7 @@
   };
   const tell = (story) => {
     asked = story; // a recording that is still being opened tells it then
-    if (opened) document.body.dataset.told = call("tell", "number", ["number", "number"], [story, canvas.clientHeight]);
+    if (opened) document.body.dataset.told = call("tell", "number", ["number"], [story]);
     due = 4;
   };
   const openFiles = async (files) => {

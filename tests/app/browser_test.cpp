@@ -45,11 +45,10 @@ class Browser {
       ::dup2(out, 4);
       const std::string folder = "--user-data-dir=" + profile;
       ::execlp("chromium", "chromium", "--headless", "--no-sandbox", "--disable-gpu",
-               "--disable-dev-shm-usage", "--remote-debugging-pipe",
-               "--allow-file-access-from-files", "--no-first-run", folder.c_str(), nullptr);
+               "--remote-debugging-pipe", "--allow-file-access-from-files", "--no-first-run",
+               folder.c_str(), nullptr);
       ::_exit(127);
     }
-    ::signal(SIGPIPE, SIG_IGN);  // to write to a browser that has ended then fails
     ::close(to[0]);
     ::close(from[1]);
     to_ = to[1];
@@ -375,8 +374,7 @@ void BrowserTest::expect_figures() {
             input.dispatchEvent(new Event("input"));
             await until(() => section.dataset.arguments !== "");
             state();
-            const now = section.dataset.numbers;
-            if (now !== before && !("error" in JSON.parse(now))) input.moved = true;
+            if (section.dataset.numbers !== before) input.moved = true;
           }
           if (!input.moved) still.push(section.dataset.figure + ": " + input.name);
           input.value = was;

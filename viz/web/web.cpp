@@ -83,13 +83,13 @@ EMSCRIPTEN_KEEPALIVE const char* ringscope_open(const char* names, const char* a
   return said(why);
 }
 
-// Tell paragraph `story` of the recording, from 1, whose text the page has; where `height` points are too few for
-// all panels, one is shown at a time. Return the paragraph that is told then, or 0 for none.
-EMSCRIPTEN_KEEPALIVE int ringscope_tell(int story, int height) {
+// Tell paragraph `story` of the recording, from 1, whose text the page has; a small page shows one panel at a time.
+// Return the paragraph that is told then, or 0 for none.
+EMSCRIPTEN_KEEPALIVE int ringscope_tell(int story) {
   if (!viewer->is_open() || viewer->session().story().empty()) return 0;
   Session& session = viewer->session();
   session.show_story = false;
-  if (height < 420 && !session.alone) session.alone = ringscope::Figure::timeline;
+  if (image.height < 420 && !session.alone) session.alone = ringscope::Figure::timeline;
   session.tell(story - 1);
   return session.story_at + 1;
 }
