@@ -157,7 +157,10 @@ bool is_number(std::string_view text) {
 // The two ends that RapidJSON wants of what it decodes and encodes.
 struct Utf8Bytes {
   const char* at;
-  char Take() { return *at++; }
+  const char* end;
+  // RapidJSON takes all bytes that a character's first one promises. Those that are missing are NUL,
+  // which goes on no character.
+  char Take() { return at < end ? *at++ : '\0'; }
 };
 struct Appender {
   std::string* text = nullptr;  // null: nothing is kept
@@ -329,8 +332,7 @@ void JsonReader::scan_string() {
   const char* const begin = token_ + 1;
   if (wide) {
     Appender nowhere;
-    // A character that the string does not hold whole meets its quote, which is no part of any.
-    for (Utf8Bytes bytes{begin}; bytes.at < cursor_;) {
+    for (Utf8Bytes bytes{begin, cursor_}; bytes.at < cursor_;) {
       const char* const character = bytes.at;
       if (!rapidjson::UTF8<>::Validate(bytes, nowhere))
         fail_at(offset(character), "bytes that are not UTF-8 given; UTF-8 accepted");

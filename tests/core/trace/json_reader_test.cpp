@@ -203,6 +203,15 @@ TEST(JsonScanner, VeryLongTokens) {
   EXPECT_EQ(scanned(text, 16, beyond_json).size(), (1u << 20) + 6);
 }
 
+// A character that its string does not hold whole is refused, and nothing behind the text is read:
+// the chunk ends with the text, so AddressSanitizer would see it.
+TEST(JsonReader, RefusesACharacterThatIsCutOffAtTheEnd) {
+  for (const char* text : {"\"\xf0\"", "\"\xf0\x9f\"", "\"\xe2\"", "\"a\xc3\""}) {
+    bool beyond_json = false;
+    EXPECT_EQ(scanned(text, std::string_view(text).size(), beyond_json), "");
+  }
+}
+
 // Two members of gzip's, together {"traceEvents": [1, 2, 3]}.
 constexpr char kPacked[] =
     "\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\xff\xab\x56\x2a\x29\x4a\x4c\x4e\x75"
