@@ -11,8 +11,14 @@ class HalfRing {
            const Completion& free)
       : comm_(comm), problem_(problem), mine_(mine), pass_(pass), half_(half), attended_(free) {}
 
-  int owner(int step) const { return owner_of_half(comm_.rank(), comm_.world_size(), step, half_); }
-  Region region(int step) const { return region_of_half(problem_, comm_.rank(), step, half_); }
+  int owner(int step) const {
+    const int n = comm_.world_size(), back = step % n;
+    return (comm_.rank() + (half_ == 0 ? n - back : back)) % n;
+  }
+  Region region(int step) const {
+    return {problem_.mask, problem_.partition.rows_of(comm_.rank()),
+            half_of(problem_.partition.rows_of(owner(step)), half_)};
+  }
   Index rows(int step) const {
     return half_of(problem_.partition.rows_of(owner(step)), half_).size();
   }

@@ -23,17 +23,6 @@ constexpr LocalRows half_of(const LocalRows& rows, int half) {
   return rows.part(begin, end);
 }
 
-// Return whose block's half a rank attends at a step, and what it may attend of that half.
-constexpr int owner_of_half(int rank, int world_size, int step, int half) {
-  const int back = step % world_size;
-  return (rank + (half == 0 ? world_size - back : back)) % world_size;
-}
-inline Region region_of_half(const RingProblem& problem, int rank, int step, int half) {
-  const int owner = owner_of_half(rank, problem.partition.world_size, step, half);
-  return {problem.mask, problem.partition.rows_of(rank),
-          half_of(problem.partition.rows_of(owner), half)};
-}
-
 // Each function runs one rank's part, as those of ring.h do. There is more than one rank.
 void bidirectional_forward(Communicator& comm, BlockBackend& backend, const RingProblem& problem,
                            RankMemory& mine);
