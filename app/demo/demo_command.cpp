@@ -218,7 +218,7 @@ int carry_out(const DemoOptions& given) {
     config.partition = partition;
     const RingRun run = [&] {
       ProgressBar bar(std::string(name_of(partition)));
-      return run_on_threads(config, inputs, bar.callback());
+      return run_on_threads(config, inputs, {bar.callback()});
     }();
     write_outputs(run_options(options, partition), config, run, false);
     reports.push_back(make_report(config, run, reference.judge(run.outputs)));

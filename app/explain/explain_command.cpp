@@ -26,11 +26,12 @@ namespace {
 std::string text_of(const Explanation& why) {
   std::string text;
   for (const std::string& note : why.notes) text += note + "\n";
-  if (why.wall_s > 0) text += fmt::format("The run took {}.\n", seconds_text(why.wall_s));
+  const bool is_over = why.wall_s > 0 && !why.goes_on;
+  if (is_over) text += fmt::format("The run took {}.\n", seconds_text(why.wall_s));
   int number = 0;
   for (const Diagnosis& finding : why.findings)
     text += fmt::format("{}. {}\n", ++number, sentence_of(finding));
-  if (why.findings.empty() && why.wall_s > 0)
+  if (why.findings.empty() && is_over)
     text += "Nothing that can be mended costs 1 % of it.\n";
   if (why.wall_s > 0 && why.exposed_s >= kLeastShare * why.wall_s)
     text += fmt::format(
@@ -52,6 +53,7 @@ Fields fields_of(const Explanation& why) {
                                        {"evidence", finding.evidence}});
   }
   Fields fields{{"wall_ms", 1e3 * why.wall_s}, {"findings", findings}};
+  if (why.goes_on) fields.emplace_back("live", true);
   if (!why.notes.empty()) fields.emplace_back("notes", why.notes);
   return fields;
 }

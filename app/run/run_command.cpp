@@ -163,9 +163,12 @@ int carry_out(const RunOptions& options) {
     dump = for_flag("--dump", [&] { return std::make_unique<AtomicFolder>(*options.dump); });
   RingRun run = [&] {
     ProgressBar bar("attention");
+    Progress progress{bar.callback()};
+    if (options.live)
+      progress.recording = [&](const Recording& so_far) { write_trace(options, so_far); };
     try {
-      if (dump) return run_dumped(config, loaded.tensors, bar.callback(), dump->place());
-      return runner(config, loaded.tensors, bar.callback());
+      if (dump) return run_dumped(config, loaded.tensors, progress, dump->place());
+      return runner(config, loaded.tensors, progress);
     } catch (const RunFailure& failure) {
       throw with_trace_written(options, failure, failure.recording());
     }
@@ -259,7 +262,7 @@ class RunPart : public JobPart {
     std::optional<ProgressBar> bar;
     if (is_first()) bar.emplace("attention");
     return process_runner_of(options_.backend, options_.cuda)(
-        session_, config_, inputs, facts_.gathers_outputs, bar ? bar->callback() : Progress());
+        session_, config_, inputs, facts_.gathers_outputs, Progress{bar ? bar->callback() : nullptr});
   }
 
   const RunOptions& options_;

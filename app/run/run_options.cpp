@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <filesystem>
 #include <limits>
 #include <utility>
 
@@ -96,6 +97,9 @@ void add_outputs(CommandFlags& flags, RunOptions& run) {
       "--trace", run.trace,
       "write the recording, Chrome Trace Event JSON; with a / at its end, a folder with a file "
       "a rank");
+  flags.flag("--live", run.live,
+             "write the recording a few times a second while the run goes on, for view, which "
+             "follows it");
   flags.path("--dump", run.dump,
              "write a folder with each rank's row_max, row_sum and output after each step, and the "
              "dk and dv that travel, .npy, and manifest.json");
@@ -193,6 +197,19 @@ void check_backend(const RunOptions& run) {
   }
 }
 
+void check_live(const RunOptions& run) {
+  const auto accepted = "it together with --trace FILE and --backend cpu";
+  if (!run.trace) contradiction("--live", "given without --trace", accepted);
+  std::error_code error;
+  const auto status = std::filesystem::status(*run.trace, error);
+  if (run.trace->ends_with('/') || (exists(status) && !is_regular_file(status)))
+    contradiction("--live", fmt::format("given with --trace '{}', which is no file", *run.trace),
+                  accepted);
+  // Elsewhere rank 0 learns what the others recorded when they have ended, and a GPU's times too.
+  if (run.backend != Backend::cpu)
+    contradiction("--live", fmt::format("given with --backend {}", name_of(run.backend)), accepted);
+}
+
 void check(RunOptions& run, const CommandFlags& flags) {
   check_source(run, flags.given("--seed"));
   if (!run.job.backward)
@@ -210,6 +227,7 @@ void check(RunOptions& run, const CommandFlags& flags) {
     contradiction("--kv-buffers",
                   fmt::format("{} given with --scheme {}", run.job.kv_buffers, name_of(scheme)),
                   "it with --scheme ring or two-level; the others have as many as they need");
+  if (run.live) check_live(run);
   if (run.verify_rows) run.verify = true;
 }
 

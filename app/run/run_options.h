@@ -38,6 +38,7 @@ struct RunOptions {
 
   std::optional<std::string> dout;
   std::optional<std::string> out, lse, dq, dk, dv, trace, dump, write_partition;
+  bool live = false;  // write the trace while the run goes on
   bool verify = false;
   std::optional<Index> verify_rows;  // of each head; default all
   bool json = false;

@@ -29,10 +29,12 @@ class Explainer : private FittedRun {
   Explanation explain() {
     Explanation result;
     result.wall_s = times_.wall_s();
-    if (times_.info().failure) {
-      result.findings.push_back(fault());
-      return result;
-    }
+    result.goes_on = times_.info().live_ns.has_value();
+    if (result.goes_on)
+      result.notes.push_back(fmt::format("The run goes on. This is what was recorded in its first {}.",
+                                         seconds_text(1e-9 * static_cast<double>(*times_.info().live_ns))));
+    if (times_.info().failure) result.findings.push_back(fault());
+    if (!times_.info().is_whole()) return result;  // half a run says little about its machine
     wall_ = replay_.wall_s(base_);
     fit_ = wall_ > 0 ? std::clamp(1 - std::abs(wall_ - times_.wall_s()) / times_.wall_s(), 0.3, 1.0)
                      : 0.3;
@@ -454,7 +456,9 @@ class Explainer : private FittedRun {
     finding.saved_s = 1e-9 * static_cast<double>(last - std::max(progress, first));
     finding.share = times_.wall_s() > 0 ? finding.saved_s / times_.wall_s() : 0;
     finding.confidence = end.rank >= 0 ? 0.95 : 0.5;
-    finding.evidence = fmt::format("The run failed: {}.", end.message);
+    finding.goes_on = times_.info().live_ns.has_value();
+    finding.evidence =
+        fmt::format("The run {}: {}.", finding.goes_on ? "goes on" : "failed", end.message);
     return finding;
   }
 
@@ -490,6 +494,9 @@ std::string headline_of(const Diagnosis& finding) {
       case Cause::late_start:
         return fmt::format("Rank {} starts late", finding.rank);
       case Cause::fault:
+        if (finding.goes_on)
+          return finding.rank >= 0 ? fmt::format("Rank {} holds the run up", finding.rank)
+                                   : "Something holds the run up";
         return finding.rank >= 0 ? fmt::format("Rank {} failed", finding.rank) : "The run failed";
     }
     return "";

@@ -10,7 +10,7 @@
 //   step-overhead  a step costs time besides its pairs, on every rank
 //   jitter         computations or hops take longer at random
 //   late-start     one rank begins late, and is as fast as the others from then on
-//   fault          the run failed
+//   fault          the run failed, or nothing in it moves any more
 #pragma once
 
 #include <array>
@@ -49,6 +49,7 @@ struct Diagnosis {
   double share = 0;           // of the wall time
   double confidence = 0;      // 0 to 1
   std::string evidence = {};  // sentences that say what was seen
+  bool goes_on = false;       // a fault of a run that has not ended
 };
 
 // What a rank idles for, in seconds: how much less it would idle if a cause were gone along with
@@ -65,8 +66,9 @@ struct Explanation {
   std::vector<Diagnosis> findings;
   // Time for which no computation hides the blocks' way, although nothing is wrong with any link.
   double exposed_s = 0;
-  std::vector<RankLosses> ranks;        // empty for a failed run
-  std::vector<std::string> notes = {};  // what was read and inferred of others' files
+  bool goes_on = false;                 // the run had not ended when it was recorded
+  std::vector<RankLosses> ranks;        // empty for a run that failed or goes on
+  std::vector<std::string> notes = {};  // what was inferred of others' files; that a run goes on
 };
 
 inline constexpr double kLeastShare = 0.01;

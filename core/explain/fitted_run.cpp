@@ -115,7 +115,7 @@ double steady_loss(const std::vector<double>& mine, double usual, std::size_t& f
 
 FittedRun::FittedRun(const Recording& recording)
     : recording_(recording), times_(recording), n_(times_.ranks()) {
-  if (times_.info().failure) return;  // half a run says little about its machine
+  if (!times_.info().is_whole()) return;  // half a run says little about its machine
   find_sharing();
   take_base();
   fit_computing();

@@ -7,20 +7,14 @@ namespace ringscope {
 
 CpuRankEngine::CpuRankEngine(std::unique_ptr<Communicator> blocks, Rank& rank,
                              const Engine::Listener& listener, RankLives lives)
-    : recorder_(rank.recorder()),
-      blocks_(with_faults(std::move(blocks), rank.config(), lives, host_memory(), &rank.pulse())),
+    : blocks_(with_faults(std::move(blocks), rank.config(), lives, host_memory(), &rank.pulse())),
       cpu_(rank.ring_problem().params, rank.config().backward, &rank.meter(), &rank.pulse()),
       delayed_(with_delays(cpu_, rank.config(), rank.rank())),
       scratch_bytes_(BlockwiseScratch::bytes(rank.config().shape.head_dim, rank.config().backward)),
-      communicator_(*blocks_, recorder_, 4 * static_cast<std::size_t>(blocks_->world_size()),
+      communicator_(*blocks_, rank.recorder(), 4 * static_cast<std::size_t>(blocks_->world_size()),
                     &rank.pulse()),
-      backend_(delayed_ ? *delayed_ : cpu_, recorder_, rank.ring_problem().params,
+      backend_(delayed_ ? *delayed_ : cpu_, rank.recorder(), rank.ring_problem().params,
                {rank.rank(), blocks_->world_size()}, listener, &rank.pulse()) {}
-
-void CpuRankEngine::finish_failed() {
-  communicator_.flush_what_happened();
-  set_lse_errors(recorder_.samples());  // relative to the last recorded state
-}
 
 std::unique_ptr<RankEngine> ThreadEngine::make(Rank& rank, const Listener& listener) {
   auto engine =

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "core/ring/cpu_backend.h"
@@ -26,11 +27,11 @@ class CpuRankEngine : public RankEngine {
   // Put `decorated`, which forwards to backend(), in its place.
   void decorate(std::unique_ptr<BlockBackend> decorated) { decorated_ = std::move(decorated); }
   void finish() override { communicator_.flush(); }
-  void finish_failed() override;
+  void finish_failed() override { communicator_.flush_what_happened(); }
+  std::optional<RankEvents> so_far() const override { return communicator_.so_far(); }
   Index scratch_bytes() const override { return scratch_bytes_; }
 
  private:
-  Recorder& recorder_;
   std::unique_ptr<Communicator> blocks_;
   CpuBackend cpu_;
   std::unique_ptr<BlockBackend> delayed_;  // injected delays around cpu_, or null

@@ -4,6 +4,7 @@
 
 #include "core/ring/loop_counts.h"
 #include "core/ring/schemes.h"
+#include "core/run/recording.h"
 
 namespace ringscope {
 
@@ -108,10 +109,9 @@ void Rank::run(Communicator& comm, BlockBackend& backend) {
 }
 
 RankEvents Rank::recorded() const {
-  return {.events = recorder_.events(),
-          .samples = recorder_.samples(),
-          .dropped = recorder_.dropped(),
-          .peak_bytes = peak_bytes()};
+  RankEvents recorded = recorded_by(recorder_);
+  recorded.peak_bytes = peak_bytes();
+  return recorded;
 }
 
 void Rank::give_outputs(RowSink& outputs) const {

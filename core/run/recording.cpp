@@ -42,6 +42,9 @@ SoftmaxSample sample_of(int rank, int step, Index query, std::int64_t at_ns, flo
           .lse_error = 0};
 }
 
+namespace {
+
+// Set lse_error in all samples, as the distance from each row's last one.
 void set_lse_errors(std::vector<SoftmaxSample>& samples) {
   // A rank samples at most three rows, repeated step by step.
   for (SoftmaxSample& sample : samples)
@@ -50,6 +53,20 @@ void set_lse_errors(std::vector<SoftmaxSample>& samples) {
         sample.lse_error = sample.lse == last->lse ? 0 : std::abs(sample.lse - last->lse);
         break;
       }
+}
+
+RankEvents with_lse_errors(std::vector<TraceEvent> events, const Recorder& recorder) {
+  RankEvents recorded{.events = std::move(events),
+                      .samples = recorder.samples_so_far(),
+                      .dropped = recorder.dropped()};
+  set_lse_errors(recorded.samples);
+  return recorded;
+}
+
+}  // namespace
+
+RankEvents recorded_by(const Recorder& recorder) {
+  return with_lse_errors(recorder.events(), recorder);
 }
 
 RecordingBackend::RecordingBackend(BlockBackend& inner, Recorder& recorder,
@@ -68,6 +85,7 @@ void RecordingBackend::record_wait(const StepInfo& step, Payload payload, const 
   if (after == nullptr || after->done()) return;
   TraceEvent event = wait_event(step, payload);
   event.begin_ns = recorder_.now_ns();
+  recorder_.begin(event);
   try {
     const ShownWait shown(pulse_, after, ring_.recv_rank());
     after->wait();
@@ -76,12 +94,12 @@ void RecordingBackend::record_wait(const StepInfo& step, Payload payload, const 
     const int awaited = after->awaited().rank;
     event.end_ns = recorder_.now_ns();
     event.waiting_for = awaited >= 0 ? awaited : ring_.recv_rank();
-    recorder_.record(event);
+    recorder_.end(event);
     throw;
   }
   event.end_ns = recorder_.now_ns();
   event.waiting_for = after->times().last_peer;
-  recorder_.record(event);
+  recorder_.end(event);
 }
 
 Completion RecordingBackend::around(BlockOperation which, const StepInfo* step,
@@ -90,13 +108,15 @@ Completion RecordingBackend::around(BlockOperation which, const StepInfo* step,
   if (step != nullptr) record_wait(*step, attends ? Payload::kv : Payload::dkv, after);
   if (!attends) return start(after);
   const std::int64_t cpu_begin = clock_ns(CLOCK_THREAD_CPUTIME_ID), begin = recorder_.now_ns();
+  recorder_.begin(
+      {.pass = step->pass, .step = step->step, .kv_owner = step->kv_owner, .begin_ns = begin});
   wait_for(start(after));
   const std::int64_t end = recorder_.now_ns(), cpu_end = clock_ns(CLOCK_THREAD_CPUTIME_ID);
   TraceEvent event = compute_event(*step, params_, inner_.last_stats(), share_);
   event.begin_ns = begin;
   event.end_ns = end;
   event.cpu_ns = cpu_end - cpu_begin;
-  recorder_.record(event);
+  recorder_.end(event);
   if (listener_) listener_(event.pairs);
   return nullptr;
 }
@@ -112,12 +132,6 @@ Completion RecordingBackend::attend(const StepInfo& step, const Region& region, 
   return nullptr;
 }
 
-Completion RecordingBackend::finish(const QueryBlock& q, const SoftmaxState& state) {
-  const Completion finished = inner_.finish(q, state);
-  set_lse_errors(recorder_.samples());  // the final lse is known only now
-  return finished;
-}
-
 RecordingCommunicator::RecordingCommunicator(Communicator& inner, Recorder& recorder,
                                              std::size_t max_hops, RankPulse* pulse)
     : inner_(inner), recorder_(recorder), pulse_(pulse) {
@@ -131,6 +145,7 @@ Completion RecordingCommunicator::exchange(const Exchange& hop,
     pulse_->advance();
   }
   Completion completion = inner_.exchange(hop, after);
+  const std::lock_guard lock(mutex_);
   pending_.push_back({hop, completion});
   return completion;
 }
@@ -162,54 +177,75 @@ void nest(std::vector<TraceEvent>& slices) {
   slices = std::move(nested);
 }
 
+// Make the slices of either lane nest.
+void nest_lanes(std::vector<TraceEvent>& slices) {
+  const auto received = std::stable_partition(slices.begin(), slices.end(),
+                                              [](const auto& e) { return e.lane == Lane::send; });
+  std::vector<TraceEvent> others(received, slices.end());
+  slices.erase(received, slices.end());
+  nest(slices);
+  nest(others);
+  slices.insert(slices.end(), others.begin(), others.end());
+}
+
 }  // namespace
 
 void RecordingCommunicator::flush() {
-  for (; recorded_ < pending_.size(); ++recorded_) {
+  while (recorded_ < pending_.size()) {
     const Pending& pending = pending_[recorded_];
     if (!pending.completion->done()) {
       const ShownWait shown(pulse_, pending.completion, pending.hop.sender(rank(), world_size()));
       pending.completion->wait();
     }
-    record(pending.hop, pending.completion->times(), true);
+    const std::lock_guard lock(mutex_);
+    add_slices(pending, flows_++, slices_);
+    ++recorded_;
   }
+  const std::lock_guard lock(mutex_);
   give_slices();
   pending_.clear();
   recorded_ = 0;
 }
 
+bool RecordingCommunicator::may_overlap() const {
+  return std::any_of(pending_.begin(), pending_.end(),
+                     [](const Pending& pending) { return pending.hop.to >= 0; });
+}
+
 void RecordingCommunicator::give_slices() {
-  const bool may_overlap = std::any_of(pending_.begin(), pending_.end(),
-                                       [](const Pending& pending) { return pending.hop.to >= 0; });
-  if (may_overlap) {
-    const auto received = std::stable_partition(slices_.begin(), slices_.end(),
-                                                [](const auto& e) { return e.lane == Lane::send; });
-    std::vector<TraceEvent> others(received, slices_.end());
-    slices_.erase(received, slices_.end());
-    nest(slices_);
-    nest(others);
-    slices_.insert(slices_.end(), others.begin(), others.end());
-  }
+  if (may_overlap()) nest_lanes(slices_);
   for (const TraceEvent& slice : slices_) recorder_.record(slice);
   slices_.clear();
 }
 
 void RecordingCommunicator::flush_what_happened() {
-  for (; recorded_ < pending_.size(); ++recorded_) {
-    const Pending& pending = pending_[recorded_];
-    const bool happened = pending.completion->done();
-    record(pending.hop, happened ? pending.completion->times() : pending.completion->times_so_far(),
-           happened);
-  }
+  for (; recorded_ < pending_.size(); ++recorded_) add_slices(pending_[recorded_], flows_++, slices_);
   give_slices();
 }
 
-void RecordingCommunicator::record(const Exchange& hop, const TransferTimes& times, bool happened) {
+RankEvents RecordingCommunicator::so_far() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<TraceEvent> events = recorder_.events_so_far(), slices = slices_;
+  if (!events.empty() && events.back().lane == Lane::wait && events.back().end_ns == kGoesOn) {
+    const int awaited = pulse_ != nullptr ? pulse_->status().waiting_for : -1;
+    events.back().waiting_for = awaited >= 0 ? awaited : Exchange().sender(rank(), world_size());
+  }
+  std::int64_t place = flows_;
+  for (std::size_t i = recorded_; i < pending_.size(); ++i) add_slices(pending_[i], place++, slices);
+  if (may_overlap()) nest_lanes(slices);
+  events.insert(events.end(), slices.begin(), slices.end());
+  return with_lse_errors(std::move(events), recorder_);
+}
+
+void RecordingCommunicator::add_slices(const Pending& pending, std::int64_t place,
+                                       std::vector<TraceEvent>& to) const {
+  const Exchange& hop = pending.hop;
+  const bool happened = pending.completion->done();
+  const TransferTimes times =
+      happened ? pending.completion->times() : pending.completion->times_so_far();
   // Both sides compute the same number, however many passes are recorded, because all ranks start
   // the same hops in the same order.
-  const auto flow_from = [&, place = flows_++](int sender) {
-    return 1 + place * world_size() + sender;
-  };
+  const auto flow_from = [&](int sender) { return 1 + place * world_size() + sender; };
   const auto slice = [&](Lane lane, int owner, std::int64_t begin, std::int64_t end) {
     TraceEvent event{.lane = lane,
                      .pass = hop.pass,
@@ -226,7 +262,7 @@ void RecordingCommunicator::record(const Exchange& hop, const TransferTimes& tim
     sent.src = rank();
     sent.dst = hop.receiver(rank(), world_size());
     sent.flow = flow_from(rank());
-    slices_.push_back(sent);
+    to.push_back(sent);
   }
   if (happened || times.recv_end != 0) {
     TraceEvent received = slice(Lane::recv, hop.recv_owner, times.recv_begin, times.recv_end);
@@ -234,7 +270,7 @@ void RecordingCommunicator::record(const Exchange& hop, const TransferTimes& tim
     received.src = hop.sender(rank(), world_size());
     received.dst = rank();
     received.flow = flow_from(received.src);
-    slices_.push_back(received);
+    to.push_back(received);
   }
 }
 

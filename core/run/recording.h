@@ -3,13 +3,14 @@
 #pragma once
 
 #include <functional>
+#include <mutex>
 #include <vector>
 
 #include "core/attention/views.h"
 #include "core/ring/forwarding_backend.h"
 #include "core/ring/ring.h"
 #include "core/run/watchdog.h"
-#include "core/trace/event.h"
+#include "core/trace/rank_events.h"
 #include "core/trace/recorder.h"
 
 namespace ringscope {
@@ -32,8 +33,9 @@ void for_sampled_rows(Index rows, F&& f) {
 SoftmaxSample sample_of(int rank, int step, Index query, std::int64_t at_ns, float row_max,
                         double row_sum);
 
-// Set lse_error in all samples, once each row's last sample, with the final lse, is there.
-void set_lse_errors(std::vector<SoftmaxSample>& samples);
+// Return what `recorder` has, without peak bytes and a clock error. lse_error is the distance from
+// each row's last sample, which has the final lse once the forward pass is over.
+RankEvents recorded_by(const Recorder& recorder);
 
 // ---
 // Recording as decorators. They forward to a backend or communicator and write down when it did
@@ -54,7 +56,6 @@ class RecordingBackend : public ForwardingBackend {
   Completion attend(const StepInfo& step, const Region& region, const QueryBlock& q,
                     const KvBlock& block, const SoftmaxState& state,
                     const Completion& after) override;
-  Completion finish(const QueryBlock& q, const SoftmaxState& state) override;
   void use_heads(const HeadShare& share) override {
     share_ = share;
     inner_.use_heads(share);
@@ -93,6 +94,9 @@ class RecordingCommunicator : public Communicator {
   void flush();
   // Record what has happened before a failure, and wait for nothing.
   void flush_what_happened();
+  // Return what recorded_by() does for the rank as it is now, with the transfers that have happened
+  // and the slice that goes on. Any thread may call it.
+  RankEvents so_far() const;
 
  private:
   struct Pending {
@@ -100,12 +104,15 @@ class RecordingCommunicator : public Communicator {
     Completion completion;
   };
 
-  void record(const Exchange& hop, const TransferTimes& times, bool happened);
+  // Append the slices of a hop that was started as number `place`, as far as they have happened.
+  void add_slices(const Pending& pending, std::int64_t place, std::vector<TraceEvent>& to) const;
+  bool may_overlap() const;
   void give_slices();
 
   Communicator& inner_;
   Recorder& recorder_;
   RankPulse* pulse_;
+  mutable std::mutex mutex_;  // guards what follows from so_far(); only the rank's thread changes it
   std::vector<Pending> pending_;
   std::vector<TraceEvent> slices_;  // of transfers, until a flush has them all
   std::size_t recorded_ = 0;        // how many of pending_ are recorded

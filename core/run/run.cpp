@@ -1,10 +1,13 @@
 #include "core/run/run.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <thread>
 
 #include "core/attention/blockwise.h"
 #include "core/base/error.h"
@@ -40,10 +43,70 @@ void check_run(const Problem& config, const AttentionInputs& inputs) {
 
 namespace {
 
+// Hands on what has been recorded a few times a second while the ranks run. It takes at most 1/20 of
+// a core's time, however long a recording takes to write.
+class LiveRecording {
+ public:
+  // All of it must outlive the object. `watchdog` may be null.
+  LiveRecording(const std::function<void(const Recording&)>& listener, const Recording& head,
+                const std::vector<std::unique_ptr<RankEngine>>& engines, std::int64_t origin_ns,
+                Watchdog* watchdog)
+      : listener_(listener),
+        head_(head),
+        engines_(engines),
+        origin_ns_(origin_ns),
+        watchdog_(watchdog) {
+    if (listener_) thread_ = std::jthread([this](std::stop_token stop) { run(stop); });
+  }
+
+ private:
+  static constexpr double kLeastPause = 0.25, kPausePerCpu = 19;  // seconds; seconds per second
+  static constexpr double kPatience = 1;  // seconds without progress until it is called a hang
+
+  void run(const std::stop_token& stop) {
+    std::mutex mutex;
+    std::condition_variable_any stopping;
+    std::unique_lock lock(mutex);
+    while (!stop.stop_requested()) {
+      const std::int64_t cpu_begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+      try {
+        listener_(so_far());
+      } catch (const std::exception&) {  // the next one may find room on the disk
+      }
+      const auto cpu = static_cast<double>(clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_begin) * 1e-9;
+      const std::chrono::duration<double> pause(std::max(kLeastPause, kPausePerCpu * cpu));
+      stopping.wait_for(lock, stop, pause, [] { return false; });
+    }
+  }
+
+  Recording so_far() const {
+    Recording recording = head_;
+    for (std::size_t rank = 0; rank < engines_.size(); ++rank)
+      if (std::optional<RankEvents> events = engines_[rank]->so_far())
+        add_rank(recording, static_cast<int>(rank), std::move(*events));
+    const std::int64_t now = monotonic_ns() - origin_ns_;
+    recording.info.live_ns = now;
+    for (auto& events : recording.events)
+      for (TraceEvent& event : events)
+        if (event.end_ns == kGoesOn) event.end_ns = now;
+    if (const auto hang = watchdog_ ? watchdog_->hang(kPatience) : std::nullopt)
+      recording.info.failure = RunEnd{hang->what(), hang->rank(), hang->step()};
+    return recording;
+  }
+
+  const std::function<void(const Recording&)>& listener_;
+  const Recording& head_;
+  const std::vector<std::unique_ptr<RankEngine>>& engines_;
+  const std::int64_t origin_ns_;
+  Watchdog* const watchdog_;
+  std::jthread thread_;
+};
+
 // Run every rank on a thread of its own. Return the time of the last end, when all have ended.
-// Throw the first failure.
+// `head` is the recording without events. Throw the first failure.
 std::int64_t run_all(const std::vector<std::unique_ptr<Rank>>& ranks,
-                     const std::vector<std::unique_ptr<RankEngine>>& engines, Engine& engine) {
+                     const std::vector<std::unique_ptr<RankEngine>>& engines, Engine& engine,
+                     const Progress& progress, const Recording& head, std::int64_t origin_ns) {
   std::vector<std::int64_t> end_ns(ranks.size());
   std::optional<Watchdog> watchdog;
   if (engine.has_pulses()) {
@@ -51,6 +114,8 @@ std::int64_t run_all(const std::vector<std::unique_ptr<Rank>>& ranks,
     for (const auto& rank : ranks) pulses.push_back(&rank->pulse());
     watchdog.emplace(std::move(pulses), ranks.front()->config().timeout_s, engine);
   }
+  std::optional<LiveRecording> live;
+  live.emplace(progress.recording, head, engines, origin_ns, watchdog ? &*watchdog : nullptr);
   const auto ended = [&](int rank) {
     if (watchdog) watchdog->ended(rank);
   };
@@ -67,6 +132,7 @@ std::int64_t run_all(const std::vector<std::unique_ptr<Rank>>& ranks,
         engine.fail(error);
         ended(rank);
       });
+  live.reset();
   watchdog.reset();
   engine.throw_if_failed();
   return *std::max_element(end_ns.begin(), end_ns.end());
@@ -108,15 +174,15 @@ void of_rank(int rank, F&& f) {
 }  // namespace
 
 Engine::Listener progress_listener(const Progress& progress, double total_pairs) {
-  if (!progress || total_pairs == 0) return {};
+  if (!progress.share || total_pairs == 0) return {};
   struct Done {
     std::mutex mutex;
     double pairs = 0;
   };
-  return [done = std::make_shared<Done>(), total_pairs, &progress](Index pairs) {
+  return [done = std::make_shared<Done>(), total_pairs, &share = progress.share](Index pairs) {
     const std::lock_guard lock(done->mutex);
     done->pairs += static_cast<double>(pairs);
-    progress(done->pairs / total_pairs);
+    share(done->pairs / total_pairs);
   };
 }
 
@@ -148,7 +214,7 @@ RingRun run_ranks(const Problem& config, const AttentionInputs& inputs, Engine& 
   const std::int64_t begin_ns = monotonic_ns() - origin_ns;
   std::int64_t end_ns = 0;
   try {
-    end_ns = run_all(ranks, engines, engine);
+    end_ns = run_all(ranks, engines, engine, progress, result.recording, origin_ns);
   } catch (const RunError& error) {
     end_failed(error, ranks, engines, std::move(result.recording));
   }

@@ -42,11 +42,18 @@ class RunFailure : public RunError {
   std::shared_ptr<const Recording> recording_;  // shared, because exceptions are copied
 };
 
-// Called now and then from a rank's thread with the share of pairs done, in [0, 1].
-using Progress = std::function<void(double)>;
+// What a caller is told while a run goes on. Either may be empty.
+struct Progress {
+  // Called now and then from a rank's thread with the share of pairs done, in [0, 1].
+  std::function<void(double)> share = {};
+  // Called at once and then a few times a second, from a thread of its own, with what has been
+  // recorded until then (RunInfo::live_ns). While nothing moves, RunInfo::failure says who holds the
+  // run up. Only of ranks on threads. What it throws is passed over.
+  std::function<void(const Recording&)> recording = {};
+};
 
-// Return a listener that tells `progress`, which must outlive it, the share of `total_pairs` that
-// is done. It is empty if `progress` is, or if there are no pairs.
+// Return a listener that tells `progress.share`, which must outlive it, the share of `total_pairs`
+// that is done. It is empty if that is, or if there are no pairs.
 Engine::Listener progress_listener(const Progress& progress, double total_pairs);
 
 // Throw InputError for an impossible config, or for inputs that don't have its shape.

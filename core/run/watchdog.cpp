@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <string>
 #include <system_error>
 #include <tuple>
@@ -108,13 +109,19 @@ std::string StallJudge::circle_from(int rank) const {
   }
 }
 
-std::optional<RunError> StallJudge::verdict(double now) const {
+std::optional<RunError> StallJudge::hang(double now, double patience_s) const {
+  const double halted = now - advanced_at_;
+  if (halted < patience_s) return std::nullopt;
+  return verdict(now, std::max(patience_s, std::floor(halted)));
+}
+
+std::optional<RunError> StallJudge::verdict(double now, double timeout_s) const {
   const Seat* silent = nullptr;
   bool all_ended = true;
   for (const Seat& seat : seats_) {
     if (seat.has_ended) continue;
     all_ended = false;
-    if (now - seat.heard_at >= timeout_s_ &&
+    if (now - seat.heard_at >= timeout_s &&
         (silent == nullptr || seat.heard_at < silent->heard_at))
       silent = &seat;
   }
@@ -125,10 +132,10 @@ std::optional<RunError> StallJudge::verdict(double now) const {
   };
   if (silent != nullptr)
     return error(static_cast<int>(silent - seats_.data()),
-                 fmt::format("no sign of life for {:g} s", timeout_s_));
-  if (all_ended || now - advanced_at_ < timeout_s_) return std::nullopt;
+                 fmt::format("no sign of life for {:g} s", timeout_s));
+  if (all_ended || now - advanced_at_ < timeout_s) return std::nullopt;
   const int rank = culprit();
-  const std::string stalled = fmt::format("no progress for {:g} s", timeout_s_);
+  const std::string stalled = fmt::format("no progress for {:g} s", timeout_s);
   if (waits(rank, seats_[static_cast<std::size_t>(rank)].status))
     return error(rank, stalled + ": ranks wait for each other, " + circle_from(rank));
   return error(
@@ -136,7 +143,7 @@ std::optional<RunError> StallJudge::verdict(double now) const {
 }
 
 Watchdog::Watchdog(std::vector<RankPulse*> pulses, double timeout_s, Engine& engine)
-    : pulses_(std::move(pulses)), timeout_s_(timeout_s), engine_(engine), ended_(pulses_.size()) {
+    : pulses_(std::move(pulses)), timeout_s_(timeout_s), engine_(engine), judge_(static_cast<int>(pulses_.size()), timeout_s, 0), ended_(pulses_.size()) {
   try {
     thread_ = std::thread([this] { run(); });
   } catch (const std::system_error& error) {
@@ -158,6 +165,11 @@ void Watchdog::ended(int rank) {
   ended_[static_cast<std::size_t>(rank)] = true;
 }
 
+std::optional<RunError> Watchdog::hang(double patience_s) {
+  const std::lock_guard lock(mutex_);
+  return judge_.hang(now_, patience_s);
+}
+
 bool Watchdog::has_failed() {
   try {
     engine_.throw_if_failed();
@@ -173,32 +185,31 @@ void Watchdog::run() {
   // The whole process may be stopped or not scheduled for a while. Only time in which the ranks
   // could work counts, so the time between two looks counts for at most this.
   const double most = std::max(period, timeout_s_ / 4);
-  double now = 0;
-  StallJudge judge(static_cast<int>(pulses_.size()), timeout_s_, now);
   std::vector<bool> known_ended(pulses_.size());
   auto last_look = std::chrono::steady_clock::now();
 
   std::unique_lock lock(mutex_);
   while (!closing_.wait_for(lock, Seconds(period), [&] { return closed_; })) {
-    const std::vector<bool> has_ended = ended_;
-    lock.unlock();
     if (has_failed()) {
       for (RankPulse* pulse : pulses_) pulse->stop();
       return;
     }
     const auto look = std::chrono::steady_clock::now();
-    now += std::min(Seconds(look - last_look).count(), most);
+    now_ += std::min(Seconds(look - last_look).count(), most);
     last_look = look;
     for (std::size_t r = 0; r < pulses_.size(); ++r) {
-      if (!has_ended[r]) {
-        judge.heard(static_cast<int>(r), pulses_[r]->status(), now);
+      if (!ended_[r]) {
+        judge_.heard(static_cast<int>(r), pulses_[r]->status(), now_);
       } else if (!known_ended[r]) {
         known_ended[r] = true;
-        judge.ended(static_cast<int>(r), now);
+        judge_.ended(static_cast<int>(r), now_);
       }
     }
-    if (const std::optional<RunError> verdict = judge.verdict(now)) engine_.fail(*verdict);
-    lock.lock();
+    if (const std::optional<RunError> verdict = judge_.verdict(now_)) {
+      lock.unlock();
+      engine_.fail(*verdict);
+      lock.lock();
+    }
   }
 }
 

@@ -97,7 +97,11 @@ class StallJudge {
   // Return the failure that names the culprit, once there is one. That is the rank silent for
   // longest, or else one that waits for nobody (preferably one that others wait for), or else, in a
   // circle, the one furthest behind. The lowest rank wins a tie.
-  std::optional<RunError> verdict(double now) const;
+  std::optional<RunError> verdict(double now) const { return verdict(now, timeout_s_); }
+  std::optional<RunError> verdict(double now, double timeout_s) const;
+  // Return the verdict once nothing has advanced for `patience_s`, however long the timeout is. It
+  // says for how many seconds.
+  std::optional<RunError> hang(double now, double patience_s) const;
 
  private:
   bool is_awaited(int rank) const;
@@ -126,6 +130,8 @@ class Watchdog {
 
   // Note that the rank's thread has ended, well or not.
   void ended(int rank);
+  // Return StallJudge::hang() at the last look. Thread-safe.
+  std::optional<RunError> hang(double patience_s);
 
  private:
   void run();
@@ -134,8 +140,10 @@ class Watchdog {
   std::vector<RankPulse*> pulses_;
   const double timeout_s_;
   Engine& engine_;
-  std::mutex mutex_;  // guards closed_ and ended_
+  std::mutex mutex_;  // guards what follows
   std::condition_variable closing_;
+  StallJudge judge_;
+  double now_ = 0;  // seconds in which the ranks could work
   bool closed_ = false;
   std::vector<bool> ended_;
   std::thread thread_;

@@ -156,6 +156,8 @@ class TraceReader {
       fail_at(head_.at(EventField::head_dim), error.what());
     }
     if (head_.has(EventField::failure)) info.failure = failure(info.world_size);
+    if (head_.has(EventField::live_ns))
+      info.live_ns = head_.integer(EventField::live_ns, 0, kMaxTraceNs);
     if (head_.has(EventField::train_step)) info.training = training();
     info.mask_slices = mask_slices_;
     info.partition_runs = partition_runs_;

@@ -179,6 +179,7 @@ class TraceWriter {
       if (info.failure->step >= 0) member(EventField::failure_step, info.failure->step);
       close_object();
     }
+    if (info.live_ns) member(EventField::live_ns, *info.live_ns);
     if (info.training) {
       member(EventField::train_step, info.training->train_step);
       member(EventField::train_layer, info.training->layer);
@@ -304,8 +305,9 @@ class TraceWriter {
 
   void write_slice(std::size_t rank, TraceEvent e) {
     if (only_rank_ >= 0) e.flow = 0;  // its other end is in another file
-    write_slice_head(name_of(e.lane), title_of(e), rank, static_cast<int>(e.lane), e.begin_ns,
-                     e.end_ns);
+    const bool goes_on = e.end_ns == recording_.info.live_ns;
+    write_slice_head(name_of(e.lane), title_of(e) + (goes_on ? " (goes on)" : ""), rank,
+                     static_cast<int>(e.lane), e.begin_ns, e.end_ns);
     for_args_of_slice(e, [&](EventField field, const auto& value) { member(field, value); });
     if (e.lane == Lane::compute) add_text(", \"stream\": 0");
     end_event();

@@ -193,13 +193,18 @@ struct RunInfo {
   std::int64_t base_time_ns = 0;              // system clock, since 1970
   std::vector<std::int64_t> clock_offset_ns;  // one per rank, already subtracted from its events
   std::vector<std::int64_t> clock_error_ns;   // one per rank, bounds what is left
-  std::optional<RunEnd> failure;
+  std::optional<RunEnd> failure;  // of a run that goes on: what holds it up now
+  // The run goes on, and this is what was recorded until then. Slices that end then are not over.
+  std::optional<std::int64_t> live_ns;
   std::optional<RecordedLayer> training;  // of a training step: which ring this is
   std::optional<RunMachine> machine;
   std::string command;  // the command line that made the recording; "" if it is not known
   // Where the file comes from, by key: version, commit, command, seed, machine, time. Empty if the
   // file does not say.
   std::vector<std::pair<std::string, std::string>> origin;
+
+  // Return whether the recording is of a run from its beginning to its end.
+  bool is_whole() const { return !failure && !live_ns; }
 
   bool operator==(const RunInfo&) const = default;
 };

@@ -51,6 +51,7 @@ enum class TracePlace : std::uint8_t {
   FIELD(ring, dtype, "dtype")                     \
   FIELD(ring, kv_buffers, "kv_buffers")           \
   FIELD(ring, failure, "failure")                 \
+  FIELD(ring, live_ns, "live_ns")                 \
   FIELD(ring, train_step, "train_step")           \
   FIELD(ring, train_layer, "layer")               \
   FIELD(ring, train_layers, "layers")             \

@@ -120,12 +120,10 @@ class StepDecorators {
   RankEvents take() {
     std::vector<ModelSpan> model = parts_.take();
     comm_.flush();
-    return {.events = recorder_.events(),
-            .samples = recorder_.samples(),
-            .dropped = recorder_.dropped(),
-            .peak_bytes = ring_.meter().peak_bytes(),
-            .clock_error_ns = 0,
-            .model = std::move(model)};
+    RankEvents recorded = recorded_by(recorder_);
+    recorded.peak_bytes = ring_.meter().peak_bytes();
+    recorded.model = std::move(model);
+    return recorded;
   }
 
  private:

@@ -192,7 +192,7 @@ TEST(OneGpuRingOptions, ProgressEndsAtOne) {
   const Problem config = problem.config(PartitionKind::contiguous, 3);
   std::vector<double> shares;
   run_on_gpu(
-      config, problem.inputs, [&](double share) { shares.push_back(share); },
+      config, problem.inputs, {[&](double share) { shares.push_back(share); }},
       options_for(DType::f32));
   ASSERT_EQ(shares.size(), 2u * 3 * 3);
   for (std::size_t i = 1; i < shares.size(); ++i) EXPECT_GE(shares[i], shares[i - 1]);

@@ -233,7 +233,7 @@ Difference difference_between(const Document& from, const Document& to) {
   const WorkTable &before = from.balance, &after = to.balance;
   if (made.refusal.empty() && (before.ranks != after.ranks || before.steps != after.steps))
     made.refusal = "ranks or steps";
-  if (made.refusal.empty() && (from.trace.run->failure || to.trace.run->failure))
+  if (made.refusal.empty() && !(from.trace.run->is_whole() && to.trace.run->is_whole()))
     made.refusal = "how they ended";
   if (!made.refusal.empty()) return made;
   made.from_s = before.wall_s;

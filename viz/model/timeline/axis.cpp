@@ -63,7 +63,7 @@ Axis::Axis(const Trace& trace)
     std::int64_t* begins = boundaries_.data() + rank * stride;
     begins[0] = begin_ns_;
     begins[steps_] = ends[rank] == INT64_MIN ? end_ns_ : ends[rank];
-    if (trace.run->failure) end_in_a_step(begins, steps_, computed[rank], end_ns_);
+    if (!trace.run->is_whole()) end_in_a_step(begins, steps_, computed[rank], end_ns_);
     std::vector<Stretch> passes;
     if (trace.has_model()) passes = ring_stretches(trace, static_cast<int>(rank));
     if (!passes.empty()) begins[0] = passes.front().begin_ns;

@@ -56,7 +56,7 @@ void RingEvents::begin(const RunInfo& run, const std::vector<std::int64_t>& drop
   std::int64_t lost = 0;
   for (const std::int64_t count : dropped)
     if (__builtin_add_overflow(lost, count, &lost)) lost = INT64_MAX;
-  ends_may_lack_ = lost > 0 || run.failure;
+  ends_may_lack_ = lost > 0 || !run.is_whole();
   if (lost > 0)
     trace_.notices.push_back(
         fmt::format("{} event{} found the recorder's buffer full and {} missing", lost,
