@@ -31,8 +31,7 @@ std::string text_of(const Explanation& why) {
   int number = 0;
   for (const Diagnosis& finding : why.findings)
     text += fmt::format("{}. {}\n", ++number, sentence_of(finding));
-  if (why.findings.empty() && is_over)
-    text += "Nothing that can be mended costs 1 % of it.\n";
+  if (why.findings.empty() && is_over) text += "Nothing that can be mended costs 1 % of it.\n";
   if (why.wall_s > 0 && why.exposed_s >= kLeastShare * why.wall_s)
     text += fmt::format(
         "Without all that, {} would still be lost to the way of the blocks, which takes "

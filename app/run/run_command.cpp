@@ -262,7 +262,8 @@ class RunPart : public JobPart {
     std::optional<ProgressBar> bar;
     if (is_first()) bar.emplace("attention");
     return process_runner_of(options_.backend, options_.cuda)(
-        session_, config_, inputs, facts_.gathers_outputs, Progress{bar ? bar->callback() : nullptr});
+        session_, config_, inputs, facts_.gathers_outputs,
+        Progress{bar ? bar->callback() : nullptr});
   }
 
   const RunOptions& options_;

@@ -219,7 +219,8 @@ void RecordingCommunicator::give_slices() {
 }
 
 void RecordingCommunicator::flush_what_happened() {
-  for (; recorded_ < pending_.size(); ++recorded_) add_slices(pending_[recorded_], flows_++, slices_);
+  for (; recorded_ < pending_.size(); ++recorded_)
+    add_slices(pending_[recorded_], flows_++, slices_);
   give_slices();
 }
 
@@ -231,7 +232,8 @@ RankEvents RecordingCommunicator::so_far() const {
     events.back().waiting_for = awaited >= 0 ? awaited : Exchange().sender(rank(), world_size());
   }
   std::int64_t place = flows_;
-  for (std::size_t i = recorded_; i < pending_.size(); ++i) add_slices(pending_[i], place++, slices);
+  for (std::size_t i = recorded_; i < pending_.size(); ++i)
+    add_slices(pending_[i], place++, slices);
   if (may_overlap()) nest_lanes(slices);
   events.insert(events.end(), slices.begin(), slices.end());
   return with_lse_errors(std::move(events), recorder_);

@@ -112,7 +112,8 @@ class RecordingCommunicator : public Communicator {
   Communicator& inner_;
   Recorder& recorder_;
   RankPulse* pulse_;
-  mutable std::mutex mutex_;  // guards what follows from so_far(); only the rank's thread changes it
+  mutable std::mutex
+      mutex_;  // guards what follows from so_far(); only the rank's thread changes it
   std::vector<Pending> pending_;
   std::vector<TraceEvent> slices_;  // of transfers, until a flush has them all
   std::size_t recorded_ = 0;        // how many of pending_ are recorded

@@ -121,8 +121,7 @@ std::optional<RunError> StallJudge::verdict(double now, double timeout_s) const 
   for (const Seat& seat : seats_) {
     if (seat.has_ended) continue;
     all_ended = false;
-    if (now - seat.heard_at >= timeout_s &&
-        (silent == nullptr || seat.heard_at < silent->heard_at))
+    if (now - seat.heard_at >= timeout_s && (silent == nullptr || seat.heard_at < silent->heard_at))
       silent = &seat;
   }
   const auto error = [&](int rank, const std::string& what) {
@@ -143,7 +142,11 @@ std::optional<RunError> StallJudge::verdict(double now, double timeout_s) const 
 }
 
 Watchdog::Watchdog(std::vector<RankPulse*> pulses, double timeout_s, Engine& engine)
-    : pulses_(std::move(pulses)), timeout_s_(timeout_s), engine_(engine), judge_(static_cast<int>(pulses_.size()), timeout_s, 0), ended_(pulses_.size()) {
+    : pulses_(std::move(pulses)),
+      timeout_s_(timeout_s),
+      engine_(engine),
+      judge_(static_cast<int>(pulses_.size()), timeout_s, 0),
+      ended_(pulses_.size()) {
   try {
     thread_ = std::thread([this] { run(); });
   } catch (const std::system_error& error) {

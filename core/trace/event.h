@@ -193,7 +193,7 @@ struct RunInfo {
   std::int64_t base_time_ns = 0;              // system clock, since 1970
   std::vector<std::int64_t> clock_offset_ns;  // one per rank, already subtracted from its events
   std::vector<std::int64_t> clock_error_ns;   // one per rank, bounds what is left
-  std::optional<RunEnd> failure;  // of a run that goes on: what holds it up now
+  std::optional<RunEnd> failure;              // of a run that goes on: what holds it up now
   // The run goes on, and this is what was recorded until then. Slices that end then are not over.
   std::optional<std::int64_t> live_ns;
   std::optional<RecordedLayer> training;  // of a training step: which ring this is

@@ -54,8 +54,7 @@ class Recorder {
     const std::int64_t since = open_since_.load(std::memory_order_acquire);
     const std::uint64_t what = open_what_.load(std::memory_order_acquire);
     // If the time is the same before and after, `what` belongs to it.
-    const bool is_open =
-        since != kGoesOn && open_since_.load(std::memory_order_acquire) == since;
+    const bool is_open = since != kGoesOn && open_since_.load(std::memory_order_acquire) == since;
     std::vector<TraceEvent> copy = copy_of(events_, event_count_);
     const auto field = [what](int at, std::uint64_t mask) { return what >> at & mask; };
     TraceEvent open{.lane = static_cast<Lane>(field(0, 3)),

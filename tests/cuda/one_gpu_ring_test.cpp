@@ -191,9 +191,8 @@ TEST(OneGpuRingOptions, ProgressEndsAtOne) {
   const RingReference problem({1, 1, 1, 30, 8}, DType::f32, "causal", 0.25f, 76);
   const Problem config = problem.config(PartitionKind::contiguous, 3);
   std::vector<double> shares;
-  run_on_gpu(
-      config, problem.inputs, {[&](double share) { shares.push_back(share); }},
-      options_for(DType::f32));
+  run_on_gpu(config, problem.inputs, {[&](double share) { shares.push_back(share); }},
+             options_for(DType::f32));
   ASSERT_EQ(shares.size(), 2u * 3 * 3);
   for (std::size_t i = 1; i < shares.size(); ++i) EXPECT_GE(shares[i], shares[i - 1]);
   EXPECT_DOUBLE_EQ(shares.back(), 1.0);

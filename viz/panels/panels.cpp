@@ -34,7 +34,7 @@ void draw_failure(const PanelContext& context) {
   draw_list().AddCircleFilled({box.x0 + 8, y}, 8, palette.warning, 24);
   draw_text(context.fonts.small, {box.x0 + 8, y}, {0.5f, 0.5f}, ink_on(palette.warning), "!");
   float x = box.x0 + 24;
-  std::string where = "This run failed";
+  std::string where = document.trace.goes_on() ? "This run hangs" : "This run failed";
   if (end.rank >= 0) where += fmt::format(" on rank {}", end.rank);
   if (end.step >= 0) where += fmt::format("{} step {}", end.rank >= 0 ? "," : " at", end.step);
   x += draw_text(context.fonts.strong, {x, y}, {0, 0.5f}, palette.warning, where, box.x1 - x) + 14;

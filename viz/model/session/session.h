@@ -29,16 +29,18 @@ class Playback {
   bool playing() const { return playing_; }
   double speed() const { return speed_; }
 
-  // Play or pause. `length` is the axis' end; playing from the end starts over.
-  void toggle(double length);
+  // Play or pause. `length` is the axis' end; playing from the end starts over, unless it is `live`,
+  // because a run that goes on has no end yet.
+  void toggle(double length, bool live = false);
   void pause() { playing_ = false; }
   void seek(double position, double length);
   // Double or halve the speed, which stays between 1/64 and 64.
   void faster();
   void slower();
   // Move by `seconds` of real time. At speed 1 the whole axis takes about ten seconds in time mode,
-  // and a step takes one second in steps mode. Stops at the end.
-  void advance(double seconds, AxisMode mode, double length);
+  // and a step takes one second in steps mode. Stops at the end. A `live` run takes the time that it
+  // takes, and goes on at the end.
+  void advance(double seconds, AxisMode mode, double length, bool live = false);
 
  private:
   double position_ = 0;
@@ -118,6 +120,9 @@ class Session {
 
   void run(Command command);
   void activate(std::size_t document);
+  // Show `next`, a later state of the only document, whose run goes on or has just ended. Whatever
+  // the user looks at stays; a playhead that follows the run goes on.
+  void follow(Document next);
   void select(std::optional<SliceId> slice);
   // Select the slice or, if there is none, only the rank.
   void select_in_rank(std::optional<SliceId> slice, int rank);
@@ -167,6 +172,7 @@ class Session {
   void compare_all();
   void begin_with_overview();
 
+  double reached_ = 0;  // the end of the axis before the last follow()
   std::vector<TimelineView> history_;
   using MomentKey = std::tuple<std::size_t, std::size_t, AxisMode, double>;
   mutable MomentKey moment_key_{SIZE_MAX, 0, AxisMode::time, 0};

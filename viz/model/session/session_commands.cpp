@@ -138,7 +138,7 @@ void go_on(Session& session) {
   if (session.story_shown() && !session.story_over() && !session.playback.playing())
     return session.tell(session.story_at + 1);
   session.pointing = false;
-  session.playback.toggle(session.length());
+  session.playback.toggle(session.length(), session.document().trace.goes_on());
 }
 
 // Enlarge the panel under the mouse, or else the one that the story is about, or the timeline.
@@ -164,7 +164,7 @@ void Session::run(Command command) {
       return go_on(*this);
     case Command::play_pause:
       pointing = false;
-      return playback.toggle(length());
+      return playback.toggle(length(), document().trace.goes_on());
     case Command::story_back:
       if (story_shown()) tell(story_at - 1);
       return;

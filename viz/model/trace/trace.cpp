@@ -34,8 +34,9 @@ std::string Trace::title() const {
                                    ? fmt::format(" · training step {}, layer {}",
                                                  run->training->train_step, run->training->layer)
                                    : "";
-  return fmt::format("{} · {} · {} rank{}{}{}", run->partition, run->mask, run->world_size,
-                     run->world_size == 1 ? "" : "s", way_of(*run), training);
+  return fmt::format("{} · {} · {} rank{}{}{}{}", run->partition, run->mask, run->world_size,
+                     run->world_size == 1 ? "" : "s", way_of(*run), training,
+                     goes_on() ? " · live" : "");
 }
 
 int step_count(const Trace& trace) {

@@ -112,6 +112,8 @@ struct Trace {
   bool has_model() const {
     return is_ring() && !ranks.empty() && ranks[0].lanes > std::size(kAllLanes);
   }
+  // Return whether it was recorded while its run went on.
+  bool goes_on() const { return is_ring() && run->live_ns; }
   std::int64_t wall_ns() const { return end_ns - begin_ns; }
   const Slice& slice(SliceId id) const { return rows[id.row].slices[id.index]; }
   std::uint32_t rank_of_row(std::uint32_t row) const { return lanes[rows[row].lane].rank; }
