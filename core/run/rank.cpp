@@ -109,7 +109,7 @@ void Rank::run(Communicator& comm, BlockBackend& backend) {
 }
 
 RankEvents Rank::recorded() const {
-  RankEvents recorded = recorded_by(recorder_);
+  RankEvents recorded = recorded_by(recorder_, recorder_.events());
   recorded.peak_bytes = peak_bytes();
   return recorded;
 }

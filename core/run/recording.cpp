@@ -42,31 +42,18 @@ SoftmaxSample sample_of(int rank, int step, Index query, std::int64_t at_ns, flo
           .lse_error = 0};
 }
 
-namespace {
-
-// Set lse_error in all samples, as the distance from each row's last one.
-void set_lse_errors(std::vector<SoftmaxSample>& samples) {
+RankEvents recorded_by(const Recorder& recorder, std::vector<TraceEvent> events) {
+  RankEvents recorded{.events = std::move(events),
+                      .samples = recorder.samples_so_far(),
+                      .dropped = recorder.dropped()};
   // A rank samples at most three rows, repeated step by step.
-  for (SoftmaxSample& sample : samples)
-    for (auto last = samples.rbegin(); last != samples.rend(); ++last)
+  for (SoftmaxSample& sample : recorded.samples)
+    for (auto last = recorded.samples.rbegin(); last != recorded.samples.rend(); ++last)
       if (last->query == sample.query) {
         sample.lse_error = sample.lse == last->lse ? 0 : std::abs(sample.lse - last->lse);
         break;
       }
-}
-
-RankEvents with_lse_errors(std::vector<TraceEvent> events, const Recorder& recorder) {
-  RankEvents recorded{.events = std::move(events),
-                      .samples = recorder.samples_so_far(),
-                      .dropped = recorder.dropped()};
-  set_lse_errors(recorded.samples);
   return recorded;
-}
-
-}  // namespace
-
-RankEvents recorded_by(const Recorder& recorder) {
-  return with_lse_errors(recorder.events(), recorder);
 }
 
 RecordingBackend::RecordingBackend(BlockBackend& inner, Recorder& recorder,
@@ -236,7 +223,7 @@ RankEvents RecordingCommunicator::so_far() const {
     add_slices(pending_[i], place++, slices);
   if (may_overlap()) nest_lanes(slices);
   events.insert(events.end(), slices.begin(), slices.end());
-  return with_lse_errors(std::move(events), recorder_);
+  return recorded_by(recorder_, std::move(events));
 }
 
 void RecordingCommunicator::add_slices(const Pending& pending, std::int64_t place,

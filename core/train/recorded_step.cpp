@@ -120,7 +120,7 @@ class StepDecorators {
   RankEvents take() {
     std::vector<ModelSpan> model = parts_.take();
     comm_.flush();
-    RankEvents recorded = recorded_by(recorder_);
+    RankEvents recorded = recorded_by(recorder_, recorder_.events());
     recorded.peak_bytes = ring_.meter().peak_bytes();
     recorded.model = std::move(model);
     return recorded;

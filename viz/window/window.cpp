@@ -108,7 +108,7 @@ namespace fs = std::filesystem;
 
 constexpr double kFrameSeconds = 1.0 / 60, kSlowFrameSeconds = 1.0 / 20;
 constexpr double kLookSeconds = 0.1, kSilentSeconds = 10;  // at the file of a run that goes on
-constexpr int kFramesAfterInput = 3;              // until the change has settled
+constexpr int kFramesAfterInput = 3;                       // until the change has settled
 constexpr std::uintmax_t kQuickBytes = 4u << 20;  // read before the window opens if smaller
 
 // Initialises the library, and terminates it at the end.
@@ -327,12 +327,9 @@ void Window::finish_loading() {
   const std::unique_ptr<BackgroundLoad> done = std::move(loading_);
   try {
     show(done->take());
-    return;
-  } catch (const std::bad_alloc&) {
-    viewer_->show_error("Not enough memory for these traces.");
-    failure_ = std::current_exception();
   } catch (const std::exception& error) {
-    viewer_->show_error(error.what());
+    const bool too_large = dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
+    viewer_->show_error(too_large ? "Not enough memory for these traces." : error.what());
     failure_ = std::current_exception();
   }
 }

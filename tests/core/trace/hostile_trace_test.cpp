@@ -210,6 +210,17 @@ TEST(HostileTrace, KvBuffers) {
     expect_complaint(with_buffers(bad), "given for kv_buffers; an integer from 1 to 2147483647");
 }
 
+TEST(HostileTrace, RunsThatGoOn) {
+  EXPECT_TRUE(parse_chrome_trace(sample()).info.is_whole());
+  const auto live = [](const char* value) {
+    return with(sample(), "\"scheme\": ", std::string("\"live_ns\": ") + value + ", \"scheme\": ");
+  };
+  EXPECT_EQ(parse_chrome_trace(live("3")).info.live_ns, 3);
+  EXPECT_FALSE(parse_chrome_trace(live("0")).info.is_whole());
+  for (const char* bad : {"-1", "4500000000000000001", "\"2\"", "2.5", "[2]", "null", "true"})
+    expect_complaint(live(bad), "given for live_ns; an integer from 0 to 4500000000000000000");
+}
+
 TEST(HostileTrace, Machines) {
   Recording recording = sample_recording(3, true);
   recording.info.machine =

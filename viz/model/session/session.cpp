@@ -25,7 +25,7 @@ constexpr std::size_t kHistory = 100;
 
 void Playback::toggle(double length, bool live) {
   if (!playing_ && position_ >= length && !live) position_ = 0;
-  playing_ = !playing_ && length > 0;
+  playing_ = !playing_ && (length > 0 || live);
 }
 
 void Playback::seek(double position, double length) {

@@ -23,7 +23,8 @@ struct Done {
 // Return how many pairs of the forward pass a rank attends before each step of the ring's order:
 // [rank][0 to ranks]. It is kept while the trace is the same, because it takes long for many ranks.
 const std::vector<double>& pairs_before(const Trace& trace) {
-  using Key = std::tuple<const Trace*, std::string, std::size_t, std::int64_t, std::string, std::string>;
+  using Key =
+      std::tuple<const Trace*, std::string, std::size_t, std::int64_t, std::string, std::string>;
   static std::pair<Key, std::vector<double>> kept;
   Key key(&trace, trace.path, trace.slice_count, trace.end_ns, trace.run->partition,
           trace.run->mask);
