@@ -138,7 +138,8 @@ void add_theme(CommandFlags& flags, std::optional<std::string>& theme,
 
 Finish declare_view(CommandFlags& flags) {
   const auto view = std::make_shared<viz::ViewOptions>();
-  flags.words("TRACE", view->traces, "recordings of run --trace, or other Chrome traces");
+  flags.words("TRACE", view->traces,
+              "recordings of run --trace, followed while the run goes on, or other Chrome traces");
   flags.path("--screenshot", view->screenshot, "write a picture, PNG or SVG, and open no window");
   flags.path("--html", view->html,
              "write a page that holds the recordings and the viewer, and open no window");

@@ -5,14 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <numeric>
 #include <utility>
 #include <vector>
 
 #include "tests/viz_model/hand_made.h"
 #include "tests/viz_model/recorded.h"
 #include "tests/viz_model/simulated.h"
-#include "tests/viz_model/trace_loader_text.h"
 
 namespace ringscope::viz {
 namespace {
@@ -48,118 +46,6 @@ TEST(Session, OneTraceStartsFittedInTime) {
   EXPECT_TRUE(session.comparison.figures.empty());
   EXPECT_EQ(session.active, 0u);
   EXPECT_FALSE(session.selected.has_value());
-}
-
-// The recording as it was when its run had lasted for `now` nanoseconds.
-Recording live_at(Recording recording, std::int64_t now) {
-  for (auto& events : recording.events) {
-    std::erase_if(events, [&](const TraceEvent& event) {
-      const bool moves = event.lane == RingLane::send || event.lane == RingLane::recv;
-      return (moves ? event.end_ns : event.begin_ns) >= now;
-    });
-    for (TraceEvent& event : events)
-      if (event.end_ns >= now) event.end_ns = now, event.pairs = 0;
-  }
-  recording.info.live_ns = now;
-  return recording;
-}
-
-Document state_at(const Recording& recording, std::int64_t now) {
-  return make_document(parse_trace(trace_text_of(live_at(recording, now))));
-}
-
-TEST(Following, KeepsWhatTheUserLooksAt) {
-  const Recording recording = made().recording();
-  Session session = session_of(state_at(recording, 150'000).trace);
-  EXPECT_EQ(session.playback.position(), 150'000);
-  EXPECT_EQ(session.moment(0).ranks[0].doing, RankMoment::waiting);
-  EXPECT_EQ(session.moment(0).ranks[1].doing, RankMoment::computing);
-  // The playhead and the whole go along.
-  session.follow(state_at(recording, 300'000));
-  EXPECT_EQ(session.view, fitted(300'000));
-  EXPECT_EQ(session.playback.position(), 150'000);
-  advance(session, 100e-6);
-  EXPECT_NEAR(session.playback.position(), 250'000, 1);
-  advance(session, 1);
-  EXPECT_EQ(session.playback.position(), 300'000);
-  EXPECT_TRUE(session.playback.playing());
-  // A part of the view, a slice and a moment of the user's stay.
-  session.select(compute_slice(session.document(), 0, 1));
-  session.set_search("attend");
-  session.set_view({50'000, 100'000, 0});
-  session.run(Command::play_pause);
-  session.seek(120'000);
-  session.follow(state_at(recording, 350'000));
-  EXPECT_EQ(session.view, (TimelineView{50'000, 100'000, 0}));
-  EXPECT_EQ(session.playback.position(), 120'000);
-  ASSERT_TRUE(session.selected.has_value());
-  EXPECT_EQ(session.document().trace.slice(*session.selected).begin_ns, 250'000);
-  EXPECT_EQ(session.document().trace.slice(*session.selected).end_ns, 350'000);
-  EXPECT_EQ(session.selected_rank, 0);
-  EXPECT_EQ(session.found.total, 4u);
-  // At the end it is a recording like any other.
-  session.seek(session.length());
-  session.run(Command::play_pause);
-  session.follow(make_document(parse_trace(trace_text_of(recording))));
-  EXPECT_EQ(session.length(), 400'000);
-  EXPECT_EQ(session.document().trace.slice(*session.selected).end_ns, 400'000);
-  advance(session, 1e3);
-  EXPECT_FALSE(session.playback.playing());
-}
-
-// A viewer that is opened before anything is recorded follows as well.
-TEST(Following, BeginsWithNothing) {
-  const Recording recording = made().recording();
-  Session session = session_of(state_at(recording, 0).trace);
-  session.follow(state_at(recording, 300'000));
-  advance(session, 1);
-  EXPECT_EQ(session.playback.position(), 300'000);
-  EXPECT_EQ(session.view, fitted(300'000));
-}
-
-TEST(Following, HangIsShownAsAFailureIs) {
-  Recording recording = live_at(made().recording(), 210'000);
-  Session session = session_of(state_at(recording, 90'000).trace);
-  recording.info.failure = RunEnd{"no progress for 1 s", 1, 0};
-  session.follow(make_document(parse_trace(trace_text_of(recording))));
-  EXPECT_TRUE(session.playback.playing());
-  ASSERT_EQ(session.document().unfinished.size(), 1u);
-  EXPECT_EQ(texts_of(session.document().findings).at(1),
-            "Rank 0 has waited for rank 1 in step 1, in vain: 110 \u00b5s.");
-  EXPECT_EQ(texts_of(session.document().findings).back(),
-            "The run goes on: the figures are of what is recorded by now.");
-  // When it has failed at last, the viewer goes there.
-  recording.info.live_ns.reset();
-  session.follow(make_document(parse_trace(trace_text_of(recording))));
-  EXPECT_EQ(session.selected_rank, 1);
-  EXPECT_EQ(session.playback.position(), 100'000);
-}
-
-TEST(Following, EveryStateOfARunOpens) {
-  for (const Scheme scheme : kRunSchemes) {
-    const Recording recording = record_run(PartitionKind::zigzag, "causal", scheme, 3, true);
-    std::int64_t end = 0;
-    for (const auto& events : recording.events)
-      for (const TraceEvent& event : events) end = std::max(end, event.end_ns);
-    Session session = session_of(state_at(recording, 0).trace);
-    for (int part = 1; part <= 8; ++part) {
-      SCOPED_TRACE(testing::Message() << name_of(scheme) << ", " << part << "/8");
-      const std::int64_t now = end * part / 8;
-      session.follow(state_at(recording, now));
-      advance(session, 1);
-      EXPECT_EQ(session.playback.position(), session.length());
-      EXPECT_LE(session.document().trace.end_ns, now);
-      EXPECT_EQ(texts_of(session.document().findings).size(), 1u);
-      EXPECT_TRUE(session.document().why.goes_on || session.length() == 0);
-      EXPECT_TRUE(session.document().why.findings.empty());
-      for (const RankIdle& rank : session.document().idle.ranks)
-        EXPECT_EQ(std::accumulate(rank.by_cause.begin(), rank.by_cause.end(),
-                                  rank.compute + rank.hops + rank.rest),
-                  session.document().idle.wall_ns);
-    }
-    session.follow(make_document(parse_trace(trace_text_of(recording))));
-    EXPECT_FALSE(session.document().trace.goes_on());
-  }
 }
 
 TEST(Session, TwoRingsStartCompared) {
