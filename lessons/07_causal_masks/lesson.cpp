@@ -107,25 +107,19 @@ void lesson_07(Page& page) {
   RingRun run = run_on_threads(four, in);
   //-
   const std::vector<StoryStep> story = {
-      {.text = "Four ranks, a causal mask, one piece of text each. Look at the compute lanes: a "
-               "staircase.",
-       .figure = Figure::timeline},
-      {.text = "Step 0: everybody has a triangle, its own block, and all are busy.",
-       .step = 0,
-       .lane = Lane::compute},
-      {.text = "Step 1: rank 0 holds rank 3's block. All of its keys lie ahead: **nothing** to do.",
-       .step = 1,
-       .rank = 0},
-      {.text = "Rank 3 attends a full block in the same step, and in every later one.",
-       .step = 1,
-       .rank = 3,
-       .lane = Lane::compute},
-      {.text = "The mask, by rank and owner: below the diagonal full blocks, above it none.",
-       .step = 1,
-       .figure = Figure::mask},
-      {.text =
-           "Pairs of each rank. The mean is what each would have if the work were shared evenly.",
-       .figure = Figure::balance}};
+      scene("Four ranks, a causal mask, one piece of text each. Look at the compute lanes: a "
+            "staircase.",
+            Figure::timeline),
+      scene("Step 0: everybody has a triangle, its own block, and all are busy.", 0, -1,
+            Lane::compute),
+      scene("Step 1: rank 0 holds rank 3's block. All of its keys lie ahead: **nothing** to do.", 1,
+            0),
+      scene("Rank 3 attends a full block in the same step, and in every later one.", 1, 3,
+            Lane::compute),
+      scene("The mask, by rank and owner: below the diagonal full blocks, above it none.",
+            Figure::mask, 1),
+      scene("Pairs of each rank. The mean is what each would have if the work were shared evenly.",
+            Figure::balance)};
   //+
   page.ring_trace(std::move(run.recording), story);
   page.picture("staircase.png",

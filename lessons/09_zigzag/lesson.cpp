@@ -109,22 +109,12 @@ void lesson_09(Page& page) {
   RingRun run = run_on_threads(zigzag, in);
   //-
   const std::vector<StoryStep> story = {
-      {.text = "Four ranks, zigzag. All compute lanes are equally long.",
-       .figure = Figure::timeline},
-      {.text = "Step 0, the rank's own two chunks: the only diagonal of the run.",
-       .step = 0,
-       .figure = Figure::mask},
-      {.text = "Rank 1 meets rank 0's block: all queries, half of the keys.",
-       .step = 1,
-       .rank = 1,
-       .lane = Lane::compute},
-      {.text = "Rank 0 meets rank 3's: half of the queries, all of the keys. Equal work.",
-       .step = 1,
-       .rank = 0,
-       .lane = Lane::compute},
-      {.text = "Rectangles everywhere: no tile is computed in vain.",
-       .step = 1,
-       .figure = Figure::mask}};
+      scene("Four ranks, zigzag. All compute lanes are equally long.", Figure::timeline),
+      scene("Step 0, the rank's own two chunks: the only diagonal of the run.", Figure::mask, 0),
+      scene("Rank 1 meets rank 0's block: all queries, half of the keys.", 1, 1, Lane::compute),
+      scene("Rank 0 meets rank 3's: half of the queries, all of the keys. Equal work.", 1, 0,
+            Lane::compute),
+      scene("Rectangles everywhere: no tile is computed in vain.", Figure::mask, 1)};
   //+
   page.ring_trace(std::move(run.recording), story);
   page.picture("rectangles.png", "Zigzag: rectangles of half a block at every step but the first");

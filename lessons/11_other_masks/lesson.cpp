@@ -115,15 +115,10 @@ void lesson_11(Page& page) {
   //-
   const double hop = static_cast<double>(summarize(run.recording).ranks[0].bytes_sent) / 3;
   const std::vector<StoryStep> story = {
-      {.text = "Three documents, dealt out like cards over four ranks.",
-       .figure = Figure::timeline},
-      {.text = "The mask in local rows: three triangles along the diagonal, in every meeting.",
-       .step = 1,
-       .figure = Figure::mask},
-      {.text = "Eight query heads compute. Only two heads of K and V travel.",
-       .step = 1,
-       .rank = 2,
-       .lane = Lane::send}};
+      scene("Three documents, dealt out like cards over four ranks.", Figure::timeline),
+      scene("The mask in local rows: three triangles along the diagonal, in every meeting.",
+            Figure::mask, 1),
+      scene("Eight query heads compute. Only two heads of K and V travel.", 1, 2, Lane::send)};
   //+
   page.ring_trace(std::move(run.recording), story);
   page.picture("masks.png", "Three documents, striped: every rank has a bit of each");

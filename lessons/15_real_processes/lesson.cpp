@@ -70,15 +70,9 @@ void lesson_15(Page& page) {
   const Ending forgot = with(Fault::unposted_recv, 2, 1);
   //-
   const std::vector<StoryStep> story = {
-      {.text = "Hop 1: rank 3 gets what rank 2 sends.", .step = 1, .rank = 3, .lane = Lane::recv},
-      {.text = "Rank 2 posted no receive, so it waits without a block for step 2.",
-       .step = 2,
-       .rank = 2,
-       .lane = Lane::wait},
-      {.text = "So it has nothing to pass on in hop 2, and rank 3 waits for it.",
-       .step = 3,
-       .rank = 3,
-       .lane = Lane::wait}};
+      scene("Hop 1: rank 3 gets what rank 2 sends.", 1, 3, Lane::recv),
+      scene("Rank 2 posted no receive, so it waits without a block for step 2.", 2, 2, Lane::wait),
+      scene("So it has nothing to pass on in hop 2, and rank 3 waits for it.", 3, 3, Lane::wait)};
   const Index steps_of_3 = count_of(forgot.recording, 3, Lane::compute);
   //+
   page.answer(steps, static_cast<double>(steps_of_3), 0);

@@ -123,9 +123,9 @@ void lesson_16(Page& page) {
 
   // This is a recorded step of two ranks, with one sequence of 256 bytes:
   page.trace(recorded_step({shape, {}, 1, 256}, {PartitionKind::zigzag, 2}),
-             {{.text = "The model's lane: layers forward, loss, layers backward, and the sum."},
-              {.text = "Ranks meet only in a ring: K and V of the second layer.", .step = 0},
-              {.text = "Backward, gradients come home.", .pass = Pass::backward, .step = 1}});
+             {{"The model's lane: layers forward, loss, layers backward, and the sum."},
+              scene("Ranks meet only in a ring: K and V of the second layer.", 0),
+              scene("Backward, gradients come home.", 1, -1, {}, Pass::backward)});
   page.picture("step.png", "A training step: ranks meet in rings, and to sum gradients, in green");
 
   // ## Checks
