@@ -19,7 +19,7 @@
 //     ...
 //
 // Queries could travel instead, but a query with its state has 2 D + 2 numbers, and a row of K and
-// V has 2 D. Also, models often have fewer heads of K and V than of Q (lesson 11). So K and V
+// V has 2 D. Also, models often have fewer heads of K and V than of Q (lesson 28). So K and V
 // travel.
 #include <array>
 #include <cmath>
@@ -33,9 +33,7 @@ namespace ringscope::lessons::chapter_05 {
 
 void lesson_05(Page& page) {
   // ## How much must travel
-  Problem config;
-  config.shape = {.num_heads = 4, .num_heads_kv = 4, .seqlen = 4096, .head_dim = 64};
-  config.world_size = 4;
+  Problem config = ring_job(4, 4096, 4);  // 4 heads of 64, 4,096 tokens, 4 ranks
 
   // Take 4,096 tokens, 4 heads, head_dim 64, and four bytes a number. So all of K and V are 2 · 4 ·
   // 4,096 · 64 · 4 bytes = 8 MiB, and each rank begins with a quarter of them.

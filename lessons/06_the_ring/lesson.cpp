@@ -93,9 +93,7 @@ void lesson_06(Page& page) {
   page.table(times);
 
   // Up to 10 ms a hop costs nothing. Lesson 12 asks when that is so. Here are four threads as ranks:
-  Problem config;
-  config.shape = {.num_heads = 2, .num_heads_kv = 2, .seqlen = 4096, .head_dim = 64};
-  config.world_size = 4;
+  Problem config = ring_job(2, 4096, 4);  // 2 heads of 64, 4,096 tokens, 4 ranks
   RingRun run = run_on_threads(config, random_inputs(config.shape));
   const RunSummary summary = summarize(run.recording);
   //-

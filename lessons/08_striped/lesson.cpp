@@ -30,10 +30,7 @@
 namespace ringscope::lessons::chapter_08 {
 
 void lesson_08(Page& page) {
-  Problem config;
-  config.shape = {.num_heads = 1, .num_heads_kv = 1, .seqlen = 4096, .head_dim = 64};
-  config.mask = MaskSpec::parse("causal");
-  config.world_size = 4;
+  Problem config = ring_job(1, 4096, 4, "causal");  // a head of 64, 4,096 tokens, 4 ranks
   const Problem contiguous = config;
   config.partition = PartitionKind::striped;
 

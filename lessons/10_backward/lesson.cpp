@@ -73,11 +73,7 @@ void lesson_10(Page& page) {
   // ## In numbers
   //
   // A ring of four, and beside it the formulas above in double precision on a single rank:
-  Problem config;
-  config.shape = {.num_heads = 2, .num_heads_kv = 2, .seqlen = 2048, .head_dim = 64};
-  config.mask = MaskSpec::parse("causal");
-  config.partition = PartitionKind::zigzag;
-  config.world_size = 4;
+  Problem config = ring_job(2, 2048, 4, "causal", PartitionKind::zigzag);
   config.backward = true;
   const AttentionInputs in = random_inputs(config.shape);
   RingRun run = run_on_threads(config, in);
@@ -95,9 +91,13 @@ void lesson_10(Page& page) {
 
   // ## What it costs on the wire
   //
-  // Forward passes K and V on 3 times. Backward does so again, and passes dK and dV on 4 times.
-  // These are sums, so they are f32. If K and V are too, that is 7 to 3; in two bytes it is 3 + 2 ·
-  // 4 = 11 to 3.
+  // A rank of N has c = S/N rows of G heads of K and V, d numbers each. In each layer it sends
+  //
+  //     forward      (N-1) · 2 c G d · e                     K and V, e bytes a number
+  //     backward     (N-1) · 2 c G d · e  +  N · 2 c G d · 4     the same again, and dK and dV
+  //
+  // dK and dV are sums over ranks, so they are f32 whatever e is. With N = 4 and f32 that is 7 to 3; in
+  // two bytes it is 3 + 2 · 4 = 11 to 3.
   //-
   double sent[2] = {};  // by rank 1, in each pass
   for (const TraceEvent& event : run.recording.events[1])
@@ -126,7 +126,9 @@ void lesson_10(Page& page) {
   page.at_most("dQ is exact up to rounding", dq_error, 1e-5);
   page.at_most("dK is", dk_error, 1e-5);
   page.at_most("dV is", dv_error, 1e-5);
-  page.equal("Bytes are 7 to 3", 3 * sent[1], 7 * sent[0]);
+  const double block = 2.0 * 512 * 2 * 64 * 4;  // 2 c G d e
+  page.equal("Forward, (N-1) blocks are sent", sent[0], 3 * block);
+  page.equal("Backward, (N-1) blocks and N gradients", sent[1], 3 * block + 4 * block);
 
   // ## Exercise
   //

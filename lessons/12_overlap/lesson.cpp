@@ -3,7 +3,7 @@
 // > length from which hops cost nothing, and one division gives it.
 //
 // **You know** that a hop hides behind the computing if it is shorter (lesson 6), and what travels
-// under which mask and with which heads (lessons 8 to 11). **You will see** how many rows a rank must
+// under which mask (lessons 8 to 11) and with which heads (28). **You will see** how many rows a rank must
 // hold for that, on which machines, and how many ranks a text is good for.
 //
 // ## Two lines that cross
@@ -34,19 +34,6 @@
 #include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_12 {
-namespace {
-
-//-
-RingRun small_ring(Index seqlen) {
-  Problem config;
-  config.shape = {.num_heads = 1, .num_heads_kv = 1, .seqlen = seqlen, .head_dim = 64};
-  config.world_size = 4;
-  return run_on_threads(config, random_inputs(config.shape));
-}
-//+
-
-}  // namespace
-
 void lesson_12(Page& page) {
   const Guess guess = page.predict(
       "An A100 with numbers of two bytes: F = 312 · 10¹², B = 300 · 10⁹. What is c*?", "rows");
@@ -108,7 +95,11 @@ void lesson_12(Page& page) {
   //
   // Ranks on threads have wires too: copies in memory, and waking each other up. With blocks of 16
   // rows these may take longer than the work. With 1,024 they hardly count:
-  RingRun tiny = small_ring(4 * 16), large = small_ring(4 * 1024);
+  const auto ring_with = [](Index rows) {
+    const Problem config = ring_job(1, 4 * rows, 4);
+    return run_on_threads(config, random_inputs(config.shape));
+  };
+  RingRun tiny = ring_with(16), large = ring_with(1024);
   //-
   Table runs({"rows a rank", "rank 0 computed for", "waited for"});
   for (const RingRun* run : {&tiny, &large}) {

@@ -114,6 +114,13 @@ void lesson_15(Page& page) {
   page.region("lessons/book/ending.h", "agree");
   page.print(said);
 
+  // ## When a job hangs, look in this order
+  //
+  // 1. Has a process ended? It is the culprit. Does some pulse still grow? A rank is slow (lesson 24).
+  // 2. Follow the waits. Who is waited for and has not posted what the others lack is the culprit; they
+  //    are victims. If all have posted, in a circle, the order of the calls is wrong.
+  // 3. Compare how far each has come: the last event of each lane. Then compare options and versions.
+  //
   // ## Try it with real processes
   //
   //     mpirun -np 4 ./ringscope run --random --backend mpi --inject send-first --timeout 2

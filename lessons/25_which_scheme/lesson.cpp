@@ -2,7 +2,7 @@
 // > Every scheme brings each query to each key once. They differ in what moves, over which wires,
 // > and in what has to wait; heads, rows and links decide between them.
 //
-// **You know** the ring and the all-gather (lesson 5), grouped heads (11), the crossover (12), Ulysses
+// **You know** the ring and the all-gather (lesson 5), grouped heads (28), the crossover (12), Ulysses
 // and the hybrid (21), and the two-level ring (22). **You will see** all eight schemes of this project
 // side by side: what moves, how many bytes, how long that takes in five situations, and what to ask
 // before you choose.

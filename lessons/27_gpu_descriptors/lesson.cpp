@@ -28,11 +28,7 @@
 #include "lessons/book/page.h"
 
 namespace ringscope::lessons::chapter_27 {
-namespace {
-
 using namespace cuda;
-
-}  // namespace
 
 void lesson_27(Page& page) {
   page.predict("K's tile begins at byte 8,192 of shared memory. What is in bits 0 to 13?", "", 512,

@@ -44,6 +44,15 @@ inline AttentionInputs random_inputs(const AttentionShape& shape, std::uint64_t 
           random_values(RandomTensor::dout, row * shape.num_heads, seed)};
 }
 
+// Return attention of `heads` heads of 64 numbers, each with its own K and V, on a ring in f32.
+inline Problem ring_job(Index heads, Index seqlen, int world_size, const char* mask = "full",
+                        PartitionKind partition = PartitionKind::contiguous) {
+  return {.shape = {.num_heads = heads, .num_heads_kv = heads, .seqlen = seqlen, .head_dim = 64},
+          .mask = MaskSpec::parse(mask),
+          .partition = partition,
+          .world_size = world_size};
+}
+
 // Evaluate the formulas in f64 on one rank, as the reference for a ring's output. `backward` adds
 // the gradients.
 inline NaiveResult<double> exact_attention(const Problem& config, const AttentionInputs& in,

@@ -23,14 +23,15 @@ int main() {
       ptx::barrier_init(full, 1);
       ptx::fence_barrier_init();
       ptx::barrier_arrive_expecting(full, static_cast<std::uint32_t>(rows * 256));
+      std::vector<bf16> panels[2];
+      cuda::TensorMap maps[2];
       for (const int panel : {0, 1}) {
-        std::vector<bf16> matrix;
-        for (int i = 0; i < rows * 64; ++i) matrix.push_back(value_at(i / 64, panel * 64 + i % 64));
-        ptx::tma_load(tile + panel * rows * 128, lessons::map_of(matrix, rows, true), 0, 0, 0,
-                      full);
-        if (panel == 0) continue;
-        ptx::barrier_wait(full, 0);
+        for (int i = 0; i < rows * 64; ++i)
+          panels[panel].push_back(value_at(i / 64, panel * 64 + i % 64));
+        maps[panel] = lessons::map_of(panels[panel], rows, true);
+        ptx::tma_load(tile + panel * rows * 128, maps[panel], 0, 0, 0, full);
       }
+      ptx::barrier_wait(full, 0);
       for (int row = 0; row < rows; ++row)
         for (int column = 0; column < 128; ++column) {
           const int at = byte_of(row, column, rows);
