@@ -45,11 +45,14 @@ void lesson_25(Page& page) {
   // (The hybrid returns its outputs in f32 with their lse. Ulysses is counted as returning 16 bits.)
   page.predict("8 ranks, H = 32, G = 8, d = 128, e = 2. How many times the ring's bytes is pass-Q?",
                "times", (7 * kQuery + 8 * kState) / (7 * kKv), 0.05);
+  //-
   const SchemeBytes sent = bytes_of_schemes();
+  //+
   page.table(sent.table);
 
-  // With grouped heads K and V are the small side, so whatever moves queries and f32 states sends
-  // more. Ulysses alone sends less than a ring, because N is not a factor of its bytes.
+  // With grouped heads K and V are the small side, so whatever sends queries and f32 states round sends
+  // more. The swaps of Ulysses and the hybrid send less than a ring, because N - 1 is no factor of
+  // theirs.
   //
   // ## Time
   //
@@ -62,8 +65,10 @@ void lesson_25(Page& page) {
   // - **D**: InfiniBand between all, and 32 heads of K and V: no groups.
   // - **E**: InfiniBand between 64 ranks, 4,096 rows each, which have one head: tensor parallel ranks
   //   (lesson 17) have the others. The mesh is 8 x 8.
+  //-
   const SchemeTimes times = times_of_schemes();
   const std::vector<double>& d = times.ms[3];
+  //+
   page.choose("Put them in order, the fastest in D first.",
               {"ring", "both ways", "Ulysses", "hybrid, U = 4"},
               letters_by({d[0], d[1], d[4], d[5]}));

@@ -78,6 +78,12 @@ void lesson_26(Page& page) {
   page.predict("A kernel reads the tile above as if it were plain. How many of 64 units are right?",
                "units", in_place, 0);
 
+  //-
+  bool as_formula = true;
+  for (int r = 0; r < 8; ++r)
+    for (int u = 0; u < 8; ++u)
+      as_formula &= units[static_cast<std::size_t>(8 * r + swizzled(r, u))] == u;
+  //+
   // Only row 0 is. A test whose tile has equal rows, or only one, does not notice.
   //
   // ## Checks
@@ -85,10 +91,6 @@ void lesson_26(Page& page) {
   page.equal("A swizzled one takes one", square(32, swizzled), 1);
   page.equal("So does one in rows of 36 words", square(36, plain), 1);
   page.equal("A number of 32 swizzled rows takes four", column(32, swizzled), 4);
-  bool as_formula = true;
-  for (int r = 0; r < 8; ++r)
-    for (int u = 0; u < 8; ++u)
-      as_formula &= units[static_cast<std::size_t>(8 * r + swizzled(r, u))] == u;
   page.check("The copy engine of the model follows the formula", as_formula);
   page.equal("Read as plain, one row of eight is right", in_place, 8);
 

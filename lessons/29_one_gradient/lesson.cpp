@@ -70,7 +70,7 @@ void lesson_29(Page& page) {
   //   neighbour's (`lesson zoo gradient-one-hop-short`).
   // - **Copies.** Copied heads of K and V were not added up (lesson 28): dK and dV are too small.
   //
-  // So compare tensor by tensor: out, dQ, dK, dV, and then the weights. `./ringscope check` does.
+  // So compare tensor by tensor: out, dQ, dK and dV, as `./ringscope check` does, and then the weights.
   //
   // ## It learns
   //
