@@ -113,13 +113,17 @@ class Site {
   // ---
   // Addresses. Every file is known by its path from the root of the project.
 
+  static bool is_picture(const std::string& path) {
+    return path.ends_with(".png") || path.ends_with(".svg");
+  }
+
   // Return where the file `path` lies in the site, or "" if it does not come along.
   std::string address_of(const std::string& path) {
     const fs::path file(path);
     if (path == "README.md") return "about.html";
     if (file.filename() == "README.md") return (file.parent_path() / "index.html").string();
     if (file.extension() == ".md") return fs::path(path).replace_extension(".html").string();
-    if (file.extension() == ".png") return path;
+    if (is_picture(path)) return path;
     return "source/" + path + ".html";
   }
 
@@ -232,7 +236,7 @@ class Site {
     const std::string text = read_file((pages_ / path).string(), "page");
     if (path.ends_with(".md"))
       write_markdown(path, text);
-    else if (path.ends_with(".png"))
+    else if (is_picture(path))
       write_text(path, text);
     else
       write_page(address_of(path), path,

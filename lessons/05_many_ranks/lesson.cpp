@@ -19,8 +19,9 @@
 //     ...
 //
 // Queries could travel instead, but a query with its state has 2 D + 2 numbers, and a row of K and
-// V has 2 D. Also, models often have fewer heads of K and V than of Q (lesson 11). So K and V
+// V has 2 D. Also, models often have fewer heads of K and V than of Q (lesson 28). So K and V
 // travel.
+#include <array>
 #include <cmath>
 
 #include "core/run/run.h"
@@ -32,9 +33,7 @@ namespace ringscope::lessons::chapter_05 {
 
 void lesson_05(Page& page) {
   // ## How much must travel
-  Problem config;
-  config.shape = {.num_heads = 4, .num_heads_kv = 4, .seqlen = 4096, .head_dim = 64};
-  config.world_size = 4;
+  Problem config = ring_job(4, 4096, 4);  // 4 heads of 64, 4,096 tokens, 4 ranks
 
   // Take 4,096 tokens, 4 heads, head_dim 64, and four bytes a number. So all of K and V are 2 · 4 ·
   // 4,096 · 64 · 4 bytes = 8 MiB, and each rank begins with a quarter of them.
@@ -88,23 +87,16 @@ void lesson_05(Page& page) {
   // processor time that it took, as if every rank had a core to itself.
   //-
   const std::vector<StoryStep> story = {
-      {.text = "Four ranks, one ring. Each rank has four lanes: **compute**, send, recv and wait.",
-       .figure = Figure::timeline},
-      {.text = "Step 0: every rank attends its own block. It is there, so nobody waits. At the "
-               "same moment the block sets off to the next rank.",
-       .step = 0,
-       .lane = Lane::compute},
-      {.text = "Rank 1 receives rank 0's block while it computes with its own.",
-       .step = 0,
-       .rank = 1,
-       .lane = Lane::recv},
-      {.text = "Step 1: rank 1 attends that block. Its colour is its owner's, here rank 0's.",
-       .step = 1,
-       .rank = 1,
-       .lane = Lane::compute},
-      {.text = "Step 3 is the last: all ranks have met all blocks, and nothing is sent any more.",
-       .step = 3,
-       .lane = Lane::compute}};
+      scene("Four ranks, one ring. Each rank has four lanes: **compute**, send, recv and wait.",
+            Figure::timeline),
+      scene("Step 0: every rank attends its own block. It is there, so nobody waits. At the same "
+            "moment the block sets off to the next rank.",
+            0, -1, Lane::compute),
+      scene("Rank 1 receives rank 0's block while it computes with its own.", 0, 1, Lane::recv),
+      scene("Step 1: rank 1 attends that block. Its colour is its owner's, here rank 0's.", 1, 1,
+            Lane::compute),
+      scene("Step 3 is the last: all ranks have met all blocks, and nothing is sent any more.", 3,
+            -1, Lane::compute)};
   //+
   page.ring_trace(ring.recording, story);
   page.picture("ring.png",
@@ -117,7 +109,9 @@ void lesson_05(Page& page) {
   //
   // ## Nothing but rounding
   //
-  // Carrying on over blocks is exact (lesson 3), so both ways give the output of lesson 1.
+  // Carrying on over blocks is exact (lesson 3), so both ways give the output of lesson 1. Of the four
+  // keys there, let rank 0 have the first two and rank 1 the others. A query of rank 1 meets keys 1 to
+  // 4 in an all-gather, and 3, 4, 1, 2 in a ring. Both give 36.88.
   const auto exact = exact_attention(config, in);
   const double gather_error = largest_difference(gather.outputs.out, exact.out);
   const double ring_error = largest_difference(ring.outputs.out, exact.out);
@@ -125,6 +119,11 @@ void lesson_05(Page& page) {
   page.value("ring, largest error", rounding(ring_error, 2e-6));
 
   // ## Checks
+  RowState<double> own;
+  double out = 0;
+  carry_on<double>(own, {&out, 1}, std::array{2.0, 5.0}, std::array{30.0, 40.0}.data());
+  carry_on<double>(own, {&out, 1}, std::array{1.0, 3.0}, std::array{10.0, 20.0}.data());
+  page.equal("Four keys in the ring's order give 36.88", fixed(out / own.row_sum, 2), "36.88");
   page.equal("All of K and V are 8 MiB", bytes(all_kv), "8 MiB");
   page.equal("A rank of the ring sends what it must", sent(ring), missing);
   page.equal("A rank of the all-gather sends as much", sent(gather), sent(ring));

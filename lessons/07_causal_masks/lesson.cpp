@@ -27,20 +27,6 @@
 #include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_07 {
-namespace {
-
-//-
-Problem causal_ring(int world_size) {
-  Problem config;
-  config.shape = {.num_heads = 1, .num_heads_kv = 1, .seqlen = 4096, .head_dim = 64};
-  config.mask = MaskSpec::parse("causal");
-  config.world_size = world_size;
-  return config;
-}
-//+
-
-}  // namespace
-
 void lesson_07(Page& page) {
   // Half of the pairs are half of the work. A single rank takes half the time, because the tiles of
   // lesson 4 that are wholly forbidden are skipped, and those on the diagonal are computed in part.
@@ -51,7 +37,7 @@ void lesson_07(Page& page) {
   // Rank 0's queries come before all other ranks' keys. Rank 3's come after all of them.
   const Guess idle = page.predict(
       "In four steps, each rank meets four blocks. How many of the 16 meetings are empty?", "");
-  const Problem four = causal_ring(4);
+  const Problem four = ring_job(1, 4096, 4, "causal");  // a head of 64, 4,096 tokens, 4 ranks
   int empty = 0;
   for (int rank = 0; rank < 4; ++rank)
     for (int step = 0; step < 4; ++step) empty += predicted_pairs(four, rank, step) == 0;
@@ -89,7 +75,8 @@ void lesson_07(Page& page) {
   Table runs({"ranks", "N / (2N - 1)", "counted in a run", "slowest rank / mean"});
   double off = 0, from_totals = 0, counted_at_8 = 0;
   for (const int n : {1, 2, 4, 8}) {
-    const RunSummary counted = summarize(run_on_threads(causal_ring(n), in).recording);
+    const RunSummary counted =
+        summarize(run_on_threads(ring_job(1, 4096, n, "causal"), in).recording);
     runs.row(n, percent(n / (2.0 * n - 1)), percent(counted.balance_ceiling),
              fixed(counted.imbalance, 3));
     const double difference = std::abs(counted.balance_ceiling - n / (2.0 * n - 1));
@@ -107,25 +94,19 @@ void lesson_07(Page& page) {
   RingRun run = run_on_threads(four, in);
   //-
   const std::vector<StoryStep> story = {
-      {.text = "Four ranks, a causal mask, one piece of text each. Look at the compute lanes: a "
-               "staircase.",
-       .figure = Figure::timeline},
-      {.text = "Step 0: everybody has a triangle, its own block, and all are busy.",
-       .step = 0,
-       .lane = Lane::compute},
-      {.text = "Step 1: rank 0 holds rank 3's block. All of its keys lie ahead: **nothing** to do.",
-       .step = 1,
-       .rank = 0},
-      {.text = "Rank 3 attends a full block in the same step, and in every later one.",
-       .step = 1,
-       .rank = 3,
-       .lane = Lane::compute},
-      {.text = "The mask, by rank and owner: below the diagonal full blocks, above it none.",
-       .step = 1,
-       .figure = Figure::mask},
-      {.text =
-           "Pairs of each rank. The mean is what each would have if the work were shared evenly.",
-       .figure = Figure::balance}};
+      scene("Four ranks, a causal mask, one piece of text each. Look at the compute lanes: a "
+            "staircase.",
+            Figure::timeline),
+      scene("Step 0: everybody has a triangle, its own block, and all are busy.", 0, -1,
+            Lane::compute),
+      scene("Step 1: rank 0 holds rank 3's block. All of its keys lie ahead: **nothing** to do.", 1,
+            0),
+      scene("Rank 3 attends a full block in the same step, and in every later one.", 1, 3,
+            Lane::compute),
+      scene("The mask, by rank and owner: below the diagonal full blocks, above it none.",
+            Figure::mask, 1),
+      scene("Pairs of each rank. The mean is what each would have if the work were shared evenly.",
+            Figure::balance)};
   //+
   page.ring_trace(std::move(run.recording), story);
   page.picture("staircase.png",

@@ -1,6 +1,7 @@
-// Exercise 8: the striped partition.
+// Exercise 8: stripes of several tokens.
 //
-// Tokens are dealt out to world_size ranks like cards.
+// Tokens are dealt out to world_size ranks in stripes of `width` tokens: the first `width` to rank 0,
+// the next to rank 1, and so on, and after the last rank to rank 0 again. Lesson 8 has width 1.
 //
 //   rank_of(p)            the rank that holds the token at position p
 //   local_row(p)          which of that rank's rows it is, counted from 0
@@ -9,22 +10,26 @@
 //                         causal mask
 #pragma once
 
-inline int rank_of(int p, int world_size) {
-  (void)world_size;
+struct Deal {
+  int world_size, width;
+};
+
+inline int rank_of(int p, const Deal& deal) {
+  (void)deal;
   return p;  // not yet right
 }
 
-inline int local_row(int p, int world_size) {
-  (void)world_size;
+inline int local_row(int p, const Deal& deal) {
+  (void)deal;
   return p;  // not yet right
 }
 
-inline int position(int rank, int i, int world_size) {
-  (void)world_size;
+inline int position(int rank, int i, const Deal& deal) {
+  (void)deal;
   return rank + i;  // not yet right
 }
 
-inline bool may_attend(int rank, int i, int owner, int j, int world_size) {
-  (void)rank, (void)owner, (void)world_size;
-  return j <= i;  // not yet right: that is one of two cases
+inline bool may_attend(int rank, int i, int owner, int j, const Deal& deal) {
+  (void)rank, (void)owner, (void)deal;
+  return j <= i;  // not yet right: that is one of several cases
 }

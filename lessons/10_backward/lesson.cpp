@@ -15,12 +15,18 @@
 //
 //     dV = Pᵀ dO             how much each value was used
 //     dP = dO Vᵀ             how much each weight matters
-//     dS = P ∘ (dP - delta)  weights of a row sum to 1: if one rises, the others fall
+//     dS = P ∘ (dP - delta)  how much each score matters
 //     dQ = scale dS K        dK = scale dSᵀ Q
 //
-// *delta* is one number a row: the mean of the row's dP, weighted by P.
+// *delta* is one number a row. The third line needs a reason. A weight is a quotient, Pⱼ = eⱼ / l with
+// eⱼ = exp(sⱼ) and l = Σ eⱼ. If sᵢ rises, then eᵢ and l rise alike, by eᵢ. So by the quotient rule
+//
+//     Pᵢ changes by  (eᵢ l - eᵢ eᵢ) / l²  =  Pᵢ (1 - Pᵢ)
+//     Pⱼ changes by  (0 · l - eⱼ eᵢ) / l²  =  Pᵢ (0 - Pⱼ)       every other j
+//
+// Each change counts dPⱼ. All together, sᵢ changes the loss by Pᵢ (dPᵢ - Σⱼ Pⱼ dPⱼ), and delta is that
+// sum: the mean of the row's dP, weighted by P.
 #include <cmath>
-#include <numeric>
 
 #include "core/run/run.h"
 #include "lessons/book/page.h"
@@ -38,16 +44,16 @@ void lesson_10(Page& page) {
   // dO·v over the keys is dO times the weighted mean of the v, and that is out, which the rank has:
   //
   //     delta = Σⱼ Pᵢⱼ (dOᵢ · vⱼ)  =  dOᵢ · outᵢ
-  const double weights[] = {0.09, 0.24, 0.67}, v[] = {1, -2, 3}, dout = 0.5;
-  double mean_of_products = 0, out = 0;
-  for (int j = 0; j < 3; ++j) {
-    mean_of_products += weights[j] * (dout * v[j]);
-    out += weights[j] * v[j];
-  }
-  page.value("delta over the keys", fixed(mean_of_products, 3));
-  page.value("dout times out", fixed(dout * out, 3));
+  //
+  // The four keys of lesson 3, with scores 1, 3, 2, 5 and values 10, 20, 30, 40, and dO = 1:
+  const double out = over_keys(0, 4).out;
+  const FourGradients four = four_gradients();
+  page.table(four.table);
 
-  // So a rank with its rows of Q, out, lse and dO can work on any KV block alone, in any order.
+  // out and delta are both 36.88. The last key gains what the others lose: a row of dS sums up to 0.
+  // Keys 1 and 2 may lie on another rank than 3 and 4. No line of the table needs another line: what
+  // all keys have in common is in lse and out, which don't change any more. So a rank with its rows of
+  // Q, out, lse and dO can work on any KV block alone, in any order.
   page.predict("Forward takes two matrix products a block, Q Kᵀ and P V. How many does backward?",
                "products", 5, 0);
 
@@ -67,11 +73,7 @@ void lesson_10(Page& page) {
   // ## In numbers
   //
   // A ring of four, and beside it the formulas above in double precision on a single rank:
-  Problem config;
-  config.shape = {.num_heads = 2, .num_heads_kv = 2, .seqlen = 2048, .head_dim = 64};
-  config.mask = MaskSpec::parse("causal");
-  config.partition = PartitionKind::zigzag;
-  config.world_size = 4;
+  Problem config = ring_job(2, 2048, 4, "causal", PartitionKind::zigzag);
   config.backward = true;
   const AttentionInputs in = random_inputs(config.shape);
   RingRun run = run_on_threads(config, in);
@@ -87,45 +89,29 @@ void lesson_10(Page& page) {
   //+
   page.table(errors);
 
-  // Are the formulas right? Nudge one number of K up and down, and see how the loss, here the sum
-  // of dO · out, follows. Its slope must be the number in dK:
-  const auto loss = [&](std::size_t which, float nudge) {
-    AttentionInputs nudged = in;
-    nudged.k[which] += nudge;
-    const std::vector<double> moved = exact_attention(config, nudged).out;
-    return std::inner_product(moved.begin(), moved.end(), in.dout.begin(), 0.0);
-  };
-  const std::size_t which = 64 * 100 + 7;  // head 0, token 100, column 7
-  const double slope = (loss(which, 1 / 256.0f) - loss(which, -1 / 256.0f)) / (2 / 256.0);
-  page.value("by nudging", fixed(slope, 4));
-  page.value("dK of the ring", fixed(run.outputs.dk[which], 4));
-
   // ## What it costs on the wire
   //
-  // Forward passes K and V on 3 times. Backward does so again, and passes dK and dV on 4 times.
-  // These are sums, so they are f32. If K and V are too, that is 7 to 3; in two bytes it is 3 + 2 ·
-  // 4 = 11 to 3.
+  // A rank of N has c = S/N rows of G heads of K and V, d numbers each. In each layer it sends
+  //
+  //     forward      (N-1) · 2 c G d · e                     K and V, e bytes a number
+  //     backward     (N-1) · 2 c G d · e  +  N · 2 c G d · 4     the same again, and dK and dV
+  //
+  // dK and dV are sums over ranks, so they are f32 whatever e is. With N = 4 and f32 that is 7 to 3; in
+  // two bytes it is 3 + 2 · 4 = 11 to 3.
   //-
   double sent[2] = {};  // by rank 1, in each pass
   for (const TraceEvent& event : run.recording.events[1])
     if (event.lane == Lane::send)
       sent[event.pass == Pass::backward] += static_cast<double>(event.bytes);
   const std::vector<StoryStep> story = {
-      {.text = "Forward, then backward. Backward's slices are about 2.5 times as long.",
-       .figure = Figure::timeline},
-      {.text = "Backward starts as forward does: with its own block, which sets off at once.",
-       .pass = Pass::backward,
-       .step = 0,
-       .rank = 1,
-       .lane = Lane::send},
-      {.text = "Its gradient can follow only when rank 1 has computed its part.",
-       .pass = Pass::backward,
-       .step = 1,
-       .rank = 2},
-      {.text = "The last step sends no block, but it sends gradients: home to their owners.",
-       .pass = Pass::backward,
-       .step = 3,
-       .lane = Lane::send}};
+      scene("Forward, then backward. Backward's slices are about 2.5 times as long.",
+            Figure::timeline),
+      scene("Backward starts as forward does: with its own block, which sets off at once.", 0, 1,
+            Lane::send, Pass::backward),
+      scene("Its gradient can follow only when rank 1 has computed its part.", 1, 2, {},
+            Pass::backward),
+      scene("The last step sends no block, but it sends gradients: home to their owners.", 3, -1,
+            Lane::send, Pass::backward)};
   //+
   page.value("rank 1 sends, forward", bytes(sent[0]));
   page.value("rank 1 sends, backward", bytes(sent[1]));
@@ -133,12 +119,16 @@ void lesson_10(Page& page) {
   page.picture("gradients.png", "By steps: after the blocks, gradients make one hop more");
 
   // ## Checks
-  page.check("delta is dout times out", std::abs(mean_of_products - dout * out) < 1e-12);
+  page.check("delta is out, 36.88",
+             std::abs(four.delta - out) < 1e-12 && fixed(out, 2).kept == "36.88");
+  page.at_most("A row of dS sums up to 0", std::abs(four.sum), 1e-12);
+  page.at_most("Nudging the scores gives dS", four.off, 1e-6);
   page.at_most("dQ is exact up to rounding", dq_error, 1e-5);
   page.at_most("dK is", dk_error, 1e-5);
   page.at_most("dV is", dv_error, 1e-5);
-  page.at_most("Nudging K agrees with dK", std::abs(slope - run.outputs.dk[which]), 1e-5);
-  page.equal("Bytes are 7 to 3", 3 * sent[1], 7 * sent[0]);
+  const double block = 2.0 * 512 * 2 * 64 * 4;  // 2 c G d e
+  page.equal("Forward, (N-1) blocks are sent", sent[0], 3 * block);
+  page.equal("Backward, (N-1) blocks and N gradients", sent[1], 3 * block + 4 * block);
 
   // ## Exercise
   //

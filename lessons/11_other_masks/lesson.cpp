@@ -1,10 +1,10 @@
-// # Windows, prefixes, documents, grouped heads
-// > Real models forbid more pairs than a causal mask does, and share keys between heads. The first
-// > changes which ranks have work, the second how much must travel.
+// # Windows, prefixes, documents
+// > Real models forbid more pairs than a causal mask does. All their masks are intervals of keys, and
+// > they change which ranks have work.
 //
 // **You know** the causal mask, and that the best way to deal out tokens depends on it.
-// **You will see** three more masks, what they have in common, which partition suits which, and why
-// models with few heads of K and V are easier to put on a ring.
+// **You will see** three more masks, what they have in common, which partition suits which, and when
+// a rank may run ahead of the others.
 //
 // ## Three more masks
 //
@@ -24,19 +24,6 @@
 #include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_11 {
-namespace {
-
-//-
-Problem ring_of_8(PartitionKind partition, const char* mask) {
-  return {.shape = {.num_heads = 1, .num_heads_kv = 1, .seqlen = 8192, .head_dim = 64},
-          .mask = MaskSpec::parse(mask),
-          .partition = partition,
-          .world_size = 8};
-}
-//+
-
-}  // namespace
-
 void lesson_11(Page& page) {
   page.print(drawn_masks({"causal+window:3", "prefix:4", "causal+documents:3,5"}, 8));
 
@@ -57,7 +44,7 @@ void lesson_11(Page& page) {
   // token sees itself and 1,023 before it.
   const Guess guess = page.predict(
       "Of the eight blocks that come by, how many does rank 5 have work with?", "blocks");
-  const Problem windowed = ring_of_8(PartitionKind::contiguous, "causal+window:1024");
+  const Problem windowed = ring_job(1, 8192, 8, "causal+window:1024", PartitionKind::contiguous);
   int blocks = 0;
   for (int step = 0; step < 8; ++step) blocks += predicted_pairs(windowed, 5, step) > 0;
   page.answer(guess, blocks, 0);
@@ -77,7 +64,7 @@ void lesson_11(Page& page) {
     std::vector<Cell> cells = {name};
     for (const auto kind :
          {PartitionKind::contiguous, PartitionKind::striped, PartitionKind::zigzag})
-      cells.push_back(meetings(ring_of_8(kind, mask)).text());
+      cells.push_back(meetings(ring_job(1, 8192, 8, mask, kind)).text());
     suits.add(cells);
   }
   //+
@@ -90,40 +77,25 @@ void lesson_11(Page& page) {
   // The ceiling is for ranks that begin every step together. Given buffers, ranks run ahead, and
   // only the totals bound them. With a document a rank, zigzag's totals are equal. Simulated with
   // hops that take no time, its ranks are busy for this share of the time:
-  const Problem uneven = ring_of_8(PartitionKind::zigzag, eight_texts);
+  const Problem uneven = ring_job(1, 8192, 8, eight_texts, PartitionKind::zigzag);
   const Cell two = percent(busy_share(uneven, 2)), eight = percent(busy_share(uneven, 8));
   page.value("two buffers a rank", two);
   page.value("eight buffers a rank", eight);
 
-  // ## Fewer heads of K and V
+  // ## In a run
   //
-  // Models have many heads, each with its own Q, K and V. In many newer ones, several query heads
-  // share a head of K and V: *grouped heads*. Say that 32 heads of Q share 8 of K and V. Every
-  // query head still computes its own scores, so the work is the same.
-  page.predict("By what factor do the bytes of a hop shrink?", "times", 4, 0);
-
-  // Scores have 32 heads and blocks have 8. That moves the balance of computing and sending by
-  // four, at no cost to the ring. The gradients dK and dV (lesson 10) are sums over the group's
-  // query heads.
-  Problem config = ring_of_8(PartitionKind::striped, "causal+documents:700,1000,348");
-  config.shape = {.num_heads = 8, .num_heads_kv = 2, .seqlen = 2048, .head_dim = 64};
-  config.world_size = 4;
+  // Three documents of unequal length on four ranks, striped, beside the formulas in double precision:
+  const Problem config =
+      ring_job(1, 2048, 4, "causal+documents:700,1000,348", PartitionKind::striped);
   const AttentionInputs in = random_inputs(config.shape);
   RingRun run = run_on_threads(config, in);
   const double error = largest_difference(run.outputs.out, exact_attention(config, in).out);
-  page.value("documents and grouped heads, largest error", rounding(error, 3e-6));
+  page.value("largest error", rounding(error, 3e-6));
   //-
-  const double hop = static_cast<double>(summarize(run.recording).ranks[0].bytes_sent) / 3;
   const std::vector<StoryStep> story = {
-      {.text = "Three documents, dealt out like cards over four ranks.",
-       .figure = Figure::timeline},
-      {.text = "The mask in local rows: three triangles along the diagonal, in every meeting.",
-       .step = 1,
-       .figure = Figure::mask},
-      {.text = "Eight query heads compute. Only two heads of K and V travel.",
-       .step = 1,
-       .rank = 2,
-       .lane = Lane::send}};
+      scene("Three documents, dealt out like cards over four ranks.", Figure::timeline),
+      scene("The mask in local rows: three triangles along the diagonal, in every meeting.",
+            Figure::mask, 1)};
   //+
   page.ring_trace(std::move(run.recording), story);
   page.picture("masks.png", "Three documents, striped: every rank has a bit of each");
@@ -132,11 +104,11 @@ void lesson_11(Page& page) {
   page.equal("Rank 5 has work with two blocks", blocks, 2);
   page.equal("A window in whole pieces: 15 meetings have work", meetings(windowed).with_work, 15);
   page.equal("A document a rank: nobody needs anybody",
-             meetings(ring_of_8(PartitionKind::contiguous, eight_texts)).with_work, 8);
+             meetings(ring_job(1, 8192, 8, eight_texts, PartitionKind::contiguous)).with_work, 8);
   page.check("Eight buffers beat the ceiling", two.shown == "66.7 %" && eight.shown == "100.0 %");
-  page.check("Striped is level for uneven documents",
-             meetings(ring_of_8(PartitionKind::striped, few_texts)).balance_ceiling > 0.99);
-  page.equal("A hop moves two heads of K and V, not eight", hop, 2.0 * 2 * 512 * 64 * 4);
+  page.check(
+      "Striped is level for uneven documents",
+      meetings(ring_job(1, 8192, 8, few_texts, PartitionKind::striped)).balance_ceiling > 0.99);
   page.at_most("The output is exact up to rounding", error, 3e-6);
 
   // ## Exercise

@@ -3,61 +3,42 @@
 // > length from which hops cost nothing, and one division gives it.
 //
 // **You know** that a hop hides behind the computing if it is shorter (lesson 6), and what travels
-// under which mask and with which heads (lessons 8 to 11). **You will see** how many rows a rank must
+// under which mask (lessons 8 to 11) and with which heads (28). **You will see** how many rows a rank must
 // hold for that, on which machines, and how many ranks a text is good for.
 //
 // ## Two lines that cross
 //
-// A rank holds c rows. In a step its c queries meet c keys: c² scores a head. With d = head_dim,
-// each takes d products and d sums, and so does its part of P V: 4 d c² operations. Meanwhile the
-// next block comes in: c rows of K and of V, d numbers of e bytes each. At F operations a second
-// and B bytes a second, one way, these take:
+// A rank holds c rows of H query heads and G heads of K and V, d = head_dim numbers each. In a step
+// its c queries meet c keys: c² scores a head. Each takes d products and d sums, and so does its part
+// of P V. Meanwhile c rows of K and of V come in, e bytes a number. At F operations a second and B bytes
+// a second, one way, a step takes
 //
-//     computing   4 d c² / F             sending   2 d e c / B
+//     computing   2 · 2 · d · H · c² / F        two matrix products; a product and a sum in each
+//     sending     2 · d · G · c · e / B         K and V
 //
 // Twice the rows are four times the computing, and twice the sending. So from some c on computing
-// takes longer. That is the *crossover*; in a model with H query heads and G heads of K and V:
+// takes longer. Where they are equal, d and one c cancel out, and what is left is the *crossover*:
 //
 //     c* = (F/B) · (e/2) · (G/H)
 //
-// d is in both and cancels out. For numbers of two bytes and as many heads, c* is simply F/B.
+// F/B is how many operations fit into the time of a byte. e/2 are 2 e bytes for 4 operations. G/H is the
+// part of the heads that travels. For numbers of two bytes and as many heads, c* is simply F/B.
 #include <fmt/format.h>
 
 #include <cmath>
 
-#include "core/cost/balance.h"
-#include "core/cost/hardware.h"
-#include "core/cost/time.h"
 #include "core/run/run.h"
 #include "core/trace/summary.h"
+#include "lessons/book/cost_tables.h"
 #include "lessons/book/page.h"
 #include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_12 {
-namespace {
-
-//-
-Problem job_of(Index seqlen, int world_size, Index heads_kv) {
-  return {.shape = {.num_heads = 32, .num_heads_kv = heads_kv, .seqlen = seqlen, .head_dim = 128},
-          .dtype = DType::bf16,
-          .world_size = world_size};
-}
-
-RingRun small_ring(Index seqlen) {
-  Problem config;
-  config.shape = {.num_heads = 1, .num_heads_kv = 1, .seqlen = seqlen, .head_dim = 64};
-  config.world_size = 4;
-  return run_on_threads(config, random_inputs(config.shape));
-}
-//+
-
-}  // namespace
-
 void lesson_12(Page& page) {
   const Guess guess = page.predict(
       "An A100 with numbers of two bytes: F = 312 · 10¹², B = 300 · 10⁹. What is c*?", "rows");
   const Rates a100{.forward_flops = 312e12, .backward_flops = 312e12, .bytes_per_s = 300e9};
-  const double crossover = threshold_rows(job_of(8192, 8, 32), a100, Pass::forward, 1.0);
+  const double crossover = threshold_rows(layer_job(8192, 8, 32), a100, Pass::forward, 1.0);
   page.answer(guess, crossover, 0.05);
 
   // That is about 1,000 tokens a rank, or two pages. (Data sheets give links in both directions
@@ -71,7 +52,7 @@ void lesson_12(Page& page) {
                                   {"H100", "Ethernet-100G"}}) {
     const double peak = find_gpu(gpu).peak_flops(DType::bf16), way = find_link(link).bytes_per_s;
     const auto rows = [rates = Rates{peak, peak, way}](Index heads_kv, double share) {
-      return std::round(threshold_rows(job_of(8192, 8, heads_kv), rates, Pass::forward, share));
+      return std::round(threshold_rows(layer_job(8192, 8, heads_kv), rates, Pass::forward, share));
     };
     machines.row(fmt::format("{}, {}", gpu, link), std::round(peak / way), rows(32, 1),
                  rows(32, 0.5), rows(8, 0.5));
@@ -79,8 +60,12 @@ void lesson_12(Page& page) {
   //+
   page.table(machines);
 
-  // A better processor makes c* larger, a better link makes it smaller, and grouped heads divide
-  // it. These are the peaks of data sheets; a kernel that reaches 70 % of F needs 70 % of the rows.
+  // So each term can be turned on its own. On an A100, from 1,040 rows:
+  const CrossoverTerms terms = crossover_terms(a100);
+  page.table(terms.table);
+
+  // In the last line, five products take 5/2 of the time, and the two bytes of a number become six, because
+  // its gradient travels in four (lesson 10): 3 / 2.5 = 1.2.
   //
   // ## Below the crossover
   //
@@ -92,7 +77,7 @@ void lesson_12(Page& page) {
   double exposed_at_crossover = 0;
   const Rates cluster{.forward_flops = 989.4e12, .backward_flops = 989.4e12, .bytes_per_s = 50e9};
   for (const Index rows : {1024, 4096, 16384, 19788, 32768}) {
-    const Problem job = job_of(8 * rows, 8, 32);
+    const Problem job = layer_job(8 * rows, 8, 32);
     const PassTime time = layer_time(job, balance_of(job), cluster).forward;
     lengths.row(8 * rows, rows, fmt::format("{:.2f} ms", 1e3 * time.compute),
                 fmt::format("{:.2f} ms", 1e3 * time.exposed), percent(time.exposed / time.total()));
@@ -106,16 +91,15 @@ void lesson_12(Page& page) {
   page.predict("A million tokens (1,048,576), a full mask, no groups: how many ranks at most?",
                "ranks", std::floor(1048576 / 19788.0), 0.03);
 
-  // Backward computes 2.5 times as much, and moves gradients too, in f32 (lesson 10): four bytes on
-  // top of the two of each number, so three times the bytes. With a full mask and no groups:
-  const double backward = threshold_rows(job_of(8192, 8, 32), a100, Pass::backward, 1.0);
-  page.value("c* of the backward pass on the A100", std::round(backward), "rows");
-
   // ## On your machine
   //
   // Ranks on threads have wires too: copies in memory, and waking each other up. With blocks of 16
   // rows these may take longer than the work. With 1,024 they hardly count:
-  RingRun tiny = small_ring(4 * 16), large = small_ring(4 * 1024);
+  const auto ring_with = [](Index rows) {
+    const Problem config = ring_job(1, 4 * rows, 4);
+    return run_on_threads(config, random_inputs(config.shape));
+  };
+  RingRun tiny = ring_with(16), large = ring_with(1024);
   //-
   Table runs({"rows a rank", "rank 0 computed for", "waited for"});
   for (const RingRun* run : {&tiny, &large}) {
@@ -123,15 +107,13 @@ void lesson_12(Page& page) {
     runs.row(run == &tiny ? 16 : 1024, seconds(rank.compute_s), seconds(rank.wait_s));
   }
   const std::vector<StoryStep> story = {
-      {.text = "Blocks of 16 rows. In the gaps between compute slices ranks wait.",
-       .figure = Figure::timeline},
-      {.text = "A wait slice says for whom. Compare runs/lessons/12-large.json, with 1,024 rows.",
-       .step = 1,
-       .lane = Lane::wait}};
+      scene("Blocks of 16 rows. In the gaps between compute slices ranks wait.", Figure::timeline),
+      scene("A wait slice says for whom. Compare runs/lessons/12-large.json, with 1,024 rows.", 1,
+            -1, Lane::wait)};
   //+
   page.table(runs);
   page.trace(std::move(tiny.recording), story);
-  page.ring_trace(std::move(large.recording), {{.text = "1,024 rows: no gaps."}}, "large");
+  page.ring_trace(std::move(large.recording), {{"1,024 rows: no gaps."}}, "large");
   page.picture("overlap.png", "Blocks of 16 rows, and of 1,024: idle ranks, and busy ones");
 
   // `./ringscope plan` does these sums for any machine, and `plan --measure` finds F and B of yours.
@@ -139,11 +121,12 @@ void lesson_12(Page& page) {
   // ## Checks
   page.equal("F/B of the A100 is 1,040 rows", std::round(crossover), 1040);
   page.check("At the crossover nothing is exposed", exposed_at_crossover < 1e-3);
-  page.equal("Backward needs 3 / 2.5 of the rows", std::round(backward), 1248);
+  page.check("The factors are 1/2, 2, 1/4, 2 and 3 / 2.5",
+             largest_difference(terms.factors, std::vector<double>{0.5, 2, 0.25, 2, 1.2}) < 1e-9);
 
   // ## Exercise
   //
-  // Write `crossover` and `exposed_time` from F, B and the shape: `lessons/12_overlap/exercise.h`.
+  // Write `crossover` for both passes, and `exposed_time`: `lessons/12_overlap/exercise.h`.
   // `./ringscope lesson 12 --check` asks for them on machines that you have seen here, and on others.
 }
 

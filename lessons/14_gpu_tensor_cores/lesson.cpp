@@ -1,10 +1,18 @@
-// # The GPU ladder II: tensor cores and Hopper
-// > One instruction multiplies whole matrices. Threads no longer compute products: they keep the
-// > machine that does supplied.
+// # The GPU ladder II: register tiles and tensor cores
+// > The larger the rectangle of results that one instruction or thread keeps, the fewer bytes a product
+// > needs. Tensor cores keep matrices, and then threads only have to supply them.
 //
 // **You know** from lesson 13 that a value which was fetched should serve many products, and that
-// threads wait for each other at barriers. **You will see**, on the model, one instruction make
-// thousands of products, how its operands come in time, and why softmax has to run beside it.
+// threads wait for each other at barriers. **You will see** rectangles of results in registers, on
+// the model one instruction that makes thousands of products, and how its operands come in time.
+//
+// ## Register tiles
+//
+// In lesson 13 a thread that owned four rows read each key once for all of them. It can own several
+// keys as well: for r rows and c keys it reads r + c numbers in each of the D columns, and makes r · c
+// products. The results stay in its registers: they are a **register tile**. A tile of 1 x 1 reads 8
+// bytes a product, one of 8 x 8 reads 4 (8 + 8) / 64 = 1. It takes 64 of a thread's 255 registers, which
+// is why one can't go on like this.
 //
 // ## A matrix an instruction
 //
@@ -48,21 +56,21 @@ void lesson_14(Page& page) {
   // side by side, into P, which is the A of the next product, P V; all values stay in their thread.
   page.predict("How many products does the one instruction make?", "", 16 * 8 * 16, 0);
 
-  // NVIDIA's Hopper GPUs (H100, H200) have a larger one, `wgmma`: four warps together, 64 rows, up
-  // to 256 columns, here 128, and B straight out of shared memory. It is lesson 13 again: the
-  // larger the rectangle, the more products a value serves.
+  // It is the same idea again, with the rectangle spread over the registers of 32 threads, and with
+  // `wgmma` (lesson 27), which Hopper GPUs have, over those of 128:
   //-
-  Table sizes({"instruction", "threads", "products", "bytes of A and B", "bytes a product"});
-  sizes.row("a * b + c, f32", 1, 1, 4 * 2, fixed(8, 3));
-  sizes.row("mma", 32, 16 * 8 * 16, 2 * 16 * (16 + 8), fixed(2.0 * (16 + 8) / (16 * 8), 3));
-  sizes.row("wgmma", 128, 64 * 128 * 16, 2 * 16 * (64 + 128),
+  Table sizes({"results kept", "threads", "products", "bytes of A and B", "bytes a product"});
+  sizes.row("1 x 1, f32", 1, 1, 4 * 2, fixed(8, 3));
+  sizes.row("8 x 8, f32", 1, 64, 4 * 16, fixed(1, 3));
+  sizes.row("mma: 16 x 8", 32, 16 * 8 * 16, 2 * 16 * (16 + 8), fixed(2.0 * (16 + 8) / (16 * 8), 3));
+  sizes.row("wgmma: 64 x 128", 128, 64 * 128 * 16, 2 * 16 * (64 + 128),
             fixed(2.0 * (64 + 128) / (64 * 128), 3));
   //+
   page.table(sizes);
 
   // ## Who fetches
   //
-  // A machine that fast must never wait for its operands. Hopper has a **copy engine** (TMA): a
+  // A machine that fast must never wait for its operands. Hopper GPUs have a **copy engine** (TMA): a
   // thread asks for a whole tile, the copy runs on its own, and its bytes are counted at a barrier
   // when they have landed. So one thread does all the fetching, the *producer*; the others consume.
   // There are two buffers, as in lesson 6, with two barriers each: `full` tells that a tile has
@@ -104,42 +112,10 @@ void lesson_14(Page& page) {
   //+
   page.table(missing);
 
-  // ## Softmax beside it
-  //
-  // Between the two products of a tile lies softmax, and exp is no product. By NVIDIA's figures a
-  // processor of a Hopper GPU makes 2,048 products of 16-bit numbers a clock, but 16 exp. A tile of
-  // 128 queries and 128 keys, head_dim 128, has 2 * 128 * 128 * 128 products: 2,048 clocks.
-  const Guess guess = page.predict("And its exps?", "clocks");
-  const auto products = [](double head_dim) { return 2 * 128 * 128 * head_dim / 2048; };
-  const double exps = 128 * 128 / 16;
-  page.answer(guess, exps);
-  //-
-  Table clocks({"head_dim", "products", "exp", "one after the other", "side by side", "faster"});
-  for (const double d : {64, 128})
-    clocks.row(d, products(d), exps, products(d) + exps, std::fmax(products(d), exps),
-               fixed((products(d) + exps) / std::fmax(products(d), exps), 1));
-  //+
-  page.table(clocks);
-
-  // It is the overlap of lesson 6. (It is a bound, by counting clocks; nothing was measured.) In
-  // the ladder's seventh kernel, products are started and run on their own: S of this tile, and O
-  // += PV of the one before. `wgmma_wait<1>` waits for all but the youngest, so for S; its softmax
-  // runs beside PV. And two groups of consumers take turns with products and softmax:
-  page.region("cuda/kernels/07_hopper_overlap.cu", "overlap");
-
-  // ## Who knows what
-  //
-  // - The model shows that results are right, that threads hold what they should, and which waits
-  //   are needed (`tests/cuda_model` takes those of the kernels out, one at a time).
-  // - The compiler's log shows that the registers suffice (`cuda/kernels/registers.txt`).
-  // - Only a GPU shows that memory is ordered as we think, and how fast it is. `./ringscope
-  //   gpu-check` measures, and `bench/results` is where results belong. No lesson has any.
-  //
   // ## Checks
   page.check("The mma is the product of its matrices", multiplies(multiply));
   page.check("C is laid out as A is", c_is_laid_out_as_a());
   page.check("The pipeline is right, and none of its three calls can be left out", needed);
-  page.equal("exp takes half as long as the products", exps, products(128) / 2);
 
   // ## Exercise
   //

@@ -70,15 +70,9 @@ void lesson_15(Page& page) {
   const Ending forgot = with(Fault::unposted_recv, 2, 1);
   //-
   const std::vector<StoryStep> story = {
-      {.text = "Hop 1: rank 3 gets what rank 2 sends.", .step = 1, .rank = 3, .lane = Lane::recv},
-      {.text = "Rank 2 posted no receive, so it waits without a block for step 2.",
-       .step = 2,
-       .rank = 2,
-       .lane = Lane::wait},
-      {.text = "So it has nothing to pass on in hop 2, and rank 3 waits for it.",
-       .step = 3,
-       .rank = 3,
-       .lane = Lane::wait}};
+      scene("Hop 1: rank 3 gets what rank 2 sends.", 1, 3, Lane::recv),
+      scene("Rank 2 posted no receive, so it waits without a block for step 2.", 2, 2, Lane::wait),
+      scene("So it has nothing to pass on in hop 2, and rank 3 waits for it.", 3, 3, Lane::wait)};
   const Index steps_of_3 = count_of(forgot.recording, 3, Lane::compute);
   //+
   page.answer(steps, static_cast<double>(steps_of_3), 0);
@@ -120,6 +114,13 @@ void lesson_15(Page& page) {
   page.region("lessons/book/ending.h", "agree");
   page.print(said);
 
+  // ## When a job hangs, look in this order
+  //
+  // 1. Has a process ended? It is the culprit. Does some pulse still grow? A rank is slow (lesson 24).
+  // 2. Follow the waits. Who is waited for and has not posted what the others lack is the culprit; they
+  //    are victims. If all have posted, in a circle, the order of the calls is wrong.
+  // 3. Compare how far each has come: the last event of each lane. Then compare options and versions.
+  //
   // ## Try it with real processes
   //
   //     mpirun -np 4 ./ringscope run --random --backend mpi --inject send-first --timeout 2

@@ -92,7 +92,7 @@ void lesson_17(Page& page) {
   page.table(ways.table);
 
   // TP 4 sends least; TP 1 has no sum to wait for. TP 16 is not there: its groups would not lie on
-  // a node of eight, and K and V have only 8 heads here (grouped heads, lesson 11). Two ranks might
+  // a node of eight, and K and V have only 8 heads here (grouped heads, lesson 28). Two ranks might
   // hold copies of the same head, but then blocks would no longer shrink. This project refuses:
   page.print(refusal_of_heads(32, 8, 16));
 

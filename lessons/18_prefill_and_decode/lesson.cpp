@@ -2,18 +2,17 @@
 // > A model that writes has one query at a time. So keys and values stay where they are, every rank
 // > answers that query from what it holds, and the answers are merged.
 //
-// **You know** merging (lesson 3), the ring (6), grouped heads (11), and that hops cost nothing if
+// **You know** merging (lesson 3), the ring (6), grouped heads (28), and that hops cost nothing if
 // enough queries meet each block (12). **You will see** what a token costs when a model writes, why
 // it has too few queries for a ring, and what travels instead of K and V.
 //
 // ## One row at a time
 //
 // A model answers in two phases. **Prefill** reads the prompt: all its rows at once, with K and V
-// going round, as in all lessons before. Then it writes, token by token. For each it needs one row
-// more: one query, which attends all keys so far. That is *decode*.
-//
-// Earlier rows do not change any more, because under a causal mask none of them sees a later one.
-// So each layer keeps their keys and values instead of computing them again, in the *KV cache*.
+// going round, as in all lessons before. Then it writes, token by token, and each needs one row more:
+// one query, which attends all keys so far. That is *decode*. Earlier rows do not change any more,
+// because under a causal mask none of them sees a later one. So each layer keeps their keys and values,
+// in the *KV cache*.
 #include "core/attention/online_softmax.h"
 #include "lessons/book/growing_text.h"
 #include "lessons/book/page.h"
@@ -29,24 +28,20 @@ void lesson_18(Page& page) {
   page.predict("Decode, numbers of two bytes, g = 4. How many FLOPs for each byte read?", "FLOPs",
                flops_a_byte(1, 4, 2));
 
-  // By its data sheet an H100 could do far more while a byte comes from its memory:
-  const Gpu gpu = find_gpu("H100");
+  const Gpu gpu = find_gpu("H100");  // its data sheet says how much it could do meanwhile:
   page.table(roofline_table(gpu));
 
   // Decode leaves the arithmetic waiting: it is **bound by bandwidth**. The prefill is not, since
-  // thousands of queries use what is read once.
-  //
-  // So a token takes as long as reading the cache and the weights. Say a model has 8 · 10⁹ weights
-  // and 32 layers, each with 32 query heads and 8 heads of K and V of 128 numbers. Numbers have two
-  // bytes, and 131,072 tokens were read:
+  // thousands of queries use what is read once. So a token takes as long as reading the cache and the
+  // weights. Say a model has 8 · 10⁹ weights and 32 layers, each with 32 query heads and 8 heads of K and
+  // V of 128 numbers. Numbers have two bytes, and 131,072 tokens were read:
   const double layers = 32, heads = 32, heads_kv = 8, head_dim = 128, tokens = 131072;
   const double cache = layers * tokens * heads_kv * 2 * head_dim * 2;
   const double flops = layers * tokens * heads * 4 * head_dim;
-  const double reading_ms = 1e3 * cache / gpu.memory_bytes_per_s.value();
-  const double weights_ms = 1e3 * 8e9 * 2 / gpu.memory_bytes_per_s.value();
+  const double per_ms = gpu.memory_bytes_per_s.value() / 1e3;
+  const double reading_ms = cache / per_ms, weights_ms = 8e9 * 2 / per_ms;
   page.value("the cache", bytes(cache));
-  page.value("to read it, for every token", fixed(reading_ms, 2), "ms");
-  page.value("to read the weights", fixed(weights_ms, 2), "ms");
+  page.value("to read it, and the weights", numbers({reading_ms, weights_ms}, 2), "ms");
   page.value("to compute the attention", fixed(1e3 * flops / gpu.peak_flops(DType::bf16), 2), "ms");
 
   // Each of eight ranks reads an eighth of the cache, in 0.64 ms. But each has a copy of the
@@ -61,39 +56,44 @@ void lesson_18(Page& page) {
   const double ring_ms = 1e3 * ring_bytes / find_link("NVLink4").bytes_per_s;
   page.answer(guess, ring_ms, 0.1);
 
-  // One GPU that reads all of it is done sooner. So turn it round, and let the query go to the
-  // keys. Not even the query travels, because all ranks have the weights, and each computes the
-  // token's row by itself. Each attends its shard of the cache, and has out and lse (lesson 2) for
-  // every head: 129 numbers in f32. Only these travel, and they don't grow with the text:
+  // One GPU that reads all of it is done sooner. So turn it round, and let the query go to the keys.
+  // Not even it travels, because all ranks have the weights and compute the token's row. Each attends
+  // its shard of the cache, and has out and lse (lesson 2) for every head: 129 numbers in f32. Only
+  // these travel, and they don't grow with the text:
   const MergeCost ring = merge_cost(MergeKind::ring, 32, 128, 8);
   const MergeCost tree = merge_cost(MergeKind::tree, 32, 128, 8);
   page.table(ways_table(ring_bytes, ring, tree, layers));
 
-  // The prefill was not wrong, because there a rank has as many queries as rows of K and V. In a
-  // layer such a row is 4,096 bytes and a query's results are 16,512, so K and V travel. In decode
-  // it has 16,384 rows, and one query. Whatever is less should travel.
+  // The prefill was not wrong: there a rank has as many queries as rows of K and V. In a layer such a
+  // row is 4,096 bytes and a query's results are 16,512, so K and V travel. In decode it has 16,384
+  // rows, and one query. Whatever is less should travel.
   //
   // ## Merging
   //
-  // Two results over different keys become one, as in lesson 3. Their lse say how much each weighs:
-  // if one's is larger by ln 3, its output counts three times: 10 and 20 become 12.5. Without keys,
-  // lse is -∞ and weighs nothing. Any order will do. **Ring**: heads are cut into N parts; each
-  // goes round once and is merged at every stop, then round again, whole. **Tree**: every second
-  // rank hands its heads to the next, half of those to the one two further, and so on, and back.
+  // Two results over different keys become one, as in lesson 3. Say that one rank has the first two
+  // of the four keys there, and another the last two. Each sends its out, and its lse, m + log(l):
+  const PartOfKeys some = over_keys(0, 2), others = over_keys(2, 4);
+  page.value("out, lse, out, lse", numbers({some.out, some.lse, others.out, others.lse}, 2));
+
+  // exp of the difference of the lse says how much one weighs beside the other: the second 6.83 times.
+  // (18.81 + 6.83 · 39.53) / 7.83 is 36.88, the output over all four. Without keys, lse is -∞ and
+  // weighs nothing. Any order will do. **Ring**: heads are cut into N parts; each goes round once and
+  // is merged at every stop, then round again, whole. **Tree**: every second rank hands its heads to
+  // the next, half of those to the one two further, and so on, and back.
   page.predict("16 ranks, up a tree and down again: how many rounds?", "rounds",
                static_cast<double>(merge_cost(MergeKind::tree, 32, 128, 16).rounds), 0);
   page.table(merge_table(32, 128, {2, 3, 4, 8, 16}));
 
-  // That is one layer. Such short messages cost little but their start. At 5 µs each, 32 layers on
-  // eight ranks take 0.96 ms in a tree and 2.24 in a ring, more than reading the shards.
+  // That is one layer. Such short messages cost little but their start. At 5 µs each, 32 layers on eight
+  // ranks take 0.96 ms in a tree and 2.24 in a ring, more than reading the shards.
   //
   // ## Where new rows go
   //
   // The new token's key and value belong to the cache, too. The ranks take turns:
   page.region("core/decode/decode_attention.cpp", "append");
 
-  // So the ranks' shares of what was written differ by one row at most. What partition the prompt
-  // had does not matter: the newest query sees all keys, so a causal mask leaves no rank idle.
+  // So the ranks' shares of what was written differ by one row at most. The prompt's partition does not
+  // matter: the newest query sees all keys, so a causal mask leaves no rank idle.
   //
   // ## In numbers
   //
@@ -112,23 +112,23 @@ void lesson_18(Page& page) {
   const Comparison compared = compare_with_prefill(text, decode);
   page.table(compared.table);
 
-  // The differences are from a prefill of all 106. Messages are one row's. Threads only reach
-  // their neighbours, so in the tree some are passed along, and counted once more.
-  //
-  // This is how a model writes. It knows one line by heart, and reads the first word of it:
+  // The differences are from a prefill of all 106. Messages are one row's. Threads only reach their
+  // neighbours, so in the tree some are passed along, and counted again. This is how a model writes. It knows one line by heart, and reads the first word of it:
   const std::string line = "keys stay, and the query travels.";
   const Checkpoint model = learned_by_heart(line + " ", 150);
   const std::string by_one = written(model, "keys", 29, 1), by_four = written(model, "keys", 29, 4);
   page.print(by_four);
 
   // ## Checks
-  page.equal("Eight ranks read their shards in 0.64 ms", fixed(reading_ms / 8, 2), "0.64");
-  page.equal("With the weights, eight ranks are 1.8 times as fast",
-             fixed((reading_ms + weights_ms) / (reading_ms / 8 + weights_ms), 1), "1.8");
+  const double all_ms = reading_ms + weights_ms, shard_ms = reading_ms / 8;
+  page.equal("Eight ranks read their shards in 0.64 ms", fixed(shard_ms, 2), "0.64");
+  page.equal("and are 1.8 times as fast", fixed(all_ms / (shard_ms + weights_ms), 1), "1.8");
   page.check("One that reads all of it is done before a ring", reading_ms < ring_ms);
-  double lse = std::log(3.0), merged = 10;
-  merge_by_lse<double>(lse, {&merged, 1}, 0, std::array{20.0});
-  page.equal("10 with a lse of ln 3 and 20 with one of 0 become 12.5", fixed(merged, 1), "12.5");
+  page.equal("The second rank weighs 6.83 times", fixed(std::exp(others.lse - some.lse), 2),
+             "6.83");
+  double lse = some.lse, merged = some.out;
+  merge_by_lse<double>(lse, {&merged, 1}, others.lse, {&others.out, 1});
+  page.equal("Merged, they are 36.88", fixed(merged, 2), "36.88");
   page.check("A row of K and V is 4,096 bytes, a query's results 16,512",
              2 * heads_kv * head_dim * 2 == 4096 && heads * (head_dim + 1) * 4 == 16512);
   page.check("5 µs each: 0.96 and 2.24 ms", tree.rounds * 160 == 960 && ring.rounds * 160 == 2240);
@@ -139,7 +139,7 @@ void lesson_18(Page& page) {
 
   // ## Exercise
   //
-  // Write the merge of two states, and a tree of messages that merges those of all ranks:
+  // Write the merge of two states, and a tree of messages that merges those of all ranks, in
   // `my_ring/18_prefill_and_decode.h`. `./ringscope lesson 18 --check` lets your ring decode.
   // Then let a model write that has learned a text of yours, on as many ranks as you like:
   //

@@ -2,7 +2,7 @@
 // > Heads don't need each other. So ranks can swap rows for heads, compute whole heads with any
 // > kernel, and swap back; until the heads run out.
 //
-// **You know** the ring, whose ranks keep rows (lesson 6), grouped heads (11), and the crossover
+// **You know** the ring, whose ranks keep rows (lesson 6), grouped heads (28), and the crossover
 // from which hops cost nothing (12). **You will see** the other way to share attention, what it
 // sends, when it wins, when it can't be used, and how the two are combined.
 //

@@ -123,11 +123,10 @@ void lesson_22(Page& page) {
   // Why did everybody wait? Look for the long hops, and for the ranks that they leave from.
   RecordedSimulation recorded =
       record({.job = ring.job}, work_of(ring), machine_of(ring), "zigzag", {});
-  page.trace(
-      std::move(recorded.recording),
-      {{.text = "The sends of ranks 3 and 7 are as long as a step and the wait after it. All "
-                "others are short, and all ranks wait.",
-        .figure = Figure::timeline}});
+  page.trace(std::move(recorded.recording),
+             {scene("The sends of ranks 3 and 7 are as long as a step and the wait after it. All "
+                    "others are short, and all ranks wait.",
+                    Figure::timeline)});
   page.picture("two_nodes.png", "Eight ranks on two nodes: all wait for the hops of ranks 3 and 7");
 
   // ## Checks

@@ -1,4 +1,4 @@
-// Tests a kernel that multiplies with one mma instruction, and maps the values of C to threads.
+// Tests kernels that multiply with one mma or wgmma instruction, and maps the values of C to threads.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -16,6 +16,7 @@
 #include "cuda/ptx/numbers.h"
 #include "cuda/ptx/tensor_core.h"
 #include "cuda/ptx/tma.h"
+#include "cuda/ptx/wgmma.h"
 
 namespace ringscope::lessons {
 
@@ -65,15 +66,17 @@ inline std::vector<bf16> matrix_of_tiles(int tiles) {
   return matrix;
 }
 
-// Describe it to the copy engine: rows of 64 values, and one tile per copy.
-inline cuda::TensorMap map_of(const std::vector<bf16>& matrix) {
+// Describe it to the copy engine: rows of 64 values, and one tile of box_rows rows per copy.
+inline cuda::TensorMap map_of(const std::vector<bf16>& matrix, int box_rows = kTileRows,
+                              bool swizzled = false) {
   const auto rows = static_cast<std::int64_t>(matrix.size()) / kTileColumns;
   cuda::TensorMap map;
   map.address = reinterpret_cast<const unsigned char*>(matrix.data());
   map.rank = 3;
   const std::int64_t extent[] = {kTileColumns, rows, 1, 1};
   const std::int64_t stride[] = {2, 2 * kTileColumns, 2 * kTileColumns * rows, 0};
-  const int box[] = {kTileColumns, kTileRows, 1, 1};
+  map.swizzle_bytes = swizzled ? 128 : 0;
+  const int box[] = {kTileColumns, box_rows, 1, 1};
   for (int i = 0; i < 4; ++i) {
     map.extent[i] = extent[i];
     map.stride_bytes[i] = stride[i];
@@ -140,6 +143,69 @@ inline void wait(int number, cuda::ptx::Barrier& barrier, std::uint32_t parity) 
 }
 inline void arrive(int number, cuda::ptx::Barrier& barrier) {
   if (number != not_done) cuda::ptx::barrier_arrive(barrier);
+}
+
+// ---
+// Lessons 26 and 27 read what one copy has brought: by places, and as operands of wgmma.
+
+// Return which 16-byte unit of its row a copy of 8 rows of 64 values has put at each place, row by row.
+inline std::vector<double> units_after_copy(bool swizzled) {
+  std::vector<bf16> matrix(kTileValues);
+  for (int i = 0; i < kTileValues; ++i)
+    matrix[i] = bf16::from_float(static_cast<float>(i % kTileColumns / 8));
+  const cuda::TensorMap map = map_of(matrix, kTileRows, swizzled);
+  std::vector<double> units;
+  cuda::model::run_grid(1, 1, sizeof(Stages<1>), [&] {
+    auto& shared = cuda::shared_memory<Stages<1>>();
+    cuda::ptx::barrier_init(shared.full[0], 1);
+    cuda::ptx::fence_barrier_init();
+    cuda::ptx::barrier_arrive_expecting(shared.full[0], sizeof shared.tile[0]);
+    cuda::ptx::tma_load(shared.tile[0], map, 0, 0, 0, shared.full[0]);
+    cuda::ptx::barrier_wait(shared.full[0], 0);
+    for (int i = 0; i < kTileValues; i += 8) units.push_back(shared.tile[0][i].to_float());
+  });
+  return units;
+}
+
+struct Operands {
+  alignas(1024) bf16 a[64 * 64], b[64 * 64];
+  cuda::ptx::Barrier full;
+};
+
+// Let 128 threads run multiply(operands, c), which should make c [64, 64] = a b^T of two tiles of
+// small whole numbers, whose sums are exact. Return how many values of c are right: none if the model
+// objects.
+template <class Multiply>
+int right_products(const Multiply& multiply, bool swizzled = true) {
+  const std::vector<bf16> matrix = matrix_of_tiles(16);  // a above b
+  const cuda::TensorMap map = map_of(matrix, 64, swizzled);
+  std::vector<float> c(64 * 64, NAN);
+  const auto kernel = [&] {
+    auto& shared = cuda::shared_memory<Operands>();
+    if (threadIdx.x == 0) {
+      cuda::ptx::barrier_init(shared.full, 1);
+      cuda::ptx::fence_barrier_init();
+      cuda::ptx::barrier_arrive_expecting(shared.full, sizeof shared.a + sizeof shared.b);
+      cuda::ptx::tma_load(shared.a, map, 0, 0, 0, shared.full);
+      cuda::ptx::tma_load(shared.b, map, 0, 64, 0, shared.full);
+    }
+    __syncthreads();
+    cuda::ptx::barrier_wait(shared.full, 0);
+    multiply(shared, c.data());
+  };
+  try {
+    cuda::model::run_grid(1, 128, sizeof(Operands), kernel);
+  } catch (const cuda::model::ModelError&) {
+    return 0;
+  }
+  int right = 0;
+  for (int i = 0; i < 64 * 64; ++i) {
+    float sum = 0;
+    for (int k = 0; k < 64; ++k)
+      sum += matrix[i / 64 * 64 + k].to_float() * matrix[4096 + i % 64 * 64 + k].to_float();
+    right += c[i] == sum;
+  }
+  return right;
 }
 
 }  // namespace ringscope::lessons

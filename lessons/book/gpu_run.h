@@ -128,11 +128,15 @@ class Counted {
   Index first_ = 0;
 };
 
-// Count one access of a warp in which thread i reads word stride * i.
-inline MemoryCount access_with_stride(Index stride) {
+// Count one access of a warp in which thread i reads word word_of(i), or stride * i.
+template <class WordOf>
+MemoryCount access_of(const WordOf& word_of) {
   MemoryCount count;
-  cuda::model::run_grid(1, 32, 0, [&] { count.note(stride * cuda::model::lane(), true); });
+  cuda::model::run_grid(1, 32, 0, [&] { count.note(word_of(cuda::model::lane()), true); });
   return count;
+}
+inline MemoryCount access_with_stride(Index stride) {
+  return access_of([stride](int lane) { return stride * lane; });
 }
 
 // Return the running block's shared memory as floats.

@@ -179,11 +179,10 @@ struct Comparison {
 };
 template <class Decode>
 Comparison compare_with_prefill(const GrowingText& text, const Decode& decode) {
-  Problem config;
-  config.shape = text.shape;
-  config.mask = MaskSpec::parse("causal");
-  config.partition = PartitionKind::zigzag;
-  config.world_size = 4;
+  Problem config{.shape = text.shape,
+                 .mask = MaskSpec::parse("causal"),
+                 .partition = PartitionKind::zigzag,
+                 .world_size = 4};
   const std::vector<float> expected = run_on_threads(config, text.in).outputs.out;
   const Index rows = text.shape.seqlen - text.prompt;
   Comparison all;

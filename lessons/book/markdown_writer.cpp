@@ -182,7 +182,9 @@ std::string contents_page() {
   std::string text =
       "<!-- Made by the target lesson_pages. -->\n\n# Lessons\n\n"
       "Lessons 1 to 18 lead from two matrix products to a model that writes; each knows only what "
-      "came before it.\nThose from 19 on take up one question each. [Three "
+      "came before it.\nThose from 19 on take up one question each: 26 and 27 follow on 14, 28 on "
+      "11 and "
+      "29 on 16. [Three "
       "ways](#three-ways-through) "
       "lead through all of them.\n`./ringscope lesson N` steps through lesson N and asks for "
       "predictions; the "

@@ -7,8 +7,10 @@
 // Otherwise it throws std::logic_error.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/trace/event.h"
@@ -34,6 +36,16 @@ struct At {
     return {file, line};
   }
 };
+
+// Return a step of a story: a figure to look at, or a ring step, a rank and a lane in the timeline; -1
+// stands for all.
+inline StoryStep scene(std::string text, Figure figure, int step = -1) {
+  return {.text = std::move(text), .step = step, .figure = figure};
+}
+inline StoryStep scene(std::string text, int step, int rank = -1, std::optional<Lane> lane = {},
+                       std::optional<Pass> pass = {}) {
+  return {std::move(text), pass, step, rank, lane, {}};
+}
 
 class Page {
  public:
@@ -83,7 +95,7 @@ class Page {
   virtual void ring_trace(Recording recording, std::vector<StoryStep> story,
                           const std::string& name = "", At at = At::current()) = 0;
 
-  // Show a PNG from the lesson's folder.
+  // Show a PNG or SVG from the lesson's folder.
   virtual void picture(const std::string& file, const std::string& caption,
                        At at = At::current()) = 0;
 };

@@ -1,4 +1,4 @@
-// Inputs for lessons, which are the same on every machine.
+// Inputs for lessons, which are the same on every machine, and tables that several of them show.
 #pragma once
 
 #include <fmt/format.h>
@@ -8,10 +8,12 @@
 #include <iterator>
 #include <limits>
 #include <numeric>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "core/attention/naive.h"
+#include "core/attention/online_softmax.h"
 #include "core/base/random.h"
 #include "core/problem/mask.h"
 #include "core/problem/partition.h"
@@ -40,6 +42,15 @@ inline AttentionInputs random_inputs(const AttentionShape& shape, std::uint64_t 
           random_values(RandomTensor::k, row * shape.num_heads_kv, seed),
           random_values(RandomTensor::v, row * shape.num_heads_kv, seed),
           random_values(RandomTensor::dout, row * shape.num_heads, seed)};
+}
+
+// Return attention of `heads` heads of 64 numbers, each with its own K and V, on a ring in f32.
+inline Problem ring_job(Index heads, Index seqlen, int world_size, const char* mask = "full",
+                        PartitionKind partition = PartitionKind::contiguous) {
+  return {.shape = {.num_heads = heads, .num_heads_kv = heads, .seqlen = seqlen, .head_dim = 64},
+          .mask = MaskSpec::parse(mask),
+          .partition = partition,
+          .world_size = world_size};
 }
 
 // Evaluate the formulas in f64 on one rank, as the reference for a ring's output. `backward` adds
@@ -83,6 +94,69 @@ double largest_difference(const A& a, const B& b) {
   for (std::size_t i = 0; i < std::size(a); ++i)
     keep_larger(largest, std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i])));
   return largest;
+}
+
+// ---
+// The running example: one query with four keys, of lesson 3.
+
+inline const std::vector<double> kFourScores = {1, 3, 2, 5}, kFourValues = {10, 20, 30, 40};
+
+// The result over some of the keys.
+struct PartOfKeys {
+  double m, l, out, lse;
+};
+
+// Attend keys first to last - 1.
+inline PartOfKeys over_keys(std::size_t first, std::size_t last,
+                            const std::vector<double>& scores = kFourScores) {
+  RowState<double> row;
+  double out = 0;
+  carry_on<double>(row, {&out, 1}, std::span(scores).subspan(first, last - first),
+                   &kFourValues[first]);
+  return {row.row_max, row.row_sum, out / row.row_sum, lse_of(row)};
+}
+
+// The gradients of the four scores for dO = 1, by the formula and by nudging each score.
+struct FourGradients {
+  Table table{{"score", "P = exp(score - lse)", "dP = v", "dS = P (dP - out)", "by nudging"}};
+  double delta = 0, sum = 0, off = 0;  // sum: of dS; off: the largest difference from nudging
+};
+
+inline FourGradients four_gradients() {
+  FourGradients all;
+  const PartOfKeys whole = over_keys(0, 4);
+  for (std::size_t j = 0; j < 4; ++j) {
+    std::vector<double> up = kFourScores, down = kFourScores;
+    up[j] += 1e-4, down[j] -= 1e-4;
+    const double p = std::exp(kFourScores[j] - whole.lse), ds = p * (kFourValues[j] - whole.out);
+    const double slope = (over_keys(0, 4, up).out - over_keys(0, 4, down).out) / 2e-4;
+    all.table.row(kFourScores[j], fixed(p, 3), kFourValues[j], fixed(ds, 3), fixed(slope, 3));
+    all.delta += p * kFourValues[j];
+    all.sum += ds;
+    keep_larger(all.off, std::abs(slope - ds));
+  }
+  return all;
+}
+
+// The size of a sum of D products of random numbers: the root of the mean square of 4,000.
+struct ProductSizes {
+  Table table{{"D", "size of a sum of D products", "√D", "divided by √D"}};
+  double off = 0;  // largest distance of the last column from 1
+};
+
+inline ProductSizes product_sizes() {
+  ProductSizes all;
+  for (const Index d : {16, 64, 256}) {
+    const auto q = random_values<double>(RandomTensor::q, 4000 * d);
+    const auto k = random_values<double>(RandomTensor::k, 4000 * d);
+    double squares = 0;
+    for (auto i = q.begin(), j = k.begin(); i != q.end(); i += d, j += d)
+      squares += std::pow(std::inner_product(i, i + d, j, 0.0), 2) / 4000;
+    const double root = std::sqrt(static_cast<double>(d)), ratio = std::sqrt(squares) / root;
+    all.table.row(d, fixed(std::sqrt(squares), 1), root, fixed(ratio, 2));
+    keep_larger(all.off, std::abs(ratio - 1));
+  }
+  return all;
 }
 
 // ---

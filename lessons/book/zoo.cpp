@@ -11,6 +11,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/explain/explain.h"
 #include "core/sim/recording.h"
 #include "core/sim/scenario.h"
 #include "lessons/book/ending.h"
@@ -99,6 +100,17 @@ std::string table_of(const Evidence& e) {
   return text;
 }
 
+// Return what `ringscope explain` finds in a recording, a line each.
+std::string findings_of(const Recording& recording) {
+  const bool is_empty = std::all_of(recording.events.begin(), recording.events.end(),
+                                    [](const auto& events) { return events.empty(); });
+  if (is_empty) return "";
+  std::string text;
+  for (const Diagnosis& finding : explain(recording).findings)
+    text += "explain finds: " + headline_of(finding) + "\n";
+  return text.empty() ? "explain finds nothing that costs time\n" : text;
+}
+
 std::string times_of(const Recording& recording) {
   const RunSummary summary = summarize(recording);
   const auto [hops, over] = hops_over_before_computing(recording);
@@ -110,7 +122,8 @@ std::string times_of(const Recording& recording) {
                         awaited < 0 ? "" : fmt::format(", last for rank {}", awaited));
   }
   return text +
-         fmt::format("of {} hops, {} were over before the step beside them began\n", hops, over);
+         fmt::format("of {} hops, {} were over before the step beside them began\n", hops, over) +
+         findings_of(recording);
 }
 
 }  // namespace
@@ -197,7 +210,7 @@ std::string Evidence::text() const {
       fmt::format("{} positions, {} ranks, {}, mask {}, {}: the run {}\n\n", problem.shape.seqlen,
                   problem.world_size, problem.partition.name(), problem.mask.name(),
                   name_of(problem.dtype), mine.out.empty() ? "fails: " + ending : "ends well");
-  if (mine.out.empty()) return text;
+  if (mine.out.empty()) return text + findings_of(recording);
   text += table_of(*this);
   if (!maps.empty()) text += map_text(maps.front());
   return verdict.result == CheckResult::exact ? text + "\n" + times_of(recording) : text;

@@ -1,12 +1,20 @@
 // Exercise 8, solved.
 #pragma once
 
-inline int rank_of(int p, int world_size) { return p % world_size; }
+struct Deal {
+  int world_size, width;
+};
 
-inline int local_row(int p, int world_size) { return p / world_size; }
+inline int rank_of(int p, const Deal& deal) { return p / deal.width % deal.world_size; }
 
-inline int position(int rank, int i, int world_size) { return i * world_size + rank; }
+inline int local_row(int p, const Deal& deal) {
+  return p / (deal.width * deal.world_size) * deal.width + p % deal.width;
+}
 
-inline bool may_attend(int rank, int i, int owner, int j, int /*world_size*/) {
-  return owner <= rank ? j <= i : j < i;
+inline int position(int rank, int i, const Deal& deal) {
+  return (i / deal.width * deal.world_size + rank) * deal.width + i % deal.width;
+}
+
+inline bool may_attend(int rank, int i, int owner, int j, const Deal& deal) {
+  return position(owner, j, deal) <= position(rank, i, deal);
 }

@@ -11,8 +11,10 @@ struct Model {
   double heads, heads_kv, head_dim, bytes;
 };
 
-inline double crossover(const Machine& machine, const Model& model, double share) {
-  return machine.F / machine.B * (model.bytes / 2) * (model.heads_kv / model.heads) / share;
+inline double crossover(const Machine& machine, const Model& model, double share, bool backward) {
+  const double flops = (backward ? 5 : 2) * 2 * model.heads * share;
+  const double bytes = 2 * model.heads_kv * (model.bytes + (backward ? 4 : 0));
+  return machine.F / machine.B * bytes / flops;
 }
 
 inline double exposed_time(const Machine& machine, const Model& model, double share, double rows) {

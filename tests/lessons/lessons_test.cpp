@@ -90,7 +90,7 @@ TEST_P(EveryLesson, ShowsAllOfItsPictures) {
   const std::string text = committed(lesson().path());
   std::set<std::string> there;
   for (const auto& file : std::filesystem::directory_iterator(folder))
-    if (file.path().extension() == ".png") {
+    if (file.path().extension() == ".png" || file.path().extension() == ".svg") {
       there.insert(file.path().filename());
       EXPECT_NE(text.find("page.picture(\"" + file.path().filename().string() + "\""),
                 std::string::npos)

@@ -1,0 +1,126 @@
+// # Which scheme? An atlas
+// > Every scheme brings each query to each key once. They differ in what moves, over which wires,
+// > and in what has to wait; heads, rows and links decide between them.
+//
+// **You know** the ring and the all-gather (lesson 5), grouped heads (28), the crossover (12), Ulysses
+// and the hybrid (21), and the two-level ring (22). **You will see** all eight schemes of this project
+// side by side: what moves, how many bytes, how long that takes in five situations, and what to ask
+// before you choose.
+//
+// ## Eight ways
+//
+// Each rank begins with c rows of Q, K and V. Then either side can move to the other:
+//
+// - **Ring**: K and V go round, always to the next rank, while all ranks compute.
+// - **Both ways** (`bidirectional`): half of a block goes round to the right, the other half to the
+//   left. A link carries both at once, so a hop takes half as long.
+// - **Pass-Q**: K and V stay. The queries go round, and behind them their carried states (lesson 3),
+//   which are f32.
+// - **All-gather**: all of K and V comes first; then each rank computes.
+// - **Ulysses**: ranks swap rows for heads, compute, and swap back.
+// - **Hybrid**: groups of U ranks swap, and a ring leads from group to group.
+// - **Two levels**: the ranks of a node form a ring, and meanwhile blocks cross to the next node.
+// - **Mesh**: the ranks are a grid of R rows and C columns. Queries come along a row, K and V along a
+//   column, and a rank attends each with each: N meetings, but blocks of R + C - 1 ranks only. The
+//   states are merged on their way home.
+#include "lessons/book/cost_tables.h"
+#include "lessons/book/page.h"
+
+namespace ringscope::lessons::chapter_25 {
+void lesson_25(Page& page) {
+  page.picture("ways.svg", "Eight schemes on four ranks: what moves from rank to rank");
+
+  // ## Bytes
+  //
+  // H query heads share G heads of K and V; d is head_dim, e the bytes of a number. A row's state
+  // has m in 4 bytes, l in 8, and d numbers of 4: with all heads S = H (4 d + 12) bytes. For each
+  // of its c rows a rank sends, forward:
+  //
+  //     ring, both ways, all-gather, two levels     (N-1) · 2G d e
+  //     pass-Q      (N-1) · H d e  +  N · S
+  //     Ulysses     (N-1)/N · (2H + 2G) d e
+  //     hybrid      (U-1)/U · ((H + 2G) d e + H (4 d + 4))  +  (N/U - 1) · 2G d e
+  //     mesh        (C-1) · (H d e + S)  +  · 2G d e
+  //
+  // (The hybrid returns its outputs in f32 with their lse. Ulysses is counted as returning 16 bits.)
+  page.predict("8 ranks, H = 32, G = 8, d = 128, e = 2. How many times the ring's bytes is pass-Q?",
+               "times", (7 * kQuery + 8 * kState) / (7 * kKv), 0.05);
+  //-
+  const SchemeBytes sent = bytes_of_schemes();
+  //+
+  page.table(sent.table);
+
+  // With grouped heads K and V are the small side, so whatever sends queries and f32 states round sends
+  // more. The swaps of Ulysses and the hybrid send less than a ring, because N - 1 is no factor of
+  // theirs.
+  //
+  // ## Time
+  //
+  // Bytes that hide behind computing cost nothing. These are simulated times of one layer forward,
+  // causal, on eight H100, in five situations:
+  //
+  // - **A**: one node, NVLink, 65,536 tokens, 32 query heads and 8 of K and V.
+  // - **B**: the same with 4,096 tokens. A rank has 512 rows, which is below the crossover.
+  // - **C**: two nodes of four, InfiniBand between them, 32,768 tokens.
+  // - **D**: InfiniBand between all, and 32 heads of K and V: no groups.
+  // - **E**: InfiniBand between 64 ranks, 4,096 rows each, which have one head: tensor parallel ranks
+  //   (lesson 17) have the others. The mesh is 8 x 8.
+  //-
+  const SchemeTimes times = times_of_schemes();
+  const std::vector<double>& d = times.ms[3];
+  //+
+  page.choose("Put them in order, the fastest in D first.",
+              {"ring", "both ways", "Ulysses", "hybrid, U = 4"},
+              letters_by({d[0], d[1], d[4], d[5]}));
+  page.table(times.table);
+
+  // In **A** all hops are hidden, so all rings take as long as the computing, and the plain one holds
+  // least. In **B** they are exposed, and half of a hop is exposed less. In **C** two levels cross
+  // once in four steps (lesson 22). In **D** Ulysses sends a quarter of the ring's bytes, and nothing
+  // hides them; the hybrid sends more, and hides some. In **E** there are no heads to swap. A ring's
+  // bytes grow with N - 1, and a mesh's with 2 (√N - 1). (Messages that cost something to start are
+  // not counted; on one node two levels are a ring.)
+  //
+  // ## Few queries, many keys
+  //
+  // Pass-Q never wins there, because queries and keys are equally many. A conversation goes on with
+  // a short question about a long text whose K and V are cached. A row of K and V is 2G d e = 4,096
+  // bytes; a query and its state are H d e + S = 24,960. So queries travel if there are fewer
+  // than about a sixth as many as cached rows. Decode (lesson 18) is the extreme case, with one query.
+  //
+  // ## What to ask
+  //
+  // 1. Are there few queries beside many cached keys? Pass-Q.
+  // 2. Has a rank more rows than the crossover? A ring. It takes any number of heads.
+  // 3. Does it lead over several nodes? Two levels, or a hybrid with its groups inside the nodes.
+  // 4. Are hops exposed all the same? Ulysses or a hybrid while the heads of K and V suffice; both ways
+  //    if they don't; a mesh if there are many ranks.
+  // 5. Must it be simple, with any kernel? The all-gather, while all of K and V fit. Nothing hides.
+  //
+  // `./ringscope simulate --scheme all` compares those that need no number, and `--scheme mesh:2x4`
+  // tries any. [bench/schemes.md](../../bench/schemes.md) has six more jobs, backward included, and runs.
+  //
+  // ## Checks
+  page.check("The formulas are what the loops send", sent.as_formulas);
+  page.equal("A: the ring is fastest", times.fastest(0), "ring");
+  page.equal("B: both ways", times.fastest(1), "both ways");
+  page.equal("C: two levels", times.fastest(2), "two levels");
+  page.equal("D: the hybrid", times.fastest(3), "hybrid, U = 4");
+  page.equal("E: the mesh", times.fastest(4), "mesh, 2 x 4");
+  const auto bytes_in_d = [](const char* scheme) {
+    return traffic_of(on_8(scheme, 32768, 32, 32, "NVLink4").job, 0).forward_bytes;
+  };
+  page.equal("D: Ulysses sends a quarter of the ring's bytes", 4 * bytes_in_d("ulysses"),
+             bytes_in_d("ring"));
+  const Scenario b = on_8("ring", 4096, 32, 8, "NVLink4");
+  page.check("B is below the crossover", threshold_rows(b.job, b.rates, Pass::forward, 0.5) > 512);
+  page.equal("A row of K and V is 4,096 bytes", 2 * kKv, 4096);
+  page.equal("A query and its state are 24,960", 2 * (kQuery + kState), 24960);
+
+  // ## Exercise
+  //
+  // Write which side should travel, for any number of queries and cached keys, and find a mesh's
+  // best grid: `lessons/25_which_scheme/exercise.h`, tried by `./ringscope lesson 25 --check`.
+}
+
+}  // namespace ringscope::lessons::chapter_25

@@ -1,0 +1,100 @@
+// # One gradient for all: sums, means and whose count
+// > A weight is used by all rows, so its gradient is a sum over all ranks. What each rank divides by, and
+// > when, decides whether the model trains as on one rank.
+//
+// **You know** a model whose rows are dealt out, with a copy of all weights on every rank (lesson 16).
+// **You will see** how the ranks' gradients become one, a mistake that raises no error, and a model that
+// learns the same on one, two and four ranks.
+//
+// ## A sum over all ranks
+//
+// A weight's gradient is a sum over all rows of all ranks. Each rank adds up over its own; then
+// these are added up over the ranks, and all get the result: an *all-reduce*. It is a ring, too.
+// Each of N chunks collects its sum in the first N - 1 hops, as dK and dV did:
+#include "lessons/book/model_tables.h"
+#include "lessons/book/page.h"
+
+namespace ringscope::lessons::chapter_29 {
+void lesson_29(Page& page) {
+  page.region("core/model/replica.cpp", "collect");
+
+  // In the others the whole chunks go round. Then all ranks change their weights alike.
+  page.predict("How many numbers does each of four ranks send, for every weight of the model?",
+               "numbers", 1.5);
+
+  // That is 2 (N - 1) / N, and never more than 2.
+  //
+  // ## Divided by whose count?
+  //
+  // A mean is over all rows. It is tempting to let each rank take the mean over its own, and then
+  // the mean of the ranks. S1 divides the sum of the gradients by N, and does so for a summed loss
+  // ([claim C44](../claims.md#c44)). Let four ranks `scale` their own rows' losses, and apply a
+  // factor `after` the gradients were added up.
+  const ModelShape shape = {
+      .layers = 2, .width = 32, .num_heads = 4, .num_heads_kv = 2, .head_dim = 8, .hidden = 80};
+  const auto off_by = [](const ModelJob& job, const auto& scale, double after) {
+    const Windows windows = ring_windows(job);
+    const auto one = on_ranks(job, 1, [&](ModelRank& rank) { rank.step(windows); });
+    const auto four =
+        on_ranks(job, 4, [&](ModelRank& rank) { rank.own_gradients(windows, scale(rank.rows())); });
+    return relative_distance(sum_of_gradients(four, after), one[0]->gradients());
+  };
+  const LossWays ways = loss_ways(shape, off_by);
+  page.table(ways.table);
+
+  // The mean of means is right when all ranks have as many rows (16 are 4, 4, 4, 4), and wrong
+  // otherwise (10 are 3, 3, 2, 2). An optimizer such as Adam, which divides gradients by their
+  // usual size, hides a constant factor, so such a mistake may live long. It is always right to add
+  // up the ranks' gradients and to divide by the count of all rows, which every rank knows.
+  page.region("core/model/replica.cpp", "step");
+
+  // ## Is it the right one?
+  //
+  // If all weights of one kind move a bit in the direction of their gradient, the loss has to rise by
+  // the gradient's length.
+  const ModelJob job{shape, 2, 90};  // two sequences
+  const Windows windows = ring_windows(job);
+  const auto one = on_ranks(job, 1, [&](ModelRank& rank) { rank.step(windows); });
+  const Nudged nudges = nudged(job, windows, *one[0]);
+  page.table(nudges.table);
+
+  // ## The loss is right, and the gradients are not
+  //
+  // If that happens on four ranks and not on one, these come first:
+  //
+  // - **A factor.** Gradients were averaged and should be added, or the other way round. Divide them by
+  //   those of one rank: every weight gives the same number, N or 1/N (`lesson zoo mean-instead-of-sum`).
+  // - **Unequal shares.** Each rank divided by its own count. Give all ranks as many rows that count, and
+  //   the error is gone (`lesson zoo unequal-shards`).
+  // - **The way home.** dK and dV stop a hop short. Out and dQ are right, and a rank's dK is its
+  //   neighbour's (`lesson zoo gradient-one-hop-short`).
+  // - **Copies.** Copied heads of K and V were not added up (lesson 28): dK and dV are too small.
+  //
+  // So compare tensor by tensor: out, dQ, dK and dV, as `./ringscope check` does, and then the weights.
+  //
+  // ## It learns
+  //
+  // The text says "Of 2 ranks, rank 0 sends to rank 1 and receives from rank 1.", and so on up to
+  // nine ranks. A model that knows byte counts alone has the text's entropy as mean loss:
+  const TrainingSettings settings{shape, {.rate = 1e-2}, 4, 128};  // four sequences of 128 bytes
+  const double entropy = unigram_entropy(ring_text());
+  page.value("entropy of single bytes", fixed(entropy, 2));
+  const Learning learnt = learning(settings, 40);
+  page.table(learnt.table);
+
+  // ## Checks
+  page.at_most("Nudging agrees with the gradients", nudges.error, 1e-3);
+  page.check("Sums divided by 4 are off by 3/4", std::abs(ways.off[0] - 0.75) < 1e-4);
+  page.check("A mean of means wants equal shares", ways.off[4] < 1e-5 && ways.off[5] > 0.01);
+  page.at_most("Sums over the count of all want nothing", ways.off[7], 1e-5);
+  page.at_most("Whoever trains, losses are the same", learnt.largest_difference, 1e-4);
+  page.check("They end far below the entropy", learnt.losses[2].back() < 0.2 * entropy);
+
+  // ## Exercise
+  //
+  // Texts are padded with bytes that don't count. By what must a rank multiply its gradients if
+  // ranks differ in how many of their rows count, and gradients can only be averaged over ranks?
+  // `lessons/29_one_gradient/exercise.h`; `./ringscope lesson 29 --check` tries it.
+}
+
+}  // namespace ringscope::lessons::chapter_29
