@@ -99,8 +99,14 @@ void arrowhead(ImVec2 tip, float dx, float dy, float size, Color color) {
 }
 
 Color ink_on(Color ground) {
-  const double r = ground & 255, g = ground >> 8 & 255, b = ground >> 16 & 255;
-  return 0.299 * r + 0.587 * g + 0.114 * b > 140 ? rgb(16, 18, 24) : rgb(255, 255, 255);
+  const auto linear = [&](int shift) {
+    const double encoded = (ground >> shift & 255) / 255.0;
+    return encoded <= 0.04045 ? encoded / 12.92 : std::pow((encoded + 0.055) / 1.055, 2.4);
+  };
+  // WCAG 2's contrast with black and with white is the same at this luminance.
+  constexpr double kEqual = 0.179;
+  const double luminance = 0.2126 * linear(0) + 0.7152 * linear(8) + 0.0722 * linear(16);
+  return luminance > kEqual ? rgb(0, 0, 0) : rgb(255, 255, 255);
 }
 
 Touch touch(const char* id, const Box& box) {
@@ -191,6 +197,15 @@ std::vector<std::size_t> some_of(std::size_t count, std::size_t most) {
   for (std::size_t i = 0; i < taken; ++i)
     chosen.push_back(taken == 1 ? count - 1 : i * (count - 1) / (taken - 1));
   return chosen;
+}
+
+void draw_meaning(const PanelContext& context, std::string_view text) {
+  constexpr float kWidth = 320;
+  ImGui::BeginTooltip();
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  ImGui::Dummy({kWidth, wrapped_height(context.fonts.text, kWidth, text)});
+  draw_wrapped(context.fonts.text, at, kWidth, context.palette.text, text);
+  ImGui::EndTooltip();
 }
 
 void draw_tooltip(const PanelContext& context, std::string_view title, const Pairs& rows) {

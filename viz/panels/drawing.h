@@ -102,6 +102,9 @@ double round_step(double least);
 // the last.
 std::vector<std::size_t> some_of(std::size_t count, std::size_t most);
 
+// Draw a sentence beside the mouse.
+void draw_meaning(const PanelContext& context, std::string_view text);
+
 using Pairs = std::vector<std::pair<std::string, std::string>>;
 // Draw names and values beside the mouse.
 void draw_tooltip(const PanelContext& context, std::string_view title, const Pairs& rows);

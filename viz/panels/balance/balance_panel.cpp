@@ -56,24 +56,38 @@ float draw_findings(const PanelContext& context, const Document& document, ImVec
 
 // Draw the figures in a row, as large values over small names.
 float draw_figures(const PanelContext& context, const WorkTable& balance, ImVec2 at, float width) {
-  const std::pair<std::string, std::string> figures[] = {
-      {fmt::format("{:.2f}", balance.imbalance), "imbalance"},
+  struct Figure {
+    std::string value, name;
+    const char* meaning;
+  };
+  const char* const ceiling =
+      "The mean rank's work divided by the slowest rank's, summed over the steps: however fast the "
+      "links are, ranks that begin each step together can't be busier.";
+  const Figure figures[] = {
+      {fmt::format("{:.2f}", balance.imbalance), "imbalance",
+       "The pairs of the rank with the most, divided by those of the mean rank."},
       {balance.predicted ? fmt::format("{} / {}", percent_text(balance.predicted_balance_ceiling),
                                        percent_text(balance.balance_ceiling))
                          : percent_text(balance.balance_ceiling),
-       balance.predicted ? "balance ceiling, predicted / counted" : "balance ceiling"},
-      {percent_text(balance.measured_balance_ceiling), "of processor time"},
-      {time_text(balance.exposed_s * 1e9), "exposed communication"},
-      {time_text(balance.wall_s * 1e9), "wall time"}};
+       balance.predicted ? "balance ceiling, predicted / counted" : "balance ceiling", ceiling},
+      {percent_text(balance.measured_balance_ceiling), "of processor time",
+       "The balance ceiling of the measured processor time instead of the pairs."},
+      {time_text(balance.exposed_s * 1e9), "exposed communication",
+       "The time that a rank waits for a block which is still on its way; of the rank with the "
+       "most."},
+      {time_text(balance.wall_s * 1e9), "wall time",
+       "From the first slice of any rank to the end of the last."}};
   std::vector<float> widths;
-  for (const auto& [value, name] : figures)
+  for (const auto& [value, name, meaning] : figures)
     widths.push_back(
         std::max(text_width(context.fonts.title, value), text_width(context.fonts.small, name)));
   const std::vector<ImVec2> places = in_lines(widths, width, 24, 46);
   for (std::size_t i = 0; i < places.size(); ++i) {
     const float x = at.x + places[i].x, y = at.y + places[i].y;
-    draw_text(context.fonts.title, {x, y}, {0, 0}, context.palette.text, figures[i].first);
-    draw_label(context, {x, y + 24}, {0, 0}, figures[i].second);
+    draw_text(context.fonts.title, {x, y}, {0, 0}, context.palette.text, figures[i].value);
+    draw_label(context, {x, y + 24}, {0, 0}, figures[i].name);
+    if (touch(figures[i].name.c_str(), {x, y, x + widths[i], y + 40}).hovered)
+      draw_meaning(context, figures[i].meaning);
   }
   return places.back().y + 50;
 }

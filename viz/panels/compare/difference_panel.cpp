@@ -70,6 +70,7 @@ float draw_change(const PanelContext& context, const Box& box, const Difference&
   for (const WorkCell& cell : change.cells)
     paint.largest = std::max(paint.largest, std::abs(paint.metric.of(cell)));
   paint.usual = &zero;
+  paint.first = session.documents.front().number;
   const auto hit = draw_heatmap(context, document, layout, change, paint);
   std::string legend = "orange: more than in the first recording; blue: less";
   if (difference.unpaired > 0)

@@ -42,11 +42,8 @@ namespace {
 
 // Everything that determines the pixels, besides their number.
 struct PaintKey {
-  std::string mask;
-  PartitionKind partition = PartitionKind::contiguous;
-  const Assignment* assignment = nullptr;
-  Index seqlen = 0;
-  int world_size = 0, only_rank = -1;
+  std::uint64_t document = 0;  // its number
+  int only_rank = -1;
   MaskOrder order = MaskOrder::global;
   Theme theme = Theme::dark;
   ColorBy color_by = ColorBy::owner;
@@ -154,17 +151,8 @@ void draw_mask_picture(const PanelContext& context, const MaskPicture& picture, 
   const auto pixels = [&](float length, float of_scale) {
     return std::clamp(static_cast<int>(std::lround(length * of_scale)), 1, kMaxSide);
   };
-  const Partition& partition = document.mask->partition;
-  PaintKey key{document.mask->spec.identity(),
-               partition.kind,
-               partition.assignment,
-               partition.seqlen,
-               partition.world_size,
-               picture.only_rank,
-               picture.order,
-               session.theme,
-               session.color_by,
-               moment.ranks};
+  PaintKey key{document.number, picture.only_rank, picture.order,
+               session.theme,   session.color_by,  moment.ranks};
   const auto paint = [&](Image& image) {
     const MaskProgress progress = mask_progress(moment, document.trace);
     paint_mask(*document.mask,
