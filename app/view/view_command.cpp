@@ -94,23 +94,18 @@ int carry_out(const viz::ViewOptions& options) {
   return 0;
 }
 
-namespace {
-viz::Theme theme_of(const std::optional<std::string>& name) {
-  return name == "light" ? viz::Theme::light : viz::Theme::dark;
-}
-}  // namespace
-
 void write_sweep_picture(const SweepTable& table, const std::string& machine,
                          const std::string& path, const std::optional<std::string>& theme) {
   viz::write_picture(path, [&](std::string* svg) {
-    return viz::sweep_image(table, machine, theme_of(theme), svg);
+    return viz::sweep_image(table, machine, viz::theme_of(theme.value_or("dark")), svg);
   });
 }
 
 void write_loss_picture(const LossCurve& curve, const std::string& path,
                         const std::optional<std::string>& theme) {
-  viz::write_picture(
-      path, [&](std::string* svg) { return viz::loss_image(curve, theme_of(theme), svg); });
+  viz::write_picture(path, [&](std::string* svg) {
+    return viz::loss_image(curve, viz::theme_of(theme.value_or("dark")), svg);
+  });
 }
 
 #else

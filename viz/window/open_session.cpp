@@ -121,7 +121,7 @@ Session open_session(const std::vector<std::string>& paths, const ViewOptions& o
   for (Trace& trace : load_traces(paths, progress))
     documents.push_back(make_document(std::move(trace)));
   Session session(std::move(documents));
-  if (options.theme) session.theme = *options.theme == "light" ? Theme::light : Theme::dark;
+  if (options.theme) session.theme = theme_of(*options.theme);
   if (options.story) {
     require_paragraph(session, *options.story);
     session.show_story = *options.story > 0;

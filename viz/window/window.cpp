@@ -143,8 +143,6 @@ bool place_on_a_monitor(int& x, int& y, int width, int height) {
   return false;
 }
 
-Theme theme_of(const std::string& name) { return name == "light" ? Theme::light : Theme::dark; }
-
 // Return the first free ringscope-N.png in the current folder.
 std::string next_screenshot_path() {
   for (int n = 1;; ++n) {

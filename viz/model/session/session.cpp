@@ -126,14 +126,20 @@ void Session::open_slice(int rank, int step) {
 
 // Compare all recordings of ours if they have one world_size.
 void Session::compare_all() {
-  std::vector<const Document*> rings;
-  for (const Document& d : documents)
-    if (d.trace.is_ring()) rings.push_back(&d);
+  std::vector<const Document*> all;
+  for (const std::size_t ring : rings()) all.push_back(&documents[ring]);
   const bool comparable =
-      rings.size() >= 2 && std::all_of(rings.begin(), rings.end(), [&](const Document* d) {
-        return d->trace.run->world_size == rings[0]->trace.run->world_size;
+      all.size() >= 2 && std::all_of(all.begin(), all.end(), [&](const Document* d) {
+        return d->trace.run->world_size == all[0]->trace.run->world_size;
       });
-  comparison = comparable ? compare(rings) : Comparison();
+  comparison = comparable ? compare(all) : Comparison();
+}
+
+std::vector<std::size_t> Session::rings() const {
+  std::vector<std::size_t> indices;
+  for (std::size_t i = 0; i < documents.size(); ++i)
+    if (documents[i].trace.is_ring()) indices.push_back(i);
+  return indices;
 }
 
 double Session::length() const {

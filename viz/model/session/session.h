@@ -113,6 +113,8 @@ class Session {
   static constexpr std::size_t kMostInSlices = 16;
 
   const Document& document() const { return documents[active]; }
+  // Return the indices of the documents that are recordings of ours, in the order of `comparison`.
+  std::vector<std::size_t> rings() const;
   // Return the length of the active document's axis; beside a prediction, the longer of both.
   double length() const;
   // Return the ring at the playhead in document `d`, whose axis may have another length: the same

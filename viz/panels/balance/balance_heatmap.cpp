@@ -162,19 +162,12 @@ std::optional<HeatHit> draw_heatmap(const PanelContext& context, const Document&
   const int selected = context.session.selected_rank;
   const Palette& palette = context.palette;
   const ImFont* font = context.fonts.small;
-  const ImVec2 scale = ImGui::GetIO().DisplayFramebufferScale;
-  static constexpr int kMaxSide = 4096;
-  const auto pixels = [](float length, float of_scale) {
-    return std::clamp(static_cast<int>(length * of_scale), 1, kMaxSide);
-  };
-  draw_list().AddImage(
-      context.textures.picture(
-          paint.slot, pixels(layout.box.width(), scale.x), pixels(layout.box.height(), scale.y),
-          CellsKey(document.number, paint.first, paint.metric.figure, paint.largest, layout.order,
-                   layout.high, static_cast<float>(layout.high_rows), layout.ranks, palette.panel,
-                   paint.usual != nullptr),
-          [&](Image& image) { paint_cells(context, layout, balance, paint, image); }),
-      layout.box.min(), layout.box.max());
+  draw_painted(context, paint.slot,
+               CellsKey(document.number, paint.first, paint.metric.figure, paint.largest,
+                        layout.order, layout.high, static_cast<float>(layout.high_rows),
+                        layout.ranks, palette.panel, paint.usual != nullptr),
+               layout.box,
+               [&](Image& image) { paint_cells(context, layout, balance, paint, image); });
 
   const Box first = layout.cell(0, 0);
   const bool numbers =

@@ -149,7 +149,7 @@ float draw_heat_section(const PanelContext& context, const Document& document, I
 // ---
 // Every rank's wall time as one bar: its computing, and the causes that took up the rest.
 
-constexpr float kIdleLegendLine = 19, kIdleSwatch = 9, kMaxBar = 20, kMinBar = 3;
+constexpr float kMaxBar = 20, kMinBar = 3;
 
 float bar_pitch(std::size_t ranks) {
   if (ranks <= 8) return kMaxBar + 6;
@@ -189,22 +189,6 @@ std::vector<TimePart> parts_of(const PanelContext& context, const IdleReport& id
   return parts;
 }
 
-// A Legend holds the names of parts with their shares, in as many lines as they need.
-struct Legend {
-  std::vector<std::string> words;
-  std::vector<ImVec2> places;
-
-  Legend(const PanelContext& context, const std::vector<TimePart>& parts, float width) {
-    std::vector<float> widths;
-    for (const TimePart& part : parts) {
-      words.push_back(fmt::format("{} {}", part.name, percent_text(part.share)));
-      widths.push_back(kIdleSwatch + 6 + text_width(context.fonts.small, words.back()));
-    }
-    places = in_lines(widths, width, 16, kIdleLegendLine);
-  }
-  float height() const { return places.empty() ? 0 : places.back().y + kIdleLegendLine + 8; }
-};
-
 void tooltip(const PanelContext& context, const IdleReport& idle,
              const std::vector<TimePart>& parts, int rank) {
   const RankIdle& rank_idle = idle.ranks[static_cast<std::size_t>(rank)];
@@ -226,19 +210,16 @@ void tooltip(const PanelContext& context, const IdleReport& idle,
 float draw_idle(const PanelContext& context, const IdleReport& idle, ImVec2 top_left, float width) {
   if (idle.ranks.empty()) return 0;
   const std::vector<TimePart> parts = parts_of(context, idle);
-  const Legend legend(context, parts, width);
+  std::vector<Swatch> swatches;
+  for (const TimePart& part : parts)
+    swatches.push_back({part.color, fmt::format("{} {}", part.name, percent_text(part.share))});
+  float y = top_left.y + draw_legend(context.fonts, context.palette, top_left, width, swatches);
   const int ranks = static_cast<int>(idle.ranks.size());
   const float pitch = bar_pitch(idle.ranks.size());
-  const float height = legend.height() + pitch * static_cast<float>(ranks);
+  const float height = y - top_left.y + pitch * static_cast<float>(ranks);
   if (width < 20) return height;
   const Palette& palette = context.palette;
   const ImFont* font = context.fonts.small;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    const float x = top_left.x + legend.places[i].x, top = top_left.y + legend.places[i].y;
-    fill({x, top + 3, x + kIdleSwatch, top + 3 + kIdleSwatch}, parts[i].color, 2);
-    draw_text(font, {x + kIdleSwatch + 6, top + 1}, {0, 0}, palette.text_dim, legend.words[i]);
-  }
-  float y = top_left.y + legend.height();
 
   const float gap = pitch > 12 ? 6 : 1;
   const float gutter = text_width(font, fmt::format("rank {}", ranks - 1)) + 10;

@@ -102,15 +102,18 @@ void draw_slice_labels(const TimelineFrame& frame) {
       // The time that the rank did not have a processor is shaded, at the end because nobody knows when.
       if (slice.cpu_ns > 0 && slice.cpu_ns < 0.98 * static_cast<double>(slice.duration_ns())) {
         const float from = frame.x_at(frame.rank_of(place.row), slice.begin_ns + slice.cpu_ns);
-        fill({std::max(from, box->x0), box->y1 - std::max(2.0f, 0.2f * place.height), box->x1,
-              box->y1},
+        const float bottom = box->y1 - 1;
+        fill({std::max(from, box->x0), bottom - std::max(3.0f, 0.28f * place.height), box->x1,
+              bottom},
              with_alpha(palette.background, 0.65));
       }
       const std::string text = label_of(frame, {place.row, i}, font, x1 - x0);
       const Color ground = slice_color(session.theme, session.color_by, slice, world_size);
       const Color ink = dimmed && !frame.document.path.contains({place.row, i}) ? palette.text_dim
                                                                                 : ink_on(ground);
-      draw_text(font, {x0, (box->y0 + box->y1) / 2}, {0, 0.5f}, ink, text);
+      // Letters stand low in their line, which shows in a row that is hardly higher.
+      const float up = place.height < 14 ? 1 : 0;
+      draw_text(font, {x0, (box->y0 + box->y1) / 2 - up}, {0, 0.5f}, ink, text);
       characters += text.size();
     }
   }
