@@ -264,6 +264,21 @@ TEST(MaskProgress, FollowsTheRecordedOrder) {
   EXPECT_EQ(done_at(3, 3, 1), (std::vector<double>{1, 1, 1, 1}));
 }
 
+// Queries travel: rank 0 attends its own block four times, and its row fills by a quarter each time.
+TEST(MaskProgress, OfTravellingQueriesFillsRows) {
+  HandMade made(4, "contiguous", "full", "pass-q");
+  for (int step = 0; step < 4; ++step) {
+    made.compute(0, step, 10 * step, 10 * step + 10, 6);
+    made.recording().events[0].back().kv_owner = 0;
+  }
+  RingMoment moment;
+  moment.ranks.resize(4);
+  moment.ranks[0] = {2, 0, Pass::forward, RankMoment::computing, 0.5, -1};
+  std::vector<double> done = mask_progress(moment, made.trace()).done;
+  done.resize(4);
+  EXPECT_EQ(done, std::vector<double>(4, 0.625));
+}
+
 TEST(MaskProgress, OfNothing) { EXPECT_TRUE(mask_progress(RingMoment{}, Trace{}).done.empty()); }
 
 }  // namespace

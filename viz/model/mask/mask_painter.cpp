@@ -234,6 +234,9 @@ MaskProgress mask_progress(const RingMoment& moment, const Trace& trace) {
   progress.done.assign(ranks * ranks, 0);
   progress.active.assign(ranks * ranks, false);
   const int forward = forward_step_count(trace);
+  // Where queries travel, a recording does not say whose a rank attends: its row fills as a whole.
+  const std::string& scheme = trace.run->scheme;
+  const bool queries_travel = scheme == "pass-q" || scheme.starts_with("mesh");
   std::vector<double> totals(ranks);
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     const RankMoment& at = moment.ranks[rank];
@@ -242,17 +245,22 @@ MaskProgress mask_progress(const RingMoment& moment, const Trace& trace) {
     totals.assign(ranks, 0);
     for (const Attended& each : order) totals[static_cast<std::size_t>(each.owner)] += each.pairs;
     bool reached = false;
+    double done = 0, all = 0;
     for (const Attended& each : order) {
       const auto owner = static_cast<std::size_t>(each.owner);
       const bool present = each.step == now && each.owner == at.kv_owner;
       reached |= present;
       const bool over = each.step < now || (each.step == now && !reached);
-      progress.done[rank * ranks + owner] += (present ? at.progress
-                                              : over  ? 1
-                                                      : 0) *
-                                             each.pairs / totals[owner];
+      const double pairs = (present ? at.progress : over ? 1 : 0) * each.pairs;
+      done += pairs;
+      all += each.pairs;
+      progress.done[rank * ranks + owner] += pairs / totals[owner];
       if (present) progress.active[rank * ranks + owner] = at.doing == RankMoment::computing;
     }
+    if (!queries_travel) continue;
+    const auto row = static_cast<std::ptrdiff_t>(rank * ranks);
+    std::fill_n(progress.done.begin() + row, ranks, all > 0 ? done / all : 0);
+    std::fill_n(progress.active.begin() + row, ranks, false);
   }
   return progress;
 }
