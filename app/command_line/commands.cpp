@@ -8,6 +8,7 @@
 
 #include "app/report/fields.h"
 #include "app/report/terminal.h"
+#include "core/base/program.h"
 #include "core/trace/chrome_trace.h"
 
 namespace ringscope {

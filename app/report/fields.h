@@ -77,8 +77,6 @@ Fields operator+(Fields a, const Fields& b);
 
 // Note the command line and the seed, once, before anything is written.
 void note_call(const std::string& command, const std::string& seed);
-// Return `word` as a shell reads it back.
-std::string shell_word(const std::string& word);
 // Return version, commit, command, seed, machine and time (UTC; the environment's SOURCE_DATE_EPOCH
 // instead of the clock's if it is set, so that files can be made again to the byte).
 std::vector<std::pair<std::string, std::string>> provenance();

@@ -53,7 +53,7 @@
   };
   const tell = (story) => {
     asked = story; // a recording that is still being opened tells it then
-    if (opened) document.body.dataset.told = call("tell", "number", ["number"], [story]);
+    if (opened) document.body.dataset.told = call("tell", "number", ["number", "number"], [story, canvas.clientHeight]);
     due = 4;
   };
   const openFiles = async (files) => {
@@ -124,8 +124,10 @@
     requestAnimationFrame(draw);
     if (!opened || (due <= 0 && !call("animating", "number", [], []))) {
       last = now;
+      if (opened) document.body.dataset.resting = "yes";
       return;
     }
+    document.body.dataset.resting = "no";
     --due;
     const width = Math.max(320, canvas.clientWidth), height = Math.max(240, canvas.clientHeight);
     const x = Math.trunc(Math.fround(width * scale)), y = Math.trunc(Math.fround(height * scale));

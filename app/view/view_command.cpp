@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <limits>
 #include <string>
@@ -13,6 +14,7 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
+#include "viz/model/session/selection.h"
 #include "viz/model/trace/trace_loader.h"
 
 #ifdef RINGSCOPE_HAS_VIEWER
@@ -49,6 +51,17 @@ void require_picture(const std::string& flag, const std::string& path, bool is_d
 
 namespace {
 
+// Write the slices that the words of --select find, or all, as CSV. Throw as load_traces does.
+void write_csv(const viz::ViewOptions& options) {
+  const viz::Trace trace = std::move(viz::load_traces(options.traces, nullptr).front());
+  std::string words = options.select.value_or("shorter:1e10s");
+  std::replace(words.begin(), words.end(), ',', ' ');
+  const viz::SearchResult found = viz::search(trace, words, trace.slice_count);
+  if (!found.complaint.empty())
+    contradiction("--select", fmt::format("'{}' given", words), std::string(found.complaint));
+  write_file(*options.csv, viz::csv_of(trace, found.slices));
+}
+
 // Write the viewer and its recordings as one page. Throw InputError, also for a recording that the viewer refuses.
 void write_page(const viz::ViewOptions& options) {
   const std::string script = web_script();
@@ -75,30 +88,24 @@ bool can_show_windows() { return viz::display_is_there(); }
 
 int carry_out(const viz::ViewOptions& options) {
   note_pictures();
-  if (options.html)
-    write_page(options);
-  else
-    viz::view(options);
+  if (options.csv) write_csv(options);
+  if (options.html) write_page(options);
+  if (options.screenshot || (!options.csv && !options.html)) viz::view(options);
   return 0;
 }
-
-namespace {
-viz::Theme theme_of(const std::optional<std::string>& name) {
-  return name == "light" ? viz::Theme::light : viz::Theme::dark;
-}
-}  // namespace
 
 void write_sweep_picture(const SweepTable& table, const std::string& machine,
                          const std::string& path, const std::optional<std::string>& theme) {
   viz::write_picture(path, [&](std::string* svg) {
-    return viz::sweep_image(table, machine, theme_of(theme), svg);
+    return viz::sweep_image(table, machine, viz::theme_of(theme.value_or("dark")), svg);
   });
 }
 
 void write_loss_picture(const LossCurve& curve, const std::string& path,
                         const std::optional<std::string>& theme) {
-  viz::write_picture(
-      path, [&](std::string* svg) { return viz::loss_image(curve, theme_of(theme), svg); });
+  viz::write_picture(path, [&](std::string* svg) {
+    return viz::loss_image(curve, viz::theme_of(theme.value_or("dark")), svg);
+  });
 }
 
 #else
@@ -111,10 +118,9 @@ const char* why_no_viewer() {
 bool can_show_windows() { return false; }
 
 int carry_out(const viz::ViewOptions& options) {
-  if (options.html) {
-    write_page(options);
-    return 0;
-  }
+  if (options.csv) write_csv(options);
+  if (options.html) write_page(options);
+  if (options.csv || options.html) return 0;
   throw InputError(std::string("view: ") + why_no_viewer() +
                    "; accepted: run, info, demo, lesson, plan, simulate; a trace opens in "
                    "https://ui.perfetto.dev too");
@@ -141,6 +147,8 @@ Finish declare_view(CommandFlags& flags) {
   flags.words("TRACE", view->traces,
               "recordings of run --trace, followed while the run goes on, or other Chrome traces");
   flags.path("--screenshot", view->screenshot, "write a picture, PNG or SVG, and open no window");
+  flags.path("--csv", view->csv,
+             "write what --select finds, or all slices, as CSV, and open no window (-: to stdout)");
   flags.path("--html", view->html,
              "write a page that holds the recordings and the viewer, and open no window");
   flags.value("--size", "WxH", "of the picture (1600x900)", [view](const std::string& text) {
@@ -154,15 +162,19 @@ Finish declare_view(CommandFlags& flags) {
   });
   flags.integer("--step", view->step, "begin at this ring step", 0, std::numeric_limits<int>::max(),
                 "T");
-  flags.value("--at", "[back:]T", "begin at this ring step; back: of the backward pass",
+  flags.value("--at", "[back:]T|TIME",
+              "begin at this ring step, back: of the backward pass, or time",
               [view](const std::string& text) {
-                if (!take_step(*view, text))
+                if (!viz::take_moment(*view, text))
                   contradiction("--at", fmt::format("'{}' given", text),
-                                "a ring step such as 3 or back:3");
+                                "a ring step such as 3 or back:3, or a time such as 1.5ms");
               });
   flags.value("--select", "WORDS", "select the first slice that these find, such as rank:3,wait",
               [view](const std::string& text) { view->select = text; });
   flags.flag("--zoom", view->zoom, "zoom to the selected slice");
+  flags.text("--range", "FROM..TO", view->range,
+             "zoom to this part of the axis, such as 1ms..3.5ms, or 2..4 of --axis steps");
+  flags.flag("--table", view->table, "list what is selected, with its sums");
   flags.flag("--difference", view->difference,
              "of several recordings: what has changed from the first one");
   flags.one_of("--axis", {"time", "steps"}, view->axis, "what the timeline's x axis shows (time)");
@@ -178,7 +190,13 @@ Finish declare_view(CommandFlags& flags) {
                        [view](const std::string& text) { view->what_if = text; });
   add_theme(flags, view->theme, "as last time; of a picture: dark");
   return [view, &flags] {
-    if (view->traces.empty()) contradiction("view", "no trace given", "view TRACE...");
+    for (const char* flag : {"--html", "--csv", "--step", "--at", "--select", "--range", "--table",
+                             "--difference", "--axis", "--story", "--panel", "--what-if"})
+      if (view->traces.empty() && flags.given(flag))
+        contradiction(flag, "no trace given", "it together with TRACE...");
+    if (view->csv && view->traces.size() > 1)
+      contradiction("--csv", "given with several traces", "it with one");
+    if (view->csv == "-") view->csv = "/dev/stdout";
     if (view->screenshot) require_picture("--screenshot", *view->screenshot, true);
     if (view->zoom && !view->select)
       contradiction("--zoom", "given without --select", "it together with --select WORDS");

@@ -464,6 +464,69 @@ TEST(RankMap, IsPaintedOnceAndFitsAnySize) {
   }
 }
 
+// All ranks are equally fast, and rank 5 waits for its blocks: what they differ in is shown.
+TEST(RankMap, BeginsWithAFigureInWhichRanksDiffer) {
+  HandMade made(20);
+  for (int rank = 0; rank < 20; ++rank)
+    for (int step = 0; step < 20; ++step) {
+      made.compute(rank, step, 100 * step, 100 * step + 50, 10);
+      if (step > 0 && rank == 5) made.wait(rank, step, 100 * step - 40, 100 * step);
+    }
+  const Session session = session_of(made.trace());
+  ASSERT_TRUE(session.overview);
+  EXPECT_EQ(kHeatMetrics[session.heat_metric].figure, &WorkCell::wait_ns);
+}
+
+// A document that is opened where another one lay, with as many ranks and as long, is painted anew.
+TEST(RankMap, AnotherDocumentAtTheSamePlaceIsNotTakenForTheFirst) {
+  Trace other = a_slow_rank_of_many();
+  for (Slice& slice : other.rows[other.row_of(21, RingLane::compute)].slices) slice.end_ns -= 50;
+  for (Slice& slice : other.rows[other.row_of(3, RingLane::compute)].slices) slice.end_ns += 50;
+  Stage stage(draw_rank_map, documents_of(a_slow_rank_of_many()), 1400, 300);
+  const Image first = stage.picture();
+  const void* const cells = stage.session.documents[0].balance.cells.data();
+  Document next = make_document(other);
+  std::copy(next.balance.cells.begin(), next.balance.cells.end(),
+            stage.session.documents[0].balance.cells.begin());
+  next.balance.cells.swap(stage.session.documents[0].balance.cells);
+  std::swap(stage.session.documents[0], next);
+  ASSERT_EQ(stage.session.documents[0].balance.cells.data(), cells);
+  EXPECT_NE(stage.picture().pixels, first.pixels);
+  const Box box = stage.box_of_picture("rank map");
+  stage.click({box.x0 + 30, box.y0 + 6});
+  EXPECT_EQ(stage.session.selected_rank, 3);
+}
+
+TEST(Ink, ReadsOnEveryColour) {
+  const auto luminance = [](Color color) {
+    double sum = 0;
+    for (const auto& [shift, weight] : {std::pair(0, 0.2126), {8, 0.7152}, {16, 0.0722}}) {
+      const double c = (color >> shift & 255) / 255.0;
+      sum += weight * (c <= 0.04045 ? c / 12.92 : std::pow((c + 0.055) / 1.055, 2.4));
+    }
+    return sum;
+  };
+  const auto contrast = [&](Color a, Color b) {
+    const double one = luminance(a), two = luminance(b);
+    return (std::max(one, two) + 0.05) / (std::min(one, two) + 0.05);
+  };
+  EXPECT_NEAR(contrast(rgb(0, 0, 0), rgb(255, 255, 255)), 21, 1e-9);
+  for (const Theme theme : {Theme::dark, Theme::light}) {
+    for (const int ranks : {8, 16, 512})
+      for (int owner = 0; owner < ranks; ++owner) {
+        const Color ground = owner_color(theme, owner, ranks);
+        EXPECT_GE(contrast(ink_on(ground), ground), 4.5) << owner << " of " << ranks;
+      }
+    for (int kind = 0; kind < kKindCount; ++kind) {
+      const Color ground = palette_of(theme).of(static_cast<Kind>(kind));
+      EXPECT_GE(contrast(ink_on(ground), ground), 4.5) << kind;
+    }
+    // Waiting is no owner's colour.
+    for (int owner = 0; owner < 8; ++owner)
+      EXPECT_GT(contrast(palette_of(theme).of(Kind::wait), owner_color(theme, owner, 8)), 1.25);
+  }
+}
+
 // The link from rank 7 to rank 8 alone takes nine times as long.
 TEST(RankMap, ASlowLinkStandsOut) {
   Stage stage(draw_rank_map, documents_of(a_slow_rank_of_many()), 1400, 300);

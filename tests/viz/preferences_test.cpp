@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <optional>
 #include <string>
@@ -23,6 +24,7 @@ Preferences unusual() {
   p.y = 90;
   p.maximized = true;
   p.splits = {0.25f, 0.5f, 0.125f};
+  p.recent = {"/a b.json", "/\"ä\".json"};
   return p;
 }
 
@@ -32,12 +34,23 @@ TEST(Preferences, ComeBackAsTheyWere) {
   EXPECT_NE(unusual(), Preferences());
 }
 
+TEST(Preferences, KeepAFewRecentRecordingsTheLatestFirst) {
+  Preferences p;
+  for (int i = 0; i < 20; ++i) note_recent(p, "/" + std::to_string(i));
+  note_recent(p, "/15");
+  ASSERT_EQ(p.recent.size(), 8u);
+  EXPECT_EQ(p.recent[0], "/15");
+  EXPECT_EQ(p.recent[1], "/19");
+  EXPECT_EQ(std::count(p.recent.begin(), p.recent.end(), "/15"), 1);
+}
+
 TEST(Preferences, WhatMakesNoSenseIsAsIfItWereNotThere) {
   for (const char* text :
        {"", "{", "[]", "null", "\"theme\"", "{\"theme\": 7}", "{\"width\": -5, \"height\": 1e99}",
         "{\"width\": 100000000000}", "{\"splits\": []}", "{\"splits\": {\"ring\": 1.5}}",
         "{\"splits\": {\"mask\": \"wide\"}}", "{\"x\": 5}", "{\"maximized\": \"yes\"}",
-        "{\"theme\": \"green\"}", "\xff\xfe", "{\"splits\": {\"timeline\": 0}}"})
+        "{\"theme\": \"green\"}", "{\"recent\": 5}", "{\"recent\": [5, null]}", "\xff\xfe",
+        "{\"splits\": {\"timeline\": 0}}"})
     EXPECT_EQ(parse_preferences(text), Preferences()) << text;
   EXPECT_EQ(parse_preferences(std::string(50000, '[')), Preferences());
   Preferences light;

@@ -2,12 +2,18 @@
 // nothing left behind; and what it refuses.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
 #include "core/trace/chrome_trace.h"
 #include "tests/app/program.h"
 #include "tests/viz/read_png.h"
+#include "viz/model/session/selection.h"
+#include "viz/model/trace/trace_loader.h"
+#include "viz/window/open_session.h"
+#include "viz/window/software_renderer.h"
+#include "viz/window/viewer.h"
 
 namespace ringscope {
 namespace {
@@ -113,6 +119,63 @@ TEST_F(ScreenshotTest, ReachesAView) {
   EXPECT_NE(picture({"--axis", "time", "--at", "1"}), picture({"--axis", "steps", "--at", "1"}));
 }
 
+// The command that the viewer copies gives the picture that it was copied from.
+TEST_F(ScreenshotTest, TheCommandOfAViewShowsItAgain) {
+  record("a.json");
+  viz::SoftwareTextures textures;
+  viz::Viewer viewer(viz::open_session({path("a.json")}, {}, nullptr), textures);
+  viz::Session& session = viewer.session();
+  viz::FrameInput input;
+  input.width = 640;
+  input.height = 400;
+  const auto expect_same = [&] {
+    std::string command = viz::view_command(session);
+    command.replace(0, command.find(" view ") + 6, "");
+    std::vector<std::string> words{"--screenshot", "o.png", "--size", "640x400"};
+    // The only quotes are those around the words of --select.
+    for (std::size_t at = 0; at < command.size();) {
+      const bool quoted = command[at] == '\'';
+      const std::size_t end = std::min(command.find(quoted ? '\'' : ' ', at + 1), command.size());
+      words.push_back(command.substr(at + quoted, end - at - quoted));
+      at = end + 1 + quoted;
+    }
+    view_well(words);
+    EXPECT_EQ(pixels_of("o.png"), picture_of(viewer, input, 640, 400).pixels) << command;
+  };
+  expect_same();
+  session.reveal({3, 0});
+  session.run(viz::Command::zoom_in);
+  expect_same();
+  session.set_axis_mode(viz::AxisMode::steps);
+  session.theme = viz::Theme::light;
+  session.seek(1.25);
+  expect_same();
+  session.show_alone(Figure::timeline);
+  session.run(viz::Command::zoom_in);
+  session.select(std::nullopt);
+  expect_same();
+}
+
+TEST_F(ScreenshotTest, WithoutATraceShowsWhereToStart) {
+  view_well({"--screenshot", "1.png", "--size", "640x400"});
+  std::filesystem::create_directories(path("config/ringscope"));
+  write_text("config/ringscope/viewer.json", "{\"recent\": [\"/recordings/ring.json\"]}");
+  view_well({"--screenshot", "2.png", "--size", "640x400"});
+  EXPECT_NE(pixels_of("1.png"), pixels_of("2.png"));
+}
+
+TEST_F(ScreenshotTest, WritesWhatIsSelectedAsCsv) {
+  record("a.json");
+  view_well({"a.json", "--csv", "all.csv"});
+  view_well({"a.json", "--select", "rank:1,kind:compute", "--csv", "some.csv"});
+  const std::string some = contents_of(path("some.csv")), all = contents_of(path("all.csv"));
+  EXPECT_EQ(std::count(some.begin(), some.end(), '\n'), 1 + 3);
+  const viz::Trace trace = std::move(viz::load_traces({path("a.json")}, nullptr).front());
+  EXPECT_EQ(std::count(all.begin(), all.end(), '\n'), 1 + static_cast<long>(trace.slice_count));
+  EXPECT_EQ(view({"a.json", "--select", "rank:1,kind:compute", "--csv", "-"}).out, some);
+  expect_refused({"a.json", "--csv", "o.csv", "--select", "rank:x"}, {"--select", "whole number"});
+}
+
 TEST_F(ScreenshotTest, PreferencesDoNotMatter) {
   record("a.json");
   view_well({"a.json", "--screenshot", "1.png", "--size", "640x400"});
@@ -173,7 +236,11 @@ TEST_F(ScreenshotTest, RefusesFlagsThatMakeNoSense) {
   expect_refused({"a.json", "--size", "640x400"}, {"--size", "accepted", "--screenshot"});
   expect_refused({"a.json", "--screenshot"}, {"--screenshot: no value"});
   expect_refused({"a.json", "--fast"}, {"'--fast'", "accepted: see ringscope view --help"});
-  expect_refused({"--screenshot", "o.png"}, {"no trace", "accepted: view TRACE..."});
+  for (const char* range : {"1..", "3..2", "x", "1ms", "-1..2", ""})
+    expect_refused_with({"--range", range}, {"--range"});
+  expect_refused({"--select", "wait", "--screenshot", "o.png"},
+                 {"--select", "no trace", "TRACE..."});
+  expect_refused({"a.json", "a.json", "--csv", "o.csv"}, {"--csv", "accepted: it with one"});
 }
 
 TEST_F(ScreenshotTest, OfAMomentOfTheStory) {

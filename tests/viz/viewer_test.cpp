@@ -5,12 +5,14 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "tests/viz/hands.h"
+#include "viz/model/session/selection.h"
 
 namespace ringscope::viz {
 namespace viewer_test {
@@ -69,6 +71,52 @@ TEST(Viewer, StepsByKeyAndButton) {
   EXPECT_EQ(session.playback.position(), 60 * kUnit);
   person.click({16 + 33 + 15, kPlayback});
   EXPECT_EQ(session.playback.position(), 0);
+}
+
+TEST(Viewer, CopiesTheCommandOfTheViewAndTheTable) {
+  Person person = one();
+  person.session().reveal({0, 1});
+  person.type("q");
+  EXPECT_EQ(ImGui::GetClipboardText(), view_command(person.session()));
+  EXPECT_NE(std::string(ImGui::GetClipboardText()).find("--select 'rank:0"), std::string::npos);
+  person.type("$");
+  const Trace& trace = person.document().trace;
+  EXPECT_EQ(ImGui::GetClipboardText(), csv_of(trace, selection_of(person.session()).slices));
+}
+
+// The heads of the table's columns sort it, and a line leads to its slice.
+TEST(Viewer, ListsWhatIsFound) {
+  Person person = one();
+  person.session().set_search("kind:compute");
+  person.type("j");
+  ASSERT_TRUE(person.session().show_table);
+  person.rest(3);
+  const auto first_line = [&] {
+    person.session().selected.reset();
+    const float width = 440, left = 1600 - 6 - width + 10;
+    for (float y = 200; y < 420 && !person.session().selected; y += 6) person.click({left + 20, y});
+    return person.session().selected;
+  };
+  const std::optional<SliceId> earliest = first_line();
+  ASSERT_TRUE(earliest);
+  EXPECT_EQ(person.document().trace.slice(*earliest).begin_ns, 0);
+  EXPECT_EQ(person.document().trace.slice(*earliest).kind, Kind::compute);
+  person.type("j");
+  EXPECT_FALSE(person.session().show_table);
+}
+
+// Esc closes an open menu first, and nothing behind it.
+TEST(Viewer, EscapeClosesAMenuFirst) {
+  Person person(session_of(slow_ring_trace(), foreign_trace()));
+  person.session().measure = Measure{0, 10};
+  person.click({200, kToolbar});
+  ASSERT_TRUE(ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopup));
+  person.press(SpecialKey::escape);
+  person.rest(2);
+  EXPECT_FALSE(ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopup));
+  EXPECT_TRUE(person.session().measure);
+  person.press(SpecialKey::escape);
+  EXPECT_FALSE(person.session().measure);
 }
 
 TEST(Viewer, ScrubsAlongTheBar) {

@@ -183,6 +183,24 @@ TEST_F(WindowTest, TellsWhatIsWrongWithALongFile) {
       << contents_of(path("err"));
 }
 
+// A window that was left partly outside of the screen comes back inside, and without a trace it shows where to start.
+TEST_F(WindowTest, ComesBackInsideTheScreen) {
+  std::filesystem::create_directories(path("config/ringscope"));
+  std::filesystem::create_directory(path("pictures"));
+  write_text("config/ringscope/viewer.json",
+             R"({"width": 900, "height": 600, "x": 1000, "y": 500, "recent": []})");
+  open({});
+  const std::string place = path("place");
+  EXPECT_EQ(
+      std::system(("DISPLAY=" + display() +
+                   " xdotool search --onlyvisible --name Ringscope getwindowgeometry > " + place)
+                      .c_str()),
+      0);
+  EXPECT_NE(contents_of(place).find("Position: 380,200"), std::string::npos) << contents_of(place);
+  ASSERT_EQ(xdotool("key ctrl+q"), 0);
+  EXPECT_EQ(ended(), 0) << contents_of(path("err"));
+}
+
 TEST_F(WindowTest, RefusesAShortBadFileWithoutAWindow) {
   write_text("bad.json", "oops");
   const ProgramResult result = run_after("export DISPLAY=" + display(), {"view", "bad.json"});

@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <tuple>
 
 #include "core/ring/ring.h"
 #include "tests/viz_model/hand_made.h"
@@ -237,6 +238,45 @@ TEST(MaskProgress, TheBackwardPassFillsUpAgain) {
   EXPECT_EQ(progress.done[1], 0);
   EXPECT_EQ(progress.done[2], 0.5);
   EXPECT_TRUE(progress.active[2]);
+}
+
+// Schemes other than the ring attend in another order, some of them two parts at a step. In the end
+// everything is done.
+TEST(MaskProgress, FollowsTheRecordedOrder) {
+  HandMade made(4);
+  for (const auto& [step, owner, begin] :
+       {std::tuple(0, 0, 0), {1, 3, 10}, {1, 1, 20}, {2, 2, 30}, {3, 1, 40}, {3, 3, 50}}) {
+    made.compute(0, step, begin, begin + 10, 6);
+    made.recording().events[0].back().kv_owner = owner;
+  }
+  const Trace trace = made.trace();
+  RingMoment moment;
+  moment.ranks.resize(4);
+  const auto done_at = [&](int step, int owner, double share) {
+    moment.ranks[0] = {step, owner, Pass::forward, RankMoment::computing, share, -1};
+    std::vector<double> done = mask_progress(moment, trace).done;
+    done.resize(4);
+    return done;
+  };
+  EXPECT_EQ(done_at(1, 3, 0.5), (std::vector<double>{1, 0, 0, 0.25}));
+  EXPECT_EQ(done_at(1, 1, 0.5), (std::vector<double>{1, 0.25, 0, 0.5}));
+  EXPECT_EQ(done_at(2, 2, 0), (std::vector<double>{1, 0.5, 0, 0.5}));
+  EXPECT_EQ(done_at(3, 3, 1), (std::vector<double>{1, 1, 1, 1}));
+}
+
+// Queries travel: rank 0 attends its own block four times, and its row fills by a quarter each time.
+TEST(MaskProgress, OfTravellingQueriesFillsRows) {
+  HandMade made(4, "contiguous", "full", "pass-q");
+  for (int step = 0; step < 4; ++step) {
+    made.compute(0, step, 10 * step, 10 * step + 10, 6);
+    made.recording().events[0].back().kv_owner = 0;
+  }
+  RingMoment moment;
+  moment.ranks.resize(4);
+  moment.ranks[0] = {2, 0, Pass::forward, RankMoment::computing, 0.5, -1};
+  std::vector<double> done = mask_progress(moment, made.trace()).done;
+  done.resize(4);
+  EXPECT_EQ(done, std::vector<double>(4, 0.625));
 }
 
 TEST(MaskProgress, OfNothing) { EXPECT_TRUE(mask_progress(RingMoment{}, Trace{}).done.empty()); }

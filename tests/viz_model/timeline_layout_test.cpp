@@ -83,6 +83,21 @@ TEST(Layout, RowsFollowOneAnotherWithGapsBetweenRanks) {
   EXPECT_EQ(layout.content_height, 12 * 15 + 2 * 6);
 }
 
+// Eight ranks in a window of 1600 x 900: computing and waiting are high enough for words.
+TEST(Layout, LowRowsOfMessagesMakeRoomForWords) {
+  const TimelineLayout layout = make_layout(ranks(8), 1500, 268);
+  EXPECT_LE(layout.content_height, 268);
+  for (std::size_t row = 0; row < layout.rows.size(); ++row)
+    if (row % 4 == 0 || row % 4 == 3)
+      EXPECT_GE(layout.rows[row].height, 11) << row;
+    else
+      EXPECT_GE(layout.rows[row].height, TimelineLayout::kMinRowHeight) << row;
+  Trace foreign = ranks(8);
+  foreign.run.reset();
+  for (const RowPlace& place : make_layout(foreign, 1500, 268).rows)
+    EXPECT_EQ(place.height, make_layout(foreign, 1500, 268).rows[0].height);
+}
+
 TEST(Layout, RowsAreNeitherHigherNorLowerThanCanBeRead) {
   EXPECT_EQ(make_layout(ranks(1), 800, 2000).rows[0].height, TimelineLayout::kMaxRowHeight);
   const TimelineLayout many = make_layout(ranks(100), 800, 300);

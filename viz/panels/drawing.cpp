@@ -99,8 +99,14 @@ void arrowhead(ImVec2 tip, float dx, float dy, float size, Color color) {
 }
 
 Color ink_on(Color ground) {
-  const double r = ground & 255, g = ground >> 8 & 255, b = ground >> 16 & 255;
-  return 0.299 * r + 0.587 * g + 0.114 * b > 140 ? rgb(16, 18, 24) : rgb(255, 255, 255);
+  const auto linear = [&](int shift) {
+    const double encoded = (ground >> shift & 255) / 255.0;
+    return encoded <= 0.04045 ? encoded / 12.92 : std::pow((encoded + 0.055) / 1.055, 2.4);
+  };
+  // WCAG 2's contrast with black and with white is the same at this luminance.
+  constexpr double kEqual = 0.179;
+  const double luminance = 0.2126 * linear(0) + 0.7152 * linear(8) + 0.0722 * linear(16);
+  return luminance > kEqual ? rgb(0, 0, 0) : rgb(255, 255, 255);
 }
 
 Touch touch(const char* id, const Box& box) {
@@ -178,6 +184,27 @@ std::vector<ImVec2> in_lines(const std::vector<float>& widths, float room, float
   return places;
 }
 
+float draw_legend(const Fonts& fonts, const Palette& palette, ImVec2 at, float width,
+                  const std::vector<Swatch>& swatches, bool as_lines) {
+  constexpr float kLine = 20;
+  const float wide = as_lines ? 18 : 10;
+  std::vector<float> widths;
+  for (const Swatch& swatch : swatches)
+    widths.push_back(wide + 6 + text_width(fonts.small, swatch.name));
+  const std::vector<ImVec2> places = in_lines(widths, width, 18, kLine);
+  for (std::size_t i = 0; i < swatches.size(); ++i) {
+    const float x = at.x + places[i].x, y = at.y + places[i].y + kLine / 2 - 2;
+    if (as_lines) {
+      draw_list().AddLine({x, y}, {x + wide, y}, swatches[i].color, 2);
+      draw_list().AddCircleFilled({x + wide / 2, y}, 3.5f, swatches[i].color, 12);
+    } else {
+      fill({x, y - 5, x + wide, y + 5}, swatches[i].color, 2);
+    }
+    draw_text(fonts.small, {x + wide + 6, y}, {0, 0.5f}, palette.text, swatches[i].name);
+  }
+  return swatches.empty() ? 0 : places.back().y + kLine + 6;
+}
+
 double round_step(double least) {
   const double power = std::pow(10.0, std::floor(std::log10(least)));
   for (const double times : {1.0, 2.0, 5.0})
@@ -191,6 +218,15 @@ std::vector<std::size_t> some_of(std::size_t count, std::size_t most) {
   for (std::size_t i = 0; i < taken; ++i)
     chosen.push_back(taken == 1 ? count - 1 : i * (count - 1) / (taken - 1));
   return chosen;
+}
+
+void draw_meaning(const PanelContext& context, std::string_view text) {
+  constexpr float kWidth = 320;
+  ImGui::BeginTooltip();
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  ImGui::Dummy({kWidth, wrapped_height(context.fonts.text, kWidth, text)});
+  draw_wrapped(context.fonts.text, at, kWidth, context.palette.text, text);
+  ImGui::EndTooltip();
 }
 
 void draw_tooltip(const PanelContext& context, std::string_view title, const Pairs& rows) {

@@ -3,7 +3,9 @@
 
 #include <imgui.h>
 
+#include <algorithm>
 #include <cfloat>
+#include <cmath>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -91,9 +93,32 @@ void draw_child(const char* id, ImVec2 size, ImGuiWindowFlags flags, Draw&& draw
   ImGui::PopStyleColor();
 }
 
+// Draw a picture over `box`, a pixel of it on one of the screen. It is painted by paint(image), and
+// only when `key` is another than the last time; its texture slot is `slot`.
+template <class Key, class Paint>
+void draw_painted(const PanelContext& context, const std::string& slot, Key key, const Box& box,
+                  Paint&& paint) {
+  const ImVec2 scale = ImGui::GetIO().DisplayFramebufferScale;
+  const auto pixels = [](float length, float of_scale) {
+    return std::clamp(static_cast<int>(std::lround(length * of_scale)), 1, 4096);
+  };
+  draw_list().AddImage(
+      context.textures.picture(slot, pixels(box.width(), scale.x), pixels(box.height(), scale.y),
+                               std::move(key), paint),
+      box.min(), box.max());
+}
+
 // Return where things of these widths lie in lines of at most `room`, relative to the first: `gap`
 // apart, and each line `pitch` below the one before.
 std::vector<ImVec2> in_lines(const std::vector<float>& widths, float room, float gap, float pitch);
+
+struct Swatch {
+  Color color;
+  std::string name;
+};
+// Draw what colours mean, in lines of at most `width`. Return the height.
+float draw_legend(const Fonts& fonts, const Palette& palette, ImVec2 at, float width,
+                  const std::vector<Swatch>& swatches, bool as_lines = false);
 
 // Return the least of 1, 2 or 5 times a power of ten that is not below `least`.
 double round_step(double least);
@@ -101,6 +126,9 @@ double round_step(double least);
 // Return up to `most` of `count` indices, spread evenly, with the first and the last. A single one is
 // the last.
 std::vector<std::size_t> some_of(std::size_t count, std::size_t most);
+
+// Draw a sentence beside the mouse.
+void draw_meaning(const PanelContext& context, std::string_view text);
 
 using Pairs = std::vector<std::pair<std::string, std::string>>;
 // Draw names and values beside the mouse.

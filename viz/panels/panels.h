@@ -99,6 +99,9 @@ void draw_failure(const PanelContext& context);
 // Describe the selected or hovered slice in words and numbers.
 void draw_details(const PanelContext& context);
 
+// Draw the table of the selected slices, and their sums.
+void draw_selection_table(const PanelContext& context);
+
 void draw_playback(const PanelContext& context);
 
 void draw_toolbar(const PanelContext& context);

@@ -26,15 +26,6 @@ constexpr float kItemGap = 12;
 
 bool search_wants_focus = false;
 
-void tooltip(const std::string& text) {
-  if (!ImGui::IsItemHovered()) return;
-  ImGui::BeginTooltip();
-  ImGui::PushTextWrapPos(420);
-  ImGui::TextUnformatted(text.c_str());
-  ImGui::PopTextWrapPos();
-  ImGui::EndTooltip();
-}
-
 // Draw a button that looks pressed while `on`. Return true if it was clicked.
 bool toggle(const PanelContext& context, const char* text, bool on, const char* help) {
   const Palette& palette = context.palette;
@@ -44,7 +35,7 @@ bool toggle(const PanelContext& context, const char* text, bool on, const char* 
   }
   const bool clicked = ImGui::Button(text);
   if (on) ImGui::PopStyleColor(2);
-  tooltip(help);
+  if (ImGui::IsItemHovered()) draw_meaning(context, help);
   return clicked;
 }
 
@@ -106,6 +97,9 @@ void draw_found(const PanelContext& context) {
   ImGui::PushStyleColor(ImGuiCol_Text, bad ? context.palette.warning : context.palette.text_dim);
   ImGui::TextUnformatted(fitted(context.fonts.text, text, kFoundWidth).c_str());
   ImGui::PopStyleColor();
+  if (ImGui::IsItemHovered())
+    draw_meaning(context, "Click: a table of all that are found, and their sums (key: J)");
+  if (ImGui::IsItemClicked()) context.session.run(Command::toggle_table);
   if (found.complaint.empty()) return;
   // What would be accepted stands below the words at once, not only under the mouse.
   const ImVec2 high = ImGui::GetItemRectMax();
@@ -122,7 +116,8 @@ void draw_search(const PanelContext& context) {
       session.run(Command::search);
       focus_search();
     }
-    tooltip("slices by words: wait, step:2, owner:1, rank:0, longer:1ms (key: /)");
+    if (ImGui::IsItemHovered())
+      draw_meaning(context, "slices by words: wait, step:2, owner:1, rank:0, longer:1ms (key: /)");
     return;
   }
   if (search_wants_focus) ImGui::SetKeyboardFocusHere();

@@ -37,7 +37,7 @@ void open(const std::string& names, const std::string& at, const std::string& ra
   require_openable(paths);
   ViewOptions options;
   if (story > 0) options.story = story;
-  if (!at.empty() && !take_step(options, at))
+  if (!at.empty() && !take_moment(options, at))
     throw InputError(fmt::format("at: '{}' given; accepted: a step such as 3 or back:3", at));
   const auto number = parse_number<int>(rank);
   if (number && options.step)
@@ -83,13 +83,14 @@ EMSCRIPTEN_KEEPALIVE const char* ringscope_open(const char* names, const char* a
   return said(why);
 }
 
-// Tell paragraph `story` of the recording, from 1, whose text the page has; a small page shows one panel at a time.
+// Tell paragraph `story` of the recording, from 1, whose text the page has; a page of a small `height` in points shows
+// one panel at a time.
 // Return the paragraph that is told then, or 0 for none.
-EMSCRIPTEN_KEEPALIVE int ringscope_tell(int story) {
+EMSCRIPTEN_KEEPALIVE int ringscope_tell(int story, int height) {
   if (!viewer->is_open() || viewer->session().story().empty()) return 0;
   Session& session = viewer->session();
   session.show_story = false;
-  if (image.height < 420 && !session.alone) session.alone = ringscope::Figure::timeline;
+  if (height < 420 && !session.alone) session.alone = ringscope::Figure::timeline;
   session.tell(story - 1);
   return session.story_at + 1;
 }

@@ -182,6 +182,10 @@ void apply_style(ImGuiStyle& style, const Palette& palette, Theme theme) {
   set(ImGuiCol_TabActive, tinted(0.22));
   set(ImGuiCol_TextSelectedBg, with_alpha(palette.accent, 0.35));
   set(ImGuiCol_PlotHistogram, palette.accent);
+  set(ImGuiCol_TableHeaderBg, shaded(0.07));
+  set(ImGuiCol_TableRowBgAlt, shaded(0.03));
+  set(ImGuiCol_TableBorderLight, palette.grid);
+  set(ImGuiCol_TableBorderStrong, palette.panel_border);
 }
 
 }  // namespace ringscope::viz

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/text.h"
 #include "viz/model/session/search.h"
 
 namespace ringscope::viz {
@@ -22,6 +23,25 @@ void require_step(const Trace& trace, int step, int steps, bool in_backward) {
   throw InputError(fmt::format("{}{}' given for '{}'; accepted: {}",
                                in_backward ? "--at: 'back:" : "--step: '", step, trace.path,
                                accepted));
+}
+
+// Show the part of the axis that "FROM..TO" names: times, or numbers of steps.
+void zoom_to(Session& session, const std::string& range) {
+  const std::size_t dots = std::min(range.find(".."), range.size());
+  const auto place = [&](std::string_view text) {
+    return session.axis_mode == AxisMode::steps ? parse_number<double>(text) : duration_ns(text);
+  };
+  const auto from = place(std::string_view(range).substr(0, dots));
+  const auto to = place(std::string_view(range).substr(std::min(dots + 2, range.size())));
+  if (!from || !to || !(*from >= 0) || !(*to > *from))
+    throw InputError(fmt::format(
+        "--range: '{}' given; accepted: FROM..TO, of {}", range,
+        session.axis_mode == AxisMode::steps ? "steps, as 2..3.5" : "times, as 1.5ms..2ms"));
+  session.overview = false;
+  TimelineView view = fitted(session.length());
+  const double scale = view.width() / (*to - *from);
+  view = zoomed(view, 0, scale, session.length(), session.axis_mode);
+  session.view = panned(view, *from, session.length());
 }
 
 // Select the first slice that the words find.
@@ -72,6 +92,15 @@ void open_what_if(Session& session, const std::string& settings) {
 
 }  // namespace
 
+bool take_moment(ViewOptions& options, std::string_view text) {
+  options.in_backward = text.starts_with("back:");
+  options.step = parse_number<int>(text.substr(options.in_backward ? 5 : 0));
+  if (options.step || options.in_backward) return options.step && *options.step >= 0;
+  options.at_steps = parse_number<double>(text);
+  if (!options.at_steps) options.at_ns = duration_ns(text);
+  return options.at_ns || (options.at_steps && *options.at_steps >= 0);
+}
+
 void require_openable(const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
     const auto refuse = [&path](const std::string& why) {
@@ -92,7 +121,7 @@ Session open_session(const std::vector<std::string>& paths, const ViewOptions& o
   for (Trace& trace : load_traces(paths, progress))
     documents.push_back(make_document(std::move(trace)));
   Session session(std::move(documents));
-  if (options.theme) session.theme = *options.theme == "light" ? Theme::light : Theme::dark;
+  if (options.theme) session.theme = theme_of(*options.theme);
   if (options.story) {
     require_paragraph(session, *options.story);
     session.show_story = *options.story > 0;
@@ -120,6 +149,16 @@ Session open_session(const std::vector<std::string>& paths, const ViewOptions& o
   set_axis();
   if (options.select) select_found(session, *options.select);
   if (options.zoom) session.run(Command::focus_selection);
+  if (options.range) zoom_to(session, *options.range);
+  session.show_table = options.table;
+  if (const auto& at = options.at_ns ? options.at_ns : options.at_steps) {
+    const Document& shown = session.document();
+    if (options.at_steps && shown.axis.steps() == 0) require_step(shown.trace, 0, 0, false);
+    session.set_axis_mode(options.at_ns ? AxisMode::time : AxisMode::steps);
+    session.playback.pause();
+    session.seek(*at);
+    set_axis();
+  }
   if (!options.step) return session;
   const auto begin = [&](const Document& document) {
     return options.in_backward ? document.axis.forward_steps() : 0;

@@ -4,6 +4,7 @@
 #include <rapidjson/prettywriter.h>
 #include <rapidjson/stringbuffer.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <exception>
@@ -18,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMostBytes = 1 << 16;
+constexpr std::size_t kMostBytes = 1 << 16, kMostRecent = 8;
 constexpr std::pair<const char*, float Splits::*> kSplits[] = {{"timeline", &Splits::timeline},
                                                                {"ring", &Splits::ring},
                                                                {"mask", &Splits::mask},
@@ -103,7 +104,19 @@ Preferences parse_preferences(const std::string& text) {
       splits != nullptr && splits->IsObject()) {
     for (const auto& [name, split] : kSplits) read(*splits, name, p.splits.*split);
   }
+  if (const rapidjson::Value* const recent = member(json, "recent");
+      recent != nullptr && recent->IsArray())
+    for (const rapidjson::Value& path : recent->GetArray())
+      if (path.IsString() && p.recent.size() < kMostRecent) p.recent.emplace_back(path.GetString());
   return p;
+}
+
+void note_recent(Preferences& p, const std::string& path) {
+  std::error_code error;
+  const std::string whole = fs::absolute(path, error).string();
+  std::erase(p.recent, whole);
+  p.recent.insert(p.recent.begin(), whole);
+  p.recent.resize(std::min(p.recent.size(), kMostRecent));
 }
 
 std::string preferences_text(const Preferences& p) {
@@ -131,6 +144,10 @@ std::string preferences_text(const Preferences& p) {
     writer.Double(std::round(double{p.splits.*split} * 1e4) / 1e4);
   }
   writer.EndObject();
+  writer.Key("recent");
+  writer.StartArray();
+  for (const std::string& path : p.recent) writer.String(path.c_str());
+  writer.EndArray();
   writer.EndObject();
   return std::string(buffer.GetString(), buffer.GetSize()) + "\n";
 }

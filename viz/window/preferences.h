@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "viz/model/timeline/palette.h"
 #include "viz/window/workspace.h"
@@ -17,8 +18,12 @@ struct Preferences {
   int x = 0, y = 0;
   bool maximized = false;
   Splits splits;
+  std::vector<std::string> recent;  // recordings that were opened, the latest first
   bool operator==(const Preferences&) const = default;
 };
+
+// Put `path` first among the recent ones, which are few.
+void note_recent(Preferences& preferences, const std::string& path);
 
 // Return the file's path, or "" if there is no home folder.
 std::string preferences_path();

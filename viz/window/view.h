@@ -1,5 +1,5 @@
-// The viewer's interface to the program: `ringscope view TRACE... [--screenshot OUT.png [--size
-// WxH] [--step T] [--at PASS:T] [--select WORDS [--zoom]] [--difference] [--axis A] [--story K] [--panel P] [--what-if [SETTING=VALUE,...]]]`.
+// The viewer's interface to the program: `ringscope view [TRACE...] [--screenshot OUT.png [--size
+// WxH] ...]`, whose flags app/view/view_command.cpp declares.
 #pragma once
 
 #include <optional>
@@ -7,34 +7,34 @@
 #include <string_view>
 #include <vector>
 
-#include "core/base/text.h"
 #include "core/trace/event.h"
 
 namespace ringscope::viz {
 
 struct ViewOptions {
-  std::vector<std::string> traces;        // at least one
+  std::vector<std::string> traces;        // none: the start screen
   std::optional<std::string> screenshot;  // write a PNG instead of opening a window
+  std::optional<std::string> csv;         // write the slices found, or all
   std::optional<std::string> html;        // write a page that holds the recordings and the viewer
   int width = 1600, height = 900;
-  std::optional<int> step;             // put the playhead at this ring step
-  bool in_backward = false;            // `step` is one of the backward pass
-  std::optional<std::string> select;   // words of a search: select the first slice it finds
-  bool zoom = false;                   // to the selected slice
-  bool difference = false;             // of several recordings: what has changed from the first
-  std::optional<std::string> axis;     // "time" or "steps"
-  std::optional<int> story;            // the story's paragraph, from 1; 0 hides the story
-  std::optional<Figure> panel;         // show only this panel, large
-  std::optional<std::string> what_if;  // show a prediction with these settings changed
-  std::optional<std::string> theme;    // "dark" or "light"; none: as last time (screenshot: dark)
+  std::optional<int> step;                // put the playhead at this ring step
+  bool in_backward = false;               // `step` is one of the backward pass
+  std::optional<double> at_ns, at_steps;  // put it at this place of an axis instead
+  std::optional<std::string> select;      // words of a search: select the first slice it finds
+  bool zoom = false;                      // to the selected slice
+  std::optional<std::string> range;       // "FROM..TO": zoom to this part of the axis
+  bool table = false;                     // list what is selected
+  bool difference = false;                // of several recordings: what has changed from the first
+  std::optional<std::string> axis;        // "time" or "steps"
+  std::optional<int> story;               // the story's paragraph, from 1; 0 hides the story
+  std::optional<Figure> panel;            // show only this panel, large
+  std::optional<std::string> what_if;     // show a prediction with these settings changed
+  std::optional<std::string> theme;  // "dark" or "light"; none: as last time (screenshot: dark)
 };
 
-// Take a step from a text such as "3" or "back:3". Return whether it is one.
-inline bool take_step(ViewOptions& options, std::string_view text) {
-  options.in_backward = text.starts_with("back:");
-  options.step = parse_number<int>(text.substr(options.in_backward ? 5 : 0));
-  return options.step && *options.step >= 0;
-}
+// Take a moment from a text: "3" or "back:3" is the middle of a step, "2.75" a place on the step
+// axis, and "1.5ms" a time. Return whether it is one.
+bool take_moment(ViewOptions& options, std::string_view text);
 
 // Return when the window is closed or the picture is written (whole or not at all). Throw
 // InputError for traces that can't be read, a step, paragraph or panel that they don't have, a path

@@ -4,11 +4,15 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <stdexcept>
 #include <utility>
 
+#include <imgui_internal.h>
+
 #include "viz/model/session/commands.h"
 #include "viz/model/session/format.h"
+#include "viz/panels/drawing.h"
 #include "viz/panels/panels.h"
 #include "viz/window/fonts.h"
 #include "viz/window/software_renderer.h"
@@ -89,6 +93,49 @@ void draw_loading(const LoadProgress& progress, const Fonts& fonts, const Palett
           fmt::format("{} of {} \u00b7 {} slices", bytes_text(done), bytes_text(total),
                       count_text(slices)),
           palette.text_dim);
+}
+
+// Draw the start screen: what can be opened. Return the recording that is clicked, or "".
+std::string draw_start(const std::vector<std::string>& recent, const Fonts& fonts,
+                       const Palette& palette) {
+  const ImVec2 room = ImGui::GetContentRegionAvail();
+  const float width = std::min(560.0f, room.x - 40), x = (room.x - width) / 2;
+  std::string chosen;
+  const auto line = [&](ImFont* font, Color color, const std::string& text) {
+    ImGui::SetCursorPosX(x);
+    ImGui::PushFont(font);
+    ImGui::PushStyleColor(ImGuiCol_Text, color);
+    ImGui::PushTextWrapPos(x + width);
+    ImGui::TextUnformatted(text.c_str());
+    ImGui::PopTextWrapPos();
+    ImGui::PopStyleColor();
+    ImGui::PopFont();
+  };
+  const float high = 110 + (recent.empty() ? 0.0f : 30 + 46 * static_cast<float>(recent.size()));
+  const float y = std::max(24.0f, (room.y - high) / 2);
+  const Box card{x - 28, y - 24, x + width + 28, y + high};
+  fill(card, palette.panel, 10);
+  outline(card, palette.panel_border, 10);
+  ImGui::SetCursorPosY(y);
+  line(fonts.title, palette.text, "Ringscope");
+  line(fonts.text, palette.text_dim,
+       "Drop a recording here: of run, train or simulate --trace, or a Chrome trace of another "
+       "program. The command demo records four to begin with.");
+  ImGui::Dummy({1, 18});
+  if (!recent.empty()) line(fonts.strong, palette.text, "Recent recordings");
+  for (const std::string& path : recent) {
+    const std::filesystem::path file(path);
+    ImGui::PushID(path.c_str());
+    ImGui::SetCursorPosX(x);
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    if (ImGui::Selectable("##file", false, ImGuiSelectableFlags_None, {width, 42})) chosen = path;
+    draw_text(fonts.text, {at.x + 8, at.y + 4}, {0, 0}, palette.accent, file.filename().string(),
+              width - 16);
+    draw_text(fonts.small, {at.x + 8, at.y + 24}, {0, 0}, palette.text_dim,
+              file.parent_path().string(), width - 16);
+    ImGui::PopID();
+  }
+  return chosen;
 }
 
 // Draw a dialog. Return true if it was closed.
@@ -232,6 +279,9 @@ void Viewer::feed_keys(const FrameInput& input) {
       if (writes && key.special != SpecialKey::escape) {
         // ImGui sees a press only after a frame in which the key was up.
         if ((key.special != SpecialKey::none && was_down) || !feed_text(key, character)) return;
+      } else if (key.special == SpecialKey::escape &&
+                 ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopup)) {
+        ImGui::ClosePopupToLevel(0, true);  // a menu is topmost
       } else if (const auto command = command_of(key)) {
         session_->run(*command);
         if (*command == Command::search) {
@@ -262,7 +312,7 @@ void Viewer::feed(const FrameInput& input) {
 }
 
 void Viewer::draw_root(const FrameInput& input, bool was_playing) {
-  const Theme theme = session_ ? session_->theme : Theme::dark;
+  if (session_) theme = session_->theme;
   const Palette& palette = palette_of(theme);
   apply_style(ImGui::GetStyle(), palette, theme);
   begin_root_window();
@@ -274,7 +324,12 @@ void Viewer::draw_root(const FrameInput& input, bool was_playing) {
     const PanelContext context{*session_, textures_, imgui_->fonts(), palette};
     draw_workspace(context, splits);
     if (session_->show_help) draw_help(context);
+    if (const std::string copied = std::exchange(session_->copied, ""); !copied.empty()) {
+      ImGui::SetClipboardText(copied.c_str());
+      show_notice("Copied: " + copied.substr(0, std::min<std::size_t>(copied.find('\n'), 160)));
+    }
   }
+  if (starting() && loading_ == nullptr) chosen_ = draw_start(*start_, imgui_->fonts(), palette);
   ImGui::End();
   if (notice_seconds_ > 0) {
     draw_notice(notice_, std::min(1.0f, notice_seconds_), palette);

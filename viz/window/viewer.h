@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "viz/model/session/session.h"
@@ -84,6 +85,11 @@ class Viewer {
   // Return whether the next frame would differ without new input because of playing or fading.
   bool animating() const;
   bool settling() const { return settling_ > 0; }
+  // Show where to begin: recent recordings, which a click chooses.
+  void show_start(std::vector<std::string> recent) { start_ = std::move(recent); }
+  bool starting() const { return start_.has_value() && !session_; }
+  // Return the recording that was chosen, once; else "".
+  std::string take_chosen() { return std::exchange(chosen_, ""); }
   // Show a message over everything, with a button that closes it.
   void show_error(std::string text) { error_ = std::move(text); }
   bool showing_error() const { return !error_.empty(); }
@@ -91,6 +97,7 @@ class Viewer {
   void show_notice(std::string text);
 
   Splits splits;
+  Theme theme = Theme::dark;  // while nothing is open
 
  private:
   void feed(const FrameInput& input);
@@ -102,6 +109,8 @@ class Viewer {
   TextureStore& textures_;
   std::optional<ImGuiSession> imgui_;
   const LoadProgress* loading_ = nullptr;
+  std::optional<std::vector<std::string>> start_;
+  std::string chosen_;
   std::string error_;
   std::string notice_;
   float notice_seconds_ = 0;

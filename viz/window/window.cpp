@@ -130,14 +130,18 @@ class Glfw {
       "; accepted: DISPLAY or WAYLAND_DISPLAY set to a display, or --screenshot OUT.png";
 };
 
-// Return whether some monitor shows the top left corner of a window at (x, y).
-bool is_on_a_monitor(int x, int y) {
+// Move a place for a window of this size so that all of it is on the monitor that shows its top left
+// corner. Return false if none does.
+bool place_on_a_monitor(int& x, int& y, int width, int height) {
   int count = 0;
   GLFWmonitor** const monitors = glfwGetMonitors(&count);
   for (int i = 0; i < count; ++i) {
-    int left = 0, top = 0, width = 0, height = 0;
-    glfwGetMonitorWorkarea(monitors[i], &left, &top, &width, &height);
-    if (x >= left - 50 && y >= top && x < left + width - 100 && y < top + height - 50) return true;
+    int left = 0, top = 0, wide = 0, high = 0;
+    glfwGetMonitorWorkarea(monitors[i], &left, &top, &wide, &high);
+    if (x < left - 50 || y < top || x >= left + wide - 100 || y >= top + high - 50) continue;
+    x = std::max(std::min(x, left + wide - width), left);
+    y = std::max(std::min(y, top + high - height), top);
+    return true;
   }
   return false;
 }
@@ -168,6 +172,7 @@ class Window {
   Window& operator=(const Window&) = delete;
 
   void show(Session session);
+  void start() { viewer_->show_start(preferences_.recent); }
   void load(std::vector<std::string> paths);
   void run();
 
@@ -220,8 +225,9 @@ Window::Window(const ViewOptions& options) : options_(options), preferences_(loa
   window_ = glfwCreateWindow(width, height, "Ringscope", nullptr, nullptr);
   if (window_ == nullptr)
     throw RunError("no window with OpenGL 3 can be opened: " + Glfw::last_error());
-  if (preferences_.placed && is_on_a_monitor(preferences_.x, preferences_.y))
-    glfwSetWindowPos(window_, preferences_.x, preferences_.y);
+  int x = preferences_.x, y = preferences_.y;
+  if (preferences_.placed && place_on_a_monitor(x, y, width, height))
+    glfwSetWindowPos(window_, x, y);
   glfwSetWindowSizeLimits(window_, 320, 240, GLFW_DONT_CARE, GLFW_DONT_CARE);
   glfwMakeContextCurrent(window_);
   glfwSwapInterval(1);
@@ -231,6 +237,16 @@ Window::Window(const ViewOptions& options) : options_(options), preferences_(loa
   screen_ = make_screen();
   viewer_.emplace(screen_->textures(), scale_);
   viewer_->splits = preferences_.splits;
+  viewer_->theme = options.theme ? theme_of(*options.theme) : preferences_.theme;
+  // Text goes to and comes from the clipboard of the desktop.
+  ImGuiIO& io = ImGui::GetIO();
+  io.ClipboardUserData = window_;
+  io.SetClipboardTextFn = [](void* window, const char* text) {
+    glfwSetClipboardString(static_cast<GLFWwindow*>(window), text);
+  };
+  io.GetClipboardTextFn = [](void* window) {
+    return glfwGetClipboardString(static_cast<GLFWwindow*>(window));
+  };
   screen_->attach();
   for (const auto& [cursor, shape] : {std::pair{ImGuiMouseCursor_TextInput, GLFW_IBEAM_CURSOR},
                                       {ImGuiMouseCursor_ResizeEW, GLFW_HRESIZE_CURSOR},
@@ -257,6 +273,8 @@ void Window::show(Session session) {
   if (!options_.theme) session.theme = preferences_.theme;
   session.color_by = preferences_.color_by;
   viewer_->open(std::move(session));
+  for (const Document& document : viewer_->session().documents)
+    note_recent(preferences_, document.trace.path);
   next_state_.reset();
   read_state_.reset();
   show_title("");
@@ -373,8 +391,7 @@ void Window::draw() {
   const bool picture_due = viewer_->is_open() && viewer_->session().wants_screenshot;
   screen_->begin_frame();
   const ImDrawData& data = viewer_->frame(input);
-  const Theme theme = viewer_->is_open() ? viewer_->session().theme : preferences_.theme;
-  screen_->draw(data, palette_of(theme).background);
+  screen_->draw(data, palette_of(viewer_->theme).background);
   if (picture_due && viewer_->is_open()) take_screenshot();
   glfwSwapBuffers(window_);
   use_cursor();
@@ -406,10 +423,13 @@ void Window::run() {
     if (frames_due_ <= 0 && listener_.queue.empty() && !viewer_->animating()) continue;
     if (frames_due_ > 0) --frames_due_;
     draw();
-    if (!viewer_->is_open() && loading_ == nullptr && !viewer_->showing_error()) break;
+    if (const std::string chosen = viewer_->take_chosen(); !chosen.empty()) load({chosen});
+    if (!viewer_->is_open() && !viewer_->starting() && loading_ == nullptr &&
+        !viewer_->showing_error())
+      break;
   }
   if (viewer_->is_open()) save_preferences(present_preferences());
-  if (!viewer_->is_open() && failure_) std::rethrow_exception(failure_);
+  if (!viewer_->is_open() && !viewer_->starting() && failure_) std::rethrow_exception(failure_);
 }
 
 Preferences Window::present_preferences() const {
@@ -449,12 +469,15 @@ void run_window(const ViewOptions& options) {
   }
   // Small traces are read first because their errors then need no window.
   std::optional<Session> quick;
-  if (bytes < kQuickBytes) quick = open_session(options.traces, options, nullptr);
+  if (bytes < kQuickBytes && !options.traces.empty())
+    quick = open_session(options.traces, options, nullptr);
   Window window(options);
   if (quick) {
     window.show(std::move(*quick));
-  } else {
+  } else if (!options.traces.empty()) {
     window.load(options.traces);
+  } else {
+    window.start();
   }
   window.run();
 }
@@ -463,13 +486,20 @@ constexpr int kWidth = 1600, kHeight = 900;  // of a picture at scale 1
 
 void take_screenshot(const ViewOptions& options) {
   require_writable(*options.screenshot);
-  Session session = open_session(options.traces, options, nullptr);
-  if (!options.step && !options.select && !session.story_shown() && !session.go_to_failure())
-    session.seek(session.length());
   // Large pictures magnify everything rather than show more: they are for large screens and print.
   const int scale = std::max(1, std::min(options.width / kWidth, options.height / kHeight));
   SoftwareTextures textures;
-  Viewer viewer(std::move(session), textures, static_cast<float>(scale));
+  Viewer viewer(textures, static_cast<float>(scale));
+  if (options.traces.empty()) {
+    viewer.theme = theme_of(options.theme.value_or("dark"));
+    viewer.show_start(load_preferences().recent);
+  } else {
+    Session session = open_session(options.traces, options, nullptr);
+    const bool placed = options.step || options.at_ns || options.at_steps || options.select;
+    if (!placed && !session.story_shown() && !session.go_to_failure())
+      session.seek(session.length());
+    viewer.open(std::move(session));
+  }
   FrameInput input;
   input.width = (options.width + scale - 1) / scale;
   input.height = (options.height + scale - 1) / scale;

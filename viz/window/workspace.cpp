@@ -184,6 +184,12 @@ void draw_workspace(const PanelContext& context, Splits& splits) {
   }
   ImVec2 at{x, top}, size{width, details_y - kSplitterGap - top};
   if (size.x < 8 || size.y < 8) return;
+  if (context.session.show_table) {
+    const float wide = std::floor(std::min(440.0f, size.x / 2));
+    panel("table", {at.x + size.x - wide, at.y}, {wide, size.y}, kStill, {10, 8},
+          [&] { draw_selection_table(context); });
+    size.x -= wide + kSplitterGap;
+  }
   if (context.session.story_shown()) draw_told(context, at, size, splits);
   draw_single(context, at, size, splits);
 }

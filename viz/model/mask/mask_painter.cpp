@@ -203,23 +203,64 @@ std::optional<MaskModel> mask_model(const Trace& trace) {
   }
 }
 
+namespace {
+
+// A block that a rank attends at a step, or a part of one.
+struct Attended {
+  int step = 0, owner = 0;
+  double pairs = 1;
+};
+
+// Return what a rank attends in a pass, in the order of the recording, or else in that of the ring.
+std::vector<Attended> attended_by(const Trace& trace, int rank, int ranks, Pass pass) {
+  std::vector<Attended> order;
+  for (const Pass each : {pass, Pass::forward})
+    if (order.empty())
+      for (const Slice& s : trace.slices_of(rank, RingLane::compute))
+        if (s.pass == each && s.step >= 0 && s.kv_owner >= 0 && s.kv_owner < ranks)
+          order.push_back({s.step, s.kv_owner, std::max(1.0, static_cast<double>(s.pairs))});
+  const bool recorded = !order.empty();
+  for (int step = 0; !recorded && step < ranks; ++step)
+    order.push_back({step, RingSchedule{rank, ranks}.owner(step)});
+  return order;
+}
+
+}  // namespace
+
 MaskProgress mask_progress(const RingMoment& moment, const Trace& trace) {
   MaskProgress progress;
   const std::size_t ranks = moment.ranks.size();
   if (!trace.is_ring() || ranks > kMaxTable) return progress;
   progress.done.assign(ranks * ranks, 0);
   progress.active.assign(ranks * ranks, false);
-  const int n = static_cast<int>(ranks);
+  const int forward = forward_step_count(trace);
+  // Where queries travel, a recording does not say whose a rank attends: its row fills as a whole.
+  const std::string& scheme = trace.run->scheme;
+  const bool queries_travel = scheme == "pass-q" || scheme.starts_with("mesh");
+  std::vector<double> totals(ranks);
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     const RankMoment& at = moment.ranks[rank];
-    // The block that the rank holds gives the ring step of its pass.
-    const int now = step_with(static_cast<int>(rank), at.kv_owner, n);
-    for (int step = 0; step <= now; ++step) {
-      const int owner = RingSchedule{static_cast<int>(rank), n}.owner(step);
-      const std::size_t cell = rank * ranks + static_cast<std::size_t>(owner);
-      progress.done[cell] = step < now ? 1 : at.progress;
-      progress.active[cell] = step == now && at.doing == RankMoment::computing;
+    const int now = at.step - (at.pass == Pass::backward ? forward : 0);
+    const auto order = attended_by(trace, static_cast<int>(rank), static_cast<int>(ranks), at.pass);
+    totals.assign(ranks, 0);
+    for (const Attended& each : order) totals[static_cast<std::size_t>(each.owner)] += each.pairs;
+    bool reached = false;
+    double done = 0, all = 0;
+    for (const Attended& each : order) {
+      const auto owner = static_cast<std::size_t>(each.owner);
+      const bool present = each.step == now && each.owner == at.kv_owner;
+      reached |= present;
+      const bool over = each.step < now || (each.step == now && !reached);
+      const double pairs = (present ? at.progress : over ? 1 : 0) * each.pairs;
+      done += pairs;
+      all += each.pairs;
+      progress.done[rank * ranks + owner] += pairs / totals[owner];
+      if (present) progress.active[rank * ranks + owner] = at.doing == RankMoment::computing;
     }
+    if (!queries_travel) continue;
+    const auto row = static_cast<std::ptrdiff_t>(rank * ranks);
+    std::fill_n(progress.done.begin() + row, ranks, all > 0 ? done / all : 0);
+    std::fill_n(progress.active.begin() + row, ranks, false);
   }
   return progress;
 }

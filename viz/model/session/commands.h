@@ -48,6 +48,9 @@ enum class Command : std::uint8_t {
   toggle_story,
   toggle_what_if,
   enlarge,  // enlarges one panel, or shows all of them again
+  toggle_table,
+  copy_command,
+  copy_table,
   screenshot,
   help,
   cancel,  // closes what is open, else clears selection and measure

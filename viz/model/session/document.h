@@ -1,6 +1,8 @@
 // Holds one opened trace and everything that is computed from it once.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -22,7 +24,14 @@ namespace ringscope::viz {
 // What the path of a prediction begins with, which is no file.
 inline constexpr std::string_view kPredictedPath = "predicted ";
 
+// Return a number that no other document of this process has.
+inline std::uint64_t next_document_number() {
+  static std::atomic<std::uint64_t> last{0};
+  return ++last;
+}
+
 struct Document {
+  std::uint64_t number = next_document_number();  // by which caches know it
   Trace trace;
   Axis axis;
   TimelineIndex index;

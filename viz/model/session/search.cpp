@@ -34,7 +34,8 @@ std::optional<std::int64_t> whole_number(std::string_view text) {
   return parse_number<std::int64_t>(text);
 }
 
-// Parse "1ms", "250us" or "3". Without a unit it is nanoseconds.
+}  // namespace
+
 std::optional<double> duration_ns(std::string_view text) {
   std::string_view unit;
   const auto value = number(text, unit);
@@ -46,11 +47,13 @@ std::optional<double> duration_ns(std::string_view text) {
   return std::nullopt;
 }
 
+namespace {
+
 // A Query is all words as one test of a slice. What holds for whole ranks or names is decided once.
 struct Query {
   std::vector<bool> rank_fits;  // by rank
   std::vector<bool> name_fits;  // by name
-  std::optional<std::int64_t> step, owner, peer;
+  std::optional<std::int64_t> step, owner, peer, begin_ns;
   std::optional<Kind> kind;
   std::optional<Pass> pass;
   double longer_ns = -1, shorter_ns = INFINITY;
@@ -59,7 +62,8 @@ struct Query {
   bool fits(const Slice& s) const {
     return name_fits[s.name] && (!kind || s.kind == *kind) && (!step || s.step == *step) &&
            (!owner || s.kv_owner == *owner) && (!peer || s.peer == *peer) &&
-           (!only_waits || s.kind == Kind::wait) && (!pass || (s.step >= 0 && s.pass == *pass)) &&
+           (!begin_ns || s.begin_ns == *begin_ns) && (!only_waits || s.kind == Kind::wait) &&
+           (!pass || (s.step >= 0 && s.pass == *pass)) &&
            static_cast<double>(s.duration_ns()) > longer_ns &&
            static_cast<double>(s.duration_ns()) < shorter_ns;
   }
@@ -110,16 +114,18 @@ std::string_view add_field(Query& query, const Trace& trace, std::string_view fi
       }
     return "pass: is forward or backward";
   }
-  if (field == "longer" || field == "shorter") {
+  if (field == "longer" || field == "shorter" || field == "begin") {
     const auto bound = duration_ns(value);
-    if (!bound) return "a time such as 250us or 1ms follows longer: and shorter:";
-    if (field == "longer")
+    if (!bound) return "a time such as 250us or 1ms follows longer:, shorter: and begin:";
+    if (field == "begin")
+      query.begin_ns = trace.begin_ns + std::llround(*bound);
+    else if (field == "longer")
       query.longer_ns = std::max(query.longer_ns, *bound);
     else
       query.shorter_ns = std::min(query.shorter_ns, *bound);
     return "";
   }
-  return "fields are rank: step: owner: kind: for: peer: pass: longer: shorter:";
+  return "fields are rank: step: owner: kind: for: peer: pass: longer: shorter: begin:";
 }
 
 void add_name(Query& query, const std::vector<std::string>& names, std::string_view part) {

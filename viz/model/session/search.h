@@ -1,5 +1,5 @@
 // Finds slices by what people type: part of a name, or fields such as `step:2`, `owner:1`,
-// `rank:0`, `kind:wait`, `for:3`, `longer:1ms`. A slice must match all words.
+// `rank:0`, `kind:wait`, `for:3`, `longer:1ms`, `begin:250us`. A slice must match all words.
 #pragma once
 
 #include <algorithm>
@@ -18,6 +18,9 @@ struct SearchResult {
   std::string_view complaint;  // what is accepted, if a word is not understood; else ""
 };
 SearchResult search(const Trace& trace, std::string_view words, std::size_t limit = 10000);
+
+// Parse a time such as "1ms", "250us" or "3", which is of nanoseconds.
+std::optional<double> duration_ns(std::string_view text);
 
 // Return the first slice of a rank's lane, in a recording of ours, that `fits`.
 template <class Fits>

@@ -87,9 +87,31 @@ Session::Session(std::vector<Document> opened) : documents(std::move(opened)) {
 // recordings differ.
 void Session::begin_with_overview() {
   show_overview(document().trace.ranks.size() > kMostInSlices);
+  if (!overview) return;
   const std::vector<Diagnosis>& causes = document().why.findings;
-  const bool imbalance = !causes.empty() && causes[0].cause == Cause::imbalance;
-  if (overview) heat_metric = comparing || imbalance ? 2 : 4;
+  const auto most = causes.empty() ? Cause::slow_rank : causes[0].cause;
+  const int preferred = comparing || most == Cause::imbalance ? 2
+                        : most == Cause::slow_link            ? 3
+                                                              : 4;
+  // A figure in which all ranks are alike would leave the picture blank.
+  const std::pair<int, std::int64_t WorkCell::*> kinds[] = {
+      {4, &WorkCell::pace_ns}, {3, &WorkCell::wait_ns}, {2, &WorkCell::compute_ns}};
+  heat_metric = preferred;
+  double widest = 0;
+  for (const auto& [metric, of_cell] : kinds) {
+    const Deviations apart = deviations_of(document().balance, of_cell);
+    double usual = 1;
+    for (const double each : apart.usual) usual += each / document().balance.steps;
+    const double share = *std::max_element(apart.by_rank.begin(), apart.by_rank.end()) / usual;
+    constexpr double kVisible = 0.01;
+    if (metric == preferred && share >= kVisible) {
+      heat_metric = preferred;
+      return;
+    }
+    if (share <= widest) continue;
+    heat_metric = metric;
+    widest = share;
+  }
 }
 
 void Session::show_overview(bool on) {
@@ -101,22 +123,25 @@ void Session::open_slice(int rank, int step) {
   seek_step(step);
   overview = false;
   select_in_rank(compute_slice(document(), rank, step), rank);
-  if (!selected) return;
-  const Slice& slice = document().trace.slice(*selected);
-  const auto at = [&](std::int64_t ns) { return document().axis.position(axis_mode, rank, ns); };
-  set_view(framed(at(slice.begin_ns), at(slice.end_ns), length(), axis_mode, view.scroll_y));
+  if (selected) set_view(view_of(*selected));
 }
 
 // Compare all recordings of ours if they have one world_size.
 void Session::compare_all() {
-  std::vector<const Document*> rings;
-  for (const Document& d : documents)
-    if (d.trace.is_ring()) rings.push_back(&d);
+  std::vector<const Document*> all;
+  for (const std::size_t ring : rings()) all.push_back(&documents[ring]);
   const bool comparable =
-      rings.size() >= 2 && std::all_of(rings.begin(), rings.end(), [&](const Document* d) {
-        return d->trace.run->world_size == rings[0]->trace.run->world_size;
+      all.size() >= 2 && std::all_of(all.begin(), all.end(), [&](const Document* d) {
+        return d->trace.run->world_size == all[0]->trace.run->world_size;
       });
-  comparison = comparable ? compare(rings) : Comparison();
+  comparison = comparable ? compare(all) : Comparison();
+}
+
+std::vector<std::size_t> Session::rings() const {
+  std::vector<std::size_t> indices;
+  for (std::size_t i = 0; i < documents.size(); ++i)
+    if (documents[i].trace.is_ring()) indices.push_back(i);
+  return indices;
 }
 
 double Session::length() const {
@@ -130,7 +155,7 @@ RingMoment Session::moment(std::size_t d) const {
   if (!shown.trace.is_ring()) return {};
   const double position = std::min(playback.position(), shown.axis.length(axis_mode));
   // Several panels ask for the same moment in a frame.
-  const MomentKey key(d, documents.size(), axis_mode, position);
+  const MomentKey key(shown.number, axis_mode, position);
   if (moment_key_ != key)
     moment_ = ring_at(shown.trace, shown.axis, shown.links, axis_mode, position);
   moment_key_ = key;
@@ -210,13 +235,23 @@ void Session::select_rank(int rank) {
     selected.reset();
 }
 
+std::pair<double, double> Session::span_of(SliceId id) const {
+  const Slice& slice = document().trace.slice(id);
+  const int rank = static_cast<int>(document().trace.rank_of_row(id.row));
+  return {document().axis.position(axis_mode, rank, slice.begin_ns),
+          document().axis.position(axis_mode, rank, slice.end_ns)};
+}
+
+TimelineView Session::view_of(SliceId slice) const {
+  const auto [begin, end] = span_of(slice);
+  return framed(begin, end, length(), axis_mode, view.scroll_y);
+}
+
 void Session::reveal(SliceId slice) {
   select(slice);
   bring_into_view(slice);
   // All panels show the playhead's moment. Unless it is in the slice already, go to its beginning.
-  const Slice& s = document().trace.slice(slice);
-  const double begin = document().axis.position(axis_mode, selected_rank, s.begin_ns);
-  const double end = document().axis.position(axis_mode, selected_rank, s.end_ns);
+  const auto [begin, end] = span_of(slice);
   if (playback.position() >= begin && playback.position() < end) return;
   playback.pause();
   seek(begin);
@@ -224,13 +259,10 @@ void Session::reveal(SliceId slice) {
 
 void Session::bring_into_view(SliceId slice) {
   overview = false;
-  const Slice& s = document().trace.slice(slice);
-  const int rank = static_cast<int>(document().trace.rank_of_row(slice.row));
-  const double begin = document().axis.position(axis_mode, rank, s.begin_ns);
-  const double end = document().axis.position(axis_mode, rank, s.end_ns);
+  const auto [begin, end] = span_of(slice);
   if (begin >= view.begin && end <= view.end) return;
   if (end - begin > view.width())
-    set_view(framed(begin, end, length(), axis_mode, view.scroll_y));
+    set_view(view_of(slice));
   else
     set_view(panned(view, (begin + end) / 2 - (view.begin + view.end) / 2, length()));
 }

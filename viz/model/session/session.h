@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "viz/model/analysis/comparison.h"
@@ -95,6 +96,8 @@ class Session {
   SearchResult found;
   std::size_t found_at = 0;
   bool search_open = false;
+  bool show_table = false;  // of what is selected (selection.h)
+  std::string copied;       // text for the clipboard; the window takes it from here
   bool wants_screenshot = false;
   bool show_story = true;
   int story_at = -1;             // the last paragraph told; -1: none yet
@@ -112,6 +115,8 @@ class Session {
   static constexpr std::size_t kMostInSlices = 16;
 
   const Document& document() const { return documents[active]; }
+  // Return the indices of the documents that are recordings of ours, in the order of `comparison`.
+  std::vector<std::size_t> rings() const;
   // Return the length of the active document's axis; beside a prediction, the longer of both.
   double length() const;
   // Return the ring at the playhead in document `d`, whose axis may have another length: the same
@@ -126,6 +131,10 @@ class Session {
   void select(std::optional<SliceId> slice);
   // Select the slice or, if there is none, only the rank.
   void select_in_rank(std::optional<SliceId> slice, int rank);
+  // Return where a slice of the active document begins and ends on the axis.
+  std::pair<double, double> span_of(SliceId slice) const;
+  // Return the view that shows a slice from edge to edge.
+  TimelineView view_of(SliceId slice) const;
   // Select the slice, bring it into view, and move the playhead to it.
   void reveal(SliceId slice);
   void bring_into_view(SliceId slice);
@@ -174,8 +183,8 @@ class Session {
 
   double reached_ = 0;  // the end of the axis before the last follow()
   std::vector<TimelineView> history_;
-  using MomentKey = std::tuple<std::size_t, std::size_t, AxisMode, double>;
-  mutable MomentKey moment_key_{SIZE_MAX, 0, AxisMode::time, 0};
+  using MomentKey = std::tuple<std::uint64_t, AxisMode, double>;
+  mutable MomentKey moment_key_{0, AxisMode::time, 0};
   mutable RingMoment moment_;  // of moment_key_
 };
 

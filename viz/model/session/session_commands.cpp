@@ -1,7 +1,7 @@
 // Defines what every command does to the session.
 #include <algorithm>
 
-#include "viz/model/session/session.h"
+#include "viz/model/session/selection.h"
 
 namespace ringscope::viz {
 namespace {
@@ -29,12 +29,7 @@ void fit(Session& session) {
 // Show the selected slice from edge to edge, or everything if it already fills the view.
 void focus(Session& session) {
   if (!session.selected) return fit(session);
-  const Axis& axis = session.document().axis;
-  const Slice& slice = session.document().trace.slice(*session.selected);
-  const TimelineView close =
-      framed(axis.position(session.axis_mode, session.selected_rank, slice.begin_ns),
-             axis.position(session.axis_mode, session.selected_rank, slice.end_ns),
-             session.length(), session.axis_mode, session.view.scroll_y);
+  const TimelineView close = session.view_of(*session.selected);
   if (session.view == close)
     fit(session);
   else
@@ -253,6 +248,14 @@ void Session::run(Command command) {
       return show_what_if(what_if == nullptr);
     case Command::enlarge:
       return enlarge(*this);
+    case Command::toggle_table:
+      return flip(show_table);
+    case Command::copy_command:
+      copied = view_command(*this);
+      return;
+    case Command::copy_table:
+      copied = csv_of(document().trace, selection_of(*this).slices);
+      return;
     case Command::screenshot:
       wants_screenshot = true;
       return;

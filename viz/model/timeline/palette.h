@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "viz/model/trace/trace.h"
@@ -21,6 +22,10 @@ Color mix(Color under, Color over, double share);
 Color with_alpha(Color color, double alpha);
 
 enum class Theme : std::uint8_t { dark, light };
+// Return the theme that a flag names, "light" or "dark".
+inline Theme theme_of(std::string_view name) {
+  return name == "light" ? Theme::light : Theme::dark;
+}
 enum class ColorBy : std::uint8_t { owner, kind };
 
 // A Palette holds the colours of everything that is drawn, for one theme.

@@ -82,11 +82,24 @@ TimelineLayout make_layout(const Trace& trace, float width, float height, float 
   const auto rows = static_cast<float>(row_count);
   float gap = TimelineLayout::kRankGap;
   if ((height - gap * gaps) / rows < TimelineLayout::kRankGap) gap /= 3;
-  const float fit = std::floor((height - gap * gaps) / rows);
-  const float row_height = std::clamp(
-      std::floor(std::clamp(fit, TimelineLayout::kMinRowHeight, TimelineLayout::kMaxRowHeight) *
-                 row_scale),
-      TimelineLayout::kMinRowHeight, 8 * TimelineLayout::kMaxRowHeight);
+  constexpr float kLeast = TimelineLayout::kMinRowHeight, kMost = TimelineLayout::kMaxRowHeight;
+  const float fit = std::clamp((height - gap * gaps) / rows, kLeast, kMost) * row_scale;
+  const float row_height = std::clamp(std::floor(fit), kLeast, 8 * kMost);
+  // Where rows are low, those of messages give half of their height to computing and waiting, whose
+  // slices have words.
+  std::size_t messages = 0;
+  const auto is_message = [&](const Lane& lane) {
+    return trace.is_ring() && (lane.tid == static_cast<std::int64_t>(RingLane::send) ||
+                               lane.tid == static_cast<std::int64_t>(RingLane::recv));
+  };
+  for (const Lane& lane : trace.lanes) messages += is_message(lane) ? lane.rows : 0;
+  constexpr float kRoomForWords = 14;
+  const bool unequal = messages > 0 && messages < row_count && row_height < kRoomForWords;
+  const float low = unequal ? std::max(kLeast, std::floor(row_height / 2)) : row_height;
+  const auto few = static_cast<float>(messages);
+  const float high =
+      unequal ? std::clamp(std::floor((fit * rows - low * few) / (rows - few)), kLeast, kMost)
+              : row_height;
 
   float y = 0;
   layout.rows.reserve(row_count);
@@ -97,8 +110,8 @@ TimelineLayout make_layout(const Trace& trace, float width, float height, float 
     for (std::uint32_t i = 0; i < rank.lanes; ++i) {
       const Lane& lane = trace.lanes[rank.first_lane + i];
       for (std::uint32_t row = 0; row < lane.rows; ++row) {
-        layout.rows.push_back({lane.first_row + row, y, row_height});
-        y += row_height;
+        layout.rows.push_back({lane.first_row + row, y, is_message(lane) ? low : high});
+        y += layout.rows.back().height;
       }
     }
     if (y == top) y += row_height;

@@ -47,7 +47,8 @@ struct RankPlace {
 };
 
 // A TimelineLayout places rows top to bottom, rank by rank, with a gap between ranks. Rows are as
-// high as fits into `height`, from kMinRowHeight to kMaxRowHeight; if they don't fit, they scroll.
+// high as fits into `height`, from kMinRowHeight to kMaxRowHeight, messages' rows lower than others
+// where that makes room for words; if they don't fit, they scroll.
 struct TimelineLayout {
   static constexpr float kMinRowHeight = 3, kMaxRowHeight = 22, kRankGap = 6;
 

@@ -27,9 +27,8 @@ Color heat_color(const Palette& palette, const HeatPaint& paint, double share) {
   return heat_color(palette, paint.metric.is_waiting(), paint.usual != nullptr, share);
 }
 
-// What the painted cells depend on, besides their number. Another table at the same address has
-// another wall time.
-using CellsKey = std::tuple<const WorkCell*, double, std::int64_t WorkCell::*, double,
+// What the painted cells depend on, besides how many they are.
+using CellsKey = std::tuple<std::uint64_t, std::uint64_t, std::int64_t WorkCell::*, double,
                             std::vector<int>, float, float, int, Color, bool>;
 
 // Paint the cells, so that thousands cost no more than a few. A pixel of several cells shows the
@@ -163,19 +162,12 @@ std::optional<HeatHit> draw_heatmap(const PanelContext& context, const Document&
   const int selected = context.session.selected_rank;
   const Palette& palette = context.palette;
   const ImFont* font = context.fonts.small;
-  const ImVec2 scale = ImGui::GetIO().DisplayFramebufferScale;
-  static constexpr int kMaxSide = 4096;
-  const auto pixels = [](float length, float of_scale) {
-    return std::clamp(static_cast<int>(length * of_scale), 1, kMaxSide);
-  };
-  draw_list().AddImage(
-      context.textures.picture(
-          paint.slot, pixels(layout.box.width(), scale.x), pixels(layout.box.height(), scale.y),
-          CellsKey(balance.cells.data(), balance.wall_s, paint.metric.figure, paint.largest,
-                   layout.order, layout.high, static_cast<float>(layout.high_rows), layout.ranks,
-                   palette.panel, paint.usual != nullptr),
-          [&](Image& image) { paint_cells(context, layout, balance, paint, image); }),
-      layout.box.min(), layout.box.max());
+  draw_painted(context, paint.slot,
+               CellsKey(document.number, paint.first, paint.metric.figure, paint.largest,
+                        layout.order, layout.high, static_cast<float>(layout.high_rows),
+                        layout.ranks, palette.panel, paint.usual != nullptr),
+               layout.box,
+               [&](Image& image) { paint_cells(context, layout, balance, paint, image); });
 
   const Box first = layout.cell(0, 0);
   const bool numbers =
@@ -255,9 +247,10 @@ void draw_cell_tooltip(const PanelContext& context, const Document& document, in
                rows);
 }
 
-int choose_metric(const PanelContext& context, ImVec2 at) {
+int choose_metric(const PanelContext& context, ImVec2 at, float* end) {
   std::vector<std::string> metrics;
   for (const HeatMetric& metric : kHeatMetrics) metrics.emplace_back(metric.name);
+  if (end != nullptr) *end = tab_boxes(context.fonts, at, metrics).back().x1;
   int& chosen = context.session.heat_metric;
   return chosen = draw_tabs(context, "metrics", at, metrics, chosen);
 }

@@ -51,6 +51,7 @@ struct HeatPaint {
   // [step]: if set, cells show by how much they are above (warm) or below (cold) this.
   const std::vector<double>* usual = nullptr;
   int current_step = -1;     // its column is marked
+  std::uint64_t first = 0;   // of a difference: the number of the other document
   bool predictions = false;  // mark the predicted value in every cell
 
   // Return what a cell shows. A cell that lacks the figure does not differ from the usual.
@@ -73,8 +74,8 @@ std::optional<HeatHit> draw_heatmap(const PanelContext& context, const Document&
                                     const HeatLayout& layout, const WorkTable& table,
                                     const HeatPaint& paint);
 
-// Draw tabs that choose Session::heat_metric. Return it.
-int choose_metric(const PanelContext& context, ImVec2 at);
+// Draw tabs that choose Session::heat_metric, and return it. `end` becomes where they end.
+int choose_metric(const PanelContext& context, ImVec2 at, float* end = nullptr);
 
 // List a cell's figures beside the mouse.
 void draw_cell_tooltip(const PanelContext& context, const Document& document, int rank, int step);

@@ -56,24 +56,38 @@ float draw_findings(const PanelContext& context, const Document& document, ImVec
 
 // Draw the figures in a row, as large values over small names.
 float draw_figures(const PanelContext& context, const WorkTable& balance, ImVec2 at, float width) {
-  const std::pair<std::string, std::string> figures[] = {
-      {fmt::format("{:.2f}", balance.imbalance), "imbalance"},
+  struct Figure {
+    std::string value, name;
+    const char* meaning;
+  };
+  const char* const ceiling =
+      "The mean rank's work divided by the slowest rank's, summed over the steps: however fast the "
+      "links are, ranks that begin each step together can't be busier.";
+  const Figure figures[] = {
+      {fmt::format("{:.2f}", balance.imbalance), "imbalance",
+       "The pairs of the rank with the most, divided by those of the mean rank."},
       {balance.predicted ? fmt::format("{} / {}", percent_text(balance.predicted_balance_ceiling),
                                        percent_text(balance.balance_ceiling))
                          : percent_text(balance.balance_ceiling),
-       balance.predicted ? "balance ceiling, predicted / counted" : "balance ceiling"},
-      {percent_text(balance.measured_balance_ceiling), "of processor time"},
-      {time_text(balance.exposed_s * 1e9), "exposed communication"},
-      {time_text(balance.wall_s * 1e9), "wall time"}};
+       balance.predicted ? "balance ceiling, predicted / counted" : "balance ceiling", ceiling},
+      {percent_text(balance.measured_balance_ceiling), "of processor time",
+       "The balance ceiling of the measured processor time instead of the pairs."},
+      {time_text(balance.exposed_s * 1e9), "exposed communication",
+       "The time that a rank waits for a block which is still on its way; of the rank with the "
+       "most."},
+      {time_text(balance.wall_s * 1e9), "wall time",
+       "From the first slice of any rank to the end of the last."}};
   std::vector<float> widths;
-  for (const auto& [value, name] : figures)
+  for (const auto& [value, name, meaning] : figures)
     widths.push_back(
         std::max(text_width(context.fonts.title, value), text_width(context.fonts.small, name)));
   const std::vector<ImVec2> places = in_lines(widths, width, 24, 46);
   for (std::size_t i = 0; i < places.size(); ++i) {
     const float x = at.x + places[i].x, y = at.y + places[i].y;
-    draw_text(context.fonts.title, {x, y}, {0, 0}, context.palette.text, figures[i].first);
-    draw_label(context, {x, y + 24}, {0, 0}, figures[i].second);
+    draw_text(context.fonts.title, {x, y}, {0, 0}, context.palette.text, figures[i].value);
+    draw_label(context, {x, y + 24}, {0, 0}, figures[i].name);
+    if (touch(figures[i].name.c_str(), {x, y, x + widths[i], y + 40}).hovered)
+      draw_meaning(context, figures[i].meaning);
   }
   return places.back().y + 50;
 }
@@ -135,7 +149,7 @@ float draw_heat_section(const PanelContext& context, const Document& document, I
 // ---
 // Every rank's wall time as one bar: its computing, and the causes that took up the rest.
 
-constexpr float kIdleLegendLine = 19, kIdleSwatch = 9, kMaxBar = 20, kMinBar = 3;
+constexpr float kMaxBar = 20, kMinBar = 3;
 
 float bar_pitch(std::size_t ranks) {
   if (ranks <= 8) return kMaxBar + 6;
@@ -175,22 +189,6 @@ std::vector<TimePart> parts_of(const PanelContext& context, const IdleReport& id
   return parts;
 }
 
-// A Legend holds the names of parts with their shares, in as many lines as they need.
-struct Legend {
-  std::vector<std::string> words;
-  std::vector<ImVec2> places;
-
-  Legend(const PanelContext& context, const std::vector<TimePart>& parts, float width) {
-    std::vector<float> widths;
-    for (const TimePart& part : parts) {
-      words.push_back(fmt::format("{} {}", part.name, percent_text(part.share)));
-      widths.push_back(kIdleSwatch + 6 + text_width(context.fonts.small, words.back()));
-    }
-    places = in_lines(widths, width, 16, kIdleLegendLine);
-  }
-  float height() const { return places.empty() ? 0 : places.back().y + kIdleLegendLine + 8; }
-};
-
 void tooltip(const PanelContext& context, const IdleReport& idle,
              const std::vector<TimePart>& parts, int rank) {
   const RankIdle& rank_idle = idle.ranks[static_cast<std::size_t>(rank)];
@@ -212,19 +210,16 @@ void tooltip(const PanelContext& context, const IdleReport& idle,
 float draw_idle(const PanelContext& context, const IdleReport& idle, ImVec2 top_left, float width) {
   if (idle.ranks.empty()) return 0;
   const std::vector<TimePart> parts = parts_of(context, idle);
-  const Legend legend(context, parts, width);
+  std::vector<Swatch> swatches;
+  for (const TimePart& part : parts)
+    swatches.push_back({part.color, fmt::format("{} {}", part.name, percent_text(part.share))});
+  float y = top_left.y + draw_legend(context.fonts, context.palette, top_left, width, swatches);
   const int ranks = static_cast<int>(idle.ranks.size());
   const float pitch = bar_pitch(idle.ranks.size());
-  const float height = legend.height() + pitch * static_cast<float>(ranks);
+  const float height = y - top_left.y + pitch * static_cast<float>(ranks);
   if (width < 20) return height;
   const Palette& palette = context.palette;
   const ImFont* font = context.fonts.small;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    const float x = top_left.x + legend.places[i].x, top = top_left.y + legend.places[i].y;
-    fill({x, top + 3, x + kIdleSwatch, top + 3 + kIdleSwatch}, parts[i].color, 2);
-    draw_text(font, {x + kIdleSwatch + 6, top + 1}, {0, 0}, palette.text_dim, legend.words[i]);
-  }
-  float y = top_left.y + legend.height();
 
   const float gap = pitch > 12 ? 6 : 1;
   const float gutter = text_width(font, fmt::format("rank {}", ranks - 1)) + 10;

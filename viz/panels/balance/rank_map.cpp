@@ -68,7 +68,7 @@ Shown shown_of(const Session& session, const Nodes& nodes, const Deviations& fou
 
 const Shown& kept_shown(const Session& session, const Nodes& nodes) {
   const WorkTable& balance = session.document().balance;
-  const std::tuple table(balance.cells.data(), balance.wall_s, session.heat_metric);
+  const std::tuple table(session.document().number, session.heat_metric);
   const Deviations& found =
       kept(table, [&] { return deviations_of(balance, kHeatMetrics[session.heat_metric].figure); });
   return kept(std::tuple_cat(table, std::tuple(session.by_deviation, session.node)),
@@ -104,10 +104,8 @@ float draw_head(const PanelContext& context, const Box& box, const Nodes& nodes)
                    fmt::format("on {} nodes", nodes.size())) +
          10;
   x += 8;
-  choose_metric(context, {x, box.y0});
-  std::vector<std::string> metrics;
-  for (const HeatMetric& metric : kHeatMetrics) metrics.emplace_back(metric.name);
-  x = tab_boxes(context.fonts, {x, box.y0}, metrics).back().x1 + 24;
+  choose_metric(context, {x, box.y0}, &x);
+  x += 24;
   const std::vector<std::string> orders = {"outliers first", "by rank"};
   const float end = tab_boxes(context.fonts, {x, box.y0}, orders).back().x1;
   if (end < box.x1)

@@ -18,35 +18,7 @@ namespace {
 // ---
 // Draw curves, maps of cells, and bars on their axes.
 
-constexpr float kLegendLine = 20, kSwatch = 18;
 constexpr int kColors = 8;
-
-struct Swatch {
-  Color color;
-  std::string name;
-};
-
-// Draw the legend in as many lines as it needs. Return its height.
-float draw_legend(const ChartDrawing& d, const std::vector<Swatch>& swatches, const Box& box,
-                  bool as_lines) {
-  if (swatches.size() < 2) return 0;
-  std::vector<float> widths;
-  for (const Swatch& swatch : swatches)
-    widths.push_back(kSwatch + 6 + text_width(d.fonts.small, swatch.name));
-  const std::vector<ImVec2> places = in_lines(widths, box.width(), 18, kLegendLine);
-  for (std::size_t i = 0; i < swatches.size(); ++i) {
-    const float x = box.x0 + places[i].x, middle = box.y0 + places[i].y + kLegendLine / 2 - 2;
-    if (as_lines) {
-      draw_list().AddLine({x, middle}, {x + kSwatch, middle}, swatches[i].color, 2);
-      draw_list().AddCircleFilled({x + kSwatch / 2, middle}, 3.5f, swatches[i].color, 12);
-    } else {
-      fill({x + 4, middle - 5, x + 14, middle + 5}, swatches[i].color, 2);
-    }
-    draw_text(d.fonts.small, {x + kSwatch + 6, middle}, {0, 0.5f}, d.palette.text,
-              swatches[i].name);
-  }
-  return places.back().y + kLegendLine + 4;
-}
 
 Color curve_color(const ChartDrawing& d, const Curve& curve) {
   return mix(d.palette.panel, owner_color(d.theme, curve.color % kColors, kColors),
@@ -123,7 +95,8 @@ void draw_curves(const ChartDrawing& d, const CurveChart& chart, const Box& box)
   Box inner = draw_frame(d, box, chart.title, chart.note);
   std::vector<Swatch> swatches;
   for (const Curve& curve : chart.curves) swatches.push_back({curve_color(d, curve), curve.name});
-  inner.y0 += draw_legend(d, swatches, inner, true);
+  if (swatches.size() > 1)
+    inner.y0 += draw_legend(d.fonts, d.palette, inner.min(), inner.width(), swatches, true);
   const Box plot{inner.x0 + widest_label(d.fonts.small, chart.y.ticks) + kTickGap, inner.y0 + 10,
                  inner.x1 - 18, inner.y1 - 40};
   draw_y_axis(d, chart.y, plot);
@@ -172,7 +145,7 @@ void draw_bars(const ChartDrawing& d, const BarChart& chart, const Box& box) {
   Box inner = draw_frame(d, box, chart.title, "");
   std::vector<Swatch> swatches;
   for (const BarPart& part : chart.parts) swatches.push_back({d.palette.of(part.kind), part.name});
-  inner.y0 += draw_legend(d, swatches, inner, false);
+  inner.y0 += draw_legend(d.fonts, d.palette, inner.min(), inner.width(), swatches);
   float names = 0;
   for (const Bar& bar : chart.bars) names = std::max(names, text_width(d.fonts.text, bar.name));
   const Box plot{inner.x0 + names + 12, inner.y0 + 6, inner.x1 - 80, inner.y1 - 24};

@@ -83,10 +83,10 @@ struct CompareScale {
 
 // Return what tells a recording from the others; one that is not ours has its file's name.
 std::string short_title(const Session& session, std::size_t index) {
-  const auto is_ring = [&](std::size_t i) { return session.documents[i].trace.is_ring(); };
-  if (!is_ring(index)) return session.documents[index].trace.title();
-  std::size_t ring = 0;
-  for (std::size_t i = 0; i < index; ++i) ring += is_ring(i) ? 1 : 0;
+  const std::vector<std::size_t> rings = session.rings();
+  const auto ring =
+      static_cast<std::size_t>(std::find(rings.begin(), rings.end(), index) - rings.begin());
+  if (ring == rings.size()) return session.documents[index].trace.title();
   const std::vector<std::string>& names = session.comparison.names;  // none of a single recording
   return ring < names.size() ? names[ring] : session.documents[index].trace.run->partition;
 }
@@ -243,16 +243,16 @@ void draw_table(const PanelContext& context, const CompareLayout& layout) {
   const Session& session = context.session;
   const Palette& palette = context.palette;
   float y = layout.table_y;
+  const std::vector<std::size_t> rings = session.rings();
   const float right = layout.columns.back().card.x1;
   for (const ComparedFigure& figure : session.comparison.figures) {
     draw_list().AddLine({layout.names.x0, y}, {right, y}, with_alpha(palette.grid, 0.8));
     const float middle = y + layout.row_height / 2;
     draw_label(context, {layout.names.x0 + 2, middle}, {0, 0.5f}, figure.name,
                layout.names.width() - 10);
-    std::size_t ring = 0;  // only our own recordings have figures
-    for (std::size_t i = 0; i < session.documents.size(); ++i) {
-      if (!session.documents[i].trace.is_ring() || ring >= figure.texts.size()) continue;
-      const CompareColumn& column = layout.columns[i];
+    // Only our own recordings have figures.
+    for (std::size_t ring = 0; ring < std::min(rings.size(), figure.texts.size()); ++ring) {
+      const CompareColumn& column = layout.columns[rings[ring]];
       const float x = column.mask.x0;
       const std::string& value = figure.texts[ring];
       // A figure that reads the same as the best is equally good.
@@ -263,7 +263,6 @@ void draw_table(const PanelContext& context, const CompareLayout& layout) {
                 best ? palette.accent : palette.text, value);
       draw_text(context.fonts.small, {column.card.x1 - 12, middle}, {1, 0.5f},
                 best ? palette.accent : palette.text_dim, figure.ratios[ring]);
-      ++ring;
     }
     y += layout.row_height;
   }

@@ -70,6 +70,7 @@ float draw_change(const PanelContext& context, const Box& box, const Difference&
   for (const WorkCell& cell : change.cells)
     paint.largest = std::max(paint.largest, std::abs(paint.metric.of(cell)));
   paint.usual = &zero;
+  paint.first = session.documents.front().number;
   const auto hit = draw_heatmap(context, document, layout, change, paint);
   std::string legend = "orange: more than in the first recording; blue: less";
   if (difference.unpaired > 0)
@@ -91,9 +92,7 @@ float draw_change(const PanelContext& context, const Box& box, const Difference&
 void draw_difference(const PanelContext& context, const Box& box) {
   Session& session = context.session;
   const Comparison& comparison = session.comparison;
-  std::vector<std::size_t> rings;  // documents
-  for (std::size_t i = 0; i < session.documents.size(); ++i)
-    if (session.documents[i].trace.is_ring()) rings.push_back(i);
+  const std::vector<std::size_t> rings = session.rings();
   if (comparison.differences.size() != rings.size() || rings.size() < 2) return;
   const auto found = std::find(rings.begin() + 1, rings.end(), session.active);
   const std::size_t at = found == rings.end() ? 1 : static_cast<std::size_t>(found - rings.begin());

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -20,40 +19,37 @@ struct Done {
   double pairs = 0, all = 0;
 };
 
-// Return how many pairs of the forward pass a rank attends before each step of the ring's order:
-// [rank][0 to ranks]. It is kept while the trace is the same, because it takes long for many ranks.
-const std::vector<double>& pairs_before(const Trace& trace) {
-  using Key =
-      std::tuple<const Trace*, std::string, std::size_t, std::int64_t, std::string, std::string>;
-  static std::pair<Key, std::vector<double>> kept;
-  Key key(&trace, trace.path, trace.slice_count, trace.end_ns, trace.run->partition,
-          trace.run->mask);
-  if (kept.first == key) return kept.second;
-  const int n = static_cast<int>(trace.ranks.size());
-  std::vector<double> sums(static_cast<std::size_t>(n) * static_cast<std::size_t>(n + 1), 0);
-  for (int rank = 0; rank < n; ++rank) {
-    double* const of_rank = &sums[static_cast<std::size_t>(rank) * static_cast<std::size_t>(n + 1)];
-    for (const Slice& slice : trace.slices_of(rank, RingLane::compute))
-      if (slice.pass == Pass::forward && slice.kv_owner >= 0 && slice.kv_owner < n)
-        of_rank[step_with(rank, slice.kv_owner, n) + 1] += static_cast<double>(slice.pairs);
-    std::partial_sum(of_rank, of_rank + n + 1, of_rank);
+// Return how many pairs of the forward pass a rank attends before each step: [rank][0 to steps]. It
+// is kept while the document is the same, because it takes long for many ranks.
+const std::vector<double>& pairs_before(const Document& document) {
+  static std::pair<std::uint64_t, std::vector<double>> kept;
+  if (kept.first == document.number) return kept.second;
+  const Trace& trace = document.trace;
+  const auto steps = static_cast<std::size_t>(document.axis.forward_steps());
+  std::vector<double> sums(trace.ranks.size() * (steps + 1), 0);
+  for (std::size_t rank = 0; rank < trace.ranks.size(); ++rank) {
+    double* const of_rank = &sums[rank * (steps + 1)];
+    for (const Slice& slice : trace.slices_of(static_cast<int>(rank), RingLane::compute))
+      if (slice.pass == Pass::forward && slice.step >= 0)
+        of_rank[slice.step + 1] += static_cast<double>(slice.pairs);
+    std::partial_sum(of_rank, of_rank + steps + 1, of_rank);
   }
-  kept = {std::move(key), std::move(sums)};
+  kept = {document.number, std::move(sums)};
   return kept.second;
 }
 
-// Count the pairs attended so far in the forward pass, and all its pairs. The counts agree with
+// Count the pairs attended so far in a pass, and all its pairs. The counts agree with
 // mask_progress(), but need no table, which does not exist for very many ranks.
-Done pairs_done(const Trace& trace, const RingMoment& moment) {
+Done pairs_done(const Document& document, const RingMoment& moment) {
   Done done;
-  const std::size_t n = trace.ranks.size();
-  if (moment.ranks.size() != n) return done;
-  const std::vector<double>& before = pairs_before(trace);
-  for (std::size_t rank = 0; rank < n; ++rank) {
+  const auto steps = static_cast<std::size_t>(document.axis.forward_steps());
+  if (moment.ranks.size() != document.trace.ranks.size() || steps == 0) return done;
+  const std::vector<double>& before = pairs_before(document);
+  for (std::size_t rank = 0; rank < moment.ranks.size(); ++rank) {
     const RankMoment& at = moment.ranks[rank];
-    const double* const of_rank = &before[rank * (n + 1)];
-    const int now = step_with(static_cast<int>(rank), at.kv_owner, static_cast<int>(n));
-    done.all += of_rank[n];
+    const double* const of_rank = &before[rank * (steps + 1)];
+    const int now = std::clamp(document.axis.ring_step(at.step), 0, static_cast<int>(steps) - 1);
+    done.all += of_rank[steps];
     done.pairs += of_rank[now] + (of_rank[now + 1] - of_rank[now]) * at.progress;
   }
   return done;
@@ -66,12 +62,10 @@ std::optional<SliceId> slice_for(const Trace& trace, int rank, int owner) {
 
 void tooltip(const PanelContext& context, const Document& document, const MaskPoint& point) {
   const MaskModel& model = *document.mask;
-  const int n = model.partition.world_size;
-  Pairs rows = {
-      {"query",
-       fmt::format("{}  (row {} of rank {})", point.global_query, point.local_query, point.rank)},
-      {"key", fmt::format("{}  (row {} of KV {})", point.global_key, point.local_key, point.owner)},
-      {"attended at step", std::to_string(step_with(point.rank, point.owner, n))}};
+  Pairs rows = {{"query", fmt::format("{}  (row {} of rank {})", point.global_query,
+                                      point.local_query, point.rank)},
+                {"key", fmt::format("{}  (row {} of KV {})", point.global_key, point.local_key,
+                                    point.owner)}};
   const Mask mask = model.mask();
   const Region region = model.region(mask, point.rank, point.owner);
   const auto pairs = static_cast<double>(region.pairs());
@@ -82,6 +76,7 @@ void tooltip(const PanelContext& context, const Document& document, const MaskPo
                                 percent_text(all > 0 ? pairs / all : 0)));
   if (const auto id = slice_for(document.trace, point.rank, point.owner)) {
     const Slice& slice = document.trace.slice(*id);
+    rows.emplace_back("attended at step", std::to_string(slice.step));
     rows.emplace_back(
         "tiles full, partial, skipped",
         fmt::format("{}, {}, {}", count_text(slice.tiles_full), count_text(slice.tiles_partial),
@@ -149,15 +144,18 @@ void draw_notes(const PanelContext& context, const Document& document, const Mas
   const ImFont* small = context.fonts.small;
   const double share = done.all > 0 ? done.pairs / done.all : 0;
   const int n = document.mask->partition.world_size;
-  const Color sample = context.session.color_by == ColorBy::owner
-                           ? owner_color(context.session.theme, 0, n)
-                           : palette.of(Kind::compute);
-  const std::pair<Color, std::string_view> legend[] = {
-      {sample, "attended"},
-      {mix(palette.empty_tile, sample, 0.25), "allowed, not yet attended"},
-      {palette.empty_tile, "masked out"}};
-  const auto swatch = [&](float x, float y, Color color) {
-    fill({x, y + 2, x + 10, y + 12}, color, 2);
+  // Of many ranks a swatch has three owners' colours, so that it is not taken for one of them. `strength` is how
+  // strong they are.
+  const std::pair<double, std::string_view> legend[] = {
+      {1, "attended"}, {0.25, "allowed, not yet attended"}, {0, "masked out"}};
+  const auto swatch = [&](float x, float y, double strength) {
+    const bool owners = context.session.color_by == ColorBy::owner;
+    for (int third = 0; third < 3; ++third) {
+      const Color color = owners ? owner_color(context.session.theme, n > 8 ? third * n / 3 : 0, n)
+                                 : palette.of(Kind::compute);
+      const float left = x + 3.4f * static_cast<float>(third);
+      fill({left, y + 2, left + 3.4f, y + 12}, mix(palette.empty_tile, color, strength));
+    }
     outline({x, y + 2, x + 10, y + 12}, palette.panel_border, 2);
   };
   if (layout.notes.width() > 0) {
@@ -177,9 +175,9 @@ void draw_notes(const PanelContext& context, const Document& document, const Mas
                       fmt::format("{} of the matrix is allowed",
                                   percent_text(all > 0 ? done.all / (all * all) : 0))) +
          14;
-    for (const auto& [color, text] : legend) {
+    for (const auto& [strength, text] : legend) {
       if (y + 16 > layout.notes.y1) return;
-      swatch(x, y, color);
+      swatch(x, y, strength);
       draw_text(small, {x + 18, y}, {0, 0}, palette.text_dim, text, width - 18);
       y += 20;
     }
@@ -187,10 +185,10 @@ void draw_notes(const PanelContext& context, const Document& document, const Mas
   }
   if (layout.footer.height() > 0) {
     float x = layout.footer.x0;
-    for (const auto& [color, text] : legend) {
+    for (const auto& [strength, text] : legend) {
       const float wide = 16 + text_width(small, text) + 14;
       if (x + wide > layout.footer.x1 + 14) break;
-      swatch(x, layout.footer.y0 + 4, color);
+      swatch(x, layout.footer.y0 + 4, strength);
       draw_text(small, {x + 15, layout.footer.y0 + 2}, {0, 0}, palette.text_dim, text);
       x += wide;
     }
@@ -215,7 +213,7 @@ void draw_mask(const PanelContext& context) {
   choose_mask_order(context, layout.tabs, kMaskOrders);
 
   const RingMoment moment = session.moment(session.active);
-  const Done done = pairs_done(document.trace, moment);
+  const Done done = pairs_done(document, moment);
   if (layout.notes.width() <= 0) {
     const std::string text =
         fmt::format("{} of {} pairs", count_text(done.pairs), count_text(done.all));

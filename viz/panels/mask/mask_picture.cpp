@@ -42,11 +42,8 @@ namespace {
 
 // Everything that determines the pixels, besides their number.
 struct PaintKey {
-  std::string mask;
-  PartitionKind partition = PartitionKind::contiguous;
-  const Assignment* assignment = nullptr;
-  Index seqlen = 0;
-  int world_size = 0, only_rank = -1;
+  std::uint64_t document = 0;  // its number
+  int only_rank = -1;
   MaskOrder order = MaskOrder::global;
   Theme theme = Theme::dark;
   ColorBy color_by = ColorBy::owner;
@@ -143,38 +140,20 @@ void draw_active(const PanelContext& context, const MaskModel& model, MaskOrder 
 void draw_mask_picture(const PanelContext& context, const MaskPicture& picture, const Box& box) {
   const Session& session = context.session;
   const Document& document = session.documents[picture.document];
-  const ImVec2 scale = ImGui::GetIO().DisplayFramebufferScale;
-  constexpr int kMaxSide = 2048;
   if (!document.mask || box.width() < 1 || box.height() < 1) return;
 
   RingMoment moment = session.moment(picture.document);
   // A block of very many is smaller than what is done of it could be seen in.
   if (moment.ranks.size() > kMostOutlined)
     for (RankMoment& rank : moment.ranks) rank.progress = std::round(rank.progress);
-  const auto pixels = [&](float length, float of_scale) {
-    return std::clamp(static_cast<int>(std::lround(length * of_scale)), 1, kMaxSide);
-  };
-  const Partition& partition = document.mask->partition;
-  PaintKey key{document.mask->spec.identity(),
-               partition.kind,
-               partition.assignment,
-               partition.seqlen,
-               partition.world_size,
-               picture.only_rank,
-               picture.order,
-               session.theme,
-               session.color_by,
-               moment.ranks};
-  const auto paint = [&](Image& image) {
+  PaintKey key{document.number, picture.only_rank, picture.order,
+               session.theme,   session.color_by,  moment.ranks};
+  draw_painted(context, picture.slot, std::move(key), box, [&](Image& image) {
     const MaskProgress progress = mask_progress(moment, document.trace);
     paint_mask(*document.mask,
                {picture.order, session.theme, session.color_by, &progress, picture.only_rank},
                image);
-  };
-  draw_list().AddImage(
-      context.textures.picture(picture.slot, pixels(box.width(), scale.x),
-                               pixels(box.height(), scale.y), std::move(key), paint),
-      box.min(), box.max());
+  });
   outline({box.x0 - 1, box.y0 - 1, box.x1 + 1, box.y1 + 1}, context.palette.panel_border);
   if (picture.order == MaskOrder::local) draw_block_lines(context, *document.mask, box);
   if (moment.ranks.size() <= kMostOutlined)

@@ -12,6 +12,7 @@
 #include "viz/panels/drawing.h"
 #include "viz/panels/panels.h"
 #include "viz/panels/ring/ring_picture.h"
+#include "viz/panels/timeline/timeline_frame.h"
 
 namespace ringscope::viz {
 namespace {
@@ -61,7 +62,7 @@ ImVec2 wait_label_at(const RingLayout& ring, int rank) {
   return at;
 }
 
-// Return whether the labels have room between the discs.
+// Return whether the labels have room between the discs and beside each other.
 bool wait_labels(const RingLayout& ring) {
   if (ring.ranks > 16 || ring.disc < 14) return false;
   for (int rank = 0; rank < ring.ranks; ++rank)
@@ -70,6 +71,10 @@ bool wait_labels(const RingLayout& ring) {
       const float dx = std::max(std::fabs(disc.x - label.x) - kWaitWidth / 2, 0.0f);
       const float dy = std::max(std::fabs(disc.y - label.y) - kWaitHeight / 2, 0.0f);
       if (other != rank && std::hypot(dx, dy) < ring.disc) return false;
+      const ImVec2 next = wait_label_at(ring, other);
+      if (other != rank && std::fabs(next.x - label.x) < kWaitWidth &&
+          std::fabs(next.y - label.y) < kWaitHeight)
+        return false;
     }
   return true;
 }
@@ -97,18 +102,19 @@ std::vector<Line> caption(const RingPicture& picture) {
     last = std::max(last, rank.step);
   }
   const int forward = axis.forward_steps();
-  // On the time axis some ranks may already be in the backward pass; then the step count continues.
+  // On the time axis some ranks may already be in the backward pass.
   const bool both = first < forward && last >= forward;
   const bool backward = first >= forward && forward > 0;
   const int base = backward ? forward : 0;
-  const int count = both ? axis.steps() : backward ? axis.steps() - forward : forward;
+  const int count = backward ? axis.steps() - forward : forward;
   std::vector<Line> lines;
   lines.push_back({fonts.title, palette.text,
                    first == last ? fmt::format("step {}", first - base)
-                                 : fmt::format("steps {} to {}", first - base, last - base)});
+                   : both ? fmt::format("{} to {}", step_name(axis, first), step_name(axis, last))
+                          : fmt::format("steps {} to {}", first - base, last - base)});
   lines.push_back({fonts.small, palette.text_dim,
                    fmt::format("{}: steps 0 to {}",
-                               both       ? "forward, then backward"
+                               both       ? "forward and backward"
                                : backward ? "backward"
                                           : "forward",
                                std::max(count - 1, 0))});
@@ -344,7 +350,7 @@ void draw_rank(const RingPicture& picture, int rank) {
   if (picture.dots()) {
     dot(picture, at, picture.owner(now.kv_owner));
     if (waits && ring.ranks <= kMostRound)
-      draw_list().AddCircle(at, ring.disc + 1.5f, palette.warning, 10, 1);
+      draw_list().AddCircle(at, ring.disc + 1.5f, palette.of(Kind::wait), 10, 1);
     if (selected) draw_list().AddCircle(at, ring.disc + 3, palette.selection, 12, 1.5f);
     return;
   }
@@ -352,8 +358,8 @@ void draw_rank(const RingPicture& picture, int rank) {
   draw_list().AddCircleFilled(at, ring.disc, mix(palette.panel, own, 0.16), 40);
   draw_list().AddCircle(at, ring.disc, with_alpha(own, 0.75), 40, 1.5f);
   if (waits) {
-    draw_list().AddCircle(at, ring.disc + 4, with_alpha(palette.warning, 0.25), 40, 5);
-    draw_list().AddCircle(at, ring.disc + 4, palette.warning, 40, 1.5f);
+    draw_list().AddCircle(at, ring.disc + 4, with_alpha(palette.of(Kind::wait), 0.25), 40, 5);
+    draw_list().AddCircle(at, ring.disc + 4, palette.of(Kind::wait), 40, 1.5f);
   }
   if (selected) draw_list().AddCircle(at, ring.disc + 8, palette.selection, 40, 2);
 
@@ -374,7 +380,7 @@ void draw_rank(const RingPicture& picture, int rank) {
                 palette.text_dim, fmt::format("{}", rank));
   }
   if (waits && now.waiting_for >= 0 && wait_labels(ring))
-    draw_text(fonts.small, wait_label_at(ring, rank), {0.5f, 0.5f}, palette.warning,
+    draw_text(fonts.small, wait_label_at(ring, rank), {0.5f, 0.5f}, palette.of(Kind::wait),
               fmt::format("waits for {}", now.waiting_for));
 }
 
@@ -451,7 +457,7 @@ void draw_rank_tooltip(const RingPicture& picture, int rank) {
   const RankMoment& now = picture.moment.ranks[static_cast<std::size_t>(rank)];
   constexpr const char* kDoing[] = {"idle", "attending", "waiting", "finished"};
   Pairs rows = {{now.awaits() ? "awaits" : "holds", fmt::format("KV {}", now.kv_owner)},
-                {"step", fmt::format("{}", now.step)},
+                {"step", step_name(picture.document.axis, now.step)},
                 {"now", now.doing == RankMoment::computing
                             ? fmt::format("attending, {} done", percent_text(now.progress))
                             : kDoing[now.doing]}};

@@ -22,12 +22,9 @@ namespace ringscope::viz {
 // The state that only the timeline keeps from frame to frame: the current gesture and the height of
 // rows. It belongs to an ImGui context and is destroyed with it.
 
-// Everything that a painted timeline depends on besides its size. The trace is identified by
-// address, path and size, so that another trace at the same address is noticed.
+// Everything that a painted timeline depends on besides its size.
 struct PictureKey {
-  const Trace* trace = nullptr;
-  std::size_t slices = 0;
-  std::string path;
+  std::uint64_t document = 0;  // its number
   AxisMode mode = AxisMode::time;
   ColorBy color_by = ColorBy::owner;
   Theme theme = Theme::dark;
@@ -97,9 +94,7 @@ TimelineFrame make_frame(const PanelContext& context, const Document& document, 
 template <class Paint>
 void draw_picture(const TimelineFrame& frame, const std::string& slot, PictureKey key,
                   const Box& box, Paint&& paint) {
-  key.trace = &frame.trace();
-  key.slices = frame.trace().slice_count;
-  key.path = frame.trace().path;
+  key.document = frame.document.number;
   key.mode = frame.mode;
   key.theme = frame.context.session.theme;
   draw_list().AddImage(

@@ -144,15 +144,6 @@ void click_body(const TimelineFrame& frame) {
   if (!slice) session.select_rank(-1);
 }
 
-void focus(const TimelineFrame& frame, SliceId id) {
-  const Slice& slice = frame.trace().slice(id);
-  const Axis& axis = frame.document.axis;
-  const int rank = frame.rank_of(id.row);
-  frame.context.session.set_view(framed(axis.position(frame.mode, rank, slice.begin_ns),
-                                        axis.position(frame.mode, rank, slice.end_ns),
-                                        frame.length(), frame.mode, frame.view.scroll_y));
-}
-
 }  // namespace
 
 void touch_body(const TimelineFrame& frame) {
@@ -174,7 +165,8 @@ void touch_body(const TimelineFrame& frame) {
     state.gesture = Gesture::none;
   }
   if (hovered && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) {
-    if (const std::optional<SliceId> slice = slice_under_mouse(frame)) focus(frame, *slice);
+    if (const std::optional<SliceId> slice = slice_under_mouse(frame))
+      session.set_view(session.view_of(*slice));
     state.gesture = Gesture::none;  // its release is not another click
   }
   if (hovered) turn_wheel(frame, true);

@@ -99,11 +99,21 @@ void draw_slice_labels(const TimelineFrame& frame) {
       const float x0 = std::max(box->x0, frame.body.x0) + kLabelPad;
       const float x1 = std::min(box->x1, frame.body.x1) - kLabelPad;
       const Slice& slice = trace.rows[place.row].slices[i];
+      // The time that the rank did not have a processor is shaded, at the end because nobody knows when.
+      if (slice.cpu_ns > 0 && slice.cpu_ns < 0.98 * static_cast<double>(slice.duration_ns())) {
+        const float from = frame.x_at(frame.rank_of(place.row), slice.begin_ns + slice.cpu_ns);
+        const float bottom = box->y1 - 1;
+        fill({std::max(from, box->x0), bottom - std::max(3.0f, 0.28f * place.height), box->x1,
+              bottom},
+             with_alpha(palette.background, 0.65));
+      }
       const std::string text = label_of(frame, {place.row, i}, font, x1 - x0);
       const Color ground = slice_color(session.theme, session.color_by, slice, world_size);
       const Color ink = dimmed && !frame.document.path.contains({place.row, i}) ? palette.text_dim
                                                                                 : ink_on(ground);
-      draw_text(font, {x0, (box->y0 + box->y1) / 2}, {0, 0.5f}, ink, text);
+      // Letters stand low in their line, which shows in a row that is hardly higher.
+      const float up = place.height < 14 ? 1 : 0;
+      draw_text(font, {x0, (box->y0 + box->y1) / 2 - up}, {0, 0.5f}, ink, text);
       characters += text.size();
     }
   }
@@ -140,7 +150,8 @@ void draw_gutter(const TimelineFrame& frame, const Box& gutter) {
     const float middle = std::max(
         std::min((std::max(y0, gutter.y0) + std::min(y1, gutter.y1)) / 2, gutter.y1 - line / 2),
         gutter.y0 + line / 2);
-    if (middle - last_name >= line) {
+    // Of a rank that is nearly scrolled away, the name would take the room of the next one's.
+    if (middle - last_name >= line && (y0 >= gutter.y0 || y1 - gutter.y0 >= line)) {
       const std::string& name = trace.ranks[place.rank].name;
       const float x = gutter.x0 + kRankSwatch + kLabelPad;
       const Color ink = static_cast<int>(place.rank) == failed ? palette.warning : palette.text;
@@ -197,7 +208,10 @@ void add_work(const Slice& slice, Pairs& rows) {
     rows.emplace_back("tiles", fmt::format("{} full, {} partial, {} skipped", slice.tiles_full,
                                            slice.tiles_partial, slice.tiles_skipped));
   }
-  if (slice.cpu_ns > 0) rows.emplace_back("processor time", time_text(slice.cpu_ns));
+  if (slice.cpu_ns <= 0) return;
+  rows.emplace_back("processor time", time_text(slice.cpu_ns));
+  if (slice.duration_ns() > slice.cpu_ns)
+    rows.emplace_back("off the processor", time_text(slice.duration_ns() - slice.cpu_ns));
 }
 
 }  // namespace

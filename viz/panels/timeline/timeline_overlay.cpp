@@ -180,35 +180,34 @@ constexpr std::uint32_t kMostInRow = 5000;  // a row with more slices in view is
 constexpr double kVeil = 0.62;
 constexpr float kNarrowest = 4;  // pixels
 
+// Call f(box) for every slice of a row in view that is pointed at. Return false for too many slices.
+template <class F>
+bool for_pointed(const TimelineFrame& frame, const StoryStep& told, std::uint32_t row, F&& f) {
+  const auto [first, last] = frame.visible(row);
+  if (last - first > kMostInRow) return false;
+  for (std::uint32_t i = first; i < last; ++i)
+    if (points_at(told, frame.rank_of(row), frame.trace().rows[row].slices[i]))
+      if (const std::optional<Box> lit = frame.slice_box({row, i})) f(*lit);
+  return true;
+}
+
 void veil_row(const TimelineFrame& frame, const StoryStep& told, std::uint32_t row, const Box& box,
               Color color) {
-  const auto [first, last] = frame.visible(row);
-  if (last - first > kMostInRow) return;
-  const int rank = frame.rank_of(row);
   float x = frame.body.x0;
-  for (std::uint32_t i = first; i < last; ++i) {
-    if (!points_at(told, rank, frame.trace().rows[row].slices[i])) continue;
-    const std::optional<Box> lit = frame.slice_box({row, i});
-    if (!lit) continue;
-    if (lit->x0 > x) fill({x, box.y0, lit->x0, box.y1}, color);
-    x = std::max(x, lit->x1);
-  }
-  if (x < frame.body.x1) fill({x, box.y0, frame.body.x1, box.y1}, color);
+  const bool all = for_pointed(frame, told, row, [&](const Box& lit) {
+    if (lit.x0 > x) fill({x, box.y0, lit.x0, box.y1}, color);
+    x = std::max(x, lit.x1);
+  });
+  if (all && x < frame.body.x1) fill({x, box.y0, frame.body.x1, box.y1}, color);
 }
 
 // Frame the slices pointed at, because narrow ones would be lost without a frame.
 void frame_row(const TimelineFrame& frame, const StoryStep& told, std::uint32_t row) {
-  const auto [first, last] = frame.visible(row);
-  if (last - first > kMostInRow) return;
-  const int rank = frame.rank_of(row);
-  for (std::uint32_t i = first; i < last; ++i) {
-    if (!points_at(told, rank, frame.trace().rows[row].slices[i])) continue;
-    const std::optional<Box> lit = frame.slice_box({row, i});
-    if (!lit) continue;
-    const float more = std::max(0.0f, kNarrowest - lit->width()) / 2;
-    outline({lit->x0 - more - 1, lit->y0 - 1, lit->x1 + more + 1, lit->y1 + 1},
+  for_pointed(frame, told, row, [&](const Box& lit) {
+    const float more = std::max(0.0f, kNarrowest - lit.width()) / 2;
+    outline({lit.x0 - more - 1, lit.y0 - 1, lit.x1 + more + 1, lit.y1 + 1},
             frame.context.palette.accent, 2, 1.5f);
-  }
+  });
 }
 
 }  // namespace

@@ -28,6 +28,27 @@ void draw_tick(const TimelineFrame& frame, const Box& ruler, float x, float heig
   fill({x, ruler.y1 - height, x + 1, ruler.y1}, frame.context.palette.grid);
 }
 
+// Return the box of the playhead's flag, or none if the playhead is not in view.
+std::optional<Box> flag_of(const TimelineFrame& frame, const Box& ruler) {
+  const double position = frame.context.session.playback.position();
+  const float x = std::floor(frame.x_at(position));
+  if (x < ruler.x0 - 1 || x > ruler.x1 + 1) return std::nullopt;
+  const float words = text_width(frame.context.fonts.small, position_name(frame, position));
+  const float half = std::ceil(words / 2) + 6;
+  const float x0 = std::clamp(x - half, ruler.x0, std::max(ruler.x0, ruler.x1 - 2 * half));
+  return Box{x0, ruler.y0 + 1, x0 + 2 * half, ruler.y1 - 6};
+}
+
+// Draw a tick's words unless the flag would cover a part of them.
+void draw_tick_text(const TimelineFrame& frame, const Box& ruler, float x, float lean,
+                    const std::string& text) {
+  const ImFont* font = frame.context.fonts.small;
+  const float width = text_width(font, text), left = x - lean * width;
+  const std::optional<Box> flag = flag_of(frame, ruler);
+  if (flag && left < flag->x1 && left + width > flag->x0) return;
+  draw_text(font, {x, ruler.y0 + 3}, {lean, 0}, frame.context.palette.text_dim, text);
+}
+
 void draw_time_ticks(const TimelineFrame& frame, const Box& ruler) {
   const double ns_a_pixel = frame.view.width() / std::max(1.0f, ruler.width());
   const double step = std::max(1.0, round_step(ns_a_pixel * kTickRoom));
@@ -42,10 +63,8 @@ void draw_time_ticks(const TimelineFrame& frame, const Box& ruler) {
     const bool labelled = std::fmod(std::abs(i) + 0.5, std::round(step / minor)) < 1;
     draw_tick(frame, ruler, x, labelled ? 8 : 4);
     const std::string text = fmt::format("{:.{}f} {}", i * minor / unit.size, digits, unit.name);
-    if (labelled && x + 4 + text_width(frame.context.fonts.small, text) < ruler.x1) {
-      draw_text(frame.context.fonts.small, {x + 4, ruler.y0 + 3}, {0, 0},
-                frame.context.palette.text_dim, text);
-    }
+    if (labelled && x + 4 + text_width(frame.context.fonts.small, text) < ruler.x1)
+      draw_tick_text(frame, ruler, x + 4, 0, text);
   }
 }
 
@@ -67,9 +86,9 @@ void draw_step_ticks(const TimelineFrame& frame, const Box& ruler) {
     const float to = std::min(frame.x_at(step + stride), ruler.x1);
     const std::string name = step_name(axis, step);
     const std::string brief = name.substr(name.find(' ') + 1);
+    if (stride > 1 && text_width(font, brief) > to - from) continue;
     const bool whole = stride == 1 && text_width(font, name) + 8 <= to - from;
-    draw_text(font, {(from + to) / 2, ruler.y0 + 3}, {0.5f, 0}, frame.context.palette.text_dim,
-              whole ? name : brief);
+    draw_tick_text(frame, ruler, (from + to) / 2, 0.5f, whole ? name : brief);
   }
 }
 
@@ -103,18 +122,14 @@ void draw_marks(const TimelineFrame& frame, const Box& ruler) {
 
 void draw_flag(const TimelineFrame& frame, const Box& ruler) {
   const Palette& palette = frame.context.palette;
-  const ImFont* font = frame.context.fonts.small;
-  const double position = frame.context.session.playback.position();
-  const float x = std::floor(frame.x_at(position));
-  if (x < ruler.x0 - 1 || x > ruler.x1 + 1) return;
-  const std::string text = position_name(frame, position);
-  const float half = std::ceil(text_width(font, text) / 2) + 6;
-  const float x0 = std::clamp(x - half, ruler.x0, std::max(ruler.x0, ruler.x1 - 2 * half));
-  const Box flag{x0, ruler.y0 + 1, x0 + 2 * half, ruler.y1 - 6};
-  fill(flag, palette.playhead, 3);
+  const std::optional<Box> flag = flag_of(frame, ruler);
+  if (!flag) return;
+  const float x = std::floor(frame.x_at(frame.context.session.playback.position()));
+  fill(*flag, palette.playhead, 3);
   draw_list().AddTriangleFilled({x - 4.5f, ruler.y1 - 6}, {x + 5.5f, ruler.y1 - 6},
                                 {x + 0.5f, ruler.y1}, palette.playhead);
-  draw_text(font, flag.center(), {0.5f, 0.5f}, ink_on(palette.playhead), text);
+  draw_text(frame.context.fonts.small, flag->center(), {0.5f, 0.5f}, ink_on(palette.playhead),
+            position_name(frame, frame.context.session.playback.position()));
 }
 
 // The share of its rows' time that a column of the map is busy. In our own recordings these are the

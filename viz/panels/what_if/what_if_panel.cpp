@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "viz/model/session/format.h"
@@ -112,24 +113,25 @@ double rounded(double x) {
   return std::round(x / unit) * unit;
 }
 
-void number_row(const PanelContext& context, const char* name, const SliderScale& scale,
-                double& value, double recorded, const std::string& text, const char* help) {
-  const SliderTouch touch =
-      draw_slider(context, {name, text, scale.share_of(value), scale.share_of(recorded), help});
-  if (touch.share)
-    value = std::clamp(rounded(scale.value_at(*touch.share)), scale.least, scale.most);
+// Draw a slider for a number, or for an integer if T is int. It returns to `recorded`.
+template <class T>
+void slider_row(const PanelContext& context, const char* name, const SliderScale& scale, T& value,
+                T recorded, const std::string& text, const char* help, bool enabled = true) {
+  const SliderTouch touch = draw_slider(
+      context, {name, text, scale.share_of(value), scale.share_of(recorded), help, enabled});
+  if (touch.share) {
+    const double at = scale.value_at(*touch.share);
+    value = static_cast<T>(
+        std::clamp(std::is_same_v<T, int> ? std::round(at) : rounded(at), scale.least, scale.most));
+  }
   if (touch.reset) value = recorded;
 }
 
 void integer_row(const PanelContext& context, const char* name, int least, int most, int& value,
                  int recorded, const std::string& text, const char* help) {
-  const SliderScale scale{static_cast<double>(least), std::max(most, least + 1) + 0.0,
-                          least > 0 && most > 40};
-  const SliderTouch touch = draw_slider(
-      context, {name, text, scale.share_of(value), scale.share_of(recorded), help, most > least});
-  if (touch.share)
-    value = std::clamp(static_cast<int>(std::lround(scale.value_at(*touch.share))), least, most);
-  if (touch.reset) value = recorded;
+  slider_row(context, name,
+             {static_cast<double>(least), std::max(most, least + 1) + 0.0, least > 0 && most > 40},
+             value, recorded, text, help, most > least);
 }
 
 void heading(const PanelContext& context, const char* text) {
@@ -189,14 +191,14 @@ void draw_machine(const PanelContext& context, WhatIfSettings& s, const WhatIfSe
   const Rates& r = rates.scenario.rates;
   heading(context, "Machine");
   const SliderScale factors{kFactors.least, kFactors.most, true};
-  number_row(context, "FLOP/s", factors, s.flops, recorded.flops,
+  slider_row(context, "FLOP/s", factors, s.flops, recorded.flops,
              flops_text(r.forward_flops * s.flops) + "/s" + factor_text(s.flops),
              "What the attention kernel reaches on a rank, forward");
-  number_row(context, "bandwidth", factors, s.bandwidth, recorded.bandwidth,
+  slider_row(context, "bandwidth", factors, s.bandwidth, recorded.bandwidth,
              bandwidth_text(r.bytes_per_s * s.bandwidth) + factor_text(s.bandwidth),
              "From a rank to the next, one way");
   if (r.latency_s > 0)
-    number_row(context, "latency", factors, s.latency, recorded.latency,
+    slider_row(context, "latency", factors, s.latency, recorded.latency,
                time_text(1e9 * r.latency_s * s.latency) + factor_text(s.latency),
                "Of a message, besides its bytes");
   int cores = s.cores == 0 ? s.world_size : std::min(s.cores, s.world_size);
@@ -211,11 +213,11 @@ void draw_machine(const PanelContext& context, WhatIfSettings& s, const WhatIfSe
 void draw_disturbances(const PanelContext& context, WhatIfSettings& s,
                        const WhatIfSettings& recorded, const RunRates& rates) {
   heading(context, "Disturbances");
-  number_row(context, "jitter", {kJitters.least, kJitters.most}, s.jitter, recorded.jitter,
+  slider_row(context, "jitter", {kJitters.least, kJitters.most}, s.jitter, recorded.jitter,
              percent_text(s.jitter),
              "By so much a computation takes longer, on the average, each by chance");
   const double most = std::max(kSlowdowns.most, rates.slowdown);
-  number_row(context, "slow rank", {1, most, true}, s.slowdown, recorded.slowdown,
+  slider_row(context, "slow rank", {1, most, true}, s.slowdown, recorded.slowdown,
              s.slowdown > 1 ? fmt::format("× {}", words_of_factor(s.slowdown)) : "none",
              "One rank takes so many times as long to compute");
   if (s.slowdown > 1)

@@ -1,0 +1,115 @@
+// What is selected, against counting by hand: which slices, their spreads, CSV; and the command of a view.
+#include "viz/model/session/selection.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/viz_model/hand_made.h"
+
+namespace ringscope::viz {
+namespace {
+
+// Rank 0 computes for 100 and 30 ns and waits between; rank 1 computes for 200 and 70 ns.
+Session timed_session() {
+  return session_of(HandMade(2)
+                        .compute(0, 0, 1000, 1100)
+                        .hop(1, 0, {1010, 1190}, {1010, 1200}, 4096)
+                        .wait(0, 1, 1100, 1200)
+                        .compute(0, 1, 1200, 1230)
+                        .compute(1, 0, 1000, 1200)
+                        .compute(1, 1, 1200, 1270)
+                        .trace());
+}
+
+TEST(Selection, IsWhatIsFoundOrMeasuredOrOfTheRank) {
+  Session session = timed_session();
+  EXPECT_EQ(selection_of(session).slices.size(), session.document().trace.slice_count);
+  session.select_rank(1);
+  EXPECT_EQ(selection_of(session).slices.size(), 3u);
+  EXPECT_NE(selection_of(session).words.find("1"), std::string::npos);
+  session.measure = Measure{280, 190};  // ends count, whichever comes first
+  EXPECT_EQ(selection_of(session).slices.size(), 1u);
+  session.set_search("kind:compute");
+  const Selection found = selection_of(session);
+  EXPECT_EQ(found.slices.size(), 4u);
+  EXPECT_EQ(found.words, "kind:compute");
+}
+
+TEST(Selection, SpreadsAreOfKindsRanksAndSteps) {
+  Session session = timed_session();
+  session.set_search("kind:compute");
+  const Trace& trace = session.document().trace;
+  const std::vector<SliceId> slices = selection_of(session).slices;
+  const auto by_rank = spreads_of(trace, slices, SliceOrder::rank);
+  ASSERT_EQ(by_rank.size(), 3u);
+  EXPECT_EQ(by_rank[0].sum_ns, 130);
+  EXPECT_EQ(by_rank[1].median_ns, 135);
+  EXPECT_EQ(by_rank[1].least_ns, 70);
+  EXPECT_EQ(by_rank[2].name, "all");
+  EXPECT_EQ(by_rank[2].count, 4);
+  EXPECT_EQ(by_rank[2].sum_ns, 400);
+  EXPECT_EQ(by_rank[2].median_ns, 85);
+  EXPECT_EQ(by_rank[2].most_ns, 200);
+  const auto by_step = spreads_of(trace, slices, SliceOrder::step);
+  ASSERT_EQ(by_step.size(), 3u);
+  EXPECT_EQ(by_step[1].name, "step 1");
+  EXPECT_EQ(by_step[1].sum_ns, 100);
+  session.set_search("");
+  const auto by_kind = spreads_of(trace, selection_of(session).slices, SliceOrder::kind);
+  ASSERT_EQ(by_kind.size(), 5u);
+  EXPECT_EQ(by_kind[0].name, "compute");
+  EXPECT_EQ(by_kind[3].name, "wait");
+  EXPECT_EQ(by_kind[3].sum_ns, 100);
+  EXPECT_TRUE(spreads_of(trace, {}, SliceOrder::kind).empty());
+}
+
+TEST(Selection, SortsByAnyColumn) {
+  Session session = timed_session();
+  const Trace& trace = session.document().trace;
+  std::vector<SliceId> slices = selection_of(session).slices;
+  const auto ranks_of = [&] {
+    std::vector<std::uint32_t> ranks;
+    for (const SliceId id : slices) ranks.push_back(trace.rank_of_row(id.row));
+    return ranks;
+  };
+  sort_slices(trace, slices, SliceOrder::rank, true);
+  EXPECT_EQ(ranks_of(), (std::vector<std::uint32_t>{1, 1, 1, 0, 0, 0, 0}));
+  sort_slices(trace, slices, SliceOrder::duration, false);
+  EXPECT_EQ(trace.slice(slices.front()).duration_ns(), 30);
+  EXPECT_EQ(trace.slice(slices.back()).duration_ns(), 200);
+  sort_slices(trace, slices, SliceOrder::step, true);
+  EXPECT_EQ(trace.slice(slices.front()).step, 1);
+  sort_slices(trace, slices, SliceOrder::kind, false);
+  EXPECT_EQ(trace.slice(slices.back()).kind, Kind::wait);
+  sort_slices(trace, slices, SliceOrder::begin, false);
+  EXPECT_EQ(trace.slice(slices.back()).begin_ns, 1200);
+}
+
+TEST(Selection, CsvHasALineForEachSliceAndQuotesNames) {
+  Session session = timed_session();
+  session.set_search("kind:wait");
+  const std::vector<SliceId> slices = selection_of(session).slices;
+  Trace trace = session.document().trace;
+  trace.names[trace.slice(slices[0]).name] = "a \"b\", c";
+  EXPECT_EQ(csv_of(trace, slices),
+            "begin_ns,duration_ns,rank,lane,name,kind,pass,step,kv_owner,peer,processor_ns,pairs,"
+            "flops,bytes\n100,100,0,wait,\"a \"\"b\"\", c\",wait,forward,1,1,1,,,,\n");
+}
+
+TEST(Selection, TheCommandFindsTheSameSlice) {
+  Session session = timed_session();
+  const Trace& trace = session.document().trace;
+  for (const SliceId id : selection_of(session).slices) {
+    session.reveal(id);
+    const std::string command = view_command(session);
+    const std::size_t begin = command.find("--select '") + 10;
+    const std::string words = command.substr(begin, command.find('\'', begin) - begin);
+    const SearchResult found = search(trace, words);
+    ASSERT_FALSE(found.slices.empty()) << command;
+    EXPECT_EQ(found.slices[0], id) << command;
+  }
+}
+
+}  // namespace
+}  // namespace ringscope::viz

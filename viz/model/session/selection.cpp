@@ -1,0 +1,173 @@
+#include "viz/model/session/selection.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "core/base/program.h"
+#include "core/sim/sweep.h"
+#include "viz/model/session/format.h"
+
+namespace ringscope::viz {
+namespace {
+
+const Lane& lane_of(const Trace& trace, SliceId id) { return trace.lanes[trace.rows[id.row].lane]; }
+
+// Return the order of steps: those of the forward pass, then those of the backward pass.
+std::int64_t order_of_step(const Slice& slice) {
+  return slice.step < 0 ? -1 : slice.step + (slice.pass == Pass::backward ? INT64_C(1) << 32 : 0);
+}
+
+std::int64_t number_for(const Trace& trace, SliceId id, SliceOrder order) {
+  const Slice& slice = trace.slice(id);
+  switch (order) {
+    case SliceOrder::kind:
+      return static_cast<std::int64_t>(slice.kind);
+    case SliceOrder::rank:
+      return lane_of(trace, id).rank;
+    case SliceOrder::step:
+      return order_of_step(slice);
+    case SliceOrder::begin:
+      return slice.begin_ns;
+    case SliceOrder::duration:
+      break;
+  }
+  return slice.duration_ns();
+}
+
+}  // namespace
+
+Selection selection_of(const Session& session) {
+  const Trace& trace = session.document().trace;
+  Selection result;
+  if (!session.search_text.empty()) {
+    result.words = session.search_text;
+    result.slices = search(trace, session.search_text, trace.slice_count).slices;
+    return result;
+  }
+  const int only = session.selected_rank;
+  const auto name = [&](int rank) { return trace.ranks[static_cast<std::size_t>(rank)].name; };
+  result.words = only >= 0 ? name(only) : "all slices";
+  if (session.measure) result.words += ", within what is measured";
+  for (std::uint32_t row = 0; row < trace.rows.size(); ++row) {
+    const int rank = static_cast<int>(trace.rank_of_row(row));
+    if (only >= 0 && rank != only) continue;
+    const std::vector<Slice>& slices = trace.rows[row].slices;
+    for (std::uint32_t i = 0; i < slices.size(); ++i) {
+      if (session.measure) {
+        const auto [from, to] = std::minmax(session.measure->from, session.measure->to);
+        const auto [begin, end] = session.span_of({row, i});
+        if (begin < from || end > to) continue;
+      }
+      result.slices.push_back({row, i});
+    }
+  }
+  sort_slices(trace, result.slices, SliceOrder::begin, false);
+  return result;
+}
+
+void sort_slices(const Trace& trace, std::vector<SliceId>& slices, SliceOrder order,
+                 bool descending) {
+  std::stable_sort(slices.begin(), slices.end(), [&](SliceId a, SliceId b) {
+    if (descending) std::swap(a, b);
+    return number_for(trace, a, order) < number_for(trace, b, order);
+  });
+}
+
+std::string csv_of(const Trace& trace, const std::vector<SliceId>& slices) {
+  std::string text =
+      "begin_ns,duration_ns,rank,lane,name,kind,pass,step,kv_owner,peer,processor_ns,pairs,flops,"
+      "bytes\n";
+  const auto unless = [](std::int64_t nothing, std::int64_t number) {
+    return number == nothing ? std::string() : std::to_string(number);
+  };
+  for (const SliceId id : slices) {
+    const Slice& s = trace.slice(id);
+    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", s.begin_ns - trace.begin_ns,
+                        s.duration_ns(), lane_of(trace, id).rank, csv_cell(lane_of(trace, id).name),
+                        csv_cell(std::string(trace.name(s))), name_of(s.kind),
+                        s.step < 0 ? "" : name_of(s.pass), unless(-1, s.step),
+                        unless(-1, s.kv_owner), unless(-1, s.peer), unless(0, s.cpu_ns),
+                        unless(0, s.pairs), unless(0, s.flops), unless(0, s.bytes));
+  }
+  return text;
+}
+
+std::vector<Spread> spreads_of(const Trace& trace, const std::vector<SliceId>& slices,
+                               SliceOrder by) {
+  std::map<std::int64_t, std::pair<std::string, std::vector<std::int64_t>>> groups;
+  for (const SliceId id : slices) {
+    const Slice& slice = trace.slice(id);
+    auto& [name, durations] = groups[number_for(trace, id, by)];
+    if (durations.empty())
+      name = by == SliceOrder::kind   ? std::string(name_of(slice.kind))
+             : by == SliceOrder::rank ? trace.ranks[lane_of(trace, id).rank].name
+             : slice.step < 0         ? "outside of the ring"
+                                      : words_of_step(slice.pass, slice.step);
+    durations.push_back(slice.duration_ns());
+    groups[INT64_MAX].second.push_back(slice.duration_ns());
+  }
+  std::vector<Spread> spreads;
+  for (auto& [key, group] : groups) {
+    auto& [name, durations] = group;
+    std::sort(durations.begin(), durations.end());
+    const std::size_t count = durations.size();
+    // Of an even number, the median is the middle between the two in the middle.
+    spreads.push_back(
+        {key == INT64_MAX ? "all" : name, static_cast<std::int64_t>(count), 0,
+         durations[(count - 1) / 2] + (durations[count / 2] - durations[(count - 1) / 2]) / 2,
+         durations.front(), durations.back()});
+    for (const std::int64_t duration : durations) spreads.back().sum_ns += duration;
+  }
+  return spreads;
+}
+
+namespace {
+
+// Return words that find the slice first.
+std::string words_that_find(const Trace& trace, SliceId id) {
+  const Slice& slice = trace.slice(id);
+  std::string words = fmt::format("rank:{} kind:{} begin:{}ns", lane_of(trace, id).rank,
+                                  name_of(slice.kind), slice.begin_ns - trace.begin_ns);
+  const SearchResult found = search(trace, words, 1);
+  if (found.slices.empty() || !(found.slices[0] == id))
+    words += fmt::format(" shorter:{}ns", slice.duration_ns() + 1);
+  return words;
+}
+
+}  // namespace
+
+std::string view_command(const Session& session) {
+  const Document& document = session.document();
+  std::vector<std::string> words{own_command(), "view"};
+  const bool several = session.comparing;
+  for (const Document& shown : session.documents)
+    if (several || &shown == &document) words.push_back(shown.trace.path);
+  const auto add = [&words](const char* flag, std::string value) {
+    words.insert(words.end(), {flag, std::move(value)});
+  };
+  const bool steps = session.axis_mode == AxisMode::steps;
+  const auto place = [&](double position) {
+    return steps ? fmt::format("{:.10g}", position) : fmt::format("{:.10g}ns", position);
+  };
+  add("--axis", steps ? "steps" : "time");
+  if (several && session.difference) words.emplace_back("--difference");
+  if (session.what_if) words.emplace_back("--what-if");
+  if (!session.story().empty() && !several)
+    add("--story", std::to_string(session.show_story ? session.story_at + 1 : 0));
+  if (session.alone && !several) add("--panel", std::string(name_of(*session.alone)));
+  if (session.selected) add("--select", words_that_find(document.trace, *session.selected));
+  const TimelineView whole = fitted(session.length());
+  if (session.view.begin != whole.begin || session.view.end != whole.end)
+    add("--range", place(session.view.begin) + ".." + place(session.view.end));
+  add("--at", place(session.playback.position()));
+  add("--theme", session.theme == Theme::light ? "light" : "dark");
+  std::string command;
+  for (const std::string& word : words) command += (command.empty() ? "" : " ") + shell_word(word);
+  return command;
+}
+
+}  // namespace ringscope::viz

@@ -1,0 +1,42 @@
+// What is selected, for people and for other programs: which slices, their sums by kind, rank or
+// step, the slices as CSV, and the command that shows the same view again.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "viz/model/session/session.h"
+
+namespace ringscope::viz {
+
+// The slices that are selected: what the search finds, else those of the measured span and of the
+// selected rank. `words` says which.
+struct Selection {
+  std::string words;
+  std::vector<SliceId> slices;
+};
+Selection selection_of(const Session& session);
+
+// Sort by what a column of the table shows. Equal slices keep their order.
+enum class SliceOrder : std::uint8_t { kind, rank, step, begin, duration };
+void sort_slices(const Trace& trace, std::vector<SliceId>& slices, SliceOrder order,
+                 bool descending);
+
+// Return all that is known about the slices as CSV, times in nanoseconds from the trace's begin, with
+// a line of names. What a slice does not have is empty.
+std::string csv_of(const Trace& trace, const std::vector<SliceId>& slices);
+
+// The durations of some slices: of one kind, of one rank or of one step.
+struct Spread {
+  std::string name;
+  std::int64_t count = 0, sum_ns = 0, median_ns = 0, least_ns = 0, most_ns = 0;
+};
+// Return the spreads by kind, rank or step, in that order. The last is that of all slices.
+std::vector<Spread> spreads_of(const Trace& trace, const std::vector<SliceId>& slices,
+                               SliceOrder by);
+
+// Return the command of a shell that shows the same recordings, moment, selection, range and axis.
+std::string view_command(const Session& session);
+
+}  // namespace ringscope::viz
