@@ -30,7 +30,6 @@
 #include <utility>
 #include <vector>
 
-#include "bench/mpirun.h"
 #include "bench/nccl_ranks.h"
 #include "core/trace/summary.h"
 #include "cuda/base/device_info.h"
@@ -199,6 +198,17 @@ void say_what_was_not_measured(int gpus, const Ranks& ranks, bool on_threads) {
   say("links between machines, unless mpirun has started ranks on several");
 }
 
+// Run the registered benchmarks. Where `prints` is false, as on all ranks but the first, print
+// nothing.
+void run_registered_benchmarks(bool prints) {
+  class Silence : public benchmark::BenchmarkReporter {
+   public:
+    bool ReportContext(const Context&) override { return true; }
+    void ReportRuns(const std::vector<Run>&) override {}
+  } silence;
+  prints ? benchmark::RunSpecifiedBenchmarks() : benchmark::RunSpecifiedBenchmarks(&silence);
+}
+
 int measure(Ranks& ranks, const Options& options, bool on_threads) {
   int gpus = 0;
   static_cast<void>(cudaGetDeviceCount(&gpus));
@@ -221,6 +231,19 @@ int skip(const std::string& why) {
 }
 
 #ifdef RINGSCOPE_HAS_MPI
+
+// Execute mpirun, with processes that are not bound to cores, because threads are not either. Return
+// only if there is none.
+void restart_under_mpirun(int ranks, const std::vector<std::string>& arguments) {
+  const std::string count = std::to_string(ranks);
+  std::vector<const char*> words = {"mpirun",          "--bind-to", "none",
+                                    "--oversubscribe", "-np",       count.c_str()};
+  if (::geteuid() == 0) words.push_back("--allow-run-as-root");
+  for (const std::string& argument : arguments) words.push_back(argument.c_str());
+  words.push_back(nullptr);
+  std::fflush(nullptr);
+  ::execvp(words[0], const_cast<char**>(words.data()));
+}
 
 [[noreturn]] void end_all(Lifeline& line, const std::exception& error) {
   const auto* known = dynamic_cast<const RunError*>(&error);
