@@ -146,10 +146,10 @@ class ThreadRanks : public Ranks {
   explicit ThreadRanks(int world_size) : world_size_(world_size) {
     std::string why_not;
     const RankGpus seen = visible_gpus(why_not);
-    placement_ = place_ranks(std::vector<RankGpus>(static_cast<std::size_t>(world_size), seen));
+    placement_ = place_ranks(std::vector<RankGpus>(world_size, seen));
     apply(nccl_environment(placement_, nccl_version(), false, 0));
     for (int rank = 0; rank < world_size; ++rank)
-      seats_.push_back({rank, placement_.devices[static_cast<std::size_t>(rank)]});
+      seats_.push_back({rank, placement_.devices[rank]});
     world_ = std::make_unique<NcclWorld>(new_nccl_id(), world_size, seats_,
                                          NcclLimits{NcclOptions{}.max_ctas, kRanksTimeoutS});
   }

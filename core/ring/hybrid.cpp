@@ -309,8 +309,8 @@ KvGradient hybrid_backward(Communicator& comm, BlockBackend& backend, const Ring
   // The first gradient of a kv head goes to its place, and those of other members are added.
   backend.await(last, Payload::dkv, sums[0]);
   Completion added = finished.back();
-  std::vector<bool> has_come(static_cast<std::size_t>(problem.params.num_heads_kv), false);
-  has_come[static_cast<std::size_t>(me.heads().first_kv)] = true;
+  std::vector<bool> has_come(problem.params.num_heads_kv, false);
+  has_come[me.heads().first_kv] = true;
   for (int k = 1; k < me.size(); ++k) {
     const int from = me.on(-k);
     const auto kv_head = static_cast<std::size_t>(problem.heads_of(from).first_kv);

@@ -13,7 +13,7 @@ class CountingSeams : public Communicator, public IdleBackend {
  public:
   CountingSeams(const Problem& job, int rank)
       : job_(job), rank_(rank), share_(share_of_heads(job.shape, 1, 0)) {
-    counts.pairs_by_step.resize(static_cast<std::size_t>(job.world_size));
+    counts.pairs_by_step.resize(job.world_size);
     counts.largest.resize(counts.pairs_by_step.size());
   }
 

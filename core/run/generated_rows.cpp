@@ -136,7 +136,7 @@ Index text_length(const std::string& path) {
 
 std::string read_text(const std::string& path, Index length) {
   return with_text(path, [length](const InputFile& file) {
-    std::string text(static_cast<std::size_t>(length), '\0');
+    std::string text(length, '\0');
     file.read(text.data(), length, 0);
     return text;
   });

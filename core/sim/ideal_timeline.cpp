@@ -95,7 +95,7 @@ Recording ideal_timeline(Recording recording) {
   simulate(request, Work(job), machine);
   if (!is_whole) throw std::invalid_argument("recording: lacks events of the ring");
   for (SoftmaxSample& sample : recording.samples) {
-    const Events& of_rank = recorded.at(static_cast<std::size_t>(sample.rank));
+    const Events& of_rank = recorded.at(sample.rank);
     const auto step = of_rank.find({Lane::compute, Pass::forward, Payload::kv, sample.step});
     if (step == of_rank.end()) throw std::invalid_argument("recording: lacks events of the ring");
     sample.at_ns = step->second->end_ns;

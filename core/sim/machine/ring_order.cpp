@@ -136,7 +136,7 @@ Order tour_of_nodes(const Topology& topology, double bytes, int messages) {
 
 Order ranks_along(const Topology& topology, const Order& tour) {
   Order order;
-  order.reserve(static_cast<std::size_t>(topology.world_size()));
+  order.reserve(topology.world_size());
   for (const int node : tour)
     order.insert(order.end(), topology.ranks_of(node).begin(), topology.ranks_of(node).end());
   return order;
@@ -207,7 +207,7 @@ Machine machine_on(const Topology& topology, const Rates& rates, const std::vect
     set_two_level_paths(topology, order, machine);
   } else if (scheme == Scheme::ulysses) {
     const std::vector<Path> by_rank = topology.all_to_all();
-    for (const int rank : order) machine.to_all.push_back(by_rank[static_cast<std::size_t>(rank)]);
+    for (const int rank : order) machine.to_all.push_back(by_rank[rank]);
   } else {
     machine.to_next =
         topology.round(messages_to_next(order),
