@@ -174,9 +174,8 @@ std::string_view TextRows::bytes_of_window() const {
 
 void TextRows::make_feature(Tensor tensor, Index head, Index position) {
   const auto write = [&](Stream kind, Index stream_head, std::vector<double>& feature) {
-    const auto at = static_cast<std::size_t>(position);
-    write_feature(kind, stream_head, static_cast<unsigned char>(bytes_of_window()[at]), hashes_[at],
-                  feature);
+    write_feature(kind, stream_head, static_cast<unsigned char>(bytes_of_window()[position]),
+                  hashes_[position], feature);
   };
   if (tensor == Tensor::v) return write(Stream::value, head, feature_);
   if (tensor == Tensor::k) {

@@ -68,8 +68,7 @@ int ranks_to_record(const Problem& job, std::optional<int> asked) {
 }
 
 std::vector<bool> choose_ranks(int world_size, int count, const std::vector<int>& path) {
-  const auto size = static_cast<std::size_t>(world_size);
-  std::vector<bool> taken(size, count >= world_size);
+  std::vector<bool> taken(world_size, count >= world_size);
   if (count >= world_size) return taken;
   const auto on_path = static_cast<int>(path.size());
   take_evenly(path, std::min((count + 1) / 2, on_path), taken);
