@@ -151,8 +151,7 @@ class Account {
                : machine_.path_to_next_node(hop.sender);
   }
   std::size_t place(int row, int column) const {
-    return static_cast<std::size_t>(row) * static_cast<std::size_t>(world_size_) +
-           static_cast<std::size_t>(column);
+    return static_cast<std::size_t>(row) * world_size_ + column;
   }
   bool is_recorded(int rank) const { return request_.recorded[rank]; }
   // Send `event` to the sink. Slices of a lane never overlap, whatever rounding does.

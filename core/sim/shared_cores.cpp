@@ -188,8 +188,7 @@ TaskCosts cpu_costs(const LoopGraph& graph, const Problem& job, const CpuFigures
 
   const auto attend = [&](const LoopTask& task) {
     const KernelFigures& kernel = figures.kernel(task.pass);
-    const TileAmounts& block =
-        amounts[static_cast<std::size_t>(task.rank) * n + static_cast<std::size_t>(task.owner)];
+    const TileAmounts& block = amounts[static_cast<std::size_t>(task.rank) * n + task.owner];
     return kernel.seconds(block, query_heads, kv_heads);
   };
   const auto rows_of = [&](int rank) {

@@ -59,8 +59,7 @@ class Work {
   WorkAmount counted(int rank, int owner) const;
 
   std::size_t stretch_of(int rank, int owner) const {
-    if (is_table_)
-      return static_cast<std::size_t>(rank) * rows_.size() + static_cast<std::size_t>(owner);
+    if (is_table_) return static_cast<std::size_t>(rank) * rows_.size() + owner;
     std::size_t low = begins_of_[rank];
     std::size_t count = begins_of_[static_cast<std::size_t>(rank) + 1] - low;
     while (count > 1) {

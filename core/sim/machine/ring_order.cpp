@@ -58,7 +58,7 @@ Order best_of_all(Order order, Cost&& cost) {
 class HopTable {
  public:
   HopTable(const Topology& topology, double bytes) : nodes_(topology.nodes()) {
-    seconds_.resize(static_cast<std::size_t>(nodes_) * static_cast<std::size_t>(nodes_));
+    seconds_.resize(static_cast<std::size_t>(nodes_) * nodes_);
     for (int a = 0; a < nodes_; ++a)
       for (int b = 0; b < a; ++b) {
         // Fewer joins leave more room for other messages.
@@ -67,16 +67,10 @@ class HopTable {
         at(a, b) = at(b, a) = static_cast<float>(seconds);
       }
   }
-  float seconds(int a, int b) const {
-    return seconds_[static_cast<std::size_t>(a) * static_cast<std::size_t>(nodes_) +
-                    static_cast<std::size_t>(b)];
-  }
+  float seconds(int a, int b) const { return seconds_[static_cast<std::size_t>(a) * nodes_ + b]; }
 
  private:
-  float& at(int a, int b) {
-    return seconds_[static_cast<std::size_t>(a) * static_cast<std::size_t>(nodes_) +
-                    static_cast<std::size_t>(b)];
-  }
+  float& at(int a, int b) { return seconds_[static_cast<std::size_t>(a) * nodes_ + b]; }
   int nodes_;
   std::vector<float> seconds_;
 };
