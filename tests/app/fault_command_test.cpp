@@ -4,6 +4,7 @@
 
 #include <chrono>
 
+#include "core/run/faulty_ring.h"
 #include "core/trace/chrome_trace.h"
 #include "tests/app/program.h"
 
@@ -60,6 +61,19 @@ TEST_F(FaultCommandTest, WithoutARoomForItsRecordingTheFailureIsStillSaid) {
 
 TEST_F(FaultCommandTest, WrongNumbersAreFound) {
   expect_ended(run_with("early-reuse@1", "--verify"), 1, {"--verify: out is off by"});
+}
+
+// No run is shorter than what a rank sleeps; with seed 0 that would be a third less.
+TEST_F(FaultCommandTest, TheSeedDrawsTheJitter) {
+  Injection jitter{Fault::jitter};
+  jitter.seed = 1;
+  double slowest = 0;
+  for (int rank = 0; rank < 2; ++rank)
+    slowest = std::max(slowest, delay_before(jitter, 2, rank, Pass::forward, 0) +
+                                    delay_before(jitter, 2, rank, Pass::forward, 1));
+  const auto json =
+      run_for_json("run --random --seed 1 --seqlen 64 --head-dim 4 --world-size 2 --inject jitter");
+  EXPECT_GE(json["wall_s"].GetDouble(), slowest);
 }
 
 TEST_F(FaultCommandTest, SlownessAloneIsNoFailure) {
