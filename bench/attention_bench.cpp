@@ -31,7 +31,7 @@ double seconds(F&& f) {
 std::vector<float> random_values(Index count, unsigned seed) {
   std::mt19937 engine(seed);
   std::normal_distribution<float> normal;
-  std::vector<float> values(static_cast<std::size_t>(count));
+  std::vector<float> values(count);
   for (float& x : values) x = normal(engine);
   return values;
 }

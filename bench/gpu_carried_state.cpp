@@ -12,8 +12,7 @@ void add(const DeviceInfo& device, const Kernel& kernel, int rows, bool causal) 
   for (int tile = 0; tile < static_cast<int>(kernel.tiles.size()); ++tile)
     add_benchmark(
         "carried_state/" + file_name(kernel) + "/bf16/d128/" + std::to_string(rows) +
-            (causal ? "/causal/" : "/full/") +
-            to_string(kernel.tiles[static_cast<std::size_t>(tile)]),
+            (causal ? "/causal/" : "/full/") + to_string(kernel.tiles[tile]),
         device, kernel, DType::bf16, 128, [=, &kernel](benchmark::State& state) {
           StepProblem problem(
               {1, timed_heads(64), timed_heads(8), timed_rows(rows), timed_rows(rows), 128},

@@ -60,8 +60,7 @@ inline void add_ladder(const DeviceInfo& device, const Kernel& kernel) {
   for (const LadderShape& shape : ladder_shapes(kernel.limits.half))
     for (int tile = 0; tile < static_cast<int>(kernel.tiles.size()); ++tile) {
       const std::string name = std::string(shape.main ? "main/" : "more/") + file_name(kernel) +
-                               "/" + to_string(shape) + "/" +
-                               to_string(kernel.tiles[static_cast<std::size_t>(tile)]);
+                               "/" + to_string(shape) + "/" + to_string(kernel.tiles[tile]);
       add_benchmark(
           name, device, kernel, shape.dtype, shape.head_dim, [=, &kernel](benchmark::State& state) {
             StepProblem problem(shape.step(), shape.dtype, kernel.pass(), shape.keys());
@@ -108,7 +107,7 @@ inline void add_agreement(const DeviceInfo& device, const Kernel& kernel, const 
     if (shape.rows != 8192 || shape.dtype != DType::bf16) continue;
     for (int tile = 0; tile < static_cast<int>(kernel.tiles.size()); ++tile)
       add_benchmark("agreement/" + file_name(kernel) + "/" + to_string(shape) + "/" +
-                        to_string(kernel.tiles[static_cast<std::size_t>(tile)]),
+                        to_string(kernel.tiles[tile]),
                     device, kernel, shape.dtype, shape.head_dim,
                     [=, &kernel, &lowest](benchmark::State& state) {
                       StepProblem problem(shape.step(), shape.dtype, kernel.pass(), shape.keys());

@@ -70,7 +70,7 @@ class GpuTimer {
     std::vector<double> result;
     for (std::vector<double>& s : seconds) {
       std::nth_element(s.begin(), s.begin() + repeats / 2, s.end());
-      result.push_back(s[static_cast<std::size_t>(repeats / 2)]);
+      result.push_back(s[repeats / 2]);
     }
     return result;
   }

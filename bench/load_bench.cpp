@@ -41,7 +41,7 @@ void write_recording(const std::string& path) {
   recording.info.base_time_ns = 1'700'000'000'123'456'789;
   recording.events.resize(kRanks);
   for (int rank = 0; rank < kRanks; ++rank) {
-    std::vector<TraceEvent>& events = recording.events[static_cast<std::size_t>(rank)];
+    std::vector<TraceEvent>& events = recording.events[rank];
     events.reserve(kSlices / kRanks);
     const int next = (rank + 1) % kRanks, previous = (rank + kRanks - 1) % kRanks;
     for (std::int64_t i = 0; i < kSlices / kRanks / 4; ++i) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -129,83 +130,65 @@ inline AttentionInputs cheap_inputs(const AttentionShape& shape) {
   return whole_inputs(rows, shape);
 }
 
-// The ranks of this program: all of them on threads, or one of them.
-class Ranks {
- public:
-  virtual ~Ranks() = default;
-  virtual int world_size() const = 0;
-  virtual bool is_first() const = 0;
-  virtual bool shares_gpus() const = 0;
-  // Run the ring. The first rank's result has the recording.
-  virtual RingRun run(const Problem& config, Half kept) = 0;
-};
+// The ranks of this program: all of them on threads, or one of them in a process of its own.
+struct Ranks {
+  int world_size = 1;
+  bool on_threads = true, is_first = true;
+  Placement placement = {};  // of all ranks
+  std::vector<RankSeat> seats = {};
+  std::unique_ptr<NcclWorld> world = nullptr;
+  std::function<RingRun(const Problem&, Engine&)> run_with = {};
 
-class ThreadRanks : public Ranks {
- public:
-  // Throw RunError when NCCL can't be used.
-  explicit ThreadRanks(int world_size) : world_size_(world_size) {
-    std::string why_not;
-    const RankGpus seen = visible_gpus(why_not);
-    placement_ = place_ranks(std::vector<RankGpus>(static_cast<std::size_t>(world_size), seen));
-    apply(nccl_environment(placement_, nccl_version(), false, 0));
-    for (int rank = 0; rank < world_size; ++rank)
-      seats_.push_back({rank, placement_.devices[static_cast<std::size_t>(rank)]});
-    world_ = std::make_unique<NcclWorld>(new_nccl_id(), world_size, seats_,
-                                         NcclLimits{NcclOptions{}.max_ctas, kRanksTimeoutS});
-  }
-  int world_size() const override { return world_size_; }
-  bool is_first() const override { return true; }
-  bool shares_gpus() const override { return placement_.shares_gpus; }
-  RingRun run(const Problem& config, Half kept) override {
-    DeviceSetup setup("nccl", config, seats_, {}, false);
-    NcclEngine engine(*world_, setup, NcclOptions{}, RankLives::in_a_thread);
+  // Run the ring. The first rank's result has the recording.
+  RingRun run(const Problem& config, Half kept) const {
+    DeviceSetup setup("nccl", config, seats, {}, false);
+    NcclEngine engine(*world, setup, NcclOptions{},
+                      on_threads ? RankLives::in_a_thread : RankLives::in_a_process);
     HalfEngine wished(engine, kept);
-    if (seqlen_ != config.shape.seqlen) inputs_ = cheap_inputs(config.shape);
-    seqlen_ = config.shape.seqlen;
-    RingRun done = run_ranks(config, inputs_, wished);
+    RingRun done = run_with(config, wished);
     split_waiting_from_transfer(done.recording);
     return done;
   }
-
- private:
-  int world_size_;
-  Placement placement_;
-  std::vector<RankSeat> seats_;
-  std::unique_ptr<NcclWorld> world_;
-  AttentionInputs inputs_;
-  Index seqlen_ = 0;  // of the inputs
 };
+
+// Throw RunError when NCCL can't be used.
+inline Ranks ranks_on_threads(int world_size) {
+  Ranks ranks{.world_size = world_size};
+  std::string why_not;
+  const RankGpus seen = visible_gpus(why_not);
+  ranks.placement = place_ranks(std::vector<RankGpus>(world_size, seen));
+  apply(nccl_environment(ranks.placement, nccl_version(), false, 0));
+  for (int rank = 0; rank < world_size; ++rank)
+    ranks.seats.push_back({rank, ranks.placement.devices[rank]});
+  ranks.world = std::make_unique<NcclWorld>(new_nccl_id(), world_size, ranks.seats,
+                                            NcclLimits{NcclOptions{}.max_ctas, kRanksTimeoutS});
+  ranks.run_with = [seqlen = Index{0}, inputs = AttentionInputs()](const Problem& config,
+                                                                   Engine& engine) mutable {
+    if (seqlen != config.shape.seqlen) inputs = cheap_inputs(config.shape);
+    seqlen = config.shape.seqlen;
+    return run_ranks(config, inputs, engine);
+  };
+  return ranks;
+}
 
 #ifdef RINGSCOPE_HAS_MPI
 
-class ProcessRanks : public Ranks {
- public:
-  ProcessRanks(MpiSession& session, const ProcessSeat& place)
-      : session_(session), place_(place), seats_{place_.seat} {
-    Lifeline& line = session.lifeline();
-    world_ = std::make_unique<NcclWorld>(share_nccl_id(line), session.world_size(), seats_,
-                                         NcclLimits{NcclOptions{}.max_ctas, kRanksTimeoutS},
-                                         failure_of(line));
-  }
-  int world_size() const override { return session_.world_size(); }
-  bool is_first() const override { return session_.rank() == 0; }
-  bool shares_gpus() const override { return place_.placement.shares_gpus; }
-  RingRun run(const Problem& config, Half kept) override {
-    DeviceSetup setup("nccl", config, seats_, {}, false);
-    NcclEngine engine(*world_, setup, NcclOptions{}, RankLives::in_a_process);
-    HalfEngine wished(engine, kept);
+// `session` must outlive the ranks.
+inline Ranks ranks_in_processes(MpiSession& session, const ProcessSeat& place) {
+  Ranks ranks{.world_size = session.world_size(),
+              .on_threads = false,
+              .is_first = session.rank() == 0,
+              .placement = place.placement,
+              .seats = {place.seat}};
+  ranks.world = std::make_unique<NcclWorld>(
+      share_nccl_id(session.lifeline()), ranks.world_size, ranks.seats,
+      NcclLimits{NcclOptions{}.max_ctas, kRanksTimeoutS}, failure_of(session.lifeline()));
+  ranks.run_with = [&session](const Problem& config, Engine& engine) {
     CheapRows rows(config.shape);
-    RingRun done = run_one_rank(session_, config, {.generated = &rows}, false, wished);
-    split_waiting_from_transfer(done.recording);
-    return done;
-  }
-
- private:
-  MpiSession& session_;
-  ProcessSeat place_;
-  std::vector<RankSeat> seats_;
-  std::unique_ptr<NcclWorld> world_;
-};
+    return run_one_rank(session, config, {.generated = &rows}, false, engine);
+  };
+  return ranks;
+}
 
 #endif
 

@@ -30,7 +30,6 @@
 #include <utility>
 #include <vector>
 
-#include "bench/mpirun.h"
 #include "bench/nccl_ranks.h"
 #include "core/trace/summary.h"
 #include "cuda/base/device_info.h"
@@ -109,21 +108,21 @@ void add_run(const RingRun& run, Sums& sums) {
   sums.slowest += slowest;
 }
 
-void measure(benchmark::State& state, Ranks& ranks, const Problem& config, Index rows) {
+void measure(benchmark::State& state, const Ranks& ranks, const Problem& config, Index rows) {
   for (const Half half : {Half::both, Half::compute, Half::communication}) ranks.run(config, half);
-  const double of_one = ranks.is_first() ? one_gpu_tflops(rows, config.backward) : 1;
+  const double of_one = ranks.is_first ? one_gpu_tflops(rows, config.backward) : 1;
   Sums sums;
   for (auto _ : state) {
     const RingRun whole = ranks.run(config, Half::both);
     const double compute = ranks.run(config, Half::compute).wall_s;
     const double transfer = ranks.run(config, Half::communication).wall_s;
-    state.SetIterationTime(ranks.is_first() ? whole.wall_s : 1);
-    if (!ranks.is_first()) continue;
+    state.SetIterationTime(ranks.is_first ? whole.wall_s : 1);
+    if (!ranks.is_first) continue;
     add_run(whole, sums);
     sums.compute_only += compute;
     sums.transfer_only += transfer;
   }
-  if (ranks.is_first()) report(state, config, sums, of_one);
+  if (ranks.is_first) report(state, config, sums, of_one);
 }
 
 // Measure the same blocks moved by copy engines; only on threads, with one GPU per rank.
@@ -165,8 +164,8 @@ void add(const std::string& name, Body body) {
       ->Unit(benchmark::kMillisecond);
 }
 
-void add_benchmarks(Ranks& ranks, Index rows, bool on_threads) {
-  const int n = ranks.world_size();
+void add_benchmarks(const Ranks& ranks, Index rows) {
+  const int n = ranks.world_size;
   for (const bool backward : {false, true}) {
     const std::string pass = backward ? "/with_backward" : "/forward";
     for (const auto& [partition, scheme] : {std::pair{PartitionKind::zigzag, Scheme::ring},
@@ -175,11 +174,11 @@ void add_benchmarks(Ranks& ranks, Index rows, bool on_threads) {
       const Problem config = config_for(n, rows, partition, scheme, backward);
       add("nccl/" + std::string(name_of(scheme)) + "/" + std::string(name_of(partition)) + pass,
           [=, &ranks](benchmark::State& state) {
-            guarded(state, on_threads, [&] { measure(state, ranks, config, rows); });
+            guarded(state, ranks.on_threads, [&] { measure(state, ranks, config, rows); });
           });
       if (n == 1) break;
     }
-    if (!on_threads || n == 1 || ranks.shares_gpus()) continue;
+    if (!ranks.on_threads || n == 1 || ranks.placement.shares_gpus) continue;
     const Problem config = config_for(n, rows, PartitionKind::zigzag, Scheme::ring, backward);
     add("copy_engines/ring/zigzag" + pass, [=](benchmark::State& state) {
       guarded(state, true, [&] { measure_copies(state, config, rows); });
@@ -187,30 +186,41 @@ void add_benchmarks(Ranks& ranks, Index rows, bool on_threads) {
   }
 }
 
-void say_what_was_not_measured(int gpus, const Ranks& ranks, bool on_threads) {
+void say_what_was_not_measured(int gpus, const Ranks& ranks) {
   const auto say = [](const char* text) { std::printf("not measured: %s\n", text); };
-  if (ranks.shares_gpus())
+  if (ranks.placement.shares_gpus)
     say("speed between GPUs: ranks share a GPU here, and its time; the figures above are no "
         "ring's");
-  if (ranks.world_size() == 1)
+  if (ranks.world_size == 1)
     say("anything of a ring: with one rank no block moves (--world-size N for more)");
   if (gpus < 2) say("NVLink and PCIe between GPUs, copy engines between GPUs: there is one GPU");
-  if (gpus >= 2 && !on_threads) say("copy engines: they need all ranks in one process");
+  if (gpus >= 2 && !ranks.on_threads) say("copy engines: they need all ranks in one process");
   say("links between machines, unless mpirun has started ranks on several");
 }
 
-int measure(Ranks& ranks, const Options& options, bool on_threads) {
+// Run the registered benchmarks. Where `prints` is false, as on all ranks but the first, print
+// nothing.
+void run_registered_benchmarks(bool prints) {
+  class Silence : public benchmark::BenchmarkReporter {
+   public:
+    bool ReportContext(const Context&) override { return true; }
+    void ReportRuns(const std::vector<Run>&) override {}
+  } silence;
+  prints ? benchmark::RunSpecifiedBenchmarks() : benchmark::RunSpecifiedBenchmarks(&silence);
+}
+
+int measure(const Ranks& ranks, const Options& options) {
   int gpus = 0;
   static_cast<void>(cudaGetDeviceCount(&gpus));
   benchmark::AddCustomContext("gpu", to_string(*query_device().device));
   benchmark::AddCustomContext("gpus", std::to_string(gpus));
   benchmark::AddCustomContext("nccl", nccl_version_text(nccl_version()));
-  benchmark::AddCustomContext("ranks", std::to_string(ranks.world_size()) +
-                                           (on_threads ? " threads" : " processes") +
-                                           (ranks.shares_gpus() ? ", sharing GPUs" : ""));
-  add_benchmarks(ranks, options.rows, on_threads);
-  run_registered_benchmarks(ranks.is_first());
-  if (ranks.is_first()) say_what_was_not_measured(gpus, ranks, on_threads);
+  benchmark::AddCustomContext("ranks", std::to_string(ranks.world_size) +
+                                           (ranks.on_threads ? " threads" : " processes") +
+                                           (ranks.placement.shares_gpus ? ", sharing GPUs" : ""));
+  add_benchmarks(ranks, options.rows);
+  run_registered_benchmarks(ranks.is_first);
+  if (ranks.is_first) say_what_was_not_measured(gpus, ranks);
   benchmark::Shutdown();
   return 0;
 }
@@ -221,6 +231,19 @@ int skip(const std::string& why) {
 }
 
 #ifdef RINGSCOPE_HAS_MPI
+
+// Execute mpirun, with processes that are not bound to cores, because threads are not either. Return
+// only if there is none.
+void restart_under_mpirun(int ranks, const std::vector<std::string>& arguments) {
+  const std::string count = std::to_string(ranks);
+  std::vector<const char*> words = {"mpirun",          "--bind-to", "none",
+                                    "--oversubscribe", "-np",       count.c_str()};
+  if (::geteuid() == 0) words.push_back("--allow-run-as-root");
+  for (const std::string& argument : arguments) words.push_back(argument.c_str());
+  words.push_back(nullptr);
+  std::fflush(nullptr);
+  ::execvp(words[0], const_cast<char**>(words.data()));
+}
 
 [[noreturn]] void end_all(Lifeline& line, const std::exception& error) {
   const auto* known = dynamic_cast<const RunError*>(&error);
@@ -243,8 +266,7 @@ int run_as_process(const Options& options) {
     return session.rank() == 0 ? skip(error.what()) : 0;
   }
   try {
-    ProcessRanks ranks(session, place);
-    measure(ranks, options, false);
+    measure(ranks_in_processes(session, place), options);
   } catch (const std::exception& error) {
     end_all(line, error);
   }
@@ -263,8 +285,7 @@ int run_on_threads_here(const Options& options, const std::vector<std::string>& 
   static_cast<void>(cudaGetDeviceCount(&gpus));
   const int n = options.world_size > 0 ? options.world_size : gpus;
   try {
-    ThreadRanks ranks(n);
-    return measure(ranks, options, true);
+    return measure(ranks_on_threads(n), options);
   } catch (const RunError& error) {
 #ifdef RINGSCOPE_HAS_MPI
     if (n > gpus) restart_under_mpirun(n, arguments);

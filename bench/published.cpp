@@ -13,14 +13,15 @@
 #include <rapidjson/stringbuffer.h>
 #include <rapidjson/writer.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <map>
 #include <string>
 #include <tuple>
 #include <vector>
 
-#include "bench/programs.h"
 #include "bench/published/predict.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
@@ -372,7 +373,7 @@ MagiAttention's packs are those that its sampler draws with its seed ([packs.csv
 }  // namespace
 }  // namespace ringscope
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   using namespace ringscope;
   CLI::App app("compares simulations with published measurements");
   std::string csv = RINGSCOPE_SOURCE_DIR "/bench/published/runs.csv", page;
@@ -381,14 +382,21 @@ int main(int argc, char** argv) {
   app.add_option("--page", page, "write them as a page, Markdown");
   app.add_flag("--json", json, "print one JSON object");
   app.allow_extras();  // `./ringscope bench` gives all programs the same flags
-  return run_program(app, argc, argv, [&] {
-    for (const std::string& extra : app.remaining())
-      if (!extra.starts_with("--benchmark_"))
-        throw InputError("'" + extra + "' given; accepted: --csv FILE, --json, --page FILE");
-    const Scoreboard board = score(csv);
-    if (!page.empty()) write_file(page, board_page(board));
-    const std::string text = json ? board_json(board) : board_text(board);
-    if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
-      throw RunError("cannot write to standard output");
-  });
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  for (const std::string& extra : app.remaining())
+    if (!extra.starts_with("--benchmark_"))
+      throw InputError("'" + extra + "' given; accepted: --csv FILE, --json, --page FILE");
+  const Scoreboard board = score(csv);
+  if (!page.empty()) write_file(page, board_page(board));
+  const std::string text = json ? board_json(board) : board_text(board);
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
+    throw RunError("cannot write to standard output");
+  return 0;
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "%s: %s\n", argv[0], error.what());
+  return dynamic_cast<const ringscope::InputError*>(&error) != nullptr ? 2 : 3;
 }

@@ -6,7 +6,7 @@ fastest counts.
     bench/schemes.py build/release/app/ringscope COMMIT bench/schemes.png > bench/schemes.md
 
 The runs put two ranks each into two network namespaces, joined by a link whose rate is enforced, which takes root
-and iproute2. bench/predicted compares simulations with runs on threads.
+and iproute2. bench/compare.py compares simulations with runs on threads.
 """
 import contextlib
 import csv

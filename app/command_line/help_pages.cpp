@@ -7,6 +7,8 @@
 #include <cctype>
 
 #include "app/report/terminal.h"
+#include "core/base/text.h"
+#include "lessons/book/lesson.h"
 
 namespace ringscope {
 namespace {
@@ -111,33 +113,8 @@ std::string bash_page(const std::vector<DescribedCommand>& commands) {
     }
     flags += "--help\" ;;\n";
   }
-  return fmt::format(R"(# Completes the commands of ringscope, their flags and the values of these.
-_ringscope() {{
-  local current=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD-1]}} words=
-  if ((COMP_CWORD == 1)); then
-    COMPREPLY=($(compgen -W "{}" -- "$current"))
-    return
-  fi
-  case ${{COMP_WORDS[1]}}:$previous in
-{}  esac
-  if [[ $words == FILE ]]; then
-    COMPREPLY=($(compgen -f -- "$current"))
-    return
-  elif [[ $words == NONE ]]; then
-    COMPREPLY=()
-    return
-  elif [[ -z $words && $current != -* ]]; then
-    COMPREPLY=($(compgen -f -- "$current"))
-    return
-  elif [[ -z $words ]]; then
-    case ${{COMP_WORDS[1]}} in
-{}    esac
-  fi
-  COMPREPLY=($(compgen -W "$words" -- "$current"))
-}}
-complete -o filenames -F _ringscope ringscope
-)",
-                     names, values, flags);
+  return filled(lessons::embedded_text("app/command_line/completion.bash"),
+                {{"names", names}, {"values", values}, {"flags", flags}});
 }
 
 // Escape what zsh interprets between quotes and brackets.
@@ -173,25 +150,8 @@ std::string zsh_page(const std::vector<DescribedCommand>& commands) {
     }
     cases += " \\\n        '*:file:_files' ;;\n";
   }
-  return fmt::format(R"(#compdef ringscope
-# Completes the commands of ringscope, their flags and the values of these.
-_ringscope() {{
-  local -a commands
-  commands=(
-{}  )
-  if ((CURRENT == 2)); then
-    _describe command commands
-    return
-  fi
-  local command=$words[2]
-  shift words
-  ((CURRENT--))
-  case $command in
-{}  esac
-}}
-_ringscope "$@"
-)",
-                     names, cases);
+  return filled(lessons::embedded_text("app/command_line/completion.zsh"),
+                {{"names", names}, {"cases", cases}});
 }
 
 }  // namespace

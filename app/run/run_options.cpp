@@ -33,7 +33,7 @@ void add_inputs(CommandFlags& flags, RunOptions& run) {
   add_tensors(flags, run);
   flags.path("--text", run.text, "embed the bytes of a file instead");
   flags.flag("--random", run.random, "draw from N(0, 1) instead");
-  flags.integer("--seed", run.seed, "of --random and --verify-rows (0)", 0);
+  flags.integer("--seed", run.seed, "of --random, --verify-rows and --inject jitter (0)", 0);
   flags.integer("--batch", run.batch,
                 "batch entries (1), for --text and --random as the next four");
   flags.integer("--heads", run.heads, "query heads (4)");
@@ -212,6 +212,7 @@ void check_live(const RunOptions& run) {
 
 void check(RunOptions& run, const CommandFlags& flags) {
   check_source(run, flags.given("--seed"));
+  if (run.job.injection) run.job.injection->seed = run.seed;
   if (!run.job.backward)
     for (const auto& [flag, path] :
          {GivenPath{"--dout", run.dout}, {"--dq", run.dq}, {"--dk", run.dk}, {"--dv", run.dv}})

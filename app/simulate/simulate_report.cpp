@@ -105,7 +105,7 @@ std::string time_text(const Simulated& simulated) {
     text += figure_line("", fmt::format("forward {}, backward {}", seconds_text(f.forward_s),
                                         seconds_text(f.backward_s)));
   const int slowest = busiest_rank(simulation);
-  const SimulatedRank& rank = simulation.ranks[static_cast<std::size_t>(slowest)];
+  const SimulatedRank& rank = simulation.ranks[slowest];
   const auto row = [](const std::string& who, double compute, double wait, double exposed) {
     return Fields{{"", who, "", -34},
                   {"", compute, "computing", 12, seconds_text},
@@ -185,7 +185,7 @@ std::string balance_text(const Simulated& simulated) {
 Fields rank_fields(const Simulated& simulated, int number) {
   const Problem& job = simulated.scenario.job;
   const Work& work = *simulated.work;
-  const SimulatedRank& rank = simulated.simulation.ranks[static_cast<std::size_t>(number)];
+  const SimulatedRank& rank = simulated.simulation.ranks[number];
   const double bytes = total_bytes(memory_parts(job, static_cast<double>(work.rows(number))));
   std::vector<Json> pairs_by_step;
   const bool has_steps = is_plain(job);

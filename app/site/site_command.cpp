@@ -14,6 +14,7 @@
 #include "app/site/html.h"
 #include "app/site/viewer_page.h"
 #include "core/base/files.h"
+#include "core/base/text.h"
 #include "lessons/book/lesson.h"
 #include "lessons/book/markdown_writer.h"
 
@@ -174,37 +175,14 @@ class Site {
       parts += fmt::format("<a href=\"{}{}\"{}>{}</a>\n", root, to,
                            address == to ? " aria-current=\"page\"" : "", name);
     write_text(address,
-               fmt::format(R"(<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>{title}</title>
-<link rel="icon" href="data:,">
-<link rel="stylesheet" href="{root}style.css">
-<script src="{root}site.js" defer></script>
-</head>
-<body class="{kind}" data-root="{root}">
-<a class="skip" href="#main">Skip to the text</a>
-<header class="site">
-<a class="brand" href="{root}index.html">Ringscope</a>
-<nav aria-label="Parts of the site">
-{parts}</nav>
-</header>
-<div class="page">
-{beside}<main id="main">
-{main}</main>
-</div>
-<footer class="site"><p>Ringscope {version}. Free under the Apache License 2.0.</p></footer>
-</body>
-</html>
-)",
-                           fmt::arg("title",
-                                    escaped(title == "Ringscope" ? title : title + " · Ringscope")),
-                           fmt::arg("root", root), fmt::arg("kind", kind), fmt::arg("parts", parts),
-                           fmt::arg("beside", beside), fmt::arg("main", main),
-                           fmt::arg("version", escaped(version_text()))));
+               filled(lessons::embedded_text("app/site/page.html"),
+                      {{"title", escaped(title == "Ringscope" ? title : title + " · Ringscope")},
+                       {"root", root},
+                       {"kind", kind},
+                       {"parts", parts},
+                       {"beside", beside},
+                       {"main", main},
+                       {"version", escaped(version_text())}}));
   }
 
   // Return the contents of a page with more than two sections.
@@ -369,13 +347,8 @@ class Site {
     }
     want("viz/compare.png");
     want("viz/what_if.png");
-    write_page("viewer/index.html", "The viewer", R"(<h1>The viewer</h1>
-<p>This copy of the site was made without emscripten, the compiler for browsers. So it has pictures here in place of the
-viewer itself, and no figures that move. The installed program has the same viewer:
-<code>ringscope view FILE.json</code>; the lessons' recordings lie in <code>recordings/</code>.</p>
-<figure><img src="../viz/compare.png" alt="The viewer compares four recordings: contiguous, striped, zigzag and fold, with a timeline a rank and the figures of each"><figcaption>One computation, four partitions.</figcaption></figure>
-<figure><img src="../viz/what_if.png" alt="The viewer beside a prediction: the same run, had its links twice the bandwidth"><figcaption>A recording, and what it would have been on another machine.</figcaption></figure>
-)");
+    write_page("viewer/index.html", "The viewer",
+               filled(lessons::embedded_text("app/site/no_viewer.html"), {}));
   }
 
   void write_front() {
@@ -397,29 +370,10 @@ viewer itself, and no figures that move. The installed program has the same view
           address_of(page_path(lesson)), lesson.label(), escaped(lesson.source.title),
           escaped(lesson.source.summary));
     write_page("index.html", "Ringscope",
-               fmt::format(R"(<section class="hero">
-<h1>Ring attention, seen from inside</h1>
-<p>A text too long for one machine is dealt out to several. Each keeps its queries; keys and values travel round a ring.
-The result is exact. Here you can read how, watch who computes, sends and waits, and check every number.</p>
-<p class="go"><a href="{first}">Begin with lesson 01</a> <a href="viewer/index.html">Open the viewer</a></p>
-</section>
-<figure class="hero"><img src="viz/compare.png" alt="Four recordings of one computation, compared: under a causal mask, contiguous ranks take turns at being idle; striped, zigzag and fold share every step evenly"><figcaption>One causal computation on four ranks, dealt out in four ways. Contiguous ranks take turns at being idle; the others share every step.</figcaption></figure>
-<section aria-labelledby="ways"><h2 id="ways">Three ways through</h2>
-<ul class="ways">
-{ways}</ul></section>
-<section aria-labelledby="all"><h2 id="all">All lessons</h2>
-<ol class="cards">
-{list}</ol></section>
-<section aria-labelledby="more"><h2 id="more">And behind them</h2>
-<ul class="more">
-<li><a href="lessons/claims.html">Claims</a> What five texts say of ring attention, each put to the test.</li>
-<li><a href="lessons/predicted.html">Scoreboard</a> What the formulas and the simulator predict, beside what others measured.</li>
-<li><a href="lessons/21_heads_or_rows/index.html">Schemes compared</a> Ring, all-gather, Ulysses: what each sends and holds.</li>
-<li><a href="reference.html">Reference</a> Every command, the semantics, the measurements.</li>
-</ul></section>
-)",
-                           fmt::arg("first", address_of(page_path(lessons::all_lessons()[0]))),
-                           fmt::arg("ways", ways), fmt::arg("list", list)),
+               filled(lessons::embedded_text("app/site/front.html"),
+                      {{"first", address_of(page_path(lessons::all_lessons()[0]))},
+                       {"ways", ways},
+                       {"list", list}}),
                "", "front");
   }
 

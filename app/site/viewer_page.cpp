@@ -7,6 +7,7 @@
 #include "app/report/fields.h"
 #include "app/site/html.h"
 #include "core/base/files.h"
+#include "core/base/text.h"
 #include "lessons/book/lesson.h"
 
 namespace ringscope {
@@ -21,35 +22,12 @@ std::string literal(const std::string& text) {
 }
 
 std::string page(const std::string& title, const std::string& scripts, bool is_part_of_site) {
-  return fmt::format(
-      R"(<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{}</title>
-<link rel="icon" href="data:,">
-<style>
-html, body {{ margin: 0; height: 100%; background: #16181d; color: #e6e8ec; font: 16px/1.5 system-ui, sans-serif; }}
-main {{ position: fixed; inset: 0; }}
-canvas {{ display: block; width: 100%; height: 100%; outline: none; touch-action: none; }}
-#message {{ position: absolute; inset: 0; display: grid; place-content: center; padding: 2rem; text-align: center; pointer-events: none; }}
-#message:empty {{ display: none; }}
-#message a {{ color: #8ab8ff; pointer-events: auto; }}
-</style>
-</head>
-<body>
-<main>
-<h1 hidden>The viewer of recordings</h1>
-<canvas id="viewer" tabindex="0" role="application" aria-label="The viewer of recordings. Press ? for its keys."></canvas>
-<div id="message" role="status"><noscript><p>The viewer needs JavaScript.{} A recording opens with <code>ringscope view</code>, too.</p></noscript></div>
-</main>
-{}</body>
-</html>
-)",
-      escaped(title),
-      is_part_of_site ? " <a href=\"../index.html\">The text of this site</a> does not." : "",
-      scripts);
+  return filled(
+      lessons::embedded_text("app/site/viewer.html"),
+      {{"title", escaped(title)},
+       {"text",
+        is_part_of_site ? " <a href=\"../index.html\">The text of this site</a> does not." : ""},
+       {"scripts", scripts}});
 }
 
 }  // namespace

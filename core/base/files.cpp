@@ -56,7 +56,7 @@ std::string read_file(const std::string& path, const std::string& kind, Index mo
     const InputFile file(path, kind);
     if (file.size() > most)
       throw InputError(fmt::format("{} bytes in it; accepted: at most {}", file.size(), most));
-    std::string bytes(static_cast<std::size_t>(file.size()), '\0');
+    std::string bytes(file.size(), '\0');
     file.read(bytes.data(), file.size(), 0);
     return bytes;
   });

@@ -271,13 +271,13 @@ void convert(const char* bytes, Index count, NpyType type, NpyArray& array, Inde
 
 NpyArray allocate(const NpyHeader& header) {
   NpyArray array{header.shape, header.is_f64(), {}, 0};
-  array.values.resize(static_cast<std::size_t>(header.values()));
+  array.values.resize(header.values());
   return array;
 }
 
 // Return the header of `file`. Throw InputError if the file's size does not match it.
 NpyHeader header_of(const InputFile& file, const NpyDimensions& dimensions) {
-  std::string start(static_cast<std::size_t>(min_of(file.size(), kMaxPrefix + kMaxHeader)), '\0');
+  std::string start(min_of(file.size(), kMaxPrefix + kMaxHeader), '\0');
   file.read(start.data(), static_cast<Index>(start.size()), 0);
   const NpyHeader header = parse_npy_header(start, dimensions);
   check_file_size(header, file.size());
@@ -364,7 +364,7 @@ std::vector<Index> parse_npy_integers(std::string_view text) {
     throw InputError(fmt::format("{} bytes of values found; {} integers of {} byte{} accepted",
                                  found, count, bytes, bytes == 1 ? "" : "s"));
   std::vector<Index> values;
-  values.reserve(static_cast<std::size_t>(count));
+  values.reserve(count);
   const char* from = text.data() + dict.data_offset;
   for (Index i = 0; i < count; ++i, from += bytes) {
     values.push_back(integer_at(from, bytes, parser.is_signed()));

@@ -60,4 +60,17 @@ std::string count_text(Index count, std::string_view what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
+std::string filled(std::string_view page,
+                   const std::vector<std::pair<std::string_view, std::string>>& values) {
+  std::string text;
+  for (std::size_t begin; (begin = page.find("{{")) != page.npos;) {
+    const std::size_t end = page.find("}}", begin);
+    text += page.substr(0, begin);
+    for (const auto& [key, value] : values)
+      if (key == page.substr(begin + 2, end - begin - 2)) text += value;
+    page.remove_prefix(end + 2);
+  }
+  return text.append(page);
+}
+
 }  // namespace ringscope

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "core/base/error.h"
@@ -93,5 +94,9 @@ std::string bytes_text(double bytes);
 std::string gib_text(double bytes);
 // Return "1 rank", "2 ranks".
 std::string count_text(Index count, std::string_view what);
+
+// Return `page` with each {{KEY}} replaced by its value, which is not searched for keys.
+std::string filled(std::string_view page,
+                   const std::vector<std::pair<std::string_view, std::string>>& values);
 
 }  // namespace ringscope

@@ -55,7 +55,7 @@ TileAmounts tile_amounts(const Region& region);
 //   ulysses    Forward, (N-1)/N of the rank's Q, K and V, then of its share of the output.
 //              Backward, of dO, then of its shares of dQ, dK and dV, rounded to the storage type.
 //              (Q, K, V and O stay in memory, so nothing is sent twice.) Not counted is that the loop
-//              (core/ring/hybrid.h) returns results in f32, and lse with the output.
+//              (core/ring/hybrid.cpp) returns results in f32, and lse with the output.
 //   others     What their loops ask for (core/ring/loop_counts.h), message by message.
 //
 // With G kv heads for H query heads a ring sends G/H of the bytes (S1, part two, 12.3: C48).

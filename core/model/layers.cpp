@@ -22,7 +22,7 @@ void rms_norm_forward(Index rows, Index width, double epsilon, const float* x, c
 
 void rms_norm_backward(Index rows, Index width, const float* x, const float* gain,
                        const float* inverse_rms, const float* dy, float* dx, float* dgain) {
-  std::vector<double> gain_sums(static_cast<std::size_t>(width));
+  std::vector<double> gain_sums(width);
   for (Index row = 0; row < rows; ++row, x += width, dy += width, dx += width) {
     const double r = inverse_rms[row];
     double along = 0;

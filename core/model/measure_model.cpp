@@ -147,7 +147,7 @@ class LayerBench {
                 ring_ = values(queries_.size(), 11), keys_ = values(kv_values(heads_, rows_), 12),
                 k_ = values(keys_.size(), 13);
   Buffer<float> logits_ = values(rows_ * shape_.vocab, 14);
-  std::vector<std::uint8_t> targets_ = std::vector<std::uint8_t>(static_cast<std::size_t>(rows_));
+  std::vector<std::uint8_t> targets_ = std::vector<std::uint8_t>(rows_);
 };
 
 }  // namespace

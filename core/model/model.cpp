@@ -34,8 +34,8 @@ Model::Model(const ModelWeights& weights, ContextRing& ring, const ModelMemory& 
   const auto of_rows = [&](Index columns) { return buffer(tokens_, columns); };
   const auto of_piece = [&] { return buffer(shared_.piece, shape.hidden); };
   // The layers point to what they share, so it must stay where it is.
-  norms_.reserve(static_cast<std::size_t>(memory.kept_norms(shape.layers)));
-  insides_.reserve(static_cast<std::size_t>(memory.kept_mlps(shape.layers)));
+  norms_.reserve(memory.kept_norms(shape.layers));
+  insides_.reserve(memory.kept_mlps(shape.layers));
   layers_.reserve(weights.layers.size());
   for (const LayerWeights& layer : weights.layers) {
     if (std::ssize(norms_) < memory.kept_norms(shape.layers))

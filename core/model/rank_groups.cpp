@@ -121,9 +121,9 @@ namespace {
 constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
 std::string letters_of(const std::vector<std::vector<int>>& groups, int world_size) {
-  std::string letters(static_cast<std::size_t>(world_size), ' ');
+  std::string letters(world_size, ' ');
   for (std::size_t g = 0; g < groups.size(); ++g)
-    for (const int rank : groups[g]) letters[static_cast<std::size_t>(rank)] = kLetters[g];
+    for (const int rank : groups[g]) letters[rank] = kLetters[g];
   return letters;
 }
 

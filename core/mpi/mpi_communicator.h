@@ -62,8 +62,7 @@ class MpiCommunicator : public Communicator {
   struct Work;
 
   int world_rank(int rank) const {
-    return options_.world_ranks.empty() ? rank
-                                        : options_.world_ranks[static_cast<std::size_t>(rank)];
+    return options_.world_ranks.empty() ? rank : options_.world_ranks[rank];
   }
   void run_progress();
   bool wait_for_work(bool moved);

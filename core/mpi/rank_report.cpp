@@ -46,7 +46,6 @@ RankReport unpack_rank_report(std::string_view bytes) {
 }
 
 void add_report(RingRun& run, int rank, RankReport report, std::int64_t reference_origin_ns) {
-  const auto r = static_cast<std::size_t>(rank);
   RankEvents& of_rank = report.events;
   if (report.before) {
     const ClockMap map(*report.before, report.after);
@@ -57,11 +56,11 @@ void add_report(RingRun& run, int rank, RankReport report, std::int64_t referenc
     for (SoftmaxSample& sample : of_rank.samples)
       shift(sample.at_ns, map, report.origin_ns, reference_origin_ns);
     const std::int64_t end_ns = report.origin_ns + report.end_ns;
-    run.recording.info.clock_offset_ns[r] = -map.offset_at(report.origin_ns + report.begin_ns);
+    run.recording.info.clock_offset_ns[rank] = -map.offset_at(report.origin_ns + report.begin_ns);
     of_rank.clock_error_ns += map.error(end_ns);
   }
-  run.peak_bytes[r] = of_rank.peak_bytes;
-  run.predicted_bytes[r] = report.predicted_bytes;
+  run.peak_bytes[rank] = of_rank.peak_bytes;
+  run.predicted_bytes[rank] = report.predicted_bytes;
   run.wall_s = std::max(run.wall_s, static_cast<double>(report.end_ns - report.begin_ns) * 1e-9);
   add_rank(run.recording, rank, std::move(of_rank));
 }

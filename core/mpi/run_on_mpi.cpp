@@ -142,7 +142,7 @@ class ProcessRun {
   // Move all rows of `peer` from one end to the other.
   void move_rows(int peer, std::span<const Tensor> tensors, RowSource& from, RowSink& to) const {
     const AttentionShape& shape = config_.shape;
-    std::vector<float> values(static_cast<std::size_t>(piece_values(shape)));
+    std::vector<float> values(piece_values(shape));
     for (const Tensor tensor : tensors)
       for_each_piece(shape, tensor, problem_.partition.rows_of(peer), [&](const RowsOfHead& piece) {
         from.get(piece, values.data());

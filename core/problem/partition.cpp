@@ -84,7 +84,7 @@ Assignment::Assignment(const std::vector<DealtRun>& runs, int world_size)
 }
 
 LocalRows Assignment::rows_of(int rank) const {
-  const std::vector<Stretch>& stretches = of_rank_[static_cast<std::size_t>(rank)];
+  const std::vector<Stretch>& stretches = of_rank_[rank];
   LocalRows rows;
   rows.stretches = stretches.data();
   rows.num_stretches = static_cast<Index>(stretches.size()) - 1;
@@ -179,11 +179,10 @@ Partition PartitionSpec::of(Index seqlen, int world_size) const {
 }
 
 void write_partition(AtomicFile& file, const Partition& partition) {
-  std::vector<Index> ranks(static_cast<std::size_t>(partition.seqlen));
+  std::vector<Index> ranks(partition.seqlen);
   for (int rank = 0; rank < partition.world_size; ++rank) {
     const LocalRows rows = partition.rows_of(rank);
-    for (Index row = 0; row < rows.size(); ++row)
-      ranks[static_cast<std::size_t>(rows.global_position(row))] = rank;
+    for (Index row = 0; row < rows.size(); ++row) ranks[rows.global_position(row)] = rank;
   }
   write_npy_integers(file, {partition.seqlen}, ranks);
 }

@@ -105,8 +105,8 @@ class Lifeline::Impl {
     std::optional<std::string> last_words;
   };
 
-  Seat& seat_of(int rank) { return seats_[static_cast<std::size_t>(rank)]; }
-  const Seat& seat_of(int rank) const { return seats_[static_cast<std::size_t>(rank)]; }
+  Seat& seat_of(int rank) { return seats_[rank]; }
+  const Seat& seat_of(int rank) const { return seats_[rank]; }
   // Call f(connection) for the peers that are there.
   template <class F>
   void for_connections(F&& f) {

@@ -1,4 +1,11 @@
-#include "core/ring/bidirectional.h"
+// The ring both ways round (TokenRing): half of every block travels in the ring's direction and the
+// other half against it, so links are used in both directions and each carries half of the bytes. At
+// step t a rank attends the first half of the block of owner (rank - t) mod N and the second half of
+// that of owner (rank + t) mod N. Gradients follow their halves, one step behind, and the last of N
+// hops brings each home.
+//
+// A block's halves are its first and its last rows, each a KV block of its own: K, then V.
+#include "core/ring/schemes.h"
 
 namespace ringscope {
 

@@ -13,7 +13,7 @@ class CountingSeams : public Communicator, public IdleBackend {
  public:
   CountingSeams(const Problem& job, int rank)
       : job_(job), rank_(rank), share_(share_of_heads(job.shape, 1, 0)) {
-    counts.pairs_by_step.resize(static_cast<std::size_t>(job.world_size));
+    counts.pairs_by_step.resize(job.world_size);
     counts.largest.resize(counts.pairs_by_step.size());
   }
 
@@ -31,9 +31,8 @@ class CountingSeams : public Communicator, public IdleBackend {
                     const KvBlock& block, const SoftmaxState& state,
                     const Completion& after) override {
     const Index pairs = region.pairs();
-    const auto number = static_cast<std::size_t>(step.step);
-    counts.pairs_by_step[number] += pairs_of_share(job_.shape, pairs, share_);
-    AttendedBlock& largest = counts.largest[number];
+    counts.pairs_by_step[step.step] += pairs_of_share(job_.shape, pairs, share_);
+    AttendedBlock& largest = counts.largest[step.step];
     if (pairs > largest.pairs) largest = {region, share_, pairs};
     counts.samples += 3;
     return IdleBackend::attend(step, region, q, block, state, after);

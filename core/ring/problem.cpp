@@ -189,13 +189,13 @@ Recording empty_recording(const Problem& config, std::string_view backend) {
     machine.device = "CPU";
     machine.cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   }
-  info.clock_offset_ns.assign(static_cast<std::size_t>(config.world_size), 0);
-  info.clock_error_ns.assign(static_cast<std::size_t>(config.world_size), 0);
+  info.clock_offset_ns.assign(config.world_size, 0);
+  info.clock_error_ns.assign(config.world_size, 0);
   info.base_time_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
                           std::chrono::system_clock::now().time_since_epoch())
                           .count();
-  recording.events.resize(static_cast<std::size_t>(config.world_size));
-  recording.dropped.resize(static_cast<std::size_t>(config.world_size));
+  recording.events.resize(config.world_size);
+  recording.dropped.resize(config.world_size);
   return recording;
 }
 

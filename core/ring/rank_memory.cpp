@@ -319,7 +319,7 @@ std::byte* RankMemory::own_kv() {
 std::byte* RankMemory::kv_at_step(int step) {
   // With backward, buffer 0 keeps the own block, and the later blocks rotate through the others.
   const int buffer = !backward_ ? step % kv_buffers_ : step == 0 ? 0 : 1 + (step - 1) % kv_buffers_;
-  return kv_[static_cast<std::size_t>(buffer)].data();
+  return kv_[buffer].data();
 }
 
 std::byte* RankMemory::kv_at_turn(int outer, int inner) {
@@ -328,7 +328,7 @@ std::byte* RankMemory::kv_at_turn(int outer, int inner) {
   const auto buffers = static_cast<int>(kv_inside_.size());
   const int buffer = buffers == kv_buffers_ ? (outer * ranks_per_node_ + inner) % buffers
                                             : outer * (ranks_per_node_ - 1) + inner - 1;
-  return kv_inside_[static_cast<std::size_t>(buffer)].data();
+  return kv_inside_[buffer].data();
 }
 
 }  // namespace ringscope

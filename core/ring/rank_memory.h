@@ -68,15 +68,13 @@ class RankMemory {
   int kv_buffers() const { return kv_buffers_; }
   // Return the buffer with the block of ring step `step`, or (all-gather) with `owner`'s block.
   std::byte* kv_at_step(int step);
-  std::byte* kv_of_owner(int owner) { return kv_[static_cast<std::size_t>(owner)].data(); }
+  std::byte* kv_of_owner(int owner) { return kv_[owner].data(); }
   // Return the rank's own block, as the run begins.
   std::byte* own_kv();
 
   // Return the gradient sum of the block of ring step `step`, or (all-gather) of `owner`'s block.
-  float* gradient_at_step(int step) {
-    return gradients_[static_cast<std::size_t>(step % 2)].data();
-  }
-  float* gradient_of_owner(int owner) { return gradients_[static_cast<std::size_t>(owner)].data(); }
+  float* gradient_at_step(int step) { return gradients_[step % 2].data(); }
+  float* gradient_of_owner(int owner) { return gradients_[owner].data(); }
   float* incoming_gradient() {
     return kv_inside_.empty() ? gradients_.back().data() : gradients_[2].data();
   }
@@ -98,17 +96,15 @@ class RankMemory {
             delta.data() + at, dq.data() + at * head_dim_};
   }
   // Return extra buffer i for KV blocks or gradients, in the order of the bill.
-  std::byte* extra_kv(int i) { return kv_inside_[static_cast<std::size_t>(i)].data(); }
-  float* extra_gradient(int i) { return gradients_[static_cast<std::size_t>(1 + i)].data(); }
+  std::byte* extra_kv(int i) { return kv_inside_[i].data(); }
+  float* extra_gradient(int i) { return gradients_[1 + i].data(); }
   // Return the buffer for the gradient of the rank's own block.
   float* own_gradient() { return gradients_[0].data(); }
 
   // Return what a two-level ring (two_level.h) holds at step (outer, inner): the block, and the
   // gradient sum that came from another node or goes there.
   std::byte* kv_at_turn(int outer, int inner);
-  float* node_gradient(int outer) {
-    return gradients_[static_cast<std::size_t>(3 + outer % 2)].data();
-  }
+  float* node_gradient(int outer) { return gradients_[3 + outer % 2].data(); }
 
   QueryBlock query_block() const { return {q.data(), dout.data(), rows_}; }
   SoftmaxState softmax_state() {

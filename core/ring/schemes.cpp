@@ -47,8 +47,8 @@ class NamingBackend : public ForwardingBackend {
 };
 
 struct Loop {
-  decltype(&ring_forward) forward;
-  decltype(&ring_backward) backward;
+  ForwardLoop* forward;
+  BackwardLoop* backward;
 };
 
 // Return the loop of a scheme. One rank alone, or one level of two, is the flat ring.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/ring/schemes.h"
+
 namespace ringscope {
 
 namespace {

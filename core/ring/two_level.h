@@ -49,10 +49,4 @@ struct TwoLevelSchedule {
   }
 };
 
-// Each function runs one rank's part, as those of ring.h do. Nodes and ranks per node are above 1.
-void two_level_forward(Communicator& comm, BlockBackend& backend, const RingProblem& problem,
-                       RankMemory& mine);
-KvGradient two_level_backward(Communicator& comm, BlockBackend& backend, const RingProblem& problem,
-                              RankMemory& mine);
-
 }  // namespace ringscope

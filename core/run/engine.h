@@ -24,7 +24,7 @@ namespace ringscope {
 template <class Work, class Fail>
 void run_on_rank_threads(int world_size, const Work& work, const Fail& fail) {
   std::vector<std::jthread> threads;
-  threads.reserve(static_cast<std::size_t>(world_size));
+  threads.reserve(world_size);
   try {
     for (int rank = 0; rank < world_size; ++rank)
       threads.emplace_back([&, rank] {

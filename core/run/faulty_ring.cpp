@@ -132,7 +132,7 @@ class FaultyCommunicator : public Communicator {
   // real early reuse would send depends on timing.)
   Exchange with_overwritten_block(Exchange hop, std::initializer_list<Completion> after) {
     for (const Completion& earlier : after) wait_for(earlier);
-    std::vector<std::byte> block(static_cast<std::size_t>(hop.send_bytes));
+    std::vector<std::byte> block(hop.send_bytes);
     MemorySpace& space = meter_.space();
     space.copy_out(block.data(), hop.send, hop.send_bytes);
     std::rotate(block.begin(), block.begin() + hop.send_bytes / 2, block.end());

@@ -136,7 +136,7 @@ Index text_length(const std::string& path) {
 
 std::string read_text(const std::string& path, Index length) {
   return with_text(path, [length](const InputFile& file) {
-    std::string text(static_cast<std::size_t>(length), '\0');
+    std::string text(length, '\0');
     file.read(text.data(), length, 0);
     return text;
   });
@@ -174,9 +174,8 @@ std::string_view TextRows::bytes_of_window() const {
 
 void TextRows::make_feature(Tensor tensor, Index head, Index position) {
   const auto write = [&](Stream kind, Index stream_head, std::vector<double>& feature) {
-    const auto at = static_cast<std::size_t>(position);
-    write_feature(kind, stream_head, static_cast<unsigned char>(bytes_of_window()[at]), hashes_[at],
-                  feature);
+    write_feature(kind, stream_head, static_cast<unsigned char>(bytes_of_window()[position]),
+                  hashes_[position], feature);
   };
   if (tensor == Tensor::v) return write(Stream::value, head, feature_);
   if (tensor == Tensor::k) {

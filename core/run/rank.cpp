@@ -80,7 +80,7 @@ Rank::Rank(const Problem& config, const RingProblem& problem, int rank, MemorySp
 void Rank::take_inputs(RowSource& inputs) {
   const AttentionShape& shape = config_.shape;
   visit_dtype(config_.dtype, [&]<class Stored>(Stored) {
-    std::vector<float> values(static_cast<std::size_t>(piece_values(shape)));
+    std::vector<float> values(piece_values(shape));
     std::vector<Stored> stored(values.size());
     const auto take = [&](Tensor tensor, std::byte* local) {
       for_each_piece(shape, tensor, rows_, [&](const RowsOfHead& piece) {
@@ -116,7 +116,7 @@ RankEvents Rank::recorded() const {
 
 void Rank::give_outputs(RowSink& outputs) const {
   const AttentionShape& shape = config_.shape;
-  std::vector<float> values(static_cast<std::size_t>(piece_values(shape)));
+  std::vector<float> values(piece_values(shape));
   const auto give = [&](Tensor tensor, const float* local) {
     const Index width = width_of(shape, tensor);
     for_each_piece(shape, tensor, rows_, [&](const RowsOfHead& piece) {

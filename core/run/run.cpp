@@ -122,10 +122,9 @@ std::int64_t run_all(const std::vector<std::unique_ptr<Rank>>& ranks,
   run_on_rank_threads(
       static_cast<int>(ranks.size()),
       [&](int rank) {
-        const auto r = static_cast<std::size_t>(rank);
-        ranks[r]->run(engines[r]->communicator(), engines[r]->backend());
-        engines[r]->finish();
-        end_ns[r] = ranks[r]->recorder().now_ns();
+        ranks[rank]->run(engines[rank]->communicator(), engines[rank]->backend());
+        engines[rank]->finish();
+        end_ns[rank] = ranks[rank]->recorder().now_ns();
         ended(rank);
       },
       [&](int rank, const RunError& error) {

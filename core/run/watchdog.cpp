@@ -60,14 +60,14 @@ StallJudge::StallJudge(int world_size, double timeout_s, double now)
 }
 
 void StallJudge::heard(int rank, const RankStatus& status, double now) {
-  Seat& seat = seats_[static_cast<std::size_t>(rank)];
+  Seat& seat = seats_[rank];
   if (status.progress > seat.status.progress) advanced_at_ = now;
   seat.status = status;
   seat.heard_at = now;
 }
 
 void StallJudge::ended(int rank, double now) {
-  seats_[static_cast<std::size_t>(rank)].has_ended = true;
+  seats_[rank].has_ended = true;
   advanced_at_ = now;
 }
 
@@ -82,15 +82,13 @@ bool StallJudge::is_awaited(int rank) const {
 int StallJudge::culprit() const {
   // Order ranks by likelihood; the smallest is the most likely culprit.
   const auto order = [&](int rank) {
-    const RankStatus& status = seats_[static_cast<std::size_t>(rank)].status;
+    const RankStatus& status = seats_[rank].status;
     const bool does_wait = waits(rank, status);
     return std::tuple(does_wait, !does_wait && !is_awaited(rank), status.pass, status.step);
   };
   int found = -1;
   for (int rank = 0; rank < static_cast<int>(seats_.size()); ++rank)
-    if (!seats_[static_cast<std::size_t>(rank)].has_ended &&
-        (found < 0 || order(rank) < order(found)))
-      found = rank;
+    if (!seats_[rank].has_ended && (found < 0 || order(rank) < order(found))) found = rank;
   return found;
 }
 
@@ -100,7 +98,7 @@ std::string StallJudge::circle_from(int rank) const {
   int at = rank;
   constexpr int kShown = 8;
   for (int shown = 1;; ++shown) {
-    const RankStatus& status = seats_[static_cast<std::size_t>(at)].status;
+    const RankStatus& status = seats_[at].status;
     if (!waits(at, status) || static_cast<std::size_t>(status.waiting_for) >= seats_.size())
       return text;
     at = status.waiting_for;
@@ -125,7 +123,7 @@ std::optional<RunError> StallJudge::verdict(double now, double timeout_s) const 
       silent = &seat;
   }
   const auto error = [&](int rank, const std::string& what) {
-    const RankStatus& status = seats_[static_cast<std::size_t>(rank)].status;
+    const RankStatus& status = seats_[rank].status;
     const bool backward = status.step >= 0 && status.pass == Pass::backward;
     return RunError(what + (backward ? " (backward)" : ""), rank, status.step);
   };
@@ -135,7 +133,7 @@ std::optional<RunError> StallJudge::verdict(double now, double timeout_s) const 
   if (all_ended || now - advanced_at_ < timeout_s) return std::nullopt;
   const int rank = culprit();
   const std::string stalled = fmt::format("no progress for {:g} s", timeout_s);
-  if (waits(rank, seats_[static_cast<std::size_t>(rank)].status))
+  if (waits(rank, seats_[rank].status))
     return error(rank, stalled + ": ranks wait for each other, " + circle_from(rank));
   return error(
       rank, is_awaited(rank) ? stalled + "; others wait for it, and it waits for nobody" : stalled);
@@ -165,7 +163,7 @@ Watchdog::~Watchdog() {
 
 void Watchdog::ended(int rank) {
   const std::lock_guard lock(mutex_);
-  ended_[static_cast<std::size_t>(rank)] = true;
+  ended_[rank] = true;
 }
 
 std::optional<RunError> Watchdog::hang(double patience_s) {

@@ -80,7 +80,7 @@ Account::Account(const SimulationRequest& request, const Work& work, const Machi
       has_events_(!request.recorded.empty() && request.sink != nullptr),
       numbers_hops_(!is_plain(job_) && job_.scheme != Scheme::two_level) {
   check(request, work, machine);
-  result.ranks.resize(static_cast<std::size_t>(world_size_));
+  result.ranks.resize(world_size_);
   if (has_events_) lane_ends_ns_.assign(static_cast<std::size_t>(world_size_) * kLanes, 0);
   begin_pass(Pass::forward, 0);
 }
@@ -127,7 +127,7 @@ void Account::record_hop(int rank, Lane lane, const Hop& hop, TimeSpan span) {
     return give_hop(rank, lane, hop, span);
   auto& of_ranks = slices_[lane == Lane::send ? 0 : 1][hop.way == Way::ring ? 0 : 1];
   of_ranks.resize(result.ranks.size());
-  of_ranks[static_cast<std::size_t>(rank)].push_back({span, hop});
+  of_ranks[rank].push_back({span, hop});
 }
 
 void Account::give_hop(int rank, Lane lane, const Hop& hop, TimeSpan span) {

@@ -65,7 +65,7 @@ class Account {
     if (machine_.known != nullptr)
       return {amount.pairs, machine_.known->compute[static_cast<int>(pass_)][place(rank, step)]};
     double effective = amount.computed;
-    if (!machine_.speed.empty()) effective /= machine_.speed[static_cast<std::size_t>(rank)];
+    if (!machine_.speed.empty()) effective /= machine_.speed[rank];
     if (machine_.jitter > 0)
       effective *=
           1 + machine_.jitter * jitter_draw(machine_.seed, JitterOf::compute, pass_, rank, step);
@@ -139,7 +139,7 @@ class Account {
   Simulation result;
 
  private:
-  SimulatedRank& at(int rank) { return result.ranks[static_cast<std::size_t>(rank)]; }
+  SimulatedRank& at(int rank) { return result.ranks[rank]; }
   Path path_of(const Hop& hop) const {
     if (job_.scheme == Scheme::ulysses) return machine_.path_to_all(hop.sender);
     if (job_.scheme != Scheme::two_level &&
@@ -151,10 +151,9 @@ class Account {
                : machine_.path_to_next_node(hop.sender);
   }
   std::size_t place(int row, int column) const {
-    return static_cast<std::size_t>(row) * static_cast<std::size_t>(world_size_) +
-           static_cast<std::size_t>(column);
+    return static_cast<std::size_t>(row) * world_size_ + column;
   }
-  bool is_recorded(int rank) const { return request_.recorded[static_cast<std::size_t>(rank)]; }
+  bool is_recorded(int rank) const { return request_.recorded[rank]; }
   // Send `event` to the sink. Slices of a lane never overlap, whatever rounding does.
   void give(int rank, TraceEvent& event, TimeSpan span);
   void record_compute(int rank, int step, int owner, double begin, const Computation& computation);

@@ -84,10 +84,9 @@ Recording ideal_timeline(Recording recording) {
   bool is_whole = true;
   request.recorded.assign(recorded.size(), true);
   request.sink = [&](int rank, const TraceEvent& event) {
-    const auto r = static_cast<std::size_t>(rank);
-    if (event.lane == Lane::wait) return waits[r].push_back(event);
-    const auto found = recorded[r].find(key_of(event));
-    is_whole = is_whole && found != recorded[r].end();
+    if (event.lane == Lane::wait) return waits[rank].push_back(event);
+    const auto found = recorded[rank].find(key_of(event));
+    is_whole = is_whole && found != recorded[rank].end();
     if (!is_whole) return;
     found->second->begin_ns = event.begin_ns;
     found->second->end_ns = event.end_ns;
@@ -95,7 +94,7 @@ Recording ideal_timeline(Recording recording) {
   simulate(request, Work(job), machine);
   if (!is_whole) throw std::invalid_argument("recording: lacks events of the ring");
   for (SoftmaxSample& sample : recording.samples) {
-    const Events& of_rank = recorded.at(static_cast<std::size_t>(sample.rank));
+    const Events& of_rank = recorded.at(sample.rank);
     const auto step = of_rank.find({Lane::compute, Pass::forward, Payload::kv, sample.step});
     if (step == of_rank.end()) throw std::invalid_argument("recording: lacks events of the ring");
     sample.at_ns = step->second->end_ns;

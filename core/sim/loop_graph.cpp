@@ -135,13 +135,12 @@ class LoopWriter : public Communicator, public IdleBackend {
 
 // Join the ranks' tasks `own`: a hop comes after what either of its ends comes after.
 std::vector<LoopTask> joined(const std::vector<LoopTask>& own, int world_size) {
-  const auto at = [](std::int32_t i) { return static_cast<std::size_t>(i); };
-  std::vector<std::vector<std::int32_t>> hops(at(world_size));  // [rank][hop]: its task
+  std::vector<std::vector<std::int32_t>> hops(world_size);  // [rank][hop]: its task
   std::vector<std::size_t> hop_of(own.size());
   for (std::size_t i = 0; i < own.size(); ++i) {
     if (!own[i].is_hop()) continue;
-    hop_of[i] = hops[at(own[i].rank)].size();
-    hops[at(own[i].rank)].push_back(static_cast<std::int32_t>(i));
+    hop_of[i] = hops[own[i].rank].size();
+    hops[own[i].rank].push_back(static_cast<std::int32_t>(i));
   }
   std::vector<LoopTask> tasks = own;
   for (std::size_t i = 0; i < own.size(); ++i) {
@@ -150,8 +149,8 @@ std::vector<LoopTask> joined(const std::vector<LoopTask>& own, int world_size) {
       for (const std::int32_t earlier : side.after) {
         task.after.push_back(earlier);
         // A hop ends by both halves, so also wait for the sender's hop of the same number.
-        const LoopTask& awaited = own[at(earlier)];
-        if (awaited.is_hop()) task.after.push_back(hops[at(awaited.from)].at(hop_of[at(earlier)]));
+        const LoopTask& awaited = own[earlier];
+        if (awaited.is_hop()) task.after.push_back(hops[awaited.from].at(hop_of[earlier]));
       }
       task.posted_after.insert(task.posted_after.end(), side.posted_after.begin(),
                                side.posted_after.end());
@@ -160,10 +159,10 @@ std::vector<LoopTask> joined(const std::vector<LoopTask>& own, int world_size) {
     task.posted_after.clear();
     add_side(own[i]);
     if (!task.is_hop()) continue;
-    add_side(own[at(hops[at(task.to)].at(hop_of[i]))]);
-    const auto& before = hops[at(task.rank)];
+    add_side(own[hops[task.to].at(hop_of[i])]);
+    const auto& before = hops[task.rank];
     for (std::size_t hop = hop_of[i]; hop-- > 0;)
-      if (own[at(before[hop])].way == task.way) {
+      if (own[before[hop]].way == task.way) {
         task.after.push_back(before[hop]);
         break;
       }
@@ -176,7 +175,7 @@ std::vector<std::int32_t> order_of(const std::vector<LoopTask>& tasks) {
   std::vector<std::vector<std::int32_t>> followers(tasks.size());
   const auto link = [&](std::size_t task, const std::vector<std::int32_t>& after) {
     for (const std::int32_t earlier : after)
-      followers[static_cast<std::size_t>(earlier)].push_back(static_cast<std::int32_t>(task));
+      followers[earlier].push_back(static_cast<std::int32_t>(task));
     missing[task] += static_cast<std::int32_t>(after.size());
   };
   for (std::size_t i = 0; i < tasks.size(); ++i) {
@@ -187,8 +186,8 @@ std::vector<std::int32_t> order_of(const std::vector<LoopTask>& tasks) {
   for (std::size_t i = 0; i < tasks.size(); ++i)
     if (missing[i] == 0) order.push_back(static_cast<std::int32_t>(i));
   for (std::size_t done = 0; done < order.size(); ++done)
-    for (const std::int32_t follower : followers[static_cast<std::size_t>(order[done])])
-      if (--missing[static_cast<std::size_t>(follower)] == 0) order.push_back(follower);
+    for (const std::int32_t follower : followers[order[done]])
+      if (--missing[follower] == 0) order.push_back(follower);
   // A cycle means that ranks wait for each other forever.
   if (order.size() < tasks.size()) throw RunError("the ranks of the loop wait for each other");
   return order;
@@ -279,7 +278,7 @@ class PassBooks {
       if (task.is_hop()) {
         account_.moved(hop_of(task), span);
         transfers[rank].push_back(span);
-        transfers[static_cast<std::size_t>(task.to)].push_back(span);
+        transfers[task.to].push_back(span);
         hops[static_cast<int>(task.payload)] += task.rank == 0 ? 1 : 0;
         continue;
       }
@@ -316,8 +315,8 @@ class PassBooks {
     int awaited = task.rank;
     double latest = 0;
     for (const std::int32_t earlier : task.after) {
-      const LoopTask& hop = graph_.tasks[static_cast<std::size_t>(earlier)];
-      const double end = times_.tasks[static_cast<std::size_t>(earlier)].end;
+      const LoopTask& hop = graph_.tasks[earlier];
+      const double end = times_.tasks[earlier].end;
       if (!hop.is_hop() || (awaited != task.rank && end <= latest)) continue;
       awaited = hop.rank == task.rank ? hop.to : hop.rank;
       latest = end;
@@ -337,7 +336,7 @@ CriticalPath path_of(const LoopGraph& graph, const LoopTimes& times) {
   };
   const auto end_of = [&](std::size_t task) { return absolute(task, times.tasks[task].end); };
   CriticalPath path;
-  std::vector<bool> seen(static_cast<std::size_t>(graph.world_size), false);
+  std::vector<bool> seen(graph.world_size, false);
   std::size_t task = 0;
   for (std::size_t i = 0; i < graph.tasks.size(); ++i)
     if (end_of(i) > end_of(task)) task = i;
@@ -345,8 +344,8 @@ CriticalPath path_of(const LoopGraph& graph, const LoopTimes& times) {
     const LoopTask& here = graph.tasks[task];
     const double seconds = times.tasks[task].end - times.tasks[task].begin;
     (here.is_hop() ? path.hop_s : path.compute_s) += seconds;
-    if (!seen[static_cast<std::size_t>(here.rank)]) path.ranks.push_back(here.rank);
-    seen[static_cast<std::size_t>(here.rank)] = true;
+    if (!seen[here.rank]) path.ranks.push_back(here.rank);
+    seen[here.rank] = true;
     const std::size_t none = graph.tasks.size();
     std::size_t latest = none;
     for (const auto* after : {&here.after, &here.posted_after})

@@ -12,8 +12,6 @@
 namespace ringscope {
 namespace {
 
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
 // A time, and the chain of computations and hops that led to it: how much of it was computing, and
 // its ranks as an entry of Chains (-1: none).
 struct Moment {
@@ -31,7 +29,7 @@ class Chains {
 
   void extend(Moment& moment, int rank) {
     if (!are_kept_) return;
-    if (moment.chain >= 0 && links_[at(moment.chain)].rank == rank) return;
+    if (moment.chain >= 0 && links_[moment.chain].rank == rank) return;
     links_.push_back({rank, moment.chain});
     moment.chain = static_cast<int>(links_.size()) - 1;
   }
@@ -39,11 +37,11 @@ class Chains {
   // Return the ranks from the last to the first, without repeats.
   std::vector<int> ranks_of(const Moment& moment, int world_size) const {
     std::vector<int> ranks;
-    std::vector<bool> seen(at(world_size), false);
-    for (int link = moment.chain; link >= 0; link = links_[at(link)].before) {
-      const int rank = links_[at(link)].rank;
-      if (!seen[at(rank)]) ranks.push_back(rank);
-      seen[at(rank)] = true;
+    std::vector<bool> seen(world_size, false);
+    for (int link = moment.chain; link >= 0; link = links_[link].before) {
+      const int rank = links_[link].rank;
+      if (!seen[rank]) ranks.push_back(rank);
+      seen[rank] = true;
     }
     return ranks;
   }
@@ -99,10 +97,10 @@ class Simulator : public Communicator, public IdleBackend {
         with_path_(with_path),
         n_(account.world_size()),
         chains_(with_path),
-        now_(at(n_)),
+        now_(n_),
         begin_(now_),
-        sent_(at(n_)),
-        transfers_(at(n_)) {
+        sent_(n_),
+        transfers_(n_) {
     for (int rank = 0; rank < n_; ++rank) turns_.emplace_back(account.job(), rank);
   }
 
@@ -116,7 +114,7 @@ class Simulator : public Communicator, public IdleBackend {
       result.backward_s = run_pass(Pass::backward);
     }
     if (!with_path_) return;
-    const Moment& last = now_[at(slowest(now_))];
+    const Moment& last = now_[slowest(now_)];
     result.path = {last.compute_s, result.wall_s() - last.compute_s, chains_.ranks_of(last, n_)};
   }
 
@@ -195,13 +193,13 @@ double Simulator::run_pass(Pass pass) {
   const int last = slowest(now_);
   for (int rank = 0; rank < n_; ++rank) {
     const StepInfo step{pass, n_ - 1, RingSchedule{rank, n_}.owner(n_ - 1), true};
-    if (in_step_) idle_until(rank, now_[at(last)], step, Payload::kv, last);
-    account_.ended(rank, now_[at(rank)].at);
-    transfers_[at(rank)].clear();
+    if (in_step_) idle_until(rank, now_[last], step, Payload::kv, last);
+    account_.ended(rank, now_[rank].at);
+    transfers_[rank].clear();
   }
   account_.hopped(kv_hops_, gradient_hops_);
   account_.end_pass();
-  return now_[at(last)].at;
+  return now_[last].at;
 }
 
 Completion Simulator::exchange(const Exchange& hop, std::initializer_list<Completion> after) {
@@ -210,23 +208,22 @@ Completion Simulator::exchange(const Exchange& hop, std::initializer_list<Comple
   std::vector<Moment>& ends = moved->ends;  // until the hops are known, when ranks are ready
   std::vector<Moment>& link_free = link_free_[static_cast<int>(hop.way)];
   // In step, all hops of a way end together, and computations have ended when the slowest has.
-  Moment all_ready = later(now_[at(slowest_)], link_free[0]);
+  Moment all_ready = later(now_[slowest_], link_free[0]);
   for (const Completion& earlier : after) {
     if (earlier == nullptr) continue;
     const auto& end = static_cast<const SimulatedEnd&>(*earlier);
     if (in_step_) {
       if (!end.awaited.empty()) all_ready = later(all_ready, end.ends[0]);
     } else {
-      for (int rank = 0; rank < n_; ++rank)
-        ends[at(rank)] = later(ends[at(rank)], end.ends[at(rank)]);
+      for (int rank = 0; rank < n_; ++rank) ends[rank] = later(ends[rank], end.ends[rank]);
     }
   }
   const int to_of_0 = hop.receiver(0, n_), from_of_0 = hop.sender(0, n_);
   for (int rank = 0; rank < n_; ++rank) {
-    const int to = turns_[at(rank)](to_of_0), owner = turns_[at(rank)](hop.send_owner);
-    Moment& end = link_free[at(rank)];
-    end = in_step_ ? all_ready : later(later(ends[at(rank)], ends[at(to)]), end);
-    TimeSpan& span = sent_[at(rank)];
+    const int to = turns_[rank](to_of_0), owner = turns_[rank](hop.send_owner);
+    Moment& end = link_free[rank];
+    end = in_step_ ? all_ready : later(later(ends[rank], ends[to]), end);
+    TimeSpan& span = sent_[rank];
     span.begin = end.at;
     const Hop mine{hop.payload, hop.step, rank, to, owner, account_.block_bytes(hop.payload, owner),
                    hop.way};
@@ -236,15 +233,14 @@ Completion Simulator::exchange(const Exchange& hop, std::initializer_list<Comple
     account_.moved(mine, span);
   }
   const int last = slowest(link_free);
-  moved->awaited.resize(at(n_));
+  moved->awaited.resize(n_);
   for (int rank = 0; rank < n_; ++rank) {
-    const int to = turns_[at(rank)](to_of_0), from = turns_[at(rank)](from_of_0);
-    note_transfer(rank, sent_[at(from)]);
-    note_transfer(rank, sent_[at(rank)]);
-    const Moment &in = link_free[at(from)], &out = link_free[at(rank)];
-    ends[at(rank)] = in_step_ ? link_free[at(last)] : later(in, out);
-    moved->awaited[at(rank)] =
-        in_step_ ? (last == rank ? from : last) : (out.at > in.at ? to : from);
+    const int to = turns_[rank](to_of_0), from = turns_[rank](from_of_0);
+    note_transfer(rank, sent_[from]);
+    note_transfer(rank, sent_[rank]);
+    const Moment &in = link_free[from], &out = link_free[rank];
+    ends[rank] = in_step_ ? link_free[last] : later(in, out);
+    moved->awaited[rank] = in_step_ ? (last == rank ? from : last) : (out.at > in.at ? to : from);
   }
   if (in_step_) link_free = ends;
   return moved;
@@ -255,14 +251,14 @@ Completion Simulator::compute(const StepInfo& step, const Completion& after) {
   double all_pairs = 0, most_pairs = 0;
   slowest_ = 0;
   for (int rank = 0; rank < n_; ++rank) {
-    const int owner = turns_[at(rank)](step.kv_owner);
+    const int owner = turns_[rank](step.kv_owner);
     const Computation computation = account_.computation(rank, step.step, owner);
-    Moment& now = now_[at(rank)];
+    Moment& now = now_[rank];
     account_.computed(rank, step.step, owner, now.at, computation);
     now.at += computation.seconds;
     now.compute_s += computation.seconds;
     chains_.extend(now, rank);
-    if (now.at > now_[at(slowest_)].at) slowest_ = rank;
+    if (now.at > now_[slowest_].at) slowest_ = rank;
     all_pairs += computation.pairs;
     most_pairs = std::max(most_pairs, computation.pairs);
   }
@@ -276,32 +272,32 @@ void Simulator::wait_out(const StepInfo& step, Payload payload, const Completion
   auto& hop = static_cast<SimulatedEnd&>(*after);
   // A computation came before in any case.
   if (hop.awaited.empty() || std::exchange(hop.was_awaited, true)) return;
-  const Moment all_here = now_[at(slowest_)];
+  const Moment all_here = now_[slowest_];
   for (int rank = 0; rank < n_; ++rank) {
-    const Moment& end = hop.ends[at(rank)];
-    const StepInfo mine{step.pass, step.step, turns_[at(rank)](step.kv_owner), step.last};
+    const Moment& end = hop.ends[rank];
+    const StepInfo mine{step.pass, step.step, turns_[rank](step.kv_owner), step.last};
     if (in_step_ && !(end.at > all_here.at)) {
       idle_until(rank, all_here, mine, payload, slowest_);
     } else {
-      idle_until(rank, end, mine, payload, hop.awaited[at(rank)]);
+      idle_until(rank, end, mine, payload, hop.awaited[rank]);
     }
   }
 }
 
 void Simulator::idle_until(int rank, const Moment& until, const StepInfo& step, Payload payload,
                            int awaited) {
-  Moment& now = now_[at(rank)];
+  Moment& now = now_[rank];
   const TimeSpan gap{now.at, until.at};
   if (!(gap.end > gap.begin)) return;
   now = until;
-  account_.exposed(rank, covered(gap, transfers_[at(rank)]));
+  account_.exposed(rank, covered(gap, transfers_[rank]));
   forget_past(rank);
   account_.waited(rank, step.step, step.kv_owner, payload, gap, awaited);
 }
 
 void Simulator::note_transfer(int rank, TimeSpan span) {
-  if (span.end <= now_[at(rank)].at) return;
-  std::vector<TimeSpan>& mine = transfers_[at(rank)];
+  if (span.end <= now_[rank].at) return;
+  std::vector<TimeSpan>& mine = transfers_[rank];
   if (!mine.empty() && mine.back().begin <= span.begin && span.begin <= mine.back().end) {
     mine.back().end = std::max(mine.back().end, span.end);
   } else {
@@ -311,8 +307,8 @@ void Simulator::note_transfer(int rank, TimeSpan span) {
 }
 
 void Simulator::forget_past(int rank) {
-  const double now = now_[at(rank)].at;
-  std::erase_if(transfers_[at(rank)], [now](TimeSpan span) { return span.end <= now; });
+  const double now = now_[rank].at;
+  std::erase_if(transfers_[rank], [now](TimeSpan span) { return span.end <= now; });
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ void take_evenly(const std::vector<int>& all, int count, std::vector<bool>& take
   if (size == 0) return;
   for (std::int64_t i = 0; i < count; ++i) {
     const std::int64_t at = count == 1 ? 0 : i * (size - 1) / (count - 1);
-    taken[static_cast<std::size_t>(all[static_cast<std::size_t>(at)])] = true;
+    taken[all[at]] = true;
   }
 }
 
@@ -68,14 +68,13 @@ int ranks_to_record(const Problem& job, std::optional<int> asked) {
 }
 
 std::vector<bool> choose_ranks(int world_size, int count, const std::vector<int>& path) {
-  const auto size = static_cast<std::size_t>(world_size);
-  std::vector<bool> taken(size, count >= world_size);
+  std::vector<bool> taken(world_size, count >= world_size);
   if (count >= world_size) return taken;
   const auto on_path = static_cast<int>(path.size());
   take_evenly(path, std::min((count + 1) / 2, on_path), taken);
   std::vector<int> others;
   for (int rank = 0; rank < world_size; ++rank)
-    if (!taken[static_cast<std::size_t>(rank)]) others.push_back(rank);
+    if (!taken[rank]) others.push_back(rank);
   const auto so_far = world_size - static_cast<int>(others.size());
   take_evenly(others, count - so_far, taken);
   return taken;
@@ -101,13 +100,12 @@ RecordedSimulation record(SimulationRequest request, const Work& work, const Mac
   recording.info.kv_buffers = rings && request.pace == Pace::buffers ? job.kv_buffers : 0;
   request.recorded = choose_ranks(job.world_size, count, path);
   for (std::size_t rank = 0; rank < recording.events.size(); ++rank)
-    if (request.recorded[rank])
-      recording.events[rank].reserve(static_cast<std::size_t>(events_of_rank(job)));
+    if (request.recorded[rank]) recording.events[rank].reserve(events_of_rank(job));
   const auto is_recorded = [&request](int rank) {
-    return static_cast<bool>(request.recorded[static_cast<std::size_t>(rank)]);
+    return static_cast<bool>(request.recorded[rank]);
   };
   request.sink = [&](int rank, const TraceEvent& event) {
-    auto& events = recording.events[static_cast<std::size_t>(rank)];
+    auto& events = recording.events[rank];
     events.push_back(event);
     // A flow needs both of its slices.
     if (event.flow != 0 && !(is_recorded(event.src) && is_recorded(event.dst)))

@@ -86,7 +86,7 @@ SearchRequest search_of(const Scenario& scenario) {
   if (request.job.speeds.empty()) return request;
   const std::vector<int> ring = ring_of(scenario);
   for (std::size_t place = 0; place < ring.size(); ++place)
-    request.job.speeds[place] = scenario.job.speeds[static_cast<std::size_t>(ring[place])];
+    request.job.speeds[place] = scenario.job.speeds[ring[place]];
   return request;
 }
 
@@ -155,13 +155,13 @@ Machine machine_of(const Scenario& scenario) {
   machine.seed = scenario.seed;
   machine.cores = scenario.cores < machine.world_size ? scenario.cores : 0;
   const auto slow_down = [&](int rank, double speed) {
-    machine.speed.resize(static_cast<std::size_t>(machine.world_size), 1);
+    machine.speed.resize(machine.world_size, 1);
     const auto place = std::find(order.begin(), order.end(), rank) - order.begin();
-    machine.speed[static_cast<std::size_t>(order.empty() ? rank : place)] *= speed;
+    machine.speed[order.empty() ? rank : place] *= speed;
   };
   for (const Straggler& straggler : scenario.stragglers) slow_down(straggler.rank, straggler.speed);
   for (int rank = 0; rank < std::ssize(scenario.job.speeds); ++rank)
-    slow_down(rank, scenario.job.speeds[static_cast<std::size_t>(rank)]);
+    slow_down(rank, scenario.job.speeds[rank]);
   const bool by_figures = scenario.cpu != nullptr && is_loop(scenario) && !topology &&
                           !scenario.searched && scenario.step_s == 0 && scenario.jitter == 0 &&
                           scenario.hop_jitter == 0 && machine.speed.empty();

@@ -77,7 +77,7 @@ class SharedRun {
     for (std::size_t i = 0; i < graph.tasks.size(); ++i)
       for (const auto* after : {&graph.tasks[i].after, &graph.tasks[i].posted_after}) {
         for (const std::int32_t earlier : *after)
-          followers_[at(earlier)].push_back(static_cast<std::int32_t>(i));
+          followers_[earlier].push_back(static_cast<std::int32_t>(i));
         missing_[i] += static_cast<std::int32_t>(after->size());
       }
   }
@@ -101,21 +101,19 @@ class SharedRun {
   }
 
  private:
-  static std::size_t at(std::int32_t task) { return static_cast<std::size_t>(task); }
-
   void begin(std::int32_t task) {
-    const double seconds = costs_.seconds[at(task)];
-    times_[at(task)].begin = processors_.now();
-    if (graph_.tasks[at(task)].is_hop() && !costs_.hops_take_processors) {
+    const double seconds = costs_.seconds[task];
+    times_[task].begin = processors_.now();
+    if (graph_.tasks[task].is_hop() && !costs_.hops_take_processors) {
       links_.push({processors_.now() + seconds, task});
     } else {
       processors_.begin(task, seconds);
     }
   }
   void end(std::int32_t task) {
-    times_[at(task)].end = processors_.now();
-    for (const std::int32_t follower : followers_[at(task)])
-      if (--missing_[at(follower)] == 0) begin(follower);
+    times_[task].end = processors_.now();
+    for (const std::int32_t follower : followers_[task])
+      if (--missing_[follower] == 0) begin(follower);
   }
 
   const LoopGraph& graph_;
@@ -190,8 +188,7 @@ TaskCosts cpu_costs(const LoopGraph& graph, const Problem& job, const CpuFigures
 
   const auto attend = [&](const LoopTask& task) {
     const KernelFigures& kernel = figures.kernel(task.pass);
-    const TileAmounts& block =
-        amounts[static_cast<std::size_t>(task.rank) * n + static_cast<std::size_t>(task.owner)];
+    const TileAmounts& block = amounts[static_cast<std::size_t>(task.rank) * n + task.owner];
     return kernel.seconds(block, query_heads, kv_heads);
   };
   const auto rows_of = [&](int rank) {

@@ -22,7 +22,7 @@ class AllToAllRun {
  public:
   // `whole` is the work of the whole sequence, for every head.
   AllToAllRun(Account& account, WorkAmount whole)
-      : account_(account), n_(account.world_size()), whole_(whole), takes_(at(n_)) {}
+      : account_(account), n_(account.world_size()), whole_(whole), takes_(n_) {}
 
   // Run a pass and return its seconds.
   double run() {
@@ -39,19 +39,17 @@ class AllToAllRun {
   const CriticalPath& path() const { return path_; }
 
  private:
-  static std::size_t at(int rank) { return static_cast<std::size_t>(rank); }
-
   double exchange(int step, Payload payload, double begin) {
     if (n_ == 1) return 0;
     Slowest slowest;
-    std::vector<double> bytes(at(n_));
+    std::vector<double> bytes(n_);
     for (int rank = 0; rank < n_; ++rank) {
       const AllToAlls both = all_to_alls_of(account_.job(), account_.pass(), rank);
-      bytes[at(rank)] = step == 0 ? both.there_bytes : both.back_bytes;
+      bytes[rank] = step == 0 ? both.there_bytes : both.back_bytes;
       const Machine& machine = account_.machine();
       const Path path = machine.path_to_all(rank);
-      double& takes = takes_[at(rank)];
-      takes = all_to_all_seconds(bytes[at(rank)], n_, path.bytes_per_s, path.latency_s);
+      double& takes = takes_[rank];
+      takes = all_to_all_seconds(bytes[rank], n_, path.bytes_per_s, path.latency_s);
       if (machine.hop_jitter > 0)
         takes *= 1 + machine.hop_jitter *
                          jitter_draw(machine.seed, JitterOf::kv_hop, account_.pass(), rank, step);
@@ -60,7 +58,7 @@ class AllToAllRun {
     for (int rank = 0; rank < n_; ++rank) {
       const int next = rank == n_ - 1 ? 0 : rank + 1, previous = rank == 0 ? n_ - 1 : rank - 1;
       // Every rank waits for the slowest one's message, so all take as long.
-      account_.moved({payload, step, rank, next, rank, bytes[at(rank)]},
+      account_.moved({payload, step, rank, next, rank, bytes[rank]},
                      {begin, begin + slowest.seconds});
       account_.exposed(rank, slowest.seconds);
       account_.waited(rank, step, rank, payload, {begin, begin + slowest.seconds},
@@ -73,25 +71,18 @@ class AllToAllRun {
 
   // Compute each rank's share of the heads.
   double compute(double begin) {
-    const Machine& machine = account_.machine();
     Slowest slowest;
-    const double pairs = whole_.pairs / n_;
+    const WorkAmount share{whole_.pairs / n_, whole_.computed / n_};
     for (int rank = 0; rank < n_; ++rank) {
-      double effective = whole_.computed / n_ / machine.speed_of(rank);
-      if (machine.jitter > 0)
-        effective *= 1 + machine.jitter *
-                             jitter_draw(machine.seed, JitterOf::compute, account_.pass(), rank, 0);
-      Computation mine;
-      mine.pairs = pairs;
-      mine.seconds = account_.seconds_of(effective) + (pairs > 0 ? machine.step_s : 0);
+      const Computation mine = account_.computation(rank, 0, share);
       account_.computed(rank, 0, rank, begin, mine);
-      takes_[at(rank)] = mine.seconds;
+      takes_[rank] = mine.seconds;
       if (mine.seconds > slowest.seconds) slowest = {mine.seconds, rank};
     }
     for (int rank = 0; rank < n_; ++rank)
-      account_.waited(rank, 0, rank, Payload::kv,
-                      {begin + takes_[at(rank)], begin + slowest.seconds}, slowest.rank);
-    if (account_.pass() == Pass::forward) account_.step_of(pairs * n_, pairs);
+      account_.waited(rank, 0, rank, Payload::kv, {begin + takes_[rank], begin + slowest.seconds},
+                      slowest.rank);
+    if (account_.pass() == Pass::forward) account_.step_of(share.pairs * n_, share.pairs);
     path_.compute_s += slowest.seconds;
     visit(slowest.rank);
     return slowest.seconds;

@@ -111,7 +111,7 @@ Work::Work(const Problem& job, Granularity granularity)
   const Mask mask = mask_spec_.for_seqlen(partition_.seqlen);
 
   const int n = job.world_size;
-  rows_.reserve(static_cast<std::size_t>(n));
+  rows_.reserve(n);
   for (int rank = 0; rank < n; ++rank) rows_.push_back(partition_.rows_of(rank).size());
   max_rows_ = partition_.max_rows();
 

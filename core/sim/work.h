@@ -42,7 +42,7 @@ class Work {
   Work(std::vector<Index> rows, std::vector<double> pairs, std::vector<double> computed);
 
   int world_size() const { return static_cast<int>(rows_.size()); }
-  Index rows(int rank) const { return rows_[static_cast<std::size_t>(rank)]; }
+  Index rows(int rank) const { return rows_[rank]; }
   Index max_rows() const { return max_rows_; }
   const Granularity& granularity() const { return granularity_; }  // of a table: {1, 1}
 
@@ -59,9 +59,8 @@ class Work {
   WorkAmount counted(int rank, int owner) const;
 
   std::size_t stretch_of(int rank, int owner) const {
-    if (is_table_)
-      return static_cast<std::size_t>(rank) * rows_.size() + static_cast<std::size_t>(owner);
-    std::size_t low = begins_of_[static_cast<std::size_t>(rank)];
+    if (is_table_) return static_cast<std::size_t>(rank) * rows_.size() + owner;
+    std::size_t low = begins_of_[rank];
     std::size_t count = begins_of_[static_cast<std::size_t>(rank) + 1] - low;
     while (count > 1) {
       const std::size_t half = count / 2;

@@ -42,11 +42,11 @@ class Arrivals {
   // Return the peer that came last to the hop that a wait was for.
   int last_peer(const TraceEvent& wait, int rank) const {
     const RingSchedule ring{rank, static_cast<int>(begins_.size())};
-    const Hops& mine = begins_[static_cast<std::size_t>(rank)];
+    const Hops& mine = begins_[rank];
     const auto hop = is_ring_ ? awaited_in_ring(mine, wait, ring) : last_begun(mine, wait);
     if (hop == mine.end()) return wait.waiting_for;
     const auto begin_of = [&](int peer) {
-      const Hops& of_peer = begins_[static_cast<std::size_t>(peer)];
+      const Hops& of_peer = begins_[peer];
       const auto found = of_peer.find(hop->first);
       return found == of_peer.end() ? hop->second : found->second;
     };

@@ -229,7 +229,7 @@ std::string pack(const GpuReport& report) {
 
 std::vector<GpuReport> reports_of(std::string_view bytes, int world_size) {
   constexpr std::uint64_t kMostGpus = 4096, kVersions = std::uint64_t{1} << 31;
-  std::vector<GpuReport> reports(static_cast<std::size_t>(world_size));
+  std::vector<GpuReport> reports(world_size);
   wire::Unpacker unpacker(bytes);
   for (GpuReport& report : reports) try {
       report.gpus.machine = unpacker.text();
@@ -280,7 +280,7 @@ ProcessSeat take_process_seat(Lifeline& line) {
   for (const GpuReport& report : reports) gpus.push_back(report.gpus);
   ProcessSeat mine;
   mine.placement = place_ranks(gpus);
-  mine.seat = {line.rank(), mine.placement.devices.at(static_cast<std::size_t>(line.rank()))};
+  mine.seat = {line.rank(), mine.placement.devices.at(line.rank())};
   apply(nccl_environment(mine.placement, reports.front().nccl_version, true, line.rank()));
   RINGSCOPE_CUDA(cudaSetDevice(mine.seat.device));
   return mine;

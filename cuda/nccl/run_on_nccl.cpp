@@ -66,12 +66,11 @@ RingRun run_on_nccl(const Problem& config, const AttentionInputs& inputs, const 
   std::string why_not;
   const RankGpus seen = visible_gpus(why_not);
   if (seen.gpus.empty()) throw RunError("backend nccl: " + why_not);
-  const Placement placement =
-      place_ranks(std::vector<RankGpus>(static_cast<std::size_t>(config.world_size), seen));
+  const Placement placement = place_ranks(std::vector<RankGpus>(config.world_size, seen));
   apply(nccl_environment(placement, nccl_version(), false, 0));
   std::vector<RankSeat> seats;
   for (int rank = 0; rank < config.world_size; ++rank)
-    seats.push_back({rank, placement.devices[static_cast<std::size_t>(rank)]});
+    seats.push_back({rank, placement.devices[rank]});
   DeviceSetup setup("nccl", config, seats, options.kernels, options.activity_records);
   NcclWorld world(new_nccl_id(), config.world_size, seats,
                   {options.max_ctas, config.timeout_s, !is_plain(config)});

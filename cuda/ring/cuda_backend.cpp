@@ -88,7 +88,7 @@ Completion CudaBackend::attend(const StepInfo& step, const Region& region, const
                                const Completion& after) {
   const Range range("attend");
   const Kernel& kernel = *kernels_.kernels.forward;
-  const int tile = kernels_.forward_tiles.at(static_cast<std::size_t>(step.step));
+  const int tile = kernels_.forward_tiles.at(step.step);
   if (skips(region, kernel, tile)) {
     wait_on(stream(), after);
     return end();
@@ -147,7 +147,7 @@ Completion CudaBackend::attend_backward(const StepInfo& step, const Region& regi
                                         const Completion& after) {
   const Range range("attend_backward");
   const Kernel& kernel = *kernels_.kernels.backward;
-  const int tile = kernels_.backward_tiles.at(static_cast<std::size_t>(step.step));
+  const int tile = kernels_.backward_tiles.at(step.step);
   const Index values = kv_values(params_, block.rows);
   if (skips(region, kernel, tile)) {
     wait_on(stream(), after);
@@ -206,12 +206,12 @@ Completion CudaBackend::finish_backward(const StepInfo&, const QueryBlock& q,
 }
 
 const BlockStats& CudaBackend::last_stats() const {
-  last_stats_ = all_stats(last_pass_).at(static_cast<std::size_t>(attended_ - 1));
+  last_stats_ = all_stats(last_pass_).at(attended_ - 1);
   return last_stats_;
 }
 
 std::vector<BlockStats> CudaBackend::all_stats(Pass pass) const {
-  std::vector<StepCounters> counted(static_cast<std::size_t>(blocks_));
+  std::vector<StepCounters> counted(blocks_);
   const Index first = pass == Pass::forward ? 0 : blocks_;
   RINGSCOPE_CUDA(cudaMemcpyAsync(counted.data(), counters_.data() + first,
                                  counted.size() * sizeof(StepCounters), cudaMemcpyDeviceToHost,
@@ -231,10 +231,10 @@ std::vector<BlockStats> CudaBackend::all_stats(Pass pass) const {
 bool CudaBackend::skips(const Region& region, const Kernel& kernel, int tile) {
   ++attended_;
   if (region.pairs() > 0) return false;
-  const TileShape shape = kernel.tiles[static_cast<std::size_t>(tile)];
-  skipped_tiles_[static_cast<std::size_t>(slot())] = params_.batch * params_.num_heads *
-                                                     ceil_div(region.queries.size(), shape.rows) *
-                                                     ceil_div(region.keys.size(), shape.keys);
+  const TileShape shape = kernel.tiles[tile];
+  skipped_tiles_[slot()] = params_.batch * params_.num_heads *
+                           ceil_div(region.queries.size(), shape.rows) *
+                           ceil_div(region.keys.size(), shape.keys);
   return true;
 }
 

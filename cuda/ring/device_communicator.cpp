@@ -179,12 +179,12 @@ void DeviceRing::enqueue_copies() {
 }
 
 bool DeviceRing::enqueue_next_copy(int rank) {
-  Seat& mine = seats_[static_cast<std::size_t>(rank)];
+  Seat& mine = seats_[rank];
   const std::size_t i = mine.received;
   if (mine.hops.size() <= i) return false;
   DeviceHop& receive = *mine.hops[i];
   const int from = receive.from();
-  Seat& theirs = seats_[static_cast<std::size_t>(from)];
+  Seat& theirs = seats_[from];
   if (theirs.hops.size() <= i) return false;
   DeviceHop& send = *theirs.hops[i];
   if (!receive.is_ready() || !send.is_ready()) return false;
@@ -238,7 +238,7 @@ Completion DeviceCommunicator::exchange(const Exchange& hop,
   }
   const std::lock_guard lock(ring_.mutex_);
   if (ring_.failure_) throw *ring_.failure_;
-  ring_.seats_[static_cast<std::size_t>(rank_)].hops.push_back(asked);
+  ring_.seats_[rank_].hops.push_back(asked);
   ring_.enqueue_copies();
   return asked;
 }

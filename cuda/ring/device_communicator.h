@@ -134,10 +134,8 @@ class DeviceRing {
     std::size_t received = 0;                      // number of hops whose receive is in the stream
   };
 
-  Place& place_of(int rank) { return *places_[static_cast<std::size_t>(device_of(rank))]; }
-  const Place& place_of(int rank) const {
-    return *places_[static_cast<std::size_t>(device_of(rank))];
-  }
+  Place& place_of(int rank) { return *places_[device_of(rank)]; }
+  const Place& place_of(int rank) const { return *places_[device_of(rank)]; }
   void let_reach(int device, int other);
   // Enqueue every copy that is ready. The caller holds the mutex.
   void enqueue_copies();

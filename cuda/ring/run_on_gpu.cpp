@@ -151,7 +151,7 @@ DeviceEngine::Link GpuEngine::link(Rank& rank) {
   const int number = rank.rank();
   return {.clock = ring_.clock(number),
           .communicator = std::make_unique<DeviceCommunicator>(ring_, number),
-          .turns = take_turns_ ? &turns_[static_cast<std::size_t>(device_of(number))] : nullptr};
+          .turns = take_turns_ ? &turns_[device_of(number)] : nullptr};
 }
 
 namespace {

@@ -4,6 +4,7 @@
 
 #include <chrono>
 
+#include "core/run/faulty_ring.h"
 #include "core/trace/chrome_trace.h"
 #include "tests/app/program.h"
 
@@ -98,6 +99,19 @@ TEST_F(FaultCommandTest, LiveNamesAHangWhileItLasts) {
   EXPECT_TRUE(read_chrome_trace(path("t.json")).info.live_ns.has_value());
   run_well("run --random --seqlen 64 --head-dim 4 --trace t.json --live");
   EXPECT_TRUE(read_chrome_trace(path("t.json")).info.is_whole());
+}
+
+// No run is shorter than what a rank sleeps; with seed 0 that would be a third less.
+TEST_F(FaultCommandTest, TheSeedDrawsTheJitter) {
+  Injection jitter{Fault::jitter};
+  jitter.seed = 1;
+  double slowest = 0;
+  for (int rank = 0; rank < 2; ++rank)
+    slowest = std::max(slowest, delay_before(jitter, 2, rank, Pass::forward, 0) +
+                                    delay_before(jitter, 2, rank, Pass::forward, 1));
+  const auto json =
+      run_for_json("run --random --seed 1 --seqlen 64 --head-dim 4 --world-size 2 --inject jitter");
+  EXPECT_GE(json["wall_s"].GetDouble(), slowest);
 }
 
 TEST_F(FaultCommandTest, SlownessAloneIsNoFailure) {

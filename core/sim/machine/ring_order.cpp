@@ -58,7 +58,7 @@ Order best_of_all(Order order, Cost&& cost) {
 class HopTable {
  public:
   HopTable(const Topology& topology, double bytes) : nodes_(topology.nodes()) {
-    seconds_.resize(static_cast<std::size_t>(nodes_) * static_cast<std::size_t>(nodes_));
+    seconds_.resize(static_cast<std::size_t>(nodes_) * nodes_);
     for (int a = 0; a < nodes_; ++a)
       for (int b = 0; b < a; ++b) {
         // Fewer joins leave more room for other messages.
@@ -67,16 +67,10 @@ class HopTable {
         at(a, b) = at(b, a) = static_cast<float>(seconds);
       }
   }
-  float seconds(int a, int b) const {
-    return seconds_[static_cast<std::size_t>(a) * static_cast<std::size_t>(nodes_) +
-                    static_cast<std::size_t>(b)];
-  }
+  float seconds(int a, int b) const { return seconds_[static_cast<std::size_t>(a) * nodes_ + b]; }
 
  private:
-  float& at(int a, int b) {
-    return seconds_[static_cast<std::size_t>(a) * static_cast<std::size_t>(nodes_) +
-                    static_cast<std::size_t>(b)];
-  }
+  float& at(int a, int b) { return seconds_[static_cast<std::size_t>(a) * nodes_ + b]; }
   int nodes_;
   std::vector<float> seconds_;
 };
@@ -136,7 +130,7 @@ Order tour_of_nodes(const Topology& topology, double bytes, int messages) {
 
 Order ranks_along(const Topology& topology, const Order& tour) {
   Order order;
-  order.reserve(static_cast<std::size_t>(topology.world_size()));
+  order.reserve(topology.world_size());
   for (const int node : tour)
     order.insert(order.end(), topology.ranks_of(node).begin(), topology.ranks_of(node).end());
   return order;
@@ -207,7 +201,7 @@ Machine machine_on(const Topology& topology, const Rates& rates, const std::vect
     set_two_level_paths(topology, order, machine);
   } else if (scheme == Scheme::ulysses) {
     const std::vector<Path> by_rank = topology.all_to_all();
-    for (const int rank : order) machine.to_all.push_back(by_rank[static_cast<std::size_t>(rank)]);
+    for (const int rank : order) machine.to_all.push_back(by_rank[rank]);
   } else {
     machine.to_next =
         topology.round(messages_to_next(order),

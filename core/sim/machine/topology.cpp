@@ -25,8 +25,8 @@ void check_link(const char* field, const Link& link) {
 int TopologyBuilder::add_node(const std::string& name, std::vector<int> ranks, const Link& inside) {
   const int node = topology_.nodes();
   for (const int rank : ranks) {
-    if (rank >= topology_.world_size()) topology_.node_of_.resize(Topology::at(rank) + 1);
-    topology_.node_of_[Topology::at(rank)] = node;
+    if (rank >= topology_.world_size()) topology_.node_of_.resize(rank + 1);
+    topology_.node_of_[rank] = node;
   }
   topology_.vertices_.push_back({name, {}});
   topology_.nodes_.push_back({std::move(ranks), inside});
@@ -41,19 +41,19 @@ int TopologyBuilder::add_switch(const std::string& name) {
 void TopologyBuilder::join(int a, int b, const Link& link, int count) {
   const int directed = 2 * static_cast<int>(topology_.joins_.size());
   topology_.joins_.push_back({a, b, link, count});
-  topology_.vertices_[Topology::at(a)].ways_out.push_back(directed);
-  topology_.vertices_[Topology::at(b)].ways_out.push_back(Topology::back(directed));
+  topology_.vertices_[a].ways_out.push_back(directed);
+  topology_.vertices_[b].ways_out.push_back(Topology::back(directed));
 }
 
 void TopologyBuilder::set_speed(int rank, double speed) {
   topology_.speed_.resize(topology_.node_of_.size(), 1);
-  topology_.speed_[Topology::at(rank)] = speed;
+  topology_.speed_[rank] = speed;
 }
 
 std::vector<int> TopologyBuilder::unreachable() const {
   const Topology::Ways ways = topology_.ways_from(0);
   std::vector<bool> is_reached(topology_.vertices_.size());
-  for (const int vertex : ways.nearest_first) is_reached[Topology::at(vertex)] = true;
+  for (const int vertex : ways.nearest_first) is_reached[vertex] = true;
   std::vector<int> others;
   for (std::size_t vertex = 0; vertex < is_reached.size(); ++vertex)
     if (!is_reached[vertex]) others.push_back(static_cast<int>(vertex));
@@ -101,22 +101,22 @@ Topology::Ways Topology::ways_from(int vertex) const {
   ways.came_by.assign(vertices_.size(), -1);
   std::vector<int> distance(vertices_.size(), -1);
   std::vector<double> width(vertices_.size(), 0);
-  distance[at(vertex)] = 0;
-  width[at(vertex)] = std::numeric_limits<double>::infinity();
+  distance[vertex] = 0;
+  width[vertex] = std::numeric_limits<double>::infinity();
   ways.nearest_first.push_back(vertex);
   for (std::size_t next = 0; next < ways.nearest_first.size(); ++next) {
     const int from = ways.nearest_first[next];
-    for (const int directed : vertices_[at(from)].ways_out) {
+    for (const int directed : vertices_[from].ways_out) {
       const int to = to_of(directed);
-      const bool is_new = distance[at(to)] < 0;
+      const bool is_new = distance[to] < 0;
       if (is_new) {
-        distance[at(to)] = distance[at(from)] + 1;
+        distance[to] = distance[from] + 1;
         ways.nearest_first.push_back(to);
       }
-      const double width_here = std::min(width[at(from)], width_of(directed));
-      if (distance[at(to)] == distance[at(from)] + 1 && (is_new || width_here > width[at(to)])) {
-        width[at(to)] = width_here;
-        ways.came_by[at(to)] = directed;
+      const double width_here = std::min(width[from], width_of(directed));
+      if (distance[to] == distance[from] + 1 && (is_new || width_here > width[to])) {
+        width[to] = width_here;
+        ways.came_by[to] = directed;
       }
     }
   }
@@ -126,7 +126,7 @@ Topology::Ways Topology::ways_from(int vertex) const {
 void Topology::finish() {
   ways_.resize(vertices_.size());
   for (int vertex = 0; vertex < static_cast<int>(vertices_.size()); ++vertex)
-    if (!is_end(vertex)) ways_[at(vertex)] = ways_from(vertex);
+    if (!is_end(vertex)) ways_[vertex] = ways_from(vertex);
   see_whether_all_nodes_are_alike();
 }
 
@@ -154,7 +154,7 @@ void Topology::for_joins(int from_node, int to_node, F&& f) const {
   const int begin = hub_of(from_node);
   if (is_end(to_node)) f(back(way_out(to_node)));
   for (int vertex = hub_of(to_node); vertex != begin;) {
-    const int directed = ways_[at(begin)].came_by[at(vertex)];
+    const int directed = ways_[begin].came_by[vertex];
     f(directed);
     vertex = to_of(back(directed));
   }
@@ -191,8 +191,8 @@ Path Topology::share(int from_node, int to_node, const std::vector<int>& loads,
     path.bytes_per_s =
         std::min(path_inside(from_node).bytes_per_s, path_inside(to_node).bytes_per_s);
   for_joins(from_node, to_node, [&](int directed) {
-    if (spread == Spread::all_links || loads[at(directed)] > join_of(directed).count)
-      path.bytes_per_s = std::min(path.bytes_per_s, width_of(directed) / loads[at(directed)]);
+    if (spread == Spread::all_links || loads[directed] > join_of(directed).count)
+      path.bytes_per_s = std::min(path.bytes_per_s, width_of(directed) / loads[directed]);
   });
   return path;
 }
@@ -201,7 +201,7 @@ std::vector<Path> Topology::round(const std::vector<std::pair<int, int>>& messag
                                   Spread spread) const {
   std::vector<int> loads(2 * joins_.size(), 0);
   for (const auto& [from, to] : messages)
-    for_joins(node_of(from), node_of(to), [&](int directed) { ++loads[at(directed)]; });
+    for_joins(node_of(from), node_of(to), [&](int directed) { ++loads[directed]; });
   std::vector<Path> paths;
   paths.reserve(messages.size());
   for (const auto& [from, to] : messages)
@@ -213,7 +213,7 @@ std::vector<Path> Topology::round_of_nodes(const std::vector<int>& tour, int mes
   std::vector<int> loads(2 * joins_.size(), 0);
   const auto next = [&](std::size_t k) { return tour[k + 1 == tour.size() ? 0 : k + 1]; };
   for (std::size_t k = 0; k < tour.size(); ++k)
-    for_joins(tour[k], next(k), [&](int directed) { loads[at(directed)] += messages; });
+    for_joins(tour[k], next(k), [&](int directed) { loads[directed] += messages; });
   std::vector<Path> paths;
   paths.reserve(tour.size());
   for (std::size_t k = 0; k < tour.size(); ++k)
@@ -231,30 +231,29 @@ class Topology::AllToAll {
         attached_(topology.vertices_.size(), 0),
         loads_(2 * topology.joins_.size(), 0) {
     for (int vertex = 0; vertex < vertices_; ++vertex)
-      attached_[at(topology.hub_of(vertex))] += topology.ranks_at(vertex);
+      attached_[topology.hub_of(vertex)] += topology.ranks_at(vertex);
     for (int vertex = 0; vertex < vertices_; ++vertex) {
       const double here = topology.ranks_at(vertex);
       if (topology.is_end(vertex)) {
         const int out = topology.way_out(vertex);
         const double load = here * (topology.world_size() - here);
-        loads_[at(out)] = loads_[at(back(out))] = load;
+        loads_[out] = loads_[back(out)] = load;
         if (load > 0) worst_end_ = std::max(worst_end_, load / topology.width_of(out));
       } else {
         for_ways(vertex, [&](int directed, double beyond) {
-          loads_[at(directed)] += attached_[at(vertex)] * beyond;
+          loads_[directed] += attached_[vertex] * beyond;
         });
       }
     }
   }
 
   std::vector<Path> paths_by_rank() const {
-    std::vector<Path> by_rank(at(topology_.world_size()));
-    std::vector<Beyond> by_hub(at(vertices_));
+    std::vector<Path> by_rank(topology_.world_size());
+    std::vector<Beyond> by_hub(vertices_);
     for (int node = 0; node < topology_.nodes(); ++node) {
       const int hub = topology_.hub_of(node);
-      if (!by_hub[at(hub)].is_known) by_hub[at(hub)] = beyond(hub);
-      for (const int rank : topology_.ranks_of(node))
-        by_rank[at(rank)] = path(node, by_hub[at(hub)]);
+      if (!by_hub[hub].is_known) by_hub[hub] = beyond(hub);
+      for (const int rank : topology_.ranks_of(node)) by_rank[rank] = path(node, by_hub[hub]);
     }
     return by_rank;
   }
@@ -269,13 +268,13 @@ class Topology::AllToAll {
   // Call f(directed join, number of ranks behind it) for the ways from `begin`, farthest first.
   template <class F>
   void for_ways(int begin, F&& f) const {
-    const Ways& ways = topology_.ways_[at(begin)];
+    const Ways& ways = topology_.ways_[begin];
     std::vector<double> ranks = attached_;
     for (auto vertex = ways.nearest_first.rbegin(); vertex != ways.nearest_first.rend(); ++vertex) {
-      const int directed = ways.came_by[at(*vertex)];
-      if (directed < 0 || ranks[at(*vertex)] == 0) continue;
-      f(directed, ranks[at(*vertex)]);
-      ranks[at(topology_.to_of(back(directed)))] += ranks[at(*vertex)];
+      const int directed = ways.came_by[*vertex];
+      if (directed < 0 || ranks[*vertex] == 0) continue;
+      f(directed, ranks[*vertex]);
+      ranks[topology_.to_of(back(directed))] += ranks[*vertex];
     }
   }
 
@@ -287,14 +286,14 @@ class Topology::AllToAll {
                           topology_.join_of(topology_.way_out(vertex)).link.latency_s;
     if (topology_.is_end(hub)) return result;
     for_ways(hub, [&](int directed, double ranks) {
-      result.worst = std::max(result.worst, loads_[at(directed)] / topology_.width_of(directed));
+      result.worst = std::max(result.worst, loads_[directed] / topology_.width_of(directed));
       result.latency += ranks * topology_.join_of(directed).link.latency_s;
     });
     return result;
   }
 
   Path path(int node, const Beyond& beyond) const {
-    const Link& inside = topology_.nodes_[at(node)].inside;
+    const Link& inside = topology_.nodes_[node].inside;
     const double n = topology_.world_size(), here = topology_.ranks_at(node);
     if (n == 1) return {inside.bytes_per_s, inside.latency_s};
     Path path{std::numeric_limits<double>::infinity(), 0};

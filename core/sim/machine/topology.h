@@ -58,10 +58,10 @@ class Topology {
 
   int world_size() const { return static_cast<int>(node_of_.size()); }
   int nodes() const { return static_cast<int>(nodes_.size()); }
-  int node_of(int rank) const { return node_of_[at(rank)]; }
-  const std::vector<int>& ranks_of(int node) const { return nodes_[at(node)].ranks; }
-  const std::string& name_of_node(int node) const { return vertices_[at(node)].name; }
-  double speed_of(int rank) const { return speed_.empty() ? 1 : speed_[at(rank)]; }
+  int node_of(int rank) const { return node_of_[rank]; }
+  const std::vector<int>& ranks_of(int node) const { return nodes_[node].ranks; }
+  const std::string& name_of_node(int node) const { return vertices_[node].name; }
+  double speed_of(int rank) const { return speed_.empty() ? 1 : speed_[rank]; }
   bool has_slow_ranks() const { return !speed_.empty(); }
 
   // Return whether the order of the nodes makes no difference.
@@ -71,7 +71,7 @@ class Topology {
   Path path(int from_rank, int to_rank) const;
   Path path_between_nodes(int from, int to) const;
   Path path_inside(int node) const {
-    return {nodes_[at(node)].inside.bytes_per_s, nodes_[at(node)].inside.latency_s};
+    return {nodes_[node].inside.bytes_per_s, nodes_[node].inside.latency_s};
   }
   int joins_between_nodes(int from, int to) const;
 
@@ -111,7 +111,7 @@ class Topology {
 
   // Join j has a number for each direction: 2 j from a to b, 2 j + 1 back.
   static int back(int directed) { return directed ^ 1; }
-  const Join& join_of(int directed) const { return joins_[at(directed / 2)]; }
+  const Join& join_of(int directed) const { return joins_[directed / 2]; }
   int to_of(int directed) const {
     return directed % 2 == 0 ? join_of(directed).b : join_of(directed).a;
   }
@@ -119,14 +119,12 @@ class Topology {
     return join_of(directed).link.bytes_per_s * join_of(directed).count;
   }
   // A vertex with one join is an end: no path leads through it.
-  bool is_end(int vertex) const { return vertices_[at(vertex)].ways_out.size() == 1; }
-  int way_out(int end) const { return vertices_[at(end)].ways_out.front(); }
+  bool is_end(int vertex) const { return vertices_[vertex].ways_out.size() == 1; }
+  int way_out(int end) const { return vertices_[end].ways_out.front(); }
   int hub_of(int vertex) const { return is_end(vertex) ? to_of(way_out(vertex)) : vertex; }
   int ranks_at(int vertex) const {
     return vertex < nodes() ? static_cast<int>(ranks_of(vertex).size()) : 0;
   }
-
-  static std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
   void finish();  // call when everything is there and connected
   Ways ways_from(int vertex) const;

@@ -212,7 +212,7 @@ class TopologyParser {
   void build() {
     int first = 0;
     for (const Node& node : nodes_) {
-      std::vector<int> ranks(static_cast<std::size_t>(node.ranks));
+      std::vector<int> ranks(node.ranks);
       std::iota(ranks.begin(), ranks.end(), first);
       first += node.ranks;
       builder_.add_node(node.name, std::move(ranks), node.inside);

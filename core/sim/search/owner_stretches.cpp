@@ -78,10 +78,9 @@ void OwnerStretches::add_chunk(Index chunk) {
 
 void OwnerStretches::add(Index owner, Index change) {
   if (owner <= 0 || owner >= partition_.world_size) return;
-  const auto at = static_cast<std::size_t>(owner);
-  change_[at] += change;
-  if (is_begin_[at]) return;
-  is_begin_[at] = true;
+  change_[owner] += change;
+  if (is_begin_[owner]) return;
+  is_begin_[owner] = true;
   begins_.push_back(static_cast<int>(owner));
 }
 
@@ -93,12 +92,11 @@ void OwnerStretches::count_pairs(int rank) {
   stretches_.assign(1, {0, pairs_with(0)});
   std::sort(begins_.begin(), begins_.end());
   for (const int owner : begins_) {
-    const auto at = static_cast<std::size_t>(owner);
     stretches_.push_back({owner, is_in_chunks() || is_counted_one_by_one()
                                      ? pairs_with(owner)
-                                     : stretches_.back().pairs + change_[at]});
-    is_begin_[at] = false;
-    change_[at] = 0;
+                                     : stretches_.back().pairs + change_[owner]});
+    is_begin_[owner] = false;
+    change_[owner] = 0;
   }
   begins_.clear();
 }

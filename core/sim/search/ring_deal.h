@@ -99,7 +99,7 @@ class RingDeal {
            const std::vector<double>& speeds = {});
 
   int world_size() const { return world_size_; }
-  int rank_of(int chunk) const { return rank_of_[static_cast<std::size_t>(chunk)]; }
+  int rank_of(int chunk) const { return rank_of_[chunk]; }
   const std::vector<int>& rank_of() const { return rank_of_; }
   const DealCost& cost() const { return cost_; }
 
@@ -114,11 +114,10 @@ class RingDeal {
   void give(int chunk, int rank);
 
   // Return the rank that takes longest at `step`.
-  int slowest_rank(int step) const { return busiest_[static_cast<std::size_t>(step)].ranks[0]; }
+  int slowest_rank(int step) const { return busiest_[step].ranks[0]; }
   // Return the work of `rank` at `step`.
   double work_at(int step, int rank) const {
-    return work_at_[static_cast<std::size_t>(step) * static_cast<std::size_t>(world_size_) +
-                    static_cast<std::size_t>(rank)];
+    return work_at_[static_cast<std::size_t>(step) * world_size_ + rank];
   }
 
  private:
@@ -136,24 +135,19 @@ class RingDeal {
     double work;
   };
 
-  double time_at(int step, int rank) const {
-    return work_at(step, rank) * slowness_[static_cast<std::size_t>(rank)];
-  }
+  double time_at(int step, int rank) const { return work_at(step, rank) * slowness_[rank]; }
   int step_of(int rank, int owner) const {
     return rank >= owner ? rank - owner : rank - owner + world_size_;
   }
   double& work_at(int step, int rank) {
-    return work_at_[static_cast<std::size_t>(step) * static_cast<std::size_t>(world_size_) +
-                    static_cast<std::size_t>(rank)];
+    return work_at_[static_cast<std::size_t>(step) * world_size_ + rank];
   }
   // Return, by rank: work of the chunk's rows with its keys, and of its rows with the chunk's keys.
   const double* with_keys_of(int chunk) const {
-    return with_keys_of_.data() +
-           static_cast<std::size_t>(chunk) * static_cast<std::size_t>(world_size_);
+    return with_keys_of_.data() + static_cast<std::size_t>(chunk) * world_size_;
   }
   const double* with_rows_of(int chunk) const {
-    return with_rows_of_.data() +
-           static_cast<std::size_t>(chunk) * static_cast<std::size_t>(world_size_);
+    return with_rows_of_.data() + static_cast<std::size_t>(chunk) * world_size_;
   }
   double after_trades(int rank, int owner, const Trade& a, const Trade& b) const;
   int changes_at(int step, const Trade& a, const Trade& b, std::array<NewWork, 4>& changes) const;

@@ -56,7 +56,7 @@ ChunkWork work_of(const Chunks& chunks, const Slots& slots) {
 
 // Give the spare slots to the ranks that have fewer.
 void deal_spares(const Slots& slots, std::vector<int>& rank_of) {
-  std::vector<int> held(static_cast<std::size_t>(slots.world_size));
+  std::vector<int> held(slots.world_size);
   for (int slot = 0; slot < slots.chunks; ++slot) ++held[rank_of[slot]];
   int rank = 0;
   for (int slot = slots.chunks; slot < slots.count(); ++slot) {
@@ -68,7 +68,7 @@ void deal_spares(const Slots& slots, std::vector<int>& rank_of) {
 
 // Return a fixed partition, applied to chunks instead of positions.
 std::vector<int> fixed_deal(PartitionKind kind, const Slots& slots) {
-  std::vector<int> rank_of(static_cast<std::size_t>(slots.count()));
+  std::vector<int> rank_of(slots.count());
   const Partition partition{kind, slots.chunks, slots.world_size};
   for (int rank = 0; rank < slots.world_size; ++rank) {
     const LocalRows mine = partition.rows_of(rank);
@@ -79,7 +79,7 @@ std::vector<int> fixed_deal(PartitionKind kind, const Slots& slots) {
 }
 
 std::vector<int> greedy_deal(const ChunkWork& work, const Slots& slots) {
-  std::vector<double> weight(static_cast<std::size_t>(slots.chunks));
+  std::vector<double> weight(slots.chunks);
   for (int chunk = 0; chunk < slots.chunks; ++chunk)
     for (int other = 0; other < slots.chunks; ++other)
       weight[chunk] += work.row(chunk)[other] + work.column(chunk)[other];
@@ -87,12 +87,11 @@ std::vector<int> greedy_deal(const ChunkWork& work, const Slots& slots) {
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return weight[a] > weight[b]; });
 
-  RingDeal deal(work, slots.world_size,
-                std::vector<int>(static_cast<std::size_t>(slots.count()), RingDeal::kNobody),
+  RingDeal deal(work, slots.world_size, std::vector<int>(slots.count(), RingDeal::kNobody),
                 slots.speeds);
   // Number of ranks that may get a full share; the others get one chunk less.
   int may_be_full = slots.chunks - (slots.a_rank() - 1) * slots.world_size;
-  std::vector<int> room(static_cast<std::size_t>(slots.world_size), slots.a_rank());
+  std::vector<int> room(slots.world_size, slots.a_rank());
   for (const int chunk : order) {
     int best = RingDeal::kNobody;
     double least = 0;
@@ -328,7 +327,7 @@ SearchedPartition search_partition(const SearchRequest& request) {
                           .slowest = slowest(rank_of),
                           .least_slowest = bound,
                           .exchanges = exchanges};
-  rank_of.resize(static_cast<std::size_t>(slots.chunks));
+  rank_of.resize(slots.chunks);
   found.rank_of_chunk = std::move(rank_of);
   return found;
 }
@@ -340,13 +339,13 @@ bool are_equal(const std::vector<double>& speeds) {
 Balance balance_of(const Work& work, const std::vector<double>& speeds) {
   const int n = work.world_size();
   Balance balance;
-  std::vector<double> ranks(static_cast<std::size_t>(n));
+  std::vector<double> ranks(n);
   double all = 0;
   for (int step = 0; step < n; ++step) {
     double slowest = 0;
     for (int rank = 0; rank < n; ++rank) {
       const double computed = work.computed_pairs(rank, RingSchedule{rank, n}.owner(step)) /
-                              (speeds.empty() ? 1 : speeds[static_cast<std::size_t>(rank)]);
+                              (speeds.empty() ? 1 : speeds[rank]);
       slowest = std::max(slowest, computed);
       ranks[rank] += computed;
       all += computed;
