@@ -82,6 +82,26 @@ TEST_F(ExplainCommandTest, NamesTheRankThatAJobHangsFor) {
   expect_refused("explain " + path("dumps/_dump_0 ") + path("dumps/_dump_0"), {"second dump"});
 }
 
+// A folder with a file a rank is one run, whichever of its files is named.
+TEST_F(ExplainCommandTest, OneRanksFileStandsForItsRun) {
+  run_well(
+      "run --random --world-size 4 --seqlen 256 --heads 1 --head-dim 16 --inject straggler@1 "
+      "--trace " +
+      path("ranks/"));
+  const auto whole = run_for_json("explain " + path("ranks"));
+  EXPECT_STREQ(whole["findings"][0]["cause"].GetString(), "slow-rank");
+  EXPECT_EQ(whole["findings"][0]["rank"].GetInt(), 1);
+  for (const std::string& files :
+       {path("ranks/rank0.json"), path("ranks/rank2.json ") + path("ranks/rank3.json")}) {
+    const auto json = run_for_json("explain " + files);
+    EXPECT_EQ(json["wall_ms"].GetDouble(), whole["wall_ms"].GetDouble());
+    EXPECT_EQ(json["findings"][0]["ms"].GetDouble(), whole["findings"][0]["ms"].GetDouble());
+  }
+  std::filesystem::create_directory(path("alone"));
+  std::filesystem::copy(path("ranks/rank2.json"), path("alone/rank2.json"));
+  expect_refused("explain " + path("alone/rank2.json"), {"rank 2 of 4 alone", "folder"});
+}
+
 TEST_F(ExplainCommandTest, SaysWhatIsAccepted) {
   expect_refused("explain", {"no trace given"});
   expect_refused("explain " + path("none.json"), {"none.json", "accepted"});

@@ -85,9 +85,7 @@ Session::Session(std::vector<Document> opened) : documents(std::move(opened)) {
 // recordings differ.
 void Session::begin_with_overview() {
   show_overview(document().trace.ranks.size() > kMostInSlices);
-  const std::vector<Diagnosis>& causes = document().why.findings;
-  const bool imbalance = !causes.empty() && causes[0].cause == Cause::imbalance;
-  if (overview) heat_metric = comparing || imbalance ? 2 : 4;
+  if (overview) heat_metric = comparing ? 2 : telling_metric(document().balance, document().why);
 }
 
 void Session::show_overview(bool on) {
