@@ -50,6 +50,8 @@ class Explainer : private FittedRun {
       charge(healthy_, [cause](RankLosses& rank) -> double& { return rank.by_cause[cause]; });
     }
     for (Diagnosis& finding : findings_) {
+      // A replay that is longer than the run says what share of it would go.
+      if (wall_ > times_.wall_s()) finding.saved_s *= times_.wall_s() / wall_;
       finding.share = times_.wall_s() > 0 ? finding.saved_s / times_.wall_s() : 0;
       if (finding.share >= kLeastShare) result.findings.push_back(std::move(finding));
     }
@@ -320,6 +322,18 @@ class Explainer : private FittedRun {
         without, total > 0 ? (total - most) / total : 0);
   }
 
+  // Return at how many of its steps a rank of a real run loses at least a fifth of what it loses
+  // where it loses most.
+  int times_held_up(int rank) const {
+    std::vector<double> lost;
+    for_steps([&](Pass pass, std::size_t i, const RankStep& step) {
+      if (rank_of(i) == rank && !times_.is_simulated()) lost.push_back(excess(pass, i, step));
+    });
+    return static_cast<int>(std::count_if(lost.begin(), lost.end(), [&](double seconds) {
+      return seconds > 0.2 * quantile_of(lost, 1);
+    }));
+  }
+
   void jitter() {
     double total = 0, all = 0;
     std::vector<double> by_rank(static_cast<std::size_t>(n_));
@@ -343,7 +357,12 @@ class Explainer : private FittedRun {
     const auto most = std::max_element(by_rank.begin(), by_rank.end());
     if (total > 0 && *most > 0.6 * total && n_ > 2 && computing > hop_share)
       finding.rank = static_cast<int>(most - by_rank.begin());
-    if (computing >= hop_share) {
+    const int often = finding.rank < 0 ? 0 : times_held_up(finding.rank);
+    if (often > 1 && *most > 0.8 * total && !(loss_[static_cast<std::size_t>(finding.rank)] > 0)) {
+      finding.cause = Cause::slow_rank;
+      finding.evidence = fmt::format("Rank {} loses {} at {} of its steps, and the others do not.",
+                                     finding.rank, seconds_text(*most), often);
+    } else if (computing >= hop_share) {
       finding.evidence = fmt::format(
           "Computations take {:.0f} % longer than they should, unequally from step to step.",
           100 * total / std::max(all - total, 1e-12));

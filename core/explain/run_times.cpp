@@ -209,7 +209,9 @@ void RunTimes::predict_work() {
     Granularity tile;
     if (info_->machine && job.shape.seqlen / info_->machine->tile_rows <= kMostTiles)
       tile = {info_->machine->tile_rows, info_->machine->tile_keys};
-    if (is_followed(job) && ranks_ > 1 && ranks_ <= kMostFollowedRanks) {
+    // Real ranks run the loop also where a simulation has a closed form or the loop of one rank.
+    const bool has_own_loops = is_followed(job) || (!is_simulated() && !is_plain(job));
+    if (has_own_loops && ranks_ > 1 && ranks_ <= kMostFollowedRanks) {
       graph_ = std::make_shared<const LoopGraph>(graph_of_loops(job, tile));
       return take_work_of_graph();
     }

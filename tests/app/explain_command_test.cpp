@@ -1,4 +1,5 @@
 // `ringscope explain` as a program: simulated and real runs with faults on purpose, as text and JSON.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidjson/document.h>
 
@@ -60,6 +61,29 @@ TEST_F(ExplainCommandTest, RealRunsWithFaultsOnPurpose) {
       EXPECT_EQ(first["rank"].GetInt(), c.rank);
     }
   }
+}
+
+// Schemes with several hops a step are replayed by their own loops, too; and no cause costs more than
+// the run took.
+TEST_F(ExplainCommandTest, RealRunsOfOtherSchemes) {
+  for (const char* scheme : {"pass-q", "allgather:2", "mesh:2x2"})
+    for (const char* inject : {"straggler@2", "jitter"}) {
+      SCOPED_TRACE(fmt::format("{} {}", scheme, inject));
+      run_well(
+          fmt::format("run --random --world-size 4 --seqlen 256 --heads 2 --head-dim 16 "
+                      "--scheme {} --inject {} --trace {}",
+                      scheme, inject, trace()));
+      const auto json = run_for_json("explain " + trace());
+      ASSERT_GE(json["findings"].Size(), 1u);
+      const auto& first = json["findings"][0];
+      EXPECT_LE(first["share"].GetDouble(), 1);
+      if (std::string(inject) == "jitter") {
+        EXPECT_STREQ(first["cause"].GetString(), "jitter");
+      } else {
+        EXPECT_STREQ(first["cause"].GetString(), "slow-rank");
+        EXPECT_EQ(first["rank"].GetInt(), 2);
+      }
+    }
 }
 
 TEST_F(ExplainCommandTest, NamesTheRankThatAJobHangsFor) {
