@@ -93,6 +93,40 @@ bool is_ours(const std::string& path) {
   });
 }
 
+// The file of one rank of a run (run --trace DIR/), with what was joined to it.
+struct OneRanks {
+  std::string path;
+  Recording recording;
+};
+
+// Join the events of another rank of the same run. Return whether it is one.
+bool join(Recording& to, Recording& from) {
+  const RunInfo &a = to.info, &b = from.info;
+  if (only_rank_of(from) < 0 || a.world_size != b.world_size || a.base_time_ns != b.base_time_ns ||
+      a.command != b.command)
+    return false;
+  const auto rank = static_cast<std::size_t>(only_rank_of(from));
+  if (to.events[rank].empty()) to.events[rank] = std::move(from.events[rank]);
+  return true;
+}
+
+void take_rank(std::vector<OneRanks>& runs, const std::string& path, Recording recording) {
+  for (OneRanks& run : runs)
+    if (join(run.recording, recording)) return;
+  runs.push_back({path, std::move(recording)});
+}
+
+// Join what lies beside the file of one rank.
+void join_neighbours(OneRanks& run) {
+  const std::string folder = std::filesystem::path(run.path).parent_path().string();
+  for (const std::string& file : files_of(folder.empty() ? "." : folder)) try {
+      if (!is_ours(file)) continue;
+      Recording other = read_chrome_trace(file);
+      join(run.recording, other);
+    } catch (const InputError&) {  // not a file of this run
+    }
+}
+
 Explanation explain_recording(const std::string& path, const Recording& recording) {
   return for_flag(path + ":", [&] { return explain(recording); });
 }
@@ -112,6 +146,7 @@ std::vector<Explained> explain_all(const std::vector<std::string>& paths) {
   std::vector<Explained> all;
   std::vector<FlightDump> loose;
   std::vector<RankProfile> loose_profiles;
+  std::vector<OneRanks> runs;
   for (const std::string& path : paths) {
     const std::vector<std::string> files = files_of(path);
     const bool is_folder = files[0] != path;
@@ -135,11 +170,20 @@ std::vector<Explained> explain_all(const std::vector<std::string>& paths) {
       if (!is_ours(file)) profile = read_profile(file);
       if (profile && profile->rank >= 0) {
         (is_folder ? profiles : loose_profiles).push_back(std::move(*profile));
+        continue;
+      }
+      Recording recording = read_chrome_trace(file);
+      if (only_rank_of(recording) >= 0 && recording.info.backend != "sim") {
+        take_rank(runs, file, std::move(recording));
       } else {
-        all.push_back({file, explain_recording(file, read_chrome_trace(file))});
+        all.push_back({file, explain_recording(file, recording)});
       }
     }
     if (!profiles.empty()) all.push_back({path, explain_profiles(profiles)});
+  }
+  for (OneRanks& run : runs) {
+    join_neighbours(run);
+    all.push_back({run.path, explain_recording(run.path, run.recording)});
   }
   if (!loose_profiles.empty())
     all.push_back({loose_profiles[0].path, explain_profiles(loose_profiles)});

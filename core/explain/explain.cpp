@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/explain/fitted_run.h"
 
@@ -52,6 +53,8 @@ class Explainer : private FittedRun {
       charge(healthy_, [cause](RankLosses& rank) -> double& { return rank.by_cause[cause]; });
     }
     for (Diagnosis& finding : findings_) {
+      // A replay that is longer than the run says what share of it would go.
+      if (wall_ > times_.wall_s()) finding.saved_s *= times_.wall_s() / wall_;
       finding.share = times_.wall_s() > 0 ? finding.saved_s / times_.wall_s() : 0;
       if (finding.share >= kLeastShare) result.findings.push_back(std::move(finding));
     }
@@ -209,7 +212,7 @@ class Explainer : private FittedRun {
     for_steps([&](Pass pass, std::size_t i, const RankStep& step) {
       if (rank_of(i) != rank || !step.known) return;
       double& time = base_step(times, pass, i);
-      const double fixed = step.pairs > 0 ? fixed_ : 0;
+      const double fixed = step.pairs > 0 ? fixed_of(step) : 0;
       if (const double extra = extra_[of(pass)][i]; extra > 0)
         time = std::max(time - extra, std::min(time, should(pass, step)));
       if (slowness_[r] > 1 && time > fixed) time = (time - fixed) / slowness_[r] + fixed;
@@ -275,7 +278,7 @@ class Explainer : private FittedRun {
     const auto remove = [&](ReplayTimes& times) {
       for_steps([&](Pass pass, std::size_t i, const RankStep& step) {
         double& time = base_step(times, pass, i);
-        if (!times_.is_simulated() || step.pairs > 0) time = std::max(0.0, time - fixed_);
+        time = std::max(0.0, time - fixed_of(step));
       });
     };
     ReplayTimes without = base_;
@@ -322,6 +325,18 @@ class Explainer : private FittedRun {
         without, total > 0 ? (total - most) / total : 0);
   }
 
+  // Return at how many of its steps a rank of a real run loses at least a fifth of what it loses
+  // where it loses most.
+  int times_held_up(int rank) const {
+    std::vector<double> lost;
+    for_steps([&](Pass pass, std::size_t i, const RankStep& step) {
+      if (rank_of(i) == rank && !times_.is_simulated()) lost.push_back(excess(pass, i, step));
+    });
+    return static_cast<int>(std::count_if(lost.begin(), lost.end(), [&](double seconds) {
+      return seconds > 0.2 * quantile_of(lost, 1);
+    }));
+  }
+
   void jitter() {
     double total = 0, all = 0;
     std::vector<double> by_rank(static_cast<std::size_t>(n_));
@@ -345,7 +360,12 @@ class Explainer : private FittedRun {
     const auto most = std::max_element(by_rank.begin(), by_rank.end());
     if (total > 0 && *most > 0.6 * total && n_ > 2 && computing > hop_share)
       finding.rank = static_cast<int>(most - by_rank.begin());
-    if (computing >= hop_share) {
+    const int often = finding.rank < 0 ? 0 : times_held_up(finding.rank);
+    if (often > 1 && *most > 0.8 * total && !(loss_[static_cast<std::size_t>(finding.rank)] > 0)) {
+      finding.cause = Cause::slow_rank;
+      finding.evidence = fmt::format("Rank {} loses {} at {} of its steps, and the others do not.",
+                                     finding.rank, seconds_text(*most), often);
+    } else if (computing >= hop_share) {
       finding.evidence = fmt::format(
           "Computations take {:.0f} % longer than they should, unequally from step to step.",
           100 * total / std::max(all - total, 1e-12));
@@ -371,7 +391,6 @@ class Explainer : private FittedRun {
       const LinkTimes& link = fitted.link;
       // Hops between nodes of a two-level ring are shown where the lane is free.
       if (times_.ranks_a_node() > 0) continue;
-      const double least = least_of(link.seconds);
       for (ReplayTimes* times : both) {
         auto& table = hops_of(*times, link.pass, link.payload, link.way);
         const auto& hops = times_.hops(link.pass, link.payload, link.way);
@@ -380,7 +399,7 @@ class Explainer : private FittedRun {
         for (std::size_t i = static_cast<std::size_t>(link.from); i < table.size();
              i += static_cast<std::size_t>(n_)) {
           if (!hops[i].known || !(hops[i].bytes > 0)) continue;
-          const double steady = least * hops[i].bytes / most;
+          const double steady = fitted.steady * hops[i].bytes / most;
           const double rate = times == &healthy_ ? 1 / fitted.slowness : 1;
           if (times == &without) {
             all += hops[i].seconds;
@@ -390,25 +409,40 @@ class Explainer : private FittedRun {
         }
       }
     }
+    // Hops that nobody recorded take what the steadiest of their kind takes.
+    for (const FittedLink& fitted : links_) {
+      const LinkTimes& link = fitted.link;
+      const auto& hops = times_.hops(link.pass, link.payload, link.way);
+      auto& table = hops_of(without, link.pass, link.payload, link.way);
+      auto& healthy = hops_of(healthy_, link.pass, link.payload, link.way);
+      for (std::size_t i = 0; i < hops.size() && !times_.is_whole(); ++i)
+        if (!hops[i].known)
+          table[i] = std::min(table[i], fitted.steady),
+          healthy[i] = std::min(healthy[i], fitted.steady);
+    }
     return total / std::max(all, 1e-12);
   }
 
   void imbalance() {
     ReplayTimes without = base_;
-    std::vector<double> by_rank(static_cast<std::size_t>(n_));
+    std::vector<std::pair<double, int>> by_rank;  // of ranks whose pairs are known
     double all = 0;
     for (const Pass pass : kAllPasses) {
       const auto& steps = times_.steps(pass);
       if (steps.empty()) continue;
-      double mean = 0;
+      double sum = 0, count = 0;
       for (std::size_t i = 0; i < steps.size(); ++i) {
-        mean += steps[i].work / static_cast<double>(steps.size());
-        by_rank[static_cast<std::size_t>(rank_of(i))] += steps[i].pairs;
-        all += steps[i].pairs;
+        if (!times_.has_work(steps[i])) continue;
+        sum += steps[i].work, ++count, all += steps[i].pairs;
+        if (pass == Pass::backward && times_.has(Pass::forward)) continue;
+        if (by_rank.empty() || by_rank.back().second != rank_of(i))
+          by_rank.emplace_back(0, rank_of(i));
+        by_rank.back().first += steps[i].pairs;
       }
       RankStep even;
-      even.work = even.pairs = mean;
+      even.work = even.pairs = sum / std::max(1.0, count);
       for (std::size_t i = 0; i < steps.size(); ++i) {
+        if (!times_.has_work(steps[i])) continue;
         const double now = expected(pass, i, steps[i]), then = expected(pass, i, even);
         for (ReplayTimes* times : {&without, &healthy_}) {
           double& time = base_step(*times, pass, i);
@@ -421,16 +455,20 @@ class Explainer : private FittedRun {
     }
     if (!(all > 0)) return;
     const auto [least, most] = std::minmax_element(by_rank.begin(), by_rank.end());
-    const double mean = all / n_;
-    Diagnosis finding{.cause = Cause::imbalance, .rank = static_cast<int>(most - by_rank.begin())};
-    if (*most > 1.02 * mean) {
-      finding.evidence = fmt::format("Rank {} has {} the mean pairs, rank {} has {}.", finding.rank,
-                                     times_of(*most / mean), least - by_rank.begin(),
-                                     *least > 0 ? times_of(*least / mean) + " the mean" : "none");
+    double mean = 0;
+    for (const auto& [pairs, rank] : by_rank) mean += pairs / static_cast<double>(by_rank.size());
+    Diagnosis finding{.cause = Cause::imbalance, .rank = most->second};
+    if (most->first > 1.02 * mean) {
+      finding.evidence =
+          fmt::format("Rank {} has {} the mean pairs, rank {} has {}.", finding.rank,
+                      times_of(most->first / mean), least->second,
+                      least->first > 0 ? times_of(least->first / mean) + " the mean" : "none");
     } else {
       finding.rank = -1;
       finding.evidence = "All ranks have as many pairs in all, but not step by step.";
     }
+    if (by_rank.size() < static_cast<std::size_t>(n_))
+      finding.evidence += fmt::format(" The mean is of the {} recorded ranks.", by_rank.size());
     add(std::move(finding), without, 0.05);
   }
 
@@ -474,7 +512,25 @@ class Explainer : private FittedRun {
 
 }  // namespace
 
-Explanation explain(const Recording& recording) { return Explainer(recording).explain(); }
+Explanation explain(const Recording& recording) {
+  const auto& events = recording.events;
+  const int alone = only_rank_of(recording);
+  if (alone >= 0 && recording.info.backend != "sim" && !recording.info.failure)
+    throw InputError(
+        fmt::format("rank {} of {} alone is recorded; the folder with all ranks' files accepted",
+                    alone, events.size()));
+  return Explainer(recording).explain();
+}
+
+int only_rank_of(const Recording& recording) {
+  int only = -1;
+  for (std::size_t rank = 0; rank < recording.events.size(); ++rank) {
+    if (recording.events[rank].empty()) continue;
+    if (only >= 0) return -1;
+    only = static_cast<int>(rank);
+  }
+  return recording.events.size() > 1 ? only : -1;
+}
 
 std::string headline_of(const Diagnosis& finding) {
   const auto subject = [&]() -> std::string {

@@ -73,8 +73,12 @@ struct Explanation {
 
 inline constexpr double kLeastShare = 0.01;
 
-// Explain a recording. Throw InputError for one without events and beyond kMostExplainedRanks.
+// Explain a recording. Throw InputError for one without events, for a real run of several ranks of
+// which one was recorded, and beyond kMostExplainedRanks.
 Explanation explain(const Recording& recording);
+
+// Return the rank that alone of several was recorded, or -1.
+int only_rank_of(const Recording& recording);
 
 // Return what a finding is and what it costs, in one sentence without its full stop.
 std::string headline_of(const Diagnosis& finding);

@@ -66,8 +66,14 @@ double low_median(const std::vector<double>& values) { return quantile_of(values
 
 // Return the standard error of a median of `count` values that scatter like `values`.
 double scatter_of(const std::vector<std::vector<double>>& groups) {
-  std::vector<double> off;
+  std::vector<double> off, lone;
+  for (const auto& group : groups)
+    if (group.size() == 1) lone.push_back(group[0]);
+  const double usual = median_of(lone);
   for (const auto& group : groups) {
+    // Of groups of one, only the others tell how far chance goes, if they are enough.
+    if (group.size() == 1) off.push_back(lone.size() < 4 ? 0 : std::abs(group[0] - usual));
+    if (group.size() < 2) continue;
     const double middle = median_of(group);
     // A group of two says less than half about its scatter.
     const double scale = group.size() > 2 ? 1.0 : 2.0;
@@ -216,7 +222,8 @@ void FittedRun::fit_step() {
   std::vector<double> rest;
   if (knows_rates_) {
     for_steps([&](Pass pass, std::size_t, const RankStep& step) {
-      if (step.known && step.pairs > 0) rest.push_back(alone(step) - pair_s_[of(pass)] * step.work);
+      if (step.known && step.pairs > 0)
+        rest.push_back((alone(step) - pair_s_[of(pass)] * step.work) / step.parts);
     });
     if (rest.empty()) return;
     const double least = quantile_of(rest, 0);
@@ -254,16 +261,13 @@ void FittedRun::fit_step() {
 }
 
 double FittedRun::should(Pass pass, const RankStep& step) const {
-  const bool has_step = !times_.is_simulated() || step.pairs > 0;
-  return pair_s_[of(pass)] * step.work + (has_step ? fixed_ : 0);
+  return pair_s_[of(pass)] * step.work + fixed_of(step);
 }
 
 // Return what a computation takes on its rank without chance.
 double FittedRun::expected(Pass pass, std::size_t i, const RankStep& step) const {
   const auto rank = static_cast<std::size_t>(rank_of(i));
-  const bool has_step = !times_.is_simulated() || step.pairs > 0;
-  return pair_s_[of(pass)] * step.work * slowness_[rank] + (has_step ? fixed_ : 0) +
-         extra_[of(pass)][i];
+  return pair_s_[of(pass)] * step.work * slowness_[rank] + fixed_of(step) + extra_[of(pass)][i];
 }
 
 // Find ranks that are slower than others: simulated ones by a factor, real ones by time that they
@@ -284,8 +288,8 @@ void FittedRun::fit_factors() {
   ByRank of_ranks(static_cast<std::size_t>(n_));
   for_steps([&](Pass pass, std::size_t i, const RankStep& step) {
     if (step.known && step.work >= enough && step.work > 0)
-      of_ranks[static_cast<std::size_t>(rank_of(i))].push_back((alone(step) - step.lead - fixed_) /
-                                                               (pair_s_[of(pass)] * step.work));
+      of_ranks[static_cast<std::size_t>(rank_of(i))].push_back(
+          (alone(step) - step.lead - fixed_of(step)) / (pair_s_[of(pass)] * step.work));
   });
   double usual = 0;
   const std::vector<double> off = distances(of_ranks, usual);
@@ -390,11 +394,19 @@ void FittedRun::fit_hops() {
         table[i] = usual;
     }
     const double least = times_.is_simulated() ? kLeastSlowness : 2 * kLeastSlownessOfReal - 1;
+    // Links that are alike say together what chance leaves.
+    std::vector<double> alike;
+    for (const LinkTimes& link : links)
+      if (link.middle < 1.5 * usual)
+        alike.insert(alike.end(), link.seconds.begin(), link.seconds.end());
     for (LinkTimes& link : links) {
       if (link.seconds.empty()) continue;
       const double error = scatter / std::sqrt(static_cast<double>(link.seconds.size()));
       const bool slow = link.middle > least * usual && link.middle - usual >= kBeyondChance * error;
-      links_.push_back({link, slow ? link.middle / std::max(usual, 1e-12) : 1});
+      double steady = least_of(link.seconds);
+      const bool varies = quantile_of(link.seconds, 1) > 1.001 * quantile_of(link.seconds, 0);
+      if (!slow && link.middle < 1.5 * usual && varies) steady = std::min(steady, least_of(alike));
+      links_.push_back({link, slow ? link.middle / std::max(usual, 1e-12) : 1, steady});
     }
   });
 }

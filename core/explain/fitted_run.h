@@ -55,6 +55,7 @@ class FittedRun {
   struct FittedLink {
     LinkTimes link;
     double slowness = 1;
+    double steady = 0;  // what its hops take where chance lengthens none
   };
 
   std::size_t at(int row, int column) const {
@@ -71,7 +72,7 @@ class FittedRun {
   void for_hops(F&& f) const {
     for (const Pass pass : kAllPasses)
       for (const Payload payload : kAllPayloads)
-        for (const Way way : {Way::ring, Way::between_nodes})
+        for (const Way way : {Way::ring, Way::between_nodes, Way::backwards})
           if (!times_.hops(pass, payload, way).empty())
             f(pass, payload, way, times_.hops(pass, payload, way));
   }
@@ -90,6 +91,10 @@ class FittedRun {
     return shares_cores() ? step.cpu / given_ + step.around : step.all();
   }
   bool shares_cores() const { return cores_ > 0; }
+  // Return what a step costs besides its pairs.
+  double fixed_of(const RankStep& step) const {
+    return times_.is_simulated() && !(step.pairs > 0) ? 0 : fixed_ * step.parts;
+  }
   // Return what a computation takes on a usual rank without chance, and on its own rank.
   double should(Pass pass, const RankStep& step) const;
   double expected(Pass pass, std::size_t i, const RankStep& step) const;

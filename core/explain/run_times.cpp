@@ -11,33 +11,47 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/ring/loop_counts.h"
+#include "core/sim/shared_cores.h"
 
 namespace ringscope {
 namespace {
 
 double seconds_of(std::int64_t ns) { return 1e-9 * static_cast<double>(ns); }
 
-// Return the problem of a recording as far as its loops depend on it. Who attends what is not needed
-// for a replay, because the times are known, so mask and partition are the simplest.
-std::optional<Problem> loop_of(const RunInfo& info) {
-  Problem job;
-  job.shape = info.shape;
-  job.world_size = info.world_size;
-  job.kv_buffers = std::max(info.kv_buffers, 2);
-  try {
-    job.dtype = parse_dtype(info.dtype);
-  } catch (const InputError&) {
-    return std::nullopt;
-  }
-  for (const Scheme scheme : {Scheme::ring, Scheme::allgather, Scheme::two_level})
-    if (info.scheme == name_of(scheme)) {
-      job.scheme = scheme;
-      return job;
-    }
+constexpr int kMostFollowedRanks = 256;
+constexpr Index kMostTiles = Index{1} << 24;  // of a sequence, which are counted one by one
+
+// Return the problem of a recording as far as its loops depend on it, if they are simulated. Who
+// attends what is not needed for a replay, because the times are known, so mask and partition are the
+// simplest.
+std::optional<Problem> loop_of(RunInfo info) try {
+  info.mask = "full";
+  info.partition = "contiguous";
+  info.mask_slices.clear();
+  info.partition_runs.clear();
+  const Problem job = recorded_job(info);
+  return is_plain(job) || job.scheme == Scheme::two_level ? std::optional(job) : std::nullopt;
+} catch (const InputError&) {
   return std::nullopt;
 }
 
 }  // namespace
+
+Problem recorded_job(const RunInfo& info) {
+  Problem job;
+  job.shape = info.shape;
+  validate(job.shape);
+  job.dtype = parse_dtype(info.dtype);
+  job.mask = MaskSpec::recorded(info.mask, info.mask_slices);
+  static_cast<void>(job.mask.for_seqlen(info.shape.seqlen));  // throws if it does not fit
+  job.partition = PartitionSpec::recorded(info.partition, info.partition_runs, info.shape.seqlen,
+                                          info.world_size);
+  job.world_size = info.world_size;
+  job.kv_buffers = std::max(info.kv_buffers, 2);
+  set_scheme(job, info.scheme);
+  return job;
+}
 
 RunTimes::RunTimes(const Recording& recording)
     : info_(&recording.info), ranks_(recording.info.world_size) {
@@ -86,6 +100,7 @@ void RunTimes::read_rank(int rank, const std::vector<TraceEvent>& events) {
     if (e->lane == Lane::wait) continue;
     RankStep& step = steps(e->pass)[place(rank, e->step)];
     if (last == nullptr) step.around = step.lead = std::exchange(lead, 0);
+    if (is_simulated() && step.pairs > 0 && e->pairs > 0) ++step.parts;
     step.seconds += seconds_of(e->end_ns - e->begin_ns);
     step.cpu += seconds_of(e->cpu_ns);
     step.pairs += static_cast<double>(e->pairs);
@@ -107,8 +122,7 @@ void RunTimes::read_hops(const Recording& recording) {
   }
   using Key = std::tuple<Pass, Payload, int, int, int>;
   struct Ends {
-    std::int64_t begin_ns = std::numeric_limits<std::int64_t>::min(), end_ns = 0;
-    double bytes = 0;
+    std::vector<const TraceEvent*> of[2];  // sends and receives, in their order
   };
   std::map<Key, Ends> all;
   for (const auto& events : recording.events)
@@ -116,36 +130,104 @@ void RunTimes::read_hops(const Recording& recording) {
       const bool is_hop = e.lane == Lane::send || e.lane == Lane::recv;
       if (!is_hop || e.step < 0 || e.step > ranks_ || !is_rank(e.src) || !is_rank(e.dst)) continue;
       // A receive slice has the receiver's number of the hop, which is the sender's.
-      Ends& ends = all[{e.pass, e.payload, e.step, e.src, e.dst}];
-      ends.begin_ns = std::max(ends.begin_ns, e.begin_ns);
-      ends.end_ns = std::max(ends.end_ns, e.end_ns);
-      ends.bytes = static_cast<double>(e.bytes);
+      all[{e.pass, e.payload, e.step, e.src, e.dst}].of[e.lane == Lane::recv].push_back(&e);
     }
   for (const auto& [key, ends] : all) {
     const auto [pass, payload, step, src, dst] = key;
-    const bool leaves = ranks_a_node_ > 0 && src / ranks_a_node_ != dst / ranks_a_node_;
-    auto& table = hops(pass, payload, leaves ? Way::between_nodes : Way::ring);
+    auto& table = hops(pass, payload, way_of(src, dst));
     if (table.empty()) table.resize(place(ranks_ + 1, 0));
     RecordedHop& hop = table[place(step, src)];
-    hop = {seconds_of(std::max<std::int64_t>(0, ends.end_ns - ends.begin_ns)), ends.bytes, dst,
-           true};
+    hop.to = dst;
+    hop.known = true;
+    const auto& [sends, receives] = ends.of;
+    for (std::size_t i = 0; i < std::max(sends.size(), receives.size()); ++i) {
+      const TraceEvent& one = *(i < sends.size() ? sends : receives)[i];
+      const TraceEvent& other = *(i < receives.size() ? receives : sends)[i];
+      // A simulated message on another way than the ring's is shown where each end's lane is free.
+      const bool is_part = is_simulated() && way_of(src, dst) != Way::ring;
+      const auto [first, last] = std::minmax(one.begin_ns, other.begin_ns);
+      const std::int64_t begin = is_part ? first : last, end = std::max(one.end_ns, other.end_ns);
+      hop.seconds += seconds_of(std::max<std::int64_t>(0, end - begin));
+      hop.bytes += static_cast<double>(one.bytes);
+    }
   }
+  if (is_simulated()) complete_other_ways();
+}
+
+// Return the way of a message: to the next rank, to the one before, or any other.
+Way RunTimes::way_of(int src, int dst) const {
+  if (ranks_a_node_ > 0)
+    return src / ranks_a_node_ != dst / ranks_a_node_ ? Way::between_nodes : Way::ring;
+  if (dst == (src + 1) % ranks_) return Way::ring;
+  return src == (dst + 1) % ranks_ ? Way::backwards : Way::between_nodes;
+}
+
+// Fill in how long simulated hops take that a recording shows in part. To the rank before, a link is
+// as fast as on the way to the next, and chance has drawn the same for both of a sender's. Elsewhere
+// every hop takes as long for a byte as the link's slowest, unless chance plays a part.
+void RunTimes::complete_other_ways() {
+  const auto n = static_cast<std::size_t>(ranks_);
+  const auto pace_of = [](const RecordedHop& hop) {
+    return hop.known && hop.bytes > 0 ? hop.seconds / hop.bytes : 0;
+  };
+  for (const Pass pass : kAllPasses)
+    for (const Payload payload : kAllPayloads) {
+      const auto& there = hops(pass, payload, Way::ring);
+      std::vector<double> least(n, 0), most(n, 0);
+      for (std::size_t i = 0; i < there.size(); ++i) {
+        const double pace = pace_of(there[i]);
+        if (!(pace > 0)) continue;
+        least[i % n] = least[i % n] > 0 ? std::min(least[i % n], pace) : pace;
+        most[i % n] = std::max(most[i % n], pace);
+      }
+      bool by_chance = false;
+      for (std::size_t rank = 0; rank < n; ++rank)
+        by_chance = by_chance || most[rank] > 1.001 * least[rank];
+      for (std::size_t i = 0; i < hops(pass, payload, Way::backwards).size(); ++i) {
+        RecordedHop& hop = hops(pass, payload, Way::backwards)[i];
+        if (!hop.known || there.empty() || !(least[i % n] > 0)) continue;
+        const double as_fast = least[static_cast<std::size_t>(hop.to)] / least[i % n];
+        hop.seconds = std::max(hop.seconds, hop.bytes * as_fast * pace_of(there[i]));
+      }
+      if (by_chance) continue;
+      auto& others = hops(pass, payload, Way::between_nodes);
+      std::vector<double> slowest(n, 0);
+      for (std::size_t i = 0; i < others.size(); ++i)
+        slowest[i % n] = std::max(slowest[i % n], pace_of(others[i]));
+      for (std::size_t i = 0; i < others.size(); ++i)
+        if (others[i].known) others[i].seconds = slowest[i % n] * others[i].bytes;
+    }
 }
 
 // Fill in who holds what at each step, and how many pairs a kernel computes for it.
 void RunTimes::predict_work() {
   std::optional<Work> work;
+  double tiles_a_pair = 1;
   try {
-    Problem job;
-    job.shape = info_->shape;
-    job.world_size = ranks_;
-    job.mask = MaskSpec::parse(info_->mask);
-    job.partition = parse_partition(info_->partition);
+    Problem job = recorded_job(*info_);
+    job.backward = has(Pass::backward);
     Granularity tile;
-    if (info_->machine) tile = {info_->machine->tile_rows, info_->machine->tile_keys};
+    if (info_->machine && job.shape.seqlen / info_->machine->tile_rows <= kMostTiles)
+      tile = {info_->machine->tile_rows, info_->machine->tile_keys};
+    // Real ranks run the loop also where a simulation has a closed form or the loop of one rank.
+    const bool has_own_loops = is_followed(job) || (!is_simulated() && !is_plain(job));
+    if (has_own_loops && ranks_ > 1 && ranks_ <= kMostFollowedRanks) {
+      graph_ = std::make_shared<const LoopGraph>(graph_of_loops(job, tile));
+      return take_work_of_graph();
+    }
     const bool has_tiles = tile.rows > 1 || tile.keys > 1;
-    if (has_tiles || !is_whole_) work.emplace(job, tile);
-  } catch (const InputError&) {  // a partition or mask of a file: what was counted must do
+    const bool has_steps = is_plain(job) || job.scheme == Scheme::two_level;
+    if (has_tiles && job.scheme == Scheme::ulysses) {
+      // Every rank has some heads' whole sequence.
+      const LocalRows rows = Partition{PartitionKind::contiguous, job.shape.seqlen, 1}.rows_of(0);
+      const Region all{job.mask.for_seqlen(job.shape.seqlen), rows, rows};
+      const auto pairs = static_cast<double>(all.pairs());
+      if (pairs > 0) tiles_a_pair = static_cast<double>(computed_pairs(all, tile)) / pairs;
+    }
+    if ((has_tiles || !is_whole_) && has_steps) work.emplace(job, tile);
+    is_predicted_ = work.has_value();
+  } catch (const InputError&) {  // a mask or partition that means nothing here: what was counted
+                                 // must do
   }
   for (const Pass pass : kAllPasses) {
     // The owner of a block at a step, as a rank that was recorded tells it.
@@ -158,7 +240,7 @@ void RunTimes::predict_work() {
     for (std::size_t i = 0; i < steps(pass).size(); ++i) {
       RankStep& step = steps(pass)[i];
       const int rank = static_cast<int>(i) / ranks_, at = static_cast<int>(i) % ranks_;
-      step.work = step.pairs;
+      step.work = tiles_a_pair * step.pairs;
       if (!work) continue;
       const int back = behind[static_cast<std::size_t>(at)];
       const int owner = step.known && is_rank(step.owner) ? step.owner
@@ -172,6 +254,25 @@ void RunTimes::predict_work() {
   }
 }
 
+void RunTimes::take_work_of_graph() {
+  for (const Pass pass : kAllPasses) {
+    std::vector<WorkAmount> sums(steps(pass).size());
+    std::vector<int> parts(steps(pass).size(), 0);
+    for (const LoopTask& task : graph_->tasks)
+      if (task.kind == LoopTask::Kind::attend && task.pass == pass && !sums.empty()) {
+        WorkAmount& sum = sums[place(task.rank, task.step)];
+        sum.pairs += task.work.pairs, sum.computed += task.work.computed;
+        if (task.work.pairs > 0) ++parts[place(task.rank, task.step)];
+      }
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      RankStep& step = steps(pass)[i];
+      if (!step.known) step.pairs = sums[i].pairs, step.parts = std::max(1, parts[i]);
+      step.work = step.pairs > 0 ? std::max(sums[i].computed, step.pairs) : 0;
+    }
+  }
+  is_predicted_ = true;
+}
+
 // ---
 
 Replay::Replay(const RunTimes& times) : times_(times) {
@@ -182,8 +283,8 @@ Replay::Replay(const RunTimes& times) : times_(times) {
     if (per_node < 1 || job->world_size % per_node != 0) job.reset();
     if (job) job->nodes = job->world_size / per_node;
   }
-  if (!job) {
-    measure_rest();
+  if (times.graph() != nullptr || !job) {
+    times.graph() != nullptr ? share_out() : measure_rest();
     return;
   }
   job->backward = times.has(Pass::backward);
@@ -192,6 +293,71 @@ Replay::Replay(const RunTimes& times) : times_(times) {
   const bool rings = job->scheme == Scheme::ring || job->scheme == Scheme::two_level;
   if (times.is_simulated() && rings && info.kv_buffers == 0) request_.pace = Pace::in_step;
   work_.emplace(*job);
+}
+
+// Give each task its part of what its rank's step, or the hops of its step and way, takes: by the
+// work or the bytes.
+void Replay::share_out() {
+  const std::vector<LoopTask>& tasks = times_.graph()->tasks;
+  using Key = std::tuple<bool, Pass, Payload, Way, int, int>;
+  struct Sum {
+    double amount = 0, count = 0;
+  };
+  std::map<Key, Sum> sums;
+  const auto key_of = [&](const LoopTask& task) {
+    return task.is_hop()
+               ? Key{true,      task.pass, task.payload, times_.way_of(task.rank, task.to),
+                     task.rank, task.step}
+               : Key{false, task.pass, Payload::kv, Way::ring, task.rank, task.step};
+  };
+  const auto amount_of = [](const LoopTask& task) {
+    return task.is_hop() ? task.bytes : task.work.computed;
+  };
+  const auto counts = [](const LoopTask& task) {
+    return task.is_hop() || task.kind == LoopTask::Kind::attend;
+  };
+  for (const LoopTask& task : tasks)
+    if (counts(task)) sums[key_of(task)].amount += amount_of(task), ++sums[key_of(task)].count;
+  for (const LoopTask& task : tasks) {
+    part_.push_back(0);
+    if (!counts(task)) continue;
+    const Sum& sum = sums[key_of(task)];
+    part_.back() = sum.amount > 0 ? amount_of(task) / sum.amount : 1 / sum.count;
+  }
+}
+
+double Replay::wall_of_graph(const ReplayTimes& changed) const {
+  const LoopGraph& graph = *times_.graph();
+  const auto n = static_cast<std::size_t>(times_.ranks());
+  TaskCosts costs;
+  for (std::size_t i = 0; i < graph.tasks.size(); ++i) {
+    const LoopTask& task = graph.tasks[i];
+    const auto rank = static_cast<std::size_t>(task.rank),
+               step = static_cast<std::size_t>(task.step);
+    const std::vector<double>& table =
+        task.is_hop() ? changed.hops[static_cast<int>(task.pass)][static_cast<int>(task.payload)]
+                                    [static_cast<int>(times_.way_of(task.rank, task.to))]
+                      : changed.steps[static_cast<int>(task.pass)];
+    const std::size_t at = task.is_hop() ? step * n + rank : rank * n + step;
+    const double all = part_[i] > 0 && at < table.size() ? table[at] : 0;
+    costs.seconds.push_back(std::isnan(all) ? 0 : part_[i] * all);
+  }
+  std::vector<double> ends(graph.tasks.size());
+  if (changed.cores > 0) {
+    const LoopTimes times = times_on_shared_cores(graph, costs, changed.cores);
+    for (std::size_t i = 0; i < ends.size(); ++i)
+      ends[i] = times.tasks[i].end + (graph.tasks[i].pass == Pass::backward ? times.forward_s : 0);
+  } else {
+    for (const std::int32_t task : graph.order) {
+      const auto i = static_cast<std::size_t>(task);
+      double begin = 0;
+      for (const auto* after : {&graph.tasks[i].after, &graph.tasks[i].posted_after})
+        for (const std::int32_t earlier : *after)
+          begin = std::max(begin, ends[static_cast<std::size_t>(earlier)]);
+      ends[i] = begin + costs.seconds[i];
+    }
+  }
+  return *std::max_element(ends.begin(), ends.end());
 }
 
 // Where the loop is not simulated, ranks are taken to meet after every step.
@@ -224,6 +390,7 @@ std::optional<Simulation> Replay::simulation(const ReplayTimes& changed) const {
 }
 
 double Replay::wall_s(const ReplayTimes& changed) const {
+  if (times_.graph() != nullptr) return wall_of_graph(changed);
   if (const auto run = simulation(changed)) return run->wall_s();
   double wall = flat_s_;
   const int n = times_.ranks();

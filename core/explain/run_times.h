@@ -4,11 +4,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "core/ring/seams.h"
+#include "core/sim/loop_graph.h"
 #include "core/sim/simulate.h"
 #include "core/trace/event.h"
 
@@ -24,12 +26,18 @@ struct RankStep {
   double pairs = 0;
   double work = 0;  // pairs that the kernel computes
   int owner = -1;
+  int parts = 1;       // simulated: computations with pairs that make it up, if any
   bool known = false;  // whether it was recorded
 
   double all() const { return seconds + around; }
 };
 
-// One hop: both of its ends had begun, and the block was on its way for so many seconds.
+// Return the job of a recording, without the backward pass and nodes. Throw InputError for what
+// means nothing here.
+Problem recorded_job(const RunInfo& info);
+
+// All messages of a rank at one step and on one way: both of a message's ends had begun, and it was
+// on its way for so many seconds.
 struct RecordedHop {
   double seconds = 0;
   double bytes = 0;
@@ -61,10 +69,19 @@ class RunTimes {
     return hops_[static_cast<int>(pass)][static_cast<int>(payload)][static_cast<int>(way)];
   }
 
+  Way way_of(int src, int dst) const;
+  // Return the tasks of all ranks' loops, if the scheme's are followed (core/ring/loop_counts.h).
+  const LoopGraph* graph() const { return graph_.get(); }
+
+  // Return whether a step's work is known: it was counted, or the mask and the partition tell it.
+  bool has_work(const RankStep& step) const { return step.known || is_predicted_; }
+
   // Return the floating-point operations of a pair in a pass, 0 if none was counted.
   double flops_a_pair(Pass pass) const { return flops_a_pair_[static_cast<int>(pass)]; }
 
  private:
+  void take_work_of_graph();
+  void complete_other_ways();
   bool is_rank(int rank) const { return rank >= 0 && rank < ranks_; }
   bool is_step(const TraceEvent& e) const {
     return e.lane == Lane::compute && e.step >= 0 && e.step < ranks_;
@@ -80,12 +97,13 @@ class RunTimes {
   const RunInfo* info_;
   int ranks_ = 1;
   int ranks_a_node_ = 0;  // two-level only
-  bool is_whole_ = true;
+  bool is_whole_ = true, is_predicted_ = false;
   double wall_s_ = 0;
   std::int64_t begin_ns_ = 0;
   double flops_a_pair_[2] = {};
   std::vector<RankStep> steps_[2];
-  std::vector<RecordedHop> hops_[2][2][2];
+  std::vector<RecordedHop> hops_[2][2][kWays];
+  std::shared_ptr<const LoopGraph> graph_;
 };
 
 inline constexpr int kMostExplainedRanks = 2048;
@@ -96,7 +114,7 @@ inline constexpr int kMostExplainedRanks = 2048;
 // The times of one replay, in the order of RunTimes.
 struct ReplayTimes {
   std::vector<double> steps[2];
-  std::vector<double> hops[2][2][2];
+  std::vector<double> hops[2][2][kWays];
   int cores = 0;  // that ranks share; 0: each has its own
 };
 
@@ -112,10 +130,13 @@ class Replay {
 
  private:
   void measure_rest();
+  void share_out();
+  double wall_of_graph(const ReplayTimes& changed) const;
 
   const RunTimes& times_;
   SimulationRequest request_;
   std::optional<Work> work_;  // none for a scheme whose loop is not simulated
+  std::vector<double> part_;  // of the time of its step or hop that a task of the graph has
   double flat_s_ = 0;         // of such a run: what lies outside the slowest ranks' steps
 };
 

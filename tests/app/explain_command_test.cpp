@@ -1,4 +1,5 @@
 // `ringscope explain` as a program: simulated and real runs with faults on purpose, as text and JSON.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidjson/document.h>
 
@@ -62,6 +63,29 @@ TEST_F(ExplainCommandTest, RealRunsWithFaultsOnPurpose) {
   }
 }
 
+// Schemes with several hops a step are replayed by their own loops, too; and no cause costs more than
+// the run took.
+TEST_F(ExplainCommandTest, RealRunsOfOtherSchemes) {
+  for (const char* scheme : {"pass-q", "allgather:2", "mesh:2x2"})
+    for (const char* inject : {"straggler@2", "jitter"}) {
+      SCOPED_TRACE(fmt::format("{} {}", scheme, inject));
+      run_well(
+          fmt::format("run --random --world-size 4 --seqlen 256 --heads 2 --head-dim 16 "
+                      "--scheme {} --inject {} --trace {}",
+                      scheme, inject, trace()));
+      const auto json = run_for_json("explain " + trace());
+      ASSERT_GE(json["findings"].Size(), 1u);
+      const auto& first = json["findings"][0];
+      EXPECT_LE(first["share"].GetDouble(), 1);
+      if (std::string(inject) == "jitter") {
+        EXPECT_STREQ(first["cause"].GetString(), "jitter");
+      } else {
+        EXPECT_STREQ(first["cause"].GetString(), "slow-rank");
+        EXPECT_EQ(first["rank"].GetInt(), 2);
+      }
+    }
+}
+
 TEST_F(ExplainCommandTest, NamesTheRankThatAJobHangsFor) {
   using namespace pickles;
   const std::string waits = dump("[0, 1, 2]", 6, {entry(0, "all_reduce", 7, "scheduled")});
@@ -80,6 +104,26 @@ TEST_F(ExplainCommandTest, NamesTheRankThatAJobHangsFor) {
     expect_has(run_well("explain " + files), Strings({"1. Rank 1 failed. It has nothing pending"}));
   }
   expect_refused("explain " + path("dumps/_dump_0 ") + path("dumps/_dump_0"), {"second dump"});
+}
+
+// A folder with a file a rank is one run, whichever of its files is named.
+TEST_F(ExplainCommandTest, OneRanksFileStandsForItsRun) {
+  run_well(
+      "run --random --world-size 4 --seqlen 256 --heads 1 --head-dim 16 --inject straggler@1 "
+      "--trace " +
+      path("ranks/"));
+  const auto whole = run_for_json("explain " + path("ranks"));
+  EXPECT_STREQ(whole["findings"][0]["cause"].GetString(), "slow-rank");
+  EXPECT_EQ(whole["findings"][0]["rank"].GetInt(), 1);
+  for (const std::string& files :
+       {path("ranks/rank0.json"), path("ranks/rank2.json ") + path("ranks/rank3.json")}) {
+    const auto json = run_for_json("explain " + files);
+    EXPECT_EQ(json["wall_ms"].GetDouble(), whole["wall_ms"].GetDouble());
+    EXPECT_EQ(json["findings"][0]["ms"].GetDouble(), whole["findings"][0]["ms"].GetDouble());
+  }
+  std::filesystem::create_directory(path("alone"));
+  std::filesystem::copy(path("ranks/rank2.json"), path("alone/rank2.json"));
+  expect_refused("explain " + path("alone/rank2.json"), {"rank 2 of 4 alone", "folder"});
 }
 
 TEST_F(ExplainCommandTest, SaysWhatIsAccepted) {

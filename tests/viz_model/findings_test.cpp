@@ -1,9 +1,15 @@
 // What is said about a recording: the sentences for runs whose idle times are known.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <algorithm>
 
 #include "core/ring/ring.h"
 #include "tests/viz_model/hand_made.h"
 #include "tests/viz_model/recorded.h"
+#include "tests/viz_model/simulated.h"
+#include "viz/model/analysis/balance.h"
+#include "viz/model/analysis/dependencies.h"
 #include "viz/model/analysis/idle_time.h"
 #include "viz/model/mask/mask_painter.h"
 #include "viz/model/session/document.h"
@@ -163,6 +169,65 @@ TEST(Findings, OddTraces) {
       EXPECT_EQ(sentence.find("nan"), std::string::npos) << sentence;
       EXPECT_EQ(sentence.find("inf"), std::string::npos) << sentence;
     }
+}
+
+// A recording of some ranks speaks of their times, and of all ranks' pairs or, where the mask says
+// nothing here, of theirs.
+TEST(Findings, ASampleOfRanksIsNotTakenForAll) {
+  Scenario scenario = simulated_scenario(16, PartitionKind::contiguous);
+  const Problem& job = scenario.job;
+  Recording sample = record({.job = job, .pace = scenario.pace}, work_of(scenario),
+                            machine_of(scenario), name_of(job.partition), 4)
+                         .recording;
+  const WorkTable all = balance_of(simulated_trace(scenario));
+  const Trace trace = to_trace(sample, "sample");
+  EXPECT_DOUBLE_EQ(balance_of(trace).imbalance, all.imbalance);
+  EXPECT_DOUBLE_EQ(balance_of(trace).balance_ceiling, all.balance_ceiling);
+  expect_said(trace, {"Of 16 ranks, 4 were recorded", "rank 15 has 31 times the pairs of rank 0"});
+  double compute = 0;
+  for_each_slice(trace, RingLane::compute, [&](int, const Slice& slice) {
+    compute += static_cast<double>(slice.duration_ns()) / 4;
+  });
+  const IdleReport idle = idle_of(trace, explanation_of(trace));
+  EXPECT_NEAR(idle.compute_ns() / idle.ranks_ns(), compute / static_cast<double>(idle.wall_ns),
+              1e-9);
+
+  double sum = 0, most = 0;
+  for (auto& events : sample.events) {
+    double pairs = 0;
+    for (const TraceEvent& e : events) pairs += static_cast<double>(e.pairs);
+    sum += pairs, most = std::max(most, pairs);
+  }
+  sample.info.mask = "of tomorrow";
+  EXPECT_DOUBLE_EQ(balance_of(to_trace(sample, "sample")).imbalance, most / (sum / 4));
+  EXPECT_NE(explain(sample).findings.at(0).evidence.find(
+                fmt::format("{:.2f} times the mean pairs", most / (sum / 4))),
+            std::string::npos);
+  EXPECT_NE(explain(sample).findings[0].evidence.find("4 recorded ranks"), std::string::npos);
+}
+
+TEST(Findings, SpellMicrosecondsLikeTheViewer) {
+  Scenario scenario = simulated_scenario(4, PartitionKind::zigzag);
+  scenario.step_s = 900e-6;
+  expect_said(simulated_trace(scenario), {"900.0 µs besides its pairs"}, {" us"});
+}
+
+// The first heat map of a run whose trouble is a link is not the one of its even pace.
+TEST(Findings, TheFirstHeatMapShowsWhatCostTheMost) {
+  const auto metric_of = [](const Scenario& scenario) {
+    const Trace trace = simulated_trace(scenario);
+    return telling_metric(balance_of(trace), explanation_of(trace));
+  };
+  const Scenario even = simulated_scenario(16, PartitionKind::zigzag);
+  Scenario slow = even, link = even, jittery = even;
+  slow.stragglers = {{5, 0.5}};
+  link.rates.bytes_per_s = 1e8;
+  jittery.hop_jitter = 0.5;
+  jittery.rates.bytes_per_s = 1e8;
+  EXPECT_EQ(metric_of(simulated_scenario(16)), 2);
+  EXPECT_EQ(metric_of(link), 3);
+  EXPECT_EQ(metric_of(jittery), 3);
+  EXPECT_EQ(metric_of(slow), 4);
 }
 
 }  // namespace

@@ -31,13 +31,17 @@ void predict(const MaskModel& model, int forward_steps, WorkTable& table) {
   }
 }
 
-// Return `of` of all forward cells in the form that core/trace/summary.h takes.
+// Return `of` of the forward cells of the ranks of which it is known, in the form that core/trace/summary.h takes.
 std::vector<std::vector<double>> forward_work(const WorkTable& table, int forward_steps,
                                               std::int64_t WorkCell::*of) {
-  std::vector<std::vector<double>> work(static_cast<std::size_t>(table.ranks));
-  for (int rank = 0; rank < table.ranks; ++rank)
+  std::vector<std::vector<double>> work;
+  for (int rank = 0; rank < table.ranks; ++rank) {
+    std::int64_t WorkCell::*const figure = table.figure_of(rank, of);
+    if (figure == nullptr) continue;
+    auto& mine = work.emplace_back();
     for (int step = 0; step < forward_steps; ++step)
-      work[static_cast<std::size_t>(rank)].push_back(static_cast<double>(table.at(rank, step).*of));
+      mine.push_back(static_cast<double>(table.at(rank, step).*figure));
+  }
   return work;
 }
 
@@ -54,8 +58,10 @@ double exposed_seconds(const Trace& trace, int rank) {
 }  // namespace
 
 double WorkTable::pairs_of(int rank, int of_steps) const {
+  std::int64_t WorkCell::*const figure = figure_of(rank, &WorkCell::pairs);
   double pairs = 0;
-  for (int step = 0; step < of_steps; ++step) pairs += static_cast<double>(at(rank, step).pairs);
+  for (int step = 0; step < of_steps && figure != nullptr; ++step)
+    pairs += static_cast<double>(at(rank, step).*figure);
   return pairs;
 }
 
@@ -98,6 +104,29 @@ Deviations deviations_of(const WorkTable& table, std::int64_t WorkCell::*figure)
             std::abs(static_cast<double>(table.at(rank, step).*figure) - usual) / table.steps;
   }
   return found;
+}
+
+int telling_metric(const WorkTable& table, const Explanation& why) {
+  constexpr int kTime = 2, kWaiting = 3, kPace = 4;
+  constexpr double kVisible = 0.01;
+  const Cause cause = why.findings.empty() ? Cause::slow_rank : why.findings[0].cause;
+  const bool is_wait = cause == Cause::slow_link || cause == Cause::late_start;
+  const int preferred = cause == Cause::imbalance ? kTime : is_wait ? kWaiting : kPace;
+  int widest = preferred;
+  double most = 0;
+  for (const auto& [metric, figure] : {std::pair{kPace, &WorkCell::pace_ns},
+                                       {kWaiting, &WorkCell::wait_ns},
+                                       {kTime, &WorkCell::compute_ns}}) {
+    const Deviations apart = deviations_of(table, figure);
+    double usual = 1;
+    for (const double each : apart.usual) usual += each / table.steps;
+    const double share = quantile_of(apart.by_rank, 1) / usual;
+    if (metric == preferred && share >= kVisible) return preferred;
+    if (share <= most) continue;
+    widest = metric;
+    most = share;
+  }
+  return widest;
 }
 
 std::vector<std::vector<int>> nodes_of(const RunInfo& run) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/explain/explain.h"
 #include "viz/model/mask/mask_painter.h"
 #include "viz/model/trace/trace.h"
 
@@ -37,13 +38,20 @@ struct WorkTable {
   std::vector<WorkCell> cells;  // [rank][step]
   std::vector<bool> recorded;   // [rank]: whether it computes or waits anywhere
   WorkCell largest;             // the largest value of each figure
-  // These are of forward pairs, as in core/trace/summary.h; measured ones are of processor time.
+  // These are of forward pairs, as in core/trace/summary.h, and of ranks of which they are known
+  // (figure_of); measured ones are of the processor time of recorded ranks.
   double imbalance = 1, balance_ceiling = 1;
   double measured_imbalance = 1, measured_balance_ceiling = 1;
   double predicted_balance_ceiling = 1;
   double exposed_s = 0;  // of the rank with the most
   double wall_s = 0;
 
+  // Return the figure that stands for `of` of a rank: where the rank was not recorded, predicted
+  // pairs for pairs, and none (null) for what can't be predicted.
+  std::int64_t WorkCell::*figure_of(int rank, std::int64_t WorkCell::*of) const {
+    if (recorded[static_cast<std::size_t>(rank)] || of == &WorkCell::predicted_pairs) return of;
+    return predicted && of == &WorkCell::pairs ? &WorkCell::predicted_pairs : nullptr;
+  }
   double pairs_of(int rank, int of_steps) const;  // at the first `of_steps` steps of the axis
   double pairs_of_busiest(int of_steps) const;
   const WorkCell& at(int rank, int step) const {
@@ -61,6 +69,10 @@ struct Deviations {
   std::vector<double> by_rank;  // mean distance over all steps
 };
 Deviations deviations_of(const WorkTable& table, std::int64_t WorkCell::*figure);
+
+// Return the figure that shows best what cost the most, as an index in kHeatMetrics (2: time, 3:
+// waiting, 4: pace), or the one in which ranks differ most if they are alike in that.
+int telling_metric(const WorkTable& table, const Explanation& why);
 
 // Return the ranks of each node: equal shares of consecutive ranks; all in one if the recording
 // names no nodes or they can't be equal.

@@ -55,12 +55,24 @@ double ceiling_of(MaskModel model, PartitionKind kind) {
   return balance_ceiling(work);
 }
 
+// Return the sentence with microseconds spelled as everywhere in the viewer.
+std::string in_our_units(std::string sentence) {
+  const std::string theirs = " us", ours = " µs";
+  for (std::size_t at = 0; (at = sentence.find(theirs, at)) != std::string::npos;
+       at += ours.size()) {
+    const char before = at > 0 ? sentence[at - 1] : ' ';
+    if (before >= '0' && before <= '9') sentence.replace(at, theirs.size(), ours);
+  }
+  return sentence;
+}
+
 class Findings {
  public:
   Findings(const Trace& trace, const Explanation& why, const IdleReport& idle)
       : trace_(trace), why_(why), idle_(idle), balance_(balance_of(trace)) {
     for (int rank = 0; rank < balance_.ranks; ++rank)
-      pairs_.push_back(balance_.pairs_of(rank, balance_.steps));
+      if (balance_.figure_of(rank, &WorkCell::pairs) != nullptr)
+        pairs_.emplace_back(balance_.pairs_of(rank, balance_.steps), rank);
   }
 
   std::vector<Finding> all() {
@@ -109,6 +121,9 @@ class Findings {
   void where_time_goes() {
     std::string text = fmt::format("Ranks compute {} of the time.",
                                    words_of_share(idle_.compute_ns() / idle_.ranks_ns()));
+    if (const int ranks = trace_.run->world_size; idle_.recorded() < ranks)
+      text += fmt::format(" Of {} ranks, {} were recorded: their times are meant.", ranks,
+                          idle_.recorded());
     const double hops = idle_.total([](const RankIdle& rank) { return rank.hops; });
     if (hops > 0.05 * idle_.ranks_ns() && reduction() > 0.5 * hops)
       text += " Most of the rest is adding up the gradients.";
@@ -125,7 +140,7 @@ class Findings {
         said_imbalance_ = true;
         how_even(slice_of(trace_, found));
       } else {
-        say(sentence_of(found), slice_of(trace_, found), settings_without(found));
+        say(in_our_units(sentence_of(found)), slice_of(trace_, found), settings_without(found));
       }
     }
     if (why_.ranks.empty() || why_.exposed_s < 0.05 * why_.wall_s ||
@@ -141,9 +156,10 @@ class Findings {
 
   void how_even(std::optional<SliceId> show = {}) {
     if (balance_.ranks < 2) return;
-    const auto most = std::max_element(pairs_.begin(), pairs_.end());
-    const auto least = std::min_element(pairs_.begin(), pairs_.end());
-    if (*most <= 0) return;
+    if (pairs_.empty()) return;
+    const auto [most, busiest] = *std::max_element(pairs_.begin(), pairs_.end());
+    const auto [least, idlest] = *std::min_element(pairs_.begin(), pairs_.end());
+    if (most <= 0) return;
     const double ceiling =
         balance_.predicted ? balance_.predicted_balance_ceiling : balance_.balance_ceiling;
     if (ceiling >= kEven)
@@ -157,17 +173,16 @@ class Findings {
                             balance_.imbalance, words_of_share(ceiling)));
     const RunInfo& run = *trace_.run;
     std::string text = fmt::format("{} {} is uneven: rank {} has ", capitalized(run.partition),
-                                   in_mask(run.mask), most - pairs_.begin());
+                                   in_mask(run.mask), busiest);
     const double mean = sum_of_pairs() / static_cast<double>(pairs_.size());
-    if (*most < 1.02 * mean) {
+    if (most < 1.02 * mean) {
       text = fmt::format("{} {} gives every rank as much in all, but not step by step",
                          capitalized(run.partition), in_mask(run.mask));
-    } else if (*least > 0) {
-      text += fmt::format("{} times the pairs of rank {}", words_of_factor(*most / *least),
-                          least - pairs_.begin());
+    } else if (least > 0) {
+      text += fmt::format("{} times the pairs of rank {}", words_of_factor(most / least), idlest);
     } else {
-      text += fmt::format("{} of all pairs and rank {} none",
-                          words_of_share(*most / sum_of_pairs()), least - pairs_.begin());
+      text += fmt::format("{} of all pairs and rank {} none", words_of_share(most / sum_of_pairs()),
+                          idlest);
     }
     text += fmt::format(", so ranks can be busy {} of the time at most", words_of_share(ceiling));
     const std::vector<std::string> better = better_partitions(ceiling);
@@ -178,7 +193,10 @@ class Findings {
     say(text + ".", show, better.empty() ? "" : "partition=" + better[0]);
   }
 
-  double sum_of_pairs() const { return std::accumulate(pairs_.begin(), pairs_.end(), 0.0); }
+  double sum_of_pairs() const {
+    return std::accumulate(pairs_.begin(), pairs_.end(), 0.0,
+                           [](double sum, const auto& rank) { return sum + rank.first; });
+  }
 
   // Return the partitions with about the best ceiling, if that is well above `ceiling`.
   std::vector<std::string> better_partitions(double ceiling) {
@@ -203,7 +221,8 @@ class Findings {
   const Explanation& why_;
   const IdleReport& idle_;
   WorkTable balance_;
-  std::vector<double> pairs_;  // [rank], both passes; empty for a table too large to show
+  // Pairs of both passes and the rank, of those that are known; empty for a table too large to show.
+  std::vector<std::pair<double, int>> pairs_;
   double better_ceiling_ = 0;
   bool said_imbalance_ = false;
   std::vector<Finding> findings_;

@@ -112,6 +112,13 @@ IdleReport idle_of(const Trace& trace, const Explanation& why) {
   report.wall_ns = trace.wall_ns();
   for (std::size_t rank = 0; rank < trace.ranks.size(); ++rank) {
     RankIdle& idle = report.ranks.emplace_back();
+    // A rank that has nothing in a failed run did not come to anything.
+    idle.recorded =
+        trace.run->failure ||
+        std::any_of(std::begin(kAllLanes), std::end(kAllLanes), [&](const RingLane lane) {
+          return !trace.slices_of(static_cast<int>(rank), lane).empty();
+        });
+    if (!idle.recorded) continue;
     idle.hops = count_slices(trace, static_cast<int>(rank), idle);
     const std::int64_t lost = report.wall_ns - idle.compute - idle.hops;
     split(lost, rank < why.ranks.size() ? why.ranks[rank] : RankLosses{}, idle);

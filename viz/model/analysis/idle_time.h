@@ -22,6 +22,7 @@ namespace ringscope::viz {
 //             reduction of a training step's gradients
 //   rest      it idles, and nothing explains it
 struct RankIdle {
+  bool recorded = true;  // false: not in the sample, and nothing else here says anything
   std::int64_t compute = 0;
   std::array<std::int64_t, kCauseCount> by_cause{};
   std::int64_t hops = 0, rest = 0;
@@ -47,7 +48,11 @@ struct IdleReport {
   double compute_ns() const {
     return total([](const RankIdle& rank) { return rank.compute; });
   }
-  double ranks_ns() const { return double(wall_ns) * double(ranks.size()); }
+  // Return how many ranks were recorded; the others have no times.
+  int recorded() const {
+    return static_cast<int>(total([](const RankIdle& rank) { return rank.recorded ? 1 : 0; }));
+  }
+  double ranks_ns() const { return double(wall_ns) * recorded(); }
 
   // Return the rank that waits longest; -1 if nobody waits.
   int longest_waiting_rank() const;

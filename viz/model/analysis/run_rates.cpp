@@ -56,25 +56,11 @@ constexpr double kSlowLink = 2;  // times as long as most, from which a link cou
 constexpr double kOutlier = 3;   // a hop so many times as long as usual was held up
 
 Problem job_of(const RunInfo& run) {
-  Problem job;
-  job.shape = run.shape;
-  validate(job.shape);
-  job.dtype = parse_dtype(run.dtype);
-  job.mask = MaskSpec::recorded(run.mask, {});
-  static_cast<void>(job.mask.for_seqlen(run.shape.seqlen));  // throws if it does not fit
   if (!run.partition_runs.empty())
     throw InputError(fmt::format("partition '{}' is not one of the fixed ones", run.partition));
   if (!run.mask_slices.empty())
     throw InputError(fmt::format("mask '{}' has slices of its own", run.mask));
-  job.partition = parse_partition(run.partition);
-  job.world_size = run.world_size;
-  job.kv_buffers = std::max(run.kv_buffers, 2);
-  for (const Scheme scheme : kAllSchemes)
-    if (run.scheme == name_of(scheme)) {
-      job.scheme = scheme;
-      return job;
-    }
-  throw InputError(fmt::format("scheme '{}' is not known here", run.scheme));
+  return recorded_job(run);
 }
 
 template <class Each>

@@ -101,22 +101,15 @@ Figures figures_of(const Document& recorded) {
   const Trace& trace = recorded.trace;
   Figures figures;
   figures.wall_s = 1e-9 * static_cast<double>(trace.wall_ns());
-  double ranks = 0, compute = 0, wait = 0;
-  for (std::size_t rank = 0; rank < recorded.idle.ranks.size(); ++rank) {
-    const auto nothing = [&](RingLane lane) {
-      return trace.slices_of(static_cast<int>(rank), lane).empty();
-    };
-    if (std::all_of(std::begin(kAllLanes), std::end(kAllLanes), nothing)) continue;
-    ++ranks;
-    compute += 1e-9 * static_cast<double>(recorded.idle.ranks[rank].compute);
-    wait += 1e-9 * static_cast<double>(recorded.idle.ranks[rank].wait_ns);
-  }
+  const IdleReport& idle = recorded.idle;
+  const int ranks = idle.recorded();
+  const double wait = 1e-9 * idle.total([](const RankIdle& rank) { return rank.wait_ns; });
   figures.wait_s = ranks > 0 ? wait / ranks : 0;
-  figures.efficiency = figures.wall_s > 0 && ranks > 0 ? compute / ranks / figures.wall_s : 1;
+  figures.efficiency = idle.ranks_ns() > 0 ? idle.compute_ns() / idle.ranks_ns() : 1;
   figures.exposed_s = recorded.balance.exposed_s;
   figures.imbalance = recorded.balance.imbalance;
   figures.balance_ceiling = recorded.balance.balance_ceiling;
-  if (ranks < static_cast<double>(trace.ranks.size()))
+  if (ranks < static_cast<int>(trace.ranks.size()))
     figures.imbalance = figures.balance_ceiling = std::nan("");
   return figures;
 }

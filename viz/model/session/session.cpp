@@ -87,31 +87,7 @@ Session::Session(std::vector<Document> opened) : documents(std::move(opened)) {
 // recordings differ.
 void Session::begin_with_overview() {
   show_overview(document().trace.ranks.size() > kMostInSlices);
-  if (!overview) return;
-  const std::vector<Diagnosis>& causes = document().why.findings;
-  const auto most = causes.empty() ? Cause::slow_rank : causes[0].cause;
-  const int preferred = comparing || most == Cause::imbalance ? 2
-                        : most == Cause::slow_link            ? 3
-                                                              : 4;
-  // A figure in which all ranks are alike would leave the picture blank.
-  const std::pair<int, std::int64_t WorkCell::*> kinds[] = {
-      {4, &WorkCell::pace_ns}, {3, &WorkCell::wait_ns}, {2, &WorkCell::compute_ns}};
-  heat_metric = preferred;
-  double widest = 0;
-  for (const auto& [metric, of_cell] : kinds) {
-    const Deviations apart = deviations_of(document().balance, of_cell);
-    double usual = 1;
-    for (const double each : apart.usual) usual += each / document().balance.steps;
-    const double share = *std::max_element(apart.by_rank.begin(), apart.by_rank.end()) / usual;
-    constexpr double kVisible = 0.01;
-    if (metric == preferred && share >= kVisible) {
-      heat_metric = preferred;
-      return;
-    }
-    if (share <= widest) continue;
-    heat_metric = metric;
-    widest = share;
-  }
+  if (overview) heat_metric = comparing ? 2 : telling_metric(document().balance, document().why);
 }
 
 void Session::show_overview(bool on) {
