@@ -164,7 +164,7 @@ int carry_out(const RunOptions& options) {
   RingRun run = [&] {
     ProgressBar bar("attention");
     try {
-      if (dump) return run_dumped(config, loaded.tensors, bar.callback(), dump->place());
+      if (dump) return run_dumped(config, loaded.tensors, bar.callback(), *dump);
       return runner(config, loaded.tensors, bar.callback());
     } catch (const RunFailure& failure) {
       throw with_trace_written(options, failure, failure.recording());

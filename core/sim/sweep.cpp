@@ -241,13 +241,6 @@ double cost_of(const SweepPoint& point) {
 
 std::string number(double value) { return fmt::format("{}", value); }
 
-std::string quoted(const std::string& text) {
-  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
-  std::string result = "\"";
-  for (const char c : text) result += c == '"' ? "\"\"" : std::string(1, c);
-  return result + "\"";
-}
-
 struct SweepColumn {
   std::string name;
   std::function<std::string(const SweepPoint&)> text;
@@ -384,12 +377,12 @@ std::string sweep_csv(const SweepTable& table,
   static const std::vector<SweepColumn> columns = all_columns();
   std::string text, names, values;
   for (const auto& [name, value] : constants) {
-    names += "," + quoted(name);
-    values += "," + quoted(value);
+    names += "," + csv_field(name);
+    values += "," + csv_field(value);
   }
   const auto line = [&](auto cell, const std::string& rest) {
     for (const SweepColumn& column : columns)
-      text += (&column == columns.data() ? "" : ",") + quoted(cell(column));
+      text += (&column == columns.data() ? "" : ",") + csv_field(cell(column));
     text += rest + "\n";
   };
   line([](const SweepColumn& column) { return column.name; }, names);
