@@ -10,6 +10,8 @@ Each case is drawn from its own seed, which a failure prints, so that `--seed S 
   train  steps in one go and with a stop between, which have to give the same checkpoint
   kill   the same, but ended by SIGKILL at a random moment; what is left behind has to go on to the same checkpoint
   mpi    ranks as processes, one killed at a random moment: all end with status 3 and one line, none stays behind
+  ring   120 rings of random shapes, masks, deals and schemes in one process, compared with the oracle: a test of
+         tests/core/ring, whose program, ring_tests, lies in ../tests beside the folder of PROGRAM; left out where it doesn't
 
 A problem that the program refuses (status 2 and one line) counts as refused, not as failed. The totals come at the end,
 which SIGTERM brings early, and every five minutes. It is not among the tests that ctest runs; bench/README.md has its
@@ -144,7 +146,9 @@ def case_mpi(program, draw, folder):
     # A rank of its own name for each case, so that leftovers can be found.
     mark = f"{folder.name}.csv"
     # A rank is a process that works and one that waits for it, which mpirun knows. The first is killed.
-    killer = (f'if [ "$OMPI_COMM_WORLD_RANK" = {struck} ]; then ( ( sleep {seconds:.2f}; pkill -9 -P $$ ) & ); fi; '
+    # It may not be there yet.
+    killer = (f'if [ "$OMPI_COMM_WORLD_RANK" = {struck} ]; then '
+              f'( ( sleep {seconds:.2f}; until pkill -9 -P $$ || ! kill -0 $$; do sleep 0.1; done ) & ); fi; '
               'exec "$@"')
     words = ["mpirun", "-np", ranks, "sh", "-c", killer, "sh", program, "train", *model(draw), *less(draw), "--backend", "mpi",
              "--steps", 100000000, "--loss-csv", mark]
@@ -159,7 +163,19 @@ def case_mpi(program, draw, folder):
     raise Failed("processes stay behind")
 
 
-KINDS = {"run": (case_run, 60), "check": (case_check, 20), "train": (case_train, 10), "kill": (case_kill, 8), "mpi": (case_mpi, 2)}
+RINGS_A_PROCESS = 120  # of RingRandom.AgreesWithTheOracle
+
+
+def case_ring(program, draw, folder):
+    tests = program.parent.parent / "tests" / "ring_tests"
+    if not tests.exists():
+        return "refused"
+    run(folder, "env", f"RINGSCOPE_TEST_SEED={draw.randrange(1 << 30)}", f"TEST_TMPDIR={folder}/", tests,
+        "--gtest_filter=RingRandom.*")
+    return "good"
+
+
+KINDS = {"ring": (case_ring, 60), "run": (case_run, 60), "check": (case_check, 20), "train": (case_train, 10), "kill": (case_kill, 8), "mpi": (case_mpi, 2)}
 
 
 def one(program, seed, only):
@@ -210,7 +226,9 @@ def main():
             for (kind, result), count in sorted(counts.items()):
                 print(f"{kind:6} {result:8} {count:8}")
             failures = sum(count for (_, result), count in counts.items() if result == "FAILED")
-            print(f"{sum(counts.values())} cases in {(time.time() - begin) / 60:.1f} minutes, {failures} failed", flush=True)
+            cases = sum(count * (RINGS_A_PROCESS if (kind, result) == ("ring", "good") else 1)
+                        for (kind, result), count in counts.items())
+            print(f"{cases} cases in {(time.time() - begin) / 60:.1f} minutes, {failures} failed", flush=True)
             return failures
 
     lock = threading.Lock()
