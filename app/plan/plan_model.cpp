@@ -104,8 +104,8 @@ StepTime step_time(const Plan& plan) {
   const ModelPlan& model = *plan.model;
   const double attention_s =
       is_simulated(plan) ? simulated_seconds(plan) : plan.chosen.time.total();
-  return step_time(plan.chosen.job, model.sizes, plan.rows, attention_s, model.figures, plan.rates,
-                   plan.options.model_memory, plan.chosen.time.forward.total());
+  return step_time(plan.chosen.job, model.sizes, plan.rows, attention_s, model.figures,
+                   plan.ring_rates(), plan.options.model_memory, plan.chosen.time.forward.total());
 }
 
 std::string model_text(const Plan& plan) {

@@ -34,13 +34,37 @@ std::optional<ModelSizes> checked_model(const ModelSizes& model) {
   return model;
 }
 
-void complete(PlanOptions& plan, const ModelSizes& model) {
+void check_nodes(PlanOptions& plan, std::optional<int> nodes) {
+  const bool many = nodes.value_or(1) > 1;
+  if (many != plan.between.has_value() || (plan.nics > 1 && !many))
+    contradiction(many           ? "--nodes"
+                  : plan.between ? "--between"
+                                 : "--nics",
+                  "given without the link or the nodes that go with it",
+                  "--nodes M and --between LINK together, and --nics K with them");
+  if (!many) return;
+  if (plan.hardware.measure || plan.searched)
+    contradiction("--nodes",
+                  plan.searched ? "given with --partition searched" : "given beside --measure",
+                  "one of them");
+  if (plan.job.scheme == Scheme::two_level && plan.job.nodes != *nodes)
+    contradiction("--nodes",
+                  fmt::format("{} given with --scheme {}", *nodes, plan.job.scheme_name()),
+                  "the same number");
+  plan.job.nodes = *nodes;
+  Scenario scenario;
+  scenario.job = plan.job;
+  for_flag("--nodes:", [&] { check(scenario); });
+}
+
+void complete(PlanOptions& plan, const ModelSizes& model, std::optional<int> nodes) {
   complete_problem("plan", plan.job);
   if (plan.partition == PartitionKind::dealt) {
     plan.job.partition = *plan.partition;
     deal_out(plan.job);
   }
   check_hardware("plan", plan.hardware);
+  check_nodes(plan, nodes);
   plan.model = checked_model(model);
   const ModelMemory& memory = plan.model_memory;
   for (const auto& [flag, given, needs_backward] :
@@ -79,6 +103,7 @@ Finish declare_plan(CommandFlags& flags) {
   const auto plan = std::make_shared<PlanOptions>();
   const auto model = std::make_shared<ModelSizes>();  // 0: not given
   const auto gradients = std::make_shared<std::optional<std::string>>();
+  const auto nodes = std::make_shared<std::optional<int>>();
   add_problem(flags, plan->job);
   flags.count("--layers", plan->job.layers,
               "layers, whose activations are kept for the backward pass (1)");
@@ -126,18 +151,20 @@ Finish declare_plan(CommandFlags& flags) {
   flags.one_of("--gradients", {"stored", "f32"}, *gradients,
                "of weights, kept in the storage type, or in f32 as Megatron-LM does (stored)");
   add_hardware(flags, plan->hardware);
+  add_nodes(flags, *nodes, plan->between);
+  flags.integer("--nics", plan->nics, "links between nodes that a node has (1)", 1, 1 << 20, "K");
   flags.number("--memory-fraction", plan->memory_fraction,
                {0, 1, false, true, "a number above 0 and up to 1"},
                "of the device's memory that all of it may take (0.9)");
   flags.flag("--explain", plan->explain, "say how every number comes about");
   flags.flag("--json", plan->json, "print one JSON object");
-  return [plan, model, gradients, &flags] {
+  return [plan, model, gradients, nodes, &flags] {
     for (const char* const flag :
          {"--layers", "--heads", "--heads-kv", "--head-dim", "--width", "--hidden", "--vocab"})
       if (flags.given("--model") && flags.given(flag))
         contradiction(flag, "given beside --model", "one of them");
     plan->model_memory.f32_gradients = *gradients == "f32";
-    complete(*plan, *model);
+    complete(*plan, *model, *nodes);
     return *plan;
   };
 }
