@@ -71,6 +71,7 @@ void complete(PlanOptions& plan, const ModelSizes& model, std::optional<int> nod
        {std::tuple{"--zero", memory.zero_stage > 0, true},
         {"--recompute", memory.recompute != Recompute::none, true},
         {"--gradients", memory.f32_gradients, true},
+        {"--micro-batches", plan.micro_batches > 1, true},
         {"--logit-bytes", memory.logit_bytes != ModelMemory{}.logit_bytes, true},
         {"--chunks", memory.chunks > 1, false}}) {
     if (given && !plan.model)
@@ -128,6 +129,8 @@ Finish declare_plan(CommandFlags& flags) {
   flags.count("--hidden", model->hidden, "of the rows inside its MLP, which has three matrices");
   flags.count("--vocab", model->vocab, "tokens that it tells apart");
   add_model_memory(flags, plan->model_memory);
+  flags.count("--micro-batches", plan->micro_batches,
+              "batches of a model's step, one after the other; gradients are added up once (1)");
   flags.integer("--zero", plan->model_memory.zero_stage,
                 "stage of ZeRO: 1 deals out the optimizer's states over the ranks, 2 gradients as "
                 "well, 3 weights as well (0)",

@@ -20,6 +20,7 @@ struct PlanOptions {
   bool scheme_given = false;        // of `job`
   std::optional<ModelSizes> model;  // around the attention
   ModelMemory model_memory;
+  Index micro_batches = 1;  // of a step, each of job.shape.batch, one after the other
 
   bool explain = false;
   bool json = false;

@@ -187,7 +187,8 @@ Limit limit_of(const Plan& plan) {
   if (const auto why = impossible(chosen.job)) return {*why, "--scheme or --world-size"};
   if (chosen.obstacle) return memory_limit_of(plan);
   const StepTime step = plan.model ? plan.model->step : StepTime{};
-  const auto layers = static_cast<double>(plan.model ? step.layers : 1);
+  const auto layers =
+      static_cast<double>(plan.model ? step.layers * plan.options.micro_batches : 1);
   const double all = plan.model ? step.total() : chosen.time.total();
   struct Loss {
     const char* name;
@@ -204,7 +205,7 @@ Limit limit_of(const Plan& plan) {
                     : "a faster --link, or more positions a rank"},
       {"computing again", step.recomputed, "less --recompute, where the memory allows"},
       {"adding up gradients", step.reduction,
-       "more --batch, for which gradients are added up once"}};
+       "more --micro-batches, after which gradients are added up once"}};
   const Loss& most =
       *std::max_element(losses.begin(), losses.end(),
                         [](const Loss& a, const Loss& b) { return a.seconds < b.seconds; });

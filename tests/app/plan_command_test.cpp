@@ -152,6 +152,24 @@ TEST_F(PlanCommandTest, AgreesWithSimulateOnNodes) {
   expect_refused("plan" + machine + job + "--partition searched", "--nodes");
 }
 
+// Gradients are added up and weights updated once a step.
+TEST_F(PlanCommandTest, CountsSeveralMicroBatches) {
+  const Strings plan =
+      "plan --model llama3-8b --gpu H100 --link NVLink4 --world-size 8 --seqlen 8192 --backward "
+      "--zero 3 --recompute layer";
+  const auto one = run_for_json(plan), three = run_for_json(plan + "--micro-batches 3");
+  const auto of = [](const rapidjson::Document& json, const char* key) {
+    return json["model"][key].GetDouble();
+  };
+  const double once = of(one, "reduction_s") + of(one, "update_s");
+  EXPECT_GT(once, 0);
+  EXPECT_NEAR(of(three, "total_s"), 3 * (of(one, "total_s") - once) + once, 1e-9);
+  EXPECT_NEAR(of(three, "tokens_per_s"), 3 * 8192 / of(three, "total_s"), 1e-6);
+  EXPECT_EQ(one["chosen"]["peak_bytes"].GetDouble(), three["chosen"]["peak_bytes"].GetDouble());
+  expect_refused("plan --seqlen 64 --world-size 2 --gpu H100 --link NVLink4 --micro-batches 2",
+                 "--micro-batches");
+}
+
 // What does not fit is told with a change that was tried.
 TEST_F(PlanCommandTest, NamesWhatLimitsAndWhatToChange) {
   const Strings plan =
