@@ -87,6 +87,7 @@ struct Checked {
   NaiveResult<double> mine;
   DiagnosisOptions options;
   std::string judged_as;  // why in this dtype
+  bool dout_is_ones = false;
 };
 
 // Return the dtype by whose rounding the outputs are judged, and why.
@@ -133,6 +134,7 @@ Checked read_all(const CheckOptions& options) {
   for (const std::string& remark : loaded.remarks) print_error(remark);
   checked.inputs = {
       in_f64(loaded.tensors.q), in_f64(loaded.tensors.k), in_f64(loaded.tensors.v), {}};
+  checked.dout_is_ones = config.backward && !run.dout;
   if (config.backward)
     checked.inputs.dout =
         run.dout ? in_f64(loaded.tensors.dout) : std::vector<double>(checked.inputs.q.size(), 1.0);
@@ -251,6 +253,8 @@ std::string report_text(const Checked& checked, const CheckVerdict& verdict,
   std::string text = fmt::format("{}, {} on {} ranks\n", problem_text(config),
                                  name_of(config.partition), config.world_size);
   if (!checked.judged_as.empty()) text += checked.judged_as + "\n";
+  if (checked.dout_is_ones)
+    text += "no --dout given, so the gradients are taken as those of ones\n";
   std::vector<Fields> rows;
   for (const TensorCheck& t : verdict.tensors) rows.push_back(check_fields(t));
   text += "\n" + table_text(rows) + "\n";

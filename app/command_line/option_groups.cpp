@@ -113,6 +113,13 @@ void complete_problem(const std::string& command, Problem& job) {
   for_flag("--mask '" + job.mask.name() + "':", [&] { job.mask.for_seqlen(job.shape.seqlen); });
 }
 
+void add_nodes(CommandFlags& flags, std::optional<int>& nodes,
+               std::optional<std::string>& between) {
+  flags.integer("--nodes", nodes, "nodes of world-size / M ranks; --link is then inside them (1)",
+                1, std::numeric_limits<int>::max(), "M");
+  flags.text("--between", "NAME|FILE", between, "the link between nodes");
+}
+
 void add_hardware(CommandFlags& flags, HardwareOptions& hardware) {
   flags.text("--gpu", "NAME|FILE", hardware.gpu,
              "what a rank computes with: A100, H100, H200, B200, ...");

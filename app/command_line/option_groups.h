@@ -75,6 +75,7 @@ struct HardwareOptions {
   bool measure = false;
 };
 
+void add_nodes(CommandFlags& flags, std::optional<int>& nodes, std::optional<std::string>& between);
 void add_hardware(CommandFlags& flags, HardwareOptions& hardware);
 // Throw InputError unless exactly one was given: gpu and link, or measure.
 void check_hardware(const std::string& command, const HardwareOptions& hardware);

@@ -55,6 +55,7 @@ struct Plan {
   PlanOptions options;
   Gpu gpu;
   Link link;
+  std::optional<Link> between;  // nodes
   Rates rates;
   double memory_limit = 0;  // bytes per rank that all of it may take
 
@@ -71,6 +72,12 @@ struct Plan {
   Index largest_seqlen = 0;
   std::optional<int> smallest_world_size;
   std::optional<double> hidden_seqlen;  // from which nothing is exposed; none if no seqlen suffices
+
+  // Return the rates with the slowest link of a ring, which leaves and enters every node once.
+  Rates ring_rates() const {
+    if (!between || between->bytes_per_s >= rates.bytes_per_s) return rates;
+    return {rates.forward_flops, rates.backward_flops, between->bytes_per_s, between->latency_s};
+  }
 };
 
 // Search for a partition of `options`' job. Tiles are those of the GPU kernels, or of the CPU

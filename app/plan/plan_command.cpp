@@ -23,6 +23,8 @@ void look_up_machine(Plan& plan) {
   const PlanOptions& options = plan.options;
   plan.gpu = for_flag("--gpu", [&] { return find_gpu(*options.hardware.gpu); });
   plan.link = for_flag("--link", [&] { return find_link(*options.hardware.link); });
+  if (options.between)
+    plan.between = for_flag("--between", [&] { return find_link(*options.between); });
   plan.rates =
       for_flag("--dtype:", [&] { return rates_of(plan.gpu, plan.link, options.job.dtype); });
   if (options.model)
@@ -56,23 +58,36 @@ bool is_asked_for(const Choice& choice, const PlanOptions& options) {
   return right_scheme && right_partition;
 }
 
-// Return the choices of the schemes that need no number and, if another one was asked for, of that
-// scheme in every partition.
-std::vector<Choice> all_choices(const PlanOptions& options, const Rates& rates, double memory_bytes,
-                                const MemoryOf& memory_of) {
+// Return the choices of the schemes that need no number and, if there are nodes or another one was
+// asked for, of two-level or of that scheme in every partition.
+std::vector<Choice> all_choices(const Plan& plan, const MemoryOf& memory_of) {
+  const PlanOptions& options = plan.options;
+  const auto simulated = [&](const Problem& job) {
+    Scenario scenario;
+    scenario.job = job;
+    // A loop of messages sees which rows a rank has, also in Ulysses.
+    if (job.scheme == Scheme::ulysses && options.partition)
+      scenario.job.partition = options.job.partition == PartitionKind::dealt ? options.job.partition
+                                                                             : *options.partition;
+    scenario.rates = plan.rates;
+    scenario.nics = options.nics;
+    if (plan.between) scenario.between = *plan.between;
+    return judge_by_simulation(std::move(scenario), plan.memory_limit, memory_of);
+  };
   Problem tried = options.job;
   set_scheme(tried, name_of(Scheme::ring));
-  std::vector<Choice> choices = all_choices(tried, rates, memory_bytes, memory_of);
+  std::vector<Choice> choices = all_choices(tried, plan.rates, plan.memory_limit, memory_of);
   for (Choice& choice : choices)
-    if (is_followed(choice.job))
-      choice = judge_by_simulation(choice.job, rates, memory_bytes, memory_of);
-  if (is_plain(options.job) || options.job.scheme == Scheme::ulysses) return choices;
+    if (is_followed(choice.job) || plan.between) choice = simulated(choice.job);
+  if (options.job.scheme == Scheme::ulysses || (is_plain(options.job) && !plan.between))
+    return choices;
   std::vector<PartitionSpec> partitions(std::begin(kAllPartitions), std::end(kAllPartitions));
   if (options.job.partition == PartitionKind::dealt) partitions.push_back(options.job.partition);
   tried = options.job;
+  if (is_plain(tried)) tried.scheme = Scheme::two_level;
   for (const PartitionSpec& partition : partitions) {
     tried.partition = partition;
-    choices.push_back(judge_by_simulation(tried, rates, memory_bytes, memory_of));
+    choices.push_back(simulated(tried));
   }
   return choices;
 }
@@ -98,7 +113,7 @@ void find_overlap(Plan& plan) {
   plan.share = least_share(ring, balance);
   if (ring.world_size == 1) return;
   const auto overlap = [&](Pass pass) {
-    const double rows = threshold_rows(ring, plan.rates, pass, plan.share);
+    const double rows = threshold_rows(ring, plan.ring_rates(), pass, plan.share);
     return Overlap{rows, plan.rows / rows};
   };
   plan.forward = overlap(Pass::forward);
@@ -123,7 +138,7 @@ Plan make_plan(const PlanOptions& options) {
     return total_bytes(memory_bill(options, job, job.max_rows()));
   };
   if (options.scheme_given) with_dashes([&] { check_scheme(options.job); });
-  plan.choices = all_choices(options, plan.rates, plan.memory_limit, memory_of);
+  plan.choices = all_choices(plan, memory_of);
   plan.best = best_choice(plan.choices);
   if (options.searched) plan.searched = search_rings(options, plan.rates);
   plan.chosen =

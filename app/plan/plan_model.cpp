@@ -45,13 +45,15 @@ double weights_of(const Plan& plan) {
 
 double tokens_per_s(const Plan& plan) {
   const AttentionShape& s = plan.chosen.job.shape;
-  return static_cast<double>(s.batch * s.seqlen) / plan.model->step.total();
+  return static_cast<double>(plan.options.micro_batches) * static_cast<double>(s.batch * s.seqlen) /
+         plan.model->step.total();
 }
 
 // Return the model's FLOP/s of one rank.
 double model_flops_per_s(const Plan& plan) {
   const Problem& job = plan.chosen.job;
-  return model_flops(job, plan.model->sizes) / job.world_size / plan.model->step.total();
+  return static_cast<double>(plan.options.micro_batches) * model_flops(job, plan.model->sizes) /
+         job.world_size / plan.model->step.total();
 }
 
 // Return the share of the device's peak that these are, or none for a machine that was measured,
@@ -104,8 +106,13 @@ StepTime step_time(const Plan& plan) {
   const ModelPlan& model = *plan.model;
   const double attention_s =
       is_simulated(plan) ? simulated_seconds(plan) : plan.chosen.time.total();
-  return step_time(plan.chosen.job, model.sizes, plan.rows, attention_s, model.figures, plan.rates,
-                   plan.options.model_memory, plan.chosen.time.forward.total());
+  StepTime step =
+      step_time(plan.chosen.job, model.sizes, plan.rows, attention_s, model.figures,
+                plan.ring_rates(), plan.options.model_memory, plan.chosen.time.forward.total());
+  for (double StepTime::*part : {&StepTime::attention, &StepTime::projections, &StepTime::mlp,
+                                 &StepTime::values, &StepTime::head, &StepTime::recomputed})
+    step.*part *= static_cast<double>(plan.options.micro_batches);
+  return step;
 }
 
 std::string model_text(const Plan& plan) {
@@ -215,7 +222,8 @@ Fields model_fields(const Plan& plan) {
                          {"mfu", mfu_of(plan)},
                          {"recompute", name_of(plan.options.model_memory.recompute)},
                          {"chunks", plan.options.model_memory.chunks},
-                         {"zero_stage", plan.options.model_memory.zero_stage}};
+                         {"zero_stage", plan.options.model_memory.zero_stage},
+                         {"micro_batches", plan.options.micro_batches}};
 }
 
 }  // namespace ringscope

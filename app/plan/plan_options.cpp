@@ -34,19 +34,44 @@ std::optional<ModelSizes> checked_model(const ModelSizes& model) {
   return model;
 }
 
-void complete(PlanOptions& plan, const ModelSizes& model) {
+void check_nodes(PlanOptions& plan, std::optional<int> nodes) {
+  const bool many = nodes.value_or(1) > 1;
+  if (many != plan.between.has_value() || (plan.nics > 1 && !many))
+    contradiction(many           ? "--nodes"
+                  : plan.between ? "--between"
+                                 : "--nics",
+                  "given without the link or the nodes that go with it",
+                  "--nodes M and --between LINK together, and --nics K with them");
+  if (!many) return;
+  if (plan.hardware.measure || plan.searched)
+    contradiction("--nodes",
+                  plan.searched ? "given with --partition searched" : "given beside --measure",
+                  "one of them");
+  if (plan.job.scheme == Scheme::two_level && plan.job.nodes != *nodes)
+    contradiction("--nodes",
+                  fmt::format("{} given with --scheme {}", *nodes, plan.job.scheme_name()),
+                  "the same number");
+  plan.job.nodes = *nodes;
+  Scenario scenario;
+  scenario.job = plan.job;
+  for_flag("--nodes:", [&] { check(scenario); });
+}
+
+void complete(PlanOptions& plan, const ModelSizes& model, std::optional<int> nodes) {
   complete_problem("plan", plan.job);
   if (plan.partition == PartitionKind::dealt) {
     plan.job.partition = *plan.partition;
     deal_out(plan.job);
   }
   check_hardware("plan", plan.hardware);
+  check_nodes(plan, nodes);
   plan.model = checked_model(model);
   const ModelMemory& memory = plan.model_memory;
   for (const auto& [flag, given, needs_backward] :
        {std::tuple{"--zero", memory.zero_stage > 0, true},
         {"--recompute", memory.recompute != Recompute::none, true},
         {"--gradients", memory.f32_gradients, true},
+        {"--micro-batches", plan.micro_batches > 1, true},
         {"--logit-bytes", memory.logit_bytes != ModelMemory{}.logit_bytes, true},
         {"--chunks", memory.chunks > 1, false}}) {
     if (given && !plan.model)
@@ -79,6 +104,7 @@ Finish declare_plan(CommandFlags& flags) {
   const auto plan = std::make_shared<PlanOptions>();
   const auto model = std::make_shared<ModelSizes>();  // 0: not given
   const auto gradients = std::make_shared<std::optional<std::string>>();
+  const auto nodes = std::make_shared<std::optional<int>>();
   add_problem(flags, plan->job);
   flags.count("--layers", plan->job.layers,
               "layers, whose activations are kept for the backward pass (1)");
@@ -103,6 +129,8 @@ Finish declare_plan(CommandFlags& flags) {
   flags.count("--hidden", model->hidden, "of the rows inside its MLP, which has three matrices");
   flags.count("--vocab", model->vocab, "tokens that it tells apart");
   add_model_memory(flags, plan->model_memory);
+  flags.count("--micro-batches", plan->micro_batches,
+              "batches of a model's step, one after the other; gradients are added up once (1)");
   flags.integer("--zero", plan->model_memory.zero_stage,
                 "stage of ZeRO: 1 deals out the optimizer's states over the ranks, 2 gradients as "
                 "well, 3 weights as well (0)",
@@ -126,18 +154,20 @@ Finish declare_plan(CommandFlags& flags) {
   flags.one_of("--gradients", {"stored", "f32"}, *gradients,
                "of weights, kept in the storage type, or in f32 as Megatron-LM does (stored)");
   add_hardware(flags, plan->hardware);
+  add_nodes(flags, *nodes, plan->between);
+  flags.integer("--nics", plan->nics, "links between nodes that a node has (1)", 1, 1 << 20, "K");
   flags.number("--memory-fraction", plan->memory_fraction,
                {0, 1, false, true, "a number above 0 and up to 1"},
                "of the device's memory that all of it may take (0.9)");
   flags.flag("--explain", plan->explain, "say how every number comes about");
   flags.flag("--json", plan->json, "print one JSON object");
-  return [plan, model, gradients, &flags] {
+  return [plan, model, gradients, nodes, &flags] {
     for (const char* const flag :
          {"--layers", "--heads", "--heads-kv", "--head-dim", "--width", "--hidden", "--vocab"})
       if (flags.given("--model") && flags.given(flag))
         contradiction(flag, "given beside --model", "one of them");
     plan->model_memory.f32_gradients = *gradients == "f32";
-    complete(*plan, *model);
+    complete(*plan, *model, *nodes);
     return *plan;
   };
 }

@@ -41,10 +41,13 @@ std::string way_text(const Plan& plan) {
 
 std::string header_text(const Plan& plan) {
   const Problem& job = plan.chosen.job;
-  return fmt::format("{}\n{} of {}: {}, {}; {}: {:.4g} GB/s one way\n\n", problem_text(job),
+  return fmt::format("{}\n{} of {}: {}, {}; {}: {:.4g} GB/s one way{}\n\n", problem_text(job),
                      count_text(job.world_size, "rank"), plan.gpu.name,
                      flops_text(plan.rates, job.backward), gib_text(plan.gpu.memory_bytes),
-                     plan.link.name, plan.rates.bytes_per_s / 1e9);
+                     plan.link.name, plan.rates.bytes_per_s / 1e9,
+                     plan.between ? fmt::format("; {} nodes, {} x {} between them", job.nodes,
+                                                plan.options.nics, plan.between->name)
+                                  : "");
 }
 
 std::string feasible_text(const Plan& plan) {
@@ -140,6 +143,77 @@ std::string choices_text(const Plan& plan) {
   return text;
 }
 
+struct Limit {
+  std::string what, change_first;
+};
+
+// Return what limits an infeasible plan, and of some changes the first that makes it fit, or else
+// the one that saves most.
+Limit memory_limit_of(const Plan& plan) {
+  const Problem& job = plan.chosen.job;
+  const auto largest =
+      std::max_element(plan.memory.begin(), plan.memory.end(),
+                       [](const auto& a, const auto& b) { return a.bytes < b.bytes; });
+  Limit limit{fmt::format("memory, {} of it for {}",
+                          percent_text(largest->bytes / total_bytes(plan.memory)), largest->name),
+              ""};
+  double least = total_bytes(plan.memory);
+  const auto attempt = [&](const std::string& change, const auto& make) {
+    PlanOptions options = plan.options;
+    Problem changed = job;
+    make(options.model_memory, changed);
+    const double bytes = total_bytes(memory_bill(options, changed, changed.max_rows()));
+    if (least <= plan.memory_limit || bytes >= least) return;
+    least = bytes;
+    limit.change_first = fmt::format("{}: {} a rank{}", change, gib_text(bytes),
+                                     bytes <= plan.memory_limit ? "" : ", still too much");
+  };
+  if (plan.model && job.backward) {
+    attempt("--recompute layer", [](ModelMemory& m, Problem&) { m.recompute = Recompute::layer; });
+    attempt("--zero 3", [](ModelMemory& m, Problem&) { m.zero_stage = 3; });
+    attempt("--zero 3 --recompute layer --chunks 8", [](ModelMemory& m, Problem&) {
+      m.zero_stage = 3, m.recompute = Recompute::layer, m.chunks = 8;
+    });
+  }
+  if (job.partition != PartitionKind::dealt)
+    attempt(fmt::format("--world-size {}", 2 * job.world_size),
+            [](ModelMemory&, Problem& changed) { changed.world_size *= 2; });
+  return limit;
+}
+
+// Return what limits the plan, and what to change first.
+Limit limit_of(const Plan& plan) {
+  const Choice& chosen = plan.chosen;
+  if (const auto why = impossible(chosen.job)) return {*why, "--scheme or --world-size"};
+  if (chosen.obstacle) return memory_limit_of(plan);
+  const StepTime step = plan.model ? plan.model->step : StepTime{};
+  const auto layers =
+      static_cast<double>(plan.model ? step.layers * plan.options.micro_batches : 1);
+  const double all = plan.model ? step.total() : chosen.time.total();
+  struct Loss {
+    const char* name;
+    double seconds;
+    std::string change_first;
+  };
+  const std::vector<Loss> losses{
+      {"waiting for the slowest rank", layers * chosen.time.imbalance(),
+       plan.best && !is_same_way(plan.choices[*plan.best].job, chosen.job)
+           ? fmt::format("--partition {}", name_of(plan.choices[*plan.best].job.partition))
+           : "--partition searched"},
+      {"exposed communication", layers * chosen.time.exposed(),
+       plan.between ? "more --nics or a faster --between"
+                    : "a faster --link, or more positions a rank"},
+      {"computing again", step.recomputed, "less --recompute, where the memory allows"},
+      {"adding up gradients", step.reduction,
+       "more --micro-batches, after which gradients are added up once"}};
+  const Loss& most =
+      *std::max_element(losses.begin(), losses.end(),
+                        [](const Loss& a, const Loss& b) { return a.seconds < b.seconds; });
+  if (most.seconds < 0.02 * all) return {"computing", "more ranks, or faster ones"};
+  return {fmt::format("{}, {} of the time", most.name, percent_text(most.seconds / all)),
+          most.change_first};
+}
+
 std::string limits_text(const Plan& plan) {
   const Problem& job = plan.chosen.job;
   const std::string way = way_text(plan);
@@ -160,7 +234,9 @@ std::string limits_text(const Plan& plan) {
     text += plan_line("hidden from seqlen",
                       plan.hidden_seqlen ? fmt::format("{:.0f} on a ring", *plan.hidden_seqlen)
                                          : "none hides every hop of a ring");
-  return text;
+  const Limit limit = limit_of(plan);
+  return text + plan_line("limited by", limit.what) +
+         (limit.change_first.empty() ? "" : plan_line("change first", limit.change_first));
 }
 
 }  // namespace
@@ -264,7 +340,7 @@ std::string threshold_lines(const Plan& plan) {
     return entry(forward ? "c*" : "c* backward",
                  forward ? "(F/B) (e/2) (G/H) / share" : "(F/B) ((2e + 8) / 10) (G/H) / share",
                  fmt::format("{:.4g} x {:.3g} x {}/{} / {:.4g} = {:.1f} rows, latency included",
-                             plan.rates.flops(pass) / plan.rates.bytes_per_s,
+                             plan.rates.flops(pass) / plan.ring_rates().bytes_per_s,
                              forward ? job.storage_bytes() / 2 : (2 * job.storage_bytes() + 8) / 10,
                              job.shape.num_heads_kv, job.shape.num_heads, plan.share,
                              overlap.threshold_rows),
@@ -292,7 +368,7 @@ std::string pass_line(const Plan& plan, Pass pass) {
                                           seconds_text(time.exposed), seconds_text(time.total()));
   const std::string hop =
       seconds_text(job.world_size == 1 ? 0 : hop_seconds(job, plan.rates, pass, plan.rows));
-  if (is_followed(job) || job.scheme == Scheme::two_level)
+  if (is_followed(job) || job.scheme == Scheme::two_level || plan.between)
     return entry(name, "the scheme's loop, simulated; imbalance: neither computing nor moving",
                  numbers, "core/sim, as `simulate` says");
   switch (job.scheme) {
@@ -347,6 +423,9 @@ namespace {
 Fields machine_fields(const Plan& plan) {
   return {{"gpu", plan.gpu.name},
           {"link", plan.link.name},
+          {plan.between ? "nodes" : "", plan.options.job.nodes},
+          {plan.between ? "between" : "", plan.between ? plan.between->name : ""},
+          {plan.between ? "nics" : "", plan.options.nics},
           {"measured", plan.options.hardware.measure},
           {"forward_flops", plan.rates.forward_flops},
           {"backward_flops", plan.rates.backward_flops},
@@ -392,6 +471,7 @@ std::string plan_json(const Plan& plan) {
     choices.push_back(
         choice_fields(plan.choices[i], name_of(plan.choices[i].job.partition), plan.best == i));
   const bool has_hops = job.world_size > 1;
+  const Limit limit = limit_of(plan);
   const Fields fields{
       {"feasible", !chosen.obstacle},
       {"why", chosen.obstacle},
@@ -416,6 +496,8 @@ std::string plan_json(const Plan& plan) {
       {"largest_seqlen", plan.largest_seqlen},
       {"smallest_world_size", plan.smallest_world_size},
       {"hidden_seqlen", plan.hidden_seqlen},
+      {"limited_by", limit.what},
+      {"change_first", limit.change_first},
       {plan.options.explain ? "explanation" : "",
        plan.options.explain ? plan_explanation(plan) : ""},
   };

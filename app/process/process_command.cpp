@@ -9,10 +9,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <thread>
 #include <variant>
 
 #include "app/command_line/flags.h"
@@ -147,6 +149,11 @@ int work(const std::vector<std::string>& arguments, SharedFlag& others_watch) {
     const std::optional<int> status = rank.take_part();
     return status ? *status : rank.conclude();
   } catch (const std::exception& error) {
+    // If rank 0 is dead, its parent says so, and the launcher ends the others meanwhile. Otherwise
+    // the first that speaks is the only one.
+    const int rank = launched_rank();
+    if (rank > 0 && dynamic_cast<const InputError*>(&error) == nullptr)
+      std::this_thread::sleep_for(std::chrono::milliseconds(4000 + 200 * std::min(rank, 100)));
     return report_error(error);
   }
 }

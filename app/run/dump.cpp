@@ -19,8 +19,21 @@ namespace {
 
 // What all ranks write to. Each rank's thread adds to its own list of the manifest.
 struct Dump {
-  std::string folder;
+  const AtomicFolder& folder;
   std::vector<std::vector<Fields>> arrays;  // by rank, in the order of its loop
+
+  // Call f(path) to write a file of the folder. Errors name the folder as it was asked for.
+  template <class F>
+  void write(const std::string& name, F&& f) const {
+    try {
+      f(folder.place() + "/" + name);
+    } catch (const std::exception& error) {
+      std::string why = error.what();
+      if (const std::size_t at = why.find(folder.place()); at != why.npos)
+        why.replace(at, folder.place().size(), folder.path());
+      throw RunError("--dump " + why);
+    }
+  }
 };
 
 // Local rows [first, end) of a rank.
@@ -40,9 +53,11 @@ class DumpingBackend : public ForwardingBackend {
     const LocalRows rows = rank.ring_problem().partition.rows_of(rank.rank());
     std::vector<Index> positions;
     for (Index row = 0; row < rows.size(); ++row) positions.push_back(rows.global_position(row));
-    AtomicFile file(fmt::format("{}/positions-rank-{}.npy", dump.folder, rank.rank()));
-    write_npy_integers(file, {rows.size()}, positions);
-    file.commit();
+    dump.write(fmt::format("positions-rank-{}.npy", rank.rank()), [&](const std::string& path) {
+      AtomicFile file(path);
+      write_npy_integers(file, {rows.size()}, positions);
+      file.commit();
+    });
   }
 
   void use_heads(const HeadShare& share) override { inner_.use_heads(share_ = share); }
@@ -131,11 +146,13 @@ class DumpingBackend : public ForwardingBackend {
     const std::string name =
         fmt::format("rank{}-{}-op{:04}-step{}-{}-{}.npy", rank_.rank(), name_of(step.pass),
                     operations_, step.step, operation, what);
-    std::ofstream file(dump_.folder + "/" + name, std::ios::binary);
-    file << npy_header(shape, sizeof(T) == sizeof(double));
-    file.write(reinterpret_cast<const char*>(values), static_cast<std::streamsize>(bytes));
-    file.close();
-    if (!file) throw RunError(name + ": writing failed: " + std::strerror(errno));
+    dump_.write(name, [&](const std::string& path) {  // without AtomicFile's wait for the disk
+      std::ofstream file(path, std::ios::binary);
+      file << npy_header(shape, sizeof(T) == sizeof(double));
+      file.write(reinterpret_cast<const char*>(values), static_cast<std::streamsize>(bytes));
+      file.close();
+      if (!file) throw RunError(path + ": writing failed: " + std::strerror(errno));
+    });
     dump_.arrays[static_cast<std::size_t>(rank_.rank())].push_back(
         {{"name", name},
          {"rank", rank_.rank()},
@@ -165,7 +182,7 @@ class DumpingBackend : public ForwardingBackend {
 }  // namespace
 
 RingRun run_dumped(const Problem& config, const AttentionInputs& inputs, const Progress& progress,
-                   const std::string& folder) {
+                   const AtomicFolder& folder) {
   check_run(config, inputs);  // before world_size seats are made
   Dump dump{folder, std::vector<std::vector<Fields>>(static_cast<std::size_t>(config.world_size))};
   ThreadEngine engine(config.world_size, [&](BlockBackend& inner, Rank& rank) {
@@ -175,14 +192,16 @@ RingRun run_dumped(const Problem& config, const AttentionInputs& inputs, const P
   std::vector<Fields> all;
   for (const std::vector<Fields>& arrays : dump.arrays)
     all.insert(all.end(), arrays.begin(), arrays.end());
-  write_file(folder + "/manifest.json", json_line({{"shape", shape_fields(config.shape)},
-                                                   {"world_size", config.world_size},
-                                                   {"scheme", config.scheme_name()},
-                                                   {"partition", name_of(config.partition)},
-                                                   {"mask", config.mask.name()},
-                                                   {"dtype", name_of(config.dtype)},
-                                                   {"softmax_scale", config.scale()},
-                                                   {"arrays", all}}));
+  dump.write("manifest.json", [&](const std::string& path) {
+    write_file(path, json_line({{"shape", shape_fields(config.shape)},
+                                {"world_size", config.world_size},
+                                {"scheme", config.scheme_name()},
+                                {"partition", name_of(config.partition)},
+                                {"mask", config.mask.name()},
+                                {"dtype", name_of(config.dtype)},
+                                {"softmax_scale", config.scale()},
+                                {"arrays", all}}));
+  });
   return run;
 }
 

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <memory>
@@ -28,15 +29,23 @@ fs::path real_place(const std::string& path) {
   fs::path place = fs::absolute(path, error);
   for (int links = 0; links < 40 && fs::is_symlink(fs::symlink_status(place, error)); ++links)
     place = place.parent_path() / fs::read_symlink(place, error);
-  return fs::weakly_canonical(place, error);
+  place = fs::weakly_canonical(place, error);
+  return place.has_filename() ? place : place.parent_path();  // "d/" is d
 }
 
-// Return whether writing one file would replace the other. Devices and fifos are not replaced.
+// Return whether writing one file or folder would replace the other. Devices and fifos are not
+// replaced.
 bool same_place(const std::string& a, const std::string& b) {
   std::error_code error;
   const fs::file_status status = fs::status(a, error);
-  if (fs::exists(status) && !fs::is_regular_file(status)) return false;
+  if (fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status)) return false;
   return fs::equivalent(a, b, error) || real_place(a) == real_place(b);
+}
+
+bool is_inside(const OutputPlace& folder, const std::string& path) {
+  if (!folder.is_folder || !folder.path) return false;
+  const fs::path outer = real_place(*folder.path), inner = real_place(path);
+  return std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end()).first == outer.end();
 }
 
 // Return whether writing to `path` would mix with stdout or replace its file. Nothing mixes in
@@ -86,11 +95,14 @@ void check_output_places(const std::vector<OutputPlace>& places,
     const char* const flag = places[i].flag;
     if (!places[i].path) continue;
     const std::string& path = *places[i].path;
-    for (std::size_t j = 0; j < i; ++j)
-      if (places[j].path && same_place(path, *places[j].path))
-        throw InputError(
-            fmt::format("{} '{}': the same file as {}; accepted: a file for each output", flag,
-                        path, places[j].flag));
+    for (std::size_t j = 0; j < i; ++j) {
+      if (!places[j].path) continue;
+      const bool same = same_place(path, *places[j].path);
+      if (same || is_inside(places[i], *places[j].path) || is_inside(places[j], path))
+        throw InputError(fmt::format("{} '{}': {} {}; accepted: a {} for each output", flag, path,
+                                     same ? "the same file as" : "one holds the other, of",
+                                     places[j].flag, same ? "file" : "place"));
+    }
     for (const std::string& input : inputs)
       if (same_place(path, input))
         throw InputError(fmt::format(

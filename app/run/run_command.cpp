@@ -167,7 +167,7 @@ int carry_out(const RunOptions& options) {
     if (options.live)
       progress.recording = [&](const Recording& so_far) { write_trace(options, so_far); };
     try {
-      if (dump) return run_dumped(config, loaded.tensors, progress, dump->place());
+      if (dump) return run_dumped(config, loaded.tensors, progress, *dump);
       return runner(config, loaded.tensors, progress);
     } catch (const RunFailure& failure) {
       throw with_trace_written(options, failure, failure.recording());

@@ -176,7 +176,8 @@ void check_backend(const RunOptions& run) {
   if (run.mistaken && run.backend != Backend::cpu)
     contradiction("--inject", fmt::format("'{}' {}", name_of(*run.mistaken->mistake), backend),
                   "it with --backend cpu");
-  for (const Mistake mistake : {Mistake::gradient_one_hop_short, Mistake::unequal_shards})
+  for (const Mistake mistake :
+       {Mistake::gradient_one_hop_short, Mistake::unequal_shards, Mistake::mean_instead_of_sum})
     if (run.mistaken && run.mistaken->mistake == mistake && !run.job.backward)
       contradiction("--inject", fmt::format("'{}' given without --backward", name_of(mistake)),
                     "it together with --backward");
@@ -189,6 +190,10 @@ void check_backend(const RunOptions& run) {
                   "one of them");
   if (const auto& injection = run.job.injection) {
     const std::string given = fmt::format("'{}' {}", to_string(*injection), backend);
+    if (injection->fault == Fault::send_first &&
+        (injection->rank > 0 || (injection->rank == 0 && injection->step == 0)))
+      contradiction("--inject", fmt::format("'{}' given", to_string(*injection)),
+                    "send-first or, for a later hop, send-first@0:STEP: it strikes all ranks");
     if (run.backend == Backend::cuda)
       contradiction("--inject", given, "it with --backend cpu, mpi or nccl");
     if (run.backend == Backend::nccl &&

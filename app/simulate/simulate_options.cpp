@@ -84,10 +84,7 @@ void add_ways(CommandFlags& flags, SimulateOptions& options, Given& given) {
 }
 
 void add_nodes(CommandFlags& flags, SimulateOptions& options, Given& given) {
-  flags.integer("--nodes", given.nodes,
-                "nodes of world-size / M ranks; --link is then inside them (1)", 1,
-                std::numeric_limits<int>::max(), "M");
-  flags.text("--between", "NAME|FILE", options.between, "the link between nodes");
+  add_nodes(flags, given.nodes, options.between);
   flags.integer("--nics", given.nics, "links between nodes that a node has (1)", 1, 1 << 20, "K");
   flags.name("--placement", given.placement, "block|cyclic",
              "consecutive ranks on one node, or dealt out (block)",

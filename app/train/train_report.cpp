@@ -244,6 +244,8 @@ void TrainJournal::write(bool losses, Checkpoint* checkpoint) {
 
 void TrainJournal::note(const StepReport& report, const TrainingRank& rank_0) {
   losses_.push_back({report.step, report.loss});
+  if (losses_.size() == setup_.losses.size() + 1)
+    for (const auto& [name, value] : provenance()) losses_.back().origin += "," + csv_field(value);
   const auto is_due = [&](Index every) { return report.step % every == 0; };
   std::optional<Checkpoint> checkpoint;
   if (options_.checkpoint && is_due(every(options_))) checkpoint = rank_0.checkpoint();

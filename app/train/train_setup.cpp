@@ -119,8 +119,9 @@ void require_training_memory(const TrainSetup& setup, int ranks) {
   const TrainingPlan& plan = setup.plan;
   const double weights = static_cast<double>(ModelWeights(plan.settings.shape).layout.size());
   // Count the checkpoint that the run began with, and three copies while one is written.
-  const double checkpoints = 12 * weights * (plan.start == nullptr ? 3 : 4) +
-                             (plan.deal.memory.zero_stage > 0 ? 8 * weights : 0);
+  const double checkpoints =
+      12 * weights * (plan.start == nullptr ? 3 : 4) +
+      (plan.deal.memory.zero_stage > 0 && plan.checkpoint_every > 0 ? 8 * weights : 0);
   const double training = ranks * total_bytes(training_memory(plan.settings, plan.deal));
   double sampling = 0;  // by one rank, after the others have ended
   if (setup.sample) {

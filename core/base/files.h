@@ -121,6 +121,8 @@ class AtomicFolder {
 
   // Where to write until commit().
   const std::string& place() const { return temporary_; }
+  // The place that it is for.
+  const std::string& path() const { return path_; }
   // Rename the folder to its place. Throw RunError.
   void commit();
 

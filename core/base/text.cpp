@@ -23,6 +23,13 @@ std::string read_table(const std::string& path, const std::string& kind) {
   return read_file(path, kind, Index{1} << 20);
 }
 
+std::string csv_field(const std::string& text) {
+  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
+  std::string result = "\"";
+  for (const char c : text) result += c == '"' ? "\"\"" : std::string(1, c);
+  return result + "\"";
+}
+
 std::vector<std::string> words_of(std::string_view line) {
   std::vector<std::string> words;
   line = line.substr(0, line.find('#'));

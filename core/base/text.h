@@ -83,6 +83,9 @@ void for_each_line(std::string_view text, F&& f) {
 // Return the words of `line` before any '#', split at blanks.
 std::vector<std::string> words_of(std::string_view line);
 
+// Return the text as a field of CSV: in quotes where it must be.
+std::string csv_field(const std::string& text);
+
 // ---
 // Numbers for people.
 

@@ -31,7 +31,7 @@ void merge_parts(const QueryRow& row, Times&& times, Guess& guess) {
     if (times(owner) == 0 || part.l == 0) continue;
     const double factor = times(owner) * std::exp(part.m - m);
     l += factor * part.l;
-    for (std::size_t c = 0; c < acc.size(); ++c) acc[c] += factor * part.acc[c];
+    add_to(acc, factor, part.acc);
   }
   finish_row(m, l, acc, guess);
 }
@@ -98,21 +98,17 @@ class ForwardTable {
     for (const auto& [mistake, times, word] :
          {std::tuple{Mistake::missing_block, 0, "is missing"},
           std::tuple{Mistake::doubled_block, 2, "is attended twice"}}) {
-      for (int owner = 0; owner < n; ++owner)
-        add(mistake, fmt::format("the block of owner {} {}", owner, word),
-            [owner, times = times](const QueryRow& row, Guess& guess) {
-              merge_parts(
-                  row, [&](int o) { return o == owner ? times : 1; }, guess);
-            });
-      for (int step = 0; step < n; ++step)
-        add(
-            mistake, fmt::format("the block of ring step {} {}", step, word),
-            [step, times = times, n](const QueryRow& row, Guess& guess) {
-              const int owner = owner_at(row.place.rank, step, n);
-              merge_parts(
-                  row, [&](int o) { return o == owner ? times : 1; }, guess);
-            },
-            1.05);
+      for (const bool by_owner : {true, false})
+        for (int which = 0; which < n; ++which)
+          add(
+              mistake,
+              fmt::format("the block of {} {} {}", by_owner ? "owner" : "ring step", which, word),
+              [by_owner, which, times = times, n](const QueryRow& row, Guess& guess) {
+                const int owner = by_owner ? which : owner_at(row.place.rank, which, n);
+                merge_parts(
+                    row, [&](int o) { return o == owner ? times : 1; }, guess);
+              },
+              by_owner ? 1 : 1.05);
       // One of the two chunks of a zigzag deal.
       if (known_.problem.partition.kind != PartitionKind::zigzag || n > 16) continue;
       for (int owner = 0; owner < n; ++owner)
@@ -192,7 +188,7 @@ class ForwardTable {
             for (const RowPart& part : row.owner_parts) {
               if (part.l == 0) continue;
               ++count;
-              for (std::size_t c = 0; c < mean.size(); ++c) mean[c] += part.acc[c] / part.l;
+              add_to(mean, 1 / part.l, part.acc);
             }
             const auto parts = all ? static_cast<int>(row.owner_parts.size()) : std::max(count, 1);
             guess.out = scaled(mean, 1.0 / parts);
@@ -458,24 +454,6 @@ class ForwardTable {
     });
   }
 
-  // Right rows at wrong places: `source` says which position's row lies at a position.
-  void add_source(Mistake mistake, const std::string& how, std::vector<Index> source,
-                  double penalty = 1) {
-    for (Index i = 0; i < known_.seqlen(); ++i) {
-      if (source[slot(i)] == i) continue;
-      add(
-          mistake, how,
-          [this, source = std::move(source)](const QueryRow& row, Guess& guess) {
-            const Index from = source[slot(row.position)];
-            const double* const out = known_.row_of(known_.oracle.out, row.head, from);
-            guess.out = Values(out, out + known_.width());
-            guess.lse = known_.oracle.lse[slot(row.head * known_.seqlen() + from)];
-          },
-          penalty);
-      return;
-    }
-  }
-
   void add_other_rows();
   void add_other_keys();
   void add_rope();
@@ -486,7 +464,15 @@ class ForwardTable {
 
 void ForwardTable::add_other_rows() {
   for (const auto& [how, source, penalty] : wrong_sources(known_))
-    add_source(Mistake::rows_of_other_rank, how, source, penalty);
+    add(
+        Mistake::rows_of_other_rank, how,
+        [this, source = source](const QueryRow& row, Guess& guess) {
+          const Index from = source[slot(row.position)];
+          const double* const out = known_.row_of(known_.oracle.out, row.head, from);
+          guess.out = Values(out, out + known_.width());
+          guess.lse = known_.oracle.lse[slot(row.head * known_.seqlen() + from)];
+        },
+        penalty);
   // The queries of another rank under the own mask.
   const int n = known_.ranks();
   for (const int distance : std::set<int>{1, n - 1}) {

@@ -11,14 +11,8 @@
 namespace ringscope {
 namespace {
 
-void add_to(Values& sum, double factor, const Values& values) {
-  for (std::size_t c = 0; c < sum.size(); ++c) sum[c] += factor * values[c];
-}
-
 Values times(double factor, const double* values, Index width) {
-  Values result(values, values + width);
-  for (double& x : result) x *= factor;
-  return result;
+  return scaled(Values(values, values + width), factor);
 }
 
 class GradientTable {
@@ -171,9 +165,6 @@ class GradientTable {
 
   void add_places() {
     for (const auto& [how, source, penalty] : wrong_sources(known_)) {
-      bool changes = false;
-      for (Index i = 0; i < known_.seqlen(); ++i) changes = changes || source[slot(i)] != i;
-      if (!changes) continue;
       add({Mistake::rows_of_other_rank, "in the gradients, " + how,
            [this, source = source](const QueryRow& row, Guess& guess) {
              guess.dq = right(known_.oracle.dq, row.head, source[slot(row.position)]);

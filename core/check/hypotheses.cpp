@@ -73,6 +73,11 @@ std::vector<WrongSource> wrong_sources(const Knowledge& known) {
   }
   sources.push_back({"the two halves of a rank's rows are swapped", swapped, 1.02});
   sources.push_back({"a rank's rows are in reverse order", reversed, 1.02});
+  std::erase_if(sources, [](const WrongSource& wrong) {
+    Index p = 0;
+    return std::all_of(wrong.source.begin(), wrong.source.end(),
+                       [&](Index from) { return from == p++; });
+  });
   return sources;
 }
 

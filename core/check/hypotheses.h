@@ -104,6 +104,10 @@ std::vector<Hypothesis> hypotheses_of(const Knowledge& known,
 }
 
 Values scaled(const Values& values, double factor);
+// Add values times a factor.
+inline void add_to(Values& sum, double factor, const Values& values) {
+  for (std::size_t c = 0; c < sum.size(); ++c) sum[c] += factor * values[c];
+}
 
 // Return the KV owner that a rank attends at a ring step, and whose gradient arrives likewise.
 inline int owner_at(int rank, int step, int ranks) { return (rank - step + ranks) % ranks; }
@@ -126,6 +130,7 @@ struct WrongSource {
   std::vector<Index> source;  // by global position
   double penalty;
 };
+// Return those that move any row.
 std::vector<WrongSource> wrong_sources(const Knowledge& known);
 
 // Return what a rank would take for the positions of its rows if it believed in another deal, or

@@ -22,7 +22,7 @@ namespace ringscope {
 namespace {
 
 constexpr int kFailed = 3;
-constexpr time_t kMomentForOthers = 1;  // s
+constexpr time_t kMomentForOthers = 2;  // s
 
 // Signals by which a launcher or a user asks for the end, and signals with other requests.
 constexpr int kEnds[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
@@ -122,10 +122,12 @@ int supervised(const std::function<int(SharedFlag&)>& work, const std::function<
     if (info.si_code != SI_KERNEL) ::kill(child, signal);
   }
   if (!WIFEXITED(status) && !is_end_asked_for) {
-    if (!others_watch) lost(WTERMSIG(status));
     const sigset_t ending = ends();
     const timespec moment{kMomentForOthers, 0};
-    ::sigtimedwait(&ending, nullptr, &moment);
+    // A rank may die when rank 0 knows it, but before it has set the flag. Rank 0 speaks of it then,
+    // and the launcher asks for the end of this one.
+    const bool is_known = ::sigtimedwait(&ending, nullptr, &moment) > 0;
+    if (!others_watch && !is_known) lost(WTERMSIG(status));
   }
   ::sigaction(SIGCHLD, &inherited, nullptr);
   ::sigprocmask(SIG_SETMASK, &before, nullptr);

@@ -242,11 +242,8 @@ Figures run_scenario(const Scenario& scenario, const Work& work) {
   return figures_of(scenario, work, machine, simulate(request, work, machine));
 }
 
-Choice judge_by_simulation(const Problem& job, const Rates& rates, double memory_bytes,
-                           const MemoryOf& memory_of) {
-  Scenario scenario;
-  scenario.job = job;
-  scenario.rates = rates;
+Choice judge_by_simulation(Scenario scenario, double memory_bytes, const MemoryOf& memory_of) {
+  const Problem job = scenario.job;
   Choice choice{job, {}, {}, memory_of(job), obstacle(job, memory_bytes, memory_of)};
   if (impossible(job)) return choice;
   if (auto why = obstacle(scenario)) {

@@ -99,9 +99,8 @@ Figures figures_of(const Scenario& scenario, const Work& work, const Machine& ma
 // Simulate `scenario`. `work` is work_of(scenario). Throw as simulate() does.
 Figures run_scenario(const Scenario& scenario, const Work& work);
 
-// Do what judge() in core/cost/choices.h does for a scheme without a closed form, by simulating its
-// loop. Of a pass's time, what ranks neither compute nor communicate counts as imbalance.
-Choice judge_by_simulation(const Problem& job, const Rates& rates, double memory_bytes,
-                           const MemoryOf& memory_of);
+// Do what judge() in core/cost/choices.h does for a scheme without a closed form, or for links that
+// differ, by simulating its loop. Of a pass's time, what ranks neither compute nor communicate counts as imbalance.
+Choice judge_by_simulation(Scenario scenario, double memory_bytes, const MemoryOf& memory_of);
 
 }  // namespace ringscope

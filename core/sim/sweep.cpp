@@ -372,24 +372,17 @@ void run_sweep(SweepTable& table, const std::function<void(double)>& progress) {
   }
 }
 
-std::string csv_cell(const std::string& text) {
-  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
-  std::string result = "\"";
-  for (const char c : text) result += c == '"' ? "\"\"" : std::string(1, c);
-  return result + "\"";
-}
-
 std::string sweep_csv(const SweepTable& table,
                       const std::vector<std::pair<std::string, std::string>>& constants) {
   static const std::vector<SweepColumn> columns = all_columns();
   std::string text, names, values;
   for (const auto& [name, value] : constants) {
-    names += "," + csv_cell(name);
-    values += "," + csv_cell(value);
+    names += "," + csv_field(name);
+    values += "," + csv_field(value);
   }
   const auto line = [&](auto cell, const std::string& rest) {
     for (const SweepColumn& column : columns)
-      text += (&column == columns.data() ? "" : ",") + csv_cell(cell(column));
+      text += (&column == columns.data() ? "" : ",") + csv_field(cell(column));
     text += rest + "\n";
   };
   line([](const SweepColumn& column) { return column.name; }, names);

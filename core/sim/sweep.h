@@ -82,9 +82,6 @@ SweepTable points_of(const Scenario& base, const std::vector<SweptAxis>& axes);
 // Fill in the figures. `progress` is called with the share that is done.
 void run_sweep(SweepTable& table, const std::function<void(double)>& progress = {});
 
-// Return the text as a cell of CSV, in quotes where it needs them.
-std::string csv_cell(const std::string& text);
-
 // Return the table as CSV (RFC 4180 with \n as line end): a line of names, then a line per point, of
 // the settings that can be swept, the figures, and all other settings. Numbers read back to the same
 // bits.

@@ -21,7 +21,10 @@ constexpr int kMaxInt = INT32_MAX;
 class TraceReader {
  public:
   TraceReader(TextSource& text, TraceSink& sink, std::int64_t earliest_ns, std::size_t chunk)
-      : json_(text, chunk), text_bytes_(text.size()), sink_(sink), earliest_ns_(earliest_ns) {}
+      : json_(text, chunk),
+        text_bytes_(text.most_bytes()),
+        sink_(sink),
+        earliest_ns_(earliest_ns) {}
 
   void read() {
     const JsonToken first = json_.next();
@@ -396,7 +399,7 @@ class TraceReader {
   }
 
   JsonReader json_;
-  const std::uint64_t text_bytes_;
+  const std::uint64_t text_bytes_;  // at most
   TraceSink& sink_;
   const std::int64_t earliest_ns_;
   TraceFields head_;

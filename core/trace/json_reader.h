@@ -31,7 +31,8 @@ class TextSource {
   // Read up to `size` further bytes into `to` and return how many; 0 at the end.
   virtual std::size_t read(char* to, std::size_t size) = 0;
   virtual void rewind() = 0;
-  virtual std::uint64_t size() const = 0;  // bytes, as they are stored
+  virtual std::uint64_t size() const = 0;                      // bytes, as they are stored
+  virtual std::uint64_t most_bytes() const { return size(); }  // that there may be to read
 };
 
 // A text in memory, which must outlive the source.
@@ -62,6 +63,8 @@ class FileSource : public TextSource {
   std::size_t read(char* to, std::size_t size) override;
   void rewind() override;
   std::uint64_t size() const override { return static_cast<std::uint64_t>(file_.size()); }
+  // Deflate packs 258 bytes into 2 bits at best.
+  std::uint64_t most_bytes() const override { return (unpacker_ ? 1032 : 1) * size(); }
   // Return how many bytes of the file were read.
   Index done() const { return done_; }
   // Return whether read() has found the packed data cut off.

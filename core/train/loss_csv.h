@@ -18,11 +18,16 @@ struct LossCurve {
 
 // ---
 // The loss of every step as a table for other programs: `step,loss`, one row per step in the order
-// of steps. Losses have nine digits, which tell all f32 apart, so reading gives them back.
+// of steps. Losses have nine digits, which tell all f32 apart, so reading gives them back. Further
+// columns say where the rows come from; they are filled in the first row of every run that went on
+// with the table, so that a resumed run keeps what the one before it said.
 
 struct StepLoss {
   Index step = 0;   // counted from 1
   double loss = 0;  // in nats per byte
+  // "" or six fields of CSV, each after a comma: the version, commit, command, seed, machine and
+  // time of the run that begins here.
+  std::string origin = {};
 
   bool operator==(const StepLoss&) const = default;
 };

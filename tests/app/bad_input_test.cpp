@@ -141,6 +141,9 @@ TEST_F(BadInputTest, FlagsThatContradictEachOther) {
   expect_refused("run --text t.txt --seed 1", "--seed --random");
   for (const char* flag : {"--dout", "--dq", "--dk", "--dv"})
     expect_refused(with({flag, "x.npy"}), {flag, "--backward"});
+  expect_random_refused("--inject mean-instead-of-sum", "--inject --backward");
+  for (const char* nobody : {"send-first@2", "send-first@0"})
+    expect_random_refused({"--world-size", "4", "--inject", nobody}, {"--inject", "strikes"});
 }
 
 TEST_F(BadInputTest, NpyFiles) {
@@ -249,6 +252,10 @@ TEST_F(BadInputTest, OutputPlaces) {
   expect_random_refused("--out a.npy --lse folder/../a.npy", "--lse --out");
   std::filesystem::create_symlink("a.npy", path("link.npy"));
   expect_random_refused("--out a.npy --trace link.npy", "--trace --out");
+  // Folders are written whole, so nothing else has a place in them.
+  expect_random_refused("--trace d/ --dump d", "--dump --trace");
+  expect_random_refused("--dump folder --out folder/o.npy", "--dump --out");
+  expect_random_refused("--trace folder/t/ --dump folder", "--dump --trace");
   write_good_files();
   const std::string before = contents_of(path("v.npy"));
   expect_files_refused("--lse v.npy", "--lse v.npy");
@@ -340,6 +347,8 @@ TEST_F(BadInputTest, FullFileSystem) {
   expect_random_refused("--lse small/lse.npy --out small/out.npy", "small/out.npy", 3);
   expect_random_refused("--lse small/lse.npy --trace small/t.json --world-size 32", "small/t.json",
                         3);
+  expect_random_refused("--dump small", "--dump small mounted");
+  expect_random_refused("--dump small/d", "--dump small/d/", 3);
   EXPECT_EQ(::umount(path("small").c_str()), 0);
 }
 

@@ -131,6 +131,59 @@ TEST_F(PlanCommandTest, WhatDoesNotFitIsAnAnswer) {
   EXPECT_TRUE(run_for_json(shorter)["feasible"].GetBool());
 }
 
+TEST_F(PlanCommandTest, AgreesWithSimulateOnNodes) {
+  const Strings machine = "--gpu H100 --link NVLink4 --nodes 2 --between 50,10 --world-size 8";
+  const Strings job = "--seqlen 4096 --backward --mask causal --heads 8 --heads-kv 4";
+  for (const char* nics : {"1", "4"})
+    for (const char* scheme : {"ring", "allgather", "ulysses", "hybrid:4", "two-level:2"}) {
+      SCOPED_TRACE(std::string(scheme) + " " + nics);
+      const Strings way = machine + job + "--partition zigzag --scheme" + scheme + "--nics" + nics;
+      const auto planned = run_for_json("plan" + way);
+      EXPECT_NEAR(planned["chosen"]["total_s"].GetDouble(),
+                  run_for_json("simulate" + way)["wall_s"].GetDouble(), 1e-15);
+      EXPECT_EQ(planned["machine"]["nics"].GetInt(), std::stoi(nics));
+    }
+  // The slower link between nodes is what a ring waits for, and two levels are among the choices.
+  const std::string text = run_well("plan" + machine + job);
+  expect_has(text, {"2 nodes, 1 x 50,10 between them", "two-level:2", "limited by          exposed",
+                    "change first        more --nics"});
+  expect_refused("plan" + job + "--gpu H100 --link NVLink4 --world-size 8 --nodes 2", "--nodes");
+  expect_refused("plan" + machine + job + "--scheme two-level:4", "--nodes");
+  expect_refused("plan" + machine + job + "--partition searched", "--nodes");
+}
+
+// Gradients are added up and weights updated once a step.
+TEST_F(PlanCommandTest, CountsSeveralMicroBatches) {
+  const Strings plan =
+      "plan --model llama3-8b --gpu H100 --link NVLink4 --world-size 8 --seqlen 8192 --backward "
+      "--zero 3 --recompute layer";
+  const auto one = run_for_json(plan), three = run_for_json(plan + "--micro-batches 3");
+  const auto of = [](const rapidjson::Document& json, const char* key) {
+    return json["model"][key].GetDouble();
+  };
+  const double once = of(one, "reduction_s") + of(one, "update_s");
+  EXPECT_GT(once, 0);
+  EXPECT_NEAR(of(three, "total_s"), 3 * (of(one, "total_s") - once) + once, 1e-9);
+  EXPECT_NEAR(of(three, "tokens_per_s"), 3 * 8192 / of(three, "total_s"), 1e-6);
+  EXPECT_EQ(one["chosen"]["peak_bytes"].GetDouble(), three["chosen"]["peak_bytes"].GetDouble());
+  expect_refused("plan --seqlen 64 --world-size 2 --gpu H100 --link NVLink4 --micro-batches 2",
+                 "--micro-batches");
+}
+
+// What does not fit is told with a change that was tried.
+TEST_F(PlanCommandTest, NamesWhatLimitsAndWhatToChange) {
+  const Strings plan =
+      "plan --model llama3-8b --gpu H100 --link NVLink4 --seqlen 131072 --backward";
+  const auto json = run_for_json(plan + "--world-size 16");
+  EXPECT_FALSE(json["feasible"].GetBool());
+  EXPECT_EQ(std::string(json["limited_by"].GetString()).rfind("memory, ", 0), 0u);
+  const std::string change = json["change_first"].GetString();
+  ASSERT_EQ(change.find("still too much"), std::string::npos) << change;
+  const Strings changed{change.substr(0, change.find(':'))};
+  EXPECT_TRUE(run_for_json(plan + "--world-size 16" + Strings(changed.front().c_str()))["feasible"]
+                  .GetBool());
+}
+
 // plan, simulate, groups and run say the same of a scheme, wherever they say it.
 TEST_F(PlanCommandTest, AgreesWithSimulateGroupsAndRunOnEveryScheme) {
   const Strings machine = "--gpu H100 --link NVLink4";

@@ -24,6 +24,12 @@ class TrainCommandTest : public ProgramTest {
     write_text("t.txt", text_);
   }
 
+  // The rows of a table without what they say of their run.
+  std::vector<StepLoss> rows(const std::string& name) const {
+    std::vector<StepLoss> rows = read_loss_csv(path(name));
+    for (StepLoss& row : rows) row.origin.clear();
+    return rows;
+  }
   std::vector<double> losses(const std::string& name) const {
     std::vector<double> result;
     for (const StepLoss& row : read_loss_csv(path(name))) {

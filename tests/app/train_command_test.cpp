@@ -17,7 +17,7 @@ TEST_F(TrainCommandTest, WritesTheLossOfEveryStepAndSaysWhatItCost) {
       run_for_json(kTiny + "--steps 12 --loss-csv l.csv --world-size 3");
   const std::vector<double> curve = losses("l.csv");
   ASSERT_EQ(curve.size(), 12u);
-  EXPECT_EQ(bytes("l.csv").rfind("step,loss\n1,", 0), 0u);
+  EXPECT_EQ(bytes("l.csv").rfind("step,loss,version,commit,command,seed,machine,time\n1,", 0), 0u);
   EXPECT_LT(curve.back(), curve.front());
   EXPECT_DOUBLE_EQ(json["loss_first"].GetDouble(), curve.front());
   EXPECT_DOUBLE_EQ(json["loss_last"].GetDouble(), curve.back());
@@ -63,12 +63,18 @@ TEST_F(TrainCommandTest, StoppedAndTakenUpAgainIsAsIfItHadNotStopped) {
   EXPECT_NE(bytes("half.ckpt"), bytes("whole.ckpt"));
   EXPECT_EQ(losses("half.csv").size(), 5u);
   // Rows beyond the checkpoint, as of a run that was killed later, are replaced.
-  write_text("half.csv", bytes("half.csv") + "6,99\n7,99\n");
+  write_text("half.csv", bytes("half.csv") + "6,99,,,,,,\n7,99,,,,,,\n");
   // No setting is given: they are the checkpoint's.
   run_well(
       "train --text t.txt --resume half.ckpt --steps 8 --checkpoint half.ckpt --loss-csv half.csv");
   EXPECT_TRUE(bytes("half.ckpt") == bytes("whole.ckpt"));
-  EXPECT_EQ(bytes("half.csv"), bytes("whole.csv"));
+  EXPECT_EQ(losses("half.csv"), losses("whole.csv"));
+  // Each run's first row says where its rows come from.
+  for (const StepLoss& row : read_loss_csv(path("half.csv"))) {
+    EXPECT_EQ(row.origin.empty(), row.step != 1 && row.step != 6) << row.step;
+    if (row.step == 1) expect_has(row.origin, {"--steps 5", "--loss-csv half.csv,0,"});
+    if (row.step == 6) expect_has(row.origin, {"--resume half.ckpt"});
+  }
   // Nothing is left to do.
   run_well("train --text t.txt --resume half.ckpt --steps 8 --checkpoint same.ckpt");
   EXPECT_TRUE(bytes("same.ckpt") == bytes("whole.ckpt"));
@@ -190,7 +196,7 @@ TEST_F(TrainCommandTest, GoesOnAfterBeingKilled) {
             "c.ckpt", "--loss-csv", "l.csv"});
   run_well(kTiny + Strings{"--steps", steps, "--checkpoint", "whole.ckpt", "--loss-csv", "w.csv"});
   EXPECT_TRUE(bytes("c.ckpt") == bytes("whole.ckpt")) << "after " << step;
-  EXPECT_EQ(bytes("l.csv"), bytes("w.csv"));
+  EXPECT_EQ(rows("l.csv"), rows("w.csv"));
 }
 
 TEST_F(TrainCommandTest, LosesFewLossesWhenItIsKilled) {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Run random configurations of the program for a given time, and say what was found.
 
-  soak.py PROGRAM [--minutes M] [--seed S] [--jobs J] [--only KIND]
+  soak.py PROGRAM [--minutes M] [--cases N] [--seed S] [--jobs J] [--only KIND,KIND]
 
 Each case is drawn from its own seed, which a failure prints, so that `--seed S --cases 1` runs that case again:
 
@@ -10,13 +10,16 @@ Each case is drawn from its own seed, which a failure prints, so that `--seed S 
   train  steps in one go and with a stop between, which have to give the same checkpoint
   kill   the same, but ended by SIGKILL at a random moment; what is left behind has to go on to the same checkpoint
   mpi    ranks as processes, one killed at a random moment: all end with status 3 and one line, none stays behind
+  ring   120 rings of random shapes, masks, deals and schemes in one process, compared with the oracle: a test of
+         tests/core/ring, whose program, ring_tests, lies in ../tests beside the folder of PROGRAM; left out where it doesn't
 
-A problem that the program refuses (status 2 and one line) counts as refused, not as failed. It is not among the tests that
-ctest runs; bench/README.md has its figures. The exit status is 1 when a case failed.
+A problem that the program refuses (status 2 and one line) counts as refused, not as failed. The totals come at the end,
+which SIGTERM brings early, and every five minutes. It is not among the tests that ctest runs; bench/README.md has its
+figures. The exit status is 1 when a case failed.
 """
-import argparse, collections, concurrent.futures, json, os, pathlib, random, shutil, signal, subprocess, sys, tempfile, time
+import argparse, collections, json, os, pathlib, random, shutil, signal, subprocess, sys, tempfile, threading, time
 
-LIMIT_S = 300
+LIMIT_S = 1200  # for a machine with much else to do; a ring that stands still ends itself after a minute
 
 
 class Failed(Exception):
@@ -47,12 +50,12 @@ def problem(draw):
     """Return flags of a random problem."""
     ranks = draw.choice([1, 2, 3, 4, 5, 8])
     kv = draw.choice([1, 2, 4])
-    seqlen = draw.randint(ranks, 400)
+    seqlen = round(ranks * (400 / ranks) ** draw.random())  # small ones are quick and have the odd shapes
     mask = draw.choice(["full", "causal", "causal", f"window:{draw.randint(1, seqlen)}",
                         f"window:{draw.randint(1, seqlen)}+sink:{draw.randint(1, 8)}", f"prefix:{draw.randint(1, seqlen)}"])
     return ["--world-size", ranks, "--seqlen", seqlen, "--heads", kv * draw.choice([1, 2, 4]), "--heads-kv", kv,
             "--head-dim", draw.choice([1, 7, 16, 32, 64]), "--batch", draw.choice([1, 1, 2]), "--mask", mask,
-            "--partition", draw.choice(["contiguous", "striped", "zigzag", "fold"]),
+            "--partition", draw.choice(["contiguous", "striped", f"striped:{draw.randint(2, 9)}", "zigzag", "fold"]),
             "--dtype", draw.choice(["f32", "bf16", "f16"])]
 
 
@@ -143,7 +146,9 @@ def case_mpi(program, draw, folder):
     # A rank of its own name for each case, so that leftovers can be found.
     mark = f"{folder.name}.csv"
     # A rank is a process that works and one that waits for it, which mpirun knows. The first is killed.
-    killer = (f'if [ "$OMPI_COMM_WORLD_RANK" = {struck} ]; then ( ( sleep {seconds:.2f}; pkill -9 -P $$ ) & ); fi; '
+    # It may not be there yet.
+    killer = (f'if [ "$OMPI_COMM_WORLD_RANK" = {struck} ]; then '
+              f'( ( sleep {seconds:.2f}; until pkill -9 -P $$ || ! kill -0 $$; do sleep 0.1; done ) & ); fi; '
               'exec "$@"')
     words = ["mpirun", "-np", ranks, "sh", "-c", killer, "sh", program, "train", *model(draw), *less(draw), "--backend", "mpi",
              "--steps", 100000000, "--loss-csv", mark]
@@ -158,12 +163,24 @@ def case_mpi(program, draw, folder):
     raise Failed("processes stay behind")
 
 
-KINDS = {"run": (case_run, 60), "check": (case_check, 20), "train": (case_train, 10), "kill": (case_kill, 8), "mpi": (case_mpi, 2)}
+RINGS_A_PROCESS = 120  # of RingRandom.AgreesWithTheOracle
+
+
+def case_ring(program, draw, folder):
+    tests = program.parent.parent / "tests" / "ring_tests"
+    if not tests.exists():
+        return "refused"
+    run(folder, "env", f"RINGSCOPE_TEST_SEED={draw.randrange(1 << 30)}", f"TEST_TMPDIR={folder}/", tests,
+        "--gtest_filter=RingRandom.*")
+    return "good"
+
+
+KINDS = {"ring": (case_ring, 60), "run": (case_run, 60), "check": (case_check, 20), "train": (case_train, 10), "kill": (case_kill, 8), "mpi": (case_mpi, 2)}
 
 
 def one(program, seed, only):
     draw = random.Random(seed)
-    kind = only or draw.choices(list(KINDS), [weight for _, weight in KINDS.values()])[0]
+    kind = draw.choices(only, [KINDS[k][1] for k in only])[0]
     folder = pathlib.Path(tempfile.mkdtemp(prefix=f"soak-{seed}-"))
     try:
         return kind, KINDS[kind][0](program, draw, folder), None
@@ -180,31 +197,53 @@ def main():
     flags.add_argument("--cases", type=int, default=1 << 40)
     flags.add_argument("--seed", type=int, default=int(time.time()), help="of the first case; the others follow it")
     flags.add_argument("--jobs", type=int, default=os.cpu_count())
-    flags.add_argument("--only", choices=KINDS)
+    flags.add_argument("--only", default=",".join(KINDS), help="kinds of cases, separated by commas")
     given = flags.parse_args()
+    only = given.only.split(",")
+    if not set(only) <= set(KINDS):
+        flags.error(f"--only takes {', '.join(KINDS)}")
     program = pathlib.Path(given.program).resolve()
     print(f"{subprocess.run([program, 'info'], capture_output=True, text=True).stdout.splitlines()[0]}; "
           f"seeds from {given.seed}, {given.jobs} at a time", flush=True)
-    begin, counts, failures = time.time(), collections.Counter(), 0
-    end = given.seed + given.cases
+    begin, counts, end = time.time(), collections.Counter(), threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: end.set())
+    seeds = iter(range(given.seed, given.seed + given.cases))
 
-    def worker(first):
-        nonlocal failures
-        for seed in range(given.seed + first, end, given.jobs):
-            if time.time() - begin > 60 * given.minutes:
+    def worker():
+        while not end.is_set():
+            with lock:
+                seed = next(seeds, None)
+            if seed is None:
                 return
-            kind, result, why = one(program, seed, given.only)
-            counts[kind, result] += 1
+            kind, result, why = one(program, seed, only)
+            with lock:
+                counts[kind, result] += 1
             if why:
-                failures += 1
                 print(f"seed {seed}, {kind}: {why}", flush=True)
 
-    with concurrent.futures.ThreadPoolExecutor(given.jobs) as pool:
-        list(pool.map(worker, range(given.jobs)))
-    for (kind, result), count in sorted(counts.items()):
-        print(f"{kind:6} {result:8} {count:8}")
-    print(f"{sum(counts.values())} cases in {(time.time() - begin) / 60:.1f} minutes, {failures} failed")
-    return 1 if failures else 0
+    def totals():
+        with lock:
+            for (kind, result), count in sorted(counts.items()):
+                print(f"{kind:6} {result:8} {count:8}")
+            failures = sum(count for (_, result), count in counts.items() if result == "FAILED")
+            cases = sum(count * (RINGS_A_PROCESS if (kind, result) == ("ring", "good") else 1)
+                        for (kind, result), count in counts.items())
+            print(f"{cases} cases in {(time.time() - begin) / 60:.1f} minutes, {failures} failed", flush=True)
+            return failures
+
+    lock = threading.Lock()
+    workers = [threading.Thread(target=worker) for _ in range(given.jobs)]
+    for thread in workers:
+        thread.start()
+    told = begin
+    while any(thread.is_alive() for thread in workers):
+        time.sleep(0.2)
+        if time.time() - begin > 60 * given.minutes:
+            end.set()
+        if time.time() - told > 300:
+            told = time.time()
+            totals()
+    return 1 if totals() else 0
 
 
 if __name__ == "__main__":

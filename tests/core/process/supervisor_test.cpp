@@ -168,6 +168,17 @@ TEST(Supervised, SpeaksOfAVictimThatNobodyElseWatched) {
             }),
             "");
   EXPECT_EQ(said_of_lost([](SharedFlag&) -> int { ::_exit(3); }), "");
+  // Rank 0 knew it, spoke and ended, so the launcher asks this one to end.
+  EXPECT_EQ(said_of_lost([](SharedFlag&) {
+              const pid_t parent = ::getppid();
+              if (::fork() == 0) {
+                ::usleep(200000);
+                ::kill(parent, SIGTERM);
+                ::_exit(0);
+              }
+              return ::kill(::getpid(), SIGKILL);
+            }),
+            "");
 }
 
 TEST(Supervised, TheMomentEndsWhenTheLauncherSaysSo) {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "core/base/program.h"
-#include "core/sim/sweep.h"
+#include "core/base/text.h"
 #include "viz/model/session/format.h"
 
 namespace ringscope::viz {
@@ -87,9 +87,9 @@ std::string csv_of(const Trace& trace, const std::vector<SliceId>& slices) {
   for (const SliceId id : slices) {
     const Slice& s = trace.slice(id);
     text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", s.begin_ns - trace.begin_ns,
-                        s.duration_ns(), lane_of(trace, id).rank, csv_cell(lane_of(trace, id).name),
-                        csv_cell(std::string(trace.name(s))), name_of(s.kind),
-                        s.step < 0 ? "" : name_of(s.pass), unless(-1, s.step),
+                        s.duration_ns(), lane_of(trace, id).rank,
+                        csv_field(lane_of(trace, id).name), csv_field(std::string(trace.name(s))),
+                        name_of(s.kind), s.step < 0 ? "" : name_of(s.pass), unless(-1, s.step),
                         unless(-1, s.kv_owner), unless(-1, s.peer), unless(0, s.cpu_ns),
                         unless(0, s.pairs), unless(0, s.flops), unless(0, s.bytes));
   }
