@@ -309,17 +309,20 @@ double figure_in(const Measurement& m, const std::string& name) {
 
 bool is_backward(const std::string& kernel) { return kernel >= "08"; }
 
-// The fastest tile of each kernel on a shape such as "bf16/d128/8192/causal".
+// The fastest tile of each kernel on a shape such as "bf16/d128/8192/causal", or, of `ideas`, of each
+// rung of single ideas.
 struct Fastest {
   double tflops = 0;
   std::string tile;
 };
 std::map<std::string, Fastest> fastest_of_kernels(const std::vector<Measurement>& ours,
-                                                  const std::string& shape) {
+                                                  const std::string& shape, bool ideas = false) {
   std::map<std::string, Fastest> kernels;
   for (const Measurement& m : ours) {
     const std::vector<std::string> words = split(m.name);
-    if (words.size() != 7 || (words[0] != "main" && words[0] != "more")) continue;
+    if (words.size() != 7 ||
+        !(ideas ? words[0] == "idea" : words[0] == "main" || words[0] == "more"))
+      continue;
     if (fmt::format("{}/{}/{}/{}", words[2], words[3], words[4], words[5]) != shape) continue;
     Fastest& best = kernels[words[1]];
     if (const double tflops = figure_in(m, "TFLOPs"); tflops > best.tflops)
@@ -393,6 +396,13 @@ std::vector<Figure> figures_of(const std::vector<Measurement>& ours,
       if (its.tflops > 0)
         figures.push_back(
             {fmt::format("ladder, {}: TFLOP/s of {} {}", shape, kernel, its.tile), its.tflops, ""});
+  for (const char* const mask : {"8192/full", "8192/causal", "16384/full-mha", "16384/causal-mha"})
+    for (const auto& [kernel, its] :
+         fastest_of_kernels(ours, "bf16/d128/" + std::string(mask), true))
+      if (its.tflops > 0)
+        figures.push_back(
+            {fmt::format("ideas, bf16/d128/{}: TFLOP/s of {} {}", mask, kernel, its.tile),
+             its.tflops, ""});
   smallest_carry_cost(ours, figures);
   for (const Measurement& m : ours) {
     const std::vector<std::string> words = split(m.name);

@@ -128,10 +128,10 @@ BackwardStep StepProblem::backward() {
 
 void StepProblem::launch(const Kernel& kernel, int tile, bool first, bool last,
                          cudaStream_t stream) {
-  if (pass_ == KernelPass::forward)
-    kernel.launch(forward(first, last), dtype_, tile, stream);
-  else
-    kernel.launch(backward(), dtype_, tile, stream);
+  if (pass_ == KernelPass::backward) return kernel.launch(backward(), dtype_, tile, stream);
+  ForwardStep step = forward(first, last);
+  if (out_16_.bytes() > 0 && kernel.limits.hopper && first && last) step.out_16 = out_16_.data();
+  kernel.launch(step, dtype_, tile, stream);
 }
 
 double StepProblem::flops() const {
@@ -142,6 +142,8 @@ void StepProblem::poison() {
   for (Buffer<float>* written : {&out_, &lse_, &dk_, &dv_})
     if (written->bytes() > 0)
       RINGSCOPE_CUDA(cudaMemset(written->data(), 0xff, static_cast<std::size_t>(written->bytes())));
+  if (out_16_.bytes() > 0)
+    RINGSCOPE_CUDA(cudaMemset(out_16_.data(), 0xff, static_cast<std::size_t>(out_16_.bytes())));
   if (dq_.bytes() > 0)  // a step adds to it
     RINGSCOPE_CUDA(cudaMemset(dq_.data(), 0, static_cast<std::size_t>(dq_.bytes())));
   // A cudaMemset may return early, and a timed stream does not wait for the default one.
@@ -149,8 +151,14 @@ void StepProblem::poison() {
 }
 
 bool StepProblem::has_nan() {
-  if (pass_ == KernelPass::forward) return any_nan(out_) || any_nan(lse_);
-  return any_nan(dq_) || any_nan(dk_) || any_nan(dv_);
+  const auto any = [&](const Buffer<float>& values) {
+    return any_nan(values.data(), values.size());
+  };
+  if (pass_ == KernelPass::backward) return any(dq_) || any(dk_) || any(dv_);
+  if (out_16_.bytes() == 0) return any(out_) || any(lse_);
+  return any(lse_) || visit_dtype(dtype_, [&]<class T>(T) {
+           return any_nan(reinterpret_cast<const T*>(out_16_.data()), out_.size());
+         });
 }
 
 std::vector<std::vector<float>> StepProblem::outputs() {
@@ -161,16 +169,23 @@ std::vector<std::vector<float>> StepProblem::outputs() {
     values.emplace_back(static_cast<std::size_t>(written->size()));
     device_memory().copy_out(values.back().data(), written->data(), written->bytes());
   }
+  if (out_16_.bytes() > 0)
+    visit_dtype(dtype_, [&]<class T>(T) {
+      std::vector<T> rounded(values[0].size());
+      device_memory().copy_out(rounded.data(), out_16_.data(), out_16_.bytes());
+      std::transform(rounded.begin(), rounded.end(), values[0].begin(),
+                     [](T x) { return to_float(x); });
+    });
   return values;
 }
 
-bool StepProblem::any_nan(Buffer<float>& values) {
-  std::vector<float> host(static_cast<std::size_t>(std::min<Index>(values.size(), Index{1} << 22)));
-  for (Index at = 0; at < values.size(); at += std::ssize(host)) {
-    const Index count = std::min<Index>(std::ssize(host), values.size() - at);
-    device_memory().copy_out(host.data(), values.data() + at,
-                             count * static_cast<Index>(sizeof(float)));
-    if (std::any_of(host.begin(), host.begin() + count, [](float x) { return std::isnan(x); }))
+template <class T>
+bool StepProblem::any_nan(const T* values, Index count) {
+  std::vector<T> host(static_cast<std::size_t>(std::min<Index>(count, Index{1} << 22)));
+  for (Index at = 0; at < count; at += std::ssize(host)) {
+    const Index some = std::min<Index>(std::ssize(host), count - at);
+    device_memory().copy_out(host.data(), values + at, some * static_cast<Index>(sizeof(T)));
+    if (std::any_of(host.begin(), host.begin() + some, [](T x) { return std::isnan(to_float(x)); }))
       return true;
   }
   return false;
