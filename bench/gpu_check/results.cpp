@@ -391,18 +391,16 @@ std::vector<Figure> figures_of(const std::vector<Measurement>& ours,
       for (const char* const mask : {"full", "causal", "full-mha", "causal-mha"})
         compare(ours, library, backward, fmt::format("bf16/d128/{}/{}", rows, mask),
                 rows == 4096 ? "" : (backward ? ">= 0.9" : ">= 1.0"), figures);
-  for (const char* const shape : {"f32/d128/4096/full", "bf16/d128/8192/full"})
-    for (const auto& [kernel, its] : fastest_of_kernels(ours, shape))
+  constexpr std::pair<const char*, bool> kLadders[] = {
+      {"f32/d128/4096/full", false},      {"bf16/d128/8192/full", false},
+      {"bf16/d128/8192/full", true},      {"bf16/d128/8192/causal", true},
+      {"bf16/d128/16384/full-mha", true}, {"bf16/d128/16384/causal-mha", true}};
+  for (const auto& [shape, ideas] : kLadders)
+    for (const auto& [kernel, its] : fastest_of_kernels(ours, shape, ideas))
       if (its.tflops > 0)
-        figures.push_back(
-            {fmt::format("ladder, {}: TFLOP/s of {} {}", shape, kernel, its.tile), its.tflops, ""});
-  for (const char* const mask : {"8192/full", "8192/causal", "16384/full-mha", "16384/causal-mha"})
-    for (const auto& [kernel, its] :
-         fastest_of_kernels(ours, "bf16/d128/" + std::string(mask), true))
-      if (its.tflops > 0)
-        figures.push_back(
-            {fmt::format("ideas, bf16/d128/{}: TFLOP/s of {} {}", mask, kernel, its.tile),
-             its.tflops, ""});
+        figures.push_back({fmt::format("{}, {}: TFLOP/s of {} {}", ideas ? "ideas" : "ladder",
+                                       shape, kernel, its.tile),
+                           its.tflops, ""});
   smallest_carry_cost(ours, figures);
   for (const Measurement& m : ours) {
     const std::vector<std::string> words = split(m.name);

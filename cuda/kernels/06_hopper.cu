@@ -15,7 +15,6 @@
 // m = row_max, l = row_sum, S = scores, P = exp(S - m), O = out_accum. hopper_tile.h has their
 // registers.
 #include "cuda/base/launch.h"
-#include "cuda/base/shared_memory.h"
 #include "cuda/kernels/hopper_tile.h"
 #include "cuda/kernels/kernel_table.h"
 #include "cuda/ptx/registers.h"
@@ -131,13 +130,8 @@ constinit const Kernel hopper_kernel{
     .tiles = kHopperTiles,
     .launch_forward = launch_step<true>};
 
-constinit const Kernel hopper_without_roles{
-    .number = 6,
-    .rung = 'a',
-    .name = "without_roles",
-    .idea = "TMA and WGMMA, and the threads that compute start the copies",
-    .limits = kRungLimits,
-    .tiles = kRungTiles,
-    .launch_forward = launch_step<false>};
+constinit const Kernel hopper_without_roles =
+    rung_of(6, 'a', "without_roles", "TMA and WGMMA; the threads that compute start the copies",
+            launch_step<false>);
 
 }  // namespace ringscope::cuda

@@ -19,7 +19,6 @@
 // m = row_max, l = row_sum, S = scores, P = exp(S - m), O = out_accum. hopper_tile.h has their
 // registers.
 #include "cuda/base/launch.h"
-#include "cuda/base/shared_memory.h"
 #include "cuda/kernels/hopper_tile.h"
 #include "cuda/kernels/kernel_table.h"
 #include "cuda/kernels/persistent_schedule.h"
@@ -212,17 +211,18 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
   }
 }
 
-// `l2_bytes` 0 does without groups of heads.
+// Without `l2` heads come in one group.
 template <Ideas kIdeas>
-void launch_on(const ForwardStep& step, DType dtype, int tile, int blocks, int l2_bytes,
+void launch_on(const ForwardStep& step, DType dtype, int tile, int blocks, bool l2,
                cudaStream_t stream) {
   arm_hang_record("07_hopper_overlap");
   visit_hopper_config(step, dtype, tile, [&]<class Config>(Config) {
     if constexpr (kIdeas.persistent || kIsOfRungs<Config>) {
       const int row_tiles = tiles_for(step.shape.rows_q, Config::kRows);
       const int matrices = step.shape.batch * step.shape.heads, items = row_tiles * matrices;
-      const int together =
-          l2_bytes == 0 ? matrices : matrices_together(step.shape, row_tiles, blocks, l2_bytes);
+      const int together = l2 ? matrices_together(step.shape, row_tiles, blocks,
+                                                  device_attribute(cudaDevAttrL2CacheSize))
+                              : matrices;
       launch(hopper_overlap<Config, kIdeas>,
              {kIdeas.persistent && blocks < items ? blocks : items, Config::kThreads,
               sizeof(OverlapStorage<Config>)},
@@ -232,20 +232,16 @@ void launch_on(const ForwardStep& step, DType dtype, int tile, int blocks, int l
   });
 }
 
-void launch_on_all(const ForwardStep& step, DType dtype, int tile, cudaStream_t stream) {
-  launch_hopper_overlap(step, dtype, tile, multiprocessors(), stream);
-}
-
-template <Ideas kIdeas>
-void launch_rung(const ForwardStep& step, DType dtype, int tile, cudaStream_t stream) {
-  launch_on<kIdeas>(step, dtype, tile, multiprocessors(), 0, stream);
+template <Ideas kIdeas, bool kL2 = false>
+void launch_step(const ForwardStep& step, DType dtype, int tile, cudaStream_t stream) {
+  launch_on<kIdeas>(step, dtype, tile, multiprocessors(), kL2, stream);
 }
 
 }  // namespace
 
 void launch_hopper_overlap(const ForwardStep& step, DType dtype, int tile, int blocks,
                            cudaStream_t stream) {
-  launch_on<kAllIdeas>(step, dtype, tile, blocks, device_attribute(cudaDevAttrL2CacheSize), stream);
+  launch_on<kAllIdeas>(step, dtype, tile, blocks, true, stream);
 }
 
 constinit const Kernel hopper_overlap_kernel{
@@ -254,32 +250,13 @@ constinit const Kernel hopper_overlap_kernel{
     .idea = "softmax under the next product, ping-pong, persistent blocks, longest first",
     .limits = {.half = true, .hopper = true},
     .tiles = kHopperTiles,
-    .launch_forward = launch_on_all};
+    .launch_forward = launch_step<kAllIdeas, true>};
 
-constinit const Kernel hopper_overlap_alone{.number = 7,
-                                            .rung = 'a',
-                                            .name = "overlap_alone",
-                                            .idea = "softmax under the next product",
-                                            .limits = kRungLimits,
-                                            .tiles = kRungTiles,
-                                            .launch_forward = launch_rung<Ideas{false, false}>};
-
-constinit const Kernel hopper_ping_pong{
-    .number = 7,
-    .rung = 'b',
-    .name = "ping_pong",
-    .idea = "and the warpgroups take turns at starting products",
-    .limits = kRungLimits,
-    .tiles = kRungTiles,
-    .launch_forward = launch_rung<Ideas{true, false}>};
-
-constinit const Kernel hopper_persistent{
-    .number = 7,
-    .rung = 'c',
-    .name = "persistent",
-    .idea = "and persistent blocks, longest first; 07 adds groups of heads that share L2",
-    .limits = kRungLimits,
-    .tiles = kRungTiles,
-    .launch_forward = launch_rung<kAllIdeas>};
+constinit const Kernel hopper_overlap_alone = rung_of(
+    7, 'a', "overlap_alone", "softmax under the next product", launch_step<Ideas{false, false}>);
+constinit const Kernel hopper_ping_pong =
+    rung_of(7, 'b', "ping_pong", "and warpgroups take turns", launch_step<Ideas{true, false}>);
+constinit const Kernel hopper_persistent =
+    rung_of(7, 'c', "persistent", "and persistent blocks, longest first", launch_step<kAllIdeas>);
 
 }  // namespace ringscope::cuda

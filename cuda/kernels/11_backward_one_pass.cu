@@ -32,7 +32,6 @@
 // A block ends with its keys: another takes its place, which balances as a loop over a counter
 // would. K and V have one buffer, so a loop could not fetch the next ones any earlier.
 #include "cuda/base/launch.h"
-#include "cuda/base/shared_memory.h"
 #include "cuda/base/tensor_map.h"
 #include "cuda/kernels/backward_hopper.h"
 #include "cuda/kernels/kernel_table.h"

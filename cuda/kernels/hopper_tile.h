@@ -24,6 +24,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <type_traits>
 
 #include "cuda/base/tensor_map.h"
@@ -66,7 +67,16 @@ template <class Config>
 inline constexpr bool kIsOfRungs =
     std::is_same_v<typename Config::Element, bf16>&& Config::kKeys == 128 &&
     Config::kHeadDim == 128;
-constexpr std::span<const TileShape> kRungTiles(kHopperTiles, 1);
+constexpr Kernel rung_of(int number, char letter, std::string_view name, std::string_view idea,
+                         decltype(Kernel::launch_forward) launch) {
+  return {.number = number,
+          .rung = letter,
+          .name = name,
+          .idea = idea,
+          .limits = kRungLimits,
+          .tiles = std::span(kHopperTiles).first(1),
+          .launch_forward = launch};
+}
 
 // Call f(Config{}) with the instance for this step. More stages fit where rows are short.
 template <class F>
@@ -144,7 +154,7 @@ __device__ __forceinline__ void produce_kv(HopperStorage<Config>& shared, const 
   at.advance();
 }
 
-// Do the work of a thread that only produces, on one item.
+// Do the producer's work on one item.
 template <class Config>
 __device__ __forceinline__ void produce(HopperStorage<Config>& shared, const HopperMaps& maps,
                                         const VisitingTile& tile, int q_matrix, int kv_matrix,

@@ -151,14 +151,9 @@ void StepProblem::poison() {
 }
 
 bool StepProblem::has_nan() {
-  const auto any = [&](const Buffer<float>& values) {
-    return any_nan(values.data(), values.size());
-  };
-  if (pass_ == KernelPass::backward) return any(dq_) || any(dk_) || any(dv_);
-  if (out_16_.bytes() == 0) return any(out_) || any(lse_);
-  return any(lse_) || visit_dtype(dtype_, [&]<class T>(T) {
-           return any_nan(reinterpret_cast<const T*>(out_16_.data()), out_.size());
-         });
+  for (const std::vector<float>& values : outputs())
+    if (std::ranges::any_of(values, [](float x) { return std::isnan(x); })) return true;
+  return false;
 }
 
 std::vector<std::vector<float>> StepProblem::outputs() {
@@ -177,18 +172,6 @@ std::vector<std::vector<float>> StepProblem::outputs() {
                      [](T x) { return to_float(x); });
     });
   return values;
-}
-
-template <class T>
-bool StepProblem::any_nan(const T* values, Index count) {
-  std::vector<T> host(static_cast<std::size_t>(std::min<Index>(count, Index{1} << 22)));
-  for (Index at = 0; at < count; at += std::ssize(host)) {
-    const Index some = std::min<Index>(std::ssize(host), count - at);
-    device_memory().copy_out(host.data(), values + at, some * static_cast<Index>(sizeof(T)));
-    if (std::any_of(host.begin(), host.begin() + some, [](T x) { return std::isnan(to_float(x)); }))
-      return true;
-  }
-  return false;
 }
 
 }  // namespace ringscope::cuda

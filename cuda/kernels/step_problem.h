@@ -51,8 +51,6 @@ class StepProblem {
   template <class T>
   Buffer<T> filled(Index count, T value);
   Buffer<std::byte> random_values(Index count, RandomTensor tensor);
-  template <class T>
-  bool any_nan(const T* values, Index count);
 
   StepShape shape_;
   DType dtype_;
