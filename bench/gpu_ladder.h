@@ -2,10 +2,12 @@
 // full and causal. Each step is a whole attention, first and last at once.
 //
 // A name is main/05_tensor_cores/bf16/d128/8192/causal/128x64. "main" marks the shapes that are
-// compared with a library's kernels, "more" the rest. "agreement" times nothing: it compares a
+// compared with a library's kernels, "more" the rest, and "idea" the rungs of single ideas, with 06
+// and 07 in the same tile. "agreement" times nothing: it compares a
 // kernel's results with those of the pass's lowest kernel for 16 bits, and with its own.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <ranges>
 #include <string>
@@ -55,15 +57,19 @@ inline std::string to_string(const LadderShape& shape) {
          (shape.heads == shape.heads_kv ? "-mha" : "");
 }
 
-// Add a benchmark per shape and tile.
-inline void add_ladder(const DeviceInfo& device, const Kernel& kernel) {
+// Add a benchmark per shape and tile; of `ideas` with the first tile, where K and V fit L2 and where
+// they don't.
+inline void add_ladder(const DeviceInfo& device, const Kernel& kernel, bool ideas = false) {
   for (const LadderShape& shape : ladder_shapes(kernel.limits.half))
-    for (int tile = 0; tile < static_cast<int>(kernel.tiles.size()); ++tile) {
-      const std::string name = std::string(shape.main ? "main/" : "more/") + file_name(kernel) +
-                               "/" + to_string(shape) + "/" + to_string(kernel.tiles[tile]);
+    for (int tile = 0; tile < (ideas ? 1 : static_cast<int>(kernel.tiles.size())); ++tile) {
+      if (ideas && !(shape.main && (shape.rows == 8192 || shape.heads == shape.heads_kv))) continue;
+      const char* const list = ideas ? "idea/" : shape.main ? "main/" : "more/";
+      const std::string name =
+          list + file_name(kernel) + "/" + to_string(shape) + "/" + to_string(kernel.tiles[tile]);
       add_benchmark(
           name, device, kernel, shape.dtype, shape.head_dim, [=, &kernel](benchmark::State& state) {
             StepProblem problem(shape.step(), shape.dtype, kernel.pass(), shape.keys());
+            if (kernel.limits.hopper && kernel.pass() == KernelPass::forward) problem.round_out();
             problem.poison();
             GpuTimer timer(device);
             const double seconds = timer.median(
@@ -104,7 +110,9 @@ inline double difference(const std::vector<float>& a, const std::vector<float>& 
 // Add a comparison per shape and tile, on the shapes that are timed.
 inline void add_agreement(const DeviceInfo& device, const Kernel& kernel, const Kernel& lowest) {
   for (const LadderShape& shape : ladder_shapes(true)) {
-    if (shape.rows != 8192 || shape.dtype != DType::bf16) continue;
+    if (shape.rows != 8192 || shape.dtype != DType::bf16 ||
+        (kernel.limits.rung && shape.head_dim != 128))
+      continue;
     for (int tile = 0; tile < static_cast<int>(kernel.tiles.size()); ++tile)
       add_benchmark("agreement/" + file_name(kernel) + "/" + to_string(shape) + "/" +
                         to_string(kernel.tiles[tile]),
@@ -112,7 +120,7 @@ inline void add_agreement(const DeviceInfo& device, const Kernel& kernel, const 
                     [=, &kernel, &lowest](benchmark::State& state) {
                       StepProblem problem(shape.step(), shape.dtype, kernel.pass(), shape.keys());
                       const auto ours = results_of(problem, kernel, tile);
-                      if (results_of(problem, kernel, tile) != ours)
+                      if (kernel.repeats_bits && results_of(problem, kernel, tile) != ours)
                         return state.SkipWithError("the same launch gives other bits");
                       const auto theirs = results_of(problem, lowest, 0);
                       double most = 0;
@@ -142,6 +150,14 @@ inline int ladder_main(int argc, char** argv, KernelPass pass) {
       if (kernel.limits.half) add_agreement(device, kernel, *lowest);
       add_ladder(device, kernel);
     }
+    for (const Kernel& rung : rungs())
+      if (rung.pass() == pass) {
+        add_agreement(device, rung, *lowest);
+        add_ladder(device, rung, true);
+      }
+    for (const Kernel& kernel : kernels)
+      if (std::ranges::any_of(rungs(), [&](const Kernel& r) { return r.number == kernel.number; }))
+        add_ladder(device, kernel, true);
   });
 }
 

@@ -525,6 +525,8 @@ std::vector<PlannedPart> planned_parts() {
           {"library", 90, library},
           {"forward ladder", 60, benchmarks("gpu_forward", "main/0[1-6]")},
           {"backward ladder", 40, benchmarks("gpu_backward", "main/0")},
+          {"forward ideas", 40, benchmarks("gpu_forward", "idea")},
+          {"backward ideas", 20, benchmarks("gpu_backward", "idea")},
           {"kernel tests", 120, kernel_tests, true},
           {"ring", 60, ring, true},
           {"memcheck", 45, sanitizer("memcheck")},

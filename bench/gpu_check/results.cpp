@@ -309,17 +309,20 @@ double figure_in(const Measurement& m, const std::string& name) {
 
 bool is_backward(const std::string& kernel) { return kernel >= "08"; }
 
-// The fastest tile of each kernel on a shape such as "bf16/d128/8192/causal".
+// The fastest tile of each kernel on a shape such as "bf16/d128/8192/causal", or, of `ideas`, of each
+// rung of single ideas.
 struct Fastest {
   double tflops = 0;
   std::string tile;
 };
 std::map<std::string, Fastest> fastest_of_kernels(const std::vector<Measurement>& ours,
-                                                  const std::string& shape) {
+                                                  const std::string& shape, bool ideas = false) {
   std::map<std::string, Fastest> kernels;
   for (const Measurement& m : ours) {
     const std::vector<std::string> words = split(m.name);
-    if (words.size() != 7 || (words[0] != "main" && words[0] != "more")) continue;
+    if (words.size() != 7 ||
+        !(ideas ? words[0] == "idea" : words[0] == "main" || words[0] == "more"))
+      continue;
     if (fmt::format("{}/{}/{}/{}", words[2], words[3], words[4], words[5]) != shape) continue;
     Fastest& best = kernels[words[1]];
     if (const double tflops = figure_in(m, "TFLOPs"); tflops > best.tflops)
@@ -388,11 +391,16 @@ std::vector<Figure> figures_of(const std::vector<Measurement>& ours,
       for (const char* const mask : {"full", "causal", "full-mha", "causal-mha"})
         compare(ours, library, backward, fmt::format("bf16/d128/{}/{}", rows, mask),
                 rows == 4096 ? "" : (backward ? ">= 0.9" : ">= 1.0"), figures);
-  for (const char* const shape : {"f32/d128/4096/full", "bf16/d128/8192/full"})
-    for (const auto& [kernel, its] : fastest_of_kernels(ours, shape))
+  constexpr std::pair<const char*, bool> kLadders[] = {
+      {"f32/d128/4096/full", false},      {"bf16/d128/8192/full", false},
+      {"bf16/d128/8192/full", true},      {"bf16/d128/8192/causal", true},
+      {"bf16/d128/16384/full-mha", true}, {"bf16/d128/16384/causal-mha", true}};
+  for (const auto& [shape, ideas] : kLadders)
+    for (const auto& [kernel, its] : fastest_of_kernels(ours, shape, ideas))
       if (its.tflops > 0)
-        figures.push_back(
-            {fmt::format("ladder, {}: TFLOP/s of {} {}", shape, kernel, its.tile), its.tflops, ""});
+        figures.push_back({fmt::format("{}, {}: TFLOP/s of {} {}", ideas ? "ideas" : "ladder",
+                                       shape, kernel, its.tile),
+                           its.tflops, ""});
   smallest_carry_cost(ours, figures);
   for (const Measurement& m : ours) {
     const std::vector<std::string> words = split(m.name);

@@ -1,10 +1,15 @@
-// Starts a kernel with as much dynamic shared memory as it needs. The same source serves nvcc and
-// the host model, which has no <<<...>>>.
+// Starts a kernel with as much dynamic shared memory as it needs, and presents that memory there as
+// one struct. The same source serves nvcc and the host model, which has no <<<...>>> and hands out
+// one poisoned buffer per block, so kernels declare no other shared memory.
 #pragma once
 
 #include <cuda_runtime.h>
 
 #include "cuda/base/check.h"
+
+#ifdef RINGSCOPE_MODEL
+#include "cuda/model/simt.h"
+#endif
 
 namespace ringscope::cuda {
 
@@ -30,6 +35,18 @@ void launch(void (*kernel)(Parameters...), const LaunchShape& shape, cudaStream_
   config.dynamicSmemBytes = shape.shared_bytes;
   config.stream = stream;
   RINGSCOPE_CUDA(cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...));
+}
+
+// Return a block's dynamic shared memory, uninitialised, aligned to 1024 bytes as swizzled TMA boxes
+// demand.
+template <class T>
+__device__ __forceinline__ T& shared_memory() {
+#ifdef RINGSCOPE_MODEL
+  return *reinterpret_cast<T*>(model::shared_bytes());
+#else
+  extern __shared__ __align__(1024) unsigned char bytes[];
+  return *reinterpret_cast<T*>(bytes);
+#endif
 }
 
 }  // namespace ringscope::cuda

@@ -14,7 +14,6 @@
 // holds. Within a tile a forbidden pair has P = 0, so a NaN in V reaches all rows of a block that
 // has it in its tile: exact locality is not promised there.
 #include "cuda/base/launch.h"
-#include "cuda/base/shared_memory.h"
 #include "cuda/kernels/kernel_table.h"
 #include "cuda/kernels/row_state.h"
 

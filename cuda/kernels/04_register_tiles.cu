@@ -16,7 +16,6 @@
 // Key rows that no row of the block may attend are zeros in shared memory. Within a tile a
 // forbidden pair has P = 0, so a NaN in V reaches all rows of a block that has it in its tile.
 #include "cuda/base/launch.h"
-#include "cuda/base/shared_memory.h"
 #include "cuda/kernels/kernel_table.h"
 #include "cuda/kernels/row_state.h"
 

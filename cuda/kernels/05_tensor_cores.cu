@@ -32,7 +32,6 @@
 #include <algorithm>
 
 #include "cuda/base/launch.h"
-#include "cuda/base/shared_memory.h"
 #include "cuda/kernels/kernel_table.h"
 #include "cuda/kernels/mma_tile.h"
 #include "cuda/kernels/row_state.h"

@@ -1,12 +1,13 @@
 // Step 06: Hopper's own instructions. What changes compared with step 05:
 //
-//   - The copy engine (TMA) fetches tiles: one thread asks for a whole tile, which is swizzled on
+//   a The copy engine (TMA) fetches tiles: one thread asks for a whole tile, which is swizzled on
 //     the way, and the threads that compute spend no instruction on copying.
-//   - Products are WGMMA: four warps multiply a 64-row tile directly from shared memory, so K and V
+//     Products are WGMMA: four warps multiply a 64-row tile directly from shared memory, so K and V
 //     never enter registers. mma.sync reaches about two thirds of this rate.
-//   - Warps have roles. One warpgroup (its first thread) produces and gives its registers away; two
+//   b Warps have roles. One warpgroup (its first thread) produces and gives its registers away; two
 //     consume, 64 rows each, with 240 registers per thread. Only full and empty barriers in a ring
-//     of stages connect them, so copies run as far ahead as there are buffers.
+//     of stages connect them, so copies run as far ahead as there are buffers. Without roles (rung
+//     06a) the first thread asks for the next tile before it computes the present one.
 //
 // Within a warpgroup the steps S = Q K^T, softmax, O += P V still follow each other. While one
 // warpgroup is at its softmax, the tensor cores work only if the other happens to be at a product.
@@ -14,7 +15,6 @@
 // m = row_max, l = row_sum, S = scores, P = exp(S - m), O = out_accum. hopper_tile.h has their
 // registers.
 #include "cuda/base/launch.h"
-#include "cuda/base/shared_memory.h"
 #include "cuda/kernels/hopper_tile.h"
 #include "cuda/kernels/kernel_table.h"
 #include "cuda/ptx/registers.h"
@@ -22,9 +22,12 @@
 namespace ringscope::cuda {
 namespace {
 
+template <class Config, bool kRoles>
+inline constexpr int kThreads = Config::kThreads - (kRoles ? 0 : kWarpgroupThreads);
+
 // Grid: (row tiles, heads, batch).
-template <class Config>
-__global__ void __launch_bounds__(Config::kThreads, 1)
+template <class Config, bool kRoles>
+__global__ void __launch_bounds__(kThreads<Config, kRoles>, 1)
     hopper(const ForwardStep step, const float exponent_scale,
            const __grid_constant__ HopperMaps maps) {
   auto& shared = shared_memory<HopperStorage<Config>>();
@@ -40,20 +43,32 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
   __syncthreads();
 
   const int warpgroup = warpgroup_index();
+  const int q_matrix = batch * step.shape.heads + head;
+  const int kv_matrix = batch * step.shape.heads_kv + step.shape.kv_head(head);
   StagePlace<Config::kStages> at;
-  if (warpgroup == 0) {
+  if (threadIdx.x == 32) {
+    TileCounts counts;
+    counts.add(tile, Config::kKeys, step.shape.rows_k);
+    counts.store(step.counters);
+  }
+  if (kRoles && warpgroup == 0) {
     ptx::release_registers<Config::kProducerRegisters>();
-    if (threadIdx.x == 0 && tile.key_tiles() > 0) {
-      produce(shared, maps, tile, batch * step.shape.heads + head,
-              batch * step.shape.heads_kv + step.shape.kv_head(head), 0, at);
-    } else if (threadIdx.x == 32) {
-      TileCounts counts;
-      counts.add(tile, Config::kKeys, step.shape.rows_k);
-      counts.store(step.counters);
-    }
+    if (threadIdx.x == 0 && tile.key_tiles() > 0)
+      produce(shared, maps, tile, q_matrix, kv_matrix, 0, at);
   } else {
-    ptx::claim_registers<Config::kConsumerRegisters>();
-    const int consumer = warpgroup - 1;
+    if constexpr (kRoles) ptx::claim_registers<Config::kConsumerRegisters>();
+    const int consumer = warpgroup - (kRoles ? 1 : 0);
+    StagePlace<Config::kStages> ahead;
+    const auto fetch = [&](int key_tile) {
+      if constexpr (!kRoles) {
+        if (threadIdx.x == 0 && key_tile < tile.last_tile) {
+          if (key_tile == tile.first_tile) produce_q(shared, maps, tile, q_matrix, 0);
+          produce_kv(shared, maps, key_tile, kv_matrix, ahead);
+        }
+        __syncwarp();
+      }
+    };
+    fetch(tile.first_tile);
     HopperRows<Config> rows(shared, consumer);
     rows.begin(step, batch, head, tile.first + consumer * kWarpgroupRows);
     if (tile.key_tiles() > 0) {
@@ -62,6 +77,7 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
     }
     for (int key_tile = tile.first_tile; key_tile < tile.last_tile; ++key_tile) {
       const int key = key_tile * Config::kKeys;
+      fetch(key_tile + 1);
       ptx::barrier_wait(shared.k_full[at.stage], at.parity);
       ptx::wgmma_fence();
       rows.start_scores(shared.k[at.stage]);
@@ -90,13 +106,17 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
   }
 }
 
+template <bool kRoles>
 void launch_step(const ForwardStep& step, DType dtype, int tile, cudaStream_t stream) {
   arm_hang_record("06_hopper");
   visit_hopper_config(step, dtype, tile, [&]<class Config>(Config) {
-    const dim3 grid(tiles_for(step.shape.rows_q, Config::kRows), step.shape.heads,
-                    step.shape.batch);
-    launch(hopper<Config>, {grid, Config::kThreads, sizeof(HopperStorage<Config>)}, stream, step,
-           exponent_scale_of(step.softmax_scale), make_maps<Config>(step));
+    if constexpr (kRoles || kIsOfRungs<Config>) {
+      const dim3 grid(tiles_for(step.shape.rows_q, Config::kRows), step.shape.heads,
+                      step.shape.batch);
+      launch(hopper<Config, kRoles>,
+             {grid, kThreads<Config, kRoles>, sizeof(HopperStorage<Config>)}, stream, step,
+             exponent_scale_of(step.softmax_scale), make_maps<Config>(step));
+    }
   });
 }
 
@@ -108,6 +128,10 @@ constinit const Kernel hopper_kernel{
     .idea = "TMA copies, WGMMA products, a producer and two consumer warpgroups",
     .limits = {.half = true, .hopper = true},
     .tiles = kHopperTiles,
-    .launch_forward = launch_step};
+    .launch_forward = launch_step<true>};
+
+constinit const Kernel hopper_without_roles =
+    rung_of(6, 'a', "without_roles", "TMA and WGMMA; the threads that compute start the copies",
+            launch_step<false>);
 
 }  // namespace ringscope::cuda

@@ -9,6 +9,9 @@
 //   - Between items: the grid has one block per multiprocessor, which goes from item to item
 //     (persistent_schedule.h: longest first, to and fro). The producer fetches the next item's Q,
 //     K and V while the consumers still finish and write the present one.
+//   - In L2: heads whose K and V fit there together are computed together.
+//
+// The ladder has a rung for each of these ideas (Ideas), which adds it to those before.
 //
 // p stays in f32 until the product that reads the last tile's P is over. If P were written earlier,
 // the compiler would wait for that product first and serialise everything.
@@ -16,7 +19,6 @@
 // m = row_max, l = row_sum, S = scores, P = exp(S - m), O = out_accum. hopper_tile.h has their
 // registers.
 #include "cuda/base/launch.h"
-#include "cuda/base/shared_memory.h"
 #include "cuda/kernels/hopper_tile.h"
 #include "cuda/kernels/kernel_table.h"
 #include "cuda/kernels/persistent_schedule.h"
@@ -31,6 +33,12 @@ struct OverlapStorage {
   std::uint16_t costs[kMaxOrderedTiles];  // key tiles of each row tile
   std::uint16_t order[kMaxOrderedTiles];  // row tiles, longest first
 };
+
+// Which of the head's ideas an instance has besides the first. L2 is a matter of its arguments.
+struct Ideas {
+  bool ping_pong, persistent;
+};
+constexpr Ideas kAllIdeas{true, true};
 
 // Named barriers: kTurn + c for the turn of consumer c, kOwn + c for its own use.
 constexpr int kTurn = 1, kOwn = 4;
@@ -66,20 +74,17 @@ __device__ __forceinline__ void order_tiles(OverlapStorage<Config>& storage,
 }
 
 // Call work() for the items of this block, in order. All roles share this loop.
-template <class Config, class Work>
+template <class Config, Ideas kIdeas, class Work>
 __device__ __forceinline__ void for_each_item(const OverlapStorage<Config>& storage,
-                                              const ForwardStep& step, int row_tiles,
+                                              const ForwardStep& step, const PersistentOrder& order,
                                               const Work& work) {
-  const int matrices = step.shape.batch * step.shape.heads;
-  const int items = row_tiles * matrices;
-  const int block = static_cast<int>(blockIdx.x), blocks = static_cast<int>(gridDim.x);
-  const int rounds = rounds_of(items, blocks);
+  const int blocks = static_cast<int>(gridDim.x);
 #pragma unroll 1
-  for (int round = 0; round < rounds; ++round) {
-    const int item = item_of(block, blocks, round);
-    if (item >= items) continue;
-    const std::uint16_t* order = row_tiles <= kMaxOrderedTiles ? storage.order : nullptr;
-    const PersistentItem at = persistent_item(item, row_tiles, matrices, order);
+  for (int round = 0; round < rounds_of(order.items, blocks); ++round) {
+    const int item = item_of(static_cast<int>(blockIdx.x), blocks, round);
+    if (item >= order.items) continue;
+    const PersistentItem at = order.at(
+        item, kIdeas.persistent && order.row_tiles <= kMaxOrderedTiles ? storage.order : nullptr);
     work(VisitingTile(step.allowed_keys, step.shape.rows_q, Config::kRows, Config::kKeys,
                       at.row_tile),
          at.matrix / step.shape.heads, at.matrix % step.shape.heads);
@@ -87,9 +92,9 @@ __device__ __forceinline__ void for_each_item(const OverlapStorage<Config>& stor
 }
 
 // Grid: any number of blocks.
-template <class Config>
+template <class Config, Ideas kIdeas>
 __global__ void __launch_bounds__(Config::kThreads, 1)
-    hopper_overlap(const ForwardStep step, const float exponent_scale, const int row_tiles,
+    hopper_overlap(const ForwardStep step, const float exponent_scale, const PersistentOrder order,
                    const __grid_constant__ HopperMaps maps) {
   auto& storage = shared_memory<OverlapStorage<Config>>();
   HopperStorage<Config>& shared = storage.tiles;
@@ -97,8 +102,11 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
     init_barriers(shared);
     prefetch_maps(step, maps);
   }
-  order_tiles(storage, step, row_tiles);
+  if constexpr (kIdeas.persistent) order_tiles(storage, step, order.row_tiles);
   __syncthreads();
+  const auto for_each = [&](const auto& work) {
+    for_each_item<Config, kIdeas>(storage, step, order, work);
+  };
 
   const int warpgroup = warpgroup_index();
   StagePlace<Config::kStages> at;
@@ -106,16 +114,15 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
   if (warpgroup == 0) {
     ptx::release_registers<Config::kProducerRegisters>();
     if (threadIdx.x == 0) {
-      for_each_item<Config>(
-          storage, step, row_tiles, [&](const VisitingTile& tile, int batch, int head) {
-            if (tile.key_tiles() == 0) return;
-            produce(shared, maps, tile, batch * step.shape.heads + head,
-                    batch * step.shape.heads_kv + step.shape.kv_head(head), q_parity, at);
-            q_parity ^= 1;
-          });
+      for_each([&](const VisitingTile& tile, int batch, int head) {
+        if (tile.key_tiles() == 0) return;
+        produce(shared, maps, tile, batch * step.shape.heads + head,
+                batch * step.shape.heads_kv + step.shape.kv_head(head), q_parity, at);
+        q_parity ^= 1;
+      });
     } else if (threadIdx.x == 32) {
       TileCounts counts;
-      for_each_item<Config>(storage, step, row_tiles, [&](const VisitingTile& tile, int, int) {
+      for_each([&](const VisitingTile& tile, int, int) {
         counts.add(tile, Config::kKeys, step.shape.rows_k);
       });
       counts.store(step.counters);
@@ -124,101 +131,117 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
     ptx::claim_registers<Config::kConsumerRegisters>();
     const int consumer = warpgroup - 1;
     HopperRows<Config> rows(shared, consumer);
-    if (consumer == Config::kConsumers - 1) pass_turn<Config>(consumer);  // the first may begin
-    for_each_item<Config>(
-        storage, step, row_tiles, [&](const VisitingTile& tile, int batch, int head) {
-          // There is nothing to read or add, so the state stays as it is in memory.
-          if (tile.key_tiles() == 0 && !step.first && !step.last) return;
-          rows.begin(step, batch, head, tile.first + consumer * kWarpgroupRows);
-          if (tile.key_tiles() == 0) return rows.end(step, batch, head);
+    if (kIdeas.ping_pong && consumer == Config::kConsumers - 1)
+      pass_turn<Config>(consumer);  // the first may begin
+    for_each([&](const VisitingTile& tile, int batch, int head) {
+      // There is nothing to read or add, so the state stays as it is in memory.
+      if (tile.key_tiles() == 0 && !step.first && !step.last) return;
+      rows.begin(step, batch, head, tile.first + consumer * kWarpgroupRows);
+      if (tile.key_tiles() == 0) return rows.end(step, batch, head);
 
-          const auto mask_and_softmax = [&](int key_tile) {
-            const int key = key_tile * Config::kKeys;
-            if (tile.is_full(key, key + Config::kKeys)) {
-              rows.count_all(step);
-            } else {
-              rows.mask(step, key);
-            }
-            rows.softmax(exponent_scale);
-          };
-          const auto await_next_k = [&](int key_tile) {
-            if (key_tile + 1 == tile.last_tile) return;
-            const StagePlace<Config::kStages> next = at.next();
-            ptx::barrier_wait(shared.k_full[next.stage], next.parity);
-          };
+      const auto mask_and_softmax = [&](int key_tile) {
+        const int key = key_tile * Config::kKeys;
+        if (tile.is_full(key, key + Config::kKeys)) {
+          rows.count_all(step);
+        } else {
+          rows.mask(step, key);
+        }
+        rows.softmax(exponent_scale);
+      };
+      const auto await_next_k = [&](int key_tile) {
+        if (key_tile + 1 == tile.last_tile) return;
+        const StagePlace<Config::kStages> next = at.next();
+        ptx::barrier_wait(shared.k_full[next.stage], next.parity);
+      };
 
-          ptx::barrier_wait(shared.q_full, q_parity);
-          q_parity ^= 1;
-          if (step.softmax_scale < 0) negate_q(shared, consumer, kOwn + consumer);
-          ptx::barrier_wait(shared.k_full[at.stage], at.parity);
-          ptx::wgmma_fence();
-          rows.start_scores(shared.k[at.stage]);
-          ptx::wgmma_wait<0>();
-          ptx::wgmma_done(rows.s);
-          release(shared.k_empty[at.stage]);
-          mask_and_softmax(tile.first_tile);
-          await_next_k(tile.first_tile);
-          rows.rescale_output();
-          rows.pack_p();
+      ptx::barrier_wait(shared.q_full, q_parity);
+      q_parity ^= 1;
+      if (step.softmax_scale < 0) negate_q(shared, consumer, kOwn + consumer);
+      ptx::barrier_wait(shared.k_full[at.stage], at.parity);
+      ptx::wgmma_fence();
+      rows.start_scores(shared.k[at.stage]);
+      ptx::wgmma_wait<0>();
+      ptx::wgmma_done(rows.s);
+      release(shared.k_empty[at.stage]);
+      mask_and_softmax(tile.first_tile);
+      await_next_k(tile.first_tile);
+      rows.rescale_output();
+      rows.pack_p();
 
-          // Here P of the previous tile is ready, its V is the buffer at `before`, and the previous
-          // iteration has waited for K. That wait marks the end of softmax, so softmax cannot slip
-          // behind the wait for O that follows (which the compiler hoists as far as it can).
-          // [overlap
-          for (int key_tile = tile.first_tile + 1; key_tile < tile.last_tile; ++key_tile) {
-            const StagePlace<Config::kStages> before = at;
-            at.advance();
-            await_turn<Config>(consumer);
-            ptx::wgmma_fence();
-            rows.start_scores(shared.k[at.stage]);
-            ptx::barrier_wait(shared.v_full[before.stage], before.parity);
-            ptx::wgmma_fence();
-            rows.start_output(shared.v[before.stage]);
-            pass_turn<Config>(consumer);
-            ptx::wgmma_wait<1>();
-            ptx::wgmma_done(rows.s);
-            release(shared.k_empty[at.stage]);
-            mask_and_softmax(key_tile);
-            ptx::pin(rows.s);
-            await_next_k(key_tile);
-            ptx::wgmma_wait<0>();
-            ptx::wgmma_done(rows.o);
-            release(shared.v_empty[before.stage]);
-            rows.rescale_output();
-            rows.pack_p();
-          }
-          // overlap]
+      // Here P of the previous tile is ready, its V is the buffer at `before`, and the previous
+      // iteration has waited for K. That wait marks the end of softmax, so softmax cannot slip
+      // behind the wait for O that follows (which the compiler hoists as far as it can).
+      // [overlap
+      for (int key_tile = tile.first_tile + 1; key_tile < tile.last_tile; ++key_tile) {
+        const StagePlace<Config::kStages> before = at;
+        at.advance();
+        if constexpr (kIdeas.ping_pong) await_turn<Config>(consumer);
+        ptx::wgmma_fence();
+        rows.start_scores(shared.k[at.stage]);
+        ptx::barrier_wait(shared.v_full[before.stage], before.parity);
+        ptx::wgmma_fence();
+        rows.start_output(shared.v[before.stage]);
+        if constexpr (kIdeas.ping_pong) pass_turn<Config>(consumer);
+        ptx::wgmma_wait<1>();
+        ptx::wgmma_done(rows.s);
+        release(shared.k_empty[at.stage]);
+        mask_and_softmax(key_tile);
+        ptx::pin(rows.s);
+        await_next_k(key_tile);
+        ptx::wgmma_wait<0>();
+        ptx::wgmma_done(rows.o);
+        release(shared.v_empty[before.stage]);
+        rows.rescale_output();
+        rows.pack_p();
+      }
+      // overlap]
 
-          release(shared.q_empty);
-          ptx::barrier_wait(shared.v_full[at.stage], at.parity);
-          ptx::wgmma_fence();
-          rows.start_output(shared.v[at.stage]);
-          ptx::wgmma_wait<0>();
-          ptx::wgmma_done(rows.o);
-          release(shared.v_empty[at.stage]);
-          at.advance();
-          rows.end(step, batch, head);
-        });
-    if (consumer == 0) await_turn<Config>(consumer);  // the turn that nobody took
+      release(shared.q_empty);
+      ptx::barrier_wait(shared.v_full[at.stage], at.parity);
+      ptx::wgmma_fence();
+      rows.start_output(shared.v[at.stage]);
+      ptx::wgmma_wait<0>();
+      ptx::wgmma_done(rows.o);
+      release(shared.v_empty[at.stage]);
+      at.advance();
+      rows.end(step, batch, head);
+    });
+    if (kIdeas.ping_pong && consumer == 0)
+      await_turn<Config>(consumer);  // the turn that nobody took
   }
 }
 
-void launch_on_all(const ForwardStep& step, DType dtype, int tile, cudaStream_t stream) {
-  launch_hopper_overlap(step, dtype, tile, multiprocessors(), stream);
+// Without `l2` heads come in one group.
+template <Ideas kIdeas>
+void launch_on(const ForwardStep& step, DType dtype, int tile, int blocks, bool l2,
+               cudaStream_t stream) {
+  arm_hang_record("07_hopper_overlap");
+  visit_hopper_config(step, dtype, tile, [&]<class Config>(Config) {
+    if constexpr (kIdeas.persistent || kIsOfRungs<Config>) {
+      const int row_tiles = tiles_for(step.shape.rows_q, Config::kRows);
+      const int matrices = step.shape.batch * step.shape.heads, items = row_tiles * matrices;
+      const int together = l2 ? matrices_together(step.shape, row_tiles, blocks,
+                                                  device_attribute(cudaDevAttrL2CacheSize))
+                              : matrices;
+      launch(hopper_overlap<Config, kIdeas>,
+             {kIdeas.persistent && blocks < items ? blocks : items, Config::kThreads,
+              sizeof(OverlapStorage<Config>)},
+             stream, step, exponent_scale_of(step.softmax_scale),
+             PersistentOrder::of(row_tiles, matrices, together), make_maps<Config>(step));
+    }
+  });
+}
+
+template <Ideas kIdeas, bool kL2 = false>
+void launch_step(const ForwardStep& step, DType dtype, int tile, cudaStream_t stream) {
+  launch_on<kIdeas>(step, dtype, tile, multiprocessors(), kL2, stream);
 }
 
 }  // namespace
 
 void launch_hopper_overlap(const ForwardStep& step, DType dtype, int tile, int blocks,
                            cudaStream_t stream) {
-  arm_hang_record("07_hopper_overlap");
-  visit_hopper_config(step, dtype, tile, [&]<class Config>(Config) {
-    const int row_tiles = tiles_for(step.shape.rows_q, Config::kRows);
-    const int items = row_tiles * step.shape.batch * step.shape.heads;
-    launch(hopper_overlap<Config>,
-           {items < blocks ? items : blocks, Config::kThreads, sizeof(OverlapStorage<Config>)},
-           stream, step, exponent_scale_of(step.softmax_scale), row_tiles, make_maps<Config>(step));
-  });
+  launch_on<kAllIdeas>(step, dtype, tile, blocks, true, stream);
 }
 
 constinit const Kernel hopper_overlap_kernel{
@@ -227,6 +250,13 @@ constinit const Kernel hopper_overlap_kernel{
     .idea = "softmax under the next product, ping-pong, persistent blocks, longest first",
     .limits = {.half = true, .hopper = true},
     .tiles = kHopperTiles,
-    .launch_forward = launch_on_all};
+    .launch_forward = launch_step<kAllIdeas, true>};
+
+constinit const Kernel hopper_overlap_alone = rung_of(
+    7, 'a', "overlap_alone", "softmax under the next product", launch_step<Ideas{false, false}>);
+constinit const Kernel hopper_ping_pong =
+    rung_of(7, 'b', "ping_pong", "and warpgroups take turns", launch_step<Ideas{true, false}>);
+constinit const Kernel hopper_persistent =
+    rung_of(7, 'c', "persistent", "and persistent blocks, longest first", launch_step<kAllIdeas>);
 
 }  // namespace ringscope::cuda

@@ -27,7 +27,6 @@
 // that no row of the tile meets are loaded as zeros, whatever they hold. Within the tile, 0 * NaN
 // of a masked pair may reach rows that share a tile with it.
 #include "cuda/base/launch.h"
-#include "cuda/base/shared_memory.h"
 #include "cuda/kernels/backward_rows.h"
 #include "cuda/kernels/kernel_table.h"
 

@@ -25,7 +25,6 @@
 // to the storage type, and all sums are f32. Visiting rows that no row of the tile meets are loaded
 // as zeros. Within the tile, 0 * NaN of a masked pair may reach rows that share a tile with it.
 #include "cuda/base/launch.h"
-#include "cuda/base/shared_memory.h"
 #include "cuda/kernels/backward_rows.h"
 #include "cuda/kernels/kernel_table.h"
 #include "cuda/kernels/mma_tile.h"

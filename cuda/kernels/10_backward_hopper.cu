@@ -37,7 +37,6 @@
 // Full tiles take no mask. A masked P is 0, but 0 * NaN is NaN: visitors that share a tile with one
 // that some own row meets are read. Rows past the end are zeros.
 #include "cuda/base/launch.h"
-#include "cuda/base/shared_memory.h"
 #include "cuda/base/tensor_map.h"
 #include "cuda/kernels/backward_hopper.h"
 #include "cuda/kernels/kernel_table.h"

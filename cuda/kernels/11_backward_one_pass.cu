@@ -14,7 +14,10 @@
 //   - Parts are added in the order of the key tiles, so the same bits come out every time: each
 //     tile of queries has a turn in memory, the number of the key tile that may add next. Blocks
 //     take their keys from a counter in that same order, so whoever holds a turn is running, also
-//     when other kernels hold multiprocessors. Under causal masks, that is longest first.
+//     when other kernels hold multiprocessors. Under causal masks, that is longest first. Without
+//     turns (rung 11a) parts are added as they come. A turn costs a visit one load and one store of 4
+//     bytes beside the 32 KiB of dQ that it adds at head_dim 128, and the consumers no instruction,
+//     so the repeatable way is the one that runs use.
 //
 // Products in order, and what a warpgroup computes meanwhile (n: number of the visit):
 //
@@ -29,7 +32,6 @@
 // A block ends with its keys: another takes its place, which balances as a loop over a counter
 // would. K and V have one buffer, so a loop could not fetch the next ones any earlier.
 #include "cuda/base/launch.h"
-#include "cuda/base/shared_memory.h"
 #include "cuda/base/tensor_map.h"
 #include "cuda/kernels/backward_hopper.h"
 #include "cuda/kernels/kernel_table.h"
@@ -185,8 +187,8 @@ __device__ __forceinline__ void produce(OnePassStorage<Config>& shared, const Ba
   }
 }
 
-// Add dQ of every visit to memory, in turn. One warp does.
-template <class Config>
+// Add dQ of every visit to memory. One warp does.
+template <class Config, bool kInTurn>
 __device__ __forceinline__ void add_dq(OnePassStorage<Config>& shared, const BackwardStep& step,
                                        const Workspace& workspace) {
   const Work& work = shared.work;
@@ -195,11 +197,11 @@ __device__ __forceinline__ void add_dq(OnePassStorage<Config>& shared, const Bac
 #pragma unroll 1
   for (int matrix = work.first_matrix; matrix < work.last_matrix; ++matrix) {
 #pragma unroll 1
-    for (int tile = work.first_tile; tile < work.last_turn; ++tile) {
+    for (int tile = work.first_tile; tile < (kInTurn ? work.last_turn : work.last_tile); ++tile) {
       int* const turn = workspace.turns + (matrix * tiles_for(rows_q, kQueries) + tile);
       const bool is_visited = tile < work.last_tile;
       if (is_visited) ptx::barrier_wait(shared.dq_full, parity);
-      ptx::await_memory_turn(turn, work.tile);
+      if constexpr (kInTurn) ptx::await_memory_turn(turn, work.tile);
       if (is_visited) {
 #pragma unroll 1
         for (int row = lane; row < kQueries && tile * kQueries + row < rows_q; row += 32) {
@@ -214,7 +216,7 @@ __device__ __forceinline__ void add_dq(OnePassStorage<Config>& shared, const Bac
         parity ^= 1;
       }
       __syncwarp();
-      if (lane == 0) ptx::pass_memory_turn(turn, work.tile + 1);
+      if (kInTurn && lane == 0) ptx::pass_memory_turn(turn, work.tile + 1);
     }
   }
 }
@@ -353,7 +355,7 @@ __device__ __forceinline__ void consume(BackwardHopperRows<Config>& rows,
 }
 
 // Grid: as many blocks as there are items, key tiles x kv heads x batch.
-template <class Config>
+template <class Config, bool kInTurn>
 __global__ void __launch_bounds__(Config::kThreads, 1)
     backward_one_pass(const BackwardStep step, const float exponent_scale,
                       const Workspace workspace, const __grid_constant__ Maps maps) {
@@ -372,7 +374,7 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
     if (warp == 0) {
       if (threadIdx.x == 0 && work.visits() > 0) produce(shared, step, workspace, maps);
     } else if (warp == 1) {
-      add_dq(shared, step, workspace);
+      add_dq<Config, kInTurn>(shared, step, workspace);
     } else if (warp == 2) {
       count(step, work);
     }
@@ -390,6 +392,7 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
 
 constexpr TileShape kTiles[] = {{kQueries, kKeys}};
 
+template <bool kInTurn>
 void launch_step(const BackwardStep& step, DType dtype, int tile, cudaStream_t stream) {
   arm_hang_record("11_backward_one_pass");
   const StepShape& shape = step.shape;
@@ -412,10 +415,11 @@ void launch_step(const BackwardStep& step, DType dtype, int tile, cudaStream_t s
           maps.keys[i] = map_of(sides[0], kKeys);
           maps.queries[i] = map_of(sides[1], kQueries);
         }
-        launch(backward_one_pass<Config>,
-               {TileAndHead::grid(tiles_for(shape.rows_k, kKeys), shape.heads_kv, shape.batch),
-                dim3(Config::kThreads), sizeof(Storage)},
-               stream, step, step.softmax_scale * kLog2e, workspace, maps);
+        if constexpr (kInTurn || (std::is_same_v<Element, bf16> && head_dim() == 128))
+          launch(backward_one_pass<Config, kInTurn>,
+                 {TileAndHead::grid(tiles_for(shape.rows_k, kKeys), shape.heads_kv, shape.batch),
+                  dim3(Config::kThreads), sizeof(Storage)},
+                 stream, step, step.softmax_scale * kLog2e, workspace, maps);
       });
 }
 
@@ -427,6 +431,16 @@ constinit const Kernel backward_one_pass_kernel{
     .idea = "five products: dQ is summed in memory, in the order of the keys",
     .limits = {.half = true, .hopper = true},
     .tiles = kTiles,
-    .launch_backward = launch_step};
+    .launch_backward = launch_step<true>};
+
+constinit const Kernel backward_any_order{
+    .number = 11,
+    .rung = 'a',
+    .name = "any_order",
+    .idea = "five products: dQ is summed in memory as it comes",
+    .limits = kRungLimits,
+    .repeats_bits = false,
+    .tiles = kTiles,
+    .launch_backward = launch_step<false>};
 
 }  // namespace ringscope::cuda

@@ -11,6 +11,11 @@
 // shared memory, which is exact. A scale of 0 becomes the smallest normal number, so that masked
 // scores stay -inf and all others become 0.
 //
+// Softmax is relative to `unit`, an earlier row_max, until row_max exceeds it by kLazyGrowth. While
+// no row of a warp does, O is not multiplied, which takes as many instructions as exp2 (the idea of
+// FlashAttention-4: flash_attn/cute/softmax.py of Dao-AILab/flash-attention). p is at most 2^kLazyGrowth then, which bf16
+// and f16 hold, and the end of a step brings o and l to row_max.
+//
 // A masked key's p is 0, but 0 * NaN is NaN: the key tiles at the ends of a query tile's interval
 // also hold V rows that none of its queries may attend. Rows past rows_k are zeros.
 #pragma once
@@ -18,6 +23,9 @@
 #include <cuda_runtime.h>
 
 #include <cstdint>
+#include <span>
+#include <string_view>
+#include <type_traits>
 
 #include "cuda/base/tensor_map.h"
 #include "cuda/kernels/kernel_table.h"
@@ -50,7 +58,25 @@ struct HopperConfig : WarpgroupRoles<kRows_> {
   static_assert(kQBytes % kSwizzleBytes == 0 && kKvBytes % kSwizzleBytes == 0);
 };
 
+inline constexpr float kLazyGrowth = 8;  // of a row's maximum, in powers of two
+
 constexpr TileShape kHopperTiles[] = {{128, 128}, {128, 176}};
+
+// The one instance that rungs of single ideas have (KernelLimits::rung).
+template <class Config>
+inline constexpr bool kIsOfRungs =
+    std::is_same_v<typename Config::Element, bf16>&& Config::kKeys == 128 &&
+    Config::kHeadDim == 128;
+constexpr Kernel rung_of(int number, char letter, std::string_view name, std::string_view idea,
+                         decltype(Kernel::launch_forward) launch) {
+  return {.number = number,
+          .rung = letter,
+          .name = name,
+          .idea = idea,
+          .limits = kRungLimits,
+          .tiles = std::span(kHopperTiles).first(1),
+          .launch_forward = launch};
+}
 
 // Call f(Config{}) with the instance for this step. More stages fit where rows are short.
 template <class F>
@@ -103,26 +129,40 @@ __device__ __forceinline__ void prefetch_maps(const ForwardStep& step, const Hop
   ptx::tma_prefetch(maps.v);
 }
 
-// Do the producer's work on one item: copy Q, then K and V of every key tile, each into the next
-// buffer of its ring as soon as that is empty.
+// Copy an item's Q as soon as its buffer is empty.
+template <class Config>
+__device__ __forceinline__ void produce_q(HopperStorage<Config>& shared, const HopperMaps& maps,
+                                          const VisitingTile& tile, int q_matrix,
+                                          std::uint32_t q_parity) {
+  ptx::barrier_wait(shared.q_empty, q_parity ^ 1);
+  ptx::barrier_arrive_expecting(shared.q_full, Config::kQBytes);
+  ptx::tma_load(shared.q, maps.q, 0, tile.first, 0, q_matrix, shared.q_full);
+}
+
+// Copy K and V of a key tile, each into the next buffer of its ring as soon as that is empty.
+template <class Config>
+__device__ __forceinline__ void produce_kv(HopperStorage<Config>& shared, const HopperMaps& maps,
+                                           int key_tile, int kv_matrix,
+                                           StagePlace<Config::kStages>& at) {
+  const int key = key_tile * Config::kKeys, stage = at.stage;
+  ptx::barrier_wait(shared.k_empty[stage], at.parity ^ 1);
+  ptx::barrier_arrive_expecting(shared.k_full[stage], Config::kKvBytes);
+  ptx::tma_load(shared.k[stage], maps.k, 0, key, 0, kv_matrix, shared.k_full[stage]);
+  ptx::barrier_wait(shared.v_empty[stage], at.parity ^ 1);
+  ptx::barrier_arrive_expecting(shared.v_full[stage], Config::kKvBytes);
+  ptx::tma_load(shared.v[stage], maps.v, 0, key, 0, kv_matrix, shared.v_full[stage]);
+  at.advance();
+}
+
+// Do the producer's work on one item.
 template <class Config>
 __device__ __forceinline__ void produce(HopperStorage<Config>& shared, const HopperMaps& maps,
                                         const VisitingTile& tile, int q_matrix, int kv_matrix,
                                         std::uint32_t q_parity, StagePlace<Config::kStages>& at) {
-  ptx::barrier_wait(shared.q_empty, q_parity ^ 1);
-  ptx::barrier_arrive_expecting(shared.q_full, Config::kQBytes);
-  ptx::tma_load(shared.q, maps.q, 0, tile.first, 0, q_matrix, shared.q_full);
+  produce_q(shared, maps, tile, q_matrix, q_parity);
 #pragma unroll 1
-  for (int key_tile = tile.first_tile; key_tile < tile.last_tile; ++key_tile) {
-    const int key = key_tile * Config::kKeys, stage = at.stage;
-    ptx::barrier_wait(shared.k_empty[stage], at.parity ^ 1);
-    ptx::barrier_arrive_expecting(shared.k_full[stage], Config::kKvBytes);
-    ptx::tma_load(shared.k[stage], maps.k, 0, key, 0, kv_matrix, shared.k_full[stage]);
-    ptx::barrier_wait(shared.v_empty[stage], at.parity ^ 1);
-    ptx::barrier_arrive_expecting(shared.v_full[stage], Config::kKvBytes);
-    ptx::tma_load(shared.v[stage], maps.v, 0, key, 0, kv_matrix, shared.v_full[stage]);
-    at.advance();
-  }
+  for (int key_tile = tile.first_tile; key_tile < tile.last_tile; ++key_tile)
+    produce_kv(shared, maps, key_tile, kv_matrix, at);
 }
 
 // Tile counts. A thread of the producer's warpgroup counts, because it has time.
@@ -150,7 +190,8 @@ struct HopperRows {
   float s[kKeys / 2];              // scores, then p
   std::uint32_t p[kKeys / 16][4];  // p rounded, as an operand
   float o[kHeadDim / 2];           // out_accum
-  float row_max[2], row_sum[2];    // base 2; row_sum covers this thread's columns and this step
+  float row_max[2], unit[2];       // base 2
+  float row_sum[2];                // relative to unit; covers this thread's columns and this step
   float factor[2];                 // pending factor of o
   std::uint64_t q_descriptor;
   int thread;  // in the warpgroup
@@ -171,7 +212,7 @@ struct HopperRows {
       row[h] = first_row + accumulator_row(thread, 2 * h);
       const bool has_state = !step.first && row[h] < step.shape.rows_q;
       const std::int64_t index = row_index(step.shape, batch, head, row[h]);
-      row_max[h] = has_state ? step.row_max[index] * kLog2e : kNoKeys;
+      row_max[h] = unit[h] = has_state ? step.row_max[index] * kLog2e : kNoKeys;
       row_sum[h] = 0;
       const float2* out = reinterpret_cast<const float2*>(step.out + index * kHeadDim);
 #pragma unroll
@@ -213,7 +254,7 @@ struct HopperRows {
   }
 
   // Do the online softmax: s becomes p, row_max and row_sum include it, and `factor` brings o to
-  // the new row_max.
+  // the new unit.
   __device__ __forceinline__ void softmax(float exponent_scale) {
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
@@ -221,15 +262,16 @@ struct HopperRows {
 #pragma unroll
       for (int i = 2 * h + 4; i < kKeys / 2; i += 4)
         largest = fmaxf(largest, fmaxf(s[i], s[i + 1]));
-      const float before = row_max[h];
-      row_max[h] = fmaxf(before, max_over_lanes<4>(largest) * exponent_scale);
-      const float unit = exponent_unit(row_max[h]);
-      factor[h] = ptx::exp2_approx(before - unit);
+      const float before = unit[h];
+      row_max[h] = fmaxf(row_max[h], max_over_lanes<4>(largest) * exponent_scale);
+      if (!(row_max[h] - before < kLazyGrowth)) unit[h] = row_max[h];  // also from -inf
+      const float subtracted = exponent_unit(unit[h]);
+      factor[h] = ptx::exp2_approx(before - subtracted);
       float sum = 0;
 #pragma unroll
       for (int i = 2 * h; i < kKeys / 2; i += 4) {
-        s[i] = ptx::exp2_approx(fmaf(s[i], exponent_scale, -unit));
-        s[i + 1] = ptx::exp2_approx(fmaf(s[i + 1], exponent_scale, -unit));
+        s[i] = ptx::exp2_approx(fmaf(s[i], exponent_scale, -subtracted));
+        s[i + 1] = ptx::exp2_approx(fmaf(s[i + 1], exponent_scale, -subtracted));
         sum += s[i] + s[i + 1];
       }
       row_sum[h] = row_sum[h] * factor[h] + sum;
@@ -241,6 +283,7 @@ struct HopperRows {
 
   // No product that adds to o may be in flight.
   __device__ __forceinline__ void rescale_output() {
+    if (!__any_sync(0xffffffffu, factor[0] != 1 || factor[1] != 1)) return;
 #pragma unroll
     for (int i = 0; i < kHeadDim / 2; ++i) o[i] *= factor[i / 2 % 2];
   }
@@ -259,9 +302,17 @@ struct HopperRows {
       __syncwarp();  // all four threads of the row have read
       if (!exists) continue;
       const float natural = natural_max(before, row_max[h]);
-      const double total = combined_row_sum(before, natural, sum);
-      if (thread % 4 == 0) store_row(step, index, natural, total);
-      const float by = out_factor(step, total);
+      const float grown = unit[h] == row_max[h] ? 1 : ptx::exp2_approx(unit[h] - row_max[h]);
+      const double total = combined_row_sum<float>(before, natural, sum * grown);
+      if (thread % 4 == 0) store_row<float>(step, index, natural, total);
+      const float by = out_factor<float>(step, total) * grown;
+      if (step.out_16 != nullptr) {
+        auto* const out = static_cast<std::uint32_t*>(step.out_16) + index * (kHeadDim / 2);
+#pragma unroll
+        for (int i = 2 * h; i < kHeadDim / 2; i += 4)
+          out[accumulator_column(thread, i) / 2] = ptx::pack<Element>(o[i] * by, o[i + 1] * by);
+        continue;
+      }
       float2* out = reinterpret_cast<float2*>(step.out + index * kHeadDim);
 #pragma unroll
       for (int i = 2 * h; i < kHeadDim / 2; i += 4)

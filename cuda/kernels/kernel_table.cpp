@@ -20,10 +20,12 @@ std::string capability(int architecture) {
   return fmt::format("{}.{}", architecture / 10, architecture % 10);
 }
 
-const char* dtypes_text(const KernelLimits& limits) { return limits.half ? "bf16 and f16" : "f32"; }
+const char* dtypes_text(const KernelLimits& limits) {
+  return limits.rung ? "bf16" : limits.half ? "bf16 and f16" : "f32";
+}
 
 const char* head_dims_text(const KernelLimits& limits) {
-  return limits.half ? "64 and 128" : "1 to 256";
+  return limits.rung ? "128" : limits.half ? "64 and 128" : "1 to 256";
 }
 
 std::string architectures_text(const KernelLimits& limits) {
@@ -43,8 +45,8 @@ const char* name_of(KernelPass pass) {
 }
 
 void check_launch(const Kernel& kernel, const StepShape& shape, DType dtype, int tile) {
-  const std::string refused =
-      refusal({.half = kernel.limits.half}, kOldestArchitecture, dtype, shape.head_dim);
+  const std::string refused = refusal({.half = kernel.limits.half, .rung = kernel.limits.rung},
+                                      kOldestArchitecture, dtype, shape.head_dim);
   if (!refused.empty()) refuse(kernel, refused);
   if (tile < 0 || tile >= static_cast<int>(kernel.tiles.size()))
     refuse(kernel, fmt::format("has tiles 0 to {}, not {}", kernel.tiles.size() - 1, tile));
@@ -55,13 +57,15 @@ void check_launch(const Kernel& kernel, const StepShape& shape, DType dtype, int
                        shape.heads, shape.heads_kv, shape.rows_q, shape.rows_k));
   const std::int64_t smallest_tiles =
       (std::int64_t{std::max(shape.rows_q, shape.rows_k)} + 31) / 32;
-  if (smallest_tiles * shape.heads > std::numeric_limits<std::int32_t>::max())
-    refuse(kernel, fmt::format("takes heads x rows up to 2^36 (a grid's limit), not {} x {}",
-                               shape.heads, std::max(shape.rows_q, shape.rows_k)));
   if (shape.batch > 65535 || shape.heads > 65535)
     refuse(kernel,
            fmt::format("takes a batch and heads up to 65535 (a grid's limit), not {} and {}",
                        shape.batch, shape.heads));
+  // Items of 07 are numbered over the batch as well, and a last round goes a grid beyond them.
+  if (smallest_tiles * shape.heads * shape.batch > std::numeric_limits<std::int32_t>::max() / 2)
+    refuse(kernel,
+           fmt::format("takes batch x heads x rows up to 2^35 (a grid's limit), not {} x {} x {}",
+                       shape.batch, shape.heads, std::max(shape.rows_q, shape.rows_k)));
 }
 
 }  // namespace
@@ -70,6 +74,9 @@ void Kernel::launch(const ForwardStep& step, DType dtype, int tile, cudaStream_t
   check_launch(*this, step.shape, dtype, tile);
   if (!carries_state && !(step.first && step.last))
     refuse(*this, "carries no state, so it takes no step that is not both the first and the last");
+  if (step.out_16 != nullptr && !(limits.hopper && step.first && step.last))
+    refuse(*this,
+           "stores out in 16 bits only if it is for Hopper, and a step the first and the last");
   launch_forward(step, dtype, tile, stream);
 }
 
@@ -79,9 +86,7 @@ void Kernel::launch(const BackwardStep& step, DType dtype, int tile, cudaStream_
 }
 
 void check_shared_memory(const Kernel& kernel, int tile, std::size_t bytes) {
-  int device = 0, has = 0;
-  RINGSCOPE_CUDA(cudaGetDevice(&device));
-  RINGSCOPE_CUDA(cudaDeviceGetAttribute(&has, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+  const int has = device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
   if (bytes <= static_cast<std::size_t>(has)) return;
   const TileShape shape = kernel.tiles[static_cast<std::size_t>(tile)];
   refuse(kernel, fmt::format("tiles of {} x {} need {} bytes of shared memory, the device has {}; "
@@ -89,11 +94,19 @@ void check_shared_memory(const Kernel& kernel, int tile, std::size_t bytes) {
                              shape.rows, shape.keys, bytes, has));
 }
 
-int multiprocessors() {
-  int device = 0, count = 0;
+int device_attribute(cudaDeviceAttr which) {
+  int device = 0, value = 0;
   RINGSCOPE_CUDA(cudaGetDevice(&device));
-  RINGSCOPE_CUDA(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device));
-  return count;
+  RINGSCOPE_CUDA(cudaDeviceGetAttribute(&value, which, device));
+  return value;
+}
+
+int multiprocessors() { return device_attribute(cudaDevAttrMultiProcessorCount); }
+
+std::span<const Kernel> rungs() {
+  static const std::array kernels = {hopper_without_roles, hopper_overlap_alone, hopper_ping_pong,
+                                     hopper_persistent, backward_any_order};
+  return kernels;
 }
 
 std::span<const Kernel> all_kernels() {
@@ -113,10 +126,11 @@ std::span<const Kernel> kernels_of(KernelPass pass) {
 
 std::string refusal(const KernelLimits& limits, int architecture, DType dtype, int head_dim) {
   std::vector<std::string> reasons;
-  if ((dtype != DType::f32) != limits.half)
+  if (limits.rung ? dtype != DType::bf16 : (dtype != DType::f32) != limits.half)
     reasons.push_back(
         fmt::format("takes {}, not {}", dtypes_text(limits), ringscope::name_of(dtype)));
-  if (limits.half ? head_dim != 64 && head_dim != 128 : head_dim < 1 || head_dim > 256)
+  if (limits.half ? head_dim != 128 && (limits.rung || head_dim != 64)
+                  : head_dim < 1 || head_dim > 256)
     reasons.push_back(fmt::format("takes head_dim {}, not {}", head_dims_text(limits), head_dim));
   if (limits.hopper ? architecture != 90 : architecture < kOldestArchitecture)
     reasons.push_back(fmt::format("needs compute capability {}, the device has {}",

@@ -29,17 +29,21 @@ struct TileShape {
 struct KernelLimits {
   bool half = false;    // bf16 and f16 with head_dim 64 and 128; otherwise f32 with 1 to 256
   bool hopper = false;  // compute capability 9.0 alone; otherwise 8.0 or later
+  bool rung = false;    // of 16 bits, bf16 with head_dim 128 alone
 };
+inline constexpr KernelLimits kRungLimits{.half = true, .hopper = true, .rung = true};
 
 enum class KernelPass { forward, backward };
 
 // Exactly one of the two launch functions is set.
 struct Kernel {
   int number;             // as in the file's name
+  char rung = 0;          // 'a', 'b', ... of a rung of single ideas
   std::string_view name;  // "online_softmax"
   std::string_view idea;  // one line
   KernelLimits limits = {};
   bool carries_state = true;  // false for 01
+  bool repeats_bits = true;   // whether two launches give the same
   std::span<const TileShape> tiles;
   void (*launch_forward)(const ForwardStep&, DType, int tile, cudaStream_t) = nullptr;
   void (*launch_backward)(const BackwardStep&, DType, int tile, cudaStream_t) = nullptr;
@@ -65,6 +69,15 @@ extern const Kernel backward_tiled_kernel;         // 08
 extern const Kernel backward_tensor_cores_kernel;  // 09
 extern const Kernel backward_hopper_kernel;        // 10
 extern const Kernel backward_one_pass_kernel;      // 11
+
+// Rungs between those of the table: each adds one idea to the one before, so that a GPU shows what
+// it is worth. Benchmarks and tests alone use them; 06 adds roles to 06a, 07 L2 to 07c.
+extern const Kernel hopper_without_roles;  // 06a
+extern const Kernel hopper_overlap_alone;  // 07a
+extern const Kernel hopper_ping_pong;      // 07b
+extern const Kernel hopper_persistent;     // 07c
+extern const Kernel backward_any_order;    // 11a
+std::span<const Kernel> rungs();
 
 // Return the kernels in order of the ladder: all, or those of one pass.
 std::span<const Kernel> all_kernels();
@@ -141,7 +154,8 @@ void visit_half_instance(DType dtype, int head_dim, int tile, F&& f) {
 // has.
 void check_shared_memory(const Kernel& kernel, int tile, std::size_t bytes);
 
-// Return the number of multiprocessors of the current device.
+// Return an attribute of the current device, or its number of multiprocessors.
+int device_attribute(cudaDeviceAttr which);
 int multiprocessors();
 
 }  // namespace ringscope::cuda

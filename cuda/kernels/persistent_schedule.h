@@ -6,6 +6,11 @@
 // the end. So items are ordered by key tiles, most first. All (batch, head) of one row tile stand
 // together, because they cost the same (and neighbouring heads read the same K and V).
 //
+// L2: where K and V of all heads are more than the cache holds, the heads come in groups, one after
+// the other. Groups take turns at going down from the most key tiles and up to them, so costs never
+// jump from one to the next, and the last goes down. (If each went down, some blocks would have 1.2
+// to 1.8 times the mean work; so it is 1.00, but for groups of less than three rounds.)
+//
 // To and fro: in this order, block b takes item b of the first `blocks` items, the b-th last of the
 // next `blocks`, and so on. That evens out what a block gains by coming early in a round. It needs
 // no counter in memory and is the same in every run.
@@ -14,6 +19,8 @@
 #include <cuda_runtime.h>
 
 #include <cstdint>
+
+#include "cuda/kernels/ring_step.h"
 
 namespace ringscope::cuda {
 
@@ -45,12 +52,49 @@ struct PersistentItem {
   int matrix;  // batch * heads + head
 };
 
-// `order` lists row tiles by place, or is null for last to first.
-__host__ __device__ constexpr PersistentItem persistent_item(int item, int row_tiles, int matrices,
-                                                             const std::uint16_t* order) {
-  const int place = item / matrices;
-  const int row_tile = order != nullptr ? order[place] : row_tiles - 1 - place;
-  return {row_tile, item % matrices};
+// The items of a launch: row tiles x matrices, in groups of `together` matrices, the last perhaps
+// smaller. It is computed once, because a thread that produces has no registers for it.
+struct PersistentOrder {
+  int row_tiles, matrices, together;
+  int group_items, groups, items;
+
+  static constexpr PersistentOrder of(int row_tiles, int matrices, int together) {
+    return {row_tiles,
+            matrices,
+            together,
+            row_tiles * together,
+            tiles_for(matrices, together),
+            row_tiles * matrices};
+  }
+
+  // `order` lists row tiles by place, or is null for last to first.
+  __host__ __device__ constexpr PersistentItem at(int item, const std::uint16_t* order) const {
+    const int group = item / group_items, in_group = item - group * group_items;
+    const int first = group * together;
+    const int size = matrices - first < together ? matrices - first : together;
+    int place = in_group / size;
+    const int matrix = first + in_group - place * size;
+    if ((groups - group) % 2 == 0) place = row_tiles - 1 - place;  // goes up
+    return {order != nullptr ? order[place] : row_tiles - 1 - place, matrix};
+  }
+};
+
+// Return how many matrices (batch * heads) make a group: whole groups of query heads, whose K and V
+// fit two thirds of an L2 cache of `l2_bytes`, but at least three rounds of `blocks` items. The
+// rest of the cache is for Q and out, which pass through.
+constexpr int matrices_together(const StepShape& shape, int row_tiles, int blocks,
+                                std::int64_t l2_bytes) {
+  const int matrices = shape.batch * shape.heads, group = shape.heads / shape.heads_kv;
+  const std::int64_t kv_bytes = std::int64_t{shape.rows_k} * shape.head_dim * 4;
+  const std::int64_t most = kv_bytes > 0 ? l2_bytes * 2 / 3 / kv_bytes : matrices;
+  const std::int64_t least = (std::int64_t{3} * blocks + row_tiles - 1) / row_tiles;
+  std::int64_t together = (most > 1 ? most : 1) * group;
+  const bool is_short = together < least;
+  if (is_short) together = (least + group - 1) / group * group;
+  if (together >= matrices) return matrices;
+  const int size = static_cast<int>(together);
+  const int groups = is_short ? matrices / size : tiles_for(matrices, size);  // of even sizes
+  return tiles_for(tiles_for(matrices, groups), group) * group;
 }
 
 }  // namespace ringscope::cuda

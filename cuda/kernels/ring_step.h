@@ -119,6 +119,8 @@ struct ForwardStep {
   float* row_max = nullptr;
   double* row_sum = nullptr;
   float* out = nullptr;
+  void* out_16 = nullptr;  // where a step with `first` and `last` stores out instead, rounded to
+                           // the type of q; of kernels for Hopper alone
   float* lse = nullptr;
   StepCounters* counters = nullptr;
 };

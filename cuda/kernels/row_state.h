@@ -74,7 +74,9 @@ inline float exponent_scale_of(float softmax_scale) {
 //
 //   l = l_before * exp(m_before - m) + l_step
 //
-// is computed in f64, once, because l divides whole rows and its rounding shows in every value.
+// is computed in f64, once, because l divides whole rows and its rounding shows in every value. The
+// kernels for Hopper pass Real = float: their P has 8 or 11 bits, and logarithms and quotients in f64
+// took 1 to 4 % of their time. What ends a pass without keys (row_kernels.h) is in f64 for all.
 
 inline constexpr float kNoKeys = -std::numeric_limits<float>::infinity();  // row_max without keys
 
@@ -112,8 +114,9 @@ __device__ inline float rescale_factor(float old_max, float new_max) {
 }
 
 // Return the same in f64, for sums in f64.
-__device__ inline double sum_rescale_factor(float old_max, float new_max) {
-  return old_max == new_max ? 1.0 : exp(static_cast<double>(old_max) - new_max);
+template <class Real = double>
+__device__ inline Real sum_rescale_factor(float old_max, float new_max) {
+  return old_max == new_max ? Real{1} : exp(static_cast<Real>(old_max) - new_max);
 }
 
 // Return a row's maximum in natural units, from base 2. One that has not grown keeps its bits.
@@ -122,18 +125,21 @@ __device__ inline float natural_max(const CarriedRow& before, float row_max_base
 }
 
 // Return l after a step. row_max covers all keys so far; step_sum is this step's, relative to it.
+template <class Real = double>
 __device__ inline double combined_row_sum(const CarriedRow& before, float row_max, float step_sum) {
   if (before.row_sum == 0) return step_sum;
-  return before.row_sum * sum_rescale_factor(before.row_max, row_max) + step_sum;
+  return before.row_sum * sum_rescale_factor<Real>(before.row_max, row_max) + step_sum;
 }
 
 // Write m and l, and lse at the last step. One thread per row calls it.
+template <class Real = double>
 __device__ inline void store_row(const ForwardStep& step, std::int64_t row, float row_max,
                                  double row_sum) {
   step.row_max[row] = row_max;
   step.row_sum[row] = row_sum;
   if (step.last)
-    step.lse[row] = row_sum == 0 ? kNoKeys : static_cast<float>(row_max + log(row_sum));
+    step.lse[row] =
+        row_sum == 0 ? kNoKeys : static_cast<float>(row_max + log(static_cast<Real>(row_sum)));
 }
 
 // Return the `out` value that a step stores: out_accum, or at the last step out_accum / l (0 for a
@@ -144,9 +150,10 @@ __device__ inline float stored_out(const ForwardStep& step, float out_accum, dou
 }
 
 // Likewise return a factor for out_accum, for kernels that cannot afford a division per value.
+template <class Real = double>
 __device__ inline float out_factor(const ForwardStep& step, double row_sum) {
   if (!step.last) return 1.0f;
-  return row_sum == 0 ? 0.0f : static_cast<float>(1.0 / row_sum);
+  return row_sum == 0 ? 0.0f : static_cast<float>(1 / static_cast<Real>(row_sum));
 }
 
 }  // namespace ringscope::cuda

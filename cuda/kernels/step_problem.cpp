@@ -128,10 +128,10 @@ BackwardStep StepProblem::backward() {
 
 void StepProblem::launch(const Kernel& kernel, int tile, bool first, bool last,
                          cudaStream_t stream) {
-  if (pass_ == KernelPass::forward)
-    kernel.launch(forward(first, last), dtype_, tile, stream);
-  else
-    kernel.launch(backward(), dtype_, tile, stream);
+  if (pass_ == KernelPass::backward) return kernel.launch(backward(), dtype_, tile, stream);
+  ForwardStep step = forward(first, last);
+  if (out_16_.bytes() > 0 && kernel.limits.hopper && first && last) step.out_16 = out_16_.data();
+  kernel.launch(step, dtype_, tile, stream);
 }
 
 double StepProblem::flops() const {
@@ -142,6 +142,8 @@ void StepProblem::poison() {
   for (Buffer<float>* written : {&out_, &lse_, &dk_, &dv_})
     if (written->bytes() > 0)
       RINGSCOPE_CUDA(cudaMemset(written->data(), 0xff, static_cast<std::size_t>(written->bytes())));
+  if (out_16_.bytes() > 0)
+    RINGSCOPE_CUDA(cudaMemset(out_16_.data(), 0xff, static_cast<std::size_t>(out_16_.bytes())));
   if (dq_.bytes() > 0)  // a step adds to it
     RINGSCOPE_CUDA(cudaMemset(dq_.data(), 0, static_cast<std::size_t>(dq_.bytes())));
   // A cudaMemset may return early, and a timed stream does not wait for the default one.
@@ -149,8 +151,9 @@ void StepProblem::poison() {
 }
 
 bool StepProblem::has_nan() {
-  if (pass_ == KernelPass::forward) return any_nan(out_) || any_nan(lse_);
-  return any_nan(dq_) || any_nan(dk_) || any_nan(dv_);
+  for (const std::vector<float>& values : outputs())
+    if (std::ranges::any_of(values, [](float x) { return std::isnan(x); })) return true;
+  return false;
 }
 
 std::vector<std::vector<float>> StepProblem::outputs() {
@@ -161,19 +164,14 @@ std::vector<std::vector<float>> StepProblem::outputs() {
     values.emplace_back(static_cast<std::size_t>(written->size()));
     device_memory().copy_out(values.back().data(), written->data(), written->bytes());
   }
+  if (out_16_.bytes() > 0)
+    visit_dtype(dtype_, [&]<class T>(T) {
+      std::vector<T> rounded(values[0].size());
+      device_memory().copy_out(rounded.data(), out_16_.data(), out_16_.bytes());
+      std::transform(rounded.begin(), rounded.end(), values[0].begin(),
+                     [](T x) { return to_float(x); });
+    });
   return values;
-}
-
-bool StepProblem::any_nan(Buffer<float>& values) {
-  std::vector<float> host(static_cast<std::size_t>(std::min<Index>(values.size(), Index{1} << 22)));
-  for (Index at = 0; at < values.size(); at += std::ssize(host)) {
-    const Index count = std::min<Index>(std::ssize(host), values.size() - at);
-    device_memory().copy_out(host.data(), values.data() + at,
-                             count * static_cast<Index>(sizeof(float)));
-    if (std::any_of(host.begin(), host.begin() + count, [](float x) { return std::isnan(x); }))
-      return true;
-  }
-  return false;
 }
 
 }  // namespace ringscope::cuda

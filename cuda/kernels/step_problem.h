@@ -31,6 +31,9 @@ class StepProblem {
   // Enqueue a step of the problem's pass by `kernel`. Only a forward step has a first and a last.
   void launch(const Kernel& kernel, int tile, bool first, bool last, cudaStream_t stream);
 
+  // Let kernels for Hopper store out in 16 bits in steps that are first and last, as libraries do.
+  void round_out() { out_16_ = Buffer<std::byte>(&meter_, q_.bytes()); }
+
   // Return the pairs of all batch entries and heads.
   double pairs() const { return pairs_; }
   // Return 4 (backward 10) x pairs x head_dim: the products that the formulas need, not those done.
@@ -48,14 +51,13 @@ class StepProblem {
   template <class T>
   Buffer<T> filled(Index count, T value);
   Buffer<std::byte> random_values(Index count, RandomTensor tensor);
-  bool any_nan(Buffer<float>& values);
 
   StepShape shape_;
   DType dtype_;
   KernelPass pass_;
   double pairs_ = 0;
   MemoryMeter meter_{device_memory()};
-  Buffer<std::byte> q_, k_, v_, dout_, workspace_;
+  Buffer<std::byte> q_, k_, v_, dout_, out_16_, workspace_;
   Buffer<RowInterval> allowed_keys_, allowed_queries_;
   Buffer<float> row_max_, out_, lse_, delta_, dq_, dk_, dv_;
   Buffer<double> row_sum_;

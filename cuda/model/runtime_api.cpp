@@ -598,7 +598,9 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int index) 
   return call("cudaDeviceGetAttribute", false, [&](Device& device, Device::Lock&) {
     const cudaError_t status = check_index(device, index);
     if (status == cudaSuccess)
-      *value = which == cudaDevAttrMultiProcessorCount ? 132 : max_shared_bytes;
+      *value = which == cudaDevAttrMultiProcessorCount ? 132
+               : which == cudaDevAttrL2CacheSize       ? 50 << 20
+                                                       : max_shared_bytes;
     return status;
   });
 }

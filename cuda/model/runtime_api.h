@@ -55,6 +55,7 @@ inline constexpr unsigned cudaEventDisableTiming = 2;
 
 enum cudaDeviceAttr {
   cudaDevAttrMultiProcessorCount = 16,
+  cudaDevAttrL2CacheSize = 38,
   cudaDevAttrMaxSharedMemoryPerBlockOptin = 97,
 };
 

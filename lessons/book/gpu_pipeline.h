@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/base/dtype.h"
-#include "cuda/base/shared_memory.h"
+#include "cuda/base/launch.h"
 #include "cuda/kernels/hopper_layout.h"
 #include "cuda/kernels/mma_layout.h"
 #include "cuda/model/simt.h"

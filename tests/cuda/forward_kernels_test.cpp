@@ -7,6 +7,8 @@
 #include <limits>
 
 #include "core/base/error.h"
+#include "cuda/base/check.h"
+#include "cuda/kernels/step_problem.h"
 #include "tests/cuda/ring_step_harness.h"
 
 #ifdef RINGSCOPE_MODEL
@@ -267,6 +269,82 @@ TEST(HalfKernels, AllSchedulesGiveTheSameBits) {
       tested.score_deviation = -1;
     }
     expect_same_bits_under_all_schedules(kernel, tested);
+  }
+}
+
+// Every fifth of the cases, in the one instance that they have.
+TEST(Rungs, MatchTheOracle) {
+  if (skip_without_device(kRungLimits)) return;
+  for (const Kernel& rung : rungs()) {
+    const std::vector<StepCase> cases = awkward_cases(DType::bf16, {128});
+    for (std::size_t i = 0; i < cases.size(); i += rung.pass() == KernelPass::forward ? 12 : 25) {
+      StepCase c = cases[i];
+#ifdef RINGSCOPE_MODEL
+      c.batch = c.heads > 2 ? 1 : c.batch;
+      c.world_size = std::min(c.world_size, c.seqlen > 40 ? 2 : 5);
+#endif
+      expect_matches_oracle(rung, c);
+    }
+  }
+}
+
+// Scores that grow from key tile to key tile by less, and by more, than softmax lets them grow before
+// it takes a new unit: f16 holds no P that is not brought down, and what a step carries is relative
+// to the largest score. The bound of out is P's rounding, 2^-11 or 2^-9 of the largest V, twice.
+TEST(Hopper, ScoresThatGrowAreBroughtDownInTime) {
+  for (const Kernel* kernel : {&hopper_kernel, &hopper_overlap_kernel, &hopper_without_roles}) {
+    if (skip_without_device(kernel->limits)) return;
+    for (const float growth : {3.0f, 6.0f, 14.0f}) {  // 4.3, 8.7 and 20 powers of two
+      StepCase tested{.heads = 1, .seqlen = 513, .head_dim = 128};
+      tested.dtype = kernel->limits.rung ? DType::bf16 : DType::f16;
+      tested.score_deviation = std::sqrt(128.0f);
+      tested.world_size = kernel == &hopper_kernel ? 2 : 1;
+      Tensors<float> in = random_tensors(tested.shape(), 8, tested.dtype);
+      std::fill(in.q.begin(), in.q.end(), 0.0f);
+      float largest = 0;
+      for (Index i = 0; i < tested.seqlen; ++i) {
+        in.q[i * 128] = 1;
+        in.k[i * 128] = growth * static_cast<float>(i / 128);
+      }
+      for (const float v : in.v) largest = std::max(largest, std::abs(v));
+      const ForwardRun run = run_forward(*kernel, tested, in);
+      const ExactForward exact = exact_forward(tested, in);
+      const float out_bound = largest * (tested.dtype == DType::f16 ? 0x1p-10f : 0x1p-8f);
+      for (std::size_t i = 0; i < run.out.size(); ++i)
+        ASSERT_LE(std::abs(run.out[i] - exact.out[i]), out_bound) << growth << " " << i;
+      for (std::size_t i = 0; i < run.lse.size(); ++i)
+        ASSERT_LE(std::abs(run.lse[i] - exact.lse[i]), 1e-5) << growth << " " << i;
+    }
+  }
+}
+
+// Out in 16 bits is out in f32, rounded; lse is the same.
+TEST(Hopper, StoresOutIn16Bits) {
+  for (const Kernel* kernel : {&hopper_kernel, &hopper_overlap_kernel}) {
+    if (skip_without_device(kernel->limits)) return;
+    for (const DType dtype : {DType::bf16, DType::f16}) {
+      std::vector<RowInterval> keys;
+      for (int i = 0; i < 70; ++i) keys.push_back({0, i + 1});
+      StepProblem problem({1, 2, 1, 70, 70, 64}, dtype, KernelPass::forward, keys);
+      const auto run = [&] {
+        problem.poison();
+        problem.launch(*kernel, 0, true, true, nullptr);
+        RINGSCOPE_CUDA(cudaDeviceSynchronize());
+        EXPECT_FALSE(problem.has_nan());
+        return problem.outputs();
+      };
+      const auto whole = run();
+      problem.round_out();
+      problem.poison();
+      EXPECT_TRUE(problem.has_nan());
+      const auto rounded = run();
+      EXPECT_EQ(rounded[1], whole[1]);
+      ASSERT_EQ(rounded[0].size(), whole[0].size());
+      for (std::size_t i = 0; i < whole[0].size(); ++i)
+        ASSERT_EQ(rounded[0][i], round_to(dtype, whole[0][i])) << i;
+    }
+    ForwardStep step{.shape = {.head_dim = 64}, .first = true, .out_16 = &step};
+    EXPECT_THROW(kernel->launch(step, DType::bf16, 0, nullptr), InputError) << "is not the last";
   }
 }
 

@@ -8,6 +8,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "core/base/error.h"
+#include "cuda/kernels/persistent_schedule.h"
 #include "tests/cuda/ring_step_harness.h"
 
 namespace ringscope::cuda {
@@ -59,6 +61,9 @@ TEST(KernelTable, RefusesWithReasons) {
   EXPECT_EQ(refusal(hopper, 80, DType::f32, 96),
             "takes bf16 and f16, not f32; takes head_dim 64 and 128, not 96; "
             "needs compute capability 9.0 alone, the device has 8.0");
+  EXPECT_EQ(refusal(kRungLimits, 90, DType::bf16, 128), "");
+  EXPECT_EQ(refusal(kRungLimits, 90, DType::f16, 64),
+            "takes bf16, not f16; takes head_dim 128, not 64");
   EXPECT_EQ(refusal(ampere, 120, DType::bf16, 64), "");
   EXPECT_EQ(refusal(ampere, 75, DType::bf16, 64),
             "needs compute capability 8.0 or later, the device has 7.5");
@@ -110,6 +115,39 @@ TEST(Grids, TakeAsManyTilesAsRowsAreAdmitted) {
   const auto [tile, head] = TileAndHead::of(grid.x - 1, 64);
   EXPECT_EQ(tile, tiles - 1);
   EXPECT_EQ(head, 63);
+}
+
+// The largest steps, whose tiles and items are numbered in 32 bits, and the first beyond them. No
+// memory holds them, so their intervals are empty, and only the refusal is met.
+TEST(Grids, RefuseMoreThanTheyCanNumber) {
+  for (const Kernel& kernel : all_kernels()) {
+    const DType dtype = kernel.limits.half ? DType::bf16 : DType::f32;
+    const auto refused = [&](int batch, int heads, int rows) {
+      ForwardStep forward{.shape = {batch, heads, 1, rows, 0, 64}, .first = true, .last = true};
+      BackwardStep backward{.shape = forward.shape};
+      const auto launch = [&] {
+        kernel.launch_forward != nullptr ? kernel.launch(forward, dtype, 0, nullptr)
+                                         : kernel.launch(backward, dtype, 0, nullptr);
+      };
+      try {
+        launch();
+      } catch (const InputError& error) {
+        return std::string(error.what()).find("a grid's limit") != std::string::npos;
+      }
+      return false;
+    };
+    EXPECT_TRUE(refused(1, 64, 1 << 30)) << kernel.name;
+    EXPECT_TRUE(refused(64, 1, 1 << 30)) << kernel.name;
+    EXPECT_TRUE(refused(65536, 1, 1)) << kernel.name;
+    EXPECT_TRUE(refused(1, 65536, 1)) << kernel.name;
+  }
+  // At the edge every item of 07 has a number, and so has the round after the last.
+  const PersistentOrder items = PersistentOrder::of((1 << 30) / 128, 32, 4);
+  EXPECT_EQ(items.items, 1 << 28);
+  const PersistentItem last = items.at(items.items - 1, nullptr);
+  EXPECT_EQ(last.row_tile, 0);
+  EXPECT_EQ(last.matrix, 31);
+  EXPECT_GE(item_of(0, 132, rounds_of(items.items, 132)), items.items);
 }
 
 // What gpu-check calls shape classes: the kernel's dtypes and head_dims, all kinds of masks and

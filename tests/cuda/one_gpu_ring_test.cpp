@@ -56,16 +56,32 @@ TEST_P(OneGpuRing, AgreesWithTheOracleInHalves) {
                           ? DType::bf16
                           : DType::f16;
   const RingReference problem({1, 2, 1, 150, 64}, dtype, "causal+window:90", 0.125f, 73);
+  const std::array<double, 3> rounding = rounding_of(problem);
   for (const int world_size : {1, 3})
     for (const Scheme scheme : kRunSchemes) {
       const Problem config = problem.config(GetParam(), world_size, scheme);
       SCOPED_TRACE(described(problem, config));
-      problem.check(config, run(problem, config));
+      problem.check(config, run(problem, config), rounding);
     }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, OneGpuRing, testing::ValuesIn(kAllPartitions),
                          [](const auto& tested) { return std::string(name_of(tested.param)); });
+
+// Two problems in which kernel 09's dQ is 1.03 and 1.20 times as wrong as twice what the CPU's is, and
+// slack. It is as wrong as rounding P and dS once makes it.
+TEST(OneGpuRingOptions, GradientsInHalvesRoundAsMatrixUnitsDo) {
+  if (skip_without_gpu()) return;
+  for (const std::uint64_t seed : {120, 148}) {
+    const RingReference problem({1, 2, 1, 90, 64}, DType::bf16, "full", 0.125f, seed);
+    const Problem config = problem.config(PartitionKind::contiguous, 1);
+    const RingRun done = run(problem, config);
+    const std::array<double, 3> rounding = rounding_of(problem);
+    EXPECT_GT(rounding[0], 3 * max_abs_error(problem.single.dq, problem.oracle.dq));
+    EXPECT_LE(max_abs_error(done.outputs.dq, problem.oracle.dq), 1.01 * rounding[0]);
+    problem.check(config, done, rounding);
+  }
+}
 
 TEST(OneGpuRingOptions, ForwardAlone) {
   if (skip_without_gpu()) return;
@@ -165,7 +181,7 @@ TEST(OneGpuRingOptions, EverySchemeAgreesWithTheOracleInHalves) {
     Problem config = problem.config(PartitionKind::zigzag, world_size);
     set_scheme(config, scheme);
     SCOPED_TRACE(scheme);
-    problem.check(config, run(problem, config));
+    problem.check(config, run(problem, config), rounding_of(problem));
   }
 }
 

@@ -190,7 +190,8 @@ std::vector<std::vector<float>> repeated(const Kernel& kernel, const StepCase& t
   model::set_schedule({});
 #else
   auto result = run_of(kernel, tested, in);
-  EXPECT_TRUE(same_bits(result, run_of(kernel, tested, in))) << "a second run gives other bits";
+  EXPECT_TRUE(!kernel.repeats_bits || same_bits(result, run_of(kernel, tested, in)))
+      << "a second run gives other bits";
 #endif
   return result;
 }

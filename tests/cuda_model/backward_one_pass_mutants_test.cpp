@@ -2,9 +2,10 @@
 #include "tests/cuda_model/mutants.h"
 
 namespace ringscope::cuda {
-extern const Kernel backward_one_pass_mutant;
+extern const Kernel backward_one_pass_mutant, backward_any_order_mutant;
 }
 #define backward_one_pass_kernel backward_one_pass_mutant
+#define backward_any_order backward_any_order_mutant
 #include "cuda/kernels/11_backward_one_pass.cu"
 constexpr int kNumbered = __COUNTER__ - kFirst;
 #undef backward_one_pass_kernel

@@ -3,12 +3,14 @@
 #include "tests/cuda_model/mutants.h"
 
 namespace ringscope::cuda {
-extern const Kernel hopper_mutant;
+extern const Kernel hopper_mutant, hopper_without_roles_mutant;
 }
 #define hopper_kernel hopper_mutant
+#define hopper_without_roles hopper_without_roles_mutant
 #include "cuda/kernels/06_hopper.cu"
 constexpr int kNumbered = __COUNTER__ - kFirst;
 #undef hopper_kernel
+#undef hopper_without_roles
 
 namespace ringscope::cuda {
 namespace {
@@ -24,9 +26,20 @@ TEST(HopperMutants, EveryBarrierWaitFenceAndSwizzleIsMissed) {
   const Mutants mutants(hopper_kernel, hopper_mutant, tested);
   // 1: Q's buffer is empty for a block's only item. 7, the meeting after Q's signs change: a product
   // of the model begins when all threads of its warpgroup have come. 8, the __syncthreads after the
-  // barriers are made: claiming registers waits for those that the maker releases later.
-  mutants.expect_all_found(kNumbered, {1, 7, 8});
+  // barriers are made: claiming registers waits for those that the maker releases later. 9 is of the
+  // rung without roles.
+  mutants.expect_all_found(kNumbered, {1, 7, 8, 9});
   mutants.expect_swizzle_needed();
+}
+
+// Four key tiles, so that the first stage comes round again. 4: a first step reads no state. 9, the
+// __syncwarp after the copies begin: the model's lanes meet at the products.
+TEST(HopperMutants, EveryWaitWithoutRolesIsMissed) {
+  StepCase tested{.heads = 1, .seqlen = 400, .head_dim = 128, .mask = "causal"};
+  tested.dtype = DType::bf16;
+  tested.score_deviation = -1;
+  const Mutants mutants(hopper_without_roles, hopper_without_roles_mutant, tested);
+  mutants.expect_all_found(kNumbered, {1, 4, 7, 9});
 }
 
 }  // namespace

@@ -8,12 +8,17 @@ void launch_hopper_overlap(const ForwardStep& step, DType dtype, int tile, int b
                            cudaStream_t stream);
 }
 namespace ringscope::cuda {
-extern const Kernel hopper_overlap_mutant;
+extern const Kernel hopper_overlap_mutant, hopper_overlap_alone_mutant, hopper_ping_pong_mutant,
+    hopper_persistent_mutant;
 }
 #define hopper_overlap_kernel hopper_overlap_mutant
+#define hopper_overlap_alone hopper_overlap_alone_mutant
+#define hopper_ping_pong hopper_ping_pong_mutant
+#define hopper_persistent hopper_persistent_mutant
 #include "cuda/kernels/07_hopper_overlap.cu"
 constexpr int kNumbered = __COUNTER__ - kFirst;
 #undef hopper_overlap_kernel
+#undef hopper_overlap_alone
 
 namespace ringscope::cuda {
 namespace {
@@ -35,6 +40,17 @@ TEST(HopperOverlapMutants, EveryBarrierWaitFenceAndSwizzleIsMissed) {
   // have come. 8, the turns between warpgroups, are there for speed.
   mutants.expect_all_found(kNumbered, {7, 8, 18}, {9, 10});
   mutants.expect_swizzle_needed();
+}
+
+// One item a block, so Q's buffer (1) is empty; a first step, which reads no state (4); no turns (8)
+// and no order of tiles (9). 10: claiming registers waits for those that the maker of barriers releases
+// later.
+TEST(HopperOverlapMutants, EveryWaitOfOverlapAloneIsMissed) {
+  StepCase tested{.heads = 1, .seqlen = 400, .head_dim = 128, .mask = "causal"};
+  tested.dtype = DType::bf16;
+  tested.score_deviation = -1;
+  const Mutants mutants(hopper_overlap_alone, hopper_overlap_alone_mutant, tested);
+  mutants.expect_all_found(kNumbered, {1, 4, 7, 8, 9, 10, 18});
 }
 
 }  // namespace

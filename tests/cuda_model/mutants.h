@@ -26,7 +26,6 @@
 #include <vector>
 
 #include "cuda/base/launch.h"
-#include "cuda/base/shared_memory.h"
 #include "cuda/base/tensor_map.h"
 #include "cuda/kernels/backward_hopper.h"
 #include "cuda/kernels/kernel_table.h"

@@ -26,6 +26,17 @@ TEST_F(Simt, Shuffles) {
   }
 }
 
+TEST_F(Simt, Votes) {
+  for (const Schedule& schedule : schedules) {
+    set_schedule(schedule);
+    run_grid(1, 64, 0, [] {
+      EXPECT_TRUE(__any_sync(~0u, lane() == 7 && warp() == 0) == (warp() == 0));
+      const unsigned mask = lane() < 16 ? 0xffffu : 0xffff0000u;
+      EXPECT_TRUE((__any_sync(mask, lane() == 20) != 0) == (lane() >= 16));
+    });
+  }
+}
+
 // Two halves of a warp may go their own ways, with their own masks.
 TEST_F(Simt, PartsOfAWarp) {
   for (const Schedule& schedule : schedules) {

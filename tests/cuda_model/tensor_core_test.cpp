@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "core/base/random.h"
-#include "cuda/base/shared_memory.h"
+#include "cuda/base/launch.h"
 #include "cuda/kernels/mma_tile.h"
 #include "tests/cuda_model/simt_harness.h"
 

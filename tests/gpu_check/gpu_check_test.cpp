@@ -248,6 +248,8 @@ TEST_F(GpuCheck, BenchmarksThatFail) {
   pack.benchmarks(
       "gpu_forward",
       FakePack::benchmark("main/05_tensor_cores/bf16/d128/8192/full/64x64", "TFLOPs", 300) +
+          ",\n    " +
+          FakePack::benchmark("idea/07b_ping_pong/bf16/d128/8192/full/128x128", "TFLOPs", 900) +
           ",\n    {\n \"name\": \"main/cut",
       false);
   pack.remove("bin/gpu_ring_balance");
@@ -256,6 +258,8 @@ TEST_F(GpuCheck, BenchmarksThatFail) {
   const auto r = results();
   EXPECT_EQ(status(r, "forward ladder"), "passed") << "what a cut-off report has is kept";
   EXPECT_EQ(figure(r, "forward bf16/d128/8192/full: over cudnn"), 0.5);
+  EXPECT_EQ(figure(r, "ideas, bf16/d128/8192/full: TFLOP/s of 07b_ping_pong 128x128"), 900)
+      << "and no kernel of the comparison";
   EXPECT_EQ(status(r, "backward ladder"), "failed");
   EXPECT_EQ(status(r, "ring balance"), "failed");
   EXPECT_EQ(status(r, "carried state"), "failed") << "it wrote no report";

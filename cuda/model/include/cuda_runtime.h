@@ -65,6 +65,18 @@ T __shfl_xor_sync(unsigned mask, T value, int lane_mask, int width = 32) {
                                          source < end ? source : lane);
 }
 
+inline int __any_sync(unsigned mask, int predicate) {
+  const unsigned char* all =
+      ringscope::cuda::model::warp_exchange("__any_sync", &predicate, sizeof(predicate), mask);
+  bool any = false;
+  for (int lane = 0; lane < 32; ++lane) {
+    int its;
+    std::memcpy(&its, all + lane * sizeof(its), sizeof(its));
+    any = any || ((mask >> lane & 1u) != 0 && its != 0);
+  }
+  return any;
+}
+
 inline unsigned long long atomicAdd(unsigned long long* address, unsigned long long value) {
   return std::atomic_ref<unsigned long long>(*address).fetch_add(value);
 }
