@@ -11,7 +11,8 @@
 //     K and V while the consumers still finish and write the present one.
 //   - In L2: heads whose K and V fit there together are computed together.
 //
-// The ladder has a rung for each of these ideas (Ideas), which adds it to those before.
+// The ladder has a rung for each of these ideas, which adds it to those before. Those between the
+// warpgroups and between the items are switches of the kernel; L2 is a matter of its arguments.
 //
 // p stays in f32 until the product that reads the last tile's P is over. If P were written earlier,
 // the compiler would wait for that product first and serialise everything.
@@ -33,12 +34,6 @@ struct OverlapStorage {
   std::uint16_t costs[kMaxOrderedTiles];  // key tiles of each row tile
   std::uint16_t order[kMaxOrderedTiles];  // row tiles, longest first
 };
-
-// Which of the head's ideas an instance has besides the first. L2 is a matter of its arguments.
-struct Ideas {
-  bool ping_pong, persistent;
-};
-constexpr Ideas kAllIdeas{true, true};
 
 // Named barriers: kTurn + c for the turn of consumer c, kOwn + c for its own use.
 constexpr int kTurn = 1, kOwn = 4;
@@ -74,7 +69,7 @@ __device__ __forceinline__ void order_tiles(OverlapStorage<Config>& storage,
 }
 
 // Call work() for the items of this block, in order. All roles share this loop.
-template <class Config, Ideas kIdeas, class Work>
+template <class Config, bool kPersistent, class Work>
 __device__ __forceinline__ void for_each_item(const OverlapStorage<Config>& storage,
                                               const ForwardStep& step, const PersistentOrder& order,
                                               const Work& work) {
@@ -84,7 +79,7 @@ __device__ __forceinline__ void for_each_item(const OverlapStorage<Config>& stor
     const int item = item_of(static_cast<int>(blockIdx.x), blocks, round);
     if (item >= order.items) continue;
     const PersistentItem at = order.at(
-        item, kIdeas.persistent && order.row_tiles <= kMaxOrderedTiles ? storage.order : nullptr);
+        item, kPersistent && order.row_tiles <= kMaxOrderedTiles ? storage.order : nullptr);
     work(VisitingTile(step.allowed_keys, step.shape.rows_q, Config::kRows, Config::kKeys,
                       at.row_tile),
          at.matrix / step.shape.heads, at.matrix % step.shape.heads);
@@ -92,7 +87,7 @@ __device__ __forceinline__ void for_each_item(const OverlapStorage<Config>& stor
 }
 
 // Grid: any number of blocks.
-template <class Config, Ideas kIdeas>
+template <class Config, bool kPingPong, bool kPersistent>
 __global__ void __launch_bounds__(Config::kThreads, 1)
     hopper_overlap(const ForwardStep step, const float exponent_scale, const PersistentOrder order,
                    const __grid_constant__ HopperMaps maps) {
@@ -102,10 +97,10 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
     init_barriers(shared);
     prefetch_maps(step, maps);
   }
-  if constexpr (kIdeas.persistent) order_tiles(storage, step, order.row_tiles);
+  if constexpr (kPersistent) order_tiles(storage, step, order.row_tiles);
   __syncthreads();
   const auto for_each = [&](const auto& work) {
-    for_each_item<Config, kIdeas>(storage, step, order, work);
+    for_each_item<Config, kPersistent>(storage, step, order, work);
   };
 
   const int warpgroup = warpgroup_index();
@@ -131,7 +126,7 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
     ptx::claim_registers<Config::kConsumerRegisters>();
     const int consumer = warpgroup - 1;
     HopperRows<Config> rows(shared, consumer);
-    if (kIdeas.ping_pong && consumer == Config::kConsumers - 1)
+    if (kPingPong && consumer == Config::kConsumers - 1)
       pass_turn<Config>(consumer);  // the first may begin
     for_each([&](const VisitingTile& tile, int batch, int head) {
       // There is nothing to read or add, so the state stays as it is in memory.
@@ -175,13 +170,13 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
       for (int key_tile = tile.first_tile + 1; key_tile < tile.last_tile; ++key_tile) {
         const StagePlace<Config::kStages> before = at;
         at.advance();
-        if constexpr (kIdeas.ping_pong) await_turn<Config>(consumer);
+        if constexpr (kPingPong) await_turn<Config>(consumer);
         ptx::wgmma_fence();
         rows.start_scores(shared.k[at.stage]);
         ptx::barrier_wait(shared.v_full[before.stage], before.parity);
         ptx::wgmma_fence();
         rows.start_output(shared.v[before.stage]);
-        if constexpr (kIdeas.ping_pong) pass_turn<Config>(consumer);
+        if constexpr (kPingPong) pass_turn<Config>(consumer);
         ptx::wgmma_wait<1>();
         ptx::wgmma_done(rows.s);
         release(shared.k_empty[at.stage]);
@@ -206,25 +201,24 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
       at.advance();
       rows.end(step, batch, head);
     });
-    if (kIdeas.ping_pong && consumer == 0)
-      await_turn<Config>(consumer);  // the turn that nobody took
+    if (kPingPong && consumer == 0) await_turn<Config>(consumer);  // the turn that nobody took
   }
 }
 
 // Without `l2` heads come in one group.
-template <Ideas kIdeas>
+template <bool kPingPong, bool kPersistent>
 void launch_on(const ForwardStep& step, DType dtype, int tile, int blocks, bool l2,
                cudaStream_t stream) {
   arm_hang_record("07_hopper_overlap");
   visit_hopper_config(step, dtype, tile, [&]<class Config>(Config) {
-    if constexpr (kIdeas.persistent || kIsOfRungs<Config>) {
+    if constexpr (kPersistent || kIsOfRungs<Config>) {
       const int row_tiles = tiles_for(step.shape.rows_q, Config::kRows);
       const int matrices = step.shape.batch * step.shape.heads, items = row_tiles * matrices;
       const int together = l2 ? matrices_together(step.shape, row_tiles, blocks,
                                                   device_attribute(cudaDevAttrL2CacheSize))
                               : matrices;
-      launch(hopper_overlap<Config, kIdeas>,
-             {kIdeas.persistent && blocks < items ? blocks : items, Config::kThreads,
+      launch(hopper_overlap<Config, kPingPong, kPersistent>,
+             {kPersistent && blocks < items ? blocks : items, Config::kThreads,
               sizeof(OverlapStorage<Config>)},
              stream, step, exponent_scale_of(step.softmax_scale),
              PersistentOrder::of(row_tiles, matrices, together), make_maps<Config>(step));
@@ -232,16 +226,16 @@ void launch_on(const ForwardStep& step, DType dtype, int tile, int blocks, bool 
   });
 }
 
-template <Ideas kIdeas, bool kL2 = false>
+template <bool kPingPong, bool kPersistent, bool kL2 = false>
 void launch_step(const ForwardStep& step, DType dtype, int tile, cudaStream_t stream) {
-  launch_on<kIdeas>(step, dtype, tile, multiprocessors(), kL2, stream);
+  launch_on<kPingPong, kPersistent>(step, dtype, tile, multiprocessors(), kL2, stream);
 }
 
 }  // namespace
 
 void launch_hopper_overlap(const ForwardStep& step, DType dtype, int tile, int blocks,
                            cudaStream_t stream) {
-  launch_on<kAllIdeas>(step, dtype, tile, blocks, true, stream);
+  launch_on<true, true>(step, dtype, tile, blocks, true, stream);
 }
 
 constinit const Kernel hopper_overlap_kernel{
@@ -250,13 +244,13 @@ constinit const Kernel hopper_overlap_kernel{
     .idea = "softmax under the next product, ping-pong, persistent blocks, longest first",
     .limits = {.half = true, .hopper = true},
     .tiles = kHopperTiles,
-    .launch_forward = launch_step<kAllIdeas, true>};
+    .launch_forward = launch_step<true, true, true>};
 
-constinit const Kernel hopper_overlap_alone = rung_of(
-    7, 'a', "overlap_alone", "softmax under the next product", launch_step<Ideas{false, false}>);
+constinit const Kernel hopper_overlap_alone =
+    rung_of(7, 'a', "overlap_alone", "softmax under the next product", launch_step<false, false>);
 constinit const Kernel hopper_ping_pong =
-    rung_of(7, 'b', "ping_pong", "and warpgroups take turns", launch_step<Ideas{true, false}>);
+    rung_of(7, 'b', "ping_pong", "and warpgroups take turns", launch_step<true, false>);
 constinit const Kernel hopper_persistent =
-    rung_of(7, 'c', "persistent", "and persistent blocks, longest first", launch_step<kAllIdeas>);
+    rung_of(7, 'c', "persistent", "and persistent blocks, longest first", launch_step<true, true>);
 
 }  // namespace ringscope::cuda
