@@ -121,7 +121,8 @@ int telling_metric(const WorkTable& table, const Explanation& why) {
     double usual = 1;
     for (const double each : apart.usual) usual += each / table.steps;
     const double share = quantile_of(apart.by_rank, 1) / usual;
-    if (metric == preferred && share >= kVisible) return preferred;
+    if (share < kVisible) continue;
+    if (metric == preferred) return preferred;
     if (share <= most) continue;
     widest = metric;
     most = share;

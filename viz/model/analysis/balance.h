@@ -71,7 +71,7 @@ struct Deviations {
 Deviations deviations_of(const WorkTable& table, std::int64_t WorkCell::*figure);
 
 // Return the figure that shows best what cost the most, as an index in kHeatMetrics (2: time, 3:
-// waiting, 4: pace), or the one in which ranks differ most if they are alike in that.
+// waiting, 4: pace), or the one in which ranks differ most if they differ in others alone.
 int telling_metric(const WorkTable& table, const Explanation& why);
 
 // Return the ranks of each node: equal shares of consecutive ranks; all in one if the recording
