@@ -201,7 +201,6 @@ void Session::follow(Document next) {
       kept = SliceId{selected->row, static_cast<std::uint32_t>(at - slices.begin())};
   }
   documents[active] = std::move(next);
-  moment_key_ = {SIZE_MAX, 0, AxisMode::time, 0};
   hovered.reset();
   selected = kept;
   if (what_if) what_if = std::make_unique<WhatIf>(document());
