@@ -31,6 +31,9 @@ struct Box {
 // Everything is drawn into the current ImGui window.
 inline ImDrawList& draw_list() { return *ImGui::GetWindowDrawList(); }
 
+// Write `text` at ImGui's cursor, in lines that end `wrap_at` pixels from the window's left side.
+void write(ImFont* font, Color color, const std::string& text, float wrap_at = -1);
+
 // Return what is left of the current ImGui window, from its cursor to its lower right corner.
 Box content_box();
 

@@ -1,5 +1,9 @@
 #include "viz/model/session/commands.h"
 
+#include <algorithm>
+
+#include "viz/model/session/selection.h"
+
 namespace ringscope::viz {
 namespace {
 
@@ -90,6 +94,245 @@ const HelpLine kHelp[] = {
     {"Double-click", "focus a slice"},
 };
 
+// ---
+// What every command does to the session.
+
+constexpr double kZoomStep = 1.5;
+constexpr double kPanStep = 0.2;    // of the visible width
+constexpr double kJumpStep = 0.05;  // of the whole, for a trace without steps
+
+void zoom(Session& session, double factor) {
+  const TimelineView& view = session.view;
+  session.set_view(
+      zoomed(view, (view.begin + view.end) / 2, factor, session.length(), session.axis_mode));
+}
+
+void pan(Session& session, double share) {
+  session.set_view(panned(session.view, share * session.view.width(), session.length()));
+}
+
+void fit(Session& session) {
+  TimelineView whole = fitted(session.length());
+  whole.scroll_y = session.view.scroll_y;
+  session.set_view(whole);
+}
+
+// Show the selected slice from edge to edge, or everything if it already fills the view.
+void focus(Session& session) {
+  if (!session.selected) return fit(session);
+  const TimelineView close = session.view_of(*session.selected);
+  if (session.view == close)
+    fit(session);
+  else
+    session.set_view(close);
+}
+
+void step(Session& session, bool forward) {
+  const Document& document = session.document();
+  session.playback.pause();
+  const double position = session.playback.position();
+  if (document.axis.steps() == 0) {
+    const double by = kJumpStep * session.length();
+    return session.seek(forward ? position + by : position - by);
+  }
+  const int rank = std::max(session.selected_rank, 0);
+  session.seek(forward ? next_step(document.axis, session.axis_mode, rank, position)
+                       : previous_step(document.axis, session.axis_mode, rank, position));
+}
+
+// Go to the selection's neighbour by `neighbour`, or to the first slice if none is selected.
+template <class Neighbour>
+void go_to_neighbour(Session& session, Neighbour&& neighbour) {
+  const Trace& trace = session.document().trace;
+  if (session.selected) {
+    SliceId id = *session.selected;
+    if (neighbour(trace, id)) session.reveal(id);
+    return;
+  }
+  for (std::uint32_t row = 0; row < trace.rows.size(); ++row)
+    if (!trace.rows[row].slices.empty() &&
+        (session.selected_rank < 0 ||
+         static_cast<int>(trace.rank_of_row(row)) == session.selected_rank))
+      return session.reveal({row, 0});
+}
+
+void follow(Session& session, bool onwards) {
+  go_to_neighbour(session, [onwards](const Trace& trace, SliceId& id) {
+    return follow_flow(trace, id, onwards);
+  });
+}
+
+// Walk around the hits. The first time, go to the hit at which the walk stands.
+void go_to_found(Session& session, bool forward) {
+  const std::vector<SliceId>& hits = session.found.slices;
+  if (hits.empty()) return;
+  const bool stands_there = session.selected == hits[session.found_at];
+  if (stands_there) {
+    const std::size_t by = forward ? 1 : hits.size() - 1;
+    session.found_at = (session.found_at + by) % hits.size();
+  }
+  session.reveal(hits[session.found_at]);
+}
+
+// Go to the first mark after the playhead, and from the last mark to the first.
+void go_to_next_mark(Session& session) {
+  const double position = session.playback.position();
+  const Mark *next = nullptr, *first = nullptr;
+  for (const Mark& mark : session.marks) {
+    if (mark.mode != session.axis_mode) continue;
+    if (!first || mark.position < first->position) first = &mark;
+    if (mark.position > position && (!next || mark.position < next->position)) next = &mark;
+  }
+  if (!next) next = first;
+  if (!next) return;
+  session.playback.pause();
+  session.seek(next->position);
+  if (next->position < session.view.begin || next->position > session.view.end)
+    session.set_view(panned(session.view,
+                            next->position - (session.view.begin + session.view.end) / 2,
+                            session.length()));
+}
+
+// Add a mark, or remove the one that is already there.
+void toggle_mark(Session& session) {
+  const double position = session.playback.position();
+  const AxisMode mode = session.axis_mode;
+  const std::size_t removed = std::erase_if(session.marks, [&](const Mark& mark) {
+    return mark.mode == mode && mark.position == position;
+  });
+  if (removed == 0) session.marks.push_back({position, mode});
+}
+
+// Cancel one thing at a time, the topmost first.
+void cancel(Session& session) {
+  if (session.show_help) {
+    session.show_help = false;
+  } else if (session.what_if && !session.search_open) {
+    session.show_what_if(false);
+  } else if (session.search_open) {
+    session.search_open = false;
+    session.set_search("");
+  } else if (session.overview && session.node >= 0) {
+    session.show_overview(true);
+  } else {
+    session.select(std::nullopt);
+    session.measure.reset();
+    session.pointing = false;
+    if (!session.search_text.empty()) session.set_search("");
+  }
+}
+
+void play_or_pause(Session& session) {
+  session.pointing = false;
+  session.playback.toggle(session.length(), session.document().trace.goes_on());
+}
+
+// Tell the story's next paragraph if there is one; otherwise play or pause.
+void go_on(Session& session) {
+  if (session.story_shown() && !session.story_over() && !session.playback.playing())
+    return session.tell(session.story_at + 1);
+  play_or_pause(session);
+}
+
+void tell_before(Session& session) {
+  if (session.story_shown()) session.tell(session.story_at - 1);
+}
+
+// Enlarge the panel under the mouse, or else the one that the story is about, or the timeline.
+void enlarge(Session& session) {
+  if (session.alone) return session.show_alone(std::nullopt);
+  std::optional<Figure> panel = session.under_mouse;
+  if (const StoryStep* told = session.pointed_at(); !panel && told != nullptr) panel = told->figure;
+  session.show_alone(panel.value_or(Figure::timeline));
+}
+
+void toggle_compare(Session& session) {
+  session.show_what_if(false);
+  session.comparing = !session.comparing && !session.comparison.figures.empty();
+}
+
+void toggle_difference(Session& session) {
+  if (session.comparison.differences.size() < 2) return;
+  session.show_what_if(false);
+  session.difference = !session.comparing || !session.difference;
+  session.comparing = true;
+}
+
+void toggle_axis(Session& session) {
+  session.set_axis_mode(session.axis_mode == AxisMode::time ? AxisMode::steps : AxisMode::time);
+}
+
+template <class Switch>
+void other(Switch& value, Switch one, Switch two) {
+  value = value == one ? two : one;
+}
+template <bool Session::*kSwitch>
+void flip(Session& session) {
+  session.*kSwitch = !(session.*kSwitch);
+}
+
+void next_trace(Session& s) {
+  s.activate((s.active + 1) % std::max<std::size_t>(s.documents.size(), 1));
+}
+void copy_table(Session& s) { s.copied = csv_of(s.document().trace, selection_of(s).slices); }
+
+// What each command does, in the order of Command.
+constexpr std::pair<Command, void (*)(Session& s)> kDeeds[] = {
+    {Command::go_on, go_on},
+    {Command::play_pause, play_or_pause},
+    {Command::story_back, tell_before},
+    {Command::step_forward, [](Session& s) { step(s, true); }},
+    {Command::step_back, [](Session& s) { step(s, false); }},
+    {Command::faster, [](Session& s) { s.playback.faster(); }},
+    {Command::slower, [](Session& s) { s.playback.slower(); }},
+    {Command::to_start, [](Session& s) { s.seek(0); }},
+    {Command::to_end, [](Session& s) { s.seek(s.length()); }},
+    {Command::zoom_in, [](Session& s) { zoom(s, kZoomStep); }},
+    {Command::zoom_out, [](Session& s) { zoom(s, 1 / kZoomStep); }},
+    {Command::pan_left, [](Session& s) { pan(s, -kPanStep); }},
+    {Command::pan_right, [](Session& s) { pan(s, kPanStep); }},
+    {Command::fit_all, [](Session& s) { s.set_view(fitted(s.length())); }},
+    {Command::focus_selection, focus},
+    {Command::go_back, [](Session& s) { s.go_back(); }},
+    {Command::next_slice, [](Session& s) { go_to_neighbour(s, next_slice); }},
+    {Command::previous_slice, [](Session& s) { go_to_neighbour(s, previous_slice); }},
+    {Command::follow_flow, [](Session& s) { follow(s, true); }},
+    {Command::follow_flow_back, [](Session& s) { follow(s, false); }},
+    {Command::search, [](Session& s) { s.search_open = true; }},
+    {Command::next_found, [](Session& s) { go_to_found(s, true); }},
+    {Command::previous_found, [](Session& s) { go_to_found(s, false); }},
+    {Command::add_mark, toggle_mark},
+    {Command::next_mark, go_to_next_mark},
+    {Command::toggle_overview, [](Session& s) { s.show_overview(!s.overview); }},
+    {Command::toggle_order, flip<&Session::by_deviation>},
+    {Command::toggle_flows, flip<&Session::show_flows>},
+    {Command::toggle_critical_path, flip<&Session::show_critical_path>},
+    {Command::toggle_axis, toggle_axis},
+    {Command::toggle_colors, [](Session& s) { other(s.color_by, ColorBy::owner, ColorBy::kind); }},
+    {Command::toggle_theme, [](Session& s) { other(s.theme, Theme::dark, Theme::light); }},
+    {Command::toggle_mask_order,
+     [](Session& s) { other(s.mask_order, MaskOrder::global, MaskOrder::local); }},
+    {Command::next_trace, next_trace},
+    {Command::toggle_compare, toggle_compare},
+    {Command::toggle_difference, toggle_difference},
+    {Command::toggle_story, flip<&Session::show_story>},
+    {Command::toggle_what_if, [](Session& s) { s.show_what_if(s.what_if == nullptr); }},
+    {Command::enlarge, enlarge},
+    {Command::toggle_table, flip<&Session::show_table>},
+    {Command::copy_command, [](Session& s) { s.copied = view_command(s); }},
+    {Command::copy_table, copy_table},
+    {Command::screenshot, [](Session& s) { s.wants_screenshot = true; }},
+    {Command::help, flip<&Session::show_help>},
+    {Command::cancel, cancel}};
+
+constexpr bool are_in_order() {
+  std::size_t at = 0;
+  for (const auto& deed : kDeeds)
+    if (static_cast<std::size_t>(deed.first) != at++) return false;
+  return at == static_cast<std::size_t>(Command::cancel) + 1;
+}
+static_assert(are_in_order());
+
 }  // namespace
 
 const std::vector<KeyBinding>& key_bindings() {
@@ -103,5 +346,7 @@ const std::vector<KeyBinding>& key_bindings() {
 }
 
 std::span<const HelpLine> help_lines() { return kHelp; }
+
+void Session::run(Command command) { kDeeds[static_cast<std::size_t>(command)].second(*this); }
 
 }  // namespace ringscope::viz

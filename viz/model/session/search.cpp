@@ -1,7 +1,6 @@
 #include "viz/model/session/search.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
 #include <optional>
@@ -33,21 +32,6 @@ std::optional<double> number(std::string_view text, std::string_view& rest) {
 std::optional<std::int64_t> whole_number(std::string_view text) {
   return parse_number<std::int64_t>(text);
 }
-
-}  // namespace
-
-std::optional<double> duration_ns(std::string_view text) {
-  std::string_view unit;
-  const auto value = number(text, unit);
-  if (!value || *value < 0) return std::nullopt;
-  if (unit.empty() || unit == "ns") return *value;
-  if (unit == "us" || unit == "µs") return *value * 1e3;
-  if (unit == "ms") return *value * 1e6;
-  if (unit == "s") return *value * 1e9;
-  return std::nullopt;
-}
-
-namespace {
 
 // A Query is all words as one test of a slice. What holds for whole ranks or names is decided once.
 struct Query {
@@ -199,6 +183,17 @@ std::optional<SliceId> flow_step(const Trace& trace, SliceId id, bool onwards) {
 }
 
 }  // namespace
+
+std::optional<double> duration_ns(std::string_view text) {
+  std::string_view unit;
+  const auto value = number(text, unit);
+  if (!value || *value < 0) return std::nullopt;
+  if (unit.empty() || unit == "ns") return *value;
+  if (unit == "us" || unit == "µs") return *value * 1e3;
+  if (unit == "ms") return *value * 1e6;
+  if (unit == "s") return *value * 1e9;
+  return std::nullopt;
+}
 
 SearchResult search(const Trace& trace, std::string_view words, std::size_t limit) {
   SearchResult result;

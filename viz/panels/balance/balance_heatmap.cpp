@@ -78,44 +78,6 @@ void paint_cells(const PanelContext& context, const HeatLayout& layout, const Wo
   }
 }
 
-}  // namespace
-
-int HeatLayout::row_of(int rank) const {
-  if (order.empty()) return rank < ranks ? rank : -1;
-  const auto found = std::find(order.begin(), order.end(), rank);
-  return found == order.end() ? -1 : static_cast<int>(found - order.begin());
-}
-
-float HeatLayout::top_of(int row) const {
-  const float first = high * static_cast<float>(high_rows);
-  if (row <= high_rows) return box.y0 + high * static_cast<float>(row);
-  const float rest = (box.height() - first) / static_cast<float>(std::max(ranks - high_rows, 1));
-  return box.y0 + first + rest * static_cast<float>(row - high_rows);
-}
-
-int HeatLayout::row_at(float y) const {
-  const float first = high * static_cast<float>(high_rows), down = y - box.y0;
-  const float row = down < first
-                        ? down / high
-                        : static_cast<float>(high_rows) + (down - first) / (box.height() - first) *
-                                                              static_cast<float>(ranks - high_rows);
-  return std::clamp(static_cast<int>(row), 0, std::max(ranks - 1, 0));
-}
-
-Box HeatLayout::cell(int row, int step) const {
-  const float w = box.width() / static_cast<float>(std::max(steps, 1));
-  const float x = box.x0 + w * static_cast<float>(step);
-  return {x, top_of(row), x + w, top_of(row + 1)};
-}
-
-std::optional<std::pair<int, int>> HeatLayout::at(ImVec2 mouse) const {
-  if (ranks == 0 || steps == 0 || !box.contains(mouse)) return std::nullopt;
-  const int step = static_cast<int>((mouse.x - box.x0) / box.width() * static_cast<float>(steps));
-  return std::pair(rank_of(row_at(mouse.y)), std::clamp(step, 0, steps - 1));
-}
-
-namespace {
-
 void draw_heat_labels(const PanelContext& context, const HeatLayout& layout, int forward_steps) {
   if (layout.ranks == 0 || layout.steps == 0) return;
   const ImFont* font = context.fonts.small;
@@ -152,6 +114,40 @@ void draw_heat_labels(const PanelContext& context, const HeatLayout& layout, int
 }
 
 }  // namespace
+
+int HeatLayout::row_of(int rank) const {
+  if (order.empty()) return rank < ranks ? rank : -1;
+  const auto found = std::find(order.begin(), order.end(), rank);
+  return found == order.end() ? -1 : static_cast<int>(found - order.begin());
+}
+
+float HeatLayout::top_of(int row) const {
+  const float first = high * static_cast<float>(high_rows);
+  if (row <= high_rows) return box.y0 + high * static_cast<float>(row);
+  const float rest = (box.height() - first) / static_cast<float>(std::max(ranks - high_rows, 1));
+  return box.y0 + first + rest * static_cast<float>(row - high_rows);
+}
+
+int HeatLayout::row_at(float y) const {
+  const float first = high * static_cast<float>(high_rows), down = y - box.y0;
+  const float row = down < first
+                        ? down / high
+                        : static_cast<float>(high_rows) + (down - first) / (box.height() - first) *
+                                                              static_cast<float>(ranks - high_rows);
+  return std::clamp(static_cast<int>(row), 0, std::max(ranks - 1, 0));
+}
+
+Box HeatLayout::cell(int row, int step) const {
+  const float w = box.width() / static_cast<float>(std::max(steps, 1));
+  const float x = box.x0 + w * static_cast<float>(step);
+  return {x, top_of(row), x + w, top_of(row + 1)};
+}
+
+std::optional<std::pair<int, int>> HeatLayout::at(ImVec2 mouse) const {
+  if (ranks == 0 || steps == 0 || !box.contains(mouse)) return std::nullopt;
+  const int step = static_cast<int>((mouse.x - box.x0) / box.width() * static_cast<float>(steps));
+  return std::pair(rank_of(row_at(mouse.y)), std::clamp(step, 0, steps - 1));
+}
 
 std::optional<HeatHit> draw_heatmap(const PanelContext& context, const Document& document,
                                     const HeatLayout& layout, const WorkTable& balance,

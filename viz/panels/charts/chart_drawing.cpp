@@ -1,4 +1,4 @@
-#include "viz/panels/charts/chart_drawing.h"
+#include "viz/panels/charts/charts.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,6 @@
 #include "viz/model/session/format.h"
 
 namespace ringscope::viz {
-
 namespace {
 
 // Return the stride at which at most `most` of `count` things are written.

@@ -1,4 +1,4 @@
-#include "viz/panels/charts/loss_picture.h"
+#include "viz/panels/charts/charts.h"
 
 #include <fmt/format.h>
 

@@ -118,8 +118,8 @@ float draw_table(const PanelContext& context, const SoftmaxRow& row, ImVec2 at, 
     // Rows of later steps are dim.
     const Color ink = sample.step <= current ? palette.text : palette.text_dim;
     for (int c = 0; c < kColumnCount; ++c)
-      draw_text(context.fonts.mono, {right(c), line.center().y}, {1, 0.5f}, ink,
-                cells[static_cast<std::size_t>(c)], column - 4);
+      draw_text(context.fonts.mono, {right(c), line.center().y}, {1, 0.5f}, ink, cells[c],
+                column - 4);
     if (owner >= 0 && column > 48)
       fill({right(1) - 34, line.center().y - 5, right(1) - 24, line.center().y + 5},
            owner_color(session.theme, owner, n), 2);
@@ -229,13 +229,13 @@ void draw_rows(const PanelContext& context, const std::vector<SoftmaxRow>& rows)
   const float room = width - label - 2;
   const int clicked = draw_tabs(context, "queries", tabs, queries, chosen, room);
   if (clicked != chosen) storage.SetInt(key, clicked);
-  const SoftmaxRow& row = rows[static_cast<std::size_t>(clicked)];
+  const SoftmaxRow& row = rows[clicked];
   y = tab_boxes(context.fonts, tabs, queries, room).back().y0 + 32;
 
   const RingMoment moment = session.moment(session.active);
   int current = -1;
   if (row.rank >= 0 && row.rank < static_cast<int>(moment.ranks.size()))
-    current = moment.ranks[static_cast<std::size_t>(row.rank)].step;
+    current = moment.ranks[row.rank].step;
   const std::string about = fmt::format(
       "on rank {} · batch entry 0, head 0 · lse = row_max + ln row_sum of the keys seen "
       "so far, -inf before the first",

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "viz/model/timeline/palette.h"
@@ -21,18 +22,6 @@ namespace ringscope::viz {
 // ---
 // The state that only the timeline keeps from frame to frame: the current gesture and the height of
 // rows. It belongs to an ImGui context and is destroyed with it.
-
-// Everything that a painted timeline depends on besides its size.
-struct PictureKey {
-  std::uint64_t document = 0;  // its number
-  AxisMode mode = AxisMode::time;
-  ColorBy color_by = ColorBy::owner;
-  Theme theme = Theme::dark;
-  bool dim_all = false;
-  TimelineView view;
-  float content_height = 0;
-  bool operator==(const PictureKey&) const = default;
-};
 
 struct TimelineState {
   enum class Gesture : std::uint8_t { none, press, measure, pan } gesture = Gesture::none;
@@ -82,6 +71,7 @@ struct TimelineFrame {
   // Return the slices of a row that touch the view: [first, second).
   std::pair<std::uint32_t, std::uint32_t> visible(std::uint32_t row) const;
   int step_of(const Slice& slice) const;  // on the step axis; -1: none
+  std::optional<SliceId> slice_under_mouse() const;
 };
 
 // Make a frame of a document, which need not belong to the session. The layout is computed for the
@@ -89,14 +79,12 @@ struct TimelineFrame {
 TimelineFrame make_frame(const PanelContext& context, const Document& document, const Box& body,
                          const TimelineView& view, float row_scale);
 
-// Draw a picture of the frame over `box`. It is painted by paint(image), and only when `key` is
-// another than the last time; its texture slot is `slot`.
-template <class Paint>
-void draw_picture(const TimelineFrame& frame, const std::string& slot, PictureKey key,
-                  const Box& box, Paint&& paint) {
-  key.document = frame.document.number;
-  key.mode = frame.mode;
-  key.theme = frame.context.session.theme;
+// Draw a picture of the frame over `box`. It is painted by paint(image), and only when the document,
+// the axis, the theme or anything `else_` that it depends on has changed; its texture slot is `slot`.
+template <class Paint, class... Else>
+void draw_picture(const TimelineFrame& frame, const std::string& slot, const Box& box,
+                  Paint&& paint, const Else&... else_) {
+  std::tuple key(frame.document.number, frame.mode, frame.context.session.theme, else_...);
   draw_list().AddImage(
       frame.context.textures.picture(slot, static_cast<int>(box.width()),
                                      static_cast<int>(box.height()), std::move(key), paint),

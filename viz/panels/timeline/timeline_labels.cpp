@@ -78,6 +78,45 @@ Columns columns_of(const TimelineFrame& frame) {
   return columns;
 }
 
+// ---
+// Shows everything about a slice beside the mouse.
+
+std::string rank_text(const Trace& trace, std::int32_t rank) {
+  return !trace.is_ring() && rank >= 0 && static_cast<std::size_t>(rank) < trace.ranks.size()
+             ? trace.ranks[rank].name
+             : fmt::format("rank {}", rank);
+}
+
+// Return `amount` per second, or none if the amount or the time is not positive.
+std::optional<double> per_second(std::int64_t amount, std::int64_t ns) {
+  if (amount <= 0 || ns <= 0) return std::nullopt;
+  return static_cast<double>(amount) * 1e9 / static_cast<double>(ns);
+}
+
+void add_ring_fields(const Trace& trace, const Slice& slice, Pairs& rows) {
+  if (slice.step >= 0)
+    rows.emplace_back("step", fmt::format("{}, {} pass", slice.step, name_of(slice.pass)));
+  if (slice.kv_owner >= 0) {
+    rows.emplace_back(slice.payload == Payload::dkv ? "gradient of KV" : "KV block",
+                      fmt::format("of {}", rank_text(trace, slice.kv_owner)));
+  }
+}
+
+void add_work(const Slice& slice, Pairs& rows) {
+  rows.emplace_back("pairs", count_text(slice.pairs));
+  rows.emplace_back("work", flops_text(slice.flops));
+  if (const auto rate = per_second(slice.flops, slice.duration_ns()))
+    rows.emplace_back("speed", flops_text(*rate) + "/s");
+  if (slice.tiles_full + slice.tiles_partial + slice.tiles_skipped > 0) {
+    rows.emplace_back("tiles", fmt::format("{} full, {} partial, {} skipped", slice.tiles_full,
+                                           slice.tiles_partial, slice.tiles_skipped));
+  }
+  if (slice.cpu_ns <= 0) return;
+  rows.emplace_back("processor time", time_text(slice.cpu_ns));
+  if (slice.duration_ns() > slice.cpu_ns)
+    rows.emplace_back("off the processor", time_text(slice.duration_ns() - slice.cpu_ns));
+}
+
 }  // namespace
 
 void draw_slice_labels(const TimelineFrame& frame) {
@@ -172,49 +211,6 @@ void draw_gutter(const TimelineFrame& frame, const Box& gutter) {
   }
   draw_list().PopClipRect();
 }
-
-// ---
-// Shows everything about a slice beside the mouse.
-
-namespace {
-
-std::string rank_text(const Trace& trace, std::int32_t rank) {
-  return !trace.is_ring() && rank >= 0 && static_cast<std::size_t>(rank) < trace.ranks.size()
-             ? trace.ranks[static_cast<std::size_t>(rank)].name
-             : fmt::format("rank {}", rank);
-}
-
-// Return `amount` per second, or none if the amount or the time is not positive.
-std::optional<double> per_second(std::int64_t amount, std::int64_t ns) {
-  if (amount <= 0 || ns <= 0) return std::nullopt;
-  return static_cast<double>(amount) * 1e9 / static_cast<double>(ns);
-}
-
-void add_ring_fields(const Trace& trace, const Slice& slice, Pairs& rows) {
-  if (slice.step >= 0)
-    rows.emplace_back("step", fmt::format("{}, {} pass", slice.step, name_of(slice.pass)));
-  if (slice.kv_owner >= 0) {
-    rows.emplace_back(slice.payload == Payload::dkv ? "gradient of KV" : "KV block",
-                      fmt::format("of {}", rank_text(trace, slice.kv_owner)));
-  }
-}
-
-void add_work(const Slice& slice, Pairs& rows) {
-  rows.emplace_back("pairs", count_text(slice.pairs));
-  rows.emplace_back("work", flops_text(slice.flops));
-  if (const auto rate = per_second(slice.flops, slice.duration_ns()))
-    rows.emplace_back("speed", flops_text(*rate) + "/s");
-  if (slice.tiles_full + slice.tiles_partial + slice.tiles_skipped > 0) {
-    rows.emplace_back("tiles", fmt::format("{} full, {} partial, {} skipped", slice.tiles_full,
-                                           slice.tiles_partial, slice.tiles_skipped));
-  }
-  if (slice.cpu_ns <= 0) return;
-  rows.emplace_back("processor time", time_text(slice.cpu_ns));
-  if (slice.duration_ns() > slice.cpu_ns)
-    rows.emplace_back("off the processor", time_text(slice.duration_ns() - slice.cpu_ns));
-}
-
-}  // namespace
 
 std::string slice_headline(const Trace& trace, SliceId id) {
   const Slice& slice = trace.slice(id);

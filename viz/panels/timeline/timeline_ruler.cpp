@@ -204,7 +204,7 @@ void draw_map(const TimelineFrame& frame, const Box& map) {
   const Palette& palette = frame.context.palette;
   const double length = frame.length();
   if (length <= 0 || map.width() < 1 || map.height() < 1) return;
-  draw_picture(frame, "timeline.map", {}, map, [&](Image& image) { paint_map(frame, image); });
+  draw_picture(frame, "timeline.map", map, [&](Image& image) { paint_map(frame, image); });
   const auto x_of = [&](double position) {
     return map.x0 + static_cast<float>(std::clamp(position / length, 0.0, 1.0)) * map.width();
   };
