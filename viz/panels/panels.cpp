@@ -139,7 +139,7 @@ void draw_hint(const PanelContext& context, const Box& box, float used) {
       "keys";
   const ImFont* font = context.fonts.small;
   if (timeline_state().touched || used + text_width(font, kHint) + 24 > box.width()) return;
-  draw_text(font, {box.x1, box.center().y}, {1, 0.5f}, context.palette.text_dim, kHint);
+  draw_label(context, {box.x1, box.center().y}, {1, 0.5f}, kHint);
 }
 
 }  // namespace

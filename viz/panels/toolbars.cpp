@@ -236,45 +236,26 @@ constexpr float kButton = 30, kButtonGap = 3;
 constexpr float kSpeedWidth = 46, kWordsWidth = 250;
 constexpr float kLeastBar = 60;
 
-enum class Icon { to_start, step_back, play, pause, step_forward, to_end };
+// A part of a button's picture, `x` pixels right of its middle: a bar, or a triangle.
+enum IconShape { kToLeft, kUpright, kToRight };
+struct IconPart {
+  IconShape shape;
+  float x;
+};
+using Icon = std::vector<IconPart>;
 
-void draw_icon(Icon icon, ImVec2 c, Color color) {
-  const float s = 6;
-  const auto right = [&](float x) {
-    draw_list().AddTriangleFilled({c.x + x - s * 0.6f, c.y - s}, {c.x + x + s * 0.8f, c.y},
-                                  {c.x + x - s * 0.6f, c.y + s}, color);
-  };
-  const auto left = [&](float x) {
-    draw_list().AddTriangleFilled({c.x + x + s * 0.6f, c.y - s}, {c.x + x + s * 0.6f, c.y + s},
-                                  {c.x + x - s * 0.8f, c.y}, color);
-  };
-  const auto bar = [&](float x) {
-    draw_list().AddRectFilled({c.x + x - 1.5f, c.y - s}, {c.x + x + 1.5f, c.y + s}, color);
-  };
-  switch (icon) {
-    case Icon::play:
-      return right(0);
-    case Icon::pause:
-      bar(-4);
-      return bar(4);
-    case Icon::step_forward:
-      right(-2);
-      return bar(6);
-    case Icon::step_back:
-      left(2);
-      return bar(-6);
-    case Icon::to_end:
-      right(-5);
-      right(2);
-      return bar(8);
-    case Icon::to_start:
-      left(5);
-      left(-2);
-      return bar(-8);
+void draw_icon(const Icon& icon, ImVec2 c, Color color) {
+  for (const auto& [shape, right] : icon) {
+    const float x = c.x + right, s = shape == kToLeft ? -6.0f : 6.0f;
+    if (shape == kUpright)
+      fill({x - 1.5f, c.y - s, x + 1.5f, c.y + s}, color);
+    else
+      draw_list().AddTriangleFilled({x - s * 0.6f, c.y - s}, {x + s * 0.8f, c.y},
+                                    {x - s * 0.6f, c.y + s}, color);
   }
 }
 
-void icon_button(const PanelContext& context, const char* id, Icon icon, Command command,
+void icon_button(const PanelContext& context, const char* id, const Icon& icon, Command command,
                  const char* help) {
   const float height = ImGui::GetFrameHeight();
   if (ImGui::Button(id, {kButton, height})) context.session.run(command);
@@ -287,12 +268,17 @@ void icon_button(const PanelContext& context, const char* id, Icon icon, Command
 void draw_buttons(const PanelContext& context) {
   Session& session = context.session;
   const bool playing = session.playback.playing();
-  icon_button(context, "##start", Icon::to_start, Command::to_start, "To the start");
-  icon_button(context, "##back", Icon::step_back, Command::step_back, "To the step before");
-  icon_button(context, "##play", playing ? Icon::pause : Icon::play, Command::play_pause,
-              playing ? "Pause (R)" : "Play (R)");
-  icon_button(context, "##forward", Icon::step_forward, Command::step_forward, "To the next step");
-  icon_button(context, "##end", Icon::to_end, Command::to_end, "To the end");
+  icon_button(context, "##start", {{kToLeft, 5}, {kToLeft, -2}, {kUpright, -8}}, Command::to_start,
+              "To the start");
+  icon_button(context, "##back", {{kToLeft, 2}, {kUpright, -6}}, Command::step_back,
+              "To the step before");
+  icon_button(context, "##play",
+              playing ? Icon{{kUpright, -4}, {kUpright, 4}} : Icon{{kToRight, 0}},
+              Command::play_pause, playing ? "Pause (R)" : "Play (R)");
+  icon_button(context, "##forward", {{kToRight, -2}, {kUpright, 6}}, Command::step_forward,
+              "To the next step");
+  icon_button(context, "##end", {{kToRight, -5}, {kToRight, 2}, {kUpright, 8}}, Command::to_end,
+              "To the end");
 }
 
 void draw_speed(const PanelContext& context) {

@@ -114,8 +114,8 @@ std::string png_of(const Image& image) {
 }
 
 void write_png(const std::string& path, const Image& image) {
-  constexpr std::size_t kHeader = 8 + 25;  // the signature and IHDR
-  write_file(path, png_of(image).insert(kHeader, comment_chunk()));
+  constexpr std::size_t kPngHeader = 8 + 25;  // the signature and IHDR
+  write_file(path, png_of(image).insert(kPngHeader, comment_chunk()));
 }
 
 }  // namespace ringscope::viz

@@ -186,8 +186,7 @@ std::optional<Command> command_of(const Key& key) {
   const std::vector<KeyBinding>& bindings = key_bindings();
   const auto found = std::find_if(bindings.begin(), bindings.end(),
                                   [&key](const KeyBinding& b) { return b.key == key; });
-  if (found == bindings.end()) return std::nullopt;
-  return found->command;
+  return found == bindings.end() ? std::nullopt : std::optional(found->command);
 }
 
 }  // namespace

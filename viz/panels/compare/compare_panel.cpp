@@ -1,6 +1,6 @@
 // Draws recordings side by side, at equal heights and scales, so that differences stand out. A
 // sentence above them gives the result, and a table below them their figures.
-#include "viz/panels/compare/compare_panel.h"
+#include "viz/panels/layouts.h"
 
 #include <fmt/format.h>
 
@@ -12,7 +12,6 @@
 #include "viz/model/session/format.h"
 #include "viz/panels/balance/balance_heatmap.h"
 #include "viz/panels/drawing.h"
-#include "viz/panels/mask/mask_panel.h"
 #include "viz/panels/panels.h"
 #include "viz/panels/timeline/timeline_frame.h"
 
@@ -88,6 +87,26 @@ std::string short_title(const Session& session, std::size_t index) {
   if (ring == rings.size()) return session.documents[index].trace.title();
   const std::vector<std::string>& names = session.comparison.names;  // none of a single recording
   return ring < names.size() ? names[ring] : session.documents[index].trace.run->partition;
+}
+
+// List the values that every recording has for this rank and step.
+void draw_slot_tooltip(const PanelContext& context, std::size_t index, int rank, int step) {
+  const std::vector<Document>& documents = context.session.documents;
+  Pairs rows;
+  for (std::size_t i = 0; i < documents.size(); ++i) {
+    const WorkTable& balance = documents[i].balance;
+    if (balance.ranks == 0) continue;
+    std::string text = "no such step";
+    if (rank < balance.ranks && step < balance.steps) {
+      const WorkCell& cell = balance.at(rank, step);
+      text = fmt::format("{} pairs   {}   waits {}", count_text(cell.pairs),
+                         time_text(cell.compute_ns), time_text(cell.wait_ns));
+    }
+    rows.emplace_back(short_title(context.session, i), text);
+  }
+  const int owner = RingSchedule{rank, documents[index].balance.ranks}.owner(
+      documents[index].axis.ring_step(step));
+  draw_tooltip(context, fmt::format("rank {}, step {}, KV {}", rank, step, owner), rows);
 }
 
 void draw_title(const PanelContext& context, std::size_t index, const CompareColumn& column) {
@@ -345,70 +364,7 @@ float draw_change(const PanelContext& context, const Box& box, const Difference&
   return layout.box.y1 + 44 - box.y0;
 }
 
-}  // namespace
-
-void draw_slot_tooltip(const PanelContext& context, std::size_t index, int rank, int step) {
-  const std::vector<Document>& documents = context.session.documents;
-  Pairs rows;
-  for (std::size_t i = 0; i < documents.size(); ++i) {
-    const WorkTable& balance = documents[i].balance;
-    if (balance.ranks == 0) continue;
-    std::string text = "no such step";
-    if (rank < balance.ranks && step < balance.steps) {
-      const WorkCell& cell = balance.at(rank, step);
-      text = fmt::format("{} pairs   {}   waits {}", count_text(cell.pairs),
-                         time_text(cell.compute_ns), time_text(cell.wait_ns));
-    }
-    rows.emplace_back(short_title(context.session, i), text);
-  }
-  const int owner = RingSchedule{rank, documents[index].balance.ranks}.owner(
-      documents[index].axis.ring_step(step));
-  draw_tooltip(context, fmt::format("rank {}, step {}, KV {}", rank, step, owner), rows);
-}
-
-void draw_compare(const PanelContext& context) {
-  Session& session = context.session;
-  const Box whole = content_box();
-  if (whole.width() < 60 || whole.height() < 60) return;
-  float top = whole.y0;
-  if (session.comparison.differences.size() > 1) {
-    session.difference = draw_tabs(context, "view", {whole.x0, top}, {"side by side", "difference"},
-                                   session.difference ? 1 : 0) == 1;
-    top += 32;
-    if (session.difference) return draw_difference(context, {whole.x0, top, whole.x1, whole.y1});
-  }
-  if (!session.comparison.headline.empty()) {
-    const float width = whole.width() - 4;
-    const ImFont* font = text_width(context.fonts.title, session.comparison.headline) <= width
-                             ? context.fonts.title
-                             : context.fonts.text;
-    top += draw_wrapped(font, {whole.x0 + 2, top}, width, context.palette.text,
-                        session.comparison.headline) +
-           8;
-  }
-  ImGui::SetCursorScreenPos({whole.x0, top});
-  const ImVec2 room(whole.width(), whole.y1 - top);
-  draw_child("columns", room, ImGuiWindowFlags_HorizontalScrollbar, [&] {
-    const Box box = content_box();
-    int ranks = 1;
-    bool backward = false;
-    for (const Document& document : session.documents) {
-      ranks = std::max(ranks, static_cast<int>(document.trace.ranks.size()));
-      backward |= document.axis.steps() > document.axis.forward_steps();
-    }
-    const CompareLayout layout =
-        compare_layout(box.min(), room, static_cast<int>(session.documents.size()), ranks,
-                       static_cast<int>(session.comparison.figures.size()), backward);
-    const CompareScale scale = scale_of(session);
-    draw_names(context, layout);
-    for (std::size_t i = 0; i < session.documents.size(); ++i)
-      draw_compare_card(context, i, layout.columns[i], layout.ruler_y, scale);
-    draw_table(context, layout);
-    ImGui::SetCursorScreenPos(box.min());
-    ImGui::Dummy({layout.width, layout.height - 1});
-  });
-}
-
+// Draw what the other recording has that the first one has not: draw_compare()'s second view.
 void draw_difference(const PanelContext& context, const Box& box) {
   Session& session = context.session;
   const Comparison& comparison = session.comparison;
@@ -454,6 +410,51 @@ void draw_difference(const PanelContext& context, const Box& box) {
     draw_timeline_strip(context, document, shown == rings[0] ? "timeline.from" : "timeline.to", {},
                         {box.x0, top + 20, box.x1, top + 20 + high}, view);
   }
+}
+
+}  // namespace
+
+void draw_compare(const PanelContext& context) {
+  Session& session = context.session;
+  const Box whole = content_box();
+  if (whole.width() < 60 || whole.height() < 60) return;
+  float top = whole.y0;
+  if (session.comparison.differences.size() > 1) {
+    session.difference = draw_tabs(context, "view", {whole.x0, top}, {"side by side", "difference"},
+                                   session.difference ? 1 : 0) == 1;
+    top += 32;
+    if (session.difference) return draw_difference(context, {whole.x0, top, whole.x1, whole.y1});
+  }
+  if (!session.comparison.headline.empty()) {
+    const float width = whole.width() - 4;
+    const ImFont* font = text_width(context.fonts.title, session.comparison.headline) <= width
+                             ? context.fonts.title
+                             : context.fonts.text;
+    top += draw_wrapped(font, {whole.x0 + 2, top}, width, context.palette.text,
+                        session.comparison.headline) +
+           8;
+  }
+  ImGui::SetCursorScreenPos({whole.x0, top});
+  const ImVec2 room(whole.width(), whole.y1 - top);
+  draw_child("columns", room, ImGuiWindowFlags_HorizontalScrollbar, [&] {
+    const Box box = content_box();
+    int ranks = 1;
+    bool backward = false;
+    for (const Document& document : session.documents) {
+      ranks = std::max(ranks, static_cast<int>(document.trace.ranks.size()));
+      backward |= document.axis.steps() > document.axis.forward_steps();
+    }
+    const CompareLayout layout =
+        compare_layout(box.min(), room, static_cast<int>(session.documents.size()), ranks,
+                       static_cast<int>(session.comparison.figures.size()), backward);
+    const CompareScale scale = scale_of(session);
+    draw_names(context, layout);
+    for (std::size_t i = 0; i < session.documents.size(); ++i)
+      draw_compare_card(context, i, layout.columns[i], layout.ruler_y, scale);
+    draw_table(context, layout);
+    ImGui::SetCursorScreenPos(box.min());
+    ImGui::Dummy({layout.width, layout.height - 1});
+  });
 }
 
 }  // namespace ringscope::viz

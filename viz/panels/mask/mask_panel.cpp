@@ -1,11 +1,12 @@
 // The (query x key) matrix at the playhead: the pairs allowed, the pairs attended, and by whom.
-#include "viz/panels/mask/mask_panel.h"
+#include "viz/panels/layouts.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -87,6 +88,18 @@ void tooltip(const PanelContext& context, const Document& document, const MaskPo
   draw_tooltip(context, point.allowed ? "allowed" : "masked out", rows);
 }
 
+// Return where each rank's rows begin in local order, as shares of all rows; the last is the end.
+std::vector<double> local_edges(const MaskModel& model) {
+  std::vector<double> edges = {0};
+  Index rows = 0;
+  for (int rank = 0; rank < model.partition.world_size; ++rank) {
+    rows += model.partition.rows_of(rank).size();
+    edges.push_back(static_cast<double>(rows) /
+                    static_cast<double>(std::max<Index>(model.partition.seqlen, 1)));
+  }
+  return edges;
+}
+
 // Draw "keys" above the picture, "queries" down its left side, and numbers along both.
 void draw_axes(const PanelContext& context, const MaskModel& model, const MaskLayout& layout) {
   if (!layout.axes) return;
@@ -102,30 +115,26 @@ void draw_axes(const PanelContext& context, const MaskModel& model, const MaskLa
       const std::string text = i == 0             ? "0"
                                : seqlen >= 100000 ? count_text(static_cast<double>(seqlen) * share)
                                                   : std::to_string(seqlen * i / parts);
-      const float x = box.x0 + box.width() * share, y = box.y0 + box.height() * share;
+      const auto [x, y] = box.at(share, share);
       draw_list().AddLine({x, box.y0 - 5}, {x, box.y0 - 1}, palette.grid);
       draw_list().AddLine({box.x0 - 5, y}, {box.x0 - 1, y}, palette.grid);
       const float lean = i == 0 ? 0.0f : i == parts ? 1.0f : 0.5f;
-      draw_text(font, {x, box.y0 - 6}, {lean, 1}, palette.text_dim, text);
-      draw_text(font, {box.x0 - 8, y}, {1, lean}, palette.text_dim, text);
+      draw_label(context, {x, box.y0 - 6}, {lean, 1}, text);
+      draw_label(context, {box.x0 - 8, y}, {1, lean}, text);
     }
     return;
   }
-  double begin = 0;
+  const std::vector<double> edges = local_edges(model);
   float last_x = -1e9f, last_y = -1e9f;
   for (int rank = 0; rank < n; ++rank) {
-    const double end = begin + static_cast<double>(model.partition.rows_of(rank).size()) /
-                                   static_cast<double>(std::max<Index>(model.partition.seqlen, 1));
-    const float middle = static_cast<float>((begin + end) / 2);
-    const float x = box.x0 + box.width() * middle, y = box.y0 + box.height() * middle;
-    const Color color = owner_color(context.session.theme, rank, n);
-    fill({box.x0 + box.width() * static_cast<float>(begin) + 1, box.y0 - 5,
-          box.x0 + box.width() * static_cast<float>(end) - 1, box.y0 - 2},
-         color);
+    const double begin = edges[rank], end = edges[rank + 1];
+    const auto [x, y] = box.at((begin + end) / 2, (begin + end) / 2);
+    fill({box.at(begin, 0).x + 1, box.y0 - 5, box.at(end, 0).x - 1, box.y0 - 2},
+         owner_color(context.session.theme, rank, n));
     const std::string key = box.width() / static_cast<float>(n) > 40 ? fmt::format("KV {}", rank)
                                                                      : std::to_string(rank);
     if (x - last_x > text_width(font, key) + 6) {
-      draw_text(font, {x, box.y0 - 8}, {0.5f, 1}, palette.text_dim, key);
+      draw_label(context, {x, box.y0 - 8}, {0.5f, 1}, key);
       last_x = x;
     }
     if (y - last_y > 15) {
@@ -134,7 +143,6 @@ void draw_axes(const PanelContext& context, const MaskModel& model, const MaskLa
                 fmt::format("rank {}", rank));
       last_y = y;
     }
-    begin = end;
   }
 }
 
@@ -159,8 +167,10 @@ void draw_notes(const PanelContext& context, const Document& document, const Mas
     }
     outline({x, y + 2, x + 10, y + 12}, palette.panel_border, 2);
   };
-  if (layout.notes.width() > 0) {
-    float x = layout.notes.x0, y = layout.notes.y0;
+  const bool column = layout.notes.width() > 0;
+  float x = column ? layout.notes.x0 : layout.footer.x0;
+  float y = column ? layout.notes.y0 : layout.footer.y0 + 3;
+  if (column) {
     const float width = layout.notes.width();
     draw_text(context.fonts.title, {x, y}, {0, 0}, palette.text, percent_text(share));
     y += 26;
@@ -176,58 +186,29 @@ void draw_notes(const PanelContext& context, const Document& document, const Mas
                       fmt::format("{} of the matrix is allowed",
                                   percent_text(all > 0 ? done.all / (all * all) : 0))) +
          14;
-    for (const auto& [strength, text] : legend) {
-      if (y + 16 > layout.notes.y1) return;
-      swatch(x, y, strength);
-      draw_text(small, {x + 18, y}, {0, 0}, palette.text_dim, text, width - 18);
-      y += 20;
-    }
-    return;
   }
-  if (layout.footer.height() > 0) {
-    float x = layout.footer.x0;
-    for (const auto& [strength, text] : legend) {
-      const float wide = 16 + text_width(small, text) + 14;
-      if (x + wide > layout.footer.x1 + 14) break;
-      swatch(x, layout.footer.y0 + 4, strength);
-      draw_text(small, {x + 15, layout.footer.y0 + 2}, {0, 0}, palette.text_dim, text);
-      x += wide;
-    }
+  for (const auto& [strength, text] : legend) {
+    const float wide = 18 + text_width(small, text);
+    if (column ? y + 16 > layout.notes.y1 : x + wide > layout.footer.x1) return;
+    swatch(x, y, strength);
+    draw_label(context, {x + 18, y}, {0, 0}, text, column ? layout.notes.width() - 18 : FLT_MAX);
+    if (column)
+      y += 20;
+    else
+      x += wide + 14;
   }
 }
 
 // Everything that determines the pixels, besides their number.
-struct PaintKey {
-  std::uint64_t document = 0;  // its number
-  int only_rank = -1;
-  MaskOrder order = MaskOrder::global;
-  Theme theme = Theme::dark;
-  ColorBy color_by = ColorBy::owner;
-  std::vector<RankMoment> ranks;  // what they do
-
-  bool operator==(const PaintKey&) const = default;
-};
-
-// Return where a rank's rows begin in local order, as a share of all rows; `rank` may be world_size.
-double local_begin(const MaskModel& model, int rank) {
-  Index rows = 0;
-  for (int r = 0; r < rank; ++r) rows += model.partition.rows_of(r).size();
-  return static_cast<double>(rows) /
-         static_cast<double>(std::max<Index>(model.partition.seqlen, 1));
-}
-
 // Draw thin lines between the ranks' blocks where these are large enough.
 void draw_block_lines(const PanelContext& context, const MaskModel& model, const Box& box) {
   constexpr float kLeastBlock = 8;  // pixels
   const int n = model.partition.world_size;
   if (std::min(box.width(), box.height()) < kLeastBlock * static_cast<float>(n)) return;
   const Color color = with_alpha(context.palette.text, 0.18);
-  const auto all = static_cast<double>(std::max<Index>(model.partition.seqlen, 1));
-  Index rows = 0;
+  const std::vector<double> edges = local_edges(model);
   for (int rank = 1; rank < n; ++rank) {
-    rows += model.partition.rows_of(rank - 1).size();
-    const auto share = static_cast<float>(static_cast<double>(rows) / all);
-    const float x = box.x0 + box.width() * share, y = box.y0 + box.height() * share;
+    const auto [x, y] = box.at(edges[rank], edges[rank]);
     draw_list().AddLine({x, box.y0}, {x, box.y1}, color);
     draw_list().AddLine({box.x0, y}, {box.x1, y}, color);
   }
@@ -302,12 +283,12 @@ void draw_mask(const PanelContext& context) {
 // The picture by itself, which a comparison shows too.
 
 MaskLayout mask_layout(const Box& box) {
-  constexpr float kPad = 8, kTabs = 26, kNotes = 170, kNotesGap = 20;
+  constexpr float kPad = 8, kTabRow = 26, kNotes = 170, kNotesGap = 20;
   MaskLayout layout;
   layout.tabs = {box.x0 + kPad, box.y0 + kPad - 2};
   layout.axes = box.width() >= 200 && box.height() >= 170;
   const float gutter = layout.axes ? 50.0f : 0.0f, head = layout.axes ? 24.0f : 4.0f;
-  const float x = box.x0 + kPad + gutter, y = box.y0 + kPad + kTabs + head;
+  const float x = box.x0 + kPad + gutter, y = box.y0 + kPad + kTabRow + head;
   const float high = box.y1 - kPad - y, wide = box.x1 - kPad - x;
   const bool column = wide - high >= kNotes + kNotesGap;
   const bool footer = !column && box.height() >= 280;
@@ -338,11 +319,12 @@ constexpr Index kMostRuns = 64;
 
 std::vector<Box> region_boxes(const MaskModel& model, MaskOrder order, const Box& picture, int rank,
                               int owner) {
+  const std::vector<double> edges = local_edges(model);
   // Return the parts of the axis that `who` has, as shares of its length.
   const auto parts = [&](int who) {
     std::vector<std::pair<double, double>> found;
     if (order == MaskOrder::local) {
-      found.emplace_back(local_begin(model, who), local_begin(model, who + 1));
+      found.emplace_back(edges[who], edges[who + 1]);
       return found;
     }
     const auto all = static_cast<double>(std::max<Index>(model.partition.seqlen, 1));
@@ -362,10 +344,7 @@ std::vector<Box> region_boxes(const MaskModel& model, MaskOrder order, const Box
   std::vector<Box> boxes;
   for (const auto& [top, bottom] : parts(rank))
     for (const auto& [left, right] : parts(owner))
-      boxes.push_back({picture.x0 + picture.width() * static_cast<float>(left),
-                       picture.y0 + picture.height() * static_cast<float>(top),
-                       picture.x0 + picture.width() * static_cast<float>(right),
-                       picture.y0 + picture.height() * static_cast<float>(bottom)});
+      boxes.push_back(Box::between(picture.at(left, top), picture.at(right, bottom)));
   return boxes;
 }
 
@@ -378,8 +357,8 @@ void draw_mask_picture(const PanelContext& context, const MaskPicture& picture, 
   // A block of very many is smaller than what is done of it could be seen in.
   if (moment.ranks.size() > kMostOutlined)
     for (RankMoment& rank : moment.ranks) rank.progress = std::round(rank.progress);
-  PaintKey key{document.number, picture.only_rank, picture.order,
-               session.theme,   session.color_by,  moment.ranks};
+  std::tuple key(document.number, picture.only_rank, picture.order, session.theme, session.color_by,
+                 moment.ranks);
   draw_painted(context, picture.slot, std::move(key), box, [&](Image& image) {
     const MaskProgress progress = mask_progress(moment, document.trace);
     paint_mask(*document.mask,

@@ -10,8 +10,8 @@
 #include "core/base/text.h"
 #include "viz/model/session/format.h"
 #include "viz/panels/drawing.h"
+#include "viz/panels/layouts.h"
 #include "viz/panels/panels.h"
-#include "viz/panels/ring/ring_picture.h"
 #include "viz/panels/timeline/timeline_frame.h"
 
 namespace ringscope::viz {

@@ -125,6 +125,35 @@ void fit_rows(TimelineFrame& frame, bool messages) {
   layout.content_height = frame.body.height();
 }
 
+// Draw the slices. Their picture is in texture slot `slot`.
+void draw_slices(const TimelineFrame& frame, const std::string& slot) {
+  const Session& session = frame.context.session;
+  const bool dim_all = session.show_critical_path && !frame.document.path.segments.empty();
+  const auto paint = [&](Image& image) {
+    paint_timeline(frame.trace(), frame.document.axis, frame.document.index, frame.layout,
+                   frame.view, {frame.mode, session.color_by, session.theme, dim_all}, image);
+  };
+  draw_picture(frame, slot, frame.body, paint, session.color_by, dim_all, frame.view,
+               frame.layout.content_height);
+}
+
+// Draw them, and everything that lies over them.
+void draw_body(const TimelineFrame& frame, const std::string& slot) {
+  draw_list().PushClipRect(frame.body.min(), frame.body.max(), true);
+  draw_slices(frame, slot);
+  draw_steps(frame);
+  draw_critical_path(frame);
+  draw_slice_labels(frame);
+  draw_pointing(frame);
+  draw_flows(frame);
+  draw_failure_marks(frame);
+  draw_found(frame);
+  draw_selection(frame);
+  draw_measure(frame);
+  draw_playhead(frame);
+  draw_list().PopClipRect();
+}
+
 }  // namespace
 
 TimelineState& timeline_state() {
@@ -228,33 +257,6 @@ std::string slice_title(const Trace& trace, const Slice& slice) {
       fmt::format("{} {}", slice.payload == Payload::dkv ? "dKV" : "KV", slice.kv_owner);
   if (slice.kind == Kind::compute) return block;
   return fmt::format("{} {} {}", block, preposition(slice.kind), slice.peer);
-}
-
-void draw_slices(const TimelineFrame& frame, const std::string& slot) {
-  const Session& session = frame.context.session;
-  const bool dim_all = session.show_critical_path && !frame.document.path.segments.empty();
-  const auto paint = [&](Image& image) {
-    paint_timeline(frame.trace(), frame.document.axis, frame.document.index, frame.layout,
-                   frame.view, {frame.mode, session.color_by, session.theme, dim_all}, image);
-  };
-  draw_picture(frame, slot, frame.body, paint, session.color_by, dim_all, frame.view,
-               frame.layout.content_height);
-}
-
-void draw_body(const TimelineFrame& frame, const std::string& slot) {
-  draw_list().PushClipRect(frame.body.min(), frame.body.max(), true);
-  draw_slices(frame, slot);
-  draw_steps(frame);
-  draw_critical_path(frame);
-  draw_slice_labels(frame);
-  draw_pointing(frame);
-  draw_flows(frame);
-  draw_failure_marks(frame);
-  draw_found(frame);
-  draw_selection(frame);
-  draw_measure(frame);
-  draw_playhead(frame);
-  draw_list().PopClipRect();
 }
 
 void draw_timeline(const PanelContext& context) {

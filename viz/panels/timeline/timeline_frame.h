@@ -103,11 +103,6 @@ constexpr std::string_view preposition(Kind kind) {
 // Name a slice briefly: "KV 2", "dKV 2 to 3", "wait for 1", or its own name.
 std::string slice_title(const Trace& trace, const Slice& slice);
 
-// timeline_frame.cpp: draw_slices() draws the slices and keeps their picture in texture slot
-// `slot`. draw_body() also draws everything that lies over them.
-void draw_slices(const TimelineFrame& frame, const std::string& slot);
-void draw_body(const TimelineFrame& frame, const std::string& slot);
-
 // timeline_labels.cpp
 void draw_slice_labels(const TimelineFrame& frame);
 void draw_gutter(const TimelineFrame& frame, const Box& gutter);
@@ -116,6 +111,11 @@ void draw_slice_tooltip(const TimelineFrame& frame, SliceId id);
 // Say what a slice does ("computes on KV 2"), and list everything else about it.
 std::string slice_headline(const Trace& trace, SliceId id);
 Pairs slice_facts(const Trace& trace, SliceId id);
+
+// Draw ticks, marks, search hits and the playhead's flag in the ruler, and the whole trace in a map
+// with the visible part outlined.
+void draw_ruler(const TimelineFrame& frame, const Box& ruler);
+void draw_map(const TimelineFrame& frame, const Box& map);
 
 // timeline_overlay.cpp
 void draw_steps(const TimelineFrame& frame);
@@ -126,15 +126,9 @@ void draw_measure(const TimelineFrame& frame);
 // Highlight what the story talks about, and mark how a failed run ended.
 void draw_pointing(const TimelineFrame& frame);
 void draw_failure_marks(const TimelineFrame& frame);
-
-// timeline_paths.cpp: draws what runs between ranks
+// Draw what runs between ranks.
 void draw_flows(const TimelineFrame& frame);
 void draw_critical_path(const TimelineFrame& frame);
-
-// timeline_ruler.cpp: draws ticks, marks, search hits and the playhead's flag in the ruler, and the
-// whole trace in a map with the visible part outlined
-void draw_ruler(const TimelineFrame& frame, const Box& ruler);
-void draw_map(const TimelineFrame& frame, const Box& map);
 
 // ---
 // Handles the mouse on the timeline. The wheel zooms at the cursor, with Ctrl it changes the height

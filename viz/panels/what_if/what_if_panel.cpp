@@ -1,7 +1,7 @@
 // Draws the recorded and the predicted run on one axis. Wheel and drag zoom and pan both, and the
 // ruler moves the playhead in both.
 
-#include "viz/panels/what_if/what_if_panel.h"
+#include "viz/panels/layouts.h"
 
 #include <fmt/format.h>
 
@@ -337,12 +337,12 @@ void draw_figure(const PanelContext& context, const WhatIfFigure& figure, const 
   const Color color = figure.better > 0   ? palette.accent
                       : figure.better < 0 ? palette.warning
                                           : palette.text;
-  draw_text(small, {x, box.y0 + 8}, {0, 0}, palette.text_dim, figure.name, width);
+  draw_label(context, {x, box.y0 + 8}, {0, 0}, figure.name, width);
   const float end = x + draw_text(context.fonts.title, {x, box.y0 + 24}, {0, 0}, color,
                                   figure.shown.empty() ? "–" : figure.shown);
   draw_text(small, {end + 8, box.y0 + 31}, {0, 0}, color, figure.change, box.x1 - end - 12);
   const auto line = [&](float y, const std::string& name, const std::string& value) {
-    const float after = x + draw_text(small, {x, y}, {0, 0}, palette.text_dim, name + " ");
+    const float after = x + draw_label(context, {x, y}, {0, 0}, name + " ");
     draw_text(small, {after, y}, {0, 0}, mix(palette.text_dim, palette.text, 0.5), value,
               box.x1 - after - 6);
   };
