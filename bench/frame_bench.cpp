@@ -15,9 +15,9 @@
 #include <utility>
 #include <vector>
 
-#include "viz/window/screen.h"
 #include "viz/window/software_renderer.h"
 #include "viz/window/viewer.h"
+#include "viz/window/window.h"
 
 #ifdef RINGSCOPE_HAS_EGL
 #include <EGL/egl.h>

@@ -22,7 +22,7 @@
 #include "core/base/npy.h"
 #include "core/check/verdict.h"
 #ifdef RINGSCOPE_HAS_VIEWER
-#include "viz/window/png.h"
+#include "viz/window/pictures.h"
 #endif
 
 namespace ringscope {

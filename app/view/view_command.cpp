@@ -18,8 +18,7 @@
 #include "viz/model/trace/trace_loader.h"
 
 #ifdef RINGSCOPE_HAS_VIEWER
-#include "viz/window/png.h"
-#include "viz/window/still.h"
+#include "viz/window/pictures.h"
 #endif
 
 namespace ringscope {

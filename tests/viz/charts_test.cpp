@@ -5,9 +5,8 @@
 #include <cmath>
 #include <set>
 
-#include "viz/panels/charts/loss_picture.h"
-#include "viz/panels/charts/sweep_picture.h"
-#include "viz/window/still.h"
+#include "viz/panels/charts/charts.h"
+#include "viz/window/pictures.h"
 
 namespace ringscope::viz {
 namespace {

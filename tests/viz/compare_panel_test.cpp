@@ -4,7 +4,7 @@
 
 #include "tests/viz/hands.h"
 #include "viz/panels/balance/balance_heatmap.h"
-#include "viz/panels/compare/compare_panel.h"
+#include "viz/panels/layouts.h"
 
 namespace ringscope::viz {
 namespace {

@@ -8,8 +8,7 @@
 
 #include "tests/viz/panel_stage.h"
 #include "viz/panels/balance/balance_heatmap.h"
-#include "viz/panels/mask/mask_picture.h"
-#include "viz/panels/ring/ring_picture.h"
+#include "viz/panels/layouts.h"
 #include "viz/panels/softmax/softmax_panel.h"
 
 namespace ringscope::viz {

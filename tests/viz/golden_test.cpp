@@ -18,7 +18,7 @@
 #include "tests/viz/read_png.h"
 #include "tests/viz_model/simulated.h"
 #include "viz/window/fonts.h"
-#include "viz/window/png.h"
+#include "viz/window/pictures.h"
 
 namespace ringscope::viz {
 namespace {

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "tests/viz/read_png.h"
-#include "viz/window/png.h"
+#include "viz/window/pictures.h"
 
 namespace ringscope::viz {
 namespace {

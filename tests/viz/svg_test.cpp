@@ -4,9 +4,8 @@
 #include <regex>
 
 #include "viz/window/fonts.h"
-#include "viz/window/png.h"
+#include "viz/window/pictures.h"
 #include "viz/window/software_renderer.h"
-#include "viz/window/still.h"
 
 namespace ringscope::viz {
 namespace {

@@ -9,8 +9,8 @@
 #include "tests/viz/hands.h"
 #include "tests/viz/panel_stage.h"
 #include "tests/viz_model/simulated.h"
+#include "viz/panels/layouts.h"
 #include "viz/panels/timeline/timeline_frame.h"
-#include "viz/panels/what_if/what_if_panel.h"
 
 namespace ringscope::viz {
 namespace {

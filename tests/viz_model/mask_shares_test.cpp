@@ -1,6 +1,6 @@
 // Shares of allowed pairs per pixel, against counting pair by pair, for every mask, partition and
 // order; and at sizes that nobody can count, against what geometry says.
-#include "viz/model/mask/mask_shares.h"
+#include "viz/model/mask/mask_painter.h"
 
 #include <gtest/gtest.h>
 

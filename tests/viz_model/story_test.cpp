@@ -1,6 +1,6 @@
 // A story on its way from a file to the playhead: what its paragraphs point at, how one goes from
 // one to the next, and what becomes of stories that make no sense.
-#include "viz/model/session/story.h"
+#include "viz/model/session/session.h"
 
 #include <gtest/gtest.h>
 

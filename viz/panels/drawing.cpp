@@ -31,6 +31,16 @@ void for_lines(const ImFont* font, float width, std::string_view text, Each each
 
 }  // namespace
 
+void write(ImFont* font, Color color, const std::string& text, float wrap_at) {
+  ImGui::PushFont(font);
+  ImGui::PushStyleColor(ImGuiCol_Text, color);
+  ImGui::PushTextWrapPos(wrap_at);
+  ImGui::TextUnformatted(text.c_str());
+  ImGui::PopTextWrapPos();
+  ImGui::PopStyleColor();
+  ImGui::PopFont();
+}
+
 float font_height(const ImFont* font) { return font->FontSize * ImGui::GetIO().FontGlobalScale; }
 
 Box content_box() {
@@ -141,7 +151,7 @@ int draw_tabs(const PanelContext& context, const char* id, ImVec2 top_left,
   ImGui::PushID(id);
   const std::vector<Box> boxes = tab_boxes(context.fonts, top_left, words, room);
   for (int i = 0; i < static_cast<int>(words.size()); ++i) {
-    const Box& box = boxes[static_cast<std::size_t>(i)];
+    const Box& box = boxes[i];
     ImGui::PushID(i);
     const Touch touched = touch("tab", box);
     ImGui::PopID();
@@ -151,7 +161,7 @@ int draw_tabs(const PanelContext& context, const char* id, ImVec2 top_left,
     else if (touched.hovered)
       fill(box, with_alpha(palette.text, 0.07), 5);
     draw_text(context.fonts.small, box.center(), {0.5f, 0.5f},
-              i == chosen ? palette.text : palette.text_dim, words[static_cast<std::size_t>(i)]);
+              i == chosen ? palette.text : palette.text_dim, words[i]);
   }
   ImGui::PopID();
   return result;

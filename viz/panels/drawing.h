@@ -25,11 +25,19 @@ struct Box {
   ImVec2 min() const { return {x0, y0}; }
   ImVec2 max() const { return {x1, y1}; }
   ImVec2 center() const { return {(x0 + x1) / 2, (y0 + y1) / 2}; }
+  // Return the point at these shares of its width and height.
+  ImVec2 at(double x, double y) const {
+    return {x0 + width() * static_cast<float>(x), y0 + height() * static_cast<float>(y)};
+  }
+  static Box between(ImVec2 a, ImVec2 b) { return {a.x, a.y, b.x, b.y}; }
   bool contains(ImVec2 p) const { return p.x >= x0 && p.x < x1 && p.y >= y0 && p.y < y1; }
 };
 
 // Everything is drawn into the current ImGui window.
 inline ImDrawList& draw_list() { return *ImGui::GetWindowDrawList(); }
+
+// Write `text` at ImGui's cursor, in lines that end `wrap_at` pixels from the window's left side.
+void write(ImFont* font, Color color, const std::string& text, float wrap_at = -1);
 
 // Return what is left of the current ImGui window, from its cursor to its lower right corner.
 Box content_box();

@@ -5,7 +5,6 @@
 #include <imgui.h>
 
 #include <map>
-#include <memory>
 #include <string>
 
 #include "viz/model/timeline/palette.h"
@@ -25,7 +24,7 @@ class SoftwareTextures : public TextureStore {
 // `const Image*`.
 void render(const ImDrawData& data, Image& image);
 
-// Return the same as an SVG of `width` x `height` pixels, with the pictures' comment (png.h) as its
+// Return the same as an SVG of `width` x `height` pixels, with the pictures' comment (pictures.h) as its
 // metadata. The frame's ImGui context must be current.
 std::string svg_of(const ImDrawData& data, int width, int height);
 

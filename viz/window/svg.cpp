@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "viz/model/timeline/palette.h"
-#include "viz/window/png.h"
+#include "viz/window/pictures.h"
 
 namespace ringscope::viz {
 namespace {

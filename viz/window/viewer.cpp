@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <cmath>
 #include <filesystem>
 #include <stdexcept>
 #include <utility>
@@ -77,12 +77,8 @@ void draw_loading(const LoadProgress& progress, const Fonts& fonts, const Palett
   const ImVec2 room = ImGui::GetContentRegionAvail();
   const float width = std::min(420.0f, room.x - 40);
   const auto centred = [&](ImFont* font, const std::string& text, Color color) {
-    ImGui::PushFont(font);
-    ImGui::SetCursorPosX((room.x - ImGui::CalcTextSize(text.c_str()).x) / 2);
-    ImGui::PushStyleColor(ImGuiCol_Text, color);
-    ImGui::TextUnformatted(text.c_str());
-    ImGui::PopStyleColor();
-    ImGui::PopFont();
+    ImGui::SetCursorPosX((room.x - std::ceil(text_width(font, text))) / 2);
+    write(font, color, text);
   };
   ImGui::SetCursorPosY(room.y / 2 - 50);
   centred(fonts.title, "Opening\u2026", palette.text);
@@ -103,13 +99,7 @@ std::string draw_start(const std::vector<std::string>& recent, const Fonts& font
   std::string chosen;
   const auto line = [&](ImFont* font, Color color, const std::string& text) {
     ImGui::SetCursorPosX(x);
-    ImGui::PushFont(font);
-    ImGui::PushStyleColor(ImGuiCol_Text, color);
-    ImGui::PushTextWrapPos(x + width);
-    ImGui::TextUnformatted(text.c_str());
-    ImGui::PopTextWrapPos();
-    ImGui::PopStyleColor();
-    ImGui::PopFont();
+    write(font, color, text, x + width);
   };
   const float high = 110 + (recent.empty() ? 0.0f : 30 + 46 * static_cast<float>(recent.size()));
   const float y = std::max(24.0f, (room.y - high) / 2);
@@ -156,15 +146,9 @@ bool draw_error(const std::string& text, const Fonts& fonts, const Palette& pale
   ImGui::Begin("error", nullptr, kOverlay);
   ImGui::PopStyleVar();
   ImGui::SetWindowFocus();
-  ImGui::PushFont(fonts.title);
-  ImGui::PushStyleColor(ImGuiCol_Text, palette.warning);
-  ImGui::TextUnformatted("This can't be opened");
-  ImGui::PopStyleColor();
-  ImGui::PopFont();
+  write(fonts.title, palette.warning, "This can't be opened");
   ImGui::Spacing();
-  ImGui::PushTextWrapPos(std::min(620.0f, display.x - 80));
-  ImGui::TextUnformatted(text.c_str());
-  ImGui::PopTextWrapPos();
+  write(fonts.text, palette.text, text, std::min(620.0f, display.x - 80));
   ImGui::Spacing();
   const bool closed = ImGui::Button("Close", {100, 0});
   ImGui::End();
@@ -202,8 +186,7 @@ std::optional<Command> command_of(const Key& key) {
   const std::vector<KeyBinding>& bindings = key_bindings();
   const auto found = std::find_if(bindings.begin(), bindings.end(),
                                   [&key](const KeyBinding& b) { return b.key == key; });
-  if (found == bindings.end()) return std::nullopt;
-  return found->command;
+  return found == bindings.end() ? std::nullopt : std::optional(found->command);
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include <imgui.h>
 
 #include <deque>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>

@@ -1,18 +1,22 @@
 #include "viz/window/window.h"
 
+#include <GL/gl.h>
 #include <GLFW/glfw3.h>
+#include <backends/imgui_impl_opengl3.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
+#include <cstdint>
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -21,16 +25,113 @@
 #include "core/base/files.h"
 #include "viz/model/analysis/what_if.h"
 #include "viz/window/open_session.h"
-#include "viz/window/png.h"
+#include "viz/window/pictures.h"
 #include "viz/window/preferences.h"
-#include "viz/window/screen.h"
 #include "viz/window/software_renderer.h"
 #include "viz/window/view.h"
 #include "viz/window/viewer.h"
 
 namespace ringscope::viz {
 
+// ---
+// The screen.
+
 namespace {
+
+class GlTextures : public TextureStore {
+ public:
+  GlTextures() = default;
+  ~GlTextures() override {
+    for (const auto& [slot, texture] : slots_) glDeleteTextures(1, &texture.name);
+  }
+  GlTextures(const GlTextures&) = delete;
+  GlTextures& operator=(const GlTextures&) = delete;
+
+  ImTextureID update(const std::string& slot, const Image& image) override {
+    Texture& texture = slots_[slot];
+    if (texture.name == 0) glGenTextures(1, &texture.name);
+    const auto id = reinterpret_cast<ImTextureID>(static_cast<std::intptr_t>(texture.name));
+    if (image.pixels.empty()) return id;
+    glBindTexture(GL_TEXTURE_2D, texture.name);
+    glPixelStorei(GL_UNPACK_ROW_LENGTH, 0);
+    if (texture.width == image.width && texture.height == image.height) {
+      glTexSubImage2D(GL_TEXTURE_2D, 0, 0, 0, image.width, image.height, GL_RGBA, GL_UNSIGNED_BYTE,
+                      image.pixels.data());
+      return id;
+    }
+    glTexParameteri(GL_TEXTURE_2D, GL_TEXTURE_MIN_FILTER, GL_LINEAR);
+    glTexParameteri(GL_TEXTURE_2D, GL_TEXTURE_MAG_FILTER, GL_LINEAR);
+    glTexParameteri(GL_TEXTURE_2D, GL_TEXTURE_WRAP_S, GL_CLAMP_TO_EDGE);
+    glTexParameteri(GL_TEXTURE_2D, GL_TEXTURE_WRAP_T, GL_CLAMP_TO_EDGE);
+    glTexImage2D(GL_TEXTURE_2D, 0, GL_RGBA, image.width, image.height, 0, GL_RGBA, GL_UNSIGNED_BYTE,
+                 image.pixels.data());
+    texture.width = image.width;
+    texture.height = image.height;
+    return id;
+  }
+
+ private:
+  struct Texture {
+    unsigned name = 0;
+    int width = 0, height = 0;
+  };
+  std::map<std::string, Texture> slots_;
+};
+
+class GlScreen : public Screen {
+ public:
+  TextureStore& textures() override { return textures_; }
+  void attach() override {
+    if (!ImGui_ImplOpenGL3_Init("#version 130"))
+      throw RunError("the window can't be drawn in: OpenGL 3 does not start");
+  }
+  void detach() override { ImGui_ImplOpenGL3_Shutdown(); }
+  void begin_frame() override { ImGui_ImplOpenGL3_NewFrame(); }
+  void draw(const ImDrawData& data, Color background) override {
+    const ImVec4 clear = ImGui::ColorConvertU32ToFloat4(background);
+    glViewport(0, 0, static_cast<int>(data.DisplaySize.x * data.FramebufferScale.x),
+               static_cast<int>(data.DisplaySize.y * data.FramebufferScale.y));
+    glClearColor(clear.x, clear.y, clear.z, 1);
+    glClear(GL_COLOR_BUFFER_BIT);
+    // The backend only reads the data.
+    ImGui_ImplOpenGL3_RenderDrawData(const_cast<ImDrawData*>(&data));
+  }
+
+ private:
+  GlTextures textures_;
+};
+
+class SoftwareScreen : public Screen {
+ public:
+  TextureStore& textures() override { return textures_; }
+  void attach() override {}
+  void detach() override {}
+  void begin_frame() override {}
+  void draw(const ImDrawData& data, Color background) override {
+    const int width = static_cast<int>(data.DisplaySize.x * data.FramebufferScale.x);
+    const int height = static_cast<int>(data.DisplaySize.y * data.FramebufferScale.y);
+    if (image_.width != width || image_.height != height) image_ = Image(width, height);
+    std::fill(image_.pixels.begin(), image_.pixels.end(), background);
+    render(data, image_);
+    glViewport(0, 0, width, height);
+    glPixelStorei(GL_UNPACK_ROW_LENGTH, 0);
+    glRasterPos2f(-1, 1);  // top left, because OpenGL's rows go up and ours down
+    glPixelZoom(1, -1);
+    glDrawPixels(width, height, GL_RGBA, GL_UNSIGNED_BYTE, image_.pixels.data());
+  }
+
+ private:
+  SoftwareTextures textures_;
+  Image image_;
+};
+
+bool computed_on_the_processor() {
+  const auto* const name = reinterpret_cast<const char*>(glGetString(GL_RENDERER));
+  if (name == nullptr) return false;
+  for (const std::string_view software : {"llvmpipe", "softpipe", "Software Rasterizer", "swrast"})
+    if (std::string_view(name).find(software) != std::string_view::npos) return true;
+  return false;
+}
 
 SpecialKey special_key(int key) {
   constexpr std::pair<int, SpecialKey> kKeys[] = {
@@ -52,57 +153,6 @@ void push(GLFWwindow* window, const InputEvent& event) {
   of(window).queue.push(event);
   of(window).happened();
 }
-
-}  // namespace
-
-void listen(GLFWwindow* window, WindowListener& listener) {
-  glfwSetWindowUserPointer(window, &listener);
-  glfwSetCursorPosCallback(window, [](GLFWwindow* from, double x, double y) {
-    int window_width = 1, window_height = 1, width = 1, height = 1;
-    glfwGetWindowSize(from, &window_width, &window_height);
-    glfwGetFramebufferSize(from, &width, &height);
-    const double ratio = width / std::max(1.0, double(window_width)) / of(from).scale;
-    push(from, {.kind = InputEvent::move,
-                .x = static_cast<float>(x * ratio),
-                .y = static_cast<float>(y * ratio)});
-  });
-  glfwSetCursorEnterCallback(window, [](GLFWwindow* from, int entered) {
-    if (entered != GLFW_TRUE) push(from, {.kind = InputEvent::move, .x = -1, .y = -1});
-  });
-  glfwSetMouseButtonCallback(window, [](GLFWwindow* from, int button, int action, int) {
-    if (button <= GLFW_MOUSE_BUTTON_MIDDLE)
-      push(from,
-           {.kind = InputEvent::button, .button_number = button, .pressed = action == GLFW_PRESS});
-  });
-  glfwSetScrollCallback(window, [](GLFWwindow* from, double x, double y) {
-    push(from,
-         {.kind = InputEvent::scroll, .x = static_cast<float>(x), .y = static_cast<float>(y)});
-  });
-  glfwSetKeyCallback(window, [](GLFWwindow* from, int key, int, int action, int mods) {
-    of(from).happened();  // modifiers alone can matter
-    if (action == GLFW_RELEASE) return;
-    if ((mods & GLFW_MOD_CONTROL) != 0 && (key == GLFW_KEY_Q || key == GLFW_KEY_W))
-      glfwSetWindowShouldClose(from, GLFW_TRUE);
-    const Key pressed{.special = special_key(key), .shift = (mods & GLFW_MOD_SHIFT) != 0};
-    if (pressed.special != SpecialKey::none)
-      push(from, {.kind = InputEvent::key, .key_pressed = pressed});
-  });
-  // Printable keys arrive as the characters that the keyboard's layout makes of them.
-  glfwSetCharCallback(window, [](GLFWwindow* from, unsigned character) {
-    const bool upper = character >= 'A' && character <= 'Z';
-    const char32_t lower = upper ? character - 'A' + 'a' : character;
-    push(from, {.kind = InputEvent::key, .key_pressed = {.character = lower}});
-    push(from, {.kind = InputEvent::text, .character = character});
-  });
-  glfwSetDropCallback(window, [](GLFWwindow* from, int count, const char** paths) {
-    of(from).happened();
-    of(from).dropped(std::vector<std::string>(paths, paths + count));
-  });
-  glfwSetWindowRefreshCallback(window, [](GLFWwindow* from) { of(from).happened(); });
-  glfwSetFramebufferSizeCallback(window, [](GLFWwindow* from, int, int) { of(from).happened(); });
-}
-
-namespace {
 
 namespace fs = std::filesystem;
 
@@ -445,18 +495,6 @@ Preferences Window::present_preferences() const {
   return p;
 }
 
-}  // namespace
-
-bool display_is_there() {
-  const auto set = [](const char* name) {
-    const char* const value = std::getenv(name);
-    return value != nullptr && *value != '\0';
-  };
-  return set("DISPLAY") || set("WAYLAND_DISPLAY");
-}
-
-namespace {
-
 // Open the window, load, and return when it is closed. Throw InputError if there is no display,
 // what loading threw if there is nothing else to show, and RunError if OpenGL fails.
 void run_window(const ViewOptions& options) {
@@ -511,6 +549,76 @@ void take_screenshot(const ViewOptions& options) {
 }
 
 }  // namespace
+
+std::unique_ptr<Screen> make_screen() {
+  if (computed_on_the_processor()) return std::make_unique<SoftwareScreen>();
+  return std::make_unique<GlScreen>();
+}
+
+Image read_pixels(int width, int height) {
+  Image image(width, height);
+  glPixelStorei(GL_PACK_ALIGNMENT, 4);
+  glReadPixels(0, 0, width, height, GL_RGBA, GL_UNSIGNED_BYTE, image.pixels.data());
+  for (int y = 0; y < height / 2; ++y)  // OpenGL's first row is the lowest
+    std::swap_ranges(&image.at(0, y), &image.at(0, y) + width, &image.at(0, height - 1 - y));
+  for (Color& pixel : image.pixels) pixel |= 0xff000000u;
+  return image;
+}
+
+void listen(GLFWwindow* window, WindowListener& listener) {
+  glfwSetWindowUserPointer(window, &listener);
+  glfwSetCursorPosCallback(window, [](GLFWwindow* from, double x, double y) {
+    int window_width = 1, window_height = 1, width = 1, height = 1;
+    glfwGetWindowSize(from, &window_width, &window_height);
+    glfwGetFramebufferSize(from, &width, &height);
+    const double ratio = width / std::max(1.0, double(window_width)) / of(from).scale;
+    push(from, {.kind = InputEvent::move,
+                .x = static_cast<float>(x * ratio),
+                .y = static_cast<float>(y * ratio)});
+  });
+  glfwSetCursorEnterCallback(window, [](GLFWwindow* from, int entered) {
+    if (entered != GLFW_TRUE) push(from, {.kind = InputEvent::move, .x = -1, .y = -1});
+  });
+  glfwSetMouseButtonCallback(window, [](GLFWwindow* from, int button, int action, int) {
+    if (button <= GLFW_MOUSE_BUTTON_MIDDLE)
+      push(from,
+           {.kind = InputEvent::button, .button_number = button, .pressed = action == GLFW_PRESS});
+  });
+  glfwSetScrollCallback(window, [](GLFWwindow* from, double x, double y) {
+    push(from,
+         {.kind = InputEvent::scroll, .x = static_cast<float>(x), .y = static_cast<float>(y)});
+  });
+  glfwSetKeyCallback(window, [](GLFWwindow* from, int key, int, int action, int mods) {
+    of(from).happened();  // modifiers alone can matter
+    if (action == GLFW_RELEASE) return;
+    if ((mods & GLFW_MOD_CONTROL) != 0 && (key == GLFW_KEY_Q || key == GLFW_KEY_W))
+      glfwSetWindowShouldClose(from, GLFW_TRUE);
+    const Key pressed{.special = special_key(key), .shift = (mods & GLFW_MOD_SHIFT) != 0};
+    if (pressed.special != SpecialKey::none)
+      push(from, {.kind = InputEvent::key, .key_pressed = pressed});
+  });
+  // Printable keys arrive as the characters that the keyboard's layout makes of them.
+  glfwSetCharCallback(window, [](GLFWwindow* from, unsigned character) {
+    const bool upper = character >= 'A' && character <= 'Z';
+    const char32_t lower = upper ? character - 'A' + 'a' : character;
+    push(from, {.kind = InputEvent::key, .key_pressed = {.character = lower}});
+    push(from, {.kind = InputEvent::text, .character = character});
+  });
+  glfwSetDropCallback(window, [](GLFWwindow* from, int count, const char** paths) {
+    of(from).happened();
+    of(from).dropped(std::vector<std::string>(paths, paths + count));
+  });
+  glfwSetWindowRefreshCallback(window, [](GLFWwindow* from) { of(from).happened(); });
+  glfwSetFramebufferSizeCallback(window, [](GLFWwindow* from, int, int) { of(from).happened(); });
+}
+
+bool display_is_there() {
+  const auto set = [](const char* name) {
+    const char* const value = std::getenv(name);
+    return value != nullptr && *value != '\0';
+  };
+  return set("DISPLAY") || set("WAYLAND_DISPLAY");
+}
 
 void view(const ViewOptions& options) {
   require_openable(options.traces);

@@ -163,9 +163,8 @@ void write_runner(const char* name, const Scenario& scenario, Json& json) {
   std::vector<std::vector<Index>> slices(ranks);
   SimulationRequest request{scenario.job, scenario.pace, std::vector<bool>(ranks, true)};
   request.sink = [&](int rank, const TraceEvent& event) {
-    slices[static_cast<std::size_t>(rank)].insert(
-        slices[static_cast<std::size_t>(rank)].end(),
-        {static_cast<Index>(event.lane), event.step, event.begin_ns, event.end_ns});
+    slices[rank].insert(slices[rank].end(),
+                        {static_cast<Index>(event.lane), event.step, event.begin_ns, event.end_ns});
   };
   const Figures figures = figures_of(simulate(request, work_of(scenario), machine_of(scenario)));
   json.Key(name);
@@ -347,7 +346,7 @@ void decode(const Arguments& arguments, Json& json) {
   for (int rank = 0; rank < job.world_size; ++rank) rows.push_back(prompt.rows_of(rank).size());
   write(json, "prompt", rows);
   for (Index p = job.shape.seqlen; p < job.shape.seqlen + written; ++p)
-    ++rows[static_cast<std::size_t>(KvShard::home_of(prompt, p))];
+    ++rows[KvShard::home_of(prompt, p)];
   write(json, "rows", rows);
   const AttentionShape& shape = job.shape;
   const MergeCost cost =

@@ -8,10 +8,8 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/ring/ring.h"
-#include "viz/model/mask/mask_shares.h"
 
 namespace ringscope::viz {
-
 namespace {
 
 // These are the strengths of pairs not yet attended, and of queries of ranks not looked at.
@@ -60,7 +58,7 @@ class BlockColors {
     float strength = 1;
     if (progress_ != nullptr)
       strength = kFaint + (1 - kFaint) * static_cast<float>(progress_->done[at(rank, owner)]);
-    Rgb color = owners_[static_cast<std::size_t>(owner)];
+    Rgb color = owners_[owner];
     if (active(rank, owner)) {
       color = blend(color, bright_, 0.25f);
       strength = std::max(strength, 0.6f);
@@ -106,17 +104,61 @@ std::vector<Rgb> line_colors(const BlockColors& colors,
   for (const auto& [rank, share] : queries)
     for (int owner = 0; owner < ranks; ++owner) {
       const Rgb color = colors.of(rank, owner);
-      for (std::size_t c = 0; c < 3; ++c)
-        by_owner[static_cast<std::size_t>(owner)][c] += share * color[c];
+      for (std::size_t c = 0; c < 3; ++c) by_owner[owner][c] += share * color[c];
     }
   std::vector<Rgb> mixed;
   for (const auto& mix : keys.mixes) {
     Rgb& sum = mixed.emplace_back(Rgb{});
     for (const auto& [owner, share] : mix)
-      for (std::size_t c = 0; c < 3; ++c)
-        sum[c] += share * by_owner[static_cast<std::size_t>(owner)][c];
+      for (std::size_t c = 0; c < 3; ++c) sum[c] += share * by_owner[owner][c];
   }
   return mixed;
+}
+
+// ---
+// Interprets a recording's mask and partition, and counts single regions.
+
+// A table of ranks by ranks shows nothing beyond so many ranks.
+constexpr std::size_t kMaxTable = 2048;
+
+struct Place {
+  int rank = 0;
+  Index local = 0, global = 0;
+};
+
+// Return who holds line `at` of the picture.
+Place place_of(const Partition& partition, MaskOrder order, Index at) {
+  for (int rank = 0; rank < partition.world_size; ++rank) {
+    const LocalRows rows = partition.rows_of(rank);
+    if (order == MaskOrder::global) {
+      const Index local = rows.rows_below(at);
+      if (rows.rows_below(at + 1) > local) return {rank, local, at};
+    } else {
+      if (at < rows.size()) return {rank, at, rows.global_position(at)};
+      at -= rows.size();
+    }
+  }
+  return {-1, 0, 0};
+}
+
+// A block that a rank attends at a step, or a part of one.
+struct Attended {
+  int step = 0, owner = 0;
+  double pairs = 1;
+};
+
+// Return what a rank attends in a pass, in the order of the recording, or else in that of the ring.
+std::vector<Attended> attended_by(const Trace& trace, int rank, int ranks, Pass pass) {
+  std::vector<Attended> order;
+  for (const Pass each : {pass, Pass::forward})
+    if (order.empty())
+      for (const Slice& s : trace.slices_of(rank, RingLane::compute))
+        if (s.pass == each && s.step >= 0 && s.kv_owner >= 0 && s.kv_owner < ranks)
+          order.push_back({s.step, s.kv_owner, std::max(1.0, static_cast<double>(s.pairs))});
+  const bool recorded = !order.empty();
+  for (int step = 0; !recorded && step < ranks; ++step)
+    order.push_back({step, RingSchedule{rank, ranks}.owner(step)});
+  return order;
 }
 
 }  // namespace
@@ -143,7 +185,7 @@ void paint_mask(const MaskModel& model, const MaskPaint& paint, Image& image) {
   std::vector<std::vector<Rgb>> lines(query_mixes.mixes.size());
   std::vector<double> line;
   for (int y = 0; y < image.height; ++y) {
-    const std::size_t mix = query_mixes.of_pixel[static_cast<std::size_t>(y)];
+    const std::size_t mix = query_mixes.of_pixel[y];
     if (lines[mix].empty())
       lines[mix] = line_colors(colors, query_mixes.mixes[mix], key_mixes, ranks);
     shares.line(y, line);
@@ -154,36 +196,6 @@ void paint_mask(const MaskModel& model, const MaskPaint& paint, Image& image) {
     }
   }
 }
-
-// ---
-// Interprets a recording's mask and partition, and counts single regions.
-
-namespace {
-
-// A table of ranks by ranks shows nothing beyond so many ranks.
-constexpr std::size_t kMaxTable = 2048;
-
-struct Place {
-  int rank = 0;
-  Index local = 0, global = 0;
-};
-
-// Return who holds line `at` of the picture.
-Place place_of(const Partition& partition, MaskOrder order, Index at) {
-  for (int rank = 0; rank < partition.world_size; ++rank) {
-    const LocalRows rows = partition.rows_of(rank);
-    if (order == MaskOrder::global) {
-      const Index local = rows.rows_below(at);
-      if (rows.rows_below(at + 1) > local) return {rank, local, at};
-    } else {
-      if (at < rows.size()) return {rank, at, rows.global_position(at)};
-      at -= rows.size();
-    }
-  }
-  return {-1, 0, 0};
-}
-
-}  // namespace
 
 std::optional<MaskModel> mask_model(const Trace& trace) {
   if (!trace.is_ring()) return std::nullopt;
@@ -203,30 +215,6 @@ std::optional<MaskModel> mask_model(const Trace& trace) {
   }
 }
 
-namespace {
-
-// A block that a rank attends at a step, or a part of one.
-struct Attended {
-  int step = 0, owner = 0;
-  double pairs = 1;
-};
-
-// Return what a rank attends in a pass, in the order of the recording, or else in that of the ring.
-std::vector<Attended> attended_by(const Trace& trace, int rank, int ranks, Pass pass) {
-  std::vector<Attended> order;
-  for (const Pass each : {pass, Pass::forward})
-    if (order.empty())
-      for (const Slice& s : trace.slices_of(rank, RingLane::compute))
-        if (s.pass == each && s.step >= 0 && s.kv_owner >= 0 && s.kv_owner < ranks)
-          order.push_back({s.step, s.kv_owner, std::max(1.0, static_cast<double>(s.pairs))});
-  const bool recorded = !order.empty();
-  for (int step = 0; !recorded && step < ranks; ++step)
-    order.push_back({step, RingSchedule{rank, ranks}.owner(step)});
-  return order;
-}
-
-}  // namespace
-
 MaskProgress mask_progress(const RingMoment& moment, const Trace& trace) {
   MaskProgress progress;
   const std::size_t ranks = moment.ranks.size();
@@ -243,7 +231,7 @@ MaskProgress mask_progress(const RingMoment& moment, const Trace& trace) {
     const int now = at.step - (at.pass == Pass::backward ? forward : 0);
     const auto order = attended_by(trace, static_cast<int>(rank), static_cast<int>(ranks), at.pass);
     totals.assign(ranks, 0);
-    for (const Attended& each : order) totals[static_cast<std::size_t>(each.owner)] += each.pairs;
+    for (const Attended& each : order) totals[each.owner] += each.pairs;
     bool reached = false;
     double done = 0, all = 0;
     for (const Attended& each : order) {
@@ -281,6 +269,131 @@ std::optional<MaskPoint> mask_point(const MaskModel& model, MaskOrder order, dou
                    query.local,
                    key.local,
                    model.mask().allows(query.global, key.global)};
+}
+
+// ---
+// Shares of allowed pairs.
+
+PictureSide::PictureSide(const Partition& partition, MaskOrder order, int pixels)
+    : partition_(partition), order_(order) {
+  const Index rows = partition.seqlen;
+  int rank = 0;
+  Index block = 0, block_size = order == MaskOrder::local ? partition.rows_of(0).size() : rows;
+  for (int pixel = 0; pixel < pixels; ++pixel) {
+    first_.push_back(parts_.size());
+    Index begin = pixel * rows / pixels;
+    const Index end = std::max(begin + 1, (pixel + 1) * rows / pixels);
+    while (begin < end && begin < rows) {
+      while (begin >= block + block_size) {
+        block += block_size;
+        block_size = partition.rows_of(++rank).size();
+      }
+      Index until = std::min(end, block + block_size);
+      // Don't cross from one chunk of a zigzag rank to the other, because they lie far apart.
+      const LocalRows held = partition.rows_of(rank);
+      if (held.is_dealt()) {
+        parts_.push_back({pixel, rank, begin - block, until - block});
+        begin = until;
+        continue;
+      }
+      const Index second_chunk = block + held.runs[0].count;
+      if (order == MaskOrder::local && !held.alternating && begin < second_chunk)
+        until = std::min(until, second_chunk);
+      parts_.push_back({pixel, rank, begin - block, until - block});
+      begin = until;
+    }
+  }
+  first_.push_back(parts_.size());
+}
+
+Index PictureSide::rows_in(int pixel) const {
+  Index rows = 0;
+  for (std::size_t p = first_part(pixel); p < first_part(pixel + 1); ++p)
+    rows += parts_[p].end - parts_[p].begin;
+  return rows;
+}
+
+std::vector<PictureSide::RankShare> PictureSide::ranks_in(int pixel) const {
+  std::vector<RankShare> shares;
+  const auto total = static_cast<float>(rows_in(pixel));
+  for (std::size_t p = first_part(pixel); p < first_part(pixel + 1); ++p) {
+    const Part& part = parts_[p];
+    const Index rows = part.end - part.begin;
+    if (order_ == MaskOrder::local) {
+      shares.push_back({part.rank, static_cast<float>(rows) / total});
+      continue;
+    }
+    const int ranks = partition_.world_size;
+    const bool dealt_out =
+        partition_.kind == PartitionKind::striped || partition_.kind == PartitionKind::fold;
+    for (int rank = 0; rank < ranks; ++rank) {
+      // No colour can show how shares differ if a pixel holds hundreds of rows of every rank.
+      if (dealt_out && rows / 512 >= ranks) {
+        shares.push_back({rank, 1.0f / static_cast<float>(ranks)});
+        continue;
+      }
+      const LocalRows held = partition_.rows_of(rank);
+      const Index count = held.rows_below(part.end) - held.rows_below(part.begin);
+      if (count > 0) shares.push_back({rank, static_cast<float>(count) / total});
+    }
+  }
+  return shares;
+}
+
+MaskShares::MaskShares(const MaskModel& model, const Mask& mask, MaskOrder order,
+                       const PictureSide& queries, const PictureSide& keys)
+    : mask_(mask), queries_(queries), keys_(keys) {
+  if (order == MaskOrder::global) {
+    rows_.push_back(Partition{PartitionKind::contiguous, model.partition.seqlen, 1}.rows_of(0));
+  } else {
+    for (int rank = 0; rank < model.partition.world_size; ++rank)
+      rows_.push_back(model.partition.rows_of(rank));
+  }
+}
+
+void MaskShares::line(int y, std::vector<double>& shares) const {
+  const std::vector<PictureSide::Part>& keys = keys_.parts();
+  const std::size_t pixels = keys.empty() ? 0 : static_cast<std::size_t>(keys.back().pixel) + 1;
+  shares.assign(pixels, 0);
+  for (std::size_t q = queries_.first_part(y); q < queries_.first_part(y + 1); ++q) {
+    const PictureSide::Part& part = queries_.parts()[q];
+    const LocalRows& rows = rows_[part.rank];
+    for (std::size_t first = 0; first < keys.size();) {
+      // The parts of one owner are neighbours.
+      const int owner = keys[first].rank;
+      const auto last = static_cast<std::size_t>(
+          std::partition_point(keys.begin() + static_cast<std::ptrdiff_t>(first), keys.end(),
+                               [owner](const PictureSide::Part& k) { return k.rank == owner; }) -
+          keys.begin());
+      add_pairs(part, {mask_, rows, rows_[owner]}, first, last, shares);
+      first = last;
+    }
+  }
+  const auto height = static_cast<double>(queries_.rows_in(y));
+  for (std::size_t x = 0; x < pixels; ++x)
+    shares[x] /= height * static_cast<double>(keys_.rows_in(static_cast<int>(x)));
+}
+
+void MaskShares::add_pairs(const PictureSide::Part& queries, const Region& region,
+                           std::size_t first, std::size_t last, std::vector<double>& pairs) const {
+  const Interval rows{queries.begin, queries.end};
+  // Under a mask in pieces no pixel is known to be empty or full before it is counted.
+  const Index all = mask_.seqlen;
+  const bool pieces = mask_.is_in_pieces();
+  const Interval top = pieces ? Interval{0, all} : region.allowed_rows(queries.begin);
+  const Interval bottom = pieces ? Interval{all, all} : region.allowed_rows(queries.end - 1);
+  const auto height = static_cast<double>(queries.end - queries.begin);
+  for (std::size_t k = first; k < last; ++k) {
+    const PictureSide::Part& part = keys_.parts()[k];
+    if (part.end <= top.first) continue;
+    if (part.begin >= bottom.last) break;
+    double& sum = pairs[part.pixel];
+    if (bottom.first <= part.begin && part.end <= top.last) {
+      sum += height * static_cast<double>(part.end - part.begin);
+    } else {
+      sum += static_cast<double>(region.pairs(rows, {part.begin, part.end}));
+    }
+  }
 }
 
 }  // namespace ringscope::viz

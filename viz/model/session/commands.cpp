@@ -1,5 +1,9 @@
 #include "viz/model/session/commands.h"
 
+#include <algorithm>
+
+#include "viz/model/session/selection.h"
+
 namespace ringscope::viz {
 namespace {
 
@@ -8,100 +12,339 @@ constexpr Key on(SpecialKey special, bool shift = false) {
   return {.special = special, .shift = shift};
 }
 
-const HelpLine kHelp[] = {
-    {"Space",
-     "play, pause; beside a story first its paragraphs, one by one",
-     {{on(U' '), Command::go_on}}},
-    {"B", "the story's paragraph before", {{on(U'b'), Command::story_back}}},
-    {"R", "play, pause, whatever the story", {{on(U'r'), Command::play_pause}}},
-    {"Right, Left",
-     "next step, step before",
-     {{on(SpecialKey::right), Command::step_forward}, {on(SpecialKey::left), Command::step_back}}},
-    {"Shift-Left, Shift-Right, End",
-     "playhead to the start, to the end",
-     {{on(SpecialKey::left, true), Command::to_start},
-      {on(SpecialKey::right, true), Command::to_end},
-      {on(SpecialKey::end), Command::to_end}}},
-    {"+, =, -",
-     "play faster, slower",
-     {{on(U'+'), Command::faster}, {on(U'='), Command::faster}, {on(U'-'), Command::slower}}},
+// ---
+// What every command does to the session.
 
-    {"W, S", "zoom in, out", {{on(U'w'), Command::zoom_in}, {on(U's'), Command::zoom_out}}},
-    {"A, D", "pan left, right", {{on(U'a'), Command::pan_left}, {on(U'd'), Command::pan_right}}},
-    {"Home", "fit everything", {{on(SpecialKey::home), Command::fit_all}}},
-    {"F", "focus the selection; again: fit everything", {{on(U'f'), Command::focus_selection}}},
-    {"Backspace", "back to the view before", {{on(SpecialKey::backspace), Command::go_back}}},
+constexpr double kZoomStep = 1.5;
+constexpr double kPanStep = 0.2;    // of the visible width
+constexpr double kJumpStep = 0.05;  // of the whole, for a trace without steps
 
-    {". ,",
-     "next slice of the row, slice before",
-     {{on(U'.'), Command::next_slice}, {on(U','), Command::previous_slice}}},
-    {"] [",
-     "follow a message onwards, back",
-     {{on(U']'), Command::follow_flow}, {on(U'['), Command::follow_flow_back}}},
-    {"/",
-     "search: part of a name, or rank:0 step:2 owner:1 kind:wait for:3 longer:1ms begin:2ms",
-     {{on(U'/'), Command::search}}},
-    {"N, Enter",
-     "next one found",
-     {{on(U'n'), Command::next_found}, {on(SpecialKey::enter), Command::next_found}}},
-    {"P, Shift-Enter",
-     "found one before",
-     {{on(U'p'), Command::previous_found}, {on(SpecialKey::enter, true), Command::previous_found}}},
-    {"M, '",
-     "mark the playhead's place; go to the next mark",
-     {{on(U'm'), Command::add_mark}, {on(U'\''), Command::next_mark}}},
+void zoom(Session& session, double factor) {
+  const TimelineView& view = session.view;
+  session.set_view(
+      zoomed(view, (view.begin + view.end) / 2, factor, session.length(), session.axis_mode));
+}
 
-    {"G", "all ranks at a glance, or their slices", {{on(U'g'), Command::toggle_overview}}},
-    {"U", "all ranks by their difference, or by number", {{on(U'u'), Command::toggle_order}}},
-    {"X", "axis in time or in ring steps", {{on(U'x'), Command::toggle_axis}}},
-    {"C", "colours by KV owner or by kind", {{on(U'c'), Command::toggle_colors}}},
-    {"L", "messages between ranks on, off", {{on(U'l'), Command::toggle_flows}}},
-    {"K", "critical path on, off", {{on(U'k'), Command::toggle_critical_path}}},
-    {"O",
-     "mask in the sequence's order or in that of local rows",
-     {{on(U'o'), Command::toggle_mask_order}}},
-    {"T", "dark, light", {{on(U't'), Command::toggle_theme}}},
-    {"Tab", "next trace", {{on(SpecialKey::tab), Command::next_trace}}},
-    {"V", "compare traces side by side, or one alone", {{on(U'v'), Command::toggle_compare}}},
-    {"Y", "what has changed from one trace to the other", {{on(U'y'), Command::toggle_difference}}},
-    {"H", "story on, off", {{on(U'h'), Command::toggle_story}}},
-    {"E",
-     "what if: the run beside itself on another machine, or in another partition",
-     {{on(U'e'), Command::toggle_what_if}}},
-    {"Z",
-     "the panel under the mouse large and alone; again: all panels",
-     {{on(U'z'), Command::enlarge}}},
-    {"J",
-     "the slices that are found, measured or of the selected rank: their sums, and a table",
-     {{on(U'j'), Command::toggle_table}}},
-    {"Q", "copy the command that shows this view", {{on(U'q'), Command::copy_command}}},
-    {"$", "copy these slices as CSV", {{on(U'$'), Command::copy_table}}},
-    {"I", "save a picture of the window", {{on(U'i'), Command::screenshot}}},
-    {"?", "these keys", {{on(U'?'), Command::help}}},
-    {"Esc",
-     "close what is open; else clear selection and measure",
-     {{on(SpecialKey::escape), Command::cancel}}},
+void pan(Session& session, double share) {
+  session.set_view(panned(session.view, share * session.view.width(), session.length()));
+}
 
-    {"Wheel", "zoom at the cursor; on the rank names: scroll"},
-    {"Shift-Wheel, Ctrl-Wheel", "scroll; rows higher, lower"},
-    {"Left-drag", "measure, snapping to the edges of slices"},
-    {"Right-drag, Shift-drag", "pan"},
-    {"Click", "select a slice, a rank or a block"},
-    {"Double-click", "focus a slice"},
-};
+void fit(Session& session) {
+  TimelineView whole = fitted(session.length());
+  whole.scroll_y = session.view.scroll_y;
+  session.set_view(whole);
+}
+
+// Show the selected slice from edge to edge, or everything if it already fills the view.
+void focus(Session& session) {
+  if (!session.selected) return fit(session);
+  const TimelineView close = session.view_of(*session.selected);
+  if (session.view == close)
+    fit(session);
+  else
+    session.set_view(close);
+}
+
+void step(Session& session, bool forward) {
+  const Document& document = session.document();
+  session.playback.pause();
+  const double position = session.playback.position();
+  if (document.axis.steps() == 0) {
+    const double by = kJumpStep * session.length();
+    return session.seek(forward ? position + by : position - by);
+  }
+  const int rank = std::max(session.selected_rank, 0);
+  session.seek(forward ? next_step(document.axis, session.axis_mode, rank, position)
+                       : previous_step(document.axis, session.axis_mode, rank, position));
+}
+
+// Go to the selection's neighbour by `neighbour`, or to the first slice if none is selected.
+template <class Neighbour>
+void go_to_neighbour(Session& session, Neighbour&& neighbour) {
+  const Trace& trace = session.document().trace;
+  if (session.selected) {
+    SliceId id = *session.selected;
+    if (neighbour(trace, id)) session.reveal(id);
+    return;
+  }
+  for (std::uint32_t row = 0; row < trace.rows.size(); ++row)
+    if (!trace.rows[row].slices.empty() &&
+        (session.selected_rank < 0 ||
+         static_cast<int>(trace.rank_of_row(row)) == session.selected_rank))
+      return session.reveal({row, 0});
+}
+
+void follow(Session& session, bool onwards) {
+  go_to_neighbour(session, [onwards](const Trace& trace, SliceId& id) {
+    return follow_flow(trace, id, onwards);
+  });
+}
+
+// Walk around the hits. The first time, go to the hit at which the walk stands.
+void go_to_found(Session& session, bool forward) {
+  const std::vector<SliceId>& hits = session.found.slices;
+  if (hits.empty()) return;
+  const bool stands_there = session.selected == hits[session.found_at];
+  if (stands_there) {
+    const std::size_t by = forward ? 1 : hits.size() - 1;
+    session.found_at = (session.found_at + by) % hits.size();
+  }
+  session.reveal(hits[session.found_at]);
+}
+
+// Go to the first mark after the playhead, and from the last mark to the first.
+void go_to_next_mark(Session& session) {
+  const double position = session.playback.position();
+  const Mark *next = nullptr, *first = nullptr;
+  for (const Mark& mark : session.marks) {
+    if (mark.mode != session.axis_mode) continue;
+    if (!first || mark.position < first->position) first = &mark;
+    if (mark.position > position && (!next || mark.position < next->position)) next = &mark;
+  }
+  if (!next) next = first;
+  if (!next) return;
+  session.playback.pause();
+  session.seek(next->position);
+  if (next->position < session.view.begin || next->position > session.view.end)
+    session.set_view(panned(session.view,
+                            next->position - (session.view.begin + session.view.end) / 2,
+                            session.length()));
+}
+
+// Add a mark, or remove the one that is already there.
+void toggle_mark(Session& session) {
+  const double position = session.playback.position();
+  const AxisMode mode = session.axis_mode;
+  const std::size_t removed = std::erase_if(session.marks, [&](const Mark& mark) {
+    return mark.mode == mode && mark.position == position;
+  });
+  if (removed == 0) session.marks.push_back({position, mode});
+}
+
+// Cancel one thing at a time, the topmost first.
+void cancel(Session& session) {
+  if (session.show_help) {
+    session.show_help = false;
+  } else if (session.what_if && !session.search_open) {
+    session.show_what_if(false);
+  } else if (session.search_open) {
+    session.search_open = false;
+    session.set_search("");
+  } else if (session.overview && session.node >= 0) {
+    session.show_overview(true);
+  } else {
+    session.select(std::nullopt);
+    session.measure.reset();
+    session.pointing = false;
+    if (!session.search_text.empty()) session.set_search("");
+  }
+}
+
+void play_or_pause(Session& session) {
+  session.pointing = false;
+  session.playback.toggle(session.length(), session.document().trace.goes_on());
+}
+
+// Tell the story's next paragraph if there is one; otherwise play or pause.
+void go_on(Session& session) {
+  if (session.story_shown() && !session.story_over() && !session.playback.playing())
+    return session.tell(session.story_at + 1);
+  play_or_pause(session);
+}
+
+void tell_before(Session& session) {
+  if (session.story_shown()) session.tell(session.story_at - 1);
+}
+
+// Enlarge the panel under the mouse, or else the one that the story is about, or the timeline.
+void enlarge(Session& session) {
+  if (session.alone) return session.show_alone(std::nullopt);
+  std::optional<Figure> panel = session.under_mouse;
+  if (const StoryStep* told = session.pointed_at(); !panel && told != nullptr) panel = told->figure;
+  session.show_alone(panel.value_or(Figure::timeline));
+}
+
+void toggle_compare(Session& session) {
+  session.show_what_if(false);
+  session.comparing = !session.comparing && !session.comparison.figures.empty();
+}
+
+void toggle_difference(Session& session) {
+  if (session.comparison.differences.size() < 2) return;
+  session.show_what_if(false);
+  session.difference = !session.comparing || !session.difference;
+  session.comparing = true;
+}
+
+void toggle_axis(Session& session) {
+  session.set_axis_mode(session.axis_mode == AxisMode::time ? AxisMode::steps : AxisMode::time);
+}
+
+template <class Switch>
+void other(Switch& value, Switch one, Switch two) {
+  value = value == one ? two : one;
+}
+template <bool Session::*kSwitch>
+void flip(Session& session) {
+  session.*kSwitch = !(session.*kSwitch);
+}
+
+void next_trace(Session& s) {
+  s.activate((s.active + 1) % std::max<std::size_t>(s.documents.size(), 1));
+}
+void copy_table(Session& s) { s.copied = csv_of(s.document().trace, selection_of(s).slices); }
+
+// What each command does, in the order of Command.
+constexpr std::pair<Command, void (*)(Session& s)> kDeeds[] = {
+    {Command::go_on, go_on},
+    {Command::play_pause, play_or_pause},
+    {Command::story_back, tell_before},
+    {Command::step_forward, [](Session& s) { step(s, true); }},
+    {Command::step_back, [](Session& s) { step(s, false); }},
+    {Command::faster, [](Session& s) { s.playback.faster(); }},
+    {Command::slower, [](Session& s) { s.playback.slower(); }},
+    {Command::to_start, [](Session& s) { s.seek(0); }},
+    {Command::to_end, [](Session& s) { s.seek(s.length()); }},
+    {Command::zoom_in, [](Session& s) { zoom(s, kZoomStep); }},
+    {Command::zoom_out, [](Session& s) { zoom(s, 1 / kZoomStep); }},
+    {Command::pan_left, [](Session& s) { pan(s, -kPanStep); }},
+    {Command::pan_right, [](Session& s) { pan(s, kPanStep); }},
+    {Command::fit_all, [](Session& s) { s.set_view(fitted(s.length())); }},
+    {Command::focus_selection, focus},
+    {Command::go_back, [](Session& s) { s.go_back(); }},
+    {Command::next_slice, [](Session& s) { go_to_neighbour(s, next_slice); }},
+    {Command::previous_slice, [](Session& s) { go_to_neighbour(s, previous_slice); }},
+    {Command::follow_flow, [](Session& s) { follow(s, true); }},
+    {Command::follow_flow_back, [](Session& s) { follow(s, false); }},
+    {Command::search, [](Session& s) { s.search_open = true; }},
+    {Command::next_found, [](Session& s) { go_to_found(s, true); }},
+    {Command::previous_found, [](Session& s) { go_to_found(s, false); }},
+    {Command::add_mark, toggle_mark},
+    {Command::next_mark, go_to_next_mark},
+    {Command::toggle_overview, [](Session& s) { s.show_overview(!s.overview); }},
+    {Command::toggle_order, flip<&Session::by_deviation>},
+    {Command::toggle_flows, flip<&Session::show_flows>},
+    {Command::toggle_critical_path, flip<&Session::show_critical_path>},
+    {Command::toggle_axis, toggle_axis},
+    {Command::toggle_colors, [](Session& s) { other(s.color_by, ColorBy::owner, ColorBy::kind); }},
+    {Command::toggle_theme, [](Session& s) { other(s.theme, Theme::dark, Theme::light); }},
+    {Command::toggle_mask_order,
+     [](Session& s) { other(s.mask_order, MaskOrder::global, MaskOrder::local); }},
+    {Command::next_trace, next_trace},
+    {Command::toggle_compare, toggle_compare},
+    {Command::toggle_difference, toggle_difference},
+    {Command::toggle_story, flip<&Session::show_story>},
+    {Command::toggle_what_if, [](Session& s) { s.show_what_if(s.what_if == nullptr); }},
+    {Command::enlarge, enlarge},
+    {Command::toggle_table, flip<&Session::show_table>},
+    {Command::copy_command, [](Session& s) { s.copied = view_command(s); }},
+    {Command::copy_table, copy_table},
+    {Command::screenshot, [](Session& s) { s.wants_screenshot = true; }},
+    {Command::help, flip<&Session::show_help>},
+    {Command::cancel, cancel}};
+
+constexpr bool are_in_order() {
+  std::size_t at = 0;
+  for (const auto& deed : kDeeds)
+    if (static_cast<std::size_t>(deed.first) != at++) return false;
+  return at == static_cast<std::size_t>(Command::cancel) + 1;
+}
+static_assert(are_in_order());
 
 }  // namespace
 
 const std::vector<KeyBinding>& key_bindings() {
   static const std::vector<KeyBinding> all = [] {
     std::vector<KeyBinding> bindings;
-    for (const HelpLine& line : kHelp)
+    for (const HelpLine& line : help_lines())
       bindings.insert(bindings.end(), line.bindings.begin(), line.bindings.end());
     return bindings;
   }();
   return all;
 }
 
-std::span<const HelpLine> help_lines() { return kHelp; }
+std::span<const HelpLine> help_lines() {
+  using enum Command;
+  static const HelpLine lines[] = {
+      {"Space",
+       "play, pause; beside a story first its paragraphs, one by one",
+       {{on(U' '), go_on}}},
+      {"B", "the story's paragraph before", {{on(U'b'), story_back}}},
+      {"R", "play, pause, whatever the story", {{on(U'r'), play_pause}}},
+      {"Right, Left",
+       "next step, step before",
+       {{on(SpecialKey::right), step_forward}, {on(SpecialKey::left), step_back}}},
+      {"Shift-Left, Shift-Right, End",
+       "playhead to the start, to the end",
+       {{on(SpecialKey::left, true), to_start},
+        {on(SpecialKey::right, true), to_end},
+        {on(SpecialKey::end), to_end}}},
+      {"+, =, -",
+       "play faster, slower",
+       {{on(U'+'), faster}, {on(U'='), faster}, {on(U'-'), slower}}},
+
+      {"W, S", "zoom in, out", {{on(U'w'), zoom_in}, {on(U's'), zoom_out}}},
+      {"A, D", "pan left, right", {{on(U'a'), pan_left}, {on(U'd'), pan_right}}},
+      {"Home", "fit everything", {{on(SpecialKey::home), fit_all}}},
+      {"F", "focus the selection; again: fit everything", {{on(U'f'), focus_selection}}},
+      {"Backspace", "back to the view before", {{on(SpecialKey::backspace), go_back}}},
+
+      {". ,",
+       "next slice of the row, slice before",
+       {{on(U'.'), next_slice}, {on(U','), previous_slice}}},
+      {"] [",
+       "follow a message onwards, back",
+       {{on(U']'), follow_flow}, {on(U'['), follow_flow_back}}},
+      {"/",
+       "search: part of a name, or rank:0 step:2 owner:1 kind:wait for:3 longer:1ms begin:2ms",
+       {{on(U'/'), search}}},
+      {"N, Enter", "next one found", {{on(U'n'), next_found}, {on(SpecialKey::enter), next_found}}},
+      {"P, Shift-Enter",
+       "found one before",
+       {{on(U'p'), previous_found}, {on(SpecialKey::enter, true), previous_found}}},
+      {"M, '",
+       "mark the playhead's place; go to the next mark",
+       {{on(U'm'), add_mark}, {on(U'\''), next_mark}}},
+
+      {"G", "all ranks at a glance, or their slices", {{on(U'g'), toggle_overview}}},
+      {"U", "all ranks by their difference, or by number", {{on(U'u'), toggle_order}}},
+      {"X", "axis in time or in ring steps", {{on(U'x'), toggle_axis}}},
+      {"C", "colours by KV owner or by kind", {{on(U'c'), toggle_colors}}},
+      {"L", "messages between ranks on, off", {{on(U'l'), toggle_flows}}},
+      {"K", "critical path on, off", {{on(U'k'), toggle_critical_path}}},
+      {"O",
+       "mask in the sequence's order or in that of local rows",
+       {{on(U'o'), toggle_mask_order}}},
+      {"T", "dark, light", {{on(U't'), toggle_theme}}},
+      {"Tab", "next trace", {{on(SpecialKey::tab), next_trace}}},
+      {"V", "compare traces side by side, or one alone", {{on(U'v'), toggle_compare}}},
+      {"Y", "what has changed from one trace to the other", {{on(U'y'), toggle_difference}}},
+      {"H", "story on, off", {{on(U'h'), toggle_story}}},
+      {"E",
+       "what if: the run beside itself on another machine, or in another partition",
+       {{on(U'e'), toggle_what_if}}},
+      {"Z", "the panel under the mouse large and alone; again: all panels", {{on(U'z'), enlarge}}},
+      {"J",
+       "the slices that are found, measured or of the selected rank: their sums, and a table",
+       {{on(U'j'), toggle_table}}},
+      {"Q", "copy the command that shows this view", {{on(U'q'), copy_command}}},
+      {"$", "copy these slices as CSV", {{on(U'$'), copy_table}}},
+      {"I", "save a picture of the window", {{on(U'i'), screenshot}}},
+      {"?", "these keys", {{on(U'?'), help}}},
+      {"Esc",
+       "close what is open; else clear selection and measure",
+       {{on(SpecialKey::escape), cancel}}},
+
+      {"Wheel", "zoom at the cursor; on the rank names: scroll"},
+      {"Shift-Wheel, Ctrl-Wheel", "scroll; rows higher, lower"},
+      {"Left-drag", "measure, snapping to the edges of slices"},
+      {"Right-drag, Shift-drag", "pan"},
+      {"Click", "select a slice, a rank or a block"},
+      {"Double-click", "focus a slice"},
+  };
+  return lines;
+}
+
+void Session::run(Command command) { kDeeds[static_cast<std::size_t>(command)].second(*this); }
 
 }  // namespace ringscope::viz

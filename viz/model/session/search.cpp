@@ -1,7 +1,6 @@
 #include "viz/model/session/search.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
 #include <optional>
@@ -21,33 +20,6 @@ std::string lowered(std::string_view text) {
   std::transform(result.begin(), result.end(), result.begin(), lower);
   return result;
 }
-
-std::optional<double> number(std::string_view text, std::string_view& rest) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || !std::isfinite(value)) return std::nullopt;
-  rest = text.substr(static_cast<std::size_t>(end - text.data()));
-  return value;
-}
-
-std::optional<std::int64_t> whole_number(std::string_view text) {
-  return parse_number<std::int64_t>(text);
-}
-
-}  // namespace
-
-std::optional<double> duration_ns(std::string_view text) {
-  std::string_view unit;
-  const auto value = number(text, unit);
-  if (!value || *value < 0) return std::nullopt;
-  if (unit.empty() || unit == "ns") return *value;
-  if (unit == "us" || unit == "µs") return *value * 1e3;
-  if (unit == "ms") return *value * 1e6;
-  if (unit == "s") return *value * 1e9;
-  return std::nullopt;
-}
-
-namespace {
 
 // A Query is all words as one test of a slice. What holds for whole ranks or names is decided once.
 struct Query {
@@ -73,7 +45,7 @@ struct Query {
 std::string_view add_field(Query& query, const Trace& trace, std::string_view field,
                            std::string_view value) {
   const auto is_number = [&](std::optional<std::int64_t>& wanted) -> std::string_view {
-    const auto given = whole_number(value);
+    const auto given = parse_number<std::int64_t>(value);
     if (!given) return "a whole number follows rank:, step:, owner:, for: and peer:";
     // Nothing meets two different demands.
     wanted = wanted && *wanted != *given ? INT64_MIN : *given;
@@ -199,6 +171,18 @@ std::optional<SliceId> flow_step(const Trace& trace, SliceId id, bool onwards) {
 }
 
 }  // namespace
+
+std::optional<double> duration_ns(std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || !std::isfinite(value) || value < 0) return std::nullopt;
+  const std::string_view unit = text.substr(static_cast<std::size_t>(end - text.data()));
+  if (unit.empty() || unit == "ns") return value;
+  if (unit == "us" || unit == "µs") return value * 1e3;
+  if (unit == "ms") return value * 1e6;
+  if (unit == "s") return value * 1e9;
+  return std::nullopt;
+}
 
 SearchResult search(const Trace& trace, std::string_view words, std::size_t limit) {
   SearchResult result;

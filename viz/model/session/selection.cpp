@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <utility>
 
@@ -38,6 +37,17 @@ std::int64_t number_for(const Trace& trace, SliceId id, SliceOrder order) {
   return slice.duration_ns();
 }
 
+// Return words that find the slice first.
+std::string words_that_find(const Trace& trace, SliceId id) {
+  const Slice& slice = trace.slice(id);
+  std::string words = fmt::format("rank:{} kind:{} begin:{}ns", lane_of(trace, id).rank,
+                                  name_of(slice.kind), slice.begin_ns - trace.begin_ns);
+  const SearchResult found = search(trace, words, 1);
+  if (found.slices.empty() || !(found.slices[0] == id))
+    words += fmt::format(" shorter:{}ns", slice.duration_ns() + 1);
+  return words;
+}
+
 }  // namespace
 
 Selection selection_of(const Session& session) {
@@ -49,7 +59,7 @@ Selection selection_of(const Session& session) {
     return result;
   }
   const int only = session.selected_rank;
-  const auto name = [&](int rank) { return trace.ranks[static_cast<std::size_t>(rank)].name; };
+  const auto name = [&](int rank) { return trace.ranks[rank].name; };
   result.words = only >= 0 ? name(only) : "all slices";
   if (session.measure) result.words += ", within what is measured";
   for (std::uint32_t row = 0; row < trace.rows.size(); ++row) {
@@ -124,21 +134,6 @@ std::vector<Spread> spreads_of(const Trace& trace, const std::vector<SliceId>& s
   }
   return spreads;
 }
-
-namespace {
-
-// Return words that find the slice first.
-std::string words_that_find(const Trace& trace, SliceId id) {
-  const Slice& slice = trace.slice(id);
-  std::string words = fmt::format("rank:{} kind:{} begin:{}ns", lane_of(trace, id).rank,
-                                  name_of(slice.kind), slice.begin_ns - trace.begin_ns);
-  const SearchResult found = search(trace, words, 1);
-  if (found.slices.empty() || !(found.slices[0] == id))
-    words += fmt::format(" shorter:{}ns", slice.duration_ns() + 1);
-  return words;
-}
-
-}  // namespace
 
 std::string view_command(const Session& session) {
   const Document& document = session.document();

@@ -1,15 +1,17 @@
 #include "viz/model/session/session.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "core/base/error.h"
 #include "viz/model/analysis/failure.h"
-#include "viz/model/session/story.h"
+#include "viz/model/session/format.h"
+#include "viz/model/session/search.h"
 
 namespace ringscope::viz {
-
 namespace {
 
 constexpr double kSlowest = 1.0 / 64, kFastest = 64;
@@ -20,6 +22,21 @@ constexpr double kSecondsForAll = 10;
 double slack(AxisMode mode) { return mode == AxisMode::time ? 0.5 : 1e-9; }
 
 constexpr std::size_t kHistory = 100;
+
+// ---
+// What a story's paragraph points at.
+
+Kind kind_of(RingLane lane) { return static_cast<Kind>(lane); }
+static_assert(name_of(Kind::compute) == name_of(RingLane::compute) &&
+              name_of(Kind::wait) == name_of(RingLane::wait));
+
+// Return the middle of step `step` of the step axis on `rank`.
+double middle_of_step(const Axis& axis, AxisMode mode, int rank, int step) {
+  if (mode == AxisMode::steps) return step + 0.5;
+  return (axis.position(mode, rank, axis.step_begin_ns(rank, step)) +
+          axis.position(mode, rank, axis.step_begin_ns(rank, step + 1))) /
+         2;
+}
 
 }  // namespace
 
@@ -249,6 +266,13 @@ void Session::set_view(const TimelineView& next) {
   view = next;
 }
 
+void Session::go_back() {
+  if (overview && node >= 0) return show_overview(true);
+  if (history_.empty()) return;
+  view = history_.back();
+  history_.pop_back();
+}
+
 void Session::set_axis_mode(AxisMode mode) {
   const Axis& axis = document().axis;
   if (mode == axis_mode || axis.length(mode) <= 0) return;
@@ -289,10 +313,9 @@ void Session::seek_step(int step) {
 void Session::tell(int paragraph) {
   if (story().empty()) return;
   story_at = std::clamp(paragraph, 0, static_cast<int>(story().size()) - 1);
-  const StoryStep& told = story()[static_cast<std::size_t>(story_at)];
+  const StoryStep& told = story()[story_at];
   const auto moment_at = [&](int at) {
-    return moment_of(document().trace, document().axis, axis_mode,
-                     story()[static_cast<std::size_t>(at)]);
+    return moment_of(document().trace, document().axis, axis_mode, story()[at]);
   };
   const StoryMoment moment = moment_at(story_at);
   // A paragraph about no moment is told at the moment of the last one before it.
@@ -390,6 +413,54 @@ std::optional<SliceId> compute_slice(const Document& document, int rank, int ste
 void advance(Session& session, double seconds) {
   session.playback.advance(seconds, session.axis_mode, session.length(),
                            session.document().trace.goes_on());
+}
+
+bool points_at_something(const StoryStep& told) {
+  return told.pass || told.step >= 0 || told.rank >= 0 || told.lane;
+}
+
+bool points_at(const StoryStep& told, int rank, const Slice& slice) {
+  return points_at_something(told) && (told.rank < 0 || told.rank == rank) &&
+         (told.step < 0 || told.step == slice.step) && (!told.pass || *told.pass == slice.pass) &&
+         (!told.lane || kind_of(*told.lane) == slice.kind);
+}
+
+StoryMoment moment_of(const Trace& trace, const Axis& axis, AxisMode mode, const StoryStep& told) {
+  StoryMoment moment;
+  if (told.rank < static_cast<int>(trace.ranks.size())) moment.rank = told.rank;
+  // A rank or a pass as a whole is no moment.
+  if (told.step < 0 && !told.lane) return moment;
+  for (const Pass pass : kAllPasses)
+    for (const RingLane lane : kAllLanes) {
+      if (moment.slice || (told.lane && *told.lane != lane)) continue;
+      moment.slice = longest_slice(trace, told.rank, lane, [&](const Slice& slice) {
+        return slice.pass == pass && points_at(told, told.rank, slice);
+      });
+    }
+  if (moment.slice) {
+    const Slice& slice = trace.slice(*moment.slice);
+    const int rank = static_cast<int>(trace.rank_of_row(moment.slice->row));
+    moment.position = axis.position(mode, rank, slice.begin_ns + slice.duration_ns() / 2);
+    return moment;
+  }
+  const bool backward = told.pass == Pass::backward;
+  const int step = told.step + (backward ? axis.forward_steps() : 0);
+  const int end = backward ? axis.steps() : axis.forward_steps();
+  if (told.step >= 0 && step < end)
+    moment.position = middle_of_step(axis, mode, std::max(moment.rank, 0), step);
+  return moment;
+}
+
+std::string place_of(const StoryStep& told) {
+  std::string text;
+  const auto add = [&text](const std::string& part) { text += (text.empty() ? "" : " · ") + part; };
+  if (told.rank >= 0) add(fmt::format("rank {}", told.rank));
+  if (told.step >= 0)
+    add(words_of_step(told.pass.value_or(Pass::forward), told.step));
+  else if (told.pass)
+    add(fmt::format("{} pass", name_of(*told.pass)));
+  if (told.lane) add(std::string(name_of(*told.lane)));
+  return text;
 }
 
 }  // namespace ringscope::viz

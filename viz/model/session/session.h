@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/trace/event.h"
 #include "viz/model/analysis/comparison.h"
 #include "viz/model/analysis/what_if.h"
 #include "viz/model/session/commands.h"
@@ -16,6 +17,7 @@
 #include "viz/model/session/search.h"
 #include "viz/model/timeline/axis.h"
 #include "viz/model/timeline/timeline_layout.h"
+#include "viz/model/trace/trace.h"
 
 namespace ringscope::viz {
 
@@ -145,6 +147,7 @@ class Session {
   void set_axis_mode(AxisMode mode);  // keeps playhead and view at the same moments
   void set_search(std::string text);
   void set_view(const TimelineView& next);  // remembers the last view for go_back
+  void go_back();                           // to it
   void seek(double position);
   void seek_step(int step);  // to the middle of step `step`, on the step axis
 
@@ -153,8 +156,7 @@ class Session {
   bool story_shown() const { return show_story && !comparing && !what_if && !story().empty(); }
   // Return the paragraph that is pointed at now, or null.
   const StoryStep* pointed_at() const {
-    return story_shown() && pointing && story_at >= 0 ? &story()[static_cast<std::size_t>(story_at)]
-                                                      : nullptr;
+    return story_shown() && pointing && story_at >= 0 ? &story()[story_at] : nullptr;
   }
   bool story_over() const { return story_at + 1 >= static_cast<int>(story().size()); }
   // Go to a paragraph: move the playhead to its moment, or else to that of the last paragraph
@@ -193,5 +195,28 @@ std::optional<SliceId> compute_slice(const Document& document, int rank, int ste
 
 // Advance the playhead by `seconds` of real time.
 void advance(Session& session, double seconds);
+
+// ---
+// Finds what a paragraph of a recording's story points at: the slices that it is about, and the
+// moment at which to look at them.
+
+// Return whether the paragraph is about less than the whole run.
+bool points_at_something(const StoryStep& told);
+// Return whether it is about `slice` of a rank; false if it is about the whole run.
+bool points_at(const StoryStep& told, int rank, const Slice& slice);
+
+struct StoryMoment {
+  std::optional<SliceId> slice;    // the slice that the playhead stands in
+  int rank = -1;                   // the paragraph's own; -1: of all
+  std::optional<double> position;  // on the axis; none if the paragraph is about no moment
+};
+
+// Return the middle of the longest slice that the paragraph is about, forward slices before
+// backward ones and lanes in their order. A step without such slices still has a middle. `trace` is
+// a recording of ours and `axis` is its own.
+StoryMoment moment_of(const Trace& trace, const Axis& axis, AxisMode mode, const StoryStep& told);
+
+// Return "rank 1 · backward step 2 · wait", or "" for the whole run.
+std::string place_of(const StoryStep& told);
 
 }  // namespace ringscope::viz

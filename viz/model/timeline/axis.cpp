@@ -121,7 +121,7 @@ std::int64_t Axis::step_begin_ns(int rank, int step) const {
 }
 
 std::int64_t Axis::step_length_ns(int step) const {
-  return lengths_.empty() ? 1 : lengths_[static_cast<std::size_t>(std::clamp(step, 0, steps_ - 1))];
+  return lengths_.empty() ? 1 : lengths_[std::clamp(step, 0, steps_ - 1)];
 }
 
 }  // namespace ringscope::viz

@@ -105,9 +105,8 @@ std::array<Color, kOwnerClasses> make_wheel(Theme theme, bool vivid) {
   constexpr double kLightLightness[] = {0.44, 0.72, 0.52, 0.64};
   const double* const lightness = theme == Theme::dark ? kDarkLightness : kLightLightness;
   for (int i = 0; i < kOwnerClasses; ++i)
-    wheel[static_cast<std::size_t>(i)] =
-        vivid ? oklch(lightness[i % 4], 0.12, 0.7 + 5.0 * i / kOwnerClasses)
-              : oklch(lightness[2 + i % 2], 0.085, 0.7 + 1.0 * (i / 2 * 2) / kOwnerClasses);
+    wheel[i] = vivid ? oklch(lightness[i % 4], 0.12, 0.7 + 5.0 * i / kOwnerClasses)
+                     : oklch(lightness[2 + i % 2], 0.085, 0.7 + 1.0 * (i / 2 * 2) / kOwnerClasses);
   return wheel;
 }
 
@@ -166,7 +165,7 @@ Color owner_color(Theme theme, int owner, int world_size) {
       make_wheel(Theme::dark, false), make_wheel(Theme::dark, true),
       make_wheel(Theme::light, false), make_wheel(Theme::light, true)};
   const std::size_t wheel = (dark ? 0 : 2) + (world_size <= kOwnerClasses ? 1 : 0);
-  return wheels[wheel][static_cast<std::size_t>(owner_class(owner, world_size))];
+  return wheels[wheel][owner_class(owner, world_size)];
 }
 
 Color slice_color(Theme theme, ColorBy by, const Slice& slice, int world_size) {

@@ -27,10 +27,6 @@ Color heat_color(const Palette& palette, const HeatPaint& paint, double share) {
   return heat_color(palette, paint.metric.is_waiting(), paint.usual != nullptr, share);
 }
 
-// What the painted cells depend on, besides how many they are.
-using CellsKey = std::tuple<std::uint64_t, std::uint64_t, std::int64_t WorkCell::*, double,
-                            std::vector<int>, float, float, int, Color, bool>;
-
 // Paint the cells, so that thousands cost no more than a few. A pixel of several cells shows the
 // strongest of them, because what stands out must not drown among its neighbours.
 void paint_cells(const PanelContext& context, const HeatLayout& layout, const WorkTable& balance,
@@ -78,6 +74,41 @@ void paint_cells(const PanelContext& context, const HeatLayout& layout, const Wo
   }
 }
 
+void draw_heat_labels(const PanelContext& context, const HeatLayout& layout, int forward_steps) {
+  if (layout.ranks == 0 || layout.steps == 0) return;
+  const ImFont* font = context.fonts.small;
+  const Box first = layout.cell(0, 0);
+  const bool all = layout.cell(layout.ranks - 1, 0).height() >= 14;
+  float last = -1e9f;
+  for (int row = 0; row < layout.ranks; ++row) {
+    const float y = layout.cell(row, 0).center().y;
+    if (y - last < 13.5f) continue;
+    last = y;
+    const int rank = layout.rank_of(row);
+    draw_text(
+        font, {layout.box.x0 - 8, y}, {1, 0.5f},
+        context.session.selected_rank == rank ? context.palette.text : context.palette.text_dim,
+        all || row < layout.high_rows ? fmt::format("rank {}", rank) : std::to_string(rank));
+  }
+
+  const bool both = forward_steps > 0 && forward_steps < layout.steps;
+  const bool words = first.width() >= text_width(font, fmt::format("step {}", layout.steps)) + 8;
+  const float apart = std::max(24.0f, text_width(font, std::to_string(layout.steps)) + 10);
+  const int every_step = static_cast<int>(round_step(std::max(1.0f, apart / first.width())));
+  for (int step = 0; step < layout.steps; ++step) {
+    const int shown = both && step >= forward_steps ? step - forward_steps : step;
+    const bool crowds_backward = both && step > 0 && step < forward_steps &&
+                                 static_cast<float>(forward_steps - step) * first.width() < apart;
+    if (shown % every_step != 0 || crowds_backward) continue;
+    draw_label(context, {layout.cell(0, step).center().x, layout.box.y0 - 5}, {0.5f, 1},
+               words ? fmt::format("step {}", shown) : std::to_string(shown));
+  }
+  if (!both) return;
+  draw_label(context, {layout.box.x0, layout.box.y0 - 20}, {0, 1}, "forward");
+  draw_label(context, {layout.cell(0, forward_steps).x0 + 2, layout.box.y0 - 20}, {0, 1},
+             "backward");
+}
+
 }  // namespace
 
 int HeatLayout::row_of(int rank) const {
@@ -114,45 +145,6 @@ std::optional<std::pair<int, int>> HeatLayout::at(ImVec2 mouse) const {
   return std::pair(rank_of(row_at(mouse.y)), std::clamp(step, 0, steps - 1));
 }
 
-namespace {
-
-void draw_heat_labels(const PanelContext& context, const HeatLayout& layout, int forward_steps) {
-  if (layout.ranks == 0 || layout.steps == 0) return;
-  const ImFont* font = context.fonts.small;
-  const Color dim = context.palette.text_dim;
-  const Box first = layout.cell(0, 0);
-  const bool all = layout.cell(layout.ranks - 1, 0).height() >= 14;
-  float last = -1e9f;
-  for (int row = 0; row < layout.ranks; ++row) {
-    const float y = layout.cell(row, 0).center().y;
-    if (y - last < 13.5f) continue;
-    last = y;
-    const int rank = layout.rank_of(row);
-    draw_text(font, {layout.box.x0 - 8, y}, {1, 0.5f},
-              context.session.selected_rank == rank ? context.palette.text : dim,
-              all || row < layout.high_rows ? fmt::format("rank {}", rank) : std::to_string(rank));
-  }
-
-  const bool both = forward_steps > 0 && forward_steps < layout.steps;
-  const bool words = first.width() >= text_width(font, fmt::format("step {}", layout.steps)) + 8;
-  const float apart = std::max(24.0f, text_width(font, std::to_string(layout.steps)) + 10);
-  const int every_step = static_cast<int>(round_step(std::max(1.0f, apart / first.width())));
-  for (int step = 0; step < layout.steps; ++step) {
-    const int shown = both && step >= forward_steps ? step - forward_steps : step;
-    const bool crowds_backward = both && step > 0 && step < forward_steps &&
-                                 static_cast<float>(forward_steps - step) * first.width() < apart;
-    if (shown % every_step != 0 || crowds_backward) continue;
-    draw_text(font, {layout.cell(0, step).center().x, layout.box.y0 - 5}, {0.5f, 1}, dim,
-              words ? fmt::format("step {}", shown) : std::to_string(shown));
-  }
-  if (!both) return;
-  draw_text(font, {layout.box.x0, layout.box.y0 - 20}, {0, 1}, dim, "forward");
-  draw_text(font, {layout.cell(0, forward_steps).x0 + 2, layout.box.y0 - 20}, {0, 1}, dim,
-            "backward");
-}
-
-}  // namespace
-
 std::optional<HeatHit> draw_heatmap(const PanelContext& context, const Document& document,
                                     const HeatLayout& layout, const WorkTable& balance,
                                     const HeatPaint& paint) {
@@ -163,9 +155,9 @@ std::optional<HeatHit> draw_heatmap(const PanelContext& context, const Document&
   const Palette& palette = context.palette;
   const ImFont* font = context.fonts.small;
   draw_painted(context, paint.slot,
-               CellsKey(document.number, paint.first, paint.metric.figure, paint.largest,
-                        layout.order, layout.high, static_cast<float>(layout.high_rows),
-                        layout.ranks, palette.panel, paint.usual != nullptr),
+               std::tuple(document.number, paint.first, paint.metric.figure, paint.largest,
+                          layout.order, layout.high, layout.high_rows, layout.ranks, palette.panel,
+                          paint.usual != nullptr),
                layout.box,
                [&](Image& image) { paint_cells(context, layout, balance, paint, image); });
 
@@ -258,13 +250,10 @@ int choose_metric(const PanelContext& context, ImVec2 at, float* end) {
 int common_step(const RingMoment& moment) {
   std::map<int, int> ranks_at;
   for (const RankMoment& rank : moment.ranks) ++ranks_at[rank.step];
-  int step = -1, most = 0;
-  for (const auto& [at, ranks] : ranks_at)
-    if (ranks > most) {
-      step = at;
-      most = ranks;
-    }
-  return step;
+  const auto most =
+      std::max_element(ranks_at.begin(), ranks_at.end(),
+                       [](const auto& a, const auto& b) { return a.second < b.second; });
+  return most == ranks_at.end() ? -1 : most->first;
 }
 
 }  // namespace ringscope::viz

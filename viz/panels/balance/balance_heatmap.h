@@ -36,7 +36,7 @@ struct HeatLayout {
   int high_rows = 0;
   float high = 0;
 
-  int rank_of(int row) const { return order.empty() ? row : order[static_cast<std::size_t>(row)]; }
+  int rank_of(int row) const { return order.empty() ? row : order[row]; }
   int row_of(int rank) const;  // -1: none
   float top_of(int row) const;
   int row_at(float y) const;  // the nearest one
@@ -57,7 +57,7 @@ struct HeatPaint {
   // Return what a cell shows. A cell that lacks the figure does not differ from the usual.
   double value_of(const WorkCell& cell, int step) const {
     if (usual == nullptr) return metric.of(cell);
-    const double median = (*usual)[static_cast<std::size_t>(step)];
+    const double median = (*usual)[step];
     return cell.has(metric.figure) ? metric.of(cell) - median : 0;
   }
 };

@@ -191,7 +191,7 @@ std::vector<TimePart> parts_of(const PanelContext& context, const IdleReport& id
 
 void tooltip(const PanelContext& context, const IdleReport& idle,
              const std::vector<TimePart>& parts, int rank) {
-  const RankIdle& rank_idle = idle.ranks[static_cast<std::size_t>(rank)];
+  const RankIdle& rank_idle = idle.ranks[rank];
   const double wall = std::max(static_cast<double>(idle.wall_ns), 1.0);
   Pairs rows;
   for (const TimePart& part : parts)
@@ -233,7 +233,7 @@ float draw_idle(const PanelContext& context, const IdleReport& idle, ImVec2 top_
     double done = 0;
     for (const TimePart& part : parts) {
       const double from = done;
-      done += static_cast<double>(part.of(idle.ranks[static_cast<std::size_t>(rank)]));
+      done += static_cast<double>(part.of(idle.ranks[rank]));
       const float x0 = bar.x0 + bar.width() * static_cast<float>(from / wall);
       const float x1 = bar.x0 + bar.width() * static_cast<float>(done / wall);
       if (x1 - x0 > 0.1f) fill({x0, bar.y0, x1, bar.y1}, part.color);

@@ -38,16 +38,13 @@ const auto& kept(const Key& key, Make&& make) {
 // Return what is shown now: the recorded ranks. Nodes stay together.
 Shown shown_of(const Session& session, const Nodes& nodes, const Deviations& found) {
   std::vector<std::vector<int>> groups = nodes;
-  if (session.node >= 0) groups = {nodes[static_cast<std::size_t>(session.node)]};
+  if (session.node >= 0) groups = {nodes[session.node]};
   const WorkTable& balance = session.document().balance;
   for (std::vector<int>& ranks : groups)
-    std::erase_if(ranks, [&](int r) { return !balance.recorded[static_cast<std::size_t>(r)]; });
+    std::erase_if(ranks, [&](int r) { return !balance.recorded[r]; });
   std::erase_if(groups, [](const std::vector<int>& ranks) { return ranks.empty(); });
   if (session.by_deviation) {
-    const auto more = [&](int a, int b) {
-      return found.by_rank[static_cast<std::size_t>(a)] >
-             found.by_rank[static_cast<std::size_t>(b)];
-    };
+    const auto more = [&](int a, int b) { return found.by_rank[a] > found.by_rank[b]; };
     for (std::vector<int>& ranks : groups) std::stable_sort(ranks.begin(), ranks.end(), more);
     std::stable_sort(groups.begin(), groups.end(),
                      [&](const auto& a, const auto& b) { return more(a[0], b[0]); });

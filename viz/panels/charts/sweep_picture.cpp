@@ -1,6 +1,6 @@
 // Draws the picture of a sweep: it places the charts and draws their curves, maps and bars.
 
-#include "viz/panels/charts/sweep_picture.h"
+#include "viz/panels/charts/charts.h"
 
 #include <fmt/format.h>
 
@@ -12,7 +12,6 @@
 #include "viz/model/session/format.h"
 
 namespace ringscope::viz {
-
 namespace {
 
 // ---
@@ -187,37 +186,8 @@ std::pair<Box, Box> above_each_other(const Box& box, float share) {
   return {{box.x0, box.y0, box.x1, y}, {box.x0, y + kChartGap, box.x1, box.y1}};
 }
 
-}  // namespace
-
-void draw_sweep(const ChartDrawing& drawing, const SweepPicture& picture, const Box& box) {
-  const Box page = draw_page(drawing, picture.title, picture.subtitle, box);
-  for (const BarChart& chart : picture.bars) draw_bars(drawing, chart, page);
-  if (picture.curves.empty()) return;
-  if (picture.maps.empty()) {
-    const auto boxes = beside(page, picture.curves.size());
-    for (std::size_t i = 0; i < boxes.size(); ++i)
-      draw_curves(drawing, picture.curves[i], boxes[i]);
-    return;
-  }
-  if (picture.maps.size() == 1) {
-    const auto halves = beside(page, 2);
-    draw_curves(drawing, picture.curves[0], halves[0]);
-    const auto [top, bottom] = above_each_other(halves[1], 0.5f);
-    draw_curves(drawing, picture.curves[1], top);
-    draw_map(drawing, picture.maps[0], bottom);
-    return;
-  }
-  const auto [top, bottom] = above_each_other(page, 0.5f);
-  const auto halves = beside(top, 2);
-  for (std::size_t i = 0; i < 2; ++i) draw_curves(drawing, picture.curves[i], halves[i]);
-  const auto maps = beside(bottom, picture.maps.size());
-  for (std::size_t i = 0; i < maps.size(); ++i) draw_map(drawing, picture.maps[i], maps[i]);
-}
-
 // ---
 // Turns a table of simulations into the data of a picture.
-
-namespace {
 
 constexpr std::size_t kMostCurves = 8, kMostMaps = 3, kMostBars = 24;
 
@@ -533,6 +503,31 @@ std::string faults_text(const Scenario& scenario, bool jitter_is_swept) {
 }
 
 }  // namespace
+
+void draw_sweep(const ChartDrawing& drawing, const SweepPicture& picture, const Box& box) {
+  const Box page = draw_page(drawing, picture.title, picture.subtitle, box);
+  for (const BarChart& chart : picture.bars) draw_bars(drawing, chart, page);
+  if (picture.curves.empty()) return;
+  if (picture.maps.empty()) {
+    const auto boxes = beside(page, picture.curves.size());
+    for (std::size_t i = 0; i < boxes.size(); ++i)
+      draw_curves(drawing, picture.curves[i], boxes[i]);
+    return;
+  }
+  if (picture.maps.size() == 1) {
+    const auto halves = beside(page, 2);
+    draw_curves(drawing, picture.curves[0], halves[0]);
+    const auto [top, bottom] = above_each_other(halves[1], 0.5f);
+    draw_curves(drawing, picture.curves[1], top);
+    draw_map(drawing, picture.maps[0], bottom);
+    return;
+  }
+  const auto [top, bottom] = above_each_other(page, 0.5f);
+  const auto halves = beside(top, 2);
+  for (std::size_t i = 0; i < 2; ++i) draw_curves(drawing, picture.curves[i], halves[i]);
+  const auto maps = beside(bottom, picture.maps.size());
+  for (std::size_t i = 0; i < maps.size(); ++i) draw_map(drawing, picture.maps[i], maps[i]);
+}
 
 SweepPicture picture_of(const SweepTable& table, const std::string& machine) {
   const Scenario& scenario = table.points.front().scenario;

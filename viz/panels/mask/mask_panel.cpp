@@ -1,15 +1,17 @@
 // The (query x key) matrix at the playhead: the pairs allowed, the pairs attended, and by whom.
+#include "viz/panels/layouts.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "viz/model/session/format.h"
 #include "viz/panels/drawing.h"
-#include "viz/panels/mask/mask_picture.h"
 #include "viz/panels/panels.h"
 
 namespace ringscope::viz {
@@ -86,6 +88,18 @@ void tooltip(const PanelContext& context, const Document& document, const MaskPo
   draw_tooltip(context, point.allowed ? "allowed" : "masked out", rows);
 }
 
+// Return where each rank's rows begin in local order, as shares of all rows; the last is the end.
+std::vector<double> local_edges(const MaskModel& model) {
+  std::vector<double> edges = {0};
+  Index rows = 0;
+  for (int rank = 0; rank < model.partition.world_size; ++rank) {
+    rows += model.partition.rows_of(rank).size();
+    edges.push_back(static_cast<double>(rows) /
+                    static_cast<double>(std::max<Index>(model.partition.seqlen, 1)));
+  }
+  return edges;
+}
+
 // Draw "keys" above the picture, "queries" down its left side, and numbers along both.
 void draw_axes(const PanelContext& context, const MaskModel& model, const MaskLayout& layout) {
   if (!layout.axes) return;
@@ -101,30 +115,26 @@ void draw_axes(const PanelContext& context, const MaskModel& model, const MaskLa
       const std::string text = i == 0             ? "0"
                                : seqlen >= 100000 ? count_text(static_cast<double>(seqlen) * share)
                                                   : std::to_string(seqlen * i / parts);
-      const float x = box.x0 + box.width() * share, y = box.y0 + box.height() * share;
+      const auto [x, y] = box.at(share, share);
       draw_list().AddLine({x, box.y0 - 5}, {x, box.y0 - 1}, palette.grid);
       draw_list().AddLine({box.x0 - 5, y}, {box.x0 - 1, y}, palette.grid);
       const float lean = i == 0 ? 0.0f : i == parts ? 1.0f : 0.5f;
-      draw_text(font, {x, box.y0 - 6}, {lean, 1}, palette.text_dim, text);
-      draw_text(font, {box.x0 - 8, y}, {1, lean}, palette.text_dim, text);
+      draw_label(context, {x, box.y0 - 6}, {lean, 1}, text);
+      draw_label(context, {box.x0 - 8, y}, {1, lean}, text);
     }
     return;
   }
-  double begin = 0;
+  const std::vector<double> edges = local_edges(model);
   float last_x = -1e9f, last_y = -1e9f;
   for (int rank = 0; rank < n; ++rank) {
-    const double end = begin + static_cast<double>(model.partition.rows_of(rank).size()) /
-                                   static_cast<double>(std::max<Index>(model.partition.seqlen, 1));
-    const float middle = static_cast<float>((begin + end) / 2);
-    const float x = box.x0 + box.width() * middle, y = box.y0 + box.height() * middle;
-    const Color color = owner_color(context.session.theme, rank, n);
-    fill({box.x0 + box.width() * static_cast<float>(begin) + 1, box.y0 - 5,
-          box.x0 + box.width() * static_cast<float>(end) - 1, box.y0 - 2},
-         color);
+    const double begin = edges[rank], end = edges[rank + 1];
+    const auto [x, y] = box.at((begin + end) / 2, (begin + end) / 2);
+    fill({box.at(begin, 0).x + 1, box.y0 - 5, box.at(end, 0).x - 1, box.y0 - 2},
+         owner_color(context.session.theme, rank, n));
     const std::string key = box.width() / static_cast<float>(n) > 40 ? fmt::format("KV {}", rank)
                                                                      : std::to_string(rank);
     if (x - last_x > text_width(font, key) + 6) {
-      draw_text(font, {x, box.y0 - 8}, {0.5f, 1}, palette.text_dim, key);
+      draw_label(context, {x, box.y0 - 8}, {0.5f, 1}, key);
       last_x = x;
     }
     if (y - last_y > 15) {
@@ -133,7 +143,6 @@ void draw_axes(const PanelContext& context, const MaskModel& model, const MaskLa
                 fmt::format("rank {}", rank));
       last_y = y;
     }
-    begin = end;
   }
 }
 
@@ -158,8 +167,10 @@ void draw_notes(const PanelContext& context, const Document& document, const Mas
     }
     outline({x, y + 2, x + 10, y + 12}, palette.panel_border, 2);
   };
-  if (layout.notes.width() > 0) {
-    float x = layout.notes.x0, y = layout.notes.y0;
+  const bool column = layout.notes.width() > 0;
+  float x = column ? layout.notes.x0 : layout.footer.x0;
+  float y = column ? layout.notes.y0 : layout.footer.y0 + 3;
+  if (column) {
     const float width = layout.notes.width();
     draw_text(context.fonts.title, {x, y}, {0, 0}, palette.text, percent_text(share));
     y += 26;
@@ -175,24 +186,50 @@ void draw_notes(const PanelContext& context, const Document& document, const Mas
                       fmt::format("{} of the matrix is allowed",
                                   percent_text(all > 0 ? done.all / (all * all) : 0))) +
          14;
-    for (const auto& [strength, text] : legend) {
-      if (y + 16 > layout.notes.y1) return;
-      swatch(x, y, strength);
-      draw_text(small, {x + 18, y}, {0, 0}, palette.text_dim, text, width - 18);
+  }
+  for (const auto& [strength, text] : legend) {
+    const float wide = 18 + text_width(small, text);
+    if (column ? y + 16 > layout.notes.y1 : x + wide > layout.footer.x1) return;
+    swatch(x, y, strength);
+    draw_label(context, {x + 18, y}, {0, 0}, text, column ? layout.notes.width() - 18 : FLT_MAX);
+    if (column)
       y += 20;
-    }
-    return;
+    else
+      x += wide + 14;
   }
-  if (layout.footer.height() > 0) {
-    float x = layout.footer.x0;
-    for (const auto& [strength, text] : legend) {
-      const float wide = 16 + text_width(small, text) + 14;
-      if (x + wide > layout.footer.x1 + 14) break;
-      swatch(x, layout.footer.y0 + 4, strength);
-      draw_text(small, {x + 15, layout.footer.y0 + 2}, {0, 0}, palette.text_dim, text);
-      x += wide;
-    }
+}
+
+// Everything that determines the pixels, besides their number.
+// Draw thin lines between the ranks' blocks where these are large enough.
+void draw_block_lines(const PanelContext& context, const MaskModel& model, const Box& box) {
+  constexpr float kLeastBlock = 8;  // pixels
+  const int n = model.partition.world_size;
+  if (std::min(box.width(), box.height()) < kLeastBlock * static_cast<float>(n)) return;
+  const Color color = with_alpha(context.palette.text, 0.18);
+  const std::vector<double> edges = local_edges(model);
+  for (int rank = 1; rank < n; ++rank) {
+    const auto [x, y] = box.at(edges[rank], edges[rank]);
+    draw_list().AddLine({x, box.y0}, {x, box.y1}, color);
+    draw_list().AddLine({box.x0, y}, {box.x1, y}, color);
   }
+}
+
+// Beyond so many ranks the painter brightens the regions; outlines would cover everything.
+constexpr std::size_t kMostOutlined = 64;
+
+void draw_active(const PanelContext& context, const MaskModel& model, MaskOrder order,
+                 const Box& box, const MaskProgress& progress) {
+  const int n = model.partition.world_size;
+  for (int rank = 0; rank < n; ++rank)
+    for (int owner = 0; owner < n; ++owner) {
+      if (!progress.active[static_cast<std::size_t>(rank) * static_cast<std::size_t>(n) +
+                           static_cast<std::size_t>(owner)])
+        continue;
+      for (const Box& part : region_boxes(model, order, box, rank, owner)) {
+        outline(part, with_alpha(context.palette.background, 0.7), 0, 3);
+        outline(part, context.palette.playhead, 0, 1.5f);
+      }
+    }
 }
 
 }  // namespace
@@ -240,6 +277,98 @@ void draw_mask(const PanelContext& context) {
   if (touched.clicked)
     session.select_in_rank(slice_for(document.trace, point->rank, point->owner), point->rank);
   if (touched.hovered) tooltip(context, document, *point);
+}
+
+// ---
+// The picture by itself, which a comparison shows too.
+
+MaskLayout mask_layout(const Box& box) {
+  constexpr float kPad = 8, kTabRow = 26, kNotes = 170, kNotesGap = 20;
+  MaskLayout layout;
+  layout.tabs = {box.x0 + kPad, box.y0 + kPad - 2};
+  layout.axes = box.width() >= 200 && box.height() >= 170;
+  const float gutter = layout.axes ? 50.0f : 0.0f, head = layout.axes ? 24.0f : 4.0f;
+  const float x = box.x0 + kPad + gutter, y = box.y0 + kPad + kTabRow + head;
+  const float high = box.y1 - kPad - y, wide = box.x1 - kPad - x;
+  const bool column = wide - high >= kNotes + kNotesGap;
+  const bool footer = !column && box.height() >= 280;
+  const float side = std::max(std::floor(std::min(wide, high - (footer ? 24.0f : 0.0f))), 16.0f);
+  layout.picture = {x, y, x + side, y + side};
+  if (column) {
+    layout.notes = {x + side + kNotesGap, y, x + side + kNotesGap + kNotes, y + side};
+  } else {
+    // Split the remaining width evenly between both sides.
+    const float shift = std::floor(std::max(wide - side, 0.0f) / 2);
+    layout.picture.x0 += shift;
+    layout.picture.x1 += shift;
+    if (footer)
+      layout.footer = {box.x0 + kPad, layout.picture.y1 + 6, box.x1 - kPad, layout.picture.y1 + 24};
+  }
+  return layout;
+}
+
+void choose_mask_order(const PanelContext& context, ImVec2 top_left,
+                       const std::vector<std::string>& names) {
+  MaskOrder& order = context.session.mask_order;
+  order =
+      static_cast<MaskOrder>(draw_tabs(context, "order", top_left, names, static_cast<int>(order)));
+}
+
+// More outlines than that would hide what they outline.
+constexpr Index kMostRuns = 64;
+
+std::vector<Box> region_boxes(const MaskModel& model, MaskOrder order, const Box& picture, int rank,
+                              int owner) {
+  const std::vector<double> edges = local_edges(model);
+  // Return the parts of the axis that `who` has, as shares of its length.
+  const auto parts = [&](int who) {
+    std::vector<std::pair<double, double>> found;
+    if (order == MaskOrder::local) {
+      found.emplace_back(edges[who], edges[who + 1]);
+      return found;
+    }
+    const auto all = static_cast<double>(std::max<Index>(model.partition.seqlen, 1));
+    const LocalRows rows = model.partition.rows_of(who);
+    if (rows.stride() != 1 || rows.num_runs(0, rows.size()) > kMostRuns) return found;
+    rows.for_runs(0, rows.size(), [&](const Run& run) {
+      if (run.count == 0) return;
+      const auto begin = static_cast<double>(run.first),
+                 end = begin + static_cast<double>(run.count);
+      if (!found.empty() && found.back().second == begin / all)
+        found.back().second = end / all;
+      else
+        found.emplace_back(begin / all, end / all);
+    });
+    return found;
+  };
+  std::vector<Box> boxes;
+  for (const auto& [top, bottom] : parts(rank))
+    for (const auto& [left, right] : parts(owner))
+      boxes.push_back(Box::between(picture.at(left, top), picture.at(right, bottom)));
+  return boxes;
+}
+
+void draw_mask_picture(const PanelContext& context, const MaskPicture& picture, const Box& box) {
+  const Session& session = context.session;
+  const Document& document = session.documents[picture.document];
+  if (!document.mask || box.width() < 1 || box.height() < 1) return;
+
+  RingMoment moment = session.moment(picture.document);
+  // A block of very many is smaller than what is done of it could be seen in.
+  if (moment.ranks.size() > kMostOutlined)
+    for (RankMoment& rank : moment.ranks) rank.progress = std::round(rank.progress);
+  std::tuple key(document.number, picture.only_rank, picture.order, session.theme, session.color_by,
+                 moment.ranks);
+  draw_painted(context, picture.slot, std::move(key), box, [&](Image& image) {
+    const MaskProgress progress = mask_progress(moment, document.trace);
+    paint_mask(*document.mask,
+               {picture.order, session.theme, session.color_by, &progress, picture.only_rank},
+               image);
+  });
+  outline({box.x0 - 1, box.y0 - 1, box.x1 + 1, box.y1 + 1}, context.palette.panel_border);
+  if (picture.order == MaskOrder::local) draw_block_lines(context, *document.mask, box);
+  if (moment.ranks.size() <= kMostOutlined)
+    draw_active(context, *document.mask, picture.order, box, mask_progress(moment, document.trace));
 }
 
 }  // namespace ringscope::viz

@@ -10,8 +10,8 @@
 #include "core/base/text.h"
 #include "viz/model/session/format.h"
 #include "viz/panels/drawing.h"
+#include "viz/panels/layouts.h"
 #include "viz/panels/panels.h"
-#include "viz/panels/ring/ring_picture.h"
 #include "viz/panels/timeline/timeline_frame.h"
 
 namespace ringscope::viz {
@@ -125,13 +125,13 @@ std::vector<Line> caption(const RingPicture& picture) {
   // Ulysses hold a share of all.
   bool in_ring_order = session.document().trace.run->scheme != "ulysses";
   for (int rank = 0; rank < n; ++rank) {
-    const RankMoment& now = ranks[static_cast<std::size_t>(rank)];
+    const RankMoment& now = ranks[rank];
     const int t = now.step - (now.step >= forward ? forward : 0);
     in_ring_order = in_ring_order && step_with(rank, now.kv_owner, n) == t;
   }
   const int r = session.selected_rank;
   if (r >= 0 && r < n) {
-    const RankMoment& now = ranks[static_cast<std::size_t>(r)];
+    const RankMoment& now = ranks[r];
     const int t = now.step - (now.step >= forward ? forward : 0);
     if (first == last && t > 0 && step_with(r, t, n) == now.kv_owner)
       lines.push_back({fonts.small, palette.text,
@@ -343,7 +343,7 @@ void draw_rank(const RingPicture& picture, int rank) {
   const RingLayout& ring = picture.layout;
   const Palette& palette = picture.context.palette;
   const Fonts& fonts = picture.context.fonts;
-  const RankMoment& now = picture.moment.ranks[static_cast<std::size_t>(rank)];
+  const RankMoment& now = picture.moment.ranks[rank];
   const ImVec2 at = ring.at(rank, ring.radius);
   const bool waits = now.doing == RankMoment::waiting;
   const bool selected = picture.context.session.selected_rank == rank;
@@ -388,7 +388,7 @@ void draw_rank(const RingPicture& picture, int rank) {
 void draw_held(const RingPicture& picture, int rank) {
   const RingLayout& ring = picture.layout;
   const Palette& palette = picture.context.palette;
-  const RankMoment& now = picture.moment.ranks[static_cast<std::size_t>(rank)];
+  const RankMoment& now = picture.moment.ranks[rank];
   if (picture.dots() || now.kv_owner < 0) return;
   const Color color = picture.owner(now.kv_owner);
   const Box box = ring.tile(rank);
@@ -454,7 +454,7 @@ void draw_travelling(const RingPicture& picture) {
 }
 
 void draw_rank_tooltip(const RingPicture& picture, int rank) {
-  const RankMoment& now = picture.moment.ranks[static_cast<std::size_t>(rank)];
+  const RankMoment& now = picture.moment.ranks[rank];
   constexpr const char* kDoing[] = {"idle", "attending", "waiting", "finished"};
   Pairs rows = {{now.awaits() ? "awaits" : "holds", fmt::format("KV {}", now.kv_owner)},
                 {"step", step_name(picture.document.axis, now.step)},

@@ -118,8 +118,8 @@ float draw_table(const PanelContext& context, const SoftmaxRow& row, ImVec2 at, 
     // Rows of later steps are dim.
     const Color ink = sample.step <= current ? palette.text : palette.text_dim;
     for (int c = 0; c < kColumnCount; ++c)
-      draw_text(context.fonts.mono, {right(c), line.center().y}, {1, 0.5f}, ink,
-                cells[static_cast<std::size_t>(c)], column - 4);
+      draw_text(context.fonts.mono, {right(c), line.center().y}, {1, 0.5f}, ink, cells[c],
+                column - 4);
     if (owner >= 0 && column > 48)
       fill({right(1) - 34, line.center().y - 5, right(1) - 24, line.center().y + 5},
            owner_color(session.theme, owner, n), 2);
@@ -132,10 +132,9 @@ float draw_table(const PanelContext& context, const SoftmaxRow& row, ImVec2 at, 
 void draw_plot(const PanelContext& context, const SoftmaxRow& row, const Box& box,
                std::string_view title, bool error, int current) {
   const Palette& palette = context.palette;
-  const ImFont* font = context.fonts.small;
   const Trace& trace = context.session.document().trace;
   const int n = static_cast<int>(trace.ranks.size());
-  draw_text(font, {box.x0, box.y0}, {0, 0}, palette.text_dim, title);
+  draw_label(context, {box.x0, box.y0}, {0, 0}, title);
   const Box plot{box.x0 + 44, box.y0 + 24, box.x1 - 12, box.y1 - 18};
   if (plot.width() < 30 || plot.height() < 24) return;
 
@@ -173,7 +172,7 @@ void draw_plot(const PanelContext& context, const SoftmaxRow& row, const Box& bo
                              : value == low ? "0"
                                             : fmt::format("1e{:.0f}", value);
     if (!error || value == low || value == high)
-      draw_text(font, {plot.x0 - 8, y}, {1, 0.5f}, palette.text_dim, text);
+      draw_label(context, {plot.x0 - 8, y}, {1, 0.5f}, text);
   }
   const std::size_t every = std::max<std::size_t>(1, row.samples.size() / 8);
   ImVec2 before{0, 0};
@@ -189,8 +188,7 @@ void draw_plot(const PanelContext& context, const SoftmaxRow& row, const Box& bo
     before = at;
     joined = finite;
     if (i % every == 0)
-      draw_text(font, {at.x, plot.y1 + 4}, {0.5f, 0}, palette.text_dim,
-                std::to_string(sample.step));
+      draw_label(context, {at.x, plot.y1 + 4}, {0.5f, 0}, std::to_string(sample.step));
   }
   for (std::size_t i = 0; i < row.samples.size(); ++i) {
     const SoftmaxSample& sample = row.samples[i];
@@ -205,7 +203,7 @@ void draw_plot(const PanelContext& context, const SoftmaxRow& row, const Box& bo
     draw_list().AddCircle({x_of(i), y}, 3.5f, color, 16, 1.5f);
     const bool crowded = row.samples.size() > 8;
     if (!error && !crowded)
-      draw_text(font, {x_of(i) + 7, y - 3}, {0, 1}, palette.text_dim, softmax_text(sample.lse));
+      draw_label(context, {x_of(i) + 7, y - 3}, {0, 1}, softmax_text(sample.lse));
   }
 }
 
@@ -229,13 +227,13 @@ void draw_rows(const PanelContext& context, const std::vector<SoftmaxRow>& rows)
   const float room = width - label - 2;
   const int clicked = draw_tabs(context, "queries", tabs, queries, chosen, room);
   if (clicked != chosen) storage.SetInt(key, clicked);
-  const SoftmaxRow& row = rows[static_cast<std::size_t>(clicked)];
+  const SoftmaxRow& row = rows[clicked];
   y = tab_boxes(context.fonts, tabs, queries, room).back().y0 + 32;
 
   const RingMoment moment = session.moment(session.active);
   int current = -1;
   if (row.rank >= 0 && row.rank < static_cast<int>(moment.ranks.size()))
-    current = moment.ranks[static_cast<std::size_t>(row.rank)].step;
+    current = moment.ranks[row.rank].step;
   const std::string about = fmt::format(
       "on rank {} · batch entry 0, head 0 · lse = row_max + ln row_sum of the keys seen "
       "so far, -inf before the first",

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "viz/model/timeline/palette.h"
@@ -21,18 +22,6 @@ namespace ringscope::viz {
 // ---
 // The state that only the timeline keeps from frame to frame: the current gesture and the height of
 // rows. It belongs to an ImGui context and is destroyed with it.
-
-// Everything that a painted timeline depends on besides its size.
-struct PictureKey {
-  std::uint64_t document = 0;  // its number
-  AxisMode mode = AxisMode::time;
-  ColorBy color_by = ColorBy::owner;
-  Theme theme = Theme::dark;
-  bool dim_all = false;
-  TimelineView view;
-  float content_height = 0;
-  bool operator==(const PictureKey&) const = default;
-};
 
 struct TimelineState {
   enum class Gesture : std::uint8_t { none, press, measure, pan } gesture = Gesture::none;
@@ -82,6 +71,7 @@ struct TimelineFrame {
   // Return the slices of a row that touch the view: [first, second).
   std::pair<std::uint32_t, std::uint32_t> visible(std::uint32_t row) const;
   int step_of(const Slice& slice) const;  // on the step axis; -1: none
+  std::optional<SliceId> slice_under_mouse() const;
 };
 
 // Make a frame of a document, which need not belong to the session. The layout is computed for the
@@ -89,14 +79,12 @@ struct TimelineFrame {
 TimelineFrame make_frame(const PanelContext& context, const Document& document, const Box& body,
                          const TimelineView& view, float row_scale);
 
-// Draw a picture of the frame over `box`. It is painted by paint(image), and only when `key` is
-// another than the last time; its texture slot is `slot`.
-template <class Paint>
-void draw_picture(const TimelineFrame& frame, const std::string& slot, PictureKey key,
-                  const Box& box, Paint&& paint) {
-  key.document = frame.document.number;
-  key.mode = frame.mode;
-  key.theme = frame.context.session.theme;
+// Draw a picture of the frame over `box`. It is painted by paint(image), and only when the document,
+// the axis, the theme or anything `else_` that it depends on has changed; its texture slot is `slot`.
+template <class Paint, class... Else>
+void draw_picture(const TimelineFrame& frame, const std::string& slot, const Box& box,
+                  Paint&& paint, const Else&... else_) {
+  std::tuple key(frame.document.number, frame.mode, frame.context.session.theme, else_...);
   draw_list().AddImage(
       frame.context.textures.picture(slot, static_cast<int>(box.width()),
                                      static_cast<int>(box.height()), std::move(key), paint),
@@ -115,11 +103,6 @@ constexpr std::string_view preposition(Kind kind) {
 // Name a slice briefly: "KV 2", "dKV 2 to 3", "wait for 1", or its own name.
 std::string slice_title(const Trace& trace, const Slice& slice);
 
-// timeline_frame.cpp: draw_slices() draws the slices and keeps their picture in texture slot
-// `slot`. draw_body() also draws everything that lies over them.
-void draw_slices(const TimelineFrame& frame, const std::string& slot);
-void draw_body(const TimelineFrame& frame, const std::string& slot);
-
 // timeline_labels.cpp
 void draw_slice_labels(const TimelineFrame& frame);
 void draw_gutter(const TimelineFrame& frame, const Box& gutter);
@@ -128,6 +111,11 @@ void draw_slice_tooltip(const TimelineFrame& frame, SliceId id);
 // Say what a slice does ("computes on KV 2"), and list everything else about it.
 std::string slice_headline(const Trace& trace, SliceId id);
 Pairs slice_facts(const Trace& trace, SliceId id);
+
+// Draw ticks, marks, search hits and the playhead's flag in the ruler, and the whole trace in a map
+// with the visible part outlined.
+void draw_ruler(const TimelineFrame& frame, const Box& ruler);
+void draw_map(const TimelineFrame& frame, const Box& map);
 
 // timeline_overlay.cpp
 void draw_steps(const TimelineFrame& frame);
@@ -138,15 +126,9 @@ void draw_measure(const TimelineFrame& frame);
 // Highlight what the story talks about, and mark how a failed run ended.
 void draw_pointing(const TimelineFrame& frame);
 void draw_failure_marks(const TimelineFrame& frame);
-
-// timeline_paths.cpp: draws what runs between ranks
+// Draw what runs between ranks.
 void draw_flows(const TimelineFrame& frame);
 void draw_critical_path(const TimelineFrame& frame);
-
-// timeline_ruler.cpp: draws ticks, marks, search hits and the playhead's flag in the ruler, and the
-// whole trace in a map with the visible part outlined
-void draw_ruler(const TimelineFrame& frame, const Box& ruler);
-void draw_map(const TimelineFrame& frame, const Box& map);
 
 // ---
 // Handles the mouse on the timeline. The wheel zooms at the cursor, with Ctrl it changes the height

@@ -82,12 +82,6 @@ void turn_wheel(const TimelineFrame& frame, bool zooms) {
     zoom(frame, io.MouseWheel);
 }
 
-std::optional<SliceId> slice_under_mouse(const TimelineFrame& frame) {
-  const ImVec2 mouse = ImGui::GetIO().MousePos;
-  return slice_at(frame.trace(), frame.document.axis, frame.mode, frame.layout, frame.view,
-                  mouse.x - frame.body.x0, mouse.y - frame.body.y0);
-}
-
 double snapped_position(const TimelineFrame& frame, ImVec2 at) {
   const std::optional<double> edge =
       snapped_edge(frame.trace(), frame.document.axis, frame.mode, frame.layout, frame.view,
@@ -138,7 +132,7 @@ void drag_body(const TimelineFrame& frame) {
 
 void click_body(const TimelineFrame& frame) {
   Session& session = frame.context.session;
-  const std::optional<SliceId> slice = slice_under_mouse(frame);
+  const std::optional<SliceId> slice = frame.slice_under_mouse();
   session.select(slice);
   session.measure.reset();
   if (!slice) session.select_rank(-1);
@@ -165,7 +159,7 @@ void touch_body(const TimelineFrame& frame) {
     state.gesture = Gesture::none;
   }
   if (hovered && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) {
-    if (const std::optional<SliceId> slice = slice_under_mouse(frame))
+    if (const std::optional<SliceId> slice = frame.slice_under_mouse())
       session.set_view(session.view_of(*slice));
     state.gesture = Gesture::none;  // its release is not another click
   }
@@ -173,7 +167,7 @@ void touch_body(const TimelineFrame& frame) {
   // A slice that another panel has set stays until the mouse comes here.
   const bool points = hovered && state.gesture != Gesture::pan;
   if (points)
-    session.hovered = slice_under_mouse(frame);
+    session.hovered = frame.slice_under_mouse();
   else if (state.hovered_is_ours)
     session.hovered.reset();
   state.hovered_is_ours = points;

@@ -1,7 +1,7 @@
 // Draws the recorded and the predicted run on one axis. Wheel and drag zoom and pan both, and the
 // ruler moves the playhead in both.
 
-#include "viz/panels/what_if/what_if_panel.h"
+#include "viz/panels/layouts.h"
 
 #include <fmt/format.h>
 
@@ -163,7 +163,7 @@ void mask_row(const PanelContext& context, WhatIfSettings& settings, const std::
   for (const std::string& mask : masks) words.push_back(fitted(context.fonts.small, mask, 110));
   const auto chosen = std::find(masks.begin(), masks.end(), settings.mask) - masks.begin();
   const int now = words_row(context, "mask", words, static_cast<int>(chosen));
-  settings.mask = masks[static_cast<std::size_t>(now)];
+  settings.mask = masks[now];
 }
 
 void draw_partition(const PanelContext& context, WhatIfSettings& s, const WhatIfSettings& recorded,
@@ -337,12 +337,12 @@ void draw_figure(const PanelContext& context, const WhatIfFigure& figure, const 
   const Color color = figure.better > 0   ? palette.accent
                       : figure.better < 0 ? palette.warning
                                           : palette.text;
-  draw_text(small, {x, box.y0 + 8}, {0, 0}, palette.text_dim, figure.name, width);
+  draw_label(context, {x, box.y0 + 8}, {0, 0}, figure.name, width);
   const float end = x + draw_text(context.fonts.title, {x, box.y0 + 24}, {0, 0}, color,
                                   figure.shown.empty() ? "–" : figure.shown);
   draw_text(small, {end + 8, box.y0 + 31}, {0, 0}, color, figure.change, box.x1 - end - 12);
   const auto line = [&](float y, const std::string& name, const std::string& value) {
-    const float after = x + draw_text(small, {x, y}, {0, 0}, palette.text_dim, name + " ");
+    const float after = x + draw_label(context, {x, y}, {0, 0}, name + " ");
     draw_text(small, {after, y}, {0, 0}, mix(palette.text_dim, palette.text, 0.5), value,
               box.x1 - after - 6);
   };
@@ -350,24 +350,21 @@ void draw_figure(const PanelContext& context, const WhatIfFigure& figure, const 
   line(box.y0 + 69, "recorded", figure.recorded);
 }
 
-// Return the height of the sentences, and draw them if `draw` is set.
-float draw_words(const PanelContext& context, ImVec2 at, float width, bool draw) {
+// Draw the sentences. Return their height.
+float draw_words(const PanelContext& context, ImVec2 at, float width) {
   const WhatIf& what_if = *context.session.what_if;
   const std::string headline = headline_of(what_if), trust = trust_of(what_if);
   const ImFont* font = text_width(context.fonts.title, headline) <= width ? context.fonts.title
                                                                           : context.fonts.strong;
   const bool twice = !trust.empty() && trust != headline;
-  if (!draw)
-    return std::max(wrapped_height(font, width, headline), 26.0f) +
-           (twice ? wrapped_height(context.fonts.small, width, trust) : 0) + 8;
   const Prediction* shown = what_if.shown();
   const bool refused = shown != nullptr && !shown->refusal.empty();
-  float y = at.y;
-  y += draw_wrapped(font, {at.x, y}, width,
-                    refused ? context.palette.warning : context.palette.text, headline);
-  if (twice)
-    y += draw_wrapped(context.fonts.small, {at.x, y + 2}, width, context.palette.text_dim, trust);
-  return y - at.y;
+  const float high = draw_wrapped(
+      font, at, width, refused ? context.palette.warning : context.palette.text, headline);
+  return std::max(high, 26.0f) + 8 +
+         (twice ? draw_wrapped(context.fonts.small, {at.x, at.y + high + 2}, width,
+                               context.palette.text_dim, trust)
+                : 0);
 }
 
 }  // namespace
@@ -428,7 +425,9 @@ void draw_what_if(const PanelContext& context) {
                           predicted);
   };
   const Box words = layout_for(0).words;
-  const WhatIfLayout layout = layout_for(draw_words(context, words.min(), words.width(), false));
+  const bool shows_effect = words.width() >= 100;
+  const WhatIfLayout layout =
+      layout_for(shows_effect ? draw_words(context, words.min(), words.width()) : 0);
 
   ImGui::SetCursorScreenPos(layout.settings.min());
   ImGui::PushStyleColor(ImGuiCol_ChildBg, mix(context.palette.panel, context.palette.text, 0.025));
@@ -437,8 +436,7 @@ void draw_what_if(const PanelContext& context) {
   draw_what_if_controls(context);
   ImGui::EndChild();
   ImGui::PopStyleColor();
-  if (!session.what_if || layout.words.width() < 100) return;  // the controls may have closed it
-  draw_words(context, words.min(), words.width(), true);
+  if (!session.what_if || !shows_effect) return;  // the controls may have closed it
   for (std::size_t i = 0; i < layout.figures.size(); ++i)
     draw_figure(context, figures[i], layout.figures[i]);
   if (layout.ruler.y1 + 2 * kWhatIfTitle + kFigureGap < room.y1)

@@ -1,7 +1,5 @@
-// Selects what is shown and how: the recording, switches, search. What has no room is left out,
-// least needed first, and everything here has a key too.
-#include "viz/panels/panels.h"
-
+// The bars above and below the panels. The toolbar selects what is shown and how: the recording,
+// switches, search. What has no room is left out, least needed first, and everything has a key too.
 #include <fmt/format.h>
 #include <imgui.h>
 
@@ -11,11 +9,12 @@
 #include <utility>
 #include <vector>
 
-// This header needs imgui.h before it.
-#include <imgui_stdlib.h>
-
 #include "viz/model/session/format.h"
 #include "viz/panels/drawing.h"
+#include "viz/panels/panels.h"
+
+// This header needs imgui.h before it.
+#include <imgui_stdlib.h>
 
 namespace ringscope::viz {
 namespace {
@@ -94,9 +93,8 @@ void draw_found(const PanelContext& context) {
   ImGui::SameLine();
   ImGui::AlignTextToFramePadding();
   const bool bad = !found.complaint.empty() || text == "none";
-  ImGui::PushStyleColor(ImGuiCol_Text, bad ? context.palette.warning : context.palette.text_dim);
-  ImGui::TextUnformatted(fitted(context.fonts.text, text, kFoundWidth).c_str());
-  ImGui::PopStyleColor();
+  write(context.fonts.text, bad ? context.palette.warning : context.palette.text_dim,
+        fitted(context.fonts.text, text, kFoundWidth));
   if (ImGui::IsItemHovered())
     draw_meaning(context, "Click: a table of all that are found, and their sums (key: J)");
   if (ImGui::IsItemClicked()) context.session.run(Command::toggle_table);
@@ -226,6 +224,161 @@ void draw_toolbar(const PanelContext& context) {
     item.draw();
     x += item.width + kItemGap;
   }
+}
+
+// ---
+// Moves the playhead: has the usual player's buttons, a bar to scrub on with the ring steps marked,
+// and the playhead's position in words.
+
+namespace {
+
+constexpr float kButton = 30, kButtonGap = 3;
+constexpr float kSpeedWidth = 46, kWordsWidth = 250;
+constexpr float kLeastBar = 60;
+
+// A part of a button's picture, `x` pixels right of its middle: a bar, or a triangle.
+enum IconShape { kToLeft, kUpright, kToRight };
+struct IconPart {
+  IconShape shape;
+  float x;
+};
+using Icon = std::vector<IconPart>;
+
+void draw_icon(const Icon& icon, ImVec2 c, Color color) {
+  for (const auto& [shape, right] : icon) {
+    const float x = c.x + right, s = shape == kToLeft ? -6.0f : 6.0f;
+    if (shape == kUpright)
+      fill({x - 1.5f, c.y - s, x + 1.5f, c.y + s}, color);
+    else
+      draw_list().AddTriangleFilled({x - s * 0.6f, c.y - s}, {x + s * 0.8f, c.y},
+                                    {x - s * 0.6f, c.y + s}, color);
+  }
+}
+
+void icon_button(const PanelContext& context, const char* id, const Icon& icon, Command command,
+                 const char* help) {
+  const float height = ImGui::GetFrameHeight();
+  if (ImGui::Button(id, {kButton, height})) context.session.run(command);
+  const ImVec2 low = ImGui::GetItemRectMin(), high = ImGui::GetItemRectMax();
+  draw_icon(icon, {(low.x + high.x) / 2, (low.y + high.y) / 2}, context.palette.text);
+  if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", help);
+  ImGui::SameLine(0, kButtonGap);
+}
+
+void draw_buttons(const PanelContext& context) {
+  Session& session = context.session;
+  const bool playing = session.playback.playing();
+  icon_button(context, "##start", {{kToLeft, 5}, {kToLeft, -2}, {kUpright, -8}}, Command::to_start,
+              "To the start");
+  icon_button(context, "##back", {{kToLeft, 2}, {kUpright, -6}}, Command::step_back,
+              "To the step before");
+  icon_button(context, "##play",
+              playing ? Icon{{kUpright, -4}, {kUpright, 4}} : Icon{{kToRight, 0}},
+              Command::play_pause, playing ? "Pause (R)" : "Play (R)");
+  icon_button(context, "##forward", {{kToRight, -2}, {kUpright, 6}}, Command::step_forward,
+              "To the next step");
+  icon_button(context, "##end", {{kToRight, -5}, {kToRight, 2}, {kUpright, 8}}, Command::to_end,
+              "To the end");
+}
+
+void draw_speed(const PanelContext& context) {
+  Session& session = context.session;
+  const double speed = session.playback.speed();
+  const std::string text =
+      speed >= 1 ? fmt::format("{:.0f}\u00d7", speed) : fmt::format("1/{:.0f}\u00d7", 1 / speed);
+  if (ImGui::Button("\u2212##slower", {22, 0})) session.run(Command::slower);
+  if (ImGui::IsItemHovered()) ImGui::SetTooltip("Half the speed");
+  ImGui::SameLine(0, 0);
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  ImGui::Dummy({kSpeedWidth, ImGui::GetFrameHeight()});
+  draw_text(context.fonts.text, {at.x + kSpeedWidth / 2, at.y + ImGui::GetFrameHeight() / 2},
+            {0.5f, 0.5f}, context.palette.text, text);
+  ImGui::SameLine(0, 0);
+  if (ImGui::Button("+##faster", {22, 0})) session.run(Command::faster);
+  if (ImGui::IsItemHovered()) ImGui::SetTooltip("Twice the speed");
+}
+
+// Describe the playhead's position. `brief` 1 omits the number of steps, and 2 also the step.
+std::string words(const Session& session, int brief) {
+  const Axis& axis = session.document().axis;
+  const int rank = std::max(session.selected_rank, 0);
+  const double position = session.playback.position();
+  std::string step;
+  if (axis.steps() > 0) {
+    const int at = session.axis_mode == AxisMode::steps
+                       ? std::clamp(static_cast<int>(position), 0, axis.steps() - 1)
+                       : axis.step_at(rank, axis.time_at(AxisMode::time, rank, position));
+    const bool backward = axis.is_backward(at);
+    const int count = backward ? axis.steps() - axis.forward_steps() : axis.forward_steps();
+    step = words_of_step(backward ? Pass::backward : Pass::forward, axis.ring_step(at));
+    if (brief == 0) step += fmt::format(" (0 to {})", count - 1);
+  }
+  if (session.axis_mode == AxisMode::steps) return step;
+  const std::string time =
+      fmt::format("{} of {}", time_text(position), time_text(session.length()));
+  return step.empty() || brief > 1 ? time : fmt::format("{} \u00b7 rank {}: {}", time, rank, step);
+}
+
+void draw_bar(const PanelContext& context, float width) {
+  Session& session = context.session;
+  const Palette& palette = context.palette;
+  const double length = session.length();
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float height = ImGui::GetFrameHeight();
+  ImGui::InvisibleButton("##scrub", {width, height});
+  const float x0 = at.x + 7, room = std::max(1.0f, width - 14), y = at.y + height / 2;
+  if (ImGui::IsItemActive()) {
+    session.playback.pause();
+    session.seek(length * std::clamp((ImGui::GetIO().MousePos.x - x0) / room, 0.0f, 1.0f));
+  }
+  const bool lit = ImGui::IsItemActive() || ImGui::IsItemHovered();
+  const double share = length > 0 ? std::clamp(session.playback.position() / length, 0.0, 1.0) : 0;
+  const float x = x0 + room * static_cast<float>(share);
+  draw_list().AddRectFilled({x0, y - 2}, {x0 + room, y + 2}, mix(palette.panel, palette.text, 0.16),
+                            2);
+  draw_list().AddRectFilled({x0, y - 2}, {x, y + 2}, palette.accent, 2);
+
+  const Axis& axis = session.document().axis;
+  const int rank = std::max(session.selected_rank, 0);  // whose steps the arrow keys go to as well
+  if (length > 0 && room / static_cast<float>(std::max(1, axis.steps())) >= 6) {
+    for (int step = 1; step < axis.steps(); ++step) {
+      const double position =
+          session.axis_mode == AxisMode::steps
+              ? step
+              : axis.position(AxisMode::time, rank, axis.step_begin_ns(rank, step));
+      const float tick = x0 + room * static_cast<float>(position / length);
+      const bool first_backward = step == axis.forward_steps();
+      const float reach = first_backward ? 8.0f : 5.0f;
+      draw_list().AddLine({tick, y - reach}, {tick, y + reach}, palette.text_dim);
+    }
+  }
+  draw_list().AddCircleFilled({x, y}, lit ? 8.0f : 7.0f, palette.playhead);
+  draw_list().AddCircleFilled({x, y}, lit ? 4.0f : 3.0f, palette.panel);
+}
+
+}  // namespace
+
+void draw_playback(const PanelContext& context) {
+  draw_buttons(context);
+  ImGui::SameLine(0, 10);
+  float room = ImGui::GetContentRegionAvail().x;
+  const bool has_speed = room > kLeastBar + 100;
+  if (has_speed) {
+    draw_speed(context);
+    ImGui::SameLine(0, 10);
+    room = ImGui::GetContentRegionAvail().x;
+  }
+  const bool has_words = room > kWordsWidth + 2 * kLeastBar;
+  draw_bar(context, std::max(kLeastBar, room - (has_words ? kWordsWidth : 0)));
+  if (!has_words) return;
+  ImGui::SameLine(0, 10);
+  const Box box = content_box();
+  const float y = box.y0 + ImGui::GetFrameHeight() / 2;
+  std::string text = words(context.session, 0);
+  for (int brief = 1; brief <= 2 && text_width(context.fonts.text, text) > box.width(); ++brief)
+    text = words(context.session, brief);
+  draw_text(context.fonts.text, {box.x1, y}, {1, 0.5f}, context.palette.text_dim, text,
+            box.width());
 }
 
 }  // namespace ringscope::viz

@@ -1,0 +1,120 @@
+// Where the parts of the larger panels lie. Panels draw by it, and tests know by it where to click.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "viz/panels/drawing.h"
+
+namespace ringscope::viz {
+
+// ---
+// Ranks lie on a circle with rank 0 on top, and sending goes clockwise. KV blocks lie and travel on an
+// orbit outside it.
+
+struct RingLayout {
+  ImVec2 center{0, 0};
+  float radius = 0;  // radius of the circle of ranks
+  float orbit = 0;   // radius of the circle of blocks
+  float disc = 0;    // radius of a rank's disc
+  float tile_w = 0, tile_h = 0;
+  int ranks = 0;
+
+  // Return the angle of a rank. A fractional rank lies between two ranks.
+  double angle(double rank) const;
+  ImVec2 at(double rank, float distance) const;
+  Box tile(double rank, float scale = 1) const;
+  // Return the rank whose disc or tile is under the mouse, or -1.
+  int rank_at(ImVec2 mouse) const;
+};
+RingLayout ring_layout(const Box& box, int ranks);
+
+// ---
+// Places the parts of the mask panel: the tabs on top, the square picture with its axes, and the
+// notes in a column beside it if there is room, else in a line below.
+
+struct MaskLayout {
+  ImVec2 tabs{0, 0};
+  Box picture;
+  Box notes, footer;  // empty if there is no room
+  bool axes = true;
+};
+MaskLayout mask_layout(const Box& box);
+
+// The names of the tabs, in the order of MaskOrder.
+inline const std::vector<std::string> kMaskOrders = {"global order", "local order"};
+// Draw tabs of these names that choose the session's order.
+void choose_mask_order(const PanelContext& context, ImVec2 top_left,
+                       const std::vector<std::string>& names);
+
+// ---
+// The mask is drawn as a texture in a rectangle of the window, repainted only when it changes.
+
+struct MaskPicture {
+  std::string slot;  // texture slot
+  std::size_t document = 0;
+  MaskOrder order = MaskOrder::global;
+  int only_rank = -1;
+};
+
+// Draw the mask of a document into `box`. The document must have a mask.
+void draw_mask_picture(const PanelContext& context, const MaskPicture& picture, const Box& box);
+
+// Return the rectangles of a mask's picture that `rank` covers with the block of `owner`, or none
+// if the rows of either are strided.
+std::vector<Box> region_boxes(const MaskModel& model, MaskOrder order, const Box& picture, int rank,
+                              int owner);
+
+// ---
+// Places the recordings of a comparison in columns, and the names of the rows at the left. The same
+// row stands at the same height in every column.
+
+struct CompareColumn {
+  Box card;   // the whole column
+  Box title;  // click to show only this recording
+  Box mask, highlights;
+  Box heat;   // cells only; their labels stand left of it
+  Box strip;  // timeline strip with its rank labels
+};
+
+struct CompareLayout {
+  Box names;  // the column at the left
+  std::vector<CompareColumn> columns;
+  float ruler_y = 0;  // top of the strips' rulers
+  float table_y = 0, row_height = 0;
+  float width = 0, height = 0;  // size of everything; larger than the window when it scrolls
+};
+
+// Return the layout. `top_left` is that of the scrolling contents, `room` is the window's size, and
+// `backward` tells whether any recording has steps of both passes.
+CompareLayout compare_layout(ImVec2 top_left, ImVec2 room, int columns, int ranks, int figures,
+                             bool backward = false);
+
+// ---
+// Places the parts of the what-if panel: the settings at the left, and at the right their effect in
+// a sentence, in figures, and as two timelines on one axis.
+
+struct WhatIfLayout {
+  Box settings;
+  Box words;                 // the sentences
+  std::vector<Box> figures;  // one per figure; empty if there is no room
+  Box ruler;                 // includes the strips' gutter
+  Box recorded, predicted;   // strips, each below its title
+};
+
+inline constexpr float kWhatIfTitle = 20;  // height of the title above a strip
+
+// Return the layout in `room`, with sentences that are `words` pixels high.
+WhatIfLayout what_if_layout(const Box& room, float words, int figures, int recorded_ranks,
+                            int predicted_ranks);
+
+// Maps a place on the bar, in [0, 1], to a value and back.
+struct SliderScale {
+  double least = 0, most = 1;  // least < most
+  bool logarithmic = false;    // then 0 < least
+
+  double share_of(double value) const;  // within [0, 1]
+  double value_at(double share) const;
+};
+
+}  // namespace ringscope::viz
