@@ -87,7 +87,7 @@ struct Checked {
   NaiveResult<double> mine;
   DiagnosisOptions options;
   std::string judged_as;  // why in this dtype
-  bool dout_is_ones = false;
+  bool dout_is_ones = false, has_remarks = false;
 };
 
 // Return the dtype by whose rounding the outputs are judged, and why.
@@ -132,6 +132,7 @@ Checked read_all(const CheckOptions& options) {
       kv{shape.batch, shape.num_heads_kv, shape.seqlen, shape.head_dim};
   const LoadedInputs loaded = load_inputs(run, plan);
   for (const std::string& remark : loaded.remarks) print_error(remark);
+  checked.has_remarks = !loaded.remarks.empty();
   checked.inputs = {
       in_f64(loaded.tensors.q), in_f64(loaded.tensors.k), in_f64(loaded.tensors.v), {}};
   checked.dout_is_ones = config.backward && !run.dout;
@@ -269,7 +270,11 @@ std::string report_text(const Checked& checked, const CheckVerdict& verdict,
   }
   text += "wrong: the outputs differ by more than rounding\n";
   for (const ErrorMap& map : maps) text += map_text(map);
-  if (verdict.suspects.empty()) return text + "\nNo known mistake explains the error.\n";
+  if (verdict.suspects.empty())
+    return text + fmt::format("\nNo known mistake explains the error{}.\n",
+                              checked.has_remarks
+                                  ? "; NaN and infinite inputs make NaN of what they reach"
+                                  : "");
   const Suspect& first = verdict.suspects.front();
   text += fmt::format("\nlikely mistake: {}{}, {:.0f} % sure\n  {}\n  {}\n", name_of(first.mistake),
                       first.rank < 0 ? "" : fmt::format(", on rank {}", first.rank),

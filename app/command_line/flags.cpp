@@ -65,16 +65,6 @@ double number_of_flag(const std::string& flag, const std::string& text, const Ac
   throw InputError(fmt::format("{}: '{}' given; accepted: {}", flag, text, words));
 }
 
-std::string in_digits(const std::string& text) {
-  const std::size_t power = text.empty() ? 0 : std::string_view("kKmMgG").find(text.back()) / 2 + 1;
-  const auto number = parse_number<Index>(text.substr(0, text.size() - !text.empty()));
-  if (power < 1 || power > 3 || !number || *number < 1 || *number > 1'000'000) return "";
-  return fmt::format(", in digits: {} or {}", *number << (10 * power),
-                     *number * (power == 1   ? 1000
-                                : power == 2 ? 1'000'000
-                                             : 1'000'000'000));
-}
-
 std::optional<std::pair<Index, Index>> sizes_in(const std::string& text) {
   const std::size_t cross = std::min(text.find('x'), text.size());
   const auto first = parse_number<Index>(text.substr(0, cross));

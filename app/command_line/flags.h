@@ -12,6 +12,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -65,16 +66,16 @@ inline constexpr Accepted kBelow1 = {0, 1, true, false, "a number from 0 to belo
 
 // Return the number in `text`. Throw InputError unless it is accepted; NaN never is.
 double number_of_flag(const std::string& flag, const std::string& text, const Accepted& accepted);
-// Return ", in digits: 1048576 or 1000000" for "1M", whose M may mean either, and "" for other texts.
-std::string in_digits(const std::string& text);
-// Return the integer in `text`. Throw InputError unless it lies in [least, most]. CLI11 does not
+// Return the integer in `text`, a size if T is Index. Throw InputError unless it lies in
+// [least, most]. CLI11 does not
 // read numbers here, because it accepts what overflows and does not say what it wanted.
 template <class T>
 T integer_of_flag(const std::string& flag, const std::string& text, T least, T most) {
-  const std::optional<T> value = parse_number<T>(text);
+  std::optional<T> value = parse_number<T>(text);
+  if constexpr (std::is_same_v<T, Index>) value = parse_size(text);
   if (value && *value >= least && *value <= most) return *value;
-  throw InputError(fmt::format("{}: '{}' given; accepted: an integer from {} to {}{}", flag, text,
-                               least, most, in_digits(text)));
+  throw InputError(
+      fmt::format("{}: '{}' given; accepted: an integer from {} to {}", flag, text, least, most));
 }
 // Return the two numbers of a text such as "128x64", or none if it is not of this form.
 std::optional<std::pair<Index, Index>> sizes_in(const std::string& text);

@@ -82,11 +82,13 @@ double allowed_pairs(const Job& job, const Layout& layout) {
   return pairs;
 }
 
-// Return the effective pairs of whole documents on one device.
-double whole_pairs(const Job& job, const Layout& layout, Pass pass) {
+// Return the effective pairs of whole documents on one device, or of all devices together where each
+// document is cut into equal `parts`, which begin and end with tiles of their own.
+double whole_pairs(const Job& job, const Layout& layout, Pass pass, double parts = 1) {
   double pairs = 0;
   for (const double length : layout)
-    pairs += job.effective({length, job.causal ? length / 2 + kTileRows / 2 : length}, pass);
+    pairs += parts * job.effective(
+                         {length / parts, job.causal ? length / 2 + kTileRows / 2 : length}, pass);
   return pairs;
 }
 
@@ -182,11 +184,13 @@ double ring_s(const Job& job, const Layout& layout, int ranks, double heads, dou
   // Gradients travel in 16 bits in these implementations, and in f32 in ours.
   if (pass == Pass::backward) bytes_per_s *= 12.0 / 8;
   machine.rates = {job.rate(Pass::forward), job.rate(Pass::backward), bytes_per_s, 0};
-  machine.step_s = ranks == 1
-                       ? 0
-                       : (job.machine.call_s + job.memory_s(job.machine.step_bytes * job.batch *
-                                                            rows * heads * job.head_dim)) *
-                             (pass == Pass::forward ? 1 : kMerged);
+  // The first block's result is the accumulator; the others are merged into it.
+  const double merges = 1 - 1.0 / ranks;  // of a step
+  machine.step_s =
+      ranks == 1 ? 0
+                 : (job.machine.call_s + job.memory_s(merges * job.machine.step_bytes * job.batch *
+                                                      rows * heads * job.head_dim)) *
+                       (pass == Pass::forward ? 1 : kMerged);
   const std::vector<Index> by_rank(n, whole(std::ceil(rows)));
   const Simulation simulation =
       simulate({.job = ring, .pace = Pace::buffers}, Work(by_rank, table, table), machine);
@@ -205,6 +209,11 @@ double hybrid_s(const Job& job, const Layout& layout, int inner, Pass pass) {
                                     job.memory_s(8 * bytes);  // into the order of heads and back
   const double slower =
       outer > 1 && job.crosses_nodes() ? (inner > 1 && !job.row.has("2d") ? 1 : 2) : 0;
+  // Two rings, one within the other: a gradient's hop to another node begins when the inner ring is
+  // done, and its first step waits for it (MagiAttention's exps/dist_attn/baselines/loongtrain.py).
+  if (outer > 1 && slower > 0 && job.row.has("2d") && pass == Pass::backward)
+    seconds += outer * job.kv_bytes(job.positions / outer, kv_heads / inner) * slower /
+               job.machine.network_bytes_per_s;
   // Two dimensions go through the ring's merge even where the ring has one rank.
   if (outer == 1 && (job.row.has("usp") || job.row.has("2d")))
     seconds +=
@@ -224,10 +233,12 @@ double allgather_s(const Job& job, const Layout& layout, Pass pass) {
   if (job.crosses_nodes())
     moving = std::max(moving, gathered / (kRanksOfNode * job.machine.network_bytes_per_s));
   const bool contiguous = dealt(job.row) == Dealt::contiguous && job.row.has("contiguous");
-  const double pairs = contiguous ? contiguous_rows_pairs(job, layout, pass)
-                                  : whole_pairs(job, layout, pass) / job.ranks *
-                                        (job.causal && pass == Pass::backward ? kMasked : 1) *
-                                        (job.row.has("stripes") ? kMasked : 1);
+  const bool in_stripes = job.row.has("stripes");  // which packs tiles of several documents
+  const double pairs = contiguous
+                           ? contiguous_rows_pairs(job, layout, pass)
+                           : whole_pairs(job, layout, pass, in_stripes ? 1 : 2 * job.ranks) /
+                                 job.ranks * (job.causal && pass == Pass::backward ? kMasked : 1) *
+                                 (in_stripes ? kMasked : 1);
   double seconds = job.pair_seconds(pairs, job.heads, pass) + job.memory_s(2 * all_kv) + moving;
   if (pass == Pass::backward) {
     seconds += moving;
@@ -318,11 +329,15 @@ double training_flops(const Job& job) {
 std::optional<double> predict(const PublishedRow& row, const MachineFigures& machine,
                               std::string& why_not) {
   const Job job(row, machine);
-  const bool forward = row.pass != "bwd",
-             backward = row.pass != "fwd" && row.pass != "one ring step";
+  const bool is_step = row.pass == "one ring step", both = row.pass == "fwd+bwd";
+  const bool forward = row.pass == "fwd" || both || is_step, backward = row.pass == "bwd" || both;
   if (row.pass == "training step") {
     if (row.metric == "TFLOP/s/GPU") return training_flops(job) / 1e12;
     why_not = "a training step is predicted in TFLOP/s/GPU only";
+    return std::nullopt;
+  }
+  if (!forward && !backward) {
+    why_not = "no such pass: " + row.pass.substr(0, 40);
     return std::nullopt;
   }
   double sum = 0, seconds_sum = 0;
@@ -331,7 +346,7 @@ std::optional<double> predict(const PublishedRow& row, const MachineFigures& mac
     double seconds = 0, flops = 0;
     for (const Pass pass : {Pass::forward, Pass::backward}) {
       if (!(pass == Pass::forward ? forward : backward)) continue;
-      seconds += row.pass == "one ring step"
+      seconds += is_step
                      ? std::max(job.kv_bytes(job.rows(), job.kv_heads) / machine.link_bytes_per_s,
                                 job.pair_seconds(job.rows() * job.rows(), job.heads, pass))
                      : pass_s(job, layout, pass);
@@ -364,40 +379,40 @@ const std::vector<MachineFigures>& published_machines() {
   // clang-format off
   static const std::vector<MachineFigures> all = {
       {"MagiAttention, H100", "MagiAttention", "H100", "", {650e12, 60}, {605e12, 650},
-       340e9, 40e9, 2.7e12, 15, 5e-4,
+       340e9, 40e9, 2.7e12, 17, 5e-4,
        "8xH100 65536 causal fwd zigzag ring p2p|8xH100 65536 varlen_causal fwd ulysses",
        "its kernel figures: FA3 and FFA at 1k to 32k positions", {648e12, 150}, {570e12, 550}},
       {"MagiAttention, B200", "MagiAttention", "B200", "", {1330e12, 250}, {900e12, 450},
-       675e9, 32e9, 6.4e12, 4, 4.5e-4,
+       675e9, 40e9, 6.4e12, 4.5, 4.5e-4,
        "8xB200 131072 causal fwd zigzag ring p2p|8xB200 131072 varlen_causal fwd ulysses",
        "its kernel figures: cuDNN and FFA_FA4 at 1k to 32k positions", {1400e12, 650}, {1120e12, 1000}},
       {"ring-flash-attention, H800", "ring-flash-attention README@8996282", "H800", "",
-       {378e12, 630}, {335e12, 630}, 150e9, 40e9, 2.7e12, 17, 1e-4,
+       {378e12, 630}, {335e12, 630}, 150e9, 40e9, 2.7e12, 19.5, 1e-4,
        "8xH800 65536 causal fwd contiguous|8xH800 65536 causal fwd zigzag", "its kernel rows"},
       {"ring-flash-attention, A100", "ring-flash-attention README@8996282", "A100", "",
-       {245e12, 750}, {190e12, 300}, 225e9, 20e9, 1.63e12, 25, 1e-4,
+       {245e12, 750}, {190e12, 300}, 225e9, 20e9, 1.63e12, 28.5, 1e-4,
        "8xA100 65536 causal fwd contiguous|8xA100 65536 causal fwd zigzag", "its kernel rows"},
       {"ring-flash-attention 2024, H800", "ring-flash-attention README@55ff66f", "H800", "",
-       {375e12, 3225}, {221e12, 100}, 150e9, 40e9, 2.7e12, 20, 2e-5,
+       {375e12, 3225}, {221e12, 100}, 150e9, 40e9, 2.7e12, 23, 2e-5,
        "8xH800 65536 causal fwd zigzag", "its kernel rows"},
       {"ring-flash-attention 2024, A100", "ring-flash-attention README@55ff66f", "A100", "",
-       {240e12, 3225}, {150e12, 100}, 225e9, 20e9, 1.63e12, 20, 2e-5,
+       {240e12, 3225}, {150e12, 100}, 225e9, 20e9, 1.63e12, 23, 2e-5,
        "8xA100 65536 causal fwd contiguous|8xA100 65536 causal fwd zigzag", "its kernel rows"},
       {"long-context-attention, A100", "long-context-attention", "A100", "", {197e12, 350},
-       {168e12, 350}, 225e9, 20e9, 1.63e12, 45, 1e-4,
+       {168e12, 350}, 225e9, 20e9, 1.63e12, 51, 1e-4,
        "8xA100-SXM4-80GB 131072 causal fwd zigzag, ulysses 1 x ring 8|"
        "8xA100-SXM4-80GB 131072 causal fwd zigzag, ulysses 8 x ring 1", "FlashAttention-2's paper"},
       {"Burst-Attention, A100", "Burst-Attention", "A100", "", {217e12, 0}, {193e12, 0}, 225e9,
-       20e9, 1.63e12, 45, 7e-4,
+       20e9, 1.63e12, 51, 7e-4,
        "8xA100 (intro; the table does not say) 131072 full fwd ring (burst)|"
        "8xA100 (intro) 65536 full fwd ring (burst)", "its kernel rows"},
       {"TransformerEngine PyTorch, H100", "TE CP benchmark", "H100", "PyTorch", {630e12, 150},
-       {545e12, 200}, 340e9, 40e9, 2.7e12, 9, 1e-4,
+       {545e12, 200}, 340e9, 40e9, 2.7e12, 10, 1e-4,
        "2xH100-80GB 32768 causal fwd+bwd zigzag ring (TE PyTorch p2p, BSHD)|"
        "8xH100-80GB 32768 causal fwd+bwd zigzag ring (TE PyTorch p2p, BSHD)",
        "its runs on one device"},
       {"TransformerEngine JAX, H100", "TE CP benchmark", "H100", "JAX", {680e12, 150},
-       {580e12, 200}, 340e9, 40e9, 2.7e12, 9, 3e-4,
+       {580e12, 200}, 340e9, 40e9, 2.7e12, 10, 3e-4,
        "8xH100-80GB 32768 causal fwd+bwd zigzag ring (TE JAX, BSHD)|"
        "8xH100-80GB 32768 causal fwd+bwd striped ring (TE JAX, THD)", "its runs on one device"},
       {"NeMo, H100", "NeMo", "H100", "", {560e12, 0}, {500e12, 0}, 340e9, 40e9, 2.7e12, 0, 0,
@@ -405,22 +420,22 @@ const std::vector<MachineFigures>& published_machines() {
        "cuDNN's kernels; the rate of products is fitted",
        {683e12, 0}},
       {"AI_analysis, L20", "AI_analysis", "L20", "", {100e12, 300}, {85e12, 300}, 19e9, 10e9,
-       0.7e12, 10, 3e-4, "8xL20 4096 causal fwd zigzag ring|8xL20 32768 causal fwd ulysses 8",
+       0.7e12, 11.5, 3e-4, "8xL20 4096 causal fwd zigzag ring|8xL20 32768 causal fwd ulysses 8",
        "NVIDIA's L20 data sheet: 119.5 TFLOP/s"},
-      {"pith-train", "pith-train", "", "", {1400e12, 200}, {1300e12, 400}, 340e9, 40e9, 5e12, 9,
+      {"pith-train", "pith-train", "", "", {1400e12, 200}, {1300e12, 400}, 340e9, 40e9, 5e12, 10,
        1.5e-4, "not stated 32768 causal fwd zigzag, overlapped|not stated 32768 causal bwd zigzag, overlapped",
        "not stated; taken for a B200"},
       {"token-ring, A10", "token-ring", "A10", "", {85e12, 300}, {75e12, 300}, 13e9, 10e9, 0.5e12,
-       20, 1e-4, "4xA10 24000 not stated one ring step ring", "PCIe 4.0, half of its rate"},
+       23, 1e-4, "4xA10 24000 not stated one ring step ring", "PCIe 4.0, half of its rate"},
       // Sources that are not known.
-      {"any B200", "", "B200", "", {1330e12, 250}, {950e12, 450}, 675e9, 40e9, 6.4e12, 20, 3e-4, "", "defaults"},
-      {"any H100", "", "H100", "", {640e12, 200}, {560e12, 500}, 340e9, 40e9, 2.7e12, 25, 2e-4, "", "defaults"},
-      {"any H200", "", "H200", "", {660e12, 200}, {580e12, 500}, 340e9, 40e9, 3.8e12, 25, 2e-4, "", "defaults"},
-      {"any H800", "", "H800", "", {600e12, 300}, {500e12, 500}, 150e9, 40e9, 2.7e12, 30, 2e-4, "", "defaults"},
-      {"any A100", "", "A100", "", {220e12, 400}, {185e12, 400}, 225e9, 20e9, 1.63e12, 45, 1e-4, "", "defaults"},
-      {"any A800", "", "A800", "", {220e12, 400}, {185e12, 400}, 150e9, 20e9, 1.63e12, 45, 1e-4, "", "defaults"},
-      {"any TPU", "", "TPU", "", {190e12, 400}, {165e12, 400}, 45e9, 45e9, 0.96e12, 20, 1e-4, "", "defaults"},
-      {"any", "", "", "", {220e12, 400}, {185e12, 400}, 100e9, 20e9, 1.6e12, 30, 2e-4, "", "defaults"},
+      {"any B200", "", "B200", "", {1330e12, 250}, {950e12, 450}, 675e9, 40e9, 6.4e12, 23, 3e-4, "", "defaults"},
+      {"any H100", "", "H100", "", {640e12, 200}, {560e12, 500}, 340e9, 40e9, 2.7e12, 28, 2e-4, "", "defaults"},
+      {"any H200", "", "H200", "", {660e12, 200}, {580e12, 500}, 340e9, 40e9, 3.8e12, 28, 2e-4, "", "defaults"},
+      {"any H800", "", "H800", "", {600e12, 300}, {500e12, 500}, 150e9, 40e9, 2.7e12, 34, 2e-4, "", "defaults"},
+      {"any A100", "", "A100", "", {220e12, 400}, {185e12, 400}, 225e9, 20e9, 1.63e12, 51, 1e-4, "", "defaults"},
+      {"any A800", "", "A800", "", {220e12, 400}, {185e12, 400}, 150e9, 20e9, 1.63e12, 51, 1e-4, "", "defaults"},
+      {"any TPU", "", "TPU", "", {190e12, 400}, {165e12, 400}, 45e9, 45e9, 0.96e12, 23, 1e-4, "", "defaults"},
+      {"any", "", "", "", {220e12, 400}, {185e12, 400}, 100e9, 20e9, 1.6e12, 34, 2e-4, "", "defaults"},
   };
   // clang-format on
   return all;

@@ -72,8 +72,8 @@ struct MachineFigures {
   double link_bytes_per_s = 0;     // inside a node, as a collective reaches it
   double network_bytes_per_s = 0;  // of a device to other nodes
   double memory_bytes_per_s = 0;
-  // Fitted, each on one row: bytes of memory traffic a ring step has besides the kernel, for each
-  // value of a rank's output (merging, rescaling, copies of halves), and seconds that a ring step, or
+  // Fitted, each on one row: bytes of memory traffic a merge of two blocks' results takes, for each
+  // value of a rank's output (rescaling, copies of halves), and seconds that a ring step, or
   // the pass of another scheme, takes besides all else (launches, padding, waking up).
   double step_bytes = 0;
   double call_s = 0;

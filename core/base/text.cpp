@@ -3,11 +3,22 @@
 #include <fmt/format.h>
 
 #include <iterator>
+#include <limits>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
 
 namespace ringscope {
+
+std::optional<std::int64_t> parse_size(std::string_view text) {
+  const std::size_t power = text.empty() ? 0 : std::string_view("kKmMgG").find(text.back()) / 2 + 1;
+  if (power < 1 || power > 3) return parse_number<std::int64_t>(text);
+  const auto number = parse_number<std::int64_t>(text.substr(0, text.size() - 1));
+  const int bits = static_cast<int>(10 * power);
+  if (!number || *number < 0 || *number > std::numeric_limits<std::int64_t>::max() >> bits)
+    return {};
+  return *number * (std::int64_t{1} << bits);
+}
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;

@@ -44,6 +44,9 @@ std::optional<T> parse_number(std::string_view text) {
   return value;
 }
 
+// Return the size in `text`, which may end in k, M or G for 2^10, 2^20 or 2^30: "8k" is 8,192.
+std::optional<std::int64_t> parse_size(std::string_view text);
+
 // Return the parts of `text` between separators, at least one, which may be empty.
 std::vector<std::string_view> split(std::string_view text, char separator);
 

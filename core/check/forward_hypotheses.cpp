@@ -83,7 +83,8 @@ class ForwardTable {
     return std::move(table_);
   }
   std::vector<Hypothesis> roundings() {
-    add_roundings(known_.ranks() - 1);
+    const int hops = known_.ranks() - 1;
+    for (int first = 0; first < (hops < 16 ? hops : 1); ++first) add_roundings(hops, first);
     return std::move(table_);
   }
 
@@ -141,6 +142,8 @@ class ForwardTable {
           Lacks{true, false, false, false, "the output is not rescaled to a new maximum"},
           Lacks{false, true, false, false, "row_sum is not rescaled to a new maximum"},
           Lacks{true, false, true, false, "partial outputs are added without their maxima"},
+          Lacks{false, false, true, true,
+                "a block's partial result is not rescaled to the maximum"},
           Lacks{false, true, false, true, "partial row sums are added without their maxima"}})
       for (const int lse : {0, 1, 2})
         add(
@@ -202,8 +205,9 @@ class ForwardTable {
   }
 
   // An accumulator of 16 bits: the unnormalised one, the normalised one, or the one with row_sum;
-  // rounded after the first `hops` steps, which are all of them or those that a hop follows.
-  void add_roundings(int hops) {
+  // rounded after the first `hops` steps, which are all of them or those that a hop follows, except
+  // for the very first `exact` ones.
+  void add_roundings(int hops, int exact = 0) {
     const int n = known_.ranks();
     if (hops < 1) return;
     for (const DType dtype : {DType::bf16, DType::f16})
@@ -215,19 +219,21 @@ class ForwardTable {
                         : kind == 1 ? "the output so far"
                                     : "the accumulator, and row_sum with it,",
                         name_of(dtype),
-                        hops == n ? fmt::format("each of the {} steps", n)
-                                  : fmt::format("each of the {} hops", hops)),
-            [dtype, kind, hops](const QueryRow& row, Guess& guess) {
+                        exact > 0   ? fmt::format("each hop from number {} on", exact + 1)
+                        : hops == n ? fmt::format("each of the {} steps", n)
+                                    : fmt::format("each of the {} hops", hops)),
+            [dtype, kind, hops, exact](const QueryRow& row, Guess& guess) {
               double l = 0;
               Values acc(row.owner_parts.front().acc.size());
               const double m =
                   in_ring_order(row, [&](int step, const RowPart& part, double was, double is) {
                     l = l * was + part.l * is;
-                    if (kind == 2 && step < hops) l = stored_as(dtype, l);
+                    const bool rounds = step >= exact && step < hops;
+                    if (kind == 2 && rounds) l = stored_as(dtype, l);
                     const double divisor = kind == 1 ? l : 1;
                     for (std::size_t c = 0; c < acc.size(); ++c) {
                       acc[c] = acc[c] * was + part.acc[c] * is;
-                      if (step < hops) acc[c] = stored_as(dtype, acc[c] / divisor) * divisor;
+                      if (rounds) acc[c] = stored_as(dtype, acc[c] / divisor) * divisor;
                     }
                   });
               finish_row(m, l, acc, guess);

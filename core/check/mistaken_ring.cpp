@@ -192,7 +192,7 @@ class Ring {
     return block;
   }
 
-  void merge(int rank, State& state, const State& block) const {
+  void merge(int rank, int step, State& state, const State& block) const {
     if (block.m == kNone) {
       if (strikes(Mistake::masked_block_nan, rank))
         std::fill(state.acc.begin(), state.acc.end(), block.l / block.l);
@@ -202,15 +202,16 @@ class Ring {
     double old_factor = state.m == kNone ? 0 : std::exp(state.m - most),
            new_factor = std::exp(block.m - most);
     if (strikes(Mistake::merge_without_max, rank)) {
-      old_factor = 1;
-      if (ring_.variant == 0) new_factor = 1;
+      if (ring_.variant != 2) old_factor = 1;
+      if (ring_.variant != 1) new_factor = 1;
     }
     state.m = most;
     state.l = state.l * old_factor + block.l * new_factor;
     for (std::size_t c = 0; c < state.acc.size(); ++c)
       state.acc[c] = state.acc[c] * old_factor + block.acc[c] * new_factor;
-    if (strikes(Mistake::rounds_each_hop, rank) && ring_.variant != 2 && ranks_ > 1) {
-      const double divisor = ring_.variant == 0 ? 1 : state.l;
+    if (strikes(Mistake::rounds_each_hop, rank) && ring_.variant != 2 && ranks_ > 1 &&
+        (ring_.variant != 3 || step >= ranks_ / 2)) {
+      const double divisor = ring_.variant == 1 ? state.l : 1;
       for (double& x : state.acc) x = rounded_to(ring_.hop_dtype, x / divisor) * divisor;
     }
   }
@@ -221,7 +222,7 @@ class Ring {
     for (int step = 0; step < ranks_; ++step) {
       const int owner = (rank - step + ranks_) % ranks_;
       const State block = attend(head, rank, i, owner);
-      for (int time = 0; time < times(rank, owner); ++time) merge(rank, state, block);
+      for (int time = 0; time < times(rank, owner); ++time) merge(rank, step, state, block);
       if (block.l > 0)
         for (std::size_t c = 0; c < mean.size(); ++c) mean[c] += block.acc[c] / block.l / ranks_;
     }
@@ -347,10 +348,10 @@ const MistakeFacts& facts_of(Mistake mistake) {
       {"rope-positions", 2,
        "Rotary angles were taken at positions of another deal. Give every rank the global "
        "positions of its own rows, and compare Q after rotation with a single device's."},
-      {"merge-without-max", 2,
+      {"merge-without-max", 3,
        "Partial results are merged without bringing them to one row maximum. Check that both"
        " the accumulator and row_sum are multiplied by exp(m_old - m_new)."},
-      {"rounds-each-hop", 3,
+      {"rounds-each-hop", 4,
        "The accumulator is rounded to 16 bits at every hop. Keep it in f32 until the last "
        "step; the error then no longer grows with the number of ranks."},
       {"missing-block", 1,

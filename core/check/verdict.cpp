@@ -106,18 +106,24 @@ CheckVerdict check_outputs(const CheckedProblem& problem, const CheckedInputs& i
   CheckVerdict verdict;
   const Sizes sizes = sizes_of(problem, inputs);
   std::vector<std::string> wrong;
+  // Where NaN is right, because NaN among the inputs reach it, anything else tells of no mistake.
+  NaiveResult<double> telling;
   for (const Tensor tensor : output_tensors(true)) {
-    const Values& given = values_of(mine, tensor);
+    const Values &given = values_of(mine, tensor), &right = values_of(oracle, tensor);
     if (given.empty()) continue;
-    verdict.tensors.push_back(
-        check_tensor(tensor, values_of(oracle, tensor), given, sizes, options.dtype));
+    verdict.tensors.push_back(check_tensor(tensor, right, given, sizes, options.dtype));
     const TensorCheck& check = verdict.tensors.back();
     if (!check.is_exact()) verdict.result = std::max(verdict.result, CheckResult::rounding);
-    if (!check.passes()) wrong.emplace_back(check.name());
+    if (!check.passes()) verdict.result = CheckResult::wrong;
+    Values& tells = values_of(telling, tensor);
+    tells = given;
+    for (std::size_t i = 0; i < tells.size(); ++i)
+      if (std::isnan(right[i])) tells[i] = right[i];
+    if (!check_tensor(tensor, right, tells, sizes, options.dtype).passes())
+      wrong.emplace_back(check.name());
   }
-  if (!wrong.empty()) {
-    verdict.result = CheckResult::wrong;
-    verdict.suspects = diagnose(problem, inputs, oracle, mine, wrong, options);
+  if (verdict.result == CheckResult::wrong) {
+    verdict.suspects = diagnose(problem, inputs, oracle, telling, wrong, options);
   } else if (verdict.result == CheckResult::rounding) {
     verdict.suspects = find_hop_rounding(problem, inputs, oracle, mine, options);
     if (!verdict.suspects.empty()) verdict.result = CheckResult::wrong;

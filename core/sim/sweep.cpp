@@ -49,7 +49,8 @@ std::optional<double> as_number(std::string_view text) {
 }
 
 double number_in(const Numbers& numbers, Setting setting, std::string_view text) {
-  const auto value = as_number(text);
+  std::optional<double> value = as_number(text);
+  if (setting == Setting::seqlen) value = parse_size(text);
   if (!value || *value < numbers.least || *value > numbers.most ||
       (numbers.whole && *value != std::floor(*value)))
     refuse(setting, text, numbers.accepted);

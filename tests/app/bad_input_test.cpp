@@ -74,10 +74,15 @@ TEST_F(BadInputTest, NamedModels) {
 
 // What people write for sizes and links is taken, or refused with what to write instead.
 TEST_F(BadInputTest, SizesAndLinksInShort) {
-  expect_random_refused("--seqlen 1M", {"--seqlen", "'1M'", "in digits: 1048576 or 1000000"});
-  expect_random_refused("--seqlen 8k", {"--seqlen", "'8k'", "in digits: 8192 or 8000"});
-  for (const char* wrong : {"M", "-1M", "9999999999G", "1MB"})
-    EXPECT_EQ(run({"run", "--random", "--seqlen", wrong}).err.find("in digits"), std::string::npos);
+  for (const char* wrong : {"M", "-1M", "9999999999G", "1MB", "1.5M", "1 k", "0k"})
+    expect_random_refused(Strings{"--seqlen", wrong}, {"--seqlen", std::string("'") + wrong + "'"});
+  const Strings priced = "plan --world-size 4 --gpu H100 --link NVLink4 --json --seqlen";
+  EXPECT_EQ(json_of(run_well(priced + "1M"))["shape"],
+            json_of(run_well(priced + "1048576"))["shape"]);
+  EXPECT_EQ(json_of(run_well("run --random --json --seqlen 1k"))["shape"]["seqlen"],
+            json_of(run_well("run --random --json --seqlen 1024"))["shape"]["seqlen"]);
+  expect_has(run_well("simulate --world-size 4 --gpu H100 --link NVLink4 --sweep seqlen=8k,16K"),
+             {"8192", "16384"});
   const Strings plan = "plan --seqlen 8192 --world-size 4 --gpu H100 --json --link";
   const auto link = json_of(run_well(plan + "50,10"));
   EXPECT_EQ(link["provenance"]["seed"], "0");

@@ -2,6 +2,7 @@
 // users have; and the layouts of run itself.
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
 #include "core/base/dtype.h"
 #include "tests/app/program.h"
@@ -136,6 +137,21 @@ TEST_F(CheckCommandTest, JudgesBf16ByItsRounding) {
     EXPECT_STREQ(json["dtype"].GetString(), "bf16");
   }
   EXPECT_EQ(run("check " + inputs + problem + " --out o16.npy --dtype f32").status, 1);
+}
+
+// What NaN among the inputs makes is right if it is NaN, and tells of no mistake if it is not.
+TEST_F(CheckCommandTest, NamesNoMistakeForWhatNaNInputsReach) {
+  std::vector<float> q = values("q.npy");
+  q[77] = std::numeric_limits<float>::quiet_NaN();
+  write_tensor("q.npy", {2, 4, 60, 8}, [&](Index i) { return q[static_cast<std::size_t>(i)]; });
+  const std::string check = "check --out o.npy " + inputs + problem;
+  const ProgramResult kept = run(check);
+  EXPECT_EQ(kept.status, 1);
+  expect_has(kept.out, {"No known mistake explains the error; NaN and infinite inputs"});
+  expect_has(kept.err, {"--q: 1 NaN"});
+  EXPECT_TRUE(json_of(run(check + " --json").out)["suspects"].Empty());
+  run("run " + inputs + problem + " --out o.npy");
+  EXPECT_EQ(run(check).status, 0);
 }
 
 TEST_F(CheckCommandTest, TakesOtherLayouts) {
