@@ -54,6 +54,10 @@ void lesson_10(Page& page) {
   // Keys 1 and 2 may lie on another rank than 3 and 4. No line of the table needs another line: what
   // all keys have in common is in lse and out, which don't change any more. So a rank with its rows of
   // Q, out, lse and dO can work on any KV block alone, in any order.
+  //
+  // A row without any key has lse = -∞ and out = 0. All its scores are -∞, too, and exp(-∞ - (-∞)) is
+  // NaN. So whoever computes P sets it to 0 for such a row: its dQ is 0, and it adds nothing to dK and
+  // dV. (The kernels here subtract 0 in place of -∞, and exp(-∞ - 0) is 0.)
   page.predict("Forward takes two matrix products a block, Q Kᵀ and P V. How many does backward?",
                "products", 5, 0);
 
@@ -68,7 +72,8 @@ void lesson_10(Page& page) {
 
   // After 3 hops all four have added their parts. The block is not needed any more, but its owner,
   // one hop further, needs the gradient. Each rank computes its part while the sum of those before
-  // is on its way, so that nobody waits for it.
+  // is on its way, so that nobody waits for it. Only the last hop, home, has no computing beside it,
+  // and shows. Steps meet the same pairs as forward, so a balanced deal is balanced in both passes.
   //
   // ## In numbers
   //
