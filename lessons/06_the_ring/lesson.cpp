@@ -120,7 +120,8 @@ void lesson_06(Page& page) {
 
   // (The figure adds up what each link has carried so far: two hops of 1 MiB.) On threads a hop is a
   // copy in memory, a small part of the computing, and so it hides easily. On two cores a rank computed
-  // for 18 ms, and waited for 4 because ranks share the cores; a page leaves out what differs from run to run.
+  // for 18 ms, and waited for 4 because ranks share the cores; a page leaves out what differs from run
+  // to run.
   //
   // ## Checks
   page.equal("Rank 1 of five holds the block of rank 3 at step 3", RingSchedule{1, 5}.owner(3), 3);

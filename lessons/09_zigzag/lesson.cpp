@@ -94,13 +94,10 @@ void lesson_09(Page& page) {
   //+
   page.table(work);
 
-  // (If the length doesn't divide, chunks differ by one token, and so do ranks. A rank knows every
-  // owner's rows by formula, so nothing is sent about them, and buffers have room for the most. Of 1,003
-  // tokens on eight ranks, 16 chunks, the first eleven have 63 and the others 62:)
-  const Partition uneven{PartitionKind::zigzag, 1003, 8};
-  page.print(fmt::format("ranks 0 and 7 have {} and {} rows", uneven.rows_of(0).size(),
-                         uneven.rows_of(7).size()));
-
+  // (If the length doesn't divide, chunks differ by one token, and so do ranks: of 1,003 tokens on eight
+  // ranks, ranks 0 to 4 have 125 and the others 126. A rank knows every owner's rows by formula, so nothing
+  // is sent about them, and buffers have room for the most.)
+  //
   // The ideal is 4,096 tiles. Zigzag has a diagonal once, striped and fold have one at every step.
   RingRun run = run_on_threads(zigzag, in);
   //-
@@ -119,6 +116,9 @@ void lesson_09(Page& page) {
   page.equal("Rank 3 meets half of rank 1's block", predicted_pairs(zigzag, 3, 2), 1024 * 1024 / 2);
   page.check("Fold and zigzag are even to a thousandth, in total", worst_total < 1.001);
   page.check("and step by step to a hundredth", worst_ceiling > 0.99);
+  const Partition uneven{PartitionKind::zigzag, 1003, 8};
+  page.check("Of 1,003 tokens rank 4 has 125 and rank 5 has 126",
+             uneven.rows_of(4).size() == 125 && uneven.rows_of(5).size() == 126);
   page.equal("Zigzag: 4,112 tiles", slowest[3], 4112);
   page.equal("Striped: 4,224 tiles", slowest[1], 4224);
   page.equal("Contiguous: 7,696 tiles", slowest[0], 7696);

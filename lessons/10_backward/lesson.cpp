@@ -70,10 +70,10 @@ void lesson_10(Page& page) {
   // of them. So its gradient travels along: every rank adds its own part and passes both on.
   page.predict("Four ranks: a block makes 3 hops. How many does its gradient make?", "hops", 4, 0);
 
-  // After 3 hops all four have added their parts. The block is not needed any more, but its owner,
-  // one hop further, needs the gradient. Each rank computes its part while the sum of those before
-  // is on its way, so that nobody waits for it. Only the last hop, home, has no computing beside it,
-  // and shows. Steps meet the same pairs as forward, so a balanced deal is balanced in both passes.
+  // After 3 hops all four have added their parts. The block is not needed any more, but its owner, one
+  // hop further, needs the gradient. Each rank computes its part while the sum of those before is on
+  // its way, so that nobody waits for it. Only the last hop, home, has no computing beside it, and
+  // shows. Steps meet the same pairs as forward, so a balanced deal is balanced in both passes.
   //
   // ## In numbers
   //
@@ -121,7 +121,8 @@ void lesson_10(Page& page) {
   page.value("rank 1 sends, forward", bytes(sent[0]));
   page.value("rank 1 sends, backward", bytes(sent[1]));
   page.ring_trace(std::move(run.recording), story);
-  page.picture("gradients.png", "By steps: after the blocks, gradients make one hop more");
+  page.picture("gradients.png",
+               "The last two steps: gradients make one hop more, with no work beside it");
 
   // ## Checks
   page.check("delta is out, 36.88",

@@ -28,8 +28,6 @@
 
 #include <cmath>
 
-#include "core/run/run.h"
-#include "core/trace/summary.h"
 #include "lessons/book/cost_tables.h"
 #include "lessons/book/page.h"
 #include "lessons/book/tables.h"
@@ -45,8 +43,8 @@ void lesson_12(Page& page) {
   // That is about 1,000 tokens a rank, or two pages. (Data sheets give links in both directions
   // together, 600 here. A hop uses one of them.) A causal mask, balanced by zigzag, halves the
   // computing and leaves the sending as it is, so there it is twice that. With contiguous ranks it is
-  // not: the last one has a full block in every step after its own, so c* is that of a full mask.
-  // (A100 and H100 are GPUs. NVLink joins those of one machine, InfiniBand and Ethernet machines.)
+  // not: the last one has a full block in every step after its own, so c* is that of a full mask. (A100
+  // and H100 are GPUs. NVLink joins those of one machine, InfiniBand and Ethernet machines.)
   //-
   Table machines({"GPU, link", "F/B", "full mask", "causal", "causal, 8 of 32 heads of K, V"});
   for (const auto& [gpu, link] : {std::pair{"A100", "NVLink3"},
@@ -64,8 +62,9 @@ void lesson_12(Page& page) {
   page.table(machines);
 
   // **Which F?** The one that attention reaches. This page takes the data sheet's peak, so real kernels
-  // need fewer rows. FlashAttention-3's paper has 648 of an H100's 989 TFLOP/s, forward: a share of 0.65,
-  // and 715 rows where the last column has 1,099. (An A100: 0.73.) Lessons 21 to 25 and `plan` use that.
+  // need fewer rows. FlashAttention-3's paper has 648 of an H100's 989 TFLOP/s, forward: a share of
+  // 0.65, and 715 rows where the last column has 1,099. (An A100: 0.73.) Lessons 21 to 25 and `plan`
+  // use that.
   //
   // Each term can be turned on its own. On an A100, from 1,040 rows:
   const CrossoverTerms terms = crossover_terms(a100);
@@ -99,24 +98,8 @@ void lesson_12(Page& page) {
   page.predict("A million tokens (1,048,576), a full mask, no groups: how many ranks at most?",
                "ranks", std::floor(1048576 / 19788.0), 0.03);
 
-  // ## On your machine
+  // ## In the viewer
   //
-  // Ranks on threads have wires too: copies in memory, and waking each other up. With blocks of 16
-  // rows these take longer than the work. With 1,024 they count less. (On two cores, four ranks waited
-  // 15 ms beside 0.1 ms of work, and 2 beside 7; a page leaves out what differs from run to run.)
-  const auto ring_with = [](Index rows) {
-    const Problem config = ring_job(1, 4 * rows, 4);
-    return run_on_threads(config, random_inputs(config.shape));
-  };
-  //-
-  Table runs({"rows a rank", "rank 0 computed for", "waited for"});
-  for (const Index rows : {16, 1024}) {
-    const RankSummary rank = summarize(ring_with(rows).recording).ranks[0];
-    runs.row(rows, seconds(rank.compute_s), seconds(rank.wait_s));
-  }
-  //+
-  page.table(runs);
-
   // Two lines of the table of eight H100 are simulated and recorded:
   page.trace(recorded_ring(4096, cluster),
              {scene("4,096 rows. A hop is 4.8 times as long as a step, and everybody waits for it.",

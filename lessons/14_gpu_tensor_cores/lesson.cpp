@@ -72,13 +72,13 @@ void lesson_14(Page& page) {
   // ## Who fetches
   //
   // A machine that fast must never wait for its operands. Hopper GPUs have a **copy engine** (TMA): a
-  // thread asks for a whole tile, the copy runs on its own, and its bytes are counted at a barrier
-  // when they have landed. So one thread does all the fetching, the *producer*; the others consume.
-  // There are two buffers, as in lesson 6, with two barriers each: `full` tells that a tile has
-  // landed, `empty` that all consumers are done with it. A barrier serves again and again. It counts
-  // arrivals; when all have come, a phase is over, and the next begins. It remembers only whether that
-  // phase had an even or odd number, so a wait names the parity of the phase that it waits for. The
-  // buffer's first use is phase 0, and a wait for parity 1 before it is over at once: nothing was there.
+  // thread asks for a whole tile, the copy runs on its own, and its bytes are counted at a barrier when
+  // they have landed. So one thread does all the fetching, the *producer*; the others consume. There
+  // are two buffers, as in lesson 6, with two barriers each: `full` tells that a tile has landed,
+  // `empty` that all consumers are done with it. A barrier serves again and again. It counts arrivals;
+  // when all have come, a phase is over, and the next begins. It remembers only whether that phase had
+  // an even or odd number, so a wait names the parity of the phase that it waits for. The buffer's
+  // first use is phase 0, and a wait for parity 1 before it is over at once: nothing was there.
   const auto pipeline = [](Stages<2>& shared, const TensorMap& matrix, float* sums) {
     StagePlace<2> at;  // stage 0, 1, 0, 1, ..., parity 0, 0, 1, 1, ...
     const int consumer = static_cast<int>(threadIdx.x) - 32;

@@ -29,8 +29,8 @@ void lesson_23(Page& page) {
   const double ranks = 16, rows = 1048576 / ranks, GB = 1e9;
   page.value("weights", fixed(weights / 1e9, 2), "billion");
 
-  // **Weights and optimizer.** AdamW keeps for each weight its value and gradient in bf16, and in
-  // f32 its exact value and two moments: 2 + 2 + 4 + 4 + 4 bytes. (The gradient was summed in f32, and
+  // **Weights and optimizer.** AdamW keeps for each weight its value and gradient in bf16, and in f32
+  // its exact value and two moments: 2 + 2 + 4 + 4 + 4 bytes. (The gradient was summed in f32, and
   // rounded once, at the end. Whoever adds up several passes keeps it in f32: 18 bytes, lesson 20.)
   //
   // **Activations.** Backward needs what forward computed. These *activations* are, for each token

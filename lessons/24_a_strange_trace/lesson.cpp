@@ -26,8 +26,7 @@ struct Kernel {
 };
 using Profile = std::vector<Kernel>;  // of one rank
 
-// A ring over eight layers; `attention` is the time of a block on each rank. A careless program begins it
-// after the hop:
+// A ring over eight layers, a block's time on each rank given. A careless program computes after the hop:
 static std::vector<Profile> profiles_of(const std::vector<double>& attention, double hop,
                                         bool overlaps) {
   const std::size_t n = attention.size();

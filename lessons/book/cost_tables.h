@@ -54,8 +54,7 @@ inline Recording recorded_ring(Index rows, const Rates& rates) {
   Scenario ring;
   ring.job = layer_job(8 * rows, 8, 32);
   ring.rates = rates;
-  const std::string name = Cell::with_commas(rows) + " rows a rank";
-  return record({.job = ring.job}, work_of(ring), machine_of(ring), name, {}).recording;
+  return record({.job = ring.job}, work_of(ring), machine_of(ring), "8 H100", {}).recording;
 }
 
 // What a ring sends over what Ulysses does.

@@ -233,11 +233,7 @@ std::string glossary_page() {
   for (const Entry& entry : glossary()) {
     text += fmt::format("\n## {}\n\n{}\n\nDefined in [{}](../{}): `{}`. ", entry.term, entry.text,
                         entry.file, entry.file, entry.name);
-    for (const Lesson& lesson : all_lessons())
-      if (lesson.number == entry.lesson)
-        text += fmt::format("Lesson [{} {}]({}/README.md).", lesson.label(), lesson.source.title,
-                            lesson.folder);
-    text += "\n";
+    text += "Lesson " + links_to({entry.lesson}, "", true) + ".\n";
   }
   return text;
 }
