@@ -21,7 +21,6 @@
 //
 // Here is the smallest example: S = 3, D = 1.
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include <cmath>
 
@@ -30,18 +29,6 @@
 #include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_01 {
-namespace {
-
-//-
-double peak_bytes() {  // the most memory that this process has held so far
-  rusage usage{};
-  ::getrusage(RUSAGE_SELF, &usage);
-  return 1024.0 * static_cast<double>(usage.ru_maxrss);
-}
-//+
-
-}  // namespace
-
 void lesson_01(Page& page) {
   const std::vector<double> q = {0, 1, 2};
   const std::vector<double> k = {0, 1, 2};
@@ -111,22 +98,9 @@ void lesson_01(Page& page) {
     return naive_attention<float>(shape, Mask{.seqlen = 2048}, 1 / 8.0, in.q.data(), in.k.data(),
                                   in.v.data(), nullptr, {.block_rows = block_rows});
   };
-  //-
-  const double before = peak_bytes();
-  //+
-  const auto in_blocks = attend(64);  // 64 rows of P at a time
-  //-
-  const double with_blocks = peak_bytes();
-  //+
-  const auto at_once = attend(2048);  // all of P
-  //-
-  Table peaks({"", "part of P held", "memory that the process grew by"});
-  peaks.row("64 rows at a time", bytes(64.0 * 2048 * 4),
-            measured(bytes(with_blocks - before).shown));
-  peaks.row("all 2,048 rows", bytes(2048.0 * 2048 * 4),
-            measured(bytes(peak_bytes() - with_blocks).shown));
-  //+
-  page.table(peaks);
+  const auto in_blocks = attend(64), at_once = attend(2048);
+  page.value("64 rows of P at a time take", bytes(64.0 * 2048 * 4));
+  page.value("all of P takes", bytes(2048.0 * 2048 * 4));
 
   // So splitting the queries is easy. But each of these rows still needs all keys at once, because
   // a softmax weight is divided by a sum over the whole row. To split the keys as well, we need a

@@ -112,6 +112,10 @@ void lesson_07(Page& page) {
   page.picture("staircase.png",
                "Contiguous pieces under a causal mask: rank 0 idles, rank 3 never does");
 
+  // In time, a rank leaves when its last block has come, since others need what it passes on. Rank 3
+  // sends rank 0 its last one when it is done with step 1, after 1½ of its 3½ block times. That is
+  // where rank 0's lane ends in the picture, at 3.1 of 6.8 ms; from there on it does nothing at all.
+  //
   // The ring is right, but the wrong ranks hold the tokens. Lesson 8 deals them out differently.
   //
   // ## Checks

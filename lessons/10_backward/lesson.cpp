@@ -54,6 +54,10 @@ void lesson_10(Page& page) {
   // Keys 1 and 2 may lie on another rank than 3 and 4. No line of the table needs another line: what
   // all keys have in common is in lse and out, which don't change any more. So a rank with its rows of
   // Q, out, lse and dO can work on any KV block alone, in any order.
+  //
+  // A row without any key has lse = -∞ and out = 0. All its scores are -∞, too, and exp(-∞ - (-∞)) is
+  // NaN. So whoever computes P sets it to 0 for such a row: its dQ is 0, and it adds nothing to dK and
+  // dV. (The kernels here subtract 0 in place of -∞, and exp(-∞ - 0) is 0.)
   page.predict("Forward takes two matrix products a block, Q Kᵀ and P V. How many does backward?",
                "products", 5, 0);
 
@@ -66,9 +70,10 @@ void lesson_10(Page& page) {
   // of them. So its gradient travels along: every rank adds its own part and passes both on.
   page.predict("Four ranks: a block makes 3 hops. How many does its gradient make?", "hops", 4, 0);
 
-  // After 3 hops all four have added their parts. The block is not needed any more, but its owner,
-  // one hop further, needs the gradient. Each rank computes its part while the sum of those before
-  // is on its way, so that nobody waits for it.
+  // After 3 hops all four have added their parts. The block is not needed any more, but its owner, one
+  // hop further, needs the gradient. Each rank computes its part while the sum of those before is on
+  // its way, so that nobody waits for it. Only the last hop, home, has no computing beside it, and
+  // shows. Steps meet the same pairs as forward, so a balanced deal is balanced in both passes.
   //
   // ## In numbers
   //
@@ -116,7 +121,8 @@ void lesson_10(Page& page) {
   page.value("rank 1 sends, forward", bytes(sent[0]));
   page.value("rank 1 sends, backward", bytes(sent[1]));
   page.ring_trace(std::move(run.recording), story);
-  page.picture("gradients.png", "By steps: after the blocks, gradients make one hop more");
+  page.picture("gradients.png",
+               "The last two steps: gradients make one hop more, with no work beside it");
 
   // ## Checks
   page.check("delta is out, 36.88",

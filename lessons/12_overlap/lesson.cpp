@@ -3,15 +3,15 @@
 // > length from which hops cost nothing, and one division gives it.
 //
 // **You know** that a hop hides behind the computing if it is shorter (lesson 6), and what travels
-// under which mask (lessons 8 to 11) and with which heads (28). **You will see** how many rows a rank must
-// hold for that, on which machines, and how many ranks a text is good for.
+// under which mask (lessons 8 to 11). **You will see** how many rows a rank must hold for that, on
+// which machines, and how many ranks a text is good for.
 //
 // ## Two lines that cross
 //
-// A rank holds c rows of H query heads and G heads of K and V, d = head_dim numbers each. In a step
-// its c queries meet c keys: c² scores a head. Each takes d products and d sums, and so does its part
-// of P V. Meanwhile c rows of K and of V come in, e bytes a number. At F operations a second and B bytes
-// a second, one way, a step takes
+// A rank holds c rows of H query heads and G heads of K and V, d = head_dim numbers each. (G may be
+// less than H: lesson 28.) In a step its c queries meet c keys: c² scores a head. Each takes d products
+// and d sums, and so does its part of P V. Meanwhile c rows of K and of V come in, e bytes a number. At
+// F operations a second and B bytes a second, one way, a step takes
 //
 //     computing   2 · 2 · d · H · c² / F        two matrix products; a product and a sum in each
 //     sending     2 · d · G · c · e / B         K and V
@@ -21,14 +21,13 @@
 //
 //     c* = (F/B) · (e/2) · (G/H)
 //
-// F/B is how many operations fit into the time of a byte. e/2 are 2 e bytes for 4 operations. G/H is the
-// part of the heads that travels. For numbers of two bytes and as many heads, c* is simply F/B.
+// F/B is how many operations are done in the time in which a byte is sent. e/2 is what is left of 2 e
+// bytes, in K and V, beside 4 operations. G/H is the part of the heads that travels. For numbers of two
+// bytes and as many heads, c* is simply F/B.
 #include <fmt/format.h>
 
 #include <cmath>
 
-#include "core/run/run.h"
-#include "core/trace/summary.h"
 #include "lessons/book/cost_tables.h"
 #include "lessons/book/page.h"
 #include "lessons/book/tables.h"
@@ -43,7 +42,9 @@ void lesson_12(Page& page) {
 
   // That is about 1,000 tokens a rank, or two pages. (Data sheets give links in both directions
   // together, 600 here. A hop uses one of them.) A causal mask, balanced by zigzag, halves the
-  // computing and leaves the sending as it is, so there it is twice that:
+  // computing and leaves the sending as it is, so there it is twice that. With contiguous ranks it is
+  // not: the last one has a full block in every step after its own, so c* is that of a full mask. (A100
+  // and H100 are GPUs. NVLink joins those of one machine, InfiniBand and Ethernet machines.)
   //-
   Table machines({"GPU, link", "F/B", "full mask", "causal", "causal, 8 of 32 heads of K, V"});
   for (const auto& [gpu, link] : {std::pair{"A100", "NVLink3"},
@@ -60,12 +61,17 @@ void lesson_12(Page& page) {
   //+
   page.table(machines);
 
-  // So each term can be turned on its own. On an A100, from 1,040 rows:
+  // **Which F?** The one that attention reaches. This page takes the data sheet's peak, so real kernels
+  // need fewer rows. FlashAttention-3's paper has 648 of an H100's 989 TFLOP/s, forward: a share of
+  // 0.65, and 715 rows where the last column has 1,099. (An A100: 0.73.) Lessons 21 to 25 and `plan`
+  // use that.
+  //
+  // Each term can be turned on its own. On an A100, from 1,040 rows:
   const CrossoverTerms terms = crossover_terms(a100);
   page.table(terms.table);
 
-  // In the last line, five products take 5/2 of the time, and the two bytes of a number become six, because
-  // its gradient travels in four (lesson 10): 3 / 2.5 = 1.2.
+  // In the last line, five products take 5/2 of the time, and two bytes become six, because a number's
+  // gradient travels in four (lesson 10): 3 / 2.5 = 1.2.
   //
   // ## Below the crossover
   //
@@ -73,8 +79,9 @@ void lesson_12(Page& page) {
   // The table has it for eight H100 with InfiniBand, 32 heads of 128, and a full mask. Times are
   // those of all steps together:
   //-
-  Table lengths({"seqlen", "rows a rank", "computing", "exposed", "exposed share"});
+  Table lengths({"seqlen", "rows a rank", "computing", "exposed", "exposed, of all time"});
   double exposed_at_crossover = 0;
+  const Rates reached = rates_of(find_gpu("H100"), find_link("NVLink4"), DType::bf16);
   const Rates cluster{.forward_flops = 989.4e12, .backward_flops = 989.4e12, .bytes_per_s = 50e9};
   for (const Index rows : {1024, 4096, 16384, 19788, 32768}) {
     const Problem job = layer_job(8 * rows, 8, 32);
@@ -86,40 +93,27 @@ void lesson_12(Page& page) {
   //+
   page.table(lengths);
 
-  // At c* = 19,788 the exposed part is gone, and it stays gone. Read the other way round, c* limits
-  // the ranks: a text of S tokens is good for S / c* of them, and more make the blocks too small.
+  // At c* = 19,788 the exposed part is gone, and stays gone. Read the other way round, a text of S tokens
+  // is good for S / c* ranks, and more make the blocks too small.
   page.predict("A million tokens (1,048,576), a full mask, no groups: how many ranks at most?",
                "ranks", std::floor(1048576 / 19788.0), 0.03);
 
-  // ## On your machine
+  // ## In the viewer
   //
-  // Ranks on threads have wires too: copies in memory, and waking each other up. With blocks of 16
-  // rows these may take longer than the work. With 1,024 they hardly count:
-  const auto ring_with = [](Index rows) {
-    const Problem config = ring_job(1, 4 * rows, 4);
-    return run_on_threads(config, random_inputs(config.shape));
-  };
-  RingRun tiny = ring_with(16), large = ring_with(1024);
-  //-
-  Table runs({"rows a rank", "rank 0 computed for", "waited for"});
-  for (const RingRun* run : {&tiny, &large}) {
-    const RankSummary rank = summarize(run->recording).ranks[0];
-    runs.row(run == &tiny ? 16 : 1024, seconds(rank.compute_s), seconds(rank.wait_s));
-  }
-  const std::vector<StoryStep> story = {
-      scene("Blocks of 16 rows. In the gaps between compute slices ranks wait.", Figure::timeline),
-      scene("A wait slice says for whom. Compare runs/lessons/12-large.json, with 1,024 rows.", 1,
-            -1, Lane::wait)};
-  //+
-  page.table(runs);
-  page.trace(std::move(tiny.recording), story);
-  page.ring_trace(std::move(large.recording), {{"1,024 rows: no gaps."}}, "large");
-  page.picture("overlap.png", "Blocks of 16 rows, and of 1,024: idle ranks, and busy ones");
+  // Two lines of the table of eight H100 are simulated and recorded:
+  page.trace(recorded_ring(4096, cluster),
+             {scene("4,096 rows. A hop is 4.8 times as long as a step, and everybody waits for it.",
+                    Figure::timeline),
+              scene("Compare runs/lessons/12-large.json, with 32,768.", 1, -1, Lane::wait)});
+  page.trace(recorded_ring(32768, cluster), {{"32,768 rows: no gaps."}}, "large");
+  page.picture("overlap.png", "4,096 rows a rank, and 32,768: exposed hops, and hidden ones");
 
   // `./ringscope plan` does these sums for any machine, and `plan --measure` finds F and B of yours.
   //
   // ## Checks
   page.equal("F/B of the A100 is 1,040 rows", std::round(crossover), 1040);
+  page.equal("With 0.65 of its peak, the H100 needs 715 rows with NVLink4, causal, 8 of 32 heads",
+             std::round(threshold_rows(layer_job(8192, 8, 8), reached, Pass::forward, 0.5)), 715);
   page.check("At the crossover nothing is exposed", exposed_at_crossover < 1e-3);
   page.check("The factors are 1/2, 2, 1/4, 2 and 3 / 2.5",
              largest_difference(terms.factors, std::vector<double>{0.5, 2, 0.25, 2, 1.2}) < 1e-9);

@@ -17,9 +17,10 @@
 // ## A matrix an instruction
 //
 // A *tensor core* is a unit of a GPU's processor that multiplies small matrices of 16-bit numbers
-// and adds up in f32. The instruction `mma` multiplies A, 16 x 16, by B, 16 x 8. A whole warp
-// issues it: each of the 32 threads holds some values of A, B and the result C in its registers.
-// `a_row` to `c_column` give their positions. A register has two adjacent values of A or B:
+// (bf16: the upper half of an f32, lesson 20) and adds up in f32. The instruction `mma` multiplies
+// A, 16 x 16, by B, 16 x 8. A whole warp issues it: each of the 32 threads holds some values of A,
+// B and the result C in its registers. `a_row` to `c_column` give their positions. A register has
+// two adjacent values of A or B:
 #include <cuda_runtime.h>
 
 #include "lessons/book/gpu_pipeline.h"
@@ -71,11 +72,13 @@ void lesson_14(Page& page) {
   // ## Who fetches
   //
   // A machine that fast must never wait for its operands. Hopper GPUs have a **copy engine** (TMA): a
-  // thread asks for a whole tile, the copy runs on its own, and its bytes are counted at a barrier
-  // when they have landed. So one thread does all the fetching, the *producer*; the others consume.
-  // There are two buffers, as in lesson 6, with two barriers each: `full` tells that a tile has
-  // landed, `empty` that all consumers are done with it. A wait names the time that it is for, even
-  // or odd: its parity.
+  // thread asks for a whole tile, the copy runs on its own, and its bytes are counted at a barrier when
+  // they have landed. So one thread does all the fetching, the *producer*; the others consume. There
+  // are two buffers, as in lesson 6, with two barriers each: `full` tells that a tile has landed,
+  // `empty` that all consumers are done with it. A barrier serves again and again. It counts arrivals;
+  // when all have come, a phase is over, and the next begins. It remembers only whether that phase had
+  // an even or odd number, so a wait names the parity of the phase that it waits for. The buffer's
+  // first use is phase 0, and a wait for parity 1 before it is over at once: nothing was there.
   const auto pipeline = [](Stages<2>& shared, const TensorMap& matrix, float* sums) {
     StagePlace<2> at;  // stage 0, 1, 0, 1, ..., parity 0, 0, 1, 1, ...
     const int consumer = static_cast<int>(threadIdx.x) - 32;
@@ -96,7 +99,8 @@ void lesson_14(Page& page) {
   };
 
   // All three numbered calls are needed. The model lets copies land as late as barriers allow, or
-  // at once. (A barrier is overrun by more arrivals than a phase takes.)
+  // at once. (A barrier is overrun if more arrive in a phase than it counts, as when the producer
+  // doesn't wait and announces a second tile for a buffer whose first has not landed.)
   const auto ends = [&](int number, bool late) {
     not_done = number;
     return outcome_of<2>(pipeline, 6, 32, {.async_late = late});

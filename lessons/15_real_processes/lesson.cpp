@@ -81,10 +81,11 @@ void lesson_15(Page& page) {
   page.trace(forgot.recording, story);
   page.picture("hang.png", "By steps: in steps 2 and 3 all wait in vain, until the run is ended");
 
-  // Rank 3 got what rank 2 sent in hops 0 and 1. Ranks 1 and 2 each lack the other's part of hop 1.
-  // But rank 1 has posted its own, a send, and waits for rank 2 to take it. Rank 2 has not posted
-  // its own, a receive, so nobody can help it: the message says that it waits for nobody. The
-  // recording is kept although the run failed:
+  // Rank 3 got what rank 2 sent in hops 0 and 1. Ranks 1 and 2 each lack the other's part of hop 1. But
+  // rank 1 has posted its own, a send, and waits for rank 2 to take it. Rank 2 has not posted its own,
+  // a receive, so nobody can help it: its wait names itself, and the message says that it waits for
+  // nobody. (Rank 0 received three blocks and computed three steps, not four: a hop is over when its
+  // send is, too, and rank 1 doesn't take that.) The recording is kept:
   page.region("lessons/book/ending.h", "ending_of");
 
   // ## The other four
@@ -97,7 +98,7 @@ void lesson_15(Page& page) {
   page.value("a row too few", fewer.message);
   page.value("dies", died.message);
   page.value("slow", slow.message);
-  page.value("in which rank 2 waited", seconds(summarize(slow.recording).ranks[2].wait_s));
+  page.value("rank 2 waited (3 x 50 ms)", seconds(summarize(slow.recording).ranks[2].wait_s));
   page.value("overwritten", fmt::format("{}, but out is off by {:.2f}", reused.message, off));
 
   // The last is the worst: only a comparison with known numbers (`--verify`) ever shows it.
@@ -108,10 +109,9 @@ void lesson_15(Page& page) {
   //
   // ## Before the first hop
   //
-  // Many hangs are none of these: one machine was started with another option, or another version.
-  // So over that connection all ranks first compare what must be equal. Two threads play processes:
+  // Many hangs are none of these: a machine was started with another option or version. So over that
+  // connection all ranks first compare what must be equal. Of two, rank 1 hears:
   const std::string said = meeting_of({{"--mask", "full"}}, {{"--mask", "causal"}});
-  page.region("lessons/book/ending.h", "agree");
   page.print(said);
 
   // ## When a job hangs, look in this order
@@ -127,9 +127,9 @@ void lesson_15(Page& page) {
   //     mpirun -np 4 ./ringscope run --random --backend mpi --inject killed-rank --trace dead.json
   //     ./ringscope view dead.json
   //
-  // (Open MPI needs `--oversubscribe` where there are fewer cores, and `--allow-run-as-root` for
-  // root.) Or start a long run and end one of its processes with `kill -9`, or stop it with
-  // `kill -STOP`: one line says which rank it was, at which step, and no process stays behind.
+  // (Open MPI needs `--oversubscribe` where there are fewer cores, and `--allow-run-as-root` for root.)
+  // Or end a process of a long run with `kill -9`, or stop it with `kill -STOP`: one line says which
+  // rank it was, at which step, and no process stays behind.
   //
   // ## Checks
   page.equal("Of four that send first, nobody receives", arrived, 0);
@@ -142,9 +142,9 @@ void lesson_15(Page& page) {
 
   // ## Exercise
   //
-  // Without groups a ring needs an order. Write a hop of blocking sends and receives in which nobody
-  // waits for ever: `my_ring/15_real_processes.h`. `./ringscope lesson 15 --check` runs your ring,
-  // forward and backward, over it, and shows what hops cost that nothing hides.
+  // Without groups a ring needs an order: it is enough that one rank receives first. Write such a hop of
+  // blocking calls: `my_ring/15_real_processes.h`. `./ringscope lesson 15 --check` runs your ring, forward
+  // and backward, over it, and shows what hops cost that nothing hides.
 }
 
 }  // namespace ringscope::lessons::chapter_15

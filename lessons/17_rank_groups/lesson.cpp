@@ -118,7 +118,7 @@ void lesson_17(Page& page) {
   page.check("The ring sends most", sent.context.bytes > sent.tensor.bytes);
   page.check("Counted bytes are those of the formulas", four.as_formulas);
   page.at_most("y is as on one rank", four.y_off, 1e-6);
-  page.at_most("dx is", four.dx_off, 1e-5);
+  page.at_most("dx, the gradient of the layer's input, is", four.dx_off, 1e-5);
   page.at_most("Gradients of weights are", four.weights_off, 1e-4);
   page.check("Blocks stay as they are", ways.blocks == std::vector<double>(4, ways.blocks[0]));
   page.check("TP 4 sends least", *std::ranges::min_element(ways.together) == ways.together[2]);

@@ -2,9 +2,9 @@
 // > A model that writes has one query at a time. So keys and values stay where they are, every rank
 // > answers that query from what it holds, and the answers are merged.
 //
-// **You know** merging (lesson 3), the ring (6), grouped heads (28), and that hops cost nothing if
-// enough queries meet each block (12). **You will see** what a token costs when a model writes, why
-// it has too few queries for a ring, and what travels instead of K and V.
+// **You know** merging (lesson 3), the ring (6), grouped heads (28), and that hops cost nothing if enough
+// queries meet each block (12). **You will see** what a token costs when a model writes, why it has too
+// few queries for a ring, and what travels instead of K and V.
 //
 // ## One row at a time
 //
@@ -32,7 +32,7 @@ void lesson_18(Page& page) {
   page.table(roofline_table(gpu));
 
   // Decode leaves the arithmetic waiting: it is **bound by bandwidth**. The prefill is not, since
-  // thousands of queries use what is read once. So a token takes as long as reading the cache and the
+  // thousands of queries use what is read once. A token takes as long as reading the cache and the
   // weights. Say a model has 8 · 10⁹ weights and 32 layers, each with 32 query heads and 8 heads of K and
   // V of 128 numbers. Numbers have two bytes, and 131,072 tokens were read:
   const double layers = 32, heads = 32, heads_kv = 8, head_dim = 128, tokens = 131072;
@@ -44,9 +44,8 @@ void lesson_18(Page& page) {
   page.value("to read it, and the weights", numbers({reading_ms, weights_ms}, 2), "ms");
   page.value("to compute the attention", fixed(1e3 * flops / gpu.peak_flops(DType::bf16), 2), "ms");
 
-  // Each of eight ranks reads an eighth of the cache, in 0.64 ms. But each has a copy of the
-  // weights (lesson 16), and reads all of that. So a token is 1.8 times as fast on eight ranks, not 8
-  // times. Only tensor parallel ranks read a part of the weights (lesson 17).
+  // Each of eight ranks reads an eighth of the cache, in 0.64 ms, and its whole copy of the weights (lesson
+  // 16): 1.8 times as fast, not 8 times. Only tensor parallel ranks read a part of them (lesson 17).
   //
   // ## The wrong way round
   //
@@ -56,17 +55,16 @@ void lesson_18(Page& page) {
   const double ring_ms = 1e3 * ring_bytes / find_link("NVLink4").bytes_per_s;
   page.answer(guess, ring_ms, 0.1);
 
-  // One GPU that reads all of it is done sooner. So turn it round, and let the query go to the keys.
-  // Not even it travels, because all ranks have the weights and compute the token's row. Each attends
-  // its shard of the cache, and has out and lse (lesson 2) for every head: 129 numbers in f32. Only
-  // these travel, and they don't grow with the text:
+  // One GPU that reads all of it is done sooner. So let the query go to the keys. Not even it travels,
+  // because all ranks have the weights and compute the token's row. Each attends its shard of the cache, and
+  // has out and lse (lesson 2) for every head: 129 numbers in f32. Only these travel, however long the text:
   const MergeCost ring = merge_cost(MergeKind::ring, 32, 128, 8);
   const MergeCost tree = merge_cost(MergeKind::tree, 32, 128, 8);
   page.table(ways_table(ring_bytes, ring, tree, layers));
 
-  // The prefill was not wrong: there a rank has as many queries as rows of K and V. In a layer such a
-  // row is 4,096 bytes and a query's results are 16,512, so K and V travel. In decode it has 16,384
-  // rows, and one query. Whatever is less should travel.
+  // The prefill was not wrong: there a rank has as many queries as rows of K and V. In a layer a row is
+  // 4,096 bytes, a query's results 16,512. In decode it has 16,384 rows, and one query: whatever is less
+  // should travel.
   //
   // ## Merging
   //
@@ -84,16 +82,16 @@ void lesson_18(Page& page) {
                static_cast<double>(merge_cost(MergeKind::tree, 32, 128, 16).rounds), 0);
   page.table(merge_table(32, 128, {2, 3, 4, 8, 16}));
 
-  // That is one layer. Such short messages cost little but their start. At 5 µs each, 32 layers on eight
-  // ranks take 0.96 ms in a tree and 2.24 in a ring, more than reading the shards.
+  // Such short messages cost little but their start. At 5 µs each, 32 layers on eight ranks take
+  // 0.96 ms in a tree and 2.24 in a ring, more than reading the shards.
   //
   // ## Where new rows go
   //
   // The new token's key and value belong to the cache, too. The ranks take turns:
   page.region("core/decode/decode_attention.cpp", "append");
 
-  // So the ranks' shares of what was written differ by one row at most. The prompt's partition does not
-  // matter: the newest query sees all keys, so a causal mask leaves no rank idle.
+  // So shares of what was written differ by one row at most. The prompt's partition does not matter: the
+  // newest query sees all keys, so no rank is idle.
   //
   // ## In numbers
   //
@@ -113,7 +111,9 @@ void lesson_18(Page& page) {
   page.table(compared.table);
 
   // The differences are from a prefill of all 106. Messages are one row's. Threads only reach their
-  // neighbours, so in the tree some are passed along, and counted again. This is how a model writes. It knows one line by heart, and reads the first word of it:
+  // neighbours, so in the tree some are passed along, and counted again. (Of many conversations every
+  // rank has a shard each, and one message merges all; or each has whole ones, if they fit, and none.)
+  // This is how a model writes. It knows one line by heart, and reads the first word of it:
   const std::string line = "keys stay, and the query travels.";
   const Checkpoint model = learned_by_heart(line + " ", 150);
   const std::string by_one = written(model, "keys", 29, 1), by_four = written(model, "keys", 29, 4);
@@ -141,7 +141,7 @@ void lesson_18(Page& page) {
   //
   // Write the merge of two states, and a tree of messages that merges those of all ranks, in
   // `my_ring/18_prefill_and_decode.h`. `./ringscope lesson 18 --check` lets your ring decode.
-  // Then let a model write that has learned a text of yours, on as many ranks as you like:
+  // Then let a model write that has learned a text of yours:
   //
   //     ./ringscope train --text FILE --checkpoint MODEL
   //     ./ringscope generate --checkpoint MODEL --prompt "keys" --world-size 4 --merge tree

@@ -3,9 +3,9 @@
 // > forgetting some of it; a ring forgets nothing, and shares the cost.
 //
 // **You know** that attention averages the values of all keys, weighted by how well they agree with
-// a query (lesson 1; this lesson can also be read first). **You will see** what is lost if a model
-// sees only the end of a text, or a summary of fixed size, what it costs to see everything, and
-// which of the other lessons to read for what you want.
+// a query (optional: lesson 1; this lesson can also be read first). **You will see** what is lost
+// if a model sees only the end of a text, or a summary of fixed size, what it costs to see
+// everything, and which of the other lessons to read for what you want.
 //
 // ## A test of memory
 //

@@ -17,10 +17,8 @@
 
 #include <vector>
 
-#include "core/cost/amounts.h"
-#include "core/cost/time.h"
+#include "lessons/book/cost_tables.h"
 #include "lessons/book/page.h"
-#include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_21 {
 //-
@@ -65,8 +63,8 @@ void lesson_21(Page& page) {
   for (Index r = 0; r < ranks; ++r)  // each rank, with its head
     for (double o : exact_attention(one, {q[r], k[r], v[r], {}}).out) ulysses.push_back(o);
 
-  // No softmax is carried on or merged, so the outputs are one machine's to the last bit. And zigzag
-  // isn't needed, since a causal head is the same work on every rank.
+  // No softmax is carried on or merged: outputs are one machine's to the last bit. And zigzag isn't
+  // needed, since a causal head is the same work on every rank.
   //
   // ## Bytes
   //
@@ -79,22 +77,9 @@ void lesson_21(Page& page) {
   page.predict("8 ranks, 32 query heads, 8 of K and V: how many times Ulysses' bytes?", "",
                8 * 8 / double{32 + 8}, 0.05);
   //-
-  Table sent({"N", "ring / Ulysses, 32 kv heads", "8 kv heads", "1 kv head"});
-  bool as_counted = true;
-  for (const int n : {2, 4, 8, 16, 32}) {
-    std::vector<Cell> cells = {n};
-    for (const Index heads_kv : {32, 8, 1}) {
-      const double ratio = n * heads_kv / (32.0 + heads_kv);
-      cells.push_back(heads_kv % n == 0 ? fixed(ratio, 2) : "(" + fixed(ratio, 2).kept + ")");
-      const Problem ring = job_of(8192, n, heads_kv), swap = job_of(8192, n, heads_kv, kSwap);
-      const double bytes_of_swap = traffic_of(swap, 0).forward_bytes;
-      if (heads_kv % n == 0)
-        as_counted &= std::abs(traffic_of(ring, 0).forward_bytes / bytes_of_swap - ratio) < 1e-12;
-    }
-    sent.add(cells);
-  }
+  const SwapBytes sent = bytes_of_swaps();
   //+
-  page.table(sent);
+  page.table(sent.table);
 
   // In brackets Ulysses can't run: each rank needs a head of K and V, so N must divide G, and 8 such
   // heads end at 8 ranks. (Copies of K and V get round that, and cost bytes.) A ring has no limit.
@@ -103,15 +88,16 @@ void lesson_21(Page& page) {
   //
   // The choice. A ring's hops run beside the computing; an all-to-all doesn't, because no head can
   // begin before its rows have come. So bytes count where a ring can't hide them, below the
-  // crossover. Eight H100 on NVLink4, 8 of 32 heads of K and V, causal, one layer forward:
+  // crossover. Eight H100 on NVLink4, 8 of 32 heads of K and V, causal, one layer forward; F is 0.65 of
+  // the peak, so computing 131,072 tokens takes 35.56 / 2 / 0.65 ms (lesson 12):
   const Rates rates = rates_of(find_gpu("H100"), find_link("NVLink4"), DType::bf16);
   //-
   const auto time_of = [&](Problem job) { return layer_time(job, balance_of(job), rates).forward; };
   Table times({"tokens", "ring", "of it exposed", "Ulysses", "of it exposed", "sooner"});
   std::vector<bool> ulysses_wins;
-  for (const Index s : {2048, 8192, 32768, 131072}) {
+  for (const Index s : {1024, 4096, 32768, 131072}) {
     const PassTime ring = time_of(job_of(s, 8, 8)), swap = time_of(job_of(s, 8, 8, kSwap));
-    const auto ms = [](double t) { return fmt::format("{:.3f} ms", 1e3 * t); };
+    const auto ms = [](double t) { return fmt::format("{:.4f} ms", 1e3 * t); };
     ulysses_wins.push_back(swap.total() < ring.total());
     times.row(s, ms(ring.total()), ms(ring.exposed), ms(swap.total()), ms(swap.exposed),
               ulysses_wins.back() ? "Ulysses" : "ring");
@@ -119,13 +105,26 @@ void lesson_21(Page& page) {
   //+
   page.table(times);
 
-  // Ulysses wins on short texts, the ring on long ones. (That a message costs something to start isn't
-  // counted. There are 2 (N-1) a rank, and N-1 in a ring.)
+  // Ulysses wins on short texts, the ring on long ones. They are equal where a ring's exposed time,
+  // N-1 times a hop less a step, is the two swaps. With c*, and the ring's bytes over Ulysses', that is
+  //
+  //     c = c* · (1 - Ulysses' bytes / ring's bytes)  =  c* · (1 - (H + G) / (N G))
+  const double c_star = threshold_rows(job_of(8192, 8, 8), rates, Pass::forward, 0.5);
+  const double even = c_star * (1 - (32 + 8) / (8.0 * 8));
+  //-
+  const auto lead = [&](double c) {  // of Ulysses
+    const auto s = 8 * static_cast<Index>(c);
+    return time_of(job_of(s, 8, 8)).total() - time_of(job_of(s, 8, 8, kSwap)).total();
+  };
+  //+
+  page.value("c* and break-even, in rows a rank", numbers({c_star, even}, 0));
+
+  // (That a message costs something to start isn't counted: 2 (N-1) a rank here, N-1 in a ring.)
   //
   // ## Both
   //
-  // 16 ranks and 8 heads of K and V: make groups of U ranks that swap heads, and let the N / U
-  // ranks that then have the same heads form a ring. The hybrid sends
+  // 16 ranks and 8 heads of K and V: make groups of U ranks that swap heads, and let the N / U ranks
+  // that then have the same heads form a ring. With outputs in e bytes (lesson 25 counts f32) it sends
   //
   //     (U-1)/U · c · (2H + 2G) · d · e   +   (N/U - 1) · c · 2G · d · e
   const auto units = [](double u) { return (u - 1) / u * (32 + 8) + (16 / u - 1) * 8; };
@@ -136,9 +135,10 @@ void lesson_21(Page& page) {
   //
   // ## Checks
   page.check("Ulysses is exact to the last bit", ulysses == exact_attention(four, all).out);
-  page.check("The bytes are those that ./ringscope plan counts", as_counted);
-  page.check("Ulysses wins with 2,048 tokens, the ring with 131,072",
+  page.check("The bytes are those that ./ringscope plan counts", sent.as_counted);
+  page.check("Ulysses wins with 1,024 tokens, the ring with 131,072",
              ulysses_wins.front() && !ulysses_wins.back());
+  page.check("They change places at the break-even", lead(even - 2) > 0 && lead(even + 2) < 0);
   page.check("The hybrid of 8 sends least", units(8) < units(4) && units(4) < units(2));
 
   // ## Exercise

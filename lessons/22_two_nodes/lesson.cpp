@@ -23,7 +23,7 @@
 namespace ringscope::lessons::chapter_22 {
 void lesson_22(Page& page) {
   Scenario ring;
-  ring.job.shape = {1, 32, 8, 8 * 4096, 128};  // 8 heads of K and V: grouped heads
+  ring.job.shape = {1, 32, 8, 8 * 4096, 128};  // 8 of 32 heads for K and V
   ring.job.dtype = DType::bf16;
   ring.job.mask = MaskSpec::parse("causal");
   ring.job.partition = PartitionKind::zigzag;
@@ -32,7 +32,8 @@ void lesson_22(Page& page) {
   ring.rates = rates_of(find_gpu("H100"), find_link("NVLink4"), DType::bf16);
   ring.between = find_link("InfiniBand-NDR");
 
-  // A block has 4,096 rows: 16 MiB. How long does it travel, and how long does a step compute?
+  // A block has 4,096 rows: 16 MiB. How long does it travel, and how long does a step compute, if F is
+  // 0.65 of an H100's peak (lesson 12)?
   //-
   const auto ms = [](double seconds) { return fmt::format("{:.3f} ms", 1e3 * seconds); };
   const double block = kv_hop_bytes(ring.job), inside = ring.rates.bytes_per_s;
@@ -44,7 +45,8 @@ void lesson_22(Page& page) {
   page.value("a hop to the other node", ms(slow));
 
   // Six of the eight hops of a round are nearly free, and two take longer than the step. Nobody can
-  // begin the next step without the next block, and after a few steps everybody waits for the two.
+  // begin a step without its block. Here ranks also begin each step together, so all wait from the
+  // first hop on. (If they don't, the delay travels from rank to rank, and after a few steps all wait.)
   const Guess guess = page.predict("Seven hops, eight steps: how long does the ring take?", "ms");
   const auto run = [](const Scenario& s) { return run_scenario(s, work_of(s)); };
   const double flat = run(ring).wall_s;
@@ -75,16 +77,16 @@ void lesson_22(Page& page) {
               letters_by({flat, run(two_level).wall_s, nested_4}));
   page.table(schemes);
 
-  // With one card four blocks cross at once and share it. That is four slow hops in place of seven,
-  // and four steps run beside them. With a card for each GPU the crossing hides altogether. A flat
-  // ring can't use those cards, because only one rank of a node ever sends out of it.
+  // With one card four blocks cross at once and share it. That is four slow hops in place of seven, with
+  // four steps beside them, and then four more steps: 4 · 0.336 + 4 · 0.214 ms. With a card for each GPU the
+  // crossing hides. A flat ring can't use those cards, because only one rank of a node ever sends out.
   //
   // ## What breaks if a rank is late?
   //
-  // A rank may be late by chance, each time another: an interrupt, a clock that drops. That is
-  // **jitter**. Or it is always the same one, a *straggler*: a card that runs hot. Back on one node,
-  // where hops are cheap, all ranks may begin each step together, as our formulas assume. Or each
-  // begins when its block is there, and may be ahead by as many blocks as it has buffers for:
+  // A rank may be late by chance, each time another: an interrupt, a clock that drops. That is **jitter**.
+  // Or it is always the same one, a *straggler*: a card that runs hot. Back on one node, where hops are
+  // cheap, all ranks may begin each step together, as our formulas assume. Or each begins when its block
+  // is there, and may be ahead by as many blocks as it has buffers for:
   const auto run_with = [&](int buffers, double jitter, double speed_of_5) {
     Scenario some = ring;
     some.job.nodes = 1;
@@ -112,22 +114,22 @@ void lesson_22(Page& page) {
                "times", always.back(), 0.02);
   page.table(late);
 
-  // In step, every step waits for the unluckiest rank of that step. With two buffers a rank that was
-  // late is not waited for at once, and may be early next time: that is most of what can be had.
-  // The rest is one rank's bad luck over all its steps, and no buffer changes that. A straggler is
-  // late at every step, its work must be done, and the run ends with it. Give it fewer rows, or
-  // replace it. (Deeper buffers do help where the work itself is uneven, step by step: lesson 11.)
+  // In step, every step waits for its unluckiest rank. With two buffers a rank that was late is not waited
+  // for at once, and may be early next time: that is most of what can be had. The rest is one rank's bad
+  // luck over all its steps, and no buffer changes that. A straggler is late at every step, and the run
+  // ends with it. Give it fewer rows, or replace it. (Deeper buffers help where work is uneven: lesson 11.)
   //
   // ## In the viewer
   //
-  // Why did everybody wait? Look for the long hops, and for the ranks that they leave from.
+  // Why did everybody wait? Look for the long hops, and where they leave from.
   RecordedSimulation recorded =
       record({.job = ring.job}, work_of(ring), machine_of(ring), "zigzag", {});
-  page.trace(std::move(recorded.recording),
-             {scene("The sends of ranks 3 and 7 are as long as a step and the wait after it. All "
-                    "others are short, and all ranks wait.",
-                    Figure::timeline)});
-  page.picture("two_nodes.png", "Eight ranks on two nodes: all wait for the hops of ranks 3 and 7");
+  page.trace(
+      std::move(recorded.recording),
+      {scene("The sends of ranks 3 and 7 are as long as a step and the wait after it. All "
+             "others are short, and all ranks wait. The two are equally late; waits name one.",
+             Figure::timeline)});
+  page.picture("two_nodes.png", "All wait for the hops of ranks 3 and 7; the waits name one");
 
   // ## Checks
   page.equal("Flat, it is seven slow hops and a step", fixed(1e3 * flat, 3),

@@ -29,8 +29,9 @@ void lesson_23(Page& page) {
   const double ranks = 16, rows = 1048576 / ranks, GB = 1e9;
   page.value("weights", fixed(weights / 1e9, 2), "billion");
 
-  // **Weights and optimizer.** AdamW keeps for each weight its value and gradient in bf16, and in
-  // f32 its exact value and two moments: 2 + 2 + 4 + 4 + 4 bytes.
+  // **Weights and optimizer.** AdamW keeps for each weight its value and gradient in bf16, and in f32
+  // its exact value and two moments: 2 + 2 + 4 + 4 + 4 bytes. (The gradient was summed in f32, and
+  // rounded once, at the end. Whoever adds up several passes keeps it in f32: 18 bytes, lesson 20.)
   //
   // **Activations.** Backward needs what forward computed. These *activations* are, for each token
   // and layer: the inputs of both norms and what the norms give, Q and out (4,096 numbers each), K
@@ -42,7 +43,7 @@ void lesson_23(Page& page) {
 
   // **Logits.** At the end each token has a score for each of the 128,256 words, in f32. And the
   // ring's own buffers: two blocks of K and V, and in the backward pass its own and three of f32
-  // gradients. Their bill is the project's:
+  // gradients, since one is computed while one leaves and one comes. Their bill is the project's:
   const double logits = rows * words * 4;
   const Problem ring{.shape = heads, .dtype = DType::bf16, .world_size = 16, .backward = true};
   const double attention = peak_bytes(ring);
@@ -73,6 +74,9 @@ void lesson_23(Page& page) {
   //+
   page.table(steps);
 
+  page.value("Lines 2 to 4: inputs, one layer, the ring's buffers",
+             numbers({kept / GB, layer / GB, attention / GB}, 1), "GB");
+
   // (Activations are counted with the ring's buffers, which have one layer's Q, K, V and out once
   // more. What libraries and fragments take is not counted. Leave a fifth of the memory free for it.)
   //
@@ -86,7 +90,7 @@ void lesson_23(Page& page) {
   //
   // A causal layer's attention takes 2 S² operations for each of 4,096 columns. Backward takes 2.5
   // times as many (lesson 12), and the layer is computed again: 4.5 times. A weight takes 2 for each
-  // token, 8 with backward and again. On 16 H100, at the share of the peak that attention reaches:
+  // token, 8 with backward and again. On 16 H100, at the share of the peak that attention reaches, 0.65:
   const double tokens = 1048576;
   const double of_attention = 4.5 * layers * 2 * tokens * tokens * width;
   const double of_weights = 8 * weights * tokens;

@@ -33,16 +33,17 @@ void lesson_25(Page& page) {
   // ## Bytes
   //
   // H query heads share G heads of K and V; d is head_dim, e the bytes of a number. A row's state
-  // has m in 4 bytes, l in 8, and d numbers of 4: with all heads S = H (4 d + 12) bytes. For each
-  // of its c rows a rank sends, forward:
+  // has m in 4 bytes, l in 8 (f64 here, f32 elsewhere), and d numbers of 4: with all heads that is
+  // Z = H (4 d + 12) bytes. For each of its c rows a rank sends, forward:
   //
   //     ring, both ways, all-gather, two levels     (N-1) · 2G d e
-  //     pass-Q      (N-1) · H d e  +  N · S
+  //     pass-Q      (N-1) · H d e  +  N · Z
   //     Ulysses     (N-1)/N · (2H + 2G) d e
   //     hybrid      (U-1)/U · ((H + 2G) d e + H (4 d + 4))  +  (N/U - 1) · 2G d e
-  //     mesh        (C-1) · (H d e + S)  +  · 2G d e
+  //     mesh        (C-1) · (H d e + Z)  +  · 2G d e
   //
-  // (The hybrid returns its outputs in f32 with their lse. Ulysses is counted as returning 16 bits.)
+  // (The hybrid returns its outputs in f32 with their lse, since they are merged: 100.4 MiB where lesson
+  // 21's formula, with 16 bits, has 76. Ulysses is counted as returning 16 bits.)
   page.predict("8 ranks, H = 32, G = 8, d = 128, e = 2. How many times the ring's bytes is pass-Q?",
                "times", (7 * kQuery + 8 * kState) / (7 * kKv), 0.05);
   //-
@@ -57,11 +58,11 @@ void lesson_25(Page& page) {
   // ## Time
   //
   // Bytes that hide behind computing cost nothing. These are simulated times of one layer forward,
-  // causal, on eight H100, in five situations:
+  // causal, on H100 (eight, in E 64) at 0.65 of their peak (lesson 12), in five situations:
   //
   // - **A**: one node, NVLink, 65,536 tokens, 32 query heads and 8 of K and V.
   // - **B**: the same with 4,096 tokens. A rank has 512 rows, which is below the crossover.
-  // - **C**: two nodes of four, InfiniBand between them, 32,768 tokens.
+  // - **C**: two nodes of four, with four InfiniBand cards each between them, 32,768 tokens.
   // - **D**: InfiniBand between all, and 32 heads of K and V: no groups.
   // - **E**: InfiniBand between 64 ranks, 4,096 rows each, which have one head: tensor parallel ranks
   //   (lesson 17) have the others. The mesh is 8 x 8.
@@ -85,7 +86,7 @@ void lesson_25(Page& page) {
   //
   // Pass-Q never wins there, because queries and keys are equally many. A conversation goes on with
   // a short question about a long text whose K and V are cached. A row of K and V is 2G d e = 4,096
-  // bytes; a query and its state are H d e + S = 24,960. So queries travel if there are fewer
+  // bytes; a query and its state are H d e + Z = 24,960. So queries travel if there are fewer
   // than about a sixth as many as cached rows. Decode (lesson 18) is the extreme case, with one query.
   //
   // ## What to ask

@@ -14,8 +14,8 @@
 // lie there. It is told by a *descriptor*, a number of 64 bits. All bytes in it are divided by 16:
 //
 //     bits  0-13    start: the address of the first row's first number
-//     bits 16-29    leading offset: from one panel of 64 columns to the next; if rows are summed along,
-//                   it isn't used
+//     bits 16-29    leading offset: from one panel of 64 columns to the next; it isn't
+//                   used if the sum runs along rows, as that of Q Kᵀ does
 //     bits 32-45    stride: from eight rows to the next eight
 //     bits 62-63    swizzle: 1 says that units are swizzled over rows of 128 bytes (lesson 26)
 //

@@ -2,7 +2,7 @@
 // > Several query heads can share one head of K and V. The work stays the same, and everything that
 // > travels or is kept shrinks: a hop, a cache, and the number of rows that hide a hop.
 //
-// **You know** the ring with one head (lesson 6), its gradients (10), and other masks (11).
+// **You know** the ring with one head (lesson 6), its gradients (10), and the crossover (12).
 // **You will see** a ring whose blocks have fewer heads than its queries, what that saves, and what it
 // limits.
 //
@@ -73,9 +73,9 @@ void lesson_28(Page& page) {
   //
   // ## What becomes cheaper
   //
-  // The crossover of lesson 12 has the factor G/H: fewer rows hide a hop. Lesson 18's cache has G heads,
-  // and a byte of it serves H/G queries. For a layer of 32 query heads of 128 numbers, two bytes each, on
-  // an A100 with NVLink3:
+  // The crossover of lesson 12 has the factor G/H: fewer rows hide a hop. A model that writes keeps K
+  // and V of all tokens (lesson 18): G heads, and a byte of them serves H/G queries. For a layer of 32
+  // query heads of 128 numbers, two bytes each, on an A100 with NVLink3:
   //-
   const Rates a100{.forward_flops = 312e12, .backward_flops = 312e12, .bytes_per_s = 300e9};
   Table saved({"heads of K and V", "K and V of a token", "c*, causal", "FLOPs a byte in decode"});
@@ -87,9 +87,9 @@ void lesson_28(Page& page) {
 
   // ## What it limits
   //
-  // Whatever divides heads among ranks runs out sooner. Tensor parallel ranks (lesson 17) and Ulysses
-  // (21) need a head of K and V each, or copies of one. A ring divides rows, and doesn't mind. And what
-  // moves queries in place of K and V, because those are fewer, moves more now (25).
+  // Whatever divides heads among ranks, as later lessons do (17, 21), runs out sooner: each rank needs a
+  // head of K and V, or a copy of one. A ring divides rows, and doesn't mind. One could also leave K and
+  // V where they are, and let queries and their states go round (lesson 25). That moves more now.
   page.choose("One head of K and V for 32 query heads, eight ranks. Which scheme sends least?",
               {"a ring", "one that passes queries round"}, "a");
 

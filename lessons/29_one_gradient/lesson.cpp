@@ -63,9 +63,10 @@ void lesson_29(Page& page) {
   // If that happens on four ranks and not on one, these come first:
   //
   // - **A factor.** Gradients were averaged and should be added, or the other way round. Divide them by
-  //   those of one rank: every weight gives the same number, N or 1/N (`lesson zoo mean-instead-of-sum`).
+  //   those of one rank: every weight gives the same number, N or 1/N. (`lesson zoo mean-instead-of-sum`
+  //   is the same inside the ring: there dK and dV alone are N times too small.)
   // - **Unequal shares.** Each rank divided by its own count. Give all ranks as many rows that count, and
-  //   the error is gone (`lesson zoo unequal-shards`).
+  //   the error is gone. (In `lesson zoo unequal-shards` dQ is off by a factor that differs by rank.)
   // - **The way home.** dK and dV stop a hop short. Out and dQ are right, and a rank's dK is its
   //   neighbour's (`lesson zoo gradient-one-hop-short`).
   // - **Copies.** Copied heads of K and V were not added up (lesson 28): dK and dV are too small.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/cost/amounts.h"
+#include "core/sim/recording.h"
 #include "core/sim/scenario.h"
 #include "lessons/book/tables.h"
 
@@ -45,6 +46,38 @@ inline CrossoverTerms crossover_terms(const Rates& rates) {
   turn("a quarter of the heads in K, V", "G/H = 1/4", layer_job(8192, 8, 8), rates, 1);
   turn("causal, balanced", "c²/2 scores", plain, rates, 0.5);
   turn("backward", "five products; e + 4 bytes", plain, rates, 1, Pass::backward);
+  return all;
+}
+
+// A ring of 8 ranks with `rows` rows each and a full mask, simulated.
+inline Recording recorded_ring(Index rows, const Rates& rates) {
+  Scenario ring;
+  ring.job = layer_job(8 * rows, 8, 32);
+  ring.rates = rates;
+  return record({.job = ring.job}, work_of(ring), machine_of(ring), "8 H100", {}).recording;
+}
+
+// What a ring sends over what Ulysses does.
+struct SwapBytes {
+  Table table{{"N", "ring / Ulysses, 32 kv heads", "8 kv heads", "1 kv head"}};
+  bool as_counted = true;
+};
+
+inline SwapBytes bytes_of_swaps() {
+  SwapBytes all;
+  for (const int n : {2, 4, 8, 16, 32}) {
+    std::vector<Cell> cells = {n};
+    for (const Index heads_kv : {32, 8, 1}) {
+      const double ratio = n * heads_kv / (32.0 + heads_kv);
+      cells.push_back(heads_kv % n == 0 ? fixed(ratio, 2) : "(" + fixed(ratio, 2).kept + ")");
+      Problem job = layer_job(8192, n, heads_kv);
+      const double ring = traffic_of(job, 0).forward_bytes;
+      job.scheme = Scheme::ulysses;
+      if (heads_kv % n == 0)
+        all.as_counted &= std::abs(ring / traffic_of(job, 0).forward_bytes - ratio) < 1e-12;
+    }
+    all.table.add(cells);
+  }
   return all;
 }
 

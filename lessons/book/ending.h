@@ -55,7 +55,9 @@ inline Table progress_table(const Recording& recording) {
   Table table({"rank", "steps computed", "blocks received", "its last wait names"});
   for (int rank = 0; rank < recording.info.world_size; ++rank)
     table.row(rank, count_of(recording, rank, Lane::compute), count_of(recording, rank, Lane::recv),
-              fmt::format("rank {}", last_awaited(recording, rank)));
+              last_awaited(recording, rank) == rank
+                  ? std::string("itself: nobody else")
+                  : fmt::format("rank {}", last_awaited(recording, rank)));
   return table;
 }
 
@@ -64,7 +66,6 @@ inline Table progress_table(const Recording& recording) {
 inline std::string meeting_of(const Terms& of_rank_0, const Terms& of_rank_1) {
   LifelineDoor door;  // rank 0 listens here
   const std::string address = door.invitation();
-  // [agree
   const auto compare = [](std::unique_ptr<Lifeline> line, const Terms& mine) -> std::string {
     std::string said = "they agree";
     try {
@@ -78,7 +79,6 @@ inline std::string meeting_of(const Terms& of_rank_0, const Terms& of_rank_1) {
   auto rank_1 = std::async(std::launch::async,
                            [&] { return compare(Lifeline::join(address, 1, 2, 10), of_rank_1); });
   const std::string said = compare(Lifeline::host(std::move(door), 2, 10), of_rank_0);
-  // agree]
   rank_1.get();
   return said;
 }

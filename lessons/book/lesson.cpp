@@ -43,6 +43,15 @@ std::vector<Lesson> read_lessons() {
   return lessons;
 }
 
+// What each lesson builds on, from lesson 1 on.
+const std::vector<int> kNeeds[] = {
+    {},       {1},          {2},      {3},      {4},  {5},  // 1 to 6
+    {6},      {7},          {8},      {9},      {9},        // 7 to 11: masks, deals, backward
+    {10, 11}, {4},          {6, 13},  {6},      {10},  // 12 to 16: overlap, GPUs, processes, a model
+    {16, 28}, {16, 28},     {},       {6},      {28},  // 17 to 21
+    {12},     {12, 16, 20}, {15, 21}, {21, 22},        // 22 to 25
+    {14},     {26},         {12},     {16}};           // 26 to 29
+
 auto count_lines(std::string_view text) { return std::count(text.begin(), text.end(), '\n'); }
 
 }  // namespace
@@ -52,6 +61,26 @@ std::vector<std::string> Lesson::hints() const {
   for (const std::string& line : lines_of(section_of("lessons/my_ring/hints.txt", label())))
     if (!line.empty()) hints.push_back(line);
   return hints;
+}
+
+const std::vector<int>& Lesson::needs() const { return kNeeds[number - 1]; }
+
+std::vector<int> Lesson::next() const {
+  std::vector<int> after;
+  for (const Lesson& other : all_lessons())
+    if (std::ranges::count(other.needs(), number) > 0) after.push_back(other.number);
+  return after;
+}
+
+std::vector<int> reading_order(const std::vector<int>& goals) {
+  std::vector<int> order;
+  for (const int goal : goals) {
+    std::vector<int> before = reading_order(kNeeds[goal - 1]);
+    before.push_back(goal);
+    for (const int lesson : before)
+      if (std::ranges::count(order, lesson) == 0) order.push_back(lesson);
+  }
+  return order;
 }
 
 std::string Lesson::exercise() const {
@@ -76,14 +105,15 @@ const Lesson& lesson_of_number(int number) {
 }
 
 double reading_minutes(const Lesson& lesson) {
-  static const std::regex word(R"(\S+)"), question(R"(page\.predict\()"),
+  static const std::regex word(R"(\S+)"), question(R"(page\.predict\()"), table(R"(page\.table\()"),
       region(R"#(page\.region\("([^"]+)",\s*"([^"]+)")#");
   const auto count = [](const std::string& text, const std::regex& pattern) {
     return static_cast<double>(
         std::distance(std::sregex_iterator(text.begin(), text.end(), pattern), {}));
   };
   const std::string& text = lesson.source.text;
-  double minutes = count(text, question) / 2;
+  double minutes =
+      (count(text, question) + count(text, table)) / 2 + count(lesson.elsewhere, word) / 200;
   for (const Piece& piece : lesson.source.pieces)
     minutes += piece.kind == Piece::Kind::prose
                    ? count(piece.text, word) / 200
@@ -97,15 +127,12 @@ std::string Way::numbers() const { return fmt::format("{}", fmt::join(lessons, "
 
 const std::vector<Way>& ways_through() {
   static const std::vector<Way> ways = {
-      {"The idea",
-       "why a ring gives exactly what one machine would, and keeps all ranks busy",
-       {19, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 28, 21, 25}},
-      {"Systems",
-       "what a run costs, what fits, what hangs, and who is slow",
-       {19, 3, 5, 6, 7, 9, 12, 28, 21, 22, 25, 15, 24, 16, 29, 17, 23, 18}},
-      {"GPUs",
-       "how a kernel keeps its units busy, and which numbers may have sixteen bits",
-       {1, 2, 3, 4, 13, 14, 26, 27, 20, 6, 12}}};
+      {"The idea", "why a ring gives exactly what one machine would, and keeps all ranks busy",
+       reading_order({19, 10, 25})},
+      {"Systems", "what a run costs, what fits, what hangs, and who is slow",
+       reading_order({19, 12, 25, 15, 24, 16, 29, 17, 20, 23, 18})},
+      {"GPUs", "how a kernel keeps its units busy, and which numbers may have sixteen bits",
+       reading_order({27, 20})}};
   return ways;
 }
 

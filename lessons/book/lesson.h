@@ -26,6 +26,9 @@ struct Lesson {
   std::string label() const;  // 01
   // Return three hints for a step of the learner's ring (lessons/my_ring), or none for other lessons.
   std::vector<std::string> hints() const;
+  // Return the lessons to read before, without those that these build on; and those that build on it.
+  const std::vector<int>& needs() const;
+  std::vector<int> next() const;
   // Return the file that the learner edits: of a step of the ring, in a folder that git ignores.
   std::string exercise() const;
 };
@@ -37,14 +40,17 @@ std::span<const Lesson> all_lessons();
 const Lesson& lesson_of_number(int number);
 
 // Return the minutes that reading takes: 200 words per minute, 4 s per line of code, and half a
-// minute of thought per question.
+// minute for each question and each table.
 double reading_minutes(const Lesson& lesson);
+
+// Return these lessons and all that they build on, in an order in which each comes after those.
+std::vector<int> reading_order(const std::vector<int>& goals);
 
 // An order in which to read some of the lessons, for readers who want one thing.
 struct Way {
   const char* name;
   const char* aim;
-  std::vector<int> lessons;
+  std::vector<int> lessons;  // in reading_order()
 
   std::string numbers() const;  // "19, 1, 2"
 };

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cctype>
 #include <cmath>
 
@@ -66,6 +67,16 @@ std::string place_of(const StoryStep& step) {
   return place;
 }
 
+// Return links to lessons, as "01 Title" or as "01", from `folder`.
+std::string links_to(const std::vector<int>& numbers, const std::string& folder, bool titles) {
+  std::string text;
+  for (const Lesson& lesson : all_lessons())
+    if (std::ranges::count(numbers, lesson.number) > 0)
+      text += fmt::format("{}[{}{}]({}{}/README.md)", text.empty() ? "" : ", ", lesson.label(),
+                          titles ? " " + lesson.source.title : "", folder, lesson.folder);
+  return text;
+}
+
 class MarkdownWriter : public Writer {
  public:
   // Return the whole page. Call this after the lesson has been told.
@@ -74,10 +85,11 @@ class MarkdownWriter : public Writer {
   void begin(const Lesson& lesson) override {
     page_ = "<!-- Made from lesson.cpp, by the target lesson_pages. -->\n";
     paragraph(fmt::format("# {} {}", lesson.label(), lesson.source.title));
-    paragraph(
-        fmt::format("[All lessons](../README.md) · [the program](lesson.cpp) · to step through it: "
-                    "`./ringscope lesson {}` · about {:.0f} minutes",
-                    lesson.number, std::ceil(reading_minutes(lesson))));
+    paragraph(fmt::format(
+        "[All lessons](../README.md) · [the program](lesson.cpp) · to step through it: "
+        "`./ringscope lesson {}` · about {:.0f} minutes{}",
+        lesson.number, std::ceil(reading_minutes(lesson)),
+        lesson.needs().empty() ? "" : " · read before: " + links_to(lesson.needs(), "../", false)));
   }
 
   void prose(const std::string& markdown) override {
@@ -149,7 +161,10 @@ class MarkdownWriter : public Writer {
     paragraph("![" + caption + "](" + file.substr(file.rfind('/') + 1) + ")");
   }
 
-  void end(const Lesson&, int, int) override {}
+  void end(const Lesson& lesson, int, int) override {
+    if (const std::vector<int> next = lesson.next(); !next.empty())
+      paragraph("**Next**: " + links_to(next, "../", true));
+  }
 
  private:
   // Write an item. Consecutive items form one list.
@@ -181,12 +196,12 @@ std::string page_of(const Lesson& lesson, int& failed, const std::string& trace_
 std::string contents_page() {
   std::string text =
       "<!-- Made by the target lesson_pages. -->\n\n# Lessons\n\n"
-      "Lessons 1 to 18 lead from two matrix products to a model that writes; each knows only what "
-      "came before it.\nThose from 19 on take up one question each: 26 and 27 follow on 14, 28 on "
-      "11 and "
-      "29 on 16. [Three "
-      "ways](#three-ways-through) "
-      "lead through all of them.\n`./ringscope lesson N` steps through lesson N and asks for "
+      "Lessons 1 to 18 lead from two matrix products to a model that writes; those from 19 on take "
+      "up one question each.\nEach page names the lessons to read before it, and those that follow "
+      "on it. In the order of their numbers that is kept, but that 28 comes before 17.\n"
+      "[Three ways](#three-ways-through) lead through all of them. Whoever knows FlashAttention "
+      "may "
+      "begin at 5.\n`./ringscope lesson N` steps through lesson N and asks for "
       "predictions; the "
       "pages here are the same text.\nEach ends with an exercise: `./ringscope lesson N --check` "
       "names the file to edit, and tries "
@@ -194,6 +209,10 @@ std::string contents_page() {
       "`my_ring`.\nWords are explained in the [glossary](glossary.md). The [bug zoo](zoo.md) shows "
       "mistakes that others made: `./ringscope lesson zoo`.\nWhen your ring is done, try the three "
       "[challenges](challenges.md).\n\n"
+      "Some words have more than one meaning here: a *block* is of keys and values, or of a GPU's "
+      "threads; a *group* is of ranks, of heads, or of calls that a library starts at once; a "
+      "*lane* is a line of a timeline, or a thread of a warp; a *stage* is some of a model's "
+      "layers, or a buffer of a kernel; a *word* is a piece of text, or four bytes of memory.\n\n"
       "| | lesson | | minutes |\n|---:|---|---|---:|\n";
   for (const Lesson& lesson : all_lessons())
     text += fmt::format("| {} | [{}]({}/README.md) | {} | {:.0f} |\n", lesson.label(),
@@ -203,10 +222,7 @@ std::string contents_page() {
   for (const Way& way : ways_through()) {
     text += fmt::format("- **{}**: {}. Read", way.name, way.aim);
     for (const int number : way.lessons)
-      for (const Lesson& lesson : all_lessons())
-        if (lesson.number == number)
-          text += fmt::format("{} [{}]({}/README.md)", number == way.lessons[0] ? "" : ",",
-                              lesson.label(), lesson.folder);
+      text += (number == way.lessons[0] ? " " : ", ") + links_to({number}, "", false);
     text += ".\n";
   }
   return text;
@@ -217,11 +233,7 @@ std::string glossary_page() {
   for (const Entry& entry : glossary()) {
     text += fmt::format("\n## {}\n\n{}\n\nDefined in [{}](../{}): `{}`. ", entry.term, entry.text,
                         entry.file, entry.file, entry.name);
-    for (const Lesson& lesson : all_lessons())
-      if (lesson.number == entry.lesson)
-        text += fmt::format("Lesson [{} {}]({}/README.md).", lesson.label(), lesson.source.title,
-                            lesson.folder);
-    text += "\n";
+    text += "Lesson " + links_to({entry.lesson}, "", true) + ".\n";
   }
   return text;
 }

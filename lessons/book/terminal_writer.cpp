@@ -232,10 +232,9 @@ class TerminalWriter : public Writer {
         failed > 0 ? styled(kBad, fmt::format("{} of {} checks failed.", failed, checks))
                    : styled(kGood, fmt::format("All {} checks hold.", checks));
     std::string on = fmt::format(" Exercise: {} lesson {} --check", own_command(), lesson.number);
-    for (const Lesson& next : all_lessons())
-      if (next.number == lesson.number + 1)
-        on +=
-            fmt::format("\nNext: {} lesson {}, {}", own_command(), next.number, next.source.title);
+    for (const int next : lesson.next())
+      on += fmt::format("\nNext: {} lesson {}, {}", own_command(), next,
+                        lesson_of_number(next).source.title);
     put(checked + on + "\n", Last::block);
   }
 
