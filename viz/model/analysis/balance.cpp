@@ -110,8 +110,9 @@ int telling_metric(const WorkTable& table, const Explanation& why) {
   constexpr int kTime = 2, kWaiting = 3, kPace = 4;
   constexpr double kVisible = 0.01;
   const Cause cause = why.findings.empty() ? Cause::slow_rank : why.findings[0].cause;
-  const bool is_wait = cause == Cause::slow_link || cause == Cause::late_start;
-  const int preferred = cause == Cause::imbalance ? kTime : is_wait ? kWaiting : kPace;
+  // All ranks may wait alike for links; the matrix of links beside it shows which.
+  if (cause == Cause::slow_link || cause == Cause::late_start) return kWaiting;
+  const int preferred = cause == Cause::imbalance ? kTime : kPace;
   int widest = preferred;
   double most = 0;
   for (const auto& [metric, figure] : {std::pair{kPace, &WorkCell::pace_ns},
