@@ -1,4 +1,4 @@
-// What the search for a mistake (diagnosis.h) works with: sampled rows with what is known of them,
+// What the search for a mistake (diagnosis.cpp) works with: sampled rows with what is known of them,
 // and hypotheses, which say what such a row would be if a mistake had been made.
 #pragma once
 
@@ -9,11 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/check/diagnosis.h"
+#include "core/check/verdict.h"
 
 namespace ringscope {
-
-inline std::size_t slot(Index i) { return static_cast<std::size_t>(i); }
 
 using Values = std::vector<double>;
 
@@ -68,6 +66,7 @@ struct Knowledge {
   const CheckedProblem& problem;
   const CheckedInputs& inputs;
   const NaiveResult<double>& oracle;
+  const NaiveResult<double>& mine;  // tensors that it lacks are empty
   const DiagnosisOptions& options;
   Mask mask = problem.mask.for_seqlen(problem.shape.seqlen);
   Deal deal = Deal(problem.partition);
@@ -143,5 +142,24 @@ std::vector<Hypothesis> gradient_hypotheses(const Knowledge& known);
 // Return those on an accumulator that is rounded before each hop, which leave the last step alone.
 std::vector<Hypothesis> rounding_hypotheses(const Knowledge& known);
 std::vector<Hypothesis> gradient_rounding_hypotheses(const Knowledge& known);
+
+// ---
+// Finds the mistake behind wrong attention outputs by trying: each known mistake is made in f64 for
+// a sample of the rows, and the one whose numbers are nearest to the given ones is the likely one.
+// How sure that is, is the share of the error that the mistake explains.
+
+// Return the mistakes that explain how `mine` differs from `oracle`, the likeliest first, each kind
+// once. `wrong` names the tensors that don't pass: out, lse, dq, dk or dv. When out or lse is among
+// them, the gradients are left aside, because they follow.
+std::vector<Suspect> diagnose(const Knowledge& known, const std::vector<std::string>& wrong);
+
+// Return the suspicion that the accumulator was rounded at every hop, or none. It sees this in
+// outputs whose every element is as near to the oracle as 16 bits can be: the roundings of the hops
+// leave a pattern that the rounding of the result alone does not have.
+std::vector<Suspect> find_hop_rounding(const Knowledge& known);
+
+// Return, by rank and step, the share of the squared error of a sample of out's rows that lies in
+// the direction in which the step's block moves the output.
+std::vector<std::vector<double>> error_by_step(const Knowledge& known);
 
 }  // namespace ringscope
