@@ -1,6 +1,5 @@
-// The output of `ringscope generate`. ShownText makes a text of any bytes safe for a terminal: it
-// keeps printable UTF-8, tabs and line ends and writes everything else as \x and two digits. So a
-// badly trained model can do no harm, and a character of several bytes appears when it is whole.
+// The options of `ringscope generate`, a checkpoint, a prompt, and how the text continues; and its
+// output.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +7,38 @@
 #include <string>
 #include <string_view>
 
-#include "app/generate/generate_options.h"
+#include "app/command_line/option_groups.h"
 #include "app/report/terminal.h"
+#include "core/decode/generate.h"
 
 namespace ringscope {
 
+struct GenerateRequest {
+  std::string checkpoint;                          // a file
+  std::optional<std::string> prompt, prompt_file;  // at most one; none: a line's beginning
+  GenerateOptions options;                         // without the prompt
+  RankOptions ranks;
+  bool json = false;
+};
+
+// The inputs, read from files.
+struct GenerateInputs {
+  Checkpoint checkpoint;
+  GenerateOptions options;
+};
+
+// Read the files. Check that `world_size` ranks can continue with what they hold, and that the
+// memory suffices for all ranks, or for `one_rank`. Throw InputError that names the flag; throw
+// RunError as require_memory_for does.
+GenerateInputs read_inputs(const GenerateRequest& request, int world_size,
+                           std::optional<int> one_rank);
+// Throw RunError when all ranks in this process, or `one_rank`, need more memory than there is.
+void require_memory_for(const GenerateInputs& inputs, PartitionKind partition, int world_size,
+                        std::optional<int> one_rank);
+
+// ShownText makes a text of any bytes safe for a terminal: it
+// keeps printable UTF-8, tabs and line ends and writes everything else as \x and two digits. So a
+// badly trained model can do no harm, and a character of several bytes appears when it is whole.
 class ShownText {
  public:
   // Return what can be shown after `byte`: often nothing, because a character is not yet whole.
