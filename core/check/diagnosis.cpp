@@ -36,12 +36,6 @@ void on_threads(Index count, int threads, const Task& task) {
   work();
 }
 
-double dot_of(const double* a, const double* b, Index width) {
-  double sum = 0;
-  for (Index c = 0; c < width; ++c) sum += a[c] * b[c];
-  return sum;
-}
-
 // Return the squared distance, where NaN and infinities are `cap` away from numbers.
 double squared_distance(double a, double b, double cap) {
   if (a == b) return 0;

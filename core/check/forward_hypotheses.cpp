@@ -436,12 +436,8 @@ class ForwardTable {
   template <class KeyOf>
   Values scores_of(const double* q, KeyOf&& key_of) const {
     Values scores(known_.seqlen());
-    for (Index j = 0; j < known_.seqlen(); ++j) {
-      const double* const k = key_of(j);
-      double sum = 0;
-      for (Index c = 0; c < known_.width(); ++c) sum += q[c] * k[c];
-      scores[j] = sum * known_.problem.softmax_scale;
-    }
+    for (Index j = 0; j < known_.seqlen(); ++j)
+      scores[j] = dot_of(q, key_of(j), known_.width()) * known_.problem.softmax_scale;
     return scores;
   }
   // Return those of a row against another kv head, or against keys of other positions.

@@ -10,7 +10,7 @@
 
 namespace ringscope {
 
-std::vector<Index> rows_of_rank_beyond(const Deal& deal, int distance) {
+std::vector<Index> rows_of_rank_beyond(const DealtRows& deal, int distance) {
   const auto ranks = static_cast<int>(deal.positions.size());
   std::vector<Index> source;
   for (Index p = 0; p < std::ssize(deal.places); ++p) {
@@ -32,7 +32,7 @@ void finish_row(double m, double l, const Values& acc, Guess& guess) {
   guess.lse = l == 0 ? -std::numeric_limits<double>::infinity() : m + std::log(l);
 }
 
-Deal::Deal(const Partition& partition) : places(partition.seqlen) {
+DealtRows::DealtRows(const Partition& partition) : places(partition.seqlen) {
   for (int rank = 0; rank < partition.world_size; ++rank) {
     const LocalRows rows = partition.rows_of(rank);
     positions.emplace_back();
@@ -92,7 +92,7 @@ std::vector<std::pair<std::string, std::vector<Index>>> wrong_positions(const Kn
   };
   for (const PartitionKind kind : {PartitionKind::contiguous, PartitionKind::striped,
                                    PartitionKind::zigzag, PartitionKind::fold}) {
-    const Deal other(Partition{kind, known.seqlen(), known.ranks()});
+    const DealtRows other(Partition{kind, known.seqlen(), known.ranks()});
     std::vector<Index> positions;
     for (const Place& place : known.deal.places) {
       const auto& rows = other.positions[place.rank];

@@ -22,11 +22,11 @@ struct Place {
 };
 
 // Where every position lies in a deal, and back.
-struct Deal {
+struct DealtRows {
   std::vector<Place> places;                  // by global position
   std::vector<std::vector<Index>> positions;  // by rank and local row
 
-  explicit Deal(const Partition& partition);
+  explicit DealtRows(const Partition& partition);
 };
 
 // The part of a softmax row over some keys: m, l and the unnormalised output.
@@ -69,7 +69,7 @@ struct Knowledge {
   const NaiveResult<double>& mine;  // tensors that it lacks are empty
   const DiagnosisOptions& options;
   Mask mask = problem.mask.for_seqlen(problem.shape.seqlen);
-  Deal deal = Deal(problem.partition);
+  DealtRows deal = DealtRows(problem.partition);
 
   Index seqlen() const { return problem.shape.seqlen; }
   Index width() const { return problem.shape.head_dim; }
@@ -102,6 +102,11 @@ std::vector<Hypothesis> hypotheses_of(const Knowledge& known,
   return hypotheses;
 }
 
+inline double dot_of(const double* a, const double* b, Index width) {
+  double sum = 0;
+  for (Index c = 0; c < width; ++c) sum += a[c] * b[c];
+  return sum;
+}
 Values scaled(const Values& values, double factor);
 // Add values times a factor.
 inline void add_to(Values& sum, double factor, const Values& values) {
@@ -121,7 +126,7 @@ void attend_row(const Knowledge& known, const Values& scores, const Values& weig
                 Guess& guess, const std::vector<Index>& key_source = {});
 
 // Return, for every position, the position at the same local row of the rank `distance` further.
-std::vector<Index> rows_of_rank_beyond(const Deal& deal, int distance);
+std::vector<Index> rows_of_rank_beyond(const DealtRows& deal, int distance);
 
 // Right rows at wrong places: which position's row lies at a position.
 struct WrongSource {

@@ -128,7 +128,7 @@ CheckVerdict check_outputs(const CheckedProblem& problem, const CheckedInputs& i
 std::vector<ErrorMap> error_maps(const CheckedProblem& problem, const CheckedInputs& inputs,
                                  const NaiveResult<double>& oracle, const NaiveResult<double>& mine,
                                  const CheckVerdict& verdict, const DiagnosisOptions& options) {
-  const Deal deal(problem.partition);
+  const DealtRows deal(problem.partition);
   const Index seqlen = problem.shape.seqlen;
   std::vector<ErrorMap> maps;
   for (const TensorCheck& check : verdict.tensors) {
