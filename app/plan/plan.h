@@ -98,14 +98,9 @@ struct Plan {
   }
 };
 
-// Search for a partition of `options`' job. Tiles are those of the GPU kernels, or of the CPU
-// kernel if this machine is measured.
 // Return the bill of the rank with `rows` rows: attention, and the model around it if there is one.
 std::vector<MemoryPart> memory_bill(const PlanOptions& options, const Problem& job, double rows);
 
-SearchedRings search_rings(const PlanOptions& options, const Rates& rates);
-// Return the found partition as a choice, judged like the others.
-Choice choice_of(const SearchedRings& searched, const PlanOptions& options, double memory_bytes);
 std::string searched_text(const SearchedRings& searched);
 std::string searched_explanation(const SearchedRings& searched);
 Fields searched_fields(const SearchedRings& searched);
@@ -127,9 +122,6 @@ StepTime step_time(const Plan& plan);
 std::string model_text(const Plan& plan);
 std::string model_explanation(const Plan& plan);
 Fields model_fields(const Plan& plan);
-
-// Throw InputError for unknown hardware or a bad table. With --measure this takes about 2 s.
-Plan make_plan(const PlanOptions& options);
 
 // Return text for people that ends with a newline.
 std::string plan_text(const Plan& plan);

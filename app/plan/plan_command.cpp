@@ -111,82 +111,6 @@ void complete(PlanOptions& plan, const ModelSizes& model, std::optional<int> nod
                   fmt::format("it for up to {}", kMostSearchedRanks));
 }
 
-}  // namespace
-
-Finish declare_plan(CommandFlags& flags) {
-  const auto plan = std::make_shared<PlanOptions>();
-  const auto model = std::make_shared<ModelSizes>();  // 0: not given
-  const auto gradients = std::make_shared<std::optional<std::string>>();
-  const auto nodes = std::make_shared<std::optional<int>>();
-  add_problem(flags, plan->job);
-  flags.count("--layers", plan->job.layers,
-              "layers, whose activations are kept for the backward pass (1)");
-  flags.value(
-      "--partition", "contiguous|striped|zigzag|fold|documents:P|file:RANKS.npy|searched",
-      "which rank holds which positions (the best of the first four); searched: one made for "
-      "the mask, which takes a second or two",
-      [plan](const std::string& text) { set_partition(text, *plan); });
-  add_speeds(flags, plan->job.speeds, "for a searched partition");
-  flags.value("--scheme", kSchemeNames,
-              "how blocks get around (the best of ring, allgather and ulysses)",
-              [plan](const std::string& text) {
-                for_flag("--scheme", [&] { set_scheme(plan->job, text); });
-                plan->scheme_given = true;
-              });
-  add_kv_buffers(flags, plan->job.kv_buffers,
-                 "of a ring: buffers that a rank's blocks take turns in, as memory goes (2)");
-  flags.count(
-      "--width", model->width,
-      "of the rows between layers: counts a whole model, its memory and the time of a step, "
-      "with the next two");
-  flags.count("--hidden", model->hidden, "of the rows inside its MLP, which has three matrices");
-  flags.count("--vocab", model->vocab, "tokens that it tells apart");
-  add_model_memory(flags, plan->model_memory);
-  flags.count("--micro-batches", plan->micro_batches,
-              "batches of a model's step, one after the other; gradients are added up once (1)");
-  flags.integer("--zero", plan->model_memory.zero_stage,
-                "stage of ZeRO: 1 deals out the optimizer's states over the ranks, 2 gradients as "
-                "well, 3 weights as well (0)",
-                0, 3);
-  flags.value(
-      "--model", "NAME",
-      "a model's layers, heads and sizes instead of --layers to --vocab: llama3-8b, llama3-70b, "
-      "llama3-405b, qwen3-8b, ... (core/cost/models.txt)",
-      [plan, model](const std::string& name) {
-        const NamedModel found = for_flag("--model", [&] { return find_model(name); });
-        AttentionShape& shape = plan->job.shape;
-        shape = {shape.batch, found.heads.num_heads, found.heads.num_heads_kv, shape.seqlen,
-                 found.heads.head_dim};
-        plan->job.layers = found.layers;
-        *model = found.sizes;
-      });
-  flags.number("--logit-bytes", plan->model_memory.logit_bytes,
-               {1, 1e3, true, true, "a number from 1 to 1000"},
-               "that a logit and its gradients take at the peak; PyTorch's cross_entropy of bf16 "
-               "logits: 14 (4)");
-  flags.one_of("--gradients", {"stored", "f32"}, *gradients,
-               "of weights, kept in the storage type, or in f32 as Megatron-LM does (stored)");
-  add_hardware(flags, plan->hardware);
-  add_nodes(flags, *nodes, plan->between);
-  flags.integer("--nics", plan->nics, "links between nodes that a node has (1)", 1, 1 << 20, "K");
-  flags.number("--memory-fraction", plan->memory_fraction,
-               {0, 1, false, true, "a number above 0 and up to 1"},
-               "of the device's memory that all of it may take (0.9)");
-  flags.flag("--explain", plan->explain, "say how every number comes about");
-  flags.flag("--json", plan->json, "print one JSON object");
-  return [plan, model, gradients, nodes, &flags] {
-    for (const char* const flag :
-         {"--layers", "--heads", "--heads-kv", "--head-dim", "--width", "--hidden", "--vocab"})
-      if (flags.given("--model") && flags.given(flag))
-        contradiction(flag, "given beside --model", "one of them");
-    plan->model_memory.f32_gradients = *gradients == "f32";
-    complete(*plan, *model, *nodes);
-    return *plan;
-  };
-}
-
-namespace {
-
 void look_up_machine(Plan& plan) {
   const PlanOptions& options = plan.options;
   plan.gpu = for_flag("--gpu", [&] { return find_gpu(*options.hardware.gpu); });
@@ -290,49 +214,6 @@ void find_overlap(Plan& plan) {
   if (std::isfinite(rows)) plan.hidden_seqlen = std::ceil(rows) * ring.world_size;
 }
 
-}  // namespace
-
-std::vector<MemoryPart> memory_bill(const PlanOptions& options, const Problem& job, double rows) {
-  if (!options.model) return memory_parts(job, rows);
-  return model_memory_parts(job, *options.model, options.model_memory, rows);
-}
-
-Plan make_plan(const PlanOptions& options) {
-  Plan plan;
-  plan.options = options;
-  options.hardware.measure ? measure_machine(plan) : look_up_machine(plan);
-  plan.memory_limit = options.memory_fraction * plan.gpu.memory_bytes;
-  const MemoryOf memory_of = [&](const Problem& job) {
-    return total_bytes(memory_bill(options, job, job.max_rows()));
-  };
-  if (options.scheme_given) with_dashes([&] { check_scheme(options.job); });
-  plan.choices = all_choices(plan, memory_of);
-  plan.best = best_choice(plan.choices);
-  if (options.searched) plan.searched = search_rings(options, plan.rates);
-  plan.chosen =
-      plan.searched ? choice_of(*plan.searched, options, plan.memory_limit) : choose(plan);
-  const Problem& job = plan.chosen.job;
-  plan.rows = plan.searched ? plan.searched->rows : job.max_rows();
-  plan.memory = memory_bill(options, job, plan.rows);
-  find_overlap(plan);
-  if (plan.model) plan.model->step = step_time(plan);
-  plan.largest_seqlen = largest_seqlen(job, plan.memory_limit, memory_of);
-  plan.smallest_world_size = smallest_world_size(job, plan.memory_limit, memory_of);
-  return plan;
-}
-
-int carry_out(const PlanOptions& options) {
-  const Plan plan = make_plan(options);
-  if (options.json) {
-    print_out(plan_json(plan));
-  } else {
-    print_out(plan_text(plan) + (options.explain ? "\n" + plan_explanation(plan) : ""));
-  }
-  return 0;
-}
-
-namespace {
-
 // ---
 // A partition searched for the plan's mask. It is judged beside the four fixed ones with the same
 // tiles, and described in words.
@@ -367,13 +248,8 @@ std::vector<Fields> ring_fields(const SearchedRings& searched) {
   return rings;
 }
 
-}  // namespace
-
-double SearchedRings::most_ceiling() const {
-  if (by_speed || found.least_slowest == 0) return 1;
-  return ring().balance.mean_rank / found.least_slowest;
-}
-
+// Search for a partition of `options`' job. Tiles are those of the GPU kernels, or of the CPU
+// kernel if this machine is measured.
 SearchedRings search_rings(const PlanOptions& options, const Rates& rates) {
   const Granularity tile = options.hardware.measure ? kCpuTile : kGpuTile;
   Problem job = options.job;
@@ -392,6 +268,7 @@ SearchedRings search_rings(const PlanOptions& options, const Rates& rates) {
   return searched;
 }
 
+// Return the found partition as a choice, judged like the others.
 Choice choice_of(const SearchedRings& searched, const PlanOptions& options, double memory_bytes) {
   Problem job = options.job;
   job.scheme = Scheme::ring;
@@ -402,6 +279,46 @@ Choice choice_of(const SearchedRings& searched, const PlanOptions& options, doub
     choice.obstacle =
         fmt::format("memory: {} needed a rank, {} there", gib_text(bytes), gib_text(memory_bytes));
   return choice;
+}
+
+// ---
+// The plan.
+
+// Throw InputError for unknown hardware or a bad table. With --measure this takes about 2 s.
+Plan make_plan(const PlanOptions& options) {
+  Plan plan;
+  plan.options = options;
+  options.hardware.measure ? measure_machine(plan) : look_up_machine(plan);
+  plan.memory_limit = options.memory_fraction * plan.gpu.memory_bytes;
+  const MemoryOf memory_of = [&](const Problem& job) {
+    return total_bytes(memory_bill(options, job, job.max_rows()));
+  };
+  if (options.scheme_given) with_dashes([&] { check_scheme(options.job); });
+  plan.choices = all_choices(plan, memory_of);
+  plan.best = best_choice(plan.choices);
+  if (options.searched) plan.searched = search_rings(options, plan.rates);
+  plan.chosen =
+      plan.searched ? choice_of(*plan.searched, options, plan.memory_limit) : choose(plan);
+  const Problem& job = plan.chosen.job;
+  plan.rows = plan.searched ? plan.searched->rows : job.max_rows();
+  plan.memory = memory_bill(options, job, plan.rows);
+  find_overlap(plan);
+  if (plan.model) plan.model->step = step_time(plan);
+  plan.largest_seqlen = largest_seqlen(job, plan.memory_limit, memory_of);
+  plan.smallest_world_size = smallest_world_size(job, plan.memory_limit, memory_of);
+  return plan;
+}
+
+}  // namespace
+
+std::vector<MemoryPart> memory_bill(const PlanOptions& options, const Problem& job, double rows) {
+  if (!options.model) return memory_parts(job, rows);
+  return model_memory_parts(job, *options.model, options.model_memory, rows);
+}
+
+double SearchedRings::most_ceiling() const {
+  if (by_speed || found.least_slowest == 0) return 1;
+  return ring().balance.mean_rank / found.least_slowest;
 }
 
 std::string searched_text(const SearchedRings& searched) {
@@ -441,6 +358,88 @@ Fields searched_fields(const SearchedRings& searched) {
           {"most_ceiling", searched.most_ceiling()},
           {"rings", ring_fields(searched)},
           {"rank_of_chunk", found.rank_of_chunk}};
+}
+
+Finish declare_plan(CommandFlags& flags) {
+  const auto plan = std::make_shared<PlanOptions>();
+  const auto model = std::make_shared<ModelSizes>();  // 0: not given
+  const auto gradients = std::make_shared<std::optional<std::string>>();
+  const auto nodes = std::make_shared<std::optional<int>>();
+  add_problem(flags, plan->job);
+  flags.count("--layers", plan->job.layers,
+              "layers, whose activations are kept for the backward pass (1)");
+  flags.value(
+      "--partition", "contiguous|striped|zigzag|fold|documents:P|file:RANKS.npy|searched",
+      "which rank holds which positions (the best of the first four); searched: one made for "
+      "the mask, which takes a second or two",
+      [plan](const std::string& text) { set_partition(text, *plan); });
+  add_speeds(flags, plan->job.speeds, "for a searched partition");
+  flags.value("--scheme", kSchemeNames,
+              "how blocks get around (the best of ring, allgather and ulysses)",
+              [plan](const std::string& text) {
+                for_flag("--scheme", [&] { set_scheme(plan->job, text); });
+                plan->scheme_given = true;
+              });
+  add_kv_buffers(flags, plan->job.kv_buffers,
+                 "of a ring: buffers that a rank's blocks take turns in, as memory goes (2)");
+  flags.count(
+      "--width", model->width,
+      "of the rows between layers: counts a whole model, its memory and the time of a step, "
+      "with the next two");
+  flags.count("--hidden", model->hidden, "of the rows inside its MLP, which has three matrices");
+  flags.count("--vocab", model->vocab, "tokens that it tells apart");
+  add_model_memory(flags, plan->model_memory);
+  flags.count("--micro-batches", plan->micro_batches,
+              "batches of a model's step, one after the other; gradients are added up once (1)");
+  flags.integer("--zero", plan->model_memory.zero_stage,
+                "stage of ZeRO: 1 deals out the optimizer's states over the ranks, 2 gradients as "
+                "well, 3 weights as well (0)",
+                0, 3);
+  flags.value(
+      "--model", "NAME",
+      "a model's layers, heads and sizes instead of --layers to --vocab: llama3-8b, llama3-70b, "
+      "llama3-405b, qwen3-8b, ... (core/cost/models.txt)",
+      [plan, model](const std::string& name) {
+        const NamedModel found = for_flag("--model", [&] { return find_model(name); });
+        AttentionShape& shape = plan->job.shape;
+        shape = {shape.batch, found.heads.num_heads, found.heads.num_heads_kv, shape.seqlen,
+                 found.heads.head_dim};
+        plan->job.layers = found.layers;
+        *model = found.sizes;
+      });
+  flags.number("--logit-bytes", plan->model_memory.logit_bytes,
+               {1, 1e3, true, true, "a number from 1 to 1000"},
+               "that a logit and its gradients take at the peak; PyTorch's cross_entropy of bf16 "
+               "logits: 14 (4)");
+  flags.one_of("--gradients", {"stored", "f32"}, *gradients,
+               "of weights, kept in the storage type, or in f32 as Megatron-LM does (stored)");
+  add_hardware(flags, plan->hardware);
+  add_nodes(flags, *nodes, plan->between);
+  flags.integer("--nics", plan->nics, "links between nodes that a node has (1)", 1, 1 << 20, "K");
+  flags.number("--memory-fraction", plan->memory_fraction,
+               {0, 1, false, true, "a number above 0 and up to 1"},
+               "of the device's memory that all of it may take (0.9)");
+  flags.flag("--explain", plan->explain, "say how every number comes about");
+  flags.flag("--json", plan->json, "print one JSON object");
+  return [plan, model, gradients, nodes, &flags] {
+    for (const char* const flag :
+         {"--layers", "--heads", "--heads-kv", "--head-dim", "--width", "--hidden", "--vocab"})
+      if (flags.given("--model") && flags.given(flag))
+        contradiction(flag, "given beside --model", "one of them");
+    plan->model_memory.f32_gradients = *gradients == "f32";
+    complete(*plan, *model, *nodes);
+    return *plan;
+  };
+}
+
+int carry_out(const PlanOptions& options) {
+  const Plan plan = make_plan(options);
+  if (options.json) {
+    print_out(plan_json(plan));
+  } else {
+    print_out(plan_text(plan) + (options.explain ? "\n" + plan_explanation(plan) : ""));
+  }
+  return 0;
 }
 
 }  // namespace ringscope

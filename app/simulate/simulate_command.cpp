@@ -276,26 +276,6 @@ void complete(SimulateOptions& options, const Given& given, const CommandFlags& 
   set_pace(given, options);
 }
 
-}  // namespace
-
-Finish declare_simulate(CommandFlags& flags) {
-  const auto options = std::make_shared<SimulateOptions>();
-  const auto given = std::make_shared<Given>();
-  options->scenario.job = planned_problem();
-  add_problem(flags, options->scenario.job);
-  add_ways(flags, *options, *given);
-  add_hardware(flags, options->hardware);
-  add_nodes(flags, *options, *given);
-  add_faults(flags, *options);
-  add_outputs(flags, *options, *given);
-  return [options, given, &flags] {
-    complete(*options, *given, flags);
-    return *options;
-  };
-}
-
-namespace {
-
 constexpr int kMostRanksWithPath = 1 << 14;  // following it takes a byte per (rank, step)
 
 struct Setup {
@@ -483,6 +463,22 @@ SweepTable sweep(const SimulateOptions& options, const Setup& setup) {
 }
 
 }  // namespace
+
+Finish declare_simulate(CommandFlags& flags) {
+  const auto options = std::make_shared<SimulateOptions>();
+  const auto given = std::make_shared<Given>();
+  options->scenario.job = planned_problem();
+  add_problem(flags, options->scenario.job);
+  add_ways(flags, *options, *given);
+  add_hardware(flags, options->hardware);
+  add_nodes(flags, *options, *given);
+  add_faults(flags, *options);
+  add_outputs(flags, *options, *given);
+  return [options, given, &flags] {
+    complete(*options, *given, flags);
+    return *options;
+  };
+}
 
 int carry_out(const SimulateOptions& options) {
   if (options.picture) require_pictures("--picture", *options.picture);

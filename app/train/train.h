@@ -50,12 +50,6 @@ inline Index every(const TrainOptions& options) { return options.checkpoint_ever
 inline constexpr int kDefaultTrainingRanks = 2;
 inline constexpr Index kDefaultSteps = 400;  // of a run that does not resume
 
-// Return the settings of a run that resumes from `start`, or begins if `start` is null. Throw
-// InputError naming the flag, its value and what is accepted, also where a size differs from that
-// of `start`, which came from the file `resume`.
-TrainingSettings settings_of(const GivenSettings& given, const Checkpoint* start,
-                             const std::string& resume);
-
 // Return all settings by flag, for comparing those of two ranks; "not given" stands for the rest.
 std::vector<std::pair<std::string, std::string>> texts_of(const GivenSettings& given);
 
@@ -74,19 +68,6 @@ struct TrainSetup {
   TrainSetup(const TrainSetup&) = delete;
   TrainSetup& operator=(const TrainSetup&) = delete;
 };
-
-// Read the files that `options` name, for `world_size` ranks. Throw InputError naming flag or file,
-// the value and what is accepted.
-void set_up(const TrainOptions& options, int world_size, TrainSetup& setup);
-
-// Set up from what another process has read. `checkpoint` is to_bytes() of --resume's, or "".
-// Earlier losses and the sample stay with that process. Throw as set_up does.
-void set_up_from(const TrainOptions& options, int world_size, std::string text,
-                 const std::string& checkpoint, TrainSetup& setup);
-
-// Throw RunError naming both numbers when `ranks` of the plan's ranks in this process and what goes
-// with them, or the sample after them, take more memory than there is.
-void require_training_memory(const TrainSetup& setup, int ranks);
 
 struct TrainReport {
   const TrainOptions& options;

@@ -103,50 +103,9 @@ void check(const TrainOptions& train) {
     contradiction("--prompt", "'' given", "a byte or more to go on from");
 }
 
-}  // namespace
-
-Finish declare_train(CommandFlags& flags) {
-  const auto train = std::make_shared<TrainOptions>();
-  flags.path("--text", train->text, "what to learn: each byte of a file is a token");
-  flags.require("--text");
-  flags.integer("--steps", train->steps,
-                fmt::format("in all, those of --resume included ({}, or what the checkpoint's run "
-                            "was to do)",
-                            kDefaultSteps),
-                0, std::numeric_limits<int>::max(), "K");
-  add_ranks(flags, train->ranks, kDefaultTrainingRanks, "positions");
-  add_settings(flags, train->given);
-  add_model_memory(flags, train->memory);
-  flags.flag("--shard-optimizer", train->shard_optimizer,
-             "each rank keeps AdamW's states of its slice of the weights, as plan --zero 1");
-
-  flags.path(
-      "--loss-csv", train->loss_csv,
-      "write the loss of every step, CSV: step,loss (a file: also every 100 steps; -: to stdout, "
-      "instead of the text)");
-  flags.path("--picture", train->picture, "draw it, PNG or SVG");
-  add_theme(flags, train->theme);
-  flags.path("--checkpoint", train->checkpoint, "write the model, and all that is needed to go on");
-  flags.integer("--checkpoint-every", train->checkpoint_every, "steps; and at the end (100)");
-  flags.path("--resume", train->resume,
-             "go on from a checkpoint, with its settings but for those that are given");
-  flags.path("--trace", train->trace, "write the recording of one step's attention");
-  flags.integer("--trace-step", train->trace_step, "which (the last)");
-  flags.integer("--sample", train->sample_bytes, "print so much text of the model at the end", 1,
-                kMostGeneratedBytes, "BYTES");
-  flags.text("--prompt", "TEXT", train->prompt, "what that text goes on from (a new line)");
-  flags.number("--temperature", train->temperature, kFrom0,
-               "of its bytes; 0: always the likeliest (0.8)");
-  add_timeout(flags, train->ranks);
-  flags.flag("--json", train->json, "print the summary as one JSON object");
-  return [train] {
-    if (train->loss_csv == "-") train->loss_csv = "/dev/stdout";
-    train->memory.zero_stage = train->shard_optimizer ? 1 : 0;
-    check(*train);
-    return *train;
-  };
-}
-
+// Return the settings of a run that resumes from `start`, or begins if `start` is null. Throw
+// InputError naming the flag, its value and what is accepted, also where a size differs from that
+// of `start`, which came from the file `resume`.
 TrainingSettings settings_of(const GivenSettings& given, const Checkpoint* start,
                              const std::string& resume) {
   TrainingSettings settings = start == nullptr ? TrainingSettings() : start->settings;
@@ -180,24 +139,6 @@ TrainingSettings settings_of(const GivenSettings& given, const Checkpoint* start
       [&] { validate(settings); });
   return settings;
 }
-
-std::vector<std::pair<std::string, std::string>> texts_of(const GivenSettings& given) {
-  std::vector<std::pair<std::string, std::string>> texts;
-  const auto add = [&](const std::string& flag, const auto& value) {
-    // fmt prints all digits, so equal texts are equal numbers.
-    texts.emplace_back(flag, value ? fmt::format("{}", *value) : "not given");
-  };
-  add("--batch", given.batch);
-  add("--seqlen", given.seqlen);
-  add("--mask", given.mask ? std::optional(given.mask->name()) : std::nullopt);
-  add("--warmup-steps", given.warmup_steps);
-  add("--seed", given.seed);
-  for (const ShapeFlag& flag : kShapeFlags) add(flag.name, given.shape.at(flag.name));
-  for (const AdamWFlag& flag : kAdamWFlags) add(flag.name, given.adamw.at(flag.name));
-  return texts;
-}
-
-namespace {
 
 constexpr double kDefaultTemperature = 0.8;  // at 1 a small model's rare bytes spoil its words
 
@@ -267,8 +208,8 @@ std::vector<StepLoss> losses_before(const TrainOptions& options, Index steps) {
   return losses;
 }
 
-}  // namespace
-
+// Read the files that `options` name, for `world_size` ranks. Throw InputError naming flag or file,
+// the value and what is accepted.
 void set_up(const TrainOptions& options, int world_size, TrainSetup& setup) {
   if (options.resume)
     setup.start = for_flag("--resume", [&] { return load_checkpoint(*options.resume); });
@@ -288,6 +229,8 @@ void set_up(const TrainOptions& options, int world_size, TrainSetup& setup) {
                             options.text, *options.resume));
 }
 
+// Set up from what another process has read. `checkpoint` is to_bytes() of --resume's, or "".
+// Earlier losses and the sample stay with that process. Throw as set_up does.
 void set_up_from(const TrainOptions& options, int world_size, std::string text,
                  const std::string& checkpoint, TrainSetup& setup) {
   if (!checkpoint.empty()) setup.start = checkpoint_from(checkpoint);
@@ -296,6 +239,8 @@ void set_up_from(const TrainOptions& options, int world_size, std::string text,
   require_length(options, setup.plan.settings, static_cast<Index>(setup.text.size()));
 }
 
+// Throw RunError naming both numbers when `ranks` of the plan's ranks in this process and what goes
+// with them, or the sample after them, take more memory than there is.
 void require_training_memory(const TrainSetup& setup, int ranks) {
   const TrainingPlan& plan = setup.plan;
   const double weights = static_cast<double>(ModelWeights(plan.settings.shape).layout.size());
@@ -312,8 +257,6 @@ void require_training_memory(const TrainSetup& setup, int ranks) {
   require_bytes(std::max(training, sampling) + checkpoints +
                 static_cast<double>(setup.text.size()));
 }
-
-namespace {
 
 // Write one curve without gaps: the last steps whose losses are all known.
 void write_picture(const TrainSetup& setup, const TrainJournal& journal,
@@ -382,6 +325,64 @@ auto on_step(const TrainSetup& setup, TrainJournal& journal, ProgressBar& bar) {
 }
 
 }  // namespace
+
+Finish declare_train(CommandFlags& flags) {
+  const auto train = std::make_shared<TrainOptions>();
+  flags.path("--text", train->text, "what to learn: each byte of a file is a token");
+  flags.require("--text");
+  flags.integer("--steps", train->steps,
+                fmt::format("in all, those of --resume included ({}, or what the checkpoint's run "
+                            "was to do)",
+                            kDefaultSteps),
+                0, std::numeric_limits<int>::max(), "K");
+  add_ranks(flags, train->ranks, kDefaultTrainingRanks, "positions");
+  add_settings(flags, train->given);
+  add_model_memory(flags, train->memory);
+  flags.flag("--shard-optimizer", train->shard_optimizer,
+             "each rank keeps AdamW's states of its slice of the weights, as plan --zero 1");
+
+  flags.path(
+      "--loss-csv", train->loss_csv,
+      "write the loss of every step, CSV: step,loss (a file: also every 100 steps; -: to stdout, "
+      "instead of the text)");
+  flags.path("--picture", train->picture, "draw it, PNG or SVG");
+  add_theme(flags, train->theme);
+  flags.path("--checkpoint", train->checkpoint, "write the model, and all that is needed to go on");
+  flags.integer("--checkpoint-every", train->checkpoint_every, "steps; and at the end (100)");
+  flags.path("--resume", train->resume,
+             "go on from a checkpoint, with its settings but for those that are given");
+  flags.path("--trace", train->trace, "write the recording of one step's attention");
+  flags.integer("--trace-step", train->trace_step, "which (the last)");
+  flags.integer("--sample", train->sample_bytes, "print so much text of the model at the end", 1,
+                kMostGeneratedBytes, "BYTES");
+  flags.text("--prompt", "TEXT", train->prompt, "what that text goes on from (a new line)");
+  flags.number("--temperature", train->temperature, kFrom0,
+               "of its bytes; 0: always the likeliest (0.8)");
+  add_timeout(flags, train->ranks);
+  flags.flag("--json", train->json, "print the summary as one JSON object");
+  return [train] {
+    if (train->loss_csv == "-") train->loss_csv = "/dev/stdout";
+    train->memory.zero_stage = train->shard_optimizer ? 1 : 0;
+    check(*train);
+    return *train;
+  };
+}
+
+std::vector<std::pair<std::string, std::string>> texts_of(const GivenSettings& given) {
+  std::vector<std::pair<std::string, std::string>> texts;
+  const auto add = [&](const std::string& flag, const auto& value) {
+    // fmt prints all digits, so equal texts are equal numbers.
+    texts.emplace_back(flag, value ? fmt::format("{}", *value) : "not given");
+  };
+  add("--batch", given.batch);
+  add("--seqlen", given.seqlen);
+  add("--mask", given.mask ? std::optional(given.mask->name()) : std::nullopt);
+  add("--warmup-steps", given.warmup_steps);
+  add("--seed", given.seed);
+  for (const ShapeFlag& flag : kShapeFlags) add(flag.name, given.shape.at(flag.name));
+  for (const AdamWFlag& flag : kAdamWFlags) add(flag.name, given.adamw.at(flag.name));
+  return texts;
+}
 
 int carry_out(const TrainOptions& options) {
   const int world_size = options.ranks.world_size.value_or(kDefaultTrainingRanks);
