@@ -22,7 +22,7 @@ namespace ringscope {
 
 namespace {
 
-std::string escaped(std::string_view bytes) {
+std::string with_digits(std::string_view bytes) {
   std::string text;
   for (const char c : bytes) text += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
   return text;
@@ -79,7 +79,7 @@ class ShownText {
     return text + std::exchange(held_, "");
   }
   // Return the rest at the end of the text.
-  std::string finish() { return escaped(std::exchange(held_, "")); }
+  std::string finish() { return with_digits(std::exchange(held_, "")); }
 
  private:
   std::string held_;  // the beginning of a character
