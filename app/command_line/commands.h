@@ -2,25 +2,35 @@
 #pragma once
 
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
-#include "app/check/check_options.h"
 #include "app/command_line/flags.h"
-#include "app/generate/generate_options.h"
-#include "app/plan/plan_options.h"
-#include "app/run/run_options.h"
-#include "app/simulate/simulate_options.h"
-#include "app/train/train_options.h"
+#include "app/generate/generate.h"
+#include "app/plan/plan.h"
+#include "app/run/run.h"
+#include "app/simulate/simulate.h"
+#include "app/train/train.h"
 #include "core/base/dtype.h"
 #include "core/model/rank_groups.h"
 #include "core/problem/conventions.h"
 #include "viz/window/view.h"
 
 namespace ringscope {
+
+struct CheckOptions {
+  // Q, K, V, dO, their layout, mask, partition, scale and world_size; and the outputs to be
+  // checked, of which the ones that are set are there.
+  RunOptions run;
+  std::optional<DType> dtype;  // not given: as the values of --out look
+  std::optional<std::string> reference;
+  std::optional<std::string> q_unrotated, k_unrotated;
+  std::optional<double> rope_base;
+  std::optional<std::string> picture;
+  bool json = false;
+};
 
 struct DemoOptions {
   std::string text;  // "": the text that lies beside the program

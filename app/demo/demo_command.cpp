@@ -13,11 +13,8 @@
 
 #include "app/report/machine.h"
 #include "app/report/terminal.h"
-#include "app/run/inputs.h"
-#include "app/run/memory.h"
-#include "app/run/outputs.h"
 #include "app/run/report.h"
-#include "app/run/verify.h"
+#include "app/run/run.h"
 #include "app/view/view_command.h"
 #include "core/base/error.h"
 #include "core/base/files.h"

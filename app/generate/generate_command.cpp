@@ -1,18 +1,344 @@
 // `ringscope generate` continues a text from a checkpoint, with a thread or a process per rank.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
 
 #include "app/command_line/commands.h"
-
-#include "app/generate/generate_output.h"
+#include "app/generate/generate.h"
 #include "app/process/process_command.h"
+#include "app/report/fields.h"
+#include "app/report/machine.h"
 #include "app/report/terminal.h"
+#include "core/decode/generate.h"
+#include "core/run/generated_rows.h"
 
 #ifdef RINGSCOPE_HAS_MPI
-
-#include "core/decode/generate.h"
 #include "core/process/agreement.h"
 #endif
 
 namespace ringscope {
+
+namespace {
+
+std::string with_digits(std::string_view bytes) {
+  std::string text;
+  for (const char c : bytes) text += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+  return text;
+}
+
+// Return the length of a character that begins with `first`, or 0 if none does.
+std::size_t length_of(std::uint8_t first) {
+  if (first < 0x80) return 1;
+  if (first >= 0xc2 && first <= 0xdf) return 2;
+  if (first >= 0xe0 && first <= 0xef) return 3;
+  if (first >= 0xf0 && first <= 0xf4) return 4;
+  return 0;
+}
+
+// Return whether `byte` may come second. It may not if the character were spelled longer than
+// necessary, half of a surrogate pair, or above U+10FFFF.
+bool may_follow(std::uint8_t first, std::uint8_t byte) {
+  const std::uint8_t least = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
+  const std::uint8_t most = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
+  return byte >= least && byte <= most;
+}
+
+// Return whether `character` is U+0000 to U+001F except tab and line end, U+007F to U+009F, or a
+// mark that changes the direction of the text around it.
+bool is_control(std::string_view character) {
+  const auto first = static_cast<std::uint8_t>(character[0]);
+  if (character.size() == 1)
+    return (first < 0x20 && first != '\n' && first != '\t') || first == 0x7f;
+  const auto second = static_cast<std::uint8_t>(character[1]);
+  if (first == 0xc2) return second < 0xa0;
+  if (first != 0xe2) return false;
+  const auto third = static_cast<std::uint8_t>(character[2]);
+  return (second == 0x80 &&
+          ((third >= 0x8e && third <= 0x8f) || (third >= 0xa8 && third <= 0xae))) ||
+         (second == 0x81 && third >= 0xa6 && third <= 0xa9);
+}
+
+// Makes a text safe for a terminal byte by byte, as shown() does. A character of several bytes appears
+// when it is whole.
+class ShownText {
+ public:
+  // Return what can be shown after `byte`: often nothing, because a character is not yet whole.
+  std::string add(std::uint8_t byte) {
+    std::string text;
+    if (!held_.empty()) {
+      const auto first = static_cast<std::uint8_t>(held_[0]);
+      const bool fits = held_.size() == 1 ? may_follow(first, byte) : byte >= 0x80 && byte <= 0xbf;
+      if (!fits) text = finish();
+    }
+    held_ += static_cast<char>(byte);
+    const std::size_t length = length_of(static_cast<std::uint8_t>(held_[0]));
+    if (held_.size() < length) return text;
+    if (length == 0 || is_control(held_)) return text + finish();
+    return text + std::exchange(held_, "");
+  }
+  // Return the rest at the end of the text.
+  std::string finish() { return with_digits(std::exchange(held_, "")); }
+
+ private:
+  std::string held_;  // the beginning of a character
+};
+
+}  // namespace
+
+std::string shown(std::string_view text) {
+  ShownText shown_text;
+  std::string result;
+  for (const char c : text) result += shown_text.add(static_cast<std::uint8_t>(c));
+  return result + shown_text.finish();
+}
+
+std::string hex(std::string_view bytes) {
+  std::string text;
+  for (const char c : bytes) text += fmt::format("{:02x}", static_cast<unsigned char>(c));
+  return text;
+}
+
+namespace {
+
+constexpr int kMostThreadRanks = 256;  // each has two threads; with more, a byte takes seconds
+
+std::string prompt_of(const GenerateRequest& request) {
+  if (request.prompt) return *request.prompt;
+  if (!request.prompt_file) return GenerateOptions().prompt;
+  const std::string& path = *request.prompt_file;
+  return for_flag("--prompt-file", [&] {
+    const Index bytes = text_length(path);
+    if (bytes < 1 || bytes > kMostPromptBytes)
+      throw InputError(
+          fmt::format("'{}': {} bytes given; accepted: 1 to {}", path, bytes, kMostPromptBytes));
+    return read_text(path, bytes);
+  });
+}
+
+void check(const GenerateRequest& request) {
+  check_ranks(request.ranks);
+  if (request.ranks.backend == Backend::cpu &&
+      request.ranks.world_size.value_or(1) > kMostThreadRanks)
+    contradiction("--world-size",
+                  fmt::format("{} given with --backend cpu", *request.ranks.world_size),
+                  fmt::format("1 to {}", kMostThreadRanks));
+  if (request.prompt && request.prompt_file)
+    contradiction("--prompt-file", "given beside --prompt", "one of them");
+  if (request.prompt && request.prompt->empty())
+    contradiction("--prompt", "'' given", "a byte or more to go on from");
+}
+
+// The inputs, read from files.
+struct GenerateInputs {
+  Checkpoint checkpoint;
+  GenerateOptions options;
+};
+
+// Throw RunError when all ranks in this process, or `one_rank`, need more memory than there is.
+void require_memory_for(const GenerateInputs& inputs, PartitionKind partition, int world_size,
+                        std::optional<int> one_rank) {
+  const Checkpoint& checkpoint = inputs.checkpoint;
+  const Partition prompt{partition, static_cast<Index>(inputs.options.prompt.size()), world_size};
+  // Besides the ranks' memory, count the checkpoint and its bytes while they are broadcast.
+  double needed =
+      2 * sizeof(float) * static_cast<double>(checkpoint.values.size() + checkpoint.moments.size());
+  const int first = one_rank.value_or(0), last = one_rank.value_or(world_size - 1);
+  for (int rank = first; rank <= last; ++rank)
+    needed += generating_bytes(checkpoint.settings.shape, prompt, inputs.options.bytes, rank);
+  require_bytes(needed);
+}
+
+// Read the files. Check that `world_size` ranks can continue with what they hold, and that the
+// memory suffices for all ranks, or for `one_rank`. Throw InputError that names the flag; throw
+// RunError as that does.
+GenerateInputs read_inputs(const GenerateRequest& request, int world_size,
+                           std::optional<int> one_rank) {
+  GenerateInputs inputs;
+  inputs.checkpoint = for_flag("--checkpoint", [&] { return load_checkpoint(request.checkpoint); });
+  inputs.options = request.options;
+  inputs.options.prompt = prompt_of(request);
+  const Deal deal{request.ranks.partition, world_size};
+  for_flag("--checkpoint '" + request.checkpoint + "':",
+           [&] { validate(inputs.checkpoint, deal, inputs.options); });
+  require_memory_for(inputs, request.ranks.partition, world_size, one_rank);
+  return inputs;
+}
+
+Fields wire_fields(const WireCount& counted, const WireCount& predicted) {
+  return {{"messages", counted.messages},
+          {"bytes", counted.bytes},
+          {"predicted_messages", predicted.messages},
+          {"predicted_bytes", predicted.bytes}};
+}
+
+Fields speed_fields(Index bytes, double seconds) {
+  return {{"bytes", bytes},
+          {"seconds", seconds},
+          {"bytes_per_s",
+           bytes > 0 ? std::optional(static_cast<double>(bytes) / seconds) : std::nullopt}};
+}
+
+// Return the cost of merging one generated byte, in all layers, by formula.
+Fields merge_fields(MergeKind kind, const ModelShape& shape, int world_size) {
+  const MergeCost cost = merge_cost(kind, shape.num_heads, shape.head_dim, world_size);
+  return {{"rounds", shape.layers * cost.rounds},
+          {"messages", shape.layers * cost.messages},
+          {"bytes", shape.layers * cost.bytes},
+          {"longest_way_bytes", shape.layers * cost.way_bytes},
+          {"hops", shape.layers * cost.hops},
+          {"hop_messages", shape.layers * cost.hop_messages},
+          {"hop_bytes", shape.layers * cost.hop_bytes}};
+}
+
+Fields rank_fields(std::size_t rank, const GeneratedShare& share) {
+  return {{"rank", rank},
+          {"prompt_rows", share.prompt_rows},
+          {"generated_rows", share.generated_rows},
+          {"shard_bytes", share.shard_bytes},
+          {"peak_bytes", share.peak_bytes},
+          {"prefill_bytes_sent", share.prefill.bytes},
+          {"decode_bytes_sent", share.decode.bytes}};
+}
+
+std::string generate_json(const GenerateRequest& request, const GenerateInputs& inputs,
+                          const Generated& generated) {
+  const ModelShape& shape = inputs.checkpoint.settings.shape;
+  const GenerateOptions& options = inputs.options;
+  const int world_size = static_cast<int>(generated.shares.size());
+  const Partition prompt{request.ranks.partition, static_cast<Index>(options.prompt.size()),
+                         world_size};
+  WireCount prefill, handover, decode;
+  double prefill_s = 0, decode_s = 0;  // of the slowest rank
+  for (const GeneratedShare& share : generated.shares) {
+    prefill += share.prefill;
+    handover += share.handover;
+    decode += share.decode;
+    prefill_s = std::max(prefill_s, share.prefill_s);
+    decode_s = std::max(decode_s, share.decode_s);
+  }
+
+  Fields merges;
+  for (const MergeKind kind : kAllMerges)
+    merges.emplace_back(name_of(kind), merge_fields(kind, shape, world_size));
+  std::vector<Fields> ranks;
+  for (const GeneratedShare& share : generated.shares)
+    ranks.push_back(rank_fields(ranks.size(), share));
+  const Fields wire_of_prefill{
+      {"ring", wire_fields(prefill, prefill_wire(shape, prompt))},
+      {"handover", wire_fields(handover, handover_wire(shape, world_size))}};
+  const Fields wire_of_decode{
+      {"merges",
+       wire_fields(decode, decode_wire(shape, options.merge, options.bytes, world_size))}};
+  const Fields fields{{"checkpoint", shown(request.checkpoint)},
+                      {"step", inputs.checkpoint.step},
+                      {"backend", name_of(request.ranks.backend)},
+                      {"world_size", world_size},
+                      {"partition", name_of(request.ranks.partition)},
+                      {"merge", name_of(options.merge)},
+                      {"temperature", options.sampling.temperature},
+                      {"seed", seed_text(options.sampling.seed)},
+                      {"prompt", shown(options.prompt)},
+                      {"text", shown(generated.text)},
+                      {"prompt_hex", hex(options.prompt)},
+                      {"text_hex", hex(generated.text)},
+                      {"prefill", speed_fields(prompt.seqlen, prefill_s) + wire_of_prefill},
+                      {"decode", speed_fields(options.bytes - 1, decode_s) + wire_of_decode},
+                      {"merge_of_a_byte", merges},
+                      {"ranks", ranks}};
+  return json_line(fields);
+}
+
+// ---
+// The output of a run: the text as it is generated, or with --json everything at the end.
+
+class GenerateOutput {
+ public:
+  // Both arguments must outlive this object.
+  GenerateOutput(const GenerateRequest& request, const GenerateInputs& inputs)
+      : request_(request),
+        inputs_(inputs),
+        is_read_as_it_comes_(!request.json && ::isatty(STDOUT_FILENO) == 1) {}
+
+  // Return the callbacks of the run. They must not be called after end().
+  OnPrefill on_prefill() {
+    bar_.emplace("prompt");
+    return bar_->callback();
+  }
+  OnByte on_byte() {
+    return [this](std::uint8_t byte) { say(byte); };
+  }
+
+  // `generated` holds the shares of all ranks. Throw RunError when stdout can't be written to.
+  void end(const Generated& generated) {
+    bar_.reset();
+    if (request_.json) return print_out(generate_json(request_, inputs_, generated));
+    print(shown_.finish());
+    if (!is_at_line_begin_) print("\n");
+  }
+
+ private:
+  void say(std::uint8_t byte) {
+    if (said_++ == 0) {
+      bar_.reset();  // the text takes the bar's line
+      if (!is_read_as_it_comes_) draw_ = bar_.emplace("text").callback();
+      // Bytes of the prompt and generated bytes may form one character.
+      std::string prompt;
+      if (request_.prompt || request_.prompt_file)
+        for (const char c : inputs_.options.prompt)
+          prompt += shown_.add(static_cast<unsigned char>(c));
+      print(prompt);
+    }
+    print(shown_.add(byte));
+    if (draw_) draw_(static_cast<double>(said_) / static_cast<double>(inputs_.options.bytes));
+  }
+  void print(const std::string& text) {
+    if (request_.json || text.empty()) return;
+    print_out(text);
+    is_at_line_begin_ = text.back() == '\n';
+  }
+
+  const GenerateRequest& request_;
+  const GenerateInputs& inputs_;
+  bool is_read_as_it_comes_;  // on a terminal, where the text shows the progress
+  std::optional<ProgressBar> bar_;
+  std::function<void(double)> draw_;  // of the second bar
+  ShownText shown_;
+  Index said_ = 0;
+  bool is_at_line_begin_ = true;
+};
+
+}  // namespace
+
+Finish declare_generate(CommandFlags& flags) {
+  const auto request = std::make_shared<GenerateRequest>();
+  GenerateOptions& options = request->options;
+  double& temperature = options.sampling.temperature = 0.8;
+  flags.path("--checkpoint", request->checkpoint, "what train --checkpoint has written");
+  flags.require("--checkpoint");
+  flags.text("--prompt", "TEXT", request->prompt,
+             "what the text begins with (a new line, which is not printed)");
+  flags.path("--prompt-file", request->prompt_file, "or: the bytes of a file");
+  flags.integer("--bytes", options.bytes, fmt::format("how many follow ({})", options.bytes), 1,
+                kMostGeneratedBytes);
+  flags.number(
+      "--temperature", temperature, kFrom0,
+      fmt::format("of the draw: below 1 rather the likelier bytes; 0: always the likeliest "
+                  "({:g})",
+                  temperature));
+  flags.integer("--seed", options.sampling.seed, "of the draw (0)", 0);
+  add_ranks(flags, request->ranks, kDefaultWorldSize, "positions of the prompt");
+  flags.name("--merge", options.merge, "ring|tree",
+             "how the ranks' results of one byte are brought together (ring)", parse_merge);
+  add_timeout(flags, request->ranks);
+  flags.flag("--json", request->json,
+             "print text, speed, bytes on the wire and shards as one JSON object");
+  return [request] {
+    check(*request);
+    return *request;
+  };
+}
 
 int carry_out(const GenerateRequest& request) {
   const int world_size = request.ranks.world_size.value_or(kDefaultWorldSize);

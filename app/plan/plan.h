@@ -1,11 +1,11 @@
-// The answer of `ringscope plan`, and the functions that turn it into text or JSON.
+// What `ringscope plan` is asked for, its answer, and the functions that turn that into text or JSON.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "app/plan/plan_options.h"
+#include "app/command_line/option_groups.h"
 #include "app/report/fields.h"
 #include "core/cost/amounts.h"
 #include "core/cost/choices.h"
@@ -15,6 +15,24 @@
 #include "core/sim/search/searched.h"
 
 namespace ringscope {
+
+struct PlanOptions {
+  HardwareOptions hardware;
+  std::optional<std::string> between;  // the link between nodes, if job.nodes > 1
+  int nics = 1;                        // such links a node
+  double memory_fraction = 0.9;        // of a device's memory that all of it may take
+
+  Problem job = planned_problem();  // partition and scheme: those of the answer, unless given
+  std::optional<PartitionSpec> partition;
+  bool searched = false;            // search for a ring's partition instead of naming one
+  bool scheme_given = false;        // of `job`
+  std::optional<ModelSizes> model;  // around the attention
+  ModelMemory model_memory;
+  Index micro_batches = 1;  // of a step, each of job.shape.batch, one after the other
+
+  bool explain = false;
+  bool json = false;
+};
 
 // Whether compute hides the hops on a ring of the plan's partition, in one pass.
 struct Overlap {
@@ -80,14 +98,9 @@ struct Plan {
   }
 };
 
-// Search for a partition of `options`' job. Tiles are those of the GPU kernels, or of the CPU
-// kernel if this machine is measured.
 // Return the bill of the rank with `rows` rows: attention, and the model around it if there is one.
 std::vector<MemoryPart> memory_bill(const PlanOptions& options, const Problem& job, double rows);
 
-SearchedRings search_rings(const PlanOptions& options, const Rates& rates);
-// Return the found partition as a choice, judged like the others.
-Choice choice_of(const SearchedRings& searched, const PlanOptions& options, double memory_bytes);
 std::string searched_text(const SearchedRings& searched);
 std::string searched_explanation(const SearchedRings& searched);
 Fields searched_fields(const SearchedRings& searched);
@@ -109,9 +122,6 @@ StepTime step_time(const Plan& plan);
 std::string model_text(const Plan& plan);
 std::string model_explanation(const Plan& plan);
 Fields model_fields(const Plan& plan);
-
-// Throw InputError for unknown hardware or a bad table. With --measure this takes about 2 s.
-Plan make_plan(const PlanOptions& options);
 
 // Return text for people that ends with a newline.
 std::string plan_text(const Plan& plan);

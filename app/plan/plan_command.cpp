@@ -1,23 +1,115 @@
-#include "app/command_line/commands.h"
-
+// Carries out `ringscope plan`, from its flags to the answer.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <tuple>
+#include <utility>
 
+#include "app/command_line/commands.h"
 #include "app/command_line/flags.h"
 #include "app/plan/plan.h"
 #include "app/report/machine.h"
 #include "app/report/terminal.h"
+#include "core/attention/blockwise.h"
+#include "core/attention/tile_product.h"
+#include "core/base/text.h"
 #include "core/cost/choices.h"
 #include "core/cost/measure.h"
 #include "core/cost/time.h"
 #include "core/ring/loop_counts.h"
 #include "core/sim/scenario.h"
+#include "core/sim/search/searched.h"
 
 namespace ringscope {
+
 namespace {
+
+void set_partition(const std::string& text, PlanOptions& plan) {
+  plan.searched = text == kSearched;
+  plan.partition.reset();
+  if (plan.searched) return;
+  plan.partition = for_flag("--partition:", [&] { return PartitionSpec::parse(text); });
+}
+
+std::optional<ModelSizes> checked_model(const ModelSizes& model) {
+  const std::pair<const char*, Index> sizes[] = {
+      {"--width", model.width}, {"--hidden", model.hidden}, {"--vocab", model.vocab}};
+  const auto is_given = [](const auto& size) { return size.second != 0; };
+  if (std::none_of(std::begin(sizes), std::end(sizes), is_given)) return std::nullopt;
+  for (const auto& [name, size] : sizes)
+    if (size == 0)
+      contradiction("plan",
+                    fmt::format("no {} given beside {}", name,
+                                std::find_if(std::begin(sizes), std::end(sizes), is_given)->first),
+                    "--width, --hidden and --vocab together");
+  return model;
+}
+
+void check_nodes(PlanOptions& plan, std::optional<int> nodes) {
+  const bool many = nodes.value_or(1) > 1;
+  if (many != plan.between.has_value() || (plan.nics > 1 && !many))
+    contradiction(many           ? "--nodes"
+                  : plan.between ? "--between"
+                                 : "--nics",
+                  "given without the link or the nodes that go with it",
+                  "--nodes M and --between LINK together, and --nics K with them");
+  if (!many) return;
+  if (plan.hardware.measure || plan.searched)
+    contradiction("--nodes",
+                  plan.searched ? "given with --partition searched" : "given beside --measure",
+                  "one of them");
+  if (plan.job.scheme == Scheme::two_level && plan.job.nodes != *nodes)
+    contradiction("--nodes",
+                  fmt::format("{} given with --scheme {}", *nodes, plan.job.scheme_name()),
+                  "the same number");
+  plan.job.nodes = *nodes;
+  Scenario scenario;
+  scenario.job = plan.job;
+  for_flag("--nodes:", [&] { check(scenario); });
+}
+
+void complete(PlanOptions& plan, const ModelSizes& model, std::optional<int> nodes) {
+  complete_problem("plan", plan.job);
+  if (plan.partition == PartitionKind::dealt) {
+    plan.job.partition = *plan.partition;
+    deal_out(plan.job);
+  }
+  check_hardware("plan", plan.hardware);
+  check_nodes(plan, nodes);
+  plan.model = checked_model(model);
+  const ModelMemory& memory = plan.model_memory;
+  for (const auto& [flag, given, needs_backward] :
+       {std::tuple{"--zero", memory.zero_stage > 0, true},
+        {"--recompute", memory.recompute != Recompute::none, true},
+        {"--gradients", memory.f32_gradients, true},
+        {"--micro-batches", plan.micro_batches > 1, true},
+        {"--logit-bytes", memory.logit_bytes != ModelMemory{}.logit_bytes, true},
+        {"--chunks", memory.chunks > 1, false}}) {
+    if (given && !plan.model)
+      contradiction(flag, "given without a model",
+                    "it with --model, or with --width, --hidden and --vocab");
+    if (given && needs_backward && !plan.job.backward)
+      contradiction(flag, "given without --backward", "it with --backward");
+  }
+  if (plan.job.layers > 1 && !plan.job.backward && !plan.model)
+    contradiction(
+        "--layers", fmt::format("'{}' given without --backward", plan.job.layers),
+        "it together with --backward, for which layers keep their activations, or with --width");
+  check_speeds(plan.job);
+  if (!plan.searched && !plan.job.speeds.empty())
+    contradiction("--speeds", "given without --partition searched",
+                  "it with --partition searched, which alone deals by speed");
+  if (plan.searched && plan.job.scheme != Scheme::ring)
+    contradiction("--partition",
+                  fmt::format("'{}' given with --scheme {}", kSearched, plan.job.scheme_name()),
+                  "it with --scheme ring, whose steps it is searched for");
+  if (plan.searched && plan.job.world_size > kMostSearchedRanks)
+    contradiction("--partition",
+                  fmt::format("'{}' given for {} ranks", kSearched, plan.job.world_size),
+                  fmt::format("it for up to {}", kMostSearchedRanks));
+}
 
 void look_up_machine(Plan& plan) {
   const PlanOptions& options = plan.options;
@@ -122,13 +214,77 @@ void find_overlap(Plan& plan) {
   if (std::isfinite(rows)) plan.hidden_seqlen = std::ceil(rows) * ring.world_size;
 }
 
-}  // namespace
+// ---
+// A partition searched for the plan's mask. It is judged beside the four fixed ones with the same
+// tiles, and described in words.
 
-std::vector<MemoryPart> memory_bill(const PlanOptions& options, const Problem& job, double rows) {
-  if (!options.model) return memory_parts(job, rows);
-  return model_memory_parts(job, *options.model, options.model_memory, rows);
+constexpr Granularity kGpuTile = {128, 128};
+constexpr Granularity kCpuTile = {kTileRows, kVectorWidth};  // of the measured kernel
+
+// Return the cost of a ring whose hops carry the block of the rank with most rows.
+RingInTiles ring_of(std::string_view partition, const Work& work, const Problem& job,
+                    const Rates& rates) {
+  Problem ring = job;
+  ring.scheme = Scheme::ring;
+  ring.shape.seqlen = work.max_rows() * job.world_size;
+  Balance balance = balance_of(work, job.speeds);
+  const LayerTime time = layer_time(ring, balance, rates);
+  return {partition, std::move(balance), time};
 }
 
+// Return the rings' times, of which the last one's row is marked.
+std::vector<Fields> ring_fields(const SearchedRings& searched) {
+  std::vector<Fields> rings;
+  for (const RingInTiles& ring : searched.rings) {
+    const double ceiling = ring.balance.ceiling();
+    const char mark = &ring == &searched.ring() ? '>' : ' ';
+    rings.push_back(
+        Fields{{"partition", ring.partition,
+                fmt::format("  ring, tiles of {}x{}", searched.tile.rows, searched.tile.keys), -25,
+                [mark](std::string_view name) { return fmt::format("{} {}", mark, name); }},
+               {"balance_ceiling", ceiling}} +
+        time_fields(ring.time) + Fields{{"", ceiling, "ceiling", 10, ratio_text}});
+  }
+  return rings;
+}
+
+// Search for a partition of `options`' job. Tiles are those of the GPU kernels, or of the CPU
+// kernel if this machine is measured.
+SearchedRings search_rings(const PlanOptions& options, const Rates& rates) {
+  const Granularity tile = options.hardware.measure ? kCpuTile : kGpuTile;
+  Problem job = options.job;
+  job.scheme = Scheme::ring;
+  if (are_equal(job.speeds)) job.speeds.clear();
+  SearchedRings searched{.tile = tile,
+                         .found = search_partition({.job = job, .granularity = tile}),
+                         .rings = {},
+                         .by_speed = !job.speeds.empty()};
+  for (const PartitionKind kind : kAllPartitions) {
+    job.partition = kind;
+    searched.rings.push_back(ring_of(name_of(kind), Work(job, tile), job, rates));
+  }
+  searched.rings.push_back(ring_of(kSearched, searched.found.work, job, rates));
+  searched.rows = static_cast<double>(searched.found.work.max_rows());
+  return searched;
+}
+
+// Return the found partition as a choice, judged like the others.
+Choice choice_of(const SearchedRings& searched, const PlanOptions& options, double memory_bytes) {
+  Problem job = options.job;
+  job.scheme = Scheme::ring;
+  job.partition = PartitionKind::contiguous;
+  const double bytes = total_bytes(memory_bill(options, job, searched.rows));
+  Choice choice{job, searched.ring().balance, searched.ring().time, bytes, std::nullopt};
+  if (bytes > memory_bytes)
+    choice.obstacle =
+        fmt::format("memory: {} needed a rank, {} there", gib_text(bytes), gib_text(memory_bytes));
+  return choice;
+}
+
+// ---
+// The plan.
+
+// Throw InputError for unknown hardware or a bad table. With --measure this takes about 2 s.
 Plan make_plan(const PlanOptions& options) {
   Plan plan;
   plan.options = options;
@@ -151,6 +307,129 @@ Plan make_plan(const PlanOptions& options) {
   plan.largest_seqlen = largest_seqlen(job, plan.memory_limit, memory_of);
   plan.smallest_world_size = smallest_world_size(job, plan.memory_limit, memory_of);
   return plan;
+}
+
+}  // namespace
+
+std::vector<MemoryPart> memory_bill(const PlanOptions& options, const Problem& job, double rows) {
+  if (!options.model) return memory_parts(job, rows);
+  return model_memory_parts(job, *options.model, options.model_memory, rows);
+}
+
+double SearchedRings::most_ceiling() const {
+  if (by_speed || found.least_slowest == 0) return 1;
+  return ring().balance.mean_rank / found.least_slowest;
+}
+
+std::string searched_text(const SearchedRings& searched) {
+  const SearchedPartition& found = searched.found;
+  const std::string text = table_text(ring_fields(searched));
+  return text +
+         fmt::format(
+             "searched: {} chunks of {} positions, from {} and {} exchanges tried; ceiling at "
+             "most {:.3f} for such chunks; the slowest ranks take at most {:.1f} % longer than in "
+             "the best deal\n",
+             found.rank_of_chunk.size(), found.chunk_rows, found.start, found.exchanges,
+             searched.most_ceiling(), 100 * found.bound().gap());
+}
+
+std::string searched_explanation(const SearchedRings& searched) {
+  const SearchedPartition& found = searched.found;
+  return fmt::format(
+      "searched          = least found sum over steps of the slowest rank's tiles x {} x {}\n"
+      "                  = {:.6g} pairs, from {:.6g}, at least {:.6g}   [exchanges of chunks "
+      "between "
+      "ranks; S3 calls other masks open]\n"
+      "                    compute and imbalance count pairs of whole tiles, allowed or not\n",
+      searched.tile.rows, searched.tile.keys, found.slowest, found.start_slowest,
+      found.least_slowest);
+}
+
+Fields searched_fields(const SearchedRings& searched) {
+  const SearchedPartition& found = searched.found;
+  return {{"tile_rows", searched.tile.rows},
+          {"tile_keys", searched.tile.keys},
+          {"chunk_rows", found.chunk_rows},
+          {"start", found.start},
+          {"exchanges", found.exchanges},
+          {"slowest_pairs", found.slowest},
+          {"start_slowest_pairs", found.start_slowest},
+          {"least_slowest_pairs", found.least_slowest},
+          {"most_ceiling", searched.most_ceiling()},
+          {"rings", ring_fields(searched)},
+          {"rank_of_chunk", found.rank_of_chunk}};
+}
+
+Finish declare_plan(CommandFlags& flags) {
+  const auto plan = std::make_shared<PlanOptions>();
+  const auto model = std::make_shared<ModelSizes>();  // 0: not given
+  const auto gradients = std::make_shared<std::optional<std::string>>();
+  const auto nodes = std::make_shared<std::optional<int>>();
+  add_problem(flags, plan->job);
+  flags.count("--layers", plan->job.layers,
+              "layers, whose activations are kept for the backward pass (1)");
+  flags.value(
+      "--partition", "contiguous|striped|zigzag|fold|documents:P|file:RANKS.npy|searched",
+      "which rank holds which positions (the best of the first four); searched: one made for "
+      "the mask, which takes a second or two",
+      [plan](const std::string& text) { set_partition(text, *plan); });
+  add_speeds(flags, plan->job.speeds, "for a searched partition");
+  flags.value("--scheme", kSchemeNames,
+              "how blocks get around (the best of ring, allgather and ulysses)",
+              [plan](const std::string& text) {
+                for_flag("--scheme", [&] { set_scheme(plan->job, text); });
+                plan->scheme_given = true;
+              });
+  add_kv_buffers(flags, plan->job.kv_buffers,
+                 "of a ring: buffers that a rank's blocks take turns in, as memory goes (2)");
+  flags.count(
+      "--width", model->width,
+      "of the rows between layers: counts a whole model, its memory and the time of a step, "
+      "with the next two");
+  flags.count("--hidden", model->hidden, "of the rows inside its MLP, which has three matrices");
+  flags.count("--vocab", model->vocab, "tokens that it tells apart");
+  add_model_memory(flags, plan->model_memory);
+  flags.count("--micro-batches", plan->micro_batches,
+              "batches of a model's step, one after the other; gradients are added up once (1)");
+  flags.integer("--zero", plan->model_memory.zero_stage,
+                "stage of ZeRO: 1 deals out the optimizer's states over the ranks, 2 gradients as "
+                "well, 3 weights as well (0)",
+                0, 3);
+  flags.value(
+      "--model", "NAME",
+      "a model's layers, heads and sizes instead of --layers to --vocab: llama3-8b, llama3-70b, "
+      "llama3-405b, qwen3-8b, ... (core/cost/models.txt)",
+      [plan, model](const std::string& name) {
+        const NamedModel found = for_flag("--model", [&] { return find_model(name); });
+        AttentionShape& shape = plan->job.shape;
+        shape = {shape.batch, found.heads.num_heads, found.heads.num_heads_kv, shape.seqlen,
+                 found.heads.head_dim};
+        plan->job.layers = found.layers;
+        *model = found.sizes;
+      });
+  flags.number("--logit-bytes", plan->model_memory.logit_bytes,
+               {1, 1e3, true, true, "a number from 1 to 1000"},
+               "that a logit and its gradients take at the peak; PyTorch's cross_entropy of bf16 "
+               "logits: 14 (4)");
+  flags.one_of("--gradients", {"stored", "f32"}, *gradients,
+               "of weights, kept in the storage type, or in f32 as Megatron-LM does (stored)");
+  add_hardware(flags, plan->hardware);
+  add_nodes(flags, *nodes, plan->between);
+  flags.integer("--nics", plan->nics, "links between nodes that a node has (1)", 1, 1 << 20, "K");
+  flags.number("--memory-fraction", plan->memory_fraction,
+               {0, 1, false, true, "a number above 0 and up to 1"},
+               "of the device's memory that all of it may take (0.9)");
+  flags.flag("--explain", plan->explain, "say how every number comes about");
+  flags.flag("--json", plan->json, "print one JSON object");
+  return [plan, model, gradients, nodes, &flags] {
+    for (const char* const flag :
+         {"--layers", "--heads", "--heads-kv", "--head-dim", "--width", "--hidden", "--vocab"})
+      if (flags.given("--model") && flags.given(flag))
+        contradiction(flag, "given beside --model", "one of them");
+    plan->model_memory.f32_gradients = *gradients == "f32";
+    complete(*plan, *model, *nodes);
+    return *plan;
+  };
 }
 
 int carry_out(const PlanOptions& options) {

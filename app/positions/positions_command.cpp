@@ -11,7 +11,7 @@
 #include "app/command_line/option_groups.h"
 #include "app/report/fields.h"
 #include "app/report/terminal.h"
-#include "app/run/outputs.h"
+#include "app/run/run.h"
 #include "core/base/files.h"
 #include "core/base/npy.h"
 #include "core/base/text.h"

@@ -1,4 +1,4 @@
-#include "app/run/inputs.h"
+#include "app/run/run.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,19 +1,272 @@
-// Builds the report and prints it as JSON or as a table.
-
+// Verifies a run, builds the report and prints it as JSON or as a table.
 #include "app/run/report.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <numeric>
+#include <random>
+#include <set>
 #include <utility>
 
 #include "app/report/fields.h"
+#include "app/report/machine.h"
 #include "core/attention/tile_product.h"
 #include "core/base/text.h"
+#include "core/check/mistakes.h"
 #include "core/explain/explain.h"
 
 namespace ringscope {
+
+namespace {
+
+constexpr Index kOracleRows = 64;  // query rows at a time
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kHarmlessScore = 1000;  // the largest B at which the caps do not grow
+constexpr double kMostForOut = 0.25;
+constexpr double kMostRms = 1.25;  // of one rank's, in bf16 and f16
+
+double slack_of(DType dtype) { return dtype == DType::f32 ? 1e-6 : 2e-3; }
+
+// Return the slack for a tensor. In f32 it scales with the tensor's largest value above 1.
+double slack_of(DType dtype, double largest) {
+  return slack_of(dtype) * (dtype == DType::f32 ? std::max(1.0, largest) : 1.0);
+}
+
+double relative_cap_of(DType dtype) {
+  switch (dtype) {
+    case DType::f32:
+      return 1e-3;
+    case DType::f16:
+      return 1e-2;
+    case DType::bf16:
+      return 5e-2;
+  }
+  return 0;
+}
+
+double largest_finite(const std::vector<double>& values) {
+  double largest = 0;
+  for (const double x : values)
+    if (std::isfinite(x)) largest = std::max(largest, std::abs(x));
+  return largest;
+}
+
+void reverse_rows(std::vector<float>& tensor, Index width) {
+  for (auto row = tensor.begin(); row != tensor.end(); row += width) std::reverse(row, row + width);
+}
+
+Problem on_one_rank(Problem config) {
+  config.world_size = 1;
+  config.scheme = Scheme::ring;
+  config.partition = PartitionKind::contiguous;
+  config.injection.reset();
+  return config;
+}
+
+// Return one rank's outputs. If `reversed`, compute with the coordinates of every row in reverse
+// order, which is the same problem rounded differently.
+AttentionOutputs one_rank_outputs(const Problem& config, const AttentionInputs& inputs,
+                                  const Runner& runner, bool reversed) {
+  if (!reversed) return std::move(runner(config, inputs, {}).outputs);
+  AttentionInputs mirrored = inputs;
+  const Index width = config.shape.head_dim;
+  for (std::vector<float>* tensor : {&mirrored.q, &mirrored.k, &mirrored.v, &mirrored.dout})
+    reverse_rows(*tensor, width);
+  AttentionOutputs outputs = std::move(runner(config, mirrored, {}).outputs);
+  for (std::vector<float>* tensor : {&outputs.out, &outputs.dq, &outputs.dk, &outputs.dv})
+    reverse_rows(*tensor, width);
+  return outputs;
+}
+
+struct NamedTensors {
+  std::string_view name;
+  const std::vector<double>& reference;
+  std::vector<float> values;
+};
+
+// Return the rows at `queries`, or all if none, of a tensor [batch * heads, seqlen, width].
+std::vector<float> chosen_rows(const std::vector<float>& tensor, Index seqlen,
+                               const std::vector<Index>& queries, Index width) {
+  if (queries.empty()) return tensor;
+  std::vector<float> rows;
+  const Index heads = static_cast<Index>(tensor.size()) / (seqlen * width);
+  for (Index head = 0; head < heads; ++head)
+    for (const Index query : queries) {
+      const auto row = tensor.begin() + (head * seqlen + query) * width;
+      rows.insert(rows.end(), row, row + width);
+    }
+  return rows;
+}
+
+// Return the tensors of a run that the oracle has, paired with their references.
+std::vector<NamedTensors> pairs_of(const NaiveResult<double>& oracle,
+                                   const AttentionOutputs& outputs, Index seqlen,
+                                   const std::vector<Index>& queries) {
+  const Index width = static_cast<Index>(oracle.out.size() / oracle.lse.size());
+  std::vector<NamedTensors> pairs;
+  for (const Tensor tensor : output_tensors(true)) {
+    const std::vector<double>& reference = values_of(oracle, tensor);
+    if (reference.empty()) continue;
+    const std::vector<float>& values = values_of(outputs, tensor);
+    pairs.push_back({name_of(tensor), reference,
+                     is_key_side(tensor) ? values
+                                         : chosen_rows(values, seqlen, queries,
+                                                       tensor == Tensor::lse ? 1 : width)});
+  }
+  return pairs;
+}
+
+}  // namespace
+
+TensorError compare(const std::vector<double>& reference, const std::vector<float>& values) {
+  if (reference.size() != values.size()) return {kInfinity, kInfinity, kInfinity, 0, 0};
+  const double floor = 1e-3 * largest_finite(reference);
+  TensorError error;
+  double squares = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const double expected = reference[i], got = values[i];
+    const bool finite = std::isfinite(expected);
+    error.compared += finite;
+    if (expected == got || (std::isnan(expected) && std::isnan(got))) {
+      error.non_finite += !finite;
+      continue;
+    }
+    const double distance = std::abs(got - expected);
+    if (!std::isfinite(distance)) {
+      error.max_abs = error.max_rel = squares = kInfinity;
+      continue;
+    }
+    error.max_abs = std::max(error.max_abs, distance);
+    squares += distance * distance;
+    // An all-zero reference gives no scale, so any distance is infinitely far.
+    error.max_rel = std::max(error.max_rel, distance / std::max(std::abs(expected), floor));
+  }
+  error.rms = std::sqrt(squares / static_cast<double>(std::max<Index>(error.compared, 1)));
+  return error;
+}
+
+bool Verdict::pass() const {
+  return std::all_of(tensors.begin(), tensors.end(),
+                     [](const TensorVerdict& t) { return t.pass(); });
+}
+
+std::string Verdict::complaint() const {
+  for (const TensorVerdict& t : tensors) {
+    if (t.pass()) continue;
+    if (t.error.max_abs <= t.tolerance && t.error.compared > 0)
+      return fmt::format(
+          "--verify: {} is off by {:.3g} (root mean square), tolerance {:.3g}; is an accumulator "
+          "rounded at every hop?",
+          t.name, t.error.rms, t.rms_tolerance);
+    if (t.error.max_abs <= t.tolerance)
+      return fmt::format(
+          "--verify: {}: nothing to compare, every value of the reference is NaN or infinite",
+          t.name);
+    return fmt::format("--verify: {} is off by {:.3g}, tolerance {:.3g}", t.name, t.error.max_abs,
+                       t.tolerance);
+  }
+  return "";
+}
+
+std::vector<Index> sampled_queries(Index seqlen, Index rows, std::uint64_t seed) {
+  if (rows >= seqlen) return {};
+  // Floyd's algorithm: for each of the last `rows` positions j, draw a position up to j, and take j
+  // itself if that position was drawn before.
+  std::mt19937_64 random(seed);
+  std::set<Index> drawn;
+  for (Index j = seqlen - rows; j < seqlen; ++j) {
+    const auto position = static_cast<Index>(random() % static_cast<std::uint64_t>(j + 1));
+    drawn.insert(drawn.contains(position) ? j : position);
+  }
+  return {drawn.begin(), drawn.end()};
+}
+
+Reference::Reference(const Problem& config, const AttentionInputs& inputs, const Runner& runner,
+                     const std::function<void(double)>& progress, std::vector<Index> queries)
+    : dtype_(config.dtype), seqlen_(config.shape.seqlen), queries_(std::move(queries)) {
+  {
+    const CheckedInputs rounded = stored_inputs(config, inputs);
+    const Index width = config.shape.head_dim;
+    score_bound_ = std::abs(config.scale()) * largest_row_norm(rounded.q, width) *
+                   largest_row_norm(rounded.k, width);
+    oracle_ =
+        oracle_of(checked_problem(config), rounded, {kOracleRows, cores(), queries_, progress});
+  }
+  for (const bool reversed : {false, true}) {
+    const AttentionOutputs outputs =
+        one_rank_outputs(on_one_rank(config), inputs, runner, reversed);
+    std::size_t tensor = 0;
+    for (const NamedTensors& pair : pairs_of(oracle_, outputs, seqlen_, queries_)) {
+      const TensorError error = compare(pair.reference, pair.values);
+      one_rank_errors_.resize(std::max(one_rank_errors_.size(), tensor + 1));
+      one_rank_rms_.resize(one_rank_errors_.size());
+      one_rank_errors_[tensor] = std::max(one_rank_errors_[tensor], error.max_abs);
+      one_rank_rms_[tensor] = std::max(one_rank_rms_[tensor], error.rms);
+      ++tensor;
+    }
+  }
+}
+
+Verdict Reference::judge(const AttentionOutputs& outputs) const {
+  Verdict verdict;
+  verdict.seqlen = seqlen_;
+  verdict.query_rows = queries_.empty() ? seqlen_ : static_cast<Index>(queries_.size());
+  const double relative_cap =
+      relative_cap_of(dtype_) * std::max(1.0, score_bound_ / kHarmlessScore);
+  for (const NamedTensors& pair : pairs_of(oracle_, outputs, seqlen_, queries_)) {
+    TensorVerdict tensor;
+    tensor.name = pair.name;
+    tensor.error = compare(pair.reference, pair.values);
+    tensor.one_rank_error = one_rank_errors_[verdict.tensors.size()];
+    const double largest = largest_finite(pair.reference);
+    tensor.cap = (pair.name == "out" ? std::min(relative_cap, kMostForOut) : relative_cap) *
+                 std::max(1.0, largest);
+    tensor.tolerance = std::min(2 * tensor.one_rank_error + slack_of(dtype_, largest), tensor.cap);
+    tensor.rms_tolerance = dtype_ == DType::f32 ? kInfinity
+                                                : kMostRms * one_rank_rms_[verdict.tensors.size()] +
+                                                      slack_of(DType::f32, largest);
+    verdict.tensors.push_back(tensor);
+  }
+  return verdict;
+}
+
+Index reference_bytes(const Problem& config) {
+  const AttentionShape& shape = config.shape;
+  // Count in floating point, which can't overflow; a sum beyond 64 bits is far more than any
+  // machine has. Each of the oracle's threads holds two blocks of scores in the backward pass, and
+  // dK and dV of its current head.
+  const auto [query, kv, rows] = sizes_of(shape);
+  const double inputs = query * (config.backward ? 2 : 1) + 2 * kv;
+  const double outputs = query * (config.backward ? 2 : 1) + rows + (config.backward ? 2 * kv : 0);
+  const double block_scores = static_cast<double>(kOracleRows) * static_cast<double>(shape.seqlen);
+  const double head_gradients =
+      2.0 * static_cast<double>(shape.seqlen) * static_cast<double>(shape.head_dim);
+  const double scratch = static_cast<double>(cores()) *
+                         (config.backward ? 2 * block_scores + head_gradients : block_scores);
+  const double oracle = 8 * (inputs + outputs + scratch);
+  const double comparison = (8 + 4) * outputs + 4 * inputs +
+                            static_cast<double>(predicted_rank_bytes(on_one_rank(config), 0));
+  return static_cast<Index>(std::min(std::max(oracle, comparison), 0x1p62));
+}
+
+std::string tolerance_source(DType dtype) {
+  return fmt::format(
+      "tolerance: 2 x the error of a single rank + {:g}{}, at most {:g} x max(1, B / {:g}) x "
+      "max(1, largest |reference|), where B = |scale| x largest row norm of Q x largest row norm "
+      "of K "
+      "bounds every |score| (f32 loses a digit of a score for every digit that it grows); for out "
+      "at most {:g} x max(1, largest |reference|){}",
+      slack_of(dtype), dtype == DType::f32 ? " x max(1, largest |reference|)" : "",
+      relative_cap_of(dtype), kHarmlessScore, kMostForOut,
+      dtype == DType::f32
+          ? ""
+          : fmt::format("; root mean square: {:g} x that of a single rank + {:g} x max(1, largest "
+                        "|reference|)",
+                        kMostRms, slack_of(DType::f32)));
+}
 
 namespace {
 

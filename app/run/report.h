@@ -1,16 +1,121 @@
 // A run's numbers, as a table for people or as one JSON object for programs.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "app/run/verify.h"
-#include "core/base/text.h"
+#include "app/run/backend.h"
+#include "core/attention/naive.h"
 #include "core/run/run.h"
 #include "core/trace/summary.h"
 
 namespace ringscope {
+
+// ---
+// Verifies a run against the oracle: naive attention in f64 on the inputs as rounded to the run's
+// dtype. The oracle works by blocks of rows, so that it works where a seqlen x seqlen matrix would
+// not fit.
+//
+// The tolerance derives from the error of the same backend on a single rank, because a ring may add
+// rounding but no more than that, whatever its world_size:
+//
+//     f32:        2 x (error of one rank) + 1e-6 x max(1, largest |reference|)
+//     bf16, f16:  2 x (error of one rank) + 2e-3
+//
+// In bf16 and f16 the largest error lets an accumulator pass that is rounded at every hop, because
+// the roundings average out. The root mean square does not: from 4 ranks on it grows to 1.5 times that
+// of rounding once. So the root mean square may be 1.25 times that of one rank, plus f32's slack.
+//
+// The largest error of a run is partly luck. Therefore one rank computes twice, the second time
+// with the coordinates of every row in reverse order (the same problem, rounded differently), and
+// the larger error counts. One rank may be wrong as well, so the tolerance never exceeds a cap:
+//
+//     c x max(1, B / 1000) x max(1, largest |reference|),   c = 1e-3 (f32), 1e-2 (f16), 5e-2 (bf16)
+//
+// where B = |scale| x (largest row norm of Q) x (largest row norm of K) bounds every |score|,
+// because f32 loses a digit of a score for every digit that it grows. For out, c x max(1, B / 1000)
+// counts as 0.25 at most, because an output with a larger error says nothing, whatever the scores.
+//
+// A sample of the query rows takes a fraction of the time. Then out, lse and dq are compared at
+// these rows alone, and dk and dv are not compared, because every query adds to each of their rows.
+
+// The distance of a tensor from its reference. A NaN or infinite element agrees only with the same
+// value; one that disagrees makes both errors infinite. One that agrees is counted in non_finite
+// and not in compared, because it proves little.
+struct TensorError {
+  double max_abs = 0;
+  double rms = 0;  // root mean square of the finite elements' errors
+  // |x - reference| / max(|reference|, a thousandth of the largest |reference|)
+  double max_rel = 0;
+  Index compared = 0;    // elements that are finite in the reference
+  Index non_finite = 0;  // elements that are NaN in both, or the same infinity in both
+};
+
+// Compare `values` with `reference`, element by element.
+TensorError compare(const std::vector<double>& reference, const std::vector<float>& values);
+
+struct TensorVerdict {
+  std::string_view name;  // out, lse, dq, dk or dv
+  TensorError error;
+  double tolerance = 0;  // on max_abs
+  double one_rank_error = 0;
+  double cap = 0;
+  double rms_tolerance = 0;  // infinite in f32
+
+  bool pass() const {
+    return error.compared > 0 && error.max_abs <= tolerance && error.rms <= rms_tolerance;
+  }
+};
+
+struct Verdict {
+  std::vector<TensorVerdict> tensors;
+  Index query_rows = 0;  // compared, of each head
+  Index seqlen = 0;      // query rows that each head has
+
+  bool is_sample() const { return query_rows < seqlen; }
+
+  bool pass() const;
+  // Return one line on the first tensor that fails, or "" when all pass.
+  std::string complaint() const;
+};
+
+// Draw `rows` of `seqlen` positions without replacement, ascending. Return none, which stands for
+// all of them, if `rows` is not less than `seqlen`. Equal seeds give equal positions.
+std::vector<Index> sampled_queries(Index seqlen, Index rows, std::uint64_t seed);
+
+// The reference of one problem. It depends on neither partition, scheme nor world_size, so it
+// serves every way to run that problem.
+class Reference {
+ public:
+  // Compute the oracle, only for `queries` (ascending positions) if any are given, and the one-rank
+  // runs with `runner`. `progress` is that of NaiveOptions. Throw as the runner does.
+  Reference(const Problem& config, const AttentionInputs& inputs, const Runner& runner,
+            const std::function<void(double)>& progress = {}, std::vector<Index> queries = {});
+
+  Verdict judge(const AttentionOutputs& outputs) const;
+
+ private:
+  DType dtype_;
+  Index seqlen_;
+  std::vector<Index> queries_;  // none: all
+  double score_bound_ = 0;      // B
+  NaiveResult<double> oracle_;
+  // In the order of Verdict::tensors.
+  std::vector<double> one_rank_errors_, one_rank_rms_;
+};
+
+// Return the most bytes that a Reference holds while it is made.
+Index reference_bytes(const Problem& config);
+
+// Explain for people where the tolerances for `dtype` come from.
+std::string tolerance_source(DType dtype);
+
+// ---
+// The report.
 
 // All numbers of a run.
 struct Report {

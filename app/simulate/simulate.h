@@ -1,16 +1,35 @@
-// The answer of `ringscope simulate`, and the functions that turn it into text or JSON.
+// What `ringscope simulate` is asked for, its answer, and the functions that turn that into text or
+// JSON.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "app/simulate/simulate_options.h"
+#include "app/command_line/option_groups.h"
 #include "core/cost/hardware.h"
 #include "core/sim/scenario.h"
 #include "core/sim/sweep.h"
 
 namespace ringscope {
+
+struct SimulateOptions {
+  HardwareOptions hardware;
+  std::optional<std::string> between;   // a link by name or file
+  std::optional<std::string> topology;  // a file
+  // Rates, topology and links are filled in later, as are cores and granularity if measured.
+  Scenario scenario;
+  std::optional<int> cores;
+  bool tiles_given = false;
+
+  bool all_schemes = false;
+  std::vector<SweptAxis> sweep;
+
+  std::optional<std::string> trace, csv, picture, theme, write_partition;
+  std::optional<int> trace_ranks;  // none: as many as fit well into a file
+  bool json = false;
+  std::string command;  // the words of the command line, for the recording
+};
 
 // The names of the ranks' hardware and links, and the memory of a rank.
 struct SimulatedHardware {

@@ -12,7 +12,6 @@
 #include "app/command_line/commands.h"
 #include "app/report/terminal.h"
 #include "app/site/html.h"
-#include "app/site/viewer_page.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
 #include "lessons/book/lesson.h"

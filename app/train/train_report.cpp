@@ -1,5 +1,4 @@
-#include "app/train/train_report.h"
-#include "app/report/terminal.h"
+#include "app/train/train.h"
 
 #include <fmt/format.h>
 
@@ -10,8 +9,9 @@
 #include <optional>
 
 #include "app/command_line/flags.h"
-#include "app/generate/generate_output.h"
+#include "app/generate/generate.h"
 #include "app/report/fields.h"
+#include "app/report/terminal.h"
 #include "core/base/text.h"
 
 namespace ringscope {

@@ -6,11 +6,10 @@
 #include <filesystem>
 #include <limits>
 #include <string>
-#include <string_view>
 
 #include "app/command_line/commands.h"
 #include "app/report/fields.h"
-#include "app/site/viewer_page.h"
+#include "app/site/html.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/text.h"

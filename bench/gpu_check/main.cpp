@@ -21,7 +21,6 @@
 #include <CLI/CLI.hpp>
 
 #include "bench/gpu_check/parts.h"
-#include "bench/gpu_check/results.h"
 
 namespace ringscope::gpu_check {
 namespace {

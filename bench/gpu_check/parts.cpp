@@ -19,8 +19,6 @@
 #include <stdexcept>
 #include <thread>
 
-#include "bench/gpu_check/results.h"
-
 namespace ringscope::gpu_check {
 
 namespace {

@@ -1,4 +1,4 @@
-#include "bench/gpu_check/results.h"
+#include "bench/gpu_check/parts.h"
 
 #include <fmt/format.h>
 #include <rapidjson/document.h>

@@ -1,6 +1,6 @@
 // Draws the sample of rows, evaluates the hypotheses on it in two rounds (all on a few rows, the
 // best on many), and ranks them by how much of the error each explains.
-#include "core/check/diagnosis.h"
+#include "core/check/verdict.h"
 
 #include <algorithm>
 #include <array>
@@ -10,7 +10,6 @@
 #include <map>
 #include <numeric>
 #include <set>
-#include <span>
 #include <thread>
 
 #include "core/check/hypotheses.h"
@@ -23,7 +22,7 @@ enum Part { kOut, kLse, kDq, kDk, kDv, kParts };  // in the order of output_tens
 bool is_key_part(int part) { return part == kDk || part == kDv; }
 
 const Values& part_of(const NaiveResult<double>& tensors, int part) {
-  return values_of(tensors, output_tensors(true)[static_cast<std::size_t>(part)]);
+  return values_of(tensors, output_tensors(true)[part]);
 }
 
 template <class Task>
@@ -35,12 +34,6 @@ void on_threads(Index count, int threads, const Task& task) {
   std::vector<std::jthread> helpers;
   for (Index i = 1; i < min_of(threads, count); ++i) helpers.emplace_back(work);
   work();
-}
-
-double dot_of(const double* a, const double* b, Index width) {
-  double sum = 0;
-  for (Index c = 0; c < width; ++c) sum += a[c] * b[c];
-  return sum;
 }
 
 // Return the squared distance, where NaN and infinities are `cap` away from numbers.
@@ -57,16 +50,15 @@ using Distances = std::array<std::vector<double>, kParts>;
 
 class Search {
  public:
-  Search(const Knowledge& known, const NaiveResult<double>& mine, std::set<int> parts)
-      : known_(known), mine_(mine), parts_(std::move(parts)) {
+  Search(const Knowledge& known, std::set<int> parts) : known_(known), parts_(std::move(parts)) {
     for (const int part : parts_) {
       double largest = 0;
       for (const double x : part_of(known.oracle, part))
         if (std::isfinite(x)) largest = std::max(largest, std::abs(x));
-      caps_[slot(part)] = 4 * largest + (part == kLse ? 10 : 1e-30);
+      caps_[part] = 4 * largest + (part == kLse ? 10 : 1e-30);
       const DType dtype = known.options.dtype;
-      stored_[slot(part)] =
-          dtype != DType::f32 && part != kLse && is_stored_in(dtype, part_of(mine, part));
+      stored_[part] =
+          dtype != DType::f32 && part != kLse && is_stored_in(dtype, part_of(known.mine, part));
     }
     const AttentionShape& shape = known.problem.shape;
     sample(false, shape.batch * shape.num_heads, queries_, screens_query_);
@@ -106,9 +98,9 @@ class Search {
   // Return the distances of the hypothesis, or of the oracle if there is none.
   Distances distances(const Hypothesis* hypothesis, bool screening) const {
     Distances sums;
-    for (auto& by_rank : sums) by_rank.assign(slot(known_.ranks()), 0);
+    for (auto& by_rank : sums) by_rank.assign(known_.ranks(), 0);
     for_guesses(hypothesis, screening, [&](int part, int rank, Index at, const double* guess) {
-      if (parts_.contains(part)) sums[slot(part)][slot(rank)] += distance(part, at, guess);
+      if (parts_.contains(part)) sums[part][rank] += distance(part, at, guess);
     });
     if (hypothesis != nullptr && hypothesis->forget) hypothesis->forget();
     return sums;
@@ -123,21 +115,21 @@ class Search {
   // nearer of both: a mistake may have been made by some of the ranks.
   Score score(const Distances& of, const Distances& right) const {
     Score result{0, -1, false};
-    std::vector<double> was(slot(known_.ranks())), is = was;
+    std::vector<double> was(known_.ranks()), is = was;
     for (const int part : parts_) {
       double before = 0, after = 0, without_exceptions = 0;
       for (std::size_t rank = 0; rank < was.size(); ++rank) {
-        const double r = right[slot(part)][rank], h = std::min(of[slot(part)][rank], r);
+        const double r = right[part][rank], h = std::min(of[part][rank], r);
         before += r;
         after += h;
-        without_exceptions += of[slot(part)][rank];
+        without_exceptions += of[part][rank];
       }
       if (!(without_exceptions <= after + 0.01 * before)) result.has_exceptions = true;
       if (before > 0) {
         result.share += after / before / static_cast<double>(parts_.size());
         for (std::size_t rank = 0; rank < was.size(); ++rank) {
-          was[rank] += right[slot(part)][rank] / before;
-          is[rank] += std::min(of[slot(part)][rank], right[slot(part)][rank]) / before;
+          was[rank] += right[part][rank] / before;
+          is[rank] += std::min(of[part][rank], right[part][rank]) / before;
         }
       }
     }
@@ -156,14 +148,14 @@ class Search {
   // Return the squared distance of a row of a part from the guess, as it would be stored.
   double distance(int part, Index at, const double* guess) const {
     const Index width = part == kLse ? 1 : known_.width();
-    const double* const given = part_of(mine_, part).data() + at * width;
+    const double* const given = part_of(known_.mine, part).data() + at * width;
     const double* const expected =
         guess != nullptr ? guess : part_of(known_.oracle, part).data() + at * width;
     double sum = 0;
     for (Index c = 0; c < width; ++c) {
       const double value =
-          stored_[slot(part)] ? stored_as(known_.options.dtype, expected[c]) : expected[c];
-      sum += squared_distance(value, given[c], caps_[slot(part)]);
+          stored_[part] ? stored_as(known_.options.dtype, expected[c]) : expected[c];
+      sum += squared_distance(value, given[c], caps_[part]);
     }
     return sum;
   }
@@ -173,8 +165,8 @@ class Search {
     const Index width = part == kLse ? 1 : known_.width();
     double sum = 0;
     for (Index c = at * width; c < (at + 1) * width; ++c)
-      sum += squared_distance(part_of(known_.oracle, part)[slot(c)], part_of(mine_, part)[slot(c)],
-                              caps_[slot(part)]);
+      sum += squared_distance(part_of(known_.oracle, part)[c], part_of(known_.mine, part)[c],
+                              caps_[part]);
     return sum;
   }
 
@@ -183,14 +175,14 @@ class Search {
   template <class F>
   void choose(const std::vector<int>& parts, Index heads, F&& f) const {
     if (parts.empty()) return;
-    std::vector<double> errors(slot(heads * known_.seqlen()));
+    std::vector<double> errors(heads * known_.seqlen());
     std::vector<std::pair<double, Index>> by_head;
     for (Index head = 0; head < heads; ++head) {
       double sum = 0;
       for (Index i = 0; i < known_.seqlen(); ++i) {
         const Index at = head * known_.seqlen() + i;
-        for (const int part : parts) errors[slot(at)] += error_of(part, at);
-        sum += errors[slot(at)];
+        for (const int part : parts) errors[at] += error_of(part, at);
+        sum += errors[at];
       }
       by_head.emplace_back(-sum, head);
     }
@@ -208,14 +200,13 @@ class Search {
       for (const auto& positions : known_.deal.positions) {
         std::vector<Index> worst = positions;
         std::sort(worst.begin(), worst.end(), [&](Index a, Index b) {
-          return errors[slot(head * known_.seqlen() + a)] >
-                 errors[slot(head * known_.seqlen() + b)];
+          return errors[head * known_.seqlen() + a] > errors[head * known_.seqlen() + b];
         });
         const auto count = static_cast<Index>(positions.size());
         std::set<Index> taken;
         for (Index i = 0; i < min_of(each, count); ++i) {
           const Index position =
-              i % 2 == 0 ? worst[slot(i / 2)] : positions[slot(i * count / min_of(each, count))];
+              i % 2 == 0 ? worst[i / 2] : positions[i * count / min_of(each, count)];
           if (taken.insert(position).second) f(head, position, i < screened);
         }
       }
@@ -228,10 +219,10 @@ class Search {
     for (const int part : parts_)
       if (is_key_part(part) == of_keys) parts.push_back(part);
     choose(parts, heads, [&](Index head, Index position, bool is_screened) {
-      rows.push_back({head, position, known_.deal.places[slot(position)]});
+      rows.push_back({head, position, known_.deal.places[position]});
       screens.push_back(is_screened);
     });
-    on_threads(std::ssize(rows), known_.options.threads, [&](Index i) { complete(rows[slot(i)]); });
+    on_threads(std::ssize(rows), known_.options.threads, [&](Index i) { complete(rows[i]); });
   }
 
   void complete(QueryRow& row) const {
@@ -239,36 +230,36 @@ class Search {
     const double scale = known_.problem.softmax_scale;
     const Index width = known_.width();
     const double* const q = known_.row_of(known_.inputs.q, row.head, row.position);
-    row.owner_parts.assign(slot(known_.ranks()),
-                           {-std::numeric_limits<double>::infinity(), 0, Values(slot(width))});
+    row.owner_parts.assign(known_.ranks(),
+                           {-std::numeric_limits<double>::infinity(), 0, Values(width)});
     for (Index j = 0; j < known_.seqlen(); ++j) {
       row.dots.push_back(dot_of(q, known_.row_of(known_.inputs.k, row.kv_head, j), width));
       row.allowed.push_back(known_.mask.allows(row.position, j) ? 1 : 0);
-      RowPart& part = row.owner_parts[slot(known_.deal.places[slot(j)].rank)];
+      RowPart& part = row.owner_parts[known_.deal.places[j].rank];
       if (row.allowed.back() > 0) part.m = std::max(part.m, row.dots.back() * scale);
     }
     const bool gradients = parts_.contains(kDq);
     const Index at = row.head * known_.seqlen() + row.position;
-    const double lse = known_.oracle.lse[slot(at)];
+    const double lse = known_.oracle.lse[at];
     const double* const dout =
         gradients ? known_.row_of(known_.inputs.dout, row.head, row.position) : nullptr;
     const double delta =
         gradients ? dot_of(dout, known_.row_of(known_.oracle.out, row.head, row.position), width)
                   : 0;
-    if (gradients) row.dq_shares.assign(slot(known_.ranks()), Values(slot(width)));
+    if (gradients) row.dq_shares.assign(known_.ranks(), Values(width));
     for (Index j = 0; j < known_.seqlen(); ++j) {
-      if (row.allowed[slot(j)] == 0) continue;
-      const int owner = known_.deal.places[slot(j)].rank;
-      RowPart& part = row.owner_parts[slot(owner)];
-      const double p = std::exp(row.dots[slot(j)] * scale - part.m);
+      if (row.allowed[j] == 0) continue;
+      const int owner = known_.deal.places[j].rank;
+      RowPart& part = row.owner_parts[owner];
+      const double p = std::exp(row.dots[j] * scale - part.m);
       const double* const v = known_.row_of(known_.inputs.v, row.kv_head, j);
       part.l += p;
-      for (Index c = 0; c < width; ++c) part.acc[slot(c)] += p * v[c];
+      for (Index c = 0; c < width; ++c) part.acc[c] += p * v[c];
       if (!gradients) continue;
       const double ds =
-          std::exp(row.dots[slot(j)] * scale - lse) * (dot_of(dout, v, width) - delta) * scale;
+          std::exp(row.dots[j] * scale - lse) * (dot_of(dout, v, width) - delta) * scale;
       const double* const k = known_.row_of(known_.inputs.k, row.kv_head, j);
-      for (Index c = 0; c < width; ++c) row.dq_shares[slot(owner)][slot(c)] += ds * k[c];
+      for (Index c = 0; c < width; ++c) row.dq_shares[owner][c] += ds * k[c];
     }
   }
 
@@ -285,19 +276,19 @@ class Search {
       const Index kv_head = head / shape.group_size();
       const double* const k = known_.row_of(known_.inputs.k, kv_head, row.position);
       const double* const v = known_.row_of(known_.inputs.v, kv_head, row.position);
-      std::vector<Values> dk(slot(known_.ranks()), Values(slot(width))), dv = dk;
+      std::vector<Values> dk(known_.ranks(), Values(width)), dv = dk;
       for (Index i = 0; i < known_.seqlen(); ++i) {
         if (!known_.mask.allows(i, row.position)) continue;
         const double* const q = known_.row_of(known_.inputs.q, head, i);
         const double* const dout = known_.row_of(known_.inputs.dout, head, i);
-        const double p = std::exp(scale * dot_of(q, k, width) -
-                                  known_.oracle.lse[slot(head * known_.seqlen() + i)]);
+        const double p =
+            std::exp(scale * dot_of(q, k, width) - known_.oracle.lse[head * known_.seqlen() + i]);
         const double delta = dot_of(dout, known_.row_of(known_.oracle.out, head, i), width);
         const double ds = p * (dot_of(dout, v, width) - delta) * scale;
-        const int rank = known_.deal.places[slot(i)].rank;
+        const int rank = known_.deal.places[i].rank;
         for (Index c = 0; c < width; ++c) {
-          dk[slot(rank)][slot(c)] += ds * q[c];
-          dv[slot(rank)][slot(c)] += p * dout[c];
+          dk[rank][c] += ds * q[c];
+          dv[rank][c] += p * dout[c];
         }
       }
       row.dk.push_back(std::move(dk));
@@ -306,7 +297,6 @@ class Search {
   }
 
   const Knowledge& known_;
-  const NaiveResult<double>& mine_;
   std::set<int> parts_;
   std::array<double, kParts> caps_{};
   std::array<bool, kParts> stored_{};
@@ -316,11 +306,11 @@ class Search {
 };
 
 // Return the options' base alone that turns q_unrotated into q, or all of them where none is given.
-std::vector<double> bases_of(const CheckedProblem& problem, const CheckedInputs& inputs,
-                             const DiagnosisOptions& options) {
-  const Index width = problem.shape.head_dim;
-  for (const auto& [before, after] :
-       {std::pair{&options.q_unrotated, &inputs.q}, std::pair{&options.k_unrotated, &inputs.k}}) {
+std::vector<double> bases_of(const Knowledge& known) {
+  const DiagnosisOptions& options = known.options;
+  const Index width = known.width();
+  for (const auto& [before, after] : {std::pair{&options.q_unrotated, &known.inputs.q},
+                                      std::pair{&options.k_unrotated, &known.inputs.k}}) {
     if (before->empty()) continue;
     std::vector<double> bases = options.rope_bases;
     for (const double usual : {10000.0, 500000.0, 1e6, 8e6, 1e7, 25e6}) bases.push_back(usual);
@@ -328,11 +318,11 @@ std::vector<double> bases_of(const CheckedProblem& problem, const CheckedInputs&
     for (const double base : bases)
       for (const RopePairs pairs : {RopePairs::halves, RopePairs::neighbours}) {
         double sum = 0;
-        for (Index i = 0; i < problem.shape.seqlen; i += max_of(1, problem.shape.seqlen / 64)) {
+        for (Index i = 0; i < known.seqlen(); i += max_of(1, known.seqlen() / 64)) {
           Values row(before->begin() + i * width, before->begin() + (i + 1) * width);
           rotate_row(row.data(), width, static_cast<double>(i), base, pairs);
           for (Index c = 0; c < width; ++c) {
-            const double d = row[slot(c)] - (*after)[slot(i * width + c)];
+            const double d = row[c] - (*after)[i * width + c];
             sum += d * d;
           }
         }
@@ -348,22 +338,20 @@ std::vector<double> bases_of(const CheckedProblem& problem, const CheckedInputs&
 
 }  // namespace
 
-std::vector<Suspect> diagnose(const CheckedProblem& problem, const CheckedInputs& inputs,
-                              const NaiveResult<double>& oracle, const NaiveResult<double>& mine,
-                              const std::vector<std::string>& wrong,
-                              const DiagnosisOptions& given) {
-  DiagnosisOptions options = given;
-  options.rope_bases = bases_of(problem, inputs, given);
+std::vector<Suspect> diagnose(const Knowledge& given, const std::vector<std::string>& wrong) {
+  const NaiveResult<double>&oracle = given.oracle, &mine = given.mine;
+  DiagnosisOptions options = given.options;
+  options.rope_bases = bases_of(given);
   std::set<int> forward, gradients;
   for (const std::string& name : wrong)
     for (int part = 0; part < kParts; ++part)
-      if (name == name_of(output_tensors(true)[slot(part)]) && !part_of(mine, part).empty())
+      if (name == name_of(output_tensors(true)[part]) && !part_of(mine, part).empty())
         (part <= kLse ? forward : gradients).insert(part);
   const std::set<int>& parts = forward.empty() ? gradients : forward;
   if (parts.empty()) return {};
 
-  const Knowledge known{problem, inputs, oracle, options};
-  const Search search(known, mine, parts);
+  const Knowledge known{given.problem, given.inputs, oracle, mine, options};
+  const Search search(known, parts);
   std::vector<Hypothesis> table =
       forward.empty() ? gradient_hypotheses(known) : forward_hypotheses(known);
 
@@ -376,12 +364,11 @@ std::vector<Suspect> diagnose(const CheckedProblem& problem, const CheckedInputs
     const Distances right = search.distances(nullptr, screening);
     std::vector<Scored> scored(which.size());
     on_threads(static_cast<Index>(which.size()), options.threads, [&](Index i) {
-      const Hypothesis& hypothesis = table[which[slot(i)]];
+      const Hypothesis& hypothesis = table[which[i]];
       const Search::Score score = search.score(search.distances(&hypothesis, screening), right);
       const double floor = 1e-9;  // below it, both are right
       const double exceptions = score.has_exceptions ? 1.1 : 1;
-      scored[slot(i)] = {which[slot(i)], score,
-                         (score.share + floor) * hypothesis.penalty * exceptions};
+      scored[i] = {which[i], score, (score.share + floor) * hypothesis.penalty * exceptions};
     });
     std::stable_sort(scored.begin(), scored.end(),
                      [](const Scored& a, const Scored& b) { return a.ranked < b.ranked; });
@@ -429,17 +416,13 @@ std::vector<Suspect> diagnose(const CheckedProblem& problem, const CheckedInputs
   return suspects;
 }
 
-std::vector<Suspect> find_hop_rounding(const CheckedProblem& problem, const CheckedInputs& inputs,
-                                       const NaiveResult<double>& oracle,
-                                       const NaiveResult<double>& mine,
-                                       const DiagnosisOptions& options) {
-  if (problem.partition.world_size < 3 || options.dtype == DType::f32) return {};
-  const Knowledge known{problem, inputs, oracle, options};
+std::vector<Suspect> find_hop_rounding(const Knowledge& known) {
+  if (known.ranks() < 3 || known.options.dtype == DType::f32) return {};
   std::set<int> parts;
   for (const int part : {kOut, kDq, kDk, kDv})
-    if (!part_of(mine, part).empty()) parts.insert(part);
+    if (!part_of(known.mine, part).empty()) parts.insert(part);
   if (parts.empty()) return {};
-  const Search search(known, mine, parts);
+  const Search search(known, parts);
 
   // What the roundings before the last hop should have done to a tensor, beside what was done. The
   // slope between them is 1 if they happened; roundings that happened elsewhere are independent of
@@ -455,12 +438,12 @@ std::vector<Suspect> find_hop_rounding(const CheckedProblem& problem, const Chec
     std::array<Slope, kParts> slopes;
     search.for_guesses(&hypothesis, false, [&](int part, int, Index at, const double* guess) {
       if (guess == nullptr || !parts.contains(part)) return;
-      Slope& slope = slopes[slot(part)];
+      Slope& slope = slopes[part];
       for (Index c = 0; c < known.width(); ++c) {
-        const std::size_t value = slot(at * known.width() + c);
-        const double right = part_of(oracle, part)[value];
-        const double shift = guess[c] - right,
-                     error = part_of(mine, part)[value] - stored_as(options.dtype, right);
+        const Index value = at * known.width() + c;
+        const double right = part_of(known.oracle, part)[value];
+        const double shift = guess[c] - right, error = part_of(known.mine, part)[value] -
+                                                       stored_as(known.options.dtype, right);
         if (!std::isfinite(error) || !std::isfinite(shift)) continue;
         slope.both += shift * error;
         slope.expected += shift * shift;
@@ -481,34 +464,29 @@ std::vector<Suspect> find_hop_rounding(const CheckedProblem& problem, const Chec
   return suspects;
 }
 
-std::vector<std::vector<double>> error_by_step(const CheckedProblem& problem,
-                                               const CheckedInputs& inputs,
-                                               const NaiveResult<double>& oracle,
-                                               const NaiveResult<double>& mine,
-                                               const DiagnosisOptions& options) {
-  const Knowledge known{problem, inputs, oracle, options};
-  const Search search(known, mine, {kOut});
+std::vector<std::vector<double>> error_by_step(const Knowledge& known) {
+  const Search search(known, {kOut});
   const int ranks = known.ranks();
-  std::vector<std::vector<double>> shares(slot(ranks), Values(slot(ranks)));
-  Values errors(slot(ranks));
+  std::vector<std::vector<double>> shares(ranks, Values(ranks));
+  Values errors(ranks);
   for (const QueryRow& row : search.queries()) {
-    const double* const right = known.row_of(oracle.out, row.head, row.position);
-    const double* const given = known.row_of(mine.out, row.head, row.position);
+    const double* const right = known.row_of(known.oracle.out, row.head, row.position);
+    const double* const given = known.row_of(known.mine.out, row.head, row.position);
     double error = 0;
     for (Index c = 0; c < known.width(); ++c)
       error += (given[c] - right[c]) * (given[c] - right[c]);
     if (!std::isfinite(error)) continue;
-    errors[slot(row.place.rank)] += error;
+    errors[row.place.rank] += error;
     for (int step = 0; step < ranks; ++step) {
-      const RowPart& part = row.owner_parts[slot(owner_at(row.place.rank, step, ranks))];
+      const RowPart& part = row.owner_parts[owner_at(row.place.rank, step, ranks)];
       if (part.l == 0) continue;
       double along = 0, length = 0;
       for (Index c = 0; c < known.width(); ++c) {
-        const double moves = part.acc[slot(c)] / part.l - right[c];
+        const double moves = part.acc[c] / part.l - right[c];
         along += moves * (given[c] - right[c]);
         length += moves * moves;
       }
-      if (length > 0) shares[slot(row.place.rank)][slot(step)] += along * along / length;
+      if (length > 0) shares[row.place.rank][step] += along * along / length;
     }
   }
   for (std::size_t rank = 0; rank < errors.size(); ++rank)

@@ -7,7 +7,6 @@
 #include <limits>
 #include <numbers>
 #include <set>
-#include <string_view>
 #include <utility>
 
 #include "core/base/math.h"
@@ -25,9 +24,9 @@ void merge_parts(const QueryRow& row, Times&& times, Guess& guess) {
   double m = kMinusInf, l = 0;
   Values acc(row.owner_parts.front().acc.size());
   for (int owner = 0; owner < std::ssize(row.owner_parts); ++owner)
-    if (times(owner) > 0) m = std::max(m, row.owner_parts[slot(owner)].m);
+    if (times(owner) > 0) m = std::max(m, row.owner_parts[owner].m);
   for (int owner = 0; owner < std::ssize(row.owner_parts); ++owner) {
-    const RowPart& part = row.owner_parts[slot(owner)];
+    const RowPart& part = row.owner_parts[owner];
     if (times(owner) == 0 || part.l == 0) continue;
     const double factor = times(owner) * std::exp(part.m - m);
     l += factor * part.l;
@@ -55,7 +54,7 @@ double in_ring_order(const QueryRow& row, F&& f) {
   const auto n = static_cast<int>(row.owner_parts.size());
   double m = kMinusInf;
   for (int step = 0; step < n; ++step) {
-    const RowPart& part = row.owner_parts[slot(owner_at(row.place.rank, step, n))];
+    const RowPart& part = row.owner_parts[owner_at(row.place.rank, step, n)];
     if (part.l == 0) continue;
     const double most = std::max(m, part.m);
     f(step, part, std::exp(m - most), std::exp(part.m - most));
@@ -118,10 +117,10 @@ class ForwardTable {
               mistake,
               fmt::format("the {} chunk of owner {} {}", upper ? "upper" : "lower", owner, word),
               [this, owner, upper, times = times](const QueryRow& row, Guess& guess) {
-                const auto& rows = known_.deal.positions[slot(owner)];
+                const auto& rows = known_.deal.positions[owner];
                 Values weights = row.allowed;
                 for (std::size_t i = 0; i < rows.size(); ++i)
-                  if ((i >= (rows.size() + 1) / 2) == upper) weights[slot(rows[i])] *= times;
+                  if ((i >= (rows.size() + 1) / 2) == upper) weights[rows[i]] *= times;
                 attend_row(known_, scaled(row.dots, known_.problem.softmax_scale), weights,
                            row.kv_head, guess);
               },
@@ -270,7 +269,7 @@ class ForwardTable {
       add_scale(right * std::pow(2.0, step / 6.0), "", 1 + 0.02 * named_scales / 13);
     add(Mistake::scale, "the lse has base 2", [this](const QueryRow& row, Guess& guess) {
       guess.lse =
-          known_.oracle.lse[slot(row.head * known_.seqlen() + row.position)] * std::numbers::log2e;
+          known_.oracle.lse[row.head * known_.seqlen() + row.position] * std::numbers::log2e;
     });
   }
   void add_scale(double scale, const char* name, double penalty) {
@@ -293,7 +292,7 @@ class ForwardTable {
         [this, allows = std::move(allows)](const QueryRow& row, Guess& guess) {
           Values weights(row.dots.size());
           for (Index key = 0; key < known_.seqlen(); ++key)
-            weights[slot(key)] = allows(row.position, key) ? 1 : 0;
+            weights[key] = allows(row.position, key) ? 1 : 0;
           attend_row(known_, scaled(row.dots, known_.problem.softmax_scale), weights, row.kv_head,
                      guess);
         },
@@ -406,19 +405,18 @@ class ForwardTable {
     };
     const auto& places = known_.deal.places;
     add_order("local rows are compared in every block",
-              [&places](Index p, Index) { return places[slot(p)].local_row; });
+              [&places](Index p, Index) { return places[p].local_row; });
     std::vector<Index> before(1);
     for (const auto& rows : known_.deal.positions)
       before.push_back(before.back() + static_cast<Index>(rows.size()));
-    add_order("the ranks' rows are compared as if the deal were contiguous",
-              [&places, before](Index p, Index) {
-                return before[slot(places[slot(p)].rank)] + places[slot(p)].local_row;
-              });
+    add_order(
+        "the ranks' rows are compared as if the deal were contiguous",
+        [&places, before](Index p, Index) { return before[places[p].rank] + places[p].local_row; });
     // Only the own block is compared; blocks of lower ranks count as earlier, or all as allowed.
     add_mask(
         Mistake::causal_in_local_order, "the mask is applied in the own block alone",
         [this, &places](Index i, Index j) {
-          return places[slot(i)].rank != places[slot(j)].rank || known_.mask.allows(i, j);
+          return places[i].rank != places[j].rank || known_.mask.allows(i, j);
         },
         1.02);
   }
@@ -443,20 +441,16 @@ class ForwardTable {
   // Return the scaled scores of a query against the keys that `key_of` returns by position.
   template <class KeyOf>
   Values scores_of(const double* q, KeyOf&& key_of) const {
-    Values scores(slot(known_.seqlen()));
-    for (Index j = 0; j < known_.seqlen(); ++j) {
-      const double* const k = key_of(j);
-      double sum = 0;
-      for (Index c = 0; c < known_.width(); ++c) sum += q[c] * k[c];
-      scores[slot(j)] = sum * known_.problem.softmax_scale;
-    }
+    Values scores(known_.seqlen());
+    for (Index j = 0; j < known_.seqlen(); ++j)
+      scores[j] = dot_of(q, key_of(j), known_.width()) * known_.problem.softmax_scale;
     return scores;
   }
   // Return those of a row against another kv head, or against keys of other positions.
   Values scores_with(const QueryRow& row, Index kv_head,
                      const std::vector<Index>& source = {}) const {
     return scores_of(known_.row_of(known_.inputs.q, row.head, row.position), [&](Index j) {
-      return known_.row_of(known_.inputs.k, kv_head, source.empty() ? j : source[slot(j)]);
+      return known_.row_of(known_.inputs.k, kv_head, source.empty() ? j : source[j]);
     });
   }
 
@@ -473,10 +467,10 @@ void ForwardTable::add_other_rows() {
     add(
         Mistake::rows_of_other_rank, how,
         [this, source = source](const QueryRow& row, Guess& guess) {
-          const Index from = source[slot(row.position)];
+          const Index from = source[row.position];
           const double* const out = known_.row_of(known_.oracle.out, row.head, from);
           guess.out = Values(out, out + known_.width());
-          guess.lse = known_.oracle.lse[slot(row.head * known_.seqlen() + from)];
+          guess.lse = known_.oracle.lse[row.head * known_.seqlen() + from];
         },
         penalty);
   // The queries of another rank under the own mask.
@@ -490,7 +484,7 @@ void ForwardTable::add_other_rows() {
         [this, source = rows_of_rank_beyond(known_.deal, distance)](const QueryRow& row,
                                                                     Guess& guess) {
           QueryRow other = row;
-          other.position = source[slot(row.position)];
+          other.position = source[row.position];
           attend_row(known_, scores_with(other, row.kv_head), row.allowed, row.kv_head, guess);
         },
         1.05);
@@ -507,9 +501,9 @@ void ForwardTable::add_other_keys() {
         [this, owner_of](const QueryRow& row, Guess& guess) {
           std::vector<Index> source;
           for (Index j = 0; j < known_.seqlen(); ++j) {
-            const Place& place = known_.deal.places[slot(j)];
-            const auto& rows = known_.deal.positions[slot(owner_of(row.place.rank, place.rank))];
-            source.push_back(place.local_row < std::ssize(rows) ? rows[slot(place.local_row)] : j);
+            const Place& place = known_.deal.places[j];
+            const auto& rows = known_.deal.positions[owner_of(row.place.rank, place.rank)];
+            source.push_back(place.local_row < std::ssize(rows) ? rows[place.local_row] : j);
           }
           attend_row(known_, scores_with(row, row.kv_head, source), row.allowed, row.kv_head, guess,
                      source);
@@ -543,9 +537,9 @@ class TurnedKeys {
     const double* const k = known.row_of(known.inputs.k, kv_head, 0);
     keys_.assign(k, k + known.seqlen() * known.width());
     for (Index j = 0; j < known.seqlen(); ++j)
-      if (belief[slot(j)] != j)
+      if (belief[j] != j)
         rotate_row(keys_.data() + j * known.width(), known.width(),
-                   static_cast<double>(belief[slot(j)] - j), base, pairs);
+                   static_cast<double>(belief[j] - j), base, pairs);
     return keys_;
   }
   void forget() {
@@ -575,8 +569,7 @@ void ForwardTable::add_rope() {
                 Values query(q, q + known_.width());
                 if (which & 1)
                   rotate_row(query.data(), known_.width(),
-                             static_cast<double>(belief[slot(row.position)] - row.position), base,
-                             pairs);
+                             static_cast<double>(belief[row.position] - row.position), base, pairs);
                 const double* const k =
                     which & 2 ? keys->of(known_, row.kv_head, belief, base, pairs).data()
                               : known_.row_of(known_.inputs.k, row.kv_head, 0);

@@ -49,12 +49,12 @@ class GradientTable {
   // times factor(rank).
   template <class Takes, class Factor>
   void sum_shares(const KeyRow& row, Takes&& takes, Factor&& factor, Guess& guess) const {
-    guess.dk = guess.dv = Values(slot(known_.width()));
+    guess.dk = guess.dv = Values(known_.width());
     for (std::size_t h = 0; h < row.heads.size(); ++h)
       if (takes(h))
         for (int rank = 0; rank < known_.ranks(); ++rank) {
-          add_to(*guess.dk, factor(rank), row.dk[h][slot(rank)]);
-          add_to(*guess.dv, factor(rank), row.dv[h][slot(rank)]);
+          add_to(*guess.dk, factor(rank), row.dk[h][rank]);
+          add_to(*guess.dv, factor(rank), row.dv[h][rank]);
         }
   }
   template <class Factor>
@@ -74,11 +74,11 @@ class GradientTable {
                    : "rank r holds dK and dV of owner r - 1, one hop beyond home",
            {},
            [this, by, n](const KeyRow& row, Guess& guess) {
-             const auto& rows = known_.deal.positions[slot((row.place.rank + by) % n)];
+             const auto& rows = known_.deal.positions[(row.place.rank + by) % n];
              // A shorter chunk leaves its last row empty.
-             guess.dk = guess.dv = Values(slot(known_.width()));
+             guess.dk = guess.dv = Values(known_.width());
              if (row.place.local_row >= std::ssize(rows)) return;
-             const Index from = rows[slot(row.place.local_row)];
+             const Index from = rows[row.place.local_row];
              guess.dk = right(known_.oracle.dk, row.kv_head, from);
              guess.dv = right(known_.oracle.dv, row.kv_head, from);
            }});
@@ -109,7 +109,7 @@ class GradientTable {
                if (row.dq_shares.empty()) return;
                guess.dq = Values(row.dq_shares.front().size());
                for (int owner = 0; owner < std::ssize(row.dq_shares); ++owner)
-                 add_to(*guess.dq, owner == strange ? count : 1, row.dq_shares[slot(owner)]);
+                 add_to(*guess.dq, owner == strange ? count : 1, row.dq_shares[owner]);
              },
              [this, strange, count = count](const KeyRow& row, Guess& guess) {
                sum_shares(
@@ -167,11 +167,11 @@ class GradientTable {
     for (const auto& [how, source, penalty] : wrong_sources(known_)) {
       add({Mistake::rows_of_other_rank, "in the gradients, " + how,
            [this, source = source](const QueryRow& row, Guess& guess) {
-             guess.dq = right(known_.oracle.dq, row.head, source[slot(row.position)]);
+             guess.dq = right(known_.oracle.dq, row.head, source[row.position]);
            },
            [this, source = source](const KeyRow& row, Guess& guess) {
-             guess.dk = right(known_.oracle.dk, row.kv_head, source[slot(row.position)]);
-             guess.dv = right(known_.oracle.dv, row.kv_head, source[slot(row.position)]);
+             guess.dk = right(known_.oracle.dk, row.kv_head, source[row.position]);
+             guess.dv = right(known_.oracle.dv, row.kv_head, source[row.position]);
            },
            penalty * 1.05});
     }
@@ -191,13 +191,13 @@ class GradientTable {
                if (row.dq_shares.empty()) return;
                guess.dq = Values(row.dq_shares.front().size());
                for (int step = 0; step < n; ++step) {
-                 add_to(*guess.dq, 1, row.dq_shares[slot(owner_at(row.place.rank, step, n))]);
+                 add_to(*guess.dq, 1, row.dq_shares[owner_at(row.place.rank, step, n)]);
                  if (step >= roundings) continue;
                  for (double& x : *guess.dq) x = stored_as(dtype, x);
                }
              },
              [this, dtype, by_head, n, roundings](const KeyRow& row, Guess& guess) {
-               guess.dk = guess.dv = Values(slot(known_.width()));
+               guess.dk = guess.dv = Values(known_.width());
                const std::size_t heads = row.heads.size(), together = by_head ? 1 : heads;
                const auto gather = [&](const std::vector<std::vector<Values>>& shares,
                                        Values& into) {
@@ -205,8 +205,7 @@ class GradientTable {
                    Values sum(into.size());
                    for (int step = 0; step < n; ++step) {
                      for (std::size_t h = first; h < first + together; ++h)
-                       if (is_own(row, h))
-                         add_to(sum, 1, shares[h][slot((row.place.rank + step) % n)]);
+                       if (is_own(row, h)) add_to(sum, 1, shares[h][(row.place.rank + step) % n]);
                      if (step >= roundings) continue;
                      for (double& x : sum) x = stored_as(dtype, x);
                    }

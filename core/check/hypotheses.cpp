@@ -10,13 +10,13 @@
 
 namespace ringscope {
 
-std::vector<Index> rows_of_rank_beyond(const Deal& deal, int distance) {
+std::vector<Index> rows_of_rank_beyond(const DealtRows& deal, int distance) {
   const auto ranks = static_cast<int>(deal.positions.size());
   std::vector<Index> source;
   for (Index p = 0; p < std::ssize(deal.places); ++p) {
-    const Place& place = deal.places[slot(p)];
-    const auto& other = deal.positions[slot((place.rank + distance) % ranks)];
-    source.push_back(place.local_row < std::ssize(other) ? other[slot(place.local_row)] : p);
+    const Place& place = deal.places[p];
+    const auto& other = deal.positions[(place.rank + distance) % ranks];
+    source.push_back(place.local_row < std::ssize(other) ? other[place.local_row] : p);
   }
   return source;
 }
@@ -32,13 +32,13 @@ void finish_row(double m, double l, const Values& acc, Guess& guess) {
   guess.lse = l == 0 ? -std::numeric_limits<double>::infinity() : m + std::log(l);
 }
 
-Deal::Deal(const Partition& partition) : places(slot(partition.seqlen)) {
+DealtRows::DealtRows(const Partition& partition) : places(partition.seqlen) {
   for (int rank = 0; rank < partition.world_size; ++rank) {
     const LocalRows rows = partition.rows_of(rank);
     positions.emplace_back();
     for (Index i = 0; i < rows.size(); ++i) {
       positions.back().push_back(rows.global_position(i));
-      places[slot(positions.back().back())] = {rank, i};
+      places[positions.back().back()] = {rank, i};
     }
   }
 }
@@ -54,7 +54,7 @@ std::vector<WrongSource> wrong_sources(const Knowledge& known) {
     bool is_permutation = true;
     std::vector<bool> seen(belief.size());
     for (std::size_t p = 0; p < belief.size(); ++p) {
-      const auto to = slot(belief[p]);
+      const auto to = static_cast<std::size_t>(belief[p]);
       is_permutation = is_permutation && to < seen.size() && !seen[to];
       if (!is_permutation) break;
       seen[to] = true;
@@ -66,10 +66,10 @@ std::vector<WrongSource> wrong_sources(const Knowledge& known) {
   }
   std::vector<Index> swapped, reversed;
   for (const Place& place : known.deal.places) {
-    const auto& rows = known.deal.positions[slot(place.rank)];
+    const auto& rows = known.deal.positions[place.rank];
     const auto count = static_cast<Index>(rows.size());
-    swapped.push_back(rows[slot((place.local_row + count / 2) % count)]);
-    reversed.push_back(rows[slot(count - 1 - place.local_row)]);
+    swapped.push_back(rows[(place.local_row + count / 2) % count]);
+    reversed.push_back(rows[count - 1 - place.local_row]);
   }
   sources.push_back({"the two halves of a rank's rows are swapped", swapped, 1.02});
   sources.push_back({"a rank's rows are in reverse order", reversed, 1.02});
@@ -85,18 +85,18 @@ std::vector<std::pair<std::string, std::vector<Index>>> wrong_positions(const Kn
   std::vector<std::pair<std::string, std::vector<Index>>> result;
   const auto add = [&](const std::string& how, std::vector<Index> positions) {
     for (Index p = 0; p < std::ssize(positions); ++p)
-      if (positions[slot(p)] != p) {
+      if (positions[p] != p) {
         result.emplace_back(how, std::move(positions));
         return;
       }
   };
   for (const PartitionKind kind : {PartitionKind::contiguous, PartitionKind::striped,
                                    PartitionKind::zigzag, PartitionKind::fold}) {
-    const Deal other(Partition{kind, known.seqlen(), known.ranks()});
+    const DealtRows other(Partition{kind, known.seqlen(), known.ranks()});
     std::vector<Index> positions;
     for (const Place& place : known.deal.places) {
-      const auto& rows = other.positions[slot(place.rank)];
-      if (place.local_row < std::ssize(rows)) positions.push_back(rows[slot(place.local_row)]);
+      const auto& rows = other.positions[place.rank];
+      if (place.local_row < std::ssize(rows)) positions.push_back(rows[place.local_row]);
     }
     if (positions.size() == known.deal.places.size())
       add(fmt::format("a {} deal", name_of(kind)), std::move(positions));
@@ -106,7 +106,7 @@ std::vector<std::pair<std::string, std::vector<Index>>> wrong_positions(const Kn
     before.push_back(before.back() + static_cast<Index>(rows.size()));
   for (const Place& place : known.deal.places) {
     local.push_back(place.local_row);
-    concatenated.push_back(before[slot(place.rank)] + place.local_row);
+    concatenated.push_back(before[place.rank] + place.local_row);
   }
   add("ranks one after the other", std::move(concatenated));
   add("the local rows", std::move(local));
@@ -119,7 +119,7 @@ void attend_row(const Knowledge& known, const Values& scores, const Values& weig
   for (std::size_t j = 0; j < scores.size(); ++j)
     if (weights[j] > 0) m = std::max(m, scores[j]);
   const Index width = known.width();
-  Values acc(slot(width));
+  Values acc(width);
   for (std::size_t j = 0; j < scores.size(); ++j) {
     if (!(weights[j] > 0)) continue;
     const double p = weights[j] * std::exp(scores[j] - m);
@@ -127,7 +127,7 @@ void attend_row(const Knowledge& known, const Values& scores, const Values& weig
     const auto key = static_cast<Index>(j);
     const double* const v =
         known.row_of(known.inputs.v, kv_head, key_source.empty() ? key : key_source[j]);
-    for (Index c = 0; c < width; ++c) acc[slot(c)] += p * v[c];
+    for (Index c = 0; c < width; ++c) acc[c] += p * v[c];
   }
   finish_row(m, l, acc, guess);
 }

@@ -1,4 +1,4 @@
-// What the search for a mistake (diagnosis.h) works with: sampled rows with what is known of them,
+// What the search for a mistake (diagnosis.cpp) works with: sampled rows with what is known of them,
 // and hypotheses, which say what such a row would be if a mistake had been made.
 #pragma once
 
@@ -9,11 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/check/diagnosis.h"
+#include "core/check/verdict.h"
 
 namespace ringscope {
-
-inline std::size_t slot(Index i) { return static_cast<std::size_t>(i); }
 
 using Values = std::vector<double>;
 
@@ -24,11 +22,11 @@ struct Place {
 };
 
 // Where every position lies in a deal, and back.
-struct Deal {
+struct DealtRows {
   std::vector<Place> places;                  // by global position
   std::vector<std::vector<Index>> positions;  // by rank and local row
 
-  explicit Deal(const Partition& partition);
+  explicit DealtRows(const Partition& partition);
 };
 
 // The part of a softmax row over some keys: m, l and the unnormalised output.
@@ -68,9 +66,10 @@ struct Knowledge {
   const CheckedProblem& problem;
   const CheckedInputs& inputs;
   const NaiveResult<double>& oracle;
+  const NaiveResult<double>& mine;  // tensors that it lacks are empty
   const DiagnosisOptions& options;
   Mask mask = problem.mask.for_seqlen(problem.shape.seqlen);
-  Deal deal = Deal(problem.partition);
+  DealtRows deal = DealtRows(problem.partition);
 
   Index seqlen() const { return problem.shape.seqlen; }
   Index width() const { return problem.shape.head_dim; }
@@ -103,6 +102,11 @@ std::vector<Hypothesis> hypotheses_of(const Knowledge& known,
   return hypotheses;
 }
 
+inline double dot_of(const double* a, const double* b, Index width) {
+  double sum = 0;
+  for (Index c = 0; c < width; ++c) sum += a[c] * b[c];
+  return sum;
+}
 Values scaled(const Values& values, double factor);
 // Add values times a factor.
 inline void add_to(Values& sum, double factor, const Values& values) {
@@ -122,7 +126,7 @@ void attend_row(const Knowledge& known, const Values& scores, const Values& weig
                 Guess& guess, const std::vector<Index>& key_source = {});
 
 // Return, for every position, the position at the same local row of the rank `distance` further.
-std::vector<Index> rows_of_rank_beyond(const Deal& deal, int distance);
+std::vector<Index> rows_of_rank_beyond(const DealtRows& deal, int distance);
 
 // Right rows at wrong places: which position's row lies at a position.
 struct WrongSource {
@@ -143,5 +147,24 @@ std::vector<Hypothesis> gradient_hypotheses(const Knowledge& known);
 // Return those on an accumulator that is rounded before each hop, which leave the last step alone.
 std::vector<Hypothesis> rounding_hypotheses(const Knowledge& known);
 std::vector<Hypothesis> gradient_rounding_hypotheses(const Knowledge& known);
+
+// ---
+// Finds the mistake behind wrong attention outputs by trying: each known mistake is made in f64 for
+// a sample of the rows, and the one whose numbers are nearest to the given ones is the likely one.
+// How sure that is, is the share of the error that the mistake explains.
+
+// Return the mistakes that explain how `mine` differs from `oracle`, the likeliest first, each kind
+// once. `wrong` names the tensors that don't pass: out, lse, dq, dk or dv. When out or lse is among
+// them, the gradients are left aside, because they follow.
+std::vector<Suspect> diagnose(const Knowledge& known, const std::vector<std::string>& wrong);
+
+// Return the suspicion that the accumulator was rounded at every hop, or none. It sees this in
+// outputs whose every element is as near to the oracle as 16 bits can be: the roundings of the hops
+// leave a pattern that the rounding of the result alone does not have.
+std::vector<Suspect> find_hop_rounding(const Knowledge& known);
+
+// Return, by rank and step, the share of the squared error of a sample of out's rows that lies in
+// the direction in which the step's block moves the output.
+std::vector<std::vector<double>> error_by_step(const Knowledge& known);
 
 }  // namespace ringscope

@@ -42,7 +42,7 @@ class Ring {
     if (makes(Mistake::rope_positions)) turn_to_wrong_positions();
     if (makes(Mistake::unequal_shards)) weigh_ranks_equally();
     if (makes(Mistake::window_dropped)) mask_.window = mask_.sink = 0;
-    const std::size_t values = q_.size(), rows = values / static_cast<std::size_t>(width());
+    const Index values = std::ssize(q_), rows = values / width();
     result_.out.assign(values, 0);
     result_.lse.assign(rows, kNone);
     if (dout_.empty()) return;
@@ -66,9 +66,8 @@ class Ring {
     return makes(mistake) && (ring_.rank < 0 || ring_.rank == rank);
   }
   Index width() const { return shape_.head_dim; }
-  Index rows(int rank) const { return static_cast<Index>(positions_[at(rank)].size()); }
-  static std::size_t at(Index i) { return static_cast<std::size_t>(i); }
-  Index position(int rank, Index i) const { return positions_[at(rank)][at(i)]; }
+  Index rows(int rank) const { return static_cast<Index>(positions_[rank].size()); }
+  Index position(int rank, Index i) const { return positions_[rank][i]; }
 
   // Return the mask with a wider or narrower window for that variant of an off-by-one.
   MaskSpec mask_of(const MaskSpec& right) const {
@@ -92,9 +91,9 @@ class Ring {
         const Index wrong = ring_.variant == 0 ? before + i : i;
         const auto by = static_cast<double>(wrong - position(rank, i));
         for (auto* tensor : {&q_, &k_})
-          for (std::size_t row = at(position(rank, i)); row * at(width()) < tensor->size();
-               row += at(shape_.seqlen))
-            rotate_row(tensor->data() + row * at(width()), width(), by, ring_.rope_base,
+          for (Index row = position(rank, i); row * width() < std::ssize(*tensor);
+               row += shape_.seqlen)
+            rotate_row(tensor->data() + row * width(), width(), by, ring_.rope_base,
                        RopePairs::halves);
       }
       before += rows(rank);
@@ -105,10 +104,9 @@ class Ring {
   void weigh_ranks_equally() {
     for (int rank = 0; rank < ranks_; ++rank)
       for (Index i = 0; i < rows(rank); ++i)
-        for (std::size_t row = at(position(rank, i)); row * at(width()) < dout_.size();
-             row += at(shape_.seqlen))
-          for (std::size_t c = 0; c < at(width()); ++c)
-            dout_[row * at(width()) + c] *=
+        for (Index row = position(rank, i); row * width() < std::ssize(dout_); row += shape_.seqlen)
+          for (Index c = 0; c < width(); ++c)
+            dout_[row * width() + c] *=
                 static_cast<double>(shape_.seqlen) / static_cast<double>(ranks_ * rows(rank));
   }
 
@@ -169,20 +167,20 @@ class Ring {
   };
 
   State attend(Index head, int rank, Index i, int owner) const {
-    State block{kNone, 0, std::vector<double>(at(width()))};
+    State block{kNone, 0, std::vector<double>(width())};
     std::vector<double> scores;
     for (Index j = 0; j < rows(owner); ++j) {
       scores.push_back(score(head, rank, i, owner, j));
       block.m = std::max(block.m, scores.back());
     }
     for (Index j = 0; j < rows(owner); ++j) {
-      if (scores[at(j)] == kNone) continue;
-      const double weight = std::exp(scores[at(j)] - block.m);
+      if (scores[j] == kNone) continue;
+      const double weight = std::exp(scores[j] - block.m);
       const double stored = rounded_to(ring_.weight_dtype, weight);
       const double* const v =
           v_.data() + (kv_head_of(head) * shape_.seqlen + v_position(rank, owner, j)) * width();
       block.l += weight;
-      for (Index c = 0; c < width(); ++c) block.acc[at(c)] += stored * v[c];
+      for (Index c = 0; c < width(); ++c) block.acc[c] += stored * v[c];
     }
     if (strikes(Mistake::lse_in_log2, rank) && block.l > 0) {
       for (double& x : block.acc) x /= block.l;
@@ -217,8 +215,8 @@ class Ring {
   }
 
   void forward(Index head, int rank, Index i) {
-    State state{kNone, 0, std::vector<double>(at(width()))};
-    std::vector<double> mean(at(width()));
+    State state{kNone, 0, std::vector<double>(width())};
+    std::vector<double> mean(width());
     for (int step = 0; step < ranks_; ++step) {
       const int owner = (rank - step + ranks_) % ranks_;
       const State block = attend(head, rank, i, owner);
@@ -228,17 +226,17 @@ class Ring {
     }
     const Index row = head * shape_.seqlen + position(rank, i);
     if (state.l == 0) return;
-    result_.lse[at(row)] = state.m + std::log(state.l);
+    result_.lse[row] = state.m + std::log(state.l);
     const bool averages = strikes(Mistake::mean_instead_of_sum, rank) && ring_.variant == 1;
     for (Index c = 0; c < width(); ++c)
-      result_.out[at(row * width() + c)] = averages ? mean[at(c)] : state.acc[at(c)] / state.l;
+      result_.out[row * width() + c] = averages ? mean[c] : state.acc[c] / state.l;
   }
 
   // The gradient of an owner's block begins at the owner and gathers a share at every rank.
   void backward() {
     for (Index head = 0; head < shape_.batch * shape_.num_heads; ++head)
       for (int owner = 0; owner < ranks_; ++owner) {
-        std::vector<double> dk(at(rows(owner) * width())), dv = dk;
+        std::vector<double> dk(rows(owner) * width()), dv = dk;
         for (int step = 0; step < ranks_; ++step) {
           const int rank = (owner + step) % ranks_;
           if (makes(Mistake::gradient_one_hop_short) && ring_.variant == 1 && step == ranks_ - 1)
@@ -256,8 +254,8 @@ class Ring {
         for (Index j = 0; j < std::min(rows(home), rows(owner)); ++j)
           for (Index c = 0; c < width(); ++c) {
             const Index to = (kv_head_of(head) * shape_.seqlen + position(home, j)) * width() + c;
-            result_.dk[at(to)] += factor * dk[at(j * width() + c)];
-            result_.dv[at(to)] += factor * dv[at(j * width() + c)];
+            result_.dk[to] += factor * dk[j * width() + c];
+            result_.dv[to] += factor * dv[j * width() + c];
           }
       }
   }
@@ -270,20 +268,20 @@ class Ring {
       const double* const dout = dout_.data() + row * width();
       const double* const q = q_.data() + row * width();
       double delta = 0;
-      for (Index c = 0; c < width(); ++c) delta += dout[c] * result_.out[at(row * width() + c)];
+      for (Index c = 0; c < width(); ++c) delta += dout[c] * result_.out[row * width() + c];
       for (Index j = 0; j < rows(owner); ++j) {
         const double s = score(head, rank, i, owner, j);
         if (s == kNone) continue;
         const Index key = (kv_head_of(head) * shape_.seqlen + k_position(rank, owner, j)) * width();
-        const double p = times(rank, owner) * std::exp(s - result_.lse[at(row)]);
+        const double p = times(rank, owner) * std::exp(s - result_.lse[row]);
         double dp = 0;
-        for (Index c = 0; c < width(); ++c) dp += dout[c] * v_[at(key + c)];
+        for (Index c = 0; c < width(); ++c) dp += dout[c] * v_[key + c];
         const double ds = rounded_to(ring_.weight_dtype, p * (dp - delta)) * scale;
         const double stored = rounded_to(ring_.weight_dtype, p);
         for (Index c = 0; c < width(); ++c) {
-          dv[at(j * width() + c)] += stored * dout[c];
-          dk[at(j * width() + c)] += ds * q[c];
-          result_.dq[at(row * width() + c)] += ds * k_[at(key + c)];
+          dv[j * width() + c] += stored * dout[c];
+          dk[j * width() + c] += ds * q[c];
+          result_.dq[row * width() + c] += ds * k_[key + c];
         }
       }
     }
@@ -292,25 +290,23 @@ class Ring {
   // Variant 0: the struck ranks hold the rows of the next rank. Variant 1: all rows are put back as
   // if the deal had been contiguous, or zigzag if it is.
   void take_rows_of_others() {
-    std::vector<Index> source(at(shape_.seqlen));
-    for (Index i = 0; i < shape_.seqlen; ++i) source[at(i)] = i;
+    std::vector<Index> source(shape_.seqlen);
+    for (Index i = 0; i < shape_.seqlen; ++i) source[i] = i;
     Index before = 0;
     for (int rank = 0; rank < ranks_; ++rank) {
       const int other = (rank + 1) % ranks_;
       for (Index i = 0; i < rows(rank); ++i) {
         if (ring_.variant == 0 && strikes(Mistake::rows_of_other_rank, rank) && i < rows(other))
-          source[at(position(rank, i))] = position(other, i);
-        if (ring_.variant == 1) source[at(before + i)] = position(rank, i);
+          source[position(rank, i)] = position(other, i);
+        if (ring_.variant == 1) source[before + i] = position(rank, i);
       }
       before += rows(rank);
     }
     const NaiveResult<double> right = result_;
-    for (std::size_t row = 0; row < right.lse.size(); ++row) {
-      const std::size_t from =
-          row / at(shape_.seqlen) * at(shape_.seqlen) + at(source[row % at(shape_.seqlen)]);
+    for (Index row = 0; row < std::ssize(right.lse); ++row) {
+      const Index from = row / shape_.seqlen * shape_.seqlen + source[row % shape_.seqlen];
       result_.lse[row] = right.lse[from];
-      std::copy_n(right.out.begin() + static_cast<Index>(from) * width(), width(),
-                  result_.out.begin() + static_cast<Index>(row) * width());
+      std::copy_n(right.out.begin() + from * width(), width(), result_.out.begin() + row * width());
     }
   }
 

@@ -43,9 +43,6 @@ enum class Mistake {
   stale_values       // V of the next step's block has already replaced this step's
 };
 
-inline constexpr std::size_t kNamedMistakes =  // those that a check can name come first
-    static_cast<std::size_t>(Mistake::window_dropped);
-
 // What there is to know of a mistake: its name, in how many ways make_mistake() can make it, and for
 // people, if a check names it, a sentence on what it does and one on how to verify it.
 struct MistakeFacts {

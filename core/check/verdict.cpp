@@ -123,9 +123,9 @@ CheckVerdict check_outputs(const CheckedProblem& problem, const CheckedInputs& i
       wrong.emplace_back(check.name());
   }
   if (verdict.result == CheckResult::wrong) {
-    verdict.suspects = diagnose(problem, inputs, oracle, telling, wrong, options);
+    verdict.suspects = diagnose({problem, inputs, oracle, telling, options}, wrong);
   } else if (verdict.result == CheckResult::rounding) {
-    verdict.suspects = find_hop_rounding(problem, inputs, oracle, mine, options);
+    verdict.suspects = find_hop_rounding({problem, inputs, oracle, mine, options});
     if (!verdict.suspects.empty()) verdict.result = CheckResult::wrong;
   }
   return verdict;
@@ -134,40 +134,39 @@ CheckVerdict check_outputs(const CheckedProblem& problem, const CheckedInputs& i
 std::vector<ErrorMap> error_maps(const CheckedProblem& problem, const CheckedInputs& inputs,
                                  const NaiveResult<double>& oracle, const NaiveResult<double>& mine,
                                  const CheckVerdict& verdict, const DiagnosisOptions& options) {
-  const Deal deal(problem.partition);
+  const DealtRows deal(problem.partition);
   const Index seqlen = problem.shape.seqlen;
   std::vector<ErrorMap> maps;
   for (const TensorCheck& check : verdict.tensors) {
     const Values &right = values_of(oracle, check.tensor), &given = values_of(mine, check.tensor);
     const Index width = width_of(problem.shape, check.tensor);
     const Index heads = static_cast<Index>(right.size()) / (seqlen * width);
-    const std::size_t ranks = deal.positions.size();
-    std::vector<Mean> by_chunk(2 * ranks), by_head(slot(heads)), cells(2 * ranks * slot(heads));
+    const Index ranks = std::ssize(deal.positions);
+    std::vector<Mean> by_chunk(2 * ranks), by_head(heads), cells(2 * ranks * heads);
     for (Index head = 0; head < heads; ++head)
       for (Index i = 0; i < seqlen; ++i) {
-        const Place& place = deal.places[slot(i)];
-        const auto rows = static_cast<Index>(deal.positions[slot(place.rank)].size());
-        const std::size_t chunk = slot(2 * place.rank + (2 * place.local_row >= rows ? 1 : 0));
+        const Place& place = deal.places[i];
+        const auto rows = static_cast<Index>(deal.positions[place.rank].size());
+        const Index chunk = 2 * place.rank + (2 * place.local_row >= rows ? 1 : 0);
         for (Index c = 0; c < width; ++c) {
-          const std::size_t at = slot((head * seqlen + i) * width + c);
-          for (Mean* const mean :
-               {&by_chunk[chunk], &by_head[slot(head)], &cells[chunk * slot(heads) + slot(head)]})
+          const Index at = (head * seqlen + i) * width + c;
+          for (Mean* const mean : {&by_chunk[chunk], &by_head[head], &cells[chunk * heads + head]})
             mean->add(right[at], given[at]);
         }
       }
     ErrorMap map;
     map.tensor = check.name();
-    for (std::size_t rank = 0; rank < ranks; ++rank)
+    for (Index rank = 0; rank < ranks; ++rank)
       map.by_rank_and_chunk.push_back({by_chunk[2 * rank].root(), by_chunk[2 * rank + 1].root()});
     for (const Mean& mean : by_head) map.by_head.push_back(mean.root());
     const double tolerance = std::max(check.rms_tolerance, std::numeric_limits<double>::min());
-    for (std::size_t chunk = 0; chunk < 2 * ranks; ++chunk) {
+    for (Index chunk = 0; chunk < 2 * ranks; ++chunk) {
       map.cells.emplace_back();
       for (Index head = 0; head < heads; ++head)
-        map.cells.back().push_back(cells[chunk * slot(heads) + slot(head)].root() / tolerance);
+        map.cells.back().push_back(cells[chunk * heads + head].root() / tolerance);
     }
     if (check.tensor == Tensor::out && !check.passes())
-      map.by_rank_and_step = error_by_step(problem, inputs, oracle, mine, options);
+      map.by_rank_and_step = error_by_step({problem, inputs, oracle, mine, options});
     maps.push_back(std::move(map));
   }
   return maps;

@@ -7,9 +7,23 @@
 #include <string_view>
 #include <vector>
 
-#include "core/check/diagnosis.h"
+#include "core/check/mistakes.h"
 
 namespace ringscope {
+
+struct Suspect {
+  Mistake mistake = Mistake::scale;
+  int rank = -1;          // the one whose rows it explains; -1: several
+  double confidence = 0;  // 1 - (distance of the numbers to the mistake's / to the right ones)
+  std::string how;        // "the block of owner 2 is missing", a clause for people
+};
+
+struct DiagnosisOptions {
+  int threads = 1;
+  DType dtype = DType::f32;  // of the given numbers' computation
+  std::vector<double> rope_bases = {10000};
+  std::vector<double> q_unrotated, k_unrotated;  // they choose among the bases
+};
 
 enum class CheckResult { exact, rounding, wrong };
 

@@ -1,6 +1,5 @@
 #include "core/cost/amounts.h"
 
-#include <algorithm>
 #include <vector>
 
 #include "core/attention/tiles.h"
@@ -36,8 +35,8 @@ TileAmounts tile_amounts(const Region& region) {
       amounts.pairs += count * static_cast<double>(mask.vector_columns().size());
       amounts.rows += count;
       if (mask.tile_class == TileClass::partial) amounts.partial_rows += count;
-      if (is_loaded[static_cast<std::size_t>(tile)]) continue;
-      is_loaded[static_cast<std::size_t>(tile)] = true;
+      if (is_loaded[tile]) continue;
+      is_loaded[tile] = true;
       amounts.keys += static_cast<double>(tile_keys.size());
     }
   }
@@ -156,14 +155,5 @@ double gradient_hop_bytes(const Problem& job) {
 }
 
 double peak_bytes(const Problem& job) { return total_bytes(memory_parts(job, job.max_rows())); }
-
-double ring_values_of_s0(const AttentionShape& shape, double rows) {
-  return 2 * query_values(shape, rows) + 4 * kv_values(shape, rows);
-}
-
-double score_matrix_bytes(const AttentionShape& shape, double value_bytes) {
-  const auto seqlen = static_cast<double>(shape.seqlen);
-  return row_values(shape, seqlen) * seqlen * value_bytes;
-}
 
 }  // namespace ringscope

@@ -91,11 +91,4 @@ double gradient_hop_bytes(const Problem& job);
 // Return the peak of the rank with the most rows, which is what a device must have.
 double peak_bytes(const Problem& job);
 
-// Return S0's account of a ring, in values: Q, O, the current KV block and the incoming one.
-double ring_values_of_s0(const AttentionShape& shape, double rows);
-
-// Return the bytes of naive attention's score matrix, over batch entries and heads (S0; S1, part
-// two, 12.1). S3, entry 4, uses the model's width instead of the number of heads (C36).
-double score_matrix_bytes(const AttentionShape& shape, double value_bytes);
-
 }  // namespace ringscope

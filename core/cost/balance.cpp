@@ -169,7 +169,7 @@ class Counter {
     if (curve_) {
       for (int k = 0; k < static_cast<int>(steps); ++k) {
         const int here = curve_->step(curve_->told++);
-        steps_[static_cast<std::size_t>(here)] = {1, slowest(pairs), here != world_size_ - 1};
+        steps_[here] = {1, slowest(pairs), here != world_size_ - 1};
       }
     } else {
       steps_.push_back({steps, slowest(pairs), step != world_size_ - 1});

@@ -229,7 +229,7 @@ HopSeconds seconds_a_hop(std::vector<TwoBlocks>& blocks, int hops) {
       world_size,
       [&](int rank) {
         ThreadCommunicator comm(ring, rank);
-        Buffer<std::byte>* const mine = blocks[static_cast<std::size_t>(rank)].block;
+        Buffer<std::byte>* const mine = blocks[rank].block;
         for (int hop = 0; hop < hops; ++hop) {
           const Buffer<std::byte>& from = mine[hop % 2];
           Buffer<std::byte>& to = mine[(hop + 1) % 2];

@@ -422,11 +422,11 @@ class RecordingSink final : public TraceSink {
     recording.dropped = dropped;
   }
   void slice(int rank, const TraceEvent& event, const TraceFields&) override {
-    recording.events[static_cast<std::size_t>(rank)].push_back(event);
+    recording.events[rank].push_back(event);
   }
   void span(int rank, const ModelSpan& span, const TraceFields&) override {
     recording.model.resize(recording.events.size());
-    recording.model[static_cast<std::size_t>(rank)].push_back(span);
+    recording.model[rank].push_back(span);
   }
   void sample(const SoftmaxSample& sample) override { recording.samples.push_back(sample); }
 

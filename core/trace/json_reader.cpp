@@ -110,15 +110,15 @@ enum Class : std::uint8_t { kPlain = 1, kWide = 2, kNumber = 4, kLetter = 8, kSp
 constexpr std::array<std::uint8_t, 256> make_classes() {
   std::array<std::uint8_t, 256> classes{};
   for (int c = 0x20; c < 0x80; ++c)
-    if (c != '"' && c != '\\') classes[static_cast<std::size_t>(c)] |= kPlain;
-  for (int c = 0x80; c < 0x100; ++c) classes[static_cast<std::size_t>(c)] |= kWide;
+    if (c != '"' && c != '\\') classes[c] |= kPlain;
+  for (int c = 0x80; c < 0x100; ++c) classes[c] |= kWide;
   for (const char c : {'0', '1', '2', '3', '4', '5', '6', '7', '8', '9', '+', '-', '.', 'e', 'E'})
-    classes[static_cast<std::size_t>(c)] |= kNumber;
+    classes[c] |= kNumber;
   for (int c = 'a'; c <= 'z'; ++c) {
-    classes[static_cast<std::size_t>(c)] |= kLetter;
-    classes[static_cast<std::size_t>(c - 'a' + 'A')] |= kLetter;
+    classes[c] |= kLetter;
+    classes[c - 'a' + 'A'] |= kLetter;
   }
-  for (const char c : {' ', '\n', '\r', '\t'}) classes[static_cast<std::size_t>(c)] |= kSpace;
+  for (const char c : {' ', '\n', '\r', '\t'}) classes[c] |= kSpace;
   return classes;
 }
 constexpr std::array<std::uint8_t, 256> kCharacterClasses = make_classes();

@@ -57,8 +57,8 @@ RankSummary summarize_rank(const std::vector<TraceEvent>& events, bool gradients
         computing.emplace_back(e.begin_ns, e.end_ns);
         if (e.pass == Pass::backward) break;
         add(rank.pairs, e.pairs);
-        rank.pairs_by_step[static_cast<std::size_t>(e.step)] += e.pairs;
-        cpu_by_step[static_cast<std::size_t>(e.step)] += cpu_seconds;
+        rank.pairs_by_step[e.step] += e.pairs;
+        cpu_by_step[e.step] += cpu_seconds;
         break;
       }
       case Lane::wait:

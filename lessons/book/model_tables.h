@@ -16,8 +16,8 @@
 #include "core/model/replica.h"
 #include "core/problem/mask.h"
 #include "core/ring/wire_counter.h"
-#include "core/train/recorded_step.h"
-#include "core/train/text_batches.h"
+#include "core/train/training.h"
+#include "core/train/training_run.h"
 #include "lessons/book/cell.h"
 #include "lessons/book/tables.h"
 

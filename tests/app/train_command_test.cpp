@@ -5,7 +5,7 @@
 
 #include "core/trace/chrome_trace.h"
 #include "core/train/checkpoint.h"
-#include "core/train/text_batches.h"
+#include "core/train/training.h"
 #include "tests/app/train_case.h"
 #include "tests/core/decode/checkpoint_case.h"
 

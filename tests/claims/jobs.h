@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "core/cost/amounts.h"
 #include "core/cost/time.h"
 #include "core/ring/problem.h"
 #include "core/run/run.h"
@@ -27,6 +28,18 @@ inline Problem job_of(Index heads, Index heads_kv, Index seqlen, int world_size,
 
 // Return a machine at its peak, as the sources assume.
 inline Rates peak(double flops, double bytes_per_s) { return {flops, flops, bytes_per_s, 0}; }
+
+// Return S0's account of a ring, in values: Q, O, the current KV block and the incoming one.
+inline double ring_values_of_s0(const AttentionShape& shape, double rows) {
+  return 2 * query_values(shape, rows) + 4 * kv_values(shape, rows);
+}
+
+// Return the bytes of naive attention's score matrix, over batch entries and heads (S0; S1, part
+// two, 12.1). S3, entry 4, uses the model's width instead of the number of heads (C36).
+inline double score_matrix_bytes(const AttentionShape& shape, double value_bytes) {
+  const auto seqlen = static_cast<double>(shape.seqlen);
+  return row_values(shape, seqlen) * seqlen * value_bytes;
+}
 
 // Simulate a ring of equal ranks with two KV buffers each.
 inline Simulation simulated(const Problem& job, const Rates& rates, Granularity tile = {}) {

@@ -1,6 +1,6 @@
 // A recorded training step: the same bits as one that is not, one layer's ring slice by slice, and
 // around it what the rank did, part by part.
-#include "core/train/recorded_step.h"
+#include "core/train/training_run.h"
 
 #include <gtest/gtest.h>
 

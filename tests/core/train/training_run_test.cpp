@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "core/model/rank_threads.h"
-#include "core/train/training_settings.h"
+#include "core/train/checkpoint.h"
 #include "tests/core/train/train_case.h"
 
 namespace ringscope {

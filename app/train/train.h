@@ -1,15 +1,73 @@
-// The results and the costs of a training run.
+// What `ringscope train` is asked for (a text, a model and how it learns, and what to write), what it
+// reads and checks before any long work begins, and its results and costs.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "app/train/train_options.h"
-#include "app/train/train_setup.h"
+#include "app/command_line/option_groups.h"
 #include "core/base/error.h"
+#include "core/decode/generate.h"
+#include "core/train/loss_csv.h"
+#include "core/train/training_run.h"
 
 namespace ringscope {
+
+// The settings that were given, by their flags. The others come from the checkpoint that a run
+// resumes, or else from TrainingSettings.
+struct GivenSettings {
+  std::map<std::string, std::optional<Index>> shape;   // "--layers", ...
+  std::map<std::string, std::optional<double>> adamw;  // "--lr", ...
+  std::optional<Index> warmup_steps, batch, seqlen;
+  std::optional<MaskSpec> mask;
+  std::optional<std::uint64_t> seed;
+};
+
+struct TrainOptions {
+  std::string text;
+  GivenSettings given;
+  std::optional<Index> steps;  // those of the checkpoint included; see kDefaultSteps
+
+  RankOptions ranks;
+
+  std::optional<std::string> loss_csv, picture, theme, checkpoint, resume, trace;
+  std::optional<Index> checkpoint_every, trace_step;
+  ModelMemory memory;
+  bool json = false, shard_optimizer = false;
+
+  std::optional<Index> sample_bytes;
+  std::optional<std::string> prompt;
+  std::optional<double> temperature;
+};
+
+// Return after how many steps a checkpoint is written, if any.
+inline Index every(const TrainOptions& options) { return options.checkpoint_every.value_or(100); }
+
+inline constexpr int kDefaultTrainingRanks = 2;
+inline constexpr Index kDefaultSteps = 400;  // of a run that does not resume
+
+// Return all settings by flag, for comparing those of two ranks; "not given" stands for the rest.
+std::vector<std::pair<std::string, std::string>> texts_of(const GivenSettings& given);
+
+struct TrainSetup {
+  TrainingPlan plan;                // refers to start
+  std::optional<Checkpoint> start;  // of --resume
+  std::string text;
+  std::uint64_t text_mark = 0;  // of the text
+  // Whether --loss-csv is a file or will be one, so that each writing replaces the last. A pipe or
+  // a terminal gets everything once, at the end.
+  bool losses_are_kept = false;
+  std::vector<StepLoss> losses;  // of the steps before, as far as --loss-csv has them
+  std::optional<GenerateOptions> sample;
+
+  TrainSetup() = default;
+  TrainSetup(const TrainSetup&) = delete;
+  TrainSetup& operator=(const TrainSetup&) = delete;
+};
 
 struct TrainReport {
   const TrainOptions& options;

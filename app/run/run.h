@@ -1,0 +1,143 @@
+// `ringscope run`: its options, its inputs, and the files that it writes.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "app/run/backend.h"
+#include "core/base/files.h"
+#include "core/check/mistakes.h"
+#include "core/ring/problem.h"
+#include "core/run/rows.h"
+#include "core/run/run.h"
+
+namespace ringscope {
+
+// The order of the axes of the files of Q, K, V and of all that has their rows: [batch, heads,
+// seqlen, head_dim], [batch, seqlen, heads, head_dim], or [seqlen, heads, head_dim] without a batch.
+enum class Layout { bhsd, bshd, thd };
+
+// Return the layout that `text` names. Throw an InputError that lists the accepted names.
+Layout parse_layout(std::string_view text);
+
+// An empty optional was not given.
+struct RunOptions {
+  // The source of Q, K and V: exactly one of three.
+  std::optional<std::string> q, k, v;
+  Layout layout = Layout::bhsd;
+  std::optional<std::string> text;
+  bool random = false;
+  std::uint64_t seed = 0;
+
+  // Only for text and random inputs.
+  std::optional<Index> batch, heads, heads_kv, seqlen, head_dim;
+
+  Backend backend = Backend::cpu;
+  CudaChoice cuda;
+  std::optional<int> world_size;  // default 4, or the number of processes started
+  Problem job;                    // without shape and ranks
+
+  std::optional<std::string> dout;
+  std::optional<std::string> out, lse, dq, dk, dv, trace, dump, write_partition;
+  bool live = false;  // write the trace while the run goes on
+  bool verify = false;
+  std::optional<Index> verify_rows;  // of each head; default all
+  bool json = false;
+  std::optional<MistakenRing> mistaken;  // a numeric mistake on purpose, of all ranks or of one
+  std::string command;                   // the words of the command line, for the recording
+};
+
+class CommandFlags;
+// Add --q, --k, --v and --layout.
+void add_tensors(CommandFlags& flags, RunOptions& run);
+
+// ---
+// Reads or makes Q, K, V and dO. The sizes come first, from the headers and lengths of files, so
+// that impossible ones are refused before anything is read or allocated. Then come the values.
+
+// What is known of the inputs before they are read.
+struct InputPlan {
+  AttentionShape shape;
+  bool all_f64 = false;            // every file holds float64, so outputs do too
+  std::vector<std::string> files;  // to be read
+  std::string doubt;               // a line about a shape that looks like another layout, or ""
+};
+
+// Read the header of the file that `flag` names, and return the sizes [batch, heads, seqlen,
+// head_dim] that it has in the layout. Throw InputError.
+std::array<Index, 4> sizes_of_file(const char* flag, const std::string& path, Layout layout);
+
+// Read a file in the layout, into the order [batch, heads, seqlen, head_dim]. Throw InputError.
+std::vector<float> read_tensor(const char* flag, const std::string& path, Layout layout);
+
+// Return a tensor of `sizes` [batch, heads, seqlen, width] that is ordered as the layout says in the
+// order of bhsd, or the other way round.
+std::vector<float> from_layout(Layout layout, const std::array<Index, 4>& sizes,
+                               std::vector<float> values);
+std::vector<float> to_layout(Layout layout, const std::array<Index, 4>& sizes,
+                             std::vector<float> values);
+
+// Throw InputError naming flag, file, value and what would be accepted.
+InputPlan plan_inputs(const RunOptions& options);
+
+// The values, and a line about each file whose values are NaN, infinite, or too large for the run's
+// dtype. Such values are computed with as IEEE 754 says. Without remarks, all are finite.
+struct LoadedInputs {
+  AttentionInputs tensors;
+  std::vector<std::string> remarks;
+};
+
+// Read or make the values. Throw as plan_inputs does, and RunError when memory does not suffice.
+LoadedInputs load_inputs(const RunOptions& options, const InputPlan& plan);
+
+// Return whether ranks can make their own rows, because no file but a text is read.
+bool can_be_generated(const RunOptions& options);
+// Return the bytes of --text that are tokens, or "" for --random. Throw InputError with the file.
+std::string text_of(const RunOptions& options, const InputPlan& plan);
+// Return the rows of --random or of --text; `text` is what text_of returned.
+std::unique_ptr<RowSource> generated_rows(const RunOptions& options, const AttentionShape& shape,
+                                          std::string text);
+
+// ---
+// The files that a run writes: .npy tensors and the trace. Their places are checked before the long
+// work. In the end all are written under temporary names and renamed only when all of them are on
+// the disk, so that a full disk leaves none of them.
+
+// An output, and the flag that asks for it; without a path it was not asked for.
+struct OutputPlace {
+  const char* flag;
+  std::optional<std::string> path;
+  bool is_folder = false;
+};
+
+// Throw InputError for a place that can't be written to, that is also another output or one of the
+// `inputs`, or that is stdout while --json uses it (`json`).
+void check_output_places(const std::vector<OutputPlace>& places,
+                         const std::vector<std::string>& inputs, bool json);
+
+// Return the outputs of `run`.
+std::vector<OutputPlace> output_places(const RunOptions& options);
+
+// Write what `options` ask for, with tensors as float64 if `f64`. Throw RunError, for example when
+// the disk is full.
+void write_outputs(const RunOptions& options, const Problem& config, const RingRun& run, bool f64);
+
+// Write the recording alone, if `options` ask for it. Throw as write_outputs does.
+void write_trace(const RunOptions& options, const Recording& recording);
+
+// ---
+// `run --dump`: what each rank holds after each operation of its loop. It is a decorator around the
+// threads' backends, so a dump shows what the loop itself computed, whatever the scheme.
+
+// Run `config` as run_on_threads does, and write into the `folder` what run.md lists: an
+// array (.npy) for each tensor and operation, positions-rank-R.npy, the global positions of each
+// rank's local rows, and manifest.json. Throw RunError too when writing fails.
+RingRun run_dumped(const Problem& config, const AttentionInputs& inputs, const Progress& progress,
+                   const AtomicFolder& folder);
+
+}  // namespace ringscope
