@@ -108,7 +108,9 @@ class Explainer : private FittedRun {
     ReplayTimes without = base_;
     without.cores = 0;
     for_steps([&](Pass pass, std::size_t i, const RankStep& step) {
-      if (step.known) base_step(without, pass, i) = alone(step);
+      if (step.known)
+        base_step(without, pass, i) =
+            computing(step) + std::min(step.around, step.lead + fixed_ + extra_[of(pass)][i]);
     });
     healthy_ = without;
     double spent = 0, lasted = 0;
@@ -177,7 +179,7 @@ class Explainer : private FittedRun {
           const double extra = loss_[static_cast<std::size_t>(rank)];
           Diagnosis finding{.cause = Cause::slow_rank, .rank = rank};
           finding.evidence =
-              extra > 0 ? fmt::format("Rank {} loses {} at every step that the others don't lose.",
+              extra > 0 ? fmt::format("Rank {} loses {} again and again, and the others do not.",
                                       rank, seconds_text(extra))
                         : fmt::format("Rank {} takes {} as long as most for the same pairs.", rank,
                                       times_of(factor));
@@ -295,7 +297,8 @@ class Explainer : private FittedRun {
     if (times_.is_simulated()) return alone(step) - expected(pass, i, step);
     // What is not processor time was not spent on pairs. Where cores are shared, the scheduler took
     // it, and only what lies between computations is left to chance.
-    const double lost = shares_cores() ? 0 : std::max(0.0, step.seconds - step.cpu);
+    const double own = step.cpu > 0 ? step.cpu : pair_s_[of(pass)] * step.work;
+    const double lost = shares_cores() ? 0 : std::max(0.0, step.seconds - own);
     return std::max(0.0, lost + step.around - fixed_ - extra_[of(pass)][i]);
   }
 
@@ -308,8 +311,11 @@ class Explainer : private FittedRun {
       total += off;
       if (each == pass && off > most) most = off, where = i;
     });
-    if (most < kLeastShare * times_.wall_s() || total - most > 0.25 * most) return;
-    const bool first = static_cast<int>(where % static_cast<std::size_t>(n_)) == 0;
+    const double others = times_.is_simulated() ? 0.25 : 0.6;
+    if (most < kLeastShare * times_.wall_s() || total - most > others * most) return;
+    // Who has begun to compute is no longer late, but a simulated delay is a part of a step.
+    const bool first = where % static_cast<std::size_t>(n_) == 0 &&
+                       (times_.is_simulated() || times_.steps(pass)[where].lead > 0.5 * most);
     ReplayTimes without = base_;
     for (ReplayTimes* times : {&without, &healthy_})
       base_step(*times, pass, where) = std::max(0.0, base_step(*times, pass, where) - most);
@@ -323,18 +329,6 @@ class Explainer : private FittedRun {
                    : fmt::format("Rank {} is held up once, for {} at step {}.", rank_of(where),
                                  seconds_text(most), where % static_cast<std::size_t>(n_))},
         without, total > 0 ? (total - most) / total : 0);
-  }
-
-  // Return at how many of its steps a rank of a real run loses at least a fifth of what it loses
-  // where it loses most.
-  int times_held_up(int rank) const {
-    std::vector<double> lost;
-    for_steps([&](Pass pass, std::size_t i, const RankStep& step) {
-      if (rank_of(i) == rank && !times_.is_simulated()) lost.push_back(excess(pass, i, step));
-    });
-    return static_cast<int>(std::count_if(lost.begin(), lost.end(), [&](double seconds) {
-      return seconds > 0.2 * quantile_of(lost, 1);
-    }));
   }
 
   void jitter() {
@@ -358,14 +352,9 @@ class Explainer : private FittedRun {
     if (computing < 0.003 && hop_share < 0.003) return;
     Diagnosis finding{.cause = Cause::jitter};
     const auto most = std::max_element(by_rank.begin(), by_rank.end());
-    if (total > 0 && *most > 0.6 * total && n_ > 2 && computing > hop_share)
+    if (*most > (n_ > 2 ? 0.6 : 0.8) * total && computing > hop_share)
       finding.rank = static_cast<int>(most - by_rank.begin());
-    const int often = finding.rank < 0 ? 0 : times_held_up(finding.rank);
-    if (often > 1 && *most > 0.8 * total && !(loss_[static_cast<std::size_t>(finding.rank)] > 0)) {
-      finding.cause = Cause::slow_rank;
-      finding.evidence = fmt::format("Rank {} loses {} at {} of its steps, and the others do not.",
-                                     finding.rank, seconds_text(*most), often);
-    } else if (computing >= hop_share) {
+    if (computing >= hop_share) {
       finding.evidence = fmt::format(
           "Computations take {:.0f} % longer than they should, unequally from step to step.",
           100 * total / std::max(all - total, 1e-12));
@@ -389,8 +378,6 @@ class Explainer : private FittedRun {
     std::vector<ReplayTimes*> both{&without, &healthy_};
     for (const FittedLink& fitted : links_) {
       const LinkTimes& link = fitted.link;
-      // Hops between nodes of a two-level ring are shown where the lane is free.
-      if (times_.ranks_a_node() > 0) continue;
       for (ReplayTimes* times : both) {
         auto& table = hops_of(*times, link.pass, link.payload, link.way);
         const auto& hops = times_.hops(link.pass, link.payload, link.way);
@@ -515,7 +502,7 @@ class Explainer : private FittedRun {
 Explanation explain(const Recording& recording) {
   const auto& events = recording.events;
   const int alone = only_rank_of(recording);
-  if (alone >= 0 && recording.info.backend != "sim" && !recording.info.failure)
+  if (alone >= 0 && recording.info.backend != "sim" && recording.info.is_whole())
     throw InputError(
         fmt::format("rank {} of {} alone is recorded; the folder with all ranks' files accepted",
                     alone, events.size()));

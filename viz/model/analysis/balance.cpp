@@ -110,7 +110,8 @@ int telling_metric(const WorkTable& table, const Explanation& why) {
   constexpr int kTime = 2, kWaiting = 3, kPace = 4;
   constexpr double kVisible = 0.01;
   const Cause cause = why.findings.empty() ? Cause::slow_rank : why.findings[0].cause;
-  const bool is_wait = cause == Cause::slow_link || cause == Cause::late_start;
+  const bool is_wait = cause == Cause::slow_link || cause == Cause::late_start ||
+                       (why.findings.empty() && why.exposed_s > kVisible * why.wall_s);
   const int preferred = cause == Cause::imbalance ? kTime : is_wait ? kWaiting : kPace;
   int widest = preferred;
   double most = 0;
