@@ -139,18 +139,13 @@ class Explainer : private FittedRun {
     return groups;
   }
 
-  static std::string others_of(const std::vector<std::string>& names) {
-    if (names.size() < 2) return "";
-    const std::size_t shown = std::min<std::size_t>(names.size() - 1, 4);
-    std::string text;
-    for (std::size_t i = 1; i <= shown; ++i)
-      text += fmt::format("{}{}",
-                          i == 1                                    ? ""
-                          : i == shown && shown + 1 == names.size() ? " and "
-                                                                    : ", ",
-                          names[i]);
-    if (shown + 1 < names.size()) text += fmt::format(" and {} more", names.size() - 1 - shown);
-    return text;
+  // Return all names but the first.
+  static std::string others_of(std::vector<std::string> names) {
+    const std::size_t others = names.size() - 1;
+    if (others > 4) names.resize(5), names.push_back(fmt::format("{} more", others - 4));
+    const std::string last = others > 1 ? " and " + names.back() : "";
+    if (others > 1) names.pop_back();
+    return fmt::format("{}{}", fmt::join(names.begin() + 1, names.end(), ", "), last);
   }
 
   void slow_ranks() {
@@ -277,15 +272,11 @@ class Explainer : private FittedRun {
 
   void step_overhead() {
     if (!(fixed_ > 0)) return;
-    const auto remove = [&](ReplayTimes& times) {
-      for_steps([&](Pass pass, std::size_t i, const RankStep& step) {
-        double& time = base_step(times, pass, i);
-        time = std::max(0.0, time - fixed_of(step));
-      });
-    };
     ReplayTimes without = base_;
-    remove(without);
-    remove(healthy_);
+    for (ReplayTimes* times : {&without, &healthy_})
+      for_steps([&](Pass pass, std::size_t i, const RankStep& step) {
+        base_step(*times, pass, i) = std::max(0.0, base_step(*times, pass, i) - fixed_of(step));
+      });
     add({.cause = Cause::step_overhead,
          .evidence = fmt::format("Every step costs {} besides its pairs.", seconds_text(fixed_))},
         without, 0.05);
@@ -337,6 +328,7 @@ class Explainer : private FittedRun {
     ReplayTimes without = base_;
     for_steps([&](Pass pass, std::size_t i, const RankStep& step) {
       const double off = pass == Pass::forward && once_ == i ? 0 : excess(pass, i, step);
+      all += base_step(base_, pass, i);
       if (times_.is_simulated() ? std::abs(off) <= 2e-9 : off <= 0) return;
       total += std::abs(off);
       by_rank[static_cast<std::size_t>(rank_of(i))] += std::abs(off);
@@ -345,7 +337,6 @@ class Explainer : private FittedRun {
         time = std::max(0.0, time - off);
       }
     });
-    for_steps([&](Pass pass, std::size_t i, const RankStep&) { all += base_.steps[of(pass)][i]; });
     const double computing = total / std::max(all, 1e-12);
     double hop_share = 0;
     if (times_.is_simulated()) hop_share = steady_hops(without);
@@ -400,12 +391,11 @@ class Explainer : private FittedRun {
     for (const FittedLink& fitted : links_) {
       const LinkTimes& link = fitted.link;
       const auto& hops = times_.hops(link.pass, link.payload, link.way);
-      auto& table = hops_of(without, link.pass, link.payload, link.way);
-      auto& healthy = hops_of(healthy_, link.pass, link.payload, link.way);
-      for (std::size_t i = 0; i < hops.size() && !times_.is_whole(); ++i)
-        if (!hops[i].known)
-          table[i] = std::min(table[i], fitted.steady),
-          healthy[i] = std::min(healthy[i], fitted.steady);
+      for (ReplayTimes* times : both) {
+        auto& table = hops_of(*times, link.pass, link.payload, link.way);
+        for (std::size_t i = 0; i < hops.size() && !times_.is_whole(); ++i)
+          if (!hops[i].known) table[i] = std::min(table[i], fitted.steady);
+      }
     }
     return total / std::max(all, 1e-12);
   }

@@ -90,13 +90,6 @@ double scatter_of(const std::vector<std::vector<double>>& groups) {
 
 using ByRank = std::vector<std::vector<double>>;
 
-// Return how far half of the values are from their median at the least.
-double varies_by(std::vector<double> values) {
-  const double middle = median_of(values);
-  for (double& value : values) value = std::abs(value - middle);
-  return median_of(values);
-}
-
 // Return what each rank's median is above that of most, and 0 where chance may be the reason.
 std::vector<double> distances(const ByRank& of_ranks, double& usual) {
   std::vector<double> middles;
@@ -185,7 +178,7 @@ void FittedRun::fit_computing() {
     // What chance lengthens is no overhead.
     for (const auto& mine : around)
       if (!mine.empty())
-        of_ranks.push_back(!shares_cores() && varies_by(mine) < 0.35 * median_of(mine)
+        of_ranks.push_back(!shares_cores() && quantile_of(mine, 0.75) < 2 * quantile_of(mine, 0.25)
                                ? median_of(mine)
                                : least_of(mine));
     fixed_ = low_median(of_ranks);
@@ -323,45 +316,38 @@ void FittedRun::fit_extras() {
     if (step.known)
       lost[static_cast<std::size_t>(rank_of(i))] += std::max(0.0, step.around - fixed_);
   });
-  std::vector<int> slow_computing(static_cast<std::size_t>(n_), 0);  // in both passes
   const double usual = low_median(lost);
   const double enough = (kLeastSlownessOfReal - 1) * mean / std::max(1.0, count);
   for (int rank = 0; rank < n_; ++rank) {
     const auto r = static_cast<std::size_t>(rank);
     if (lost[r] < kHeldUp * usual || !(lost[r] - usual > enough * count / n_)) continue;
-    loss_[r] =
-        std::max(steady_loss(times_.gaps(rank, true)), steady_loss(times_.gaps(rank, false)));
+    loss_[r] = steady_loss(times_.gaps(rank));
     for_steps([&](Pass pass, std::size_t i, const RankStep& step) {
       if (rank_of(i) == rank && step.around - fixed_ > 0.5 * loss_[r] && loss_[r] > 0)
         extra_[of(pass)][i] = step.around - fixed_;
     });
   }
   // Sleeps are as long in both passes, but what a slow processor loses is not.
-  for (const auto& passes :
-       {std::vector<Pass>{Pass::forward, Pass::backward}, {Pass::forward}, {Pass::backward}}) {
-    ByRank of_ranks(static_cast<std::size_t>(n_));
-    const auto is_meant = [&](Pass pass, const RankStep& step) {
-      return step.known && std::find(passes.begin(), passes.end(), pass) != passes.end();
-    };
-    for_steps([&](Pass pass, std::size_t i, const RankStep& step) {
-      if (is_meant(pass, step))
-        of_ranks[static_cast<std::size_t>(rank_of(i))].push_back(computing(step) -
-                                                                 pair_s_[of(pass)] * step.work);
-    });
-    double least = 0;
-    const std::vector<double> off = distances(of_ranks, least);
-    std::vector<bool> loses;
-    for (std::size_t rank = 0; rank < off.size(); ++rank) {
-      const auto& mine = of_ranks[rank];
-      loses.push_back(off[rank] > enough && slow_computing[rank] == 0 &&
-                      varies_by(mine) < 0.25 * median_of(mine));
+  ByRank all(lost.size()), by_pass[2] = {all, all};
+  for_steps([&](Pass pass, std::size_t i, const RankStep& step) {
+    if (!step.known) return;
+    for (ByRank* losses : {&all, &by_pass[of(pass)]})
+      (*losses)[static_cast<std::size_t>(rank_of(i))].push_back(computing(step) -
+                                                                pair_s_[of(pass)] * step.work);
+  });
+  double usual_loss = 0;
+  const std::vector<double> off = distances(all, usual_loss);
+  for (std::size_t rank = 0; rank < off.size(); ++rank) {
+    const double always = steady_loss(all[rank]);
+    double extra[2], least = off[rank];
+    for (const Pass pass : kAllPasses) {
+      extra[of(pass)] = always > 0 ? always : steady_loss(by_pass[of(pass)][rank]);
+      if (times_.has(pass)) least = std::min(least, extra[of(pass)]);
     }
-    for_steps([&](Pass pass, std::size_t i, const RankStep& step) {
-      const auto rank = static_cast<std::size_t>(rank_of(i));
-      if (!loses[rank] || !is_meant(pass, step)) return;
-      extra_[of(pass)][i] += off[rank];
-      loss_[rank] = std::max(loss_[rank], off[rank]);
-      if (passes.size() > 1) slow_computing[rank] = 1;
+    if (!(least > enough)) continue;
+    loss_[rank] = std::max(loss_[rank], extra[0]);
+    for_steps([&](Pass pass, std::size_t i, const RankStep&) {
+      if (rank_of(i) == static_cast<int>(rank)) extra_[of(pass)][i] += extra[of(pass)] - usual_loss;
     });
   }
 }
@@ -402,12 +388,7 @@ void FittedRun::fit_hops() {
     double usual = quantile_of(middles, 0.25);
     // Where all links of a kind join nodes, a link inside a node is as slow as its name says.
     const bool to_all = times_.info().scheme == name_of(Scheme::ulysses);
-    const int a_node = inside ? n_ / machine->nodes : n_;
-    const bool all_between =
-        inside && std::all_of(links.begin(), links.end(), [&](const LinkTimes& link) {
-          return to_all || link.seconds.empty() || link.from / a_node != link.to / a_node;
-        });
-    if (all_between)
+    if (inside && (n_ == 2 || to_all || (times_.ranks_a_node() > 0 && way == Way::between_nodes)))
       usual = std::min(
           usual, all_to_all_seconds(most, to_all ? n_ : 2, inside->bytes_per_s, inside->latency_s));
     auto& table = hops_of(base_, pass, payload, way);

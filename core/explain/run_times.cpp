@@ -72,7 +72,7 @@ RunTimes::RunTimes(const Recording& recording)
     }
   if (end_ns < begin_ns_) throw InputError("nothing is recorded; the events of a run accepted");
   wall_s_ = seconds_of(end_ns - begin_ns_);
-  for (auto& gaps : gaps_) gaps.resize(static_cast<std::size_t>(ranks_));
+  gaps_.resize(static_cast<std::size_t>(ranks_));
   for (int rank = 0; rank < ranks_; ++rank) {
     const auto& events = recording.events[static_cast<std::size_t>(rank)];
     is_whole_ = is_whole_ && !events.empty();
@@ -91,14 +91,12 @@ void RunTimes::read_rank(int rank, const std::vector<TraceEvent>& events) {
   std::int64_t now = begin_ns_, parted = begin_ns_;
   RankStep* last = nullptr;
   double lead = 0;
-  auto& gaps = gaps_[0][static_cast<std::size_t>(rank)];
-  auto& parts = gaps_[1][static_cast<std::size_t>(rank)];
+  auto& gaps = gaps_[static_cast<std::size_t>(rank)];
   for (const TraceEvent* e : thread) {
-    if (e->begin_ns > parted) parts.push_back(seconds_of(e->begin_ns - parted));
+    if (e->begin_ns > parted) gaps.push_back(seconds_of(e->begin_ns - parted));
     parted = std::max(parted, e->begin_ns);
     if (!is_step(*e) && e->lane != Lane::wait) continue;
     parted = std::max(parted, e->end_ns);
-    if (e->begin_ns > now) gaps.push_back(seconds_of(e->begin_ns - now));
     // In a training step the rest of the model lies between, which is no part of the ring.
     const double gap =
         info_->training ? 0 : seconds_of(std::max<std::int64_t>(0, e->begin_ns - now));
