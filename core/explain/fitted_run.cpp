@@ -303,6 +303,8 @@ void FittedRun::fit_factors() {
   const std::vector<double> off = distances(of_ranks, usual);
   for (std::size_t rank = 0; rank < off.size(); ++rank) {
     const double factor = usual > 0 ? 1 + off[rank] / usual : 1;
+    // A slow rank is never as fast as the others, but one that chance holds up is.
+    if (factor > 1 && quantile_of(of_ranks[rank], 0) < (1 + factor) / 2) continue;
     if (std::abs(std::log(factor)) > std::log(kLeastSlowness)) slowness_[rank] = factor;
   }
 }

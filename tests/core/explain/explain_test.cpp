@@ -410,6 +410,20 @@ TEST(Explain, TellsASlowRankFromChance) {
   }
 }
 
+// Chance may hold one of few ranks up more than the others, but not at every step.
+TEST(Explain, TellsSimulatedChanceFromASlowRank) {
+  int wrong = 0;  // of 200
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    FaultyCase made = faulty_case(Cause::jitter, seed);
+    made.request.job.shape.seqlen = 16'384;
+    made.request.job.world_size = made.machine.world_size = 4;
+    made.machine.jitter = 0.3;
+    const Explanation why = explain(recording_of(made));
+    wrong += !why.findings.empty() && why.findings[0].cause != Cause::jitter;
+  }
+  EXPECT_LE(wrong, 2);
+}
+
 TEST(Explain, BlamesTheFaultOfAFailedRun) {
   FaultyCase made = faulty_case(Cause::slow_rank, 3);
   Recording recording = recording_of(made);
