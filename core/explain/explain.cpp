@@ -139,7 +139,6 @@ class Explainer : private FittedRun {
     return groups;
   }
 
-  // Return all names but the first.
   static std::string others_of(std::vector<std::string> names) {
     const std::size_t others = names.size() - 1;
     if (others > 4) names.resize(5), names.push_back(fmt::format("{} more", others - 4));

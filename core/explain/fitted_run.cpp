@@ -175,7 +175,6 @@ void FittedRun::fit_computing() {
   });
   if (!simulated) {
     std::vector<double> of_ranks;
-    // What chance lengthens is no overhead.
     for (const auto& mine : around)
       if (!mine.empty())
         of_ranks.push_back(!shares_cores() && quantile_of(mine, 0.75) < 2 * quantile_of(mine, 0.25)
