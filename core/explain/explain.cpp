@@ -108,7 +108,9 @@ class Explainer : private FittedRun {
     ReplayTimes without = base_;
     without.cores = 0;
     for_steps([&](Pass pass, std::size_t i, const RankStep& step) {
-      if (step.known) base_step(without, pass, i) = alone(step);
+      if (step.known)
+        base_step(without, pass, i) =
+            computing(step) + std::min(step.around, step.lead + fixed_ + extra_[of(pass)][i]);
     });
     healthy_ = without;
     double spent = 0, lasted = 0;
@@ -137,18 +139,12 @@ class Explainer : private FittedRun {
     return groups;
   }
 
-  static std::string others_of(const std::vector<std::string>& names) {
-    if (names.size() < 2) return "";
-    const std::size_t shown = std::min<std::size_t>(names.size() - 1, 4);
-    std::string text;
-    for (std::size_t i = 1; i <= shown; ++i)
-      text += fmt::format("{}{}",
-                          i == 1                                    ? ""
-                          : i == shown && shown + 1 == names.size() ? " and "
-                                                                    : ", ",
-                          names[i]);
-    if (shown + 1 < names.size()) text += fmt::format(" and {} more", names.size() - 1 - shown);
-    return text;
+  static std::string others_of(std::vector<std::string> names) {
+    const std::size_t others = names.size() - 1;
+    if (others > 4) names.resize(5), names.push_back(fmt::format("{} more", others - 4));
+    const std::string last = others > 1 ? " and " + names.back() : "";
+    if (others > 1) names.pop_back();
+    return fmt::format("{}{}", fmt::join(names.begin() + 1, names.end(), ", "), last);
   }
 
   void slow_ranks() {
@@ -177,7 +173,7 @@ class Explainer : private FittedRun {
           const double extra = loss_[static_cast<std::size_t>(rank)];
           Diagnosis finding{.cause = Cause::slow_rank, .rank = rank};
           finding.evidence =
-              extra > 0 ? fmt::format("Rank {} loses {} at every step that the others don't lose.",
+              extra > 0 ? fmt::format("Rank {} loses {} again and again, and the others do not.",
                                       rank, seconds_text(extra))
                         : fmt::format("Rank {} takes {} as long as most for the same pairs.", rank,
                                       times_of(factor));
@@ -275,15 +271,11 @@ class Explainer : private FittedRun {
 
   void step_overhead() {
     if (!(fixed_ > 0)) return;
-    const auto remove = [&](ReplayTimes& times) {
-      for_steps([&](Pass pass, std::size_t i, const RankStep& step) {
-        double& time = base_step(times, pass, i);
-        time = std::max(0.0, time - fixed_of(step));
-      });
-    };
     ReplayTimes without = base_;
-    remove(without);
-    remove(healthy_);
+    for (ReplayTimes* times : {&without, &healthy_})
+      for_steps([&](Pass pass, std::size_t i, const RankStep& step) {
+        base_step(*times, pass, i) = std::max(0.0, base_step(*times, pass, i) - fixed_of(step));
+      });
     add({.cause = Cause::step_overhead,
          .evidence = fmt::format("Every step costs {} besides its pairs.", seconds_text(fixed_))},
         without, 0.05);
@@ -295,7 +287,8 @@ class Explainer : private FittedRun {
     if (times_.is_simulated()) return alone(step) - expected(pass, i, step);
     // What is not processor time was not spent on pairs. Where cores are shared, the scheduler took
     // it, and only what lies between computations is left to chance.
-    const double lost = shares_cores() ? 0 : std::max(0.0, step.seconds - step.cpu);
+    const double own = step.cpu > 0 ? step.cpu : pair_s_[of(pass)] * step.work;
+    const double lost = shares_cores() ? 0 : std::max(0.0, step.seconds - own);
     return std::max(0.0, lost + step.around - fixed_ - extra_[of(pass)][i]);
   }
 
@@ -308,8 +301,11 @@ class Explainer : private FittedRun {
       total += off;
       if (each == pass && off > most) most = off, where = i;
     });
-    if (most < kLeastShare * times_.wall_s() || total - most > 0.25 * most) return;
-    const bool first = static_cast<int>(where % static_cast<std::size_t>(n_)) == 0;
+    const double others = times_.is_simulated() ? 0.25 : 0.6;
+    if (most < kLeastShare * times_.wall_s() || total - most > others * most) return;
+    // Who has begun to compute is no longer late, but a simulated delay is a part of a step.
+    const bool first = where % static_cast<std::size_t>(n_) == 0 &&
+                       (times_.is_simulated() || times_.steps(pass)[where].lead > 0.5 * most);
     ReplayTimes without = base_;
     for (ReplayTimes* times : {&without, &healthy_})
       base_step(*times, pass, where) = std::max(0.0, base_step(*times, pass, where) - most);
@@ -325,24 +321,13 @@ class Explainer : private FittedRun {
         without, total > 0 ? (total - most) / total : 0);
   }
 
-  // Return at how many of its steps a rank of a real run loses at least a fifth of what it loses
-  // where it loses most.
-  int times_held_up(int rank) const {
-    std::vector<double> lost;
-    for_steps([&](Pass pass, std::size_t i, const RankStep& step) {
-      if (rank_of(i) == rank && !times_.is_simulated()) lost.push_back(excess(pass, i, step));
-    });
-    return static_cast<int>(std::count_if(lost.begin(), lost.end(), [&](double seconds) {
-      return seconds > 0.2 * quantile_of(lost, 1);
-    }));
-  }
-
   void jitter() {
     double total = 0, all = 0;
     std::vector<double> by_rank(static_cast<std::size_t>(n_));
     ReplayTimes without = base_;
     for_steps([&](Pass pass, std::size_t i, const RankStep& step) {
       const double off = pass == Pass::forward && once_ == i ? 0 : excess(pass, i, step);
+      all += base_step(base_, pass, i);
       if (times_.is_simulated() ? std::abs(off) <= 2e-9 : off <= 0) return;
       total += std::abs(off);
       by_rank[static_cast<std::size_t>(rank_of(i))] += std::abs(off);
@@ -351,21 +336,15 @@ class Explainer : private FittedRun {
         time = std::max(0.0, time - off);
       }
     });
-    for_steps([&](Pass pass, std::size_t i, const RankStep&) { all += base_.steps[of(pass)][i]; });
     const double computing = total / std::max(all, 1e-12);
     double hop_share = 0;
     if (times_.is_simulated()) hop_share = steady_hops(without);
     if (computing < 0.003 && hop_share < 0.003) return;
     Diagnosis finding{.cause = Cause::jitter};
     const auto most = std::max_element(by_rank.begin(), by_rank.end());
-    if (total > 0 && *most > 0.6 * total && n_ > 2 && computing > hop_share)
+    if (*most > (n_ > 2 ? 0.6 : 0.8) * total && computing > hop_share)
       finding.rank = static_cast<int>(most - by_rank.begin());
-    const int often = finding.rank < 0 ? 0 : times_held_up(finding.rank);
-    if (often > 1 && *most > 0.8 * total && !(loss_[static_cast<std::size_t>(finding.rank)] > 0)) {
-      finding.cause = Cause::slow_rank;
-      finding.evidence = fmt::format("Rank {} loses {} at {} of its steps, and the others do not.",
-                                     finding.rank, seconds_text(*most), often);
-    } else if (computing >= hop_share) {
+    if (computing >= hop_share) {
       finding.evidence = fmt::format(
           "Computations take {:.0f} % longer than they should, unequally from step to step.",
           100 * total / std::max(all - total, 1e-12));
@@ -389,8 +368,6 @@ class Explainer : private FittedRun {
     std::vector<ReplayTimes*> both{&without, &healthy_};
     for (const FittedLink& fitted : links_) {
       const LinkTimes& link = fitted.link;
-      // Hops between nodes of a two-level ring are shown where the lane is free.
-      if (times_.ranks_a_node() > 0) continue;
       for (ReplayTimes* times : both) {
         auto& table = hops_of(*times, link.pass, link.payload, link.way);
         const auto& hops = times_.hops(link.pass, link.payload, link.way);
@@ -413,12 +390,11 @@ class Explainer : private FittedRun {
     for (const FittedLink& fitted : links_) {
       const LinkTimes& link = fitted.link;
       const auto& hops = times_.hops(link.pass, link.payload, link.way);
-      auto& table = hops_of(without, link.pass, link.payload, link.way);
-      auto& healthy = hops_of(healthy_, link.pass, link.payload, link.way);
-      for (std::size_t i = 0; i < hops.size() && !times_.is_whole(); ++i)
-        if (!hops[i].known)
-          table[i] = std::min(table[i], fitted.steady),
-          healthy[i] = std::min(healthy[i], fitted.steady);
+      for (ReplayTimes* times : both) {
+        auto& table = hops_of(*times, link.pass, link.payload, link.way);
+        for (std::size_t i = 0; i < hops.size() && !times_.is_whole(); ++i)
+          if (!hops[i].known) table[i] = std::min(table[i], fitted.steady);
+      }
     }
     return total / std::max(all, 1e-12);
   }
@@ -515,7 +491,7 @@ class Explainer : private FittedRun {
 Explanation explain(const Recording& recording) {
   const auto& events = recording.events;
   const int alone = only_rank_of(recording);
-  if (alone >= 0 && recording.info.backend != "sim" && !recording.info.failure)
+  if (alone >= 0 && recording.info.backend != "sim" && recording.info.is_whole())
     throw InputError(
         fmt::format("rank {} of {} alone is recorded; the folder with all ranks' files accepted",
                     alone, events.size()));

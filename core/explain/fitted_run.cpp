@@ -3,7 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <utility>
+
+#include "core/base/error.h"
+#include "core/cost/hardware.h"
+#include "core/cost/time.h"
 
 namespace ringscope {
 
@@ -57,9 +62,10 @@ namespace {
 
 constexpr double kLeastSlowness = 1.03;  // of a rank or link that is called slow, simulated
 constexpr double kLeastSlownessOfReal = 1.2;
-constexpr double kBeyondChance = 5;    // standard errors
-constexpr double kOwnCore = 0.9;       // least processor time of a computation with its own core
-constexpr double kBusyCores = 0.75;    // least use of cores that are said to be shared
+constexpr double kBeyondChance = 5;  // standard errors
+constexpr double kOwnCore = 0.9;     // least processor time of a computation with its own core
+constexpr double kBusyCores = 0.4;   // least use of cores that are said to be shared
+constexpr double kHeldUp = 1.5;  // what a rank loses, of what most lose, from which it is held up
 constexpr int kMostSharedRanks = 512;  // the simulator's limit
 
 double low_median(const std::vector<double>& values) { return quantile_of(values, 0.5); }
@@ -100,21 +106,18 @@ std::vector<double> distances(const ByRank& of_ranks, double& usual) {
   return result;
 }
 
-// Return what a rank loses at every step from `from` on, if that is about the same at three steps
-// or more, and nothing like it before.
-double steady_loss(const std::vector<double>& mine, double usual, std::size_t& from) {
-  from = mine.size();
-  double least = std::numeric_limits<double>::infinity(), most = 0, sum = 0;
-  while (from > 0) {
-    const double off = mine[from - 1] - usual;
-    if (std::max(most, off) > 1.5 * std::min(least, off) || off <= 0) break;
-    least = std::min(least, off), most = std::max(most, off), sum += off;
-    --from;
-  }
-  const std::size_t count = mine.size() - from;
-  for (std::size_t step = 0; step < from; ++step)
-    if (mine[step] - usual > 0.5 * least) return 0;
-  return count >= 3 ? sum / static_cast<double>(count) : 0;
+// Return what a rank loses at a time if it loses about as much again and again, otherwise 0.
+double steady_loss(std::vector<double> losses) {
+  std::sort(losses.begin(), losses.end());
+  // One that is much longer than all others is a late start.
+  if (losses.size() > 2 && losses.back() > 1.5 * losses[losses.size() - 2]) losses.pop_back();
+  const double most = losses.empty() ? 0 : losses.back();
+  std::erase_if(losses, [&](double loss) { return loss <= 0.25 * most; });
+  if (losses.size() < 2) return 0;
+  const double middle = median_of(losses), off = (losses.size() < 4 ? 0.15 : 0.25) * middle;
+  const auto alike = std::count_if(losses.begin(), losses.end(),
+                                   [&](double loss) { return std::abs(loss - middle) <= off; });
+  return static_cast<double>(alike) >= 0.75 * static_cast<double>(losses.size()) ? middle : 0;
 }
 
 }  // namespace
@@ -173,7 +176,10 @@ void FittedRun::fit_computing() {
   if (!simulated) {
     std::vector<double> of_ranks;
     for (const auto& mine : around)
-      if (!mine.empty()) of_ranks.push_back(median_of(mine));
+      if (!mine.empty())
+        of_ranks.push_back(!shares_cores() && quantile_of(mine, 0.75) < 2 * quantile_of(mine, 0.25)
+                               ? median_of(mine)
+                               : least_of(mine));
     fixed_ = low_median(of_ranks);
   }
   for (const Pass pass : kAllPasses) {
@@ -188,7 +194,7 @@ void FittedRun::fit_computing() {
       continue;
     }
     std::vector<double> of_ranks;
-    for (const auto& mine : paces(pass, simulated ? 0 : fixed_))
+    for (const auto& mine : paces(pass, 0))
       if (!mine.empty()) of_ranks.push_back(simulated ? least_of(mine) : median_of(mine));
     pair_s_[of(pass)] = low_median(of_ranks);
   }
@@ -211,7 +217,8 @@ std::vector<std::vector<double>> FittedRun::paces(Pass pass, double fixed) const
   for (std::size_t i = 0; i < times_.steps(pass).size(); ++i) {
     const RankStep& step = times_.steps(pass)[i];
     if (!step.known || step.work <= 0 || step.work < enough) continue;
-    result[static_cast<std::size_t>(rank_of(i))].push_back((alone(step) - fixed) / step.work);
+    result[static_cast<std::size_t>(rank_of(i))].push_back(
+        ((times_.is_simulated() ? alone(step) : computing(step)) - fixed) / step.work);
   }
   return result;
 }
@@ -295,74 +302,67 @@ void FittedRun::fit_factors() {
   const std::vector<double> off = distances(of_ranks, usual);
   for (std::size_t rank = 0; rank < off.size(); ++rank) {
     const double factor = usual > 0 ? 1 + off[rank] / usual : 1;
+    // A slow rank is never as fast as the others, but one that chance holds up is.
+    if (factor > 1 && quantile_of(of_ranks[rank], 0) < (1 + factor) / 2) continue;
     if (std::abs(std::log(factor)) > std::log(kLeastSlowness)) slowness_[rank] = factor;
   }
 }
 
-// A pass has its own loss, because a rank that is late with every hop is late twice as often where
-// gradients move as well. A rank may also begin to lose time later than at the first step.
+// A rank loses time either between its computations, again and again as much, or in each of them.
 void FittedRun::fit_extras() {
-  for (const Pass pass : kAllPasses) {
-    const auto& steps = times_.steps(pass);
-    if (steps.empty()) continue;
-    ByRank of_ranks(static_cast<std::size_t>(n_));
-    double mean = 0;
-    for (std::size_t i = 0; i < steps.size(); ++i) {
-      mean += should(pass, steps[i]) / static_cast<double>(steps.size());
-      if (steps[i].known)
-        of_ranks[static_cast<std::size_t>(rank_of(i))].push_back(alone(steps[i]) - steps[i].lead -
-                                                                 should(pass, steps[i]));
+  double mean = 0, count = 0;
+  std::vector<double> lost(static_cast<std::size_t>(n_));  // between computations
+  for_steps([&](Pass pass, std::size_t i, const RankStep& step) {
+    mean += should(pass, step), ++count;
+    if (step.known)
+      lost[static_cast<std::size_t>(rank_of(i))] += std::max(0.0, step.around - fixed_);
+  });
+  const double usual = low_median(lost);
+  const double enough = (kLeastSlownessOfReal - 1) * mean / std::max(1.0, count);
+  for (int rank = 0; rank < n_; ++rank) {
+    const auto r = static_cast<std::size_t>(rank);
+    if (lost[r] < kHeldUp * usual || !(lost[r] - usual > enough * count / n_)) continue;
+    loss_[r] = steady_loss(times_.gaps(rank));
+    for_steps([&](Pass pass, std::size_t i, const RankStep& step) {
+      if (rank_of(i) == rank && step.around - fixed_ > 0.5 * loss_[r] && loss_[r] > 0)
+        extra_[of(pass)][i] = step.around - fixed_;
+    });
+  }
+  // Sleeps are as long in both passes, but what a slow processor loses is not.
+  ByRank all(lost.size()), by_pass[2] = {all, all};
+  for_steps([&](Pass pass, std::size_t i, const RankStep& step) {
+    if (!step.known) return;
+    for (ByRank* losses : {&all, &by_pass[of(pass)]})
+      (*losses)[static_cast<std::size_t>(rank_of(i))].push_back(computing(step) -
+                                                                pair_s_[of(pass)] * step.work);
+  });
+  double usual_loss = 0;
+  const std::vector<double> off = distances(all, usual_loss);
+  for (std::size_t rank = 0; rank < off.size(); ++rank) {
+    const double always = steady_loss(all[rank]);
+    double extra[2], least = off[rank];
+    for (const Pass pass : kAllPasses) {
+      extra[of(pass)] = always > 0 ? always : steady_loss(by_pass[of(pass)][rank]);
+      if (times_.has(pass)) least = std::min(least, extra[of(pass)]);
     }
-    double usual = 0;
-    const std::vector<double> off = distances(of_ranks, usual);
-    std::vector<double> leads;
-    for (int rank = 0; rank < n_; ++rank) leads.push_back(steps[at(rank, 0)].lead);
-    const double usual_lead = low_median(leads);
-    const double enough = (kLeastSlownessOfReal - 1) * mean;
-    for (int rank = 0; rank < n_; ++rank) {
-      if (pass == Pass::forward && fit_late_hops(rank, usual_lead, enough)) continue;
-      const auto& mine = of_ranks[static_cast<std::size_t>(rank)];
-      double extra = off[static_cast<std::size_t>(rank)];
-      std::size_t from = 0;
-      if (!(extra > enough)) extra = steady_loss(mine, usual, from);
-      if (!(extra > enough)) continue;
-      for (std::size_t step = from; step < mine.size(); ++step)
-        extra_[of(pass)][at(rank, static_cast<int>(step))] = extra;
-      loss_[static_cast<std::size_t>(rank)] =
-          std::max(loss_[static_cast<std::size_t>(rank)], extra);
-    }
+    if (!(least > enough)) continue;
+    loss_[rank] = std::max(loss_[rank], extra[0]);
+    for_steps([&](Pass pass, std::size_t i, const RankStep&) {
+      if (rank_of(i) == static_cast<int>(rank)) extra_[of(pass)][i] += extra[of(pass)] - usual_loss;
+    });
   }
-}
-
-// Find out whether a rank is late with every hop. It loses time before all computations but the
-// last, after which no block moves, and in a small ring that is less than most of its steps show.
-bool FittedRun::fit_late_hops(int rank, double usual_lead, double enough) {
-  const auto& steps = times_.steps(Pass::forward);
-  std::vector<double> losses;
-  double lost = 0, lost_at_all = 0;
-  for (int i = 0; i < n_; ++i) {
-    const RankStep& step = steps[at(rank, i)];
-    lost_at_all += std::max(0.0, alone(step) - should(Pass::forward, step));
-  }
-  for (int hop = 0; hop + 1 < n_; ++hop) {
-    const RankStep& before = steps[at(rank, std::max(hop - 1, 0))];
-    losses.push_back(hop == 0 ? before.lead - usual_lead : before.around - before.lead - fixed_);
-    lost += losses.back();
-  }
-  if (losses.size() < 2) return false;  // one loss is a late start
-  const auto [least, most] = std::minmax_element(losses.begin(), losses.end());
-  if (!(*least > enough) || *most > 1.5 * *least || lost < 0.5 * lost_at_all) return false;
-  for (int hop = 0; hop + 1 < n_; ++hop)
-    extra_[of(Pass::forward)][at(rank, std::max(hop - 1, 0))] +=
-        losses[static_cast<std::size_t>(hop)];
-  loss_[static_cast<std::size_t>(rank)] = median_of(losses);
-  return true;
 }
 
 // ---
 // Links.
 
 void FittedRun::fit_hops() {
+  const auto& machine = times_.info().machine;
+  std::optional<Link> inside;
+  if (times_.is_simulated() && machine && machine->nodes > 1) try {
+      inside = find_link(machine->link);
+    } catch (const InputError&) {  // a name that only the file of its machine knows
+    }
   for_hops([&](Pass pass, Payload payload, Way way, const std::vector<RecordedHop>& hops) {
     double most = 0;
     for (const RecordedHop& hop : hops)
@@ -385,7 +385,13 @@ void FittedRun::fit_hops() {
       groups.push_back(link.seconds);
     }
     if (middles.empty()) return;
-    const double usual = quantile_of(middles, 0.25), scatter = scatter_of(groups);
+    const double scatter = scatter_of(groups);
+    double usual = quantile_of(middles, 0.25);
+    // Where all links of a kind join nodes, a link inside a node is as slow as its name says.
+    const bool to_all = times_.info().scheme == name_of(Scheme::ulysses);
+    if (inside && (n_ == 2 || to_all || (times_.ranks_a_node() > 0 && way == Way::between_nodes)))
+      usual = std::min(
+          usual, all_to_all_seconds(most, to_all ? n_ : 2, inside->bytes_per_s, inside->latency_s));
     auto& table = hops_of(base_, pass, payload, way);
     for (std::size_t i = 0; i < table.size(); ++i) {
       // A hop of a rank that was not recorded takes as long as most do.

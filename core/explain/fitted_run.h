@@ -90,6 +90,8 @@ class FittedRun {
   double alone(const RankStep& step) const {
     return shares_cores() ? step.cpu / given_ + step.around : step.all();
   }
+  // Return the part of that in which it computes.
+  double computing(const RankStep& step) const { return alone(step) - step.around; }
   bool shares_cores() const { return cores_ > 0; }
   // Return what a step costs besides its pairs.
   double fixed_of(const RankStep& step) const {
@@ -109,7 +111,7 @@ class FittedRun {
   bool knows_rates_ = false;
   std::vector<double> slowness_;  // by rank
   std::vector<double> extra_[2];  // by pass and [rank][step]: seconds that a slow rank loses there
-  std::vector<double> loss_;      // by rank: what a slow rank loses at a step
+  std::vector<double> loss_;      // by rank: what a slow rank loses at a time
   std::vector<FittedLink> links_;
 
  private:
@@ -120,7 +122,6 @@ class FittedRun {
   void fit_ranks();
   void fit_factors();
   void fit_extras();
-  bool fit_late_hops(int rank, double usual_lead, double enough);
   void fit_hops();
   std::vector<std::vector<double>> paces(Pass pass, double fixed) const;
 };

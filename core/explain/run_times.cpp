@@ -72,6 +72,7 @@ RunTimes::RunTimes(const Recording& recording)
     }
   if (end_ns < begin_ns_) throw InputError("nothing is recorded; the events of a run accepted");
   wall_s_ = seconds_of(end_ns - begin_ns_);
+  gaps_.resize(static_cast<std::size_t>(ranks_));
   for (int rank = 0; rank < ranks_; ++rank) {
     const auto& events = recording.events[static_cast<std::size_t>(rank)];
     is_whole_ = is_whole_ && !events.empty();
@@ -83,15 +84,19 @@ RunTimes::RunTimes(const Recording& recording)
 
 void RunTimes::read_rank(int rank, const std::vector<TraceEvent>& events) {
   std::vector<const TraceEvent*> thread;
-  for (const TraceEvent& e : events)
-    if (is_step(e) || e.lane == Lane::wait) thread.push_back(&e);
+  for (const TraceEvent& e : events) thread.push_back(&e);
   std::stable_sort(thread.begin(), thread.end(), [](const TraceEvent* a, const TraceEvent* b) {
     return std::pair(a->begin_ns, a->end_ns) < std::pair(b->begin_ns, b->end_ns);
   });
-  std::int64_t now = begin_ns_;
+  std::int64_t now = begin_ns_, parted = begin_ns_;
   RankStep* last = nullptr;
   double lead = 0;
+  auto& gaps = gaps_[static_cast<std::size_t>(rank)];
   for (const TraceEvent* e : thread) {
+    if (e->begin_ns > parted) gaps.push_back(seconds_of(e->begin_ns - parted));
+    parted = std::max(parted, e->begin_ns);
+    if (!is_step(*e) && e->lane != Lane::wait) continue;
+    parted = std::max(parted, e->end_ns);
     // In a training step the rest of the model lies between, which is no part of the ring.
     const double gap =
         info_->training ? 0 : seconds_of(std::max<std::int64_t>(0, e->begin_ns - now));
@@ -111,7 +116,7 @@ void RunTimes::read_rank(int rank, const std::vector<TraceEvent>& events) {
 }
 
 void RunTimes::read_hops(const Recording& recording) {
-  if (info_->scheme == name_of(Scheme::two_level)) {
+  if (info_->scheme.starts_with(name_of(Scheme::two_level))) {
     ranks_a_node_ = ranks_;
     for (const auto& events : recording.events)
       for (const TraceEvent& e : events)
@@ -187,7 +192,7 @@ void RunTimes::complete_other_ways() {
         RecordedHop& hop = hops(pass, payload, Way::backwards)[i];
         if (!hop.known || there.empty() || !(least[i % n] > 0)) continue;
         const double as_fast = least[static_cast<std::size_t>(hop.to)] / least[i % n];
-        hop.seconds = std::max(hop.seconds, hop.bytes * as_fast * pace_of(there[i]));
+        if (pace_of(there[i]) > 0) hop.seconds = hop.bytes * as_fast * pace_of(there[i]);
       }
       if (by_chance) continue;
       auto& others = hops(pass, payload, Way::between_nodes);
@@ -366,6 +371,10 @@ void Replay::measure_rest() {
   for (const Pass pass : kAllPasses)
     for (const RankStep& step : times_.steps(pass))
       recorded.steps[static_cast<int>(pass)].push_back(step.all());
+  for (const Pass pass : kAllPasses)
+    for (const Payload payload : kAllPayloads)
+      for (const RecordedHop& hop : times_.hops(pass, payload, Way::ring))
+        recorded.hops[static_cast<int>(pass)][static_cast<int>(payload)][0].push_back(hop.seconds);
   flat_s_ = std::max(0.0, times_.wall_s() - wall_s(recorded));
 }
 
@@ -393,14 +402,23 @@ double Replay::wall_s(const ReplayTimes& changed) const {
   if (times_.graph() != nullptr) return wall_of_graph(changed);
   if (const auto run = simulation(changed)) return run->wall_s();
   double wall = flat_s_;
-  const int n = times_.ranks();
-  for (const auto& steps : changed.steps)
-    for (int step = 0; step < n && !steps.empty(); ++step) {
+  const auto n = static_cast<std::size_t>(times_.ranks());
+  // Add the slowest rank's time of every step. A table holds rank and step at these strides.
+  const auto meet = [&](const std::vector<double>& table, std::size_t rank, std::size_t step) {
+    for (std::size_t i = 0; i * n < table.size(); ++i) {
       double most = 0;
-      for (int rank = 0; rank < n; ++rank)
-        most = std::max(most, steps[static_cast<std::size_t>(rank * n + step)]);
+      for (std::size_t k = 0; k < n; ++k)
+        if (!std::isnan(table[k * rank + i * step]))
+          most = std::max(most, table[k * rank + i * step]);
       wall += most;
     }
+  };
+  for (const auto& steps : changed.steps) meet(steps, n, 1);
+  // Nothing is computed while blocks move.
+  if (times_.info().scheme == name_of(Scheme::ulysses))
+    for (const auto& by_payload : changed.hops)
+      for (const auto& by_way : by_payload)
+        for (const auto& hops : by_way) meet(hops, 1, n);
   return wall;
 }
 

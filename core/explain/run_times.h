@@ -76,6 +76,10 @@ class RunTimes {
   // Return whether a step's work is known: it was counted, or the mask and the partition tell it.
   bool has_work(const RankStep& step) const { return step.known || is_predicted_; }
 
+  // Return how long a rank's thread neither computed nor waited each time. A message that begins
+  // meanwhile parts two of them.
+  const std::vector<double>& gaps(int rank) const { return gaps_[static_cast<std::size_t>(rank)]; }
+
   // Return the floating-point operations of a pair in a pass, 0 if none was counted.
   double flops_a_pair(Pass pass) const { return flops_a_pair_[static_cast<int>(pass)]; }
 
@@ -102,6 +106,7 @@ class RunTimes {
   std::int64_t begin_ns_ = 0;
   double flops_a_pair_[2] = {};
   std::vector<RankStep> steps_[2];
+  std::vector<std::vector<double>> gaps_;
   std::vector<RecordedHop> hops_[2][2][kWays];
   std::shared_ptr<const LoopGraph> graph_;
 };

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <sstream>
@@ -251,6 +252,38 @@ TEST(Explain, BlamesTheLinksBetweenNodes) {
   }
 }
 
+// Where no link is fast, the name of those inside a node says how long a block should take. In a ring
+// of both directions, the links of a pair of ranks are as fast as each other.
+TEST(Explain, BlamesTheOnlyLinksThereAre) {
+  for (const char* scheme : {"ring", "ulysses", "bidirectional"}) {
+    Scenario scenario;
+    scenario.job = faulty_case(Cause::slow_rank, 1).request.job;
+    scenario.job.world_size = std::string(scheme) == "ring" ? 2 : 8;
+    scenario.job.shape = {.batch = 1,
+                          .num_heads = 32,
+                          .num_heads_kv = 32,
+                          .seqlen = 4096 * scenario.job.world_size,
+                          .head_dim = 128};
+    scenario.job.backward = true;
+    set_scheme(scenario.job, scheme);
+    scenario.rates = {6.2e14, 5.2e14, 4.5e11, 3e-6};
+    const Work work = work_of(scenario);
+    const double healthy = run_scenario(scenario, work).wall_s;
+    scenario.job.nodes = 2;
+    scenario.between = {"5,5", 5e9, 5e-6};
+    RecordedSimulation recorded =
+        record({.job = scenario.job, .pace = scenario.pace}, work, machine_of(scenario),
+               name_of(scenario.job.partition), std::nullopt);
+    recorded.recording.info.machine = RunMachine{
+        .link = "450,3", .between = "5,5", .nodes = 2, .forward_flops = 620'000'000'000'000};
+    const Explanation why = explain(recorded.recording);
+    ASSERT_FALSE(why.findings.empty()) << scheme;
+    EXPECT_EQ(why.findings[0].cause, Cause::slow_link) << scheme;
+    const double saved = why.wall_s - healthy;
+    EXPECT_NEAR(why.findings[0].saved_s, saved, 0.1 * saved) << scheme;
+  }
+}
+
 // One rank begins `late` seconds after the others.
 TEST(Explain, FindsALateStart) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
@@ -282,9 +315,11 @@ TEST(Explain, FindsALateStart) {
   }
 }
 
-// Return a real run of a ring whose rank `late` sleeps before every hop. Microseconds.
-Recording ring_with_late_hops(int world_size, int late, std::int64_t sleep,
-                              std::int64_t computing) {
+// Return a real run of a ring whose rank `late` sleeps before every hop, and whose ranks lose what
+// `lost_in` says within their computations. Microseconds.
+Recording ring_with_late_hops(
+    int world_size, int late, std::int64_t sleep, std::int64_t computing,
+    const std::function<std::int64_t(int, int)>& lost_in = [](int, int) { return 0; }) {
   FaultyCase made;
   made.request.job.world_size = world_size;
   made.request.job.shape = {
@@ -317,7 +352,7 @@ Recording ring_with_late_hops(int world_size, int late, std::int64_t sleep,
         end[r] = std::max(end[r], came);
       }
       begin[r] = end[r] + (rank == late && step + 1 < world_size ? sleep : 0);
-      end[r] = begin[r] + computing;
+      end[r] = begin[r] + computing + lost_in(rank, step);
       events.push_back({.lane = Lane::compute,
                         .step = step,
                         .kv_owner = (rank - step + world_size) % world_size,
@@ -344,6 +379,49 @@ TEST(Explain, FindsLateHopsInSmallRings) {
         << why.findings[0].evidence;
   }
   EXPECT_TRUE(explain(ring_with_late_hops(4, 1, 0, 1'000)).findings.empty());
+}
+
+// A rank that loses as much at every block is slow, also beside ranks that lose a little at random;
+// one whose losses are unequal is held up by chance, and so are ranks that all lose time.
+TEST(Explain, TellsASlowRankFromChance) {
+  for (const int world_size : {4, 8}) {
+    const auto by_chance = [&](double mean, int rank, int step) {
+      const auto index = static_cast<std::uint64_t>(100 * rank + step);
+      return static_cast<std::int64_t>(mean * exponential(11, 1, index));
+    };
+    const auto first_of = [&](const std::function<std::int64_t(int, int)>& lost_in) {
+      const Explanation why = explain(ring_with_late_hops(world_size, 0, 0, 1'000, lost_in));
+      return why.findings.empty() ? Diagnosis{} : why.findings[0];
+    };
+    const Diagnosis slow = first_of([&](int rank, int step) {
+      return (rank == 2 ? 50'000 : 0) + by_chance(1'000, rank, step);
+    });
+    EXPECT_EQ(slow.cause, Cause::slow_rank) << world_size;
+    EXPECT_EQ(slow.rank, 2) << world_size;
+    EXPECT_NEAR(slow.saved_s, 0.05 * world_size, 0.005 * world_size);
+    const Diagnosis held_up =
+        first_of([&](int rank, int step) { return rank == 2 ? by_chance(50'000, rank, step) : 0; });
+    EXPECT_EQ(held_up.cause, Cause::jitter) << world_size;
+    EXPECT_EQ(held_up.rank, 2) << world_size;
+    const Diagnosis jitter =
+        first_of([&](int rank, int step) { return by_chance(50'000, rank, step); });
+    EXPECT_EQ(jitter.cause, Cause::jitter) << world_size;
+    EXPECT_EQ(jitter.rank, -1) << world_size;
+  }
+}
+
+// Chance may hold one of few ranks up more than the others, but not at every step.
+TEST(Explain, TellsSimulatedChanceFromASlowRank) {
+  int wrong = 0;  // of 200
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    FaultyCase made = faulty_case(Cause::jitter, seed);
+    made.request.job.shape.seqlen = 16'384;
+    made.request.job.world_size = made.machine.world_size = 4;
+    made.machine.jitter = 0.3;
+    const Explanation why = explain(recording_of(made));
+    wrong += !why.findings.empty() && why.findings[0].cause != Cause::jitter;
+  }
+  EXPECT_LE(wrong, 2);
 }
 
 TEST(Explain, BlamesTheFaultOfAFailedRun) {

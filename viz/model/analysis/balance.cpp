@@ -111,7 +111,9 @@ int telling_metric(const WorkTable& table, const Explanation& why) {
   constexpr double kVisible = 0.01;
   const Cause cause = why.findings.empty() ? Cause::slow_rank : why.findings[0].cause;
   // All ranks may wait alike for links; the matrix of links beside it shows which.
-  if (cause == Cause::slow_link || cause == Cause::late_start) return kWaiting;
+  if (cause == Cause::slow_link || cause == Cause::late_start ||
+      (why.findings.empty() && why.exposed_s > kVisible * why.wall_s))
+    return kWaiting;
   const int preferred = cause == Cause::imbalance ? kTime : kPace;
   int widest = preferred;
   double most = 0;

@@ -112,9 +112,9 @@ IdleReport idle_of(const Trace& trace, const Explanation& why) {
   report.wall_ns = trace.wall_ns();
   for (std::size_t rank = 0; rank < trace.ranks.size(); ++rank) {
     RankIdle& idle = report.ranks.emplace_back();
-    // A rank that has nothing in a failed run did not come to anything.
+    // A rank that has nothing in a failed or live run has not come to anything.
     idle.recorded =
-        trace.run->failure ||
+        !trace.run->is_whole() ||
         std::any_of(std::begin(kAllLanes), std::end(kAllLanes), [&](const RingLane lane) {
           return !trace.slices_of(static_cast<int>(rank), lane).empty();
         });

@@ -77,28 +77,21 @@ struct Sharing {
   bool by_cpu = false;  // whether to rate computations by processor time
 };
 
-// Return how long ranks computed at once.
-AtOnce time_at_once(const Trace& trace) {
-  std::vector<std::pair<std::int64_t, int>> changes;
-  for_computations(trace, [&](int, const Slice& slice) {
-    if (slice.duration_ns() <= 0) return;
-    changes.emplace_back(slice.begin_ns, 1);
-    changes.emplace_back(slice.end_ns, -1);
-  });
-  return {std::move(changes), static_cast<int>(trace.ranks.size())};
-}
-
 // Estimate the sharing from the processor time spent or, if slices are too short to be interrupted,
 // from how many ranks ever computed at once (not for simulated ranks).
 Sharing sharing_of(const Trace& trace) {
   double spent = 0, lasted = 0;
   std::vector<bool> computes(trace.ranks.size(), false);
+  std::vector<std::pair<std::int64_t, int>> changes;
   for_computations(trace, [&](int rank, const Slice& slice) {
     computes[static_cast<std::size_t>(rank)] = true;
     spent += static_cast<double>(slice.cpu_ns);
     lasted += static_cast<double>(slice.duration_ns());
+    if (slice.duration_ns() <= 0) return;
+    changes.emplace_back(slice.begin_ns, 1);
+    changes.emplace_back(slice.end_ns, -1);
   });
-  const AtOnce time = time_at_once(trace);
+  const AtOnce time(std::move(changes), static_cast<int>(trace.ranks.size()));
   const int ranks = static_cast<int>(std::count(computes.begin(), computes.end(), true));
   Sharing sharing;
   const int given = trace.run->machine ? trace.run->machine->cores : 0;
