@@ -77,7 +77,8 @@ Granularity parse_tile(const std::string& text) {
 
 void add_ways(CommandFlags& flags, SimulateOptions& options, Given& given) {
   flags.value("--partition", "contiguous|striped|zigzag|fold|documents:P|file:RANKS.npy|searched",
-              "which rank holds which positions (contiguous)", [&](const std::string& text) {
+              "which rank holds which positions (contiguous); P: contiguous or zigzag",
+              [&](const std::string& text) {
                 for_flag("--partition:",
                          [&] { apply(Setting::partition, {text}, options.scenario); });
               });

@@ -1,4 +1,5 @@
-// Exercise 23: the bills of a training run, for each GPU.
+// Exercise 23: the four bills of a training run, for each GPU: weights and optimizer, which one
+// function counts together, activations, and logits.
 #pragma once
 
 struct Run {

@@ -225,7 +225,9 @@ void show_bug(Console& console, const Bug& bug) {
 void ask_for_bugs(Console& console, std::uint64_t seed) {
   std::vector<std::size_t> order(zoo().size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  if (console.somebody_reads()) std::shuffle(order.begin(), order.end(), std::mt19937_64(seed));
+  if (!console.somebody_reads())
+    console.write("Letters are read at a terminal only: here each answer follows its question.\n");
+  std::shuffle(order.begin(), order.end(), std::mt19937_64(seed));
   int shown = 0, answered = 0, right = 0;
   try {
     for (const std::size_t next : order) {
@@ -281,9 +283,11 @@ std::pair<std::string, bool> score_of_plan(const std::string& path) {
     for (std::size_t i = 0; i < n.size(); ++i)
       n[i] = parse_number<unsigned>(words[i]).value_or(~0u);
     const auto [at, from, to, first, last] = n;
-    check(at != ~0u && at >= round && from < kRanks && to < kRanks && from != to && first <= last &&
-              last < kQueryHeads,
-          "no such round, rank or head");
+    check(at != ~0u && at >= round, "the round is no number, or before the last line's");
+    check(from < kRanks && to < kRanks, "ranks are 0 to 7");
+    check(from != to, "a rank sends to itself");
+    check(first <= last && last < kQueryHeads,
+          "heads are 0 to 31, first to last with the last among them");
     if (at > round || rounds == 0) {
       end_round();
       round = at;

@@ -53,8 +53,8 @@ Evidence evidence_of(const Bug& bug, std::uint64_t seed, bool with_bug = true, i
 // Count the hops, and those of them that were over before their rank computed the step beside them.
 std::pair<Index, Index> hops_over_before_computing(const Recording& recording);
 
-// Show a bug's section, or list all and ask about them: in the page's order, all at once, if nobody
-// reads; otherwise in the order that `seed` gives, until the reader stops.
+// Show a bug's section, or list all and ask about them in the order that `seed` gives: all at once if
+// nobody reads, otherwise until the reader stops.
 void show_bug(Console& console, const Bug& bug);
 void ask_for_bugs(Console& console, std::uint64_t seed);
 

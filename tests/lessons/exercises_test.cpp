@@ -54,6 +54,18 @@ TEST(Exercises, EachStubFailsAndEachSolutionPasses) {
   }
 }
 
+TEST(Exercises, NaturalMistakesAreNamed) {
+  const std::pair<const char*, const char*> expected[] = {
+      {"04", "WRONG crashes in: 8 rows"},
+      {"07", "WRONG a tile that only its last query sees: error: yours "},
+      {"10", "finish_hop brought a gradient"}};
+  for (const auto& [number, text] : expected) {
+    const Ended mistaken = run_exercise("exercise_" + std::string(number) + "_mistaken");
+    EXPECT_EQ(mistaken.status, 1) << mistaken.output;
+    EXPECT_NE(mistaken.output.find(text), std::string::npos) << mistaken.output;
+  }
+}
+
 // Return the statements of a header that compute something: neither declarations of its types nor
 // heads of loops.
 std::set<std::string> statements_of(const std::string& path) {

@@ -289,6 +289,7 @@ TEST_F(ZooCommand, ListsShowsAndAsks) {
   const std::string page = run_well({"lesson", "zoo", "scale"});
   EXPECT_NE(page.find("--inject scale"), std::string::npos) << page;
   const std::string all = run_well({"lesson", "zoo", "--no-pause"});
+  EXPECT_TRUE(all.starts_with("Letters are read at a terminal only")) << all.substr(0, 80);
   for (const Bug& bug : zoo())
     EXPECT_NE(all.find("\nIt is " + bug.name + ".\n"), std::string::npos) << bug.name;
   for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
@@ -375,6 +376,13 @@ TEST_F(Challenges, RefuseImpossiblePlans) {
         "2 0 1 0 3\n1 0 1 4 7\n", "1 0 1 0 3\n1 0 2 4 7\n", "1 0 2 0 3\n1 1 2 4 7\n",
         "1 0 1 0 3\n2 0 2 0 3\n"}) {
     EXPECT_THROW(score(wrong), InputError) << wrong;
+  }
+  const std::pair<const char*, const char*> reasons[] = {{"x 0 1 0 3\n", "the round is"},
+                                                         {"1 0 8 0 3\n", "ranks are 0 to 7"},
+                                                         {"1 0 1 0 32\n", "0 to 31"}};
+  for (const auto& [wrong, reason] : reasons) {
+    write_file(path("plan"), wrong);
+    EXPECT_NE(run({"lesson", "challenge", "plan"}).err.find(reason), std::string::npos) << wrong;
   }
   for (const char* const file : {"plan", "missing", "."}) {
     const ProgramResult result = run({"lesson", "challenge", file});

@@ -27,6 +27,7 @@ int main() {
   exercise.equal("4 ranks, 32 heads, 32 of K and V", best_group(4, 32, 32), 4);
   exercise.equal("4 ranks, 32 heads, 1 of K and V", best_group(4, 32, 1), 1);
   exercise.equal("2 ranks, 32 heads, 8 of K and V", best_group(2, 32, 8), 1);
+  exercise.equal("4 ranks, 32 heads, 8 of K and V", best_group(4, 32, 8), 1);
   exercise.equal("12 ranks, 32 heads, 8 of K and V", best_group(12, 32, 8), 4);
   exercise.equal("12 ranks, 24 heads, 24 of K and V", best_group(12, 24, 24), 12);
   return exercise.finish();

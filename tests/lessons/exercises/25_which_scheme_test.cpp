@@ -41,5 +41,9 @@ int main() {
   }
   exercise.holds("as many queries as keys stay", !queries_travel({32, 8, 128, 2}, 4096, 4096));
   exercise.holds("one query travels", queries_travel({32, 8, 128, 2}, 1, 16384));
+  // A query has 780 bytes a head: 24,960. A key and its value have 4,096.
+  exercise.holds("as many bytes are not fewer",
+                 !queries_travel(Layer{32, 8, 128, 2}, 4096, 24960) &&
+                     queries_travel(Layer{32, 8, 128, 2}, 4095, 24960));
   return exercise.finish();
 }
