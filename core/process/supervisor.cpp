@@ -22,7 +22,7 @@ namespace ringscope {
 namespace {
 
 constexpr int kFailed = 3;
-constexpr time_t kMomentForOthers = 2;  // s
+constexpr timespec kMomentForOthers{1, 500'000'000};  // s, ns
 
 // Signals by which a launcher or a user asks for the end, and signals with other requests.
 constexpr int kEnds[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
@@ -123,10 +123,9 @@ int supervised(const std::function<int(SharedFlag&)>& work, const std::function<
   }
   if (!WIFEXITED(status) && !is_end_asked_for) {
     const sigset_t ending = ends();
-    const timespec moment{kMomentForOthers, 0};
     // A rank may die when rank 0 knows it, but before it has set the flag. Rank 0 speaks of it then,
     // and the launcher asks for the end of this one.
-    const bool is_known = ::sigtimedwait(&ending, nullptr, &moment) > 0;
+    const bool is_known = ::sigtimedwait(&ending, nullptr, &kMomentForOthers) > 0;
     if (!others_watch && !is_known) lost(WTERMSIG(status));
   }
   ::sigaction(SIGCHLD, &inherited, nullptr);
