@@ -74,8 +74,9 @@ T integer_of_flag(const std::string& flag, const std::string& text, T least, T m
   std::optional<T> value = parse_number<T>(text);
   if constexpr (std::is_same_v<T, Index>) value = parse_size(text);
   if (value && *value >= least && *value <= most) return *value;
-  throw InputError(
-      fmt::format("{}: '{}' given; accepted: an integer from {} to {}", flag, text, least, most));
+  throw InputError(fmt::format("{}: '{}' given; accepted: an integer from {} to {}{}", flag, text,
+                               least, most,
+                               std::is_same_v<T, Index> ? ", or with k, M or G, as in 8k" : ""));
 }
 // Return the two numbers of a text such as "128x64", or none if it is not of this form.
 std::optional<std::pair<Index, Index>> sizes_in(const std::string& text);

@@ -67,7 +67,7 @@ void check_nodes(PlanOptions& plan, std::optional<int> nodes) {
   plan.job.nodes = *nodes;
   Scenario scenario;
   scenario.job = plan.job;
-  for_flag("--nodes:", [&] { check(scenario); });
+  with_dashes([&] { check(scenario); });
 }
 
 void complete(PlanOptions& plan, const ModelSizes& model, std::optional<int> nodes) {
@@ -294,7 +294,7 @@ Plan make_plan(const PlanOptions& options) {
     return total_bytes(memory_bill(options, job, job.max_rows()));
   };
   if (options.scheme_given) with_dashes([&] { check_scheme(options.job); });
-  plan.choices = all_choices(plan, memory_of);
+  with_dashes([&] { plan.choices = all_choices(plan, memory_of); });
   plan.best = best_choice(plan.choices);
   if (options.searched) plan.searched = search_rings(options, plan.rates);
   plan.chosen =

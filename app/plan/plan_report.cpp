@@ -12,6 +12,7 @@
 #include "core/cost/time.h"
 #include "core/ring/loop_counts.h"
 #include "core/sim/scenario.h"
+#include "core/sim/search/searched.h"
 
 namespace ringscope {
 
@@ -175,7 +176,7 @@ Limit memory_limit_of(const Plan& plan) {
       m.zero_stage = 3, m.recompute = Recompute::layer, m.chunks = 8;
     });
   }
-  if (job.partition != PartitionKind::dealt)
+  if (job.partition != PartitionKind::dealt && job.world_size <= (1 << 30))
     attempt(fmt::format("--world-size {}", 2 * job.world_size),
             [](ModelMemory&, Problem& changed) { changed.world_size *= 2; });
   return limit;
@@ -195,11 +196,16 @@ Limit limit_of(const Plan& plan) {
     double seconds;
     std::string change_first;
   };
+  const Problem& best = plan.best ? plan.choices[*plan.best].job : chosen.job;
+  const bool can_search = !plan.searched && !plan.between && chosen.job.scheme == Scheme::ring &&
+                          chosen.job.world_size <= kMostSearchedRanks;
+  const std::string less_waiting =
+      !plan.searched && !is_same_way(best, chosen.job)
+          ? fmt::format("--scheme {} --partition {}", best.scheme_name(), name_of(best.partition))
+      : can_search ? "--partition searched"
+                   : "a longer sequence, or fewer ranks";
   const std::vector<Loss> losses{
-      {"waiting for the slowest rank", layers * chosen.time.imbalance(),
-       plan.best && !is_same_way(plan.choices[*plan.best].job, chosen.job)
-           ? fmt::format("--partition {}", name_of(plan.choices[*plan.best].job.partition))
-           : "--partition searched"},
+      {"waiting for the slowest rank", layers * chosen.time.imbalance(), less_waiting},
       {"exposed communication", layers * chosen.time.exposed(),
        plan.between ? "more --nics or a faster --between"
                     : "a faster --link, or more positions a rank"},

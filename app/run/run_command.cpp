@@ -427,6 +427,7 @@ int carry_out(const RunOptions& options) {
     }
   }();
   run.recording.info.command = options.command;
+  if (options.live) write_trace(options, run.recording);  // because --verify may take long
   if (options.mistaken) make_mistaken(options, config, loaded.tensors, run.outputs);
   const int status = conclude({options, config, plan, run, loaded.remarks.empty()}, loaded.tensors);
   if (dump) for_flag("--dump", [&] { dump->commit(); });

@@ -9,6 +9,7 @@
 
 #include "app/command_line/commands.h"
 #include "app/report/fields.h"
+#include "app/run/run.h"
 #include "app/site/html.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
@@ -205,6 +206,9 @@ Finish declare_view(CommandFlags& flags) {
                     "it together with --screenshot OUT.png");
     if (view->html && view->screenshot)
       contradiction("--html", "given beside --screenshot", "one of them");
+    check_output_places(
+        {{"--csv", view->csv}, {"--html", view->html}, {"--screenshot", view->screenshot}},
+        view->traces, false);
     return *view;
   };
 }

@@ -168,8 +168,12 @@ AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
   const Target target = target_of(path_);
   target_ = target.path;
   Descriptor descriptor;
-  if (target.direct) {
-    descriptor = Descriptor(::open(target_.c_str(), O_WRONLY | O_CLOEXEC));
+  // Stdout may be a file that others write to as well, so it keeps its place and its O_APPEND.
+  const bool is_stdout = path_ == "/dev/stdout";
+  if (is_stdout) std::fflush(stdout);
+  if (target.direct || is_stdout) {
+    descriptor = Descriptor(is_stdout ? ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3)
+                                      : ::open(target_.c_str(), O_WRONLY | O_CLOEXEC));
     if (!descriptor.is_open()) fail_to_open(path_, errno);
   } else {
     const fs::path folder = fs::path(target_).parent_path();

@@ -428,7 +428,7 @@ std::vector<Suspect> find_hop_rounding(const Knowledge& known) {
   // slope between them is 1 if they happened; roundings that happened elsewhere are independent of
   // them, and make it 0.
   struct Slope {
-    double both = 0, expected = 0, found = 0;
+    double both = 0, expected = 0, found = 0, count = 0;
   };
   std::vector<Suspect> suspects;
   std::vector<Hypothesis> table = rounding_hypotheses(known);
@@ -448,13 +448,15 @@ std::vector<Suspect> find_hop_rounding(const Knowledge& known) {
         slope.both += shift * error;
         slope.expected += shift * shift;
         slope.found += error * error;
+        if (shift != 0) ++slope.count;
       }
     });
     for (const Slope& of : slopes) {
       if (of.expected == 0 || of.found == 0) continue;
       const double slope = of.both / of.expected,
                    correlation = of.both / std::sqrt(of.expected * of.found);
-      if (slope > 0.5 && slope < 1.6 && correlation > 0.2)
+      // Independent roundings of few values may look alike by chance.
+      if (slope > 0.5 && slope < 1.6 && correlation > std::max(0.2, 4 / std::sqrt(of.count)))
         suspects.push_back({Mistake::rounds_each_hop, -1, correlation, hypothesis.how});
     }
   }

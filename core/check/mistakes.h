@@ -1,5 +1,5 @@
 // The mistakes that context-parallel attention is made with, by name, and a ring that makes them.
-// Whoever looks for a mistake in given numbers (diagnosis.h) shares the names with this ring and
+// Whoever looks for a mistake in given numbers (diagnosis.cpp) shares the names with this ring and
 // nothing else, so that each can test the other.
 #pragma once
 

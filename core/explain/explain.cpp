@@ -65,6 +65,7 @@ class Explainer : private FittedRun {
       for (auto& by_way : by_payload)
         for (auto& table : by_way) std::fill(table.begin(), table.end(), 0.0);
     result.exposed_s = std::max(0.0, replay_.wall_s(healthy_) - replay_.wall_s(without_hops));
+    if (wall_ > times_.wall_s()) result.exposed_s *= times_.wall_s() / wall_;
     charge(without_hops, [](RankLosses& rank) -> double& { return rank.hops; });
     result.ranks = std::move(losses_);
     return result;
@@ -302,7 +303,7 @@ class Explainer : private FittedRun {
       if (each == pass && off > most) most = off, where = i;
     });
     const double others = times_.is_simulated() ? 0.25 : 0.6;
-    if (most < kLeastShare * times_.wall_s() || total - most > others * most) return;
+    if (!(most > 0) || most < kLeastShare * times_.wall_s() || total - most > others * most) return;
     // Who has begun to compute is no longer late, but a simulated delay is a part of a step.
     const bool first = where % static_cast<std::size_t>(n_) == 0 &&
                        (times_.is_simulated() || times_.steps(pass)[where].lead > 0.5 * most);
@@ -319,6 +320,13 @@ class Explainer : private FittedRun {
                    : fmt::format("Rank {} is held up once, for {} at step {}.", rank_of(where),
                                  seconds_text(most), where % static_cast<std::size_t>(n_))},
         without, total > 0 ? (total - most) / total : 0);
+  }
+
+  // Say that `what` take longer than they should, of whose time `share` is beyond that.
+  static std::string longer_text(const char* what, double share) {
+    if (share > 0.99) return fmt::format("{} should take almost no time.", what);
+    return fmt::format("{} take {:.0f} % longer than they should, unequally from step to step.",
+                       what, 100 * share / (1 - share));
   }
 
   void jitter() {
@@ -345,13 +353,9 @@ class Explainer : private FittedRun {
     if (*most > (n_ > 2 ? 0.6 : 0.8) * total && computing > hop_share)
       finding.rank = static_cast<int>(most - by_rank.begin());
     if (computing >= hop_share) {
-      finding.evidence = fmt::format(
-          "Computations take {:.0f} % longer than they should, unequally from step to step.",
-          100 * total / std::max(all - total, 1e-12));
+      finding.evidence = longer_text("Computations", total / std::max(all, 1e-12));
     } else {
-      finding.evidence =
-          fmt::format("Hops take {:.0f} % longer than they should, unequally from step to step.",
-                      100 * hop_share / std::max(1 - hop_share, 1e-12));
+      finding.evidence = longer_text("Hops", hop_share);
     }
     add(std::move(finding), without, 0.1);
     // With a sample of the ranks, the slowest of each step may not be among them, but without jitter
@@ -495,6 +499,9 @@ Explanation explain(const Recording& recording) {
     throw InputError(
         fmt::format("rank {} of {} alone is recorded; the folder with all ranks' files accepted",
                     alone, events.size()));
+  if (recording.info.live_ns && std::all_of(events.begin(), events.end(),
+                                            [](const auto& of_rank) { return of_rank.empty(); }))
+    return {.goes_on = true, .notes = {"The run goes on. Nothing is recorded yet."}};
   return Explainer(recording).explain();
 }
 

@@ -356,13 +356,24 @@ void FittedRun::fit_extras() {
 // ---
 // Links.
 
+// Return the link of this name, or of these numbers; none for one that only a file knows, because a
+// recording must not have files opened.
+static std::optional<Link> recorded_link(const std::string& name) {
+  for (const Link& link : builtin_hardware().links)
+    if (link.name == name) return link;
+  if (name.find(',') == name.npos || name.find_first_not_of("0123456789.,eE+-") != name.npos)
+    return std::nullopt;
+  try {
+    return find_link(name);
+  } catch (const InputError&) {
+    return std::nullopt;
+  }
+}
+
 void FittedRun::fit_hops() {
   const auto& machine = times_.info().machine;
   std::optional<Link> inside;
-  if (times_.is_simulated() && machine && machine->nodes > 1) try {
-      inside = find_link(machine->link);
-    } catch (const InputError&) {  // a name that only the file of its machine knows
-    }
+  if (times_.is_simulated() && machine && machine->nodes > 1) inside = recorded_link(machine->link);
   for_hops([&](Pass pass, Payload payload, Way way, const std::vector<RecordedHop>& hops) {
     double most = 0;
     for (const RecordedHop& hop : hops)

@@ -16,7 +16,8 @@ using SharedFlag = std::atomic<bool>;
 // same to the child. Return the child's status, or 3 when a signal ended it (after a moment, so
 // that the other ranks can say what they saw before the launcher ends them too). If nobody asked
 // for that end, also in that moment, and the child had not set `others_watch`, call lost(signal),
-// because no one else can report it. Call this before the process has threads. Throw RunError when there can be no child.
+// because no one else can report it. Call this before the process has threads. Throw RunError when
+// there can be no child.
 int supervised(const std::function<int(SharedFlag& others_watch)>& work,
                const std::function<void(int signal)>& lost);
 

@@ -59,6 +59,7 @@ struct PersistentOrder {
   int group_items, groups, items;
 
   static constexpr PersistentOrder of(int row_tiles, int matrices, int together) {
+    if (row_tiles == 0 || matrices == 0) return {row_tiles, matrices, 1, 1, 0, 0};
     return {row_tiles,
             matrices,
             together,

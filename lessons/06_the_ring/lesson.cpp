@@ -119,8 +119,8 @@ void lesson_06(Page& page) {
   page.picture("ring.png", "Step 1: every block has moved on by one rank");
 
   // (The figure adds up what each link has carried so far: two hops of 1 MiB.) On threads a hop is a
-  // copy in memory, a small part of the computing, and so it hides easily. On two cores a rank computed
-  // for 18 ms, and waited for 4 because ranks share the cores; a page leaves out what differs from run
+  // copy in memory, a small part of the computing, and so it hides easily. In another run, on two
+  // cores, a rank computed for 18 ms, and waited for 4 because ranks share the cores; a page leaves out what differs from run
   // to run.
   //
   // ## Checks

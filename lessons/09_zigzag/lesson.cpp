@@ -94,11 +94,11 @@ void lesson_09(Page& page) {
   //+
   page.table(work);
 
+  // The ideal is 4,096 tiles. Zigzag has a diagonal once, striped and fold have one at every step.
+  //
   // (If the length doesn't divide, chunks differ by one token, and so do ranks: of 1,003 tokens on eight
   // ranks, ranks 0 to 4 have 125 and the others 126. A rank knows every owner's rows by formula, so nothing
   // is sent about them, and buffers have room for the most.)
-  //
-  // The ideal is 4,096 tiles. Zigzag has a diagonal once, striped and fold have one at every step.
   RingRun run = run_on_threads(zigzag, in);
   //-
   const std::vector<StoryStep> story = {

@@ -63,8 +63,8 @@ void lesson_12(Page& page) {
 
   // **Which F?** The one that attention reaches. This page takes the data sheet's peak, so real kernels
   // need fewer rows. FlashAttention-3's paper has 648 of an H100's 989 TFLOP/s, forward: a share of
-  // 0.65, and 715 rows where the last column has 1,099. (An A100: 0.73.) Lessons 21 to 25 and `plan`
-  // use that.
+  // 0.65, and 715 rows where the last column has 1,099. (An A100: 0.73.) Lessons 21, 22, 23 and
+  // 25 and `plan` use that.
   //
   // Each term can be turned on its own. On an A100, from 1,040 rows:
   const CrossoverTerms terms = crossover_terms(a100);

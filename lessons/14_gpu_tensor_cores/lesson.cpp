@@ -3,8 +3,9 @@
 // > needs. Tensor cores keep matrices, and then threads only have to supply them.
 //
 // **You know** from lesson 13 that a value which was fetched should serve many products, and that
-// threads wait for each other at barriers. **You will see** rectangles of results in registers, on
-// the model one instruction that makes thousands of products, and how its operands come in time.
+// threads wait for each other at barriers. **You will see** rectangles of results in registers; one
+// instruction that makes thousands of products, run on the model of a GPU; and how its operands come
+// in time.
 //
 // ## Register tiles
 //

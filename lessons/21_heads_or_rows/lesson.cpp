@@ -119,7 +119,7 @@ void lesson_21(Page& page) {
   //+
   page.value("c* and break-even, in rows a rank", numbers({c_star, even}, 0));
 
-  // (That a message costs something to start isn't counted: 2 (N-1) a rank here, N-1 in a ring.)
+  // (The cost of starting a message isn't counted. A rank starts 2 (N-1) here, and N-1 in a ring.)
   //
   // ## Both
   //

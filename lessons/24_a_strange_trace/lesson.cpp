@@ -10,7 +10,7 @@
 // PyTorch's profiler writes a file for each rank. It lists kernels: a name, a beginning, an end, and the
 // **stream**, a queue whose kernels run in order: one for attention, one for communication. Nothing says
 // which step it is, or who waits for whom. A send and a receive that are started together are one kernel,
-// `ncclDevKernel_SendRecv`. It begins when its rank has come so far, and ends when both neighbours have.
+// `ncclDevKernel_SendRecv`. It begins when its rank reaches it, and ends after both neighbours have.
 #include <algorithm>
 #include <span>
 #include <string>
@@ -26,7 +26,7 @@ struct Kernel {
 };
 using Profile = std::vector<Kernel>;  // of one rank
 
-// A ring over eight layers, a block's time on each rank given. A careless program computes after the hop:
+// Make the profiles of eight layers from each rank's time for a block. A careless ring hops first:
 static std::vector<Profile> profiles_of(const std::vector<double>& attention, double hop,
                                         bool overlaps) {
   const std::size_t n = attention.size();

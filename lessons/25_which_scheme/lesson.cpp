@@ -13,7 +13,7 @@
 //
 // - **Ring**: K and V go round, always to the next rank, while all ranks compute.
 // - **Both ways** (`bidirectional`): half of a block goes round to the right, the other half to the
-//   left. A link carries both at once, so a hop takes half as long.
+//   left. Where every pair of neighbours has a link of its own, a hop takes half as long.
 // - **Pass-Q**: K and V stay. The queries go round, and behind them their carried states (lesson 3),
 //   which are f32.
 // - **All-gather**: all of K and V comes first; then each rank computes.
@@ -79,8 +79,11 @@ void lesson_25(Page& page) {
   // least. In **B** they are exposed, and half of a hop is exposed less. In **C** two levels cross
   // once in four steps (lesson 22). In **D** Ulysses sends a quarter of the ring's bytes, and nothing
   // hides them; the hybrid sends more, and hides some. In **E** there are no heads to swap. A ring's
-  // bytes grow with N - 1, and a mesh's with 2 (√N - 1). (Messages that cost something to start are
-  // not counted; on one node two levels are a ring.)
+  // bytes grow with N - 1, and a mesh's with 2 (√N - 1). (What it costs to start a message is not
+  // counted; on one node two levels are a ring. Messages to different ranks are simulated as if each
+  // had a link of its own, but for Ulysses, which has one. With one port a rank, as behind an NVSwitch
+  // or with one network card, both ways is no faster than the ring, and the hybrid takes at least 3.87
+  // ms in D.)
   //
   // ## Few queries, many keys
   //
@@ -96,10 +99,11 @@ void lesson_25(Page& page) {
   // 3. Does it lead over several nodes? Two levels, or a hybrid with its groups inside the nodes.
   // 4. Are hops exposed all the same? Ulysses or a hybrid while the heads of K and V suffice; both ways
   //    if they don't; a mesh if there are many ranks.
-  // 5. Must it be simple, with any kernel? The all-gather, while all of K and V fit. Nothing hides.
+  // 5. Must it be simple, with any kernel? The all-gather, while all of K and V fit. None of its
+  //    transfers hide.
   //
-  // `./ringscope simulate --scheme all` compares those that need no number, and `--scheme mesh:2x4`
-  // tries any. [bench/schemes.md](../../bench/schemes.md) has six more jobs, backward included, and runs.
+  // `./ringscope simulate --scheme all` compares ring, all-gather, Ulysses and, on several nodes, two
+  // levels; `--scheme mesh:2x4` tries any other. [bench/schemes.md](../../bench/schemes.md) has six more jobs, backward included, and runs.
   //
   // ## Checks
   page.check("The formulas are what the loops send", sent.as_formulas);

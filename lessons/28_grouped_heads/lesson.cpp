@@ -29,8 +29,8 @@ void lesson_28(Page& page) {
   };
 
   // Here are 8 query heads and 2 of K and V, in a ring of four, backward included, beside the formulas in
-  // double precision. And once more with each head of K and V copied four times, so that every query
-  // head has its own:
+  // double precision. A second run copies each head of K and V four times, so that every query head has
+  // its own:
   Problem grouped{.shape = {.num_heads = 8, .num_heads_kv = 2, .seqlen = 1024, .head_dim = 64},
                   .mask = MaskSpec::parse("causal"),
                   .partition = PartitionKind::zigzag,

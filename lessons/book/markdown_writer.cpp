@@ -198,7 +198,7 @@ std::string contents_page() {
       "<!-- Made by the target lesson_pages. -->\n\n# Lessons\n\n"
       "Lessons 1 to 18 lead from two matrix products to a model that writes; those from 19 on take "
       "up one question each.\nEach page names the lessons to read before it, and those that follow "
-      "on it. In the order of their numbers that is kept, but that 28 comes before 17.\n"
+      "on it. The numbers follow this order, except that 28 comes before 17.\n"
       "[Three ways](#three-ways-through) lead through all of them. Whoever knows FlashAttention "
       "may "
       "begin at 5.\n`./ringscope lesson N` steps through lesson N and asks for "

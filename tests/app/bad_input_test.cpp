@@ -329,6 +329,18 @@ TEST_F(BadInputTest, OutputsDoNotGoToTheStdoutOfJson) {
   EXPECT_EQ(run("run --random --seqlen 16 --out /dev/null --json", "/dev/null").status, 0);
 }
 
+TEST_F(BadInputTest, WhatGoesToStdoutReplacesNoFile) {
+  const ProgramResult result =
+      run_words({"/bin/sh", "-c",
+                 "{ echo first; \"$0\" simulate --gpu H100 --link NVLink4 --world-size 2 \"
+       \"--sweep seqlen=64,128 --csv -; echo last; } >> all.csv", RINGSCOPE_PROGRAM});
+  EXPECT_EQ(result.status, 0) << result.err;
+  const std::string all = contents_of(path("all.csv"));
+  EXPECT_TRUE(all.starts_with("first\n")) << all;
+  EXPECT_TRUE(all.ends_with("last\n")) << all;
+  EXPECT_EQ(std::count(all.begin(), all.end(), '\n'), 5);
+}
+
 // What is thrown away can't be overwritten.
 TEST_F(BadInputTest, OneDeviceTakesSeveralOutputs) {
   const ProgramResult result =

@@ -135,6 +135,11 @@ TEST(PersistentSchedule, GroupsOfHeadsFitL2) {
   EXPECT_EQ(together({3, 16, 16, 4096, 16384, 128}), 16);  // three rounds of 132 items need 13
   EXPECT_EQ(together({2, 2, 1, 1 << 20, 1 << 20, 128}, 1), 2);
   EXPECT_EQ(together({1, 4, 2, 128, 0, 64}), 4);
+  for (const StepShape& empty : {StepShape{0, 4, 4, 128, 128, 64}, StepShape{1, 4, 4, 0, 128, 64}})
+    EXPECT_EQ(PersistentOrder::of(tiles_for(empty.rows_q, 128), empty.batch * empty.heads,
+                                  together(empty))
+                  .items,
+              0);
 }
 
 TEST(PersistentSchedule, PlacesAreThoseOfAStableSortLongestFirst) {

@@ -174,6 +174,7 @@ TEST_F(ScreenshotTest, WritesWhatIsSelectedAsCsv) {
   EXPECT_EQ(std::count(all.begin(), all.end(), '\n'), 1 + static_cast<long>(trace.slice_count));
   EXPECT_EQ(view({"a.json", "--select", "rank:1,kind:compute", "--csv", "-"}).out, some);
   expect_refused({"a.json", "--csv", "o.csv", "--select", "rank:x"}, {"--select", "whole number"});
+  expect_refused({"a.json", "--csv", "a.json"}, {"--csv", "the same file as the input"});
 }
 
 TEST_F(ScreenshotTest, PreferencesDoNotMatter) {

@@ -381,9 +381,7 @@ void Window::load(std::vector<std::string> paths) {
   }
   if (viewer_->is_open()) {
     preferences_ = present_preferences();
-    options_.theme.reset();
-    options_.step.reset();
-    options_.story.reset();
+    options_ = ViewOptions();  // those were for the recordings that it began with
   }
   loading_ = std::make_unique<BackgroundLoad>(std::move(paths), options_, glfwPostEmptyEvent);
   viewer_->show_loading(&loading_->progress());

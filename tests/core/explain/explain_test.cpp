@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -444,6 +446,43 @@ TEST(Explain, RefusesWhatHasNothingToExplain) {
   EXPECT_THROW(explain(empty), InputError);
   empty.info.world_size = kMostExplainedRanks + 1;
   EXPECT_THROW(explain(empty), InputError);
+  empty.info.live_ns = 0;
+  EXPECT_TRUE(explain(empty).goes_on);
+}
+
+// Everything happened at one instant, and only in the backward pass.
+TEST(Explain, TakesARunThatTookNoTime) {
+  Recording instant;
+  instant.info.world_size = 2;
+  instant.events.resize(2);
+  for (int rank = 0; rank < 2; ++rank)
+    for (int step = 0; step < 2; ++step)
+      instant.events[rank].push_back(
+          {.pass = Pass::backward, .step = step, .kv_owner = (rank + step) % 2, .pairs = 10});
+  EXPECT_TRUE(explain(instant).findings.empty());
+}
+
+// A link's name comes from the recording, so it must not lead to a file.
+TEST(Explain, OpensNoFileThatARecordingNames) {
+  Scenario scenario;
+  scenario.job = faulty_case(Cause::slow_rank, 1).request.job;
+  scenario.job.world_size = 2;
+  scenario.job.shape = {
+      .batch = 1, .num_heads = 32, .num_heads_kv = 32, .seqlen = 8192, .head_dim = 128};
+  scenario.rates = {6.2e14, 5.2e14, 4.5e11, 3e-6};
+  scenario.job.nodes = 2;
+  scenario.between = {"5,5", 5e9, 5e-6};
+  const Work work = work_of(scenario);
+  RecordedSimulation recorded =
+      record({.job = scenario.job, .pace = scenario.pace}, work, machine_of(scenario),
+             name_of(scenario.job.partition), std::nullopt);
+  const std::string file = testing::TempDir() + "/ringscope_links.txt";
+  std::ofstream(file) << "link fast\n  gb_per_s 450\n";
+  recorded.recording.info.machine = RunMachine{.link = file, .between = "5,5", .nodes = 2};
+  const Explanation with_file = explain(recorded.recording);
+  std::filesystem::remove(file);
+  const Explanation without = explain(recorded.recording);
+  EXPECT_EQ(with_file.findings.size(), without.findings.size());
 }
 
 }  // namespace
