@@ -332,8 +332,9 @@ TEST_F(BadInputTest, OutputsDoNotGoToTheStdoutOfJson) {
 TEST_F(BadInputTest, WhatGoesToStdoutReplacesNoFile) {
   const ProgramResult result =
       run_words({"/bin/sh", "-c",
-                 "{ echo first; \"$0\" simulate --gpu H100 --link NVLink4 --world-size 2 \"
-       \"--sweep seqlen=64,128 --csv -; echo last; } >> all.csv", RINGSCOPE_PROGRAM});
+                 "{ echo first; \"$0\" simulate --gpu H100 --link NVLink4 --world-size 2 "
+                 "--sweep seqlen=64,128 --csv -; echo last; } >> all.csv",
+                 RINGSCOPE_PROGRAM});
   EXPECT_EQ(result.status, 0) << result.err;
   const std::string all = contents_of(path("all.csv"));
   EXPECT_TRUE(all.starts_with("first\n")) << all;
