@@ -258,10 +258,12 @@ AtomicFolder::AtomicFolder(std::string path) : path_(std::move(path)) {
   if (fs::is_directory(path_, error)) {
     if (!fs::is_empty(path_, error)) refuse_folder("is not empty");
     path_ = fs::canonical(path_, error);  // a link can't be replaced by a folder
+#ifdef STATX_ATTR_MOUNT_ROOT              // browsers have no mounts
     struct statx facts {};
     if (::statx(AT_FDCWD, path_.c_str(), 0, 0, &facts) == 0 &&
         (facts.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0)
       refuse_folder("is where something is mounted, which can't be replaced");
+#endif
   } else if (fs::exists(fs::symlink_status(path_, error))) {
     refuse_folder("is not a folder");
   }
