@@ -492,6 +492,13 @@ class Explainer : private FittedRun {
 
 }  // namespace
 
+static Explanation nothing_yet() {
+  Explanation why;
+  why.goes_on = true;
+  why.notes = {"The run goes on. Nothing is recorded yet."};
+  return why;
+}
+
 Explanation explain(const Recording& recording) {
   const auto& events = recording.events;
   const int alone = only_rank_of(recording);
@@ -501,7 +508,7 @@ Explanation explain(const Recording& recording) {
                     alone, events.size()));
   if (recording.info.live_ns && std::all_of(events.begin(), events.end(),
                                             [](const auto& of_rank) { return of_rank.empty(); }))
-    return {.goes_on = true, .notes = {"The run goes on. Nothing is recorded yet."}};
+    return nothing_yet();
   return Explainer(recording).explain();
 }
 
