@@ -91,8 +91,9 @@ using Command =
                  PositionsOptions, RunOptions, DemoOptions, SimulateOptions, TrainOptions,
                  GenerateRequest, SiteOptions, viz::ViewOptions, InfoOptions>;
 
-// Read `arguments` (without the program's name), and the files of a mask and a partition. Throw InputError naming the flag,
-// the value and what would be accepted, also for flags that contradict each other.
+// Read `arguments` (without the program's name), and the files of a mask and a partition. Throw
+// InputError naming the flag, the value and what would be accepted, also for flags that contradict
+// each other.
 Command parse_command_line(const std::vector<std::string>& arguments);
 
 // ---

@@ -1,5 +1,6 @@
-// Turns the project's Markdown into HTML: headings, paragraphs, lists, tables, listings, quotes, folded answers,
-// pictures and links. It knows what the project's own pages use, not all of Markdown, and reads trusted text alone.
+// Turns the project's Markdown into HTML: headings, paragraphs, lists, tables, listings, quotes,
+// folded answers, pictures and links. It knows what the project's own pages use, not all of
+// Markdown, and reads trusted text alone.
 #pragma once
 
 #include <functional>
@@ -36,8 +37,8 @@ struct EmbeddedRecording {
   std::string name, text;
 };
 
-// Return the viewer and the figures, compiled for browsers, as a script that holds all they need, or "" where they
-// were not built (`./ringscope site` builds them where there is emscripten).
+// Return the viewer and the figures, compiled for browsers, as a script that holds all they need,
+// or "" where they were not built (`./ringscope site` builds them where there is emscripten).
 std::string web_script();
 
 // Return the viewer's page of a site, which loads its scripts from beside it.

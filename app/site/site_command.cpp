@@ -1,6 +1,7 @@
-// `ringscope site`: the lessons, the glossary, the claims, the reference and the viewer as pages that need no server.
-// The lessons are told anew, so that their numbers and recordings belong together. The other pages are the project's
-// own Markdown, which lies in the source folder or beside the installed program. Whatever a page links to comes along.
+// `ringscope site`: the lessons, the glossary, the claims, the reference and the viewer as pages
+// that need no server. The lessons are told anew, so that their numbers and recordings belong
+// together. The other pages are the project's own Markdown, which lies in the source folder or
+// beside the installed program. Whatever a page links to comes along.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -396,7 +397,8 @@ class Site {
   bool has_viewer_ = false;
 };
 
-// Return the folder to write, without links and the last slash. Throw InputError unless it is new, empty or a site.
+// Return the folder to write, without links and the last slash. Throw InputError unless it is new,
+// empty or a site.
 fs::path folder_to_write(const std::string& text) {
   const auto refuse = [&](const std::string& why) {
     throw InputError(fmt::format(

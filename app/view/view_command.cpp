@@ -61,7 +61,8 @@ void write_csv(const viz::ViewOptions& options) {
   write_file(*options.csv, viz::csv_of(trace, found.slices));
 }
 
-// Write the viewer and its recordings as one page. Throw InputError, also for a recording that the viewer refuses.
+// Write the viewer and its recordings as one page. Throw InputError, also for a recording that the
+// viewer refuses.
 void write_page(const viz::ViewOptions& options) {
   const std::string script = web_script();
   if (script.empty())

@@ -39,7 +39,8 @@ constexpr To bit_cast(const From& from) noexcept {
 #endif
 
 #ifndef __cpp_lib_to_chars
-// Parse the longest decimal number at `first`, as the standard asks: no blanks, no plus, no hexadecimal digits.
+// Parse the longest decimal number at `first`, as the standard asks: no blanks, no plus, no
+// hexadecimal digits.
 template <class Real>
 requires floating_point<Real> from_chars_result from_chars(const char* first, const char* last,
                                                            Real& value) {

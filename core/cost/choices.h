@@ -32,8 +32,8 @@ Index largest_seqlen(const Problem& job, double memory_bytes,
                      const MemoryOf& memory_of = peak_bytes);
 
 // Return the smallest world_size that fits when all else stays equal. It divides the heads
-// (Ulysses, so that all ranks hold as much) or is a multiple of the nodes (two-level rings), of a group (hybrid) or of the grid's rows
-// (mesh). Return none when nothing fits.
+// (Ulysses, so that all ranks hold as much) or is a multiple of the nodes (two-level rings), of a
+// group (hybrid) or of the grid's rows (mesh). Return none when nothing fits.
 std::optional<int> smallest_world_size(const Problem& job, double memory_bytes,
                                        const MemoryOf& memory_of = peak_bytes);
 

@@ -96,8 +96,8 @@ struct ModelMemory {
   bool f32_gradients =
       false;  // gradients are 4 P, as in Megatron-LM, which makes 18 bytes a weight
   // How many pieces a rank's rows are cut into for the MLP and the logits, which are computed one
-  // piece after the other (the blockwise feedforward of ring attention: Liu et al., 2023, section 3). With more than one,
-  // the MLP keeps nothing and is computed again.
+  // piece after the other (the blockwise feedforward of ring attention: Liu et al., 2023, section
+  // 3). With more than one, the MLP keeps nothing and is computed again.
   Index chunks = 1;
   // What a logit takes at the peak: 4 where its gradient takes its place. PyTorch's cross_entropy of bf16
   // logits has 14: log-softmax and two gradients in f32, and the allocator keeps what the bf16 ones

@@ -243,8 +243,9 @@ struct Partition {
 };
 
 // ---
-// Partitions as people write them: a fixed one, `striped:ROWS` (stripes of so many positions go to the
-// ranks in turn), `documents:P`, `file:RANKS.npy`, `searched`. All but the first become positions only when assignment() or take() is called.
+// Partitions as people write them: a fixed one, `striped:ROWS` (stripes of so many positions go to
+// the ranks in turn), `documents:P`, `file:RANKS.npy`, `searched`. All but the first become
+// positions only when assignment() or take() is called.
 
 inline constexpr const char* kAcceptedPartitions =
     "contiguous, striped, zigzag, fold, striped:ROWS, documents:contiguous, documents:zigzag, "

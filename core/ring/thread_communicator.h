@@ -1,7 +1,7 @@
 // Communicator between threads of one process. Each rank has a copy engine for each way that it
-// uses, a thread that pulls blocks from other ranks' memory in the order in which they were asked for.
-// Communication thus runs beside computation, as on a GPU's copy engine or NCCL's stream. (A single rank has
-// nothing to copy.)
+// uses, a thread that pulls blocks from other ranks' memory in the order in which they were asked
+// for. Communication thus runs beside computation, as on a GPU's copy engine or NCCL's stream. (A
+// single rank has nothing to copy.)
 //
 // It cannot deadlock, because every wait ends with what it waits for or with the failure of a rank.
 #pragma once

@@ -139,8 +139,9 @@ Completion RecordingCommunicator::exchange(const Exchange& hop,
 
 namespace {
 
-// Make the slices of a lane nest or lie apart, as a recording's must: ranks send and receive several
-// ways at once, and to several peers. Where two overlap, the one that began later begins when the other ends.
+// Make the slices of a lane nest or lie apart, as a recording's must: ranks send and receive
+// several ways at once, and to several peers. Where two overlap, the one that began later begins
+// when the other ends.
 void nest(std::vector<TraceEvent>& slices) {
   const auto is_later = [](const TraceEvent& a, const TraceEvent& b) {
     return a.begin_ns != b.begin_ns ? a.begin_ns > b.begin_ns : a.end_ns < b.end_ns;

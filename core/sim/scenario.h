@@ -100,7 +100,8 @@ Figures figures_of(const Scenario& scenario, const Work& work, const Machine& ma
 Figures run_scenario(const Scenario& scenario, const Work& work);
 
 // Do what judge() in core/cost/choices.h does for a scheme without a closed form, or for links that
-// differ, by simulating its loop. Of a pass's time, what ranks neither compute nor communicate counts as imbalance.
+// differ, by simulating its loop. Of a pass's time, what ranks neither compute nor communicate
+// counts as imbalance.
 Choice judge_by_simulation(Scenario scenario, double memory_bytes, const MemoryOf& memory_of);
 
 }  // namespace ringscope

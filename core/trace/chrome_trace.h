@@ -24,10 +24,10 @@ void write_chrome_trace(const std::string& path, const Recording& recording);
 // Write it into an open file. The caller commits it, so several outputs can appear together.
 void write_chrome_trace(AtomicFile& file, const Recording& recording);
 
-// Write the events of `rank` alone, in the form that Holistic Trace Analysis reads (one file per rank). Transfers
-// occur once more as kernels (category "kernel", name "ncclKernel_SendRecv", streams 1 and 2),
-// because that tool knows communication by such names and computation by its stream, 0. Readers of
-// ours pass over them.
+// Write the events of `rank` alone, in the form that Holistic Trace Analysis reads (one file per
+// rank). Transfers occur once more as kernels (category "kernel", name "ncclKernel_SendRecv",
+// streams 1 and 2), because that tool knows communication by such names and computation by its
+// stream, 0. Readers of ours pass over them.
 void write_chrome_trace_of_rank(AtomicFile& file, const Recording& recording, int rank);
 
 // Let all recordings that this process writes from now on say where they come from: `origin` returns

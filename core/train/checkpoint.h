@@ -1,13 +1,14 @@
 // The settings that determine a training run, whichever ranks compute it. With the same settings,
 // text and world_size every run ends with the same bits; another world_size differs by rounding.
 //
-// A checkpoint is a training run as a file, from which it goes on as if it had never stopped: settings, weights,
-// and what AdamW remembers. It doesn't mention ranks, so another number of them can take it up.
+// A checkpoint is a training run as a file, from which it goes on as if it had never stopped:
+// settings, weights, and what AdamW remembers. It doesn't mention ranks, so another number of them
+// can take it up.
 //
-// It consists of 64-bit words, little-endian: a magic number, a header of counts, the text's mark and settings, the
-// mask's text, the weights and the moments as f32, and a checksum of all of it. The header gives
-// the file's length, so a file cut short is recognised at once; the checksum finds any damaged
-// word.
+// It consists of 64-bit words, little-endian: a magic number, a header of counts, the text's mark
+// and settings, the mask's text, the weights and the moments as f32, and a checksum of all of it.
+// The header gives the file's length, so a file cut short is recognised at once; the checksum finds
+// any damaged word.
 //
 // The file is written without a name, and takes its place when it is whole and on the disk
 // (AtomicFile). A process that is killed meanwhile leaves the previous file.

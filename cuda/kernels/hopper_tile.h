@@ -13,8 +13,8 @@
 //
 // Softmax is relative to `unit`, an earlier row_max, until row_max exceeds it by kLazyGrowth. While
 // no row of a warp does, O is not multiplied, which takes as many instructions as exp2 (the idea of
-// FlashAttention-4: flash_attn/cute/softmax.py of Dao-AILab/flash-attention). p is at most 2^kLazyGrowth then, which bf16
-// and f16 hold, and the end of a step brings o and l to row_max.
+// FlashAttention-4: flash_attn/cute/softmax.py of Dao-AILab/flash-attention). p is at most
+// 2^kLazyGrowth then, which bf16 and f16 hold, and the end of a step brings o and l to row_max.
 //
 // A masked key's p is 0, but 0 * NaN is NaN: the key tiles at the ends of a query tile's interval
 // also hold V rows that none of its queries may attend. Rows past rows_k are zeros.

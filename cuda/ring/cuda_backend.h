@@ -55,7 +55,8 @@ class CudaBackend : public BlockBackend {
 
   // Fetch the counters of the latest block from the device.
   const BlockStats& last_stats() const override;
-  // Return the stats of all blocks attended in a pass, in their order. Waits for the compute stream. Throws CudaError.
+  // Return the stats of all blocks attended in a pass, in their order. Waits for the compute
+  // stream. Throws CudaError.
   std::vector<BlockStats> all_stats(Pass pass) const;
 
   cudaStream_t stream() const { return stream_.get(); }

@@ -1,5 +1,5 @@
-// A device's clock, completions on a device, and the communicator between the GPUs of one process. The host goes on
-// as soon as work is enqueued; streams do the waiting, by events.
+// A device's clock, completions on a device, and the communicator between the GPUs of one process.
+// The host goes on as soon as work is enqueued; streams do the waiting, by events.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -1,9 +1,10 @@
-// The site in Chromium, with the viewer and the figures compiled for browsers: pages say no error, text is there without
-// scripts, the viewer draws what the desktop's draws and takes keys, wheel and files, figures have the numbers of the
-// native code, and a story moves its recording. Skipped where Chromium or that build is missing.
+// The site in Chromium, with the viewer and the figures compiled for browsers: pages say no error,
+// text is there without scripts, the viewer draws what the desktop's draws and takes keys, wheel
+// and files, figures have the numbers of the native code, and a story moves its recording. Skipped
+// where Chromium or that build is missing.
 //
-// The browser is driven through a pipe, by its DevTools protocol (a JSON text for each command, ended by a NUL), so
-// that keys and drops are those of a user. Nothing waits for a fixed time.
+// The browser is driven through a pipe, by its DevTools protocol (a JSON text for each command,
+// ended by a NUL), so that keys and drops are those of a user. Nothing waits for a fixed time.
 #include <fcntl.h>
 #include <poll.h>
 #include <rapidjson/stringbuffer.h>
@@ -233,8 +234,8 @@ class BrowserTest : public ProgramTest {
   std::unique_ptr<Browser> browser_;
 };
 
-// Every page loads without a complaint, fits a phone, and its text has WCAG 2's contrast of 4.5 (3 for large text) in
-// both themes, as the browser has its colours.
+// Every page loads without a complaint, fits a phone, and its text has WCAG 2's contrast of 4.5 (3
+// for large text) in both themes, as the browser has its colours.
 void BrowserTest::expect_pages() {
   browser_->resize(390, 844);
   std::size_t pages = 0;
@@ -406,8 +407,8 @@ void BrowserTest::expect_figures() {
   EXPECT_GT(states, 80u);
 }
 
-// A lesson that is scrolled from top to bottom tells every paragraph of its story, in order, to its recording, which
-// stays in sight.
+// A lesson that is scrolled from top to bottom tells every paragraph of its story, in order, to its
+// recording, which stays in sight.
 void BrowserTest::expect_told_stories() {
   for (const int height : {720, 1440}) {
     browser_->resize(height == 720 ? 390 : 1280, height);
@@ -435,9 +436,10 @@ void BrowserTest::expect_told_stories() {
   browser_->resize(1280, 720);
 }
 
-// The viewer draws what `ringscope view --screenshot` draws, which tests/viz compares with golden pictures. Both have
-// one code, and no GPU; but a compiler may round a position otherwise, and then the edge of a shape is another shade.
-// So one pixel in 500 may differ by more than an eighth of the range of a colour, which text in another place exceeds.
+// The viewer draws what `ringscope view --screenshot` draws, which tests/viz compares with golden
+// pictures. Both have one code, and no GPU; but a compiler may round a position otherwise, and then
+// the edge of a shape is another shade. So one pixel in 500 may differ by more than an eighth of
+// the range of a colour, which text in another place exceeds.
 void BrowserTest::expect_the_desktops_pictures() {
   const std::pair<const char*, const char*> cases[] = {
       {"?trace=../recordings/09.json&at=2&select=1",

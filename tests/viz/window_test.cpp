@@ -183,7 +183,8 @@ TEST_F(WindowTest, TellsWhatIsWrongWithALongFile) {
       << contents_of(path("err"));
 }
 
-// A window that was left partly outside of the screen comes back inside, and without a trace it shows where to start.
+// A window that was left partly outside of the screen comes back inside, and without a trace it
+// shows where to start.
 TEST_F(WindowTest, ComesBackInsideTheScreen) {
   std::filesystem::create_directories(path("config/ringscope"));
   std::filesystem::create_directory(path("pictures"));

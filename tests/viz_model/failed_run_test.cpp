@@ -237,19 +237,6 @@ TEST(FailedRun, EveryFaultOnThreads) {
 // ---
 // A run that goes on, state by state.
 
-// Rank 0 is done with step 0 after 100 us and waits; rank 1 takes twice as long for it.
-Recording two_steps() {
-  return HandMade(2)
-      .compute(0, 0, 0, 100'000)
-      .hop(0, 0, 10'000, 40'000)
-      .wait(0, 1, 100'000, 250'000)
-      .compute(0, 1, 250'000, 400'000)
-      .compute(1, 0, 0, 200'000)
-      .hop(1, 0, 20'000, 250'000)
-      .compute(1, 1, 200'000, 400'000)
-      .recording();
-}
-
 // The recording as it was when its run had lasted for `now` nanoseconds.
 Recording live_at(Recording recording, std::int64_t now) {
   for (auto& events : recording.events) {
@@ -269,7 +256,7 @@ Document state_at(const Recording& recording, std::int64_t now) {
 }
 
 TEST(Following, KeepsWhatTheUserLooksAt) {
-  const Recording recording = two_steps();
+  const Recording recording = two_steps().recording();
   Session session = session_of(state_at(recording, 150'000).trace);
   EXPECT_EQ(session.playback.position(), 150'000);
   EXPECT_EQ(session.moment(0).ranks[0].doing, RankMoment::waiting);
@@ -309,7 +296,7 @@ TEST(Following, KeepsWhatTheUserLooksAt) {
 
 // A viewer that is opened before anything is recorded follows as well.
 TEST(Following, BeginsWithNothing) {
-  const Recording recording = two_steps();
+  const Recording recording = two_steps().recording();
   Session session = session_of(state_at(recording, 0).trace);
   session.follow(state_at(recording, 300'000));
   advance(session, 1);
@@ -318,7 +305,7 @@ TEST(Following, BeginsWithNothing) {
 }
 
 TEST(Following, HangIsShownAsAFailureIs) {
-  Recording recording = live_at(two_steps(), 210'000);
+  Recording recording = live_at(two_steps().recording(), 210'000);
   Session session = session_of(state_at(recording, 90'000).trace);
   recording.info.failure = RunEnd{"no progress for 1 s", 1, 0};
   session.follow(make_document(parse_trace(trace_text_of(recording))));

@@ -1,5 +1,6 @@
-// Traces without files, and sessions of them: made slice by slice, where a test knows the answer, or straight from a
-// recording that was just made. Both give what the loader would give for the written recording.
+// Traces without files, and sessions of them: made slice by slice, where a test knows the answer,
+// or straight from a recording that was just made. Both give what the loader would give for the
+// written recording.
 #pragma once
 
 #include <string>
@@ -151,6 +152,18 @@ class HandMade {
   Recording recording_;
   std::int64_t flows_ = 0;
 };
+
+// Rank 0 is done with step 0 after 100 us and waits; rank 1 takes twice as long for it.
+inline HandMade two_steps() {
+  return HandMade(2)
+      .compute(0, 0, 0, 100'000)
+      .hop(0, 0, 10'000, 40'000)
+      .wait(0, 1, 100'000, 250'000)
+      .compute(0, 1, 250'000, 400'000)
+      .compute(1, 0, 0, 200'000)
+      .hop(1, 0, 20'000, 250'000)
+      .compute(1, 1, 200'000, 400'000);
+}
 
 template <class... Traces>
 std::vector<Document> documents_of(Traces&&... traces) {

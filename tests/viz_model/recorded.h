@@ -93,8 +93,8 @@ inline Trace random_trace(std::uint32_t seed) {
   return made.trace();
 }
 
-// Any number of slices in every row, of lengths that differ by orders of magnitude: every rank takes its steps one after the other,
-// with `slices` slices in each of its four lanes.
+// Any number of slices in every row, of lengths that differ by orders of magnitude: every rank
+// takes its steps one after the other, with `slices` slices in each of its four lanes.
 inline Trace crowded(int world_size, int slices, std::uint32_t seed) {
   std::mt19937 random(seed);
   HandMade made(world_size);

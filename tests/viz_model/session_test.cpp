@@ -15,25 +15,13 @@
 namespace ringscope::viz {
 namespace {
 
-// Rank 0 is done with step 0 after 100 us and waits; rank 1 takes twice as long for it.
-HandMade made() {
-  return HandMade(2)
-      .compute(0, 0, 0, 100'000)
-      .hop(0, 0, 10'000, 40'000)
-      .wait(0, 1, 100'000, 250'000)
-      .compute(0, 1, 250'000, 400'000)
-      .compute(1, 0, 0, 200'000)
-      .hop(1, 0, 20'000, 250'000)
-      .compute(1, 1, 200'000, 400'000);
-}
-
-Session one() { return session_of(made().trace()); }
+Session one() { return session_of(two_steps().trace()); }
 
 Session three() {
   const auto recorded = [](PartitionKind partition) {
     return trace_of(record_run(partition, "causal", Scheme::ring, 3, false));
   };
-  Trace foreign = made().trace();
+  Trace foreign = two_steps().trace();
   foreign.run.reset();
   return session_of(recorded(PartitionKind::contiguous), recorded(PartitionKind::zigzag), foreign);
 }

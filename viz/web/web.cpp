@@ -1,6 +1,7 @@
-// The viewer in a page. The page (app/site/viewer.js) hands over events and files, and shows the pixels that come
-// back; what a key means, how a recording is read and every number are the viewer's own. It draws without OpenGL, so
-// that its pictures are those of `ringscope view --screenshot`.
+// The viewer in a page. The page (app/site/viewer.js) hands over events and files, and shows the
+// pixels that come back; what a key means, how a recording is read and every number are the
+// viewer's own. It draws without OpenGL, so that its pictures are those of `ringscope view
+// --screenshot`.
 #include <emscripten.h>
 #include <fmt/format.h>
 
@@ -83,9 +84,9 @@ EMSCRIPTEN_KEEPALIVE const char* ringscope_open(const char* names, const char* a
   return said(why);
 }
 
-// Tell paragraph `story` of the recording, from 1, whose text the page has; a page of a small `height` in points shows
-// one panel at a time.
-// Return the paragraph that is told then, or 0 for none.
+// Tell paragraph `story` of the recording, from 1, whose text the page has; a page of a small
+// `height` in points shows one panel at a time. Return the paragraph that is told then, or 0 for
+// none.
 EMSCRIPTEN_KEEPALIVE int ringscope_tell(int story, int height) {
   if (!viewer->is_open() || viewer->session().story().empty()) return 0;
   Session& session = viewer->session();

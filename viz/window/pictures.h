@@ -1,4 +1,5 @@
-// Draws single pictures, of losses and of sweeps, with ImGui but without a window, and writes pictures to files.
+// Draws single pictures, of losses and of sweeps, with ImGui but without a window, and writes
+// pictures to files.
 #pragma once
 
 #include <string>

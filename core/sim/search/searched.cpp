@@ -224,9 +224,9 @@ std::vector<int> improved(const ChunkWork& work, const Slots& slots, const std::
   return best;
 }
 
-// Return a bound that no deal can be below: all work over all speeds; at equal ones also the work of a rank or owner
-// that has the chunk with the most work and otherwise those with the least. (A rank works at every
-// step, and some rank attends each owner's block at every step.)
+// Return a bound that no deal can be below: all work over all speeds; at equal ones also the work
+// of a rank or owner that has the chunk with the most work and otherwise those with the least. (A
+// rank works at every step, and some rank attends each owner's block at every step.)
 double least_slowest(const ChunkWork& work, const Slots& slots) {
   if (!slots.are_equal()) return work.total() / slots.speed();
   const auto of_heaviest = [&](auto line_of) {

@@ -31,7 +31,8 @@ void predict(const MaskModel& model, int forward_steps, WorkTable& table) {
   }
 }
 
-// Return `of` of the forward cells of the ranks of which it is known, in the form that core/trace/summary.h takes.
+// Return `of` of the forward cells of the ranks of which it is known, in the form that
+// core/trace/summary.h takes.
 std::vector<std::vector<double>> forward_work(const WorkTable& table, int forward_steps,
                                               std::int64_t WorkCell::*of) {
   std::vector<std::vector<double>> work;

@@ -1,5 +1,5 @@
-// The numbers of the figures that move in the lessons' pages. A page sends what its sliders say and draws what comes
-// back; nothing is computed in the page itself.
+// The numbers of the figures that move in the lessons' pages. A page sends what its sliders say and
+// draws what comes back; nothing is computed in the page itself.
 #pragma once
 
 #include <string>

@@ -63,9 +63,9 @@ std::optional<MaskPoint> mask_point(const MaskModel& model, MaskOrder order, dou
 
 // ---
 // Computes each pixel's share of allowed query-key pairs for a picture of the whole matrix, for any
-// seqlen. It is exact. Along a line of pixels the share is 0, changes, is 1, changes, and is 0 again, because a
-// query's allowed keys are one interval; only pixels where it changes need counting. Under a mask
-// in pieces every pixel is counted.
+// seqlen. It is exact. Along a line of pixels the share is 0, changes, is 1, changes, and is 0
+// again, because a query's allowed keys are one interval; only pixels where it changes need
+// counting. Under a mask in pieces every pixel is counted.
 
 // A PictureSide is one side of the picture, cut into pixels. If there are more pixels than rows, a
 // pixel shows the row that its first edge lies in.

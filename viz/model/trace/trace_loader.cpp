@@ -237,7 +237,8 @@ std::optional<Trace> ring_of(std::vector<LoadedTrace>& files, std::vector<std::s
 
 // Merge the files (at least one) of a job onto one axis: ranks in order, times moved to the
 // earliest base time. The k-th send of r to s is joined to the k-th receive of s from r if there
-// are equally many of both. If the files show a ring, the trace is its recording. Throws InputError if base times are too far apart.
+// are equally many of both. If the files show a ring, the trace is its recording. Throws InputError
+// if base times are too far apart.
 Trace merge_ranks(std::vector<LoadedTrace> files) {
   if (files.size() == 1) return std::move(files[0].trace);
   std::vector<std::string> why_not;

@@ -153,8 +153,8 @@ void draw_notes(const PanelContext& context, const Document& document, const Mas
   const ImFont* small = context.fonts.small;
   const double share = done.all > 0 ? done.pairs / done.all : 0;
   const int n = document.mask->partition.world_size;
-  // Of many ranks a swatch has three owners' colours, so that it is not taken for one of them. `strength` is how
-  // strong they are.
+  // Of many ranks a swatch has three owners' colours, so that it is not taken for one of them.
+  // `strength` is how strong they are.
   const std::pair<double, std::string_view> legend[] = {
       {1, "attended"}, {0.25, "allowed, not yet attended"}, {0, "masked out"}};
   const auto swatch = [&](float x, float y, double strength) {

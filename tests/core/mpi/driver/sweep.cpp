@@ -1,5 +1,5 @@
-// The MPI ring against the ring on threads, bit for bit: every partition, deal, kind of mask and scheme, also
-// where there are fewer rows than ranks; and what every recording must satisfy.
+// The MPI ring against the ring on threads, bit for bit: every partition, deal, kind of mask and
+// scheme, also where there are fewer rows than ranks; and what every recording must satisfy.
 #include <algorithm>
 #include <bit>
 #include <cstdio>
