@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -221,19 +220,6 @@ void check_backend(const RunOptions& run) {
   }
 }
 
-void check_live(const RunOptions& run) {
-  const auto accepted = "it together with --trace FILE and --backend cpu";
-  if (!run.trace) contradiction("--live", "given without --trace", accepted);
-  std::error_code error;
-  const auto status = std::filesystem::status(*run.trace, error);
-  if (run.trace->ends_with('/') || (exists(status) && !is_regular_file(status)))
-    contradiction("--live", fmt::format("given with --trace '{}', which is no file", *run.trace),
-                  accepted);
-  // Elsewhere rank 0 learns what the others recorded when they have ended, and a GPU's times too.
-  if (run.backend != Backend::cpu)
-    contradiction("--live", fmt::format("given with --backend {}", name_of(run.backend)), accepted);
-}
-
 void check(RunOptions& run, const CommandFlags& flags) {
   check_source(run, flags.given("--seed"));
   if (run.job.injection) run.job.injection->seed = run.seed;
@@ -252,7 +238,7 @@ void check(RunOptions& run, const CommandFlags& flags) {
     contradiction("--kv-buffers",
                   fmt::format("{} given with --scheme {}", run.job.kv_buffers, name_of(scheme)),
                   "it with --scheme ring or two-level; the others have as many as they need");
-  if (run.live) check_live(run);
+  if (run.live) check_live(run.trace, run.backend);
   if (run.verify_rows) run.verify = true;
 }
 

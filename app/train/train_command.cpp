@@ -93,6 +93,11 @@ void check(const TrainOptions& train) {
                   "it together with --checkpoint FILE");
   if (train.trace_step && !train.trace)
     contradiction("--trace-step", "given without --trace", "it together with --trace FILE");
+  if (train.live) {
+    check_live(train.trace, train.ranks.backend);
+    if (train.trace_step)
+      contradiction("--trace-step", "given with --live", "one of them: --live shows every step");
+  }
   if (train.theme && !train.picture)
     contradiction("--theme", "given without --picture", "it together with --picture FILE");
   if (!train.sample_bytes)
@@ -163,6 +168,10 @@ void plan_training(const TrainOptions& options, int world_size, TrainSetup& setu
                       *options.trace, plan.steps_before()));
     plan.recorded_step = options.trace_step.value_or(plan.steps);
   }
+  if (options.live)
+    plan.live = [path = *options.trace](const Recording& so_far) {
+      write_chrome_trace(path, so_far);
+    };
   with_dashes([&] { validate(plan); });
 }
 
@@ -353,6 +362,8 @@ Finish declare_train(CommandFlags& flags) {
              "go on from a checkpoint, with its settings but for those that are given");
   flags.path("--trace", train->trace, "write the recording of one step's attention");
   flags.integer("--trace-step", train->trace_step, "which (the last)");
+  flags.flag("--live", train->live,
+             "write the latest step's to --trace a few times a second, so that view can follow");
   flags.integer("--sample", train->sample_bytes, "print so much text of the model at the end", 1,
                 kMostGeneratedBytes, "BYTES");
   flags.text("--prompt", "TEXT", train->prompt, "what that text goes on from (a new line)");

@@ -201,16 +201,51 @@ void validate(const TrainingPlan& plan) {
     require_between("trace-step", plan.recorded_step, plan.steps_before() + 1, plan.steps);
 }
 
+void LiveSteps::add(int rank, Index step, const RankEvents& recorded) {
+  constexpr std::int64_t kLeastPause = 250'000'000, kPausePerWriting = 19;
+  std::lock_guard lock(mutex_);
+  if (step_ == 0 && monotonic_ns() >= next_ns_) {
+    step_ = step;
+    missing_ = plan_.deal.world_size;
+    ranks_.assign(missing_, {});
+  }
+  if (step != step_) return;
+  ranks_[rank] = recorded;
+  if (--missing_ > 0) return;
+  step_ = 0;
+  const std::int64_t begin_ns = monotonic_ns();
+  std::int64_t last_ns = 0;
+  for (const RankEvents& events : ranks_) {
+    for (const TraceEvent& event : events.events) last_ns = std::max(last_ns, event.end_ns);
+    for (const ModelSpan& span : events.model) last_ns = std::max(last_ns, span.end_ns);
+  }
+  const std::int64_t earliest_ns = earliest_of(ranks_);
+  Recording recording =
+      recording_of_step(plan_.settings, plan_.deal, step,
+                        default_recorded_layer(plan_.settings.shape), std::move(ranks_));
+  recording.info.live_ns = last_ns - earliest_ns + 1;  // after all slices, which have ended
+  try {
+    plan_.live(recording);
+  } catch (const std::exception&) {  // the next one may find room on the disk
+  }
+  const std::int64_t end_ns = monotonic_ns();
+  next_ns_ = end_ns + std::max(kLeastPause, kPausePerWriting * (end_ns - begin_ns));
+}
+
 MeasuredRank::MeasuredRank(const TrainingPlan& plan, const TextBatches& batches, Communicator& comm,
-                           WorkPulse* pulse)
-    : plan_(plan), comm_(comm), training_(plan.settings, plan.deal, batches, comm_, pulse) {
+                           WorkPulse* pulse, LiveSteps* live)
+    : plan_(plan),
+      live_(live),
+      comm_(comm),
+      training_(plan.settings, plan.deal, batches, comm_, pulse) {
   if (plan.start != nullptr) training_.start_from(*plan.start);
 }
 
 StepReport MeasuredRank::step(Index step) {
-  if (step != plan_.recorded_step) return training_.step();
+  if (step != plan_.recorded_step && live_ == nullptr) return training_.step();
   RecordedRankStep recorded = record_step(training_, default_recorded_layer(plan_.settings.shape));
-  recorded_ = std::move(recorded.events);
+  if (live_ != nullptr) live_->add(training_.rank(), step, recorded.events);
+  if (step == plan_.recorded_step) recorded_ = std::move(recorded.events);
   return recorded.report;
 }
 
@@ -257,9 +292,13 @@ FinishedTraining run_training_on_threads(const TrainingPlan& plan, const std::st
   const TrainingSettings& settings = plan.settings;
   const TextBatches batches(text, settings.batch, settings.seqlen, settings.seed,
                             settings.shape.vocab);
+  LiveSteps live(plan);
   const auto ranks = run_rank_threads(
       plan.deal.world_size,
-      [&](Communicator& comm) { return std::make_unique<MeasuredRank>(plan, batches, comm); },
+      [&](Communicator& comm) {
+        return std::make_unique<MeasuredRank>(plan, batches, comm, nullptr,
+                                              plan.live ? &live : nullptr);
+      },
       [&](MeasuredRank& rank) { rank.run(after_step); });
   FinishedTraining finished{ranks[0]->take_end(), {}, std::nullopt};
   std::vector<RankEvents> recorded;
