@@ -20,8 +20,8 @@ import sys
 import tempfile
 import time
 
-from reports import (Counts, TestReport, figures_of, listed_tests, loads, read_benchmarks, read_library, read_ring,
-                     text_in)
+from reports import (Counts, TestReport, figures_of, listed_tests, loads, print_table, read_benchmarks, read_library,
+                     read_ring, rounded, text_in)
 
 LEFT_FOR_THE_LAST = 10  # seconds, to write and to let programs end
 TO_END, TO_BE_GONE = 2, 5  # seconds that a program has to end after SIGTERM, and to be gone after SIGKILL
@@ -121,17 +121,6 @@ class Child:
             self.kill(signal.SIGKILL)
         outcome.left_behind = outcome.seconds > self.limit + TO_END + TO_BE_GONE
         return outcome.left_behind
-
-
-def rounded(value):
-    """Return JSON with five digits, which are more than a measurement has, and null for what is no number."""
-    if isinstance(value, dict):
-        return {name: rounded(one) for name, one in value.items()}
-    if isinstance(value, list):
-        return [rounded(one) for one in value]
-    if isinstance(value, float):
-        return float(f"{value:.5g}") if math.isfinite(value) else None
-    return value
 
 
 class Check:
@@ -330,40 +319,46 @@ def run_benchmarks(check, log, arguments, suffix="", environment=None):
                                    if not m.get("problem", "skipped").startswith("skipped")]
 
 
-def agreement(check):
-    """Compare the kernels with each other on the problems that the benchmarks time, which are too large for the
-    tests' oracle."""
-    status, bad, compared = "passed", [], 0
-    for program in ("gpu_forward", "gpu_backward"):
+def run_each(check, program, prefixes):
+    """Run a program for the benchmarks of each prefix, such as "main/07", as a process of its own, because a device
+    error breaks everything after it. Programs that fail count as failures; shapes that a kernel does not take
+    don't. Return how it ended, all measurements, and the problems."""
+    status, all_measured, bad = "passed", [], []
+    for prefix in prefixes:
         outcome, measurements, problems = run_benchmarks(
-            check, program + "-agreement", [program, "--benchmark_filter=^agreement/"])
-        for m in measurements or []:
-            if m.get("problem", "").startswith("skipped"):
-                continue
-            compared += 1
-            kernel = m["name"].split("/")[1][:2] if m["name"].startswith("agreement/") else ""
-            if "problem" in m and kernel.isdigit():
-                check.failed(int(kernel))
+            check, f"{program}-{prefix.replace('/', '-')}", [program, "--benchmark_filter=^" + prefix])
+        all_measured += measurements or []
         bad += problems
         if outcome.cut_off:
             status = worst(status, "cut off")
         elif outcome.status != 0 or problems:
             status = "failed"
-            if outcome.status != 0:
-                bad.append(outcome.text())
+            bad += [f"{prefix} {outcome.text()}"] if outcome.status != 0 else []
+    return status, all_measured, bad
+
+
+def agreement(check):
+    """Compare the kernels with each other on the problems that the benchmarks time, which are too large for the
+    tests' oracle."""
+    status, compared, bad = "passed", 0, []
+    for program, kernels in (("gpu_forward", ("07", "06", "05")), ("gpu_backward", ("11", "10", "09"))):
+        its_status, measurements, problems = run_each(check, program, [f"agreement/{kernel}" for kernel in kernels])
+        status = worst(status, its_status)
+        bad += problems
+        for m in measurements:
+            compared += not m.get("problem", "").startswith("skipped")
+            number = m["name"].partition("agreement/")[2][:2]
+            if "problem" in m and number.isdigit() and not m["problem"].startswith("skipped"):
+                check.failed(int(number))
     return status, "; ".join([f"{compared} comparisons", *bad])
 
 
-def benchmarks(program, names):
-    """Return the part that runs the benchmarks whose names begin with `names`, a regular expression. Programs
-    that fail count as failures; shapes that a kernel does not take don't."""
+def benchmarks(program, *prefixes):
+    """Return the part that runs these benchmarks."""
 
     def part(check):
-        log = "".join(c for c in f"{program}-{names}" if c.isalnum() or c in "-_")
-        outcome, _, problems = run_benchmarks(check, log, [program, "--benchmark_filter=^" + names])
-        if not outcome.cut_off and outcome.status != 0:
-            problems.append(outcome.text())
-        return "cut off" if outcome.cut_off else "failed" if problems else "passed", "; ".join(problems)
+        status, _, problems = run_each(check, program, prefixes)
+        return status, "; ".join(problems)
 
     return part
 
@@ -565,11 +560,11 @@ def nccl_speed(check, environment):
 PLAN = [("smoke", 40, smoke),
         ("agreement", 60, agreement),
         ("best forward", 40, benchmarks("gpu_forward", "main/07")),
-        ("best backward", 40, benchmarks("gpu_backward", "main/1")),
+        ("best backward", 40, benchmarks("gpu_backward", "main/11", "main/10")),
         ("library", 90, library),
-        ("forward ladder", 60, benchmarks("gpu_forward", "main/0[1-6]")),
-        ("backward ladder", 40, benchmarks("gpu_backward", "main/0")),
-        ("forward ideas", 40, benchmarks("gpu_forward", "idea")),
+        ("forward ladder", 60, benchmarks("gpu_forward", *(f"main/0{n}" for n in range(6, 0, -1)))),
+        ("backward ladder", 40, benchmarks("gpu_backward", "main/09", "main/08")),
+        ("forward ideas", 40, benchmarks("gpu_forward", "idea/07", "idea/06")),
         ("backward ideas", 20, benchmarks("gpu_backward", "idea")),
         ("kernel tests", 120, kernel_tests),
         ("ring", 60, ring),
@@ -610,20 +605,6 @@ def archive_logs(check):
     return check.logs
 
 
-def print_table(check):
-    for part in check.parts:
-        detail = part.get("detail", "").split("\n")[0]
-        print(f"{part['name']:<22} {part['status']:<13} {part['seconds']:6.1f} s{'  ' if detail else ''}{detail}")
-    for number, tests in sorted(check.kernels.items()):
-        verdict = "passed" if tests.passes() else "failed" if tests.failed else "not run"
-        print(f"kernel {number:02}              {verdict:<13} {tests.passed + tests.failed} tests, "
-              f"{tests.failed} failed, {tests.skipped} skipped")
-    for figure in check.results["figures"]:
-        goal = "goal " + figure["goal"] if "goal" in figure else ""
-        print(f"{figure['name']:<62} {figure['value']:9.4g}  {goal}")
-    print("all passed" if check.passed() else "not all passed")
-
-
 def run_part(part, check):
     try:
         return part(check)
@@ -661,7 +642,7 @@ def run_check(options):
         check.results["complete"] = name == PLAN[-1][0]
         check.save()
     check.save()
-    print_table(check)
+    print_table(check.results, check.kernels)
     print(f"{check.path} (logs: {archive_logs(check)})")
     return 0 if check.passed() else 1
 

@@ -43,7 +43,16 @@ libraries_of() {  # libraries_of PROGRAM...
     grep -vE '/(ld-linux.*|libc|libm|libdl|librt|libpthread|libresolv|libutil|libcuda)\.so'
 }
 
-make_pack() {  # make_pack DIR
+# Puts the programs into one archive, a fifth of their size because all hold the same kernels.
+compress_pack() {  # compress_pack DIR
+  progress "compressing the pack"
+  python3 -c 'import sys, tarfile
+with tarfile.open(sys.argv[1] + "/programs.tar.xz", "w:xz", preset=9) as archive:
+    for name in ("lib", "bin"):
+        archive.add(sys.argv[1] + "/" + name, name)' "$1" && rm -rf -- "$1/bin" "$1/lib"
+}
+
+make_pack() {  # make_pack DIR [compressed]
   local dir=$1 tree=$logs/gpu-check log=$logs/gpu-check.log new program library mib
   nvcc_of --version >/dev/null || die 2 "missing: the CUDA toolkit (nvcc on PATH, or under CUDA_HOME or /usr/local/cuda)"
   if [[ -e $dir && ! -e $dir/gpu-check && -n $(ls -A -- "$dir" 2>/dev/null) ]]; then
@@ -64,8 +73,9 @@ make_pack() {  # make_pack DIR
   cp -- "$root"/bench/gpu_check/{gpu_check,reports,sdpa}.py "$new/bin/"
   cp -- "$root/bench/gpu_check/gpu-check.sh" "$new/gpu-check"
   pack_commit >"$new/commit"
+  [[ -z ${2:-} ]] || compress_pack "$new" || die 3 "can't compress the pack"
   mib=$(du -sm -- "$new" | cut -f1)
-  ((mib <= pack_most_mib)) || die 3 "the pack has $mib MiB; at most $pack_most_mib are wanted"
+  [[ -z ${2:-} ]] || ((mib <= pack_most_mib)) || die 3 "the pack has $mib MiB; at most $pack_most_mib are wanted"
   { rm -rf -- "$dir" && mv -- "$new" "$dir"; } || die 3 "can't write $dir"
   clear_progress
   say "$dir: $mib MiB, commit $(<"$dir/commit")"
@@ -89,7 +99,8 @@ gpu_check() {  # gpu_check ARGS...
     esac
   done
   if [[ -n $pack ]]; then
-    make_pack "$(realpath -m -- "$pack")"
+    have python3 || die 2 "gpu-check --pack: missing: python3, 3.7 or later"
+    make_pack "$(realpath -m -- "$pack")" compressed
     return
   fi
   have_gpu_driver || die 3 "gpu-check: no NVIDIA driver is there; a GPU of compute capability 8.0 or later is needed; \

@@ -3,6 +3,7 @@
 results. Nothing that a program writes is trusted: what is not as it should be counts as not there."""
 import dataclasses
 import json
+import math
 import re
 
 
@@ -231,3 +232,33 @@ def figures_of(ours, library):
                 figures.append((f"8 ranks, causal: zigzag's share of its ceiling, {words[1]}",
                                 figure_in(m, "zigzag_balance") / ceiling, ">= 0.95"))
     return figures
+
+
+# ---
+# The results, for their file and for people.
+
+
+def rounded(value):
+    """Return JSON with five digits, which are more than a measurement has, and null for what is no number."""
+    if isinstance(value, dict):
+        return {name: rounded(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [rounded(one) for one in value]
+    if isinstance(value, float):
+        return float(f"{value:.5g}") if math.isfinite(value) else None
+    return value
+
+
+def print_table(results, kernels):
+    """Print what people read."""
+    for part in results["parts"]:
+        detail = part.get("detail", "").split("\n")[0]
+        print(f"{part['name']:<22} {part['status']:<13} {part['seconds']:6.1f} s{'  ' if detail else ''}{detail}")
+    for number, tests in sorted(kernels.items()):
+        verdict = "passed" if tests.passes() else "failed" if tests.failed else "not run"
+        print(f"kernel {number:02}              {verdict:<13} {tests.passed + tests.failed} tests, "
+              f"{tests.failed} failed, {tests.skipped} skipped")
+    for figure in results["figures"]:
+        goal = "goal " + figure["goal"] if "goal" in figure else ""
+        print(f"{figure['name']:<62} {figure['value']:9.4g}  {goal}")
+    print("all passed" if results["passed"] else "not all passed")
