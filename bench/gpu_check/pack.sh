@@ -22,7 +22,8 @@ pack_commit() {
   echo "$commit"
 }
 
-# Builds for any machine of this architecture, with libraries looked for beside the programs first.
+# Builds for any machine of this architecture, with libraries looked for beside the programs first. MPI is left out,
+# because it needs more of its machine than libraries.
 build_pack() {  # build_pack TREE LOG
   local flags=()
   [[ $(uname -m) != x86_64 ]] || flags+=(-DCMAKE_CXX_FLAGS=-march=x86-64-v3)
@@ -30,17 +31,19 @@ build_pack() {  # build_pack TREE LOG
   [[ $(nvcc_of --help) != *--compress-mode* ]] || flags+=(-DCMAKE_CUDA_FLAGS=--compress-mode=size)
   progress "building the pack"
   {
-    (cd -- "$root" && cmake --preset release -B "$1" -DRINGSCOPE_NATIVE=OFF -DRINGSCOPE_VIZ=OFF -DRINGSCOPE_CUDA=ON \
+    (cd -- "$root" && cmake --preset release -B "$1" -DRINGSCOPE_NATIVE=OFF -DRINGSCOPE_VIZ=OFF -DRINGSCOPE_MPI=OFF \
+      -DRINGSCOPE_CUDA=ON \
       -DCMAKE_EXE_LINKER_FLAGS=-Wl,--disable-new-dtags,-z,origin -DCMAKE_BUILD_RPATH="\$ORIGIN/../lib" "${flags[@]}") &&
       { ! grep -q 'build bench/nccl_ring:' "$1/build.ninja" || pack_programs+=("${pack_nccl_programs[@]}"); } &&
       cmake --build "$1" --target "${pack_programs[@]}"
   } >"$2" 2>&1 </dev/null
 }
 
-# The libraries of a program that are not the system's own (libc and what comes with it) or the driver's.
+# The libraries of a program that are not the system's own (libc, libstdc++, which asks for a libc as new as its own, and
+# what comes with them) or the driver's.
 libraries_of() {  # libraries_of PROGRAM...
   ldd -- "$@" | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u |
-    grep -vE '/(ld-linux.*|libc|libm|libdl|librt|libpthread|libresolv|libutil|libcuda)\.so'
+    grep -vE '/(ld-linux.*|libc|libm|libdl|librt|libpthread|libresolv|libutil|libstdc\+\+|libgcc_s|libcuda)\.so'
 }
 
 # Puts the programs into one archive, a fifth of their size because all hold the same kernels.

@@ -275,14 +275,49 @@ TEST_F(GpuCheck, BadUsage) {
   EXPECT_EQ(pack.run("--out /proc/nothing/here.json").status, 3);
 }
 
-TEST(GpuCheckPack, WithoutPython) {
+// A pack as the launcher makes it, of programs that are fakes.
+class GpuCheckPack : public testing::Test {
+ protected:
+  GpuCheckPack() {
+    fs::copy(kFolder + "gpu-check.sh", pack.root / "gpu-check");
+    std::ofstream(pack.root / "commit") << "456def\n";
+  }
+  int status_of(const std::string& command) const {
+    const int status = std::system(("cd '" + pack.root.string() + "' && " + command).c_str());
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+
+  const std::string kFolder = RINGSCOPE_SOURCE_DIR "/bench/gpu_check/";
   const FakePack pack;
+};
+
+TEST_F(GpuCheckPack, UnpacksItsProgramsAndRunsThem) {
+  skip_without_python();
+  if (IsSkipped()) return;
+  fs::create_directory(pack.root / "lib");
+  for (const char* const script : {"gpu_check.py", "reports.py"})
+    fs::copy(kFolder + script, pack.root / "bin" / script);
+  ASSERT_EQ(
+      status_of("bash -c 'progress() { :; }; source " + kFolder + "pack.sh; compress_pack .'"), 0);
+  EXPECT_FALSE(fs::exists(pack.root / "bin"));
+  for (int run = 0; run < 2; ++run) {
+    EXPECT_EQ(status_of("./gpu-check --out run.json --logs logs >stdout 2>&1"), 0)
+        << text_of(pack.root / "stdout");
+    EXPECT_NE(text_of(pack.root / "run.json").find("456def"), std::string::npos);
+    fs::remove(pack.root / "run.json");
+    fs::remove(pack.root / "programs.tar.xz");  // the second time all is there
+  }
+  fs::remove_all(pack.root / "bin");
+  std::ofstream(pack.root / "programs.tar.xz") << "cut off";
+  EXPECT_EQ(status_of("./gpu-check 2>stderr"), 3);
+  const std::string said = text_of(pack.root / "stderr");
+  EXPECT_TRUE(said.starts_with("gpu-check: can't unpack ")) << said;
+  EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
+}
+
+TEST_F(GpuCheckPack, WithoutPython) {
   pack.program("path/python3", "exit 127");
-  const std::string command = "PATH='" + (pack.root / "path").string() +
-                              "':/usr/bin:/bin '" RINGSCOPE_SOURCE_DIR
-                              "/bench/gpu_check/gpu-check.sh' 2>'" +
-                              (pack.root / "stderr").string() + "'";
-  EXPECT_EQ(WEXITSTATUS(std::system(command.c_str())), 2);
+  EXPECT_EQ(status_of("PATH=\"$PWD/path:/usr/bin:/bin\" ./gpu-check 2>stderr"), 2);
   EXPECT_EQ(text_of(pack.root / "stderr"), "gpu-check: missing: python3, 3.7 or later\n");
 }
 
