@@ -32,8 +32,8 @@ build_pack() {  # build_pack TREE LOG
   progress "building the pack"
   {
     (cd -- "$root" && cmake --preset release -B "$1" -DRINGSCOPE_NATIVE=OFF -DRINGSCOPE_VIZ=OFF -DRINGSCOPE_MPI=OFF \
-      -DRINGSCOPE_CUDA=ON \
-      -DCMAKE_EXE_LINKER_FLAGS=-Wl,--disable-new-dtags,-z,origin -DCMAKE_BUILD_RPATH="\$ORIGIN/../lib" "${flags[@]}") &&
+      -DRINGSCOPE_CUDA=ON -DCMAKE_EXE_LINKER_FLAGS=-Wl,--disable-new-dtags,-z,origin \
+      -DCMAKE_BUILD_RPATH="\$ORIGIN/../lib" "${flags[@]}") &&
       { ! grep -q 'build bench/nccl_ring:' "$1/build.ninja" || pack_programs+=("${pack_nccl_programs[@]}"); } &&
       cmake --build "$1" --target "${pack_programs[@]}"
   } >"$2" 2>&1 </dev/null

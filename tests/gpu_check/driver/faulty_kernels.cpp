@@ -5,13 +5,12 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <array>
 #include <cstdlib>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "core/base/error.h"
 #include "cuda/base/check.h"
 #include "cuda/kernels/kernel_table.h"
 
@@ -25,19 +24,12 @@ std::span<const Kernel> faulty_kernels_of(KernelPass pass) asm("__wrap_" RINGSCO
 
 namespace {
 
-template <class Step>
-void hang(const Step&, DType, int, cudaStream_t) {
+void hang(const ForwardStep&, DType, int, cudaStream_t) {
   while (true) pause();
 }
 
-template <class Step>
-void crash(const Step&, DType, int, cudaStream_t) {
-  raise(SIGSEGV);
-}
-
 // End as a wait of a Hopper kernel does that takes ten seconds (cuda/ptx/barrier.h).
-template <class Step>
-void wait_in_vain(const Step&, DType, int, cudaStream_t) {
+void wait_in_vain(const ForwardStep&, DType, int, cudaStream_t) {
   *hang_record_of("07_hopper_overlap") = {1, 1, 3, 0, 128, 1024, 1};
   check(cudaErrorLaunchFailure, "cudaDeviceSynchronize()", __FILE__, __LINE__);
 }
@@ -49,12 +41,7 @@ void be_wrong(const ForwardStep& step, DType dtype, int tile, cudaStream_t strea
   true_launch(changed, dtype, tile, stream);
 }
 
-template <class Launch>
-void make_faulty(Launch*& launch, const std::string& fault, Launch* hangs, Launch* crashes,
-                 Launch* waits) {
-  if (launch == nullptr) return;
-  launch = fault == "hangs" ? hangs : fault == "crashes" ? crashes : waits;
-}
+void crash(const BackwardStep&, DType, int, cudaStream_t) { raise(SIGSEGV); }
 
 std::vector<Kernel> made_faulty() {
   const std::span<const Kernel> kernels = all_true_kernels();
@@ -62,19 +49,11 @@ std::vector<Kernel> made_faulty() {
   const char* const faults = std::getenv("RINGSCOPE_FAULTS");
   std::istringstream words(faults == nullptr ? "" : faults);
   for (std::string word; words >> word;) {
-    const std::size_t equals = word.find('=');
-    const std::string fault = word.substr(0, equals);
-    Kernel& kernel = faulty.at(std::stoul(word.substr(equals + 1)) - 1);
-    if (fault == "wrong") {
-      if (kernel.launch_forward == nullptr) throw InputError("RINGSCOPE_FAULTS: wrong is forward");
-      true_launch = kernel.launch_forward;
-      kernel.launch_forward = be_wrong;
-      continue;
-    }
-    make_faulty(kernel.launch_forward, fault, hang<ForwardStep>, crash<ForwardStep>,
-                wait_in_vain<ForwardStep>);
-    make_faulty(kernel.launch_backward, fault, hang<BackwardStep>, crash<BackwardStep>,
-                wait_in_vain<BackwardStep>);
+    Kernel& kernel = faulty.at(std::stoul(word.substr(word.find('=') + 1)) - 1);
+    if (word.starts_with("hangs=")) kernel.launch_forward = hang;
+    if (word.starts_with("waits=")) kernel.launch_forward = wait_in_vain;
+    if (word.starts_with("wrong=")) true_launch = std::exchange(kernel.launch_forward, be_wrong);
+    if (word.starts_with("crashes=")) kernel.launch_backward = crash;
   }
   return faulty;
 }
