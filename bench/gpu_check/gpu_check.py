@@ -4,7 +4,7 @@ parts come first. The results are written anew after each group of tests and eac
 check leaves them; the programs' output becomes one archive beside them.
 
 Exit status: 0 all checks passed and nothing failed, 1 otherwise, 2 bad usage, 3 no GPU or nothing can be
-written. Python 3.8 or later; nothing but the standard library.
+written. Python 3.7 or later; nothing but the standard library.
 """
 import argparse
 import ctypes
@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 
 from reports import (Counts, TestReport, figures_of, listed_tests, loads, print_table, read_benchmarks, read_library,
                      read_ring, rounded, text_in)
@@ -609,7 +610,7 @@ def run_part(part, check):
     try:
         return part(check)
     except Exception as error:  # the other parts go on
-        return "failed", repr(error)
+        return "failed", f"{error!r}\n{traceback.format_exc()}"
 
 
 def run_check(options):
