@@ -462,6 +462,8 @@ TEST_F(Rehearsal, WithFaultyKernels) {
   EXPECT_TRUE(r["complete"].GetBool()) << ended.out;
   EXPECT_FALSE(r["passed"].GetBool());
   EXPECT_TRUE(fs::exists(pack.root / "out/run.logs.tar.gz"));
+  for (const auto& part : r["parts"].GetArray())
+    EXPECT_LT(part["seconds"].GetDouble(), 50) << "what hangs costs its limit and no more";
   const auto says = [&](const std::string& part, const std::string& what) {
     EXPECT_EQ(status(r, part), "failed");
     EXPECT_NE(detail(r, part).find(what), std::string::npos) << part << ": " << detail(r, part);
