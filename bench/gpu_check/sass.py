@@ -3,7 +3,7 @@
 
     bench/gpu_check/sass.py [--nvcc NVCC] [--nvdisasm NVDISASM] [--all] [KERNEL ...]
 
-Prints a table of the instances for bf16 and head_dim 128, as it stands in bench/README.md; --all: of all. It takes a CUDA
+Prints a table of the instances for bf16 and head_dim 128, as it stands in README.md here; --all: of all. It takes a CUDA
 toolkit, nvdisasm and no GPU. KERNEL is a file of cuda/kernels without .cu.
 
 A tile's loop is the innermost one with the most HGMMA. Of a product m64nNk16 a multiprocessor makes 4096 FLOPs a clock in

@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "cuda/base/check.h"
 #include "cuda/kernels/step_problem.h"
+#include "tests/cuda/guarded_array.h"
 #include "tests/cuda/ring_step_harness.h"
 
 #ifdef RINGSCOPE_MODEL
