@@ -437,6 +437,19 @@ void check_shared(const void* begin, std::size_t bytes, std::size_t alignment, c
         fmt::format("{} at {} of shared memory, not a multiple of {}", what, place, alignment));
 }
 
+void stmatrix_x4_trans(void* shared_column, const std::uint32_t (&d)[4]) {
+  check_shared(shared_column, 16, 16, "stmatrix's column");
+  std::uint32_t all[32][4];
+  std::memcpy(all, warp_exchange("stmatrix.x4.trans", d, sizeof(d)), sizeof(all));
+  const int square = lane() / 8, column = lane() % 8;
+  std::uint16_t values[8];
+  for (int row = 0; row < 8; ++row)
+    values[row] =
+        static_cast<std::uint16_t>(all[4 * row + column / 2][square] >> (16 * (column % 2)));
+  std::memcpy(shared_column, values, sizeof(values));
+  stored_for_async(shared_column, sizeof(values));
+}
+
 void wgmma_fence() { hopper_thread().fenced = true; }
 
 void wgmma(const WgmmaProduct& product) {

@@ -70,6 +70,8 @@ struct WgmmaProduct {
 // Errors are a product without a wgmma_fence since the last wait, threads that disagree about a
 // product, an operand outside shared memory, and a thread that ends without having waited. Only the
 // 128-byte swizzle is modelled.
+// stmatrix_x4_trans stores operands that other lanes hold, as ptx/wgmma.h says.
+void stmatrix_x4_trans(void* shared_column, const std::uint32_t (&d)[4]);
 void wgmma_fence();
 void wgmma(const WgmmaProduct& product);
 void wgmma_commit();

@@ -88,6 +88,48 @@ TEST_P(BackwardHalves, OnePassMatchesTheOracle) {
   expect_hopper_matches_oracle(backward_one_pass_kernel, GetParam());
 }
 
+// Several items a block, of a group of heads, some of which no query meets.
+TEST(BackwardHopper, FewBlocksTakeManyItems) {
+  for (const Kernel* kernel :
+       {&backward_hopper_kernel, &backward_one_pass_kernel, &backward_any_order}) {
+    if (skip_without_device(kernel->limits)) return;
+    for (const int tile : {0, 1})
+      for (const int blocks : {1, 2}) {
+        const OnBlocks few(blocks);
+        expect_matches_oracle(*kernel, {.heads = 2,
+                                        .seqlen = 420,
+                                        .head_dim = 128,
+                                        .mask = "causal+documents:140,280",
+                                        .partition = PartitionKind::zigzag,
+                                        .world_size = blocks,
+                                        .dtype = DType::bf16,
+                                        .tile = tile,
+                                        .skip_empty = false,
+                                        .seed = static_cast<std::uint64_t>(blocks)});
+      }
+  }
+}
+
+// More items than multiprocessors, all of whose buffers are used many times over. On the model there
+// are as few multiprocessors as let a short row do that.
+TEST(BackwardHopper, LongRows) {
+  for (const Kernel* kernel : {&backward_hopper_kernel, &backward_one_pass_kernel}) {
+    if (skip_without_device(kernel->limits)) return;
+    for (const int tile : {0, 1}) {
+      StepCase tested{.batch = 2, .heads = 8, .heads_kv = 4, .seqlen = 4100, .head_dim = 128};
+      tested.mask = "causal";
+      tested.dtype = DType::bf16;
+      tested.tile = tile;
+#ifdef RINGSCOPE_MODEL
+      const OnBlocks few(1);
+      tested.batch = tested.heads = tested.heads_kv = 1;
+      tested.seqlen = 700;
+#endif
+      expect_matches_oracle(*kernel, tested);
+    }
+  }
+}
+
 TEST_P(BackwardHalves, TensorCoresMatchTheOracleInEveryInstance) {
   const Kernel& kernel = backward_tensor_cores_kernel;
   if (skip_without_device(kernel.limits)) return;
@@ -115,9 +157,12 @@ TEST(Backward, IsTheSameUnderAllSchedules) {
       {&backward_hopper_kernel,
        {.seqlen = 270, .head_dim = 128, .mask = "causal+window:200", .dtype = DType::bf16}},
       {&backward_one_pass_kernel,
-       {.seqlen = 270, .head_dim = 128, .mask = "causal+window:200", .dtype = DType::bf16}}};
+       {.seqlen = 270, .head_dim = 128, .mask = "causal+window:200", .dtype = DType::bf16}},
+      {&backward_one_pass_kernel,
+       {.seqlen = 270, .mask = "causal+window:200", .dtype = DType::bf16, .tile = 1}}};
   for (const auto& [kernel, tested] : all) {
     if (skip_without_device(kernel->limits)) return;
+    const OnBlocks few(2);
     expect_same_bits_under_all_schedules(*kernel, tested);
   }
 }
