@@ -110,8 +110,9 @@ struct Work {
   int first_tile, last_tile;      // of queries that visit
   int last_turn;                  // tile after the last one with a turn to pass
   int first_matrix, last_matrix;  // of queries, batch * heads + head
-  int own_matrix;                 // batch * heads_kv + head; -1: there is no more work
+  int own_matrix;                 // batch * heads_kv + head
   unsigned visits_before;         // of the block's earlier items
+  bool is_over;                   // there are no more items, and the rest means nothing
 
   static __host__ __device__ __forceinline__ unsigned items(const StepShape& shape) {
     return static_cast<unsigned>(tiles_for(shape.rows_k, kKeys)) *
@@ -199,14 +200,11 @@ __device__ __forceinline__ void produce(OnePassStorage<Config>& shared, const Ba
     ptx::barrier_wait(shared.work_empty[n % 2], n / 2 % 2 ^ 1);
     Work& work = shared.work[n % 2];
     const auto number = static_cast<unsigned>(atomicAdd(workspace.taken, 1ull));
-    const bool is_over = number >= Work::items(step.shape);
-    if (is_over)
-      work.own_matrix = -1;
-    else
-      work.set(step, kQueries, number);
+    work.is_over = number >= Work::items(step.shape);
+    if (!work.is_over) work.set(step, kQueries, number);
     work.visits_before = visit;
     ptx::barrier_arrive(shared.work_full[n % 2]);
-    if (is_over) return;
+    if (work.is_over) return;
     ptx::barrier_wait(shared.own_empty, n % 2 ^ 1);
     ptx::barrier_arrive_expecting(shared.own_full, 2 * Config::kOwnBytes);
     for (int i = 0; i < 2; ++i)
@@ -245,7 +243,7 @@ __device__ __forceinline__ void for_each_item(OnePassStorage<Config>& shared, co
   for (unsigned n = 0;; ++n) {
     ptx::barrier_wait(shared.work_full[n % 2], n / 2 % 2);
     const Work& work = shared.work[n % 2];
-    if (work.own_matrix < 0) return;
+    if (work.is_over) return;
     use(work, n);
     release(shared.work_empty[n % 2]);
   }

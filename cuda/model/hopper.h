@@ -78,7 +78,7 @@ void wgmma_commit();
 void wgmma_wait(int pending);
 
 // Do setmaxnreg for a warpgroup. Claiming more waits until registers are free. A block starts with
-// 65536 of them, as many for every thread as the launch allows.
+// as many for every thread as 65536 allow in units of 8, and has no more than these.
 void set_max_registers(int count, bool more);
 
 // ---
@@ -90,6 +90,7 @@ inline constexpr std::uint32_t shared_window = 1024;
 struct HopperBlock {
   std::vector<unsigned char> async_view;          // shared memory as copies and WGMMA see it
   std::vector<int> registers;                     // registers per thread, by warpgroup
+  int pool = 0;                                   // sum of these at the start, and the most
   std::set<const std::uint64_t*> known_barriers;  // to the copy engine
 };
 

@@ -7,6 +7,7 @@
 #include "core/base/random.h"
 #include "cuda/base/launch.h"
 #include "cuda/kernels/mma_tile.h"
+#include "tests/cuda/ring_step_harness.h"
 #include "tests/cuda_model/simt_harness.h"
 
 namespace ringscope::cuda::model {
@@ -250,6 +251,62 @@ TEST_F(TensorCoreModel, CopiesToOrFromBadAddressesAreErrors) {
       error_of(1, sizeof(Chunks), [] { cp_async_16(shared_bytes(), shared_bytes() + 16, true); })
           .find("source lies in shared memory"),
       std::string::npos);
+}
+
+// Sums as tensor cores make them: within their bound, below the exact sum where all terms are
+// positive, and by much more than f32 rounds where there are many of them.
+TEST(TruncatedSums, StayWithinTheirBound) {
+  const auto value = [](std::uint64_t i) {
+    return round_to(DType::bf16, static_cast<float>(2 * unit_interval(random_bits(17, 0, i)) - 1));
+  };
+  for (const int count : {4, 16, 128, 16384}) {
+    std::vector<float> a, b, lengths;
+    const float start = value(0);
+    double exact = start, magnitude = std::abs(start), exact_positive = 0;
+    for (int k = 0; k < count; ++k) {
+      const auto at = static_cast<std::uint64_t>(2 * k + 1);
+      a.push_back(value(at));
+      b.push_back(value(at + 1));
+      lengths.push_back(std::abs(a.back()));
+      exact += double{a.back()} * b.back();
+      magnitude += std::abs(double{a.back()} * b.back());
+      exact_positive += double{lengths.back()} * lengths.back();
+    }
+    const float truncated = truncated_sum(start, a.data(), b.data(), count);
+    EXPECT_LE(std::abs(truncated - exact), kTruncation * count * magnitude) << count;
+    const float positive = truncated_sum(0, lengths.data(), lengths.data(), count);
+    EXPECT_LE(positive, exact_positive) << count;
+    EXPECT_LE(exact_positive - positive, kTruncation * count * exact_positive) << count;
+    if (count > 128) {
+      EXPECT_GE(exact_positive - positive, 0x1p-20 * exact_positive) << "nothing was dropped";
+    }
+  }
+  const float one[] = {1, 0, 0, 0}, tiny[] = {0x1p-24f, 0x1p-24f, 0x1p-24f, 0x1p-24f};
+  EXPECT_EQ(truncated_sum(1, tiny, std::array{1.f, 1.f, 1.f, 1.f}.data(), 4), 1)
+      << "below the last";
+  EXPECT_EQ(truncated_sum(-3, one, one, 4), -2);
+  EXPECT_TRUE(std::isnan(truncated_sum(NAN, one, one, 4)));
+}
+
+// The tolerances of the tests hold for all kernels that use tensor cores, where these truncate.
+TEST(TruncatedSums, LeaveKernelsWithinTheirTolerances) {
+  struct Truncated {
+    Truncated() { set_sums(Sums::truncated); }
+    ~Truncated() { set_sums(Sums::one_by_one); }
+  } const truncated;
+  for (const Kernel* kernel :
+       {&tensor_cores_kernel, &hopper_kernel, &hopper_overlap_kernel, &backward_tensor_cores_kernel,
+        &backward_hopper_kernel, &backward_one_pass_kernel})
+    for (const DType dtype : {DType::bf16, DType::f16})
+      expect_matches_oracle(*kernel, {.heads = 1,
+                                      .seqlen = 200,
+                                      .head_dim = dtype == DType::bf16 ? 128 : 64,
+                                      .mask = "causal",
+                                      .partition = PartitionKind::striped,
+                                      .world_size = 2,
+                                      .dtype = dtype,
+                                      .tile = 1,
+                                      .seed = 9});
 }
 
 }  // namespace
