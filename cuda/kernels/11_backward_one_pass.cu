@@ -478,7 +478,8 @@ void launch_step(const BackwardStep& step, DType dtype, int tile, cudaStream_t s
         using Config = OnePassConfig<Element, kQueries, head_dim()>;
         using Storage = OnePassStorage<Config>;
         static_assert(sizeof(Storage) <= 227 * 1024);
-        if constexpr (kInTurn || (std::is_same_v<Element, bf16> && head_dim() == 128)) {
+        if constexpr (kInTurn ||
+                      (std::is_same_v<Element, bf16> && head_dim() == 128 && number() == 0)) {
           const Workspace<kQueries> workspace(step);
           dim3 grid =
               TileAndHead::grid(tiles_for(shape.rows_q, kQueries), shape.heads, shape.batch);
@@ -518,7 +519,7 @@ constinit const Kernel backward_any_order{
     .idea = "five products: dQ is summed in memory as it comes",
     .limits = kRungLimits,
     .repeats_bits = false,
-    .tiles = kTiles,
+    .tiles = std::span(kTiles).first(1),
     .launch_backward = launch_step<false>};
 
 }  // namespace ringscope::cuda

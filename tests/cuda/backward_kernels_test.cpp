@@ -88,41 +88,29 @@ TEST_P(BackwardHalves, OnePassMatchesTheOracle) {
   expect_hopper_matches_oracle(backward_one_pass_kernel, GetParam());
 }
 
-// Several items a block, of a group of heads, some of which no query meets.
+// Several items a block, of a group of heads, some of which no query meets; and long rows, for whose
+// visits all buffers come round again and again.
 TEST(BackwardHopper, FewBlocksTakeManyItems) {
+#ifdef RINGSCOPE_MODEL
+  constexpr Index kLong = 520;
+#else
+  constexpr Index kLong = 1300;
+#endif
   for (const Kernel* kernel :
        {&backward_hopper_kernel, &backward_one_pass_kernel, &backward_any_order}) {
     if (skip_without_device(kernel->limits)) return;
-    for (const int tile : {0, 1}) {
+    for (int tile = 0; tile < static_cast<int>(kernel->tiles.size()); ++tile) {
       const OnBlocks few(tile + 1);
-      expect_matches_oracle(*kernel, {.heads = 2,
-                                      .seqlen = 420,
-                                      .head_dim = 128,
-                                      .mask = "causal+documents:140,280",
-                                      .partition = PartitionKind::zigzag,
-                                      .world_size = tile + 1,
-                                      .dtype = DType::bf16,
-                                      .tile = tile,
-                                      .skip_empty = false});
-    }
-  }
-}
-
-// More items than blocks, and many visits an item, so that all buffers come round again and again.
-TEST(BackwardHopper, LongRows) {
-  for (const Kernel* kernel : {&backward_hopper_kernel, &backward_one_pass_kernel}) {
-    if (skip_without_device(kernel->limits)) return;
-    for (const int tile : {0, 1}) {
-      StepCase tested{.heads = 4, .heads_kv = 2, .seqlen = 1300, .head_dim = 128};
-      tested.mask = "causal";
+      StepCase tested{.seqlen = 420, .head_dim = 128, .mask = "causal+documents:140,280"};
+      tested.partition = PartitionKind::zigzag;
+      tested.world_size = tile + 1;
       tested.dtype = DType::bf16;
       tested.tile = tile;
-      int blocks = 8;
-#ifdef RINGSCOPE_MODEL
-      blocks = tested.heads = tested.heads_kv = 1;
-      tested.seqlen = 700;
-#endif
-      const OnBlocks few(blocks);
+      tested.skip_empty = false;
+      expect_matches_oracle(*kernel, tested);
+      tested.mask = "causal";
+      tested.world_size = 1;
+      tested.seqlen = kLong;
       expect_matches_oracle(*kernel, tested);
     }
   }
