@@ -94,7 +94,7 @@ TEST(BackwardHopper, FewBlocksTakeManyItems) {
 #ifdef RINGSCOPE_MODEL
   constexpr Index kLong = 520;
 #else
-  constexpr Index kLong = 1300;
+  constexpr Index kLong = 1000;
 #endif
   for (const Kernel* kernel :
        {&backward_hopper_kernel, &backward_one_pass_kernel, &backward_any_order}) {
