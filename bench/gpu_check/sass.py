@@ -23,6 +23,9 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 KERNELS = ["06_hopper", "07_hopper_overlap", "10_backward_hopper", "11_backward_one_pass"]
 FLAGS = ["-std=c++20", "-O3", "-DNDEBUG", "--expt-relaxed-constexpr", "-gencode=arch=compute_90a,code=sm_90a",
          "-Xptxas=-v", "-I", ROOT]
+# What the switches of an instance mean.
+SWITCHES = {"06": {"false": "no roles", "true": "roles"}, "11": {"false": "any order", "true": "turns"},
+            "07": {"false,false": "neither", "true,false": "ping-pong", "true,true": "both"}}
 CONSUMERS = {"06_hopper": 2, "07_hopper_overlap": 2, "10_backward_hopper": None, "11_backward_one_pass": 2}
 
 
@@ -78,10 +81,12 @@ def counts_of(body, consumers, copied):
     read = sum(int(h[1]) * 32 + (2048 if h[2] == "gdesc" else 0) for h in hgmma)
     moved = 0
     for line in body:
-        access = re.match(r"(?:@!?U?P\d+ )?(LDS|STS|LDSM|STSM)((?:\.\w+)*)", line)
+        access = re.match(r"(?:@!?U?P\d+ )?(LDSM|STSM|LDS|STS)((?:\.\w+)*)", line)
         if access and "U" != line[0]:
-            width = re.search(r"\.(32|64|128|16|U8|U16)\b", access[2])
-            each = {"64": 8, "128": 16, "16": 2, "U8": 1, "U16": 2}.get(width[1] if width else "", 4)
+            width = re.search(r"\.(32|64|128|U8|U16)\b", access[2])
+            each = {"64": 8, "128": 16, "U8": 1, "U16": 2}.get(width[1] if width else "", 4)
+            if access[1] in ("LDSM", "STSM"):
+                each = 4 * int(access[2][-1])  # as many squares
             # What these kernels load by LDS are notes that all rows of a warp share: 128 bytes a warp.
             moved += 128 * (4 if access[1] == "LDS" else each)
     number = lambda pattern: sum(bool(re.match(r"(?:@!?U?P\d+ )?(%s)\b" % pattern, b)) for b in body)
@@ -126,8 +131,11 @@ def rows_of(kernel, nvcc, nvdisasm, every):
         consumers = CONSUMERS[kernel] or sizes[0] // 64
         hgmma, exponentials, copied = planned(kernel, sizes, short)
         c, (registers, spills) = counts_of(body, consumers, copied), said[mangled]
+        sizes_text, _, switches = short.split("<", 1)[1][:-1].partition(">,")
+        if switches:
+            sizes_text += ">, " + SWITCHES[kernel[:2]][switches]
         yield "| %s `%s` | %d, %d | %d / %d | %d | %d / %d | %d | %d, %d | %.0f | %d |" % (
-            kernel[:2], short.split("<", 1)[1][:-1].replace("bf16,", "", 1 if not every else 0), registers, spills,
+            kernel[:2], sizes_text.replace("bf16,", "", 1 if not every else 0), registers, spills,
             c["hgmma"], hgmma, c["tensor"], c["mufu"], exponentials, c["mufu_clocks"], c["f32"], c["f32_clocks"],
             c["shared"], c["all"])
 

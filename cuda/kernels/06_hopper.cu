@@ -46,17 +46,24 @@ __global__ void __launch_bounds__(kThreads<Config, kRoles>, 1)
   const int q_matrix = batch * step.shape.heads + head;
   const int kv_matrix = batch * step.shape.heads_kv + step.shape.kv_head(head);
   StagePlace<Config::kStages> at;
-  if (threadIdx.x == 32) {
+  const auto count = [&] {
+    if (threadIdx.x != 32) return;
     TileCounts counts;
     counts.add(tile, Config::kKeys, step.shape.rows_k);
     counts.store(step.counters);
-  }
+  };
   if (kRoles && warpgroup == 0) {
+    // The consumers wait for these registers, so counting comes after.
     ptx::release_registers<Config::kProducerRegisters>();
+    count();
     if (threadIdx.x == 0 && tile.key_tiles() > 0)
       produce(shared, maps, tile, q_matrix, kv_matrix, 0, at);
   } else {
-    if constexpr (kRoles) ptx::claim_registers<Config::kConsumerRegisters>();
+    if constexpr (kRoles) {
+      ptx::claim_registers<Config::kConsumerRegisters>();
+    } else {
+      count();
+    }
     const int consumer = warpgroup - (kRoles ? 1 : 0);
     StagePlace<Config::kStages> ahead;
     const auto fetch = [&](int key_tile) {

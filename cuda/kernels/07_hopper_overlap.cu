@@ -205,18 +205,18 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
   }
 }
 
-// Without `l2` heads come in one group.
-template <bool kPingPong, bool kPersistent>
-void launch_on(const ForwardStep& step, DType dtype, int tile, int blocks, bool l2,
-               cudaStream_t stream) {
+// Without kL2 heads come in one group.
+template <bool kPingPong, bool kPersistent, bool kL2 = false>
+void launch_step(const ForwardStep& step, DType dtype, int tile, cudaStream_t stream) {
+  const int blocks = multiprocessors();
   arm_hang_record("07_hopper_overlap");
   visit_hopper_config(step, dtype, tile, [&]<class Config>(Config) {
     if constexpr (kPersistent || kIsOfRungs<Config>) {
       const int row_tiles = tiles_for(step.shape.rows_q, Config::kRows);
       const int matrices = step.shape.batch * step.shape.heads, items = row_tiles * matrices;
-      const int together = l2 ? matrices_together(step.shape, row_tiles, blocks,
-                                                  device_attribute(cudaDevAttrL2CacheSize))
-                              : matrices;
+      const int together = kL2 ? matrices_together(step.shape, row_tiles, blocks,
+                                                   device_attribute(cudaDevAttrL2CacheSize))
+                               : matrices;
       launch(hopper_overlap<Config, kPingPong, kPersistent>,
              {kPersistent && blocks < items ? blocks : items, Config::kThreads,
               sizeof(OverlapStorage<Config>)},
@@ -226,17 +226,7 @@ void launch_on(const ForwardStep& step, DType dtype, int tile, int blocks, bool 
   });
 }
 
-template <bool kPingPong, bool kPersistent, bool kL2 = false>
-void launch_step(const ForwardStep& step, DType dtype, int tile, cudaStream_t stream) {
-  launch_on<kPingPong, kPersistent>(step, dtype, tile, multiprocessors(), kL2, stream);
-}
-
 }  // namespace
-
-void launch_hopper_overlap(const ForwardStep& step, DType dtype, int tile, int blocks,
-                           cudaStream_t stream) {
-  launch_on<true, true>(step, dtype, tile, blocks, true, stream);
-}
 
 constinit const Kernel hopper_overlap_kernel{
     .number = 7,

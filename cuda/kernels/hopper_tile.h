@@ -214,10 +214,11 @@ struct HopperRows {
       const std::int64_t index = row_index(step.shape, batch, head, row[h]);
       row_max[h] = unit[h] = has_state ? step.row_max[index] * kLog2e : kNoKeys;
       row_sum[h] = 0;
-      const float2* out = reinterpret_cast<const float2*>(step.out + index * kHeadDim);
+      const float2* out = reinterpret_cast<const float2*>(step.out + index * kHeadDim) +
+                          accumulator_column(thread, 0) / 2;
 #pragma unroll
       for (int i = 2 * h; i < kHeadDim / 2; i += 4) {
-        const float2 pair = has_state ? out[accumulator_column(thread, i) / 2] : float2{0, 0};
+        const float2 pair = has_state ? out[accumulator_column(0, i) / 2] : float2{0, 0};
         o[i] = pair.x;
         o[i + 1] = pair.y;
       }
@@ -307,16 +308,18 @@ struct HopperRows {
       if (thread % 4 == 0) store_row<float>(step, index, natural, total);
       const float by = out_factor<float>(step, total) * grown;
       if (step.out_16 != nullptr) {
-        auto* const out = static_cast<std::uint32_t*>(step.out_16) + index * (kHeadDim / 2);
+        auto* const out = static_cast<std::uint32_t*>(step.out_16) + index * (kHeadDim / 2) +
+                          accumulator_column(thread, 0) / 2;
 #pragma unroll
         for (int i = 2 * h; i < kHeadDim / 2; i += 4)
-          out[accumulator_column(thread, i) / 2] = ptx::pack<Element>(o[i] * by, o[i + 1] * by);
+          out[accumulator_column(0, i) / 2] = ptx::pack<Element>(o[i] * by, o[i + 1] * by);
         continue;
       }
-      float2* out = reinterpret_cast<float2*>(step.out + index * kHeadDim);
+      float2* out = reinterpret_cast<float2*>(step.out + index * kHeadDim) +
+                    accumulator_column(thread, 0) / 2;
 #pragma unroll
       for (int i = 2 * h; i < kHeadDim / 2; i += 4)
-        out[accumulator_column(thread, i) / 2] = {o[i] * by, o[i + 1] * by};
+        out[accumulator_column(0, i) / 2] = {o[i] * by, o[i + 1] * by};
     }
     if (batch == 0 && head == 0) add_pairs(step.counters, pairs);
   }
