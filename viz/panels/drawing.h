@@ -135,11 +135,15 @@ double round_step(double least);
 // the last.
 std::vector<std::size_t> some_of(std::size_t count, std::size_t most);
 
+// Return what the lessons' glossary says of `term`, as one paragraph, or "" if it does not have it.
+std::string meaning_of(std::string_view term);
+
 // Draw a sentence beside the mouse.
 void draw_meaning(const PanelContext& context, std::string_view text);
 
 using Pairs = std::vector<std::pair<std::string, std::string>>;
-// Draw names and values beside the mouse.
-void draw_tooltip(const PanelContext& context, std::string_view title, const Pairs& rows);
+// Draw names and values beside the mouse, and below them what a term among them means.
+void draw_tooltip(const PanelContext& context, std::string_view title, const Pairs& rows,
+                  std::string_view term = "");
 
 }  // namespace ringscope::viz

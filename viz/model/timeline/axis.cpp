@@ -84,8 +84,7 @@ double Axis::position(AxisMode mode, int rank, std::int64_t ns) const {
   if (mode == AxisMode::time) return static_cast<double>(ns - begin_ns_);
   if (boundaries_.empty()) return 0;
   const int step = step_at(rank, ns);
-  const double within = static_cast<double>(ns - step_begin_ns(rank, step)) /
-                        static_cast<double>(step_length_ns(step));
+  const double within = static_cast<double>(ns - step_begin_ns(rank, step)) / step_length_ns(step);
   return step + std::clamp(within, 0.0, 1.0);
 }
 
@@ -95,8 +94,7 @@ std::int64_t Axis::time_at(AxisMode mode, int rank, double position) const {
   if (boundaries_.empty()) return begin_ns_;
   const int step = std::min(static_cast<int>(position), steps_ - 1);
   const std::int64_t from = step_begin_ns(rank, step);
-  const std::int64_t at =
-      from + std::llround((position - step) * static_cast<double>(step_length_ns(step)));
+  const std::int64_t at = from + std::llround((position - step) * step_length_ns(step));
   if (step == steps_ - 1) return std::min(at, end_ns_);
   return std::max(from, std::min(at, step_begin_ns(rank, step + 1) - 1));
 }

@@ -302,7 +302,7 @@ void draw_links(const RingPicture& picture) {
   const LabelPlace place = label_place(picture);
   for (const Link& link : picture.moment.links) {
     if (link.bytes_so_far <= 0) continue;
-    const double share = static_cast<double>(link.bytes_so_far) / static_cast<double>(largest);
+    const double share = static_cast<double>(link.bytes_so_far) / largest;
     const float thick = 1 + 1.5f * static_cast<float>(share);
     const Color color = with_alpha(palette.flow, 0.35 + 0.3 * share);
     if ((link.src + 1) % ring.ranks != link.dst) {
@@ -543,7 +543,7 @@ RingLayout ring_layout(const Box& box, int ranks) {
   if (ranks > 1) {
     // Discs take at most two thirds of the distance between neighbours. The circle shrinks as the
     // discs and the tiles outside them grow.
-    const float sine = std::sin(static_cast<float>(std::numbers::pi) / static_cast<float>(ranks));
+    const float sine = std::sin(static_cast<float>(std::numbers::pi) / ranks);
     disc = std::min(disc, 0.66f * half * sine / (1 + 1.65f * sine));
   }
   layout.disc = std::max(disc, 1.5f);
@@ -556,7 +556,7 @@ RingLayout ring_layout(const Box& box, int ranks) {
   layout.orbit = half - layout.tile_w / 2;
   layout.radius = std::max(layout.orbit - layout.tile_w / 2 - layout.disc - 5, layout.disc);
   if (ranks > 1) {  // wide tiles may have shrunk the circle further
-    const float sine = std::sin(static_cast<float>(std::numbers::pi) / static_cast<float>(ranks));
+    const float sine = std::sin(static_cast<float>(std::numbers::pi) / ranks);
     layout.disc = std::clamp(0.75f * layout.radius * sine, 1.5f, layout.disc);
   }
   if (ranks == 1) {  // a single rank stands in the middle

@@ -87,7 +87,7 @@ float draw_table(const PanelContext& context, const SoftmaxRow& row, ImVec2 at, 
   const Trace& trace = session.document().trace;
   const Palette& palette = context.palette;
   const float column = width / kColumnCount;
-  const auto right = [&](int i) { return at.x + column * static_cast<float>(i + 1) - 8; };
+  const auto right = [&](int i) { return at.x + column * (i + 1) - 8; };
   for (int i = 0; i < kColumnCount; ++i)
     draw_label(context, {right(i), at.y + 4}, {1, 0}, kColumns[i]);
   float y = at.y + kRow;
@@ -163,7 +163,7 @@ void draw_plot(const PanelContext& context, const SoftmaxRow& row, const Box& bo
   };
   const double steps = std::max<double>(static_cast<double>(row.samples.size()) - 1, 1);
   const auto x_of = [&](std::size_t i) {
-    return plot.x0 + plot.width() * static_cast<float>(static_cast<double>(i) / steps);
+    return plot.x0 + plot.width() * static_cast<float>(i / steps);
   };
   for (const double value : {low, (low + high) / 2, high}) {
     const float y = y_of(value);

@@ -89,12 +89,12 @@ void fit_rows(TimelineFrame& frame, bool messages) {
   TimelineLayout& layout = frame.layout;
   const Trace& trace = frame.trace();
   if (trace.ranks.empty()) return;
-  const float height = frame.body.height() / static_cast<float>(trace.ranks.size());
+  const float height = frame.body.height() / trace.ranks.size();
   const float gap = height >= 12 ? 4.0f : 0.0f;
   layout.rows.clear();
   layout.ranks.clear();
   for (std::uint32_t r = 0; r < trace.ranks.size(); ++r) {
-    const float y = height * static_cast<float>(r);
+    const float y = height * r;
     layout.ranks.push_back({r, y, height - gap});
     std::vector<std::uint32_t> rows;
     if (trace.is_ring()) {
@@ -107,7 +107,7 @@ void fit_rows(TimelineFrame& frame, bool messages) {
         for (std::uint32_t k = 0; k < trace.lanes[l].rows; ++k)
           rows.push_back(trace.lanes[l].first_row + k);
     }
-    const float share = (height - gap) / static_cast<float>(std::max<std::size_t>(1, rows.size()));
+    const float share = (height - gap) / std::max<std::size_t>(1, rows.size());
     const std::size_t shown =
         share < kLeastRow ? std::min<std::size_t>(1, rows.size()) : rows.size();
     // Computing stays the most visible row among messages.

@@ -65,7 +65,7 @@ void draw_steps(const TimelineFrame& frame) {
     return;
   }
   const int own = frame.active ? frame.context.session.selected_rank : -1;
-  const bool all = in_view * static_cast<double>(frame.layout.ranks.size()) < kMostBoundaries;
+  const bool all = in_view * frame.layout.ranks.size() < kMostBoundaries;
   for (const RankPlace& place : frame.layout.ranks) {
     const bool selected = static_cast<int>(place.rank) == own;
     if (all || selected)
