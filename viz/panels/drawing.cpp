@@ -83,10 +83,10 @@ std::string fitted(const ImFont* font, std::string_view text, float width) {
 }
 
 float draw_wrapped(const ImFont* font, ImVec2 top_left, float width, Color color,
-                   std::string_view text) {
+                   std::string_view text, float lean) {
   float y = top_left.y;
   for_lines(font, width, text, [&](std::string_view line) {
-    draw_text(font, {top_left.x, y}, {0, 0}, color, line);
+    draw_text(font, {top_left.x, y}, {lean, 0}, color, line);
     y += line_step(font);
   });
   return y - top_left.y;
@@ -180,12 +180,8 @@ void draw_empty(const PanelContext& context, const Box& box, std::string_view ti
   const float y = box.center().y - (height + 26) / 2;
   draw_text(context.fonts.text, {box.center().x, y}, {0.5f, 0}, context.palette.text,
             fitted(context.fonts.text, title, box.width() - 16));
-  float line_y = y + 26;
-  for_lines(context.fonts.small, width, text, [&](std::string_view line) {
-    draw_text(context.fonts.small, {box.center().x, line_y}, {0.5f, 0}, context.palette.text_dim,
-              line);
-    line_y += line_step(context.fonts.small);
-  });
+  draw_wrapped(context.fonts.small, {box.center().x, y + 26}, width, context.palette.text_dim, text,
+               0.5f);
 }
 
 std::vector<ImVec2> in_lines(const std::vector<float>& widths, float room, float gap, float pitch) {

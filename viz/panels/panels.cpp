@@ -258,7 +258,7 @@ void draw_slices(const PanelContext& context, Kept& kept) {
     sorted->SpecsDirty = false;
   }
   ImGuiListClipper clipper;
-  clipper.Begin(static_cast<int>(kept.selection.slices.size()));
+  clipper.Begin(kept.selection.slices.size());
   while (clipper.Step())
     for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
       const SliceId id = kept.selection.slices[i];

@@ -94,8 +94,8 @@ class Sampler {
     return image_.pixels.data() +
            static_cast<std::size_t>(y) * static_cast<std::size_t>(image_.width);
   }
-  float width() const { return static_cast<float>(image_.width); }
-  float height() const { return static_cast<float>(image_.height); }
+  float width() const { return image_.width; }
+  float height() const { return image_.height; }
 
  private:
   const Image& image_;
@@ -205,8 +205,8 @@ void draw_triangle(const ImDrawVert* const (&given)[3], const Sampler& texture, 
   const std::array<Rgba, 3> colors = {unpacked(v[0]->col), unpacked(v[1]->col),
                                       unpacked(v[2]->col)};
   const auto [low, high] = std::minmax({p[0].y, p[1].y, p[2].y});
-  const int y0 = static_cast<int>(std::max<std::int64_t>(floor_divided(low, 256), clip.y0));
-  const int y1 = static_cast<int>(std::min<std::int64_t>(floor_divided(high, 256) + 1, clip.y1));
+  const int y0 = std::max<std::int64_t>(floor_divided(low, 256), clip.y0);
+  const int y1 = std::min<std::int64_t>(floor_divided(high, 256) + 1, clip.y1);
   for (int y = y0; y < y1; ++y) {
     const std::int64_t row_y = std::int64_t{y} * 256 + 128;
     // edges[i] is opposite vertex i, so its value over the area is the vertex' share.
@@ -222,7 +222,7 @@ void draw_triangle(const ImDrawVert* const (&given)[3], const Sampler& texture, 
     if (x0 >= x1) continue;
     Color* const row = &image.at(0, y);
     if (flat) {
-      fill_span(row, static_cast<int>(x0), static_cast<int>(x1), flat_color);
+      fill_span(row, x0, x1, flat_color);
       continue;
     }
     for (std::int64_t x = x0; x < x1; ++x) {

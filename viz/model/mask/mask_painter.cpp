@@ -191,8 +191,8 @@ void paint_mask(const MaskModel& model, const MaskPaint& paint, Image& image) {
     shares.line(y, line);
     for (int x = 0; x < image.width; ++x) {
       const auto column = static_cast<std::size_t>(x);
-      image.at(x, y) = color_of(blend(colors.empty(), lines[mix][key_mixes.of_pixel[column]],
-                                      static_cast<float>(line[column])));
+      image.at(x, y) =
+          color_of(blend(colors.empty(), lines[mix][key_mixes.of_pixel[column]], line[column]));
     }
   }
 }
@@ -229,7 +229,7 @@ MaskProgress mask_progress(const RingMoment& moment, const Trace& trace) {
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     const RankMoment& at = moment.ranks[rank];
     const int now = at.step - (at.pass == Pass::backward ? forward : 0);
-    const auto order = attended_by(trace, static_cast<int>(rank), static_cast<int>(ranks), at.pass);
+    const auto order = attended_by(trace, rank, ranks, at.pass);
     totals.assign(ranks, 0);
     for (const Attended& each : order) totals[each.owner] += each.pairs;
     bool reached = false;
@@ -370,7 +370,7 @@ void MaskShares::line(int y, std::vector<double>& shares) const {
     }
   }
   const auto height = static_cast<double>(queries_.rows_in(y));
-  for (std::size_t x = 0; x < pixels; ++x) shares[x] /= height * keys_.rows_in(static_cast<int>(x));
+  for (std::size_t x = 0; x < pixels; ++x) shares[x] /= height * keys_.rows_in(x);
 }
 
 void MaskShares::add_pairs(const PictureSide::Part& queries, const Region& region,
@@ -390,7 +390,7 @@ void MaskShares::add_pairs(const PictureSide::Part& queries, const Region& regio
     if (bottom.first <= part.begin && part.end <= top.last) {
       sum += height * (part.end - part.begin);
     } else {
-      sum += static_cast<double>(region.pairs(rows, {part.begin, part.end}));
+      sum += region.pairs(rows, {part.begin, part.end});
     }
   }
 }

@@ -144,12 +144,12 @@ void TimelineColumns::add(const Segment& segment, const std::int64_t* begins,
   const int last_column = width_ - 1;
   // The plane of slice k is its class, or one copy after the other.
   const int by_class = copies_ > 1 ? 0 : 1, by_turn = copies_ - 1;
-  const int stride = static_cast<int>(stride_);
+  const int stride = stride_;
   float *const all_here = here_.data(), *const all_next = next_.data();
   std::int32_t places[kBatch];
   float here[kBatch], next[kBatch];
   for (std::size_t i = first; i < last; i += kBatch) {
-    const int n = static_cast<int>(std::min(kBatch, last - i));
+    const int n = std::min(kBatch, last - i);
     // Avoid min and max of doubles, because compilers that heed floating-point traps would branch.
     for (int k = 0; k < n; ++k) {
       const std::int64_t begin = std::max(begins[i + k], left), end = std::min(ends[i + k], right);

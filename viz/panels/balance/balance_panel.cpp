@@ -94,28 +94,23 @@ bool just_told(const Session& session) {
   return told;
 }
 
-// Where the heat map lies below its heading, its tabs and the names of its steps, and how high it is.
+// Where the tabs and the cells of the heat map lie, from the section's top left.
 struct HeatPlace {
-  float tabs_x = 0, tabs_y = 0, cells = 0,
-        below = 0;            // from the section's top left; below: caption
+  ImVec2 tabs;
+  float cells = 0;
   float least = 0, most = 0;  // height of the cells
 };
+constexpr float kHeatCaption = 38;
 
 HeatPlace heat_place(const PanelContext& context, const Document& document, float width) {
-  constexpr float kTabs = 250, kLabels = 26, kPass = 14, kCaption = 38;
-  constexpr float kRow = 28, kLeastRow = 16, kMost = 260, kLeast = 96;
+  constexpr float kTabs = 250, kLabels = 49, kPass = 14;
   const float heading = text_width(context.fonts.text, kHeatHeading) + 12;
-  const bool beside = heading + kTabs <= width;
-  HeatPlace place;
-  place.tabs_x = beside ? heading : 0;
-  place.tabs_y = beside ? -1 : 24;
-  const bool both = document.axis.forward_steps() < document.balance.steps;
-  place.cells = place.tabs_y + kLabels + 23 + (both ? kPass : 0);
-  place.below = kCaption;
-  const auto ranks = static_cast<float>(document.balance.ranks);
-  place.most = std::min(kRow * ranks, std::max(kMost, 20 * std::min(ranks, 16.0f)));
-  place.least = std::min(kLeastRow * ranks, kLeast);
-  return place;
+  const ImVec2 tabs = heading + kTabs <= width ? ImVec2(heading, -1) : ImVec2(0, 24);
+  const WorkTable& balance = document.balance;
+  const int ranks = balance.ranks;
+  const float pass = document.axis.forward_steps() < balance.steps ? kPass : 0;
+  return {tabs, tabs.y + kLabels + pass, ranks <= 8 ? 16.0f * ranks : 96,
+          ranks <= 8 ? 28.0f * ranks : std::clamp(20.0f * ranks, 260.0f, 320.0f)};
 }
 
 // Draw the heat map in at most `room` pixels, but never lower than it can be read. Return the height.
@@ -125,7 +120,7 @@ float draw_heat_section(const PanelContext& context, const Document& document, I
   const WorkTable& balance = document.balance;
   const HeatPlace place = heat_place(context, document, width);
   draw_text(context.fonts.text, {at.x, at.y + 10}, {0, 0.5f}, context.palette.text, kHeatHeading);
-  const int shown = choose_metric(context, {at.x + place.tabs_x, at.y + place.tabs_y});
+  const int shown = choose_metric(context, {at.x + place.tabs.x, at.y + place.tabs.y});
 
   const float gutter =
       text_width(context.fonts.small, fmt::format("rank {}", balance.ranks - 1)) + 10;
@@ -136,7 +131,7 @@ float draw_heat_section(const PanelContext& context, const Document& document, I
   // Few steps are not stretched: a cell is no wider than its numbers need.
   const float right = std::min(at.x + width, at.x + gutter + 110.0f * balance.steps);
   layout.box = {at.x + gutter, top, right,
-                top + std::clamp(room - place.cells - place.below, place.least, place.most)};
+                top + std::clamp(room - place.cells - kHeatCaption, place.least, place.most)};
   HeatPaint paint;
   paint.slot = "balance";
   paint.metric = kHeatMetrics[shown];
@@ -226,7 +221,7 @@ float draw_idle(const PanelContext& context, const IdleReport& idle, ImVec2 top_
   for (const TimePart& part : parts)
     swatches.push_back({part.color, fmt::format("{} {}", part.name, percent_text(part.share))});
   float y = top_left.y + draw_legend(context.fonts, context.palette, top_left, width, swatches);
-  const int ranks = static_cast<int>(idle.ranks.size());
+  const int ranks = idle.ranks.size();
   const float pitch = bar_pitch(idle.ranks.size());
   const float height = y - top_left.y + pitch * ranks;
   if (width < 20) return height;
@@ -245,7 +240,7 @@ float draw_idle(const PanelContext& context, const IdleReport& idle, ImVec2 top_
     double done = 0;
     for (const TimePart& part : parts) {
       const double from = done;
-      done += static_cast<double>(part.of(idle.ranks[rank]));
+      done += part.of(idle.ranks[rank]);
       const float x0 = bar.x0 + bar.width() * static_cast<float>(from / wall);
       const float x1 = bar.x0 + bar.width() * static_cast<float>(done / wall);
       if (x1 - x0 > 0.1f) fill({x0, bar.y0, x1, bar.y1}, part.color);
@@ -285,7 +280,7 @@ void draw_balance(const PanelContext& context) {
     const float half = wide ? (width - 32) / 2 : width;
     const float end = box.y0 + ImGui::GetWindowHeight();  // of what is seen without scrolling
     const HeatPlace place = heat_place(context, document, half);
-    const float heat = place.cells + place.least + place.below;
+    const float heat = place.cells + place.least + kHeatCaption;
     float y = box.y0 + kBalancePad;
 
     // The first screen shows the first finding and the heat map, then what else it has room for.

@@ -123,7 +123,7 @@ float draw_head(const PanelContext& context, const Box& box, const Nodes& nodes)
 void draw_nodes(const PanelContext& context, const HeatLayout& layout, const Nodes& nodes) {
   const Palette& palette = context.palette;
   if (nodes.size() < 2 || context.session.node >= 0) return;
-  const int size = static_cast<int>(nodes[0].size());
+  const int size = nodes[0].size();
   float last = -1e9f;
   for (int row = 0, end = 0; row < layout.ranks; row = end) {
     const int node = layout.rank_of(row) / size;

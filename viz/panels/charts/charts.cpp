@@ -159,7 +159,7 @@ void draw_curve(const ChartDrawing& d, const Reader& chart) {
     draw_list().AddCircleFilled(chart.at(point), radius, raw_color(d, chart.picture), 12);
   std::vector<ImVec2> line;
   for (const LossPoint& point : smooth) line.push_back(chart.at(point));
-  const int count = static_cast<int>(line.size());
+  const int count = line.size();
   // A dark rim sets the curve apart from many points, but would hide a few.
   if (count > 100)
     draw_list().AddPolyline(line.data(), count, with_alpha(d.palette.panel, 0.8), 0, 5.5f);

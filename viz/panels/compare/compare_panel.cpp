@@ -442,9 +442,8 @@ void draw_compare(const PanelContext& context) {
       ranks = std::max(ranks, static_cast<int>(document.trace.ranks.size()));
       backward |= document.axis.steps() > document.axis.forward_steps();
     }
-    const CompareLayout layout =
-        compare_layout(box.min(), room, static_cast<int>(session.documents.size()), ranks,
-                       static_cast<int>(session.comparison.figures.size()), backward);
+    const CompareLayout layout = compare_layout(box.min(), room, session.documents.size(), ranks,
+                                                session.comparison.figures.size(), backward);
     const CompareScale scale = scale_of(session);
     draw_names(context, layout);
     for (std::size_t i = 0; i < session.documents.size(); ++i)

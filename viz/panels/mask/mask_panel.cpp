@@ -31,9 +31,8 @@ const std::vector<double>& pairs_before(const Document& document) {
   std::vector<double> sums(trace.ranks.size() * (steps + 1), 0);
   for (std::size_t rank = 0; rank < trace.ranks.size(); ++rank) {
     double* const of_rank = &sums[rank * (steps + 1)];
-    for (const Slice& slice : trace.slices_of(static_cast<int>(rank), RingLane::compute))
-      if (slice.pass == Pass::forward && slice.step >= 0)
-        of_rank[slice.step + 1] += static_cast<double>(slice.pairs);
+    for (const Slice& slice : trace.slices_of(rank, RingLane::compute))
+      if (slice.pass == Pass::forward && slice.step >= 0) of_rank[slice.step + 1] += slice.pairs;
     std::partial_sum(of_rank, of_rank + steps + 1, of_rank);
   }
   kept = {document.number, std::move(sums)};

@@ -265,7 +265,7 @@ Shares shares_of(const TimelineFrame& frame, double from, double to) {
     const std::int64_t end = frame.document.axis.time_at(frame.mode, rank, to);
     if (end <= begin) continue;
     frame.document.index.time_by_class(row, ColorBy::kind, begin, end, sums);
-    for (const std::int64_t sum : sums) (waits ? waiting : busy) += static_cast<double>(sum);
+    for (const std::int64_t sum : sums) (waits ? waiting : busy) += sum;
     whole += waits ? 0 : static_cast<double>(end - begin);
   }
   return whole > 0 ? Shares{busy / whole, waiting / whole} : Shares{};
@@ -356,8 +356,7 @@ void draw_gutter(const TimelineFrame& frame, const Box& gutter) {
     if (owners) {
       // Draw the colour of the rank's own KV block.
       fill({gutter.x0, y0, gutter.x0 + kRankSwatch, y1},
-           owner_color(session.theme, static_cast<int>(trace.ranks[place.rank].pid),
-                       trace.run->world_size));
+           owner_color(session.theme, trace.ranks[place.rank].pid, trace.run->world_size));
     }
     // Place the name in the middle of the rank's visible part.
     const float middle = std::max(
