@@ -9,7 +9,6 @@
 #include "tests/viz/panel_stage.h"
 #include "viz/panels/balance/balance_heatmap.h"
 #include "viz/panels/layouts.h"
-#include "viz/panels/softmax/softmax_panel.h"
 
 namespace ringscope::viz {
 namespace {

@@ -1,4 +1,5 @@
-#include "viz/panels/softmax/softmax_panel.h"
+// One query row's online softmax, step by step: a table of row_max, row_sum and lse, and two plots.
+#include "viz/panels/layouts.h"
 
 #include <fmt/format.h>
 
