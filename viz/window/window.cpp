@@ -429,8 +429,8 @@ void Window::draw() {
   };
   input.shift = held(GLFW_KEY_LEFT_SHIFT, GLFW_KEY_RIGHT_SHIFT);
   input.ctrl = held(GLFW_KEY_LEFT_CONTROL, GLFW_KEY_RIGHT_CONTROL);
-  input.width = static_cast<int>(std::lround(static_cast<float>(width) / scale_));
-  input.height = static_cast<int>(std::lround(static_cast<float>(height) / scale_));
+  input.width = static_cast<int>(std::lround(width / scale_));
+  input.height = static_cast<int>(std::lround(height / scale_));
   const double now = glfwGetTime();
   input.seconds = static_cast<float>(now - last_frame_);
   last_frame_ = now;

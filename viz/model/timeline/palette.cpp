@@ -20,10 +20,7 @@ void Image::fill(int x0, int y0, int x1, int y1, Color color) {
 
 namespace {
 
-constexpr Color hex(std::uint32_t value) {
-  return rgb(static_cast<int>(value >> 16), static_cast<int>(value >> 8 & 255),
-             static_cast<int>(value & 255));
-}
+constexpr Color hex(std::uint32_t value) { return rgb(value >> 16, value >> 8 & 255, value & 255); }
 
 constexpr Palette kDark = {
     .background = hex(0x11151c),
@@ -174,7 +171,7 @@ Color slice_color(Theme theme, ColorBy by, const Slice& slice, int world_size) {
   if (by == ColorBy::kind || slice.kind == Kind::wait) return kind;
   if (slice.part >= 0) return part_color(palette, static_cast<ModelPart>(slice.part));
   if (slice.kind == Kind::other) {
-    const Color of_name = owner_color(theme, static_cast<int>(slice.name % kOwners), kOwners);
+    const Color of_name = owner_color(theme, slice.name % kOwners, kOwners);
     return mix(of_name, palette.background, 0.35);
   }
   if (slice.kv_owner < 0) return kind;

@@ -44,8 +44,7 @@ const Palette& palette_of(Theme theme);
 inline constexpr int kOwnerClasses = 16;
 constexpr int owner_class(int owner, int world_size) {
   if (world_size <= kOwnerClasses) return owner % kOwnerClasses;
-  return static_cast<int>(static_cast<std::int64_t>(owner % world_size) * kOwnerClasses /
-                          world_size);
+  return static_cast<std::int64_t>(owner % world_size) * kOwnerClasses / world_size;
 }
 
 // Return the colour of KV owner `owner` of `world_size`: one of 8 fixed distinct colours for up to

@@ -89,31 +89,29 @@ void fit_rows(TimelineFrame& frame, bool messages) {
   TimelineLayout& layout = frame.layout;
   const Trace& trace = frame.trace();
   if (trace.ranks.empty()) return;
-  const float height = frame.body.height() / static_cast<float>(trace.ranks.size());
+  const float height = frame.body.height() / trace.ranks.size();
   const float gap = height >= 12 ? 4.0f : 0.0f;
   layout.rows.clear();
   layout.ranks.clear();
   for (std::uint32_t r = 0; r < trace.ranks.size(); ++r) {
-    const float y = height * static_cast<float>(r);
+    const float y = height * r;
     layout.ranks.push_back({r, y, height - gap});
     std::vector<std::uint32_t> rows;
     if (trace.is_ring()) {
       for (const RingLane lane : {RingLane::compute, RingLane::recv, RingLane::wait})
-        if (messages || lane != RingLane::recv)
-          rows.push_back(trace.row_of(static_cast<int>(r), lane));
+        if (messages || lane != RingLane::recv) rows.push_back(trace.row_of(r, lane));
     } else {
       const RankTrack& rank = trace.ranks[r];
       for (std::uint32_t l = rank.first_lane; l < rank.first_lane + rank.lanes; ++l)
         for (std::uint32_t k = 0; k < trace.lanes[l].rows; ++k)
           rows.push_back(trace.lanes[l].first_row + k);
     }
-    const float share = (height - gap) / static_cast<float>(std::max<std::size_t>(1, rows.size()));
+    const float share = (height - gap) / std::max<std::size_t>(1, rows.size());
     const std::size_t shown =
         share < kLeastRow ? std::min<std::size_t>(1, rows.size()) : rows.size();
     // Computing stays the most visible row among messages.
     const bool first_higher = messages && trace.is_ring() && shown > 1;
-    const float parts =
-        static_cast<float>(std::max<std::size_t>(1, shown) + (first_higher ? 1 : 0));
+    const float parts = std::max<std::size_t>(1, shown) + (first_higher ? 1 : 0);
     const float row_height = std::max(1.0f, (height - gap) / parts);
     float row_y = y;
     for (std::size_t k = 0; k < shown; ++k) {
@@ -244,7 +242,7 @@ std::string position_name(const TimelineFrame& frame, double position) {
   const Axis& axis = frame.document.axis;
   if (frame.mode == AxisMode::time || axis.steps() == 0) return time_text(position);
   const int step = std::clamp(static_cast<int>(std::floor(position)), 0, axis.steps() - 1);
-  const int percent = static_cast<int>(std::lround(100 * (position - step)));
+  const int percent = std::lround(100 * (position - step));
   return percent == 0 ? step_name(axis, step)
                       : fmt::format("{} · {} %", step_name(axis, step), percent);
 }
