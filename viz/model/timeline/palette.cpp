@@ -136,6 +136,29 @@ Color part_color(const Palette& palette, ModelPart part) {
 
 }  // namespace
 
+// Work at the tensor cores is strong, softmax stands out against it, and waiting is pale.
+Color kernel_color(Theme theme, KernelPart part) {
+  const Palette& palette = palette_of(theme);
+  switch (part) {
+    case KernelPart::wait:
+      return palette.of(Kind::wait);
+    case KernelPart::turn:
+      return mix(palette.background, palette.of(Kind::wait), 0.55);
+    case KernelPart::fetch:
+      return palette.of(Kind::recv);
+    case KernelPart::scores:
+      return palette.accent;
+    case KernelPart::softmax:
+      return palette.warning;
+    case KernelPart::output:
+      return palette.of(Kind::communication);
+    case KernelPart::prologue:
+    case KernelPart::epilogue:
+      break;
+  }
+  return palette.of(Kind::other);
+}
+
 Color mix(Color under, Color over, double share) {
   // Write out the complement, so that shares of 0 and 1 return the colours exactly.
   const double keep = 1 - share;
@@ -172,6 +195,7 @@ Color slice_color(Theme theme, ColorBy by, const Slice& slice, int world_size) {
   const Palette& palette = palette_of(theme);
   const Color kind = palette.of(slice.kind);
   if (by == ColorBy::kind || slice.kind == Kind::wait) return kind;
+  if (const auto part = kernel_part(slice)) return kernel_color(theme, *part);
   if (slice.part >= 0) return part_color(palette, static_cast<ModelPart>(slice.part));
   if (slice.kind == Kind::other) {
     const Color of_name = owner_color(theme, static_cast<int>(slice.name % kOwners), kOwners);
