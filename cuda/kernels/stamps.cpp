@@ -5,15 +5,12 @@
 #include "cuda/base/check.h"
 
 namespace ringscope::cuda {
-namespace {
 
 #ifdef RINGSCOPE_MODEL
-constexpr bool kCountsSteps = true;
+static constexpr bool kCountsSteps = true;
 #else
-constexpr bool kCountsSteps = false;
+static constexpr bool kCountsSteps = false;
 #endif
-
-}  // namespace
 
 StampLog::StampLog(int launches, int multiprocessors)
     : multiprocessors_(multiprocessors),

@@ -139,24 +139,16 @@ Color part_color(const Palette& palette, ModelPart part) {
 // Work at the tensor cores is strong, softmax stands out against it, and waiting is pale.
 Color kernel_color(Theme theme, KernelPart part) {
   const Palette& palette = palette_of(theme);
-  switch (part) {
-    case KernelPart::wait:
-      return palette.of(Kind::wait);
-    case KernelPart::turn:
-      return mix(palette.background, palette.of(Kind::wait), 0.55);
-    case KernelPart::fetch:
-      return palette.of(Kind::recv);
-    case KernelPart::scores:
-      return palette.accent;
-    case KernelPart::softmax:
-      return palette.warning;
-    case KernelPart::output:
-      return palette.of(Kind::communication);
-    case KernelPart::prologue:
-    case KernelPart::epilogue:
-      break;
-  }
-  return palette.of(Kind::other);
+  const Color wait = palette.of(Kind::wait), other = palette.of(Kind::other);
+  const Color colors[] = {palette.of(Kind::recv),
+                          other,
+                          wait,
+                          mix(palette.background, wait, 0.55),
+                          palette.accent,
+                          palette.warning,
+                          palette.of(Kind::communication),
+                          other};
+  return colors[static_cast<int>(part)];
 }
 
 Color mix(Color under, Color over, double share) {
