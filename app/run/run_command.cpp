@@ -74,6 +74,10 @@ void add_ring(CommandFlags& flags, RunOptions& run) {
   flags.flag(
       "--cupti", run.cuda.cupti,
       "of --backend cuda and nccl: kernels' times from CUPTI's activity records, not from events");
+  flags.integer("--kernel-trace", run.cuda.stamped,
+                "of --backend cuda and nccl, with --trace: record what the warps of forward kernel "
+                "06 or 07 do on N multiprocessors",
+                1, kMostMultiprocessors);
   flags.integer("--gpus", run.cuda.gpus,
                 "of --backend cuda: deal the ranks over N GPUs, blocks moved by copy engines (1)",
                 1, 64);
@@ -188,9 +192,12 @@ void check_backend(const RunOptions& run) {
   } else {
     for (const auto& [flag, given] : {std::pair{"--kernel", cuda.forward_kernel != 0},
                                       {"--backward-kernel", cuda.backward_kernel != 0},
-                                      {"--cupti", cuda.cupti}})
+                                      {"--cupti", cuda.cupti},
+                                      {"--kernel-trace", cuda.stamped > 0}})
       if (given) contradiction(flag, backend, "it together with --backend cuda or nccl");
   }
+  if (cuda.stamped > 0 && !run.trace)
+    contradiction("--kernel-trace", "given without --trace", "it together with --trace FILE");
   if (run.mistaken && run.backend != Backend::cpu)
     contradiction("--inject", fmt::format("'{}' {}", name_of(*run.mistaken->mistake), backend),
                   "it with --backend cpu");

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "core/trace/event.h"
 #include "core/trace/json_reader.h"
@@ -67,6 +68,7 @@ enum class TracePlace : std::uint8_t {
   FIELD(ring, clock_offset_ns, "clock_offset_ns") \
   FIELD(ring, clock_error_ns, "clock_error_ns")   \
   FIELD(ring, dropped_events, "dropped_events")   \
+  FIELD(ring, dropped_stamps, "dropped_stamps")   \
   FIELD(shape, batch, "batch")                    \
   FIELD(shape, num_heads, "num_heads")            \
   FIELD(shape, num_heads_kv, "num_heads_kv")      \
@@ -114,6 +116,12 @@ enum class TracePlace : std::uint8_t {
   FIELD(args, waiting_for, "waiting_for")         \
   FIELD(args, part, "part")                       \
   FIELD(args, layer, "layer")                     \
+  FIELD(args, multiprocessor, "sm")               \
+  FIELD(args, role, "role")                       \
+  FIELD(args, matrix, "matrix")                   \
+  FIELD(args, row_tile, "row_tile")               \
+  FIELD(args, key_tile, "key_tile")               \
+  FIELD(args, ticks, "ticks")                     \
   FIELD(args, query, "query")                     \
   FIELD(args, row_max, "row_max")                 \
   FIELD(args, row_sum, "row_sum")                 \
@@ -165,6 +173,14 @@ void for_args_of_slice(Event& e, F&& f) {
     f(EventField::bytes, e.bytes), f(EventField::src, e.src), f(EventField::dst, e.dst),
         f(EventField::flow, e.flow);
   }
+}
+template <class Event, class F>
+requires std::is_same_v<std::remove_const_t<Event>, KernelSpan>
+void for_args_of_slice(Event& e, F&& f) {
+  f(EventField::part, e.part), f(EventField::multiprocessor, e.multiprocessor);
+  f(EventField::role, e.role), f(EventField::step, e.step), f(EventField::matrix, e.matrix);
+  f(EventField::row_tile, e.row_tile), f(EventField::key_tile, e.key_tile);
+  f(EventField::ticks, e.ticks);
 }
 template <class Sample, class F>
 void for_args_of_sample(Sample& s, F&& f) {

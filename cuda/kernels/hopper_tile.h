@@ -30,6 +30,7 @@
 #include "cuda/base/tensor_map.h"
 #include "cuda/kernels/kernel_table.h"
 #include "cuda/kernels/row_state.h"
+#include "cuda/kernels/stamps.h"
 #include "cuda/kernels/warpgroup.h"
 #include "cuda/ptx/tma.h"
 
@@ -61,6 +62,14 @@ struct HopperConfig : WarpgroupRoles<kRows_> {
 inline constexpr float kLazyGrowth = 8;  // of a row's maximum, in powers of two
 
 constexpr TileShape kHopperTiles[] = {{128, 128}, {128, 176}};
+
+// Call f(Config{}) with the instance of the first tile for this step.
+template <class F>
+void visit_stamped_config(const ForwardStep& step, DType dtype, F&& f) {
+  visit_hopper_config(step, dtype, 0, [&]<class Config>(Config) {
+    if constexpr (Config::kKeys == kHopperTiles[0].keys) f(Config{});
+  });
+}
 
 // The one instance that rungs of single ideas have (KernelLimits::rung).
 template <class Config>
@@ -158,11 +167,15 @@ __device__ __forceinline__ void produce_kv(HopperStorage<Config>& shared, const 
 template <class Config>
 __device__ __forceinline__ void produce(HopperStorage<Config>& shared, const HopperMaps& maps,
                                         const VisitingTile& tile, int q_matrix, int kv_matrix,
-                                        std::uint32_t q_parity, StagePlace<Config::kStages>& at) {
+                                        std::uint32_t q_parity, StagePlace<Config::kStages>& at,
+                                        auto& stamps) {
+  stamps.begin(q_matrix, tile.first / Config::kRows);
   produce_q(shared, maps, tile, q_matrix, q_parity);
 #pragma unroll 1
-  for (int key_tile = tile.first_tile; key_tile < tile.last_tile; ++key_tile)
+  for (int key_tile = tile.first_tile; key_tile < tile.last_tile; ++key_tile) {
     produce_kv(shared, maps, key_tile, kv_matrix, at);
+    stamps.end(KernelPart::fetch, key_tile);
+  }
 }
 
 // Tile counts. A thread of the producer's warpgroup counts, because it has time.

@@ -25,6 +25,8 @@ struct TileShape {
   constexpr bool operator==(const TileShape&) const = default;
 };
 
+struct StampBuffer;
+
 // The problems and devices that a kernel takes.
 struct KernelLimits {
   bool half = false;    // bf16 and f16 with head_dim 64 and 128; otherwise f32 with 1 to 256
@@ -46,6 +48,8 @@ struct Kernel {
   bool repeats_bits = true;   // whether two launches give the same
   std::span<const TileShape> tiles;
   void (*launch_forward)(const ForwardStep&, DType, int tile, cudaStream_t) = nullptr;
+  // Launch the instance of tiles[0] that stamps what it does (stamps.h); null: there is none.
+  void (*launch_stamped)(const ForwardStep&, DType, const StampBuffer&, cudaStream_t) = nullptr;
   void (*launch_backward)(const BackwardStep&, DType, int tile, cudaStream_t) = nullptr;
 
   KernelPass pass() const {

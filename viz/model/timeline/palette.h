@@ -51,6 +51,9 @@ constexpr int owner_class(int owner, int world_size) {
 // 8 owners, and one of a perceptual wheel beyond. Of more than 16 owners, those of a class share it.
 Color owner_color(Theme theme, int owner, int world_size);
 
+// Return the colour of a part of a kernel.
+Color kernel_color(Theme theme, KernelPart part);
+
 Color slice_color(Theme theme, ColorBy by, const Slice& slice, int world_size);
 
 // ---

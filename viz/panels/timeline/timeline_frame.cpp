@@ -23,7 +23,7 @@ std::map<ImGuiContext*, TimelineState>& states() {
 // Assembles the timeline of the active document: ruler, map, names, slices, and everything drawn
 // over them.
 
-constexpr float kRulerHeight = 24, kMap = 14, kMapGap = 3;
+constexpr float kRulerHeight = 24, kMap = 14, kMapGap = 3, kLegend = 24;
 constexpr float kLeastBody = 40;  // pixels; a smaller panel stays empty
 
 // Draw a scroll bar if the rows don't fit the body.
@@ -268,8 +268,11 @@ void draw_timeline(const PanelContext& context) {
   }
   TimelineState& state = timeline_state();
   const float top = all.y0 + kRulerHeight + kMap + kMapGap;
+  const Trace& trace = session.document().trace;
+  const bool legend = trace.has_kernel() && session.color_by == ColorBy::owner;
+  const float bottom = all.y1 - (legend ? kLegend : 0);
   const auto make = [&](float left) {
-    return make_frame(context, session.document(), {left, top, all.x1, all.y1}, session.view,
+    return make_frame(context, session.document(), {left, top, all.x1, bottom}, session.view,
                       state.row_scale);
   };
   const float gutter = std::min(gutter_width(make(all.x0)), all.width() / 3);
@@ -295,6 +298,17 @@ void draw_timeline(const PanelContext& context) {
   draw_map(frame, state.map);
   draw_ruler(frame, state.ruler);
   draw_scroll_bar(frame);
+  if (legend) {
+    std::vector<Swatch> swatches;
+    for (const KernelPart part : kAllKernelParts) {
+      const std::string name(name_of(part));  // in the recording alone or before a tile's number
+      if (std::any_of(trace.names.begin(), trace.names.end(), [&](const std::string& given) {
+            return given == name || given.starts_with(name + " ");
+          }))
+        swatches.push_back({kernel_color(session.theme, part), name});
+    }
+    draw_legend(context.fonts, context.palette, {left, bottom + 4}, all.x1 - left, swatches);
+  }
   draw_way_back(context, {all.x0, all.y0, left, top});
   if (state.hovered_is_ours && session.hovered && state.gesture == TimelineState::Gesture::none)
     draw_slice_tooltip(frame, *session.hovered);

@@ -96,6 +96,11 @@ std::optional<double> per_second(std::int64_t amount, std::int64_t ns) {
 void add_ring_fields(const Trace& trace, const Slice& slice, Pairs& rows) {
   if (slice.step >= 0)
     rows.emplace_back("step", fmt::format("{}, {} pass", slice.step, name_of(slice.pass)));
+  if (kernel_part(slice)) {
+    rows.emplace_back("head", fmt::format("{} (of all batch entries)", slice.matrix));
+    rows.emplace_back("query tile", fmt::format("{}", slice.row_tile));
+    rows.emplace_back("by its clock", fmt::format("{} ticks", slice.ticks));
+  }
   if (slice.kv_owner >= 0) {
     rows.emplace_back(slice.payload == Payload::dkv ? "gradient of KV" : "KV block",
                       fmt::format("of {}", rank_text(trace, slice.kv_owner)));
@@ -398,7 +403,8 @@ Pairs slice_facts(const Trace& trace, SliceId id) {
   const Lane& lane = trace.lanes[trace.rows[id.row].lane];
   Pairs rows;
   rows.emplace_back(trace.is_ring() ? "on" : "track", trace.ranks[lane.rank].name);
-  if (!trace.is_ring() && !lane.name.empty()) rows.emplace_back("lane", lane.name);
+  if ((!trace.is_ring() || kernel_part(slice)) && !lane.name.empty())
+    rows.emplace_back("lane", lane.name);
   add_ring_fields(trace, slice, rows);
   rows.emplace_back("duration", time_text(slice.duration_ns()));
   rows.emplace_back("begins at", time_text(slice.begin_ns - trace.begin_ns));
