@@ -168,7 +168,7 @@ def rows_of(kernel, nvcc, nvdisasm, every):
         c, (registers, spills) = counts_of(body, consumers, copied), said[mangled]
         sizes_text, _, switches = short.split("<", 1)[1][:-1].partition(">,")
         if switches:
-            sizes_text += ">, " + SWITCHES[kernel[:2]][switches]
+            sizes_text += ">, " + SWITCHES[kernel[:2]].get(switches, switches)
         yield "| %s `%s` | %d, %d | %d / %d | %d | %d / %d | %d | %d, %d | %.0f | %d |" % (
             kernel[:2], sizes_text.replace("bf16,", "", 1 if not every else 0), registers, spills,
             c["hgmma"], hgmma, c["tensor"], c["mufu"], exponentials, c["mufu_clocks"], c["f32"], c["f32_clocks"],
