@@ -418,7 +418,10 @@ void FittedRun::fit_hops() {
     for (LinkTimes& link : links) {
       if (link.seconds.empty()) continue;
       const double error = scatter / std::sqrt(static_cast<double>(link.seconds.size()));
-      const bool slow = link.middle > least * usual && link.middle - usual >= kBeyondChance * error;
+      // Where one link is the rule and hops vary, a hop alone tells no slow link from chance.
+      const bool tells = !(has_one_link_ && varies && link.seconds.size() == 1);
+      const bool slow =
+          tells && link.middle > least * usual && link.middle - usual >= kBeyondChance * error;
       double steady = varies ? least_of(link.seconds) : quantile_of(link.seconds, 1);
       if (!slow && link.middle < 1.5 * usual && varies) steady = std::min(steady, least_of(alike));
       const double slowness = slow ? link.middle / std::max(usual, 1e-12) : 1;

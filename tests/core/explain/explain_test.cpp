@@ -289,7 +289,8 @@ TEST(Explain, BlamesTheOnlyLinksThereAre) {
 // A recording shows of hops on several ways what fits into a lane. It says how long they took, and
 // its link how long they should have taken.
 TEST(Explain, MeasuresJitterOfHopsOnAllWays) {
-  for (const char* scheme : {"ring", "allgather", "bidirectional", "mesh:2x4", "ulysses"})
+  for (const char* scheme :
+       {"ring", "allgather", "bidirectional", "mesh:2x4", "hybrid:2", "ulysses"})
     for (std::uint64_t seed = 0; seed < 3; ++seed) {
       SCOPED_TRACE(std::string(scheme) + " " + std::to_string(seed));
       Scenario scenario;
