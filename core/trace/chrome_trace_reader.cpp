@@ -344,6 +344,7 @@ class TraceReader {
     TraceEvent event{.lane = lane};
     const int rank = take_place(static_cast<int>(lane), event.begin_ns, event.end_ns);
     for_args_of_slice(event, [&](EventField field, auto& value) { take(field, value); });
+    if (fields_.has(EventField::moved_us)) take(EventField::moved_us, event.moved_ns);
     sink_.slice(rank, event, fields_);
   }
 

@@ -318,6 +318,7 @@ class TraceWriter {
     write_slice_head(name_of(e.lane), title_of(e) + (goes_on ? " (goes on)" : ""), rank,
                      static_cast<int>(e.lane), e.begin_ns, e.end_ns);
     for_args_of_slice(e, [&](EventField field, const auto& value) { member(field, value); });
+    if (e.moved_ns > 0) member(EventField::moved_us, e.moved_ns);
     if (e.lane == Lane::compute) add_text(", \"stream\": 0");
     end_event();
   }

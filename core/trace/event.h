@@ -182,7 +182,8 @@ struct TraceEvent {
   std::int64_t bytes = 0;
   std::int32_t src = 0;
   std::int32_t dst = 0;
-  std::int64_t flow = 0;  // joins a send slice to its recv slice; unique per recording, 0: none
+  std::int64_t flow = 0;      // joins a send slice to its recv slice; unique per recording, 0: none
+  std::int64_t moved_ns = 0;  // how long the message was on its way; 0: as long as the slice
   // wait
   std::int32_t waiting_for = 0;  // a rank
 

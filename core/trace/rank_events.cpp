@@ -19,7 +19,7 @@ constexpr auto fields_of(const TraceEvent*) {
   return std::tuple(&E::lane, &E::pass, &E::payload, &E::step, &E::kv_owner, &E::begin_ns,
                     &E::end_ns, &E::pairs, &E::flops, &E::tiles_full, &E::tiles_partial,
                     &E::tiles_skipped, &E::cpu_ns, &E::bytes, &E::src, &E::dst, &E::flow,
-                    &E::waiting_for);
+                    &E::moved_ns, &E::waiting_for);
 }
 constexpr auto fields_of(const SoftmaxSample*) {
   using S = SoftmaxSample;

@@ -113,6 +113,7 @@ enum class TracePlace : std::uint8_t {
   FIELD(args, src, "src")                         \
   FIELD(args, dst, "dst")                         \
   FIELD(args, flow, "flow")                       \
+  FIELD(args, moved_us, "moved_us")               \
   FIELD(args, waiting_for, "waiting_for")         \
   FIELD(args, part, "part")                       \
   FIELD(args, layer, "layer")                     \
@@ -191,7 +192,8 @@ void for_args_of_sample(Sample& s, F&& f) {
 
 // Return whether the file gives the field in microseconds; we hold it in nanoseconds.
 constexpr bool is_time(EventField field) {
-  return field == EventField::ts || field == EventField::dur || field == EventField::cpu_us;
+  return field == EventField::ts || field == EventField::dur || field == EventField::cpu_us ||
+         field == EventField::moved_us;
 }
 
 // The largest distance of a time from 0, and the largest duration. With this bound, a begin plus a
