@@ -101,10 +101,6 @@ void add_ring(CommandFlags& flags, RunOptions& run) {
                  "ranks run ahead of late ones (2)");
   add_mask(flags, run.job.mask, "full");
   add_dtype(flags, run.job.dtype, "storage type (f32)");
-  constexpr double kMost = std::numeric_limits<float>::max();
-  flags.number("--scale", run.job.softmax_scale,
-               {-kMost, kMost, true, true, "a finite number that f32 can hold"},
-               "softmax scale (1/sqrt(head_dim))");
 }
 
 void add_outputs(CommandFlags& flags, RunOptions& run) {
@@ -177,18 +173,14 @@ void check_source(const RunOptions& run, bool seed_given) {
 
 void check_backend(const RunOptions& run) {
   const CudaChoice& cuda = run.cuda;
-  if (is_on_gpus(run.backend)) {
-    const std::string given = fmt::format("' given with --backend {}", name_of(run.backend));
-    if (run.job.mask.is_in_pieces())
-      contradiction("--mask", "'" + run.job.mask.name() + given,
-                    "masks without sink and ranges there");
-  }
   const std::string backend = fmt::format("given with --backend {}", name_of(run.backend));
+  if (is_on_gpus(run.backend) && run.job.mask.is_in_pieces())
+    contradiction("--mask", fmt::format("'{}' {}", run.job.mask.name(), backend),
+                  "masks without sink and ranges there");
   if (cuda.gpus != 0 && run.backend != Backend::cuda)
     contradiction("--gpus", backend, "it together with --backend cuda");
   if (is_on_gpus(run.backend)) {
-    if (cuda.backward_kernel != 0 && !run.job.backward)
-      contradiction("--backward-kernel", "given without --backward", "it together with --backward");
+    require_beside("--backward-kernel", cuda.backward_kernel != 0, "--backward", run.job.backward);
   } else {
     for (const auto& [flag, given] : {std::pair{"--kernel", cuda.forward_kernel != 0},
                                       {"--backward-kernel", cuda.backward_kernel != 0},
@@ -266,6 +258,10 @@ void add_tensors(CommandFlags& flags, RunOptions& run) {
              "order of the axes in the files: b batch, h heads, s seqlen, d head_dim; thd: no "
              "batch (bhsd)",
              parse_layout);
+  constexpr double kMost = std::numeric_limits<float>::max();
+  flags.number("--scale", run.job.softmax_scale,
+               {-kMost, kMost, true, true, "a finite number that f32 can hold"},
+               "softmax scale (1/sqrt(head_dim))");
 }
 
 Finish declare_run(CommandFlags& flags) {

@@ -88,22 +88,19 @@ void add_settings(CommandFlags& flags, GivenSettings& given) {
 
 void check(const TrainOptions& train) {
   check_ranks(train.ranks);
-  if (train.checkpoint_every && !train.checkpoint)
-    contradiction("--checkpoint-every", "given without --checkpoint",
-                  "it together with --checkpoint FILE");
-  if (train.trace_step && !train.trace)
-    contradiction("--trace-step", "given without --trace", "it together with --trace FILE");
+  require_beside("--checkpoint-every", train.checkpoint_every.has_value(), "--checkpoint FILE",
+                 train.checkpoint.has_value());
+  require_beside("--trace-step", train.trace_step.has_value(), "--trace FILE",
+                 train.trace.has_value());
   if (train.live) {
     check_live(train.trace, train.ranks.backend);
     if (train.trace_step)
       contradiction("--trace-step", "given with --live", "one of them: --live shows every step");
   }
-  if (train.theme && !train.picture)
-    contradiction("--theme", "given without --picture", "it together with --picture FILE");
-  if (!train.sample_bytes)
-    for (const auto& [flag, given] : {std::pair{"--prompt", train.prompt.has_value()},
-                                      {"--temperature", train.temperature.has_value()}})
-      if (given) contradiction(flag, "given without --sample", "it together with --sample BYTES");
+  require_beside("--theme", train.theme.has_value(), "--picture FILE", train.picture.has_value());
+  for (const auto& [flag, given] : {std::pair{"--prompt", train.prompt.has_value()},
+                                    {"--temperature", train.temperature.has_value()}})
+    require_beside(flag, given, "--sample BYTES", train.sample_bytes.has_value());
   if (train.prompt && train.prompt->empty())
     contradiction("--prompt", "'' given", "a byte or more to go on from");
 }

@@ -5,13 +5,8 @@
 #include <algorithm>
 #include <numeric>
 #include <set>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include "core/base/error.h"
-#include "core/problem/shape.h"
 #include "core/ring/loop_counts.h"
 
 namespace ringscope {

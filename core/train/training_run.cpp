@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "core/base/clock.h"
-#include "core/base/error.h"
 #include "core/model/rank_threads.h"
 #include "core/model/replica.h"
 #include "core/run/recording.h"
@@ -144,13 +143,19 @@ class StepDecorators {
   RingSpans spans_, recorded_spans_;
 };
 
-std::int64_t earliest_of(const std::vector<RankEvents>& ranks) {
-  std::int64_t earliest = INT64_MAX;
+// Return the earliest begin and the latest end of what the ranks recorded; of nothing, now.
+std::pair<std::int64_t, std::int64_t> span_of(const std::vector<RankEvents>& ranks) {
+  std::int64_t earliest = INT64_MAX, latest = 0;
+  const auto widen = [&](const auto& slice) {
+    earliest = std::min(earliest, slice.begin_ns);
+    latest = std::max(latest, slice.end_ns);
+  };
   for (const RankEvents& rank : ranks) {
-    for (const TraceEvent& event : rank.events) earliest = std::min(earliest, event.begin_ns);
-    for (const ModelSpan& span : rank.model) earliest = std::min(earliest, span.begin_ns);
+    for (const TraceEvent& event : rank.events) widen(event);
+    for (const ModelSpan& span : rank.model) widen(span);
   }
-  return earliest == INT64_MAX ? monotonic_ns() : earliest;
+  if (earliest == INT64_MAX) earliest = latest = monotonic_ns();
+  return {earliest, latest};
 }
 
 // Return the system clock's time at which the monotonic clock was at `monotonic`.
@@ -180,7 +185,7 @@ RankEvents moved_by(RankEvents events, std::int64_t ns) {
 
 Recording recording_of_step(const TrainingSettings& settings, const Deal& deal, Index train_step,
                             Index layer, std::vector<RankEvents> ranks) {
-  const std::int64_t earliest = earliest_of(ranks);
+  const std::int64_t earliest = span_of(ranks).first;
   Recording recording = empty_recording(attention_problem(settings, deal), "cpu");
   recording.info.base_time_ns = system_ns_at(earliest);
   if (settings.shape.layers > 0)
@@ -214,12 +219,7 @@ void LiveSteps::add(int rank, Index step, const RankEvents& recorded) {
   if (--missing_ > 0) return;
   step_ = 0;
   const std::int64_t begin_ns = monotonic_ns();
-  std::int64_t last_ns = 0;
-  for (const RankEvents& events : ranks_) {
-    for (const TraceEvent& event : events.events) last_ns = std::max(last_ns, event.end_ns);
-    for (const ModelSpan& span : events.model) last_ns = std::max(last_ns, span.end_ns);
-  }
-  const std::int64_t earliest_ns = earliest_of(ranks_);
+  const auto [earliest_ns, last_ns] = span_of(ranks_);
   Recording recording =
       recording_of_step(plan_.settings, plan_.deal, step,
                         default_recorded_layer(plan_.settings.shape), std::move(ranks_));
