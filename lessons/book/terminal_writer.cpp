@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/base/program.h"
+#include "core/base/text.h"
 #include "lessons/book/book.h"
 #include "lessons/book/prose.h"
 
@@ -212,11 +213,10 @@ class TerminalWriter : public Writer {
     output_ = true;
   }
 
-  void recording(const std::string& file, const std::vector<StoryStep>& story) override {
-    put(wrapped(
-            fmt::format("Recorded, with a story of {} paragraph{}. Look at it now, and come back:",
-                        story.size(), story.size() == 1 ? "" : "s"),
-            "", "") +
+  void recording(const std::string& file, const Recording& recording) override {
+    put(wrapped(fmt::format("Recorded, with a story of {}. Look at it now, and come back:",
+                            count_text(recording.story.size(), "paragraph")),
+                "", "") +
             "\n    " + styled(kBold, own_command() + " view " + file) + "\n",
         Last::block);
     output_ = true;
