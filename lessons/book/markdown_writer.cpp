@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 
 #include "lessons/book/book.h"
@@ -13,39 +12,18 @@
 namespace ringscope::lessons {
 namespace {
 
-// Return the anchor that Markdown makes of a heading.
-std::string anchor_of(const std::string& heading) {
-  std::string anchor;
-  for (const char c : heading) {
-    if (c == ' ')
-      anchor += '-';
-    else if (std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || (c & 0x80) != 0)
-      anchor += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  }
-  return anchor;
-}
-
 // Return a line with its new terms linked to the glossary.
 std::string with_links(const std::string& line) {
   std::string text;
   for (const Span& span : spans_of(line)) {
-    switch (span.kind) {
-      case Span::Kind::plain:
-        text += span.text;
-        break;
-      case Span::Kind::strong:
-        text += "**" + span.text + "**";
-        break;
-      case Span::Kind::code:
-        text += "`" + span.text + "`";
-        break;
-      case Span::Kind::link:
-        text += "[" + span.text + "](" + span.target + ")";
-        break;
-      case Span::Kind::term:
-        text += "[*" + span.text + "*](../glossary.md#" + anchor_of(span.text) + ")";
-        break;
-    }
+    const bool is_link = span.kind == Span::Kind::link;
+    const char* const mark = span.kind == Span::Kind::strong ? "**"
+                             : span.kind == Span::Kind::code ? "`"
+                                                             : "";
+    if (span.kind == Span::Kind::term)
+      text += "[*" + span.text + "*](../glossary.md#" + anchor_of(span.text) + ")";
+    else
+      text += is_link ? "[" + span.text + "](" + span.target + ")" : mark + span.text + mark;
   }
   return text;
 }
