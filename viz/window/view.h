@@ -50,6 +50,10 @@ inline bool take_moment(ViewOptions& options, std::string_view text) {
 // that can't be written to, or a missing display. Throw RunError when drawing fails.
 void view(const ViewOptions& options);
 
+// Return an SVG of the panel that a paragraph of a recording's story points at, alone, as wide as a
+// column of text. Paragraphs count from 0.
+std::string story_picture(const Recording& recording, int paragraph);
+
 // Return whether there is a display on which a window can be opened.
 bool display_is_there();
 
