@@ -454,7 +454,7 @@ TEST_F(Rehearsal, WithFaultyKernels) {
   for (const char* const name : {"gpu_carried_state", "gpu_ring_balance", "ringscope"})
     fs::copy(made_up.root / "bin" / name, pack.root / "bin" / name,
              fs::copy_options::overwrite_existing);
-  const Ended ended = pack.run("--small --hangs-after 5 --out run.json",
+  const Ended ended = pack.run("--small --hangs-after 12 --out run.json",
                                "RINGSCOPE_FAULTS='hangs=3 wrong=6 waits=7 crashes=10'");
   EXPECT_EQ(ended.status, 1) << ended.out << ended.err;
   const auto r = pack.results("run.json");
