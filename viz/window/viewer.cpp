@@ -182,11 +182,12 @@ constexpr std::pair<SpecialKey, ImGuiKey> kTextKeys[] = {
     {SpecialKey::home, ImGuiKey_Home},           {SpecialKey::end, ImGuiKey_End},
     {SpecialKey::backspace, ImGuiKey_Backspace}, {SpecialKey::enter, ImGuiKey_Enter}};
 
-std::optional<Command> command_of(const Key& key) {
+// Return what a key does, or null.
+Command* command_of(const Key& key) {
   const std::vector<KeyBinding>& bindings = key_bindings();
   const auto found = std::find_if(bindings.begin(), bindings.end(),
                                   [&key](const KeyBinding& b) { return b.key == key; });
-  return found == bindings.end() ? std::nullopt : std::optional(found->command);
+  return found == bindings.end() ? nullptr : found->command;
 }
 
 }  // namespace
@@ -265,9 +266,9 @@ void Viewer::feed_keys(const FrameInput& input) {
       } else if (key.special == SpecialKey::escape &&
                  ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopup)) {
         ImGui::ClosePopupToLevel(0, true);  // a menu is topmost
-      } else if (const auto command = command_of(key)) {
-        session_->run(*command);
-        if (*command == Command::search) {
+      } else if (Command* const command = command_of(key)) {
+        command(*session_);
+        if (command == commands::search) {
           focus_search();
           text_frames_ = kTextFrames;
         }
