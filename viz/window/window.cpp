@@ -599,10 +599,7 @@ void listen(GLFWwindow* window, WindowListener& listener) {
   });
   // Printable keys arrive as the characters that the keyboard's layout makes of them.
   glfwSetCharCallback(window, [](GLFWwindow* from, unsigned character) {
-    const bool upper = character >= 'A' && character <= 'Z';
-    const char32_t lower = upper ? character - 'A' + 'a' : character;
-    push(from, {.kind = InputEvent::key, .key_pressed = {.character = lower}});
-    push(from, {.kind = InputEvent::text, .character = character});
+    push(from, {.kind = InputEvent::key, .key_pressed = {.character = character}});
   });
   glfwSetDropCallback(window, [](GLFWwindow* from, int count, const char** paths) {
     of(from).happened();

@@ -44,7 +44,7 @@ enum class SpecialKey : std::uint8_t {
 };
 
 struct Key {
-  char32_t character = 0;  // lower case; 0 for a special key
+  char32_t character = 0;  // as typed; 0 for a special key
   SpecialKey special = SpecialKey::none;
   bool shift = false;  // special keys only
   bool operator==(const Key&) const = default;
