@@ -106,9 +106,6 @@ class GlScreen : public Screen {
 class SoftwareScreen : public Screen {
  public:
   TextureStore& textures() override { return textures_; }
-  void attach() override {}
-  void detach() override {}
-  void begin_frame() override {}
   void draw(const ImDrawData& data, Color background) override {
     const int width = static_cast<int>(data.DisplaySize.x * data.FramebufferScale.x);
     const int height = static_cast<int>(data.DisplaySize.y * data.FramebufferScale.y);
