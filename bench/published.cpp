@@ -10,8 +10,6 @@
 // more than 2 %. The last line is `MAPE x %, y of z pairs ranked as published`.
 
 #include <fmt/format.h>
-#include <rapidjson/stringbuffer.h>
-#include <rapidjson/writer.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -23,6 +21,7 @@
 #include <vector>
 
 #include "bench/published/predict.h"
+#include "core/base/fields.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
 
@@ -160,15 +159,17 @@ std::map<std::string, Mean> means_by(const Scoreboard& board,
 }
 
 struct Grouping {
-  const char* name;
+  const char *name, *json_key;
   std::string (*key)(const PublishedRow&);
 };
 
 constexpr Grouping kGroupings[] = {
-    {"source", [](const PublishedRow& row) { return row.source; }},
-    {"scheme", scheme_family},
-    {"machine", [](const PublishedRow& row) { return std::string(machine_of(row).name); }},
-    {"devices", [](const PublishedRow& row) { return fmt::format("{:4}", row.world_size); }}};
+    {"source", "by_source", [](const PublishedRow& row) { return row.source; }},
+    {"scheme", "by_scheme", scheme_family},
+    {"machine", "by_machine",
+     [](const PublishedRow& row) { return std::string(machine_of(row).name); }},
+    {"devices", "by_devices",
+     [](const PublishedRow& row) { return fmt::format("{:4}", row.world_size); }}};
 
 std::string row_text(const Scored& scored) {
   const PublishedRow& row = *scored.row;
@@ -220,73 +221,64 @@ std::vector<std::string> remarks(const Scoreboard& board) {
   return lines;
 }
 
+// Return `text` for JSON; the file may hold any bytes.
+std::string ascii(std::string_view bytes) {
+  std::string text(bytes);
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) >= 128) c = '?';
+  return text;
+}
+
+std::string two_decimals(double number) { return fmt::format("{:.2f}", number); }
+
+// Return the means of a grouping, a row each.
+std::vector<Fields> mean_rows(const Scoreboard& board, const Grouping& grouping) {
+  std::vector<Fields> rows;
+  for (const auto& each : means_by(board, grouping.key)) {
+    const std::string& name = each.first;
+    const Mean& mean = each.second;
+    rows.push_back(
+        {{grouping.name, ascii(name), "by " + std::string(grouping.name), -72,
+          [&](const auto&) { return "  " + name.substr(0, 68); }},
+         {"rows", mean.rows, "rows", 6},
+         {"mape_percent", mean.mape(), "MAPE", 9,
+          [](double mape) { return fmt::format("{:.1f} %", mape); }},
+         {"predicted_over_published", mean.ratio / mean.rows, "pred/publ", 12, two_decimals},
+         {"worst_line", mean.worst->row->line, "worst", 8,
+          [&](int) { return two_decimals(mean.worst->ratio()); }}});
+  }
+  return rows;
+}
+
 std::string board_text(const Scoreboard& board) {
   std::string text;
-  for (const Grouping& grouping : kGroupings) {
-    text += fmt::format("{:<72}{:>6}{:>9}{:>12}{:>8}\n", "by " + std::string(grouping.name), "rows",
-                        "MAPE", "pred/publ", "worst");
-    for (const auto& [name, mean] : means_by(board, grouping.key))
-      text += fmt::format("  {:<70}{:>6}{:>7.1f} %{:>12.2f}{:>8.2f}\n", name.substr(0, 68),
-                          mean.rows, mean.mape(), mean.ratio / mean.rows, mean.worst->ratio());
-    text += "\n";
-  }
+  for (const Grouping& grouping : kGroupings) text += table_text(mean_rows(board, grouping)) + "\n";
   if (board.all.worst != nullptr) text += "worst row: " + row_text(*board.all.worst) + "\n";
   for (const std::string& line : remarks(board)) text += line + "\n";
   return text + summary_line(board) + "\n";
 }
 
 std::string board_json(const Scoreboard& board) {
-  rapidjson::StringBuffer buffer;
-  rapidjson::Writer<rapidjson::StringBuffer, rapidjson::UTF8<>, rapidjson::UTF8<>,
-                    rapidjson::CrtAllocator>
-      json(buffer);
-  const auto number = [&](const char* key, double value) { json.Key(key), json.Double(value); };
-  const auto text = [&](const char* key, std::string_view value) {
-    json.Key(key);
-    std::string ascii(value);  // the file may hold any bytes
-    for (char& c : ascii)
-      if (static_cast<unsigned char>(c) >= 128) c = '?';
-    json.String(ascii.data(), static_cast<rapidjson::SizeType>(ascii.size()));
-  };
-  json.StartObject();
-  number("mape_percent", board.all.mape());
-  number("mape_percent_as_read", 100 * board.raw_error / std::max(1, board.all.rows));
-  json.Key("pairs"), json.Int(board.pairs.all);
-  json.Key("pairs_ranked_as_published"), json.Int(board.pairs.right);
-  text("summary", summary_line(board));
-  for (const Grouping& grouping : kGroupings) {
-    json.Key(("by_" + std::string(grouping.name)).c_str());
-    json.StartArray();
-    for (const auto& [name, mean] : means_by(board, grouping.key)) {
-      json.StartObject();
-      text(grouping.name, name);
-      json.Key("rows"), json.Int(mean.rows);
-      number("mape_percent", mean.mape());
-      number("predicted_over_published", mean.ratio / mean.rows);
-      json.Key("worst_line"), json.Int(mean.worst->row->line);
-      json.EndObject();
-    }
-    json.EndArray();
-  }
-  json.Key("rows");
-  json.StartArray();
-  for (const Scored& scored : board.scored) {
-    json.StartObject();
-    json.Key("line"), json.Int(scored.row->line);
-    text("source", scored.row->source);
-    text("scheme", scored.row->scheme);
-    text("machine", machine_of(*scored.row).name);
-    text("metric", scored.row->metric);
-    number("published", *scored.row->value);
-    number("misread_by", scored.misread);
-    number("predicted", scored.predicted);
-    number("predicted_over_published", scored.ratio());
-    text("use", scored.counts() ? "predicted" : mark_of(scored));
-    json.EndObject();
-  }
-  json.EndArray();
-  json.EndObject();
-  return std::string(buffer.GetString(), buffer.GetSize()) + "\n";
+  Fields fields{{"mape_percent", board.all.mape()},
+                {"mape_percent_as_read", 100 * board.raw_error / std::max(1, board.all.rows)},
+                {"pairs", board.pairs.all},
+                {"pairs_ranked_as_published", board.pairs.right},
+                {"summary", summary_line(board)}};
+  for (const Grouping& grouping : kGroupings)
+    fields.emplace_back(grouping.json_key, mean_rows(board, grouping));
+  std::vector<Fields> rows;
+  for (const Scored& scored : board.scored)
+    rows.push_back({{"line", scored.row->line},
+                    {"source", ascii(scored.row->source)},
+                    {"scheme", ascii(scored.row->scheme)},
+                    {"machine", ascii(machine_of(*scored.row).name)},
+                    {"metric", ascii(scored.row->metric)},
+                    {"published", *scored.row->value},
+                    {"misread_by", scored.misread},
+                    {"predicted", scored.predicted},
+                    {"predicted_over_published", scored.ratio()},
+                    {"use", scored.counts() ? "predicted" : mark_of(scored)}});
+  return Json(fields + Fields{{"rows", rows}}).text() + "\n";
 }
 
 // Return the error of a machine's rows with the two costs that were fitted on another source's runs

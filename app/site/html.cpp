@@ -9,16 +9,15 @@
 
 #include "app/report/fields.h"
 #include "core/base/files.h"
+#include "core/base/markdown.h"
 #include "core/base/text.h"
 #include "lessons/book/lesson.h"
-#include "lessons/book/prose.h"
 #include "lessons/book/source.h"
 
 namespace ringscope {
 
 namespace {
 
-using lessons::Span;
 using Lines = std::vector<std::string>;
 
 bool is_address(const std::string& text) { return text.find("://") != std::string::npos; }
@@ -54,9 +53,9 @@ class Converter {
   std::string inline_html(std::string_view markdown) const {
     std::string html;
     bool is_picture = false;
-    for (const Span& span : lessons::spans_of(markdown)) {
+    for (const TextSpan& span : spans_of(markdown)) {
       switch (span.kind) {
-        case Span::Kind::plain: {
+        case TextSpan::Kind::plain: {
           std::string plain = span.text;
           is_picture = plain.ends_with('!');
           if (is_picture) plain.pop_back();
@@ -65,16 +64,16 @@ class Converter {
           html += escaped(std::regex_replace(plain, address, "$1"));
           continue;
         }
-        case Span::Kind::strong:
-        case Span::Kind::term: {
-          const char* const tag = span.kind == Span::Kind::strong ? "strong" : "em";
+        case TextSpan::Kind::strong:
+        case TextSpan::Kind::term: {
+          const char* const tag = span.kind == TextSpan::Kind::strong ? "strong" : "em";
           html += fmt::format("<{0}>{1}</{0}>", tag, inline_html(span.text));
           break;
         }
-        case Span::Kind::code:
+        case TextSpan::Kind::code:
           html += "<code>" + escaped(span.text) + "</code>";
           break;
-        case Span::Kind::link:
+        case TextSpan::Kind::link:
           html += is_picture ? picture(span) : link(span);
           break;
       }
@@ -83,7 +82,7 @@ class Converter {
     return html;
   }
 
-  std::string link(const Span& span) const {
+  std::string link(const TextSpan& span) const {
     const std::string text = inline_html(span.text);
     if (is_address(span.target))
       return text + " <span class=\"address\">(" + escaped(span.target) + ")</span>";
@@ -91,7 +90,7 @@ class Converter {
     return href.empty() ? text : fmt::format("<a href=\"{}\">{}</a>", escaped(href), text);
   }
 
-  std::string picture(const Span& span) const {
+  std::string picture(const TextSpan& span) const {
     const std::string source = resolve_(span.target);
     if (source.empty()) return "<em>" + escaped(span.text) + "</em>";
     return fmt::format(
@@ -101,7 +100,7 @@ class Converter {
   }
 
   std::string unique_id(const std::string& plain) {
-    const std::string id = lessons::anchor_of(plain);
+    const std::string id = anchor_of(plain);
     const int earlier = ids_[id]++;
     return earlier == 0 ? id : fmt::format("{}-{}", id, earlier);
   }
@@ -110,7 +109,7 @@ class Converter {
     const std::size_t level = line.find_first_not_of('#');
     const std::string markdown = line.substr(std::min(level + 1, line.size()));
     std::string plain;
-    for (const Span& span : lessons::spans_of(markdown)) plain += span.text;
+    for (const TextSpan& span : spans_of(markdown)) plain += span.text;
     if (text_.title.empty()) text_.title = plain;
     text_.headings.push_back({unique_id(plain), inline_html(markdown), static_cast<int>(level)});
     const Heading& made = text_.headings.back();

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/markdown.h"
 #include "lessons/book/book.h"
 #include "lessons/book/glossary.h"
-#include "lessons/book/prose.h"
 
 namespace ringscope::lessons {
 namespace {
@@ -15,12 +15,12 @@ namespace {
 // Return a line with its new terms linked to the glossary.
 std::string with_links(const std::string& line) {
   std::string text;
-  for (const Span& span : spans_of(line)) {
-    const bool is_link = span.kind == Span::Kind::link;
-    const char* const mark = span.kind == Span::Kind::strong ? "**"
-                             : span.kind == Span::Kind::code ? "`"
-                                                             : "";
-    if (span.kind == Span::Kind::term)
+  for (const TextSpan& span : spans_of(line)) {
+    const bool is_link = span.kind == TextSpan::Kind::link;
+    const char* const mark = span.kind == TextSpan::Kind::strong ? "**"
+                             : span.kind == TextSpan::Kind::code ? "`"
+                                                                 : "";
+    if (span.kind == TextSpan::Kind::term)
       text += "[*" + span.text + "*](../glossary.md#" + anchor_of(span.text) + ")";
     else
       text += is_link ? "[" + span.text + "](" + span.target + ")" : mark + span.text + mark;

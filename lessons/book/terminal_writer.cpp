@@ -6,10 +6,10 @@
 #include <cmath>
 #include <utility>
 
+#include "core/base/markdown.h"
 #include "core/base/program.h"
 #include "core/base/text.h"
 #include "lessons/book/book.h"
-#include "lessons/book/prose.h"
 
 namespace ringscope::lessons {
 namespace {
@@ -30,15 +30,15 @@ struct Word {
 std::vector<Word> words_of(const std::string& markdown, bool colour) {
   std::vector<Word> words;
   bool after_blank = true;
-  for (const Span& span : spans_of(markdown)) {
-    const char* const style = span.kind == Span::Kind::strong ? kBold
-                              : span.kind == Span::Kind::code ? kCode
-                              : span.kind == Span::Kind::term ? kTerm
-                                                              : nullptr;
-    const std::string mark = colour                          ? ""
-                             : span.kind == Span::Kind::code ? "`"
-                             : span.kind == Span::Kind::term ? "*"
-                                                             : "";
+  for (const TextSpan& span : spans_of(markdown)) {
+    const char* const style = span.kind == TextSpan::Kind::strong ? kBold
+                              : span.kind == TextSpan::Kind::code ? kCode
+                              : span.kind == TextSpan::Kind::term ? kTerm
+                                                                  : nullptr;
+    const std::string mark = colour                              ? ""
+                             : span.kind == TextSpan::Kind::code ? "`"
+                             : span.kind == TextSpan::Kind::term ? "*"
+                                                                 : "";
     const std::string text = mark + span.text + mark;
     bool is_first = true;
     for (const std::string_view part : split(text, ' ')) {
@@ -103,16 +103,17 @@ class TerminalWriter : public Writer {
 
   void prose(const std::string& markdown) override {
     bool first = true;
-    for (const Block& block : blocks_of(markdown)) {
+    for (const TextBlock& block : blocks_of(markdown)) {
       const bool full = lines_ + 6 > console_.height() - 4;
-      if ((first && output_) || (block.kind == Block::Kind::heading && lines_ > 3) || full) pause();
+      if ((first && output_) || (block.kind == TextBlock::Kind::heading && lines_ > 3) || full)
+        pause();
       first = false;
-      const bool is_item = block.kind == Block::Kind::item;
-      const std::string mark = is_item                            ? "  " + block.marker + " "
-                               : block.kind == Block::Kind::quote ? "  "
-                                                                  : "";
-      put(block.kind == Block::Kind::heading ? styled(kHeading, block.text) + "\n"
-          : block.kind == Block::Kind::verbatim
+      const bool is_item = block.kind == TextBlock::Kind::item;
+      const std::string mark = is_item                                ? "  " + block.marker + " "
+                               : block.kind == TextBlock::Kind::quote ? "  "
+                                                                      : "";
+      put(block.kind == TextBlock::Kind::heading ? styled(kHeading, block.text) + "\n"
+          : block.kind == TextBlock::Kind::verbatim
               ? with_margin(block.text, "    ")
               : wrapped(block.text, mark, std::string(mark.size(), ' ')),
           is_item ? Last::item : Last::block);
@@ -279,7 +280,7 @@ int columns_of(std::string_view text) {
 std::string wrapped_text(const Console& console, const std::string& markdown,
                          const std::string& indent) {
   std::string text;
-  for (const Block& block : blocks_of(markdown))
+  for (const TextBlock& block : blocks_of(markdown))
     text += wrap(block.text, indent, indent, std::clamp(console.width(), 40, 90), console.colour());
   return text;
 }

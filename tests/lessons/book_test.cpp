@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "core/base/markdown.h"
 #include "lessons/book/book.h"
 #include "lessons/book/glossary.h"
 #include "lessons/book/lesson.h"
-#include "lessons/book/prose.h"
 #include "lessons/book/source.h"
 
 namespace ringscope::lessons {
@@ -92,8 +92,11 @@ TEST(Prose, HasBlocksAndSpans) {
   EXPECT_EQ(blocks[2].text, "a * b\n\nc\n");
   EXPECT_EQ(blocks[3].text, "item more");
   EXPECT_EQ(blocks[4].marker, "1.");
-  EXPECT_EQ(terms_in("a * b, *new term* and `*code*`, **strong**, 2*3*4 *open"),
-            (std::vector<std::string>{"new term"}));
+  std::string spans;
+  for (const TextSpan& span :
+       spans_of("a * b, *new term* and `*code*`, **strong**, 2*3*4 [x](y) *open"))
+    spans += "<" + span.text + ">";
+  EXPECT_EQ(spans, "<a * b, ><new term>< and ><*code*><, ><strong><, 2*3*4 ><x>< *open>");
 }
 
 TEST(Prediction, IsJudged) {

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "core/base/markdown.h"
 #include "lessons/book/glossary.h"
 #include "lessons/book/lesson.h"
 #include "lessons/book/markdown_writer.h"
-#include "lessons/book/prose.h"
 #include "lessons/book/zoo.h"
 #include "tests/app/program.h"
 
@@ -31,6 +31,16 @@ constexpr const char* kRemake =
 [[maybe_unused]] constexpr const char* kFont = "Roboto 797e35f7f5d6";
 
 std::string committed(const std::string& path) { return contents_of(kRoot + "/" + path); }
+
+std::vector<std::string> terms_in(std::string_view markdown) {
+  std::vector<std::string> terms;
+  for (const TextBlock& block : blocks_of(markdown)) {
+    if (block.kind == TextBlock::Kind::verbatim) continue;
+    for (const TextSpan& span : spans_of(block.text))
+      if (span.kind == TextSpan::Kind::term) terms.push_back(span.text);
+  }
+  return terms;
+}
 
 // Return the terms that a lesson introduces, without those of its section "Elsewhere".
 std::vector<std::string> new_terms(const Lesson& lesson) {

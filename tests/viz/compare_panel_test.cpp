@@ -34,7 +34,7 @@ TEST(ComparePanel, TheDifferenceLeadsToTheSliceThatChanged) {
   Stage stage(draw_compare, documents_of(ring_trace(4, "contiguous"), ring_trace(4, "zigzag")),
               1600, 780);
   EXPECT_EQ(stage.box_of_picture("difference").width(), 0);
-  stage.session.run(Command::toggle_difference);
+  commands::toggle_difference(stage.session);
   const Box box = stage.box_of_picture("difference");
   ASSERT_GT(box.width(), 300);
   EXPECT_EQ(stage.box_of_picture("compare mask 0").width(), 0);

@@ -501,7 +501,7 @@ TEST(RankMap, IsPaintedOnceAndFitsAnySize) {
   const int painted = stage.textures().updates["rank map"];
   stage.picture();
   EXPECT_EQ(stage.textures().updates["rank map"], painted);
-  stage.session.run(Command::toggle_theme);
+  commands::toggle_theme(stage.session);
   stage.picture();
   EXPECT_EQ(stage.textures().updates["rank map"], painted + 1);
   for (const auto& [width, height] : {std::pair(30, 20), {300, 90}, {640, 200}, {2560, 700}}) {

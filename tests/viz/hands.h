@@ -54,16 +54,12 @@ class Person {
       data = &viewer.frame(input_);
       input_.wheel = 0;
       input_.keys.clear();
-      input_.characters.clear();
     }
     return *data;
   }
   // Everything typed in one frame, as by a fast typist or a slow computer.
   void type(std::string_view text) {
-    for (const char c : text) {
-      input_.keys.push_back({.character = static_cast<char32_t>(c)});
-      input_.characters += static_cast<char32_t>(c);
-    }
+    for (const char c : text) input_.keys.push_back({.character = static_cast<char32_t>(c)});
     settle();
   }
   void press(const Key& key) {

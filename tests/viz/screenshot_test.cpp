@@ -144,14 +144,14 @@ TEST_F(ScreenshotTest, TheCommandOfAViewShowsItAgain) {
   };
   expect_same();
   session.reveal({3, 0});
-  session.run(viz::Command::zoom_in);
+  viz::commands::zoom_in(session);
   expect_same();
   session.set_axis_mode(viz::AxisMode::steps);
   session.theme = viz::Theme::light;
   session.seek(1.25);
   expect_same();
   session.show_alone(Figure::timeline);
-  session.run(viz::Command::zoom_in);
+  viz::commands::zoom_in(session);
   session.select(std::nullopt);
   expect_same();
 }

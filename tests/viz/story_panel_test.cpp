@@ -68,7 +68,7 @@ TEST(StoryPanel, StandsBesideTheTimelineUntilItIsHidden) {
   EXPECT_GT(beside, 300);
   person.type("h");
   EXPECT_LT(timeline_state().body.x0, beside - 200);
-  person.type("h");
+  person.type("H");
   EXPECT_EQ(timeline_state().body.x0, beside);
 }
 

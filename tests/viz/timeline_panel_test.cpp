@@ -134,7 +134,7 @@ TEST(Timeline, DragsOfOtherButtonsPan) {
     EXPECT_NEAR(hands.session().view.begin, 300'000 + 100 * hands.pixel(), 1);
     EXPECT_NEAR(hands.session().view.width(), 200'000, 1);
     EXPECT_FALSE(hands.session().measure.has_value());
-    hands.session().run(Command::go_back);
+    commands::go_back(hands.session());
     EXPECT_NEAR(hands.session().view.begin, 300'000, 1);
   }
 }
@@ -211,8 +211,8 @@ TEST(Timeline, ForeignTracesAreHoveredAndDrawn) {
     ASSERT_TRUE(hands.session().selected.has_value());
     EXPECT_EQ(*hands.session().selected, id);
   }
-  hands.session().run(Command::toggle_critical_path);
-  hands.session().run(Command::toggle_axis);
+  commands::toggle_critical_path(hands.session());
+  commands::toggle_axis(hands.session());
   hands.resize(220, 200);
   hands.point({100, 100});
   hands.resize(40, 40);
@@ -226,10 +226,10 @@ TEST(Timeline, EmptyTracesAreDrawn) {
 
 TEST(Timeline, SilentRanksAreDrawn) {
   Person hands(session_of(HandMade(3).compute(1, 0, 0, 1000).trace()));
-  hands.session().run(Command::toggle_critical_path);
+  commands::toggle_critical_path(hands.session());
   hands.click({hands.x_of(500), hands.y_of(compute_row(hands.document().trace, 2))});
   EXPECT_FALSE(hands.session().selected.has_value());
-  hands.session().run(Command::toggle_axis);
+  commands::toggle_axis(hands.session());
   hands.rest(2);
 }
 
@@ -243,7 +243,7 @@ TEST(Timeline, APictureIsPaintedOncePerView) {
   EXPECT_EQ(painted(), before);
   hands.wheel(1);
   EXPECT_EQ(painted(), before + 1);
-  hands.session().run(Command::toggle_theme);
+  commands::toggle_theme(hands.session());
   hands.rest(2);
   EXPECT_EQ(painted(), before + 2);
 }
@@ -289,12 +289,12 @@ TEST(Timeline, HandsGoneWildLeaveAViewOfTheRun) {
   Person hands(session_of(two_ranks()));
   std::mt19937 random(5);
   const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
-  constexpr Command kCommands[] = {Command::toggle_axis,  Command::toggle_critical_path,
-                                   Command::toggle_flows, Command::toggle_colors,
-                                   Command::fit_all,      Command::focus_selection,
-                                   Command::go_back,      Command::next_slice,
-                                   Command::follow_flow,  Command::add_mark,
-                                   Command::toggle_theme};
+  constexpr Command* kCommands[] = {commands::toggle_axis,  commands::toggle_critical_path,
+                                    commands::toggle_flows, commands::toggle_colors,
+                                    commands::fit_all,      commands::focus_selection,
+                                    commands::go_back,      commands::next_slice,
+                                    commands::follow_flow,  commands::add_mark,
+                                    commands::toggle_theme};
   for (int i = 0; i < 400; ++i) {
     const Box& body = hands.timeline().body;
     const auto spot = [&] {
@@ -316,7 +316,7 @@ TEST(Timeline, HandsGoneWildLeaveAViewOfTheRun) {
         hands.double_click(spot());
         break;
       default:
-        hands.session().run(kCommands[below(std::size(kCommands))]);
+        kCommands[below(std::size(kCommands))](hands.session());
         break;
     }
     const TimelineView& view = hands.session().view;

@@ -9,6 +9,7 @@
 #include "tests/viz/hands.h"
 #include "tests/viz/panel_stage.h"
 #include "tests/viz_model/simulated.h"
+#include "viz/panels/charts/charts.h"
 #include "viz/panels/layouts.h"
 #include "viz/panels/timeline/timeline_frame.h"
 
@@ -115,16 +116,14 @@ TEST(WhatIfLayout, FitsScreensOfUsualSizes) {
 }
 
 TEST(Slider, ScalesGoThereAndBack) {
-  for (const SliderScale& scale :
-       {SliderScale{1.0 / 64, 64, true}, SliderScale{0, 2, false}, SliderScale{1, 1024, true}}) {
-    EXPECT_DOUBLE_EQ(scale.value_at(0), scale.least);
-    EXPECT_DOUBLE_EQ(scale.value_at(1), scale.most);
+  for (const ChartScale& scale :
+       {ChartScale{true, 1.0 / 64, 64}, ChartScale{false, 0, 2}, ChartScale{true, 1, 1024}}) {
+    EXPECT_DOUBLE_EQ(scale.value_at(0), scale.low);
+    EXPECT_DOUBLE_EQ(scale.value_at(1), scale.high);
     for (const double share : {0.1, 0.5, 0.9})
-      EXPECT_NEAR(scale.share_of(scale.value_at(share)), share, 1e-12);
-    EXPECT_EQ(scale.share_of(scale.least / 2), 0);
-    EXPECT_EQ(scale.share_of(10 * scale.most), 1);
+      EXPECT_NEAR(scale.share(scale.value_at(share)), share, 1e-12);
   }
-  EXPECT_NEAR((SliderScale{1.0 / 64, 64, true}).value_at(0.5), 1, 1e-12);
+  EXPECT_NEAR((ChartScale{true, 1.0 / 64, 64}).value_at(0.5), 1, 1e-12);
 }
 
 // Places in a window of 1600 x 900: the settings' sliders, 38 pixels each, from the heading on. Bars

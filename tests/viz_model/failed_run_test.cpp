@@ -274,7 +274,7 @@ TEST(Following, KeepsWhatTheUserLooksAt) {
   session.select(compute_slice(session.document(), 0, 1));
   session.set_search("attend");
   session.set_view({50'000, 100'000, 0});
-  session.run(Command::play_pause);
+  commands::play_pause(session);
   session.seek(120'000);
   session.follow(state_at(recording, 350'000));
   EXPECT_EQ(session.view, (TimelineView{50'000, 100'000, 0}));
@@ -286,7 +286,7 @@ TEST(Following, KeepsWhatTheUserLooksAt) {
   EXPECT_EQ(session.found.total, 4u);
   // At the end it is a recording like any other.
   session.seek(session.length());
-  session.run(Command::play_pause);
+  commands::play_pause(session);
   session.follow(make_document(parse_trace(trace_text_of(recording))));
   EXPECT_EQ(session.length(), 400'000);
   EXPECT_EQ(session.document().trace.slice(*session.selected).end_ns, 400'000);

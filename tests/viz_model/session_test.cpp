@@ -43,81 +43,81 @@ TEST(Session, TwoRingsStartCompared) {
   EXPECT_EQ(session.comparison.figures[0].values.size(), 2u);
   EXPECT_EQ(session.axis_mode, AxisMode::steps);
   EXPECT_EQ(session.view, fitted(3));
-  session.run(Command::toggle_compare);
+  commands::toggle_compare(session);
   EXPECT_FALSE(session.comparing);
-  session.run(Command::toggle_compare);
+  commands::toggle_compare(session);
   EXPECT_TRUE(session.comparing);
 }
 
 TEST(Session, OneTraceHasNothingToCompare) {
   Session session = one();
-  session.run(Command::toggle_compare);
+  commands::toggle_compare(session);
   EXPECT_FALSE(session.comparing);
 }
 
 TEST(Session, ZoomsAndPansWithKeysAndGoesBack) {
   Session session = one();
   const TimelineView whole = session.view;
-  session.run(Command::zoom_in);
+  commands::zoom_in(session);
   const TimelineView closer = session.view;
   EXPECT_LT(closer.width(), whole.width());
   EXPECT_DOUBLE_EQ(closer.begin + closer.end, whole.begin + whole.end);
-  session.run(Command::pan_left);
+  commands::pan_left(session);
   EXPECT_LT(session.view.begin, closer.begin);
-  session.run(Command::pan_right);
+  commands::pan_right(session);
   EXPECT_DOUBLE_EQ(session.view.begin, closer.begin);
-  session.run(Command::zoom_out);
+  commands::zoom_out(session);
   EXPECT_GT(session.view.width(), closer.width());
-  for (int i = 0; i < 4; ++i) session.run(Command::go_back);
+  for (int i = 0; i < 4; ++i) commands::go_back(session);
   EXPECT_EQ(session.view, whole);
-  session.run(Command::go_back);  // there is nothing before
+  commands::go_back(session);  // there is nothing before
   EXPECT_EQ(session.view, whole);
 }
 
 TEST(Session, ViewsThatDoNotMoveAreNotRemembered) {
   Session session = one();
-  session.run(Command::zoom_in);
-  session.run(Command::fit_all);
-  session.run(Command::fit_all);
-  session.run(Command::zoom_out);
-  session.run(Command::go_back);
+  commands::zoom_in(session);
+  commands::fit_all(session);
+  commands::fit_all(session);
+  commands::zoom_out(session);
+  commands::go_back(session);
   EXPECT_LT(session.view.width(), 400'000);
 }
 
 TEST(Session, FocusShowsTheSelectionAndThenEverything) {
   Session session = one();
   session.select(SliceId{3, 0});  // the wait
-  session.run(Command::focus_selection);
+  commands::focus_selection(session);
   EXPECT_LT(session.view.begin, 100'000);
   EXPECT_GT(session.view.begin, 50'000);
   EXPECT_GT(session.view.end, 250'000);
   EXPECT_LT(session.view.end, 300'000);
-  session.run(Command::focus_selection);
+  commands::focus_selection(session);
   EXPECT_EQ(session.view, fitted(400'000));
   session.select(std::nullopt);
-  session.run(Command::zoom_in);
-  session.run(Command::focus_selection);
+  commands::zoom_in(session);
+  commands::focus_selection(session);
   EXPECT_EQ(session.view, fitted(400'000));
 }
 
 TEST(Session, PlaysAndSteps) {
   Session session = one();
-  session.run(Command::play_pause);
+  commands::play_pause(session);
   advance(session, 1);
   EXPECT_DOUBLE_EQ(session.playback.position(), 40'000);
   // Rank 0 begins to wait for its next block at 100 us; that rank 1 begins at 200 is another's step.
-  for (const auto& [command, position] : {std::pair{Command::step_forward, 100'000},
-                                          {Command::step_forward, 400'000},
-                                          {Command::step_back, 100'000},
-                                          {Command::to_end, 400'000},
-                                          {Command::to_start, 0}}) {
-    session.run(command);
+  for (const auto& [command, position] : {std::pair{&commands::step_forward, 100'000},
+                                          {commands::step_forward, 400'000},
+                                          {commands::step_back, 100'000},
+                                          {commands::to_end, 400'000},
+                                          {commands::to_start, 0}}) {
+    command(session);
     EXPECT_DOUBLE_EQ(session.playback.position(), position);
     EXPECT_FALSE(session.playback.playing());
   }
-  session.run(Command::faster);
+  commands::faster(session);
   EXPECT_EQ(session.playback.speed(), 2);
-  session.run(Command::slower);
+  commands::slower(session);
   EXPECT_EQ(session.playback.speed(), 1);
 }
 
@@ -139,31 +139,31 @@ TEST(Session, ChangingTheAxisKeepsPlayheadAndViewAtTheirMoments) {
   Session session = one();
   session.select_rank(1);
   session.seek(100'000);
-  session.run(Command::toggle_axis);
+  commands::toggle_axis(session);
   EXPECT_EQ(session.axis_mode, AxisMode::steps);
   EXPECT_DOUBLE_EQ(session.playback.position(), 0.5);  // of rank 1, in the middle of its step 0
   EXPECT_EQ(session.view, fitted(2));
   session.set_view({0.25, 0.75, 0});
-  session.run(Command::toggle_axis);
+  commands::toggle_axis(session);
   EXPECT_DOUBLE_EQ(session.playback.position(), 100'000);
   EXPECT_NEAR(session.view.begin, 50'000, 1);
   EXPECT_NEAR(session.view.end, 150'000, 1);
-  session.run(Command::go_back);  // views of the other axis mean nothing here
+  commands::go_back(session);  // views of the other axis mean nothing here
   EXPECT_NEAR(session.view.begin, 50'000, 1);
 }
 
 TEST(Session, WalksAlongSlicesAndMessages) {
   Session session = one();
   for (const auto& [command, slice] :
-       {std::pair{Command::next_slice, SliceId{0, 0}},  // nothing is selected: the first there is
-        {Command::next_slice, {0, 1}},
-        {Command::next_slice, {0, 1}},
-        {Command::previous_slice, {0, 0}},
-        {Command::follow_flow, {1, 0}},  // its block is sent
-        {Command::follow_flow, {6, 0}},  // to rank 1
-        {Command::follow_flow_back, {1, 0}},
-        {Command::follow_flow_back, {0, 0}}}) {
-    session.run(command);
+       {std::pair{&commands::next_slice, SliceId{0, 0}},  // nothing is selected: the first there is
+        {commands::next_slice, {0, 1}},
+        {commands::next_slice, {0, 1}},
+        {commands::previous_slice, {0, 0}},
+        {commands::follow_flow, {1, 0}},  // its block is sent
+        {commands::follow_flow, {6, 0}},  // to rank 1
+        {commands::follow_flow_back, {1, 0}},
+        {commands::follow_flow_back, {0, 0}}}) {
+    command(session);
     EXPECT_EQ(session.selected, slice);
     EXPECT_EQ(session.selected_rank, slice.row / 4);
   }
@@ -198,57 +198,57 @@ TEST(Session, SelectingARankKeepsOnlyItsSlice) {
 
 TEST(Session, SearchGoesThroughItsHitsAndRound) {
   Session session = one();
-  session.run(Command::search);
+  commands::search(session);
   EXPECT_TRUE(session.search_open);
   session.set_search("kind:compute rank:1");
   EXPECT_EQ(session.found.total, 2u);
-  for (const auto& [command, slice] : {std::pair{Command::next_found, SliceId{4, 0}},
-                                       {Command::next_found, {4, 1}},
-                                       {Command::next_found, {4, 0}},
-                                       {Command::previous_found, {4, 1}}}) {
-    session.run(command);
+  for (const auto& [command, slice] : {std::pair{&commands::next_found, SliceId{4, 0}},
+                                       {commands::next_found, {4, 1}},
+                                       {commands::next_found, {4, 0}},
+                                       {commands::previous_found, {4, 1}}}) {
+    command(session);
     EXPECT_EQ(session.selected, slice);
   }
   session.set_search("nothing like it");
-  session.run(Command::next_found);
+  commands::next_found(session);
   EXPECT_EQ(session.selected, (SliceId{4, 1}));
 }
 
 TEST(Session, MarksAreGoneThroughAndTakenAway) {
   Session session = one();
-  session.run(Command::next_mark);  // there is none
+  commands::next_mark(session);  // there is none
   for (const double position : {300'000.0, 100'000.0}) {
     session.seek(position);
-    session.run(Command::add_mark);
+    commands::add_mark(session);
   }
   ASSERT_EQ(session.marks.size(), 2u);
-  session.run(Command::next_mark);
+  commands::next_mark(session);
   EXPECT_EQ(session.playback.position(), 300'000);
-  session.run(Command::next_mark);
+  commands::next_mark(session);
   EXPECT_EQ(session.playback.position(), 100'000);
-  session.run(Command::add_mark);
+  commands::add_mark(session);
   EXPECT_EQ(session.marks.size(), 1u);
   session.set_axis_mode(AxisMode::steps);  // the mark belongs to the other axis
   const double position = session.playback.position();
-  session.run(Command::next_mark);
+  commands::next_mark(session);
   EXPECT_EQ(session.playback.position(), position);
 }
 
 TEST(Session, Switches) {
   Session session = one();
-  session.run(Command::toggle_flows);
+  commands::toggle_flows(session);
   EXPECT_FALSE(session.show_flows);
-  session.run(Command::toggle_critical_path);
+  commands::toggle_critical_path(session);
   EXPECT_TRUE(session.show_critical_path);
-  session.run(Command::toggle_colors);
+  commands::toggle_colors(session);
   EXPECT_EQ(session.color_by, ColorBy::kind);
-  session.run(Command::toggle_theme);
+  commands::toggle_theme(session);
   EXPECT_EQ(session.theme, Theme::light);
-  session.run(Command::toggle_mask_order);
+  commands::toggle_mask_order(session);
   EXPECT_EQ(session.mask_order, MaskOrder::local);
-  session.run(Command::screenshot);
+  commands::screenshot(session);
   EXPECT_TRUE(session.wants_screenshot);
-  session.run(Command::help);
+  commands::help(session);
   EXPECT_TRUE(session.show_help);
 }
 
@@ -259,14 +259,14 @@ TEST(Session, CancelClosesOneThingAfterTheOther) {
   session.search_open = true;
   session.set_search("wait");
   session.show_help = true;
-  session.run(Command::cancel);
+  commands::cancel(session);
   EXPECT_FALSE(session.show_help);
   EXPECT_TRUE(session.search_open);
-  session.run(Command::cancel);
+  commands::cancel(session);
   EXPECT_FALSE(session.search_open);
   EXPECT_EQ(session.search_text, "");
   EXPECT_TRUE(session.selected.has_value());
-  session.run(Command::cancel);
+  commands::cancel(session);
   EXPECT_FALSE(session.selected.has_value());
   EXPECT_FALSE(session.measure.has_value());
 }
@@ -276,24 +276,24 @@ TEST(Session, GoesFromTraceToTrace) {
   session.select(SliceId{4, 0});
   session.set_search("kind:compute");
   session.seek(2.5);
-  session.run(Command::next_trace);
+  commands::next_trace(session);
   EXPECT_EQ(session.active, 1u);
   EXPECT_FALSE(session.selected.has_value());
   EXPECT_EQ(session.selected_rank, 1);
   EXPECT_EQ(session.playback.position(), 2.5);
   EXPECT_EQ(session.found.total, 9u);
   // The next one knows no ring and so no steps.
-  session.run(Command::next_trace);
+  commands::next_trace(session);
   EXPECT_EQ(session.axis_mode, AxisMode::time);
   EXPECT_EQ(session.view, fitted(400'000));
   EXPECT_TRUE(session.moment(2).ranks.empty());
-  session.run(Command::toggle_axis);
+  commands::toggle_axis(session);
   EXPECT_EQ(session.axis_mode, AxisMode::time);
   session.seek_step(1);
   EXPECT_EQ(session.axis_mode, AxisMode::time);
-  session.run(Command::step_forward);
+  commands::step_forward(session);
   EXPECT_GT(session.playback.position(), 0);
-  session.run(Command::next_trace);
+  commands::next_trace(session);
   EXPECT_EQ(session.active, 0u);
   session.activate(17);
   EXPECT_EQ(session.active, 0u);
@@ -311,14 +311,14 @@ TEST(Session, MoreThanSixteenRanksBeginAtAGlance) {
   EXPECT_FALSE(session_of(many_ranks(16)).overview);
   Session session = session_of(many_ranks(17));
   EXPECT_TRUE(session.overview);
-  session.run(Command::toggle_overview);
+  commands::toggle_overview(session);
   EXPECT_FALSE(session.overview);
-  session.run(Command::toggle_overview);
+  commands::toggle_overview(session);
   session.node = 3;
-  session.run(Command::go_back);
+  commands::go_back(session);
   EXPECT_EQ(session.node, -1);
   session.node = 3;
-  session.run(Command::cancel);
+  commands::cancel(session);
   EXPECT_EQ(session.node, -1);
   EXPECT_TRUE(session.overview);
   Trace failed = many_ranks(17);
@@ -343,7 +343,7 @@ TEST(Session, OpensASliceFromAllRanks) {
   EXPECT_LT(session.view.width(), 2);
   EXPECT_GT(session.view.end, 9.3);
   EXPECT_LE(session.view.begin, 9);
-  session.run(Command::toggle_overview);
+  commands::toggle_overview(session);
   EXPECT_TRUE(session.overview);
   session.reveal(*session.selected);  // as a search does
   EXPECT_FALSE(session.overview);
@@ -352,8 +352,8 @@ TEST(Session, OpensASliceFromAllRanks) {
 TEST(Session, AnEmptyTraceTakesEveryCommand) {
   for (const bool ours : {false, true}) {
     Session session = session_of(ours ? HandMade(2).trace() : Trace{});
-    for (int command = 0; command <= static_cast<int>(Command::cancel); ++command) {
-      session.run(static_cast<Command>(command));
+    for (const KeyBinding& binding : key_bindings()) {
+      binding.command(session);
       advance(session, 0.1);
     }
     EXPECT_EQ(session.playback.position(), 0);
@@ -461,10 +461,10 @@ TEST(Playback, StepsOfTheSelectedRankByKey) {
                                    .wait(1, 1, 70, 80)
                                    .compute(1, 1, 80, 100)
                                    .trace());
-  session.run(Command::step_forward);
+  commands::step_forward(session);
   EXPECT_EQ(session.playback.position(), 40);
   session.select_rank(1);
-  session.run(Command::step_forward);
+  commands::step_forward(session);
   EXPECT_EQ(session.playback.position(), 70);
 }
 
@@ -482,14 +482,14 @@ Session simulated() { return session_of(simulated_trace(simulated_scenario(4)));
 TEST(SessionWhatIf, OpensAndClosesByCommand) {
   Session session = simulated();
   EXPECT_EQ(session.what_if, nullptr);
-  session.run(Command::toggle_what_if);
+  commands::toggle_what_if(session);
   ASSERT_NE(session.what_if, nullptr);
   EXPECT_NE(session.what_if->shown(), nullptr);
   EXPECT_EQ(session.view, fitted(session.length()));
-  session.run(Command::toggle_what_if);
+  commands::toggle_what_if(session);
   EXPECT_EQ(session.what_if, nullptr);
-  session.run(Command::toggle_what_if);
-  session.run(Command::cancel);
+  commands::toggle_what_if(session);
+  commands::cancel(session);
   EXPECT_EQ(session.what_if, nullptr);
 }
 
@@ -497,12 +497,12 @@ TEST(SessionWhatIf, OpensAndClosesByCommand) {
 TEST(SessionWhatIf, TheAxisIsAsLongAsTheLongerOne) {
   Session session = simulated();
   const double recorded = session.length();
-  session.run(Command::toggle_what_if);
+  commands::toggle_what_if(session);
   session.what_if->settings.flops = 0.5;
   session.update_what_if();
   EXPECT_NEAR(session.length(), 2 * recorded, 0.1 * recorded);
   EXPECT_EQ(session.view, fitted(session.length()));
-  session.run(Command::to_end);
+  commands::to_end(session);
   EXPECT_EQ(session.playback.position(), session.length());
   session.what_if->settings.flops = 4;
   session.update_what_if();
@@ -513,25 +513,25 @@ TEST(SessionWhatIf, TheAxisIsAsLongAsTheLongerOne) {
 
 TEST(SessionWhatIf, ACloseViewStaysWhereItIs) {
   Session session = simulated();
-  session.run(Command::toggle_what_if);
-  session.run(Command::zoom_in);
-  session.run(Command::zoom_in);
+  commands::toggle_what_if(session);
+  commands::zoom_in(session);
+  commands::zoom_in(session);
   const TimelineView close = session.view;
   session.what_if->settings.flops = 0.5;
   session.update_what_if();
   EXPECT_EQ(session.view, close);
-  session.run(Command::fit_all);
+  commands::fit_all(session);
   EXPECT_EQ(session.view, fitted(session.length()));
 }
 
 TEST(SessionWhatIf, ClosingBringsThePlayheadBack) {
   Session session = simulated();
   const double recorded = session.length();
-  session.run(Command::toggle_what_if);
+  commands::toggle_what_if(session);
   session.what_if->settings.flops = 0.5;
   session.update_what_if();
-  session.run(Command::to_end);
-  session.run(Command::toggle_what_if);
+  commands::to_end(session);
+  commands::toggle_what_if(session);
   EXPECT_EQ(session.playback.position(), recorded);
   EXPECT_EQ(session.view, fitted(recorded));
 }
@@ -540,14 +540,14 @@ TEST(SessionWhatIf, IsOfOneRecordingAndLeavesTheComparison) {
   Session session = session_of(simulated_trace(simulated_scenario(3), "a"),
                                simulated_trace(simulated_scenario(3), "b"));
   EXPECT_TRUE(session.comparing);
-  session.run(Command::toggle_what_if);
+  commands::toggle_what_if(session);
   EXPECT_FALSE(session.comparing);
   EXPECT_NE(session.what_if, nullptr);
-  session.run(Command::toggle_compare);
+  commands::toggle_compare(session);
   EXPECT_TRUE(session.comparing);
   EXPECT_EQ(session.what_if, nullptr);
-  session.run(Command::toggle_what_if);
-  session.run(Command::next_trace);
+  commands::toggle_what_if(session);
+  commands::next_trace(session);
   EXPECT_EQ(session.active, 1u);
   EXPECT_EQ(session.what_if, nullptr);
 }
@@ -557,9 +557,9 @@ TEST(SessionWhatIf, HasNoStoryBesideIt) {
   recording.story = {{.text = "One."}, {.text = "Two."}};
   Session session = session_of(to_trace(recording, "told"));
   EXPECT_TRUE(session.story_shown());
-  session.run(Command::toggle_what_if);
+  commands::toggle_what_if(session);
   EXPECT_FALSE(session.story_shown());
-  session.run(Command::go_on);
+  commands::go_on(session);
   EXPECT_TRUE(session.playback.playing());
 }
 
@@ -567,7 +567,7 @@ TEST(SessionWhatIf, OfATraceThatIsNotOursSaysWhyNot) {
   Trace foreign = simulated_trace(simulated_scenario(2));
   foreign.run.reset();
   Session session = session_of(std::move(foreign));
-  session.run(Command::toggle_what_if);
+  commands::toggle_what_if(session);
   ASSERT_NE(session.what_if, nullptr);
   EXPECT_NE(session.what_if->refusal(), "");
   session.update_what_if();
@@ -590,7 +590,7 @@ TEST(SessionWhatIf, TriesSettingsFromTheRecordedOnes) {
 // What is kept is a document like any other: whole, active, and compared where ranks are as many.
 TEST(SessionWhatIf, APredictionCanBeKept) {
   Session session = simulated();
-  session.run(Command::toggle_what_if);
+  commands::toggle_what_if(session);
   session.what_if->settings.partition = PartitionKind::zigzag;
   session.update_what_if();
   session.keep_prediction();
@@ -600,24 +600,24 @@ TEST(SessionWhatIf, APredictionCanBeKept) {
   EXPECT_EQ(session.document().trace.run->partition, "zigzag");
   EXPECT_FALSE(session.document().findings.empty());
   EXPECT_FALSE(session.comparison.figures.empty());
-  session.run(Command::toggle_compare);
+  commands::toggle_compare(session);
   EXPECT_TRUE(session.comparing);
 
   session.activate(0);
-  session.run(Command::toggle_what_if);
+  commands::toggle_what_if(session);
   session.what_if->settings.world_size = 8;
   session.update_what_if();
   session.keep_prediction();
   ASSERT_EQ(session.documents.size(), 3u);
   EXPECT_EQ(session.document().trace.ranks.size(), 8u);
   EXPECT_TRUE(session.comparison.figures.empty());  // of 4 and of 8 ranks
-  session.run(Command::toggle_compare);
+  commands::toggle_compare(session);
   EXPECT_FALSE(session.comparing);
 }
 
 TEST(SessionWhatIf, ASampleCanNotBeKept) {
   Session session = simulated();
-  session.run(Command::toggle_what_if);
+  commands::toggle_what_if(session);
   session.what_if->settings.world_size = 100;
   session.what_if->finish();
   session.keep_prediction();
@@ -628,8 +628,8 @@ TEST(SessionWhatIf, ASampleCanNotBeKept) {
 // Steps are compared with steps, however many.
 TEST(SessionWhatIf, StepsOfBothAreOnOneAxis) {
   Session session = simulated();
-  session.run(Command::toggle_axis);
-  session.run(Command::toggle_what_if);
+  commands::toggle_axis(session);
+  commands::toggle_what_if(session);
   session.what_if->settings.world_size = 8;
   session.update_what_if();
   EXPECT_EQ(session.axis_mode, AxisMode::steps);

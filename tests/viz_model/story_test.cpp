@@ -129,7 +129,7 @@ TEST(StorySession, BeginsWithTheFirstParagraph) {
 
 TEST(StorySession, GoesOnAndBack) {
   Session session = told_session();
-  session.run(Command::go_on);
+  commands::go_on(session);
   EXPECT_EQ(session.story_at, 1);
   EXPECT_EQ(session.playback.position(), 40 * kUs);
   EXPECT_EQ(session.selected_rank, 1);
@@ -138,23 +138,23 @@ TEST(StorySession, GoesOnAndBack) {
   EXPECT_TRUE(session.pointing);
   EXPECT_FALSE(session.figure);
 
-  session.run(Command::go_on);
+  commands::go_on(session);
   EXPECT_EQ(session.selected_rank, 0);
   ASSERT_TRUE(session.selected);
   EXPECT_EQ(session.document().trace.slice(*session.selected).kind, Kind::wait);
   EXPECT_EQ(session.playback.position(), 70 * kUs);
   EXPECT_EQ(session.figure, Figure::balance);
 
-  session.run(Command::go_on);
+  commands::go_on(session);
   EXPECT_FALSE(session.selected);  // of no one rank
   EXPECT_EQ(session.selected_rank, -1);
   EXPECT_EQ(session.playback.position(), 240 * kUs);
 
-  session.run(Command::story_back);
-  session.run(Command::story_back);
+  commands::story_back(session);
+  commands::story_back(session);
   EXPECT_EQ(session.story_at, 1);
   EXPECT_EQ(session.playback.position(), 40 * kUs);
-  for (int i = 0; i < 5; ++i) session.run(Command::story_back);
+  for (int i = 0; i < 5; ++i) commands::story_back(session);
   EXPECT_EQ(session.story_at, 0);
 }
 
@@ -172,10 +172,10 @@ TEST(StorySession, AtItsEndSpacePlays) {
   session.tell(99);
   EXPECT_EQ(session.story_at, 4);
   EXPECT_TRUE(session.story_over());
-  session.run(Command::go_on);
+  commands::go_on(session);
   EXPECT_TRUE(session.playback.playing());
   EXPECT_FALSE(session.pointing);
-  session.run(Command::go_on);
+  commands::go_on(session);
   EXPECT_FALSE(session.playback.playing());
   EXPECT_EQ(session.story_at, 4);
   session.tell(-7);
@@ -184,22 +184,22 @@ TEST(StorySession, AtItsEndSpacePlays) {
 
 TEST(StorySession, PlayingInTheMiddleIsPausedBeforeTheStoryGoesOn) {
   Session session = told_session();
-  session.run(Command::play_pause);
+  commands::play_pause(session);
   EXPECT_TRUE(session.playback.playing());
-  session.run(Command::go_on);
+  commands::go_on(session);
   EXPECT_FALSE(session.playback.playing());
   EXPECT_EQ(session.story_at, 0);
-  session.run(Command::go_on);
+  commands::go_on(session);
   EXPECT_EQ(session.story_at, 1);
 }
 
 TEST(StorySession, HiddenItIsNotInTheWay) {
   Session session = told_session();
-  session.run(Command::toggle_story);
+  commands::toggle_story(session);
   EXPECT_FALSE(session.story_shown());
-  session.run(Command::go_on);
+  commands::go_on(session);
   EXPECT_TRUE(session.playback.playing());
-  session.run(Command::story_back);
+  commands::story_back(session);
   EXPECT_EQ(session.story_at, 0);
   EXPECT_TRUE(session.playback.playing());
 }
@@ -207,9 +207,9 @@ TEST(StorySession, HiddenItIsNotInTheWay) {
 TEST(StorySession, WithoutAStorySpacePlaysAndPauses) {
   Session session = session_of(two_ranks().trace());
   EXPECT_FALSE(session.story_shown());
-  session.run(Command::go_on);
+  commands::go_on(session);
   EXPECT_TRUE(session.playback.playing());
-  session.run(Command::story_back);
+  commands::story_back(session);
   session.tell(3);
   EXPECT_EQ(session.story_at, -1);
 }
@@ -217,16 +217,16 @@ TEST(StorySession, WithoutAStorySpacePlaysAndPauses) {
 TEST(StorySession, EscapeTakesThePointerAway) {
   Session session = told_session();
   session.tell(1);
-  session.run(Command::cancel);
+  commands::cancel(session);
   EXPECT_FALSE(session.pointing);
   EXPECT_FALSE(session.selected);
-  session.run(Command::go_on);
+  commands::go_on(session);
   EXPECT_TRUE(session.pointing);
 }
 
 TEST(StorySession, OnTheStepAxisThePlayheadGoesToTheStep) {
   Session session = told_session();
-  session.run(Command::toggle_axis);
+  commands::toggle_axis(session);
   session.tell(3);
   EXPECT_GT(session.playback.position(), 2);
   EXPECT_LT(session.playback.position(), 3);
@@ -252,20 +252,20 @@ TEST(StorySession, TheMaskIsShownAsRanksMeetBlocks) {
 // One panel alone: the one under the mouse, or that of the story, or the timeline.
 TEST(StorySession, APanelAloneFollowsTheStory) {
   Session session = told_session();
-  session.run(Command::enlarge);
+  commands::enlarge(session);
   EXPECT_EQ(session.alone, Figure::timeline);
-  session.run(Command::enlarge);
+  commands::enlarge(session);
   EXPECT_FALSE(session.alone);
   session.tell(2);
-  session.run(Command::enlarge);
+  commands::enlarge(session);
   EXPECT_EQ(session.alone, Figure::balance);
   session.tell(3);  // says nothing of where to look
   EXPECT_EQ(session.alone, Figure::balance);
   session.tell(4);
   EXPECT_EQ(session.alone, Figure::softmax);
-  session.run(Command::enlarge);
+  commands::enlarge(session);
   session.under_mouse = Figure::ring;
-  session.run(Command::enlarge);
+  commands::enlarge(session);
   EXPECT_EQ(session.alone, Figure::ring);
 }
 
@@ -275,12 +275,12 @@ TEST(StorySession, OfSeveralRecordings) {
   EXPECT_TRUE(session.comparing);
   EXPECT_FALSE(session.story_shown());
   EXPECT_EQ(session.story_at, -1);
-  session.run(Command::toggle_compare);
+  commands::toggle_compare(session);
   EXPECT_TRUE(session.story_shown());
-  session.run(Command::go_on);
+  commands::go_on(session);
   EXPECT_EQ(session.story_at, 0);
-  session.run(Command::go_on);
-  session.run(Command::next_trace);
+  commands::go_on(session);
+  commands::next_trace(session);
   EXPECT_FALSE(session.story_shown());
   EXPECT_FALSE(session.pointing);
   EXPECT_EQ(session.story_at, -1);
@@ -318,7 +318,7 @@ TEST(LoadedStory, StepsThatAreNotThereAreNoticed) {
   EXPECT_EQ(trace.notices[0],
             "the story points once at steps that were not recorded, first in paragraph 3");
   Session session = session_of(trace);
-  for (int i = 0; i < 6; ++i) session.run(Command::go_on);
+  for (int i = 0; i < 6; ++i) commands::go_on(session);
   EXPECT_EQ(session.story_at, 4);
 }
 

@@ -117,6 +117,15 @@ void draw_painted(const PanelContext& context, const std::string& slot, Key key,
       box.min(), box.max());
 }
 
+// Return what make() returns, from memory while `key` is the same: for what takes long with many
+// ranks. Each caller with a `make` of its own has its own memory.
+template <class Key, class Make>
+const auto& kept(const Key& key, Make&& make) {
+  static std::pair<Key, decltype(make())> last;
+  if (last.first != key) last = {key, make()};
+  return last.second;
+}
+
 // Return where things of these widths lie in lines of at most `room`, relative to the first: `gap`
 // apart, and each line `pitch` below the one before.
 std::vector<ImVec2> in_lines(const std::vector<float>& widths, float room, float gap, float pitch);

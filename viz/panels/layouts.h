@@ -109,15 +109,6 @@ inline constexpr float kWhatIfTitle = 20;  // height of the title above a strip
 WhatIfLayout what_if_layout(const Box& room, float words, int figures, int recorded_ranks,
                             int predicted_ranks);
 
-// Maps a place on the bar, in [0, 1], to a value and back.
-struct SliderScale {
-  double least = 0, most = 1;  // least < most
-  bool logarithmic = false;    // then 0 < least
-
-  double share_of(double value) const;  // within [0, 1]
-  double value_at(double share) const;
-};
-
 // ---
 // A recording's softmax samples, grouped by query row.
 

@@ -292,7 +292,7 @@ void draw_selection_table(const PanelContext& context) {
              width - 110)
           .c_str());
   ImGui::SameLine(width - 88);
-  if (ImGui::Button("Copy CSV", {96, 0})) session.run(Command::copy_table);
+  if (ImGui::Button("Copy CSV", {96, 0})) commands::copy_table(session);
   if (kept.selection.slices.empty()) return;
   draw_spreads(context, kept);
   ImGui::Spacing();

@@ -250,7 +250,7 @@ void draw_buttons(const PanelContext& context, float width) {
   const float half = std::floor((width - kStoryGap) / 2);
   const bool first = session.story_at <= 0;
   ImGui::BeginDisabled(first);
-  if (ImGui::Button("Back", {half, kFooter})) session.run(Command::story_back);
+  if (ImGui::Button("Back", {half, kFooter})) commands::story_back(session);
   ImGui::EndDisabled();
   if (ImGui::IsItemHovered()) ImGui::SetTooltip("The paragraph before (B)");
   ImGui::SameLine(0, kStoryGap);
@@ -259,8 +259,8 @@ void draw_buttons(const PanelContext& context, float width) {
   ImGui::PushStyleColor(ImGuiCol_ButtonHovered, mix(palette.panel, palette.accent, 0.5));
   const char* const words = !over ? "Next" : session.playback.playing() ? "Pause" : "Play it all";
   if (ImGui::Button(words, {half, kFooter})) {
-    if (over && !session.playback.playing()) session.run(Command::to_start);
-    session.run(over ? Command::play_pause : Command::go_on);
+    if (over && !session.playback.playing()) commands::to_start(session);
+    (over ? commands::play_pause : commands::go_on)(session);
   }
   ImGui::PopStyleColor(2);
   if (ImGui::IsItemHovered())

@@ -70,11 +70,11 @@ void draw_chooser(const PanelContext& context, float width) {
   if (!ImGui::BeginCombo("##trace", chosen.c_str())) return;
   if (!session.comparison.figures.empty() &&
       ImGui::Selectable("All, compared", session.comparing) && !session.comparing)
-    session.run(Command::toggle_compare);
+    commands::toggle_compare(session);
   for (std::size_t i = 0; i < session.documents.size(); ++i) {
     const std::string label = fmt::format("{}##{}", session.documents[i].trace.title(), i);
     if (!ImGui::Selectable(label.c_str(), !session.comparing && session.active == i)) continue;
-    if (session.comparing) session.run(Command::toggle_compare);
+    if (session.comparing) commands::toggle_compare(session);
     session.activate(i);
   }
   ImGui::EndCombo();
@@ -97,7 +97,7 @@ void draw_found(const PanelContext& context) {
         fitted(context.fonts.text, text, kFoundWidth));
   if (ImGui::IsItemHovered())
     draw_meaning(context, "Click: a table of all that are found, and their sums (key: J)");
-  if (ImGui::IsItemClicked()) context.session.run(Command::toggle_table);
+  if (ImGui::IsItemClicked()) commands::toggle_table(context.session);
   if (found.complaint.empty()) return;
   // What would be accepted stands below the words at once, not only under the mouse.
   const ImVec2 high = ImGui::GetItemRectMax();
@@ -111,7 +111,7 @@ void draw_search(const PanelContext& context) {
   Session& session = context.session;
   if (!session.search_open) {
     if (ImGui::Button("Search", {kSearchWidth, 0})) {
-      session.run(Command::search);
+      commands::search(session);
       focus_search();
     }
     if (ImGui::IsItemHovered())
@@ -125,7 +125,7 @@ void draw_search(const PanelContext& context) {
   const bool entered = ImGui::InputTextWithHint("##search", "wait step:2 longer:1ms", &text,
                                                 ImGuiInputTextFlags_EnterReturnsTrue);
   if (text != session.search_text) session.set_search(text);
-  if (entered) session.run(ImGui::GetIO().KeyShift ? Command::previous_found : Command::next_found);
+  if (entered) (ImGui::GetIO().KeyShift ? commands::previous_found : commands::next_found)(session);
   draw_found(context);
 }
 
@@ -144,43 +144,45 @@ std::vector<Item> items_of(const PanelContext& context) {
     return ImGui::CalcTextSize(text).x + 2 * style.FramePadding.x;
   };
   std::vector<Item> items;
-  const auto button = [&](int worth, const char* text, bool on, Command command, const char* help) {
+  const auto button = [&](int worth, const char* text, bool on, Command* command,
+                          const char* help) {
     items.push_back({worth, width(text), [&context, text, on, command, help] {
-                       if (toggle(context, text, on, help)) context.session.run(command);
+                       if (toggle(context, text, on, help)) command(context.session);
                      }});
   };
   const auto choice = [&](int worth, std::pair<const char*, const char*> words, bool second,
-                          Command command, const char* help) {
+                          Command* command, const char* help) {
     items.push_back({worth, width(words.first) + 2 + width(words.second),
                      [&context, words, second, command, help] {
-                       if (choose(context, words, second, help)) context.session.run(command);
+                       if (choose(context, words, second, help)) command(context.session);
                      }});
   };
   const bool ring = session.document().trace.is_ring();
   if (ring || session.comparing) {
-    choice(8, {"Time", "Steps"}, session.axis_mode == AxisMode::steps, Command::toggle_axis,
+    choice(8, {"Time", "Steps"}, session.axis_mode == AxisMode::steps, commands::toggle_axis,
            "The x axis: time, or ring steps of equal length, so that the same step of all ranks "
            "stands at the same place");
-    choice(7, {"Owner", "Kind"}, session.color_by == ColorBy::kind, Command::toggle_colors,
+    choice(7, {"Owner", "Kind"}, session.color_by == ColorBy::kind, commands::toggle_colors,
            "Colours: by the owner of the KV block, or by compute, send, recv and wait");
   }
   const bool alone = !session.comparing && !session.what_if;
   if (alone)
-    button(3, "Flows", session.show_flows, Command::toggle_flows, "Arrows from sends to receives");
+    button(3, "Flows", session.show_flows, commands::toggle_flows, "Arrows from sends to receives");
   if (ring && alone)
-    button(6, "Critical path", session.show_critical_path, Command::toggle_critical_path,
+    button(6, "Critical path", session.show_critical_path, commands::toggle_critical_path,
            "What the run's length hangs on, across ranks");
   if (ring || session.what_if)
-    button(4, "What if", session.what_if != nullptr, Command::toggle_what_if,
+    button(4, "What if", session.what_if != nullptr, commands::toggle_what_if,
            "The run beside itself: on another machine, with other ranks, in another partition");
   if (!session.comparison.figures.empty())
-    button(9, "Compare", session.comparing, Command::toggle_compare, "All recordings side by side");
+    button(9, "Compare", session.comparing, commands::toggle_compare,
+           "All recordings side by side");
   items.push_back({5, kSearchWidth + (session.search_open ? kFoundWidth + style.ItemSpacing.x : 0),
                    [&context] { draw_search(context); }});
   if (session.search_open) items.back().worth = 20;
-  button(2, session.theme == Theme::dark ? "Light" : "Dark", false, Command::toggle_theme,
+  button(2, session.theme == Theme::dark ? "Light" : "Dark", false, commands::toggle_theme,
          "The other background");
-  button(10, "?", session.show_help, Command::help, "Every key");
+  button(10, "?", session.show_help, commands::help, "Every key");
   return items;
 }
 
@@ -255,10 +257,10 @@ void draw_icon(const Icon& icon, ImVec2 c, Color color) {
   }
 }
 
-void icon_button(const PanelContext& context, const char* id, const Icon& icon, Command command,
+void icon_button(const PanelContext& context, const char* id, const Icon& icon, Command* command,
                  const char* help) {
   const float height = ImGui::GetFrameHeight();
-  if (ImGui::Button(id, {kButton, height})) context.session.run(command);
+  if (ImGui::Button(id, {kButton, height})) command(context.session);
   const ImVec2 low = ImGui::GetItemRectMin(), high = ImGui::GetItemRectMax();
   draw_icon(icon, {(low.x + high.x) / 2, (low.y + high.y) / 2}, context.palette.text);
   if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", help);
@@ -268,16 +270,16 @@ void icon_button(const PanelContext& context, const char* id, const Icon& icon, 
 void draw_buttons(const PanelContext& context) {
   Session& session = context.session;
   const bool playing = session.playback.playing();
-  icon_button(context, "##start", {{kToLeft, 5}, {kToLeft, -2}, {kUpright, -8}}, Command::to_start,
+  icon_button(context, "##start", {{kToLeft, 5}, {kToLeft, -2}, {kUpright, -8}}, commands::to_start,
               "To the start");
-  icon_button(context, "##back", {{kToLeft, 2}, {kUpright, -6}}, Command::step_back,
+  icon_button(context, "##back", {{kToLeft, 2}, {kUpright, -6}}, commands::step_back,
               "To the step before");
   icon_button(context, "##play",
               playing ? Icon{{kUpright, -4}, {kUpright, 4}} : Icon{{kToRight, 0}},
-              Command::play_pause, playing ? "Pause (R)" : "Play (R)");
-  icon_button(context, "##forward", {{kToRight, -2}, {kUpright, 6}}, Command::step_forward,
+              commands::play_pause, playing ? "Pause (R)" : "Play (R)");
+  icon_button(context, "##forward", {{kToRight, -2}, {kUpright, 6}}, commands::step_forward,
               "To the next step");
-  icon_button(context, "##end", {{kToRight, -5}, {kToRight, 2}, {kUpright, 8}}, Command::to_end,
+  icon_button(context, "##end", {{kToRight, -5}, {kToRight, 2}, {kUpright, 8}}, commands::to_end,
               "To the end");
 }
 
@@ -286,7 +288,7 @@ void draw_speed(const PanelContext& context) {
   const double speed = session.playback.speed();
   const std::string text =
       speed >= 1 ? fmt::format("{:.0f}\u00d7", speed) : fmt::format("1/{:.0f}\u00d7", 1 / speed);
-  if (ImGui::Button("\u2212##slower", {22, 0})) session.run(Command::slower);
+  if (ImGui::Button("\u2212##slower", {22, 0})) commands::slower(session);
   if (ImGui::IsItemHovered()) ImGui::SetTooltip("Half the speed");
   ImGui::SameLine(0, 0);
   const ImVec2 at = ImGui::GetCursorScreenPos();
@@ -294,7 +296,7 @@ void draw_speed(const PanelContext& context) {
   draw_text(context.fonts.text, {at.x + kSpeedWidth / 2, at.y + ImGui::GetFrameHeight() / 2},
             {0.5f, 0.5f}, context.palette.text, text);
   ImGui::SameLine(0, 0);
-  if (ImGui::Button("+##faster", {22, 0})) session.run(Command::faster);
+  if (ImGui::Button("+##faster", {22, 0})) commands::faster(session);
   if (ImGui::IsItemHovered()) ImGui::SetTooltip("Twice the speed");
 }
 

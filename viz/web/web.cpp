@@ -111,10 +111,8 @@ EMSCRIPTEN_KEEPALIVE void ringscope_key(int special, int shift) {
               .key_pressed = {.special = static_cast<SpecialKey>(special), .shift = shift != 0}});
 }
 EMSCRIPTEN_KEEPALIVE void ringscope_text(int character) {
-  const bool upper = character >= 'A' && character <= 'Z';
-  const auto lower = static_cast<char32_t>(upper ? character - 'A' + 'a' : character);
-  queue.push({.kind = InputEvent::key, .key_pressed = {.character = lower}});
-  queue.push({.kind = InputEvent::text, .character = static_cast<char32_t>(character)});
+  queue.push(
+      {.kind = InputEvent::key, .key_pressed = {.character = static_cast<char32_t>(character)}});
 }
 
 // Draw a frame of `width` x `height` points. Return its pixels, RGBA, which are valid until the next call.

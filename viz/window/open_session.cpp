@@ -139,7 +139,7 @@ Session open_session(const std::vector<std::string>& paths, const ViewOptions& o
   };
   set_axis();
   if (options.select) select_found(session, *options.select);
-  if (options.zoom) session.run(Command::focus_selection);
+  if (options.zoom) commands::focus_selection(session);
   if (options.range) zoom_to(session, *options.range);
   session.show_table = options.table;
   if (const auto& at = options.at_ns ? options.at_ns : options.at_steps) {

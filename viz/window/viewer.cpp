@@ -47,9 +47,6 @@ FrameInput InputQueue::take() {
       case InputEvent::key:
         frame.keys.push_back(event.key_pressed);
         break;
-      case InputEvent::text:
-        frame.characters += event.character;
-        break;
     }
   }
   held_.mouse_x = frame.mouse_x;
@@ -182,11 +179,12 @@ constexpr std::pair<SpecialKey, ImGuiKey> kTextKeys[] = {
     {SpecialKey::home, ImGuiKey_Home},           {SpecialKey::end, ImGuiKey_End},
     {SpecialKey::backspace, ImGuiKey_Backspace}, {SpecialKey::enter, ImGuiKey_Enter}};
 
-std::optional<Command> command_of(const Key& key) {
-  const std::vector<KeyBinding>& bindings = key_bindings();
-  const auto found = std::find_if(bindings.begin(), bindings.end(),
-                                  [&key](const KeyBinding& b) { return b.key == key; });
-  return found == bindings.end() ? std::nullopt : std::optional(found->command);
+// Return what a key does, or null. Capitals mean what their small letters do.
+Command* command_of(Key key) {
+  if (key.character >= U'A' && key.character <= U'Z') key.character += U'a' - U'A';
+  for (const KeyBinding& binding : key_bindings())
+    if (binding.key == key) return binding.command;
+  return nullptr;
 }
 
 }  // namespace
@@ -223,11 +221,11 @@ bool Viewer::animating() const {
 }
 
 // Pass one key to the text field. Return false if the field can take no more in this frame.
-bool Viewer::feed_text(const Key& key, char32_t character) {
+bool Viewer::feed_text(const Key& key) {
   ImGuiIO& io = ImGui::GetIO();
   if (text_key_down_) return false;
   if (key.special == SpecialKey::none) {
-    if (character >= U' ') io.AddInputCharacter(static_cast<unsigned>(character));
+    if (key.character >= U' ') io.AddInputCharacter(static_cast<unsigned>(key.character));
     return true;
   }
   // ImGui takes characters before keys, whatever their order was.
@@ -240,20 +238,12 @@ bool Viewer::feed_text(const Key& key, char32_t character) {
 
 void Viewer::feed_keys(const FrameInput& input) {
   ImGuiIO& io = ImGui::GetIO();
-  std::size_t characters = 0;
-  for (const Key& key : input.keys) {
-    const bool printable = key.special == SpecialKey::none;
-    const bool written = printable && characters < input.characters.size();
-    typed_.push_back({key, written ? input.characters[characters++] : 0});
-  }
-  for (; characters < input.characters.size(); ++characters)
-    typed_.push_back({{}, input.characters[characters]});
-
+  typed_.insert(typed_.end(), input.keys.begin(), input.keys.end());
   const bool was_down = std::exchange(text_key_down_, false);
   for (const auto& [special, imgui_key] : kTextKeys) io.KeysDown[imgui_key] = false;
   if (text_frames_ > 0) --text_frames_;
   while (!typed_.empty()) {
-    const auto [key, character] = typed_.front();
+    const Key key = typed_.front();
     if (showing_error()) {
       if (key.special == SpecialKey::escape || key.special == SpecialKey::enter) error_.clear();
     } else if (session_ && loading_ == nullptr) {
@@ -261,13 +251,13 @@ void Viewer::feed_keys(const FrameInput& input) {
       const bool writes = session_->search_open && io.WantTextInput;
       if (writes && key.special != SpecialKey::escape) {
         // ImGui sees a press only after a frame in which the key was up.
-        if ((key.special != SpecialKey::none && was_down) || !feed_text(key, character)) return;
+        if ((key.special != SpecialKey::none && was_down) || !feed_text(key)) return;
       } else if (key.special == SpecialKey::escape &&
                  ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopup)) {
         ImGui::ClosePopupToLevel(0, true);  // a menu is topmost
-      } else if (const auto command = command_of(key)) {
-        session_->run(*command);
-        if (*command == Command::search) {
+      } else if (Command* const command = command_of(key)) {
+        command(*session_);
+        if (command == commands::search) {
           focus_search();
           text_frames_ = kTextFrames;
         }

@@ -29,8 +29,7 @@ struct FrameInput {
   float mouse_x = -1, mouse_y = -1;  // negative: outside the window
   bool left = false, right = false, middle = false, shift = false, ctrl = false;
   float wheel = 0, wheel_x = 0;
-  std::vector<Key> keys;      // pressed keys, in order
-  std::u32string characters;  // typed text, for text fields
+  std::vector<Key> keys;  // in order
 };
 
 // ---
@@ -38,12 +37,11 @@ struct FrameInput {
 // and release arrive together is spread over two frames.
 
 struct InputEvent {
-  enum Kind { move, button, scroll, key, text } kind = move;
+  enum Kind { move, button, scroll, key } kind = move;
   float x = 0, y = 0;  // move: the position; scroll: the amount
   int button_number = 0;
   bool pressed = false;
   Key key_pressed{};
-  char32_t character = 0;
 };
 
 class InputQueue {
@@ -101,7 +99,7 @@ class Viewer {
  private:
   void feed(const FrameInput& input);
   void feed_keys(const FrameInput& input);
-  bool feed_text(const Key& key, char32_t character);
+  bool feed_text(const Key& key);
   void draw_root(const FrameInput& input, bool was_playing);
 
   std::optional<Session> session_;
@@ -114,11 +112,7 @@ class Viewer {
   std::string notice_;
   float notice_seconds_ = 0;
   // Keys that no frame has taken yet. A text field takes only one key per frame.
-  struct Typed {
-    Key key;
-    char32_t character = 0;  // 0: none
-  };
-  std::deque<Typed> typed_;
+  std::deque<Key> typed_;
   bool text_key_down_ = false;  // in the last frame
   int text_frames_ = 0;         // until the text field knows whether it is active
   int settling_ = 0;            // frames until sizes that depend on contents are right

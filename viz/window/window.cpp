@@ -106,9 +106,6 @@ class GlScreen : public Screen {
 class SoftwareScreen : public Screen {
  public:
   TextureStore& textures() override { return textures_; }
-  void attach() override {}
-  void detach() override {}
-  void begin_frame() override {}
   void draw(const ImDrawData& data, Color background) override {
     const int width = static_cast<int>(data.DisplaySize.x * data.FramebufferScale.x);
     const int height = static_cast<int>(data.DisplaySize.y * data.FramebufferScale.y);
@@ -599,10 +596,7 @@ void listen(GLFWwindow* window, WindowListener& listener) {
   });
   // Printable keys arrive as the characters that the keyboard's layout makes of them.
   glfwSetCharCallback(window, [](GLFWwindow* from, unsigned character) {
-    const bool upper = character >= 'A' && character <= 'Z';
-    const char32_t lower = upper ? character - 'A' + 'a' : character;
-    push(from, {.kind = InputEvent::key, .key_pressed = {.character = lower}});
-    push(from, {.kind = InputEvent::text, .character = character});
+    push(from, {.kind = InputEvent::key, .key_pressed = {.character = character}});
   });
   glfwSetDropCallback(window, [](GLFWwindow* from, int count, const char** paths) {
     of(from).happened();

@@ -25,9 +25,9 @@ class Screen {
   virtual ~Screen() = default;
   virtual TextureStore& textures() = 0;
   // Call attach() after the ImGui context is made, and detach() before it goes. Throws RunError.
-  virtual void attach() = 0;
-  virtual void detach() = 0;
-  virtual void begin_frame() = 0;
+  virtual void attach() {}
+  virtual void detach() {}
+  virtual void begin_frame() {}
   virtual void draw(const ImDrawData& data, Color background) = 0;
 };
 

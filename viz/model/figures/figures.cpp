@@ -1,8 +1,6 @@
 #include "viz/model/figures/figures.h"
 
 #include <fmt/format.h>
-#include <rapidjson/stringbuffer.h>
-#include <rapidjson/writer.h>
 
 #include <algorithm>
 #include <cmath>
@@ -11,6 +9,7 @@
 
 #include "core/attention/online_softmax.h"
 #include "core/base/dtype.h"
+#include "core/base/fields.h"
 #include "core/base/text.h"
 #include "core/cost/balance.h"
 #include "core/cost/time.h"
@@ -23,27 +22,7 @@
 namespace ringscope::viz {
 namespace {
 
-using Json = rapidjson::Writer<rapidjson::StringBuffer>;
 using Arguments = std::vector<std::string>;
-
-void write(Json& json, double value) {
-  if (std::isfinite(value))
-    json.Double(value);
-  else
-    json.Null();
-}
-void write(Json& json, Index value) { json.Int64(value); }
-template <class T>
-void write(Json& json, const std::vector<T>& values) {
-  json.StartArray();
-  for (const T& value : values) write(json, value);
-  json.EndArray();
-}
-template <class T>
-void write(Json& json, const char* name, const T& value) {
-  json.Key(name);
-  write(json, value);
-}
 
 template <class T>
 T number_of(const char* what, const std::string& text, T least, T most) {
@@ -63,7 +42,7 @@ Problem job_of(const std::string& mask, const std::string& ranks, const std::str
   return job;
 }
 
-void overlap(const Arguments& arguments, Json& json) {
+Fields overlap(const Arguments& arguments) {
   Problem job;
   job.shape.num_heads = job.shape.num_heads_kv = 1;
   job.shape.head_dim = 128;
@@ -72,21 +51,21 @@ void overlap(const Arguments& arguments, Json& json) {
               number_of("B", arguments.at(1), 0.1, 1e5) * 1e9, 0};
   if (const auto names = ringscope::split(arguments.at(2), ' '); names.size() == 2)
     rates = rates_of(find_gpu(std::string(names[0])), find_link(std::string(names[1])), job.dtype);
-  write(json, "F", rates.forward_flops);
-  write(json, "B", rates.bytes_per_s);
   std::vector<double> rows, computing, sending;
   for (int power = 0; power <= 56; ++power) {
     rows.push_back(64 * std::pow(2.0, power / 4.0));
     computing.push_back(compute_seconds(job, rates, Pass::forward, rows.back() * rows.back()));
     sending.push_back(hop_seconds(job, rates, Pass::forward, rows.back()));
   }
-  write(json, "rows", rows);
-  write(json, "computing", computing);
-  write(json, "sending", sending);
-  write(json, "crossing", threshold_rows(job, rates, Pass::forward, 1));
+  return {{"F", rates.forward_flops},
+          {"B", rates.bytes_per_s},
+          {"rows", rows},
+          {"computing", computing},
+          {"sending", sending},
+          {"crossing", threshold_rows(job, rates, Pass::forward, 1)}};
 }
 
-void merge_parts(const Arguments& arguments, Json& json) {
+Fields merge_parts(const Arguments& arguments) {
   std::vector<double> scores, values;
   for (const std::string_view text : ringscope::split(arguments.at(0), ',')) {
     scores.push_back(number_of("score", std::string(text), -1e6, 1e6));
@@ -105,34 +84,29 @@ void merge_parts(const Arguments& arguments, Json& json) {
                      values.data() + first);
     return part;
   };
-  const auto show = [&](const char* name, const Part& part) {
-    json.Key(name);
-    json.StartObject();
-    write(json, "m", part.state.row_max);
-    write(json, "l", part.state.row_sum);
-    write(json, "out", part.out / part.state.row_sum);
-    json.EndObject();
+  const auto show = [](const Part& part) {
+    const RowState<double>& state = part.state;
+    return Fields{{"m", state.row_max}, {"l", state.row_sum}, {"out", part.out / state.row_sum}};
   };
-  Part a = attend(0, cut);
-  const Part b = attend(cut, scores.size());
-  show("a", a);
-  show("b", b);
-  merge<double>(a.state, {&a.out, 1}, b.state, {&b.out, 1});
-  show("merged", a);
-  show("once", attend(0, scores.size()));
+  const Part a = attend(0, cut), b = attend(cut, scores.size());
+  Part merged = a;
+  merge<double>(merged.state, {&merged.out, 1}, b.state, {&b.out, 1});
+  return {{"a", show(a)},
+          {"b", show(b)},
+          {"merged", show(merged)},
+          {"once", show(attend(0, scores.size()))}};
 }
 
-void ring_step(const Arguments& arguments, Json& json) {
+Fields ring_step(const Arguments& arguments) {
   const int ranks = number_of("ranks", arguments.at(0), 1, 64);
   const bool backward = arguments.at(2) == "backward";
   const int step = number_of("step", arguments.at(1), 0, backward ? ranks : ranks - 1);
   std::vector<Index> owners;
   for (int rank = 0; rank < ranks; ++rank) owners.push_back(RingSchedule{rank, ranks}.owner(step));
-  write(json, "owners", owners);
-  write(json, "steps", Index{backward ? ranks + 1 : ranks});
+  return {{"owners", owners}, {"steps", backward ? ranks + 1 : ranks}};
 }
 
-void count(const Arguments& arguments, Json& json) {
+Fields count(const Arguments& arguments) {
   const auto ones = number_of<Index>("ones", arguments.at(0), 0, 1 << 20);
   bf16 narrow = bf16::from_float(0);
   float wide = 0;
@@ -140,8 +114,7 @@ void count(const Arguments& arguments, Json& json) {
     narrow = bf16::from_float(narrow.to_float() + 1);
     wide += 1;
   }
-  write(json, "bf16", static_cast<double>(narrow.to_float()));
-  write(json, "f32", static_cast<double>(wide));
+  return {{"bf16", double{narrow.to_float()}}, {"f32", double{wide}}};
 }
 
 // ---
@@ -157,8 +130,8 @@ Scenario scenario_of(Problem job) {
   return scenario;
 }
 
-// Simulate a runner. Of each rank write its slices, each as lane, step, first and last nanosecond.
-void write_runner(const char* name, const Scenario& scenario, Json& json) {
+// Simulate a runner. Of each rank return its slices, each as lane, step, first and last nanosecond.
+Fields runner(const Scenario& scenario) {
   const auto ranks = static_cast<std::size_t>(scenario.job.world_size);
   std::vector<std::vector<Index>> slices(ranks);
   SimulationRequest request{scenario.job, scenario.pace, std::vector<bool>(ranks, true)};
@@ -167,31 +140,26 @@ void write_runner(const char* name, const Scenario& scenario, Json& json) {
                         {static_cast<Index>(event.lane), event.step, event.begin_ns, event.end_ns});
   };
   const Figures figures = figures_of(simulate(request, work_of(scenario), machine_of(scenario)));
-  json.Key(name);
-  json.StartObject();
-  write(json, "wall_s", figures.wall_s);
-  write(json, "efficiency", figures.efficiency);
-  write(json, "slices", slices);
-  json.EndObject();
+  return {{"wall_s", figures.wall_s}, {"efficiency", figures.efficiency}, {"slices", slices}};
 }
 
-// Write a job's work by rank and step, and its race with zigzag.
-void write_race(Problem job, Json& json) {
+// Return a job's work by rank and step, and its race with zigzag.
+Fields race(Problem job) {
   const auto pairs = predicted_pairs({job.mask, job.partition_of_sequence(), job.partition});
   std::vector<double> totals;
   for (const auto& mine : pairs) totals.push_back(std::accumulate(mine.begin(), mine.end(), 0.0));
-  write(json, "pairs", pairs);
-  write(json, "imbalance", imbalance(totals));
-  write(json, "ceiling", balance_of(job).ceiling());
-  write_runner("first", scenario_of(job), json);
+  const Fields fields{{"pairs", pairs},
+                      {"imbalance", imbalance(totals)},
+                      {"ceiling", balance_of(job).ceiling()},
+                      {"first", runner(scenario_of(job))}};
   job.partition = PartitionKind::zigzag;
-  write_runner("second", scenario_of(job), json);
+  return fields + Fields{{"second", runner(scenario_of(job))}};
 }
 
-void work(const Arguments& arguments, Json& json) {
+Fields work(const Arguments& arguments) {
   Problem job = job_of(arguments.at(0), arguments.at(2), arguments.at(3));
   job.partition = parse_partition(arguments.at(1));
-  write_race(job, json);
+  return race(job);
 }
 
 // A formula in whole numbers, read from left to right. Operators of one level are taken in their order.
@@ -305,7 +273,7 @@ class Formula {
   bool counts_ = true;  // else this is the branch that is not taken, and is only read
 };
 
-void deal(const Arguments& arguments, Json& json) {
+Fields deal(const Arguments& arguments) {
   Problem job = job_of(arguments.at(0), arguments.at(2), arguments.at(3));
   const auto pieces = number_of<Index>("pieces", arguments.at(4), 1, 512);
   std::vector<Index> runs, holders;
@@ -320,11 +288,10 @@ void deal(const Arguments& arguments, Json& json) {
     if (rows > 0) runs.insert(runs.end(), {rank, rows});
   }
   job.partition = PartitionSpec::recorded("formula", runs, job.shape.seqlen, job.world_size);
-  write(json, "holders", holders);
-  write_race(job, json);
+  return Fields{{"holders", holders}} + race(job);
 }
 
-void nodes(const Arguments& arguments, Json& json) {
+Fields nodes(const Arguments& arguments) {
   const auto rows = number_of<Index>("rows", arguments.at(2), 1, 1 << 20);
   Scenario scenario = scenario_of(job_of("causal", "8", std::to_string(8 * rows)));
   scenario.job.partition = PartitionKind::zigzag;
@@ -332,22 +299,21 @@ void nodes(const Arguments& arguments, Json& json) {
   scenario.nics = number_of("cards", arguments.at(0), 1, 4);
   scenario.between.bytes_per_s = number_of("GB/s", arguments.at(1), 0.1, 1e4) * 1e9;
   scenario.stragglers = {{5, number_of("speed", arguments.at(3), 0.01, 1.0)}};
-  write_runner("first", scenario, json);
+  const Fields flat{{"first", runner(scenario)}};
   set_scheme(scenario.job, "two-level:2");
-  write_runner("second", scenario, json);
+  return flat + Fields{{"second", runner(scenario)}};
 }
 
-void decode(const Arguments& arguments, Json& json) {
+Fields decode(const Arguments& arguments) {
   Problem job = job_of("causal", arguments.at(0), arguments.at(1));
   job.partition = PartitionKind::zigzag;
   const Partition prompt = job.partition_of_sequence();
   const auto written = number_of<Index>("written", arguments.at(2), 0, 1 << 16);
   std::vector<Index> rows;
   for (int rank = 0; rank < job.world_size; ++rank) rows.push_back(prompt.rows_of(rank).size());
-  write(json, "prompt", rows);
+  const Fields before{{"prompt", rows}};
   for (Index p = job.shape.seqlen; p < job.shape.seqlen + written; ++p)
     ++rows[KvShard::home_of(prompt, p)];
-  write(json, "rows", rows);
   const AttentionShape& shape = job.shape;
   const MergeCost cost =
       merge_cost(parse_merge(arguments.at(3)), shape.num_heads, shape.head_dim, job.world_size);
@@ -356,18 +322,19 @@ void decode(const Arguments& arguments, Json& json) {
   const auto most = static_cast<double>(*std::max_element(rows.begin(), rows.end()));
   const double block = most * (2 * shape.num_heads_kv * shape.head_dim) * 2;
   const auto hops = static_cast<double>(job.world_size - 1);
-  write(json, "rounds", cost.rounds);
-  write(json, "ring_bytes", hops * block);
-  write(json, "merge_bytes", cost.way_bytes);
-  write(json, "reading_s", block / find_gpu("H100").memory_bytes_per_s.value());
-  write(json, "ring_s", hops * (latency + block / link));
-  write(json, "merge_s", cost.rounds * latency + cost.way_bytes / link);
+  return before + Fields{{"rows", rows},
+                         {"rounds", cost.rounds},
+                         {"ring_bytes", hops * block},
+                         {"merge_bytes", cost.way_bytes},
+                         {"reading_s", block / find_gpu("H100").memory_bytes_per_s.value()},
+                         {"ring_s", hops * (latency + block / link)},
+                         {"merge_s", cost.rounds * latency + cost.way_bytes / link}};
 }
 
 constexpr struct {
   const char* name;
   std::size_t arguments;
-  void (*numbers)(const Arguments& arguments, Json& json);
+  Fields (*numbers)(const Arguments& arguments);
 } kFigures[] = {{"work", 4, work},      {"overlap", 3, overlap}, {"merge", 2, merge_parts},
                 {"ring", 3, ring_step}, {"count", 1, count},     {"deal", 5, deal},
                 {"nodes", 4, nodes},    {"decode", 5, decode}};
@@ -375,25 +342,13 @@ constexpr struct {
 }  // namespace
 
 std::string figure_numbers(const std::string& name, const std::vector<std::string>& arguments) {
-  rapidjson::StringBuffer buffer;
-  Json json(buffer);
-  json.StartObject();
   try {
     for (const auto& figure : kFigures)
-      if (name == figure.name && arguments.size() == figure.arguments) {
-        figure.numbers(arguments, json);
-        json.EndObject();
-        return buffer.GetString();
-      }
+      if (name == figure.name && arguments.size() == figure.arguments)
+        return Json(figure.numbers(arguments)).text();
     throw InputError(fmt::format("figure '{}' with {} arguments", name, arguments.size()));
   } catch (const InputError& error) {
-    rapidjson::StringBuffer refused;
-    Json refusal(refused);
-    refusal.StartObject();
-    refusal.Key("error");
-    refusal.String(error.what());
-    refusal.EndObject();
-    return refused.GetString();
+    return Json(Fields{{"error", error.what()}}).text();
   }
 }
 

@@ -35,16 +35,6 @@ void fit(Session& session) {
   session.set_view(whole);
 }
 
-// Show the selected slice from edge to edge, or everything if it already fills the view.
-void focus(Session& session) {
-  if (!session.selected) return fit(session);
-  const TimelineView close = session.view_of(*session.selected);
-  if (session.view == close)
-    fit(session);
-  else
-    session.set_view(close);
-}
-
 void step(Session& session, bool forward) {
   const Document& document = session.document();
   session.playback.pause();
@@ -92,8 +82,65 @@ void go_to_found(Session& session, bool forward) {
   session.reveal(hits[session.found_at]);
 }
 
+template <class Switch>
+void other(Switch& value, Switch one, Switch two) {
+  value = value == one ? two : one;
+}
+void flip(bool& value) { value = !value; }
+
+}  // namespace
+
+namespace commands {
+
+void play_pause(Session& session) {
+  session.pointing = false;
+  session.playback.toggle(session.length(), session.document().trace.goes_on());
+}
+
+// Tell the story's next paragraph if there is one; otherwise play or pause.
+void go_on(Session& session) {
+  if (session.story_shown() && !session.story_over() && !session.playback.playing())
+    return session.tell(session.story_at + 1);
+  play_pause(session);
+}
+
+void story_back(Session& session) {
+  if (session.story_shown()) session.tell(session.story_at - 1);
+}
+
+void step_forward(Session& s) { step(s, true); }
+void step_back(Session& s) { step(s, false); }
+void faster(Session& s) { s.playback.faster(); }
+void slower(Session& s) { s.playback.slower(); }
+void to_start(Session& s) { s.seek(0); }
+void to_end(Session& s) { s.seek(s.length()); }
+void zoom_in(Session& s) { zoom(s, kZoomStep); }
+void zoom_out(Session& s) { zoom(s, 1 / kZoomStep); }
+void pan_left(Session& s) { pan(s, -kPanStep); }
+void pan_right(Session& s) { pan(s, kPanStep); }
+void fit_all(Session& s) { s.set_view(fitted(s.length())); }
+
+// Show the selected slice from edge to edge, or everything if it already fills the view.
+void focus_selection(Session& session) {
+  if (!session.selected) return fit(session);
+  const TimelineView close = session.view_of(*session.selected);
+  if (session.view == close)
+    fit(session);
+  else
+    session.set_view(close);
+}
+
+void go_back(Session& s) { s.go_back(); }
+void next_slice(Session& s) { go_to_neighbour(s, viz::next_slice); }
+void previous_slice(Session& s) { go_to_neighbour(s, viz::previous_slice); }
+void follow_flow(Session& s) { follow(s, true); }
+void follow_flow_back(Session& s) { follow(s, false); }
+void search(Session& s) { s.search_open = true; }
+void next_found(Session& s) { go_to_found(s, true); }
+void previous_found(Session& s) { go_to_found(s, false); }
+
 // Go to the first mark after the playhead, and from the last mark to the first.
-void go_to_next_mark(Session& session) {
+void next_mark(Session& session) {
   const double position = session.playback.position();
   const Mark *next = nullptr, *first = nullptr;
   for (const Mark& mark : session.marks) {
@@ -112,48 +159,13 @@ void go_to_next_mark(Session& session) {
 }
 
 // Add a mark, or remove the one that is already there.
-void toggle_mark(Session& session) {
+void add_mark(Session& session) {
   const double position = session.playback.position();
   const AxisMode mode = session.axis_mode;
   const std::size_t removed = std::erase_if(session.marks, [&](const Mark& mark) {
     return mark.mode == mode && mark.position == position;
   });
   if (removed == 0) session.marks.push_back({position, mode});
-}
-
-// Cancel one thing at a time, the topmost first.
-void cancel(Session& session) {
-  if (session.show_help) {
-    session.show_help = false;
-  } else if (session.what_if && !session.search_open) {
-    session.show_what_if(false);
-  } else if (session.search_open) {
-    session.search_open = false;
-    session.set_search("");
-  } else if (session.overview && session.node >= 0) {
-    session.show_overview(true);
-  } else {
-    session.select(std::nullopt);
-    session.measure.reset();
-    session.pointing = false;
-    if (!session.search_text.empty()) session.set_search("");
-  }
-}
-
-void play_or_pause(Session& session) {
-  session.pointing = false;
-  session.playback.toggle(session.length(), session.document().trace.goes_on());
-}
-
-// Tell the story's next paragraph if there is one; otherwise play or pause.
-void go_on(Session& session) {
-  if (session.story_shown() && !session.story_over() && !session.playback.playing())
-    return session.tell(session.story_at + 1);
-  play_or_pause(session);
-}
-
-void tell_before(Session& session) {
-  if (session.story_shown()) session.tell(session.story_at - 1);
 }
 
 // Enlarge the panel under the mouse, or else the one that the story is about, or the timeline.
@@ -180,78 +192,45 @@ void toggle_axis(Session& session) {
   session.set_axis_mode(session.axis_mode == AxisMode::time ? AxisMode::steps : AxisMode::time);
 }
 
-template <class Switch>
-void other(Switch& value, Switch one, Switch two) {
-  value = value == one ? two : one;
-}
-template <bool Session::*kSwitch>
-void flip(Session& session) {
-  session.*kSwitch = !(session.*kSwitch);
-}
-
 void next_trace(Session& s) {
   s.activate((s.active + 1) % std::max<std::size_t>(s.documents.size(), 1));
 }
+
+void toggle_overview(Session& s) { s.show_overview(!s.overview); }
+void toggle_order(Session& s) { flip(s.by_deviation); }
+void toggle_flows(Session& s) { flip(s.show_flows); }
+void toggle_critical_path(Session& s) { flip(s.show_critical_path); }
+void toggle_colors(Session& s) { other(s.color_by, ColorBy::owner, ColorBy::kind); }
+void toggle_theme(Session& s) { other(s.theme, Theme::dark, Theme::light); }
+void toggle_mask_order(Session& s) { other(s.mask_order, MaskOrder::global, MaskOrder::local); }
+void toggle_story(Session& s) { flip(s.show_story); }
+void toggle_what_if(Session& s) { s.show_what_if(s.what_if == nullptr); }
+void toggle_table(Session& s) { flip(s.show_table); }
+void copy_command(Session& s) { s.copied = view_command(s); }
 void copy_table(Session& s) { s.copied = csv_of(s.document().trace, selection_of(s).slices); }
+void screenshot(Session& s) { s.wants_screenshot = true; }
+void help(Session& s) { flip(s.show_help); }
 
-// What each command does, in the order of Command.
-constexpr std::pair<Command, void (*)(Session& s)> kDeeds[] = {
-    {Command::go_on, go_on},
-    {Command::play_pause, play_or_pause},
-    {Command::story_back, tell_before},
-    {Command::step_forward, [](Session& s) { step(s, true); }},
-    {Command::step_back, [](Session& s) { step(s, false); }},
-    {Command::faster, [](Session& s) { s.playback.faster(); }},
-    {Command::slower, [](Session& s) { s.playback.slower(); }},
-    {Command::to_start, [](Session& s) { s.seek(0); }},
-    {Command::to_end, [](Session& s) { s.seek(s.length()); }},
-    {Command::zoom_in, [](Session& s) { zoom(s, kZoomStep); }},
-    {Command::zoom_out, [](Session& s) { zoom(s, 1 / kZoomStep); }},
-    {Command::pan_left, [](Session& s) { pan(s, -kPanStep); }},
-    {Command::pan_right, [](Session& s) { pan(s, kPanStep); }},
-    {Command::fit_all, [](Session& s) { s.set_view(fitted(s.length())); }},
-    {Command::focus_selection, focus},
-    {Command::go_back, [](Session& s) { s.go_back(); }},
-    {Command::next_slice, [](Session& s) { go_to_neighbour(s, next_slice); }},
-    {Command::previous_slice, [](Session& s) { go_to_neighbour(s, previous_slice); }},
-    {Command::follow_flow, [](Session& s) { follow(s, true); }},
-    {Command::follow_flow_back, [](Session& s) { follow(s, false); }},
-    {Command::search, [](Session& s) { s.search_open = true; }},
-    {Command::next_found, [](Session& s) { go_to_found(s, true); }},
-    {Command::previous_found, [](Session& s) { go_to_found(s, false); }},
-    {Command::add_mark, toggle_mark},
-    {Command::next_mark, go_to_next_mark},
-    {Command::toggle_overview, [](Session& s) { s.show_overview(!s.overview); }},
-    {Command::toggle_order, flip<&Session::by_deviation>},
-    {Command::toggle_flows, flip<&Session::show_flows>},
-    {Command::toggle_critical_path, flip<&Session::show_critical_path>},
-    {Command::toggle_axis, toggle_axis},
-    {Command::toggle_colors, [](Session& s) { other(s.color_by, ColorBy::owner, ColorBy::kind); }},
-    {Command::toggle_theme, [](Session& s) { other(s.theme, Theme::dark, Theme::light); }},
-    {Command::toggle_mask_order,
-     [](Session& s) { other(s.mask_order, MaskOrder::global, MaskOrder::local); }},
-    {Command::next_trace, next_trace},
-    {Command::toggle_compare, toggle_compare},
-    {Command::toggle_difference, toggle_difference},
-    {Command::toggle_story, flip<&Session::show_story>},
-    {Command::toggle_what_if, [](Session& s) { s.show_what_if(s.what_if == nullptr); }},
-    {Command::enlarge, enlarge},
-    {Command::toggle_table, flip<&Session::show_table>},
-    {Command::copy_command, [](Session& s) { s.copied = view_command(s); }},
-    {Command::copy_table, copy_table},
-    {Command::screenshot, [](Session& s) { s.wants_screenshot = true; }},
-    {Command::help, flip<&Session::show_help>},
-    {Command::cancel, cancel}};
-
-constexpr bool are_in_order() {
-  std::size_t at = 0;
-  for (const auto& deed : kDeeds)
-    if (static_cast<std::size_t>(deed.first) != at++) return false;
-  return at == static_cast<std::size_t>(Command::cancel) + 1;
+// Cancel one thing at a time, the topmost first.
+void cancel(Session& session) {
+  if (session.show_help) {
+    session.show_help = false;
+  } else if (session.what_if && !session.search_open) {
+    session.show_what_if(false);
+  } else if (session.search_open) {
+    session.search_open = false;
+    session.set_search("");
+  } else if (session.overview && session.node >= 0) {
+    session.show_overview(true);
+  } else {
+    session.select(std::nullopt);
+    session.measure.reset();
+    session.pointing = false;
+    if (!session.search_text.empty()) session.set_search("");
+  }
 }
-static_assert(are_in_order());
 
-}  // namespace
+}  // namespace commands
 
 const std::vector<KeyBinding>& key_bindings() {
   static const std::vector<KeyBinding> all = [] {
@@ -264,7 +243,7 @@ const std::vector<KeyBinding>& key_bindings() {
 }
 
 std::span<const HelpLine> help_lines() {
-  using enum Command;
+  using namespace commands;  // NOLINT: their names are short here
   static const HelpLine lines[] = {
       {"Space",
        "play, pause; beside a story first its paragraphs, one by one",
@@ -344,7 +323,5 @@ std::span<const HelpLine> help_lines() {
   };
   return lines;
 }
-
-void Session::run(Command command) { kDeeds[static_cast<std::size_t>(command)].second(*this); }
 
 }  // namespace ringscope::viz

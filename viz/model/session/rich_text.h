@@ -1,4 +1,4 @@
-// Splits the little Markdown that a story is written in into words to set in lines.
+// Splits the Markdown that a story is written in (core/base/markdown.h) into words to set in lines.
 #pragma once
 
 #include <cstdint>
@@ -25,9 +25,7 @@ struct RichBlock {
   std::vector<RichWord> words;
 };
 
-// Return the blocks of `text`. A line that is empty, or begins with "- " (an item), begins a block.
-// `code`, **strong** and *emphasis* don't nest. Marks without their second half, and asterisks
-// inside words or between spaces, are plain text. No text is refused.
+// Return the blocks of `text`; a new term is emphasised, and a link is plain text.
 std::vector<RichBlock> rich_blocks(std::string_view text);
 
 }  // namespace ringscope::viz

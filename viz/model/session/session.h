@@ -126,7 +126,6 @@ class Session {
   // step in steps mode, the same time in time mode.
   RingMoment moment(std::size_t d) const;
 
-  void run(Command command);
   void activate(std::size_t document);
   // Show `next`, a later state of the only document, whose run goes on or has just ended. Whatever
   // the user looks at stays; a playhead that follows the run goes on.

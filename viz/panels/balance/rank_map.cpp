@@ -27,14 +27,6 @@ struct Shown {
   double largest = 1;         // difference in full colour
 };
 
-// Return what make() returns, from memory while `key` is the same: it takes long for many ranks.
-template <class Key, class Make>
-const auto& kept(const Key& key, Make&& make) {
-  static std::pair<Key, decltype(make())> last;
-  if (last.first != key) last = {key, make()};
-  return last.second;
-}
-
 // Return what is shown now: the recorded ranks. Nodes stay together.
 Shown shown_of(const Session& session, const Nodes& nodes, const Deviations& found) {
   std::vector<std::vector<int>> groups = nodes;

@@ -180,6 +180,10 @@ double ChartScale::share(double value) const {
   return std::log(value / low) / std::log(high / low);
 }
 
+double ChartScale::value_at(double share) const {
+  return logarithmic ? low * std::pow(high / low, share) : low + share * (high - low);
+}
+
 ChartScale linear_scale(double low, double high, int count, const ValueText& text) {
   ChartScale scale;
   if (!(high > low)) high = low == 0 ? 1 : low + std::abs(low);

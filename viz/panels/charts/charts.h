@@ -25,10 +25,11 @@ using ValueText = std::function<std::string(double)>;
 struct ChartScale {
   bool logarithmic = false;
   double low = 0, high = 1;
-  std::vector<Tick> ticks;
+  std::vector<Tick> ticks{};
 
-  // Return where a value lies: 0 at low, 1 at high.
+  // Return where a value lies: 0 at low, 1 at high; and the value that lies there.
   double share(double value) const;
+  double value_at(double share) const;
 };
 
 // Return a scale between round numbers at or below `low` and at or above `high`. Its ticks are 1, 2

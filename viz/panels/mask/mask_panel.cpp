@@ -21,11 +21,8 @@ struct Done {
   double pairs = 0, all = 0;
 };
 
-// Return how many pairs of the forward pass a rank attends before each step: [rank][0 to steps]. It
-// is kept while the document is the same, because it takes long for many ranks.
-const std::vector<double>& pairs_before(const Document& document) {
-  static std::pair<std::uint64_t, std::vector<double>> kept;
-  if (kept.first == document.number) return kept.second;
+// Return how many pairs of the forward pass a rank attends before each step: [rank][0 to steps].
+std::vector<double> pairs_before(const Document& document) {
   const Trace& trace = document.trace;
   const auto steps = static_cast<std::size_t>(document.axis.forward_steps());
   std::vector<double> sums(trace.ranks.size() * (steps + 1), 0);
@@ -35,8 +32,7 @@ const std::vector<double>& pairs_before(const Document& document) {
       if (slice.pass == Pass::forward && slice.step >= 0) of_rank[slice.step + 1] += slice.pairs;
     std::partial_sum(of_rank, of_rank + steps + 1, of_rank);
   }
-  kept = {document.number, std::move(sums)};
-  return kept.second;
+  return sums;
 }
 
 // Count the pairs attended so far in a pass, and all its pairs. The counts agree with
@@ -45,7 +41,8 @@ Done pairs_done(const Document& document, const RingMoment& moment) {
   Done done;
   const auto steps = static_cast<std::size_t>(document.axis.forward_steps());
   if (moment.ranks.size() != document.trace.ranks.size() || steps == 0) return done;
-  const std::vector<double>& before = pairs_before(document);
+  const std::vector<double>& before =
+      kept(document.number, [&document] { return pairs_before(document); });
   for (std::size_t rank = 0; rank < moment.ranks.size(); ++rank) {
     const RankMoment& at = moment.ranks[rank];
     const double* const of_rank = &before[rank * (steps + 1)];
@@ -196,7 +193,6 @@ void draw_notes(const PanelContext& context, const Document& document, const Mas
   }
 }
 
-// Everything that determines the pixels, besides their number.
 // Draw thin lines between the ranks' blocks where these are large enough.
 void draw_block_lines(const PanelContext& context, const MaskModel& model, const Box& box) {
   constexpr float kLeastBlock = 8;  // pixels

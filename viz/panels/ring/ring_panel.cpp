@@ -124,13 +124,13 @@ std::vector<Line> caption(const RingPicture& picture) {
   bool in_ring_order = session.document().trace.run->scheme != "ulysses";
   for (int rank = 0; rank < n; ++rank) {
     const RankMoment& now = ranks[rank];
-    const int t = now.step - (now.step >= forward ? forward : 0);
+    const int t = axis.ring_step(now.step);
     in_ring_order = in_ring_order && step_with(rank, now.kv_owner, n) == t;
   }
   const int r = session.selected_rank;
   if (r >= 0 && r < n) {
     const RankMoment& now = ranks[r];
-    const int t = now.step - (now.step >= forward ? forward : 0);
+    const int t = axis.ring_step(now.step);
     if (first == last && t > 0 && step_with(r, t, n) == now.kv_owner)
       lines.push_back({fonts.small, palette.text,
                        fmt::format("rank {} {}\nKV ({} - {}) mod {} = {}", r,

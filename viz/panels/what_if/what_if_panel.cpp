@@ -12,24 +12,13 @@
 #include <vector>
 
 #include "viz/model/session/format.h"
+#include "viz/panels/charts/charts.h"
 #include "viz/panels/timeline/timeline_frame.h"
 
 namespace ringscope::viz {
 
 // ---
 // Draws the settings: sliders with a mark at the recording's value, and words to choose from.
-
-double SliderScale::share_of(double value) const {
-  const double share = logarithmic ? std::log(value / least) / std::log(most / least)
-                                   : (value - least) / (most - least);
-  return share >= 0 ? std::min(share, 1.0) : 0;
-}
-
-double SliderScale::value_at(double share) const {
-  const double value =
-      logarithmic ? least * std::pow(most / least, share) : least + share * (most - least);
-  return std::clamp(value, least, most);
-}
 
 namespace {
 
@@ -115,22 +104,21 @@ double rounded(double x) {
 
 // Draw a slider for a number, or for an integer if T is int. It returns to `recorded`.
 template <class T>
-void slider_row(const PanelContext& context, const char* name, const SliderScale& scale, T& value,
+void slider_row(const PanelContext& context, const char* name, const ChartScale& scale, T& value,
                 T recorded, const std::string& text, const char* help, bool enabled = true) {
-  const SliderTouch touch = draw_slider(
-      context, {name, text, scale.share_of(value), scale.share_of(recorded), help, enabled});
+  const SliderTouch touch =
+      draw_slider(context, {name, text, scale.share(value), scale.share(recorded), help, enabled});
   if (touch.share) {
     const double at = scale.value_at(*touch.share);
     value = static_cast<T>(
-        std::clamp(std::is_same_v<T, int> ? std::round(at) : rounded(at), scale.least, scale.most));
+        std::clamp(std::is_same_v<T, int> ? std::round(at) : rounded(at), scale.low, scale.high));
   }
   if (touch.reset) value = recorded;
 }
 
 void integer_row(const PanelContext& context, const char* name, int least, int most, int& value,
                  int recorded, const std::string& text, const char* help) {
-  slider_row(context, name,
-             {static_cast<double>(least), std::max(most, least + 1) + 0.0, least > 0 && most > 40},
+  slider_row(context, name, {least > 0 && most > 40, least + 0.0, std::max(most, least + 1) + 0.0},
              value, recorded, text, help, most > least);
 }
 
@@ -190,7 +178,7 @@ void draw_machine(const PanelContext& context, WhatIfSettings& s, const WhatIfSe
                   const RunRates& rates) {
   const Rates& r = rates.scenario.rates;
   heading(context, "Machine");
-  const SliderScale factors{kFactors.least, kFactors.most, true};
+  const ChartScale factors{true, kFactors.least, kFactors.most};
   slider_row(context, "FLOP/s", factors, s.flops, recorded.flops,
              flops_text(r.forward_flops * s.flops) + "/s" + factor_text(s.flops),
              "What the attention kernel reaches on a rank, forward");
@@ -213,11 +201,11 @@ void draw_machine(const PanelContext& context, WhatIfSettings& s, const WhatIfSe
 void draw_disturbances(const PanelContext& context, WhatIfSettings& s,
                        const WhatIfSettings& recorded, const RunRates& rates) {
   heading(context, "Disturbances");
-  slider_row(context, "jitter", {kJitters.least, kJitters.most}, s.jitter, recorded.jitter,
+  slider_row(context, "jitter", {false, kJitters.least, kJitters.most}, s.jitter, recorded.jitter,
              percent_text(s.jitter),
              "By so much a computation takes longer, on the average, each by chance");
   const double most = std::max(kSlowdowns.most, rates.slowdown);
-  slider_row(context, "slow rank", {1, most, true}, s.slowdown, recorded.slowdown,
+  slider_row(context, "slow rank", {true, 1, most}, s.slowdown, recorded.slowdown,
              s.slowdown > 1 ? fmt::format("× {}", words_of_factor(s.slowdown)) : "none",
              "One rank takes so many times as long to compute");
   if (s.slowdown > 1)

@@ -1,4 +1,5 @@
-// Parses the small subset of Markdown that lessons use: blocks, and the spans within them.
+// Parses the small subset of Markdown that lessons, their pages and stories use: blocks, and the spans
+// within them. No text is refused.
 //
 //   # Heading   paragraph   - item   1. item   > quote   a block indented by four spaces, as it is
 //   **strong**   `code`   *a new term*   [text](link)
@@ -8,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
-namespace ringscope::lessons {
+namespace ringscope {
 
-struct Block {
+struct TextBlock {
   enum class Kind { heading, paragraph, item, quote, verbatim };
   Kind kind;
   std::string text;    // lines joined by blanks; verbatim: unchanged lines without the four spaces
@@ -18,20 +19,19 @@ struct Block {
   int level = 0;       // of a heading
 };
 
-struct Span {
+struct TextSpan {
   enum class Kind { plain, strong, code, term, link };
   Kind kind;
   std::string text;
   std::string target;  // of a link
 };
 
-std::vector<Block> blocks_of(std::string_view markdown);
-std::vector<Span> spans_of(std::string_view text);
+std::vector<TextBlock> blocks_of(std::string_view markdown);
+// Return the spans, which don't nest. Marks without their second half, and asterisks inside words or
+// between spaces, are plain text.
+std::vector<TextSpan> spans_of(std::string_view text);
 
 // Return the anchor that Markdown makes of a heading's plain text.
 std::string anchor_of(const std::string& heading);
 
-// Return the terms that prose introduces *in single asterisks*, in order.
-std::vector<std::string> terms_in(std::string_view markdown);
-
-}  // namespace ringscope::lessons
+}  // namespace ringscope
