@@ -56,7 +56,7 @@ class Outcome:
     status: int = 127  # exit status; 128 + signal; 127 when it could not be started
     cut_off: bool = False
     left_behind: bool = False  # it does not end, even killed; a driver that hangs can hold it
-    skipped: bool = False  # there was no time left to start it
+    skipped: bool = False  # there was no time left to start it, so it is cut off, too
     seconds: float = 0
 
     def text(self):
@@ -102,7 +102,7 @@ class Child:
     def kill(self, which):
         try:
             os.killpg(self.process.pid, which)
-        except OSError:  # nothing is left of the group
+        except (OSError, AttributeError):  # nothing is left of the group, or it was never there
             pass
 
     def has_ended(self):
@@ -134,6 +134,8 @@ class Check:
         self.small = options.small
         self.hangs_after = options.hangs_after
         self.path = None  # of the results
+        self.groups = []  # of tests (listed_groups)
+        self.running = []  # Children
         self.part_ends = math.inf
         self.results = {
             "format": 1, "commit": options.commit, "date": time.strftime("%Y-%m-%d", now),
@@ -187,20 +189,20 @@ class Check:
 
     def run_all(self, programs, at_once):
         """Run programs, `at_once` of them side by side. Yield (program, outcome) after each."""
-        waiting, running, pause = list(programs), [], 0.002
-        while waiting or running:
-            if waiting and len(running) < at_once:
+        waiting, pause = list(programs), 0.002
+        while waiting or self.running:
+            if waiting and len(self.running) < at_once:
                 program = waiting.pop(0)
-                if len(programs) > 1 and self.left() < 1:
-                    yield program, Outcome(skipped=True)
+                if self.left() < (1 if len(programs) > 1 else 0):
+                    yield program, Outcome(cut_off=True, skipped=True)
                     continue
                 if "/" not in program.arguments[0]:
                     program.arguments[0] = os.path.join(self.bin, program.arguments[0])
-                running.append(Child(program, self.file(program.log), max(0, min(program.limit, self.left()))))
+                self.running.append(Child(program, self.file(program.log), min(program.limit, self.left())))
                 pause = 0.002
                 continue
-            ended = [child for child in running if child.has_ended()]
-            running = [child for child in running if child not in ended]
+            ended = [child for child in self.running if child.has_ended()]
+            self.running = [child for child in self.running if child not in ended]
             for child in ended:
                 yield child.program, child.outcome
                 if len(programs) > 1:
@@ -223,8 +225,8 @@ def find_device(check):
     if outcome.status == 0:
         check.results["device"] = loads(text_of(check.file("device.out")))
         return ""
-    said = text_of(check.file("device.log"))
-    return said.split("\n")[0] if outcome.status == 3 else f"{outcome.text()}: {said}"
+    said = text_of(check.file("device.log")).split("\n")[0]
+    return said if outcome.status == 3 else f"{outcome.text()}: {said}"
 
 
 # --- kernel tests ---
@@ -239,11 +241,12 @@ def kernel_of(group):
 def listed_groups(check):
     """Return groups of tests that run as separate programs, because a device error breaks everything after it:
     first each kernel's test on every shape class, then the other suites. The list is made once."""
-    if not text_of(check.file("tests-list.out")):
+    if not check.groups:
         check.run("tests-list", ["cuda_tests", "--gtest_list_tests"], 20)
-    tests = listed_tests(text_of(check.file("tests-list.out")))
-    suites = [test.split(".")[0] + ".*" for test in tests if not test.startswith(LADDER_TESTS)]
-    return [test for test in tests if test.startswith(LADDER_TESTS)] + list(dict.fromkeys(suites))
+        tests = listed_tests(text_of(check.file("tests-list.out")))
+        suites = [test.split(".")[0] + ".*" for test in tests if not test.startswith(LADDER_TESTS)]
+        check.groups = [test for test in tests if test.startswith(LADDER_TESTS)] + list(dict.fromkeys(suites))
+    return check.groups
 
 
 def run_groups(check, stem, groups, at_once, limit, are_small):
@@ -410,7 +413,11 @@ def ring(check):
             status = worst(status, "cut off" if outcome.cut_off else "failed")
             bad.append(f"{what}: {outcome.text()}: {tail_of(check.file(f'ring-{i}.log'), 200)}")
             continue
-        if not pairs or run("cpu", f"ring-{i}-cpu")[1][1] != pairs:
+        outcome, (_, pairs_of_cpu) = run("cpu", f"ring-{i}-cpu")
+        if outcome.cut_off:
+            status = worst(status, "cut off")
+            bad.append(f"{what}: the CPU's ring is {outcome.text()}")
+        elif not pairs or pairs_of_cpu != pairs:
             status = "failed"
             bad.append(what + ": its pairs are not those of the CPU's ring")
     return status, "; ".join([f"{len(cases)} cases", *bad])
@@ -559,9 +566,9 @@ def nccl_speed(check, environment):
 # What may hang or be wrong comes first, then what the day is for, then what takes long. Each part has its name, its
 # limit in seconds, and what it does.
 PLAN = [("smoke", 40, smoke),
-        ("agreement", 60, agreement),
+        ("agreement", 90, agreement),
         ("best forward", 40, benchmarks("gpu_forward", "main/07")),
-        ("best backward", 40, benchmarks("gpu_backward", "main/11", "main/10")),
+        ("best backward", 60, benchmarks("gpu_backward", "main/11", "main/10")),
         ("library", 90, library),
         ("forward ladder", 60, benchmarks("gpu_forward", *(f"main/0{n}" for n in range(6, 0, -1)))),
         ("backward ladder", 40, benchmarks("gpu_backward", "main/09", "main/08")),
@@ -609,7 +616,10 @@ def archive_logs(check):
 def run_part(part, check):
     try:
         return part(check)
-    except Exception as error:  # the other parts go on
+    except Exception as error:  # the other parts go on, alone
+        for child in check.running:
+            child.kill(signal.SIGKILL)
+        check.running = []
         return "failed", f"{error!r}\n{traceback.format_exc()}"
 
 

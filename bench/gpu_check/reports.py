@@ -72,7 +72,8 @@ def listed_tests(text):
 
 class TestReport:
     """A report of --gtest_output=json: all `counts`, those of `kernels` by number (of tests that recorded the
-    property "kernel"), and `failures`, each a name with the watchdog's words, where a kernel hung."""
+    property "kernel", one number or several), and `failures`, each a name with the watchdog's words, where a
+    kernel hung."""
 
     def __init__(self, text):
         document = loads(text)
@@ -89,8 +90,8 @@ class TestReport:
             return  # switched off, or filtered out
         one = Counts(int(result == "COMPLETED"), int(result == "FAILED"), int(result == "SKIPPED"))
         self.counts.add(one)
-        if text_in(test, "kernel").isdigit():
-            self.kernels.setdefault(int(test["kernel"]), Counts()).add(one)
+        for number in re.findall("[0-9]+", text_in(test, "kernel")):
+            self.kernels.setdefault(int(number), Counts()).add(one)
         if said:
             hung = re.search(r'\w+ hung: [^\n"]*', "\n".join(said))
             name = text_in(test, "classname") + "." + text_in(test, "name")

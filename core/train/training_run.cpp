@@ -209,7 +209,9 @@ void validate(const TrainingPlan& plan) {
 void LiveSteps::add(int rank, Index step, const RankEvents& recorded) {
   constexpr std::int64_t kLeastPause = 250'000'000, kPausePerWriting = 19;
   std::lock_guard lock(mutex_);
-  if (step_ == 0 && monotonic_ns() >= next_ns_) {
+  // Only the first rank to end a step may choose it, because the others' records are still to come.
+  const bool is_first = std::exchange(newest_, std::max(newest_, step)) < step;
+  if (is_first && step_ == 0 && monotonic_ns() >= next_ns_) {
     step_ = step;
     missing_ = plan_.deal.world_size;
     ranks_.assign(missing_, {});

@@ -59,7 +59,7 @@ struct TrainingPlan {
   Index checkpoint_every = 0;
   // Called on a rank's thread a few times a second with the recording of the latest whole step; null:
   // no step but recorded_step is recorded. Ranks that are processes don't call it.
-  std::function<void(const Recording&)> live;
+  std::function<void(const Recording&)> live = nullptr;
 
   Index steps_before() const { return start == nullptr ? 0 : start->step; }
 };
@@ -94,6 +94,7 @@ class LiveSteps {
  private:
   const TrainingPlan& plan_;
   std::mutex mutex_;
+  Index newest_ = 0;               // that a rank has ended
   Index step_ = 0;                 // that is being collected; 0: none
   std::vector<RankEvents> ranks_;  // what has come of it, by rank
   int missing_ = 0;

@@ -73,13 +73,15 @@ void check_launch(const Kernel& kernel, const StepShape& shape, DType dtype, int
 
 }  // namespace
 
-void Kernel::launch(const ForwardStep& step, DType dtype, int tile, cudaStream_t stream) const {
+void Kernel::launch(const ForwardStep& step, DType dtype, int tile, cudaStream_t stream,
+                    const StampBuffer* stamps) const {
   check_launch(*this, step.shape, dtype, tile);
   if (!carries_state && !(step.first && step.last))
     refuse(*this, "carries no state, so it takes no step that is not both the first and the last");
   if (step.out_16 != nullptr && !(limits.hopper && step.first && step.last))
     refuse(*this,
            "stores out in 16 bits only if it is for Hopper, and a step the first and the last");
+  if (stamps != nullptr) return launch_stamped(step, dtype, *stamps, stream);
   launch_forward(step, dtype, tile, stream);
 }
 

@@ -56,8 +56,9 @@ struct Kernel {
     return launch_forward != nullptr ? KernelPass::forward : KernelPass::backward;
   }
   // Enqueue one step with tiles[tile]. Throw InputError when the kernel does not take dtype, tile
-  // or shape (the driver checks the architecture), and CudaError.
-  void launch(const ForwardStep& step, DType dtype, int tile, cudaStream_t stream) const;
+  // or shape (the driver checks the architecture), and CudaError. With `stamps` tiles[0] stamps.
+  void launch(const ForwardStep& step, DType dtype, int tile, cudaStream_t stream,
+              const StampBuffer* stamps = nullptr) const;
   void launch(const BackwardStep& step, DType dtype, int tile, cudaStream_t stream) const;
 };
 

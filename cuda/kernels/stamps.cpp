@@ -17,6 +17,7 @@ StampLog::StampLog(int launches, int multiprocessors)
       lanes_of_launch_(multiprocessors * kKernelRoles),
       lanes_(&meter_, Index{launches} * lanes_of_launch_) {
   RINGSCOPE_CUDA(cudaMemset(lanes_.data(), 0, static_cast<std::size_t>(lanes_.bytes())));
+  RINGSCOPE_CUDA(cudaStreamSynchronize(nullptr));  // ranks' streams do not wait for this one
 }
 
 std::vector<KernelSpan> StampLog::spans(int launch, std::int64_t begin_ns, std::int64_t end_ns,

@@ -101,11 +101,8 @@ Completion CudaBackend::attend(const StepInfo& step, const Region& region, const
   arguments.first = is_empty_;
   arguments.last = step.last && !has_many_states_;
   arguments.counters = counters_.data() + slot();
-  if (stamps_)
-    kernel.launch_stamped(arguments, params_.dtype, stamps_->of(static_cast<int>(slot())),
-                          stream());
-  else
-    kernel.launch(arguments, params_.dtype, tile, stream());
+  const StampBuffer stamps = stamps_ ? stamps_->of(static_cast<int>(slot())) : StampBuffer{};
+  kernel.launch(arguments, params_.dtype, tile, stream(), stamps_ ? &stamps : nullptr);
   is_empty_ = false;
   is_finished_ = arguments.last;
   return end();

@@ -8,6 +8,9 @@
 #include <tuple>
 
 #include "cuda/ring/activity.h"
+#ifdef RINGSCOPE_MODEL
+#include "cuda/model/runtime.h"
+#endif
 #include "tests/core/ring/run_invariants.h"
 #include "tests/cuda/one_gpu_ring.h"
 
@@ -173,6 +176,9 @@ TEST(OneGpuRingTrace, StampsWithoutRoomAreCounted) {
   if (skip_without_gpu()) return;
   StampLog log(2, 1);
   std::vector<StampLane> lanes(kKernelRoles);
+#ifdef RINGSCOPE_MODEL
+  EXPECT_EQ(model::pending_operations(), 0u) << "lanes are empty before any stream comes to them";
+#endif
   lanes[2].asked = kStampsOfLane + 5;
   for (unsigned i = 0; i < kStampsOfLane; ++i)
     lanes[2].stamps[i] = {1000 + i, 3, i == 0 ? -1 - 7 : static_cast<int>(KernelPart::softmax)};

@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstring>
 #include <limits>
+#include <map>
+#include <set>
 
 #include "core/ring/ring.h"
 #include "cuda/kernels/row_kernels.h"
@@ -129,6 +131,14 @@ void expect_counted(const StepCounters& counted, const Region& region, const Til
   EXPECT_LE(visited, enclosed);
 }
 
+// Name the kernels that the running test has met, whom gpu-check credits or blames together.
+void record_kernel(const Kernel& kernel) {
+  static std::map<const testing::TestInfo*, std::set<int>> all;
+  std::set<int>& met = all[testing::UnitTest::GetInstance()->current_test_info()];
+  met.insert(kernel.number);
+  testing::Test::RecordProperty("kernel", fmt::format("{}", fmt::join(met, " ")));
+}
+
 RingReference reference_of(const StepCase& tested) {
   return RingReference(tested.shape(), tested.dtype, tested.mask, tested.softmax_scale(),
                        tested.seed);
@@ -199,7 +209,7 @@ std::vector<std::vector<float>> repeated(const Kernel& kernel, const StepCase& t
 }  // namespace
 
 ForwardRun run_forward(const Kernel& kernel, const StepCase& tested, const Tensors<float>& in) {
-  testing::Test::RecordProperty("kernel", kernel.number);  // whom gpu-check credits or blames
+  record_kernel(kernel);
   const DealtProblem problem(tested, in);
   const Index heads = tested.batch * tested.heads, d = tested.head_dim;
   ForwardRun run{std::vector<float>(heads * tested.seqlen * d, kNan),
@@ -248,7 +258,7 @@ ForwardRun run_forward(const Kernel& kernel, const StepCase& tested, const Tenso
 }
 
 BackwardRun run_backward(const Kernel& kernel, const StepCase& tested, const Tensors<float>& in) {
-  testing::Test::RecordProperty("kernel", kernel.number);  // whom gpu-check credits or blames
+  record_kernel(kernel);
   const DealtProblem problem(tested, in);
   const Index heads = tested.batch * tested.heads, heads_kv = tested.batch * tested.heads_kv;
   const Index seqlen = tested.seqlen, d = tested.head_dim;

@@ -164,7 +164,8 @@ for a; do
   case $a in --gtest_filter=*) test=${a#*=} ;; --gtest_output=json:*) out=${a#*:} ;; esac
 done
 failures= result=COMPLETED kernel=
-case $test in */0*) kernel=", \"kernel\": \"${test##*/0}\"" ;; esac
+case $test in */0*) kernel=", \"kernel\": \"${test##*/0}\"" ;;
+  Backward*) kernel=', "kernel": "2 5"' ;; esac
 case $test in */06) result=SKIPPED ;; esac
 case $FAKE_TESTS in
   "fails=$test") failures=', "failures": [{"failure": "wrong"}]' ;;
@@ -193,12 +194,13 @@ esac
 END
 [ -z "$failures" ])";
 
-  // FAKE_RING=wrong: not verified; uneven: other pairs than the CPU's.
+  // FAKE_RING=wrong: not verified; uneven: other pairs than the CPU's; slow: the CPU's never ends.
   static constexpr const char* kRingscope = R"(
 pairs=7
 case "$FAKE_RING $*" in
   "wrong "*"backend cuda"*) echo '{"verify": {"pass": false}, "ranks": []}'; exit 1 ;;
   "uneven "*"backend cuda"*) pairs=8 ;;
+  "slow "*"backend cpu"*) sleep 100 ;;
 esac
 echo "{\"verify\": {\"pass\": true}, \"ranks\": [{\"pairs_by_step\": [1, $pairs]}]}")";
 };

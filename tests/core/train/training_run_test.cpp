@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 #include "core/model/rank_threads.h"
 #include "core/train/checkpoint.h"
@@ -254,6 +256,20 @@ TEST(TrainingRun, EveryPartOfAStepAdvancesThePulse) {
       },
       work);
   EXPECT_EQ(parts, 9);
+}
+
+// Ranks end a step at different times; a step that one of them has ended already is no live one.
+TEST(TrainingRun, LiveStepsAreWholeHoweverFarApartRanksEnd) {
+  TrainingPlan plan{small_settings(), {PartitionKind::zigzag, 2}, nullptr, 100};
+  std::vector<Index> steps;
+  plan.live = [&](const Recording& r) { steps.push_back(r.info.training->train_step); };
+  LiveSteps live(plan);
+  for (Index step = 1; steps.size() < 3 && step <= 100; ++step) {
+    live.add(0, step, {});
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    live.add(1, step, {});
+  }
+  EXPECT_EQ(steps.size(), 3u);
 }
 
 }  // namespace
