@@ -665,10 +665,12 @@ class Parser(argparse.ArgumentParser):
 
 
 def seconds_in(text):
-    seconds = float(text)
-    if not 1 <= seconds <= 1e9:
-        raise ValueError
-    return seconds
+    try:
+        if 1 <= float(text) <= 1e9:
+            return float(text)
+    except ValueError:
+        pass
+    raise argparse.ArgumentTypeError(f"'{text}' given; a number from 1 to 1e9 accepted")
 
 
 def main():
