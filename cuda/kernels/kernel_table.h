@@ -51,6 +51,8 @@ struct Kernel {
   // Launch the instance of tiles[0] that stamps what it does (stamps.h); null: there is none.
   void (*launch_stamped)(const ForwardStep&, DType, const StampBuffer&, cudaStream_t) = nullptr;
   void (*launch_backward)(const BackwardStep&, DType, int tile, cudaStream_t) = nullptr;
+  void (*launch_stamped_backward)(const BackwardStep&, DType, const StampBuffer&,
+                                  cudaStream_t) = nullptr;
 
   KernelPass pass() const {
     return launch_forward != nullptr ? KernelPass::forward : KernelPass::backward;
