@@ -75,8 +75,8 @@ void add_ring(CommandFlags& flags, RunOptions& run) {
       "--cupti", run.cuda.cupti,
       "of --backend cuda and nccl: kernels' times from CUPTI's activity records, not from events");
   flags.integer("--kernel-trace", run.cuda.stamped,
-                "of --backend cuda and nccl, with --trace: record what the warps of forward kernel "
-                "06 or 07 do on N multiprocessors",
+                "of --backend cuda and nccl, with --trace: record what the warps of kernels 06, 07 "
+                "and, backward, 11 do on N multiprocessors",
                 1, kMostMultiprocessors);
   flags.integer("--gpus", run.cuda.gpus,
                 "of --backend cuda: deal the ranks over N GPUs, blocks moved by copy engines (1)",

@@ -289,10 +289,12 @@ def run_groups(check, stem, groups, at_once, limit, are_small):
 
 
 def smoke(check):
-    """Run each kernel on a few small problems, all kernels at once: what hangs or crashes is known within
-    seconds."""
-    groups = [group for group in listed_groups(check) if kernel_of(group)]
-    return run_groups(check, "smoke", groups, len(groups), 15, True) if groups else ("failed", NO_KERNEL_TESTS)
+    """Run each kernel, and the rungs between them, on a few small problems, all at once: what hangs or crashes is known
+    within seconds."""
+    groups = [group for group in listed_groups(check) if kernel_of(group) or group == "Rungs.*"]
+    if not any(map(kernel_of, groups)):
+        return "failed", NO_KERNEL_TESTS
+    return run_groups(check, "smoke", groups, len(groups), 15, True)
 
 
 def kernel_tests(check):

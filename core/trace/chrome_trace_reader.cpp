@@ -369,8 +369,9 @@ class TraceReader {
     const int rank = take_place(span.tid(), span.begin_ns, span.end_ns);
     span.step = below_world_size(EventField::step);
     span.matrix = number(EventField::matrix, 0, kMaxInt);
-    span.row_tile = number(EventField::row_tile, 0, kMaxInt);
-    span.key_tile = number(EventField::key_tile, -1, kMaxInt);
+    if (fields_.has(EventField::pass)) span.pass = fields_.choice(EventField::pass, kAllPasses);
+    span.row_tile = number(EventField::row_tile, span.pass == Pass::forward ? 0 : -1, kMaxInt);
+    span.key_tile = number(EventField::key_tile, span.pass == Pass::forward ? -1 : 0, kMaxInt);
     take(EventField::ticks, span.ticks);
     sink_.span(rank, span, fields_);
   }

@@ -447,7 +447,7 @@ std::string title_of(const TraceEvent& e) {
 
 std::string title_of(const KernelSpan& span) {
   return std::string(name_of(span.part)) +
-         (span.key_tile >= 0 ? fmt::format(" {}", span.key_tile) : "");
+         (span.visitor() >= 0 ? fmt::format(" {}", span.visitor()) : "");
 }
 
 std::string lane_of_kernel(int tid) {

@@ -74,6 +74,8 @@ struct RecordedLayer {
 // A part ends when the role goes on to the next. A consumer waits for its turn at the tensor cores
 // (`turn`) or for K; `scores` and `output` are what it then waits for of S = Q K^T and O += P V,
 // whose products may run under other parts too. `fetch` is the producer's: until a copy has begun.
+// Backward, `wait` is for the block's own K and V, and gradients are until the products are there
+// (`weight_gradients`: dP) or, of S, until dS is where the product dQ = dS K finds it.
 enum class KernelPart : std::uint8_t {
   fetch,
   prologue,
@@ -82,15 +84,35 @@ enum class KernelPart : std::uint8_t {
   scores,
   softmax,
   output,
+  wait_queries,
+  wait_out_gradients,
+  weight_gradients,
+  score_gradients,
+  value_gradients,
+  key_gradients,
+  query_gradients,
   epilogue
 };
-inline constexpr KernelPart kAllKernelParts[] = {
-    KernelPart::fetch,  KernelPart::prologue, KernelPart::wait,   KernelPart::turn,
-    KernelPart::scores, KernelPart::softmax,  KernelPart::output, KernelPart::epilogue};
+inline constexpr KernelPart kAllKernelParts[] = {KernelPart::fetch,
+                                                 KernelPart::prologue,
+                                                 KernelPart::wait,
+                                                 KernelPart::turn,
+                                                 KernelPart::scores,
+                                                 KernelPart::softmax,
+                                                 KernelPart::output,
+                                                 KernelPart::wait_queries,
+                                                 KernelPart::wait_out_gradients,
+                                                 KernelPart::weight_gradients,
+                                                 KernelPart::score_gradients,
+                                                 KernelPart::value_gradients,
+                                                 KernelPart::key_gradients,
+                                                 KernelPart::query_gradients,
+                                                 KernelPart::epilogue};
 
 constexpr std::string_view name_of(KernelPart part) {
-  constexpr std::string_view names[] = {"fetch", "prologue", "wait K", "turn",
-                                        "S",     "softmax",  "PV",     "epilogue"};
+  constexpr std::string_view names[] = {"fetch",   "prologue", "wait K", "turn",    "S",
+                                        "softmax", "PV",       "wait Q", "wait dO", "dP",
+                                        "dS",      "dV",       "dK",     "dQ",      "epilogue"};
   return names[static_cast<int>(part)];
 }
 
@@ -104,15 +126,19 @@ struct KernelSpan {
   KernelPart part = KernelPart::fetch;
   std::int32_t multiprocessor = 0;
   std::int32_t role = 0;  // 0: the producer; r: consumer r - 1
-  std::int32_t step = 0;  // ring step of the forward pass
+  std::int32_t step = 0;  // ring step of the pass
   std::int32_t matrix = 0;
-  std::int32_t row_tile = 0;
-  std::int32_t key_tile = -1;  // -1: of the whole item
+  std::int32_t row_tile = 0;   // -1: of the whole item, which is a tile of keys (backward)
+  std::int32_t key_tile = -1;  // -1: of the whole item, which is a tile of query rows
   std::int64_t begin_ns = 0;
   std::int64_t end_ns = 0;
   std::int64_t ticks =
       0;  // of the kernel's own clock: nanoseconds, on the model of a GPU its steps
+  Pass pass = Pass::forward;
 
+  // Return the tile of the item, and the one that visits it, or -1.
+  std::int32_t own_tile() const { return pass == Pass::forward ? row_tile : key_tile; }
+  std::int32_t visitor() const { return pass == Pass::forward ? key_tile : row_tile; }
   int tid() const { return kKernelTid + kKernelRoles * multiprocessor + role; }
   bool operator==(const KernelSpan&) const = default;
 };

@@ -11,7 +11,7 @@
 namespace ringscope {
 namespace {
 
-constexpr std::uint64_t kFormat = 0x52494e4745560003;  // "RINGEV", 3
+constexpr std::uint64_t kFormat = 0x52494e4745560004;  // "RINGEV", 4
 
 // The fields of what a rank records, both to pack and to unpack them.
 constexpr auto fields_of(const TraceEvent*) {
@@ -33,7 +33,7 @@ constexpr auto fields_of(const ModelSpan*) {
 constexpr auto fields_of(const KernelSpan*) {
   using K = KernelSpan;
   return std::tuple(&K::part, &K::multiprocessor, &K::role, &K::step, &K::matrix, &K::row_tile,
-                    &K::key_tile, &K::begin_ns, &K::end_ns, &K::ticks);
+                    &K::key_tile, &K::begin_ns, &K::end_ns, &K::ticks, &K::pass);
 }
 constexpr auto fields_of(const RankEvents*) {
   using R = RankEvents;

@@ -181,7 +181,7 @@ void for_args_of_slice(Event& e, F&& f) {
   f(EventField::part, e.part), f(EventField::multiprocessor, e.multiprocessor);
   f(EventField::role, e.role), f(EventField::step, e.step), f(EventField::matrix, e.matrix);
   f(EventField::row_tile, e.row_tile), f(EventField::key_tile, e.key_tile);
-  f(EventField::ticks, e.ticks);
+  f(EventField::ticks, e.ticks), f(EventField::pass, e.pass);
 }
 template <class Sample, class F>
 void for_args_of_sample(Sample& s, F&& f) {

@@ -41,6 +41,7 @@
 #include "cuda/base/tensor_map.h"
 #include "cuda/kernels/backward_hopper.h"
 #include "cuda/kernels/kernel_table.h"
+#include "cuda/kernels/stamps.h"
 #include "cuda/ptx/registers.h"
 #include "cuda/ptx/tma.h"
 
@@ -310,7 +311,7 @@ template <class Config>
 __device__ __forceinline__ void consume(BackwardHopperRows<Config>& rows,
                                         OnePassStorage<Config>& shared, int consumer,
                                         const BackwardStep& step, float exponent_scale,
-                                        const Work& work) {
+                                        const Work& work, auto& stamps) {
   using Element = typename Config::Element;
   constexpr int kQueries = Config::kVisit, kHeadDim = Config::kHeadDim;
   constexpr bool kHalfColumns = kHeadDim == 2 * kWarpgroupRows;
@@ -325,6 +326,12 @@ __device__ __forceinline__ void consume(BackwardHopperRows<Config>& rows,
   unsigned visit = work.visits_before;
   const unsigned last_visit = visit + work.visits() - 1;
   const auto stage_of = [](unsigned n) { return place_of<Config>(n).stage; };
+  const auto ended = [&](KernelPart part, unsigned n) {
+    const unsigned of_item = n - work.visits_before;
+    const auto tiles = static_cast<unsigned>(work.last_tile - work.first_tile);
+    stamps.end(part, work.first_tile + static_cast<int>(of_item % tiles),
+               static_cast<int>(of_item / tiles));
+  };
 
   // S is done and dP in flight, so compute P under dP.
   const auto probabilities = [&] {
@@ -333,8 +340,10 @@ __device__ __forceinline__ void consume(BackwardHopperRows<Config>& rows,
     if (shared.notes[stage_of(visit)].masked) {
       rows.mask(step.allowed_queries, step.shape.rows_k, shared.notes[stage_of(visit)].first_row);
     }
+    ended(KernelPart::softmax, visit);
     ptx::wgmma_wait<0>();
     ptx::wgmma_done(rows.dp);
+    ended(KernelPart::weight_gradients, visit);
   };
   // P and dP are done, so start dV and dK.
   const auto gradients = [&] {
@@ -387,52 +396,64 @@ __device__ __forceinline__ void consume(BackwardHopperRows<Config>& rows,
 
   const auto first = place_of<Config>(visit);
   ptx::barrier_wait(shared.full[first.stage], first.parity);
+  ended(KernelPart::wait_queries, visit);
   ptx::wgmma_fence();
   rows.start_product(rows.s, 0, shared, first.stage);
   ptx::barrier_wait(shared.dout_full[first.stage], first.parity);
+  ended(KernelPart::wait_out_gradients, visit);
   ptx::wgmma_fence();
   rows.start_product(rows.dp, 1, shared, first.stage);
   ptx::wgmma_wait<1>();
+  ended(KernelPart::scores, visit);
   probabilities();
   while (true) {
     gradients();
     write_ds();
+    ended(KernelPart::score_gradients, visit);
     ptx::wgmma_wait<1>();  // dV
     ptx::wgmma_done(rows.second);
+    ended(KernelPart::value_gradients, visit);
     release(shared.dout_empty[stage_of(visit)]);
     ptx::wgmma_fence();
     start_dq();
     if (visit == last_visit) {
       ptx::wgmma_wait<0>();
       ptx::wgmma_done(rows.first);
+      ended(KernelPart::key_gradients, visit);
       release(shared.empty[stage_of(visit)]);
       write_dq();
+      ended(KernelPart::query_gradients, visit);
       return;
     }
     ptx::wgmma_wait<1>();  // dK
     ptx::wgmma_done(rows.first);
+    ended(KernelPart::key_gradients, visit);
     release(shared.empty[stage_of(visit)]);
     const auto [next, parity] = place_of<Config>(visit + 1);
     ptx::barrier_wait(shared.full[next], parity);
+    ended(KernelPart::wait_queries, visit + 1);
     ptx::wgmma_fence();
     rows.start_product(rows.s, 0, shared, next);
     ptx::wgmma_wait<1>();  // dQ
     write_dq();
+    ended(KernelPart::query_gradients, visit);
     ++visit;
     ptx::barrier_wait(shared.dout_full[next], parity);
+    ended(KernelPart::wait_out_gradients, visit);
     ptx::wgmma_fence();
     rows.start_product(rows.dp, 1, shared, next);
     ptx::wgmma_wait<1>();  // S
+    ended(KernelPart::scores, visit);
     probabilities();
   }
 }
 
 // Grid: any number of blocks.
-template <class Config, bool kInTurn>
+template <class Config, bool kInTurn, class... Buffer>
 __global__ void __launch_bounds__(Config::kThreads, 1)
     backward_one_pass(const BackwardStep step, const float exponent_scale,
-                      const Workspace<Config::kVisit> workspace,
-                      const __grid_constant__ Maps maps) {
+                      const Workspace<Config::kVisit> workspace, const __grid_constant__ Maps maps,
+                      Buffer... buffer) {
   auto& shared = shared_memory<OnePassStorage<Config>>();
   if (threadIdx.x == 0) init_barriers(shared);
   __syncthreads();
@@ -452,23 +473,28 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
     }
   } else {
     ptx::claim_registers<Config::kConsumerRegisters>();
+    Stamps<Buffer...> stamps{buffer...};
     const int consumer = warpgroup - 1, rows_k = step.shape.rows_k;
     for_each_item(shared, [&](const Work& work, unsigned n) {
+      stamps.begin(work.first_matrix, work.tile);
       BackwardHopperRows<Config> rows(shared, consumer, work.own);
       ptx::barrier_wait(shared.own_full, n % 2);
-      if (work.visits() > 0) consume(rows, shared, consumer, step, exponent_scale, work);
+      stamps.end(KernelPart::wait);
+      if (work.visits() > 0) consume(rows, shared, consumer, step, exponent_scale, work, stamps);
       release(shared.own_empty);
       const std::int64_t begin = std::int64_t{work.own_matrix} * rows_k * Config::kHeadDim;
       rows.template store<false>(step.dk + begin, rows.first, rows_k, step.softmax_scale);
       rows.template store<false>(step.dv + begin, rows.second, rows_k, 1.0f);
+      stamps.end(KernelPart::epilogue);
     });
   }
 }
 
 constexpr TileShape kTiles[] = {{64, kKeys}, {80, kKeys}};
 
-template <bool kInTurn>
-void launch_step(const BackwardStep& step, DType dtype, int tile, cudaStream_t stream) {
+template <bool kInTurn, class... Buffer>
+void launch_instance(const BackwardStep& step, DType dtype, int tile, cudaStream_t stream,
+                     const Buffer&... buffer) {
   arm_hang_record("11_backward_one_pass");
   const StepShape& shape = step.shape;
   const BackwardSide sides[2] = {side_of_keys(step), side_of_queries(step)};
@@ -478,8 +504,10 @@ void launch_step(const BackwardStep& step, DType dtype, int tile, cudaStream_t s
         using Config = OnePassConfig<Element, kQueries, head_dim()>;
         using Storage = OnePassStorage<Config>;
         static_assert(sizeof(Storage) <= 227 * 1024);
-        if constexpr (kInTurn ||
-                      (std::is_same_v<Element, bf16> && head_dim() == 128 && number() == 0)) {
+        constexpr bool kIsStamped = sizeof...(Buffer) > 0;
+        if constexpr (number() == 0
+                          ? kInTurn || (std::is_same_v<Element, bf16> && head_dim() == 128)
+                          : kInTurn && !kIsStamped) {
           const Workspace<kQueries> workspace(step);
           dim3 grid =
               TileAndHead::grid(tiles_for(shape.rows_q, kQueries), shape.heads, shape.batch);
@@ -494,12 +522,22 @@ void launch_step(const BackwardStep& step, DType dtype, int tile, cudaStream_t s
             maps.keys[i] = map_of(sides[0], kKeys);
             maps.queries[i] = map_of(sides[1], kQueries);
           }
-          launch(backward_one_pass<Config, kInTurn>,
+          launch(backward_one_pass<Config, kInTurn, Buffer...>,
                  {dim3(std::min(Work::items(shape), static_cast<unsigned>(multiprocessors()))),
                   dim3(Config::kThreads), sizeof(Storage)},
-                 stream, step, step.softmax_scale * kLog2e, workspace, maps);
+                 stream, step, step.softmax_scale * kLog2e, workspace, maps, buffer...);
         }
       });
+}
+
+template <bool kInTurn>
+void launch_step(const BackwardStep& step, DType dtype, int tile, cudaStream_t stream) {
+  launch_instance<kInTurn>(step, dtype, tile, stream);
+}
+
+void launch_stamped(const BackwardStep& step, DType dtype, const StampBuffer& buffer,
+                    cudaStream_t stream) {
+  launch_instance<true>(step, dtype, 0, stream, buffer);
 }
 
 }  // namespace
@@ -510,7 +548,8 @@ constinit const Kernel backward_one_pass_kernel{
     .idea = "five products: dQ is summed in memory, in the order of the keys",
     .limits = {.half = true, .hopper = true},
     .tiles = kTiles,
-    .launch_backward = launch_step<true>};
+    .launch_backward = launch_step<true>,
+    .launch_stamped_backward = launch_stamped};
 
 constinit const Kernel backward_any_order{
     .number = 11,

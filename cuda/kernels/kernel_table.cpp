@@ -85,8 +85,10 @@ void Kernel::launch(const ForwardStep& step, DType dtype, int tile, cudaStream_t
   launch_forward(step, dtype, tile, stream);
 }
 
-void Kernel::launch(const BackwardStep& step, DType dtype, int tile, cudaStream_t stream) const {
+void Kernel::launch(const BackwardStep& step, DType dtype, int tile, cudaStream_t stream,
+                    const StampBuffer* stamps) const {
   check_launch(*this, step.shape, dtype, tile);
+  if (stamps != nullptr) return launch_stamped_backward(step, dtype, *stamps, stream);
   launch_backward(step, dtype, tile, stream);
 }
 
@@ -114,8 +116,9 @@ int multiprocessors() {
 }
 
 std::span<const Kernel> rungs() {
-  static const std::array kernels = {hopper_without_roles, hopper_overlap_alone, hopper_ping_pong,
-                                     hopper_persistent, backward_any_order};
+  static const std::array kernels = {hopper_without_roles, hopper_overlap_alone,
+                                     hopper_ping_pong,     hopper_persistent,
+                                     hopper_clusters,      backward_any_order};
   return kernels;
 }
 

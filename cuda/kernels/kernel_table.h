@@ -51,6 +51,8 @@ struct Kernel {
   // Launch the instance of tiles[0] that stamps what it does (stamps.h); null: there is none.
   void (*launch_stamped)(const ForwardStep&, DType, const StampBuffer&, cudaStream_t) = nullptr;
   void (*launch_backward)(const BackwardStep&, DType, int tile, cudaStream_t) = nullptr;
+  void (*launch_stamped_backward)(const BackwardStep&, DType, const StampBuffer&,
+                                  cudaStream_t) = nullptr;
 
   KernelPass pass() const {
     return launch_forward != nullptr ? KernelPass::forward : KernelPass::backward;
@@ -59,7 +61,8 @@ struct Kernel {
   // or shape (the driver checks the architecture), and CudaError. With `stamps` tiles[0] stamps.
   void launch(const ForwardStep& step, DType dtype, int tile, cudaStream_t stream,
               const StampBuffer* stamps = nullptr) const;
-  void launch(const BackwardStep& step, DType dtype, int tile, cudaStream_t stream) const;
+  void launch(const BackwardStep& step, DType dtype, int tile, cudaStream_t stream,
+              const StampBuffer* stamps = nullptr) const;
 };
 
 // The entries, one per file of this folder.
@@ -76,11 +79,12 @@ extern const Kernel backward_hopper_kernel;        // 10
 extern const Kernel backward_one_pass_kernel;      // 11
 
 // Rungs between those of the table: each adds one idea to the one before, so that a GPU shows what
-// it is worth. Benchmarks and tests alone use them; 06 adds roles to 06a, 07 L2 to 07c.
+// it is worth. Benchmarks and tests alone use them; 06 adds roles to 06a, 07 L2 to 07c, 07d to 07.
 extern const Kernel hopper_without_roles;  // 06a
 extern const Kernel hopper_overlap_alone;  // 07a
 extern const Kernel hopper_ping_pong;      // 07b
 extern const Kernel hopper_persistent;     // 07c
+extern const Kernel hopper_clusters;       // 07d
 extern const Kernel backward_any_order;    // 11a
 std::span<const Kernel> rungs();
 

@@ -20,8 +20,8 @@ StampLog::StampLog(int launches, int multiprocessors)
   RINGSCOPE_CUDA(cudaStreamSynchronize(nullptr));  // ranks' streams do not wait for this one
 }
 
-std::vector<KernelSpan> StampLog::spans(int launch, std::int64_t begin_ns, std::int64_t end_ns,
-                                        std::int64_t& dropped) {
+std::vector<KernelSpan> StampLog::spans(int launch, Pass pass, std::int64_t begin_ns,
+                                        std::int64_t end_ns, std::int64_t& dropped) {
   std::vector<StampLane> lanes(static_cast<std::size_t>(lanes_of_launch_));
   meter_.space().copy_out(lanes.data(), of(launch).lanes,
                           static_cast<Index>(lanes.size() * sizeof(StampLane)));
@@ -45,18 +45,22 @@ std::vector<KernelSpan> StampLog::spans(int launch, std::int64_t begin_ns, std::
   std::vector<KernelSpan> spans;
   for (int lane = 0; lane < lanes_of_launch_; ++lane) {
     const StampLane& of_lane = lanes[static_cast<std::size_t>(lane)];
-    KernelSpan span{.multiprocessor = lane / kKernelRoles, .role = lane % kKernelRoles};
+    KernelSpan span{
+        .multiprocessor = lane / kKernelRoles, .role = lane % kKernelRoles, .pass = pass};
+    std::int32_t &own = pass == Pass::forward ? span.row_tile : span.key_tile,
+                 &visitor = pass == Pass::forward ? span.key_tile : span.row_tile, first_matrix = 0;
     const auto kept = std::min<unsigned long long>(of_lane.asked, kStampsOfLane);
     for (unsigned i = 0; i < kept; ++i) {
       const Stamp& stamp = of_lane.stamps[i];
       if (stamp.second < 0) {
-        span.matrix = stamp.first;
-        span.row_tile = -1 - stamp.second;
+        first_matrix = stamp.first;
+        own = -1 - stamp.second;
         continue;
       }
       const std::uint64_t before = of_lane.stamps[i - 1].time;  // an item's begin at the latest
-      span.part = static_cast<KernelPart>(stamp.second);
-      span.key_tile = stamp.first;
+      span.part = static_cast<KernelPart>(stamp.second % kStampOfHead);
+      span.matrix = first_matrix + stamp.second / kStampOfHead;
+      visitor = stamp.first;
       span.begin_ns = at(before);
       span.end_ns = at(stamp.time);
       span.ticks = static_cast<std::int64_t>(stamp.time - before);

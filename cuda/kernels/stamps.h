@@ -19,14 +19,18 @@
 
 namespace ringscope::cuda {
 
-// A part ended: of tile `first` of the keys (-1: of the item), and `second` is the KernelPart. Or an
-// item began: `first` is its matrix (batch * heads + head), and `second` is -1 - its row tile.
+// An item is a tile of rows that a block owns: of the queries of one (batch, head), or, in the
+// backward pass, of the keys of a kv head, whose first query head counts. A part ended: of tile
+// `first` of the rows that visit (-1: of the item), and `second` is the KernelPart + kStampOfHead x
+// the visitors' head beyond the item's. Or an item began: `first` is its matrix (batch * heads +
+// head), and `second` is -1 - its tile.
 struct Stamp {
   std::uint64_t time;
   std::int32_t first, second;
 };
 
 inline constexpr unsigned kStampsOfLane = 1024;
+inline constexpr int kStampOfHead = 256;
 
 struct StampLane {
   unsigned long long asked;  // for stamps, also for those that found no room
@@ -43,7 +47,7 @@ struct StampBuffer {
 template <class... Buffer>
 struct Stamps {
   __device__ __forceinline__ void begin(int, int) {}
-  __device__ __forceinline__ void end(KernelPart, int = -1) {}
+  __device__ __forceinline__ void end(KernelPart, int = -1, int = 0) {}
 };
 
 template <>
@@ -51,11 +55,11 @@ struct Stamps<StampBuffer> {
   __device__ __forceinline__ explicit Stamps(const StampBuffer& its_buffer) : buffer(its_buffer) {
     if (StampLane* const lane = own_lane()) asked = static_cast<unsigned>(lane->asked);
   }
-  // An item begins: a tile of query rows of one (batch, head).
-  __device__ __forceinline__ void begin(int matrix, int row_tile) { stamp(matrix, -1 - row_tile); }
-  // A part ends, of a tile of keys or of the item, and the next begins.
-  __device__ __forceinline__ void end(KernelPart part, int key_tile = -1) {
-    stamp(key_tile, static_cast<int>(part));
+  // An item begins.
+  __device__ __forceinline__ void begin(int matrix, int tile) { stamp(matrix, -1 - tile); }
+  // A part ends, of a visiting tile or of the item, and the next begins.
+  __device__ __forceinline__ void end(KernelPart part, int visitor = -1, int head = 0) {
+    stamp(visitor, static_cast<int>(part) + kStampOfHead * head);
   }
 
  private:
@@ -78,7 +82,7 @@ struct Stamps<StampBuffer> {
 };
 
 // ---
-// The buffers of a pass, one for each launch, in device memory that no rank's meter counts, because
+// The buffers of one pass, one for each launch, in device memory that no rank's meter counts, because
 // it is not the ring's.
 
 class StampLog {
@@ -92,11 +96,11 @@ class StampLog {
   StampBuffer of(int launch) {
     return {lanes_.data() + launch * lanes_of_launch_, multiprocessors_};
   }
-  // Return what a launch, which is over, stamped between begin_ns and end_ns. A GPU's parts keep
+  // Return what a launch of that pass, which is over, stamped between begin_ns and end_ns. A GPU's parts keep
   // their durations and lie in the middle of that time, because its clock is not the recording's;
   // the model's clock counts steps, which are stretched to fill it. Add the stamps that found no
   // room to `dropped`. Throws CudaError.
-  std::vector<KernelSpan> spans(int launch, std::int64_t begin_ns, std::int64_t end_ns,
+  std::vector<KernelSpan> spans(int launch, Pass pass, std::int64_t begin_ns, std::int64_t end_ns,
                                 std::int64_t& dropped);
 
  private:

@@ -115,13 +115,17 @@ int NumberSet::next(int n) const {
 }
 
 Block::Block(dim3 block, std::size_t shared_bytes, const Schedule& schedule,
-             const std::function<void()>& kernel)
+             const std::function<void()>& kernel, int cluster)
     : kernel_(kernel),
       schedule_(schedule),
       shape_(block),
-      threads_count_(static_cast<int>(block.x * block.y * block.z)),
-      shared_storage_(shared_bytes + 2 * guard_bytes + shared_alignment),
-      shared_size_(shared_bytes) {
+      per_block_(static_cast<int>(block.x * block.y * block.z)),
+      threads_count_(per_block_ * cluster),
+      shared_size_(shared_bytes),
+      shared_stride_((shared_bytes + shared_alignment - 1) / shared_alignment * shared_alignment +
+                     2 * guard_bytes),
+      barriers_(static_cast<std::size_t>(cluster)) {
+  shared_storage_.resize(static_cast<std::size_t>(cluster) * shared_stride_ + shared_alignment);
   const auto start = reinterpret_cast<std::uintptr_t>(shared_storage_.data()) + guard_bytes;
   const std::uintptr_t aligned =
       (start + shared_alignment - 1) / shared_alignment * shared_alignment;
@@ -139,7 +143,8 @@ void Block::run(uint3 index, std::uint64_t number) {
     try {
       const int thread = pick();
       if (thread < 0) throw ModelError(deadlock());
-      ++steps_[multiprocessor_];
+      switch_to(thread);
+      ++steps_[multiprocessor()];
       resume(thread);
       if (threads_[thread].ended) end_thread(thread);
     } catch (...) {
@@ -157,21 +162,19 @@ void Block::run(uint3 index, std::uint64_t number) {
 
 void Block::reset(uint3 index, std::uint64_t number) {
   index_ = index;
-  multiprocessor_ = static_cast<int>(number % kMultiprocessors);
-  blockIdx = index;
+  first_multiprocessor_ = static_cast<int>(number % kMultiprocessors);
   random_ = Random(schedule_.seed * 0x2545f4914f6cdd1d + number);
   random_();
-  unsigned char* end = shared_storage_.data() + shared_storage_.size();
-  std::fill(shared_storage_.data(), shared_, guard);
-  std::fill(shared_, shared_ + shared_size_, poison);
-  std::fill(shared_ + shared_size_, end, guard);
+  std::fill(shared_storage_.begin(), shared_storage_.end(), guard);
+  for (int rank = 0; rank < ranks(); ++rank) std::fill_n(shared_of(rank), shared_size_, poison);
   for (int thread = 0; thread < threads_count_; ++thread) {
     threads_[thread] = Thread{};
-    const unsigned n = static_cast<unsigned>(thread);
+    const auto n = static_cast<unsigned>(thread % per_block_);
     threads_[thread].index = {n % shape_.x, n / shape_.x % shape_.y, n / shape_.x / shape_.y};
     fibers()[thread]->set_body(&Block::thread_body, this);
   }
-  for (Barrier& barrier : barriers_) barrier = Barrier{};
+  for (auto& of_block : barriers_) of_block.fill({});
+  in_cluster_sync_ = 0;
   runnable_.resize(threads_count_);
   conditional_.resize(threads_count_);
   living_ = threads_count_;
@@ -233,30 +236,36 @@ int Block::pick() {
   return -1;
 }
 
-bool Block::ask(int thread) {
+void Block::switch_to(int thread) {
   current_ = thread;
+  rank_ = thread < per_block_ ? 0 : thread / per_block_;
   threadIdx = threads_[thread].index;
+  blockIdx = {index_.x + static_cast<unsigned>(rank_), index_.y, index_.z};
+}
+
+bool Block::ask(int thread) {
+  switch_to(thread);
   return (*threads_[thread].ready)();
 }
 
 void Block::defer(std::function<void()> effect) {
   if (!schedule_.async_late) return effect();
-  deferred_.push_back(std::move(effect));
+  deferred_.push_back({current_, std::move(effect)});
 }
 
 bool Block::perform_deferred() {
   if (deferred_.empty()) return false;
   const std::size_t which =
       schedule_.order == ThreadOrder::shuffled ? random_.below(deferred_.size()) : 0;
-  const std::function<void()> effect = std::move(deferred_[which]);
+  const Deferred deferred = std::move(deferred_[which]);
   deferred_.erase(deferred_.begin() + static_cast<std::ptrdiff_t>(which));
-  effect();
+  switch_to(deferred.thread);
+  deferred.effect();
   return true;
 }
 
 void Block::resume(int thread) {
-  current_ = thread;
-  threadIdx = threads_[thread].index;
+  switch_to(thread);
   fibers()[thread]->resume();
 }
 
@@ -321,20 +330,23 @@ void Block::unwind_all() {
 }
 
 void Block::check_guard() const {
-  const unsigned char* begin = shared_storage_.data();
-  const unsigned char* end = begin + shared_storage_.size();
-  for (const unsigned char* p = begin; p < end; ++p) {
-    if (p == shared_) p += shared_size_;
-    if (p < end && *p != guard)
-      throw ModelError(fmt::format("{}a byte {} was written; shared memory has {} bytes", place(-1),
-                                   p < shared_ ? fmt::format("{} before shared memory", shared_ - p)
-                                               : fmt::format("at {} of shared memory", p - shared_),
-                                   shared_size_));
-  }
+  const auto size = static_cast<std::ptrdiff_t>(shared_size_);
+  const auto end = static_cast<std::ptrdiff_t>(shared_stride_ - guard_bytes);
+  for (int rank = 0; rank < ranks(); ++rank)
+    for (auto at = -static_cast<std::ptrdiff_t>(guard_bytes); at < end; ++at) {
+      if (at == 0) at = size;
+      if (shared_of(rank)[at] != guard)
+        throw ModelError(fmt::format("{}a byte {} was written; shared memory has {} bytes",
+                                     place(-1),
+                                     at < 0 ? fmt::format("{} before shared memory", -at)
+                                            : fmt::format("at {} of shared memory", at),
+                                     shared_size_));
+    }
 }
 
 std::string Block::place(int thread) const {
-  std::string text = fmt::format("block ({},{},{})", index_.x, index_.y, index_.z);
+  const unsigned rank = thread < 0 ? 0 : static_cast<unsigned>(thread / per_block_);
+  std::string text = fmt::format("block ({},{},{})", index_.x + rank, index_.y, index_.z);
   if (thread >= 0) {
     const uint3& i = threads_[thread].index;
     text += fmt::format(", thread ({},{},{})", i.x, i.y, i.z);
@@ -345,15 +357,16 @@ std::string Block::place(int thread) const {
 std::string Block::deadlock() const {
   std::vector<std::pair<std::string, int>> waits;  // in order of the first thread
   int ended = 0;
-  for (const Thread& thread : threads_) {
+  for (int number = 0; number < threads_count_; ++number) {
+    const Thread& thread = threads_[number];
     std::string what;
     switch (thread.wait) {
       case Wait::nothing:
         ++ended;
         continue;
       case Wait::barrier:
-        what =
-            fmt::format("at barrier {} of {}", thread.barrier, barriers_[thread.barrier].expected);
+        what = fmt::format("at barrier {} of {}", thread.barrier,
+                           barriers_[number / per_block_][thread.barrier].expected);
         break;
       case Wait::exchange:
         what = thread.group->size == 32
@@ -385,14 +398,14 @@ std::string Block::deadlock() const {
 
 void Block::barrier(int id, int threads, bool wait) {
   if (unwinding()) return;
-  const bool sensible = 0 <= id && id < 16 && 0 < threads && threads <= threads_count_ &&
-                        (threads % 32 == 0 || threads == threads_count_);
+  const bool sensible = 0 <= id && id < 16 && 0 < threads && threads <= per_block_ &&
+                        (threads % 32 == 0 || threads == per_block_);
   if (!sensible)
     throw ModelError(
         fmt::format("barrier {} of {} threads in a block of {}: there are barriers 0 to "
                     "15, of whole warps of the block",
-                    id, threads, threads_count_));
-  Barrier& barrier = barriers_[id];
+                    id, threads, per_block_));
+  Barrier& barrier = barriers_[rank()][id];
   if (barrier.arrived == 0) barrier.expected = threads;
   if (barrier.expected != threads)
     throw ModelError(fmt::format("comes to barrier {} of {} threads, others to one of {}", id,
@@ -467,6 +480,33 @@ const unsigned char* Block::exchange(const char* kind, const void* mine, std::si
     suspend_for(Wait::exchange);
   }
   return data;
+}
+
+// Threads that have ended are not waited for.
+void Block::cluster_sync() {
+  if (unwinding()) return;
+  ++in_cluster_sync_;
+  wait_until("the cluster", [this, before = cluster_syncs_] {
+    if (cluster_syncs_ == before && in_cluster_sync_ == living_) {
+      ++cluster_syncs_;
+      in_cluster_sync_ = 0;
+    }
+    return cluster_syncs_ != before;
+  });
+}
+
+// Whether the block has ended counts where another one's thread asked.
+void Block::in_block(int rank, const std::function<void()>& effect) {
+  const int before = current_, first = rank * per_block_;
+  if (rank < 0 || ranks() <= rank)
+    throw ModelError(fmt::format("block {} of a cluster of {}", rank, ranks()));
+  const auto has_ended = [](const Thread& thread) { return thread.ended; };
+  if (rank != this->rank() &&
+      std::all_of(threads_.begin() + first, threads_.begin() + first + per_block_, has_ended))
+    throw ModelError("reaches into the shared memory of a block of its cluster that has ended");
+  switch_to(first);
+  effect();
+  switch_to(before);
 }
 
 void Block::wait_until(const char* what, const std::function<bool()>& ready) {

@@ -57,11 +57,26 @@ void land(std::uint64_t* object, std::int64_t bytes) {
   store(object, barrier);
 }
 
-// Throw unless the copy engine may count bytes at `object`.
-void check_copies_to(const std::uint64_t* object) {
+// Throw unless the copy engine, or another block, may count at `object` of the block.
+void check_known(const std::uint64_t* object, const HopperBlock& block) {
   load(object);
-  if (!hopper_thread().block->known_barriers.contains(object))
-    throw ModelError("a copy counts its bytes at an mbarrier made without a fence_barrier_init");
+  if (!block.known_barriers.contains(object))
+    throw ModelError(
+        "a copy or another block counts at an mbarrier made without a fence_barrier_init");
+}
+void check_copies_to(const std::uint64_t* object) { check_known(object, *hopper_thread().block); }
+
+// Call effect(block, its object) for the cluster's block `rank`, as a thread of that block.
+// `offset` is the object's in shared memory.
+template <class Effect>
+void reach(const std::shared_ptr<HopperCluster>& cluster, int rank, std::ptrdiff_t offset,
+           const Effect& effect) {
+  in_block(rank, [&] {
+    const std::shared_ptr<HopperBlock>& block = cluster->at(static_cast<std::size_t>(rank));
+    auto* const object = reinterpret_cast<std::uint64_t*>(shared_bytes() + offset);
+    check_known(object, *block);
+    effect(block, object);
+  });
 }
 
 // The facts of a copy, because the tensor map may be gone when the copy happens.
@@ -129,6 +144,12 @@ void mbarrier_arrive(std::uint64_t* object, std::uint32_t expected_bytes) {
   count_bytes(barrier, expected_bytes);
   barrier.pending -= 1;
   store(object, barrier);
+}
+
+void mbarrier_arrive_in(std::uint64_t* object, int rank) {
+  const auto offset = reinterpret_cast<unsigned char*>(object) - shared_bytes();
+  reach(hopper_thread().cluster, rank, offset,
+        [](const auto&, std::uint64_t* its) { mbarrier_arrive(its, 0); });
 }
 
 void mbarrier_wait(std::uint64_t* object, std::uint32_t parity) {
@@ -220,16 +241,35 @@ void bulk_wait(bool only_read) {
   if (!only_read) adds.clear();
 }
 
-void tma_load(void* to, const TensorMap& map, const std::array<int, 4>& at, int rank,
-              std::uint64_t* object) {
+static void check_copied_box(const void* to, const TensorMap& map, int rank) {
   if (map.address == nullptr || map.rank != rank)
     throw ModelError(fmt::format("a {}-D copy by a tensor map of {} dimensions", rank, map.rank));
   std::size_t bytes = 2;
   for (const int extent : map.box) bytes *= static_cast<std::size_t>(extent);
   check_shared(to, bytes, 128, "a copied box");
+}
+
+void tma_load(void* to, const TensorMap& map, const std::array<int, 4>& at, int rank,
+              std::uint64_t* object) {
+  check_copied_box(to, map, rank);
   check_copies_to(object);
   const Copy copy{hopper_thread().block, static_cast<unsigned char*>(to), map, at, object};
   defer([copy] { copy.perform(); });
+}
+
+void tma_load_to_cluster(void* to, const TensorMap& map, const std::array<int, 4>& at,
+                         std::uint64_t* object, unsigned ranks) {
+  check_copied_box(to, map, 4);
+  const auto offset = static_cast<unsigned char*>(to) - shared_bytes(),
+             object_offset = reinterpret_cast<unsigned char*>(object) - shared_bytes();
+  for (int rank = 0; ranks >> rank != 0; ++rank) {
+    if ((ranks >> rank & 1) == 0) continue;
+    defer([=, cluster = hopper_thread().cluster] {
+      reach(cluster, rank, object_offset, [&](const auto& block, std::uint64_t* its) {
+        Copy{block, shared_bytes() + offset, map, at, its}.perform();
+      });
+    });
+  }
 }
 
 void set_max_registers(int count, bool more) {
@@ -261,9 +301,19 @@ namespace {
 
 constexpr int wgmma_threads = 128, wgmma_rows = 64, wgmma_depth = 16, max_columns = 256;
 
-// The block that runs on this OS thread. Its threads own it.
-std::weak_ptr<HopperBlock>& current_block() {
-  static thread_local std::weak_ptr<HopperBlock> block;
+// The cluster that runs on this OS thread. Its threads own it.
+std::weak_ptr<HopperCluster>& current_cluster() {
+  static thread_local std::weak_ptr<HopperCluster> cluster;
+  return cluster;
+}
+
+std::shared_ptr<HopperBlock> new_block() {
+  auto block = std::make_shared<HopperBlock>();
+  block->async_view.assign(shared_size(), 0xff);
+  const int threads = static_cast<int>(blockDim.x * blockDim.y * blockDim.z);
+  const int each = threads == 0 ? 0 : 65536 / threads / 8 * 8;
+  block->registers.assign(static_cast<std::size_t>((threads + 127) / 128), each < 256 ? each : 256);
+  for (const int count : block->registers) block->pool += count;
   return block;
 }
 
@@ -418,17 +468,13 @@ HopperThread& hopper_thread() {
   std::unique_ptr<ThreadState>& state = thread_state();
   if (state == nullptr) {
     auto thread = std::make_unique<HopperThread>();
-    thread->block = current_block().lock();
-    if (thread->block == nullptr) {
-      thread->block = std::make_shared<HopperBlock>();
-      thread->block->async_view.assign(shared_size(), 0xff);
-      const int threads = static_cast<int>(blockDim.x * blockDim.y * blockDim.z);
-      const int each = threads == 0 ? 0 : 65536 / threads / 8 * 8;
-      thread->block->registers.assign(static_cast<std::size_t>((threads + 127) / 128),
-                                      each < 256 ? each : 256);
-      for (const int count : thread->block->registers) thread->block->pool += count;
-      current_block() = thread->block;
+    thread->cluster = current_cluster().lock();
+    if (thread->cluster == nullptr) {
+      thread->cluster = std::make_shared<HopperCluster>();
+      for (int rank = 0; rank < cluster_ranks(); ++rank) thread->cluster->push_back(new_block());
+      current_cluster() = thread->cluster;
     }
+    thread->block = thread->cluster->at(static_cast<std::size_t>(cluster_rank()));
     state = std::move(thread);
   }
   auto* const mine = dynamic_cast<HopperThread*>(state.get());

@@ -44,7 +44,9 @@ const Schedule& schedule();
 // Run kernel() once per thread. Several OS threads may run grids at once; a kernel cannot start
 // one. Once all threads are unwound, throws what the first failing one threw (a ModelError gets
 // block and thread as prefix). Throws ModelError for faults that the model finds.
-void run_grid(dim3 grid, dim3 block, std::size_t shared_bytes, const std::function<void()>& kernel);
+// Blocks run in clusters of `cluster` along x, which have all of their threads at once.
+void run_grid(dim3 grid, dim3 block, std::size_t shared_bytes, const std::function<void()>& kernel,
+              unsigned cluster = 1);
 
 // The rest is for kernels, and throws ModelError elsewhere.
 
@@ -57,8 +59,8 @@ unsigned char* shared_bytes();
 std::size_t shared_size();
 
 // How often a thread of this block, or of one that ran on the same multiprocessor before it, has
-// gone on after waiting for others: the model's clock, from 0 when the grid starts. Blocks are dealt
-// to multiprocessors in turn.
+// gone on after waiting for others, or has asked: the model's clock, from 0 when the grid starts, which
+// says no time twice. Blocks are dealt to multiprocessors in turn.
 std::uint64_t steps();
 int multiprocessor();
 inline constexpr int kMultiprocessors = 132;
@@ -67,6 +69,15 @@ inline constexpr int kMultiprocessors = 132;
 int thread_in_block();
 int warp();
 int lane();
+
+// The running thread's block in its cluster, and the blocks of that. cluster_sync() waits for all
+// threads of the cluster that have not ended. in_block() has an effect, which must not wait, as of
+// the first thread of the cluster's block `rank`: shared memory is that block's. A ModelError if the
+// block is another's and has ended.
+int cluster_rank();
+int cluster_ranks();
+void cluster_sync();
+void in_block(int rank, const std::function<void()>& effect);
 
 // Wait until `threads` threads have reached barrier `id` (0..15; 0 is that of __syncthreads).
 // `threads` is a multiple of 32 unless it is the whole block.

@@ -43,7 +43,8 @@ CudaBackend::CudaBackend(const RingProblem& problem, int rank, bool backward,
       document_ends_(&meter, problem.mask.num_documents),
       stretches_(&meter, stretch_entries(problem)),
       skipped_tiles_(static_cast<std::size_t>(counters_.size()), 0) {
-  if (kernels.kernels.stamped > 0) stamps_.emplace(blocks_, kernels.kernels.stamped);
+  for (int pass = 0; pass < kernels.kernels.stamped_passes(); ++pass)
+    stamps_[pass].emplace(blocks_, kernels.kernels.stamped);
   meter.space().copy_in(document_ends_.data(), problem.mask.document_ends, document_ends_.bytes());
   Stretch* next = stretches_.data();
   for (int of = 0; of < problem.partition.world_size; ++of) {
@@ -101,8 +102,9 @@ Completion CudaBackend::attend(const StepInfo& step, const Region& region, const
   arguments.first = is_empty_;
   arguments.last = step.last && !has_many_states_;
   arguments.counters = counters_.data() + slot();
-  const StampBuffer stamps = stamps_ ? stamps_->of(static_cast<int>(slot())) : StampBuffer{};
-  kernel.launch(arguments, params_.dtype, tile, stream(), stamps_ ? &stamps : nullptr);
+  StampLog* const log = stamps(Pass::forward);
+  const StampBuffer buffer = log ? log->of(static_cast<int>(attended_ - 1)) : StampBuffer{};
+  kernel.launch(arguments, params_.dtype, tile, stream(), log ? &buffer : nullptr);
   is_empty_ = false;
   is_finished_ = arguments.last;
   return end();
@@ -179,7 +181,9 @@ Completion CudaBackend::attend_backward(const StepInfo& step, const Region& regi
   arguments.dv = gradient.data + values;
   arguments.counters = counters_.data() + slot();
   arguments.workspace = workspace_.data();
-  kernel.launch(arguments, params_.dtype, tile, stream());
+  StampLog* const log = stamps(Pass::backward);
+  const StampBuffer buffer = log ? log->of(static_cast<int>(attended_ - 1)) : StampBuffer{};
+  kernel.launch(arguments, params_.dtype, tile, stream(), log ? &buffer : nullptr);
   return end();
 }
 

@@ -60,8 +60,11 @@ class CudaBackend : public BlockBackend {
   // Return the stats of all blocks attended in a pass, in their order. Waits for the compute
   // stream. Throws CudaError.
   std::vector<BlockStats> all_stats(Pass pass) const;
-  // Return what the kernels of the forward pass stamped, by block attended; null without stamps.
-  StampLog* stamps() { return stamps_ ? &*stamps_ : nullptr; }
+  // Return what the kernels of the pass stamped, by block attended; null without stamps.
+  StampLog* stamps(Pass pass) {
+    auto& log = stamps_[static_cast<int>(pass)];
+    return log ? &*log : nullptr;
+  }
 
   cudaStream_t stream() const { return stream_.get(); }
   // Return whether the state of the latest block is in memory.
@@ -89,7 +92,7 @@ class CudaBackend : public BlockBackend {
   std::map<const Stretch*, const Stretch*> on_device_;  // by the host's tables
   // Tiles of the blocks that started no kernel, indexed like counters_.
   std::vector<Index> skipped_tiles_;
-  std::optional<StampLog> stamps_;
+  std::optional<StampLog> stamps_[2];  // by pass
   Stream stream_;  // declared after the memory that its work uses, so that it ends first
 
   bool is_empty_ = true;     // begin() left it to the first kernel to begin the state

@@ -152,9 +152,10 @@ void DeviceRecordingBackend::flush_compute(const Slice& slice, const BlockStats&
   narrow(event, recorder_.origin_ns(), kernels);
   event.cpu_ns = event.end_ns - event.begin_ns;
   recorder_.record(event);
-  if (inner_.stamps() != nullptr && slice.step.pass == Pass::forward) {
+  if (StampLog* const log = inner_.stamps(slice.step.pass)) {
     std::int64_t dropped = 0;
-    for (KernelSpan& span : inner_.stamps()->spans(block, event.begin_ns, event.end_ns, dropped)) {
+    for (KernelSpan& span :
+         log->spans(block, slice.step.pass, event.begin_ns, event.end_ns, dropped)) {
       span.step = slice.step.step;
       recorder_.record(span);
     }

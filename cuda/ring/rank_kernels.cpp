@@ -98,6 +98,7 @@ RankKernels tuned_kernels(const ChosenKernels& kernels, const Problem& problem, 
     tuned.forward_tiles.push_back(tile_of(*kernels.forward));
     if (kernels.stamped > 0) tuned.forward_tiles.back() = 0;  // the one that stamps
     if (kernels.backward != nullptr) tuned.backward_tiles.push_back(tile_of(*kernels.backward));
+    if (kernels.stamped_passes() == 2) tuned.backward_tiles.back() = 0;
   }
   return tuned;
 }

@@ -16,7 +16,13 @@ namespace ringscope::cuda {
 struct ChosenKernels {
   const Kernel* forward = nullptr;
   const Kernel* backward = nullptr;
-  int stamped = 0;  // multiprocessors on which forward stamps what it does (stamps.h)
+  int stamped = 0;  // multiprocessors on which kernels stamp what they do (stamps.h)
+
+  // Return the number of passes that stamp: none, forward, or both.
+  int stamped_passes() const {
+    if (stamped == 0) return 0;
+    return backward != nullptr && backward->launch_stamped_backward != nullptr ? 2 : 1;
+  }
 };
 
 // The wished kernels by their number in the table; 0 stands for the best.

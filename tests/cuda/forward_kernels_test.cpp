@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 
 #include "core/base/error.h"
@@ -254,7 +255,8 @@ TEST(HopperOverlap, FewBlocksTakeManyItems) {
 // Buffers that come round again and again are neither read too early nor given back too early under
 // any schedule, and Q that is negated is read after that.
 TEST(HalfKernels, AllSchedulesGiveTheSameBits) {
-  for (const Kernel& kernel : {tensor_cores_kernel, hopper_kernel, hopper_overlap_kernel}) {
+  for (const Kernel& kernel :
+       {tensor_cores_kernel, hopper_kernel, hopper_overlap_kernel, hopper_clusters}) {
     if (skip_without_device(kernel.limits)) return;
     const OnBlocks few(1);
     StepCase tested{.heads = 1, .seqlen = 400, .head_dim = 128, .mask = "causal"};
@@ -268,12 +270,14 @@ TEST(HalfKernels, AllSchedulesGiveTheSameBits) {
   }
 }
 
-// Every fifth of the cases, in the one instance that they have.
+// Some of the cases, in the one instance that they have; few in gpu-check's first look.
 TEST(Rungs, MatchTheOracle) {
   if (skip_without_device(kRungLimits)) return;
+  const std::size_t fewer = std::getenv("RINGSCOPE_SMALL_TESTS") != nullptr ? 4 : 1;
   for (const Kernel& rung : rungs()) {
     const std::vector<StepCase> cases = awkward_cases(DType::bf16, {128});
-    for (std::size_t i = 0; i < cases.size(); i += rung.pass() == KernelPass::forward ? 12 : 25) {
+    for (std::size_t i = 0; i < cases.size();
+         i += fewer * (rung.pass() == KernelPass::forward ? 12 : 25)) {
       StepCase c = cases[i];
 #ifdef RINGSCOPE_MODEL
       c.batch = c.heads > 2 ? 1 : c.batch;

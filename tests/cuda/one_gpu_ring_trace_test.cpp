@@ -129,12 +129,14 @@ TEST(OneGpuRingTrace, KernelsStampTheirParts) {
   for (const int kernel : {6, 7}) {
     if (skip_without_device(kRungLimits)) return;
     const RingReference problem({1, 2, 1, 300, 64}, DType::bf16, "causal", 0.4f, 83);
-    const Problem config = problem.config(PartitionKind::striped, 2);
+    Problem config = problem.config(PartitionKind::striped, 2);
+    config.backward = kernel == 7;
     const auto with = [&](int stamped) {
       return run_on_gpu(config, problem.inputs, {}, {.kernels = {kernel, 0, stamped}});
     };
     const RingRun plain = with(0), run = with(3);
     EXPECT_EQ(run.outputs.out, plain.outputs.out);
+    EXPECT_EQ(run.outputs.dq, plain.outputs.dq);
     EXPECT_EQ(run.peak_bytes, plain.peak_bytes);
     EXPECT_TRUE(plain.recording.kernel.empty());
     EXPECT_EQ(run.recording.info.dropped_stamps, std::vector<std::int64_t>(2, 0));
@@ -142,31 +144,41 @@ TEST(OneGpuRingTrace, KernelsStampTheirParts) {
     ASSERT_EQ(run.recording.kernel.size(), 2u);
     for (std::size_t rank = 0; rank < 2; ++rank) {
       std::map<int, std::int64_t> end_of_lane;
-      std::map<std::tuple<int, int, int, int, int>, std::map<KernelPart, int>> parts;  // by tile
+      std::map<std::tuple<int, int, int, int, int>, std::map<KernelPart, int>> parts[2];
       for (const KernelSpan& span : run.recording.kernel[rank]) {
         EXPECT_LE(end_of_lane[span.tid()], span.begin_ns);
         EXPECT_LE(span.begin_ns, span.end_ns);
         end_of_lane[span.tid()] = span.end_ns;
-        const auto slice = std::find_if(
-            run.recording.events[rank].begin(), run.recording.events[rank].end(),
-            [&](const TraceEvent& e) { return e.lane == Lane::compute && e.step == span.step; });
+        const auto slice =
+            std::ranges::find_if(run.recording.events[rank], [&](const TraceEvent& e) {
+              return e.lane == Lane::compute && e.pass == span.pass && e.step == span.step;
+            });
         ASSERT_NE(slice, run.recording.events[rank].end());
         EXPECT_LE(slice->begin_ns, span.begin_ns);
         EXPECT_GE(slice->end_ns, span.end_ns);
         EXPECT_LT(span.multiprocessor, 3);
-        if (span.role > 0 && span.key_tile >= 0)
-          ++parts[{span.role, span.step, span.matrix, span.row_tile, span.key_tile}][span.part];
+        if (span.role > 0 && span.visitor() >= 0)
+          ++parts[static_cast<int>(span.pass)]
+                 [{span.role, span.step, span.matrix, span.row_tile, span.key_tile}][span.part];
       }
-      EXPECT_FALSE(parts.empty());
-      for (const auto& [tile, counts] : parts)
-        for (const KernelPart part :
-             {KernelPart::wait, KernelPart::scores, KernelPart::softmax, KernelPart::output})
-          EXPECT_EQ(counts.contains(part) ? counts.at(part) : 0, 1) << name_of(part);
+      using enum KernelPart;
+      const std::vector<KernelPart> expected[] = {
+          {wait, scores, softmax, output},
+          {wait_queries, wait_out_gradients, scores, softmax, weight_gradients, score_gradients,
+           value_gradients, key_gradients, query_gradients}};
+      for (int pass = 0; pass < 2; ++pass) {
+        EXPECT_EQ(parts[pass].empty(), pass == 1 && !config.backward);
+        for (const auto& [tile, counts] : parts[pass])
+          for (const KernelPart part : expected[pass])
+            EXPECT_EQ(counts.contains(part) ? counts.at(part) : 0, 1) << name_of(part);
+      }
 #ifdef RINGSCOPE_MODEL  // three of its four items a step, each of two key tiles at most
       std::set<std::tuple<int, int, int>> items;
-      for (const auto& [tile, counts] : parts)
+      for (const auto& [tile, counts] : parts[0])
         items.insert({std::get<1>(tile), std::get<2>(tile), std::get<3>(tile)});
       EXPECT_EQ(items.size(), 2 * 3u);
+      // Three tiles of queries of two heads visit the first tile of keys, and one visits the second.
+      EXPECT_EQ(parts[1].size(), config.backward ? 2 * 2 * 2 * (3 + 1u) : 0);
 #endif
     }
   }
@@ -184,9 +196,10 @@ TEST(OneGpuRingTrace, StampsWithoutRoomAreCounted) {
     lanes[2].stamps[i] = {1000 + i, 3, i == 0 ? -1 - 7 : static_cast<int>(KernelPart::softmax)};
   device_memory().copy_in(log.of(1).lanes, lanes.data(), log.bytes(1, 1));
   std::int64_t dropped = 0;
-  EXPECT_TRUE(log.spans(0, 0, 100, dropped).empty());
+  EXPECT_TRUE(log.spans(0, Pass::forward, 0, 100, dropped).empty());
   EXPECT_EQ(dropped, 0);
-  const std::vector<KernelSpan> spans = log.spans(1, 5000, 5000 + kStampsOfLane - 1, dropped);
+  const std::vector<KernelSpan> spans =
+      log.spans(1, Pass::forward, 5000, 5000 + kStampsOfLane - 1, dropped);
   EXPECT_EQ(dropped, 5);
   ASSERT_EQ(spans.size(), kStampsOfLane - 1);
   EXPECT_EQ(spans[4], (KernelSpan{KernelPart::softmax, 0, 2, 0, 3, 7, 3, 5004, 5005, 1}));

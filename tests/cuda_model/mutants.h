@@ -47,9 +47,17 @@ int swapped = -1;      // number of the wait that waits for the other parity
 bool swizzled = true;  // what the copy engine, or the kernel's own copies or loads, know
 std::set<int> waits;   // numbers of all waits for a phase that were met
 
+// One head, with a softmax_scale that changes Q's signs.
+[[maybe_unused]] StepCase causal_case(Index seqlen, DType dtype) {
+  StepCase c{.heads = 1, .seqlen = seqlen, .head_dim = 128, .mask = "causal", .dtype = dtype};
+  c.score_deviation = -1;
+  return c;
+}
+
 [[maybe_unused]] TensorMap mutated_tensor_map(const void* tensor, std::int64_t matrices,
-                                              std::int64_t rows, int head_dim, int box_rows) {
-  TensorMap map = make_tensor_map(tensor, matrices, rows, head_dim, box_rows);
+                                              std::int64_t rows, int head_dim, int box_rows,
+                                              int box_panels = 0) {
+  TensorMap map = make_tensor_map(tensor, matrices, rows, head_dim, box_rows, box_panels);
   if (!swizzled) map.swizzle_bytes = 0;
   return map;
 }
@@ -74,6 +82,12 @@ struct Numbered {
   static void wait(Barrier& barrier, std::uint32_t parity) {
     waits.insert(kNumber);
     if (kNumber != left_out) barrier_wait(barrier, kNumber == swapped ? parity ^ 1 : parity);
+  }
+  static void arrive_in(Barrier& barrier, int rank) {
+    if (kNumber != left_out) barrier_arrive_in(barrier, rank);
+  }
+  static void cluster_meeting() {
+    if (kNumber != left_out) cluster_sync();
   }
   static void arrive(Barrier& barrier) {
     if (kNumber != left_out) barrier_arrive(barrier);
@@ -196,6 +210,8 @@ constexpr int kFirst = __COUNTER__ + 1;
 #define __syncwarp() RINGSCOPE_NEXT::warp_barrier()
 #define barrier_wait RINGSCOPE_NEXT::wait
 #define barrier_arrive RINGSCOPE_NEXT::arrive
+#define barrier_arrive_in RINGSCOPE_NEXT::arrive_in
+#define cluster_sync RINGSCOPE_NEXT::cluster_meeting
 #define fence_proxy_async RINGSCOPE_NEXT::proxy_fence
 #define wgmma_fence RINGSCOPE_NEXT::product_fence
 #define wgmma_wait RINGSCOPE_NEXT::template product_wait
@@ -209,6 +225,7 @@ constexpr int kFirst = __COUNTER__ + 1;
 #define fence_barrier_init RINGSCOPE_NEXT::init_fence
 #ifdef RINGSCOPE_NUMBERED
 #define HopperConfig RINGSCOPE_NUMBERED(HopperConfig)
+#define HopperClusterConfig RINGSCOPE_NUMBERED(HopperClusterConfig)
 #define HopperStorage RINGSCOPE_NUMBERED(HopperStorage)
 #define HopperRows RINGSCOPE_NUMBERED(HopperRows)
 #define release RINGSCOPE_NUMBERED(release)

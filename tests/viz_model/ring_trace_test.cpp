@@ -74,7 +74,7 @@ TEST(RecordedTrace, KernelsHaveLanes) {
   const Slice& slice = trace.rows[trace.lanes[9].first_row].slices.at(0);
   EXPECT_EQ(trace.name(slice), "softmax 4");
   EXPECT_EQ(kernel_part(slice), KernelPart::softmax);
-  EXPECT_EQ(std::tuple(slice.step, slice.matrix, slice.row_tile, slice.ticks),
+  EXPECT_EQ(std::tuple(slice.step, slice.matrix, slice.own_tile, slice.ticks),
             std::tuple(1, 5, 3, 6));
   EXPECT_EQ(slice_color(Theme::dark, ColorBy::owner, slice, 2),
             kernel_color(Theme::dark, KernelPart::softmax));

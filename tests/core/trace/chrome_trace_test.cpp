@@ -241,8 +241,10 @@ TEST(ChromeTraceRoundTrip, Samples) {
                             {ModelPart::reduction, Pass::forward, -1, 5000, 5001, 64}};
       recording.info.dropped_stamps.assign(static_cast<std::size_t>(world_size), 7);
       recording.kernel.resize(static_cast<std::size_t>(world_size));
-      recording.kernel[0] = {{KernelPart::wait, 15, 3, 0, 9, 2, 4, 10, 15, 6},
-                             {KernelPart::epilogue, 0, 0, world_size - 1, 0, 0, -1, 15, 15, 0}};
+      recording.kernel[0] = {
+          {KernelPart::wait, 15, 3, 0, 9, 2, 4, 10, 15, 6},
+          {KernelPart::epilogue, 0, 0, world_size - 1, 0, 0, -1, 15, 15, 0},
+          {KernelPart::query_gradients, 0, 1, 0, 0, -1, 3, 16, 17, 2, Pass::backward}};
       EXPECT_EQ(parse_chrome_trace(trace_text_of(recording)), recording);
     }
 }

@@ -144,6 +144,13 @@ Color kernel_color(Theme theme, KernelPart part) {
                           palette.accent,
                           palette.warning,
                           palette.of(Kind::communication),
+                          wait,
+                          mix(palette.background, wait, 0.55),
+                          palette.of(Kind::recv),
+                          mix(palette.background, palette.warning, 0.6),
+                          palette.of(Kind::communication),
+                          palette.of(Kind::send),
+                          palette.flow,
                           other};
   return colors[static_cast<int>(part)];
 }

@@ -589,8 +589,10 @@ namespace {
 
 // Return a small number that decides a slice's colour when colours go by owner. Its class in the
 // row is the order in which such numbers first turn up.
+constexpr std::uint32_t kKeysOfKind = 32;
+static_assert(kModelParts + std::size(kAllKernelParts) <= kKeysOfKind);
 std::uint32_t owner_key(const Slice& slice, int world_size) {
-  const auto kind = static_cast<std::uint32_t>(slice.kind) * 16;
+  const auto kind = static_cast<std::uint32_t>(slice.kind) * kKeysOfKind;
   if (slice.part >= 0) return kind + static_cast<std::uint32_t>(slice.part);
   if (slice.kind == Kind::other) return kind + slice.name % 8;
   if (slice.kind == Kind::wait || slice.kv_owner < 0) return kind;
@@ -612,7 +614,7 @@ class OwnerClasses {
  private:
   static constexpr std::uint8_t kNew = 255, kLast = TimelineIndex::kClasses - 1;
   int world_size_;
-  std::vector<std::uint8_t> classes_ = std::vector<std::uint8_t>(kKindCount * 16, kNew);
+  std::vector<std::uint8_t> classes_ = std::vector<std::uint8_t>(kKindCount * kKeysOfKind, kNew);
 };
 
 // Fill sums[block][class]. The block after the last holds the sums of all whole blocks.

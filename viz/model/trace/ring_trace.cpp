@@ -120,9 +120,10 @@ void RingEvents::add(std::size_t index, const KernelSpan& span, std::string_view
                                         .name = names_.number_of(name),
                                         .step = span.step,
                                         .kind = Kind::other,
+                                        .pass = span.pass,
                                         .part = part_of(span.part),
                                         .matrix = span.matrix,
-                                        .row_tile = span.row_tile,
+                                        .own_tile = span.own_tile(),
                                         .ticks = span.ticks});
   ++count_;
 }

@@ -49,9 +49,9 @@ struct Slice {
   Pass pass = Pass::forward;
   Payload payload = Payload::kv;
   std::int8_t part = -1;    // ModelPart in a training step, part_of(KernelPart); -1 elsewhere
-  std::int32_t matrix = 0;  // of a kernel's part: batch * heads + head, and the tile of query rows
-  std::int32_t row_tile = 0;
-  std::int64_t ticks = 0;  // of a kernel's part: by the kernel's clock
+  std::int32_t matrix = 0;  // of a kernel's part: batch * heads + head, and its tile of query rows
+  std::int32_t own_tile = 0;  // or, backward, of keys
+  std::int64_t ticks = 0;     // of a kernel's part: by the kernel's clock
 
   std::int64_t duration_ns() const { return end_ns - begin_ns; }
   bool operator==(const Slice&) const = default;

@@ -98,7 +98,8 @@ void add_ring_fields(const Trace& trace, const Slice& slice, Pairs& rows) {
     rows.emplace_back("step", fmt::format("{}, {} pass", slice.step, name_of(slice.pass)));
   if (kernel_part(slice)) {
     rows.emplace_back("head", fmt::format("{} (of all batch entries)", slice.matrix));
-    rows.emplace_back("query tile", fmt::format("{}", slice.row_tile));
+    rows.emplace_back(slice.pass == Pass::forward ? "query tile" : "key tile",
+                      fmt::format("{}", slice.own_tile));
     rows.emplace_back("by its clock", fmt::format("{} ticks", slice.ticks));
   }
   if (slice.kv_owner >= 0) {
