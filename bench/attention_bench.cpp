@@ -9,12 +9,12 @@
 
 #include <Eigen/Dense>
 #include <chrono>
-#include <random>
 #include <vector>
 
 #include "core/attention/blockwise.h"
 #include "core/attention/tile_product.h"
 #include "core/problem/partition.h"
+#include "core/run/generated_rows.h"
 
 namespace ringscope {
 namespace {
@@ -29,11 +29,7 @@ double seconds(F&& f) {
 }
 
 std::vector<float> random_values(Index count, unsigned seed) {
-  std::mt19937 engine(seed);
-  std::normal_distribution<float> normal;
-  std::vector<float> values(count);
-  for (float& x : values) x = normal(engine);
-  return values;
+  return random_inputs({1, 1, 1, 1, count}, seed).q;
 }
 
 using Tile = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;

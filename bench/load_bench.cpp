@@ -18,18 +18,6 @@ namespace {
 
 constexpr std::int64_t kSlices = 1'000'000;
 
-// A file that is removed when the benchmark ends.
-class TemporaryFile {
- public:
-  explicit TemporaryFile(const std::string& name)
-      : path_(std::filesystem::temp_directory_path() / name) {}
-  ~TemporaryFile() { std::filesystem::remove(path_); }
-  std::string path() const { return path_.string(); }
-
- private:
-  std::filesystem::path path_;
-};
-
 // Write a recording of 8 ranks that compute, send, receive and wait in every step.
 void write_recording(const std::string& path) {
   constexpr int kRanks = 8;
@@ -109,22 +97,23 @@ double status_mb(const std::string& key) {
 }
 
 void load(benchmark::State& state, void (*write)(const std::string&)) {
-  const TemporaryFile file("ringscope_load_bench.json");
-  write(file.path());
+  const std::string path = std::filesystem::temp_directory_path() / "ringscope_load_bench.json";
+  write(path);
   malloc_trim(0);
   // Reset the highest resident size.
   std::ofstream("/proc/self/clear_refs") << 5;
   std::int64_t slices = 0;
   for (auto _ : state) {
-    const Trace trace = load_trace(file.path());
+    const Trace trace = load_trace(path);
     slices += static_cast<std::int64_t>(trace.slice_count);
     benchmark::DoNotOptimize(trace.end_ns);
   }
-  const auto bytes = static_cast<double>(std::filesystem::file_size(file.path()));
+  const auto bytes = static_cast<double>(std::filesystem::file_size(path));
   state.counters["file_MB"] = bytes / 1e6;
   state.counters["slices_per_s"] =
       benchmark::Counter(static_cast<double>(slices), benchmark::Counter::kIsRate);
   state.counters["peak_resident_MB"] = status_mb("VmHWM");
+  std::filesystem::remove(path);
 }
 
 BENCHMARK_CAPTURE(load, recording, write_recording)->Unit(benchmark::kMillisecond)->UseRealTime();

@@ -51,20 +51,13 @@ class IdleBackend : public ForwardingBackend {
 };
 
 // An engine that does only one half of the work.
-class HalfEngine : public Engine {
+class HalfEngine : public NcclEngine {
  public:
-  HalfEngine(Engine& whole, Half kept) : whole_(whole), half_(kept) {}
-
-  std::string_view name() const override { return whole_.name(); }
-  MemorySpace& memory() override { return whole_.memory(); }
-  MemorySpace& memory_of(int rank) override { return whole_.memory_of(rank); }
-  std::string notes() const override { return whole_.notes(); }
-  bool has_pulses() const override { return whole_.has_pulses(); }
+  HalfEngine(NcclWorld& world, DeviceSetup& setup, RankLives lives, Half kept)
+      : NcclEngine(world, setup, NcclOptions{}, lives), half_(kept) {}
   std::unique_ptr<RankEngine> make(Rank& rank, const Listener& listener) override {
-    return std::make_unique<HalfRank>(whole_.make(rank, listener), half_);
+    return std::make_unique<HalfRank>(NcclEngine::make(rank, listener), half_);
   }
-  void fail(const RunError& error) override { whole_.fail(error); }
-  void throw_if_failed() override { whole_.throw_if_failed(); }
 
  private:
   class HalfRank : public RankEngine {
@@ -74,14 +67,12 @@ class HalfEngine : public Engine {
           half_(kept),
           standing_(whole_->communicator()),
           idle_(whole_->backend()) {}
-    // Call both getters, because they select the rank's GPU for its thread.
+    void begin() override { whole_->begin(); }
     Communicator& communicator() override {
-      Communicator& moving = whole_->communicator();
-      return half_ == Half::compute ? standing_ : moving;
+      return half_ == Half::compute ? standing_ : whole_->communicator();
     }
     BlockBackend& backend() override {
-      BlockBackend& working = whole_->backend();
-      return half_ == Half::communication ? idle_ : working;
+      return half_ == Half::communication ? idle_ : whole_->backend();
     }
     void finish() override { whole_->finish(); }
     void finish_failed() override { whole_->finish_failed(); }
@@ -95,7 +86,6 @@ class HalfEngine : public Engine {
     IdleBackend idle_;
   };
 
-  Engine& whole_;
   Half half_;
 };
 
@@ -142,10 +132,9 @@ struct Ranks {
   // Run the ring. The first rank's result has the recording.
   RingRun run(const Problem& config, Half kept) const {
     DeviceSetup setup("nccl", config, seats, {}, false);
-    NcclEngine engine(*world, setup, NcclOptions{},
-                      on_threads ? RankLives::in_a_thread : RankLives::in_a_process);
-    HalfEngine wished(engine, kept);
-    RingRun done = run_with(config, wished);
+    HalfEngine engine(*world, setup, on_threads ? RankLives::in_a_thread : RankLives::in_a_process,
+                      kept);
+    RingRun done = run_with(config, engine);
     split_waiting_from_transfer(done.recording);
     return done;
   }

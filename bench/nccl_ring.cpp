@@ -30,6 +30,7 @@
 #include <utility>
 #include <vector>
 
+#include "bench/gpu_timing.h"
 #include "bench/nccl_ranks.h"
 #include "core/trace/summary.h"
 #include "cuda/base/device_info.h"
@@ -145,17 +146,6 @@ void measure_copies(benchmark::State& state, const Problem& config, Index rows) 
   report(state, config, sums, of_one);
 }
 
-// Report an error of CUDA or NCCL as the benchmark's on threads. In a job it ends all processes.
-template <class F>
-void guarded(benchmark::State& state, bool on_threads, F&& f) {
-  try {
-    f();
-  } catch (const std::exception& error) {
-    if (!on_threads) throw;
-    state.SkipWithError(error.what());
-  }
-}
-
 template <class Body>
 void add(const std::string& name, Body body) {
   benchmark::RegisterBenchmark(name.c_str(), body)
@@ -174,14 +164,15 @@ void add_benchmarks(const Ranks& ranks, Index rows) {
       const Problem config = config_for(n, rows, partition, scheme, backward);
       add("nccl/" + std::string(name_of(scheme)) + "/" + std::string(name_of(partition)) + pass,
           [=, &ranks](benchmark::State& state) {
-            guarded(state, ranks.on_threads, [&] { measure(state, ranks, config, rows); });
+            const auto body = [&] { measure(state, ranks, config, rows); };
+            ranks.on_threads ? guarded(state, body) : body();  // an error ends a job's processes
           });
       if (n == 1) break;
     }
     if (!ranks.on_threads || n == 1 || ranks.placement.shares_gpus) continue;
     const Problem config = config_for(n, rows, PartitionKind::zigzag, Scheme::ring, backward);
     add("copy_engines/ring/zigzag" + pass, [=](benchmark::State& state) {
-      guarded(state, true, [&] { measure_copies(state, config, rows); });
+      guarded(state, [&] { measure_copies(state, config, rows); });
     });
   }
 }

@@ -179,14 +179,7 @@ std::string row_text(const Scored& scored) {
 }
 
 const char* mark_of(const Scored& scored) {
-  switch (scored.use) {
-    case RowUse::kernel:
-      return "kernel";
-    case RowUse::fitted:
-      return "fitted";
-    default:
-      return "";
-  }
+  return scored.use == RowUse::kernel ? "kernel" : scored.use == RowUse::fitted ? "fitted" : "";
 }
 
 // Return what was done to the rows, a sentence a line.

@@ -66,15 +66,6 @@ cuda::KernelWish wish_of(const CudaChoice& choice) {
   return {choice.forward_kernel, choice.backward_kernel, choice.stamped};
 }
 
-Runner cuda_runner(const CudaChoice& choice) {
-  return [choice](const Problem& config, const AttentionInputs& inputs, const Progress& progress) {
-    return cuda::run_on_gpu(config, inputs, progress,
-                            {.kernels = wish_of(choice),
-                             .gpus = std::max(choice.gpus, 1),
-                             .activity_records = choice.cupti});
-  };
-}
-
 #else
 
 namespace fs = std::filesystem;
@@ -103,8 +94,6 @@ std::string cuda_availability() {
          "or in /usr/local/cuda";
 }
 
-Runner cuda_runner(const CudaChoice&) { return run_on_threads; }  // parse_backend refused it
-
 #endif
 
 #ifdef RINGSCOPE_HAS_NCCL
@@ -115,19 +104,11 @@ cuda::NcclOptions nccl_options(const CudaChoice& choice) {
   return {.kernels = wish_of(choice), .activity_records = choice.cupti};
 }
 
-Runner nccl_runner(const CudaChoice& choice) {
-  return [choice](const Problem& config, const AttentionInputs& inputs, const Progress& progress) {
-    return cuda::run_on_nccl(config, inputs, progress, nccl_options(choice));
-  };
-}
-
 #else
 
 std::string nccl_availability() {
   return "no: this build has no NCCL; it takes CUDA kernels (see above) and nccl.h (2.19 or later)";
 }
-
-Runner nccl_runner(const CudaChoice&) { return run_on_threads; }  // parse_backend refused it
 
 #endif
 
@@ -173,12 +154,28 @@ Backend parse_backend(std::string_view text) {
 }
 
 Runner runner_of(Backend backend, const CudaChoice& choice) {
-  if (backend == Backend::nccl) return nccl_runner(choice);
+#ifdef RINGSCOPE_HAS_NCCL
+  if (backend == Backend::nccl)
+    return [=](const Problem& config, const AttentionInputs& inputs, const Progress& progress) {
+      return cuda::run_on_nccl(config, inputs, progress, nccl_options(choice));
+    };
+#endif
   return one_rank_runner_of(backend, choice);
 }
 
 Runner one_rank_runner_of(Backend backend, const CudaChoice& choice) {
-  return is_on_gpus(backend) ? cuda_runner(choice) : Runner(run_on_threads);
+#ifdef RINGSCOPE_HAS_CUDA
+  if (is_on_gpus(backend))
+    return [=](const Problem& config, const AttentionInputs& inputs, const Progress& progress) {
+      return cuda::run_on_gpu(config, inputs, progress,
+                              {.kernels = wish_of(choice),
+                               .gpus = std::max(choice.gpus, 1),
+                               .activity_records = choice.cupti,
+                               .graph_launches = choice.graph ? 1 : 0});
+    };
+#endif
+  (void)backend, (void)choice;  // parse_backend refused the others
+  return run_on_threads;
 }
 
 #ifdef RINGSCOPE_HAS_MPI
@@ -199,17 +196,10 @@ ProcessRunner process_runner_of(Backend backend, const CudaChoice& choice) {
 #endif
 
 std::string availability(Backend backend) {
-  switch (backend) {
-    case Backend::cpu:
-      return "yes: a thread a rank";
-    case Backend::cuda:
-      return cuda_availability();
-    case Backend::mpi:
-      return mpi_availability();
-    case Backend::nccl:
-      return nccl_availability();
-  }
-  return "";
+  if (backend == Backend::cuda) return cuda_availability();
+  if (backend == Backend::mpi) return mpi_availability();
+  if (backend == Backend::nccl) return nccl_availability();
+  return "yes: a thread a rank";
 }
 
 std::string cuda_details() {

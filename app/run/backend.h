@@ -40,6 +40,7 @@ struct CudaChoice {
   int backward_kernel = 0;
   int gpus = 0;        // that share the ranks of --backend cuda; 0: one
   int stamped = 0;     // multiprocessors on which the forward kernel stamps what it does
+  bool graph = false;  // all ranks' loops as one CUDA graph, of --backend cuda on one GPU
   bool cupti = false;  // time kernels by CUPTI's activity records, not by events
 };
 

@@ -36,15 +36,7 @@ double slack_of(DType dtype, double largest) {
 }
 
 double relative_cap_of(DType dtype) {
-  switch (dtype) {
-    case DType::f32:
-      return 1e-3;
-    case DType::f16:
-      return 1e-2;
-    case DType::bf16:
-      return 5e-2;
-  }
-  return 0;
+  return dtype == DType::f32 ? 1e-3 : dtype == DType::f16 ? 1e-2 : 5e-2;
 }
 
 double largest_finite(const std::vector<double>& values) {

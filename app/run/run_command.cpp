@@ -81,6 +81,9 @@ void add_ring(CommandFlags& flags, RunOptions& run) {
   flags.integer("--gpus", run.cuda.gpus,
                 "of --backend cuda: deal the ranks over N GPUs, blocks moved by copy engines (1)",
                 1, 64);
+  flags.flag("--graph", run.cuda.graph,
+             "of --backend cuda on one GPU: capture the loops of all ranks in one CUDA graph, and "
+             "launch that");
   add_world_size(flags, run.world_size, kDefaultWorldSize);
   flags.value(
       "--scheme", kSchemeNames,
@@ -177,8 +180,13 @@ void check_backend(const RunOptions& run) {
   if (is_on_gpus(run.backend) && run.job.mask.is_in_pieces())
     contradiction("--mask", fmt::format("'{}' {}", run.job.mask.name(), backend),
                   "masks without sink and ranges there");
-  if (cuda.gpus != 0 && run.backend != Backend::cuda)
-    contradiction("--gpus", backend, "it together with --backend cuda");
+  for (const auto& [flag, given] : {std::pair{"--gpus", cuda.gpus != 0}, {"--graph", cuda.graph}})
+    if (given && run.backend != Backend::cuda)
+      contradiction(flag, backend, "it together with --backend cuda");
+  if (cuda.graph && cuda.gpus > 1)
+    contradiction("--graph", fmt::format("given with --gpus {}", cuda.gpus), "it with one GPU");
+  if (cuda.graph && cuda.cupti)
+    contradiction("--graph", "given with --cupti, which sees a graph as one piece", "one of them");
   if (is_on_gpus(run.backend)) {
     require_beside("--backward-kernel", cuda.backward_kernel != 0, "--backward", run.job.backward);
   } else {

@@ -583,7 +583,7 @@ PLAN = [("smoke", 40, smoke),
         ("NCCL ring", 90, nccl_tests),
         ("NCCL speed", 60, nccl_speed),
         ("carried state", 40, benchmarks("gpu_carried_state", "carried_state")),
-        ("ring balance", 40, benchmarks("gpu_ring_balance", "ring_balance")),
+        ("ring balance", 40, benchmarks("gpu_ring_balance", "ring_balance", "ring_launch")),
         ("NCCL memcheck", 60, nccl_memcheck),
         ("more forward", 40, benchmarks("gpu_forward", "more")),
         ("more backward", 40, benchmarks("gpu_backward", "more"))]

@@ -225,6 +225,8 @@ def figures_of(ours, library):
     figures += [(what, cost, "<= 0.04" if "at 16384 rows" in what else "") for what, cost in sorted(costs.items())]
     for m in ours:
         words = m["name"].split("/")
+        if words[0] == "ring_launch" and figure_in(m, "ms") > 0:
+            figures.append(("8 ranks: starting both passes, loops / graph", figure_in(m, "loop_ms") / m["ms"], ""))
         if len(words) == 2 and words[0] == "ring_balance" and "problem" not in m:
             figures.append((f"8 ranks, causal: contiguous / zigzag, {words[1]}",
                             figure_in(m, "contiguous_over_zigzag"), ">= 1.8"))

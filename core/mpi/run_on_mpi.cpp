@@ -156,6 +156,7 @@ class ProcessRun {
     wait_->until_complete(barrier, -1);
 
     report_.begin_ns = rank_->recorder().now_ns();
+    rank_engine_->begin();
     rank_->run(rank_engine_->communicator(), rank_engine_->backend());
     rank_engine_->finish();
     report_.end_ns = rank_->recorder().now_ns();

@@ -47,6 +47,8 @@ class Rank;
 class RankEngine {
  public:
   virtual ~RankEngine() = default;
+  // Called on the rank's thread before its loops. Throw RunError.
+  virtual void begin() {}
   virtual Communicator& communicator() = 0;  // both seams are recorded
   virtual BlockBackend& backend() = 0;
   // Return when everything that was started has happened and is recorded. Throw RunError.

@@ -121,6 +121,7 @@ std::int64_t run_all(const std::vector<std::unique_ptr<Rank>>& ranks,
   run_on_rank_threads(
       static_cast<int>(ranks.size()),
       [&](int rank) {
+        engines[rank]->begin();
         ranks[rank]->run(engines[rank]->communicator(), engines[rank]->backend());
         engines[rank]->finish();
         end_ns[rank] = ranks[rank]->recorder().now_ns();

@@ -5,7 +5,9 @@
 #include <cuda_runtime.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <type_traits>
 
 #include "core/base/error.h"
 
@@ -25,6 +27,14 @@ class CudaError : public RunError {
 inline void check(cudaError_t status, const char* expression, const char* file, int line) {
   if (status != cudaSuccess) throw CudaError(status, expression, file, line);
 }
+
+// A handle that destroy(handle) ends, whatever it returns.
+template <auto destroy>
+struct Destroyer {
+  void operator()(auto* handle) const noexcept { static_cast<void>(destroy(handle)); }
+};
+template <class Handle, auto destroy>
+using Owned = std::unique_ptr<std::remove_pointer_t<Handle>, Destroyer<destroy>>;
 
 // ---
 // Names the wait in which a kernel hung. A wait that takes ten seconds ends its kernel

@@ -23,28 +23,19 @@ class PinnedBuffer {
   PinnedBuffer() = default;
   // Allocate `size` uninitialised elements. Throws CudaError.
   explicit PinnedBuffer(std::size_t size) : size_(size) {
-    if (size > 0)
-      RINGSCOPE_CUDA(cudaMallocHost(reinterpret_cast<void**>(&data_), size * sizeof(T)));
-  }
-  PinnedBuffer(PinnedBuffer&& other) noexcept
-      : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
-  PinnedBuffer& operator=(PinnedBuffer&& other) noexcept {
-    std::swap(data_, other.data_);
-    std::swap(size_, other.size_);
-    return *this;
-  }
-  ~PinnedBuffer() {
-    if (data_ != nullptr) static_cast<void>(cudaFreeHost(data_));
+    T* data = nullptr;
+    if (size > 0) RINGSCOPE_CUDA(cudaMallocHost(reinterpret_cast<void**>(&data), size * sizeof(T)));
+    data_.reset(data);
   }
 
-  T* data() { return data_; }
+  T* data() { return data_.get(); }
   std::size_t size() const { return size_; }
-  T& operator[](std::size_t i) { return data_[i]; }
-  const T& operator[](std::size_t i) const { return data_[i]; }
-  std::span<T> span() { return {data_, size_}; }
+  T& operator[](std::size_t i) { return data_.get()[i]; }
+  const T& operator[](std::size_t i) const { return data_.get()[i]; }
+  std::span<T> span() { return {data_.get(), size_}; }
 
  private:
-  T* data_ = nullptr;
+  Owned<T*, cudaFreeHost> data_;
   std::size_t size_ = 0;
 };
 
@@ -87,10 +78,7 @@ class CurrentDevice {
 // Wait for all work on `device`, also after errors. The thread's current device does not change.
 inline void synchronize_device(int device) noexcept {
   int before = 0;
-  static_cast<void>(cudaGetDevice(&before));
-  static_cast<void>(cudaSetDevice(device));
-  static_cast<void>(cudaDeviceSynchronize());
-  static_cast<void>(cudaSetDevice(before));
+  cudaGetDevice(&before), cudaSetDevice(device), cudaDeviceSynchronize(), cudaSetDevice(before);
 }
 
 // The device_memory() of `device`, whichever device is current.

@@ -4,8 +4,6 @@
 
 #include <cuda_runtime.h>
 
-#include <utility>
-
 #include "cuda/base/check.h"
 
 #ifndef RINGSCOPE_MODEL
@@ -22,26 +20,22 @@ class Stream {
   explicit Stream(StreamPriority priority = StreamPriority::normal) {
     int lowest = 0, highest = 0;
     RINGSCOPE_CUDA(cudaDeviceGetStreamPriorityRange(&lowest, &highest));
+    cudaStream_t stream = nullptr;
     RINGSCOPE_CUDA(cudaStreamCreateWithPriority(
-        &stream_, cudaStreamNonBlocking, priority == StreamPriority::high ? highest : lowest));
-  }
-  Stream(Stream&& other) noexcept : stream_(std::exchange(other.stream_, nullptr)) {}
-  Stream& operator=(Stream&& other) noexcept {
-    std::swap(stream_, other.stream_);
-    return *this;
-  }
-  // Wait for the stream's work, so that nothing still uses what the owner frees next.
-  ~Stream() {
-    if (stream_ == nullptr) return;
-    static_cast<void>(cudaStreamSynchronize(stream_));
-    static_cast<void>(cudaStreamDestroy(stream_));
+        &stream, cudaStreamNonBlocking, priority == StreamPriority::high ? highest : lowest));
+    stream_.reset(stream);
   }
 
-  cudaStream_t get() const { return stream_; }
-  void synchronize() const { RINGSCOPE_CUDA(cudaStreamSynchronize(stream_)); }
+  cudaStream_t get() const { return stream_.get(); }
+  void synchronize() const { RINGSCOPE_CUDA(cudaStreamSynchronize(get())); }
 
  private:
-  cudaStream_t stream_ = nullptr;
+  // Waits for the stream's work, so that nothing still uses what the owner frees next.
+  static cudaError_t end(cudaStream_t stream) {
+    static_cast<void>(cudaStreamSynchronize(stream));
+    return cudaStreamDestroy(stream);
+  }
+  Owned<cudaStream_t, end> stream_;
 };
 
 // ---
@@ -54,58 +48,58 @@ class Event {
  public:
   // Throws CudaError, as all members do.
   explicit Event(EventKind kind) {
+    cudaEvent_t event = nullptr;
     RINGSCOPE_CUDA(cudaEventCreateWithFlags(
-        &event_, kind == EventKind::timed ? cudaEventDefault : cudaEventDisableTiming));
-  }
-  Event(Event&& other) noexcept : event_(std::exchange(other.event_, nullptr)) {}
-  Event& operator=(Event&& other) noexcept {
-    std::swap(event_, other.event_);
-    return *this;
-  }
-  ~Event() {
-    if (event_ != nullptr) static_cast<void>(cudaEventDestroy(event_));
+        &event, kind == EventKind::timed ? cudaEventDefault : cudaEventDisableTiming));
+    event_.reset(event);
   }
 
-  void record(cudaStream_t stream) { RINGSCOPE_CUDA(cudaEventRecord(event_, stream)); }
+  void record(cudaStream_t stream) { RINGSCOPE_CUDA(cudaEventRecord(event_.get(), stream)); }
+  // Record; where `stream` is `captured`, whenever the graph comes here, so that the event gets a
+  // time. No stream of the capture can wait for it.
+  void stamp(cudaStream_t stream, bool captured) {
+    if (!captured) return record(stream);
+    RINGSCOPE_CUDA(cudaEventRecordWithFlags(event_.get(), stream, cudaEventRecordExternal));
+  }
   // Make later work on `stream` start after this event.
-  void hold(cudaStream_t stream) const { RINGSCOPE_CUDA(cudaStreamWaitEvent(stream, event_, 0)); }
+  void hold(cudaStream_t stream) const {
+    RINGSCOPE_CUDA(cudaStreamWaitEvent(stream, event_.get(), 0));
+  }
   bool done() const {
-    const cudaError_t status = cudaEventQuery(event_);
+    const cudaError_t status = cudaEventQuery(event_.get());
     if (status == cudaErrorNotReady) return false;
     RINGSCOPE_CUDA(status);
     return true;
   }
-  void wait() const { RINGSCOPE_CUDA(cudaEventSynchronize(event_)); }
+  void wait() const { RINGSCOPE_CUDA(cudaEventSynchronize(event_.get())); }
   // Return the milliseconds from `earlier` to this event. Both must be timed and done. The
   // resolution is half a microsecond or the last digit of a float.
   float ms_since(const Event& earlier) const {
     float ms = 0;
-    RINGSCOPE_CUDA(cudaEventElapsedTime(&ms, earlier.event_, event_));
+    RINGSCOPE_CUDA(cudaEventElapsedTime(&ms, earlier.event_.get(), event_.get()));
     return ms;
   }
 
  private:
-  cudaEvent_t event_ = nullptr;
+  Owned<cudaEvent_t, cudaEventDestroy> event_;
 };
 
 // ---
 // A named range of host code, which NVIDIA's profilers show on the thread's line. It costs next to
 // nothing when no profiler listens.
 
+#ifdef RINGSCOPE_MODEL
+struct Range {
+  explicit Range(const char*) {}
+};
+#else
 class Range {
  public:
-  explicit Range([[maybe_unused]] const char* name) {
-#ifndef RINGSCOPE_MODEL
-    nvtxRangePushA(name);
-#endif
-  }
-  ~Range() {
-#ifndef RINGSCOPE_MODEL
-    nvtxRangePop();
-#endif
-  }
+  explicit Range(const char* name) { nvtxRangePushA(name); }
+  ~Range() { nvtxRangePop(); }
   Range(const Range&) = delete;
   Range& operator=(const Range&) = delete;
 };
+#endif
 
 }  // namespace ringscope::cuda

@@ -271,7 +271,7 @@ std::size_t device_bytes() {
 
 std::size_t live_handles() {
   return with_device([](Device& device, Device::Lock&) {
-    std::size_t handles = device.events.size();
+    std::size_t handles = device.events.size() + static_cast<std::size_t>(device.graphs);
     for (const auto& [key, stream] : device.streams)
       handles += key >= Device::max_devices && !stream.destroyed;
     return handles;
@@ -315,28 +315,30 @@ cudaError_t note_error(cudaError_t status) {
 
 using namespace ringscope::cuda::model;
 
+namespace {
+
+// Run a call whose body is f(device, arguments...).
+template <class F, class... Arguments>
+cudaError_t call_of(const char* name, bool always, const F& f, const Arguments&... arguments) {
+  return call(name, always, [&](Device& device, Device::Lock&) { return f(device, arguments...); });
+}
+
+}  // namespace
+
 cudaError_t cudaMalloc(void** pointer, std::size_t bytes) {
-  return call("cudaMalloc", false, [&](Device& device, Device::Lock&) {
-    return allocate(device, MemoryKind::device, pointer, bytes);
-  });
+  return call_of("cudaMalloc", false, allocate, MemoryKind::device, pointer, bytes);
 }
 
 cudaError_t cudaFree(void* pointer) {
-  return call("cudaFree", true, [&](Device& device, Device::Lock&) {
-    return release(device, MemoryKind::device, "cudaFree", pointer);
-  });
+  return call_of("cudaFree", true, release, MemoryKind::device, "cudaFree", pointer);
 }
 
 cudaError_t cudaMallocHost(void** pointer, std::size_t bytes) {
-  return call("cudaMallocHost", false, [&](Device& device, Device::Lock&) {
-    return allocate(device, MemoryKind::pinned, pointer, bytes);
-  });
+  return call_of("cudaMallocHost", false, allocate, MemoryKind::pinned, pointer, bytes);
 }
 
 cudaError_t cudaFreeHost(void* pointer) {
-  return call("cudaFreeHost", true, [&](Device& device, Device::Lock&) {
-    return release(device, MemoryKind::pinned, "cudaFreeHost", pointer);
-  });
+  return call_of("cudaFreeHost", true, release, MemoryKind::pinned, "cudaFreeHost", pointer);
 }
 
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
@@ -377,15 +379,11 @@ cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int f
 }
 
 cudaError_t cudaMemset(void* to, int value, std::size_t bytes) {
-  return call("cudaMemset", false, [&](Device& device, Device::Lock&) {
-    return fill(device, "cudaMemset", to, value, bytes, nullptr);
-  });
+  return call_of("cudaMemset", false, fill, "cudaMemset", to, value, bytes, nullptr);
 }
 
 cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t stream) {
-  return call("cudaMemsetAsync", false, [&](Device& device, Device::Lock&) {
-    return fill(device, "cudaMemsetAsync", to, value, bytes, stream);
-  });
+  return call_of("cudaMemsetAsync", false, fill, "cudaMemsetAsync", to, value, bytes, stream);
 }
 
 namespace {
@@ -441,7 +439,17 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
   return call("cudaStreamWaitEvent", false, [&](Device& device, Device::Lock&) {
     const Event* known = device.event(event);
     if (known == nullptr) return no_handle(device, "cudaStreamWaitEvent", "event");
-    if (device.stream(stream) == nullptr) return no_handle(device, "cudaStreamWaitEvent", "stream");
+    Stream* at = device.stream(stream);
+    if (at == nullptr) return no_handle(device, "cudaStreamWaitEvent", "stream");
+    const int capture = known->record ? known->record->capture : 0;
+    if (at->captured || capture != 0) {
+      const bool joins = device.capture && capture == device.captures;
+      if (!joins || (!at->captured && at->last && !at->last->done))
+        return device.refuse(cudaErrorStreamCaptureIsolation,
+                             joins ? "a stream joins a capture while it has work of before"
+                                   : "a captured stream waits for what is not captured");
+      if (!std::exchange(at->captured, true)) at->last = nullptr;
+    }
     if (!known->record || known->record->done) return cudaSuccess;
     Operation wait;
     wait.name = "cudaStreamWaitEvent";
@@ -479,7 +487,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
   });
 }
 
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
   return call("cudaEventRecord", false, [&](Device& device, Device::Lock&) {
     Event* known = device.event(event);
     if (known == nullptr) return no_handle(device, "cudaEventRecord", "event");
@@ -489,9 +497,14 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
       return device.refuse(cudaErrorInvalidResourceHandle,
                            fmt::format("cudaEventRecord: an event of device {} on a stream of {}",
                                        known->device, at->device));
+    const bool external = flags == cudaEventRecordExternal;
+    if (external && !at->captured)
+      return device.refuse(cudaErrorInvalidValue, "cudaEventRecordWithFlags: outside of a capture");
     Operation record;
     record.name = "cudaEventRecord";
+    if (external) record.event = reinterpret_cast<std::uintptr_t>(event);
     known->record = device.enqueue(stream, std::move(record));
+    if (external) known->record = nullptr;  // until the graph is launched
     return cudaSuccess;
   });
 }
@@ -499,7 +512,8 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   return call("cudaEventSynchronize", false, [&](Device& device, Device::Lock& lock) {
     const Event* known = device.event(event);
-    if (known == nullptr) return no_handle(device, "cudaEventSynchronize", "event");
+    if (known == nullptr || (known->record && known->record->capture != 0))
+      return no_handle(device, "cudaEventSynchronize", "event outside of captures");
     device.wait_for(lock, MarkerPtr(known->record));
     return cudaSuccess;
   });
@@ -508,7 +522,8 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   return call("cudaEventQuery", false, [&](Device& device, Device::Lock& lock) {
     const Event* known = device.event(event);
-    if (known == nullptr) return no_handle(device, "cudaEventQuery", "event");
+    if (known == nullptr || (known->record && known->record->capture != 0))
+      return no_handle(device, "cudaEventQuery", "event outside of captures");
     // Run something, so that a thread that polls gets an answer in the end.
     const MarkerPtr record = known->record;
     if (record && !record->done) device.run_one(lock);

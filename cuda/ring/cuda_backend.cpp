@@ -55,8 +55,6 @@ CudaBackend::CudaBackend(const RingProblem& problem, int rank, bool backward,
     on_device_[rows.stretches] = next;
     next += entries;
   }
-  RINGSCOPE_CUDA(
-      cudaMemsetAsync(counters_.data(), 0, static_cast<std::size_t>(counters_.bytes()), stream()));
 }
 
 Index CudaBackend::scratch_bytes(const RingProblem& problem, int rank, bool backward) {
@@ -76,6 +74,9 @@ void CudaBackend::enter(Pass pass) {
 
 Completion CudaBackend::begin(const QueryBlock& q, const SoftmaxState& state) {
   enter(Pass::forward);
+  if (attended_ == 0)
+    RINGSCOPE_CUDA(cudaMemsetAsync(counters_.data(), 0, static_cast<std::size_t>(counters_.bytes()),
+                                   stream()));
   is_empty_ = !has_many_states_;
   is_finished_ = false;
   if (is_empty_ || q.rows == 0) return nullptr;

@@ -6,6 +6,7 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -57,6 +58,9 @@ class DeviceCompletion : public PendingOperation {
   // Make later work on `stream` start after this operation. Blocks the host at most until a peer
   // has asked for its half of a hop, never for work on the device. Throws RunError.
   virtual void hold(cudaStream_t stream) = 0;
+  // Return whether it is in a stream. Of hops, the caller of both holds the ring's mutex.
+  virtual bool is_enqueued() const { return true; }
+  virtual void hold_enqueued(cudaStream_t stream) { hold(stream); }
 };
 
 // Completes when everything that was enqueued on a stream so far has finished.
@@ -100,18 +104,36 @@ inline void wait_on(cudaStream_t stream, const Completion& completion) {
 // ring's mutex guards all members but times().
 class DeviceHop;
 
+// What starting all ranks' work takes the host, in nanoseconds: their loops, which may be captured,
+// and the latest launch of a graph of them, or 0.
+struct LaunchTimes {
+  std::int64_t loops = 0, graph = 0;
+};
+
 // State that the ranks share. It must outlive its communicators and their completions. The memory
 // that hops name must live until their copies are over, also after a failure.
 class DeviceRing {
  public:
   // Put rank r on device r mod `devices`, and enable direct access between devices that can reach
-  // each other's memory. Throws CudaError.
-  explicit DeviceRing(int world_size, int devices = 1);
+  // each other's memory. With `graph_launches`, all that ranks on one device ask for between begin()
+  // and end() becomes one graph, which is launched so often. Throws CudaError.
+  explicit DeviceRing(int world_size, int devices = 1, int graph_launches = 0);
 
   int world_size() const { return static_cast<int>(seats_.size()); }
   int device_of(int rank) const { return rank % static_cast<int>(places_.size()); }
   MemorySpace& memory_of(int rank) { return place_of(rank).memory; }
   const DeviceClock& clock(int rank) const { return place_of(rank).clock; }
+
+  // Called on each rank's thread before and after it asks for everything. With a graph, `compute` has no
+  // work before, threads take turns from begin() to end(), because captures are not thread-safe, and
+  // end() returns when the work of all ranks is over. Throws RunError.
+  void begin(int rank, cudaStream_t compute);
+  void end();
+  // Give up a capture that goes on after a failure, when the ranks' threads have ended.
+  void drop_capture() noexcept;
+  bool captures() const { return graph_launches_ > 0; }
+  // Valid when all ranks have ended.
+  const LaunchTimes& launch_times() const { return launch_times_; }
 
   // End every wait of every rank with `error`. Only the first call counts. Thread-safe.
   void fail(const RunError& error);
@@ -130,6 +152,7 @@ class DeviceRing {
   };
   struct Seat {
     Stream copies{StreamPriority::high};
+    cudaStream_t compute = nullptr;
     std::vector<std::shared_ptr<DeviceHop>> hops;  // in the order of the requests
     std::size_t received = 0;                      // number of hops whose receive is in the stream
   };
@@ -137,6 +160,9 @@ class DeviceRing {
   Place& place_of(int rank) { return *places_[device_of(rank)]; }
   const Place& place_of(int rank) const { return *places_[device_of(rank)]; }
   void let_reach(int device, int other);
+  // Wait until `is_over()` and, in a capture, for a turn. Return false if some rank fails instead.
+  bool take_turn(std::unique_lock<std::mutex>& lock, const std::function<bool()>& is_over);
+  void give_turn() { has_turn_ = false, changed_.notify_all(); }
   // Enqueue every copy that is ready. The caller holds the mutex.
   void enqueue_copies();
   bool enqueue_next_copy(int rank);
@@ -146,6 +172,12 @@ class DeviceRing {
   std::condition_variable changed_;
   std::vector<Seat> seats_;
   std::optional<RunError> failure_;
+  int graph_launches_;
+  std::optional<Stream> origin_;  // in which the capture begins and the graph is launched
+  bool is_capturing_ = false, has_turn_ = false;
+  int begun_ = 0, ended_ = 0;  // ranks
+  std::int64_t begin_ns_ = 0;
+  LaunchTimes launch_times_;
 };
 
 // One rank's place in the ring. Only that rank's thread uses it.

@@ -14,50 +14,45 @@ namespace {
 constexpr std::size_t kSampledRows = 3;
 }
 
-DeviceRecordingBackend::DeviceRecordingBackend(CudaBackend& inner, Recorder& recorder,
-                                               const RingProblem& problem, int rank,
+DeviceRecordingBackend::DeviceRecordingBackend(CudaBackend& inner, Rank& rank,
                                                const DeviceClock& clock, KernelTurns* turns,
-                                               ActivityLog* activities, Engine::Listener listener,
-                                               RankPulse* pulse)
+                                               ActivityLog* activities, bool captured,
+                                               Engine::Listener listener)
     : ForwardingBackend(inner),
       inner_(inner),
-      recorder_(recorder),
-      params_(problem.params),
-      share_(share_of_heads(params_, 1, 0)),
       rank_(rank),
-      recv_rank_(RingSchedule{rank, problem.partition.world_size}.recv_rank()),
+      params_(rank.ring_problem().params),
+      share_(share_of_heads(params_, 1, 0)),
       clock_(clock),
       turns_(turns),
       activities_(activities),
+      captured_(captured),
       listener_(std::move(listener)),
-      pulse_(pulse),
-      samples_(kSampledRows * static_cast<std::size_t>(problem.blocks_attended())) {
+      samples_(kSampledRows * static_cast<std::size_t>(rank.ring_problem().blocks_attended())) {
   for (RowSample& sample : samples_.span()) sample = {kMinusInfinity<float>, 0};
 }
 
 void DeviceRecordingBackend::wait(const StepInfo& step, Payload payload, const Completion& after) {
   if (after == nullptr) return;
   Slice slice{.step = step, .awaited = after, .payload = payload};
-  slice.begin.record(inner_.stream());
+  slice.begin.stamp(inner_.stream(), captured_);
   wait_on(inner_.stream(), after);
-  slice.end.record(inner_.stream());
+  slice.end.stamp(inner_.stream(), captured_);
   slices_.push_back(std::move(slice));
 }
 
 Completion DeviceRecordingBackend::compute(const StepInfo& step, const Start& start) {
-  if (pulse_ != nullptr) {
-    pulse_->at(step.pass, step.step);
-    pulse_->advance();
-  }
+  rank_.pulse().at(step.pass, step.step);
+  rank_.pulse().advance();
   Slice slice{.step = step,
               .awaited = nullptr,
               .heads = share_,
               .pairs = pairs_of_share(params_, region_pairs_, share_)};
   Completion completion;
   const auto enqueue = [&] {
-    slice.begin.record(inner_.stream());
+    slice.begin.stamp(inner_.stream(), captured_);
     completion = start(nullptr);
-    slice.end.record(inner_.stream());
+    slice.end.stamp(inner_.stream(), captured_);
   };
   if (turns_ != nullptr && region_pairs_ > 0) {
     turns_->take(inner_.stream(), enqueue);
@@ -105,24 +100,25 @@ Completion DeviceRecordingBackend::attend_backward(const StepInfo& step, const R
 void DeviceRecordingBackend::flush() {
   // Wait step by step, so that the listener hears of each step as it happens and a failing kernel
   // is reported at its own step.
+  const RingSchedule ring{rank_.rank(), rank_.config().world_size};
   for (const Slice& slice : slices_)
-    with_step_in_errors(rank_, slice.step.step, [&] {
-      if (pulse_ != nullptr) pulse_->at(slice.step.pass, slice.step.step);
+    with_step_in_errors(ring.rank, slice.step.step, [&] {
+      rank_.pulse().at(slice.step.pass, slice.step.step);
       {
-        const ShownWait shown(pulse_, slice.awaited, recv_rank_);
+        const ShownWait shown(&rank_.pulse(), slice.awaited, ring.recv_rank());
         slice.end.wait();
       }
       if (slice.awaited == nullptr && listener_) listener_(slice.pairs);
     });
   if (!slices_.empty())  // wait also for what came after the last slice
-    with_step_in_errors(rank_, slices_.back().step.step,
+    with_step_in_errors(ring.rank, slices_.back().step.step,
                         [&] { RINGSCOPE_CUDA(cudaStreamSynchronize(inner_.stream())); });
   const std::vector<Activity> kernels =
       activities_ != nullptr ? activities_->kernels_of(inner_.stream()) : std::vector<Activity>();
   std::vector<BlockStats> stats[2];  // [pass]
   std::size_t blocks[2] = {0, 0};
   for (const Slice& slice : slices_)
-    with_step_in_errors(rank_, slice.step.step, [&] {
+    with_step_in_errors(ring.rank, slice.step.step, [&] {
       if (slice.awaited != nullptr) return flush_wait(slice);
       const int pass = static_cast<int>(slice.step.pass);
       if (stats[pass].empty()) stats[pass] = inner_.all_stats(slice.step.pass);
@@ -140,8 +136,8 @@ void DeviceRecordingBackend::flush_wait(const Slice& slice) {
   event.begin_ns = recorded_ns(slice.begin);
   event.end_ns = recorded_ns(slice.end);
   event.waiting_for = hop.last_peer;
-  if (std::max(hop.send_end, hop.recv_end) - recorder_.origin_ns() > event.begin_ns)
-    recorder_.record(event);
+  if (std::max(hop.send_end, hop.recv_end) - rank_.recorder().origin_ns() > event.begin_ns)
+    rank_.recorder().record(event);
 }
 
 void DeviceRecordingBackend::flush_compute(const Slice& slice, const BlockStats& stats, int block,
@@ -149,22 +145,22 @@ void DeviceRecordingBackend::flush_compute(const Slice& slice, const BlockStats&
   TraceEvent event = compute_event(slice.step, params_, stats, slice.heads);
   event.begin_ns = recorded_ns(slice.begin);
   event.end_ns = recorded_ns(slice.end);
-  narrow(event, recorder_.origin_ns(), kernels);
+  narrow(event, rank_.recorder().origin_ns(), kernels);
   event.cpu_ns = event.end_ns - event.begin_ns;
-  recorder_.record(event);
+  rank_.recorder().record(event);
   if (StampLog* const log = inner_.stamps(slice.step.pass)) {
     std::int64_t dropped = 0;
     for (KernelSpan& span :
          log->spans(block, slice.step.pass, event.begin_ns, event.end_ns, dropped)) {
       span.step = slice.step.step;
-      recorder_.record(span);
+      rank_.recorder().record(span);
     }
-    recorder_.drop_stamps(dropped);
+    rank_.recorder().drop_stamps(dropped);
   }
   for (std::size_t i = 0; i < slice.sampled.size(); ++i)
-    recorder_.record(sample_of(rank_, slice.step.step, slice.sampled[i], event.end_ns,
-                               samples_[slice.first_sample + i].row_max,
-                               samples_[slice.first_sample + i].row_sum));
+    rank_.recorder().record(sample_of(rank_.rank(), slice.step.step, slice.sampled[i], event.end_ns,
+                                      samples_[slice.first_sample + i].row_max,
+                                      samples_[slice.first_sample + i].row_sum));
 }
 
 }  // namespace ringscope::cuda

@@ -3,15 +3,13 @@
 
 #include <cuda_runtime.h>
 
-#include <memory>
 #include <mutex>
-#include <utility>
+#include <optional>
 #include <vector>
 
 #include "core/run/engine.h"
 #include "core/run/faulty_ring.h"
-#include "core/run/watchdog.h"
-#include "core/trace/recorder.h"
+#include "core/run/rank.h"
 #include "cuda/base/device_memory.h"
 #include "cuda/base/stream.h"
 #include "cuda/kernels/row_kernels.h"
@@ -34,16 +32,14 @@ class KernelTurns {
   template <class F>
   void take(cudaStream_t stream, F&& enqueue) {
     const std::lock_guard lock(mutex_);
-    if (last_ != nullptr) last_->hold(stream);
+    if (last_) last_->hold(stream);
     enqueue();
-    auto done = std::make_unique<Event>(EventKind::untimed);
-    done->record(stream);
-    last_ = std::move(done);
+    last_.emplace(EventKind::untimed).record(stream);
   }
 
  private:
   std::mutex mutex_;
-  std::unique_ptr<Event> last_;
+  std::optional<Event> last_;
 };
 
 // ---
@@ -58,13 +54,12 @@ class KernelTurns {
 class DeviceRecordingBackend : public ForwardingBackend {
  public:
   // `turns` may be null; kernels of different ranks then run at once. `activities` may be null;
-  // slices then last from event to event. `listener` may be empty; flush() calls it. `pulse` may be
-  // null; it advances with every operation requested and, in flush(), with every operation ended.
-  // Throws CudaError.
-  DeviceRecordingBackend(CudaBackend& inner, Recorder& recorder, const RingProblem& problem,
-                         int rank, const DeviceClock& clock, KernelTurns* turns,
-                         ActivityLog* activities, Engine::Listener listener,
-                         RankPulse* pulse = nullptr);
+  // slices then last from event to event. `captured`: the work becomes a graph. `listener` may be
+  // empty; flush() calls it. The rank's pulse advances with every operation requested and, in
+  // flush(), with every operation ended. Throws CudaError.
+  DeviceRecordingBackend(CudaBackend& inner, Rank& rank, const DeviceClock& clock,
+                         KernelTurns* turns, ActivityLog* activities, bool captured,
+                         Engine::Listener listener);
 
   Completion attend(const StepInfo& step, const Region& region, const QueryBlock& q,
                     const KvBlock& block, const SoftmaxState& state,
@@ -107,19 +102,18 @@ class DeviceRecordingBackend : public ForwardingBackend {
   void flush_compute(const Slice& slice, const BlockStats& stats, int block,
                      std::span<const Activity> kernels);
   std::int64_t recorded_ns(const Event& event) const {
-    return clock_.monotonic_ns(event) - recorder_.origin_ns();
+    return clock_.monotonic_ns(event) - rank_.recorder().origin_ns();
   }
 
   CudaBackend& inner_;
-  Recorder& recorder_;
+  Rank& rank_;
   AttentionParams params_;
   HeadShare share_;
-  int rank_, recv_rank_;
   const DeviceClock& clock_;
   KernelTurns* turns_;
   ActivityLog* activities_;
+  bool captured_;
   Engine::Listener listener_;
-  RankPulse* pulse_;
   PinnedBuffer<RowSample> samples_;  // three per block
   Index region_pairs_ = 0;           // of the latest block, for one head
   std::size_t sampled_ = 0;          // blocks of the forward pass

@@ -89,28 +89,29 @@ class DeviceEngine::OfRank : public RankEngine {
   OfRank(int device, Link link, const RankKernels& kernels, ActivityLog* activities, Rank& rank,
          const Listener& listener)
       : device_(device),
+        rank_(rank),
         cuda_(rank.ring_problem(), rank.rank(), rank.config().backward, kernels, rank.meter()),
-        scratch_bytes_(
-            CudaBackend::scratch_bytes(rank.ring_problem(), rank.rank(), rank.config().backward)),
         link_(std::move(link)),
         communicator_(*link_.communicator, rank.recorder(),
                       4 * static_cast<std::size_t>(link_.communicator->world_size()),
                       &rank.pulse()),
-        backend_(cuda_, rank.recorder(), rank.ring_problem(), rank.rank(), link_.clock, link_.turns,
-                 activities, listener, &rank.pulse()) {}
+        backend_(cuda_, rank, link_.clock, link_.turns, activities,
+                 link_.ring != nullptr && link_.ring->captures(), listener) {}
   // After a failure, unfinished work of this rank or its peers may still use this rank's memory.
-  ~OfRank() override { synchronize_device(device_); }
+  ~OfRank() override {
+    if (link_.ring != nullptr) link_.ring->drop_capture();
+    synchronize_device(device_);
+  }
 
-  // The rank's own thread calls this; the rank's GPU is its current device from here on.
-  Communicator& communicator() override {
+  // The rank's GPU is its thread's current device from here on.
+  void begin() override {
     RINGSCOPE_CUDA(cudaSetDevice(device_));
-    return communicator_;
+    if (link_.ring != nullptr) link_.ring->begin(rank_.rank(), cuda_.stream());
   }
-  BlockBackend& backend() override {
-    RINGSCOPE_CUDA(cudaSetDevice(device_));
-    return backend_;
-  }
+  Communicator& communicator() override { return communicator_; }
+  BlockBackend& backend() override { return backend_; }
   void finish() override {
+    if (link_.ring != nullptr) link_.ring->end();
     backend_.flush();
     communicator_.flush();
   }
@@ -119,7 +120,9 @@ class DeviceEngine::OfRank : public RankEngine {
     RINGSCOPE_CUDA(cudaSetDevice(device_));
     communicator_.flush_what_happened();
   }
-  Index scratch_bytes() const override { return scratch_bytes_; }
+  Index scratch_bytes() const override {
+    return CudaBackend::scratch_bytes(rank_.ring_problem(), rank_.rank(), rank_.config().backward);
+  }
   // A GPU that no longer answers after a failure has no clock, so its error counts as 0.
   std::int64_t clock_error_ns() const override try {
     const CurrentDevice current(device_);
@@ -130,8 +133,8 @@ class DeviceEngine::OfRank : public RankEngine {
 
  private:
   int device_;
+  Rank& rank_;
   CudaBackend cuda_;
-  Index scratch_bytes_;
   Link link_;
   RecordingCommunicator communicator_;
   DeviceRecordingBackend backend_;
@@ -140,7 +143,8 @@ class DeviceEngine::OfRank : public RankEngine {
 std::unique_ptr<RankEngine> DeviceEngine::make(Rank& rank, const Listener& listener) {
   const int device = device_of(rank.rank());
   const CurrentDevice current(device);
-  const RankKernels kernels = tuned_kernels(kernels_, rank.config(), rank.rank(), *setup_.tuner);
+  const RankKernels kernels =
+      tuned_kernels(setup_.kernels, rank.config(), rank.rank(), *setup_.tuner);
   warm_up(kernels, rank.ring_problem().params);
   return std::make_unique<OfRank>(device, link(rank), kernels, setup_.activities.get(), rank,
                                   listener);
@@ -155,18 +159,23 @@ DeviceEngine::Link GpuEngine::link(Rank& rank) {
   const int number = rank.rank();
   return {.clock = ring_.clock(number),
           .communicator = std::make_unique<DeviceCommunicator>(ring_, number),
-          .turns = take_turns_ ? &turns_[device_of(number)] : nullptr};
+          .turns = take_turns_ ? &turns_[device_of(number)] : nullptr,
+          .ring = &ring_};
+}
+
+std::string GpuEngine::notes() const {
+  const auto [loops_ns, graph_ns] = ring_.launch_times();
+  if (graph_ns == 0) return DeviceEngine::notes();
+  return DeviceEngine::notes() + fmt::format("CUDA graph: captured in {} us, launched in {} us\n",
+                                             loops_ns / 1000, graph_ns / 1000);
 }
 
 namespace {
 
-void check_device(int index) {
-  const DeviceQuery query = query_device(index);
-  if (!query.device) throw RunError("backend cuda: " + query.why_not);
-}
-
 // Return how many of the `wanted` GPUs get ranks.
 int check_gpus(int wanted, int world_size) {
+  if (const DeviceQuery query = query_device(0); !query.device)
+    throw RunError("backend cuda: " + query.why_not);
   int there = 0;
   RINGSCOPE_CUDA(cudaGetDeviceCount(&there));
   if (wanted < 1 || wanted > there)
@@ -183,13 +192,11 @@ RingRun run_on_gpu(const Problem& config, const AttentionInputs& inputs, const P
                    const GpuOptions& options) {
   check_run(config, inputs);
   allow_many_streams();
-  check_device(0);
   const int gpus = check_gpus(options.gpus, config.world_size);
-  for (int gpu = 1; gpu < gpus; ++gpu) check_device(gpu);
   std::vector<RankSeat> seats;
   for (int rank = 0; rank < config.world_size; ++rank) seats.push_back({rank, rank % gpus});
   DeviceSetup setup("cuda", config, seats, options.kernels, options.activity_records);
-  GpuEngine engine(setup, config.world_size, options.take_turns, gpus);
+  GpuEngine engine(setup, config.world_size, options.take_turns, gpus, options.graph_launches);
   return run_ranks(config, inputs, engine, progress);
 }
 

@@ -45,7 +45,7 @@ struct DeviceSetup {
 class DeviceEngine : public Engine {
  public:
   // `setup` must outlive the engine.
-  explicit DeviceEngine(DeviceSetup& setup) : setup_(setup), kernels_(setup.kernels) {}
+  explicit DeviceEngine(DeviceSetup& setup) : setup_(setup) {}
 
   // The memory of the first GPU; memory_of() gives each rank's.
   MemorySpace& memory() override { return device_memory(); }
@@ -60,13 +60,13 @@ class DeviceEngine : public Engine {
     std::unique_ptr<Communicator> communicator;
     KernelTurns* turns = nullptr;  // null: kernels of different ranks run at once
     bool ends_by_abort = false;    // hops that a failed run aborts end, so they can be recorded
+    DeviceRing* ring = nullptr;    // that is told when the rank begins and ends, and may capture
   };
   virtual int device_of(int rank) = 0;
   // Called with the rank's GPU current.
   virtual Link link(Rank& rank) = 0;
 
   DeviceSetup& setup_;
-  ChosenKernels kernels_;
 
  private:
   class OfRank;
@@ -75,14 +75,18 @@ class DeviceEngine : public Engine {
 class GpuEngine : public DeviceEngine {
  public:
   // Deal the ranks over the first `gpus` GPUs. With `take_turns`, each GPU runs at most one rank's
-  // kernel at a time (device_recording.h). Throws CudaError.
-  GpuEngine(DeviceSetup& setup, int world_size, bool take_turns, int gpus = 1)
+  // kernel at a time (device_recording.h). `graph_launches` as in GpuOptions. Throws CudaError.
+  GpuEngine(DeviceSetup& setup, int world_size, bool take_turns, int gpus = 1,
+            int graph_launches = 0)
       : DeviceEngine(setup),
-        ring_(world_size, gpus),
+        ring_(world_size, gpus, graph_launches),
         turns_(static_cast<std::size_t>(gpus)),
         take_turns_(take_turns) {}
 
   std::string_view name() const override { return "cuda"; }
+  // Return also what it took to make and launch a graph, if there is one.
+  std::string notes() const override;
+  const LaunchTimes& launch_times() const { return ring_.launch_times(); }
   MemorySpace& memory_of(int rank) override { return ring_.memory_of(rank); }
   void fail(const RunError& error) override { ring_.fail(error); }
   void throw_if_failed() override { ring_.throw_if_failed(); }
@@ -112,6 +116,10 @@ struct GpuOptions {
   bool take_turns = true;
   // Take kernel times from CUPTI instead of events (activity.h). RunError when CUPTI is missing.
   bool activity_records = false;
+  // With one GPU and without activity records: capture all ranks' loops in one CUDA graph, and launch
+  // it so often; 0: no graph. Errors of its work name neither step nor the right rank. A ring keeps
+  // its blocks for a second launch where it runs backward, too.
+  int graph_launches = 0;
 };
 
 // Run like run_on_threads, from device 0 on. Before it starts, throws InputError when no kernel

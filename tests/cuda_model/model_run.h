@@ -108,6 +108,7 @@ class WrappedEngine : public Engine {
         : inner_(std::move(inner)),
           communicator_(all.make_communicator_(rank, inner_->communicator())),
           backend_(all.make_backend_(rank, inner_->backend())) {}
+    void begin() override { inner_->begin(); }
     Communicator& communicator() override { return communicator_; }
     BlockBackend& backend() override { return backend_; }
     void finish() override { inner_->finish(); }

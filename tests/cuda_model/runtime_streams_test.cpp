@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <set>
 #include <thread>
 #include <vector>
@@ -67,9 +68,17 @@ TEST_F(Runtime, StreamsAreNotOrdered) {
   EXPECT_TRUE(second_far_ahead);
 }
 
-// A value goes from stream to stream; `leave_out` names the wait that is missing. Returns for how
-// many seeds the result is wrong.
-int wrong_chains(int leave_out) {
+void order(cudaStream_t before, cudaStream_t after) {
+  cudaEvent_t event = nullptr;
+  EXPECT_EQ(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), cudaSuccess);
+  EXPECT_EQ(cudaEventRecord(event, before), cudaSuccess);
+  EXPECT_EQ(cudaStreamWaitEvent(after, event, 0), cudaSuccess);
+  EXPECT_EQ(cudaEventDestroy(event), cudaSuccess) << "queued waits stay";
+}
+
+// A value goes from stream to stream, perhaps in a graph; `leave_out` names the wait that is missing.
+// Returns for how many seeds the result is wrong.
+int wrong_chains(int leave_out, bool captured) {
   int wrong = 0;
   for (int seed = 1; seed <= seeds; ++seed) {
     reset_device();
@@ -79,16 +88,21 @@ int wrong_chains(int leave_out) {
     std::vector<cudaStream_t> streams(3);
     for (cudaStream_t& stream : streams)
       EXPECT_EQ(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, 0), cudaSuccess);
+    if (captured) {
+      EXPECT_EQ(cudaStreamBeginCapture(streams[0], cudaStreamCaptureModeRelaxed), cudaSuccess);
+      for (int i = 1; i < 3; ++i) order(streams[0], streams[i]);
+    }
     EXPECT_EQ(launch(set_to, 1, 1, 0, streams[0], values, 7), cudaSuccess);
     for (int i = 1; i < 3; ++i) {
-      cudaEvent_t event = nullptr;
-      EXPECT_EQ(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), cudaSuccess);
-      EXPECT_EQ(cudaEventRecord(event, streams[i - 1]), cudaSuccess);
-      if (i != leave_out) {
-        EXPECT_EQ(cudaStreamWaitEvent(streams[i], event, 0), cudaSuccess);
-      }
-      EXPECT_EQ(cudaEventDestroy(event), cudaSuccess) << "queued waits stay";
+      if (i != leave_out) order(streams[i - 1], streams[i]);
       EXPECT_EQ(launch(increment, 1, 1, 0, streams[i], values + i, values + i - 1), cudaSuccess);
+    }
+    if (captured) {
+      cudaGraph_t graph = nullptr;
+      for (int i = 1; i < 3; ++i) order(streams[i], streams[0]);
+      EXPECT_EQ(cudaStreamEndCapture(streams[0], &graph), cudaSuccess);
+      EXPECT_EQ(cudaGraphLaunch(graph, streams[2]), cudaSuccess);
+      EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess) << "what is launched runs";
     }
     int result = 0;
     EXPECT_EQ(cudaMemcpyAsync(&result, values + 2, 4, cudaMemcpyDeviceToHost, streams[2]),
@@ -100,9 +114,36 @@ int wrong_chains(int leave_out) {
 }
 
 TEST_F(Runtime, AMissingWaitShowsUnderSomeSeed) {
-  EXPECT_EQ(wrong_chains(0), 0) << "nothing missing";
-  EXPECT_GT(wrong_chains(1), 0);
-  EXPECT_GT(wrong_chains(2), 0);
+  for (const bool captured : {false, true}) {
+    EXPECT_EQ(wrong_chains(0, captured), 0) << "nothing missing";
+    EXPECT_GT(wrong_chains(1, captured), 0);
+    EXPECT_GT(wrong_chains(2, captured), 0);
+  }
+}
+
+TEST_F(Runtime, ACaptureRefusesWhatNoGraphCanHold) {
+  for (int i = 0; i < 6; ++i) {
+    reset_device();
+    const cudaStream_t origin = new_stream(), other = new_stream();
+    const cudaEvent_t event = new_event();
+    int* value = new_memory<int>(2);
+    cudaGraph_t graph = nullptr;
+    ASSERT_EQ(cudaEventRecord(event, other), cudaSuccess);
+    ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+    ASSERT_EQ(cudaStreamBeginCapture(origin, cudaStreamCaptureModeRelaxed), cudaSuccess);
+    const std::function<cudaError_t()> calls[] = {
+        [&] { return cudaMalloc(&value, 4); },
+        [&] { return cudaMemcpyPeerAsync(value, 0, value + 1, 0, 4, origin); },
+        [&] { return cudaStreamSynchronize(other); },
+        [&] { return cudaEventSynchronize(event); },
+        [&] { return cudaStreamWaitEvent(origin, event, 0); },                 // recorded before
+        [&] { return order(origin, other), cudaEventRecord(event, other); }};  // does not come back
+    EXPECT_EQ(calls[i](), i < 4   ? cudaErrorStreamCaptureUnsupported
+                          : i < 5 ? cudaErrorStreamCaptureIsolation
+                                  : cudaSuccess);
+    EXPECT_EQ(cudaStreamEndCapture(origin, &graph),
+              i < 5 ? cudaErrorStreamCaptureInvalidated : cudaErrorStreamCaptureUnjoined);
+  }
 }
 
 // A wait is for the record that was the latest when the wait was queued.

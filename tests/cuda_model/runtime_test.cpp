@@ -8,6 +8,7 @@
 
 #include "cuda/kernels/step_problem.h"
 #include "cuda/model/runtime.h"
+#include "tests/cuda/ring_step_harness.h"
 #include "tests/cuda_model/runtime_harness.h"
 
 namespace ringscope::cuda::model {
@@ -180,6 +181,19 @@ TEST_F(Runtime, ASecondLaunchOfAShapeOnlyLaunches) {
     fail_call("cudaFuncSetAttribute", 1, cudaErrorUnknown);
     EXPECT_THROW(launch(after), CudaError) << kernel->name;
     reset_device();
+  }
+}
+
+// Its blocks are too long to let transfers in between, so it has no more at a time than it may.
+TEST_F(Runtime, Step10LeavesMultiprocessorsToOthers) {
+  StepProblem problem({1, 2, 1, 200, 200, 64}, DType::bf16,
+                      KernelPass::backward,  // two tiles a head
+                      std::vector<RowInterval>(200, {0, 1}));
+  for (const auto& [blocks, launches] : {std::pair{132, 1 + 1}, {3, 1 + 2}, {1, 2 + 4}}) {
+    const OnBlocks few(blocks);
+    problem.launch(backward_hopper_kernel, 0, false, false, nullptr);
+    EXPECT_EQ(pending_operations(), static_cast<std::size_t>(launches)) << blocks;
+    EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
   }
 }
 
