@@ -382,7 +382,10 @@ Recording ring_with_late_hops(
                                           .src = static_cast<int>(before),
                                           .dst = rank});
         if (came > end[r])
-          events.push_back({.lane = Lane::wait, .begin_ns = 1000 * end[r], .end_ns = 1000 * came});
+          events.push_back({.lane = Lane::wait,
+                            .begin_ns = 1000 * end[r],
+                            .end_ns = 1000 * came,
+                            .waiting_for = static_cast<int>(before)});
         end[r] = std::max(end[r], came);
       }
       begin[r] = end[r] + (rank == late && step + 1 < world_size ? sleep : 0);
