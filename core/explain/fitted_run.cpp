@@ -111,16 +111,16 @@ std::vector<double> distances(const ByRank& of_ranks, double& usual, double alon
   return result;
 }
 
-// Return what a rank loses at a time if it loses about as much again and again, and more than
-// `chance`, otherwise 0.
-double steady_loss(std::vector<double> losses, double chance) {
+// Return what a rank loses at a time if it loses about as much again and again, otherwise 0. Fewer
+// than four losses may differ by the share `few`.
+double steady_loss(std::vector<double> losses, double few = 0.1) {
   std::sort(losses.begin(), losses.end());
   // One that is much longer than all others is a late start.
   if (losses.size() > 2 && losses.back() > 1.5 * losses[losses.size() - 2]) losses.pop_back();
   const double most = losses.empty() ? 0 : losses.back();
-  std::erase_if(losses, [&](double loss) { return loss <= std::max(0.1 * most, chance); });
+  std::erase_if(losses, [&](double loss) { return loss <= 0.1 * most; });
   if (losses.size() < 2) return 0;
-  const double middle = median_of(losses), off = (losses.size() < 4 ? 0.1 : 0.15) * middle;
+  const double middle = median_of(losses), off = (losses.size() < 4 ? few : 0.15) * middle;
   const auto alike = std::count_if(losses.begin(), losses.end(),
                                    [&](double loss) { return std::abs(loss - middle) <= off; });
   return static_cast<double>(alike) >= 0.75 * static_cast<double>(losses.size()) ? middle : 0;
@@ -329,7 +329,12 @@ void FittedRun::fit_extras() {
   for (int rank = 0; rank < n_; ++rank) {
     const auto r = static_cast<std::size_t>(rank);
     if (lost[r] < kHeldUp * usual || !(lost[r] - usual > enough * count / n_)) continue;
-    loss_[r] = steady_loss(times_.gaps(rank), taken_);
+    std::vector<double> gaps = times_.gaps(rank);
+    std::erase_if(gaps, [&](double gap) { return gap <= taken_; });
+    // Messages that a rank sends at once may each be late.
+    const double least = quantile_of(gaps, 0);
+    for (double& gap : gaps) gap /= std::max(1.0, std::round(gap / least));
+    loss_[r] = steady_loss(gaps, 0.15);
     for_steps([&](Pass pass, std::size_t i, const RankStep& step) {
       if (rank_of(i) == rank && step.around - fixed_ > 0.5 * loss_[r] && loss_[r] > 0)
         extra_[of(pass)][i] = step.around - fixed_;
@@ -347,10 +352,10 @@ void FittedRun::fit_extras() {
   double usual_loss = 0;
   const std::vector<double> off = distances(all, usual_loss);
   for (std::size_t rank = 0; rank < off.size(); ++rank) {
-    const double always = steady_loss(all[rank], 0);
+    const double always = steady_loss(all[rank]);
     double extra[2], least = off[rank];
     for (const Pass pass : kAllPasses) {
-      extra[of(pass)] = always > 0 ? always : steady_loss(by_pass[of(pass)][rank], 0);
+      extra[of(pass)] = always > 0 ? always : steady_loss(by_pass[of(pass)][rank]);
       if (times_.has(pass)) least = std::min(least, extra[of(pass)]);
     }
     if (!(least > enough)) continue;
@@ -402,16 +407,24 @@ void FittedRun::fit_hops() {
                                    [](double a, double b) { return !differ(a, b); }) -
                        sorted.begin();
     varies = varies || 2 * kinds > static_cast<std::ptrdiff_t>(middles.size());
-    double scatter = scatter_of(groups), usual = quantile_of(middles, 0.25);
+    double scatter = varies || !times_.is_simulated() ? scatter_of(groups) : 0,
+           usual = quantile_of(middles, 0.25);
     if (has_one_link_ && varies) scatter = std::max(scatter, median_of(middles) - most_s);
     // Where all links of a kind join nodes, a link inside a node is as slow as its name says.
     if (times_.link() && !varies) usual = std::min(usual, most_s);
     auto& table = hops_of(base_, pass, payload, way);
-    for (std::size_t i = 0; i < table.size(); ++i) {
-      // A hop of a rank that was not recorded takes as long as most do.
-      const bool last = i / static_cast<std::size_t>(n_) + 1 >= static_cast<std::size_t>(n_);
-      if (std::isnan(table[i]) && !times_.is_whole() && !(last && payload == Payload::kv))
-        table[i] = usual;
+    const auto n = static_cast<std::size_t>(n_);
+    std::vector<double> of_step;
+    for (std::size_t i = 0; i < table.size() && !times_.is_whole(); ++i) {
+      // A hop of a rank that was not recorded takes as long as most do at its step.
+      if (i % n == 0) {
+        of_step.clear();
+        for (std::size_t k = i; k < i + n; ++k)
+          if (hops[k].known) of_step.push_back(hops[k].seconds);
+      }
+      const bool last = i / n + 1 >= n;
+      if (std::isnan(table[i]) && !(last && payload == Payload::kv))
+        table[i] = of_step.empty() ? usual : quantile_of(of_step, 0.25);
     }
     const bool simulated = times_.is_simulated();
     const double least = simulated ? kLeastSlowness : 2 * kLeastSlownessOfReal - 1;
@@ -424,10 +437,10 @@ void FittedRun::fit_hops() {
     for (LinkTimes& link : links) {
       if (link.seconds.empty()) continue;
       const double error = scatter / std::sqrt(static_cast<double>(link.seconds.size()));
-      // Where one link is the rule and hops vary, a hop alone tells no slow link from chance.
+      // Where one link is the rule and hops vary, two hops tell no slow link from chance.
       // A real slow link is never as fast as the others.
       const bool tells =
-          simulated ? !(has_one_link_ && varies && link.seconds.size() == 1)
+          simulated ? !(has_one_link_ && varies && link.seconds.size() < 3)
                     : link.seconds.size() >= 4 && quantile_of(link.seconds, 0) > least * usual;
       const bool slow =
           tells && link.middle > least * usual && link.middle - usual >= kBeyondChance * error;
