@@ -33,8 +33,10 @@ class Explainer : private FittedRun {
     result.goes_on = times_.info().live_ns.has_value();
     if (result.goes_on)
       result.notes.push_back(
-          fmt::format("The run goes on. This is what was recorded in its first {}.",
-                      seconds_text(1e-9 * static_cast<double>(*times_.info().live_ns))));
+          times_.info().training
+              ? "The training goes on. This is what was recorded of its latest step."
+              : fmt::format("The run goes on. This is what was recorded in its first {}.",
+                            seconds_text(1e-9 * static_cast<double>(*times_.info().live_ns))));
     if (times_.info().failure) result.findings.push_back(fault());
     if (!times_.info().is_whole()) return result;  // half a run says little about its machine
     wall_ = replay_.wall_s(base_);
