@@ -33,8 +33,10 @@ class Explainer : private FittedRun {
     result.goes_on = times_.info().live_ns.has_value();
     if (result.goes_on)
       result.notes.push_back(
-          fmt::format("The run goes on. This is what was recorded in its first {}.",
-                      seconds_text(1e-9 * static_cast<double>(*times_.info().live_ns))));
+          times_.info().training
+              ? "The training goes on. This is what was recorded of its latest step."
+              : fmt::format("The run goes on. This is what was recorded in its first {}.",
+                            seconds_text(1e-9 * static_cast<double>(*times_.info().live_ns))));
     if (times_.info().failure) result.findings.push_back(fault());
     if (!times_.info().is_whole()) return result;  // half a run says little about its machine
     wall_ = replay_.wall_s(base_);
@@ -303,7 +305,9 @@ class Explainer : private FittedRun {
       if (each == pass && off > most) most = off, where = i;
     });
     const double others = times_.is_simulated() ? 0.25 : 0.6;
-    if (!(most > 0) || most < kLeastShare * times_.wall_s() || total - most > others * most) return;
+    if (n_ < 2 || !(most > taken_) || most < kLeastShare * times_.wall_s() ||
+        total - most > others * most)
+      return;
     // Who has begun to compute is no longer late, but a simulated delay is a part of a step.
     const bool first = where % static_cast<std::size_t>(n_) == 0 &&
                        (times_.is_simulated() || times_.steps(pass)[where].lead > 0.5 * most);
@@ -338,7 +342,8 @@ class Explainer : private FittedRun {
       all += base_step(base_, pass, i);
       if (times_.is_simulated() ? std::abs(off) <= 2e-9 : off <= 0) return;
       total += std::abs(off);
-      by_rank[static_cast<std::size_t>(rank_of(i))] += std::abs(off);
+      if (off > taken_ || times_.is_simulated())
+        by_rank[static_cast<std::size_t>(rank_of(i))] += std::abs(off);
       for (ReplayTimes* times : {&without, &healthy_}) {
         double& time = base_step(*times, pass, i);
         time = std::max(0.0, time - off);
@@ -350,7 +355,7 @@ class Explainer : private FittedRun {
     if (computing < 0.003 && hop_share < 0.003) return;
     Diagnosis finding{.cause = Cause::jitter};
     const auto most = std::max_element(by_rank.begin(), by_rank.end());
-    if (*most > (n_ > 2 ? 0.6 : 0.8) * total && computing > hop_share)
+    if (n_ > 1 && *most > (n_ > 2 ? 0.6 : 0.8) * total && computing > hop_share)
       finding.rank = static_cast<int>(most - by_rank.begin());
     if (computing >= hop_share) {
       finding.evidence = longer_text("Computations", total / std::max(all, 1e-12));

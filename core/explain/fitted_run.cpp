@@ -65,6 +65,7 @@ constexpr double kBeyondChance = 5;  // standard errors
 constexpr double kOwnCore = 0.9;     // least processor time of a computation with its own core
 constexpr double kBusyCores = 0.4;   // least use of cores that are said to be shared
 constexpr double kHeldUp = 1.5;  // what a rank loses, of what most lose, from which it is held up
+constexpr double kTaken = 0.02;  // seconds for which a scheduler may take the core from a thread
 constexpr int kMostSharedRanks = 512;  // the simulator's limit
 
 double low_median(const std::vector<double>& values) { return quantile_of(values, 0.5); }
@@ -110,15 +111,16 @@ std::vector<double> distances(const ByRank& of_ranks, double& usual, double alon
   return result;
 }
 
-// Return what a rank loses at a time if it loses about as much again and again, otherwise 0.
-double steady_loss(std::vector<double> losses) {
+// Return what a rank loses at a time if it loses about as much again and again, otherwise 0. Fewer
+// than four losses may differ by the share `few`.
+double steady_loss(std::vector<double> losses, double few = 0.1) {
   std::sort(losses.begin(), losses.end());
   // One that is much longer than all others is a late start.
   if (losses.size() > 2 && losses.back() > 1.5 * losses[losses.size() - 2]) losses.pop_back();
   const double most = losses.empty() ? 0 : losses.back();
-  std::erase_if(losses, [&](double loss) { return loss <= 0.25 * most; });
+  std::erase_if(losses, [&](double loss) { return loss <= 0.1 * most; });
   if (losses.size() < 2) return 0;
-  const double middle = median_of(losses), off = (losses.size() < 4 ? 0.15 : 0.25) * middle;
+  const double middle = median_of(losses), off = (losses.size() < 4 ? few : 0.15) * middle;
   const auto alike = std::count_if(losses.begin(), losses.end(),
                                    [&](double loss) { return std::abs(loss - middle) <= off; });
   return static_cast<double>(alike) >= 0.75 * static_cast<double>(losses.size()) ? middle : 0;
@@ -148,6 +150,7 @@ void FittedRun::find_sharing() {
       changes.emplace_back(e.begin_ns, 1);
       changes.emplace_back(e.end_ns, -1);
     }
+  if (spent > 0 && !times_.is_simulated()) taken_ = kTaken;
   if (!(spent > 0) || spent >= kOwnCore * lasted) return;
   const AtOnce at_once(std::move(changes), n_);
   int cores = times_.info().machine ? times_.info().machine->cores : 0;
@@ -326,7 +329,12 @@ void FittedRun::fit_extras() {
   for (int rank = 0; rank < n_; ++rank) {
     const auto r = static_cast<std::size_t>(rank);
     if (lost[r] < kHeldUp * usual || !(lost[r] - usual > enough * count / n_)) continue;
-    loss_[r] = steady_loss(times_.gaps(rank));
+    std::vector<double> gaps = times_.gaps(rank);
+    std::erase_if(gaps, [&](double gap) { return gap <= taken_; });
+    // Messages that a rank sends at once may each be late.
+    const double least = quantile_of(gaps, 0);
+    for (double& gap : gaps) gap /= std::max(1.0, std::round(gap / least));
+    loss_[r] = steady_loss(gaps, 0.15);
     for_steps([&](Pass pass, std::size_t i, const RankStep& step) {
       if (rank_of(i) == rank && step.around - fixed_ > 0.5 * loss_[r] && loss_[r] > 0)
         extra_[of(pass)][i] = step.around - fixed_;
@@ -336,9 +344,10 @@ void FittedRun::fit_extras() {
   ByRank all(lost.size()), by_pass[2] = {all, all};
   for_steps([&](Pass pass, std::size_t i, const RankStep& step) {
     if (!step.known) return;
+    const double off = shares_cores() ? 0 : std::max(0.0, step.seconds - step.cpu);
     for (ByRank* losses : {&all, &by_pass[of(pass)]})
-      (*losses)[static_cast<std::size_t>(rank_of(i))].push_back(computing(step) -
-                                                                pair_s_[of(pass)] * step.work);
+      (*losses)[static_cast<std::size_t>(rank_of(i))].push_back(
+          computing(step) - pair_s_[of(pass)] * step.work - (off > taken_ ? 0 : off));
   });
   double usual_loss = 0;
   const std::vector<double> off = distances(all, usual_loss);
@@ -398,18 +407,28 @@ void FittedRun::fit_hops() {
                                    [](double a, double b) { return !differ(a, b); }) -
                        sorted.begin();
     varies = varies || 2 * kinds > static_cast<std::ptrdiff_t>(middles.size());
-    double scatter = scatter_of(groups), usual = quantile_of(middles, 0.25);
+    double scatter = varies || !times_.is_simulated() ? scatter_of(groups) : 0,
+           usual = quantile_of(middles, 0.25);
     if (has_one_link_ && varies) scatter = std::max(scatter, median_of(middles) - most_s);
     // Where all links of a kind join nodes, a link inside a node is as slow as its name says.
     if (times_.link() && !varies) usual = std::min(usual, most_s);
     auto& table = hops_of(base_, pass, payload, way);
-    for (std::size_t i = 0; i < table.size(); ++i) {
-      // A hop of a rank that was not recorded takes as long as most do.
-      const bool last = i / static_cast<std::size_t>(n_) + 1 >= static_cast<std::size_t>(n_);
-      if (std::isnan(table[i]) && !times_.is_whole() && !(last && payload == Payload::kv))
-        table[i] = usual;
+    const auto n = static_cast<std::size_t>(n_);
+    std::vector<double> of_step;
+    for (std::size_t i = 0; i < table.size() && !times_.is_whole(); ++i) {
+      // A hop of a rank that was not recorded takes as long as most do at its step.
+      if (i % n == 0) {
+        of_step.clear();
+        for (std::size_t k = i; k < i + n; ++k)
+          if (hops[k].known) of_step.push_back(hops[k].seconds);
+      }
+      const bool last = i / n + 1 >= n;
+      if (std::isnan(table[i]) && !(last && payload == Payload::kv))
+        table[i] = of_step.empty() ? usual : quantile_of(of_step, 0.25);
     }
-    const double least = times_.is_simulated() ? kLeastSlowness : 2 * kLeastSlownessOfReal - 1;
+    const bool simulated = times_.is_simulated();
+    const double least = simulated ? kLeastSlowness : 2 * kLeastSlownessOfReal - 1;
+    if (!simulated) usual = median_of(middles);
     // Links that are alike say together what chance leaves.
     std::vector<double> alike;
     for (const LinkTimes& link : links)
@@ -418,8 +437,11 @@ void FittedRun::fit_hops() {
     for (LinkTimes& link : links) {
       if (link.seconds.empty()) continue;
       const double error = scatter / std::sqrt(static_cast<double>(link.seconds.size()));
-      // Where one link is the rule and hops vary, a hop alone tells no slow link from chance.
-      const bool tells = !(has_one_link_ && varies && link.seconds.size() == 1);
+      // Where one link is the rule and hops vary, two hops tell no slow link from chance.
+      // A real slow link is never as fast as the others.
+      const bool tells =
+          simulated ? !(has_one_link_ && varies && link.seconds.size() < 3)
+                    : link.seconds.size() >= 4 && quantile_of(link.seconds, 0) > least * usual;
       const bool slow =
           tells && link.middle > least * usual && link.middle - usual >= kBeyondChance * error;
       double steady = varies ? least_of(link.seconds) : quantile_of(link.seconds, 1);

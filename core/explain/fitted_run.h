@@ -111,6 +111,7 @@ class FittedRun {
   int n_;
   ReplayTimes base_;                   // the recorded times, for a replay
   int cores_ = 0;                      // that ranks share; 0: each has its own
+  double taken_ = 0;                   // seconds that chance may take from a rank at once
   double given_ = 1;                   // the share of these cores' time that the ranks got
   double pair_s_[2] = {}, fixed_ = 0;  // seconds of a pair, by pass, and of a step besides
   bool knows_rates_ = false, has_one_link_ = false;

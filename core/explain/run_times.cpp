@@ -91,16 +91,32 @@ RunTimes::RunTimes(const Recording& recording)
   if (end_ns < begin_ns_) throw InputError("nothing is recorded; the events of a run accepted");
   wall_s_ = seconds_of(end_ns - begin_ns_);
   gaps_.resize(static_cast<std::size_t>(ranks_));
+  std::vector<std::pair<RankStep*, std::int64_t>> last;
   for (int rank = 0; rank < ranks_; ++rank) {
     const auto& events = recording.events[static_cast<std::size_t>(rank)];
     is_whole_ = is_whole_ && !events.empty();
-    read_rank(rank, events);
+    last.push_back(read_rank(rank, events));
   }
+  // Who is late with its last messages does nothing from then on but have others wait for it.
+  std::vector<std::int64_t> late(last.size());
+  for (const auto& events : recording.events) {
+    std::vector<std::int64_t> waited(last.size());
+    for (const TraceEvent& e : events)
+      if (e.lane == Lane::wait && is_rank(e.waiting_for)) {
+        const auto on = static_cast<std::size_t>(e.waiting_for);
+        waited[on] += std::max<std::int64_t>(0, e.end_ns - std::max(e.begin_ns, last[on].second));
+        late[on] = std::max(late[on], waited[on]);
+      }
+  }
+  for (std::size_t rank = 0; rank < last.size(); ++rank)
+    if (last[rank].first != nullptr && !info_->training && !is_simulated())
+      last[rank].first->around += seconds_of(late[rank]);
   read_hops(recording);
   predict_work();
 }
 
-void RunTimes::read_rank(int rank, const std::vector<TraceEvent>& events) {
+std::pair<RankStep*, std::int64_t> RunTimes::read_rank(int rank,
+                                                       const std::vector<TraceEvent>& events) {
   std::vector<const TraceEvent*> thread;
   for (const TraceEvent& e : events) thread.push_back(&e);
   std::stable_sort(thread.begin(), thread.end(), [](const TraceEvent* a, const TraceEvent* b) {
@@ -131,6 +147,7 @@ void RunTimes::read_rank(int rank, const std::vector<TraceEvent>& events) {
     step.known = true;
     last = &step;
   }
+  return {last, now};
 }
 
 void RunTimes::read_hops(const Recording& recording) {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/cost/hardware.h"
@@ -95,7 +96,8 @@ class RunTimes {
   bool is_step(const TraceEvent& e) const {
     return e.lane == Lane::compute && e.step >= 0 && e.step < ranks_;
   }
-  void read_rank(int rank, const std::vector<TraceEvent>& events);
+  // Return the rank's last computation, and when it had computed and waited last.
+  std::pair<RankStep*, std::int64_t> read_rank(int rank, const std::vector<TraceEvent>& events);
   void read_hops(const Recording& recording);
   void predict_work();
   std::size_t place(int row, int column) const {

@@ -249,8 +249,10 @@ void hybrid_forward(Communicator& comm, BlockBackend& backend, const RingProblem
   for (int k = 0; k < me.size(); ++k) finished[k] = backend.finish(queries(k), state(k));
   for (int k = 1; k < me.size(); ++k) {
     messages.queries_to_rows(k, mine.out_accum.data(), d, finished[k]);
-    messages.queries_to_rows(k, mine.lse.data(), 1, finished[k]);
+    finished[k] = messages.queries_to_rows(k, mine.lse.data(), 1, finished[k]);
   }
+  const StepInfo last{Pass::forward, comm.world_size() - 1, comm.rank(), true};
+  for (int k = 1; k < me.size(); ++k) backend.await(last, Payload::dkv, finished[k]);
 }
 
 KvGradient hybrid_backward(Communicator& comm, BlockBackend& backend, const RingProblem& problem,

@@ -59,7 +59,12 @@ class AllToAllRun {
       const int next = rank == n_ - 1 ? 0 : rank + 1, previous = rank == 0 ? n_ - 1 : rank - 1;
       // Every rank waits for the slowest one's message, so all take as long.
       Hop hop{payload, step, rank, next, rank, bytes[rank]};
+      const Path path = account_.machine().path_to_all(rank);
       hop.seconds = takes_[rank];
+      // A slow node holds all messages up, but its own ranks' say which node it is.
+      if (path.own_bytes_per_s > 0)
+        hop.seconds *= all_to_all_seconds(bytes[rank], n_, path.own_bytes_per_s, path.latency_s) /
+                       all_to_all_seconds(bytes[rank], n_, path.bytes_per_s, path.latency_s);
       account_.moved(hop, {begin, begin + slowest.seconds});
       account_.exposed(rank, slowest.seconds);
       account_.waited(rank, step, rank, payload, {begin, begin + slowest.seconds},

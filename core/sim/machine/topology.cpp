@@ -299,11 +299,15 @@ class Topology::AllToAll {
     Path path{std::numeric_limits<double>::infinity(), 0};
     if (here > 1) path.bytes_per_s = inside.bytes_per_s / ((here - 1) / (n - 1));
     double latency = (here - 1) * inside.latency_s;
+    const double inside_bytes_per_s = path.bytes_per_s;
     if (here < n) {
       path.bytes_per_s = std::min(path.bytes_per_s, (n - 1) / beyond.worst);
       if (topology_.is_end(node)) {
         // All ranks of other nodes are reached by this node's own join first.
-        const double own = topology_.join_of(topology_.way_out(node)).link.latency_s;
+        const int out = topology_.way_out(node);
+        const double own = topology_.join_of(out).link.latency_s;
+        path.own_bytes_per_s =
+            std::min(inside_bytes_per_s, (n - 1) * topology_.width_of(out) / loads_[out]);
         latency += topology_.is_end(topology_.hub_of(node))
                        ? own * (n - here)
                        : beyond.latency - here * own + (n - here) * own;
