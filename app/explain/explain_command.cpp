@@ -127,8 +127,24 @@ void join_neighbours(OneRanks& run) {
     }
 }
 
-Explanation explain_recording(const std::string& path, const Recording& recording) {
-  return for_flag(path + ":", [&] { return explain(recording); });
+// Explain a recording. Of one that is cut off, say what is left of it.
+Explanation explain_recording(const std::string& path, const Recording& recording,
+                              HowWhole how = HowWhole::whole) {
+  Explanation why;
+  std::string note = path + " is cut off; what is whole was read";
+  if (how == HowWhole::part) {
+    std::size_t ranks = 0;
+    for (const auto& events : recording.events) ranks += !events.empty();
+    note += fmt::format(
+        ": slices of {} of {} ranks, of the last of them not all, which is too little to say why "
+        "the "
+        "run took so long",
+        ranks, recording.events.size());
+  } else {
+    why = for_flag(path + ":", [&] { return explain(recording); });
+  }
+  if (how != HowWhole::whole) why.notes.insert(why.notes.begin(), note + ".");
+  return why;
 }
 
 // Explain the ring that is seen in the profiles of a job's ranks, or say why none is.
@@ -172,11 +188,13 @@ std::vector<Explained> explain_all(const std::vector<std::string>& paths) {
         (is_folder ? profiles : loose_profiles).push_back(std::move(*profile));
         continue;
       }
-      Recording recording = read_chrome_trace(file);
-      if (only_rank_of(recording) >= 0 && recording.info.backend != "sim") {
+      HowWhole how = HowWhole::whole;
+      Recording recording = read_chrome_trace(file, &how);
+      if (how == HowWhole::whole && only_rank_of(recording) >= 0 &&
+          recording.info.backend != "sim") {
         take_rank(runs, file, std::move(recording));
       } else {
-        all.push_back({file, explain_recording(file, recording)});
+        all.push_back({file, explain_recording(file, recording, how)});
       }
     }
     if (!profiles.empty()) all.push_back({path, explain_profiles(profiles)});

@@ -197,7 +197,7 @@ TEST(Kineto, SaysWhyThereIsNoRing) {
   because(changed, "rank 0 has 4 attention kernels");
   changed = good;
   changed[2].transfers[1].pop_back();
-  because(changed, "rank 2 has 2 transfers");
+  because(changed, "rank 2 has 4 attention kernels and 2 transfers");
   changed = good;
   changed[2].sends_to = 0;
   because(changed, "not its neighbour");
