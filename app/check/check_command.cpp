@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -337,10 +336,6 @@ Finish declare_check(CommandFlags& flags) {
   add_partition(flags, run.job.partition, "which of your ranks holds which positions (contiguous)");
   flags.integer("--world-size", run.world_size,
                 fmt::format("your ranks ({})", kDefaultCheckedRanks), 1, 4096);
-  constexpr double kMost = std::numeric_limits<float>::max();
-  flags.number("--scale", run.job.softmax_scale,
-               {-kMost, kMost, true, true, "a finite number that f32 can hold"},
-               "softmax scale (1/sqrt(head_dim))");
   flags.one_of("--reference", {"mine-is-bf16", "mine-is-f16", "mine-is-f32"}, check->reference,
                "what you computed in, which says how much rounding is right (as the values look)");
   flags.name("--dtype", check->dtype, "f32|bf16|f16", "the same", parse_dtype);

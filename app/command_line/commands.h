@@ -54,9 +54,8 @@ struct GroupsOptions {
 };
 
 struct LessonOptions {
-  std::vector<std::string>
-      words;  // a number, list (or nothing), glossary, zoo, challenge; perhaps a name
-
+  // A number, list (or nothing), glossary, zoo, challenge; perhaps a name.
+  std::vector<std::string> words;
   bool no_pause = false;
   bool check = false;                // the learner's exercise instead of the lesson
   std::optional<int> hint;           // 1 to 3: for a step of the learner's ring
@@ -117,60 +116,26 @@ Finish declare_train(CommandFlags& flags);
 Finish declare_view(CommandFlags& flags);
 
 // ---
-// Each function runs a command, prints its output, and returns the program's exit status. It throws
-// InputError, RunError and std::bad_alloc.
+// Each function carries out a command, whose line in the table of commands.cpp says what that is,
+// prints its output, and returns the program's exit status: 0, or 1 where numbers are wrong, those of
+// the outputs that `check` is given, of a verification of `run` or `demo`, or of a check or an
+// exercise of a lesson. A plan that can't be carried out is an answer, too. Throws InputError (also
+// in a build that lacks a viewer, when one is asked for), RunError and std::bad_alloc.
 
-// Print the text. Return 0.
-int carry_out(const Help& help);
-
-// Say whether a user's attention outputs are right, and which mistake they look like. Return 0, or
-// 1 when they are wrong.
+int carry_out(const Help& help);  // prints the text
 int carry_out(const CheckOptions& options);
-
-// Run causal ring attention on a real text, on four ranks in all four partitions. Verify each run
-// against one oracle, record it, and print one table of the differences. Then draw the traces as a
-// picture, and open the viewer if somebody can see it. Return 0, or 1 when a verification failed.
 int carry_out(const DemoOptions& options);
-
-// Say why recorded runs took as long as they did. Return 0.
 int carry_out(const ExplainOptions& options);
-
-// Continue a text with the model of a checkpoint, with one thread per rank.
-int carry_out(const GenerateRequest& request);
-
-// Say which ranks work together when heads, rows, layers and batches are split at the same time,
-// where these groups lie, and what they send. Return 0.
-int carry_out(const GroupsOptions& options);
-
-// Say what this build and this machine can do, and why not the rest. Return 0.
-int carry_out(const InfoOptions& options);
-
-// Compute by formula what a run will cost on a machine. Return 0 even if the plan can't be carried
-// out, because that is the answer.
-int carry_out(const PlanOptions& options);
-
-// Say which positions each rank holds, and what goes with them. Return 0.
-int carry_out(const PositionsOptions& options);
-
-// Tell a lesson, list the lessons, show the glossary, or test the learner's version of an exercise.
-// Return 0, or 1 when one of the lesson's checks fails or the exercise is not solved.
-int carry_out(const LessonOptions& options);
-
-// Train a small language model on a text, with ring attention inside, and one thread per rank.
+int carry_out(const GenerateRequest& request);  // a thread a rank, as the next ones
 int carry_out(const TrainOptions& options);
-
-// Run one attention problem on a ring and print the report. Return 0, or 1 when --verify found the
-// numbers wrong.
 int carry_out(const RunOptions& options);
-
-// Simulate a run on a machine that is not here. Return 0.
+int carry_out(const GroupsOptions& options);
+int carry_out(const InfoOptions& options);
+int carry_out(const PlanOptions& options);
+int carry_out(const PositionsOptions& options);
+int carry_out(const LessonOptions& options);
 int carry_out(const SimulateOptions& options);
-
-// Write the lessons, the viewer and the reference as pages for a browser. Return 0.
 int carry_out(const SiteOptions& options);
-
-// Open the viewer or write a picture. Return 0 when that is done. Throw InputError also in a build
-// without a viewer.
 int carry_out(const viz::ViewOptions& options);
 
 // ---

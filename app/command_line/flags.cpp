@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <utility>
-#include <vector>
 
 namespace ringscope {
 namespace {
@@ -76,6 +74,13 @@ std::optional<std::pair<Index, Index>> sizes_in(const std::string& text) {
 
 void contradiction(const std::string& flag, const std::string& why, const std::string& accepted) {
   throw InputError(flag + ": " + why + "; accepted: " + accepted);
+}
+
+void require_beside(const std::string& flag, bool given, const std::string& other,
+                    bool other_given) {
+  if (given && !other_given)
+    contradiction(flag, "given without " + other.substr(0, other.find(' ')),
+                  "it together with " + other);
 }
 
 std::string value_before_reading(const std::string& flag,

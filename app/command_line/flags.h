@@ -97,6 +97,10 @@ using Value = typename ValueOf<T>::Type;
 [[noreturn]] void contradiction(const std::string& flag, const std::string& why,
                                 const std::string& accepted);
 
+// Do so if `flag` is given without `other`, which is written with its value, as in "--trace FILE".
+void require_beside(const std::string& flag, bool given, const std::string& other,
+                    bool other_given);
+
 // Return the first value of `flag`, found without parsing the command line, or "" for none.
 std::string value_before_reading(const std::string& flag,
                                  const std::vector<std::string>& arguments);

@@ -1,5 +1,7 @@
 #include "app/command_line/option_groups.h"
 
+#include <filesystem>
+
 #include "core/attention/blockwise.h"
 #include "core/attention/tile_product.h"
 #include "core/base/dtype.h"
@@ -101,6 +103,18 @@ void add_problem(CommandFlags& flags, Problem& job) {
   add_dtype(flags, job.dtype, "storage type (bf16)");
   add_mask(flags, job.mask, "full");
   flags.flag("--backward", job.backward, "the backward pass too");
+}
+
+void check_live(const std::optional<std::string>& trace, Backend backend) {
+  const auto accepted = "it together with --trace FILE and --backend cpu";
+  if (!trace) contradiction("--live", "given without --trace", accepted);
+  std::error_code error;
+  const auto status = std::filesystem::status(*trace, error);
+  if (trace->ends_with('/') || (exists(status) && !is_regular_file(status)))
+    contradiction("--live", fmt::format("given with --trace '{}', which is no file", *trace),
+                  accepted);
+  if (backend != Backend::cpu)
+    contradiction("--live", fmt::format("given with --backend {}", name_of(backend)), accepted);
 }
 
 void complete_problem(const std::string& command, Problem& job) {

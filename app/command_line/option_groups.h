@@ -58,6 +58,10 @@ void validate_for_flags(const AttentionShape& sizes, F&& validate) {
   }
 }
 
+// Throw InputError unless --trace gave a file and ranks are threads, as --live asks for. Elsewhere rank
+// 0 learns what the others recorded when they have ended, and a GPU's times too.
+void check_live(const std::optional<std::string>& trace, Backend backend);
+
 // ---
 // A problem to be planned or simulated.
 

@@ -22,9 +22,10 @@ namespace ringscope {
 
 namespace {
 
-std::string with_digits(std::string_view bytes) {
+// Return every byte as two digits, each behind `prefix`.
+std::string in_digits(std::string_view bytes, std::string_view prefix) {
   std::string text;
-  for (const char c : bytes) text += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+  for (const char c : bytes) text += fmt::format("{}{:02x}", prefix, static_cast<unsigned char>(c));
   return text;
 }
 
@@ -79,7 +80,7 @@ class ShownText {
     return text + std::exchange(held_, "");
   }
   // Return the rest at the end of the text.
-  std::string finish() { return with_digits(std::exchange(held_, "")); }
+  std::string finish() { return in_digits(std::exchange(held_, ""), "\\x"); }
 
  private:
   std::string held_;  // the beginning of a character
@@ -94,11 +95,7 @@ std::string shown(std::string_view text) {
   return result + shown_text.finish();
 }
 
-std::string hex(std::string_view bytes) {
-  std::string text;
-  for (const char c : bytes) text += fmt::format("{:02x}", static_cast<unsigned char>(c));
-  return text;
-}
+std::string hex(std::string_view bytes) { return in_digits(bytes, ""); }
 
 namespace {
 

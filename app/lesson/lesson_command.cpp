@@ -20,6 +20,7 @@
 
 #include "app/command_line/commands.h"
 #include "app/report/terminal.h"
+#include "app/view/view_command.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/program.h"
@@ -334,7 +335,15 @@ int carry_out(const LessonOptions& options) {
   }
   if (!options.page) return tell_lesson(lesson, options);
   int failed = 0;
-  print_page(*options.page, lessons::page_of(lesson, failed));
+  std::vector<lessons::StoryPicture> pictures;
+  print_page(*options.page, lessons::page_of(lesson, failed, "", &pictures));
+  for (const lessons::StoryPicture& picture : pictures) {
+    const fs::path path = fs::path(*options.page).replace_filename(picture.file);
+    // Measured times differ from run to run, so a picture of them is not drawn anew.
+    const bool is_measured = picture.recording.info.base_time_ns != 0;
+    if (*options.page != "-" && !(is_measured && fs::exists(path)))
+      write_story_picture(picture.recording, picture.paragraph, path);
+  }
   if (failed == 0) return 0;
   print_error(fmt::format("lesson {}: {} checks failed", lesson.number, failed));
   return 1;
@@ -351,7 +360,8 @@ Finish declare_lesson(CommandFlags& flags) {
                 3);
   flags.text("--take", "FROM", lesson->take,
              "begin a step of your ring from the stub or from ours: stub, ours");
-  flags.path("--page", lesson->page, "write it as a page of Markdown; -: to stdout");
+  flags.path("--page", lesson->page,
+             "write it as a page of Markdown, with its story's pictures beside it; -: to stdout");
   flags.text("--out", "DIR", lesson->out, "folder for recordings (runs/lessons)");
   return [lesson] {
     check(*lesson);

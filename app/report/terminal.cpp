@@ -8,10 +8,8 @@
 #include <cstdio>
 #include <cstring>
 #include <new>
-#include <string>
 #include <utility>
 
-#include "core/base/error.h"
 #include "core/trace/recorder.h"
 #include "cuda/base/build_commit.h"
 

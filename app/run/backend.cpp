@@ -62,10 +62,14 @@ std::string cuda_availability() {
          cuda::to_string(*query.device);
 }
 
+cuda::KernelWish wish_of(const CudaChoice& choice) {
+  return {choice.forward_kernel, choice.backward_kernel, choice.stamped};
+}
+
 Runner cuda_runner(const CudaChoice& choice) {
   return [choice](const Problem& config, const AttentionInputs& inputs, const Progress& progress) {
     return cuda::run_on_gpu(config, inputs, progress,
-                            {.kernels = {choice.forward_kernel, choice.backward_kernel},
+                            {.kernels = wish_of(choice),
                              .gpus = std::max(choice.gpus, 1),
                              .activity_records = choice.cupti});
   };
@@ -108,8 +112,7 @@ Runner cuda_runner(const CudaChoice&) { return run_on_threads; }  // parse_backe
 std::string nccl_availability() { return cuda::nccl_availability(); }
 
 cuda::NcclOptions nccl_options(const CudaChoice& choice) {
-  return {.kernels = {choice.forward_kernel, choice.backward_kernel},
-          .activity_records = choice.cupti};
+  return {.kernels = wish_of(choice), .activity_records = choice.cupti};
 }
 
 Runner nccl_runner(const CudaChoice& choice) {

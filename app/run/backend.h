@@ -39,6 +39,7 @@ struct CudaChoice {
   int forward_kernel = 0;  // number in the ladder; 0: the best that takes the problem
   int backward_kernel = 0;
   int gpus = 0;        // that share the ranks of --backend cuda; 0: one
+  int stamped = 0;     // multiprocessors on which the forward kernel stamps what it does
   bool cupti = false;  // time kernels by CUPTI's activity records, not by events
 };
 

@@ -5,20 +5,16 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <memory>
 #include <utility>
-#include <vector>
 
 #include "app/command_line/flags.h"
 #include "app/report/fields.h"
 #include "core/base/error.h"
-#include "core/base/files.h"
 #include "core/base/npy.h"
 #include "core/run/cpu_engine.h"
 #include "core/trace/chrome_trace.h"

@@ -53,7 +53,7 @@ struct RunOptions {
 };
 
 class CommandFlags;
-// Add --q, --k, --v and --layout.
+// Add --q, --k, --v, --layout and --scale.
 void add_tensors(CommandFlags& flags, RunOptions& run);
 
 // ---

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -75,6 +74,10 @@ void add_ring(CommandFlags& flags, RunOptions& run) {
   flags.flag(
       "--cupti", run.cuda.cupti,
       "of --backend cuda and nccl: kernels' times from CUPTI's activity records, not from events");
+  flags.integer("--kernel-trace", run.cuda.stamped,
+                "of --backend cuda and nccl, with --trace: record what the warps of forward kernel "
+                "06 or 07 do on N multiprocessors",
+                1, kMostMultiprocessors);
   flags.integer("--gpus", run.cuda.gpus,
                 "of --backend cuda: deal the ranks over N GPUs, blocks moved by copy engines (1)",
                 1, 64);
@@ -98,10 +101,6 @@ void add_ring(CommandFlags& flags, RunOptions& run) {
                  "ranks run ahead of late ones (2)");
   add_mask(flags, run.job.mask, "full");
   add_dtype(flags, run.job.dtype, "storage type (f32)");
-  constexpr double kMost = std::numeric_limits<float>::max();
-  flags.number("--scale", run.job.softmax_scale,
-               {-kMost, kMost, true, true, "a finite number that f32 can hold"},
-               "softmax scale (1/sqrt(head_dim))");
 }
 
 void add_outputs(CommandFlags& flags, RunOptions& run) {
@@ -174,24 +173,23 @@ void check_source(const RunOptions& run, bool seed_given) {
 
 void check_backend(const RunOptions& run) {
   const CudaChoice& cuda = run.cuda;
-  if (is_on_gpus(run.backend)) {
-    const std::string given = fmt::format("' given with --backend {}", name_of(run.backend));
-    if (run.job.mask.is_in_pieces())
-      contradiction("--mask", "'" + run.job.mask.name() + given,
-                    "masks without sink and ranges there");
-  }
   const std::string backend = fmt::format("given with --backend {}", name_of(run.backend));
+  if (is_on_gpus(run.backend) && run.job.mask.is_in_pieces())
+    contradiction("--mask", fmt::format("'{}' {}", run.job.mask.name(), backend),
+                  "masks without sink and ranges there");
   if (cuda.gpus != 0 && run.backend != Backend::cuda)
     contradiction("--gpus", backend, "it together with --backend cuda");
   if (is_on_gpus(run.backend)) {
-    if (cuda.backward_kernel != 0 && !run.job.backward)
-      contradiction("--backward-kernel", "given without --backward", "it together with --backward");
+    require_beside("--backward-kernel", cuda.backward_kernel != 0, "--backward", run.job.backward);
   } else {
     for (const auto& [flag, given] : {std::pair{"--kernel", cuda.forward_kernel != 0},
                                       {"--backward-kernel", cuda.backward_kernel != 0},
-                                      {"--cupti", cuda.cupti}})
+                                      {"--cupti", cuda.cupti},
+                                      {"--kernel-trace", cuda.stamped > 0}})
       if (given) contradiction(flag, backend, "it together with --backend cuda or nccl");
   }
+  if (cuda.stamped > 0 && !run.trace)
+    contradiction("--kernel-trace", "given without --trace", "it together with --trace FILE");
   if (run.mistaken && run.backend != Backend::cpu)
     contradiction("--inject", fmt::format("'{}' {}", name_of(*run.mistaken->mistake), backend),
                   "it with --backend cpu");
@@ -221,19 +219,6 @@ void check_backend(const RunOptions& run) {
   }
 }
 
-void check_live(const RunOptions& run) {
-  const auto accepted = "it together with --trace FILE and --backend cpu";
-  if (!run.trace) contradiction("--live", "given without --trace", accepted);
-  std::error_code error;
-  const auto status = std::filesystem::status(*run.trace, error);
-  if (run.trace->ends_with('/') || (exists(status) && !is_regular_file(status)))
-    contradiction("--live", fmt::format("given with --trace '{}', which is no file", *run.trace),
-                  accepted);
-  // Elsewhere rank 0 learns what the others recorded when they have ended, and a GPU's times too.
-  if (run.backend != Backend::cpu)
-    contradiction("--live", fmt::format("given with --backend {}", name_of(run.backend)), accepted);
-}
-
 void check(RunOptions& run, const CommandFlags& flags) {
   check_source(run, flags.given("--seed"));
   if (run.job.injection) run.job.injection->seed = run.seed;
@@ -252,7 +237,7 @@ void check(RunOptions& run, const CommandFlags& flags) {
     contradiction("--kv-buffers",
                   fmt::format("{} given with --scheme {}", run.job.kv_buffers, name_of(scheme)),
                   "it with --scheme ring or two-level; the others have as many as they need");
-  if (run.live) check_live(run);
+  if (run.live) check_live(run.trace, run.backend);
   if (run.verify_rows) run.verify = true;
 }
 
@@ -273,6 +258,10 @@ void add_tensors(CommandFlags& flags, RunOptions& run) {
              "order of the axes in the files: b batch, h heads, s seqlen, d head_dim; thd: no "
              "batch (bhsd)",
              parse_layout);
+  constexpr double kMost = std::numeric_limits<float>::max();
+  flags.number("--scale", run.job.softmax_scale,
+               {-kMost, kMost, true, true, "a finite number that f32 can hold"},
+               "softmax scale (1/sqrt(head_dim))");
 }
 
 Finish declare_run(CommandFlags& flags) {

@@ -45,10 +45,8 @@ struct Given {
 // Parse text such as "3:0.5,7:0.8".
 std::vector<Straggler> parse_stragglers(const std::string& text) {
   std::vector<Straggler> stragglers;
-  std::size_t begin = 0;
-  while (begin <= text.size()) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    const std::string one = text.substr(begin, end - begin);
+  for (const std::string_view part : split(text, ',')) {
+    const std::string one(part);
     const std::size_t colon = one.find(':');
     if (colon == std::string::npos)
       contradiction("--straggler", fmt::format("'{}' given", text),
@@ -59,7 +57,6 @@ std::vector<Straggler> parse_stragglers(const std::string& text) {
       if (other.rank == rank)
         contradiction("--straggler", fmt::format("rank {} given twice", rank), "each rank once");
     stragglers.push_back({rank, number_of_flag("--straggler", one.substr(colon + 1), kSpeed)});
-    begin = end + 1;
   }
   return stragglers;
 }
@@ -167,8 +164,8 @@ void check_sweep(const SimulateOptions& options, const CommandFlags& flags) {
                     "one of them");
   }
   const bool sweeps = !options.sweep.empty();
-  if (options.theme && !options.picture)
-    contradiction("--theme", "given without --picture", "it together with --picture FILE");
+  require_beside("--theme", options.theme.has_value(), "--picture FILE",
+                 options.picture.has_value());
   for (const auto& [flag, path] :
        {std::pair{"--csv", &options.csv}, {"--picture", &options.picture}})
     if (path->has_value() && !sweeps)
@@ -182,8 +179,8 @@ void check_sweep(const SimulateOptions& options, const CommandFlags& flags) {
           "it with one simulation");
   if (sweeps && options.all_schemes)
     contradiction("--scheme", "'all' given beside --sweep", "--sweep scheme=ring,allgather,...");
-  if (options.trace_ranks && !options.trace)
-    contradiction("--trace-ranks", "given without --trace", "it together with --trace FILE");
+  require_beside("--trace-ranks", options.trace_ranks.has_value(), "--trace FILE",
+                 options.trace.has_value());
 }
 
 bool sweeps(const SimulateOptions& options, Setting setting, const std::string& value = "") {

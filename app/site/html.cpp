@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 #include <map>
 #include <regex>
@@ -67,13 +66,13 @@ class Converter {
           continue;
         }
         case Span::Kind::strong:
-          html += "<strong>" + inline_html(span.text) + "</strong>";
+        case Span::Kind::term: {
+          const char* const tag = span.kind == Span::Kind::strong ? "strong" : "em";
+          html += fmt::format("<{0}>{1}</{0}>", tag, inline_html(span.text));
           break;
+        }
         case Span::Kind::code:
           html += "<code>" + escaped(span.text) + "</code>";
-          break;
-        case Span::Kind::term:
-          html += "<em>" + inline_html(span.text) + "</em>";
           break;
         case Span::Kind::link:
           html += is_picture ? picture(span) : link(span);
@@ -102,13 +101,7 @@ class Converter {
   }
 
   std::string unique_id(const std::string& plain) {
-    std::string id;
-    for (const char c : plain) {
-      if (c == ' ')
-        id += '-';
-      else if (std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || (c & 0x80))
-        id += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    }
+    const std::string id = lessons::anchor_of(plain);
     const int earlier = ids_[id]++;
     return earlier == 0 ? id : fmt::format("{}-{}", id, earlier);
   }

@@ -37,7 +37,7 @@ struct TrainOptions {
   std::optional<std::string> loss_csv, picture, theme, checkpoint, resume, trace;
   std::optional<Index> checkpoint_every, trace_step;
   ModelMemory memory;
-  bool json = false, shard_optimizer = false;
+  bool json = false, shard_optimizer = false, live = false;
 
   std::optional<Index> sample_bytes;
   std::optional<std::string> prompt;

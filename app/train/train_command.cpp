@@ -88,17 +88,19 @@ void add_settings(CommandFlags& flags, GivenSettings& given) {
 
 void check(const TrainOptions& train) {
   check_ranks(train.ranks);
-  if (train.checkpoint_every && !train.checkpoint)
-    contradiction("--checkpoint-every", "given without --checkpoint",
-                  "it together with --checkpoint FILE");
-  if (train.trace_step && !train.trace)
-    contradiction("--trace-step", "given without --trace", "it together with --trace FILE");
-  if (train.theme && !train.picture)
-    contradiction("--theme", "given without --picture", "it together with --picture FILE");
-  if (!train.sample_bytes)
-    for (const auto& [flag, given] : {std::pair{"--prompt", train.prompt.has_value()},
-                                      {"--temperature", train.temperature.has_value()}})
-      if (given) contradiction(flag, "given without --sample", "it together with --sample BYTES");
+  require_beside("--checkpoint-every", train.checkpoint_every.has_value(), "--checkpoint FILE",
+                 train.checkpoint.has_value());
+  require_beside("--trace-step", train.trace_step.has_value(), "--trace FILE",
+                 train.trace.has_value());
+  if (train.live) {
+    check_live(train.trace, train.ranks.backend);
+    if (train.trace_step)
+      contradiction("--trace-step", "given with --live", "one of them: --live shows every step");
+  }
+  require_beside("--theme", train.theme.has_value(), "--picture FILE", train.picture.has_value());
+  for (const auto& [flag, given] : {std::pair{"--prompt", train.prompt.has_value()},
+                                    {"--temperature", train.temperature.has_value()}})
+    require_beside(flag, given, "--sample BYTES", train.sample_bytes.has_value());
   if (train.prompt && train.prompt->empty())
     contradiction("--prompt", "'' given", "a byte or more to go on from");
 }
@@ -163,6 +165,10 @@ void plan_training(const TrainOptions& options, int world_size, TrainSetup& setu
                       *options.trace, plan.steps_before()));
     plan.recorded_step = options.trace_step.value_or(plan.steps);
   }
+  if (options.live)
+    plan.live = [path = *options.trace](const Recording& so_far) {
+      write_chrome_trace(path, so_far);
+    };
   with_dashes([&] { validate(plan); });
 }
 
@@ -353,6 +359,8 @@ Finish declare_train(CommandFlags& flags) {
              "go on from a checkpoint, with its settings but for those that are given");
   flags.path("--trace", train->trace, "write the recording of one step's attention");
   flags.integer("--trace-step", train->trace_step, "which (the last)");
+  flags.flag("--live", train->live,
+             "write the latest step's to --trace a few times a second, so that view can follow");
   flags.integer("--sample", train->sample_bytes, "print so much text of the model at the end", 1,
                 kMostGeneratedBytes, "BYTES");
   flags.text("--prompt", "TEXT", train->prompt, "what that text goes on from (a new line)");

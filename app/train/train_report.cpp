@@ -6,7 +6,6 @@
 #include <exception>
 #include <limits>
 #include <numeric>
-#include <optional>
 
 #include "app/command_line/flags.h"
 #include "app/generate/generate.h"

@@ -94,6 +94,10 @@ int carry_out(const viz::ViewOptions& options) {
   return 0;
 }
 
+void write_story_picture(const Recording& recording, int paragraph, const std::string& path) {
+  write_file(path, viz::story_picture(recording, paragraph));
+}
+
 void write_sweep_picture(const SweepTable& table, const std::string& machine,
                          const std::string& path, const std::optional<std::string>& theme) {
   viz::write_picture(path, [&](std::string* svg) {
@@ -125,6 +129,8 @@ int carry_out(const viz::ViewOptions& options) {
                    "; accepted: run, info, demo, lesson, plan, simulate; a trace opens in "
                    "https://ui.perfetto.dev too");
 }
+
+void write_story_picture(const Recording&, int, const std::string&) {}
 
 void write_sweep_picture(const SweepTable&, const std::string&, const std::string&,
                          const std::optional<std::string>&) {

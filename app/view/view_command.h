@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/sim/sweep.h"
+#include "core/trace/event.h"
 #include "core/train/loss_csv.h"
 
 namespace ringscope {
@@ -32,6 +33,9 @@ void write_sweep_picture(const SweepTable& table, const std::string& machine,
                          const std::string& path, const std::optional<std::string>& theme);
 void write_loss_picture(const LossCurve& curve, const std::string& path,
                         const std::optional<std::string>& theme);
+
+// Write the panel that a paragraph of a recording's story, from 0, points at as SVG, likewise.
+void write_story_picture(const Recording& recording, int paragraph, const std::string& path);
 
 // Return why there is no viewer and how to get it, or "" where there is one.
 const char* why_no_viewer();

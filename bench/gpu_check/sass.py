@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Counts what Hopper kernels do for a tile, in the machine code that nvcc makes, beside what they have to do.
 
-    bench/gpu_check/sass.py [--nvcc NVCC] [--nvdisasm NVDISASM] [--all] [KERNEL ...]
+    bench/gpu_check/sass.py [--nvcc NVCC] [--nvdisasm NVDISASM] [--all] [--same COMMIT] [KERNEL ...]
 
-Prints a table of the instances for bf16 and head_dim 128, as it stands in bench/README.md; --all: of all. It takes a CUDA
-toolkit, nvdisasm and no GPU. KERNEL is a file of cuda/kernels without .cu.
+Prints a table of the instances for bf16 and head_dim 128, as it stands in README.md here; --all: of all. With --same it
+says instead of each instance whether it is that of the commit, instruction for instruction, and exits with 1 if one is
+not, or is missing; instances that stamp what they do (--kernel-trace) are those that may be new. It takes a CUDA toolkit,
+nvdisasm and no GPU. KERNEL is a file of cuda/kernels without .cu.
 
 A tile's loop is the innermost one with the most HGMMA. Of a product m64nNk16 a multiprocessor makes 4096 FLOPs a clock in
 bf16, so it takes N / 2 clocks, and it reads N x 16 elements of 2 bytes from shared memory, and 64 x 16 more if its left
@@ -22,7 +24,10 @@ import tempfile
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 KERNELS = ["06_hopper", "07_hopper_overlap", "10_backward_hopper", "11_backward_one_pass"]
 FLAGS = ["-std=c++20", "-O3", "-DNDEBUG", "--expt-relaxed-constexpr", "-gencode=arch=compute_90a,code=sm_90a",
-         "-Xptxas=-v", "-I", ROOT]
+         "-Xptxas=-v"]
+# What the switches of an instance mean.
+SWITCHES = {"06": {"false": "no roles", "true": "roles"}, "11": {"false": "any order", "true": "turns"},
+            "07": {"false,false": "neither", "true,false": "ping-pong", "true,true": "both"}}
 CONSUMERS = {"06_hopper": 2, "07_hopper_overlap": 2, "10_backward_hopper": None, "11_backward_one_pass": 2}
 
 
@@ -78,10 +83,12 @@ def counts_of(body, consumers, copied):
     read = sum(int(h[1]) * 32 + (2048 if h[2] == "gdesc" else 0) for h in hgmma)
     moved = 0
     for line in body:
-        access = re.match(r"(?:@!?U?P\d+ )?(LDS|STS|LDSM|STSM)((?:\.\w+)*)", line)
+        access = re.match(r"(?:@!?U?P\d+ )?(LDSM|STSM|LDS|STS)((?:\.\w+)*)", line)
         if access and "U" != line[0]:
-            width = re.search(r"\.(32|64|128|16|U8|U16)\b", access[2])
-            each = {"64": 8, "128": 16, "16": 2, "U8": 1, "U16": 2}.get(width[1] if width else "", 4)
+            width = re.search(r"\.(32|64|128|U8|U16)\b", access[2])
+            each = {"64": 8, "128": 16, "U8": 1, "U16": 2}.get(width[1] if width else "", 4)
+            if access[1] in ("LDSM", "STSM"):
+                each = 4 * int(access[2][-1])  # as many squares
             # What these kernels load by LDS are notes that all rows of a warp share: 128 bytes a warp.
             moved += 128 * (4 if access[1] == "LDS" else each)
     number = lambda pattern: sum(bool(re.match(r"(?:@!?U?P\d+ )?(%s)\b" % pattern, b)) for b in body)
@@ -105,29 +112,65 @@ def planned(kernel, numbers, name):
     return 2 * depth // 16 + 2 * visit // 16 + own // 16, visit // 2, copied + visit * depth * 4
 
 
-def rows_of(kernel, nvcc, nvdisasm, every):
+def compiled(root, kernel, nvcc, nvdisasm):
+    """Returns what the compiler says and {mangled name: instructions}."""
     with tempfile.TemporaryDirectory() as folder:
         cubin = os.path.join(folder, kernel + ".cubin")
-        log = run(nvcc, *FLAGS, "-cubin", os.path.join(ROOT, "cuda/kernels", kernel + ".cu"), "-o", cubin).stderr
-        functions = functions_of(run(nvdisasm, "-c", cubin).stdout)
+        source = os.path.join(root, "cuda/kernels", kernel + ".cu")
+        log = run(nvcc, *FLAGS, "-I", root, "-cubin", source, "-o", cubin).stderr
+        return log, functions_of(run(nvdisasm, "-c", cubin).stdout)
+
+
+def short_names(functions):
+    names = subprocess.run(["c++filt"], input="\n".join(functions), capture_output=True, text=True).stdout.split("\n")
+    for name in names[:len(functions)]:
+        short = re.sub(r"ringscope::|cuda::|\(anonymous namespace\)::|^void ", "", name)
+        yield re.sub(r"\((?!Owner).*", "", short).replace(" ", "")
+
+
+def with_own_labels(lines):
+    """Returns the lines with labels numbered within the function, and without its name."""
+    numbers = {}
+    label = lambda found: ".L_%d" % numbers.setdefault(found[0], len(numbers))
+    return [re.sub(r"\.L_x_\d+", label, re.sub(r"\w*_Z\w+", "", line)) for line in lines]
+
+
+def differences(kernel, commit, nvcc, nvdisasm):
+    """Prints a line for each instance, and returns how many are not those of the commit."""
+    with tempfile.TemporaryDirectory() as before:
+        archive = os.path.join(before, "tree.tar")
+        run("git", "-C", ROOT, "archive", "-o", archive, commit, "core", "cuda")
+        run("tar", "-xf", archive, "-C", before)
+        old, new = (dict(zip(short_names(f), map(with_own_labels, f.values())))
+                    for f in (compiled(root, kernel, nvcc, nvdisasm)[1] for root in (before, ROOT)))
+    differ = 0
+    for name in sorted({*old, *new}):
+        is_new = name not in old and "StampBuffer" in name
+        differ += not is_new and old.get(name) != new.get(name)
+        print("new " if is_new else "same" if old.get(name) == new.get(name) else "not the same", name, flush=True)
+    return differ
+
+
+def rows_of(kernel, nvcc, nvdisasm, every):
+    log, functions = compiled(ROOT, kernel, nvcc, nvdisasm)
     said = {}
     for part in log.split("Compiling entry function ")[1:]:
         spills = re.search(r"(\d+) bytes spill stores", part)
         registers = re.search(r"Used (\d+) registers", part)
         said[re.match(r"'(\S+)'", part)[1]] = (int(registers[1]), int(spills[1]))
-    names = subprocess.run(["c++filt"], input="\n".join(functions), capture_output=True, text=True).stdout.split("\n")
-    for mangled, name in zip(functions, names):
-        short = re.sub(r"ringscope::|cuda::|\(anonymous namespace\)::|^void ", "", name)
-        short = re.sub(r"\((?!Owner).*", "", short).replace(" ", "")
+    for mangled, short in zip(functions, short_names(functions)):
         sizes = [int(n) for n in re.findall(r"(?<=,)\d+", short)]
         body = loop_of(functions[mangled])
-        if not body or not every and not ("<bf16" in short and sizes[2] == 128):
+        if not body or not every and not ("<bf16" in short and sizes[2] == 128 and "Stamp" not in short):
             continue
         consumers = CONSUMERS[kernel] or sizes[0] // 64
         hgmma, exponentials, copied = planned(kernel, sizes, short)
         c, (registers, spills) = counts_of(body, consumers, copied), said[mangled]
+        sizes_text, _, switches = short.split("<", 1)[1][:-1].partition(">,")
+        if switches:
+            sizes_text += ">, " + SWITCHES[kernel[:2]].get(switches, switches)
         yield "| %s `%s` | %d, %d | %d / %d | %d | %d / %d | %d | %d, %d | %.0f | %d |" % (
-            kernel[:2], short.split("<", 1)[1][:-1].replace("bf16,", "", 1 if not every else 0), registers, spills,
+            kernel[:2], sizes_text.replace("bf16,", "", 1 if not every else 0), registers, spills,
             c["hgmma"], hgmma, c["tensor"], c["mufu"], exponentials, c["mufu_clocks"], c["f32"], c["f32_clocks"],
             c["shared"], c["all"])
 
@@ -137,14 +180,18 @@ def main():
     parser.add_argument("--nvcc")
     parser.add_argument("--nvdisasm")
     parser.add_argument("--all", action="store_true")
+    parser.add_argument("--same", metavar="COMMIT")
     parser.add_argument("kernels", nargs="*", metavar="KERNEL")
     options = parser.parse_args()
     nvcc, nvdisasm = tool(options.nvcc, "nvcc"), tool(options.nvdisasm, "nvdisasm")
+    for kernel in options.kernels:
+        if kernel not in KERNELS:
+            stop("no kernel %s; %s are accepted" % (kernel, ", ".join(KERNELS)))
+    if options.same:
+        sys.exit(1 if sum(differences(kernel, options.same, nvcc, nvdisasm) for kernel in options.kernels or KERNELS) else 0)
     print("| instance | registers, spills | HGMMA / planned | their clocks | EX2 / planned | clocks | f32, clocks "
           "| shared bytes a clock | instructions |\n|---|---|---|---|---|---|---|---|---|")
     for kernel in options.kernels or KERNELS:
-        if kernel not in KERNELS:
-            stop("no kernel %s; %s are accepted" % (kernel, ", ".join(KERNELS)))
         for row in rows_of(kernel, nvcc, nvdisasm, options.all):
             print(row, flush=True)
     commit = run("git", "-C", ROOT, "describe", "--always", "--dirty").stdout.strip()

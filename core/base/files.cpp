@@ -10,9 +10,6 @@
 #include <cstring>
 #include <filesystem>
 #include <optional>
-#include <utility>
-
-#include "core/base/error.h"
 
 namespace ringscope {
 

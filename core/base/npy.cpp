@@ -5,12 +5,12 @@
 #include "core/base/npy.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
-#include <new>
 #include <utility>
 
 #include "core/base/dtype.h"
@@ -407,10 +407,8 @@ NpyArray read_npy(const std::string& path, const NpyDimensions& dimensions) {
 namespace {
 
 std::string header_with(std::string_view descr, const std::vector<Index>& shape) {
-  std::string dict = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': (", descr);
-  for (std::size_t i = 0; i < shape.size(); ++i)
-    dict += fmt::format("{}{}", i == 0 ? "" : ", ", shape[i]);
-  dict += shape.size() == 1 ? ",), }" : "), }";
+  std::string dict = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}{}), }}",
+                                 descr, fmt::join(shape, ", "), shape.size() == 1 ? "," : "");
   constexpr std::size_t kPrefix = 10;
   const Index whole = round_up(static_cast<Index>(kPrefix + dict.size() + 1), 64);
   dict.resize(static_cast<std::size_t>(whole) - kPrefix - 1, ' ');

@@ -5,7 +5,6 @@
 #include <iterator>
 #include <limits>
 
-#include "core/base/error.h"
 #include "core/base/files.h"
 
 namespace ringscope {
@@ -51,6 +50,11 @@ std::vector<std::string> words_of(std::string_view line) {
     words.emplace_back(line.substr(0, end));
     line.remove_prefix(end);
   }
+}
+
+bool can_be_quoted(std::string_view word) {
+  return std::none_of(word.begin(), word.end(),
+                      [](char c) { return c <= ' ' || c > '~' || c == '"' || c == '\\'; });
 }
 
 std::string seconds_text(double seconds) {

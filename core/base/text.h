@@ -85,6 +85,11 @@ void for_each_line(std::string_view text, F&& f) {
 
 // Return the words of `line` before any '#', split at blanks.
 std::vector<std::string> words_of(std::string_view line);
+// Return whether a message can quote a word on one line, and what it says where not.
+bool can_be_quoted(std::string_view word);
+inline constexpr const char* kNotQuotable =
+    "a word with characters that can not be shown; accepted: letters, digits and signs, without "
+    "quotes or backslashes";
 
 // Return the text as a field of CSV: in quotes where it must be.
 std::string csv_field(const std::string& text);

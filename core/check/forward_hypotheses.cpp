@@ -9,7 +9,7 @@
 #include <set>
 #include <utility>
 
-#include "core/base/math.h"
+#include "core/base/text.h"
 #include "core/check/hypotheses.h"
 
 namespace ringscope {
@@ -304,16 +304,11 @@ class ForwardTable {
     const std::string name = known_.problem.mask.name();
     if (name == "full") return;
     std::vector<std::string> names;
-    for (std::size_t begin = 0; begin <= name.size();) {
-      const std::size_t end = std::min(name.find('+', begin), name.size());
-      const std::string part = name.substr(begin, end - begin);
-      // A sink is a part of its window.
-      if (part.starts_with("sink") && !names.empty())
-        names.back() += "+" + part;
+    for (const std::string_view part : split(name, '+'))
+      if (part.starts_with("sink") && !names.empty())  // a part of its window
+        names.back().append("+").append(part);
       else
-        names.push_back(part);
-      begin = end + 1;
-    }
+        names.emplace_back(part);
     const Index last = known_.seqlen() - 1;
     for (std::size_t changed = 0; changed < names.size(); ++changed) {
       std::vector<std::shared_ptr<MaskSpec>> specs;

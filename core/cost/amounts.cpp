@@ -4,7 +4,6 @@
 
 #include "core/attention/tiles.h"
 #include "core/cost/time.h"
-#include "core/problem/region.h"
 #include "core/ring/loop_counts.h"
 #include "core/ring/two_level.h"
 

@@ -48,12 +48,7 @@ class Parser {
     if (words.empty()) return;
     // Reject characters that can't be printed, so that every later message can quote the word.
     for (const std::string& word : words)
-      for (const char c : word)
-        if (c <= ' ' || c > '~' || c == '"' || c == '\\')
-          fail(line_,
-               "a word with characters that can not be shown; accepted: letters, digits and signs, "
-               "without "
-               "quotes or backslashes");
+      if (!can_be_quoted(word)) fail(line_, kNotQuotable);
     if (words[0] == "gpu" || words[0] == "link") {
       finish_entry();
       begin_entry(words);

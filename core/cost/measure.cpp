@@ -7,8 +7,6 @@
 #include <vector>
 
 #include "core/base/random.h"
-#include "core/cost/amounts.h"
-#include "core/cost/time.h"
 #include "core/ring/cpu_backend.h"
 #include "core/ring/thread_communicator.h"
 #include "core/run/engine.h"

@@ -1,10 +1,8 @@
 #include "core/cost/time.h"
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "core/base/clock.h"
 #include "core/cost/amounts.h"
 
 namespace ringscope {

@@ -1,10 +1,8 @@
 #include "core/decode/decode_attention.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "core/attention/online_softmax.h"
-#include "core/attention/tile_product.h"
 
 namespace ringscope {
 

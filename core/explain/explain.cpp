@@ -375,12 +375,10 @@ class Explainer : private FittedRun {
       for (ReplayTimes* times : both) {
         auto& table = hops_of(*times, link.pass, link.payload, link.way);
         const auto& hops = times_.hops(link.pass, link.payload, link.way);
-        double most = 0;
-        for (const RecordedHop& hop : hops) most = std::max(most, hop.bytes);
         for (std::size_t i = static_cast<std::size_t>(link.from); i < table.size();
              i += static_cast<std::size_t>(n_)) {
           if (!hops[i].known || !(hops[i].bytes > 0)) continue;
-          const double steady = fitted.steady * hops[i].bytes / most;
+          const double steady = fitted.steady * size_of(hops[i]) / link.largest;
           const double rate = times == &healthy_ ? 1 / fitted.slowness : 1;
           if (times == &without) {
             all += hops[i].seconds;

@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <optional>
 #include <utility>
 
 #include "core/base/error.h"
-#include "core/cost/hardware.h"
-#include "core/cost/time.h"
 
 namespace ringscope {
 
@@ -88,15 +87,20 @@ double scatter_of(const std::vector<std::vector<double>>& groups) {
   return 1.4826 * 1.25 * quantile_of(off, 0.5);
 }
 
+// Return whether two times differ by more than rounding.
+bool differ(double least, double most) { return most > 1.001 * least + 2e-9; }
+
 using ByRank = std::vector<std::vector<double>>;
 
-// Return what each rank's median is above that of most, and 0 where chance may be the reason.
-std::vector<double> distances(const ByRank& of_ranks, double& usual) {
+// Return what each rank's median is above that of most, and 0 where chance may be the reason. If
+// `alone` is what a rank has without chance, most have so much more by chance.
+std::vector<double> distances(const ByRank& of_ranks, double& usual, double alone = 0) {
   std::vector<double> middles;
   for (const auto& mine : of_ranks)
     if (!mine.empty()) middles.push_back(median_of(mine));
   usual = low_median(middles);
-  const double scatter = scatter_of(of_ranks);
+  const double chance = alone > 0 ? usual - alone : 0;
+  const double scatter = std::max(scatter_of(of_ranks), chance);
   std::vector<double> result;
   for (const auto& mine : of_ranks) {
     const double off = mine.empty() ? 0 : median_of(mine) - usual;
@@ -235,7 +239,7 @@ void FittedRun::fit_step() {
     if (rest.empty()) return;
     const double least = quantile_of(rest, 0);
     const double bias =
-        (low_median(rest) - least) / (std::log(2.0) * static_cast<double>(rest.size()));
+        (median_of(rest) - least) / (std::log(2.0) * static_cast<double>(rest.size()));
     // A nanosecond is what rounding adds.
     if (least - bias > 4 * bias + 2e-9) fixed_ = least - bias;
     return;
@@ -299,7 +303,7 @@ void FittedRun::fit_factors() {
           (alone(step) - step.lead - fixed_of(step)) / (pair_s_[of(pass)] * step.work));
   });
   double usual = 0;
-  const std::vector<double> off = distances(of_ranks, usual);
+  const std::vector<double> off = distances(of_ranks, usual, knows_rates_ ? 1 : 0);
   for (std::size_t rank = 0; rank < off.size(); ++rank) {
     const double factor = usual > 0 ? 1 + off[rank] / usual : 1;
     // A slow rank is never as fast as the others, but one that chance holds up is.
@@ -356,36 +360,27 @@ void FittedRun::fit_extras() {
 // ---
 // Links.
 
-// Return the link of this name, or of these numbers; none for one that only a file knows, because a
-// recording must not have files opened.
-static std::optional<Link> recorded_link(const std::string& name) {
-  for (const Link& link : builtin_hardware().links)
-    if (link.name == name) return link;
-  if (name.find(',') == name.npos || name.find_first_not_of("0123456789.,eE+-") != name.npos)
-    return std::nullopt;
-  try {
-    return find_link(name);
-  } catch (const InputError&) {
-    return std::nullopt;
-  }
-}
-
 void FittedRun::fit_hops() {
   const auto& machine = times_.info().machine;
-  std::optional<Link> inside;
-  if (times_.is_simulated() && machine && machine->nodes > 1) inside = recorded_link(machine->link);
+  has_one_link_ = times_.link() && machine->nodes <= 1 && machine->between.empty();
   for_hops([&](Pass pass, Payload payload, Way way, const std::vector<RecordedHop>& hops) {
-    double most = 0;
+    double most = 0, most_s = 0;  // the size of the largest hop, and what it takes inside a node
     for (const RecordedHop& hop : hops)
-      if (hop.known) most = std::max(most, hop.bytes);
+      if (hop.known)
+        most = std::max(most, size_of(hop)), most_s = std::max(most_s, times_.alone_s(hop));
     std::vector<LinkTimes> links(static_cast<std::size_t>(n_));
+    bool varies = false;  // whether chance plays a part
+    std::map<std::pair<int, double>, double> by_size;
     for (std::size_t i = 0; i < hops.size(); ++i) {
       const RecordedHop& hop = hops[i];
       if (!hop.known || !(hop.bytes > 0)) continue;
       const int from = static_cast<int>(i % static_cast<std::size_t>(n_));
       LinkTimes& link = links[static_cast<std::size_t>(from)];
-      link = {pass, payload, way, from, hop.to, std::move(link.seconds), 0};
-      link.seconds.push_back(hop.seconds * most / hop.bytes);
+      link = {pass, payload, way, from, hop.to, most, std::move(link.seconds), 0};
+      link.seconds.push_back(hop.seconds * most / size_of(hop));
+      const auto [same, is_new] = by_size.emplace(std::pair(from, hop.bytes), hop.seconds);
+      varies = varies || (!is_new && differ(std::min(same->second, hop.seconds),
+                                            std::max(same->second, hop.seconds)));
     }
     std::vector<double> middles;
     std::vector<std::vector<double>> groups;
@@ -396,13 +391,17 @@ void FittedRun::fit_hops() {
       groups.push_back(link.seconds);
     }
     if (middles.empty()) return;
-    const double scatter = scatter_of(groups);
-    double usual = quantile_of(middles, 0.25);
+    // Of hops that are alone on their links, hardly two are alike by chance.
+    std::vector<double> sorted = middles;
+    std::sort(sorted.begin(), sorted.end());
+    const auto kinds = std::unique(sorted.begin(), sorted.end(),
+                                   [](double a, double b) { return !differ(a, b); }) -
+                       sorted.begin();
+    varies = varies || 2 * kinds > static_cast<std::ptrdiff_t>(middles.size());
+    double scatter = scatter_of(groups), usual = quantile_of(middles, 0.25);
+    if (has_one_link_ && varies) scatter = std::max(scatter, median_of(middles) - most_s);
     // Where all links of a kind join nodes, a link inside a node is as slow as its name says.
-    const bool to_all = times_.info().scheme == name_of(Scheme::ulysses);
-    if (inside && (n_ == 2 || to_all || (times_.ranks_a_node() > 0 && way == Way::between_nodes)))
-      usual = std::min(
-          usual, all_to_all_seconds(most, to_all ? n_ : 2, inside->bytes_per_s, inside->latency_s));
+    if (times_.link() && !varies) usual = std::min(usual, most_s);
     auto& table = hops_of(base_, pass, payload, way);
     for (std::size_t i = 0; i < table.size(); ++i) {
       // A hop of a rank that was not recorded takes as long as most do.
@@ -419,11 +418,18 @@ void FittedRun::fit_hops() {
     for (LinkTimes& link : links) {
       if (link.seconds.empty()) continue;
       const double error = scatter / std::sqrt(static_cast<double>(link.seconds.size()));
-      const bool slow = link.middle > least * usual && link.middle - usual >= kBeyondChance * error;
-      double steady = least_of(link.seconds);
-      const bool varies = quantile_of(link.seconds, 1) > 1.001 * quantile_of(link.seconds, 0);
+      // Where one link is the rule and hops vary, a hop alone tells no slow link from chance.
+      const bool tells = !(has_one_link_ && varies && link.seconds.size() == 1);
+      const bool slow =
+          tells && link.middle > least * usual && link.middle - usual >= kBeyondChance * error;
+      double steady = varies ? least_of(link.seconds) : quantile_of(link.seconds, 1);
       if (!slow && link.middle < 1.5 * usual && varies) steady = std::min(steady, least_of(alike));
-      links_.push_back({link, slow ? link.middle / std::max(usual, 1e-12) : 1, steady});
+      const double slowness = slow ? link.middle / std::max(usual, 1e-12) : 1;
+      if (has_one_link_) steady = std::min(steady, most_s * slowness);
+      // Of an all-to-all, a message to another node is the slow one.
+      if (slow && times_.info().scheme == name_of(Scheme::ulysses) && machine && machine->nodes > 1)
+        link.to = (link.from + n_ / machine->nodes) % n_;
+      links_.push_back({link, slowness, steady});
     }
   });
 }

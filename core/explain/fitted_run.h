@@ -48,7 +48,8 @@ class FittedRun {
     Payload payload;
     Way way;
     int from, to;
-    std::vector<double> seconds;  // for as many bytes as the largest hop of the kind has
+    double largest = 0;           // the size of the kind's largest hop
+    std::vector<double> seconds;  // for as large a hop
     double middle = 0;
   };
 
@@ -93,6 +94,10 @@ class FittedRun {
   // Return the part of that in which it computes.
   double computing(const RankStep& step) const { return alone(step) - step.around; }
   bool shares_cores() const { return cores_ > 0; }
+  // Return what the time of a hop is in proportion to.
+  double size_of(const RecordedHop& hop) const {
+    return has_one_link_ ? times_.alone_s(hop) : hop.bytes;
+  }
   // Return what a step costs besides its pairs.
   double fixed_of(const RankStep& step) const {
     return times_.is_simulated() && !(step.pairs > 0) ? 0 : fixed_ * step.parts;
@@ -108,7 +113,7 @@ class FittedRun {
   int cores_ = 0;                      // that ranks share; 0: each has its own
   double given_ = 1;                   // the share of these cores' time that the ranks got
   double pair_s_[2] = {}, fixed_ = 0;  // seconds of a pair, by pass, and of a step besides
-  bool knows_rates_ = false;
+  bool knows_rates_ = false, has_one_link_ = false;
   std::vector<double> slowness_;  // by rank
   std::vector<double> extra_[2];  // by pass and [rank][step]: seconds that a slow rank loses there
   std::vector<double> loss_;      // by rank: what a slow rank loses at a time

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/cost/time.h"
 #include "core/ring/loop_counts.h"
 #include "core/sim/shared_cores.h"
 
@@ -38,6 +39,20 @@ std::optional<Problem> loop_of(RunInfo info) try {
 
 }  // namespace
 
+// Return the link of this name, or of these numbers; none for one that only a file knows, because a
+// recording must not have files opened.
+static std::optional<Link> link_of(const std::string& name) {
+  for (const Link& link : builtin_hardware().links)
+    if (link.name == name) return link;
+  if (name.find(',') == name.npos || name.find_first_not_of("0123456789.,eE+-") != name.npos)
+    return std::nullopt;
+  try {
+    return find_link(name);
+  } catch (const InputError&) {
+    return std::nullopt;
+  }
+}
+
 Problem recorded_job(const RunInfo& info) {
   Problem job;
   job.shape = info.shape;
@@ -55,6 +70,7 @@ Problem recorded_job(const RunInfo& info) {
 
 RunTimes::RunTimes(const Recording& recording)
     : info_(&recording.info), ranks_(recording.info.world_size) {
+  if (is_simulated() && info_->machine) link_ = link_of(info_->machine->link);
   if (ranks_ > kMostExplainedRanks)
     throw InputError(
         fmt::format("{} ranks are recorded; up to {} accepted", ranks_, kMostExplainedRanks));
@@ -63,7 +79,9 @@ RunTimes::RunTimes(const Recording& recording)
   for (const auto& events : recording.events)
     for (const TraceEvent& e : events) {
       begin_ns_ = std::min(begin_ns_, e.begin_ns);
-      end_ns = std::max(end_ns, e.end_ns);
+      // What a simulated rank has sent may go on after the run's end.
+      if (!is_simulated() || e.lane == Lane::compute || e.lane == Lane::wait)
+        end_ns = std::max(end_ns, e.end_ns);
       if (!is_step(e)) continue;
       steps(e.pass).resize(place(ranks_, 0));
       if (e.pairs > 0)
@@ -147,16 +165,24 @@ void RunTimes::read_hops(const Recording& recording) {
     const auto& [sends, receives] = ends.of;
     for (std::size_t i = 0; i < std::max(sends.size(), receives.size()); ++i) {
       const TraceEvent& one = *(i < sends.size() ? sends : receives)[i];
-      const TraceEvent& other = *(i < receives.size() ? receives : sends)[i];
-      // A simulated message on another way than the ring's is shown where each end's lane is free.
-      const bool is_part = is_simulated() && way_of(src, dst) != Way::ring;
-      const auto [first, last] = std::minmax(one.begin_ns, other.begin_ns);
-      const std::int64_t begin = is_part ? first : last, end = std::max(one.end_ns, other.end_ns);
-      hop.seconds += seconds_of(std::max<std::int64_t>(0, end - begin));
+      // Either end of a simulated message says all, and messages arrive in no order.
+      const TraceEvent& other = is_simulated() ? one : *(i < receives.size() ? receives : sends)[i];
+      // A slice is only as long as its lane is free.
+      const std::int64_t moved = std::max(one.moved_ns, other.moved_ns),
+                         shown = std::max(one.end_ns, other.end_ns) -
+                                 std::max(one.begin_ns, other.begin_ns);
+      hop.seconds += seconds_of(std::max<std::int64_t>(0, moved > 0 ? moved : shown));
       hop.bytes += static_cast<double>(one.bytes);
+      ++hop.messages;
     }
   }
-  if (is_simulated()) complete_other_ways();
+}
+
+double RunTimes::alone_s(const RecordedHop& hop) const {
+  if (!link_) return hop.bytes;
+  if (info_->scheme == name_of(Scheme::ulysses))
+    return all_to_all_seconds(hop.bytes, ranks_, link_->bytes_per_s, link_->latency_s);
+  return hop.messages * link_->latency_s + hop.bytes / link_->bytes_per_s;
 }
 
 // Return the way of a message: to the next rank, to the one before, or any other.
@@ -165,43 +191,6 @@ Way RunTimes::way_of(int src, int dst) const {
     return src / ranks_a_node_ != dst / ranks_a_node_ ? Way::between_nodes : Way::ring;
   if (dst == (src + 1) % ranks_) return Way::ring;
   return src == (dst + 1) % ranks_ ? Way::backwards : Way::between_nodes;
-}
-
-// Fill in how long simulated hops take that a recording shows in part. To the rank before, a link is
-// as fast as on the way to the next, and chance has drawn the same for both of a sender's. Elsewhere
-// every hop takes as long for a byte as the link's slowest, unless chance plays a part.
-void RunTimes::complete_other_ways() {
-  const auto n = static_cast<std::size_t>(ranks_);
-  const auto pace_of = [](const RecordedHop& hop) {
-    return hop.known && hop.bytes > 0 ? hop.seconds / hop.bytes : 0;
-  };
-  for (const Pass pass : kAllPasses)
-    for (const Payload payload : kAllPayloads) {
-      const auto& there = hops(pass, payload, Way::ring);
-      std::vector<double> least(n, 0), most(n, 0);
-      for (std::size_t i = 0; i < there.size(); ++i) {
-        const double pace = pace_of(there[i]);
-        if (!(pace > 0)) continue;
-        least[i % n] = least[i % n] > 0 ? std::min(least[i % n], pace) : pace;
-        most[i % n] = std::max(most[i % n], pace);
-      }
-      bool by_chance = false;
-      for (std::size_t rank = 0; rank < n; ++rank)
-        by_chance = by_chance || most[rank] > 1.001 * least[rank];
-      for (std::size_t i = 0; i < hops(pass, payload, Way::backwards).size(); ++i) {
-        RecordedHop& hop = hops(pass, payload, Way::backwards)[i];
-        if (!hop.known || there.empty() || !(least[i % n] > 0)) continue;
-        const double as_fast = least[static_cast<std::size_t>(hop.to)] / least[i % n];
-        if (pace_of(there[i]) > 0) hop.seconds = hop.bytes * as_fast * pace_of(there[i]);
-      }
-      if (by_chance) continue;
-      auto& others = hops(pass, payload, Way::between_nodes);
-      std::vector<double> slowest(n, 0);
-      for (std::size_t i = 0; i < others.size(); ++i)
-        slowest[i % n] = std::max(slowest[i % n], pace_of(others[i]));
-      for (std::size_t i = 0; i < others.size(); ++i)
-        if (others[i].known) others[i].seconds = slowest[i % n] * others[i].bytes;
-    }
 }
 
 // Fill in who holds what at each step, and how many pairs a kernel computes for it.
@@ -295,8 +284,7 @@ Replay::Replay(const RunTimes& times) : times_(times) {
   job->backward = times.has(Pass::backward);
   request_.job = *job;
   request_.pace = Pace::buffers;
-  const bool rings = job->scheme == Scheme::ring || job->scheme == Scheme::two_level;
-  if (times.is_simulated() && rings && info.kv_buffers == 0) request_.pace = Pace::in_step;
+  if (times.is_simulated() && info.kv_buffers == 0) request_.pace = Pace::in_step;
   work_.emplace(*job);
 }
 
@@ -315,8 +303,9 @@ void Replay::share_out() {
                      task.rank, task.step}
                : Key{false, task.pass, Payload::kv, Way::ring, task.rank, task.step};
   };
-  const auto amount_of = [](const LoopTask& task) {
-    return task.is_hop() ? task.bytes : task.work.computed;
+  const auto amount_of = [&](const LoopTask& task) {
+    return task.is_hop() ? times_.alone_s({.bytes = task.bytes, .messages = 1})
+                         : task.work.computed;
   };
   const auto counts = [](const LoopTask& task) {
     return task.is_hop() || task.kind == LoopTask::Kind::attend;
@@ -362,7 +351,10 @@ double Replay::wall_of_graph(const ReplayTimes& changed) const {
       ends[i] = begin + costs.seconds[i];
     }
   }
-  return *std::max_element(ends.begin(), ends.end());
+  double wall = 0;
+  for (std::size_t i = 0; i < ends.size(); ++i)
+    if (!graph.tasks[i].is_hop()) wall = std::max(wall, ends[i]);
+  return wall;
 }
 
 // Where the loop is not simulated, ranks are taken to meet after every step.

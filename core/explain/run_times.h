@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/cost/hardware.h"
 #include "core/ring/seams.h"
 #include "core/sim/loop_graph.h"
 #include "core/sim/simulate.h"
@@ -41,6 +42,7 @@ Problem recorded_job(const RunInfo& info);
 struct RecordedHop {
   double seconds = 0;
   double bytes = 0;
+  int messages = 0;
   int to = -1;  // the receiver
   bool known = false;
 };
@@ -70,6 +72,10 @@ class RunTimes {
   }
 
   Way way_of(int src, int dst) const;
+  // Return the link inside a node, where a simulation says it.
+  const std::optional<Link>& link() const { return link_; }
+  // Return what a hop takes on that link; without one, its bytes.
+  double alone_s(const RecordedHop& hop) const;
   // Return the tasks of all ranks' loops, if the scheme's are followed (core/ring/loop_counts.h).
   const LoopGraph* graph() const { return graph_.get(); }
 
@@ -85,7 +91,6 @@ class RunTimes {
 
  private:
   void take_work_of_graph();
-  void complete_other_ways();
   bool is_rank(int rank) const { return rank >= 0 && rank < ranks_; }
   bool is_step(const TraceEvent& e) const {
     return e.lane == Lane::compute && e.step >= 0 && e.step < ranks_;
@@ -109,6 +114,7 @@ class RunTimes {
   std::vector<std::vector<double>> gaps_;
   std::vector<RecordedHop> hops_[2][2][kWays];
   std::shared_ptr<const LoopGraph> graph_;
+  std::optional<Link> link_;
 };
 
 inline constexpr int kMostExplainedRanks = 2048;

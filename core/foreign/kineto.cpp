@@ -86,6 +86,7 @@ struct ProfileSink final : TraceSink {
   void begin(const RunInfo&, const std::vector<std::int64_t>&) override {}
   void slice(int, const TraceEvent&, const TraceFields&) override {}
   void span(int, const ModelSpan&, const TraceFields&) override {}
+  void span(int, const KernelSpan&, const TraceFields&) override {}
   void sample(const SoftmaxSample&) override {}
   void other(const TraceFields& fields) override { events.add(fields); }
   ProfileEvents events;

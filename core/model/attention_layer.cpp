@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "core/model/layers.h"
-
 namespace ringscope {
 
 AttentionLayer::AttentionLayer(const LayerWeights& weights, ContextRing& ring, bool keeps)

@@ -5,13 +5,8 @@
 #include <algorithm>
 #include <numeric>
 #include <set>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include "core/base/error.h"
-#include "core/problem/shape.h"
 #include "core/ring/loop_counts.h"
 
 namespace ringscope {
@@ -49,6 +44,7 @@ PerAxis RankGroups::indices(int rank) const {
   }
   return result;
 }
+// indices]
 
 int RankGroups::rank_of(const PerAxis& indices) const {
   int rank = 0, distance = 1;
@@ -58,7 +54,6 @@ int RankGroups::rank_of(const PerAxis& indices) const {
   }
   return rank;
 }
-// indices]
 
 std::vector<int> RankGroups::members(int rank, const std::vector<Axis>& axes) const {
   const auto varies = [&](Axis axis) {

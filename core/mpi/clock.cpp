@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "core/base/clock.h"
-#include "core/mpi/mpi_calls.h"
 
 namespace ringscope {
 

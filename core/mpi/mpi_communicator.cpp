@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "core/mpi/mpi_calls.h"
-#include "core/mpi/mpi_hop.h"
 #include "core/ring/ring.h"
 
 namespace ringscope {

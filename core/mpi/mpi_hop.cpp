@@ -1,5 +1,4 @@
 #include "core/mpi/mpi_hop.h"
-#include "core/base/error.h"
 
 #include <fmt/format.h>
 

@@ -15,8 +15,6 @@
 #include "core/mpi/rank_report.h"
 #include "core/run/cpu_engine.h"
 #include "core/run/rank.h"
-#include "core/run/rows.h"
-#include "core/run/run.h"
 
 namespace ringscope {
 

@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <set>
 #include <utility>
-#include <vector>
 
 #include "core/base/error.h"
 #include "core/base/text.h"

@@ -3,7 +3,6 @@
 // disagree about a shape or an option would otherwise hang, or be wrong.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>

@@ -1,6 +1,8 @@
 #include "core/process/invitation.h"
 
 #include <arpa/inet.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
@@ -43,15 +45,6 @@ std::string address_of(const ifaddrs& entry, bool with_ipv6) {
   return text;
 }
 
-std::string hex(const Secret& secret) {
-  std::string text;
-  for (const std::uint8_t byte : secret) {
-    text += kDigits[byte >> 4];
-    text += kDigits[byte & 15];
-  }
-  return text;
-}
-
 [[noreturn]] void refuse() { throw RunError("the invitation of rank 0 came damaged"); }
 
 Secret secret_from(std::string_view text) {
@@ -87,11 +80,8 @@ Invitation invitation_to_this_host(int port, bool with_ipv6) {
 }
 
 std::string to_text(const Invitation& invitation) {
-  std::string text;
-  for (const std::string& address : invitation.addresses)
-    text += (text.empty() ? "" : ",") + address;
-  return text + "/" + std::to_string(invitation.port) + "/" + hex(invitation.join_secret) + "/" +
-         hex(invitation.answer);
+  return fmt::format("{}/{}/{:02x}/{:02x}", fmt::join(invitation.addresses, ","), invitation.port,
+                     fmt::join(invitation.join_secret, ""), fmt::join(invitation.answer, ""));
 }
 
 Invitation invitation_from(const std::string& text) {

@@ -1,6 +1,7 @@
 #include "core/process/lifeline_impl.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -8,11 +9,8 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
-#include <string_view>
-#include <thread>
 
 #include "core/base/error.h"
-#include "core/process/socket.h"
 
 namespace ringscope {
 namespace {
@@ -108,14 +106,11 @@ Descriptor reach_rank_0(const Invitation& invitation, int rank, int world_size, 
     if (std::optional<Descriptor> socket = try_all(invitation, join_request, until))
       return std::move(*socket);
     const int error = errno;
-    if (round == kRounds || steady_seconds() + kPause >= until) {
-      std::string places;
-      for (const std::string& address : invitation.addresses)
-        places += (places.empty() ? "" : ", ") + address;
-      throw RunError(fmt::format("rank {} cannot reach it at {} (port {}): {}", rank, places,
-                                 invitation.port, std::strerror(error)),
-                     0);
-    }
+    if (round == kRounds || steady_seconds() + kPause >= until)
+      throw RunError(
+          fmt::format("rank {} cannot reach it at {} (port {}): {}", rank,
+                      fmt::join(invitation.addresses, ", "), invitation.port, std::strerror(error)),
+          0);
     std::this_thread::sleep_for(std::chrono::duration<double>(kPause));
   }
 }

@@ -1,7 +1,5 @@
 #include "core/ring/cpu_backend.h"
 
-#include <cmath>
-
 #include "core/attention/online_softmax.h"
 
 namespace ringscope {

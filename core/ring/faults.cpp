@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "core/base/error.h"
 #include "core/base/text.h"
@@ -22,15 +23,10 @@ Injection parse_injection(std::string_view text) {
   const std::size_t kind_end = std::min(text.find('@'), text.size());
   const std::string_view kind = text.substr(0, kind_end);
   Injection injection;
-  bool is_known = false;
-  std::string kinds;
-  for (const Fault fault : kAllFaults) {
-    if (kind == name_of(fault)) {
-      injection.fault = fault;
-      is_known = true;
-    }
-    kinds += fmt::format("{}{}", kinds.empty() ? "" : ", ", name_of(fault));
-  }
+  const auto* const fault = std::find_if(std::begin(kAllFaults), std::end(kAllFaults),
+                                         [&](Fault known) { return kind == name_of(known); });
+  bool is_known = fault != std::end(kAllFaults);
+  if (is_known) injection.fault = *fault;
   if (is_known && kind_end < text.size()) {
     const std::string_view where = text.substr(kind_end + 1);
     const std::size_t rank_end = std::min(where.find(':'), where.size());
@@ -39,8 +35,8 @@ Injection parse_injection(std::string_view text) {
         (rank_end == where.size() || read_number(where.substr(rank_end + 1), injection.step));
   }
   if (!is_known)
-    throw InputError(
-        fmt::format("'{}' given; accepted: KIND[@RANK[:STEP]] with KIND one of {}", text, kinds));
+    throw InputError(fmt::format("'{}' given; accepted: KIND[@RANK[:STEP]] with KIND one of {}",
+                                 text, names_of_all(kAllFaults)));
   return injection;
 }
 

@@ -87,11 +87,11 @@ class RankMemory {
     return {q.data() + at * head_dim_ * storage_bytes_,
             backward_ ? dout.data() + at * head_dim_ * storage_bytes_ : nullptr, rows};
   }
-  SoftmaxState softmax_state(Index at) {
+  SoftmaxState softmax_state(Index at = 0) {
     return {row_max.data() + at, row_sum.data() + at, out_accum.data() + at * head_dim_,
             lse.data() + at};
   }
-  BackwardState backward_state(Index at) {
+  BackwardState backward_state(Index at = 0) {
     return {row_max.data() + at, row_sum.data() + at, out_accum.data() + at * head_dim_,
             delta.data() + at, dq.data() + at * head_dim_};
   }
@@ -107,12 +107,6 @@ class RankMemory {
   float* node_gradient(int outer) { return gradients_[3 + outer % 2].data(); }
 
   QueryBlock query_block() const { return {q.data(), dout.data(), rows_}; }
-  SoftmaxState softmax_state() {
-    return {row_max.data(), row_sum.data(), out_accum.data(), lse.data()};
-  }
-  BackwardState backward_state() {
-    return {row_max.data(), row_sum.data(), out_accum.data(), delta.data(), dq.data()};
-  }
 
   Buffer<std::byte> q, dout;
   Buffer<float> row_max, lse, out_accum, delta, dq;

@@ -1,8 +1,5 @@
 #include "core/run/cpu_engine.h"
 
-#include "core/run/faulty_ring.h"
-#include "core/run/recording.h"
-
 namespace ringscope {
 
 CpuRankEngine::CpuRankEngine(std::unique_ptr<Communicator> blocks, Rank& rank,

@@ -45,7 +45,9 @@ SoftmaxSample sample_of(int rank, int step, Index query, std::int64_t at_ns, flo
 RankEvents recorded_by(const Recorder& recorder, std::vector<TraceEvent> events) {
   RankEvents recorded{.events = std::move(events),
                       .samples = recorder.samples_so_far(),
-                      .dropped = recorder.dropped()};
+                      .dropped = recorder.dropped(),
+                      .kernel = recorder.kernel(),
+                      .dropped_stamps = recorder.dropped_stamps()};
   // A rank samples at most three rows, repeated step by step.
   for (SoftmaxSample& sample : recorded.samples)
     for (auto last = recorded.samples.rbegin(); last != recorded.samples.rend(); ++last)

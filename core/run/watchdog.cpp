@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <string>
 #include <system_error>
 #include <tuple>
 #include <utility>

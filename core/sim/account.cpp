@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "core/base/error.h"
@@ -99,6 +97,7 @@ void Account::give(int rank, TraceEvent& event, TimeSpan span) {
   event.begin_ns = std::max(to_ns(origin_s_ + span.begin), lane_end);
   event.end_ns = std::max(to_ns(origin_s_ + span.end), event.begin_ns);
   lane_end = event.end_ns;
+  if (std::abs(event.moved_ns - (event.end_ns - event.begin_ns)) <= 1) event.moved_ns = 0;
   if (event.lane == Lane::compute) {
     const std::int64_t all = event.end_ns - event.begin_ns;
     event.cpu_ns = event.cpu_ns < 0 ? all : std::min(event.cpu_ns, all);
@@ -128,6 +127,7 @@ void Account::record_hop(int rank, Lane lane, const Hop& hop, TimeSpan span) {
   auto& of_ranks = slices_[lane == Lane::send ? 0 : 1][hop.way == Way::ring ? 0 : 1];
   of_ranks.resize(result.ranks.size());
   of_ranks[rank].push_back({span, hop});
+  of_ranks[rank].back().hop.seconds = span.seconds();
 }
 
 void Account::give_hop(int rank, Lane lane, const Hop& hop, TimeSpan span) {
@@ -139,6 +139,7 @@ void Account::give_hop(int rank, Lane lane, const Hop& hop, TimeSpan span) {
   event.bytes = static_cast<std::int64_t>(hop.bytes);
   event.src = hop.sender;
   event.dst = hop.receiver;
+  event.moved_ns = to_ns(hop.seconds);
   event.flow = hop.number != 0 ? hop.number : 1 + (kind * n + hop.step) * n + hop.sender;
   give(rank, event, span);
 }

@@ -42,6 +42,7 @@ struct Hop {
   double bytes = 0;
   Way way = Way::ring;
   std::int64_t number = 0;  // if not 0, no other hop's: ranks send several of one step and payload
+  double seconds = 0;       // on its way, if its slice does not show it
 };
 
 class Account {

@@ -1,6 +1,5 @@
 #include "core/sim/ideal_timeline.h"
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -21,22 +20,9 @@ using Events = std::map<Key, TraceEvent*>;
 
 Key key_of(const TraceEvent& e) { return {e.lane, e.pass, e.payload, e.step}; }
 
-double median_ns_per_byte(const Recording& recording) {
-  std::vector<double> speeds;
-  for (const auto& events : recording.events)
-    for (const TraceEvent& e : events)
-      if (e.lane == Lane::recv && e.bytes > 0)
-        speeds.push_back(static_cast<double>(e.end_ns - e.begin_ns) / static_cast<double>(e.bytes));
-  if (speeds.empty()) return 0;
-  const auto middle = speeds.begin() + static_cast<std::ptrdiff_t>(speeds.size() / 2);
-  std::nth_element(speeds.begin(), middle, speeds.end());
-  return *middle;
-}
-
 // Return what the recording's computations and hops take, in whole nanoseconds.
 KnownTimes times_of(const Recording& recording) {
   const std::size_t n = recording.events.size();
-  const double ns_per_byte = median_ns_per_byte(recording);
   KnownTimes times;
   for (auto& pass : times.compute) pass.assign(n * n, 0);
   for (auto& pass : times.hop)
@@ -48,11 +34,11 @@ KnownTimes times_of(const Recording& recording) {
       const auto step = static_cast<std::size_t>(e.step);
       if (step >= n) continue;
       if (e.lane == Lane::compute) {
-        const std::int64_t took = e.cpu_ns > 0 ? e.cpu_ns : e.end_ns - e.begin_ns;
-        times.compute[pass][rank * n + step] = 1e-9 * static_cast<double>(took);
+        times.compute[pass][rank * n + step] =
+            1e-9 * std::round(static_cast<double>(e.flops) / kIdealFlopsPerNs);
       } else if (e.lane == Lane::send) {
         times.hop[pass][static_cast<int>(e.payload)][static_cast<int>(Way::ring)][step * n + rank] =
-            1e-9 * std::round(ns_per_byte * static_cast<double>(e.bytes));
+            1e-9 * std::round(static_cast<double>(e.bytes) / kIdealBytesPerNs);
       }
     }
   return times;
@@ -63,6 +49,8 @@ KnownTimes times_of(const Recording& recording) {
 Recording ideal_timeline(Recording recording) {
   if (recording.info.scheme != "ring" || recording.info.failure || recording.events.empty())
     throw std::invalid_argument("recording: of no ring that ended well");
+  recording.info.base_time_ns = 0;
+  if (recording.info.machine) recording.info.machine->cores = 0;
   std::vector<Events> recorded;
   SimulationRequest request{.pace = Pace::buffers};
   Problem& job = request.job;
@@ -90,6 +78,7 @@ Recording ideal_timeline(Recording recording) {
     if (!is_whole) return;
     found->second->begin_ns = event.begin_ns;
     found->second->end_ns = event.end_ns;
+    if (event.lane == Lane::compute) found->second->cpu_ns = event.end_ns - event.begin_ns;
   };
   simulate(request, Work(job), machine);
   if (!is_whole) throw std::invalid_argument("recording: lacks events of the ring");

@@ -1,18 +1,20 @@
-// What a ring's recording would show if every rank had a processor core of its own. Ranks that are
-// threads on fewer cores take turns, so their recording shows the scheduler more than the ring. It
-// also holds the processor time of every piece of work. This time, the order of a rank's work, and
-// what each hop needs determine the rest.
+// What a ring's recording would show on machines that are all alike and do nothing else. Ranks that
+// are threads on a few cores take turns, so their recording shows the scheduler more than the ring,
+// and no two recordings are alike. Here the counted work and bytes, the order of a rank's work, and
+// what each hop needs determine all times.
 #pragma once
 
 #include "core/trace/event.h"
 
 namespace ringscope {
 
+inline constexpr double kIdealFlopsPerNs = 100, kIdealBytesPerNs = 2.5;
+
 // Return `recording` with new times, and with waits where these require them. A compute slice takes
-// its measured processor time. A hop takes the time for its bytes at the median speed of all hops
-// of the run, and begins when both ends are ready for it (core/ring/ring.cpp). All ranks begin at
-// 0, and bookkeeping takes no time. Throw std::invalid_argument for a run by another scheme, a
-// failed run, or a recording that lacks events.
+// its FLOPs at kIdealFlopsPerNs, and a hop its bytes at kIdealBytesPerNs, from when both ends are
+// ready for it (core/ring/ring.cpp). All ranks have a core of their own and begin at 0, at no time
+// of day, and bookkeeping takes no time. Throw std::invalid_argument for a run by another scheme, a failed run, or a recording
+// that lacks events.
 Recording ideal_timeline(Recording recording);
 
 }  // namespace ringscope

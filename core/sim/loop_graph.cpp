@@ -4,9 +4,7 @@
 
 #include <algorithm>
 #include <memory>
-#include <numeric>
 #include <utility>
-#include <vector>
 
 #include "core/base/error.h"
 #include "core/ring/forwarding_backend.h"

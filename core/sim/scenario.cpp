@@ -6,8 +6,6 @@
 #include <limits>
 
 #include "core/cost/amounts.h"
-#include "core/cost/choices.h"
-#include "core/cost/time.h"
 #include "core/ring/loop_counts.h"
 #include "core/sim/loop_graph.h"
 

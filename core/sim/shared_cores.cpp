@@ -4,12 +4,10 @@
 #include <functional>
 #include <queue>
 #include <utility>
-#include <vector>
 
 #include "core/base/error.h"
 #include "core/cost/amounts.h"
 #include "core/ring/loop_counts.h"
-#include "core/sim/loop_graph.h"
 
 namespace ringscope {
 

@@ -58,8 +58,9 @@ class AllToAllRun {
     for (int rank = 0; rank < n_; ++rank) {
       const int next = rank == n_ - 1 ? 0 : rank + 1, previous = rank == 0 ? n_ - 1 : rank - 1;
       // Every rank waits for the slowest one's message, so all take as long.
-      account_.moved({payload, step, rank, next, rank, bytes[rank]},
-                     {begin, begin + slowest.seconds});
+      Hop hop{payload, step, rank, next, rank, bytes[rank]};
+      hop.seconds = takes_[rank];
+      account_.moved(hop, {begin, begin + slowest.seconds});
       account_.exposed(rank, slowest.seconds);
       account_.waited(rank, step, rank, payload, {begin, begin + slowest.seconds},
                       slowest.rank == rank ? previous : slowest.rank);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <vector>
 
 #include "core/base/error.h"
 #include "core/sim/search/owner_stretches.h"

@@ -36,6 +36,9 @@ void set_trace_origin(std::vector<std::pair<std::string, std::string>> (*origin)
 
 // Return the name that the event has in the file: "attend kv 3", "recv dkv 0 (backward)".
 std::string title_of(const TraceEvent& event);
+// Return "softmax 3" for that part of key tile 3, and the name of a kernel's lane by its thread.
+std::string title_of(const KernelSpan& span);
+std::string lane_of_kernel(int tid);
 
 // Read back what write_chrome_trace wrote. Events of other kinds are passed over. `text` may be
 // hostile: see chrome_trace_reader.h, which reads without holding the text in memory. Of a text that

@@ -133,10 +133,15 @@ class TraceReader {
         return read_list(field, token, clock_error_ns_, 0);
       case EventField::dropped_events:
         return read_list(field, token, dropped_, 0);
+<<<<<<< HEAD
       case EventField::input_dims:
       case EventField::input_types:
       case EventField::inputs:
         return read_as_text(field, token, fields);
+=======
+      case EventField::dropped_stamps:
+        return read_list(field, token, dropped_stamps_, 0);
+>>>>>>> main
       default:
         json_.skip(token);
     }
@@ -181,7 +186,8 @@ class TraceReader {
       if (head_.has(field)) info.origin.emplace_back(name_of(field), head_.string(field));
     info.clock_offset_ns = clock_offset_ns_;
     info.clock_error_ns = clock_error_ns_;
-    for (const auto* list : {&clock_offset_ns_, &clock_error_ns_, &dropped_})
+    info.dropped_stamps = dropped_stamps_;
+    for (const auto* list : {&clock_offset_ns_, &clock_error_ns_, &dropped_, &dropped_stamps_})
       if (!list->empty() && list->size() != static_cast<std::size_t>(info.world_size))
         fail_at(head_.end(), fmt::format("a list for {} ranks in \"ring\"; one for {} accepted",
                                          list->size(), info.world_size));
@@ -356,6 +362,7 @@ class TraceReader {
       for (const Lane lane : kAllLanes)
         if (category == name_of(lane)) return add_slice(lane);
       if (category == kModelLane) add_span();
+      if (category == kKernelLane) add_kernel_span();
     } else if (category == "flow" && (phase == "s" || phase == "f")) {
       add_flow(phase == "f");
     } else if (category == "softmax" && phase == "i") {
@@ -370,6 +377,7 @@ class TraceReader {
     TraceEvent event{.lane = lane};
     const int rank = take_place(static_cast<int>(lane), event.begin_ns, event.end_ns);
     for_args_of_slice(event, [&](EventField field, auto& value) { take(field, value); });
+    if (fields_.has(EventField::moved_us)) take(EventField::moved_us, event.moved_ns);
     sink_.slice(rank, event, fields_);
     is_readable_ = true;
   }
@@ -382,6 +390,22 @@ class TraceReader {
     if (fields_.has(EventField::layer))
       span.layer = static_cast<int>(fields_.integer(EventField::layer, 0, kMaxInt));
     if (fields_.has(EventField::bytes)) take(EventField::bytes, span.bytes);
+    sink_.span(rank, span, fields_);
+  }
+
+  void add_kernel_span() {
+    KernelSpan span{.part = fields_.choice(EventField::part, kAllKernelParts)};
+    const auto number = [&](EventField field, std::int64_t low, std::int64_t high) {
+      return static_cast<std::int32_t>(fields_.integer(field, low, high));
+    };
+    span.multiprocessor = number(EventField::multiprocessor, 0, kMostMultiprocessors - 1);
+    span.role = number(EventField::role, 0, kKernelRoles - 1);
+    const int rank = take_place(span.tid(), span.begin_ns, span.end_ns);
+    span.step = below_world_size(EventField::step);
+    span.matrix = number(EventField::matrix, 0, kMaxInt);
+    span.row_tile = number(EventField::row_tile, 0, kMaxInt);
+    span.key_tile = number(EventField::key_tile, -1, kMaxInt);
+    take(EventField::ticks, span.ticks);
     sink_.span(rank, span, fields_);
   }
 
@@ -435,7 +459,7 @@ class TraceReader {
   const std::int64_t earliest_ns_;
   TraceFields head_;
   TraceFields fields_;  // of the event or the story's step at hand
-  std::vector<std::int64_t> clock_offset_ns_, clock_error_ns_, dropped_;
+  std::vector<std::int64_t> clock_offset_ns_, clock_error_ns_, dropped_, dropped_stamps_;
   std::vector<std::int64_t> mask_slices_, partition_runs_;
   std::optional<RunInfo> run_;  // set once the events are known to be those of a recording
   bool has_ring_ = false, has_events_ = false, has_story_ = false;
@@ -459,6 +483,10 @@ class RecordingSink final : public TraceSink {
   void span(int rank, const ModelSpan& span, const TraceFields&) override {
     recording.model.resize(recording.events.size());
     recording.model[rank].push_back(span);
+  }
+  void span(int rank, const KernelSpan& span, const TraceFields&) override {
+    recording.kernel.resize(recording.events.size());
+    recording.kernel[rank].push_back(span);
   }
   void sample(const SoftmaxSample& sample) override { recording.samples.push_back(sample); }
   void flow(const FlowEvent&) override { has_flows = true; }

@@ -31,6 +31,7 @@ class TraceSink {
   virtual void begin(const RunInfo& run, const std::vector<std::int64_t>& dropped) = 0;
   virtual void slice(int rank, const TraceEvent& event, const TraceFields& fields) = 0;
   virtual void span(int rank, const ModelSpan& span, const TraceFields& fields) = 0;
+  virtual void span(int rank, const KernelSpan& span, const TraceFields& fields) = 0;
   virtual void sample(const SoftmaxSample& sample) = 0;
   virtual void flow(const FlowEvent&) {}
   // An event of a trace that is not ours, or may turn out to be.

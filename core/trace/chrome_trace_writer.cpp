@@ -9,6 +9,7 @@
 #include <charconv>
 #include <cmath>
 #include <functional>
+#include <map>
 #include <ostream>
 #include <tuple>
 #include <type_traits>
@@ -82,6 +83,9 @@ class TraceWriter {
     if (!recording_.model.empty())
       for (std::size_t rank = begin; rank < end; ++rank)
         for (const ModelSpan& span : recording_.model[rank]) write_span(rank, span);
+    if (!recording_.kernel.empty())
+      for (std::size_t rank = begin; rank < end; ++rank)
+        for (const KernelSpan& span : recording_.kernel[rank]) write_span(rank, span);
     if (all)
       write_flows();
     else
@@ -190,6 +194,7 @@ class TraceWriter {
     member(EventField::clock_offset_ns, info.clock_offset_ns);
     member(EventField::clock_error_ns, info.clock_error_ns);
     member(EventField::dropped_events, recording_.dropped);
+    if (!info.dropped_stamps.empty()) member(EventField::dropped_stamps, info.dropped_stamps);
     close_object();
     begin_line();
     write_origin();
@@ -292,15 +297,19 @@ class TraceWriter {
     };
     metadata("process_name", 0, EventField::given_name, fmt::format("rank {}", rank));
     metadata("process_sort_index", 0, EventField::sort_index, rank);
-    for (const Lane lane : kAllLanes) {
-      const int tid = static_cast<int>(lane);
-      metadata("thread_name", tid, EventField::given_name, lane);
-      metadata("thread_sort_index", tid, EventField::sort_index, tid);
+    const auto thread = [&](int tid, const auto& name, int place) {
+      metadata("thread_name", tid, EventField::given_name, name);
+      metadata("thread_sort_index", tid, EventField::sort_index, place);
+    };
+    for (const Lane lane : kAllLanes) thread(static_cast<int>(lane), lane, static_cast<int>(lane));
+    if (!recording_.kernel.empty()) {
+      std::map<int, std::string> lanes;
+      for (const KernelSpan& span : recording_.kernel[rank])
+        lanes[span.tid()] = lane_of_kernel(span.tid());
+      for (const auto& [tid, name] : lanes) thread(tid, name, tid);
     }
     if (recording_.model.empty()) return;
-    metadata("thread_name", kModelTid, EventField::given_name, std::string(kModelLane));
-    metadata("thread_sort_index", kModelTid, EventField::sort_index,
-             -1);  // above the ring it contains
+    thread(kModelTid, std::string(kModelLane), -1);  // above the ring it contains
   }
 
   void write_slice(std::size_t rank, TraceEvent e) {
@@ -309,6 +318,7 @@ class TraceWriter {
     write_slice_head(name_of(e.lane), title_of(e) + (goes_on ? " (goes on)" : ""), rank,
                      static_cast<int>(e.lane), e.begin_ns, e.end_ns);
     for_args_of_slice(e, [&](EventField field, const auto& value) { member(field, value); });
+    if (e.moved_ns > 0) member(EventField::moved_us, e.moved_ns);
     if (e.lane == Lane::compute) add_text(", \"stream\": 0");
     end_event();
   }
@@ -332,6 +342,12 @@ class TraceWriter {
     member(EventField::pass, span.pass);
     if (span.layer >= 0) member(EventField::layer, span.layer);
     if (span.bytes > 0) member(EventField::bytes, span.bytes);
+    end_event();
+  }
+
+  void write_span(std::size_t rank, const KernelSpan& span) {
+    write_slice_head(kKernelLane, title_of(span), rank, span.tid(), span.begin_ns, span.end_ns);
+    for_args_of_slice(span, [&](EventField field, const auto& value) { member(field, value); });
     end_event();
   }
 
@@ -427,6 +443,17 @@ std::string title_of(const TraceEvent& e) {
   if (e.lane == Lane::compute) return fmt::format("attend kv {}{}", e.kv_owner, backward);
   if (e.lane == Lane::wait) return fmt::format("wait for rank {}{}", e.waiting_for, backward);
   return fmt::format("{} {} {}{}", name_of(e.lane), name_of(e.payload), e.kv_owner, backward);
+}
+
+std::string title_of(const KernelSpan& span) {
+  return std::string(name_of(span.part)) +
+         (span.key_tile >= 0 ? fmt::format(" {}", span.key_tile) : "");
+}
+
+std::string lane_of_kernel(int tid) {
+  const int role = (tid - kKernelTid) % kKernelRoles;
+  return fmt::format("SM {} {}", (tid - kKernelTid) / kKernelRoles,
+                     role == 0 ? "producer" : fmt::format("consumer {}", role - 1));
 }
 
 void write_chrome_trace(std::ostream& out, const Recording& recording) {

@@ -68,6 +68,56 @@ struct RecordedLayer {
 };
 
 // ---
+// What the warps of a kernel do on some multiprocessors, as the kernel itself stamps it while it
+// runs (`run --kernel-trace`). Each role on a multiprocessor has a lane, in which no spans overlap.
+
+// A part ends when the role goes on to the next. A consumer waits for its turn at the tensor cores
+// (`turn`) or for K; `scores` and `output` are what it then waits for of S = Q K^T and O += P V,
+// whose products may run under other parts too. `fetch` is the producer's: until a copy has begun.
+enum class KernelPart : std::uint8_t {
+  fetch,
+  prologue,
+  wait,
+  turn,
+  scores,
+  softmax,
+  output,
+  epilogue
+};
+inline constexpr KernelPart kAllKernelParts[] = {
+    KernelPart::fetch,  KernelPart::prologue, KernelPart::wait,   KernelPart::turn,
+    KernelPart::scores, KernelPart::softmax,  KernelPart::output, KernelPart::epilogue};
+
+constexpr std::string_view name_of(KernelPart part) {
+  constexpr std::string_view names[] = {"fetch", "prologue", "wait K", "turn",
+                                        "S",     "softmax",  "PV",     "epilogue"};
+  return names[static_cast<int>(part)];
+}
+
+// The category of the spans. The lane of role r on multiprocessor m is thread kKernelTid + 4 m + r.
+inline constexpr std::string_view kKernelLane = "kernel part";
+inline constexpr int kKernelTid = 8;
+inline constexpr std::int32_t kKernelRoles = 4;           // at most, of a block
+inline constexpr std::int32_t kMostMultiprocessors = 16;  // that are stamped
+
+struct KernelSpan {
+  KernelPart part = KernelPart::fetch;
+  std::int32_t multiprocessor = 0;
+  std::int32_t role = 0;  // 0: the producer; r: consumer r - 1
+  std::int32_t step = 0;  // ring step of the forward pass
+  std::int32_t matrix = 0;
+  std::int32_t row_tile = 0;
+  std::int32_t key_tile = -1;  // -1: of the whole item
+  std::int64_t begin_ns = 0;
+  std::int64_t end_ns = 0;
+  std::int64_t ticks =
+      0;  // of the kernel's own clock: nanoseconds, on the model of a GPU its steps
+
+  int tid() const { return kKernelTid + kKernelRoles * multiprocessor + role; }
+  bool operator==(const KernelSpan&) const = default;
+};
+
+// ---
 // A story accompanies a recording: paragraphs in order, each of which may point at slices of the
 // run. A reader that does not know stories passes over it.
 
@@ -132,7 +182,8 @@ struct TraceEvent {
   std::int64_t bytes = 0;
   std::int32_t src = 0;
   std::int32_t dst = 0;
-  std::int64_t flow = 0;  // joins a send slice to its recv slice; unique per recording, 0: none
+  std::int64_t flow = 0;      // joins a send slice to its recv slice; unique per recording, 0: none
+  std::int64_t moved_ns = 0;  // how long the message was on its way; 0: as long as the slice
   // wait
   std::int32_t waiting_for = 0;  // a rank
 
@@ -193,7 +244,9 @@ struct RunInfo {
   std::int64_t base_time_ns = 0;              // system clock, since 1970
   std::vector<std::int64_t> clock_offset_ns;  // one per rank, already subtracted from its events
   std::vector<std::int64_t> clock_error_ns;   // one per rank, bounds what is left
-  std::optional<RunEnd> failure;              // of a run that goes on: what holds it up now
+  // One per rank: stamps that found their kernel's buffer full. Empty where none were taken.
+  std::vector<std::int64_t> dropped_stamps;
+  std::optional<RunEnd> failure;  // of a run that goes on: what holds it up now
   // The run goes on, and this is what was recorded until then. Slices that end then are not over.
   std::optional<std::int64_t> live_ns;
   std::optional<RecordedLayer> training;  // of a training step: which ring this is
@@ -219,6 +272,8 @@ struct Recording {
   // For a training step: one list per rank, ordered by begin; of two spans that begin together, the
   // longer comes first. Otherwise it is empty.
   std::vector<std::vector<ModelSpan>> model;
+  // Where kernels stamped what they did: one list per rank. Otherwise it is empty.
+  std::vector<std::vector<KernelSpan>> kernel;
 
   bool operator==(const Recording&) const = default;
 };

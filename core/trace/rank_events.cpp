@@ -11,7 +11,7 @@
 namespace ringscope {
 namespace {
 
-constexpr std::uint64_t kFormat = 0x52494e4745560002;  // "RINGEV", 2
+constexpr std::uint64_t kFormat = 0x52494e4745560003;  // "RINGEV", 3
 
 // The fields of what a rank records, both to pack and to unpack them.
 constexpr auto fields_of(const TraceEvent*) {
@@ -19,7 +19,7 @@ constexpr auto fields_of(const TraceEvent*) {
   return std::tuple(&E::lane, &E::pass, &E::payload, &E::step, &E::kv_owner, &E::begin_ns,
                     &E::end_ns, &E::pairs, &E::flops, &E::tiles_full, &E::tiles_partial,
                     &E::tiles_skipped, &E::cpu_ns, &E::bytes, &E::src, &E::dst, &E::flow,
-                    &E::waiting_for);
+                    &E::moved_ns, &E::waiting_for);
 }
 constexpr auto fields_of(const SoftmaxSample*) {
   using S = SoftmaxSample;
@@ -30,10 +30,15 @@ constexpr auto fields_of(const ModelSpan*) {
   using M = ModelSpan;
   return std::tuple(&M::part, &M::pass, &M::layer, &M::begin_ns, &M::end_ns, &M::bytes);
 }
+constexpr auto fields_of(const KernelSpan*) {
+  using K = KernelSpan;
+  return std::tuple(&K::part, &K::multiprocessor, &K::role, &K::step, &K::matrix, &K::row_tile,
+                    &K::key_tile, &K::begin_ns, &K::end_ns, &K::ticks);
+}
 constexpr auto fields_of(const RankEvents*) {
   using R = RankEvents;
-  return std::tuple(&R::dropped, &R::peak_bytes, &R::clock_error_ns, &R::events, &R::samples,
-                    &R::model);
+  return std::tuple(&R::dropped, &R::dropped_stamps, &R::peak_bytes, &R::clock_error_ns, &R::events,
+                    &R::samples, &R::model, &R::kernel);
 }
 
 // Call f(field) for every field of `x`.
@@ -100,6 +105,7 @@ class Unpacker {
   static constexpr Pass highest(Pass) { return Pass::backward; }
   static constexpr Payload highest(Payload) { return Payload::dkv; }
   static constexpr ModelPart highest(ModelPart) { return ModelPart::update; }
+  static constexpr KernelPart highest(KernelPart) { return KernelPart::epilogue; }
 
   std::string_view left_;
 };
@@ -130,6 +136,12 @@ void add_rank(Recording& recording, int rank, RankEvents of_rank) {
   recording.dropped.at(r) = of_rank.dropped;
   recording.info.clock_error_ns.at(r) = of_rank.clock_error_ns;
   if (!of_rank.model.empty()) recording.model.at(r) = std::move(of_rank.model);
+  if (!of_rank.kernel.empty()) {
+    recording.kernel.resize(recording.events.size());
+    recording.info.dropped_stamps.resize(recording.events.size());
+    recording.kernel[r] = std::move(of_rank.kernel);
+    recording.info.dropped_stamps[r] = of_rank.dropped_stamps;
+  }
   recording.samples.insert(recording.samples.end(), of_rank.samples.begin(), of_rank.samples.end());
 }
 

@@ -15,7 +15,9 @@ struct RankEvents {
   std::int64_t dropped = 0;
   std::int64_t peak_bytes = 0;
   std::int64_t clock_error_ns = 0;
-  std::vector<ModelSpan> model = {};  // of a training step
+  std::vector<ModelSpan> model = {};    // of a training step
+  std::vector<KernelSpan> kernel = {};  // of kernels that stamped what they did
+  std::int64_t dropped_stamps = 0;
 
   bool operator==(const RankEvents&) const = default;
 };

@@ -46,6 +46,12 @@ class Recorder {
     open_since_.store(kGoesOn, std::memory_order_release);
   }
 
+  // Keep what a kernel stamped, once nothing is recorded any more.
+  void record(const KernelSpan& span) { kernel_.push_back(span); }
+  void drop_stamps(std::int64_t count) { dropped_stamps_ += count; }
+  const std::vector<KernelSpan>& kernel() const { return kernel_; }
+  std::int64_t dropped_stamps() const { return dropped_stamps_; }
+
   const std::vector<TraceEvent>& events() const { return events_; }
   const std::vector<SoftmaxSample>& samples() const { return samples_; }
 
@@ -96,6 +102,8 @@ class Recorder {
   std::int64_t origin_ns_;
   std::vector<TraceEvent> events_;
   std::vector<SoftmaxSample> samples_;
+  std::vector<KernelSpan> kernel_;
+  std::int64_t dropped_stamps_ = 0;
   std::atomic<std::size_t> event_count_ = 0, sample_count_ = 0;
   std::atomic<std::int64_t> dropped_ = 0;
   std::atomic<std::uint64_t> open_what_ = 0;

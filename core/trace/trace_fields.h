@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "core/trace/event.h"
 #include "core/trace/json_reader.h"
@@ -67,6 +68,7 @@ enum class TracePlace : std::uint8_t {
   FIELD(ring, clock_offset_ns, "clock_offset_ns") \
   FIELD(ring, clock_error_ns, "clock_error_ns")   \
   FIELD(ring, dropped_events, "dropped_events")   \
+  FIELD(ring, dropped_stamps, "dropped_stamps")   \
   FIELD(shape, batch, "batch")                    \
   FIELD(shape, num_heads, "num_heads")            \
   FIELD(shape, num_heads_kv, "num_heads_kv")      \
@@ -111,9 +113,16 @@ enum class TracePlace : std::uint8_t {
   FIELD(args, src, "src")                         \
   FIELD(args, dst, "dst")                         \
   FIELD(args, flow, "flow")                       \
+  FIELD(args, moved_us, "moved_us")               \
   FIELD(args, waiting_for, "waiting_for")         \
   FIELD(args, part, "part")                       \
   FIELD(args, layer, "layer")                     \
+  FIELD(args, multiprocessor, "sm")               \
+  FIELD(args, role, "role")                       \
+  FIELD(args, matrix, "matrix")                   \
+  FIELD(args, row_tile, "row_tile")               \
+  FIELD(args, key_tile, "key_tile")               \
+  FIELD(args, ticks, "ticks")                     \
   FIELD(args, query, "query")                     \
   FIELD(args, row_max, "row_max")                 \
   FIELD(args, row_sum, "row_sum")                 \
@@ -169,6 +178,14 @@ void for_args_of_slice(Event& e, F&& f) {
         f(EventField::flow, e.flow);
   }
 }
+template <class Event, class F>
+requires std::is_same_v<std::remove_const_t<Event>, KernelSpan>
+void for_args_of_slice(Event& e, F&& f) {
+  f(EventField::part, e.part), f(EventField::multiprocessor, e.multiprocessor);
+  f(EventField::role, e.role), f(EventField::step, e.step), f(EventField::matrix, e.matrix);
+  f(EventField::row_tile, e.row_tile), f(EventField::key_tile, e.key_tile);
+  f(EventField::ticks, e.ticks);
+}
 template <class Sample, class F>
 void for_args_of_sample(Sample& s, F&& f) {
   f(EventField::step, s.step), f(EventField::query, s.query), f(EventField::row_max, s.row_max);
@@ -178,7 +195,8 @@ void for_args_of_sample(Sample& s, F&& f) {
 
 // Return whether the file gives the field in microseconds; we hold it in nanoseconds.
 constexpr bool is_time(EventField field) {
-  return field == EventField::ts || field == EventField::dur || field == EventField::cpu_us;
+  return field == EventField::ts || field == EventField::dur || field == EventField::cpu_us ||
+         field == EventField::moved_us;
 }
 
 // The largest distance of a time from 0, and the largest duration. With this bound, a begin plus a

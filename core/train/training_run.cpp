@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "core/base/clock.h"
-#include "core/base/error.h"
 #include "core/model/rank_threads.h"
 #include "core/model/replica.h"
 #include "core/run/recording.h"
@@ -144,13 +143,19 @@ class StepDecorators {
   RingSpans spans_, recorded_spans_;
 };
 
-std::int64_t earliest_of(const std::vector<RankEvents>& ranks) {
-  std::int64_t earliest = INT64_MAX;
+// Return the earliest begin and the latest end of what the ranks recorded; of nothing, now.
+std::pair<std::int64_t, std::int64_t> span_of(const std::vector<RankEvents>& ranks) {
+  std::int64_t earliest = INT64_MAX, latest = 0;
+  const auto widen = [&](const auto& slice) {
+    earliest = std::min(earliest, slice.begin_ns);
+    latest = std::max(latest, slice.end_ns);
+  };
   for (const RankEvents& rank : ranks) {
-    for (const TraceEvent& event : rank.events) earliest = std::min(earliest, event.begin_ns);
-    for (const ModelSpan& span : rank.model) earliest = std::min(earliest, span.begin_ns);
+    for (const TraceEvent& event : rank.events) widen(event);
+    for (const ModelSpan& span : rank.model) widen(span);
   }
-  return earliest == INT64_MAX ? monotonic_ns() : earliest;
+  if (earliest == INT64_MAX) earliest = latest = monotonic_ns();
+  return {earliest, latest};
 }
 
 // Return the system clock's time at which the monotonic clock was at `monotonic`.
@@ -180,7 +185,7 @@ RankEvents moved_by(RankEvents events, std::int64_t ns) {
 
 Recording recording_of_step(const TrainingSettings& settings, const Deal& deal, Index train_step,
                             Index layer, std::vector<RankEvents> ranks) {
-  const std::int64_t earliest = earliest_of(ranks);
+  const std::int64_t earliest = span_of(ranks).first;
   Recording recording = empty_recording(attention_problem(settings, deal), "cpu");
   recording.info.base_time_ns = system_ns_at(earliest);
   if (settings.shape.layers > 0)
@@ -201,16 +206,46 @@ void validate(const TrainingPlan& plan) {
     require_between("trace-step", plan.recorded_step, plan.steps_before() + 1, plan.steps);
 }
 
+void LiveSteps::add(int rank, Index step, const RankEvents& recorded) {
+  constexpr std::int64_t kLeastPause = 250'000'000, kPausePerWriting = 19;
+  std::lock_guard lock(mutex_);
+  if (step_ == 0 && monotonic_ns() >= next_ns_) {
+    step_ = step;
+    missing_ = plan_.deal.world_size;
+    ranks_.assign(missing_, {});
+  }
+  if (step != step_) return;
+  ranks_[rank] = recorded;
+  if (--missing_ > 0) return;
+  step_ = 0;
+  const std::int64_t begin_ns = monotonic_ns();
+  const auto [earliest_ns, last_ns] = span_of(ranks_);
+  Recording recording =
+      recording_of_step(plan_.settings, plan_.deal, step,
+                        default_recorded_layer(plan_.settings.shape), std::move(ranks_));
+  recording.info.live_ns = last_ns - earliest_ns + 1;  // after all slices, which have ended
+  try {
+    plan_.live(recording);
+  } catch (const std::exception&) {  // the next one may find room on the disk
+  }
+  const std::int64_t end_ns = monotonic_ns();
+  next_ns_ = end_ns + std::max(kLeastPause, kPausePerWriting * (end_ns - begin_ns));
+}
+
 MeasuredRank::MeasuredRank(const TrainingPlan& plan, const TextBatches& batches, Communicator& comm,
-                           WorkPulse* pulse)
-    : plan_(plan), comm_(comm), training_(plan.settings, plan.deal, batches, comm_, pulse) {
+                           WorkPulse* pulse, LiveSteps* live)
+    : plan_(plan),
+      live_(live),
+      comm_(comm),
+      training_(plan.settings, plan.deal, batches, comm_, pulse) {
   if (plan.start != nullptr) training_.start_from(*plan.start);
 }
 
 StepReport MeasuredRank::step(Index step) {
-  if (step != plan_.recorded_step) return training_.step();
+  if (step != plan_.recorded_step && live_ == nullptr) return training_.step();
   RecordedRankStep recorded = record_step(training_, default_recorded_layer(plan_.settings.shape));
-  recorded_ = std::move(recorded.events);
+  if (live_ != nullptr) live_->add(training_.rank(), step, recorded.events);
+  if (step == plan_.recorded_step) recorded_ = std::move(recorded.events);
   return recorded.report;
 }
 
@@ -257,9 +292,13 @@ FinishedTraining run_training_on_threads(const TrainingPlan& plan, const std::st
   const TrainingSettings& settings = plan.settings;
   const TextBatches batches(text, settings.batch, settings.seqlen, settings.seed,
                             settings.shape.vocab);
+  LiveSteps live(plan);
   const auto ranks = run_rank_threads(
       plan.deal.world_size,
-      [&](Communicator& comm) { return std::make_unique<MeasuredRank>(plan, batches, comm); },
+      [&](Communicator& comm) {
+        return std::make_unique<MeasuredRank>(plan, batches, comm, nullptr,
+                                              plan.live ? &live : nullptr);
+      },
       [&](MeasuredRank& rank) { rank.run(after_step); });
   FinishedTraining finished{ranks[0]->take_end(), {}, std::nullopt};
   std::vector<RankEvents> recorded;

@@ -3,6 +3,8 @@
 // as they are handed to the communicator.
 #pragma once
 
+#include <functional>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -55,6 +57,9 @@ struct TrainingPlan {
   // After each so many steps, and at the end, there may be a checkpoint even if the optimizer is
   // sharded; 0: never.
   Index checkpoint_every = 0;
+  // Called on a rank's thread a few times a second with the recording of the latest whole step; null:
+  // no step but recorded_step is recorded. Ranks that are processes don't call it.
+  std::function<void(const Recording&)> live;
 
   Index steps_before() const { return start == nullptr ? 0 : start->step; }
 };
@@ -78,12 +83,29 @@ struct RankCosts {
   Index sent_bytes() const { return forward_bytes + backward_bytes + reduction_bytes; }
 };
 
+// Collects what all ranks record of one step, a few times a second, for TrainingPlan::live.
+class LiveSteps {
+ public:
+  explicit LiveSteps(const TrainingPlan& plan) : plan_(plan) {}  // which must outlive it
+
+  // Take what a rank recorded of a step. Ranks call it for every step, each on its own thread.
+  void add(int rank, Index step, const RankEvents& recorded);
+
+ private:
+  const TrainingPlan& plan_;
+  std::mutex mutex_;
+  Index step_ = 0;                 // that is being collected; 0: none
+  std::vector<RankEvents> ranks_;  // what has come of it, by rank
+  int missing_ = 0;
+  std::int64_t next_ns_ = 0;  // when to begin the next
+};
+
 // One rank of a training run whose costs are measured.
 class MeasuredRank {
  public:
   // The parameters are those of TrainingRank, with a valid plan. All of them must outlive the run.
   MeasuredRank(const TrainingPlan& plan, const TextBatches& batches, Communicator& comm,
-               WorkPulse* pulse = nullptr);
+               WorkPulse* pulse = nullptr, LiveSteps* live = nullptr);
 
   // Train from where plan.start ends to the last step. `after_step`, if any, is called on rank 0.
   // Throw RunError when a peer fails, and what after_step throws.
@@ -103,6 +125,7 @@ class MeasuredRank {
   void gather_moments_after(Index step);
 
   const TrainingPlan& plan_;
+  LiveSteps* const live_;
   WireCounter comm_;
   TrainingRank training_;
   RankCosts costs_;

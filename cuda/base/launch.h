@@ -5,9 +5,14 @@
 
 #include <cuda_runtime.h>
 
+#include <map>
+#include <mutex>
+#include <utility>
+
 #include "cuda/base/check.h"
 
 #ifdef RINGSCOPE_MODEL
+#include "cuda/model/runtime.h"
 #include "cuda/model/simt.h"
 #endif
 
@@ -19,6 +24,24 @@ struct LaunchShape {
   std::size_t shared_bytes = 0;
 };
 
+// Let a kernel have `bytes` bytes of dynamic shared memory on the current device. Calls the runtime
+// once per kernel, device and size. Throws CudaError.
+inline void allow_shared_memory(const void* kernel, std::size_t bytes) {
+  static std::mutex mutex;
+  static std::map<std::pair<const void*, int>, std::size_t> allowed;
+  int device = 0;
+  RINGSCOPE_CUDA(cudaGetDevice(&device));
+#ifdef RINGSCOPE_MODEL
+  device += 64 * model::resets();  // a device that was reset knows nothing any more
+#endif
+  const std::lock_guard lock(mutex);
+  std::size_t& now = allowed[{kernel, device}];
+  if (bytes <= now) return;
+  RINGSCOPE_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                      static_cast<int>(bytes)));
+  now = bytes;
+}
+
 // Enqueue kernel(arguments...) on `stream`. Does nothing when the grid has no blocks. Throws
 // CudaError.
 template <class... Parameters, class... Arguments>
@@ -26,9 +49,7 @@ void launch(void (*kernel)(Parameters...), const LaunchShape& shape, cudaStream_
             Arguments&&... arguments) {
   if (shape.grid.x == 0 || shape.grid.y == 0 || shape.grid.z == 0) return;
   if (shape.shared_bytes > 48 * 1024)
-    RINGSCOPE_CUDA(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
-                                        cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                        static_cast<int>(shape.shared_bytes)));
+    allow_shared_memory(reinterpret_cast<const void*>(kernel), shape.shared_bytes);
   cudaLaunchConfig_t config{};
   config.gridDim = shape.grid;
   config.blockDim = shape.block;

@@ -1,6 +1,13 @@
 #include "cuda/base/tensor_map.h"
 
+#include <map>
+#include <tuple>
+
 #include "cuda/base/check.h"
+
+#ifdef RINGSCOPE_MODEL
+#include "cuda/model/runtime.h"
+#endif
 
 namespace ringscope::cuda {
 namespace {
@@ -21,14 +28,12 @@ Dimensions dimensions(std::int64_t matrices, std::int64_t rows, int head_dim, in
           {kPanelColumns, static_cast<std::uint32_t>(box_rows), panels, 1}};
 }
 
-}  // namespace
-
 #ifdef RINGSCOPE_MODEL
 
-TensorMap make_tensor_map(const void* tensor, std::int64_t matrices, std::int64_t rows,
-                          int head_dim, int box_rows) {
+TensorMap encoded(const void* tensor, std::int64_t matrices, std::int64_t rows, int head_dim,
+                  int box_rows) {
   TensorMap map;
-  if (matrices == 0 || rows == 0) return map;
+  RINGSCOPE_CUDA(model::encode_tensor_map());
   const bool encodable = reinterpret_cast<std::uintptr_t>(tensor) % 16 == 0 &&
                          head_dim % kPanelColumns == 0 && 0 < box_rows && box_rows <= 256;
   if (!encodable) RINGSCOPE_CUDA(cudaErrorInvalidValue);
@@ -45,8 +50,6 @@ TensorMap make_tensor_map(const void* tensor, std::int64_t matrices, std::int64_
 }
 
 #else
-
-namespace {
 
 using EncodeTiled = decltype(&cuTensorMapEncodeTiled);
 
@@ -68,12 +71,9 @@ EncodeTiled encode_tiled() {
   return function;
 }
 
-}  // namespace
-
-TensorMap make_tensor_map(const void* tensor, std::int64_t matrices, std::int64_t rows,
-                          int head_dim, int box_rows) {
+TensorMap encoded(const void* tensor, std::int64_t matrices, std::int64_t rows, int head_dim,
+                  int box_rows) {
   TensorMap map{};
-  if (matrices == 0 || rows == 0) return map;
   const Dimensions of = dimensions(matrices, rows, head_dim, box_rows);
   const std::uint32_t every_element[4] = {1, 1, 1, 1};
   // The copy only moves elements, so bf16 serves for f16 as well.
@@ -87,5 +87,21 @@ TensorMap make_tensor_map(const void* tensor, std::int64_t matrices, std::int64_
 }
 
 #endif
+
+}  // namespace
+
+// A map says nothing but what it is made of, so it stays right when the memory is another tensor's.
+TensorMap make_tensor_map(const void* tensor, std::int64_t matrices, std::int64_t rows,
+                          int head_dim, int box_rows) {
+  if (matrices == 0 || rows == 0) return {};
+  using Facts = std::tuple<const void*, std::int64_t, std::int64_t, int, int>;
+  thread_local std::map<Facts, TensorMap> known;
+  const Facts facts{tensor, matrices, rows, head_dim, box_rows};
+  if (const auto found = known.find(facts); found != known.end()) return found->second;
+  const TensorMap map = encoded(tensor, matrices, rows, head_dim, box_rows);
+  constexpr std::size_t kMostKnown = 256;  // a rank has some ten
+  if (known.size() == kMostKnown) known.clear();
+  return known[facts] = map;
+}
 
 }  // namespace ringscope::cuda

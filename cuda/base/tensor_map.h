@@ -31,7 +31,7 @@ using TensorMap = CUtensorMap;
 
 // Return the map of the tensor [matrices, rows, head_dim] (C order, 16-bit elements, aligned to 16
 // bytes) at `tensor`. head_dim must be a multiple of 64, box_rows at most 256. An empty tensor has
-// a map of all zeros, which no copy may use. Throws CudaError when the driver refuses or lacks the
+// a map of all zeros, which no copy may use. A thread encodes equal maps once. Throws CudaError when the driver refuses or lacks the
 // function.
 TensorMap make_tensor_map(const void* tensor, std::int64_t matrices, std::int64_t rows,
                           int head_dim, int box_rows);

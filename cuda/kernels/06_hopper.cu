@@ -26,10 +26,10 @@ template <class Config, bool kRoles>
 inline constexpr int kThreads = Config::kThreads - (kRoles ? 0 : kWarpgroupThreads);
 
 // Grid: (row tiles, heads, batch).
-template <class Config, bool kRoles>
+template <class Config, bool kRoles, class... Buffer>
 __global__ void __launch_bounds__(kThreads<Config, kRoles>, 1)
     hopper(const ForwardStep step, const float exponent_scale,
-           const __grid_constant__ HopperMaps maps) {
+           const __grid_constant__ HopperMaps maps, Buffer... buffer) {
   auto& shared = shared_memory<HopperStorage<Config>>();
   // The last row tiles have the most keys under a causal mask, so they start first.
   const int row_tile = static_cast<int>(gridDim.x - 1 - blockIdx.x);
@@ -46,17 +46,25 @@ __global__ void __launch_bounds__(kThreads<Config, kRoles>, 1)
   const int q_matrix = batch * step.shape.heads + head;
   const int kv_matrix = batch * step.shape.heads_kv + step.shape.kv_head(head);
   StagePlace<Config::kStages> at;
-  if (threadIdx.x == 32) {
+  const auto count = [&] {
+    if (threadIdx.x != 32) return;
     TileCounts counts;
     counts.add(tile, Config::kKeys, step.shape.rows_k);
     counts.store(step.counters);
-  }
+  };
   if (kRoles && warpgroup == 0) {
+    // The consumers wait for these registers, so counting comes after.
     ptx::release_registers<Config::kProducerRegisters>();
+    count();
+    Stamps<Buffer...> stamps{buffer...};
     if (threadIdx.x == 0 && tile.key_tiles() > 0)
-      produce(shared, maps, tile, q_matrix, kv_matrix, 0, at);
+      produce(shared, maps, tile, q_matrix, kv_matrix, 0, at, stamps);
   } else {
-    if constexpr (kRoles) ptx::claim_registers<Config::kConsumerRegisters>();
+    if constexpr (kRoles) {
+      ptx::claim_registers<Config::kConsumerRegisters>();
+    } else {
+      count();
+    }
     const int consumer = warpgroup - (kRoles ? 1 : 0);
     StagePlace<Config::kStages> ahead;
     const auto fetch = [&](int key_tile) {
@@ -70,20 +78,25 @@ __global__ void __launch_bounds__(kThreads<Config, kRoles>, 1)
     };
     fetch(tile.first_tile);
     HopperRows<Config> rows(shared, consumer);
+    Stamps<Buffer...> stamps{buffer...};
+    stamps.begin(q_matrix, row_tile);
     rows.begin(step, batch, head, tile.first + consumer * kWarpgroupRows);
     if (tile.key_tiles() > 0) {
       ptx::barrier_wait(shared.q_full, 0);
       if (step.softmax_scale < 0) negate_q(shared, consumer, 1 + consumer);
     }
+    stamps.end(KernelPart::prologue);
     for (int key_tile = tile.first_tile; key_tile < tile.last_tile; ++key_tile) {
       const int key = key_tile * Config::kKeys;
       fetch(key_tile + 1);
       ptx::barrier_wait(shared.k_full[at.stage], at.parity);
+      stamps.end(KernelPart::wait, key_tile);
       ptx::wgmma_fence();
       rows.start_scores(shared.k[at.stage]);
       ptx::wgmma_wait<0>();
       ptx::wgmma_done(rows.s);
       release(shared.k_empty[at.stage]);
+      stamps.end(KernelPart::scores, key_tile);
 
       if (tile.is_full(key, key + Config::kKeys)) {
         rows.count_all(step);
@@ -93,6 +106,7 @@ __global__ void __launch_bounds__(kThreads<Config, kRoles>, 1)
       rows.softmax(exponent_scale);
       rows.rescale_output();
       rows.pack_p();
+      stamps.end(KernelPart::softmax, key_tile);
 
       ptx::barrier_wait(shared.v_full[at.stage], at.parity);
       ptx::wgmma_fence();
@@ -100,23 +114,34 @@ __global__ void __launch_bounds__(kThreads<Config, kRoles>, 1)
       ptx::wgmma_wait<0>();
       ptx::wgmma_done(rows.o);
       release(shared.v_empty[at.stage]);
+      stamps.end(KernelPart::output, key_tile);
       at.advance();
     }
     rows.end(step, batch, head);
+    stamps.end(KernelPart::epilogue);
   }
+}
+
+template <class Config, bool kRoles, class... Buffer>
+void launch_instance(const ForwardStep& step, cudaStream_t stream, const Buffer&... buffer) {
+  arm_hang_record("06_hopper");
+  const dim3 grid(tiles_for(step.shape.rows_q, Config::kRows), step.shape.heads, step.shape.batch);
+  launch(hopper<Config, kRoles, Buffer...>,
+         {grid, kThreads<Config, kRoles>, sizeof(HopperStorage<Config>)}, stream, step,
+         exponent_scale_of(step.softmax_scale), make_maps<Config>(step), buffer...);
 }
 
 template <bool kRoles>
 void launch_step(const ForwardStep& step, DType dtype, int tile, cudaStream_t stream) {
-  arm_hang_record("06_hopper");
   visit_hopper_config(step, dtype, tile, [&]<class Config>(Config) {
-    if constexpr (kRoles || kIsOfRungs<Config>) {
-      const dim3 grid(tiles_for(step.shape.rows_q, Config::kRows), step.shape.heads,
-                      step.shape.batch);
-      launch(hopper<Config, kRoles>,
-             {grid, kThreads<Config, kRoles>, sizeof(HopperStorage<Config>)}, stream, step,
-             exponent_scale_of(step.softmax_scale), make_maps<Config>(step));
-    }
+    if constexpr (kRoles || kIsOfRungs<Config>) launch_instance<Config, kRoles>(step, stream);
+  });
+}
+
+void launch_stamped(const ForwardStep& step, DType dtype, const StampBuffer& buffer,
+                    cudaStream_t stream) {
+  visit_stamped_config(step, dtype, [&]<class Config>(Config) {
+    launch_instance<Config, true>(step, stream, buffer);
   });
 }
 
@@ -128,7 +153,8 @@ constinit const Kernel hopper_kernel{
     .idea = "TMA copies, WGMMA products, a producer and two consumer warpgroups",
     .limits = {.half = true, .hopper = true},
     .tiles = kHopperTiles,
-    .launch_forward = launch_step<true>};
+    .launch_forward = launch_step<true>,
+    .launch_stamped = launch_stamped};
 
 constinit const Kernel hopper_without_roles =
     rung_of(6, 'a', "without_roles", "TMA and WGMMA; the threads that compute start the copies",

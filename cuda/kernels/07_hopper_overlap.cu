@@ -87,10 +87,10 @@ __device__ __forceinline__ void for_each_item(const OverlapStorage<Config>& stor
 }
 
 // Grid: any number of blocks.
-template <class Config, bool kPingPong, bool kPersistent>
+template <class Config, bool kPingPong, bool kPersistent, class... Buffer>
 __global__ void __launch_bounds__(Config::kThreads, 1)
     hopper_overlap(const ForwardStep step, const float exponent_scale, const PersistentOrder order,
-                   const __grid_constant__ HopperMaps maps) {
+                   const __grid_constant__ HopperMaps maps, Buffer... buffer) {
   auto& storage = shared_memory<OverlapStorage<Config>>();
   HopperStorage<Config>& shared = storage.tiles;
   if (threadIdx.x == 0) {
@@ -109,10 +109,11 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
   if (warpgroup == 0) {
     ptx::release_registers<Config::kProducerRegisters>();
     if (threadIdx.x == 0) {
+      Stamps<> stamps;  // there is no register for more
       for_each([&](const VisitingTile& tile, int batch, int head) {
         if (tile.key_tiles() == 0) return;
         produce(shared, maps, tile, batch * step.shape.heads + head,
-                batch * step.shape.heads_kv + step.shape.kv_head(head), q_parity, at);
+                batch * step.shape.heads_kv + step.shape.kv_head(head), q_parity, at, stamps);
         q_parity ^= 1;
       });
     } else if (threadIdx.x == 32) {
@@ -124,6 +125,7 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
     }
   } else {
     ptx::claim_registers<Config::kConsumerRegisters>();
+    Stamps<Buffer...> stamps{buffer...};
     const int consumer = warpgroup - 1;
     HopperRows<Config> rows(shared, consumer);
     if (kPingPong && consumer == Config::kConsumers - 1)
@@ -131,10 +133,12 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
     for_each([&](const VisitingTile& tile, int batch, int head) {
       // There is nothing to read or add, so the state stays as it is in memory.
       if (tile.key_tiles() == 0 && !step.first && !step.last) return;
+      stamps.begin(batch * step.shape.heads + head, tile.first / Config::kRows);
       rows.begin(step, batch, head, tile.first + consumer * kWarpgroupRows);
       if (tile.key_tiles() == 0) return rows.end(step, batch, head);
 
       const auto mask_and_softmax = [&](int key_tile) {
+        stamps.end(KernelPart::scores, key_tile);
         const int key = key_tile * Config::kKeys;
         if (tile.is_full(key, key + Config::kKeys)) {
           rows.count_all(step);
@@ -142,17 +146,21 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
           rows.mask(step, key);
         }
         rows.softmax(exponent_scale);
+        stamps.end(KernelPart::softmax, key_tile);
       };
       const auto await_next_k = [&](int key_tile) {
         if (key_tile + 1 == tile.last_tile) return;
         const StagePlace<Config::kStages> next = at.next();
         ptx::barrier_wait(shared.k_full[next.stage], next.parity);
+        stamps.end(KernelPart::wait, key_tile + 1);
       };
 
       ptx::barrier_wait(shared.q_full, q_parity);
       q_parity ^= 1;
       if (step.softmax_scale < 0) negate_q(shared, consumer, kOwn + consumer);
+      stamps.end(KernelPart::prologue);
       ptx::barrier_wait(shared.k_full[at.stage], at.parity);
+      stamps.end(KernelPart::wait, tile.first_tile);
       ptx::wgmma_fence();
       rows.start_scores(shared.k[at.stage]);
       ptx::wgmma_wait<0>();
@@ -171,6 +179,7 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
         const StagePlace<Config::kStages> before = at;
         at.advance();
         if constexpr (kPingPong) await_turn<Config>(consumer);
+        stamps.end(KernelPart::turn, key_tile);
         ptx::wgmma_fence();
         rows.start_scores(shared.k[at.stage]);
         ptx::barrier_wait(shared.v_full[before.stage], before.parity);
@@ -188,6 +197,7 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
         release(shared.v_empty[before.stage]);
         rows.rescale_output();
         rows.pack_p();
+        stamps.end(KernelPart::output, key_tile - 1);
       }
       // overlap]
 
@@ -198,45 +208,48 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
       ptx::wgmma_wait<0>();
       ptx::wgmma_done(rows.o);
       release(shared.v_empty[at.stage]);
+      stamps.end(KernelPart::output, tile.last_tile - 1);
       at.advance();
       rows.end(step, batch, head);
+      stamps.end(KernelPart::epilogue);
     });
     if (kPingPong && consumer == 0) await_turn<Config>(consumer);  // the turn that nobody took
   }
 }
 
-// Without `l2` heads come in one group.
-template <bool kPingPong, bool kPersistent>
-void launch_on(const ForwardStep& step, DType dtype, int tile, int blocks, bool l2,
-               cudaStream_t stream) {
+// Without kL2 heads come in one group.
+template <class Config, bool kPingPong, bool kPersistent, bool kL2, class... Buffer>
+void launch_instance(const ForwardStep& step, cudaStream_t stream, const Buffer&... buffer) {
+  const int blocks = multiprocessors();
   arm_hang_record("07_hopper_overlap");
-  visit_hopper_config(step, dtype, tile, [&]<class Config>(Config) {
-    if constexpr (kPersistent || kIsOfRungs<Config>) {
-      const int row_tiles = tiles_for(step.shape.rows_q, Config::kRows);
-      const int matrices = step.shape.batch * step.shape.heads, items = row_tiles * matrices;
-      const int together = l2 ? matrices_together(step.shape, row_tiles, blocks,
-                                                  device_attribute(cudaDevAttrL2CacheSize))
-                              : matrices;
-      launch(hopper_overlap<Config, kPingPong, kPersistent>,
-             {kPersistent && blocks < items ? blocks : items, Config::kThreads,
-              sizeof(OverlapStorage<Config>)},
-             stream, step, exponent_scale_of(step.softmax_scale),
-             PersistentOrder::of(row_tiles, matrices, together), make_maps<Config>(step));
-    }
-  });
+  const int row_tiles = tiles_for(step.shape.rows_q, Config::kRows);
+  const int matrices = step.shape.batch * step.shape.heads, items = row_tiles * matrices;
+  const int together = kL2 ? matrices_together(step.shape, row_tiles, blocks,
+                                               device_attribute(cudaDevAttrL2CacheSize))
+                           : matrices;
+  launch(hopper_overlap<Config, kPingPong, kPersistent, Buffer...>,
+         {kPersistent && blocks < items ? blocks : items, Config::kThreads,
+          sizeof(OverlapStorage<Config>)},
+         stream, step, exponent_scale_of(step.softmax_scale),
+         PersistentOrder::of(row_tiles, matrices, together), make_maps<Config>(step), buffer...);
 }
 
 template <bool kPingPong, bool kPersistent, bool kL2 = false>
 void launch_step(const ForwardStep& step, DType dtype, int tile, cudaStream_t stream) {
-  launch_on<kPingPong, kPersistent>(step, dtype, tile, multiprocessors(), kL2, stream);
+  visit_hopper_config(step, dtype, tile, [&]<class Config>(Config) {
+    if constexpr (kPersistent || kIsOfRungs<Config>)
+      launch_instance<Config, kPingPong, kPersistent, kL2>(step, stream);
+  });
+}
+
+void launch_stamped(const ForwardStep& step, DType dtype, const StampBuffer& buffer,
+                    cudaStream_t stream) {
+  visit_stamped_config(step, dtype, [&]<class Config>(Config) {
+    launch_instance<Config, true, true, true>(step, stream, buffer);
+  });
 }
 
 }  // namespace
-
-void launch_hopper_overlap(const ForwardStep& step, DType dtype, int tile, int blocks,
-                           cudaStream_t stream) {
-  launch_on<true, true>(step, dtype, tile, blocks, true, stream);
-}
 
 constinit const Kernel hopper_overlap_kernel{
     .number = 7,
@@ -244,7 +257,8 @@ constinit const Kernel hopper_overlap_kernel{
     .idea = "softmax under the next product, ping-pong, persistent blocks, longest first",
     .limits = {.half = true, .hopper = true},
     .tiles = kHopperTiles,
-    .launch_forward = launch_step<true, true, true>};
+    .launch_forward = launch_step<true, true, true>,
+    .launch_stamped = launch_stamped};
 
 constinit const Kernel hopper_overlap_alone =
     rung_of(7, 'a', "overlap_alone", "softmax under the next product", launch_step<false, false>);

@@ -36,6 +36,8 @@
 //
 // Full tiles take no mask. A masked P is 0, but 0 * NaN is NaN: visitors that share a tile with one
 // that some own row meets are read. Rows past the end are zeros.
+#include <algorithm>
+
 #include "cuda/base/launch.h"
 #include "cuda/base/tensor_map.h"
 #include "cuda/kernels/backward_hopper.h"
@@ -59,22 +61,20 @@ struct Work {
   std::int64_t own_matrix;
 
   template <class Config>
-  static __device__ __forceinline__ Work of_block(const BackwardStep& step) {
+  static __device__ __forceinline__ Work of_item(const BackwardStep& step, unsigned item) {
     constexpr bool kKeysOwn = Config::kKeysOwn;
     const StepShape& shape = step.shape;
     const int own_rows = kKeysOwn ? shape.rows_k : shape.rows_q;
-    const auto [block, own_head] =
-        TileAndHead::of(blockIdx.x, kKeysOwn ? shape.heads_kv : shape.heads);
+    const int own_heads = kKeysOwn ? shape.heads_kv : shape.heads;
+    const auto [block, own_matrix] = TileAndHead::of(item, shape.batch * own_heads);
     const int tile = own_tile_of(Config::kOwner, block, tiles_for(own_rows, Config::kOwn));
-    const int batch = static_cast<int>(blockIdx.y);
     const int group = shape.heads / shape.heads_kv;
     Work work;
     work.own = RowTile::at(tile, Config::kOwn, own_rows, table_of(Config::kOwner, step));
     work.first_tile = work.own.first_visitor(Config::kVisit);
     work.last_tile = work.own.last_visitor(Config::kVisit);
-    work.own_matrix = batch * (kKeysOwn ? shape.heads_kv : shape.heads) + own_head;
-    work.first_matrix = kKeysOwn ? batch * shape.heads + own_head * group
-                                 : batch * shape.heads_kv + own_head / group;
+    work.own_matrix = own_matrix;
+    work.first_matrix = kKeysOwn ? own_matrix * group : own_matrix / group;
     work.last_matrix = work.first_matrix + (kKeysOwn ? group : 1);
     return work;
   }
@@ -212,14 +212,14 @@ __device__ __forceinline__ void consume(BackwardHopperRows<Config>& rows,
   if constexpr (kKeysOwn) ptx::wgmma_done(rows.second);
 }
 
-// Grid: own heads of own tiles, batch (TileAndHead).
+// Grid: own heads of all batch entries, of own tiles (TileAndHead), from `first_item` on.
 template <class Config>
 __global__ void __launch_bounds__(Config::kThreads, 1)
-    backward_hopper(const BackwardStep step, const float exponent_scale,
+    backward_hopper(const BackwardStep step, const float exponent_scale, const unsigned first_item,
                     const __grid_constant__ Maps maps) {
   constexpr bool kKeysOwn = Config::kKeysOwn;
   auto& shared = shared_memory<BackwardHopperStorage<Config>>();
-  const Work work = Work::of_block<Config>(step);
+  const Work work = Work::of_item<Config>(step, first_item + blockIdx.x);
   if (threadIdx.x == 0) init_barriers(shared);
   __syncthreads();
 
@@ -268,12 +268,16 @@ void launch_owner(const BackwardStep& step, cudaStream_t stream) {
     maps.visitors[i] = make_tensor_map(visiting.tensors[i], batch * visiting.heads, visiting.rows,
                                        Config::kHeadDim, Config::kVisit);
   }
-  const dim3 grid =
-      TileAndHead::grid(tiles_for(own.rows, Config::kOwn), own.heads, step.shape.batch);
+  const auto items = static_cast<unsigned>(tiles_for(own.rows, Config::kOwn) * own.heads * batch);
+  // With multiprocessors to leave to others, no launch has more blocks than there are of the rest.
+  const unsigned most =
+      left_multiprocessors() > 0 ? static_cast<unsigned>(multiprocessors()) : items;
   using Storage = BackwardHopperStorage<Config>;
   static_assert(sizeof(Storage) <= 227 * 1024);
-  launch(backward_hopper<Config>, {grid, dim3(Config::kThreads), sizeof(Storage)}, stream, step,
-         step.softmax_scale * kLog2e, maps);
+  for (unsigned first = 0; first < items; first += most)
+    launch(backward_hopper<Config>,
+           {dim3(std::min(most, items - first)), dim3(Config::kThreads), sizeof(Storage)}, stream,
+           step, step.softmax_scale * kLog2e, first, maps);
 }
 
 // Sizes of the launch that owns queries. Three warpgroups hide more of exp and share each tile of

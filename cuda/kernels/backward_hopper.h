@@ -9,6 +9,7 @@
 
 #include "cuda/kernels/backward_rows.h"
 #include "cuda/kernels/warpgroup.h"
+#include "cuda/ptx/registers.h"
 
 namespace ringscope::cuda {
 
@@ -84,7 +85,8 @@ struct BackwardHopperRows {
 
   __device__ __forceinline__ BackwardHopperRows(const Storage& shared, int warpgroup,
                                                 const RowTile& own)
-      : row(own.first + warpgroup * kWarpgroupRows + accumulator_row(thread(), 0)),
+      : row(own.first + warpgroup * kWarpgroupRows +
+            accumulator_row(ptx::thread_index() % kWarpgroupThreads, 0)),
         own_start(ptx::shared_address(shared.own[0]) + warpgroup * kWarpgroupRows * kRowBytes) {
 #pragma unroll
     for (int i = 0; i < kHeadDim / 2; ++i) {
@@ -177,10 +179,11 @@ struct BackwardHopperRows {
     for (int h = 0; h < 2; ++h) {
       if (row + 8 * h >= own_rows) continue;
       auto* const places =
-          reinterpret_cast<float2*>(to + static_cast<std::int64_t>(row + 8 * h) * kHeadDim);
+          reinterpret_cast<float2*>(to + static_cast<std::int64_t>(row + 8 * h) * kHeadDim) +
+          accumulator_column(thread(), 0) / 2;
 #pragma unroll
       for (int i = 2 * h; i < kHeadDim / 2; i += 4) {
-        float2& place = places[accumulator_column(thread(), i) / 2];
+        float2& place = places[accumulator_column(0, i) / 2];
         float2 sum = {factor * gradient[i], factor * gradient[i + 1]};
         if constexpr (kAccumulate) {
           const float2 before = place;

@@ -30,6 +30,7 @@
 #include "cuda/base/tensor_map.h"
 #include "cuda/kernels/kernel_table.h"
 #include "cuda/kernels/row_state.h"
+#include "cuda/kernels/stamps.h"
 #include "cuda/kernels/warpgroup.h"
 #include "cuda/ptx/tma.h"
 
@@ -61,6 +62,14 @@ struct HopperConfig : WarpgroupRoles<kRows_> {
 inline constexpr float kLazyGrowth = 8;  // of a row's maximum, in powers of two
 
 constexpr TileShape kHopperTiles[] = {{128, 128}, {128, 176}};
+
+// Call f(Config{}) with the instance of the first tile for this step.
+template <class F>
+void visit_stamped_config(const ForwardStep& step, DType dtype, F&& f) {
+  visit_hopper_config(step, dtype, 0, [&]<class Config>(Config) {
+    if constexpr (Config::kKeys == kHopperTiles[0].keys) f(Config{});
+  });
+}
 
 // The one instance that rungs of single ideas have (KernelLimits::rung).
 template <class Config>
@@ -158,11 +167,15 @@ __device__ __forceinline__ void produce_kv(HopperStorage<Config>& shared, const 
 template <class Config>
 __device__ __forceinline__ void produce(HopperStorage<Config>& shared, const HopperMaps& maps,
                                         const VisitingTile& tile, int q_matrix, int kv_matrix,
-                                        std::uint32_t q_parity, StagePlace<Config::kStages>& at) {
+                                        std::uint32_t q_parity, StagePlace<Config::kStages>& at,
+                                        auto& stamps) {
+  stamps.begin(q_matrix, tile.first / Config::kRows);
   produce_q(shared, maps, tile, q_matrix, q_parity);
 #pragma unroll 1
-  for (int key_tile = tile.first_tile; key_tile < tile.last_tile; ++key_tile)
+  for (int key_tile = tile.first_tile; key_tile < tile.last_tile; ++key_tile) {
     produce_kv(shared, maps, key_tile, kv_matrix, at);
+    stamps.end(KernelPart::fetch, key_tile);
+  }
 }
 
 // Tile counts. A thread of the producer's warpgroup counts, because it has time.
@@ -214,10 +227,11 @@ struct HopperRows {
       const std::int64_t index = row_index(step.shape, batch, head, row[h]);
       row_max[h] = unit[h] = has_state ? step.row_max[index] * kLog2e : kNoKeys;
       row_sum[h] = 0;
-      const float2* out = reinterpret_cast<const float2*>(step.out + index * kHeadDim);
+      const float2* out = reinterpret_cast<const float2*>(step.out + index * kHeadDim) +
+                          accumulator_column(thread, 0) / 2;
 #pragma unroll
       for (int i = 2 * h; i < kHeadDim / 2; i += 4) {
-        const float2 pair = has_state ? out[accumulator_column(thread, i) / 2] : float2{0, 0};
+        const float2 pair = has_state ? out[accumulator_column(0, i) / 2] : float2{0, 0};
         o[i] = pair.x;
         o[i + 1] = pair.y;
       }
@@ -307,16 +321,18 @@ struct HopperRows {
       if (thread % 4 == 0) store_row<float>(step, index, natural, total);
       const float by = out_factor<float>(step, total) * grown;
       if (step.out_16 != nullptr) {
-        auto* const out = static_cast<std::uint32_t*>(step.out_16) + index * (kHeadDim / 2);
+        auto* const out = static_cast<std::uint32_t*>(step.out_16) + index * (kHeadDim / 2) +
+                          accumulator_column(thread, 0) / 2;
 #pragma unroll
         for (int i = 2 * h; i < kHeadDim / 2; i += 4)
-          out[accumulator_column(thread, i) / 2] = ptx::pack<Element>(o[i] * by, o[i + 1] * by);
+          out[accumulator_column(0, i) / 2] = ptx::pack<Element>(o[i] * by, o[i + 1] * by);
         continue;
       }
-      float2* out = reinterpret_cast<float2*>(step.out + index * kHeadDim);
+      float2* out = reinterpret_cast<float2*>(step.out + index * kHeadDim) +
+                    accumulator_column(thread, 0) / 2;
 #pragma unroll
       for (int i = 2 * h; i < kHeadDim / 2; i += 4)
-        out[accumulator_column(thread, i) / 2] = {o[i] * by, o[i + 1] * by};
+        out[accumulator_column(0, i) / 2] = {o[i] * by, o[i + 1] * by};
     }
     if (batch == 0 && head == 0) add_pairs(step.counters, pairs);
   }

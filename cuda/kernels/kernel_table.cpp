@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <limits>
 #include <vector>
@@ -14,6 +15,8 @@
 
 namespace ringscope::cuda {
 namespace {
+
+std::atomic<int> left = 0;  // multiprocessors for other kernels
 
 // Return, for example, "8.0".
 std::string capability(int architecture) {
@@ -101,7 +104,12 @@ int device_attribute(cudaDeviceAttr which) {
   return value;
 }
 
-int multiprocessors() { return device_attribute(cudaDevAttrMultiProcessorCount); }
+void leave_multiprocessors(int count) { left = count; }
+int left_multiprocessors() { return left; }
+
+int multiprocessors() {
+  return std::max(1, device_attribute(cudaDevAttrMultiProcessorCount) - left);
+}
 
 std::span<const Kernel> rungs() {
   static const std::array kernels = {hopper_without_roles, hopper_overlap_alone, hopper_ping_pong,

@@ -25,6 +25,8 @@ struct TileShape {
   constexpr bool operator==(const TileShape&) const = default;
 };
 
+struct StampBuffer;
+
 // The problems and devices that a kernel takes.
 struct KernelLimits {
   bool half = false;    // bf16 and f16 with head_dim 64 and 128; otherwise f32 with 1 to 256
@@ -46,6 +48,8 @@ struct Kernel {
   bool repeats_bits = true;   // whether two launches give the same
   std::span<const TileShape> tiles;
   void (*launch_forward)(const ForwardStep&, DType, int tile, cudaStream_t) = nullptr;
+  // Launch the instance of tiles[0] that stamps what it does (stamps.h); null: there is none.
+  void (*launch_stamped)(const ForwardStep&, DType, const StampBuffer&, cudaStream_t) = nullptr;
   void (*launch_backward)(const BackwardStep&, DType, int tile, cudaStream_t) = nullptr;
 
   KernelPass pass() const {
@@ -83,10 +87,10 @@ std::span<const Kernel> rungs();
 std::span<const Kernel> all_kernels();
 std::span<const Kernel> kernels_of(KernelPass pass);
 
-// Launch kernel 07 on at most `blocks` blocks (>= 1). Fewer blocks than multiprocessors leave some
-// of these to other kernels, such as those that move K and V between GPUs.
-void launch_hopper_overlap(const ForwardStep& step, DType dtype, int tile, int blocks,
-                           cudaStream_t stream);
+// Leave `count` multiprocessors (>= 0) to other kernels, such as those that move K and V between
+// GPUs: from the next launch of this process on, 07, 10 and 11 have at most one block at a time for
+// each of the others, and at least one.
+void leave_multiprocessors(int count);
 
 // Return why a kernel with `limits` does not take the problem on a device of this architecture (80,
 // 90, ...), or an empty text when it does.
@@ -154,8 +158,11 @@ void visit_half_instance(DType dtype, int head_dim, int tile, F&& f) {
 // has.
 void check_shared_memory(const Kernel& kernel, int tile, std::size_t bytes);
 
-// Return an attribute of the current device, or its number of multiprocessors.
-int device_attribute(cudaDeviceAttr which);
+int device_attribute(cudaDeviceAttr which);  // of the current device
+
+// Return how many multiprocessors of the current device leave_multiprocessors leaves, and what it
+// was given.
 int multiprocessors();
+int left_multiprocessors();
 
 }  // namespace ringscope::cuda

@@ -150,12 +150,11 @@ struct BackwardStep {
   void* workspace = nullptr;         // backward_workspace_bytes() bytes, aligned to 16
 };
 
-// Return the bytes that a backward step of this shape may use as it likes: of every query row two
-// floats, of every tile of kTurnRows an int, and a counter (11_backward_one_pass.cu).
-inline constexpr int kTurnRows = 64;
+// Return the bytes that a backward step of this shape may use as it likes: of every query row, in
+// tiles of 64 or 80, two floats, of every tile an int, and a counter (11_backward_one_pass.cu).
 constexpr std::int64_t backward_workspace_bytes(const StepShape& shape) {
-  return 16 + std::int64_t{shape.batch} * shape.heads * tiles_for(shape.rows_q, kTurnRows) *
-                  (kTurnRows * 8 + 4);
+  return 16 + std::int64_t{shape.batch} * shape.heads *
+                  ((shape.rows_q + 79) * std::int64_t{8} + tiles_for(shape.rows_q, 64) * 4);
 }
 
 }  // namespace ringscope::cuda

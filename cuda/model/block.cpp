@@ -139,6 +139,7 @@ void Block::run(uint3 index, std::uint64_t number) {
     try {
       const int thread = pick();
       if (thread < 0) throw ModelError(deadlock());
+      ++steps_[multiprocessor_];
       resume(thread);
       if (threads_[thread].ended) end_thread(thread);
     } catch (...) {
@@ -156,6 +157,7 @@ void Block::run(uint3 index, std::uint64_t number) {
 
 void Block::reset(uint3 index, std::uint64_t number) {
   index_ = index;
+  multiprocessor_ = static_cast<int>(number % kMultiprocessors);
   blockIdx = index;
   random_ = Random(schedule_.seed * 0x2545f4914f6cdd1d + number);
   random_();

@@ -75,6 +75,8 @@ class Block {
   unsigned char* shared() { return shared_; }
   std::size_t shared_size() const { return shared_size_; }
   int current() const { return current_; }
+  std::uint64_t steps() const { return steps_[multiprocessor_]; }
+  int multiprocessor() const { return multiprocessor_; }
 
   void barrier(int id, int threads, bool wait);
   // Exchange bytes among the `size` threads (32: a warp, 128: a warpgroup) that the thread belongs
@@ -148,6 +150,8 @@ class Block {
   std::size_t shared_size_;
 
   uint3 index_{};
+  int multiprocessor_ = 0;
+  std::array<std::uint64_t, kMultiprocessors> steps_{};
   std::vector<Thread> threads_;
   std::vector<int> at_position_;  // thread by position
   NumberSet runnable_;            // positions

@@ -7,6 +7,7 @@
 
 #include "core/base/dtype.h"
 #include "cuda/model/simt.h"
+#include "cuda/model/tensor_core.h"
 
 namespace ringscope::cuda::model {
 namespace {
@@ -243,10 +244,10 @@ void set_max_registers(int count, bool more) {
   if (more ? count < mine : count > mine)
     throw ModelError(fmt::format("setmaxnreg.{} {} by a warpgroup that has {} registers a thread",
                                  more ? "inc" : "dec", count, mine));
-  const auto free = [&registers, &mine, count] {
+  const auto free = [&registers, &mine, count, pool = hopper_thread().block->pool] {
     int sum = count - mine;
     for (const int r : registers) sum += r;
-    return sum * 128 <= 65536;
+    return sum <= pool;
   };
   if (more) wait_until("registers that others release", free);
   warpgroup_exchange("setmaxnreg, done", nullptr, 0);
@@ -364,10 +365,18 @@ void multiply(const std::array<const Products*, wgmma_threads>& threads, std::si
   for (int t = 0; t < wgmma_threads; ++t)
     for (int i = 0; i < product.columns / 2; ++i)
       d[d_row(t, i)][d_column(t, i)] = product.accumulate ? (*threads[t])[which].d[i] : 0.0f;
-  for (int row = 0; row < wgmma_rows; ++row)
-    for (int k = 0; k < wgmma_depth; ++k)
-      for (int column = 0; column < product.columns; column += 8)
-        for (int j = 0; j < 8; ++j) d[row][column + j] += a[row][k] * b[k][column + j];
+  if (sums() == Sums::truncated) {
+    for (int column = 0; column < product.columns; ++column) {
+      float of_column[wgmma_depth];
+      for (int k = 0; k < wgmma_depth; ++k) of_column[k] = b[k][column];
+      for (int row = 0; row < wgmma_rows; ++row)
+        d[row][column] = truncated_sum(d[row][column], a[row], of_column, wgmma_depth);
+    }
+  } else
+    for (int row = 0; row < wgmma_rows; ++row)
+      for (int k = 0; k < wgmma_depth; ++k)
+        for (int column = 0; column < product.columns; column += 8)
+          for (int j = 0; j < 8; ++j) d[row][column + j] += a[row][k] * b[k][column + j];
   for (int t = 0; t < wgmma_threads; ++t)
     for (int i = 0; i < product.columns / 2; ++i)
       (*threads[t])[which].d[i] = d[d_row(t, i)][d_column(t, i)];
@@ -417,6 +426,7 @@ HopperThread& hopper_thread() {
       const int each = threads == 0 ? 0 : 65536 / threads / 8 * 8;
       thread->block->registers.assign(static_cast<std::size_t>((threads + 127) / 128),
                                       each < 256 ? each : 256);
+      for (const int count : thread->block->registers) thread->block->pool += count;
       current_block() = thread->block;
     }
     state = std::move(thread);
@@ -435,6 +445,19 @@ void check_shared(const void* begin, std::size_t bytes, std::size_t alignment, c
   if (place % static_cast<std::int64_t>(alignment) != 0)
     throw ModelError(
         fmt::format("{} at {} of shared memory, not a multiple of {}", what, place, alignment));
+}
+
+void stmatrix_x4_trans(void* shared_column, const std::uint32_t (&d)[4]) {
+  check_shared(shared_column, 16, 16, "stmatrix's column");
+  std::uint32_t all[32][4];
+  std::memcpy(all, warp_exchange("stmatrix.x4.trans", d, sizeof(d)), sizeof(all));
+  const int square = lane() / 8, column = lane() % 8;
+  std::uint16_t values[8];
+  for (int row = 0; row < 8; ++row)
+    values[row] =
+        static_cast<std::uint16_t>(all[4 * row + column / 2][square] >> (16 * (column % 2)));
+  std::memcpy(shared_column, values, sizeof(values));
+  stored_for_async(shared_column, sizeof(values));
 }
 
 void wgmma_fence() { hopper_thread().fenced = true; }

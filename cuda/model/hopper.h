@@ -70,13 +70,15 @@ struct WgmmaProduct {
 // Errors are a product without a wgmma_fence since the last wait, threads that disagree about a
 // product, an operand outside shared memory, and a thread that ends without having waited. Only the
 // 128-byte swizzle is modelled.
+// stmatrix_x4_trans stores operands that other lanes hold, as ptx/wgmma.h says.
+void stmatrix_x4_trans(void* shared_column, const std::uint32_t (&d)[4]);
 void wgmma_fence();
 void wgmma(const WgmmaProduct& product);
 void wgmma_commit();
 void wgmma_wait(int pending);
 
 // Do setmaxnreg for a warpgroup. Claiming more waits until registers are free. A block starts with
-// 65536 of them, as many for every thread as the launch allows.
+// as many for every thread as 65536 allow in units of 8, and has no more than these.
 void set_max_registers(int count, bool more);
 
 // ---
@@ -88,6 +90,7 @@ inline constexpr std::uint32_t shared_window = 1024;
 struct HopperBlock {
   std::vector<unsigned char> async_view;          // shared memory as copies and WGMMA see it
   std::vector<int> registers;                     // registers per thread, by warpgroup
+  int pool = 0;                                   // sum of these at the start, and the most
   std::set<const std::uint64_t*> known_barriers;  // to the copy engine
 };
 

@@ -48,4 +48,9 @@ void set_device_count(int count);
 // name "kernel" stands for kernels that run: the nth does not run, and the error is sticky.
 void fail_call(const std::string& name, int nth, cudaError_t status);
 
+// Return how often the device was reset.
+int resets();
+// Count as the driver's call that encodes a tensor map, for fail_call("cuTensorMapEncodeTiled").
+cudaError_t encode_tensor_map();
+
 }  // namespace ringscope::cuda::model

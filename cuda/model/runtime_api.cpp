@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -247,7 +248,15 @@ auto with_device(F body) {
 
 }  // namespace
 
+static std::atomic<int> reset_count = 0;
+int resets() { return reset_count; }
+
+cudaError_t encode_tensor_map() {
+  return call("cuTensorMapEncodeTiled", false, [](Device&, Device::Lock&) { return cudaSuccess; });
+}
+
 void reset_device() {
+  ++reset_count;
   with_device([](Device& device, Device::Lock& lock) { device.reset(lock); });
 }
 
@@ -598,7 +607,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int index) 
   return call("cudaDeviceGetAttribute", false, [&](Device& device, Device::Lock&) {
     const cudaError_t status = check_index(device, index);
     if (status == cudaSuccess)
-      *value = which == cudaDevAttrMultiProcessorCount ? 132
+      *value = which == cudaDevAttrMultiProcessorCount ? kMultiprocessors
                : which == cudaDevAttrL2CacheSize       ? 50 << 20
                                                        : max_shared_bytes;
     return status;

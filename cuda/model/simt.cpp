@@ -94,6 +94,9 @@ void run_grid(dim3 grid, dim3 block, std::size_t shared_bytes,
   }
 }
 
+std::uint64_t steps() { return block().steps(); }
+int multiprocessor() { return block().multiprocessor(); }
+
 bool in_kernel() { return running != nullptr; }
 unsigned char* shared_bytes() { return block().shared(); }
 std::size_t shared_size() { return block().shared_size(); }

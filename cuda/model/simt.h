@@ -56,6 +56,13 @@ bool in_kernel();
 unsigned char* shared_bytes();
 std::size_t shared_size();
 
+// How often a thread of this block, or of one that ran on the same multiprocessor before it, has
+// gone on after waiting for others: the model's clock, from 0 when the grid starts. Blocks are dealt
+// to multiprocessors in turn.
+std::uint64_t steps();
+int multiprocessor();
+inline constexpr int kMultiprocessors = 132;
+
 // The running thread: its number in the block (x fastest), its warp, and its lane in the warp.
 int thread_in_block();
 int warp();

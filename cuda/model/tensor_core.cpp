@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cmath>
 #include <cstring>
 #include <deque>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -67,6 +69,7 @@ CopyGroups& copy_groups() {
 }
 
 std::atomic<std::int64_t> conflicts{0};
+std::atomic<Sums> chosen_sums{Sums::one_by_one};
 
 // Return how many of the square's 8 rows lie in the same banks, minus one.
 int conflicts_of(const std::array<const unsigned char*, 8>& rows) {
@@ -82,6 +85,33 @@ int conflicts_of(const std::array<const unsigned char*, 8>& rows) {
 }
 
 }  // namespace
+
+void set_sums(Sums sums) { chosen_sums = sums; }
+Sums sums() { return chosen_sums; }
+
+float truncated_sum(float c, const float* a, const float* b, int count) {
+  for (int group = 0; group < count; group += kTruncatedGroup) {
+    std::array<double, kTruncatedGroup + 1> terms;  // of which f64 holds every product
+    terms[kTruncatedGroup] = c;
+    double plain = c;
+    int exponent = std::numeric_limits<int>::min();
+    for (int k = 0; k < kTruncatedGroup; ++k)
+      plain += terms[static_cast<std::size_t>(k)] = double{a[group + k]} * b[group + k];
+    for (const double term : terms)
+      if (term != 0) exponent = std::max(exponent, std::ilogb(term));
+    if (!std::isfinite(plain)) {
+      c = static_cast<float>(plain);
+      continue;
+    }
+    double sum = 0;  // in units of the last bit of the largest term
+    for (const double term : terms)
+      if (term != 0) sum += std::trunc(std::ldexp(term, 23 - exponent));
+    if (sum != 0) sum = std::ldexp(sum, exponent - 23);
+    c = static_cast<float>(sum);
+    if (std::abs(double{c}) > std::abs(sum)) c = std::nextafter(c, 0.0f);
+  }
+  return c;
+}
 
 void cp_async_16(void* shared, const void* global, bool valid) {
   check_shared(shared, chunk_bytes, chunk_bytes, "cp.async's target");
@@ -143,6 +173,16 @@ void mma_m16n8k16(float (&d)[4], const std::uint32_t (&a)[4], std::uint32_t b0, 
   // two k below 8 and two from 8 on. Likewise they hold one column of B.
   const Fragments* const row = of_lane + lane() / 4 * 4;
   const Fragments* const column = of_lane + lane() % 4 * 2 * 4;
+  if (sums() == Sums::truncated) {
+    float left[2][16], right[2][16];
+    for (int k = 0; k < 16; ++k)
+      for (int i = 0; i < 2; ++i) {
+        left[i][k] = row[k / 2 % 4].a[k / 8 * 4 + 2 * i + k % 2];
+        right[i][k] = column[4 * i + k / 2 % 4].b[k / 8 * 2 + k % 2];
+      }
+    for (int i = 0; i < 4; ++i) d[i] = truncated_sum(d[i], left[i / 2], right[i % 2], 16);
+    return;
+  }
   for (int upper = 0; upper < 2; ++upper)  // k = 8 upper + 2 pair + half, ascending
     for (int pair = 0; pair < 4; ++pair)
       for (int half = 0; half < 2; ++half) {

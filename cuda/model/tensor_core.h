@@ -18,7 +18,26 @@ void cp_async_wait(int pending);
 // Load four squares.
 void ldmatrix_x4(std::uint32_t (&r)[4], const void* shared_row, bool transposed);
 
-// Compute d += a b. Products are exact in f32 and are added to d one by one, k ascending.
+// How mma and wgmma add products: one by one in f32, k ascending, or as tensor cores do. Those add a
+// few products and the accumulator at a time, exact but for what lies below the last bit of the
+// largest of them, which is dropped; they drop the bits of the sum that f32 has no place for as
+// well (Fasi, Higham, Mikaitis, Pranesh, doi.org/10.7717/peerj-cs.330; Khattak, Mikaitis,
+// arXiv:2512.07004). Generations differ in how many they add (4 in V100, more since) and in how many
+// bits below they keep (none in V100). `truncated` is V100's way, the least exact of them: the terms
+// of a group lose at most 2^-23 of the largest each, and the sum 2^-23 of itself. So n products with
+// an accumulator c come within kTruncation n (|c| + sum |a b|) of the exact sum.
+enum class Sums { one_by_one, truncated };
+inline constexpr int kTruncatedGroup = 4;  // products
+inline constexpr double kTruncation = (kTruncatedGroup + 2.0) / kTruncatedGroup * 0x1p-23;
+
+// Choose for products from now on, of any thread; and return the choice.
+void set_sums(Sums sums);
+Sums sums();
+
+// Return c + a[0] b[0] + ... truncated. `count` is a multiple of kTruncatedGroup.
+float truncated_sum(float c, const float* a, const float* b, int count);
+
+// Compute d += a b.
 void mma_m16n8k16(float (&d)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1,
                   DType dtype);
 

@@ -1,7 +1,6 @@
 #include "cuda/nccl/run_on_nccl.h"
 
 #include <algorithm>
-#include <atomic>
 
 #include "core/ring/loop_counts.h"
 #include "core/run/rank.h"
@@ -10,27 +9,6 @@
 #include "cuda/ring/run_on_gpu.h"
 
 namespace ringscope::cuda {
-namespace {
-
-constexpr int kPersistent = 7;
-
-std::atomic<int> margin = 0;
-
-void launch_with_margin(const ForwardStep& step, DType dtype, int tile, cudaStream_t stream) {
-  launch_hopper_overlap(step, dtype, tile, std::max(1, multiprocessors() - margin), stream);
-}
-
-// Return the persistent kernel on fewer multiprocessors; at least one remains.
-const Kernel& with_margin(const Kernel& kernel) {
-  static const Kernel narrower = [&] {
-    Kernel same = kernel;
-    same.launch_forward = &launch_with_margin;
-    return same;
-  }();
-  return narrower;
-}
-
-}  // namespace
 
 NcclEngine::NcclEngine(NcclWorld& world, DeviceSetup& setup, const NcclOptions& options,
                        RankLives lives)
@@ -38,10 +16,7 @@ NcclEngine::NcclEngine(NcclWorld& world, DeviceSetup& setup, const NcclOptions& 
       world_(world),
       register_buffers_(options.register_buffers),
       lives_(lives) {
-  if (world.world_size() == 1 || kernels_.forward->number != kPersistent || options.max_ctas <= 0)
-    return;
-  margin = options.max_ctas;
-  kernels_.forward = &with_margin(*kernels_.forward);
+  leave_multiprocessors(world.world_size() == 1 ? 0 : std::max(0, options.max_ctas));
 }
 
 DeviceEngine::Link NcclEngine::link(Rank& rank) {

@@ -43,9 +43,10 @@ RingRun run_on_nccl_processes(MpiSession& session, const Problem& config,
 
 // ---
 // Runs ranks on GPUs that NCCL joins. Each rank has its own clock. NCCL's kernels take whole
-// multiprocessors. A persistent grid (07) occupies each one until all work is done, so a transfer
-// that finds none free waits for the whole step. Therefore 07 leaves a margin, which costs its
-// share of the kernel's speed. Other kernels free multiprocessors all the time and need no margin.
+// multiprocessors. A persistent grid (07, 11) occupies each one until all work is done, so a transfer
+// that finds none free waits for the whole step. Therefore it leaves a margin, which costs its share
+// of the kernel's speed. So does 10,
+// whose blocks are long. Other kernels free multiprocessors all the time and need no margin.
 
 class NcclEngine : public DeviceEngine {
  public:

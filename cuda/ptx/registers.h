@@ -1,7 +1,10 @@
-// Saves a kernel registers, by rereading indices and by moving registers between warpgroups.
+// Saves a kernel registers, by rereading indices and by moving registers between warpgroups. And
+// reads the registers that say where and when a thread runs.
 #pragma once
 
 #include <cuda_runtime.h>
+
+#include <cstdint>
 
 #include "cuda/ptx/either.h"
 
@@ -30,6 +33,29 @@ __device__ __forceinline__ int block_index() {
   int index;
   asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(index));
   return index;
+#endif
+}
+
+// Return the number of the multiprocessor that runs this block.
+__device__ __forceinline__ int multiprocessor() {
+#ifdef RINGSCOPE_MODEL
+  return model::multiprocessor();
+#else
+  int number;
+  asm volatile("mov.u32 %0, %%smid;" : "=r"(number));
+  return number;
+#endif
+}
+
+// Return the time of a clock that all multiprocessors share, in nanoseconds; a GPU may move it on in
+// larger steps. The model counts the steps of its threads instead, from 0 on each multiprocessor.
+__device__ __forceinline__ std::uint64_t kernel_time() {
+#ifdef RINGSCOPE_MODEL
+  return model::steps();
+#else
+  std::uint64_t time;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(time)::"memory");
+  return time;
 #endif
 }
 

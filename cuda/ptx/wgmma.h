@@ -66,6 +66,7 @@ __device__ __forceinline__ void wgmma_done(float (&d)[kCount]) {
 // Operands of an asm statement: d[] as %0, %1, ... in braces, eight at a time, and their bindings.
 #define RINGSCOPE_R8 "%0, %1, %2, %3, %4, %5, %6, %7"
 #define RINGSCOPE_R16 RINGSCOPE_R8 ", %8, %9, %10, %11, %12, %13, %14, %15"
+#define RINGSCOPE_R20 RINGSCOPE_R16 ", %16, %17, %18, %19"
 #define RINGSCOPE_R24 RINGSCOPE_R16 ", %16, %17, %18, %19, %20, %21, %22, %23"
 #define RINGSCOPE_R32 RINGSCOPE_R24 ", %24, %25, %26, %27, %28, %29, %30, %31"
 #define RINGSCOPE_R40 RINGSCOPE_R32 ", %32, %33, %34, %35, %36, %37, %38, %39"
@@ -80,6 +81,7 @@ __device__ __forceinline__ void wgmma_done(float (&d)[kCount]) {
   "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), \
       "+f"(d[i + 6]), "+f"(d[i + 7])
 #define RINGSCOPE_F16 RINGSCOPE_F8(0), RINGSCOPE_F8(8)
+#define RINGSCOPE_F20 RINGSCOPE_F16, "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19])
 #define RINGSCOPE_F32 RINGSCOPE_F16, RINGSCOPE_F8(16), RINGSCOPE_F8(24)
 #define RINGSCOPE_F40 RINGSCOPE_F32, RINGSCOPE_F8(32)
 #define RINGSCOPE_F64 RINGSCOPE_F40, RINGSCOPE_F8(40), RINGSCOPE_F8(48), RINGSCOPE_F8(56)
@@ -108,6 +110,7 @@ __device__ __forceinline__ void wgmma_done(float (&d)[kCount]) {
 // Every size that kernels use: FORM(N, type, N/2, then the operand numbers from N/2 on).
 #define RINGSCOPE_WGMMA_SIZES(FORM, TYPE)                                         \
   if constexpr (kColumns == 32) FORM(32, TYPE, 16, 16, 17, 18, 19, 20, 21, 22);   \
+  if constexpr (kColumns == 40) FORM(40, TYPE, 20, 20, 21, 22, 23, 24, 25, 26);   \
   if constexpr (kColumns == 64) FORM(64, TYPE, 32, 32, 33, 34, 35, 36, 37, 38);   \
   if constexpr (kColumns == 80) FORM(80, TYPE, 40, 40, 41, 42, 43, 44, 45, 46);   \
   if constexpr (kColumns == 128) FORM(128, TYPE, 64, 64, 65, 66, 67, 68, 69, 70); \
@@ -119,8 +122,8 @@ __device__ __forceinline__ void wgmma_done(float (&d)[kCount]) {
 #endif
 
 template <int kColumns>
-inline constexpr bool kIsWgmmaSize =
-    kColumns == 32 || kColumns == 64 || kColumns == 80 || kColumns == 128 || kColumns == 176;
+inline constexpr bool kIsWgmmaSize = kColumns == 32 || kColumns == 40 || kColumns == 64 ||
+                                     kColumns == 80 || kColumns == 128 || kColumns == 176;
 
 // Compute D = A B (+ D when `accumulate`) with both operands in shared memory, given by their
 // descriptors. T is bf16 or f16.
@@ -159,6 +162,19 @@ __device__ __forceinline__ void wgmma_registers(float (&d)[kColumns / 2],
     RINGSCOPE_WGMMA_SIZES(RINGSCOPE_WGMMA_REGISTERS, "f16");
   }
 #endif
+}
+
+// Store four 8 x 8 squares of 16-bit values, transposed, for WGMMA to read. d[i] has columns
+// 2 (lane % 4) and + 1 of row lane / 4 of square i; lanes 8 i .. 8 i + 7 pass the addresses in shared
+// memory of its columns (16 bytes each, aligned to 16). A fence_proxy_async follows.
+__device__ __forceinline__ void stmatrix_x4_trans(void* shared_column,
+                                                  const std::uint32_t (&d)[4]) {
+  RINGSCOPE_EITHER(
+      model::stmatrix_x4_trans(shared_column, d),
+      asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
+                       shared_address(shared_column)),
+                   "r"(d[0]), "r"(d[1]), "r"(d[2]), "r"(d[3])
+                   : "memory"));
 }
 
 }  // namespace ringscope::cuda::ptx

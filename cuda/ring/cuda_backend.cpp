@@ -43,6 +43,7 @@ CudaBackend::CudaBackend(const RingProblem& problem, int rank, bool backward,
       document_ends_(&meter, problem.mask.num_documents),
       stretches_(&meter, stretch_entries(problem)),
       skipped_tiles_(static_cast<std::size_t>(counters_.size()), 0) {
+  if (kernels.kernels.stamped > 0) stamps_.emplace(blocks_, kernels.kernels.stamped);
   meter.space().copy_in(document_ends_.data(), problem.mask.document_ends, document_ends_.bytes());
   Stretch* next = stretches_.data();
   for (int of = 0; of < problem.partition.world_size; ++of) {
@@ -100,7 +101,11 @@ Completion CudaBackend::attend(const StepInfo& step, const Region& region, const
   arguments.first = is_empty_;
   arguments.last = step.last && !has_many_states_;
   arguments.counters = counters_.data() + slot();
-  kernel.launch(arguments, params_.dtype, tile, stream());
+  if (stamps_)
+    kernel.launch_stamped(arguments, params_.dtype, stamps_->of(static_cast<int>(slot())),
+                          stream());
+  else
+    kernel.launch(arguments, params_.dtype, tile, stream());
   is_empty_ = false;
   is_finished_ = arguments.last;
   return end();

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "core/base/buffer.h"
@@ -15,6 +16,7 @@
 #include "core/ring/seams.h"
 #include "cuda/base/stream.h"
 #include "cuda/kernels/ring_step.h"
+#include "cuda/kernels/stamps.h"
 #include "cuda/ring/device_communicator.h"
 #include "cuda/ring/rank_kernels.h"
 
@@ -58,6 +60,8 @@ class CudaBackend : public BlockBackend {
   // Return the stats of all blocks attended in a pass, in their order. Waits for the compute
   // stream. Throws CudaError.
   std::vector<BlockStats> all_stats(Pass pass) const;
+  // Return what the kernels of the forward pass stamped, by block attended; null without stamps.
+  StampLog* stamps() { return stamps_ ? &*stamps_ : nullptr; }
 
   cudaStream_t stream() const { return stream_.get(); }
   // Return whether the state of the latest block is in memory.
@@ -85,6 +89,7 @@ class CudaBackend : public BlockBackend {
   std::map<const Stretch*, const Stretch*> on_device_;  // by the host's tables
   // Tiles of the blocks that started no kernel, indexed like counters_.
   std::vector<Index> skipped_tiles_;
+  std::optional<StampLog> stamps_;
   Stream stream_;  // declared after the memory that its work uses, so that it ends first
 
   bool is_empty_ = true;     // begin() left it to the first kernel to begin the state

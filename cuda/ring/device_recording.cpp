@@ -126,7 +126,8 @@ void DeviceRecordingBackend::flush() {
       if (slice.awaited != nullptr) return flush_wait(slice);
       const int pass = static_cast<int>(slice.step.pass);
       if (stats[pass].empty()) stats[pass] = inner_.all_stats(slice.step.pass);
-      flush_compute(slice, stats[pass].at(blocks[pass]++), kernels);
+      const std::size_t block = blocks[pass]++;
+      flush_compute(slice, stats[pass].at(block), static_cast<int>(block), kernels);
     });
   slices_.clear();
 }
@@ -143,7 +144,7 @@ void DeviceRecordingBackend::flush_wait(const Slice& slice) {
     recorder_.record(event);
 }
 
-void DeviceRecordingBackend::flush_compute(const Slice& slice, const BlockStats& stats,
+void DeviceRecordingBackend::flush_compute(const Slice& slice, const BlockStats& stats, int block,
                                            std::span<const Activity> kernels) {
   TraceEvent event = compute_event(slice.step, params_, stats, slice.heads);
   event.begin_ns = recorded_ns(slice.begin);
@@ -151,6 +152,14 @@ void DeviceRecordingBackend::flush_compute(const Slice& slice, const BlockStats&
   narrow(event, recorder_.origin_ns(), kernels);
   event.cpu_ns = event.end_ns - event.begin_ns;
   recorder_.record(event);
+  if (inner_.stamps() != nullptr && slice.step.pass == Pass::forward) {
+    std::int64_t dropped = 0;
+    for (KernelSpan& span : inner_.stamps()->spans(block, event.begin_ns, event.end_ns, dropped)) {
+      span.step = slice.step.step;
+      recorder_.record(span);
+    }
+    recorder_.drop_stamps(dropped);
+  }
   for (std::size_t i = 0; i < slice.sampled.size(); ++i)
     recorder_.record(sample_of(rank_, slice.step.step, slice.sampled[i], event.end_ns,
                                samples_[slice.first_sample + i].row_max,

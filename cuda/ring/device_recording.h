@@ -104,7 +104,7 @@ class DeviceRecordingBackend : public ForwardingBackend {
   Completion around(BlockOperation which, const StepInfo* step, const Completion& after,
                     const Start& start) override;
   void flush_wait(const Slice& slice);
-  void flush_compute(const Slice& slice, const BlockStats& stats,
+  void flush_compute(const Slice& slice, const BlockStats& stats, int block,
                      std::span<const Activity> kernels);
   std::int64_t recorded_ns(const Event& event) const {
     return clock_.monotonic_ns(event) - recorder_.origin_ns();

@@ -20,10 +20,13 @@ bool has_passed(int number) {
                      [&](const VerifiedRun& run) { return run.number == number; });
 }
 
-const Kernel& choose(KernelPass pass, int number, int architecture, DType dtype, Index head_dim) {
+const Kernel& choose(KernelPass pass, int number, bool stamped, int architecture, DType dtype,
+                     Index head_dim) {
   const int d = static_cast<int>(std::min<Index>(head_dim, 1 << 20));  // more than any kernel takes
   const char* const pass_name = pass == KernelPass::forward ? "forward" : "backward";
-  const auto why_not = [&](const Kernel& kernel) {
+  const auto why_not = [&](const Kernel& kernel) -> std::string {
+    if (stamped && kernel.launch_stamped == nullptr)
+      return "cannot stamp what it does, as --kernel-trace asks; 06 and 07 can";
     return kernel.carries_state ? refusal(kernel.limits, architecture, dtype, d)
                                 : "does not carry the state of a ring on";
   };
@@ -48,6 +51,9 @@ const Kernel& choose(KernelPass pass, int number, int architecture, DType dtype,
   if (number != 0)
     throw InputError(
         fmt::format("kernel: there is no {} kernel {:02}; {}", pass_name, number, instead()));
+  if (stamped)
+    throw InputError(
+        fmt::format("--kernel-trace: kernels 06 and 07 can stamp what they do; {}", instead()));
   throw InputError(fmt::format(
       "no {} kernel takes dtype {}, head_dim {} on a device of compute capability {}.{}; f32 takes "
       "head_dim 1 to 256, bf16 and f16 take 64 and 128; use --backend cpu for others",
@@ -67,10 +73,12 @@ StepShape shape_of(const AttentionParams& params, Index rows_q, Index rows_k) {
 
 ChosenKernels choose_kernels(const KernelWish& wish, int architecture, DType dtype, Index head_dim,
                              bool backward) {
-  ChosenKernels chosen;
-  chosen.forward = &choose(KernelPass::forward, wish.forward, architecture, dtype, head_dim);
+  ChosenKernels chosen{.stamped = wish.stamped};
+  chosen.forward =
+      &choose(KernelPass::forward, wish.forward, wish.stamped > 0, architecture, dtype, head_dim);
   if (backward)
-    chosen.backward = &choose(KernelPass::backward, wish.backward, architecture, dtype, head_dim);
+    chosen.backward =
+        &choose(KernelPass::backward, wish.backward, false, architecture, dtype, head_dim);
   return chosen;
 }
 
@@ -88,6 +96,7 @@ RankKernels tuned_kernels(const ChosenKernels& kernels, const Problem& problem, 
           kernel, shape_class_of(shape, params.dtype, static_cast<double>(block.pairs) / all));
     };
     tuned.forward_tiles.push_back(tile_of(*kernels.forward));
+    if (kernels.stamped > 0) tuned.forward_tiles.back() = 0;  // the one that stamps
     if (kernels.backward != nullptr) tuned.backward_tiles.push_back(tile_of(*kernels.backward));
   }
   return tuned;

@@ -16,12 +16,14 @@ namespace ringscope::cuda {
 struct ChosenKernels {
   const Kernel* forward = nullptr;
   const Kernel* backward = nullptr;
+  int stamped = 0;  // multiprocessors on which forward stamps what it does (stamps.h)
 };
 
 // The wished kernels by their number in the table; 0 stands for the best.
 struct KernelWish {
   int forward = 0;
   int backward = 0;
+  int stamped = 0;  // 0 to kMostMultiprocessors
 };
 
 // Return the wished kernels. The best kernel is the highest on the ladder of those that take the

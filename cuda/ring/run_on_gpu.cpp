@@ -36,9 +36,12 @@ void check_sizes(const Problem& config) {
 }
 
 // Throw RunError when `ranks` together need more memory than `device`, the current one, has free.
-void check_memory(const Problem& config, const std::vector<int>& ranks, const DeviceInfo& device) {
+void check_memory(const Problem& config, const std::vector<int>& ranks, int stamped,
+                  const DeviceInfo& device) {
   Index needed = kSpareBytes;
-  for (const int rank : ranks) needed += predicted_gpu_rank_bytes(config, rank);
+  for (const int rank : ranks)
+    needed += predicted_gpu_rank_bytes(config, rank) +
+              StampLog::bytes(config.ring_problem().blocks_attended(), stamped);
   std::size_t free = 0, total = 0;
   RINGSCOPE_CUDA(cudaMemGetInfo(&free, &total));
   const auto gib = [](auto bytes) { return static_cast<double>(bytes) / (1 << 30); };
@@ -67,7 +70,7 @@ DeviceSetup::DeviceSetup(const std::string& backend, const Problem& config,
                                config.shape.head_dim, config.backward);
       tuner = std::make_unique<Autotuner>(tuner_options(*query.device));
     }
-    check_memory(config, ranks, *query.device);
+    check_memory(config, ranks, wish.stamped, *query.device);
   }
   if (!activity_records) return;
   std::string why_not;

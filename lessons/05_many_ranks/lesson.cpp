@@ -82,9 +82,9 @@ void lesson_05(Page& page) {
   // ## What happens when
   //
   // Both runs were recorded. A rank's row in the recording has four lanes: when it computes, when it
-  // sends, when it receives, and when it can do nothing but wait. Four ranks on two cores
-  // take turns, and that is not what a ring looks like. So each piece of work is drawn with the
-  // processor time that it took, as if every rank had a core to itself.
+  // sends, when it receives, and when it can do nothing but wait. Ranks that share the cores of your
+  // machine take turns, and that is not what a ring looks like. So times are drawn as they would be if
+  // each rank had a core that does 100 GFLOP/s and a link of 2.5 GB/s, for what was counted.
   //-
   const std::vector<StoryStep> story = {
       scene("Four ranks, one ring. Each rank has four lanes: **compute**, send, recv and wait.",
@@ -99,8 +99,6 @@ void lesson_05(Page& page) {
             -1, Lane::compute)};
   //+
   page.ring_trace(ring.recording, story);
-  page.picture("ring.png",
-               "Four ranks with their lanes: transfers are short, and run under the computing");
 
   // In the all-gather's recording all transfers come first, and the computing begins when the last
   // block is there. In the ring's, only the first block has to be there, and the rank has it

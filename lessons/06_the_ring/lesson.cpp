@@ -106,19 +106,17 @@ void lesson_06(Page& page) {
   const std::vector<StoryStep> story = {
       scene("Four ranks, three hops. A slice's colour says whose block it is about.",
             Figure::timeline),
-      scene("Step 0 at rank 2: its own block. The hop has been started *before* the computing.", 0,
-            2, Lane::compute),
-      scene("So rank 2 sends its block on while it attends it.", 0, 2, Lane::send),
-      scene("And rank 1's block comes in, into the other buffer.", 0, 2, Lane::recv),
+      scene("Step 0 at rank 2: its own block. The hop has been started *before* the computing. So "
+            "the block is sent on while it is attended, and rank 1's comes into the other buffer.",
+            0, 2),
       scene("The ring at this step: every block one rank further than it was.", Figure::ring, 1),
       scene("After step 3 every rank has met every block.", 3, -1, Lane::compute)};
   //+
   page.value("rank 2 computed for", seconds(summary.ranks[2].compute_s));
   page.value("and waited for", seconds(summary.ranks[2].wait_s));
   page.ring_trace(run.recording, story);
-  page.picture("ring.png", "Step 1: every block has moved on by one rank");
 
-  // (The figure adds up what each link has carried so far: two hops of 1 MiB.) On threads a hop is a
+  // (The ring adds up what each link has carried so far: two hops of 1 MiB.) On threads a hop is a
   // copy in memory, a small part of the computing, and so it hides easily. In another run, on two
   // cores, a rank computed for 18 ms, and waited for 4 because ranks share the cores; a page leaves out what differs from run
   // to run.

@@ -99,22 +99,20 @@ void lesson_07(Page& page) {
             Figure::timeline),
       scene("Step 0: everybody has a triangle, its own block, and all are busy.", 0, -1,
             Lane::compute),
-      scene("Step 1: rank 0 holds rank 3's block. All of its keys lie ahead: **nothing** to do.", 1,
-            0),
-      scene("Rank 3 attends a full block in the same step, and in every later one.", 1, 3,
-            Lane::compute),
+      scene(
+          "Step 1: rank 0 holds rank 3's block. All of its keys lie ahead: **nothing** to do. The "
+          "others attend a full block, rank 3 in every later step, too.",
+          1, -1, Lane::compute),
       scene("The mask, by rank and owner: below the diagonal full blocks, above it none.",
             Figure::mask, 1),
       scene("Pairs of each rank. The mean is what each would have if the work were shared evenly.",
             Figure::balance)};
   //+
   page.ring_trace(std::move(run.recording), story);
-  page.picture("staircase.png",
-               "Contiguous pieces under a causal mask: rank 0 idles, rank 3 never does");
 
   // In time, a rank leaves when its last block has come, since others need what it passes on. Rank 3
   // sends rank 0 its last one when it is done with step 1, after 1½ of its 3½ block times. That is
-  // where rank 0's lane ends in the picture, at 3.1 of 6.8 ms; from there on it does nothing at all.
+  // where rank 0's lane ends in the pictures, at 4.2 of 9.4 ms; from there on it does nothing at all.
   //
   // The ring is right, but the wrong ranks hold the tokens. Lesson 8 deals them out differently.
   //

@@ -115,7 +115,6 @@ void lesson_08(Page& page) {
       scene("Pairs of each rank: level, but for one diagonal a step.", Figure::balance)};
   //+
   page.ring_trace(std::move(run.recording), story);
-  page.picture("triangles.png", "Striped: a triangle for every rank at every step");
 
   // ## What it costs
   //

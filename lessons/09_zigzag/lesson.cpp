@@ -104,13 +104,13 @@ void lesson_09(Page& page) {
   const std::vector<StoryStep> story = {
       scene("Four ranks, zigzag. All compute lanes are equally long.", Figure::timeline),
       scene("Step 0, the rank's own two chunks: the only diagonal of the run.", Figure::mask, 0),
-      scene("Rank 1 meets rank 0's block: all queries, half of the keys.", 1, 1, Lane::compute),
-      scene("Rank 0 meets rank 3's: half of the queries, all of the keys. Equal work.", 1, 0,
-            Lane::compute),
-      scene("Rectangles everywhere: no tile is computed in vain.", Figure::mask, 1)};
+      scene("Step 1: rank 1 meets rank 0's block with all queries, but half of the keys. Rank 0 "
+            "meets "
+            "rank 3's with half of the queries, and all of the keys. That is equal work, and in "
+            "rectangles: no tile is computed in vain.",
+            Figure::mask, 1)};
   //+
   page.ring_trace(std::move(run.recording), story);
-  page.picture("rectangles.png", "Zigzag: rectangles of half a block at every step but the first");
 
   // ## Checks
   page.equal("Rank 3 meets half of rank 1's block", predicted_pairs(zigzag, 3, 2), 1024 * 1024 / 2);

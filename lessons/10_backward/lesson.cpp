@@ -121,8 +121,6 @@ void lesson_10(Page& page) {
   page.value("rank 1 sends, forward", bytes(sent[0]));
   page.value("rank 1 sends, backward", bytes(sent[1]));
   page.ring_trace(std::move(run.recording), story);
-  page.picture("gradients.png",
-               "The last two steps: gradients make one hop more, with no work beside it");
 
   // ## Checks
   page.check("delta is out, 36.88",

@@ -98,7 +98,6 @@ void lesson_11(Page& page) {
             Figure::mask, 1)};
   //+
   page.ring_trace(std::move(run.recording), story);
-  page.picture("masks.png", "Three documents, striped: every rank has a bit of each");
 
   // ## Checks
   page.equal("Rank 5 has work with two blocks", blocks, 2);

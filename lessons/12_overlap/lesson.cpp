@@ -100,13 +100,11 @@ void lesson_12(Page& page) {
 
   // ## In the viewer
   //
-  // Two lines of the table of eight H100 are simulated and recorded:
+  // Two lines of the table of eight H100 are simulated and recorded. Compare them:
+  // `./ringscope view runs/lessons/12.json runs/lessons/12-large.json`.
   page.trace(recorded_ring(4096, cluster),
-             {scene("4,096 rows. A hop is 4.8 times as long as a step, and everybody waits for it.",
-                    Figure::timeline),
-              scene("Compare runs/lessons/12-large.json, with 32,768.", 1, -1, Lane::wait)});
+             {{"4,096 rows. A hop is 4.8 times as long as a step, and everybody waits for it."}});
   page.trace(recorded_ring(32768, cluster), {{"32,768 rows: no gaps."}}, "large");
-  page.picture("overlap.png", "4,096 rows a rank, and 32,768: exposed hops, and hidden ones");
 
   // `./ringscope plan` does these sums for any machine, and `plan --measure` finds F and B of yours.
   //

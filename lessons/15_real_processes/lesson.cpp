@@ -79,7 +79,6 @@ void lesson_15(Page& page) {
   page.table(progress_table(forgot.recording));
   page.print(forgot.message);
   page.trace(forgot.recording, story);
-  page.picture("hang.png", "By steps: in steps 2 and 3 all wait in vain, until the run is ended");
 
   // Rank 3 got what rank 2 sent in hops 0 and 1. Ranks 1 and 2 each lack the other's part of hop 1. But
   // rank 1 has posted its own, a send, and waits for rank 2 to take it. Rank 2 has not posted its own,

@@ -77,7 +77,6 @@ void lesson_16(Page& page) {
              {{"The model's lane: layers forward, loss, layers backward, and the sum."},
               scene("Ranks meet only in a ring: K and V of the second layer.", 0),
               scene("Backward, gradients come home.", 1, -1, {}, Pass::backward)});
-  page.picture("step.png", "A training step: ranks meet in rings, and to sum gradients, in green");
 
   // ## Checks
   page.equal("By local rows four keys seem to be at distance 0", scores.at_distance_0[0], 4);

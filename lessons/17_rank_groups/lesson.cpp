@@ -41,8 +41,8 @@ void lesson_17(Page& page) {
 
   // ## Groups
   //
-  // Ranks that differ along one axis, and along no other, are a *rank group* of that axis. They
-  // have different parts of the same thing, so they must talk. Rank 21 is in four groups:
+  // Ranks that differ along one axis alone are a *rank group* of that axis. They have different
+  // parts of the same thing, so they must talk. Rank 21 is in four groups:
   page.table(own_groups_table(world, 21));
 
   // The distance from one member to the next is the product of the sizes further in. Now let a node
@@ -72,12 +72,11 @@ void lesson_17(Page& page) {
   //
   // ## Heads and rows at once
   //
-  // Take TP 2 and CP 2, on four ranks. The two that have the same heads are a ring. There are two
-  // such rings, which know nothing of each other. The output projection turns a rank's heads into a
-  // share of y, for its rows; the shares of a TP group add up to y. So it is the layer of lesson
-  // 16, with fewer heads, and two sums. Here ranks are threads; over MPI the layer is the same.
+  // Take TP 2 and CP 2, on four ranks. The two that have the same heads are a ring, so there are two
+  // rings, which know nothing of each other. The output projection turns a rank's heads into a share
+  // of y, for its rows, and the shares of a TP group add up to y. So it is the layer of lesson 16
+  // with fewer heads and two sums, one of them in the backward pass:
   page.region("core/model/tensor_parallel.cpp", "tensor_parallel");
-  page.region("lessons/book/group_tables.h", "run_split");
   const GroupJob small = {.shape = {1, 8, 2, 512, 16}, .width = 128, .sizes = {{2, 2, 1, 1}}};
   const SplitComparison four = compare(small);
   page.table(four.table);
@@ -91,9 +90,8 @@ void lesson_17(Page& page) {
   const SplitWays ways = split_ways(job, 32, {1, 2, 4, 8});
   page.table(ways.table);
 
-  // TP 4 sends least; TP 1 has no sum to wait for. TP 16 is not there: its groups would not lie on
-  // a node of eight, and K and V have only 8 heads here (grouped heads, lesson 28). Two ranks might
-  // hold copies of the same head, but then blocks would no longer shrink. This project refuses:
+  // TP 4 sends least; TP 1 has no sum to wait for. TP 16 is not there, because its groups would not
+  // lie on a node of eight, and because K and V have only 8 heads here (lesson 28):
   page.print(refusal_of_heads(32, 8, 16));
 
   // ## Whose gradients are added up

@@ -9,7 +9,7 @@
 // ## One row at a time
 //
 // A model answers in two phases. **Prefill** reads the prompt: all its rows at once, with K and V
-// going round, as in all lessons before. Then it writes, token by token, and each needs one row more:
+// going round, as in all lessons before. Then it writes token by token, and each token adds one row:
 // one query, which attends all keys so far. That is *decode*. Earlier rows do not change any more,
 // because under a causal mask none of them sees a later one. So each layer keeps their keys and values,
 // in the *KV cache*.
@@ -55,16 +55,15 @@ void lesson_18(Page& page) {
   const double ring_ms = 1e3 * ring_bytes / find_link("NVLink4").bytes_per_s;
   page.answer(guess, ring_ms, 0.1);
 
-  // One GPU that reads all of it is done sooner. So let the query go to the keys. Not even it travels,
-  // because all ranks have the weights and compute the token's row. Each attends its shard of the cache, and
-  // has out and lse (lesson 2) for every head: 129 numbers in f32. Only these travel, however long the text:
+  // One GPU that reads all of it is done sooner. So the query meets the keys where they are. Not even it
+  // travels, because all ranks have the weights and compute the token's row. Each attends its shard of the
+  // cache. Only its out and lse (lesson 2) travel: 129 numbers in f32 a head, however long the text:
   const MergeCost ring = merge_cost(MergeKind::ring, 32, 128, 8);
   const MergeCost tree = merge_cost(MergeKind::tree, 32, 128, 8);
   page.table(ways_table(ring_bytes, ring, tree, layers));
 
-  // The prefill was not wrong: there a rank has as many queries as rows of K and V. In a layer a row is
-  // 4,096 bytes, a query's results 16,512. In decode it has 16,384 rows, and one query: whatever is less
-  // should travel.
+  // In a layer a row of K and V is 4,096 bytes, and a query's results are 16,512. The prefill has as many
+  // queries as rows, decode has one query for a rank's 16,384 rows. Whatever is less should travel.
   //
   // ## Merging
   //
@@ -75,9 +74,11 @@ void lesson_18(Page& page) {
 
   // exp of the difference of the lse says how much one weighs beside the other: the second 6.83 times.
   // (18.81 + 6.83 · 39.53) / 7.83 is 36.88, the output over all four. Without keys, lse is -∞ and
-  // weighs nothing. Any order will do. **Ring**: heads are cut into N parts; each goes round once and
-  // is merged at every stop, then round again, whole. **Tree**: every second rank hands its heads to
-  // the next, half of those to the one two further, and so on, and back.
+  // weighs nothing. Any order will do:
+  //
+  // - **Ring**: heads are cut into N parts. Each is merged on its way round, and goes round again, whole.
+  // - **Tree**: every second rank sends its heads to the next, which merges them. Of these ranks, again
+  //   every second sends to the next. At last one has all, which goes back the same way.
   page.predict("16 ranks, up a tree and down again: how many rounds?", "rounds",
                static_cast<double>(merge_cost(MergeKind::tree, 32, 128, 16).rounds), 0);
   page.table(merge_table(32, 128, {2, 3, 4, 8, 16}));
@@ -90,8 +91,8 @@ void lesson_18(Page& page) {
   // The new token's key and value belong to the cache, too. The ranks take turns:
   page.region("core/decode/decode_attention.cpp", "append");
 
-  // So shares of what was written differ by one row at most. The prompt's partition does not matter: the
-  // newest query sees all keys, so no rank is idle.
+  // So shares of what was written differ by one row at most. The prompt's partition does not matter,
+  // because the newest query sees all keys: no rank is idle.
   //
   // ## In numbers
   //
@@ -111,18 +112,17 @@ void lesson_18(Page& page) {
   page.table(compared.table);
 
   // The differences are from a prefill of all 106. Messages are one row's. Threads only reach their
-  // neighbours, so in the tree some are passed along, and counted again. (Of many conversations every
-  // rank has a shard each, and one message merges all; or each has whole ones, if they fit, and none.)
-  // This is how a model writes. It knows one line by heart, and reads the first word of it:
+  // neighbours, so in the tree some are passed along, and counted again. A model writes in this way. This
+  // one knows a line by heart, and reads its first word:
   const std::string line = "keys stay, and the query travels.";
   const Checkpoint model = learned_by_heart(line + " ", 150);
   const std::string by_one = written(model, "keys", 29, 1), by_four = written(model, "keys", 29, 4);
   page.print(by_four);
 
   // ## Checks
-  const double all_ms = reading_ms + weights_ms, shard_ms = reading_ms / 8;
-  page.equal("Eight ranks read their shards in 0.64 ms", fixed(shard_ms, 2), "0.64");
-  page.equal("and are 1.8 times as fast", fixed(all_ms / (shard_ms + weights_ms), 1), "1.8");
+  page.equal("Eight ranks read their shards in 0.64 ms", fixed(reading_ms / 8, 2), "0.64");
+  page.equal("and are 1.8 times as fast",
+             fixed((reading_ms + weights_ms) / (reading_ms / 8 + weights_ms), 1), "1.8");
   page.check("One that reads all of it is done before a ring", reading_ms < ring_ms);
   page.equal("The second rank weighs 6.83 times", fixed(std::exp(others.lse - some.lse), 2),
              "6.83");

@@ -129,7 +129,6 @@ void lesson_22(Page& page) {
       {scene("The sends of ranks 3 and 7 are as long as a step and the wait after it. All "
              "others are short, and all ranks wait. The two are equally late; waits name one.",
              Figure::timeline)});
-  page.picture("two_nodes.png", "All wait for the hops of ranks 3 and 7; the waits name one");
 
   // ## Checks
   page.equal("Flat, it is seven slow hops and a step", fixed(1e3 * flat, 3),

@@ -111,7 +111,7 @@ class Book : public Page {
     const std::string file = lesson_.label() + (name.empty() ? "" : "-" + name) + ".json";
     recording.story = std::move(story);
     if (trace_folder_.empty()) {
-      writer_.recording("runs/lessons/" + file, recording.story);
+      writer_.recording("runs/lessons/" + file, recording);
       return;
     }
     std::error_code error;
@@ -121,7 +121,7 @@ class Book : public Page {
                                    trace_folder_, error.message()));
     const std::string path = (std::filesystem::path(trace_folder_) / file).string();
     write_chrome_trace(path, recording);
-    writer_.recording(path, recording.story);
+    writer_.recording(path, recording);
   }
 
   void ring_trace(Recording recording, std::vector<StoryStep> story, const std::string& name,

@@ -40,7 +40,7 @@ class Writer {
   // Show a claim. `details` gives both sides if it does not hold.
   virtual void check(const std::string& claim, bool holds, const std::string& details) = 0;
   // Show a recording with its story. `file` is its name for the reader.
-  virtual void recording(const std::string& file, const std::vector<StoryStep>& story) = 0;
+  virtual void recording(const std::string& file, const Recording& recording) = 0;
   // Show a picture. `file` is relative to the root of the tree.
   virtual void picture(const std::string& file, const std::string& caption) = 0;
   virtual void end(const Lesson& lesson, int checks, int failed) = 0;

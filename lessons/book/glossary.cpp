@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
+#include <regex>
 #include <stdexcept>
 
 #include "lessons/book/lesson.h"
@@ -21,20 +21,10 @@ std::string lower(std::string_view text) {
 
 // Parse "term | lesson | file | name".
 Entry entry_of_head(const std::string& line, int line_number) {
-  std::vector<std::string> parts;
-  std::string_view rest = line;
-  for (std::size_t bar = 0; bar != std::string_view::npos; rest.remove_prefix(bar + 3)) {
-    bar = rest.find(" | ");
-    parts.emplace_back(rest.substr(0, bar));
-    if (bar == std::string_view::npos) break;
-  }
-  Entry entry;
-  if (parts.size() == 4) {
-    entry = {parts[0], 0, parts[2], parts[3], ""};
-    const auto [stop, error] =
-        std::from_chars(parts[1].data(), parts[1].data() + parts[1].size(), entry.lesson);
-    if (error == std::errc() && *stop == 0 && entry.lesson > 0) return entry;
-  }
+  static const std::regex head(R"(([^|]+) \| (\d{1,4}) \| ([^|]+) \| (.+))");
+  std::smatch part;
+  if (std::regex_match(line, part, head) && std::stoi(part[2]) > 0)
+    return {part[1], std::stoi(part[2]), part[3], part[4], ""};
   throw std::logic_error(
       fmt::format("lessons/glossary.txt, line {}: '{}' is not 'term | lesson | file | name'",
                   line_number, line));

@@ -164,7 +164,6 @@ struct SplitRank {
   Index ring_bytes = 0;  // over the CP group, without the sum of the weights' gradients
 };
 
-// [run_split
 // Run each rank on a thread that has a seat in a ring of its TP group and in one of its CP group.
 inline std::vector<std::unique_ptr<SplitRank>> run_split(const GroupJob& job) {
   const int size = job.sizes[Axis::tensor] * job.sizes[Axis::context];
@@ -175,7 +174,6 @@ inline std::vector<std::unique_ptr<SplitRank>> run_split(const GroupJob& job) {
       },
       [](SplitRank& rank) { rank.run(); });
 }
-// run_split]
 
 // Compares the ranks with one rank that did all the work, and their bytes with the formulas.
 struct SplitComparison {

@@ -105,8 +105,8 @@ const Lesson& lesson_of_number(int number) {
 }
 
 double reading_minutes(const Lesson& lesson) {
-  static const std::regex word(R"(\S+)"), question(R"(page\.predict\()"), table(R"(page\.table\()"),
-      region(R"#(page\.region\("([^"]+)",\s*"([^"]+)")#");
+  static const std::regex word(R"(\S+)"), question(R"(page\.(predict|choose)\()"),
+      table(R"(page\.table\()"), region(R"#(page\.region\("([^"]+)",\s*"([^"]+)")#");
   const auto count = [](const std::string& text, const std::regex& pattern) {
     return static_cast<double>(
         std::distance(std::sregex_iterator(text.begin(), text.end(), pattern), {}));

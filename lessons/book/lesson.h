@@ -40,7 +40,7 @@ std::span<const Lesson> all_lessons();
 const Lesson& lesson_of_number(int number);
 
 // Return the minutes that reading takes: 200 words per minute, 4 s per line of code, and half a
-// minute for each question and each table.
+// minute for each question and each table. A lesson takes at most ten.
 double reading_minutes(const Lesson& lesson);
 
 // Return these lessons and all that they build on, in an order in which each comes after those.

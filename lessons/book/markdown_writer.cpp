@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 
 #include "lessons/book/book.h"
@@ -13,39 +12,18 @@
 namespace ringscope::lessons {
 namespace {
 
-// Return the anchor that Markdown makes of a heading.
-std::string anchor_of(const std::string& heading) {
-  std::string anchor;
-  for (const char c : heading) {
-    if (c == ' ')
-      anchor += '-';
-    else if (std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || (c & 0x80) != 0)
-      anchor += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  }
-  return anchor;
-}
-
 // Return a line with its new terms linked to the glossary.
 std::string with_links(const std::string& line) {
   std::string text;
   for (const Span& span : spans_of(line)) {
-    switch (span.kind) {
-      case Span::Kind::plain:
-        text += span.text;
-        break;
-      case Span::Kind::strong:
-        text += "**" + span.text + "**";
-        break;
-      case Span::Kind::code:
-        text += "`" + span.text + "`";
-        break;
-      case Span::Kind::link:
-        text += "[" + span.text + "](" + span.target + ")";
-        break;
-      case Span::Kind::term:
-        text += "[*" + span.text + "*](../glossary.md#" + anchor_of(span.text) + ")";
-        break;
-    }
+    const bool is_link = span.kind == Span::Kind::link;
+    const char* const mark = span.kind == Span::Kind::strong ? "**"
+                             : span.kind == Span::Kind::code ? "`"
+                                                             : "";
+    if (span.kind == Span::Kind::term)
+      text += "[*" + span.text + "*](../glossary.md#" + anchor_of(span.text) + ")";
+    else
+      text += is_link ? "[" + span.text + "](" + span.target + ")" : mark + span.text + mark;
   }
   return text;
 }
@@ -56,14 +34,13 @@ std::string table_row(const std::vector<std::string>& cells) {
   return text + "\n";
 }
 
-// Describe the place that a story's paragraph points at.
+// Describe what a story's paragraph points at.
 std::string place_of(const StoryStep& step) {
-  std::string place;
-  const auto add = [&](const std::string& part) { place += (place.empty() ? "" : ", ") + part; };
-  if (step.pass) add(std::string(name_of(*step.pass)));
-  if (step.rank >= 0) add(fmt::format("rank {}", step.rank));
-  if (step.step >= 0) add(fmt::format("step {}", step.step));
-  if (step.lane) add(std::string(name_of(*step.lane)));
+  std::string place = fmt::format("The {}", name_of(step.figure.value_or(Figure::timeline)));
+  if (step.pass) place += fmt::format(", {}", name_of(*step.pass));
+  if (step.rank >= 0) place += fmt::format(", rank {}", step.rank);
+  if (step.step >= 0) place += fmt::format(", step {}", step.step);
+  if (step.lane) place += fmt::format(", {}", name_of(*step.lane));
   return place;
 }
 
@@ -81,6 +58,7 @@ class MarkdownWriter : public Writer {
  public:
   // Return the whole page. Call this after the lesson has been told.
   const std::string& page() const { return page_; }
+  std::vector<StoryPicture>& stories() { return stories_; }
 
   void begin(const Lesson& lesson) override {
     page_ = "<!-- Made from lesson.cpp, by the target lesson_pages. -->\n";
@@ -146,15 +124,17 @@ class MarkdownWriter : public Writer {
     item((holds ? "✓ " : "**WRONG** ") + claim + (details.empty() ? "" : ": " + details));
   }
 
-  void recording(const std::string& file, const std::vector<StoryStep>& story) override {
+  void recording(const std::string& file, const Recording& recording) override {
     paragraph("The lesson records this run, with a story: `./ringscope view " + file + "`.");
-    std::string text;
-    for (std::size_t i = 0; i < story.size(); ++i) {
-      const std::string place = place_of(story[i]);
-      text +=
-          fmt::format("{}. {}{}\n", i + 1, place.empty() ? "" : "(" + place + ") ", story[i].text);
+    const std::string name =
+        file.substr(file.rfind('/') + 3, file.rfind('.') - file.rfind('/') - 3);
+    for (std::size_t i = 0; i < recording.story.size(); ++i) {
+      const StoryStep& step = recording.story[i];
+      stories_.push_back(
+          {fmt::format("story{}-{}.svg", name, i + 1), recording, static_cast<int>(i)});
+      paragraph(fmt::format("{}. {}\n\n   ![{}]({})", i + 1, step.text, place_of(step),
+                            stories_.back().file));
     }
-    if (!text.empty()) paragraph(text);
   }
 
   void picture(const std::string& file, const std::string& caption) override {
@@ -181,15 +161,18 @@ class MarkdownWriter : public Writer {
   }
 
   std::string page_;
+  std::vector<StoryPicture> stories_;
   bool in_list_ = false;
   bool just_asked_ = false;
 };
 
 }  // namespace
 
-std::string page_of(const Lesson& lesson, int& failed, const std::string& trace_folder) {
+std::string page_of(const Lesson& lesson, int& failed, const std::string& trace_folder,
+                    std::vector<StoryPicture>* pictures) {
   MarkdownWriter writer;
   failed = tell(lesson, writer, trace_folder).failed;
+  if (pictures != nullptr) *pictures = std::move(writer.stories());
   return writer.page();
 }
 

@@ -90,8 +90,8 @@ class Page {
   virtual void trace(Recording recording, std::vector<StoryStep> story,
                      const std::string& name = "", At at = At::current()) = 0;
 
-  // Write a ring's recording as if every rank had a core of its own (core/sim/ideal_timeline.h), so that
-  // it matches its story even on machines with fewer cores than ranks.
+  // Write a ring's recording with the times of its counted work (core/sim/ideal_timeline.h), so that it
+  // matches its story and its pictures on every machine.
   virtual void ring_trace(Recording recording, std::vector<StoryStep> story,
                           const std::string& name = "", At at = At::current()) = 0;
 

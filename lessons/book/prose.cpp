@@ -31,6 +31,16 @@ std::size_t closing(std::string_view text, std::size_t from, std::string_view ma
 
 }  // namespace
 
+std::string anchor_of(const std::string& heading) {
+  std::string anchor;
+  for (const char c : heading) {
+    if (c == ' ') anchor += '-';
+    if (std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || (c & 0x80) != 0)
+      anchor += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  return anchor;
+}
+
 std::vector<Block> blocks_of(std::string_view markdown) {
   std::vector<Block> blocks;
   bool open = false;  // the last block may continue

@@ -28,6 +28,9 @@ struct Span {
 std::vector<Block> blocks_of(std::string_view markdown);
 std::vector<Span> spans_of(std::string_view text);
 
+// Return the anchor that Markdown makes of a heading's plain text.
+std::string anchor_of(const std::string& heading);
+
 // Return the terms that prose introduces *in single asterisks*, in order.
 std::vector<std::string> terms_in(std::string_view markdown);
 

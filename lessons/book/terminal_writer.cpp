@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "core/base/program.h"
+#include "core/base/text.h"
 #include "lessons/book/book.h"
 #include "lessons/book/prose.h"
 
@@ -38,22 +40,14 @@ std::vector<Word> words_of(const std::string& markdown, bool colour) {
                              : span.kind == Span::Kind::term ? "*"
                                                              : "";
     const std::string text = mark + span.text + mark;
-    std::string word;
-    const auto flush = [&] {
-      if (word.empty()) return;
-      words.push_back({style == nullptr ? word : in_style(colour, style, word), after_blank});
-      word.clear();
-      after_blank = false;
-    };
-    for (const char c : text) {
-      if (c == ' ') {
-        flush();
-        after_blank = true;
-      } else {
-        word += c;
-      }
+    bool is_first = true;
+    for (const std::string_view part : split(text, ' ')) {
+      after_blank |= !std::exchange(is_first, false);
+      if (part.empty()) continue;
+      const std::string word(part);
+      words.push_back({style == nullptr ? word : in_style(colour, style, word),
+                       std::exchange(after_blank, false)});
     }
-    flush();
   }
   return words;
 }
@@ -113,25 +107,15 @@ class TerminalWriter : public Writer {
       const bool full = lines_ + 6 > console_.height() - 4;
       if ((first && output_) || (block.kind == Block::Kind::heading && lines_ > 3) || full) pause();
       first = false;
-      switch (block.kind) {
-        case Block::Kind::heading:
-          put(styled(kHeading, block.text) + "\n", Last::block);
-          break;
-        case Block::Kind::paragraph:
-          put(wrapped(block.text, "", ""), Last::block);
-          break;
-        case Block::Kind::quote:
-          put(wrapped(block.text, "  ", "  "), Last::block);
-          break;
-        case Block::Kind::verbatim:
-          put(with_margin(block.text, "    "), Last::block);
-          break;
-        case Block::Kind::item:
-          put(wrapped(block.text, "  " + block.marker + " ",
-                      std::string(block.marker.size() + 3, ' ')),
-              Last::item);
-          break;
-      }
+      const bool is_item = block.kind == Block::Kind::item;
+      const std::string mark = is_item                            ? "  " + block.marker + " "
+                               : block.kind == Block::Kind::quote ? "  "
+                                                                  : "";
+      put(block.kind == Block::Kind::heading ? styled(kHeading, block.text) + "\n"
+          : block.kind == Block::Kind::verbatim
+              ? with_margin(block.text, "    ")
+              : wrapped(block.text, mark, std::string(mark.size(), ' ')),
+          is_item ? Last::item : Last::block);
     }
   }
 
@@ -187,8 +171,7 @@ class TerminalWriter : public Writer {
     std::string head, rule, body;
     for (std::size_t c = 0; c < widths.size(); ++c) {
       head += line_of(c, table.head()[c], c > 0);
-      rule += "  ";
-      for (int i = 0; i < widths[c]; ++i) rule += "─";
+      rule += fmt::format("  {:─<{}}", "", widths[c]);
     }
     for (const std::vector<Cell>& row : table.rows()) {
       std::string line;
@@ -212,11 +195,10 @@ class TerminalWriter : public Writer {
     output_ = true;
   }
 
-  void recording(const std::string& file, const std::vector<StoryStep>& story) override {
-    put(wrapped(
-            fmt::format("Recorded, with a story of {} paragraph{}. Look at it now, and come back:",
-                        story.size(), story.size() == 1 ? "" : "s"),
-            "", "") +
+  void recording(const std::string& file, const Recording& recording) override {
+    put(wrapped(fmt::format("Recorded, with a story of {}. Look at it now, and come back:",
+                            count_text(recording.story.size(), "paragraph")),
+                "", "") +
             "\n    " + styled(kBold, own_command() + " view " + file) + "\n",
         Last::block);
     output_ = true;

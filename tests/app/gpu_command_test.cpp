@@ -45,6 +45,7 @@ TEST_F(GpuCommandTest, KernelsAreOfTheCudaBackend) {
   expect_refused("run --random --backward-kernel 9", "--backward-kernel", 2);
   expect_refused("run --random --cupti", "--cupti", 2);
   expect_refused("run --random --gpus 2", "--gpus", 2);
+  expect_refused("run --random --kernel-trace 2 --trace t.json", "--kernel-trace", 2);
   if (!is_built()) return;
   expect_refused("run --random --backend cuda --kernel 0", "--kernel", 2);
   expect_refused("run --random --backend cuda --backward-kernel 9", "--backward", 2);

@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "cuda/base/check.h"
 #include "cuda/kernels/step_problem.h"
+#include "tests/cuda/guarded_array.h"
 #include "tests/cuda/ring_step_harness.h"
 
 #ifdef RINGSCOPE_MODEL
@@ -226,16 +227,6 @@ TEST(TensorCores, ReadSharedMemoryWithoutBankConflicts) {
 }
 #endif
 
-// As hopper_overlap_kernel, on `kBlocks` blocks.
-template <int kBlocks>
-Kernel on_blocks() {
-  Kernel kernel = hopper_overlap_kernel;
-  kernel.launch_forward = [](const ForwardStep& step, DType dtype, int tile, cudaStream_t stream) {
-    launch_hopper_overlap(step, dtype, tile, kBlocks, stream);
-  };
-  return kernel;
-}
-
 // Several items a block, of different lengths, and several key tiles an item. The seed chooses the
 // schedule on the model.
 TEST(HopperOverlap, FewBlocksTakeManyItems) {
@@ -244,23 +235,28 @@ TEST(HopperOverlap, FewBlocksTakeManyItems) {
     StepCase tested{.heads = 3, .heads_kv = 1, .seqlen = 300, .head_dim = 128, .mask = "causal"};
     tested.dtype = DType::bf16;
     tested.seed = seed;
-    expect_matches_oracle(on_blocks<1>(), tested);
+    const auto expect_on = [&](int blocks) {
+      const OnBlocks few(blocks);
+      expect_matches_oracle(hopper_overlap_kernel, tested);
+    };
+    expect_on(1);
     tested.mask = "causal+window:40";
     tested.tile = 1;
-    expect_matches_oracle(on_blocks<2>(), tested);
+    expect_on(2);
     tested.mask = "causal";
     tested.world_size = 2;
     tested.partition = PartitionKind::zigzag;
     tested.tile = 0;
-    expect_matches_oracle(on_blocks<4>(), tested);
+    expect_on(4);
   }
 }
 
 // Buffers that come round again and again are neither read too early nor given back too early under
 // any schedule, and Q that is negated is read after that.
 TEST(HalfKernels, AllSchedulesGiveTheSameBits) {
-  for (const Kernel& kernel : {tensor_cores_kernel, hopper_kernel, on_blocks<1>()}) {
+  for (const Kernel& kernel : {tensor_cores_kernel, hopper_kernel, hopper_overlap_kernel}) {
     if (skip_without_device(kernel.limits)) return;
+    const OnBlocks few(1);
     StepCase tested{.heads = 1, .seqlen = 400, .head_dim = 128, .mask = "causal"};
     tested.dtype = DType::bf16;
     if (!kernel.limits.hopper) {

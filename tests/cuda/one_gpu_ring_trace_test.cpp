@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <set>
+#include <tuple>
 
 #include "cuda/ring/activity.h"
 #include "tests/core/ring/run_invariants.h"
@@ -116,6 +118,72 @@ TEST(OneGpuRingTrace, SoftmaxSamplesEndAtTheFinalLse) {
     EXPECT_EQ(sample.lse_error, 0);
     EXPECT_EQ(sample.step, 3);
   }
+}
+
+// Each consumer of a multiprocessor goes through the parts of its tiles one after the other, within
+// its kernel's slice, and the results do not change.
+TEST(OneGpuRingTrace, KernelsStampTheirParts) {
+  for (const int kernel : {6, 7}) {
+    if (skip_without_device(kRungLimits)) return;
+    const RingReference problem({1, 2, 1, 300, 64}, DType::bf16, "causal", 0.4f, 83);
+    const Problem config = problem.config(PartitionKind::striped, 2);
+    const auto with = [&](int stamped) {
+      return run_on_gpu(config, problem.inputs, {}, {.kernels = {kernel, 0, stamped}});
+    };
+    const RingRun plain = with(0), run = with(3);
+    EXPECT_EQ(run.outputs.out, plain.outputs.out);
+    EXPECT_EQ(run.peak_bytes, plain.peak_bytes);
+    EXPECT_TRUE(plain.recording.kernel.empty());
+    EXPECT_EQ(run.recording.info.dropped_stamps, std::vector<std::int64_t>(2, 0));
+    expect_trace_read_back_as_it_was(run);
+    ASSERT_EQ(run.recording.kernel.size(), 2u);
+    for (std::size_t rank = 0; rank < 2; ++rank) {
+      std::map<int, std::int64_t> end_of_lane;
+      std::map<std::tuple<int, int, int, int, int>, std::map<KernelPart, int>> parts;  // by tile
+      for (const KernelSpan& span : run.recording.kernel[rank]) {
+        EXPECT_LE(end_of_lane[span.tid()], span.begin_ns);
+        EXPECT_LE(span.begin_ns, span.end_ns);
+        end_of_lane[span.tid()] = span.end_ns;
+        const auto slice = std::find_if(
+            run.recording.events[rank].begin(), run.recording.events[rank].end(),
+            [&](const TraceEvent& e) { return e.lane == Lane::compute && e.step == span.step; });
+        ASSERT_NE(slice, run.recording.events[rank].end());
+        EXPECT_LE(slice->begin_ns, span.begin_ns);
+        EXPECT_GE(slice->end_ns, span.end_ns);
+        EXPECT_LT(span.multiprocessor, 3);
+        if (span.role > 0 && span.key_tile >= 0)
+          ++parts[{span.role, span.step, span.matrix, span.row_tile, span.key_tile}][span.part];
+      }
+      EXPECT_FALSE(parts.empty());
+      for (const auto& [tile, counts] : parts)
+        for (const KernelPart part :
+             {KernelPart::wait, KernelPart::scores, KernelPart::softmax, KernelPart::output})
+          EXPECT_EQ(counts.contains(part) ? counts.at(part) : 0, 1) << name_of(part);
+#ifdef RINGSCOPE_MODEL  // three of its four items a step, each of two key tiles at most
+      std::set<std::tuple<int, int, int>> items;
+      for (const auto& [tile, counts] : parts)
+        items.insert({std::get<1>(tile), std::get<2>(tile), std::get<3>(tile)});
+      EXPECT_EQ(items.size(), 2 * 3u);
+#endif
+    }
+  }
+}
+
+TEST(OneGpuRingTrace, StampsWithoutRoomAreCounted) {
+  if (skip_without_gpu()) return;
+  StampLog log(2, 1);
+  std::vector<StampLane> lanes(kKernelRoles);
+  lanes[2].asked = kStampsOfLane + 5;
+  for (unsigned i = 0; i < kStampsOfLane; ++i)
+    lanes[2].stamps[i] = {1000 + i, 3, i == 0 ? -1 - 7 : static_cast<int>(KernelPart::softmax)};
+  device_memory().copy_in(log.of(1).lanes, lanes.data(), log.bytes(1, 1));
+  std::int64_t dropped = 0;
+  EXPECT_TRUE(log.spans(0, 0, 100, dropped).empty());
+  EXPECT_EQ(dropped, 0);
+  const std::vector<KernelSpan> spans = log.spans(1, 5000, 5000 + kStampsOfLane - 1, dropped);
+  EXPECT_EQ(dropped, 5);
+  ASSERT_EQ(spans.size(), kStampsOfLane - 1);
+  EXPECT_EQ(spans[4], (KernelSpan{KernelPart::softmax, 0, 2, 0, 3, 7, 3, 5004, 5005, 1}));
 }
 
 // Kernels that ran within a slice of events make it as long as they were; those of others' slices,

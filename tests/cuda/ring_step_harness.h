@@ -90,6 +90,12 @@ std::vector<StepCase> awkward_cases(DType dtype, const std::vector<int>& head_di
 // with the reason, and is to return. The model takes everything.
 bool skip_without_device(const KernelLimits& limits);
 
+// While it lives, 07, 10 and 11 have at most `blocks` blocks at a time.
+struct OnBlocks {
+  explicit OnBlocks(int blocks) { leave_multiprocessors(multiprocessors() - blocks); }
+  ~OnBlocks() { leave_multiprocessors(0); }
+};
+
 // Run the kernel under schedules of the model that differ as much as can be; on a GPU once more.
 void expect_same_bits_under_all_schedules(const Kernel& kernel, const StepCase& tested);
 

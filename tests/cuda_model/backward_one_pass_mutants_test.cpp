@@ -13,16 +13,18 @@ constexpr int kNumbered = __COUNTER__ - kFirst;
 namespace ringscope::cuda {
 namespace {
 
-// Enough visits for every stage to be used twice.
+// One block takes all items, with enough visits for every stage to be used twice.
 TEST(BackwardOnePassMutants, EveryBarrierWaitFenceAndSwizzleIsMissed) {
-  const StepCase tested{.seqlen = 300, .head_dim = 128, .mask = "causal", .dtype = DType::bf16};
+  const StepCase tested{
+      .heads_kv = 2, .seqlen = 300, .head_dim = 128, .mask = "causal", .dtype = DType::bf16};
+  const OnBlocks few(1);
   const Mutants mutants(backward_one_pass_kernel, backward_one_pass_mutant, tested);
-  EXPECT_EQ(kNumbered, 37);
-  // 4: the model runs one block after another, so every turn has come. 16, the __syncwarp: the model's
-  // lanes do not fall a whole ring behind. 18 and 32: its copies arrive in order, so K, V and dO are
-  // there when Q is. 22 and 25, second fences, serve the compiler and the registers of an operand. 36, the
-  // __syncthreads: without it, the work is not known.
-  mutants.expect_all_found(kNumbered, {4, 16, 18, 22, 25, 32}, {36});
+  EXPECT_EQ(kNumbered, 42);
+  // 1, the __syncwarp: the model's lanes do not fall a whole ring behind. 10: the model runs one block
+  // after another, so every turn has come. 18 and 28, second fences, serve the compiler. 37: copies
+  // arrive in order, so dO is there when Q is. 40, the __syncthreads after the barriers are made:
+  // claiming registers waits for those that the maker releases later.
+  mutants.expect_all_found(kNumbered, {1, 10, 18, 28, 37, 40});
   mutants.expect_swizzle_needed();
 }
 

@@ -2,11 +2,6 @@
 #define RINGSCOPE_NUMBERED(name) name##InStep7
 #include "tests/cuda_model/mutants.h"
 
-#define launch_hopper_overlap launch_hopper_overlap_mutant
-namespace ringscope::cuda {
-void launch_hopper_overlap(const ForwardStep& step, DType dtype, int tile, int blocks,
-                           cudaStream_t stream);
-}
 namespace ringscope::cuda {
 extern const Kernel hopper_overlap_mutant, hopper_overlap_alone_mutant, hopper_ping_pong_mutant,
     hopper_persistent_mutant;
@@ -29,11 +24,8 @@ TEST(HopperOverlapMutants, EveryBarrierWaitFenceAndSwizzleIsMissed) {
   tested.world_size = 2;
   tested.dtype = DType::f16;
   tested.score_deviation = -1;
-  Kernel mutant = hopper_overlap_mutant;
-  mutant.launch_forward = [](const ForwardStep& step, DType dtype, int tile, cudaStream_t stream) {
-    launch_hopper_overlap(step, dtype, tile, 1, stream);
-  };
-  const Mutants mutants(hopper_overlap_kernel, mutant, tested);
+  const OnBlocks few(1);
+  const Mutants mutants(hopper_overlap_kernel, hopper_overlap_mutant, tested);
   // 9, 10, the __syncthreads around the order of tiles: without them a block takes tiles that there
   // are not, and reads anywhere. 18, the second fence of the loop, serves the compiler alone. 7, the
   // meeting after Q's signs change: a product of the model begins when all threads of its warpgroup

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cuda/kernels/step_problem.h"
 #include "cuda/model/runtime.h"
 #include "tests/cuda_model/runtime_harness.h"
 
@@ -156,6 +157,30 @@ TEST_F(Runtime, LaunchesThatNoDeviceTakes) {
   EXPECT_EQ(status(1, 32, 100 * 1024 + 1), cudaErrorInvalidValue);
   EXPECT_EQ(allow(227 * 1024 + 1), cudaErrorInvalidValue);
   EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+}
+
+// What a launch asks of the driver beside itself is asked once per shape, also where other shapes
+// come between.
+TEST_F(Runtime, ASecondLaunchOfAShapeOnlyLaunches) {
+  for (const Kernel* kernel : {&hopper_kernel, &hopper_overlap_kernel, &backward_hopper_kernel,
+                               &backward_one_pass_kernel}) {
+    const auto problem = [&](int rows) {
+      return StepProblem({1, 1, 1, rows, rows, 64}, DType::bf16, kernel->pass(),
+                         std::vector<RowInterval>(static_cast<std::size_t>(rows), {0, rows}));
+    };
+    const auto launch = [&](StepProblem& of) { of.launch(*kernel, 0, true, true, nullptr); };
+    StepProblem small = problem(8), large = problem(9);
+    launch(small), launch(large);
+    for (const char* call : {"cudaFuncSetAttribute", "cuTensorMapEncodeTiled"}) {
+      fail_call(call, 1, cudaErrorUnknown);
+      EXPECT_NO_THROW(launch(small); launch(large)) << kernel->name << ", " << call;
+    }
+    reset_device();
+    StepProblem after = problem(8);
+    fail_call("cudaFuncSetAttribute", 1, cudaErrorUnknown);
+    EXPECT_THROW(launch(after), CudaError) << kernel->name;
+    reset_device();
+  }
 }
 
 // As CUDA has it: the launch is fine, the next wait fails, and so does all that follows.

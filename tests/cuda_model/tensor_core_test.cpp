@@ -2,11 +2,13 @@
 #include "cuda/model/tensor_core.h"
 
 #include <cstring>
+#include <memory>
 #include <numeric>
 
 #include "core/base/random.h"
 #include "cuda/base/launch.h"
 #include "cuda/kernels/mma_tile.h"
+#include "tests/cuda/ring_step_harness.h"
 #include "tests/cuda_model/simt_harness.h"
 
 namespace ringscope::cuda::model {
@@ -250,6 +252,54 @@ TEST_F(TensorCoreModel, CopiesToOrFromBadAddressesAreErrors) {
       error_of(1, sizeof(Chunks), [] { cp_async_16(shared_bytes(), shared_bytes() + 16, true); })
           .find("source lies in shared memory"),
       std::string::npos);
+}
+
+// Sums as tensor cores make them: within their bound, and by more than f32 rounds below the exact sum
+// where many terms are positive.
+TEST(TruncatedSums, StayWithinTheirBound) {
+  for (const int count : {4, 16, 128, 16384})
+    for (const bool positive : {false, true}) {
+      const auto value = [&](int i) {
+        const double random = unit_interval(random_bits(17, 0, static_cast<std::uint64_t>(i)));
+        return round_to(DType::bf16, static_cast<float>(positive ? random : 2 * random - 1));
+      };
+      std::vector<float> a, b;
+      double exact = value(0), magnitude = std::abs(exact);
+      for (int k = 1; k <= count; ++k) {
+        a.push_back(value(2 * k));
+        b.push_back(value(2 * k + 1));
+        exact += double{a.back()} * b.back();
+        magnitude += std::abs(double{a.back()} * b.back());
+      }
+      const float sum = truncated_sum(value(0), a.data(), b.data(), count);
+      EXPECT_LE(std::abs(sum - exact), kTruncation * count * magnitude) << count;
+      if (positive && count > 128) {
+        EXPECT_LE(sum, (1 - 0x1p-20) * exact) << "nothing was dropped";
+      }
+    }
+  const float one[] = {1, 0, 0, 0}, ones[] = {1, 1, 1, 1},
+              tiny[] = {0x1p-24f, 0x1p-24f, 0x1p-24f, 0};
+  EXPECT_EQ(truncated_sum(1, tiny, ones, 4), 1) << "below the last bit";
+  EXPECT_EQ(truncated_sum(-3, one, one, 4), -2);
+  EXPECT_TRUE(std::isnan(truncated_sum(NAN, one, one, 4)));
+}
+
+// The tolerances of the tests hold for all kernels that use tensor cores, where these truncate.
+TEST(TruncatedSums, LeaveKernelsWithinTheirTolerances) {
+  set_sums(Sums::truncated);
+  const std::shared_ptr<void> reset(nullptr, [](void*) { set_sums(Sums::one_by_one); });
+  for (const Kernel* kernel :
+       {&tensor_cores_kernel, &hopper_kernel, &hopper_overlap_kernel, &backward_tensor_cores_kernel,
+        &backward_hopper_kernel, &backward_one_pass_kernel})
+    for (const DType dtype : {DType::bf16, DType::f16})
+      expect_matches_oracle(*kernel, {.heads = 1,
+                                      .seqlen = 200,
+                                      .head_dim = dtype == DType::bf16 ? 128 : 64,
+                                      .mask = "causal",
+                                      .partition = PartitionKind::striped,
+                                      .world_size = 2,
+                                      .dtype = dtype,
+                                      .tile = 1});
 }
 
 }  // namespace

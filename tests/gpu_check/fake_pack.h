@@ -2,6 +2,7 @@
 // goes wrong in it can be chosen.
 #pragma once
 
+#include <gtest/gtest.h>
 #include <rapidjson/document.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -14,6 +15,12 @@
 #include <string>
 
 namespace ringscope {
+
+// The machines that build and test may have no Python; those with a GPU and PyTorch have one.
+inline void skip_without_python() {
+  static const bool is_there = std::system("command -v python3 >/dev/null 2>&1") == 0;
+  if (!is_there) GTEST_SKIP() << "there is no python3";
+}
 
 struct Ended {
   int status = -1;
@@ -113,8 +120,10 @@ cat >"$out" <<'END'
 
   Ended run(const std::string& arguments = "", const std::string& environment = "") const {
     const std::string command =
-        "cd '" + (root / "out").string() + "' && env PATH='" + (root / "path").string() +
-        ":/usr/bin:/bin' " + environment + " " + RINGSCOPE_GPU_CHECK + " --bin '" +
+        "cd '" + (root / "out").string() +
+        "' && python=$(python3 -c 'import sys; print(sys.executable)') && env PATH='" +
+        (root / "path").string() + ":/usr/bin:/bin' " + environment +
+        " $python -B '" RINGSCOPE_SOURCE_DIR "/bench/gpu_check/gpu_check.py' --bin '" +
         (root / "bin").string() + "' --logs '" + (root / "logs").string() + "' --commit 123abc " +
         arguments + " >'" + (root / "stdout").string() + "' 2>'" + (root / "stderr").string() + "'";
     const int status = std::system(command.c_str());

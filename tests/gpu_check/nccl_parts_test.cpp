@@ -9,6 +9,7 @@ namespace {
 
 class NcclParts : public testing::Test {
  protected:
+  void SetUp() override { skip_without_python(); }
   // Of a check with this environment, whose exit status must be as given.
   rapidjson::Document check(const std::string& environment, int status) const {
     pack.remove_results();

@@ -116,7 +116,8 @@ TEST(Weaving, APageHasTextCodeAndOutputInOrder) {
        "```cpp\nconst int code = 1;\n```", "<summary>Answer: How much?</summary>\n\n**16 GiB**",
        "- time: **\u2026**", "- ✓ This holds", "- **WRONG** This does not",
        "- **WRONG** Numbers: 1 found, 2 expected", "- **WRONG** Errors: nan found",
-       "./ringscope view runs/lessons/02-name.json", "1. (rank 0, step 1) Told.", "Closing."});
+       "./ringscope view runs/lessons/02-name.json",
+       "1. Told.\n\n   ![The timeline, rank 0, step 1](story-name-1.svg)", "Closing."});
   EXPECT_EQ(page.find("page."), std::string::npos) << "calls are not listed";
   EXPECT_EQ(failed, 3);
 }

@@ -9,7 +9,6 @@
 #include "tests/viz/panel_stage.h"
 #include "viz/panels/balance/balance_heatmap.h"
 #include "viz/panels/layouts.h"
-#include "viz/panels/softmax/softmax_panel.h"
 
 namespace ringscope::viz {
 namespace {
@@ -352,10 +351,58 @@ TEST(BalancePanel, TabsChooseWhatIsShown) {
   const Box cells = stage.box_of_picture("balance");
   const Image pairs = stage.picture();
   const std::vector<std::string> words = {"pairs", "FLOPs", "time", "waiting"};
-  stage.click(tab_boxes(stage.fonts(), {10, cells.y0 - 50}, words)[3].center());
+  const float heading = text_width(stage.fonts().text, "Work by rank and step");
+  stage.click(tab_boxes(stage.fonts(), {22 + heading, cells.y0 - 49}, words)[3].center());
   const Image waiting = stage.picture();
   const int x = static_cast<int>(cells.x0) + 4, y = static_cast<int>(cells.y0) + 4;
   EXPECT_NE(pairs.at(x, y), waiting.at(x, y));
+}
+
+// However much there is to say, the first screen of a small window shows the first finding and the
+// whole heat map, high enough to be read.
+TEST(BalancePanel, TheHeatMapIsOnTheFirstScreen) {
+  const Finding finding{
+      "A sentence that is long enough to take two lines of a narrow panel, or one "
+      "line of a wide one, and so pushes what is below it far down.",
+      SliceId{0, 0}, "cores=1"};
+  for (const auto& [width, height] : {std::pair(555, 282), {1250, 520}, {640, 330}})
+    for (const int ranks : {2, 4, 8, 16})
+      for (const bool backward : {false, true}) {
+        SCOPED_TRACE(testing::Message() << width << " " << ranks << " " << backward);
+        Stage stage(draw_balance, documents_of(ring_trace(ranks, "contiguous", "causal", backward)),
+                    width, height);
+        stage.session.documents[0].findings.assign(8, finding);
+        const Box cells = stage.box_of_picture("balance");
+        EXPECT_GT(cells.y0, 80);  // below the finding
+        EXPECT_LE(cells.y1, static_cast<float>(height));
+        EXPECT_GE(cells.height(), std::min(96, 16 * ranks));
+      }
+}
+
+// Terms in panels are explained in the words of the glossary.
+TEST(Meanings, ComeFromTheGlossary) {
+  for (const char* term : {"balance ceiling", "exposed communication", "tile", "KV block"}) {
+    const std::string meaning = meaning_of(term);
+    EXPECT_TRUE(meaning.ends_with('.')) << term;
+    EXPECT_EQ(meaning.find_first_of("\n|#"), std::string::npos) << meaning;
+    EXPECT_EQ(meaning.find("  "), std::string::npos) << meaning;
+  }
+  EXPECT_TRUE(meaning_of("tile").starts_with("A rectangle of scores"));
+  EXPECT_EQ(meaning_of("no such term"), "");
+  EXPECT_EQ(meaning_of(""), "");
+
+  // In the line of a slice's details, as words.
+  Stage stage(draw_details, documents_of(ring_trace(4)), 1400, 24);
+  std::vector<Slice>& slices = stage.session.documents[0].trace.rows[0].slices;
+  slices[0].tiles_full = 20;
+  stage.session.select(SliceId{0, 0});
+  int explained = 0;
+  for (float x = 0; x < 1400; x += 10) {
+    stage.hover({x, 12});
+    explained += Stage::tooltip_shown() ? 1 : 0;
+  }
+  EXPECT_GT(explained, 8);   // "KV block of rank 0", "tiles 20 full, 0 partial, 0 skipped"
+  EXPECT_LT(explained, 70);  // and nothing else
 }
 
 TEST(HeatLayout, OrderedRowsOfTwoHeightsAreFoundAgain) {

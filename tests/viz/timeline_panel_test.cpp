@@ -71,6 +71,26 @@ TEST(Timeline, AClickSelectsAndAClickBesideClears) {
   EXPECT_FALSE(hands.session().selected.has_value());
 }
 
+// The time without a processor is shaded at the slice's end, below its label: dark letters on the
+// shade could not be read.
+TEST(Timeline, OffTheProcessorIsShadedBelowTheLabel) {
+  for (const int height : {900, 1400}) {
+    Trace trace = slow_ring_trace();
+    const std::uint32_t row = trace.row_of(0, RingLane::compute);
+    Slice& slice = trace.rows[row].slices[0];
+    slice.cpu_ns = slice.duration_ns() / 2;
+    const auto slice_end = static_cast<double>(slice.end_ns - trace.begin_ns);
+    Person hands(session_of(std::move(trace)), 1600, height);
+    const ImVec2 middle = hands.middle_of({row, 0});
+    const int x = static_cast<int>(hands.x_of(slice_end)) - 4;  // behind the label
+    const Image image = hands.picture();
+    const float half = hands.timeline().layout.place_of(row)->height / 2;
+    const auto color = [&](float y) { return image.at(x, static_cast<int>(middle.y + y)); };
+    EXPECT_EQ(color(3), color(-3));  // as low as letters reach without descenders
+    EXPECT_NE(color(half - 2), color(-3));
+  }
+}
+
 TEST(Timeline, TheWheelKeepsThePositionUnderTheMouse) {
   Person hands(session_of(two_ranks()));
   for (const double at : {130'000.0, 700'000.0, 350'000.0}) {

@@ -6,6 +6,7 @@
 #include "tests/viz_model/recorded.h"
 #include "tests/viz_model/trace_loader_text.h"
 #include "viz/model/session/document.h"
+#include "viz/model/timeline/palette.h"
 
 namespace ringscope::viz {
 namespace {
@@ -52,6 +53,31 @@ TEST(RecordedTrace, IsWhatTheLoaderMakesOfTheFile) {
       expect_same(to_trace(recording, "made"), parse_trace(trace_text_of(recording), "made"));
       EXPECT_EQ(to_trace(recording, "made").path, "made");
     }
+}
+
+// What a kernel stamped lies in lanes below the rank's own, and what was lost is said.
+TEST(RecordedTrace, KernelsHaveLanes) {
+  Recording recording = record_run(PartitionKind::zigzag, "causal", Scheme::ring, 2, false);
+  recording.info.dropped_stamps = {0, 4};
+  recording.kernel.resize(2);
+  recording.kernel[1] = {{KernelPart::softmax, 2, 1, 1, 5, 3, 4, 10, 15, 6},
+                         {KernelPart::epilogue, 2, 0, 1, 5, 3, -1, 15, 15, 0}};
+  const Trace trace = parse_trace(trace_text_of(recording), "made");
+  EXPECT_TRUE(trace.has_kernel());
+  EXPECT_FALSE(trace.has_model());
+  ASSERT_EQ(trace.notices.size(), 1u);
+  EXPECT_EQ(trace.notices[0], "4 stamps found the kernel's buffer full and are missing");
+  EXPECT_EQ(trace.ranks[0].lanes, 4u);
+  ASSERT_EQ(trace.ranks[1].lanes, 6u);
+  EXPECT_EQ(trace.lanes[8].name, "SM 2 producer");
+  EXPECT_EQ(trace.lanes[9].name, "SM 2 consumer 0");
+  const Slice& slice = trace.rows[trace.lanes[9].first_row].slices.at(0);
+  EXPECT_EQ(trace.name(slice), "softmax 4");
+  EXPECT_EQ(kernel_part(slice), KernelPart::softmax);
+  EXPECT_EQ(std::tuple(slice.step, slice.matrix, slice.row_tile, slice.ticks),
+            std::tuple(1, 5, 3, 6));
+  EXPECT_EQ(slice_color(Theme::dark, ColorBy::owner, slice, 2),
+            kernel_color(Theme::dark, KernelPart::softmax));
 }
 
 TEST(RecordedTrace, OfNothing) {

@@ -1,7 +1,12 @@
 #include "viz/panels/drawing.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+
+// lessons/glossary.txt, which CMake builds in.
+extern const char kGlossary[];
 
 namespace ringscope::viz {
 namespace {
@@ -78,10 +83,10 @@ std::string fitted(const ImFont* font, std::string_view text, float width) {
 }
 
 float draw_wrapped(const ImFont* font, ImVec2 top_left, float width, Color color,
-                   std::string_view text) {
+                   std::string_view text, float lean) {
   float y = top_left.y;
   for_lines(font, width, text, [&](std::string_view line) {
-    draw_text(font, {top_left.x, y}, {0, 0}, color, line);
+    draw_text(font, {top_left.x, y}, {lean, 0}, color, line);
     y += line_step(font);
   });
   return y - top_left.y;
@@ -175,12 +180,8 @@ void draw_empty(const PanelContext& context, const Box& box, std::string_view ti
   const float y = box.center().y - (height + 26) / 2;
   draw_text(context.fonts.text, {box.center().x, y}, {0.5f, 0}, context.palette.text,
             fitted(context.fonts.text, title, box.width() - 16));
-  float line_y = y + 26;
-  for_lines(context.fonts.small, width, text, [&](std::string_view line) {
-    draw_text(context.fonts.small, {box.center().x, line_y}, {0.5f, 0}, context.palette.text_dim,
-              line);
-    line_y += line_step(context.fonts.small);
-  });
+  draw_wrapped(context.fonts.small, {box.center().x, y + 26}, width, context.palette.text_dim, text,
+               0.5f);
 }
 
 std::vector<ImVec2> in_lines(const std::vector<float>& widths, float room, float gap, float pitch) {
@@ -230,16 +231,28 @@ std::vector<std::size_t> some_of(std::size_t count, std::size_t most) {
   return chosen;
 }
 
+std::string meaning_of(std::string_view term) {
+  const std::string_view text = kGlossary;
+  const std::size_t head = text.find(fmt::format("\n\n{} | ", term));
+  if (head == std::string_view::npos) return "";
+  const std::size_t begin = text.find("\n  ", head + 2), end = text.find("\n\n", begin);
+  std::string meaning;
+  for (const char c : text.substr(begin, end - begin))
+    if (c != '\n' && !(c == ' ' && (meaning.empty() || meaning.back() == ' '))) meaning += c;
+  return meaning;
+}
+
 void draw_meaning(const PanelContext& context, std::string_view text) {
   constexpr float kWidth = 320;
   ImGui::BeginTooltip();
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  ImGui::Dummy({kWidth, wrapped_height(context.fonts.text, kWidth, text)});
-  draw_wrapped(context.fonts.text, at, kWidth, context.palette.text, text);
+  ImGui::Dummy({kWidth, rich_height(context, kWidth, text)});
+  draw_rich(context, at, kWidth, true, text);
   ImGui::EndTooltip();
 }
 
-void draw_tooltip(const PanelContext& context, std::string_view title, const Pairs& rows) {
+void draw_tooltip(const PanelContext& context, std::string_view title, const Pairs& rows,
+                  std::string_view term) {
   constexpr float kLine = 18, kTitle = 24, kGap = 16;
   const ImFont* font = context.fonts.small;
   float name_width = 0, value_width = 0;
@@ -247,11 +260,14 @@ void draw_tooltip(const PanelContext& context, std::string_view title, const Pai
     name_width = std::max(name_width, text_width(font, name));
     value_width = std::max(value_width, text_width(font, value));
   }
-  const float width =
-      std::max(text_width(context.fonts.text, title), name_width + kGap + value_width);
+  const std::string meaning = meaning_of(term);
+  const float width = std::max({text_width(context.fonts.text, title),
+                                name_width + kGap + value_width, meaning.empty() ? 0 : 280.0f});
   ImGui::BeginTooltip();
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  ImGui::Dummy({width, kTitle + kLine * static_cast<float>(rows.size())});
+  const float high = kTitle + kLine * rows.size();
+  ImGui::Dummy({width, high + (meaning.empty() ? 0 : 6 + wrapped_height(font, width, meaning))});
+  draw_wrapped(font, {at.x, at.y + high + 6}, width, context.palette.text_dim, meaning);
   draw_text(context.fonts.text, at, {0, 0}, context.palette.text, title);
   float y = at.y + kTitle;
   for (const auto& [name, value] : rows) {

@@ -54,9 +54,10 @@ float draw_label(const PanelContext& context, ImVec2 anchor, ImVec2 align, std::
 float text_width(const ImFont* font, std::string_view text);
 // Return `text`, cut and ended by dots if it is wider than `width`, or "" if nothing fits.
 std::string fitted(const ImFont* font, std::string_view text, float width);
-// Draw lines of at most `width`, broken at spaces. Return their height.
+// Draw lines of at most `width`, broken at spaces. Return their height. The share `lean` of a line
+// stands left of top_left.x.
 float draw_wrapped(const ImFont* font, ImVec2 top_left, float width, Color color,
-                   std::string_view text);
+                   std::string_view text, float lean = 0);
 float wrapped_height(const ImFont* font, float width, std::string_view text);
 
 // Draw a story's paragraph (viz/model/session/rich_text.h) in lines of at most `width`, and return
@@ -135,11 +136,15 @@ double round_step(double least);
 // the last.
 std::vector<std::size_t> some_of(std::size_t count, std::size_t most);
 
+// Return what the lessons' glossary says of `term`, as one paragraph, or "" if it does not have it.
+std::string meaning_of(std::string_view term);
+
 // Draw a sentence beside the mouse.
 void draw_meaning(const PanelContext& context, std::string_view text);
 
 using Pairs = std::vector<std::pair<std::string, std::string>>;
-// Draw names and values beside the mouse.
-void draw_tooltip(const PanelContext& context, std::string_view title, const Pairs& rows);
+// Draw names and values beside the mouse, and below them what a term among them means.
+void draw_tooltip(const PanelContext& context, std::string_view title, const Pairs& rows,
+                  std::string_view term = "");
 
 }  // namespace ringscope::viz

@@ -1,4 +1,5 @@
-// Where the parts of the larger panels lie. Panels draw by it, and tests know by it where to click.
+// Where the parts of the larger panels lie, and what their rows show. Panels draw by it, and tests know
+// by it where to click.
 #pragma once
 
 #include <string>
@@ -116,5 +117,21 @@ struct SliderScale {
   double share_of(double value) const;  // within [0, 1]
   double value_at(double share) const;
 };
+
+// ---
+// A recording's softmax samples, grouped by query row.
+
+struct SoftmaxRow {
+  std::int64_t query = 0;  // global position
+  int rank = 0;
+  std::vector<SoftmaxSample> samples;  // in order of steps
+};
+std::vector<SoftmaxRow> softmax_rows(const Trace& trace);  // in order of queries
+
+// Return the row whose state changes at the most steps; among several, return the last one.
+int default_softmax_row(const std::vector<SoftmaxRow>& rows);
+
+// Format four decimals, or "-inf" for a row that has seen no key.
+std::string softmax_text(float value);
 
 }  // namespace ringscope::viz

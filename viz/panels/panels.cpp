@@ -59,8 +59,7 @@ void draw_help(const PanelContext& context) {
   float keys_width = 0;
   for (const HelpLine& line : lines)
     keys_width = std::max(keys_width, text_width(context.fonts.text, line.keys));
-  const float width =
-      std::min(static_cast<float>(columns) * kColumn + 2 * kMargin, display.x - 2 * kMargin);
+  const float width = std::min(columns * kColumn + 2 * kMargin, display.x - 2 * kMargin);
 
   ImGui::SetNextWindowPos({display.x / 2, display.y / 2}, ImGuiCond_Always, {0.5f, 0.5f});
   ImGui::SetNextWindowSizeConstraints({width, 0}, {width, display.y - 2 * kMargin});
@@ -126,8 +125,14 @@ void draw_slice(const PanelContext& context, const Box& box, SliceId id, std::st
     return part == text;
   };
   if (!add(slice_headline(trace, id), palette.text)) return;
-  for (const auto& [name, value] : slice_facts(trace, id))
+  for (const auto& [name, value] : slice_facts(trace, id)) {
+    const float from = x;
     if (!add(name + " " + value, palette.text_dim)) return;
+    const std::string term = name.ends_with('s') ? name.substr(0, name.size() - 1) : name;
+    if (const std::string meaning = meaning_of(term);
+        !meaning.empty() && touch(name.c_str(), {from, box.y0, x - 14, box.y1}).hovered)
+      draw_meaning(context, meaning);
+  }
   const float width = text_width(context.fonts.small, which);
   if (x + width <= box.x1) draw_label(context, {box.x1, y}, {1, 0.5f}, which);
 }
@@ -253,7 +258,7 @@ void draw_slices(const PanelContext& context, Kept& kept) {
     sorted->SpecsDirty = false;
   }
   ImGuiListClipper clipper;
-  clipper.Begin(static_cast<int>(kept.selection.slices.size()));
+  clipper.Begin(kept.selection.slices.size());
   while (clipper.Step())
     for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
       const SliceId id = kept.selection.slices[i];

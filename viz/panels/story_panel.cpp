@@ -158,7 +158,7 @@ void draw_header(const PanelContext& context, const Box& box) {
   draw_text(context.fonts.strong, {box.x0, y}, {0, 0.5f}, palette.text, "Story");
   const std::size_t count = session.story().size();
   draw_label(context, {box.x1, y}, {1, 0.5f}, fmt::format("{} of {}", session.story_at + 1, count));
-  const float share = static_cast<float>(session.story_at + 1) / static_cast<float>(count);
+  const float share = static_cast<float>(session.story_at + 1) / count;
   const Box bar{box.x0, box.y0 + 28, box.x1, box.y0 + 31};
   fill(bar, mix(palette.panel, palette.text, 0.12), 1.5f);
   if (share > 0)

@@ -340,7 +340,7 @@ void draw_bar(const PanelContext& context, float width) {
 
   const Axis& axis = session.document().axis;
   const int rank = std::max(session.selected_rank, 0);  // whose steps the arrow keys go to as well
-  if (length > 0 && room / static_cast<float>(std::max(1, axis.steps())) >= 6) {
+  if (length > 0 && room / std::max(1, axis.steps()) >= 6) {
     for (int step = 1; step < axis.steps(); ++step) {
       const double position =
           session.axis_mode == AxisMode::steps

@@ -92,15 +92,6 @@ void open_what_if(Session& session, const std::string& settings) {
 
 }  // namespace
 
-bool take_moment(ViewOptions& options, std::string_view text) {
-  options.in_backward = text.starts_with("back:");
-  options.step = parse_number<int>(text.substr(options.in_backward ? 5 : 0));
-  if (options.step || options.in_backward) return options.step && *options.step >= 0;
-  options.at_steps = parse_number<double>(text);
-  if (!options.at_steps) options.at_ns = duration_ns(text);
-  return options.at_ns || (options.at_steps && *options.at_steps >= 0);
-}
-
 void require_openable(const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
     const auto refuse = [&path](const std::string& why) {

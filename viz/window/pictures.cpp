@@ -31,7 +31,7 @@ Image still_image(int width, int height, Theme theme, std::string* svg,
                   const std::function<void(const ChartDrawing& drawing, const Box& box)>& draw) {
   SoftwareTextures textures;
   const ImGuiSession imgui(textures, kScale);
-  const ImVec2 size(static_cast<float>(width) / kScale, static_cast<float>(height) / kScale);
+  const ImVec2 size(width / kScale, height / kScale);
   ImGui::GetIO().DisplaySize = size;
   ImGui::GetIO().DeltaTime = 1;
   const Palette& palette = palette_of(theme);

@@ -53,17 +53,6 @@ bool read(const rapidjson::Value& object, const WholeNumber (&numbers)[2], Prefe
   return all;
 }
 
-void read(const rapidjson::Value& object, const char* name, float& share) {
-  const rapidjson::Value* const value = member(object, name);
-  if (value != nullptr && value->IsNumber() && value->GetDouble() > 0 && value->GetDouble() < 1)
-    share = static_cast<float>(value->GetDouble());
-}
-
-void read(const rapidjson::Value& object, const char* name, bool& target) {
-  const rapidjson::Value* const value = member(object, name);
-  if (value != nullptr && value->IsBool()) target = value->GetBool();
-}
-
 // Set `target` to `other` if the member holds `other_name`.
 template <class T>
 void read(const rapidjson::Value& object, const char* name, const std::string& other_name, T other,
@@ -99,10 +88,14 @@ Preferences parse_preferences(const std::string& text) {
   read(json, kWindowSize, p);
   p.placed = read(json, kWindowPlace, p);
   if (!p.placed) p.x = p.y = 0;
-  read(json, "maximized", p.maximized);
+  if (const auto* const value = member(json, "maximized"); value != nullptr && value->IsBool())
+    p.maximized = value->GetBool();
   if (const rapidjson::Value* const splits = member(json, "splits");
       splits != nullptr && splits->IsObject()) {
-    for (const auto& [name, split] : kSplits) read(*splits, name, p.splits.*split);
+    for (const auto& [name, split] : kSplits)
+      if (const auto* const value = member(*splits, name);
+          value != nullptr && value->IsNumber() && value->GetDouble() > 0 && value->GetDouble() < 1)
+        p.splits.*split = static_cast<float>(value->GetDouble());
   }
   if (const rapidjson::Value* const recent = member(json, "recent");
       recent != nullptr && recent->IsArray())

@@ -69,8 +69,8 @@ class Sampler {
     const float y = std::clamp(v - 0.5f, 0.0f, static_cast<float>(image_.height - 1));
     const int x0 = static_cast<int>(x), y0 = static_cast<int>(y);
     const int x1 = std::min(x0 + 1, image_.width - 1), y1 = std::min(y0 + 1, image_.height - 1);
-    const auto fx = static_cast<std::uint32_t>((x - static_cast<float>(x0)) * 256 + 0.5f);
-    const auto fy = static_cast<std::uint32_t>((y - static_cast<float>(y0)) * 256 + 0.5f);
+    const auto fx = static_cast<std::uint32_t>((x - x0) * 256 + 0.5f);
+    const auto fy = static_cast<std::uint32_t>((y - y0) * 256 + 0.5f);
     if (fx == 0 && fy == 0) return image_.at(x0, y0);
     const Color c00 = image_.at(x0, y0), c10 = image_.at(x1, y0);
     const Color c01 = image_.at(x0, y1), c11 = image_.at(x1, y1);
@@ -94,8 +94,8 @@ class Sampler {
     return image_.pixels.data() +
            static_cast<std::size_t>(y) * static_cast<std::size_t>(image_.width);
   }
-  float width() const { return static_cast<float>(image_.width); }
-  float height() const { return static_cast<float>(image_.height); }
+  float width() const { return image_.width; }
+  float height() const { return image_.height; }
 
  private:
   const Image& image_;
@@ -135,8 +135,8 @@ void draw_rectangle(const ImDrawVert& a, const ImDrawVert& c, const Sampler& tex
   const float u_scale = (c.uv.x - a.uv.x) * texture.width() / (c.pos.x - a.pos.x);
   const float v_scale = (c.uv.y - a.uv.y) * texture.height() / (c.pos.y - a.pos.y);
   // These are the texture coordinates of the first pixel's centre.
-  const float u0 = a.uv.x * texture.width() + (static_cast<float>(x0) + 0.5f - a.pos.x) * u_scale;
-  const float v0 = a.uv.y * texture.height() + (static_cast<float>(y0) + 0.5f - a.pos.y) * v_scale;
+  const float u0 = a.uv.x * texture.width() + (x0 + 0.5f - a.pos.x) * u_scale;
+  const float v0 = a.uv.y * texture.height() + (y0 + 0.5f - a.pos.y) * v_scale;
   const bool copies = texture.lies_on_texels(u0, u_scale, x1 - x0, texture.width()) &&
                       texture.lies_on_texels(v0, v_scale, y1 - y0, texture.height());
   for (int y = y0; y < y1; ++y) {
@@ -148,7 +148,7 @@ void draw_rectangle(const ImDrawVert& a, const ImDrawVert& c, const Sampler& tex
       continue;
     }
     for (int x = x0; x < x1; ++x) {
-      const float u = u0 + static_cast<float>(x - x0) * u_scale;
+      const float u = u0 + (x - x0) * u_scale;
       row[x] = blended(row[x], multiplied(texture.at(u, v0 + dy * v_scale), a.col));
     }
   }
@@ -205,8 +205,8 @@ void draw_triangle(const ImDrawVert* const (&given)[3], const Sampler& texture, 
   const std::array<Rgba, 3> colors = {unpacked(v[0]->col), unpacked(v[1]->col),
                                       unpacked(v[2]->col)};
   const auto [low, high] = std::minmax({p[0].y, p[1].y, p[2].y});
-  const int y0 = static_cast<int>(std::max<std::int64_t>(floor_divided(low, 256), clip.y0));
-  const int y1 = static_cast<int>(std::min<std::int64_t>(floor_divided(high, 256) + 1, clip.y1));
+  const int y0 = std::max<std::int64_t>(floor_divided(low, 256), clip.y0);
+  const int y1 = std::min<std::int64_t>(floor_divided(high, 256) + 1, clip.y1);
   for (int y = y0; y < y1; ++y) {
     const std::int64_t row_y = std::int64_t{y} * 256 + 128;
     // edges[i] is opposite vertex i, so its value over the area is the vertex' share.
@@ -222,13 +222,13 @@ void draw_triangle(const ImDrawVert* const (&given)[3], const Sampler& texture, 
     if (x0 >= x1) continue;
     Color* const row = &image.at(0, y);
     if (flat) {
-      fill_span(row, static_cast<int>(x0), static_cast<int>(x1), flat_color);
+      fill_span(row, x0, x1, flat_color);
       continue;
     }
     for (std::int64_t x = x0; x < x1; ++x) {
       std::array<float, 3> share{};
       for (std::size_t i = 0; i < 3; ++i)
-        share[i] = static_cast<float>(edges[i].a * x + edges[i].b) / static_cast<float>(area);
+        share[i] = static_cast<float>(edges[i].a * x + edges[i].b) / area;
       const Color color =
           packed(colors[0] * share[0] + colors[1] * share[1] + colors[2] * share[2]);
       const float u = v[0]->uv.x * share[0] + v[1]->uv.x * share[1] + v[2]->uv.x * share[2];

@@ -7,7 +7,9 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/text.h"
 #include "core/trace/event.h"
+#include "viz/model/session/search.h"
 
 namespace ringscope::viz {
 
@@ -33,13 +35,24 @@ struct ViewOptions {
 };
 
 // Take a moment from a text: "3" or "back:3" is the middle of a step, "2.75" a place on the step
-// axis, and "1.5ms" a time. Return whether it is one.
-bool take_moment(ViewOptions& options, std::string_view text);
+// axis, and "1.5ms" a time. Return whether it is one. Builds without the viewer need it, too.
+inline bool take_moment(ViewOptions& options, std::string_view text) {
+  options.in_backward = text.starts_with("back:");
+  options.step = parse_number<int>(text.substr(options.in_backward ? 5 : 0));
+  if (options.step || options.in_backward) return options.step && *options.step >= 0;
+  options.at_steps = parse_number<double>(text);
+  if (!options.at_steps) options.at_ns = duration_ns(text);
+  return options.at_ns || (options.at_steps && *options.at_steps >= 0);
+}
 
 // Return when the window is closed or the picture is written (whole or not at all). Throw
 // InputError for traces that can't be read, a step, paragraph or panel that they don't have, a path
 // that can't be written to, or a missing display. Throw RunError when drawing fails.
 void view(const ViewOptions& options);
+
+// Return an SVG of the panel that a paragraph of a recording's story points at, alone, as wide as a
+// column of text. Paragraphs count from 0.
+std::string story_picture(const Recording& recording, int paragraph);
 
 // Return whether there is a display on which a window can be opened.
 bool display_is_there();

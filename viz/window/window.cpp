@@ -15,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -23,6 +24,7 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/trace/chrome_trace.h"
 #include "viz/model/analysis/what_if.h"
 #include "viz/window/open_session.h"
 #include "viz/window/pictures.h"
@@ -429,8 +431,8 @@ void Window::draw() {
   };
   input.shift = held(GLFW_KEY_LEFT_SHIFT, GLFW_KEY_RIGHT_SHIFT);
   input.ctrl = held(GLFW_KEY_LEFT_CONTROL, GLFW_KEY_RIGHT_CONTROL);
-  input.width = static_cast<int>(std::lround(static_cast<float>(width) / scale_));
-  input.height = static_cast<int>(std::lround(static_cast<float>(height) / scale_));
+  input.width = static_cast<int>(std::lround(width / scale_));
+  input.height = static_cast<int>(std::lround(height / scale_));
   const double now = glfwGetTime();
   input.seconds = static_cast<float>(now - last_frame_);
   last_frame_ = now;
@@ -616,6 +618,31 @@ bool display_is_there() {
     return value != nullptr && *value != '\0';
   };
   return set("DISPLAY") || set("WAYLAND_DISPLAY");
+}
+
+std::string story_picture(const Recording& recording, int paragraph) {
+  std::ostringstream text;
+  write_chrome_trace(text, recording);
+  Session session({make_document(parse_trace(text.str()))});
+  session.theme = Theme::dark;
+  session.bare = true;
+  const Figure figure =
+      recording.story.at(static_cast<std::size_t>(paragraph)).figure.value_or(Figure::timeline);
+  session.show_alone(figure);
+  // A time-out may be a thousand times as long as the run before it.
+  if (recording.info.failure) session.set_axis_mode(AxisMode::steps);
+  session.tell(paragraph);
+  SoftwareTextures textures;
+  Viewer viewer(textures);
+  viewer.open(std::move(session));
+  FrameInput input;
+  input.width = 830;
+  const int lanes = recording.model.empty() ? 94 : 138;  // pixels of a rank
+  input.height = figure == Figure::timeline  ? 50 + lanes * recording.info.world_size
+                 : figure == Figure::balance ? 480
+                                             : 400;
+  input.height = std::min(input.height, 560);
+  return svg_of(settled_frame(viewer, input), input.width, input.height);
 }
 
 void view(const ViewOptions& options) {

@@ -157,6 +157,8 @@ void draw_told(const PanelContext& context, ImVec2& at, ImVec2& size, Splits& sp
 
 void draw_workspace(const PanelContext& context, Splits& splits) {
   const ImVec2 room = ImGui::GetWindowSize();
+  if (context.session.bare)
+    return draw_panel(context, context.session.alone.value_or(Figure::timeline), {0, 0}, room);
   const float x = kSplitterGap, width = room.x - 2 * kSplitterGap;
   const float playback_y = room.y - kSplitterGap - kToolbarHeight;
   panel("toolbar", {x, kSplitterGap}, {width, kToolbarHeight}, kStill, {10, 8},

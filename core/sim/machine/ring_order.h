@@ -12,7 +12,6 @@
 // The result is never worse than the order of the ranks' numbers.
 #pragma once
 
-#include <string_view>
 #include <vector>
 
 #include "core/cost/time.h"
@@ -24,12 +23,6 @@ namespace ringscope {
 
 // ranks: by their numbers; topology: by the links between them.
 enum class RingOrder { ranks, topology };
-
-inline constexpr RingOrder kAllRingOrders[] = {RingOrder::ranks, RingOrder::topology};
-
-constexpr std::string_view name_of(RingOrder order) {
-  return order == RingOrder::ranks ? "ranks" : "topology";
-}
 
 // The seconds of a round in which every rank sends to its next one at once.
 struct RoundCost {

@@ -17,7 +17,6 @@
 // bandwidth is never worse.)
 #pragma once
 
-#include <cstddef>
 #include <string>
 #include <utility>
 #include <vector>

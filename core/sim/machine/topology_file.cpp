@@ -1,5 +1,6 @@
 // Parse topology files. two_racks.txt explains the format, topology.h what a topology means.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -94,20 +95,14 @@ class TopologyParser {
   void check_word(const std::string& word) const {
     if (word.size() > kMostLetters)
       fail(fmt::format("a word of {} letters; accepted: at most {}", word.size(), kMostLetters));
-    for (const char c : word)
-      if (c <= ' ' || c > '~' || c == '"' || c == '\\')
-        fail(
-            "a word with characters that can not be shown; accepted: letters, digits and signs, "
-            "without quotes or backslashes");
+    if (!can_be_quoted(word)) fail(kNotQuotable);
   }
 
   void check_form(bool is_good, const std::vector<std::string>& words, const char* form) const {
     if (is_good) return;
-    std::string given;
-    for (std::size_t k = 0; k < std::min<std::size_t>(words.size(), 7); ++k)
-      given += (k == 0 ? "" : " ") + words[k];
-    fail(fmt::format("{}: '{}{}' given; accepted: {}", words[0], given,
-                     words.size() > 7 ? " ..." : "", form));
+    const auto shown = words.begin() + std::min<std::ptrdiff_t>(std::ssize(words), 7);
+    fail(fmt::format("{}: '{}{}' given; accepted: {}", words[0],
+                     fmt::join(words.begin(), shown, " "), words.size() > 7 ? " ..." : "", form));
   }
 
   void take_node(const std::vector<std::string>& words) {

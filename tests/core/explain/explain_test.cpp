@@ -286,6 +286,38 @@ TEST(Explain, BlamesTheOnlyLinksThereAre) {
   }
 }
 
+// A recording shows of hops on several ways what fits into a lane. It says how long they took, and
+// its link how long they should have taken.
+TEST(Explain, MeasuresJitterOfHopsOnAllWays) {
+  for (const char* scheme :
+       {"ring", "allgather", "bidirectional", "mesh:2x4", "hybrid:2", "ulysses"})
+    for (std::uint64_t seed = 0; seed < 3; ++seed) {
+      SCOPED_TRACE(std::string(scheme) + " " + std::to_string(seed));
+      Scenario scenario;
+      scenario.job = faulty_case(Cause::slow_rank, 1).request.job;
+      scenario.job.world_size = 8;
+      scenario.job.shape = {
+          .batch = 1, .num_heads = 32, .num_heads_kv = 16, .seqlen = 16384, .head_dim = 64};
+      scenario.job.backward = seed > 0;
+      set_scheme(scenario.job, scheme);
+      scenario.rates = {6.2e14, 5.2e14, 6e10, 5e-6};
+      const Work work = work_of(scenario);
+      const double healthy = run_scenario(scenario, work).wall_s;
+      scenario.hop_jitter = 0.5;
+      scenario.seed = seed;
+      RecordedSimulation recorded =
+          record({.job = scenario.job, .pace = scenario.pace}, work, machine_of(scenario),
+                 name_of(scenario.job.partition), std::nullopt);
+      recorded.recording.info.machine->link = "60,5";
+      const Explanation why = explain(recorded.recording);
+      EXPECT_NEAR(why.wall_s, recorded.simulation.wall_s(), 1e-7);
+      ASSERT_FALSE(why.findings.empty());
+      EXPECT_EQ(why.findings[0].cause, Cause::jitter);
+      const double saved = why.wall_s - healthy;
+      EXPECT_NEAR(why.findings[0].saved_s, saved, 0.1 * saved);
+    }
+}
+
 // One rank begins `late` seconds after the others.
 TEST(Explain, FindsALateStart) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {

@@ -239,6 +239,10 @@ TEST(ChromeTraceRoundTrip, Samples) {
       recording.model.resize(static_cast<std::size_t>(world_size));
       recording.model[0] = {{ModelPart::attention, Pass::backward, 2, 10, 5000},
                             {ModelPart::reduction, Pass::forward, -1, 5000, 5001, 64}};
+      recording.info.dropped_stamps.assign(static_cast<std::size_t>(world_size), 7);
+      recording.kernel.resize(static_cast<std::size_t>(world_size));
+      recording.kernel[0] = {{KernelPart::wait, 15, 3, 0, 9, 2, 4, 10, 15, 6},
+                             {KernelPart::epilogue, 0, 0, world_size - 1, 0, 0, -1, 15, 15, 0}};
       EXPECT_EQ(parse_chrome_trace(trace_text_of(recording)), recording);
     }
 }

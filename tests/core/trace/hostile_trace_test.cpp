@@ -229,6 +229,21 @@ TEST(HostileTrace, SpansOfTheModel) {
     expect_complaint(with(text, from, to), part);
 }
 
+TEST(HostileTrace, PartsOfKernels) {
+  Recording recording = sample_recording(1, false);
+  recording.kernel = {{{KernelPart::wait, 15, 3, 0, 9, 2, 4, 10, 15, 6}}};
+  const std::string text = trace_text_of(recording);
+  for (const auto& [from, to, part] :
+       {std::tuple{"\"tid\": 71, \"ts\"", "\"tid\": 8, \"ts\"", "8 given for tid; 71 accepted"},
+        {"\"part\": \"wait K\"", "\"part\": \"tail\"",
+         "\"tail\" given for part; one of \"fetch\", "},
+        {"\"sm\": 15", "\"sm\": 16", "16 given for sm"},
+        {"\"role\": 3", "\"role\": 4", "4 given for role"},
+        {"\"key_tile\": 4", "\"key_tile\": -2", "-2 given for key_tile"},
+        {"\"ticks\": ", "\"_ticks\": ", "ticks missing"}})
+    expect_complaint(with(text, from, to), part);
+}
+
 TEST(HostileTrace, KvBuffers) {
   EXPECT_EQ(parse_chrome_trace(sample()).info.kv_buffers, 0);
   const auto with_buffers = [](const char* value) {

@@ -12,7 +12,14 @@ namespace rank_events_test {
 
 RankEvents sample() {
   const Recording recording = sample_recording(3, true);
-  return {recording.events[1], recording.samples, 3, 12345, 26};
+  return {recording.events[1],
+          recording.samples,
+          3,
+          12345,
+          26,
+          {},
+          {{KernelPart::wait, 15, 3, 0, 9, 2, 4, 10, 15, 6}},
+          8};
 }
 
 TEST(RankEvents, ComeBackAsTheyWere) {

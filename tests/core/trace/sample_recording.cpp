@@ -46,6 +46,7 @@ void add_pass(Recording& recording, Pass pass) {
         send.src = rank;
         send.dst = next;
         send.flow = flow_from(rank);
+        send.moved_ns = 1234;
         TraceEvent recv = send;
         recv.lane = Lane::recv;
         recv.kv_owner = (owner + n - 1) % n;

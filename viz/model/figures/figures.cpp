@@ -90,7 +90,7 @@ void merge_parts(const Arguments& arguments, Json& json) {
   std::vector<double> scores, values;
   for (const std::string_view text : ringscope::split(arguments.at(0), ',')) {
     scores.push_back(number_of("score", std::string(text), -1e6, 1e6));
-    values.push_back(10.0 * static_cast<double>(scores.size()));
+    values.push_back(10.0 * scores.size());
   }
   const auto cut =
       static_cast<std::size_t>(number_of<Index>("split", arguments.at(1), 0, std::ssize(scores)));
@@ -354,15 +354,14 @@ void decode(const Arguments& arguments, Json& json) {
   const double latency = 1e-6 * number_of("µs", arguments.at(4), 0.0, 1e4);
   const double link = find_link("NVLink4").bytes_per_s;
   const auto most = static_cast<double>(*std::max_element(rows.begin(), rows.end()));
-  const double block = most * static_cast<double>(2 * shape.num_heads_kv * shape.head_dim) * 2;
+  const double block = most * (2 * shape.num_heads_kv * shape.head_dim) * 2;
   const auto hops = static_cast<double>(job.world_size - 1);
   write(json, "rounds", cost.rounds);
   write(json, "ring_bytes", hops * block);
   write(json, "merge_bytes", cost.way_bytes);
   write(json, "reading_s", block / find_gpu("H100").memory_bytes_per_s.value());
   write(json, "ring_s", hops * (latency + block / link));
-  write(json, "merge_s",
-        static_cast<double>(cost.rounds) * latency + static_cast<double>(cost.way_bytes) / link);
+  write(json, "merge_s", cost.rounds * latency + cost.way_bytes / link);
 }
 
 constexpr struct {

@@ -191,8 +191,8 @@ void paint_mask(const MaskModel& model, const MaskPaint& paint, Image& image) {
     shares.line(y, line);
     for (int x = 0; x < image.width; ++x) {
       const auto column = static_cast<std::size_t>(x);
-      image.at(x, y) = color_of(blend(colors.empty(), lines[mix][key_mixes.of_pixel[column]],
-                                      static_cast<float>(line[column])));
+      image.at(x, y) =
+          color_of(blend(colors.empty(), lines[mix][key_mixes.of_pixel[column]], line[column]));
     }
   }
 }
@@ -229,7 +229,7 @@ MaskProgress mask_progress(const RingMoment& moment, const Trace& trace) {
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     const RankMoment& at = moment.ranks[rank];
     const int now = at.step - (at.pass == Pass::backward ? forward : 0);
-    const auto order = attended_by(trace, static_cast<int>(rank), static_cast<int>(ranks), at.pass);
+    const auto order = attended_by(trace, rank, ranks, at.pass);
     totals.assign(ranks, 0);
     for (const Attended& each : order) totals[each.owner] += each.pairs;
     bool reached = false;
@@ -257,7 +257,7 @@ std::optional<MaskPoint> mask_point(const MaskModel& model, MaskOrder order, dou
   if (!(x >= 0 && x < 1 && y >= 0 && y < 1)) return std::nullopt;
   const Index rows = model.partition.seqlen;
   const auto line = [rows](double share) {
-    return min_of(static_cast<Index>(share * static_cast<double>(rows)), rows - 1);
+    return min_of(static_cast<Index>(share * rows), rows - 1);
   };
   const Place query = place_of(model.partition, order, line(y));
   const Place key = place_of(model.partition, order, line(x));
@@ -320,7 +320,7 @@ std::vector<PictureSide::RankShare> PictureSide::ranks_in(int pixel) const {
     const Part& part = parts_[p];
     const Index rows = part.end - part.begin;
     if (order_ == MaskOrder::local) {
-      shares.push_back({part.rank, static_cast<float>(rows) / total});
+      shares.push_back({part.rank, rows / total});
       continue;
     }
     const int ranks = partition_.world_size;
@@ -329,12 +329,12 @@ std::vector<PictureSide::RankShare> PictureSide::ranks_in(int pixel) const {
     for (int rank = 0; rank < ranks; ++rank) {
       // No colour can show how shares differ if a pixel holds hundreds of rows of every rank.
       if (dealt_out && rows / 512 >= ranks) {
-        shares.push_back({rank, 1.0f / static_cast<float>(ranks)});
+        shares.push_back({rank, 1.0f / ranks});
         continue;
       }
       const LocalRows held = partition_.rows_of(rank);
       const Index count = held.rows_below(part.end) - held.rows_below(part.begin);
-      if (count > 0) shares.push_back({rank, static_cast<float>(count) / total});
+      if (count > 0) shares.push_back({rank, count / total});
     }
   }
   return shares;
@@ -370,8 +370,7 @@ void MaskShares::line(int y, std::vector<double>& shares) const {
     }
   }
   const auto height = static_cast<double>(queries_.rows_in(y));
-  for (std::size_t x = 0; x < pixels; ++x)
-    shares[x] /= height * static_cast<double>(keys_.rows_in(static_cast<int>(x)));
+  for (std::size_t x = 0; x < pixels; ++x) shares[x] /= height * keys_.rows_in(x);
 }
 
 void MaskShares::add_pairs(const PictureSide::Part& queries, const Region& region,
@@ -389,9 +388,9 @@ void MaskShares::add_pairs(const PictureSide::Part& queries, const Region& regio
     if (part.begin >= bottom.last) break;
     double& sum = pairs[part.pixel];
     if (bottom.first <= part.begin && part.end <= top.last) {
-      sum += height * static_cast<double>(part.end - part.begin);
+      sum += height * (part.end - part.begin);
     } else {
-      sum += static_cast<double>(region.pairs(rows, {part.begin, part.end}));
+      sum += region.pairs(rows, {part.begin, part.end});
     }
   }
 }

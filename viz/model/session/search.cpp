@@ -35,9 +35,8 @@ struct Query {
     return name_fits[s.name] && (!kind || s.kind == *kind) && (!step || s.step == *step) &&
            (!owner || s.kv_owner == *owner) && (!peer || s.peer == *peer) &&
            (!begin_ns || s.begin_ns == *begin_ns) && (!only_waits || s.kind == Kind::wait) &&
-           (!pass || (s.step >= 0 && s.pass == *pass)) &&
-           static_cast<double>(s.duration_ns()) > longer_ns &&
-           static_cast<double>(s.duration_ns()) < shorter_ns;
+           (!pass || (s.step >= 0 && s.pass == *pass)) && s.duration_ns() > longer_ns &&
+           s.duration_ns() < shorter_ns;
   }
 };
 

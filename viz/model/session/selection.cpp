@@ -63,7 +63,7 @@ Selection selection_of(const Session& session) {
   result.words = only >= 0 ? name(only) : "all slices";
   if (session.measure) result.words += ", within what is measured";
   for (std::uint32_t row = 0; row < trace.rows.size(); ++row) {
-    const int rank = static_cast<int>(trace.rank_of_row(row));
+    const int rank = trace.rank_of_row(row);
     if (only >= 0 && rank != only) continue;
     const std::vector<Slice>& slices = trace.rows[row].slices;
     for (std::uint32_t i = 0; i < slices.size(); ++i) {

@@ -229,7 +229,7 @@ void Session::select_rank(int rank) {
 
 std::pair<double, double> Session::span_of(SliceId id) const {
   const Slice& slice = document().trace.slice(id);
-  const int rank = static_cast<int>(document().trace.rank_of_row(id.row));
+  const int rank = document().trace.rank_of_row(id.row);
   return {document().axis.position(axis_mode, rank, slice.begin_ns),
           document().axis.position(axis_mode, rank, slice.end_ns)};
 }
@@ -439,7 +439,7 @@ StoryMoment moment_of(const Trace& trace, const Axis& axis, AxisMode mode, const
     }
   if (moment.slice) {
     const Slice& slice = trace.slice(*moment.slice);
-    const int rank = static_cast<int>(trace.rank_of_row(moment.slice->row));
+    const int rank = trace.rank_of_row(moment.slice->row);
     moment.position = axis.position(mode, rank, slice.begin_ns + slice.duration_ns() / 2);
     return moment;
   }

@@ -45,7 +45,7 @@ Axis::Axis(const Trace& trace)
   std::vector<std::int64_t> ends(trace.ranks.size(), INT64_MIN);
   std::vector<std::int64_t> computed(trace.ranks.size(), begin_ns_);  // end of compute slices
   for (std::size_t row = 0; row < trace.rows.size(); ++row) {
-    const std::uint32_t rank = trace.rank_of_row(static_cast<std::uint32_t>(row));
+    const std::uint32_t rank = trace.rank_of_row(row);
     std::int64_t* begins = boundaries_.data() + rank * stride;
     for (const Slice& slice : trace.rows[row].slices) {
       ends[rank] = std::max(ends[rank], slice.end_ns);
@@ -65,7 +65,7 @@ Axis::Axis(const Trace& trace)
     begins[steps_] = ends[rank] == INT64_MIN ? end_ns_ : ends[rank];
     if (!trace.run->is_whole()) end_in_a_step(begins, steps_, computed[rank], end_ns_);
     std::vector<Stretch> passes;
-    if (trace.has_model()) passes = ring_stretches(trace, static_cast<int>(rank));
+    if (trace.has_model()) passes = ring_stretches(trace, rank);
     if (!passes.empty()) begins[0] = passes.front().begin_ns;
     fill_gaps(begins, steps_);
     for (std::size_t step = 0; step < lengths_.size(); ++step) {
@@ -81,11 +81,10 @@ Axis::Axis(const Trace& trace)
 }
 
 double Axis::position(AxisMode mode, int rank, std::int64_t ns) const {
-  if (mode == AxisMode::time) return static_cast<double>(ns - begin_ns_);
+  if (mode == AxisMode::time) return ns - begin_ns_;
   if (boundaries_.empty()) return 0;
   const int step = step_at(rank, ns);
-  const double within = static_cast<double>(ns - step_begin_ns(rank, step)) /
-                        static_cast<double>(step_length_ns(step));
+  const double within = static_cast<double>(ns - step_begin_ns(rank, step)) / step_length_ns(step);
   return step + std::clamp(within, 0.0, 1.0);
 }
 
@@ -95,8 +94,7 @@ std::int64_t Axis::time_at(AxisMode mode, int rank, double position) const {
   if (boundaries_.empty()) return begin_ns_;
   const int step = std::min(static_cast<int>(position), steps_ - 1);
   const std::int64_t from = step_begin_ns(rank, step);
-  const std::int64_t at =
-      from + std::llround((position - step) * static_cast<double>(step_length_ns(step)));
+  const std::int64_t at = from + std::llround((position - step) * step_length_ns(step));
   if (step == steps_ - 1) return std::min(at, end_ns_);
   return std::max(from, std::min(at, step_begin_ns(rank, step + 1) - 1));
 }

@@ -20,10 +20,7 @@ void Image::fill(int x0, int y0, int x1, int y1, Color color) {
 
 namespace {
 
-constexpr Color hex(std::uint32_t value) {
-  return rgb(static_cast<int>(value >> 16), static_cast<int>(value >> 8 & 255),
-             static_cast<int>(value & 255));
-}
+constexpr Color hex(std::uint32_t value) { return rgb(value >> 16, value >> 8 & 255, value & 255); }
 
 constexpr Palette kDark = {
     .background = hex(0x11151c),
@@ -136,6 +133,21 @@ Color part_color(const Palette& palette, ModelPart part) {
 
 }  // namespace
 
+// Work at the tensor cores is strong, softmax stands out against it, and waiting is pale.
+Color kernel_color(Theme theme, KernelPart part) {
+  const Palette& palette = palette_of(theme);
+  const Color wait = palette.of(Kind::wait), other = palette.of(Kind::other);
+  const Color colors[] = {palette.of(Kind::recv),
+                          other,
+                          wait,
+                          mix(palette.background, wait, 0.55),
+                          palette.accent,
+                          palette.warning,
+                          palette.of(Kind::communication),
+                          other};
+  return colors[static_cast<int>(part)];
+}
+
 Color mix(Color under, Color over, double share) {
   // Write out the complement, so that shares of 0 and 1 return the colours exactly.
   const double keep = 1 - share;
@@ -172,9 +184,10 @@ Color slice_color(Theme theme, ColorBy by, const Slice& slice, int world_size) {
   const Palette& palette = palette_of(theme);
   const Color kind = palette.of(slice.kind);
   if (by == ColorBy::kind || slice.kind == Kind::wait) return kind;
+  if (const auto part = kernel_part(slice)) return kernel_color(theme, *part);
   if (slice.part >= 0) return part_color(palette, static_cast<ModelPart>(slice.part));
   if (slice.kind == Kind::other) {
-    const Color of_name = owner_color(theme, static_cast<int>(slice.name % kOwners), kOwners);
+    const Color of_name = owner_color(theme, slice.name % kOwners, kOwners);
     return mix(of_name, palette.background, 0.35);
   }
   if (slice.kv_owner < 0) return kind;

@@ -44,13 +44,15 @@ const Palette& palette_of(Theme theme);
 inline constexpr int kOwnerClasses = 16;
 constexpr int owner_class(int owner, int world_size) {
   if (world_size <= kOwnerClasses) return owner % kOwnerClasses;
-  return static_cast<int>(static_cast<std::int64_t>(owner % world_size) * kOwnerClasses /
-                          world_size);
+  return static_cast<std::int64_t>(owner % world_size) * kOwnerClasses / world_size;
 }
 
 // Return the colour of KV owner `owner` of `world_size`: one of 8 fixed distinct colours for up to
 // 8 owners, and one of a perceptual wheel beyond. Of more than 16 owners, those of a class share it.
 Color owner_color(Theme theme, int owner, int world_size);
+
+// Return the colour of a part of a kernel.
+Color kernel_color(Theme theme, KernelPart part);
 
 Color slice_color(Theme theme, ColorBy by, const Slice& slice, int world_size);
 

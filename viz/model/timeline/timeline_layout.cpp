@@ -46,7 +46,7 @@ double TimelineLayout::position_at(const TimelineView& view, float x) const {
 }
 
 float TimelineLayout::x_of(const TimelineView& view, double position) const {
-  return static_cast<float>((position - view.begin) / view.width() * width);
+  return (position - view.begin) / view.width() * width;
 }
 
 std::optional<std::uint32_t> TimelineLayout::row_at(const TimelineView& view, float y) const {
@@ -137,7 +137,7 @@ std::optional<SliceId> slice_at(const Trace& trace, const Axis& axis, AxisMode m
   constexpr float kReach = 3;
   const auto row = layout.row_at(view, y);
   if (!row) return std::nullopt;
-  const int rank = static_cast<int>(trace.rank_of_row(*row));
+  const int rank = trace.rank_of_row(*row);
   const std::vector<Slice>& slices = trace.rows[*row].slices;
   const double position = layout.position_at(view, x);
   const auto time = [&](float at) {
@@ -168,7 +168,7 @@ std::optional<double> snapped_edge(const Trace& trace, const Axis& axis, AxisMod
   std::optional<double> nearest;
   double distance = 0;
   const auto try_row = [&](std::uint32_t row) {
-    const int rank = static_cast<int>(trace.rank_of_row(row));
+    const int rank = trace.rank_of_row(row);
     const std::vector<Slice>& slices = trace.rows[row].slices;
     const auto try_edge = [&](std::int64_t ns) {
       const double edge = axis.position(mode, rank, ns);

@@ -25,7 +25,7 @@ struct Segment {
   double x = 0;  // position of from_ns
   double pixels_a_ns = 0;
 
-  double x_of(std::int64_t ns) const { return x + static_cast<double>(ns - from_ns) * pixels_a_ns; }
+  double x_of(std::int64_t ns) const { return x + (ns - from_ns) * pixels_a_ns; }
   // Return the rounded time; far outside the picture it is clamped to +-4e18 ns from from_ns.
   std::int64_t ns_at(double at) const {
     return from_ns + static_cast<std::int64_t>(std::clamp((at - x) / pixels_a_ns, -4e18, 4e18));
@@ -144,17 +144,17 @@ void TimelineColumns::add(const Segment& segment, const std::int64_t* begins,
   const int last_column = width_ - 1;
   // The plane of slice k is its class, or one copy after the other.
   const int by_class = copies_ > 1 ? 0 : 1, by_turn = copies_ - 1;
-  const int stride = static_cast<int>(stride_);
+  const int stride = stride_;
   float *const all_here = here_.data(), *const all_next = next_.data();
   std::int32_t places[kBatch];
   float here[kBatch], next[kBatch];
   for (std::size_t i = first; i < last; i += kBatch) {
-    const int n = static_cast<int>(std::min(kBatch, last - i));
+    const int n = std::min(kBatch, last - i);
     // Avoid min and max of doubles, because compilers that heed floating-point traps would branch.
     for (int k = 0; k < n; ++k) {
       const std::int64_t begin = std::max(begins[i + k], left), end = std::min(ends[i + k], right);
-      const double x0 = x + static_cast<double>(begin - origin) * scale;
-      const double x1 = x + static_cast<double>(end - origin) * scale;
+      const double x0 = x + (begin - origin) * scale;
+      const double x1 = x + (end - origin) * scale;
       const int column = std::min(static_cast<int>(x0 + kSlack), last_column);
       const auto rest = static_cast<float>(x1 - (column + 1) - kSlack);
       places[k] = column + 1;
@@ -282,8 +282,8 @@ std::vector<Segment> segments_of(const Axis& axis, AxisMode mode, int rank,
     const std::int64_t to =
         std::min(axis.step_begin_ns(rank, step + 1), from + axis.step_length_ns(step));
     if (from < to)
-      segments.push_back({from, to, (step - view.begin) * pixels,
-                          pixels / static_cast<double>(axis.step_length_ns(step))});
+      segments.push_back(
+          {from, to, (step - view.begin) * pixels, pixels / axis.step_length_ns(step)});
   }
   return segments;
 }
@@ -403,7 +403,7 @@ class RowPainter {
                          brush_.wide);
     };
     const double span = segment.x_of(row_.ends[end - 1]) - segment.x_of(row_.begins[i]);
-    if (static_cast<double>(end - i) < 2.0 * kBlock * span) return add(i, end);
+    if ((end - i) < 2.0 * kBlock * span) return add(i, end);
     for (std::size_t block = i / kBlock + 1; (block + 1) * kBlock <= end; ++block) {
       const std::size_t first = block * kBlock, last = first + kBlock - 1;
       const double x0 = segment.x_of(row_.begins[first]), x1 = segment.x_of(row_.ends[last]);
@@ -420,8 +420,7 @@ class RowPainter {
     std::int64_t sums[kClasses] = {};
     std::uint32_t present = row_.add_blocks(brush_.by, block, block + 1, sums);
     for (int cls = 0; present != 0; ++cls, present >>= 1)
-      if ((present & 1) != 0)
-        brush_.columns.add_to(column, cls, static_cast<double>(sums[cls]) * pixels_a_ns);
+      if ((present & 1) != 0) brush_.columns.add_to(column, cls, sums[cls] * pixels_a_ns);
   }
 
   void solid(int column, Color color) {

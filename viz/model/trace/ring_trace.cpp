@@ -53,14 +53,22 @@ RingEvents::RingEvents(const RunInfo& run, const std::vector<int>& ranks)
 
 void RingEvents::begin(const RunInfo& run, const std::vector<std::int64_t>& dropped) {
   *this = RingEvents(run, all_ranks(static_cast<std::size_t>(run.world_size)));
-  std::int64_t lost = 0;
-  for (const std::int64_t count : dropped)
-    if (__builtin_add_overflow(lost, count, &lost)) lost = INT64_MAX;
+  const auto sum_of = [](const std::vector<std::int64_t>& counts) {
+    std::int64_t sum = 0;
+    for (const std::int64_t count : counts)
+      if (__builtin_add_overflow(sum, count, &sum)) sum = INT64_MAX;
+    return sum;
+  };
+  const std::int64_t lost = sum_of(dropped);
   ends_may_lack_ = lost > 0 || !run.is_whole();
-  if (lost > 0)
-    trace_.notices.push_back(
-        fmt::format("{} event{} found the recorder's buffer full and {} missing", lost,
-                    lost == 1 ? "" : "s", lost == 1 ? "is" : "are"));
+  const auto notice = [&](std::string_view what, std::string_view whose, std::int64_t count) {
+    if (count > 0)
+      trace_.notices.push_back(fmt::format("{} {}{} found the {} buffer full and {} missing", count,
+                                           what, count == 1 ? "" : "s", whose,
+                                           count == 1 ? "is" : "are"));
+  };
+  notice("event", "recorder's", lost);
+  notice("stamp", "kernel's", sum_of(run.dropped_stamps));
 }
 
 void RingEvents::slice(int rank, const TraceEvent& event, const TraceFields& fields) {
@@ -73,6 +81,10 @@ void RingEvents::slice(int rank, const TraceEvent& event, const TraceFields& fie
 }
 
 void RingEvents::span(int rank, const ModelSpan& span, const TraceFields& fields) {
+  add(static_cast<std::size_t>(rank), span, fields.text_or_empty(EventField::name));
+}
+
+void RingEvents::span(int rank, const KernelSpan& span, const TraceFields& fields) {
   add(static_cast<std::size_t>(rank), span, fields.text_or_empty(EventField::name));
 }
 
@@ -98,6 +110,20 @@ void RingEvents::add(std::size_t index, const ModelSpan& span, std::string_view 
                            .kind = span.bytes > 0 ? Kind::communication : Kind::other,
                            .pass = span.pass,
                            .part = static_cast<std::int8_t>(span.part)});
+  ++count_;
+}
+
+void RingEvents::add(std::size_t index, const KernelSpan& span, std::string_view name) {
+  kernel_.resize(trace_.ranks.size());
+  kernel_[index][span.tid()].push_back({.begin_ns = span.begin_ns,
+                                        .end_ns = span.end_ns,
+                                        .name = names_.number_of(name),
+                                        .step = span.step,
+                                        .kind = Kind::other,
+                                        .part = part_of(span.part),
+                                        .matrix = span.matrix,
+                                        .row_tile = span.row_tile,
+                                        .ticks = span.ticks});
   ++count_;
 }
 
@@ -132,6 +158,9 @@ void RingEvents::make_rows() {
       append(tid, name_of(lane), std::move(lanes_[kLanes * index + tid]));
     }
     if (!model_.empty()) append(kModelTid, kModelLane, std::move(model_[index]));
+    if (!kernel_.empty())
+      for (auto& [tid, slices] : kernel_[index])
+        append(static_cast<std::size_t>(tid), lane_of_kernel(tid), std::move(slices));
   }
   for (std::uint32_t row = 0; row < trace_.rows.size(); ++row) {
     auto& slices = trace_.rows[row].slices;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,7 @@ class RingEvents : public TraceSink {
   void begin(const RunInfo& run, const std::vector<std::int64_t>& dropped) override;
   void slice(int rank, const TraceEvent& event, const TraceFields& fields) override;
   void span(int rank, const ModelSpan& span, const TraceFields& fields) override;
+  void span(int rank, const KernelSpan& span, const TraceFields& fields) override;
   void sample(const SoftmaxSample& sample) override { trace_.samples.push_back(sample); }
   void flow(const FlowEvent& event) override { flow_events_.push_back(event); }
 
@@ -31,6 +33,7 @@ class RingEvents : public TraceSink {
   void add(std::size_t index, const TraceEvent& event, std::string_view name,
            std::uint64_t flow_at);
   void add(std::size_t index, const ModelSpan& span, std::string_view name);
+  void add(std::size_t index, const KernelSpan& span, std::string_view name);
 
   std::size_t slices() const { return count_; }
   // Return the trace after all events were added. Of a file that is cut off, messages may lack an
@@ -55,6 +58,7 @@ class RingEvents : public TraceSink {
   NameTable names_;
   std::vector<std::vector<Slice>> lanes_;  // [rank][lane]; slice.flow: 1 + index in messages_
   std::vector<std::vector<Slice>> model_;  // [rank]; empty if no rank has model spans
+  std::vector<std::map<int, std::vector<Slice>>> kernel_;  // [rank][tid]; empty without stamps
   std::vector<MessageEnd> messages_;
   std::vector<FlowEvent> flow_events_;
   std::size_t count_ = 0;

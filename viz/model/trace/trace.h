@@ -48,11 +48,25 @@ struct Slice {
   Kind kind = Kind::other;
   Pass pass = Pass::forward;
   Payload payload = Payload::kv;
-  std::int8_t part = -1;  // ModelPart in a training step; -1 elsewhere
+  std::int8_t part = -1;    // ModelPart in a training step, part_of(KernelPart); -1 elsewhere
+  std::int32_t matrix = 0;  // of a kernel's part: batch * heads + head, and the tile of query rows
+  std::int32_t row_tile = 0;
+  std::int64_t ticks = 0;  // of a kernel's part: by the kernel's clock
 
   std::int64_t duration_ns() const { return end_ns - begin_ns; }
   bool operator==(const Slice&) const = default;
 };
+
+// Return Slice::part of a kernel's part: those of the model come first.
+inline constexpr int kModelParts = static_cast<int>(std::size(kAllModelParts));
+constexpr std::int8_t part_of(KernelPart part) {
+  return static_cast<std::int8_t>(kModelParts + static_cast<int>(part));
+}
+// Return the kernel's part that a slice is, if it is one.
+constexpr std::optional<KernelPart> kernel_part(const Slice& slice) {
+  if (slice.part < kModelParts) return std::nullopt;
+  return static_cast<KernelPart>(slice.part - kModelParts);
+}
 
 // The slices of a Row do not overlap and are sorted by begin.
 struct Row {
@@ -94,7 +108,7 @@ struct Trace {
   std::string path;            // as given; the first file's where several make one trace
   std::optional<RunInfo> run;  // set only for a recording of ours, where rank r is ranks[r] and has
                                // the lanes compute, send, recv and wait in this order, followed by
-                               // the model's lane in a training step
+                               // the model's lane in a training step and the lanes of kernels
   std::vector<RankTrack> ranks;
   std::vector<Lane> lanes;
   std::vector<Row> rows;
@@ -110,8 +124,11 @@ struct Trace {
   bool is_ring() const { return run.has_value(); }
   // Return whether the rest of the training step that the ring is part of was recorded too.
   bool has_model() const {
-    return is_ring() && !ranks.empty() && ranks[0].lanes > std::size(kAllLanes);
+    return is_ring() && !ranks.empty() && ranks[0].lanes > std::size(kAllLanes) &&
+           lanes[ranks[0].first_lane + std::size(kAllLanes)].tid == kModelTid;
   }
+  // Return whether kernels stamped what they did.
+  bool has_kernel() const { return is_ring() && !lanes.empty() && lanes.back().tid >= kKernelTid; }
   // Return whether it was recorded while its run went on.
   bool goes_on() const { return is_ring() && run->live_ns; }
   std::int64_t wall_ns() const { return end_ns - begin_ns; }

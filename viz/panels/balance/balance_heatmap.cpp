@@ -40,10 +40,8 @@ void paint_cells(const PanelContext& context, const HeatLayout& layout, const Wo
     return static_cast<int>((static_cast<std::int64_t>(x) * layout.steps + image.width - 1) /
                             image.width);
   };
-  const float pixel = layout.box.height() / static_cast<float>(image.height);
-  const auto row_at = [&](int y) {
-    return layout.row_at(layout.box.y0 + pixel * (static_cast<float>(y) + 0.01f));
-  };
+  const float pixel = layout.box.height() / image.height;
+  const auto row_at = [&](int y) { return layout.row_at(layout.box.y0 + pixel * (y + 0.01f)); };
   const bool gap_x = image.width / layout.steps >= 6;
   int last = -1;  // row that the line above ends with
   for (int y = 0; y < image.height; ++y) {
@@ -97,8 +95,8 @@ void draw_heat_labels(const PanelContext& context, const HeatLayout& layout, int
   const int every_step = static_cast<int>(round_step(std::max(1.0f, apart / first.width())));
   for (int step = 0; step < layout.steps; ++step) {
     const int shown = both && step >= forward_steps ? step - forward_steps : step;
-    const bool crowds_backward = both && step > 0 && step < forward_steps &&
-                                 static_cast<float>(forward_steps - step) * first.width() < apart;
+    const bool crowds_backward =
+        both && step > 0 && step < forward_steps && (forward_steps - step) * first.width() < apart;
     if (shown % every_step != 0 || crowds_backward) continue;
     draw_label(context, {layout.cell(0, step).center().x, layout.box.y0 - 5}, {0.5f, 1},
                words ? fmt::format("step {}", shown) : std::to_string(shown));
@@ -118,30 +116,29 @@ int HeatLayout::row_of(int rank) const {
 }
 
 float HeatLayout::top_of(int row) const {
-  const float first = high * static_cast<float>(high_rows);
-  if (row <= high_rows) return box.y0 + high * static_cast<float>(row);
-  const float rest = (box.height() - first) / static_cast<float>(std::max(ranks - high_rows, 1));
-  return box.y0 + first + rest * static_cast<float>(row - high_rows);
+  const float first = high * high_rows;
+  if (row <= high_rows) return box.y0 + high * row;
+  const float rest = (box.height() - first) / std::max(ranks - high_rows, 1);
+  return box.y0 + first + rest * (row - high_rows);
 }
 
 int HeatLayout::row_at(float y) const {
-  const float first = high * static_cast<float>(high_rows), down = y - box.y0;
+  const float first = high * high_rows, down = y - box.y0;
   const float row = down < first
                         ? down / high
-                        : static_cast<float>(high_rows) + (down - first) / (box.height() - first) *
-                                                              static_cast<float>(ranks - high_rows);
+                        : high_rows + (down - first) / (box.height() - first) * (ranks - high_rows);
   return std::clamp(static_cast<int>(row), 0, std::max(ranks - 1, 0));
 }
 
 Box HeatLayout::cell(int row, int step) const {
-  const float w = box.width() / static_cast<float>(std::max(steps, 1));
-  const float x = box.x0 + w * static_cast<float>(step);
+  const float w = box.width() / std::max(steps, 1);
+  const float x = box.x0 + w * step;
   return {x, top_of(row), x + w, top_of(row + 1)};
 }
 
 std::optional<std::pair<int, int>> HeatLayout::at(ImVec2 mouse) const {
   if (ranks == 0 || steps == 0 || !box.contains(mouse)) return std::nullopt;
-  const int step = static_cast<int>((mouse.x - box.x0) / box.width() * static_cast<float>(steps));
+  const int step = static_cast<int>((mouse.x - box.x0) / box.width() * steps);
   return std::pair(rank_of(row_at(mouse.y)), std::clamp(step, 0, steps - 1));
 }
 
@@ -183,11 +180,10 @@ std::optional<HeatHit> draw_heatmap(const PanelContext& context, const Document&
       if (!marks) continue;
       // The measured line along the bottom and the predicted tick across it meet if they agree.
       const float span = box.width() - 9;
-      const float y = box.y1 - 4;
+      const float y = box.y1 - (box.height() < 20 ? 2 : 4);
       const float measured = box.x0 + 4 + span * static_cast<float>(std::min(share, 1.0));
       const float predicted =
-          box.x0 + 4 +
-          span * static_cast<float>(static_cast<double>(cell.predicted_pairs) / predicted_largest);
+          box.x0 + 4 + span * static_cast<float>(cell.predicted_pairs / predicted_largest);
       const Color ink = with_alpha(ink_on(ground), 0.75);
       if (value > 0) draw_list().AddLine({box.x0 + 4, y}, {measured, y}, ink, 1);
       if (cell.predicted_pairs > 0)
@@ -229,9 +225,7 @@ void draw_cell_tooltip(const PanelContext& context, const Document& document, in
   rows.emplace_back("time", time_text(cell.compute_ns));
   rows.emplace_back("processor time", time_text(cell.cpu_ns));
   if (cell.compute_ns > 0 && cell.flops > 0)
-    rows.emplace_back("speed", flops_text(static_cast<double>(cell.flops) * 1e9 /
-                                          static_cast<double>(cell.compute_ns)) +
-                                   "/s");
+    rows.emplace_back("speed", flops_text(cell.flops * 1e9 / cell.compute_ns) + "/s");
   rows.emplace_back("waiting", time_text(cell.wait_ns));
   draw_tooltip(context,
                fmt::format("rank {}, step {}{}", rank, document.axis.ring_step(step),

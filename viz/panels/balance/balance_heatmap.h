@@ -18,7 +18,7 @@ struct HeatMetric {
   std::int64_t WorkCell::*figure;
   NumberFormat text;
 
-  double of(const WorkCell& cell) const { return static_cast<double>(cell.*figure); }
+  double of(const WorkCell& cell) const { return cell.*figure; }
   double largest(const WorkTable& table) const { return of(table.largest); }
   bool is_waiting() const { return figure == &WorkCell::wait_ns; }
 };

@@ -16,65 +16,55 @@ namespace ringscope::viz {
 namespace {
 
 constexpr float kBalancePad = 10, kBalanceWide = 640;
+constexpr const char* kHeatHeading = "Work by rank and step";
 
-float heading(const PanelContext& context, ImVec2 at, std::string_view text) {
-  draw_text(context.fonts.text, at, {0, 0}, context.palette.text, text);
-  return 26;
+// Return how high a finding is, with the line of what can be done about it.
+float finding_height(const PanelContext& context, const Finding& finding, float width) {
+  const bool links = finding.show || !finding.settings.empty();
+  return wrapped_height(context.fonts.text, width - 14, finding.text) + (links ? 24.0f : 4.0f);
 }
 
-// Draw the findings, one sentence per paragraph, each behind a dot and before what can be done
-// about it.
-float draw_findings(const PanelContext& context, const Document& document, ImVec2 at, float width) {
+// Draw a finding as a paragraph behind a dot and before what can be done about it. Return its height.
+float draw_finding(const PanelContext& context, const Finding& finding, ImVec2 at, float width) {
   Session& session = context.session;
-  float y = at.y;
-  int number = 0;
-  for (const Finding& finding : document.findings) {
-    draw_list().AddCircleFilled({at.x + 3, y + 9}, 2.5f, context.palette.accent, 12);
-    y += draw_wrapped(context.fonts.text, {at.x + 14, y}, width - 14, context.palette.text,
-                      finding.text) +
-         4;
-    ++number;
-    float x = at.x + 14;
-    const auto link = [&](const char* text) {
-      const Box box{x, y - 2, x + text_width(context.fonts.small, text), y + 14};
-      const Touch touched = touch(fmt::format("{} {}", text, number).c_str(), box);
-      draw_text(context.fonts.small, box.min(), {0, 0},
-                touched.hovered ? context.palette.text : context.palette.accent, text);
-      x = box.x1 + 16;
-      return touched.clicked;
-    };
-    if (!finding.show && finding.settings.empty()) continue;
-    if (finding.show && link("Show me")) session.reveal(*finding.show);
-    const bool tried = !finding.settings.empty() && link("Try it");
-    y += 20;
-    if (!tried) continue;
-    session.try_settings(finding.settings);
-    break;  // the session has changed
-  }
-  return y - at.y;
+  draw_list().AddCircleFilled({at.x + 3, at.y + 9}, 2.5f, context.palette.accent, 12);
+  const ImVec2 text(at.x + 14, at.y);
+  const float high =
+      draw_wrapped(context.fonts.text, text, width - 14, context.palette.text, finding.text);
+  float x = text.x;
+  const auto link = [&](const char* words) {
+    const float y = at.y + high + 2;
+    const Box box{x, y, x + text_width(context.fonts.small, words), y + 16};
+    const Touch touched = touch(words, box);
+    draw_text(context.fonts.small, box.min(), {0, 0},
+              touched.hovered ? context.palette.text : context.palette.accent, words);
+    x = box.x1 + 16;
+    return touched.clicked;
+  };
+  ImGui::PushID(&finding);
+  if (finding.show && link("Show me")) session.reveal(*finding.show);
+  if (!finding.settings.empty() && link("Try it")) session.try_settings(finding.settings);
+  ImGui::PopID();
+  return finding_height(context, finding, width);
 }
 
 // Draw the figures in a row, as large values over small names.
 float draw_figures(const PanelContext& context, const WorkTable& balance, ImVec2 at, float width) {
   struct Figure {
-    std::string value, name;
-    const char* meaning;
+    std::string value, name, meaning;
   };
-  const char* const ceiling =
-      "The mean rank's work divided by the slowest rank's, summed over the steps: however fast the "
-      "links are, ranks that begin each step together can't be busier.";
   const Figure figures[] = {
       {fmt::format("{:.2f}", balance.imbalance), "imbalance",
        "The pairs of the rank with the most, divided by those of the mean rank."},
       {balance.predicted ? fmt::format("{} / {}", percent_text(balance.predicted_balance_ceiling),
                                        percent_text(balance.balance_ceiling))
                          : percent_text(balance.balance_ceiling),
-       balance.predicted ? "balance ceiling, predicted / counted" : "balance ceiling", ceiling},
+       balance.predicted ? "balance ceiling, predicted / counted" : "balance ceiling",
+       meaning_of("balance ceiling")},
       {percent_text(balance.measured_balance_ceiling), "of processor time",
        "The balance ceiling of the measured processor time instead of the pairs."},
       {time_text(balance.exposed_s * 1e9), "exposed communication",
-       "The time that a rank waits for a block which is still on its way; of the rank with the "
-       "most."},
+       meaning_of("exposed communication") + " This is the rank with the most of it."},
       {time_text(balance.wall_s * 1e9), "wall time",
        "From the first slice of any rank to the end of the last."}};
   std::vector<float> widths;
@@ -104,26 +94,44 @@ bool just_told(const Session& session) {
   return told;
 }
 
+// Where the tabs and the cells of the heat map lie, from the section's top left.
+struct HeatPlace {
+  ImVec2 tabs;
+  float cells = 0;
+  float least = 0, most = 0;  // height of the cells
+};
+constexpr float kHeatCaption = 38;
+
+HeatPlace heat_place(const PanelContext& context, const Document& document, float width) {
+  constexpr float kTabs = 250, kLabels = 49, kPass = 14;
+  const float heading = text_width(context.fonts.text, kHeatHeading) + 12;
+  const ImVec2 tabs = heading + kTabs <= width ? ImVec2(heading, -1) : ImVec2(0, 24);
+  const WorkTable& balance = document.balance;
+  const int ranks = balance.ranks;
+  const float pass = document.axis.forward_steps() < balance.steps ? kPass : 0;
+  return {tabs, tabs.y + kLabels + pass, ranks <= 8 ? 16.0f * ranks : 96,
+          ranks <= 8 ? 28.0f * ranks : std::clamp(20.0f * ranks, 260.0f, 320.0f)};
+}
+
+// Draw the heat map in at most `room` pixels, but never lower than it can be read. Return the height.
 float draw_heat_section(const PanelContext& context, const Document& document, ImVec2 at,
-                        float width) {
+                        float width, float room) {
   Session& session = context.session;
   const WorkTable& balance = document.balance;
-  const int forward = document.axis.forward_steps();
-  const int shown = choose_metric(context, at);
+  const HeatPlace place = heat_place(context, document, width);
+  draw_text(context.fonts.text, {at.x, at.y + 10}, {0, 0.5f}, context.palette.text, kHeatHeading);
+  const int shown = choose_metric(context, {at.x + place.tabs.x, at.y + place.tabs.y});
 
   const float gutter =
       text_width(context.fonts.small, fmt::format("rank {}", balance.ranks - 1)) + 10;
-  const float top = at.y + (forward < balance.steps ? 64.0f : 50.0f);
-  const float pitch = balance.ranks <= 8    ? 28.0f
-                      : balance.ranks <= 16 ? 20.0f
-                                            : 260.0f / static_cast<float>(balance.ranks);
+  const float top = at.y + place.cells;
   HeatLayout layout;
   layout.ranks = balance.ranks;
   layout.steps = balance.steps;
   // Few steps are not stretched: a cell is no wider than its numbers need.
-  const float right =
-      std::min(at.x + width, at.x + gutter + 110.0f * static_cast<float>(balance.steps));
-  layout.box = {at.x + gutter, top, right, top + pitch * static_cast<float>(balance.ranks)};
+  const float right = std::min(at.x + width, at.x + gutter + 110.0f * balance.steps);
+  layout.box = {at.x + gutter, top, right,
+                top + std::clamp(room - place.cells - kHeatCaption, place.least, place.most)};
   HeatPaint paint;
   paint.slot = "balance";
   paint.metric = kHeatMetrics[shown];
@@ -153,7 +161,7 @@ constexpr float kMaxBar = 20, kMinBar = 3;
 
 float bar_pitch(std::size_t ranks) {
   if (ranks <= 8) return kMaxBar + 6;
-  return std::max(200.0f / static_cast<float>(ranks), kMinBar + 1);
+  return std::max(200.0f / ranks, kMinBar + 1);
 }
 
 // A part of the ranks' time, with its name, its colour and its share of all ranks' time.
@@ -195,9 +203,8 @@ void tooltip(const PanelContext& context, const IdleReport& idle,
   const double wall = std::max(static_cast<double>(idle.wall_ns), 1.0);
   Pairs rows;
   for (const TimePart& part : parts)
-    rows.emplace_back(part.name,
-                      fmt::format("{}   {}", time_text(part.of(rank_idle)),
-                                  percent_text(static_cast<double>(part.of(rank_idle)) / wall)));
+    rows.emplace_back(part.name, fmt::format("{}   {}", time_text(part.of(rank_idle)),
+                                             percent_text(part.of(rank_idle) / wall)));
   rows.emplace_back("wall", time_text(idle.wall_ns));
   rows.emplace_back("waited in all", time_text(rank_idle.wait_ns));
   if (rank_idle.waited_for >= 0)
@@ -214,16 +221,16 @@ float draw_idle(const PanelContext& context, const IdleReport& idle, ImVec2 top_
   for (const TimePart& part : parts)
     swatches.push_back({part.color, fmt::format("{} {}", part.name, percent_text(part.share))});
   float y = top_left.y + draw_legend(context.fonts, context.palette, top_left, width, swatches);
-  const int ranks = static_cast<int>(idle.ranks.size());
+  const int ranks = idle.ranks.size();
   const float pitch = bar_pitch(idle.ranks.size());
-  const float height = y - top_left.y + pitch * static_cast<float>(ranks);
+  const float height = y - top_left.y + pitch * ranks;
   if (width < 20) return height;
   const Palette& palette = context.palette;
   const ImFont* font = context.fonts.small;
 
   const float gap = pitch > 12 ? 6 : 1;
   const float gutter = text_width(font, fmt::format("rank {}", ranks - 1)) + 10;
-  const Box bars{top_left.x + gutter, y, top_left.x + width, y + pitch * static_cast<float>(ranks)};
+  const Box bars{top_left.x + gutter, y, top_left.x + width, y + pitch * ranks};
   const double wall = std::max(static_cast<double>(idle.wall_ns), 1.0);
   const int every = std::max(1, static_cast<int>(std::ceil(15 / pitch)));
   const float seen_from = draw_list().GetClipRectMin().y, seen_to = draw_list().GetClipRectMax().y;
@@ -233,7 +240,7 @@ float draw_idle(const PanelContext& context, const IdleReport& idle, ImVec2 top_
     double done = 0;
     for (const TimePart& part : parts) {
       const double from = done;
-      done += static_cast<double>(part.of(idle.ranks[rank]));
+      done += part.of(idle.ranks[rank]);
       const float x0 = bar.x0 + bar.width() * static_cast<float>(from / wall);
       const float x1 = bar.x0 + bar.width() * static_cast<float>(done / wall);
       if (x1 - x0 > 0.1f) fill({x0, bar.y0, x1, bar.y1}, part.color);
@@ -268,21 +275,46 @@ void draw_balance(const PanelContext& context) {
   }
   draw_child("balance", {0, 0}, 0, [&] {
     const Box box = content_box();
-    const float width = box.width() - 2 * kBalancePad;
-    const float left = box.x0 + kBalancePad;
-    float y = box.y0 + kBalancePad;
-    y += draw_findings(context, document, {left, y}, width) + 10;
-    y += draw_figures(context, document.balance, {left, y}, width) + 4;
-    if (just_told(context.session)) ImGui::SetScrollY(y - box.y0 - kBalancePad);
+    const float width = box.width() - 2 * kBalancePad, left = box.x0 + kBalancePad;
     const bool wide = width >= kBalanceWide;
     const float half = wide ? (width - 32) / 2 : width;
-    float heat_y = y + heading(context, {left, y}, "Work by rank and step");
-    heat_y += draw_heat_section(context, document, {left, heat_y}, half);
-    const float loss_x = wide ? left + half + 32 : left;
-    float loss_y = wide ? y : heat_y + 6;
-    loss_y += heading(context, {loss_x, loss_y}, "Where each rank's time went") + 4;
-    loss_y += draw_idle(context, document.idle, {loss_x, loss_y}, half);
-    ImGui::Dummy({1, std::max(heat_y, loss_y) + kBalancePad - box.y0});
+    const float end = box.y0 + ImGui::GetWindowHeight();  // of what is seen without scrolling
+    const HeatPlace place = heat_place(context, document, half);
+    const float heat = place.cells + place.least + kHeatCaption;
+    float y = box.y0 + kBalancePad;
+
+    // The first screen shows the first finding and the heat map, then what else it has room for.
+    std::size_t shown = 0;
+    const auto draw_findings = [&](float until) {
+      for (; shown < document.findings.size(); ++shown) {
+        const Finding& finding = document.findings[shown];
+        if (shown > 0 && y + finding_height(context, finding, width) > until) return false;
+        y += draw_finding(context, finding, {left, y}, width);
+      }
+      return true;
+    };
+    const float figures = wide ? 54.0f : 100.0f;
+    const bool above = draw_findings(end - heat - 10) && y + 14 + figures + heat <= end;
+    y += 10;
+    if (above) y += draw_figures(context, document.balance, {left, y}, width) + 4;
+    if (just_told(context.session)) ImGui::SetScrollY(y - box.y0 - kBalancePad);
+    float loss_y = y;
+    y += draw_heat_section(context, document, {left, y}, half, end - y - kBalancePad);
+    if (!wide) loss_y = y;
+    if (!wide && !above) {
+      draw_findings(FLT_MAX);
+      loss_y = y += draw_figures(context, document.balance, {left, y + 10}, width) + 14;
+    }
+    const ImVec2 losses(wide ? left + half + 32 : left, loss_y);
+    draw_text(context.fonts.text, losses, {0, 0}, context.palette.text,
+              "Where each rank's time went");
+    loss_y += 30 + draw_idle(context, document.idle, {losses.x, loss_y + 30}, half);
+    y = std::max(y, loss_y);
+    if (wide && !above) {
+      draw_findings(FLT_MAX);
+      y += draw_figures(context, document.balance, {left, y + 10}, width) + 14;
+    }
+    ImGui::Dummy({1, y + kBalancePad - box.y0});
   });
 }
 

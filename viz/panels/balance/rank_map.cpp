@@ -123,7 +123,7 @@ float draw_head(const PanelContext& context, const Box& box, const Nodes& nodes)
 void draw_nodes(const PanelContext& context, const HeatLayout& layout, const Nodes& nodes) {
   const Palette& palette = context.palette;
   if (nodes.size() < 2 || context.session.node >= 0) return;
-  const int size = static_cast<int>(nodes[0].size());
+  const int size = nodes[0].size();
   float last = -1e9f;
   for (int row = 0, end = 0; row < layout.ranks; row = end) {
     const int node = layout.rank_of(row) / size;
@@ -155,8 +155,7 @@ void draw_cells(const PanelContext& context, const Box& box, const Nodes& nodes)
                 box.y0 + (forward < balance.steps ? 38.0f : 22.0f), box.x1, box.y1};
   if (layout.box.height() < 20 || layout.box.width() < 40) return;
   // Where rows are too low to be read, the first ones get the height of a line.
-  if (session.by_deviation &&
-      layout.box.height() < kReadableRow * static_cast<float>(layout.ranks)) {
+  if (session.by_deviation && layout.box.height() < kReadableRow * layout.ranks) {
     layout.high = kReadableRow;
     layout.high_rows =
         std::min(kMostHighRows, static_cast<int>(layout.box.height() / 2 / kReadableRow));
@@ -212,17 +211,17 @@ void draw_link_matrix(const PanelContext& context, const Box& box, const Nodes& 
   const float side = std::min(box.width(), box.height() - 22);
   const Box square{box.x0, box.y0 + 22, box.x0 + side, box.y0 + 22 + side};
   fill(square, mix(palette.panel, palette.text, 0.05));
-  const float cell = side / static_cast<float>(document.balance.ranks);
+  const float cell = side / document.balance.ranks;
   const auto place = [&](const LinkHistory::Carried& link) {
     const float least = std::max(cell, 3.0f) / 2;
-    const float x = square.x0 + cell * (static_cast<float>(link.dst) + 0.5f);
-    const float y = square.y0 + cell * (static_cast<float>(link.src) + 0.5f);
+    const float x = square.x0 + cell * (link.dst + 0.5f);
+    const float y = square.y0 + cell * (link.src + 0.5f);
     return Box{std::max(x - least, square.x0), std::max(y - least, square.y0),
                std::min(x + least, square.x1), std::min(y + least, square.y1)};
   };
-  const float node = cell * static_cast<float>(nodes[0].size());
+  const float node = cell * nodes[0].size();
   for (std::size_t i = 1; i < nodes.size() && node >= 8; ++i) {
-    const float at = node * static_cast<float>(i);
+    const float at = node * i;
     const Color line = with_alpha(palette.grid, 0.9);
     draw_list().AddLine({square.x0 + at, square.y0}, {square.x0 + at, square.y1}, line);
     draw_list().AddLine({square.x0, square.y0 + at}, {square.x1, square.y0 + at}, line);
@@ -249,9 +248,8 @@ void draw_link_matrix(const PanelContext& context, const Box& box, const Nodes& 
   if (nearest == nullptr) return;
   const LinkHistory::Carried& link = *nearest;
   draw_tooltip(context, fmt::format("link from {} to {}", link.src, link.dst),
-               {{"bandwidth",
-                 bandwidth_text(1e9 * static_cast<double>(link.bytes.back()) /
-                                static_cast<double>(std::max<std::int64_t>(link.under_way_ns, 1)))},
+               {{"bandwidth", bandwidth_text(1e9 * link.bytes.back() /
+                                             std::max<std::int64_t>(link.under_way_ns, 1))},
                 {"times the usual time", words_of_factor(link.slowness)},
                 {"carried", bytes_text(static_cast<double>(link.bytes.back()))},
                 {"messages", count_text(static_cast<double>(link.ends.size()))}});

@@ -41,15 +41,12 @@ constexpr double kNothingKnown = 5.545177444479562;  // log(256): all bytes are 
 // short compared to the whole run.
 double smoothed(const std::vector<LossPoint>& points, std::size_t at) {
   const auto count = static_cast<double>(points.size());
-  const double reach =
-      std::clamp(0.2 * static_cast<double>(at), 2.0, std::max(2.0, 0.04 * count)) + 1;
-  const auto first =
-      static_cast<std::size_t>(std::max(0.0, std::ceil(static_cast<double>(at) - reach)));
-  const auto last =
-      std::min(points.size() - 1, static_cast<std::size_t>(static_cast<double>(at) + reach));
+  const double reach = std::clamp(0.2 * at, 2.0, std::max(2.0, 0.04 * count)) + 1;
+  const auto first = static_cast<std::size_t>(std::max(0.0, std::ceil(at - reach)));
+  const auto last = std::min(points.size() - 1, static_cast<std::size_t>(at + reach));
   double w = 0, wx = 0, wy = 0, wxx = 0, wxy = 0;
   for (std::size_t i = first; i <= last; ++i) {
-    const double x = static_cast<double>(i) - static_cast<double>(at), share = std::abs(x) / reach;
+    const double x = static_cast<double>(i) - at, share = std::abs(x) / reach;
     const double weight = std::pow(1 - share * share * share, 3), y = points[i].loss;
     w += weight, wx += weight * x, wy += weight * y, wxx += weight * x * x, wxy += weight * x * y;
   }
@@ -61,8 +58,7 @@ std::vector<LossPoint> finite_points(const LossCurve& curve) {
   std::vector<LossPoint> points;
   for (std::size_t i = 0; i < curve.losses.size(); ++i)
     if (std::isfinite(curve.losses[i]))
-      points.push_back(
-          {static_cast<double>(curve.first_step) + static_cast<double>(i), curve.losses[i]});
+      points.push_back({static_cast<double>(curve.first_step) + i, curve.losses[i]});
   return points;
 }
 
@@ -163,7 +159,7 @@ void draw_curve(const ChartDrawing& d, const Reader& chart) {
     draw_list().AddCircleFilled(chart.at(point), radius, raw_color(d, chart.picture), 12);
   std::vector<ImVec2> line;
   for (const LossPoint& point : smooth) line.push_back(chart.at(point));
-  const int count = static_cast<int>(line.size());
+  const int count = line.size();
   // A dark rim sets the curve apart from many points, but would hide a few.
   if (count > 100)
     draw_list().AddPolyline(line.data(), count, with_alpha(d.palette.panel, 0.8), 0, 5.5f);
@@ -191,7 +187,7 @@ ChartScale linear_scale(double low, double high, int count, const ValueText& tex
   scale.low = std::floor(low / step + 1e-9) * step;
   const auto steps = std::llround(std::ceil((high - scale.low) / step - 1e-9));
   for (long long i = 0; i <= steps; ++i) {
-    const double at = scale.low + static_cast<double>(i) * step;
+    const double at = scale.low + i * step;
     scale.ticks.push_back({at, text(at)});
     scale.high = at;
   }

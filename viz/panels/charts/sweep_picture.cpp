@@ -80,13 +80,12 @@ Color heat_color(const ChartDrawing& d, double share) {
 void draw_heat_legend(const ChartDrawing& d, const Box& bar) {
   constexpr int kSteps = 64;
   for (int i = 0; i < kSteps; ++i) {
-    const float y0 = bar.y1 - bar.height() * static_cast<float>(i + 1) / kSteps;
-    const float y1 = bar.y1 - bar.height() * static_cast<float>(i) / kSteps;
+    const float y0 = bar.y1 - bar.height() * (i + 1) / kSteps;
+    const float y1 = bar.y1 - bar.height() * i / kSteps;
     fill({bar.x0, std::floor(y0), bar.x1, std::ceil(y1)}, heat_color(d, (i + 0.5) / kSteps));
   }
   for (const int percent : {0, 50, 100})
-    draw_text(d.fonts.small,
-              {bar.x1 + 6, bar.y1 - bar.height() * static_cast<float>(percent) / 100}, {0, 0.5f},
+    draw_text(d.fonts.small, {bar.x1 + 6, bar.y1 - bar.height() * percent / 100}, {0, 0.5f},
               d.palette.text_dim, fmt::format("{} %", percent));
 }
 
@@ -114,12 +113,12 @@ void draw_map(const ChartDrawing& d, const HeatMap& map, const Box& box) {
   const float width = plot.width() / columns, height = plot.height() / rows;
   const bool with_text = width >= 38 && height >= 15;
   for (std::size_t r = 0; r < map.rows.size(); ++r) {
-    const float y1 = plot.y1 - height * static_cast<float>(r), y0 = y1 - height;
+    const float y1 = plot.y1 - height * r, y0 = y1 - height;
     if (height >= 14 || r % 4 == 0)
       draw_text(d.fonts.small, {plot.x0 - kTickGap, (y0 + y1) / 2}, {1, 0.5f}, d.palette.text_dim,
                 map.rows[r]);
     for (std::size_t c = 0; c < map.columns.size(); ++c) {
-      const float x0 = plot.x0 + width * static_cast<float>(c);
+      const float x0 = plot.x0 + width * c;
       const float gap = on_pixel(1);
       const Box cell{on_pixel(x0), on_pixel(y0), on_pixel(x0 + width) - gap, on_pixel(y1) - gap};
       const double value = map.values[r][c];
@@ -149,10 +148,10 @@ void draw_bars(const ChartDrawing& d, const BarChart& chart, const Box& box) {
   for (const Bar& bar : chart.bars) names = std::max(names, text_width(d.fonts.text, bar.name));
   const Box plot{inner.x0 + names + 12, inner.y0 + 6, inner.x1 - 80, inner.y1 - 24};
   draw_x_axis(d, chart.x, plot, "", true);
-  const float pitch = std::min(plot.height() / static_cast<float>(chart.bars.size()), 56.0f);
+  const float pitch = std::min(plot.height() / chart.bars.size(), 56.0f);
   for (std::size_t b = 0; b < chart.bars.size(); ++b) {
     const Bar& bar = chart.bars[b];
-    const float y0 = plot.y0 + pitch * (static_cast<float>(b) + 0.14f), y1 = y0 + 0.72f * pitch;
+    const float y0 = plot.y0 + pitch * (b + 0.14f), y1 = y0 + 0.72f * pitch;
     draw_text(d.fonts.text, {plot.x0 - 10, (y0 + y1) / 2}, {1, 0.5f}, d.palette.text, bar.name);
     double sum = 0;
     for (std::size_t p = 0; p < bar.parts.size(); ++p) {
@@ -175,7 +174,7 @@ std::vector<Box> beside(const Box& box, std::size_t count) {
   const auto n = static_cast<float>(count);
   const float width = (box.width() - kChartGap * (n - 1)) / n;
   for (std::size_t i = 0; i < count; ++i) {
-    const float x = box.x0 + static_cast<float>(i) * (width + kChartGap);
+    const float x = box.x0 + i * (width + kChartGap);
     boxes.push_back({x, box.y0, x + width, box.y1});
   }
   return boxes;
@@ -377,7 +376,7 @@ class Charts {
       if (names.size() == 1) {
         curves[c].color = shade[c];
       } else {
-        curves[c].strength = (shade[c] + 1.0) / static_cast<double>(numbers.size());
+        curves[c].strength = (shade[c] + 1.0) / numbers.size();
       }
     }
   }

@@ -24,26 +24,25 @@ CompareLayout compare_layout(ImVec2 top_left, ImVec2 room, int columns, int rank
   const float labels = backward ? 36 : 20;
   columns = std::max(columns, 1);
   const float names = room.x >= 900 ? 204.0f : 116.0f;
-  const float wide = std::floor(std::clamp((room.x - names) / static_cast<float>(columns) - kGap,
-                                           kLeastColumn, std::max(720.0f, kLeastColumn)));
+  const float wide = std::floor(
+      std::clamp((room.x - names) / columns - kGap, kLeastColumn, std::max(720.0f, kLeastColumn)));
   const float inner = wide - 2 * kPad;
 
   // The mask and the strip share the height that rows of fixed height leave.
   layout.row_height = 19;
-  const float table =
-      layout.row_height * static_cast<float>(figures) + (figures > 0 ? 10.0f : 0.0f);
-  const float heat = std::clamp(20.0f * static_cast<float>(ranks), 20.0f, 128.0f);
+  const float table = layout.row_height * figures + (figures > 0 ? 10.0f : 0.0f);
+  const float heat = std::clamp(20.0f * ranks, 20.0f, 128.0f);
   const float fixed = kTitle + 12 + labels + heat + 14 + kRuler + 12 + table + kPad;
   const float left = room.y - fixed;
   const float mask = std::floor(std::clamp(left * 0.6f, 110.0f, std::min(inner * 0.6f, 300.0f)));
-  const float strip = std::floor(
-      std::clamp(left - mask, std::min(70.0f, 14.0f * static_cast<float>(ranks) + 20), 240.0f));
+  const float strip =
+      std::floor(std::clamp(left - mask, std::min(70.0f, 14.0f * ranks + 20), 240.0f));
 
   float y = top_left.y;
   layout.names = {top_left.x, y, top_left.x + names, y};
   for (int i = 0; i < columns; ++i) {
     CompareColumn column;
-    const float x = top_left.x + names + (wide + kGap) * static_cast<float>(i);
+    const float x = top_left.x + names + (wide + kGap) * i;
     float at = y;
     column.card = {x, y, x + wide, y};
     column.title = {x, at, x + wide, at + kTitle};
@@ -157,13 +156,12 @@ void draw_highlights(const PanelContext& context, const Document& document, cons
       {time_text(balance.wall_s * 1e9), "wall time", context.palette.text}};
   const int across = box.width() >= 320 ? 2 : 1;
   const int down = std::clamp(static_cast<int>((box.height() + 8) / 46), 0, 4 / across);
-  const float pitch =
-      down > 1 ? std::min((box.height() - 38) / static_cast<float>(down - 1), 58.0f) : 46.0f;
-  const float wide = box.width() / static_cast<float>(across);
+  const float pitch = down > 1 ? std::min((box.height() - 38) / (down - 1), 58.0f) : 46.0f;
+  const float wide = box.width() / across;
   for (int i = 0; i < across * down; ++i) {
     const Figure& figure = figures[i];
-    const float x = box.x0 + wide * static_cast<float>(i / down);
-    const float y = box.y0 - 3 + pitch * static_cast<float>(i % down);
+    const float x = box.x0 + wide * (i / down);
+    const float y = box.y0 - 3 + pitch * (i % down);
     const float end =
         x + draw_text(context.fonts.title, {x, y}, {0, 0}, figure.color, figure.value);
     draw_label(context, {end + 8, y + 6}, {0, 0}, figure.change);
@@ -317,7 +315,7 @@ float draw_waterfall(const PanelContext& context, ImVec2 top_left, float width,
     fill({left, y, right, y + kPartBar}, color, 3);
     draw_text(context.fonts.mono, {right + 8, y + kPartBar / 2}, {0, 0.5f}, palette.text, value);
     y += kPartLine;
-    if (y < top_left.y + kPartLine * static_cast<float>(difference.parts.size() + 2))
+    if (y < top_left.y + kPartLine * (difference.parts.size() + 2))
       draw_list().AddLine({x_at(end), y - kPartLine + kPartBar}, {x_at(end), y},
                           with_alpha(palette.text_dim, 0.6));
   };
@@ -444,9 +442,8 @@ void draw_compare(const PanelContext& context) {
       ranks = std::max(ranks, static_cast<int>(document.trace.ranks.size()));
       backward |= document.axis.steps() > document.axis.forward_steps();
     }
-    const CompareLayout layout =
-        compare_layout(box.min(), room, static_cast<int>(session.documents.size()), ranks,
-                       static_cast<int>(session.comparison.figures.size()), backward);
+    const CompareLayout layout = compare_layout(box.min(), room, session.documents.size(), ranks,
+                                                session.comparison.figures.size(), backward);
     const CompareScale scale = scale_of(session);
     draw_names(context, layout);
     for (std::size_t i = 0; i < session.documents.size(); ++i)

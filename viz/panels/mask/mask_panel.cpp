@@ -31,9 +31,8 @@ const std::vector<double>& pairs_before(const Document& document) {
   std::vector<double> sums(trace.ranks.size() * (steps + 1), 0);
   for (std::size_t rank = 0; rank < trace.ranks.size(); ++rank) {
     double* const of_rank = &sums[rank * (steps + 1)];
-    for (const Slice& slice : trace.slices_of(static_cast<int>(rank), RingLane::compute))
-      if (slice.pass == Pass::forward && slice.step >= 0)
-        of_rank[slice.step + 1] += static_cast<double>(slice.pairs);
+    for (const Slice& slice : trace.slices_of(rank, RingLane::compute))
+      if (slice.pass == Pass::forward && slice.step >= 0) of_rank[slice.step + 1] += slice.pairs;
     std::partial_sum(of_rank, of_rank + steps + 1, of_rank);
   }
   kept = {document.number, std::move(sums)};
@@ -71,8 +70,7 @@ void tooltip(const PanelContext& context, const Document& document, const MaskPo
   const Mask mask = model.mask();
   const Region region = model.region(mask, point.rank, point.owner);
   const auto pairs = static_cast<double>(region.pairs());
-  const double all =
-      static_cast<double>(region.queries.size()) * static_cast<double>(region.keys.size());
+  const double all = static_cast<double>(region.queries.size()) * region.keys.size();
   rows.emplace_back("pairs of this region",
                     fmt::format("{} of {}, {}", count_text(pairs), count_text(all),
                                 percent_text(all > 0 ? pairs / all : 0)));
@@ -85,7 +83,7 @@ void tooltip(const PanelContext& context, const Document& document, const MaskPo
                     count_text(slice.tiles_skipped)));
     rows.emplace_back("time", time_text(slice.duration_ns()));
   }
-  draw_tooltip(context, point.allowed ? "allowed" : "masked out", rows);
+  draw_tooltip(context, point.allowed ? "allowed" : "masked out", rows, "tile");
 }
 
 // Return where each rank's rows begin in local order, as shares of all rows; the last is the end.
@@ -94,8 +92,7 @@ std::vector<double> local_edges(const MaskModel& model) {
   Index rows = 0;
   for (int rank = 0; rank < model.partition.world_size; ++rank) {
     rows += model.partition.rows_of(rank).size();
-    edges.push_back(static_cast<double>(rows) /
-                    static_cast<double>(std::max<Index>(model.partition.seqlen, 1)));
+    edges.push_back(static_cast<double>(rows) / std::max<Index>(model.partition.seqlen, 1));
   }
   return edges;
 }
@@ -111,7 +108,7 @@ void draw_axes(const PanelContext& context, const MaskModel& model, const MaskLa
     const Index seqlen = model.partition.seqlen;
     const int parts = box.width() > 220 ? 4 : 2;
     for (int i = 0; i <= parts; ++i) {
-      const float share = static_cast<float>(i) / static_cast<float>(parts);
+      const float share = static_cast<float>(i) / parts;
       const std::string text = i == 0             ? "0"
                                : seqlen >= 100000 ? count_text(static_cast<double>(seqlen) * share)
                                                   : std::to_string(seqlen * i / parts);
@@ -131,8 +128,8 @@ void draw_axes(const PanelContext& context, const MaskModel& model, const MaskLa
     const auto [x, y] = box.at((begin + end) / 2, (begin + end) / 2);
     fill({box.at(begin, 0).x + 1, box.y0 - 5, box.at(end, 0).x - 1, box.y0 - 2},
          owner_color(context.session.theme, rank, n));
-    const std::string key = box.width() / static_cast<float>(n) > 40 ? fmt::format("KV {}", rank)
-                                                                     : std::to_string(rank);
+    const std::string key =
+        box.width() / n > 40 ? fmt::format("KV {}", rank) : std::to_string(rank);
     if (x - last_x > text_width(font, key) + 6) {
       draw_label(context, {x, box.y0 - 8}, {0.5f, 1}, key);
       last_x = x;
@@ -162,7 +159,7 @@ void draw_notes(const PanelContext& context, const Document& document, const Mas
     for (int third = 0; third < 3; ++third) {
       const Color color = owners ? owner_color(context.session.theme, n > 8 ? third * n / 3 : 0, n)
                                  : palette.of(Kind::compute);
-      const float left = x + 3.4f * static_cast<float>(third);
+      const float left = x + 3.4f * third;
       fill({left, y + 2, left + 3.4f, y + 12}, mix(palette.empty_tile, color, strength));
     }
     outline({x, y + 2, x + 10, y + 12}, palette.panel_border, 2);
@@ -204,7 +201,7 @@ void draw_notes(const PanelContext& context, const Document& document, const Mas
 void draw_block_lines(const PanelContext& context, const MaskModel& model, const Box& box) {
   constexpr float kLeastBlock = 8;  // pixels
   const int n = model.partition.world_size;
-  if (std::min(box.width(), box.height()) < kLeastBlock * static_cast<float>(n)) return;
+  if (std::min(box.width(), box.height()) < kLeastBlock * n) return;
   const Color color = with_alpha(context.palette.text, 0.18);
   const std::vector<double> edges = local_edges(model);
   for (int rank = 1; rank < n; ++rank) {
@@ -332,8 +329,7 @@ std::vector<Box> region_boxes(const MaskModel& model, MaskOrder order, const Box
     if (rows.stride() != 1 || rows.num_runs(0, rows.size()) > kMostRuns) return found;
     rows.for_runs(0, rows.size(), [&](const Run& run) {
       if (run.count == 0) return;
-      const auto begin = static_cast<double>(run.first),
-                 end = begin + static_cast<double>(run.count);
+      const auto begin = static_cast<double>(run.first), end = begin + run.count;
       if (!found.empty() && found.back().second == begin / all)
         found.back().second = end / all;
       else

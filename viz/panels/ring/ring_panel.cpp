@@ -31,9 +31,7 @@ struct RingPicture {
   Box box;  // the part of the panel that belongs to the ring
   RingLayout layout;
 
-  Color owner(int o) const {
-    return owner_color(context.session.theme, o, static_cast<int>(moment.ranks.size()));
-  }
+  Color owner(int o) const { return owner_color(context.session.theme, o, moment.ranks.size()); }
   bool dots() const { return layout.disc < 4; }  // discs too small for anything but colour
 };
 
@@ -156,7 +154,7 @@ std::vector<Line> caption(const RingPicture& picture) {
     double bytes = 0, rate = 0;
     int fast = 0;
     for (const Link& link : picture.moment.links) {
-      bytes += static_cast<double>(link.bytes_so_far);
+      bytes += link.bytes_so_far;
       if (link.bytes_per_second > 0) {
         rate += link.bytes_per_second;
         ++fast;
@@ -302,7 +300,7 @@ void draw_links(const RingPicture& picture) {
   const LabelPlace place = label_place(picture);
   for (const Link& link : picture.moment.links) {
     if (link.bytes_so_far <= 0) continue;
-    const double share = static_cast<double>(link.bytes_so_far) / static_cast<double>(largest);
+    const double share = static_cast<double>(link.bytes_so_far) / largest;
     const float thick = 1 + 1.5f * static_cast<float>(share);
     const Color color = with_alpha(palette.flow, 0.35 + 0.3 * share);
     if ((link.src + 1) % ring.ranks != link.dst) {
@@ -314,14 +312,13 @@ void draw_links(const RingPicture& picture) {
     const double gap = (ring.tile_w / 2 + 6) / ring.orbit;
     const double begin = ring.angle(link.src) + gap, end = ring.angle(link.src + 1) - gap;
     if (end - begin > 0.02) {
-      draw_list().PathArcTo(ring.center, ring.orbit, static_cast<float>(begin),
-                            static_cast<float>(end), 24);
+      draw_list().PathArcTo(ring.center, ring.orbit, begin, end, 24);
       draw_list().PathStroke(color, 0, thick);
       const double turn = end;
       arrowhead({ring.center.x + ring.orbit * static_cast<float>(std::cos(turn)),
                  ring.center.y + ring.orbit * static_cast<float>(std::sin(turn))},
-                static_cast<float>(-std::sin(turn)), static_cast<float>(std::cos(turn)),
-                std::clamp(ring.disc * 0.4f, 3.0f, 9.0f), with_alpha(palette.flow, 0.9));
+                -std::sin(turn), std::cos(turn), std::clamp(ring.disc * 0.4f, 3.0f, 9.0f),
+                with_alpha(palette.flow, 0.9));
     }
     if (place != LabelPlace::none) draw_link_label(picture, link, place);
   }
@@ -487,7 +484,7 @@ void draw_ring(const PanelContext& context) {
   }
   const bool side = box.width() - box.height() >= kRingSideColumn && box.height() < 420;
   const auto picture_in = [&](const Box& round) {
-    const int ranks = static_cast<int>(moment.ranks.size());
+    const int ranks = moment.ranks.size();
     return RingPicture{context, document, moment, round, ring_layout(round, ranks)};
   };
   Box round = side ? Box{box.x0 + kRingSideColumn, box.y0, box.x1, box.y1} : box;
@@ -543,7 +540,7 @@ RingLayout ring_layout(const Box& box, int ranks) {
   if (ranks > 1) {
     // Discs take at most two thirds of the distance between neighbours. The circle shrinks as the
     // discs and the tiles outside them grow.
-    const float sine = std::sin(static_cast<float>(std::numbers::pi) / static_cast<float>(ranks));
+    const float sine = std::sin(static_cast<float>(std::numbers::pi) / ranks);
     disc = std::min(disc, 0.66f * half * sine / (1 + 1.65f * sine));
   }
   layout.disc = std::max(disc, 1.5f);
@@ -556,7 +553,7 @@ RingLayout ring_layout(const Box& box, int ranks) {
   layout.orbit = half - layout.tile_w / 2;
   layout.radius = std::max(layout.orbit - layout.tile_w / 2 - layout.disc - 5, layout.disc);
   if (ranks > 1) {  // wide tiles may have shrunk the circle further
-    const float sine = std::sin(static_cast<float>(std::numbers::pi) / static_cast<float>(ranks));
+    const float sine = std::sin(static_cast<float>(std::numbers::pi) / ranks);
     layout.disc = std::clamp(0.75f * layout.radius * sine, 1.5f, layout.disc);
   }
   if (ranks == 1) {  // a single rank stands in the middle

@@ -23,7 +23,7 @@ std::map<ImGuiContext*, TimelineState>& states() {
 // Assembles the timeline of the active document: ruler, map, names, slices, and everything drawn
 // over them.
 
-constexpr float kRulerHeight = 24, kMap = 14, kMapGap = 3;
+constexpr float kRulerHeight = 24, kMap = 14, kMapGap = 3, kLegend = 24;
 constexpr float kLeastBody = 40;  // pixels; a smaller panel stays empty
 
 // Draw a scroll bar if the rows don't fit the body.
@@ -89,31 +89,29 @@ void fit_rows(TimelineFrame& frame, bool messages) {
   TimelineLayout& layout = frame.layout;
   const Trace& trace = frame.trace();
   if (trace.ranks.empty()) return;
-  const float height = frame.body.height() / static_cast<float>(trace.ranks.size());
+  const float height = frame.body.height() / trace.ranks.size();
   const float gap = height >= 12 ? 4.0f : 0.0f;
   layout.rows.clear();
   layout.ranks.clear();
   for (std::uint32_t r = 0; r < trace.ranks.size(); ++r) {
-    const float y = height * static_cast<float>(r);
+    const float y = height * r;
     layout.ranks.push_back({r, y, height - gap});
     std::vector<std::uint32_t> rows;
     if (trace.is_ring()) {
       for (const RingLane lane : {RingLane::compute, RingLane::recv, RingLane::wait})
-        if (messages || lane != RingLane::recv)
-          rows.push_back(trace.row_of(static_cast<int>(r), lane));
+        if (messages || lane != RingLane::recv) rows.push_back(trace.row_of(r, lane));
     } else {
       const RankTrack& rank = trace.ranks[r];
       for (std::uint32_t l = rank.first_lane; l < rank.first_lane + rank.lanes; ++l)
         for (std::uint32_t k = 0; k < trace.lanes[l].rows; ++k)
           rows.push_back(trace.lanes[l].first_row + k);
     }
-    const float share = (height - gap) / static_cast<float>(std::max<std::size_t>(1, rows.size()));
+    const float share = (height - gap) / std::max<std::size_t>(1, rows.size());
     const std::size_t shown =
         share < kLeastRow ? std::min<std::size_t>(1, rows.size()) : rows.size();
     // Computing stays the most visible row among messages.
     const bool first_higher = messages && trace.is_ring() && shown > 1;
-    const float parts =
-        static_cast<float>(std::max<std::size_t>(1, shown) + (first_higher ? 1 : 0));
+    const float parts = std::max<std::size_t>(1, shown) + (first_higher ? 1 : 0);
     const float row_height = std::max(1.0f, (height - gap) / parts);
     float row_y = y;
     for (std::size_t k = 0; k < shown; ++k) {
@@ -244,7 +242,7 @@ std::string position_name(const TimelineFrame& frame, double position) {
   const Axis& axis = frame.document.axis;
   if (frame.mode == AxisMode::time || axis.steps() == 0) return time_text(position);
   const int step = std::clamp(static_cast<int>(std::floor(position)), 0, axis.steps() - 1);
-  const int percent = static_cast<int>(std::lround(100 * (position - step)));
+  const int percent = std::lround(100 * (position - step));
   return percent == 0 ? step_name(axis, step)
                       : fmt::format("{} · {} %", step_name(axis, step), percent);
 }
@@ -270,8 +268,11 @@ void draw_timeline(const PanelContext& context) {
   }
   TimelineState& state = timeline_state();
   const float top = all.y0 + kRulerHeight + kMap + kMapGap;
+  const Trace& trace = session.document().trace;
+  const bool legend = trace.has_kernel() && session.color_by == ColorBy::owner;
+  const float bottom = all.y1 - (legend ? kLegend : 0);
   const auto make = [&](float left) {
-    return make_frame(context, session.document(), {left, top, all.x1, all.y1}, session.view,
+    return make_frame(context, session.document(), {left, top, all.x1, bottom}, session.view,
                       state.row_scale);
   };
   const float gutter = std::min(gutter_width(make(all.x0)), all.width() / 3);
@@ -297,6 +298,17 @@ void draw_timeline(const PanelContext& context) {
   draw_map(frame, state.map);
   draw_ruler(frame, state.ruler);
   draw_scroll_bar(frame);
+  if (legend) {
+    std::vector<Swatch> swatches;
+    for (const KernelPart part : kAllKernelParts) {
+      const std::string name(name_of(part));  // in the recording alone or before a tile's number
+      if (std::any_of(trace.names.begin(), trace.names.end(), [&](const std::string& given) {
+            return given == name || given.starts_with(name + " ");
+          }))
+        swatches.push_back({kernel_color(session.theme, part), name});
+    }
+    draw_legend(context.fonts, context.palette, {left, bottom + 4}, all.x1 - left, swatches);
+  }
   draw_way_back(context, {all.x0, all.y0, left, top});
   if (state.hovered_is_ours && session.hovered && state.gesture == TimelineState::Gesture::none)
     draw_slice_tooltip(frame, *session.hovered);

@@ -55,7 +55,7 @@ struct TimelineFrame {
   bool active = true;  // whether the session's selection, hover and search refer to this document
 
   const Trace& trace() const { return document.trace; }
-  int rank_of(std::uint32_t row) const { return static_cast<int>(trace().rank_of_row(row)); }
+  int rank_of(std::uint32_t row) const { return trace().rank_of_row(row); }
   double length() const { return document.axis.length(mode); }
   // Return the screen x of an axis position or of a rank's time, finite even far off the body.
   float x_at(double position) const;

@@ -223,7 +223,7 @@ void touch_gutter(const TimelineFrame& frame, const Box& gutter) {
       ImGui::GetIO().MousePos.y - frame.body.y0 + static_cast<float>(frame.view.scroll_y);
   for (const RankPlace& place : frame.layout.ranks) {
     if (y >= place.y && y < place.y + place.height) {
-      const int rank = static_cast<int>(place.rank);
+      const int rank = place.rank;
       session.select_rank(session.selected_rank == rank ? -1 : rank);
     }
   }

@@ -25,8 +25,7 @@ std::string label_of(const TimelineFrame& frame, SliceId id, const ImFont* font,
   const Slice& slice = frame.trace().slice(id);
   constexpr float kNarrowestCharacter = 4;
   const auto fits = [&](std::string_view text) {
-    return static_cast<float>(text.size()) * kNarrowestCharacter < width &&
-           text_width(font, text) <= width;
+    return text.size() * kNarrowestCharacter < width && text_width(font, text) <= width;
   };
   const std::string title = slice_title(frame.trace(), slice);
   if (!frame.trace().is_ring()) return width >= 24 ? fitted(font, title, width) : "";
@@ -91,12 +90,17 @@ std::string rank_text(const Trace& trace, std::int32_t rank) {
 // Return `amount` per second, or none if the amount or the time is not positive.
 std::optional<double> per_second(std::int64_t amount, std::int64_t ns) {
   if (amount <= 0 || ns <= 0) return std::nullopt;
-  return static_cast<double>(amount) * 1e9 / static_cast<double>(ns);
+  return amount * 1e9 / ns;
 }
 
 void add_ring_fields(const Trace& trace, const Slice& slice, Pairs& rows) {
   if (slice.step >= 0)
     rows.emplace_back("step", fmt::format("{}, {} pass", slice.step, name_of(slice.pass)));
+  if (kernel_part(slice)) {
+    rows.emplace_back("head", fmt::format("{} (of all batch entries)", slice.matrix));
+    rows.emplace_back("query tile", fmt::format("{}", slice.row_tile));
+    rows.emplace_back("by its clock", fmt::format("{} ticks", slice.ticks));
+  }
   if (slice.kv_owner >= 0) {
     rows.emplace_back(slice.payload == Payload::dkv ? "gradient of KV" : "KV block",
                       fmt::format("of {}", rank_text(trace, slice.kv_owner)));
@@ -266,7 +270,7 @@ Shares shares_of(const TimelineFrame& frame, double from, double to) {
     const std::int64_t end = frame.document.axis.time_at(frame.mode, rank, to);
     if (end <= begin) continue;
     frame.document.index.time_by_class(row, ColorBy::kind, begin, end, sums);
-    for (const std::int64_t sum : sums) (waits ? waiting : busy) += static_cast<double>(sum);
+    for (const std::int64_t sum : sums) (waits ? waiting : busy) += sum;
     whole += waits ? 0 : static_cast<double>(end - begin);
   }
   return whole > 0 ? Shares{busy / whole, waiting / whole} : Shares{};
@@ -314,11 +318,11 @@ void draw_slice_labels(const TimelineFrame& frame) {
       const float x1 = std::min(box->x1, frame.body.x1) - kLabelPad;
       const Slice& slice = trace.rows[place.row].slices[i];
       // The time that the rank did not have a processor is shaded, at the end because nobody knows when.
-      if (slice.cpu_ns > 0 && slice.cpu_ns < 0.98 * static_cast<double>(slice.duration_ns())) {
+      if (slice.cpu_ns > 0 && slice.cpu_ns < 0.98 * slice.duration_ns()) {
         const float from = frame.x_at(frame.rank_of(place.row), slice.begin_ns + slice.cpu_ns);
-        const float bottom = box->y1 - 1;
-        fill({std::max(from, box->x0), bottom - std::max(3.0f, 0.28f * place.height), box->x1,
-              bottom},
+        // It stays below the letters, whose ink is chosen for the slice's own colour.
+        const float high = std::max(2.0f, (place.height - font_height(font)) / 2);
+        fill({std::max(from, box->x0), box->y1 - 1 - high, box->x1, box->y1 - 1},
              with_alpha(palette.background, 0.65));
       }
       const std::string text = label_of(frame, {place.row, i}, font, x1 - x0);
@@ -326,7 +330,7 @@ void draw_slice_labels(const TimelineFrame& frame) {
       const Color ink = dimmed && !frame.document.path.contains({place.row, i}) ? palette.text_dim
                                                                                 : ink_on(ground);
       // Letters stand low in their line, which shows in a row that is hardly higher.
-      const float up = place.height < 14 ? 1 : 0;
+      const float up = place.height < 18 ? 1 : 0;
       draw_text(font, {x0, (box->y0 + box->y1) / 2 - up}, {0, 0.5f}, ink, text);
       characters += text.size();
     }
@@ -357,8 +361,7 @@ void draw_gutter(const TimelineFrame& frame, const Box& gutter) {
     if (owners) {
       // Draw the colour of the rank's own KV block.
       fill({gutter.x0, y0, gutter.x0 + kRankSwatch, y1},
-           owner_color(session.theme, static_cast<int>(trace.ranks[place.rank].pid),
-                       trace.run->world_size));
+           owner_color(session.theme, trace.ranks[place.rank].pid, trace.run->world_size));
     }
     // Place the name in the middle of the rank's visible part.
     const float middle = std::max(
@@ -400,7 +403,8 @@ Pairs slice_facts(const Trace& trace, SliceId id) {
   const Lane& lane = trace.lanes[trace.rows[id.row].lane];
   Pairs rows;
   rows.emplace_back(trace.is_ring() ? "on" : "track", trace.ranks[lane.rank].name);
-  if (!trace.is_ring() && !lane.name.empty()) rows.emplace_back("lane", lane.name);
+  if ((!trace.is_ring() || kernel_part(slice)) && !lane.name.empty())
+    rows.emplace_back("lane", lane.name);
   add_ring_fields(trace, slice, rows);
   rows.emplace_back("duration", time_text(slice.duration_ns()));
   rows.emplace_back("begins at", time_text(slice.begin_ns - trace.begin_ns));

@@ -27,7 +27,7 @@ void draw_column(const TimelineFrame& frame, float x, float y0, float y1, Color 
 // Draw a rank's step boundaries within its own rows.
 void draw_rank_steps(const TimelineFrame& frame, const RankPlace& place, Color color) {
   const Axis& axis = frame.document.axis;
-  const int rank = static_cast<int>(place.rank);
+  const int rank = place.rank;
   const float y0 = frame.y_at(place.y);
   const int first = axis.step_at(rank, axis.time_at(frame.mode, rank, frame.view.begin));
   const int last = axis.step_at(rank, axis.time_at(frame.mode, rank, frame.view.end));
@@ -65,7 +65,7 @@ void draw_steps(const TimelineFrame& frame) {
     return;
   }
   const int own = frame.active ? frame.context.session.selected_rank : -1;
-  const bool all = in_view * static_cast<double>(frame.layout.ranks.size()) < kMostBoundaries;
+  const bool all = in_view * frame.layout.ranks.size() < kMostBoundaries;
   for (const RankPlace& place : frame.layout.ranks) {
     const bool selected = static_cast<int>(place.rank) == own;
     if (all || selected)
@@ -134,7 +134,7 @@ void draw_measure(const TimelineFrame& frame) {
 namespace {
 
 void draw_silence(const TimelineFrame& frame, const RankPlace& place, Color color) {
-  const int rank = static_cast<int>(place.rank);
+  const int rank = place.rank;
   const std::int64_t from = last_seen_ns(frame.trace(), rank).value_or(frame.trace().begin_ns);
   const float y0 = frame.y_at(place.y);
   const float x0 = std::clamp(frame.x_at(rank, from), frame.body.x0 - 4, frame.body.x1 + 4);

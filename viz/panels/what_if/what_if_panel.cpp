@@ -162,7 +162,7 @@ void mask_row(const PanelContext& context, WhatIfSettings& settings, const std::
   std::vector<std::string> words;
   for (const std::string& mask : masks) words.push_back(fitted(context.fonts.small, mask, 110));
   const auto chosen = std::find(masks.begin(), masks.end(), settings.mask) - masks.begin();
-  const int now = words_row(context, "mask", words, static_cast<int>(chosen));
+  const int now = words_row(context, "mask", words, chosen);
   settings.mask = masks[now];
 }
 
@@ -285,8 +285,7 @@ void draw_title(const PanelContext& context, const Box& strip, const char* what,
 
 void draw_strip(const PanelContext& context, const Document& document, const char* slot,
                 const Box& strip) {
-  const float rank =
-      strip.height() / static_cast<float>(std::max<std::size_t>(document.trace.ranks.size(), 1));
+  const float rank = strip.height() / std::max<std::size_t>(document.trace.ranks.size(), 1);
   const bool room = rank >= kRowsForMessages;
   draw_timeline_strip(context, document, slot, {.messages = room, .labels = room}, strip,
                       context.session.view);
@@ -378,11 +377,10 @@ WhatIfLayout what_if_layout(const Box& room, float words, int figures, int recor
   float y = room.y0;
   layout.words = {x, y, room.x1, y + words};
   y += words;
-  const float each =
-      std::floor((room.x1 - x - 8 * static_cast<float>(figures - 1)) / static_cast<float>(figures));
+  const float each = std::floor((room.x1 - x - 8 * static_cast<float>(figures - 1)) / figures);
   if (each >= kLeastFigure && y + kFigure < room.y1) {
     for (int i = 0; i < figures; ++i) {
-      const float left = x + (each + 8) * static_cast<float>(i);
+      const float left = x + (each + 8) * i;
       layout.figures.push_back({left, y, left + each, y + kFigure});
     }
     y += kFigure + kFigureGap;
@@ -392,11 +390,10 @@ WhatIfLayout what_if_layout(const Box& room, float words, int figures, int recor
 
   // Ranks of both runs are equally high, as far as there is room.
   const float left = std::max(room.y1 - y - 2 * kWhatIfTitle - kFigureGap, 2 * kLeastRank);
-  const float all = static_cast<float>(recorded_ranks + predicted_ranks);
-  const float share =
-      std::clamp(static_cast<float>(recorded_ranks) / std::max(all, 1.0f), 0.3f, 0.7f);
+  const float all = recorded_ranks + predicted_ranks;
+  const float share = std::clamp(recorded_ranks / std::max(all, 1.0f), 0.3f, 0.7f);
   const auto height = [&](float part, int ranks) {
-    return std::floor(std::min(part * left, kMostRank * static_cast<float>(std::max(ranks, 1))));
+    return std::floor(std::min(part * left, kMostRank * std::max(ranks, 1)));
   };
   y += kWhatIfTitle;
   layout.recorded = {x, y, room.x1, y + height(share, recorded_ranks)};
@@ -421,8 +418,7 @@ void draw_what_if(const PanelContext& context) {
   const int predicted = shown != nullptr ? ranks(shown->document) : 1;
   // The sentences' position does not depend on their height.
   const auto layout_for = [&](float words) {
-    return what_if_layout(room, words, static_cast<int>(figures.size()), ranks(session.document()),
-                          predicted);
+    return what_if_layout(room, words, figures.size(), ranks(session.document()), predicted);
   };
   const Box words = layout_for(0).words;
   const bool shows_effect = words.width() >= 100;

@@ -1,4 +1,5 @@
-#include "viz/panels/softmax/softmax_panel.h"
+// One query row's online softmax, step by step: a table of row_max, row_sum and lse, and two plots.
+#include "viz/panels/layouts.h"
 
 #include <fmt/format.h>
 
@@ -8,6 +9,7 @@
 #include <utility>
 
 #include "viz/model/session/format.h"
+#include "viz/panels/charts/charts.h"
 #include "viz/panels/drawing.h"
 #include "viz/panels/panels.h"
 
@@ -87,12 +89,12 @@ float draw_table(const PanelContext& context, const SoftmaxRow& row, ImVec2 at, 
   const Trace& trace = session.document().trace;
   const Palette& palette = context.palette;
   const float column = width / kColumnCount;
-  const auto right = [&](int i) { return at.x + column * static_cast<float>(i + 1) - 8; };
+  const auto right = [&](int i) { return at.x + column * (i + 1) - 8; };
   for (int i = 0; i < kColumnCount; ++i)
     draw_label(context, {right(i), at.y + 4}, {1, 0}, kColumns[i]);
   float y = at.y + kRow;
   draw_list().AddLine({at.x, y - 1}, {at.x + width, y - 1}, palette.grid);
-  const int n = static_cast<int>(trace.ranks.size());
+  const int n = trace.ranks.size();
   for (std::size_t i = 0; i < row.samples.size(); ++i) {
     const SoftmaxSample& sample = row.samples[i];
     const Box line{at.x, y, at.x + width, y + kRow};
@@ -133,7 +135,7 @@ void draw_plot(const PanelContext& context, const SoftmaxRow& row, const Box& bo
                std::string_view title, bool error, int current) {
   const Palette& palette = context.palette;
   const Trace& trace = context.session.document().trace;
-  const int n = static_cast<int>(trace.ranks.size());
+  const int n = trace.ranks.size();
   draw_label(context, {box.x0, box.y0}, {0, 0}, title);
   const Box plot{box.x0 + 44, box.y0 + 24, box.x1 - 12, box.y1 - 18};
   if (plot.width() < 30 || plot.height() < 24) return;
@@ -150,30 +152,21 @@ void draw_plot(const PanelContext& context, const SoftmaxRow& row, const Box& bo
     high = std::max(high, value);
   }
   if (!(low <= high)) low = high = 0;
-  if (error) {
-    low = std::floor(low) - 1;  // the bottom stands for an error of 0
-    high = std::ceil(high);
-  }
-  if (high - low < 1e-6) {
-    low -= 0.5;
-    high += 0.5;
-  }
-  const auto y_of = [&](double value) {
-    return plot.y1 - plot.height() * static_cast<float>((value - low) / (high - low));
+  // In the plot of errors the bottom stands for 0, and every line for a power of ten.
+  const ChartScale y_scale =
+      error ? linear_scale(std::floor(low) - 1, std::ceil(high), 3,
+                           [&](double x) {
+                             return x < std::floor(low) - 0.5 ? "0" : fmt::format("1e{:.0f}", x);
+                           })
+            : linear_scale(low, high, 3, [](double x) { return fmt::format("{:.4g}", x); });
+  draw_y_axis({context.fonts, palette, context.session.theme}, y_scale, plot);
+  ChartScale x_scale;
+  x_scale.high = std::max<double>(row.samples.size(), 2) - 1;
+  const auto place = [&](std::size_t i, double value) {
+    const float x = x_of(plot, x_scale, static_cast<double>(i));
+    if (!std::isfinite(value)) return ImVec2(x, value > 0 ? plot.y0 : plot.y1);
+    return ImVec2(x, y_of(plot, y_scale, value));
   };
-  const double steps = std::max<double>(static_cast<double>(row.samples.size()) - 1, 1);
-  const auto x_of = [&](std::size_t i) {
-    return plot.x0 + plot.width() * static_cast<float>(static_cast<double>(i) / steps);
-  };
-  for (const double value : {low, (low + high) / 2, high}) {
-    const float y = y_of(value);
-    draw_list().AddLine({plot.x0, y}, {plot.x1, y}, palette.grid);
-    const std::string text = !error ? fmt::format("{:.{}f}", value, high - low < 0.05 ? 4 : 2)
-                             : value == low ? "0"
-                                            : fmt::format("1e{:.0f}", value);
-    if (!error || value == low || value == high)
-      draw_label(context, {plot.x0 - 8, y}, {1, 0.5f}, text);
-  }
   const std::size_t every = std::max<std::size_t>(1, row.samples.size() / 8);
   ImVec2 before{0, 0};
   bool joined = false;
@@ -181,7 +174,7 @@ void draw_plot(const PanelContext& context, const SoftmaxRow& row, const Box& bo
     const SoftmaxSample& sample = row.samples[i];
     const double value = value_of(sample);
     const bool finite = std::isfinite(value);
-    const ImVec2 at(x_of(i), finite ? y_of(value) : value > 0 ? plot.y0 : plot.y1);
+    const ImVec2 at = place(i, value);
     if (sample.step == current)
       draw_list().AddLine({at.x, plot.y0 - 6}, {at.x, plot.y1}, palette.playhead, 1.5f);
     if (joined && finite) draw_list().AddLine(before, at, palette.text_dim, 1.5f);
@@ -195,15 +188,15 @@ void draw_plot(const PanelContext& context, const SoftmaxRow& row, const Box& bo
     const double value = value_of(sample);
     const int owner = owner_at(context.session.document(), row.rank, sample.step);
     const Color color = owner >= 0 ? owner_color(context.session.theme, owner, n) : palette.accent;
+    const ImVec2 at = place(i, value);
     if (std::isfinite(value)) {
-      draw_list().AddCircleFilled({x_of(i), y_of(value)}, 4, color, 16);
+      draw_list().AddCircleFilled(at, 4, color, 16);
       continue;
     }
-    const float y = value > 0 ? plot.y0 : plot.y1;
-    draw_list().AddCircle({x_of(i), y}, 3.5f, color, 16, 1.5f);
+    draw_list().AddCircle(at, 3.5f, color, 16, 1.5f);
     const bool crowded = row.samples.size() > 8;
     if (!error && !crowded)
-      draw_label(context, {x_of(i) + 7, y - 3}, {0, 1}, softmax_text(sample.lse));
+      draw_label(context, {at.x + 7, at.y - 3}, {0, 1}, softmax_text(sample.lse));
   }
 }
 
