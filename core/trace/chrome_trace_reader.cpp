@@ -133,15 +133,12 @@ class TraceReader {
         return read_list(field, token, clock_error_ns_, 0);
       case EventField::dropped_events:
         return read_list(field, token, dropped_, 0);
-<<<<<<< HEAD
       case EventField::input_dims:
       case EventField::input_types:
       case EventField::inputs:
         return read_as_text(field, token, fields);
-=======
       case EventField::dropped_stamps:
         return read_list(field, token, dropped_stamps_, 0);
->>>>>>> main
       default:
         json_.skip(token);
     }
