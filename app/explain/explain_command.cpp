@@ -63,17 +63,6 @@ struct Explained {
   Explanation why;
 };
 
-std::vector<std::string> files_of(const std::string& path) {
-  std::error_code error;
-  if (!std::filesystem::is_directory(path, error)) return {path};
-  std::vector<std::string> files;
-  for (const auto& entry : std::filesystem::directory_iterator(path, error))
-    if (entry.is_regular_file(error)) files.push_back(entry.path().string());
-  if (files.empty()) throw InputError(path + ": no files in this folder; recordings accepted");
-  std::sort(files.begin(), files.end());
-  return files;
-}
-
 bool is_flight_dump(const std::string& path) {
   return with_path_in_errors(path, [&] {
     const InputFile file(path, "recording or dump of the flight recorder");
@@ -119,7 +108,7 @@ void take_rank(std::vector<OneRanks>& runs, const std::string& path, Recording r
 // Join what lies beside the file of one rank.
 void join_neighbours(OneRanks& run) {
   const std::string folder = std::filesystem::path(run.path).parent_path().string();
-  for (const std::string& file : files_of(folder.empty() ? "." : folder)) try {
+  for (const std::string& file : files_in({folder.empty() ? "." : folder})) try {
       if (!is_ours(file)) continue;
       Recording other = read_chrome_trace(file);
       join(run.recording, other);
@@ -131,19 +120,16 @@ void join_neighbours(OneRanks& run) {
 Explanation explain_recording(const std::string& path, const Recording& recording,
                               HowWhole how = HowWhole::whole) {
   Explanation why;
+  if (how != HowWhole::part) why = for_flag(path + ":", [&] { return explain(recording); });
+  if (how == HowWhole::whole) return why;
+  const auto is_empty = [](const auto& events) { return events.empty(); };
+  const auto lack = std::count_if(recording.events.begin(), recording.events.end(), is_empty);
   std::string note = path + " is cut off; what is whole was read";
-  if (how == HowWhole::part) {
-    std::size_t ranks = 0;
-    for (const auto& events : recording.events) ranks += !events.empty();
-    note += fmt::format(
-        ": slices of {} of {} ranks, of the last of them not all, which is too little to say why "
-        "the "
-        "run took so long",
-        ranks, recording.events.size());
-  } else {
-    why = for_flag(path + ":", [&] { return explain(recording); });
-  }
-  if (how != HowWhole::whole) why.notes.insert(why.notes.begin(), note + ".");
+  if (how == HowWhole::part)
+    note +=
+        fmt::format(", which is too little to say why the run took so long: {} of {} ranks lack",
+                    lack, recording.events.size());
+  why.notes.insert(why.notes.begin(), note + ".");
   return why;
 }
 
@@ -164,7 +150,7 @@ std::vector<Explained> explain_all(const std::vector<std::string>& paths) {
   std::vector<RankProfile> loose_profiles;
   std::vector<OneRanks> runs;
   for (const std::string& path : paths) {
-    const std::vector<std::string> files = files_of(path);
+    const std::vector<std::string> files = files_in({path});
     const bool is_folder = files[0] != path;
     std::vector<FlightDump> dumps;
     std::vector<std::string> others;

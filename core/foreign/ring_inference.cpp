@@ -12,173 +12,35 @@ namespace ringscope {
 namespace {
 
 constexpr Index kProfileRows = 1024;  // a rank, in place of what a profile does not say
-constexpr std::int64_t kLongest = 1'000'000'000'000'000;  // ns
 constexpr std::size_t kPeriodsToFit = 16;
-constexpr double kLeastFit = 0.8;  // of kernels in the order of a ring
-
-// Keep the outermost of spans that lie in each other.
-void keep_outermost(std::vector<ProfiledSpan>& spans) {
-  std::stable_sort(spans.begin(), spans.end(), [](const ProfiledSpan& a, const ProfiledSpan& b) {
-    return a.begin_ns != b.begin_ns ? a.begin_ns < b.begin_ns : a.end_ns > b.end_ns;
-  });
-  std::vector<ProfiledSpan> kept;
-  for (const ProfiledSpan& span : spans)
-    if (kept.empty() || span.end_ns > kept.back().end_ns) kept.push_back(span);
-  spans = std::move(kept);
-}
-
-std::string ms_text(std::int64_t ns) { return seconds_text(1e-9 * static_cast<double>(ns)); }
+constexpr double kLeastWait = 0.25;  // of a transfer, if it tells when the block came
+constexpr double kLeastFit = 0.8;    // of kernels in the order of a ring
 
 // ---
 
-struct Ranked {
-  const RankProfile* profile = nullptr;
-  std::vector<ProfiledSpan> attention[2];  // by pass
-  std::vector<ProfiledSpan> batches;
-  std::vector<ProfiledSpan> sends, receives;  // if the profile tells them apart
-  std::int64_t shift_ns = 0;                  // to the first file's base time
-};
-
-// Sort a rank's sends and receives, and join those that belong together: the k-th send and the k-th
-// receive, or, if it has not as many of both or they are one kernel, what is under way together: a
-// block's are started together, and the next block's can't begin before it has come.
-std::vector<ProfiledSpan> batches_of(Ranked& rank) {
-  for (auto* ends : {&rank.sends, &rank.receives})
-    std::stable_sort(ends->begin(), ends->end(), [](const ProfiledSpan& a, const ProfiledSpan& b) {
-      return a.begin_ns < b.begin_ns;
-    });
-  std::vector<ProfiledSpan> batches;
-  if (rank.sends.size() == rank.receives.size()) {
-    for (std::size_t i = 0; i < rank.sends.size(); ++i) {
-      batches.push_back(rank.sends[i]);
-      batches[i].end_ns = std::max(rank.receives[i].end_ns, batches[i].begin_ns);
-    }
-    return batches;
-  }
-  std::vector<ProfiledSpan> all = rank.sends;
-  all.insert(all.end(), rank.receives.begin(), rank.receives.end());
-  std::stable_sort(all.begin(), all.end(), [](const ProfiledSpan& a, const ProfiledSpan& b) {
-    return a.begin_ns < b.begin_ns;
-  });
-  for (const ProfiledSpan& span : all) {
-    if (!batches.empty() && span.begin_ns < batches.back().end_ns) {
-      batches.back().end_ns = std::max(batches.back().end_ns, span.end_ns);
-      batches.back().bytes += std::min(span.bytes, INT64_MAX / 2 - batches.back().bytes);
-    } else {
-      batches.push_back(span);
-    }
-  }
-  return batches;
-}
-
-class RingInference {
+class RingInference : private GatheredRanks {
  public:
   InferredRing infer(const std::vector<RankProfile>& profiles) {
-    const std::string missing = gather(profiles);
+    std::string why_not = gather(profiles);
     list_others(profiles);
-    std::string why_not = missing;
     if (why_not.empty()) why_not = count();
     if (why_not.empty()) why_not = find_direction();
-    if (!why_not.empty()) {
-      result_.notes.insert(result_.notes.begin(), "No ring was inferred: " + why_not);
-      return std::move(result_);
+    std::optional<Recording> recording;
+    if (why_not.empty()) {
+      correct_clocks();
+      if (!both_ways_)
+        notes_.push_back("Profiles do not give processor time: ranks that share cores look slow.");
+      recording = write(median_layer());
+    } else {
+      notes_.insert(notes_.begin(), "No ring was inferred: " + why_not);
     }
-    correct_clocks();
-    write(median_layer());
-    return std::move(result_);
+    return {std::move(recording), std::move(notes_)};
   }
 
  private:
   int n() const { return static_cast<int>(ranks_.size()); }
   static int at(Pass pass) { return static_cast<int>(pass); }
   int wrap(int rank) const { return (rank % n() + n()) % n(); }
-
-  // Put the ranks in order. Return why that can't be, or "".
-  std::string gather(const std::vector<RankProfile>& profiles) {
-    const int world = profiles[0].world_size;
-    if (world < 2) return "the files give no world_size of 2 or more in distributedInfo.";
-    if (static_cast<std::size_t>(world) > profiles.size())
-      return fmt::format("{} of {} ranks' files are there, and a ring is told by all of them.",
-                         profiles.size(), world);
-    ranks_.resize(static_cast<std::size_t>(world));
-    bool on_device = false;
-    for (const RankProfile& profile : profiles) {
-      if (profile.cut_short)
-        result_.notes.push_back(profile.path + " is cut off; what is whole was read.");
-      if (profile.world_size != world || profile.rank < 0 || profile.rank >= world ||
-          ranks_[static_cast<std::size_t>(profile.rank)].profile != nullptr)
-        return fmt::format("{} gives rank {} of {}; one file for each of {} ranks accepted.",
-                           profile.path, profile.rank, profile.world_size, world);
-      ranks_[static_cast<std::size_t>(profile.rank)].profile = &profile;
-      on_device = on_device || !profile.attention[1].empty();
-    }
-    for (Ranked& rank : ranks_) {
-      const RankProfile& profile = *rank.profile;
-      if (__builtin_sub_overflow(profile.base_time_ns, ranks_[0].profile->base_time_ns,
-                                 &rank.shift_ns) ||
-          rank.shift_ns > kMaxTraceNs / 4 || rank.shift_ns < -kMaxTraceNs / 4)
-        return "the files' base times are years apart.";
-      for (const ProfiledSpan& span : profile.attention[on_device])
-        rank.attention[at(span.pass)].push_back(span);
-      for (auto& spans : rank.attention)
-        if (!on_device) keep_outermost(spans);
-      const bool device_transfers = !profile.transfers[1].empty();
-      for (const ProfiledSpan& span : profile.transfers[device_transfers]) {
-        if (span.sends) rank.sends.push_back(span);
-        if (span.receives) rank.receives.push_back(span);
-      }
-      rank.batches = batches_of(rank);
-      for (ProfiledSpan& batch : rank.batches)
-        if (batch.bytes == 0)
-          batch.bytes = profile.sent_bytes / static_cast<std::int64_t>(rank.batches.size());
-      if (device_transfers == on_device) continue;
-      for (auto* spans : {&rank.attention[0], &rank.attention[1], &rank.batches})
-        for (ProfiledSpan& span : *spans) span.order = span.begin_ns;
-    }
-    for (Ranked& rank : ranks_)
-      for (auto& spans : rank.attention) std::stable_sort(spans.begin(), spans.end(), by_order);
-    both_ways_ = on_device;
-    // Take the lengths as known if they are those of a problem that we can count in.
-    shape_ = ranks_[0].profile->shape;
-    const double flops = 10.0 * static_cast<double>(shape_.seqlen) *
-                         static_cast<double>(query_values(shape_, shape_.seqlen));
-    if (shape_.seqlen * n() > kMaxSeqlen || flops > 9e18) shape_ = {1, 1, 1, 0, 1};
-    return set_origin() ? "" : "the files' times are weeks apart.";
-  }
-
-  // Let all times begin at 0. Return whether none is beyond kLongest then.
-  bool set_origin() {
-    std::int64_t last = std::numeric_limits<std::int64_t>::min();
-    origin_ns_ = std::numeric_limits<std::int64_t>::max();
-    for (const Ranked& rank : ranks_)
-      for (const auto* spans : {&rank.attention[0], &rank.attention[1], &rank.batches})
-        for (const ProfiledSpan& span : *spans) {
-          origin_ns_ = std::min(origin_ns_, span.begin_ns + rank.shift_ns);
-          last = std::max(last, span.end_ns + rank.shift_ns);
-        }
-    if (last < origin_ns_) return true;
-    for (Ranked& rank : ranks_) rank.shift_ns -= origin_ns_;
-    return static_cast<std::uint64_t>(last) - static_cast<std::uint64_t>(origin_ns_) <=
-           static_cast<std::uint64_t>(kLongest);
-  }
-
-  static bool by_order(const ProfiledSpan& a, const ProfiledSpan& b) { return a.order < b.order; }
-
-  void list_others(const std::vector<RankProfile>& profiles) {
-    std::map<std::string, int> all;
-    for (const RankProfile& profile : profiles)
-      for (const auto& [name, count] : profile.others) all[name] += count;
-    if (all.empty()) return;
-    std::string names;
-    int shown = 0;
-    for (const auto& [name, count] : all)
-      if (shown++ < 5)
-        names += fmt::format("{}{} ({})", shown > 1 ? ", " : "", name.substr(0, 60), count);
-    result_.notes.push_back(
-        fmt::format("{} names of kernels are neither attention nor transfers: "
-                    "{}{}.",
-                    all.size(), names, all.size() > 5 ? " and more" : ""));
-  }
 
   // What may be: how many kernels a rank runs for its own block, for one of a lower rank and for one
   // of a higher rank, how many transfers make a hop, which way the blocks go, and whether a layer's
@@ -188,8 +50,6 @@ class RingInference {
     int way = 1;
     std::size_t last_hop = 0;
     std::size_t back_hops = 0;  // transfers of a backward pass
-
-    bool operator==(const Guess&) const = default;
   };
   // A pass of a layer: its first kernel and its first transfer on each rank.
   struct Period {
@@ -313,9 +173,9 @@ class RingInference {
       return "no attention was found by name (flash, sdpa, fmha, _attn_fwd).";
     if (batches_of_rank(0).empty())
       return "no sends and receives were found (SendRecv, nccl:send, gloo:send).";
-    double best = 0;
-    // A profile that was cut off has kernels left over. Look at that only if nothing adds up.
-    for (is_cut_ = false;; is_cut_ = true) {
+    double best = 0, least = kLeastFit;
+    const auto look = [&] {
+      best = 0;
       for_guesses([&](Guess g) {
         if (!adds_up(g)) return;
         auto periods = periods_of(g);
@@ -325,10 +185,11 @@ class RingInference {
         guess_ = g;
         periods_ = std::move(periods);
       });
-      if (best >= (is_cut_ ? 0.99 : kLeastFit) || is_cut_) break;
-      best = 0;
-    }
-    if (best < (is_cut_ ? 0.99 : kLeastFit)) {
+    };
+    look();
+    // A profile that was cut off has kernels left over. Look at that only if nothing adds up.
+    if (best < least) least = 0.99, is_cut_ = true, look();
+    if (best < least) {
       std::string counts;
       for (int rank = 0; rank < std::min(n(), 4); ++rank)
         counts +=
@@ -337,6 +198,7 @@ class RingInference {
       return counts + ": no ring's steps have so many in their order.";
     }
     pair_layers();
+    if (layers_.empty()) return "no forward pass is whole.";
     has_backward_ = layers_[0].second != nullptr;
     const Guess& g = guess_;
     const bool plain = g.own == 1 && g.lower == 1 && g.higher < 2 && g.a_hop == 1;
@@ -347,7 +209,7 @@ class RingInference {
                   "{} attention kernels for a rank's own block, {} for a lower rank's and {} "
                   "for a higher rank's,",
                   g.own, g.lower, g.higher);
-    result_.notes.push_back(fmt::format(
+    notes_.push_back(fmt::format(
         "A ring of {} ranks: {} layer{}, {}, {} and {} transfer{} a step (confidence {:.1f}).", n(),
         layers_.size(), layers_.size() == 1 ? "" : "s",
         has_backward_ ? "forward and backward" : "forward", kernels, g.a_hop,
@@ -356,7 +218,7 @@ class RingInference {
                 : plain ? 0.9
                         : 0.8)));
     if (is_cut_)
-      result_.notes.push_back(fmt::format(
+      notes_.push_back(fmt::format(
           "The ranks' files do not end together: used {} the first {} whole pass{} of a "
           "layer that all have.",
           periods_.size() == 1 ? "is" : "are", periods_.size(), periods_.size() == 1 ? "" : "es"));
@@ -406,19 +268,34 @@ class RingInference {
     return {begin, begin + static_cast<std::ptrdiff_t>(kernels_in(guess_, rank, step))};
   }
 
-  // Return a hop: the transfers after which the block of step + 1 is there.
-  ProfiledSpan hop_of(int rank, std::size_t layer, Pass pass, int step) const {
+  // Return how many transfers of a pass make a hop. In a backward pass there may be a hop of the
+  // gradients beside each of the blocks, and one more that brings them home.
+  std::size_t a_hop_of(Pass pass) const {
+    const auto others = static_cast<std::size_t>(n() - 1);
+    if (pass == Pass::forward) return guess_.a_hop;
+    return guess_.back_hops / (has_gradients() ? 2 * others + 1 : others);
+  }
+  bool has_gradients() const {
+    return guess_.back_hops % static_cast<std::size_t>(2 * n() - 1) == 0;
+  }
+  bool has_hops(Pass pass) const {
+    return pass == Pass::forward || has_gradients() ||
+           guess_.back_hops % static_cast<std::size_t>(n() - 1) == 0;
+  }
+  // Return a hop: the transfers after which the block of step + 1 is there, or the gradients of this
+  // step, whose hop follows the block's.
+  ProfiledSpan hop_of(int rank, std::size_t layer, Pass pass, int step,
+                      Payload payload = Payload::kv) const {
     const auto& batches = batches_of_rank(rank);
-    const std::size_t a_hop =
-        hops_of(guess_, pass) /
-        (static_cast<std::size_t>(n() - 1) + (pass == Pass::forward ? guess_.last_hop : 0));
+    const std::size_t a_hop = a_hop_of(pass);
+    if (pass == Pass::backward && has_gradients())
+      step = 2 * step + (payload == Payload::dkv && step + 1 < n());
     const std::size_t begin = period_of(layer, pass).hops + static_cast<std::size_t>(step) * a_hop;
     ProfiledSpan hop = batches[begin];
     hop.end_ns = batches[begin + a_hop - 1].end_ns;
+    for (std::size_t i = begin + 1; i < begin + a_hop; ++i)
+      hop.bytes += std::min(batches[i].bytes, INT64_MAX / 8 - hop.bytes);
     return hop;
-  }
-  bool has_hops(Pass pass) const {
-    return pass == Pass::forward || guess_.back_hops % static_cast<std::size_t>(n() - 1) == 0;
   }
 
   // Find out whether blocks go to the next rank or to the previous one. Return why neither can be.
@@ -426,16 +303,14 @@ class RingInference {
     int named[2] = {};
     for (int rank = 0; rank < n(); ++rank) {
       const RankProfile& profile = *ranks_[static_cast<std::size_t>(rank)].profile;
-      const auto count_peer = [&](int peer, int way) {
-        if (peer >= 0) ++named[peer == wrap(rank + way) ? 0 : 1];
-        return peer < 0 || peer == wrap(rank + 1) || peer == wrap(rank - 1);
-      };
-      if (!count_peer(profile.sends_to, 1))
-        return fmt::format("rank {} sends to rank {}, which is not its neighbour.", rank,
-                           profile.sends_to);
-      if (!count_peer(profile.receives_from, -1))
-        return fmt::format("rank {} receives from rank {}, which is not its neighbour.", rank,
-                           profile.receives_from);
+      for (const bool sends : {true, false}) {
+        const int peer = sends ? profile.sends_to : profile.receives_from;
+        if (peer < 0) continue;
+        if (peer != wrap(rank + 1) && peer != wrap(rank - 1))
+          return fmt::format("rank {} {} rank {}, which is not its neighbour.", rank,
+                             sends ? "sends to" : "receives from", peer);
+        ++named[peer == wrap(rank + (sends ? 1 : -1)) ? 0 : 1];
+      }
     }
     double confidence = 0.95;
     std::string how = "the sends name their peers";
@@ -449,7 +324,7 @@ class RingInference {
       way_ = way;
     } else if (guess_.lower != guess_.higher) {
       confidence = 0.9;
-      how = "so the steps add up";
+      how = "only so do the steps add up";
     } else {
       const double next = least_lag(1), previous = least_lag(-1);
       const bool told = (next < 0) != (previous < 0);
@@ -459,8 +334,8 @@ class RingInference {
                  : "no file names the peers";
     }
     guess_.way = way_;
-    result_.notes.push_back(fmt::format("Blocks go from rank r to rank r {} 1 (confidence {}: {}).",
-                                        way_ > 0 ? '+' : '-', confidence, how));
+    notes_.push_back(fmt::format("Blocks go from rank r to rank r {} 1 (confidence {}: {}).",
+                                 way_ > 0 ? '+' : '-', confidence, how));
     find_deal();
     return "";
   }
@@ -498,51 +373,46 @@ class RingInference {
         }
     for (const std::size_t name : names[0]) own_alone = own_alone && names[1].count(name) == 0;
     rows_ = given > 0 ? given : kProfileRows;
-    std::string note;
+    const auto take = [this](const char* deal, const char* note) {
+      deal_ = deal;
+      notes_.emplace_back(note);
+    };
     const Guess& g = guess_;
-    if (g.higher == 0) {
-      deal_ = "contiguous";
-      note =
-          "Rank r attends r + 1 blocks, so it is causal and contiguous, and steps are skipped "
-          "(confidence 0.95).";
-    } else if (g.own != g.lower || g.lower != g.higher) {
-      deal_ = "zigzag";
-      note = "Ranks attend halves of blocks, so it is causal and zigzag (confidence 0.85).";
-    } else if (known && halves) {
-      deal_ = "zigzag";
-      note =
-          "Steps have half the rows or half the keys, so it is causal and zigzag (confidence "
-          "0.95).";
-    } else if (known && causal[0] && causal[1]) {
-      deal_ = "striped";
-      note = "All steps are causal, so it is striped (confidence 0.8).";
-    } else if (known) {
-      note = causal[0] ? "Causal and contiguous, and no step is skipped (confidence 0.9)."
-                       : "No step is causal: the mask is full (confidence 0.9).";
-      deal_ = causal[0] ? "contiguous" : "";
-    } else if (own_alone) {
-      deal_ = "zigzag";
-      note =
-          "A rank's own block has a kernel of its own, and all steps are computed, so it is "
-          "causal, and taken as zigzag (confidence 0.6).";
-    } else {
-      note =
-          "All ranks attend all blocks; the mask is taken as full, because kernels do not say "
-          "(confidence 0.5).";
-    }
-    result_.notes.push_back(note);
+    if (g.higher == 0)
+      return take("contiguous",
+                  "Rank r attends r + 1 blocks, so it is causal and contiguous, and steps are "
+                  "skipped (confidence 0.95).");
+    if (g.own != g.lower || g.lower != g.higher)
+      return take("zigzag",
+                  "Ranks attend halves of blocks, so it is causal and zigzag (confidence 0.85).");
+    if (known && halves)
+      return take("zigzag",
+                  "Steps have half the rows or half the keys, so it is causal and zigzag "
+                  "(confidence 0.95).");
+    if (known && causal[0] && causal[1])
+      return take("striped", "All steps are causal, so it is striped (confidence 0.8).");
+    if (known && causal[0])
+      return take("contiguous", "Causal and contiguous, and no step is skipped (confidence 0.9).");
+    if (known) return take("", "No step is causal: the mask is full (confidence 0.9).");
+    if (own_alone)
+      return take("zigzag",
+                  "A rank's own block has a kernel of its own, and all steps are computed, so it "
+                  "is causal, and taken as zigzag (confidence 0.6).");
+    take("",
+         "All ranks attend all blocks; the mask is taken as full, because kernels do not say "
+         "(confidence 0.5).");
   }
 
   // Return the pairs of a step's kernels: as their lengths say, or as the deal does.
   Index pairs_of(int rank, int owner, const std::vector<ProfiledSpan>& kernels) const {
     Index sum = 0;
+    bool known = true;
     for (const ProfiledSpan& kernel : kernels) {
-      if (kernel.q_rows <= 0 || kernel.k_rows <= 0) sum = -kMaxSeqlen * kMaxSeqlen / 2;
-      if (sum < 0) break;
       const Index q = kernel.q_rows, k = kernel.k_rows;
-      sum += kernel.causal > 0 && q == k ? q * (q + 1) / 2 : q * k;
+      known = known && q > 0 && k > 0 && sum <= rows_ * rows_;
+      if (known) sum += kernel.causal > 0 && q == k ? q * (q + 1) / 2 : q * k;
     }
-    if (sum > 0 && sum <= rows_ * rows_) return sum;
+    if (known && sum > 0 && sum <= rows_ * rows_) return sum;
     if (deal_.empty()) return rows_ * rows_;
     if (owner == rank) return rows_ * (rows_ + 1) / 2;
     if (deal_ == "contiguous") return rows_ * rows_;
@@ -581,9 +451,10 @@ class RingInference {
     }
     moved_ = moved;
     if (most > 0)
-      result_.notes.push_back(fmt::format(
-          "Clocks were moved by up to {}, so that no transfer ends before it began{}.",
-          ms_text(most), changed ? "; they do not fit all the same (confidence 0.2)" : ""));
+      notes_.push_back(
+          fmt::format("Clocks were moved by up to {}, so that no transfer ends before it began{}.",
+                      seconds_text(1e-9 * static_cast<double>(most)),
+                      changed ? "; they do not fit all the same (confidence 0.2)" : ""));
   }
 
   // Call f(rank, pass, step, kernels) for every computation of a layer.
@@ -607,12 +478,12 @@ class RingInference {
     const auto middle = lengths.begin() + static_cast<std::ptrdiff_t>(lengths.size() / 2);
     std::nth_element(lengths.begin(), middle, lengths.end());
     if (layers_.size() > 1)
-      result_.notes.push_back(
+      notes_.push_back(
           fmt::format("Shown is layer {} of 0 to {}.", middle->second, layers_.size() - 1));
     return middle->second;
   }
 
-  void write(std::size_t layer) {
+  Recording write(std::size_t layer) {
     Recording recording;
     const auto ranks = static_cast<std::size_t>(n());
     RunInfo& info = recording.info;
@@ -630,6 +501,8 @@ class RingInference {
     for (const Pass pass : kAllPasses)
       for (int rank = 0; rank < n() && (pass == Pass::forward || has_backward_); ++rank)
         write_rank(recording, rank, layer, pass);
+    if (ends_late_) estimate_moves(recording);
+    clear_lanes(recording);
     std::int64_t first = std::numeric_limits<std::int64_t>::max();
     for (const auto& events : recording.events)
       for (const TraceEvent& e : events) first = std::min(first, e.begin_ns);
@@ -639,9 +512,66 @@ class RingInference {
     for (auto& events : recording.events)
       for (TraceEvent& e : events) e.begin_ns -= first, e.end_ns -= first;
     if (shape_.seqlen == 0)
-      result_.notes.push_back(fmt::format(
+      notes_.push_back(fmt::format(
           "The files do not give the lengths: {} rows a rank stand for them.", kProfileRows));
-    result_.recording = std::move(recording);
+    return recording;
+  }
+
+  // Let transfers last as long as the blocks were on their way. The host's note of a transfer ends
+  // when a rank waits for it: it tells when the block came if the rank had nothing to compute before
+  // that. Where it had, the block is taken to move as fast as the others.
+  void estimate_moves(Recording& recording) {
+    struct Move {
+      TraceEvent* ends[2];
+      std::int64_t begin = 0;
+      double seconds = 0;  // at the most
+      bool is_known = false;
+    };
+    std::map<std::int64_t, Move> moves;  // by flow
+    for (auto& events : recording.events)
+      for (TraceEvent& e : events)
+        if (e.flow > 0) moves[e.flow].ends[e.lane == Lane::recv] = &e;
+    std::vector<double> known, all;  // of a byte
+    for (auto& [flow, move] : moves) {
+      const TraceEvent& got = *move.ends[1];
+      move.begin = std::max(move.ends[0]->begin_ns, got.begin_ns);
+      std::int64_t busy = move.begin;
+      for (const TraceEvent& e : recording.events[static_cast<std::size_t>(got.dst)])
+        if (e.lane == Lane::compute && e.pairs > 0 && e.end_ns <= got.end_ns)
+          busy = std::max(busy, e.end_ns);
+      move.seconds = static_cast<double>(std::max<std::int64_t>(1, got.end_ns - move.begin));
+      move.is_known = static_cast<double>(got.end_ns - busy) > kLeastWait * move.seconds;
+      all.push_back(move.seconds / static_cast<double>(got.bytes));
+      if (move.is_known) known.push_back(all.back());
+    }
+    const std::size_t told = known.size();
+    if (known.empty()) known = {*std::min_element(all.begin(), all.end())};
+    const auto middle = known.begin() + static_cast<std::ptrdiff_t>(known.size() / 2);
+    std::nth_element(known.begin(), middle, known.end());
+    for (auto& [flow, move] : moves) {
+      const double usual = *middle * static_cast<double>(move.ends[0]->bytes);
+      const double lasts = move.is_known ? move.seconds : std::min(move.seconds, usual);
+      for (TraceEvent* end : move.ends) end->end_ns = move.begin + static_cast<std::int64_t>(lasts);
+    }
+    if (told == all.size()) return;
+    notes_.push_back(fmt::format(
+        "{} of {} transfers are seen to end only after a computation: they are taken to last as "
+        "long as the others (confidence {:.1f}).",
+        all.size() - told, all.size(), told < 2 ? 0.3 : 0.6));
+  }
+
+  // Let a transfer's slice end where the next one begins on its lane.
+  static void clear_lanes(Recording& recording) {
+    for (auto& events : recording.events)
+      for (const Lane lane : {Lane::send, Lane::recv}) {
+        std::vector<TraceEvent*> of_lane;
+        for (TraceEvent& e : events)
+          if (e.lane == lane) of_lane.push_back(&e);
+        std::stable_sort(of_lane.begin(), of_lane.end(),
+                         [](const auto* a, const auto* b) { return a->begin_ns < b->begin_ns; });
+        for (std::size_t i = 0; i + 1 < of_lane.size(); ++i)
+          of_lane[i]->end_ns = std::min(of_lane[i]->end_ns, of_lane[i + 1]->begin_ns);
+      }
   }
 
   void write_rank(Recording& recording, int rank, std::size_t layer, Pass pass) {
@@ -649,64 +579,78 @@ class RingInference {
     const std::int64_t shift = ranks_[static_cast<std::size_t>(rank)].shift_ns;
     const int from = wrap(rank - way_), to = wrap(rank + way_);
     std::int64_t free = std::numeric_limits<std::int64_t>::min();  // when the rank was last busy
-    for (int step = 0; step < n(); ++step) {
-      const int owner = wrap(rank - way_ * step);
-      const std::vector<ProfiledSpan> kernels = kernels_of(rank, layer, pass, step);
-      if (step > 0 && has_hops(pass)) {
-        const ProfiledSpan hop = hop_of(rank, layer, pass, step - 1);
-        const std::int64_t begin = std::max(free, hop.begin_ns + shift);
-        std::int64_t end = hop.end_ns + shift;
-        if (!kernels.empty()) end = std::min(end, kernels.front().begin_ns + shift);
-        if (end > begin) {
-          TraceEvent wait{.lane = Lane::wait, .pass = pass, .step = step, .kv_owner = owner};
-          wait.begin_ns = begin;
-          wait.end_ns = free = end;
-          wait.waiting_for = from;
-          events.push_back(wait);
-        }
-      }
-      if (!kernels.empty()) {
-        TraceEvent compute{.lane = Lane::compute, .pass = pass, .step = step, .kv_owner = owner};
-        compute.begin_ns = kernels.front().begin_ns + shift;
-        compute.end_ns = free = std::max(kernels.back().end_ns + shift, compute.begin_ns);
-        for (const ProfiledSpan& kernel : kernels)
-          compute.cpu_ns += kernel.end_ns - kernel.begin_ns;
-        compute.cpu_ns = std::min(compute.cpu_ns, compute.end_ns - compute.begin_ns);
-        compute.pairs = pairs_of(rank, owner, kernels);
-        const AttentionShape& shape = recording.info.shape;
-        compute.flops = (pass == Pass::forward ? 4 : 10) * compute.pairs * shape.batch *
-                        shape.num_heads * shape.head_dim;
-        events.push_back(compute);
-      }
-      if (step + 1 == n() || !has_hops(pass)) continue;
-      const ProfiledSpan hop = hop_of(rank, layer, pass, step);
-      for (const Lane lane : {Lane::send, Lane::recv}) {
-        const bool sends = lane == Lane::send;
-        TraceEvent e{.lane = lane, .pass = pass, .step = step};
+    const auto wait = [&](Payload payload, int step, int owner, int hop_step, std::int64_t until) {
+      const ProfiledSpan hop = hop_of(rank, layer, pass, hop_step, payload);
+      TraceEvent e{.lane = Lane::wait, .pass = pass, .payload = payload};
+      e.step = step, e.kv_owner = owner, e.waiting_for = from;
+      e.begin_ns = std::max(free, hop.begin_ns + shift);
+      e.end_ns = std::min(hop.end_ns + shift, until);
+      if (e.end_ns <= e.begin_ns) return;
+      free = e.end_ns;
+      events.push_back(e);
+    };
+    const auto transfer = [&](Payload payload, int step, int owner) {
+      const ProfiledSpan hop = hop_of(rank, layer, pass, step, payload);
+      for (const bool sends : {true, false}) {
+        TraceEvent e{.lane = sends ? Lane::send : Lane::recv, .pass = pass, .payload = payload};
+        e.step = step;
         e.kv_owner = sends ? owner : wrap(owner - way_);
         e.begin_ns = hop.begin_ns + shift;
         e.end_ns = hop.end_ns + shift;
         e.bytes = hop.bytes > 0 ? hop.bytes : 2 * 4 * rows_;
         e.src = sends ? rank : from;
         e.dst = sends ? to : rank;
-        e.flow = 1 + (at(pass) * n() + step) * static_cast<std::int64_t>(n()) + e.src;
+        const int kind = 2 * at(pass) + (payload == Payload::dkv);
+        e.flow = 1 + (kind * n() + step) * static_cast<std::int64_t>(n()) + e.src;
         events.push_back(e);
       }
+    };
+    // Return when the rank computes again, from a step on.
+    const auto computes_from = [&](int step) {
+      for (; step < n(); ++step)
+        if (const auto ahead = kernels_of(rank, layer, pass, step); !ahead.empty())
+          return ahead.front().begin_ns + shift;
+      return std::numeric_limits<std::int64_t>::max();
+    };
+    const bool returns = pass == Pass::backward && has_gradients();
+    const AttentionShape& shape = recording.info.shape;
+    for (int step = 0; step < n(); ++step) {
+      const int owner = wrap(rank - way_ * step);
+      const std::vector<ProfiledSpan> kernels = kernels_of(rank, layer, pass, step);
+      const std::int64_t next = computes_from(step);
+      if (step > 0 && has_hops(pass)) wait(Payload::kv, step, owner, step - 1, next);
+      TraceEvent compute{.lane = Lane::compute, .pass = pass, .step = step, .kv_owner = owner};
+      if (!kernels.empty()) {
+        compute.begin_ns = next;
+        compute.end_ns = free = std::max(kernels.back().end_ns + shift, compute.begin_ns);
+        for (const ProfiledSpan& kernel : kernels)
+          compute.cpu_ns += kernel.end_ns - kernel.begin_ns;
+        compute.cpu_ns = std::min(compute.cpu_ns, compute.end_ns - compute.begin_ns);
+        compute.pairs = pairs_of(rank, owner, kernels);
+        compute.flops = (pass == Pass::forward ? 4 : 10) * compute.pairs * shape.batch *
+                        shape.num_heads * shape.head_dim;
+        events.push_back(compute);
+      } else if (step > 0 && has_hops(pass)) {  // a step without pairs takes no time
+        const ProfiledSpan hop = hop_of(rank, layer, pass, step - 1);
+        compute.begin_ns = compute.end_ns = std::max(free, std::min(hop.end_ns + shift, next));
+        events.push_back(compute);
+      }
+      if (step + 1 < n() && has_hops(pass)) transfer(Payload::kv, step, owner);
+      if (!returns) continue;
+      transfer(Payload::dkv, step, owner);
+      if (step > 0) wait(Payload::dkv, step, owner, step - 1, computes_from(step + 1));
+      if (step + 1 == n()) wait(Payload::dkv, step, rank, step, computes_from(n()));
     }
   }
 
-  std::vector<Ranked> ranks_;
   std::vector<std::int64_t> moved_;
-  std::int64_t origin_ns_ = 0;  // after rank 0's base time
-  AttentionShape shape_;        // of a rank's rows; seqlen 0: unknown
   Guess guess_;
   std::vector<Period> periods_;
   std::vector<std::pair<const Period*, const Period*>> layers_;  // forward, backward or null
-  bool is_cut_ = false, has_backward_ = false, both_ways_ = false;
+  bool is_cut_ = false, has_backward_ = false;
   std::string deal_;           // who has which rows under a causal mask; "": the mask is full
   Index rows_ = kProfileRows;  // a rank
   int way_ = 1;                // 1: to the next rank; -1: to the previous one
-  InferredRing result_;
 };
 
 }  // namespace

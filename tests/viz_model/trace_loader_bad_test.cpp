@@ -53,11 +53,11 @@ TEST(BadRecording, CutOffAtEveryByte) {
 
 TEST(BadRecording, FlowsThatDangle) {
   // Rank 0's first send has flow 1, and so has rank 1's first receive.
-  expect_complaint(with(sample(), "\"flow\": 1}", "\"flow\": 999}"),
+  expect_complaint(with(sample(), "\"flow\": 1,", "\"flow\": 999,"),
                    "1 given for flow; one that a send slice has as well accepted");
-  expect_complaint(with(sample(), "\"flow\": 1}", "\"flow\": 0}"),
+  expect_complaint(with(sample(), "\"flow\": 1,", "\"flow\": 0,"),
                    "1 given for flow; one that a send slice has as well accepted");
-  expect_complaint(with_all(sample(), "\"flow\": 1}", "\"flow\": 2}"),
+  expect_complaint(with_all(sample(), "\"flow\": 1,", "\"flow\": 2,"),
                    "2 given for flow a second time; one send and one recv slice with it accepted");
   const std::string send_event = "{\"ph\": \"s\", \"id\": 1,";
   const std::string recv_event = "{\"ph\": \"f\", \"bp\": \"e\", \"id\": 1,";
