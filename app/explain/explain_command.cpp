@@ -63,17 +63,6 @@ struct Explained {
   Explanation why;
 };
 
-std::vector<std::string> files_of(const std::string& path) {
-  std::error_code error;
-  if (!std::filesystem::is_directory(path, error)) return {path};
-  std::vector<std::string> files;
-  for (const auto& entry : std::filesystem::directory_iterator(path, error))
-    if (entry.is_regular_file(error)) files.push_back(entry.path().string());
-  if (files.empty()) throw InputError(path + ": no files in this folder; recordings accepted");
-  std::sort(files.begin(), files.end());
-  return files;
-}
-
 bool is_flight_dump(const std::string& path) {
   return with_path_in_errors(path, [&] {
     const InputFile file(path, "recording or dump of the flight recorder");
@@ -119,7 +108,7 @@ void take_rank(std::vector<OneRanks>& runs, const std::string& path, Recording r
 // Join what lies beside the file of one rank.
 void join_neighbours(OneRanks& run) {
   const std::string folder = std::filesystem::path(run.path).parent_path().string();
-  for (const std::string& file : files_of(folder.empty() ? "." : folder)) try {
+  for (const std::string& file : files_in({folder.empty() ? "." : folder})) try {
       if (!is_ours(file)) continue;
       Recording other = read_chrome_trace(file);
       join(run.recording, other);
@@ -127,8 +116,21 @@ void join_neighbours(OneRanks& run) {
     }
 }
 
-Explanation explain_recording(const std::string& path, const Recording& recording) {
-  return for_flag(path + ":", [&] { return explain(recording); });
+// Explain a recording. Of one that is cut off, say what is left of it.
+Explanation explain_recording(const std::string& path, const Recording& recording,
+                              HowWhole how = HowWhole::whole) {
+  Explanation why;
+  if (how != HowWhole::part) why = for_flag(path + ":", [&] { return explain(recording); });
+  if (how == HowWhole::whole) return why;
+  const auto is_empty = [](const auto& events) { return events.empty(); };
+  const auto lack = std::count_if(recording.events.begin(), recording.events.end(), is_empty);
+  std::string note = path + " is cut off; what is whole was read";
+  if (how == HowWhole::part)
+    note +=
+        fmt::format(", which is too little to say why the run took so long: {} of {} ranks lack",
+                    lack, recording.events.size());
+  why.notes.insert(why.notes.begin(), note + ".");
+  return why;
 }
 
 // Explain the ring that is seen in the profiles of a job's ranks, or say why none is.
@@ -148,7 +150,7 @@ std::vector<Explained> explain_all(const std::vector<std::string>& paths) {
   std::vector<RankProfile> loose_profiles;
   std::vector<OneRanks> runs;
   for (const std::string& path : paths) {
-    const std::vector<std::string> files = files_of(path);
+    const std::vector<std::string> files = files_in({path});
     const bool is_folder = files[0] != path;
     std::vector<FlightDump> dumps;
     std::vector<std::string> others;
@@ -172,11 +174,13 @@ std::vector<Explained> explain_all(const std::vector<std::string>& paths) {
         (is_folder ? profiles : loose_profiles).push_back(std::move(*profile));
         continue;
       }
-      Recording recording = read_chrome_trace(file);
-      if (only_rank_of(recording) >= 0 && recording.info.backend != "sim") {
+      HowWhole how = HowWhole::whole;
+      Recording recording = read_chrome_trace(file, &how);
+      if (how == HowWhole::whole && only_rank_of(recording) >= 0 &&
+          recording.info.backend != "sim") {
         take_rank(runs, file, std::move(recording));
       } else {
-        all.push_back({file, explain_recording(file, recording)});
+        all.push_back({file, explain_recording(file, recording, how)});
       }
     }
     if (!profiles.empty()) all.push_back({path, explain_profiles(profiles)});

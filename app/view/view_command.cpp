@@ -150,8 +150,10 @@ void add_theme(CommandFlags& flags, std::optional<std::string>& theme,
 
 Finish declare_view(CommandFlags& flags) {
   const auto view = std::make_shared<viz::ViewOptions>();
-  flags.words("TRACE", view->traces,
-              "recordings of run --trace, followed while the run goes on, or other Chrome traces");
+  flags.words(
+      "TRACE", view->traces,
+      "recordings of run --trace, followed while the run goes on, or other Chrome traces, as files "
+      "or a folder");
   flags.path("--screenshot", view->screenshot, "write a picture, PNG or SVG, and open no window");
   flags.path("--csv", view->csv,
              "write what --select finds, or all slices, as CSV, and open no window (-: to stdout)");
@@ -196,6 +198,7 @@ Finish declare_view(CommandFlags& flags) {
                        [view](const std::string& text) { view->what_if = text; });
   add_theme(flags, view->theme, "as last time; of a picture: dark");
   return [view, &flags] {
+    view->traces = files_in(view->traces);
     for (const char* flag : {"--html", "--csv", "--step", "--at", "--select", "--range", "--table",
                              "--difference", "--axis", "--story", "--panel", "--what-if"})
       if (view->traces.empty() && flags.given(flag))

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -57,6 +58,24 @@ std::string read_file(const std::string& path, const std::string& kind, Index mo
     file.read(bytes.data(), file.size(), 0);
     return bytes;
   });
+}
+
+std::vector<std::string> files_in(const std::vector<std::string>& paths) {
+  std::vector<std::string> files;
+  for (const std::string& path : paths) {
+    std::error_code error;
+    const auto begin = static_cast<std::ptrdiff_t>(files.size());
+    if (!std::filesystem::is_directory(path, error)) {
+      files.push_back(path);
+      continue;
+    }
+    for (const auto& entry : std::filesystem::directory_iterator(path, error))
+      if (entry.is_regular_file(error)) files.push_back(entry.path().string());
+    std::sort(files.begin() + begin, files.end());
+    if (files.begin() + begin == files.end())
+      throw InputError(path + ": no files in this folder; recordings accepted");
+  }
+  return files;
 }
 
 // ---

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "core/base/error.h"
 #include "core/base/math.h"
@@ -68,6 +69,10 @@ decltype(auto) with_path_in_errors(const std::string& path, F&& f) {
 // Return the bytes of the whole file. `kind` is that of InputFile. Throw an InputError that names
 // `path`, also when there are more than `most`.
 std::string read_file(const std::string& path, const std::string& kind, Index most = INT64_MAX);
+
+// Return `paths` with the files of each folder, by name, in the folder's place. Throw InputError for
+// a folder that has none.
+std::vector<std::string> files_in(const std::vector<std::string>& paths);
 
 // ---
 // Writing a file whole or not at all. The file is written in its folder without a name, then named

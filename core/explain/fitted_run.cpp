@@ -177,8 +177,11 @@ void FittedRun::fit_computing() {
   const bool simulated = times_.is_simulated();
   const auto& machine = times_.info().machine;
   std::vector<std::vector<double>> around(static_cast<std::size_t>(n_));
-  for_steps([&](Pass, std::size_t i, const RankStep& step) {
-    if (step.known) around[static_cast<std::size_t>(rank_of(i))].push_back(step.around - step.lead);
+  // Nothing comes after a rank's last step.
+  const Pass last = times_.has(Pass::backward) ? Pass::backward : Pass::forward;
+  for_steps([&](Pass pass, std::size_t i, const RankStep& step) {
+    if (step.known && (pass != last || static_cast<int>(i) % n_ + 1 < n_))
+      around[static_cast<std::size_t>(rank_of(i))].push_back(step.around - step.lead);
   });
   if (!simulated) {
     std::vector<double> of_ranks;

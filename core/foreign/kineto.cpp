@@ -3,21 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
-#include <numeric>
+#include <climits>
 #include <string_view>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
+#include "core/problem/shape.h"
 
 namespace ringscope {
 namespace {
 
-constexpr Index kProfileRows = 1024;      // a rank, in place of what a profile does not say
 constexpr std::size_t kMaxOthers = 1000;  // names of kernels that are kept
-constexpr std::int64_t kLongest = 1'000'000'000'000'000;  // ns
-constexpr std::size_t kMaxCutFile = std::size_t{1} << 31;
 
 template <std::size_t N>
 bool has_part(std::string_view name, const std::string_view (&parts)[N]) {
@@ -45,14 +42,44 @@ struct TypeSize {
   std::int64_t bytes;
 };
 constexpr TypeSize kTypeSizes[] = {
-    {"Float", 4},  {"BFloat16", 2}, {"Half", 2},   {"Double", 8},        {"Long", 8},
-    {"Int", 4},    {"Short", 2},    {"Char", 1},   {"Byte", 1},          {"Bool", 1},
-    {"UInt16", 2}, {"UInt32", 4},   {"UInt64", 8}, {"Float8_e4m3fn", 1}, {"Float8_e5m2", 1}};
+    {"float", 4},         {"double", 8},     {"Float", 4},  {"BFloat16", 2}, {"Half", 2},
+    {"Double", 8},        {"Long", 8},       {"Int", 4},    {"Short", 2},    {"Char", 1},
+    {"Byte", 1},          {"Bool", 1},       {"UInt16", 2}, {"UInt32", 4},   {"UInt64", 8},
+    {"Float8_e4m3fn", 1}, {"Float8_e5m2", 1}};
 
 std::int64_t size_of_type(std::string_view name) {
+  if (name.starts_with("c10::")) name.remove_prefix(5);
   for (const TypeSize& type : kTypeSizes)
     if (type.name == name) return type.bytes;
   return 0;
+}
+
+// Return the sizes in one of the lists of "[[1,2,],[3,],]"; none if it is not there or too large.
+std::vector<Index> sizes_in_list(std::string_view text, int which) {
+  std::size_t begin = 0;
+  for (; begin + 1 < text.size(); ++begin)
+    if (text[begin] == '[' && text[begin + 1] != '[' && which-- == 0) break;
+  std::vector<Index> sizes;
+  if (begin + 1 >= text.size()) return sizes;
+  text = text.substr(begin + 1, text.find(']', begin) - begin - 1);
+  for (const std::string_view word : split(text, ',')) {
+    if (word.empty()) continue;
+    const auto size = parse_number<Index>(word);
+    if (!size || *size < 1 || *size > kMaxSeqlen) return {};
+    sizes.push_back(*size);
+  }
+  return sizes;
+}
+
+// Return the bytes of an operation's first input, or 0 if its sizes were not recorded.
+std::int64_t input_bytes(const TraceFields& fields) {
+  std::string_view type = fields.text_or_empty(EventField::input_types);
+  type = type.substr(std::min(type.find_first_not_of('['), type.size()));
+  std::int64_t bytes = size_of_type(type.substr(0, type.find(',')));
+  const auto sizes = sizes_in_list(fields.text_or_empty(EventField::input_dims), 0);
+  for (const Index size : sizes)
+    if (__builtin_mul_overflow(bytes, size, &bytes)) return 0;
+  return sizes.empty() ? 0 : bytes;
 }
 
 // Keep the outermost of spans that lie in each other.
@@ -65,420 +92,6 @@ void keep_outermost(std::vector<ProfiledSpan>& spans) {
     if (kept.empty() || span.end_ns > kept.back().end_ns) kept.push_back(span);
   spans = std::move(kept);
 }
-
-// Join transfers that are under way together: a block's are started together, and the next block's
-// can't begin before it has come.
-std::vector<ProfiledSpan> batches_of(std::vector<ProfiledSpan> spans) {
-  std::stable_sort(spans.begin(), spans.end(), [](const ProfiledSpan& a, const ProfiledSpan& b) {
-    return a.begin_ns < b.begin_ns;
-  });
-  std::vector<ProfiledSpan> batches;
-  for (const ProfiledSpan& span : spans) {
-    if (!batches.empty() && span.begin_ns < batches.back().end_ns) {
-      batches.back().end_ns = std::max(batches.back().end_ns, span.end_ns);
-      batches.back().bytes += std::min(span.bytes, INT64_MAX / 2 - batches.back().bytes);
-    } else {
-      batches.push_back(span);
-    }
-  }
-  return batches;
-}
-
-std::string ms_text(std::int64_t ns) { return seconds_text(1e-9 * static_cast<double>(ns)); }
-
-// ---
-
-struct Ranked {
-  const RankProfile* profile = nullptr;
-  std::vector<ProfiledSpan> attention[2];  // by pass
-  std::vector<ProfiledSpan> batches;
-  std::int64_t shift_ns = 0;  // to the first file's base time
-};
-
-class RingInference {
- public:
-  InferredRing infer(const std::vector<RankProfile>& profiles) {
-    const std::string missing = gather(profiles);
-    list_others(profiles);
-    std::string why_not = missing;
-    if (why_not.empty()) why_not = count();
-    if (why_not.empty()) why_not = find_direction();
-    if (!why_not.empty()) {
-      result_.notes.insert(result_.notes.begin(), "No ring was inferred: " + why_not);
-      return std::move(result_);
-    }
-    correct_clocks();
-    write(median_layer());
-    return std::move(result_);
-  }
-
- private:
-  int n() const { return static_cast<int>(ranks_.size()); }
-  static int at(Pass pass) { return static_cast<int>(pass); }
-  int wrap(int rank) const { return (rank % n() + n()) % n(); }
-
-  // Put the ranks in order. Return why that can't be, or "".
-  std::string gather(const std::vector<RankProfile>& profiles) {
-    const int world = profiles[0].world_size;
-    if (world < 2) return "the files give no world_size of 2 or more in distributedInfo.";
-    if (static_cast<std::size_t>(world) > profiles.size())
-      return fmt::format("{} of {} ranks' files are there, and a ring is told by all of them.",
-                         profiles.size(), world);
-    ranks_.resize(static_cast<std::size_t>(world));
-    bool on_device = false;
-    for (const RankProfile& profile : profiles) {
-      if (profile.cut_short)
-        result_.notes.push_back(profile.path + " is cut off; what is whole was read.");
-      if (profile.world_size != world || profile.rank < 0 || profile.rank >= world ||
-          ranks_[static_cast<std::size_t>(profile.rank)].profile != nullptr)
-        return fmt::format("{} gives rank {} of {}; one file for each of {} ranks accepted.",
-                           profile.path, profile.rank, profile.world_size, world);
-      ranks_[static_cast<std::size_t>(profile.rank)].profile = &profile;
-      on_device = on_device || !profile.attention[1].empty();
-    }
-    for (Ranked& rank : ranks_) {
-      const RankProfile& profile = *rank.profile;
-      if (__builtin_sub_overflow(profile.base_time_ns, ranks_[0].profile->base_time_ns,
-                                 &rank.shift_ns) ||
-          rank.shift_ns > kMaxTraceNs / 4 || rank.shift_ns < -kMaxTraceNs / 4)
-        return "the files' base times are years apart.";
-      for (const ProfiledSpan& span : profile.attention[on_device])
-        rank.attention[at(span.pass)].push_back(span);
-      for (auto& spans : rank.attention)
-        if (!on_device) keep_outermost(spans);
-      const bool device_transfers = !profile.transfers[1].empty();
-      rank.batches = batches_of(profile.transfers[device_transfers]);
-      if (device_transfers == on_device) continue;
-      for (auto* spans : {&rank.attention[0], &rank.attention[1], &rank.batches})
-        for (ProfiledSpan& span : *spans) span.order = span.begin_ns;
-    }
-    for (Ranked& rank : ranks_)
-      for (auto& spans : rank.attention) std::stable_sort(spans.begin(), spans.end(), by_order);
-    both_ways_ = on_device;
-    return set_origin() ? "" : "the files' times are weeks apart.";
-  }
-
-  // Let all times begin at 0. Return whether none is beyond kLongest then.
-  bool set_origin() {
-    std::int64_t last = std::numeric_limits<std::int64_t>::min();
-    origin_ns_ = std::numeric_limits<std::int64_t>::max();
-    for (const Ranked& rank : ranks_)
-      for (const auto* spans : {&rank.attention[0], &rank.attention[1], &rank.batches})
-        for (const ProfiledSpan& span : *spans) {
-          origin_ns_ = std::min(origin_ns_, span.begin_ns + rank.shift_ns);
-          last = std::max(last, span.end_ns + rank.shift_ns);
-        }
-    if (last < origin_ns_) return true;
-    for (Ranked& rank : ranks_) rank.shift_ns -= origin_ns_;
-    return static_cast<std::uint64_t>(last) - static_cast<std::uint64_t>(origin_ns_) <=
-           static_cast<std::uint64_t>(kLongest);
-  }
-
-  static bool by_order(const ProfiledSpan& a, const ProfiledSpan& b) { return a.order < b.order; }
-
-  void list_others(const std::vector<RankProfile>& profiles) {
-    std::map<std::string, int> all;
-    for (const RankProfile& profile : profiles)
-      for (const auto& [name, count] : profile.others) all[name] += count;
-    if (all.empty()) return;
-    std::string names;
-    int shown = 0;
-    for (const auto& [name, count] : all)
-      if (shown++ < 5)
-        names += fmt::format("{}{} ({})", shown > 1 ? ", " : "", name.substr(0, 60), count);
-    result_.notes.push_back(
-        fmt::format("{} names of kernels are neither attention nor transfers: "
-                    "{}{}.",
-                    all.size(), names, all.size() > 5 ? " and more" : ""));
-  }
-
-  // Find layers, kernels a step and transfers a step from how many there are of each. Return why that
-  // can't be, or "".
-  std::string count() {
-    const auto attended = [&](int rank, Pass pass) {
-      return ranks_[static_cast<std::size_t>(rank)].attention[at(pass)].size();
-    };
-    const auto steps = static_cast<std::size_t>(n());
-    if (attended(0, Pass::forward) == 0)
-      return "no attention was found by name (flash, sdpa, fmha, _attn_fwd).";
-    const std::size_t batches = ranks_[0].batches.size();
-    if (batches == 0) return "no sends and receives were found (SendRecv, nccl:send, gloo:send).";
-    for (const Ranked& rank : ranks_)
-      if (rank.batches.size() != batches)
-        return fmt::format("rank {} has {} transfers, rank 0 has {}.", rank.profile->rank,
-                           rank.batches.size(), batches);
-    const std::size_t first = attended(0, Pass::forward);
-    bool all_alike = first % steps == 0, as_causal = true;
-    for (int rank = 0; rank < n(); ++rank) {
-      all_alike = all_alike && attended(rank, Pass::forward) == first;
-      as_causal = as_causal &&
-                  attended(rank, Pass::forward) == first * (static_cast<std::size_t>(rank) + 1);
-    }
-    if (!all_alike && !as_causal)
-      return fmt::format(
-          "rank 0 has {} attention kernels and rank {} has {}; equally many on all of {} ranks, or "
-          "rank + 1 times those of rank 0, make a ring.",
-          first, n() - 1, attended(n() - 1, Pass::forward), n());
-    skips_ = !all_alike;
-    const std::size_t units = skips_ ? first : first / steps;
-    for (a_step_ = 1; a_step_ <= units; ++a_step_) {
-      if (units % a_step_ != 0) continue;
-      layers_ = units / a_step_;
-      if (layers_ * (steps - 1) <= batches && batches % layers_ == 0) break;
-    }
-    if (a_step_ > units) return fmt::format("{} transfers are too few for {} ranks.", batches, n());
-    has_backward_ = true;
-    for (int rank = 0; rank < n(); ++rank) {
-      const std::size_t here = attended(rank, Pass::forward), back = attended(rank, Pass::backward);
-      has_backward_ = has_backward_ && back > 0 && back == here;
-    }
-    const std::size_t a_layer = batches / layers_;
-    hops_[0] = has_backward_ ? a_layer / 2 : a_layer;
-    if (has_backward_ && a_layer % 2 != 0) hops_[0] = steps - 1;
-    hops_[1] = has_backward_ ? a_layer - hops_[0] : 0;
-    if (hops_[0] % (steps - 1) != 0)
-      return fmt::format("{} transfers a layer do not make the {} hops of a ring of {}.", a_layer,
-                         n() - 1, n());
-    a_hop_ = hops_[0] / (steps - 1);
-    result_.notes.push_back(fmt::format(
-        "A ring of {} ranks: {} layer{}, {}, {} attention kernel{} and {} transfer{} a step "
-        "(confidence {:.1f}).",
-        n(), layers_, layers_ == 1 ? "" : "s", has_backward_ ? "forward and backward" : "forward",
-        a_step_, a_step_ == 1 ? "" : "s", a_hop_, a_hop_ == 1 ? "" : "s",
-        a_step_ == 1 && a_hop_ == 1 ? 0.9 : 0.7));
-    result_.notes.push_back(
-        skips_
-            ? "Rank r attends r + 1 blocks, so it is causal and contiguous, and steps are skipped "
-              "(confidence 0.95)."
-            : "All ranks attend all blocks; the mask is taken as full, because kernels do not say "
-              "(confidence 0.5).");
-    return "";
-  }
-
-  // Return the index in a rank's batches at which the pass of a layer begins.
-  std::size_t first_batch(std::size_t layer, Pass pass) const {
-    const bool alternate = passes_alternate();
-    if (pass == Pass::forward) return layer * (alternate ? hops_[0] + hops_[1] : hops_[0]);
-    // Of passes that follow each other, the last layer goes back first.
-    return alternate ? layer * (hops_[0] + hops_[1]) + hops_[0]
-                     : layers_ * hops_[0] + (layers_ - 1 - layer) * hops_[1];
-  }
-
-  bool passes_alternate() const {
-    if (!has_backward_ || layers_ < 2) return has_backward_;
-    const auto& forward = ranks_[0].attention[0];
-    return ranks_[0].attention[1].front().order < forward.back().order;
-  }
-
-  // Return the kernels of a step, or none if it was skipped.
-  std::vector<ProfiledSpan> kernels_of(int rank, std::size_t layer, Pass pass, int step) const {
-    const auto& all = ranks_[static_cast<std::size_t>(rank)].attention[at(pass)];
-    int place = step;
-    if (skips_) {
-      // Skipped steps leave the first block and those that a lower rank owns.
-      const int owner = wrap(rank - way_ * step);
-      if (owner > rank) return {};
-      if (way_ < 0 && step > 0) place = step - (n() - 1 - rank);
-    }
-    const auto blocks = static_cast<std::size_t>(skips_ ? rank + 1 : n());
-    const std::size_t of_layer =
-        pass == Pass::backward && !passes_alternate() ? layers_ - 1 - layer : layer;
-    const std::size_t begin = (of_layer * blocks + static_cast<std::size_t>(place)) * a_step_;
-    return {all.begin() + static_cast<std::ptrdiff_t>(begin),
-            all.begin() + static_cast<std::ptrdiff_t>(begin + a_step_)};
-  }
-
-  // Return a hop: the transfers after which the block of step + 1 is there.
-  ProfiledSpan hop_of(int rank, std::size_t layer, Pass pass, int step) const {
-    const auto& batches = ranks_[static_cast<std::size_t>(rank)].batches;
-    const std::size_t begin = first_batch(layer, pass) + static_cast<std::size_t>(step) * a_hop_;
-    ProfiledSpan hop = batches[begin];
-    hop.end_ns = batches[begin + a_hop_ - 1].end_ns;
-    return hop;
-  }
-  bool has_hops(Pass pass) const { return pass == Pass::forward || hops_[1] == hops_[0]; }
-
-  // Find out whether blocks go to the next rank or to the previous one. Return why neither can be.
-  std::string find_direction() {
-    int named[2] = {}, seen[2] = {};
-    for (int rank = 0; rank < n(); ++rank) {
-      const Ranked& one = ranks_[static_cast<std::size_t>(rank)];
-      const int to = one.profile->sends_to;
-      if (to >= 0 && to != wrap(rank + 1) && to != wrap(rank - 1))
-        return fmt::format("rank {} sends to rank {}, which is not its neighbour.", rank, to);
-      if (to >= 0) ++named[to == wrap(rank + 1) ? 0 : 1];
-      if (!skips_ || n() == 3 || rank == 0 || rank == n() - 1) continue;
-      // In one direction the lower ranks' blocks come at once, in the other after all others.
-      const auto& all = one.attention[0];
-      const auto between =
-          std::count_if(one.batches.begin(), one.batches.end(), [&](const ProfiledSpan& batch) {
-            return batch.order > all[a_step_ - 1].order && batch.order < all[a_step_].order;
-          });
-      ++seen[static_cast<std::size_t>(between) <= a_hop_ ? 0 : 1];
-    }
-    const bool told = n() > 2 && (named[0] != named[1] || seen[0] != seen[1]);
-    const bool back = named[0] != named[1] ? named[1] > named[0] : seen[1] > seen[0];
-    way_ = back && n() > 2 ? -1 : 1;
-    result_.notes.push_back(fmt::format(
-        "Blocks go from rank r to rank r {} 1 (confidence {:.1f}{}).", way_ > 0 ? '+' : '-',
-        named[0] + named[1] > 0 ? 0.95
-        : told || n() == 2      ? 0.9
-                                : 0.5,
-        told || n() == 2 ? "" : ": no file names the peers"));
-    return "";
-  }
-
-  // Move the clocks as little as possible so that no transfer ends before its other side began.
-  void correct_clocks() {
-    std::vector<std::int64_t> moved(ranks_.size(), 0);
-    bool changed = true;
-    for (int round = 0; changed && round <= n(); ++round) {
-      changed = false;
-      const auto require = [&](int late, std::int64_t end, int early, std::int64_t begin) {
-        const auto i = static_cast<std::size_t>(late), k = static_cast<std::size_t>(early);
-        const std::int64_t lack =
-            begin + ranks_[k].shift_ns + moved[k] - (end + ranks_[i].shift_ns + moved[i]);
-        if (lack <= 0 || moved[i] > kLongest) return;
-        moved[i] += lack;
-        changed = true;
-      };
-      for (std::size_t layer = 0; layer < layers_; ++layer)
-        for (int step = 0; step + 1 < n(); ++step)
-          for (int rank = 0; rank < n(); ++rank) {
-            const int to = wrap(rank + way_);
-            const ProfiledSpan sent = hop_of(rank, layer, Pass::forward, step);
-            const ProfiledSpan got = hop_of(to, layer, Pass::forward, step);
-            require(to, got.end_ns, rank, sent.begin_ns);
-            if (both_ways_) require(rank, sent.end_ns, to, got.begin_ns);
-          }
-    }
-    std::int64_t most = 0;
-    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
-      ranks_[rank].shift_ns += moved[rank];
-      most = std::max(most, moved[rank]);
-    }
-    moved_ = moved;
-    if (most > 0)
-      result_.notes.push_back(fmt::format(
-          "Clocks were moved by up to {}, so that no transfer ends before it began{}.",
-          ms_text(most), changed ? "; they do not fit all the same (confidence 0.2)" : ""));
-  }
-
-  // Call f(rank, pass, step, kernels) for every computation of a layer.
-  template <class F>
-  void for_steps(std::size_t layer, F&& f) const {
-    for (int rank = 0; rank < n(); ++rank)
-      for (const Pass pass : kAllPasses)
-        for (int step = 0; step < n() && (pass == Pass::forward || has_backward_); ++step)
-          f(rank, pass, step, kernels_of(rank, layer, pass, step));
-  }
-
-  std::size_t median_layer() {
-    std::vector<std::pair<std::int64_t, std::size_t>> lengths;
-    for (std::size_t layer = 0; layer < layers_; ++layer) {
-      std::int64_t all = 0;
-      for_steps(layer, [&](int, Pass, int, const std::vector<ProfiledSpan>& kernels) {
-        for (const ProfiledSpan& kernel : kernels) all += kernel.end_ns - kernel.begin_ns;
-      });
-      lengths.emplace_back(all, layer);
-    }
-    const auto middle = lengths.begin() + static_cast<std::ptrdiff_t>(lengths.size() / 2);
-    std::nth_element(lengths.begin(), middle, lengths.end());
-    if (layers_ > 1)
-      result_.notes.push_back(
-          fmt::format("Shown is layer {} of 0 to {}.", middle->second, layers_ - 1));
-    return middle->second;
-  }
-
-  void write(std::size_t layer) {
-    Recording recording;
-    const auto ranks = static_cast<std::size_t>(n());
-    RunInfo& info = recording.info;
-    info.backend = "profile";
-    info.mask = skips_ ? "causal" : "full";
-    info.world_size = n();
-    info.kv_buffers = 2;
-    info.shape = {1, 1, 1, n() * kProfileRows, 1};
-    info.clock_offset_ns = moved_;
-    info.clock_error_ns.assign(ranks, 0);
-    recording.events.resize(ranks);
-    recording.dropped.assign(ranks, 0);
-    for (const Pass pass : kAllPasses)
-      for (int rank = 0; rank < n() && (pass == Pass::forward || has_backward_); ++rank)
-        write_rank(recording, rank, layer, pass);
-    std::int64_t first = std::numeric_limits<std::int64_t>::max();
-    for (const auto& events : recording.events)
-      for (const TraceEvent& e : events) first = std::min(first, e.begin_ns);
-    if (__builtin_add_overflow(ranks_[0].profile->base_time_ns, origin_ns_ + first,
-                               &info.base_time_ns))
-      info.base_time_ns = 0;
-    for (auto& events : recording.events)
-      for (TraceEvent& e : events) e.begin_ns -= first, e.end_ns -= first;
-    result_.notes.push_back(fmt::format(
-        "The files do not give the lengths: {} rows a rank stand for them.", kProfileRows));
-    result_.recording = std::move(recording);
-  }
-
-  void write_rank(Recording& recording, int rank, std::size_t layer, Pass pass) {
-    auto& events = recording.events[static_cast<std::size_t>(rank)];
-    const std::int64_t shift = ranks_[static_cast<std::size_t>(rank)].shift_ns;
-    const int from = wrap(rank - way_), to = wrap(rank + way_);
-    std::int64_t free = std::numeric_limits<std::int64_t>::min();  // when the rank was last busy
-    for (int step = 0; step < n(); ++step) {
-      const int owner = wrap(rank - way_ * step);
-      const std::vector<ProfiledSpan> kernels = kernels_of(rank, layer, pass, step);
-      if (step > 0 && has_hops(pass)) {
-        const ProfiledSpan hop = hop_of(rank, layer, pass, step - 1);
-        const std::int64_t begin = std::max(free, hop.begin_ns + shift);
-        std::int64_t end = hop.end_ns + shift;
-        if (!kernels.empty()) end = std::min(end, kernels.front().begin_ns + shift);
-        if (end > begin) {
-          TraceEvent wait{.lane = Lane::wait, .pass = pass, .step = step, .kv_owner = owner};
-          wait.begin_ns = begin;
-          wait.end_ns = free = end;
-          wait.waiting_for = from;
-          events.push_back(wait);
-        }
-      }
-      if (!kernels.empty()) {
-        TraceEvent compute{.lane = Lane::compute, .pass = pass, .step = step, .kv_owner = owner};
-        compute.begin_ns = kernels.front().begin_ns + shift;
-        compute.end_ns = free = std::max(kernels.back().end_ns + shift, compute.begin_ns);
-        for (const ProfiledSpan& kernel : kernels)
-          compute.cpu_ns += kernel.end_ns - kernel.begin_ns;
-        compute.cpu_ns = std::min(compute.cpu_ns, compute.end_ns - compute.begin_ns);
-        compute.pairs = skips_ && owner == rank ? kProfileRows * (kProfileRows + 1) / 2
-                                                : kProfileRows * kProfileRows;
-        compute.flops = (pass == Pass::forward ? 4 : 10) * compute.pairs;
-        events.push_back(compute);
-      }
-      if (step + 1 == n() || !has_hops(pass)) continue;
-      const ProfiledSpan hop = hop_of(rank, layer, pass, step);
-      for (const Lane lane : {Lane::send, Lane::recv}) {
-        const bool sends = lane == Lane::send;
-        TraceEvent e{.lane = lane, .pass = pass, .step = step};
-        e.kv_owner = sends ? owner : wrap(owner - way_);
-        e.begin_ns = hop.begin_ns + shift;
-        e.end_ns = hop.end_ns + shift;
-        e.bytes = hop.bytes > 0 ? hop.bytes : 2 * 4 * kProfileRows;
-        e.src = sends ? rank : from;
-        e.dst = sends ? to : rank;
-        e.flow = 1 + (at(pass) * n() + step) * static_cast<std::int64_t>(n()) + e.src;
-        events.push_back(e);
-      }
-    }
-  }
-
-  std::vector<Ranked> ranks_;
-  std::vector<std::int64_t> moved_;
-  std::int64_t origin_ns_ = 0;  // after rank 0's base time
-  std::size_t layers_ = 1;
-  std::size_t a_step_ = 1, a_hop_ = 1;  // kernels of a step, batches of a hop
-  std::size_t hops_[2] = {};            // batches of a layer, by pass
-  bool skips_ = false, has_backward_ = false, both_ways_ = false;
-  int way_ = 1;  // 1: to the next rank; -1: to the previous one
-  InferredRing result_;
-};
 
 struct ProfileSink final : TraceSink {
   void begin(const RunInfo&, const std::vector<std::int64_t>&) override {}
@@ -522,21 +135,26 @@ void ProfileEvents::add(const TraceFields& fields) {
   fields.require_end(span.end_ns);
   span.order = fields.any_integer(EventField::correlation).value_or(0);
   if (!on_device || span.order <= 0) span.order = span.begin_ns;
-  const bool sends = name.find(":send ") != std::string_view::npos;
-  if (const std::size_t arrow = name.find("->"); sends && arrow != std::string_view::npos) {
-    const auto peer = parse_number<int>(name.substr(arrow + 2));
-    if (peer && peers_.size() < kMaxOthers) ++peers_[*peer];
-  }
+  if (name == "c10d::send") calls_.push_back(*begin);
+  span.name = std::hash<std::string_view>()(name);
   const std::string_view collective = fields.text_or_empty(EventField::collective);
+  add_peer(fields, name, collective);
   if (has_part(name, kTransfers) || (on_device && (collective == "send" || collective == "recv"))) {
-    span.bytes = message_bytes(fields);
+    const bool grouped = name.find("SendRecv") != std::string_view::npos && collective.empty();
+    span.sends = grouped || name.find("recv") == std::string_view::npos;
+    span.sends = collective.empty() ? span.sends : collective != "recv";
+    span.receives = grouped || !span.sends;
+    if (span.sends) span.bytes = message_bytes(fields);
+    if (span.sends && span.bytes == 0) span.bytes = input_bytes(fields);
     profile_.transfers[on_device].push_back(span);
   } else if (has_part(name, kAround)) {
     return;
   } else if (has_part(name, kBackward)) {
     span.pass = Pass::backward;
+    add_shape(fields, name, span);
     profile_.attention[on_device].push_back(span);
   } else if (has_part(name, kForward)) {
+    add_shape(fields, name, span);
     profile_.attention[on_device].push_back(span);
   } else if (on_device) {
     const auto found = profile_.others.find(std::string(name));
@@ -548,6 +166,53 @@ void ProfileEvents::add(const TraceFields& fields) {
   }
 }
 
+// Note whom a send or receive names: by its name as "nccl:send 0->1" or "nccl:recv 1<-0", by its
+// arguments (record_param_comms and the kernel itself), or by its inputs (c10d::send).
+void ProfileEvents::add_peer(const TraceFields& fields, std::string_view name,
+                             std::string_view collective) {
+  std::optional<std::int64_t> peer;
+  bool receives = collective == "recv" || name.find("recv") != std::string_view::npos;
+  if (collective == "send" || collective == "recv") {
+    peer = fields.any_integer(receives ? EventField::src_rank : EventField::dst_rank);
+    if (!receives && fields.text_or_empty(EventField::cat) == "cpu_op")
+      profile_.sent_bytes += std::min(message_bytes(fields), INT64_MAX / 2 - profile_.sent_bytes);
+  } else if (name == "c10d::send" || name == "c10d::recv_") {
+    const auto inputs = split(fields.text_or_empty(EventField::inputs), ',');
+    if (inputs.size() > 2) peer = parse_number<int>(inputs[2]);
+  } else {
+    receives = name.find(":recv ") != std::string_view::npos;
+    const std::size_t arrow = name.find(receives ? "<-" : "->");
+    if (name.find(receives ? ":recv " : ":send ") != std::string_view::npos &&
+        arrow != std::string_view::npos)
+      peer = parse_number<int>(name.substr(arrow + 2));
+  }
+  auto& peers = peers_[receives];
+  if (peer && *peer >= 0 && *peer < INT_MAX && peers.size() < kMaxOthers)
+    ++peers[static_cast<int>(*peer)];
+}
+
+// Take the lengths of an attention from the sizes of its inputs, of which PyTorch's are [batch,
+// heads, rows, head_dim].
+void ProfileEvents::add_shape(const TraceFields& fields, std::string_view name,
+                              ProfiledSpan& span) {
+  if (name.find("aten::") == std::string_view::npos || span.pass == Pass::backward) return;
+  const std::string_view dims = fields.text_or_empty(EventField::input_dims);
+  const std::vector<Index> q = sizes_in_list(dims, 0), k = sizes_in_list(dims, 1);
+  if (q.size() != 4 || k.size() != 4 || q[1] % k[1] != 0) return;
+  const AttentionShape shape{q[0], q[1], k[1], std::max(q[2], k[2]), q[3]};
+  try {
+    validate(shape);
+  } catch (const InputError&) {
+    return;
+  }
+  span.q_rows = static_cast<int>(q[2]);
+  span.k_rows = static_cast<int>(k[2]);
+  const std::string_view inputs = fields.text_or_empty(EventField::inputs);
+  const std::size_t yes = inputs.find("True"), no = inputs.find("False");
+  span.causal = yes < no ? 1 : no < yes ? 0 : -1;  // further flags follow
+  if (shape.seqlen > profile_.shape.seqlen) profile_.shape = shape;
+}
+
 RankProfile ProfileEvents::finish(const TraceHead& head, std::string path) {
   const auto small = [](const std::optional<std::int64_t>& number, int otherwise) {
     return number && *number >= 0 && *number < 1'000'000 ? static_cast<int>(*number) : otherwise;
@@ -557,60 +222,152 @@ RankProfile ProfileEvents::finish(const TraceHead& head, std::string path) {
   profile_.world_size = small(head.world_size, 0);
   profile_.base_time_ns = head.base_time_ns.value_or(0);
   profile_.cut_short = head.cut_short;
-  int most = 0;
-  for (const auto& [peer, count] : peers_)
-    if (count > most) most = count, profile_.sends_to = peer;
+  keep_outermost(profile_.attention[0]);
+  // The note of a send may begin late, when the block is already under way; its call does not.
+  std::vector<ProfiledSpan*> sends;
+  for (ProfiledSpan& span : profile_.transfers[0])
+    if (!span.receives) sends.push_back(&span);
+  std::sort(sends.begin(), sends.end(),
+            [](const auto* a, const auto* b) { return a->begin_ns < b->begin_ns; });
+  std::sort(calls_.begin(), calls_.end());
+  for (std::size_t i = 0; i < sends.size() && sends.size() == calls_.size(); ++i)
+    if (calls_[i] < sends[i]->begin_ns) sends[i]->order = sends[i]->begin_ns = calls_[i];
+  for (const bool receives : {false, true}) {
+    int most = 0;
+    for (const auto& [peer, count] : peers_[receives])
+      if (count > most)
+        most = count, (receives ? profile_.receives_from : profile_.sends_to) = peer;
+  }
   return std::move(profile_);
 }
+
+// ---
+
+static bool begins_before(const ProfiledSpan& a, const ProfiledSpan& b) {
+  return a.begin_ns < b.begin_ns;
+}
+static bool by_order(const ProfiledSpan& a, const ProfiledSpan& b) { return a.order < b.order; }
+
+// Sort a rank's sends and receives, and join those that belong together: the k-th send and the k-th
+// receive, or, if it has not as many of both or they are one kernel, what is under way together: a
+// block's are started together, and the next block's can't begin before it has come.
+static std::vector<ProfiledSpan> batches_of(ProfiledRank& rank) {
+  for (auto* ends : {&rank.sends, &rank.receives})
+    std::stable_sort(ends->begin(), ends->end(), begins_before);
+  std::vector<ProfiledSpan> batches;
+  if (rank.sends.size() == rank.receives.size()) {
+    for (std::size_t i = 0; i < rank.sends.size(); ++i) {
+      batches.push_back(rank.sends[i]);
+      batches[i].end_ns = std::max(rank.receives[i].end_ns, batches[i].begin_ns);
+    }
+    return batches;
+  }
+  std::vector<ProfiledSpan> all = rank.sends;
+  all.insert(all.end(), rank.receives.begin(), rank.receives.end());
+  std::stable_sort(all.begin(), all.end(), begins_before);
+  for (const ProfiledSpan& span : all) {
+    if (!batches.empty() && span.begin_ns < batches.back().end_ns) {
+      batches.back().end_ns = std::max(batches.back().end_ns, span.end_ns);
+      batches.back().bytes += std::min(span.bytes, INT64_MAX / 2 - batches.back().bytes);
+    } else {
+      batches.push_back(span);
+    }
+  }
+  return batches;
+}
+
+std::string GatheredRanks::gather(const std::vector<RankProfile>& profiles) {
+  const int world = profiles[0].world_size;
+  if (world < 2) return "the files give no world_size of 2 or more in distributedInfo.";
+  if (static_cast<std::size_t>(world) > profiles.size())
+    return fmt::format("{} of {} ranks' files are there, and a ring is told by all of them.",
+                       profiles.size(), world);
+  ranks_.resize(static_cast<std::size_t>(world));
+  bool on_device = false;
+  for (const RankProfile& profile : profiles) {
+    if (profile.cut_short) notes_.push_back(profile.path + " is cut off; what is whole was read.");
+    if (profile.world_size != world || profile.rank < 0 || profile.rank >= world ||
+        ranks_[static_cast<std::size_t>(profile.rank)].profile != nullptr)
+      return fmt::format("{} gives rank {} of {}; one file for each of {} ranks accepted.",
+                         profile.path, profile.rank, profile.world_size, world);
+    ranks_[static_cast<std::size_t>(profile.rank)].profile = &profile;
+    on_device = on_device || !profile.attention[1].empty();
+  }
+  for (ProfiledRank& rank : ranks_) {
+    const RankProfile& profile = *rank.profile;
+    if (__builtin_sub_overflow(profile.base_time_ns, ranks_[0].profile->base_time_ns,
+                               &rank.shift_ns) ||
+        rank.shift_ns > kMaxTraceNs / 4 || rank.shift_ns < -kMaxTraceNs / 4)
+      return "the files' base times are years apart.";
+    for (const ProfiledSpan& span : profile.attention[on_device])
+      rank.attention[static_cast<int>(span.pass)].push_back(span);
+    const bool device_transfers = !profile.transfers[1].empty();
+    ends_late_ = ends_late_ || !device_transfers;
+    for (const ProfiledSpan& span : profile.transfers[device_transfers]) {
+      if (span.sends) rank.sends.push_back(span);
+      if (span.receives) rank.receives.push_back(span);
+    }
+    rank.batches = batches_of(rank);
+    for (ProfiledSpan& batch : rank.batches)
+      if (batch.bytes == 0)
+        batch.bytes = profile.sent_bytes / static_cast<std::int64_t>(rank.batches.size());
+    if (device_transfers == on_device) continue;
+    for (auto* spans : {&rank.attention[0], &rank.attention[1], &rank.batches})
+      for (ProfiledSpan& span : *spans) span.order = span.begin_ns;
+  }
+  for (ProfiledRank& rank : ranks_)
+    for (auto& spans : rank.attention) std::stable_sort(spans.begin(), spans.end(), by_order);
+  both_ways_ = on_device;
+  // Take the lengths as known if they are those of a problem that we can count in.
+  shape_ = ranks_[0].profile->shape;
+  const double flops = 10.0 * static_cast<double>(shape_.seqlen) *
+                       static_cast<double>(query_values(shape_, shape_.seqlen));
+  if (shape_.seqlen * world > kMaxSeqlen || flops > 9e18) shape_ = {1, 1, 1, 0, 1};
+  return set_origin() ? "" : "the files' times are weeks apart.";
+}
+
+// Let all times begin at 0. Return whether none is beyond kLongest then.
+bool GatheredRanks::set_origin() {
+  std::int64_t last = std::numeric_limits<std::int64_t>::min();
+  origin_ns_ = std::numeric_limits<std::int64_t>::max();
+  for (const ProfiledRank& rank : ranks_)
+    for (const auto* spans : {&rank.attention[0], &rank.attention[1], &rank.batches})
+      for (const ProfiledSpan& span : *spans) {
+        origin_ns_ = std::min(origin_ns_, span.begin_ns + rank.shift_ns);
+        last = std::max(last, span.end_ns + rank.shift_ns);
+      }
+  if (last < origin_ns_) return true;
+  for (ProfiledRank& rank : ranks_) rank.shift_ns -= origin_ns_;
+  return static_cast<std::uint64_t>(last) - static_cast<std::uint64_t>(origin_ns_) <=
+         static_cast<std::uint64_t>(kLongest);
+}
+
+void GatheredRanks::list_others(const std::vector<RankProfile>& profiles) {
+  std::map<std::string, int> all;
+  for (const RankProfile& profile : profiles)
+    for (const auto& [name, count] : profile.others) all[name] += count;
+  if (all.empty()) return;
+  std::vector<std::string> names;
+  for (const auto& [name, count] : all)
+    if (names.size() < 5) names.push_back(fmt::format("{} ({})", name.substr(0, 60), count));
+  notes_.push_back(fmt::format("{} names of kernels are neither attention nor transfers: {}{}.",
+                               all.size(), fmt::join(names, ", "),
+                               all.size() > names.size() ? " and more" : ""));
+}
+
+// ---
 
 std::optional<RankProfile> parse_profile(std::string_view text, const std::string& path) {
   MemorySource source(text);
   return read_profile_of(source, path);
 }
 
-namespace {
-
-// Read what there is of a text that is cut off, packed or not. Return false when that is too much.
-bool read_up_to_cut(FileSource& source, std::string& text) try {
-  source.rewind();
-  std::vector<char> piece(std::size_t{1} << 20);
-  while (const std::size_t got = source.read(piece.data(), piece.size())) {
-    if (text.size() + got > kMaxCutFile) return false;
-    text.append(piece.data(), got);
-  }
-  return true;
-} catch (const InputError&) {
-  if (!source.is_cut_off()) throw;
-  return true;
-}
-
-}  // namespace
-
 std::optional<RankProfile> read_profile(const std::string& path) {
   return with_path_in_errors(path, [&] {
     const InputFile file(path, "profile");
     FileSource source(file);
-    try {
-      return read_profile_of(source, path);
-    } catch (const InputError&) {
-      // Close the array of events behind the last one that is whole.
-      if (source.done() != file.size()) throw;
-      std::string text;
-      if (!read_up_to_cut(source, text)) throw;
-      const std::size_t last = text.rfind("},");
-      if (last == std::string::npos || text.find("\"traceEvents\"") > last) throw;
-      text.resize(last);
-      text += "}]}";
-      auto profile = parse_profile(text, path);
-      if (profile) profile->cut_short = true;
-      return profile;
-    }
+    return read_profile_of(source, path);
   });
-}
-
-InferredRing infer_ring(const std::vector<RankProfile>& ranks) {
-  if (ranks.empty()) return {};
-  return RingInference().infer(ranks);
 }
 
 }  // namespace ringscope

@@ -21,7 +21,12 @@ struct ProfiledSpan {
   std::int64_t begin_ns = 0, end_ns = 0;
   std::int64_t order = 0;  // of the launch: a kernel's correlation, or begin_ns
   std::int64_t bytes = 0;  // 0: unknown
+  std::size_t name = 0;    // the hash of its kernel's name
   Pass pass = Pass::forward;
+  // Of an attention whose inputs were recorded: the rows of Q and of K and V, and whether it is
+  // causal (1) or not (0). -1: unknown.
+  int q_rows = -1, k_rows = -1, causal = -1;
+  bool sends = true, receives = true;  // a transfer
 };
 
 // What one rank's file says.
@@ -30,8 +35,10 @@ struct RankProfile {
   int rank = -1, world_size = 0;
   std::int64_t base_time_ns = 0;
   std::vector<ProfiledSpan> attention[2], transfers[2];  // [on a device]
-  int sends_to = -1;                                     // the peer of most sends, as far as named
-  std::map<std::string, int> others;  // kernels that were not understood, and how many of each
+  int sends_to = -1, receives_from = -1;  // the peers of most sends and receives that are named
+  std::int64_t sent_bytes = 0;            // of all sends that say so
+  AttentionShape shape{1, 1, 1, 0, 1};    // of the rank's rows; seqlen 0: not recorded
+  std::map<std::string, int> others;      // kernels that were not understood, and how many of each
   bool cut_short = false;
 };
 
@@ -47,7 +54,11 @@ class ProfileEvents {
 
  private:
   RankProfile profile_;
-  std::map<int, int> peers_;
+  void add_peer(const TraceFields& fields, std::string_view name, std::string_view collective);
+  void add_shape(const TraceFields& fields, std::string_view name, ProfiledSpan& span);
+
+  std::map<int, int> peers_[2];      // of sends, of receives
+  std::vector<std::int64_t> calls_;  // when c10d::send began
 };
 
 // Read a file; of one that is cut off, what is whole. Return none for a recording of ours. Throw
@@ -57,13 +68,46 @@ std::optional<RankProfile> read_profile(const std::string& path);
 // Read the text of a whole file.
 std::optional<RankProfile> parse_profile(std::string_view text, const std::string& path);
 
+// One rank's attention and transfers, in the order in which they were launched.
+struct ProfiledRank {
+  const RankProfile* profile = nullptr;
+  std::vector<ProfiledSpan> attention[2];  // by pass
+  std::vector<ProfiledSpan> batches;
+  std::vector<ProfiledSpan> sends, receives;  // if the profile tells them apart
+  std::int64_t shift_ns = 0;                  // to the first file's base time
+};
+
+// The profiles of all ranks of a job.
+class GatheredRanks {
+ protected:
+  // Put the ranks in order. Return why that can't be, or "".
+  std::string gather(const std::vector<RankProfile>& profiles);
+  // Note the kernels that were not understood.
+  void list_others(const std::vector<RankProfile>& profiles);
+
+  static constexpr std::int64_t kLongest = 1'000'000'000'000'000;  // ns
+
+  std::vector<ProfiledRank> ranks_;
+  std::int64_t origin_ns_ = 0;  // after rank 0's base time
+  AttentionShape shape_;        // of a rank's rows; seqlen 0: unknown
+  bool both_ways_ = false;      // a transfer ends on both sides at once
+  bool ends_late_ = false;      // a transfer ends when it is waited for
+  std::vector<std::string> notes_;
+
+ private:
+  // Let all times begin at 0. Return whether none is beyond kLongest then.
+  bool set_origin();
+};
+
 struct InferredRing {
   std::optional<Recording> recording;  // none if there is no ring to be seen
   std::vector<std::string> notes;      // what was inferred, how surely, or why nothing was
 };
 
-// Find the ring in the profiles of a job's ranks. One layer is taken: the one that takes the median
-// time. Rows a rank, and bytes that no file gives, are placeholders, because only ratios matter.
+// Find the ring in the profiles of a job's ranks: how many kernels a rank runs for its own block, for
+// those of lower ranks and for those of higher ones is guessed, and the guess whose order of kernels
+// and transfers fits is taken. One layer is shown: the one that takes the median time. Rows a rank,
+// and bytes, that no file gives are placeholders, because only ratios matter.
 InferredRing infer_ring(const std::vector<RankProfile>& ranks);
 
 }  // namespace ringscope

@@ -41,10 +41,12 @@ std::string title_of(const KernelSpan& span);
 std::string lane_of_kernel(int tid);
 
 // Read back what write_chrome_trace wrote. Events of other kinds are passed over. `text` may be
-// hostile: see chrome_trace_reader.h, which reads without holding the text in memory.
-Recording parse_chrome_trace(std::string_view text);
+// hostile: see chrome_trace_reader.h, which reads without holding the text in memory. Of a text that
+// is cut off, read what is whole and say so in `how`; without it, refuse such a text.
+enum class HowWhole { whole, all_slices, part };
+Recording parse_chrome_trace(std::string_view text, HowWhole* how = nullptr);
 
-// Read a file. Throw an InputError that names `path`.
-Recording read_chrome_trace(const std::string& path);
+// Read a file likewise. Throw an InputError that names `path`.
+Recording read_chrome_trace(const std::string& path, HowWhole* how = nullptr);
 
 }  // namespace ringscope

@@ -17,6 +17,7 @@ namespace {
 constexpr std::int64_t kMaxRanks = 1'000'000;
 constexpr std::uint64_t kMinBytesPerRank = 64;  // least size of the events that name it
 constexpr int kMaxInt = INT32_MAX;
+constexpr std::size_t kMaxListText = 1000;
 
 class TraceReader {
  public:
@@ -26,7 +27,8 @@ class TraceReader {
         sink_(sink),
         earliest_ns_(earliest_ns) {}
 
-  void read() {
+  // Read all of the text, or of one that is cut off, what is whole.
+  void read() try {
     const JsonToken first = json_.next();
     if (first == JsonToken::begin_array) {
       read_events();
@@ -38,6 +40,11 @@ class TraceReader {
     json_.next();  // the end, or an error
     head_.end_at(json_.at());
     if (!has_events_) fail_at(head_.end(), "no traceEvents array found; one accepted");
+    is_cut_off_ = json_.cut_short();
+  } catch (const InputError&) {
+    if (!json_.has_ended() || !is_readable_) throw;
+    is_cut_off_ = true;
+    head_.end_at(json_.at());
   }
 
   // Return whether the "ring" object that gives the events their meaning came too late for them.
@@ -57,7 +64,7 @@ class TraceReader {
     head.world_size = head_.any_integer(EventField::world_size);
     head.base_time_ns = head_.any_integer(EventField::base_time);
     head.end = head_.end();
-    head.cut_short = json_.cut_short();
+    head.cut_short = is_cut_off_;
     return head;
   }
 
@@ -126,6 +133,10 @@ class TraceReader {
         return read_list(field, token, clock_error_ns_, 0);
       case EventField::dropped_events:
         return read_list(field, token, dropped_, 0);
+      case EventField::input_dims:
+      case EventField::input_types:
+      case EventField::inputs:
+        return read_as_text(field, token, fields);
       case EventField::dropped_stamps:
         return read_list(field, token, dropped_stamps_, 0);
       default:
@@ -226,6 +237,24 @@ class TraceReader {
     }
   }
 
+  // Read lists in lists as one text without quotes, such as "[[1,2,],[3,],]".
+  void read_as_text(EventField field, JsonToken token, TraceFields& fields) {
+    const std::uint64_t at = json_.at();
+    std::string text;
+    int depth = 0;
+    const auto add = [&](std::string_view part) {
+      if (text.size() < kMaxListText) text += part;
+    };
+    do {
+      const bool begins = token == JsonToken::begin_array || token == JsonToken::begin_object;
+      const bool ends = token == JsonToken::end_array || token == JsonToken::end_object;
+      depth += begins ? 1 : ends ? -1 : 0;
+      add(begins ? "[" : ends ? "]" : json_.text().substr(0, kMaxListText));
+      if (!begins && depth > 0) add(",");
+    } while (depth > 0 && (token = json_.next(), true));
+    fields.set(field, JsonToken::string, text, at);
+  }
+
   // ---
   // The story. Whether the file is a recording of ours may be known only after it, so what is wrong
   // with a story is kept until then.
@@ -316,6 +345,7 @@ class TraceReader {
       if (run_) {
         add_event();
       } else {
+        is_readable_ = true;
         sink_.other(fields_);
       }
     }
@@ -346,6 +376,7 @@ class TraceReader {
     for_args_of_slice(event, [&](EventField field, auto& value) { take(field, value); });
     if (fields_.has(EventField::moved_us)) take(EventField::moved_us, event.moved_ns);
     sink_.slice(rank, event, fields_);
+    is_readable_ = true;
   }
 
   void add_span() {
@@ -430,6 +461,7 @@ class TraceReader {
   std::vector<std::int64_t> mask_slices_, partition_runs_;
   std::optional<RunInfo> run_;  // set once the events are known to be those of a recording
   bool has_ring_ = false, has_events_ = false, has_story_ = false;
+  bool is_cut_off_ = false, is_readable_ = false;  // even if it is: something was whole
   std::vector<StoryStep> story_;
   std::int64_t story_highest_ = -1;  // the highest rank or step given
   std::uint64_t story_highest_at_ = 0;
@@ -455,14 +487,22 @@ class RecordingSink final : public TraceSink {
     recording.kernel[rank].push_back(span);
   }
   void sample(const SoftmaxSample& sample) override { recording.samples.push_back(sample); }
+  void flow(const FlowEvent&) override { has_flows = true; }
 
   Recording recording;
+  bool has_flows = false;  // which stand behind all slices
 };
 
-Recording read_recording(TextSource& text) {
+Recording read_recording(TextSource& text, HowWhole* how) {
   RecordingSink sink;
   TraceHead head = read_trace(text, sink, -kMaxTraceNs);
   if (!head.run) fail_at(head.end, "no \"ring\" object found; one accepted");
+  if (head.cut_short && how == nullptr)
+    fail_at(head.end, "the text ends; a whole recording accepted");
+  if (how != nullptr)
+    *how = !head.cut_short  ? HowWhole::whole
+           : sink.has_flows ? HowWhole::all_slices
+                            : HowWhole::part;
   sink.recording.info = std::move(*head.run);
   sink.recording.story = std::move(head.story);
   return std::move(sink.recording);
@@ -483,15 +523,15 @@ TraceHead read_trace(TextSource& text, TraceSink& sink, std::int64_t earliest_ns
   return again.finish();
 }
 
-Recording parse_chrome_trace(std::string_view text) {
+Recording parse_chrome_trace(std::string_view text, HowWhole* how) {
   MemorySource source(text);
-  return read_recording(source);
+  return read_recording(source, how);
 }
 
-Recording read_chrome_trace(const std::string& path) try {
+Recording read_chrome_trace(const std::string& path, HowWhole* how) try {
   const InputFile file(path, "recorded trace");
   FileSource source(file);
-  return read_recording(source);
+  return read_recording(source, how);
 } catch (const InputError& error) {
   throw InputError(about_file(path, error.what()));
 }

@@ -44,14 +44,14 @@ struct TraceHead {
   std::vector<StoryStep> story;                                // of a recording of ours
   std::optional<std::int64_t> rank, world_size, base_time_ns;  // what any trace may give
   std::uint64_t end = 0;                                       // byte offset of the text's end
-  bool cut_short = false;                                      // the outermost array has no end
+  bool cut_short = false;  // the text ends in the middle; what is whole of it was read
 };
 
 inline constexpr std::size_t kTraceChunk = std::size_t{1} << 18;
 
 // Read a trace in chunks of `chunk` bytes. In a recording of ours no time may be below `earliest_ns`.
 // The text may be hostile: InputError names the byte offset of whatever is wrong (syntax, types,
-// ranges, nesting depth). Memory does not grow with what the text claims, only with what it holds.
+// ranges, nesting depth), or that the text ends before anything whole. Memory does not grow with what the text claims, only with what it holds.
 TraceHead read_trace(TextSource& text, TraceSink& sink, std::int64_t earliest_ns,
                      std::size_t chunk = kTraceChunk);
 

@@ -33,6 +33,8 @@ class TextSource {
   virtual void rewind() = 0;
   virtual std::uint64_t size() const = 0;                      // bytes, as they are stored
   virtual std::uint64_t most_bytes() const { return size(); }  // that there may be to read
+  // Return whether read() has found packed data cut off.
+  virtual bool is_cut_off() const { return false; }
 };
 
 // A text in memory, which must outlive the source.
@@ -67,8 +69,7 @@ class FileSource : public TextSource {
   std::uint64_t most_bytes() const override { return (unpacker_ ? 1032 : 1) * size(); }
   // Return how many bytes of the file were read.
   Index done() const { return done_; }
-  // Return whether read() has found the packed data cut off.
-  bool is_cut_off() const { return is_cut_off_; }
+  bool is_cut_off() const override { return is_cut_off_; }
 
   static constexpr std::uint64_t kMaxUnpacked = std::uint64_t{1} << 34;  // bytes
 
@@ -113,6 +114,8 @@ class JsonReader {
   void skip(JsonToken token);
   // Return whether the text ended inside its outermost array, between two values.
   bool cut_short() const { return cut_short_; }
+  // Return whether the source has ended: what is wrong from then on is that the text does.
+  bool has_ended() const { return ended_ || source_.is_cut_off(); }
 
  private:
   enum class Expect : std::uint8_t { value, first, after_value, colon, nothing };

@@ -136,6 +136,9 @@ enum class TracePlace : std::uint8_t {
   FIELD(args, value_type, "dtype")                \
   FIELD(args, src_rank, "Src Rank")               \
   FIELD(args, dst_rank, "Dst Rank")               \
+  FIELD(args, input_dims, "Input Dims")           \
+  FIELD(args, input_types, "Input type")          \
+  FIELD(args, inputs, "Concrete Inputs")          \
   FIELD(args, correlation, "correlation")
 
 enum class EventField : std::uint8_t {

@@ -196,7 +196,7 @@ TEST_F(ScreenshotTest, RefusesWhatItCannotRead) {
   const std::string png = "--screenshot";
   expect_refused({"gone.json", png, "o.png"}, {"'gone.json'", "No such file", "accepted"});
   expect_refused({"empty.json", png, "o.png"}, {"'empty.json'", "is empty", "accepted"});
-  expect_refused({"folder", png, "o.png"}, {"'folder'", "is a directory", "accepted"});
+  expect_refused({"folder", png, "o.png"}, {"folder", "no files in this folder", "accepted"});
   expect_refused({"text.json", png, "o.png"}, {"text.json", "byte"});
   expect_refused({"half.json", png, "o.png"}, {"half.json", "byte"});
   expect_refused({"a.json", "gone.json", png, "o.png"}, {"'gone.json'"});

@@ -36,6 +36,21 @@ TEST(BadRecording, EveryByteDamaged) {
     }
 }
 
+// Up to wherever it is cut off, it is shown, and said to be cut off.
+TEST(BadRecording, CutOffAtEveryByte) {
+  const std::string whole = trace_text_of(whole_recording());
+  std::size_t slices = 0;
+  for (std::size_t length = 1; length + 1 < whole.size(); ++length) try {
+      const Trace trace = parse_trace(whole.substr(0, length));
+      ASSERT_GE(trace.slice_count, std::max<std::size_t>(slices, 1)) << length;
+      slices = trace.slice_count;
+      ASSERT_NE(trace.notices.back().find("cut off"), std::string::npos) << length;
+    } catch (const InputError&) {
+      ASSERT_EQ(slices, 0u) << length;
+    }
+  EXPECT_EQ(slices, parse_trace(whole).slice_count);
+}
+
 TEST(BadRecording, FlowsThatDangle) {
   // Rank 0's first send has flow 1, and so has rank 1's first receive.
   expect_complaint(with(sample(), "\"flow\": 1,", "\"flow\": 999,"),

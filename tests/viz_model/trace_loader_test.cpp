@@ -258,11 +258,8 @@ TEST_F(TraceFile, WhatIsNoTrace) {
   EXPECT_EQ(complaint({text}),
             text + ": byte 0: a word that JSON does not know; true, false and null accepted");
   const std::string whole = trace_text_of(whole_recording());
-  const std::string half = write("half.json", whole.substr(0, whole.size() / 2));
-  EXPECT_EQ(complaint({half}).find(half + ": byte " + std::to_string(whole.size() / 2) +
-                                   ": the text ends"),
-            0u)
-      << complaint({half});
+  const std::string begun = write("begun.json", whole.substr(0, 99));
+  EXPECT_EQ(complaint({begun}).find(begun + ": byte 99: the text ends"), 0u) << complaint({begun});
 }
 
 }  // namespace

@@ -373,6 +373,7 @@ void Window::follow() {
 void Window::load(std::vector<std::string> paths) {
   if (loading_ != nullptr) return;  // load one at a time
   try {
+    paths = files_in(paths);
     require_openable(paths);
   } catch (const InputError& error) {
     viewer_->show_error(error.what());

@@ -20,14 +20,33 @@ struct RingScript {
   int layers = 1, way = 1, slow = -1;
   int skewed = -1;  // whose clock is 5 ms behind
   bool names_peers = false;
+  std::string deal = {};   // its lengths are recorded; "": no lengths
+  bool gradients = false;  // go back beside the blocks
+  bool ends_late = false;  // of the notes of transfers, which end when they are waited for
 };
 constexpr int kWorld = 4;
+constexpr int kRows = 64;  // a rank, if the lengths are recorded
+
+// Return the lengths of a step's queries and keys, and whether its mask is causal.
+std::tuple<int, int, bool> lengths_of(const std::string& deal, int rank, int owner) {
+  const bool halves = deal == "zigzag" && owner != rank;
+  return {halves && owner > rank ? kRows / 2 : kRows, halves && owner < rank ? kRows / 2 : kRows,
+          owner == rank || deal == "striped"};
+}
+
+std::string lengths_text(const std::string& deal, int rank, int owner) {
+  if (deal.empty()) return "";
+  const auto [queries, keys, causal] = lengths_of(deal, rank, owner);
+  return fmt::format(
+      R"("Input Dims":[[1,4,{},8],[1,2,{},8],[],[]],"Concrete Inputs":["","","","0.","{}","",""],)",
+      queries, keys, causal ? "True" : "False");
+}
 
 std::string event(const std::string& category, const std::string& name, double ts, double dur,
-                  int correlation) {
+                  int correlation, const std::string& args = "") {
   return fmt::format(
-      R"({{"ph":"X","cat":"{}","name":"{}","pid":0,"tid":7,"ts":{:.3f},"dur":{:.3f},"args":{{"correlation":{}}}}},)",
-      category, name, ts, dur, correlation);
+      R"({{"ph":"X","cat":"{}","name":"{}","pid":0,"tid":7,"ts":{:.3f},"dur":{:.3f},"args":{{{}"correlation":{}}}}},)",
+      category, name, ts, dur, args, correlation);
 }
 
 // Returns the files' texts.
@@ -65,7 +84,8 @@ std::vector<std::string> texts_of(const RingScript& script) {
                     ? pass == 0 ? "void flash_fwd_kernel<F>()" : "void flash_bwd_dq_dk_dv_loop()"
                 : pass == 0 ? "aten::_scaled_dot_product_flash_attention_for_cpu"
                             : "aten::_scaled_dot_product_flash_attention_for_cpu_backward";
-            text += event(category, name, from + off, lasts(rank), ++launch);
+            text += event(category, name, from + off, lasts(rank), ++launch,
+                          lengths_text(script.deal, rank, owner_of(rank)));
             text += event(category, script.device ? "elementwise_kernel" : "aten::empty",
                           from + off, 1, ++launch);
           };
@@ -73,14 +93,19 @@ std::vector<std::string> texts_of(const RingScript& script) {
           if (moves) {
             text += event(script.device ? "kernel" : "user_annotation",
                           script.device ? "ncclDevKernel_SendRecv(x)" : "gloo:send", sent + off,
-                          moved - sent, ++launch);
+                          (script.ends_late ? std::max(moved, from + lasts(rank)) : moved) - sent,
+                          ++launch);
             const int to = (rank + script.way + kWorld) % kWorld;
             if (script.names_peers)
               text += event("user_annotation", fmt::format("nccl:send {}->{}", rank, to),
                             sent + off, 1, 0);
           }
           if (script.overlap) attend();
-          ready[static_cast<std::size_t>(rank)] = std::max(moved, from + lasts(rank));
+          double& done = ready[static_cast<std::size_t>(rank)];
+          done = std::max(moved, from + lasts(rank));
+          if (!script.gradients || pass == 0) continue;
+          text += event("kernel", "ncclDevKernel_SendRecv(x)", done + off, 30, ++launch);
+          done += 30;
         }
       }
   for (int rank = 0; rank < kWorld; ++rank) {
@@ -132,13 +157,25 @@ TEST(Kineto, InfersStepsOwnersAndDirection) {
                {"backward", {.backward = true}},
                {"two layers, backward, causal", {.causal = true, .backward = true, .layers = 2}},
                {"named peers", {.way = -1, .names_peers = true}},
-               {"a slow rank and a clock behind", {.slow = 2, .skewed = 3}}};
+               {"a slow rank and a clock behind", {.slow = 2, .skewed = 3}},
+               {"zigzag", {.device = false, .way = -1, .names_peers = true, .deal = "zigzag"}},
+               {"striped", {.device = false, .deal = "striped"}},
+               {"all steps of contiguous", {.device = false, .deal = "contiguous"}},
+               {"gradients", {.backward = true, .layers = 2, .gradients = true}},
+               {"late ends", {.causal = true, .device = false, .ends_late = true}}};
   for (const auto& c : cases) {
     SCOPED_TRACE(c.what);
     const InferredRing ring = infer_ring(profiles_of(texts_of(c.script)));
     ASSERT_TRUE(ring.recording) << notes_of(ring);
     EXPECT_EQ(ring.recording->info.world_size, kWorld);
-    EXPECT_EQ(ring.recording->info.mask, c.script.causal ? "causal" : "full");
+    const bool has_lengths = !c.script.deal.empty();
+    EXPECT_EQ(ring.recording->info.mask, c.script.causal || has_lengths ? "causal" : "full");
+    if (has_lengths) {
+      EXPECT_EQ(ring.recording->info.partition, c.script.deal);
+      EXPECT_EQ(ring.recording->info.shape.seqlen, kWorld * kRows);
+      EXPECT_EQ(ring.recording->info.shape.num_heads_kv, 2);
+    }
+    EXPECT_EQ(has_note(ring, "seen to end only after"), c.script.ends_late) << notes_of(ring);
     EXPECT_TRUE(has_note(ring, fmt::format("{} layer", c.script.layers)));
     EXPECT_EQ(has_note(ring, "Clocks were moved"), c.script.skewed >= 0) << notes_of(ring);
     if (c.script.device) {
@@ -154,9 +191,13 @@ TEST(Kineto, InfersStepsOwnersAndDirection) {
           ++hops;
           EXPECT_EQ(e.dst, (rank + c.script.way + kWorld) % kWorld);
         }
-        if (e.lane != Lane::compute) continue;
+        if (e.lane != Lane::compute || e.pairs == 0) continue;
         found.insert({e.pass, rank, e.step, e.kv_owner});
         EXPECT_EQ(e.end_ns - e.begin_ns, rank == c.script.slow ? 200'000 : 100'000);
+        if (has_lengths) {
+          const auto [queries, keys, causal] = lengths_of(c.script.deal, rank, e.kv_owner);
+          EXPECT_EQ(e.pairs, causal ? kRows * (kRows + 1) / 2 : queries * keys);
+        }
         EXPECT_GE(e.begin_ns, last);
         last = e.end_ns;
       }
@@ -167,7 +208,8 @@ TEST(Kineto, InfersStepsOwnersAndDirection) {
         }
     }
     EXPECT_EQ(found, expected);
-    EXPECT_EQ(hops, static_cast<std::size_t>(kWorld * (kWorld - 1) * (c.script.backward ? 2 : 1)));
+    EXPECT_EQ(hops, static_cast<std::size_t>(kWorld * (kWorld - 1) * (c.script.backward ? 2 : 1) +
+                                             c.script.gradients * kWorld * kWorld));
     // What was inferred is a recording that can be written and read.
     const auto path = std::filesystem::temp_directory_path() / fmt::format("inferred_{}", getpid());
     write_chrome_trace(path.string(), *ring.recording);
@@ -197,7 +239,7 @@ TEST(Kineto, SaysWhyThereIsNoRing) {
   because(changed, "rank 0 has 4 attention kernels");
   changed = good;
   changed[2].transfers[1].pop_back();
-  because(changed, "rank 2 has 2 transfers");
+  because(changed, "rank 2 has 4 attention kernels and 2 transfers");
   changed = good;
   changed[2].sends_to = 0;
   because(changed, "not its neighbour");

@@ -40,6 +40,36 @@ TEST(HostileTrace, TruncatedAtEveryByte) {
     ASSERT_NE(complaint(sample().substr(0, length)), "") << length;
 }
 
+// If it may be cut off, what is whole is read, whatever is cut off; packed files are read likewise.
+TEST(HostileTrace, ReadsWhatIsWholeUpToEveryByte) {
+  const Recording whole = parse_chrome_trace(sample());
+  std::size_t last = 0;
+  for (std::size_t length = 0; length <= sample().size(); ++length) {
+    HowWhole how = HowWhole::whole;
+    std::size_t read = 0;
+    Recording cut;
+    const std::string message =
+        complaint_of([&] { cut = parse_chrome_trace(sample().substr(0, length), &how); });
+    if (!message.empty()) {
+      ASSERT_EQ(last, 0u) << length << message;
+      continue;
+    }
+    for (std::size_t rank = 0; rank < cut.events.size(); ++rank) {
+      const auto& all = whole.events[rank];
+      ASSERT_TRUE(std::equal(cut.events[rank].begin(), cut.events[rank].end(), all.begin()));
+      read += cut.events[rank].size();
+    }
+    ASSERT_GE(read, std::max<std::size_t>(last, 1));
+    last = read;
+    ASSERT_EQ(how == HowWhole::whole, length + 1 >= sample().size()) << length;
+    ASSERT_TRUE(how == HowWhole::part || cut.events == whole.events) << length;
+  }
+  std::string bad = sample();
+  bad[bad.find("\"dur\"", bad.size() / 2)] = '\1';
+  HowWhole how = HowWhole::whole;
+  EXPECT_THROW(parse_chrome_trace(bad, &how), InputError);
+}
+
 // Any byte replaced: read or refused, but nothing else.
 TEST(HostileTrace, EveryByteDamaged) {
   const std::string whole = trace_text_of(sample_recording(1, true));

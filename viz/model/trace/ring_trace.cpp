@@ -128,10 +128,11 @@ void RingEvents::add(std::size_t index, const KernelSpan& span, std::string_view
   ++count_;
 }
 
-Trace RingEvents::finish() {
+Trace RingEvents::finish(bool is_cut_off) {
+  ends_may_lack_ = ends_may_lack_ || is_cut_off;
   make_rows();
   join_messages();
-  check_flow_events();
+  check_flow_events(is_cut_off);
   trace_.names = names_.take();
   measure_extent(trace_);
   return std::move(trace_);
@@ -209,7 +210,7 @@ void RingEvents::join_messages() {
 
 // Check that flow events come in pairs and that each stands inside the slice that it binds to. A
 // file may have none, because the slices say everything.
-void RingEvents::check_flow_events() {
+void RingEvents::check_flow_events(bool is_cut_off) {
   const auto before = [](const FlowEvent& a, const FlowEvent& b) {
     return std::tie(a.id, a.finish, a.at) < std::tie(b.id, b.finish, b.at);
   };
@@ -220,6 +221,7 @@ void RingEvents::check_flow_events() {
     const FlowEvent& event = flow_events_[i];
     const bool is_first = i == 0 || flow_events_[i - 1].id != event.id;
     const bool is_last = i + 1 == flow_events_.size() || flow_events_[i + 1].id != event.id;
+    if (is_first && is_last && !event.finish && is_cut_off) continue;
     if (is_first && (event.finish || is_last))
       fail_at(event.at,
               fmt::format("{} given for id of an \"{}\" event only; one \"s\" and one \"f\" "

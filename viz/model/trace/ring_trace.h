@@ -36,8 +36,9 @@ class RingEvents : public TraceSink {
   void add(std::size_t index, const KernelSpan& span, std::string_view name);
 
   std::size_t slices() const { return count_; }
-  // Return the trace after all events were added. Throws InputError.
-  Trace finish();
+  // Return the trace after all events were added. Of a file that is cut off, messages may lack an
+  // end. Throws InputError.
+  Trace finish(bool is_cut_off = false);
 
  private:
   // A MessageEnd is what a send or receive slice says about its message.
@@ -50,7 +51,7 @@ class RingEvents : public TraceSink {
 
   void make_rows();
   void join_messages();
-  void check_flow_events();
+  void check_flow_events(bool is_cut_off);
 
   Trace trace_;
   bool ends_may_lack_ = true;

@@ -44,7 +44,7 @@ class FileEvents final : public RingEvents {
   LoadedTrace finish(TraceHead head) {
     LoadedTrace loaded;
     if (head.run) {
-      loaded.trace = RingEvents::finish();
+      loaded.trace = RingEvents::finish(head.cut_short);
       loaded.trace.story = std::move(head.story);
       notice_lost_steps(loaded.trace);
     } else {
@@ -53,7 +53,7 @@ class FileEvents final : public RingEvents {
       loaded.trace = foreign_.finish(loaded.profiler ? head.rank : std::nullopt, head.end);
     }
     if (head.cut_short)
-      loaded.trace.notices.push_back("the array of events has no end: the file may be cut short");
+      loaded.trace.notices.push_back("the file is cut off: what is whole of it is shown");
     loaded.head = std::move(head);
     return loaded;
   }
