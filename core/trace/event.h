@@ -244,7 +244,7 @@ struct RunEnd {
 // The machine of a run, as far as it is known. Rates are 0 where they are not.
 struct RunMachine {
   // Names of a rank's hardware, of links inside a node and between nodes.
-  std::string device, link, between;
+  std::string device = {}, link = {}, between = {};
   int nodes = 1;
   int cores = 0;                   // that the ranks share; 0: each has its own, or it is unknown
   std::int64_t forward_flops = 0;  // FLOP/s that a rank's kernel should reach
