@@ -363,9 +363,9 @@ TEST(Hopper, ScaleOfZeroTakesTheMean) {
 #ifndef RINGSCOPE_MODEL
 // More items than blocks, many tiles an item, and the buffers used many times over.
 TEST(Hopper, LongRowsOnADevice) {
+  if (skip_without_device(hopper_kernel.limits)) return;
   const OnBlocks few(20);
   for (const Kernel* kernel : {&hopper_kernel, &hopper_overlap_kernel}) {
-    if (skip_without_device(kernel->limits)) return;
     for (const int tile : {0, 1})
       for (const int head_dim : {64, 128})
         expect_matches_oracle(*kernel, {.heads = 4,

@@ -93,14 +93,14 @@ def expression_around(code, start, end):
     return left, right
 
 
-def rewritten(text, ident, start, end, to):
-    """(bounds of what is replaced, what replaces it), for one mutant."""
+def rewritten(text, ident, start, end, to, otherwise=None):
+    """(bounds of what is replaced, what replaces it), for one mutant; `otherwise` holds the others of the same expression."""
     switch = f"::ringscope::mutation::mutant({ident})"
     if to == "":
         return start, end, f"if (!{switch}) {{ {text[start:end]} }}"
     left, right = expression_around(code_only(text), start, end)
     changed = text[left:start] + to + text[end:right]
-    return left, right, f"({switch} ? ({changed}) : ({text[left:right]}))"
+    return left, right, f"({switch} ? ({changed}) : ({otherwise or text[left:right]}))"
 
 
 def place_of(text, start):
@@ -199,7 +199,7 @@ def apply(args):
     if tree == ROOT:
         sys.exit("mutants.py: apply: not to your own tree; make a worktree")
     texts = {f: (tree / f).read_text() for f in sources(tree)}
-    edits, lost = collections.defaultdict(list), []
+    edits, lost, count = collections.defaultdict(dict), [], 0
     for row in read_table():
         nth, column, size = int(row["nth"]), int(row["column"]), len(row["from"])
         homes = [row["file"]] if row["file"] in texts and find(texts[row["file"]], nth, row["line"], column) is not None else []
@@ -211,13 +211,15 @@ def apply(args):
         text = texts[homes[0]]
         start = find(text, nth, row["line"], column)
         to = "" if row["to"] == "(left out)" else row["to"]
-        edits[homes[0]].append(rewritten(text, row["id"], start, start + size, to))
+        changes, count = edits[homes[0]], count + 1
+        bounds = rewritten(text, row["id"], start, start + size, to)[:2]
+        changes[bounds] = rewritten(text, row["id"], start, start + size, to, changes.get(bounds))[2]
     for file, changes in edits.items():
         text = texts[file]
-        for left, right, new in sorted(changes, reverse=True):
+        for (left, right), new in sorted(changes.items(), reverse=True):
             text = text[:left] + new + text[right:]
         (tree / file).write_text(text)
-    print(f"{sum(map(len, edits.values()))} mutants are in {tree}")
+    print(f"{count} mutants are in {tree}")
     if lost:
         sys.exit("not found, or not uniquely:\n" + "\n".join(lost))
 
