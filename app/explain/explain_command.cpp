@@ -63,23 +63,9 @@ struct Explained {
   Explanation why;
 };
 
-bool is_flight_dump(const std::string& path) {
-  return with_path_in_errors(path, [&] {
-    const InputFile file(path, "recording or dump of the flight recorder");
-    char begin[3] = {};
-    if (file.size() >= 3) file.read(begin, 3, 0);
-    return may_be_flight_dump({begin, 3});
-  });
-}
-
 // Return whether a recording of ours, whose head stands first, begins so.
 bool is_ours(const std::string& path) {
-  return with_path_in_errors(path, [&] {
-    const InputFile file(path, "recorded trace");
-    std::string begin(static_cast<std::size_t>(std::min<Index>(file.size(), 4096)), ' ');
-    file.read(begin.data(), static_cast<Index>(begin.size()), 0);
-    return begin.find("\"ring\":") != std::string::npos;
-  });
+  return start_of_file(path, 4096).find("\"ring\":") != std::string::npos;
 }
 
 // The file of one rank of a run (run --trace DIR/), with what was joined to it.
@@ -133,45 +119,75 @@ Explanation explain_recording(const std::string& path, const Recording& recordin
   return why;
 }
 
+// What other programs left of one job, each kind for itself: what stands on the command line, or
+// what lies in a folder.
+struct OneJob {
+  std::string folder = {};
+  std::vector<FlightDump> dumps = {};
+  std::vector<RankProfile> profiles = {};
+  std::vector<std::string> exports = {};  // of Nsight Systems
+};
+
 // Explain the ring that is seen in the profiles of a job's ranks, or say why none is.
-Explanation explain_profiles(const std::vector<RankProfile>& profiles) {
+Explained explain_profiles(const std::string& path, const std::vector<RankProfile>& profiles,
+                           const std::string& note = "") {
   InferredRing ring = infer_ring(profiles);
   Explanation why;
   if (ring.recording) why = explain_recording(profiles[0].path, *ring.recording);
+  if (!note.empty()) ring.notes.insert(ring.notes.begin(), note);
   why.notes = std::move(ring.notes);
-  return why;
+  return {path, std::move(why)};
 }
 
-// Explain what the command line names. All dumps together are of one job, and so are all profiles;
-// or those of a folder, where whatever is no dump is passed over if there are dumps.
+void explain_job(const OneJob& job, std::vector<Explained>& all) {
+  const auto name = [&](const std::string& first) {
+    return job.folder.empty() ? first : job.folder;
+  };
+  if (!job.profiles.empty())
+    all.push_back(explain_profiles(name(job.profiles[0].path), job.profiles));
+  if (!job.exports.empty()) {
+    std::vector<RankProfile> ranks;
+    const std::string note =
+        for_nsight_ranks(job.exports, [&](const std::string& path, const std::string& text) {
+          ranks.push_back(parse_profile(text, path).value());
+        });
+    all.push_back(explain_profiles(name(job.exports[0]), ranks, note));
+  }
+  if (!job.dumps.empty()) all.push_back({name(job.dumps[0].file), explain_hang(job.dumps)});
+}
+
+// Explain what the command line names. In a folder, whatever is no dump is passed over if there are
+// dumps.
 std::vector<Explained> explain_all(const std::vector<std::string>& paths) {
   std::vector<Explained> all;
-  std::vector<FlightDump> loose;
-  std::vector<RankProfile> loose_profiles;
+  OneJob loose;
   std::vector<OneRanks> runs;
   for (const std::string& path : paths) {
     const std::vector<std::string> files = files_in({path});
-    const bool is_folder = files[0] != path;
-    std::vector<FlightDump> dumps;
+    OneJob in_folder{.folder = path};
+    OneJob& job = files[0] != path ? in_folder : loose;
     std::vector<std::string> others;
     for (const std::string& file : files) {
-      if (is_flight_dump(file)) {
-        (is_folder ? dumps : loose).push_back(read_flight_dump(file));
+      if (may_be_flight_dump(start_of_file(file, 3))) {
+        job.dumps.push_back(read_flight_dump(file));
       } else {
         others.push_back(file);
       }
     }
-    if (!dumps.empty()) {
-      all.push_back({path, explain_hang(dumps)});
+    if (!in_folder.dumps.empty()) {
+      explain_job(in_folder, all);
       for (const std::string& file : others) all.back().why.notes.push_back(file + " is no dump.");
       continue;
     }
-    std::vector<RankProfile> profiles;
     for (const std::string& file : others) {
+      if (is_nsight_export(file)) {
+        job.exports.push_back(file);
+        continue;
+      }
       std::optional<RankProfile> profile;
       if (!is_ours(file)) profile = read_profile(file);
       if (profile && profile->rank >= 0) {
-        (is_folder ? profiles : loose_profiles).push_back(std::move(*profile));
+        job.profiles.push_back(std::move(*profile));
         continue;
       }
       HowWhole how = HowWhole::whole;
@@ -183,15 +199,13 @@ std::vector<Explained> explain_all(const std::vector<std::string>& paths) {
         all.push_back({file, explain_recording(file, recording, how)});
       }
     }
-    if (!profiles.empty()) all.push_back({path, explain_profiles(profiles)});
+    explain_job(in_folder, all);
   }
   for (OneRanks& run : runs) {
     join_neighbours(run);
     all.push_back({run.path, explain_recording(run.path, run.recording)});
   }
-  if (!loose_profiles.empty())
-    all.push_back({loose_profiles[0].path, explain_profiles(loose_profiles)});
-  if (!loose.empty()) all.push_back({loose[0].file, explain_hang(loose)});
+  explain_job(loose, all);
   return all;
 }
 
@@ -202,7 +216,8 @@ Finish declare_explain(CommandFlags& flags) {
   flags.words(
       "TRACE", options->traces,
       "recordings of run, train or simulate --trace; or of all ranks, as files or a folder, "
-      "PyTorch profiles of a ring or dumps of the NCCL flight recorder");
+      "PyTorch profiles of a ring, Nsight Systems' SQLite exports of one or dumps of the NCCL "
+      "flight recorder");
   flags.flag("--json", options->json, "print one JSON object, or a list of one for each trace");
   return [options] {
     if (options->traces.empty()) contradiction("explain", "no trace given", "explain TRACE...");

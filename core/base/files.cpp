@@ -60,6 +60,15 @@ std::string read_file(const std::string& path, const std::string& kind, Index mo
   });
 }
 
+std::string start_of_file(const std::string& path, Index most) {
+  return with_path_in_errors(path, [&] {
+    const InputFile file(path, "recorded trace");
+    std::string start(static_cast<std::size_t>(std::min(file.size(), most)), ' ');
+    file.read(start.data(), static_cast<Index>(start.size()), 0);
+    return start;
+  });
+}
+
 std::vector<std::string> files_in(const std::vector<std::string>& paths) {
   std::vector<std::string> files;
   for (const std::string& path : paths) {

@@ -70,6 +70,10 @@ decltype(auto) with_path_in_errors(const std::string& path, F&& f) {
 // `path`, also when there are more than `most`.
 std::string read_file(const std::string& path, const std::string& kind, Index most = INT64_MAX);
 
+// Return the first `most` bytes of a recorded trace, or all of a shorter one. Throw InputError that
+// names `path`.
+std::string start_of_file(const std::string& path, Index most);
+
 // Return `paths` with the files of each folder, by name, in the folder's place. Throw InputError for
 // a folder that has none.
 std::vector<std::string> files_in(const std::vector<std::string>& paths);

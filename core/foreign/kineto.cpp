@@ -157,7 +157,7 @@ void ProfileEvents::add(const TraceFields& fields) {
     add_shape(fields, name, span);
     profile_.attention[on_device].push_back(span);
   } else if (on_device) {
-    const auto found = profile_.others.find(std::string(name));
+    const auto found = profile_.others.find(std::string(name.substr(0, 200)));
     if (found != profile_.others.end()) {
       ++found->second;
     } else if (profile_.others.size() < kMaxOthers) {
@@ -278,7 +278,7 @@ static std::vector<ProfiledSpan> batches_of(ProfiledRank& rank) {
 
 std::string GatheredRanks::gather(const std::vector<RankProfile>& profiles) {
   const int world = profiles[0].world_size;
-  if (world < 2) return "the files give no world_size of 2 or more in distributedInfo.";
+  if (world < 2) return "the files give no world_size of 2 or more.";
   if (static_cast<std::size_t>(world) > profiles.size())
     return fmt::format("{} of {} ranks' files are there, and a ring is told by all of them.",
                        profiles.size(), world);

@@ -2,13 +2,20 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <rapidjson/document.h>
 #include <unistd.h>
+#if __has_include(<sqlite3.h>)
+#include <sqlite3.h>
+#endif
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <set>
 
 #include "core/base/error.h"
+#include "core/explain/explain.h"
 #include "core/trace/chrome_trace.h"
 
 namespace ringscope {
@@ -20,9 +27,10 @@ struct RingScript {
   int layers = 1, way = 1, slow = -1;
   int skewed = -1;  // whose clock is 5 ms behind
   bool names_peers = false;
-  std::string deal = {};   // its lengths are recorded; "": no lengths
-  bool gradients = false;  // go back beside the blocks
-  bool ends_late = false;  // of the notes of transfers, which end when they are waited for
+  std::string deal = {};      // its lengths are recorded; "": no lengths
+  bool gradients = false;     // go back beside the blocks
+  bool ends_late = false;     // of the notes of transfers, which end when they are waited for
+  bool names_causal = false;  // the kernel of a rank's own block has a name of its own
 };
 constexpr int kWorld = 4;
 constexpr int kRows = 64;  // a rank, if the lengths are recorded
@@ -80,10 +88,11 @@ std::vector<std::string> texts_of(const RingScript& script) {
           const auto attend = [&] {
             if (lasts(rank) == 0) return;
             const char* const name =
-                script.device
-                    ? pass == 0 ? "void flash_fwd_kernel<F>()" : "void flash_bwd_dq_dk_dv_loop()"
-                : pass == 0 ? "aten::_scaled_dot_product_flash_attention_for_cpu"
-                            : "aten::_scaled_dot_product_flash_attention_for_cpu_backward";
+                script.device ? pass > 0 ? "void flash_bwd_dq_dk_dv_loop()"
+                                : script.names_causal && step == 0 ? "void flash_fwd_kernel<true>()"
+                                                                   : "void flash_fwd_kernel<F>()"
+                : pass == 0   ? "aten::_scaled_dot_product_flash_attention_for_cpu"
+                              : "aten::_scaled_dot_product_flash_attention_for_cpu_backward";
             text += event(category, name, from + off, lasts(rank), ++launch,
                           lengths_text(script.deal, rank, owner_of(rank)));
             text += event(category, script.device ? "elementwise_kernel" : "aten::empty",
@@ -288,6 +297,117 @@ TEST(Kineto, TellsAPackedFileThatIsCutFromOneThatIsDamaged) {
     EXPECT_THROW(read(damaged), InputError) << at;
   }
 }
+
+#if __has_include(<sqlite3.h>)
+const auto kFolder = std::filesystem::temp_directory_path() / fmt::format("nsight%#?_{}", getpid());
+
+// Write the tables that Nsight Systems exports, and return the file's path.
+std::string database(const std::string& name, const std::string& rows) {
+  const char* const corpus = std::getenv("RINGSCOPE_WRITE_CORPUS");
+  const auto path = (corpus != nullptr ? corpus : kFolder) / name;
+  std::filesystem::create_directories(path.parent_path());
+  const std::string sql =
+      "PRAGMA page_size = 512; BEGIN; CREATE TABLE StringIds(id INTEGER PRIMARY KEY, value TEXT);"
+      "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL(start INT, end INT, globalPid INT, deviceId INT, "
+      "streamId INT, correlationId INT, demangledName INT);"
+      "CREATE TABLE NVTX_EVENTS(start INT, end INT, globalTid INT, text TEXT, textId INT);"
+      "CREATE TABLE TARGET_INFO_SESSION_START_TIME(utcEpochNs INT);"
+      "INSERT INTO TARGET_INFO_SESSION_START_TIME VALUES(1790857026000000000);" +
+      rows + "COMMIT";
+  sqlite3* db = nullptr;
+  EXPECT_EQ(sqlite3_open(path.c_str(), &db), SQLITE_OK);
+  EXPECT_EQ(sqlite3_exec(db, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK);
+  sqlite3_close(db);
+  return path.string();
+}
+
+// Return the rows of `count` ranks' events, each rank a process on a device of its own.
+std::string rows_of(const std::vector<std::string>& texts, std::size_t first, std::size_t count) {
+  std::string sql;
+  int id = 100;
+  for (std::size_t rank = first; rank < first + count; ++rank) {
+    rapidjson::Document text;
+    for (const auto& e : text.Parse(texts[rank].c_str())["traceEvents"].GetArray()) {
+      const auto begin = std::llround(1e3 * e["ts"].GetDouble());
+      const auto end = begin + std::llround(1e3 * e["dur"].GetDouble());
+      const std::size_t process = (0x1000 + rank) << 24;
+      sql += fmt::format("INSERT INTO StringIds VALUES({}, '{}');", ++id, e["name"].GetString());
+      sql += std::string("kernel") == e["cat"].GetString()
+                 ? fmt::format(
+                       "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES({}, {}, {}, {}, 7, "
+                       "{}, {});",
+                       begin, end, process, rank, e["args"]["correlation"].GetInt(), id)
+                 : fmt::format("INSERT INTO NVTX_EVENTS VALUES({}, {}, {}, NULL, {});", begin, end,
+                               process + 5, id);
+    }
+  }
+  return sql;
+}
+
+std::pair<InferredRing, std::string> ring_in(const std::vector<std::string>& paths) {
+  std::vector<RankProfile> ranks;
+  const std::string note = for_nsight_ranks(paths, [&](const auto& path, const auto& text) {
+    ranks.push_back(parse_profile(text, path).value());
+  });
+  return {infer_ring(ranks), note};
+}
+
+TEST(Nsight, ShowsTheRingThatProfilesShow) {
+  const RingScript contiguous{.causal = true, .way = -1, .slow = 2, .names_peers = true};
+  const RingScript zigzag{.slow = 1, .names_causal = true};
+  const struct {
+    const RingScript& script;
+    std::size_t ranks_a_file;
+    const char *partition, *note;
+  } cases[] = {{contiguous, 1, "contiguous", "files' names"},
+               {contiguous, 2, "contiguous", "file, device and process"},
+               {zigzag, kWorld, "zigzag", "by device and process"}};
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.note);
+    const std::vector<std::string> texts = texts_of(c.script);
+    std::vector<std::string> paths;
+    for (std::size_t first = 0; first < kWorld; first += c.ranks_a_file)
+      paths.insert(paths.begin(), database(fmt::format("{}.{}.sqlite", c.ranks_a_file, first),
+                                           rows_of(texts, first, c.ranks_a_file)));
+    const auto [ring, note] = ring_in(paths);
+    const InferredRing expected = infer_ring(profiles_of(texts));
+    EXPECT_NE(note.find(c.note), std::string::npos) << note;
+    EXPECT_EQ(notes_of(ring), notes_of(expected));
+    ASSERT_TRUE(ring.recording);
+    EXPECT_EQ(ring.recording->info.partition, c.partition);
+    EXPECT_EQ(ring.recording->info.base_time_ns, expected.recording->info.base_time_ns);
+    const Explanation why = explain(*ring.recording);
+    ASSERT_FALSE(why.findings.empty());
+    EXPECT_EQ(why.findings[0].cause, Cause::slow_rank);
+    EXPECT_EQ(why.findings[0].rank, c.script.slow);
+  }
+  std::filesystem::remove_all(kFolder);
+}
+
+TEST(Nsight, RefusesInOneLine) {
+  const std::string rows = rows_of(texts_of({}), 0, kWorld), k = "CUPTI_ACTIVITY_KIND_KERNEL";
+  const std::string cut = database("cut", rows);
+  std::filesystem::resize_file(cut, 3000);
+  const std::pair<std::string, std::string> cases[] = {
+      {cut, cut + ": is no whole database"},
+      {RINGSCOPE_SOURCE_DIR "/tests/fuzz/corpus/nsight/found_out_of_memory",
+       "is no whole database"},
+      {database("empty", ""), "no kernels"},
+      {database("lacks", "DROP TABLE " + k + ";"), "no kernels"},
+      {database("view", rows + "ALTER TABLE " + k + " RENAME TO k; CREATE VIEW " + k +
+                            " AS SELECT * FROM k;"),
+       "no kernels"},
+      {database("times", rows + "UPDATE " + k + " SET end = -1;"), "-1 for end"}};
+  for (const auto& [path, part] : cases) try {
+      EXPECT_TRUE(is_nsight_export(path));
+      ring_in({path});
+      ADD_FAILURE() << part;
+    } catch (const InputError& error) {
+      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+    }
+  std::filesystem::remove_all(kFolder);
+}
+#endif
 
 }  // namespace
 }  // namespace ringscope

@@ -309,7 +309,12 @@ std::vector<Trace> load_traces(const std::vector<std::string>& paths, LoadProgre
   watched.bytes_total = total;
   // Group the files that make one trace together, in the order of each group's first file.
   std::vector<std::vector<LoadedTrace>> groups;
+  std::vector<std::string> exports;
   for (const std::string& path : paths) {
+    if (is_nsight_export(path)) {
+      exports.push_back(path);
+      continue;
+    }
     LoadedTrace file = load_file(path, watched);
     const auto joins = [&](const std::vector<LoadedTrace>& group) {
       return std::all_of(group.begin(), group.end(),
@@ -321,6 +326,18 @@ std::vector<Trace> load_traces(const std::vector<std::string>& paths, LoadProgre
   }
   std::vector<Trace> traces;
   for (auto& group : groups) traces.push_back(merge_ranks(std::move(group)));
+  if (!exports.empty()) {
+    std::vector<LoadedTrace> ranks;
+    const std::string note =
+        for_nsight_ranks(exports, [&](const std::string& path, const std::string& text) {
+          if (watched.cancel) throw InputError("loading was cancelled");
+          FileEvents events;
+          MemorySource source(text);
+          ranks.push_back(load(source, events, path));
+        });
+    traces.push_back(merge_ranks(std::move(ranks)));
+    traces.back().notices.push_back(note);
+  }
   refuse_different_world_sizes(traces);
   return traces;
 }
