@@ -459,7 +459,7 @@ TEST_F(Rehearsal, WithFaultyKernels) {
   for (const char* const name : {"gpu_carried_state", "gpu_ring_balance", "ringscope"})
     fs::copy(made_up.root / "bin" / name, pack.root / "bin" / name,
              fs::copy_options::overwrite_existing);
-  const Ended ended = pack.run("--small --hangs-after 12 --out run.json",
+  const Ended ended = pack.run("--small --hangs-after 8 --out run.json",
                                "RINGSCOPE_FAULTS='hangs=3 wrong=6 waits=7 crashes=10'");
   EXPECT_EQ(ended.status, 1) << ended.out << ended.err;
   const auto r = pack.results("run.json");
@@ -488,8 +488,9 @@ TEST_F(Rehearsal, WithFaultyKernels) {
   says("best backward", "main/10 ended by signal 11");
   for (const char* const part : {"ring", "memcheck", "carried state", "more backward"})
     EXPECT_EQ(status(r, part), "passed");
-  EXPECT_GT(figure(r, "backward bf16/d128/16384/full: TFLOP/s of 11_backward_one_pass 64x128"), 0)
-      << "what 10 does is not told of 11";
+  const std::string of_11 = "backward bf16/d128/16384/full: TFLOP/s of 11_backward_one_pass ";
+  EXPECT_TRUE(figure(r, of_11 + "64x128") > 0 || figure(r, of_11 + "80x128") > 0)  // the faster one
+      << "what 10 does is not told of 11: " << detail(r, "best backward");
   const std::string source = table_of_run();
   for (int number = 1; number <= 11; ++number) {
     const bool is_faulty = number == 3 || number == 6 || number == 7 || number == 10;
