@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <memory>
 #include <set>
+#include <tuple>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
@@ -25,7 +26,11 @@ struct NsightRank {
   int rank = -1;
   std::string path;
   std::int64_t device = 0, process = 0;
-  auto operator<=>(const NsightRank&) const = default;
+
+  bool operator<(const NsightRank& other) const {
+    return std::tie(rank, path, device, process) <
+           std::tie(other.rank, other.path, other.device, other.process);
+  }
 };
 
 // Return the number behind the last "rank" in the file's name, or else the last number, or -1.
