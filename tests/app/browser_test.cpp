@@ -527,7 +527,7 @@ void BrowserTest::expect_dropped_files() {
   };
   const std::string hostile[] = {"",
                                  "no recording",
-                                 good.substr(0, good.size() / 2),
+                                 good.substr(0, 40),  // with whole slices it would open
                                  replaced("\"world_size\": 4", "\"world_size\": 4000000000"),
                                  replaced("\"ts\":", "\"ts\":1e999,\"x\":"),
                                  std::string(100'000, '['),
