@@ -78,7 +78,10 @@ class CurrentDevice {
 // Wait for all work on `device`, also after errors. The thread's current device does not change.
 inline void synchronize_device(int device) noexcept {
   int before = 0;
-  cudaGetDevice(&before), cudaSetDevice(device), cudaDeviceSynchronize(), cudaSetDevice(before);
+  static_cast<void>(cudaGetDevice(&before));
+  static_cast<void>(cudaSetDevice(device));
+  static_cast<void>(cudaDeviceSynchronize());
+  static_cast<void>(cudaSetDevice(before));
 }
 
 // The device_memory() of `device`, whichever device is current.

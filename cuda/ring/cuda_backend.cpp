@@ -103,9 +103,8 @@ Completion CudaBackend::attend(const StepInfo& step, const Region& region, const
   arguments.first = is_empty_;
   arguments.last = step.last && !has_many_states_;
   arguments.counters = counters_.data() + slot();
-  StampLog* const log = stamps(Pass::forward);
-  const StampBuffer buffer = log ? log->of(static_cast<int>(attended_ - 1)) : StampBuffer{};
-  kernel.launch(arguments, params_.dtype, tile, stream(), log ? &buffer : nullptr);
+  const std::optional<StampBuffer> buffer = stamp_buffer();
+  kernel.launch(arguments, params_.dtype, tile, stream(), buffer ? &*buffer : nullptr);
   is_empty_ = false;
   is_finished_ = arguments.last;
   return end();
@@ -182,9 +181,8 @@ Completion CudaBackend::attend_backward(const StepInfo& step, const Region& regi
   arguments.dv = gradient.data + values;
   arguments.counters = counters_.data() + slot();
   arguments.workspace = workspace_.data();
-  StampLog* const log = stamps(Pass::backward);
-  const StampBuffer buffer = log ? log->of(static_cast<int>(attended_ - 1)) : StampBuffer{};
-  kernel.launch(arguments, params_.dtype, tile, stream(), log ? &buffer : nullptr);
+  const std::optional<StampBuffer> buffer = stamp_buffer();
+  kernel.launch(arguments, params_.dtype, tile, stream(), buffer ? &*buffer : nullptr);
   return end();
 }
 

@@ -79,6 +79,12 @@ class CudaBackend : public BlockBackend {
                            const SoftmaxState& state) const;
   // Return the latest block's index into counters_ and skipped_tiles_.
   Index slot() const { return (last_pass_ == Pass::forward ? 0 : blocks_) + attended_ - 1; }
+  // Return where the kernel of the latest block stamps, if it does.
+  std::optional<StampBuffer> stamp_buffer() {
+    StampLog* const log = stamps(last_pass_);
+    if (log == nullptr) return std::nullopt;
+    return log->of(static_cast<int>(attended_ - 1));
+  }
 
   AttentionParams params_;
   int blocks_;  // in a pass
