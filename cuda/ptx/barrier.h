@@ -186,10 +186,10 @@ __device__ __forceinline__ int cluster_rank() {
 #endif
 }
 
-// Arrive once at the same barrier of the cluster's block `rank`, which may be this one. Of what this
-// thread did, only products that have been waited for, and copies that come later, are in order with
-// what that block does then: it may copy over what was read. A release that covers ordinary memory
-// (.release.cluster) would take a fence of the whole GPU, four instructions in a consumer's loop.
+// Arrive once at the same barrier of the cluster's block `rank`, which may be this one. The other
+// block may then copy over what this thread's products read, because those have been waited for. No
+// other memory is in order: a release that covers ordinary memory (.release.cluster) would take a
+// fence of the whole GPU, four instructions in a consumer's loop.
 __device__ __forceinline__ void barrier_arrive_in(Barrier& barrier, int rank) {
   RINGSCOPE_EITHER(model::mbarrier_arrive_in(&barrier.bits, rank),
                    asm volatile("{\n"
