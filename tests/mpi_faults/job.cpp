@@ -137,7 +137,10 @@ void Job::strike(pid_t process, int signal) {
 
 JobEnd Job::end() {
   const double until = now_s() + kPatienceSeconds;
-  while (!has_launcher_ended() && now_s() < until) pause_a_little();
+  while (!has_launcher_ended() && now_s() < until) {
+    release_hung_launcher();
+    pause_a_little();
+  }
   JobEnd end;
   const double gone_by = now_s() + kEndSeconds;
   while (!processes().empty() && now_s() < gone_by) pause_a_little();
@@ -162,6 +165,18 @@ bool Job::has_launcher_ended() {
   launcher_ = -1;
   if (WIFEXITED(status)) launcher_status_ = WEXITSTATUS(status);
   return true;
+}
+
+// The PMIx server of Open MPI 4.1 locks itself out (in PMIx_server_finalize) when a rank dies while
+// it shakes hands with it. By then mpirun has said how the job ended, and no rank is left.
+void Job::release_hung_launcher() {
+  const std::string err = contents_of(folder_ + ".stderr"), code = "Exit code:";
+  const std::size_t at = err.find(code);
+  if (at == std::string::npos || err.find("PMIX ERROR: UNREACHABLE") == std::string::npos) return;
+  if (processes() != std::vector<pid_t>{launcher_}) return;
+  ::kill(launcher_, SIGKILL);
+  while (!has_launcher_ended()) pause_a_little();
+  launcher_status_ = std::atoi(err.c_str() + at + code.size());
 }
 
 std::vector<pid_t> Job::processes() const {

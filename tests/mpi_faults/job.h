@@ -58,6 +58,7 @@ class Job {
   Pair processes_of(int rank) const;
   std::vector<pid_t> processes() const;  // all that carry the mark
   bool has_launcher_ended();
+  void release_hung_launcher();
 
   std::string folder_;
   std::string mark_;  // in the environment of every process of the job
