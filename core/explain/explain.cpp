@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <optional>
@@ -54,14 +55,23 @@ class Explainer : private FittedRun {
       const auto cause = static_cast<std::size_t>(findings_.back().cause);
       charge(healthy_, [cause](RankLosses& rank) -> double& { return rank.by_cause[cause]; });
     }
+    // Of what is slow for the same cause, the slowest comes first: while it is there, the others
+    // cost nothing.
+    std::vector<double> weights;  // of result.findings, which they sort
+    double weight = 0;
+    std::optional<Cause> last;
     for (Diagnosis& finding : findings_) {
       // A replay that is longer than the run says what share of it would go.
       if (wall_ > times_.wall_s()) finding.saved_s *= times_.wall_s() / wall_;
       finding.share = times_.wall_s() > 0 ? finding.saved_s / times_.wall_s() : 0;
-      if (finding.share >= kLeastShare) result.findings.push_back(std::move(finding));
+      if (finding.share < kLeastShare) continue;
+      weight = last == finding.cause ? std::min(weight, finding.saved_s) : finding.saved_s;
+      last = finding.cause;
+      const auto at = std::upper_bound(weights.begin(), weights.end(), weight, std::greater<>());
+      const auto place = at - weights.begin();
+      weights.insert(at, weight);
+      result.findings.insert(result.findings.begin() + place, std::move(finding));
     }
-    std::stable_sort(result.findings.begin(), result.findings.end(),
-                     [](const Diagnosis& a, const Diagnosis& b) { return a.saved_s > b.saved_s; });
     ReplayTimes without_hops = healthy_;
     for (auto& by_payload : without_hops.hops)
       for (auto& by_way : by_payload)

@@ -147,9 +147,10 @@ class Account {
         (job_.scheme == Scheme::ring || job_.scheme == Scheme::allgather || job_.nodes == 1))
       return machine_.path_to_next(hop.sender);
     const int per_node = world_size_ / job_.nodes;
-    return hop.sender / per_node == hop.receiver / per_node
-               ? machine_.path_to_next_here(hop.sender)
-               : machine_.path_to_next_node(hop.sender);
+    const int from = hop.sender / per_node, to = hop.receiver / per_node;
+    if (from == to) return machine_.path_to_next_here(hop.sender);
+    if (machine_.between_nodes.empty()) return machine_.path_to_next_node(hop.sender);
+    return machine_.between_nodes[static_cast<std::size_t>(from * job_.nodes + to)];
   }
   std::size_t place(int row, int column) const {
     return static_cast<std::size_t>(row) * world_size_ + column;

@@ -61,7 +61,10 @@ struct Machine {
   std::vector<Path>
       to_next_here;  // two_level: to the next rank of the node, from the last to the first
   std::vector<Path> to_next_node;  // two_level: to the same place in the next node
-  std::vector<Path> to_all;        // ulysses: total bytes to all others, and one message's latency
+  // Of [from][to], nodes by their place in the ring, where they are not alike: as of to_next_node,
+  // when all nodes send as far. Otherwise empty, and to_next_node holds.
+  std::vector<Path> between_nodes;
+  std::vector<Path> to_all;  // ulysses: total bytes to all others, and one message's latency
 
   // A computation takes (1 + jitter x) times as long, a hop (1 + hop_jitter x) times. x is drawn
   // from the exponential distribution of mean 1, anew for each rank, pass and step.

@@ -168,6 +168,15 @@ void set_two_level_paths(const Topology& topology, const Order& order, Machine& 
     messages.emplace_back(order[k], order[(k + here) % n]);
   }
   machine.to_next_node = topology.round(messages);
+  if (topology.all_nodes_alike()) return;
+  Order tour;
+  for (std::size_t k = 0; k < n; k += here) tour.push_back(topology.node_of(order[k]));
+  machine.between_nodes.resize(tour.size() * tour.size());
+  for (std::size_t ahead = 1; ahead < tour.size(); ++ahead) {
+    const auto paths = topology.round_of_nodes(tour, static_cast<int>(here), ahead);
+    for (std::size_t from = 0; from < tour.size(); ++from)
+      machine.between_nodes[from * tour.size() + (from + ahead) % tour.size()] = paths[from];
+  }
 }
 
 }  // namespace

@@ -209,9 +209,10 @@ std::vector<Path> Topology::round(const std::vector<std::pair<int, int>>& messag
   return paths;
 }
 
-std::vector<Path> Topology::round_of_nodes(const std::vector<int>& tour, int messages) const {
+std::vector<Path> Topology::round_of_nodes(const std::vector<int>& tour, int messages,
+                                           std::size_t ahead) const {
   std::vector<int> loads(2 * joins_.size(), 0);
-  const auto next = [&](std::size_t k) { return tour[k + 1 == tour.size() ? 0 : k + 1]; };
+  const auto next = [&](std::size_t k) { return tour[(k + ahead) % tour.size()]; };
   for (std::size_t k = 0; k < tour.size(); ++k)
     for_joins(tour[k], next(k), [&](int directed) { loads[directed] += messages; });
   std::vector<Path> paths;

@@ -78,9 +78,10 @@ class Topology {
   std::vector<Path> round(const std::vector<std::pair<int, int>>& messages,
                           Spread spread = Spread::one_link) const;
 
-  // Do the same for nodes in a ring, where each sends `messages` to the next one at once. Return
-  // the path of one of them, by place in `tour`.
-  std::vector<Path> round_of_nodes(const std::vector<int>& tour, int messages) const;
+  // Do the same for nodes in a ring, where each sends `messages` at once to the one that is `ahead`
+  // places further. Return the path of one of them, by place in `tour`.
+  std::vector<Path> round_of_nodes(const std::vector<int>& tour, int messages,
+                                   std::size_t ahead = 1) const;
 
   // Return, by rank, the path of what it sends to all others in equal parts when all ranks do. The
   // rate is that of the bytes in all, the latency the mean of one message.

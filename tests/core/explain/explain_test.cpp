@@ -251,6 +251,15 @@ TEST(Explain, BlamesTheLinksBetweenNodes) {
     EXPECT_EQ(why.findings[0].from, 7);
     EXPECT_EQ(why.findings[0].to, 8);
     EXPECT_NE(why.findings[0].evidence.find("15 to 16"), std::string::npos);
+
+    // The slowest of them is named first, even if it costs less than all that are left.
+    made.machine.to_next[39] = {3.5e9, 5e-6};
+    const Explanation both = explain(recording_of(made));
+    ASSERT_EQ(both.findings.size(), 2u);
+    EXPECT_EQ(both.findings[0].from, 39);
+    EXPECT_NEAR(both.findings[0].saved_s, both.wall_s - why.wall_s, 0.05 * both.wall_s);
+    EXPECT_EQ(both.findings[1].from, 7);
+    EXPECT_GT(both.findings[1].saved_s, both.findings[0].saved_s);
   }
 }
 

@@ -1,6 +1,7 @@
 // Orders along the ring: never worse than the ranks' own, as good as any where all can be tried.
 #include "core/sim/machine/ring_order.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -203,6 +204,28 @@ TEST(RingOrder, MachinesHaveThePathsAndSpeedsOfTheirPlaces) {
     EXPECT_EQ(two_level.path_to_next_here(rank).bytes_per_s, 450e9);
     EXPECT_EQ(two_level.path_to_next_node(rank).bytes_per_s, 50e9);
   }
+}
+
+// Both ways round and further, a message's path is that of its own two nodes.
+TEST(RingOrder, ASlowNodeSlowsWhatItSendsAndReceives) {
+  std::string text = "switch s\n";
+  for (int node = 3; node >= 0; --node)
+    text = fmt::format("node n{0} ranks 2 link 400,1\n{1}join n{0} s {2},3 2\n", node, text,
+                       node == 1 ? 25 : 100);
+  const Topology topology = parse_topology(text, "");
+  const Machine machine = machine_on(topology, {}, by_number(8), Scheme::bidirectional);
+  ASSERT_EQ(machine.between_nodes.size(), 16u);
+  for (std::size_t from = 0; from < 4; ++from)
+    for (std::size_t to = 0; to < 4; ++to)
+      if (from != to) {
+        EXPECT_EQ(machine.between_nodes[4 * from + to].bytes_per_s,
+                  from == 1 || to == 1 ? 25e9 : 100e9);
+      }
+  for (int rank = 0; rank < 8; ++rank)
+    EXPECT_EQ(machine.path_to_next_node(rank).bytes_per_s, rank / 2 < 2 ? 25e9 : 100e9);
+  EXPECT_TRUE(machine_on(Topology::uniform({8, 4, Placement::block, kInside, kBetween, 2}), {},
+                         by_number(8), Scheme::bidirectional)
+                  .between_nodes.empty());
 }
 
 TEST(RingOrder, TwoLevelRingsNeedWholeAndEqualNodes) {
