@@ -171,6 +171,22 @@ TEST(Findings, OddTraces) {
     }
 }
 
+// The viewer finds what `explain` finds, also where a lane shows only a part of a message's way.
+TEST(Findings, AreThoseOfExplain) {
+  for (const char* scheme : {"ring", "bidirectional", "mesh:2x4"}) {
+    Scenario scenario = simulated_scenario(8, PartitionKind::zigzag, true);
+    set_scheme(scenario.job, scheme);
+    scenario.rates.bytes_per_s = 2e8;
+    scenario.hop_jitter = 0.5;
+    const Recording recording = simulated_recording(scenario);
+    const Explanation why = explain(recording), seen = explanation_of(to_trace(recording, ""));
+    ASSERT_FALSE(why.findings.empty()) << scheme;
+    ASSERT_EQ(seen.findings.size(), why.findings.size()) << scheme;
+    for (std::size_t i = 0; i < why.findings.size(); ++i)
+      EXPECT_EQ(sentence_of(seen.findings[i]), sentence_of(why.findings[i])) << scheme;
+  }
+}
+
 // A recording of some ranks speaks of their times, and of all ranks' pairs or, where the mask says
 // nothing here, of theirs.
 TEST(Findings, ASampleOfRanksIsNotTakenForAll) {

@@ -30,6 +30,7 @@ inline Slice slice_of(const TraceEvent& e) {
   slice.kv_owner = e.kv_owner;
   slice.pass = e.pass;
   slice.payload = e.payload;
+  slice.moved_ns = e.moved_ns;
   switch (e.lane) {
     case RingLane::compute:
       slice.kind = Kind::compute;

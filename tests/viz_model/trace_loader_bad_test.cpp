@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/viz_model/trace_loader_text.h"
+#include "viz/model/analysis/idle_time.h"
 
 namespace ringscope::viz {
 namespace {
@@ -39,16 +40,21 @@ TEST(BadRecording, EveryByteDamaged) {
 // Up to wherever it is cut off, it is shown, and said to be cut off.
 TEST(BadRecording, CutOffAtEveryByte) {
   const std::string whole = trace_text_of(whole_recording());
+  const std::size_t all = parse_trace(whole).slice_count;
   std::size_t slices = 0;
   for (std::size_t length = 1; length + 1 < whole.size(); ++length) try {
       const Trace trace = parse_trace(whole.substr(0, length));
       ASSERT_GE(trace.slice_count, std::max<std::size_t>(slices, 1)) << length;
+      // What is left of its slices does not say why the run took so long.
+      const bool lacks = trace.is_part;
+      ASSERT_TRUE(lacks || trace.slice_count == all) << length;
+      ASSERT_TRUE(!lacks || explanation_of(trace).ranks.empty()) << length;
       slices = trace.slice_count;
       ASSERT_NE(trace.notices.back().find("cut off"), std::string::npos) << length;
     } catch (const InputError&) {
       ASSERT_EQ(slices, 0u) << length;
     }
-  EXPECT_EQ(slices, parse_trace(whole).slice_count);
+  EXPECT_EQ(slices, all);
 }
 
 TEST(BadRecording, FlowsThatDangle) {

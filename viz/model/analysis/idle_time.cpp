@@ -32,6 +32,7 @@ Recording recording_of(const Trace& trace) {
                  .flops = slice.flops};
         event.cpu_ns = slice.cpu_ns;
         event.bytes = slice.bytes;
+        event.moved_ns = slice.moved_ns;
         event.src = lane == RingLane::recv ? slice.peer : rank;
         event.dst = lane == RingLane::recv ? rank : slice.peer;
         event.waiting_for = slice.peer;
@@ -97,7 +98,8 @@ int IdleReport::longest_waiting_rank() const {
 }
 
 Explanation explanation_of(const Trace& trace) {
-  if (!trace.is_ring() || trace.ranks.size() > kMostExplained || trace.slice_count > kMostSlices)
+  if (!trace.is_ring() || trace.is_part || trace.ranks.size() > kMostExplained ||
+      trace.slice_count > kMostSlices)
     return {};
   try {
     return explain(recording_of(trace));

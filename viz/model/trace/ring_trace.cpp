@@ -25,6 +25,7 @@ Slice slice_of_event(const TraceEvent& e) {
               .tiles_skipped = e.tiles_skipped,
               .cpu_ns = e.cpu_ns,
               .bytes = e.bytes,
+              .moved_ns = e.moved_ns,
               .step = e.step,
               .kv_owner = e.kv_owner,
               .kind = static_cast<Kind>(e.lane),
@@ -130,6 +131,7 @@ void RingEvents::add(std::size_t index, const KernelSpan& span, std::string_view
 
 Trace RingEvents::finish(bool is_cut_off) {
   ends_may_lack_ = ends_may_lack_ || is_cut_off;
+  trace_.is_part = is_cut_off && flow_events_.empty();  // which come after the slices
   make_rows();
   join_messages();
   check_flow_events(is_cut_off);

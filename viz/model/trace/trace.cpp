@@ -47,8 +47,13 @@ int forward_step_count(const Trace& trace) { return steps_of(trace, Pass::forwar
 
 namespace {
 
+// Of slices that begin at once, the longest contains the others, except those that take no time,
+// which come before it.
 bool comes_before(const Slice& a, const Slice& b) {
-  return a.begin_ns != b.begin_ns ? a.begin_ns < b.begin_ns : a.end_ns > b.end_ns;
+  if (a.begin_ns != b.begin_ns) return a.begin_ns < b.begin_ns;
+  if (a.duration_ns() == 0 || b.duration_ns() == 0)
+    return a.duration_ns() == 0 && b.duration_ns() != 0;
+  return a.end_ns > b.end_ns;
 }
 
 }  // namespace

@@ -39,6 +39,7 @@ struct Slice {
   std::int64_t tiles_skipped = 0;
   std::int64_t cpu_ns = 0;     // compute: processor time within the slice
   std::int64_t bytes = 0;      // send, recv, communication; 0 if unknown
+  std::int64_t moved_ns = 0;   // send, recv: how long the message was on its way; 0: as the slice
   std::uint32_t name = 0;      // index in Trace::names
   std::uint32_t flow = 0;      // 1 + index in Trace::flows; 0 if there is none
   std::int32_t step = -1;      // ring step; -1 outside a ring
@@ -120,6 +121,7 @@ struct Trace {
   std::int64_t begin_ns = 0;         // of the earliest slice
   std::int64_t end_ns = 0;           // of the slice that ends last
   std::size_t slice_count = 0;
+  bool is_part = false;  // a recording of ours, of whose slices some are cut off
 
   bool is_ring() const { return run.has_value(); }
   // Return whether the rest of the training step that the ring is part of was recorded too.

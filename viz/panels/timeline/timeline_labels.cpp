@@ -412,7 +412,9 @@ Pairs slice_facts(const Trace& trace, SliceId id) {
   if (trace.is_ring() && slice.kind == Kind::compute) add_work(slice, rows);
   if (slice.bytes > 0) {
     rows.emplace_back("bytes", bytes_text(slice.bytes));
-    if (const auto rate = per_second(slice.bytes, slice.duration_ns()))
+    if (slice.moved_ns > 0) rows.emplace_back("on its way for", time_text(slice.moved_ns));
+    if (const auto rate =
+            per_second(slice.bytes, slice.moved_ns > 0 ? slice.moved_ns : slice.duration_ns()))
       rows.emplace_back("bandwidth", bandwidth_text(*rate));
   }
   if (slice.peer >= 0 && slice.kind != Kind::wait)
