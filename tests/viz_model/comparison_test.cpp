@@ -150,6 +150,13 @@ TEST(Comparison, NamesTellRecordingsApart) {
             (std::vector<std::string>{"zigzag \u00b7 a.json", "zigzag \u00b7 b.json", "contiguous",
                                       "zigzag, predicted"}));
   for (const ComparedFigure& line : compared.figures) EXPECT_NE(line.best, 3) << line.name;
+  using Names = std::vector<std::string>;
+  second.trace.path = "other/a.json";
+  EXPECT_EQ(compare({&first, &second}).names,
+            (Names{"zigzag \u00b7 runs/a.json", "zigzag \u00b7 other/a.json"}));
+  // A ring that was inferred from a folder has the folder's name.
+  for (Document* ring : {&first, &second}) ring->trace.run->backend = "profile";
+  EXPECT_EQ(compare({&first, &second}).names, (Names{"zigzag \u00b7 runs", "zigzag \u00b7 other"}));
   second.trace.path = first.trace.path;
   EXPECT_NE(compare({&first, &second}).names[0], compare({&first, &second}).names[1]);
 }

@@ -137,6 +137,16 @@ std::string name_among(const Document& document, const Documents& documents) {
   return name;
 }
 
+// Return the end of the path where a run was read: its file, or the folder of its ranks' profiles.
+std::string place_of(const Trace& trace, int components) {
+  std::string path = trace.path;
+  if (trace.run->backend == "profile") path.resize(std::min(path.size(), path.find_last_of('/')));
+  std::size_t at = path.size();
+  for (int i = 0; i < components && at != std::string::npos && at > 0; ++i)
+    at = path.find_last_of('/', at - 1);
+  return at == std::string::npos ? path : path.substr(at + 1);
+}
+
 // Return names that are all different: what differs, and the file where that is not enough.
 std::vector<std::string> names_of(const Documents& documents) {
   std::vector<std::string> names;
@@ -146,14 +156,15 @@ std::vector<std::string> names_of(const Documents& documents) {
   const auto shared = [](const std::vector<std::string>& all, const std::string& name) {
     return std::count(all.begin(), all.end(), name) > 1;
   };
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    if (!shared(short_names, names[i])) continue;
-    const std::string& path = documents[i]->trace.path;
-    names[i] += " \u00b7 " + path.substr(path.find_last_of('/') + 1);
-  }
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (shared(short_names, names[i])) names[i] += " \u00b7 " + place_of(documents[i]->trace, 1);
   const std::vector<std::string> with_files = names;
   for (std::size_t i = 0; i < names.size(); ++i)
-    if (shared(with_files, names[i])) names[i] += fmt::format(" ({})", i + 1);
+    if (shared(with_files, names[i]))
+      names[i] = short_names[i] + " \u00b7 " + place_of(documents[i]->trace, 2);
+  const std::vector<std::string> with_folders = names;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (shared(with_folders, names[i])) names[i] += fmt::format(" ({})", i + 1);
   return names;
 }
 

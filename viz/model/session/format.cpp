@@ -63,7 +63,9 @@ std::vector<std::pair<std::string, std::string>> facts_of(const RunInfo& run, bo
     if (!value.empty()) facts.emplace_back(name, std::move(value));
   };
   const AttentionShape& shape = run.shape;
-  add("made by", run.backend == "sim" ? "simulated" : "recorded on " + run.backend);
+  add("made by", run.backend == "sim"       ? "simulated"
+                 : run.backend == "profile" ? "inferred from a profiler's trace"
+                                            : "recorded on " + run.backend);
   add("pass", backward ? "forward and backward" : "forward");
   add("sequence", fmt::format("{} x {}", shape.batch, shape.seqlen));
   add("heads", shape.num_heads == shape.num_heads_kv
