@@ -84,7 +84,8 @@ TEST(Idle, IsSplitByWhatItIsLostTo) {
 TEST(Idle, NamesWhoWaitsAndForWhom) {
   HandMade made(3);
   made.compute(0, 0, 0, 100).wait(0, 1, 100, 130).compute(1, 0, 0, 200).compute(2, 0, 0, 50);
-  made.wait(2, 1, 50, 120).wait(2, 2, 130, 150);
+  made.wait(2, 1, 50, 120).wait(2, 2, 130, 150).wait(1, 1, 200, 230);
+  made.recording().events[1].back().waiting_for = 3;  // which is no rank
   made.recording().events[2].back().waiting_for = 0;
   const IdleReport report = idle_of(made.trace(), {});
   EXPECT_EQ(report.longest_waiting_rank(), 2);

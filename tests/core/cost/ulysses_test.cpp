@@ -60,6 +60,7 @@ TEST(Ulysses, DealsOutTheWorkEvenlyUnderEveryMask) {
     const Balance balance = balance_of(job);
     EXPECT_EQ(balance.ceiling(), 1);
     EXPECT_EQ(balance.imbalance(), 1);
+    EXPECT_EQ(Balance{}.imbalance(), 1);  // of no pairs
     EXPECT_EQ(balance.slowest_steps() * 4, total_pairs(job));
   }
 }

@@ -288,17 +288,7 @@ PictureSide::PictureSide(const Partition& partition, MaskOrder order, int pixels
         block += block_size;
         block_size = partition.rows_of(++rank).size();
       }
-      Index until = std::min(end, block + block_size);
-      // Don't cross from one chunk of a zigzag rank to the other, because they lie far apart.
-      const LocalRows held = partition.rows_of(rank);
-      if (held.is_dealt()) {
-        parts_.push_back({pixel, rank, begin - block, until - block});
-        begin = until;
-        continue;
-      }
-      const Index second_chunk = block + held.runs[0].count;
-      if (order == MaskOrder::local && !held.alternating && begin < second_chunk)
-        until = std::min(until, second_chunk);
+      const Index until = std::min(end, block + block_size);
       parts_.push_back({pixel, rank, begin - block, until - block});
       begin = until;
     }
