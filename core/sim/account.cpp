@@ -121,13 +121,21 @@ void Account::record_wait(int rank, int step, int owner, Payload payload, TimeSp
   give(rank, event, span);
 }
 
-void Account::record_hop(int rank, Lane lane, const Hop& hop, TimeSpan span) {
-  if (is_plain(job_) || (job_.scheme == Scheme::ulysses && !is_followed(job_)))
-    return give_hop(rank, lane, hop, span);
-  auto& of_ranks = slices_[lane == Lane::send ? 0 : 1][hop.way == Way::ring ? 0 : 1];
-  of_ranks.resize(result.ranks.size());
-  of_ranks[rank].push_back({span, hop});
-  of_ranks[rank].back().hop.seconds = span.seconds();
+void Account::record_hop(Hop hop, TimeSpan span) {
+  if (numbers_hops_) hop.number = ++moved_hops_;
+  const bool at_once = is_plain(job_) || (job_.scheme == Scheme::ulysses && !is_followed(job_));
+  if (!at_once) hop.seconds = span.seconds();
+  for (const Lane lane : {Lane::send, Lane::recv}) {
+    const int rank = lane == Lane::send ? hop.sender : hop.receiver;
+    if (!is_recorded(rank)) continue;
+    if (at_once) {
+      give_hop(rank, lane, hop, span);
+      continue;
+    }
+    auto& of_ranks = slices_[lane == Lane::send ? 0 : 1][hop.way == Way::ring ? 0 : 1];
+    of_ranks.resize(result.ranks.size());
+    of_ranks[rank].push_back({span, hop});
+  }
 }
 
 void Account::give_hop(int rank, Lane lane, const Hop& hop, TimeSpan span) {

@@ -114,11 +114,9 @@ class Account {
   }
   // Add time during which `rank` communicates while it waits or is idle.
   void exposed(int rank, double seconds) { at(rank).exposed_s += seconds; }
-  void moved(Hop hop, TimeSpan span) {
-    if (numbers_hops_) hop.number = ++moved_hops_;
+  void moved(const Hop& hop, TimeSpan span) {
     at(hop.sender).bytes_sent += hop.bytes;
-    if (has_events_ && is_recorded(hop.sender)) record_hop(hop.sender, Lane::send, hop, span);
-    if (has_events_ && is_recorded(hop.receiver)) record_hop(hop.receiver, Lane::recv, hop, span);
+    if (has_events_) record_hop(hop, span);
   }
   // Record what had to wait for the end of the pass: with two ways, all hops.
   void end_pass();
@@ -160,7 +158,7 @@ class Account {
   void give(int rank, TraceEvent& event, TimeSpan span);
   void record_compute(int rank, int step, int owner, double begin, const Computation& computation);
   void record_wait(int rank, int step, int owner, Payload payload, TimeSpan span, int waiting_for);
-  void record_hop(int rank, Lane lane, const Hop& hop, TimeSpan span);
+  void record_hop(Hop hop, TimeSpan span);
   void give_hop(int rank, Lane lane, const Hop& hop, TimeSpan span);
 
   const SimulationRequest& request_;
