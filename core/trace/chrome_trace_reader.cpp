@@ -355,13 +355,13 @@ class TraceReader {
   void add_event() {
     const std::string_view phase = fields_.text_or_empty(EventField::ph);
     const std::string_view category = fields_.text_or_empty(EventField::cat);
-    if (phase == "X") {
+    if (same(phase, "X")) {
       for (const Lane lane : kAllLanes)
-        if (category == name_of(lane)) return add_slice(lane);
+        if (same(category, name_of(lane))) return add_slice(lane);
       if (category == kModelLane) add_span();
       if (category == kKernelLane) add_kernel_span();
-    } else if (category == "flow" && (phase == "s" || phase == "f")) {
-      add_flow(phase == "f");
+    } else if (same(category, "flow") && (same(phase, "s") || same(phase, "f"))) {
+      add_flow(phase[0] == 'f');
     } else if (category == "softmax" && phase == "i") {
       SoftmaxSample sample{.rank = below_world_size(EventField::pid)};
       sample.at_ns = fields_.time(EventField::ts, earliest_ns_);

@@ -199,15 +199,11 @@ bool JsonReader::more() {
   return !ended_;
 }
 
-char JsonReader::peek() {
-  for (;;) {
-    const char* p = cursor_;
-    while (is(*p, kSpace)) ++p;
-    token_ = cursor_ = p;
-    if (*p != '\0' || !at_end(p) || !more()) break;
-  }
-  at_ = offset(cursor_);
-  return *cursor_;
+void JsonReader::skip_space() {
+  do {
+    while (is(*cursor_, kSpace)) ++cursor_;
+    token_ = cursor_;
+  } while (at_end(cursor_) && more());
 }
 
 void JsonReader::unexpected(char c, std::string_view accepted) const {

@@ -121,7 +121,13 @@ class JsonReader {
   enum class Expect : std::uint8_t { value, first, after_value, colon, nothing };
 
   // Skip space and return the byte there, or 0 at the end of the text.
-  char peek();
+  char peek() {
+    if (static_cast<unsigned char>(*cursor_) <= ' ') skip_space();
+    token_ = cursor_;
+    at_ = offset(cursor_);
+    return *cursor_;
+  }
+  void skip_space();
   bool more();  // moves what is kept to the front and reads on; false at the end of the text
   bool at_end(const char* p) const { return p == limit_; }
   std::uint64_t offset(const char* p) const {

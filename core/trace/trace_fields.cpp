@@ -21,32 +21,6 @@ constexpr TracePlace kPlaces[] = {
 #undef RINGSCOPE_PLACE
 };
 
-template <class Word>
-bool same_word(const char* a, const char* b) {
-  Word x, y;
-  std::memcpy(&x, a, sizeof(Word));
-  std::memcpy(&y, b, sizeof(Word));
-  return x == y;
-}
-
-// Return a == b without a call, which would take longer than comparing these short names word by
-// word. The last word overlaps the one before it.
-bool same(std::string_view a, std::string_view b) {
-  const std::size_t size = a.size();
-  if (size != b.size()) return false;
-  if (size >= 8) {
-    for (std::size_t i = 0; i + 8 < size; i += 8)
-      if (!same_word<std::uint64_t>(a.data() + i, b.data() + i)) return false;
-    return same_word<std::uint64_t>(a.data() + size - 8, b.data() + size - 8);
-  }
-  if (size >= 4)
-    return same_word<std::uint32_t>(a.data(), b.data()) &&
-           same_word<std::uint32_t>(a.data() + size - 4, b.data() + size - 4);
-  for (std::size_t i = 0; i < size; ++i)
-    if (a[i] != b[i]) return false;
-  return true;
-}
-
 // Lookup maps the length and first letter of a name in one place to the last field that has both.
 // Names that meet in a slot are told apart by comparing along the chain `others`.
 struct Lookup {
@@ -160,9 +134,8 @@ void TraceFields::set(EventField field, JsonToken token, std::string_view text, 
   if (has_text && !value.exact) value.text.assign(text);
 }
 
-const TraceFields::Value& TraceFields::present(EventField field) const {
-  if (!has(field)) fail_at(end_, fmt::format("{} missing", name_of(field)));
-  return value(field);
+void TraceFields::refuse_missing(EventField field) const {
+  fail_at(end_, fmt::format("{} missing", name_of(field)));
 }
 
 void TraceFields::refuse(EventField field, std::string_view accepted) const {
