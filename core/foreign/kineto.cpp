@@ -35,6 +35,8 @@ constexpr std::string_view kAround[] = {"dot_do_o",    "convert_d",  "preprocess
                                         "postprocess", "Preprocess", "combine"};
 constexpr std::string_view kTransfers[] = {"SendRecv", "nccl:send", "nccl:recv", "gloo:send",
                                            "gloo:recv"};
+// What names a send's or receive's peer, itself or by its inputs.
+constexpr std::string_view kPeers[] = {":send", ":recv"};
 
 // c10's type names and the bytes per value.
 struct TypeSize {
@@ -122,11 +124,17 @@ std::int64_t message_bytes(const TraceFields& fields) {
 }
 
 void ProfileEvents::add(const TraceFields& fields) {
-  if (fields.text_or_empty(EventField::ph) != "X") return;
+  if (!same(fields.text_or_empty(EventField::ph), "X")) return;
   const std::string_view name = fields.text_or_empty(EventField::name);
   const std::string_view category = fields.text_or_empty(EventField::cat);
-  const bool on_device = category == "kernel";
-  if (!on_device && category != "cpu_op" && category != "user_annotation") return;
+  const bool on_device = same(category, "kernel");
+  if (!on_device && !same(category, "cpu_op") && !same(category, "user_annotation")) return;
+  const std::string_view collective = fields.text_or_empty(EventField::collective);
+  auto& dull = dull_[on_device];
+  if (const auto known = dull.find(name); known != dull.end() && collective.empty()) {
+    if (known->second != nullptr) ++*known->second;
+    return;
+  }
   const auto begin = fields.any_time(EventField::ts);
   if (!begin) return;
   ProfiledSpan span;
@@ -137,8 +145,8 @@ void ProfileEvents::add(const TraceFields& fields) {
   if (!on_device || span.order <= 0) span.order = span.begin_ns;
   if (name == "c10d::send") calls_.push_back(*begin);
   span.name = std::hash<std::string_view>()(name);
-  const std::string_view collective = fields.text_or_empty(EventField::collective);
   add_peer(fields, name, collective);
+  const bool is_around = has_part(name, kAround);
   if (has_part(name, kTransfers) || (on_device && (collective == "send" || collective == "recv"))) {
     const bool grouped = name.find("SendRecv") != std::string_view::npos && collective.empty();
     span.sends = grouped || name.find("recv") == std::string_view::npos;
@@ -147,22 +155,20 @@ void ProfileEvents::add(const TraceFields& fields) {
     if (span.sends) span.bytes = message_bytes(fields);
     if (span.sends && span.bytes == 0) span.bytes = input_bytes(fields);
     profile_.transfers[on_device].push_back(span);
-  } else if (has_part(name, kAround)) {
-    return;
-  } else if (has_part(name, kBackward)) {
+  } else if (!is_around && has_part(name, kBackward)) {
     span.pass = Pass::backward;
     add_shape(fields, name, span);
     profile_.attention[on_device].push_back(span);
-  } else if (has_part(name, kForward)) {
+  } else if (!is_around && has_part(name, kForward)) {
     add_shape(fields, name, span);
     profile_.attention[on_device].push_back(span);
-  } else if (on_device) {
-    const auto found = profile_.others.find(std::string(name.substr(0, 200)));
-    if (found != profile_.others.end()) {
-      ++found->second;
-    } else if (profile_.others.size() < kMaxOthers) {
-      profile_.others.emplace(name.substr(0, 200), 1);
-    }
+  } else {
+    int* count = nullptr;
+    std::string shortened(name.substr(0, 200));
+    if (on_device && !is_around &&
+        (profile_.others.size() < kMaxOthers || profile_.others.contains(shortened)))
+      ++*(count = &profile_.others[std::move(shortened)]);
+    if (!has_part(name, kPeers) && dull.size() < kMaxOthers) dull.emplace(name, count);
   }
 }
 

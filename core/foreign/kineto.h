@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "core/trace/chrome_trace_reader.h"
@@ -59,6 +60,11 @@ class ProfileEvents {
   void add_peer(const TraceFields& fields, std::string_view name, std::string_view collective);
   void add_shape(const TraceFields& fields, std::string_view name, ProfiledSpan& span);
 
+  // Names that say nothing of a ring, on a device or not, and where they are counted (null: nowhere).
+  struct Hash : std::hash<std::string_view> {
+    using is_transparent = void;
+  };
+  std::unordered_map<std::string, int*, Hash, std::equal_to<>> dull_[2];
   std::map<int, int> peers_[2];      // of sends, of receives
   std::vector<std::int64_t> calls_;  // when c10d::send began
 };
