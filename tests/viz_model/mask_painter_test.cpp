@@ -220,7 +220,7 @@ TEST(MaskProgress, StepsBeforeAreDoneAndThePresentOnePartly) {
     at.progress = 0.25;
     at.doing = rank == 1 ? RankMoment::computing : RankMoment::waiting;
   }
-  const MaskProgress progress = mask_progress(moment, trace);
+  const MaskProgress progress = AttendedOrder(trace).progress_at(moment);
   // Rank 0 is at its own block, rank 1 at that of rank 0; so is rank 2, having been through 2, 1.
   EXPECT_EQ(progress.done, (std::vector<double>{0.25, 0, 0, 0.25, 1, 0, 0.25, 1, 1}));
   EXPECT_EQ(progress.active,
@@ -233,7 +233,7 @@ TEST(MaskProgress, TheBackwardPassFillsUpAgain) {
   RingMoment moment;
   moment.ranks.resize(3);
   moment.ranks[0] = {4, 2, Pass::backward, RankMoment::computing, 0.5, -1};
-  const MaskProgress progress = mask_progress(moment, made.trace());
+  const MaskProgress progress = AttendedOrder(made.trace()).progress_at(moment);
   EXPECT_EQ(progress.done[0], 1);
   EXPECT_EQ(progress.done[1], 0);
   EXPECT_EQ(progress.done[2], 0.5);
@@ -254,7 +254,7 @@ TEST(MaskProgress, FollowsTheRecordedOrder) {
   moment.ranks.resize(4);
   const auto done_at = [&](int step, int owner, double share) {
     moment.ranks[0] = {step, owner, Pass::forward, RankMoment::computing, share, -1};
-    std::vector<double> done = mask_progress(moment, trace).done;
+    std::vector<double> done = AttendedOrder(trace).progress_at(moment).done;
     done.resize(4);
     return done;
   };
@@ -274,12 +274,14 @@ TEST(MaskProgress, OfTravellingQueriesFillsRows) {
   RingMoment moment;
   moment.ranks.resize(4);
   moment.ranks[0] = {2, 0, Pass::forward, RankMoment::computing, 0.5, -1};
-  std::vector<double> done = mask_progress(moment, made.trace()).done;
+  std::vector<double> done = AttendedOrder(made.trace()).progress_at(moment).done;
   done.resize(4);
   EXPECT_EQ(done, std::vector<double>(4, 0.625));
 }
 
-TEST(MaskProgress, OfNothing) { EXPECT_TRUE(mask_progress(RingMoment{}, Trace{}).done.empty()); }
+TEST(MaskProgress, OfNothing) {
+  EXPECT_TRUE(AttendedOrder(Trace{}).progress_at(RingMoment{}).done.empty());
+}
 
 }  // namespace
 }  // namespace ringscope::viz

@@ -141,26 +141,6 @@ Place place_of(const Partition& partition, MaskOrder order, Index at) {
   return {-1, 0, 0};
 }
 
-// A block that a rank attends at a step, or a part of one.
-struct Attended {
-  int step = 0, owner = 0;
-  double pairs = 1;
-};
-
-// Return what a rank attends in a pass, in the order of the recording, or else in that of the ring.
-std::vector<Attended> attended_by(const Trace& trace, int rank, int ranks, Pass pass) {
-  std::vector<Attended> order;
-  for (const Pass each : {pass, Pass::forward})
-    if (order.empty())
-      for (const Slice& s : trace.slices_of(rank, RingLane::compute))
-        if (s.pass == each && s.step >= 0 && s.kv_owner >= 0 && s.kv_owner < ranks)
-          order.push_back({s.step, s.kv_owner, std::max(1.0, static_cast<double>(s.pairs))});
-  const bool recorded = !order.empty();
-  for (int step = 0; !recorded && step < ranks; ++step)
-    order.push_back({step, RingSchedule{rank, ranks}.owner(step)});
-  return order;
-}
-
 }  // namespace
 
 void paint_mask(const MaskModel& model, const MaskPaint& paint, Image& image) {
@@ -215,40 +195,66 @@ std::optional<MaskModel> mask_model(const Trace& trace) {
   }
 }
 
-MaskProgress mask_progress(const RingMoment& moment, const Trace& trace) {
+AttendedOrder::AttendedOrder(const Trace& trace) {
+  if (!trace.is_ring() || trace.ranks.size() > kMaxTable) return;
+  const int ranks = static_cast<int>(trace.ranks.size());
+  forward_steps_ = forward_step_count(trace);
+  const std::string& scheme = trace.run->scheme;
+  queries_travel_ = scheme == "pass-q" || scheme.starts_with("mesh");
+  for (auto& of_ranks : of_ranks_) of_ranks.resize(trace.ranks.size());
+  for (int rank = 0; rank < ranks; ++rank) {
+    for (const Slice& s : trace.slices_of(rank, RingLane::compute))
+      if (s.step >= 0 && s.kv_owner >= 0 && s.kv_owner < ranks)
+        of_ranks_[static_cast<std::size_t>(s.pass)][rank].push_back(
+            {s.step, s.kv_owner, std::max(1.0, static_cast<double>(s.pairs)), 0});
+    auto& forward = of_ranks_[0][rank];
+    const bool is_recorded = !forward.empty();
+    for (int step = 0; !is_recorded && step < ranks; ++step)
+      forward.push_back({step, RingSchedule{rank, ranks}.owner(step), 1, 0});
+    for (auto& of_ranks : of_ranks_) add_up(of_ranks[rank], ranks);
+  }
+}
+
+void AttendedOrder::add_up(std::vector<Attended>& order, int ranks) {
+  const auto by_step = [](const Attended& a, const Attended& b) { return a.step < b.step; };
+  if (!std::is_sorted(order.begin(), order.end(), by_step))
+    std::stable_sort(order.begin(), order.end(), by_step);
+  std::vector<double> sums(static_cast<std::size_t>(ranks));
+  double all = 0;
+  for (Attended& each : order) {
+    each.of_rank = all += each.of_block;
+    each.of_block = sums[each.owner] += each.of_block;
+  }
+  for (Attended& each : order) each.of_block /= sums[each.owner], each.of_rank /= all;
+}
+
+MaskProgress AttendedOrder::progress_at(const RingMoment& moment) const {
   MaskProgress progress;
-  const std::size_t ranks = moment.ranks.size();
-  if (!trace.is_ring() || ranks > kMaxTable) return progress;
+  const std::size_t ranks = of_ranks_[0].size();
+  if (moment.ranks.size() != ranks) return progress;
   progress.done.assign(ranks * ranks, 0);
   progress.active.assign(ranks * ranks, false);
-  const int forward = forward_step_count(trace);
-  // Where queries travel, a recording does not say whose a rank attends: its row fills as a whole.
-  const std::string& scheme = trace.run->scheme;
-  const bool queries_travel = scheme == "pass-q" || scheme.starts_with("mesh");
-  std::vector<double> totals(ranks);
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     const RankMoment& at = moment.ranks[rank];
-    const int now = at.step - (at.pass == Pass::backward ? forward : 0);
-    const auto order = attended_by(trace, rank, ranks, at.pass);
-    totals.assign(ranks, 0);
-    for (const Attended& each : order) totals[each.owner] += each.pairs;
-    bool reached = false;
-    double done = 0, all = 0;
-    for (const Attended& each : order) {
-      const auto owner = static_cast<std::size_t>(each.owner);
-      const bool present = each.step == now && each.owner == at.kv_owner;
-      reached |= present;
-      const bool over = each.step < now || (each.step == now && !reached);
-      const double pairs = (present ? at.progress : over ? 1 : 0) * each.pairs;
-      done += pairs;
-      all += each.pairs;
-      progress.done[rank * ranks + owner] += pairs / totals[owner];
-      if (present) progress.active[rank * ranks + owner] = at.doing == RankMoment::computing;
+    const bool backward = at.pass == Pass::backward;
+    const int now = at.step - (backward ? forward_steps_ : 0);
+    const auto& order = of_ranks_[backward && !of_ranks_[1][rank].empty()][rank];
+    auto next = std::partition_point(order.begin(), order.end(),
+                                     [now](const Attended& each) { return each.step < now; });
+    while (next != order.end() && next->step == now && next->owner != at.kv_owner) ++next;
+    double* const done = progress.done.data() + rank * ranks;
+    std::size_t found = 0;
+    for (auto each = next; each != order.begin() && found < ranks;)
+      if (double& share = done[(--each)->owner]; share == 0) share = each->of_block, ++found;
+    double all = next == order.begin() ? 0 : std::prev(next)->of_rank;
+    if (next != order.end() && next->step == now) {
+      double& share = done[next->owner];
+      share += at.progress * (next->of_block - share);
+      all += at.progress * (next->of_rank - all);
+      progress.active[rank * ranks + static_cast<std::size_t>(next->owner)] =
+          at.doing == RankMoment::computing && !queries_travel_;
     }
-    if (!queries_travel) continue;
-    const auto row = static_cast<std::ptrdiff_t>(rank * ranks);
-    std::fill_n(progress.done.begin() + row, ranks, all > 0 ? done / all : 0);
-    std::fill_n(progress.active.begin() + row, ranks, false);
+    if (queries_travel_) std::fill_n(done, ranks, all);
   }
   return progress;
 }

@@ -37,8 +37,31 @@ struct MaskProgress {
   std::vector<double> done;  // [rank][owner] in [0, 1]; 1 when attended
   std::vector<bool> active;  // [rank][owner]: being attended now
 };
-// Return what part of the matrix has been attended at `moment`.
-MaskProgress mask_progress(const RingMoment& moment, const Trace& trace);
+
+// What each rank attends in each pass: in the order of the recording or, if it has none, of the ring.
+class AttendedOrder {
+ public:
+  AttendedOrder() = default;
+  // It holds nothing for a trace that is no ring or has so many ranks that no table is made.
+  explicit AttendedOrder(const Trace& trace);
+  // Return what part of the matrix has been attended at `moment`. Where queries travel, a recording
+  // does not say whose a rank attends: its row fills as a whole.
+  MaskProgress progress_at(const RingMoment& moment) const;
+
+ private:
+  // A block that a rank attends at a step, or a part of one, and which shares of all of that block's
+  // pairs and of all of the rank's are attended when it ends.
+  struct Attended {
+    int step = 0, owner = 0;
+    double of_block = 0, of_rank = 0;
+  };
+  // Turn the pairs in `of_block` into shares.
+  static void add_up(std::vector<Attended>& order, int ranks);
+
+  int forward_steps_ = 0;
+  bool queries_travel_ = false;
+  std::vector<std::vector<Attended>> of_ranks_[2];  // by pass
+};
 
 struct MaskPaint {
   MaskOrder order = MaskOrder::global;

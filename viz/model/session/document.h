@@ -35,6 +35,7 @@ struct Document {
   Axis axis;
   TimelineIndex index;
   std::optional<MaskModel> mask;
+  AttendedOrder attended;
   WorkTable balance;
   IdleReport idle;
   CriticalPath path;
@@ -51,6 +52,7 @@ inline Document make_document(Trace trace) {
   document.axis = Axis(made);
   document.index = TimelineIndex(made);
   document.mask = mask_model(made);
+  document.attended = AttendedOrder(made);
   document.balance = balance_of(made);
   document.why = explanation_of(made);
   document.idle = idle_of(made, document.why);

@@ -36,7 +36,7 @@ std::vector<double> pairs_before(const Document& document) {
 }
 
 // Count the pairs attended so far in a pass, and all its pairs. The counts agree with
-// mask_progress(), but need no table, which does not exist for very many ranks.
+// AttendedOrder, but need no table, which does not exist for very many ranks.
 Done pairs_done(const Document& document, const RingMoment& moment) {
   Done done;
   const auto steps = static_cast<std::size_t>(document.axis.forward_steps());
@@ -352,7 +352,7 @@ void draw_mask_picture(const PanelContext& context, const MaskPicture& picture, 
   std::tuple key(document.number, picture.only_rank, picture.order, session.theme, session.color_by,
                  moment.ranks);
   draw_painted(context, picture.slot, std::move(key), box, [&](Image& image) {
-    const MaskProgress progress = mask_progress(moment, document.trace);
+    const MaskProgress progress = document.attended.progress_at(moment);
     paint_mask(*document.mask,
                {picture.order, session.theme, session.color_by, &progress, picture.only_rank},
                image);
@@ -360,7 +360,7 @@ void draw_mask_picture(const PanelContext& context, const MaskPicture& picture, 
   outline({box.x0 - 1, box.y0 - 1, box.x1 + 1, box.y1 + 1}, context.palette.panel_border);
   if (picture.order == MaskOrder::local) draw_block_lines(context, *document.mask, box);
   if (moment.ranks.size() <= kMostOutlined)
-    draw_active(context, *document.mask, picture.order, box, mask_progress(moment, document.trace));
+    draw_active(context, *document.mask, picture.order, box, document.attended.progress_at(moment));
 }
 
 }  // namespace ringscope::viz
