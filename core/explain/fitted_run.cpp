@@ -31,42 +31,61 @@ double least_of(const std::vector<double>& values) {
   return std::max(0.0, least - bias);
 }
 
-AtOnce::AtOnce(std::vector<std::pair<std::int64_t, int>> changes, int ranks)
-    : seconds_(static_cast<std::size_t>(ranks) + 1) {
-  std::sort(changes.begin(), changes.end());  // ends come before begins of the same moment
-  int busy = 0;
-  for (std::size_t i = 0; i + 1 < changes.size(); ++i) {
-    busy = std::clamp(busy + changes[i].second, 0, ranks);
-    seconds_[static_cast<std::size_t>(busy)] +=
-        1e-9 * static_cast<double>(changes[i + 1].first - changes[i].first);
-  }
-}
-
-double AtOnce::capacity(int cores) const {
-  double sum = 0;
-  for (std::size_t k = 1; k < seconds_.size(); ++k)
-    sum += seconds_[k] * std::min(static_cast<int>(k), cores);
-  return sum;
-}
-
-int AtOnce::cores_for(double spent) const {
-  int cores = 1;
-  while (cores + 1 < static_cast<int>(seconds_.size()) &&
-         std::abs(capacity(cores + 1) - spent) < std::abs(capacity(cores) - spent))
-    ++cores;
-  return cores;
-}
-
 namespace {
 
 constexpr double kLeastSlowness = 1.03;  // of a rank or link that is called slow, simulated
 constexpr double kLeastSlownessOfReal = 1.2;
-constexpr double kBeyondChance = 5;  // standard errors
-constexpr double kOwnCore = 0.9;     // least processor time of a computation with its own core
-constexpr double kBusyCores = 0.4;   // least use of cores that are said to be shared
+constexpr std::size_t kLeastToTell = 4;  // real computations or hops that tell this
+constexpr double kBeyondChance = 5;      // standard errors
+constexpr double kOwnCore = 0.9;         // least processor time of a computation with its own core
+constexpr double kBusyCores = 0.4;       // least use of cores that are said to be shared
+constexpr double kNowAndThen = 0.01;     // share of the time that is ignored
 constexpr double kHeldUp = 1.5;  // what a rank loses, of what most lose, from which it is held up
 constexpr double kTaken = 0.02;  // seconds for which a scheduler may take the core from a thread
-constexpr int kMostSharedRanks = 512;  // the simulator's limit
+constexpr double kLeastJitter = 0.003;  // that is called one
+constexpr int kMostFittedRanks = 512;   // whose every step has a place
+constexpr int kMostSharedRanks = 512;   // the simulator's limit
+
+// How long computations ran at once, from when each begins (+1) and ends (-1), in nanoseconds.
+class AtOnce {
+ public:
+  AtOnce(std::vector<std::pair<std::int64_t, int>> changes, int ranks)
+      : seconds_(static_cast<std::size_t>(ranks) + 1) {
+    std::sort(changes.begin(), changes.end());  // ends come before begins of the same moment
+    int busy = 0;
+    for (std::size_t i = 0; i + 1 < changes.size(); ++i) {
+      busy = std::clamp(busy + changes[i].second, 0, ranks);
+      seconds_[static_cast<std::size_t>(busy)] +=
+          1e-9 * static_cast<double>(changes[i + 1].first - changes[i].first);
+    }
+  }
+
+  // Return the processor time that so many cores could give meanwhile.
+  double capacity(int cores) const {
+    double sum = 0;
+    for (std::size_t k = 1; k < seconds_.size(); ++k)
+      sum += seconds_[k] * std::min(static_cast<int>(k), cores);
+    return sum;
+  }
+  // Return the number of cores whose capacity is nearest to `spent` seconds.
+  int cores_for(double spent) const {
+    int cores = 1;
+    while (cores + 1 < static_cast<int>(seconds_.size()) &&
+           std::abs(capacity(cores + 1) - spent) < std::abs(capacity(cores) - spent))
+      ++cores;
+    return cores;
+  }
+  // Return the most computations that ran at once for more than a moment.
+  int most() const {
+    std::size_t most = seconds_.size() - 1;
+    for (double at_least = seconds_[most]; most > 1 && at_least < kNowAndThen * capacity(1);)
+      at_least += seconds_[--most];
+    return static_cast<int>(most);
+  }
+
+ private:
+  std::vector<double> seconds_;  // [count]
+};
 
 double low_median(const std::vector<double>& values) { return quantile_of(values, 0.5); }
 
@@ -86,6 +105,19 @@ double scatter_of(const std::vector<std::vector<double>>& groups) {
     for (const double value : group) off.push_back(scale * std::abs(value - middle));
   }
   return 1.4826 * 1.25 * quantile_of(off, 0.5);
+}
+
+// Return what a time has besides its part in proportion to an amount: where a line through the least
+// times of a low and a high amount begins, 0 if chance may be the reason.
+double fixed_part(const std::vector<double>& at_low, double low, const std::vector<double>& at_high,
+                  double high) {
+  if (!(high > low)) return 0;
+  const double slope = (least_of(at_high) - least_of(at_low)) / (high - low);
+  const double doubt = (2e-9 + (median_of(at_low) - quantile_of(at_low, 0)) +
+                        (median_of(at_high) - quantile_of(at_high, 0))) /
+                       (high - low) * low;
+  const double fixed = least_of(at_low) - slope * low;
+  return slope > 0 && fixed >= 4 * doubt ? fixed : 0;
 }
 
 // Return whether two times differ by more than rounding.
@@ -141,8 +173,10 @@ FittedRun::FittedRun(const Recording& recording)
 // and all cores are busy while more ranks than cores compute. A rank that sleeps leaves them idle.
 void FittedRun::find_sharing() {
   double spent = 0, lasted = 0;
+  int computing = 0;  // ranks
   std::vector<std::pair<std::int64_t, int>> changes;
-  for (const auto& events : recording_.events)
+  for (const auto& events : recording_.events) {
+    const std::size_t before = changes.size();
     for (const TraceEvent& e : events) {
       if (e.lane != Lane::compute || e.end_ns <= e.begin_ns || e.pairs <= 0) continue;
       spent += 1e-9 * static_cast<double>(e.cpu_ns);
@@ -150,10 +184,20 @@ void FittedRun::find_sharing() {
       changes.emplace_back(e.begin_ns, 1);
       changes.emplace_back(e.end_ns, -1);
     }
+    computing += changes.size() > before;
+  }
   if (spent > 0 && !times_.is_simulated()) taken_ = kTaken;
-  if (!(spent > 0) || spent >= kOwnCore * lasted) return;
-  const AtOnce at_once(std::move(changes), n_);
   int cores = times_.info().machine ? times_.info().machine->cores : 0;
+  const bool interrupted = spent > 0 && spent < kOwnCore * lasted;
+  // Who loses a core although there are enough sleeps, or lost it to another program.
+  if (!interrupted || cores >= n_) cores_in_turn_ = cores;
+  if (!interrupted && (cores > 0 || times_.is_simulated())) return;
+  const AtOnce at_once(std::move(changes), n_);
+  if (!interrupted) {
+    // Computations too short to be interrupted look whole, but those of so many ranks never overlap.
+    if (at_once.most() < computing) cores_in_turn_ = at_once.most();
+    return;
+  }
   if (cores == 0) cores = at_once.cores_for(spent);
   if (cores >= n_ || spent < kBusyCores * at_once.capacity(cores)) return;
   cores_ = cores;
@@ -172,17 +216,23 @@ void FittedRun::take_base() {
   });
 }
 
+// Return the rate that a simulation was given, 0 if there is none.
+double FittedRun::given_flops(Pass pass) const {
+  const auto& machine = times_.info().machine;
+  if (!times_.is_simulated() || !machine) return 0;
+  return static_cast<double>(pass == Pass::forward ? machine->forward_flops
+                                                   : machine->backward_flops);
+}
+
 // Fit what a rank takes for a pair, and for a step besides, when nothing holds it up.
 void FittedRun::fit_computing() {
   const bool simulated = times_.is_simulated();
-  const auto& machine = times_.info().machine;
   std::vector<std::vector<double>> around(static_cast<std::size_t>(n_));
-  // Nothing comes after a rank's last step.
-  const Pass last = times_.has(Pass::backward) ? Pass::backward : Pass::forward;
-  for_steps([&](Pass pass, std::size_t i, const RankStep& step) {
-    if (step.known && (pass != last || static_cast<int>(i) % n_ + 1 < n_))
-      around[static_cast<std::size_t>(rank_of(i))].push_back(step.around - step.lead);
+  for_steps([&](Pass, std::size_t i, const RankStep& step) {
+    if (step.known) around[static_cast<std::size_t>(rank_of(i))].push_back(step.around - step.lead);
   });
+  for (auto& mine : around)
+    if (!mine.empty()) mine.pop_back();  // nothing comes after a rank's last step
   if (!simulated) {
     std::vector<double> of_ranks;
     for (const auto& mine : around)
@@ -194,11 +244,7 @@ void FittedRun::fit_computing() {
   }
   for (const Pass pass : kAllPasses) {
     if (!times_.has(pass)) continue;
-    const double flops = !machine
-                             ? 0
-                             : static_cast<double>(pass == Pass::forward ? machine->forward_flops
-                                                                         : machine->backward_flops);
-    if (simulated && flops > 0) {
+    if (const double flops = given_flops(pass); flops > 0) {
       pair_s_[of(pass)] = times_.flops_a_pair(pass) / flops;
       knows_rates_ = true;
       continue;
@@ -262,12 +308,8 @@ void FittedRun::fit_step() {
     if (step.work - low < 0.1 * (high - low)) at_low.push_back(alone(step));
     if (high - step.work < 0.1 * (high - low)) at_high.push_back(alone(step));
   }
-  const double slope = (least_of(at_high) - least_of(at_low)) / (high - low);
-  const double doubt = (2e-9 + (median_of(at_low) - quantile_of(at_low, 0)) +
-                        (median_of(at_high) - quantile_of(at_high, 0))) /
-                       (high - low) * low;
-  const double fixed = least_of(at_low) - slope * low;
-  if (!(slope > 0) || fixed < 4 * doubt) return;
+  const double fixed = fixed_part(at_low, low, at_high, high);
+  if (!(fixed > 0)) return;
   fixed_ = fixed;
   for (const Pass each : kAllPasses) {
     std::vector<double> of_ranks;
@@ -287,13 +329,14 @@ double FittedRun::expected(Pass pass, std::size_t i, const RankStep& step) const
   return pair_s_[of(pass)] * step.work * slowness_[rank] + fixed_of(step) + extra_[of(pass)][i];
 }
 
-// Find ranks that are slower than others: simulated ones by a factor, real ones by time that they
-// lose at every step.
+// Find ranks that are slower than others: by a factor, and real ones by time that they lose at every
+// step.
 void FittedRun::fit_ranks() {
   slowness_.assign(static_cast<std::size_t>(n_), 1);
   loss_.assign(static_cast<std::size_t>(n_), 0);
   for (const Pass pass : kAllPasses) extra_[of(pass)].assign(times_.steps(pass).size(), 0);
-  times_.is_simulated() ? fit_factors() : fit_extras();
+  fit_factors();
+  if (!times_.is_simulated()) fit_extras();
 }
 
 void FittedRun::fit_factors() {
@@ -303,18 +346,31 @@ void FittedRun::fit_factors() {
   });
   const double enough = 0.25 * median_of(works);
   ByRank of_ranks(static_cast<std::size_t>(n_));
+  // Real blocks at the edge of the mask take longer for their pairs, on all ranks at the same step.
+  std::map<std::pair<Pass, std::size_t>, std::vector<std::pair<double, int>>> of_steps;
   for_steps([&](Pass pass, std::size_t i, const RankStep& step) {
-    if (step.known && step.work >= enough && step.work > 0)
-      of_ranks[static_cast<std::size_t>(rank_of(i))].push_back(
-          (alone(step) - step.lead - fixed_of(step)) / (pair_s_[of(pass)] * step.work));
+    if (!step.known || step.work < enough || step.work <= 0) return;
+    const double seconds =
+        times_.is_simulated() ? alone(step) - step.lead - fixed_of(step) : own(step);
+    of_steps[{pass, i % static_cast<std::size_t>(n_)}].emplace_back(
+        seconds / (pair_s_[of(pass)] * step.work), rank_of(i));
   });
+  for (auto& [step, ranks] : of_steps) {
+    std::sort(ranks.begin(), ranks.end());
+    const double most = times_.is_simulated() ? 1 : ranks[(ranks.size() - 1) / 2].first;
+    if ((times_.is_simulated() || ranks.size() > 1) && most > 0)
+      for (const auto& [pace, rank] : ranks)
+        of_ranks[static_cast<std::size_t>(rank)].push_back(pace / most);
+  }
   double usual = 0;
   const std::vector<double> off = distances(of_ranks, usual, knows_rates_ ? 1 : 0);
   for (std::size_t rank = 0; rank < off.size(); ++rank) {
     const double factor = usual > 0 ? 1 + off[rank] / usual : 1;
+    if (of_ranks[rank].size() < (times_.is_simulated() ? 1 : kLeastToTell)) continue;
     // A slow rank is never as fast as the others, but one that chance holds up is.
     if (factor > 1 && quantile_of(of_ranks[rank], 0) < (1 + factor) / 2) continue;
-    if (std::abs(std::log(factor)) > std::log(kLeastSlowness)) slowness_[rank] = factor;
+    const double least = times_.is_simulated() ? kLeastSlowness : kLeastSlownessOfReal;
+    if (std::abs(std::log(factor)) > std::log(least)) slowness_[rank] = factor;
   }
 }
 
@@ -350,7 +406,9 @@ void FittedRun::fit_extras() {
     const double off = shares_cores() ? 0 : std::max(0.0, step.seconds - step.cpu);
     for (ByRank* losses : {&all, &by_pass[of(pass)]})
       (*losses)[static_cast<std::size_t>(rank_of(i))].push_back(
-          computing(step) - pair_s_[of(pass)] * step.work - (off > taken_ ? 0 : off));
+          computing(step) -
+          pair_s_[of(pass)] * step.work * slowness_[static_cast<std::size_t>(rank_of(i))] -
+          (off > taken_ ? 0 : off));
   });
   double usual_loss = 0;
   const std::vector<double> off = distances(all, usual_loss);
@@ -442,9 +500,9 @@ void FittedRun::fit_hops() {
       const double error = scatter / std::sqrt(static_cast<double>(link.seconds.size()));
       // Where one link is the rule and hops vary, two hops tell no slow link from chance.
       // A real slow link is never as fast as the others.
-      const bool tells =
-          simulated ? !(has_one_link_ && varies && link.seconds.size() < 3)
-                    : link.seconds.size() >= 4 && quantile_of(link.seconds, 0) > least * usual;
+      const bool tells = simulated ? !(has_one_link_ && varies && link.seconds.size() < 3)
+                                   : link.seconds.size() >= kLeastToTell &&
+                                         quantile_of(link.seconds, 0) > least * usual;
       const bool slow =
           tells && link.middle > least * usual && link.middle - usual >= kBeyondChance * error;
       double steady = varies ? least_of(link.seconds) : quantile_of(link.seconds, 1);
@@ -457,6 +515,150 @@ void FittedRun::fit_hops() {
       links_.push_back({link, slowness, steady});
     }
   });
+}
+
+// ---
+// The same as a machine of a simulation.
+
+// Return the recorded ranks, and as many of their steps, as a recording of a ring of their own.
+static Recording sample_of(const Recording& recording, const std::vector<int>& ranks) {
+  Recording sample;
+  sample.info = recording.info;
+  const int size = sample.info.world_size = static_cast<int>(ranks.size());
+  if (sample.info.machine) sample.info.machine->tile_rows = sample.info.machine->tile_keys = 1;
+  for (int rank = 0; rank < size; ++rank) {
+    auto& events = sample.events.emplace_back();
+    for (TraceEvent e : recording.events[static_cast<std::size_t>(ranks[rank])]) {
+      if (e.step >= size) continue;
+      e.src = e.lane == Lane::recv ? (rank + size - 1) % size : rank;
+      e.dst = e.lane == Lane::recv ? rank : (rank + 1) % size;
+      e.waiting_for = -1;
+      events.push_back(e);
+    }
+  }
+  return sample;
+}
+
+MachineFit fitted_machine(const Recording& recording) {
+  MachineFit fit;
+  if (recording.info.world_size <= kMostFittedRanks) {
+    fit = FittedRun(recording).machine();
+  } else {
+    std::vector<int> ranks;
+    for (std::size_t rank = 0; rank < recording.events.size(); ++rank)
+      if (!recording.events[rank].empty()) ranks.push_back(static_cast<int>(rank));
+    fit = FittedRun(sample_of(recording, ranks)).machine();
+    for (Straggler& slow : fit.scenario.stragglers)
+      slow.rank = ranks[static_cast<std::size_t>(slow.rank)];
+    fit.link_slowness.clear();
+  }
+  const bool backward = fit.scenario.job.backward;
+  fit.scenario.job = recorded_job(recording.info);
+  fit.scenario.job.backward = backward;
+  return fit;
+}
+
+MachineFit FittedRun::machine() const {
+  MachineFit fit;
+  Scenario& scenario = fit.scenario;
+  const RunInfo& info = times_.info();
+  scenario.job.backward = times_.has(Pass::backward);
+  if (times_.is_simulated() && info.machine)
+    scenario.granularity = {info.machine->tile_rows, info.machine->tile_keys};
+  double pace = 1;
+  scenario.jitter = jitter(pace);
+  const auto rate = [&](Pass pass) {
+    if (const double given = given_flops(pass); given > 0) return given;
+    const double pair_s = pair_s_[of(pass)] * pace;
+    return pair_s > 0 ? times_.flops_a_pair(pass) / pair_s : 0;
+  };
+  const double forward = rate(Pass::forward), backward = rate(Pass::backward);
+  scenario.rates.forward_flops = forward > 0 ? forward : backward;
+  scenario.rates.backward_flops = backward > 0 ? backward : forward;
+  scenario.step_s = fixed_;
+  scenario.cores = shares_cores()                          ? cores_
+                   : times_.is_simulated() && info.machine ? info.machine->cores
+                                                           : cores_in_turn_;
+  fit.interrupted = shares_cores();
+  std::vector<double> pairs(slowness_.size()), lost = pairs;
+  for_steps([&](Pass pass, std::size_t i, const RankStep& step) {
+    if (!step.known) return;
+    pairs[static_cast<std::size_t>(rank_of(i))] += pair_s_[of(pass)] * step.work;
+    lost[static_cast<std::size_t>(rank_of(i))] += extra_[of(pass)][i];
+  });
+  for (std::size_t rank = 0; rank < pairs.size(); ++rank) {
+    // What a rank loses does not vary, but simulated jitter is in proportion to all that it takes.
+    const double slowness =
+        slowness_[rank] + lost[rank] / std::max(pairs[rank] * pace * (1 + scenario.jitter), 1e-12);
+    if (slowness != 1)
+      scenario.stragglers.push_back({static_cast<int>(rank), 1 / std::max(slowness, 1e-3)});
+  }
+  take_links(fit);
+  return fit;
+}
+
+// Return by what share of their pairs' time computations take longer by chance, 0 for next to none,
+// and set the share of the fitted pace that they take without. Real paces are medians, so chance is
+// a part of them: an exponential one, whose mean is as large as its standard deviation.
+double FittedRun::jitter(double& pace) const {
+  double should = 0, took = 0, squares = 0, spent = 0;
+  for_steps([&](Pass pass, std::size_t i, const RankStep& step) {
+    if (!step.known || extra_[of(pass)][i] > 0) return;
+    const double pairs =
+        pair_s_[of(pass)] * step.work * slowness_[static_cast<std::size_t>(rank_of(i))];
+    const double time = computing(step) - (times_.is_simulated() ? fixed_of(step) : 0);
+    if (!(pairs > 0)) return;
+    should += pairs;
+    took += time;
+    squares += time * time / pairs;
+    spent += step.cpu;
+  });
+  if (!(should > 0)) return 0;
+  const double mean = took / should;
+  if (!times_.is_simulated())
+    pace = std::max({mean - std::sqrt(std::max(0.0, squares / should - mean * mean)),
+                     std::min(mean, spent / should), 1e-3 * mean});
+  if (mean > (1 + kLeastJitter) * pace) return mean / pace - 1;
+  if (!times_.is_simulated()) pace = mean;
+  return 0;
+}
+
+void FittedRun::take_links(MachineFit& fit) const {
+  Rates& rates = fit.scenario.rates;
+  fit.link_slowness.assign(static_cast<std::size_t>(n_), 0);
+  double should = 0, off = 0;
+  std::map<double, std::vector<double>> by_size;  // the times of usual links
+  for (const auto& [link, slowness, steady] : links_) {
+    // Chance makes a link slow for blocks of one kind, but not for all.
+    if (double& slow = fit.link_slowness[static_cast<std::size_t>(link.from)];
+        link.to == (link.from + 1) % n_)
+      slow = slow > 0 ? std::min(slow, slowness) : slowness;
+    for (const double seconds : link.seconds) {
+      if (slowness == 1) by_size[link.largest].push_back(seconds);
+      should += steady;
+      off += seconds - steady;
+    }
+  }
+  for (double& slow : fit.link_slowness) slow = std::max(slow, 1.0);
+  if (quantile_of(fit.link_slowness, 1) == 1) fit.link_slowness.clear();
+  if (times_.is_simulated() && off > kLeastJitter * should && should > 0)
+    fit.scenario.hop_jitter = off / should;
+  if (times_.link()) {
+    rates.bytes_per_s = times_.link()->bytes_per_s;
+    rates.latency_s = times_.link()->latency_s;
+    return;
+  }
+  rates.bytes_per_s = 0;
+  if (by_size.empty()) return;
+  const auto& [low, at_low] = *by_size.begin();
+  const auto& [high, at_high] = *by_size.rbegin();
+  rates.latency_s = fixed_part(at_low, low, at_high, high);
+  double bytes = 0, seconds = 0;
+  for (const auto& [size, times] : by_size) {
+    bytes += size;
+    seconds += (fit.scenario.hop_jitter > 0 ? least_of(times) : median_of(times)) - rates.latency_s;
+  }
+  rates.bytes_per_s = bytes / seconds;
 }
 
 }  // namespace ringscope

@@ -1,14 +1,14 @@
 // Reads from a recorded run what its machine does when nothing is wrong, and what deviates from
 // that: how long a pair takes, what a step costs besides, whether ranks share cores, which ranks and
-// links are slower than the others. It judges only what chance does not explain.
+// links are slower than the others. It judges only what chance does not explain. fitted_machine() says
+// the same in the terms of a simulation, which then predicts other runs on that machine.
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "core/explain/run_times.h"
+#include "core/sim/scenario.h"
 
 namespace ringscope {
 
@@ -20,26 +20,25 @@ double median_of(const std::vector<double>& values);
 // exponential draws is 1/n of their mean too large.
 double least_of(const std::vector<double>& values);
 
-// How long computations ran at once, from when each begins (+1) and ends (-1), in nanoseconds.
-class AtOnce {
- public:
-  AtOnce(std::vector<std::pair<std::int64_t, int>> changes, int ranks);
-  // Return the seconds in which `count` computations ran at once.
-  double of(int count) const { return seconds_[static_cast<std::size_t>(count)]; }
-  // Return the processor time that so many cores could give meanwhile.
-  double capacity(int cores) const;
-  // Return the number of cores whose capacity is nearest to `spent` seconds.
-  int cores_for(double spent) const;
-
- private:
-  std::vector<double> seconds_;  // [count]
+struct MachineFit {
+  // The recorded job on that machine, with its slow ranks as stragglers. Rates are 0 where nothing tells them, and a link whose hops
+  // took no time has infinite bandwidth. The pace is not fitted.
+  Scenario scenario;
+  // [rank]: how many times as long as most links the one to the next rank takes; empty: all are alike.
+  std::vector<double> link_slowness;
+  bool interrupted = false;  // ranks lost their cores to others while they computed
 };
+
+// Return what an ended run tells of its machine. Throw InputError for a job or a recording that means
+// nothing here, as RunTimes does.
+MachineFit fitted_machine(const Recording& recording);
 
 // ---
 
 class FittedRun {
  public:
   explicit FittedRun(const Recording& recording);
+  MachineFit machine() const;
 
  protected:
   // What a link takes for the hops of one kind.
@@ -93,6 +92,10 @@ class FittedRun {
   }
   // Return the part of that in which it computes.
   double computing(const RankStep& step) const { return alone(step) - step.around; }
+  // Return what that would be if the rank never lost its core.
+  double own(const RankStep& step) const {
+    return step.cpu > 0 ? step.cpu / given_ : computing(step);
+  }
   bool shares_cores() const { return cores_ > 0; }
   // Return what the time of a hop is in proportion to.
   double size_of(const RecordedHop& hop) const {
@@ -111,6 +114,7 @@ class FittedRun {
   int n_;
   ReplayTimes base_;                   // the recorded times, for a replay
   int cores_ = 0;                      // that ranks share; 0: each has its own
+  int cores_in_turn_ = 0;              // that they share without losing them to each other
   double taken_ = 0;                   // seconds that chance may take from a rank at once
   double given_ = 1;                   // the share of these cores' time that the ranks got
   double pair_s_[2] = {}, fixed_ = 0;  // seconds of a pair, by pass, and of a step besides
@@ -129,6 +133,9 @@ class FittedRun {
   void fit_factors();
   void fit_extras();
   void fit_hops();
+  double given_flops(Pass pass) const;
+  void take_links(MachineFit& fit) const;
+  double jitter(double& pace) const;
   std::vector<std::vector<double>> paces(Pass pass, double fixed) const;
 };
 

@@ -1,12 +1,11 @@
 // Recordings made from known rates give these rates back, and what can't be known is said.
-#include "viz/model/analysis/run_rates.h"
+#include "viz/model/analysis/what_if.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <random>
 #include <string>
 #include <vector>
 
@@ -18,9 +17,9 @@ namespace {
 // What a rank does on a machine of known rates. Times in nanoseconds, rates a nanosecond.
 struct Known {
   double forward_flops = 2, backward_flops = 4;
-  std::int64_t step_ns = 500;
+  std::int64_t step_ns = 500, sleep_ns = 0;  // the latter: of rank 2 after every step
   double bytes = 0.5;
-  std::int64_t latency_ns = 3000;
+  std::int64_t latency_ns = 3000, held_up_ns = 0;  // the latter: two ranks' first hop
   std::function<double(int rank)> slowness = [](int) { return 1.0; };
 };
 
@@ -39,13 +38,14 @@ HandMade made_of(const Known& known, int ranks, bool backward) {
         if (pairs == 0) continue;
         const double flops = static_cast<double>(pairs) * (pass == 0 ? 4 : 10);
         const double rate = pass == 0 ? known.forward_flops : known.backward_flops;
-        const std::int64_t ns = known.step_ns + std::llround(flops / rate * known.slowness(rank));
+        const std::int64_t ns = std::llround(flops / rate * known.slowness(rank));
         made.compute(rank, step, now, now + ns, pairs, static_cast<Pass>(pass));
-        now += ns;
+        now += ns + known.step_ns + (rank == 2 ? known.sleep_ns : 0);
       }
     std::int64_t link = 0;
     const auto hop = [&](int step, Pass pass, Payload payload, std::int64_t bytes) {
-      const std::int64_t ns = known.latency_ns + std::llround(bytes / known.bytes);
+      const std::int64_t ns = known.latency_ns + std::llround(bytes / known.bytes) +
+                              (link == 0 && rank < 2 ? known.held_up_ns : 0);
       made.hop(rank, step, link, link + ns, bytes, payload, pass);
       link += ns;
     };
@@ -57,19 +57,24 @@ HandMade made_of(const Known& known, int ranks, bool backward) {
 }
 
 TEST(RunRates, KnownRatesComeBack) {
-  const RunRates rates = rates_of_run(made_of({}, 4, true).trace());
-  ASSERT_EQ(rates.refusal, "");
-  const Scenario& scenario = rates.scenario;
-  EXPECT_NEAR(scenario.rates.forward_flops, 2e9, 2e9 * 1e-6);
-  EXPECT_NEAR(scenario.rates.backward_flops, 4e9, 4e9 * 1e-6);
-  EXPECT_NEAR(scenario.step_s, 500e-9, 1e-12);
-  EXPECT_NEAR(scenario.rates.bytes_per_s, 0.5e9, 0.5e9 * 1e-6);
-  EXPECT_NEAR(scenario.rates.latency_s, 3000e-9, 1e-11);
-  EXPECT_EQ(scenario.cores, 0);
-  EXPECT_EQ(rates.slow_rank, -1);
-  EXPECT_TRUE(scenario.stragglers.empty());
-  EXPECT_TRUE(rates.remarks.empty());
-  EXPECT_EQ(scenario.jitter, 0);
+  for (const bool knows_cpu : {true, false}) {
+    HandMade made = made_of({}, 4, true);
+    for (auto& events : made.recording().events)
+      for (TraceEvent& e : events) e.cpu_ns *= knows_cpu;
+    const RunRates rates = rates_of_run(made.trace());
+    ASSERT_EQ(rates.refusal, "");
+    const Scenario& scenario = rates.scenario;
+    EXPECT_NEAR(scenario.rates.forward_flops, 2e9, 2e9 * 1e-6);
+    EXPECT_NEAR(scenario.rates.backward_flops, 4e9, 4e9 * 1e-6);
+    EXPECT_NEAR(scenario.step_s, 500e-9, 1e-12);
+    EXPECT_NEAR(scenario.rates.bytes_per_s, 0.5e9, 0.5e9 * 1e-6);
+    EXPECT_NEAR(scenario.rates.latency_s, 3000e-9, 1e-11);
+    EXPECT_EQ(scenario.cores, 0);
+    EXPECT_EQ(rates.slow_rank, -1);
+    EXPECT_TRUE(scenario.stragglers.empty());
+    EXPECT_TRUE(rates.remarks.empty());
+    EXPECT_EQ(scenario.jitter, 0);
+  }
 }
 
 TEST(RunRates, TheJobIsWhatTheRecordingSays) {
@@ -105,15 +110,16 @@ TEST(RunRates, OneSizeOfBlocksHasNoLatency) {
   EXPECT_NEAR(rates.scenario.step_s, 500e-9, 1e-12);  // diagonal blocks are half of others
 }
 
-// Blocks at the edge of the mask take longer for their pairs: that is not what every step costs.
-TEST(RunRates, AnEdgeIsNoFixedTime) {
+// Blocks at the edge of the mask take longer for their pairs: that is not what every step costs, and
+// rank 0, which has nothing else, is not slow.
+TEST(RunRates, AnEdgeIsNoFixedTimeAndNoSlowRank) {
   HandMade made(3, "contiguous", "causal", "ring", 48);
   for (int rank = 0; rank < 3; ++rank)
     for (int step = 0; step <= rank; ++step)
-      made.compute(rank, step, 40'000'000 * step + rank,
-                   40'000'000 * step + rank + (step == 0 ? 16'700'000 : 30'700'000),
-                   step == 0 ? 2'000'000 : 4'000'000);
-  EXPECT_EQ(rates_of_run(made.trace()).scenario.step_s, 0);
+      made.compute(rank, step, 900 * step + rank, 900 * step + rank + 900, step == 0 ? 100 : 200);
+  const RunRates rates = rates_of_run(made.trace());
+  EXPECT_EQ(rates.scenario.step_s, 0);
+  EXPECT_EQ(rates.slow_rank, -1);
 }
 
 TEST(RunRates, ASlowRankIsNotTheRateOfAll) {
@@ -132,31 +138,19 @@ TEST(RunRates, ASlowRankIsNotTheRateOfAll) {
 TEST(RunRates, OtherOddRanksKeepTheirSpeed) {
   Known known;
   known.slowness = [](int rank) { return rank == 1 ? 2.0 : rank == 4 ? 5.0 : 1.0; };
-  const RunRates rates = rates_of_run(made_of(known, 6, false).trace());
+  const RunRates rates = rates_of_run(made_of(known, 6, true).trace());
   EXPECT_EQ(rates.slow_rank, 4);
   EXPECT_NEAR(rates.slowdown, 5, 1e-3);
   ASSERT_EQ(rates.scenario.stragglers.size(), 1u);
   EXPECT_EQ(rates.scenario.stragglers[0].rank, 1);
   EXPECT_NEAR(rates.scenario.stragglers[0].speed, 0.5, 1e-4);
-}
-
-TEST(RunRates, SmallDifferencesAreNone) {
-  Known known;
-  known.slowness = [](int rank) { return 1 + 0.05 * rank; };
-  const RunRates rates = rates_of_run(made_of(known, 4, true).trace());
-  EXPECT_EQ(rates.slow_rank, -1);
-  EXPECT_EQ(rates.slowdown, 1);
-  EXPECT_TRUE(rates.scenario.stragglers.empty());
-}
-
-// Rank 0 has nothing but its diagonal block, where every rank is slow.
-TEST(RunRates, SlowBlocksMakeNoSlowRank) {
-  HandMade made(3, "contiguous", "causal", "ring", 48);
-  for (int rank = 0; rank < 3; ++rank)
-    for (int step = 0; step <= rank; ++step)
-      made.compute(rank, step, 1000 * step + 10 * rank, 1000 * step + 10 * rank + 900,
-                   step == 0 ? 100 : 200);
-  EXPECT_EQ(rates_of_run(made.trace()).slow_rank, -1);
+  // Rank 2 sleeps five times between computations of 225 us in all.
+  EXPECT_NEAR(rates_of_run(made_of({.sleep_ns = 50'000'000}, 4, true).trace()).slowdown,
+              1 + 5 * 50e-3 / 225e-6, 1);
+  known.slowness = [](int rank) { return 1 + 0.05 * rank; };  // next to none
+  const RunRates alike = rates_of_run(made_of(known, 4, true).trace());
+  EXPECT_EQ(alike.slow_rank, -1);
+  EXPECT_TRUE(alike.scenario.stragglers.empty());
 }
 
 // Ranks that compute as many steps of `pairs` in 4 * `pairs` ns each, and get `cpu_ns` of that.
@@ -178,19 +172,14 @@ TEST(RunRates, RanksThatShareCoresAreRatedByProcessorTime) {
   EXPECT_NEAR(rates.scenario.rates.forward_flops, 4 * 500 / 1000e-9, 1e7);
   ASSERT_FALSE(rates.remarks.empty());
   EXPECT_EQ(rates.remarks[0], "4 ranks shared 2 cores: rates are by processor time.");
-}
-
-// Others had a tenth of these cores' time.
-TEST(RunRates, WhatOthersTakeMakesCoresSlower) {
-  const RunRates rates = rates_of_run(on_shared_cores(4, 500, 900));
-  EXPECT_EQ(rates.scenario.cores, 2);
-  EXPECT_NEAR(rates.scenario.rates.forward_flops, 4 * 500 / 1000e-9, 1e-3);
-}
-
-TEST(RunRates, NearlyAWholeCoreIsOne) {
-  const RunRates rates = rates_of_run(on_shared_cores(2, 250, 950));
-  EXPECT_EQ(rates.scenario.cores, 0);
-  EXPECT_NEAR(rates.scenario.rates.forward_flops, 1e9, 1);  // by the time that it took
+  // Others had a tenth of these cores' time.
+  const RunRates fewer = rates_of_run(on_shared_cores(4, 500, 900));
+  EXPECT_EQ(fewer.scenario.cores, 2);
+  EXPECT_NEAR(fewer.scenario.rates.forward_flops, 4 * 500 / 1000e-9, 1e-3);
+  // Nearly a whole core is one, and its rates are by the time that it took.
+  const RunRates own = rates_of_run(on_shared_cores(2, 250, 950));
+  EXPECT_EQ(own.scenario.cores, 0);
+  EXPECT_NEAR(own.scenario.rates.forward_flops, 1e9, 1);
 }
 
 // Slices too short to be interrupted look whole; but no two of these ranks ever compute at once.
@@ -208,15 +197,6 @@ TEST(RunRates, RanksThatTakeTurnsShareACore) {
   EXPECT_EQ(rates_of_run(made.trace()).scenario.cores, 0);
 }
 
-TEST(RunRates, UnknownProcessorTimeIsNoSharing) {
-  HandMade made = made_of({}, 4, true);
-  for (auto& events : made.recording().events)
-    for (TraceEvent& e : events) e.cpu_ns = 0;
-  const RunRates rates = rates_of_run(made.trace());
-  EXPECT_EQ(rates.scenario.cores, 0);
-  EXPECT_NEAR(rates.scenario.rates.forward_flops, 2e9, 2e3);
-}
-
 // The receiver has long asked when the sender comes.
 TEST(RunRates, HopsBeginWhenBothEndsAreThere) {
   HandMade made(2);
@@ -229,10 +209,7 @@ TEST(RunRates, HopsBeginWhenBothEndsAreThere) {
 }
 
 TEST(RunRates, HopsThatWereHeldUpDoNotCount) {
-  HandMade made = made_of({}, 4, true);
-  made.hop(0, 0, 1'000'000, 9'000'000, 4000);
-  made.hop(1, 0, 1'000'000, 9'000'000, 4000);
-  const RunRates rates = rates_of_run(made.trace());
+  const RunRates rates = rates_of_run(made_of({.held_up_ns = 8'000'000}, 4, true).trace());
   EXPECT_NEAR(rates.scenario.rates.bytes_per_s, 0.5e9, 0.5e9 * 1e-6);
   EXPECT_NEAR(rates.scenario.rates.latency_s, 3000e-9, 1e-11);
 }
@@ -297,7 +274,7 @@ TEST(RunRates, SaysWhyItCanNot) {
 // Whatever lies in a trace, rates are numbers that a simulation can take.
 TEST(RunRates, OddTimesMakeNoOddRates) {
   HandMade made(3);
-  made.compute(0, 0, 0, 0).compute(0, 1, 0, 1'000).compute(1, 0, 5, 5).compute(2, 0, 7, 7, 0);
+  made.compute(0, 0, 0, 0).compute(0, 1, 0, 1'000).compute(1, 0, 5, 6).compute(2, 0, 7, 7, 0);
   made.hop(0, 0, 3, 3).hop(1, 0, 3, 1'000'000'000'000, 1).hop(2, 0, 3, 4, INT64_MAX / 2);
   const RunRates rates = rates_of_run(made.trace());
   ASSERT_EQ(rates.refusal, "");
@@ -308,76 +285,6 @@ TEST(RunRates, OddTimesMakeNoOddRates) {
   }
   EXPECT_GE(rates.scenario.rates.latency_s, 0);
   EXPECT_GE(rates.scenario.step_s, 0);
-}
-
-TEST(LineFit, FindsALineExactly) {
-  const LineFit fit = fit_line({{10, 7}, {20, 12}, {60, 32}}, 10);  // 0.5 x + 2
-  EXPECT_NEAR(fit.per_unit[0], 0.5, 1e-12);
-  EXPECT_NEAR(fit.fixed, 2, 1e-10);
-  EXPECT_EQ(fit.per_unit[1], 0);
-}
-
-TEST(LineFit, GroupsHaveSlopesOfTheirOwnAndOneFixedTime) {
-  const LineFit two = fit_line({{10, 8, 0}, {20, 13, 0}, {5, 13, 1}, {10, 23, 1}, {40, 23, 0}}, 10);
-  EXPECT_NEAR(two.per_unit[0], 0.5, 1e-12);
-  EXPECT_NEAR(two.per_unit[1], 2, 1e-12);
-  EXPECT_NEAR(two.fixed, 3, 1e-10);
-}
-
-// Without different amounts nothing tells what is fixed.
-TEST(LineFit, EqualAmountsHaveNothingFixed) {
-  const LineFit fit = fit_line({{10, 7}, {10, 7}, {10, 9}, {10, 9}}, 10);
-  EXPECT_EQ(fit.fixed, 0);
-  EXPECT_NEAR(fit.per_unit[0], 0.8, 1e-12);
-}
-
-TEST(LineFit, NoiseIsNotFixedTime) {
-  std::mt19937 random(7);
-  std::uniform_real_distribution<double> noise(0.8, 1.2);
-  std::vector<Measured> measured;
-  for (int i = 1; i <= 40; ++i) measured.push_back({double(100 + i), (100 + i) * noise(random)});
-  EXPECT_EQ(fit_line(measured, 10).fixed, 0);
-}
-
-// Times come out right in sum, and what is fixed is not more than anything took.
-TEST(LineFit, SumsAreKept) {
-  std::mt19937 random(11);
-  std::uniform_real_distribution<double> any(1, 9);
-  for (int round = 0; round < 200; ++round) {
-    std::vector<Measured> measured;
-    double least = 1e9;
-    for (int i = 0; i < 12; ++i) {
-      measured.push_back({any(random), any(random), i % 2});
-      least = std::min(least, measured.back().seconds);
-    }
-    const LineFit fit = fit_line(measured, 10);
-    EXPECT_GE(fit.fixed, 0);
-    EXPECT_LE(fit.fixed, least);
-    double sum[2] = {}, fitted[2] = {};
-    for (const Measured& m : measured) {
-      sum[m.group] += m.seconds;
-      fitted[m.group] += fit.fixed + fit.per_unit[m.group] * m.amount;
-    }
-    for (const int group : {0, 1}) EXPECT_NEAR(sum[group], fitted[group], 1e-9 * sum[group]);
-  }
-}
-
-TEST(LineFit, WhatIsTooMuchIsNotFixed) {
-  const std::vector<Measured> measured = {{10, 7}, {20, 12}, {60, 32}};
-  EXPECT_EQ(fit_line(measured, 1.9).fixed, 0);
-  EXPECT_NEAR(fit_line(measured, 1.9).per_unit[0], 51.0 / 90, 1e-12);
-}
-
-TEST(LineFit, OfNothing) {
-  const LineFit fit = fit_line({}, 10);
-  EXPECT_EQ(fit.fixed, 0);
-  EXPECT_EQ(fit.per_unit[0], 0);
-}
-
-TEST(LineFit, NoTimeAtAll) {
-  const LineFit fit = fit_line({{10, 0}, {20, 0}, {30, 0}, {40, 0}}, 10);
-  EXPECT_EQ(fit.fixed, 0);
-  EXPECT_EQ(fit.per_unit[0], 0);
 }
 
 }  // namespace

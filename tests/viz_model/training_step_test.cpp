@@ -8,7 +8,7 @@
 #include <tuple>
 
 #include "tests/viz_model/trace_loader_text.h"
-#include "viz/model/analysis/run_rates.h"
+#include "viz/model/analysis/what_if.h"
 #include "viz/model/session/document.h"
 #include "viz/model/timeline/palette.h"
 #include "viz/model/timeline/timeline_layout.h"

@@ -87,6 +87,44 @@ TEST(WhatIf, SoDoFixedTimesLatencyAndASlowRank) {
   expect_predicts_itself(scenario);
 }
 
+// A simulation says what it was given, so other settings give what a simulation of them gives, and
+// without a fault the run is as it would have been.
+TEST(WhatIf, OtherSettingsAreWhatASimulationOfThemGives) {
+  for (const auto& spoil : std::vector<void (*)(Scenario&)>{
+           [](Scenario&) {}, [](Scenario& s) { s.step_s = 50e-6, s.rates.latency_s = 20e-6; },
+           [](Scenario& s) {
+             s.stragglers = {{2, 0.5}, {3, 0.8}};
+           },
+           [](Scenario& s) {
+             s.granularity = {128, 64};
+           },
+           [](Scenario& s) { s.jitter = 0.4; }}) {
+    Scenario scenario = simulated_scenario(8, PartitionKind::striped, true);
+    spoil(scenario);
+    Recording recording = simulated_recording(scenario);
+    recording.info.machine->link = scenario.rates.latency_s > 0 ? "4,20" : "4,0";
+    WhatIf what_if(make_document(to_trace(recording, "given")));
+    const Scenario& fitted = what_if.rates().scenario;
+    EXPECT_EQ(fitted.rates.forward_flops, 100e9);
+    EXPECT_EQ(fitted.rates.backward_flops, 80e9);
+    EXPECT_EQ(fitted.rates.bytes_per_s, 4e9);
+    EXPECT_DOUBLE_EQ(fitted.rates.latency_s, scenario.rates.latency_s);
+    EXPECT_NEAR(fitted.step_s, scenario.step_s, 2e-9);
+    EXPECT_NEAR(fitted.jitter, scenario.jitter, 0.15 * scenario.jitter);
+    what_if.finish();
+    EXPECT_NEAR(what_if.unmoved()->figures.wall_s, what_if.recorded().wall_s,
+                (1e-5 + 0.1 * scenario.jitter) * what_if.recorded().wall_s);
+    scenario.job.world_size = what_if.settings.world_size = 4;
+    scenario.job.partition = what_if.settings.partition = PartitionKind::zigzag;
+    scenario.jitter = what_if.settings.jitter = 0;
+    what_if.settings.slowdown = 1;
+    std::erase_if(scenario.stragglers, [](const Straggler& s) { return s.rank == 2; });
+    what_if.finish();
+    const double expected = run_scenario(scenario, work_of(scenario)).wall_s;
+    EXPECT_NEAR(what_if.shown()->figures.wall_s, expected, 1e-4 * expected);
+  }
+}
+
 // What is waited for decides there, so the link shows.
 TEST(WhatIf, SoDoSlowLinks) {
   Scenario scenario = simulated_scenario(5, PartitionKind::striped);
@@ -257,6 +295,22 @@ TEST(WhatIf, ARecordingOfSomeRanksIsPredictedToo) {
     EXPECT_EQ(figure.recorded == "–",
               figure.name == "imbalance" || figure.name == "balance ceiling")
         << figure.name;
+}
+
+// Of very many ranks only the recorded ones are fitted, with their own numbers.
+TEST(WhatIf, ASlowRankAmongVeryManyIsFound) {
+  Scenario scenario = simulated_scenario(600, PartitionKind::striped);
+  scenario.job.shape.seqlen = 60'000;
+  scenario.stragglers = {{437, 0.5}};
+  const RecordedSimulation made =
+      record({.job = scenario.job, .pace = scenario.pace}, work_of(scenario),
+             ringscope::machine_of(scenario), "striped", 6);
+  WhatIf what_if(make_document(to_trace(made.recording, "sample")));
+  EXPECT_EQ(what_if.rates().slow_rank, 437);
+  EXPECT_NEAR(what_if.rates().slowdown, 2, 1e-4);
+  what_if.finish();
+  const double wall_s = made.simulation.wall_s();
+  EXPECT_NEAR(what_if.unmoved()->figures.wall_s, wall_s, 1e-4 * wall_s);
 }
 
 TEST(WhatIf, SettingsAreKeptWithinBounds) {

@@ -12,35 +12,6 @@ namespace {
 constexpr std::size_t kMostExplained = 1024;  // ranks, and below slices, of which causes are sought
 constexpr std::size_t kMostSlices = 5'000'000;
 
-// Return the recording that a trace of ours was made of, as far as its times go.
-Recording recording_of(const Trace& trace) {
-  Recording recording;
-  recording.info = *trace.run;
-  for (int rank = 0; rank < static_cast<int>(trace.ranks.size()); ++rank) {
-    auto& events = recording.events.emplace_back();
-    for (const RingLane lane : kAllLanes)
-      for (const Slice& slice : trace.slices_of(rank, lane)) {
-        TraceEvent& event = events.emplace_back();
-        event = {.lane = lane,
-                 .pass = slice.pass,
-                 .payload = slice.payload,
-                 .step = slice.step,
-                 .kv_owner = slice.kv_owner,
-                 .begin_ns = slice.begin_ns,
-                 .end_ns = slice.end_ns,
-                 .pairs = slice.pairs,
-                 .flops = slice.flops};
-        event.cpu_ns = slice.cpu_ns;
-        event.bytes = slice.bytes;
-        event.moved_ns = slice.moved_ns;
-        event.src = lane == RingLane::recv ? slice.peer : rank;
-        event.dst = lane == RingLane::recv ? rank : slice.peer;
-        event.waiting_for = slice.peer;
-      }
-  }
-  return recording;
-}
-
 // Fill in how long a rank computed and waited. Return the time in which it added up gradients.
 std::int64_t count_slices(const Trace& trace, int rank, RankIdle& counted) {
   for (const Slice& slice : trace.slices_of(rank, RingLane::compute))
@@ -95,6 +66,34 @@ int IdleReport::longest_waiting_rank() const {
                        [](const RankIdle& a, const RankIdle& b) { return a.wait_ns < b.wait_ns; });
   if (longest == ranks.end() || longest->wait_ns == 0) return -1;
   return static_cast<int>(longest - ranks.begin());
+}
+
+Recording recording_of(const Trace& trace) {
+  Recording recording;
+  recording.info = *trace.run;
+  for (int rank = 0; rank < static_cast<int>(trace.ranks.size()); ++rank) {
+    auto& events = recording.events.emplace_back();
+    for (const RingLane lane : kAllLanes)
+      for (const Slice& slice : trace.slices_of(rank, lane)) {
+        TraceEvent& event = events.emplace_back();
+        event = {.lane = lane,
+                 .pass = slice.pass,
+                 .payload = slice.payload,
+                 .step = slice.step,
+                 .kv_owner = slice.kv_owner,
+                 .begin_ns = slice.begin_ns,
+                 .end_ns = slice.end_ns,
+                 .pairs = slice.pairs,
+                 .flops = slice.flops};
+        event.cpu_ns = slice.cpu_ns;
+        event.bytes = slice.bytes;
+        event.moved_ns = slice.moved_ns;
+        event.src = lane == RingLane::recv ? slice.peer : rank;
+        event.dst = lane == RingLane::recv ? rank : slice.peer;
+        event.waiting_for = slice.peer;
+      }
+  }
+  return recording;
 }
 
 Explanation explanation_of(const Trace& trace) {

@@ -65,6 +65,9 @@ inline std::string words_of(Cause cause) {
   return words;
 }
 
+// Return the recording that a trace of ours was made of, as far as its times go.
+Recording recording_of(const Trace& trace);
+
 // Explain a recording of ours; nothing for other traces and for those that would take too long.
 Explanation explanation_of(const Trace& trace);
 

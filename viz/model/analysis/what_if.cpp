@@ -14,24 +14,96 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/explain/fitted_run.h"
 #include "core/sim/recording.h"
+#include "viz/model/analysis/dependencies.h"
+#include "viz/model/analysis/idle_time.h"
 #include "viz/model/session/format.h"
 #include "viz/model/trace/ring_trace.h"
 
 namespace ringscope::viz {
 namespace {
 
+constexpr double kAssumedBytesPerS = 1e10;  // of a link without a recorded hop
+constexpr double kMostBytesPerS = 1e15;     // of a link whose hops took no time
+
+// Return the pace. Real ranks are never in step. Simulated rings are if they have no number of
+// buffers; all-gathers are if ranks wait for the slowest at the end, after the wait for blocks.
+Pace pace_of(const Trace& trace) {
+  const RunInfo& run = *trace.run;
+  if (run.backend != "sim") return Pace::buffers;
+  if (run.scheme == "ring") return run.kv_buffers == 0 ? Pace::in_step : Pace::buffers;
+  const int last = run.world_size - 1;
+  Pace pace = Pace::buffers;
+  for_each_slice(trace, RingLane::wait, [&](int, const Slice& wait) {
+    if (last > 0 && wait.step == last && wait.payload == Payload::kv) pace = Pace::in_step;
+  });
+  return pace;
+}
+
+std::string why_not(const Trace& trace) {
+  if (!trace.is_ring()) return "This trace does not say what was computed, and in which partition.";
+  if (trace.run->live_ns) return "This run goes on: there is nothing whole to predict yet.";
+  if (trace.run->failure) return "This run broke off: there is nothing whole to predict.";
+  if (trace.has_model())
+    return "This is a training step: of all that it does, only one ring was recorded in detail.";
+  if (trace.slice_count == 0) return "Nothing was recorded in it.";
+  const RunInfo& run = *trace.run;
+  if (!run.partition_runs.empty())
+    return fmt::format("It can't be predicted: partition '{}' is not one of the fixed ones.",
+                       run.partition);
+  if (!run.mask_slices.empty())
+    return fmt::format("It can't be predicted: mask '{}' has slices of its own.", run.mask);
+  return "";
+}
+
+// Set the slowest rank aside, which has sliders of its own.
+void take_slow_rank(RunRates& rates) {
+  auto& odd = rates.scenario.stragglers;
+  const auto slowest =
+      std::min_element(odd.begin(), odd.end(),
+                       [](const Straggler& a, const Straggler& b) { return a.speed < b.speed; });
+  if (slowest == odd.end() || !(slowest->speed < 1)) return;
+  rates.slow_rank = slowest->rank;
+  rates.slowdown = 1 / slowest->speed;
+  odd.erase(slowest);
+  rates.remarks.push_back(fmt::format("Rank {} took {} times as long as the others to compute.",
+                                      rates.slow_rank, words_of_factor(rates.slowdown)));
+}
+
+void describe_links(RunRates& rates) {
+  if (const auto& links = rates.link_slowness; !links.empty())
+    rates.remarks.push_back(
+        fmt::format("{} of {} links take up to {} times as long as the others.",
+                    std::count_if(links.begin(), links.end(), [](double link) { return link > 1; }),
+                    links.size(), words_of_factor(*std::max_element(links.begin(), links.end()))));
+  double& bytes_per_s = rates.scenario.rates.bytes_per_s;
+  if (!(bytes_per_s > 0)) {
+    bytes_per_s = kAssumedBytesPerS;
+    rates.remarks.push_back(fmt::format("No hop was recorded: a link of {}/s is assumed.",
+                                        words_of_bytes(kAssumedBytesPerS)));
+  } else if (!(bytes_per_s <= kMostBytesPerS)) {
+    bytes_per_s = kMostBytesPerS;
+    rates.remarks.emplace_back("Hops took no time: their link is taken for endlessly wide.");
+  }
+}
+
 // This effort goes unnoticed. It counts (rank, step)s times the length of the mask's name in units
-// of kShortName, because the time for a block's pairs grows with its documents.
+// of kShortName, because the time for a block's pairs grows with its documents, and those of tiles
+// times their rows in a block.
 constexpr double kAtOnce = 2 * 64 * 64;
-constexpr double kShortName = 64;
+constexpr double kShortName = 64, kFewTiles = 32;
 
 constexpr int kWhole = 64;   // ranks up to which all are kept
 constexpr int kSample = 32;  // kept of more; their rows are low but still show who waits
 
 double effort_of(const RunRates& rates, const WhatIfSettings& settings) {
   const double ranks = settings.world_size;
-  return ranks * ranks * (rates.scenario.job.backward ? 2 : 1) *
+  const Scenario& recorded = rates.scenario;
+  const bool tiled = recorded.granularity.rows > 1 || recorded.granularity.keys > 1;
+  const auto length = static_cast<double>(recorded.job.shape.seqlen);
+  const double tiles = tiled ? length / ranks / static_cast<double>(recorded.granularity.rows) : 1;
+  return ranks * ranks * (recorded.job.backward ? 2 : 1) * std::max(1.0, tiles / kFewTiles) *
          std::max(1.0, static_cast<double>(settings.mask.size()) / kShortName);
 }
 
@@ -83,6 +155,37 @@ std::string fresh_name() {
 }
 
 }  // namespace
+
+RunRates rates_of_run(const Trace& trace) try {
+  RunRates rates;
+  rates.refusal = why_not(trace);
+  if (!rates.refusal.empty()) return rates;
+  MachineFit fit = fitted_machine(recording_of(trace));
+  Scenario& scenario = rates.scenario = std::move(fit.scenario);
+  rates.link_slowness = std::move(fit.link_slowness);
+  scenario.pace = pace_of(trace);
+  scenario.cores = std::min(scenario.cores, kMostRanks);
+  if (!(scenario.rates.forward_flops > 0)) {
+    rates.refusal = "No computation took any time in it.";
+    return rates;
+  }
+  if (scenario.cores > 0 && scenario.cores < scenario.job.world_size) {
+    const std::string cores = counted(scenario.cores, "core");
+    rates.remarks.push_back(
+        fit.interrupted
+            ? fmt::format("{} ranks shared {}: rates are by processor time.",
+                          scenario.job.world_size, cores)
+            : fmt::format("No more than {} of {} ranks computed at once: as if they shared {}.",
+                          scenario.cores, scenario.job.world_size, cores));
+  }
+  take_slow_rank(rates);
+  describe_links(rates);
+  return rates;
+} catch (const InputError& error) {
+  RunRates rates;
+  rates.refusal = fmt::format("It can't be predicted: {}.", error.what());
+  return rates;
+}
 
 Prediction predict(const RunRates& rates, const WhatIfSettings& settings, const std::string& name) {
   Prediction prediction;
@@ -210,7 +313,7 @@ std::vector<std::string> changes_of(const WhatIfSettings& from, const WhatIfSett
   factor("latency", from.latency, to.latency);
   factor("FLOP/s", from.flops, to.flops);
   add(from.cores != to.cores, to.cores == 0 ? "a core for each rank" : counted(to.cores, "core"));
-  add(from.jitter != to.jitter, fmt::format("{} jitter", words_of_share(to.jitter)));
+  add(from.jitter != to.jitter, (to.jitter > 0 ? words_of_share(to.jitter) : "no") + " jitter");
   if (from.slowdown != to.slowdown || (from.slow_rank != to.slow_rank && to.slowdown > 1))
     add(true, to.slowdown > 1 ? fmt::format("rank {} takes {} times as long", to.slow_rank,
                                             words_of_factor(to.slowdown))
@@ -402,6 +505,7 @@ WhatIfSettings settings_of(const RunRates& rates) {
   settings.cores = recorded.cores;
   settings.slow_rank = std::max(rates.slow_rank, 0);
   settings.slowdown = rates.slowdown;
+  settings.jitter = recorded.jitter;
   settings.way = recorded.job.scheme == Scheme::allgather ? Way::allgather
                  : recorded.job.scheme == Scheme::ulysses ? Way::ulysses
                  : recorded.pace == Pace::in_step         ? Way::in_step
@@ -413,7 +517,7 @@ WhatIfSettings within_bounds(WhatIfSettings s, const RunRates& rates) {
   s.bandwidth = clamped(s.bandwidth, kFactors);
   s.latency = clamped(s.latency, kFactors);
   s.flops = clamped(s.flops, kFactors);
-  s.jitter = clamped(s.jitter, kJitters);
+  s.jitter = clamped(s.jitter, {0, std::max(kJitters.most, rates.scenario.jitter)});
   s.slowdown = clamped(s.slowdown, {1, std::max(kSlowdowns.most, rates.slowdown)});
   s.world_size = std::clamp(s.world_size, 1, most_ranks(rates));
   s.kv_buffers = std::clamp(s.kv_buffers, 2, std::max(kMostBuffers, rates.scenario.job.kv_buffers));

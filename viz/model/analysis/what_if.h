@@ -10,14 +10,29 @@
 #include <vector>
 
 #include "core/problem/partition.h"
-#include "viz/model/analysis/run_rates.h"
+#include "core/sim/scenario.h"
 #include "viz/model/session/document.h"
 
 namespace ringscope::viz {
 
+// What a recording tells about its machine, as core/explain fits it.
+struct RunRates {
+  std::string refusal;  // why nothing can be said; "" if all of this holds
+  // The slow rank is as fast as the others in it.
+  Scenario scenario;
+  // [rank]: how many times as long as most links the one to the next rank takes; empty: all are alike.
+  std::vector<double> link_slowness;
+  int slow_rank = -1;  // the slowest one that is not like the others; -1: none
+  double slowdown = 1;
+  std::vector<std::string> remarks;  // where the rates come from, if that is unusual
+};
+
+// Return the rates. Refuses a trace that is no whole recording of ours or computed in no time.
+RunRates rates_of_run(const Trace& trace);
+
 // ---
 // Defines what can be changed about a recorded run before it is predicted. Rates are factors of
-// what the recording tells (run_rates.h); the rest is named as on the command line.
+// what the recording tells; the rest is named as on the command line.
 
 // A Way is how blocks get around, and how ranks keep together.
 enum class Way : std::uint8_t { buffers, in_step, allgather, ulysses };

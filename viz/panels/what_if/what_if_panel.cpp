@@ -201,7 +201,8 @@ void draw_machine(const PanelContext& context, WhatIfSettings& s, const WhatIfSe
 void draw_disturbances(const PanelContext& context, WhatIfSettings& s,
                        const WhatIfSettings& recorded, const RunRates& rates) {
   heading(context, "Disturbances");
-  slider_row(context, "jitter", {false, kJitters.least, kJitters.most}, s.jitter, recorded.jitter,
+  const double most_jitter = std::max(kJitters.most, recorded.jitter);
+  slider_row(context, "jitter", {false, kJitters.least, most_jitter}, s.jitter, recorded.jitter,
              percent_text(s.jitter),
              "By so much a computation takes longer, on the average, each by chance");
   const double most = std::max(kSlowdowns.most, rates.slowdown);
