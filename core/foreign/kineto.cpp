@@ -15,6 +15,7 @@ namespace ringscope {
 namespace {
 
 constexpr std::size_t kMaxOthers = 1000;  // names of kernels that are kept
+constexpr std::size_t kMaxName = 200;     // bytes of a name that is
 
 template <std::size_t N>
 bool has_part(std::string_view name, const std::string_view (&parts)[N]) {
@@ -164,11 +165,12 @@ void ProfileEvents::add(const TraceFields& fields) {
     profile_.attention[on_device].push_back(span);
   } else {
     int* count = nullptr;
-    std::string shortened(name.substr(0, 200));
+    std::string shortened(name.substr(0, kMaxName));
     if (on_device && !is_around &&
         (profile_.others.size() < kMaxOthers || profile_.others.contains(shortened)))
       ++*(count = &profile_.others[std::move(shortened)]);
-    if (!has_part(name, kPeers) && dull.size() < kMaxOthers) dull.emplace(name, count);
+    if (name.size() <= kMaxName && !has_part(name, kPeers) && dull.size() < kMaxOthers)
+      dull.emplace(name, count);
   }
 }
 

@@ -244,8 +244,13 @@ TEST(MaskProgress, TheBackwardPassFillsUpAgain) {
 // everything is done.
 TEST(MaskProgress, FollowsTheRecordedOrder) {
   HandMade made(4);
-  for (const auto& [step, owner, begin] :
-       {std::tuple(0, 0, 0), {1, 3, 10}, {1, 1, 20}, {2, 2, 30}, {3, 1, 40}, {3, 3, 50}}) {
+  for (const auto& [step, owner, begin] : {std::tuple(0, 0, 0),
+                                           {1, 3, 10},
+                                           {1, 1, 20},
+                                           {2, 2, 30},
+                                           {3, 1, 40},
+                                           {3, 3, 50},
+                                           {3, 3, 60}}) {
     made.compute(0, step, begin, begin + 10, 6);
     made.recording().events[0].back().kv_owner = owner;
   }
@@ -258,9 +263,10 @@ TEST(MaskProgress, FollowsTheRecordedOrder) {
     done.resize(4);
     return done;
   };
-  EXPECT_EQ(done_at(1, 3, 0.5), (std::vector<double>{1, 0, 0, 0.25}));
-  EXPECT_EQ(done_at(1, 1, 0.5), (std::vector<double>{1, 0.25, 0, 0.5}));
-  EXPECT_EQ(done_at(2, 2, 0), (std::vector<double>{1, 0.5, 0, 0.5}));
+  const double third = 6.0 / 18;  // of block 3, whose second and last visit has two parts
+  EXPECT_EQ(done_at(1, 3, 0.5), (std::vector<double>{1, 0, 0, 0.5 * third}));
+  EXPECT_EQ(done_at(1, 1, 0.5), (std::vector<double>{1, 0.25, 0, third}));
+  EXPECT_EQ(done_at(2, 2, 0), (std::vector<double>{1, 0.5, 0, third}));
   EXPECT_EQ(done_at(3, 3, 1), (std::vector<double>{1, 1, 1, 1}));
 }
 

@@ -55,6 +55,7 @@ TEST(BadRecording, CutOffAtEveryByte) {
       ASSERT_EQ(slices, 0u) << length;
     }
   EXPECT_EQ(slices, all);
+  EXPECT_FALSE(parse_trace(whole.substr(0, whole.size() - 2)).is_part);
 }
 
 TEST(BadRecording, FlowsThatDangle) {

@@ -61,8 +61,8 @@ struct Machine {
   std::vector<Path>
       to_next_here;  // two_level: to the next rank of the node, from the last to the first
   std::vector<Path> to_next_node;  // two_level: to the same place in the next node
-  // Of [from][to], nodes by their place in the ring, where they are not alike: as of to_next_node,
-  // when all nodes send as far. Otherwise empty, and to_next_node holds.
+  // [from][to], nodes by their place in the ring: the path of a message when every node sends as far
+  // ahead. Empty: to_next_node holds for all.
   std::vector<Path> between_nodes;
   std::vector<Path> to_all;  // ulysses: total bytes to all others, and one message's latency
 

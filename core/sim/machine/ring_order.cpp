@@ -154,7 +154,8 @@ std::size_t ranks_a_node(const Topology& topology) {
   return first;
 }
 
-void set_two_level_paths(const Topology& topology, const Order& order, Machine& machine) {
+void set_two_level_paths(const Topology& topology, const Order& order, Scheme scheme,
+                         Machine& machine) {
   const std::size_t n = order.size(), here = ranks_a_node(topology);
   std::vector<std::pair<int, int>> messages;
   for (std::size_t k = 0; k < n; ++k) {
@@ -168,7 +169,7 @@ void set_two_level_paths(const Topology& topology, const Order& order, Machine& 
     messages.emplace_back(order[k], order[(k + here) % n]);
   }
   machine.to_next_node = topology.round(messages);
-  if (topology.all_nodes_alike()) return;
+  if (scheme == Scheme::two_level || topology.all_nodes_alike()) return;
   Order tour;
   for (std::size_t k = 0; k < n; k += here) tour.push_back(topology.node_of(order[k]));
   machine.between_nodes.resize(tour.size() * tour.size());
@@ -206,7 +207,7 @@ Machine machine_on(const Topology& topology, const Rates& rates, const std::vect
     for (const int rank : order) machine.speed.push_back(topology.speed_of(rank));
   if (scheme != Scheme::ring && scheme != Scheme::allgather && scheme != Scheme::ulysses) {
     // Hops inside nodes and hops between them, as of a two-level ring.
-    set_two_level_paths(topology, order, machine);
+    set_two_level_paths(topology, order, scheme, machine);
   } else if (scheme == Scheme::ulysses) {
     const std::vector<Path> by_rank = topology.all_to_all();
     for (const int rank : order) machine.to_all.push_back(by_rank[rank]);

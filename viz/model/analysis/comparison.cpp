@@ -137,14 +137,17 @@ std::string name_among(const Document& document, const Documents& documents) {
   return name;
 }
 
-// Return the end of the path where a run was read: its file, or the folder of its ranks' profiles.
-std::string place_of(const Trace& trace, int components) {
+// Return the end of the path where a run was read, of so many parts: its file, or the folder of its
+// ranks' profiles.
+std::string place_of(const Trace& trace, int parts) {
   std::string path = trace.path;
-  if (trace.run->backend == "profile") path.resize(std::min(path.size(), path.find_last_of('/')));
+  const std::size_t slash = path.find_last_of('/');
+  if (trace.run->backend == "profile" && slash != std::string::npos && path.substr(0, slash) != ".")
+    path.resize(slash);
   std::size_t at = path.size();
-  for (int i = 0; i < components && at != std::string::npos && at > 0; ++i)
+  for (int i = 0; i < parts && at != std::string::npos && at > 0; ++i)
     at = path.find_last_of('/', at - 1);
-  return at == std::string::npos ? path : path.substr(at + 1);
+  return at < path.size() ? path.substr(at + 1) : path;
 }
 
 // Return names that are all different: what differs, and the file where that is not enough.
@@ -156,15 +159,15 @@ std::vector<std::string> names_of(const Documents& documents) {
   const auto shared = [](const std::vector<std::string>& all, const std::string& name) {
     return std::count(all.begin(), all.end(), name) > 1;
   };
+  for (const int parts : {1, 2}) {
+    const std::vector<std::string> before = names;
+    for (std::size_t i = 0; i < names.size(); ++i)
+      if (shared(before, names[i]))
+        names[i] = short_names[i] + " \u00b7 " + place_of(documents[i]->trace, parts);
+  }
+  const std::vector<std::string> with_places = names;
   for (std::size_t i = 0; i < names.size(); ++i)
-    if (shared(short_names, names[i])) names[i] += " \u00b7 " + place_of(documents[i]->trace, 1);
-  const std::vector<std::string> with_files = names;
-  for (std::size_t i = 0; i < names.size(); ++i)
-    if (shared(with_files, names[i]))
-      names[i] = short_names[i] + " \u00b7 " + place_of(documents[i]->trace, 2);
-  const std::vector<std::string> with_folders = names;
-  for (std::size_t i = 0; i < names.size(); ++i)
-    if (shared(with_folders, names[i])) names[i] += fmt::format(" ({})", i + 1);
+    if (shared(with_places, names[i])) names[i] += fmt::format(" ({})", i + 1);
   return names;
 }
 

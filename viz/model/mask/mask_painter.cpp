@@ -219,6 +219,15 @@ void AttendedOrder::add_up(std::vector<Attended>& order, int ranks) {
   const auto by_step = [](const Attended& a, const Attended& b) { return a.step < b.step; };
   if (!std::is_sorted(order.begin(), order.end(), by_step))
     std::stable_sort(order.begin(), order.end(), by_step);
+  // Parts of one block at one step are as far as each other.
+  std::vector<Attended> blocks;
+  for (const Attended& each : order)
+    if (!blocks.empty() && blocks.back().step == each.step && blocks.back().owner == each.owner) {
+      blocks.back().of_block += each.of_block;
+    } else {
+      blocks.push_back(each);
+    }
+  order = std::move(blocks);
   std::vector<double> sums(static_cast<std::size_t>(ranks));
   double all = 0;
   for (Attended& each : order) {
