@@ -169,8 +169,8 @@ class Explainer : private FittedRun {
     mean /= std::max(1.0, count);
     for (int rank = 0; rank < n_; ++rank) {
       const auto r = static_cast<std::size_t>(rank);
-      if (slowness_[r] > 1) slow.emplace_back(slowness_[r], rank);
-      if (loss_[r] > 0) slow.emplace_back(1 + loss_[r] / std::max(mean, 1e-12), rank);
+      if (slowness_[r] > 1 || loss_[r] > 0)
+        slow.emplace_back(std::max(slowness_[r], 1.0) + loss_[r] / std::max(mean, 1e-12), rank);
     }
     std::sort(slow.begin(), slow.end(), [](const auto& a, const auto& b) {
       return std::pair(-a.first, a.second) < std::pair(-b.first, b.second);
@@ -182,14 +182,15 @@ class Explainer : private FittedRun {
         [&](const std::vector<std::size_t>& group) {
           std::vector<std::string> names;
           for (const std::size_t i : group) names.push_back(fmt::format("{}", slow[i].second));
-          const auto& [factor, rank] = slow[group.front()];
-          const double extra = loss_[static_cast<std::size_t>(rank)];
+          const int rank = slow[group.front()].second;
+          const double factor = slowness_[static_cast<std::size_t>(rank)],
+                       extra = loss_[static_cast<std::size_t>(rank)];
           Diagnosis finding{.cause = Cause::slow_rank, .rank = rank};
           finding.evidence =
-              extra > 0 ? fmt::format("Rank {} loses {} again and again, and the others do not.",
-                                      rank, seconds_text(extra))
-                        : fmt::format("Rank {} takes {} as long as most for the same pairs.", rank,
-                                      times_of(factor));
+              factor <= 1 ? fmt::format("Rank {} loses {} again and again, and the others do not.",
+                                        rank, seconds_text(extra))
+                          : fmt::format("Rank {} takes {} as long as most for the same pairs.",
+                                        rank, times_of(factor));
           if (names.size() > 1)
             finding.evidence +=
                 fmt::format(" {} {} about as slow.",

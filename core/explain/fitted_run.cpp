@@ -7,8 +7,6 @@
 #include <optional>
 #include <utility>
 
-#include "core/base/error.h"
-
 namespace ringscope {
 
 double quantile_of(std::vector<double> values, double share) {
@@ -42,9 +40,10 @@ constexpr double kBusyCores = 0.4;       // least use of cores that are said to 
 constexpr double kNowAndThen = 0.01;     // share of the time that is ignored
 constexpr double kHeldUp = 1.5;  // what a rank loses, of what most lose, from which it is held up
 constexpr double kTaken = 0.02;  // seconds for which a scheduler may take the core from a thread
-constexpr double kLeastJitter = 0.003;  // that is called one
-constexpr int kMostFittedRanks = 512;   // whose every step has a place
-constexpr int kMostSharedRanks = 512;   // the simulator's limit
+constexpr double kLeastJitter = 0.003;           // that is called one
+constexpr int kMostFittedRanks = 512;            // at once, because every step has a place
+constexpr int kMostSamples = 4, kTogether = 16;  // samples that are fitted, and neighbours in one
+constexpr int kMostSharedRanks = 512;            // the simulator's limit
 
 // How long computations ran at once, from when each begins (+1) and ends (-1), in nanoseconds.
 class AtOnce {
@@ -349,7 +348,7 @@ void FittedRun::fit_factors() {
   // Real blocks at the edge of the mask take longer for their pairs, on all ranks at the same step.
   std::map<std::pair<Pass, std::size_t>, std::vector<std::pair<double, int>>> of_steps;
   for_steps([&](Pass pass, std::size_t i, const RankStep& step) {
-    if (!step.known || step.work < enough || step.work <= 0) return;
+    if (!step.known || step.work < enough || !(pair_s_[of(pass)] * step.work > 0)) return;
     const double seconds =
         times_.is_simulated() ? alone(step) - step.lead - fixed_of(step) : own(step);
     of_steps[{pass, i % static_cast<std::size_t>(n_)}].emplace_back(
@@ -525,7 +524,13 @@ static Recording sample_of(const Recording& recording, const std::vector<int>& r
   Recording sample;
   sample.info = recording.info;
   const int size = sample.info.world_size = static_cast<int>(ranks.size());
-  if (sample.info.machine) sample.info.machine->tile_rows = sample.info.machine->tile_keys = 1;
+  // A block of the whole run has other tiles than one of that ring, so their pairs are counted here.
+  std::optional<Work> work;
+  const Granularity tile = recorded_tile(sample.info);
+  if ((tile.rows > 1 || tile.keys > 1) && sample.info.scheme != name_of(Scheme::ulysses)) {
+    sample.info.machine->tile_rows = sample.info.machine->tile_keys = 1;
+    work.emplace(recorded_job(recording.info), tile);
+  }
   for (int rank = 0; rank < size; ++rank) {
     auto& events = sample.events.emplace_back();
     for (TraceEvent e : recording.events[static_cast<std::size_t>(ranks[rank])]) {
@@ -533,6 +538,12 @@ static Recording sample_of(const Recording& recording, const std::vector<int>& r
       e.src = e.lane == Lane::recv ? (rank + size - 1) % size : rank;
       e.dst = e.lane == Lane::recv ? rank : (rank + 1) % size;
       e.waiting_for = -1;
+      if (work && e.pairs > 0 && e.kv_owner >= 0 && e.kv_owner < work->world_size()) {
+        const WorkAmount amount = work->of(ranks[static_cast<std::size_t>(rank)], e.kv_owner);
+        const double tiles_a_pair = amount.pairs > 0 ? amount.computed / amount.pairs : 1;
+        e.pairs = std::llround(tiles_a_pair * static_cast<double>(e.pairs));
+        e.flops = std::llround(tiles_a_pair * static_cast<double>(e.flops));
+      }
       events.push_back(e);
     }
   }
@@ -547,11 +558,27 @@ MachineFit fitted_machine(const Recording& recording) {
     std::vector<int> ranks;
     for (std::size_t rank = 0; rank < recording.events.size(); ++rank)
       if (!recording.events[rank].empty()) ranks.push_back(static_cast<int>(rank));
-    fit = FittedRun(sample_of(recording, ranks)).machine();
-    for (Straggler& slow : fit.scenario.stragglers)
-      slow.rank = ranks[static_cast<std::size_t>(slow.rank)];
+    // Deal groups of neighbours, so that samples are alike and have links of all kinds.
+    const auto samples = 1 + (std::max<std::size_t>(1, ranks.size()) - 1) / kMostFittedRanks;
+    const bool is_whole = ranks.size() == recording.events.size() && samples <= kMostSamples;
+    std::vector<double> slowness(is_whole ? ranks.size() : 0, 1);
+    std::vector<Straggler> stragglers;
+    for (std::size_t k = 0; k < std::min<std::size_t>(samples, kMostSamples); ++k) {
+      std::vector<int> mine;
+      for (std::size_t i = 0; i < ranks.size(); ++i)
+        if (i / kTogether % samples == k) mine.push_back(ranks[i]);
+      MachineFit part = FittedRun(sample_of(recording, mine)).machine();
+      for (const Straggler& slow : part.scenario.stragglers)
+        stragglers.push_back({mine[static_cast<std::size_t>(slow.rank)], slow.speed});
+      for (std::size_t i = 0; is_whole && i < part.link_slowness.size(); ++i)
+        slowness[static_cast<std::size_t>(mine[i])] = part.link_slowness[i];
+      if (k == 0) fit = std::move(part);
+    }
+    fit.scenario.stragglers = std::move(stragglers);
     fit.link_slowness.clear();
+    if (is_whole && quantile_of(slowness, 1) > 1) fit.link_slowness = std::move(slowness);
   }
+  if (recording.info.backend == "sim") fit.scenario.granularity = recorded_tile(recording.info);
   const bool backward = fit.scenario.job.backward;
   fit.scenario.job = recorded_job(recording.info);
   fit.scenario.job.backward = backward;
@@ -563,8 +590,6 @@ MachineFit FittedRun::machine() const {
   Scenario& scenario = fit.scenario;
   const RunInfo& info = times_.info();
   scenario.job.backward = times_.has(Pass::backward);
-  if (times_.is_simulated() && info.machine)
-    scenario.granularity = {info.machine->tile_rows, info.machine->tile_keys};
   double pace = 1;
   scenario.jitter = jitter(pace);
   const auto rate = [&](Pass pass) {
@@ -587,9 +612,10 @@ MachineFit FittedRun::machine() const {
     lost[static_cast<std::size_t>(rank_of(i))] += extra_[of(pass)][i];
   });
   for (std::size_t rank = 0; rank < pairs.size(); ++rank) {
+    if (!(pairs[rank] > 0)) continue;
     // What a rank loses does not vary, but simulated jitter is in proportion to all that it takes.
     const double slowness =
-        slowness_[rank] + lost[rank] / std::max(pairs[rank] * pace * (1 + scenario.jitter), 1e-12);
+        slowness_[rank] + lost[rank] / (pairs[rank] * pace * (1 + scenario.jitter));
     if (slowness != 1)
       scenario.stragglers.push_back({static_cast<int>(rank), 1 / std::max(slowness, 1e-3)});
   }
@@ -656,7 +682,8 @@ void FittedRun::take_links(MachineFit& fit) const {
   double bytes = 0, seconds = 0;
   for (const auto& [size, times] : by_size) {
     bytes += size;
-    seconds += (fit.scenario.hop_jitter > 0 ? least_of(times) : median_of(times)) - rates.latency_s;
+    const double usual = fit.scenario.hop_jitter > 0 ? least_of(times) : median_of(times);
+    seconds += std::max(0.0, usual - rates.latency_s);  // chance may make it shorter
   }
   rates.bytes_per_s = bytes / seconds;
 }

@@ -21,8 +21,8 @@ double median_of(const std::vector<double>& values);
 double least_of(const std::vector<double>& values);
 
 struct MachineFit {
-  // The recorded job on that machine, with its slow ranks as stragglers. Rates are 0 where nothing tells them, and a link whose hops
-  // took no time has infinite bandwidth. The pace is not fitted.
+  // The recorded job on that machine, with its slow ranks as stragglers. Rates are 0 where nothing
+  // tells them, and a link whose hops took no time has infinite bandwidth. The pace is not fitted.
   Scenario scenario;
   // [rank]: how many times as long as most links the one to the next rank takes; empty: all are alike.
   std::vector<double> link_slowness;

@@ -68,6 +68,11 @@ Problem recorded_job(const RunInfo& info) {
   return job;
 }
 
+Granularity recorded_tile(const RunInfo& info) {
+  if (!info.machine || info.shape.seqlen / info.machine->tile_rows > kMostTiles) return {};
+  return {info.machine->tile_rows, info.machine->tile_keys};
+}
+
 RunTimes::RunTimes(const Recording& recording)
     : info_(&recording.info), ranks_(recording.info.world_size) {
   if (is_simulated() && info_->machine) link_ = link_of(info_->machine->link);
@@ -217,9 +222,7 @@ void RunTimes::predict_work() {
   try {
     Problem job = recorded_job(*info_);
     job.backward = has(Pass::backward);
-    Granularity tile;
-    if (info_->machine && job.shape.seqlen / info_->machine->tile_rows <= kMostTiles)
-      tile = {info_->machine->tile_rows, info_->machine->tile_keys};
+    const Granularity tile = recorded_tile(*info_);
     // Real ranks run the loop also where a simulation has a closed form or the loop of one rank.
     const bool has_own_loops = is_followed(job) || (!is_simulated() && !is_plain(job));
     if (has_own_loops && ranks_ > 1 && ranks_ <= kMostFollowedRanks) {

@@ -37,6 +37,8 @@ struct RankStep {
 // Return the job of a recording, without the backward pass and nodes. Throw InputError for what
 // means nothing here.
 Problem recorded_job(const RunInfo& info);
+// Return the recorded kernel's tile, {1, 1} for none and for more of them than can be counted.
+Granularity recorded_tile(const RunInfo& info);
 
 // All messages of a rank at one step and on one way: both of a message's ends had begun, and it was
 // on its way for so many seconds.

@@ -3,13 +3,13 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include "tests/viz_model/hand_made.h"
+#include "viz/model/analysis/idle_time.h"
 
 namespace ringscope::viz {
 namespace {
@@ -259,6 +259,8 @@ TEST(RunRates, SaysWhyItCanNot) {
   };
   names(refusal([](Trace& t) { t.run.reset(); }), "does not say what was computed");
   names(refusal([](Trace& t) { t.run->failure = RunEnd{"killed", 1, 0}; }), "broke off");
+  names(refusal([](Trace& t) { t.is_part = true; }), "cut off");
+  names(refusal([](Trace& t) { t.slice_count = kMostSlices + 1; }), "too many");
   names(refusal([](Trace& t) { t.run->partition = "diagonal"; }), "diagonal");
   names(refusal([](Trace& t) { t.run->mask = "documents:3,4"; }), "document lengths");
   names(refusal([](Trace& t) { t.run->mask = "hexagonal"; }), "hexagonal");

@@ -297,20 +297,27 @@ TEST(WhatIf, ARecordingOfSomeRanksIsPredictedToo) {
         << figure.name;
 }
 
-// Of very many ranks only the recorded ones are fitted, with their own numbers.
+// Of very many ranks the recorded ones are fitted in samples. If all are, links between them count.
 TEST(WhatIf, ASlowRankAmongVeryManyIsFound) {
-  Scenario scenario = simulated_scenario(600, PartitionKind::striped);
-  scenario.job.shape.seqlen = 60'000;
-  scenario.stragglers = {{437, 0.5}};
-  const RecordedSimulation made =
-      record({.job = scenario.job, .pace = scenario.pace}, work_of(scenario),
-             ringscope::machine_of(scenario), "striped", 6);
-  WhatIf what_if(make_document(to_trace(made.recording, "sample")));
-  EXPECT_EQ(what_if.rates().slow_rank, 437);
-  EXPECT_NEAR(what_if.rates().slowdown, 2, 1e-4);
-  what_if.finish();
-  const double wall_s = made.simulation.wall_s();
-  EXPECT_NEAR(what_if.unmoved()->figures.wall_s, wall_s, 1e-4 * wall_s);
+  for (const int recorded : {6, 600}) {
+    Scenario scenario = simulated_scenario(600, PartitionKind::striped);
+    scenario.job.shape.seqlen = 60'000;
+    scenario.granularity = {128, 64};
+    scenario.stragglers = {{437, 0.5}};
+    Machine machine = ringscope::machine_of(scenario);
+    for (int rank = 0; recorded == 600 && rank < 600; ++rank)
+      machine.to_next.push_back({scenario.rates.bytes_per_s / (rank % 8 == 7 ? 400 : 100), 0});
+    const RecordedSimulation made = record({.job = scenario.job, .pace = scenario.pace},
+                                           work_of(scenario), machine, "striped", recorded);
+    WhatIf what_if(make_document(to_trace(made.recording, "sample")));
+    EXPECT_EQ(what_if.rates().slow_rank, 437);
+    EXPECT_NEAR(what_if.rates().slowdown, 2, 1e-4);
+    ASSERT_EQ(what_if.rates().link_slowness.size(), recorded == 600 ? 600u : 0u);
+    EXPECT_NEAR(recorded == 600 ? what_if.rates().link_slowness[559] : 4, 4, 1e-3);
+    what_if.finish();
+    const double wall_s = made.simulation.wall_s();
+    EXPECT_NEAR(what_if.unmoved()->figures.wall_s, wall_s, 1e-4 * wall_s);
+  }
 }
 
 TEST(WhatIf, SettingsAreKeptWithinBounds) {

@@ -459,6 +459,17 @@ TEST(Explain, TellsASlowRankFromChance) {
   }
 }
 
+// A rank that computes slowly and loses time besides, for twice the pairs, is sped up once.
+TEST(Explain, ARankIsSlowOnce) {
+  Recording both =
+      ring_with_late_hops(8, 0, 0, 1'000, [](int rank, int) { return rank == 2 ? 33'000 : 0; });
+  for (TraceEvent& e : both.events[2]) e.cpu_ns *= 4, e.pairs *= 2, e.flops *= 2;
+  const Explanation why = explain(both);
+  ASSERT_EQ(why.findings.size(), 2u);  // and imbalance
+  EXPECT_EQ(why.findings[0].rank, 2);
+  EXPECT_NEAR(why.findings[0].saved_s, 8 * 32e-3, 1e-3);
+}
+
 // Chance may hold one of few ranks up more than the others, but not at every step.
 TEST(Explain, TellsSimulatedChanceFromASlowRank) {
   int wrong = 0;  // of 200

@@ -9,8 +9,7 @@
 namespace ringscope::viz {
 namespace {
 
-constexpr std::size_t kMostExplained = 1024;  // ranks, and below slices, of which causes are sought
-constexpr std::size_t kMostSlices = 5'000'000;
+constexpr std::size_t kMostExplained = 1024;  // ranks, of which causes are sought
 
 // Fill in how long a rank computed and waited. Return the time in which it added up gradients.
 std::int64_t count_slices(const Trace& trace, int rank, RankIdle& counted) {
@@ -73,6 +72,7 @@ Recording recording_of(const Trace& trace) {
   recording.info = *trace.run;
   for (int rank = 0; rank < static_cast<int>(trace.ranks.size()); ++rank) {
     auto& events = recording.events.emplace_back();
+    events.reserve(trace.slice_count / trace.ranks.size());
     for (const RingLane lane : kAllLanes)
       for (const Slice& slice : trace.slices_of(rank, lane)) {
         TraceEvent& event = events.emplace_back();

@@ -65,6 +65,8 @@ inline std::string words_of(Cause cause) {
   return words;
 }
 
+inline constexpr std::size_t kMostSlices = 5'000'000;  // of a trace that is copied and fitted
+
 // Return the recording that a trace of ours was made of, as far as its times go.
 Recording recording_of(const Trace& trace);
 

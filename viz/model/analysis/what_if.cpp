@@ -47,7 +47,9 @@ std::string why_not(const Trace& trace) {
   if (trace.run->failure) return "This run broke off: there is nothing whole to predict.";
   if (trace.has_model())
     return "This is a training step: of all that it does, only one ring was recorded in detail.";
+  if (trace.is_part) return "Its file is cut off: there is nothing whole to predict.";
   if (trace.slice_count == 0) return "Nothing was recorded in it.";
+  if (trace.slice_count > kMostSlices) return "It has too many slices to tell its rates from.";
   const RunInfo& run = *trace.run;
   if (!run.partition_runs.empty())
     return fmt::format("It can't be predicted: partition '{}' is not one of the fixed ones.",
@@ -86,6 +88,9 @@ void describe_links(RunRates& rates) {
     bytes_per_s = kMostBytesPerS;
     rates.remarks.emplace_back("Hops took no time: their link is taken for endlessly wide.");
   }
+  if (const double jitter = rates.scenario.hop_jitter; jitter > 0)
+    rates.remarks.push_back(
+        fmt::format("Hops took {} longer by chance, and do so here.", words_of_share(jitter)));
 }
 
 // This effort goes unnoticed. It counts (rank, step)s times the length of the mask's name in units

@@ -31,13 +31,15 @@ struct LoadedTrace {
 // Reads the events of one file: of a recording of ours (RingEvents) or of any other trace.
 class FileEvents final : public RingEvents {
  public:
+  // `is_alone`: no other file may be of the same job, so no ring is looked for.
+  explicit FileEvents(bool is_alone) : is_alone_(is_alone) {}
   void begin(const RunInfo& run, const std::vector<std::int64_t>& dropped) override {
     foreign_ = {};
     RingEvents::begin(run, dropped);
   }
   void other(const TraceFields& fields) override {
     foreign_.add(fields);
-    profile_.add(fields);
+    if (!is_alone_) profile_.add(fields);
   }
   std::size_t slices() const { return RingEvents::slices() + foreign_.slices(); }
 
@@ -80,6 +82,7 @@ class FileEvents final : public RingEvents {
 
   ForeignEvents foreign_;
   ProfileEvents profile_;
+  bool is_alone_;
 };
 
 // A file whose reading is reported, chunk by chunk.
@@ -120,9 +123,9 @@ auto with_file(const std::string& path, F&& f) try {
   throw InputError(about_file(path, error.what()));
 }
 
-LoadedTrace load_file(const std::string& path, LoadProgress& progress) {
+LoadedTrace load_file(const std::string& path, bool is_alone, LoadProgress& progress) {
   return with_file(path, [&](const InputFile& file) {
-    FileEvents events;
+    FileEvents events(is_alone);
     WatchedFile text(file, events, progress);
     return load(text, events, path);
   });
@@ -293,7 +296,7 @@ Trace load_trace(const std::string& path, LoadProgress* progress) {
 }
 
 Trace parse_trace(std::string_view text, const std::string& path, std::size_t chunk) try {
-  FileEvents events;
+  FileEvents events(true);
   MemorySource source(text);
   return load(source, events, path, chunk).trace;
 } catch (const InputError& error) {
@@ -315,7 +318,7 @@ std::vector<Trace> load_traces(const std::vector<std::string>& paths, LoadProgre
       exports.push_back(path);
       continue;
     }
-    LoadedTrace file = load_file(path, watched);
+    LoadedTrace file = load_file(path, paths.size() == 1, watched);
     const auto joins = [&](const std::vector<LoadedTrace>& group) {
       return std::all_of(group.begin(), group.end(),
                          [&](const LoadedTrace& other) { return of_one_job(file, other); });
@@ -331,7 +334,7 @@ std::vector<Trace> load_traces(const std::vector<std::string>& paths, LoadProgre
     const std::string note =
         for_nsight_ranks(exports, [&](const std::string& path, const std::string& text) {
           if (watched.cancel) throw InputError("loading was cancelled");
-          FileEvents events;
+          FileEvents events(false);
           MemorySource source(text);
           ranks.push_back(load(source, events, path));
         });
