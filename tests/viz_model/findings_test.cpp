@@ -179,11 +179,11 @@ TEST(Findings, AreThoseOfExplain) {
     scenario.rates.bytes_per_s = 2e8;
     scenario.hop_jitter = 0.5;
     const Recording recording = simulated_recording(scenario);
-    const Explanation why = explain(recording), seen = explanation_of(to_trace(recording, ""));
-    ASSERT_FALSE(why.findings.empty()) << scheme;
-    ASSERT_EQ(seen.findings.size(), why.findings.size()) << scheme;
-    for (std::size_t i = 0; i < why.findings.size(); ++i)
-      EXPECT_EQ(sentence_of(seen.findings[i]), sentence_of(why.findings[i])) << scheme;
+    std::vector<std::string> found, seen;
+    for (const Diagnosis& each : explain(recording).findings) found.push_back(sentence_of(each));
+    for (const Diagnosis& each : explanation_of(to_trace(recording, "")).findings)
+      seen.push_back(sentence_of(each));
+    EXPECT_TRUE(!found.empty() && seen == found) << scheme << testing::PrintToString(seen);
   }
 }
 

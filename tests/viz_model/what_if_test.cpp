@@ -93,11 +93,9 @@ TEST(WhatIf, OtherSettingsAreWhatASimulationOfThemGives) {
   for (const auto& spoil : std::vector<void (*)(Scenario&)>{
            [](Scenario&) {}, [](Scenario& s) { s.step_s = 50e-6, s.rates.latency_s = 20e-6; },
            [](Scenario& s) {
-             s.stragglers = {{2, 0.5}, {3, 0.8}};
+             s.stragglers.assign({{2, 0.5}, {3, 0.8}});
            },
-           [](Scenario& s) {
-             s.granularity = {128, 64};
-           },
+           [](Scenario& s) { s.granularity.rows = 128, s.granularity.keys = 64; },
            [](Scenario& s) { s.jitter = 0.4; }}) {
     Scenario scenario = simulated_scenario(8, PartitionKind::striped, true);
     spoil(scenario);

@@ -217,10 +217,9 @@ TEST(RingOrder, ASlowNodeSlowsWhatItSendsAndReceives) {
   ASSERT_EQ(machine.between_nodes.size(), 16u);
   for (std::size_t from = 0; from < 4; ++from)
     for (std::size_t to = 0; to < 4; ++to)
-      if (from != to) {
-        EXPECT_EQ(machine.between_nodes[4 * from + to].bytes_per_s,
-                  from == 1 || to == 1 ? 25e9 : 100e9);
-      }
+      EXPECT_EQ(machine.between_nodes[4 * from + to].bytes_per_s, from == to             ? 0
+                                                                  : from == 1 || to == 1 ? 25e9
+                                                                                         : 100e9);
   for (int rank = 0; rank < 8; ++rank)
     EXPECT_EQ(machine.path_to_next_node(rank).bytes_per_s, rank / 2 < 2 ? 25e9 : 100e9);
   EXPECT_TRUE(machine_on(Topology::uniform({8, 4, Placement::block, kInside, kBetween, 2}), {},
