@@ -38,7 +38,8 @@ struct MaskProgress {
   std::vector<bool> active;  // [rank][owner]: being attended now
 };
 
-// What each rank attends in each pass: in the order of the recording or, if it has none, of the ring.
+// Holds what each rank attends in each pass, in the order of the recording or, if it has none, of the
+// ring, so that no frame has to go through all slices.
 class AttendedOrder {
  public:
   AttendedOrder() = default;
@@ -49,8 +50,8 @@ class AttendedOrder {
   MaskProgress progress_at(const RingMoment& moment) const;
 
  private:
-  // A block that a rank attends at a step, or a part of one, and which shares of all of that block's
-  // pairs and of all of the rank's are attended when it ends.
+  // Says that a rank attends a block, or a part of one, at a step, and which shares of that block's
+  // pairs and of the rank's it has attended when this ends.
   struct Attended {
     int step = 0, owner = 0;
     double of_block = 0, of_rank = 0;
