@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <set>
 #include <tuple>
 
@@ -147,6 +148,13 @@ class Database {
   std::int64_t size_ = 0, steps_left_ = 0;  // bytes; of the present query
 };
 
+// The file that was read last, since a node's ranks follow each other.
+struct OpenFile {
+  std::string path;
+  std::optional<Database> database;
+  std::map<std::int64_t, std::string> strings;
+};
+
 void find_ranks(const std::string& path, std::vector<NsightRank>& ranks) {
   std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> kernels;  // by device, process
   std::map<std::int64_t, std::int64_t> most;                              // by process
@@ -165,10 +173,16 @@ void find_ranks(const std::string& path, std::vector<NsightRank>& ranks) {
     if (count >= most[where.second] / 10) ranks.push_back({-1, path, where.first, where.second});
 }
 
-std::string text_of(const NsightRank& rank, int world_size) {
-  Database database(rank.path);
-  auto strings = database.strings();
-  strings[0].clear();  // of columns that are not there
+// Return the events of a rank. `file` is that of the rank before, and becomes this one's.
+std::string text_of(const NsightRank& rank, int world_size, OpenFile& file) {
+  if (file.path != rank.path) {
+    file.database.emplace(rank.path);
+    file.strings = file.database->strings();
+    file.strings[0].clear();  // of columns that are not there
+    file.path = rank.path;
+  }
+  Database& database = *file.database;
+  auto& strings = file.strings;
   const auto string_of = [&](sqlite3_stmt* row, int column) -> const std::string& {
     const auto found = strings.find(sqlite3_column_int64(row, column));
     return found == strings.end() ? strings[0] : found->second;
@@ -218,7 +232,8 @@ std::string text_of(const NsightRank& rank, int world_size) {
 
 constexpr const char* kLacks = "is a SQLite database, for which this build lacks libsqlite3-dev";
 void find_ranks(const std::string&, std::vector<NsightRank>&) { throw InputError(kLacks); }
-std::string text_of(const NsightRank&, int) { throw InputError(kLacks); }
+struct OpenFile {};
+std::string text_of(const NsightRank&, int, OpenFile&) { throw InputError(kLacks); }
 
 #endif
 
@@ -240,9 +255,10 @@ std::string for_nsight_ranks(
   bool named = count > 1 && ranks[0].rank >= 0 && ranks.back().rank < 2 * count;
   for (std::size_t i = 1; i < ranks.size(); ++i) named = named && ranks[i].rank > ranks[i - 1].rank;
   for (int i = 0; i < count && !named; ++i) ranks[static_cast<std::size_t>(i)].rank = i;
+  OpenFile file;
   for (const NsightRank& rank : ranks)
     f(rank.path,
-      with_path_in_errors(rank.path, [&] { return text_of(rank, ranks.back().rank + 1); }));
+      with_path_in_errors(rank.path, [&] { return text_of(rank, ranks.back().rank + 1, file); }));
   return named              ? "Ranks have the numbers in their files' names (confidence 0.9)."
          : paths.size() > 1 ? "Ranks are numbered by file, device and process (confidence 0.5)."
                             : "Ranks are numbered by device and process (confidence 0.7).";
