@@ -19,7 +19,8 @@ namespace {
 
 constexpr std::size_t kMaxValues = 4'000'000;
 // A value may stand in a pickle in many places at little cost, so what is made of it is bounded, too.
-constexpr std::size_t kMaxOps = 1'000'000, kMaxMembers = 1'000'000, kMaxKeys = 200, kMaxName = 200;
+constexpr std::size_t kMaxOps = 1'000'000, kMaxMembers = 1'000'000, kMaxKeys = 200,
+                      kMaxSpelled = 200;
 
 struct PickleValue {
   enum class Kind : std::uint8_t { none, boolean, integer, real, text, list, dict, mark };
@@ -68,7 +69,7 @@ class PickleReader {
   }
   static std::string spelled(const PickleValue& value) {
     if (value.kind == PickleKind::integer) return std::to_string(value.integer);
-    std::string text(value.text.substr(0, kMaxName));
+    std::string text(value.text.substr(0, kMaxSpelled));
     for (char& c : text)
       if (c < ' ' || c > '~') c = '?';
     return text;

@@ -21,7 +21,7 @@ namespace {
 
 // Where the queries of a step lie, the state that is computed for them, and that of the earlier ranks:
 // in the end, both are the rank's own.
-struct Slots {
+struct RankSlots {
   const RankMemory& mine;
   int last_step;
 
@@ -35,7 +35,7 @@ struct Slots {
 void pass_q_forward(Communicator& comm, BlockBackend& backend, const RingProblem& problem,
                     RankMemory& mine) {
   const RingSchedule ring{comm.rank(), comm.world_size()};
-  const Slots at{mine, ring.steps() - 1};
+  const RankSlots at{mine, ring.steps() - 1};
   const KvBlock block{mine.own_kv(), problem.rows(ring.rank)};
   QueryMessages messages(comm, problem, mine, Pass::forward, ring.send_rank(), ring.recv_rank());
 
@@ -65,7 +65,7 @@ void pass_q_forward(Communicator& comm, BlockBackend& backend, const RingProblem
 KvGradient pass_q_backward(Communicator& comm, BlockBackend& backend, const RingProblem& problem,
                            RankMemory& mine) {
   const RingSchedule ring{comm.rank(), comm.world_size()};
-  const Slots at{mine, ring.steps() - 1};
+  const RankSlots at{mine, ring.steps() - 1};
   const KvBlock block{mine.own_kv(), problem.rows(ring.rank)};
   const KvGradient own{mine.own_gradient(), block.rows};
   const KvGradient one_share{mine.extra_gradient(0), block.rows};

@@ -56,9 +56,9 @@ class Chains {
 
 // Rank `rank`'s counterpart of what rank 0 calls `of_rank_0`: ranks lie on a ring, or on a ring of
 // nodes that are rings.
-class Turn {
+class Counterpart {
  public:
-  Turn(const Problem& job, int rank)
+  Counterpart(const Problem& job, int rank)
       : per_node_(job.scheme == Scheme::two_level ? job.ranks_a_node() : job.world_size),
         nodes_(job.world_size / per_node_),
         node_(rank / per_node_),
@@ -101,7 +101,7 @@ class Simulator : public Communicator, public IdleBackend {
         begin_(now_),
         sent_(n_),
         transfers_(n_) {
-    for (int rank = 0; rank < n_; ++rank) turns_.emplace_back(account.job(), rank);
+    for (int rank = 0; rank < n_; ++rank) counterparts_.emplace_back(account.job(), rank);
   }
 
   void run() {
@@ -160,7 +160,7 @@ class Simulator : public Communicator, public IdleBackend {
   Chains chains_;
   NoMemory nowhere_;
   // By rank, in seconds since the pass began:
-  std::vector<Turn> turns_;
+  std::vector<Counterpart> counterparts_;
   std::vector<Moment> now_;                       // the end of what was computed last
   std::vector<Moment> begin_;                     // of the pass
   std::vector<Moment> link_free_[kWays];          // by way
@@ -220,7 +220,7 @@ Completion Simulator::exchange(const Exchange& hop, std::initializer_list<Comple
   }
   const int to_of_0 = hop.receiver(0, n_), from_of_0 = hop.sender(0, n_);
   for (int rank = 0; rank < n_; ++rank) {
-    const int to = turns_[rank](to_of_0), owner = turns_[rank](hop.send_owner);
+    const int to = counterparts_[rank](to_of_0), owner = counterparts_[rank](hop.send_owner);
     Moment& end = link_free[rank];
     end = in_step_ ? all_ready : later(later(ends[rank], ends[to]), end);
     TimeSpan& span = sent_[rank];
@@ -235,7 +235,7 @@ Completion Simulator::exchange(const Exchange& hop, std::initializer_list<Comple
   const int last = slowest(link_free);
   moved->awaited.resize(n_);
   for (int rank = 0; rank < n_; ++rank) {
-    const int to = turns_[rank](to_of_0), from = turns_[rank](from_of_0);
+    const int to = counterparts_[rank](to_of_0), from = counterparts_[rank](from_of_0);
     note_transfer(rank, sent_[from]);
     note_transfer(rank, sent_[rank]);
     const Moment &in = link_free[from], &out = link_free[rank];
@@ -251,7 +251,7 @@ Completion Simulator::compute(const StepInfo& step, const Completion& after) {
   double all_pairs = 0, most_pairs = 0;
   slowest_ = 0;
   for (int rank = 0; rank < n_; ++rank) {
-    const int owner = turns_[rank](step.kv_owner);
+    const int owner = counterparts_[rank](step.kv_owner);
     const Computation computation = account_.computation(rank, step.step, owner);
     Moment& now = now_[rank];
     account_.computed(rank, step.step, owner, now.at, computation);
@@ -275,7 +275,7 @@ void Simulator::wait_out(const StepInfo& step, Payload payload, const Completion
   const Moment all_here = now_[slowest_];
   for (int rank = 0; rank < n_; ++rank) {
     const Moment& end = hop.ends[rank];
-    const StepInfo mine{step.pass, step.step, turns_[rank](step.kv_owner), step.last};
+    const StepInfo mine{step.pass, step.step, counterparts_[rank](step.kv_owner), step.last};
     if (in_step_ && !(end.at > all_here.at)) {
       idle_until(rank, all_here, mine, payload, slowest_);
     } else {

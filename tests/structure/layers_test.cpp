@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <regex>
 #include <sstream>
 
@@ -68,8 +69,9 @@ TEST(Layers, TheTreeKeepsTheRules) {
   EXPECT_EQ(joined(complaints_about(files)), "");
 }
 
-// The viewer for browsers gets some parts of core (viz/web/CMakeLists.txt), so these need no other.
-// core/cost/measure.cpp may: nobody measures there.
+// The viewer for browsers gets some parts of core (viz/web/CMakeLists.txt), so these need no other;
+// core/cost/measure.cpp may, because nobody measures there. Several files are compiled as one, so
+// their types and constants have names of their own.
 TEST(Layers, WhatBrowsersGetNeedsNothingElse) {
   const auto is_there = [](std::string_view path) {
     constexpr std::string_view kParts[] = {"attention", "base", "cost", "explain", "foreign",
@@ -79,7 +81,21 @@ TEST(Layers, WhatBrowsersGetNeedsNothingElse) {
     });
   };
   int seen = 0;
+  std::map<std::string, std::string> homes;  // by part and name
+  const std::regex type(R"(^(class|struct) (\w+)[^;]*$)"), constant(R"(\b(k[A-Z]\w*)[\[\]]* =)");
   for (const SourceFile& file : read_tree(RINGSCOPE_SOURCE_DIR)) {
+    const std::string part = is_there(file.path) ? "core" : file.path.substr(0, 10);
+    const bool is_joined = part == "core" || part.starts_with("viz/");
+    std::istringstream text(is_joined && file.path.ends_with(".cpp") ? file.text : "");
+    for (std::string line; std::getline(text, line);) {
+      const bool constants = line.starts_with("constexpr ");
+      std::sregex_iterator it(line.begin(), line.end(), constants ? constant : type), end;
+      for (; it != end; ++it) {
+        const std::string name = (*it)[constants ? 1 : 2];
+        const std::string home = homes.insert({part + " " + name, file.path}).first->second;
+        EXPECT_EQ(home, file.path) << "both have a " << name;
+      }
+    }
     if (!is_there(file.path) || file.path == "core/cost/measure.cpp") continue;
     ++seen;
     for (const Include& include : includes_of(file.text))
@@ -87,6 +103,7 @@ TEST(Layers, WhatBrowsersGetNeedsNothingElse) {
           << file.path << " includes " << include.path;
   }
   EXPECT_GT(seen, 100);
+  EXPECT_GT(homes.size(), 300u);
 }
 
 TEST(Layers, ReadsIncludes) {
