@@ -400,7 +400,7 @@ void JsonReader::scan_number() {
   if (text_ == "-inf" || text_ == "-Inf" || text_ == "-Infinity" || text_ == "-nan" ||
       text_ == "-NaN")
     return;
-  fail_at(at_, "a number that JSON does not know");
+  fail_at(at(), "a number that JSON does not know");
 }
 
 void JsonReader::scan_word() {
@@ -411,7 +411,7 @@ void JsonReader::scan_word() {
   for (const std::string_view known :
        {"true", "false", "null", "NaN", "nan", "Infinity", "Inf", "inf"})
     if (text_ == known) return;
-  fail_at(at_, "a word that JSON does not know; true, false and null accepted");
+  fail_at(at(), "a word that JSON does not know; true, false and null accepted");
 }
 
 }  // namespace ringscope

@@ -109,7 +109,7 @@ class JsonReader {
   // and escapes, a number or literal as spelled.
   std::string_view text() const { return text_; }
   // Return the byte offset at which the present token begins.
-  std::uint64_t at() const { return at_; }
+  std::uint64_t at() const { return offset(token_); }
   // Skip the rest of the value whose first token was `token`.
   void skip(JsonToken token);
   // Return whether the text ended inside its outermost array, between two values.
@@ -124,7 +124,6 @@ class JsonReader {
   char peek() {
     if (static_cast<unsigned char>(*cursor_) <= ' ') skip_space();
     token_ = cursor_;
-    at_ = offset(cursor_);
     return *cursor_;
   }
   void skip_space();
@@ -149,9 +148,8 @@ class JsonReader {
   std::vector<char> buffer_;  // the chunk, followed by a zero byte
   const char* cursor_;        // the next byte
   const char* limit_;         // end of the last byte
-  const char* token_;         // begin of the bytes to keep
+  const char* token_;         // begin of the present token: bytes are kept from there on
   std::uint64_t base_ = 0;    // offset of the buffer's first byte
-  std::uint64_t at_ = 0;
   std::string_view text_;
   std::string unescaped_;
   std::uint64_t objects_ = 0;  // one bit per level, set for an object

@@ -144,10 +144,9 @@ void RingEvents::make_rows() {
   for (std::size_t index = 0; index < trace_.ranks.size(); ++index) {
     RankTrack& rank = trace_.ranks[index];
     rank.first_lane = static_cast<std::uint32_t>(trace_.lanes.size());
-    const auto append = [&](std::size_t tid, std::string_view name, std::vector<Slice> slices) {
-      sort_slices(slices);
+    const auto append = [&](std::size_t tid, std::string_view name, LaneSlices& slices) {
       std::int64_t overlap = -1;
-      auto rows = rows_of(std::move(slices), overlap);
+      auto rows = slices.take_rows(overlap);
       if (overlap >= 0)
         throw InputError(fmt::format(
             "ts: the slice of {} that begins at {} ns on lane {} lies half over an earlier one; "
@@ -158,12 +157,12 @@ void RingEvents::make_rows() {
     };
     for (const ringscope::Lane lane : kAllLanes) {
       const auto tid = static_cast<std::size_t>(lane);
-      append(tid, name_of(lane), std::move(lanes_[kLanes * index + tid]));
+      append(tid, name_of(lane), lanes_[kLanes * index + tid]);
     }
-    if (!model_.empty()) append(kModelTid, kModelLane, std::move(model_[index]));
+    if (!model_.empty()) append(kModelTid, kModelLane, model_[index]);
     if (!kernel_.empty())
       for (auto& [tid, slices] : kernel_[index])
-        append(static_cast<std::size_t>(tid), lane_of_kernel(tid), std::move(slices));
+        append(static_cast<std::size_t>(tid), lane_of_kernel(tid), slices);
   }
   for (std::uint32_t row = 0; row < trace_.rows.size(); ++row) {
     auto& slices = trace_.rows[row].slices;

@@ -56,9 +56,9 @@ class RingEvents : public TraceSink {
   Trace trace_;
   bool ends_may_lack_ = true;
   NameTable names_;
-  std::vector<std::vector<Slice>> lanes_;  // [rank][lane]; slice.flow: 1 + index in messages_
-  std::vector<std::vector<Slice>> model_;  // [rank]; empty if no rank has model spans
-  std::vector<std::map<int, std::vector<Slice>>> kernel_;  // [rank][tid]; empty without stamps
+  std::vector<LaneSlices> lanes_;  // [rank][lane]; slice.flow: 1 + index in messages_
+  std::vector<LaneSlices> model_;  // [rank]; empty if no rank has model spans
+  std::vector<std::map<int, LaneSlices>> kernel_;  // [rank][tid]; empty without stamps
   std::vector<MessageEnd> messages_;
   std::vector<FlowEvent> flow_events_;
   std::size_t count_ = 0;

@@ -75,13 +75,35 @@ std::vector<std::string> NameTable::take() {
   return texts;
 }
 
-void sort_slices(std::vector<Slice>& slices) {
+void LaneSlices::push_back(const Slice& slice) {
+  constexpr std::size_t kPiece = 1024;
+  if (pieces_.empty()) {
+    pieces_.emplace_back();  // grows as it must, since most lanes of many ranks stay short
+  } else if (pieces_.back().size() == kPiece) {
+    pieces_.emplace_back().reserve(kPiece);
+  }
+  pieces_.back().push_back(slice);
+}
+
+// Take the slices by begin, then the longest first. Equal ones keep their order.
+std::vector<Slice> LaneSlices::take_sorted() {
+  std::size_t count = 0;
+  for (const auto& piece : pieces_) count += piece.size();
+  std::vector<Slice> slices;
+  slices.reserve(count);
+  for (auto& piece : pieces_) {
+    slices.insert(slices.end(), piece.begin(), piece.end());
+    piece = {};
+  }
+  pieces_.clear();
   // Sorting takes memory for half of the slices, and recorders mostly write in order.
   if (!std::is_sorted(slices.begin(), slices.end(), comes_before))
     std::stable_sort(slices.begin(), slices.end(), comes_before);
+  return slices;
 }
 
-std::vector<std::vector<Slice>> rows_of(std::vector<Slice> slices, std::int64_t& overlap) {
+std::vector<std::vector<Slice>> LaneSlices::take_rows(std::int64_t& overlap) {
+  std::vector<Slice> slices = take_sorted();
   overlap = -1;
   std::vector<std::uint16_t> row_of(slices.size());
   std::vector<std::int64_t> ends;  // of each row's last slice
@@ -113,7 +135,6 @@ std::vector<std::vector<Slice>> rows_of(std::vector<Slice> slices, std::int64_t&
   }
   std::vector<std::vector<Slice>> rows(std::max<std::size_t>(ends.size(), 1));
   if (ends.size() <= 1) {
-    slices.shrink_to_fit();
     rows[0] = std::move(slices);
     return rows;
   }

@@ -154,13 +154,14 @@ void ForeignEvents::add_slice(const TraceFields& fields, char phase) {
     }
     ++count_;
   }
-  if (phase != 'X') {
+  if (phase == 'X') {
+    slice.end_ns += fields.any_time(EventField::dur).value_or(0);
+    fields.require_end(slice.end_ns);
+    thread.slices.push_back(slice);
+  } else {
     thread.edges.push_back({slice, at, phase == 'B'});
-    return;
   }
-  slice.end_ns += fields.any_time(EventField::dur).value_or(0);
-  fields.require_end(slice.end_ns);
-  thread.slices.push_back(slice);
+  last_ns_ = std::max(last_ns_, slice.end_ns);
 }
 
 void ForeignEvents::add_metadata(const TraceFields& fields) {
@@ -204,11 +205,6 @@ Trace ForeignEvents::finish(std::optional<std::int64_t> rank, std::uint64_t end)
 
 // Make slices of B and E events, thread by thread. An E ends the B that began last.
 void ForeignEvents::close_edges() {
-  std::int64_t last_ns = 0;
-  for (const Thread& thread : threads_) {
-    for (const Slice& slice : thread.slices) last_ns = std::max(last_ns, slice.end_ns);
-    for (const Edge& edge : thread.edges) last_ns = std::max(last_ns, edge.slice.begin_ns);
-  }
   std::size_t without_begin = 0, without_end = 0;
   for (Thread& thread : threads_) {
     std::stable_sort(thread.edges.begin(), thread.edges.end(), [](const Edge& a, const Edge& b) {
@@ -228,7 +224,7 @@ void ForeignEvents::close_edges() {
     }
     without_end += open.size();
     for (Slice& slice : open) {
-      slice.end_ns = last_ns;
+      slice.end_ns = last_ns_;
       thread.slices.push_back(slice);
     }
     thread.edges = {};
@@ -283,12 +279,10 @@ void ForeignEvents::make_rows(std::optional<std::int64_t> rank) {
                        : thread.name.empty() ? fmt::format("thread {}", tid)
                                              : thread.name;
     if (thread.device && rank && many_devices) name = fmt::format("GPU {} {}", pid, name);
-    sort_slices(thread.slices);
     std::int64_t overlap = -1;
     thread.lane = static_cast<std::uint32_t>(trace_.lanes.size());
     append_lane(trace_, trace_.ranks.size() - 1, number_or(thread.id.number, thread.id.text, i),
-                std::move(name), rows_of(std::move(thread.slices), overlap));
-    thread.slices = {};
+                std::move(name), thread.slices.take_rows(overlap));
   }
 }
 

@@ -55,7 +55,7 @@ class ForeignEvents {
     std::string name;
     std::int64_t sort_index = 0;
     bool device = false;
-    std::vector<Slice> slices;
+    LaneSlices slices;
     std::vector<Edge> edges;
     std::uint32_t lane = kNoLane;  // index in Trace::lanes
   };
@@ -86,6 +86,7 @@ class ForeignEvents {
   std::map<std::pair<std::uint32_t, Id>, std::uint32_t> thread_numbers_;
   std::vector<FlowEvent> flow_events_;
   std::uint32_t last_thread_ = 0;
+  std::int64_t last_ns_ = 0;  // when the last slice or edge ends
   bool from_profiler_ = false;
   std::size_t count_ = 0;
 };

@@ -24,15 +24,23 @@ class NameTable {
   std::unordered_map<std::string_view, std::uint32_t> numbers_;
 };
 
-// Sort by begin, then the longest first. Equal slices keep their order.
-void sort_slices(std::vector<Slice>& slices);
+// Gathers the slices of one lane. Growing moves none of them, because there may be millions.
+class LaneSlices {
+ public:
+  static constexpr std::size_t kMaxRows = 1000;
 
-// Distribute sorted slices to rows in which none overlap. A slice lies in a deeper row than all
-// that contain it, and in the first such row with room. Sets `overlap` to the begin of the first
-// slice that overlaps an earlier one without nesting, or to -1. Throws InputError if a lane would
-// take more than kMaxRows.
-inline constexpr std::size_t kMaxRows = 1000;
-std::vector<std::vector<Slice>> rows_of(std::vector<Slice> slices, std::int64_t& overlap);
+  void push_back(const Slice& slice);
+  bool empty() const { return pieces_.empty(); }
+  // Take the slices, distributed to rows in which none overlap, each sorted by begin. A slice lies
+  // in a deeper row than all that contain it, and in the first such row with room. Sets `overlap`
+  // to the begin of the first slice that overlaps an earlier one without nesting, or to -1. Throws
+  // InputError if the lane would take more than kMaxRows.
+  std::vector<std::vector<Slice>> take_rows(std::int64_t& overlap);
+
+ private:
+  std::vector<Slice> take_sorted();
+  std::vector<std::vector<Slice>> pieces_;
+};
 
 // Append a lane with these rows to the trace and to its rank at `rank`, which is the last with lanes.
 void append_lane(Trace& trace, std::size_t rank, std::int64_t tid, std::string name,
