@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <set>
+#include <tuple>
 
 #include "tests/viz/panel_stage.h"
 #include "viz/panels/balance/balance_heatmap.h"
@@ -254,21 +255,13 @@ TEST(MaskPicture, RegionBoxesCoverTheRegion) {
   const MaskModel zigzag = model(PartitionKind::zigzag);
   // Rank 0 holds chunks 0 and 7 of 8, rank 3 holds 3 and 4, which touch.
   const auto boxes = region_boxes(zigzag, MaskOrder::global, picture, 0, 3);
+  const auto sides = [](const Box& box) { return std::tuple(box.x0, box.y0, box.x1, box.y1); };
   ASSERT_EQ(boxes.size(), 2u);
-  EXPECT_FLOAT_EQ(boxes[0].y0, 0);
-  EXPECT_FLOAT_EQ(boxes[0].y1, 100);
-  EXPECT_FLOAT_EQ(boxes[1].y0, 700);
-  EXPECT_FLOAT_EQ(boxes[1].y1, 800);
-  for (const Box& box : boxes) {
-    EXPECT_FLOAT_EQ(box.x0, 300);
-    EXPECT_FLOAT_EQ(box.x1, 500);
-  }
+  EXPECT_EQ(sides(boxes[0]), std::tuple(300, 0, 500, 100));
+  EXPECT_EQ(sides(boxes[1]), std::tuple(300, 700, 500, 800));
   const auto local = region_boxes(zigzag, MaskOrder::local, picture, 1, 2);
   ASSERT_EQ(local.size(), 1u);
-  EXPECT_FLOAT_EQ(local[0].x0, 400);
-  EXPECT_FLOAT_EQ(local[0].y0, 200);
-  EXPECT_FLOAT_EQ(local[0].x1, 600);
-  EXPECT_FLOAT_EQ(local[0].y1, 400);
+  EXPECT_EQ(sides(local[0]), std::tuple(400, 200, 600, 400));
   EXPECT_TRUE(
       region_boxes(model(PartitionKind::striped), MaskOrder::global, picture, 0, 1).empty());
 }

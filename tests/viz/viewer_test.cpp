@@ -8,6 +8,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -226,21 +227,16 @@ TEST(Viewer, SearchIsClosedByEscapeWhileTyping) {
 
 TEST(Viewer, SwitchesByKey) {
   Person person = one();
-  Session& session = person.session();
-  person.type("xcltko");
-  EXPECT_EQ(session.axis_mode, AxisMode::steps);
-  EXPECT_EQ(session.color_by, ColorBy::kind);
-  EXPECT_FALSE(session.show_flows);
-  EXPECT_EQ(session.theme, Theme::light);
-  EXPECT_TRUE(session.show_critical_path);
-  EXPECT_EQ(session.mask_order, MaskOrder::local);
-  person.type("xcltko");
-  EXPECT_EQ(session.axis_mode, AxisMode::time);
-  EXPECT_EQ(session.color_by, ColorBy::owner);
-  EXPECT_TRUE(session.show_flows);
-  EXPECT_EQ(session.theme, Theme::dark);
-  EXPECT_FALSE(session.show_critical_path);
-  EXPECT_EQ(session.mask_order, MaskOrder::global);
+  const auto typed = [&] {
+    person.type("xcltko");
+    const Session& s = person.session();
+    return std::tuple(s.axis_mode, s.color_by, s.show_flows, s.theme, s.show_critical_path,
+                      s.mask_order);
+  };
+  EXPECT_EQ(typed(), std::tuple(AxisMode::steps, ColorBy::kind, false, Theme::light, true,
+                                MaskOrder::local));
+  EXPECT_EQ(typed(), std::tuple(AxisMode::time, ColorBy::owner, true, Theme::dark, false,
+                                MaskOrder::global));
 }
 
 // The theme's button is the last but one, the help's the last.

@@ -35,21 +35,11 @@ TEST(WhatIfSettings, NothingMeansTheRecordedRun) {
 }
 
 TEST(WhatIfSettings, EveryOneCanBeTyped) {
-  const WhatIfSettings s = applied(
+  const WhatIfSettings settings = applied(
       "bandwidth=2,latency=0.5,flops=4,world-size=8,partition=zigzag,mask=causal+window:64,"
       "scheme=ring,kv-buffers=3,cores=2,jitter=0.25,straggler=5:0.25");
-  EXPECT_EQ(s.bandwidth, 2);
-  EXPECT_EQ(s.latency, 0.5);
-  EXPECT_EQ(s.flops, 4);
-  EXPECT_EQ(s.world_size, 8);
-  EXPECT_EQ(s.partition, PartitionKind::zigzag);
-  EXPECT_EQ(s.mask, "causal+window:64");
-  EXPECT_EQ(s.way, Way::buffers);
-  EXPECT_EQ(s.kv_buffers, 3);
-  EXPECT_EQ(s.cores, 2);
-  EXPECT_EQ(s.jitter, 0.25);
-  EXPECT_EQ(s.slow_rank, 5);
-  EXPECT_EQ(s.slowdown, 4);
+  EXPECT_EQ(settings, (WhatIfSettings{2, 0.5, 4, 8, PartitionKind::zigzag, "causal+window:64",
+                                      Way::buffers, 3, 2, 0.25, 5, 4}));
   EXPECT_EQ(applied("cores=own").cores, 0);
   EXPECT_EQ(applied("scheme=ulysses").way, Way::ulysses);
   EXPECT_EQ(applied("kv-buffers=in-step").way, Way::in_step);
