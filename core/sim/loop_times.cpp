@@ -238,11 +238,18 @@ Completion Simulator::exchange(const Exchange& hop, std::initializer_list<Comple
     const int to = counterparts_[rank](to_of_0), from = counterparts_[rank](from_of_0);
     note_transfer(rank, sent_[from]);
     note_transfer(rank, sent_[rank]);
+    if (in_step_) continue;
     const Moment &in = link_free[from], &out = link_free[rank];
-    ends[rank] = in_step_ ? link_free[last] : later(in, out);
-    moved->awaited[rank] = in_step_ ? (last == rank ? from : last) : (out.at > in.at ? to : from);
+    ends[rank] = later(in, out);
+    moved->awaited[rank] = out.at > in.at ? to : from;
   }
-  if (in_step_) link_free = ends;
+  if (in_step_) {
+    const Moment end = link_free[last];
+    ends.assign(n_, end);
+    link_free.assign(n_, end);
+    moved->awaited.assign(n_, last);
+    moved->awaited[last] = counterparts_[last](from_of_0);
+  }
   return moved;
 }
 
