@@ -316,9 +316,8 @@ class Explainer : private FittedRun {
       if (each == pass && off > most) most = off, where = i;
     });
     const double others = times_.is_simulated() ? 0.25 : 0.6;
-    if (n_ < 2 || !(most > taken_) || most < kLeastShare * times_.wall_s() ||
-        total - most > others * most)
-      return;
+    if (n_ < 2 || !(most > taken_) || most < kLeastShare * times_.wall_s()) return;
+    if (total - most > others * most) return late_starts(total, others);
     // Who has begun to compute is no longer late, but a simulated delay is a part of a step.
     const bool first = where % static_cast<std::size_t>(n_) == 0 &&
                        (times_.is_simulated() || times_.steps(pass)[where].lead > 0.5 * most);
@@ -329,12 +328,48 @@ class Explainer : private FittedRun {
     add({.cause = first ? Cause::late_start : Cause::jitter,
          .rank = rank_of(where),
          .evidence =
-             first ? fmt::format("Rank {} begins {} late, and is as fast as the others from "
-                                 "then on.",
-                                 rank_of(where), seconds_text(most))
+             first ? late_text(rank_of(where), most)
                    : fmt::format("Rank {} is held up once, for {} at step {}.", rank_of(where),
                                  seconds_text(most), where % static_cast<std::size_t>(n_))},
         without, total > 0 ? (total - most) / total : 0);
+  }
+
+  static std::string late_text(int rank, double by) {
+    return fmt::format("Rank {} begins {} late, and is as fast as the others from then on.", rank,
+                       seconds_text(by));
+  }
+
+  // Several profiled ranks begin late. They are told from chance if that is nearly all that was lost.
+  void late_starts(double total, double others) {
+    if (!times_.is_profile()) return;
+    const auto n = static_cast<std::size_t>(n_);
+    const auto& steps = times_.steps(Pass::forward);
+    std::vector<std::pair<double, int>> late;
+    double sum = 0, first = std::numeric_limits<double>::infinity();
+    for (std::size_t rank = 0; rank < n; ++rank) first = std::min(first, steps[rank * n].lead);
+    for (std::size_t rank = 0; rank < n; ++rank)
+      if (const double by = steps[rank * n].lead - first - extra_[of(Pass::forward)][rank * n];
+          by > taken_)
+        late.emplace_back(-by, static_cast<int>(rank)), sum += by;
+    if (late.empty() || total - sum > others * sum) return;
+    std::sort(late.begin(), late.end());
+    late_.resize(n);
+    ReplayTimes without = base_;
+    std::vector<std::string> names;
+    for (const auto& [by, rank] : late) {
+      late_[static_cast<std::size_t>(rank)] = -by;
+      for (ReplayTimes* times : {&without, &healthy_}) {
+        double& time = base_step(*times, Pass::forward, static_cast<std::size_t>(rank) * n);
+        time = std::max(0.0, time + by);
+      }
+      names.push_back(fmt::format("{} ({})", rank, seconds_text(-by)));
+    }
+    std::string evidence = late_text(late[0].second, -late[0].first);
+    if (names.size() > 1)
+      evidence +=
+          fmt::format(" So {} {}.", names.size() == 2 ? "does rank" : "do ranks", others_of(names));
+    add({.cause = Cause::late_start, .rank = late[0].second, .evidence = std::move(evidence)},
+        without, (total - sum) / total);
   }
 
   // Say that `what` take longer than they should, of whose time `share` is beyond that.
@@ -349,7 +384,9 @@ class Explainer : private FittedRun {
     std::vector<double> by_rank(static_cast<std::size_t>(n_));
     ReplayTimes without = base_;
     for_steps([&](Pass pass, std::size_t i, const RankStep& step) {
-      const double off = pass == Pass::forward && once_ == i ? 0 : excess(pass, i, step);
+      double off = pass == Pass::forward && once_ == i ? 0 : excess(pass, i, step);
+      if (step.lead > 0 && !late_.empty())
+        off = std::max(0.0, off - late_[static_cast<std::size_t>(rank_of(i))]);
       all += base_step(base_, pass, i);
       if (times_.is_simulated() ? std::abs(off) <= 2e-9 : off <= 0) return;
       total += std::abs(off);
@@ -498,6 +535,7 @@ class Explainer : private FittedRun {
   Replay replay_;
   ReplayTimes healthy_;  // without any of the causes
   double wall_ = 0, fit_ = 1;
+  std::vector<double> late_;     // by rank, if several began late: by how much
   std::size_t once_ = SIZE_MAX;  // the forward computation that was held up once
   std::vector<Diagnosis> findings_;
   std::vector<RankLosses> losses_;

@@ -143,15 +143,15 @@ std::vector<double> distances(const ByRank& of_ranks, double& usual, double alon
 }
 
 // Return what a rank loses at a time if it loses about as much again and again, otherwise 0. Fewer
-// than four losses may differ by the share `few`.
-double steady_loss(std::vector<double> losses, double few = 0.1) {
+// than four losses may differ by the share `few`, others by `many`.
+double steady_loss(std::vector<double> losses, double few = 0.1, double many = 0.15) {
   std::sort(losses.begin(), losses.end());
   // One that is much longer than all others is a late start.
   if (losses.size() > 2 && losses.back() > 1.5 * losses[losses.size() - 2]) losses.pop_back();
   const double most = losses.empty() ? 0 : losses.back();
   std::erase_if(losses, [&](double loss) { return loss <= 0.1 * most; });
   if (losses.size() < 2) return 0;
-  const double middle = median_of(losses), off = (losses.size() < 4 ? few : 0.15) * middle;
+  const double middle = median_of(losses), off = (losses.size() < 4 ? few : many) * middle;
   const auto alike = std::count_if(losses.begin(), losses.end(),
                                    [&](double loss) { return std::abs(loss - middle) <= off; });
   return static_cast<double>(alike) >= 0.75 * static_cast<double>(losses.size()) ? middle : 0;
@@ -185,7 +185,7 @@ void FittedRun::find_sharing() {
     }
     computing += changes.size() > before;
   }
-  if (spent > 0 && !times_.is_simulated()) taken_ = kTaken;
+  if (spent > 0 && !times_.is_simulated() && !times_.is_profile()) taken_ = kTaken;
   int cores = times_.info().machine ? times_.info().machine->cores : 0;
   const bool interrupted = spent > 0 && spent < kOwnCore * lasted;
   // Who loses a core although there are enough sleeps, or lost it to another program.
@@ -380,7 +380,8 @@ void FittedRun::fit_extras() {
   for_steps([&](Pass pass, std::size_t i, const RankStep& step) {
     mean += should(pass, step), ++count;
     if (step.known)
-      lost[static_cast<std::size_t>(rank_of(i))] += std::max(0.0, step.around - fixed_);
+      lost[static_cast<std::size_t>(rank_of(i))] +=
+          std::max(0.0, step.around - late_by(step) - fixed_);
   });
   const double usual = low_median(lost);
   const double enough = (kLeastSlownessOfReal - 1) * mean / std::max(1.0, count);
@@ -388,14 +389,20 @@ void FittedRun::fit_extras() {
     const auto r = static_cast<std::size_t>(rank);
     if (lost[r] < kHeldUp * usual || !(lost[r] - usual > enough * count / n_)) continue;
     std::vector<double> gaps = times_.gaps(rank);
-    std::erase_if(gaps, [&](double gap) { return gap <= taken_; });
+    // What a profile shows of a call is short beside what a rank loses.
+    const bool profile = times_.is_profile();
+    std::sort(gaps.begin(), gaps.end());
+    const double little = profile && gaps.size() > 1 ? 0.5 * gaps[gaps.size() - 2] : taken_;
+    std::erase_if(gaps, [&](double gap) { return gap <= little; });
     // Messages that a rank sends at once may each be late.
     const double least = quantile_of(gaps, 0);
-    for (double& gap : gaps) gap /= std::max(1.0, std::round(gap / least));
-    loss_[r] = steady_loss(gaps, 0.15);
+    for (double& gap : gaps) gap /= profile ? 1.0 : std::max(1.0, std::round(gap / least));
+    loss_[r] = profile ? steady_loss(gaps, 0.25, 0.25) : steady_loss(gaps, 0.15);
     for_steps([&](Pass pass, std::size_t i, const RankStep& step) {
-      if (rank_of(i) == rank && step.around - fixed_ > 0.5 * loss_[r] && loss_[r] > 0)
-        extra_[of(pass)][i] = step.around - fixed_;
+      // What is much longer before the first step is a late start.
+      const double start = step.lead > 1.5 * loss_[r] ? late_by(step) : 0;
+      const double extra = step.around - start - fixed_;
+      if (rank_of(i) == rank && extra > 0.5 * loss_[r] && loss_[r] > 0) extra_[of(pass)][i] = extra;
     });
   }
   // Sleeps are as long in both passes, but what a slow processor loses is not.

@@ -106,6 +106,8 @@ class FittedRun {
     return times_.is_simulated() && !(step.pairs > 0) ? 0 : fixed_ * step.parts;
   }
   // Return what a computation takes on a usual rank without chance, and on its own rank.
+  // Return how late a profiled rank begins.
+  double late_by(const RankStep& step) const { return times_.is_profile() ? step.lead : 0; }
   double should(Pass pass, const RankStep& step) const;
   double expected(Pass pass, std::size_t i, const RankStep& step) const;
 

@@ -96,13 +96,15 @@ RunTimes::RunTimes(const Recording& recording)
   if (end_ns < begin_ns_) throw InputError("nothing is recorded; the events of a run accepted");
   wall_s_ = seconds_of(end_ns - begin_ns_);
   gaps_.resize(static_cast<std::size_t>(ranks_));
+  starts_.resize(gaps_.size());
   std::vector<std::pair<RankStep*, std::int64_t>> last;
   for (int rank = 0; rank < ranks_; ++rank) {
     const auto& events = recording.events[static_cast<std::size_t>(rank)];
     is_whole_ = is_whole_ && !events.empty();
     last.push_back(read_rank(rank, events));
   }
-  // Who is late with its last messages does nothing from then on but have others wait for it.
+  // Who is late with its last messages does nothing from then on but have others wait for it. But a
+  // profile does not say whom.
   std::vector<std::int64_t> late(last.size());
   for (const auto& events : recording.events) {
     std::vector<std::int64_t> waited(last.size());
@@ -114,7 +116,7 @@ RunTimes::RunTimes(const Recording& recording)
       }
   }
   for (std::size_t rank = 0; rank < last.size(); ++rank)
-    if (last[rank].first != nullptr && !info_->training && !is_simulated())
+    if (last[rank].first != nullptr && !info_->training && !is_simulated() && !is_profile())
       last[rank].first->around += seconds_of(late[rank]);
   read_hops(recording);
   predict_work();
@@ -142,6 +144,10 @@ std::pair<RankStep*, std::int64_t> RunTimes::read_rank(int rank,
     now = std::max(now, e->end_ns);
     (last != nullptr ? last->around : lead) += gap;
     if (e->lane == Lane::wait) continue;
+    if (last == nullptr && info_->is_midway) {
+      starts_[static_cast<std::size_t>(rank)] = std::exchange(lead, 0);
+      gaps.clear();
+    }
     RankStep& step = steps(e->pass)[place(rank, e->step)];
     if (last == nullptr) step.around = step.lead = std::exchange(lead, 0);
     if (is_simulated() && step.pairs > 0 && e->pairs > 0) ++step.parts;
@@ -177,6 +183,17 @@ void RunTimes::read_hops(const Recording& recording) {
       // A receive slice has the receiver's number of the hop, which is the sender's.
       all[{e.pass, e.payload, e.step, e.src, e.dst}].of[e.lane == Lane::recv].push_back(&e);
     }
+  int sent = 0, sent_late = 0;
+  for (const auto& events : recording.events) {
+    std::map<std::pair<Pass, int>, std::int64_t> computed;  // when a step was
+    for (const TraceEvent& e : events)
+      if (e.lane == Lane::compute && e.end_ns > e.begin_ns) computed[{e.pass, e.step}] = e.end_ns;
+    for (const TraceEvent& e : events)
+      if (const auto found = computed.find({e.pass, e.step});
+          e.lane == Lane::send && found != computed.end())
+        ++sent, sent_late += e.begin_ns >= found->second;
+  }
+  computes_first_ = sent > 0 && sent_late > 0.9 * sent;
   for (const auto& [key, ends] : all) {
     const auto [pass, payload, step, src, dst] = key;
     auto& table = hops(pass, payload, way_of(src, dst));
@@ -410,8 +427,37 @@ std::optional<Simulation> Replay::simulation(const ReplayTimes& changed) const {
   return simulate(request_, *work_, machine);
 }
 
+// Others' loops: a rank goes on when it has computed, sent and received, and its blocks go either
+// way round.
+double Replay::wall_of_profile(const ReplayTimes& changed) const {
+  const auto n = static_cast<std::size_t>(times_.ranks());
+  std::vector<double> ready = times_.starts();
+  for (const Pass pass : kAllPasses)
+    for (std::size_t step = 0; step < n && times_.has(pass); ++step) {
+      std::vector<double> posted = ready;
+      for (std::size_t rank = 0; rank < n; ++rank)
+        ready[rank] += changed.steps[static_cast<int>(pass)][rank * n + step];
+      if (times_.computes_first()) posted = ready;
+      for (const Payload payload : kAllPayloads)
+        for (const Way way : {Way::ring, Way::backwards}) {
+          const auto& table =
+              changed
+                  .hops[static_cast<int>(pass)][static_cast<int>(payload)][static_cast<int>(way)];
+          const auto& hops = times_.hops(pass, payload, way);
+          for (std::size_t rank = 0, i = step * n; rank < n && i < table.size(); ++rank, ++i) {
+            if (!hops[i].known) continue;
+            const auto to = static_cast<std::size_t>(hops[i].to);
+            const double end = std::max(posted[rank], posted[to]) + table[i];
+            ready[rank] = std::max(ready[rank], end), ready[to] = std::max(ready[to], end);
+          }
+        }
+    }
+  return *std::max_element(ready.begin(), ready.end());
+}
+
 double Replay::wall_s(const ReplayTimes& changed) const {
   if (times_.graph() != nullptr) return wall_of_graph(changed);
+  if (times_.is_profile() && times_.is_whole()) return wall_of_profile(changed);
   if (const auto run = simulation(changed)) return run->wall_s();
   double wall = flat_s_;
   const auto n = static_cast<std::size_t>(times_.ranks());

@@ -60,6 +60,10 @@ class RunTimes {
   int ranks() const { return ranks_; }
   bool has(Pass pass) const { return !steps_[static_cast<int>(pass)].empty(); }
   bool is_simulated() const { return info_->backend == "sim"; }
+  // Return whether a profiler saw the run, so that the loop is somebody else's.
+  bool is_profile() const { return info_->backend == "profile"; }
+  // Return whether ranks start a hop only when they have computed.
+  bool computes_first() const { return computes_first_; }
   int ranks_a_node() const { return ranks_a_node_; }  // two-level only, otherwise 0
   bool is_whole() const { return is_whole_; }         // every rank was recorded
   double wall_s() const { return wall_s_; }
@@ -84,6 +88,9 @@ class RunTimes {
 
   // Return whether a step's work is known: it was counted, or the mask and the partition tell it.
   bool has_work(const RankStep& step) const { return step.known || is_predicted_; }
+
+  // Return when each rank comes to a part from the midst of a run, 0 where it is no such part.
+  const std::vector<double>& starts() const { return starts_; }
 
   // Return how long a rank's thread neither computed nor waited each time. A message that begins
   // meanwhile parts two of them.
@@ -110,11 +117,12 @@ class RunTimes {
   const RunInfo* info_;
   int ranks_ = 1;
   int ranks_a_node_ = 0;  // two-level only
-  bool is_whole_ = true, is_predicted_ = false;
+  bool is_whole_ = true, is_predicted_ = false, computes_first_ = false;
   double wall_s_ = 0;
   std::int64_t begin_ns_ = 0;
   double flops_a_pair_[2] = {};
   std::vector<RankStep> steps_[2];
+  std::vector<double> starts_;  // by rank
   std::vector<std::vector<double>> gaps_;
   std::vector<RecordedHop> hops_[2][2][kWays];
   std::shared_ptr<const LoopGraph> graph_;
@@ -147,6 +155,7 @@ class Replay {
   void measure_rest();
   void share_out();
   double wall_of_graph(const ReplayTimes& changed) const;
+  double wall_of_profile(const ReplayTimes& changed) const;
 
   const RunTimes& times_;
   SimulationRequest request_;

@@ -267,6 +267,7 @@ static std::vector<ProfiledSpan> batches_of(ProfiledRank& rank) {
     for (std::size_t i = 0; i < rank.sends.size(); ++i) {
       batches.push_back(rank.sends[i]);
       batches[i].end_ns = std::max(rank.receives[i].end_ns, batches[i].begin_ns);
+      batches[i].sent_ns = std::min(rank.sends[i].end_ns, batches[i].end_ns);
     }
     return batches;
   }

@@ -30,6 +30,7 @@ struct ProfiledSpan {
   // causal (1) or not (0). -1: unknown.
   int q_rows = -1, k_rows = -1, causal = -1;
   bool sends = true, receives = true;  // a transfer
+  std::int64_t sent_ns = 0;            // of a send and a receive: when the send ended
 };
 
 // What one rank's file says.

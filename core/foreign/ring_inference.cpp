@@ -50,6 +50,7 @@ class RingInference : private GatheredRanks {
     int way = 1;
     std::size_t last_hop = 0;
     std::size_t back_hops = 0;  // transfers of a backward pass
+    bool operator==(const Guess&) const = default;
   };
   // A pass of a layer: its first kernel and its first transfer on each rank.
   struct Period {
@@ -138,9 +139,10 @@ class RingInference : private GatheredRanks {
   }
 
   // Return which part of the kernels is launched behind the hop that brings their block and before
-  // the hop after next; 0 if nothing is whole.
-  double fit_of(const Guess& g, const std::vector<Period>& periods) const {
-    std::size_t good = 0, all = 0;
+  // the hop after next, 0 if nothing is whole; and which part begins before the next block has come,
+  // which tells one way round from the other.
+  std::pair<double, double> fit_of(const Guess& g, const std::vector<Period>& periods) const {
+    std::size_t good = 0, early = 0, all = 0;
     for (std::size_t i = 0; i < std::min(periods.size(), kPeriodsToFit); ++i) {
       const Period& period = periods[i];
       if (period.pass == Pass::backward && g.back_hops % static_cast<std::size_t>(n() - 1) != 0)
@@ -159,12 +161,14 @@ class RingInference : private GatheredRanks {
             const std::int64_t order = kernels[k].order;
             good += (hop < a_hop || batches[hop - a_hop].order < order) &&
                     (next >= batches.size() || order < batches[next].order);
+            early += hop >= batches.size() || kernels[k].begin_ns < batches[hop].end_ns;
             ++all;
           }
         }
       }
     }
-    return all == 0 ? 0 : static_cast<double>(good) / static_cast<double>(all);
+    const double part = all == 0 ? 0 : 1 / static_cast<double>(all);
+    return {static_cast<double>(good) * part, static_cast<double>(early) * part};
   }
 
   // Find layers, kernels a step and transfers a step. Return why that can't be, or "".
@@ -173,15 +177,17 @@ class RingInference : private GatheredRanks {
       return "no attention was found by name (flash, sdpa, fmha, _attn_fwd).";
     if (batches_of_rank(0).empty())
       return "no sends and receives were found (SendRecv, nccl:send, gloo:send).";
-    double best = 0, least = kLeastFit;
+    double best = 0, best_early = 0, least = kLeastFit;
     const auto look = [&] {
-      best = 0;
+      best = best_early = 0;
       for_guesses([&](Guess g) {
         if (!adds_up(g)) return;
         auto periods = periods_of(g);
-        const double fit = fit_of(g, periods);
-        if (fit <= best) return;
-        best = fit;
+        const auto [fit, early] = fit_of(g, periods);
+        Guess other = guess_;
+        other.way = g.way;
+        if (fit < best || (fit == best && (other != g || early <= best_early))) return;
+        best = fit, best_early = early;
         guess_ = g;
         periods_ = std::move(periods);
       });
@@ -293,6 +299,7 @@ class RingInference : private GatheredRanks {
     const std::size_t begin = period_of(layer, pass).hops + static_cast<std::size_t>(step) * a_hop;
     ProfiledSpan hop = batches[begin];
     hop.end_ns = batches[begin + a_hop - 1].end_ns;
+    hop.sent_ns = batches[begin + a_hop - 1].sent_ns;
     for (std::size_t i = begin + 1; i < begin + a_hop; ++i)
       hop.bytes += std::min(batches[i].bytes, INT64_MAX / 8 - hop.bytes);
     return hop;
@@ -468,7 +475,8 @@ class RingInference : private GatheredRanks {
 
   std::size_t median_layer() {
     std::vector<std::pair<std::int64_t, std::size_t>> lengths;
-    for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
+    // In the first layer ranks begin when their profilers do.
+    for (std::size_t layer = layers_.size() > 1; layer < layers_.size(); ++layer) {
       std::int64_t all = 0;
       for_steps(layer, [&](int, Pass, int, const std::vector<ProfiledSpan>& kernels) {
         for (const ProfiledSpan& kernel : kernels) all += kernel.end_ns - kernel.begin_ns;
@@ -491,6 +499,7 @@ class RingInference : private GatheredRanks {
     info.mask = deal_.empty() ? "full" : "causal";
     if (!deal_.empty()) info.partition = deal_;
     info.world_size = n();
+    info.is_midway = layer > 0;
     info.kv_buffers = 2;
     info.shape = shape_;
     info.shape.seqlen = n() * rows_;
@@ -519,7 +528,8 @@ class RingInference : private GatheredRanks {
 
   // Let transfers last as long as the blocks were on their way. The host's note of a transfer ends
   // when a rank waits for it: it tells when the block came if the rank had nothing to compute before
-  // that. Where it had, the block is taken to move as fast as the others.
+  // that. Where it had, the block is taken to move as fast as the others, and it has come when its
+  // sender is done.
   void estimate_moves(Recording& recording) {
     struct Move {
       TraceEvent* ends[2];
@@ -539,7 +549,9 @@ class RingInference : private GatheredRanks {
       for (const TraceEvent& e : recording.events[static_cast<std::size_t>(got.dst)])
         if (e.lane == Lane::compute && e.pairs > 0 && e.end_ns <= got.end_ns)
           busy = std::max(busy, e.end_ns);
-      move.seconds = static_cast<double>(std::max<std::int64_t>(1, got.end_ns - move.begin));
+      const std::int64_t sent = move.ends[0]->end_ns;
+      const std::int64_t end = sent > move.begin ? std::min(sent, got.end_ns) : got.end_ns;
+      move.seconds = static_cast<double>(std::max<std::int64_t>(1, end - move.begin));
       move.is_known = static_cast<double>(got.end_ns - busy) > kLeastWait * move.seconds;
       all.push_back(move.seconds / static_cast<double>(got.bytes));
       if (move.is_known) known.push_back(all.back());
@@ -553,11 +565,28 @@ class RingInference : private GatheredRanks {
       const double lasts = move.is_known ? move.seconds : std::min(move.seconds, usual);
       for (TraceEvent* end : move.ends) end->end_ns = move.begin + static_cast<std::int64_t>(lasts);
     }
+    end_waits(recording);
     if (told == all.size()) return;
     notes_.push_back(fmt::format(
         "{} of {} transfers are seen to end only after a computation: they are taken to last as "
         "long as the others (confidence {:.1f}).",
         all.size() - told, all.size(), told < 2 ? 0.3 : 0.6));
+  }
+
+  // A rank that waits goes on when its block has come and its own has gone. Until it does go on, it
+  // does something that the profile does not show; if that takes the longer part, it did so all along.
+  void end_waits(Recording& recording) const {
+    for (const Wait& wait : waits_) {
+      auto& events = recording.events[static_cast<std::size_t>(wait.rank)];
+      TraceEvent& waited = events[wait.event];
+      std::int64_t done = waited.begin_ns;
+      for (const TraceEvent& e : events)
+        if ((e.lane == Lane::recv || e.lane == Lane::send) && e.step == wait.hop_step &&
+            e.pass == waited.pass && e.payload == waited.payload)
+          done = std::max(done, e.end_ns);
+      const bool waits = waited.end_ns - done < done - waited.begin_ns;
+      waited.end_ns = waits ? std::min(waited.end_ns, done) : waited.begin_ns;
+    }
   }
 
   // Let a transfer's slice end where the next one begins on its lane.
@@ -587,6 +616,7 @@ class RingInference : private GatheredRanks {
       e.end_ns = std::min(hop.end_ns + shift, until);
       if (e.end_ns <= e.begin_ns) return;
       free = e.end_ns;
+      waits_.push_back({rank, events.size(), hop_step});
       events.push_back(e);
     };
     const auto transfer = [&](Payload payload, int step, int owner) {
@@ -596,7 +626,7 @@ class RingInference : private GatheredRanks {
         e.step = step;
         e.kv_owner = sends ? owner : wrap(owner - way_);
         e.begin_ns = hop.begin_ns + shift;
-        e.end_ns = hop.end_ns + shift;
+        e.end_ns = (sends && ends_late_ && hop.sent_ns != 0 ? hop.sent_ns : hop.end_ns) + shift;
         e.bytes = hop.bytes > 0 ? hop.bytes : 2 * 4 * rows_;
         e.src = sends ? rank : from;
         e.dst = sends ? to : rank;
@@ -643,6 +673,13 @@ class RingInference : private GatheredRanks {
     }
   }
 
+  // A wait for a hop: where it stands in the recording.
+  struct Wait {
+    int rank;
+    std::size_t event;
+    int hop_step;
+  };
+  std::vector<Wait> waits_;
   std::vector<std::int64_t> moved_;
   Guess guess_;
   std::vector<Period> periods_;

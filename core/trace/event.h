@@ -275,6 +275,8 @@ struct RunInfo {
   std::optional<RunEnd> failure;  // of a run that goes on: what holds it up now
   // The run goes on, and this is what was recorded until then. Slices that end then are not over.
   std::optional<std::int64_t> live_ns;
+  // A profile's part from the midst of a longer run, so ranks begin when they come to it. Not written.
+  bool is_midway = false;
   std::optional<RecordedLayer> training;  // of a training step: which ring this is
   std::optional<RunMachine> machine;
   std::string command;  // the command line that made the recording; "" if it is not known

@@ -152,12 +152,11 @@ inline Trace ring_trace(int ranks, const std::string& partition = "contiguous",
         }
       }
   for (int step = 0; step < ranks; ++step) {
-    SoftmaxSample sample;
-    sample.rank = ranks - 1;
-    sample.step = step;
-    sample.query = 16 * ranks - 1;
-    sample.at_ns = 100 * step + 60;
-    sample.row_max = 1.5f;
+    SoftmaxSample sample{.rank = ranks - 1,
+                         .step = step,
+                         .query = 16 * ranks - 1,
+                         .at_ns = 100 * step + 60,
+                         .row_max = 1.5f};
     sample.row_sum = static_cast<float>(1 + step);
     sample.lse = step == 0 ? -INFINITY : 1.5f + std::log(static_cast<float>(1 + step));
     sample.lse_error = step + 1 == ranks ? 0 : std::pow(0.1f, static_cast<float>(step + 1));

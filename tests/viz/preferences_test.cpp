@@ -14,18 +14,16 @@ namespace ringscope::viz {
 namespace {
 
 Preferences unusual() {
-  Preferences p;
-  p.theme = Theme::light;
-  p.color_by = ColorBy::kind;
-  p.width = 1234;
-  p.height = 567;
-  p.placed = true;
-  p.x = -8;
-  p.y = 90;
-  p.maximized = true;
-  p.splits = {0.25f, 0.5f, 0.125f};
-  p.recent = {"/a b.json", "/\"ä\".json"};
-  return p;
+  return {Theme::light,
+          ColorBy::kind,
+          1234,
+          567,
+          true,
+          -8,
+          90,
+          true,
+          {0.25f, 0.5f, 0.125f},
+          {"/a b.json", "/\"ä\".json"}};
 }
 
 TEST(Preferences, ComeBackAsTheyWere) {

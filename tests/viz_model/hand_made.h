@@ -23,41 +23,13 @@ inline std::vector<std::string> texts_of(const std::vector<Finding>& findings) {
 // The slice that an event becomes, for comparing it with what the loader makes. Its name is that of
 // its kind.
 inline Slice slice_of(const TraceEvent& e) {
-  Slice slice;
-  slice.begin_ns = e.begin_ns;
-  slice.end_ns = e.end_ns;
-  slice.step = e.step;
-  slice.kv_owner = e.kv_owner;
-  slice.pass = e.pass;
-  slice.payload = e.payload;
-  slice.moved_ns = e.moved_ns;
-  switch (e.lane) {
-    case RingLane::compute:
-      slice.kind = Kind::compute;
-      slice.pairs = e.pairs;
-      slice.flops = e.flops;
-      slice.tiles_full = e.tiles_full;
-      slice.tiles_partial = e.tiles_partial;
-      slice.tiles_skipped = e.tiles_skipped;
-      slice.cpu_ns = e.cpu_ns;
-      break;
-    case RingLane::send:
-      slice.kind = Kind::send;
-      slice.bytes = e.bytes;
-      slice.peer = e.dst;
-      break;
-    case RingLane::recv:
-      slice.kind = Kind::recv;
-      slice.bytes = e.bytes;
-      slice.peer = e.src;
-      break;
-    case RingLane::wait:
-      slice.kind = Kind::wait;
-      slice.peer = e.waiting_for;
-      break;
-  }
-  slice.name = static_cast<std::uint32_t>(slice.kind);
-  return slice;
+  const Kind kinds[] = {Kind::compute, Kind::send, Kind::recv, Kind::wait};  // by lane
+  const std::int32_t peers[] = {-1, e.dst, e.src, e.waiting_for};
+  const auto lane = static_cast<std::size_t>(e.lane);
+  const auto name = static_cast<std::uint32_t>(kinds[lane]);
+  return {e.begin_ns,      e.end_ns,   e.pairs,     e.flops,     e.tiles_full, e.tiles_partial,
+          e.tiles_skipped, e.cpu_ns,   e.bytes,     e.moved_ns,  name,         0,
+          e.step,          e.kv_owner, peers[lane], kinds[lane], e.pass,       e.payload};
 }
 
 inline Trace trace_of(const Recording& recording, const std::string& path = "made.json") {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "tests/viz_model/hand_made.h"
 
@@ -46,11 +47,9 @@ TEST(Selection, SpreadsAreOfKindsRanksAndSteps) {
   EXPECT_EQ(by_rank[0].sum_ns, 130);
   EXPECT_EQ(by_rank[1].median_ns, 135);
   EXPECT_EQ(by_rank[1].least_ns, 70);
-  EXPECT_EQ(by_rank[2].name, "all");
-  EXPECT_EQ(by_rank[2].count, 4);
-  EXPECT_EQ(by_rank[2].sum_ns, 400);
-  EXPECT_EQ(by_rank[2].median_ns, 85);
-  EXPECT_EQ(by_rank[2].most_ns, 200);
+  const auto& all = by_rank[2];
+  EXPECT_EQ(std::tuple(all.name, all.count, all.sum_ns, all.median_ns, all.most_ns),
+            std::tuple("all", 4, 400, 85, 200));
   const auto by_step = spreads_of(trace, slices, SliceOrder::step);
   ASSERT_EQ(by_step.size(), 3u);
   EXPECT_EQ(by_step[1].name, "step 1");

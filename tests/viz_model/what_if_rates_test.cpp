@@ -6,6 +6,7 @@
 #include <cmath>
 #include <functional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "tests/viz_model/hand_made.h"
@@ -88,14 +89,11 @@ TEST(RunRates, TheJobIsWhatTheRecordingSays) {
   const RunRates rates = rates_of_run(made.trace());
   ASSERT_EQ(rates.refusal, "");
   const Problem& job = rates.scenario.job;
-  EXPECT_EQ(job.partition, PartitionKind::striped);
-  EXPECT_EQ(job.mask.name(), "causal+window:50");
-  EXPECT_EQ(job.dtype, DType::bf16);
+  EXPECT_EQ(
+      std::tuple(job.partition, job.mask.name(), job.dtype, job.scheme, job.backward),
+      std::tuple(PartitionKind::striped, "causal+window:50", DType::bf16, Scheme::ring, true));
   EXPECT_EQ(job.shape, info.shape);
-  EXPECT_EQ(job.world_size, 3);
-  EXPECT_EQ(job.kv_buffers, 3);
-  EXPECT_EQ(job.scheme, Scheme::ring);
-  EXPECT_TRUE(job.backward);
+  EXPECT_EQ(std::pair(job.world_size, job.kv_buffers), std::pair(3, 3));
   EXPECT_EQ(rates.scenario.pace, Pace::buffers);
   EXPECT_FALSE(rates_of_run(made_of({}, 3, false).trace()).scenario.job.backward);
   made.recording().info.kv_buffers = 0;  // not said

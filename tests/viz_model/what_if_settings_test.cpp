@@ -96,26 +96,22 @@ TEST(WhatIfSettings, CanBeCheckedBeforeThereIsARecording) {
 }
 
 TEST(WhatIfSettings, StayWithinTheirBounds) {
-  WhatIfSettings wild;
-  wild.bandwidth = NAN;
-  wild.latency = 1e30;
-  wild.flops = -3;
-  wild.world_size = INT_MAX;
-  wild.kv_buffers = INT_MIN;
-  wild.cores = -5;
-  wild.jitter = INFINITY;
-  wild.slow_rank = INT_MAX;
-  wild.slowdown = 0;
-  const WhatIfSettings s = within_bounds(wild, rates());
-  EXPECT_EQ(s.bandwidth, kFactors.least);
-  EXPECT_EQ(s.latency, kFactors.most);
-  EXPECT_EQ(s.flops, kFactors.least);
-  EXPECT_EQ(s.world_size, kMostRanks);
-  EXPECT_EQ(s.kv_buffers, 2);
-  EXPECT_EQ(s.cores, 0);
-  EXPECT_EQ(s.jitter, kJitters.most);
-  EXPECT_EQ(s.slow_rank, kMostRanks - 1);
-  EXPECT_EQ(s.slowdown, 1);
+  const WhatIfSettings wild{
+      NAN, 1e30,     -3,      INT_MAX, PartitionKind::contiguous, "", Way::buffers, INT_MIN,
+      -5,  INFINITY, INT_MAX, 0};
+  const WhatIfSettings most{kFactors.least,
+                            kFactors.most,
+                            kFactors.least,
+                            kMostRanks,
+                            PartitionKind::contiguous,
+                            "",
+                            Way::buffers,
+                            2,
+                            0,
+                            kJitters.most,
+                            kMostRanks - 1,
+                            1};
+  EXPECT_EQ(within_bounds(wild, rates()), most);
 }
 
 // A recording of more ranks, or of a slower one, than sliders reach, is predicted as it is.

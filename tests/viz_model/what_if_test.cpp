@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "tests/viz_model/hand_made.h"
@@ -30,10 +31,8 @@ void expect_alike(const Trace& a, const Trace& b, std::int64_t within_ns) {
     for (std::size_t i = 0; i < left.size(); ++i) {
       EXPECT_LE(std::abs(left[i].begin_ns - right[i].begin_ns), within_ns);
       EXPECT_LE(std::abs(left[i].end_ns - right[i].end_ns), within_ns);
-      EXPECT_EQ(left[i].step, right[i].step);
-      EXPECT_EQ(left[i].kv_owner, right[i].kv_owner);
-      EXPECT_EQ(left[i].bytes, right[i].bytes);
-      EXPECT_EQ(left[i].pairs, right[i].pairs);
+      EXPECT_EQ(std::tie(left[i].step, left[i].kv_owner, left[i].bytes, left[i].pairs),
+                std::tie(right[i].step, right[i].kv_owner, right[i].bytes, right[i].pairs));
     }
   }
 }

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <tuple>
 
 #include "core/base/error.h"
 #include "core/cost/measure.h"
@@ -65,13 +66,12 @@ TEST(Hardware, ReadsFigures) {
       "table.txt");
   ASSERT_EQ(table.gpus.size(), 1u);
   ASSERT_EQ(table.links.size(), 1u);
-  EXPECT_EQ(table.gpus[0].name, "big");
-  EXPECT_EQ(table.gpus[0].peak_flops(DType::f16), 1.5e12);
-  EXPECT_EQ(table.gpus[0].memory_bytes, 20e9);
-  EXPECT_EQ(table.gpus[0].memory_bytes_per_s, 1500e9);
-  EXPECT_EQ(table.gpus[0].forward_share, 1);
-  EXPECT_EQ(table.gpus[0].backward_share, 0.5);
-  EXPECT_THROW(table.gpus[0].peak_flops(DType::f32), InputError);
+  const auto& gpu = table.gpus[0];
+  EXPECT_EQ(
+      std::tuple(gpu.name, gpu.peak_flops(DType::f16), gpu.memory_bytes, gpu.memory_bytes_per_s),
+      std::tuple("big", 1.5e12, 20e9, 1500e9));
+  EXPECT_EQ(std::pair(gpu.forward_share, gpu.backward_share), std::pair(1.0, 0.5));
+  EXPECT_THROW(gpu.peak_flops(DType::f32), InputError);
   EXPECT_EQ(table.links[0].bytes_per_s, 0.25e9);
   EXPECT_DOUBLE_EQ(table.links[0].latency_s, 3e-6);
 }

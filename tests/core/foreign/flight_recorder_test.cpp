@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "core/base/error.h"
 #include "tests/core/foreign/pickle_text.h"
 
@@ -100,10 +102,9 @@ TEST(FlightRecorder, ReadsWhatPicklesMayHold) {
     const FlightDump dump = parse_flight_dump(text, 4);
     EXPECT_EQ(dump.rank, 4);
     ASSERT_EQ(dump.ops.size(), 1u);
-    EXPECT_EQ(dump.ops[0].name, "all_reduce");
-    EXPECT_EQ(dump.ops[0].group, "0");
-    EXPECT_EQ(dump.ops[0].sequence, 3);
-    EXPECT_TRUE(dump.ops[0].completed);
+    const auto& op = dump.ops[0];
+    EXPECT_EQ(std::tuple(op.name, op.group, op.sequence, op.completed),
+              std::tuple("all_reduce", "0", 3, true));
   }
 }
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "core/base/error.h"
 
 namespace ringscope {
@@ -63,16 +65,13 @@ TEST(RankReport, EventsComeToStandOnTheClockOfRankZero) {
   add_report(run, 1, sample_report(), 1002000);  // rank 0's origin, by its clock
   const TraceEvent& event = run.recording.events[1].at(0);
   // 1,000,000 of the rank's clock are 1,005,000 of rank 0's: 3,000 after rank 0's origin.
-  EXPECT_EQ(event.begin_ns, 3000);
-  EXPECT_EQ(event.end_ns, 1004000);
-  EXPECT_EQ(event.pairs, 12);
+  EXPECT_EQ(std::tuple(event.begin_ns, event.end_ns, event.pairs), std::tuple(3000, 1004000, 12));
   EXPECT_EQ(run.recording.samples.at(0).at_ns, 503500);
   EXPECT_EQ(run.recording.info.clock_offset_ns, (std::vector<std::int64_t>{0, -5000}));
   EXPECT_GE(run.recording.info.clock_error_ns[1], 30 + 4);
   EXPECT_LE(run.recording.info.clock_error_ns[1], 30 + 4 + 3);
-  EXPECT_EQ(run.recording.dropped[1], 3);
-  EXPECT_EQ(run.peak_bytes[1], 88);
-  EXPECT_EQ(run.predicted_bytes[1], 77);
+  EXPECT_EQ(std::tuple(run.recording.dropped[1], run.peak_bytes[1], run.predicted_bytes[1]),
+            std::tuple(3, 88, 77));
   EXPECT_DOUBLE_EQ(run.wall_s, 0.002);
 }
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <thread>
+#include <tuple>
 
 #include "core/process/socket.h"
 #include "core/process/wire.h"
@@ -96,13 +97,11 @@ TEST(Wire, RestoresWhatWasPacked) {
   status.watch = 5;
   status.is_collecting = true;
   const wire::Status again = wire::unpack<wire::Status>(wire::pack(status));
-  EXPECT_EQ(again.where.progress, ~std::uint64_t{0});
-  EXPECT_EQ(again.where.pass, Pass::backward);
-  EXPECT_EQ(again.where.step, 7);
-  EXPECT_EQ(again.where.waiting_for, 3);
-  EXPECT_EQ(again.watch, 5u);
-  EXPECT_FALSE(again.is_watched);
-  EXPECT_TRUE(again.is_collecting);
+  const auto& [progress, pass, step, waiting_for] = again.where;
+  EXPECT_EQ(std::tuple(progress, pass, step, waiting_for),
+            std::tuple(~std::uint64_t{0}, Pass::backward, 7, 3));
+  EXPECT_EQ(std::tuple(again.watch, again.is_watched, again.is_collecting),
+            std::tuple(5u, false, true));
   const wire::Failure failure =
       wire::unpack<wire::Failure>(wire::pack(wire::Failure{-1, 2, true, "why"}));
   EXPECT_EQ(text_of(failure.error()), "rank -1, step 2: why");

@@ -128,14 +128,10 @@ inline void expect_every_send_has_its_receive(const RingRun& run) {
   ASSERT_EQ(sends.size(), receives.size());
   for (const auto& [flow, send] : sends) {
     ASSERT_TRUE(receives.contains(flow)) << "flow " << flow;
-    const TraceEvent& receive = receives.at(flow);
-    EXPECT_EQ(receive.bytes, send.bytes);
-    EXPECT_EQ(receive.src, send.src);
-    EXPECT_EQ(receive.dst, send.dst);
-    EXPECT_EQ(receive.kv_owner, send.kv_owner);
-    EXPECT_EQ(receive.step, send.step);
-    EXPECT_EQ(receive.pass, send.pass);
-    EXPECT_EQ(receive.payload, send.payload);
+    const auto message_of = [](const TraceEvent& e) {
+      return std::tuple(e.bytes, e.src, e.dst, e.kv_owner, e.step, e.pass, e.payload);
+    };
+    EXPECT_EQ(message_of(receives.at(flow)), message_of(send));
   }
 }
 

@@ -7,6 +7,7 @@
 #include <map>
 #include <numeric>
 #include <sstream>
+#include <tuple>
 
 #include "core/cost/amounts.h"
 #include "core/ring/loop_counts.h"
@@ -100,11 +101,9 @@ TEST(SimRecording, ReadsBackAndAddsUpToTheSimulation) {
 TEST(SimRecording, SaysWhatWasSimulated) {
   const Recording recording =
       recorded(scenario_of(3, Scheme::ring, Pace::buffers, false)).recording;
-  EXPECT_EQ(recording.info.backend, "sim");
-  EXPECT_EQ(recording.info.partition, "zigzag");
-  EXPECT_EQ(recording.info.mask, "causal");
-  EXPECT_EQ(recording.info.world_size, 3);
-  EXPECT_EQ(recording.info.base_time_ns, 0);
+  const RunInfo& info = recording.info;
+  EXPECT_EQ(std::tuple(info.backend, info.partition, info.mask, info.world_size, info.base_time_ns),
+            std::tuple("sim", "zigzag", "causal", 3, 0));
   EXPECT_EQ(recording.dropped, std::vector<std::int64_t>(3, 0));
 }
 

@@ -63,11 +63,12 @@ TEST_F(ChromeTrace, HeadSaysWhatRan) {
   EXPECT_EQ(field(document_["distributedInfo"], "backend"), "cpu");
   EXPECT_EQ(field(document_["distributedInfo"], "world_size"), "3");
   const auto& ring = document_["ring"];
-  EXPECT_EQ(field(ring, "schema_version"), "1");
-  EXPECT_EQ(field(ring, "partition"), "zigzag");
-  EXPECT_EQ(field(ring, "mask"), "causal+window:17");
-  EXPECT_EQ(field(ring, "scheme"), "ring");
-  EXPECT_EQ(field(ring, "dtype"), "f32");
+  for (const auto& [key, value] : {std::pair("schema_version", "1"),
+                                   {"partition", "zigzag"},
+                                   {"mask", "causal+window:17"},
+                                   {"scheme", "ring"},
+                                   {"dtype", "f32"}})
+    EXPECT_EQ(field(ring, key), value);
   EXPECT_EQ(field(ring["shape"], "seqlen"), "1000");
   EXPECT_EQ(field(ring["shape"], "num_heads"), "4");
   EXPECT_EQ(field(ring["shape"], "num_heads_kv"), "2");

@@ -16,16 +16,18 @@ void add_pass(Recording& recording, Pass pass) {
       const std::int64_t now = start + step * kStepNs;
       const int owner = (rank + n - step) % n;
       std::vector<TraceEvent>& events = recording.events[static_cast<std::size_t>(rank)];
-      TraceEvent compute{.pass = pass, .step = step, .kv_owner = owner};
-      compute.begin_ns = now + 10;
-      compute.end_ns = now + 1010;
-      compute.pairs = 100 * (rank + 1) + step;
-      compute.flops = 256 * compute.pairs;
-      compute.tiles_full = step;
-      compute.tiles_partial = 2;
-      compute.tiles_skipped = rank;
-      compute.cpu_ns = 900 + rank;
-      events.push_back(compute);
+      const std::int64_t pairs = 100 * (rank + 1) + step;
+      events.push_back({.pass = pass,
+                        .step = step,
+                        .kv_owner = owner,
+                        .begin_ns = now + 10,
+                        .end_ns = now + 1010,
+                        .pairs = pairs,
+                        .flops = 256 * pairs,
+                        .tiles_full = step,
+                        .tiles_partial = 2,
+                        .tiles_skipped = rank,
+                        .cpu_ns = 900 + rank});
 
       TraceEvent wait{.lane = Lane::wait, .pass = pass, .step = step, .kv_owner = owner};
       wait.begin_ns = now + 1010;

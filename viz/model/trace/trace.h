@@ -92,6 +92,7 @@ struct RankTrack {
   std::string name;
   std::uint32_t first_lane = 0;
   std::uint32_t lanes = 0;
+  bool operator==(const RankTrack&) const = default;
 };
 
 struct SliceId {
