@@ -128,8 +128,9 @@ struct InferredRing {
 
 // Find the ring in the profiles of a job's ranks: how many kernels a rank runs for its own block, for
 // those of lower ranks and for those of higher ones is guessed, and the guess whose order of kernels
-// and transfers fits is taken. One layer is shown: the one that takes the median time. Rows a rank,
-// and bytes, that no file gives are placeholders, because only ratios matter.
+// and transfers fits is taken. One layer is shown, the median one, but not the first of several, in
+// which ranks begin when their profilers do. Rows a rank, and bytes, that no file gives are
+// placeholders, because only ratios matter.
 InferredRing infer_ring(const std::vector<RankProfile>& ranks);
 
 }  // namespace ringscope
