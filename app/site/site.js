@@ -36,13 +36,25 @@ document.querySelectorAll(".predict").forEach((question) => {
     const asked = each.querySelector("summary").textContent.replace(/^Answer:? ?/, "");
     return asked === "" ? each === answers[0] : question.textContent.includes(asked);
   }) ?? answers[0];
-  const guess = make("input", { type: "text", inputMode: "decimal", ariaLabel: "Your prediction" });
+  const drawing = answer.querySelector("pre")?.textContent.trim().split("\n");
+  const cells = drawing?.map((row, y) => [...row].map((_, x) => {
+    const cell = make("button", { type: "button", ariaLabel: `row ${y + 1}, column ${x + 1}`, ariaPressed: "false" });
+    cell.onclick = () => { cell.ariaPressed = String(cell.ariaPressed !== "true"); };
+    return cell;
+  }));
+  const guess = cells ? make("span", { className: "cells" }, ...cells.map((row) => make("span", {}, ...row)))
+      : make("input", { type: "text", inputMode: "decimal", ariaLabel: "Your prediction" });
+  const verdict = () => {
+    if (!cells) return guess.value.trim() && `You predicted ${guess.value.trim()}.`;
+    const wrong = drawing.flatMap((row, y) => [...row].filter((c, x) => (c === "#") !== (cells[y][x].ariaPressed === "true")));
+    return wrong.length === 0 ? "You drew exactly that." : `You drew ${wrong.length} of ${cells.flat().length} cells otherwise.`;
+  };
   const said = make("span", { role: "status" });
   const form = make("form", { className: "guess" }, guess, make("button", { type: "submit" }, "Predict"), said);
   form.onsubmit = (event) => {
     event.preventDefault();
-    if (guess.value.trim() === "") return;
-    said.textContent = `You predicted ${guess.value.trim()}.`;
+    if (!verdict()) return;
+    said.textContent = verdict();
     answer.open = true;
     answer.scrollIntoView({ block: "nearest" });
   };

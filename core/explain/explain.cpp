@@ -206,13 +206,19 @@ class Explainer : private FittedRun {
   void remove_groups(const std::vector<double>& slowness, Fix&& fix, Describe&& describe) {
     ReplayTimes without = base_;
     double before = wall_;
+    const std::size_t first = findings_.size();
     for (const auto& group : groups_of(slowness)) {
       for (const std::size_t i : group)
         for (ReplayTimes* times : {&without, &healthy_}) fix(*times, i);
       const double after = replay_.wall_s(without);
       add(describe(group), without, 0.05);
-      findings_.back().saved_s = std::max(0.0, before - after);
+      double saved = std::max(0.0, before - after);
       before = after;
+      // What costs far more than something slower is no cause of its own: both hold the run up together.
+      for (; findings_.size() > first + 1 && saved > 10 * findings_.rbegin()[1].saved_s;
+           findings_.pop_back())
+        saved += findings_.rbegin()[1].saved_s;
+      findings_.back().saved_s = saved;
     }
   }
 
@@ -325,6 +331,7 @@ class Explainer : private FittedRun {
     for (ReplayTimes* times : {&without, &healthy_})
       base_step(*times, pass, where) = std::max(0.0, base_step(*times, pass, where) - most);
     once_ = where;
+    const double held = first ? held_up_by(rank_of(where), most) : 0;
     add({.cause = first ? Cause::late_start : Cause::jitter,
          .rank = rank_of(where),
          .evidence =
@@ -332,6 +339,18 @@ class Explainer : private FittedRun {
                    : fmt::format("Rank {} is held up once, for {} at step {}.", rank_of(where),
                                  seconds_text(most), where % static_cast<std::size_t>(n_))},
         without, total > 0 ? (total - most) / total : 0);
+    findings_.back().saved_s += held;
+  }
+
+  // Return how much longer the run takes because a rank that begins so late posts its first hops late.
+  double held_up_by(int rank, double late) {
+    const auto r = static_cast<std::size_t>(rank), n = static_cast<std::size_t>(n_);
+    ReplayTimes held = base_;
+    const double until = std::min(late, times_.posted()[r]);
+    auto& hops = hops_of(held, Pass::forward, Payload::kv, Way::ring);
+    if (times_.graph() != nullptr || times_.is_profile() || hops.size() < n) return 0;
+    for (const std::size_t from : {r, (r + n - 1) % n}) hops[from] += until;
+    return std::max(0.0, replay_.wall_s(held) - wall_);
   }
 
   static std::string late_text(int rank, double by) {
@@ -454,6 +473,28 @@ class Explainer : private FittedRun {
     return total / std::max(all, 1e-12);
   }
 
+  // Give all hops the time of a block of mean size, where each takes one and blocks differ.
+  void even_blocks(ReplayTimes& times) {
+    const std::string& scheme = times_.info().scheme;
+    if (scheme != name_of(Scheme::ring) && !scheme.starts_with(name_of(Scheme::allgather)) &&
+        !scheme.starts_with(name_of(Scheme::two_level)))
+      return;
+    for_hops([&](Pass pass, Payload payload, Way way, const std::vector<RecordedHop>& hops) {
+      double sum = 0, most = 0;
+      int count = 0;
+      for (const RecordedHop& hop : hops)
+        if (hop.known) sum += hop.bytes, most = std::max(most, hop.bytes), ++count;
+      if (!(most * count > 1.02 * sum)) return;
+      RecordedHop even;
+      auto& table = hops_of(times, pass, payload, way);
+      for (std::size_t i = 0; i < hops.size(); ++i) {
+        even.bytes = sum / count, even.messages = hops[i].messages;
+        if (hops[i].known && hops[i].bytes > 0)
+          table[i] *= times_.alone_s(even) / times_.alone_s(hops[i]);
+      }
+    });
+  }
+
   void imbalance() {
     ReplayTimes without = base_;
     std::vector<std::pair<double, int>> by_rank;  // of ranks whose pairs are known
@@ -485,6 +526,7 @@ class Explainer : private FittedRun {
       }
     }
     if (!(all > 0)) return;
+    for (ReplayTimes* times : {&without, &healthy_}) even_blocks(*times);
     const auto [least, most] = std::minmax_element(by_rank.begin(), by_rank.end());
     double mean = 0;
     for (const auto& [pairs, rank] : by_rank) mean += pairs / static_cast<double>(by_rank.size());

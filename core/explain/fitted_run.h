@@ -20,6 +20,11 @@ double median_of(const std::vector<double>& values);
 // exponential draws is 1/n of their mean too large.
 double least_of(const std::vector<double>& values);
 
+// Return what a time has besides its part in proportion to an amount: where a line through the least
+// times of a low and a high amount begins, 0 if chance may be the reason.
+double fixed_part(const std::vector<double>& at_low, double low, const std::vector<double>& at_high,
+                  double high);
+
 struct MachineFit {
   // The recorded job on that machine, with its slow ranks as stragglers. Rates are 0 where nothing
   // tells them, and a link whose hops took no time has infinite bandwidth. The pace is not fitted.

@@ -97,6 +97,7 @@ RunTimes::RunTimes(const Recording& recording)
   wall_s_ = seconds_of(end_ns - begin_ns_);
   gaps_.resize(static_cast<std::size_t>(ranks_));
   starts_.resize(gaps_.size());
+  posted_.assign(gaps_.size(), -1);
   std::vector<std::pair<RankStep*, std::int64_t>> last;
   for (int rank = 0; rank < ranks_; ++rank) {
     const auto& events = recording.events[static_cast<std::size_t>(rank)];
@@ -106,18 +107,27 @@ RunTimes::RunTimes(const Recording& recording)
   // Who is late with its last messages does nothing from then on but have others wait for it. But a
   // profile does not say whom.
   std::vector<std::int64_t> late(last.size());
+  const bool tells = !info_->training && !is_simulated() && !is_profile();
   for (const auto& events : recording.events) {
+    if (!tells) break;
     std::vector<std::int64_t> waited(last.size());
     for (const TraceEvent& e : events)
       if (e.lane == Lane::wait && is_rank(e.waiting_for)) {
         const auto on = static_cast<std::size_t>(e.waiting_for);
-        waited[on] += std::max<std::int64_t>(0, e.end_ns - std::max(e.begin_ns, last[on].second));
+        const std::int64_t begin = std::max(e.begin_ns, last[on].second);
+        if (begin >= e.end_ns) continue;
+        // A message that was on its way was not late.
+        std::int64_t moving = 0;
+        for (const TraceEvent& hop : events)
+          if (hop.lane == Lane::recv && hop.src == e.waiting_for)
+            moving =
+                std::max(moving, std::min(e.end_ns, hop.end_ns) - std::max(begin, hop.begin_ns));
+        waited[on] += std::max<std::int64_t>(0, e.end_ns - begin - moving);
         late[on] = std::max(late[on], waited[on]);
       }
   }
   for (std::size_t rank = 0; rank < last.size(); ++rank)
-    if (last[rank].first != nullptr && !info_->training && !is_simulated() && !is_profile())
-      last[rank].first->around += seconds_of(late[rank]);
+    if (last[rank].first != nullptr && tells) last[rank].first->around += seconds_of(late[rank]);
   read_hops(recording);
   predict_work();
 }
@@ -180,6 +190,11 @@ void RunTimes::read_hops(const Recording& recording) {
     for (const TraceEvent& e : events) {
       const bool is_hop = e.lane == Lane::send || e.lane == Lane::recv;
       if (!is_hop || e.step < 0 || e.step > ranks_ || !is_rank(e.src) || !is_rank(e.dst)) continue;
+      if (e.step == 0 && e.pass == Pass::forward) {
+        double& posted = posted_[static_cast<std::size_t>(e.lane == Lane::send ? e.src : e.dst)];
+        const double begin = seconds_of(e.begin_ns - begin_ns_);
+        posted = posted < 0 ? begin : std::min(posted, begin);
+      }
       // A receive slice has the receiver's number of the hop, which is the sender's.
       all[{e.pass, e.payload, e.step, e.src, e.dst}].of[e.lane == Lane::recv].push_back(&e);
     }
@@ -193,6 +208,7 @@ void RunTimes::read_hops(const Recording& recording) {
           e.lane == Lane::send && found != computed.end())
         ++sent, sent_late += e.begin_ns >= found->second;
   }
+  for (double& posted : posted_) posted = std::max(posted, 0.0);
   computes_first_ = sent > 0 && sent_late > 0.9 * sent;
   for (const auto& [key, ends] : all) {
     const auto [pass, payload, step, src, dst] = key;

@@ -89,6 +89,9 @@ class RunTimes {
   // Return whether a step's work is known: it was counted, or the mask and the partition tell it.
   bool has_work(const RankStep& step) const { return step.known || is_predicted_; }
 
+  // Return when the first of each rank's first two hops began, 0 for a rank without any.
+  const std::vector<double>& posted() const { return posted_; }
+
   // Return when each rank comes to a part from the midst of a run, 0 where it is no such part.
   const std::vector<double>& starts() const { return starts_; }
 
@@ -122,7 +125,7 @@ class RunTimes {
   std::int64_t begin_ns_ = 0;
   double flops_a_pair_[2] = {};
   std::vector<RankStep> steps_[2];
-  std::vector<double> starts_;  // by rank
+  std::vector<double> starts_, posted_;  // by rank
   std::vector<std::vector<double>> gaps_;
   std::vector<RecordedHop> hops_[2][2][kWays];
   std::shared_ptr<const LoopGraph> graph_;

@@ -27,13 +27,11 @@ void AttentionLayer::attend(const ParameterStore& store, const float* x, Workspa
   const auto project = [&](const Parameter& weight, float* to) {
     linear_forward(shared.product, store, weight, tokens, x, Store::overwrite, to);
   };
-  // [projections
   project(weights_.query, queries);
   project(weights_.key, keys);
   project(weights_.value, values);
   shared.rotary.turn(params.batch, heads, queries);
   shared.rotary.turn(params.batch, heads_kv, keys);
-  // projections]
   exchange_rows_and_heads(params, rows, heads, queries, ring.q());
   exchange_rows_and_heads(params, rows, heads_kv, keys, ring.k());
   exchange_rows_and_heads(params, rows, heads_kv, values, ring.v());

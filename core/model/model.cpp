@@ -77,7 +77,6 @@ void Model::run_layers(const ParameterStore& store, const RankBytes& bytes) {
 
 void Model::run_layer(const ParameterStore& store, Layer& layer, float* x) {
   Norms& kept = layer.norms;
-  // [layers
   begins(ModelPart::attention, Pass::forward, layer);
   norm(store, layer.weights.attention_gain, layer.input, kept.attention_input, kept.attention_rms);
   std::copy(layer.input.begin(), layer.input.end(), kept.middle.begin());
@@ -88,7 +87,6 @@ void Model::run_layer(const ParameterStore& store, Layer& layer, float* x) {
   if (x == nullptr) return;  // computed again: that is all the backward pass needs
   std::copy(kept.middle.begin(), kept.middle.end(), x);
   layer.mlp.forward(store, kept.mlp_input.data(), x, shared_);  // x += ...
-  // layers]
 }
 
 double Model::run_head(const ParameterStore& store, const RankBytes& bytes, double scale,

@@ -25,7 +25,6 @@ void ring_all_reduce(Communicator& comm, Pass pass, Index size, Index stride, fl
                         {}));
     });
   };
-  // [collect
   // The sum of chunk k begins at rank k, and is complete at the rank before it. In the second round
   // the complete chunks go around once more. A large chunk is summed up piece by piece.
   for (int step = first; step < last; ++step) {
@@ -41,7 +40,6 @@ void ring_all_reduce(Communicator& comm, Pass pass, Index size, Index stride, fl
       if (step < round) combine(home, incoming, in.count);
     }
   }
-  // collect]
 }
 
 RingAllReduce::RingAllReduce(Index size, int world_size, MemoryMeter* meter)
@@ -91,7 +89,6 @@ Run Replica::slice() const {
 double Replica::loss_and_gradients(const std::uint8_t* windows) {
   const AttentionShape& shape = ring_.ring_problem().params;
   const RankBytes bytes = take_rows(windows, shape.batch, shape.seqlen, ring_.local_rows());
-  // [step
   store_.clear_gradients();
   const double loss = model_.loss_and_gradients(store_, bytes, scale_);
   store_.loss() = static_cast<float>(scale_ * loss);
@@ -99,7 +96,6 @@ double Replica::loss_and_gradients(const std::uint8_t* windows) {
   // The shares add up for either kind of loss, because scale_ is over the rows of all ranks.
   reduction_.add_up(reduction_comm_, store_.gradients(),
                     sharded_ ? Rounds::reduce_scatter : Rounds::both);
-  // step]
   const int n = reduction_comm_.world_size();
   for (int k = 0; k < n; ++k)
     if (!sharded_ || k == (rank_ + 1) % n) sums_[k] = {store_.squares(chunk(k)), store_.loss()};

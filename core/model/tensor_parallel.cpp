@@ -53,7 +53,6 @@ TensorParallelAttention::TensorParallelAttention(const AttentionShard& shard, Co
       share_(&ring.meter(), ring.tokens() * shard.shape.width),
       sum_(share_.size(), tensor.world_size(), &ring.meter()) {}
 
-// [tensor_parallel
 void TensorParallelAttention::forward(const ParameterStore& store, const float* x, float* y,
                                       Workspace& shared) {
   share_.fill(0);
@@ -67,6 +66,5 @@ void TensorParallelAttention::backward(ParameterStore& store, const float* x, co
   layer_.backward(store, x, dy, dx, shared);
   sum_.add_up(tensor_, dx);
 }
-// tensor_parallel]
 
 }  // namespace ringscope

@@ -91,7 +91,6 @@ struct Mask {
   }
 
   // The next two are for masks that are not in pieces.
-  // [allowed_keys
   // Return the keys that a query at global position i may attend, given the document that holds i.
   constexpr Interval allowed_keys(Index i, Interval document) const {
     Interval keys = document;
@@ -103,7 +102,6 @@ struct Mask {
     }
     return keys;
   }
-  // allowed_keys]
   constexpr Interval allowed_keys(Index i) const {
     return allowed_keys(i, document(document_of(i)));
   }

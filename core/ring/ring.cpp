@@ -16,7 +16,6 @@ KvHops::KvHops(Communicator& comm, const RingProblem& problem, RankMemory& mine,
       arrived_(mine.kv_buffers()),
       consumed_(mine.kv_buffers(), free) {}
 
-// [hops
 void KvHops::start(int step) {
   const RingSchedule ring{comm_.rank(), comm_.world_size()};
   const int buffers = mine_.kv_buffers();
@@ -35,7 +34,6 @@ void KvHops::start(int step) {
                                   {arrived_[from], consumed_[to]});
   }
 }
-// hops]
 
 void ring_forward(Communicator& comm, BlockBackend& backend, const RingProblem& problem,
                   RankMemory& mine) {

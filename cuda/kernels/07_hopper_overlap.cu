@@ -193,7 +193,6 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
       // Here P of the previous tile is ready, its V is the buffer at `before`, and the previous
       // iteration has waited for K. That wait marks the end of softmax, so softmax cannot slip
       // behind the wait for O that follows (which the compiler hoists as far as it can).
-      // [overlap
       for (int key_tile = tile.first_tile + 1; key_tile < tile.last_tile; ++key_tile) {
         const StagePlace<Config::kStages> before = at;
         at.advance();
@@ -218,7 +217,6 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
         rows.pack_p();
         stamps.end(KernelPart::output, key_tile - 1);
       }
-      // overlap]
 
       release(shared.q_empty);
       ptx::barrier_wait(shared.v_full[at.stage], at.parity);

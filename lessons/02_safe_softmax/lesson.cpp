@@ -1,6 +1,6 @@
 // # Softmax made safe
 // > exp leaves the range of a float soon, and scores of that size are ordinary; one subtraction
-// > keeps every row in range and changes no weight.
+// > keeps every row in range.
 //
 // **You know** from lesson 1 that softmax turns a row of scores into weights: exp of each score,
 // divided by the sum. **You will see** that this formula fails in an ordinary float, why
@@ -54,8 +54,7 @@ void lesson_02(Page& page) {
   // in the mean. If the numbers of q and k are independent, with mean 0 and variance 1, a product has
   // variance 1 · 1, and variances of independent terms add up: a sum of D has variance D, and is
   // mostly about √D in size. Divided by √D it is about 1, whatever D is. In 4,000 random pairs:
-  const ProductSizes sizes = product_sizes();
-  page.table(sizes.table);
+  page.table(product_sizes().table);
 
   // Without it, the largest of many scores would take nearly all of the weight when D is large. But
   // queries and keys are not independent, and a key that is looked for agrees with its query. With D
@@ -106,7 +105,7 @@ void lesson_02(Page& page) {
   page.table(masked);
 
   // The output of such a row is then 0, everywhere in this project: a query that may attend to nothing
-  // gets nothing, and no NaN comes out unless one went in. Whoever merges results has to handle -∞.
+  // gets nothing, and no NaN comes out unless one went in. Code that merges results has to handle -∞.
   //
   // ## A row in one number
   //
@@ -131,7 +130,7 @@ void lesson_02(Page& page) {
   //
   // ## Checks
   page.equal("exp fits a float up to 88", largest, 88);
-  page.at_most("A sum of D products is about √D in size", sizes.off, 0.05);
+  page.at_most("A sum of D products is about √D in size", product_sizes().off, 0.05);
   page.check("By the formula, scores of 128 give NaN", std::isnan(plain_softmax(large)[2]));
   page.equal("Scores 1, 2, 3 weigh 0.090, 0.245, 0.665", shown(plain_softmax(small)),
              "0.090, 0.245, 0.665");

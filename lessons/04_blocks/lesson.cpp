@@ -21,6 +21,12 @@
 //
 // As a program, it is two loops around the `carry_on` of lesson 3. The outer one takes a block of
 // queries, the inner one the blocks of keys. Only one tile of scores is ever there:
+//
+//     for each block of queries
+//         for each block of keys
+//             compute the scores of the tile
+//             for each query: carry its state on over the tile
+//         divide each row by its l
 #include <fmt/format.h>
 
 #include <span>
@@ -36,39 +42,16 @@ namespace {
 
 constexpr Index kTokens = 768, kDim = 64;
 
-struct Cut {
-  Index query_rows, key_rows;  // of a tile
-};
-struct Count {
-  Index kv_rows_read = 0, rescaled = 0;
-};
-std::vector<float> attend_in_tiles(const AttentionInputs& in, Cut cut, Count& count) {
-  std::vector<float> out(kTokens * kDim), tile(cut.query_rows * cut.key_rows);
-  for (Index q = 0; q < kTokens; q += cut.query_rows) {
-    std::vector<RowState<float>> state(cut.query_rows);
-    for (Index k = 0; k < kTokens; k += cut.key_rows, count.kv_rows_read += cut.key_rows)
-      for (Index i = 0; i < cut.query_rows; ++i, ++count.rescaled) {
-        const std::span<float> scores(&tile[i * cut.key_rows], cut.key_rows);
-        for (Index j = 0; j < cut.key_rows; ++j)
-          scores[j] = dot(&in.q[(q + i) * kDim], &in.k[(k + j) * kDim], kDim) / 8;
-        carry_on<float>(state[i], std::span(&out[(q + i) * kDim], kDim), scores, &in.v[k * kDim]);
-      }
-    for (Index i = 0; i < cut.query_rows * kDim; ++i) out[q * kDim + i] /= state[i / kDim].row_sum;
-  }
-  return out;
-}
-
 }  // namespace
 
 void lesson_04(Page& page) {
-  // (The sizes divide here, to keep the loops short, and 8 is sqrt(64).) Tiles of 48 queries by 256
-  // keys, against the function of lesson 1:
+  // Tiles of 48 queries by 256 keys, against the function of lesson 1:
   const AttentionShape shape{.seqlen = kTokens, .head_dim = kDim};
   const AttentionInputs in = random_inputs(shape);
   const auto naive = naive_attention<float>(shape, Mask{.seqlen = kTokens}, 1 / 8.0, in.q.data(),
                                             in.k.data(), in.v.data(), nullptr);
   Count count;
-  const std::vector<float> tiled = attend_in_tiles(in, {48, 256}, count);
+  const std::vector<float> tiled = attend_in_tiles(shape, in, {48, 256}, count);
   page.value("largest difference", rounding(largest_difference(tiled, naive.out), 1e-5));
 
   // ## What a cut costs
@@ -88,7 +71,7 @@ void lesson_04(Page& page) {
   std::vector<Count> counts;
   for (const Cut cut : {Cut{768, 768}, Cut{48, 256}, Cut{48, 16}, Cut{1, 256}, Cut{1, 1}}) {
     counts.emplace_back();
-    const auto out = attend_in_tiles(in, cut, counts.back());
+    const auto out = attend_in_tiles(shape, in, cut, counts.back());
     const double error = largest_difference(out, naive.out);
     keep_larger(worst, error);
     const Index fetched = counts.back().kv_rows_read / kTokens;

@@ -107,9 +107,9 @@ void lesson_05(Page& page) {
   //
   // ## Nothing but rounding
   //
-  // Carrying on over blocks is exact (lesson 3), so both ways give the output of lesson 1. Of the four
-  // keys there, let rank 0 have the first two and rank 1 the others. A query of rank 1 meets keys 1 to
-  // 4 in an all-gather, and 3, 4, 1, 2 in a ring. Both give 36.88.
+  // Carrying on over blocks is exact (lesson 3), so both ways give the output of lesson 1. Let rank
+  // 0 have the first two of lesson 3's four keys, and rank 1 the others. A query of rank 1 meets
+  // keys 1 to 4 in an all-gather, and 3, 4, 1, 2 in a ring. Both give 36.88.
   const auto exact = exact_attention(config, in);
   const double gather_error = largest_difference(gather.outputs.out, exact.out);
   const double ring_error = largest_difference(ring.outputs.out, exact.out);
@@ -117,10 +117,12 @@ void lesson_05(Page& page) {
   page.value("ring, largest error", rounding(ring_error, 2e-6));
 
   // ## Checks
+  //-
   RowState<double> own;
   double out = 0;
   carry_on<double>(own, {&out, 1}, std::array{2.0, 5.0}, std::array{30.0, 40.0}.data());
   carry_on<double>(own, {&out, 1}, std::array{1.0, 3.0}, std::array{10.0, 20.0}.data());
+  //+
   page.equal("Four keys in the ring's order give 36.88", fixed(out / own.row_sum, 2), "36.88");
   page.equal("All of K and V are 8 MiB", bytes(all_kv), "8 MiB");
   page.equal("A rank of the ring sends what it must", sent(ring), missing);

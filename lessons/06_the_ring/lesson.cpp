@@ -66,20 +66,16 @@ void lesson_06(Page& page) {
 
   // ## The loop
   //
-  // Without any waiting said, a rank does this (b: its two buffers):
-  //
-  //     for step = 0 to N - 1
-  //         if step < N - 1: start to send b[step % 2], and to receive into b[(step + 1) % 2]
-  //         attend the block in b[step % 2]
-  //
-  // One loop runs on threads, on MPI processes and on GPUs. In each step it asks for a hop and
-  // attends a block, and neither call waits. A call is given what must have happened before it
-  // begins. `start` asks for the hop that brings the next step's block. The hop begins when this step's
-  // block has `arrived` and the block that was in the other buffer is `consumed`:
-  page.region("core/ring/ring.cpp", "hops");
+  // The project has the whole ring in two short files, `core/reference/`: all ranks in one loop, in
+  // f64, and every faster version is compared with it. This is its forward pass. `attend` is lesson
+  // 4's loop over a block's keys, and `finish` divides each row by its l. `held` and `arriving` are
+  // the two buffers of every rank:
+  page.region("core/reference/ring.h", "forward");
 
-  // It matters which call comes first. If the hop is started before the computing, wires and processor
-  // work at once. Were it started after, one would rest while the other works.
+  // There all ranks take turns. Real ones run at the same time, and each starts its own hop and
+  // ends it (`core/ring/ring.cpp`, for threads, processes and GPUs alike). It matters which call
+  // comes first. If the hop is started before the computing, wires and processor work at once. If
+  // it started afterwards, one would rest while the other works.
   //
   // ## Overlap
   //

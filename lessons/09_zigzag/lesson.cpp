@@ -1,22 +1,22 @@
 // # Zig-zag: chunks from both ends
-// > Give each rank a piece from the beginning and one from the end. Then every step is the same
-// > work for all, in blocks that need no mask, and neighbours stay neighbours.
+// > A deal in which all ranks have the same work in every step. After the first step no block needs
+// > a mask, and most neighbours stay neighbours.
 //
 // **You know** from lesson 8 that dealing tokens out like cards balances a causal ring, with a
 // triangle in every meeting. **You will see** two other ways to deal. One keeps long pieces of text
 // together, and it is what most rings in use today do.
 //
-// ## Who has little gets much
+// ## An early chunk and a late one
 //
 // An early token sees few keys, a late one many. Cut the text into 2N chunks, and pair them up, the
-// first with the last, the second with the last but one: rank r holds chunks r and 2N - 1 - r.
+// first with the last, the second with the last but one.
 //
 //     4 ranks, chunks 0 to 7        rank 0   0 7
 //                                   rank 1   1 6
 //                                   rank 2   2 5
 //                                   rank 3   3 4
 //
-// This is the *zigzag* partition. The two chunk numbers of a rank always add up to 2N - 1.
+// This is the *zigzag* partition.
 #include <cmath>
 
 #include "core/run/run.h"
@@ -48,7 +48,7 @@ void lesson_09(Page& page) {
   // step 0 has a diagonal. Every rectangle is half a block, so a run takes N/2 block times, as striped
   // ranks do, and is 2 - 1/N times as fast as contiguous ones (lesson 8): 1.875 times on eight.
   // Measured rings gain less: a published one on eight H800 1.64 times, forward, since each step also
-  // costs time that grows with no pair ([predicted.md](../predicted.md)).
+  // has a cost that doesn't depend on its pairs ([predicted.md](../predicted.md)).
   page.table(pairs_table(zigzag));
 
   // ## To and fro
@@ -101,6 +101,7 @@ void lesson_09(Page& page) {
   // is sent about them, and buffers have room for the most.)
   RingRun run = run_on_threads(zigzag, in);
   //-
+  const Partition uneven{PartitionKind::zigzag, 1003, 8};
   const std::vector<StoryStep> story = {
       scene("Four ranks, zigzag. All compute lanes are equally long.", Figure::timeline),
       scene("Step 0, the rank's own two chunks: the only diagonal of the run.", Figure::mask, 0),
@@ -116,7 +117,6 @@ void lesson_09(Page& page) {
   page.equal("Rank 3 meets half of rank 1's block", predicted_pairs(zigzag, 3, 2), 1024 * 1024 / 2);
   page.check("Fold and zigzag are even to a thousandth, in total", worst_total < 1.001);
   page.check("and step by step to a hundredth", worst_ceiling > 0.99);
-  const Partition uneven{PartitionKind::zigzag, 1003, 8};
   page.check("Of 1,003 tokens rank 4 has 125 and rank 5 has 126",
              uneven.rows_of(4).size() == 125 && uneven.rows_of(5).size() == 126);
   page.equal("Zigzag: 4,112 tiles", slowest[3], 4112);

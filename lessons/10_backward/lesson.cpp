@@ -1,6 +1,6 @@
 // # Backward: gradients that travel with their block
 // > Training needs to know how the loss changes with Q, K and V. The gradients of queries stay at
-// > home. That of a KV block is added up on its way, and has to come home.
+// > home. That of a KV block is added up while the block travels.
 //
 // **You know** the forward ring, whatever the mask and partition. **You will see** what it must
 // leave behind for the backward pass (little), how each rank computes its part alone, and how the
@@ -24,8 +24,8 @@
 //     Pᵢ changes by  (eᵢ l - eᵢ eᵢ) / l²  =  Pᵢ (1 - Pᵢ)
 //     Pⱼ changes by  (0 · l - eⱼ eᵢ) / l²  =  Pᵢ (0 - Pⱼ)       every other j
 //
-// Each change counts dPⱼ. All together, sᵢ changes the loss by Pᵢ (dPᵢ - Σⱼ Pⱼ dPⱼ), and delta is that
-// sum: the mean of the row's dP, weighted by P.
+// A change of Pⱼ changes the loss dPⱼ times as much. All together, sᵢ changes it by Pᵢ (dPᵢ - Σⱼ Pⱼ
+// dPⱼ), and delta is that sum: the mean of the row's dP, weighted by P.
 #include <cmath>
 
 #include "core/run/run.h"
@@ -45,9 +45,11 @@ void lesson_10(Page& page) {
   //
   //     delta = Σⱼ Pᵢⱼ (dOᵢ · vⱼ)  =  dOᵢ · outᵢ
   //
-  // The four keys of lesson 3, with scores 1, 3, 2, 5 and values 10, 20, 30, 40, and dO = 1:
+  // Take the four keys of lesson 3, with scores 1, 3, 2, 5 and values 10, 20, 30, 40, and dO = 1:
+  //-
   const double out = over_keys(0, 4).out;
   const FourGradients four = four_gradients();
+  //+
   page.table(four.table);
 
   // out and delta are both 36.88. The last key gains what the others lose: a row of dS sums up to 0.
@@ -56,12 +58,13 @@ void lesson_10(Page& page) {
   // Q, out, lse and dO can work on any KV block alone, in any order.
   //
   // A row without any key has lse = -∞ and out = 0. All its scores are -∞, too, and exp(-∞ - (-∞)) is
-  // NaN. So whoever computes P sets it to 0 for such a row: its dQ is 0, and it adds nothing to dK and
+  // NaN. So P is set to 0 for such a row: its dQ is 0, and it adds nothing to dK and
   // dV. (The kernels here subtract 0 in place of -∞, and exp(-∞ - 0) is 0.)
   page.predict("Forward takes two matrix products a block, Q Kᵀ and P V. How many does backward?",
                "products", 5, 0);
 
-  // It takes the four above with dP, and Q Kᵀ a second time: five for two, or 2.5 times the work.
+  // It takes the four products above (dV, dP, dQ, dK), and computes Q Kᵀ again: five in place of
+  // two, or 2.5 times the work.
   //
   // ## Who gets what from whom
   //
@@ -77,7 +80,7 @@ void lesson_10(Page& page) {
   //
   // ## In numbers
   //
-  // A ring of four, and beside it the formulas above in double precision on a single rank:
+  // This is a ring of four, beside the formulas above in double precision on a single rank:
   Problem config = ring_job(2, 2048, 4, "causal", PartitionKind::zigzag);
   config.backward = true;
   const AttentionInputs in = random_inputs(config.shape);
@@ -104,7 +107,8 @@ void lesson_10(Page& page) {
   // dK and dV are sums over ranks, so they are f32 whatever e is. With N = 4 and f32 that is 7 to 3; in
   // two bytes it is 3 + 2 · 4 = 11 to 3.
   //-
-  double sent[2] = {};  // by rank 1, in each pass
+  const double block = 2.0 * 512 * 2 * 64 * 4;  // 2 c G d e
+  double sent[2] = {};                          // by rank 1, in each pass
   for (const TraceEvent& event : run.recording.events[1])
     if (event.lane == Lane::send)
       sent[event.pass == Pass::backward] += static_cast<double>(event.bytes);
@@ -128,16 +132,17 @@ void lesson_10(Page& page) {
   page.at_most("A row of dS sums up to 0", std::abs(four.sum), 1e-12);
   page.at_most("Nudging the scores gives dS", four.off, 1e-6);
   page.at_most("dQ is exact up to rounding", dq_error, 1e-5);
-  page.at_most("dK is", dk_error, 1e-5);
-  page.at_most("dV is", dv_error, 1e-5);
-  const double block = 2.0 * 512 * 2 * 64 * 4;  // 2 c G d e
+  page.at_most("So is dK", dk_error, 1e-5);
+  page.at_most("So is dV", dv_error, 1e-5);
   page.equal("Forward, (N-1) blocks are sent", sent[0], 3 * block);
   page.equal("Backward, (N-1) blocks and N gradients", sent[1], 3 * block + 4 * block);
 
   // ## Exercise
   //
   // Write your ring's backward pass, of a block and of the ring: `my_ring/10_backward.h`.
-  // `./ringscope lesson 10 --check` compares dQ, dK and dV with those of attention at once.
+  // `./ringscope lesson 10 --check` compares dQ, dK and dV with those of attention at once. Then
+  // compare your code with the project's: `attend_backward` in `core/reference/attention.h`, and
+  // `backward` in `core/reference/ring.h`.
 }
 
 }  // namespace ringscope::lessons::chapter_10

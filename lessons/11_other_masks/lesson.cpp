@@ -26,22 +26,31 @@
 namespace ringscope::lessons::chapter_11 {
 void lesson_11(Page& page) {
   page.print(drawn_masks({"causal+window:3", "prefix:4", "causal+documents:3,5"}, 8));
+  //-
+  const Mask both = MaskSpec::parse("causal+window:2+documents:3,3").for_seqlen(6);
+  std::string pairs;
+  for (Index i = 0; i < 6; ++i, pairs += i < 6 ? "/" : "")
+    for (Index j = 0; j < 6; ++j) pairs += both.allows(i, j) ? '#' : '.';
+  //+
+  page.draw(
+      "Two documents of 3 tokens, causal, with a window of 2: draw the 6 x 6 mask, # where a pair "
+      "is allowed.",
+      pairs);
 
   // ## One interval a row
   //
   // Look at any line: its crosses have no gaps. The keys that a query may attend are one
   // *interval*, from a first key to a last, and as you go down, neither end ever moves left. That
-  // holds for all these masks, and so for their combinations. This function is all that the project
-  // knows of masks:
-  page.region("core/problem/mask.h", "allowed_keys");
-
+  // holds for all these masks, and so for their combinations. A function that returns both ends
+  // (`allowed_keys` in `core/problem/mask.h`) is all that the project knows of masks.
+  //
   // Two numbers a row tell at once whether a tile is empty, full or in between, and how many pairs
   // it has. The pairs need not be looked at one by one.
   //
   // ## Who has work now?
   //
-  // 8,192 tokens on eight ranks, 1,024 each, in whole pieces, and a causal window of 1,024: each
-  // token sees itself and 1,023 before it.
+  // Take 8,192 tokens on eight ranks, 1,024 each, in whole pieces, and a causal window of 1,024:
+  // each token sees itself and 1,023 before it.
   const Guess guess = page.predict(
       "Of the eight blocks that come by, how many does rank 5 have work with?", "blocks");
   const Problem windowed = ring_job(1, 8192, 8, "causal+window:1024", PartitionKind::contiguous);
@@ -74,17 +83,19 @@ void lesson_11(Page& page) {
   // fair sample of the text; the price is that every rank meets every block. Whole pieces keep
   // together what belongs together: with a window or with documents, most meetings are empty, and
   // one could leave those hops out. Zigzag was made for the plain causal mask, and is best at that.
-  // The ceiling is for ranks that begin every step together. Given buffers, ranks run ahead, and
-  // only the totals bound them. With a document a rank, zigzag's totals are equal. Simulated with
-  // hops that take no time, its ranks are busy for this share of the time:
-  const Problem uneven = ring_job(1, 8192, 8, eight_texts, PartitionKind::zigzag);
-  const Cell two = percent(busy_share(uneven, 2)), eight = percent(busy_share(uneven, 8));
+  // The ceiling is for ranks that begin every step together. If they have buffers, ranks run ahead,
+  // and only the totals bound them. With a document a rank, zigzag's totals are equal. Simulated
+  // with hops that take no time, its ranks are busy for this share of the time:
+  //-
+  const Problem one_each = ring_job(1, 8192, 8, eight_texts, PartitionKind::zigzag);
+  const Cell two = percent(busy_share(one_each, 2)), eight = percent(busy_share(one_each, 8));
+  //+
   page.value("two buffers a rank", two);
   page.value("eight buffers a rank", eight);
 
   // ## In a run
   //
-  // Three documents of unequal length on four ranks, striped, beside the formulas in double precision:
+  // These are three documents of unequal length, striped over four ranks, beside the formulas in f64:
   const Problem config =
       ring_job(1, 2048, 4, "causal+documents:700,1000,348", PartitionKind::striped);
   const AttentionInputs in = random_inputs(config.shape);

@@ -42,9 +42,10 @@ void lesson_12(Page& page) {
 
   // That is about 1,000 tokens a rank, or two pages. (Data sheets give links in both directions
   // together, 600 here. A hop uses one of them.) A causal mask, balanced by zigzag, halves the
-  // computing and leaves the sending as it is, so there it is twice that. With contiguous ranks it is
-  // not: the last one has a full block in every step after its own, so c* is that of a full mask. (A100
-  // and H100 are GPUs. NVLink joins those of one machine, InfiniBand and Ethernet machines.)
+  // computing and leaves the sending as it is, so there it is twice that. With contiguous ranks it
+  // is not: the last one has a full block in every step after its own, so all hops but the first
+  // need the c* of a full mask. The first runs beside a triangle, and needs twice that. (A100 and
+  // H100 are GPUs. NVLink joins those of one machine, InfiniBand and Ethernet machines.)
   //-
   Table machines({"GPU, link", "F/B", "full mask", "causal", "causal, 8 of 32 heads of K, V"});
   for (const auto& [gpu, link] : {std::pair{"A100", "NVLink3"},
@@ -66,9 +67,8 @@ void lesson_12(Page& page) {
   // 0.65, and 715 rows where the last column has 1,099. (An A100: 0.73.) Lessons 21, 22, 23 and
   // 25 and `plan` use that.
   //
-  // Each term can be turned on its own. On an A100, from 1,040 rows:
-  const CrossoverTerms terms = crossover_terms(a100);
-  page.table(terms.table);
+  // Each term can be varied. On an A100, from 1,040 rows:
+  page.table(crossover_terms(a100).table);
 
   // In the last line, five products take 5/2 of the time, and two bytes become six, because a number's
   // gradient travels in four (lesson 10): 3 / 2.5 = 1.2.
@@ -95,7 +95,7 @@ void lesson_12(Page& page) {
 
   // At c* = 19,788 the exposed part is gone, and stays gone. Read the other way round, a text of S tokens
   // is good for S / c* ranks, and more make the blocks too small.
-  page.predict("A million tokens (1,048,576), a full mask, no groups: how many ranks at most?",
+  page.predict("A million tokens (1,048,576) on the H100s with InfiniBand above: how many at most?",
                "ranks", std::floor(1048576 / 19788.0), 0.03);
 
   // ## In the viewer
@@ -114,7 +114,8 @@ void lesson_12(Page& page) {
              std::round(threshold_rows(layer_job(8192, 8, 8), reached, Pass::forward, 0.5)), 715);
   page.check("At the crossover nothing is exposed", exposed_at_crossover < 1e-3);
   page.check("The factors are 1/2, 2, 1/4, 2 and 3 / 2.5",
-             largest_difference(terms.factors, std::vector<double>{0.5, 2, 0.25, 2, 1.2}) < 1e-9);
+             largest_difference(crossover_terms(a100).factors,
+                                std::vector<double>{0.5, 2, 0.25, 2, 1.2}) < 1e-9);
 
   // ## Exercise
   //

@@ -15,7 +15,8 @@
 // gets a tile of rows, and there are enough blocks for all.
 //
 // To begin with, a thread owns one row. The row and its carried state lie in registers, which are
-// the thread's alone; `row.meet(k, v)` carries the state on by one key, as in lesson 3.
+// the thread's alone. `row.meet(k, v)` carries the state on by one key, as in lesson 3, and `read`
+// copies numbers into registers.
 //
 // Q, K, V and out lie in **global memory**, the large one that all blocks see. This kernel fetches
 // every key from there (`at.k` and `at.v` are pointers that count who reads through them):
@@ -99,7 +100,7 @@ void lesson_13(Page& page) {
   //+
   page.table(reads);
 
-  // But registers are few, and one block keeps one processor busy. Measure to find where to stop.
+  // But registers are few, and fewer blocks leave processors idle. Measure to find where to stop.
   //
   // ## Why the barriers
   //

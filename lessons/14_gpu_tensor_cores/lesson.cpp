@@ -80,6 +80,12 @@ void lesson_14(Page& page) {
   // when all have come, a phase is over, and the next begins. It remembers only whether that phase had
   // an even or odd number, so a wait names the parity of the phase that it waits for. The buffer's
   // first use is phase 0, and a wait for parity 1 before it is over at once: nothing was there.
+  //
+  //     the producer, for each tile              the consumers, for each tile
+  //         1 wait until its buffer is empty         2 wait until its buffer is full
+  //         announce the tile's bytes                add its numbers up
+  //         start the copy                           3 arrive at the buffer's "empty"
+  //-
   const auto pipeline = [](Stages<2>& shared, const TensorMap& matrix, float* sums) {
     StagePlace<2> at;  // stage 0, 1, 0, 1, ..., parity 0, 0, 1, 1, ...
     const int consumer = static_cast<int>(threadIdx.x) - 32;
@@ -99,14 +105,16 @@ void lesson_14(Page& page) {
     }
   };
 
-  // All three numbered calls are needed. The model lets copies land as late as barriers allow, or
+  //+
+  // All three numbered calls are needed. Six tiles go through two buffers to 32 consumers, and each
+  // call is left out in turn. The model lets copies land as late as barriers allow, or
   // at once. (A barrier is overrun if more arrive in a phase than it counts, as when the producer
   // doesn't wait and announces a second tile for a buffer whose first has not landed.)
+  //-
   const auto ends = [&](int number, bool late) {
     not_done = number;
     return outcome_of<2>(pipeline, 6, 32, {.async_late = late});
   };
-  //-
   Table missing({"left out", "copies land late", "copies land at once"});
   const char* const names[] = {"nothing", "1, wait until empty", "2, wait until full", "3, done"};
   bool needed = true;

@@ -62,10 +62,10 @@ void lesson_15(Page& page) {
   // has finished (`pulse_->advance()` above), and with it, where it is:
   page.region("core/run/watchdog.h", "RankStatus");
 
-  // When no pulse has grown for the whole timeout, or one was not heard of for so long, the run is
-  // over. To find whom to blame, the program follows the waits from rank to rank. They go round in
-  // a circle, as above, or end at a rank that waits for nobody else. For example, rank 2 sends in
-  // hop 1, but forgets to receive.
+  // When no pulse has grown for the whole timeout, or one has not been heard from for that long,
+  // the run is over. To find whom to blame, the program follows the waits from rank to rank. They
+  // go round in a circle, as above, or end at a rank that waits for nobody else. For example, rank
+  // 2 sends in hop 1, but forgets to receive.
   const Guess steps = page.predict("How many of its four steps does rank 3 compute?", "steps");
   const Ending forgot = with(Fault::unposted_recv, 2, 1);
   //-
@@ -89,8 +89,8 @@ void lesson_15(Page& page) {
 
   // ## The other four
   //
-  // Each is made by rank 1, in hop 0: it sends a row too few; it dies; it sleeps 50 ms before every
-  // hop; it overwrites its block before it has left.
+  // Each is made by rank 1. In hop 0 it sends a row too few; or it dies; or it overwrites its block
+  // before it has left. Or it sleeps 50 ms, before every hop.
   const Ending fewer = with(Fault::wrong_count, 1, 0), died = with(Fault::killed_rank, 1, 0);
   const Ending slow = with(Fault::slow_rank, 1, 0), reused = with(Fault::early_reuse, 1, 0);
   const double off = largest_difference(slow.outputs.out, reused.outputs.out);
@@ -109,15 +109,15 @@ void lesson_15(Page& page) {
   // ## Before the first hop
   //
   // Many hangs are none of these: a machine was started with another option or version. So over that
-  // connection all ranks first compare what must be equal. Of two, rank 1 hears:
+  // connection all ranks first compare what must be equal. Of two ranks, rank 1 is told:
   const std::string said = meeting_of({{"--mask", "full"}}, {{"--mask", "causal"}});
   page.print(said);
 
   // ## When a job hangs, look in this order
   //
   // 1. Has a process ended? It is the culprit. Does some pulse still grow? A rank is slow (lesson 24).
-  // 2. Follow the waits. Who is waited for and has not posted what the others lack is the culprit; they
-  //    are victims. If all have posted, in a circle, the order of the calls is wrong.
+  // 2. Follow the waits. The culprit is the rank that others wait for and that has not posted what they
+  //    lack; the others are victims. If all have posted, in a circle, the order of the calls is wrong.
   // 3. Compare how far each has come: the last event of each lane. Then compare options and versions.
   //
   // ## Try it with real processes

@@ -11,18 +11,25 @@
 // A small language model reads bytes and guesses, at each, the next one. A table makes every byte a
 // row of numbers, x. Layers add to it. A last product makes 256 scores of each row, whose softmax
 // says how likely each byte is to follow. The row's loss is -log of what the right byte got, and
-// training lowers the mean over all rows. These are the layers (`begins` is for recordings):
+// training lowers the mean over all rows. A layer adds to a row twice:
+//
+//     x += attention(norm(x))
+//     x += mlp(norm(x))
+//
 #include "lessons/book/model_tables.h"
 #include "lessons/book/page.h"
 
 namespace ringscope::lessons::chapter_16 {
 void lesson_16(Page& page) {
-  page.region("core/model/model.cpp", "layers");
-
-  // `norm` brings a row to one size, and `mlp` is three matrix products with it. Neither looks at
-  // another row, nor do table, scores and loss. Attention does, in its ring. First it computes:
-  page.region("core/model/attention_layer.cpp", "projections");
-
+  // `norm` brings a row to one size. `mlp` widens it by two products, multiplies their results
+  // number by number, one of them through SiLU, x / (1 + exp(-x)), and narrows the row again by a
+  // third. Neither looks at another row, nor do table, scores and loss. Attention does, in its ring:
+  //
+  //     q, k, v = three products of the rows, by the weights of query, key and value
+  //     q, k    = turn(q), turn(k)               each by its position, see below
+  //     out     = ring attention of q, k, v
+  //     result  = a product of out, by one more set of weights
+  //
   // So a row need never move. To keep the same rows through the whole model, with a copy of all
   // weights, is *context parallelism*. Whatever grows with the text is split by N. Only two things
   // concern other rows: where a row stands, and the weights, which all rows share (lesson 29).
@@ -38,12 +45,14 @@ void lesson_16(Page& page) {
   // that is even right. Take 16 equal rows on 4 ranks, contiguous, and the query at position 9:
   const Guess guess = page.predict(
       "With local rows for positions, how many of the 16 keys seem to be at distance 0?", "keys");
+  //-
   const auto turned = [](Index first_position) {  // four rows
     std::vector<float> rows(4 * 8, 1);
     Rotary({{{first_position, 1, 4}, {}}}, 8, 100).turn(1, 1, rows.data());
     return rows;
   };
   const RotaryScores scores = rotary_scores(turned);
+  //+
   page.answer(guess, scores.at_distance_0[0], 0);
   page.table(scores.table);
 
@@ -51,12 +60,16 @@ void lesson_16(Page& page) {
   // for every number of ranks. The cure is `global_position` above, which a rank knows by itself.
   //
   // ## The same model on 1, 2 and 4 ranks
+  //
+  // Two layers of width 32, on two sequences of 90 bytes, for one training step:
+  //-
   const ModelShape shape = {
       .layers = 2, .width = 32, .num_heads = 4, .num_heads_kv = 2, .head_dim = 8, .hidden = 80};
   const ModelJob job{shape, 2, 90};  // two sequences
   const Windows windows = ring_windows(job);
   const auto one = on_ranks(job, 1, [&](ModelRank& rank) { rank.step(windows); });
   const Agreement same = agreement_of(job, windows, *one[0]);
+  //+
   page.table(same.table);
 
   // ## All that is sent
@@ -64,10 +77,12 @@ void lesson_16(Page& page) {
   // Let KV be a layer's K and V of all rows. In each layer all N ranks send (N - 1) KV forward and
   // (2N - 1) KV backward (lesson 10). Then they add up the gradients of the weights, of which each has a
   // copy, and the loss: these are sent 2 (N - 1) times (lesson 29).
+  //-
   const Index kv = 2 * job.batch * job.seqlen * shape.num_heads_kv * shape.head_dim * 4;
   const Index gradients = (one[0]->weights.layout.size() + 1) * 4;
   const SentBytes formula{shape.layers * 3 * kv, shape.layers * 7 * kv, 2 * 3 * gradients};
   const SentBytes counted = sent_in_a_step(job, 4, windows);
+  //+
   page.table(sent_table(formula, counted));
 
   // Here the weights weigh most. But KV grows with the text, and weights do not.

@@ -75,10 +75,16 @@ void lesson_17(Page& page) {
   // Take TP 2 and CP 2, on four ranks. The two that have the same heads are a ring, so there are two
   // rings, which know nothing of each other. The output projection turns a rank's heads into a share
   // of y, for its rows, and the shares of a TP group add up to y. So it is the layer of lesson 16
-  // with fewer heads and two sums, one of them in the backward pass:
-  page.region("core/model/tensor_parallel.cpp", "tensor_parallel");
+  // with fewer heads and two sums over the TP group, one of them in the backward pass:
+  //
+  //     forward      y  += sum of the group's layer(x)
+  //     backward     dx  = sum of the group's dx
+  //
+  // With 8 heads and 512 rows:
+  //-
   const GroupJob small = {.shape = {1, 8, 2, 512, 16}, .width = 128, .sizes = {{2, 2, 1, 1}}};
   const SplitComparison four = compare(small);
+  //+
   page.table(four.table);
 
   // ## What grows and what shrinks
@@ -86,8 +92,10 @@ void lesson_17(Page& page) {
 
   // A block has half the heads, but twice the rows, so it stays as large. There are fewer hops,
   // though, and larger sums. For one of the layers above, on 32 ranks, each of them sends:
+  //-
   job.layers = 1;
   const SplitWays ways = split_ways(job, 32, {1, 2, 4, 8});
+  //+
   page.table(ways.table);
 
   // TP 4 sends least; TP 1 has no sum to wait for. TP 16 is not there, because its groups would not
@@ -104,7 +112,7 @@ void lesson_17(Page& page) {
   // Over DP alone, a gradient would be that of a quarter of the rows, and ranks of a CP group,
   // whose weights should be equal, would drift apart.
   //
-  // To try other sizes: `./ringscope groups --tensor 2 --context 4 --pipeline 2 --data 2`.
+  // `./ringscope groups --tensor 2 --context 4 --pipeline 2 --data 2` shows this for other sizes, too.
   //
   // ## Checks
   page.equal("Rank 21 has index 2 along CP", own[Axis::context], 2);

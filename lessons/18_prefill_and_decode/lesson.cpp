@@ -9,10 +9,9 @@
 // ## One row at a time
 //
 // A model answers in two phases. **Prefill** reads the prompt: all its rows at once, with K and V
-// going round, as in all lessons before. Then it writes token by token, and each token adds one row:
-// one query, which attends all keys so far. That is *decode*. Earlier rows do not change any more,
-// because under a causal mask none of them sees a later one. So each layer keeps their keys and values,
-// in the *KV cache*.
+// going round, as in all lessons before. Then the model writes token by token: each adds one query,
+// which attends all keys so far. That is *decode*. Under a causal mask no earlier row sees a later
+// one, so earlier rows do not change, and each layer keeps their keys and values, in the *KV cache*.
 #include "core/attention/online_softmax.h"
 #include "lessons/book/growing_text.h"
 #include "lessons/book/page.h"
@@ -44,8 +43,9 @@ void lesson_18(Page& page) {
   page.value("to read it, and the weights", numbers({reading_ms, weights_ms}, 2), "ms");
   page.value("to compute the attention", fixed(1e3 * flops / gpu.peak_flops(DType::bf16), 2), "ms");
 
-  // Each of eight ranks reads an eighth of the cache, in 0.64 ms, and its whole copy of the weights (lesson
-  // 16): 1.8 times as fast, not 8 times. Only tensor parallel ranks read a part of them (lesson 17).
+  // Each of eight ranks reads an eighth of the cache, in 0.64 ms, and its whole copy of the weights
+  // (lesson 16): 1.8 times as fast, not 8 times, and less with the merging below. Only tensor
+  // parallel ranks read a part of them (lesson 17).
   //
   // ## The wrong way round
   //
@@ -55,15 +55,16 @@ void lesson_18(Page& page) {
   const double ring_ms = 1e3 * ring_bytes / find_link("NVLink4").bytes_per_s;
   page.answer(guess, ring_ms, 0.1);
 
-  // One GPU that reads all of it is done sooner. So the query meets the keys where they are. Not even it
-  // travels, because all ranks have the weights and compute the token's row. Each attends its shard of the
-  // cache. Only its out and lse (lesson 2) travel: 129 numbers in f32 a head, however long the text:
+  // One GPU that reads all of it is done sooner. So the query meets the keys where they are. Even
+  // the query need not travel, because all ranks have the weights and compute the token's row. Each
+  // attends its shard of the cache. Only its out and lse (lesson 2) travel: 129 numbers in f32 a
+  // head, however long the text:
   const MergeCost ring = merge_cost(MergeKind::ring, 32, 128, 8);
   const MergeCost tree = merge_cost(MergeKind::tree, 32, 128, 8);
   page.table(ways_table(ring_bytes, ring, tree, layers));
 
   // In a layer a row of K and V is 4,096 bytes, and a query's results are 16,512. The prefill has as many
-  // queries as rows, decode has one query for a rank's 16,384 rows. Whatever is less should travel.
+  // queries as rows, decode has one query for a rank's 16,384 rows. The smaller of the two should travel.
   //
   // ## Merging
   //
@@ -74,7 +75,7 @@ void lesson_18(Page& page) {
 
   // exp of the difference of the lse says how much one weighs beside the other: the second 6.83 times.
   // (18.81 + 6.83 · 39.53) / 7.83 is 36.88, the output over all four. Without keys, lse is -∞ and
-  // weighs nothing. Any order will do:
+  // weighs nothing. (In the code `merge_by_lse` does this.) Any order will do:
   //
   // - **Ring**: heads are cut into N parts. Each is merged on its way round, and goes round again, whole.
   // - **Tree**: every second rank sends its heads to the next, which merges them. Of these ranks, again
@@ -96,24 +97,23 @@ void lesson_18(Page& page) {
   //
   // ## In numbers
   //
-  // 96 tokens are the prompt, ten more come one by one. Each rank does this:
-  const AttentionShape shape{1, 8, 2, 106, 32};  // 8 query heads, 2 of K and V
-  const GrowingText text{shape, random_inputs(shape), 96};
-  const auto decode = [&](DecodingRank& rank) {
-    const auto& [q, k, v, dout] = text.in;
-    rank.shard.fill(text.rows_of(k, rank.mine).data(), text.rows_of(v, rank.mine).data());
-    for (Index p = 96; p < 106; ++p) {
-      rank.shard.append(text.row_of(k, p).data(), text.row_of(v, p).data());
-      rank.attention(rank.comm, rank.shard, {0, p + 1}, text.row_of(q, p).data(), rank.out_of(p),
-                     nullptr);
-    }
-  };
-  const Comparison compared = compare_with_prefill(text, decode);
+  // 96 tokens are the prompt, and ten more come one by one, with 8 query heads and 2 of K and V.
+  // For each of the ten, a rank does this:
+  //
+  //     append the new row of K and V, if it is the rank's turn
+  //     attend the rank's shard with the new query
+  //     merge out and lse over the ranks
+  //-
+  double lse = some.lse, merged = some.out;
+  merge_by_lse<double>(lse, {&merged, 1}, others.lse, {&others.out, 1});
+  const AttentionShape shape{1, 8, 2, 106, 32};
+  const Comparison compared = compare_with_prefill({shape, random_inputs(shape), 96});
+  //+
   page.table(compared.table);
 
-  // The differences are from a prefill of all 106. Messages are one row's. Threads only reach their
-  // neighbours, so in the tree some are passed along, and counted again. A model writes in this way. This
-  // one knows a line by heart, and reads its first word:
+  // The differences are from a prefill of all 106. Messages are those of one row. Threads only
+  // reach their neighbours, so in the tree some are passed along, and counted again. A model writes
+  // in this way. This one knows a line by heart, and reads its first word:
   const std::string line = "keys stay, and the query travels.";
   const Checkpoint model = learned_by_heart(line + " ", 150);
   const std::string by_one = written(model, "keys", 29, 1), by_four = written(model, "keys", 29, 4);
@@ -124,10 +124,7 @@ void lesson_18(Page& page) {
   page.equal("and are 1.8 times as fast",
              fixed((reading_ms + weights_ms) / (reading_ms / 8 + weights_ms), 1), "1.8");
   page.check("One that reads all of it is done before a ring", reading_ms < ring_ms);
-  page.equal("The second rank weighs 6.83 times", fixed(std::exp(others.lse - some.lse), 2),
-             "6.83");
-  double lse = some.lse, merged = some.out;
-  merge_by_lse<double>(lse, {&merged, 1}, others.lse, {&others.out, 1});
+  page.equal("The second weighs 6.83 times", fixed(std::exp(others.lse - some.lse), 2), "6.83");
   page.equal("Merged, they are 36.88", fixed(merged, 2), "36.88");
   page.check("A row of K and V is 4,096 bytes, a query's results 16,512",
              2 * heads_kv * head_dim * 2 == 4096 && heads * (head_dim + 1) * 4 == 16512);

@@ -9,10 +9,10 @@
 //
 // ## A test of memory
 //
-// A novel, the sources of a program, the files of a law suit: a question about such a text can ask
-// for any line of it. So here is a text in which every line is a fact. Line j has a key, 64 random
-// signs, and a value: yes or no, +1 or -1. Whoever has read all S lines is given one of the keys,
-// and must say yes or no. A guess is right half of the time.
+// A question about a novel, a program's sources or a lawsuit's files can ask for any line. So here
+// is a text in which every line is a fact. Line j has a key, 64 random signs, and a value: yes or
+// no, +1 or -1. A reader of all S lines is given one of the keys, and must say yes or no. A guess
+// is right half of the time.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -25,9 +25,9 @@
 
 namespace ringscope::lessons::chapter_19 {
 void lesson_19(Page& page) {
-  // Three ways to answer: *exact attention* weighs all S values by softmax, as all other lessons
-  // do. A **window** is the same for the last 64 lines, and sees no others. *Linear attention*
-  // leaves exp out, and then the sum can be taken in another order:
+  // There are three ways to answer: *exact attention* weighs all S values by softmax, as all other
+  // lessons do. A **window** is the same for the last 64 lines, and sees no others. *Linear
+  // attention* leaves exp out, and then the sum can be taken in another order:
   //
   //     exact    answer = sum over j of  exp(q · k_j / 8) v_j  / sum over j of exp(q · k_j / 8)
   //     linear   answer = sum over j of  (q · k_j) v_j  =  q · (sum over j of k_j v_j)
@@ -95,9 +95,9 @@ void lesson_19(Page& page) {
   // ## What exactness costs
   //
   // A model has 32 layers, each with 32 query heads and 8 heads of K and V, of 128 numbers of two
-  // bytes, and reads S tokens under a causal mask. It keeps K and V of every token, and computes
-  // 4 · 128 operations for every pair and head (lesson 12). On one H100, at the share of its peak
-  // that attention reaches:
+  // bytes, and reads S tokens under a causal mask. It keeps K and V of every token, and computes 4
+  // · 128 operations for every pair and head (lesson 12). On H100s, at the share of their peak that
+  // attention reaches, it takes these times if work is shared evenly and hops are hidden (9, 12):
   const Gpu gpu = find_gpu("H100");
   const auto cache = [](double tokens) { return 32 * tokens * 8 * 2 * 128 * 2; };
   const auto hours = [&](double tokens) {

@@ -47,7 +47,7 @@ void lesson_20(Page& page) {
   // ## Four keys again
   //
   // 36.881 was the output of lesson 3's four keys. Stored in bf16 it is 37: a number that is
-  // rounded once is off by 1 part in 512 at most. Q, K, V and the final output may be rounded so.
+  // rounded once is off by 1 part in 257 at most. Q, K, V and the final output may be rounded so.
   //
   // The trouble is with sums. Take a row of equal scores, so each key adds exp(0) = 1 to l, and
   // all values are 1. The output should be 1. Let l be a bf16 number, rounded at every key, and
@@ -69,11 +69,11 @@ void lesson_20(Page& page) {
   //
   // ## What breaks if a ring rounds at every hop?
   //
-  // A ring gets a block at a time, so its sums are f32 inside a kernel. But some rings call a
+  // A ring attends one block at a time, and a kernel sums in f32. But some rings call a
   // finished kernel for each block, take its output in bf16, and merge outputs in bf16. Then the
   // state is rounded once a hop, and more ranks mean more rounding. Here are 32 rows over 4,096
-  // random keys, in N blocks. The error is the root of its mean square, as a share of the
-  // outputs':
+  // random keys, in N blocks. The error is a root mean square, as a share of that of the
+  // outputs:
   const Index keys = 4096, rows = 32;
   const auto error = [&](Index blocks, DType state) {
     double off = 0, all = 0;

@@ -9,7 +9,7 @@
 // ## Swap, compute, swap back
 //
 // Four ranks have two rows each of a text of eight, with all four heads: all other layers of the
-// model want it so. For attention each rank gives away its rows of three heads, and gets the other
+// model need it so. For attention each rank gives away its rows of three heads, and gets the other
 // rows of the fourth. Each rank sends something to every other one: an **all-to-all**. Then rank h
 // attends head h alone, under any mask, and a second all-to-all brings outputs back. That is
 // *Ulysses*.
@@ -74,22 +74,22 @@ void lesson_21(Page& page) {
   //     Ulysses    all of Q, K, V and out but its own part     (N-1)/N · c · (2H + 2G) · d · e
   //
   // so the ring sends N G / (H + G) times as much.
-  page.predict("8 ranks, 32 query heads, 8 of K and V: how many times Ulysses' bytes?", "",
+  page.predict("8 ranks, 32 query heads, 8 of K and V: a ring sends how many times as much?", "",
                8 * 8 / double{32 + 8}, 0.05);
   //-
   const SwapBytes sent = bytes_of_swaps();
   //+
   page.table(sent.table);
 
-  // In brackets Ulysses can't run: each rank needs a head of K and V, so N must divide G, and 8 such
-  // heads end at 8 ranks. (Copies of K and V get round that, and cost bytes.) A ring has no limit.
+  // Brackets mean that Ulysses can't run: each rank needs a head of K and V, so N must divide G, and
+  // 8 heads end at 8 ranks. (Copies of K and V get round that, and cost bytes.) A ring has no limit.
   //
   // ## What breaks if only bytes are compared?
   //
-  // The choice. A ring's hops run beside the computing; an all-to-all doesn't, because no head can
-  // begin before its rows have come. So bytes count where a ring can't hide them, below the
-  // crossover. Eight H100 on NVLink4, 8 of 32 heads of K and V, causal, one layer forward; F is 0.65 of
-  // the peak, so computing 131,072 tokens takes 35.56 / 2 / 0.65 ms (lesson 12):
+  // The choice is wrong. A ring's hops run beside the computing; an all-to-all doesn't, because no
+  // head can begin before its rows have come. So bytes count where a ring can't hide them, below
+  // the crossover. Take eight H100 on NVLink4, 8 of 32 heads of K and V, causal, one layer forward;
+  // F is 0.65 of the peak, so computing 131,072 tokens takes 35.56 / 2 / 0.65 ms (lesson 12):
   const Rates rates = rates_of(find_gpu("H100"), find_link("NVLink4"), DType::bf16);
   //-
   const auto time_of = [&](Problem job) { return layer_time(job, balance_of(job), rates).forward; };
@@ -123,7 +123,7 @@ void lesson_21(Page& page) {
   //
   // ## Both
   //
-  // 16 ranks and 8 heads of K and V: make groups of U ranks that swap heads, and let the N / U ranks
+  // With 16 ranks and 8 heads of K and V, make groups of U ranks that swap heads, and let the N / U ranks
   // that then have the same heads form a ring. With outputs in e bytes (lesson 25 counts f32) it sends
   //
   //     (U-1)/U · c · (2H + 2G) · d · e   +   (N/U - 1) · c · 2G · d · e

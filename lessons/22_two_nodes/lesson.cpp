@@ -1,6 +1,6 @@
 // # Two nodes: the slowest hop decides
 // > All ranks of a ring hop at once, so all wait for the one hop that leaves the node. A second ring
-// > inside the first takes that hop less often; buffers hide chance, but not a slow rank.
+// > inside the first takes that hop less often. Deeper buffers hide some delays, and not others.
 //
 // **You know** the ring's hops and buffers (lesson 6), and that a hop hides behind computing if it
 // is shorter (12). **You will see** what becomes of a ring over two nodes, with links of different
@@ -10,7 +10,7 @@
 // ## Two of eight hops are slow
 //
 // A **node** is a machine with several GPUs: four here, joined by NVLink. Between nodes there is a
-// network, and each node has a card for it. The ring goes through 0 to 3, over to 4, to 7 and back.
+// network, and each node has a card for it. The ring goes from 0 to 3, over to 4, to 7 and back.
 #include <fmt/format.h>
 
 #include <vector>
@@ -83,10 +83,10 @@ void lesson_22(Page& page) {
   //
   // ## What breaks if a rank is late?
   //
-  // A rank may be late by chance, each time another: an interrupt, a clock that drops. That is **jitter**.
-  // Or it is always the same one, a *straggler*: a card that runs hot. Back on one node, where hops are
-  // cheap, all ranks may begin each step together, as our formulas assume. Or each begins when its block
-  // is there, and may be ahead by as many blocks as it has buffers for:
+  // A rank may be late by chance, each time another: an interrupt, a clock that drops. That is **jitter**
+  // (here exponential). Or it is always the same one, a *straggler*: a card that runs hot. Back on one
+  // node, where hops are cheap, all ranks may begin each step together, as our formulas assume. Or each
+  // begins when its block is there, and may be ahead by as many blocks as it has buffers for:
   const auto run_with = [&](int buffers, double jitter, double speed_of_5) {
     Scenario some = ring;
     some.job.nodes = 1;
@@ -127,7 +127,8 @@ void lesson_22(Page& page) {
   page.trace(
       std::move(recorded.recording),
       {scene("The sends of ranks 3 and 7 are as long as a step and the wait after it. All "
-             "others are short, and all ranks wait. The two are equally late; waits name one.",
+             "others are short, and all ranks wait. The two are equally late; waits name one. "
+             "Rank 3 waits for its own send, but a wait can't name its own rank, so it names 2.",
              Figure::timeline)});
 
   // ## Checks
@@ -135,8 +136,8 @@ void lesson_22(Page& page) {
              fixed(1e3 * (7 * slow + step), 3));
   page.check("With four cards two levels hide the network, and a flat ring doesn't",
              nested_4 < 1.01 * 8 * step && flat_4 > 1.4 * 8 * step);
-  page.check("With two buffers, a run with jitter takes a fifth less than in step",
-             chance[1] < 0.8 * chance[0]);
+  page.check("With two buffers, a run with jitter takes almost a quarter less than in step",
+             chance[1] < 0.78 * chance[0] && chance[1] > 0.75 * chance[0]);
   page.check("and six more buffers next to nothing", chance[3] > 0.95 * chance[1]);
   page.equal("No buffer helps against a straggler", fixed(always[3], 2), "1.25");
 

@@ -31,7 +31,7 @@ void lesson_23(Page& page) {
 
   // **Weights and optimizer.** AdamW keeps for each weight its value and gradient in bf16, and in f32
   // its exact value and two moments: 2 + 2 + 4 + 4 + 4 bytes. (The gradient was summed in f32, and
-  // rounded once, at the end. Whoever adds up several passes keeps it in f32: 18 bytes, lesson 20.)
+  // rounded once, at the end. If several passes are added up, it stays in f32: 18 bytes, lesson 20.)
   //
   // **Activations.** Backward needs what forward computed. These *activations* are, for each token
   // and layer: the inputs of both norms and what the norms give, Q and out (4,096 numbers each), K
@@ -41,9 +41,10 @@ void lesson_23(Page& page) {
   const Guess guess = page.predict("65,536 tokens a rank, all 32 layers: how much is that?", "GB");
   page.answer(guess, layers * layer / GB, 0.2);
 
-  // **Logits.** At the end each token has a score for each of the 128,256 words, in f32. And the
-  // ring's own buffers: two blocks of K and V, and in the backward pass its own and three of f32
-  // gradients, since one is computed while one leaves and one comes. Their bill is the project's:
+  // **Logits.** At the end each token has a score for each of the 128,256 words, in f32, and the
+  // scores' gradient overwrites them. Then there are the ring's own buffers: two blocks of K and V,
+  // and in the backward pass its own and three of f32 gradients, since one is computed while one
+  // leaves and one comes. Their bill is the project's:
   const double logits = rows * words * 4;
   const Problem ring{.shape = heads, .dtype = DType::bf16, .world_size = 16, .backward = true};
   const double attention = peak_bytes(ring);
@@ -54,7 +55,8 @@ void lesson_23(Page& page) {
   // the layer once more before its backward pass. So one layer's activations exist at a time:
   const double kept = layers * rows * width * 2;
   // Then the optimizer: each rank updates a sixteenth of the weights and keeps only that part of
-  // the state (**sharding**); weights are gathered from the others when a layer needs them. Then the
+  // the state (**sharding**); a layer's weights, 0.4 GB that the table
+  // leaves out, are gathered from the others when it needs them. Then the
   // logits: the loss is a sum over tokens, so 16 pieces of them can be made one after the other.
   //-
   Table steps(
@@ -77,8 +79,8 @@ void lesson_23(Page& page) {
   page.value("Lines 2 to 4: inputs, one layer, the ring's buffers",
              numbers({kept / GB, layer / GB, attention / GB}, 1), "GB");
 
-  // (Activations are counted with the ring's buffers, which have one layer's Q, K, V and out once
-  // more. What libraries and fragments take is not counted. Leave a fifth of the memory free for it.)
+  // (Activations are counted with the ring's buffers, which have one layer's Q, K, V and out once more.
+  // Memory lost to libraries and fragmentation is not counted. Leave a fifth of the memory free for it.)
   //
   // ## What breaks if only the ring is longer?
   //
@@ -89,8 +91,9 @@ void lesson_23(Page& page) {
   // ## How long it takes
   //
   // A causal layer's attention takes 2 S² operations for each of 4,096 columns. Backward takes 2.5
-  // times as many (lesson 12), and the layer is computed again: 4.5 times. A weight takes 2 for each
-  // token, 8 with backward and again. On 16 H100, at the share of the peak that attention reaches, 0.65:
+  // times as many (lesson 10), and the layer is computed again: 4.5 times. A weight takes 2 for
+  // each token, 8 with backward and again. On 16 H100, at 0.65 of the peak, which attention reaches
+  // forward (backward reaches a little less):
   const double tokens = 1048576;
   const double of_attention = 4.5 * layers * 2 * tokens * tokens * width;
   const double of_weights = 8 * weights * tokens;

@@ -73,6 +73,7 @@ void lesson_24(Page& page) {
   // ## Does it overlap?
   //
   // Two streams are no proof. Take the part of SendRecv's time in which an attention kernel runs:
+  //-
   const auto overlapped = [](const Profile& profile) {
     double both = 0, all = 0;
     for (const Kernel& hop : profile) {
@@ -84,6 +85,7 @@ void lesson_24(Page& page) {
     }
     return both / all;
   };
+  //+
   std::vector<double> good;
   for (const Profile& profile : fine) good.push_back(overlapped(profile));
   page.value("on ranks 0 to 3", numbers(good));
@@ -114,8 +116,7 @@ void lesson_24(Page& page) {
   // A SendRecv that begins early waits inside itself for the one that comes late. So long transfers are
   // the **victims'**. The slow rank waits for nobody, and its own are as short as the bytes allow: 20 µs
   // each. A faster network would change nothing. Is its card slow, or has it more work? A slow card's
-  // kernels are all longer, for the same rows. With more work there are more of them (r + 1), or some are
-  // longer.
+  // kernels are all longer, for the same rows. More work makes more kernels (r + 1), or longer ones.
   //
   // ## What breaks if the clocks differ?
   //
@@ -130,8 +131,6 @@ void lesson_24(Page& page) {
   }
   page.print(numbers({least, most}, 0) + " µs");
 
-  // `./ringscope view rank*.pt.trace.json` and `explain` read PyTorch's files too.
-  //
   // ## Checks
   page.check("In 8 layers there are 32 attention kernels and 24 SendRecv on a rank",
              total(fine[1], "flash").first == 32 && total(fine[1], "SendRecv").first == 24);
@@ -144,7 +143,8 @@ void lesson_24(Page& page) {
 
   // ## Exercise
   //
-  // Write the three answers for other rings: `lessons/24_a_strange_trace/exercise.h`, `lesson 24 --check`.
+  // Write the three answers for other rings: `lessons/24_a_strange_trace/exercise.h`;
+  // `./ringscope lesson 24 --check` tries them.
 }
 
 }  // namespace ringscope::lessons::chapter_24

@@ -44,7 +44,7 @@ void lesson_25(Page& page) {
   //
   // (The hybrid returns its outputs in f32 with their lse, since they are merged: 100.4 MiB where lesson
   // 21's formula, with 16 bits, has 76. Ulysses is counted as returning 16 bits.)
-  page.predict("8 ranks, H = 32, G = 8, d = 128, e = 2. How many times the ring's bytes is pass-Q?",
+  page.predict("N = 8, H = 32, G = 8, d = 128, e = 2. Pass-Q sends how many times a ring's bytes?",
                "times", (7 * kQuery + 8 * kState) / (7 * kKv), 0.05);
   //-
   const SchemeBytes sent = bytes_of_schemes();
@@ -69,21 +69,25 @@ void lesson_25(Page& page) {
   //-
   const SchemeTimes times = times_of_schemes();
   const std::vector<double>& d = times.ms[3];
+  const auto bytes_in_d = [](const char* scheme) {
+    return traffic_of(on_8(scheme, 32768, 32, 32, "NVLink4").job, 0).forward_bytes;
+  };
+  const Scenario b = on_8("ring", 4096, 32, 8, "NVLink4");
   //+
   page.choose("Put them in order, the fastest in D first.",
               {"ring", "both ways", "Ulysses", "hybrid, U = 4"},
               letters_by({d[0], d[1], d[4], d[5]}));
   page.table(times.table);
 
-  // In **A** all hops are hidden, so all rings take as long as the computing, and the plain one holds
-  // least. In **B** they are exposed, and half of a hop is exposed less. In **C** two levels cross
-  // once in four steps (lesson 22). In **D** Ulysses sends a quarter of the ring's bytes, and nothing
-  // hides them; the hybrid sends more, and hides some. In **E** there are no heads to swap. A ring's
-  // bytes grow with N - 1, and a mesh's with 2 (√N - 1). (What it costs to start a message is not
-  // counted; on one node two levels are a ring. Messages to different ranks are simulated as if each
-  // had a link of its own, but for Ulysses, which has one. With one port a rank, as behind an NVSwitch
-  // or with one network card, both ways is no faster than the ring, and the hybrid takes at least 3.87
-  // ms in D.)
+  // In **A** all hops are hidden, so all rings take as long as the computing, and the plain one
+  // holds least. In **B** they are exposed, and half a block each way leaves less of a hop exposed.
+  // In **C** two levels cross once in four steps (lesson 22). In **D** Ulysses sends a quarter of
+  // the ring's bytes, and nothing hides them; the hybrid sends more, and hides some. In **E** there
+  // are no heads to swap. A ring's bytes grow with N - 1, and a mesh's with 2 (√N - 1). (What it
+  // costs to start a message is not counted; on one node two levels are a ring. Messages to
+  // different ranks are simulated as if each had a link of its own, but for Ulysses, which has one.
+  // With one port a rank, as behind an NVSwitch or with one network card, both ways is no faster
+  // than the ring, and the hybrid takes at least 3.87 ms in D.)
   //
   // ## Few queries, many keys
   //
@@ -94,13 +98,13 @@ void lesson_25(Page& page) {
   //
   // ## What to ask
   //
-  // 1. Are there few queries beside many cached keys? Pass-Q.
-  // 2. Has a rank more rows than the crossover? A ring. It takes any number of heads.
-  // 3. Does it lead over several nodes? Two levels, or a hybrid with its groups inside the nodes.
-  // 4. Are hops exposed all the same? Ulysses or a hybrid while the heads of K and V suffice; both ways
-  //    if they don't; a mesh if there are many ranks.
-  // 5. Must it be simple, with any kernel? The all-gather, while all of K and V fit. None of its
-  //    transfers hide.
+  // 1. Are there few queries beside many cached keys? Take pass-Q.
+  // 2. Has a rank more rows than the crossover? Take a ring. It allows any number of heads.
+  // 3. Does it lead over several nodes? Take two levels, or a hybrid with its groups inside the nodes.
+  // 4. Are hops exposed all the same? Take Ulysses or a hybrid while the heads of K and V suffice;
+  //    both ways if they don't; a mesh if there are many ranks.
+  // 5. Must it be simple, with any kernel? Take the all-gather, while all of K and V fit. None of
+  //    its transfers hide.
   //
   // `./ringscope simulate --scheme all` compares ring, all-gather, Ulysses and, on several nodes, two
   // levels; `--scheme mesh:2x4` tries any other. [bench/schemes.md](../../bench/schemes.md) has six more jobs, backward included, and runs.
@@ -112,12 +116,8 @@ void lesson_25(Page& page) {
   page.equal("C: two levels", times.fastest(2), "two levels");
   page.equal("D: the hybrid", times.fastest(3), "hybrid, U = 4");
   page.equal("E: the mesh", times.fastest(4), "mesh, 2 x 4");
-  const auto bytes_in_d = [](const char* scheme) {
-    return traffic_of(on_8(scheme, 32768, 32, 32, "NVLink4").job, 0).forward_bytes;
-  };
   page.equal("D: Ulysses sends a quarter of the ring's bytes", 4 * bytes_in_d("ulysses"),
              bytes_in_d("ring"));
-  const Scenario b = on_8("ring", 4096, 32, 8, "NVLink4");
   page.check("B is below the crossover", threshold_rows(b.job, b.rates, Pass::forward, 0.5) > 512);
   page.equal("A row of K and V is 4,096 bytes", 2 * kKv, 4096);
   page.equal("A query and its state are 24,960", 2 * (kQuery + kState), 24960);

@@ -3,10 +3,10 @@
 // > well. Move the pieces of each row a little, by a rule that all know, and it serves both.
 //
 // **You know** that shared memory has 32 banks (lesson 13), and that a copy engine brings whole tiles
-// there (14). **You will see** why eight rows of a tile meet in one bank, why a wider row no longer
-// helps, and how one exclusive-or does.
+// there (14). **You will see** why eight rows of a tile meet in the same banks, why a wider row no
+// longer helps, and how one exclusive-or does.
 //
-// ## Eight rows, one bank
+// ## Eight rows, four banks
 //
 // A tile of K has rows of 64 numbers, two bytes each: 128 bytes, or 32 words of four. So every row
 // begins in bank 0 and ends in bank 31. Call 16 bytes of a row, eight numbers, a **unit**: a row has

@@ -1,6 +1,7 @@
 // # The GPU ladder IV: WGMMA and its descriptors
 // > Hopper's matrix instruction reads its operands from shared memory by itself. So a thread no
-// > longer says what to multiply, but where it lies; and while the machine does, it has time.
+// > longer says what to multiply, but where it lies; and while the unit
+// > multiplies, the thread is free to do something else.
 //
 // **You know** the `mma` of one warp and the copy engine (lesson 14), and swizzled tiles (26).
 // **You will see** the larger instruction, the 64 bits that describe an operand, what wrong ones do,
@@ -35,9 +36,9 @@ void lesson_27(Page& page) {
                0);
 
   // A tile of swizzled rows of 128 bytes has 1,024 bytes in eight rows: the stride is 64. This multiplies
-  // two tiles, A Bᵀ, 64 rows of 64 numbers each. A `wgmma` sums over 16 numbers, so four are needed.
-  // From one to the next the start moves by 32 bytes, inside the same swizzled rows. (The exercise is
-  // to write `operand_descriptor`, which puts start, leading offset and stride where they belong.)
+  // two tiles, A Bᵀ, 64 rows of 64 numbers each. A `wgmma` sums over 16 numbers, so four are needed. From
+  // one to the next the start moves by 32 bytes, inside the same swizzled rows. (`operand_descriptor`
+  // puts start, leading offset and stride where they belong. In the exercise you write it, as `descriptor`.)
   const auto with = [](std::uint32_t stride_bytes, std::uint32_t step_bytes) {
     return [=](Operands& shared, float* c) {
       std::uint64_t a = operand_descriptor(ptx::shared_address(shared.a), 16, stride_bytes);
@@ -95,8 +96,14 @@ void lesson_27(Page& page) {
   // the ladder's seventh kernel, products are started and run on their own: S of this tile, and O
   // += PV of the one before. `wgmma_wait<1>` waits for all but the youngest, so for S; its softmax
   // runs beside PV. And two groups of consumers take turns with products and softmax:
-  page.region("cuda/kernels/07_hopper_overlap.cu", "overlap");
-
+  //
+  //     for each tile of keys but the first
+  //         wait for this group's turn
+  //         start S of this tile; when V of the tile before is there, start O += P V
+  //         give the turn to the other group
+  //         wait for S, give K's buffer back, and take the softmax of S
+  //         wait for O, give V's buffer back, and rescale O to the new maximum
+  //
   // ## The ladder, rung by rung
   //
   // 1. `01_naive`: three kernels, with S in global memory between them (lesson 1).
@@ -107,14 +114,14 @@ void lesson_27(Page& page) {
   // 6. `06_hopper`: the copy engine, `wgmma`, a producer and two groups of consumers.
   // 7. `07_hopper_overlap`: softmax beside the next product.
   //
-  // 8 to 11 do the same for the backward pass. The model shows that results are right; the compiler's
-  // log (`cuda/kernels/registers.txt`) that registers suffice; and only a GPU that memory is ordered as
-  // we think, and how fast it is: `./ringscope gpu-check` measures.
+  // 8 to 11 do the same for the backward pass. The model shows that results are right; the
+  // compiler's log (`cuda/kernels/registers.txt`) shows that registers suffice; and only a GPU shows
+  // that memory is ordered as we think, and how fast it is. `./ringscope gpu-check` measures that.
   //
   // ## Checks
   page.equal("With the right descriptors all 4,096 values are right", right, 4096);
   page.equal("Without a swizzle an eighth are", plain_copy, 4096 / 8);
-  page.check("With any other mistake nearly none", wrong_stride < 400 && wrong_step < 400);
+  page.check("With any other mistake nearly none are", wrong_stride < 400 && wrong_step < 400);
   page.equal("Eight rows of a panel are 1,024 bytes", 8 * kRowBytes, 1024);
   page.equal("exp takes half as long as the products", exps, products(128) / 2);
 

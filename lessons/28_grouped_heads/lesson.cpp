@@ -69,7 +69,7 @@ void lesson_28(Page& page) {
   page.table(both);
 
   // A head of K serves four query heads, so its gradient is the sum over the four. The ring adds them up
-  // before the gradient leaves the rank. Whoever copies the heads has to add up the copies' gradients.
+  // before the gradient leaves the rank. A program that copies heads has to add up the copies' gradients.
   //
   // ## What becomes cheaper
   //
@@ -89,7 +89,8 @@ void lesson_28(Page& page) {
   //
   // Whatever divides heads among ranks, as later lessons do (17, 21), runs out sooner: each rank needs a
   // head of K and V, or a copy of one. A ring divides rows, and doesn't mind. One could also leave K and
-  // V where they are, and let queries and their states go round (lesson 25). That moves more now.
+  // V where they are, and let queries and their states go round (lesson 25). With grouped heads
+  // that sends more than a ring.
   page.choose("One head of K and V for 32 query heads, eight ranks. Which scheme sends least?",
               {"a ring", "one that passes queries round"}, "a");
 
@@ -104,8 +105,8 @@ void lesson_28(Page& page) {
 
   // ## Exercise
   //
-  // Write which heads of K and V a rank needs that has some of the query heads, and add up the gradients
-  // of copies: `lessons/28_grouped_heads/exercise.h`, tried by `./ringscope lesson 28 --check`.
+  // Write which heads of K and V are needed by a rank that has some of the query heads, and add up the
+  // gradients of copies: `lessons/28_grouped_heads/exercise.h`, tried by `./ringscope lesson 28 --check`.
 }
 
 }  // namespace ringscope::lessons::chapter_28

@@ -10,15 +10,20 @@
 //
 // A weight's gradient is a sum over all rows of all ranks. Each rank adds up over its own; then
 // these are added up over the ranks, and all get the result: an *all-reduce*. It is a ring, too.
-// Each of N chunks collects its sum in the first N - 1 hops, as dK and dV did:
+// Each of N chunks collects its sum in the first N - 1 hops, as dK and dV did. In the others the
+// whole sums go round:
+//
+//     for step = 0 to N - 2
+//         send a chunk on, receive another, and add this rank's part to it
+//     for step = N - 1 to 2N - 3
+//         send a complete chunk on, and receive another
+//
+// Then all ranks change their weights alike.
 #include "lessons/book/model_tables.h"
 #include "lessons/book/page.h"
 
 namespace ringscope::lessons::chapter_29 {
 void lesson_29(Page& page) {
-  page.region("core/model/replica.cpp", "collect");
-
-  // In the others the whole chunks go round. Then all ranks change their weights alike.
   page.predict("How many numbers does each of four ranks send, for every weight of the model?",
                "numbers", 1.5);
 
@@ -28,8 +33,9 @@ void lesson_29(Page& page) {
   //
   // A mean is over all rows. It is tempting to let each rank take the mean over its own, and then
   // the mean of the ranks. S1 divides the sum of the gradients by N, and does so for a summed loss
-  // ([claim C44](../claims.md#c44)). Let four ranks `scale` their own rows' losses, and apply a
-  // factor `after` the gradients were added up.
+  // ([claim C44](../claims.md#c44)). Let four ranks scale their own rows' losses, and apply a
+  // factor after the gradients were added up. How far is that from one rank's gradient?
+  //-
   const ModelShape shape = {
       .layers = 2, .width = 32, .num_heads = 4, .num_heads_kv = 2, .head_dim = 8, .hidden = 80};
   const auto off_by = [](const ModelJob& job, const auto& scale, double after) {
@@ -40,22 +46,24 @@ void lesson_29(Page& page) {
     return relative_distance(sum_of_gradients(four, after), one[0]->gradients());
   };
   const LossWays ways = loss_ways(shape, off_by);
+  //+
   page.table(ways.table);
 
   // The mean of means is right when all ranks have as many rows (16 are 4, 4, 4, 4), and wrong
   // otherwise (10 are 3, 3, 2, 2). An optimizer such as Adam, which divides gradients by their
   // usual size, hides a constant factor, so such a mistake may live long. It is always right to add
   // up the ranks' gradients and to divide by the count of all rows, which every rank knows.
-  page.region("core/model/replica.cpp", "step");
-
+  //
   // ## Is it the right one?
   //
   // If all weights of one kind move a bit in the direction of their gradient, the loss has to rise by
-  // the gradient's length.
+  // the gradient's length times the distance moved. Measured so, and by the backward pass:
+  //-
   const ModelJob job{shape, 2, 90};  // two sequences
   const Windows windows = ring_windows(job);
   const auto one = on_ranks(job, 1, [&](ModelRank& rank) { rank.step(windows); });
   const Nudged nudges = nudged(job, windows, *one[0]);
+  //+
   page.table(nudges.table);
 
   // ## The loss is right, and the gradients are not
@@ -86,9 +94,9 @@ void lesson_29(Page& page) {
   // ## Checks
   page.at_most("Nudging agrees with the gradients", nudges.error, 1e-3);
   page.check("Sums divided by 4 are off by 3/4", std::abs(ways.off[0] - 0.75) < 1e-4);
-  page.check("A mean of means wants equal shares", ways.off[4] < 1e-5 && ways.off[5] > 0.01);
-  page.at_most("Sums over the count of all want nothing", ways.off[7], 1e-5);
-  page.at_most("Whoever trains, losses are the same", learnt.largest_difference, 1e-4);
+  page.check("A mean of means needs equal shares", ways.off[4] < 1e-5 && ways.off[5] > 0.01);
+  page.at_most("Sums over the count of all need no condition", ways.off[7], 1e-5);
+  page.at_most("Losses are the same on one, two and four ranks", learnt.largest_difference, 1e-4);
   page.check("They end far below the entropy", learnt.losses[2].back() < 0.2 * entropy);
 
   // ## Exercise

@@ -72,6 +72,21 @@ class Book : public Page {
                        : "You predicted " + spelled_out(*yours, options) + ", which is wrong.");
   }
 
+  void draw(const std::string& question, const std::string& cells, At at) override {
+    show_until(at);
+    const Question asked{question, "", {}, 1, cells};
+    const std::optional<std::string> yours = writer_.ask(asked);
+    std::string verdict;
+    if (yours) {
+      int wrong = 0;
+      for (std::size_t i = 0; i < cells.size(); ++i) wrong += (*yours)[i] != cells[i];
+      const auto all = std::count_if(cells.begin(), cells.end(), [](char c) { return c != '/'; });
+      verdict = wrong == 0 ? "You drew exactly that."
+                           : fmt::format("You drew {} of {} cells otherwise.", wrong, all);
+    }
+    writer_.answer(asked, cells, verdict);
+  }
+
   void value(const std::string& name, const Cell& value, const std::string& unit, At at) override {
     show_until(at);
     writer_.value(name, value, unit);
@@ -224,6 +239,24 @@ std::string letters_in(const std::string& text, std::size_t options, std::size_t
     letters += c;
   }
   return letters.size() == wanted ? letters : "";
+}
+
+std::string cells_in(const std::string& text, const std::string& like) {
+  std::string cells;
+  for (const char c : text)
+    if (c != ' ' && c != '\t' && c != '\r') cells += c == 'x' ? '#' : c;
+  if (cells.size() != like.size()) return "";
+  for (std::size_t i = 0; i < cells.size(); ++i)
+    if ((cells[i] == '/') != (like[i] == '/') ||
+        std::string_view("#./").find(cells[i]) == std::string_view::npos)
+      return "";
+  return cells;
+}
+
+std::string drawn_rows(const std::string& cells, const std::string& indent) {
+  std::string rows = indent;
+  for (const char c : cells) rows += c == '/' ? "\n" + indent : std::string(1, c);
+  return rows + "\n";
 }
 
 std::string spelled_out(const std::string& letters, const std::vector<std::string>& options) {

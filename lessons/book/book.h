@@ -20,6 +20,7 @@ struct Question {
   std::string unit;
   std::vector<std::string> options = {};  // to choose from, or to order; else it asks a number
   std::size_t letters = 1;                // wanted: one, or as many as there are options
+  std::string cells = {};                 // to draw, as Page::draw() takes them
 };
 
 class Writer {
@@ -30,7 +31,7 @@ class Writer {
   virtual void prose(const std::string& markdown) = 0;
   // Show C++ code. `origin` is "path, line N", or empty for the lesson's own code.
   virtual void listing(const std::string& origin, const std::string& code) = 0;
-  // Return what the reader typed, a number or letters_in(), if there is a reader who did.
+  // Return what the reader typed, a number, letters_in() or cells_in(), if there is a reader who did.
   virtual std::optional<std::string> ask(const Question& question) = 0;
   // Show the answer. `verdict` compares it with the reader's number, and is empty if there is none.
   virtual void answer(const Question& question, const Cell& actual, const std::string& verdict) = 0;
@@ -69,5 +70,10 @@ std::optional<double> number_in(const std::string& text);
 std::string letters_in(const std::string& text, std::size_t options, std::size_t wanted);
 // Return the options that letters stand for, "rank 2; rank 0; rank 1" for "cab".
 std::string spelled_out(const std::string& letters, const std::vector<std::string>& options);
+// Return the cells of `text` without blanks, with x taken for #. Return "" unless they are as many,
+// row by row, as in `like`.
+std::string cells_in(const std::string& text, const std::string& like);
+// Return the rows of a drawing as lines that begin with `indent`.
+std::string drawn_rows(const std::string& cells, const std::string& indent);
 
 }  // namespace ringscope::lessons

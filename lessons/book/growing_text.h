@@ -142,17 +142,24 @@ struct Decoded {
   Index fewest_rows = std::numeric_limits<Index>::max(), most_rows = 0;  // of a shard, at the end
 };
 
-// Run decode(rank) on a thread per rank. `expected` is [num_heads, seqlen, head_dim].
-template <class Decode>
-Decoded decode_on_ranks(const GrowingText& text, const std::vector<float>& expected,
-                        PartitionKind kind, MergeKind merge_kind, int world_size,
-                        const Decode& decode) {
+// Append and attend what follows the prompt, row by row, on a thread per rank. `expected` is
+// [num_heads, seqlen, head_dim].
+inline Decoded decode_on_ranks(const GrowingText& text, const std::vector<float>& expected,
+                               PartitionKind kind, MergeKind merge_kind, int world_size) {
   const auto ranks = run_rank_threads(
       world_size,
       [&](Communicator& comm) {
         return std::make_unique<DecodingRank>(text, kind, merge_kind, comm);
       },
-      decode);
+      [&](DecodingRank& rank) {
+        const auto& [q, k, v, dout] = text.in;
+        rank.shard.fill(text.rows_of(k, rank.mine).data(), text.rows_of(v, rank.mine).data());
+        for (Index p = text.prompt; p < text.shape.seqlen; ++p) {
+          rank.shard.append(text.row_of(k, p).data(), text.row_of(v, p).data());
+          rank.attention(rank.comm, rank.shard, {0, p + 1}, text.row_of(q, p).data(),
+                         rank.out_of(p), nullptr);
+        }
+      });
   Decoded all;
   for (const auto& rank : ranks) {
     all.sent += rank->comm.take();
@@ -177,8 +184,7 @@ struct Comparison {
   bool as_predicted = true;  // whether messages and bytes equal merge_cost()
   Index most_apart = 0;      // largest difference in the number of rows of two ranks
 };
-template <class Decode>
-Comparison compare_with_prefill(const GrowingText& text, const Decode& decode) {
+inline Comparison compare_with_prefill(const GrowingText& text) {
   Problem config{.shape = text.shape,
                  .mask = MaskSpec::parse("causal"),
                  .partition = PartitionKind::zigzag,
@@ -189,7 +195,7 @@ Comparison compare_with_prefill(const GrowingText& text, const Decode& decode) {
   for (int n = 1; n <= 4; ++n)
     for (const MergeKind merge_kind : {MergeKind::ring, MergeKind::tree}) {
       const PartitionKind kind = kAllPartitions[(n + (merge_kind == MergeKind::tree)) % 4];
-      const Decoded found = decode_on_ranks(text, expected, kind, merge_kind, n, decode);
+      const Decoded found = decode_on_ranks(text, expected, kind, merge_kind, n);
       const MergeCost cost = merge_cost(merge_kind, text.shape.num_heads, text.shape.head_dim, n);
       all.as_predicted = all.as_predicted &&
                          found.sent == WireCount{rows * cost.hop_messages, rows * cost.hop_bytes};

@@ -96,6 +96,9 @@ class MarkdownWriter : public Writer {
 
   void answer(const Question& question, const Cell& actual, const std::string&) override {
     const std::string summary = just_asked_ ? "Answer" : "Answer: " + question.text;
+    if (!question.cells.empty())
+      return paragraph(fmt::format("<details><summary>{}</summary>\n\n```text\n{}```\n</details>",
+                                   summary, drawn_rows(question.cells, "")));
     paragraph(fmt::format("<details><summary>{}</summary>\n\n**{}{}{}**\n</details>", summary,
                           actual.kept, question.unit.empty() ? "" : " ", question.unit));
   }
@@ -182,7 +185,7 @@ std::string contents_page() {
       "Lessons 1 to 18 lead from two matrix products to a model that writes; those from 19 on take "
       "up one question each.\nEach page names the lessons to read before it, and those that follow "
       "on it. The numbers follow this order, except that 28 comes before 17.\n"
-      "[Three ways](#three-ways-through) lead through all of them. Whoever knows FlashAttention "
+      "[Three ways](#three-ways-through) lead through all of them. Those who know FlashAttention "
       "may "
       "begin at 5.\n`./ringscope lesson N` steps through lesson N and asks for "
       "predictions; the "

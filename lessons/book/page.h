@@ -66,6 +66,11 @@ class Page {
   virtual void choose(const std::string& question, const std::vector<std::string>& options,
                       const std::string& letters, At at = At::current()) = 0;
 
+  // Ask for a drawing, and answer at once: `cells` has # for a marked one and . for another, and / ends
+  // a row.
+  virtual void draw(const std::string& question, const std::string& cells,
+                    At at = At::current()) = 0;
+
   // Show "name: value unit".
   virtual void value(const std::string& name, const Cell& value, const std::string& unit = "",
                      At at = At::current()) = 0;

@@ -260,6 +260,32 @@ inline Index tiles_of_slowest_rank(const Problem& config, Index tile) {
 // ---
 // Masks are drawn as text: x where a query (line) may attend a key (column).
 
+// Attend one head in tiles of so many rows by so many keys, which divide the sequence, and count.
+struct Cut {
+  Index query_rows, key_rows;
+};
+struct Count {
+  Index kv_rows_read = 0, rescaled = 0;
+};
+inline std::vector<float> attend_in_tiles(const AttentionShape& shape, const AttentionInputs& in,
+                                          Cut cut, Count& count) {
+  const Index tokens = shape.seqlen, d = shape.head_dim;
+  const float root = std::sqrt(static_cast<float>(d));
+  std::vector<float> out(tokens * d), tile(cut.query_rows * cut.key_rows);
+  for (Index q = 0; q < tokens; q += cut.query_rows) {
+    std::vector<RowState<float>> state(cut.query_rows);
+    for (Index k = 0; k < tokens; k += cut.key_rows, count.kv_rows_read += cut.key_rows)
+      for (Index i = 0; i < cut.query_rows; ++i, ++count.rescaled) {
+        const std::span<float> scores(&tile[i * cut.key_rows], cut.key_rows);
+        for (Index j = 0; j < cut.key_rows; ++j)
+          scores[j] = dot(&in.q[(q + i) * d], &in.k[(k + j) * d], d) / root;
+        carry_on<float>(state[i], std::span(&out[(q + i) * d], d), scores, &in.v[k * d]);
+      }
+    for (Index i = 0; i < cut.query_rows * d; ++i) out[q * d + i] /= state[i / d].row_sum;
+  }
+  return out;
+}
+
 // Draw the masks side by side, each under its spelling, for sequences of seqlen positions.
 inline std::string drawn_masks(const std::vector<std::string>& spellings, Index seqlen) {
   const int width = static_cast<int>(2 * seqlen + 6);

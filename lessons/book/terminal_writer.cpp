@@ -143,6 +143,13 @@ class TerminalWriter : public Writer {
   }
 
   void answer(const Question& question, const Cell& actual, const std::string& verdict) override {
+    if (!question.cells.empty()) {
+      put(styled(kAsk, "It is this.") + (verdict.empty() ? "" : " " + verdict) + "\n" +
+              drawn_rows(question.cells, "  "),
+          Last::block);
+      output_ = true;
+      return;
+    }
     const std::string unit = question.unit.empty() ? "" : " " + question.unit;
     put(styled(kAsk, "It is " + actual.shown + unit + ".") +
             (verdict.empty() ? "" : " " + verdict) + "\n",
@@ -286,11 +293,14 @@ std::string wrapped_text(const Console& console, const std::string& markdown,
 }
 
 std::optional<std::string> read_answer(Console& console, const Question& question) {
-  const bool is_number = question.options.empty();
-  const std::string wanted = is_number               ? "A number"
+  const bool draws = !question.cells.empty(), is_number = question.options.empty() && !draws;
+  const std::string wanted = draws                   ? "Rows of # and ., with / between rows"
+                             : is_number             ? "A number"
                              : question.letters == 1 ? "A letter"
                                                      : "All letters in order";
-  const std::string not_that = is_number ? "That is no number. " : "That is not among them. ";
+  const std::string not_that = draws       ? "That has other rows. "
+                               : is_number ? "That is no number. "
+                                           : "That is not among them. ";
   for (int tries = 0; tries < 3 && console.somebody_reads(); ++tries) {
     console.write(in_style(console.colour(), kDim,
                            (tries == 0 ? "" : not_that) + wanted + ", or Enter to skip: "));
@@ -298,8 +308,9 @@ std::optional<std::string> read_answer(Console& console, const Question& questio
     if (!line || *line == "q") throw ReaderStopped{};
     if (line->find_first_not_of(" \t\r") == std::string::npos) return std::nullopt;
     if (is_number && number_in(*line)) return line;
-    const std::string letters = letters_in(*line, question.options.size(), question.letters);
-    if (!letters.empty()) return letters;
+    const std::string others = draws ? cells_in(*line, question.cells)
+                                     : letters_in(*line, question.options.size(), question.letters);
+    if (!others.empty()) return others;
   }
   return std::nullopt;
 }

@@ -206,10 +206,10 @@ CLAIM(C44, MeanOfGradientsNeedsMeanLosses, holds_if, "S1", "part one, 2.3; part 
   const std::vector<Index> even = {2, 2, 2, 2}, uneven = {3, 3, 1, 1};
   return {
       "The gradients of replicated weights are the mean over the ranks, as in data parallelism.",
-      "True if each rank's loss is the mean over its rows, and all have as many. For a loss that "
-      "adds up, which S1's own example takes (out.sum()), the gradients add up too, and the mean "
-      "is {1} of the right one on 4 ranks. With unequal shares neither is right: rows have to be "
-      "weighted.",
+      "This is true if each rank's loss is the mean over its rows, and all have as many. For a "
+      "loss that adds up, which S1's own example takes (out.sum()), the gradients add up too, and "
+      "the mean is {1} of the right one on 4 ranks. With unequal shares neither is right: rows "
+      "have to be weighted.",
       {Figure("mean of 4 gradients over the true one, mean losses, equal shares",
               gradient_over_truth(even, true, true), near(1, 1e-6),
               {"their sum", gradient_over_truth(even, true, false)}, 1),
@@ -224,8 +224,7 @@ CLAIM(C78, TheSumIsNotTheLse, wrong, "S1", "part two, 7 (the comments on what is
   const double truth = distance(s1_backward(inputs(), Way::by_lse), of_naive());
   return {"l_acc, which the forward returns for the backward, is the row-wise lse.",
           "It is the sum of exp(score - m), as the listing computes it and its backward uses it. "
-          "The lse is m + log(l). Whoever believes the comment and takes P = exp(S - l) is off by "
-          "{0} here.",
+          "The lse is m + log(l). With P = exp(S - l) a gradient is off by {0} here.",
           {Figure("largest error of a gradient with l in the place of lse, f64",
                   distance(s1_backward(inputs(), Way::sum_for_lse), of_naive()), at_least(0.1),
                   {"lse", truth}, 0)}};

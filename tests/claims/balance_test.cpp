@@ -133,7 +133,7 @@ CLAIM(C21, StripedWorkIsATriangleWithOrWithoutDiagonal, holds, "S3", "entry 5") 
   };
   return {
       "A striped rank i has c(c+1)/2 pairs with block j if i >= j, and c(c-1)/2 if i < j.",
-      "Exactly, for every pair of ranks and every c tried.",
+      "The formula is exact for every pair of ranks and every c tried.",
       {Figure("exceptions among all i, j of 4 ranks, c = 1, 2, 5, 16, counted one by one",
               exceptions([](int i, int j) { return i >= j; }), exactly(0),
               {"i > j for i >= j", exceptions([](int i, int j) { return i > j; })}, 0),
@@ -192,10 +192,10 @@ CLAIM(C24, BalancedRanksHaveTheMean, holds_if, "S1", "part one, 6.2; part two, 2
   };
   return {
       "Folded, every rank has s(s+1)/2 / N pairs, near-perfect balance.",
-      "Exactly, for an even number of folds, and for 2N chunks as well. An odd number leaves the "
-      "last fold without a partner, in which neighbouring ranks differ by a pair: a rank is off "
-      "the mean by up to (N - 1) / 2, however long the sequence. Totals alone don't show that a "
-      "ring is balanced, because it waits at every step; but the slowest rank's pairs, added up "
+      "This is exact for an even number of folds, and for 2N chunks as well. An odd number leaves "
+      "the last fold without a partner, in which neighbouring ranks differ by a pair: a rank is "
+      "off the mean by up to (N - 1) / 2, however long the sequence. Totals alone don't show that "
+      "a ring is balanced, because it waits at every step; but the slowest rank's pairs, added up "
       "over the steps, are the mean as well (folded, to 0.1 %).",
       {Figure("most that a folded rank is off, 64 positions on 4 ranks", off(causal(4, 16, kFold)),
               exactly(0), {"striped", off(causal(4, 16, kStriped))}, 0),
@@ -217,8 +217,8 @@ CLAIM(C67, NotEveryStripeHasTheDiagonal, holds_if, "S3", "entry 5, worked exampl
   return {
       "Striped over 8 devices of 4,096 tokens, every device has c(c+1)/2, about 8.4 million pairs, "
       "in every iteration.",
-      "True of the rounded figure. Device 0 with block 4, the pair of the example, has c(c-1)/2 = "
-      "{1}, by the formula just above it (C21).",
+      "This is true of the rounded figure. Device 0 with block 4, the pair of the example, has "
+      "c(c-1)/2 = {1}, by the formula just above it (C21).",
       {Figure("millions of pairs of device 0 with block 4, to two digits", pairs(job, 0, 4) / 1e6,
               near(8.4, 0.05), {"contiguous", pairs(causal(8, 4096), 0, 4) / 1e6}, 8.4),
        Figure("the same, counted", pairs(job, 0, 4), exactly(4096.0 * 4095 / 2),

@@ -70,10 +70,10 @@ CLAIM(C25, ChunksAreContiguousFoldsHardly, holds_if, "S1", "part one, 6.4") {
   return {
       "Zig-zag keeps a GPU's tokens closer together than striping: they come in pairs of "
       "neighbours.",
-      "True of 2N chunks: runs of {1} positions on average, so copies of 512 KiB (128 values of 2 "
-      "bytes a row), and {2} of the computed 128 x 128 tiles on the mask's edge. S1's own formula, "
-      "folding, has neighbours on its first and last rank only: runs of {0} on average, copies of "
-      "256 or 512 bytes, and {3} of the tiles on the edge, as striping has.",
+      "This is true of 2N chunks: runs of {1} positions on average, so copies of 512 KiB (128 "
+      "values of 2 bytes a row), and {2} of the computed 128 x 128 tiles on the mask's edge. S1's "
+      "own formula, folding, has neighbours on its first and last rank only: runs of {0} on "
+      "average, copies of 256 or 512 bytes, and {3} of the tiles on the edge, as striping has.",
       {Figure("mean run of consecutive positions, folded, 8 ranks of 4,096 rows", run_length(kFold),
               {1.1, 1.2}, {"striped", run_length(kStriped)}, 2),
        Figure("the same, 2N chunks", run_length(kZigzag), at_least(2),
@@ -102,7 +102,7 @@ CLAIM(C26, ZigzagIsTheNameOfTwoPartitions, ambiguous, "S1", "part one, 6.1; part
   return {
       "Zig-zag gives GPU k mod N the tokens of even folds and GPU N - 1 - (k mod N) those of odd "
       "ones.",
-      "A usable partition, called fold here. What most implementations call zig-zag cuts the "
+      "It is a usable partition, called fold here. What most implementations call zig-zag cuts the "
       "sequence into 2N chunks and gives rank r the chunks r and 2N - 1 - r. The two are the same "
       "for two folds, s = 2N, and on {1} of 4 ranks for 16 positions. Both are balanced (C24); C25 "
       "has the difference.",

@@ -30,8 +30,8 @@ CLAIM(C34, S0CountsSixTensors, holds_if, "S0", "Memory Complexity") {
   return {
       "A rank of c rows holds 6 d c values, 12 d c bytes in 16 bits: Q, the output, the K and V at "
       "hand, and the K and V coming in.",
-      "True where the output is kept in 16 bits. An output that is summed up in f32, as it must be "
-      "(C46), makes it {2} d c bytes here, besides a few numbers a row.",
+      "This is true where the output is kept in 16 bits. An output that is summed up in f32, as it "
+      "must be (C46), makes it {2} d c bytes here, besides a few numbers a row.",
       {Figure("values over d c", ring_values_of_s0(job.shape, job.max_rows()) / values, exactly(6),
               {"nothing coming in",
                (ring_values_of_s0(job.shape, job.max_rows()) - 2 * values) / values},
@@ -83,10 +83,10 @@ CLAIM(C43, OnlyAMaterialisedBlockFallsWithTheSquare, holds_if, "S2", "Complexity
                                   peak_bytes(with(trained(65536), scheme)));
   return {
       "The attention matrix that a rank holds falls with the square of the number of ranks.",
-      "True of a rank that writes out the scores of its queries and one block: {0} times less on 8 "
-      "ranks. A tiled kernel never holds that block, and then a rank's memory falls with the "
-      "number of ranks: {1} times less on 16 ranks than on 2. No scheme here holds anything that "
-      "grows with the square of the rows.",
+      "This is true of a rank that writes out the scores of its queries and one block: {0} times "
+      "less on 8 ranks. A tiled kernel never holds that block, and then a rank's memory falls with "
+      "the number of ranks: {1} times less on 16 ranks than on 2. No scheme here holds anything "
+      "that grows with the square of the rows.",
       {Figure("scores of one rank over a block's, 1 rank over 8",
               block_bytes(65536) / block_bytes(65536 / 8), exactly(64),
               {"only the queries dealt out", block_bytes(65536) / (block_bytes(65536 / 8) * 8)},
@@ -193,8 +193,8 @@ CLAIM(C58, MemoryIsFlatOnlyIfRanksGrowToo, holds_if, "S3",
   const auto bill = [](Index seqlen, int n) { return peak_bytes(job_of(32, 32, seqlen, n)); };
   return {
       "A device's memory in a ring does not grow with the length of the sequence.",
-      "It grows with the rows of a rank, s / N. Flat when ranks are added as the sequence grows; "
-      "on the same ranks twice the sequence takes {1} times the memory.",
+      "It grows with the rows of a rank, s / N. It is flat when ranks are added as the sequence "
+      "grows; on the same ranks twice the sequence takes {1} times the memory.",
       {Figure("memory of a rank, 131,072 positions on 16 ranks over 65,536 on 8",
               bill(131072, 16) / bill(65536, 8), exactly(1),
               {"the same 8 ranks", bill(131072, 8) / bill(65536, 8)}, 1),

@@ -61,8 +61,8 @@ CLAIM(C05, MergeIsExactUpToRounding, holds_if, "S1, S2",
   const MergeTrial trial = try_merges();
   return {
       "Merging (m, l, O) of disjoint sets of keys is exact, whatever the order and the grouping.",
-      "As real numbers, yes. In floating point order and grouping change the last digits, so "
-      "bitwise repeatable results need a fixed order, which a ring has.",
+      "It is exact for real numbers. In floating point, order and grouping change the last digits, "
+      "so bitwise repeatable results need a fixed order, which a ring has.",
       {Figure("error of two merged halves, 1,000 rows of 30 keys, f64", trial.error, at_most(1e-13),
               {"added without the factors", trial.error_unscaled}, 0, Shown::bound),
        Figure("largest difference between the two orders, over l, f32", trial.largest_order,
@@ -102,9 +102,9 @@ CLAIM(C06, LseMergeIsExactButForTwoEmptySides, holds_if, "S2", "Online Softmax")
   return {
       "Partial outputs merge exactly by their log-sum-exp alone: weights e^(lse_a - lse) and "
       "e^(lse_b - lse).",
-      "Exact if at least one side has seen a key. S2 starts from lse = -inf, and where the first "
-      "block is masked for a row the merge forms -inf - -inf: both lse and output are NaN ever "
-      "after.",
+      "It is exact if at least one side has seen a key. S2 starts from lse = -inf, and where the "
+      "first block is masked for a row the merge forms -inf - -inf: both lse and output are NaN "
+      "ever after.",
       {Figure("error of two merged halves, f64", std::abs(lse_merged(row).out - truth),
               at_most(1e-14),
               {"both halves weighted alike", std::abs((part_of<double>(row, 0, 15).normalised() +
@@ -172,7 +172,7 @@ CLAIM(C08, ANormalisedOutputNeedsItsOldSum, wrong, "S4", "part 2, step 3") {
 CLAIM(C10, S1sNormalisedFormIsExact, holds, "S1", "part one, 4.3") {
   const Row row = random_row(40, 8);
   return {"The output can be kept normalised: the old one counts l_old e^(m_old - m_new) / l_new.",
-          "Exact. It divides at every block, the unnormalised form only at the end.",
+          "This is exact. It divides at every block, the unnormalised form only at the end.",
           {Figure("error after 4 blocks, 40 keys, f64", normalised_form_error(row, true),
                   at_most(1e-14), {"without l_old", normalised_form_error(row, false)}, 0,
                   Shown::bound)}};

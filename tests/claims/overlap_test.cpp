@@ -29,9 +29,9 @@ CLAIM(C30, HiddenFromFOverBRowsOn, holds_if, "S0, S3", "S0, Arithmetic Complexit
   return {
       "A step computes 4 d c^2 / F seconds and sends 4 c d / B, so communication hides when c >= F "
       "/ B.",
-      "True for a full mask, 2-byte values, as many kv heads as heads, and B one way. Then an A100 "
-      "with 300 GB/s needs {2} rows. A balanced causal mask halves the work and doubles that "
-      "({3}); 4-byte values double it; grouped heads divide it ({5} with 8 kv heads for 32).",
+      "This is true for a full mask, 2-byte values, as many kv heads as heads, and B one way. Then "
+      "an A100 with 300 GB/s needs {2} rows. A balanced causal mask halves the work and doubles "
+      "that ({3}); 4-byte values double it; grouped heads divide it ({5} with 8 kv heads for 32).",
       {Figure("microseconds to send a block, c = 1,000, d = 128, 300 GB/s",
               1e6 * hop_seconds(job_of(1, 1, 8000, 8), rates, Pass::forward, c),
               near(1e6 * 4 * c * d / 300e9, 1e-9), {"K alone", 1e6 * 2 * c * d / 300e9},

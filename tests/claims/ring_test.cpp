@@ -167,8 +167,8 @@ CLAIM(C61, QueriesStayAtHome, wrong, "S0", "Putting it together, below the first
   const auto run = recorded_run(config_of(4, 1, 64, 4, 4));
   const double row = 3 * 16 * 4 * 4.0;  // a head's bytes in three hops
   return {"While it computes, GPU 1 sends Q1 and V1 to GPU 2.",
-          "It sends K1 and V1, as S0's other sentences have it; queries stay where they are. (A "
-          "slip of the pen.)",
+          "It sends K1 and V1, as S0's other sentences have it; queries stay where they are. (It "
+          "is a slip of the pen.)",
           {Figure("bytes sent over those of K and V, 4 query heads a kv head",
                   bytes_sent(run, 1) / (2 * row), exactly(1),
                   {"Q and V sent", (4 * row + row) / (2 * row)}, (4 + 1) / 2.0)}};

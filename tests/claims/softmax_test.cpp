@@ -109,15 +109,14 @@ CLAIM(C04, CarriedUpdateIsExact, holds_if, "S0", "Safe softmax") {
   return {
       "Carrying A (the sum of weights times V, not yet divided) and l from block to block, "
       "rescaled whenever the maximum grows, gives the exact output.",
-      "Exact if the weights of block j+1 multiply the values of block j+1. The printed formula has "
-      "V_j there, which is off by {1} in this example.",
+      "It is exact if the weights of block j+1 multiply the values of block j+1. The printed "
+      "formula has V_j there, which is off by {1} in this example.",
       {Figure("error with V_(j+1), 40 keys in 4 blocks, f64", carried_error(row, 0, true),
               at_most(1e-14), {"no rescaling", carried_error(row, 0, false)}, 0, Shown::bound),
        Figure("error with V_j, as printed", carried_error(row, 1, true), at_least(1e-3),
               {"V_(j+1)", carried_error(row, 0, true)}, 0)},
       Reading{Verdict::holds,
-              "the update is exact, but whoever computes it as it is printed multiplies with the V "
-              "of the wrong block"}};
+              "the update is exact, but the formula as printed multiplies by the wrong block's V"}};
 }
 
 std::vector<double> example_weights(double scale) {

@@ -30,10 +30,10 @@ CLAIM(C27, RingAndAllGatherMoveTheSame, holds_if, "S1", "part one, 3.2, 4.4 and 
   return {
       "A ring moves the same volume as an all-gather: 2 s d b n_h values a rank, one block in each "
       "of N steps.",
-      "The same, if the ring's last step sends nothing: N - 1 messages a rank, (N-1)/N of all K "
-      "and V, as S1 itself counts for the all-gather. With N messages, as its 4.4 counts, it would "
-      "be N / (N - 1) of that, and the last one would bring every block back to its owner for "
-      "nothing.",
+      "They are the same if the ring's last step sends nothing: N - 1 messages a rank, (N-1)/N of "
+      "all K and V, as S1 itself counts for the all-gather. With N messages, as its 4.4 counts, it "
+      "would be N / (N - 1) of that, and the last one would bring every block back to its owner "
+      "for nothing.",
       {Figure("bytes a rank sends in a recorded ring over a recorded all-gather",
               bytes_sent(ring, 0) / bytes_sent(gathered, 0), exactly(1),
               {"N messages against N - 1", bytes_sent(ring, 0) * 8 / 7 / bytes_sent(gathered, 0)},
@@ -54,8 +54,8 @@ CLAIM(C27, RingAndAllGatherMoveTheSame, holds_if, "S1", "part one, 3.2, 4.4 and 
 CLAIM(C29, VolumeIsIndependentOfNOnlyForARank, holds_if, "S2", "Complexity Analysis") {
   const double share = bytes_in_all(64) / 64 / kv_bytes();
   return {"The communication volume is O(S D) in total, whatever the number of ranks.",
-          "True of one rank: it sends (N-1)/N of all K and V, {0} with 64 ranks. Over all ranks it "
-          "grows with N - 1: {1} times as much with 64 ranks as with 2.",
+          "This is true of one rank: it sends (N-1)/N of all K and V, {0} with 64 ranks. Over all "
+          "ranks it grows with N - 1: {1} times as much with 64 ranks as with 2.",
           {Figure("what a rank of 64 sends over all K and V", share, {0.98, 1},
                   {"what all ranks send", bytes_in_all(64) / kv_bytes()}, 1),
            Figure("what all ranks send, 64 ranks over 2", bytes_in_all(64) / bytes_in_all(2),

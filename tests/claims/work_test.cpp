@@ -59,9 +59,9 @@ CLAIM(C42, TheRingSavesNoWork, holds_if, "S4", "part 3, Compute Complexity") {
   const double blocks_whole = 8 * 8 * 12.0 * 12;  // every rank computes every block
   const double blocks_skipped = 8 * 9 / 2 * 12.0 * 12;
   return {"The total of computation is the same on a ring as on one device.",
-          "The same number of pairs, in recorded runs. But that is the work only if masked blocks "
-          "are skipped. S4's causal algorithm computes every block and masks the scores, which is "
-          "{2} times the pairs of 96 positions, and twice in the limit.",
+          "The number of pairs is the same, in recorded runs. But that is the work only if masked "
+          "blocks are skipped. S4's causal algorithm computes every block and masks the scores, "
+          "which is {2} times the pairs of 96 positions, and twice in the limit.",
           {Figure("recorded pairs of 8 ranks over 1, full mask",
                   recorded_pairs(8, "full") / recorded_pairs(1, "full"), exactly(1),
                   {"every rank given all queries",

@@ -118,6 +118,13 @@ TEST(Prediction, OfLettersIsAsManyAsAreWanted) {
   EXPECT_EQ(spelled_out("ba", {"first", "second"}), "second; first");
 }
 
+TEST(Prediction, OfADrawingHasItsRows) {
+  EXPECT_EQ(cells_in("#x / ..\r", "../##"), "##/..");
+  for (const char* const text : {"", "##", "##/.", "#/#..", "##/...", "##/.?", "##..#"})
+    EXPECT_EQ(cells_in(text, "../##"), "") << text;
+  EXPECT_EQ(drawn_rows("#./.#", " "), " #.\n .#\n");
+}
+
 TEST(Prediction, NumbersAreReadAsPeopleWriteThem) {
   EXPECT_EQ(number_in(" 1,024 "), 1024);
   EXPECT_EQ(number_in("1e6"), 1e6);

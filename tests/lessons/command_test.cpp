@@ -209,6 +209,12 @@ TEST_F(LessonCommand, TakesALetterWhereThereAreOptions) {
   ASSERT_TRUE(reader.says("That is not among them.")) << reader.all();
   reader.type("b\n");
   ASSERT_TRUE(reader.says("You predicted rank 1, which is wrong.")) << reader.all();
+  AtTerminal draws({"lesson", "7"}, path(""));
+  while (draws.says_either(kPause, kQuestion) == 1) draws.type(" ");
+  draws.type("####\n");
+  ASSERT_TRUE(draws.says("That has other rows.")) << draws.all();
+  draws.type("xxxx/##../###./####\n");
+  ASSERT_TRUE(draws.says("You drew 3 of 16 cells otherwise.")) << draws.all();
 }
 
 TEST_F(LessonCommand, EndsPolitelyWhenTheReaderStops) {
