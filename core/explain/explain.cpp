@@ -123,7 +123,8 @@ class Explainer : private FittedRun {
     for_steps([&](Pass pass, std::size_t i, const RankStep& step) {
       if (step.known)
         base_step(without, pass, i) =
-            computing(step) + std::min(step.around, step.lead + fixed_ + extra_[of(pass)][i]);
+            computing(step) + slept(pass, i) +
+            std::min(step.around, step.lead + fixed_ + extra_[of(pass)][i]);
     });
     healthy_ = without;
     double spent = 0, lasted = 0;
@@ -222,9 +223,15 @@ class Explainer : private FittedRun {
     }
   }
 
+  // Have ranks that slept share the cores with the others.
+  void wake(ReplayTimes& times) const {
+    if (n_ > cores_in_turn_) times.cores = std::max(cores_, cores_in_turn_);
+  }
+
   // Make a slow rank as fast as the others.
   void speed_up(ReplayTimes& times, int rank) {
     const auto r = static_cast<std::size_t>(rank);
+    if (sleepers_.contains(rank)) wake(times);
     for_steps([&](Pass pass, std::size_t i, const RankStep& step) {
       if (rank_of(i) != rank || !step.known) return;
       double& time = base_step(times, pass, i);
@@ -308,8 +315,10 @@ class Explainer : private FittedRun {
     // What is not processor time was not spent on pairs. Where cores are shared, the scheduler took
     // it, and only what lies between computations is left to chance.
     const double own = step.cpu > 0 ? step.cpu : pair_s_[of(pass)] * step.work;
-    const double lost = shares_cores() ? 0 : std::max(0.0, step.seconds - own);
-    return std::max(0.0, lost + step.around - fixed_ - extra_[of(pass)][i]);
+    const double lost = shares_cores() ? slept(pass, i) : std::max(0.0, step.seconds - own);
+    const double usual = gaps_[of(pass)][i % static_cast<std::size_t>(n_)];
+    return std::max(
+        0.0, lost + step.around - usual - extra_[of(pass)][i] - waited_for_core(pass, i, step));
   }
 
   void late_start() {
@@ -416,6 +425,7 @@ class Explainer : private FittedRun {
         time = std::max(0.0, time - off);
       }
     });
+    if (!sleepers_.empty()) wake(without), wake(healthy_);
     const double computing = total / std::max(all, 1e-12);
     double hop_share = 0;
     if (times_.is_simulated()) hop_share = steady_hops(without);

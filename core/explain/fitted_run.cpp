@@ -48,6 +48,8 @@ constexpr double kPlainlySlow = 4;       // times as long as usual: two real hop
 constexpr double kBeyondChance = 5;      // standard errors
 constexpr double kOwnCore = 0.9;         // least processor time of a computation with its own core
 constexpr double kWholly = 0.999;        // the same of a simulated one
+constexpr double kAsleep = 0.6;          // of its share of shared cores: who has less sleeps
+constexpr double kMostlyAsleep = 0.4;    // the same of half of a rank's computations
 constexpr double kBusyCores = 0.4;       // least use of cores that are said to be shared
 constexpr double kNowAndThen = 0.01;     // share of the time that is ignored
 constexpr double kHeldUp = 1.5;  // what a rank loses, of what most lose, from which it is held up
@@ -57,9 +59,8 @@ constexpr int kMostSharedRanks = 512;  // the simulator's limit
 // How long computations ran at once, from when each begins (+1) and ends (-1), in nanoseconds.
 class AtOnce {
  public:
-  AtOnce(std::vector<std::pair<std::int64_t, int>> changes, int ranks)
+  AtOnce(const std::vector<std::pair<std::int64_t, int>>& changes, int ranks)
       : seconds_(static_cast<std::size_t>(ranks) + 1) {
-    std::sort(changes.begin(), changes.end());  // ends come before begins of the same moment
     int busy = 0;
     for (std::size_t i = 0; i + 1 < changes.size(); ++i) {
       busy = std::clamp(busy + changes[i].second, 0, ranks);
@@ -95,6 +96,10 @@ class AtOnce {
  private:
   std::vector<double> seconds_;  // [count]
 };
+
+bool is_computation(const TraceEvent& e) {
+  return e.lane == Lane::compute && e.end_ns > e.begin_ns && e.pairs > 0;
+}
 
 double low_median(const std::vector<double>& values) { return quantile_of(values, 0.5); }
 
@@ -171,26 +176,37 @@ void FittedRun::find_sharing() {
   double spent = 0, lasted = 0;
   int computing = 0, recorded = 0;  // ranks
   std::vector<std::pair<std::int64_t, int>> changes;
-  for (const auto& events : recording_.events) {
-    const std::size_t before = changes.size();
-    recorded += !events.empty();
-    for (const TraceEvent& e : events) {
-      if (e.lane != Lane::compute || e.end_ns <= e.begin_ns || e.pairs <= 0) continue;
-      spent += 1e-9 * static_cast<double>(e.cpu_ns);
-      lasted += 1e-9 * static_cast<double>(e.end_ns - e.begin_ns);
-      changes.emplace_back(e.begin_ns, 1);
-      changes.emplace_back(e.end_ns, -1);
+  const auto collect = [&] {
+    spent = lasted = 0, computing = recorded = 0, changes.clear();
+    for (std::size_t rank = 0; rank < recording_.events.size(); ++rank) {
+      const auto& events = recording_.events[rank];
+      const std::size_t before = changes.size();
+      recorded += !events.empty();
+      for (const TraceEvent& e : events) {
+        if (!is_computation(e) || sleepers_.contains(static_cast<int>(rank))) continue;
+        spent += 1e-9 * static_cast<double>(e.cpu_ns);
+        lasted += 1e-9 * static_cast<double>(e.end_ns - e.begin_ns);
+        changes.emplace_back(e.begin_ns, 1);
+        changes.emplace_back(e.end_ns, -1);
+      }
+      computing += changes.size() > before;
     }
-    computing += changes.size() > before;
-  }
-  if (spent > 0 && !times_.is_simulated() && !times_.is_profile()) taken_ = kTaken;
-  int cores = times_.info().machine ? times_.info().machine->cores : 0;
+    std::sort(changes.begin(), changes.end());  // ends come before begins of the same moment
+  };
+  collect();
   const bool exact = times_.is_simulated();
+  if (spent > 0 && !exact && !times_.is_profile()) taken_ = kTaken;
+  int cores = times_.info().machine ? times_.info().machine->cores : 0;
   const bool interrupted = spent > 0 && spent < (exact ? kWholly : kOwnCore) * lasted;
   // Who loses a core although there are enough sleeps, or lost it to another program.
   if (!interrupted || cores >= n_) cores_in_turn_ = cores;
-  if (!interrupted && (cores > 0 || times_.is_simulated())) return;
-  const AtOnce at_once(std::move(changes), n_);
+  if (!interrupted && (cores > 0 || exact)) return;
+  if (interrupted && cores > 0 && taken_ > 0) {
+    find_sleepers(cores, changes);
+    if (!sleepers_.empty()) collect();
+    if (computing <= cores) return void(cores_in_turn_ = cores);
+  }
+  const AtOnce at_once(changes, n_);
   if (!interrupted) {
     // Computations too short to be interrupted look whole, but those of so many ranks never overlap.
     if (at_once.most() < computing) cores_in_turn_ = at_once.most();
@@ -204,10 +220,60 @@ void FittedRun::find_sharing() {
   given_ = exact ? 1 : std::min(1.0, spent / capacity);
 }
 
+// Find ranks that have far less than their share of the cores while they compute: they sleep.
+void FittedRun::find_sleepers(int cores, const std::vector<std::pair<std::int64_t, int>>& changes) {
+  std::vector<double> fair{0};  // [change]: what a rank that computed all the time had got by then
+  int busy = 0;
+  for (std::size_t i = 1; i < changes.size(); ++i) {
+    busy += changes[i - 1].second;
+    const double share = busy > 0 ? std::min(1.0, static_cast<double>(cores) / busy) : 0;
+    fair.push_back(fair.back() +
+                   1e-9 * share * static_cast<double>(changes[i].first - changes[i - 1].first));
+  }
+  const auto fair_at = [&](std::int64_t ns) {
+    const auto at = std::upper_bound(changes.begin(), changes.end(), std::pair(ns, 2));
+    return fair[static_cast<std::size_t>(at - changes.begin()) - 1];
+  };
+  std::vector<double> all;  // what each computation got of its share
+  for (const auto& events : recording_.events)
+    for (const TraceEvent& e : events)
+      if (is_computation(e))
+        all.push_back(1e-9 * static_cast<double>(e.cpu_ns) /
+                      std::max(fair_at(e.end_ns) - fair_at(e.begin_ns), 1e-12));
+  const double usual = std::min(1.0, median_of(all));
+  for (std::size_t rank = 0; rank < recording_.events.size(); ++rank) {
+    double lost = 0, spent = 0;
+    std::vector<double> mine[2], shares;
+    for (const TraceEvent& e : recording_.events[rank]) {
+      if (e.lane != Lane::compute || e.step < 0 || e.step >= n_) continue;
+      const double lasted = 1e-9 * static_cast<double>(e.end_ns - e.begin_ns),
+                   cpu = 1e-9 * static_cast<double>(e.cpu_ns);
+      const double got = is_computation(e) ? fair_at(e.end_ns) - fair_at(e.begin_ns) : lasted;
+      const double slept = std::max(0.0, lasted - cpu * lasted / std::max(got, 1e-12));
+      auto& by_step = mine[of(e.pass)];
+      by_step.resize(times_.steps(e.pass).size());
+      by_step[at(static_cast<int>(rank), e.step)] += slept;
+      if (is_computation(e) || lasted > taken_)
+        shares.push_back(cpu / std::max(got, 1e-12)), lost += got - cpu, spent += cpu;
+    }
+    // Who loses its core now and then has its share the rest of the time.
+    const bool always = quantile_of(shares, 0.75) < kAsleep * usual,
+               mostly = median_of(shares) < kMostlyAsleep && lost > kAsleep * (lost + spent);
+    if (!((always || mostly) && lost > taken_)) continue;
+    sleepers_.insert(static_cast<int>(rank));
+    for (const Pass pass : kAllPasses) {
+      slept_[of(pass)].resize(times_.steps(pass).size());
+      for (std::size_t i = 0; i < mine[of(pass)].size(); ++i)
+        slept_[of(pass)][i] += mine[of(pass)][i];
+    }
+  }
+}
+
 void FittedRun::take_base() {
   base_.cores = shares_cores() && n_ <= kMostSharedRanks ? cores_ : 0;
   for_steps([&](Pass pass, std::size_t, const RankStep& step) {
-    base_.steps[of(pass)].push_back(base_.cores > 0 ? alone(step) : step.all());
+    const std::size_t i = base_.steps[of(pass)].size();
+    base_.steps[of(pass)].push_back(base_.cores > 0 ? alone(step) + slept(pass, i) : step.all());
   });
   for_hops([&](Pass pass, Payload payload, Way way, const std::vector<RecordedHop>& hops) {
     auto& table = hops_of(base_, pass, payload, way);
@@ -255,11 +321,28 @@ void FittedRun::fit_computing() {
     pair_s_[of(pass)] = low_median(of_ranks);
   }
   if (simulated) fit_step();
+  fit_gaps();
   fit_ranks();
-  // Ranks that were not recorded take what they should.
+  // Ranks that were not recorded take what they should, and who shares cores waits for them also
+  // between computations.
   for_steps([&](Pass pass, std::size_t i, const RankStep& step) {
+    base_step(base_, pass, i) -= waited_for_core(pass, i, step);
     if (!step.known) base_step(base_, pass, i) = expected(pass, i, step);
   });
+}
+
+// Fit what most real ranks do after each step besides, such as adding gradients up.
+void FittedRun::fit_gaps() {
+  const auto n = static_cast<std::size_t>(n_);
+  for (const Pass pass : kAllPasses)
+    for (std::size_t at = 0; at < n && times_.has(pass); ++at) {
+      std::vector<double> gaps;
+      for (std::size_t i = at; i < n * n; i += n)
+        if (const RankStep& step = times_.steps(pass)[i]; step.known)
+          gaps.push_back(step.around - step.lead);
+      const bool tells = taken_ > 0 && !shares_cores() && gaps.size() > 1;
+      gaps_[of(pass)].push_back(std::max(fixed_, tells ? low_median(gaps) : 0));
+    }
 }
 
 // Return the seconds per pair of every rank's computations beyond `fixed` seconds a step. Small
@@ -321,6 +404,12 @@ void FittedRun::fit_step() {
 
 double FittedRun::should(Pass pass, const RankStep& step) const {
   return pair_s_[of(pass)] * step.work + fixed_of(step);
+}
+
+// Return how long a rank that shares cores had none between two computations.
+double FittedRun::waited_for_core(Pass pass, std::size_t i, const RankStep& step) const {
+  const double off = step.around - step.lead - fixed_ - extra_[of(pass)][i];
+  return base_.cores > 0 && taken_ > 0 && off > 0 && off < taken_ ? off : 0;
 }
 
 // Return what a computation takes on its rank without chance.
@@ -413,7 +502,7 @@ void FittedRun::fit_extras() {
     const double off = shares_cores() ? 0 : std::max(0.0, step.seconds - step.cpu);
     for (ByRank* losses : {&all, &by_pass[of(pass)]})
       (*losses)[static_cast<std::size_t>(rank_of(i))].push_back(
-          computing(step) -
+          computing(step) + slept(pass, i) -
           pair_s_[of(pass)] * step.work * slowness_[static_cast<std::size_t>(rank_of(i))] -
           (off > taken_ ? 0 : off));
   });

@@ -5,6 +5,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "core/explain/run_times.h"
@@ -102,6 +105,10 @@ class FittedRun {
     return step.cpu > 0 ? step.cpu / given_ : computing(step);
   }
   bool shares_cores() const { return cores_ > 0; }
+  // Return how long a rank slept in a computation beside others that share cores.
+  double slept(Pass pass, std::size_t i) const {
+    return i < slept_[of(pass)].size() ? slept_[of(pass)][i] : 0;
+  }
   // Return what the time of a hop is in proportion to.
   double size_of(const RecordedHop& hop) const {
     return has_one_link_ ? times_.alone_s(hop) : hop.bytes;
@@ -114,6 +121,7 @@ class FittedRun {
   // Return how late a profiled rank begins.
   double late_by(const RankStep& step) const { return times_.is_profile() ? step.lead : 0; }
   double should(Pass pass, const RankStep& step) const;
+  double waited_for_core(Pass pass, std::size_t i, const RankStep& step) const;
   double expected(Pass pass, std::size_t i, const RankStep& step) const;
 
   const Recording& recording_;
@@ -122,6 +130,9 @@ class FittedRun {
   ReplayTimes base_;                   // the recorded times, for a replay
   int cores_ = 0;                      // that ranks share; 0: each has its own
   int cores_in_turn_ = 0;              // that they share without losing them to each other
+  std::set<int> sleepers_;             // ranks that sleep instead of sharing cores
+  std::vector<double> slept_[2];       // by pass and [rank][step]: how long, in seconds
+  std::vector<double> gaps_[2];        // by pass and step: what most do after it, in seconds
   double taken_ = 0;                   // seconds that chance may take from a rank at once
   double given_ = 1;                   // the share of these cores' time that the ranks got
   double pair_s_[2] = {}, fixed_ = 0;  // seconds of a pair, by pass, and of a step besides
@@ -133,9 +144,11 @@ class FittedRun {
 
  private:
   void find_sharing();
+  void find_sleepers(int cores, const std::vector<std::pair<std::int64_t, int>>& changes);
   void take_base();
   void fit_computing();
   void fit_step();
+  void fit_gaps();
   void fit_ranks();
   void fit_factors();
   void fit_extras();
