@@ -2,8 +2,6 @@
 // on those with one.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "tests/app/program.h"
 
 namespace ringscope {

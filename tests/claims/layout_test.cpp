@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <set>
-#include <vector>
 
 #include "core/cost/balance.h"
 #include "core/sim/search/searched.h"

@@ -1,7 +1,6 @@
 // Tests rows for which a whole block is masked, where S1's listings form -inf - -inf.
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
 #include "tests/claims/claim.h"
 #include "tests/claims/jobs.h"

@@ -1,8 +1,5 @@
 // Tests when communication hides behind computation: the sources' inequality, its examples, and the
 // effect of slow or unsteady links.
-#include <algorithm>
-#include <cmath>
-#include <vector>
 
 #include "core/cost/amounts.h"
 #include "core/cost/balance.h"

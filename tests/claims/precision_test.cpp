@@ -1,6 +1,5 @@
 // Tests in which type the state between steps must be kept, by rounding errors against f64.
 #include <cmath>
-#include <vector>
 
 #include "core/base/dtype.h"
 #include "tests/claims/claim.h"

@@ -1,8 +1,6 @@
 // Tests the predictions of lessons/predicted.md for runs that others measured.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cmath>
 #include <fstream>
 #include <iterator>
 

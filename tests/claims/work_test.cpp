@@ -1,5 +1,4 @@
 // Tests the sources' counts of FLOPs, in all and for each rank.
-#include <vector>
 
 #include "core/cost/amounts.h"
 #include "core/cost/balance.h"

@@ -4,8 +4,6 @@
 
 #include <cmath>
 #include <deque>
-#include <filesystem>
-#include <limits>
 #include <stdexcept>
 #include <string>
 
@@ -70,7 +68,7 @@ void from_elsewhere(Page& page) {
 #line 8 "lessons/02_woven/lesson.cpp"
   page.check("on a line of code", true);
 }
-#line 74 "tests/lessons/weave_test.cpp"
+#line 72 "tests/lessons/weave_test.cpp"
 // clang-format on
 
 Lesson lesson_that(void (*run)(Page&)) { return {2, "02_woven", run, parse_lesson(kText, 2), ""}; }

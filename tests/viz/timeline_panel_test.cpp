@@ -65,6 +65,7 @@ TEST(Timeline, AClickSelectsAndAClickBesideClears) {
   EXPECT_EQ(*hands.session().selected, second);
   EXPECT_EQ(hands.session().selected_rank, 1);
   EXPECT_FALSE(hands.session().measure.has_value());
+  EXPECT_EQ(hands.session().playback.position(), hands.session().span_of(second).first);
 
   // Rank 0 computes nothing between 400 and 500 µs.
   hands.click({hands.x_of(450'000), hands.y_of(compute_row(trace, 0))});

@@ -4,8 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "tests/core/problem/all_masks.h"
 
 namespace ringscope::viz {

@@ -6,7 +6,6 @@
 #include <fstream>
 #include <map>
 #include <random>
-#include <tuple>
 
 #include "tests/viz_model/hand_made.h"
 #include "tests/viz_model/trace_loader_text.h"

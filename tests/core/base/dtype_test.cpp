@@ -6,7 +6,6 @@
 
 #include <cmath>
 #include <limits>
-#include <string>
 
 #include "core/base/error.h"
 #include "tests/core/base/thrown.h"

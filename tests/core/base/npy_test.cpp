@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <cmath>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -119,11 +118,6 @@ TEST(Npy, DictsInEverySpelling) {
 TEST(Npy, MalformedDicts) {
   const std::string good = "'descr': '<f4', 'fortran_order': False, 'shape': (1, 1, 2, 1)";
   for (const std::string& dict : {
-           std::string(),
-           std::string(" "),
-           std::string("{"),
-           std::string("}"),
-           std::string("[]"),
            "{" + good,
            good + "}",
            "{" + good + "} x",
@@ -135,19 +129,17 @@ TEST(Npy, MalformedDicts) {
            std::string("{'descr': <f4, 'fortran_order': False, 'shape': (1, 1, 2, 1)}"),
            std::string("{descr: '<f4', 'fortran_order': False, 'shape': (1, 1, 2, 1)}"),
            std::string("{'descr': '<f4', 'fortran_order': 0, 'shape': (1, 1, 2, 1)}"),
-           std::string("{'descr': '<f4', 'fortran_order': False, 'shape': [1, 1, 2, 1]}"),
-           std::string("{'descr': '<f4', 'fortran_order': False, 'shape': (1, 1, 2, 1}"),
-           std::string("{'descr': '<f4', 'fortran_order': False, 'shape': (1 1 2 1)}"),
-           std::string("{'descr': '<f4', 'fortran_order': False, 'shape': (1,, 1, 2, 1)}"),
-           std::string("{'descr': '<f4', 'fortran_order': False, 'shape': (1.0, 1, 2, 1)}"),
-           std::string("{'descr': '<f4', 'fortran_order': False, 'shape': (-, 1, 2, 1)}"),
-           std::string("{'descr': '<f4', 'fortran_order': False, 'shape': (0x1, 1, 2, 1)}"),
-           std::string("{'descr': '<f4', 'fortran_order': False, 'shape': ((1), 1, 2, 1)}"),
            std::string("{'fortran_order': False, 'shape': (1, 1, 2, 1)}"),
            std::string("{'descr': '<f4', 'shape': (1, 1, 2, 1)}"),
            std::string("{'descr': '<f4', 'fortran_order': False}"),
        })
     expect_complaint(image(dict, 8), "header");
+  for (const std::string dict : {"", " ", "{", "}", "[]"})
+    expect_complaint(image(dict, 8), "header");
+  for (const std::string shape :
+       {"[1, 1, 2, 1]", "(1, 1, 2, 1", "(1 1 2 1)", "(1,, 1, 2, 1)", "(1.0, 1, 2, 1)",
+        "(-, 1, 2, 1)", "(0x1, 1, 2, 1)", "((1), 1, 2, 1)"})
+    expect_complaint(image(dict_of("'<f4'", shape), 8), "header");
   EXPECT_EQ(complaint(image("{" + good + "}", 8)), "");
   expect_complaint(image("{'descr': '<f4', 'fortran_order': False}", 8), "without 'shape'");
   expect_complaint(image("{'descr': '<f4}", 8), "the end of the string expected");

@@ -459,6 +459,43 @@ TEST(Explain, TellsASlowRankFromChance) {
   }
 }
 
+// Cores shared by ranks of which a sample is recorded, nearly enough cores, and a rank that is hardly
+// slower than the others.
+TEST(Explain, NamesWhatIsHardToSee) {
+  Judged judged;
+  for (const auto& [ranks, cores] : {std::pair{96, 40}, {12, 11}, {8, 0}}) {
+    FaultyCase made = faulty_case(cores > 0 ? Cause::shared_cores : Cause::slow_rank, 1);
+    made.request.job.world_size = ranks;
+    made.request.job.shape.seqlen = ranks * 4096;
+    made.healthy = made.machine = h100s(ranks);
+    made.machine.cores = cores;
+    made.rank = 5;
+    if (cores == 0) made.machine.speed.assign(8, 1), made.machine.speed[5] = 0.975;
+    judged.judge(1, made);
+  }
+  EXPECT_EQ(judged.right, 3) << judged.missed.str();
+}
+
+// A rank that computes for a small part of its share of the cores sleeps. Awake, it would share them.
+TEST(Explain, TellsWhoSleepsFromWhoSharesCores) {
+  Recording shared =
+      ring_with_late_hops(3, 0, 0, 20'000, [](int rank, int) { return rank == 2 ? 60'000 : 0; });
+  shared.info.machine.emplace().cores = 2;
+  const Diagnosis first = explain(shared).findings.at(0);
+  EXPECT_EQ(first.cause, Cause::slow_rank);
+  EXPECT_EQ(first.rank, 2);
+  EXPECT_NEAR(first.saved_s, 3 * 0.05, 0.015);
+}
+
+// What all ranks do after a step, such as adding gradients up, is no chance.
+TEST(Explain, FindsNothingInWhatAllDo) {
+  Recording all = ring_with_late_hops(4, 0, 0, 50'000);
+  for (auto& events : all.events)
+    for (TraceEvent& e : events)
+      if (e.begin_ns >= 150'000'000) e.begin_ns += 30'000'000, e.end_ns += 30'000'000;
+  EXPECT_TRUE(explain(all).findings.empty());
+}
+
 // A rank that computes slowly and loses time besides, for twice the pairs, is sped up once.
 TEST(Explain, ARankIsSlowOnce) {
   Recording both =

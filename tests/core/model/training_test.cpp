@@ -2,7 +2,6 @@
 // the same on every rank.
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <cstring>
 
 #include "core/model/parameters.h"

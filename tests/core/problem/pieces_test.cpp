@@ -2,7 +2,6 @@
 // intervals, pair counts and tile classes against counting pair by pair what the definitions allow.
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <random>
 #include <string>
 #include <vector>

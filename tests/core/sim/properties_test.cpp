@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <numeric>
-#include <random>
 
 #include "core/cost/amounts.h"
 #include "core/sim/machine/machine.h"

@@ -7,7 +7,6 @@
 #include <cstring>
 #include <map>
 #include <memory>
-#include <set>
 #include <sstream>
 #include <tuple>
 

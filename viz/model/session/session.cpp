@@ -22,6 +22,7 @@ constexpr double kSecondsForAll = 10;
 double slack(AxisMode mode) { return mode == AxisMode::time ? 0.5 : 1e-9; }
 
 constexpr std::size_t kHistory = 100;
+constexpr double kPlainToSee = 0.02;  // of the view's width: slices as wide need no zoom
 
 // ---
 // What a story's paragraph points at.
@@ -239,9 +240,15 @@ TimelineView Session::view_of(SliceId slice) const {
   return framed(begin, end, length(), axis_mode, view.scroll_y);
 }
 
-void Session::reveal(SliceId slice) {
-  select(slice);
+void Session::reveal(SliceId slice, bool zooms) {
   bring_into_view(slice);
+  const auto [begin, end] = span_of(slice);
+  if (zooms && end - begin < kPlainToSee * view.width()) set_view(view_of(slice));
+  go_to(slice);
+}
+
+void Session::go_to(SliceId slice) {
+  select(slice);
   // All panels show the playhead's moment. Unless it is in the slice already, go to its beginning.
   const auto [begin, end] = span_of(slice);
   if (playback.position() >= begin && playback.position() < end) return;

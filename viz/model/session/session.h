@@ -137,8 +137,10 @@ class Session {
   std::pair<double, double> span_of(SliceId slice) const;
   // Return the view that shows a slice from edge to edge.
   TimelineView view_of(SliceId slice) const;
-  // Select the slice, bring it into view, and move the playhead to it.
-  void reveal(SliceId slice);
+  // Select the slice and move the playhead to it.
+  void go_to(SliceId slice);
+  // Do the same and bring it into view, large enough to be seen if `zooms`.
+  void reveal(SliceId slice, bool zooms = false);
   void bring_into_view(SliceId slice);
   void select_rank(int rank);
   // Show what `rank` computes at a step of the step axis from edge to edge, instead of the overview.

@@ -42,7 +42,7 @@ float draw_finding(const PanelContext& context, const Finding& finding, ImVec2 a
     return touched.clicked;
   };
   ImGui::PushID(&finding);
-  if (finding.show && link("Show me")) session.reveal(*finding.show);
+  if (finding.show && link("Show me")) session.reveal(*finding.show, true);
   if (!finding.settings.empty() && link("Try it")) session.try_settings(finding.settings);
   ImGui::PopID();
   return finding_height(context, finding, width);

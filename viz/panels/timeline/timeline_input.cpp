@@ -133,9 +133,11 @@ void drag_body(const TimelineFrame& frame) {
 void click_body(const TimelineFrame& frame) {
   Session& session = frame.context.session;
   const std::optional<SliceId> slice = frame.slice_under_mouse();
-  session.select(slice);
   session.measure.reset();
-  if (!slice) session.select_rank(-1);
+  if (slice)
+    session.go_to(*slice);
+  else
+    session.select_rank(-1);
 }
 
 }  // namespace
