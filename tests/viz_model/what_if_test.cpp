@@ -199,6 +199,22 @@ TEST(WhatIf, BetterMachinesAreNeverSlower) {
   EXPECT_LE(wall([](WhatIfSettings& s) { s.kv_buffers = 6; }), unmoved * (1 + 1e-12));
 }
 
+// Schemes that the sliders don't offer stay what they were, until another is chosen.
+TEST(WhatIf, AnUnmovedSchemePredictsItself) {
+  for (const char* scheme : {"bidirectional", "pass-q", "mesh:2x4", "hybrid:2", "two-level:2"}) {
+    SCOPED_TRACE(scheme);
+    Scenario scenario = simulated_scenario(8, PartitionKind::zigzag);
+    scenario.pace = Pace::buffers;
+    set_scheme(scenario.job, scheme);
+    WhatIf what_if = what_if_of(scenario);
+    what_if.finish();
+    ASSERT_NE(what_if.unmoved(), nullptr);
+    ASSERT_EQ(what_if.unmoved()->refusal, "");
+    const double recorded = what_if.recorded().wall_s;
+    EXPECT_NEAR(what_if.unmoved()->figures.wall_s, recorded, 0.01 * recorded);
+  }
+}
+
 TEST(WhatIf, FewerProcessorsTakeLonger) {
   WhatIf what_if = what_if_of(simulated_scenario(4, PartitionKind::zigzag));
   what_if.finish();

@@ -83,7 +83,8 @@ void open_what_if(Session& session, const std::string& settings) {
   session.show_what_if(true);
   WhatIf& what_if = *session.what_if;
   if (!what_if.refusal().empty())
-    refuse(fmt::format("'{}' given. {}", session.document().trace.path, what_if.refusal()),
+    refuse(fmt::format("'{}' given. {}", session.document().trace.path,
+                       what_if.refusal().substr(0, what_if.refusal().size() - 1)),
            "a whole recording of ringscope");
   apply(what_if.settings, what_if.rates(), settings);
   what_if.finish();

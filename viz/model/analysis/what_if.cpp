@@ -52,7 +52,7 @@ std::string why_not(const Trace& trace) {
   if (trace.slice_count > kMostSlices) return "It has too many slices to tell its rates from.";
   const RunInfo& run = *trace.run;
   if (!run.partition_runs.empty())
-    return fmt::format("It can't be predicted: partition '{}' is not one of the fixed ones.",
+    return fmt::format("It can't be predicted: partition '{}' is none of the fixed ones.",
                        run.partition);
   if (!run.mask_slices.empty())
     return fmt::format("It can't be predicted: mask '{}' has slices of its own.", run.mask);
@@ -140,8 +140,9 @@ void simulate_into(Prediction& prediction, const Scenario& scenario,
     recording.events[static_cast<std::size_t>(rank)].push_back(event);
   };
   Machine machine = machine_of(scenario);
-  // Slow links are known between the recorded ranks only.
-  if (link_slowness.size() == static_cast<std::size_t>(job.world_size))
+  // Slow links are known between the recorded ranks of a ring only.
+  if ((job.scheme == Scheme::ring || job.scheme == Scheme::allgather) &&
+      link_slowness.size() == static_cast<std::size_t>(job.world_size))
     for (const double slowness : link_slowness)
       machine.to_next.push_back(
           {scenario.rates.bytes_per_s / slowness, scenario.rates.latency_s * slowness});
@@ -185,6 +186,9 @@ RunRates rates_of_run(const Trace& trace) try {
   }
   take_slow_rank(rates);
   describe_links(rates);
+  if (settings_of(rates).way == Way::recorded && trace.run->machine &&
+      trace.run->machine->nodes > 1)
+    rates.remarks.emplace_back("Links between nodes are taken for as fast as those inside them.");
   return rates;
 } catch (const InputError& error) {
   RunRates rates;
@@ -281,6 +285,8 @@ std::string words_of_way(const WhatIfSettings& settings) {
       return "all-gather";
     case Way::ulysses:
       return "Ulysses";
+    case Way::recorded:
+      return "the recorded scheme";
   }
   return "";
 }
@@ -513,6 +519,7 @@ WhatIfSettings settings_of(const RunRates& rates) {
   settings.jitter = recorded.jitter;
   settings.way = recorded.job.scheme == Scheme::allgather ? Way::allgather
                  : recorded.job.scheme == Scheme::ulysses ? Way::ulysses
+                 : recorded.job.scheme != Scheme::ring    ? Way::recorded
                  : recorded.pace == Pace::in_step         ? Way::in_step
                                                           : Way::buffers;
   return settings;
@@ -559,9 +566,10 @@ Scenario scenario_of(const RunRates& rates, const WhatIfSettings& settings) {
   job.partition = settings.partition;
   job.mask = MaskSpec::recorded(settings.mask, {});
   job.kv_buffers = settings.kv_buffers;
-  job.scheme = settings.way == Way::allgather ? Scheme::allgather
-               : settings.way == Way::ulysses ? Scheme::ulysses
-                                              : Scheme::ring;
+  if (settings.way != Way::recorded)
+    job.scheme = settings.way == Way::allgather ? Scheme::allgather
+                 : settings.way == Way::ulysses ? Scheme::ulysses
+                                                : Scheme::ring;
   if (settings.way == Way::buffers) scenario.pace = Pace::buffers;
   if (settings.way == Way::in_step) scenario.pace = Pace::in_step;
   scenario.cores = settings.cores;

@@ -35,7 +35,8 @@ RunRates rates_of_run(const Trace& trace);
 // what the recording tells; the rest is named as on the command line.
 
 // A Way is how blocks get around, and how ranks keep together.
-enum class Way : std::uint8_t { buffers, in_step, allgather, ulysses };
+// `recorded` is the recorded scheme where it is none of the others.
+enum class Way : std::uint8_t { buffers, in_step, allgather, ulysses, recorded };
 
 struct WhatIfSettings {
   double bandwidth = 1, latency = 1, flops = 1;  // factors of the recorded run's

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <fstream>
 #include <limits>
 #include <map>
 #include <optional>
@@ -243,7 +244,13 @@ std::optional<Trace> ring_of(std::vector<LoadedTrace>& files, std::vector<std::s
 // are equally many of both. If the files show a ring, the trace is its recording. Throws InputError
 // if base times are too far apart.
 Trace merge_ranks(std::vector<LoadedTrace> files) {
-  if (files.size() == 1) return std::move(files[0].trace);
+  if (files.size() == 1) {
+    Trace& only = files[0].trace;
+    if (const auto& head = files[0].head; !head.run && head.world_size.value_or(1) > 1)
+      only.notices.push_back(fmt::format(
+          "1 of {} ranks' files is there, and a ring is told by all of them", *head.world_size));
+    return std::move(only);
+  }
   std::vector<std::string> why_not;
   if (auto ring = ring_of(files, why_not)) return std::move(*ring);
   const auto base = [](const LoadedTrace& file) { return file.head.base_time_ns.value_or(0); };
@@ -318,6 +325,10 @@ std::vector<Trace> load_traces(const std::vector<std::string>& paths, LoadProgre
       exports.push_back(path);
       continue;
     }
+    if (std::ifstream(path, std::ios::binary).get() == 0x80)  // where a pickle begins
+      throw InputError(path +
+                       ": a dump of NCCL's flight recorder given; a trace accepted "
+                       "(`ringscope explain` reads dumps)");
     LoadedTrace file = load_file(path, paths.size() == 1, watched);
     const auto joins = [&](const std::vector<LoadedTrace>& group) {
       return std::all_of(group.begin(), group.end(),

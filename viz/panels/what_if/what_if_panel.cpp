@@ -164,8 +164,9 @@ void draw_partition(const PanelContext& context, WhatIfSettings& s, const WhatIf
   s.partition =
       kAllPartitions[words_row(context, "partition", words, static_cast<int>(s.partition))];
   mask_row(context, s, recorded.mask);
-  const int way = words_row(context, "way", {"ring", "ring in step", "all-gather", "Ulysses"},
-                            static_cast<int>(s.way));
+  std::vector<std::string> ways = {"ring", "ring in step", "all-gather", "Ulysses"};
+  if (recorded.way == Way::recorded) ways.push_back(rates.scenario.job.scheme_name());
+  const int way = words_row(context, "way", ways, static_cast<int>(s.way));
   s.way = static_cast<Way>(way);
   if (s.way != Way::buffers) return;
   const int most = std::max(kMostBuffers, recorded.kv_buffers);
