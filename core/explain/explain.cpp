@@ -573,7 +573,11 @@ class Explainer : private FittedRun {
       }
       if (seen < silent_since) silent_since = seen, silent = static_cast<int>(rank);
     }
-    Diagnosis finding{.cause = Cause::fault, .rank = end.rank >= 0 ? end.rank : silent};
+    const bool circle = end.message.find("ranks wait for each other") != std::string::npos;
+    Diagnosis finding{.cause = Cause::fault,
+                      .rank = circle          ? -1
+                              : end.rank >= 0 ? end.rank
+                                              : silent};
     finding.saved_s = 1e-9 * static_cast<double>(last - std::max(progress, first));
     finding.share = times_.wall_s() > 0 ? finding.saved_s / times_.wall_s() : 0;
     finding.confidence = end.rank >= 0 ? 0.95 : 0.5;
@@ -657,7 +661,9 @@ std::string headline_of(const Diagnosis& finding) {
 }
 
 std::string sentence_of(const Diagnosis& finding) {
-  std::string text = fmt::format("{}. {}", headline_of(finding), finding.evidence);
+  std::string text = finding.cause == Cause::fault && finding.rank < 0
+                         ? finding.evidence
+                         : fmt::format("{}. {}", headline_of(finding), finding.evidence);
   if (finding.cause == Cause::fault && finding.saved_s > 0)
     text +=
         fmt::format(" Nothing happened in the last {} of the run.", seconds_text(finding.saved_s));

@@ -127,7 +127,7 @@ Session open_session(const std::vector<std::string>& paths, const ViewOptions& o
       throw InputError(
           "--difference: given for what can't be compared; accepted: with several "
           "recordings of ringscope, of as many ranks");
-    session.difference = true;
+    session.show_difference(true);
   }
   if (options.panel) {
     require_panels(session);

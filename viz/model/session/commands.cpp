@@ -184,7 +184,7 @@ void toggle_compare(Session& session) {
 void toggle_difference(Session& session) {
   if (session.comparison.differences.size() < 2) return;
   session.show_what_if(false);
-  session.difference = !session.comparing || !session.difference;
+  session.show_difference(!session.comparing || !session.difference);
   session.comparing = true;
 }
 

@@ -209,6 +209,11 @@ void Session::follow(Document next) {
     seek(std::max(playback.position(), reached_));
 }
 
+void Session::show_difference(bool on) {
+  if (on && !difference) heat_metric = 2;
+  difference = on;
+}
+
 void Session::select(std::optional<SliceId> slice) {
   selected = slice;
   selected_rank = slice ? static_cast<int>(document().trace.rank_of_row(slice->row)) : -1;

@@ -130,6 +130,8 @@ class Session {
   // Show `next`, a later state of the only document, whose run goes on or has just ended. Whatever
   // the user looks at stays; a playhead that follows the run goes on.
   void follow(Document next);
+  // Show what has changed from the first recording, or all of them. Times tell most of it.
+  void show_difference(bool on);
   void select(std::optional<SliceId> slice);
   // Select the slice or, if there is none, only the rank.
   void select_in_rank(std::optional<SliceId> slice, int rank);

@@ -418,8 +418,9 @@ void draw_compare(const PanelContext& context) {
   if (whole.width() < 60 || whole.height() < 60) return;
   float top = whole.y0;
   if (session.comparison.differences.size() > 1) {
-    session.difference = draw_tabs(context, "view", {whole.x0, top}, {"side by side", "difference"},
-                                   session.difference ? 1 : 0) == 1;
+    session.show_difference(draw_tabs(context, "view", {whole.x0, top},
+                                      {"side by side", "difference"},
+                                      session.difference ? 1 : 0) == 1);
     top += 32;
     if (session.difference) return draw_difference(context, {whole.x0, top, whole.x1, whole.y1});
   }
