@@ -53,8 +53,9 @@ document.querySelectorAll(".predict").forEach((question) => {
   const form = make("form", { className: "guess" }, guess, make("button", { type: "submit" }, "Predict"), said);
   form.onsubmit = (event) => {
     event.preventDefault();
-    if (!verdict()) return;
-    said.textContent = verdict();
+    const words = verdict();
+    if (!words) return;
+    said.textContent = words;
     answer.open = true;
     answer.scrollIntoView({ block: "nearest" });
   };

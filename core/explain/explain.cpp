@@ -312,7 +312,7 @@ class Explainer : private FittedRun {
     if (!step.known) return 0;
     if (times_.is_simulated()) return alone(step) - expected(pass, i, step);
     // What is not processor time was not spent on pairs. Where cores are shared, the scheduler took
-    // it, and only what lies between computations is left to chance.
+    // it, and only what a rank slept, and what lies between computations, is left to chance.
     const double own = step.cpu > 0 ? step.cpu : pair_s_[of(pass)] * step.work;
     const double lost = shares_cores() ? slept(pass, i) : std::max(0.0, step.seconds - own);
     const double usual = gaps_[of(pass)][i % static_cast<std::size_t>(n_)];
@@ -353,10 +353,11 @@ class Explainer : private FittedRun {
   // Return how much longer the run takes because a rank that begins so late posts its first hops late.
   double held_up_by(int rank, double late) {
     const auto r = static_cast<std::size_t>(rank), n = static_cast<std::size_t>(n_);
+    if (times_.graph() != nullptr || times_.is_profile()) return 0;
     ReplayTimes held = base_;
     const double until = std::min(late, times_.posted()[r]);
     auto& hops = hops_of(held, Pass::forward, Payload::kv, Way::ring);
-    if (times_.graph() != nullptr || times_.is_profile() || hops.size() < n) return 0;
+    if (hops.size() < n) return 0;
     for (const std::size_t from : {r, (r + n - 1) % n}) hops[from] += until;
     return std::max(0.0, replay_.wall_s(held) - wall_);
   }

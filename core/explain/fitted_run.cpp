@@ -47,8 +47,8 @@ constexpr double kPlainlySlow = 4;       // times as long as usual: two real hop
 constexpr double kBeyondChance = 5;      // standard errors
 constexpr double kOwnCore = 0.9;         // least processor time of a computation with its own core
 constexpr double kWholly = 0.999;        // the same of a simulated one
-constexpr double kAsleep = 0.6;          // of its share of shared cores: who has less sleeps
-constexpr double kMostlyAsleep = 0.4;    // the same of half of a rank's computations
+constexpr double kAsleep = 0.6;          // a rank that gets less of its share sleeps
+constexpr double kMostlyAsleep = 0.4;    // the same for half of its computations
 constexpr double kBusyCores = 0.4;       // least use of cores that are said to be shared
 constexpr double kNowAndThen = 0.01;     // share of the time that is ignored
 constexpr double kHeldUp = 1.5;  // what a rank loses, of what most lose, from which it is held up
@@ -233,12 +233,14 @@ void FittedRun::find_sleepers(int cores, const std::vector<std::pair<std::int64_
     const auto at = std::upper_bound(changes.begin(), changes.end(), std::pair(ns, 2));
     return fair[static_cast<std::size_t>(at - changes.begin()) - 1];
   };
+  const auto fair_share = [&](const TraceEvent& e) {
+    return fair_at(e.end_ns) - fair_at(e.begin_ns);
+  };
   std::vector<double> all;  // what each computation got of its share
   for (const auto& events : recording_.events)
     for (const TraceEvent& e : events)
       if (is_computation(e))
-        all.push_back(1e-9 * static_cast<double>(e.cpu_ns) /
-                      std::max(fair_at(e.end_ns) - fair_at(e.begin_ns), 1e-12));
+        all.push_back(1e-9 * static_cast<double>(e.cpu_ns) / std::max(fair_share(e), 1e-12));
   const double usual = std::min(1.0, median_of(all));
   for (std::size_t rank = 0; rank < recording_.events.size(); ++rank) {
     double lost = 0, spent = 0;
@@ -247,7 +249,7 @@ void FittedRun::find_sleepers(int cores, const std::vector<std::pair<std::int64_
       if (e.lane != Lane::compute || e.step < 0 || e.step >= n_) continue;
       const double lasted = 1e-9 * static_cast<double>(e.end_ns - e.begin_ns),
                    cpu = 1e-9 * static_cast<double>(e.cpu_ns);
-      const double got = is_computation(e) ? fair_at(e.end_ns) - fair_at(e.begin_ns) : lasted;
+      const double got = is_computation(e) ? fair_share(e) : lasted;
       const double slept = std::max(0.0, lasted - cpu * lasted / std::max(got, 1e-12));
       auto& by_step = mine[of(e.pass)];
       by_step.resize(times_.steps(e.pass).size());
@@ -255,7 +257,7 @@ void FittedRun::find_sleepers(int cores, const std::vector<std::pair<std::int64_
       if (is_computation(e) || lasted > taken_)
         shares.push_back(cpu / std::max(got, 1e-12)), lost += got - cpu, spent += cpu;
     }
-    // Who loses its core now and then has its share the rest of the time.
+    // A rank that loses its core now and then has its share the rest of the time.
     const bool always = quantile_of(shares, 0.75) < kAsleep * usual,
                mostly = median_of(shares) < kMostlyAsleep && lost > kAsleep * (lost + spent);
     if (!((always || mostly) && lost > taken_)) continue;

@@ -117,11 +117,11 @@ class FittedRun {
   double fixed_of(const RankStep& step) const {
     return times_.is_simulated() && !(step.pairs > 0) ? 0 : fixed_ * step.parts;
   }
-  // Return what a computation takes on a usual rank without chance, and on its own rank.
   // Return how late a profiled rank begins.
   double late_by(const RankStep& step) const { return times_.is_profile() ? step.lead : 0; }
-  double should(Pass pass, const RankStep& step) const;
   double waited_for_core(Pass pass, std::size_t i, const RankStep& step) const;
+  // Return what a computation takes on a usual rank without chance, and on its own rank.
+  double should(Pass pass, const RankStep& step) const;
   double expected(Pass pass, std::size_t i, const RankStep& step) const;
 
   const Recording& recording_;

@@ -37,10 +37,8 @@ void lesson_07(Page& page) {
   // Rank 0's queries come before all other ranks' keys. Rank 3's come after all of them.
   //-
   const Problem four = ring_job(1, 4096, 4, "causal");  // a head of 64, 4,096 tokens, 4 ranks
-  std::string meetings;
-  for (int rank = 0; rank < 4; ++rank, meetings += rank < 4 ? "/" : "")
-    for (int step = 0; step < 4; ++step)
-      meetings += predicted_pairs(four, rank, step) > 0 ? '#' : '.';
+  const std::string meetings =
+      drawing_of(4, 4, [&](int rank, int step) { return predicted_pairs(four, rank, step) > 0; });
   const auto work = [&](int rank) {
     const std::vector<Index> pairs = predicted_pairs(four, rank);
     return std::accumulate(pairs.begin(), pairs.end(), 0.0);

@@ -42,15 +42,10 @@ void lesson_08(Page& page) {
   //
   //     owner ≤ rank        j ≤ i        c (c + 1) / 2 pairs         c = rows of a rank
   //     owner > rank        j < i        c (c - 1) / 2 pairs
-  //-
-  std::string meeting;
-  for (int i = 0; i < 4; ++i, meeting += i < 4 ? "/" : "")
-    for (int j = 0; j < 4; ++j) meeting += 4 * j + 3 <= 4 * i + 1 ? '#' : '.';
-  //+
   page.draw(
       "Rank 1 meets the block of rank 3. Draw what its 4 rows may see: a row for each, a column "
       "for each key, # where it is allowed.",
-      meeting);
+      drawing_of(4, 4, [](int i, int j) { return 4 * j + 3 <= 4 * i + 1; }));
   const Guess guess = page.predict(
       "With 1,024 rows a rank, by how many pairs do the two kinds of triangle differ?", "pairs");
   const Index with = predicted_pairs(config, 2, 1);     // rank 2 meets rank 1's block at step 1

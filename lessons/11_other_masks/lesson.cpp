@@ -28,14 +28,11 @@ void lesson_11(Page& page) {
   page.print(drawn_masks({"causal+window:3", "prefix:4", "causal+documents:3,5"}, 8));
   //-
   const Mask both = MaskSpec::parse("causal+window:2+documents:3,3").for_seqlen(6);
-  std::string pairs;
-  for (Index i = 0; i < 6; ++i, pairs += i < 6 ? "/" : "")
-    for (Index j = 0; j < 6; ++j) pairs += both.allows(i, j) ? '#' : '.';
   //+
   page.draw(
       "Two documents of 3 tokens, causal, with a window of 2: draw the 6 x 6 mask, # where a pair "
       "is allowed.",
-      pairs);
+      drawing_of(6, 6, [&](Index i, Index j) { return both.allows(i, j); }));
 
   // ## One interval a row
   //

@@ -286,6 +286,17 @@ inline std::vector<float> attend_in_tiles(const AttentionShape& shape, const Att
   return out;
 }
 
+// Return a drawing for Page::draw() with # where marked(row, column) holds.
+template <class F>
+std::string drawing_of(int rows, int columns, F&& marked) {
+  std::string cells;
+  for (int row = 0; row < rows; ++row) {
+    if (row > 0) cells += '/';
+    for (int column = 0; column < columns; ++column) cells += marked(row, column) ? '#' : '.';
+  }
+  return cells;
+}
+
 // Draw the masks side by side, each under its spelling, for sequences of seqlen positions.
 inline std::string drawn_masks(const std::vector<std::string>& spellings, Index seqlen) {
   const int width = static_cast<int>(2 * seqlen + 6);
