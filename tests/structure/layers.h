@@ -30,7 +30,7 @@ struct Include {
   bool quoted = true;  // "path"; otherwise <path>
 };
 
-inline constexpr int kMaxLines = 700;
+inline constexpr int kMaxLines = 800;
 inline constexpr int kMaxFiles = 40;
 
 // From the lowest to the highest. Layers of one row do not see each other.
