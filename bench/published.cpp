@@ -166,8 +166,7 @@ struct Grouping {
 constexpr Grouping kGroupings[] = {
     {"source", "by_source", [](const PublishedRow& row) { return row.source; }},
     {"scheme", "by_scheme", scheme_family},
-    {"machine", "by_machine",
-     [](const PublishedRow& row) { return std::string(machine_of(row).name); }},
+    {"machine", "by_machine", [](const PublishedRow& row) { return machine_of(row).name; }},
     {"devices", "by_devices",
      [](const PublishedRow& row) { return fmt::format("{:4}", row.world_size); }}};
 
@@ -222,30 +221,20 @@ std::string ascii(std::string_view bytes) {
   return text;
 }
 
-std::string two_decimals(double number) { return fmt::format("{:.2f}", number); }
-
-// Return the means of a grouping, a row each.
-std::vector<Fields> mean_rows(const Scoreboard& board, const Grouping& grouping) {
-  std::vector<Fields> rows;
-  for (const auto& each : means_by(board, grouping.key)) {
-    const std::string& name = each.first;
-    const Mean& mean = each.second;
-    rows.push_back(
-        {{grouping.name, ascii(name), "by " + std::string(grouping.name), -72,
-          [&](const auto&) { return "  " + name.substr(0, 68); }},
-         {"rows", mean.rows, "rows", 6},
-         {"mape_percent", mean.mape(), "MAPE", 9,
-          [](double mape) { return fmt::format("{:.1f} %", mape); }},
-         {"predicted_over_published", mean.ratio / mean.rows, "pred/publ", 12, two_decimals},
-         {"worst_line", mean.worst->row->line, "worst", 8,
-          [&](int) { return two_decimals(mean.worst->ratio()); }}});
-  }
-  return rows;
+// Return the means of a grouping as a table in Markdown, which is also what a terminal gets.
+std::string means_table(const Scoreboard& board, const Grouping& grouping) {
+  std::string table = fmt::format(
+      "| {} | rows | MAPE | mean of predicted / published | worst |\n|---|---|---|---|---|\n",
+      grouping.name);
+  for (const auto& [name, mean] : means_by(board, grouping.key))
+    table += fmt::format("| {} | {} | {:.1f} % | {:.2f} | {:.2f} |\n", name, mean.rows, mean.mape(),
+                         mean.ratio / mean.rows, mean.worst->ratio());
+  return table;
 }
 
 std::string board_text(const Scoreboard& board) {
   std::string text;
-  for (const Grouping& grouping : kGroupings) text += table_text(mean_rows(board, grouping)) + "\n";
+  for (const Grouping& grouping : kGroupings) text += means_table(board, grouping) + "\n";
   if (board.all.worst != nullptr) text += "worst row: " + row_text(*board.all.worst) + "\n";
   for (const std::string& line : remarks(board)) text += line + "\n";
   return text + summary_line(board) + "\n";
@@ -257,8 +246,16 @@ std::string board_json(const Scoreboard& board) {
                 {"pairs", board.pairs.all},
                 {"pairs_ranked_as_published", board.pairs.right},
                 {"summary", summary_line(board)}};
-  for (const Grouping& grouping : kGroupings)
-    fields.emplace_back(grouping.json_key, mean_rows(board, grouping));
+  for (const Grouping& grouping : kGroupings) {
+    std::vector<Fields> means;
+    for (const auto& [name, mean] : means_by(board, grouping.key))
+      means.push_back({{grouping.name, ascii(name)},
+                       {"rows", mean.rows},
+                       {"mape_percent", mean.mape()},
+                       {"predicted_over_published", mean.ratio / mean.rows},
+                       {"worst_line", mean.worst->row->line}});
+    fields.emplace_back(grouping.json_key, means);
+  }
   std::vector<Fields> rows;
   for (const Scored& scored : board.scored)
     rows.push_back({{"line", scored.row->line},
@@ -331,27 +328,10 @@ MagiAttention's packs are those that its sampler draws with its seed ([packs.csv
   for (const std::string& line : remarks(board)) page += line + "\n";
   if (board.all.worst != nullptr) page += "\nThe worst is " + row_text(*board.all.worst) + ".\n";
   page += "\n**" + summary_line(board) + "**\n";
-  for (const Grouping& grouping : kGroupings) {
-    page += fmt::format(
-        "\n## By {0}\n\n| {0} | rows | MAPE | mean of predicted / published | worst "
-        "|\n|---|---|---|---|---|\n",
-        grouping.name);
-    for (const auto& [name, mean] : means_by(board, grouping.key))
-      page += fmt::format("| {} | {} | {:.1f} % | {:.2f} | {:.2f} |\n", name, mean.rows,
-                          mean.mape(), mean.ratio / mean.rows, mean.worst->ratio());
-  }
+  for (const Grouping& grouping : kGroupings)
+    page += fmt::format("\n## By {}\n\n", grouping.name) + means_table(board, grouping);
   page +=
-      "\n## Machines\n\n| machine | kernel forward, backward, TFLOP/s | keys besides | link, "
-      "network, "
-      "memory, GB/s | fitted: bytes a value | fitted: a call | figures from "
-      "|\n|---|---|---|---|---|---|---|\n";
-  for (const MachineFigures& m : published_machines())
-    page += fmt::format(
-        "| {} | {:.0f}, {:.0f} | {:.0f}, {:.0f} | {:.0f}, {:.0f}, {:.0f} | {:g} | {:.2f} ms | {} "
-        "|\n",
-        m.name, m.forward.flops / 1e12, m.backward.flops / 1e12, m.forward.start_keys,
-        m.backward.start_keys, m.link_bytes_per_s / 1e9, m.network_bytes_per_s / 1e9,
-        m.memory_bytes_per_s / 1e9, m.step_bytes, m.call_s * 1e3, m.given_by);
+      "\n## Machines\n\n[machines.csv](machines.csv) has their figures, and where each is from.\n";
   page += borrowed_costs(board);
   page +=
       "\n## Every row\n\n| line | machine | devices | tokens | mask | pass | scheme | metric | "

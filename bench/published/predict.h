@@ -65,9 +65,9 @@ struct KernelRate {
 
 // What was measured of a device and its links, and the two costs that are fitted.
 struct MachineFigures {
-  std::string_view name;
+  std::string name;
   // What a row's source, hardware and scheme contain; "": any.
-  std::string_view source, device, implementation;
+  std::string source, device, implementation;
   KernelRate forward, backward;
   double link_bytes_per_s = 0;     // inside a node, as a collective reaches it
   double network_bytes_per_s = 0;  // of a device to other nodes
@@ -77,13 +77,15 @@ struct MachineFigures {
   // the pass of another scheme, takes besides all else (launches, padding, waking up).
   double step_bytes = 0;
   double call_s = 0;
-  std::string_view fitted_on;  // row_key() of the rows of these two, with '|' between them
-  std::string_view given_by;   // where the figures are from
+  std::string fitted_on;  // row_key() of the rows of these two, with '|' between them
+  std::string given_by;   // where the figures are from
   // Of the source's own kernel, which some of its schemes use; NeMo: forward, products with weights.
   KernelRate own_forward = {}, own_backward = {};
 };
 
-// All machines; the last ones are defaults for sources that are not known, by device.
+// Return all machines, the rows of machines.csv; the last ones are defaults for sources that are not
+// known, by device. Kernels of MagiAttention's figures: FLOP/s at 32k positions, and start_keys from
+// those at 1k to 32k. Links: data sheets' rates, of which collectives reach about three quarters.
 const std::vector<MachineFigures>& published_machines();
 const MachineFigures& machine_of(const PublishedRow& row);
 

@@ -119,6 +119,29 @@ std::vector<PublishedRow> read_published(const std::string& path) {
   });
 }
 
+const std::vector<MachineFigures>& published_machines() {
+  static const std::vector<MachineFigures> all = [] {
+    const std::string text =
+        read_file(RINGSCOPE_SOURCE_DIR "/bench/published/machines.csv", "CSV of machines");
+    std::vector<MachineFigures> machines;
+    std::size_t at = 0;
+    int line = 1;
+    next_record(text, at, line);  // the header
+    while (at < text.size()) {
+      const std::vector<std::string> fields = next_record(text, at, line);
+      const auto number = [&](std::size_t i) {
+        return parse_number<double>(fields.at(i)).value_or(0);
+      };
+      const auto rate = [&](std::size_t i) { return KernelRate{number(i), number(i + 1)}; };
+      machines.push_back({fields.at(0), fields.at(1), fields.at(2), fields.at(3), rate(4), rate(6),
+                          number(8), number(9), number(10), number(11), number(12), fields.at(17),
+                          fields.at(18), rate(13), rate(15)});
+    }
+    return machines;
+  }();
+  return all;
+}
+
 // ---
 // Layouts.
 
