@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "app/command_line/option_groups.h"
-#include "core/decode/generate.h"
+#include "core/model/generate.h"
 
 namespace ringscope {
 

@@ -11,7 +11,7 @@
 #include "app/report/fields.h"
 #include "app/report/machine.h"
 #include "app/report/terminal.h"
-#include "core/decode/generate.h"
+#include "core/model/generate.h"
 #include "core/run/generated_rows.h"
 
 #ifdef RINGSCOPE_HAS_MPI

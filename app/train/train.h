@@ -11,9 +11,9 @@
 
 #include "app/command_line/option_groups.h"
 #include "core/base/error.h"
-#include "core/decode/generate.h"
-#include "core/train/loss_csv.h"
-#include "core/train/training_run.h"
+#include "core/model/generate.h"
+#include "core/model/loss_csv.h"
+#include "core/model/training_run.h"
 
 namespace ringscope {
 

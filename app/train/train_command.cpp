@@ -17,15 +17,15 @@
 #include "app/train/train.h"
 #include "app/view/view_command.h"
 #include "core/base/files.h"
-#include "core/decode/generate.h"
+#include "core/model/checkpoint.h"
+#include "core/model/generate.h"
 #include "core/run/generated_rows.h"
 #include "core/trace/chrome_trace.h"
 #include "core/trace/recorder.h"
-#include "core/train/checkpoint.h"
 
 #ifdef RINGSCOPE_HAS_MPI
+#include "core/model/training_run.h"
 #include "core/process/agreement.h"
-#include "core/train/training_run.h"
 #endif
 
 namespace ringscope {

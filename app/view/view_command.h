@@ -5,9 +5,9 @@
 #include <optional>
 #include <string>
 
+#include "core/model/loss_csv.h"
 #include "core/sim/sweep.h"
 #include "core/trace/event.h"
-#include "core/train/loss_csv.h"
 
 namespace ringscope {
 

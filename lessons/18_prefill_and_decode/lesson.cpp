@@ -90,7 +90,7 @@ void lesson_18(Page& page) {
   // ## Where new rows go
   //
   // The new token's key and value belong to the cache, too. The ranks take turns:
-  page.region("core/decode/decode_attention.cpp", "append");
+  page.region("core/model/decode_attention.cpp", "append");
 
   // So shares of what was written differ by one row at most. The prompt's partition does not matter,
   // because the newest query sees all keys: no rank is idle.

@@ -14,13 +14,13 @@
 
 #include "core/base/math.h"
 #include "core/cost/hardware.h"
-#include "core/decode/decode_attention.h"
-#include "core/decode/generate.h"
-#include "core/decode/merge.h"
+#include "core/model/decode_attention.h"
+#include "core/model/generate.h"
+#include "core/model/merge.h"
 #include "core/model/rank_threads.h"
+#include "core/model/training.h"
 #include "core/ring/wire_counter.h"
 #include "core/run/run.h"
-#include "core/train/training.h"
 #include "lessons/book/cell.h"
 #include "lessons/book/tables.h"
 

@@ -14,10 +14,10 @@
 
 #include "core/model/rank_threads.h"
 #include "core/model/replica.h"
+#include "core/model/training.h"
+#include "core/model/training_run.h"
 #include "core/problem/mask.h"
 #include "core/ring/wire_counter.h"
-#include "core/train/training.h"
-#include "core/train/training_run.h"
 #include "lessons/book/cell.h"
 #include "lessons/book/tables.h"
 

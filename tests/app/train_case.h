@@ -6,7 +6,7 @@
 #include <chrono>
 #include <thread>
 
-#include "core/train/loss_csv.h"
+#include "core/model/loss_csv.h"
 #include "tests/app/program.h"
 
 namespace ringscope {

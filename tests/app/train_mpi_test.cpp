@@ -1,10 +1,10 @@
 // `train` with a process a rank: the same bits, one voice, and an end for all.
 #include <gtest/gtest.h>
 
+#include "core/model/checkpoint.h"
 #include "core/trace/chrome_trace.h"
-#include "core/train/checkpoint.h"
 #include "tests/app/train_case.h"
-#include "tests/core/decode/checkpoint_case.h"
+#include "tests/core/model/checkpoint_case.h"
 
 namespace ringscope {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "core/base/files.h"
+#include "core/model/loss_csv.h"
 #include "core/sim/sweep.h"
-#include "core/train/loss_csv.h"
 #include "viz/model/timeline/palette.h"
 
 namespace ringscope::viz {

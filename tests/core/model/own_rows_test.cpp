@@ -13,7 +13,7 @@
 #include "core/problem/partition.h"
 
 namespace ringscope {
-namespace {
+namespace own_rows_test {
 
 constexpr Index kSeqlen = 23, kWidth = 20;  // no multiple of a vector's lanes
 constexpr Index kHeadDim = 4, kHeads = kWidth / kHeadDim;
@@ -136,5 +136,5 @@ TEST(CrossEntropy, OfLargeLogits) {
   for (int i = 0; i < 6; ++i) EXPECT_EQ(logits[i], expected[i]);
 }
 
-}  // namespace
+}  // namespace own_rows_test
 }  // namespace ringscope

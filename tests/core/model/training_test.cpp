@@ -1,89 +1,134 @@
-// Training for some steps: the same losses whatever world_size and partition, and weights that stay
-// the same on every rank.
+#include "core/model/training.h"
+
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <cmath>
+#include <vector>
 
-#include "core/model/parameters.h"
 #include "tests/core/base/thrown.h"
-#include "tests/core/model/model_case.h"
+#include "tests/core/model/train_case.h"
 
 namespace ringscope {
 namespace {
 
-constexpr int kSteps = 20;
-
-Replicas train(const ModelCase& a_case, PartitionKind partition, int world_size) {
-  return run_replicas(a_case, partition, world_size, [&](TestReplica& rank) {
-    AdamW adam(rank.weights.layout, {.rate = 1e-2, .warmup_steps = 5}, nullptr);
-    for (int step = 0; step < kSteps; ++step) {
-      const std::vector<std::uint8_t> windows = a_case.windows(static_cast<std::uint64_t>(step));
-      rank.losses.push_back(rank.replica.loss_and_gradients(windows.data()));
-      adam.update(rank.replica.store(), rank.replica.gradient_length());
-    }
-  });
+TEST(TextBatches, ArePiecesOfTheTextThatOnlyTheStepDecides) {
+  const std::string text = small_text();
+  const TextBatches batches(text, 3, 10, 5);
+  for (Index step = 0; step < 20; ++step) {
+    const std::vector<std::uint8_t> windows = batches.windows(step);
+    ASSERT_EQ(windows.size(), 33u);
+    for (int b = 0; b < 3; ++b)
+      expect_contains(text, std::string(windows.begin() + 11 * b, windows.begin() + 11 * (b + 1)));
+    EXPECT_EQ(TextBatches(text, 3, 10, 5).windows(step), windows);
+    EXPECT_NE(batches.windows(step + 1), windows);
+  }
 }
 
-ModelCase trained_case() {
-  ModelCase a_case = ModelCase::small();
-  a_case.seqlen = 29;
-  a_case.batch = 4;
-  return a_case;
+// Of a text with room for one piece, that one; of a shorter one, none.
+TEST(TextBatches, NeedRoomForAPiece) {
+  EXPECT_EQ(TextBatches("ab", 1, 1, 0).windows(3), (std::vector<std::uint8_t>{'a', 'b'}));
+  EXPECT_THROW(TextBatches("a", 1, 1, 0), InputError);
+  EXPECT_THROW(TextBatches("", 1, 1, 0), InputError);
+  EXPECT_THROW(TextBatches("abc", 1, 3, 0), InputError);
 }
 
-TEST(Training, LossesAreTheSameForEveryWorldSizeAndPartition) {
-  const ModelCase a_case = trained_case();
-  const Replicas alone = train(a_case, PartitionKind::contiguous, 1);
-  const std::vector<double>& expected = alone[0]->losses;
-  EXPECT_LE(expected.back(), 0.9 * expected.front());  // it does learn
-  for (const int world_size : {2, 4})
-    for (const PartitionKind partition : kAllPartitions)
-      for (const auto& rank : train(a_case, partition, world_size))
-        for (int step = 0; step < kSteps; ++step)
-          EXPECT_NEAR(rank->losses[step], expected[step], 1e-4 * expected[step])
-              << "step " << step << ", " << name_of(partition) << " on " << world_size;
+// An embedding has no row for them.
+TEST(TextBatches, RefuseBytesThatTheModelDoesNotKnow) {
+  EXPECT_NO_THROW(TextBatches("ab\xff", 1, 1, 0));
+  EXPECT_NO_THROW(TextBatches("ab", 1, 1, 0, 'c'));
+  expect_contains(input_error_of([] { TextBatches("ab", 1, 1, 0, 'b'); }), "a byte of 98 at 1");
 }
 
-TEST(Training, WeightsStayTheSameBitsOnEveryRankAndEveryTime) {
-  const ModelCase a_case = trained_case();
-  const Replicas ranks = train(a_case, PartitionKind::zigzag, 3);
-  const Replicas again = train(a_case, PartitionKind::zigzag, 3);
-  const ParameterStore& first = ranks[0]->replica.store();
-  for (const Replicas* replicas : {&ranks, &again})
-    for (const auto& rank : *replicas) {
-      EXPECT_EQ(std::memcmp(rank->replica.store().values(), first.values(),
-                            sizeof(float) * static_cast<std::size_t>(first.size())),
-                0);
-      EXPECT_EQ(rank->losses, ranks[0]->losses);
-    }
+TEST(TextBatches, EntropyOfBytes) {
+  EXPECT_EQ(unigram_entropy(""), 0);
+  EXPECT_EQ(unigram_entropy("aaaa"), 0);
+  EXPECT_NEAR(unigram_entropy("abab"), std::log(2), 1e-15);
+  EXPECT_NEAR(unigram_entropy("abcabcabcd\xff\xff"),
+              3 * 0.25 * std::log(4) + std::log(12) / 12 + std::log(6) / 6, 1e-15);
 }
 
-// A rank that dies in the middle of it ends the others, and is named.
-TEST(Training, ARankThatFailsEndsAll) {
-  const ModelCase a_case = trained_case();
-  const auto run = [&] {
-    run_replicas(a_case, PartitionKind::contiguous, 3, [&](TestReplica& rank) {
-      for (int step = 0; step < 5; ++step) {
-        if (step == 2 && rank.replica.rank() == 1) throw std::runtime_error("no more");
-        const std::vector<std::uint8_t> windows = a_case.windows();
-        rank.replica.loss_and_gradients(windows.data());
-      }
-    });
+// Better than any model can be that only knows how often each byte occurs.
+TEST(Training, LearnsATextFromItsContext) {
+  const std::string text = small_text();
+  std::vector<double> losses;
+  train_on_threads(small_settings(), {PartitionKind::striped, 2}, text, nullptr, 60,
+                   [&](const StepReport& report, const TrainingRank&) {
+                     EXPECT_EQ(report.step, static_cast<Index>(losses.size()) + 1);
+                     EXPECT_GT(report.gradient_length, 0);
+                     losses.push_back(report.loss);
+                   });
+  ASSERT_EQ(losses.size(), 60u);
+  EXPECT_NEAR(losses.front(), std::log(256), 0.5);  // it begins by knowing nothing
+  EXPECT_LE(losses.back(), 0.7 * unigram_entropy(text));
+}
+
+TEST(Training, StoppedAndTakenUpAgainIsAsIfItHadNotStopped) {
+  const std::string text = small_text();
+  const Deal deal{PartitionKind::fold, 3};
+  const Checkpoint whole = train_on_threads(small_settings(), deal, text, nullptr, 7);
+  const Checkpoint half = train_on_threads(small_settings(), deal, text, nullptr, 4);
+  EXPECT_NE(half.values, whole.values);
+  const Checkpoint resumed = train_on_threads(small_settings(), deal, text, &half, 7);
+  EXPECT_EQ(resumed.step, 7);
+  EXPECT_EQ(resumed.values, whole.values);
+  EXPECT_EQ(resumed.moments, whole.moments);
+  EXPECT_EQ(train_on_threads(small_settings(), deal, text, &whole, 7).values, whole.values);
+}
+
+TEST(Training, IsTakenUpByAnyNumberOfRanks) {
+  const std::string text = small_text();
+  const Checkpoint half =
+      train_on_threads(small_settings(), {PartitionKind::zigzag, 2}, text, nullptr, 4);
+  const auto loss_on = [&](int world_size) {
+    double last = 0;
+    train_on_threads(small_settings(), {PartitionKind::zigzag, world_size}, text, &half, 8,
+                     [&](const StepReport& report, const TrainingRank&) { last = report.loss; });
+    return last;
   };
-  EXPECT_EQ(run_error_of(run), "rank 1, step -1: no more");
+  const double expected = loss_on(2);
+  for (const int world_size : {1, 3, 4})
+    EXPECT_NEAR(loss_on(world_size), expected, 1e-4 * expected) << world_size;
 }
 
-TEST(ModelShape, RefusesSizesThatDoNotFit) {
-  const auto refused = [](auto&& change) {
-    ModelShape shape = ModelCase::small().shape;
-    change(shape);
-    EXPECT_THROW(validate(shape), InputError);
+TEST(Training, RefusesWhatCannotBe) {
+  const std::string text = small_text();
+  const auto refused = [&](auto&& change, int world_size = 1) {
+    TrainingSettings settings = small_settings();
+    change(settings);
+    EXPECT_THROW(train_on_threads(settings, {PartitionKind::zigzag, world_size}, text, nullptr, 1),
+                 InputError);
   };
-  EXPECT_NO_THROW(validate(ModelCase::small().shape));
-  refused([](ModelShape& s) { s.num_heads_kv = 3; });
-  refused([](ModelShape& s) { s.head_dim = 5; });
-  refused([](ModelShape& s) { s.vocab = 257; });
-  refused([](ModelShape& s) { s.width = 0; });
+  refused([](TrainingSettings& s) { s.batch = 0; });
+  refused([](TrainingSettings& s) { s.seqlen = 1 << 20; });  // longer than the text
+  refused([](TrainingSettings& s) { s.mask = "casual"; });
+  refused([](TrainingSettings& s) { s.shape.vocab = 17; });
+  refused([](TrainingSettings& s) { s.adam.rate = -1; });
+  refused([](TrainingSettings&) {}, 0);
+  TrainingSettings wider = small_settings();
+  wider.shape.width = 20;
+  const Checkpoint other = train_on_threads(wider, {}, text, nullptr, 0);
+  EXPECT_THROW(train_on_threads(small_settings(), {}, text, &other, 1), InputError);
+}
+
+// Loss and gradients are finite, but what the update makes of them is not: nobody may save that.
+TEST(Training, EndsWhenItsWeightsOverflow) {
+  TrainingSettings settings = small_settings();
+  settings.adam.rate = 1e40;
+  const auto train = [&] {
+    train_on_threads(settings, {PartitionKind::zigzag, 2}, small_text(), nullptr, 1);
+  };
+  expect_contains(run_error_of(train), "diverged: at step 1 weights");
+}
+
+// What goes wrong while a checkpoint is written ends the run.
+TEST(Training, ThatCannotGoOnEnds) {
+  const auto train = [] {
+    train_on_threads(small_settings(), {PartitionKind::zigzag, 3}, small_text(), nullptr, 9,
+                     [](const StepReport& report, const TrainingRank&) {
+                       if (report.step == 2) throw RunError("the disk is full");
+                     });
+  };
+  EXPECT_EQ(run_error_of(train), "rank 0, step -1: the disk is full");
 }
 
 }  // namespace

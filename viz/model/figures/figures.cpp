@@ -13,7 +13,7 @@
 #include "core/base/text.h"
 #include "core/cost/balance.h"
 #include "core/cost/time.h"
-#include "core/decode/decode_attention.h"
+#include "core/model/decode_attention.h"
 #include "core/ring/ring.h"
 #include "core/sim/scenario.h"
 #include "core/trace/summary.h"

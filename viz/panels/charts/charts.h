@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "core/model/loss_csv.h"
 #include "core/sim/sweep.h"
-#include "core/train/loss_csv.h"
 #include "viz/model/timeline/palette.h"
 #include "viz/panels/drawing.h"
 

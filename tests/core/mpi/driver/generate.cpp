@@ -3,8 +3,8 @@
 
 #include <cstdio>
 
-#include "core/decode/generate.h"
-#include "tests/core/decode/checkpoint_case.h"
+#include "core/model/generate.h"
+#include "tests/core/model/checkpoint_case.h"
 #include "tests/core/mpi/driver/driver.h"
 
 namespace ringscope {

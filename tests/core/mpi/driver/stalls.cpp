@@ -5,10 +5,10 @@
 #include <cstdio>
 #include <thread>
 
+#include "core/model/training_run.h"
 #include "core/mpi/rank_process.h"
-#include "core/train/training_run.h"
+#include "tests/core/model/train_case.h"
 #include "tests/core/mpi/driver/driver.h"
-#include "tests/core/train/train_case.h"
 
 namespace ringscope {
 namespace {

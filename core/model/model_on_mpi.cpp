@@ -1,3 +1,4 @@
+// Training and generating with a process a rank.
 #include <optional>
 #include <string>
 #include <string_view>
@@ -5,11 +6,12 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/model/generate.h"
+#include "core/model/training_run.h"
 #include "core/mpi/clock.h"
 #include "core/mpi/mpi_calls.h"
 #include "core/mpi/rank_process.h"
 #include "core/mpi/rank_report.h"
-#include "core/train/training_run.h"
 
 namespace ringscope {
 namespace {
@@ -92,6 +94,23 @@ class ProcessTraining {
 FinishedTraining run_training_on_mpi(MpiSession& session, const TrainingPlan& plan,
                                      const std::string& text, const AfterStep& after_step) {
   return ProcessTraining(session, plan, text).run(after_step);
+}
+
+Generated generate_on_mpi(MpiSession& session, const Checkpoint& checkpoint,
+                          PartitionKind partition, const GenerateOptions& options,
+                          const OnByte& on_byte, const OnPrefill& on_prefill) {
+  const Deal deal{partition, session.world_size()};
+  RankProcess<GeneratingRank> process(session);
+  return process.run([&] {
+    GeneratingRank& rank = process.join_ring(checkpoint, deal, options);
+    Generated generated;
+    generated.text = rank.generate(process.outside(on_byte), process.outside(on_prefill));
+    process.leave_ring();
+    const auto reports = session.lifeline().gather(bytes_of_value(rank.share()));
+    for (std::string_view report : reports)
+      generated.shares.push_back(take_value<GeneratedShare>(report));
+    return session.rank() == 0 ? std::move(generated) : Generated();
+  });
 }
 
 }  // namespace ringscope

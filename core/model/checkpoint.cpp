@@ -1,4 +1,4 @@
-#include "core/train/checkpoint.h"
+#include "core/model/checkpoint.h"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // Decode attention, position by position, against naive attention in f64 over the whole sequence.
-#include "core/decode/decode_attention.h"
+#include "core/model/decode_attention.h"
 
 #include <gtest/gtest.h>
 

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/model/training.h"
 #include "core/ring/wire_counter.h"
 #include "core/trace/rank_events.h"
-#include "core/train/training.h"
 
 namespace ringscope {
 

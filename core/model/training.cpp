@@ -1,4 +1,4 @@
-#include "core/train/training.h"
+#include "core/model/training.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 
 #include "core/base/error.h"
 #include "core/base/random.h"
-#include "core/train/training_run.h"
+#include "core/model/training_run.h"
 
 namespace ringscope {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "core/train/training.h"
+#include "core/model/training.h"
 
 namespace ringscope {
 

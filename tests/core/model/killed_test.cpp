@@ -13,7 +13,7 @@
 #include <new>
 
 #include "core/base/random.h"
-#include "tests/core/train/train_case.h"
+#include "tests/core/model/train_case.h"
 
 namespace ringscope {
 namespace {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "core/base/math.h"
+#include "core/model/checkpoint.h"
 #include "core/model/replica.h"
-#include "core/train/checkpoint.h"
 
 namespace ringscope {
 

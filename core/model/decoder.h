@@ -19,7 +19,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/decode/decode_attention.h"
+#include "core/model/decode_attention.h"
 #include "core/model/matrix_product.h"
 #include "core/model/model.h"
 

@@ -1,4 +1,4 @@
-#include "core/train/loss_csv.h"
+#include "core/model/loss_csv.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "core/decode/decode_attention.h"
+#include "core/model/decode_attention.h"
 
 #include <algorithm>
 

@@ -1,12 +1,12 @@
-#include "core/decode/decoder.h"
+#include "core/model/decoder.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "core/base/error.h"
-#include "core/decode/merge.h"
 #include "core/model/layers.h"
+#include "core/model/merge.h"
 
 namespace ringscope {
 namespace {

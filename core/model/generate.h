@@ -12,12 +12,12 @@
 #include <vector>
 
 #include "core/base/math.h"
-#include "core/decode/merge.h"
+#include "core/model/checkpoint.h"
+#include "core/model/merge.h"
 #include "core/model/model_shape.h"
 #include "core/problem/partition.h"
 #include "core/ring/wire_counter.h"
 #include "core/run/watchdog.h"
-#include "core/train/checkpoint.h"
 
 namespace ringscope {
 

@@ -1,4 +1,4 @@
-#include "core/train/checkpoint.h"
+#include "core/model/checkpoint.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -14,7 +14,7 @@
 
 #include "core/base/random.h"
 #include "tests/core/base/thrown.h"
-#include "tests/core/train/train_case.h"
+#include "tests/core/model/train_case.h"
 
 namespace ringscope {
 namespace {

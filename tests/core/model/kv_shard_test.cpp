@@ -1,4 +1,4 @@
-#include "core/decode/decode_attention.h"
+#include "core/model/decode_attention.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <set>
 
 namespace ringscope {
-namespace {
+namespace kv_shard_test {
 
 constexpr AttentionParams kParams{{.batch = 2, .num_heads = 4, .num_heads_kv = 2, .head_dim = 3}};
 
@@ -82,5 +82,5 @@ TEST(KvShard, TakesMemoryByPages) {
   }
 }
 
-}  // namespace
+}  // namespace kv_shard_test
 }  // namespace ringscope

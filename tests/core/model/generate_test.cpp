@@ -1,5 +1,5 @@
 // Text from a checkpoint: the same whoever says it, what is sent for it, and what is refused.
-#include "core/decode/generate.h"
+#include "core/model/generate.h"
 
 #include <gtest/gtest.h>
 
@@ -12,8 +12,8 @@
 #include "core/base/error.h"
 #include "core/model/rank_threads.h"
 #include "tests/core/base/thrown.h"
-#include "tests/core/decode/checkpoint_case.h"
-#include "tests/core/decode/message_log.h"
+#include "tests/core/model/checkpoint_case.h"
+#include "tests/core/model/message_log.h"
 
 namespace ringscope {
 namespace {

@@ -1,5 +1,5 @@
 // What a training run costs, as it was counted, against what formulas say of it.
-#include "core/train/training_run.h"
+#include "core/model/training_run.h"
 
 #include <gtest/gtest.h>
 
@@ -7,9 +7,9 @@
 #include <chrono>
 #include <thread>
 
+#include "core/model/checkpoint.h"
 #include "core/model/rank_threads.h"
-#include "core/train/checkpoint.h"
-#include "tests/core/train/train_case.h"
+#include "tests/core/model/train_case.h"
 
 namespace ringscope {
 namespace {

@@ -13,7 +13,7 @@
 #include "core/attention/tile_product.h"
 #include "core/attention/views.h"
 #include "core/base/buffer.h"
-#include "core/decode/merge.h"
+#include "core/model/merge.h"
 #include "core/problem/mask.h"
 #include "core/problem/partition.h"
 

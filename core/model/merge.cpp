@@ -1,4 +1,4 @@
-#include "core/decode/merge.h"
+#include "core/model/merge.h"
 #include "core/base/error.h"
 
 #include <algorithm>

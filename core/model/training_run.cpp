@@ -1,4 +1,4 @@
-#include "core/train/training_run.h"
+#include "core/model/training_run.h"
 
 #include <algorithm>
 #include <chrono>

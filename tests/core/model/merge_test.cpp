@@ -1,4 +1,4 @@
-#include "core/decode/merge.h"
+#include "core/model/merge.h"
 
 #include <gtest/gtest.h>
 
@@ -10,10 +10,10 @@
 #include "core/attention/online_softmax.h"
 #include "core/base/random.h"
 #include "core/model/rank_threads.h"
-#include "tests/core/decode/message_log.h"
+#include "tests/core/model/message_log.h"
 
 namespace ringscope {
-namespace {
+namespace merge_test {
 
 constexpr Index kHeadDim = 5;
 
@@ -137,5 +137,5 @@ TEST(Merge, TreeHasFewerRoundsAndNoFewerHops) {
   EXPECT_LT(ring.hop_bytes, tree.hop_bytes);
 }
 
-}  // namespace
+}  // namespace merge_test
 }  // namespace ringscope

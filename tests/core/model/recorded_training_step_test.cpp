@@ -1,6 +1,6 @@
 // A recorded training step: the same bits as one that is not, one layer's ring slice by slice, and
 // around it what the rank did, part by part.
-#include "core/train/training_run.h"
+#include "core/model/training_run.h"
 
 #include <gtest/gtest.h>
 
@@ -14,10 +14,10 @@
 #include "core/model/replica.h"
 #include "core/trace/chrome_trace.h"
 #include "tests/core/base/thrown.h"
-#include "tests/core/train/train_case.h"
+#include "tests/core/model/train_case.h"
 
 namespace ringscope {
-namespace {
+namespace recorded_training_step_test {
 
 TrainingSettings three_layers() {
   TrainingSettings settings = small_settings();
@@ -212,5 +212,5 @@ TEST(RecordedTrainingStep, CanBeWrittenReadAndPacked) {
   EXPECT_EQ(moved_by(events, 1000).model[1].begin_ns, events.model[1].begin_ns + 1000);
 }
 
-}  // namespace
+}  // namespace recorded_training_step_test
 }  // namespace ringscope

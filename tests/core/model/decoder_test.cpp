@@ -1,12 +1,12 @@
 // A model that goes on with a text token by token, against one that reads the whole text at once.
-#include "core/decode/decoder.h"
+#include "core/model/decoder.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstring>
 
-#include "core/decode/generate.h"
+#include "core/model/generate.h"
 #include "tests/core/base/thrown.h"
 #include "tests/core/model/model_case.h"
 

@@ -1,4 +1,4 @@
-#include "core/decode/generate.h"
+#include "core/model/generate.h"
 
 #include <gtest/gtest.h>
 

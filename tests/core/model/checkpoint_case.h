@@ -2,8 +2,8 @@
 // What it says is as good as any for comparing who says it.
 #pragma once
 
+#include "core/model/checkpoint.h"
 #include "core/model/parameters.h"
-#include "core/train/checkpoint.h"
 
 namespace ringscope {
 

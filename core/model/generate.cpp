@@ -1,4 +1,4 @@
-#include "core/decode/generate.h"
+#include "core/model/generate.h"
 
 #include <fmt/format.h>
 
@@ -9,8 +9,8 @@
 #include "core/attention/tile_product.h"
 #include "core/base/error.h"
 #include "core/base/random.h"
-#include "core/decode/decode_attention.h"
-#include "core/decode/decoder.h"
+#include "core/model/decode_attention.h"
+#include "core/model/decoder.h"
 #include "core/model/rank_threads.h"
 #include "core/problem/mask.h"
 #include "core/ring/rank_memory.h"
