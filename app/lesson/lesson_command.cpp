@@ -5,7 +5,6 @@
 #include <fmt/ranges.h>
 #include <sys/ioctl.h>
 #include <sys/wait.h>
-#include <termios.h>
 #include <unistd.h>
 
 #include <array>
@@ -25,105 +24,49 @@
 #include "core/base/files.h"
 #include "core/base/program.h"
 #include "core/base/text.h"
-#include "lessons/book/glossary.h"
-#include "lessons/book/markdown_writer.h"
-#include "lessons/book/terminal_writer.h"
+#include "lessons/book/lesson.h"
+#include "lessons/book/page.h"
+#include "lessons/book/terminal.h"
 #include "lessons/book/zoo.h"
 
 namespace ringscope {
 
 namespace {
 
-// Return the terminal's size, or 80 x 24 if there is no terminal.
-winsize size_of_terminal() {
-  winsize size{};
-  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) size.ws_col = 80;
-  if (size.ws_row == 0) size.ws_row = 24;
-  return size;
-}
-
 bool is_set(const char* variable) {
   const char* const value = std::getenv(variable);
   return value != nullptr && *value != '\0';
 }
 
-// Read one byte from stdin. Return none at its end.
-std::optional<char> read_byte() {
-  char byte = 0;
+// Return a line of stdin without its end, or none at the end. It is read byte by byte, because nothing
+// behind it may be taken.
+std::optional<std::string> read_line() {
+  std::string line;
   for (;;) {
+    char byte = 0;
     const ssize_t count = ::read(STDIN_FILENO, &byte, 1);
-    if (count == 1) return byte;
-    if (count == 0 || errno != EINTR) return std::nullopt;
+    if (count < 0 && errno == EINTR) continue;
+    if (count != 1) return line.empty() ? std::nullopt : std::optional(line);
+    if (byte == '\n') return line;
+    line += byte;
   }
 }
 
-// Deliver keys one by one and without echo while this object lives. Ctrl-C is delivered as a key
-// too, so that no way out leaves the terminal in this mode.
-class KeyByKey {
- public:
-  KeyByKey() : good_(::tcgetattr(STDIN_FILENO, &before_) == 0) {
-    if (!good_) return;
-    termios raw = before_;
-    raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO | ISIG);
-    raw.c_cc[VMIN] = 1;
-    raw.c_cc[VTIME] = 0;
-    ::tcsetattr(STDIN_FILENO, TCSANOW, &raw);
-  }
-  ~KeyByKey() {
-    if (good_) ::tcsetattr(STDIN_FILENO, TCSANOW, &before_);
-  }
-  KeyByKey(const KeyByKey&) = delete;
-  KeyByKey& operator=(const KeyByKey&) = delete;
-
- private:
-  termios before_{};
-  bool good_;
-};
-
-// The terminal that the program was started in, through the interface that lessons use.
-class TerminalConsole : public lessons::Console {
- public:
-  // If `pauses`, wait for keys and answers, but only if both stdin and stdout are a terminal.
-  explicit TerminalConsole(bool pauses) {
-    const bool at_terminal = ::isatty(STDOUT_FILENO) == 1;
-    const char* const term = std::getenv("TERM");
-    colour_ =
-        at_terminal && !is_set("NO_COLOR") && term != nullptr && std::string_view(term) != "dumb";
-    somebody_reads_ = pauses && at_terminal && ::isatty(STDIN_FILENO) == 1;
-  }
-
-  void write(std::string_view text) override { print_out(text); }  // throws RunError
-  int width() const override { return size_of_terminal().ws_col; }
-  int height() const override { return size_of_terminal().ws_row; }
-  bool colour() const override { return colour_; }
-  bool somebody_reads() const override { return somebody_reads_; }
-
-  bool wait_for_key() override {
-    // A Ctrl-D pressed before this mode began reads as a zero.
-    constexpr char kCtrlC = 3, kCtrlD = 4, kEarlyCtrlD = 0;
-    const KeyByKey keys;
-    for (;;) {
-      const std::optional<char> key = read_byte();
-      if (!key || *key == 'q' || *key == 'Q' || *key == kCtrlC) return false;
-      if (*key == kCtrlD || *key == kEarlyCtrlD) return false;
-      if (*key == ' ' || *key == '\n' || *key == '\r') return true;
-    }
-  }
-
-  std::optional<std::string> read_line() override {
-    std::string line;
-    for (;;) {
-      const std::optional<char> byte = read_byte();
-      if (!byte) return line.empty() ? std::nullopt : std::optional(line);
-      if (*byte == '\n') return line;
-      line += *byte;
-    }
-  }
-
- private:
-  bool colour_;
-  bool somebody_reads_;
-};
+// Return the terminal that the program was started in. If `asks`, it waits for the reader, but only if
+// both stdin and stdout are a terminal.
+lessons::Terminal own_terminal(bool asks) {
+  const bool at_terminal = ::isatty(STDOUT_FILENO) == 1;
+  const char* const term = std::getenv("TERM");
+  lessons::Console console{print_out};  // throws RunError
+  if (asks && at_terminal && ::isatty(STDIN_FILENO) == 1) console.read_line = read_line;
+  winsize size{};
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+    console.width = size.ws_col;
+  if (size.ws_row > 0) console.height = size.ws_row;
+  console.colour =
+      at_terminal && !is_set("NO_COLOR") && term != nullptr && std::string_view(term) != "dumb";
+  return lessons::Terminal(console);
+}
 
 using lessons::Lesson;
 
@@ -135,46 +78,41 @@ void print_page(const std::string& place, const std::string& page) {
 }
 
 void list_lessons() {
-  const TerminalConsole console(false);
-  for (const Lesson& lesson : lessons::all_lessons()) {
-    print_out(fmt::format("{:>3}  {} ({:.0f} min)\n", lesson.number, lesson.source.title,
-                          std::ceil(lessons::reading_minutes(lesson))));
-    print_out(lessons::wrapped_text(console, lesson.source.summary, "     "));
-  }
-  print_out(fmt::format("\nBegin with: {} lesson 1\n", own_command()));
-}
-
-void show_entry(const TerminalConsole& console, const lessons::Entry& entry) {
-  print_out(lessons::wrapped_text(console, "**" + entry.term + "**", ""));
-  print_out(lessons::wrapped_text(console, entry.text, "  "));
-  print_out(fmt::format("  lesson {}; {}: {}\n", entry.lesson, entry.file, entry.name));
+  std::string list;
+  for (const Lesson& lesson : lessons::all_lessons())
+    list += fmt::format("{}. **{}** ({:.0f} min). {}\n", lesson.number, lesson.source.title,
+                        std::ceil(lessons::reading_minutes(lesson)), lesson.source.summary);
+  own_terminal(false).show(fmt::format("{}\nBegin with: {} lesson 1\n", list, own_command()));
 }
 
 void show_glossary(const std::vector<std::string>& words) {
-  const TerminalConsole console(false);
-  if (words.size() == 1) {
-    for (const lessons::Entry& entry : lessons::glossary()) show_entry(console, entry);
-    return;
-  }
   const std::string term = fmt::format("{}", fmt::join(words.begin() + 1, words.end(), " "));
   const lessons::Entry* const entry = lessons::find_entry(term);
-  if (entry == nullptr)
+  if (!term.empty() && entry == nullptr)
     contradiction("lesson glossary", fmt::format("'{}' given", term),
                   names_of_all(lessons::glossary()));
-  show_entry(console, *entry);
+  lessons::Terminal terminal = own_terminal(false);
+  for (const lessons::Entry& each : lessons::glossary())
+    if (term.empty() || &each == entry)
+      terminal.show(fmt::format("**{}**: {} (lesson {}; {}: `{}`)\n", each.term, each.text,
+                                each.lesson, each.file, each.name));
 }
 
 void show_zoo(const LessonOptions& options) {
-  TerminalConsole console(!options.no_pause);
-  if (options.words.size() == 1) return ask_for_bugs(console, std::random_device()());
-  show_bug(console, lessons::bug_of(options.words[1]));
+  lessons::Terminal terminal = own_terminal(!options.no_pause);
+  if (options.words.size() == 1) return ask_for_bugs(terminal, std::random_device()());
+  own_terminal(false).show(lessons::bug_of(options.words[1]).text);
 }
 
 int tell_lesson(const Lesson& lesson, const LessonOptions& options) {
-  TerminalConsole console(!options.no_pause);
+  lessons::Terminal terminal = own_terminal(!options.no_pause);
   try {
-    const lessons::Told told = lessons::tell_at(console, lesson, options.out);
-    if (told.failed == 0) return 0;
+    const lessons::Told told = lessons::tell(lesson, options.out, &terminal);
+    if (told.failed == 0) {
+      terminal.show(fmt::format("All {} checks hold. Exercise: `{} lesson {} --check`", told.checks,
+                                own_command(), lesson.number));
+      return 0;
+    }
     print_error(
         fmt::format("lesson {}: {} of {} checks failed", lesson.number, told.failed, told.checks));
     return 1;
@@ -326,7 +264,7 @@ int carry_out(const LessonOptions& options) {
   if (options.check) return check_exercise(lesson, options.out);
   if (options.hint) {
     const std::string hint = lesson.hints().at(static_cast<std::size_t>(*options.hint - 1));
-    print_out(lessons::wrapped_text(TerminalConsole(false), hint, ""));
+    own_terminal(false).show(hint);
     return 0;
   }
   if (options.take) {
@@ -334,18 +272,17 @@ int carry_out(const LessonOptions& options) {
     return 0;
   }
   if (!options.page) return tell_lesson(lesson, options);
-  int failed = 0;
-  std::vector<lessons::StoryPicture> pictures;
-  print_page(*options.page, lessons::page_of(lesson, failed, "", &pictures));
-  for (const lessons::StoryPicture& picture : pictures) {
+  const lessons::Told told = lessons::tell(lesson);
+  print_page(*options.page, told.page);
+  for (const lessons::StoryPicture& picture : told.pictures) {
     const fs::path path = fs::path(*options.page).replace_filename(picture.file);
     // Measured times differ from run to run, so a picture of them is not drawn anew.
     const bool is_measured = picture.recording.info.base_time_ns != 0;
     if (*options.page != "-" && !(is_measured && fs::exists(path)))
       write_story_picture(picture.recording, picture.paragraph, path);
   }
-  if (failed == 0) return 0;
-  print_error(fmt::format("lesson {}: {} checks failed", lesson.number, failed));
+  if (told.failed == 0) return 0;
+  print_error(fmt::format("lesson {}: {} checks failed", lesson.number, told.failed));
   return 1;
 }
 

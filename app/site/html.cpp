@@ -12,27 +12,12 @@
 #include "core/base/markdown.h"
 #include "core/base/text.h"
 #include "lessons/book/lesson.h"
-#include "lessons/book/source.h"
 
 namespace ringscope {
 
 namespace {
 
-using Lines = std::vector<std::string>;
-
 bool is_address(const std::string& text) { return text.find("://") != std::string::npos; }
-
-// Return the number of blanks that begin a line.
-std::size_t indent_of(const std::string& line) {
-  return std::min(line.find_first_not_of(' '), line.size());
-}
-
-// Return the length of an item's indentation and marker, "- " or "1. ", or 0 for another line.
-std::size_t item_length(const std::string& line) {
-  static const std::regex pattern(R"(^ *(-|\d+\.) +)");
-  std::smatch match;
-  return std::regex_search(line, match, pattern) ? static_cast<std::size_t>(match.length()) : 0;
-}
 
 // Mark the comments of a C++ listing, which is escaped already.
 std::string with_comments(const std::string& code) {
@@ -45,7 +30,7 @@ class Converter {
   explicit Converter(const Resolve& resolve) : resolve_(resolve) {}
 
   HtmlText convert(std::string_view markdown) {
-    blocks(lessons::lines_of(markdown), text_.body);
+    blocks(blocks_of(markdown), text_.body);
     return std::move(text_);
   }
 
@@ -105,152 +90,99 @@ class Converter {
     return earlier == 0 ? id : fmt::format("{}-{}", id, earlier);
   }
 
-  void heading(const std::string& line, std::string& html) {
-    const std::size_t level = line.find_first_not_of('#');
-    const std::string markdown = line.substr(std::min(level + 1, line.size()));
+  void heading(const TextBlock& block, std::string& html) {
     std::string plain;
-    for (const TextSpan& span : spans_of(markdown)) plain += span.text;
+    for (const TextSpan& span : spans_of(block.text)) plain += span.text;
     if (text_.title.empty()) text_.title = plain;
-    text_.headings.push_back({unique_id(plain), inline_html(markdown), static_cast<int>(level)});
+    text_.headings.push_back({unique_id(plain), inline_html(block.text), block.level});
     const Heading& made = text_.headings.back();
-    html += fmt::format("<h{0} id=\"{1}\">{2}</h{0}>\n", level, made.id, made.html);
+    html += fmt::format("<h{0} id=\"{1}\">{2}</h{0}>\n", made.level, made.id, made.html);
   }
 
-  void table(const Lines& lines, std::size_t& at, std::string& html) const {
-    const auto cells = [this](const std::string& line) {
-      std::vector<std::string> row;
-      std::string cell;
-      for (std::size_t i = 1; i < line.size(); ++i) {
-        if (line[i] == '|') {
-          row.push_back(inline_html(cell.substr(indent_of(cell))));
-          cell.clear();
-        } else {
-          if (line[i] == '\\' && i + 1 < line.size() && line[i + 1] == '|') ++i;
-          cell += line[i];
-        }
-      }
-      return row;
-    };
-    const std::vector<std::string> head = cells(lines[at]);
-    std::vector<bool> right;
-    for (const std::string& rule : cells(lines[at + 1]))
-      right.push_back(rule.find("-:") != std::string::npos);
-    const auto row = [&](const std::vector<std::string>& texts, const char* tag) {
+  void table(const TextBlock& block, std::string& html) const {
+    const std::vector<std::vector<std::string>> rows = cells_of(block.text);
+    const auto row = [&](std::size_t number, const char* tag) {
       html += "<tr>";
-      for (std::size_t i = 0; i < texts.size(); ++i)
-        html += fmt::format("<{0}{1}>{2}</{0}>", tag,
-                            i < right.size() && right[i] ? " class=\"number\"" : "", texts[i]);
+      for (std::size_t i = 0; i < rows[number].size(); ++i) {
+        const bool is_right = i < rows[1].size() && rows[1][i].ends_with("-:");
+        html += fmt::format("<{0}{1}>{2}</{0}>", tag, is_right ? " class=\"number\"" : "",
+                            inline_html(rows[number][i]));
+      }
       html += "</tr>\n";
     };
     html += "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"table\"><table>\n";
-    if (std::any_of(head.begin(), head.end(),
+    if (std::any_of(rows[0].begin(), rows[0].end(),
                     [](const std::string& cell) { return !cell.empty(); })) {
       html += "<thead>";
-      row(head, "th");
+      row(0, "th");
       html += "</thead>";
     }
     html += "<tbody>\n";
-    for (at += 2; at < lines.size() && lines[at].starts_with('|'); ++at)
-      row(cells(lines[at]), "td");
+    for (std::size_t i = 2; i < rows.size(); ++i) row(i, "td");
     html += "</tbody></table></div>\n";
   }
 
-  // Convert a list that begins at `at`, with the lists inside its items.
-  void list(const Lines& lines, std::size_t& at, std::string& html) {
-    const std::size_t margin = indent_of(lines[at]);
-    const bool numbered = lines[at][margin] != '-';
-    html += numbered ? "<ol>\n" : "<ul>\n";
-    while (at < lines.size() && item_length(lines[at]) > 0 && indent_of(lines[at]) == margin) {
-      const std::size_t width = item_length(lines[at]);
-      Lines item = {lines[at].substr(width)};
-      for (++at; at < lines.size(); ++at) {
-        const std::string& line = lines[at];
-        if (line.empty() ? at + 1 < lines.size() && indent_of(lines[at + 1]) >= width &&
-                               !lines[at + 1].empty()
-                         : indent_of(line) > margin)
-          item.push_back(line.substr(std::min(width, indent_of(line))));
-        else
+  void item(const TextBlock& block, std::string& html) {
+    const bool has_paragraphs = std::any_of(
+        block.inside.begin(), block.inside.end(),
+        [](const TextBlock& inside) { return inside.kind == TextBlock::Kind::paragraph; });
+    html += "<li>";
+    if (!block.text.empty())
+      html += has_paragraphs ? paragraph(block.text) : inline_html(block.text) + "\n";
+    blocks(block.inside, html);
+    html += "</li>\n";
+  }
+
+  std::string paragraph(const std::string& markdown) const {
+    const std::string text = inline_html(markdown);
+    return text.starts_with("<figure>") ? text + "\n" : "<p>" + text + "</p>\n";
+  }
+
+  void blocks(const std::vector<TextBlock>& blocks, std::string& html) {
+    const char* list = "";  // the open one's tag
+    const auto go_on_in = [&](const char* tag) {
+      if (list == std::string_view(tag)) return;
+      if (*list != '\0') html += fmt::format("</{}>\n", list);
+      if (*tag != '\0') html += fmt::format("<{}>\n", tag);
+      list = tag;
+    };
+    for (const TextBlock& block : blocks) {
+      go_on_in(block.kind != TextBlock::Kind::item ? "" : block.marker == "-" ? "ul" : "ol");
+      switch (block.kind) {
+        case TextBlock::Kind::heading:
+          heading(block, html);
+          break;
+        case TextBlock::Kind::paragraph:
+          html += paragraph(block.text);
+          break;
+        case TextBlock::Kind::item:
+          item(block, html);
+          break;
+        case TextBlock::Kind::quote: {
+          const bool asks =
+              !block.inside.empty() && block.inside[0].text.starts_with("**Predict.**");
+          html += asks ? "<blockquote class=\"predict\">" : "<blockquote>";
+          this->blocks(block.inside, html);
+          html += "</blockquote>\n";
+          break;
+        }
+        case TextBlock::Kind::listing: {
+          const std::string text = escaped(block.text);
+          html += fmt::format("<pre tabindex=\"0\"><code>{}</code></pre>\n",
+                              block.marker == "cpp" ? with_comments(text) : text);
+          break;
+        }
+        case TextBlock::Kind::table:
+          table(block, html);
+          break;
+        case TextBlock::Kind::fold:
+          html += "<details class=\"answer\"><summary>" + inline_html(block.text) + "</summary>\n";
+          this->blocks(block.inside, html);
+          html += "</details>\n";
           break;
       }
-      std::string inside;
-      blocks(item, inside);
-      if (inside.starts_with("<p>") && inside.find("<p>", 1) == std::string::npos) {
-        inside.erase(inside.find("</p>"), 4);
-        inside.erase(0, 3);
-      }
-      html += "<li>" + inside + "</li>\n";
-      if (at + 1 < lines.size() && lines[at].empty() && item_length(lines[at + 1]) > 0 &&
-          indent_of(lines[at + 1]) == margin)
-        ++at;  // items with a blank line between them are one list
     }
-    html += numbered ? "</ol>\n" : "</ul>\n";
-  }
-
-  static void listing(const std::string& code, bool is_code, std::string& html) {
-    const std::string text = escaped(code);
-    html += fmt::format("<pre tabindex=\"0\"><code>{}</code></pre>\n",
-                        is_code ? with_comments(text) : text);
-  }
-
-  void blocks(const Lines& lines, std::string& html) {
-    for (std::size_t at = 0; at < lines.size();) {
-      const std::string& line = lines[at];
-      const auto gather = [&](const std::string& mark) {
-        Lines inside;
-        for (; at < lines.size() && lines[at].starts_with(mark); ++at)
-          inside.push_back(lines[at].substr(std::min(mark.size() + 1, lines[at].size())));
-        return inside;
-      };
-      if (line.empty()) {
-        ++at;
-      } else if (line.starts_with("<!--")) {
-        while (at < lines.size() && lines[at++].find("-->") == std::string::npos) {
-        }
-      } else if (line.starts_with("```")) {
-        std::string code;
-        for (++at; at < lines.size() && lines[at] != "```"; ++at) code += lines[at] + "\n";
-        ++at;
-        listing(code, line == "```cpp", html);
-      } else if (line.starts_with("    ")) {
-        std::string code;
-        for (; at < lines.size() &&
-               (lines[at].starts_with("    ") ||
-                (lines[at].empty() && at + 1 < lines.size() && lines[at + 1].starts_with("    ")));
-             ++at)
-          code += (lines[at].empty() ? "" : lines[at].substr(4)) + "\n";
-        listing(code, false, html);
-      } else if (line.starts_with("<details><summary>")) {
-        const std::string summary = line.substr(18, line.find("</summary>") - 18);
-        Lines inside;
-        for (++at; at < lines.size() && lines[at] != "</details>"; ++at)
-          inside.push_back(lines[at]);
-        ++at;
-        html += "<details class=\"answer\"><summary>" + inline_html(summary) + "</summary>\n";
-        blocks(inside, html);
-        html += "</details>\n";
-      } else if (line[0] == '#') {
-        heading(line, html);
-        ++at;
-      } else if (line[0] == '>') {
-        const bool asks = line.starts_with("> **Predict.**");
-        html += asks ? "<blockquote class=\"predict\">" : "<blockquote>";
-        blocks(gather(">"), html);
-        html += "</blockquote>\n";
-      } else if (line[0] == '|' && at + 1 < lines.size() && lines[at + 1].starts_with("|-")) {
-        table(lines, at, html);
-      } else if (item_length(line) > 0) {
-        list(lines, at, html);
-      } else {
-        std::string paragraph;
-        for (; at < lines.size() && !lines[at].empty() &&
-               (paragraph.empty() || item_length(lines[at]) == 0) &&
-               !lines[at].starts_with("```") && !lines[at].starts_with("<details>");
-             ++at)
-          paragraph += (paragraph.empty() ? "" : "\n") + lines[at].substr(indent_of(lines[at]));
-        const std::string text = inline_html(paragraph);
-        html += text.starts_with("<figure>") ? text + "\n" : "<p>" + text + "</p>\n";
-      }
-    }
+    go_on_in("");
   }
 
   const Resolve& resolve_;

@@ -16,7 +16,7 @@
 #include "core/base/files.h"
 #include "core/base/text.h"
 #include "lessons/book/lesson.h"
-#include "lessons/book/markdown_writer.h"
+#include "lessons/book/page.h"
 
 namespace ringscope {
 namespace {
@@ -260,12 +260,11 @@ class Site {
   void write_lesson(const Lesson& lesson, const Lesson* before, const Lesson* after,
                     const fs::path& recordings) {
     const std::string path = page_path(lesson);
-    int failed = 0;
-    const std::string markdown = lessons::page_of(lesson, failed, recordings.string());
-    if (failed > 0)
-      throw RunError(fmt::format("lesson {}: {} checks failed", lesson.number, failed));
+    const lessons::Told told = lessons::tell(lesson, recordings.string());
+    if (told.failed > 0)
+      throw RunError(fmt::format("lesson {}: {} checks failed", lesson.number, told.failed));
     HtmlText text =
-        html_of(markdown, [&](const std::string& target) { return resolve(path, target); });
+        html_of(told.page, [&](const std::string& target) { return resolve(path, target); });
     show_recordings(text.body, recordings.string());
     show_figures(text.body, lesson.number);
     const auto link = [&](const Lesson* to, const char* rel, const char* word) {

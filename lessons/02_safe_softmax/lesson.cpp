@@ -48,7 +48,7 @@ void lesson_02(Page& page) {
   const Guess guess = page.predict("What is the largest whole score whose exp fits a float?", "");
   int largest = 0;
   while (std::isfinite(std::exp(static_cast<float>(largest + 1)))) ++largest;
-  page.answer(guess, largest, 0.1);
+  page.answer(guess, largest);
 
   // One more, and exp is infinite. A score is a sum of D products, divided by √D. That keeps it small
   // in the mean. If the numbers of q and k are independent, with mean 0 and variance 1, a product has
@@ -87,7 +87,7 @@ void lesson_02(Page& page) {
   const Guess same = page.predict(
       "The scores 1, 2, 3 weigh 0.090, 0.245, 0.665. What does 128 weigh beside 126 and 127?", "");
   const std::vector<float> mended = safe(large);
-  page.answer(same, mended[2], 0.01);
+  page.answer(same, mended[2]);
 
   // It weighs the same, because only the distances between scores count.
   //

@@ -31,7 +31,7 @@ void lesson_03(Page& page) {
   // and its output so far is out_accum / l = 18.81. Now come scores 2 and 5. The largest score
   // becomes 5, but l and out_accum were measured against 3.
   page.predict("What must the old l and out_accum be multiplied by, to be measured against 5?", "",
-               std::exp(3.0 - 5.0), 0.1);
+               std::exp(3.0 - 5.0));
 
   // The old keys need not be looked at again, because
   //
@@ -90,7 +90,7 @@ void lesson_03(Page& page) {
   const Guess guess = page.predict(
       "One row, a million keys, floats: how many times larger is its row of P than its state?", "");
   const double state_bytes = (2 + 128) * sizeof(float), row_of_p = 1e6 * sizeof(float);
-  page.answer(guess, row_of_p / state_bytes, 0.1);
+  page.answer(guess, row_of_p / state_bytes);
 
   // What is exact in mathematics is not exact in a computer, because every step rounds. Here one
   // row meets 4,096 random keys in float, f32 for short. Their scores slowly rise, so that m

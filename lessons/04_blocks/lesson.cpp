@@ -99,7 +99,7 @@ void lesson_04(Page& page) {
   const Guess held = page.predict(
       "For 1,024 tokens and head_dim 64 its scratch is 188 KiB. For 1,048,576 tokens?", "KiB");
   const double scratch = static_cast<double>(BlockwiseScratch::bytes(kDim, /*backward=*/false));
-  page.answer(held, scratch / 1024, 0.1);
+  page.answer(held, scratch / 1024);
 
   // It is the same, because it depends on tile sizes and head_dim, not on the sequence. The memory
   // wall of lesson 1 is gone. What is left is linear: Q, K, V and the output themselves.

@@ -62,7 +62,7 @@ void lesson_06(Page& page) {
   // must have left, before the next may come in.
   const Guess guess = page.predict(
       "Sixteen ranks instead of four: how many block buffers does a rank need?", "buffers");
-  page.answer(guess, 2, 0);
+  page.answer(guess, 2);
 
   // ## The loop
   //

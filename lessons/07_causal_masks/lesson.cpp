@@ -68,7 +68,7 @@ void lesson_07(Page& page) {
   //
   // The mean work of a rank, divided by that of the slowest, both summed over the steps, is called
   // the *balance ceiling*. No ring whose ranks begin every step together is more efficient.
-  page.predict("What is it for eight ranks, in percent?", "%", 100 * 8 / 15.0, 0.05);
+  page.predict("What is it for eight ranks, in percent?", "%", 100 * 8 / 15.0);
 
   // The kernels count pairs, too. In runs of 4,096 tokens they counted:
   const AttentionInputs in = random_inputs(four.shape);

@@ -50,7 +50,7 @@ void lesson_08(Page& page) {
       "With 1,024 rows a rank, by how many pairs do the two kinds of triangle differ?", "pairs");
   const Index with = predicted_pairs(config, 2, 1);     // rank 2 meets rank 1's block at step 1
   const Index without = predicted_pairs(config, 1, 3);  // rank 1 meets rank 2's block at step 3
-  page.answer(guess, static_cast<double>(with - without), 0);
+  page.answer(guess, static_cast<double>(with - without));
 
   // They differ by a diagonal, a thousandth of a block. The table of lesson 7 becomes:
   page.table(pairs_table(config));

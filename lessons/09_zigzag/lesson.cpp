@@ -35,7 +35,7 @@ void lesson_09(Page& page) {
       "Rank 3 meets the block of rank 1. Which share of the pairs is allowed, in percent?", "%");
   const Problem zigzag = ring_job(1, 4096, 4, "causal", PartitionKind::zigzag);
   const double block = 1024.0 * 1024.0;
-  page.answer(guess, 100 * static_cast<double>(predicted_pairs(zigzag, 3, 2)) / block, 0.02);
+  page.answer(guess, 100 * static_cast<double>(predicted_pairs(zigzag, 3, 2)) / block);
 
   // It is half again, but another half: chunk 1 of the keys comes before all of rank 3's queries,
   // chunk 6 after all of them. In general:

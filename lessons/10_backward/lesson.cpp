@@ -61,7 +61,7 @@ void lesson_10(Page& page) {
   // NaN. So P is set to 0 for such a row: its dQ is 0, and it adds nothing to dK and
   // dV. (The kernels here subtract 0 in place of -∞, and exp(-∞ - 0) is 0.)
   page.predict("Forward takes two matrix products a block, Q Kᵀ and P V. How many does backward?",
-               "products", 5, 0);
+               "products", 5);
 
   // It takes the four products above (dV, dP, dQ, dK), and computes Q Kᵀ again: five in place of
   // two, or 2.5 times the work.
@@ -71,7 +71,7 @@ void lesson_10(Page& page) {
   // A row of dQ is a sum over keys: a rank meets all blocks and adds up, at home. A row of dK or dV
   // is a sum over queries, which lie on all ranks. But the block whose gradient it is visits each
   // of them. So its gradient travels along: every rank adds its own part and passes both on.
-  page.predict("Four ranks: a block makes 3 hops. How many does its gradient make?", "hops", 4, 0);
+  page.predict("Four ranks: a block makes 3 hops. How many does its gradient make?", "hops", 4);
 
   // After 3 hops all four have added their parts. The block is not needed any more, but its owner, one
   // hop further, needs the gradient. Each rank computes its part while the sum of those before is on

@@ -53,7 +53,7 @@ void lesson_11(Page& page) {
   const Problem windowed = ring_job(1, 8192, 8, "causal+window:1024", PartitionKind::contiguous);
   int blocks = 0;
   for (int step = 0; step < 8; ++step) blocks += predicted_pairs(windowed, 5, step) > 0;
-  page.answer(guess, blocks, 0);
+  page.answer(guess, blocks);
 
   // It has work with its own and the one before. The other six pass through, for nothing. For other
   // ways to deal, each cell shows how many of the 64 meetings of rank and block have work, and the

@@ -38,7 +38,7 @@ void lesson_12(Page& page) {
       "An A100 with numbers of two bytes: F = 312 · 10¹², B = 300 · 10⁹. What is c*?", "rows");
   const Rates a100{.forward_flops = 312e12, .backward_flops = 312e12, .bytes_per_s = 300e9};
   const double crossover = threshold_rows(layer_job(8192, 8, 32), a100, Pass::forward, 1.0);
-  page.answer(guess, crossover, 0.05);
+  page.answer(guess, crossover);
 
   // That is about 1,000 tokens a rank, or two pages. (Data sheets give links in both directions
   // together, 600 here. A hop uses one of them.) A causal mask, balanced by zigzag, halves the
@@ -96,7 +96,7 @@ void lesson_12(Page& page) {
   // At c* = 19,788 the exposed part is gone, and stays gone. Read the other way round, a text of S tokens
   // is good for S / c* ranks, and more make the blocks too small.
   page.predict("A million tokens (1,048,576) on the H100s with InfiniBand above: how many at most?",
-               "ranks", std::floor(1048576 / 19788.0), 0.03);
+               "ranks", std::floor(1048576 / 19788.0));
 
   // ## In the viewer
   //

@@ -120,7 +120,7 @@ void lesson_13(Page& page) {
   // bytes. Shared memory has 32 banks, word w in bank w mod 32, and a bank serves one word a round.
   // So it matters which words neighbours ask for:
   page.predict("Rows of 32 words. Thread i wants the first word of row i. How many rounds?", "",
-               static_cast<double>(access_with_stride(32).rounds()), 0);
+               static_cast<double>(access_with_stride(32).rounds()));
   //-
   Table warps({"thread i wants word", "pieces of global memory", "rounds at shared memory"});
   for (const int n : {0, 1, 32, 33})

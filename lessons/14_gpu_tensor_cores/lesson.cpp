@@ -56,7 +56,7 @@ void lesson_14(Page& page) {
 
   // A thread's values of C lie as those of the left half of A do. So softmax turns two C of scores,
   // side by side, into P, which is the A of the next product, P V; all values stay in their thread.
-  page.predict("How many products does the one instruction make?", "", 16 * 8 * 16, 0);
+  page.predict("How many products does the one instruction make?", "", 16 * 8 * 16);
 
   // It is the same idea again, with the rectangle spread over the registers of 32 threads, and with
   // `wgmma` (lesson 27), which Hopper GPUs have, over those of 128:

@@ -37,7 +37,7 @@ void lesson_15(Page& page) {
   };
   const Ending circle = with(Fault::send_first, 0, 0);
   const Index arrived = count_of(circle.recording, -1, Lane::recv);
-  page.answer(guess, static_cast<double>(arrived), 0);
+  page.answer(guess, static_cast<double>(arrived));
   page.print(circle.message);
 
   // Each send waits for the next rank to receive, which that rank will do after its own send. The
@@ -75,7 +75,7 @@ void lesson_15(Page& page) {
       scene("So it has nothing to pass on in hop 2, and rank 3 waits for it.", 3, 3, Lane::wait)};
   const Index steps_of_3 = count_of(forgot.recording, 3, Lane::compute);
   //+
-  page.answer(steps, static_cast<double>(steps_of_3), 0);
+  page.answer(steps, static_cast<double>(steps_of_3));
   page.table(progress_table(forgot.recording));
   page.print(forgot.message);
   page.trace(forgot.recording, story);

@@ -53,7 +53,7 @@ void lesson_16(Page& page) {
   };
   const RotaryScores scores = rotary_scores(turned);
   //+
-  page.answer(guess, scores.at_distance_0[0], 0);
+  page.answer(guess, scores.at_distance_0[0]);
   page.table(scores.table);
 
   // Every rank believes that the text begins with it. Nothing crashes, but the model is another one

@@ -37,7 +37,7 @@ void lesson_17(Page& page) {
   page.region("core/model/rank_groups.cpp", "indices");
   const RankGroups world({{2, 4, 2, 2}}, 32);  // TP, CP, PP, DP
   const PerAxis own = world.indices(21);
-  page.answer(index, own[Axis::context], 0);
+  page.answer(index, own[Axis::context]);
 
   // ## Groups
   //
@@ -48,7 +48,7 @@ void lesson_17(Page& page) {
   // The distance from one member to the next is the product of the sizes further in. Now let a node
   // have eight ranks.
   const GroupPlacement pipeline = placement(world, Axis::pipeline, 8);
-  page.predict("How many of the 16 pipeline groups lie on one node?", "groups", pipeline.inside, 0);
+  page.predict("How many of the 16 pipeline groups lie on one node?", "groups", pipeline.inside);
 
   // In this picture each column is a rank. In each line, ranks with the same letter are a group,
   // and every rank is in one. Bars are where nodes end.

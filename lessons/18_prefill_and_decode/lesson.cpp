@@ -53,7 +53,7 @@ void lesson_18(Page& page) {
   const Guess guess = page.predict("Over NVLink4, 450 GB/s one way: how long a token?", "ms");
   const double ring_bytes = cache * 7 / 8;  // from each rank
   const double ring_ms = 1e3 * ring_bytes / find_link("NVLink4").bytes_per_s;
-  page.answer(guess, ring_ms, 0.1);
+  page.answer(guess, ring_ms);
 
   // One GPU that reads all of it is done sooner. So the query meets the keys where they are. Even
   // the query need not travel, because all ranks have the weights and compute the token's row. Each
@@ -81,7 +81,7 @@ void lesson_18(Page& page) {
   // - **Tree**: every second rank sends its heads to the next, which merges them. Of these ranks, again
   //   every second sends to the next. At last one has all, which goes back the same way.
   page.predict("16 ranks, up a tree and down again: how many rounds?", "rounds",
-               static_cast<double>(merge_cost(MergeKind::tree, 32, 128, 16).rounds), 0);
+               static_cast<double>(merge_cost(MergeKind::tree, 32, 128, 16).rounds));
   page.table(merge_table(32, 128, {2, 3, 4, 8, 16}));
 
   // Such short messages cost little but their start. At 5 µs each, 32 layers on eight ranks take

@@ -69,7 +69,7 @@ void lesson_19(Page& page) {
 
   const Guess guess = page.predict(
       "1,024 lines, any of them asked for: how often is the window of 64 lines right?", "%");
-  page.answer(guess, 100 * right(1024, 1)[1], 0.03);
+  page.answer(guess, 100 * right(1024, 1)[1]);
   //-
   Table recall({"lines", "exact", "window of 64", "linear, 64 numbers"});
   std::vector<std::vector<double>> scores;
@@ -120,7 +120,7 @@ void lesson_19(Page& page) {
   // work, by **Ring Attention**: each keeps a part of the text, and the keys and values go round. The
   // answer is the one that a single machine would give; only memory and time are divided by N.
   page.predict("64 GPUs: how much of the cache of a million tokens has each?", "GiB",
-               cache(1048576) / 64 / 0x1p30, 0.02);
+               cache(1048576) / 64 / 0x1p30);
 
   // ## A map
   //

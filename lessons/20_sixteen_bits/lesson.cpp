@@ -29,7 +29,7 @@ void lesson_20(Page& page) {
     for (int i = 0; i < ones; ++i) sum = round_to(dtype, sum + 1);
     return sum;
   };
-  page.answer(guess, double{count_up(DType::bf16, 1000)}, 0);
+  page.answer(guess, double{count_up(DType::bf16, 1000)});
 
   // 256 + 1 lies in the middle between 256 and 258, and ties go to the even last bit: to 256. From
   // there on each one that is added is rounded away. Nothing warns you, and nothing is infinite.

@@ -75,7 +75,7 @@ void lesson_21(Page& page) {
   //
   // so the ring sends N G / (H + G) times as much.
   page.predict("8 ranks, 32 query heads, 8 of K and V: a ring sends how many times as much?", "",
-               8 * 8 / double{32 + 8}, 0.05);
+               8 * 8 / double{32 + 8});
   //-
   const SwapBytes sent = bytes_of_swaps();
   //+

@@ -50,7 +50,7 @@ void lesson_22(Page& page) {
   const Guess guess = page.predict("Seven hops, eight steps: how long does the ring take?", "ms");
   const auto run = [](const Scenario& s) { return run_scenario(s, work_of(s)); };
   const double flat = run(ring).wall_s;
-  page.answer(guess, 1e3 * flat, 0.1);
+  page.answer(guess, 1e3 * flat);
 
   // That is seven slow hops and the last step, beside which nothing is sent any more. The
   // mean of the links doesn't count, and neither do six good ones: **the slowest hop decides**.
@@ -111,7 +111,7 @@ void lesson_22(Page& page) {
   }
   //+
   page.predict("Rank 5 has 80 % of the others' speed. How long is the run, with 8 buffers?",
-               "times", always.back(), 0.02);
+               "times", always.back());
   page.table(late);
 
   // In step, every step waits for its unluckiest rank. With two buffers a rank that was late is not waited

@@ -39,7 +39,7 @@ void lesson_23(Page& page) {
   const double state = 16 * weights;
   const double layer = rows * (2 * (6 * width + 2 * kv + 3 * hidden) + 4 * 32);
   const Guess guess = page.predict("65,536 tokens a rank, all 32 layers: how much is that?", "GB");
-  page.answer(guess, layers * layer / GB, 0.2);
+  page.answer(guess, layers * layer / GB);
 
   // **Logits.** At the end each token has a score for each of the 128,256 words, in f32, and the
   // scores' gradient overwrites them. Then there are the ring's own buffers: two blocks of K and V,
@@ -105,7 +105,7 @@ void lesson_23(Page& page) {
   // So people pack: many shorter documents in one sequence, each attending itself alone (lesson 11's
   // `documents`). That is *packing*. No row is padding, and with documents of 8,192 tokens:
   page.predict("How many times fewer pairs than with one document of 1,048,576 tokens?", "times",
-               tokens / 8192, 0.02);
+               tokens / 8192);
 
   // But then ranks differ in work, if some hold the long documents and some the short ones.
   //

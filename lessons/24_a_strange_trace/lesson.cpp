@@ -68,7 +68,7 @@ void lesson_24(Page& page) {
   // Gradients make N hops, with the blocks or by themselves. Contiguous ranks under a causal mask skip
   // empty meetings: rank r has r + 1 attention kernels. Look for parts of names: `ncclKernel_` became
   // `ncclDevKernel_`, attention may be `flash_fwd_kernel` or `_attn_fwd`.
-  page.predict("8 ranks, 32 layers, forward only: how many SendRecv each?", "", 32 * 7, 0);
+  page.predict("8 ranks, 32 layers, forward only: how many SendRecv each?", "", 32 * 7);
 
   // ## Does it overlap?
   //

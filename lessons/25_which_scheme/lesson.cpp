@@ -45,7 +45,7 @@ void lesson_25(Page& page) {
   // (The hybrid returns its outputs in f32 with their lse, since they are merged: 100.4 MiB where lesson
   // 21's formula, with 16 bits, has 76. Ulysses is counted as returning 16 bits.)
   page.predict("N = 8, H = 32, G = 8, d = 128, e = 2. Pass-Q sends how many times a ring's bytes?",
-               "times", (7 * kQuery + 8 * kState) / (7 * kKv), 0.05);
+               "times", (7 * kQuery + 8 * kState) / (7 * kKv));
   //-
   const SchemeBytes sent = bytes_of_schemes();
   //+

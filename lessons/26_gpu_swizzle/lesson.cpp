@@ -27,7 +27,7 @@ void lesson_26(Page& page) {
     return access_of([&](int i) { return i / 4 * words + 4 * place(i / 4, 3) + i % 4; }).rounds();
   };
   const auto plain = [](int, int u) { return u; };
-  page.answer(guess, static_cast<double>(square(32, plain)), 0);
+  page.answer(guess, static_cast<double>(square(32, plain)));
 
   // Unit 3 is words 12 to 15 of its row, so all eight units lie in banks 12 to 15. Four banks work,
   // and the other 28 rest.
@@ -76,7 +76,7 @@ void lesson_26(Page& page) {
   int in_place = 0;
   for (int i = 0; i < 64; ++i) in_place += units[static_cast<std::size_t>(i)] == i % 8;
   page.predict("A kernel reads the tile above as if it were plain. How many of 64 units are right?",
-               "units", in_place, 0);
+               "units", in_place);
 
   //-
   bool as_formula = true;

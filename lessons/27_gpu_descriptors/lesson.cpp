@@ -32,8 +32,7 @@ namespace ringscope::lessons::chapter_27 {
 using namespace cuda;
 
 void lesson_27(Page& page) {
-  page.predict("K's tile begins at byte 8,192 of shared memory. What is in bits 0 to 13?", "", 512,
-               0);
+  page.predict("K's tile begins at byte 8,192 of shared memory. What is in bits 0 to 13?", "", 512);
 
   // A tile of swizzled rows of 128 bytes has 1,024 bytes in eight rows: the stride is 64. This multiplies
   // two tiles, A Bᵀ, 64 rows of 64 numbers each. A `wgmma` sums over 16 numbers, so four are needed. From

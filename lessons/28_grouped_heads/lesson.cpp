@@ -21,7 +21,7 @@
 
 namespace ringscope::lessons::chapter_28 {
 void lesson_28(Page& page) {
-  page.predict("By what factor do the bytes of a hop shrink?", "times", 4, 0);
+  page.predict("By what factor do the bytes of a hop shrink?", "times", 4);
 
   // Nothing else changes in the ring. A kernel that attends query head h takes head h / 4 of the block:
   const auto kv_head_of = [](Index head, Index heads, Index heads_kv) {

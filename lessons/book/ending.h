@@ -10,7 +10,7 @@
 
 #include "core/process/agreement.h"
 #include "core/run/run.h"
-#include "lessons/book/cell.h"
+#include "lessons/book/page.h"
 
 namespace ringscope::lessons {
 

@@ -14,7 +14,7 @@
 #include "core/model/rank_threads.h"
 #include "core/model/tensor_parallel.h"
 #include "core/ring/wire_counter.h"
-#include "lessons/book/cell.h"
+#include "lessons/book/page.h"
 #include "lessons/book/tables.h"
 
 namespace ringscope::lessons {

@@ -21,7 +21,7 @@
 #include "core/model/training.h"
 #include "core/ring/wire_counter.h"
 #include "core/run/run.h"
-#include "lessons/book/cell.h"
+#include "lessons/book/page.h"
 #include "lessons/book/tables.h"
 
 namespace ringscope::lessons {

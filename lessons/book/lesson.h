@@ -1,6 +1,6 @@
-// The lessons, and the files of the project that are built into the program: the lessons' sources,
-// the files whose regions they list, the glossary, and what each lesson's subject is called elsewhere.
-// lessons/book/embed.cmake generates them.
+// The lessons: their sources, parsed into the prose in their comments, the code between, and the places
+// of their calls of the page; the glossary; and the files of the project that are built into the
+// program. lessons/book/embed.cmake generates those.
 #pragma once
 
 #include <span>
@@ -8,11 +8,41 @@
 #include <string_view>
 #include <vector>
 
-#include "lessons/book/source.h"
-
 namespace ringscope::lessons {
 
 class Page;
+
+// A range of lines, counted from 1, with both ends included.
+struct Lines {
+  int first = 0;
+  int last = 0;
+
+  bool contains(int line) const { return first <= line && line <= last; }
+};
+
+struct Piece {
+  enum class Kind { prose, code };
+  Kind kind;
+  int line;          // first line
+  std::string text;  // prose: Markdown; code: without the indentation of the lesson's function
+};
+
+struct LessonSource {
+  std::string text;     // the whole text
+  std::string title;    // from the first line, "// # Title"
+  std::string summary;  // from the next lines, "// > One sentence"
+  std::vector<Piece> pieces;
+  std::vector<Lines> calls;  // statements that call the page
+  int line_count = 0;
+
+  // Return the call that `line` belongs to, or null if there is none.
+  const Lines* call_at(int line) const;
+};
+
+// Throw std::logic_error naming what is missing: a title, a summary, the function lesson_NN.
+LessonSource parse_lesson(std::string_view text, int number);
+
+std::vector<std::string> lines_of(std::string_view text);
 
 struct Lesson {
   int number = 0;
@@ -86,9 +116,29 @@ struct Region {
   std::string text;
 };
 
-// Return a region. Throw std::logic_error if there is none, or more than one.
-Region region_of(const std::string& path, const std::string& name);
-// Return a region of any text. `path` is its name.
+// Return a region of a file's text. Throw std::logic_error if there is none, or more than one.
 Region region_in(std::string_view text, const std::string& path, const std::string& name);
+
+// ---
+// The terms that the lessons introduce, from lessons/glossary.txt.
+
+struct Entry {
+  std::string term;
+  int lesson = 0;    // the lesson that introduces the term
+  std::string file;  // the file that defines it, relative to the root
+  std::string name;  // the text to look for in that file
+  std::string text;
+};
+inline const std::string& name_of(const Entry& entry) { return entry.term; }
+
+// Parse the entries of such a text and sort them by term. Throw std::logic_error that names a wrong
+// line.
+std::vector<Entry> parse_glossary(std::string_view text);
+
+// Return the entries of lessons/glossary.txt.
+const std::vector<Entry>& glossary();
+
+// Find an entry regardless of case, or return null.
+const Entry* find_entry(std::string_view term);
 
 }  // namespace ringscope::lessons

@@ -18,7 +18,7 @@
 #include "core/model/training_run.h"
 #include "core/problem/mask.h"
 #include "core/ring/wire_counter.h"
-#include "lessons/book/cell.h"
+#include "lessons/book/page.h"
 #include "lessons/book/tables.h"
 
 namespace ringscope::lessons {

@@ -22,7 +22,7 @@
 #include "core/run/run.h"
 #include "core/sim/simulate.h"
 #include "core/trace/summary.h"
-#include "lessons/book/cell.h"
+#include "lessons/book/page.h"
 
 namespace ringscope::lessons {
 

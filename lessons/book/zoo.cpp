@@ -1,6 +1,7 @@
 #include "lessons/book/zoo.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -16,7 +17,6 @@
 #include "core/sim/scenario.h"
 #include "lessons/book/ending.h"
 #include "lessons/book/lesson.h"
-#include "lessons/book/source.h"
 #include "lessons/book/tables.h"
 
 namespace ringscope::lessons {
@@ -216,40 +216,24 @@ std::string Evidence::text() const {
   return verdict.result == CheckResult::exact ? text + "\n" + times_of(recording) : text;
 }
 
-void show_bug(Console& console, const Bug& bug) {
-  for (const std::string& line : lines_of(bug.text))
-    if (!line.empty())
-      console.write(line.starts_with("    ") ? line + "\n\n" : wrapped_text(console, line, ""));
-}
-
-void ask_for_bugs(Console& console, std::uint64_t seed) {
+void ask_for_bugs(Terminal& terminal, std::uint64_t seed) {
   std::vector<std::size_t> order(zoo().size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  if (!console.somebody_reads())
-    console.write("Letters are read at a terminal only: here each answer follows its question.\n");
   std::shuffle(order.begin(), order.end(), std::mt19937_64(seed));
-  int shown = 0, answered = 0, right = 0;
+  int shown = 0;
   try {
     for (const std::size_t next : order) {
       const Bug& bug = zoo()[next];
-      Question question{"Which bug is this?", "", bug.choices};
-      std::shuffle(question.options.begin(), question.options.end(), std::mt19937_64(seed + next));
-      console.write(fmt::format("\n--- {} of {} ---\n\n{}\n{}\n", ++shown, order.size(),
-                                evidence_of(bug, seed).text(), question.text));
-      for (std::size_t i = 0; i < question.options.size(); ++i)
-        console.write(fmt::format("  {}  {}\n", static_cast<char>('a' + i), question.options[i]));
-      if (const auto letter = read_answer(console, question)) {
-        const bool is_it = spelled_out(*letter, question.options) == bug.name;
-        ++answered;
-        right += is_it;
-        console.write(is_it ? "Yes.\n" : "No. ");
-      }
-      console.write(fmt::format("It is {}.\n", bug.name));
-      show_bug(console, bug);
+      std::vector<std::string> choices = bug.choices;
+      std::shuffle(choices.begin(), choices.end(), std::mt19937_64(seed + next));
+      terminal.show(fmt::format("## {} of {}\n\n```text\n{}```\n\nWhich bug is this?\n\n- {}\n",
+                                ++shown, order.size(), evidence_of(bug, seed).text(),
+                                fmt::join(choices, "\n- ")));
+      terminal.ask("Your guess");
+      terminal.show("It is " + bug.name + ".\n\n" + bug.text);
     }
   } catch (const ReaderStopped&) {
   }
-  if (console.somebody_reads()) console.write(fmt::format("{} of {} right.\n", right, answered));
 }
 
 // ---

@@ -12,7 +12,7 @@
 
 #include "core/check/verdict.h"
 #include "core/trace/event.h"
-#include "lessons/book/terminal_writer.h"
+#include "lessons/book/terminal.h"
 
 namespace ringscope::lessons {
 
@@ -53,10 +53,8 @@ Evidence evidence_of(const Bug& bug, std::uint64_t seed, bool with_bug = true, i
 // Count the hops, and those of them that were over before their rank computed the step beside them.
 std::pair<Index, Index> hops_over_before_computing(const Recording& recording);
 
-// Show a bug's section, or list all and ask about them in the order that `seed` gives: all at once if
-// nobody reads, otherwise until the reader stops.
-void show_bug(Console& console, const Bug& bug);
-void ask_for_bugs(Console& console, std::uint64_t seed);
+// Ask about all bugs in the order that `seed` gives, until the reader stops.
+void ask_for_bugs(Terminal& terminal, std::uint64_t seed);
 
 // Score the plan of messages in a file, the second challenge. Return what to tell the reader, and
 // whether all heads' results are whole at their ranks. Throw InputError that names a line which can't

@@ -1,16 +1,19 @@
-// Tests how a lesson's source is parsed, its prose read, and a reader's number judged.
+// Tests the way of a lesson: its source is parsed; its text, code and output come in the order of the source,
+// on a page and at a terminal; failed checks are counted, and recordings have their story.
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <deque>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
-#include "core/base/markdown.h"
-#include "lessons/book/book.h"
-#include "lessons/book/glossary.h"
+#include "core/base/error.h"
+#include "core/trace/chrome_trace.h"
 #include "lessons/book/lesson.h"
-#include "lessons/book/source.h"
+#include "lessons/book/page.h"
+#include "lessons/book/terminal.h"
+#include "tests/app/program.h"
 
 namespace ringscope::lessons {
 namespace {
@@ -85,13 +88,31 @@ TEST(Regions, AreWhatStandsBetweenTheirMarks) {
 }
 
 TEST(Prose, HasBlocksAndSpans) {
-  const auto blocks =
-      blocks_of("# Head\nOne\ntwo\n\n    a * b\n\n    c\n\n- item\n  more\n1. first\n");
-  ASSERT_EQ(blocks.size(), 5u);
+  const auto blocks = blocks_of(
+      "# Head\nOne\ntwo\n\n    a * b\n\n    c\n\n- item\n  more\n  - inside\n\n  last\n1. first\n"
+      "```cpp\n- x\n```\n> quoted\n\n| a | b\\|c |\n|---|---:|\n| 1 | 2 |\n<!-- none\n-->\n"
+      "<details><summary>Answer</summary>\n\n42\n</details>\n");
+  using Kind = TextBlock::Kind;
+  const Kind kinds[] = {Kind::heading, Kind::paragraph, Kind::listing, Kind::item, Kind::item,
+                        Kind::listing, Kind::quote,     Kind::table,   Kind::fold};
+  ASSERT_EQ(blocks.size(), std::size(kinds));
+  for (std::size_t i = 0; i < blocks.size(); ++i) EXPECT_EQ(blocks[i].kind, kinds[i]) << i;
   EXPECT_EQ(blocks[1].text, "One two");
   EXPECT_EQ(blocks[2].text, "a * b\n\nc\n");
   EXPECT_EQ(blocks[3].text, "item more");
+  ASSERT_EQ(blocks[3].inside.size(), 2u);
+  EXPECT_EQ(blocks[3].inside[0].text, "inside");
+  EXPECT_EQ(blocks[3].inside[1].text, "last");
   EXPECT_EQ(blocks[4].marker, "1.");
+  EXPECT_EQ(blocks[5].marker, "cpp");
+  EXPECT_EQ(blocks[5].text, "- x\n");
+  EXPECT_EQ(blocks[6].inside.at(0).text, "quoted");
+  EXPECT_EQ(cells_of(blocks[7].text)[0], (std::vector<std::string>{"a", "b|c"}));
+  EXPECT_EQ(blocks[8].text, "Answer");
+  EXPECT_EQ(blocks[8].inside.at(0).text, "42");
+  std::string deep;
+  for (int i = 0; i < 100'000; ++i) deep += "> - ";
+  EXPECT_EQ(blocks_of(deep).size(), 1u) << "what nests without end is read, too";
   std::string spans;
   for (const TextSpan& span :
        spans_of("a * b, *new term* and `*code*`, **strong**, 2*3*4 [x](y) *open"))
@@ -99,50 +120,13 @@ TEST(Prose, HasBlocksAndSpans) {
   EXPECT_EQ(spans, "<a * b, ><new term>< and ><*code*><, ><strong><, 2*3*4 ><x>< *open>");
 }
 
-TEST(Prediction, IsJudged) {
-  EXPECT_EQ(verdict_on(16, 16, 0), "You predicted exactly that.");
-  EXPECT_EQ(verdict_on(15.9, 16, 0.05), "You predicted 15.9: right, within 0.1.");
-  EXPECT_EQ(verdict_on(8, 16, 0.05), "You predicted 8: 8 too low, by a factor of 2.");
-  EXPECT_EQ(verdict_on(20, 16, 0.05), "You predicted 20: 4 too high, 25 % off.");
-  EXPECT_EQ(verdict_on(-2, 16, 0.05), "You predicted -2: 18 too low.");
-  EXPECT_EQ(verdict_on(1, 0, 0.05), "You predicted 1: 1 too high.");
-}
-
-TEST(Prediction, OfLettersIsAsManyAsAreWanted) {
-  EXPECT_EQ(letters_in("b", 3, 1), "b");
-  EXPECT_EQ(letters_in(" c, a, b\r", 3, 3), "cab");
-  for (const char* const text : {"", "d", "ab", "abb", "B", "1"})
-    for (const std::size_t wanted : {1, 3}) EXPECT_EQ(letters_in(text, 3, wanted), "");
-  EXPECT_EQ(letters_in("b", 3, 3), "");
-  EXPECT_EQ(letters_in("cab", 3, 1), "");
-  EXPECT_EQ(spelled_out("ba", {"first", "second"}), "second; first");
-}
-
-TEST(Prediction, OfADrawingHasItsRows) {
-  EXPECT_EQ(cells_in("#x / ..\r", "../##"), "##/..");
-  for (const char* const text : {"", "##", "##/.", "#/#..", "##/...", "##/.?", "##..#"})
-    EXPECT_EQ(cells_in(text, "../##"), "") << text;
-  EXPECT_EQ(drawn_rows("#./.#", " "), " #.\n .#\n");
-}
-
-TEST(Prediction, NumbersAreReadAsPeopleWriteThem) {
-  EXPECT_EQ(number_in(" 1,024 "), 1024);
-  EXPECT_EQ(number_in("1e6"), 1e6);
-  EXPECT_EQ(number_in("64k"), 64000);
-  EXPECT_EQ(number_in("2 Gi"), 0x1p31);
-  EXPECT_EQ(number_in("50 %"), 50);
-  EXPECT_EQ(number_in("-0.5"), -0.5);
-  for (const char* text : {"", "many", "1 banana", "nan", "inf", "1e999"})
-    EXPECT_EQ(number_in(text), std::nullopt) << text;
-}
-
 TEST(Cells, KeepWhatIsTheSameEverywhere) {
   EXPECT_EQ(Cell(-1234567).shown, "-1,234,567");
   EXPECT_EQ(Cell(999).shown, "999");
   EXPECT_EQ(Cell(0.123456).shown, "0.1235");
   EXPECT_EQ(bytes(1536).shown, "1.5 KiB");
-  EXPECT_EQ(seconds(0.0123).shown, "12.3 ms");
-  EXPECT_EQ(seconds(0.0123).kept, "\u2026");
+  EXPECT_EQ(measured("12 ms").shown, "12 ms");
+  EXPECT_EQ(measured("12 ms").kept, "\u2026");
   EXPECT_EQ(rounding(3e-8, 1e-6).kept, "at most 1e-06");
   EXPECT_EQ(rounding(3e-5, 1e-6).kept, "3.0e-05");
   EXPECT_EQ(rounding(std::nan(""), 1e-6).kept, "nan");
@@ -160,6 +144,167 @@ TEST(GlossaryText, IsReadStrictly) {
   EXPECT_THROW(parse_glossary("a | x | f.h | g\n"), std::logic_error);
   EXPECT_THROW(parse_glossary("a | 1 | f.h\n"), std::logic_error);
   EXPECT_THROW(parse_glossary("  text\n"), std::logic_error);
+}
+
+// ---
+// A lesson that is told.
+
+// The text of a lessons/02_woven/lesson.cpp. The code that runs is woven() below, line by line.
+constexpr const char* kText = R"(// # Woven
+// > A test.
+//
+// Opening, long enough to be wrapped where a terminal has only forty columns.
+void lesson_02(Page& page) {
+  const Guess guess = page.predict("How much?", "GiB");
+  // Middle.
+  const int code = 1;
+  page.answer(guess, 16);
+  page.value("time", measured("1 s"));
+  page.check("This holds", true);
+  page.check("This does not", false);
+  page.equal("Numbers", 1, 2);
+  page.at_most("Errors", std::nan(""), 1);
+  page.trace(recording, {{.text = "Told.", .step = 1, .rank = 0}}, "name");
+  // Closing.
+}
+)";
+
+Recording small_recording() {
+  Recording recording;
+  recording.info.world_size = 2;
+  recording.info.clock_offset_ns = recording.info.clock_error_ns = {0, 0};
+  recording.events.resize(2);
+  recording.dropped = {0, 0};
+  return recording;
+}
+
+// clang-format off
+void woven(Page& page) {
+#line 6 "lessons/02_woven/lesson.cpp"
+  const Guess guess = page.predict("How much?", "GiB");
+
+
+  page.answer(guess, 16);
+  page.value("time", measured("1 s"));
+  page.check("This holds", true);
+  page.check("This does not", false);
+  page.equal("Numbers", 1, 2);
+  page.at_most("Errors", std::nan(""), 1);
+  StoryStep step; step.text = "Told."; step.step = 1; step.rank = 0; page.trace(small_recording(), {step}, "name");
+}
+void never_answered(Page& page) {
+#line 6 "lessons/02_woven/lesson.cpp"
+  page.predict("How much?", "GiB");
+}
+void from_elsewhere(Page& page) {
+#line 8 "lessons/02_woven/lesson.cpp"
+  page.check("on a line of code", true);
+}
+#line 204 "tests/lessons/book_test.cpp"
+// clang-format on
+
+Lesson lesson_that(void (*run)(Page&)) { return {2, "02_woven", run, parse_lesson(kText, 2), ""}; }
+
+// Expect all of `parts` in `text`, in this order.
+void expect_in_order(const std::string& text, const std::vector<std::string>& parts) {
+  std::size_t at = 0;
+  for (const std::string& part : parts) {
+    const std::size_t found = text.find(part, at);
+    ASSERT_NE(found, std::string::npos) << "'" << part << "' is not next in\n" << text;
+    at = found + part.size();
+  }
+}
+
+// What a terminal of forty columns shows. With lines to read, somebody reads.
+struct Shown {
+  std::string text;
+  bool stopped = false;
+};
+Shown shown(const std::string& folder, bool reads = false, std::deque<std::string> lines = {}) {
+  Shown shown;
+  Console console{[&](std::string_view more) { shown.text += more; }};
+  console.width = 40;
+  console.colour = reads;
+  if (reads)
+    console.read_line = [&]() -> std::optional<std::string> {
+      if (lines.empty()) return std::nullopt;
+      const std::string line = lines.front();
+      lines.pop_front();
+      return line;
+    };
+  Terminal terminal(console);
+  try {
+    tell(lesson_that(woven), folder, &terminal);
+  } catch (const ReaderStopped&) {
+    shown.stopped = true;
+  }
+  return shown;
+}
+
+TEST(Weaving, APageHasTextCodeAndOutputInOrder) {
+  const Told told = tell(lesson_that(woven));
+  expect_in_order(
+      told.page,
+      {"# 02 Woven", "Opening", "> **Predict.** How much? (GiB)", "Middle.",
+       "```cpp\nconst int code = 1;\n```", "<summary>Answer: How much?</summary>\n\n**16 GiB**",
+       "- time: **\u2026**", "- ✓ This holds", "- **WRONG** This does not",
+       "- **WRONG** Numbers: 1 found, 2 expected", "- **WRONG** Errors: nan found",
+       "./ringscope view runs/lessons/02-name.json",
+       "1. Told.\n\n   ![The timeline, rank 0, step 1](story-name-1.svg)", "Closing."});
+  EXPECT_EQ(told.page.find("page."), std::string::npos) << "calls are not listed";
+  EXPECT_EQ(told.checks, 4);
+  EXPECT_EQ(told.failed, 3);
+}
+
+TEST(Weaving, ATerminalWrapsProseAndAsksNobody) {
+  const std::string text = shown("").text;
+  expect_in_order(
+      text, {"02 Woven", "Opening", "Predict. How much? (GiB)\n", "const int code = 1;",
+             "Answer: How much?\n", "16 GiB", "time: 1 s", "✓ This holds", "WRONG This does not",
+             "Told.", "The timeline,", "(story-name-1.svg)", "Closing."});
+  EXPECT_EQ(text.find('\033'), std::string::npos);
+  EXPECT_NE(text.find("\na terminal has only forty columns.\n"), std::string::npos) << text;
+  std::string table;
+  Terminal({[&](std::string_view more) {
+    table += more;
+  }}).show("| Kᵀ | number |\n|---|---:|\n| one | 1 |\n| a | 1,000 |\n");
+  EXPECT_EQ(table,
+            "  Kᵀ   number\n"
+            "  ───  ──────\n"
+            "  one       1\n"
+            "  a     1,000\n");
+}
+
+TEST(Weaving, AReaderIsAskedAndMayStop) {
+  const std::deque<std::string> goes_on(20, "");
+  std::deque<std::string> lines = goes_on;
+  lines.push_front("8");
+  const Shown all = shown("", true, lines);
+  EXPECT_FALSE(all.stopped);
+  expect_in_order(all.text, {"Your prediction; q: stop. ", "Answer", "You predicted 8."});
+  EXPECT_EQ(shown("", true, goes_on).text.find("You predicted"), std::string::npos);
+  EXPECT_TRUE(shown("", true, {"q"}).stopped) << "at a question";
+  EXPECT_TRUE(shown("", true, {"8", "q"}).stopped) << "at a pause";
+  EXPECT_TRUE(shown("", true, {"8"}).stopped) << "gone";
+}
+
+TEST(Weaving, RefusesQuestionsWithoutAnswerAndCallsThatStandElsewhere) {
+  EXPECT_THROW(tell(lesson_that(never_answered)), std::logic_error);
+  EXPECT_THROW(tell(lesson_that(from_elsewhere)), std::logic_error);
+}
+
+class Recordings : public ProgramTest {};
+
+TEST_F(Recordings, LieWhereTheyWereAskedForWithTheirStory) {
+  shown(path("some/where"));
+  EXPECT_EQ(files(), (std::set<std::string>{"some", "some/where", "some/where/02-name.json"}));
+  const Recording recording = read_chrome_trace(path("some/where/02-name.json"));
+  EXPECT_EQ(recording.info.world_size, 2);
+  ASSERT_EQ(recording.story.size(), 1u);
+  EXPECT_EQ(recording.story[0].text, "Told.");
+
+  write_text("file", "");
+  EXPECT_THROW(shown(path("file/below")), InputError);
 }
 
 }  // namespace

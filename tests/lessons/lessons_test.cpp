@@ -10,9 +10,8 @@
 #include <vector>
 
 #include "core/base/markdown.h"
-#include "lessons/book/glossary.h"
 #include "lessons/book/lesson.h"
-#include "lessons/book/markdown_writer.h"
+#include "lessons/book/page.h"
 #include "lessons/book/zoo.h"
 #include "tests/app/program.h"
 
@@ -35,7 +34,7 @@ std::string committed(const std::string& path) { return contents_of(kRoot + "/" 
 std::vector<std::string> terms_in(std::string_view markdown) {
   std::vector<std::string> terms;
   for (const TextBlock& block : blocks_of(markdown)) {
-    if (block.kind == TextBlock::Kind::verbatim) continue;
+    if (block.kind == TextBlock::Kind::listing) continue;
     for (const TextSpan& span : spans_of(block.text))
       if (span.kind == TextSpan::Kind::term) terms.push_back(span.text);
   }
@@ -76,10 +75,9 @@ class EveryLesson : public testing::TestWithParam<int> {
 
 // One test, because a lesson runs once.
 TEST_P(EveryLesson, HoldsAndItsPageIsUpToDate) {
-  int failed = 0;
-  std::vector<StoryPicture> pictures;
-  const std::string page = page_of(lesson(), failed, "", &pictures);
-  EXPECT_EQ(failed, 0);
+  const Told told = tell(lesson());
+  const std::string& page = told.page;
+  EXPECT_EQ(told.failed, 0);
   EXPECT_NE(page.find("- ✓ "), std::string::npos) << "no checks";
   EXPECT_NE(page.find("> **Predict.** "), std::string::npos) << "no prediction";
   EXPECT_NE(page.find("\n|---|"), std::string::npos) << "no table";
@@ -90,7 +88,7 @@ TEST_P(EveryLesson, HoldsAndItsPageIsUpToDate) {
   }
   const std::string path = "lessons/" + lesson().folder + "/README.md";
   EXPECT_EQ(committed(path), page) << path << " is stale" << kRemake;
-  for (const StoryPicture& picture : pictures) {
+  for (const StoryPicture& picture : told.pictures) {
     const std::string file = "lessons/" + lesson().folder + "/" + picture.file;
     const Shape there = shape_of(committed(file));
     EXPECT_GT(there.texts.size(), 5u) << file;

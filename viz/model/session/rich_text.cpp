@@ -27,11 +27,8 @@ void add_words(RichBlock& block, std::string_view text, TextStyle style, bool& s
   }
 }
 
-}  // namespace
-
-std::vector<RichBlock> rich_blocks(std::string_view text) {
-  std::vector<RichBlock> blocks;
-  for (const TextBlock& parsed : blocks_of(text)) {
+void add_blocks(std::vector<RichBlock>& blocks, const std::vector<TextBlock>& parsed_blocks) {
+  for (const TextBlock& parsed : parsed_blocks) {
     RichBlock block{parsed.marker == "-", {}};
     bool spaced = true;
     if (!block.item) add_words(block, parsed.marker + " ", TextStyle::plain, spaced);
@@ -45,7 +42,15 @@ std::vector<RichBlock> rich_blocks(std::string_view text) {
                 spaced);
     }
     if (!block.words.empty()) blocks.push_back(std::move(block));
+    add_blocks(blocks, parsed.inside);
   }
+}
+
+}  // namespace
+
+std::vector<RichBlock> rich_blocks(std::string_view text) {
+  std::vector<RichBlock> blocks;
+  add_blocks(blocks, blocks_of(text));
   return blocks;
 }
 
