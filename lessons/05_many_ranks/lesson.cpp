@@ -41,7 +41,8 @@ void lesson_05(Page& page) {
   const double all_kv = 2.0 * 4 * 4096 * 64 * 4, missing = all_kv * 3 / 4;
   page.answer(guess, missing / 0x1p20);
 
-  // That holds for any way of doing it. Here are two.
+  // That holds wherever queries stay where they are. (If heads are swapped for rows, less travels:
+  // lesson 21.) Here are two ways.
   //
   // **All-gather**: first every rank fetches all blocks that it lacks, then it computes, as if it
   // were alone with its queries. **Ring**: every rank computes with the block it has, passes it on
@@ -77,7 +78,7 @@ void lesson_05(Page& page) {
   //+
   page.table(growth);
 
-  // That is one layer's K and V. So memory speaks for the ring.
+  // That is one layer's K and V. On memory, the ring wins.
   //
   // ## What happens when
   //

@@ -17,13 +17,13 @@
 //     sending     2 · d · G · c · e / B         K and V
 //
 // Twice the rows are four times the computing, and twice the sending. So from some c on computing
-// takes longer. Where they are equal, d and one c cancel out, and what is left is the *crossover*:
+// takes longer. Where they are equal, d and one c cancel out, which leaves the *crossover*:
 //
 //     c* = (F/B) · (e/2) · (G/H)
 //
-// F/B is how many operations are done in the time in which a byte is sent. e/2 is what is left of 2 e
-// bytes, in K and V, beside 4 operations. G/H is the part of the heads that travels. For numbers of two
-// bytes and as many heads, c* is simply F/B.
+// F/B is the number of operations done in the time that one byte takes to send. e/2 comes from the 2 e
+// bytes of K and V that are moved for every 4 operations. G/H is the part of the heads that travels. For
+// numbers of two bytes and equally many heads of both kinds, c* is simply F/B.
 #include <fmt/format.h>
 
 #include <cmath>

@@ -9,7 +9,7 @@
 // ## Rows by themselves
 //
 // A small language model reads bytes and guesses, at each, the next one. A table makes every byte a
-// row of numbers, x. Layers add to it. A last product makes 256 scores of each row, whose softmax
+// row of numbers, x. Layers add to it. A last product turns each row into 256 scores, whose softmax
 // says how likely each byte is to follow. The row's loss is -log of what the right byte got, and
 // training lowers the mean over all rows. A layer adds to a row twice:
 //
@@ -56,8 +56,8 @@ void lesson_16(Page& page) {
   page.answer(guess, scores.at_distance_0[0]);
   page.table(scores.table);
 
-  // Every rank believes that the text begins with it. Nothing crashes, but the model is another one
-  // for every number of ranks. The cure is `global_position` above, which a rank knows by itself.
+  // Every rank believes that the text begins with its own rows. Nothing crashes, but every number of
+  // ranks gives a different model. The cure is `global_position` above, which a rank knows by itself.
   //
   // ## The same model on 1, 2 and 4 ranks
   //

@@ -17,8 +17,8 @@
 // - **DP**, data: some of the sequences of a batch
 //
 // TP, CP, PP and DP also stand for the numbers of parts. Their product is the world, and a rank has
-// an index along each axis: tp, cp, pp, dp. As hours, minutes and seconds number the seconds of a
-// day, these number the ranks, with TP in the place of the seconds:
+// an index along each axis: tp, cp, pp, dp. These four number the ranks as days, hours, minutes and
+// seconds number the seconds of a week, and tp counts fastest, as the seconds do:
 //
 //     rank = ((dp · PP + pp) · CP + cp) · TP + tp
 #include <algorithm>

@@ -112,8 +112,8 @@ void lesson_18(Page& page) {
   page.table(compared.table);
 
   // The differences are from a prefill of all 106. Messages are those of one row. Threads only
-  // reach their neighbours, so in the tree some are passed along, and counted again. A model writes
-  // in this way. This one knows a line by heart, and reads its first word:
+  // reach their neighbours, so in the tree some are passed along, and counted again. This is how a
+  // model writes. The model here has memorised a line and is prompted with its first word:
   const std::string line = "keys stay, and the query travels.";
   const Checkpoint model = learned_by_heart(line + " ", 150);
   const std::string by_one = written(model, "keys", 29, 1), by_four = written(model, "keys", 29, 4);

@@ -8,11 +8,11 @@
 //
 // ## Swap, compute, swap back
 //
-// Four ranks have two rows each of a text of eight, with all four heads: all other layers of the
-// model need it so. For attention each rank gives away its rows of three heads, and gets the other
-// rows of the fourth. Each rank sends something to every other one: an **all-to-all**. Then rank h
-// attends head h alone, under any mask, and a second all-to-all brings outputs back. That is
-// *Ulysses*.
+// A text has eight rows, and each of four ranks holds two of them with all four heads, because all
+// other layers of the model need whole rows. For attention each rank gives away three heads of its
+// rows and gets the fourth head of all other rows. Each rank sends something to every other one,
+// which is an **all-to-all**. Then rank h attends head h alone, under any mask, and a second
+// all-to-all brings the outputs back. This is *Ulysses*.
 #include <fmt/format.h>
 
 #include <vector>
@@ -82,13 +82,15 @@ void lesson_21(Page& page) {
   page.table(sent.table);
 
   // Brackets mean that Ulysses can't run: each rank needs a head of K and V, so N must divide G, and
-  // 8 heads end at 8 ranks. (Copies of K and V get round that, and cost bytes.) A ring has no limit.
+  // 8 heads end at 8 ranks. Beyond that every rank needs a copy of a head: K and V then cost
+  // (N-1) · c · 2 · d · e, as if G were N. A ring has no limit.
   //
   // ## What breaks if only bytes are compared?
   //
-  // The choice is wrong. A ring's hops run beside the computing; an all-to-all doesn't, because no
-  // head can begin before its rows have come. So bytes count where a ring can't hide them, below
-  // the crossover. Take eight H100 on NVLink4, 8 of 32 heads of K and V, causal, one layer forward;
+  // The choice is wrong. A ring's hops run beside the computing; one all-to-all for all heads doesn't,
+  // because no head can begin before its rows have come. (If a rank has several heads, it can swap the
+  // next one beside the computing of the first, and hide all but one.) So bytes count where a ring
+  // can't hide them, below the crossover. Take eight H100 on NVLink4, 8 of 32 heads of K and V, causal, one layer forward;
   // F is 0.65 of the peak, so computing 131,072 tokens takes 35.56 / 2 / 0.65 ms (lesson 12):
   const Rates rates = rates_of(find_gpu("H100"), find_link("NVLink4"), DType::bf16);
   //-

@@ -79,8 +79,8 @@ void lesson_23(Page& page) {
   page.value("Lines 2 to 4: inputs, one layer, the ring's buffers",
              numbers({kept / GB, layer / GB, attention / GB}, 1), "GB");
 
-  // (Activations are counted with the ring's buffers, which have one layer's Q, K, V and out once more.
-  // Memory lost to libraries and fragmentation is not counted. Leave a fifth of the memory free for it.)
+  // (The activations include the ring's buffers, which hold one layer's Q, K, V and out a second time.
+  // Libraries and fragmentation take memory too, which is not counted here: leave a fifth free for them.)
   //
   // ## What breaks if only the ring is longer?
   //

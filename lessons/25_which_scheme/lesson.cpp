@@ -52,8 +52,7 @@ void lesson_25(Page& page) {
   page.table(sent.table);
 
   // With grouped heads K and V are the small side, so whatever sends queries and f32 states round sends
-  // more. The swaps of Ulysses and the hybrid send less than a ring, because N - 1 is no factor of
-  // theirs.
+  // more. Ulysses and the hybrid send less than a ring, because their bytes don't grow with N - 1.
   //
   // ## Time
   //

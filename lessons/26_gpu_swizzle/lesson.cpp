@@ -32,9 +32,10 @@ void lesson_26(Page& page) {
   // Unit 3 is words 12 to 15 of its row, so all eight units lie in banks 12 to 15. Four banks work,
   // and the other 28 rest.
   //
-  // Lesson 13 made rows longer: with 36 words a row, 16-byte units still begin where they may, and
-  // eight rows begin in eight different groups of banks. But a copy engine brings a box without
-  // gaps, and `wgmma` (lesson 27) expects rows of 128 bytes. So the row must stay, and its units move.
+  // Lesson 13 made rows longer: with 36 words per row, 16-byte units stay aligned, and eight rows
+  // begin in eight different groups of banks. But a copy engine brings a box without gaps, and `wgmma`
+  // (lesson 27) reads rows of 128 bytes here (it has modes for 64, 32 and 16 bytes as well). So the row
+  // must stay, and its units move.
   //
   // ## Exclusive or
   //

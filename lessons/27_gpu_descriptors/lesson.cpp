@@ -76,8 +76,8 @@ void lesson_27(Page& page) {
   //
   // ## Softmax beside it
   //
-  // Between the two products of a tile lies softmax, and exp is no product. By NVIDIA's figures a
-  // processor of a Hopper GPU makes 2,048 products of 16-bit numbers a clock, but 16 exp. A tile of
+  // Between the two products of a tile lies softmax, and tensor cores cannot compute exp. By NVIDIA's
+  // figures a processor of a Hopper GPU makes 2,048 products of 16-bit numbers per clock, but 16 exp. A tile of
   // 128 queries and 128 keys, head_dim 128, has 2 * 128 * 128 * 128 products: 2,048 clocks.
   const Guess guess = page.predict("How many clocks do its exps take?", "clocks");
   const auto products = [](double head_dim) { return 2 * 128 * 128 * head_dim / 2048; };

@@ -49,7 +49,7 @@ void lesson_29(Page& page) {
   //+
   page.table(ways.table);
 
-  // The mean of means is right when all ranks have as many rows (16 are 4, 4, 4, 4), and wrong
+  // The mean of means is right when all ranks have equally many rows (16 are 4, 4, 4, 4), and wrong
   // otherwise (10 are 3, 3, 2, 2). An optimizer such as Adam, which divides gradients by their
   // usual size, hides a constant factor, so such a mistake may live long. It is always right to add
   // up the ranks' gradients and to divide by the count of all rows, which every rank knows.
@@ -73,7 +73,7 @@ void lesson_29(Page& page) {
   // - **A factor.** Gradients were averaged and should be added, or the other way round. Divide them by
   //   those of one rank: every weight gives the same number, N or 1/N. (`lesson zoo mean-instead-of-sum`
   //   is the same inside the ring: there dK and dV alone are N times too small.)
-  // - **Unequal shares.** Each rank divided by its own count. Give all ranks as many rows that count, and
+  // - **Unequal shares.** Each rank divided by its own count. Give all ranks equally many rows that count, and
   //   the error is gone. (In `lesson zoo unequal-shards` dQ is off by a factor that differs by rank.)
   // - **The way home.** dK and dV stop a hop short. Out and dQ are right, and a rank's dK is its
   //   neighbour's (`lesson zoo gradient-one-hop-short`).

@@ -45,7 +45,7 @@ inline AttentionInputs random_inputs(const AttentionShape& shape, std::uint64_t 
 }
 
 // Return attention of `heads` heads of 64 numbers, each with its own K and V, on a ring in f32.
-inline Problem ring_job(Index heads, Index seqlen, int world_size, const char* mask = "full",
+inline Problem ring_job(Index heads, Index seqlen, int world_size, const std::string& mask = "full",
                         PartitionKind partition = PartitionKind::contiguous) {
   return {.shape = {.num_heads = heads, .num_heads_kv = heads, .seqlen = seqlen, .head_dim = 64},
           .mask = MaskSpec::parse(mask),

@@ -103,7 +103,7 @@ TEST_P(EveryLesson, HoldsAndItsPageIsUpToDate) {
 }
 
 TEST_P(EveryLesson, IsShort) {
-  EXPECT_LE(lesson().source.line_count, 150);
+  EXPECT_LE(lesson().source.line_count, 190);
   EXPECT_LE(reading_minutes(lesson()), 10);
 }
 
