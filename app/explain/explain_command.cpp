@@ -125,16 +125,13 @@ struct OneJob {
   std::string folder = {};
   std::vector<FlightDump> dumps = {};
   std::vector<RankProfile> profiles = {};
-  std::vector<std::string> exports = {};  // of Nsight Systems
 };
 
 // Explain the ring that is seen in the profiles of a job's ranks, or say why none is.
-Explained explain_profiles(const std::string& path, const std::vector<RankProfile>& profiles,
-                           const std::string& note = "") {
+Explained explain_profiles(const std::string& path, const std::vector<RankProfile>& profiles) {
   InferredRing ring = infer_ring(profiles);
   Explanation why;
   if (ring.recording) why = explain_recording(profiles[0].path, *ring.recording);
-  if (!note.empty()) ring.notes.insert(ring.notes.begin(), note);
   why.notes = std::move(ring.notes);
   return {path, std::move(why)};
 }
@@ -145,14 +142,6 @@ void explain_job(const OneJob& job, std::vector<Explained>& all) {
   };
   if (!job.profiles.empty())
     all.push_back(explain_profiles(name(job.profiles[0].path), job.profiles));
-  if (!job.exports.empty()) {
-    std::vector<RankProfile> ranks;
-    const std::string note =
-        for_nsight_ranks(job.exports, [&](const std::string& path, const std::string& text) {
-          ranks.push_back(parse_profile(text, path).value());
-        });
-    all.push_back(explain_profiles(name(job.exports[0]), ranks, note));
-  }
   if (!job.dumps.empty()) all.push_back({name(job.dumps[0].file), explain_hang(job.dumps)});
 }
 
@@ -180,10 +169,6 @@ std::vector<Explained> explain_all(const std::vector<std::string>& paths) {
       continue;
     }
     for (const std::string& file : others) {
-      if (is_nsight_export(file)) {
-        job.exports.push_back(file);
-        continue;
-      }
       std::optional<RankProfile> profile;
       if (!is_ours(file)) profile = read_profile(file);
       if (profile && profile->rank >= 0) {

@@ -1,5 +1,4 @@
-// Finds the ring in other programs' profiles: traces of PyTorch's profiler (Kineto), one file a rank,
-// and exports of Nsight Systems.
+// Finds the ring in other programs' profiles: traces of PyTorch's profiler (Kineto), one file a rank.
 // Attention and transfers are known by parts of their names; who held which block when is inferred
 // from their order. The result is a recording as our own runs make it, so that everything that
 // explains those explains it, too.
@@ -76,19 +75,6 @@ std::optional<RankProfile> read_profile(const std::string& path);
 
 // Read the text of a whole file.
 std::optional<RankProfile> parse_profile(std::string_view text, const std::string& path);
-
-// Return whether the file begins as a SQLite database does. Throw InputError that names `path`.
-bool is_nsight_export(const std::string& path);
-
-// Call f for each rank in Nsight Systems' exports of one job (at least one file), in order, with the
-// text of a profile that says the same, and return how the ranks' numbers were told. A rank's number
-// is the one in its file's name ("report.3.sqlite", "rank3.sqlite"), if that fits all files, or else
-// its place by file, device and process. Files may be hostile: nothing in them is executed, and
-// neither time nor memory grows faster than their sizes. Throw InputError that names a file without
-// kernels or that is no whole export, or that says that this build has no SQLite.
-std::string for_nsight_ranks(
-    const std::vector<std::string>& paths,
-    const std::function<void(const std::string& path, const std::string& text)>& f);
 
 // One rank's attention and transfers, in the order in which they were launched.
 struct ProfiledRank {

@@ -2,14 +2,9 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <rapidjson/document.h>
 #include <unistd.h>
-#if __has_include(<sqlite3.h>)
-#include <sqlite3.h>
-#endif
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -358,117 +353,6 @@ TEST(Kineto, TellsAPackedFileThatIsCutFromOneThatIsDamaged) {
     EXPECT_THROW(read(damaged), InputError) << at;
   }
 }
-
-#if __has_include(<sqlite3.h>)
-const auto kFolder = std::filesystem::temp_directory_path() / fmt::format("nsight%#?_{}", getpid());
-
-// Write the tables that Nsight Systems exports, and return the file's path.
-std::string database(const std::string& name, const std::string& rows) {
-  const char* const corpus = std::getenv("RINGSCOPE_WRITE_CORPUS");
-  const auto path = (corpus != nullptr ? corpus : kFolder) / name;
-  std::filesystem::create_directories(path.parent_path());
-  const std::string sql =
-      "PRAGMA page_size = 512; BEGIN; CREATE TABLE StringIds(id INTEGER PRIMARY KEY, value TEXT);"
-      "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL(start INT, end INT, globalPid INT, deviceId INT, "
-      "streamId INT, correlationId INT, demangledName INT);"
-      "CREATE TABLE NVTX_EVENTS(start INT, end INT, globalTid INT, text TEXT, textId INT);"
-      "CREATE TABLE TARGET_INFO_SESSION_START_TIME(utcEpochNs INT);"
-      "INSERT INTO TARGET_INFO_SESSION_START_TIME VALUES(1790857026000000000);" +
-      rows + "COMMIT";
-  sqlite3* db = nullptr;
-  EXPECT_EQ(sqlite3_open(path.c_str(), &db), SQLITE_OK);
-  EXPECT_EQ(sqlite3_exec(db, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK);
-  sqlite3_close(db);
-  return path.string();
-}
-
-// Return the rows of `count` ranks' events, each rank a process on a device of its own.
-std::string rows_of(const std::vector<std::string>& texts, std::size_t first, std::size_t count) {
-  std::string sql;
-  int id = 100;
-  for (std::size_t rank = first; rank < first + count; ++rank) {
-    rapidjson::Document text;
-    for (const auto& e : text.Parse(texts[rank].c_str())["traceEvents"].GetArray()) {
-      const auto begin = std::llround(1e3 * e["ts"].GetDouble());
-      const auto end = begin + std::llround(1e3 * e["dur"].GetDouble());
-      const std::size_t process = (0x1000 + rank) << 24;
-      sql += fmt::format("INSERT INTO StringIds VALUES({}, '{}');", ++id, e["name"].GetString());
-      sql += std::string("kernel") == e["cat"].GetString()
-                 ? fmt::format(
-                       "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES({}, {}, {}, {}, 7, "
-                       "{}, {});",
-                       begin, end, process, rank, e["args"]["correlation"].GetInt(), id)
-                 : fmt::format("INSERT INTO NVTX_EVENTS VALUES({}, {}, {}, NULL, {});", begin, end,
-                               process + 5, id);
-    }
-  }
-  return sql;
-}
-
-std::pair<InferredRing, std::string> ring_in(const std::vector<std::string>& paths) {
-  std::vector<RankProfile> ranks;
-  const std::string note = for_nsight_ranks(paths, [&](const auto& path, const auto& text) {
-    ranks.push_back(parse_profile(text, path).value());
-  });
-  return {infer_ring(ranks), note};
-}
-
-TEST(Nsight, ShowsTheRingThatProfilesShow) {
-  const RingScript contiguous{.causal = true, .way = -1, .slow = 2, .names_peers = true};
-  const RingScript zigzag{.slow = 1, .names_causal = true};
-  const struct {
-    const RingScript& script;
-    std::size_t ranks_a_file;
-    const char *partition, *note;
-  } cases[] = {{contiguous, 1, "contiguous", "files' names"},
-               {contiguous, 2, "contiguous", "file, device and process"},
-               {zigzag, 4, "zigzag", "by device and process"}};
-  for (const auto& c : cases) {
-    SCOPED_TRACE(c.note);
-    const std::vector<std::string> texts = texts_of(c.script);
-    std::vector<std::string> paths;
-    for (std::size_t first = 0; first < 4; first += c.ranks_a_file)
-      paths.insert(paths.begin(), database(fmt::format("{}.{}.sqlite", c.ranks_a_file, first),
-                                           rows_of(texts, first, c.ranks_a_file)));
-    const auto [ring, note] = ring_in(paths);
-    const InferredRing expected = infer_ring(profiles_of(texts));
-    EXPECT_NE(note.find(c.note), std::string::npos) << note;
-    EXPECT_EQ(notes_of(ring), notes_of(expected));
-    ASSERT_TRUE(ring.recording);
-    EXPECT_EQ(ring.recording->info.partition, c.partition);
-    EXPECT_EQ(ring.recording->info.base_time_ns, expected.recording->info.base_time_ns);
-    const Explanation why = explain(*ring.recording);
-    ASSERT_FALSE(why.findings.empty());
-    EXPECT_EQ(why.findings[0].cause, Cause::slow_rank);
-    EXPECT_EQ(why.findings[0].rank, c.script.slow);
-  }
-  std::filesystem::remove_all(kFolder);
-}
-
-TEST(Nsight, RefusesInOneLine) {
-  const std::string rows = rows_of(texts_of({}), 0, 4), k = "CUPTI_ACTIVITY_KIND_KERNEL";
-  const std::string cut = database("cut", rows);
-  std::filesystem::resize_file(cut, 3000);
-  const std::pair<std::string, std::string> cases[] = {
-      {cut, cut + ": is no whole database"},
-      {RINGSCOPE_SOURCE_DIR "/tests/fuzz/corpus/nsight/found_out_of_memory",
-       "is no whole database"},
-      {database("empty", ""), "no kernels"},
-      {database("lacks", "DROP TABLE " + k + ";"), "no kernels"},
-      {database("view", rows + "ALTER TABLE " + k + " RENAME TO k; CREATE VIEW " + k +
-                            " AS SELECT * FROM k;"),
-       "no kernels"},
-      {database("times", rows + "UPDATE " + k + " SET end = -1;"), "-1 for end"}};
-  for (const auto& [path, part] : cases) try {
-      EXPECT_TRUE(is_nsight_export(path));
-      ring_in({path});
-      ADD_FAILURE() << part;
-    } catch (const InputError& error) {
-      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
-    }
-  std::filesystem::remove_all(kFolder);
-}
-#endif
 
 }  // namespace
 }  // namespace ringscope

@@ -319,12 +319,7 @@ std::vector<Trace> load_traces(const std::vector<std::string>& paths, LoadProgre
   watched.bytes_total = total;
   // Group the files that make one trace together, in the order of each group's first file.
   std::vector<std::vector<LoadedTrace>> groups;
-  std::vector<std::string> exports;
   for (const std::string& path : paths) {
-    if (is_nsight_export(path)) {
-      exports.push_back(path);
-      continue;
-    }
     if (std::ifstream(path, std::ios::binary).get() == 0x80)  // where a pickle begins
       throw InputError(path +
                        ": a dump of NCCL's flight recorder given; a trace accepted "
@@ -340,18 +335,6 @@ std::vector<Trace> load_traces(const std::vector<std::string>& paths, LoadProgre
   }
   std::vector<Trace> traces;
   for (auto& group : groups) traces.push_back(merge_ranks(std::move(group)));
-  if (!exports.empty()) {
-    std::vector<LoadedTrace> ranks;
-    const std::string note =
-        for_nsight_ranks(exports, [&](const std::string& path, const std::string& text) {
-          if (watched.cancel) throw InputError("loading was cancelled");
-          FileEvents events(false);
-          MemorySource source(text);
-          ranks.push_back(load(source, events, path));
-        });
-    traces.push_back(merge_ranks(std::move(ranks)));
-    traces.back().notices.push_back(note);
-  }
   refuse_different_world_sizes(traces);
   return traces;
 }

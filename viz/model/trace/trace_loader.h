@@ -33,10 +33,9 @@ Trace parse_trace(std::string_view text, const std::string& path = "trace",
                   std::size_t chunk = kTraceChunk);
 
 // Load several files. Profiler traces of different ranks of one job (distributedInfo with one
-// world_size and distinct ranks) become one trace with all ranks on one axis. So do
-// exports of Nsight Systems, behind the others. Every other file is a trace of its own, in the order
-// given. Throws InputError, also for recordings that differ in world_size, because they can't be
-// compared.
+// world_size and distinct ranks) become one trace with all ranks on one axis. Every other
+// file is a trace of its own, in the order given. Throws InputError, also for recordings that differ
+// in world_size, because they can't be compared.
 std::vector<Trace> load_traces(const std::vector<std::string>& paths,
                                LoadProgress* progress = nullptr);
 
