@@ -30,13 +30,25 @@ constexpr double kMostRms = 1.25;  // of one rank's, in bf16 and f16
 
 double slack_of(DType dtype) { return dtype == DType::f32 ? 1e-6 : 2e-3; }
 
-// Return the slack for a tensor. In f32 it scales with the tensor's largest value above 1.
-double slack_of(DType dtype, double largest) {
-  return slack_of(dtype) * (dtype == DType::f32 ? std::max(1.0, largest) : 1.0);
+// Return the product of the sizes of the inputs that a value of `tensor` is made of: a rounding error
+// in it is a fraction of that, even where the value itself cancels out.
+double made_of(Tensor tensor, double scale, const CheckedInputs& inputs, Index width) {
+  if (tensor == Tensor::lse) return 1;
+  const double v = largest_row_norm(inputs.v, width);
+  if (tensor == Tensor::out) return v;
+  const double dout = largest_row_norm(inputs.dout, width) / std::sqrt(static_cast<double>(width));
+  if (tensor == Tensor::dv) return dout;
+  const auto& others = tensor == Tensor::dq ? inputs.k : inputs.q;
+  return scale * dout * v * largest_row_norm(others, width);
 }
 
 double relative_cap_of(DType dtype) {
   return dtype == DType::f32 ? 1e-3 : dtype == DType::f16 ? 1e-2 : 5e-2;
+}
+
+// Return the smallest number above 0 that `dtype` stores.
+double smallest_of(DType dtype) {
+  return dtype == DType::f32 ? 0x1p-149 : dtype == DType::f16 ? 0x1p-24 : 0x1p-133;
 }
 
 double largest_finite(const std::vector<double>& values) {
@@ -73,8 +85,8 @@ AttentionOutputs one_rank_outputs(const Problem& config, const AttentionInputs& 
   return outputs;
 }
 
-struct NamedTensors {
-  std::string_view name;
+struct ComparedTensor {
+  Tensor tensor;
   const std::vector<double>& reference;
   std::vector<float> values;
 };
@@ -94,16 +106,16 @@ std::vector<float> chosen_rows(const std::vector<float>& tensor, Index seqlen,
 }
 
 // Return the tensors of a run that the oracle has, paired with their references.
-std::vector<NamedTensors> pairs_of(const NaiveResult<double>& oracle,
-                                   const AttentionOutputs& outputs, Index seqlen,
-                                   const std::vector<Index>& queries) {
+std::vector<ComparedTensor> pairs_of(const NaiveResult<double>& oracle,
+                                     const AttentionOutputs& outputs, Index seqlen,
+                                     const std::vector<Index>& queries) {
   const Index width = static_cast<Index>(oracle.out.size() / oracle.lse.size());
-  std::vector<NamedTensors> pairs;
+  std::vector<ComparedTensor> pairs;
   for (const Tensor tensor : output_tensors(true)) {
     const std::vector<double>& reference = values_of(oracle, tensor);
     if (reference.empty()) continue;
     const std::vector<float>& values = values_of(outputs, tensor);
-    pairs.push_back({name_of(tensor), reference,
+    pairs.push_back({tensor, reference,
                      is_key_side(tensor) ? values
                                          : chosen_rows(values, seqlen, queries,
                                                        tensor == Tensor::lse ? 1 : width)});
@@ -182,16 +194,20 @@ Reference::Reference(const Problem& config, const AttentionInputs& inputs, const
   {
     const CheckedInputs rounded = stored_inputs(config, inputs);
     const Index width = config.shape.head_dim;
-    score_bound_ = std::abs(config.scale()) * largest_row_norm(rounded.q, width) *
-                   largest_row_norm(rounded.k, width);
+    const double scale = std::abs(config.scale());
+    score_bound_ = scale * largest_row_norm(rounded.q, width) * largest_row_norm(rounded.k, width);
     oracle_ =
         oracle_of(checked_problem(config), rounded, {kOracleRows, cores(), queries_, progress});
+    for (const Tensor tensor : output_tensors(true))
+      if (const std::vector<double>& reference = values_of(oracle_, tensor); !reference.empty())
+        units_.push_back(std::max(largest_finite(reference),
+                                  std::min(1.0, made_of(tensor, scale, rounded, width))));
   }
   for (const bool reversed : {false, true}) {
     const AttentionOutputs outputs =
         one_rank_outputs(on_one_rank(config), inputs, runner, reversed);
     std::size_t tensor = 0;
-    for (const NamedTensors& pair : pairs_of(oracle_, outputs, seqlen_, queries_)) {
+    for (const ComparedTensor& pair : pairs_of(oracle_, outputs, seqlen_, queries_)) {
       const TensorError error = compare(pair.reference, pair.values);
       one_rank_errors_.resize(std::max(one_rank_errors_.size(), tensor + 1));
       one_rank_rms_.resize(one_rank_errors_.size());
@@ -208,18 +224,20 @@ Verdict Reference::judge(const AttentionOutputs& outputs) const {
   verdict.query_rows = queries_.empty() ? seqlen_ : static_cast<Index>(queries_.size());
   const double relative_cap =
       relative_cap_of(dtype_) * std::max(1.0, score_bound_ / kHarmlessScore);
-  for (const NamedTensors& pair : pairs_of(oracle_, outputs, seqlen_, queries_)) {
+  for (const ComparedTensor& pair : pairs_of(oracle_, outputs, seqlen_, queries_)) {
     TensorVerdict tensor;
-    tensor.name = pair.name;
+    tensor.name = name_of(pair.tensor);
     tensor.error = compare(pair.reference, pair.values);
     tensor.one_rank_error = one_rank_errors_[verdict.tensors.size()];
-    const double largest = largest_finite(pair.reference);
-    tensor.cap = (pair.name == "out" ? std::min(relative_cap, kMostForOut) : relative_cap) *
-                 std::max(1.0, largest);
-    tensor.tolerance = std::min(2 * tensor.one_rank_error + slack_of(dtype_, largest), tensor.cap);
+    const double unit = units_[verdict.tensors.size()];
+    const double slack = slack_of(dtype_) * (dtype_ == DType::f32 ? unit : std::min(unit, 1.0));
+    tensor.cap = std::max(
+        unit * (pair.tensor == Tensor::out ? std::min(relative_cap, kMostForOut) : relative_cap),
+        smallest_of(dtype_));
+    tensor.tolerance = std::min(2 * tensor.one_rank_error + slack, tensor.cap);
     tensor.rms_tolerance = dtype_ == DType::f32 ? kInfinity
                                                 : kMostRms * one_rank_rms_[verdict.tensors.size()] +
-                                                      slack_of(DType::f32, largest);
+                                                      slack_of(DType::f32) * unit;
     verdict.tensors.push_back(tensor);
   }
   return verdict;
@@ -246,18 +264,17 @@ Index reference_bytes(const Problem& config) {
 
 std::string tolerance_source(DType dtype) {
   return fmt::format(
-      "tolerance: 2 x the error of a single rank + {:g}{}, at most {:g} x max(1, B / {:g}) x "
-      "max(1, largest |reference|), where B = |scale| x largest row norm of Q x largest row norm "
-      "of K "
-      "bounds every |score| (f32 loses a digit of a score for every digit that it grows); for out "
-      "at most {:g} x max(1, largest |reference|){}",
-      slack_of(dtype), dtype == DType::f32 ? " x max(1, largest |reference|)" : "",
-      relative_cap_of(dtype), kHarmlessScore, kMostForOut,
+      "tolerance: 2 x the error of a single rank + {:g} x {}, at most {:g} x max(1, B / {:g}) x L "
+      "(out: at most {:g} x L){}, where L is the largest |reference| or, if that is more, what the "
+      "inputs' sizes make of a value, up to 1, and B = |scale| x largest row norm of Q x largest "
+      "row norm of K bounds every |score| (f32 loses a digit of a score for every digit that it "
+      "grows)",
+      slack_of(dtype), dtype == DType::f32 ? "L" : "min(1, L)", relative_cap_of(dtype),
+      kHarmlessScore, kMostForOut,
       dtype == DType::f32
           ? ""
-          : fmt::format("; root mean square: {:g} x that of a single rank + {:g} x max(1, largest "
-                        "|reference|)",
-                        kMostRms, slack_of(DType::f32)));
+          : fmt::format("; root mean square: {:g} x that of a single rank + {:g} x L", kMostRms,
+                        slack_of(DType::f32)));
 }
 
 namespace {

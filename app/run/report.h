@@ -23,8 +23,12 @@ namespace ringscope {
 // The tolerance derives from the error of the same backend on a single rank, because a ring may add
 // rounding but no more than that, whatever its world_size:
 //
-//     f32:        2 x (error of one rank) + 1e-6 x max(1, largest |reference|)
-//     bf16, f16:  2 x (error of one rank) + 2e-3
+//     f32:        2 x (error of one rank) + 1e-6 x L
+//     bf16, f16:  2 x (error of one rank) + 2e-3 x min(1, L)
+//
+// L is the tensor's largest |reference|; or, if that is more, the product of the inputs' sizes that a
+// value is made of, up to 1, because values that cancel out are as far off as what they are made of.
+// An absolute floor would pass anything where values are small.
 //
 // In bf16 and f16 the largest error lets an accumulator pass that is rounded at every hop, because
 // the roundings average out. The root mean square does not: from 4 ranks on it grows to 1.5 times that
@@ -34,7 +38,9 @@ namespace ringscope {
 // with the coordinates of every row in reverse order (the same problem, rounded differently), and
 // the larger error counts. One rank may be wrong as well, so the tolerance never exceeds a cap:
 //
-//     c x max(1, B / 1000) x max(1, largest |reference|),   c = 1e-3 (f32), 1e-2 (f16), 5e-2 (bf16)
+//     c x max(1, B / 1000) x L,   c = 1e-3 (f32), 1e-2 (f16), 5e-2 (bf16)
+//
+// or the smallest number above 0 that the dtype stores, if that is more,
 //
 // where B = |scale| x (largest row norm of Q) x (largest row norm of K) bounds every |score|,
 // because f32 loses a digit of a score for every digit that it grows. For out, c x max(1, B / 1000)
@@ -104,8 +110,8 @@ class Reference {
   std::vector<Index> queries_;  // none: all
   double score_bound_ = 0;      // B
   NaiveResult<double> oracle_;
-  // In the order of Verdict::tensors.
-  std::vector<double> one_rank_errors_, one_rank_rms_;
+  // In the order of Verdict::tensors; `units_` are L.
+  std::vector<double> one_rank_errors_, one_rank_rms_, units_;
 };
 
 // Return the most bytes that a Reference holds while it is made.
