@@ -121,6 +121,7 @@ Checked read_all(const CheckOptions& options) {
     for (const auto& file :
          {run.out, run.lse, run.dq, run.dk, run.dv, options.q_unrotated, options.k_unrotated})
       if (file) files.push_back(*file);
+    add_files_in({run.job.mask.name(), run.job.partition.name()}, files);
     check_output_places({{"--picture", options.picture}}, files, options.json);
   }
   if (!plan.doubt.empty()) print_error(plan.doubt);

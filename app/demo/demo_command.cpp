@@ -195,7 +195,7 @@ int carry_out(const DemoOptions& given) {
   config.world_size = kWorldSize;
   for (const PartitionKind partition : kAllPartitions)
     check_output_places(output_places(run_options(options, partition)), plan.files, false);
-  require_writable(picture_path(options));
+  check_output_places({{"the picture", picture_path(options)}}, plan.files, false);
   require_memory(config, {.verify = true, .keeps_reference = true});
 
   const AttentionInputs inputs = load_inputs(first, plan).tensors;

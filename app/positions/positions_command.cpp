@@ -102,7 +102,9 @@ void write_positions(const PositionsOptions& options, const std::vector<FedRows>
 }  // namespace
 
 int carry_out(const PositionsOptions& options) {
-  check_output_places({{"--out", options.out}}, {}, options.json);
+  std::vector<std::string> inputs;
+  add_files_in({options.job.mask.name(), options.job.partition.name()}, inputs);
+  check_output_places({{"--out", options.out}}, inputs, options.json);
   Problem job = options.job;
   deal_out(job);
   const Mask mask = job.mask.for_seqlen(job.shape.seqlen);

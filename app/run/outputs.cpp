@@ -91,6 +91,13 @@ std::vector<OutputPlace> output_places(const RunOptions& options) {
           {"--write-partition", options.write_partition}};
 }
 
+void add_files_in(const std::vector<std::string>& names, std::vector<std::string>& files) {
+  for (const std::string& name : names)
+    for (const std::string before : {"ranges:", "file:"})
+      if (const std::size_t at = name.find(before); at != name.npos)
+        files.push_back(name.substr(at + before.size()));
+}
+
 void check_output_places(const std::vector<OutputPlace>& places,
                          const std::vector<std::string>& inputs, bool json) {
   for (std::size_t i = 0; i < places.size(); ++i) {

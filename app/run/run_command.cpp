@@ -327,7 +327,9 @@ void check_problem(const RunOptions& options, const Problem& config, const Input
     throw InputError(fmt::format("--inject: rank {} given; accepted: below the world-size, {}",
                                  options.mistaken->rank, config.world_size));
   if (config.injection) with_dashes([&] { check_injection(*config.injection, config.world_size); });
-  check_output_places(output_places(options), plan.files, options.json);
+  std::vector<std::string> inputs = plan.files;
+  add_files_in({options.job.mask.name(), options.job.partition.name()}, inputs);
+  check_output_places(output_places(options), inputs, options.json);
 }
 
 // A finished run and its problem.

@@ -336,7 +336,15 @@ void check_places(const SimulateOptions& options) {
   std::vector<std::string> inputs;
   for (const auto& input :
        {options.topology, options.between, options.hardware.gpu, options.hardware.link})
-    if (input) inputs.push_back(*input);
+    if (input) {  // a file, or FILE:NAME
+      inputs.push_back(*input);
+      inputs.push_back(input->substr(0, input->rfind(':')));
+    }
+  const Problem& job = options.scenario.job;
+  std::vector<std::string> names{job.mask.name(), job.partition.name()};
+  for (const SweptAxis& axis : options.sweep)
+    for (const SweptValue& value : axis.values) names.push_back(value.text);
+  add_files_in(names, inputs);
   check_output_places({{"--trace", options.trace},
                        {"--csv", options.csv},
                        {"--picture", options.picture},

@@ -261,14 +261,58 @@ TEST_F(BadInputTest, OutputPlaces) {
   expect_random_refused("--trace d/ --dump d", "--dump --trace");
   expect_random_refused("--dump folder --out folder/o.npy", "--dump --out");
   expect_random_refused("--trace folder/t/ --dump folder", "--dump --trace");
-  write_good_files();
-  const std::string before = contents_of(path("v.npy"));
-  expect_files_refused("--lse v.npy", "--lse v.npy");
-  EXPECT_EQ(contents_of(path("v.npy")), before);
   if (::geteuid() == 0) return;  // root may write anywhere
   std::filesystem::permissions(
       path("folder"), std::filesystem::perms::owner_read | std::filesystem::perms::owner_exec);
   expect_random_refused("--out folder/o.npy", "--out folder/o.npy");
+}
+
+// Whatever a command reads, by whatever flag and name, it does not write to.
+TEST_F(BadInputTest, NoOutputReplacesAnInput) {
+  write_good_files();
+  for (const char* copy : {"do.npy", "q.png"})
+    std::filesystem::copy_file(path("q.npy"), path(copy));
+  write_text("r.txt", "0 16 0 16 full\n");
+  write_text("t.txt", std::string(300, 'x'));
+  write_text("gpu.txt", "gpu mine\ntflops_16bit 100\nmemory_gb 10\n");
+  std::filesystem::create_directory(path("d"));
+  std::filesystem::copy_file(path("t.txt"), path("d/compare.png"));
+  run_well("run --random --seqlen 16 --world-size 2 --write-partition p.npy --trace t.json");
+  std::filesystem::copy_file(path("t.json"), path("t.png"));
+  std::filesystem::create_symlink("r.txt", path("soft"));
+  std::filesystem::create_hard_link(path("r.txt"), path("hard"));
+  const std::string run_16 = "run --random --seqlen 16 --world-size 2 ",
+                    npy = " --q q.npy --k k.npy --v v.npy ",
+                    simulated = "--gpu H100 --link NVLink4 ", sized = "--seqlen 16 --world-size 2 ";
+  const std::pair<std::string, const char*> cases[] = {
+      {"run" + npy + "--lse v.npy", "v.npy"},
+      {"run" + npy + "--backward --dout do.npy --dq do.npy", "do.npy"},
+      {"run --text t.txt --trace t.txt", "t.txt"},
+      {run_16 + "--mask ranges:r.txt --out r.txt", "r.txt"},
+      {run_16 + "--mask ranges:r.txt --out soft", "r.txt"},
+      {run_16 + "--mask ranges:hard --lse ./r.txt", "r.txt"},
+      {run_16 + "--mask causal+ranges:soft --trace hard", "r.txt"},
+      {run_16 + "--partition file:p.npy --out p.npy", "p.npy"},
+      {run_16 + "--partition file:p.npy --write-partition d/../p.npy", "p.npy"},
+      {"positions " + sized + "--mask ranges:r.txt --out r.txt", "r.txt"},
+      {"positions " + sized + "--partition file:p.npy --out p.npy", "p.npy"},
+      {"simulate " + simulated + sized + "--mask ranges:r.txt --trace r.txt", "r.txt"},
+      {"simulate " + simulated + sized + "--partition file:p.npy --write-partition p.npy", "p.npy"},
+      {"simulate " + simulated + sized + "--sweep mask=causal,ranges:r.txt --csv r.txt", "r.txt"},
+      {"simulate --link NVLink4 --gpu gpu.txt " + sized + "--trace gpu.txt", "gpu.txt"},
+      {"simulate --link NVLink4 --gpu gpu.txt:mine " + sized + "--trace gpu.txt", "gpu.txt"},
+      {"check --q q.png --k k.npy --v v.npy --out q.npy --picture q.png", "q.png"},
+      {"train --text t.txt --seqlen 16 --checkpoint t.txt", "t.txt"},
+      {"train --text t.txt --seqlen 16 --loss-csv t.txt", "t.txt"},
+      {"view t.json --csv t.json", "t.json"},
+      {"view t.json --html t.json", "t.json"},
+      {"view t.png --screenshot t.png", "t.png"},
+      {"demo --text d/compare.png --seqlen 200 --out d", "d/compare.png"}};
+  for (const auto& [command, input] : cases) {
+    const std::string before = contents_of(path(input));
+    expect_refused(command, {"the same file as the input", "accepted: another file"});
+    EXPECT_EQ(contents_of(path(input)), before) << command;
+  }
 }
 
 TEST_F(BadInputTest, SizesThatOverflow) {
