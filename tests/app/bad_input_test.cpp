@@ -166,48 +166,23 @@ TEST_F(BadInputTest, NpyFiles) {
   with_k([&] { write_text("k.npy", good + "x"); }, {"too long"});
   with_k([&] { write_text("k.npy", "plainly not an array, but long enough to be one"); }, {});
   const std::string end = ", 'fortran_order': False, 'shape': (1, 2, 5, 3), }";
-  with_k([&] { write_raw_npy("k.npy", "{'descr': '<i4'" + end, 120); }, {"<i4"});
-  with_k([&] { write_raw_npy("k.npy", "{'descr': '>f4'" + end, 120); }, {">f4"});
-  with_k(
-      [&] {
-        write_raw_npy("k.npy", "{'descr': '<f4', 'fortran_order': True, 'shape': (1, 2, 5, 3), }",
-                      120);
-      },
-      "Fortran");
-  with_k(
-      [&] {
-        write_raw_npy("k.npy", "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 5, 3), }",
-                      120);
-      },
-      {"(2, 5, 3)"});
-  with_k(
-      [&] {
-        write_raw_npy("k.npy", "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 2, 0, 3), }",
-                      0);
-      },
-      {"(1, 2, 0, 3)"});
-  with_k(
-      [&] {
-        write_raw_npy("k.npy", "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 2, -5, 3), }",
-                      0);
-      },
-      "-5");
-  with_k(
-      [&] {
-        write_raw_npy(
-            "k.npy",
-            "{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296, 2, 2), }",
-            0);
-      },
-      {});
-  // A header that promises more than the file holds must not make anyone allocate it.
-  with_k(
-      [&] {
-        write_raw_npy("k.npy",
-                      "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 2, 99999999999, 3), }",
-                      0);
-      },
-      {});
+  const std::string begin = "{'descr': '<f4', 'fortran_order': False, 'shape': ";
+  const struct {
+    std::string dict;
+    std::size_t data_bytes;
+    Strings named;
+  } headers[] = {
+      {"{'descr': '<i4'" + end, 120, {"<i4"}},
+      {"{'descr': '>f4'" + end, 120, {">f4"}},
+      {"{'descr': '<f4', 'fortran_order': True, 'shape': (1, 2, 5, 3), }", 120, {"Fortran"}},
+      {begin + "(2, 5, 3), }", 120, {"(2, 5, 3)"}},
+      {begin + "(1, 2, 0, 3), }", 0, {"(1, 2, 0, 3)"}},
+      {begin + "(1, 2, -5, 3), }", 0, {"-5"}},
+      {begin + "(4294967296, 4294967296, 2, 2), }", 0, {}},
+      // What promises more than the file holds must not make anyone allocate it.
+      {begin + "(1, 2, 99999999999, 3), }", 0, {}}};
+  for (const auto& [dict, data_bytes, named] : headers)
+    with_k([&] { write_raw_npy("k.npy", dict, data_bytes); }, named);
 }
 
 TEST_F(BadInputTest, NpyShapesThatDoNotFit) {

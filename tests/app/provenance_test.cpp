@@ -47,13 +47,12 @@ std::vector<std::string> fields_of(const std::string& line) {
 }
 
 TEST_F(ProvenanceTest, OfJsonNamesTheCallAndThePinnedTime) {
-  for (const std::string& call :
-       {std::string("run --random --seqlen 64 --seed 7 --trace t.json --json"),
-        std::string("explain t.json --json"),
-        std::string("simulate --seqlen 8192 --world-size 4 --gpu H100 --link NVLink4 --json"),
-        std::string("groups --context 4 --data 2 --json"),
-        std::string("plan --seqlen 8192 --world-size 4 --gpu H100 --link NVLink4 --json"),
-        std::string("positions --seqlen 16 --world-size 2 --json"), std::string("info --json")}) {
+  for (const std::string call :
+       {"run --random --seqlen 64 --seed 7 --trace t.json --json", "explain t.json --json",
+        "simulate --seqlen 8192 --world-size 4 --gpu H100 --link NVLink4 --json",
+        "groups --context 4 --data 2 --json",
+        "plan --seqlen 8192 --world-size 4 --gpu H100 --link NVLink4 --json",
+        "positions --seqlen 16 --world-size 2 --json", "info --json"}) {
     const auto json = json_of(run_pinned(call));
     const auto& origin = json["provenance"];
     EXPECT_EQ(origin["command"].GetString(), "ringscope " + call);
@@ -67,8 +66,6 @@ TEST_F(ProvenanceTest, OfJsonNamesTheCallAndThePinnedTime) {
   EXPECT_STREQ(trace["provenance"]["time"].GetString(), kPinnedTime);
 }
 
-// What a researcher does: one sweep, its table and its figure; then the table's own command gives
-// both again.
 // Bytes that are no text stay in the call, in a form that JSON takes and a shell reads back.
 TEST_F(ProvenanceTest, OfAnyBytesIsText) {
   for (const auto& [name, shown] : {std::pair{"a\xff\x01 'b'.npy", R"($'a\xff\x01 \'b\'.npy')"},
@@ -80,27 +77,13 @@ TEST_F(ProvenanceTest, OfAnyBytesIsText) {
   }
 }
 
+// What a researcher does: one sweep, its table and its figure; then the table's own command gives
+// both again.
 TEST_F(ProvenanceTest, OfASweepMakesItAgainToTheByte) {
-  const Strings settings{"simulate",
-                         "--gpu",
-                         "H100",
-                         "--link",
-                         "NVLink4",
-                         "--mask",
-                         "causal",
-                         "--csv",
-                         "s.csv",
-                         "--seed",
-                         "5",
-                         "--nodes",
-                         "2",
-                         "--between",
-                         "50,10",
-                         "--sweep",
-                         "seqlen=8192:32768:*2",
-                         "world-size=4,8",
-                         "jitter=0,0.3"};
-  for (const std::string& picture : {std::string("s.png"), std::string("s.svg")}) {
+  const Strings settings =
+      "simulate --gpu H100 --link NVLink4 --mask causal --csv s.csv --seed 5 --nodes 2 "
+      "--between 50,10 --sweep seqlen=8192:32768:*2 world-size=4,8 jitter=0,0.3";
+  for (const std::string picture : {"s.png", "s.svg"}) {
     SCOPED_TRACE(picture);
     Strings sweep = settings;
     if (has_viewer()) sweep = sweep + Strings{"--picture", picture, "--theme", "light"};
