@@ -217,7 +217,7 @@ std::optional<int> lesson_number(const LessonOptions& options) {
 void check(const LessonOptions& lesson) {
   const bool is_lesson = lesson_number(lesson).has_value();
   const std::string what = what_of(lesson);
-  const std::size_t most = what == "zoo" || what == "challenge" ? 2 : 1;
+  const std::size_t most = what == "zoo" ? 2 : 1;
   if (lesson.words.size() > most && what != "glossary")
     contradiction("lesson",
                   fmt::format("'{}' given after '{}'", lesson.words[most], lesson.words[most - 1]),
@@ -236,7 +236,7 @@ void check(const LessonOptions& lesson) {
   }
   if (lesson.check && lesson.page) contradiction("--check", "given beside --page", "one of them");
   if (lesson.page && lesson.words.size() > 1)
-    contradiction("--page", "given beside a name", "lesson glossary|zoo|challenge --page FILE");
+    contradiction("--page", "given beside a name", "lesson glossary|zoo --page FILE");
 }
 
 }  // namespace
@@ -245,11 +245,6 @@ int carry_out(const LessonOptions& options) {
   const std::optional<int> number = lesson_number(options);
   if (!number) {
     const std::string what = what_of(options);
-    if (what == "challenge" && options.words.size() > 1) {
-      const auto [text, is_whole] = lessons::score_of_plan(options.words[1]);
-      print_out(text);
-      return is_whole ? 0 : 1;
-    }
     if (options.page || what == "challenge")
       print_page(options.page.value_or("-"), kOtherPages.at(what)());
     else if (what == "glossary")
@@ -290,7 +285,7 @@ Finish declare_lesson(CommandFlags& flags) {
   const auto lesson = std::make_shared<LessonOptions>();
   flags.words("WHAT", lesson->words,
               "a lesson's number; list (the default); glossary, and perhaps a term; zoo: which bug "
-              "is this? (or one, by its name); challenge, and perhaps a file to score");
+              "is this? (or one, by its name); challenge");
   flags.flag("--no-pause", lesson->no_pause, "tell all of it at once and ask nothing");
   flags.flag("--check", lesson->check, "build and test your version of the lesson's exercise");
   flags.integer("--hint", lesson->hint, "a hint for a step of your ring; 3 is nearly the answer", 1,

@@ -15,21 +15,17 @@ struct Deal {
 };
 
 inline int rank_of(int p, const Deal& deal) {
-  (void)deal;
   return p;  // not yet right
 }
 
 inline int local_row(int p, const Deal& deal) {
-  (void)deal;
   return p;  // not yet right
 }
 
 inline int position(int rank, int i, const Deal& deal) {
-  (void)deal;
   return rank + i;  // not yet right
 }
 
 inline bool may_attend(int rank, int i, int owner, int j, const Deal& deal) {
-  (void)rank, (void)owner, (void)deal;
   return j <= i;  // not yet right: that is one of several cases
 }

@@ -48,7 +48,7 @@ void lesson_10(Page& page) {
   // Take the four keys of lesson 3, with scores 1, 3, 2, 5 and values 10, 20, 30, 40, and dO = 1:
   //-
   const double out = over_keys(0, 4).out;
-  const FourGradients four = four_gradients();
+  const CheckedTable four = four_gradients();
   //+
   page.table(four.table);
 
@@ -128,8 +128,8 @@ void lesson_10(Page& page) {
 
   // ## Checks
   page.check("delta is out, 36.88",
-             std::abs(four.delta - out) < 1e-12 && fixed(out, 2).kept == "36.88");
-  page.at_most("A row of dS sums up to 0", std::abs(four.sum), 1e-12);
+             std::abs(four.values[0] - out) < 1e-12 && fixed(out, 2).kept == "36.88");
+  page.at_most("A row of dS sums up to 0", std::abs(four.values[1]), 1e-12);
   page.at_most("Nudging the scores gives dS", four.off, 1e-6);
   page.at_most("dQ is exact up to rounding", dq_error, 1e-5);
   page.at_most("So is dK", dk_error, 1e-5);

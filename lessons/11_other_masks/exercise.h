@@ -16,11 +16,9 @@ struct Keys {
 };
 
 inline Keys allowed_keys(int i, int window, int document_begin) {
-  (void)window, (void)document_begin;
   return {0, i + 1};  // not yet right: this is causal only
 }
 
 inline int blocks_to_meet(int rank, int rows, int window) {
-  (void)rows, (void)window;
   return rank + 1;  // not yet right: a window needs fewer
 }

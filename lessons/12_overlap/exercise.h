@@ -21,11 +21,9 @@ struct Model {
 };
 
 inline double crossover(const Machine& machine, const Model& model, double share, bool backward) {
-  (void)model, (void)share, (void)backward;
   return machine.F / machine.B;  // not yet right: one case of many
 }
 
 inline double exposed_time(const Machine& machine, const Model& model, double share, double rows) {
-  (void)machine, (void)model, (void)share, (void)rows;
   return 0;  // not yet right
 }

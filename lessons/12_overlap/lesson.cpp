@@ -114,7 +114,7 @@ void lesson_12(Page& page) {
              std::round(threshold_rows(layer_job(8192, 8, 8), reached, Pass::forward, 0.5)), 715);
   page.check("At the crossover nothing is exposed", exposed_at_crossover < 1e-3);
   page.check("The factors are 1/2, 2, 1/4, 2 and 3 / 2.5",
-             largest_difference(crossover_terms(a100).factors,
+             largest_difference(crossover_terms(a100).values,
                                 std::vector<double>{0.5, 2, 0.25, 2, 1.2}) < 1e-9);
 
   // ## Exercise

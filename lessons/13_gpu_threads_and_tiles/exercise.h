@@ -11,13 +11,12 @@
 
 #include <cuda_runtime.h>
 
-#include "lessons/book/gpu_run.h"
+#include "lessons/book/gpu.h"
 
 using ringscope::lessons::Counted;
 
 inline void find_scores(const float* q, Counted keys, Counted shared, float* scores) {
   const int j = static_cast<int>(threadIdx.x);
-  (void)shared;
   float score = 0;
   for (int x = 0; x < 32; ++x)
     score += q[x] * keys[32 * j + x];  // right, but 32 threads read from 32 rows

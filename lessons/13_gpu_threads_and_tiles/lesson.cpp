@@ -22,8 +22,7 @@
 // every key from there (`at.k` and `at.v` are pointers that count who reads through them):
 #include <cuda_runtime.h>
 
-#include "lessons/book/gpu_run.h"
-#include "lessons/book/page.h"
+#include "lessons/book/gpu.h"
 
 namespace ringscope::lessons::chapter_13 {
 namespace {
@@ -120,12 +119,13 @@ void lesson_13(Page& page) {
   // bytes. Shared memory has 32 banks, word w in bank w mod 32, and a bank serves one word a round.
   // So it matters which words neighbours ask for:
   page.predict("Rows of 32 words. Thread i wants the first word of row i. How many rounds?", "",
-               static_cast<double>(access_with_stride(32).rounds()));
+               access_of([](int i) { return 32 * i; }).rounds());
   //-
   Table warps({"thread i wants word", "pieces of global memory", "rounds at shared memory"});
-  for (const int n : {0, 1, 32, 33})
-    warps.row(std::to_string(n) + " i", access_with_stride(n).pieces(),
-              access_with_stride(n).rounds());
+  for (const int n : {0, 1, 32, 33}) {
+    const MemoryCount count = access_of([n](int i) { return n * i; });
+    warps.row(std::to_string(n) + " i", count.pieces(), count.rounds());
+  }
   //+
   page.table(warps);
 

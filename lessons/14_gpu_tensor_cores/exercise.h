@@ -16,7 +16,7 @@
 
 #include <cuda_runtime.h>
 
-#include "lessons/book/gpu_pipeline.h"
+#include "lessons/book/gpu.h"
 
 namespace ptx = ringscope::cuda::ptx;
 using Buffers = ringscope::lessons::Stages<3>;

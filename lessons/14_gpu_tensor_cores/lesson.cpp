@@ -24,7 +24,7 @@
 // two adjacent values of A or B:
 #include <cuda_runtime.h>
 
-#include "lessons/book/gpu_pipeline.h"
+#include "lessons/book/gpu.h"
 #include "lessons/book/page.h"
 
 namespace ringscope::lessons::chapter_14 {
@@ -52,7 +52,17 @@ void multiply(const float* a, const float* b, float* c) {  // by the 32 threads 
 
 void lesson_14(Page& page) {
   // This is which thread has which value of C's upper half; the lower half is the same again:
-  page.print(matrix(holders_of_c(), 8, 0));
+  //-
+  std::vector<double> holders(8 * 8, -1.0);
+  bool as_a = true;  // whether C's values lie where those in the left half of A do
+  for (int lane = 0; lane < 32; ++lane)
+    for (int i = 0; i < 4; ++i) {
+      if (i < 2) holders[mma::c_row(lane, i) * 8 + mma::c_column(lane, i)] = lane;
+      as_a &= mma::c_row(lane, i) == mma::a_row(lane, i / 2) &&
+              mma::c_column(lane, i) == mma::a_k(lane, i / 2) + i % 2;
+    }
+  //+
+  page.print(matrix(holders, 8, 0));
 
   // A thread's values of C lie as those of the left half of A do. So softmax turns two C of scores,
   // side by side, into P, which is the A of the next product, P V; all values stay in their thread.
@@ -112,7 +122,7 @@ void lesson_14(Page& page) {
   // doesn't wait and announces a second tile for a buffer whose first has not landed.)
   //-
   const auto ends = [&](int number, bool late) {
-    not_done = number;
+    left_out = number;
     return outcome_of<2>(pipeline, 6, 32, {.async_late = late});
   };
   Table missing({"left out", "copies land late", "copies land at once"});
@@ -127,7 +137,7 @@ void lesson_14(Page& page) {
 
   // ## Checks
   page.check("The mma is the product of its matrices", multiplies(multiply));
-  page.check("C is laid out as A is", c_is_laid_out_as_a());
+  page.check("C is laid out as A is", as_a);
   page.check("The pipeline is right, and none of its three calls can be left out", needed);
 
   // ## Exercise

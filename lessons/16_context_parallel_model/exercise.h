@@ -12,7 +12,6 @@ struct Deal {
 
 // Turn the pair (x, y) counterclockwise by `frequency` times the position of local row `row`.
 inline void turn(double& x, double& y, int row, const Deal& deal, double frequency) {
-  (void)deal;
   const double angle = row * frequency;  // not yet right: that is where it stands on its rank
   x *= std::cos(angle);
   y *= std::cos(angle);

@@ -46,15 +46,28 @@ void lesson_16(Page& page) {
   const Guess guess = page.predict(
       "With local rows for positions, how many of the 16 keys seem to be at distance 0?", "keys");
   //-
-  const auto turned = [](Index first_position) {  // four rows
+  const auto turned = [](Index first_position) {  // four rows of 8 numbers
     std::vector<float> rows(4 * 8, 1);
     Rotary({{{first_position, 1, 4}, {}}}, 8, 100).turn(1, 1, rows.data());
     return rows;
   };
-  const RotaryScores scores = rotary_scores(turned);
+  Table scores({"positions", "keys of rank 0", "of rank 1", "of rank 2", "of rank 3"});
+  int at_distance_0[2] = {};  // how many keys seem to be: local, global
+  for (const bool global : {true, false}) {
+    std::vector<Cell> cells = {global ? "global" : "local"};
+    const std::vector<float> queries = turned(global ? 8 : 0);  // of rank 2; the query is row 1
+    for (Index rank = 0; rank < 4; ++rank) {
+      const std::vector<float> keys = turned(global ? 4 * rank : 0);
+      std::vector<double> score(4);
+      for (std::size_t i = 0; i < 32; ++i) score[i / 8] += queries[8 + i % 8] * keys[i] / 8;
+      for (const double s : score) at_distance_0[global] += s > 0.999;
+      cells.push_back(numbers(score));
+    }
+    scores.add(cells);
+  }
   //+
-  page.answer(guess, scores.at_distance_0[0]);
-  page.table(scores.table);
+  page.answer(guess, at_distance_0[0]);
+  page.table(scores);
 
   // Every rank believes that the text begins with its own rows. Nothing crashes, but every number of
   // ranks gives a different model. The cure is `global_position` above, which a rank knows by itself.
@@ -66,9 +79,7 @@ void lesson_16(Page& page) {
   const ModelShape shape = {
       .layers = 2, .width = 32, .num_heads = 4, .num_heads_kv = 2, .head_dim = 8, .hidden = 80};
   const ModelJob job{shape, 2, 90};  // two sequences
-  const Windows windows = ring_windows(job);
-  const auto one = on_ranks(job, 1, [&](ModelRank& rank) { rank.step(windows); });
-  const Agreement same = agreement_of(job, windows, *one[0]);
+  const CheckedTable same = agreement_of(job);
   //+
   page.table(same.table);
 
@@ -79,25 +90,43 @@ void lesson_16(Page& page) {
   // copy, and the loss: these are sent 2 (N - 1) times (lesson 29).
   //-
   const Index kv = 2 * job.batch * job.seqlen * shape.num_heads_kv * shape.head_dim * 4;
-  const Index gradients = (one[0]->weights.layout.size() + 1) * 4;
-  const SentBytes formula{shape.layers * 3 * kv, shape.layers * 7 * kv, 2 * 3 * gradients};
-  const SentBytes counted = sent_in_a_step(job, 4, windows);
+  const Index gradients = (ModelWeights(shape).layout.size() + 1) * 4;
+  const TrainingSettings training{shape, {}, job.batch, job.seqlen};
+  RankCosts counted;  // of all ranks
+  for (const RankCosts& rank :
+       run_training_on_threads({training, {PartitionKind::contiguous, 4}, nullptr, 1}, ring_text())
+           .ranks) {
+    counted.forward_bytes += rank.forward_bytes;
+    counted.backward_bytes += rank.backward_bytes;
+    counted.reduction_bytes += rank.reduction_bytes;
+  }
+  const Index forward = shape.layers * 3 * kv, backward = shape.layers * 7 * kv;
+  const Index all = forward + backward + 2 * 3 * gradients;
+  Table sent({"bytes that four ranks send", "by formula", "counted"});
+  sent.row("attention, forward", forward, counted.forward_bytes);
+  sent.row("attention, backward", backward, counted.backward_bytes);
+  sent.row("gradients of weights, and the loss", 2 * 3 * gradients, counted.reduction_bytes);
+  sent.row("everything else", 0, counted.sent_bytes() - all);
   //+
-  page.table(sent_table(formula, counted));
+  page.table(sent);
 
   // Here the weights weigh most. But KV grows with the text, and weights do not.
   //
   // This is a recorded step of two ranks, with one sequence of 256 bytes:
-  page.trace(recorded_step({shape, {}, 1, 256}, {PartitionKind::zigzag, 2}),
+  //-
+  const Deal zigzag{PartitionKind::zigzag, 2};
+  const TrainingPlan plan{{shape, {}, 1, 256}, zigzag, nullptr, 3, /*recorded_step=*/3};
+  //+
+  page.trace(*run_training_on_threads(plan, ring_text()).recording,
              {{"The model's lane: layers forward, loss, layers backward, and the sum."},
               scene("Ranks meet only in a ring: K and V of the second layer.", 0),
               scene("Backward, gradients come home.", 1, -1, {}, Pass::backward)});
 
   // ## Checks
-  page.equal("By local rows four keys seem to be at distance 0", scores.at_distance_0[0], 4);
-  page.equal("By global positions one is", scores.at_distance_0[1], 1);
-  page.at_most("Loss and gradients agree on all ranks and partitions", same.error, 1e-6);
-  page.equal("Nothing else is sent", counted.all(), formula.all());
+  page.equal("By local rows four keys seem to be at distance 0", at_distance_0[0], 4);
+  page.equal("By global positions one is", at_distance_0[1], 1);
+  page.at_most("Loss and gradients agree on all ranks and partitions", same.off, 1e-6);
+  page.equal("Nothing else is sent", counted.sent_bytes(), all);
 
   // ## Exercise
   //

@@ -25,6 +25,5 @@ inline void remember(Memory& memory, const std::vector<double>& key,
 // Return the answer, which has `width` numbers, as many as a value.
 inline std::vector<double> recall(const Memory& memory, const std::vector<double>& query,
                                   std::size_t width) {
-  (void)memory, (void)query;
   return std::vector<double>(width);  // not yet right
 }

@@ -11,7 +11,6 @@
 using Shares = std::vector<std::vector<double>>;  // by rank
 
 inline Shares to_heads(const Shares& share, std::size_t heads, std::size_t rows) {
-  (void)heads, (void)rows;
   return share;  // not yet right: nobody has sent anything
 }
 
@@ -21,6 +20,5 @@ inline Shares to_heads(const Shares& share, std::size_t heads, std::size_t rows)
 //
 // U divides ranks, H and G. Among equals the smallest counts.
 inline int best_group(int ranks, int heads, int heads_kv) {
-  (void)heads, (void)heads_kv;
   return ranks;  // not yet right: it may not be possible, and may not be best
 }

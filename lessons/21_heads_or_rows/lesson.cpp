@@ -77,7 +77,7 @@ void lesson_21(Page& page) {
   page.predict("8 ranks, 32 query heads, 8 of K and V: a ring sends how many times as much?", "",
                8 * 8 / double{32 + 8});
   //-
-  const SwapBytes sent = bytes_of_swaps();
+  const CheckedTable sent = bytes_of_swaps();
   //+
   page.table(sent.table);
 
@@ -137,7 +137,7 @@ void lesson_21(Page& page) {
   //
   // ## Checks
   page.check("Ulysses is exact to the last bit", ulysses == exact_attention(four, all).out);
-  page.check("The bytes are those that ./ringscope plan counts", sent.as_counted);
+  page.check("The bytes are those that ./ringscope plan counts", sent.as_formulas);
   page.check("Ulysses wins with 1,024 tokens, the ring with 131,072",
              ulysses_wins.front() && !ulysses_wins.back());
   page.check("They change places at the break-even", lead(even - 2) > 0 && lead(even + 2) < 0);

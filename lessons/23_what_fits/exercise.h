@@ -31,6 +31,5 @@ inline double logit_bytes(const Run& run) {
 // Return the fewest ranks, a power of two up to 4096, whose three bills together are at most
 // `memory`, or 0 if there are none. Ignore run.ranks.
 inline int fewest_ranks(Run run, double memory) {
-  (void)memory;
   return run.ranks;  // not yet right
 }

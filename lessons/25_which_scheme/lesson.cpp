@@ -47,7 +47,7 @@ void lesson_25(Page& page) {
   page.predict("N = 8, H = 32, G = 8, d = 128, e = 2. Pass-Q sends how many times a ring's bytes?",
                "times", (7 * kQuery + 8 * kState) / (7 * kKv));
   //-
-  const SchemeBytes sent = bytes_of_schemes();
+  const CheckedTable sent = bytes_of_schemes();
   //+
   page.table(sent.table);
 

@@ -14,8 +14,7 @@
 // The 32 threads of a warp read such a square together, four threads a unit, a word each.
 #include <cuda_runtime.h>
 
-#include "lessons/book/gpu_pipeline.h"
-#include "lessons/book/gpu_run.h"
+#include "lessons/book/gpu.h"
 #include "lessons/book/page.h"
 
 namespace ringscope::lessons::chapter_26 {

@@ -6,7 +6,6 @@
 // Return the descriptor of swizzled rows of 128 bytes that are summed along. All arguments are in
 // bytes, and multiples of 16. The start may have more than 18 bits: the upper ones don't belong to it.
 inline std::uint64_t descriptor(std::uint32_t start, std::uint32_t leading, std::uint32_t stride) {
-  (void)leading, (void)stride;
   return start;  // not yet right: bytes, and nothing but the start
 }
 

@@ -25,7 +25,7 @@
 // columns of V, and a bit of the instruction says so. So neither is ever transposed in memory.
 #include <cuda_runtime.h>
 
-#include "lessons/book/gpu_pipeline.h"
+#include "lessons/book/gpu.h"
 #include "lessons/book/page.h"
 
 namespace ringscope::lessons::chapter_27 {

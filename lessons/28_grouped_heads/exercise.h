@@ -11,7 +11,6 @@ struct Heads {
 
 // Return the heads of K and V that query heads `mine` attend.
 inline Heads kv_heads_of(Heads mine, int heads, int heads_kv) {
-  (void)heads, (void)heads_kv;
   return mine;  // not yet right, unless there are as many
 }
 
@@ -19,6 +18,5 @@ inline Heads kv_heads_of(Heads mine, int heads, int heads_kv) {
 // the copy for query head mine.first + i. Return the gradients of kv_heads_of(mine), in order.
 inline std::vector<double> gradients(const std::vector<double>& copies, Heads mine, int heads,
                                      int heads_kv) {
-  (void)mine, (void)heads, (void)heads_kv;
   return copies;  // not yet right
 }

@@ -38,14 +38,7 @@ void lesson_29(Page& page) {
   //-
   const ModelShape shape = {
       .layers = 2, .width = 32, .num_heads = 4, .num_heads_kv = 2, .head_dim = 8, .hidden = 80};
-  const auto off_by = [](const ModelJob& job, const auto& scale, double after) {
-    const Windows windows = ring_windows(job);
-    const auto one = on_ranks(job, 1, [&](ModelRank& rank) { rank.step(windows); });
-    const auto four =
-        on_ranks(job, 4, [&](ModelRank& rank) { rank.own_gradients(windows, scale(rank.rows())); });
-    return relative_distance(sum_of_gradients(four, after), one[0]->gradients());
-  };
-  const LossWays ways = loss_ways(shape, off_by);
+  const CheckedTable ways = loss_ways(shape);
   //+
   page.table(ways.table);
 
@@ -59,10 +52,7 @@ void lesson_29(Page& page) {
   // If all weights of one kind move a bit in the direction of their gradient, the loss has to rise by
   // the gradient's length times the distance moved. Measured so, and by the backward pass:
   //-
-  const ModelJob job{shape, 2, 90};  // two sequences
-  const Windows windows = ring_windows(job);
-  const auto one = on_ranks(job, 1, [&](ModelRank& rank) { rank.step(windows); });
-  const Nudged nudges = nudged(job, windows, *one[0]);
+  const CheckedTable nudges = nudged({shape, 2, 90});  // two sequences
   //+
   page.table(nudges.table);
 
@@ -92,10 +82,10 @@ void lesson_29(Page& page) {
   page.table(learnt.table);
 
   // ## Checks
-  page.at_most("Nudging agrees with the gradients", nudges.error, 1e-3);
-  page.check("Sums divided by 4 are off by 3/4", std::abs(ways.off[0] - 0.75) < 1e-4);
-  page.check("A mean of means needs equal shares", ways.off[4] < 1e-5 && ways.off[5] > 0.01);
-  page.at_most("Sums over the count of all need no condition", ways.off[7], 1e-5);
+  page.at_most("Nudging agrees with the gradients", nudges.off, 1e-3);
+  page.check("Sums divided by 4 are off by 3/4", std::abs(ways.values[0] - 0.75) < 1e-4);
+  page.check("A mean of means needs equal shares", ways.values[4] < 1e-5 && ways.values[5] > 0.01);
+  page.at_most("Sums over the count of all need no condition", ways.values[7], 1e-5);
   page.at_most("Losses are the same on one, two and four ranks", learnt.largest_difference, 1e-4);
   page.check("They end far below the entropy", learnt.losses[2].back() < 0.2 * entropy);
 

@@ -21,21 +21,16 @@ inline Problem layer_job(Index seqlen, int world_size, Index heads_kv) {
           .world_size = world_size};
 }
 
-// The crossover with each of its terms changed alone.
-struct CrossoverTerms {
-  Table table{{"change", "in the formula", "c*", "factor"}};
-  std::vector<double> factors;
-};
-
-inline CrossoverTerms crossover_terms(const Rates& rates) {
-  CrossoverTerms all;
+// Tabulate the crossover with each of its terms changed alone. The values are the factors.
+inline CheckedTable crossover_terms(const Rates& rates) {
+  CheckedTable all({"change", "in the formula", "c*", "factor"});
   const Problem plain = layer_job(8192, 8, 32);
   const double before = threshold_rows(plain, rates, Pass::forward, 1);
   const auto turn = [&](const char* what, const char* term, const Problem& job, const Rates& with,
                         double share, Pass pass = Pass::forward) {
     const double rows = threshold_rows(job, with, pass, share);
-    all.factors.push_back(rows / before);
-    all.table.row(what, term, std::round(rows), fixed(all.factors.back(), 2));
+    all.values.push_back(rows / before);
+    all.table.row(what, term, std::round(rows), fixed(all.values.back(), 2));
   };
   Problem wide = plain;
   wide.dtype = DType::f32;
@@ -57,14 +52,9 @@ inline Recording recorded_ring(Index rows, const Rates& rates) {
   return record({.job = ring.job}, work_of(ring), machine_of(ring), "8 H100", {}).recording;
 }
 
-// What a ring sends over what Ulysses does.
-struct SwapBytes {
-  Table table{{"N", "ring / Ulysses, 32 kv heads", "8 kv heads", "1 kv head"}};
-  bool as_counted = true;
-};
-
-inline SwapBytes bytes_of_swaps() {
-  SwapBytes all;
+// Tabulate what a ring sends over what Ulysses does.
+inline CheckedTable bytes_of_swaps() {
+  CheckedTable all({"N", "ring / Ulysses, 32 kv heads", "8 kv heads", "1 kv head"});
   for (const int n : {2, 4, 8, 16, 32}) {
     std::vector<Cell> cells = {n};
     for (const Index heads_kv : {32, 8, 1}) {
@@ -74,7 +64,7 @@ inline SwapBytes bytes_of_swaps() {
       const double ring = traffic_of(job, 0).forward_bytes;
       job.scheme = Scheme::ulysses;
       if (heads_kv % n == 0)
-        all.as_counted &= std::abs(ring / traffic_of(job, 0).forward_bytes - ratio) < 1e-12;
+        all.as_formulas &= std::abs(ring / traffic_of(job, 0).forward_bytes - ratio) < 1e-12;
     }
     all.table.add(cells);
   }
@@ -116,13 +106,8 @@ inline Scenario on_8(const char* scheme, Index seqlen, Index heads, Index heads_
   return all;
 }
 
-struct SchemeBytes {
-  Table table{{"8 ranks of 4,096 rows", "what moves", "forward", "backward", "held, forward"}};
-  bool as_formulas = true;
-};
-
-inline SchemeBytes bytes_of_schemes() {
-  SchemeBytes all;
+inline CheckedTable bytes_of_schemes() {
+  CheckedTable all({"8 ranks of 4,096 rows", "what moves", "forward", "backward", "held, forward"});
   for (const NamedScheme& s : kSchemes) {
     Problem job = on_8(s.scheme, 8 * 4096, 32, 8, "NVLink4").job;
     const double held = peak_bytes(job);

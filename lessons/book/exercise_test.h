@@ -93,3 +93,17 @@ class Exercise {
 };
 
 }  // namespace ringscope::lessons
+
+#ifdef RINGSCOPE_EXERCISE
+#include RINGSCOPE_EXERCISE
+
+using ringscope::lessons::Exercise;
+
+void check(Exercise& exercise);  // by the test that includes this
+
+int main() {
+  Exercise exercise;
+  check(exercise);
+  return exercise.finish();
+}
+#endif

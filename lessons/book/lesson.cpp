@@ -18,136 +18,99 @@ namespace ringscope::lessons {
 
 namespace {
 
-std::size_t indentation(const std::string& line) {
+std::size_t indentation(std::string_view line) {
   return std::min(line.find_first_not_of(' '), line.size());
 }
 
-bool is_boilerplate(const std::string& line) {
+bool is_boilerplate(std::string_view line) {
   static constexpr std::string_view kBeginnings[] = {"#include", "namespace", "}  // namespace",
                                                      "using "};
   return std::any_of(std::begin(kBeginnings), std::end(kBeginnings),
                      [&](std::string_view beginning) { return line.starts_with(beginning); });
 }
 
-// Return the line that ends the statement beginning on line `first` (counted from 0). It has the
-// first semicolon outside of brackets, strings and comments.
-std::size_t end_of_statement(const std::vector<std::string>& lines, std::size_t first) {
-  int depth = 0;
-  for (std::size_t at = first; at < lines.size(); ++at) {
-    const std::string& line = lines[at];
-    char quote = 0;
-    for (std::size_t i = 0; i < line.size(); ++i) {
-      const char c = line[i];
-      if (quote != 0) {
-        if (c == '\\') {
-          ++i;
-        } else if (c == quote) {
-          quote = 0;
-        }
-      } else if (c == '"' || c == '\'') {
-        quote = c;
-      } else if (line.compare(i, 2, "//") == 0) {
-        break;
-      } else if (c == '(' || c == '{' || c == '[') {
-        ++depth;
-      } else if (c == ')' || c == '}' || c == ']') {
-        --depth;
-      } else if (c == ';' && depth == 0) {
-        return at;
-      }
-    }
-  }
-  throw std::logic_error(fmt::format("the statement on line {} does not end", first + 1));
+bool calls_page(const std::string& line) {
+  static const std::regex pattern(R"(\bpage\.)");
+  return std::regex_search(line, pattern);
 }
 
-class Parser {
- public:
-  Parser(std::string_view text, int number)
-      : lines_(lines_of(text)), opening_(fmt::format("void lesson_{:02}(Page& page) {{", number)) {
-    source_.text = text;
-    source_.line_count = static_cast<int>(lines_.size());
-  }
+// Return the last line of the statement that begins on line `first` at `margin`: all further lines are
+// indented more, but perhaps for the end of a lambda.
+std::size_t end_of_statement(const std::vector<std::string>& lines, std::size_t first,
+                             std::size_t margin) {
+  std::size_t last = first;
+  while (last + 1 < lines.size() && !lines[last + 1].empty() &&
+         (indentation(lines[last + 1]) > margin || lines[last + 1].find('}') == margin))
+    ++last;
+  return last;
+}
 
-  LessonSource parse() {
-    bool hidden = false, inside = false, ended = false;
-    for (std::size_t at = 0; at < lines_.size() && !ended; ++at) {
-      const std::string& line = lines_[at];
-      const std::size_t margin = inside ? 2 : 0;
-      const std::string_view rest = std::string_view(line).substr(indentation(line));
-      if (rest == "//-" || rest == "//+") {
-        hidden = rest == "//-";
-      } else if (line == opening_) {
-        inside = apart_ = true;
-      } else if (inside && line == "}") {
-        ended = true;
-      } else if (inside && !hidden && indentation(line) == margin && calls_page(line)) {
-        const std::size_t last = end_of_statement(lines_, at);
-        source_.calls.push_back({static_cast<int>(at) + 1, static_cast<int>(last) + 1});
-        apart_ = true;
-        at = last;
-      } else if (hidden || (!inside && is_boilerplate(line))) {
-        blank_ = true;
-      } else if (rest.starts_with("//") && indentation(line) == margin) {
-        add(Piece::Kind::prose, at, std::string(rest.substr(rest.starts_with("// ") ? 3 : 2)));
-      } else if (rest.empty()) {
-        blank_ = true;
-      } else {
-        add(Piece::Kind::code, at, line.substr(std::min(margin, indentation(line))));
-      }
-    }
-    if (!ended) throw std::logic_error("the function '" + opening_ + "' is missing");
-    take_head();
-    return std::move(source_);
-  }
-
- private:
-  static bool calls_page(const std::string& line) {
-    static const std::regex pattern(R"(\bpage\.)");
-    return std::regex_search(line, pattern);
-  }
-
-  void add(Piece::Kind kind, std::size_t at, const std::string& line) {
-    std::vector<Piece>& pieces = source_.pieces;
-    if (apart_ || pieces.empty() || pieces.back().kind != kind)
-      pieces.push_back({kind, static_cast<int>(at) + 1, ""});
-    else if (blank_)
-      pieces.back().text += "\n";
-    pieces.back().text += line + "\n";
-    apart_ = blank_ = false;
-  }
-
-  // Take the title and the summary out of the first prose.
-  void take_head() {
-    if (source_.pieces.empty() || !source_.pieces[0].text.starts_with("# "))
-      throw std::logic_error("the first line must be '// # Title'");
-    std::vector<std::string> head = lines_of(source_.pieces[0].text);
-    source_.title = head[0].substr(2);
-    std::size_t at = 1;
-    for (; at < head.size() && head[at].starts_with("> "); ++at)
-      source_.summary += (source_.summary.empty() ? "" : " ") + head[at].substr(2);
-    if (source_.summary.empty()) throw std::logic_error("after the title must come '// > Summary'");
-    while (at < head.size() && head[at].empty()) ++at;
-    source_.pieces[0].text.clear();
-    for (; at < head.size(); ++at) source_.pieces[0].text += head[at] + "\n";
-  }
-
-  std::vector<std::string> lines_;
-  std::string opening_;
-  LessonSource source_;
-  bool apart_ = false;  // the next line begins a new piece
-  bool blank_ = false;  // a blank line came before
-};
+// Take the title and the summary out of the first prose.
+void take_head(LessonSource& source) {
+  if (source.pieces.empty() || !source.pieces[0].text.starts_with("# "))
+    throw std::logic_error("the first line must be '// # Title'");
+  const std::vector<std::string> head = lines_of(source.pieces[0].text);
+  source.title = head[0].substr(2);
+  std::size_t at = 1;
+  for (; at < head.size() && head[at].starts_with("> "); ++at)
+    source.summary += (source.summary.empty() ? "" : " ") + head[at].substr(2);
+  if (source.summary.empty()) throw std::logic_error("after the title must come '// > Summary'");
+  while (at < head.size() && head[at].empty()) ++at;
+  source.pieces[0].text.clear();
+  for (; at < head.size(); ++at) source.pieces[0].text += head[at] + "\n";
+}
 
 }  // namespace
 
 const Lines* LessonSource::call_at(int line) const {
-  const auto found = std::find_if(calls.begin(), calls.end(),
-                                  [line](const Lines& call) { return call.contains(line); });
+  const auto found = std::find_if(calls.begin(), calls.end(), [line](const Lines& call) {
+    return call.first <= line && line <= call.last;
+  });
   return found == calls.end() ? nullptr : &*found;
 }
 
 LessonSource parse_lesson(std::string_view text, int number) {
-  return Parser(text, number).parse();
+  const std::vector<std::string> lines = lines_of(text);
+  const std::string opening = fmt::format("void lesson_{:02}(Page& page) {{", number);
+  LessonSource source{.text = std::string(text), .line_count = static_cast<int>(lines.size())};
+  bool hidden = false, inside = false, ended = false;
+  bool apart = false;  // the next line begins a new piece
+  bool blank = false;  // a blank line came before
+  const auto add = [&](Piece::Kind kind, std::size_t at, std::string_view line) {
+    std::vector<Piece>& pieces = source.pieces;
+    if (apart || pieces.empty() || pieces.back().kind != kind)
+      pieces.push_back({kind, static_cast<int>(at) + 1, ""});
+    else if (blank)
+      pieces.back().text += "\n";
+    pieces.back().text += std::string(line) + "\n";
+    apart = blank = false;
+  };
+  for (std::size_t at = 0; at < lines.size() && !ended; ++at) {
+    const std::string& line = lines[at];
+    const std::size_t margin = inside ? 2 : 0, indent = indentation(line);
+    const std::string_view rest = std::string_view(line).substr(indent);
+    if (rest == "//-" || rest == "//+") {
+      hidden = rest == "//-";
+    } else if (line == opening) {
+      inside = apart = true;
+    } else if (inside && line == "}") {
+      ended = true;
+    } else if (inside && !hidden && indent == margin && calls_page(line)) {
+      const std::size_t last = end_of_statement(lines, at, margin);
+      source.calls.push_back({static_cast<int>(at) + 1, static_cast<int>(last) + 1});
+      apart = true;
+      at = last;
+    } else if (rest.empty() || hidden || (!inside && is_boilerplate(line))) {
+      blank = true;
+    } else if (rest.starts_with("//") && indent == margin) {
+      add(Piece::Kind::prose, at, rest.substr(rest.starts_with("// ") ? 3 : 2));
+    } else {
+      add(Piece::Kind::code, at, std::string_view(line).substr(std::min(margin, indent)));
+    }
+  }
+  if (!ended) throw std::logic_error("the function '" + opening + "' is missing");
+  take_head(source);
+  return source;
 }
 
 std::vector<std::string> lines_of(std::string_view text) {
@@ -293,20 +256,18 @@ std::string_view embedded_text(std::string_view path) {
 }
 
 Region region_in(std::string_view text, const std::string& path, const std::string& name) {
-  static const std::regex any_mark(R"(\s*// (\[[\w-]+|[\w-]+\]))");
-  const auto is_mark = [](const std::string& line, const std::string& mark) {
-    const std::size_t first = line.find_first_not_of(' ');
-    return first != std::string::npos && line.substr(first) == "// " + mark;
+  const auto is_any_mark = [](std::string_view code) {
+    return code.starts_with("// [") ||
+           (code.starts_with("// ") && code.ends_with(']') && code.find(' ', 3) == code.npos);
   };
   std::vector<std::string> listed;
   int begins = 0, ends = 0, first_line = 0, line_number = 0;
   for (const std::string& line : lines_of(text)) {
     ++line_number;
-    if (is_mark(line, "[" + name)) {
-      ++begins;
-    } else if (is_mark(line, name + "]")) {
-      ++ends;
-    } else if (begins == 1 && ends == 0 && !std::regex_match(line, any_mark)) {
+    const std::string code = line.substr(indentation(line));
+    begins += code == "// [" + name;
+    ends += code == "// " + name + "]";
+    if (begins == 1 && ends == 0 && !is_any_mark(code)) {
       if (first_line == 0) first_line = line_number;
       listed.push_back(line);
     }
@@ -334,32 +295,21 @@ std::string lower(std::string_view text) {
   return result;
 }
 
-// Parse "term | lesson | file | name".
-Entry entry_of_head(const std::string& line, int line_number) {
-  static const std::regex head(R"(([^|]+) \| (\d{1,4}) \| ([^|]+) \| (.+))");
-  std::smatch part;
-  if (std::regex_match(line, part, head) && std::stoi(part[2]) > 0)
-    return {part[1], std::stoi(part[2]), part[3], part[4], ""};
-  throw std::logic_error(
-      fmt::format("lessons/glossary.txt, line {}: '{}' is not 'term | lesson | file | name'",
-                  line_number, line));
-}
-
 }  // namespace
 
 std::vector<Entry> parse_glossary(std::string_view text) {
+  static const std::regex head(R"(([^|]+) \| ([1-9]\d{0,3}) \| ([^|]+) \| (.+))");
   std::vector<Entry> entries;
-  int line_number = 0;
   for (const std::string& line : lines_of(text)) {
-    ++line_number;
+    std::smatch part;
     if (line.empty() || line.starts_with('#')) continue;
-    if (!line.starts_with("  "))
-      entries.push_back(entry_of_head(line, line_number));
-    else if (entries.empty())
-      throw std::logic_error(
-          fmt::format("lessons/glossary.txt, line {}: text before the first term", line_number));
-    else
+    if (std::regex_match(line, part, head))
+      entries.push_back({part[1], std::stoi(part[2]), part[3], part[4], ""});
+    else if (line.starts_with("  ") && !entries.empty())
       entries.back().text += (entries.back().text.empty() ? "" : "\n") + line.substr(2);
+    else
+      throw std::logic_error("lessons/glossary.txt: '" + line +
+                             "' is neither 'term | lesson | file | name' nor its text");
   }
   std::sort(entries.begin(), entries.end(),
             [](const Entry& a, const Entry& b) { return lower(a.term) < lower(b.term); });

@@ -14,10 +14,7 @@ class Page;
 
 // A range of lines, counted from 1, with both ends included.
 struct Lines {
-  int first = 0;
-  int last = 0;
-
-  bool contains(int line) const { return first <= line && line <= last; }
+  int first = 0, last = 0;
 };
 
 struct Piece {
@@ -49,8 +46,7 @@ struct Lesson {
   std::string folder;  // such as 01_naive_attention
   void (*run)(Page&) = nullptr;
   LessonSource source;
-  std::string
-      elsewhere;  // Markdown: its section of lessons/elsewhere.txt, or empty; what breaks first
+  std::string elsewhere;  // Markdown: its section of lessons/elsewhere.txt; what breaks first
 
   std::string path() const { return "lessons/" + folder + "/lesson.cpp"; }
   std::string label() const;  // 01

@@ -1,24 +1,26 @@
-// Runs lesson 16's small causal model on rank threads, and counts everything that its ranks send.
+// What the lessons on models show: a small causal model on rank threads (lessons 16 and 29), groups
+// of ranks (17), and the costs of decoding (18).
 #pragma once
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <memory>
-#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/cost/hardware.h"
+#include "core/model/generate.h"
+#include "core/model/merge.h"
+#include "core/model/rank_groups.h"
 #include "core/model/rank_threads.h"
 #include "core/model/replica.h"
 #include "core/model/training.h"
 #include "core/model/training_run.h"
-#include "core/problem/mask.h"
-#include "core/ring/wire_counter.h"
-#include "lessons/book/page.h"
 #include "lessons/book/tables.h"
 
 namespace ringscope::lessons {
@@ -31,8 +33,6 @@ struct ModelJob {
   Index seqlen = 1;
   PartitionKind partition = PartitionKind::contiguous;
   LossKind kind = LossKind::mean;
-
-  double tokens() const { return static_cast<double>(batch * seqlen); }
 };
 
 // Return the text that the model reads: the neighbours of each rank, for 2 to 9 ranks.
@@ -45,149 +45,113 @@ inline std::string ring_text() {
   return text;
 }
 
-// Return pieces of the text, one for each sequence of the job.
-inline Windows ring_windows(const ModelJob& job) {
-  return TextBatches(ring_text(), job.batch, job.seqlen, 0).windows(0);
-}
-
-// A replica and its data. Its weights are the same in all jobs of one shape.
+// A replica and what it has computed. Its weights are the same in all jobs of one shape.
 struct ModelRank {
   ModelRank(const ModelJob& job, Communicator& comm)
-      : weights(job.shape),
-        counted(comm),
+      : windows(TextBatches(ring_text(), job.batch, job.seqlen, 0).windows(0)),
+        weights(job.shape),
         replica(weights,
                 attention_problem(job.shape, job.batch, job.seqlen, MaskSpec::parse("causal"),
                                   job.partition, comm.world_size()),
-                counted, 1, job.kind) {}
+                comm, 1, job.kind),
+        rows(replica.ring().tokens()) {}
 
-  Index rows() const { return rows_of_all_sequences; }
-  RankBytes own_bytes(const Windows& windows) {
+  // Return the bytes of the rank's rows, with those that follow them.
+  RankBytes own_bytes() {
     const RingProblem& problem = replica.ring().ring_problem();
     return take_rows(windows.data(), problem.params.batch, problem.partition.seqlen,
                      replica.ring().local_rows());
   }
   // Compute the loss and gradients of all rows.
-  void step(const Windows& windows) { loss = replica.loss_and_gradients(windows.data()); }
+  void step() { loss = replica.loss_and_gradients(windows.data()); }
   // Compute the gradients of `scale` times the losses of the rank's rows, not summed over ranks.
-  void own_gradients(const Windows& windows, double scale) {
+  void own_gradients(double scale) {
     replica.store().clear_gradients();
-    replica.model().loss_and_gradients(replica.store(), own_bytes(windows), scale);
+    replica.model().loss_and_gradients(replica.store(), own_bytes(), scale);
   }
   std::vector<double> gradients() const {
     const ParameterStore& store = replica.store();
     return {store.gradients(), store.gradients() + store.size()};
   }
 
+  Windows windows;
   ModelWeights weights;
-  WireCounter counted;
   Replica replica;
-  Index rows_of_all_sequences = replica.ring().tokens();
+  Index rows;  // of all sequences
   double loss = 0;
 };
 
-using ModelRanks = std::vector<std::unique_ptr<ModelRank>>;
-
 // Call work(ModelRank&) on a thread per rank.
 template <class Work>
-ModelRanks on_ranks(const ModelJob& job, int world_size, const Work& work) {
+std::vector<std::unique_ptr<ModelRank>> on_ranks(const ModelJob& job, int world_size,
+                                                 const Work& work) {
   return run_rank_threads(
       world_size, [&](Communicator& comm) { return std::make_unique<ModelRank>(job, comm); }, work);
 }
 
-// Return the sum of all ranks' gradients, times `factor`.
-inline std::vector<double> sum_of_gradients(const ModelRanks& ranks, double factor = 1) {
-  std::vector<double> sum(ranks[0]->gradients().size());
-  for (const auto& rank : ranks) {
-    const std::vector<double> own = rank->gradients();
-    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += factor * own[i];
-  }
-  return sum;
-}
-
 inline double length_of(const std::vector<double>& values) {
-  return std::sqrt(std::inner_product(values.begin(), values.end(), values.begin(), 0.0));
-}
-
-// Return |a - b| / |b|.
-inline double relative_distance(std::vector<double> a, const std::vector<double>& b) {
-  for (std::size_t i = 0; i < a.size(); ++i) a[i] -= b[i];
-  return length_of(a) / length_of(b);
-}
-
-// Return the slope of the mean loss, on one rank, when the values of `place` move along their part
-// of `gradients`. It equals that part's length if the gradients are right.
-inline double slope_by_nudging(const ModelJob& job, const Windows& windows, const Parameter& place,
-                               const std::vector<double>& gradients) {
-  constexpr double kNudge = 1.0 / 256;
-  const auto first = gradients.begin() + place.offset;
-  const std::vector<double> direction(first, first + place.size());
-  const double length = length_of(direction);
-  double rise = 0;
-  on_ranks(job, 1, [&](ModelRank& rank) {
-    ParameterStore& store = rank.replica.store();
-    float* const values = store.values() + place.offset;
-    const std::vector<float> before(values, values + place.size());
-    for (const int sign : {-1, 1}) {
-      for (std::size_t i = 0; i < before.size(); ++i)
-        values[i] = before[i] + static_cast<float>(sign * kNudge * direction[i] / length);
-      rise += sign * rank.replica.model().loss(store, rank.own_bytes(windows)) / job.tokens();
-    }
-  });
-  return rise / (2 * kNudge);
+  double squares = 0;
+  for (const double value : values) squares += value * value;
+  return std::sqrt(squares);
 }
 
 // ---
-// The tables below show what lesson 16 says about a model on several ranks.
+// Lesson 16.
 
-// The scores of 16 equal keys on 4 ranks for the query at position 9.
-struct RotaryScores {
-  Table table{{"positions", "keys of rank 0", "of rank 1", "of rank 2", "of rank 3"}};
-  int at_distance_0[2] = {};  // [local, global]: how many keys seem to be at distance 0
-};
-
-// turned(p) must return four rows of 8 numbers, turned to positions p to p + 3. A row's product
-// with itself must be 8.
-template <class Turned>
-RotaryScores rotary_scores(const Turned& turned) {
-  RotaryScores scores;
-  for (const bool global : {true, false}) {
-    std::vector<Cell> cells = {global ? "global" : "local"};
-    const std::vector<float> queries = turned(global ? 8 : 0);  // of rank 2; the query is row 1
-    for (Index rank = 0; rank < 4; ++rank) {
-      const std::vector<float> keys = turned(global ? 4 * rank : 0);
-      std::vector<double> score(4);
-      for (std::size_t i = 0; i < 32; ++i) score[i / 8] += queries[8 + i % 8] * keys[i] / 8;
-      for (const double s : score) scores.at_distance_0[global] += s > 0.999;
-      cells.push_back(numbers(score));
+// Tabulate the loss and gradients of one batch with its rows divided in different ways. `off` is
+// the largest difference from one rank: of the loss (relative) and of gradients.
+inline CheckedTable agreement_of(ModelJob job) {
+  CheckedTable all({"ranks", "partition", "loss", "largest difference of a gradient"});
+  const auto step = [](ModelRank& rank) { rank.step(); };
+  const auto alone = std::move(on_ranks(job, 1, step)[0]);
+  all.table.row(1, "", fixed(alone->loss, 4), "");
+  for (const int world_size : {2, 4})
+    for (const PartitionKind partition : kAllPartitions) {
+      job.partition = partition;
+      const auto ranks = on_ranks(job, world_size, step);
+      double error = 0;
+      for (const auto& rank : ranks) {
+        keep_larger(error, largest_difference(rank->gradients(), alone->gradients()));
+        keep_larger(error, std::abs(rank->loss / alone->loss - 1));
+      }
+      all.table.row(world_size, std::string(name_of(partition)), fixed(ranks[0]->loss, 4),
+                    rounding(error, 1e-6));
+      keep_larger(all.off, error);
     }
-    scores.table.add(cells);
-  }
-  return scores;
+  return all;
 }
 
-// The choices for the loss on four ranks.
-struct LossWays {
-  Table table{{"loss", "a rank takes", "over the ranks", "off by, 16 rows", "off by, 10 rows"}};
-  std::vector<double> off;  // [way, 16 rows or 10]
-};
+// ---
+// Lesson 29.
 
-// off_by(job, scale, after) must return the relative error of the gradients if each rank's losses
-// are multiplied by scale(its rows) and the sum of the gradients by `after`.
-template <class OffBy>
-LossWays loss_ways(const ModelShape& shape, const OffBy& off_by) {
-  LossWays ways;
+// Tabulate the choices for the loss on four ranks. The values are relative errors of the gradients:
+// of each way with 16 rows and with 10.
+inline CheckedTable loss_ways(const ModelShape& shape) {
+  CheckedTable ways(
+      {"loss", "a rank takes", "over the ranks", "off by, 16 rows", "off by, 10 rows"});
+  // Ranks multiply their losses by scale(own rows, all rows); `after` multiplies the sum.
   const auto add = [&](std::vector<Cell> cells, LossKind kind, const auto& scale, double after) {
     for (const Index rows : {16, 10}) {
       const ModelJob job{shape, 1, rows, PartitionKind::contiguous, kind};
-      ways.off.push_back(off_by(
-          job, [&](Index own) { return scale(own, rows); }, after));
-      cells.push_back(percent(ways.off.back()));
+      const auto one = on_ranks(job, 1, [](ModelRank& rank) { rank.step(); });
+      const auto four = on_ranks(job, 4, [&](ModelRank& rank) {
+        rank.own_gradients(scale(static_cast<double>(rank.rows), static_cast<double>(rows)));
+      });
+      const std::vector<double> right = one[0]->gradients();
+      std::vector<double> off(right.size());
+      for (const auto& rank : four) {
+        const std::vector<double> own = rank->gradients();
+        for (std::size_t i = 0; i < off.size(); ++i) off[i] += after * own[i];
+      }
+      for (std::size_t i = 0; i < off.size(); ++i) off[i] -= right[i];
+      ways.values.push_back(length_of(off) / length_of(right));
+      cells.push_back(percent(ways.values.back()));
     }
     ways.table.add(cells);
   };
-  const auto one = [](Index, Index) { return 1.0; };
-  const auto by_own = [](Index own, Index) { return 1.0 / static_cast<double>(own); };
-  const auto by_all = [](Index, Index all) { return 1.0 / static_cast<double>(all); };
+  const auto one = [](double, double) { return 1.0; };
+  const auto by_own = [](double own, double) { return 1 / own; };
+  const auto by_all = [](double, double all) { return 1 / all; };
   add({"sum", "the sum of its rows", "mean (S1)"}, LossKind::sum, one, 0.25);
   add({"sum", "the sum of its rows", "sum"}, LossKind::sum, one, 1);
   add({"mean", "the mean of its rows", "mean"}, LossKind::mean, by_own, 0.25);
@@ -195,62 +159,36 @@ LossWays loss_ways(const ModelShape& shape, const OffBy& off_by) {
   return ways;
 }
 
-// The loss and gradients of one batch with its rows divided in different ways.
-struct Agreement {
-  Table table{{"ranks", "partition", "loss", "largest difference of a gradient"}};
-  double error = 0;  // largest difference from one rank: of the loss (relative) and of gradients
-};
-
-inline Agreement agreement_of(ModelJob job, const Windows& windows, const ModelRank& alone) {
-  Agreement all;
-  all.table.row(1, "", fixed(alone.loss, 4), "");
-  for (const int world_size : {2, 4})
-    for (const PartitionKind partition : kAllPartitions) {
-      job.partition = partition;
-      const ModelRanks ranks =
-          on_ranks(job, world_size, [&](ModelRank& rank) { rank.step(windows); });
-      double error = 0;
-      for (const auto& rank : ranks) {
-        keep_larger(error, largest_difference(rank->gradients(), alone.gradients()));
-        keep_larger(error, std::abs(rank->loss / alone.loss - 1));
+// Tabulate the gradients of the first layer's weights: their lengths, and the slopes of the mean
+// loss when weights move along them. A slope equals the length if the gradients are right; `off` is
+// the largest relative error.
+inline CheckedTable nudged(const ModelJob& job) {
+  constexpr double kNudge = 1.0 / 256;
+  CheckedTable all({"weights", "by nudging", "length of the gradient"});
+  on_ranks(job, 1, [&](ModelRank& rank) {
+    rank.step();
+    ParameterStore& store = rank.replica.store();
+    for (const NamedParameter& parameter : rank.weights.layout.all()) {
+      if (parameter.name.starts_with("layer.1")) continue;
+      const Parameter& place = parameter.place;
+      const float* const gradient = store.gradients() + place.offset;
+      const std::vector<double> direction(gradient, gradient + place.size());
+      float* const values = store.values() + place.offset;
+      const std::vector<float> before(values, values + place.size());
+      const double length = length_of(direction);
+      double rise = 0;
+      for (const int sign : {-1, 1}) {
+        for (std::size_t i = 0; i < before.size(); ++i)
+          values[i] = before[i] + static_cast<float>(sign * kNudge * direction[i] / length);
+        rise += sign * rank.replica.model().loss(store, rank.own_bytes());
       }
-      all.table.row(world_size, std::string(name_of(partition)), fixed(ranks[0]->loss, 4),
-                    rounding(error, 1e-6));
-      keep_larger(all.error, error);
+      std::copy(before.begin(), before.end(), values);
+      const double slope = rise / static_cast<double>(rank.rows) / (2 * kNudge);
+      all.table.row(parameter.name, fixed(slope, 3), fixed(length, 3));
+      keep_larger(all.off, std::abs(slope / length - 1));
     }
+  });
   return all;
-}
-
-// Bytes that all ranks together send in a training step.
-struct SentBytes {
-  Index forward = 0, backward = 0;  // by attention
-  Index reduction = 0;              // to add up the gradients
-
-  Index all() const { return forward + backward + reduction; }
-};
-
-inline SentBytes sent_in_a_step(const ModelJob& job, int world_size, const Windows& windows) {
-  SentBytes sent;
-  const auto whole = on_ranks(job, world_size, [&](ModelRank& rank) { rank.step(windows); });
-  for (const auto& rank : whole) {
-    sent.forward += rank->counted.sent(Pass::forward).bytes;
-    sent.reduction += rank->counted.sent(Pass::backward).bytes;
-  }
-  // Repeat the step without adding up the gradients.
-  const auto own =
-      on_ranks(job, world_size, [&](ModelRank& rank) { rank.own_gradients(windows, 1); });
-  for (const auto& rank : own) sent.backward += rank->counted.sent(Pass::backward).bytes;
-  sent.reduction -= sent.backward;
-  return sent;
-}
-
-inline Table sent_table(const SentBytes& formula, const SentBytes& counted) {
-  Table table({"bytes that four ranks send", "by formula", "counted"});
-  table.row("attention, forward", formula.forward, counted.forward);
-  table.row("attention, backward", formula.backward, counted.backward);
-  table.row("gradients of weights, and the loss", formula.reduction, counted.reduction);
-  table.row("everything else", 0, counted.all() - formula.all());
-  return table;
 }
 
 // The losses of training on the text, on 1, 2 and 4 ranks.
@@ -262,59 +200,134 @@ struct Learning {
 
 inline Learning learning(const TrainingSettings& settings, Index steps) {
   Learning all;
-  int which = 0;
-  for (const int world_size : {1, 2, 4}) {
-    std::vector<double>& losses = all.losses[which++];
-    train_on_threads(
-        settings, {PartitionKind::zigzag, world_size}, ring_text(), nullptr, steps,
-        [&](const StepReport& report, const TrainingRank&) { losses.push_back(report.loss); });
-  }
-  for (const std::vector<double>& losses : all.losses)
-    for (std::size_t i = 0; i < losses.size(); ++i)
-      keep_larger(all.largest_difference, std::abs(losses[i] / all.losses[0][i] - 1));
-  for (std::size_t i = 0; i < all.losses[0].size(); ++i)
+  for (const int which : {0, 1, 2})
+    train_on_threads(settings, {PartitionKind::zigzag, 1 << which}, ring_text(), nullptr, steps,
+                     [&](const StepReport& report, const TrainingRank&) {
+                       all.losses[which].push_back(report.loss);
+                     });
+  const auto& [one, two, four] = all.losses;
+  for (std::size_t i = 0; i < one.size(); ++i) {
+    keep_larger(all.largest_difference, std::abs(two[i] / one[i] - 1));
+    keep_larger(all.largest_difference, std::abs(four[i] / one[i] - 1));
     if (i == 0 || i % 10 == 9)
-      all.table.row(i + 1, fixed(all.losses[0][i], 2), fixed(all.losses[1][i], 2),
-                    fixed(all.losses[2][i], 2));
-  return all;
-}
-
-// Record the third step of a training.
-inline Recording recorded_step(const TrainingSettings& settings, const Deal& deal) {
-  const TextBatches batches(ring_text(), settings.batch, settings.seqlen, settings.seed);
-  const Index layer = default_recorded_layer(settings.shape);
-  std::vector<RankEvents> events(static_cast<std::size_t>(deal.world_size));
-  run_rank_threads(
-      deal.world_size,
-      [&](Communicator& comm) {
-        return std::make_unique<TrainingRank>(settings, deal, batches, comm);
-      },
-      [&](TrainingRank& rank) {
-        rank.step(), rank.step();
-        events[static_cast<std::size_t>(rank.rank())] = record_step(rank, layer).events;
-      });
-  return recording_of_step(settings, deal, 3, layer, std::move(events));
-}
-
-// The gradients of the first layer's weights: their lengths, and their slopes by nudging.
-struct Nudged {
-  Table table{{"weights", "by nudging", "length of the gradient"}};
-  double error = 0;  // largest relative error
-};
-
-inline Nudged nudged(const ModelJob& job, const Windows& windows, const ModelRank& rank) {
-  Nudged all;
-  const std::vector<double> gradients = rank.gradients();
-  for (const NamedParameter& parameter : rank.weights.layout.all()) {
-    if (parameter.name.starts_with("layer.1")) continue;
-    const Parameter& place = parameter.place;
-    const double slope = slope_by_nudging(job, windows, place, gradients);
-    const auto first = gradients.begin() + place.offset;
-    const double length = length_of({first, first + place.size()});
-    all.table.row(parameter.name, fixed(slope, 3), fixed(length, 3));
-    keep_larger(all.error, std::abs(slope / length - 1));
+      all.table.row(i + 1, fixed(one[i], 2), fixed(two[i], 2), fixed(four[i], 2));
   }
   return all;
+}
+
+// ---
+// Lesson 17.
+
+// Write ranks as "1, 3, 5".
+inline std::string listed(const std::vector<int>& ranks) {
+  return fmt::format("{}", fmt::join(ranks, ", "));
+}
+
+// Tabulate what a rank sends in a training step of `job`, and how its groups lie on nodes.
+inline Table talk_table(const GroupJob& job, const RankGroups& world, int ranks_a_node) {
+  const GroupTraffic sent = group_traffic(job);
+  Table table({"group", "talks about", "how often", "bytes", "meanwhile", "on one node"});
+  const auto row = [&](const char* who, const char* what, const Talk& talk, const char* meanwhile,
+                       const std::vector<Axis>& axes) {
+    const GroupPlacement lie = placement(world, axes, ranks_a_node);
+    table.row(who, what, talk.times, bytes(talk.bytes), meanwhile,
+              fmt::format("{} of {}", lie.inside, lie.inside + lie.crossing));
+  };
+  row("tensor", "sums of y, of dx", sent.tensor, "it waits", {Axis::tensor});
+  row("context", "hops of K, V, dK, dV", sent.context, "it attends", {Axis::context});
+  row("pipeline", "rows, or their dx", sent.pipeline, "other sequences", {Axis::pipeline});
+  row("context × data", "a sum of gradients", sent.gradients, "earlier layers", kGradientAxes);
+  return table;
+}
+
+// Tabulate several splits of 32 ranks into TP x CP, and what a rank sends in each. The values are
+// bytes: of a block in each, and then of all.
+inline CheckedTable split_ways(GroupJob job) {
+  CheckedTable ways({"TP", "CP", "block of a hop", "the ring", "sums over TP", "together"});
+  std::vector<double> together;
+  for (const int tensor : {1, 2, 4, 8}) {
+    job.sizes = {{tensor, 32 / tensor, 1, 1}};
+    const GroupTraffic sent = group_traffic(job);
+    ways.values.push_back(ring_block_bytes(job));
+    together.push_back(sent.context.bytes + sent.tensor.bytes);
+    ways.table.row(tensor, 32 / tensor, bytes(ways.values.back()), bytes(sent.context.bytes),
+                   bytes(sent.tensor.bytes), bytes(together.back()));
+  }
+  ways.values.insert(ways.values.end(), together.begin(), together.end());
+  return ways;
+}
+
+// ---
+// Lesson 18.
+
+// Return the FLOPs of attention per byte of K and V read, if `queries` rows of g query heads use
+// each number read once: a multiplication and an addition each.
+inline double flops_a_byte(Index queries, Index g, Index bytes_a_number) {
+  return 2.0 * static_cast<double>(queries * g) / static_cast<double>(bytes_a_number);
+}
+
+// Compare these with what `gpu` could do while it reads a byte. Its memory speed must be known.
+inline Table roofline_table(const Gpu& gpu) {
+  Table table({"", "FLOPs a byte", "the " + gpu.name + " could do", "of its peak, at most"});
+  const auto add = [&](const char* what, DType dtype, Index queries, Index g) {
+    const double flops = flops_a_byte(queries, g, bytes_of(dtype));
+    const double could = gpu.peak_flops(dtype) / gpu.memory_bytes_per_s.value();
+    table.row(what, flops, std::round(could), percent(std::min(1.0, flops / could)));
+  };
+  add("decode, f32, g = 1", DType::f32, 1, 1);
+  add("decode, f32, g = 4", DType::f32, 1, 4);
+  add("decode, 16 bits, g = 4", DType::bf16, 1, 4);
+  add("prefill, 16 bits, g = 4, 4,096 queries", DType::bf16, 4096, 4);
+  return table;
+}
+
+// Tabulate how long one token's bytes take on two links, without the costs of each message.
+inline Table ways_table(const std::vector<std::pair<const char*, double>>& bytes_of_ways) {
+  Table table(
+      {"for one token, 8 ranks", "bytes, one after the other", "NVLink4", "InfiniBand-NDR"});
+  for (const auto& [what, count] : bytes_of_ways) {
+    const auto on = [count = count](const char* link) {
+      return fmt::format("{:.3f} ms", 1e3 * count / find_link(link).bytes_per_s);
+    };
+    table.row(what, bytes(count), on("NVLink4"), on("InfiniBand-NDR"));
+  }
+  return table;
+}
+
+// Tabulate one merge of `heads` heads of head_dim numbers.
+inline Table merge_table(Index heads, Index head_dim) {
+  Table table(
+      {"ranks", "ring: rounds", "messages", "tree: rounds", "messages", "bytes, in either"});
+  for (const int n : {2, 3, 4, 8, 16}) {
+    const MergeCost ring = merge_cost(MergeKind::ring, heads, head_dim, n);
+    const MergeCost tree = merge_cost(MergeKind::tree, heads, head_dim, n);
+    table.row(n, ring.rounds, ring.messages, tree.rounds, tree.messages,
+              bytes(static_cast<double>(tree.bytes)));
+  }
+  return table;
+}
+
+// Train a small model on nothing but `line`, repeated, on one rank, so that it knows it by heart.
+inline Checkpoint learned_by_heart(const std::string& line) {
+  TrainingSettings settings;
+  settings.shape = {.layers = 2,
+                    .width = 32,
+                    .num_heads = 4,
+                    .num_heads_kv = 2,
+                    .head_dim = 8,
+                    .hidden = 64,
+                    .vocab = 128};
+  settings.adam.rate = 5e-3;
+  settings.batch = 4;
+  settings.seqlen = 2 * static_cast<Index>(line.size());
+  return train_on_threads(settings, {PartitionKind::contiguous, 1}, line + line + line + line,
+                          nullptr, 150);
+}
+
+// Return `prompt` and the likeliest 29 bytes that follow it, by a model on `ranks` zigzag ranks.
+inline std::string written(const Checkpoint& model, const std::string& prompt, int ranks) {
+  const GenerateOptions options{.prompt = prompt, .bytes = 29, .sampling = {.temperature = 0}};
+  return prompt + generate_on_threads(model, {PartitionKind::zigzag, ranks}, options).text;
 }
 
 }  // namespace ringscope::lessons

@@ -336,38 +336,18 @@ void Page::picture(const std::string& file, const std::string& caption, At at) {
 // Pages beside those of the lessons.
 
 std::string contents_page() {
-  std::string text =
-      "<!-- Made by the target lesson_pages. -->\n\n# Lessons\n\n"
-      "Lessons 1 to 18 lead from two matrix products to a model that writes; those from 19 on take "
-      "up one question each.\nEach page names the lessons to read before it, and those that follow "
-      "on it. The numbers follow this order, except that 28 comes before 17.\n"
-      "[Three ways](#three-ways-through) lead through all of them. Those who know FlashAttention "
-      "may "
-      "begin at 5.\n`./ringscope lesson N` steps through lesson N and asks for "
-      "predictions; the "
-      "pages here are the same text.\nEach ends with an exercise: `./ringscope lesson N --check` "
-      "names the file to edit, and tries "
-      "it.\nThose of lessons 3, 4, 6, 7, 9, 10, 15 and 18 build one ring, yours, in the folder "
-      "`my_ring`.\nWords are explained in the [glossary](glossary.md). The [bug zoo](zoo.md) shows "
-      "mistakes that others made: `./ringscope lesson zoo`.\nWhen your ring is done, try the three "
-      "[challenges](challenges.md).\n\n"
-      "Some words have more than one meaning here: a *block* is of keys and values, or of a GPU's "
-      "threads; a *group* is of ranks, of heads, or of calls that a library starts at once; a "
-      "*lane* is a line of a timeline, or a thread of a warp; a *stage* is some of a model's "
-      "layers, or a buffer of a kernel; a *word* is a piece of text, or four bytes of memory.\n\n"
-      "| | lesson | | minutes |\n|---:|---|---|---:|\n";
+  std::string rows, ways;
   for (const Lesson& lesson : all_lessons())
-    text += fmt::format("| {} | [{}]({}/README.md) | {} | {:.0f} |\n", lesson.label(),
+    rows += fmt::format("| {} | [{}]({}/README.md) | {} | {:.0f} |\n", lesson.label(),
                         lesson.source.title, lesson.folder, lesson.source.summary,
                         std::ceil(reading_minutes(lesson)));
-  text += "\n## Three ways through\n\n";
   for (const Way& way : ways_through()) {
-    text += fmt::format("- **{}**: {}. Read", way.name, way.aim);
+    ways += fmt::format("- **{}**: {}. Read", way.name, way.aim);
     for (const int number : way.lessons)
-      text += (number == way.lessons[0] ? " " : ", ") + links_to({number}, "", false);
-    text += ".\n";
+      ways += (number == way.lessons[0] ? " " : ", ") + links_to({number}, "", false);
+    ways += ".\n";
   }
-  return text;
+  return filled(embedded_text("lessons/contents.txt"), {{"rows", rows}, {"ways", ways}});
 }
 
 std::string glossary_page() {

@@ -66,11 +66,6 @@ inline NaiveResult<double> exact_attention(const Problem& config, const Attentio
                                  {.block_rows = 256, .threads = 2, .queries = {}, .progress = {}});
 }
 
-// Return the sum of a[i] b[i].
-inline float dot(const float* a, const float* b, Index count) {
-  return std::inner_product(a, a + count, b, 0.0f);
-}
-
 // Return letters from a on in ascending order of their values: "cab" if the third is the least.
 inline std::string letters_by(const std::vector<double>& values) {
   std::string letters;
@@ -96,6 +91,16 @@ double largest_difference(const A& a, const B& b) {
   return largest;
 }
 
+// A table, and numbers by which checks judge it.
+struct CheckedTable {
+  explicit CheckedTable(std::vector<std::string> head) : table(std::move(head)) {}
+
+  Table table;
+  double off = 0;  // the largest error or difference
+  bool as_formulas = true;
+  std::vector<double> values;
+};
+
 // ---
 // The running example: one query with four keys, of lesson 3.
 
@@ -116,36 +121,29 @@ inline PartOfKeys over_keys(std::size_t first, std::size_t last,
   return {row.row_max, row.row_sum, out / row.row_sum, lse_of(row)};
 }
 
-// The gradients of the four scores for dO = 1, by the formula and by nudging each score.
-struct FourGradients {
-  Table table{{"score", "P = exp(score - lse)", "dP = v", "dS = P (dP - out)", "by nudging"}};
-  double delta = 0, sum = 0, off = 0;  // sum: of dS; off: the largest difference from nudging
-};
-
-inline FourGradients four_gradients() {
-  FourGradients all;
+// Tabulate the gradients of the four scores for dO = 1, by the formula and by nudging each score. The values are
+// delta and the sum of dS.
+inline CheckedTable four_gradients() {
+  CheckedTable all({"score", "P = exp(score - lse)", "dP = v", "dS = P (dP - out)", "by nudging"});
   const PartOfKeys whole = over_keys(0, 4);
+  all.values = {0, 0};
   for (std::size_t j = 0; j < 4; ++j) {
     std::vector<double> up = kFourScores, down = kFourScores;
     up[j] += 1e-4, down[j] -= 1e-4;
     const double p = std::exp(kFourScores[j] - whole.lse), ds = p * (kFourValues[j] - whole.out);
     const double slope = (over_keys(0, 4, up).out - over_keys(0, 4, down).out) / 2e-4;
     all.table.row(kFourScores[j], fixed(p, 3), kFourValues[j], fixed(ds, 3), fixed(slope, 3));
-    all.delta += p * kFourValues[j];
-    all.sum += ds;
+    all.values[0] += p * kFourValues[j];
+    all.values[1] += ds;
     keep_larger(all.off, std::abs(slope - ds));
   }
   return all;
 }
 
-// The size of a sum of D products of random numbers: the root of the mean square of 4,000.
-struct ProductSizes {
-  Table table{{"D", "size of a sum of D products", "√D", "divided by √D"}};
-  double off = 0;  // largest distance of the last column from 1
-};
-
-inline ProductSizes product_sizes() {
-  ProductSizes all;
+// Tabulate the size of a sum of D products of random numbers: the root of the mean square of 4,000. `off` is the
+// largest distance of the last column from 1.
+inline CheckedTable product_sizes() {
+  CheckedTable all({"D", "size of a sum of D products", "√D", "divided by √D"});
   for (const Index d : {16, 64, 256}) {
     const auto q = random_values<double>(RandomTensor::q, 4000 * d);
     const auto k = random_values<double>(RandomTensor::k, 4000 * d);
@@ -158,9 +156,6 @@ inline ProductSizes product_sizes() {
   }
   return all;
 }
-
-// ---
-// A table shows how partitions divide a short sequence: the positions that each rank holds.
 
 // Tabulate seqlen positions from 0 on world_size ranks: a row per rank, a column per partition.
 inline Table dealt_table(const std::vector<PartitionKind>& kinds, Index seqlen, int world_size) {
@@ -235,9 +230,6 @@ inline double busy_share(Problem config, int kv_buffers) {
   return computing / config.world_size / run.wall_s();
 }
 
-// ---
-// In a whole run, a rank computes the tiles that have an allowed pair.
-
 // Count the tiles of tile x tile pairs, over all steps, of the rank that has the most. A rank's
 // rows, seqlen/world_size, must be a multiple of `tile`.
 inline Index tiles_of_slowest_rank(const Problem& config, Index tile) {
@@ -257,9 +249,6 @@ inline Index tiles_of_slowest_rank(const Problem& config, Index tile) {
   return most;
 }
 
-// ---
-// Masks are drawn as text: x where a query (line) may attend a key (column).
-
 // Attend one head in tiles of so many rows by so many keys, which divide the sequence, and count.
 struct Cut {
   Index query_rows, key_rows;
@@ -277,8 +266,10 @@ inline std::vector<float> attend_in_tiles(const AttentionShape& shape, const Att
     for (Index k = 0; k < tokens; k += cut.key_rows, count.kv_rows_read += cut.key_rows)
       for (Index i = 0; i < cut.query_rows; ++i, ++count.rescaled) {
         const std::span<float> scores(&tile[i * cut.key_rows], cut.key_rows);
-        for (Index j = 0; j < cut.key_rows; ++j)
-          scores[j] = dot(&in.q[(q + i) * d], &in.k[(k + j) * d], d) / root;
+        for (Index j = 0; j < cut.key_rows; ++j) {
+          const float* const key = &in.k[(k + j) * d];
+          scores[j] = std::inner_product(key, key + d, &in.q[(q + i) * d], 0.0f) / root;
+        }
         carry_on<float>(state[i], std::span(&out[(q + i) * d], d), scores, &in.v[k * d]);
       }
     for (Index i = 0; i < cut.query_rows * d; ++i) out[q * d + i] /= state[i / d].row_sum;
@@ -297,7 +288,8 @@ std::string drawing_of(int rows, int columns, F&& marked) {
   return cells;
 }
 
-// Draw the masks side by side, each under its spelling, for sequences of seqlen positions.
+// Draw the masks side by side, each under its spelling, for sequences of seqlen positions: x where a query (line)
+// may attend a key (column).
 inline std::string drawn_masks(const std::vector<std::string>& spellings, Index seqlen) {
   const int width = static_cast<int>(2 * seqlen + 6);
   std::string text;

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <numeric>
 #include <random>
 #include <stdexcept>
@@ -51,18 +50,25 @@ Problem problem_of(const std::vector<std::string>& words, int world_size) {
     const std::string& value = words.at(++i);
     const auto number = parse_number<double>(value).value_or(0);
     const auto whole = static_cast<int>(number);
-    if (flag == "--seqlen") problem.shape.seqlen = whole;
-    if (flag == "--world-size") problem.world_size = world_size > 0 ? world_size : whole;
-    if (flag == "--mask") problem.mask = MaskSpec::parse(value);
-    if (flag == "--partition") problem.partition = PartitionSpec::parse(value);
-    if (flag == "--dtype") problem.dtype = parse_dtype(value);
-    if (flag == "--timeout") problem.timeout_s = number;
-    if (flag == "--heads") problem.shape.num_heads = whole;
-    if (flag == "--heads-kv") problem.shape.num_heads_kv = whole;
-    if (flag == "--head-dim") problem.shape.head_dim = whole;
-    if (std::string_view("--seqlen --world-size --mask --partition --dtype --timeout --heads "
-                         "--heads-kv --head-dim --inject --trace ")
-            .find(flag + " ") == std::string_view::npos)
+    if (flag == "--seqlen")
+      problem.shape.seqlen = whole;
+    else if (flag == "--world-size")
+      problem.world_size = world_size > 0 ? world_size : whole;
+    else if (flag == "--mask")
+      problem.mask = MaskSpec::parse(value);
+    else if (flag == "--partition")
+      problem.partition = PartitionSpec::parse(value);
+    else if (flag == "--dtype")
+      problem.dtype = parse_dtype(value);
+    else if (flag == "--timeout")
+      problem.timeout_s = number;
+    else if (flag == "--heads")
+      problem.shape.num_heads = whole;
+    else if (flag == "--heads-kv")
+      problem.shape.num_heads_kv = whole;
+    else if (flag == "--head-dim")
+      problem.shape.head_dim = whole;
+    else if (flag != "--inject" && flag != "--trace")
       throw std::logic_error("lessons/zoo.md: nobody knows how to run " + flag);
   }
   return problem;
@@ -234,63 +240,6 @@ void ask_for_bugs(Terminal& terminal, std::uint64_t seed) {
     }
   } catch (const ReaderStopped&) {
   }
-}
-
-// ---
-// The second challenge.
-
-std::pair<std::string, bool> score_of_plan(const std::string& path) {
-  constexpr unsigned kRanks = 8, kQueryHeads = 32;
-  // A bit for each part that has been merged.
-  std::array<std::array<unsigned, kQueryHeads>, kRanks> held{}, arriving{};
-  for (unsigned rank = 0; rank < kRanks; ++rank) held[rank].fill(1u << rank);
-  unsigned round = 0, rounds = 0, moved = 0, sent = 0, received = 0, whole = 0;
-  const auto end_round = [&] {
-    for (unsigned rank = 0; rank < kRanks; ++rank)
-      for (unsigned head = 0; head < kQueryHeads; ++head) held[rank][head] |= arriving[rank][head];
-    arriving = {};
-    sent = received = 0;
-  };
-  int line_number = 0;
-  for_each_line(read_table(path, "file of messages"), [&](std::string_view line) {
-    ++line_number;
-    const std::vector<std::string> words = ringscope::words_of(line);
-    if (words.empty()) return;
-    const auto check = [&](bool is_good, const char* what) {
-      if (!is_good)
-        throw InputError(
-            fmt::format("'{}', line {}: {}; accepted: lines 'round from to first last'", path,
-                        line_number, what));
-    };
-    std::array<unsigned, 5> n{};
-    check(words.size() == n.size(), "not five numbers");
-    for (std::size_t i = 0; i < n.size(); ++i)
-      n[i] = parse_number<unsigned>(words[i]).value_or(~0u);
-    const auto [at, from, to, first, last] = n;
-    check(at != ~0u && at >= round, "the round is no number, or before the last line's");
-    check(from < kRanks && to < kRanks, "ranks are 0 to 7");
-    check(from != to, "a rank sends to itself");
-    check(first <= last && last < kQueryHeads,
-          "heads are 0 to 31, first to last with the last among them");
-    if (at > round || rounds == 0) {
-      end_round();
-      round = at;
-      ++rounds;
-    }
-    check(((sent >> from | received >> to) & 1u) == 0, "sends or receives twice in a round");
-    sent |= 1u << from, received |= 1u << to;
-    for (unsigned head = first; head <= last; ++head, ++moved) {
-      check(held[from][head] != 0, "this rank has given one of them away");
-      arriving[to][head] |= std::exchange(held[from][head], 0);
-    }
-  });
-  end_round();
-  for (unsigned head = 0; head < kQueryHeads; ++head)
-    whole += held[head / 4][head] == (1u << kRanks) - 1;
-  return {
-      fmt::format("{} of 32 heads are whole at their rank; {} bytes, least 115584; {}, least 3\n",
-                  whole, moved * 129 * 4, count_text(rounds, "round")),
-      whole == kQueryHeads};
 }
 
 }  // namespace ringscope::lessons

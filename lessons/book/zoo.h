@@ -1,7 +1,6 @@
 // The bug zoo: mistakes that context-parallel code is made with, each of which `--inject` makes in a
 // small run. lessons/zoo.md says how each shows and where it happened; this runs it, and asks a
-// reader which bug the evidence is of. Tests look for the symptom that the page names. It also scores
-// an answer to a challenge of lessons/challenges.md.
+// reader which bug the evidence is of. Tests look for the symptom that the page names.
 #pragma once
 
 #include <cstdint>
@@ -55,10 +54,5 @@ std::pair<Index, Index> hops_over_before_computing(const Recording& recording);
 
 // Ask about all bugs in the order that `seed` gives, until the reader stops.
 void ask_for_bugs(Terminal& terminal, std::uint64_t seed);
-
-// Score the plan of messages in a file, the second challenge. Return what to tell the reader, and
-// whether all heads' results are whole at their ranks. Throw InputError that names a line which can't
-// be carried out.
-std::pair<std::string, bool> score_of_plan(const std::string& path);
 
 }  // namespace ringscope::lessons

@@ -14,7 +14,6 @@ namespace my_ring {
 
 inline Gradient block_backward(Rank& rank, const Queries& queries, const Block& block,
                                const std::vector<State>& states, Matrix& dq) {
-  (void)rank, (void)queries, (void)states, (void)dq;
   const Matrix zeros(block.k.size(), Row(block.k[0].size()));
   return {zeros, zeros};  // to be written
 }

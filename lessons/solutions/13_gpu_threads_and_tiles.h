@@ -3,7 +3,7 @@
 
 #include <cuda_runtime.h>
 
-#include "lessons/book/gpu_run.h"
+#include "lessons/book/gpu.h"
 
 using ringscope::lessons::Counted;
 

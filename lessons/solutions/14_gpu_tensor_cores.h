@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "lessons/book/gpu_pipeline.h"
+#include "lessons/book/gpu.h"
 
 namespace ptx = ringscope::cuda::ptx;
 using Buffers = ringscope::lessons::Stages<3>;

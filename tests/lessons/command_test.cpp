@@ -53,7 +53,8 @@ TEST_F(LessonCommand, SaysWhatIsAccepted) {
                                              {"lesson", "3", "--hint", "4"},
                                              {"lesson", "3", "--hint", "1", "--check"},
                                              {"lesson", "3", "--take", "mine"},
-                                             {"lesson", "glossary", "no such word"}}) {
+                                             {"lesson", "glossary", "no such word"},
+                                             {"lesson", "challenge", "plan"}}) {
     const ProgramResult result = run(words);
     EXPECT_EQ(result.status, 2) << testing::PrintToString(words);
     expect_one_line(result);

@@ -102,34 +102,25 @@ TEST_P(EveryLesson, HoldsAndItsPageIsUpToDate) {
   }
 }
 
-TEST_P(EveryLesson, IsShort) {
-  EXPECT_LE(lesson().source.line_count, 190);
-  EXPECT_LE(reading_minutes(lesson()), 10);
-}
-
-TEST_P(EveryLesson, OpensWithWhatIsKnownAndWhatWillBeSeen) {
-  const std::string opening = lesson().source.pieces[0].text;
-  EXPECT_NE(opening.find("**You know**"), std::string::npos) << opening;
-  EXPECT_NE(opening.find("**You will see**"), std::string::npos) << opening;
-}
-
-TEST_P(EveryLesson, IntroducesAtMostTwoTermsAllInTheGlossary) {
-  const std::vector<std::string> terms = new_terms(lesson());
-  EXPECT_LE(terms.size(), 2u) << testing::PrintToString(terms);
+// Expect all of these terms in the glossary, as introduced by the lesson.
+void expect_explained(const std::vector<std::string>& terms, int lesson) {
   for (const std::string& term : terms) {
     const Entry* const entry = find_entry(term);
     ASSERT_NE(entry, nullptr) << "'" << term << "' is not in lessons/glossary.txt";
-    EXPECT_EQ(entry->lesson, lesson().number) << term;
+    EXPECT_EQ(entry->lesson, lesson) << term;
   }
 }
 
-TEST_P(EveryLesson, SaysWhatOthersCallIt) {
+TEST_P(EveryLesson, IsShortAndSaysWhatIsKnownAndWhatIsNew) {
+  EXPECT_LE(lesson().source.line_count, 190);
+  EXPECT_LE(reading_minutes(lesson()), 10);
+  const std::string opening = lesson().source.pieces[0].text;
+  for (const char* const part : {"**You know**", "**You will see**"})
+    EXPECT_NE(opening.find(part), std::string::npos) << opening;
+  EXPECT_LE(new_terms(lesson()).size(), 2u) << testing::PrintToString(new_terms(lesson()));
+  expect_explained(new_terms(lesson()), lesson().number);
   EXPECT_NE(lesson().elsewhere, "") << "no section in lessons/elsewhere.txt";
-  for (const std::string& term : terms_in(lesson().elsewhere)) {
-    const Entry* const entry = find_entry(term);
-    ASSERT_NE(entry, nullptr) << "'" << term << "' is not in lessons/glossary.txt";
-    EXPECT_EQ(entry->lesson, lesson().number) << term;
-  }
+  expect_explained(terms_in(lesson().elsewhere), lesson().number);
 }
 
 TEST_P(EveryLesson, ShowsAllOfItsPictures) {
@@ -154,18 +145,14 @@ std::vector<int> numbers_of_lessons() {
 INSTANTIATE_TEST_SUITE_P(Lessons, EveryLesson, testing::ValuesIn(numbers_of_lessons()),
                          [](const auto& lesson) { return lesson_of_number(lesson.param).folder; });
 
-TEST(Contents, PageIsUpToDate) {
-  EXPECT_EQ(committed("lessons/README.md"), contents_page())
-      << "lessons/README.md is stale" << kRemake;
+TEST(Contents, PagesAreUpToDate) {
+  EXPECT_EQ(committed("lessons/README.md"), contents_page()) << "stale" << kRemake;
+  EXPECT_EQ(committed("lessons/glossary.md"), glossary_page()) << "stale" << kRemake;
 }
 
-TEST(Contents, NumbersCountUpFromOne) {
+TEST(Contents, NumbersCountUpFromOneAndEveryLessonIsOnAWay) {
   const std::vector<int> numbers = numbers_of_lessons();
   for (std::size_t i = 0; i < numbers.size(); ++i) EXPECT_EQ(numbers[i], static_cast<int>(i) + 1);
-}
-
-TEST(Contents, EveryLessonIsOnAWayAndEveryWayLeadsToLessons) {
-  const std::vector<int> numbers = numbers_of_lessons();
   std::set<int> on_a_way;
   for (const Way& way : ways_through()) on_a_way.insert(way.lessons.begin(), way.lessons.end());
   EXPECT_EQ(on_a_way, std::set<int>(numbers.begin(), numbers.end()));
@@ -208,11 +195,6 @@ TEST(Contents, OnlyLesson28IsReadOutOfTheOrderOfNumbers) {
   EXPECT_EQ(std::ranges::find(order, 28) + 1, std::ranges::find(order, 17));
   std::erase(order, 28);
   EXPECT_TRUE(std::ranges::is_sorted(order));
-}
-
-TEST(Glossary, PageIsUpToDate) {
-  EXPECT_EQ(committed("lessons/glossary.md"), glossary_page())
-      << "lessons/glossary.md is stale" << kRemake;
 }
 
 TEST(Glossary, EveryTermIsIntroducedByItsLessonAndDefinedWhereItSays) {

@@ -307,10 +307,6 @@ class Challenges : public ProgramTest {
   void expect_row(const std::string& name, const std::string& value) {
     EXPECT_NE(page_.find("| " + name + " " + value), std::string::npos) << name << " " << value;
   }
-  std::pair<std::string, bool> score(const std::string& plan) {
-    write_file(path("plan"), plan);
-    return score_of_plan(path("plan"));
-  }
 };
 
 TEST_F(Challenges, SimulatedTablesAreRight) {
@@ -322,56 +318,6 @@ TEST_F(Challenges, SimulatedTablesAreRight) {
   expect_time("best known", 2, "hybrid:4");
   expect_time("an even share of the pairs", 1, "fold", "compute_s", "1x1");
   expect_time("computing alone", 2, "ring", "compute_s");
-}
-
-TEST_F(Challenges, ScoresPlansOfMessages) {
-  std::string halving, each;
-  for (int distance = 4, round = 1; distance > 0; distance /= 2, ++round)
-    for (int rank = 0; rank < 8; ++rank) {
-      const int first = 4 * ((rank ^ distance) / distance * distance);
-      halving += fmt::format("{} {} {} {} {}\n", round, rank, rank ^ distance, first,
-                             first + 4 * distance - 1);
-    }
-  for (int round = 1; round < 8; ++round)
-    for (int rank = 0; rank < 8; ++rank) {
-      const int to = (rank + round) % 8;
-      each += fmt::format("{} {} {} {} {}\n", round, rank, to, 4 * to, 4 * to + 3);
-    }
-  const std::string best =
-      "32 of 32 heads are whole at their rank; 115584 bytes, least 115584; 3 rounds, least 3\n";
-  EXPECT_EQ(score(halving), std::pair(best, true));
-  EXPECT_EQ(run_well({"lesson", "challenge", "plan"}), best);
-  EXPECT_NE(score(each).first.find("; 115584 bytes, least 115584; 7 rounds,"), std::string::npos);
-  const std::string tree =
-      "1 1 0 0 31\n1 3 2 0 31\n1 5 4 0 31\n1 7 6 0 31\n2 2 0 0 31\n2 6 4 0 31\n3 4 0 0 31\n"
-      "4 0 1 4 7\n5 0 2 8 11\n6 0 3 12 15\n7 0 4 16 19\n8 0 5 20 23\n9 0 6 24 27\n"
-      "10 0 7 28 31\n";
-  EXPECT_NE(score(tree).first.find("; 130032 bytes, least 115584; 10 rounds,"), std::string::npos);
-  EXPECT_FALSE(score("# nothing\n").second);
-  EXPECT_EQ(run({"lesson", "challenge", "plan"}).status, 1);
-}
-
-TEST_F(Challenges, RefuseImpossiblePlans) {
-  for (const char* const wrong :
-       {"1 0 1 0\n", "1 0 0 0 3\n", "1 0 8 0 3\n", "1 0 1 0 32\n", "1 0 1 3 2\n", "x 0 1 0 3\n",
-        "2 0 1 0 3\n1 0 1 4 7\n", "1 0 1 0 3\n1 0 2 4 7\n", "1 0 2 0 3\n1 1 2 4 7\n",
-        "1 0 1 0 3\n2 0 2 0 3\n"}) {
-    EXPECT_THROW(score(wrong), InputError) << wrong;
-  }
-  const std::pair<const char*, const char*> reasons[] = {{"x 0 1 0 3\n", "the round is"},
-                                                         {"1 0 8 0 3\n", "ranks are 0 to 7"},
-                                                         {"1 0 1 0 32\n", "0 to 31"}};
-  for (const auto& [wrong, reason] : reasons) {
-    write_file(path("plan"), wrong);
-    EXPECT_NE(run({"lesson", "challenge", "plan"}).err.find(reason), std::string::npos) << wrong;
-  }
-  for (const char* const file : {"plan", "missing", "."}) {
-    const ProgramResult result = run({"lesson", "challenge", file});
-    EXPECT_EQ(result.status, 2) << file;
-    expect_one_line(result);
-    EXPECT_NE(result.err.find("accepted"), std::string::npos) << result.err;
-  }
-  EXPECT_TRUE(run_well({"lesson", "challenge"}).starts_with("# Three challenges"));
 }
 
 }  // namespace

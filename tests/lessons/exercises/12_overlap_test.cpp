@@ -1,10 +1,7 @@
 // Machines and models whose crossovers can be told by hand, and the time on both sides of them.
 #include "lessons/book/exercise_test.h"
 
-#include RINGSCOPE_EXERCISE
-
-int main() {
-  ringscope::lessons::Exercise exercise;
+void check(Exercise& exercise) {
   const Machine fast{312e12, 300e9}, slow{1e12, 1e9};
   const Model plain{32, 32, 128, 2}, grouped{32, 8, 128, 2}, wide{32, 32, 64, 4};
   exercise.near("two bytes, as many heads", crossover(fast, plain, 1, false), 1040, 1e-9);
@@ -20,5 +17,4 @@ int main() {
                 1e-9);
   exercise.near("nothing beyond it", exposed_time(slow, plain, 1, 5000), 0, 1e-9);
   exercise.near("a causal step hides less", exposed_time(slow, plain, 0.5, 1000), 0.008192, 1e-9);
-  return exercise.finish();
 }

@@ -1,20 +1,16 @@
 // The kernel on the model of a GPU: its scores when threads run in three different orders, and what
 // its reads cost.
-#include "lessons/book/exercise_test.h"
-
 #include <string>
 #include <vector>
 
 #include "cuda/model/simt.h"
-#include "lessons/book/gpu_run.h"
-
-#include RINGSCOPE_EXERCISE
+#include "lessons/book/exercise_test.h"
+#include "lessons/book/gpu.h"
 
 using ringscope::cuda::model::ThreadOrder;
 using ringscope::lessons::MemoryCount;
 
-int main() {
-  ringscope::lessons::Exercise exercise;
+void check(Exercise& exercise) {
   std::vector<float> q(32), keys(64 * 32);  // whole numbers, so that sums are exact
   for (int x = 0; x < 32; ++x) q[x] = static_cast<float>(x % 5 - 2);
   for (int i = 0; i < 64 * 32; ++i) keys[i] = static_cast<float>(i * 7 % 11 - 5);
@@ -55,5 +51,4 @@ int main() {
     exercise.equal("rounds more than one an access",
                    static_cast<double>(shared.rounds() - shared.accesses()), 0);
   }
-  return exercise.finish();
 }

@@ -4,10 +4,7 @@
 
 #include "lessons/book/exercise_test.h"
 
-#include RINGSCOPE_EXERCISE
-
-int main() {
-  ringscope::lessons::Exercise exercise;
+void check(Exercise& exercise) {
   const int seqlen = 24;
   for (const int n : {1, 2, 3}) {
     std::vector<double> x(seqlen, 3), y(seqlen, 4);  // by position
@@ -35,5 +32,4 @@ int main() {
     exercise.near(ranks + "error of an angle", way, 0, 1e-12);
     exercise.near(ranks + "error of a score", distance, 0, 1e-9);
   }
-  return exercise.finish();
 }

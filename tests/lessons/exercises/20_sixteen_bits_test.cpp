@@ -1,19 +1,15 @@
 // Ties, carries into the next power of two and both signs, against the project's rounding; then sums
 // that are exact in any order of pairs, and random ones within a few roundings.
-#include "lessons/book/exercise_test.h"
-
 #include <string>
 #include <vector>
 
 #include "core/base/dtype.h"
 #include "core/base/random.h"
-
-#include RINGSCOPE_EXERCISE
+#include "lessons/book/exercise_test.h"
 
 using namespace ringscope;
 
-int main() {
-  lessons::Exercise exercise;
+void check(Exercise& exercise) {
   for (const float value : {0.0f, 1.0f, 257.0f, 259.0f, 255.5f, 36.881f, 1.001f, -257.0f, -259.0f,
                             3.14159f, 511.0f, 1e-20f, 123456.0f})
     exercise.equal("rounded: " + std::to_string(value), double{to_bf16(value)},
@@ -30,5 +26,4 @@ int main() {
     exact += double{values.back()};
   }
   exercise.near("5,000 random numbers", double{sum_in_bf16(values)}, exact, exact / 64);
-  return exercise.finish();
 }

@@ -1,13 +1,10 @@
 // Every number names its head and row, so each place says what should be there; then group sizes by
 // hand: where heads run out, and where a ring alone sends less.
-#include "lessons/book/exercise_test.h"
-
 #include <string>
 
-#include RINGSCOPE_EXERCISE
+#include "lessons/book/exercise_test.h"
 
-int main() {
-  ringscope::lessons::Exercise exercise;
+void check(Exercise& exercise) {
   for (const std::size_t ranks : {1u, 2u, 4u})
     for (const std::size_t heads : {4u, 8u}) {
       const std::size_t rows = 3, mine = heads / ranks;
@@ -30,5 +27,4 @@ int main() {
   exercise.equal("4 ranks, 32 heads, 8 of K and V", best_group(4, 32, 8), 1);
   exercise.equal("12 ranks, 32 heads, 8 of K and V", best_group(12, 32, 8), 4);
   exercise.equal("12 ranks, 24 heads, 24 of K and V", best_group(12, 24, 24), 12);
-  return exercise.finish();
 }

@@ -1,12 +1,9 @@
 // A model small enough for sums by hand, the model of lesson 23, and one that never fits.
-#include "lessons/book/exercise_test.h"
-
 #include <string>
 
-#include RINGSCOPE_EXERCISE
+#include "lessons/book/exercise_test.h"
 
-int main() {
-  ringscope::lessons::Exercise exercise;
+void check(Exercise& exercise) {
   Run small{2, 4, 1, 8, 1, 10, 100, 8, 2};
   exercise.equal("small: state", state_bytes(small), 1600);
   exercise.equal("small: activations", activation_bytes(small), 2 * 4 * (2 * (24 + 2 + 24) + 4));
@@ -27,5 +24,4 @@ int main() {
   exercise.equal("8B, all three", fewest_ranks(large, 80e9), 8);
   large.tokens = 131072;
   exercise.equal("8B, all three, 131,072 tokens", fewest_ranks(large, 80e9), 4);
-  return exercise.finish();
 }

@@ -1,14 +1,10 @@
 // Fields one by one, then a product on the model of a GPU.
 #include "lessons/book/exercise_test.h"
+#include "lessons/book/gpu.h"
 
-#include "lessons/book/gpu_pipeline.h"
-
-#include RINGSCOPE_EXERCISE
-
-int main() {
+void check(Exercise& exercise) {
   using namespace ringscope;
   namespace ptx = cuda::ptx;
-  lessons::Exercise exercise;
   const std::uint64_t all = descriptor(8192, 16384, 1024);
   exercise.equal("start", static_cast<double>(all & 0x3fff), 512);
   exercise.equal("leading offset", static_cast<double>(all >> 16 & 0x3fff), 1024);
@@ -31,5 +27,4 @@ int main() {
                      c[cuda::accumulator_row(t, i) * 64 + cuda::accumulator_column(t, i)] = mine[i];
                  }),
                  4096);
-  return exercise.finish();
 }

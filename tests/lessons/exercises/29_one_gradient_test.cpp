@@ -5,8 +5,6 @@
 
 #include "lessons/book/exercise_test.h"
 
-#include RINGSCOPE_EXERCISE
-
 namespace {
 
 struct Rank {
@@ -27,8 +25,7 @@ std::vector<Rank> ranks_with(const std::vector<long>& counts) {
 
 }  // namespace
 
-int main() {
-  ringscope::lessons::Exercise exercise;
+void check(Exercise& exercise) {
   for (const std::vector<long>& counts : std::vector<std::vector<long>>{
            {8}, {4, 4, 4, 4}, {3, 3, 2, 2}, {4, 4, 4, 1}, {5, 0, 0}, {0, 1}, {0, 0}})
     for (const Kind kind : {Kind::mean, Kind::sum}) {
@@ -51,5 +48,4 @@ int main() {
       const double expected = kind == Kind::mean && all > 0 ? sum / static_cast<double>(all) : sum;
       exercise.near(name, averaged, expected, 1e-12);
     }
-  return exercise.finish();
 }

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <exception>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <thread>
@@ -287,40 +286,23 @@ constexpr double kMostError = 1e-12;
 // What is shown when all checks hold, and the titles of what is above par.
 std::string score_lines, above;
 
-bool score(const std::string& what, double yours, double par, const char* unit = "") {
-  const bool is_good = yours <= par + 1e-9 * std::abs(par) + 1e-9;
-  char line[160];
-  std::snprintf(line, sizeof line, "  score  %-34s %10.6g%s, par %.6g%s%s\n", what.c_str(), yours,
-                unit, par, unit, is_good ? "" : "  above par");
-  score_lines += line;
-  return is_good;
-}
-
-// Count lines of functions: neither comments alone, nor braces, directives or namespaces.
-int lines_of_code(const std::string& path) {
-  std::ifstream file(std::string(RINGSCOPE_SOURCE_DIR "/") + path);
-  int count = 0;
-  for (std::string line; std::getline(file, line);) {
-    const std::size_t first = line.find_first_not_of(" \t");
-    count += first != std::string::npos && line.find_first_of("/*#}", first) != first &&
-             line.compare(first, 9, "namespace") != 0;
-  }
-  return count;
-}
-
 // Score against a run whose ranks compute `par_all` ticks together, the busiest one `par_most`.
 [[maybe_unused]] void score_run(const Run& run, double par_bytes, double par_wall, double par_all,
                                 double par_most) {
   const auto n = static_cast<double>(run.ranks.size());
   const auto [all, most] = run.work();
-  const auto add_score = [](const char* what, double yours, double par, const char* unit = "") {
-    if (!score(what, yours, par, unit)) above += (above.empty() ? "" : ", ") + std::string(what);
+  const auto score = [](const char* what, double yours, double par, const char* unit = "") {
+    const bool is_good = yours <= par + 1e-9 * std::abs(par) + 1e-9;
+    char line[160];
+    std::snprintf(line, sizeof line, "  score  %-34s %10.6g%s, par %.6g%s%s\n", what, yours, unit,
+                  par, unit, is_good ? "" : "  above par");
+    score_lines += line;
+    if (!is_good) above += (above.empty() ? "" : ", ") + std::string(what);
   };
-  add_score("bytes sent", run.bytes(), par_bytes);
-  add_score("ticks", run.wall(), par_wall);
-  add_score("idle share", 100 * (1 - all / n / run.wall()), 100 * (1 - par_all / n / par_wall),
-            " %");
-  add_score("exposed ticks", run.wall() - most, par_wall - par_most);
+  score("bytes sent", run.bytes(), par_bytes);
+  score("ticks", run.wall(), par_wall);
+  score("idle share", 100 * (1 - all / n / run.wall()), 100 * (1 - par_all / n / par_wall), " %");
+  score("exposed ticks", run.wall() - most, par_wall - par_most);
 }
 
 // Write the timeline of `run` to `path`, where a receive is also its sender's send.
@@ -640,8 +622,6 @@ int check(const char* path) {
   exercise.at_most("decode, 8 ranks: messages one after another", rounds, 3);
   score_run(last, 7 * 48, 22 + 3 * 48 * kTicksPerByte, seqlen, 22);
 #endif
-  score("lines of this lesson's file", lines_of_code(RINGSCOPE_YOURS),
-        lines_of_code(RINGSCOPE_PAR));
 #if RINGSCOPE_STEP >= 6
   if (path != nullptr && last.failure.empty()) write_timeline(last, *shown, path);
 #endif

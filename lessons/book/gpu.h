@@ -1,0 +1,390 @@
+// What the lessons on GPUs run on the model of one: memory that counts how it is read, for kernels
+// without tensor cores (lessons 13 and 26), and copies and products by one instruction (14, 26 and
+// 27).
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/attention/naive.h"
+#include "core/base/dtype.h"
+#include "cuda/base/launch.h"
+#include "cuda/kernels/hopper_layout.h"
+#include "cuda/kernels/mma_layout.h"
+#include "cuda/model/simt.h"
+#include "cuda/ptx/barrier.h"
+#include "cuda/ptx/numbers.h"
+#include "cuda/ptx/tensor_core.h"
+#include "cuda/ptx/tma.h"
+#include "cuda/ptx/wgmma.h"
+#include "lessons/book/tables.h"
+
+namespace ringscope::lessons {
+
+// Counts how the threads of a grid, whose blocks are whole warps, read and write a memory.
+//
+// The 32 threads of a warp read together: their n-th accesses of one memory form one access of the
+// warp. Counts per warp therefore mean something only if a warp's threads all take the same path.
+// Two rules of the hardware give the cost of an access (CUDA C++ Programming Guide, "Device Memory
+// Accesses" and "Shared Memory"): global memory is fetched in pieces of 32 bytes, and shared memory
+// has 32 banks, word w in bank w mod 32, each of which serves one word at a time.
+class MemoryCount {
+ public:
+  // Note an access of the kernel's running thread to `word` of an array that begins at a multiple
+  // of 128 bytes.
+  void note(Index word, bool is_read) {
+    if (!cuda::model::in_kernel()) return;
+    const std::size_t thread = blockIdx.x * blockDim.x + threadIdx.x;
+    if (words_.size() <= thread) words_.resize((thread / 32 + 1) * 32);
+    words_[thread].push_back(word);
+    values_read_ += is_read;
+  }
+
+  // Return how many values the threads read, and their bytes.
+  Index values_read() const { return values_read_; }
+  double bytes_read() const { return 4.0 * static_cast<double>(values_read_); }
+  // Count the reads and writes of whole warps, and their costs: pieces of 32 bytes in global
+  // memory, or rounds at the banks in shared memory (1 per access if no bank must serve two words).
+  Index accesses() const { return costs().accesses; }
+  Index pieces() const { return costs().pieces; }
+  Index rounds() const { return costs().rounds; }
+
+ private:
+  struct Costs {
+    Index accesses = 0, pieces = 0, rounds = 0;
+  };
+
+  Costs costs() const {
+    Costs costs;
+    std::vector<Index> words;
+    for (std::size_t warp = 0; warp < words_.size(); warp += 32)
+      for (std::size_t number = 0;; ++number) {
+        words.clear();
+        for (std::size_t thread = warp; thread < warp + 32; ++thread)
+          if (number < words_[thread].size()) words.push_back(words_[thread][number]);
+        if (words.empty()) break;
+        std::sort(words.begin(), words.end());
+        words.erase(std::unique(words.begin(), words.end()), words.end());
+        std::array<Index, 32> of_bank{};
+        Index last_piece = -1;
+        for (const Index word : words) {
+          ++of_bank[static_cast<std::size_t>(word % 32)];
+          costs.pieces += word / 8 != last_piece;
+          last_piece = word / 8;
+        }
+        ++costs.accesses;
+        costs.rounds += *std::max_element(of_bank.begin(), of_bank.end());
+      }
+    return costs;
+  }
+
+  std::vector<std::vector<Index>> words_;  // of each thread of the grid, in order
+  Index values_read_ = 0;
+};
+
+// A pointer to floats in a memory that counts.
+class Counted {
+ public:
+  Counted(float* array, MemoryCount& count) : array_(array), count_(&count) {}
+
+  // Stands for the float itself.
+  class Value {
+   public:
+    Value(float& value, Index word, MemoryCount& count)
+        : value_(value), word_(word), count_(count) {}
+    operator float() const {
+      count_.note(word_, true);
+      return value_;
+    }
+    void operator=(float value) const {
+      count_.note(word_, false);
+      value_ = value;
+    }
+    void operator=(const Value& other) const { *this = static_cast<float>(other); }
+
+   private:
+    float& value_;
+    Index word_;
+    MemoryCount& count_;
+  };
+
+  Value operator[](Index i) const { return {array_[first_ + i], first_ + i, *count_}; }
+  Counted operator+(Index words) const {
+    Counted moved = *this;
+    moved.first_ += words;
+    return moved;
+  }
+
+ private:
+  float* array_;
+  MemoryCount* count_;
+  Index first_ = 0;
+};
+
+// Count one access of a warp in which thread i reads word word_of(i).
+template <class WordOf>
+MemoryCount access_of(const WordOf& word_of) {
+  MemoryCount count;
+  cuda::model::run_grid(1, 32, 0, [&] { count.note(word_of(cuda::model::lane()), true); });
+  return count;
+}
+
+// Return the running block's shared memory as floats.
+inline Counted shared_floats(MemoryCount& count) {
+  return {reinterpret_cast<float*>(cuda::model::shared_bytes()), count};
+}
+
+// ---
+// A lesson's attention kernel runs on the model of a GPU, which counts its reads.
+
+// A kernel's arguments: one head's Q, K, V and out, each [seqlen, head_dim], and the block's shared
+// memory, filled with NaN.
+struct GpuArrays {
+  const float* q;
+  Counted k, v;
+  float* out;
+  Counted shared;
+};
+
+struct GpuRun {
+  MemoryCount global, shared;  // of K and V in global memory; of shared memory
+  std::vector<float> out;      // NaN if never written
+};
+
+struct GpuGrid {
+  int blocks, threads;
+  Index shared_floats = 0;  // per block
+};
+
+// Run kernel(arrays) in every thread of the grid.
+template <class Kernel>
+GpuRun run_kernel(const Kernel& kernel, const GpuGrid& grid, const AttentionInputs& in) {
+  GpuRun run;
+  std::vector<float> k = in.k, v = in.v;
+  run.out.assign(in.q.size(), NAN);
+  cuda::model::run_grid(
+      grid.blocks, grid.threads, static_cast<std::size_t>(grid.shared_floats) * sizeof(float), [&] {
+        kernel(GpuArrays{in.q.data(), Counted(k.data(), run.global), Counted(v.data(), run.global),
+                         run.out.data(), shared_floats(run.shared)});
+      });
+  return run;
+}
+
+// Count the rows of out that differ from naive attention (softmax_scale 1, one head) by over 1e-5.
+inline int wrong_rows(const GpuRun& run, const AttentionInputs& in, Index head_dim) {
+  const AttentionShape shape{.seqlen = static_cast<Index>(in.q.size()) / head_dim,
+                             .head_dim = head_dim};
+  const auto exact = naive_attention<float>(shape, Mask{.seqlen = shape.seqlen}, 1, in.q.data(),
+                                            in.k.data(), in.v.data(), nullptr);
+  int wrong = 0;
+  for (Index row = 0; row < shape.seqlen; ++row) {
+    const auto first = static_cast<std::size_t>(row * head_dim);
+    wrong += !std::equal(run.out.begin() + first, run.out.begin() + first + head_dim,
+                         exact.out.begin() + first,
+                         [](float a, float b) { return std::abs(a - b) <= 1e-5f; });
+  }
+  return wrong;
+}
+
+// Read a row of values into registers.
+template <class Pointer, std::size_t kCount>
+void read(float (&to)[kCount], Pointer from) {
+  for (std::size_t x = 0; x < kCount; ++x) to[x] = from[static_cast<int>(x)];
+}
+
+// A query row and its carried state: m = row_max, l = row_sum, out is unnormalised.
+template <int kDim>
+struct GpuRow {
+  float q[kDim], out[kDim] = {}, m = -INFINITY, l = 0;
+
+  template <class Pointer>           // float* or Counted
+  void meet(Pointer k, Pointer v) {  // attends one key
+    float score = 0;
+    for (int x = 0; x < kDim; ++x) score += q[x] * k[x];
+    const float new_m = fmaxf(m, score), factor = expf(m - new_m), p = expf(score - new_m);
+    for (int x = 0; x < kDim; ++x) out[x] = out[x] * factor + p * v[x];
+    l = l * factor + p;
+    m = new_m;
+  }
+  void write(float* to) const {
+    for (int x = 0; x < kDim; ++x) to[x] = out[x] / l;
+  }
+};
+
+// ---
+// Products by one mma instruction.
+
+// Return whether multiply(a, b, c), run by the 32 threads of a warp, computes c [16, 8] = a [16,
+// 16] b [16, 8] for small whole numbers, whose sums are exact.
+template <class Multiply>
+bool multiplies(const Multiply& multiply) {
+  std::vector<float> a(16 * 16), b(16 * 8), c(16 * 8, NAN), exact(16 * 8, 0.0f);
+  for (int i = 0; i < 16 * 16; ++i) a[i] = static_cast<float>(i * 7 % 11 - 5);
+  for (int i = 0; i < 16 * 8; ++i) b[i] = static_cast<float>(i * 5 % 9 - 4);
+  for (int i = 0; i < 16 * 8; ++i)
+    for (int k = 0; k < 16; ++k) exact[i] += a[i / 8 * 16 + k] * b[k * 8 + i % 8];
+  cuda::model::run_grid(1, 32, 0, [&] { multiply(a.data(), b.data(), c.data()); });
+  return c == exact;
+}
+
+// ---
+// In the kernel of lesson 14 and its exercise one thread fetches tiles and others take them. This
+// section has a matrix for the model's copy engine, and a run that reports how it ended.
+
+inline constexpr int kTileRows = 8, kTileColumns = 64, kTileValues = kTileRows * kTileColumns;
+
+// Return a matrix of small whole numbers with `tiles` tiles, one below the other.
+inline std::vector<bf16> matrix_of_tiles(int tiles) {
+  std::vector<bf16> matrix;
+  for (int i = 0; i < tiles * kTileValues; ++i)
+    matrix.push_back(bf16::from_float(static_cast<float>(i * 7 % 13 - 4)));
+  return matrix;
+}
+
+// Describe it to the copy engine: rows of 64 values, and one tile of box_rows rows per copy.
+inline cuda::TensorMap map_of(const std::vector<bf16>& matrix, int box_rows = kTileRows,
+                              bool swizzled = false) {
+  const auto rows = static_cast<std::int64_t>(matrix.size()) / kTileColumns;
+  return {reinterpret_cast<const unsigned char*>(matrix.data()),
+          3,
+          {kTileColumns, rows, 1, 1},
+          {2, 2 * kTileColumns, 2 * kTileColumns * rows, 0},
+          {kTileColumns, box_rows, 1, 1},
+          swizzled ? 128 : 0};
+}
+
+// The shared memory: kStages tile buffers with two barriers each. The full barrier ends a phase
+// when the buffer is full, and the empty one when it is empty.
+template <int kStages>
+struct Stages {
+  alignas(128) bf16 tile[kStages][kTileValues];
+  cuda::ptx::Barrier full[kStages], empty[kStages];
+};
+
+// Run kernel(shared, map, sums) on one block of 32 threads and `consumers` more. sums[c] starts at
+// 0, and consumer c should make it the sum of values c, c + consumers, ... of every tile. A full
+// barrier takes one arrival (and the announced bytes), an empty one takes an arrival per consumer.
+// Return "right", "wrong sums", or the model's error message.
+template <int kStages, class Kernel>
+std::string outcome_of(const Kernel& kernel, int tiles, int consumers,
+                       const cuda::model::Schedule& schedule) {
+  const std::vector<bf16> matrix = matrix_of_tiles(tiles);
+  const cuda::TensorMap map = map_of(matrix);
+  std::vector<float> sums(static_cast<std::size_t>(consumers)), expected = sums;
+  for (std::size_t i = 0; i < matrix.size(); ++i)
+    expected[i % kTileValues % sums.size()] += matrix[i].to_float();
+  cuda::model::set_schedule(schedule);
+  std::string error;
+  try {
+    cuda::model::run_grid(1, static_cast<unsigned>(32 + consumers), sizeof(Stages<kStages>), [&] {
+      auto& shared = cuda::shared_memory<Stages<kStages>>();
+      if (threadIdx.x == 0) {
+        for (int stage = 0; stage < kStages; ++stage) {
+          cuda::ptx::barrier_init(shared.full[stage], 1);
+          cuda::ptx::barrier_init(shared.empty[stage], consumers);
+        }
+        cuda::ptx::fence_barrier_init();
+      }
+      __syncthreads();
+      kernel(shared, map, sums.data());
+    });
+  } catch (const cuda::model::ModelError& model_error) {
+    error = model_error.what();
+  }
+  cuda::model::set_schedule({});
+  if (!error.empty()) return error;
+  return sums == expected ? "right" : "wrong sums";
+}
+
+// Shorten an outcome to "right", "wrong sums", "all wait for ever", or "barrier overrun" (more
+// arrivals than a phase takes).
+inline std::string in_few_words(const std::string& outcome) {
+  if (outcome.find("deadlock") != std::string::npos) return "all wait for ever";
+  if (outcome.find("one arrival more") != std::string::npos) return "barrier overrun";
+  return outcome;
+}
+
+// Wait at a barrier or arrive there, unless `number` is the call that a lesson leaves out.
+inline int left_out = 0;
+inline void barrier(int number) {
+  if (number != left_out) __syncthreads();
+}
+inline void wait(int number, cuda::ptx::Barrier& barrier, std::uint32_t parity) {
+  if (number != left_out) cuda::ptx::barrier_wait(barrier, parity);
+}
+inline void arrive(int number, cuda::ptx::Barrier& barrier) {
+  if (number != left_out) cuda::ptx::barrier_arrive(barrier);
+}
+
+// ---
+// Lessons 26 and 27 read what one copy has brought: by places, and as operands of wgmma.
+
+// Return which 16-byte unit of its row a copy of 8 rows of 64 values has put at each place, row by
+// row.
+inline std::vector<double> units_after_copy(bool swizzled) {
+  std::vector<bf16> matrix(kTileValues);
+  for (int i = 0; i < kTileValues; ++i)
+    matrix[i] = bf16::from_float(static_cast<float>(i % kTileColumns / 8));
+  const cuda::TensorMap map = map_of(matrix, kTileRows, swizzled);
+  std::vector<double> units;
+  cuda::model::run_grid(1, 1, sizeof(Stages<1>), [&] {
+    auto& shared = cuda::shared_memory<Stages<1>>();
+    cuda::ptx::barrier_init(shared.full[0], 1);
+    cuda::ptx::fence_barrier_init();
+    cuda::ptx::barrier_arrive_expecting(shared.full[0], sizeof shared.tile[0]);
+    cuda::ptx::tma_load(shared.tile[0], map, 0, 0, 0, shared.full[0]);
+    cuda::ptx::barrier_wait(shared.full[0], 0);
+    for (int i = 0; i < kTileValues; i += 8) units.push_back(shared.tile[0][i].to_float());
+  });
+  return units;
+}
+
+struct Operands {
+  alignas(1024) bf16 a[64 * 64], b[64 * 64];
+  cuda::ptx::Barrier full;
+};
+
+// Let 128 threads run multiply(operands, c), which should make c [64, 64] = a b^T of two tiles of
+// small whole numbers, whose sums are exact. Return how many values of c are right: none if the
+// model objects.
+template <class Multiply>
+int right_products(const Multiply& multiply, bool swizzled = true) {
+  const std::vector<bf16> matrix = matrix_of_tiles(16);  // a above b
+  const cuda::TensorMap map = map_of(matrix, 64, swizzled);
+  std::vector<float> c(64 * 64, NAN);
+  const auto kernel = [&] {
+    auto& shared = cuda::shared_memory<Operands>();
+    if (threadIdx.x == 0) {
+      cuda::ptx::barrier_init(shared.full, 1);
+      cuda::ptx::fence_barrier_init();
+      cuda::ptx::barrier_arrive_expecting(shared.full, sizeof shared.a + sizeof shared.b);
+      cuda::ptx::tma_load(shared.a, map, 0, 0, 0, shared.full);
+      cuda::ptx::tma_load(shared.b, map, 0, 64, 0, shared.full);
+    }
+    __syncthreads();
+    cuda::ptx::barrier_wait(shared.full, 0);
+    multiply(shared, c.data());
+  };
+  try {
+    cuda::model::run_grid(1, 128, sizeof(Operands), kernel);
+  } catch (const cuda::model::ModelError&) {
+    return 0;
+  }
+  int right = 0;
+  for (int i = 0; i < 64 * 64; ++i) {
+    float sum = 0;
+    for (int k = 0; k < 64; ++k)
+      sum += matrix[i / 64 * 64 + k].to_float() * matrix[4096 + i % 64 * 64 + k].to_float();
+    right += c[i] == sum;
+  }
+  return right;
+}
+
+}  // namespace ringscope::lessons
