@@ -117,8 +117,7 @@ void add_benchmark(const std::string& name, const DeviceInfo& device, const Kern
                    DType dtype, int head_dim, Body body) {
   benchmark::RegisterBenchmark(name.c_str(),
                                [=, &kernel](benchmark::State& state) {
-                                 const std::string why =
-                                     refusal(kernel.limits, device.architecture, dtype, head_dim);
+                                 const std::string why = refusal(kernel, device, dtype, head_dim);
                                  for (auto _ : state) {
                                    if (!why.empty()) {
                                      state.SkipWithError(("skipped: " + why).c_str());

@@ -10,8 +10,8 @@
 #include <new>
 #include <utility>
 
+#include "app/report/build_commit.h"
 #include "core/trace/recorder.h"
-#include "cuda/base/build_commit.h"
 
 namespace ringscope {
 
@@ -29,7 +29,7 @@ void print_error(std::string_view message) {
 }
 
 std::string version_text() {
-  const std::string commit = cuda::build_commit();
+  const std::string commit = build_commit();
   return commit == "unknown" ? RINGSCOPE_VERSION : RINGSCOPE_VERSION ", commit " + commit;
 }
 

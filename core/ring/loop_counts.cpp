@@ -14,7 +14,6 @@ class CountingSeams : public Communicator, public IdleBackend {
   CountingSeams(const Problem& job, int rank)
       : job_(job), rank_(rank), share_(share_of_heads(job.shape, 1, 0)) {
     counts.pairs_by_step.resize(job.world_size);
-    counts.largest.resize(counts.pairs_by_step.size());
   }
 
   int rank() const override { return rank_; }
@@ -30,10 +29,7 @@ class CountingSeams : public Communicator, public IdleBackend {
   Completion attend(const StepInfo& step, const Region& region, const QueryBlock& q,
                     const KvBlock& block, const SoftmaxState& state,
                     const Completion& after) override {
-    const Index pairs = region.pairs();
-    counts.pairs_by_step[step.step] += pairs_of_share(job_.shape, pairs, share_);
-    AttendedBlock& largest = counts.largest[step.step];
-    if (pairs > largest.pairs) largest = {region, share_, pairs};
+    counts.pairs_by_step[step.step] += pairs_of_share(job_.shape, region.pairs(), share_);
     counts.samples += 3;
     return IdleBackend::attend(step, region, q, block, state, after);
   }

@@ -8,18 +8,10 @@
 
 namespace ringscope {
 
-// A block that a loop attends: which pairs, of which share of the heads.
-struct AttendedBlock {
-  Region region;
-  HeadShare heads;
-  Index pairs = -1;
-};
-
 struct LoopCounts {
   std::vector<Index> pairs_by_step;  // forward, per batch entry and head of the whole problem
   double forward_bytes = 0, backward_bytes = 0;  // sent
   int messages = 0;                              // sent, in both passes
-  std::vector<AttendedBlock> largest;  // of each forward step, the block with the most pairs
   // The most that a recording has of them.
   std::size_t events = 0, samples = 0;
 };
@@ -38,7 +30,7 @@ constexpr bool is_followed(const Problem& job) {
   return !is_plain(job) && job.scheme != Scheme::two_level;
 }
 
-// Count what `rank` does in both passes (backward if the job says so). Its regions point into `job`.
+// Count what `rank` does in both passes (backward if the job says so).
 LoopCounts count_loop(const Problem& job, int rank);
 
 }  // namespace ringscope

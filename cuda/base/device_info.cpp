@@ -117,6 +117,9 @@ DeviceQuery query_device(int index) try {
   model.name = "host model";
   model.architecture = 90;
   model.multiprocessors = 1;
+  int shared_bytes = 0;
+  cudaDeviceGetAttribute(&shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, index);
+  model.shared_bytes = static_cast<std::size_t>(shared_bytes);
   model.driver = "none";
   model.runtime = "none";
   return {model, ""};

@@ -161,6 +161,13 @@ __global__ __launch_bounds__(kThreads) void shared_tiles(ForwardStep step) {
 
 constexpr TileShape kTiles[] = {{kRows, kKeys}};
 
+// More than 99 KiB, which is all that a block of some devices may have, beyond head_dim 128.
+std::size_t shared_bytes(int head_dim, int) {
+  std::size_t bytes = 0;
+  visit_head_dim(head_dim, [&](auto dim) { bytes = sizeof(Storage<dim()>); });
+  return bytes;
+}
+
 void launch_step(const ForwardStep& step, DType, int, cudaStream_t stream) {
   const StepShape& shape = step.shape;
   const dim3 grid(tiles_for(shape.rows_q, kRows), shape.heads, shape.batch);
@@ -176,6 +183,7 @@ constinit const Kernel shared_tiles_kernel{
     .name = "shared_tiles",
     .idea = "K and V come into shared memory once for all rows of a block",
     .tiles = kTiles,
+    .shared_bytes = shared_bytes,
     .launch_forward = launch_step};
 
 }  // namespace ringscope::cuda

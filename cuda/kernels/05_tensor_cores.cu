@@ -10,8 +10,8 @@
 //   - cp.async brings the next K and V tile during this one, bypassing the registers. With two
 //     alternating buffers one barrier per tile is enough: a thread that passes it knows that the
 //     tile has arrived, and that nobody reads the buffer which the next copy overwrites.
-//   - A warp has 16 rows, or 32 where registers allow. Each load of K or V then serves twice, so
-//     shared memory, with its 128 bytes per clock, is no longer slower than the tensor cores.
+//   - A warp has 32 rows. Each load of K or V serves its two bands of 16, so shared memory, with
+//     its 128 bytes per clock, is no longer slower than the tensor cores.
 //   - Registers hold S, O and often Q for the whole loop, which leaves few. So row numbers and
 //     addresses are computed where they are needed (ptx/registers.h), and the table of intervals
 //     is read only where there is something to mask.
@@ -41,21 +41,16 @@ namespace ringscope::cuda {
 namespace {
 
 // One compiled instance.
-template <class Element_, int kHeadDim_, int kRows_, int kKeys_>
+template <class Element_, int kHeadDim_>
 struct Instance {
   using Element = Element_;
-  static constexpr int kHeadDim = kHeadDim_, kRows = kRows_, kKeys = kKeys_;
-  // A warp's rows, in bands of 16. A band's out and scores take (kHeadDim + kKeys) / 2 registers.
-  static constexpr int kBands = kRows >= 128 && kHeadDim + kKeys <= 192 ? 2 : 1;
-  static constexpr int kWarps = kRows / (kMmaRows * kBands);
-  static constexpr int kThreads = 32 * kWarps;
-  // Q stays in registers too, unless too many are taken; then every tile loads it again.
-  static constexpr int kAccumulators = kBands * (kHeadDim + kKeys) / 2;
-  static constexpr int kWithQueries = kAccumulators + kBands * kHeadDim / 4;
-  static constexpr bool kKeepQueries = kWithQueries <= 160;
-  // Registers that ptxas may use, and the blocks that fit on a multiprocessor's 65536 registers.
-  static constexpr int kRegisters = kBands == 1 && kWithQueries <= 128 ? 168 : 255;
-  static constexpr int kBlocks = 65536 / (kRegisters * kThreads);
+  static constexpr int kHeadDim = kHeadDim_, kRows = 128, kKeys = 64;
+  static constexpr int kBands = 2;  // a warp's rows, by 16
+  static constexpr int kThreads = 32 * kRows / (kMmaRows * kBands);
+  // O and S take kHeadDim + kKeys registers. Q stays in registers, too, where they have room; else
+  // every tile loads it again.
+  static constexpr bool kKeepQueries = kHeadDim == 64;
+  static constexpr int kBlocks = 2;  // on a multiprocessor, whose registers allow no more
 };
 
 template <class I>
@@ -318,23 +313,27 @@ __global__ void __launch_bounds__(I::kThreads, I::kBlocks)
               tiles_for(shape.rows_k, I::kKeys) - (t - first_tile));
 }
 
-constexpr TileShape kTiles[] = {{64, 64}, {128, 32}, {128, 64}, {128, 96}};
+// 48 KiB of shared memory at head_dim 64, 96 at 128.
+constexpr TileShape kTiles[] = {{Instance<bf16, 64>::kRows, Instance<bf16, 64>::kKeys}};
+
+std::size_t shared_bytes(int head_dim, int) {
+  return head_dim == 64 ? sizeof(Storage<Instance<bf16, 64>>)
+                        : sizeof(Storage<Instance<bf16, 128>>);
+}
 
 constexpr int kMaxGridZ = 65535;
 
-void launch_step(const ForwardStep& step, DType dtype, int tile, cudaStream_t stream) {
+void launch_step(const ForwardStep& step, DType dtype, int, cudaStream_t stream) {
   const StepShape& shape = step.shape;
-  visit_half_instance<std::size(kTiles)>(
-      dtype, shape.head_dim, tile, [&]<class Element>(Element, auto head_dim, auto number) {
-        constexpr TileShape kTile = kTiles[number()];
-        using I = Instance<Element, head_dim(), kTile.rows, kTile.keys>;
-        // A folded index would cost registers that the larger tiles do not have.
-        for (int end = tiles_for(shape.rows_q, I::kRows); end > 0; end -= kMaxGridZ) {
-          const dim3 grid(shape.heads, shape.batch, std::min(end, kMaxGridZ));
-          launch(tensor_cores<I>, {grid, I::kThreads, sizeof(Storage<I>)}, stream, step,
-                 exponent_scale_of(step.softmax_scale), end);
-        }
-      });
+  visit_half_instance(dtype, shape.head_dim, [&]<class Element>(Element, auto head_dim) {
+    using I = Instance<Element, head_dim()>;
+    // A folded index would cost registers that there are not.
+    for (int end = tiles_for(shape.rows_q, I::kRows); end > 0; end -= kMaxGridZ) {
+      const dim3 grid(shape.heads, shape.batch, std::min(end, kMaxGridZ));
+      launch(tensor_cores<I>, {grid, I::kThreads, sizeof(Storage<I>)}, stream, step,
+             exponent_scale_of(step.softmax_scale), end);
+    }
+  });
 }
 
 }  // namespace
@@ -345,6 +344,7 @@ constinit const Kernel tensor_cores_kernel{
     .idea = "mma.sync products on swizzled tiles that cp.async brings",
     .limits = {.half = true},
     .tiles = kTiles,
+    .shared_bytes = shared_bytes,
     .launch_forward = launch_step};
 
 }  // namespace ringscope::cuda

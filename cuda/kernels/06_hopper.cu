@@ -132,15 +132,15 @@ void launch_instance(const ForwardStep& step, cudaStream_t stream, const Buffer&
 }
 
 template <bool kRoles>
-void launch_step(const ForwardStep& step, DType dtype, int tile, cudaStream_t stream) {
-  visit_hopper_config(step, dtype, tile, [&]<class Config>(Config) {
+void launch_step(const ForwardStep& step, DType dtype, int, cudaStream_t stream) {
+  visit_hopper_config(step, dtype, [&]<class Config>(Config) {
     if constexpr (kRoles || kIsOfRungs<Config>) launch_instance<Config, kRoles>(step, stream);
   });
 }
 
 void launch_stamped(const ForwardStep& step, DType dtype, const StampBuffer& buffer,
                     cudaStream_t stream) {
-  visit_stamped_config(step, dtype, [&]<class Config>(Config) {
+  visit_hopper_config(step, dtype, [&]<class Config>(Config) {
     launch_instance<Config, true>(step, stream, buffer);
   });
 }

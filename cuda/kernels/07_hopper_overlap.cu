@@ -254,16 +254,16 @@ void launch_instance(const ForwardStep& step, cudaStream_t stream, const Buffer&
 }
 
 template <bool kPingPong, bool kPersistent, bool kL2 = false>
-void launch_step(const ForwardStep& step, DType dtype, int tile, cudaStream_t stream) {
-  visit_hopper_config(step, dtype, tile, [&]<class Config>(Config) {
+void launch_step(const ForwardStep& step, DType dtype, int, cudaStream_t stream) {
+  visit_hopper_config(step, dtype, [&]<class Config>(Config) {
     if constexpr (kPersistent || kIsOfRungs<Config>)
       launch_instance<Config, kPingPong, kPersistent, kL2>(step, stream);
   });
 }
 
-void launch_clusters(const ForwardStep& step, DType dtype, int tile, cudaStream_t stream) {
+void launch_clusters(const ForwardStep& step, DType dtype, int, cudaStream_t stream) {
   visit_hopper_config(
-      step, dtype, tile, [&]<class Element, int... kSizes>(HopperConfig<Element, kSizes...>) {
+      step, dtype, [&]<class Element, int... kSizes>(HopperConfig<Element, kSizes...>) {
         if constexpr (kIsOfRungs<HopperConfig<Element, kSizes...>>)
           launch_instance<HopperClusterConfig<Element, kSizes...>, true, true, true>(step, stream);
       });
@@ -271,7 +271,7 @@ void launch_clusters(const ForwardStep& step, DType dtype, int tile, cudaStream_
 
 void launch_stamped(const ForwardStep& step, DType dtype, const StampBuffer& buffer,
                     cudaStream_t stream) {
-  visit_stamped_config(step, dtype, [&]<class Config>(Config) {
+  visit_hopper_config(step, dtype, [&]<class Config>(Config) {
     launch_instance<Config, true, true, true>(step, stream, buffer);
   });
 }

@@ -298,15 +298,27 @@ void launch_both(const BackwardStep& step, cudaStream_t stream) {
 }
 
 // Own rows x visiting rows, so in the launch that owns keys `rows` counts keys. Shared memory at
-// head_dim 64, 128, 256 in KiB: 44, 76, 140; 70, 119, 217 (more than sm_80 has); 22, 37, 68.
-constexpr TileShape kTiles[] = {{32, 32}, {64, 32}, {16, 16}};
+// head_dim 64, 128, 256 in KiB: 44, 76, 140; 22, 37, 68.
+constexpr TileShape kTiles[] = {{32, 32}, {16, 16}};
 
-void launch_step(const BackwardStep& step, DType, int tile, cudaStream_t stream) {
+// Call f(Tile{}) with the instance.
+template <class F>
+void visit_instance(int head_dim, int tile, F&& f) {
   visit_tile<std::size(kTiles)>(tile, [&](auto number) {
-    visit_head_dim(step.shape.head_dim, [&](auto dim) {
-      launch_both<Tile<kTiles[number()].rows, kTiles[number()].keys, dim()>>(step, stream);
+    visit_head_dim(head_dim, [&](auto dim) {
+      f(Tile<kTiles[number()].rows, kTiles[number()].keys, dim()>{});
     });
   });
+}
+
+std::size_t shared_bytes(int head_dim, int tile) {
+  std::size_t bytes = 0;
+  visit_instance(head_dim, tile, [&]<class T>(T) { bytes = sizeof(Storage<T>); });
+  return bytes;
+}
+
+void launch_step(const BackwardStep& step, DType, int tile, cudaStream_t stream) {
+  visit_instance(step.shape.head_dim, tile, [&]<class T>(T) { launch_both<T>(step, stream); });
 }
 
 }  // namespace
@@ -316,6 +328,7 @@ constinit const Kernel backward_tiled_kernel{
     .name = "backward_tiled",
     .idea = "P recomputed on tiles; one launch owns keys (dK, dV), one owns queries (dQ)",
     .tiles = kTiles,
+    .shared_bytes = shared_bytes,
     .launch_backward = launch_step};
 
 }  // namespace ringscope::cuda

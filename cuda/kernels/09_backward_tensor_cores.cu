@@ -24,6 +24,8 @@
 // S and dP are computed in strips of as many visiting rows as registers allow. P and dS are rounded
 // to the storage type, and all sums are f32. Visiting rows that no row of the tile meets are loaded
 // as zeros. Within the tile, 0 * NaN of a masked pair may reach rows that share a tile with it.
+#include <algorithm>
+
 #include "cuda/base/launch.h"
 #include "cuda/kernels/backward_rows.h"
 #include "cuda/kernels/kernel_table.h"
@@ -317,13 +319,11 @@ __global__ void __launch_bounds__(C::kThreads, 1) backward_tensor_cores(const Ba
   }
 }
 
-template <class Element, int kOwn, int kVisit, int kDim>
+template <class Keys, class Queries>
 void launch_both(const BackwardStep& step, cudaStream_t stream) {
-  using Keys = Config<Element, kOwn, 64, kDim, Owner::keys>;
-  using Queries = Config<Element, kOwn, kVisit, kDim, Owner::queries>;
   const StepShape& shape = step.shape;
   const auto grid = [&](int rows, int heads) {
-    return dim3(tiles_for(rows, kOwn), heads, shape.batch);
+    return dim3(tiles_for(rows, Keys::kOwn), heads, shape.batch);
   };
   launch(backward_tensor_cores<Keys>,
          {grid(shape.rows_k, shape.heads_kv), Keys::kThreads, sizeof(Storage<Keys>)}, stream, step);
@@ -333,15 +333,33 @@ void launch_both(const BackwardStep& step, cudaStream_t stream) {
 }
 
 // Tiles of the launch that owns queries. The one that owns keys has as many rows, and 64 queries
-// visit at a time. Shared memory at head_dim 128, in KiB: 97 and 129; 97 and 97.
+// visit at a time. Shared memory at head_dim 128, in KiB: 97 and 129; 97 and 98.
 constexpr TileShape kTiles[] = {{128, 32}, {64, 64}};
 
+// Call f(keys, queries) with the configurations of the two launches.
+template <class F>
+void visit_instance(DType dtype, int head_dim, int tile, F&& f) {
+  visit_half_instance(dtype, head_dim, [&]<class Element>(Element, auto dim) {
+    visit_tile<std::size(kTiles)>(tile, [&](auto number) {
+      constexpr TileShape kTile = kTiles[number()];
+      f(Config<Element, kTile.rows, 64, dim(), Owner::keys>{},
+        Config<Element, kTile.rows, kTile.keys, dim(), Owner::queries>{});
+    });
+  });
+}
+
+std::size_t shared_bytes(int head_dim, int tile) {
+  std::size_t bytes = 0;
+  visit_instance(DType::bf16, head_dim, tile, [&]<class Keys, class Queries>(Keys, Queries) {
+    bytes = std::max(sizeof(Storage<Keys>), sizeof(Storage<Queries>));
+  });
+  return bytes;
+}
+
 void launch_step(const BackwardStep& step, DType dtype, int tile, cudaStream_t stream) {
-  visit_half_instance<std::size(kTiles)>(
-      dtype, step.shape.head_dim, tile, [&]<class Element>(Element, auto head_dim, auto number) {
-        constexpr TileShape kTile = kTiles[number()];
-        launch_both<Element, kTile.rows, kTile.keys, head_dim()>(step, stream);
-      });
+  visit_instance(dtype, step.shape.head_dim, tile, [&]<class Keys, class Queries>(Keys, Queries) {
+    launch_both<Keys, Queries>(step, stream);
+  });
 }
 
 }  // namespace
@@ -352,6 +370,7 @@ constinit const Kernel backward_tensor_cores_kernel{
     .idea = "mma.sync, S and dP in registers, cp.async brings the next visitors",
     .limits = {.half = true},
     .tiles = kTiles,
+    .shared_bytes = shared_bytes,
     .launch_backward = launch_step};
 
 }  // namespace ringscope::cuda

@@ -294,15 +294,16 @@ constexpr Sizes kSizes[][2] = {{{192, 64, 4, 4}, {128, 64, 4, 3}},  // [tile][he
 
 void launch_step(const BackwardStep& step, DType dtype, int tile, cudaStream_t stream) {
   arm_hang_record("10_backward_hopper");
-  visit_half_instance<std::size(kTiles)>(
-      dtype, step.shape.head_dim, tile, [&]<class Element>(Element, auto head_dim, auto number) {
-        constexpr Sizes kOf = kSizes[number()][head_dim() / 128];
-        constexpr TileShape kTile = kTiles[number()];
-        launch_owner<BackwardHopperConfig<Element, Owner::keys, kOf.key_rows, kOf.visiting_queries,
-                                          head_dim(), kOf.key_stages>>(step, stream);
-        launch_owner<BackwardHopperConfig<Element, Owner::queries, kTile.rows, kTile.keys,
-                                          head_dim(), kOf.query_stages>>(step, stream);
-      });
+  visit_half_instance(dtype, step.shape.head_dim, [&]<class Element>(Element, auto head_dim) {
+    visit_tile<std::size(kTiles)>(tile, [&](auto number) {
+      constexpr Sizes kOf = kSizes[number()][head_dim() / 128];
+      constexpr TileShape kTile = kTiles[number()];
+      launch_owner<BackwardHopperConfig<Element, Owner::keys, kOf.key_rows, kOf.visiting_queries,
+                                        head_dim(), kOf.key_stages>>(step, stream);
+      launch_owner<BackwardHopperConfig<Element, Owner::queries, kTile.rows, kTile.keys, head_dim(),
+                                        kOf.query_stages>>(step, stream);
+    });
+  });
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // 11: the backward pass in one launch and five products, where 10 takes two launches and seven. A
-// block owns 128 keys, and tiles of 64 or 80 queries visit it (backward_hopper.h):
+// block owns 128 keys, and tiles of 64 queries visit it (backward_hopper.h):
 //
 //   S^T = K Q^T    dP^T = V dO^T    dV += P^T dO    dK += dS^T Q    dQ^T += K^T dS^T
 //
@@ -490,54 +490,49 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
   }
 }
 
-constexpr TileShape kTiles[] = {{64, kKeys}, {80, kKeys}};
+constexpr TileShape kTiles[] = {{64, kKeys}};
 
 template <bool kInTurn, class... Buffer>
-void launch_instance(const BackwardStep& step, DType dtype, int tile, cudaStream_t stream,
+void launch_instance(const BackwardStep& step, DType dtype, cudaStream_t stream,
                      const Buffer&... buffer) {
   arm_hang_record("11_backward_one_pass");
   const StepShape& shape = step.shape;
   const BackwardSide sides[2] = {side_of_keys(step), side_of_queries(step)};
-  visit_half_instance<std::size(kTiles)>(
-      dtype, shape.head_dim, tile, [&]<class Element>(Element, auto head_dim, auto number) {
-        constexpr int kQueries = kTiles[number()].rows;
-        using Config = OnePassConfig<Element, kQueries, head_dim()>;
-        using Storage = OnePassStorage<Config>;
-        static_assert(sizeof(Storage) <= 227 * 1024);
-        constexpr bool kIsStamped = sizeof...(Buffer) > 0;
-        if constexpr (number() == 0
-                          ? kInTurn || (std::is_same_v<Element, bf16> && head_dim() == 128)
-                          : kInTurn && !kIsStamped) {
-          const Workspace<kQueries> workspace(step);
-          dim3 grid =
-              TileAndHead::grid(tiles_for(shape.rows_q, kQueries), shape.heads, shape.batch);
-          if (shape.rows_q == 0) grid = dim3(1);
-          launch(prepare<kQueries>, {grid, dim3(kQueries)}, stream, step, workspace);
-          Maps maps;
-          for (int i = 0; i < 2; ++i) {
-            const auto map_of = [&](const BackwardSide& side, int rows) {
-              return make_tensor_map(side.tensors[i], std::int64_t{shape.batch} * side.heads,
-                                     side.rows, head_dim(), rows);
-            };
-            maps.keys[i] = map_of(sides[0], kKeys);
-            maps.queries[i] = map_of(sides[1], kQueries);
-          }
-          launch(backward_one_pass<Config, kInTurn, Buffer...>,
-                 {dim3(std::min(Work::items(shape), static_cast<unsigned>(multiprocessors()))),
-                  dim3(Config::kThreads), sizeof(Storage)},
-                 stream, step, step.softmax_scale * kLog2e, workspace, maps, buffer...);
-        }
-      });
+  visit_half_instance(dtype, shape.head_dim, [&]<class Element>(Element, auto head_dim) {
+    constexpr int kQueries = kTiles[0].rows;
+    using Config = OnePassConfig<Element, kQueries, head_dim()>;
+    using Storage = OnePassStorage<Config>;
+    static_assert(sizeof(Storage) <= 227 * 1024);
+    if constexpr (kInTurn || (std::is_same_v<Element, bf16> && head_dim() == 128)) {
+      const Workspace<kQueries> workspace(step);
+      dim3 grid = TileAndHead::grid(tiles_for(shape.rows_q, kQueries), shape.heads, shape.batch);
+      if (shape.rows_q == 0) grid = dim3(1);
+      launch(prepare<kQueries>, {grid, dim3(kQueries)}, stream, step, workspace);
+      Maps maps;
+      for (int i = 0; i < 2; ++i) {
+        const auto map_of = [&](const BackwardSide& side, int rows) {
+          return make_tensor_map(side.tensors[i], std::int64_t{shape.batch} * side.heads, side.rows,
+                                 head_dim(), rows);
+        };
+        maps.keys[i] = map_of(sides[0], kKeys);
+        maps.queries[i] = map_of(sides[1], kQueries);
+      }
+      launch(backward_one_pass<Config, kInTurn, Buffer...>,
+             {dim3(std::min(Work::items(shape), static_cast<unsigned>(multiprocessors()))),
+              dim3(Config::kThreads), sizeof(Storage)},
+             stream, step, step.softmax_scale * kLog2e, workspace, maps, buffer...);
+    }
+  });
 }
 
 template <bool kInTurn>
-void launch_step(const BackwardStep& step, DType dtype, int tile, cudaStream_t stream) {
-  launch_instance<kInTurn>(step, dtype, tile, stream);
+void launch_step(const BackwardStep& step, DType dtype, int, cudaStream_t stream) {
+  launch_instance<kInTurn>(step, dtype, stream);
 }
 
 void launch_stamped(const BackwardStep& step, DType dtype, const StampBuffer& buffer,
                     cudaStream_t stream) {
-  launch_instance<true>(step, dtype, 0, stream, buffer);
+  launch_instance<true>(step, dtype, stream, buffer);
 }
 
 }  // namespace
@@ -558,7 +553,7 @@ constinit const Kernel backward_any_order{
     .idea = "five products: dQ is summed in memory as it comes",
     .limits = kRungLimits,
     .repeats_bits = false,
-    .tiles = std::span(kTiles).first(1),
+    .tiles = kTiles,
     .launch_backward = launch_step<false>};
 
 }  // namespace ringscope::cuda

@@ -87,21 +87,12 @@ struct HopperClusterConfig : HopperConfig<Element, kRows, kKeys, kHeadDim, kStag
 
 inline constexpr float kLazyGrowth = 8;  // of a row's maximum, in powers of two
 
-constexpr TileShape kHopperTiles[] = {{128, 128}, {128, 176}};
-
-// Call f(Config{}) with the instance of the first tile for this step.
-template <class F>
-void visit_stamped_config(const ForwardStep& step, DType dtype, F&& f) {
-  visit_hopper_config(step, dtype, 0, [&]<class Config>(Config) {
-    if constexpr (Config::kKeys == kHopperTiles[0].keys) f(Config{});
-  });
-}
+constexpr TileShape kHopperTiles[] = {{128, 128}};
 
 // The one instance that rungs of single ideas have (KernelLimits::rung).
 template <class Config>
 inline constexpr bool kIsOfRungs =
-    std::is_same_v<typename Config::Element, bf16>&& Config::kKeys == 128 &&
-    Config::kHeadDim == 128;
+    std::is_same_v<typename Config::Element, bf16>&& Config::kHeadDim == 128;
 constexpr Kernel rung_of(int number, char letter, std::string_view name, std::string_view idea,
                          decltype(Kernel::launch_forward) launch) {
   return {.number = number,
@@ -109,19 +100,17 @@ constexpr Kernel rung_of(int number, char letter, std::string_view name, std::st
           .name = name,
           .idea = idea,
           .limits = kRungLimits,
-          .tiles = std::span(kHopperTiles).first(1),
+          .tiles = kHopperTiles,
           .launch_forward = launch};
 }
 
 // Call f(Config{}) with the instance for this step. More stages fit where rows are short.
 template <class F>
-void visit_hopper_config(const ForwardStep& step, DType dtype, int tile, F&& f) {
-  visit_half_instance<std::size(kHopperTiles)>(
-      dtype, step.shape.head_dim, tile, [&]<class Element>(Element, auto head_dim, auto number) {
-        constexpr TileShape kTile = kHopperTiles[number()];
-        constexpr int kStages = head_dim() == 64 ? 4 : 2;
-        f(HopperConfig<Element, kTile.rows, kTile.keys, head_dim(), kStages>{});
-      });
+void visit_hopper_config(const ForwardStep& step, DType dtype, F&& f) {
+  visit_half_instance(dtype, step.shape.head_dim, [&]<class Element>(Element, auto head_dim) {
+    constexpr int kStages = head_dim() == 64 ? 4 : 2;
+    f(HopperConfig<Element, kHopperTiles[0].rows, kHopperTiles[0].keys, head_dim(), kStages>{});
+  });
 }
 
 template <class Config>

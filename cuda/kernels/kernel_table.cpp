@@ -53,6 +53,14 @@ void check_launch(const Kernel& kernel, const StepShape& shape, DType dtype, int
   if (!refused.empty()) refuse(kernel, refused);
   if (tile < 0 || tile >= static_cast<int>(kernel.tiles.size()))
     refuse(kernel, fmt::format("has tiles 0 to {}, not {}", kernel.tiles.size() - 1, tile));
+  if (kernel.shared_bytes != nullptr) {
+    const std::size_t needs = kernel.shared_bytes(shape.head_dim, tile);
+    const int has = device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
+    if (needs > static_cast<std::size_t>(has))
+      refuse(kernel,
+             fmt::format("tile {} takes {} bytes of shared memory a block, the device has {}", tile,
+                         needs, has));
+  }
   if (shape.batch < 0 || shape.rows_q < 0 || shape.rows_k < 0 || shape.heads < 1 ||
       shape.heads_kv < 1 || shape.heads % shape.heads_kv != 0)
     refuse(kernel,
@@ -92,13 +100,10 @@ void Kernel::launch(const BackwardStep& step, DType dtype, int tile, cudaStream_
   launch_backward(step, dtype, tile, stream);
 }
 
-void check_shared_memory(const Kernel& kernel, int tile, std::size_t bytes) {
-  const int has = device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
-  if (bytes <= static_cast<std::size_t>(has)) return;
-  const TileShape shape = kernel.tiles[static_cast<std::size_t>(tile)];
-  refuse(kernel, fmt::format("tiles of {} x {} need {} bytes of shared memory, the device has {}; "
-                             "smaller tiles are accepted",
-                             shape.rows, shape.keys, bytes, has));
+int Kernel::tile_for(int head_dim, std::size_t device_bytes) const {
+  for (int tile = 0; tile < static_cast<int>(tiles.size()); ++tile)
+    if (shared_bytes == nullptr || shared_bytes(head_dim, tile) <= device_bytes) return tile;
+  return -1;
 }
 
 int device_attribute(cudaDeviceAttr which) {
@@ -151,11 +156,19 @@ std::string refusal(const KernelLimits& limits, int architecture, DType dtype, i
   return fmt::format("{}", fmt::join(reasons, "; "));
 }
 
-std::string kernels_that_take(KernelPass pass, int architecture, DType dtype, int head_dim) {
+std::string refusal(const Kernel& kernel, const DeviceInfo& device, DType dtype, int head_dim) {
+  const std::string refused = refusal(kernel.limits, device.architecture, dtype, head_dim);
+  if (!refused.empty() || kernel.tile_for(head_dim, device.shared_bytes) >= 0) return refused;
+  const int smallest = static_cast<int>(kernel.tiles.size()) - 1;
+  return fmt::format("needs {} bytes of shared memory a block at head_dim {}, the device has {}",
+                     kernel.shared_bytes(head_dim, smallest), head_dim, device.shared_bytes);
+}
+
+std::string kernels_that_take(KernelPass pass, const DeviceInfo& device, DType dtype,
+                              int head_dim) {
   std::vector<std::string> names;
   for (const Kernel& kernel : kernels_of(pass))
-    if (refusal(kernel.limits, architecture, dtype, head_dim).empty())
-      names.push_back(numbered_name(kernel));
+    if (refusal(kernel, device, dtype, head_dim).empty()) names.push_back(numbered_name(kernel));
   return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
 }
 

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "core/base/dtype.h"
+#include "cuda/base/device_info.h"
 #include "cuda/kernels/ring_step.h"
 
 namespace ringscope::cuda {
@@ -44,11 +45,14 @@ struct Kernel {
   std::string_view name;  // "online_softmax"
   std::string_view idea;  // one line
   KernelLimits limits = {};
-  bool carries_state = true;  // false for 01
-  bool repeats_bits = true;   // whether two launches give the same
-  std::span<const TileShape> tiles;
+  bool carries_state = true;         // false for 01
+  bool repeats_bits = true;          // whether two launches give the same
+  std::span<const TileShape> tiles;  // by preference: a device's tile is the first that fits it
+  // Return the bytes of shared memory of a block of tiles[tile]. Null: every device that `limits`
+  // name has enough.
+  std::size_t (*shared_bytes)(int head_dim, int tile) = nullptr;
   void (*launch_forward)(const ForwardStep&, DType, int tile, cudaStream_t) = nullptr;
-  // Launch the instance of tiles[0] that stamps what it does (stamps.h); null: there is none.
+  // Launch the instance that stamps what it does (stamps.h); null: there is none.
   void (*launch_stamped)(const ForwardStep&, DType, const StampBuffer&, cudaStream_t) = nullptr;
   void (*launch_backward)(const BackwardStep&, DType, int tile, cudaStream_t) = nullptr;
   void (*launch_stamped_backward)(const BackwardStep&, DType, const StampBuffer&,
@@ -57,8 +61,11 @@ struct Kernel {
   KernelPass pass() const {
     return launch_forward != nullptr ? KernelPass::forward : KernelPass::backward;
   }
+  // Return the tile whose blocks fit a device that gives a block `device_bytes`, or -1.
+  int tile_for(int head_dim, std::size_t device_bytes) const;
   // Enqueue one step with tiles[tile]. Throw InputError when the kernel does not take dtype, tile
-  // or shape (the driver checks the architecture), and CudaError. With `stamps` tiles[0] stamps.
+  // or shape, or the tile does not fit the current device's shared memory (the driver checks the
+  // architecture), and CudaError. With `stamps` the instance that stamps is launched.
   void launch(const ForwardStep& step, DType dtype, int tile, cudaStream_t stream,
               const StampBuffer* stamps = nullptr) const;
   void launch(const BackwardStep& step, DType dtype, int tile, cudaStream_t stream,
@@ -98,11 +105,12 @@ std::span<const Kernel> kernels_of(KernelPass pass);
 void leave_multiprocessors(int count);
 
 // Return why a kernel with `limits` does not take the problem on a device of this architecture (80,
-// 90, ...), or an empty text when it does.
+// 90, ...), or an empty text when it does. For a kernel, none of whose tiles may fit `device`, too.
 std::string refusal(const KernelLimits& limits, int architecture, DType dtype, int head_dim);
+std::string refusal(const Kernel& kernel, const DeviceInfo& device, DType dtype, int head_dim);
 
 // Return the kernels that take the problem, as in "05 tensor_cores, 06 hopper", or "none".
-std::string kernels_that_take(KernelPass pass, int architecture, DType dtype, int head_dim);
+std::string kernels_that_take(KernelPass pass, const DeviceInfo& device, DType dtype, int head_dim);
 
 // A run of `./ringscope gpu-check` in which every test of the kernel passed.
 struct VerifiedRun {
@@ -145,23 +153,16 @@ void visit_head_dim(int head_dim, F&& f) {
     f(std::integral_constant<int, 256>{});
 }
 
-// Call f(element, head_dim, tile) for a kernel of bf16 and f16: with an element of dtype, and with
-// head_dim (64 or 128) and tile as integral constants.
-template <std::size_t kTiles, class F>
-void visit_half_instance(DType dtype, int head_dim, int tile, F&& f) {
-  const auto with_head_dim = [&](auto element, auto its_head_dim) {
-    visit_tile<kTiles>(tile, [&](auto its_tile) { f(element, its_head_dim, its_tile); });
-  };
+// Call f(element, head_dim) for a kernel of bf16 and f16: with an element of dtype, and with
+// head_dim (64 or 128) as an integral constant.
+template <class F>
+void visit_half_instance(DType dtype, int head_dim, F&& f) {
   const auto with_element = [&](auto element) {
-    head_dim == 64 ? with_head_dim(element, std::integral_constant<int, 64>{})
-                   : with_head_dim(element, std::integral_constant<int, 128>{});
+    head_dim == 64 ? f(element, std::integral_constant<int, 64>{})
+                   : f(element, std::integral_constant<int, 128>{});
   };
   dtype == DType::bf16 ? with_element(bf16{}) : with_element(f16{});
 }
-
-// Throw InputError when a block of tile `tile` needs more shared memory than the current device
-// has.
-void check_shared_memory(const Kernel& kernel, int tile, std::size_t bytes);
 
 int device_attribute(cudaDeviceAttr which);  // of the current device
 

@@ -43,6 +43,8 @@ std::string last_fault();
 void set_stream_seed(std::uint64_t seed);
 // Set the device memory in bytes, 8 GiB at the start. Beyond it is cudaErrorMemoryAllocation.
 void set_memory_limit(std::size_t bytes);
+// Set the shared memory that a block may have, 227 KiB at the start.
+void set_shared_memory(int bytes);
 // Set the number of devices: 1 at the start, at most 64. With none, calls return cudaErrorNoDevice.
 // With several, using one device's things on another is an error where CUDA forbids it: events,
 // streams of kernels, memory passed to a kernel. The memory limit is that of all devices together.

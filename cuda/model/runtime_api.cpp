@@ -297,6 +297,9 @@ void set_stream_seed(std::uint64_t seed) {
 void set_memory_limit(std::size_t bytes) {
   with_device([=](Device& device, Device::Lock&) { device.memory_limit = bytes; });
 }
+void set_shared_memory(int bytes) {
+  with_device([=](Device& device, Device::Lock&) { device.block_shared_bytes = bytes; });
+}
 
 void set_device_count(int count) {
   with_device([=](Device& device, Device::Lock&) { device.device_count = count; });
@@ -551,10 +554,10 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEve
 
 cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute, int value) {
   return call("cudaFuncSetAttribute", false, [&](Device& device, Device::Lock&) {
-    if (value < 0 || value > max_shared_bytes)
+    if (value < 0 || value > device.block_shared_bytes)
       return device.refuse(cudaErrorInvalidValue,
                            fmt::format("{} bytes of shared memory, a block has at most {}", value,
-                                       max_shared_bytes));
+                                       device.block_shared_bytes));
     device.shared_limits[function] = value;
     return cudaSuccess;
   });
@@ -625,7 +628,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int index) 
     if (status == cudaSuccess)
       *value = which == cudaDevAttrMultiProcessorCount ? kMultiprocessors
                : which == cudaDevAttrL2CacheSize       ? 50 << 20
-                                                       : max_shared_bytes;
+                                                       : device.block_shared_bytes;
     return status;
   });
 }

@@ -239,6 +239,7 @@ void Device::reset(Lock& lock) {
   closed_gates_ = 0;
   bytes_used = 0;
   memory_limit = default_memory;
+  block_shared_bytes = max_shared_bytes;
   device_count = 1;
   current_device = 0;
   peers.clear();

@@ -169,6 +169,7 @@ class Device {
   std::map<const void*, int> shared_limits;  // by kernel, as cudaFuncSetAttribute set them
   std::size_t bytes_used = 0;                // by all devices
   std::size_t memory_limit = default_memory;
+  int block_shared_bytes = max_shared_bytes;  // that cudaFuncSetAttribute may allow
   int device_count = 1;
   std::set<std::pair<int, int>> peers;  // (device, device whose memory it may reach)
   cudaError_t broken = cudaSuccess;

@@ -29,9 +29,7 @@ DeviceEngine::Link NcclEngine::link(Rank& rank) {
           .ends_by_abort = true};
 }
 
-std::string NcclEngine::notes() const {
-  return "NCCL " + nccl_version_text(nccl_version()) + "\n" + DeviceEngine::notes();
-}
+std::string NcclEngine::notes() const { return "NCCL " + nccl_version_text(nccl_version()) + "\n"; }
 
 RingRun run_on_nccl(const Problem& config, const AttentionInputs& inputs, const Progress& progress,
                     const NcclOptions& options) {

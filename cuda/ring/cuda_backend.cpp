@@ -31,7 +31,7 @@ Index stretch_entries(const RingProblem& problem) {
 }  // namespace
 
 CudaBackend::CudaBackend(const RingProblem& problem, int rank, bool backward,
-                         const RankKernels& kernels, MemoryMeter& meter)
+                         const ChosenKernels& kernels, MemoryMeter& meter)
     : params_(problem.params),
       blocks_(problem.blocks_attended()),
       has_many_states_(problem.attends_for_others()),
@@ -43,8 +43,8 @@ CudaBackend::CudaBackend(const RingProblem& problem, int rank, bool backward,
       document_ends_(&meter, problem.mask.num_documents),
       stretches_(&meter, stretch_entries(problem)),
       skipped_tiles_(static_cast<std::size_t>(counters_.size()), 0) {
-  for (int pass = 0; pass < kernels.kernels.stamped_passes(); ++pass)
-    stamps_[pass].emplace(blocks_, kernels.kernels.stamped);
+  for (int pass = 0; pass < kernels.stamped_passes(); ++pass)
+    stamps_[pass].emplace(blocks_, kernels.stamped);
   meter.space().copy_in(document_ends_.data(), problem.mask.document_ends, document_ends_.bytes());
   Stretch* next = stretches_.data();
   for (int of = 0; of < problem.partition.world_size; ++of) {
@@ -90,8 +90,8 @@ Completion CudaBackend::attend(const StepInfo& step, const Region& region, const
                                const KvBlock& block, const SoftmaxState& state,
                                const Completion& after) {
   const Range range("attend");
-  const Kernel& kernel = *kernels_.kernels.forward;
-  const int tile = kernels_.forward_tiles.at(step.step);
+  const Kernel& kernel = *kernels_.forward;
+  const int tile = kernels_.forward_tile;
   if (skips(region, kernel, tile)) {
     wait_on(stream(), after);
     return end();
@@ -145,13 +145,12 @@ Completion CudaBackend::begin_backward(const QueryBlock& q, const BackwardState&
   return end();
 }
 
-Completion CudaBackend::attend_backward(const StepInfo& step, const Region& region,
-                                        const QueryBlock& q, const KvBlock& block,
-                                        const BackwardState& state, const KvGradient& gradient,
-                                        const Completion& after) {
+Completion CudaBackend::attend_backward(const StepInfo&, const Region& region, const QueryBlock& q,
+                                        const KvBlock& block, const BackwardState& state,
+                                        const KvGradient& gradient, const Completion& after) {
   const Range range("attend_backward");
-  const Kernel& kernel = *kernels_.kernels.backward;
-  const int tile = kernels_.backward_tiles.at(step.step);
+  const Kernel& kernel = *kernels_.backward;
+  const int tile = kernels_.backward_tile;
   const Index values = kv_values(params_, block.rows);
   if (skips(region, kernel, tile)) {
     wait_on(stream(), after);

@@ -27,7 +27,7 @@ class CudaBackend : public BlockBackend {
   // Serve the queries of `rank`. Allocates working memory on the device, counted by `meter`: the
   // tables of intervals, one counter per block attended, the mask's documents, and the stretches of
   // dealt positions. Throws CudaError.
-  CudaBackend(const RingProblem& problem, int rank, bool backward, const RankKernels& kernels,
+  CudaBackend(const RingProblem& problem, int rank, bool backward, const ChosenKernels& kernels,
               MemoryMeter& meter);
   // Return the bytes that the constructor allocates.
   static Index scratch_bytes(const RingProblem& problem, int rank, bool backward);
@@ -89,7 +89,7 @@ class CudaBackend : public BlockBackend {
   AttentionParams params_;
   int blocks_;  // in a pass
   bool has_many_states_;
-  RankKernels kernels_;
+  ChosenKernels kernels_;
   Buffer<RowInterval> allowed_keys_, allowed_queries_;
   Buffer<std::byte> workspace_;    // of a backward step
   Buffer<StepCounters> counters_;  // forward's blocks, then backward's

@@ -3,10 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
 #include "core/base/error.h"
-#include "core/ring/loop_counts.h"
 #include "cuda/base/stream.h"
 #include "cuda/kernels/row_kernels.h"
 #include "cuda/kernels/step_problem.h"
@@ -20,20 +18,21 @@ bool has_passed(int number) {
                      [&](const VerifiedRun& run) { return run.number == number; });
 }
 
-const Kernel& choose(KernelPass pass, int number, bool stamped, int architecture, DType dtype,
-                     Index head_dim) {
+const Kernel& choose(KernelPass pass, int number, bool stamped, const DeviceInfo& device,
+                     DType dtype, Index head_dim) {
   const int d = static_cast<int>(std::min<Index>(head_dim, 1 << 20));  // more than any kernel takes
+  const int architecture = device.architecture;
   const char* const pass_name = pass == KernelPass::forward ? "forward" : "backward";
   const auto why_not = [&](const Kernel& kernel) -> std::string {
     if (stamped && kernel.launch_stamped == nullptr)
       return "cannot stamp what it does, as --kernel-trace asks; 06 and 07 can";
-    return kernel.carries_state ? refusal(kernel.limits, architecture, dtype, d)
+    return kernel.carries_state ? refusal(kernel, device, dtype, d)
                                 : "does not carry the state of a ring on";
   };
   const auto instead = [&] {
     return fmt::format("kernels that take dtype {}, head_dim {} {} on compute capability {}.{}: {}",
                        ringscope::name_of(dtype), head_dim, pass_name, architecture / 10,
-                       architecture % 10, kernels_that_take(pass, architecture, dtype, d));
+                       architecture % 10, kernels_that_take(pass, device, dtype, d));
   };
 
   const Kernel* best = nullptr;
@@ -71,53 +70,35 @@ StepShape shape_of(const AttentionParams& params, Index rows_q, Index rows_k) {
           static_cast<int>(params.head_dim)};
 }
 
-ChosenKernels choose_kernels(const KernelWish& wish, int architecture, DType dtype, Index head_dim,
-                             bool backward) {
+ChosenKernels choose_kernels(const KernelWish& wish, const DeviceInfo& device, DType dtype,
+                             Index head_dim, bool backward) {
+  const auto tile_of = [&](const Kernel& kernel) {
+    return kernel.tile_for(static_cast<int>(head_dim), device.shared_bytes);
+  };
   ChosenKernels chosen{.stamped = wish.stamped};
   chosen.forward =
-      &choose(KernelPass::forward, wish.forward, wish.stamped > 0, architecture, dtype, head_dim);
-  if (backward)
-    chosen.backward =
-        &choose(KernelPass::backward, wish.backward, false, architecture, dtype, head_dim);
+      &choose(KernelPass::forward, wish.forward, wish.stamped > 0, device, dtype, head_dim);
+  chosen.forward_tile = tile_of(*chosen.forward);
+  if (!backward) return chosen;
+  chosen.backward = &choose(KernelPass::backward, wish.backward, false, device, dtype, head_dim);
+  chosen.backward_tile = tile_of(*chosen.backward);
   return chosen;
 }
 
-RankKernels tuned_kernels(const ChosenKernels& kernels, const Problem& problem, int rank,
-                          Autotuner& tuner) {
-  RankKernels tuned{kernels, {}, {}};
-  const AttentionParams params = problem.ring_problem().params;
-  for (const AttendedBlock& block : count_loop(problem, rank).largest) {
-    const Index rows_q = block.region.queries.size(), rows_k = block.region.keys.size();
-    const StepShape shape = shape_of(block.heads.of(params), rows_q, rows_k);
-    const double all = static_cast<double>(rows_q) * static_cast<double>(rows_k);
-    const auto tile_of = [&](const Kernel& kernel) {
-      if (block.pairs <= 0) return 0;
-      return tuner.choose(
-          kernel, shape_class_of(shape, params.dtype, static_cast<double>(block.pairs) / all));
-    };
-    tuned.forward_tiles.push_back(tile_of(*kernels.forward));
-    if (kernels.stamped > 0) tuned.forward_tiles.back() = 0;  // the one that stamps
-    if (kernels.backward != nullptr) tuned.backward_tiles.push_back(tile_of(*kernels.backward));
-    if (kernels.stamped_passes() == 2) tuned.backward_tiles.back() = 0;
-  }
-  return tuned;
-}
-
-void warm_up(const RankKernels& kernels, const AttentionParams& params) {
+void warm_up(const ChosenKernels& kernels, const AttentionParams& params) {
   const int d = static_cast<int>(params.head_dim);
   MemoryMeter meter(device_memory());
   Buffer<RowInterval> allowed(&meter, 1);
   Buffer<RowSample> sample(&meter, 1);
   Buffer<float> delta(&meter, 1);
-  const auto launch = [&](const Kernel& kernel, const std::vector<int>& tiles, const auto& more) {
+  const auto launch = [&](const Kernel& kernel, int tile, const auto& more) {
     StepProblem problem({1, 1, 1, 1, 1, d}, params.dtype, kernel.pass(), {{0, 1}});
     Stream stream;  // declared after what its work uses, so that it ends first
-    for (const int tile : std::set<int>(tiles.begin(), tiles.end()))
-      problem.launch(kernel, tile, true, true, stream.get());
+    problem.launch(kernel, tile, true, true, stream.get());
     more(problem, stream.get());
     stream.synchronize();
   };
-  launch(*kernels.kernels.forward, kernels.forward_tiles, [&](auto& problem, cudaStream_t stream) {
+  launch(*kernels.forward, kernels.forward_tile, [&](auto& problem, cudaStream_t stream) {
     const LocalRows row = Partition{PartitionKind::contiguous, 1, 1}.rows_of(0);
     launch_allowed_keys({Mask{.seqlen = 1}, row, row}, allowed.data(), stream);
     const ForwardStep step = problem.forward(true, true);
@@ -126,14 +107,13 @@ void warm_up(const RankKernels& kernels, const AttentionParams& params) {
     const SoftmaxState state{step.row_max, step.row_sum, step.out, step.lse};
     launch_merge(state, state, 1, d, stream);
   });
-  if (kernels.kernels.backward == nullptr) return;
-  launch(*kernels.kernels.backward, kernels.backward_tiles,
-         [&](auto& problem, cudaStream_t stream) {
-           const BackwardStep step = problem.backward();
-           launch_delta(step.dout, params.dtype, step.dq, delta.data(), 1, d, stream);
-           launch_add(step.dk, step.dv, d, stream);
-           launch_scale(step.dq, d, 1.0f, stream);
-         });
+  if (kernels.backward == nullptr) return;
+  launch(*kernels.backward, kernels.backward_tile, [&](auto& problem, cudaStream_t stream) {
+    const BackwardStep step = problem.backward();
+    launch_delta(step.dout, params.dtype, step.dq, delta.data(), 1, d, stream);
+    launch_add(step.dk, step.dv, d, stream);
+    launch_scale(step.dq, d, 1.0f, stream);
+  });
 }
 
 }  // namespace ringscope::cuda

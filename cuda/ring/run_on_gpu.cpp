@@ -66,11 +66,9 @@ DeviceSetup::DeviceSetup(const std::string& backend, const Problem& config,
     if (!query.device)
       throw RunError(fmt::format("backend {}: {}", backend, query.why_not), ranks.front());
     const CurrentDevice current(device);
-    if (kernels.forward == nullptr) {
-      kernels = choose_kernels(wish, query.device->architecture, config.dtype,
-                               config.shape.head_dim, config.backward);
-      tuner = std::make_unique<Autotuner>(tuner_options(*query.device));
-    }
+    if (kernels.forward == nullptr)
+      kernels =
+          choose_kernels(wish, *query.device, config.dtype, config.shape.head_dim, config.backward);
     check_memory(config, ranks, kernels, *query.device);
   }
   if (!activity_records) return;
@@ -86,7 +84,7 @@ Index predicted_gpu_rank_bytes(const Problem& config, int rank) {
 
 class DeviceEngine::OfRank : public RankEngine {
  public:
-  OfRank(int device, Link link, const RankKernels& kernels, ActivityLog* activities, Rank& rank,
+  OfRank(int device, Link link, const ChosenKernels& kernels, ActivityLog* activities, Rank& rank,
          const Listener& listener)
       : device_(device),
         rank_(rank),
@@ -143,16 +141,9 @@ class DeviceEngine::OfRank : public RankEngine {
 std::unique_ptr<RankEngine> DeviceEngine::make(Rank& rank, const Listener& listener) {
   const int device = device_of(rank.rank());
   const CurrentDevice current(device);
-  const RankKernels kernels =
-      tuned_kernels(setup_.kernels, rank.config(), rank.rank(), *setup_.tuner);
-  warm_up(kernels, rank.ring_problem().params);
-  return std::make_unique<OfRank>(device, link(rank), kernels, setup_.activities.get(), rank,
+  warm_up(setup_.kernels, rank.ring_problem().params);
+  return std::make_unique<OfRank>(device, link(rank), setup_.kernels, setup_.activities.get(), rank,
                                   listener);
-}
-
-std::string DeviceEngine::notes() const {
-  const std::string remark = setup_.tuner->remark();
-  return setup_.tuner->text() + (remark.empty() ? "" : remark + "\n");
 }
 
 DeviceEngine::Link GpuEngine::link(Rank& rank) {
@@ -165,9 +156,9 @@ DeviceEngine::Link GpuEngine::link(Rank& rank) {
 
 std::string GpuEngine::notes() const {
   const auto [loops_ns, graph_ns] = ring_.launch_times();
-  if (graph_ns == 0) return DeviceEngine::notes();
-  return DeviceEngine::notes() + fmt::format("CUDA graph: captured in {} us, launched in {} us\n",
-                                             loops_ns / 1000, graph_ns / 1000);
+  if (graph_ns == 0) return "";
+  return fmt::format("CUDA graph: captured in {} us, launched in {} us\n", loops_ns / 1000,
+                     graph_ns / 1000);
 }
 
 namespace {

@@ -38,7 +38,6 @@ struct DeviceSetup {
               const KernelWish& wish, bool activity_records);
 
   ChosenKernels kernels;
-  std::unique_ptr<Autotuner> tuner;
   std::unique_ptr<ActivityLog> activities;  // null: times come from events
 };
 
@@ -49,8 +48,6 @@ class DeviceEngine : public Engine {
 
   // The memory of the first GPU; memory_of() gives each rank's.
   MemorySpace& memory() override { return device_memory(); }
-  // Return which tiles were chosen, and how.
-  std::string notes() const override;
   std::unique_ptr<RankEngine> make(Rank& rank, const Listener& listener) override;
 
  protected:
@@ -84,7 +81,7 @@ class GpuEngine : public DeviceEngine {
         take_turns_(take_turns) {}
 
   std::string_view name() const override { return "cuda"; }
-  // Return also what it took to make and launch a graph, if there is one.
+  // Return what it took to make and launch a graph, if there is one.
   std::string notes() const override;
   const LaunchTimes& launch_times() const { return ring_.launch_times(); }
   MemorySpace& memory_of(int rank) override { return ring_.memory_of(rank); }
@@ -125,7 +122,7 @@ struct GpuOptions {
 // Run like run_on_threads, from device 0 on. Before it starts, throws InputError when no kernel
 // takes the problem or fewer GPUs exist than requested, and RunError when there is no device or too
 // little free memory on it. A later CUDA error is a RunError that names call, place, rank and step,
-// and frees all device memory. Uses the kernels' first tiles where no timing is kept (autotune.h).
+// and frees all device memory.
 RingRun run_on_gpu(const Problem& config, const AttentionInputs& inputs,
                    const Progress& progress = {}, const GpuOptions& options = {});
 

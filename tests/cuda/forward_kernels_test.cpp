@@ -170,14 +170,12 @@ TEST_P(CudaCoreKernel, NanInKeysOfLaterRanksStaysThere) {
 template <class F>
 void for_each_tensor_cores_instance(F&& f) {
   for (const DType dtype : {DType::bf16, DType::f16})
-    for (int tile = 0; tile < static_cast<int>(tensor_cores_kernel.tiles.size()); ++tile)
-      for (const int head_dim : {64, 128})
-        f(StepCase{.seqlen = 150,
-                   .head_dim = head_dim,
-                   .mask = "causal",
-                   .dtype = dtype,
-                   .tile = tile,
-                   .seed = static_cast<std::uint64_t>(tile + head_dim)});
+    for (const int head_dim : {64, 128})
+      f(StepCase{.seqlen = 150,
+                 .head_dim = head_dim,
+                 .mask = "causal",
+                 .dtype = dtype,
+                 .seed = static_cast<std::uint64_t>(head_dim)});
 }
 
 TEST(TensorCores, MatchTheOracleInEveryInstance) {
@@ -242,12 +240,10 @@ TEST(HopperOverlap, FewBlocksTakeManyItems) {
     };
     expect_on(1);
     tested.mask = "causal+window:40";
-    tested.tile = 1;
     expect_on(2);
     tested.mask = "causal";
     tested.world_size = 2;
     tested.partition = PartitionKind::zigzag;
-    tested.tile = 0;
     expect_on(4);
   }
 }

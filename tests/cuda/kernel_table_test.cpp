@@ -70,13 +70,23 @@ TEST(KernelTable, RefusesWithReasons) {
 }
 
 TEST(KernelTable, NamesTheKernelsThatTakeAProblem) {
-  EXPECT_EQ(kernels_that_take(KernelPass::forward, 90, DType::bf16, 300), "none");
-  EXPECT_EQ(kernels_that_take(KernelPass::backward, 80, DType::f32, 64), "08 backward_tiled");
-  const std::string on_hopper = kernels_that_take(KernelPass::forward, 90, DType::bf16, 128);
+  const auto kernels_of_gpu = [](KernelPass pass, int architecture, DType dtype, int head_dim) {
+    DeviceInfo device;
+    device.architecture = architecture;
+    device.shared_bytes = (architecture == 90 ? 227 : architecture == 80 ? 163 : 99) << 10;
+    return kernels_that_take(pass, device, dtype, head_dim);
+  };
+  EXPECT_EQ(kernels_of_gpu(KernelPass::forward, 90, DType::bf16, 300), "none");
+  EXPECT_EQ(kernels_of_gpu(KernelPass::backward, 80, DType::f32, 64), "08 backward_tiled");
+  const std::string on_hopper = kernels_of_gpu(KernelPass::forward, 90, DType::bf16, 128);
   EXPECT_NE(on_hopper.find("05 tensor_cores"), std::string::npos) << on_hopper;
   EXPECT_NE(on_hopper.find("06 hopper"), std::string::npos) << on_hopper;
-  const std::string on_ampere = kernels_that_take(KernelPass::forward, 80, DType::bf16, 128);
+  const std::string on_ampere = kernels_of_gpu(KernelPass::forward, 80, DType::bf16, 128);
   EXPECT_EQ(on_ampere.find("06"), std::string::npos) << on_ampere;
+  EXPECT_EQ(kernels_of_gpu(KernelPass::forward, 89, DType::f32, 256),
+            "01 naive, 02 online_softmax, 04 register_tiles");
+  EXPECT_EQ(kernels_of_gpu(KernelPass::forward, 80, DType::f32, 256),
+            "01 naive, 02 online_softmax, 03 shared_tiles, 04 register_tiles");
 }
 
 TEST(KernelTable, VerifiedRunsAreOfKernelsThatExist) {

@@ -93,31 +93,6 @@ TEST(OneGpuRingOptions, ForwardAlone) {
   EXPECT_TRUE(forward.outputs.dq.empty());
 }
 
-// A tile is chosen for what the scheme attends at a step, which is not what the ring does.
-TEST(RankKernels, AreTunedForTheBlocksOfTheScheme) {
-  const RingReference problem({1, 4, 2, 64, 4}, DType::f32, "causal", 0.5f, 77);
-  Problem job = problem.config(PartitionKind::contiguous, 4);
-  const auto pairs = [&](const char* scheme, Index heads) {
-    set_scheme(job, scheme);
-    std::vector<Index> of_steps;
-    for (const AttendedBlock& block : count_loop(job, 2).largest) {
-      EXPECT_EQ(block.heads.num_heads, heads);
-      EXPECT_EQ(block.region.pairs(), block.pairs);
-      of_steps.push_back(block.pairs);
-    }
-    return of_steps;
-  };
-  using Pairs = std::vector<Index>;
-  EXPECT_EQ(pairs("ring", 4), (Pairs{136, 256, 256, 0}));
-  EXPECT_EQ(pairs("two-level:2", 4), (Pairs{136, 0, 256, 256}));
-  // Blocks 2 and 2, 1 and 3, 0 and 0, 3 and 1: of each the larger half.
-  EXPECT_EQ(pairs("bidirectional", 4), (Pairs{100, 128, 128, 128}));
-  // The queries of ranks 2, 1, 0 and 3 come to the keys of rank 2.
-  EXPECT_EQ(pairs("pass-q", 4), (Pairs{136, 0, 0, 256}));
-  // The keys of ranks 2, 3, 0 and 1 meet the queries of all.
-  EXPECT_EQ(pairs("ulysses", 1), (Pairs{256, 136, 256, 256}));
-}
-
 // Every scheme, with lengths that ranks share unevenly, and several blocks and states at once.
 TEST(OneGpuRingOptions, EverySchemeAgreesWithTheOracle) {
   if (skip_without_gpu()) return;
@@ -262,9 +237,16 @@ void expect_input_error(const std::function<void()>& f, const std::vector<std::s
   }
 }
 
+DeviceInfo gpu(int architecture) {
+  DeviceInfo device;
+  device.architecture = architecture;
+  device.shared_bytes = (architecture == 90 ? 227 : architecture == 80 ? 163 : 99) << 10;
+  return device;
+}
+
 TEST(OneGpuRingErrors, KernelsThatDoNotFitAreNamedWithWhatDoes) {
   const auto choose = [](KernelWish wish, int architecture, DType dtype, Index head_dim) {
-    return [=] { choose_kernels(wish, architecture, dtype, head_dim, true); };
+    return [=] { choose_kernels(wish, gpu(architecture), dtype, head_dim, true); };
   };
   expect_input_error(choose({0, 0}, 90, DType::bf16, 80), {"bf16", "head_dim 80", "--backend cpu"});
   expect_input_error(choose({0, 0}, 90, DType::f32, 300), {"f32", "head_dim 300", "--backend cpu"});
@@ -273,15 +255,16 @@ TEST(OneGpuRingErrors, KernelsThatDoNotFitAreNamedWithWhatDoes) {
   expect_input_error(choose({6, 0}, 80, DType::bf16, 64), {"06 hopper", "8.0", "05"});
   expect_input_error(choose({0, 9}, 90, DType::f32, 64), {"09", "f32", "08"});
   expect_input_error(choose({0, 4}, 90, DType::f32, 64), {"no backward kernel 04", "08"});
+  expect_input_error(choose({3, 0}, 89, DType::f32, 256), {"03", "shared memory", "101376", "04"});
   expect_input_error(choose({99, 0}, 90, DType::f32, 64), {"no forward kernel 99", "04"});
 }
 
 TEST(OneGpuRingErrors, TheBestKernelIsTheHighestOfThoseThatFit) {
-  EXPECT_EQ(choose_kernels({}, 80, DType::bf16, 64, false).forward->number, 5);
-  EXPECT_EQ(choose_kernels({}, 80, DType::bf16, 64, false).backward, nullptr);
-  EXPECT_EQ(choose_kernels({}, 80, DType::f32, 100, true).forward->number, 4);
-  EXPECT_EQ(choose_kernels({}, 80, DType::f32, 100, true).backward->number, 8);
-  EXPECT_EQ(choose_kernels({2, 8}, 80, DType::f32, 100, true).forward->number, 2);
+  EXPECT_EQ(choose_kernels({}, gpu(80), DType::bf16, 64, false).forward->number, 5);
+  EXPECT_EQ(choose_kernels({}, gpu(80), DType::bf16, 64, false).backward, nullptr);
+  EXPECT_EQ(choose_kernels({}, gpu(80), DType::f32, 100, true).forward->number, 4);
+  EXPECT_EQ(choose_kernels({}, gpu(80), DType::f32, 100, true).backward->number, 8);
+  EXPECT_EQ(choose_kernels({2, 8}, gpu(80), DType::f32, 100, true).forward->number, 2);
 }
 
 }  // namespace one_gpu_ring_test

@@ -14,7 +14,7 @@ namespace {
 
 TEST(BackwardTiledMutants, EveryBarrierIsMissed) {
   const StepCase tested{
-      .heads = 2, .heads_kv = 1, .seqlen = 80, .head_dim = 20, .mask = "causal", .tile = 2};
+      .heads = 2, .heads_kv = 1, .seqlen = 80, .head_dim = 20, .mask = "causal", .tile = 1};
   EXPECT_EQ(kNumbered, 3);
   Mutants(backward_tiled_kernel, backward_tiled_mutant, tested).expect_all_found(kNumbered);
 }

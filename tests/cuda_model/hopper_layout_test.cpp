@@ -48,7 +48,7 @@ TEST(HopperLayout, AdvancingStaysWithinTheStart) {
 // row = 16 warp + lane / 4 for elements whose i mod 4 is 0 or 1, and 8 more for 2 and 3; column =
 // 8 (i / 4) + 2 (lane mod 4) + (i mod 2).
 TEST(HopperLayout, AccumulatorsCoverTheMatrixAsDefined) {
-  for (const int columns : {8, 64, 128, 176, 256}) {
+  for (const int columns : {8, 64, 128, 256}) {
     std::set<std::pair<int, int>> covered;
     for (int warp = 0; warp < 4; ++warp)
       for (int lane = 0; lane < 32; ++lane)
@@ -67,7 +67,7 @@ TEST(HopperLayout, AccumulatorsCoverTheMatrixAsDefined) {
 // Where the copy engine puts element (row, column) of a tile of panels, and where a product that
 // starts at piece_offset() looks for it.
 TEST(HopperLayout, PiecesBeginWhereThePanelsSay) {
-  for (const int rows : {64, 128, 176})
+  for (const int rows : {64, 128})
     for (int column = 0; column < 128; column += kProductDepth) {
       const std::uint32_t panel = static_cast<std::uint32_t>(column / kPanelColumns * rows * 128);
       EXPECT_EQ(piece_offset(column, rows), panel + column % kPanelColumns * 2);
@@ -82,8 +82,8 @@ TEST(HopperLayout, RegistersOfAllRolesFitTheBlock) {
                65536 &&
            sizeof(HopperStorage<Config>) <= 227 * 1024;
   };
-  EXPECT_TRUE(fits(HopperConfig<bf16, 128, 176, 128, 2>{}));
-  EXPECT_TRUE(fits(HopperConfig<bf16, 192, 128, 64, 2>{}));
+  EXPECT_TRUE(fits(HopperConfig<bf16, 128, 128, 128, 2>{}));
+  EXPECT_TRUE(fits(HopperConfig<bf16, 128, 128, 64, 4>{}));
 }
 
 TEST(PersistentSchedule, EveryItemOnce) {

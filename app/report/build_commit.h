@@ -3,9 +3,9 @@
 
 #include <string>
 
-namespace ringscope::cuda {
+namespace ringscope {
 
 // Return git's hash at configure time, such as "1a2b3c4d5e6f", or "unknown" without git.
 std::string build_commit();
 
-}  // namespace ringscope::cuda
+}  // namespace ringscope
