@@ -22,13 +22,13 @@ import sys
 import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-KERNELS = ["06_hopper", "07_hopper_overlap", "10_backward_hopper", "11_backward_one_pass"]
+KERNELS = ["06_hopper", "07_hopper_overlap", "11_backward_one_pass"]
 FLAGS = ["-std=c++20", "-O3", "-DNDEBUG", "--expt-relaxed-constexpr", "-gencode=arch=compute_90a,code=sm_90a",
          "-Xptxas=-v"]
 # What the switches of an instance mean.
 SWITCHES = {"06": {"false": "no roles", "true": "roles"}, "11": {"false": "any order", "true": "turns"},
             "07": {"false,false": "neither", "true,false": "ping-pong", "true,true": "both"}}
-CONSUMERS = {"06_hopper": 2, "07_hopper_overlap": 2, "10_backward_hopper": None, "11_backward_one_pass": 2}
+CONSUMERS = {"06_hopper": 2, "07_hopper_overlap": 2, "11_backward_one_pass": 2}
 
 
 def stop(text):
@@ -106,9 +106,6 @@ def planned(kernel, numbers, name):
     copied = 2 * visit * depth * 2
     if kernel[:2] in ("06", "07"):
         return depth // 16 + visit // 16, visit // 2, copied
-    keys_own = "(Owner)0" in name
-    if kernel[:2] == "10":
-        return 2 * depth // 16 + (2 if keys_own else 1) * visit // 16, visit // 2, copied
     return 2 * depth // 16 + 2 * visit // 16 + own // 16, visit // 2, copied + visit * depth * 4
 
 

@@ -1,5 +1,6 @@
-// 11: the backward pass in one launch and five products, where 10 takes two launches and seven. A
-// block owns 128 keys, and tiles of 64 queries visit it (backward_hopper.h):
+// 11: the backward pass of bf16 and f16 with Hopper's own instructions, in one launch and five
+// products, where 09 takes two launches and seven. A block owns 128 keys, and tiles of 64 queries
+// visit it:
 //
 //   S^T = K Q^T    dP^T = V dO^T    dV += P^T dO    dK += dS^T Q    dQ^T += K^T dS^T
 //
@@ -7,48 +8,51 @@
 // visits. What that takes:
 //
 //   - dS^T goes through shared memory, because in dQ^T = K^T dS^T it is summed over the keys of both
-//     consumers. They write their 64 keys, meet, and compute half of dQ each. The products' rows are
-//     columns of dQ, so a tile may have 80 queries, which no product has rows for.
+//     consumers. They write their 64 keys, meet, and compute half of dQ each.
 //   - dQ leaves through a buffer whose rows are padded, so that stores meet no bank twice, and a
 //     warp of the producers adds it to memory, row by row (bulk_add). That the buffer is full also
 //     says that both consumers are done with dS, whose place is free then.
 //   - Parts are added in the order of the key tiles, so the same bits come out every time: each
-//     tile of queries has a turn in memory, the number of the key tile that may add next. Without
-//     turns (rung 11a) parts are added as they come. A turn costs a visit one load and one store of 4
+//     tile of queries has a turn in memory, the number of the key tile that may add next. The order
+//     of visits keeps blocks from waiting for them (one_pass_order.h). Without turns (rung 11a) parts are added as they come. A turn costs a visit one load and one store of 4
 //     bytes beside the 32 KiB of dQ that it adds at head_dim 128, and the consumers no instruction,
 //     so the repeatable way is the one that runs use.
 //   - The grid has one block per multiprocessor. Blocks take keys from a counter, in the order of
 //     turns, so whoever holds a turn is running, also when other kernels hold multiprocessors. Under
 //     causal masks, that is longest first. All query heads of a kv head visit in one item. While the
 //     consumers store dK and dV, the next item's K, V, Q and dO come.
+//   - P^T and dS^T appear where dV and dK need them as operands: seen from the keys, accumulators and
+//     operands have the same layout in registers.
 //
 // Products in order, and what a warpgroup computes meanwhile (n: number of the visit):
 //
 //   products   dV(n)  dK(n)             dQ(n)  S(n+1)              dP(n+1)
 //   threads    dS(n)         dS out, meet             dQ(n) out            P(n+1)
 //
-// Registers at head_dim 128: dK and dV 64 + 64, S 32, dP or dQ 32, and P as an operand 16; with 80
-// queries, a quarter more of the latter three, so there dS is computed before dV begins. S begins
+// Registers at head_dim 128: dK and dV 64 + 64, S 32, dP or dQ 32, and P as an operand 16. S begins
 // when dK has ended, which frees dS, and runs behind dQ. Q and dO have barriers apart, so it does not
 // wait for dO. Units and deltas of the queries are prepared once, by a small kernel that also sets
-// the turns, and come by bulk copies.
+// the turns, and come by bulk copies: P = exp2(s scale log2(e) - unit), dS = P (dP - delta).
 //
-// More queries a tile make shared memory, which is the limit (bench/README.md), read K, V and dS for
-// more products. Under a causal mask, smaller tiles waste less on the diagonal.
+// Full tiles take no mask. A masked P is 0, but 0 * NaN is NaN: visitors that share a tile with one
+// that some own row meets are read. Rows past the end are zeros.
 #include <algorithm>
+#include <limits>
 
 #include "cuda/base/launch.h"
 #include "cuda/base/tensor_map.h"
-#include "cuda/kernels/backward_hopper.h"
+#include "cuda/kernels/backward_rows.h"
 #include "cuda/kernels/kernel_table.h"
+#include "cuda/kernels/one_pass_order.h"
 #include "cuda/kernels/stamps.h"
+#include "cuda/kernels/warpgroup.h"
 #include "cuda/ptx/registers.h"
 #include "cuda/ptx/tma.h"
 
 namespace ringscope::cuda {
 namespace {
 
-constexpr int kKeys = 128;
+constexpr int kKeys = kOnePassKeys, kQueries = kOnePassQueries;
 constexpr int kMeeting = 1;  // the named barrier of the consumers
 
 struct Maps {
@@ -56,7 +60,6 @@ struct Maps {
 };
 
 // How BackwardStep's workspace is used.
-template <int kQueries>
 struct Workspace {
   unsigned long long* taken;    // items that blocks have taken
   float (*notes)[2][kQueries];  // [batch * heads, tiles of queries]: units and deltas
@@ -73,8 +76,7 @@ struct Workspace {
 };
 
 // Fill the workspace. Grid: heads of tiles of queries, batch (TileAndHead), and at least one block.
-template <int kQueries>
-__global__ void prepare(const BackwardStep step, const Workspace<kQueries> workspace) {
+__global__ void prepare(const BackwardStep step, const Workspace workspace) {
   if (blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0) *workspace.taken = 0;
   const StepShape& shape = step.shape;
   if (shape.rows_q == 0) return;
@@ -82,80 +84,57 @@ __global__ void prepare(const BackwardStep step, const Workspace<kQueries> works
   const std::int64_t matrix = std::int64_t{blockIdx.y} * shape.heads + head;
   const std::int64_t at = matrix * tiles_for(shape.rows_q, kQueries) + tile;
   const int row = tile * kQueries + static_cast<int>(threadIdx.x);
-  const QueryUnits query = query_units(step, matrix, row);
-  workspace.notes[at][0][threadIdx.x] = query.unit;
-  workspace.notes[at][1][threadIdx.x] = query.delta;
-  if (threadIdx.x != 0) return;
-  // The first key tile to take a turn is the first that some query from `row` on meets.
-  int first = 0, last = tiles_for(shape.rows_k, kKeys);
-  while (first < last) {
-    const int middle = first + (last - first) / 2;
-    const int end = (middle + 1) * kKeys < shape.rows_k ? (middle + 1) * kKeys : shape.rows_k;
-    if (step.allowed_queries[end - 1].last <= row)
-      first = middle + 1;
-    else
-      last = middle;
+  // Rows without keys, or past the end, have P = exp2(t - inf) = 0.
+  float unit = std::numeric_limits<float>::infinity(), delta = 0;
+  if (row < shape.rows_q) {
+    const std::int64_t of_row = matrix * shape.rows_q + row;
+    unit = base2_unit(step.row_max[of_row], step.row_sum[of_row]);
+    delta = step.delta[of_row];
   }
-  workspace.turns[at] = first;
+  workspace.notes[at][0][threadIdx.x] = unit;
+  workspace.notes[at][1][threadIdx.x] = delta;
+  if (threadIdx.x == 0) workspace.turns[at] = first_turn(step, row);
 }
 
-template <class Element, int kQueries, int kHeadDim>
-using OnePassConfig =
-    BackwardHopperConfig<Element, Owner::keys, kKeys, kQueries, kHeadDim, kHeadDim == 64 ? 4 : 2>;
-
-// An item: keys of one (batch, kv head), and the tiles of queries that visit them, those of one head
-// of the group after those of another.
-struct Work {
-  RowTile own;
-  int tile;                       // of keys
-  int first_tile, last_tile;      // of queries that visit
-  int last_turn;                  // tile after the last one with a turn to pass
-  int first_matrix, last_matrix;  // of queries, batch * heads + head
-  int own_matrix;                 // batch * heads_kv + head
-  unsigned visits_before;         // of the block's earlier items
-  bool is_over;                   // there are no more items, and the rest means nothing
-
-  static __host__ __device__ __forceinline__ unsigned items(const StepShape& shape) {
-    return static_cast<unsigned>(tiles_for(shape.rows_k, kKeys)) *
-           static_cast<unsigned>(shape.batch * shape.heads_kv);
-  }
-
-  __device__ __forceinline__ void set(const BackwardStep& step, int kQueries, unsigned item) {
-    const StepShape& shape = step.shape;
-    const auto matrices = static_cast<unsigned>(shape.batch * shape.heads_kv);
-    const unsigned its_tile = item / matrices;
-    tile = static_cast<int>(its_tile);
-    own_matrix = static_cast<int>(item - its_tile * matrices);
-    own = RowTile::at(tile, kKeys, shape.rows_k, step.allowed_queries);
-    first_tile = own.first_visitor(kQueries);
-    last_tile = own.last_visitor(kQueries);
-    // Keys that no query meets still stand between others, and may have a turn at one tile.
-    const int end = tiles_for(own.needed.last, kQueries);
-    last_turn = end > last_tile ? end : last_tile;
-    const int group = shape.heads / shape.heads_kv;
-    first_matrix = own_matrix * group;
-    last_matrix = first_matrix + group;
-  }
-
-  __device__ __forceinline__ int visits() const {
-    return (last_tile - first_tile) * (last_matrix - first_matrix);
-  }
+// One compiled instance.
+template <class Element_, int kHeadDim_>
+struct OnePassConfig : WarpgroupRoles {
+  using Element = Element_;
+  static constexpr int kHeadDim = kHeadDim_, kStages = kHeadDim == 64 ? 4 : 2;
+  static constexpr int kOwnBytes = kKeys * kHeadDim * 2, kVisitBytes = kQueries * kHeadDim * 2;
 };
 
-// `full` and `empty` of the base are those of Q and its notes.
+struct Work : OnePassItem {
+  unsigned visits_before;  // of the block's earlier items
+  bool is_over;            // there are no more items, and the rest means nothing
+};
+
+// What comes with a tile of queries: the units and deltas of its rows, and what the producer stores
+// beside them, so that consumers need no registers for it.
+struct VisitorNotes {
+  alignas(16) float unit[kQueries];
+  alignas(16) float delta[kQueries];
+  std::int32_t first_row;
+  std::int32_t masked;
+};
+
 template <class Config>
-struct OnePassStorage : BackwardHopperStorage<Config> {
-  static constexpr int kQueries = Config::kVisit;
+struct OnePassStorage {
+  using Element = typename Config::Element;
+  alignas(kSwizzleBytes) Element own[2][kKeys * Config::kHeadDim];  // K, V
+  alignas(
+      kSwizzleBytes) Element visitors[Config::kStages][2][kQueries * Config::kHeadDim];  // Q, dO
+  VisitorNotes notes[Config::kStages];
   // [keys / 64][queries][64 keys]
-  alignas(kSwizzleBytes) typename Config::Element ds[kKeys * kQueries];
+  alignas(kSwizzleBytes) Element ds[kKeys * kQueries];
   alignas(16) float dq[kQueries][Config::kHeadDim + 4];
-  ptx::Barrier own_empty;
+  ptx::Barrier own_full, own_empty;
+  ptx::Barrier full[Config::kStages], empty[Config::kStages];  // of Q and its notes
   ptx::Barrier dout_full[Config::kStages], dout_empty[Config::kStages];
   ptx::Barrier dq_full, dq_empty;
   ptx::Barrier work_full[2], work_empty[2];
   Work work[2];  // this item's and the next one's; not in registers, of which producers have few
 };
-
 template <class Config>
 __device__ __forceinline__ void init_barriers(OnePassStorage<Config>& shared) {
   constexpr int kWarps = Config::kConsumers * 4;
@@ -191,9 +170,7 @@ __device__ __forceinline__ StagePlace<Config::kStages> place_of(unsigned visit) 
 // Take items and start their copies. One thread does.
 template <class Config>
 __device__ __forceinline__ void produce(OnePassStorage<Config>& shared, const BackwardStep& step,
-                                        const Workspace<Config::kVisit>& workspace,
-                                        const Maps& maps) {
-  constexpr int kQueries = Config::kVisit;
+                                        const Workspace& workspace, const Maps& maps) {
   constexpr std::uint32_t kNoteBytes = 2 * kQueries * sizeof(float);
   unsigned visit = 0;  // of all items
 #pragma unroll 1
@@ -202,7 +179,7 @@ __device__ __forceinline__ void produce(OnePassStorage<Config>& shared, const Ba
     Work& work = shared.work[n % 2];
     const auto number = static_cast<unsigned>(atomicAdd(workspace.taken, 1ull));
     work.is_over = number >= Work::items(step.shape);
-    if (!work.is_over) work.set(step, kQueries, number);
+    if (!work.is_over) work.set(step, number);
     work.visits_before = visit;
     ptx::barrier_arrive(shared.work_full[n % 2]);
     if (work.is_over) return;
@@ -253,9 +230,7 @@ __device__ __forceinline__ void for_each_item(OnePassStorage<Config>& shared, co
 // Add dQ of an item's visits to memory. One warp does.
 template <class Config, bool kInTurn>
 __device__ __forceinline__ void add_dq(OnePassStorage<Config>& shared, const BackwardStep& step,
-                                       const Workspace<Config::kVisit>& workspace,
-                                       const Work& work) {
-  constexpr int kQueries = Config::kVisit;
+                                       const Workspace& workspace, const Work& work) {
   const int lane = static_cast<int>(threadIdx.x) % 32, rows_q = step.shape.rows_q;
   std::uint32_t parity = work.visits_before % 2;
 #pragma unroll 1
@@ -286,7 +261,7 @@ __device__ __forceinline__ void add_dq(OnePassStorage<Config>& shared, const Bac
 }
 
 // Count tiles and, for the first head, pairs. One warp does.
-__device__ __forceinline__ void count(const BackwardStep& step, int kQueries, const Work& work) {
+__device__ __forceinline__ void count(const BackwardStep& step, const Work& work) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   unsigned pairs = 0;
   if (work.own_matrix == 0)
@@ -305,15 +280,113 @@ __device__ __forceinline__ void count(const BackwardStep& step, int kQueries, co
             heads * tiles_for(step.shape.rows_q, kQueries) - work.visits());
 }
 
+// One warpgroup's 64 keys. Its 128 threads call all functions together. In an accumulator, each
+// thread has two rows, h = 0 and 1, eight apart (hopper_layout.h).
+template <class Config>
+struct KeyRows {
+  using Element = typename Config::Element;
+  using Storage = OnePassStorage<Config>;
+  static constexpr int kHeadDim = Config::kHeadDim;
+
+  float s[kQueries / 2];               // S, then P
+  float dp[kQueries / 2];              // dP, then dS
+  std::uint32_t p[kQueries / 16][4];   // P rounded, as an operand
+  std::uint32_t ds[kQueries / 16][4];  // dS
+  float dk[kHeadDim / 2] = {};
+  float dv[kHeadDim / 2] = {};
+  int row;                  // row h = 0 in the tensor; rows past the end are computed, not stored
+  std::uint32_t own_start;  // shared address of the 64 rows of K
+
+  __device__ __forceinline__ KeyRows(const Storage& shared, int warpgroup, const RowTile& own)
+      : row(own.first + warpgroup * kWarpgroupRows +
+            accumulator_row(ptx::thread_index() % kWarpgroupThreads, 0)),
+        own_start(ptx::shared_address(shared.own[0]) + warpgroup * kWarpgroupRows * kRowBytes) {}
+
+  static __device__ __forceinline__ int thread() {
+    return static_cast<int>(threadIdx.x) % kWarpgroupThreads;
+  }
+
+  // Start product = own[i] visitors[i]^T: S for i = 0, dP for i = 1.
+  __device__ __forceinline__ void start_product(float (&product)[kQueries / 2], int i,
+                                                const Storage& shared, int stage) {
+    start_row_product<kHeadDim, kKeys, kQueries>(
+        product, rows_descriptor(own_start + i * Config::kOwnBytes), shared.visitors[stage][i]);
+  }
+
+  // Start gradient += weights visitors[i].
+  __device__ __forceinline__ void start_gradient(float (&gradient)[kHeadDim / 2],
+                                                 const std::uint32_t (&weights)[kQueries / 16][4],
+                                                 int i, const Storage& shared, int stage) {
+    start_column_product<kHeadDim, kQueries>(gradient, weights, shared.visitors[stage][i]);
+  }
+
+  // Return two neighbouring columns' units or deltas.
+  static __device__ __forceinline__ float2 of_columns(const float* notes, int i) {
+    return *reinterpret_cast<const float2*>(notes + accumulator_column(thread(), i));
+  }
+
+  // Turn S into P.
+  __device__ __forceinline__ void exponentials(const VisitorNotes& notes, float exponent_scale) {
+#pragma unroll
+    for (int i = 0; i < kQueries / 2; i += 4) {
+      const float2 unit = of_columns(notes.unit, i);
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        float* const pair = s + i + 2 * h;
+        pair[0] = ptx::exp2_approx(fmaf(pair[0], exponent_scale, -unit.x));
+        pair[1] = ptx::exp2_approx(fmaf(pair[1], exponent_scale, -unit.y));
+      }
+    }
+  }
+
+  // Set P of pairs that the mask forbids to 0. `first_visitor` is the tile's first row.
+  __device__ __forceinline__ void mask(const RowInterval* table, int own_rows, int first_visitor) {
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      const RowInterval meets = row + 8 * h < own_rows ? table[row + 8 * h] : RowInterval{0, 0};
+      mask_columns(s, thread(), h, {meets.first - first_visitor, meets.last - first_visitor}, 0);
+    }
+  }
+
+  // Turn dP into dS.
+  __device__ __forceinline__ void differences(const VisitorNotes& notes) {
+#pragma unroll
+    for (int i = 0; i < kQueries / 2; i += 4) {
+      const float2 delta = of_columns(notes.delta, i);
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        const int at = i + 2 * h;
+        dp[at] = s[at] * (dp[at] - delta.x);
+        dp[at + 1] = s[at + 1] * (dp[at + 1] - delta.y);
+      }
+    }
+  }
+
+  // Set `to` to factor * gradient. `to` is row 0 of the matrix.
+  __device__ __forceinline__ void store(float* to, const float (&gradient)[kHeadDim / 2],
+                                        int own_rows, float factor) const {
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      if (row + 8 * h >= own_rows) continue;
+      auto* const places =
+          reinterpret_cast<float2*>(to + static_cast<std::int64_t>(row + 8 * h) * kHeadDim) +
+          accumulator_column(thread(), 0) / 2;
+#pragma unroll
+      for (int i = 2 * h; i < kHeadDim / 2; i += 4)
+        places[accumulator_column(0, i) / 2] =
+            make_float2(factor * gradient[i], factor * gradient[i + 1]);
+    }
+  }
+};
+
 // Do one consumer warpgroup's part of an item: its 64 keys, and its half of dQ, which is half of the
 // columns or, where there are but 64, half of the queries.
 template <class Config>
-__device__ __forceinline__ void consume(BackwardHopperRows<Config>& rows,
-                                        OnePassStorage<Config>& shared, int consumer,
-                                        const BackwardStep& step, float exponent_scale,
-                                        const Work& work, auto& stamps) {
+__device__ __forceinline__ void consume(KeyRows<Config>& rows, OnePassStorage<Config>& shared,
+                                        int consumer, const BackwardStep& step,
+                                        float exponent_scale, const Work& work, auto& stamps) {
   using Element = typename Config::Element;
-  constexpr int kQueries = Config::kVisit, kHeadDim = Config::kHeadDim;
+  constexpr int kHeadDim = Config::kHeadDim;
   constexpr bool kHalfColumns = kHeadDim == 2 * kWarpgroupRows;
   constexpr int kDqQueries = kHalfColumns ? kQueries : kQueries / 2;
   const int first_column = kHalfColumns ? consumer * kWarpgroupRows : 0;
@@ -336,7 +409,7 @@ __device__ __forceinline__ void consume(BackwardHopperRows<Config>& rows,
   // S is done and dP in flight, so compute P under dP.
   const auto probabilities = [&] {
     ptx::wgmma_done(rows.s);
-    rows.exponentials(shared, stage_of(visit), exponent_scale);
+    rows.exponentials(shared.notes[stage_of(visit)], exponent_scale);
     if (shared.notes[stage_of(visit)].masked) {
       rows.mask(step.allowed_queries, step.shape.rows_k, shared.notes[stage_of(visit)].first_row);
     }
@@ -347,18 +420,13 @@ __device__ __forceinline__ void consume(BackwardHopperRows<Config>& rows,
   };
   // P and dP are done, so start dV and dK.
   const auto gradients = [&] {
-    if constexpr (Config::kDsUnderDv) {
-      pack_weights<Element>(rows.p, rows.s);
-      ptx::wgmma_fence();
-      rows.start_gradient(rows.second, rows.p, 1, shared, stage_of(visit));
-    }
-    rows.differences(shared, stage_of(visit));
-    if constexpr (!Config::kDsUnderDv) pack_weights<Element>(rows.p, rows.s);
+    pack_weights<Element>(rows.p, rows.s);
+    ptx::wgmma_fence();
+    rows.start_gradient(rows.dv, rows.p, 1, shared, stage_of(visit));
+    rows.differences(shared.notes[stage_of(visit)]);
     pack_weights<Element>(rows.ds, rows.dp);
     ptx::wgmma_fence();
-    if constexpr (!Config::kDsUnderDv)
-      rows.start_gradient(rows.second, rows.p, 1, shared, stage_of(visit));
-    rows.start_gradient(rows.first, rows.ds, 0, shared, stage_of(visit));
+    rows.start_gradient(rows.dk, rows.ds, 0, shared, stage_of(visit));
   };
   // Let dS^T of these keys be seen, in the layout of a tile of K: a row for each query.
   const auto write_ds = [&] {
@@ -411,14 +479,14 @@ __device__ __forceinline__ void consume(BackwardHopperRows<Config>& rows,
     write_ds();
     ended(KernelPart::score_gradients, visit);
     ptx::wgmma_wait<1>();  // dV
-    ptx::wgmma_done(rows.second);
+    ptx::wgmma_done(rows.dv);
     ended(KernelPart::value_gradients, visit);
     release(shared.dout_empty[stage_of(visit)]);
     ptx::wgmma_fence();
     start_dq();
     if (visit == last_visit) {
       ptx::wgmma_wait<0>();
-      ptx::wgmma_done(rows.first);
+      ptx::wgmma_done(rows.dk);
       ended(KernelPart::key_gradients, visit);
       release(shared.empty[stage_of(visit)]);
       write_dq();
@@ -426,7 +494,7 @@ __device__ __forceinline__ void consume(BackwardHopperRows<Config>& rows,
       return;
     }
     ptx::wgmma_wait<1>();  // dK
-    ptx::wgmma_done(rows.first);
+    ptx::wgmma_done(rows.dk);
     ended(KernelPart::key_gradients, visit);
     release(shared.empty[stage_of(visit)]);
     const auto [next, parity] = place_of<Config>(visit + 1);
@@ -452,7 +520,7 @@ __device__ __forceinline__ void consume(BackwardHopperRows<Config>& rows,
 template <class Config, bool kInTurn, class... Buffer>
 __global__ void __launch_bounds__(Config::kThreads, 1)
     backward_one_pass(const BackwardStep step, const float exponent_scale,
-                      const Workspace<Config::kVisit> workspace, const __grid_constant__ Maps maps,
+                      const Workspace workspace, const __grid_constant__ Maps maps,
                       Buffer... buffer) {
   auto& shared = shared_memory<OnePassStorage<Config>>();
   if (threadIdx.x == 0) init_barriers(shared);
@@ -469,7 +537,7 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
         add_dq<Config, kInTurn>(shared, step, workspace, work);
       });
     } else if (warp == 2) {
-      for_each_item(shared, [&](const Work& work, unsigned) { count(step, Config::kVisit, work); });
+      for_each_item(shared, [&](const Work& work, unsigned) { count(step, work); });
     }
   } else {
     ptx::claim_registers<Config::kConsumerRegisters>();
@@ -477,20 +545,20 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
     const int consumer = warpgroup - 1, rows_k = step.shape.rows_k;
     for_each_item(shared, [&](const Work& work, unsigned n) {
       stamps.begin(work.first_matrix, work.tile);
-      BackwardHopperRows<Config> rows(shared, consumer, work.own);
+      KeyRows<Config> rows(shared, consumer, work.own);
       ptx::barrier_wait(shared.own_full, n % 2);
       stamps.end(KernelPart::wait);
       if (work.visits() > 0) consume(rows, shared, consumer, step, exponent_scale, work, stamps);
       release(shared.own_empty);
       const std::int64_t begin = std::int64_t{work.own_matrix} * rows_k * Config::kHeadDim;
-      rows.template store<false>(step.dk + begin, rows.first, rows_k, step.softmax_scale);
-      rows.template store<false>(step.dv + begin, rows.second, rows_k, 1.0f);
+      rows.store(step.dk + begin, rows.dk, rows_k, step.softmax_scale);
+      rows.store(step.dv + begin, rows.dv, rows_k, 1.0f);
       stamps.end(KernelPart::epilogue);
     });
   }
 }
 
-constexpr TileShape kTiles[] = {{64, kKeys}};
+constexpr TileShape kTiles[] = {{kQueries, kKeys}};
 
 template <bool kInTurn, class... Buffer>
 void launch_instance(const BackwardStep& step, DType dtype, cudaStream_t stream,
@@ -500,14 +568,14 @@ void launch_instance(const BackwardStep& step, DType dtype, cudaStream_t stream,
   const BackwardSide sides[2] = {side_of_keys(step), side_of_queries(step)};
   visit_half_instance(dtype, shape.head_dim, [&]<class Element>(Element, auto head_dim) {
     constexpr int kQueries = kTiles[0].rows;
-    using Config = OnePassConfig<Element, kQueries, head_dim()>;
+    using Config = OnePassConfig<Element, head_dim()>;
     using Storage = OnePassStorage<Config>;
     static_assert(sizeof(Storage) <= 227 * 1024);
     if constexpr (kInTurn || (std::is_same_v<Element, bf16> && head_dim() == 128)) {
-      const Workspace<kQueries> workspace(step);
+      const Workspace workspace(step);
       dim3 grid = TileAndHead::grid(tiles_for(shape.rows_q, kQueries), shape.heads, shape.batch);
       if (shape.rows_q == 0) grid = dim3(1);
-      launch(prepare<kQueries>, {grid, dim3(kQueries)}, stream, step, workspace);
+      launch(prepare, {grid, dim3(kQueries)}, stream, step, workspace);
       Maps maps;
       for (int i = 0; i < 2; ++i) {
         const auto map_of = [&](const BackwardSide& side, int rows) {

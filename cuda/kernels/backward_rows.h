@@ -1,4 +1,4 @@
-// Defines who owns what in a backward step. Kernels 08 to 10 are launched twice:
+// Defines who owns what in a backward step. Kernels 08 and 09 are launched twice:
 //
 //   Owner::keys      a block owns a tile of keys and sums dK and dV; tiles of queries visit it,
 //                    one query head of the group after the other

@@ -68,11 +68,12 @@ struct VisitingTile : RowTile {
 
 // One compiled instance.
 template <class Element_, int kRows_, int kKeys_, int kHeadDim_, int kStages_>
-struct HopperConfig : WarpgroupRoles<kRows_> {
+struct HopperConfig : WarpgroupRoles {
   using Element = Element_;
   static constexpr int kRows = kRows_, kKeys = kKeys_, kHeadDim = kHeadDim_, kStages = kStages_;
   static constexpr int kQBytes = kRows * kHeadDim * 2, kKvBytes = kKeys * kHeadDim * 2;
   static constexpr int kCluster = 1;  // blocks that share K and V
+  static_assert(kRows == kConsumers * kWarpgroupRows);
   static_assert(kKeys % kProductDepth == 0 && kHeadDim % kPanelColumns == 0);
   static_assert(kQBytes % kSwizzleBytes == 0 && kKvBytes % kSwizzleBytes == 0);
 };

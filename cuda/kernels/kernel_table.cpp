@@ -114,7 +114,6 @@ int device_attribute(cudaDeviceAttr which) {
 }
 
 void leave_multiprocessors(int count) { left = count; }
-int left_multiprocessors() { return left; }
 
 int multiprocessors() {
   return std::max(1, device_attribute(cudaDevAttrMultiProcessorCount) - left);
@@ -128,11 +127,16 @@ std::span<const Kernel> rungs() {
 }
 
 std::span<const Kernel> all_kernels() {
-  static const std::array kernels = {
-      naive_kernel,           online_softmax_kernel,   shared_tiles_kernel,
-      register_tiles_kernel,  tensor_cores_kernel,     hopper_kernel,
-      hopper_overlap_kernel,  backward_tiled_kernel,   backward_tensor_cores_kernel,
-      backward_hopper_kernel, backward_one_pass_kernel};
+  static const std::array kernels = {naive_kernel,
+                                     online_softmax_kernel,
+                                     shared_tiles_kernel,
+                                     register_tiles_kernel,
+                                     tensor_cores_kernel,
+                                     hopper_kernel,
+                                     hopper_overlap_kernel,
+                                     backward_tiled_kernel,
+                                     backward_tensor_cores_kernel,
+                                     backward_one_pass_kernel};
   return kernels;
 }
 

@@ -82,7 +82,6 @@ extern const Kernel hopper_kernel;                 // 06
 extern const Kernel hopper_overlap_kernel;         // 07
 extern const Kernel backward_tiled_kernel;         // 08
 extern const Kernel backward_tensor_cores_kernel;  // 09
-extern const Kernel backward_hopper_kernel;        // 10
 extern const Kernel backward_one_pass_kernel;      // 11
 
 // Rungs between those of the table: each adds one idea to the one before, so that a GPU shows what
@@ -100,7 +99,7 @@ std::span<const Kernel> all_kernels();
 std::span<const Kernel> kernels_of(KernelPass pass);
 
 // Leave `count` multiprocessors (>= 0) to other kernels, such as those that move K and V between
-// GPUs: from the next launch of this process on, 07, 10 and 11 have at most one block at a time for
+// GPUs: from the next launch of this process on, 07 and 11 have at most one block at a time for
 // each of the others, and at least one.
 void leave_multiprocessors(int count);
 
@@ -166,9 +165,7 @@ void visit_half_instance(DType dtype, int head_dim, F&& f) {
 
 int device_attribute(cudaDeviceAttr which);  // of the current device
 
-// Return how many multiprocessors of the current device leave_multiprocessors leaves, and what it
-// was given.
+// Return how many multiprocessors of the current device leave_multiprocessors leaves to kernels.
 int multiprocessors();
-int left_multiprocessors();
 
 }  // namespace ringscope::cuda

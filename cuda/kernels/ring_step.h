@@ -150,11 +150,10 @@ struct BackwardStep {
   void* workspace = nullptr;         // backward_workspace_bytes() bytes, aligned to 16
 };
 
-// Return the bytes that a backward step of this shape may use as it likes: of every query row, in
-// tiles of 64 or 80, two floats, of every tile an int, and a counter (11_backward_one_pass.cu).
+// Return the bytes that a backward step of this shape may use as it likes: a counter and, of every
+// tile of 64 query rows, two floats a row and an int (11_backward_one_pass.cu).
 constexpr std::int64_t backward_workspace_bytes(const StepShape& shape) {
-  return 16 + std::int64_t{shape.batch} * shape.heads *
-                  ((shape.rows_q + 79) * std::int64_t{8} + tiles_for(shape.rows_q, 64) * 4);
+  return 16 + std::int64_t{shape.batch} * shape.heads * tiles_for(shape.rows_q, 64) * (64 * 8 + 4);
 }
 
 }  // namespace ringscope::cuda

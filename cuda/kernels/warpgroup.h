@@ -1,4 +1,4 @@
-// The mathematics of the Hopper kernels (06, 07, 10, 11): what a warpgroup computes on a tile,
+// The mathematics of the Hopper kernels (06, 07, 11): what a warpgroup computes on a tile,
 // with accumulators spread over its 128 threads as hopper_layout.h says.
 //
 //   forward    S = Q K^T                         O += P V
@@ -22,15 +22,12 @@
 
 namespace ringscope::cuda {
 
-// The warpgroups of a block: one produces, which takes few registers, and two or three consume 64
-// rows each. Together they have at most 65536 registers: 128 (24 + 2 * 240) or 128 (32 + 3 * 160).
-template <int kRows>
+// The warpgroups of a block: one produces, which takes few registers, and two consume 64 rows each.
+// Together they have at most 65536 registers: 128 (24 + 2 * 240).
 struct WarpgroupRoles {
-  static constexpr int kConsumers = kRows / kWarpgroupRows;
+  static constexpr int kConsumers = 2;
   static constexpr int kThreads = (kConsumers + 1) * kWarpgroupThreads;
-  static constexpr int kProducerRegisters = kConsumers == 2 ? 24 : 32;
-  static constexpr int kConsumerRegisters = kConsumers == 2 ? 240 : 160;
-  static_assert(kRows % kWarpgroupRows == 0 && (kConsumers == 2 || kConsumers == 3));
+  static constexpr int kProducerRegisters = 24, kConsumerRegisters = 240;
 };
 
 // Let the kernels of the source file that includes this leave records under the name `kernel`. Call

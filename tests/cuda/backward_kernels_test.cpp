@@ -1,4 +1,4 @@
-// Kernels 08 to 11 against the oracle, on the host model and on a GPU.
+// Kernels 08, 09 and 11 against the oracle, on the host model and on a GPU.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -62,8 +62,10 @@ TEST_P(BackwardHalves, TensorCoresMatchTheOracle) {
   }
 }
 
-// As above; a block of 384 or 512 threads takes even longer.
-void expect_hopper_matches_oracle(const Kernel& kernel, DType dtype) {
+// As above; a block of 384 threads takes even longer.
+TEST_P(BackwardHalves, OnePassMatchesTheOracle) {
+  const Kernel& kernel = backward_one_pass_kernel;
+  const DType dtype = GetParam();
   if (skip_without_device(kernel.limits)) return;
   std::vector<StepCase> cases = cases_of(kernel, dtype, {64, 128, 128});
   for (std::size_t i = 0; i < cases.size(); ++i) {
@@ -81,31 +83,22 @@ void expect_hopper_matches_oracle(const Kernel& kernel, DType dtype) {
   }
 }
 
-TEST_P(BackwardHalves, HopperMatchesTheOracle) {
-  expect_hopper_matches_oracle(backward_hopper_kernel, GetParam());
-}
-TEST_P(BackwardHalves, OnePassMatchesTheOracle) {
-  expect_hopper_matches_oracle(backward_one_pass_kernel, GetParam());
-}
-
 // Several items a block, of a group of heads, some of which no query meets; and long rows, for whose
 // visits all buffers come round again and again.
-TEST(BackwardHopper, FewBlocksTakeManyItems) {
+TEST(OnePass, FewBlocksTakeManyItems) {
 #ifdef RINGSCOPE_MODEL
   constexpr Index kLong = 520;
 #else
   constexpr Index kLong = 1000;
 #endif
-  for (const Kernel* kernel :
-       {&backward_hopper_kernel, &backward_one_pass_kernel, &backward_any_order}) {
+  for (const Kernel* kernel : {&backward_one_pass_kernel, &backward_any_order}) {
     if (skip_without_device(kernel->limits)) return;
-    for (int tile = 0; tile < static_cast<int>(kernel->tiles.size()); ++tile) {
-      const OnBlocks few(tile + 1);
+    for (const int blocks : {1, 2}) {
+      const OnBlocks few(blocks);
       StepCase tested{.seqlen = 420, .head_dim = 128, .mask = "causal+documents:140,280"};
       tested.partition = PartitionKind::zigzag;
-      tested.world_size = tile + 1;
+      tested.world_size = blocks;
       tested.dtype = DType::bf16;
-      tested.tile = tile;
       tested.skip_empty = false;
       expect_matches_oracle(*kernel, tested);
       tested.mask = "causal";
@@ -130,7 +123,7 @@ TEST_P(BackwardHalves, TensorCoresMatchTheOracleInEveryInstance) {
                                      .tile = tile});
 }
 
-// Of kernel 10 more visits than stages, full and masked ones, of a group of heads: stages are used
+// Of kernel 11 more visits than stages, full and masked ones, of a group of heads: stages are used
 // again and again.
 TEST(Backward, IsTheSameUnderAllSchedules) {
   const std::pair<const Kernel*, StepCase> all[] = {
@@ -138,10 +131,6 @@ TEST(Backward, IsTheSameUnderAllSchedules) {
        {.heads = 1, .seqlen = 70, .head_dim = 20, .mask = "causal+window:50", .tile = 1}},
       {&backward_tensor_cores_kernel,
        {.heads = 1, .seqlen = 150, .mask = "causal+window:50", .dtype = DType::bf16, .tile = 1}},
-      {&backward_hopper_kernel,
-       {.seqlen = 270, .mask = "causal+window:200", .dtype = DType::bf16, .tile = 1}},
-      {&backward_hopper_kernel,
-       {.seqlen = 270, .head_dim = 128, .mask = "causal+window:200", .dtype = DType::bf16}},
       {&backward_one_pass_kernel,
        {.seqlen = 270, .head_dim = 128, .mask = "causal+window:200", .dtype = DType::bf16}},
       {&backward_one_pass_kernel,
@@ -154,7 +143,7 @@ TEST(Backward, IsTheSameUnderAllSchedules) {
 }
 
 std::vector<std::pair<const Kernel*, StepCase>> a_case_of_each() {
-  return {{&backward_tiled_kernel, {.heads = 1, .seqlen = 70, .head_dim = 20, .tile = 2}},
+  return {{&backward_tiled_kernel, {.heads = 1, .seqlen = 70, .head_dim = 20, .tile = 1}},
           {&backward_tensor_cores_kernel,
            {.heads = 1, .seqlen = 150, .head_dim = 64, .dtype = DType::bf16, .tile = 1}}};
 }
@@ -199,8 +188,8 @@ TEST(Backward, KeepsNanOfRowsThatDoNotMeetOut) {
 }
 
 // What nobody attends has gradient 0, whatever was there before.
-TEST(BackwardHopper, StepWithoutQueriesLeavesZeros) {
-  if (skip_without_device(backward_hopper_kernel.limits)) return;
+TEST(OnePass, StepWithoutQueriesLeavesZeros) {
+  if (skip_without_device(backward_one_pass_kernel.limits)) return;
   constexpr int kRows = 70, kHeadDim = 64;
   const GuardedArray<std::uint16_t> k(std::vector<std::uint16_t>(kRows * kHeadDim, 0x3c00));
   const GuardedArray<RowInterval> allowed(std::vector<RowInterval>(kRows, RowInterval{0, 0}));
@@ -213,7 +202,7 @@ TEST(BackwardHopper, StepWithoutQueriesLeavesZeros) {
   step.dk = dk.data();
   step.dv = dv.data();
   step.counters = counters.data();
-  backward_hopper_kernel.launch(step, DType::f16, 0, nullptr);
+  backward_one_pass_kernel.launch(step, DType::f16, 0, nullptr);
   RINGSCOPE_CUDA(cudaDeviceSynchronize());
   const std::vector<float> zeros(kRows * kHeadDim, 0.0f);
   EXPECT_EQ(dk.download(), zeros);
@@ -222,23 +211,22 @@ TEST(BackwardHopper, StepWithoutQueriesLeavesZeros) {
 }
 
 // One key short of a full tile.
-TEST(BackwardHopper, TileThatIsFullButForItsLastKey) {
-  if (skip_without_device(backward_hopper_kernel.limits)) return;
+TEST(OnePass, TileThatIsFullButForItsLastKey) {
+  if (skip_without_device(backward_one_pass_kernel.limits)) return;
   StepCase tested{.seqlen = 150, .head_dim = 128, .mask = "prefix:63", .dtype = DType::bf16};
-  expect_matches_oracle(backward_hopper_kernel, tested);
+  expect_matches_oracle(backward_one_pass_kernel, tested);
   tested.mask = "prefix:127";
-  tested.tile = 1;
-  expect_matches_oracle(backward_hopper_kernel, tested);
+  expect_matches_oracle(backward_one_pass_kernel, tested);
 }
 
 // All scores are 0: P is the same for all keys that a query may attend.
-TEST(BackwardHopper, ScaleOfZero) {
-  if (skip_without_device(backward_hopper_kernel.limits)) return;
-  expect_matches_oracle(backward_hopper_kernel, {.seqlen = 150,
-                                                 .mask = "causal",
-                                                 .world_size = 2,
-                                                 .dtype = DType::f16,
-                                                 .score_deviation = 0});
+TEST(OnePass, ScaleOfZero) {
+  if (skip_without_device(backward_one_pass_kernel.limits)) return;
+  expect_matches_oracle(backward_one_pass_kernel, {.seqlen = 150,
+                                                   .mask = "causal",
+                                                   .world_size = 2,
+                                                   .dtype = DType::f16,
+                                                   .score_deviation = 0});
 }
 
 }  // namespace

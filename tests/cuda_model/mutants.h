@@ -27,9 +27,10 @@
 
 #include "cuda/base/launch.h"
 #include "cuda/base/tensor_map.h"
-#include "cuda/kernels/backward_hopper.h"
+#include "cuda/kernels/backward_rows.h"
 #include "cuda/kernels/kernel_table.h"
 #include "cuda/kernels/mma_tile.h"
+#include "cuda/kernels/one_pass_order.h"
 #include "cuda/kernels/persistent_schedule.h"
 #include "cuda/kernels/row_state.h"
 #include "cuda/kernels/warpgroup.h"

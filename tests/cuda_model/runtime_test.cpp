@@ -163,8 +163,7 @@ TEST_F(Runtime, LaunchesThatNoDeviceTakes) {
 // What a launch asks of the driver beside itself is asked once per shape, also where other shapes
 // come between.
 TEST_F(Runtime, ASecondLaunchOfAShapeOnlyLaunches) {
-  for (const Kernel* kernel : {&hopper_kernel, &hopper_overlap_kernel, &backward_hopper_kernel,
-                               &backward_one_pass_kernel}) {
+  for (const Kernel* kernel : {&hopper_kernel, &hopper_overlap_kernel, &backward_one_pass_kernel}) {
     const auto problem = [&](int rows) {
       return StepProblem({1, 1, 1, rows, rows, 64}, DType::bf16, kernel->pass(),
                          std::vector<RowInterval>(static_cast<std::size_t>(rows), {0, rows}));
@@ -181,19 +180,6 @@ TEST_F(Runtime, ASecondLaunchOfAShapeOnlyLaunches) {
     fail_call("cudaFuncSetAttribute", 1, cudaErrorUnknown);
     EXPECT_THROW(launch(after), CudaError) << kernel->name;
     reset_device();
-  }
-}
-
-// Its blocks are too long to let transfers in between, so it has no more at a time than it may.
-TEST_F(Runtime, Step10LeavesMultiprocessorsToOthers) {
-  StepProblem problem({1, 2, 1, 200, 200, 64}, DType::bf16,
-                      KernelPass::backward,  // two tiles a head
-                      std::vector<RowInterval>(200, {0, 1}));
-  for (const auto& [blocks, launches] : {std::pair{132, 1 + 1}, {3, 1 + 2}, {1, 2 + 4}}) {
-    const OnBlocks few(blocks);
-    problem.launch(backward_hopper_kernel, 0, false, false, nullptr);
-    EXPECT_EQ(pending_operations(), static_cast<std::size_t>(launches)) << blocks;
-    EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
   }
 }
 

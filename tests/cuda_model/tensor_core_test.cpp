@@ -288,9 +288,8 @@ TEST(TruncatedSums, StayWithinTheirBound) {
 TEST(TruncatedSums, LeaveKernelsWithinTheirTolerances) {
   set_sums(Sums::truncated);
   const std::shared_ptr<void> reset(nullptr, [](void*) { set_sums(Sums::one_by_one); });
-  for (const Kernel* kernel :
-       {&tensor_cores_kernel, &hopper_kernel, &hopper_overlap_kernel, &backward_tensor_cores_kernel,
-        &backward_hopper_kernel, &backward_one_pass_kernel})
+  for (const Kernel* kernel : {&tensor_cores_kernel, &hopper_kernel, &hopper_overlap_kernel,
+                               &backward_tensor_cores_kernel, &backward_one_pass_kernel})
     for (const DType dtype : {DType::bf16, DType::f16})
       expect_matches_oracle(*kernel, {.heads = 1,
                                       .seqlen = 200,
@@ -298,8 +297,7 @@ TEST(TruncatedSums, LeaveKernelsWithinTheirTolerances) {
                                       .mask = "causal",
                                       .partition = PartitionKind::striped,
                                       .world_size = 2,
-                                      .dtype = dtype,
-                                      .tile = 1});
+                                      .dtype = dtype});
 }
 
 }  // namespace
