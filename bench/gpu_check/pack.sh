@@ -1,7 +1,7 @@
 # Makes the pack of `./ringscope gpu-check`, and runs it. The launcher reads this file for its functions and lends it its
 # own: say, die, die_with_log, have, have_gpu_driver, nvcc_of, progress, clear_progress, install_missing, root, logs.
 
-pack_most_mib=54  # 64 with the sources and the results, which is what some lent machines take
+pack_most_mib=54  # 64, which some lent machines take, with the sources and the results
 pack_programs=(ringscope ringscope_gpu cuda_tests gpu_device gpu_forward gpu_backward gpu_carried_state gpu_ring_balance)
 pack_nccl_programs=(nccl_tests nccl_ring)  # where nccl.h is; NCCL itself is looked for on the machine that runs the pack
 

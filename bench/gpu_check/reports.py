@@ -3,7 +3,6 @@
 results. Nothing that a program writes is trusted: what is not as it should be counts as not there."""
 import dataclasses
 import json
-import math
 import re
 
 
@@ -30,12 +29,12 @@ def text_in(value, name):
     return text if isinstance(text, str) else ""
 
 
-def is_number(value):
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+def numbers_in(value):
+    return {name: one for name, one in sorted(value.items())
+            if isinstance(one, (int, float)) and not isinstance(one, bool)}
 
 
-# ---
-# The tests.
+# --- the tests ---
 
 
 @dataclasses.dataclass
@@ -98,35 +97,24 @@ class TestReport:
             self.failures.append(name + (": " + hung.group() if hung else ""))
 
 
-# ---
-# What is measured.
+# --- what is measured ---
 
 NOT_FIGURES = {"family_index", "per_family_instance_index", "repetitions", "repetition_index", "threads",
                "iterations", "real_time", "cpu_time"}
-MILLISECONDS = {"ns": 1e-6, "us": 1e-3, "s": 1e3}
 
 
 def read_benchmarks(text):
-    """Return the measurements of a report of Google Benchmark; of an incomplete one, those of the complete
-    benchmarks. Raise ValueError when nothing of it can be read."""
-    document = loads(text)
-    if document is None:
-        whole, end, _ = text.rpartition("\n    }")  # the end is missing
-        if not end:
-            raise ValueError("no benchmark came to its end")
-        document = loads(whole + "\n    }\n  ]\n}\n")
-        if document is None:
-            raise ValueError("the benchmarks' report is no JSON")
+    """Return the measurements of a report of Google Benchmark in milliseconds; of an incomplete one, those of the
+    complete benchmarks."""
+    document = loads(text) or loads(text.rpartition("\n    }")[0] + "\n    }\n  ]\n}\n")  # the end is missing
     measurements = []
     for one in objects(document, "benchmarks"):
-        m = {"name": text_in(one, "name").split("/iterations:")[0]}  # Google Benchmark adds its own suffixes
-        if text_in(one, "error_message"):
-            m["problem"] = one["error_message"]
-        else:
-            time = one.get("real_time")
-            m["ms"] = time * MILLISECONDS.get(one.get("time_unit"), 1.0) if is_number(time) else 0.0
-            m.update((name, one[name]) for name in sorted(one) if is_number(one[name]) and name not in NOT_FIGURES)
-        measurements.append(m)
+        name = text_in(one, "name").split("/iterations:")[0]  # Google Benchmark adds its own suffixes
+        numbers = numbers_in(one)
+        figures = {figure: value for figure, value in numbers.items() if figure not in NOT_FIGURES}
+        problem = text_in(one, "error_message")
+        measurements.append({"name": name, **({"problem": problem} if problem else
+                                              {"ms": numbers.get("real_time", 0.0), **figures})})
     return measurements
 
 
@@ -136,18 +124,10 @@ def read_library(text):
     document = loads(text)
     if not isinstance(document, dict):
         return [], "", "it wrote no results"
-    versions = "PyTorch " + text_in(document, "torch")
-    if isinstance(document.get("cudnn"), int):
-        versions += f", cuDNN {document['cudnn']}"
-    measurements = []
-    for one in objects(document, "measurements"):
-        m = {"name": text_in(one, "name")}
-        if text_in(one, "problem"):
-            m["problem"] = one["problem"]
-        else:
-            m["ms"] = one["ms"] if is_number(one.get("ms")) else 0.0
-            m.update((name, one[name]) for name in sorted(one) if is_number(one[name]))
-        measurements.append(m)
+    versions = f"PyTorch {text_in(document, 'torch')}, cuDNN {document.get('cudnn')}"
+    measurements = [{"name": text_in(one, "name"), **({"problem": one["problem"]} if text_in(one, "problem") else
+                                                      {"ms": 0.0, **numbers_in(one)})}
+                    for one in objects(document, "measurements")]
     return measurements, versions, text_in(document, "not_measured")
 
 
@@ -162,8 +142,7 @@ def read_ring(text):
     return isinstance(verify, dict) and verify.get("pass") is True, pairs
 
 
-# ---
-# The figures that count: ratios of two measurements of one run, and TFLOP/s of the fastest tile.
+# --- the figures that count: ratios of two measurements of one run, and TFLOP/s of the fastest tile ---
 
 
 def figure_in(measurement, name):
@@ -189,9 +168,8 @@ def compare(ours, library, is_backward, shape, goal):
                if (kernel >= "08") == is_backward]
     if not of_pass:
         return
-    tflops, kernel, tile = max(of_pass, key=lambda one: one[0])
-    the_pass = "backward" if is_backward else "forward"
-    what = f"{the_pass} {shape}"
+    tflops, kernel, tile = max(of_pass)
+    what = f"{'backward' if is_backward else 'forward'} {shape}"
     yield f"{what}: TFLOP/s of {kernel} {tile}", tflops, ""
     for name, text, its_goal in ((f"cudnn/{what.replace(' ', '/')}", "cudnn", goal),
                                  (f"flash/{what.replace(' ', '/')}", "flash", ""),
@@ -202,66 +180,41 @@ def compare(ours, library, is_backward, shape, goal):
 
 
 def figures_of(ours, library):
-    """Return the figures of a run, each its name, value and goal ("" without one)."""
-    figures = []
+    """Return the figures of a run."""
+    figures, costs = [], {}
     for is_backward in (False, True):
         for rows in (4096, 8192, 16384):
             goal = "" if rows == 4096 else ">= 0.9" if is_backward else ">= 1.0"
             for mask in ("full", "causal", "full-mha", "causal-mha"):
                 figures += compare(ours, library, is_backward, f"bf16/d128/{rows}/{mask}", goal)
-    for name, lists, shapes in (
-            ("ladder", ("main", "more"), ("f32/d128/4096/full", "bf16/d128/8192/full")),
-            ("ideas", ("idea",), ("bf16/d128/8192/full", "bf16/d128/8192/causal", "bf16/d128/16384/full-mha",
-                                  "bf16/d128/16384/causal-mha"))):
-        for shape in shapes:
-            for kernel, (tflops, tile) in fastest_of_kernels(ours, shape, lists):
-                figures.append((f"{name}, {shape}: TFLOP/s of {kernel} {tile}", tflops, ""))
-    costs = {}  # of a kernel's tiles the smallest
+    for shape in ("8192/full", "8192/causal", "16384/full-mha", "16384/causal-mha"):
+        for kernel, (tflops, tile) in fastest_of_kernels(ours, "bf16/d128/" + shape, ("idea",)):
+            figures.append((f"ideas, bf16/d128/{shape}: TFLOP/s of {kernel} {tile}", tflops, ""))
     for m in ours:
         words = m["name"].split("/")
-        if len(words) == 7 and words[0] == "carried_state" and is_number(m.get("carry_cost")):
+        if len(words) == 7 and words[0] == "carried_state" and "carry_cost" in m:  # of a kernel's tiles the smallest
             what = f"carried state at {words[4]} rows {words[5]}, {words[1]}"
             costs[what] = min(m["carry_cost"], costs.get(what, m["carry_cost"]))
-    figures += [(what, cost, "<= 0.04" if "at 16384 rows" in what else "") for what, cost in sorted(costs.items())]
-    for m in ours:
-        words = m["name"].split("/")
         if words[0] == "ring_launch" and figure_in(m, "ms") > 0:
             figures.append(("8 ranks: starting both passes, loops / graph", figure_in(m, "loop_ms") / m["ms"], ""))
-        if len(words) == 2 and words[0] == "ring_balance" and "problem" not in m:
-            figures.append((f"8 ranks, causal: contiguous / zigzag, {words[1]}",
-                            figure_in(m, "contiguous_over_zigzag"), ">= 1.8"))
-            ceiling = figure_in(m, "zigzag_ceiling")
-            if ceiling > 0:
-                figures.append((f"8 ranks, causal: zigzag's share of its ceiling, {words[1]}",
-                                figure_in(m, "zigzag_balance") / ceiling, ">= 0.95"))
-    return figures
-
-
-# ---
-# The results, for their file and for people.
-
-
-def rounded(value):
-    """Return JSON with five digits, which are more than a measurement has, and null for what is no number."""
-    if isinstance(value, dict):
-        return {name: rounded(one) for name, one in value.items()}
-    if isinstance(value, list):
-        return [rounded(one) for one in value]
-    if isinstance(value, float):
-        return float(f"{value:.5g}") if math.isfinite(value) else None
-    return value
+        if words[0] == "ring_balance" and figure_in(m, "zigzag_ceiling") > 0:
+            figures += [(f"8 ranks, causal: contiguous / zigzag, {words[1]}", figure_in(m, "contiguous_over_zigzag"),
+                         ">= 1.8"),
+                        (f"8 ranks, causal: zigzag's share of its ceiling, {words[1]}",
+                         figure_in(m, "zigzag_balance") / m["zigzag_ceiling"], ">= 0.95")]
+    figures += [(what, cost, "<= 0.04" if "at 16384 rows" in what else "") for what, cost in sorted(costs.items())]
+    return [{"name": name, "value": value, **({"goal": goal} if goal else {})} for name, value, goal in figures]
 
 
 def print_table(results, kernels):
-    """Print what people read."""
+    """Print what people read of the results."""
     for part in results["parts"]:
         detail = part.get("detail", "").split("\n")[0]
-        print(f"{part['name']:<22} {part['status']:<13} {part['seconds']:6.1f} s{'  ' if detail else ''}{detail}")
+        print(f"{part['name']:<22} {part['status']:<13} {part['seconds']:6.1f} s  {detail}".rstrip())
     for number, tests in sorted(kernels.items()):
         verdict = "passed" if tests.passes() else "failed" if tests.failed else "not run"
-        print(f"kernel {number:02}              {verdict:<13} {tests.passed + tests.failed} tests, "
-              f"{tests.failed} failed, {tests.skipped} skipped")
+        print(f"kernel {number:02}              {verdict:<13} {tests.text()}")
     for figure in results["figures"]:
         goal = "goal " + figure["goal"] if "goal" in figure else ""
-        print(f"{figure['name']:<62} {figure['value']:9.4g}  {goal}")
+        print(f"{figure['name']:<62} {figure['value']:9.4g}  {goal}".rstrip())
     print("all passed" if results["passed"] else "not all passed")

@@ -65,17 +65,6 @@ class FakePack {
         R"({"name": "ring_balance/05_tensor_cores/iterations:1/manual_time", "real_time": 2.0,
                    "time_unit": "ms", "contiguous_over_zigzag": 1.81, "zigzag_balance": 0.9,
                    "zigzag_ceiling": 1.0})");
-    program("bin/nccl_tests", kNcclTests);
-    program("bin/nccl_ring", R"(
-case "$FAKE_NCCL" in none) echo 'skipped: NCCL is not found'; exit 0 ;; speed-fails) exit 3 ;; esac
-for a; do case $a in --benchmark_out=*) out=${a#*=} ;; esac; done
-cat >"$out" <<'END'
-{"context": {}, "benchmarks": [
-)" + benchmark("nccl/ring/zigzag/forward", "TFLOPs", 400) +
-                                 R"(
-]}
-END
-echo 'not measured: links')");
     program("path/python3", R"(
 while [ $# -gt 1 ]; do [ "$1" != --out ] || out=$2; shift; done
 [ "$FAKE_TORCH" != no ] || { echo '{"not_measured": "no PyTorch"}' >"$out"; exit 0; }
@@ -85,13 +74,6 @@ cat >"$out" <<END
  {"name": "cudnn/backward/bf16/d128/8192/full", "ms": 2.0, "TFLOPs": 400.0},
  {"name": "flash/bf16/d128/8192/full", "problem": "not there"}]}
 END)");
-    program("path/compute-sanitizer", R"(
-case "$FAKE_SANITIZER $*" in *nccl_tests*)
-  [ "$FAKE_NCCL" != finds ] || echo 'ERROR SUMMARY: 3 errors'
-  echo 'ERROR SUMMARY: 0 errors'; echo '[  PASSED  ] 1 test.'; exit 0 ;; "finds "*racecheck*/05*) echo 'ERROR SUMMARY: 1 error'; exit 86 ;;
- "finds_06 "*racecheck*/06*) echo 'ERROR SUMMARY: 1 error'; exit 86 ;;
- "breaks "*racecheck*/05*) echo 'no connection'; exit 1 ;; esac
-exit 0)");
   }
   ~FakePack() { std::filesystem::remove_all(root); }
   FakePack(const FakePack&) = delete;
@@ -147,7 +129,8 @@ cat >"$out" <<'END'
   std::filesystem::path root;
 
  private:
-  // FAKE_TESTS says what happens: fails=TEST, crashes=TEST, hangs=TEST.
+  // FAKE_TESTS says what happens: fails=TEST, crashes=TEST, hangs=TEST; kills=TEST kills the check,
+  // once its file says that a kernel passed.
   static constexpr const char* kTests = R"(
 case "$*" in *--gtest_list_tests*)
   echo 'Running main() from somewhere'
@@ -170,27 +153,13 @@ case $test in */06) result=SKIPPED ;; esac
 case $FAKE_TESTS in
   "fails=$test") failures=', "failures": [{"failure": "wrong"}]' ;;
   "crashes=$test") kill -SEGV $$ ;;
-  "hangs=$test") sleep 100 ;;
+  "hangs=$test") sleep 1000 ;;
+  "kills=$test") until grep -q '"pass": true' *.json; do sleep 0.1; done; kill -KILL $PPID ;;
 esac
 [ -z "$out" ] || cat >"$out" <<END
 {"testsuites": [{"name": "S", "testsuite": [
  {"name": "x", "classname": "$test", "result": "$result"$kernel$failures},
  {"name": "off", "result": "SUPPRESSED"}]}]}
-END
-[ -z "$failures" ])";
-
-  // FAKE_NCCL=none: there is none; fails: a test does; breaks: the program does.
-  static constexpr const char* kNcclTests = R"(
-for a; do case $a in --gtest_output=json:*) out=${a#*:} ;; esac; done
-result=COMPLETED failures=
-case "$FAKE_NCCL" in
-  none) result=SKIPPED; printf 'somewhere: Skipped\nNCCL is not found\n\n[  SKIPPED ] x\n' ;;
-  fails) failures=', "failures": [{"failure": "wrong"}]' ;;
-  breaks) kill -SEGV $$ ;;
-esac
-[ -z "$out" ] || cat >"$out" <<END
-{"testsuites": [{"name": "NcclRing", "testsuite": [
- {"name": "OfTwo", "classname": "NcclRing", "result": "$result"$failures}]}]}
 END
 [ -z "$failures" ])";
 
@@ -200,7 +169,7 @@ pairs=7
 case "$FAKE_RING $*" in
   "wrong "*"backend cuda"*) echo '{"verify": {"pass": false}, "ranks": []}'; exit 1 ;;
   "uneven "*"backend cuda"*) pairs=8 ;;
-  "slow "*"backend cpu"*) sleep 100 ;;
+  "slow "*"backend cpu"*) sleep 1000 ;;
 esac
 echo "{\"verify\": {\"pass\": true}, \"ranks\": [{\"pairs_by_step\": [1, $pairs]}]}")";
 };

@@ -1,10 +1,11 @@
 // Gives kernels on the model of a GPU a fault, so that a rehearsal of gpu-check meets what a first
-// hour on a GPU may meet. RINGSCOPE_FAULTS="hangs=3 wrong=6 waits=7 crashes=10" says which: 03 never
-// ends, 06 scales scores by too much, 07 ends as by the watchdog of its waits, and 10 is killed. The
+// hour on a GPU may meet. RINGSCOPE_FAULTS="hangs=3 wrong=6 waits=7 crashes=9" says which: 03 never
+// ends, 06 scales scores by too much, 07 ends as by the watchdog of its waits, and 09 is killed. The
 // linker has programs ask here, instead of cuda/kernels/kernel_table.h, for the table.
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <sstream>
 #include <string>
@@ -49,7 +50,8 @@ std::vector<Kernel> made_faulty() {
   const char* const faults = std::getenv("RINGSCOPE_FAULTS");
   std::istringstream words(faults == nullptr ? "" : faults);
   for (std::string word; words >> word;) {
-    Kernel& kernel = faulty.at(std::stoul(word.substr(word.find('=') + 1)) - 1);
+    const int number = std::stoi(word.substr(word.find('=') + 1));
+    Kernel& kernel = *std::ranges::find(faulty, number, &Kernel::number);
     if (word.starts_with("hangs=")) kernel.launch_forward = hang;
     if (word.starts_with("waits=")) kernel.launch_forward = wait_in_vain;
     if (word.starts_with("wrong=")) true_launch = std::exchange(kernel.launch_forward, be_wrong);
