@@ -188,29 +188,25 @@ __device__ __forceinline__ void produce(OnePassStorage<Config>& shared, const Ba
     for (int i = 0; i < 2; ++i)
       ptx::tma_load(shared.own[i], maps.keys[i], 0, work.own.first, 0, work.own_matrix,
                     shared.own_full);
-    const int tiles = tiles_for(step.shape.rows_q, kQueries);
-#pragma unroll 1
-    for (int matrix = work.first_matrix; matrix < work.last_matrix; ++matrix) {
-#pragma unroll 1
-      for (int tile = work.first_tile; tile < work.last_tile; ++tile) {
-        const int first = tile * kQueries;
-        const auto [stage, parity] = place_of<Config>(visit++);
-        auto& notes = shared.notes[stage];
-        // dV is done before dK, so the room of dO is free first.
-        ptx::barrier_wait(shared.dout_empty[stage], parity ^ 1);
-        ptx::barrier_arrive_expecting(shared.dout_full[stage], Config::kVisitBytes);
-        ptx::tma_load(shared.visitors[stage][1], maps.queries[1], 0, first, 0, matrix,
-                      shared.dout_full[stage]);
-        ptx::barrier_wait(shared.empty[stage], parity ^ 1);
-        notes.first_row = first;
-        notes.masked = !work.own.is_full(first, first + kQueries);
-        ptx::barrier_arrive_expecting(shared.full[stage], Config::kVisitBytes + kNoteBytes);
-        ptx::tma_load(shared.visitors[stage][0], maps.queries[0], 0, first, 0, matrix,
-                      shared.full[stage]);
-        ptx::bulk_load(notes.unit, workspace.notes[std::int64_t{matrix} * tiles + tile], kNoteBytes,
-                       shared.full[stage]);
-      }
-    }
+    work.for_each_visit(work.last_tile, [&](int matrix, int tile) {
+      const int first = tile * kQueries;
+      const std::int64_t place =
+          std::int64_t{matrix} * tiles_for(step.shape.rows_q, kQueries) + tile;
+      const auto [stage, parity] = place_of<Config>(visit++);
+      auto& notes = shared.notes[stage];
+      // dV is done before dK, so the room of dO is free first.
+      ptx::barrier_wait(shared.dout_empty[stage], parity ^ 1);
+      ptx::barrier_arrive_expecting(shared.dout_full[stage], Config::kVisitBytes);
+      ptx::tma_load(shared.visitors[stage][1], maps.queries[1], 0, first, 0, matrix,
+                    shared.dout_full[stage]);
+      ptx::barrier_wait(shared.empty[stage], parity ^ 1);
+      notes.first_row = first;
+      notes.masked = !work.own.is_full(first, first + kQueries);
+      ptx::barrier_arrive_expecting(shared.full[stage], Config::kVisitBytes + kNoteBytes);
+      ptx::tma_load(shared.visitors[stage][0], maps.queries[0], 0, first, 0, matrix,
+                    shared.full[stage]);
+      ptx::bulk_load(notes.unit, workspace.notes[place], kNoteBytes, shared.full[stage]);
+    });
   }
 }
 
@@ -233,31 +229,28 @@ __device__ __forceinline__ void add_dq(OnePassStorage<Config>& shared, const Bac
                                        const Workspace& workspace, const Work& work) {
   const int lane = static_cast<int>(threadIdx.x) % 32, rows_q = step.shape.rows_q;
   std::uint32_t parity = work.visits_before % 2;
+  work.for_each_visit(kInTurn ? work.last_turn : work.last_tile, [&](int matrix, int tile) {
+    int* const turn = workspace.turns + (matrix * tiles_for(rows_q, kQueries) + tile);
+    if constexpr (kInTurn) ptx::await_memory_turn(turn, work.tile);
+    if (tile < work.last_tile) {
+      ptx::barrier_wait(shared.dq_full, parity);
 #pragma unroll 1
-  for (int matrix = work.first_matrix; matrix < work.last_matrix; ++matrix) {
-#pragma unroll 1
-    for (int tile = work.first_tile; tile < (kInTurn ? work.last_turn : work.last_tile); ++tile) {
-      int* const turn = workspace.turns + (matrix * tiles_for(rows_q, kQueries) + tile);
-      const bool is_visited = tile < work.last_tile;
-      if (is_visited) ptx::barrier_wait(shared.dq_full, parity);
-      if constexpr (kInTurn) ptx::await_memory_turn(turn, work.tile);
-      if (is_visited) {
-#pragma unroll 1
-        for (int row = lane; row < kQueries && tile * kQueries + row < rows_q; row += 32) {
-          const std::int64_t at = std::int64_t{matrix} * rows_q + (tile * kQueries + row);
-          ptx::bulk_add(step.dq + at * Config::kHeadDim, shared.dq[row],
-                        Config::kHeadDim * sizeof(float));
-        }
-        ptx::bulk_commit();
-        ptx::bulk_wait_read();
-        ptx::barrier_arrive(shared.dq_empty);
-        ptx::bulk_wait();
-        parity ^= 1;
+      for (int row = lane; row < kQueries && tile * kQueries + row < rows_q; row += 32) {
+        const std::int64_t at = std::int64_t{matrix} * rows_q + (tile * kQueries + row);
+        ptx::bulk_add(step.dq + at * Config::kHeadDim, shared.dq[row],
+                      Config::kHeadDim * sizeof(float));
       }
-      __syncwarp();
-      if (kInTurn && lane == 0) ptx::pass_memory_turn(turn, work.tile + 1);
+      ptx::bulk_commit();
+      ptx::bulk_wait_read();
+      ptx::barrier_arrive(shared.dq_empty);
+      if constexpr (kInTurn) ptx::bulk_wait();
+      parity ^= 1;
     }
-  }
+    if constexpr (kInTurn) {
+      __syncwarp();
+      if (lane == 0) ptx::pass_memory_turn(turn, work.tile + 1);
+    }
+  });
 }
 
 // Count tiles and, for the first head, pairs. One warp does.
@@ -275,7 +268,7 @@ __device__ __forceinline__ void count(const BackwardStep& step, const Work& work
 #pragma unroll 1
   for (int tile = work.first_tile; tile < work.last_tile; ++tile)
     full += work.own.is_full(tile * kQueries, (tile + 1) * kQueries);
-  const int heads = work.last_matrix - work.first_matrix;
+  const int heads = work.heads();
   add_tiles(step.counters, heads * full, work.visits() - heads * full,
             heads * tiles_for(step.shape.rows_q, kQueries) - work.visits());
 }
@@ -401,9 +394,8 @@ __device__ __forceinline__ void consume(KeyRows<Config>& rows, OnePassStorage<Co
   const auto stage_of = [](unsigned n) { return place_of<Config>(n).stage; };
   const auto ended = [&](KernelPart part, unsigned n) {
     const unsigned of_item = n - work.visits_before;
-    const auto tiles = static_cast<unsigned>(work.last_tile - work.first_tile);
-    stamps.end(part, work.first_tile + static_cast<int>(of_item % tiles),
-               static_cast<int>(of_item / tiles));
+    stamps.end(part, work.visiting_tile(of_item),
+               static_cast<int>(of_item % static_cast<unsigned>(work.heads())));
   };
 
   // S is done and dP in flight, so compute P under dP.

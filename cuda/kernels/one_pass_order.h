@@ -1,8 +1,12 @@
 // The order in which kernel 11 works: which keys are an item, which tiles of queries visit them and
-// when, and whose turn it is to add to a tile's dQ.
+// when, and whose turn it is to add to a tile's dQ. The kernel follows it, and so does a simulation
+// in the tests, which shows how long blocks wait for their turns.
 //
 // Items are numbered by key tile, then by (batch, kv head). Blocks take them in that order, so
-// whoever holds a turn is running.
+// whoever holds a turn is running. The last tile of queries visits first, all heads of the group
+// after one another, and then the tile before it. Under a causal mask the blocks of later keys meet
+// only the last queries. They come to them as early as the blocks of the first keys do, so each
+// tile's turns pass from block to block as fast as the blocks start.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -50,6 +54,23 @@ struct OnePassItem {
   __host__ __device__ __forceinline__ int heads() const { return last_matrix - first_matrix; }
   __host__ __device__ __forceinline__ int visits() const {
     return (last_tile - first_tile) * heads();
+  }
+  // Return the tile of queries of the item's nth visit, whose head is the (n mod heads())th.
+  __host__ __device__ __forceinline__ int visiting_tile(unsigned n) const {
+    return last_tile - 1 - static_cast<int>(n / static_cast<unsigned>(heads()));
+  }
+  // Call f(matrix, tile) for the visits of the tiles before `end`, in their order. It is one loop,
+  // because a producer has no registers for what is the same in all heads.
+  template <class F>
+  __host__ __device__ __forceinline__ void for_each_visit(int end, const F& f) const {
+    int visiting = end - 1, matrix = first_matrix;
+#pragma unroll 1
+    while (visiting >= first_tile) {
+      f(matrix, visiting);
+      if (++matrix < last_matrix) continue;
+      matrix = first_matrix;
+      --visiting;
+    }
   }
 };
 

@@ -1,10 +1,7 @@
 #include "cuda/kernels/row_kernels.h"
 
-#include <cstddef>
 #include <cstdint>
-#include <string>
 
-#include "core/base/error.h"
 #include "cuda/base/launch.h"
 #include "cuda/kernels/row_state.h"
 
@@ -77,62 +74,6 @@ __global__ void merge(SoftmaxState into, SoftmaxState from, Index rows, int head
   }
 }
 
-// Give every piece of the keys the queries of its kv head, and each of these all of its keys.
-template <class T>
-__global__ void deal_queries(const T* q, T* to, Index count, int each, int splits,
-                             RowInterval* allowed_keys, int rows, int keys) {
-  for (Index i = first_index(); i < count; i += index_stride())
-    to[i] = q[i / each / splits * each + i % each];
-  for (Index row = first_index(); row < rows; row += index_stride()) allowed_keys[row] = {0, keys};
-}
-
-// Merge the pieces of one row per warp, with lanes over head_dim. They lie as [batch, heads_kv,
-// splits, heads / heads_kv].
-__global__ void merge_pieces(ForwardStep step, SoftmaxState pieces, int splits, Index rows) {
-  const int lane = threadIdx.x % 32, head_dim = step.shape.head_dim;
-  const Index group = step.shape.heads / step.shape.heads_kv;
-  for (Index row = first_index() / 32; row < rows; row += index_stride() / 32) {
-    const Index first = row / group * splits * group + row % group, end = first + splits * group;
-    float row_max = pieces.row_max[first];
-    for (Index i = first; i < end; i += group) row_max = fmaxf(row_max, pieces.row_max[i]);
-    double row_sum = 0;
-    for (Index i = first; i < end; i += group)
-      row_sum += sum_rescale_factor(pieces.row_max[i], row_max) * pieces.row_sum[i];
-    for (int x = lane; x < head_dim; x += 32) {
-      float out = 0;
-      for (Index i = first; i < end; i += group)
-        out += static_cast<float>(sum_rescale_factor(pieces.row_max[i], row_max)) *
-               pieces.out_accum[i * head_dim + x];
-      step.out[row * head_dim + x] = stored_out(step, out, row_sum);
-    }
-    if (lane == 0) store_row(step, row, row_max, row_sum);
-  }
-}
-
-// Where launch_split_kv has the queries' copies and the pieces' states.
-struct Pieces {
-  Index rows;
-  RowInterval* allowed_keys;
-  std::byte* q;
-  SoftmaxState state;
-  Index bytes = 0;  // of all of it
-
-  Pieces(const StepShape& shape, DType dtype, int splits, void* workspace)
-      : rows(Index{shape.batch} * shape.heads * splits) {
-    const auto take = [&]<class T>(T*& place, Index count) {
-      const auto begin =
-          reinterpret_cast<std::uintptr_t>(workspace) + static_cast<std::uintptr_t>(bytes);
-      place = reinterpret_cast<T*>(begin);
-      bytes += ceil_div(count * Index{sizeof(T)}, 16) * 16;
-    };
-    take(allowed_keys, shape.heads);
-    take(q, rows * shape.head_dim * bytes_of(dtype));
-    take(state.out_accum, rows * shape.head_dim);
-    take(state.row_max, rows);
-    take(state.row_sum, rows);
-  }
-};
-
 __global__ void scale(float* values, Index count, float factor) {
   for (Index i = first_index(); i < count; i += index_stride()) values[i] *= factor;
 }
@@ -182,42 +123,6 @@ void launch_delta(const void* dout, DType dtype, const float* out, float* delta,
 void launch_merge(const SoftmaxState& into, const SoftmaxState& from, Index rows, int head_dim,
                   cudaStream_t stream) {
   launch(merge, {blocks_for(rows, kWarps), kThreads}, stream, into, from, rows, head_dim);
-}
-
-std::int64_t split_kv_bytes(const StepShape& shape, DType dtype, int splits) {
-  return Pieces(shape, dtype, splits, nullptr).bytes;
-}
-
-void launch_split_kv(const Kernel& kernel, int tile, const ForwardStep& step, DType dtype,
-                     int splits, void* workspace, cudaStream_t stream) {
-  const StepShape& shape = step.shape;
-  if (shape.rows_q != 1 || splits < 1 || shape.rows_k % splits != 0 || !step.first || !step.last)
-    throw InputError(
-        "split-KV takes a first and last step of 1 query and a number of splits that "
-        "divides its keys, not " +
-        std::to_string(shape.rows_q) + " queries, " + std::to_string(shape.rows_k) + " keys and " +
-        std::to_string(splits) + " splits");
-  const Pieces pieces(shape, dtype, splits, workspace);
-  const int group = shape.heads / shape.heads_kv;
-  ForwardStep piece = step;
-  piece.shape = {shape.batch, shape.heads_kv * splits, shape.heads_kv * splits,
-                 group,       shape.rows_k / splits,   shape.head_dim};
-  piece.last = false;
-  piece.q = pieces.q;
-  piece.allowed_keys = pieces.allowed_keys;
-  piece.row_max = pieces.state.row_max;
-  piece.row_sum = pieces.state.row_sum;
-  piece.out = pieces.state.out_accum;
-  const Index values = pieces.rows * shape.head_dim;
-  visit_dtype(dtype, [&]<class T>(T) {
-    launch(deal_queries<T>, {blocks_for(values, kThreads), kThreads}, stream,
-           static_cast<const T*>(step.q), reinterpret_cast<T*>(pieces.q), values,
-           group * shape.head_dim, splits, pieces.allowed_keys, group, piece.shape.rows_k);
-  });
-  kernel.launch(piece, dtype, tile, stream);
-  const Index rows = Index{shape.batch} * shape.heads;
-  launch(merge_pieces, {blocks_for(rows, kWarps), kThreads}, stream, step, pieces.state, splits,
-         rows);
 }
 
 void launch_scale(float* values, Index count, float factor, cudaStream_t stream) {

@@ -9,7 +9,6 @@
 #include "core/base/dtype.h"
 #include "core/base/math.h"
 #include "core/problem/region.h"
-#include "cuda/kernels/kernel_table.h"
 #include "cuda/kernels/ring_step.h"
 
 namespace ringscope::cuda {
@@ -68,19 +67,6 @@ void launch_scale(float* values, Index count, float factor, cudaStream_t stream)
 
 // Add from[i] to into[i], for i < count.
 void launch_add(float* into, const float* from, Index count, cudaStream_t stream);
-
-// Return the bytes that launch_split_kv needs beside its tensors.
-std::int64_t split_kv_bytes(const StepShape& shape, DType dtype, int splits);
-
-// Decode: attend the one query row of each head to all keys, in a step that is first and last. A
-// kernel has a block for each tile of queries, so one query with a long cache leaves most
-// multiprocessors idle. Here the keys are cut into `splits` pieces of one length (a divisor of
-// rows_k), which `kernel` takes for matrices of their own, with the query heads of a kv head as rows;
-// then the pieces are merged by their sums and maxima. allowed_keys is not read, and counters count
-// the pieces. `workspace` is aligned to 16. Throw InputError if the kernel refuses the pieces, or the
-// step is none of these.
-void launch_split_kv(const Kernel& kernel, int tile, const ForwardStep& step, DType dtype,
-                     int splits, void* workspace, cudaStream_t stream);
 
 // Rows on the device: indices into [batch, heads, rows], so they are rows of batch entry 0, head 0.
 struct SampledRows {

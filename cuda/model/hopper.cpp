@@ -189,6 +189,15 @@ void fence_proxy_async() {
 
 void await_turn(const int* turn, int value) {
   wait_until("a turn", [turn, value] { return *turn == value; });
+  hopper_thread().held_turn = turn;
+}
+
+void pass_turn(int* turn, int value) {
+  HopperThread& mine = hopper_thread();
+  if (mine.held_turn != turn) throw ModelError("passes a turn that it did not wait for");
+  if (!mine.adds.empty()) throw ModelError("passes a turn before its bulk additions have ended");
+  mine.held_turn = nullptr;
+  *turn = value;
 }
 
 void bulk_load(void* to, const void* from, std::uint32_t bytes, std::uint64_t* object) {
@@ -238,6 +247,7 @@ void bulk_wait(bool only_read) {
       return only_read ? add->was_read : add->was_added;
     });
   });
+  for (const auto& add : adds) add->was_awaited = true;
   if (!only_read) adds.clear();
 }
 
@@ -460,7 +470,9 @@ void perform(HopperThread& mine, const Products& products) {
 void HopperThread::end() {
   if (!open.empty()) throw ModelError("ends with wgmma products that it did not commit");
   if (!groups.empty()) throw ModelError("ends with wgmma products that it did not wait for");
-  if (!open_adds.empty() || !adds.empty())
+  // What was read is added in any case.
+  if (!open_adds.empty() ||
+      !std::all_of(adds.begin(), adds.end(), [](const auto& add) { return add->was_awaited; }))
     throw ModelError("ends with bulk additions that it did not wait for");
 }
 

@@ -58,6 +58,8 @@ void bulk_wait(bool only_read);
 // Wait until *turn is `value`. A grid's blocks run one after another, so only an earlier one, or
 // another warp, can still pass the turn on.
 void await_turn(const int* turn, int value);
+// Set *turn. The thread must have awaited it, and its own additions since.
+void pass_turn(int* turn, int value);
 
 // One product as one thread sees it. d has columns / 2 accumulators; a has 4 registers, or is null
 // when A comes from shared memory. Both must live until the product has been waited for.
@@ -108,6 +110,7 @@ struct BulkAdd {
   std::size_t from;  // offset in shared memory
   std::vector<float> values;
   bool was_read = false, was_added = false;
+  bool was_awaited = false;  // its thread has waited for either
 };
 
 // Lives to the end of the block, and keeps the block's state alive.
@@ -121,6 +124,7 @@ class HopperThread : public ThreadState {
   std::vector<std::pair<std::size_t, std::size_t>> stored;  // for others, unfenced: place, bytes
   std::vector<const std::uint64_t*> made_barriers;          // unfenced
   std::vector<std::shared_ptr<BulkAdd>> open_adds, adds;    // not committed; committed
+  const int* held_turn = nullptr;
   std::vector<WgmmaProduct> open;
   std::deque<std::vector<WgmmaProduct>> groups;  // committed, oldest first; empty when done
 };

@@ -166,7 +166,7 @@ __device__ __forceinline__ void await_memory_turn(const int* turn, int value) {
 #endif
 }
 __device__ __forceinline__ void pass_memory_turn(int* turn, int value) {
-  RINGSCOPE_EITHER(*turn = value,
+  RINGSCOPE_EITHER(model::pass_turn(turn, value),
                    asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(turn), "r"(value)
                                 : "memory"));
 }

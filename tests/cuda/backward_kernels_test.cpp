@@ -198,6 +198,8 @@ TEST(OnePass, StepWithoutQueriesLeavesZeros) {
   BackwardStep step;
   step.shape = {.rows_q = 0, .rows_k = kRows, .head_dim = kHeadDim};
   step.k = step.v = k.data();
+  GuardedArray<std::byte> workspace(backward_workspace_bytes(step.shape));
+  step.workspace = workspace.data();
   step.allowed_queries = allowed.data();
   step.dk = dk.data();
   step.dv = dv.data();

@@ -6,8 +6,6 @@
 #include <cmath>
 #include <limits>
 
-#include "core/base/error.h"
-#include "tests/core/attention/blockwise_run.h"
 #include "tests/cuda/guarded_array.h"
 #include "tests/cuda/ring_step_harness.h"
 
@@ -133,48 +131,6 @@ TEST_F(RowKernels, TablesHoldThePairsOfTheRegion) {
             ASSERT_EQ(of_key[j].first <= i && i < of_key[j].last, allowed) << i << " " << j;
           }
       }
-  }
-}
-
-// The last token's query over all keys, which is the last row of a causal forward pass.
-TEST_F(RowKernels, SplitKvAttendsWithOneQuery) {
-  for (const Kernel* kernel : {&online_softmax_kernel, &tensor_cores_kernel, &hopper_kernel}) {
-    if (skip_without_device(kernel->limits)) return;
-    StepCase tested{.batch = 2, .heads = 6, .heads_kv = 2, .seqlen = 240, .mask = "causal"};
-    if (kernel->limits.half) tested.dtype = DType::bf16;
-    const Tensors<float> in = random_tensors(tested.shape(), 5, tested.dtype);
-    const ExactForward exact = exact_forward(tested, in);
-    const auto stored = [&](const std::vector<float>& tensor, Index heads, const Partition& rows) {
-      const LocalRows last = rows.rows_of(rows.world_size - 1);
-      std::vector<std::byte> bytes(heads * last.size() * 64 * bytes_of(tested.dtype));
-      blockwise_run_detail::gather(tested.dtype, tensor, heads, 240, 64, last, bytes.data());
-      return GuardedArray<std::byte>(bytes);
-    };
-    const Partition whole{PartitionKind::contiguous, 240, 1}, rows{whole.kind, 240, 240};
-    const auto q = stored(in.q, 12, rows), k = stored(in.k, 4, whole), v = stored(in.v, 4, whole);
-    for (const int splits : {1, 3, 8}) {
-      GuardedArray<float> out(12 * 64), row_max(12), lse(12);
-      GuardedArray<double> row_sum(12);
-      GuardedArray<StepCounters> counters(1);
-      ForwardStep step{{2, 6, 2, 1, 240, 64}, tested.softmax_scale(), true, true};
-      GuardedArray<std::byte> workspace(split_kv_bytes(step.shape, tested.dtype, splits));
-      step.q = q.data(), step.k = k.data(), step.v = v.data();
-      step.out = out.data(), step.lse = lse.data();
-      step.row_max = row_max.data(), step.row_sum = row_sum.data();
-      step.counters = counters.data();
-      launch_split_kv(*kernel, 0, step, tested.dtype, splits, workspace.data(), nullptr);
-      RINGSCOPE_CUDA(cudaDeviceSynchronize());
-      EXPECT_TRUE(workspace.guards_intact() && out.guards_intact() && lse.guards_intact());
-      for (Index row = 0; row < 12; ++row) {
-        ASSERT_LE(std::abs(lse.download()[row] - exact.lse[row * 240 + 239]), 1e-5) << splits;
-        for (Index x = 0; x < 64; ++x)  // P's rounding, of values up to 4
-          ASSERT_LE(std::abs(out.download()[row * 64 + x] - exact.out[(row * 240 + 239) * 64 + x]),
-                    kernel->limits.half ? 0x1p-7 : 1e-5)
-              << splits << " " << row;
-      }
-      EXPECT_THROW(launch_split_kv(*kernel, 0, step, tested.dtype, 7, nullptr, nullptr),
-                   InputError);
-    }
   }
 }
 

@@ -287,6 +287,24 @@ TEST_P(HopperModel, BulkMisuse) {
   expect_complaint("ends with bulk additions", 1, add_to(0, 16, true, false));
 }
 
+TEST_P(HopperModel, TurnsAreAwaitedAndPassedAfterAdditions) {
+  alignas(16) float sums[4] = {};
+  int turn = 3;
+  const auto take = [&](bool await, bool wait_read_only) {
+    return [&, await, wait_read_only] {
+      if (await) ptx::await_memory_turn(&turn, 3);
+      ptx::bulk_add(sums, &shared_at<float>(0), sizeof(sums));
+      ptx::bulk_commit();
+      wait_read_only ? ptx::bulk_wait_read() : ptx::bulk_wait();
+      ptx::pass_memory_turn(&turn, 4);
+    };
+  };
+  expect_complaint("a turn that it did not wait for", 1, take(false, false));
+  expect_complaint("before its bulk additions have ended", 1, take(true, true));
+  EXPECT_EQ(complaint(1, take(true, false)), "");
+  EXPECT_EQ(turn, 4);
+}
+
 // One product, 64 x kColumns x 16, with operands of small whole numbers, so that sums are exact.
 constexpr int kColumns = 80, kATile = 0, kBTile = 32 * 1024;
 

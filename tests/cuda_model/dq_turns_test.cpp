@@ -1,0 +1,122 @@
+// How long the blocks of kernel 11 wait for their turns to add dQ, by a simulation of events in the
+// kernel's own order (cuda/kernels/one_pass_order.h). Latencies are estimates of an H100's; it is the
+// order that decides.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <queue>
+#include <vector>
+
+#include "cuda/kernels/one_pass_order.h"
+
+namespace ringscope::cuda {
+namespace {
+
+// In clocks: of a block's visit, of handing its dQ over, and of adding it to memory.
+constexpr double kVisit = 3300, kHandOver = 500, kAdd = 2300;
+
+// Return the share of the time in which `blocks` blocks compute, with or without turns.
+double utilisation(int rows, int heads, int heads_kv, bool causal, bool in_turn, int blocks = 132) {
+  std::vector<RowInterval> allowed_queries;
+  for (int key = 0; key < rows; ++key) allowed_queries.push_back({causal ? key : 0, rows});
+  BackwardStep step;
+  step.shape = {1, heads, heads_kv, rows, rows, 128};
+  step.allowed_queries = allowed_queries.data();
+
+  const int tiles = tiles_for(rows, kOnePassQueries);
+  std::vector<int> turns;         // [heads, tiles]: the key tile that may add next
+  std::vector<double> passed_at;  // likewise: when its turn came
+  for (int i = 0; i < heads * tiles; ++i)
+    turns.push_back(first_turn(step, i % tiles * kOnePassQueries));
+  passed_at.resize(turns.size());
+
+  std::priority_queue<double, std::vector<double>, std::greater<>> free_blocks;
+  for (int i = 0; i < blocks; ++i) free_blocks.push(0);
+  double computing = 0, end = 0;
+  for (unsigned number = 0; number < OnePassItem::items(step.shape); ++number) {
+    OnePassItem item;
+    item.set(step, number);
+    double computed = free_blocks.top(), buffer_free = computed, added = computed;
+    free_blocks.pop();
+    item.for_each_visit(in_turn ? item.last_turn : item.last_tile, [&](int matrix, int tile) {
+      const auto at = static_cast<std::size_t>(matrix * tiles + tile);
+      double start = added;
+      if (in_turn) {
+        EXPECT_EQ(turns[at], item.tile) << "the turn of matrix " << matrix << ", tile " << tile;
+        start = std::max(start, passed_at[at]);
+      }
+      if (tile < item.last_tile) {
+        computed = std::max(computed + kVisit, buffer_free);
+        computing += kVisit;
+        start = std::max(start, computed);
+        buffer_free = start + kHandOver;
+        added = start + kAdd;
+        passed_at[at] = added;
+      }
+      turns[at] = item.tile + 1;
+    });
+    free_blocks.push(computed);
+    end = std::max({end, computed, added});
+  }
+  return computing / (blocks * end);
+}
+
+TEST(DqTurns, CostACausalStepLittle) {
+  for (const int heads : {64, 32})
+    for (const int rows : {8192, 16384}) {
+      EXPECT_GE(utilisation(rows, heads, 8, true, true), 0.97) << rows << " rows, " << heads;
+      EXPECT_GE(utilisation(rows, heads, 8, true, false), 0.97) << rows << " rows, " << heads;
+    }
+  EXPECT_GE(utilisation(8192, 16, 16, true, true), 0.97) << "without groups of heads";
+  EXPECT_GE(utilisation(16384, 16, 16, true, true), 0.97) << "without groups of heads";
+}
+
+TEST(DqTurns, CostAFullStepLittle) {
+  for (const int rows : {8192, 16384})
+    EXPECT_GE(utilisation(rows, 64, 8, false, true), 0.9) << rows;
+}
+
+// Keys that no query meets stand between others, and the last tiles are cut off. Every turn comes:
+// what a key tile waits for, one before it has passed.
+TEST(DqTurns, ComeWhereKeysHaveGaps) {
+  constexpr int kRows = 700, kKeys = 900;
+  for (const int gap : {1, 128, 300, 512}) {
+    std::vector<RowInterval> allowed_queries;
+    for (int key = 0; key < kKeys; ++key) {
+      const int middle = std::min(key, kRows);
+      const bool is_met = key / gap % 2 == 0;
+      allowed_queries.push_back({middle, is_met ? std::min(middle + 150, kRows) : middle});
+    }
+    int last = 0;  // ends never decrease
+    for (RowInterval& each : allowed_queries) each.last = last = std::max(last, each.last);
+    for (RowInterval& each : allowed_queries) each.first = std::min(each.first, each.last);
+    BackwardStep step;
+    step.shape = {2, 4, 2, kRows, kKeys, 64};
+    step.allowed_queries = allowed_queries.data();
+    const int tiles = tiles_for(kRows, kOnePassQueries);
+    std::vector<int> turns;
+    for (int i = 0; i < 8 * tiles; ++i)
+      turns.push_back(first_turn(step, i % tiles * kOnePassQueries));
+    for (unsigned number = 0; number < OnePassItem::items(step.shape); ++number) {
+      OnePassItem item;
+      item.set(step, number);
+      int visits = 0;
+      item.for_each_visit(item.last_tile, [&](int matrix, int tile) {
+        EXPECT_EQ(tile, item.visiting_tile(static_cast<unsigned>(visits)));
+        EXPECT_EQ(matrix, item.first_matrix + visits % item.heads());
+        ++visits;
+      });
+      EXPECT_EQ(visits, item.visits());
+      item.for_each_visit(item.last_turn, [&](int matrix, int tile) {
+        int& turn = turns[static_cast<std::size_t>(matrix * tiles + tile)];
+        EXPECT_EQ(turn, item.tile) << "gap " << gap;
+        turn = item.tile + 1;
+      });
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ringscope::cuda
