@@ -103,7 +103,7 @@ void time_launches(benchmark::State& state) {
   config.backward = true;
   const AttentionInputs inputs = random_inputs(config.shape);
   const auto times = [&](int graph_launches) {
-    DeviceSetup setup("cuda", config, std::vector<RankSeat>(kRanks), {}, false);
+    DeviceSetup setup("cuda", config, std::vector<RankSeat>(kRanks), {});
     GpuEngine engine(setup, kRanks, true, 1, graph_launches);
     run_ranks(config, inputs, engine);
     return engine.launch_times();

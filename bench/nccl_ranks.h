@@ -131,7 +131,7 @@ struct Ranks {
 
   // Run the ring. The first rank's result has the recording.
   RingRun run(const Problem& config, Half kept) const {
-    DeviceSetup setup("nccl", config, seats, {}, false);
+    DeviceSetup setup("nccl", config, seats, {});
     HalfEngine engine(*world, setup, on_threads ? RankLives::in_a_thread : RankLives::in_a_process,
                       kept);
     RingRun done = run_with(config, engine);

@@ -84,12 +84,12 @@ int carry_out(const InfoOptions& options) {
       std::replace(what.begin(), what.end(), ' ', '_');
       fields.emplace_back(what, value);
     }
-    print_out(json_line(fields + Fields{{"details", cuda_details() + link_details()}}));
+    print_out(json_line(fields + Fields{{"details", cuda_details()}}));
     return 0;
   }
   std::string text;
   for (const auto& [what, value] : lines) text += labelled_line(14, what, value);
-  print_out(text + cuda_details() + link_details());
+  print_out(text + cuda_details());
   return 0;
 }
 

@@ -100,9 +100,7 @@ std::string cuda_availability() {
 
 std::string nccl_availability() { return cuda::nccl_availability(); }
 
-cuda::NcclOptions nccl_options(const CudaChoice& choice) {
-  return {.kernels = wish_of(choice), .activity_records = choice.cupti};
-}
+cuda::NcclOptions nccl_options(const CudaChoice& choice) { return {.kernels = wish_of(choice)}; }
 
 #else
 
@@ -170,7 +168,6 @@ Runner one_rank_runner_of(Backend backend, const CudaChoice& choice) {
       return cuda::run_on_gpu(config, inputs, progress,
                               {.kernels = wish_of(choice),
                                .gpus = std::max(choice.gpus, 1),
-                               .activity_records = choice.cupti,
                                .graph_launches = choice.graph ? 1 : 0});
     };
 #endif
@@ -205,14 +202,6 @@ std::string availability(Backend backend) {
 std::string cuda_details() {
 #ifdef RINGSCOPE_HAS_CUDA
   return "cuda kernels\n" + cuda::kernel_table_text();
-#else
-  return "";
-#endif
-}
-
-std::string link_details() {
-#ifdef RINGSCOPE_HAS_NCCL
-  return cuda::nccl_details();
 #else
   return "";
 #endif

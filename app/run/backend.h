@@ -41,7 +41,6 @@ struct CudaChoice {
   int gpus = 0;        // that share the ranks of --backend cuda; 0: one
   int stamped = 0;     // multiprocessors on which the forward kernel stamps what it does
   bool graph = false;  // all ranks' loops as one CUDA graph, of --backend cuda on one GPU
-  bool cupti = false;  // time kernels by CUPTI's activity records, not by events
 };
 
 using Runner = std::function<RingRun(const Problem&, const AttentionInputs&, const Progress&)>;
@@ -68,7 +67,5 @@ ProcessRunner process_runner_of(Backend backend, const CudaChoice& choice);
 std::string availability(Backend backend);
 // Return what `info` prints about the CUDA kernels, or "" in a build without them.
 std::string cuda_details();
-// Return what `info` prints about links between GPUs, or "" in a build without NCCL.
-std::string link_details();
 
 }  // namespace ringscope

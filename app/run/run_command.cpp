@@ -71,9 +71,6 @@ void add_ring(CommandFlags& flags, RunOptions& run) {
   flags.integer("--kernel", run.cuda.forward_kernel, std::string("forward") + kKernel, 1, 99);
   flags.integer("--backward-kernel", run.cuda.backward_kernel, std::string("backward") + kKernel, 1,
                 99);
-  flags.flag(
-      "--cupti", run.cuda.cupti,
-      "of --backend cuda and nccl: kernels' times from CUPTI's activity records, not from events");
   flags.integer("--kernel-trace", run.cuda.stamped,
                 "of --backend cuda and nccl, with --trace: record what the warps of kernels 06, 07 "
                 "and, backward, 11 do on N multiprocessors",
@@ -185,14 +182,11 @@ void check_backend(const RunOptions& run) {
       contradiction(flag, backend, "it together with --backend cuda");
   if (cuda.graph && cuda.gpus > 1)
     contradiction("--graph", fmt::format("given with --gpus {}", cuda.gpus), "it with one GPU");
-  if (cuda.graph && cuda.cupti)
-    contradiction("--graph", "given with --cupti, which sees a graph as one piece", "one of them");
   if (is_on_gpus(run.backend)) {
     require_beside("--backward-kernel", cuda.backward_kernel != 0, "--backward", run.job.backward);
   } else {
     for (const auto& [flag, given] : {std::pair{"--kernel", cuda.forward_kernel != 0},
                                       {"--backward-kernel", cuda.backward_kernel != 0},
-                                      {"--cupti", cuda.cupti},
                                       {"--kernel-trace", cuda.stamped > 0}})
       if (given) contradiction(flag, backend, "it together with --backend cuda or nccl");
   }

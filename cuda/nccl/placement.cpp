@@ -12,8 +12,6 @@
 #include <set>
 
 #include "core/base/error.h"
-#include "core/cost/hardware.h"
-#include "core/cost/time.h"
 #include "core/process/wire.h"
 #include "cuda/base/check.h"
 #include "cuda/base/device_info.h"
@@ -113,84 +111,7 @@ int count_gpus() {
   return count;
 }
 
-std::vector<GpuPair> pairs_of(int gpus) {
-  std::vector<GpuPair> pairs;
-#ifndef RINGSCOPE_MODEL
-  for (int from = 0; from < gpus; ++from)
-    for (int to = from + 1; to < gpus; ++to) {
-      int access = 0, atomics = 0;
-      static_cast<void>(cudaDeviceCanAccessPeer(&access, from, to));
-      static_cast<void>(
-          cudaDeviceGetP2PAttribute(&atomics, cudaDevP2PAttrNativeAtomicSupported, from, to));
-      static_cast<void>(cudaGetLastError());
-      pairs.push_back({from, to, access != 0, atomics != 0});
-    }
-#else
-  static_cast<void>(gpus);
-#endif
-  return pairs;
-}
-
-// Return the table's entry whose name the device's name contains: "NVIDIA H200" is an H200.
-const Gpu* known_gpu(const std::string& name) {
-  for (const Gpu& gpu : builtin_hardware().gpus)
-    if (name.find(gpu.name) != std::string::npos) return &gpu;
-  return nullptr;
-}
-const Link* known_link(const std::string& name) {
-  for (const Link& link : builtin_hardware().links)
-    if (link.name == name) return &link;
-  return nullptr;
-}
-
-// Each generation of GPUs has one version of NVLink.
-std::string nvlink_of(int architecture) {
-  return architecture >= 100 ? "NVLink5" : architecture >= 90 ? "NVLink4" : "NVLink3";
-}
-std::string pcie_of(int architecture) { return architecture >= 90 ? "PCIe5" : "PCIe4"; }
-
-std::string rows_text(const Gpu* gpu, const Link* link) {
-  if (gpu == nullptr || link == nullptr) return "its rates are not in the table of `plan`";
-  const Problem job{.shape = {1, 1, 1, 1, 128}, .dtype = DType::bf16};
-  const Rates rates = rates_of(*gpu, *link, DType::bf16);
-  return fmt::format(
-      "a hop hides behind a step from c = F/B = {:.0f} rows a rank on (full), {:.0f} (causal, "
-      "balanced)",
-      threshold_rows(job, rates, Pass::forward, 1), threshold_rows(job, rates, Pass::forward, 0.5));
-}
-
 }  // namespace
-
-std::string links_text(const std::string& gpu_name, int architecture,
-                       const std::vector<GpuPair>& pairs) {
-  const Gpu* const gpu = known_gpu(gpu_name);
-  struct Kind {
-    std::string name, way;
-    const Link* link;
-  };
-  std::map<std::string, std::pair<Kind, std::string>> kinds;  // by way, with its pairs
-  for (const GpuPair& pair : pairs) {
-    Kind kind;
-    if (pair.has_atomics) {
-      kind = {nvlink_of(architecture), "NVLink", known_link(nvlink_of(architecture))};
-    } else if (pair.can_access) {
-      kind = {pcie_of(architecture), "PCIe, direct access", known_link(pcie_of(architecture))};
-    } else {
-      kind = {"", "no direct access: through the host's memory", known_link(pcie_of(architecture))};
-    }
-    auto& [known, all] = kinds[kind.way];
-    known = kind;
-    all += fmt::format("{}{}-{}", all.empty() ? "" : " ", pair.from, pair.to);
-  }
-  std::string text;
-  for (const auto& [way, entry] : kinds) {
-    const auto& [kind, all] = entry;
-    text +=
-        fmt::format("  {}{}: {}\n    {}{}\n", way, kind.name.empty() ? "" : " (" + kind.name + ")",
-                    all, kind.name.empty() ? "at best: " : "", rows_text(gpu, kind.link));
-  }
-  return text;
-}
 
 std::string nccl_availability() {
   const NcclLibrary& library = nccl_library();
@@ -200,24 +121,6 @@ std::string nccl_availability() {
   const int gpus = count_gpus();
   return fmt::format("yes: NCCL {}, {} GPU{}", nccl_version_text(nccl_version()), gpus,
                      gpus == 1 ? "" : "s");
-}
-
-std::string nccl_details() {
-  const int gpus = nccl_library().api == nullptr ? 0 : count_gpus();
-  if (gpus == 0) return "";
-  std::string text = "nccl links\n";
-  for (int index = 0; index < gpus; ++index)
-    if (const DeviceQuery query = query_device(index); query.device)
-      text += fmt::format("  GPU {}: {}\n", index, to_string(*query.device));
-  const DeviceInfo first = *query_device().device;
-  if (gpus == 1) {
-    text +=
-        fmt::format("  no other GPU to be linked with; beside another one over {}:\n    {}\n",
-                    nvlink_of(first.architecture),
-                    rows_text(known_gpu(first.name), known_link(nvlink_of(first.architecture))));
-    return text;
-  }
-  return text + links_text(first.name, first.architecture, pairs_of(gpus));
 }
 
 std::string pack(const GpuReport& report) {

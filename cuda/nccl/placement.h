@@ -52,27 +52,8 @@ Environment nccl_environment(const Placement& placement, int version, bool are_p
 void apply(const Environment& environment);
 
 // ---
-// Describes in words what this machine offers a ring over NCCL: NCCL, the GPUs, their links, and
-// how many rows per rank it takes to hide a transfer behind the compute beside it.
-
 // Return "yes: NCCL 2.28.9, 8 GPUs" or "no: " and why, for `ringscope info`. Never throws.
 std::string nccl_availability();
-
-// Return complete lines for `ringscope info`, or an empty text when NCCL or GPUs are missing.
-std::string nccl_details();
-
-// The link between two GPUs, as CUDA reports it.
-struct GpuPair {
-  int from = 0, to = 0;
-  bool can_access = false;   // one GPU can read the other's memory directly
-  bool has_atomics = false;  // and with native atomics, which only NVLink has
-};
-
-// Return lines on the links of GPUs with this name and compute capability x 10. From c = F/B rows
-// on, a full step (or a causal one of a balanced partition) hides a hop, for 2-byte values and as
-// many kv heads as heads, by core/cost/time.h and the rates in core/cost/hardware.txt.
-std::string links_text(const std::string& gpu_name, int architecture,
-                       const std::vector<GpuPair>& pairs);
 
 // ---
 // Lets the processes of a run tell each other what they have before they connect, so that each

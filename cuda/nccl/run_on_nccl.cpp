@@ -44,7 +44,7 @@ RingRun run_on_nccl(const Problem& config, const AttentionInputs& inputs, const 
   std::vector<RankSeat> seats;
   for (int rank = 0; rank < config.world_size; ++rank)
     seats.push_back({rank, placement.devices[rank]});
-  DeviceSetup setup("nccl", config, seats, options.kernels, options.activity_records);
+  DeviceSetup setup("nccl", config, seats, options.kernels);
   NcclWorld world(new_nccl_id(), config.world_size, seats,
                   {options.max_ctas, config.timeout_s, !is_plain(config)});
   NcclEngine engine(world, setup, options, RankLives::in_a_thread);

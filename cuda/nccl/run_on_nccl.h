@@ -21,8 +21,6 @@ struct NcclOptions {
   int max_ctas = 4;
   // Register the memory of hops with NCCL, where NCCL supports it.
   bool register_buffers = true;
-  // Take kernel times from CUPTI instead of events (activity.h). RunError when CUPTI is missing.
-  bool activity_records = false;
 };
 
 // Run like run_on_threads, a thread and a GPU per rank of this machine; placement.h handles more
@@ -45,8 +43,7 @@ RingRun run_on_nccl_processes(MpiSession& session, const Problem& config,
 // Runs ranks on GPUs that NCCL joins. Each rank has its own clock. NCCL's kernels take whole
 // multiprocessors. A persistent grid (07, 11) occupies each one until all work is done, so a transfer
 // that finds none free waits for the whole step. Therefore it leaves a margin, which costs its share
-// of the kernel's speed. So does 10,
-// whose blocks are long. Other kernels free multiprocessors all the time and need no margin.
+// of the kernel's speed. Other kernels free multiprocessors all the time and need no margin.
 
 class NcclEngine : public DeviceEngine {
  public:

@@ -13,7 +13,7 @@ RingRun run_on_nccl_processes(MpiSession& session, const Problem& config,
   Lifeline& line = session.lifeline();
   try {
     const std::vector<RankSeat> seats = {take_process_seat(line).seat};
-    DeviceSetup setup("nccl", config, seats, options.kernels, options.activity_records);
+    DeviceSetup setup("nccl", config, seats, options.kernels);
     NcclWorld world(share_nccl_id(line), session.world_size(), seats,
                     {options.max_ctas, config.timeout_s, !is_plain(config)}, failure_of(line));
     NcclEngine engine(world, setup, options, RankLives::in_a_process);

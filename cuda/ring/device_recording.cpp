@@ -16,8 +16,7 @@ constexpr std::size_t kSampledRows = 3;
 
 DeviceRecordingBackend::DeviceRecordingBackend(CudaBackend& inner, Rank& rank,
                                                const DeviceClock& clock, KernelTurns* turns,
-                                               ActivityLog* activities, bool captured,
-                                               Engine::Listener listener)
+                                               bool captured, Engine::Listener listener)
     : ForwardingBackend(inner),
       inner_(inner),
       rank_(rank),
@@ -25,7 +24,6 @@ DeviceRecordingBackend::DeviceRecordingBackend(CudaBackend& inner, Rank& rank,
       share_(share_of_heads(params_, 1, 0)),
       clock_(clock),
       turns_(turns),
-      activities_(activities),
       captured_(captured),
       listener_(std::move(listener)),
       samples_(kSampledRows * static_cast<std::size_t>(rank.ring_problem().blocks_attended())) {
@@ -113,8 +111,6 @@ void DeviceRecordingBackend::flush() {
   if (!slices_.empty())  // wait also for what came after the last slice
     with_step_in_errors(ring.rank, slices_.back().step.step,
                         [&] { RINGSCOPE_CUDA(cudaStreamSynchronize(inner_.stream())); });
-  const std::vector<Activity> kernels =
-      activities_ != nullptr ? activities_->kernels_of(inner_.stream()) : std::vector<Activity>();
   std::vector<BlockStats> stats[2];  // [pass]
   std::size_t blocks[2] = {0, 0};
   for (const Slice& slice : slices_)
@@ -123,7 +119,7 @@ void DeviceRecordingBackend::flush() {
       const int pass = static_cast<int>(slice.step.pass);
       if (stats[pass].empty()) stats[pass] = inner_.all_stats(slice.step.pass);
       const std::size_t block = blocks[pass]++;
-      flush_compute(slice, stats[pass].at(block), static_cast<int>(block), kernels);
+      flush_compute(slice, stats[pass].at(block), static_cast<int>(block));
     });
   slices_.clear();
 }
@@ -140,12 +136,10 @@ void DeviceRecordingBackend::flush_wait(const Slice& slice) {
     rank_.recorder().record(event);
 }
 
-void DeviceRecordingBackend::flush_compute(const Slice& slice, const BlockStats& stats, int block,
-                                           std::span<const Activity> kernels) {
+void DeviceRecordingBackend::flush_compute(const Slice& slice, const BlockStats& stats, int block) {
   TraceEvent event = compute_event(slice.step, params_, stats, slice.heads);
   event.begin_ns = recorded_ns(slice.begin);
   event.end_ns = recorded_ns(slice.end);
-  narrow(event, rank_.recorder().origin_ns(), kernels);
   event.cpu_ns = event.end_ns - event.begin_ns;
   rank_.recorder().record(event);
   if (StampLog* const log = inner_.stamps(slice.step.pass)) {

@@ -13,7 +13,6 @@
 #include "cuda/base/device_memory.h"
 #include "cuda/base/stream.h"
 #include "cuda/kernels/row_kernels.h"
-#include "cuda/ring/activity.h"
 #include "cuda/ring/cuda_backend.h"
 #include "cuda/ring/device_communicator.h"
 
@@ -53,13 +52,11 @@ class KernelTurns {
 // three query rows after every step. On a device, a slice's processor time is its length.
 class DeviceRecordingBackend : public ForwardingBackend {
  public:
-  // `turns` may be null; kernels of different ranks then run at once. `activities` may be null;
-  // slices then last from event to event. `captured`: the work becomes a graph. `listener` may be
+  // `turns` may be null; kernels of different ranks then run at once. `captured`: the work becomes a graph. `listener` may be
   // empty; flush() calls it. The rank's pulse advances with every operation requested and, in
   // flush(), with every operation ended. Throws CudaError.
   DeviceRecordingBackend(CudaBackend& inner, Rank& rank, const DeviceClock& clock,
-                         KernelTurns* turns, ActivityLog* activities, bool captured,
-                         Engine::Listener listener);
+                         KernelTurns* turns, bool captured, Engine::Listener listener);
 
   Completion attend(const StepInfo& step, const Region& region, const QueryBlock& q,
                     const KvBlock& block, const SoftmaxState& state,
@@ -99,8 +96,7 @@ class DeviceRecordingBackend : public ForwardingBackend {
   Completion around(BlockOperation which, const StepInfo* step, const Completion& after,
                     const Start& start) override;
   void flush_wait(const Slice& slice);
-  void flush_compute(const Slice& slice, const BlockStats& stats, int block,
-                     std::span<const Activity> kernels);
+  void flush_compute(const Slice& slice, const BlockStats& stats, int block);
   std::int64_t recorded_ns(const Event& event) const {
     return clock_.monotonic_ns(event) - rank_.recorder().origin_ns();
   }
@@ -111,7 +107,6 @@ class DeviceRecordingBackend : public ForwardingBackend {
   HeadShare share_;
   const DeviceClock& clock_;
   KernelTurns* turns_;
-  ActivityLog* activities_;
   bool captured_;
   Engine::Listener listener_;
   PinnedBuffer<RowSample> samples_;  // three per block

@@ -56,8 +56,7 @@ void check_memory(const Problem& config, const std::vector<int>& ranks,
 }  // namespace
 
 DeviceSetup::DeviceSetup(const std::string& backend, const Problem& config,
-                         const std::vector<RankSeat>& seats, const KernelWish& wish,
-                         bool activity_records) {
+                         const std::vector<RankSeat>& seats, const KernelWish& wish) {
   check_sizes(config);
   std::map<int, std::vector<int>> ranks_of;  // by device
   for (const RankSeat& seat : seats) ranks_of[seat.device].push_back(seat.rank);
@@ -71,10 +70,6 @@ DeviceSetup::DeviceSetup(const std::string& backend, const Problem& config,
           choose_kernels(wish, *query.device, config.dtype, config.shape.head_dim, config.backward);
     check_memory(config, ranks, kernels, *query.device);
   }
-  if (!activity_records) return;
-  std::string why_not;
-  activities = open_activity_log(why_not);
-  if (activities == nullptr) throw RunError("activity records: " + why_not);
 }
 
 Index predicted_gpu_rank_bytes(const Problem& config, int rank) {
@@ -84,8 +79,7 @@ Index predicted_gpu_rank_bytes(const Problem& config, int rank) {
 
 class DeviceEngine::OfRank : public RankEngine {
  public:
-  OfRank(int device, Link link, const ChosenKernels& kernels, ActivityLog* activities, Rank& rank,
-         const Listener& listener)
+  OfRank(int device, Link link, const ChosenKernels& kernels, Rank& rank, const Listener& listener)
       : device_(device),
         rank_(rank),
         cuda_(rank.ring_problem(), rank.rank(), rank.config().backward, kernels, rank.meter()),
@@ -93,7 +87,7 @@ class DeviceEngine::OfRank : public RankEngine {
         communicator_(*link_.communicator, rank.recorder(),
                       4 * static_cast<std::size_t>(link_.communicator->world_size()),
                       &rank.pulse()),
-        backend_(cuda_, rank, link_.clock, link_.turns, activities,
+        backend_(cuda_, rank, link_.clock, link_.turns,
                  link_.ring != nullptr && link_.ring->captures(), listener) {}
   // After a failure, unfinished work of this rank or its peers may still use this rank's memory.
   ~OfRank() override {
@@ -142,8 +136,7 @@ std::unique_ptr<RankEngine> DeviceEngine::make(Rank& rank, const Listener& liste
   const int device = device_of(rank.rank());
   const CurrentDevice current(device);
   warm_up(setup_.kernels, rank.ring_problem().params);
-  return std::make_unique<OfRank>(device, link(rank), setup_.kernels, setup_.activities.get(), rank,
-                                  listener);
+  return std::make_unique<OfRank>(device, link(rank), setup_.kernels, rank, listener);
 }
 
 DeviceEngine::Link GpuEngine::link(Rank& rank) {
@@ -186,7 +179,7 @@ RingRun run_on_gpu(const Problem& config, const AttentionInputs& inputs, const P
   const int gpus = check_gpus(options.gpus, config.world_size);
   std::vector<RankSeat> seats;
   for (int rank = 0; rank < config.world_size; ++rank) seats.push_back({rank, rank % gpus});
-  DeviceSetup setup("cuda", config, seats, options.kernels, options.activity_records);
+  DeviceSetup setup("cuda", config, seats, options.kernels);
   GpuEngine engine(setup, config.world_size, options.take_turns, gpus, options.graph_launches);
   return run_ranks(config, inputs, engine, progress);
 }

@@ -10,7 +10,6 @@
 #include "core/run/engine.h"
 #include "core/run/run.h"
 #include "cuda/base/device_memory.h"
-#include "cuda/ring/activity.h"
 #include "cuda/ring/device_communicator.h"
 #include "cuda/ring/device_recording.h"
 #include "cuda/ring/rank_kernels.h"
@@ -31,14 +30,12 @@ struct RankSeat {
 // What the ranks of this process run with. Their GPUs are alike, so there is one choice for all.
 struct DeviceSetup {
   // Choose kernels that take the problem, and check each GPU's memory. `backend` begins the message
-  // about a missing GPU. With `activity_records`, kernel times come from CUPTI instead of events
-  // (activity.h). Throws InputError when no kernel takes the problem, or a rank's rows, the batch
-  // or the heads exceed what kernels can count; RunError when a GPU, memory or CUPTI is missing.
+  // about a missing GPU. Throws InputError when no kernel takes the problem, or a rank's rows, the
+  // batch or the heads exceed what kernels can count; RunError when a GPU or memory is missing.
   DeviceSetup(const std::string& backend, const Problem& config, const std::vector<RankSeat>& seats,
-              const KernelWish& wish, bool activity_records);
+              const KernelWish& wish);
 
   ChosenKernels kernels;
-  std::unique_ptr<ActivityLog> activities;  // null: times come from events
 };
 
 class DeviceEngine : public Engine {
@@ -111,9 +108,7 @@ struct GpuOptions {
   // Run at most one rank's kernel at a time on a GPU, so that the recording shows what each rank's
   // work takes (device_recording.h). Otherwise the ranks' kernels share the GPU.
   bool take_turns = true;
-  // Take kernel times from CUPTI instead of events (activity.h). RunError when CUPTI is missing.
-  bool activity_records = false;
-  // With one GPU and without activity records: capture all ranks' loops in one CUDA graph, and launch
+  // With one GPU: capture all ranks' loops in one CUDA graph, and launch
   // it so often; 0: no graph. Errors of its work name neither step nor the right rank. A ring keeps
   // its blocks for a second launch where it runs backward, too.
   int graph_launches = 0;

@@ -113,8 +113,8 @@ void lesson_27(Page& page) {
   // 6. `06_hopper`: the copy engine, `wgmma`, a producer and two groups of consumers.
   // 7. `07_hopper_overlap`: softmax beside the next product.
   //
-  // 8 to 11 do the same for the backward pass. The model shows that results are right; the
-  // compiler's log (`cuda/kernels/registers.txt`) shows that registers suffice; and only a GPU shows
+  // 08, 09 and 11 do the same for the backward pass. The model shows that results are right; the
+  // build fails where registers do not suffice (`cuda/ptxas_log.sh`); and only a GPU shows
   // that memory is ordered as we think, and how fast it is. `./ringscope gpu-check` measures that.
   //
   // ## Checks

@@ -61,7 +61,7 @@ inline std::array<double, 3> rounding_of(const RingReference& problem) {
 inline DeviceSetup setup_for(const Problem& config) {
   std::vector<RankSeat> seats;
   for (int rank = 0; rank < config.world_size; ++rank) seats.push_back({rank, 0});
-  return DeviceSetup("cuda", config, seats, options_for(config.dtype).kernels, false);
+  return DeviceSetup("cuda", config, seats, options_for(config.dtype).kernels);
 }
 
 // Every number of a run, bit by bit.

@@ -7,7 +7,6 @@
 #include <set>
 #include <tuple>
 
-#include "cuda/ring/activity.h"
 #ifdef RINGSCOPE_MODEL
 #include "cuda/model/runtime.h"
 #endif
@@ -205,31 +204,6 @@ TEST(OneGpuRingTrace, StampsWithoutRoomAreCounted) {
   EXPECT_EQ(dropped, 5);
   ASSERT_EQ(spans.size(), kStampsOfLane - 1);
   EXPECT_EQ(spans[4], (KernelSpan{KernelPart::softmax, 0, 2, 0, 3, 7, 3, 5004, 5005, 1}));
-}
-
-// Kernels that ran within a slice of events make it as long as they were; those of others' slices,
-// and clocks that differ a little, don't move its ends outwards.
-TEST(ActivityRecords, NarrowSlicesToTheirKernels) {
-  const auto narrowed = [](std::vector<Activity> kernels) {
-    TraceEvent slice;
-    slice.begin_ns = 100;
-    slice.end_ns = 200;
-    narrow(slice, 1000, kernels);
-    return std::pair(slice.begin_ns, slice.end_ns);
-  };
-  using Ends = std::pair<std::int64_t, std::int64_t>;
-  EXPECT_EQ(narrowed({}), Ends(100, 200));
-  EXPECT_EQ(narrowed({{1120, 1130}, {1140, 1180}}), Ends(120, 180));
-  EXPECT_EQ(narrowed({{1020, 1090}, {1130, 1140}, {1210, 1300}}), Ends(130, 140));
-  EXPECT_EQ(narrowed({{1095, 1205}}), Ends(100, 200));
-  EXPECT_EQ(narrowed({{1010, 1050}}), Ends(100, 200));
-}
-
-TEST(ActivityRecords, AreRefusedInALineWhereTheyAreNotThere) {
-  std::string why_not;
-  const std::unique_ptr<ActivityLog> log = open_activity_log(why_not);
-  EXPECT_EQ(log == nullptr, !why_not.empty());
-  EXPECT_EQ(why_not.find('\n'), std::string::npos);
 }
 
 }  // namespace

@@ -187,7 +187,7 @@ class ForkedRank {
     const Problem& config = cases_[index].config;
     NcclOptions options;
     options.kernels = config.dtype == DType::f32 ? KernelWish{4, 8} : KernelWish{5, 9};
-    DeviceSetup setup("nccl", config, seats, options.kernels, false);
+    DeviceSetup setup("nccl", config, seats, options.kernels);
     NcclEngine engine(world, setup, options, RankLives::in_a_process);
     const RingProblem problem = config.ring_problem();
     const int number = line_->rank();

@@ -26,7 +26,7 @@ std::string shows(Mistake mistake, std::uint64_t seeds, double timeout_s) {
     model::set_stream_seed(seed);
     AttentionOutputs outputs;
     const auto error = error_of([&] {
-      DeviceSetup setup("nccl", config, seats, quick_options().kernels, false);
+      DeviceSetup setup("nccl", config, seats, quick_options().kernels);
       NcclWorld world(new_nccl_id(), kRanks, seats, {4, 20});
       NcclEngine engine(world, setup, quick_options(), RankLives::in_a_thread);
       outputs = run_with_mistake(engine, problem(), config, mistake);
