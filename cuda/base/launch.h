@@ -22,7 +22,6 @@ struct LaunchShape {
   dim3 grid;
   dim3 block;
   std::size_t shared_bytes = 0;
-  unsigned cluster = 1;  // blocks along x; divides the grid's
 };
 
 // Let a kernel have `bytes` bytes of dynamic shared memory on the current device. Calls the runtime
@@ -56,11 +55,6 @@ void launch(void (*kernel)(Parameters...), const LaunchShape& shape, cudaStream_
   config.blockDim = shape.block;
   config.dynamicSmemBytes = shape.shared_bytes;
   config.stream = stream;
-  cudaLaunchAttribute attribute{};
-  attribute.id = cudaLaunchAttributeClusterDimension;
-  attribute.val.clusterDim = {shape.cluster, 1, 1};
-  config.attrs = &attribute;
-  config.numAttrs = shape.cluster > 1 ? 1 : 0;
   RINGSCOPE_CUDA(cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...));
 }
 

@@ -19,27 +19,25 @@ struct Dimensions {
   std::uint32_t box[4];
 };
 
-Dimensions dimensions(std::int64_t matrices, std::int64_t rows, int head_dim, int box_rows,
-                      int box_panels) {
+Dimensions dimensions(std::int64_t matrices, std::int64_t rows, int head_dim, int box_rows) {
   const auto panels = static_cast<std::uint32_t>(head_dim / kPanelColumns);
   const auto row_bytes = static_cast<std::uint64_t>(head_dim) * 2;
   return {{kPanelColumns, static_cast<std::uint64_t>(rows), panels,
            static_cast<std::uint64_t>(matrices)},
           {2, row_bytes, kPanelColumns * 2, static_cast<std::uint64_t>(rows) * row_bytes},
-          {kPanelColumns, static_cast<std::uint32_t>(box_rows),
-           box_panels > 0 ? static_cast<std::uint32_t>(box_panels) : panels, 1}};
+          {kPanelColumns, static_cast<std::uint32_t>(box_rows), panels, 1}};
 }
 
 #ifdef RINGSCOPE_MODEL
 
 TensorMap encoded(const void* tensor, std::int64_t matrices, std::int64_t rows, int head_dim,
-                  int box_rows, int box_panels) {
+                  int box_rows) {
   TensorMap map;
   RINGSCOPE_CUDA(model::encode_tensor_map());
   const bool encodable = reinterpret_cast<std::uintptr_t>(tensor) % 16 == 0 &&
                          head_dim % kPanelColumns == 0 && 0 < box_rows && box_rows <= 256;
   if (!encodable) RINGSCOPE_CUDA(cudaErrorInvalidValue);
-  const Dimensions of = dimensions(matrices, rows, head_dim, box_rows, box_panels);
+  const Dimensions of = dimensions(matrices, rows, head_dim, box_rows);
   map.address = static_cast<const unsigned char*>(tensor);
   map.rank = 4;
   for (int i = 0; i < 4; ++i) {
@@ -74,9 +72,9 @@ EncodeTiled encode_tiled() {
 }
 
 TensorMap encoded(const void* tensor, std::int64_t matrices, std::int64_t rows, int head_dim,
-                  int box_rows, int box_panels) {
+                  int box_rows) {
   TensorMap map{};
-  const Dimensions of = dimensions(matrices, rows, head_dim, box_rows, box_panels);
+  const Dimensions of = dimensions(matrices, rows, head_dim, box_rows);
   const std::uint32_t every_element[4] = {1, 1, 1, 1};
   // The copy only moves elements, so bf16 serves for f16 as well.
   const CUresult encoded =
@@ -94,13 +92,13 @@ TensorMap encoded(const void* tensor, std::int64_t matrices, std::int64_t rows, 
 
 // A map says nothing but what it is made of, so it stays right when the memory is another tensor's.
 TensorMap make_tensor_map(const void* tensor, std::int64_t matrices, std::int64_t rows,
-                          int head_dim, int box_rows, int box_panels) {
+                          int head_dim, int box_rows) {
   if (matrices == 0 || rows == 0) return {};
-  using Facts = std::tuple<const void*, std::int64_t, std::int64_t, int, int, int>;
+  using Facts = std::tuple<const void*, std::int64_t, std::int64_t, int, int>;
   thread_local std::map<Facts, TensorMap> known;
-  const Facts facts{tensor, matrices, rows, head_dim, box_rows, box_panels};
+  const Facts facts{tensor, matrices, rows, head_dim, box_rows};
   if (const auto found = known.find(facts); found != known.end()) return found->second;
-  const TensorMap map = encoded(tensor, matrices, rows, head_dim, box_rows, box_panels);
+  const TensorMap map = encoded(tensor, matrices, rows, head_dim, box_rows);
   constexpr std::size_t kMostKnown = 256;  // a rank has some ten
   if (known.size() == kMostKnown) known.clear();
   return known[facts] = map;

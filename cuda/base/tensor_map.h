@@ -30,11 +30,10 @@ using TensorMap = CUtensorMap;
 #endif
 
 // Return the map of the tensor [matrices, rows, head_dim] (C order, 16-bit elements, aligned to 16
-// bytes) at `tensor`. head_dim must be a multiple of 64, box_rows at most 256. A box has
-// `box_panels` panels instead of all, if that is not 0. An empty tensor has a map of all zeros,
+// bytes) at `tensor`. head_dim must be a multiple of 64, box_rows at most 256. An empty tensor has a map of all zeros,
 // which no copy may use. A thread encodes equal maps once. Throws CudaError when the driver refuses
 // or lacks the function.
 TensorMap make_tensor_map(const void* tensor, std::int64_t matrices, std::int64_t rows,
-                          int head_dim, int box_rows, int box_panels = 0);
+                          int head_dim, int box_rows);
 
 }  // namespace ringscope::cuda

@@ -12,10 +12,7 @@
 //   - In L2: heads whose K and V fit there together are computed together.
 //
 // The ladder has a rung for each of these ideas, which adds it to those before. Those between the
-// warpgroups and between the items are switches of the kernel; L2 is a matter of its arguments. One
-// more rung adds clusters, in a configuration of their own: two blocks with neighbouring row tiles
-// visit the same key tiles, those that either needs, and each copies half of K and V to both. So
-// K and V leave L2 once for 256 rows. A buffer is empty once the consumers of both blocks say so.
+// warpgroups and between the items are switches of the kernel; L2 is a matter of its arguments.
 //
 // p stays in f32 until the product that reads the last tile's P is over. If P were written earlier,
 // the compiler would wait for that product first and serialise everything.
@@ -62,9 +59,9 @@ __device__ __forceinline__ void order_tiles(OverlapStorage<Config>& storage,
   if (row_tiles > kMaxOrderedTiles) return;
   const int thread = static_cast<int>(threadIdx.x);
   for (int t = thread; t < row_tiles; t += Config::kThreads) {
-    const int cost = VisitingTile(step.allowed_keys, step.shape.rows_q,
-                                  Config::kCluster * Config::kRows, Config::kKeys, t)
-                         .key_tiles();
+    const int cost =
+        VisitingTile(step.allowed_keys, step.shape.rows_q, Config::kRows, Config::kKeys, t)
+            .key_tiles();
     storage.costs[t] = static_cast<std::uint16_t>(cost < 65535 ? cost : 65535);
   }
   __syncthreads();
@@ -73,34 +70,25 @@ __device__ __forceinline__ void order_tiles(OverlapStorage<Config>& storage,
     storage.order[place_by_cost(storage.costs, row_tiles, t)] = static_cast<std::uint16_t>(t);
 }
 
-// Call work() for the items of this block, in order. All roles share this loop. Blocks of a cluster
-// have the same items, of row tiles that are as much larger, and each its part of them.
+// Call work() for the items of this block, in order. All roles share this loop.
 template <class Config, bool kPersistent, class Work>
 __device__ __forceinline__ void for_each_item(const OverlapStorage<Config>& storage,
                                               const ForwardStep& step, const PersistentOrder& order,
                                               const Work& work) {
-  constexpr int kCluster = Config::kCluster;
-  const int blocks = static_cast<int>(gridDim.x) / kCluster;
+  const int blocks = static_cast<int>(gridDim.x);
 #pragma unroll 1
   for (int round = 0; round < rounds_of(order.items, blocks); ++round) {
-    const int item = item_of(static_cast<int>(blockIdx.x) / kCluster, blocks, round);
+    const int item = item_of(static_cast<int>(blockIdx.x), blocks, round);
     if (item >= order.items) continue;
     const PersistentItem at = order.at(
         item, kPersistent && order.row_tiles <= kMaxOrderedTiles ? storage.order : nullptr);
-    const auto tile_of = [&](int tile_rows) {
-      return VisitingTile(step.allowed_keys, step.shape.rows_q, tile_rows, Config::kKeys,
-                          at.row_tile);
-    };
-    if constexpr (kCluster == 1)
-      work(tile_of(Config::kRows), at.matrix / step.shape.heads, at.matrix % step.shape.heads);
-    else
-      work(tile_of(kCluster * Config::kRows)
-               .part(step.allowed_keys, step.shape.rows_q, Config::kRows, ptx::cluster_rank()),
-           at.matrix / step.shape.heads, at.matrix % step.shape.heads);
+    work(VisitingTile(step.allowed_keys, step.shape.rows_q, Config::kRows, Config::kKeys,
+                      at.row_tile),
+         at.matrix / step.shape.heads, at.matrix % step.shape.heads);
   }
 }
 
-// Grid: any number of blocks, or of clusters.
+// Grid: any number of blocks.
 template <class Config, bool kPingPong, bool kPersistent, class... Buffer>
 __global__ void __launch_bounds__(Config::kThreads, 1)
     hopper_overlap(const ForwardStep step, const float exponent_scale, const PersistentOrder order,
@@ -112,9 +100,7 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
     prefetch_maps(step, maps);
   }
   if constexpr (kPersistent) order_tiles(storage, step, order.row_tiles);
-  constexpr int kCluster = Config::kCluster;
   __syncthreads();
-  if constexpr (kCluster > 1) ptx::cluster_sync();  // and the other block has barriers, too
   const auto for_each = [&](const auto& work) {
     for_each_item<Config, kPersistent>(storage, step, order, work);
   };
@@ -135,10 +121,7 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
     } else if (threadIdx.x == 32) {
       TileCounts counts;
       for_each([&](const VisitingTile& tile, int, int) {
-        if constexpr (kCluster == 1)
-          counts.add(tile, Config::kKeys, step.shape.rows_k);
-        else if (tile.rows > 0)
-          counts.add(tile.alone(Config::kKeys), Config::kKeys, step.shape.rows_k);
+        counts.add(tile, Config::kKeys, step.shape.rows_k);
       });
       counts.store(step.counters);
     }
@@ -184,7 +167,7 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
       rows.start_scores(shared.k[at.stage]);
       ptx::wgmma_wait<0>();
       ptx::wgmma_done(rows.s);
-      release<kCluster>(shared.k_empty[at.stage]);
+      release(shared.k_empty[at.stage]);
       mask_and_softmax(tile.first_tile);
       await_next_k(tile.first_tile);
       rows.rescale_output();
@@ -206,13 +189,13 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
         if constexpr (kPingPong) pass_turn<Config>(consumer);
         ptx::wgmma_wait<1>();
         ptx::wgmma_done(rows.s);
-        release<kCluster>(shared.k_empty[at.stage]);
+        release(shared.k_empty[at.stage]);
         mask_and_softmax(key_tile);
         ptx::pin(rows.s);
         await_next_k(key_tile);
         ptx::wgmma_wait<0>();
         ptx::wgmma_done(rows.o);
-        release<kCluster>(shared.v_empty[before.stage]);
+        release(shared.v_empty[before.stage]);
         rows.rescale_output();
         rows.pack_p();
         stamps.end(KernelPart::output, key_tile - 1);
@@ -224,7 +207,7 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
       rows.start_output(shared.v[at.stage]);
       ptx::wgmma_wait<0>();
       ptx::wgmma_done(rows.o);
-      release<kCluster>(shared.v_empty[at.stage]);
+      release(shared.v_empty[at.stage]);
       stamps.end(KernelPart::output, tile.last_tile - 1);
       at.advance();
       rows.end(step, batch, head);
@@ -232,23 +215,21 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
     });
     if (kPingPong && consumer == 0) await_turn<Config>(consumer);  // the turn that nobody took
   }
-  if constexpr (kCluster > 1) ptx::cluster_sync();  // the other block arrives at barriers here
 }
 
 // Without kL2 heads come in one group.
 template <class Config, bool kPingPong, bool kPersistent, bool kL2, class... Buffer>
 void launch_instance(const ForwardStep& step, cudaStream_t stream, const Buffer&... buffer) {
-  constexpr int kCluster = Config::kCluster;
-  const int clusters = std::max(1, multiprocessors() / kCluster);
+  const int blocks = multiprocessors();
   arm_hang_record("07_hopper_overlap");
-  const int row_tiles = tiles_for(step.shape.rows_q, kCluster * Config::kRows);
+  const int row_tiles = tiles_for(step.shape.rows_q, Config::kRows);
   const int matrices = step.shape.batch * step.shape.heads, items = row_tiles * matrices;
-  const int together = kL2 ? matrices_together(step.shape, row_tiles, clusters,
+  const int together = kL2 ? matrices_together(step.shape, row_tiles, blocks,
                                                device_attribute(cudaDevAttrL2CacheSize))
                            : matrices;
   launch(hopper_overlap<Config, kPingPong, kPersistent, Buffer...>,
-         {kCluster * (kPersistent && clusters < items ? clusters : items), Config::kThreads,
-          sizeof(OverlapStorage<Config>), kCluster},
+         {kPersistent && blocks < items ? blocks : items, Config::kThreads,
+          sizeof(OverlapStorage<Config>)},
          stream, step, exponent_scale_of(step.softmax_scale),
          PersistentOrder::of(row_tiles, matrices, together), make_maps<Config>(step), buffer...);
 }
@@ -259,14 +240,6 @@ void launch_step(const ForwardStep& step, DType dtype, int, cudaStream_t stream)
     if constexpr (kPersistent || kIsOfRungs<Config>)
       launch_instance<Config, kPingPong, kPersistent, kL2>(step, stream);
   });
-}
-
-void launch_clusters(const ForwardStep& step, DType dtype, int, cudaStream_t stream) {
-  visit_hopper_config(
-      step, dtype, [&]<class Element, int... kSizes>(HopperConfig<Element, kSizes...>) {
-        if constexpr (kIsOfRungs<HopperConfig<Element, kSizes...>>)
-          launch_instance<HopperClusterConfig<Element, kSizes...>, true, true, true>(step, stream);
-      });
 }
 
 void launch_stamped(const ForwardStep& step, DType dtype, const StampBuffer& buffer,
@@ -293,7 +266,5 @@ constinit const Kernel hopper_ping_pong =
     rung_of(7, 'b', "ping_pong", "and warpgroups take turns", launch_step<true, false>);
 constinit const Kernel hopper_persistent =
     rung_of(7, 'c', "persistent", "and persistent blocks, longest first", launch_step<true, true>);
-constinit const Kernel hopper_clusters =
-    rung_of(7, 'd', "clusters", "and clusters of two blocks share K and V", launch_clusters);
 
 }  // namespace ringscope::cuda

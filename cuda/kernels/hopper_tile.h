@@ -46,23 +46,6 @@ struct VisitingTile : RowTile {
         first_tile(first_visitor(tile_keys)),
         last_tile(last_visitor(tile_keys)) {}
 
-  // Return the `tile_rows` rows of block `rank` of a cluster that has this tile. It visits the key
-  // tiles of all of the cluster, and may have no rows, beyond the last one.
-  __host__ __device__ constexpr VisitingTile part(const RowInterval* allowed, int rows_q,
-                                                  int tile_rows, int rank) const {
-    VisitingTile own = *this;
-    static_cast<RowTile&>(own) = {first + rank * tile_rows, 0, {0, 0}, {0, 0}};
-    if (own.first < rows_q)
-      static_cast<RowTile&>(own) = at(own.first / tile_rows, tile_rows, rows_q, allowed);
-    return own;
-  }
-  // Return the tile with the key tiles that its own rows need.
-  __host__ __device__ constexpr VisitingTile alone(int tile_keys) const {
-    VisitingTile own = *this;
-    own.first_tile = first_visitor(tile_keys);
-    own.last_tile = last_visitor(tile_keys);
-    return own;
-  }
   __host__ __device__ constexpr int key_tiles() const { return last_tile - first_tile; }
 };
 
@@ -72,18 +55,9 @@ struct HopperConfig : WarpgroupRoles {
   using Element = Element_;
   static constexpr int kRows = kRows_, kKeys = kKeys_, kHeadDim = kHeadDim_, kStages = kStages_;
   static constexpr int kQBytes = kRows * kHeadDim * 2, kKvBytes = kKeys * kHeadDim * 2;
-  static constexpr int kCluster = 1;  // blocks that share K and V
   static_assert(kRows == kConsumers * kWarpgroupRows);
   static_assert(kKeys % kProductDepth == 0 && kHeadDim % kPanelColumns == 0);
   static_assert(kQBytes % kSwizzleBytes == 0 && kKvBytes % kSwizzleBytes == 0);
-};
-
-// Blocks of a cluster have neighbouring tiles of rows. Each copies one panel of K and V to all, for
-// which the producer takes a few registers more: 128 (40 + 2 * 232) are as many as in other blocks.
-template <class Element, int kRows, int kKeys, int kHeadDim, int kStages>
-struct HopperClusterConfig : HopperConfig<Element, kRows, kKeys, kHeadDim, kStages> {
-  static constexpr int kCluster = kHeadDim / kPanelColumns;
-  static constexpr int kProducerRegisters = 40, kConsumerRegisters = 232;
 };
 
 inline constexpr float kLazyGrowth = 8;  // of a row's maximum, in powers of two
@@ -126,7 +100,7 @@ struct HopperStorage {
   ptx::Barrier v_full[Config::kStages], v_empty[Config::kStages];
 };
 
-// Initialise the barriers in one thread; the block or cluster synchronises afterwards. A buffer is
+// Initialise the barriers in one thread; the block synchronises afterwards. A buffer is
 // full once its copies have landed, and empty once every consumer warp has released it.
 template <class Config>
 __device__ __forceinline__ void init_barriers(HopperStorage<Config>& shared) {
@@ -136,8 +110,8 @@ __device__ __forceinline__ void init_barriers(HopperStorage<Config>& shared) {
   for (int stage = 0; stage < Config::kStages; ++stage) {
     ptx::barrier_init(shared.k_full[stage], 1);
     ptx::barrier_init(shared.v_full[stage], 1);
-    ptx::barrier_init(shared.k_empty[stage], kWarps * Config::kCluster);
-    ptx::barrier_init(shared.v_empty[stage], kWarps * Config::kCluster);
+    ptx::barrier_init(shared.k_empty[stage], kWarps);
+    ptx::barrier_init(shared.v_empty[stage], kWarps);
   }
   ptx::fence_barrier_init();
 }
@@ -164,18 +138,12 @@ __device__ __forceinline__ void produce_q(HopperStorage<Config>& shared, const H
   ptx::tma_load(shared.q, maps.q, 0, tile.first, 0, q_matrix, shared.q_full);
 }
 
-// Copy a tile of K or V, or this block's panel of it to all blocks of the cluster.
+// Copy a tile of K or V.
 template <class Config>
 __device__ __forceinline__ void load_visitor(typename Config::Element* to, const TensorMap& map,
                                              int key, int kv_matrix, ptx::Barrier& full) {
   ptx::barrier_arrive_expecting(full, Config::kKvBytes);
-  if constexpr (Config::kCluster == 1) {
-    ptx::tma_load(to, map, 0, key, 0, kv_matrix, full);
-  } else {
-    const int panel = ptx::cluster_rank();
-    ptx::tma_load_to_cluster(to + panel * Config::kKeys * kPanelColumns, map, 0, key, panel,
-                             kv_matrix, full, (1 << Config::kCluster) - 1);
-  }
+  ptx::tma_load(to, map, 0, key, 0, kv_matrix, full);
 }
 
 // Copy K and V of a key tile, each into the next buffer of its ring as soon as that is empty.
@@ -366,14 +334,9 @@ struct HopperRows {
   }
 };
 
-// Arrive once for the running warp, at each of the blocks that share the buffer.
-template <int kBlocks = 1>
+// Arrive once for the running warp.
 __device__ __forceinline__ void release(ptx::Barrier& empty) {
-  if constexpr (kBlocks > 1) {
-    if (threadIdx.x % 32 < kBlocks) ptx::barrier_arrive_in(empty, threadIdx.x % 32);
-  } else {
-    if (threadIdx.x % 32 == 0) ptx::barrier_arrive(empty);
-  }
+  if (threadIdx.x % 32 == 0) ptx::barrier_arrive(empty);
 }
 
 // Negate a warpgroup's 64 rows of Q, which have landed, before any product reads them. `barrier` is
@@ -398,8 +361,7 @@ HopperMaps make_maps(const ForwardStep& step) {
   const std::int64_t q_matrices = std::int64_t{shape.batch} * shape.heads;
   const std::int64_t kv_matrices = std::int64_t{shape.batch} * shape.heads_kv;
   const auto map_of_keys = [&](const void* tensor) {
-    return make_tensor_map(tensor, kv_matrices, shape.rows_k, Config::kHeadDim, Config::kKeys,
-                           Config::kCluster > 1 ? 1 : 0);
+    return make_tensor_map(tensor, kv_matrices, shape.rows_k, Config::kHeadDim, Config::kKeys);
   };
   return {make_tensor_map(step.q, q_matrices, shape.rows_q, Config::kHeadDim, Config::kRows),
           map_of_keys(step.k), map_of_keys(step.v)};

@@ -120,9 +120,8 @@ int multiprocessors() {
 }
 
 std::span<const Kernel> rungs() {
-  static const std::array kernels = {hopper_without_roles, hopper_overlap_alone,
-                                     hopper_ping_pong,     hopper_persistent,
-                                     hopper_clusters,      backward_any_order};
+  static const std::array kernels = {hopper_without_roles, hopper_overlap_alone, hopper_ping_pong,
+                                     hopper_persistent, backward_any_order};
   return kernels;
 }
 

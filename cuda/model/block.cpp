@@ -115,17 +115,15 @@ int NumberSet::next(int n) const {
 }
 
 Block::Block(dim3 block, std::size_t shared_bytes, const Schedule& schedule,
-             const std::function<void()>& kernel, int cluster)
+             const std::function<void()>& kernel)
     : kernel_(kernel),
       schedule_(schedule),
       shape_(block),
-      per_block_(static_cast<int>(block.x * block.y * block.z)),
-      threads_count_(per_block_ * cluster),
+      threads_count_(static_cast<int>(block.x * block.y * block.z)),
       shared_size_(shared_bytes),
-      shared_stride_((shared_bytes + shared_alignment - 1) / shared_alignment * shared_alignment +
-                     2 * guard_bytes),
-      barriers_(static_cast<std::size_t>(cluster)) {
-  shared_storage_.resize(static_cast<std::size_t>(cluster) * shared_stride_ + shared_alignment);
+      shared_room_((shared_bytes + shared_alignment - 1) / shared_alignment * shared_alignment +
+                   2 * guard_bytes) {
+  shared_storage_.resize(shared_room_ + shared_alignment);
   const auto start = reinterpret_cast<std::uintptr_t>(shared_storage_.data()) + guard_bytes;
   const std::uintptr_t aligned =
       (start + shared_alignment - 1) / shared_alignment * shared_alignment;
@@ -144,7 +142,7 @@ void Block::run(uint3 index, std::uint64_t number) {
       const int thread = pick();
       if (thread < 0) throw ModelError(deadlock());
       switch_to(thread);
-      ++steps_[multiprocessor()];
+      ++steps_[multiprocessor_];
       resume(thread);
       if (threads_[thread].ended) end_thread(thread);
     } catch (...) {
@@ -162,19 +160,18 @@ void Block::run(uint3 index, std::uint64_t number) {
 
 void Block::reset(uint3 index, std::uint64_t number) {
   index_ = index;
-  first_multiprocessor_ = static_cast<int>(number % kMultiprocessors);
+  multiprocessor_ = static_cast<int>(number % kMultiprocessors);
   random_ = Random(schedule_.seed * 0x2545f4914f6cdd1d + number);
   random_();
   std::fill(shared_storage_.begin(), shared_storage_.end(), guard);
-  for (int rank = 0; rank < ranks(); ++rank) std::fill_n(shared_of(rank), shared_size_, poison);
+  std::fill_n(shared_, shared_size_, poison);
   for (int thread = 0; thread < threads_count_; ++thread) {
     threads_[thread] = Thread{};
-    const auto n = static_cast<unsigned>(thread % per_block_);
+    const auto n = static_cast<unsigned>(thread);
     threads_[thread].index = {n % shape_.x, n / shape_.x % shape_.y, n / shape_.x / shape_.y};
     fibers()[thread]->set_body(&Block::thread_body, this);
   }
-  for (auto& of_block : barriers_) of_block.fill({});
-  in_cluster_sync_ = 0;
+  barriers_.fill({});
   runnable_.resize(threads_count_);
   conditional_.resize(threads_count_);
   living_ = threads_count_;
@@ -238,9 +235,8 @@ int Block::pick() {
 
 void Block::switch_to(int thread) {
   current_ = thread;
-  rank_ = thread < per_block_ ? 0 : thread / per_block_;
   threadIdx = threads_[thread].index;
-  blockIdx = {index_.x + static_cast<unsigned>(rank_), index_.y, index_.z};
+  blockIdx = index_;
 }
 
 bool Block::ask(int thread) {
@@ -331,22 +327,19 @@ void Block::unwind_all() {
 
 void Block::check_guard() const {
   const auto size = static_cast<std::ptrdiff_t>(shared_size_);
-  const auto end = static_cast<std::ptrdiff_t>(shared_stride_ - guard_bytes);
-  for (int rank = 0; rank < ranks(); ++rank)
-    for (auto at = -static_cast<std::ptrdiff_t>(guard_bytes); at < end; ++at) {
-      if (at == 0) at = size;
-      if (shared_of(rank)[at] != guard)
-        throw ModelError(fmt::format("{}a byte {} was written; shared memory has {} bytes",
-                                     place(-1),
-                                     at < 0 ? fmt::format("{} before shared memory", -at)
-                                            : fmt::format("at {} of shared memory", at),
-                                     shared_size_));
-    }
+  const auto end = static_cast<std::ptrdiff_t>(shared_room_ - guard_bytes);
+  for (auto at = -static_cast<std::ptrdiff_t>(guard_bytes); at < end; ++at) {
+    if (at == 0) at = size;
+    if (shared_[at] != guard)
+      throw ModelError(fmt::format("{}a byte {} was written; shared memory has {} bytes", place(-1),
+                                   at < 0 ? fmt::format("{} before shared memory", -at)
+                                          : fmt::format("at {} of shared memory", at),
+                                   shared_size_));
+  }
 }
 
 std::string Block::place(int thread) const {
-  const unsigned rank = thread < 0 ? 0 : static_cast<unsigned>(thread / per_block_);
-  std::string text = fmt::format("block ({},{},{})", index_.x + rank, index_.y, index_.z);
+  std::string text = fmt::format("block ({},{},{})", index_.x, index_.y, index_.z);
   if (thread >= 0) {
     const uint3& i = threads_[thread].index;
     text += fmt::format(", thread ({},{},{})", i.x, i.y, i.z);
@@ -365,8 +358,8 @@ std::string Block::deadlock() const {
         ++ended;
         continue;
       case Wait::barrier:
-        what = fmt::format("at barrier {} of {}", thread.barrier,
-                           barriers_[number / per_block_][thread.barrier].expected);
+        what =
+            fmt::format("at barrier {} of {}", thread.barrier, barriers_[thread.barrier].expected);
         break;
       case Wait::exchange:
         what = thread.group->size == 32
@@ -398,14 +391,14 @@ std::string Block::deadlock() const {
 
 void Block::barrier(int id, int threads, bool wait) {
   if (unwinding()) return;
-  const bool sensible = 0 <= id && id < 16 && 0 < threads && threads <= per_block_ &&
-                        (threads % 32 == 0 || threads == per_block_);
+  const bool sensible = 0 <= id && id < 16 && 0 < threads && threads <= threads_count_ &&
+                        (threads % 32 == 0 || threads == threads_count_);
   if (!sensible)
     throw ModelError(
         fmt::format("barrier {} of {} threads in a block of {}: there are barriers 0 to "
                     "15, of whole warps of the block",
-                    id, threads, per_block_));
-  Barrier& barrier = barriers_[rank()][id];
+                    id, threads, threads_count_));
+  Barrier& barrier = barriers_[id];
   if (barrier.arrived == 0) barrier.expected = threads;
   if (barrier.expected != threads)
     throw ModelError(fmt::format("comes to barrier {} of {} threads, others to one of {}", id,
@@ -480,33 +473,6 @@ const unsigned char* Block::exchange(const char* kind, const void* mine, std::si
     suspend_for(Wait::exchange);
   }
   return data;
-}
-
-// Threads that have ended are not waited for.
-void Block::cluster_sync() {
-  if (unwinding()) return;
-  ++in_cluster_sync_;
-  wait_until("the cluster", [this, before = cluster_syncs_] {
-    if (cluster_syncs_ == before && in_cluster_sync_ == living_) {
-      ++cluster_syncs_;
-      in_cluster_sync_ = 0;
-    }
-    return cluster_syncs_ != before;
-  });
-}
-
-// Whether the block has ended counts where another one's thread asked.
-void Block::in_block(int rank, const std::function<void()>& effect) {
-  const int before = current_, first = rank * per_block_;
-  if (rank < 0 || ranks() <= rank)
-    throw ModelError(fmt::format("block {} of a cluster of {}", rank, ranks()));
-  const auto has_ended = [](const Thread& thread) { return thread.ended; };
-  if (rank != this->rank() &&
-      std::all_of(threads_.begin() + first, threads_.begin() + first + per_block_, has_ended))
-    throw ModelError("reaches into the shared memory of a block of its cluster that has ended");
-  switch_to(first);
-  effect();
-  switch_to(before);
 }
 
 void Block::wait_until(const char* what, const std::function<bool()>& ready) {

@@ -43,9 +43,8 @@ class Fiber {
 };
 
 // ---
-// A Block is one running block, or the blocks of one cluster, side by side in the grid's x: its
-// threads, which of them can run, and what the others wait for. Threads of a cluster are numbered
-// block by block. The calls of simt.h go to the block that runs on this OS thread.
+// A Block is the block that runs: its threads, which of them can run, and what the others wait for.
+// The calls of simt.h go to the block that runs on this OS thread.
 
 // A set of small numbers that finds its smallest one quickly.
 class NumberSet {
@@ -65,25 +64,20 @@ constexpr int warpgroup = 128;  // threads
 
 class Block {
  public:
-  // Take the shape of the grid's blocks. Each call of run() is one cluster of `cluster` blocks.
+  // Take the shape of the grid's blocks, which run one after another.
   Block(dim3 block, std::size_t shared_bytes, const Schedule& schedule,
-        const std::function<void()>& kernel, int cluster = 1);
+        const std::function<void()>& kernel);
 
-  // Run the blocks to their end. `number` is the first one's place in the grid, `index` too.
+  // Run a block to its end. `number` is its place in the grid, `index` too.
   void run(uint3 index, std::uint64_t number);
 
   const Schedule& schedule() const { return schedule_; }
-  // Shared memory, number, steps and so on are those of the running thread's block.
-  unsigned char* shared() { return shared_of(rank()); }
+  unsigned char* shared() { return shared_; }
   std::size_t shared_size() const { return shared_size_; }
-  int current() const { return current_ - rank_ * per_block_; }
-  int rank() const { return rank_; }
-  int ranks() const { return threads_count_ / per_block_; }
-  std::uint64_t steps() { return ++steps_[multiprocessor()]; }
-  int multiprocessor() const { return (first_multiprocessor_ + rank()) % kMultiprocessors; }
+  int current() const { return current_; }
+  std::uint64_t steps() { return ++steps_[multiprocessor_]; }
+  int multiprocessor() const { return multiprocessor_; }
 
-  void cluster_sync();
-  void in_block(int rank, const std::function<void()>& effect);
   void barrier(int id, int threads, bool wait);
   // Exchange bytes among the `size` threads (32: a warp, 128: a warpgroup) that the thread belongs
   // to. `mask` selects lanes of a warp.
@@ -134,7 +128,6 @@ class Block {
 
   static void thread_body(void* fiber_argument);
   void switch_to(int thread);
-  unsigned char* shared_of(int rank) const { return shared_ + rank * shared_stride_; }
   void reset(uint3 index, std::uint64_t number);
   void draw_positions();
   int pick();
@@ -155,27 +148,25 @@ class Block {
   const std::function<void()>& kernel_;
   const Schedule schedule_;
   dim3 shape_;
-  int per_block_, threads_count_;  // threads
+  int threads_count_;
   Random random_{0};
 
   std::vector<unsigned char> shared_storage_;
-  unsigned char* shared_ = nullptr;  // of the first block
-  std::size_t shared_size_, shared_stride_;
+  unsigned char* shared_ = nullptr;
+  std::size_t shared_size_, shared_room_;  // without and with guards
 
   uint3 index_{};
-  int first_multiprocessor_ = 0;
+  int multiprocessor_ = 0;
   std::array<std::uint64_t, kMultiprocessors> steps_{};
   std::vector<Thread> threads_;
   std::vector<int> at_position_;  // thread by position
   NumberSet runnable_;            // positions
   NumberSet conditional_;         // positions of the threads that wait for a condition
   std::size_t picks_until_draw_ = 0;
-  std::vector<std::array<Barrier, 16>> barriers_;  // of each block
-  int in_cluster_sync_ = 0;                        // threads
-  unsigned cluster_syncs_ = 0;
+  std::array<Barrier, 16> barriers_;
   std::vector<std::vector<std::unique_ptr<Group>>> groups_;  // by first warp
   std::vector<Deferred> deferred_;
-  int current_ = -1, rank_ = 0;  // the running thread, and its block in the cluster
+  int current_ = -1;  // the running thread
   int living_ = 0;
   int exceptions_outside_ = 0;
   bool cancelling_ = false;

@@ -57,26 +57,11 @@ void land(std::uint64_t* object, std::int64_t bytes) {
   store(object, barrier);
 }
 
-// Throw unless the copy engine, or another block, may count at `object` of the block.
-void check_known(const std::uint64_t* object, const HopperBlock& block) {
+// Throw unless the copy engine may count at `object`.
+void check_copies_to(const std::uint64_t* object) {
   load(object);
-  if (!block.known_barriers.contains(object))
-    throw ModelError(
-        "a copy or another block counts at an mbarrier made without a fence_barrier_init");
-}
-void check_copies_to(const std::uint64_t* object) { check_known(object, *hopper_thread().block); }
-
-// Call effect(block, its object) for the cluster's block `rank`, as a thread of that block.
-// `offset` is the object's in shared memory.
-template <class Effect>
-void reach(const std::shared_ptr<HopperCluster>& cluster, int rank, std::ptrdiff_t offset,
-           const Effect& effect) {
-  in_block(rank, [&] {
-    const std::shared_ptr<HopperBlock>& block = cluster->at(static_cast<std::size_t>(rank));
-    auto* const object = reinterpret_cast<std::uint64_t*>(shared_bytes() + offset);
-    check_known(object, *block);
-    effect(block, object);
-  });
+  if (!hopper_thread().block->known_barriers.contains(object))
+    throw ModelError("a copy counts at an mbarrier made without a fence_barrier_init");
 }
 
 // The facts of a copy, because the tensor map may be gone when the copy happens.
@@ -144,12 +129,6 @@ void mbarrier_arrive(std::uint64_t* object, std::uint32_t expected_bytes) {
   count_bytes(barrier, expected_bytes);
   barrier.pending -= 1;
   store(object, barrier);
-}
-
-void mbarrier_arrive_in(std::uint64_t* object, int rank) {
-  const auto offset = reinterpret_cast<unsigned char*>(object) - shared_bytes();
-  reach(hopper_thread().cluster, rank, offset,
-        [](const auto&, std::uint64_t* its) { mbarrier_arrive(its, 0); });
 }
 
 void mbarrier_wait(std::uint64_t* object, std::uint32_t parity) {
@@ -267,21 +246,6 @@ void tma_load(void* to, const TensorMap& map, const std::array<int, 4>& at, int 
   defer([copy] { copy.perform(); });
 }
 
-void tma_load_to_cluster(void* to, const TensorMap& map, const std::array<int, 4>& at,
-                         std::uint64_t* object, unsigned ranks) {
-  check_copied_box(to, map, 4);
-  const auto offset = static_cast<unsigned char*>(to) - shared_bytes(),
-             object_offset = reinterpret_cast<unsigned char*>(object) - shared_bytes();
-  for (int rank = 0; ranks >> rank != 0; ++rank) {
-    if ((ranks >> rank & 1) == 0) continue;
-    defer([=, cluster = hopper_thread().cluster] {
-      reach(cluster, rank, object_offset, [&](const auto& block, std::uint64_t* its) {
-        Copy{block, shared_bytes() + offset, map, at, its}.perform();
-      });
-    });
-  }
-}
-
 void set_max_registers(int count, bool more) {
   if (count < 24 || 256 < count || count % 8 != 0)
     throw ModelError(fmt::format("setmaxnreg {}: a multiple of 8 from 24 to 256", count));
@@ -311,10 +275,10 @@ namespace {
 
 constexpr int wgmma_threads = 128, wgmma_rows = 64, wgmma_depth = 16, max_columns = 256;
 
-// The cluster that runs on this OS thread. Its threads own it.
-std::weak_ptr<HopperCluster>& current_cluster() {
-  static thread_local std::weak_ptr<HopperCluster> cluster;
-  return cluster;
+// The block that runs on this OS thread. Its threads own it.
+std::weak_ptr<HopperBlock>& current_block() {
+  static thread_local std::weak_ptr<HopperBlock> block;
+  return block;
 }
 
 std::shared_ptr<HopperBlock> new_block() {
@@ -480,13 +444,8 @@ HopperThread& hopper_thread() {
   std::unique_ptr<ThreadState>& state = thread_state();
   if (state == nullptr) {
     auto thread = std::make_unique<HopperThread>();
-    thread->cluster = current_cluster().lock();
-    if (thread->cluster == nullptr) {
-      thread->cluster = std::make_shared<HopperCluster>();
-      for (int rank = 0; rank < cluster_ranks(); ++rank) thread->cluster->push_back(new_block());
-      current_cluster() = thread->cluster;
-    }
-    thread->block = thread->cluster->at(static_cast<std::size_t>(cluster_rank()));
+    thread->block = current_block().lock();
+    if (thread->block == nullptr) current_block() = thread->block = new_block();
     state = std::move(thread);
   }
   auto* const mine = dynamic_cast<HopperThread*>(state.get());

@@ -27,8 +27,6 @@ void mbarrier_init(std::uint64_t* object, int arrivals);
 void mbarrier_arrive(std::uint64_t* object, std::uint32_t expected_bytes);
 void mbarrier_wait(std::uint64_t* object, std::uint32_t parity);
 void fence_barrier_init();
-// Arrive once at the barrier that lies in the cluster's block `rank` where `object` does in this one.
-void mbarrier_arrive_in(std::uint64_t* object, int rank);
 
 void named_barrier_sync(int id, int threads);
 void named_barrier_arrive(int id, int threads);
@@ -41,10 +39,6 @@ void fence_proxy_async();
 // Copy when the schedule performs asynchronous effects, then count the bytes at `object`.
 void tma_load(void* to, const TensorMap& map, const std::array<int, 4>& at, int rank,
               std::uint64_t* object);
-// Copy to the same place in each block of the cluster whose bit is set in `ranks`, and count at each
-// one's barrier.
-void tma_load_to_cluster(void* to, const TensorMap& map, const std::array<int, 4>& at,
-                         std::uint64_t* object, unsigned ranks);
 
 // Copy `bytes` bytes, a multiple of 16, from device memory, as tma_load does.
 void bulk_load(void* to, const void* from, std::uint32_t bytes, std::uint64_t* object);
@@ -99,9 +93,8 @@ struct HopperBlock {
   std::vector<unsigned char> async_view;          // shared memory as copies and WGMMA see it
   std::vector<int> registers;                     // registers per thread, by warpgroup
   int pool = 0;                                   // sum of these at the start, and the most
-  std::set<const std::uint64_t*> known_barriers;  // to the copy engine, and to the cluster
+  std::set<const std::uint64_t*> known_barriers;  // to the copy engine
 };
-using HopperCluster = std::vector<std::shared_ptr<HopperBlock>>;
 
 // Rows on their way from shared to device memory.
 struct BulkAdd {
@@ -118,9 +111,8 @@ class HopperThread : public ThreadState {
  public:
   void end() override;
 
-  std::shared_ptr<HopperCluster> cluster;
-  std::shared_ptr<HopperBlock> block;  // of these, its own
-  bool fenced = false;                 // a wgmma_fence came since the last wait
+  std::shared_ptr<HopperBlock> block;
+  bool fenced = false;  // a wgmma_fence came since the last wait
   std::vector<std::pair<std::size_t, std::size_t>> stored;  // for others, unfenced: place, bytes
   std::vector<const std::uint64_t*> made_barriers;          // unfenced
   std::vector<std::shared_ptr<BulkAdd>> open_adds, adds;    // not committed; committed

@@ -219,9 +219,8 @@ cudaError_t enqueue_kernel(const cudaLaunchConfig_t& config, const void* functio
     operation.name = "kernel";
     operation.is_kernel = true;
     for (std::uintptr_t word : words) operation.names.push_back({word, 1});
-    const unsigned cluster = config.numAttrs > 0 ? config.attrs->val.clusterDim.x : 1;
-    operation.run = [grid, block, shared, cluster, kernel = std::move(body)] {
-      run_grid(grid, block, shared, kernel, cluster);
+    operation.run = [grid, block, shared, kernel = std::move(body)] {
+      run_grid(grid, block, shared, kernel);
     };
     device.enqueue(config.stream, std::move(operation));
     return cudaSuccess;

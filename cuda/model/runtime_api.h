@@ -77,26 +77,11 @@ enum cudaFuncAttribute {
   cudaFuncAttributeMaxDynamicSharedMemorySize = 8,
 };
 
-enum cudaLaunchAttributeID {
-  cudaLaunchAttributeClusterDimension = 4,
-};
-
-struct cudaLaunchAttribute {
-  cudaLaunchAttributeID id;
-  struct {
-    struct {
-      unsigned x, y, z;
-    } clusterDim;
-  } val;
-};
-
 struct cudaLaunchConfig_t {
   dim3 gridDim;
   dim3 blockDim;
   std::size_t dynamicSmemBytes = 0;
   cudaStream_t stream = nullptr;
-  cudaLaunchAttribute* attrs = nullptr;
-  unsigned numAttrs = 0;
 };
 
 const char* cudaGetErrorName(cudaError_t error);

@@ -65,34 +65,28 @@ const Schedule& schedule() {
   return copy;
 }
 
-void run_grid(dim3 grid, dim3 block, std::size_t shared_bytes, const std::function<void()>& kernel,
-              unsigned cluster) {
+void run_grid(dim3 grid, dim3 block, std::size_t shared_bytes,
+              const std::function<void()>& kernel) {
   if (running != nullptr) throw ModelError("a kernel cannot start a kernel");
   check_shape(grid, block, shared_bytes);
-  if (cluster < 1 || 8 < cluster || grid.x % cluster != 0 ||
-      (cluster > 1 && block.x * block.y * block.z % warpgroup != 0))
-    throw ModelError(fmt::format(
-        "a grid of {} blocks along x in clusters of {}: 1 to 8, which divide it, of warpgroups",
-        grid.x, cluster));
   const Schedule schedule = current_schedule();
-  Block runner(block, shared_bytes, schedule, kernel, static_cast<int>(cluster));
+  Block runner(block, shared_bytes, schedule, kernel);
   const Running mark(runner);
   gridDim = grid;
   blockDim = block;
-  const std::uint64_t clusters = std::uint64_t{grid.x} * grid.y * grid.z / cluster;
+  const std::uint64_t blocks = std::uint64_t{grid.x} * grid.y * grid.z;
   std::vector<std::uint64_t> shuffled;
   if (schedule.order == ThreadOrder::shuffled) {
-    shuffled.resize(clusters);
+    shuffled.resize(blocks);
     std::iota(shuffled.begin(), shuffled.end(), std::uint64_t{0});
     Random random(schedule.seed);
-    for (std::uint64_t n = clusters; n > 1; --n)
+    for (std::uint64_t n = blocks; n > 1; --n)
       std::swap(shuffled[n - 1], shuffled[random.below(n)]);
   }
-  for (std::uint64_t i = 0; i < clusters; ++i) {
-    const std::uint64_t number =
-        cluster * (schedule.order == ThreadOrder::ascending    ? i
-                   : schedule.order == ThreadOrder::descending ? clusters - 1 - i
-                                                               : shuffled[i]);
+  for (std::uint64_t i = 0; i < blocks; ++i) {
+    const std::uint64_t number = schedule.order == ThreadOrder::ascending    ? i
+                                 : schedule.order == ThreadOrder::descending ? blocks - 1 - i
+                                                                             : shuffled[i];
     const std::uint64_t yz = number / grid.x;
     runner.run({static_cast<unsigned>(number % grid.x), static_cast<unsigned>(yz % grid.y),
                 static_cast<unsigned>(yz / grid.y)},
@@ -109,11 +103,6 @@ std::size_t shared_size() { return block().shared_size(); }
 int thread_in_block() { return block().current(); }
 int warp() { return block().current() / 32; }
 int lane() { return block().current() % 32; }
-int cluster_rank() { return block().rank(); }
-int cluster_ranks() { return block().ranks(); }
-void cluster_sync() { block().cluster_sync(); }
-void in_block(int rank, const std::function<void()>& effect) { block().in_block(rank, effect); }
-
 void block_barrier(int id, int threads) { block().barrier(id, threads, true); }
 void block_barrier_arrive(int id, int threads) { block().barrier(id, threads, false); }
 

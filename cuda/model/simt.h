@@ -44,9 +44,7 @@ const Schedule& schedule();
 // Run kernel() once per thread. Several OS threads may run grids at once; a kernel cannot start
 // one. Once all threads are unwound, throws what the first failing one threw (a ModelError gets
 // block and thread as prefix). Throws ModelError for faults that the model finds.
-// Blocks run in clusters of `cluster` along x, which have all of their threads at once.
-void run_grid(dim3 grid, dim3 block, std::size_t shared_bytes, const std::function<void()>& kernel,
-              unsigned cluster = 1);
+void run_grid(dim3 grid, dim3 block, std::size_t shared_bytes, const std::function<void()>& kernel);
 
 // The rest is for kernels, and throws ModelError elsewhere.
 
@@ -69,15 +67,6 @@ inline constexpr int kMultiprocessors = 132;
 int thread_in_block();
 int warp();
 int lane();
-
-// The running thread's block in its cluster, and the blocks of that. cluster_sync() waits for all
-// threads of the cluster that have not ended. in_block() has an effect, which must not wait, as of
-// the first thread of the cluster's block `rank`: shared memory is that block's. A ModelError if the
-// block is another's and has ended.
-int cluster_rank();
-int cluster_ranks();
-void cluster_sync();
-void in_block(int rank, const std::function<void()>& effect);
 
 // Wait until `threads` threads have reached barrier `id` (0..15; 0 is that of __syncthreads).
 // `threads` is a multiple of 32 unless it is the whole block.

@@ -172,43 +172,6 @@ __device__ __forceinline__ void pass_memory_turn(int* turn, int value) {
 }
 
 // ---
-// Clusters of blocks, each with shared memory that the others reach (PTX ISA: mapa, mbarrier.arrive
-// with shared::cluster, barrier.cluster).
-
-// Return the block's place in its cluster.
-__device__ __forceinline__ int cluster_rank() {
-#ifdef RINGSCOPE_MODEL
-  return model::cluster_rank();
-#else
-  int rank;
-  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
-  return rank;
-#endif
-}
-
-// Arrive once at the same barrier of the cluster's block `rank`, which may be this one. The other
-// block may then copy over what this thread's products read, because those have been waited for. No
-// other memory is in order: a release that covers ordinary memory (.release.cluster) would take a
-// fence of the whole GPU, four instructions in a consumer's loop.
-__device__ __forceinline__ void barrier_arrive_in(Barrier& barrier, int rank) {
-  RINGSCOPE_EITHER(model::mbarrier_arrive_in(&barrier.bits, rank),
-                   asm volatile("{\n"
-                                ".reg .b32 there;\n"
-                                "mapa.shared::cluster.u32 there, %0, %1;\n"
-                                "mbarrier.arrive.shared::cluster.b64 _, [there];\n"
-                                "}" ::"r"(shared_address(&barrier)),
-                                "r"(rank)
-                                : "memory"));
-}
-
-// Wait for all threads of the cluster that have not ended. No block may reach into another before
-// both have begun, nor after one has ended.
-__device__ __forceinline__ void cluster_sync() {
-  RINGSCOPE_EITHER(model::cluster_sync(), RINGSCOPE_PTX("barrier.cluster.arrive.release;");
-                   RINGSCOPE_PTX("barrier.cluster.wait.acquire;"));
-}
-
-// ---
 
 // Wait until `threads` threads (a multiple of 32, in whole warps) have arrived at barrier `id`.
 // Threads that called named_barrier_arrive count.

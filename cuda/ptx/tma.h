@@ -47,20 +47,6 @@ __device__ __forceinline__ void tma_load(void* to, const TensorMap& map, int x, 
           : "memory"));
 }
 
-// Likewise to the same place of each block of the cluster whose bit is set in `ranks`, where the bytes
-// count at the same barrier of that block.
-__device__ __forceinline__ void tma_load_to_cluster(void* to, const TensorMap& map, int x, int y,
-                                                    int z, int w, Barrier& full,
-                                                    std::uint16_t ranks) {
-  RINGSCOPE_EITHER(
-      model::tma_load_to_cluster(to, map, {x, y, z, w}, &full.bits, ranks),
-      asm volatile(
-          "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
-          ".multicast::cluster [%0], [%1, {%2, %3, %4, %5}], [%6], %7;" ::"r"(shared_address(to)),
-          "l"(&map), "r"(x), "r"(y), "r"(z), "r"(w), "r"(shared_address(&full)), "h"(ranks)
-          : "memory"));
-}
-
 // Copy `bytes` bytes that lie in device memory as they will in shared memory: all multiples of 16.
 __device__ __forceinline__ void bulk_load(void* to, const void* from, std::uint32_t bytes,
                                           Barrier& full) {

@@ -251,8 +251,7 @@ TEST(HopperOverlap, FewBlocksTakeManyItems) {
 // Buffers that come round again and again are neither read too early nor given back too early under
 // any schedule, and Q that is negated is read after that.
 TEST(HalfKernels, AllSchedulesGiveTheSameBits) {
-  for (const Kernel& kernel :
-       {tensor_cores_kernel, hopper_kernel, hopper_overlap_kernel, hopper_clusters}) {
+  for (const Kernel& kernel : {tensor_cores_kernel, hopper_kernel, hopper_overlap_kernel}) {
     if (skip_without_device(kernel.limits)) return;
     const OnBlocks few(1);
     StepCase tested{.heads = 1, .seqlen = 400, .head_dim = 128, .mask = "causal"};

@@ -27,23 +27,22 @@ using model::ThreadOrder;
 
 constexpr int kShared = 128 * 1024;
 
-void run_block(int threads, const std::function<void()>& kernel, unsigned blocks = 1) {
-  model::run_grid(blocks, dim3(static_cast<unsigned>(threads)), kShared, kernel, blocks);
+void run_block(int threads, const std::function<void()>& kernel) {
+  model::run_grid(1, dim3(static_cast<unsigned>(threads)), kShared, kernel);
 }
 
 // The text of the ModelError that a block of `threads` threads ends with; empty when it ends well.
-std::string complaint(int threads, const std::function<void()>& kernel, unsigned blocks = 1) {
+std::string complaint(int threads, const std::function<void()>& kernel) {
   try {
-    run_block(threads, kernel, blocks);
+    run_block(threads, kernel);
   } catch (const model::ModelError& error) {
     return error.what();
   }
   return "";
 }
 
-void expect_complaint(const std::string& part, int threads, const std::function<void()>& kernel,
-                      unsigned blocks = 1) {
-  EXPECT_PRED_FORMAT2(testing::IsSubstring, part, complaint(threads, kernel, blocks));
+void expect_complaint(const std::string& part, int threads, const std::function<void()>& kernel) {
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, part, complaint(threads, kernel));
 }
 
 class HopperModel : public testing::TestWithParam<bool> {
@@ -167,37 +166,6 @@ TEST_P(HopperModel, BoxesAreSwizzledPanelsAndEndWithTheTensor) {
         ASSERT_EQ(tile[place], expected) << row << " " << column;
       }
   });
-}
-
-// Each block copies one panel to both, and arrives at the other's barrier, unless that is gone.
-TEST_P(HopperModel, ClustersShareCopiesAndBarriers) {
-  const Source source;
-  const TensorMap map =
-      make_tensor_map(source.values.data(), Source::kHeads, Source::kRows, Source::kHeadDim, 8, 1);
-  int staying = 128;  // threads of block 1
-  const auto kernel = [&](bool leaves) {
-    return [&, leaves] {
-      auto &full = shared_at<ptx::Barrier>(0), &empty = shared_at<ptx::Barrier>(8);
-      auto* const tile = &shared_at<std::uint16_t>(1024);
-      const int rank = ptx::cluster_rank(), thread = static_cast<int>(threadIdx.x);
-      if (thread == 0) ptx::barrier_init(empty, 2);
-      init_one(full, 1);
-      ptx::cluster_sync();
-      if (thread == 0) {
-        ptx::barrier_arrive_expecting(full, 2 * 8 * 128);
-        ptx::tma_load_to_cluster(tile + rank * 8 * 64, map, 0, 0, rank, 1, full, 3);
-      }
-      ptx::barrier_wait(full, 0);
-      EXPECT_EQ(tile[(1 - rank) * 8 * 64], source.values[10 * 128 + (1 - rank) * 64]);
-      if (leaves && rank == 1) return void(--staying);
-      if (leaves) model::wait_until("block 1", [&] { return staying == 0; });
-      if (thread < 2) ptx::barrier_arrive_in(empty, thread);
-      ptx::barrier_wait(empty, 0);
-      ptx::cluster_sync();
-    };
-  };
-  EXPECT_EQ(complaint(128, kernel(false), 2), "");
-  expect_complaint("has ended", 128, kernel(true), 2);
 }
 
 TEST_P(HopperModel, CopyMisuse) {

@@ -4,18 +4,16 @@
 
 namespace ringscope::cuda {
 extern const Kernel hopper_overlap_mutant, hopper_overlap_alone_mutant, hopper_ping_pong_mutant,
-    hopper_persistent_mutant, hopper_clusters_mutant;
+    hopper_persistent_mutant;
 }
 #define hopper_overlap_kernel hopper_overlap_mutant
 #define hopper_overlap_alone hopper_overlap_alone_mutant
 #define hopper_ping_pong hopper_ping_pong_mutant
 #define hopper_persistent hopper_persistent_mutant
-#define hopper_clusters hopper_clusters_mutant
 #include "cuda/kernels/07_hopper_overlap.cu"
 constexpr int kNumbered = __COUNTER__ - kFirst;
 #undef hopper_overlap_kernel
 #undef hopper_overlap_alone
-#undef hopper_clusters
 
 namespace ringscope::cuda {
 namespace {
@@ -26,29 +24,21 @@ TEST(HopperOverlapMutants, EveryBarrierWaitFenceAndSwizzleIsMissed) {
   tested.world_size = 2;
   const OnBlocks few(1);
   const Mutants mutants(hopper_overlap_kernel, hopper_overlap_mutant, tested);
-  // 10, 11, the __syncthreads around the order of tiles: without them a block takes tiles that there
-  // are not, and reads anywhere. 20, the second fence of the loop, serves the compiler alone. 8, the
+  // 9, 10, the __syncthreads around the order of tiles: without them a block takes tiles that there
+  // are not, and reads anywhere. 18, the second fence of the loop, serves the compiler alone. 7, the
   // meeting after Q's signs change: a product of the model begins when all threads of its warpgroup
-  // have come. 9, the turns between warpgroups, are there for speed. 5, 12 and 26 are for clusters.
-  mutants.expect_all_found(kNumbered, {5, 8, 9, 12, 20, 26}, {10, 11});
+  // have come. 8, the turns between warpgroups, are there for speed.
+  mutants.expect_all_found(kNumbered, {7, 8, 18}, {9, 10});
   mutants.expect_swizzle_needed();
 }
 
-// One item a block, so Q's buffer (1) is empty; a first step, which reads no state (4); no turns (9)
-// and no order of tiles (10). 11: claiming registers waits for those that the maker of barriers releases
+// One item a block, so Q's buffer (1) is empty; a first step, which reads no state (4); no turns (8)
+// and no order of tiles (9). 10: claiming registers waits for those that the maker of barriers releases
 // later.
 TEST(HopperOverlapMutants, EveryWaitOfOverlapAloneIsMissed) {
   const StepCase tested = causal_case(400, DType::bf16);
   const Mutants mutants(hopper_overlap_alone, hopper_overlap_alone_mutant, tested);
-  mutants.expect_all_found(kNumbered, {1, 4, 5, 8, 9, 10, 11, 12, 20, 26});
-}
-
-// Three items, one without rows for the second block. Not tried: what is tried above; 11 (12 is, too).
-TEST(HopperOverlapMutants, EveryWaitOfClustersIsMissed) {
-  const StepCase tested = causal_case(520, DType::bf16);
-  const OnBlocks few(2);
-  const Mutants mutants(hopper_clusters, hopper_clusters_mutant, tested);
-  mutants.expect_all_found(kNumbered, {}, {4, 8, 9, 10, 11, 20});
+  mutants.expect_all_found(kNumbered, {1, 4, 7, 8, 9, 10, 18});
 }
 
 }  // namespace

@@ -56,9 +56,8 @@ std::set<int> waits;   // numbers of all waits for a phase that were met
 }
 
 [[maybe_unused]] TensorMap mutated_tensor_map(const void* tensor, std::int64_t matrices,
-                                              std::int64_t rows, int head_dim, int box_rows,
-                                              int box_panels = 0) {
-  TensorMap map = make_tensor_map(tensor, matrices, rows, head_dim, box_rows, box_panels);
+                                              std::int64_t rows, int head_dim, int box_rows) {
+  TensorMap map = make_tensor_map(tensor, matrices, rows, head_dim, box_rows);
   if (!swizzled) map.swizzle_bytes = 0;
   return map;
 }
@@ -83,12 +82,6 @@ struct Numbered {
   static void wait(Barrier& barrier, std::uint32_t parity) {
     waits.insert(kNumber);
     if (kNumber != left_out) barrier_wait(barrier, kNumber == swapped ? parity ^ 1 : parity);
-  }
-  static void arrive_in(Barrier& barrier, int rank) {
-    if (kNumber != left_out) barrier_arrive_in(barrier, rank);
-  }
-  static void cluster_meeting() {
-    if (kNumber != left_out) cluster_sync();
   }
   static void arrive(Barrier& barrier) {
     if (kNumber != left_out) barrier_arrive(barrier);
@@ -211,8 +204,6 @@ constexpr int kFirst = __COUNTER__ + 1;
 #define __syncwarp() RINGSCOPE_NEXT::warp_barrier()
 #define barrier_wait RINGSCOPE_NEXT::wait
 #define barrier_arrive RINGSCOPE_NEXT::arrive
-#define barrier_arrive_in RINGSCOPE_NEXT::arrive_in
-#define cluster_sync RINGSCOPE_NEXT::cluster_meeting
 #define fence_proxy_async RINGSCOPE_NEXT::proxy_fence
 #define wgmma_fence RINGSCOPE_NEXT::product_fence
 #define wgmma_wait RINGSCOPE_NEXT::template product_wait
@@ -226,7 +217,6 @@ constexpr int kFirst = __COUNTER__ + 1;
 #define fence_barrier_init RINGSCOPE_NEXT::init_fence
 #ifdef RINGSCOPE_NUMBERED
 #define HopperConfig RINGSCOPE_NUMBERED(HopperConfig)
-#define HopperClusterConfig RINGSCOPE_NUMBERED(HopperClusterConfig)
 #define HopperStorage RINGSCOPE_NUMBERED(HopperStorage)
 #define HopperRows RINGSCOPE_NUMBERED(HopperRows)
 #define release RINGSCOPE_NUMBERED(release)
