@@ -50,6 +50,7 @@ Recording ideal_timeline(Recording recording) {
   if (recording.info.scheme != "ring" || recording.info.failure || recording.events.empty())
     throw std::invalid_argument("recording: of no ring that ended well");
   recording.info.base_time_ns = 0;
+  recording.info.backend = kIdealBackend;
   if (recording.info.machine) recording.info.machine->cores = 0;
   std::vector<Events> recorded;
   SimulationRequest request{.pace = Pace::buffers};

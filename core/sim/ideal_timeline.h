@@ -9,6 +9,7 @@
 namespace ringscope {
 
 inline constexpr double kIdealFlopsPerNs = 100, kIdealBytesPerNs = 2.5;
+inline constexpr const char* kIdealBackend = "ideal";  // RunInfo::backend of what this returns
 
 // Return `recording` with new times, and with waits where these require them. A compute slice takes
 // its FLOPs at kIdealFlopsPerNs, and a hop its bytes at kIdealBytesPerNs, from when both ends are

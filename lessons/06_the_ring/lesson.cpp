@@ -112,7 +112,7 @@ void lesson_06(Page& page) {
   page.value("and waited for", seconds(summary.ranks[2].wait_s));
   page.ring_trace(run.recording, story);
 
-  // (The ring adds up what each link has carried so far: two hops of 1 MiB.) On threads a hop is a
+  // (The ring adds up what its four links have carried so far: two hops of 1 MiB each.) On threads a hop is a
   // copy in memory, a small part of the computing, and so it hides easily. In another run, on two
   // cores, a rank computed for 18 ms, and waited for 4 because ranks share the cores; a page leaves out what differs from run
   // to run.

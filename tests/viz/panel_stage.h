@@ -199,31 +199,4 @@ inline std::vector<std::pair<std::string, Trace>> stage_traces() {
            }()}};
 }
 
-// Draws every trace at sizes from a stamp to a screen, at several playheads, in both themes and both
-// axis modes, with the mouse in the middle; and something must be drawn.
-inline void draws_everything(Stage::Panel panel) {
-  for (auto& [name, trace] : stage_traces()) {
-    SCOPED_TRACE(name);
-    Stage stage(panel, documents_of(std::move(trace)));
-    for (const auto& [width, height] : {std::pair(30, 20), {300, 250}, {900, 260}, {1600, 900}})
-      for (const double share : {0.0, 0.4, 1.0})
-        for (const AxisMode mode : {AxisMode::time, AxisMode::steps}) {
-          stage.resize(width, height);
-          stage.session.theme = share < 0.2 ? Theme::light : Theme::dark;
-          stage.session.set_axis_mode(mode);
-          stage.session.seek(share * stage.session.length());
-          stage.session.select_rank(share > 0.2 ? 0 : -1);
-          stage.frame(stage.box().center());
-          stage.frame(stage.box().center());
-          const Image image = stage.picture();
-          if (width < 300) continue;
-          const Color ground = palette_of(stage.session.theme).panel;
-          EXPECT_GT(std::count_if(image.pixels.begin(), image.pixels.end(),
-                                  [&](Color pixel) { return pixel != ground; }),
-                    100)
-              << width << " x " << height;
-        }
-  }
-}
-
 }  // namespace ringscope::viz

@@ -42,6 +42,9 @@ TEST(StoryPanel, DrawsEverything) {
       stage.resize(width, height);
       stage.session.tell(paragraph);
       stage.picture();
+      const std::string svg = svg_of(*ImGui::GetDrawData(), width, height);
+      EXPECT_EQ(svg.find(">Story</text>") != svg.npos, width > 60) << width << " " << paragraph;
+      EXPECT_EQ(svg.find("nan"), svg.npos);
     }
 }
 
@@ -216,6 +219,11 @@ TEST(Alone, TheKeyEnlargesThePanelUnderTheMouse) {
     person.type("z");
     EXPECT_FALSE(session.alone);
   }
+  // Balance and softmax share a panel: it is the open one that is enlarged.
+  session.figure = Figure::softmax;
+  person.point({1400, 700});
+  person.type("z");
+  EXPECT_EQ(session.alone, Figure::softmax);
 }
 
 TEST(Alone, EveryPanelIsDrawnWithAllTheRoom) {
@@ -255,6 +263,18 @@ TEST(Failure, IsShownAboveAndLeadsToItsPlace) {
   person.viewer.open(session_of(std::move(well)));
   person.rest(3);
   EXPECT_EQ(timeline_state().body.y0, top - 36);
+}
+
+// Ranks that wait for each other have no culprit among them.
+TEST(Failure, OfACircleNamesNoRank) {
+  HandMade made(2);
+  made.recording().info.failure = RunEnd{"ranks wait for each other", 0, 1};
+  for (const int rank : {0, 1})
+    made.compute(rank, 0, 0, 100 * kUs).wait(rank, 1, 100 * kUs, 900 * kUs);
+  Person person(session_of(made.trace()), 1280, 720);
+  const std::string svg = svg_of(person.rest(), 1280, 720);
+  EXPECT_NE(svg.find(">This run failed in a circle of waits at step 1</text>"), svg.npos);
+  EXPECT_EQ(svg.find("failed on rank"), svg.npos);
 }
 
 // Of no rank and no step, or of ones that are not there.

@@ -3,6 +3,7 @@
 
 #include <regex>
 
+#include "viz/panels/drawing.h"
 #include "viz/window/fonts.h"
 #include "viz/window/pictures.h"
 #include "viz/window/software_renderer.h"
@@ -80,6 +81,23 @@ TEST(Svg, TextIsText) {
   EXPECT_NE(svg.find(">a &lt;b&gt; &amp; two  \u00b5s</text>"), svg.npos) << svg;
   EXPECT_NE(svg.find("font-weight=\"500\""), svg.npos);
   EXPECT_NE(svg.find(">Title</text>"), svg.npos);
+}
+
+// Lines break at spaces, and no number is torn apart.
+TEST(Svg, ANumberIsNotBroken) {
+  SoftwareTextures textures;
+  const ImGuiSession imgui(textures, 1);
+  ImGui::GetIO().DisplaySize = {200, 400};
+  ImGui::GetIO().DeltaTime = 1;
+  for (float width = 30; width < 120; ++width) {
+    ImGui::NewFrame();
+    begin_root_window();
+    draw_wrapped(imgui.fonts().text, {10, 10}, width, 0xffffffffu, "rank 3 has 9.00 times more");
+    ImGui::End();
+    ImGui::Render();
+    const std::string svg = svg_of(*ImGui::GetDrawData(), 200, 400);
+    EXPECT_TRUE(std::regex_search(svg, std::regex("[> ]9[.]00[ <]"))) << width;
+  }
 }
 
 // Every text that the picture of losses draws is in its SVG, beside where it comes from.

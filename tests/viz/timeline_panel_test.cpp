@@ -56,6 +56,25 @@ TEST(Timeline, HoveringFindsEverySlice) {
   EXPECT_FALSE(hands.session().hovered.has_value());
 }
 
+// The receiver begins its step 100 ns after the sender, so its clock is behind on the step axis.
+TEST(Timeline, NoArrowRunsBackwards) {
+  HandMade made(2);
+  made.compute(0, 0, 0, 100).compute(0, 1, 100, 400).compute(1, 0, 0, 200).compute(1, 1, 200, 400);
+  made.hop(0, 1, {250, 270}, {250, 260});
+  Stage stage(draw_timeline, documents_of(made.trace()));
+  const PanelContext context{stage.session, stage.textures(), stage.fonts(),
+                             palette_of(Theme::dark)};
+  for (const AxisMode mode : {AxisMode::time, AxisMode::steps}) {
+    stage.session.set_axis_mode(mode);
+    const Document& document = stage.session.document();
+    const TimelineFrame frame = make_frame(context, document, stage.box(), stage.session.view, 1);
+    const auto ends = flow_ends(frame, document.trace.flows[0]);
+    ASSERT_TRUE(ends);
+    EXPECT_LE(ends->first.x, ends->second.x);
+    EXPECT_LT(ends->first.y, ends->second.y);
+  }
+}
+
 TEST(Timeline, AClickSelectsAndAClickBesideClears) {
   Person hands(session_of(two_ranks()));
   const Trace& trace = hands.document().trace;
@@ -219,21 +238,6 @@ TEST(Timeline, ForeignTracesAreHoveredAndDrawn) {
   hands.resize(40, 40);
 }
 
-TEST(Timeline, EmptyTracesAreDrawn) {
-  Person nothing(session_of(Trace{}));
-  nothing.click({400, 300});
-  EXPECT_FALSE(nothing.session().selected.has_value());
-}
-
-TEST(Timeline, SilentRanksAreDrawn) {
-  Person hands(session_of(HandMade(3).compute(1, 0, 0, 1000).trace()));
-  commands::toggle_critical_path(hands.session());
-  hands.click({hands.x_of(500), hands.y_of(compute_row(hands.document().trace, 2))});
-  EXPECT_FALSE(hands.session().selected.has_value());
-  commands::toggle_axis(hands.session());
-  hands.rest(2);
-}
-
 TEST(Timeline, APictureIsPaintedOncePerView) {
   Person hands(session_of(two_ranks()));
   const auto painted = [&] { return hands.textures.updates["timeline"]; };
@@ -294,8 +298,7 @@ TEST(Timeline, HandsGoneWildLeaveAViewOfTheRun) {
                                     commands::toggle_flows, commands::toggle_colors,
                                     commands::fit_all,      commands::focus_selection,
                                     commands::go_back,      commands::next_slice,
-                                    commands::follow_flow,  commands::add_mark,
-                                    commands::toggle_theme};
+                                    commands::follow_flow,  commands::toggle_theme};
   for (int i = 0; i < 400; ++i) {
     const Box& body = hands.timeline().body;
     const auto spot = [&] {

@@ -86,6 +86,45 @@ TEST(FailedRun, WhoComputedAfterAWaitDidNotWaitInVain) {
   EXPECT_TRUE(unfinished_waits(made.trace()).empty());
 }
 
+// Every rank sends before it receives, so each waits for the next, which waits too.
+HandMade a_circle() {
+  HandMade made(3);
+  made.recording().info.failure = RunEnd{"ranks wait for each other", 0, 1};
+  for (const int rank : {0, 1, 2}) {
+    made.compute(rank, 0, 0, 100).wait(rank, 1, 100 + rank, 10'000);
+    made.recording().events[static_cast<std::size_t>(rank)].back().waiting_for = (rank + 1) % 3;
+  }
+  return made;
+}
+
+TEST(FailedRun, ACircleOfWaitsIsTold) {
+  const Trace trace = a_circle().trace();
+  std::vector<int> circle = circle_of(trace, unfinished_waits(trace));
+  std::sort(circle.begin(), circle.end());
+  EXPECT_EQ(circle, (std::vector<int>{0, 1, 2}));
+  // All of them wait from where the last one begins to.
+  const auto place = failure_place(trace, unfinished_waits(trace));
+  ASSERT_TRUE(place && place->slice);
+  EXPECT_EQ(place->rank, 2);
+  EXPECT_EQ(place->at_ns, 102);
+  const Trace death = a_death().trace();
+  EXPECT_TRUE(circle_of(death, unfinished_waits(death)).empty());
+  EXPECT_TRUE(circle_of(death, {}).empty());
+}
+
+// Nothing is left unexplained of the time after the last slice that ended well.
+TEST(FailedRun, WaitsInVainAreTimeSpentSo) {
+  const Document circle = make_document(a_circle().trace());
+  for (const RankIdle& rank : circle.idle.ranks) {
+    EXPECT_GE(rank.in_vain, 9'890);
+    EXPECT_LE(rank.rest, 2);
+    EXPECT_EQ(rank.compute + rank.in_vain + rank.rest + rank.hops, 10'000);
+  }
+  const IdleReport death = make_document(a_death().trace()).idle;
+  EXPECT_EQ(death.ranks[0].in_vain, 800'000);
+  EXPECT_EQ(death.ranks[1].in_vain, 0);
+}
+
 TEST(FailedRun, LeadsToWhoWaitedLongest) {
   const Trace trace = a_death().trace();
   const auto place = failure_place(trace, unfinished_waits(trace));
@@ -227,8 +266,9 @@ TEST(FailedRun, EveryFaultOnThreads) {
         EXPECT_EQ(texts_of(document.findings),
                   findings_of_failure(document.trace, document.unfinished));
         for (const RankIdle& rank_idle : document.idle.ranks)
-          EXPECT_EQ(std::accumulate(rank_idle.by_cause.begin(), rank_idle.by_cause.end(),
-                                    rank_idle.compute + rank_idle.hops + rank_idle.rest),
+          EXPECT_EQ(std::accumulate(
+                        rank_idle.by_cause.begin(), rank_idle.by_cause.end(),
+                        rank_idle.compute + rank_idle.hops + rank_idle.in_vain + rank_idle.rest),
                     document.idle.wall_ns);
       }
     }

@@ -9,7 +9,6 @@
 #include "tests/viz_model/recorded.h"
 #include "tests/viz_model/simulated.h"
 #include "viz/model/analysis/balance.h"
-#include "viz/model/analysis/dependencies.h"
 #include "viz/model/analysis/idle_time.h"
 #include "viz/model/mask/mask_painter.h"
 #include "viz/model/session/document.h"
@@ -108,6 +107,29 @@ TEST(Findings, LinksThatAreTooSlow) {
 
 TEST(Findings, ASlowRank) {
   expect_said(simulated("zigzag", 4, 1000, 2), {"Rank 2 is slow, which costs"});
+}
+
+// What takes longer at random because the ranks had no processor has a cause: other programs.
+TEST(Findings, OtherProgramsAreTheCauseOfRanksWithoutAProcessor) {
+  Explanation why;
+  why.wall_s = 100e-6;
+  why.findings = {{.cause = Cause::jitter, .saved_s = 60e-6, .share = 0.6}};
+  why.ranks.resize(2);
+  const auto said = [&](double cpu_share) {
+    HandMade made(2);
+    for (const int rank : {0, 1}) {
+      made.compute(rank, 0, 0, 100'000, 10);
+      made.recording().events[static_cast<std::size_t>(rank)].back().cpu_ns =
+          static_cast<std::int64_t>(cpu_share * 100'000);
+    }
+    const Trace trace = made.trace();
+    return findings(trace, why, idle_of(trace, why))[0].text;
+  };
+  EXPECT_EQ(
+      said(0.1),
+      "Other programs held the ranks up, which costs 60 µs (60 % of the time): ranks were off "
+      "the processor for 180 µs of the 200 µs that their computing took.");
+  EXPECT_TRUE(said(1).starts_with("Steps take longer at random")) << said(1);
 }
 
 // The others idle because of it, and it does not. What is said can be shown and tried.

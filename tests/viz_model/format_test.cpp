@@ -3,10 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <utility>
 #include <vector>
+
+#include "core/sim/ideal_timeline.h"
 
 namespace ringscope::viz {
 namespace {
@@ -82,6 +85,14 @@ TEST(Format, FactsOfARun) {
                                          {"sequence", "2 x 4096"},
                                          {"heads", "8 of 64"},
                                          {"dtype", "f32"}}));
+  run.backend = kIdealBackend;
+  run.origin = {{"machine", "a laptop"}, {"version", "0.1.0"}};
+  const Facts ideal = facts_of(run, false);
+  EXPECT_TRUE(ideal[0].second.starts_with("idealised")) << ideal[0].second;
+  EXPECT_EQ(ideal.back(), (Facts::value_type{"version", "0.1.0"}));
+  EXPECT_EQ(std::count_if(ideal.begin(), ideal.end(),
+                          [](const auto& fact) { return fact.first == "machine"; }),
+            0);
   run.backend = "sim";
   run.shape.num_heads_kv = 2;
   run.machine = RunMachine{.device = "H100", .link = "NVLink4", .between = "IB NDR", .nodes = 2};

@@ -17,7 +17,7 @@ namespace {
 
 std::int64_t sum_of(const RankIdle& rank) {
   return std::accumulate(rank.by_cause.begin(), rank.by_cause.end(),
-                         rank.compute + rank.hops + rank.rest);
+                         rank.compute + rank.hops + rank.in_vain + rank.rest);
 }
 
 void expect_sums(const Trace& trace, const std::string& what) {

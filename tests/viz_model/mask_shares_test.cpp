@@ -118,41 +118,6 @@ TEST(MaskShares, AddUpToThePairsOfTheMask) {
       }
 }
 
-TEST(MaskShares, OfDealtOutRowsAreRightToWhatAColourShows) {
-  std::string many = "causal+documents:";
-  for (int i = 0; i < 299; ++i) many += std::to_string(20 + 97 * (i % 7)) + ",";
-  const Index seqlen = 300'000;
-  Index left = seqlen;
-  for (int i = 0; i < 299; ++i) left -= 20 + 97 * (i % 7);
-  many += std::to_string(left);
-  for (const std::string& text : {std::string("causal"), std::string("causal+window:3000"), many})
-    for (const PartitionKind kind : {PartitionKind::striped, PartitionKind::fold}) {
-      const Partition partition{kind, seqlen, 5};
-      const Picture picture(MaskSpec::parse(text), partition, MaskOrder::local, 400, 400);
-      ASSERT_GT(picture.keys.rows_in(0), 256);
-      std::vector<double> shares;
-      for (int y = 0; y < 400; y += 7) {
-        picture.shares.line(y, shares);
-        std::vector<double> expected(400, 0);
-        for (std::size_t q = picture.queries.first_part(y); q < picture.queries.first_part(y + 1);
-             ++q)
-          for (const PictureSide::Part& k : picture.keys.parts()) {
-            const PictureSide::Part& rows = picture.queries.parts()[q];
-            const Region region{picture.mask, partition.rows_of(rows.rank),
-                                partition.rows_of(k.rank)};
-            expected[static_cast<std::size_t>(k.pixel)] +=
-                static_cast<double>(region.pairs({rows.begin, rows.end}, {k.begin, k.end}));
-          }
-        for (int x = 0; x < 400; ++x)
-          EXPECT_NEAR(shares[static_cast<std::size_t>(x)],
-                      expected[static_cast<std::size_t>(x)] /
-                          static_cast<double>(picture.queries.rows_in(y) * picture.keys.rows_in(x)),
-                      1.0 / 255)
-              << text << ", " << name_of(kind) << ", pixel " << x << ", " << y;
-      }
-    }
-}
-
 TEST(PictureSide, SharesOfRanksInAPixel) {
   for (const PartitionKind kind : kAllPartitions)
     for (const MaskOrder order : {MaskOrder::global, MaskOrder::local})

@@ -13,6 +13,21 @@ namespace {
 
 constexpr AxisMode kTime = AxisMode::time;
 
+// Of many ranks a simulation records some. The others take no room.
+TEST(Layout, RanksOfWhichNothingWasRecordedAreLeftOut) {
+  HandMade made(40);
+  for (const int rank : {3, 17}) made.compute(rank, 0, 0, 100, 1);
+  const Trace trace = made.trace();
+  const TimelineLayout layout = make_layout(trace, 800, 300);
+  ASSERT_EQ(layout.ranks.size(), 2u);
+  EXPECT_EQ(layout.ranks[0].rank, 3u);
+  EXPECT_EQ(layout.ranks[1].rank, 17u);
+  EXPECT_EQ(layout.place_of(trace.row_of(0, RingLane::compute)), nullptr);
+  EXPECT_GT(layout.place_of(trace.row_of(17, RingLane::wait))->height, 10);
+  made.recording().info.failure = RunEnd{"killed", 0, 0};  // there, silence tells something
+  EXPECT_EQ(make_layout(made.trace(), 800, 300).ranks.size(), 40u);
+}
+
 TEST(View, ZoomKeepsThePointUnderTheCursor) {
   const TimelineView view{20000, 60000, 7};
   const TimelineView closer = zoomed(view, 30000, 2, 100000, kTime);

@@ -64,33 +64,6 @@ TEST(BadRecording, FlowsThatDangle) {
                    "1 given for flow; one that a send slice has as well accepted");
   expect_complaint(with_all(sample(), "\"flow\": 1,", "\"flow\": 2,"),
                    "2 given for flow a second time; one send and one recv slice with it accepted");
-  const std::string send_event = "{\"ph\": \"s\", \"id\": 1,";
-  const std::string recv_event = "{\"ph\": \"f\", \"bp\": \"e\", \"id\": 1,";
-  expect_complaint(with(sample(), recv_event, "{\"ph\": \"x\", \"id\": 1,"),
-                   "1 given for id of an \"s\" event only; one \"s\" and one \"f\" accepted");
-  expect_complaint(with(sample(), send_event, "{\"ph\": \"x\", \"id\": 1,"),
-                   "1 given for id of an \"f\" event only");
-  expect_complaint(with(sample(), send_event,
-                        send_event +
-                            " \"ts\": 0, \"pid\": 0, \"tid\": 1, "
-                            "\"cat\": \"flow\"}, " +
-                            send_event),
-                   "1 given for id of a second \"s\" event; one accepted");
-}
-
-TEST(BadRecording, FlowEventsOutsideTheirSlices) {
-  const std::size_t at = sample().find("{\"ph\": \"s\"");
-  const std::string head = sample().substr(0, at), tail = sample().substr(at);
-  expect_complaint(head + with(tail, "\"pid\": 0", "\"pid\": 1"),
-                   "the flow of a send slice there accepted");
-  expect_complaint(head + with(tail, "\"ts\": ", "\"ts\": 999"),
-                   "the flow of a send slice there accepted");
-  expect_complaint(head + with(tail, "\"tid\": 1", "\"tid\": 2"), "2 given for tid; 1 accepted");
-  // Both events of a flow that no slice has.
-  const std::string pair =
-      "{\"ph\": \"s\", \"cat\": \"flow\", \"id\": 77, \"pid\": 0, \"tid\": 1, \"ts\": 0},\n"
-      "{\"ph\": \"f\", \"cat\": \"flow\", \"id\": 77, \"pid\": 1, \"tid\": 2, \"ts\": 0},\n";
-  expect_complaint(head + pair + tail, "77 given for id of an \"s\" event at 0 ns on rank 0");
 }
 
 TEST(BadRecording, SendsOfOthers) {

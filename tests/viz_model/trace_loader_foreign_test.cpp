@@ -179,57 +179,6 @@ TEST(ForeignTrace, NestedAndOverlappingSlices) {
   expect_complaint(slices(copies), "more than 1000 slices over each other");
 }
 
-TEST(ForeignTrace, FlowsBindToTheSlicesAroundThem) {
-  const std::string slices_text = R"([
-      {"ph": "X", "name": "launch", "pid": 1, "tid": 1, "ts": 0, "dur": 10},
-      {"ph": "X", "name": "inner", "pid": 1, "tid": 1, "ts": 2, "dur": 2},
-      {"ph": "X", "name": "early", "pid": 1, "tid": 2, "ts": 11, "dur": 1},
-      {"ph": "X", "name": "kernel", "pid": 1, "tid": 2, "ts": 20, "dur": 10},
-      {"ph": "X", "name": "last", "pid": 1, "tid": 3, "ts": 40, "dur": 10},)";
-  const auto names = [](const Trace& trace) {
-    std::vector<std::string> pairs;
-    for (const Flow& flow : trace.flows)
-      pairs.push_back(std::string(trace.name(trace.slice(flow.from))) + ">" +
-                      std::string(trace.name(trace.slice(flow.to))));
-    return pairs;
-  };
-  using Names = std::vector<std::string>;
-  Trace trace = parse_trace(slices_text + R"(
-      {"ph": "f", "bp": "e", "id": 1, "cat": "ac2g", "pid": 1, "tid": 2, "ts": 20},
-      {"ph": "s", "id": 1, "cat": "ac2g", "pid": 1, "tid": 1, "ts": 3}])");
-  EXPECT_EQ(names(trace), Names{"inner>kernel"});
-  EXPECT_EQ(trace.slice(trace.flows[0].to).flow, 1u);
-  EXPECT_EQ(trace.slice(trace.flows[0].from).flow, 1u);
-  EXPECT_TRUE(trace.notices.empty());
-  // Without "bp" the end binds to the next slice; ids of another category and texts are apart.
-  trace = parse_trace(slices_text + R"(
-      {"ph": "s", "id": 1, "cat": "a", "pid": 1, "tid": 1, "ts": 5},
-      {"ph": "f", "id": 1, "cat": "a", "pid": 1, "tid": 2, "ts": 15},
-      {"ph": "s", "id": "0x1", "cat": "a", "pid": 1, "tid": 2, "ts": 11},
-      {"ph": "t", "id": "0x1", "cat": "a", "pid": 1, "tid": 2, "ts": 25},
-      {"ph": "f", "id": "0x1", "cat": "a", "pid": 1, "tid": 3, "ts": 35},
-      {"ph": "s", "id": 1, "cat": "b", "pid": 1, "tid": 1, "ts": 1},
-      {"ph": "f", "id": 1, "cat": "b", "pid": 1, "tid": 2, "ts": 20}])");
-  EXPECT_EQ(names(trace), (Names{"launch>kernel", "early>kernel", "kernel>last", "launch>kernel"}));
-  EXPECT_TRUE(trace.notices.empty());
-  // An id that is used again joins the nearest ends.
-  trace = parse_trace(slices_text + R"(
-      {"ph": "s", "id": 1, "pid": 1, "tid": 1, "ts": 5},
-      {"ph": "f", "bp": "e", "id": 1, "pid": 1, "tid": 2, "ts": 11},
-      {"ph": "s", "id": 1, "pid": 1, "tid": 2, "ts": 20},
-      {"ph": "f", "bp": "e", "id": 1, "pid": 1, "tid": 3, "ts": 40}])");
-  EXPECT_EQ(names(trace), (Names{"launch>early", "kernel>last"}));
-  // Dangling ones: no end, no start, no slice, another thread.
-  trace = parse_trace(slices_text + R"(
-      {"ph": "s", "id": 1, "pid": 1, "tid": 1, "ts": 5},
-      {"ph": "f", "id": 2, "pid": 1, "tid": 2, "ts": 11},
-      {"ph": "s", "id": 3, "pid": 1, "tid": 1, "ts": 15},
-      {"ph": "s", "id": 4, "pid": 8, "tid": 8, "ts": 5}])");
-  EXPECT_TRUE(trace.flows.empty());
-  EXPECT_EQ(trace.notices,
-            Names{"4 flow events lack their other end or a slice, and are left out"});
-}
-
 // The format lets an array of events end with the text, so that a crash loses nothing.
 TEST(ForeignTrace, ArrayWithoutItsEnd) {
   const std::string whole = slices({{"1", "1"}, {"3", "1"}});

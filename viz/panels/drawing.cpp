@@ -27,6 +27,12 @@ void for_lines(const ImFont* font, float width, std::string_view text, Each each
   while (begin < end) {
     const char* stop = font->CalcWordWrapPositionA(ImGui::GetIO().FontGlobalScale, begin, end,
                                                    std::max(width, 1.0f));
+    // ImGui also breaks behind points and commas. A number such as 9.00 stays whole.
+    if (stop < end && *stop != ' ') {
+      const char* space = stop;
+      while (space > begin && *space != ' ') --space;
+      if (space > begin) stop = space;
+    }
     if (stop == begin) ++stop;  // not even one character fits
     each(std::string_view(begin, static_cast<std::size_t>(stop - begin)));
     begin = stop;

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "viz/model/analysis/failure.h"
 #include "viz/model/session/commands.h"
 #include "viz/model/session/format.h"
 #include "viz/model/session/selection.h"
@@ -38,8 +39,14 @@ void draw_failure(const PanelContext& context) {
   draw_text(context.fonts.small, {box.x0 + 8, y}, {0.5f, 0.5f}, ink_on(palette.warning), "!");
   float x = box.x0 + 24;
   std::string where = document.trace.goes_on() ? "This run hangs" : "This run failed";
-  if (end.rank >= 0) where += fmt::format(" on rank {}", end.rank);
-  if (end.step >= 0) where += fmt::format("{} step {}", end.rank >= 0 ? "," : " at", end.step);
+  // A circle has no culprit.
+  const bool circle = !circle_of(document.trace, document.unfinished).empty();
+  if (circle)
+    where += " in a circle of waits";
+  else if (end.rank >= 0)
+    where += fmt::format(" on rank {}", end.rank);
+  if (end.step >= 0)
+    where += fmt::format("{} step {}", end.rank >= 0 && !circle ? "," : " at", end.step);
   x += draw_text(context.fonts.strong, {x, y}, {0, 0.5f}, palette.warning, where, box.x1 - x) + 14;
   std::string message = end.message;
   std::replace_if(
@@ -215,6 +222,14 @@ void cell(const std::string& text) {
   ImGui::TextUnformatted(text.c_str());
 }
 
+// Numbers end at the column's right side, so that their digits stand below each other.
+void number_cell(const std::string& text) {
+  ImGui::TableNextColumn();
+  const float free = ImGui::GetContentRegionAvail().x - ImGui::CalcTextSize(text.c_str()).x;
+  ImGui::SetCursorPosX(ImGui::GetCursorPosX() + std::max(free, 0.0f));
+  ImGui::TextUnformatted(text.c_str());
+}
+
 void draw_spreads(const PanelContext& context, Kept& kept) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const auto by = static_cast<SliceOrder>(
@@ -233,9 +248,9 @@ void draw_spreads(const PanelContext& context, Kept& kept) {
   ImGui::TableHeadersRow();
   for (const Spread& spread : kept.spreads) {
     cell(spread.name);
-    cell(count_text(spread.count));
+    number_cell(count_text(spread.count));
     for (const std::int64_t ns : {spread.sum_ns, spread.median_ns, spread.least_ns, spread.most_ns})
-      cell(time_text(ns));
+      number_cell(time_text(ns));
   }
   ImGui::EndTable();
 }
@@ -269,12 +284,12 @@ void draw_slices(const PanelContext& context, Kept& kept) {
                             ImGuiSelectableFlags_SpanAllColumns))
         session.reveal(id);
       ImGui::PopID();
-      cell(std::to_string(trace.rank_of_row(id.row)));
-      cell(slice.step < 0
-               ? std::string()
-               : fmt::format("{}{}", slice.pass == Pass::backward ? "back " : "", slice.step));
-      cell(time_text(slice.begin_ns - trace.begin_ns));
-      cell(time_text(slice.duration_ns()));
+      number_cell(std::to_string(trace.rank_of_row(id.row)));
+      number_cell(slice.step < 0 ? std::string()
+                                 : fmt::format("{}{}", slice.pass == Pass::backward ? "back " : "",
+                                               slice.step));
+      number_cell(time_text(slice.begin_ns - trace.begin_ns));
+      number_cell(time_text(slice.duration_ns()));
     }
   ImGui::EndTable();
 }

@@ -62,16 +62,15 @@ struct PanelContext {
   const Palette& palette;
 };
 
-// Draw the active document's timeline: ruler, rank labels, slices, flows, playhead, measure, marks
-// and critical path. The panel reacts to wheel, drag and hover.
+// Draw the active document's timeline: ruler, rank labels, slices, flows, playhead, measure and
+// critical path. The panel reacts to wheel, drag and hover.
 void draw_timeline(const PanelContext& context);
 
-// Draw all ranks x steps of the active document as a heat map, with the matrix of links beside it
-// where there is room. Call this only while Session::overview is set.
+// Draw all ranks x steps of the active document as a heat map. Call this only while Session::overview
+// is set.
 void draw_rank_map(const PanelContext& context);
 
-// Draw the ranks on a circle with their Q, the travelling KV blocks, and the bytes and bandwidth of
-// links.
+// Draw the ranks on a circle with their Q, and the travelling KV blocks.
 void draw_ring(const PanelContext& context);
 
 // Draw the (query x key) matrix and which parts of it are attended.

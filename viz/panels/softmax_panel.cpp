@@ -102,11 +102,7 @@ float draw_table(const PanelContext& context, const SoftmaxRow& row, ImVec2 at, 
     ImGui::PushID(static_cast<int>(i));
     const Touch touched = touch("row", line);
     ImGui::PopID();
-    if (touched.clicked) {
-      session.seek_step(sample.step);
-      if (const auto slice = compute_slice(session.document(), row.rank, sample.step))
-        session.select(slice);
-    }
+    if (touched.clicked) session.go_to_step(session.active, row.rank, sample.step);
     if (!ImGui::IsRectVisible(line.min(), line.max())) continue;
     const bool now = sample.step == current;
     if (now) {

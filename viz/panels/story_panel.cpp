@@ -231,19 +231,6 @@ void draw_paragraphs(const PanelContext& context) {
   ImGui::SetScrollY(std::max(0.0f, current_y - std::max(0.0f, (view - current_height) * 0.35f)));
 }
 
-// Fade out paragraphs that are cut off.
-void draw_fades(const PanelContext& context, const Box& box) {
-  constexpr float kFade = 18;
-  const Color ground = context.palette.panel, clear = with_alpha(ground, 0);
-  const float right = box.x1 - ImGui::GetStyle().ScrollbarSize;
-  if (ImGui::GetScrollY() > 0)
-    draw_list().AddRectFilledMultiColor(box.min(), {right, box.y0 + kFade}, ground, ground, clear,
-                                        clear);
-  if (ImGui::GetScrollY() < ImGui::GetScrollMaxY())
-    draw_list().AddRectFilledMultiColor({box.x0, box.y1 - kFade}, {right, box.y1}, clear, clear,
-                                        ground, ground);
-}
-
 void draw_buttons(const PanelContext& context, float width) {
   Session& session = context.session;
   const Palette& palette = context.palette;
@@ -285,10 +272,7 @@ void draw_story(const PanelContext& context) {
   const bool buttons = box.height() > 200;
   const float room = box.height() - kHeader - (buttons ? kFooter + kStoryGap : 0);
   ImGui::SetCursorScreenPos({box.x0 - 6, box.y0 + kHeader});
-  draw_child("paragraphs", {box.width() + 12, room}, 0, [&] {
-    draw_paragraphs(context);
-    draw_fades(context, {box.x0 - 6, box.y0 + kHeader, box.x1 + 6, box.y0 + kHeader + room});
-  });
+  draw_child("paragraphs", {box.width() + 12, room}, 0, [&] { draw_paragraphs(context); });
   if (!buttons) return;
   ImGui::SetCursorScreenPos({box.x0, box.y1 - kFooter});
   draw_buttons(context, box.width());

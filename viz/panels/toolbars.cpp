@@ -303,13 +303,9 @@ void draw_speed(const PanelContext& context) {
 // Describe the playhead's position. `brief` 1 omits the number of steps, and 2 also the step.
 std::string words(const Session& session, int brief) {
   const Axis& axis = session.document().axis;
-  const int rank = std::max(session.selected_rank, 0);
   const double position = session.playback.position();
   std::string step;
-  if (axis.steps() > 0) {
-    const int at = session.axis_mode == AxisMode::steps
-                       ? std::clamp(static_cast<int>(position), 0, axis.steps() - 1)
-                       : axis.step_at(rank, axis.time_at(AxisMode::time, rank, position));
+  if (const int at = session.step_now(session.active); at >= 0) {
     const bool backward = axis.is_backward(at);
     const int count = backward ? axis.steps() - axis.forward_steps() : axis.forward_steps();
     step = words_of_step(backward ? Pass::backward : Pass::forward, axis.ring_step(at));
@@ -318,7 +314,9 @@ std::string words(const Session& session, int brief) {
   if (session.axis_mode == AxisMode::steps) return step;
   const std::string time =
       fmt::format("{} of {}", time_text(position), time_text(session.length()));
-  return step.empty() || brief > 1 ? time : fmt::format("{} \u00b7 rank {}: {}", time, rank, step);
+  return step.empty() || brief > 1
+             ? time
+             : fmt::format("{} \u00b7 rank {}: {}", time, session.rank_now(), step);
 }
 
 void draw_bar(const PanelContext& context, float width) {
@@ -341,7 +339,7 @@ void draw_bar(const PanelContext& context, float width) {
   draw_list().AddRectFilled({x0, y - 2}, {x, y + 2}, palette.accent, 2);
 
   const Axis& axis = session.document().axis;
-  const int rank = std::max(session.selected_rank, 0);  // whose steps the arrow keys go to as well
+  const int rank = session.rank_now();  // whose steps the arrow keys go to as well
   if (length > 0 && room / std::max(1, axis.steps()) >= 6) {
     for (int step = 1; step < axis.steps(); ++step) {
       const double position =

@@ -170,6 +170,8 @@ void apply_style(ImGuiStyle& style, const Palette& palette, Theme theme) {
   set(ImGuiCol_HeaderHovered, tinted(0.35));
   set(ImGuiCol_HeaderActive, tinted(0.45));
   set(ImGuiCol_CheckMark, palette.accent);
+  set(ImGuiCol_SliderGrab, with_alpha(palette.accent, 0.5));  // a slider's text lies over it
+  set(ImGuiCol_SliderGrabActive, with_alpha(palette.accent, 0.7));
   set(ImGuiCol_Separator, palette.panel_border);
   set(ImGuiCol_SeparatorHovered, tinted(0.5));
   set(ImGuiCol_SeparatorActive, palette.accent);

@@ -3,7 +3,6 @@
 #include <imgui.h>
 
 #include <algorithm>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -26,9 +25,8 @@ namespace {
 constexpr float kScale = 1.25f;  // pixels per point
 
 // Return a picture of width x height pixels. It has more than one pixel per point because pages
-// show pictures reduced. `draw` fills the box.
-Image still_image(int width, int height, Theme theme, std::string* svg,
-                  const std::function<void(const ChartDrawing& drawing, const Box& box)>& draw) {
+// show pictures reduced.
+Image still_image(int width, int height, Theme theme, std::string* svg, const ChartPage& page) {
   SoftwareTextures textures;
   const ImGuiSession imgui(textures, kScale);
   const ImVec2 size(width / kScale, height / kScale);
@@ -38,7 +36,7 @@ Image still_image(int width, int height, Theme theme, std::string* svg,
   apply_style(ImGui::GetStyle(), palette, theme);
   ImGui::NewFrame();
   begin_root_window();
-  draw({imgui.fonts(), palette, theme}, {0, 0, size.x, size.y});
+  draw_charts({imgui.fonts(), palette, theme}, page, {0, 0, size.x, size.y});
   ImGui::End();
   ImGui::Render();
   if (svg != nullptr) {
@@ -73,18 +71,12 @@ std::string comment_chunk() {
 }  // namespace
 
 Image loss_image(const LossCurve& curve, Theme theme, std::string* svg) {
-  const LossPicture picture = picture_of(curve);
-  return still_image(1600, 900, theme, svg, [&](const ChartDrawing& drawing, const Box& box) {
-    draw_loss_curve(drawing, picture, box);
-  });
+  return still_image(1600, 900, theme, svg, page_of(curve));
 }
 
 Image sweep_image(const SweepTable& table, const std::string& machine, Theme theme,
                   std::string* svg) {
-  const SweepPicture picture = picture_of(table, machine);
-  return still_image(1600, 1000, theme, svg, [&](const ChartDrawing& drawing, const Box& box) {
-    draw_sweep(drawing, picture, box);
-  });
+  return still_image(1600, 1000, theme, svg, page_of(table, machine));
 }
 
 void set_picture_comment(const std::string& text) { comment = text; }

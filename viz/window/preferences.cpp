@@ -25,40 +25,18 @@ constexpr std::pair<const char*, float Splits::*> kSplits[] = {{"timeline", &Spl
                                                                {"mask", &Splits::mask},
                                                                {"story", &Splits::story}};
 
-struct WholeNumber {
-  const char* name;
-  int least, most;
-  int Preferences::*value;
-};
-constexpr WholeNumber kWindowSize[] = {{"width", 320, 16384, &Preferences::width},
-                                       {"height", 240, 16384, &Preferences::height}};
-constexpr WholeNumber kWindowPlace[] = {{"x", -32768, 32767, &Preferences::x},
-                                        {"y", -32768, 32767, &Preferences::y}};
+constexpr std::pair<const char*, int Preferences::*> kSizes[] = {{"width", &Preferences::width},
+                                                                 {"height", &Preferences::height}};
 
-// Return the member `name` of an object, or null if it is missing.
-const rapidjson::Value* member(const rapidjson::Value& object, const char* name) {
-  return object.HasMember(name) ? &object[name] : nullptr;
+// Return the member `name` of an object, or a null value if it is missing.
+const rapidjson::Value& member(const rapidjson::Value& object, const char* name) {
+  static const rapidjson::Value kNothing;
+  return object.IsObject() && object.HasMember(name) ? object[name] : kNothing;
 }
 
-// Each read() changes its target only for a value that makes sense. The first returns whether all did.
-bool read(const rapidjson::Value& object, const WholeNumber (&numbers)[2], Preferences& p) {
-  bool all = true;
-  for (const auto& [name, least, most, target] : numbers) {
-    const rapidjson::Value* const value = member(object, name);
-    const bool fits =
-        value != nullptr && value->IsInt() && value->GetInt() >= least && value->GetInt() <= most;
-    if (fits) p.*target = value->GetInt();
-    all = all && fits;
-  }
-  return all;
-}
-
-// Set `target` to `other` if the member holds `other_name`.
-template <class T>
-void read(const rapidjson::Value& object, const char* name, const std::string& other_name, T other,
-          T& target) {
-  const rapidjson::Value* const value = member(object, name);
-  if (value != nullptr && value->IsString() && value->GetString() == other_name) target = other;
+bool says(const rapidjson::Value& json, const char* name, const std::string& word) {
+  const rapidjson::Value& value = member(json, name);
+  return value.IsString() && value.GetString() == word;
 }
 
 }  // namespace
@@ -83,23 +61,18 @@ Preferences parse_preferences(const std::string& text) {
   rapidjson::Document json;
   json.Parse<rapidjson::kParseIterativeFlag>(text.c_str(), text.size());
   if (json.HasParseError() || !json.IsObject()) return p;
-  read(json, "theme", "light", Theme::light, p.theme);
-  read(json, "color_by", "kind", ColorBy::kind, p.color_by);
-  read(json, kWindowSize, p);
-  p.placed = read(json, kWindowPlace, p);
-  if (!p.placed) p.x = p.y = 0;
-  if (const auto* const value = member(json, "maximized"); value != nullptr && value->IsBool())
-    p.maximized = value->GetBool();
-  if (const rapidjson::Value* const splits = member(json, "splits");
-      splits != nullptr && splits->IsObject()) {
-    for (const auto& [name, split] : kSplits)
-      if (const auto* const value = member(*splits, name);
-          value != nullptr && value->IsNumber() && value->GetDouble() > 0 && value->GetDouble() < 1)
-        p.splits.*split = static_cast<float>(value->GetDouble());
-  }
-  if (const rapidjson::Value* const recent = member(json, "recent");
-      recent != nullptr && recent->IsArray())
-    for (const rapidjson::Value& path : recent->GetArray())
+  if (says(json, "theme", "light")) p.theme = Theme::light;
+  if (says(json, "color_by", "kind")) p.color_by = ColorBy::kind;
+  for (const auto& [name, size] : kSizes)
+    if (const auto& value = member(json, name);
+        value.IsInt() && value.GetInt() >= 240 && value.GetInt() <= 16384)
+      p.*size = value.GetInt();
+  for (const auto& [name, split] : kSplits)
+    if (const auto& value = member(member(json, "splits"), name);
+        value.IsNumber() && value.GetDouble() > 0 && value.GetDouble() < 1)
+      p.splits.*split = static_cast<float>(value.GetDouble());
+  if (const auto& recent = member(json, "recent"); recent.IsArray())
+    for (const rapidjson::Value& path : recent.GetArray())
       if (path.IsString() && p.recent.size() < kMostRecent) p.recent.emplace_back(path.GetString());
   return p;
 }
@@ -115,21 +88,15 @@ void note_recent(Preferences& p, const std::string& path) {
 std::string preferences_text(const Preferences& p) {
   rapidjson::StringBuffer buffer;
   rapidjson::PrettyWriter<rapidjson::StringBuffer> writer(buffer);
-  const auto write = [&](const WholeNumber(&numbers)[2]) {
-    for (const WholeNumber& number : numbers) {
-      writer.Key(number.name);
-      writer.Int(p.*number.value);
-    }
-  };
   writer.StartObject();
   writer.Key("theme");
   writer.String(p.theme == Theme::light ? "light" : "dark");
   writer.Key("color_by");
   writer.String(p.color_by == ColorBy::kind ? "kind" : "owner");
-  write(kWindowSize);
-  if (p.placed) write(kWindowPlace);
-  writer.Key("maximized");
-  writer.Bool(p.maximized);
+  for (const auto& [name, size] : kSizes) {
+    writer.Key(name);
+    writer.Int(p.*size);
+  }
   writer.Key("splits");
   writer.StartObject();
   for (const auto& [name, split] : kSplits) {

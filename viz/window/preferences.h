@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "viz/model/timeline/palette.h"
-#include "viz/window/workspace.h"
+#include "viz/window/viewer.h"
 
 namespace ringscope::viz {
 
@@ -14,9 +14,6 @@ struct Preferences {
   Theme theme = Theme::dark;
   ColorBy color_by = ColorBy::owner;
   int width = 1600, height = 900;
-  bool placed = false;  // whether x and y are valid
-  int x = 0, y = 0;
-  bool maximized = false;
   Splits splits;
   std::vector<std::string> recent;  // recordings that were opened, the latest first
   bool operator==(const Preferences&) const = default;

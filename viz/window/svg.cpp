@@ -22,8 +22,6 @@ namespace {
 // ImGui gives a font's size from ascender to descender, SVG that of its em. Roboto's hhea table has
 // 1900 and -500 of 2048 units.
 constexpr double kEmOfSize = 2048.0 / 2400.0;
-// Anti-aliasing fringes are a pixel wide, gradients on purpose wider.
-constexpr float kFringe = 2;
 
 std::string number(double x) { return fmt::format("{}", std::round(x * 100) / 100 + 0.0); }
 
@@ -100,16 +98,14 @@ class SvgWriter {
       const bool is_quad =
           i + 5 < command.ElemCount && index[0] == index[3] && index[2] == index[4];
       const bool textured = is_quad && a.uv.x != c.uv.x && a.uv.y != c.uv.y;
-      // What fades on purpose, at the ends of a story that goes on, is left out.
-      const bool fades = is_quad && a.col != c.col && a.col == vertices_[index[1]].col &&
-                         std::min(c.pos.x - a.pos.x, c.pos.y - a.pos.y) > kFringe;
-      if (!textured && !fades) {
+      if (!textured) {
         add_triangle({index[0], index[1], index[2]});
         continue;
       }
       flush_shape();
-      if (textured && command.TextureId == fonts_texture_) add_glyph(a, c);
-      if (textured && command.TextureId != fonts_texture_)
+      if (command.TextureId == fonts_texture_)
+        add_glyph(a, c);
+      else
         write_image(a, c, *static_cast<const Image*>(command.TextureId));
       i += 3;
     }

@@ -83,8 +83,10 @@ void draw_loading(const LoadProgress& progress, const Fonts& fonts, const Palett
   ImGui::ProgressBar(total > 0 ? static_cast<float>(std::min(1.0, done / total)) : 0, {width, 8},
                      "");
   centred(fonts.text,
-          fmt::format("{} of {} \u00b7 {} slices", bytes_text(done), bytes_text(total),
-                      count_text(slices)),
+          total > 0 && done >= total
+              ? fmt::format("{} slices are read: working out the causes\u2026", count_text(slices))
+              : fmt::format("{} of {} \u00b7 {} slices", bytes_text(done), bytes_text(total),
+                            count_text(slices)),
           palette.text_dim);
 }
 

@@ -179,22 +179,6 @@ class Glfw {
       "; accepted: DISPLAY or WAYLAND_DISPLAY set to a display, or --screenshot OUT.png";
 };
 
-// Move a place for a window of this size so that all of it is on the monitor that shows its top left
-// corner. Return false if none does.
-bool place_on_a_monitor(int& x, int& y, int width, int height) {
-  int count = 0;
-  GLFWmonitor** const monitors = glfwGetMonitors(&count);
-  for (int i = 0; i < count; ++i) {
-    int left = 0, top = 0, wide = 0, high = 0;
-    glfwGetMonitorWorkarea(monitors[i], &left, &top, &wide, &high);
-    if (x < left - 50 || y < top || x >= left + wide - 100 || y >= top + high - 50) continue;
-    x = std::max(std::min(x, left + wide - width), left);
-    y = std::max(std::min(y, top + high - height), top);
-    return true;
-  }
-  return false;
-}
-
 // Return the first free ringscope-N.png in the current folder.
 std::string next_screenshot_path() {
   for (int n = 1;; ++n) {
@@ -263,7 +247,6 @@ Window::Window(const ViewOptions& options) : options_(options), preferences_(loa
   glfwWindowHint(GLFW_CONTEXT_VERSION_MAJOR, 3);
   glfwWindowHint(GLFW_CONTEXT_VERSION_MINOR, 0);
   glfwWindowHint(GLFW_VISIBLE, GLFW_FALSE);
-  glfwWindowHint(GLFW_MAXIMIZED, preferences_.maximized ? GLFW_TRUE : GLFW_FALSE);
   int width = preferences_.width, height = preferences_.height;
   if (GLFWmonitor* const monitor = glfwGetPrimaryMonitor(); monitor != nullptr) {
     int x = 0, y = 0, most_width = 0, most_height = 0;
@@ -274,9 +257,6 @@ Window::Window(const ViewOptions& options) : options_(options), preferences_(loa
   window_ = glfwCreateWindow(width, height, "Ringscope", nullptr, nullptr);
   if (window_ == nullptr)
     throw RunError("no window with OpenGL 3 can be opened: " + Glfw::last_error());
-  int x = preferences_.x, y = preferences_.y;
-  if (preferences_.placed && place_on_a_monitor(x, y, width, height))
-    glfwSetWindowPos(window_, x, y);
   glfwSetWindowSizeLimits(window_, 320, 240, GLFW_DONT_CARE, GLFW_DONT_CARE);
   glfwMakeContextCurrent(window_);
   glfwSwapInterval(1);
@@ -324,6 +304,7 @@ void Window::show(Session session) {
   viewer_->open(std::move(session));
   for (const Document& document : viewer_->session().documents)
     note_recent(preferences_, document.trace.path);
+  save_preferences(preferences_);  // at once, in case the program is ended by a signal
   next_state_.reset();
   read_state_.reset();
   show_title("");
@@ -485,11 +466,9 @@ Preferences Window::present_preferences() const {
   p.theme = viewer_->session().theme;
   p.color_by = viewer_->session().color_by;
   p.splits = viewer_->splits;
-  p.maximized = glfwGetWindowAttrib(window_, GLFW_MAXIMIZED) == GLFW_TRUE;
-  if (p.maximized) return p;  // keep the size and place to return to
-  glfwGetWindowSize(window_, &p.width, &p.height);
-  glfwGetWindowPos(window_, &p.x, &p.y);
-  p.placed = true;
+  // Keep the size that a maximised window returns to.
+  if (glfwGetWindowAttrib(window_, GLFW_MAXIMIZED) != GLFW_TRUE)
+    glfwGetWindowSize(window_, &p.width, &p.height);
   return p;
 }
 

@@ -1,4 +1,4 @@
-#include "viz/window/workspace.h"
+#include "viz/window/viewer.h"
 
 #include <algorithm>
 #include <cmath>
@@ -64,15 +64,18 @@ bool told_to_look(const Session& session, Figure figure) {
   return told != nullptr && told->figure == figure;
 }
 
-void draw_figures(const PanelContext& context) {
+// Draw the tabs and the figure of the open one, and return which it is.
+Figure draw_figures(const PanelContext& context) {
+  Figure shown = Figure::balance;
   const auto wanted = std::exchange(context.session.figure, std::nullopt);
   const auto flags = [&](Figure figure) {
     return wanted == figure ? ImGuiTabItemFlags_SetSelected : ImGuiTabItemFlags_None;
   };
-  if (!ImGui::BeginTabBar("figures")) return;
+  if (!ImGui::BeginTabBar("figures")) return shown;
   const auto tab = [&](const char* title, const char* child, Figure figure,
                        void (*draw)(const PanelContext&)) {
     if (!ImGui::BeginTabItem(title, nullptr, flags(figure))) return;
+    shown = figure;
     ImGui::BeginChild(child);
     draw(context);
     ImGui::EndChild();
@@ -81,6 +84,7 @@ void draw_figures(const PanelContext& context) {
   tab("Balance", "balance", Figure::balance, draw_balance);
   tab("Softmax", "softmax", Figure::softmax, draw_softmax);
   ImGui::EndTabBar();
+  return shown;
 }
 
 // Draw the panel that shows `figure`.
@@ -107,7 +111,8 @@ void draw_panel(const PanelContext& context, Figure figure, ImVec2 at, ImVec2 si
     case Figure::balance:
     case Figure::softmax:  // they share one panel
       lit = told_to_look(session, Figure::balance) || told_to_look(session, Figure::softmax);
-      show("figures", {10, 8}, draw_figures);
+      panel(
+          "figures", at, size, kStill, {10, 8}, [&] { figure = draw_figures(context); }, lit);
       break;
   }
   if (under_mouse()) session.under_mouse = figure;
@@ -118,7 +123,10 @@ void draw_single(const PanelContext& context, ImVec2 at, ImVec2 size, Splits& sp
   context.session.under_mouse.reset();
   if (!context.session.document().trace.is_ring())
     return draw_panel(context, Figure::timeline, at, size);
-  if (context.session.alone) return draw_panel(context, *context.session.alone, at, size);
+  constexpr float kRoomForAll = 200;  // below it no panel would have room for anything
+  const std::optional<Figure>& alone = context.session.alone;
+  if (alone || size.y < kRoomForAll)
+    return draw_panel(context, alone.value_or(Figure::timeline), at, size);
   const float least = std::min(kLeastPanel, size.y / 3);
   const float share_y = least / size.y;
   splits.timeline = std::clamp(splits.timeline, share_y, 1 - share_y);

@@ -7,7 +7,6 @@
 #include "core/explain/fitted_run.h"
 #include "core/ring/ring.h"
 #include "core/trace/summary.h"
-#include "viz/model/analysis/dependencies.h"
 #include "viz/model/timeline/axis.h"
 
 namespace ringscope::viz {
@@ -111,7 +110,7 @@ int telling_metric(const WorkTable& table, const Explanation& why) {
   constexpr int kTime = 2, kWaiting = 3, kPace = 4;
   constexpr double kVisible = 0.01;
   const Cause cause = why.findings.empty() ? Cause::slow_rank : why.findings[0].cause;
-  // All ranks may wait alike for links; the matrix of links beside it shows which.
+  // All ranks may wait alike for links.
   if (cause == Cause::slow_link || cause == Cause::late_start ||
       (why.findings.empty() && why.exposed_s > kVisible * why.wall_s))
     return kWaiting;

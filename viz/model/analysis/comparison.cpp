@@ -7,7 +7,6 @@
 #include <cmath>
 #include <utility>
 
-#include "viz/model/analysis/dependencies.h"
 #include "viz/model/session/format.h"
 
 namespace ringscope::viz {
@@ -73,6 +72,14 @@ double bytes_sent(const Document& document) {
   return bytes;
 }
 
+// Return how much sooner a run would have ended without a cause, in seconds.
+double lost_to(const Document& document, Cause cause) {
+  double seconds = 0;
+  for (const Diagnosis& found : document.why.findings)
+    if (found.cause == cause) seconds += found.saved_s;
+  return seconds;
+}
+
 std::vector<ComparedFigure> figures_of(const Documents& documents) {
   std::vector<ComparedFigure> figures;
   const bool equal = difference_of(documents).empty();
@@ -93,9 +100,7 @@ std::vector<ComparedFigure> figures_of(const Documents& documents) {
   });
   if (std::none_of(documents.begin(), documents.end(),
                    [](const Document* d) { return d->why.ranks.empty(); }))
-    time("lost to imbalance, all ranks", [](const Document& d) {
-      return d.idle.total([](const RankIdle& rank) { return rank.of(Cause::imbalance); });
-    });
+    time("lost to imbalance", [](const Document& d) { return 1e9 * lost_to(d, Cause::imbalance); });
   time("exposed communication, worst rank",
        [](const Document& d) { return 1e9 * d.balance.exposed_s; });
   const bool predicted = std::all_of(documents.begin(), documents.end(),
@@ -106,16 +111,7 @@ std::vector<ComparedFigure> figures_of(const Documents& documents) {
         words_of_share);
   };
   if (predicted) share("balance ceiling, predicted", &WorkTable::predicted_balance_ceiling);
-  share("balance ceiling, counted pairs", &WorkTable::balance_ceiling);
   share("balance ceiling, measured", &WorkTable::measured_balance_ceiling);
-  add(
-      "imbalance (slowest / mean)", Better::lower, false,
-      [](const Document& d) { return d.balance.imbalance; },
-      [](double x) { return fmt::format("{:.2f}", x); });
-  add(
-      "pairs of the busiest rank", Better::lower, true,
-      [](const Document& d) { return d.balance.pairs_of_busiest(d.axis.forward_steps()); },
-      words_of_count);
   add("bytes sent, all ranks", Better::lower, true, bytes_sent, words_of_bytes);
   return figures;
 }
@@ -221,8 +217,8 @@ void find_parts(const Document& from, const Document& to, Difference& made) {
   std::array<double, kCauseCount + 1> changes{};  // the last is of transfers that nothing hides
   for (const auto& [document, sign] : {std::pair(&from, -1), {&to, 1}}) {
     if (from.why.ranks.empty() || to.why.ranks.empty()) break;  // not explained
-    for (const Diagnosis& found : document->why.findings)
-      changes[static_cast<std::size_t>(found.cause)] += sign * found.saved_s;
+    for (std::size_t cause = 0; cause < kCauseCount; ++cause)
+      changes[cause] += sign * lost_to(*document, static_cast<Cause>(cause));
     changes[kCauseCount] += sign * document->why.exposed_s;
   }
   double rest = made.to_s - made.from_s;

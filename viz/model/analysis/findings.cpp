@@ -122,12 +122,30 @@ class Findings {
     std::string text = fmt::format("Ranks compute {} of the time.",
                                    words_of_share(idle_.compute_ns() / idle_.ranks_ns()));
     if (const int ranks = trace_.run->world_size; idle_.recorded() < ranks)
-      text += fmt::format(" Of {} ranks, {} were recorded: their times are meant.", ranks,
+      text += fmt::format(" Of {} ranks, {} were recorded; all times are theirs.", ranks,
                           idle_.recorded());
     const double hops = idle_.total([](const RankIdle& rank) { return rank.hops; });
     if (hops > 0.05 * idle_.ranks_ns() && reduction() > 0.5 * hops)
       text += " Most of the rest is adding up the gradients.";
     say(std::move(text));
+  }
+
+  // Return what to say where ranks were held up at random because they had no processor, else "".
+  std::string other_programs(const Diagnosis& found) const {
+    constexpr double kMostly = 0.5;  // of what the hold-ups cost
+    double computing = 0, off = 0;
+    for (const WorkCell& cell : balance_.cells) {
+      if (cell.cpu_ns <= 0) continue;
+      computing += static_cast<double>(cell.compute_ns);
+      off += static_cast<double>(std::max<std::int64_t>(0, cell.compute_ns - cell.cpu_ns));
+    }
+    if (found.cause != Cause::jitter || !(off >= kMostly * 1e9 * found.saved_s * idle_.recorded()))
+      return "";
+    return fmt::format(
+        "Other programs held the ranks up, which costs {} ({} of the time): ranks were off the "
+        "processor for {} of the {} that their computing took.",
+        words_of_time(1e9 * found.saved_s), words_of_share(found.share), words_of_time(off),
+        words_of_time(computing));
   }
 
   // Say what cost the most, in that order.
@@ -139,6 +157,8 @@ class Findings {
       if (found.cause == Cause::imbalance) {
         said_imbalance_ = true;
         how_even(slice_of(trace_, found));
+      } else if (const std::string others = other_programs(found); !others.empty()) {
+        say(others, slice_of(trace_, found));
       } else {
         say(in_our_units(sentence_of(found)), slice_of(trace_, found), settings_without(found));
       }
@@ -301,6 +321,24 @@ std::vector<SliceId> unfinished_waits(const Trace& trace) {
   return waits;
 }
 
+std::vector<int> circle_of(const Trace& trace, const std::vector<SliceId>& waits) {
+  std::vector<int> whom(trace.ranks.size(), -1);
+  for (const SliceId id : waits) whom[trace.rank_of_row(id.row)] = trace.slice(id).peer;
+  const auto next = [&](int rank) {
+    const int peer = rank >= 0 ? whom[rank] : -1;
+    return peer < static_cast<int>(whom.size()) && peer != rank ? peer : -1;
+  };
+  for (const SliceId id : waits) {
+    const auto first = static_cast<int>(trace.rank_of_row(id.row));
+    std::vector<int> circle = {first};
+    for (int at = next(first); at >= 0 && circle.size() <= waits.size(); at = next(at)) {
+      if (at == first) return circle;
+      circle.push_back(at);
+    }
+  }
+  return {};
+}
+
 std::optional<std::int64_t> last_seen_ns(const Trace& trace, int rank) {
   const std::optional<SliceId> last = last_slice(trace, rank);
   if (!last) return std::nullopt;
@@ -319,7 +357,17 @@ std::optional<FailurePlace> failure_place(const Trace& trace, const std::vector<
       std::max_element(waits.begin(), waits.end(), [&trace](const SliceId& a, const SliceId& b) {
         return trace.slice(a).duration_ns() < trace.slice(b).duration_ns();
       });
-  if (!waits.empty()) {
+  const std::vector<int> circle = circle_of(trace, waits);
+  if (!circle.empty()) {
+    // The wait that closes it begins when all the others have begun.
+    for (const SliceId id : waits)
+      if (std::any_of(circle.begin(), circle.end(),
+                      [&](int each) { return is_of(id, trace, each); }) &&
+          (!place.slice || trace.slice(id).begin_ns > trace.slice(*place.slice).begin_ns))
+        place.slice = id;
+    place.rank = static_cast<int>(trace.rank_of_row(place.slice->row));
+    place.at_ns = trace.slice(*place.slice).begin_ns;
+  } else if (!waits.empty()) {
     place.slice = own != waits.end() ? *own : *longest;
     // Look where the wait begins: what led to it is just before, and then nothing happens.
     place.at_ns = trace.slice(*place.slice).begin_ns;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/base/error.h"
+#include "viz/model/analysis/failure.h"
 #include "viz/model/analysis/training_step.h"
 
 namespace ringscope::viz {
@@ -111,6 +112,7 @@ IdleReport idle_of(const Trace& trace, const Explanation& why) {
   IdleReport report;
   if (!trace.is_ring()) return report;
   report.wall_ns = trace.wall_ns();
+  const std::vector<SliceId> waits = unfinished_waits(trace);
   for (std::size_t rank = 0; rank < trace.ranks.size(); ++rank) {
     RankIdle& idle = report.ranks.emplace_back();
     // A rank that has nothing in a failed or live run has not come to anything.
@@ -121,7 +123,11 @@ IdleReport idle_of(const Trace& trace, const Explanation& why) {
         });
     if (!idle.recorded) continue;
     idle.hops = count_slices(trace, static_cast<int>(rank), idle);
-    const std::int64_t lost = report.wall_ns - idle.compute - idle.hops;
+    std::int64_t lost = report.wall_ns - idle.compute - idle.hops;
+    for (const SliceId wait : waits)
+      if (trace.rank_of_row(wait.row) == rank)
+        idle.in_vain = std::min(lost, trace.slice(wait).duration_ns());
+    lost -= idle.in_vain;
     split(lost, rank < why.ranks.size() ? why.ranks[rank] : RankLosses{}, idle);
   }
   return report;

@@ -20,12 +20,13 @@ namespace ringscope::viz {
 //   causes    it idles, and would not without the cause (RankLosses)
 //   hops      it idles because blocks are on their way, although no link is slow; also the
 //             reduction of a training step's gradients
+//   in_vain   it idles in a wait that the run's failure broke off
 //   rest      it idles, and nothing explains it
 struct RankIdle {
   bool recorded = true;  // false: not in the sample, and nothing else here says anything
   std::int64_t compute = 0;
   std::array<std::int64_t, kCauseCount> by_cause{};
-  std::int64_t hops = 0, rest = 0;
+  std::int64_t hops = 0, in_vain = 0, rest = 0;
 
   std::int64_t wait_ns = 0;  // in wait slices
   int waited_for = -1;       // the rank that they name for the longest time; -1: none

@@ -4,9 +4,7 @@
 #include <map>
 #include <utility>
 
-#include "core/explain/fitted_run.h"
 #include "core/ring/ring.h"
-#include "viz/model/analysis/dependencies.h"
 
 namespace ringscope::viz {
 
@@ -24,10 +22,10 @@ const Slice* last_begun(const std::vector<Slice>& slices, std::int64_t now) {
   return after == slices.begin() ? nullptr : &*std::prev(after);
 }
 
-RankMoment rank_at(const Trace& trace, const Axis& axis, int rank, std::int64_t now) {
+RankMoment rank_at(const Trace& trace, const Axis& axis, int rank, int step, std::int64_t now) {
   RankMoment moment;
   if (trace.goes_on()) now = std::min(now, trace.end_ns - 1);  // what goes on then has no end yet
-  moment.step = axis.step_at(rank, now);
+  moment.step = step;
   moment.pass = axis.is_backward(moment.step) ? Pass::backward : Pass::forward;
   const int ring_step = axis.ring_step(moment.step);
   moment.kv_owner = RingSchedule{rank, trace.run->world_size}.owner(std::max(ring_step, 0));
@@ -60,10 +58,15 @@ RankMoment rank_at(const Trace& trace, const Axis& axis, int rank, std::int64_t 
 
 }  // namespace
 
+Transfer transfer_of(const Trace& trace, const Slice& recv) {
+  const std::int64_t sent_ns =
+      recv.flow == 0 ? recv.begin_ns : trace.slice(trace.flows[recv.flow - 1].from).begin_ns;
+  return {recv.peer, std::min(std::max(sent_ns, recv.begin_ns), recv.end_ns), recv.end_ns};
+}
+
 LinkHistory::LinkHistory(const Trace& trace) {
   if (!trace.is_ring()) return;
   std::map<std::pair<int, int>, Carried> by_ends;
-  std::map<std::pair<int, int>, std::vector<double>> paces;  // of each: nanoseconds a byte
   for (int dst = 0; dst < static_cast<int>(trace.ranks.size()); ++dst) {
     Carried* last = nullptr;  // mostly the same link again
     for (const Slice& recv : trace.slices_of(dst, RingLane::recv)) {
@@ -78,19 +81,10 @@ LinkHistory::LinkHistory(const Trace& trace) {
       last->bytes.push_back(
           saturating_sum(last->bytes.empty() ? 0 : last->bytes.back(), recv.bytes));
       last->under_way_ns += transfer.end_ns - transfer.begin_ns;
-      if (recv.bytes > 0)
-        paces[{last->src, dst}].push_back(static_cast<double>(transfer.end_ns - transfer.begin_ns) /
-                                          static_cast<double>(recv.bytes));
     }
   }
-  std::vector<double> middles;
-  for (const auto& [ends, of_link] : paces) middles.push_back(quantile_of(of_link, 0.5));
-  const double usual = quantile_of(middles, 0.25);
-  for (auto& [ends, link] : by_ends) {
-    if (link.bytes.back() <= 0) continue;
-    if (usual > 0) link.slowness = quantile_of(paces[ends], 0.5) / usual;
-    links.push_back(std::move(link));
-  }
+  for (auto& [ends, link] : by_ends)
+    if (link.bytes.back() > 0) links.push_back(std::move(link));
 }
 
 RingMoment ring_at(const Trace& trace, const Axis& axis, const LinkHistory& history, AxisMode mode,
@@ -101,7 +95,8 @@ RingMoment ring_at(const Trace& trace, const Axis& axis, const LinkHistory& hist
   std::vector<std::int64_t> now;
   for (int rank = 0; rank < ranks; ++rank) {
     now.push_back(axis.time_at(mode, rank, position));
-    moment.ranks.push_back(rank_at(trace, axis, rank, now.back()));
+    moment.ranks.push_back(
+        rank_at(trace, axis, rank, axis.step_shown(mode, rank, position), now.back()));
     const Slice* recv = last_begun(trace.slices_of(rank, RingLane::recv), now.back());
     if (recv == nullptr) continue;
     const Transfer transfer = transfer_of(trace, *recv);

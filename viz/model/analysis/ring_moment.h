@@ -10,6 +10,15 @@
 
 namespace ringscope::viz {
 
+// A Transfer moves one block to a rank.
+struct Transfer {
+  int src = -1;               // -1 if unknown
+  std::int64_t begin_ns = 0;  // when both ends had begun, so that the block is under way
+  std::int64_t end_ns = 0;
+};
+// Return the transfer of a recv slice.
+Transfer transfer_of(const Trace& trace, const Slice& recv);
+
 // Return the ring step at which `rank` attends the block of `owner`.
 inline int step_with(int rank, int owner, int world_size) {
   return (rank - owner % world_size + world_size) % world_size;
@@ -59,8 +68,6 @@ class LinkHistory {
     std::vector<std::int64_t> ends;   // of transfers, ascending
     std::vector<std::int64_t> bytes;  // of all transfers up to each
     std::int64_t under_way_ns = 0;    // of all of them
-    // The median time of its bytes over that of usual links, the quarter of links below it.
-    double slowness = 1;
   };
   std::vector<Carried> links;  // by src, then dst; only links that carry anything
 };

@@ -16,7 +16,6 @@
 #include "core/base/text.h"
 #include "core/explain/fitted_run.h"
 #include "core/sim/recording.h"
-#include "viz/model/analysis/dependencies.h"
 #include "viz/model/analysis/idle_time.h"
 #include "viz/model/session/format.h"
 #include "viz/model/trace/ring_trace.h"
@@ -291,7 +290,8 @@ std::string words_of_way(const WhatIfSettings& settings) {
   return "";
 }
 
-std::string words_of_seconds(double seconds) { return words_of_time(1e9 * seconds); }
+// Three digits, as in the figures beside the sentences.
+std::string words_of_seconds(double seconds) { return time_text(1e9 * seconds); }
 
 // Return "11.5 ms instead of 35.1 ms, 3.05 times as fast".
 std::string comparison_of(double seconds, double instead_of) {
@@ -349,11 +349,12 @@ std::string trust_of(const WhatIf& what_if) {
   if (unmoved == nullptr || !unmoved->refusal.empty()) return "";
   const double predicted = unmoved->figures.wall_s, recorded = what_if.recorded().wall_s;
   const double off = recorded > 0 ? predicted / recorded - 1 : 0;
-  const std::string times = fmt::format("Unmoved, {} predicted and {} recorded",
-                                        words_of_seconds(predicted), words_of_seconds(recorded));
-  if (std::abs(off) < 0.0005) return times + ": the same.";
-  return fmt::format("{}: {:.1f} % too {}.", times, 100 * std::abs(off),
-                     off < 0 ? "short" : "long");
+  if (std::abs(off) < 0.0005)
+    return fmt::format("With nothing changed, prediction and recording are the same: {}.",
+                       words_of_seconds(recorded));
+  return fmt::format(
+      "With nothing changed, the prediction is {}, which is {:.1f} % {} than the recording.",
+      words_of_seconds(predicted), 100 * std::abs(off), off < 0 ? "shorter" : "longer");
 }
 
 std::vector<WhatIfFigure> figures_of(const WhatIf& what_if) {

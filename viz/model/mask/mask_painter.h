@@ -48,6 +48,7 @@ class AttendedOrder {
   // Return what part of the matrix has been attended at `moment`. Where queries travel, a recording
   // does not say whose a rank attends: its row fills as a whole.
   MaskProgress progress_at(const RingMoment& moment) const;
+  bool queries_travel() const { return queries_travel_; }
 
  private:
   // Says that a rank attends a block, or a part of one, at a step, and which shares of that block's

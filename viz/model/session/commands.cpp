@@ -43,7 +43,7 @@ void step(Session& session, bool forward) {
     const double by = kJumpStep * session.length();
     return session.seek(forward ? position + by : position - by);
   }
-  const int rank = std::max(session.selected_rank, 0);
+  const int rank = session.rank_now();
   session.seek(forward ? next_step(document.axis, session.axis_mode, rank, position)
                        : previous_step(document.axis, session.axis_mode, rank, position));
 }
@@ -139,35 +139,6 @@ void search(Session& s) { s.search_open = true; }
 void next_found(Session& s) { go_to_found(s, true); }
 void previous_found(Session& s) { go_to_found(s, false); }
 
-// Go to the first mark after the playhead, and from the last mark to the first.
-void next_mark(Session& session) {
-  const double position = session.playback.position();
-  const Mark *next = nullptr, *first = nullptr;
-  for (const Mark& mark : session.marks) {
-    if (mark.mode != session.axis_mode) continue;
-    if (!first || mark.position < first->position) first = &mark;
-    if (mark.position > position && (!next || mark.position < next->position)) next = &mark;
-  }
-  if (!next) next = first;
-  if (!next) return;
-  session.playback.pause();
-  session.seek(next->position);
-  if (next->position < session.view.begin || next->position > session.view.end)
-    session.set_view(panned(session.view,
-                            next->position - (session.view.begin + session.view.end) / 2,
-                            session.length()));
-}
-
-// Add a mark, or remove the one that is already there.
-void add_mark(Session& session) {
-  const double position = session.playback.position();
-  const AxisMode mode = session.axis_mode;
-  const std::size_t removed = std::erase_if(session.marks, [&](const Mark& mark) {
-    return mark.mode == mode && mark.position == position;
-  });
-  if (removed == 0) session.marks.push_back({position, mode});
-}
-
 // Enlarge the panel under the mouse, or else the one that the story is about, or the timeline.
 void enlarge(Session& session) {
   if (session.alone) return session.show_alone(std::nullopt);
@@ -220,8 +191,6 @@ void cancel(Session& session) {
   } else if (session.search_open) {
     session.search_open = false;
     session.set_search("");
-  } else if (session.overview && session.node >= 0) {
-    session.show_overview(true);
   } else {
     session.select(std::nullopt);
     session.measure.reset();
@@ -281,9 +250,6 @@ std::span<const HelpLine> help_lines() {
       {"P, Shift-Enter",
        "found one before",
        {{on(U'p'), previous_found}, {on(SpecialKey::enter, true), previous_found}}},
-      {"M, '",
-       "mark the playhead's place; go to the next mark",
-       {{on(U'm'), add_mark}, {on(U'\''), next_mark}}},
 
       {"G", "all ranks at a glance, or their slices", {{on(U'g'), toggle_overview}}},
       {"U", "all ranks by their difference, or by number", {{on(U'u'), toggle_order}}},
@@ -319,7 +285,7 @@ std::span<const HelpLine> help_lines() {
       {"Left-drag", "measure, snapping to the edges of slices"},
       {"Right-drag, Shift-drag", "pan"},
       {"Click", "select a slice, a rank or a block"},
-      {"Double-click", "focus a slice"},
+      {"Double-click", "focus a slice; of all ranks at a glance, the slices of one"},
   };
   return lines;
 }

@@ -20,7 +20,7 @@ Command to_start, to_end;  // move the playhead
 Command zoom_in, zoom_out, pan_left, pan_right, fit_all, focus_selection;
 Command go_back;  // to the previous view
 Command next_slice, previous_slice, follow_flow, follow_flow_back;
-Command search, next_found, previous_found, add_mark, next_mark;
+Command search, next_found, previous_found;
 Command toggle_overview, toggle_order, toggle_flows, toggle_critical_path, toggle_axis;
 Command toggle_colors, toggle_theme, toggle_mask_order, next_trace, toggle_compare;
 Command toggle_difference, toggle_story, toggle_what_if;

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <ctime>
 
+#include "core/sim/ideal_timeline.h"
+
 namespace ringscope::viz {
 namespace {
 
@@ -65,7 +67,9 @@ std::vector<std::pair<std::string, std::string>> facts_of(const RunInfo& run, bo
   const AttentionShape& shape = run.shape;
   add("made by", run.backend == "sim"       ? "simulated"
                  : run.backend == "profile" ? "inferred from a profiler's trace"
-                                            : "recorded on " + run.backend);
+                 : run.backend == kIdealBackend
+                     ? "idealised: counted work on ranks that are all alike"
+                     : "recorded on " + run.backend);
   add("pass", backward ? "forward and backward" : "forward");
   add("sequence", fmt::format("{} x {}", shape.batch, shape.seqlen));
   add("heads", shape.num_heads == shape.num_heads_kv
@@ -87,7 +91,7 @@ std::vector<std::pair<std::string, std::string>> facts_of(const RunInfo& run, bo
                     fmt::gmtime(static_cast<std::time_t>(run.base_time_ns / 1'000'000'000))));
   add("command", run.command);
   for (const auto& [key, value] : run.origin)
-    if (key == "seed" || key == "machine" || key == "version")
+    if (key == "seed" || key == "version" || (key == "machine" && run.backend != kIdealBackend))
       add(key.c_str(), value);
     else if (key == "commit")
       add("commit", value.substr(0, 12));

@@ -110,13 +110,11 @@ void Session::begin_with_overview() {
 
 void Session::show_overview(bool on) {
   overview = on && document().balance.ranks > 0 && !document().trace.run->failure;
-  node = -1;
 }
 
 void Session::open_slice(int rank, int step) {
-  seek_step(step);
+  go_to_step(active, rank, step);
   overview = false;
-  select_in_rank(compute_slice(document(), rank, step), rank);
   if (selected) set_view(view_of(*selected));
 }
 
@@ -154,6 +152,13 @@ RingMoment Session::moment(std::size_t d) const {
     moment_ = ring_at(shown.trace, shown.axis, shown.links, axis_mode, position);
   moment_key_ = key;
   return moment_;
+}
+
+int Session::step_now(std::size_t d) const {
+  const Axis& axis = documents[d].axis;
+  const int ranks = documents[d].trace.ranks.size();
+  if (axis.steps() == 0 || ranks == 0) return -1;
+  return axis.step_shown(axis_mode, std::min(rank_now(), ranks - 1), playback.position());
 }
 
 void Session::activate(std::size_t next) {
@@ -219,9 +224,9 @@ void Session::select(std::optional<SliceId> slice) {
   selected_rank = slice ? static_cast<int>(document().trace.rank_of_row(slice->row)) : -1;
 }
 
-void Session::select_in_rank(std::optional<SliceId> slice, int rank) {
+void Session::go_to_in_rank(std::optional<SliceId> slice, int rank) {
   if (slice)
-    select(slice);
+    go_to(*slice);
   else
     select_rank(rank);
 }
@@ -237,7 +242,7 @@ std::pair<double, double> Session::span_of(SliceId id) const {
   const Slice& slice = document().trace.slice(id);
   const int rank = document().trace.rank_of_row(id.row);
   return {document().axis.position(axis_mode, rank, slice.begin_ns),
-          document().axis.position(axis_mode, rank, slice.end_ns)};
+          document().axis.end_position(axis_mode, rank, slice)};
 }
 
 TimelineView Session::view_of(SliceId slice) const {
@@ -261,6 +266,16 @@ void Session::go_to(SliceId slice) {
   seek(begin);
 }
 
+void Session::go_to_step(std::size_t d, int rank, int step) {
+  const Axis& axis = documents[d].axis;
+  const auto slice = compute_slice(documents[d], rank, step);
+  if (d == active && slice) return go_to(*slice);
+  select_rank(rank);
+  playback.pause();
+  seek(slice ? axis.position(axis_mode, rank, documents[d].trace.slice(*slice).begin_ns)
+             : middle_of_step(axis, axis_mode, rank, step));
+}
+
 void Session::bring_into_view(SliceId slice) {
   overview = false;
   const auto [begin, end] = span_of(slice);
@@ -279,7 +294,6 @@ void Session::set_view(const TimelineView& next) {
 }
 
 void Session::go_back() {
-  if (overview && node >= 0) return show_overview(true);
   if (history_.empty()) return;
   view = history_.back();
   history_.pop_back();
@@ -289,7 +303,7 @@ void Session::set_axis_mode(AxisMode mode) {
   const Axis& axis = document().axis;
   if (mode == axis_mode || axis.length(mode) <= 0) return;
   // Every rank has its own time on the step axis. Keep the selected rank's, or the first's.
-  const int rank = std::max(selected_rank, 0);
+  const int rank = rank_now();
   const auto moved = [&](double position) {
     return axis.position(mode, rank, axis.time_at(axis_mode, rank, position));
   };
@@ -352,8 +366,7 @@ bool Session::go_to_failure() {
   playback.pause();
   select(place->slice);
   if (place->rank >= 0) select_rank(place->rank);
-  const int rank = std::max(selected_rank, 0);
-  const double position = document().axis.position(axis_mode, rank, place->at_ns);
+  const double position = document().axis.position(axis_mode, rank_now(), place->at_ns);
   seek(position);
   // A time-out may be a thousand times as long as the run. Show what led to it, and its beginning.
   if (position > 0 && position < length() / 2) {

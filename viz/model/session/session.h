@@ -1,6 +1,7 @@
 // Holds what the user looks at, and the playhead that moves through it. Panels share nothing else.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -60,11 +61,6 @@ double previous_step(const Axis& axis, AxisMode mode, int rank, double position)
 // Holds what the user is looking at: one selection, one playhead and one set of switches that all
 // panels share. Panels read and change only this, so it can be driven and tested without a screen.
 
-struct Mark {
-  double position = 0;  // on the axis of `mode`
-  AxisMode mode = AxisMode::time;
-};
-
 struct Measure {
   double from = 0, to = 0;  // on the present axis
 };
@@ -93,7 +89,6 @@ class Session {
   std::optional<SliceId> hovered;
   int selected_rank = -1;  // follows `selected`; -1 if there is none
   std::optional<Measure> measure;
-  std::vector<Mark> marks;
   std::string search_text;
   SearchResult found;
   std::size_t found_at = 0;
@@ -109,7 +104,6 @@ class Session {
   bool bare = false;             // in a picture: that panel, and nothing beside it
   std::optional<Figure> under_mouse;
   bool overview = false;     // the timeline's panel shows all ranks x steps instead of slices
-  int node = -1;             // in the overview: the node whose ranks are shown; -1: all
   bool by_deviation = true;  // its order: the ranks that differ most first, else by number
   int heat_metric = 0;       // index in kHeatMetrics, of every heat map
   std::unique_ptr<WhatIf> what_if;  // predicts for the active document while it is shown
@@ -125,6 +119,10 @@ class Session {
   // Return the ring at the playhead in document `d`, whose axis may have another length: the same
   // step in steps mode, the same time in time mode.
   RingMoment moment(std::size_t d) const;
+  // "Now" is the same in all panels: the step that this rank is at, the selected one or else rank 0.
+  int rank_now() const { return std::max(selected_rank, 0); }
+  // Return that step of the step axis in document `d`; -1 if it has none.
+  int step_now(std::size_t d) const;
 
   void activate(std::size_t document);
   // Show `next`, a later state of the only document, whose run goes on or has just ended. Whatever
@@ -133,19 +131,22 @@ class Session {
   // Show what has changed from the first recording, or all of them. Times tell most of it.
   void show_difference(bool on);
   void select(std::optional<SliceId> slice);
-  // Select the slice or, if there is none, only the rank.
-  void select_in_rank(std::optional<SliceId> slice, int rank);
+  // Go to the slice or, if there is none, only select the rank.
+  void go_to_in_rank(std::optional<SliceId> slice, int rank);
   // Return where a slice of the active document begins and ends on the axis.
   std::pair<double, double> span_of(SliceId slice) const;
   // Return the view that shows a slice from edge to edge.
   TimelineView view_of(SliceId slice) const;
   // Select the slice and move the playhead to it.
   void go_to(SliceId slice);
+  // Select the rank, and move the playhead to what it computes at a step of document `d`, or to the
+  // middle of the step if it computes nothing there.
+  void go_to_step(std::size_t d, int rank, int step);
   // Do the same and bring it into view, large enough to be seen if `zooms`.
   void reveal(SliceId slice, bool zooms = false);
   void bring_into_view(SliceId slice);
   void select_rank(int rank);
-  // Show what `rank` computes at a step of the step axis from edge to edge, instead of the overview.
+  // Show what `rank` computes at a step from edge to edge, instead of the overview.
   void open_slice(int rank, int step);
   void show_overview(bool on);        // does nothing for a trace that has none
   void set_axis_mode(AxisMode mode);  // keeps playhead and view at the same moments

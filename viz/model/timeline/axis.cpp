@@ -88,6 +88,15 @@ double Axis::position(AxisMode mode, int rank, std::int64_t ns) const {
   return step + std::clamp(within, 0.0, 1.0);
 }
 
+double Axis::end_position(AxisMode mode, int rank, const Slice& slice) const {
+  const std::int64_t inside = std::max(slice.begin_ns, slice.end_ns - 1);
+  const int step = step_at(rank, inside);
+  if (mode == AxisMode::time || boundaries_.empty() || inside == slice.end_ns)
+    return position(mode, rank, slice.end_ns);
+  const auto within = static_cast<double>(slice.end_ns - step_begin_ns(rank, step));
+  return step + std::clamp(within / step_length_ns(step), 0.0, 1.0);
+}
+
 std::int64_t Axis::time_at(AxisMode mode, int rank, double position) const {
   position = std::clamp(position, 0.0, length(mode));
   if (mode == AxisMode::time) return begin_ns_ + std::llround(position);
@@ -105,11 +114,16 @@ double Axis::length(AxisMode mode) const {
 }
 
 int Axis::step_at(int rank, std::int64_t ns) const {
-  if (boundaries_.empty()) return 0;
+  if (boundaries_.empty() || ns <= begin_ns_) return 0;
   const auto begin =
       boundaries_.begin() + static_cast<std::ptrdiff_t>(rank) * (std::ptrdiff_t{steps_} + 1);
   const auto after = std::upper_bound(begin, begin + steps_, ns);
   return std::max(0, static_cast<int>(after - begin) - 1);
+}
+
+int Axis::step_shown(AxisMode mode, int rank, double position) const {
+  if (mode == AxisMode::time) return step_at(rank, time_at(mode, rank, position));
+  return std::clamp(static_cast<int>(position), 0, std::max(steps_ - 1, 0));
 }
 
 std::int64_t Axis::step_begin_ns(int rank, int step) const {

@@ -31,13 +31,18 @@ class Axis {
   // ns after trace.begin_ns for every rank. time_at is the inverse; where a rank's step leaves its
   // end empty, time_at stays at the step's last nanosecond.
   double position(AxisMode mode, int rank, std::int64_t ns) const;
+  // Return where a slice of `rank` ends, which is in its own step even if the next one begins then.
+  double end_position(AxisMode mode, int rank, const Slice& slice) const;
   std::int64_t time_at(AxisMode mode, int rank, double position) const;
 
   // Return the axis' end; it begins at 0. In step mode it is 0 for a trace without steps.
   double length(AxisMode mode) const;
 
-  // Return the index in [0, steps) of the step that holds time `ns` of `rank`.
+  // Return the index in [0, steps) of the step that holds time `ns` of `rank`; the first one when the
+  // trace begins.
   int step_at(int rank, std::int64_t ns) const;
+  // Return the step that `rank` is at where the playhead stands: on the step axis that of all ranks.
+  int step_shown(AxisMode mode, int rank, double position) const;
   // Return when `rank` begins step `step` of the axis, in nanoseconds. `step` is in [0, steps]; the
   // last value gives the end.
   std::int64_t step_begin_ns(int rank, int step) const;

@@ -70,7 +70,11 @@ TimelineLayout make_layout(const Trace& trace, float width, float height, float 
   layout.width = width;
   layout.height = height;
   std::size_t row_count = 0;  // a rank without rows still takes the room of one
-  for (const RankTrack& rank : trace.ranks) {
+  std::vector<std::uint32_t> shown;
+  for (std::uint32_t r = 0; r < trace.ranks.size(); ++r) {
+    if (is_unrecorded(trace, static_cast<int>(r))) continue;
+    shown.push_back(r);
+    const RankTrack& rank = trace.ranks[r];
     std::size_t rows = 0;
     for (std::uint32_t i = 0; i < rank.lanes; ++i) rows += trace.lanes[rank.first_lane + i].rows;
     row_count += std::max<std::size_t>(rows, 1);
@@ -78,7 +82,7 @@ TimelineLayout make_layout(const Trace& trace, float width, float height, float 
   if (row_count == 0) return layout;
 
   // Many ranks would leave no room between the gaps, so gaps shrink with the rows.
-  const auto gaps = static_cast<float>(trace.ranks.size() - 1);
+  const auto gaps = static_cast<float>(shown.size() - 1);
   const auto rows = static_cast<float>(row_count);
   float gap = TimelineLayout::kRankGap;
   if ((height - gap * gaps) / rows < TimelineLayout::kRankGap) gap /= 3;
@@ -92,7 +96,11 @@ TimelineLayout make_layout(const Trace& trace, float width, float height, float 
     return trace.is_ring() && (lane.tid == static_cast<std::int64_t>(RingLane::send) ||
                                lane.tid == static_cast<std::int64_t>(RingLane::recv));
   };
-  for (const Lane& lane : trace.lanes) messages += is_message(lane) ? lane.rows : 0;
+  for (const std::uint32_t r : shown)
+    for (std::uint32_t i = 0; i < trace.ranks[r].lanes; ++i) {
+      const Lane& lane = trace.lanes[trace.ranks[r].first_lane + i];
+      messages += is_message(lane) ? lane.rows : 0;
+    }
   constexpr float kRoomForWords = 14;
   const bool unequal = messages > 0 && messages < row_count && row_height < kRoomForWords;
   const float low = unequal ? std::max(kLeast, std::floor(row_height / 2)) : row_height;
@@ -103,8 +111,8 @@ TimelineLayout make_layout(const Trace& trace, float width, float height, float 
 
   float y = 0;
   layout.rows.reserve(row_count);
-  for (std::uint32_t r = 0; r < trace.ranks.size(); ++r) {
-    if (r > 0) y += gap;
+  for (const std::uint32_t r : shown) {
+    if (r != shown.front()) y += gap;
     const float top = y;
     const RankTrack& rank = trace.ranks[r];
     for (std::uint32_t i = 0; i < rank.lanes; ++i) {
@@ -148,7 +156,7 @@ std::optional<SliceId> slice_at(const Trace& trace, const Axis& axis, AxisMode m
   double distance = std::abs(layout.position_at(view, x + kReach) - position);
   for (std::uint32_t i = first; i < last; ++i) {
     const double begin = axis.position(mode, rank, slices[i].begin_ns);
-    const double end = axis.position(mode, rank, slices[i].end_ns);
+    const double end = axis.end_position(mode, rank, slices[i]);
     const SliceId id{*row, i};
     if (begin <= position && position < end) return id;
     const double away = position < begin ? begin - position : position - end;

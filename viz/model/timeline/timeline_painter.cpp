@@ -291,7 +291,6 @@ std::vector<Segment> segments_of(const Axis& axis, AxisMode mode, int rank,
 // A Brush holds what all rows of a picture share, and memory that they reuse.
 struct Brush {
   Image& image;
-  ColorBy by;
   std::vector<Segment> segments;
   TimelineColumns columns;
   std::vector<WideSlice> wide;
@@ -307,7 +306,7 @@ class RowPainter {
  public:
   RowPainter(Brush& brush, const TimelineIndex::RowIndex& row, const RowColors& colors,
              const Bar& bar)
-      : brush_(brush), row_(row), classes_(row.classes(brush.by)), colors_(colors), bar_(bar) {}
+      : brush_(brush), row_(row), classes_(row.classes), colors_(colors), bar_(bar) {}
 
   void paint() {
     const auto [first, last] = visible();
@@ -365,7 +364,7 @@ class RowPainter {
 
   // Return one bit per class. If slices are few, absent classes are left out and cost nothing.
   std::uint32_t classes_in(std::size_t first, std::size_t last) const {
-    if (last - first > 1000) return row_.present(brush_.by);
+    if (last - first > 1000) return (1u << row_.samples.size()) - 1;
     std::uint32_t present = 0;
     for (std::size_t i = first; i < last; ++i) present |= 1u << classes_[i];
     return present;
@@ -418,7 +417,7 @@ class RowPainter {
 
   void add_block(std::size_t block, int column, double pixels_a_ns) {
     std::int64_t sums[kClasses] = {};
-    std::uint32_t present = row_.add_blocks(brush_.by, block, block + 1, sums);
+    std::uint32_t present = row_.add_blocks(block, block + 1, sums);
     for (int cls = 0; present != 0; ++cls, present >>= 1)
       if ((present & 1) != 0) brush_.columns.add_to(column, cls, sums[cls] * pixels_a_ns);
   }
@@ -485,19 +484,10 @@ RowColors row_colors(const TimelineIndex::RowIndex& row, const TimelinePaint& pa
                      Color background, int world_size) {
   RowColors result;
   result.background = background;
-  const auto set = [&](std::size_t cls, const Slice& sample) {
-    const Color color = slice_color(paint.theme, paint.color_by, sample, world_size);
+  for (std::size_t cls = 0; cls < row.samples.size(); ++cls) {
+    const Color color = slice_color(paint.theme, paint.color_by, row.samples[cls], world_size);
     result.colors[cls] = paint.dim_all ? mix(background, color, 0.35) : color;
-    result.waits |= static_cast<std::uint32_t>(sample.kind == Kind::wait) << cls;
-  };
-  if (paint.color_by == ColorBy::owner) {
-    for (std::size_t c = 0; c < row.owner_samples.size(); ++c) set(c, row.owner_samples[c]);
-  } else {
-    for (std::size_t k = 0; k < kKindCount; ++k) {
-      Slice sample;
-      sample.kind = static_cast<Kind>(k);
-      set(k, sample);
-    }
+    result.waits |= static_cast<std::uint32_t>(row.samples[cls].kind == Kind::wait) << cls;
   }
   return result;
 }
@@ -515,7 +505,7 @@ int paint_rows(const Trace& trace, const Axis& axis, const TimelineIndex& index,
   const int width = image.width;
   const bool drawable = view.width() > 0 && width > 0;
   const int world_size = trace.run ? trace.run->world_size : 1;
-  Brush brush{image, paint.color_by, {}, {}, {}};
+  Brush brush{image, {}, {}, {}};
   int segments_of_rank = -1;
   for (std::size_t r = first; r < last; ++r) {
     const RowPlace& place = layout.rows[r];
@@ -617,20 +607,19 @@ class OwnerClasses {
   std::vector<std::uint8_t> classes_ = std::vector<std::uint8_t>(kKindCount * kKeysOfKind, kNew);
 };
 
-// Fill sums[block][class]. The block after the last holds the sums of all whole blocks.
-void add_sums(const TimelineIndex::RowIndex& row, const std::vector<std::uint8_t>& classes,
-              std::vector<std::int64_t>& sums, std::vector<std::uint16_t>& present) {
+// Fill the sums. The block after the last holds those of all whole blocks.
+void add_sums(TimelineIndex::RowIndex& row) {
   constexpr auto count = static_cast<std::size_t>(kClasses);
-  const std::size_t blocks = classes.size() / kBlock;
-  sums.assign((blocks + 1) * count, 0);
-  present.assign(blocks, 0);
+  const std::size_t blocks = row.classes.size() / kBlock;
+  row.sums.assign((blocks + 1) * count, 0);
+  row.present.assign(blocks, 0);
   for (std::size_t block = 0; block < blocks; ++block) {
-    const std::int64_t* before = sums.data() + block * count;
-    std::int64_t* after = sums.data() + (block + 1) * count;
+    const std::int64_t* before = row.sums.data() + block * count;
+    std::int64_t* after = row.sums.data() + (block + 1) * count;
     std::copy_n(before, count, after);
     for (std::size_t i = block * kBlock; i < (block + 1) * kBlock; ++i) {
-      after[classes[i]] += row.ends[i] - row.begins[i];
-      present[block] |= static_cast<std::uint16_t>(1u << classes[i]);
+      after[row.classes[i]] += row.ends[i] - row.begins[i];
+      row.present[block] |= static_cast<std::uint16_t>(1u << row.classes[i]);
     }
   }
 }
@@ -644,38 +633,32 @@ TimelineIndex::TimelineIndex(const Trace& trace) {
     RowIndex& row = rows_[r];
     row.begins.reserve(slices.size());
     row.ends.reserve(slices.size());
-    row.owner_class.reserve(slices.size());
-    row.kind_class.reserve(slices.size());
+    row.classes.reserve(slices.size());
     OwnerClasses owners(trace.run ? trace.run->world_size : 1);
     for (const Slice& slice : slices) {
       row.begins.push_back(slice.begin_ns);
       row.ends.push_back(slice.end_ns);
-      row.owner_class.push_back(owners.class_of(slice, row.owner_samples));
-      row.kind_class.push_back(static_cast<std::uint8_t>(slice.kind));
-      row.kinds |= 1u << static_cast<int>(slice.kind);
+      row.classes.push_back(owners.class_of(slice, row.samples));
     }
-    add_sums(row, row.owner_class, row.owner_sums, row.owner_present);
-    add_sums(row, row.kind_class, row.kind_sums, row.kind_present);
+    add_sums(row);
   }
 }
 
-std::uint32_t TimelineIndex::RowIndex::add_blocks(ColorBy by, std::size_t first, std::size_t last,
-                                                  std::int64_t* sums) const {
-  const bool owner = by == ColorBy::owner;
-  const std::vector<std::int64_t>& all = owner ? owner_sums : kind_sums;
+std::uint32_t TimelineIndex::RowIndex::add_blocks(std::size_t first, std::size_t last,
+                                                  std::int64_t* into) const {
   for (std::size_t c = 0; c < kClasses; ++c)
-    sums[c] += all[last * kClasses + c] - all[first * kClasses + c];
-  std::uint32_t present = 0;
-  for (std::size_t b = first; b < last; ++b) present |= (owner ? owner_present : kind_present)[b];
-  return present;
+    into[c] += sums[last * kClasses + c] - sums[first * kClasses + c];
+  std::uint32_t classes_there = 0;
+  for (std::size_t b = first; b < last; ++b) classes_there |= present[b];
+  return classes_there;
 }
 
-void TimelineIndex::time_by_class(std::uint32_t r, ColorBy by, std::int64_t begin, std::int64_t end,
+void TimelineIndex::time_by_class(std::uint32_t r, std::int64_t begin, std::int64_t end,
                                   std::int64_t (&sums)[kClasses]) const {
   std::fill(std::begin(sums), std::end(sums), 0);
   if (begin >= end) return;
   const RowIndex& row = rows_[r];
-  const std::vector<std::uint8_t>& classes = row.classes(by);
+  const std::vector<std::uint8_t>& classes = row.classes;
   const auto first = static_cast<std::size_t>(
       std::upper_bound(row.ends.begin(), row.ends.end(), begin) - row.ends.begin());
   const auto last = static_cast<std::size_t>(
@@ -690,7 +673,7 @@ void TimelineIndex::time_by_class(std::uint32_t r, ColorBy by, std::int64_t begi
   const std::size_t last_block = last > 0 ? (last - 1) / kBlock : 0;
   if (first_block >= last_block) return add(first, last);
   add(first, first_block * kBlock);
-  row.add_blocks(by, first_block, last_block, sums);
+  row.add_blocks(first_block, last_block, sums);
   add(last_block * kBlock, last);
 }
 

@@ -24,31 +24,22 @@ class TimelineIndex {
   TimelineIndex() = default;
   explicit TimelineIndex(const Trace& trace);
 
-  // Classes by kind are the kinds' numbers. Classes by owner are numbered per row in the order in
-  // which colours first turn up; owners count mod 16 in a recording of ours.
+  // Classes are numbered per row in the order in which colours by owner first turn up; owners count mod
+  // 16 in a recording of ours. All slices of a class are of one kind.
   struct RowIndex {
     std::vector<std::int64_t> begins, ends;
-    std::vector<std::uint8_t> owner_class, kind_class;
-    std::vector<Slice> owner_samples;  // by owner class: its first slice
-    // [block][class]: nanoseconds of all slices before the block
-    std::vector<std::int64_t> owner_sums, kind_sums;
-    std::vector<std::uint16_t> owner_present, kind_present;  // by block: one bit per class
-    std::uint32_t kinds = 0;                                 // in the whole row
+    std::vector<std::uint8_t> classes;
+    std::vector<Slice> samples;      // by class: its first slice
+    std::vector<std::int64_t> sums;  // [block][class]: nanoseconds of all slices before the block
+    std::vector<std::uint16_t> present;  // by block: one bit per class
 
-    const std::vector<std::uint8_t>& classes(ColorBy by) const {
-      return by == ColorBy::owner ? owner_class : kind_class;
-    }
-    std::uint32_t present(ColorBy by) const {  // in the whole row
-      return by == ColorBy::owner ? (1u << owner_samples.size()) - 1 : kinds;
-    }
-    // Add the time of blocks [first, last) to `sums`. Return all their classes, even without time.
-    std::uint32_t add_blocks(ColorBy by, std::size_t first, std::size_t last,
-                             std::int64_t* sums) const;
+    // Add the time of blocks [first, last) to `into`. Return all their classes, even without time.
+    std::uint32_t add_blocks(std::size_t first, std::size_t last, std::int64_t* into) const;
   };
   const RowIndex& row(std::uint32_t r) const { return rows_[r]; }
 
   // Set `sums` to the exact nanoseconds of each class within [begin, end) of a row.
-  void time_by_class(std::uint32_t row, ColorBy by, std::int64_t begin, std::int64_t end,
+  void time_by_class(std::uint32_t row, std::int64_t begin, std::int64_t end,
                      std::int64_t (&sums)[kClasses]) const;
 
  private:

@@ -131,10 +131,9 @@ void RingEvents::add(std::size_t index, const KernelSpan& span, std::string_view
 
 Trace RingEvents::finish(bool is_cut_off) {
   ends_may_lack_ = ends_may_lack_ || is_cut_off;
-  trace_.is_part = is_cut_off && flow_events_.empty();  // which come after the slices
+  trace_.is_part = is_cut_off && !has_flow_events_;  // which come after the slices
   make_rows();
   join_messages();
-  check_flow_events(is_cut_off);
   trace_.names = names_.take();
   measure_extent(trace_);
   return std::move(trace_);
@@ -206,45 +205,6 @@ void RingEvents::join_messages() {
     trace_.flows.push_back({first.slice, second.slice});
     send.flow = recv.flow = static_cast<std::uint32_t>(trace_.flows.size());
     i += 2;
-  }
-}
-
-// Check that flow events come in pairs and that each stands inside the slice that it binds to. A
-// file may have none, because the slices say everything.
-void RingEvents::check_flow_events(bool is_cut_off) {
-  const auto before = [](const FlowEvent& a, const FlowEvent& b) {
-    return std::tie(a.id, a.finish, a.at) < std::tie(b.id, b.finish, b.at);
-  };
-  if (!std::is_sorted(flow_events_.begin(), flow_events_.end(), before))
-    std::sort(flow_events_.begin(), flow_events_.end(), before);
-  auto message = messages_.begin();
-  for (std::size_t i = 0; i < flow_events_.size(); ++i) {
-    const FlowEvent& event = flow_events_[i];
-    const bool is_first = i == 0 || flow_events_[i - 1].id != event.id;
-    const bool is_last = i + 1 == flow_events_.size() || flow_events_[i + 1].id != event.id;
-    if (is_first && is_last && !event.finish && is_cut_off) continue;
-    if (is_first && (event.finish || is_last))
-      fail_at(event.at,
-              fmt::format("{} given for id of an \"{}\" event only; one \"s\" and one \"f\" "
-                          "accepted",
-                          event.id, event.finish ? "f" : "s"));
-    if (!is_first && (!event.finish || flow_events_[i - 1].finish))
-      fail_at(event.at, fmt::format("{} given for id of a second \"{}\" event; one accepted",
-                                    event.id, event.finish ? "f" : "s"));
-    while (message != messages_.end() &&
-           (message->id < event.id || (message->id == event.id && message->recv < event.finish)))
-      ++message;
-    const bool found =
-        message != messages_.end() && message->id == event.id && message->recv == event.finish;
-    const Slice* const slice = found ? &trace_.slice(message->slice) : nullptr;
-    if (slice == nullptr ||
-        trace_.rank_of_row(message->slice.row) != static_cast<std::uint32_t>(event.rank) ||
-        event.ts < slice->begin_ns || event.ts > slice->end_ns)
-      fail_at(event.at,
-              fmt::format("{} given for id of an \"{}\" event at {} ns on rank {}; the flow "
-                          "of a {} slice there accepted",
-                          event.id, event.finish ? "f" : "s", event.ts, event.rank,
-                          event.finish ? "recv" : "send"));
   }
 }
 

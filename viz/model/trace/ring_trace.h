@@ -1,5 +1,5 @@
 // Makes the viewer's Trace of one of our recordings, from its file or from memory. Sends are joined
-// to receives by their flow, and a file's flow events must say the same.
+// to receives by their flow.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,8 @@ class RingEvents : public TraceSink {
   void span(int rank, const ModelSpan& span, const TraceFields& fields) override;
   void span(int rank, const KernelSpan& span, const TraceFields& fields) override;
   void sample(const SoftmaxSample& sample) override { trace_.samples.push_back(sample); }
-  void flow(const FlowEvent& event) override { flow_events_.push_back(event); }
+  // Slices say everything that flow events say, which are for other viewers.
+  void flow(const FlowEvent&) override { has_flow_events_ = true; }
 
   // Add a slice or span of the rank at `index`. `flow_at` is the byte that a complaint about the
   // slice's flow names.
@@ -51,7 +52,6 @@ class RingEvents : public TraceSink {
 
   void make_rows();
   void join_messages();
-  void check_flow_events(bool is_cut_off);
 
   Trace trace_;
   bool ends_may_lack_ = true;
@@ -60,7 +60,7 @@ class RingEvents : public TraceSink {
   std::vector<LaneSlices> model_;  // [rank]; empty if no rank has model spans
   std::vector<std::map<int, LaneSlices>> kernel_;  // [rank][tid]; empty without stamps
   std::vector<MessageEnd> messages_;
-  std::vector<FlowEvent> flow_events_;
+  bool has_flow_events_ = false;
   std::size_t count_ = 0;
 };
 

@@ -39,6 +39,16 @@ std::string Trace::title() const {
                      goes_on() ? " · live" : "");
 }
 
+bool is_unrecorded(const Trace& trace, int rank) {
+  constexpr std::size_t kMany = 16;
+  if (!trace.is_ring() || !trace.run->is_whole() || trace.ranks.size() <= kMany) return false;
+  const RankTrack& track = trace.ranks[static_cast<std::size_t>(rank)];
+  for (std::uint32_t l = track.first_lane; l < track.first_lane + track.lanes; ++l)
+    for (std::uint32_t row = 0; row < trace.lanes[l].rows; ++row)
+      if (!trace.rows[trace.lanes[l].first_row + row].slices.empty()) return false;
+  return true;
+}
+
 int step_count(const Trace& trace) {
   return steps_of(trace, Pass::forward) + steps_of(trace, Pass::backward);
 }

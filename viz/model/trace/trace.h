@@ -150,8 +150,25 @@ struct Trace {
   std::string title() const;
 };
 
+// Call each(rank, slice) for all slices of a lane in a recording of ours, rank by rank.
+template <class Each>
+void for_each_slice(const Trace& trace, RingLane lane, Each&& each) {
+  for (int rank = 0; rank < static_cast<int>(trace.ranks.size()); ++rank)
+    for (const Slice& slice : trace.slices_of(rank, lane)) each(rank, slice);
+}
+
+// Return total + more, for both >= 0, or the largest number if the sum does not fit.
+inline std::int64_t saturating_sum(std::int64_t total, std::int64_t more) {
+  std::int64_t sum = 0;
+  return __builtin_add_overflow(total, more, &sum) ? INT64_MAX : sum;
+}
+
 // Return what is unusual about the way blocks moved (" · allgather", " · 3 buffers"), or "".
 std::string way_of(const RunInfo& run);
+
+// Return whether nothing was recorded of a rank of a whole run of ours of many ranks, of which a
+// simulation writes down a sample.
+bool is_unrecorded(const Trace& trace, int rank);
 
 // Return the number of ring steps on the step axis: the forward steps, followed by the backward
 // ones. It is 0 for a trace that is not ours. Both functions look at every slice.

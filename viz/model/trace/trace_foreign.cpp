@@ -91,10 +91,6 @@ void ForeignEvents::add(const TraceFields& fields) {
       return add_slice(fields, phase[0]);
     case 'M':
       return add_metadata(fields);
-    case 's':
-    case 't':
-    case 'f':
-      return add_flow_event(fields, phase[0]);
     default:
       return;
   }
@@ -141,7 +137,6 @@ void ForeignEvents::add_slice(const TraceFields& fields, char phase) {
   const auto begin = fields.any_time(EventField::ts);
   if (!begin) fail_at(fields.end(), "ts missing");
   slice.begin_ns = slice.end_ns = *begin;
-  const std::uint64_t at = fields.at(EventField::ts);
   Thread& thread = threads_[thread_of(fields)];
   if (phase != 'E') {
     const std::string_view category = fields.text_or_empty(EventField::cat);
@@ -159,7 +154,7 @@ void ForeignEvents::add_slice(const TraceFields& fields, char phase) {
     fields.require_end(slice.end_ns);
     thread.slices.push_back(slice);
   } else {
-    thread.edges.push_back({slice, at, phase == 'B'});
+    thread.edges.push_back({slice, phase == 'B'});
   }
   last_ns_ = std::max(last_ns_, slice.end_ns);
 }
@@ -179,26 +174,12 @@ void ForeignEvents::add_metadata(const TraceFields& fields) {
   }
 }
 
-void ForeignEvents::add_flow_event(const TraceFields& fields, char phase) {
-  FlowEvent event;
-  const auto ts = fields.any_time(EventField::ts);
-  if (!ts) fail_at(fields.end(), "ts missing");
-  event.ts = *ts;
-  event.thread = thread_of(fields);
-  event.key = keys_.number_of(std::string(fields.text_or_empty(EventField::cat)) + '\n' +
-                              fields.any_text(EventField::id));
-  event.phase = phase;
-  event.enclosing = phase != 'f' || fields.text_or_empty(EventField::bp) == "e";
-  flow_events_.push_back(event);
-}
-
 Trace ForeignEvents::finish(std::optional<std::int64_t> rank, std::uint64_t end) {
   if (count_ == 0)
     fail_at(end, "no slices found; events of phase \"X\", or \"B\" with \"E\", accepted");
   close_edges();
   make_rows(rank);
   measure_extent(trace_);
-  bind_flows();
   trace_.names = names_.take();
   return std::move(trace_);
 }
@@ -280,78 +261,9 @@ void ForeignEvents::make_rows(std::optional<std::int64_t> rank) {
                                              : thread.name;
     if (thread.device && rank && many_devices) name = fmt::format("GPU {} {}", pid, name);
     std::int64_t overlap = -1;
-    thread.lane = static_cast<std::uint32_t>(trace_.lanes.size());
     append_lane(trace_, trace_.ranks.size() - 1, number_or(thread.id.number, thread.id.text, i),
                 std::move(name), thread.slices.take_rows(overlap));
   }
-}
-
-// Return the deepest slice of the event's thread that encloses it, or the next one to begin.
-std::optional<SliceId> ForeignEvents::slice_of(const FlowEvent& event, const Trace& trace) const {
-  const std::uint32_t number = threads_[event.thread].lane;
-  if (number == kNoLane) return std::nullopt;
-  const Lane& lane = trace.lanes[number];
-  std::optional<SliceId> best;
-  for (std::uint32_t row = lane.first_row; row < lane.first_row + lane.rows; ++row) {
-    const std::vector<Slice>& slices = trace.rows[row].slices;
-    const auto after =
-        std::upper_bound(slices.begin(), slices.end(), event.ts,
-                         [](std::int64_t ts, const Slice& slice) { return ts < slice.begin_ns; });
-    if (event.enclosing) {
-      if (after != slices.begin() && (after - 1)->end_ns >= event.ts)
-        best = SliceId{row, static_cast<std::uint32_t>(after - 1 - slices.begin())};
-      continue;
-    }
-    // A slice that begins at this very time counts as next.
-    const bool now = after != slices.begin() && (after - 1)->begin_ns == event.ts;
-    const auto next = now ? after - 1 : after;
-    if (next == slices.end()) continue;
-    if (!best || next->begin_ns < trace.slice(*best).begin_ns)
-      best = SliceId{row, static_cast<std::uint32_t>(next - slices.begin())};
-  }
-  return best;
-}
-
-void ForeignEvents::bind_flows() {
-  const auto rank_of = [](char phase) { return phase == 's' ? 0 : phase == 't' ? 1 : 2; };
-  std::stable_sort(flow_events_.begin(), flow_events_.end(),
-                   [&](const FlowEvent& a, const FlowEvent& b) {
-                     return std::tuple(a.key, a.ts, rank_of(a.phase)) <
-                            std::tuple(b.key, b.ts, rank_of(b.phase));
-                   });
-  std::size_t dangling = 0;
-  std::optional<SliceId> from;  // where the flow at hand has come to
-  bool open = false;
-  for (std::size_t i = 0; i < flow_events_.size(); ++i) {
-    const FlowEvent& event = flow_events_[i];
-    const bool same = i > 0 && flow_events_[i - 1].key == event.key;
-    if (open && (!same || event.phase == 's')) ++dangling;  // the last flow had no end
-    open = open && same;
-    const std::optional<SliceId> here = slice_of(event, trace_);
-    if (event.phase == 's') {
-      open = here.has_value();
-      dangling += !here;
-      from = here;
-      continue;
-    }
-    if (!open || !here) {
-      ++dangling;
-      open = open && event.phase == 't';
-      continue;
-    }
-    trace_.flows.push_back({*from, *here});
-    const auto flow = static_cast<std::uint32_t>(trace_.flows.size());
-    for (const SliceId end : {*from, *here}) {
-      Slice& slice = trace_.rows[end.row].slices[end.index];
-      if (slice.flow == 0) slice.flow = flow;
-    }
-    from = here;
-    open = event.phase == 't';
-  }
-  dangling += open;
-  if (dangling > 0)
-    trace_.notices.push_back(
-        fmt::format("{} flow events lack their other end or a slice, and are left out", dangling));
 }
 
 }  // namespace ringscope::viz

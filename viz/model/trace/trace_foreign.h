@@ -1,6 +1,6 @@
 // Turns the events of traces that are not ours into slices: slices from X events and from pairs of
-// B and E, names and order from metadata, flows bound to the slices around them. It counts and
-// ignores what is odd but harmless, and refuses what would put a slice in the wrong place.
+// B and E, names and order from metadata. It counts and ignores what is odd but harmless, and refuses
+// what would put a slice in the wrong place.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,6 @@ class ForeignEvents {
   Trace finish(std::optional<std::int64_t> rank, std::uint64_t end);
 
  private:
-  static constexpr std::uint32_t kNoLane = UINT32_MAX;
-
   // An Id is a process or thread as the file names it, by number or by text.
   struct Id {
     std::int64_t number = 0;
@@ -46,7 +44,6 @@ class ForeignEvents {
   // An Edge is a B or E event.
   struct Edge {
     Slice slice;  // begins at the edge's time
-    std::uint64_t at = 0;
     bool begins = false;
   };
   struct Thread {
@@ -57,34 +54,21 @@ class ForeignEvents {
     bool device = false;
     LaneSlices slices;
     std::vector<Edge> edges;
-    std::uint32_t lane = kNoLane;  // index in Trace::lanes
   };
-  struct FlowEvent {
-    std::uint32_t key = 0;  // number of category and id in keys_
-    std::uint32_t thread = 0;
-    std::int64_t ts = 0;
-    char phase = 's';
-    bool enclosing = true;  // binds to the slice around it, not to the next one
-  };
-
   static Id id_of(const TraceFields& fields, EventField field);
   std::uint32_t process_of(const TraceFields& fields);
   std::uint32_t thread_of(const TraceFields& fields);
   void add_slice(const TraceFields& fields, char phase);
   void add_metadata(const TraceFields& fields);
-  void add_flow_event(const TraceFields& fields, char phase);
   void close_edges();
   void make_rows(std::optional<std::int64_t> rank);
-  std::optional<SliceId> slice_of(const FlowEvent& event, const Trace& trace) const;
-  void bind_flows();
 
   Trace trace_;
-  NameTable names_, keys_;
+  NameTable names_;
   std::vector<Process> processes_;
   std::vector<Thread> threads_;
   std::map<Id, std::uint32_t> process_numbers_;
   std::map<std::pair<std::uint32_t, Id>, std::uint32_t> thread_numbers_;
-  std::vector<FlowEvent> flow_events_;
   std::uint32_t last_thread_ = 0;
   std::int64_t last_ns_ = 0;  // when the last slice or edge ends
   bool from_profiler_ = false;

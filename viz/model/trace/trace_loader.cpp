@@ -135,12 +135,12 @@ LoadedTrace load_file(const std::string& path, bool is_alone, LoadProgress& prog
 // ---
 // The files of one job's ranks become one trace.
 
-// Append the slices of `from` to those of `to`, and renumber their rows, lanes, names and flows.
+// Append the slices of `from`, which has no flows, to those of `to`, and renumber their rows, lanes and
+// names.
 void append_trace(Trace& to, Trace from, std::int64_t shift_ns, NameTable& names) {
   const auto first_row = static_cast<std::uint32_t>(to.rows.size());
   const auto first_lane = static_cast<std::uint32_t>(to.lanes.size());
   const auto first_rank = static_cast<std::uint32_t>(to.ranks.size());
-  const auto first_flow = static_cast<std::uint32_t>(to.flows.size());
   std::vector<std::uint32_t> name_of;
   for (const std::string& name : from.names) name_of.push_back(names.number_of(name));
   for (RankTrack& rank : from.ranks) {
@@ -158,14 +158,8 @@ void append_trace(Trace& to, Trace from, std::int64_t shift_ns, NameTable& names
       slice.begin_ns += shift_ns;
       slice.end_ns += shift_ns;
       slice.name = name_of[slice.name];
-      if (slice.flow != 0) slice.flow += first_flow;
     }
     to.rows.push_back(std::move(row));
-  }
-  for (Flow flow : from.flows) {
-    flow.from.row += first_row;
-    flow.to.row += first_row;
-    to.flows.push_back(flow);
   }
   for (const std::string& notice : from.notices)
     to.notices.push_back(fmt::format("{}: {}", from.path, notice));
@@ -202,7 +196,6 @@ void join_messages(Trace& trace) {
     for (std::size_t k = 0; k < ends.sends.size(); ++k) {
       const SliceId from = ends.sends[k], to = ends.recvs[k];
       trace.flows.push_back({from, to});
-      // A message replaces the launch flow that the slice may have, because it matters more.
       const auto flow = static_cast<std::uint32_t>(trace.flows.size());
       trace.rows[from.row].slices[from.index].flow = flow;
       trace.rows[to.row].slices[to.index].flow = flow;

@@ -1,6 +1,6 @@
 // Loads trace files into Trace. It reads Chrome Trace Event JSON: our own recordings with every
 // field checked, and any other trace (an object with "traceEvents" or a bare array; X and B/E
-// slices, metadata, s/t/f flows; PyTorch's profiler with its NCCL kernels) as a plain timeline. A
+// slices, metadata; PyTorch's profiler with its NCCL kernels) as a plain timeline. A
 // file is treated as hostile: InputError names the file and the byte offset or field that is wrong.
 // Files are read in chunks, so memory is in proportion to the slices, not to the text.
 #pragma once

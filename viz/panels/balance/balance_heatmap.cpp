@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <tuple>
 #include <vector>
 
@@ -239,15 +238,6 @@ int choose_metric(const PanelContext& context, ImVec2 at, float* end) {
   if (end != nullptr) *end = tab_boxes(context.fonts, at, metrics).back().x1;
   int& chosen = context.session.heat_metric;
   return chosen = draw_tabs(context, "metrics", at, metrics, chosen);
-}
-
-int common_step(const RingMoment& moment) {
-  std::map<int, int> ranks_at;
-  for (const RankMoment& rank : moment.ranks) ++ranks_at[rank.step];
-  const auto most =
-      std::max_element(ranks_at.begin(), ranks_at.end(),
-                       [](const auto& a, const auto& b) { return a.second < b.second; });
-  return most == ranks_at.end() ? -1 : most->first;
 }
 
 }  // namespace ringscope::viz

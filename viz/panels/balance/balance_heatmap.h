@@ -80,7 +80,4 @@ int choose_metric(const PanelContext& context, ImVec2 at, float* end = nullptr);
 // List a cell's figures beside the mouse.
 void draw_cell_tooltip(const PanelContext& context, const Document& document, int rank, int step);
 
-// Return the step of the step axis that most ranks are at, or -1 without ranks.
-int common_step(const RingMoment& moment);
-
 }  // namespace ringscope::viz

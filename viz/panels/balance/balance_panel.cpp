@@ -102,12 +102,20 @@ struct HeatPlace {
 };
 constexpr float kHeatCaption = 38;
 
+// Return the ranks of which anything was recorded.
+std::vector<int> recorded_ranks(const WorkTable& balance) {
+  std::vector<int> ranks;
+  for (int rank = 0; rank < balance.ranks; ++rank)
+    if (balance.recorded[rank]) ranks.push_back(rank);
+  return ranks;
+}
+
 HeatPlace heat_place(const PanelContext& context, const Document& document, float width) {
   constexpr float kTabs = 250, kLabels = 49, kPass = 14;
   const float heading = text_width(context.fonts.text, kHeatHeading) + 12;
   const ImVec2 tabs = heading + kTabs <= width ? ImVec2(heading, -1) : ImVec2(0, 24);
   const WorkTable& balance = document.balance;
-  const int ranks = balance.ranks;
+  const int ranks = recorded_ranks(balance).size();
   const float pass = document.axis.forward_steps() < balance.steps ? kPass : 0;
   return {tabs, tabs.y + kLabels + pass, ranks <= 8 ? 16.0f * ranks : 96,
           ranks <= 8 ? 28.0f * ranks : std::clamp(20.0f * ranks, 260.0f, 320.0f)};
@@ -126,7 +134,8 @@ float draw_heat_section(const PanelContext& context, const Document& document, I
       text_width(context.fonts.small, fmt::format("rank {}", balance.ranks - 1)) + 10;
   const float top = at.y + place.cells;
   HeatLayout layout;
-  layout.ranks = balance.ranks;
+  layout.order = recorded_ranks(balance);
+  layout.ranks = layout.order.size();
   layout.steps = balance.steps;
   // Few steps are not stretched: a cell is no wider than its numbers need.
   const float right = std::min(at.x + width, at.x + gutter + 110.0f * balance.steps);
@@ -136,7 +145,7 @@ float draw_heat_section(const PanelContext& context, const Document& document, I
   paint.slot = "balance";
   paint.metric = kHeatMetrics[shown];
   paint.largest = paint.metric.largest(balance);
-  paint.current_step = common_step(session.moment(session.active));
+  paint.current_step = session.step_now(session.active);
   paint.predictions = !paint.metric.is_waiting() && paint.metric.figure != &WorkCell::pace_ns;
   const auto hit = draw_heatmap(context, document, layout, balance, paint);
   float bottom = layout.box.y1 + 6;
@@ -146,10 +155,7 @@ float draw_heat_section(const PanelContext& context, const Document& document, I
                            "line: measured · tick: predicted from the mask, both as a share of "
                            "the largest");
   }
-  if (hit && hit->clicked) {
-    session.seek_step(hit->step);
-    session.select_in_rank(compute_slice(document, hit->rank, hit->step), hit->rank);
-  }
+  if (hit && hit->clicked) session.go_to_step(session.active, hit->rank, hit->step);
   if (hit && hit->hovered) draw_cell_tooltip(context, document, hit->rank, hit->step);
   return bottom - at.y + 12;
 }
@@ -190,6 +196,8 @@ std::vector<TimePart> parts_of(const PanelContext& context, const IdleReport& id
                      [i](const RankIdle& rank) { return rank.by_cause[i]; }});
   parts.push_back({"transfers", mix(palette.panel, palette.of(Kind::recv), 0.55),
                    [](const RankIdle& rank) { return rank.hops; }});
+  parts.push_back(
+      {"waiting in vain", palette.warning, [](const RankIdle& rank) { return rank.in_vain; }});
   parts.push_back({"not explained", mix(palette.panel, palette.text_dim, 0.45),
                    [](const RankIdle& rank) { return rank.rest; }});
   for (TimePart& part : parts) part.share = idle.total(part.of) / std::max(idle.ranks_ns(), 1.0);
@@ -215,26 +223,30 @@ void tooltip(const PanelContext& context, const IdleReport& idle,
 // Draw the bars and their legend from `top_left`. Return their height. A click on a bar selects its
 // rank.
 float draw_idle(const PanelContext& context, const IdleReport& idle, ImVec2 top_left, float width) {
-  if (idle.ranks.empty()) return 0;
+  std::vector<int> shown;  // of many ranks a simulation records some
+  for (int rank = 0; rank < static_cast<int>(idle.ranks.size()); ++rank)
+    if (idle.ranks[rank].recorded) shown.push_back(rank);
+  if (shown.empty()) return 0;
   const std::vector<TimePart> parts = parts_of(context, idle);
   std::vector<Swatch> swatches;
   for (const TimePart& part : parts)
     swatches.push_back({part.color, fmt::format("{} {}", part.name, percent_text(part.share))});
   float y = top_left.y + draw_legend(context.fonts, context.palette, top_left, width, swatches);
-  const int ranks = idle.ranks.size();
-  const float pitch = bar_pitch(idle.ranks.size());
+  const int ranks = shown.size();
+  const float pitch = bar_pitch(shown.size());
   const float height = y - top_left.y + pitch * ranks;
   if (width < 20) return height;
   const Palette& palette = context.palette;
   const ImFont* font = context.fonts.small;
 
   const float gap = pitch > 12 ? 6 : 1;
-  const float gutter = text_width(font, fmt::format("rank {}", ranks - 1)) + 10;
+  const float gutter = text_width(font, fmt::format("rank {}", shown.back())) + 10;
   const Box bars{top_left.x + gutter, y, top_left.x + width, y + pitch * ranks};
   const double wall = std::max(static_cast<double>(idle.wall_ns), 1.0);
   const int every = std::max(1, static_cast<int>(std::ceil(15 / pitch)));
   const float seen_from = draw_list().GetClipRectMin().y, seen_to = draw_list().GetClipRectMax().y;
-  for (int rank = 0; rank < ranks; ++rank, y += pitch) {
+  for (int row = 0; row < ranks; ++row, y += pitch) {
+    const int rank = shown[row];
     if (y + pitch < seen_from || y > seen_to) continue;
     const Box bar{bars.x0, y, bars.x1, y + pitch - gap};
     double done = 0;
@@ -248,14 +260,14 @@ float draw_idle(const PanelContext& context, const IdleReport& idle, ImVec2 top_
     const bool selected = context.session.selected_rank == rank;
     if (selected)
       outline({bar.x0 - 2, bar.y0 - 2, bar.x1 + 2, bar.y1 + 2}, palette.selection, 3, 1.5f);
-    if (rank % every == 0)
+    if (row % every == 0)
       draw_text(font, {top_left.x, bar.center().y}, {0, 0.5f},
                 selected ? palette.text : palette.text_dim,
-                rank == 0 || every == 1 ? fmt::format("rank {}", rank) : std::to_string(rank));
+                row == 0 || every == 1 ? fmt::format("rank {}", rank) : std::to_string(rank));
   }
   const Touch touched = touch("losses", bars);
-  const int rank =
-      std::clamp(static_cast<int>((ImGui::GetIO().MousePos.y - bars.y0) / pitch), 0, ranks - 1);
+  const int rank = shown[std::clamp(static_cast<int>((ImGui::GetIO().MousePos.y - bars.y0) / pitch),
+                                    0, ranks - 1)];
   if (touched.clicked) context.session.select_rank(rank);
   if (touched.hovered) tooltip(context, idle, parts, rank);
   return height;

@@ -1,194 +1,17 @@
-// Draws the picture of a sweep: it places the charts and draws their curves, maps and bars.
-
-#include "viz/panels/charts/charts.h"
-
+// Turns a table of simulations into charts.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <set>
 
 #include "viz/model/session/format.h"
+#include "viz/panels/charts/charts.h"
 
 namespace ringscope::viz {
 namespace {
 
-// ---
-// Draw curves, maps of cells, and bars on their axes.
-
-constexpr int kColors = 8;
-
-Color curve_color(const ChartDrawing& d, const Curve& curve) {
-  return mix(d.palette.panel, owner_color(d.theme, curve.color % kColors, kColors),
-             0.25 + 0.75 * curve.strength);
-}
-
-// Round to a whole pixel of the picture, so that the gaps between cells are equal.
-float on_pixel(float at) {
-  const float scale = ImGui::GetIO().DisplayFramebufferScale.x;
-  return std::round(at * scale) / scale;
-}
-
-// A stroke is this much wider for each curve that hides it, so that it shows around them.
-constexpr float kHalo = 2;
-
-std::vector<ImVec2> points_of(const CurveChart& chart, const Curve& curve, const Box& plot) {
-  std::vector<ImVec2> points;
-  for (const CurvePoint& point : curve.points)
-    points.push_back({x_of(plot, chart.x, point.x), y_of(plot, chart.y, point.y)});
-  return points;
-}
-
-void draw_all_curves(const ChartDrawing& d, const CurveChart& chart, const Box& plot) {
-  std::vector<std::vector<ImVec2>> lines;
-  for (const Curve& curve : chart.curves) lines.push_back(points_of(chart, curve, plot));
-  // Count the later curves, which are drawn over curve c, that hide its points [k, k + more].
-  const auto hidden = [&](std::size_t c, std::size_t k, std::size_t more) {
-    float count = 0;
-    for (std::size_t other = c + 1; other < lines.size(); ++other) {
-      bool same = lines[other].size() == lines[c].size();
-      for (std::size_t i = k; same && i <= k + more; ++i)
-        same = std::abs(lines[other][i].x - lines[c][i].x) < 1 &&
-               std::abs(lines[other][i].y - lines[c][i].y) < 1;
-      count += same ? 1 : 0;
-    }
-    return std::min(count, 3.0f);
-  };
-  for (std::size_t c = 0; c < lines.size(); ++c) {
-    const std::vector<ImVec2>& line = lines[c];
-    const Color color = curve_color(d, chart.curves[c]);
-    for (std::size_t k = 1; k < line.size(); ++k)
-      draw_list().AddLine(line[k - 1], line[k], color, 2 + kHalo * hidden(c, k - 1, 1));
-    if (line.size() > 40) continue;
-    for (std::size_t k = 0; k < line.size(); ++k) {
-      const float halo = kHalo / 2 * hidden(c, k, 0);
-      draw_list().AddCircleFilled(line[k], 4.5f + halo, d.palette.panel, 16);
-      draw_list().AddCircleFilled(line[k], 3.5f + halo, color, 16);
-    }
-  }
-}
-
-// Go from the background over blue to a warm light, so the ends differ even without colour.
-Color heat_color(const ChartDrawing& d, double share) {
-  const Palette& p = d.palette;
-  const Color ground = mix(p.panel, p.accent, 0.12);
-  if (share < 0.5) return mix(ground, p.accent, 2 * share);
-  return mix(p.accent, p.playhead, 2 * share - 1);
-}
-
-void draw_heat_legend(const ChartDrawing& d, const Box& bar) {
-  constexpr int kSteps = 64;
-  for (int i = 0; i < kSteps; ++i) {
-    const float y0 = bar.y1 - bar.height() * (i + 1) / kSteps;
-    const float y1 = bar.y1 - bar.height() * i / kSteps;
-    fill({bar.x0, std::floor(y0), bar.x1, std::ceil(y1)}, heat_color(d, (i + 0.5) / kSteps));
-  }
-  for (const int percent : {0, 50, 100})
-    draw_text(d.fonts.small, {bar.x1 + 6, bar.y1 - bar.height() * percent / 100}, {0, 0.5f},
-              d.palette.text_dim, fmt::format("{} %", percent));
-}
-
-void draw_curves(const ChartDrawing& d, const CurveChart& chart, const Box& box) {
-  Box inner = draw_frame(d, box, chart.title, chart.note);
-  std::vector<Swatch> swatches;
-  for (const Curve& curve : chart.curves) swatches.push_back({curve_color(d, curve), curve.name});
-  if (swatches.size() > 1)
-    inner.y0 += draw_legend(d.fonts, d.palette, inner.min(), inner.width(), swatches, true);
-  const Box plot{inner.x0 + widest_label(d.fonts.small, chart.y.ticks) + kTickGap, inner.y0 + 10,
-                 inner.x1 - 18, inner.y1 - 40};
-  draw_y_axis(d, chart.y, plot);
-  draw_x_axis(d, chart.x, plot, chart.x_title, true);
-  draw_all_curves(d, chart, plot);
-}
-
-void draw_map(const ChartDrawing& d, const HeatMap& map, const Box& box) {
-  Box inner = draw_frame(d, box, map.title, map.note);
-  float labels = 0;
-  for (const std::string& row : map.rows) labels = std::max(labels, text_width(d.fonts.small, row));
-  draw_text(d.fonts.small, {inner.x0, inner.y0}, {0, 0}, d.palette.text, map.y_title);
-  const Box plot{inner.x0 + labels + kTickGap, inner.y0 + 20, inner.x1 - 60, inner.y1 - 40};
-  const auto columns = static_cast<float>(map.columns.size());
-  const auto rows = static_cast<float>(map.rows.size());
-  const float width = plot.width() / columns, height = plot.height() / rows;
-  const bool with_text = width >= 38 && height >= 15;
-  for (std::size_t r = 0; r < map.rows.size(); ++r) {
-    const float y1 = plot.y1 - height * r, y0 = y1 - height;
-    if (height >= 14 || r % 4 == 0)
-      draw_text(d.fonts.small, {plot.x0 - kTickGap, (y0 + y1) / 2}, {1, 0.5f}, d.palette.text_dim,
-                map.rows[r]);
-    for (std::size_t c = 0; c < map.columns.size(); ++c) {
-      const float x0 = plot.x0 + width * c;
-      const float gap = on_pixel(1);
-      const Box cell{on_pixel(x0), on_pixel(y0), on_pixel(x0 + width) - gap, on_pixel(y1) - gap};
-      const double value = map.values[r][c];
-      const bool there = !std::isnan(value);
-      const Color color = there ? heat_color(d, value) : d.palette.empty_tile;
-      fill(cell, color);
-      if (with_text)
-        draw_text(d.fonts.small, cell.center(), {0.5f, 0.5f},
-                  there ? ink_on(color) : d.palette.text_dim,
-                  there ? fmt::format("{:.0f} %", 100 * value) : "–");
-    }
-  }
-  ChartScale names = named_scale(map.columns, static_cast<int>(plot.width() / 44));
-  // Cells are wide, so a name stands below the middle of its own cell.
-  names.low = -0.5;
-  names.high += 0.5;
-  draw_x_axis(d, names, plot, map.x_title, false);
-  draw_heat_legend(d, {plot.x1 + 14, plot.y0, plot.x1 + 24, plot.y1});
-}
-
-void draw_bars(const ChartDrawing& d, const BarChart& chart, const Box& box) {
-  Box inner = draw_frame(d, box, chart.title, "");
-  std::vector<Swatch> swatches;
-  for (const BarPart& part : chart.parts) swatches.push_back({d.palette.of(part.kind), part.name});
-  inner.y0 += draw_legend(d.fonts, d.palette, inner.min(), inner.width(), swatches);
-  float names = 0;
-  for (const Bar& bar : chart.bars) names = std::max(names, text_width(d.fonts.text, bar.name));
-  const Box plot{inner.x0 + names + 12, inner.y0 + 6, inner.x1 - 80, inner.y1 - 24};
-  draw_x_axis(d, chart.x, plot, "", true);
-  const float pitch = std::min(plot.height() / chart.bars.size(), 56.0f);
-  for (std::size_t b = 0; b < chart.bars.size(); ++b) {
-    const Bar& bar = chart.bars[b];
-    const float y0 = plot.y0 + pitch * (b + 0.14f), y1 = y0 + 0.72f * pitch;
-    draw_text(d.fonts.text, {plot.x0 - 10, (y0 + y1) / 2}, {1, 0.5f}, d.palette.text, bar.name);
-    double sum = 0;
-    for (std::size_t p = 0; p < bar.parts.size(); ++p) {
-      const float x0 = x_of(plot, chart.x, sum), x1 = x_of(plot, chart.x, sum += bar.parts[p]);
-      if (x1 > x0) fill({x0, y0, x1, y1}, d.palette.of(chart.parts[p].kind));
-    }
-    draw_text(d.fonts.text, {x_of(plot, chart.x, sum) + 8, (y0 + y1) / 2}, {0, 0.5f},
-              d.palette.text, bar.text);
-  }
-}
-
-// ---
-// Place the page's title and its charts.
-
-constexpr float kChartGap = 20;
-
-// Return `count` boxes beside each other in `box`.
-std::vector<Box> beside(const Box& box, std::size_t count) {
-  std::vector<Box> boxes;
-  const auto n = static_cast<float>(count);
-  const float width = (box.width() - kChartGap * (n - 1)) / n;
-  for (std::size_t i = 0; i < count; ++i) {
-    const float x = box.x0 + i * (width + kChartGap);
-    boxes.push_back({x, box.y0, x + width, box.y1});
-  }
-  return boxes;
-}
-
-std::pair<Box, Box> above_each_other(const Box& box, float share) {
-  const float y = box.y0 + share * (box.height() - kChartGap);
-  return {{box.x0, box.y0, box.x1, y}, {box.x0, y + kChartGap, box.x1, box.y1}};
-}
-
-// ---
-// Turns a table of simulations into the data of a picture.
-
-constexpr std::size_t kMostCurves = 8, kMostMaps = 3, kMostBars = 24;
+constexpr std::size_t kMostCurves = 8, kMostBars = 24;
 
 using At = std::vector<std::size_t>;  // for each axis, the index of one of its values
 
@@ -252,17 +75,16 @@ class Charts {
     });
   }
 
-  void fill(SweepPicture& picture) const {
+  void fill(ChartPage& page) const {
     if (numbered_.empty()) {
-      picture.bars.push_back(bars());
+      page.bars.push_back(bars());
       return;
     }
     const std::size_t first = numbered_[0];
     const auto world_size = table_.axis_of(Setting::world_size);
     const bool by_ranks = world_size && table_.axes[*world_size].values.size() > 1;
-    picture.curves.push_back(time_chart(first));
-    picture.curves.push_back(efficiency_chart(by_ranks ? *world_size : first));
-    if (numbered_.size() >= 2) picture.maps = maps(numbered_[0], numbered_[1]);
+    page.curves.push_back(time_chart(first));
+    page.curves.push_back(efficiency_chart(by_ranks ? *world_size : first));
   }
 
  private:
@@ -339,53 +161,23 @@ class Charts {
     std::sort(result.order.begin(), result.order.end(), [&](std::size_t a, std::size_t b) {
       return swept.values[a].number < swept.values[b].number;
     });
-    std::vector<std::string> names;
-    for (const std::size_t v : result.order) {
-      result.at.push_back(swept.setting == Setting::kv_buffers
-                              ? static_cast<double>(result.at.size())
-                              : swept.values[v].number);
-      names.push_back(swept.values[v].text);
-    }
-    result.scale = swept.setting == Setting::kv_buffers
-                       ? named_scale(names, ticks)
-                       : scale_at(result.at, ticks, [&](double number) {
-                           return number_text(swept.setting, number);
-                         });
+    // Buffers stand at equal distances, because in-step is among them.
+    const bool named = swept.setting == Setting::kv_buffers;
+    for (const std::size_t v : result.order)
+      result.at.push_back(named ? static_cast<double>(result.at.size()) : swept.values[v].number);
+    result.scale = scale_at(result.at, ticks, [&](double at) {
+      return named ? swept.values[result.order[static_cast<std::size_t>(at)]].text
+                   : number_text(swept.setting, at);
+    });
+    if (named) result.scale.logarithmic = false;
     return result;
-  }
-
-  // Give each combination of names a colour, and each number a shade of it. Without names, each
-  // number has its own colour.
-  void paint(const Family& family, std::vector<Curve>& curves) const {
-    std::vector<At> names, numbers;
-    const auto place = [](std::vector<At>& known, const At& one) {
-      const auto found = std::find(known.begin(), known.end(), one);
-      if (found != known.end()) return static_cast<int>(found - known.begin());
-      known.push_back(one);
-      return static_cast<int>(known.size()) - 1;
-    };
-    std::vector<int> shade;
-    for (std::size_t c = 0; c < curves.size(); ++c) {
-      At name, number;
-      for (const std::size_t i : family.differing)
-        (has_numbers(axis(i).setting) ? number : name).push_back(family.members[c][i]);
-      curves[c].color = place(names, name);
-      shade.push_back(place(numbers, number));
-    }
-    for (std::size_t c = 0; c < curves.size(); ++c) {
-      if (names.size() == 1) {
-        curves[c].color = shade[c];
-      } else {
-        curves[c].strength = (shade[c] + 1.0) / numbers.size();
-      }
-    }
   }
 
   std::vector<Curve> curves_of(const Family& family, std::size_t x, const Across& across,
                                double Figures::*figure) const {
     std::vector<Curve> curves;
     for (const At& member : family.members) {
-      Curve curve{name_of_member(family, member), 0, 1, {}};
+      Curve curve{name_of_member(family, member), static_cast<int>(curves.size())};
       for (std::size_t i = 0; i < across.order.size(); ++i) {
         At at = member;
         at[x] = across.order[i];
@@ -395,7 +187,6 @@ class Charts {
       if (curve.points.empty()) curve.name += " (can't be done)";
       curves.push_back(std::move(curve));
     }
-    paint(family, curves);
     return curves;
   }
 
@@ -431,38 +222,6 @@ class Charts {
         values.scale,
         linear_scale(0, 1, 5, [](double share) { return fmt::format("{:.0f} %", 100 * share); }),
         curves_of(of, x, values, &Figures::efficiency)};
-  }
-
-  std::vector<HeatMap> maps(std::size_t x, std::size_t y) const {
-    const Family of = family({x, y}, kMostMaps);
-    const Across columns = across(x, 1), rows = across(y, 1);
-    std::vector<HeatMap> result;
-    for (const At& member : of.members) {
-      HeatMap map;
-      map.title = "Exposed communication / time, rank with the most";
-      map.note = name_of_member(of, member);
-      if (!of.note.empty()) append(map.note, of.note);
-      map.x_title = axis_title(axis(x).setting);
-      map.y_title = short_title(axis(y).setting);
-      for (const std::size_t c : columns.order)
-        map.columns.push_back(value_text(axis(x).setting, axis(x).values[c]));
-      for (const std::size_t r : rows.order) {
-        map.rows.push_back(value_text(axis(y).setting, axis(y).values[r]));
-        map.values.emplace_back();
-        for (const std::size_t c : columns.order) {
-          At at = member;
-          at[x] = c;
-          at[y] = r;
-          const SweepPoint& point = table_.point(at);
-          const double share = point.figures.wall_s > 0
-                                   ? std::min(point.figures.exposed_s / point.figures.wall_s, 1.0)
-                                   : 0;
-          map.values.back().push_back(point.why ? std::numeric_limits<double>::quiet_NaN() : share);
-        }
-      }
-      result.push_back(std::move(map));
-    }
-    return result;
   }
 
   BarChart bars() const {
@@ -503,42 +262,17 @@ std::string faults_text(const Scenario& scenario, bool jitter_is_swept) {
 
 }  // namespace
 
-void draw_sweep(const ChartDrawing& drawing, const SweepPicture& picture, const Box& box) {
-  const Box page = draw_page(drawing, picture.title, picture.subtitle, box);
-  for (const BarChart& chart : picture.bars) draw_bars(drawing, chart, page);
-  if (picture.curves.empty()) return;
-  if (picture.maps.empty()) {
-    const auto boxes = beside(page, picture.curves.size());
-    for (std::size_t i = 0; i < boxes.size(); ++i)
-      draw_curves(drawing, picture.curves[i], boxes[i]);
-    return;
-  }
-  if (picture.maps.size() == 1) {
-    const auto halves = beside(page, 2);
-    draw_curves(drawing, picture.curves[0], halves[0]);
-    const auto [top, bottom] = above_each_other(halves[1], 0.5f);
-    draw_curves(drawing, picture.curves[1], top);
-    draw_map(drawing, picture.maps[0], bottom);
-    return;
-  }
-  const auto [top, bottom] = above_each_other(page, 0.5f);
-  const auto halves = beside(top, 2);
-  for (std::size_t i = 0; i < 2; ++i) draw_curves(drawing, picture.curves[i], halves[i]);
-  const auto maps = beside(bottom, picture.maps.size());
-  for (std::size_t i = 0; i < maps.size(); ++i) draw_map(drawing, picture.maps[i], maps[i]);
-}
-
-SweepPicture picture_of(const SweepTable& table, const std::string& machine) {
+ChartPage page_of(const SweepTable& table, const std::string& machine) {
   const Scenario& scenario = table.points.front().scenario;
   const AttentionShape& s = scenario.job.shape;
   const auto unless_swept = [&](Setting setting, const std::string& text) {
     const auto swept = table.axis_of(setting);
     return swept && table.axes[*swept].values.size() > 1 ? std::string() : ", " + text;
   };
-  SweepPicture picture;
-  picture.title =
+  ChartPage page;
+  page.title =
       fmt::format("{} simulations of a layer's attention on {}", table.points.size(), machine);
-  picture.subtitle =
+  page.subtitle =
       fmt::format("{} batch, {} heads ({} kv), head_dim {}, {}", s.batch, s.num_heads,
                   s.num_heads_kv, s.head_dim, name_of(scenario.job.dtype)) +
       unless_swept(Setting::seqlen, fmt::format("seqlen {}", tokens_text(double(s.seqlen)))) +
@@ -551,8 +285,8 @@ SweepPicture picture_of(const SweepTable& table, const std::string& machine) {
                                             : "in step") +
       (scenario.job.backward ? ", forward and backward" : ", forward") +
       faults_text(scenario, table.axis_of(Setting::jitter).has_value());
-  Charts(table).fill(picture);
-  return picture;
+  Charts(table).fill(page);
+  return page;
 }
 
 }  // namespace ringscope::viz

@@ -19,7 +19,7 @@ namespace ringscope::viz {
 
 CompareLayout compare_layout(ImVec2 top_left, ImVec2 room, int columns, int ranks, int figures,
                              bool backward) {
-  constexpr float kGap = 10, kPad = 12, kTitle = 50, kRuler = 24, kLeastColumn = 236;
+  constexpr float kGap = 10, kPad = 10, kTitle = 46, kRuler = 24, kLeastColumn = 236;
   CompareLayout layout;
   const float labels = backward ? 36 : 20;
   columns = std::max(columns, 1);
@@ -29,14 +29,14 @@ CompareLayout compare_layout(ImVec2 top_left, ImVec2 room, int columns, int rank
   const float inner = wide - 2 * kPad;
 
   // The mask and the strip share the height that rows of fixed height leave.
-  layout.row_height = 19;
+  layout.row_height = room.y >= 640 ? 19 : 17;
   const float table = layout.row_height * figures + (figures > 0 ? 10.0f : 0.0f);
-  const float heat = std::clamp(20.0f * ranks, 20.0f, 128.0f);
+  const float heat = std::clamp((room.y >= 640 ? 20.0f : 18.0f) * ranks, 20.0f, 128.0f);
   const float fixed = kTitle + 12 + labels + heat + 14 + kRuler + 12 + table + kPad;
   const float left = room.y - fixed;
-  const float mask = std::floor(std::clamp(left * 0.6f, 110.0f, std::min(inner * 0.6f, 300.0f)));
+  const float mask = std::floor(std::clamp(left * 0.6f, 84.0f, std::min(inner * 0.6f, 300.0f)));
   const float strip =
-      std::floor(std::clamp(left - mask, std::min(70.0f, 14.0f * ranks + 20), 240.0f));
+      std::floor(std::clamp(left - mask, std::min(56.0f, 14.0f * ranks + 20), 240.0f));
 
   float y = top_left.y;
   layout.names = {top_left.x, y, top_left.x + names, y};
@@ -178,12 +178,9 @@ void draw_heat(const PanelContext& context, std::size_t index, const CompareColu
   HeatPaint paint;
   paint.slot = fmt::format("compare pairs {}", index);
   paint.largest = scale.largest_pairs;
-  paint.current_step = common_step(session.moment(index));
+  paint.current_step = session.step_now(index);
   const auto hit = draw_heatmap(context, document, layout, document.balance, paint);
-  if (hit && hit->clicked) {
-    session.seek_step(hit->step);
-    session.select_rank(hit->rank);
-  }
+  if (hit && hit->clicked) session.go_to_step(index, hit->rank, hit->step);
   if (hit && hit->hovered) draw_slot_tooltip(context, index, hit->rank, hit->step);
 }
 
@@ -331,8 +328,8 @@ float draw_waterfall(const PanelContext& context, ImVec2 top_left, float width,
   return y - top_left.y;
 }
 
-// Draw the change of the slices in `box`. A click shows the slice in the other recording. Return
-// the height.
+// Draw the change of the slices in `box`. A click moves the playhead to the slice in the other
+// recording. Return the height.
 float draw_change(const PanelContext& context, const Box& box, const Difference& difference,
                   std::size_t other) {
   Session& session = context.session;
@@ -354,11 +351,7 @@ float draw_change(const PanelContext& context, const Box& box, const Difference&
   draw_wrapped(context.fonts.small, {layout.box.x0, layout.box.y1 + 8}, layout.box.width(),
                context.palette.text_dim, legend);
   if (hit && hit->hovered) draw_slot_tooltip(context, other, hit->rank, hit->step);
-  if (hit && hit->clicked) {
-    session.comparing = false;
-    session.activate(other);
-    session.open_slice(hit->rank, hit->step);
-  }
+  if (hit && hit->clicked) session.go_to_step(other, hit->rank, hit->step);
   return layout.box.y1 + 44 - box.y0;
 }
 
@@ -443,8 +436,12 @@ void draw_compare(const PanelContext& context) {
       ranks = std::max(ranks, static_cast<int>(document.trace.ranks.size()));
       backward |= document.axis.steps() > document.axis.forward_steps();
     }
-    const CompareLayout layout = compare_layout(box.min(), room, session.documents.size(), ranks,
-                                                session.comparison.figures.size(), backward);
+    const auto layout_in = [&](float width) {
+      return compare_layout(box.min(), {width, room.y}, session.documents.size(), ranks,
+                            session.comparison.figures.size(), backward);
+    };
+    CompareLayout layout = layout_in(room.x);
+    if (layout.height > room.y) layout = layout_in(room.x - ImGui::GetStyle().ScrollbarSize);
     const CompareScale scale = scale_of(session);
     draw_names(context, layout);
     for (std::size_t i = 0; i < session.documents.size(); ++i)

@@ -207,22 +207,30 @@ void draw_block_lines(const PanelContext& context, const MaskModel& model, const
   }
 }
 
-// Beyond so many ranks the painter brightens the regions; outlines would cover everything.
-constexpr std::size_t kMostOutlined = 64;
-
-void draw_active(const PanelContext& context, const MaskModel& model, MaskOrder order,
-                 const Box& box, const MaskProgress& progress) {
-  const int n = model.partition.world_size;
-  for (int rank = 0; rank < n; ++rank)
-    for (int owner = 0; owner < n; ++owner) {
-      if (!progress.active[static_cast<std::size_t>(rank) * static_cast<std::size_t>(n) +
-                           static_cast<std::size_t>(owner)])
-        continue;
-      for (const Box& part : region_boxes(model, order, box, rank, owner)) {
-        outline(part, with_alpha(context.palette.background, 0.7), 0, 3);
-        outline(part, context.palette.playhead, 0, 1.5f);
-      }
-    }
+// Outline what one rank attends now, and name it: of all that are attended at once, the one that the
+// other panels speak of.
+void draw_now(const PanelContext& context, const Document& document, MaskOrder order,
+              const RingMoment& moment, const Box& box) {
+  const Palette& palette = context.palette;
+  const int rank = context.session.rank_now();
+  if (rank >= static_cast<int>(moment.ranks.size()) || document.attended.queries_travel()) return;
+  const RankMoment& now = moment.ranks[rank];
+  if (now.doing == RankMoment::finished || now.kv_owner < 0) return;
+  const std::vector<Box> parts = region_boxes(*document.mask, order, box, rank, now.kv_owner);
+  for (const Box& part : parts) {
+    outline(part, with_alpha(palette.background, 0.7), 0, 3);
+    outline(part, palette.playhead, 0, 1.5f);
+  }
+  constexpr float kLeastNamed = 150, kHigh = 16;  // pixels
+  if (parts.empty() || box.width() < kLeastNamed) return;
+  const std::string name =
+      fmt::format("rank {} · step {}", rank, document.axis.ring_step(now.step));
+  const float wide = text_width(context.fonts.small, name) + 10;
+  const float x = std::clamp(parts[0].x0, box.x0, box.x1 - wide);
+  const float above = parts[0].y0 - kHigh - 2;
+  const float y = above >= box.y0 ? above : std::min(parts[0].y1 + 2, box.y1 - kHigh);
+  fill({x, y, x + wide, y + kHigh}, palette.playhead, 3);
+  draw_text(context.fonts.small, {x + 5, y + kHigh / 2}, {0, 0.5f}, ink_on(palette.playhead), name);
 }
 
 }  // namespace
@@ -268,7 +276,7 @@ void draw_mask(const PanelContext& context) {
                                 (mouse.y - layout.picture.y0) / layout.picture.height());
   if (!point) return;
   if (touched.clicked)
-    session.select_in_rank(slice_for(document.trace, point->rank, point->owner), point->rank);
+    session.go_to_in_rank(slice_for(document.trace, point->rank, point->owner), point->rank);
   if (touched.hovered) tooltip(context, document, *point);
 }
 
@@ -347,7 +355,8 @@ void draw_mask_picture(const PanelContext& context, const MaskPicture& picture, 
 
   RingMoment moment = session.moment(picture.document);
   // A block of very many is smaller than what is done of it could be seen in.
-  if (moment.ranks.size() > kMostOutlined)
+  constexpr std::size_t kMostPartly = 64;
+  if (moment.ranks.size() > kMostPartly)
     for (RankMoment& rank : moment.ranks) rank.progress = std::round(rank.progress);
   std::tuple key(document.number, picture.only_rank, picture.order, session.theme, session.color_by,
                  moment.ranks);
@@ -359,8 +368,7 @@ void draw_mask_picture(const PanelContext& context, const MaskPicture& picture, 
   });
   outline({box.x0 - 1, box.y0 - 1, box.x1 + 1, box.y1 + 1}, context.palette.panel_border);
   if (picture.order == MaskOrder::local) draw_block_lines(context, *document.mask, box);
-  if (moment.ranks.size() <= kMostOutlined)
-    draw_active(context, *document.mask, picture.order, box, document.attended.progress_at(moment));
+  draw_now(context, document, picture.order, moment, box);
 }
 
 }  // namespace ringscope::viz

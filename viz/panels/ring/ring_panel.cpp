@@ -21,7 +21,6 @@ namespace {
 // not overlap.
 
 inline constexpr float kRingSideColumn = 190;  // for words, in a panel much wider than high
-inline constexpr float kLinkLabelOutside = 10, kLinkLabelHeight = 28;
 inline constexpr float kWaitWidth = 66, kWaitHeight = 14;
 
 struct RingPicture {
@@ -31,26 +30,18 @@ struct RingPicture {
   Box box;  // the part of the panel that belongs to the ring
   RingLayout layout;
 
+  // Return whether `rank` is in a wait that the run's failure broke off.
+  bool waits_in_vain(int rank) const {
+    return moment.ranks[rank].doing == RankMoment::waiting &&
+           std::any_of(document.unfinished.begin(), document.unfinished.end(), [&](SliceId id) {
+             return document.trace.rank_of_row(id.row) == static_cast<std::uint32_t>(rank) &&
+                    document.trace.slice(id).step ==
+                        document.axis.ring_step(moment.ranks[rank].step);
+           });
+  }
   Color owner(int o) const { return owner_color(context.session.theme, o, moment.ranks.size()); }
   bool dots() const { return layout.disc < 4; }  // discs too small for anything but colour
 };
-
-// The bytes and bandwidth of a link stand between its ranks or outside the track. If neither place
-// has room, the caption gives the sum.
-enum class LabelPlace : std::uint8_t { none, inside, outside };
-
-LabelPlace label_place(const RingPicture& picture) {
-  const RingLayout& ring = picture.layout;
-  if (ring.ranks < 2 || ring.ranks > 8) return LabelPlace::none;
-  const float width = text_width(picture.context.fonts.small, "88.8 GiB/s");
-  const ImVec2 a = ring.at(0, ring.radius), b = ring.at(1, ring.radius);
-  if (std::hypot(a.x - b.x, a.y - b.y) - 2 * ring.disc > width + 10) return LabelPlace::inside;
-  const float beside = (picture.box.width() - 2 * ring.orbit) / 2;
-  const float highest =
-      (ring.orbit + kLinkLabelOutside) * -static_cast<float>(std::sin(ring.angle(0.5)));
-  const bool fits = beside > width + 20 && highest + kLinkLabelHeight <= picture.box.height() / 2;
-  return ring.disc > 14 && fits ? LabelPlace::outside : LabelPlace::none;
-}
 
 // "waits for 3" stands above or below its disc, towards the centre and clear of its tile.
 ImVec2 wait_label_at(const RingLayout& ring, int rank) {
@@ -86,7 +77,8 @@ struct Line {
   std::string text;
 };
 
-// Return the caption: the step, the time, and the block that a rank holds at that step.
+// Return the caption: the step, the time, and the block that a rank holds at that step. Where ranks are
+// at different steps, the step is that of the rank that the viewer calls now (Session::rank_now).
 std::vector<Line> caption(const RingPicture& picture) {
   const Session& session = picture.context.session;
   const Palette& palette = picture.context.palette;
@@ -94,27 +86,18 @@ std::vector<Line> caption(const RingPicture& picture) {
   const Axis& axis = picture.document.axis;
   const int n = picture.layout.ranks;
   const auto& ranks = picture.moment.ranks;
-  int first = ranks[0].step, last = first;
-  for (const RankMoment& rank : ranks) {
-    first = std::min(first, rank.step);
-    last = std::max(last, rank.step);
-  }
-  const int forward = axis.forward_steps();
-  // On the time axis some ranks may already be in the backward pass.
-  const bool both = first < forward && last >= forward;
-  const bool backward = first >= forward && forward > 0;
-  const int base = backward ? forward : 0;
-  const int count = backward ? axis.steps() - forward : forward;
+  const int r = std::min(session.rank_now(), n - 1);
+  const RankMoment& now = ranks[r];
+  const bool together = std::all_of(ranks.begin(), ranks.end(),
+                                    [&](const RankMoment& rank) { return rank.step == now.step; });
+  const int t = axis.ring_step(now.step);
+  const bool backward = axis.is_backward(now.step);
+  const int count = backward ? axis.steps() - axis.forward_steps() : axis.forward_steps();
   std::vector<Line> lines;
   lines.push_back({fonts.title, palette.text,
-                   first == last ? fmt::format("step {}", first - base)
-                   : both ? fmt::format("{} to {}", step_name(axis, first), step_name(axis, last))
-                          : fmt::format("steps {} to {}", first - base, last - base)});
+                   together ? fmt::format("step {}", t) : fmt::format("rank {} · step {}", r, t)});
   lines.push_back({fonts.small, palette.text_dim,
-                   fmt::format("{}: steps 0 to {}",
-                               both       ? "forward and backward"
-                               : backward ? "backward"
-                                          : "forward",
+                   fmt::format("{}: steps 0 to {}", backward ? "backward" : "forward",
                                std::max(count - 1, 0))});
   if (session.axis_mode == AxisMode::time)
     lines.push_back({fonts.small, palette.text_dim, time_text(session.playback.position())});
@@ -122,35 +105,25 @@ std::vector<Line> caption(const RingPicture& picture) {
   // Schemes other than the ring and the all-gather attend the blocks in another order, and ranks of
   // Ulysses hold a share of all.
   bool in_ring_order = session.document().trace.run->scheme != "ulysses";
-  for (int rank = 0; rank < n; ++rank) {
-    const RankMoment& now = ranks[rank];
-    const int t = axis.ring_step(now.step);
-    in_ring_order = in_ring_order && step_with(rank, now.kv_owner, n) == t;
-  }
-  const int r = session.selected_rank;
-  if (r >= 0 && r < n) {
-    const RankMoment& now = ranks[r];
-    const int t = axis.ring_step(now.step);
-    if (first == last && t > 0 && step_with(r, t, n) == now.kv_owner)
-      lines.push_back({fonts.small, palette.text,
-                       fmt::format("rank {} {}\nKV ({} - {}) mod {} = {}", r,
-                                   now.awaits() ? "awaits" : "holds", r, t, n, now.kv_owner)});
-    else
-      lines.push_back(
-          {fonts.small, palette.text,
-           fmt::format("rank {} {} KV {}", r, now.awaits() ? "awaits" : "holds", now.kv_owner)});
+  for (int rank = 0; rank < n; ++rank)
+    in_ring_order = in_ring_order &&
+                    step_with(rank, ranks[rank].kv_owner, n) == axis.ring_step(ranks[rank].step);
+  std::string holds;
+  if (session.selected_rank >= 0) {
+    const char* const verb = now.awaits() ? "awaits" : "holds";
+    holds =
+        t > 0 && step_with(r, t, n) == now.kv_owner
+            ? fmt::format("rank {} {}\nKV ({} - {}) mod {} = {}", r, verb, r, t, n, now.kv_owner)
+            : fmt::format("rank {} {} KV {}", r, verb, now.kv_owner);
   } else if (!in_ring_order) {
-    lines.push_back({fonts.small, palette.text, session.document().trace.run->scheme});
-  } else if (first == last) {
-    lines.push_back({fonts.small, palette.text,
-                     first == base
-                         ? std::string("rank r holds\nKV r")
-                         : fmt::format("rank r holds\nKV (r - {}) mod {}", first - base, n)});
+    holds = session.document().trace.run->scheme;
+  } else if (!together) {
+    holds = fmt::format("at step t, rank r holds\nKV (r - t) mod {}", n);
   } else {
-    lines.push_back(
-        {fonts.small, palette.text, fmt::format("at step t, rank r holds\nKV (r - t) mod {}", n)});
+    holds = t == 0 ? "rank r holds\nKV r" : fmt::format("rank r holds\nKV (r - {}) mod {}", t, n);
   }
-  if (n > 1 && label_place(picture) == LabelPlace::none) {
+  lines.push_back({fonts.small, palette.text, holds});
+  if (n > 1) {
     double bytes = 0, rate = 0;
     int fast = 0;
     for (const Link& link : picture.moment.links) {
@@ -209,28 +182,8 @@ bool middle_is_free(const RingLayout& ring, float half_width, float half_height)
   return ring.ranks <= 16 || std::hypot(half_width, half_height) < ring.radius - ring.disc - 24;
 }
 
-// The heights that the ring leaves above and below it for words that would otherwise overlap it.
-// They are 0 if the words fit into its middle or into the corners of `box`.
-struct CaptionBands {
-  float above = 0, below = 0;
-};
-CaptionBands caption_bands(const RingPicture& picture, const Box& box) {
-  const std::vector<Line> lines = caption(picture), centred = broken(lines);
-  const RingLayout& ring = picture.layout;
-  const ImVec2 size = size_of(centred);
-  if (middle_is_free(ring, size.x / 2, size.y / 2)) return {};
-  const float right =
-      box.x0 + 2 +
-      std::max(text_width(lines[0].font, lines[0].text), text_width(lines[1].font, lines[1].text));
-  const float bottom = box.y0 + 2 + line_height(lines[0].font) + line_height(lines[1].font);
-  const float reach = ring.orbit + std::max(ring.tile_w, ring.tile_h) / 2 + 4;
-  const float dx = std::max(ring.center.x - right, 0.0f), dy = ring.center.y - bottom;
-  if (right < box.x1 && dy > 0 && std::hypot(dx, dy) > reach) return {};
-  return {20, box.height() > kHighWithFormula ? 16.0f : 0.0f};
-}
-
-// Draw the step, the time, and the block that a rank holds. They stand in the middle if they fit
-// there, else in the left column (`side`) of `box`, else partly in its corners.
+// Draw the step, the time, and the block that a rank holds: in the middle if they fit there, else in
+// the left column (`side`) of `box`, else the step above the ring and the block below it.
 void draw_ring_caption(const RingPicture& picture, const Box& box, bool side) {
   const std::vector<Line> lines = caption(picture), centred = broken(lines);
   const ImVec2 size = size_of(centred);
@@ -247,22 +200,20 @@ void draw_ring_caption(const RingPicture& picture, const Box& box, bool side) {
     std::replace(text.begin(), text.end(), '\n', ' ');
     return text;
   };
-  const float room = side ? kRingSideColumn - 10 : box.width() - 4;
   float y = box.y0 + 2;
-  const bool banded = !side && picture.box.y0 > box.y0;
-  const std::size_t above = side ? lines.size() : banded ? 0 : 2;
-  if (banded) {
-    const ImFont* font = picture.context.fonts.text;
-    const float used = draw_text(font, {box.x0 + 2, y}, {0, 0}, lines[0].color, lines[0].text) + 10;
-    const float rest = box.x1 - box.x0 - 4 - used;
-    if (text_width(lines[1].font, lines[1].text) <= rest)
-      draw_text(lines[1].font, {box.x0 + 2 + used, y + 2}, {0, 0}, lines[1].color, lines[1].text);
+  if (side) {
+    for (const Line& line : lines)
+      y += 4 + draw_wrapped(line.font, {box.x0 + 2, y}, kRingSideColumn - 10, line.color,
+                            in_one_line(line.text));
+    return;
   }
-  for (std::size_t i = 0; i < above; ++i)
-    y += draw_wrapped(lines[i].font, {box.x0 + 2, y}, room, lines[i].color,
-                      in_one_line(lines[i].text)) +
-         4;
-  if (side || box.height() <= kHighWithFormula) return;
+  const float room = box.width() - 4;
+  const ImFont* font = picture.context.fonts.text;
+  const float used =
+      10 + draw_text(font, {box.x0 + 2, y}, {0, 0}, lines[0].color, lines[0].text, room);
+  draw_text(lines[1].font, {box.x0 + 2 + used, y + 2}, {0, 0}, lines[1].color, lines[1].text,
+            room - used);
+  if (box.height() <= kHighWithFormula) return;
   const Line& formula = lines[picture.context.session.axis_mode == AxisMode::time ? 3 : 2];
   draw_text(formula.font, {box.x0 + 2, box.y1 - 2}, {0, 1}, formula.color,
             in_one_line(formula.text), room);
@@ -271,24 +222,7 @@ void draw_ring_caption(const RingPicture& picture, const Box& box, bool side) {
 // ---
 // The picture.
 
-void draw_link_label(const RingPicture& picture, const Link& link, LabelPlace place) {
-  const RingLayout& ring = picture.layout;
-  const double turn = ring.angle(link.src + 0.5);
-  ImVec2 at = ring.at(link.src + 0.5, ring.radius + 4);
-  float lean = 0.5f;
-  if (place == LabelPlace::outside) {
-    at = ring.at(link.src + 0.5, ring.orbit + kLinkLabelOutside);
-    at.y += kLinkLabelHeight / 2 * static_cast<float>(std::sin(turn));
-    lean -= 0.5f * static_cast<float>(std::cos(turn));
-  }
-  const ImFont* font = picture.context.fonts.small;
-  const Color color = picture.context.palette.text_dim;
-  draw_text(font, at, {lean, 1}, color, bytes_text(link.bytes_so_far));
-  if (link.bytes_per_second > 0)
-    draw_text(font, at, {lean, 0}, with_alpha(color, 0.8), bandwidth_text(link.bytes_per_second));
-}
-
-// Draw the track of the blocks. A link that has sent is brighter and carries its bytes.
+// Draw the track of the blocks. A link that has sent is brighter.
 void draw_links(const RingPicture& picture) {
   const RingLayout& ring = picture.layout;
   const Palette& palette = picture.context.palette;
@@ -297,7 +231,6 @@ void draw_links(const RingPicture& picture) {
                         ring.orbit > 150 ? 160 : 96, 1);
   std::int64_t largest = 1;
   for (const Link& link : picture.moment.links) largest = std::max(largest, link.bytes_so_far);
-  const LabelPlace place = label_place(picture);
   for (const Link& link : picture.moment.links) {
     if (link.bytes_so_far <= 0) continue;
     const double share = static_cast<double>(link.bytes_so_far) / largest;
@@ -320,7 +253,6 @@ void draw_links(const RingPicture& picture) {
                 -std::sin(turn), std::cos(turn), std::clamp(ring.disc * 0.4f, 3.0f, 9.0f),
                 with_alpha(palette.flow, 0.9));
     }
-    if (place != LabelPlace::none) draw_link_label(picture, link, place);
   }
 }
 
@@ -343,11 +275,12 @@ void draw_rank(const RingPicture& picture, int rank) {
   const RankMoment& now = picture.moment.ranks[rank];
   const ImVec2 at = ring.at(rank, ring.radius);
   const bool waits = now.doing == RankMoment::waiting;
+  const Color wait_color = picture.waits_in_vain(rank) ? palette.warning : palette.of(Kind::wait);
   const bool selected = picture.context.session.selected_rank == rank;
   if (picture.dots()) {
     dot(picture, at, picture.owner(now.kv_owner));
     if (waits && ring.ranks <= kMostRound)
-      draw_list().AddCircle(at, ring.disc + 1.5f, palette.of(Kind::wait), 10, 1);
+      draw_list().AddCircle(at, ring.disc + 1.5f, wait_color, 10, 1);
     if (selected) draw_list().AddCircle(at, ring.disc + 3, palette.selection, 12, 1.5f);
     return;
   }
@@ -355,8 +288,8 @@ void draw_rank(const RingPicture& picture, int rank) {
   draw_list().AddCircleFilled(at, ring.disc, mix(palette.panel, own, 0.16), 40);
   draw_list().AddCircle(at, ring.disc, with_alpha(own, 0.75), 40, 1.5f);
   if (waits) {
-    draw_list().AddCircle(at, ring.disc + 4, with_alpha(palette.of(Kind::wait), 0.25), 40, 5);
-    draw_list().AddCircle(at, ring.disc + 4, palette.of(Kind::wait), 40, 1.5f);
+    draw_list().AddCircle(at, ring.disc + 4, with_alpha(wait_color, 0.25), 40, 5);
+    draw_list().AddCircle(at, ring.disc + 4, wait_color, 40, 1.5f);
   }
   if (selected) draw_list().AddCircle(at, ring.disc + 8, palette.selection, 40, 2);
 
@@ -377,8 +310,9 @@ void draw_rank(const RingPicture& picture, int rank) {
                 palette.text_dim, fmt::format("{}", rank));
   }
   if (waits && now.waiting_for >= 0 && wait_labels(ring))
-    draw_text(fonts.small, wait_label_at(ring, rank), {0.5f, 0.5f}, palette.of(Kind::wait),
-              fmt::format("waits for {}", now.waiting_for));
+    draw_text(
+        fonts.small, wait_label_at(ring, rank), {0.5f, 0.5f}, wait_color,
+        now.waiting_for == rank ? "its own hop" : fmt::format("waits for {}", now.waiting_for));
 }
 
 // Draw the block that a rank holds, filled from the left by the fraction attended so far.
@@ -416,6 +350,25 @@ void draw_held(const RingPicture& picture, int rank) {
   draw_list().PushClipRect({split, box.y0}, box.max(), true);
   draw_text(font, middle, {0.5f, 0.5f}, palette.text, label);
   draw_list().PopClipRect();
+}
+
+// Draw an arrow from each rank that waits in vain to the rank that it waits for.
+void draw_vain_waits(const RingPicture& picture) {
+  const RingLayout& ring = picture.layout;
+  const Color color = picture.context.palette.warning;
+  for (int rank = 0; rank < ring.ranks; ++rank) {
+    const int whom = picture.moment.ranks[rank].waiting_for;
+    if (whom < 0 || whom >= ring.ranks || whom == rank || !picture.waits_in_vain(rank)) continue;
+    const ImVec2 a = ring.at(rank, ring.radius), b = ring.at(whom, ring.radius);
+    const float length = std::hypot(b.x - a.x, b.y - a.y), clear = ring.disc + 7;
+    if (length < 2 * clear + 6) continue;
+    // Two ranks that wait for each other get an arrow each, side by side.
+    const float dx = (b.x - a.x) / length, dy = (b.y - a.y) / length, side = 5;
+    const ImVec2 from(a.x + dx * clear - dy * side, a.y + dy * clear + dx * side);
+    const ImVec2 to(b.x - dx * clear - dy * side, b.y - dy * clear + dx * side);
+    draw_list().AddLine(from, {to.x - dx * 8, to.y - dy * 8}, color, 2);
+    arrowhead(to, dx, dy, 10, color);
+  }
 }
 
 void draw_travelling(const RingPicture& picture) {
@@ -459,7 +412,9 @@ void draw_rank_tooltip(const RingPicture& picture, int rank) {
                             ? fmt::format("attending, {} done", percent_text(now.progress))
                             : kDoing[now.doing]}};
   if (now.doing == RankMoment::waiting && now.waiting_for >= 0)
-    rows.push_back({"waits for", fmt::format("rank {}", now.waiting_for)});
+    rows.push_back({picture.waits_in_vain(rank) ? "waits in vain for" : "waits for",
+                    now.waiting_for == rank ? "its own part of the hop"
+                                            : fmt::format("rank {}", now.waiting_for)});
   for (const Link& link : picture.moment.links)
     if (link.src == rank)
       rows.push_back(
@@ -488,13 +443,16 @@ void draw_ring(const PanelContext& context) {
     return RingPicture{context, document, moment, round, ring_layout(round, ranks)};
   };
   Box round = side ? Box{box.x0 + kRingSideColumn, box.y0, box.x1, box.y1} : box;
-  const CaptionBands bands = side ? CaptionBands() : caption_bands(picture_in(round), box);
-  round.y0 += bands.above;
-  round.y1 -= bands.below;
+  const ImVec2 words = size_of(broken(caption(picture_in(round))));
+  if (!side && !middle_is_free(picture_in(round).layout, words.x / 2, words.y / 2)) {
+    round.y0 += 20;
+    round.y1 -= box.height() > kHighWithFormula ? 16.0f : 0.0f;
+  }
   const RingPicture picture = picture_in(round);
   draw_links(picture);
   for (int rank = 0; rank < picture.layout.ranks; ++rank) draw_rank(picture, rank);
   for (int rank = 0; rank < picture.layout.ranks; ++rank) draw_held(picture, rank);
+  draw_vain_waits(picture);
   draw_travelling(picture);
   draw_ring_caption(picture, box, side);
 

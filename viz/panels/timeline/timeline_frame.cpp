@@ -88,13 +88,19 @@ constexpr float kLeastRow = 2;  // pixels
 void fit_rows(TimelineFrame& frame, bool messages) {
   TimelineLayout& layout = frame.layout;
   const Trace& trace = frame.trace();
-  if (trace.ranks.empty()) return;
-  const float height = frame.body.height() / trace.ranks.size();
+  const auto hidden = [&](std::uint32_t rank) {
+    return is_unrecorded(trace, static_cast<int>(rank));
+  };
+  float shown_ranks = 0;
+  for (std::uint32_t r = 0; r < trace.ranks.size(); ++r) shown_ranks += hidden(r) ? 0 : 1;
+  if (shown_ranks == 0) return;
+  const float height = frame.body.height() / shown_ranks;
   const float gap = height >= 12 ? 4.0f : 0.0f;
   layout.rows.clear();
   layout.ranks.clear();
   for (std::uint32_t r = 0; r < trace.ranks.size(); ++r) {
-    const float y = height * r;
+    if (hidden(r)) continue;
+    const float y = height * layout.ranks.size();
     layout.ranks.push_back({r, y, height - gap});
     std::vector<std::uint32_t> rows;
     if (trace.is_ring()) {
@@ -197,7 +203,7 @@ std::optional<Box> TimelineFrame::slice_box(SliceId id) const {
   const Slice& slice = trace().slice(id);
   const int rank = rank_of(id.row);
   const float x0 = x_at(rank, slice.begin_ns);
-  const float x1 = std::max(x_at(rank, slice.end_ns), x0 + 1);
+  const float x1 = std::max(x_at(document.axis.end_position(mode, rank, slice)), x0 + 1);
   if (x1 < body.x0 || x0 > body.x1) return std::nullopt;
   return Box{std::max(x0, body.x0 - 8), row->y0, std::min(x1, body.x1 + 8), row->y1};
 }

@@ -112,7 +112,7 @@ void draw_slice_tooltip(const TimelineFrame& frame, SliceId id);
 std::string slice_headline(const Trace& trace, SliceId id);
 Pairs slice_facts(const Trace& trace, SliceId id);
 
-// Draw ticks, marks, search hits and the playhead's flag in the ruler, and the whole trace in a map
+// Draw ticks, search hits and the playhead's flag in the ruler, and the whole trace in a map
 // with the visible part outlined.
 void draw_ruler(const TimelineFrame& frame, const Box& ruler);
 void draw_map(const TimelineFrame& frame, const Box& map);
@@ -126,6 +126,8 @@ void draw_measure(const TimelineFrame& frame);
 // Highlight what the story talks about, and mark how a failed run ended.
 void draw_pointing(const TimelineFrame& frame);
 void draw_failure_marks(const TimelineFrame& frame);
+// Return between which points the arrow of a message runs; none if an end's row is not laid out.
+std::optional<std::pair<ImVec2, ImVec2>> flow_ends(const TimelineFrame& frame, const Flow& flow);
 // Draw what runs between ranks.
 void draw_flows(const TimelineFrame& frame);
 void draw_critical_path(const TimelineFrame& frame);

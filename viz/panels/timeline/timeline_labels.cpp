@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "viz/model/analysis/failure.h"
 #include "viz/model/session/format.h"
 #include "viz/panels/timeline/timeline_frame.h"
 
@@ -124,7 +125,7 @@ void add_work(const Slice& slice, Pairs& rows) {
 }
 
 // ---
-// Draws the ruler above the slices: round ticks, marks, search hits, the playhead's flag. Also
+// Draws the ruler above the slices: round ticks, search hits, the playhead's flag. Also
 // draws the map of the whole trace below it, in which the visible part is outlined.
 
 constexpr float kTickRoom = 84;  // least pixels between labelled ticks
@@ -220,22 +221,6 @@ void draw_hits(const TimelineFrame& frame, const Box& ruler) {
   }
 }
 
-void draw_marks(const TimelineFrame& frame, const Box& ruler) {
-  const Palette& palette = frame.context.palette;
-  int number = 0;
-  for (const Mark& mark : frame.context.session.marks) {
-    ++number;
-    const float x = std::floor(frame.x_at(mark.position));
-    if (mark.mode != frame.mode || x < ruler.x0 - 1 || x > ruler.x1) continue;
-    fill({x, ruler.y0 + 4, x + 1, frame.body.y1}, with_alpha(palette.accent, 0.55));
-    const std::string text = fmt::format("{}", number);
-    const float width = text_width(frame.context.fonts.small, text) + 8;
-    fill({x, ruler.y0 + 2, x + width, ruler.y0 + 16}, palette.accent, 2);
-    draw_text(frame.context.fonts.small, {x + 4, ruler.y0 + 9}, {0, 0.5f}, ink_on(palette.accent),
-              text);
-  }
-}
-
 void draw_flag(const TimelineFrame& frame, const Box& ruler) {
   const Palette& palette = frame.context.palette;
   const std::optional<Box> flag = flag_of(frame, ruler);
@@ -264,13 +249,15 @@ Shares shares_of(const TimelineFrame& frame, double from, double to) {
     const auto row = static_cast<std::uint32_t>(i);
     const int rank = frame.rank_of(row);
     const bool waits = trace.is_ring() && row == trace.row_of(rank, RingLane::wait);
+    // Ranks of which nothing was recorded would empty it.
+    if (is_unrecorded(trace, rank)) continue;
     if (trace.rows[row].depth > 0 ||
         (trace.is_ring() && !waits && row != trace.row_of(rank, RingLane::compute)))
       continue;
     const std::int64_t begin = frame.document.axis.time_at(frame.mode, rank, from);
     const std::int64_t end = frame.document.axis.time_at(frame.mode, rank, to);
     if (end <= begin) continue;
-    frame.document.index.time_by_class(row, ColorBy::kind, begin, end, sums);
+    frame.document.index.time_by_class(row, begin, end, sums);
     for (const std::int64_t sum : sums) (waits ? waiting : busy) += sum;
     whole += waits ? 0 : static_cast<double>(end - begin);
   }
@@ -322,7 +309,7 @@ void draw_slice_labels(const TimelineFrame& frame) {
       if (slice.cpu_ns > 0 && slice.cpu_ns < 0.98 * slice.duration_ns()) {
         const float from = frame.x_at(frame.rank_of(place.row), slice.begin_ns + slice.cpu_ns);
         // It stays below the letters, whose ink is chosen for the slice's own colour.
-        const float high = std::max(2.0f, (place.height - font_height(font)) / 2);
+        const float high = std::clamp((place.height - font_height(font)) / 2 - 1, 1.0f, 4.0f);
         fill({std::max(from, box->x0), box->y1 - 1 - high, box->x1, box->y1 - 1},
              with_alpha(palette.background, 0.65));
       }
@@ -350,8 +337,9 @@ void draw_gutter(const TimelineFrame& frame, const Box& gutter) {
   const bool lanes = columns.lanes > 0 && columns.width() <= gutter.width();
   const float rank_room = lanes ? columns.ranks : gutter.width() - kRankSwatch - 2 * kLabelPad;
   const float line = font_height(font) + 1;
-  float last_name = gutter.y0 - line;  // names must not overlap
-  const int failed = trace.run && trace.run->failure ? trace.run->failure->rank : -1;
+  float last_name = gutter.y0 - line;                                     // names must not overlap
+  std::vector<int> failed = circle_of(trace, frame.document.unfinished);  // nobody's fault alone
+  if (failed.empty() && trace.run && trace.run->failure) failed = {trace.run->failure->rank};
   draw_list().PushClipRect(gutter.min(), gutter.max(), true);
   for (const RankPlace& place : frame.layout.ranks) {
     const float y0 = frame.y_at(place.y);
@@ -372,7 +360,8 @@ void draw_gutter(const TimelineFrame& frame, const Box& gutter) {
     if (middle - last_name >= line && (y0 >= gutter.y0 || y1 - gutter.y0 >= line)) {
       const std::string& name = trace.ranks[place.rank].name;
       const float x = gutter.x0 + kRankSwatch + kLabelPad;
-      const Color ink = static_cast<int>(place.rank) == failed ? palette.warning : palette.text;
+      const auto is_failed = std::find(failed.begin(), failed.end(), static_cast<int>(place.rank));
+      const Color ink = is_failed != failed.end() ? palette.warning : palette.text;
       const float high = wrapped_height(font, rank_room, name);
       if (text_width(font, name) > rank_room && high < y1 - y0)
         draw_wrapped(font, {x, middle - high / 2}, rank_room, ink, name);
@@ -436,7 +425,6 @@ void draw_ruler(const TimelineFrame& frame, const Box& ruler) {
       draw_step_ticks(frame, ruler);
     fill({ruler.x0, ruler.y1 - 1, ruler.x1, ruler.y1}, frame.context.palette.grid);
     if (frame.active) draw_hits(frame, ruler);
-    draw_marks(frame, ruler);
     draw_flag(frame, ruler);
   }
   draw_list().PopClipRect();

@@ -285,23 +285,16 @@ std::vector<SeenFlow> seen_flows(const TimelineFrame& frame) {
 }
 
 void draw_flow(const TimelineFrame& frame, const SeenFlow& seen) {
-  const Flow& flow = frame.trace().flows[seen.flow - 1];
-  const RowPlace* from_row = frame.layout.place_of(flow.from.row);
-  const RowPlace* to_row = frame.layout.place_of(flow.to.row);
-  if (from_row == nullptr || to_row == nullptr) return;
-  const auto middle = [&](const RowPlace& place) { return frame.y_at(place.y + place.height / 2); };
-  // Draw from where sending begins to where the message has arrived.
-  const Slice& sent = frame.trace().slice(flow.from);
-  const Slice& received = frame.trace().slice(flow.to);
-  const ImVec2 from(frame.x_at(frame.rank_of(flow.from.row), sent.begin_ns), middle(*from_row));
-  const ImVec2 to(frame.x_at(frame.rank_of(flow.to.row), received.end_ns), middle(*to_row));
+  const auto ends = flow_ends(frame, frame.trace().flows[seen.flow - 1]);
+  if (!ends) return;
+  const auto [from, to] = *ends;
   const double strength = seen.near == Near::own ? 1 : seen.near == Near::chain ? 0.8 : 0.3;
   const Color color = with_alpha(frame.context.palette.flow, strength);
   const float thickness = seen.near == Near::own ? 2.2f : seen.near == Near::chain ? 1.6f : 1;
   const float head = seen.near == Near::other ? 6 : 8;
   const float dx = to.x - from.x, dy = to.y - from.y;
   if (dx < 4 * head) {
-    // The line is steep, or runs backwards because ranks' steps overlap, so it has no room to bend.
+    // The line is steep, so it has no room to bend.
     const float length = std::max(std::hypot(dx, dy), 1.0f);
     const ImVec2 along(dx / length, dy / length);
     draw_list().AddLine(from, {to.x - along.x * head, to.y - along.y * head}, color, thickness);
@@ -350,6 +343,23 @@ std::optional<ImVec2> draw_segment(const TimelineFrame& frame, const PathSegment
 }
 
 }  // namespace
+
+std::optional<std::pair<ImVec2, ImVec2>> flow_ends(const TimelineFrame& frame, const Flow& flow) {
+  const RowPlace* from_row = frame.layout.place_of(flow.from.row);
+  const RowPlace* to_row = frame.layout.place_of(flow.to.row);
+  if (from_row == nullptr || to_row == nullptr) return std::nullopt;
+  const auto middle = [&](const RowPlace& place) { return frame.y_at(place.y + place.height / 2); };
+  // Draw from where sending begins to where the message has arrived.
+  const Slice& sent = frame.trace().slice(flow.from);
+  const Slice& received = frame.trace().slice(flow.to);
+  ImVec2 from(frame.x_at(frame.rank_of(flow.from.row), sent.begin_ns), middle(*from_row));
+  const double arrival =
+      frame.document.axis.end_position(frame.mode, frame.rank_of(flow.to.row), received);
+  const ImVec2 to(frame.x_at(arrival), middle(*to_row));
+  // On the step axis every rank has its own time, and no message may seem to arrive before it leaves.
+  if (frame.mode == AxisMode::steps) from.x = std::min(from.x, to.x);
+  return std::pair(from, to);
+}
 
 void draw_flows(const TimelineFrame& frame) {
   if (!frame.context.session.show_flows || frame.trace().flows.empty()) return;

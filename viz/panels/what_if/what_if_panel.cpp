@@ -22,78 +22,7 @@ namespace ringscope::viz {
 
 namespace {
 
-// ---
-// A bar to drag along, below its name and its value, with a mark at the original value.
-
-constexpr float kText = 17, kBar = 17, kReach = 7;  // kReach: radius of the handle
-constexpr float kSliderHeight = 38;
-
-struct Slider {
-  const char* name = "";
-  std::string value;                // as displayed
-  double share = 0;                 // position on the bar
-  std::optional<double> mark = {};  // position of the original value
-  const char* help = "";            // the tooltip
-  bool enabled = true;
-};
-
-struct SliderTouch {
-  std::optional<double> share;  // the place it was dragged to in this frame
-  bool reset = false;           // return to the mark, after a click with the right button
-};
-
-// Draw the slider at ImGui's cursor, as wide as there is room, and move the cursor below it.
-// Sliders of one window need different names.
-SliderTouch draw_slider(const PanelContext& context, const Slider& slider) {
-  const Palette& palette = context.palette;
-  const ImVec2 at = ImGui::GetCursorScreenPos();
-  const float width = std::max(ImGui::GetContentRegionAvail().x, 3 * kReach);
-  const bool moved = slider.mark && std::abs(*slider.mark - slider.share) > 1e-9;
-
-  SliderTouch touch;
-  ImGui::PushID(slider.name);
-  ImGui::SetCursorScreenPos({at.x, at.y + kText});
-  ImGui::BeginDisabled(!slider.enabled);
-  ImGui::InvisibleButton("##bar", {width, kBar});
-  ImGui::EndDisabled();
-  const float x0 = at.x + kReach, room = width - 2 * kReach;
-  const bool active = ImGui::IsItemActive(), hovered = ImGui::IsItemHovered();
-  if (active) touch.share = std::clamp((ImGui::GetIO().MousePos.x - x0) / room, 0.0f, 1.0f);
-  touch.reset = slider.mark && ImGui::IsItemClicked(ImGuiMouseButton_Right);
-  if (hovered && !active)
-    ImGui::SetTooltip("%s%s", slider.help, slider.mark ? "\nRight-click: as recorded" : "");
-  ImGui::PopID();
-
-  const Color ink = slider.enabled ? palette.text : palette.text_dim;
-  draw_text(context.fonts.small, {at.x, at.y + kText / 2}, {0, 0.5f},
-            moved ? palette.accent : palette.text_dim, slider.name);
-  draw_text(context.fonts.small, {at.x + width, at.y + kText / 2}, {1, 0.5f},
-            moved ? palette.accent : ink, slider.value);
-  const float y = at.y + kText + kBar / 2;
-  const auto x_of = [&](double share) {
-    return x0 + room * static_cast<float>(std::clamp(share, 0.0, 1.0));
-  };
-  const float x = x_of(slider.share);
-  draw_list().AddRectFilled({at.x + 1, y - 2}, {at.x + width - 1, y + 2},
-                            mix(palette.panel, palette.text, 0.16), 2);
-  if (slider.mark) {
-    const float mark = x_of(*slider.mark);
-    draw_list().AddRectFilled({std::min(x, mark), y - 2}, {std::max(x, mark), y + 2},
-                              palette.accent);
-    draw_list().AddRectFilled({mark - 1, y - 6}, {mark + 1, y + 6}, palette.text_dim);
-  }
-  const bool lit = slider.enabled && (active || hovered);
-  draw_list().AddCircleFilled({x, y}, lit ? kReach : kReach - 1,
-                              slider.enabled ? palette.accent : palette.text_dim);
-  if (lit) draw_list().AddCircleFilled({x, y}, 3, palette.panel);
-  ImGui::SetCursorScreenPos({at.x, at.y + kSliderHeight});
-  return touch;
-}
-
-// ---
-// The settings.
-
-constexpr float kTabs = 27, kHeading = 28;
+constexpr float kTabs = 27, kHeading = 28, kNameWidth = 84;
 
 // Round to two digits, which are easy to say and to set again.
 double rounded(double x) {
@@ -102,23 +31,46 @@ double rounded(double x) {
   return std::round(x / unit) * unit;
 }
 
-// Draw a slider for a number, or for an integer if T is int. It returns to `recorded`.
+// Draw a slider behind its name, with a mark at the recorded value, to which a click with the right
+// button returns. Sliders of one window need different names.
 template <class T>
-void slider_row(const PanelContext& context, const char* name, const ChartScale& scale, T& value,
-                T recorded, const std::string& text, const char* help, bool enabled = true) {
-  const SliderTouch touch =
-      draw_slider(context, {name, text, scale.share(value), scale.share(recorded), help, enabled});
-  if (touch.share) {
-    const double at = scale.value_at(*touch.share);
-    value = static_cast<T>(
-        std::clamp(std::is_same_v<T, int> ? std::round(at) : rounded(at), scale.low, scale.high));
-  }
-  if (touch.reset) value = recorded;
+void slider_row(const PanelContext& context, const char* name, Bounds bounds, bool logarithmic,
+                T& value, T recorded, std::string text, const char* help, bool enabled = true) {
+  constexpr bool is_integer = std::is_same_v<T, int>;
+  const Palette& palette = context.palette;
+  const T least = static_cast<T>(bounds.least), most = static_cast<T>(bounds.most);
+  ImGui::AlignTextToFramePadding();
+  write(context.fonts.small, value == recorded ? palette.text_dim : palette.accent, name);
+  ImGui::SameLine(kNameWidth);
+  ImGui::SetNextItemWidth(-1);
+  for (std::size_t at = 0; (at = text.find('%', at)) != std::string::npos; at += 2)
+    text.insert(at, "%");  // the slider takes its text for a format
+  ImGui::BeginDisabled(!enabled);
+  ImGui::PushID(name);
+  if (ImGui::SliderScalar("##", is_integer ? ImGuiDataType_S32 : ImGuiDataType_Double, &value,
+                          &least, &most, text.c_str(),
+                          logarithmic ? ImGuiSliderFlags_Logarithmic : 0) &&
+      !is_integer)
+    value = static_cast<T>(std::clamp(rounded(value), bounds.least, bounds.most));
+  ImGui::PopID();
+  ImGui::EndDisabled();
+  if (ImGui::IsItemClicked(ImGuiMouseButton_Right)) value = recorded;
+  if (ImGui::IsItemHovered() && !ImGui::IsItemActive())
+    ImGui::SetTooltip("%s\nRight-click: as recorded", help);
+  const Box box = Box::between(ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
+  // ImGui leaves half a handle, which is wider for few integers, and two pixels free at the ends.
+  const auto values = static_cast<float>(most - least + 1);
+  const float handle =
+      std::max(ImGui::GetStyle().GrabMinSize, is_integer ? (box.width() - 4) / values : 0);
+  const ChartScale scale{logarithmic, bounds.least, bounds.most};
+  const float x = box.x0 + 2 + handle / 2 +
+                  (box.width() - 4 - handle) * static_cast<float>(scale.share(recorded));
+  fill({x - 1, box.y1 - 5, x + 1, box.y1}, palette.text);
 }
 
 void integer_row(const PanelContext& context, const char* name, int least, int most, int& value,
                  int recorded, const std::string& text, const char* help) {
-  slider_row(context, name, {least > 0 && most > 40, least + 0.0, std::max(most, least + 1) + 0.0},
+  slider_row(context, name, {least + 0.0, std::max(most, least + 1) + 0.0}, least > 0 && most > 40,
              value, recorded, text, help, most > least);
 }
 
@@ -179,15 +131,14 @@ void draw_machine(const PanelContext& context, WhatIfSettings& s, const WhatIfSe
                   const RunRates& rates) {
   const Rates& r = rates.scenario.rates;
   heading(context, "Machine");
-  const ChartScale factors{true, kFactors.least, kFactors.most};
-  slider_row(context, "FLOP/s", factors, s.flops, recorded.flops,
+  slider_row(context, "FLOP/s", kFactors, true, s.flops, recorded.flops,
              flops_text(r.forward_flops * s.flops) + "/s" + factor_text(s.flops),
              "What the attention kernel reaches on a rank, forward");
-  slider_row(context, "bandwidth", factors, s.bandwidth, recorded.bandwidth,
+  slider_row(context, "bandwidth", kFactors, true, s.bandwidth, recorded.bandwidth,
              bandwidth_text(r.bytes_per_s * s.bandwidth) + factor_text(s.bandwidth),
              "From a rank to the next, one way");
   if (r.latency_s > 0)
-    slider_row(context, "latency", factors, s.latency, recorded.latency,
+    slider_row(context, "latency", kFactors, true, s.latency, recorded.latency,
                time_text(1e9 * r.latency_s * s.latency) + factor_text(s.latency),
                "Of a message, besides its bytes");
   int cores = s.cores == 0 ? s.world_size : std::min(s.cores, s.world_size);
@@ -203,11 +154,11 @@ void draw_disturbances(const PanelContext& context, WhatIfSettings& s,
                        const WhatIfSettings& recorded, const RunRates& rates) {
   heading(context, "Disturbances");
   const double most_jitter = std::max(kJitters.most, recorded.jitter);
-  slider_row(context, "jitter", {false, kJitters.least, most_jitter}, s.jitter, recorded.jitter,
+  slider_row(context, "jitter", {kJitters.least, most_jitter}, false, s.jitter, recorded.jitter,
              percent_text(s.jitter),
              "By so much a computation takes longer, on the average, each by chance");
   const double most = std::max(kSlowdowns.most, rates.slowdown);
-  slider_row(context, "slow rank", {true, 1, most}, s.slowdown, recorded.slowdown,
+  slider_row(context, "slow rank", {1, most}, true, s.slowdown, recorded.slowdown,
              s.slowdown > 1 ? fmt::format("× {}", words_of_factor(s.slowdown)) : "none",
              "One rank takes so many times as long to compute");
   if (s.slowdown > 1)
@@ -292,7 +243,7 @@ void draw_what_if_timelines(const PanelContext& context, const WhatIfLayout& lay
   touch_timeline_strips(context, ruled, layout.ruler, layout.recorded, layout.predicted);
   draw_timeline_strip_ruler(context, ruled, layout.ruler, session.view);
   draw_title(context, layout.recorded, "Recorded", recorded.trace.title(),
-             words_of_time(1e9 * session.what_if->recorded().wall_s), context.palette.text);
+             time_text(1e9 * session.what_if->recorded().wall_s), context.palette.text);
   draw_strip(context, recorded, "what if recorded", layout.recorded);
 
   std::string rest = "working…";
@@ -301,7 +252,7 @@ void draw_what_if_timelines(const PanelContext& context, const WhatIfLayout& lay
     title = shown->document.trace.title();
     if (!shown->whole)
       title += fmt::format(" ({} of them shown)", shown->document.trace.ranks.size());
-    if (!session.what_if->pending()) rest = words_of_time(1e9 * shown->figures.wall_s);
+    if (!session.what_if->pending()) rest = time_text(1e9 * shown->figures.wall_s);
   } else if (shown != nullptr && !session.what_if->pending()) {
     rest = "";
   }
@@ -335,7 +286,7 @@ void draw_figure(const PanelContext& context, const WhatIfFigure& figure, const 
     draw_text(small, {after, y}, {0, 0}, mix(palette.text_dim, palette.text, 0.5), value,
               box.x1 - after - 6);
   };
-  if (!figure.unmoved.empty()) line(box.y0 + 53, "unmoved", figure.unmoved);
+  if (!figure.unmoved.empty()) line(box.y0 + 53, "unchanged", figure.unmoved);
   line(box.y0 + 69, "recorded", figure.recorded);
 }
 
