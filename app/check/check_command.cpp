@@ -114,7 +114,7 @@ Checked read_all(const CheckOptions& options) {
   config.shape = plan.shape;
   config.world_size = run.world_size.value_or(kDefaultCheckedRanks);
   config.backward = run.dq || run.dk || run.dv;
-  deal_out(config);
+  deal_out_as_given(config);
   if (options.picture) {
     require_pictures("--picture", *options.picture, "--json", false);
     std::vector<std::string> files = plan.files;

@@ -7,7 +7,7 @@
 #include "core/base/dtype.h"
 #include "core/base/text.h"
 #include "core/problem/partition.h"
-#include "core/sim/search/searched.h"
+#include "core/sim/searched.h"
 
 namespace ringscope {
 
@@ -61,15 +61,10 @@ void check_speeds(const Problem& job) {
         "a speed a rank");
 }
 
-void deal_out(Problem& job) {
+void deal_out_as_given(Problem& job, Granularity tile) {
   check_speeds(job);
   for_flag("--mask '" + job.mask.name() + "':", [&] { job.mask.for_seqlen(job.shape.seqlen); });
-  for_flag("--partition '" + job.partition.name() + "':", [&] {
-    if (!job.partition.is_searched()) return job.deal_out();
-    constexpr Granularity kTile = {kTileRows, kVectorWidth};
-    const auto found = search_partition({.job = job, .granularity = kTile});
-    job.partition.take(found.assignment(job.world_size), found.bound());
-  });
+  for_flag("--partition '" + job.partition.name() + "':", [&] { deal_out(job, tile); });
 }
 
 void add_kv_buffers(CommandFlags& flags, int& kv_buffers, const std::string& help) {

@@ -12,6 +12,7 @@
 #include "core/cost/model_step.h"
 #include "core/problem/mask.h"
 #include "core/ring/problem.h"
+#include "core/sim/work.h"
 
 namespace ringscope {
 
@@ -36,9 +37,9 @@ void add_partition(CommandFlags& flags, PartitionSpec& partition, const std::str
 void add_speeds(CommandFlags& flags, std::vector<double>& speeds, const std::string& what_for);
 // Throw an InputError unless there is a speed a rank, or none at all.
 void check_speeds(const Problem& job);
-// Deal the positions of `job` out as its partition says, if need be after a search. Throw an
-// InputError that names the flag.
-void deal_out(Problem& job);
+// Deal the positions of `job` out as its partition says, a searched one for kernels that compute
+// `tile`s. Throw an InputError that names the flag.
+void deal_out_as_given(Problem& job, Granularity tile = {});
 void add_kv_buffers(CommandFlags& flags, int& kv_buffers, const std::string& help);
 // Add --world-size, for ranks that are `otherwise` threads or as many processes as were started.
 void add_world_size(CommandFlags& flags, std::optional<int>& world_size, int otherwise);

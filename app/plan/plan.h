@@ -12,7 +12,7 @@
 #include "core/cost/hardware.h"
 #include "core/cost/measure.h"
 #include "core/cost/model_step.h"
-#include "core/sim/search/searched.h"
+#include "core/sim/searched.h"
 
 namespace ringscope {
 
@@ -47,18 +47,14 @@ struct RingInTiles {
   LayerTime time;
 };
 
-// The result of a search, beside the four fixed partitions with the same tiles.
+// A searched partition, beside the four fixed ones with the same tiles.
 struct SearchedRings {
   Granularity tile;
-  SearchedPartition found;
+  PartitionSpec found;
   std::vector<RingInTiles> rings;  // the four, then the one that was found
   double rows = 0;                 // of the rank with most, in the found partition
-  bool by_speed = false;           // ranks have unequal speeds
 
   const RingInTiles& ring() const { return rings.back(); }
-  // Return an upper bound of any partition's balance ceiling. With unequal speeds it is 1, because
-  // the mean of the ranks' times depends on the partition, too.
-  double most_ceiling() const;
 };
 
 // A model around the attention, for the rank with most rows.
@@ -102,7 +98,6 @@ struct Plan {
 std::vector<MemoryPart> memory_bill(const PlanOptions& options, const Problem& job, double rows);
 
 std::string searched_text(const SearchedRings& searched);
-std::string searched_explanation(const SearchedRings& searched);
 Fields searched_fields(const SearchedRings& searched);
 
 // Return a time, all of it and in parts.

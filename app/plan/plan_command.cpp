@@ -20,7 +20,7 @@
 #include "core/cost/time.h"
 #include "core/ring/loop_counts.h"
 #include "core/sim/scenario.h"
-#include "core/sim/search/searched.h"
+#include "core/sim/searched.h"
 
 namespace ringscope {
 
@@ -74,7 +74,7 @@ void complete(PlanOptions& plan, const ModelSizes& model, std::optional<int> nod
   complete_problem("plan", plan.job);
   if (plan.partition == PartitionKind::dealt) {
     plan.job.partition = *plan.partition;
-    deal_out(plan.job);
+    deal_out_as_given(plan.job);
   }
   check_hardware("plan", plan.hardware);
   check_nodes(plan, nodes);
@@ -226,6 +226,7 @@ RingInTiles ring_of(std::string_view partition, const Work& work, const Problem&
                     const Rates& rates) {
   Problem ring = job;
   ring.scheme = Scheme::ring;
+  ring.partition = PartitionKind::contiguous;  // of as many rows a rank
   ring.shape.seqlen = work.max_rows() * job.world_size;
   Balance balance = balance_of(work, job.speeds);
   const LayerTime time = layer_time(ring, balance, rates);
@@ -254,17 +255,16 @@ SearchedRings search_rings(const PlanOptions& options, const Rates& rates) {
   const Granularity tile = options.hardware.measure ? kCpuTile : kGpuTile;
   Problem job = options.job;
   job.scheme = Scheme::ring;
-  if (are_equal(job.speeds)) job.speeds.clear();
-  SearchedRings searched{.tile = tile,
-                         .found = search_partition({.job = job, .granularity = tile}),
-                         .rings = {},
-                         .by_speed = !job.speeds.empty()};
+  SearchedRings searched{.tile = tile, .found = PartitionSpec::parse(kSearched), .rings = {}};
   for (const PartitionKind kind : kAllPartitions) {
     job.partition = kind;
     searched.rings.push_back(ring_of(name_of(kind), Work(job, tile), job, rates));
   }
-  searched.rings.push_back(ring_of(kSearched, searched.found.work, job, rates));
-  searched.rows = static_cast<double>(searched.found.work.max_rows());
+  job.partition = searched.found;
+  deal_out_as_given(job, tile);
+  searched.found = job.partition;
+  searched.rings.push_back(ring_of(kSearched, Work(job, tile), job, rates));
+  searched.rows = job.max_rows();
   return searched;
 }
 
@@ -316,48 +316,16 @@ std::vector<MemoryPart> memory_bill(const PlanOptions& options, const Problem& j
   return model_memory_parts(job, *options.model, options.model_memory, rows);
 }
 
-double SearchedRings::most_ceiling() const {
-  if (by_speed || found.least_slowest == 0) return 1;
-  return ring().balance.mean_rank / found.least_slowest;
-}
-
 std::string searched_text(const SearchedRings& searched) {
-  const SearchedPartition& found = searched.found;
-  const std::string text = table_text(ring_fields(searched));
-  return text +
-         fmt::format(
-             "searched: {} chunks of {} positions, from {} and {} exchanges tried; ceiling at "
-             "most {:.3f} for such chunks; the slowest ranks take at most {:.1f} % longer than in "
-             "the best deal\n",
-             found.rank_of_chunk.size(), found.chunk_rows, found.start, found.exchanges,
-             searched.most_ceiling(), 100 * found.bound().gap());
-}
-
-std::string searched_explanation(const SearchedRings& searched) {
-  const SearchedPartition& found = searched.found;
-  return fmt::format(
-      "searched          = least found sum over steps of the slowest rank's tiles x {} x {}\n"
-      "                  = {:.6g} pairs, from {:.6g}, at least {:.6g}   [exchanges of chunks "
-      "between "
-      "ranks; S3 calls other masks open]\n"
-      "                    compute and imbalance count pairs of whole tiles, allowed or not\n",
-      searched.tile.rows, searched.tile.keys, found.slowest, found.start_slowest,
-      found.least_slowest);
+  return table_text(ring_fields(searched)) +
+         fmt::format("searched: {}, the best of all deals\n", searched.found.found());
 }
 
 Fields searched_fields(const SearchedRings& searched) {
-  const SearchedPartition& found = searched.found;
   return {{"tile_rows", searched.tile.rows},
           {"tile_keys", searched.tile.keys},
-          {"chunk_rows", found.chunk_rows},
-          {"start", found.start},
-          {"exchanges", found.exchanges},
-          {"slowest_pairs", found.slowest},
-          {"start_slowest_pairs", found.start_slowest},
-          {"least_slowest_pairs", found.least_slowest},
-          {"most_ceiling", searched.most_ceiling()},
-          {"rings", ring_fields(searched)},
-          {"rank_of_chunk", found.rank_of_chunk}};
+          {"found", searched.found.found()},
+          {"rings", ring_fields(searched)}};
 }
 
 Finish declare_plan(CommandFlags& flags) {
@@ -371,7 +339,7 @@ Finish declare_plan(CommandFlags& flags) {
   flags.value(
       "--partition", "contiguous|striped|zigzag|fold|documents:P|file:RANKS.npy|searched",
       "which rank holds which positions (the best of the first four); searched: one made for "
-      "the mask, which takes a second or two",
+      "the mask",
       [plan](const std::string& text) { set_partition(text, *plan); });
   add_speeds(flags, plan->job.speeds, "for a searched partition");
   flags.value("--scheme", kSchemeNames,

@@ -12,7 +12,6 @@
 #include "core/cost/time.h"
 #include "core/ring/loop_counts.h"
 #include "core/sim/scenario.h"
-#include "core/sim/search/searched.h"
 
 namespace ringscope {
 
@@ -417,8 +416,7 @@ std::string limit_lines(const Plan& plan) {
 std::string plan_explanation(const Plan& plan) {
   return rates_text(plan) + "\n" + work_text(plan) + "\n" + traffic_text(plan) + "\n" +
          memory_lines(plan) + "\n" + threshold_lines(plan) + "\n" + time_lines(plan) + "\n" +
-         (plan.model ? model_explanation(plan) + "\n" : "") + limit_lines(plan) +
-         (plan.searched ? "\n" + searched_explanation(*plan.searched) : "");
+         (plan.model ? model_explanation(plan) + "\n" : "") + limit_lines(plan);
 }
 
 // ---

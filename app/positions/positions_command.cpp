@@ -106,7 +106,7 @@ int carry_out(const PositionsOptions& options) {
   add_files_in({options.job.mask.name(), options.job.partition.name()}, inputs);
   check_output_places({{"--out", options.out}}, inputs, options.json);
   Problem job = options.job;
-  deal_out(job);
+  deal_out_as_given(job);
   const Mask mask = job.mask.for_seqlen(job.shape.seqlen);
   std::vector<FedRows> fed;
   for (const int rank : ranks_of(options))

@@ -92,19 +92,4 @@ std::string shared_cores_text(int ranks, std::string_view consequence) {
                      count_text(cores(), "core"), consequence);
 }
 
-Fields bound_fields(const std::optional<SearchBound>& bound) {
-  if (!bound) return {};
-  return {{"slowest_pairs", bound->slowest},
-          {"least_slowest_pairs", bound->least},
-          {"gap", bound->gap()}};
-}
-
-std::string bound_text(const std::optional<SearchBound>& bound) {
-  if (!bound) return "";
-  return fmt::format(
-      "searched partition                {:.4g} pairs of whole tiles on the slowest ranks of all "
-      "steps, at most {:.1f} % above the best of such chunks\n",
-      bound->slowest, 100 * bound->gap());
-}
-
 }  // namespace ringscope

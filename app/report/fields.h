@@ -49,10 +49,6 @@ Fields shape_fields(const AttentionShape& shape);
 
 // Return "1024 tokens x 1 batch, 4 heads (4 kv), ..., forward", in a line without its end.
 std::string problem_text(const Problem& job);
-// Return how far a searched partition is from a proven bound, as fields and as a line; none and ""
-// for other partitions.
-Fields bound_fields(const std::optional<SearchBound>& bound);
-std::string bound_text(const std::optional<SearchBound>& bound);
 // Return "5 TFLOP/s", or the rates of both passes if the job has them.
 std::string flops_text(const Rates& rates, bool backward);
 // Return a line that says that `ranks` threads share this machine's cores and what follows, or ""

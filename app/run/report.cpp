@@ -383,7 +383,7 @@ std::string report_json(const Report& report) {
       {"predicted_balance_ceiling", report.predicted_balance_ceiling},
       {"exposed_s", summary.exposed_s},
       {config.speeds.empty() ? "" : "speeds", config.speeds},
-      {config.partition.bound() ? "searched" : "", bound_fields(config.partition.bound())},
+      {config.partition.is_searched() ? "searched" : "", config.partition.found()},
       {"measured", Fields{{"imbalance", summary.measured_imbalance},
                           {"balance_ceiling", summary.measured_balance_ceiling}}},
       {report.verdict ? "verify" : "", report.verdict ? verdict_fields(*report.verdict) : Fields()},
@@ -429,7 +429,9 @@ std::string report_text(const Report& report) {
   text +=
       fmt::format("balance ceiling, step by step     {:.3f} predicted, {:.3f} by processor time\n",
                   report.predicted_balance_ceiling, summary.measured_balance_ceiling);
-  text += bound_text(report.config.partition.bound());
+  if (const PartitionSpec& partition = report.config.partition; partition.is_searched())
+    text += fmt::format("searched partition                {}, the best of all deals\n",
+                        partition.found());
   text += fmt::format("exposed communication             {}\n", seconds_text(summary.exposed_s));
   if (!report.largest_loss.empty())
     text += fmt::format("largest loss                      {}\n", report.largest_loss);

@@ -310,7 +310,7 @@ Problem config_of(const RunOptions& options, const AttentionShape& shape, int wo
   Problem config = options.job;
   config.shape = shape;
   config.world_size = world_size;
-  deal_out(config);
+  deal_out_as_given(config);
   return config;
 }
 

@@ -42,7 +42,6 @@ struct Simulated {
   SimulatedHardware hardware;
   std::vector<int> ring;  // ring_of(scenario)
   std::optional<Work> work;
-  std::optional<SearchBound> searched;  // of a searched partition
   Simulation simulation;
   Figures figures;
   int recorded_ranks = 0;    // in --trace

@@ -22,7 +22,7 @@
 #include "core/cost/measure.h"
 #include "core/explain/explain.h"
 #include "core/sim/recording.h"
-#include "core/sim/search/searched.h"
+#include "core/sim/searched.h"
 #include "core/trace/chrome_trace.h"
 #include "core/trace/recorder.h"
 
@@ -266,7 +266,8 @@ void complete(SimulateOptions& options, const Given& given, const CommandFlags& 
   for (const SweptAxis& axis : options.sweep)
     apply(axis.setting, axis.values.front(), options.scenario);
   complete_problem("simulate", options.scenario.job);
-  options.scenario.searched ? check_speeds(options.scenario.job) : deal_out(options.scenario.job);
+  Problem& job = options.scenario.job;
+  job.partition.is_searched() ? check_speeds(job) : deal_out_as_given(job);
   HardwareOptions hardware = options.hardware;
   if (options.topology && !hardware.measure) hardware.link.emplace();  // the file has the links
   check_hardware("simulate", hardware);
@@ -329,6 +330,8 @@ Setup set_up(const SimulateOptions& options) {
     for_flag("--between", [&] { scenario.between = find_link(*options.between); });
   options.hardware.measure ? measure_machine(options, setup) : look_up_machine(options, setup);
   if (options.cores) scenario.cores = *options.cores;
+  if (scenario.job.partition.is_searched() && options.sweep.empty())
+    deal_out_as_given(scenario.job, scenario.granularity);
   return setup;
 }
 
@@ -365,16 +368,7 @@ Simulated simulate_one(const SimulateOptions& options, const Setup& setup) {
   Simulated result;
   result.scenario = scenario;
   result.hardware = setup.hardware;
-  Problem dealt = scenario.job;
-  if (scenario.searched) {
-    const SearchedPartition found = search_partition(search_of(scenario));
-    result.work = found.work;
-    dealt.partition = PartitionSpec::parse(kSearched);
-    dealt.partition.take(found.assignment(dealt.world_size), found.bound());
-    result.searched = found.bound();
-  } else {
-    result.work = work_of(scenario);
-  }
+  result.work = work_of(scenario);
   const Work& work = *result.work;
   const Machine machine = machine_of(scenario);
   result.ring = ring_of(scenario);
@@ -383,9 +377,8 @@ Simulated simulate_one(const SimulateOptions& options, const Setup& setup) {
                                   .with_path = scenario.job.world_size <= kMostRanksWithPath};
   if (options.trace) {
     RecordedSimulation recorded =
-        record(request, work, machine, partition_name(scenario), options.trace_ranks);
+        record(request, work, machine, scenario.job.partition.recorded_name(), options.trace_ranks);
     result.simulated_in_s = seconds_since(begin_ns);
-    recorded.recording.info.partition_runs = dealt.partition.numbers();
     result.simulation = std::move(recorded.simulation);
     RunMachine& head = *recorded.recording.info.machine;
     head.device = setup.hardware.gpu;
@@ -404,7 +397,7 @@ Simulated simulate_one(const SimulateOptions& options, const Setup& setup) {
   if (options.write_partition)
     for_flag("--write-partition", [&] {
       AtomicFile file(*options.write_partition);
-      write_partition(file, dealt.partition_of_sequence());
+      write_partition(file, scenario.job.partition_of_sequence());
       file.commit();
     });
   return result;

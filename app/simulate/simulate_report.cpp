@@ -171,8 +171,11 @@ std::string balance_text(const Simulated& simulated) {
                           : figure_line("by formula, in step",
                                         fmt::format("{}: {}", seconds_text(f.closed_form_s),
                                                     difference_text(f.wall_s, f.closed_form_s)))) +
-                     bound_text(simulated.searched) + path_text(simulated);
-  if (simulated.scenario.job.partition == PartitionKind::contiguous && !simulated.searched &&
+                     path_text(simulated);
+  const PartitionSpec& partition = simulated.scenario.job.partition;
+  if (partition.is_searched())
+    text += figure_line("searched partition", partition.found() + ", the best of all deals");
+  if (partition == PartitionKind::contiguous && !partition.is_searched() &&
       f.balance_ceiling < 0.95)
     text += "contiguous is the default here; plan takes the best of four (--partition zigzag)\n";
   if (!simulated.ring.empty())
@@ -365,11 +368,12 @@ const Fields kBackend{{"backend", "sim"}};
 std::string simulated_json(const Simulated& simulated) {
   const Scenario& scenario = simulated.scenario;
   const CriticalPath& path = simulated.simulation.path;
+  const PartitionSpec& partition = scenario.job.partition;
   return json_line(
       kBackend + way_fields(scenario) +
       Fields{{"machine", machine_fields(scenario, simulated.hardware)}} +
       figure_fields(simulated.figures) +
-      Fields{{simulated.searched ? "searched" : "", bound_fields(simulated.searched)},
+      Fields{{partition.is_searched() ? "searched" : "", partition.found()},
              {"ranks", sampled_ranks(simulated, kMostRanksInJson)},
              {path.ranks.empty() ? "" : "critical_path",
               Fields{{"compute_s", path.compute_s}, {"hop_s", path.hop_s}, {"ranks", path.ranks}}},

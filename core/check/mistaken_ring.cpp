@@ -12,7 +12,7 @@
 namespace ringscope {
 namespace {
 
-constexpr double kNone = -std::numeric_limits<double>::infinity();
+constexpr double kNoScore = -std::numeric_limits<double>::infinity();
 
 double rounded_to(DType dtype, double value) {
   return dtype == DType::f32 ? value : stored_as(dtype, value);
@@ -44,7 +44,7 @@ class Ring {
     if (makes(Mistake::window_dropped)) mask_.window = mask_.sink = 0;
     const Index values = std::ssize(q_), rows = values / width();
     result_.out.assign(values, 0);
-    result_.lse.assign(rows, kNone);
+    result_.lse.assign(rows, kNoScore);
     if (dout_.empty()) return;
     result_.dq.assign(values, 0);
     result_.dk.assign(k_.size(), 0);
@@ -145,7 +145,7 @@ class Ring {
   }
 
   double score(Index head, int rank, Index i, int owner, Index j) const {
-    if (!allows(rank, i, owner, j)) return kNone;
+    if (!allows(rank, i, owner, j)) return kNoScore;
     const double* const q = q_.data() + (head * shape_.seqlen + position(rank, i)) * width();
     const double* const k =
         k_.data() + (kv_head_of(head) * shape_.seqlen + k_position(rank, owner, j)) * width();
@@ -162,19 +162,19 @@ class Ring {
   }
 
   struct State {
-    double m = kNone, l = 0;
+    double m = kNoScore, l = 0;
     std::vector<double> acc;
   };
 
   State attend(Index head, int rank, Index i, int owner) const {
-    State block{kNone, 0, std::vector<double>(width())};
+    State block{kNoScore, 0, std::vector<double>(width())};
     std::vector<double> scores;
     for (Index j = 0; j < rows(owner); ++j) {
       scores.push_back(score(head, rank, i, owner, j));
       block.m = std::max(block.m, scores.back());
     }
     for (Index j = 0; j < rows(owner); ++j) {
-      if (scores[j] == kNone) continue;
+      if (scores[j] == kNoScore) continue;
       const double weight = std::exp(scores[j] - block.m);
       const double stored = rounded_to(ring_.weight_dtype, weight);
       const double* const v =
@@ -191,13 +191,13 @@ class Ring {
   }
 
   void merge(int rank, int step, State& state, const State& block) const {
-    if (block.m == kNone) {
+    if (block.m == kNoScore) {
       if (strikes(Mistake::masked_block_nan, rank))
         std::fill(state.acc.begin(), state.acc.end(), block.l / block.l);
       return;
     }
     const double most = std::max(state.m, block.m);
-    double old_factor = state.m == kNone ? 0 : std::exp(state.m - most),
+    double old_factor = state.m == kNoScore ? 0 : std::exp(state.m - most),
            new_factor = std::exp(block.m - most);
     if (strikes(Mistake::merge_without_max, rank)) {
       if (ring_.variant != 2) old_factor = 1;
@@ -215,7 +215,7 @@ class Ring {
   }
 
   void forward(Index head, int rank, Index i) {
-    State state{kNone, 0, std::vector<double>(width())};
+    State state{kNoScore, 0, std::vector<double>(width())};
     std::vector<double> mean(width());
     for (int step = 0; step < ranks_; ++step) {
       const int owner = (rank - step + ranks_) % ranks_;
@@ -271,7 +271,7 @@ class Ring {
       for (Index c = 0; c < width(); ++c) delta += dout[c] * result_.out[row * width() + c];
       for (Index j = 0; j < rows(owner); ++j) {
         const double s = score(head, rank, i, owner, j);
-        if (s == kNone) continue;
+        if (s == kNoScore) continue;
         const Index key = (kv_head_of(head) * shape_.seqlen + k_position(rank, owner, j)) * width();
         const double p = times(rank, owner) * std::exp(s - result_.lse[row]);
         double dp = 0;

@@ -107,11 +107,17 @@ PartitionSpec PartitionSpec::parse(std::string_view text) {
   return spec;
 }
 
+PartitionSpec PartitionSpec::dealt(std::string name, const std::vector<DealtRun>& runs,
+                                   int world_size) {
+  PartitionSpec spec(PartitionKind::dealt);
+  spec.name_ = std::move(name);
+  spec.assignment_ = std::make_shared<const Assignment>(runs, world_size);
+  return spec;
+}
+
 PartitionSpec PartitionSpec::recorded(std::string_view text, const std::vector<Index>& numbers,
                                       Index seqlen, int world_size) {
   if (numbers.empty()) return parse_partition(text);
-  PartitionSpec spec(PartitionKind::dealt);
-  spec.name_ = text;
   std::vector<DealtRun> runs;
   Index left = seqlen;
   for (std::size_t at = 0; at + 1 < numbers.size(); at += 2) {
@@ -124,8 +130,7 @@ PartitionSpec PartitionSpec::recorded(std::string_view text, const std::vector<I
     throw InputError(
         "a deal of other positions than 0 to seqlen - 1 given; accepted: pairs of a "
         "rank and a number of positions");
-  spec.assignment_ = std::make_shared<const Assignment>(runs, world_size);
-  return spec;
+  return dealt(std::string(text), runs, world_size);
 }
 
 std::vector<Index> PartitionSpec::numbers() const {

@@ -18,7 +18,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -251,16 +250,6 @@ inline constexpr const char* kAcceptedPartitions =
     "contiguous, striped, zigzag, fold, striped:ROWS, documents:contiguous, documents:zigzag, "
     "file:RANKS.npy, searched";
 
-// How good a searched partition is: the computed pairs of the slowest rank, summed over the steps
-// of a ring, and a number that no deal of the same chunks can be below.
-struct SearchBound {
-  double slowest = 0;
-  double least = 0;
-
-  // Return how far above the best deal this one is at most, as a share of it.
-  double gap() const { return least > 0 ? slowest / least - 1 : 0; }
-};
-
 class PartitionSpec {
  public:
   PartitionSpec(PartitionKind kind = PartitionKind::contiguous)  // NOLINT: a kind is a partition
@@ -269,6 +258,8 @@ class PartitionSpec {
   // Parse `text`, and read the file that it names: an array [seqlen] of integers, the rank of each
   // position. Throw an InputError that names the value and what is accepted.
   static PartitionSpec parse(std::string_view text);
+  // Return a partition of that name which is already dealt out. Throw as Assignment().
+  static PartitionSpec dealt(std::string name, const std::vector<DealtRun>& runs, int world_size);
   // Return the partition of a recording, with the runs of its deal as rank, count, rank, count, ….
   // Throw InputError if they don't make up `seqlen` positions.
   static PartitionSpec recorded(std::string_view text, const std::vector<Index>& numbers,
@@ -276,6 +267,10 @@ class PartitionSpec {
 
   operator PartitionKind() const { return kind_; }  // NOLINT: as above
   const std::string& name() const { return name_; }
+  // Return the name by which recorded() knows the partition.
+  std::string_view recorded_name() const {
+    return kind_ == PartitionKind::dealt ? name_ : name_of(kind_);
+  }
   bool is_searched() const { return name_ == "searched"; }
   const Assignment* assignment() const { return assignment_.get(); }
   // Return the deal's runs as numbers, as recorded() takes them. Empty for a fixed partition.
@@ -287,12 +282,15 @@ class PartitionSpec {
   // InputError for a file of another length or with a rank outside, and for a mask that has no
   // documents to deal.
   void deal_out(const Mask& mask, int world_size);
-  // Take the deal that a search found, and how good it is.
-  void take(std::shared_ptr<const Assignment> found, const SearchBound& bound) {
-    assignment_ = std::move(found);
-    bound_ = bound;
+  // Take the deal that a search found: `found` is dealt out. From then on the partition is of its
+  // kind, but keeps its own name.
+  void take(const PartitionSpec& found) {
+    kind_ = found.kind_;
+    assignment_ = found.assignment_;
+    found_ = found.name_;
   }
-  const std::optional<SearchBound>& bound() const { return bound_; }
+  // Return the name of the deal that a search found, or "".
+  const std::string& found() const { return found_; }
   // Return the partition, which points into this object. Throw InputError for positions that have
   // not been dealt, or have been for another sequence.
   Partition of(Index seqlen, int world_size) const;
@@ -302,7 +300,7 @@ class PartitionSpec {
   PartitionKind kind_;
   std::shared_ptr<const std::vector<DealtRun>> file_runs_;
   std::shared_ptr<const Assignment> assignment_;
-  std::optional<SearchBound> bound_;
+  std::string found_;
 };
 
 inline std::string_view name_of(const PartitionSpec& partition) { return partition.name(); }

@@ -174,7 +174,7 @@ Recording empty_recording(const Problem& config, std::string_view backend) {
   Recording recording;
   RunInfo& info = recording.info;
   info.backend = backend;
-  info.partition = name_of(config.partition);
+  info.partition = config.partition.recorded_name();
   info.mask = config.mask.name();
   info.scheme = config.scheme_name();
   info.mask_slices = config.mask.slice_numbers();

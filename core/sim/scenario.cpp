@@ -40,7 +40,7 @@ void check(const Scenario& scenario) {
 
 std::optional<std::string> obstacle(const Scenario& scenario) {
   const Problem& job = scenario.job;
-  if (scenario.searched && job.world_size > kMostSearchedRanks)
+  if (job.partition.is_searched() && job.world_size > kMostSearchedRanks)
     return fmt::format("a partition is searched for up to {} ranks, {} given", kMostSearchedRanks,
                        job.world_size);
   if (job.scheme == Scheme::two_level && scenario.topology) {
@@ -65,8 +65,6 @@ std::optional<std::string> obstacle(const Scenario& scenario) {
     if (job.world_size > kMostGraphRanks)
       return fmt::format("{} is followed for up to {} ranks, {} given", job.scheme_name(),
                          kMostGraphRanks, job.world_size);
-    if (scenario.searched)
-      return fmt::format("a partition is searched for a ring, {} given", job.scheme_name());
   }
   if (scenario.cores > 0 && scenario.cores < job.world_size) {
     if (!is_loop(scenario) && !is_followed(job))
@@ -78,20 +76,7 @@ std::optional<std::string> obstacle(const Scenario& scenario) {
   return obstacle(job, std::numeric_limits<double>::infinity());
 }
 
-SearchRequest search_of(const Scenario& scenario) {
-  SearchRequest request{
-      .job = scenario.job, .granularity = scenario.granularity, .seed = scenario.seed};
-  if (request.job.speeds.empty()) return request;
-  const std::vector<int> ring = ring_of(scenario);
-  for (std::size_t place = 0; place < ring.size(); ++place)
-    request.job.speeds[place] = scenario.job.speeds[ring[place]];
-  return request;
-}
-
-Work work_of(const Scenario& scenario) {
-  return scenario.searched ? search_partition(search_of(scenario)).work
-                           : Work(scenario.job, scenario.granularity);
-}
+Work work_of(const Scenario& scenario) { return Work(scenario.job, scenario.granularity); }
 
 namespace {
 
@@ -161,7 +146,7 @@ Machine machine_of(const Scenario& scenario) {
   for (int rank = 0; rank < std::ssize(scenario.job.speeds); ++rank)
     slow_down(rank, scenario.job.speeds[rank]);
   const bool by_figures = scenario.cpu != nullptr && is_loop(scenario) && !topology &&
-                          !scenario.searched && scenario.step_s == 0 && scenario.jitter == 0 &&
+                          scenario.step_s == 0 && scenario.jitter == 0 &&
                           scenario.hop_jitter == 0 && machine.speed.empty();
   if (by_figures && machine.world_size <= kMostGraphRanks) {
     machine.cpu = scenario.cpu;
@@ -228,8 +213,7 @@ Figures figures_of(const Scenario& scenario, const Work& work, const Machine& ma
   const Problem& job = scenario.job;
   Figures figures = figures_of(simulation);
   if (!is_followed(scenario.job))
-    figures.closed_form_s =
-        closed_form_s(job, scenario.searched ? balance_of(work) : balance_of(job), machine);
+    figures.closed_form_s = closed_form_s(job, balance_of(job), machine);
   figures.peak_bytes = peak_bytes(job);
   return figures;
 }

@@ -13,7 +13,7 @@
 #include "core/cost/time.h"
 #include "core/sim/machine/ring_order.h"
 #include "core/sim/machine/topology.h"
-#include "core/sim/search/searched.h"
+#include "core/sim/searched.h"
 #include "core/sim/simulate.h"
 
 namespace ringscope {
@@ -26,7 +26,6 @@ struct Straggler {
 struct Scenario {
   Problem job;
   Pace pace = Pace::in_step;
-  bool searched = false;  // use a searched partition (searched.h) instead of the job's
   Granularity granularity;
   Rates rates;        // of a rank and of the link to the next one
   double step_s = 0;  // for this and the next ones see machine.h
@@ -34,7 +33,7 @@ struct Scenario {
   std::uint64_t seed = 0;
   int cores = 0;
   // Figures of a measured machine. They apply when ranks run the loops of core/ring without a
-  // topology, a searched partition, step_s, jitter or stragglers, which the figures do not cover.
+  // topology, step_s, jitter or stragglers, which the figures do not cover.
   std::shared_ptr<const CpuFigures> cpu;
   std::vector<Straggler> stragglers;  // job.speeds are those that a searched partition knows of
 
@@ -47,10 +46,8 @@ struct Scenario {
   RingOrder order = RingOrder::ranks;
 };
 
-inline constexpr std::string_view kSearched = "searched";
-
 inline std::string_view partition_name(const Scenario& scenario) {
-  return scenario.searched ? kSearched : name_of(scenario.job.partition);
+  return name_of(scenario.job.partition);
 }
 
 // Return whether ranks run ahead of each other, which only rings (flat or two-level) do.
@@ -67,8 +64,6 @@ void check(const Scenario& scenario);
 // unequal nodes in a two-level ring, features that a scheme lacks. Return none if it is possible.
 std::optional<std::string> obstacle(const Scenario& scenario);
 
-// Return the search for a searched partition, whose rank r is the scenario's rank ring_of(scenario)[r].
-SearchRequest search_of(const Scenario& scenario);
 // Throw InputError for a mask that does not fit.
 Work work_of(const Scenario& scenario);
 // Return the machine, whose rank r is the scenario's rank ring_of(scenario)[r].

@@ -204,8 +204,7 @@ void apply(Setting setting, const SweptValue& value, Scenario& scenario) {
       job.world_size = static_cast<int>(value.number);
       break;
     case Setting::partition:
-      scenario.searched = value.text == kSearched;
-      if (!scenario.searched) job.partition = PartitionSpec::parse(value.text);
+      job.partition = PartitionSpec::parse(value.text);
       break;
     case Setting::scheme:
       if (value.text == name_of(Scheme::two_level)) {
@@ -311,9 +310,8 @@ std::vector<SweepColumn> all_columns() {
 }
 
 bool same_work(const Scenario& a, const Scenario& b) {
-  return a.searched == b.searched && a.job.shape.seqlen == b.job.shape.seqlen &&
-         a.job.world_size == b.job.world_size && a.job.partition.name() == b.job.partition.name() &&
-         a.job.mask.name() == b.job.mask.name();
+  return a.job.shape.seqlen == b.job.shape.seqlen && a.job.world_size == b.job.world_size &&
+         a.job.partition.name() == b.job.partition.name() && a.job.mask.name() == b.job.mask.name();
 }
 
 // Turn the wheels to the next combination. Return false after the last.
@@ -348,7 +346,9 @@ SweepTable points_of(const Scenario& base, const std::vector<SweptAxis>& axes) {
       apply(axes[i].setting, axes[i].values[at[i]], point.scenario);
     validate(point.scenario.job.shape);
     point.scenario.job.mask.for_seqlen(point.scenario.job.shape.seqlen);
-    if (!point.scenario.searched) point.scenario.job.deal_out();
+    Problem& job = point.scenario.job;
+    if (!job.partition.is_searched() || job.world_size <= kMostSearchedRanks)
+      deal_out(job, point.scenario.granularity);
     check(point.scenario);
     point.why = obstacle(point.scenario);
     table.points.push_back(std::move(point));

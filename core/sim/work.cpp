@@ -4,12 +4,12 @@
 #include <limits>
 
 #include "core/base/error.h"
-#include "core/sim/search/owner_stretches.h"
+#include "core/ring/ring.h"
 
 namespace ringscope {
 namespace {
 
-constexpr std::size_t kMostStretches = std::size_t{1} << 24;  // most that are kept: 340 MB
+constexpr std::size_t kMostKept = std::size_t{1} << 24;  // (rank, owner): 270 MB
 
 // Count the keys of a query tile in whole groups, each once. Rows come in ascending order, so the
 // ends of their intervals never decrease.
@@ -114,38 +114,18 @@ Work::Work(const Problem& job, Granularity granularity)
   for (int rank = 0; rank < n; ++rank) rows_.push_back(partition_.rows_of(rank).size());
   max_rows_ = partition_.max_rows();
 
-  const bool by_tiles = granularity.rows != 1 || granularity.keys != 1;
-  OwnerStretches stretches(mask, partition_);
-  begins_of_.push_back(0);
-  for (int rank = 0; rank < n; ++rank) {
-    const LocalRows queries = partition_.rows_of(rank);
-    for (const OwnerStretch& stretch : stretches.of(rank)) {
-      begins_.push_back(stretch.first_owner);
-      pairs_.push_back(static_cast<double>(stretch.pairs));
-      if (!by_tiles) continue;
-      const Region region{mask, queries, partition_.rows_of(stretch.first_owner)};
-      computed_.push_back(static_cast<double>(ringscope::computed_pairs(region, granularity)));
+  const auto size = static_cast<std::size_t>(n) * static_cast<std::size_t>(n);
+  if (size > kMostKept) return;
+  for (int rank = 0; rank < n; ++rank)
+    for (int owner = 0; owner < n; ++owner) {
+      const WorkAmount amount = counted(rank, owner);
+      pairs_.push_back(amount.pairs);
+      computed_.push_back(amount.computed);
     }
-    begins_of_.push_back(begins_.size());
-    // Ranks are much alike, so the total can be predicted early.
-    const std::size_t foreseen =
-        begins_.size() / (static_cast<std::size_t>(rank) + 1) * rows_.size();
-    if (begins_.size() > kMostStretches || (rank % 64 == 63 && foreseen > 2 * kMostStretches)) {
-      begins_of_ = {};
-      begins_ = {};
-      pairs_ = {};
-      computed_ = {};
-      break;
-    }
-  }
 }
 
 Work::Work(std::vector<Index> rows, std::vector<double> pairs, std::vector<double> computed)
-    : rows_(std::move(rows)),
-      is_table_(true),
-      begins_of_{0},
-      pairs_(std::move(pairs)),
-      computed_(std::move(computed)) {
+    : rows_(std::move(rows)), pairs_(std::move(pairs)), computed_(std::move(computed)) {
   const std::size_t n = rows_.size();
   if (n == 0 || n > static_cast<std::size_t>(std::numeric_limits<int>::max()) ||
       pairs_.size() != n * n || computed_.size() != n * n)
@@ -161,6 +141,27 @@ WorkAmount Work::counted(int rank, int owner) const {
   const double pairs = static_cast<double>(region.pairs());
   if (granularity_.rows == 1 && granularity_.keys == 1) return {pairs, pairs};
   return {pairs, static_cast<double>(ringscope::computed_pairs(region, granularity_))};
+}
+
+Balance balance_of(const Work& work, const std::vector<double>& speeds) {
+  const int n = work.world_size();
+  Balance balance;
+  std::vector<double> ranks(n);
+  double all = 0;
+  for (int step = 0; step < n; ++step) {
+    double slowest = 0;
+    for (int rank = 0; rank < n; ++rank) {
+      const double computed = work.computed_pairs(rank, RingSchedule{rank, n}.owner(step)) /
+                              (speeds.empty() ? 1 : speeds[rank]);
+      slowest = std::max(slowest, computed);
+      ranks[rank] += computed;
+      all += computed;
+    }
+    balance.steps.push_back({1, slowest, step != n - 1});
+  }
+  balance.mean_rank = all / n;
+  balance.slowest_rank = *std::max_element(ranks.begin(), ranks.end());
+  return balance;
 }
 
 }  // namespace ringscope

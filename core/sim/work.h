@@ -1,14 +1,11 @@
 // How much work a rank has with a KV block: the pairs that the mask allows, and the pairs that a
 // kernel computes for them, tile by tile.
-//
-// Counting the pairs of every (rank, owner) would take too long, but a rank's work is the same for
-// whole stretches of owners (owner_stretches.h). It is counted once per stretch, which gives a few
-// numbers per rank, except under masks of very many documents.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
+#include "core/cost/balance.h"
 #include "core/problem/region.h"
 #include "core/ring/problem.h"
 
@@ -47,10 +44,9 @@ class Work {
   const Granularity& granularity() const { return granularity_; }  // of a table: {1, 1}
 
   WorkAmount of(int rank, int owner) const {
-    if (begins_of_.empty()) return counted(rank, owner);
-    const std::size_t stretch = stretch_of(rank, owner);
-    const double pairs = pairs_[stretch];
-    return {pairs, computed_.empty() ? pairs : computed_[stretch]};
+    if (pairs_.empty()) return counted(rank, owner);
+    const std::size_t at = static_cast<std::size_t>(rank) * rows_.size() + owner;
+    return {pairs_[at], computed_[at]};
   }
   double pairs(int rank, int owner) const { return of(rank, owner).pairs; }
   double computed_pairs(int rank, int owner) const { return of(rank, owner).computed; }
@@ -58,31 +54,18 @@ class Work {
  private:
   WorkAmount counted(int rank, int owner) const;
 
-  std::size_t stretch_of(int rank, int owner) const {
-    if (is_table_) return static_cast<std::size_t>(rank) * rows_.size() + owner;
-    std::size_t low = begins_of_[rank];
-    std::size_t count = begins_of_[static_cast<std::size_t>(rank) + 1] - low;
-    while (count > 1) {
-      const std::size_t half = count / 2;
-      low = begins_[low + half] <= owner ? low + half : low;
-      count -= half;
-    }
-    return low;
-  }
-
   std::vector<Index> rows_;
   Index max_rows_ = 0;
-  bool is_table_ = false;
-  // Stretch k of rank r is at begins_of_[r] + k: its first owner and its work. A table has no first
-  // owners. begins_of_ is empty when there are too many stretches to keep.
-  std::vector<std::size_t> begins_of_;
-  std::vector<std::int32_t> begins_;
-  std::vector<double> pairs_, computed_;  // computed_ is empty when it would be the same
-  // What the stretches are counted from.
+  std::vector<double> pairs_, computed_;  // [rank][owner]; empty when they would be too many
+  // What they are counted from.
   MaskSpec mask_spec_;
   PartitionSpec partition_spec_;
   Partition partition_;  // points into partition_spec_, whose tables are shared by all copies
   Granularity granularity_;
 };
+
+// Return how evenly a ring's computed pairs are spread over ranks and steps. Those of a rank of
+// speed s count 1/s.
+Balance balance_of(const Work& work, const std::vector<double>& speeds = {});
 
 }  // namespace ringscope

@@ -95,7 +95,6 @@ struct SearchedGain {
   int world_size = 1;
   std::vector<TiledRing> fixed;  // as kAllPartitions
   TiledRing searched;
-  double most_ceiling = 1;  // that chunks of 128 positions could have
 
   const TiledRing& best_fixed() const;  // the fastest
 };

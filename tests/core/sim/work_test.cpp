@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include "core/sim/search/owner_stretches.h"
-
 namespace ringscope {
 namespace work_test {
 
@@ -109,19 +107,6 @@ TEST(Work, ComputesWholeTiles) {
       EXPECT_EQ(wrong, 0);
     }
   });
-}
-
-// Otherwise it would be right, and slow.
-TEST(Work, HasFewStretches) {
-  for (const PartitionKind partition : kAllPartitions)
-    for (const char* text : {"full", "causal", "causal+window:100000", "prefix:70000",
-                             "causal+documents:300000,200000,548577"})
-      for (const int rank : {0, 1, 77, 2048, 4095}) {
-        const Problem job = job_of(text, partition, 4096, 1048577);
-        const Mask mask = job.mask.for_seqlen(job.shape.seqlen);
-        EXPECT_LE(OwnerStretches(mask, job.partition_of_sequence()).of(rank).size(), 24u)
-            << text << ", " << name_of(partition);
-      }
 }
 
 TEST(Work, OfATableIsWhatTheTableSays) {

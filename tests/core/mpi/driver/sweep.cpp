@@ -6,7 +6,7 @@
 
 #include "core/mpi/run_on_mpi.h"
 #include "core/ring/loop_counts.h"
-#include "core/sim/search/searched.h"
+#include "core/sim/searched.h"
 #include "tests/core/attention/random_problem.h"
 #include "tests/core/mpi/driver/driver.h"
 #include "tests/core/ring/ring_case.h"
@@ -59,15 +59,10 @@ PartitionSpec dealt(std::string_view text, const Problem& job) {
     for (Index p = 0; p < job.shape.seqlen; ++p) numbers.insert(numbers.end(), {p * p % 7 % n, 1});
     return PartitionSpec::recorded(text, numbers, job.shape.seqlen, n);
   }
-  PartitionSpec spec = PartitionSpec::parse(text);
-  if (!spec.is_searched()) {
-    spec.deal_out(job.mask.for_seqlen(job.shape.seqlen), n);
-    return spec;
-  }
-  const SearchedPartition found = search_partition(
-      {.job = job, .granularity = {1, 1}, .least_chunk_rows = 2, .exchanges = 100});
-  spec.take(found.assignment(n), found.bound());
-  return spec;
+  Problem dealt = job;
+  dealt.partition = PartitionSpec::parse(text);
+  deal_out(dealt, {});
+  return dealt.partition;
 }
 
 class Sweep {
