@@ -15,9 +15,8 @@ namespace ringscope {
 
 struct SimulateOptions {
   HardwareOptions hardware;
-  std::optional<std::string> between;   // a link by name or file
-  std::optional<std::string> topology;  // a file
-  // Rates, topology and links are filled in later, as are cores and granularity if measured.
+  std::optional<std::string> between;  // a link by name or file
+  // Rates and links are filled in later, as are cores and granularity if measured.
   Scenario scenario;
   std::optional<int> cores;
   bool tiles_given = false;

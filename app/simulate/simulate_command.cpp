@@ -38,7 +38,7 @@ constexpr Accepted kDelay = {0, 1e12, true, true, "a number from 0, up to 1e+12"
 struct Given {
   std::optional<int> nodes, nics;
   std::optional<Placement> placement;
-  std::optional<std::string> kv_buffers, order;
+  std::optional<std::string> kv_buffers;
   std::vector<std::string> sweep;
 };
 
@@ -105,9 +105,6 @@ void add_nodes(CommandFlags& flags, SimulateOptions& options, Given& given) {
   flags.name("--placement", given.placement, "block|cyclic",
              "consecutive ranks on one node, or dealt out (block)",
              [](const std::string& text) { return parse_name(text, kAllPlacements); });
-  flags.path("--topology", options.topology, "nodes and links from a file instead of --nodes");
-  flags.one_of("--order", {"rank", "topology"}, given.order,
-               "of the ring: by rank, or along short ways (rank)");
 }
 
 void add_faults(CommandFlags& flags, SimulateOptions& options) {
@@ -193,35 +190,20 @@ bool sweeps(const SimulateOptions& options, Setting setting, const std::string& 
 void set_nodes(const Given& given, SimulateOptions& options) {
   Scenario& scenario = options.scenario;
   const bool many = given.nodes.value_or(1) > 1;
-  scenario.order = given.order == "topology" ? RingOrder::topology : RingOrder::ranks;
-  if (options.topology) {
-    if (options.hardware.measure)
-      contradiction("--measure", "given beside --topology", "--gpu NAME beside it");
-    if (sweeps(options, Setting::bandwidth))
-      contradiction("--sweep bandwidth", "given beside --topology", "one of them");
-    for (const auto& [flag, is_given] : {std::pair{"--nodes", given.nodes.has_value()},
-                                         {"--between", options.between.has_value()},
-                                         {"--nics", given.nics.has_value()},
-                                         {"--placement", given.placement.has_value()},
-                                         {"--link", options.hardware.link.has_value()}})
-      if (is_given) contradiction(flag, "given beside --topology", "one of them");
-  } else if (many && !options.between) {
+  if (many && !options.between) {
     contradiction("--nodes", fmt::format("{} given without --between", *given.nodes),
                   "it together with --between LINK");
   } else if (!many) {
-    for (const auto& [flag, is_given] :
-         {std::pair{"--between", options.between.has_value()},
-          {"--nics", given.nics.has_value()},
-          {"--placement", given.placement.has_value()},
-          {"--order topology", scenario.order == RingOrder::topology}})
-      if (is_given)
-        contradiction(flag, "given without nodes", "it together with --nodes M or --topology FILE");
+    for (const auto& [flag, is_given] : {std::pair{"--between", options.between.has_value()},
+                                         {"--nics", given.nics.has_value()},
+                                         {"--placement", given.placement.has_value()}})
+      if (is_given) contradiction(flag, "given without nodes", "it together with --nodes M");
   }
   const bool two_level =
       scenario.job.scheme == Scheme::two_level || sweeps(options, Setting::scheme, "two-level");
-  if (two_level && !many && !options.topology && scenario.job.nodes == 1)
+  if (two_level && !many && scenario.job.nodes == 1)
     contradiction("--scheme", "two-level given without nodes",
-                  "two-level:M, or --nodes M and --between LINK, or --topology FILE");
+                  "two-level:M, or --nodes M and --between LINK");
   if (given.nodes && scenario.job.nodes > 1 && *given.nodes != scenario.job.nodes)
     contradiction(
         "--nodes",
@@ -268,9 +250,7 @@ void complete(SimulateOptions& options, const Given& given, const CommandFlags& 
   complete_problem("simulate", options.scenario.job);
   Problem& job = options.scenario.job;
   job.partition.is_searched() ? check_speeds(job) : deal_out_as_given(job);
-  HardwareOptions hardware = options.hardware;
-  if (options.topology && !hardware.measure) hardware.link.emplace();  // the file has the links
-  check_hardware("simulate", hardware);
+  check_hardware("simulate", options.hardware);
   set_nodes(given, options);
   set_pace(given, options);
 }
@@ -309,11 +289,7 @@ void measure_machine(const SimulateOptions& options, Setup& setup) {
 void look_up_machine(const SimulateOptions& options, Setup& setup) {
   Scenario& scenario = setup.scenario;
   const Gpu gpu = for_flag("--gpu", [&] { return find_gpu(*options.hardware.gpu); });
-  // A topology has its own links, so --link is not used then.
-  const Link link = scenario.topology
-                        ? Link{*options.topology, scenario.topology->path(0, 0).bytes_per_s,
-                               scenario.topology->path(0, 0).latency_s}
-                        : for_flag("--link", [&] { return find_link(*options.hardware.link); });
+  const Link link = for_flag("--link", [&] { return find_link(*options.hardware.link); });
   scenario.rates = for_flag("--dtype:", [&] { return rates_of(gpu, link, scenario.job.dtype); });
   setup.hardware = {gpu.name, link.name, gpu.memory_bytes};
 }
@@ -321,11 +297,6 @@ void look_up_machine(const SimulateOptions& options, Setup& setup) {
 Setup set_up(const SimulateOptions& options) {
   Setup setup{options.scenario, {}};
   Scenario& scenario = setup.scenario;
-  if (options.topology)
-    for_flag("--topology", [&] {
-      scenario.topology = std::make_shared<const Topology>(read_topology(*options.topology));
-      scenario.job.nodes = scenario.topology->nodes();
-    });
   if (options.between)
     for_flag("--between", [&] { scenario.between = find_link(*options.between); });
   options.hardware.measure ? measure_machine(options, setup) : look_up_machine(options, setup);
@@ -337,8 +308,7 @@ Setup set_up(const SimulateOptions& options) {
 
 void check_places(const SimulateOptions& options) {
   std::vector<std::string> inputs;
-  for (const auto& input :
-       {options.topology, options.between, options.hardware.gpu, options.hardware.link})
+  for (const auto& input : {options.between, options.hardware.gpu, options.hardware.link})
     if (input) {  // a file, or FILE:NAME
       inputs.push_back(*input);
       inputs.push_back(input->substr(0, input->rfind(':')));
@@ -434,7 +404,7 @@ std::vector<SimulatedWay> simulate_all(const Setup& setup) {
 std::string machine_text(const Setup& setup) {
   const Scenario& scenario = setup.scenario;
   std::string text = setup.hardware.gpu + ", " + setup.hardware.link;
-  if (scenario.job.nodes > 1 && !scenario.topology)
+  if (scenario.job.nodes > 1)
     text += fmt::format("; {} nodes, {} x {} between them", scenario.job.nodes, scenario.nics,
                         scenario.between.name);
   return text;

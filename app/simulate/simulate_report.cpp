@@ -65,23 +65,17 @@ std::string faults_text(const Scenario& scenario) {
 }
 
 std::string nodes_text(const Scenario& scenario) {
-  if (scenario.topology || scenario.job.nodes == 1)
-    return scenario.job.nodes == 1 ? "" : fmt::format("; {} nodes", scenario.job.nodes);
+  if (scenario.job.nodes == 1) return "";
   return fmt::format("; {} nodes ({}), {} x {} between them: {:.4g} GB/s", scenario.job.nodes,
                      name_of(scenario.placement), scenario.nics, scenario.between.name,
                      scenario.between.bytes_per_s / 1e9);
 }
 
-// Return the link's name and bandwidth. A topology has several links, so it gets no number.
-std::string link_text(const Scenario& scenario, const SimulatedHardware& hardware) {
-  if (scenario.topology) return "links of " + hardware.link;
-  return fmt::format("{}: {:.4g} GB/s one way", hardware.link, scenario.rates.bytes_per_s / 1e9);
-}
-
 std::string machine_line(const Scenario& scenario, const SimulatedHardware& hardware) {
-  return fmt::format("{} of {}: {}; {}{}\n", count_text(scenario.job.world_size, "rank"),
-                     hardware.gpu, flops_text(scenario.rates, scenario.job.backward),
-                     link_text(scenario, hardware), nodes_text(scenario));
+  return fmt::format("{} of {}: {}; {}: {:.4g} GB/s one way{}\n",
+                     count_text(scenario.job.world_size, "rank"), hardware.gpu,
+                     flops_text(scenario.rates, scenario.job.backward), hardware.link,
+                     scenario.rates.bytes_per_s / 1e9, nodes_text(scenario));
 }
 
 std::string header_text(const Scenario& scenario, const SimulatedHardware& hardware) {
@@ -328,7 +322,7 @@ Fields way_fields(const Scenario& scenario) {
 }
 
 Fields machine_fields(const Scenario& scenario, const SimulatedHardware& hardware) {
-  const bool has_nodes = scenario.job.nodes > 1 && !scenario.topology;
+  const bool has_nodes = scenario.job.nodes > 1;
   std::vector<Fields> stragglers;
   for (const Straggler& straggler : scenario.stragglers)
     stragglers.push_back({{"rank", straggler.rank}, {"speed", straggler.speed}});
@@ -344,7 +338,6 @@ Fields machine_fields(const Scenario& scenario, const SimulatedHardware& hardwar
           {has_nodes ? "between_bytes_per_s" : "", scenario.between.bytes_per_s},
           {has_nodes ? "nics" : "", scenario.nics},
           {has_nodes ? "placement" : "", name_of(scenario.placement)},
-          {"order", scenario.order == RingOrder::topology ? "topology" : "rank"},
           {"cores", scenario.cores},
           {"step_s", scenario.step_s},
           {"tile_rows", scenario.granularity.rows},

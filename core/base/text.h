@@ -63,7 +63,7 @@ std::uint64_t hash_of(const Numbers& numbers) {
 // Tables are lines of words, with comments after '#'.
 
 // Return the whole file, which may have at most 1 MiB. `kind` is what a message names as accepted,
-// such as "file of a topology". Throw an InputError that names `path`.
+// such as "file of a mask". Throw an InputError that names `path`.
 std::string read_table(const std::string& path, const std::string& kind);
 
 // Call f(part) for every part of `text` that ends at `separator` or at the end. A text that ends

@@ -59,7 +59,6 @@ void check(const SimulationRequest& request, const Work& work, const Machine& ma
   check_paths(machine.to_next, job.world_size, "link to the next rank");
   check_paths(machine.to_next_here, job.world_size, "link to the next rank of the node");
   check_paths(machine.to_next_node, job.world_size, "link to the next node");
-  check_length(machine.between_nodes, job.nodes * job.nodes, "links between nodes");
   check_paths(machine.to_all, job.world_size, "links to all ranks");
   check_length(request.recorded, job.world_size, "recorded ranks");
 }

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "core/ring/seams.h"
-#include "core/sim/machine/machine.h"
+#include "core/sim/machine.h"
 #include "core/sim/simulate.h"
 #include "core/sim/work.h"
 
@@ -146,9 +146,8 @@ class Account {
       return machine_.path_to_next(hop.sender);
     const int per_node = world_size_ / job_.nodes;
     const int from = hop.sender / per_node, to = hop.receiver / per_node;
-    if (from == to) return machine_.path_to_next_here(hop.sender);
-    if (machine_.between_nodes.empty()) return machine_.path_to_next_node(hop.sender);
-    return machine_.between_nodes[static_cast<std::size_t>(from * job_.nodes + to)];
+    return from == to ? machine_.path_to_next_here(hop.sender)
+                      : machine_.path_to_next_node(hop.sender);
   }
   std::size_t place(int row, int column) const {
     return static_cast<std::size_t>(row) * world_size_ + column;

@@ -32,10 +32,6 @@ void check(const Scenario& scenario) {
   if (scenario.job.nodes > ranks)
     throw InputError(fmt::format("nodes: {} given for {} rank{}; accepted: up to as many as ranks",
                                  scenario.job.nodes, ranks, ranks == 1 ? "" : "s"));
-  if (scenario.topology && scenario.topology->world_size() != ranks)
-    throw InputError(fmt::format("world-size: {} given for a topology of {} ranks; accepted: {}",
-                                 ranks, scenario.topology->world_size(),
-                                 scenario.topology->world_size()));
 }
 
 std::optional<std::string> obstacle(const Scenario& scenario) {
@@ -43,12 +39,7 @@ std::optional<std::string> obstacle(const Scenario& scenario) {
   if (job.partition.is_searched() && job.world_size > kMostSearchedRanks)
     return fmt::format("a partition is searched for up to {} ranks, {} given", kMostSearchedRanks,
                        job.world_size);
-  if (job.scheme == Scheme::two_level && scenario.topology) {
-    const Topology& topology = *scenario.topology;
-    for (int node = 1; node < topology.nodes(); ++node)
-      if (topology.ranks_of(node).size() != topology.ranks_of(0).size())
-        return "two-level: nodes of different numbers of ranks given";
-  } else if (job.scheme == Scheme::two_level && job.world_size % job.nodes != 0) {
+  if (job.scheme == Scheme::two_level && job.world_size % job.nodes != 0) {
     return fmt::format("two-level: {} nodes don't divide {} ranks", job.nodes, job.world_size);
   }
   if (is_followed(job)) {
@@ -84,51 +75,44 @@ double block_bytes(const Problem& job) {
   return 2 * kv_values(job.shape, job.max_rows()) * job.storage_bytes();
 }
 
-// Return the topology, or none where all links of a rank are alike.
-std::shared_ptr<const Topology> topology_of(const Scenario& scenario) {
-  if (scenario.topology || scenario.job.nodes == 1 || scenario.between.bytes_per_s == 0)
-    return scenario.topology;
-  return std::make_shared<const Topology>(
-      Topology::uniform({.world_size = scenario.job.world_size,
-                         .nodes = scenario.job.nodes,
-                         .placement = scenario.placement,
-                         .inside = {"", scenario.rates.bytes_per_s, scenario.rates.latency_s},
-                         .between = scenario.between,
-                         .nics = scenario.nics}));
-}
-
-std::vector<int> places(const Scenario& scenario, const Topology& topology) {
-  const Problem& job = scenario.job;
-  return ring_order(topology, scenario.order, job.scheme, block_bytes(job));
+// Return the cluster, or none where all links of a rank are alike.
+std::optional<Cluster> cluster_of(const Scenario& scenario) {
+  if (scenario.job.nodes == 1 || scenario.between.bytes_per_s == 0) return std::nullopt;
+  return Cluster{.world_size = scenario.job.world_size,
+                 .nodes = scenario.job.nodes,
+                 .placement = scenario.placement,
+                 .inside = {"", scenario.rates.bytes_per_s, scenario.rates.latency_s},
+                 .between = scenario.between,
+                 .nics = scenario.nics};
 }
 
 }  // namespace
 
 std::vector<int> ring_of(const Scenario& scenario) {
-  const auto topology = topology_of(scenario);
-  if (!topology) return {};
-  std::vector<int> order = places(scenario, *topology);
+  const auto cluster = cluster_of(scenario);
+  if (!cluster) return {};
+  std::vector<int> order = ring_order(*cluster, scenario.job.scheme);
   if (std::is_sorted(order.begin(), order.end())) order.clear();
   return order;
 }
 
 bool has_consecutive_nodes(const Scenario& scenario) {
-  const auto topology = topology_of(scenario);
-  if (!topology) return true;
-  const std::vector<int> order = places(scenario, *topology);
-  const std::size_t share = order.size() / static_cast<std::size_t>(topology->nodes());
+  const auto cluster = cluster_of(scenario);
+  if (!cluster) return true;
+  const std::vector<int> order = ring_order(*cluster, scenario.job.scheme);
+  const std::size_t share = order.size() / static_cast<std::size_t>(cluster->nodes);
   for (std::size_t k = 0; k < order.size(); ++k)
-    if (topology->node_of(order[k]) != topology->node_of(order[k / share * share])) return false;
+    if (cluster->node_of(order[k]) != cluster->node_of(order[k / share * share])) return false;
   return true;
 }
 
 Machine machine_of(const Scenario& scenario) {
   Machine machine;
-  const auto topology = topology_of(scenario);
+  const auto cluster = cluster_of(scenario);
   std::vector<int> order;
-  if (topology) {
-    order = places(scenario, *topology);
-    machine = machine_on(*topology, scenario.rates, order, scenario.job.scheme);
+  if (cluster) {
+    order = ring_order(*cluster, scenario.job.scheme);
+    machine = machine_on(*cluster, scenario.rates, scenario.job.scheme);
   }
   machine.world_size = scenario.job.world_size;
   machine.rates = scenario.rates;
@@ -145,7 +129,7 @@ Machine machine_of(const Scenario& scenario) {
   for (const Straggler& straggler : scenario.stragglers) slow_down(straggler.rank, straggler.speed);
   for (int rank = 0; rank < std::ssize(scenario.job.speeds); ++rank)
     slow_down(rank, scenario.job.speeds[rank]);
-  const bool by_figures = scenario.cpu != nullptr && is_loop(scenario) && !topology &&
+  const bool by_figures = scenario.cpu != nullptr && is_loop(scenario) && !cluster &&
                           scenario.step_s == 0 && scenario.jitter == 0 &&
                           scenario.hop_jitter == 0 && machine.speed.empty();
   if (by_figures && machine.world_size <= kMostGraphRanks) {

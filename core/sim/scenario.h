@@ -11,15 +11,14 @@
 #include "core/cost/choices.h"
 #include "core/cost/measure.h"
 #include "core/cost/time.h"
-#include "core/sim/machine/ring_order.h"
-#include "core/sim/machine/topology.h"
+#include "core/sim/cluster.h"
 #include "core/sim/searched.h"
 #include "core/sim/simulate.h"
 
 namespace ringscope {
 
 struct Straggler {
-  int rank = 0;      // by the topology's numbering, wherever it is in the ring
+  int rank = 0;      // wherever it is in the ring
   double speed = 1;  // of computing: 0.5 takes twice as long
 };
 
@@ -32,18 +31,16 @@ struct Scenario {
   double jitter = 0, hop_jitter = 0;
   std::uint64_t seed = 0;
   int cores = 0;
-  // Figures of a measured machine. They apply when ranks run the loops of core/ring without a
-  // topology, step_s, jitter or stragglers, which the figures do not cover.
+  // Figures of a measured machine. They apply when ranks run the loops of core/ring on one
+  // node, without step_s, jitter or stragglers, which the figures do not cover.
   std::shared_ptr<const CpuFigures> cpu;
   std::vector<Straggler> stragglers;  // job.speeds are those that a searched partition knows of
 
-  // For job.nodes > 1: each node has `nics` links `between` it and the others. A topology with as
-  // many nodes and ranks as the job may be given instead.
+  // For job.nodes > 1: each node has `nics` links `between` it and the others. A link of rate 0: all
+  // links are as inside a node.
   int nics = 1;
   Link between;
   Placement placement = Placement::block;
-  std::shared_ptr<const Topology> topology;
-  RingOrder order = RingOrder::ranks;
 };
 
 inline std::string_view partition_name(const Scenario& scenario) {
@@ -56,8 +53,8 @@ inline bool has_buffers(const Scenario& scenario) {
          (scenario.job.scheme == Scheme::ring || scenario.job.scheme == Scheme::two_level);
 }
 
-// Throw InputError for stragglers that are not among the ranks, more nodes than ranks, or speeds or a
-// topology of another number of ranks.
+// Throw InputError for stragglers that are not among the ranks, more nodes than ranks, or speeds
+// of another number of ranks.
 void check(const Scenario& scenario);
 
 // Return why the scenario is impossible whatever the memory: heads that Ulysses can't distribute,

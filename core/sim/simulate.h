@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "core/ring/problem.h"
-#include "core/sim/machine/machine.h"
+#include "core/sim/machine.h"
 #include "core/sim/work.h"
 #include "core/trace/event.h"
 

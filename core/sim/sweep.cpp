@@ -296,8 +296,6 @@ std::vector<SweepColumn> all_columns() {
       setting("nics", [](const Scenario& s) { return s.nics; }),
       setting("between", [](const Scenario& s) { return s.between.name; }),
       setting("placement", [](const Scenario& s) { return name_of(s.placement); }),
-      setting("order",
-              [](const Scenario& s) { return s.order == RingOrder::ranks ? "rank" : "topology"; }),
       setting("stragglers", stragglers_text),
       setting("hop_jitter", [](const Scenario& s) { return s.hop_jitter; }),
       setting("cores", [](const Scenario& s) { return s.cores; }),

@@ -8,7 +8,7 @@
 // from all ranks and lasts until the slowest has arrived.
 #pragma once
 
-#include "core/sim/machine/machine.h"
+#include "core/sim/machine.h"
 #include "core/sim/simulate.h"
 #include "core/sim/work.h"
 

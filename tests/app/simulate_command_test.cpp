@@ -127,7 +127,6 @@ TEST_F(SimulateCommandTest, NodesWithSlowLinks) {
   const double cyclic = wall("--placement cyclic");
   EXPECT_GT(cyclic, flat);
   EXPECT_LT(wall("--placement cyclic --nics 4"), cyclic);
-  EXPECT_DOUBLE_EQ(wall("--placement cyclic --order topology"), flat);
   EXPECT_LT(wall("--scheme two-level"), flat);
   // A recording names nodes only if they are equal shares of consecutive ranks.
   for (const char* const placement : {"block", "cyclic"}) {
@@ -142,26 +141,6 @@ TEST_F(SimulateCommandTest, JsonHasTheWholeSeed) {
   const auto json = run_for_json(simulate_with("--seed 12345678901234567891"));
   ASSERT_TRUE(json["machine"]["seed"].IsString());
   EXPECT_STREQ(json["machine"]["seed"].GetString(), "12345678901234567891");
-}
-
-TEST_F(SimulateCommandTest, TakesATopologyFromAFile) {
-  write_text("racks.txt",
-             "node a ranks 4 link NVLink4\nnode b ranks 4 link NVLink4\nswitch s\n"
-             "join a s 10\njoin b s 10,5\nslow 3 0.5\n");
-  const auto json = run_for_json(
-      Strings{"simulate", "--gpu", "H100", "--topology", path("racks.txt")} + kProblem);
-  EXPECT_EQ(json["machine"]["nodes"].GetInt(), 2);
-  EXPECT_NEAR(json["ranks"][3]["compute_s"].GetDouble(),
-              2 * json["ranks"][2]["compute_s"].GetDouble(), 1e-9);
-  Strings other = Strings{"simulate", "--gpu", "H100", "--topology", path("racks.txt")} + kProblem;
-  other[6] = "9";
-  expect_refused(other, "world-size 9 8");
-  write_text("bad.txt", "node a ranks 4 link NVLink4\nnode b ranks none link NVLink4\n");
-  expect_refused(Strings{"simulate", "--gpu", "H100", "--topology", path("bad.txt")} + kProblem,
-                 {"--topology", "bad.txt", "line 2", "none"});
-  expect_refused(Strings{"simulate", "--gpu", "H100", "--topology", path("absent")} + kProblem,
-                 "--topology absent");
-  expect_refused_with({"--topology", path("racks.txt")}, "--link --topology");
 }
 
 TEST_F(SimulateCommandTest, AllSchemesSideBySide) {
@@ -333,12 +312,10 @@ TEST_F(SimulateCommandTest, RefusesBadNodes) {
   expect_refused(nodes("--nodes 0"), "--nodes '0'");
   expect_refused(nodes("--nodes 2 --nics 0"), "--nics '0'");
   expect_refused(nodes("--nodes 2 --placement odd"), "--placement 'odd' cyclic");
-  expect_refused(nodes("--nodes 2 --order odd"), "--order 'odd' topology");
   expect_refused(nodes({}), "--between --nodes");
   expect_refused_with("--nodes 2", "--nodes --between");
   expect_refused_with("--nodes 2 --between rope", "--between 'rope'");
   expect_refused_with("--scheme two-level", "two-level --nodes");
-  expect_refused_with("--order topology", "--order --nodes");
 }
 
 TEST_F(SimulateCommandTest, RefusesBadSweeps) {

@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "core/cost/amounts.h"
-#include "core/sim/machine/machine.h"
+#include "core/sim/machine.h"
 #include "tests/core/sim/random_machines.h"
 
 namespace ringscope {

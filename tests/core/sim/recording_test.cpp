@@ -197,7 +197,7 @@ TEST(SimRecording, RefusesMoreEventsThanAFileShouldHold) {
   EXPECT_EQ(ranks_to_record(job, {}), 64);
 }
 
-// Where ranks are dealt to nodes in turn, an order by topology joins those of a node again.
+// Where ranks are dealt to nodes in turn, a two-level ring joins those of a node again.
 TEST(SimRecording, NodesThatAreEqualSharesOfConsecutiveRanks) {
   Scenario scenario = scenario_of(8, Scheme::ring, Pace::buffers, false);
   EXPECT_TRUE(has_consecutive_nodes(scenario));
@@ -206,11 +206,8 @@ TEST(SimRecording, NodesThatAreEqualSharesOfConsecutiveRanks) {
   EXPECT_TRUE(has_consecutive_nodes(scenario));
   scenario.placement = Placement::cyclic;
   EXPECT_FALSE(has_consecutive_nodes(scenario));
-  scenario.order = RingOrder::topology;
+  scenario.job.scheme = Scheme::two_level;
   EXPECT_TRUE(has_consecutive_nodes(scenario));
-  scenario.topology = std::make_shared<const Topology>(
-      parse_topology("node a ranks 2 link 100\nnode b ranks 6 link 100\njoin a b 10\n", ""));
-  EXPECT_FALSE(has_consecutive_nodes(scenario));
 }
 
 TEST(SimRecording, SampleIsEvenBesideThePath) {

@@ -8,7 +8,7 @@
 #include "core/base/error.h"
 #include "core/cost/balance.h"
 #include "core/run/run.h"
-#include "core/sim/machine/machine.h"
+#include "core/sim/machine.h"
 #include "core/sim/simulate.h"
 #include "core/trace/summary.h"
 #include "tests/core/attention/random_problem.h"

@@ -8,7 +8,7 @@
 #include "core/base/error.h"
 #include "core/cost/amounts.h"
 #include "core/cost/time.h"
-#include "core/sim/machine/ring_order.h"
+#include "core/sim/cluster.h"
 #include "tests/core/sim/two_level_cases.h"
 
 namespace ringscope {
@@ -128,12 +128,10 @@ TEST(TwoLevel, HidesSlowLinksThatAFlatRingCanNot) {
   const double block = kv_hop_bytes(job);
   Rates rates{1, 1, block / 0.5e-3, 0};
   rates.forward_flops = 4 * query_values(job.shape, 1) * 64 / 1e-3;
-  const Topology topology = Topology::uniform(
-      {32, 4, Placement::block, {"", block / 0.5e-3, 0}, {"", block / 5e-3, 0}, 8});
+  const Cluster cluster{32, 4, Placement::block, {"", block / 0.5e-3, 0}, {"", block / 5e-3, 0}, 8};
   const auto wall = [&](Scheme scheme, Pace pace) {
     job.scheme = scheme;
-    const std::vector<int> order = ring_order(topology, RingOrder::topology, scheme, block);
-    return run(job, pace, machine_on(topology, rates, order, scheme)).wall_s();
+    return run(job, pace, machine_on(cluster, rates, scheme)).wall_s();
   };
   for (const Pace pace : {Pace::in_step, Pace::buffers}) {
     EXPECT_NEAR(wall(Scheme::two_level, pace), 32e-3, 1e-9);

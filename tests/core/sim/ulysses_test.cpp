@@ -11,8 +11,8 @@
 #include "core/cost/amounts.h"
 #include "core/cost/time.h"
 #include "core/ring/loop_counts.h"
-#include "core/sim/machine/machine.h"
-#include "core/sim/machine/ring_order.h"
+#include "core/sim/cluster.h"
+#include "core/sim/machine.h"
 
 namespace ringscope {
 namespace ulysses_test {
@@ -65,13 +65,11 @@ TEST(SimulatedUlysses, TakesWhatTheClosedFormSays) {
       }
 }
 
-// The same on a machine from a topology whose nodes don't matter.
+// The same on a cluster of one node.
 TEST(SimulatedUlysses, TakesTheSameOnOneNode) {
   const Problem job = job_of(4);
   const Link link{"", kRates.bytes_per_s, kRates.latency_s};
-  const Topology topology = Topology::uniform({4, 1, Placement::block, link, link, 1});
-  const Machine machine = machine_on(
-      topology, kRates, ring_order(topology, RingOrder::topology, job.scheme, 1), job.scheme);
+  const Machine machine = machine_on({4, 1, Placement::block, link, link, 1}, kRates, job.scheme);
   EXPECT_EQ(run(job, machine).wall_s(), run(job, machine_of(4)).wall_s());
 }
 

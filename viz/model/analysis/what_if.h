@@ -46,7 +46,7 @@ struct WhatIfSettings {
   Way way = Way::buffers;
   int kv_buffers = 2;
   int cores = 0;        // shared by the ranks; 0: each has its own
-  double jitter = 0;    // see core/sim/machine/machine.h
+  double jitter = 0;    // see core/sim/machine.h
   int slow_rank = 0;    // this rank takes
   double slowdown = 1;  // this many times as long
 

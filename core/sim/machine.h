@@ -36,8 +36,7 @@ struct KnownTimes {
 
 // ---
 // The machine says how fast each rank computes and what a message costs on each path that a scheme
-// uses. Where these numbers come from (nodes, shared links, the order of the ring) is topology.h's
-// business.
+// uses. Where these numbers come from (nodes, shared links) is cluster.h's business.
 
 // The path of a message, as wide as it is for this message when all that share it move at once.
 struct Path {
@@ -61,10 +60,7 @@ struct Machine {
   std::vector<Path>
       to_next_here;  // two_level: to the next rank of the node, from the last to the first
   std::vector<Path> to_next_node;  // two_level: to the same place in the next node
-  // [from][to], nodes by their place in the ring: the path of a message when every node sends as far
-  // ahead. Empty: to_next_node holds for all.
-  std::vector<Path> between_nodes;
-  std::vector<Path> to_all;  // ulysses: total bytes to all others, and one message's latency
+  std::vector<Path> to_all;        // ulysses: total bytes to all others, and one message's latency
 
   // A computation takes (1 + jitter x) times as long, a hop (1 + hop_jitter x) times. x is drawn
   // from the exponential distribution of mean 1, anew for each rank, pass and step.
@@ -79,7 +75,6 @@ struct Machine {
 
   std::shared_ptr<const KnownTimes> known = nullptr;  // replace all of the above but `cores`
 
-  double speed_of(int rank) const { return speed.empty() ? 1 : speed[index(rank)]; }
   Path path_to_next(int rank) const { return path(to_next, rank); }
   Path path_to_next_here(int rank) const { return path(to_next_here, rank); }
   Path path_to_next_node(int rank) const { return path(to_next_node, rank); }

@@ -1,0 +1,141 @@
+#include "core/sim/cluster.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "core/base/error.h"
+
+namespace ringscope {
+namespace {
+
+void check_link(const char* field, const Link& link) {
+  if (!(link.bytes_per_s > 0) || std::isinf(link.bytes_per_s))
+    throw InputError(fmt::format("{}: {} bytes/s given; accepted: a finite rate above 0", field,
+                                 link.bytes_per_s));
+  if (!(link.latency_s >= 0) || std::isinf(link.latency_s))
+    throw InputError(fmt::format("{}: a latency of {} s given; accepted: a finite one, at least 0",
+                                 field, link.latency_s));
+}
+
+void check(const Cluster& cluster) {
+  const int n = cluster.world_size;
+  if (cluster.nodes < 1 || cluster.nodes > n)
+    throw InputError(
+        fmt::format("nodes: {} given for {} ranks; accepted: 1 to {}", cluster.nodes, n, n));
+  if (cluster.nics < 1)
+    throw InputError(fmt::format("nics: {} given; accepted: at least 1", cluster.nics));
+  check_link("link inside nodes", cluster.inside);
+  check_link("link between nodes", cluster.between);
+}
+
+bool has_rings_in_nodes(Scheme scheme) {
+  return scheme != Scheme::ring && scheme != Scheme::allgather && scheme != Scheme::ulysses;
+}
+
+Path path_inside(const Cluster& cluster) {
+  return {cluster.inside.bytes_per_s, cluster.inside.latency_s};
+}
+
+// Return the path of each message, from a rank to a rank, when all move at once.
+std::vector<Path> round(const Cluster& cluster, const std::vector<std::pair<int, int>>& messages,
+                        bool over_all_links) {
+  std::vector<int> leaving(cluster.nodes), entering(cluster.nodes);
+  for (const auto& [sender, receiver] : messages) {
+    const int from = cluster.node_of(sender), to = cluster.node_of(receiver);
+    if (from == to) continue;
+    ++leaving[from];
+    ++entering[to];
+  }
+  std::vector<Path> paths;
+  for (const auto& [sender, receiver] : messages) {
+    const int from = cluster.node_of(sender), to = cluster.node_of(receiver);
+    Path& path = paths.emplace_back(path_inside(cluster));
+    if (from == to) continue;
+    path.latency_s = cluster.between.latency_s;
+    // What is spread reaches the other links of its node through the links inside.
+    if (!over_all_links) path.bytes_per_s = cluster.between.bytes_per_s;
+    for (const int load : {leaving[from], entering[to]})
+      if (over_all_links || load > cluster.nics)
+        path.bytes_per_s =
+            std::min(path.bytes_per_s, cluster.between.bytes_per_s * cluster.nics / load);
+  }
+  return paths;
+}
+
+// Return the path of what a rank of `node` sends to all others in equal parts when all ranks do. The
+// rate is that of the bytes in all, the latency the mean of one message.
+Path path_to_all(const Cluster& cluster, int node) {
+  const double n = cluster.world_size, here = cluster.ranks_on(node);
+  if (n == 1) return path_inside(cluster);
+  Path path{std::numeric_limits<double>::infinity(), 0};
+  if (here > 1) path.bytes_per_s = cluster.inside.bytes_per_s / ((here - 1) / (n - 1));
+  double latency = (here - 1) * cluster.inside.latency_s;
+  if (here < n) {
+    const double width = cluster.between.bytes_per_s * cluster.nics;
+    const double half_s = cluster.between.latency_s / 2;  // to the switch, and on from there
+    double most_crowded = 0, to_switch_s = 0;
+    for (int other = 0; other < cluster.nodes; ++other) {
+      const double ranks = cluster.ranks_on(other);
+      most_crowded = std::max(most_crowded, ranks * (n - ranks) / width);
+      to_switch_s += ranks * half_s;
+    }
+    path.own_bytes_per_s = std::min(path.bytes_per_s, (n - 1) * width / (here * (n - here)));
+    path.bytes_per_s = std::min(path.bytes_per_s, (n - 1) / most_crowded);
+    latency += to_switch_s - here * half_s + (n - here) * half_s;
+  }
+  path.latency_s = latency / (n - 1);
+  return path;
+}
+
+}  // namespace
+
+int Cluster::node_of(int rank) const {
+  if (placement == Placement::cyclic) return rank % nodes;
+  const int fewest = world_size / nodes, in_longer = world_size % nodes * (fewest + 1);
+  return rank < in_longer ? rank / (fewest + 1) : world_size % nodes + (rank - in_longer) / fewest;
+}
+
+std::vector<int> ring_order(const Cluster& cluster, Scheme scheme) {
+  std::vector<int> order(cluster.world_size);
+  std::iota(order.begin(), order.end(), 0);
+  if (has_rings_in_nodes(scheme))
+    std::stable_sort(order.begin(), order.end(),
+                     [&](int a, int b) { return cluster.node_of(a) < cluster.node_of(b); });
+  return order;
+}
+
+Machine machine_on(const Cluster& cluster, const Rates& rates, Scheme scheme) {
+  check(cluster);
+  const std::vector<int> order = ring_order(cluster, scheme);
+  Machine machine;
+  machine.world_size = cluster.world_size;
+  machine.rates = rates;
+  const int n = cluster.world_size;
+  const auto to_rank_ahead = [&](int places) {
+    std::vector<std::pair<int, int>> messages;
+    for (int k = 0; k < n; ++k) messages.emplace_back(order[k], order[(k + places) % n]);
+    return messages;
+  };
+  if (has_rings_in_nodes(scheme)) {
+    if (n % cluster.nodes != 0)
+      throw InputError(
+          fmt::format("two-level: {} ranks on node 0 and {} on node {}; accepted: as many on every "
+                      "node",
+                      cluster.ranks_on(0), n / cluster.nodes, n % cluster.nodes));
+    machine.to_next_here.assign(n, path_inside(cluster));
+    machine.to_next_node = round(cluster, to_rank_ahead(n / cluster.nodes), false);
+  } else if (scheme == Scheme::ulysses) {
+    for (const int rank : order)
+      machine.to_all.push_back(path_to_all(cluster, cluster.node_of(rank)));
+  } else {
+    machine.to_next = round(cluster, to_rank_ahead(1), scheme == Scheme::allgather);
+  }
+  return machine;
+}
+
+}  // namespace ringscope
