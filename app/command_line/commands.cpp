@@ -198,8 +198,6 @@ constexpr CommandEntry kCommands[] = {
      declare_positions},
     {"lesson", "ring attention step by step, in lessons that run", "lessons/README.md",
      declare_lesson},
-    {"groups", "ranks split by heads, rows, layers and batches at once", "app/plan/plan.md",
-     declare_groups},
     {"train", "a small language model on a text, with the ring inside", "app/train/train.md",
      declare_train},
     {"generate", "text from a checkpoint of train", "app/train/train.md", declare_generate},

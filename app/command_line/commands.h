@@ -14,7 +14,6 @@
 #include "app/simulate/simulate.h"
 #include "app/train/train.h"
 #include "core/base/dtype.h"
-#include "core/model/rank_groups.h"
 #include "core/problem/conventions.h"
 #include "viz/window/view.h"
 
@@ -41,15 +40,6 @@ struct DemoOptions {
 
 struct ExplainOptions {
   std::vector<std::string> traces;
-  bool json = false;
-};
-
-struct GroupsOptions {
-  int world_size = 0;  // 0: not given, which is the product of the job's sizes
-  int ranks_a_node = 8;
-  std::optional<int> rank;  // whose groups are listed member by member
-  GroupJob job;             // how the world is split, and what it computes
-  DType dtype = DType::bf16;
   bool json = false;
 };
 
@@ -86,9 +76,9 @@ struct Help {
 };
 
 using Command =
-    std::variant<Help, CheckOptions, ExplainOptions, GroupsOptions, LessonOptions, PlanOptions,
-                 PositionsOptions, RunOptions, DemoOptions, SimulateOptions, TrainOptions,
-                 GenerateRequest, SiteOptions, viz::ViewOptions, InfoOptions>;
+    std::variant<Help, CheckOptions, ExplainOptions, LessonOptions, PlanOptions, PositionsOptions,
+                 RunOptions, DemoOptions, SimulateOptions, TrainOptions, GenerateRequest,
+                 SiteOptions, viz::ViewOptions, InfoOptions>;
 
 // Read `arguments` (without the program's name), and the files of a mask and a partition. Throw
 // InputError naming the flag, the value and what would be accepted, also for flags that contradict
@@ -105,7 +95,6 @@ Finish declare_check(CommandFlags& flags);
 Finish declare_demo(CommandFlags& flags);
 Finish declare_explain(CommandFlags& flags);
 Finish declare_generate(CommandFlags& flags);
-Finish declare_groups(CommandFlags& flags);
 Finish declare_lesson(CommandFlags& flags);
 Finish declare_plan(CommandFlags& flags);
 Finish declare_positions(CommandFlags& flags);
@@ -129,7 +118,6 @@ int carry_out(const ExplainOptions& options);
 int carry_out(const GenerateRequest& request);  // a thread a rank, as the next ones
 int carry_out(const TrainOptions& options);
 int carry_out(const RunOptions& options);
-int carry_out(const GroupsOptions& options);
 int carry_out(const InfoOptions& options);
 int carry_out(const PlanOptions& options);
 int carry_out(const PositionsOptions& options);

@@ -12,6 +12,7 @@
 #include "core/cost/hardware.h"
 #include "core/cost/measure.h"
 #include "core/cost/model_step.h"
+#include "core/model/rank_groups.h"
 #include "core/sim/searched.h"
 
 namespace ringscope {
@@ -29,6 +30,11 @@ struct PlanOptions {
   std::optional<ModelSizes> model;  // around the attention
   ModelMemory model_memory;
   Index micro_batches = 1;  // of a step, each of job.shape.batch, one after the other
+
+  // Ranks along the other axes, where job.world_size ranks are only one of several context groups.
+  PerAxis groups{{1, 1, 1, 1}};
+  int ranks_a_node = 8;
+  bool has_groups() const { return groups != PerAxis{{1, 1, 1, 1}}; }
 
   bool explain = false;
   bool json = false;
@@ -96,6 +102,14 @@ struct Plan {
 
 // Return the bill of the rank with `rows` rows: attention, and the model around it if there is one.
 std::vector<MemoryPart> memory_bill(const PlanOptions& options, const Problem& job, double rows);
+
+// Add the flags of the groups. Throw InputError for more ranks than can be told, and for heads or
+// layers that can't be split evenly.
+void add_groups(CommandFlags& flags, PlanOptions& options);
+void check_groups(const PlanOptions& options);
+// These require a plan with groups.
+std::string groups_text(const PlanOptions& options);
+Fields groups_fields(const PlanOptions& options);
 
 std::string searched_text(const SearchedRings& searched);
 Fields searched_fields(const SearchedRings& searched);

@@ -97,6 +97,7 @@ void complete(PlanOptions& plan, const ModelSizes& model, std::optional<int> nod
     contradiction(
         "--layers", fmt::format("'{}' given without --backward", plan.job.layers),
         "it together with --backward, for which layers keep their activations, or with --width");
+  check_groups(plan);
   check_speeds(plan.job);
   if (!plan.searched && !plan.job.speeds.empty())
     contradiction("--speeds", "given without --partition searched",
@@ -387,6 +388,7 @@ Finish declare_plan(CommandFlags& flags) {
   flags.number("--memory-fraction", plan->memory_fraction,
                {0, 1, false, true, "a number above 0 and up to 1"},
                "of the device's memory that all of it may take (0.9)");
+  add_groups(flags, *plan);
   flags.flag("--explain", plan->explain, "say how every number comes about");
   flags.flag("--json", plan->json, "print one JSON object");
   return [plan, model, gradients, nodes, &flags] {

@@ -250,7 +250,7 @@ std::string plan_text(const Plan& plan) {
   return header_text(plan) + feasible_text(plan) + "\n" + memory_text(plan) + "\n" +
          threshold_text(plan) + "\n" + time_text(plan) + "\n" +
          (plan.model ? model_text(plan) + "\n" : "") + choices_text(plan) + "\n" +
-         limits_text(plan);
+         limits_text(plan) + (plan.options.has_groups() ? "\n" + groups_text(plan.options) : "");
 }
 
 // ---
@@ -494,6 +494,8 @@ std::string plan_json(const Plan& plan) {
       {plan.model ? "model" : "", plan.model ? model_fields(plan) : Fields()},
       {"rows", plan.rows},
       {"share", plan.share},
+      {plan.options.has_groups() ? "groups" : "",
+       plan.options.has_groups() ? groups_fields(plan.options) : Fields()},
       {has_hops ? "overlap_forward" : "", overlap_fields(plan.forward)},
       {has_hops && job.backward ? "overlap_backward" : "", overlap_fields(plan.backward)},
       {"choices", choices},

@@ -123,7 +123,7 @@ void lesson_17(Page& page) {
   // Over DP alone, a gradient would be that of a quarter of the rows, and ranks of a CP group,
   // whose weights should be equal, would drift apart.
   //
-  // `./ringscope groups --tensor 2 --context 4 --pipeline 2 --data 2` shows this for other sizes, too.
+  // `./ringscope plan` with `--tensor`, `--pipeline` and `--data` shows this for other sizes, too.
   //
   // ## Checks
   page.equal("Rank 21 has index 2 along CP", own[Axis::context], 2);

@@ -63,6 +63,62 @@ TEST_F(PlanCommandTest, C20_ContiguousCausalReaches53Percent) {
   EXPECT_FALSE(json["chosen"]["best"].GetBool());
 }
 
+Strings grouped_with(const Strings& more) {
+  return "plan --gpu H100 --link NVLink4 --seqlen 32768 --world-size 4 --heads-kv 8 --layers 32 "
+         "--backward --tensor 2 --pipeline 2 --data 2" +
+         more;
+}
+
+TEST_F(PlanCommandTest, TellsTheGroupsOfRanksThatAreSplitInFourWays) {
+  expect_has(run_well(grouped_with({})),
+             {"32 ranks = 2 tensor x 4 context x 2 pipeline x 2 data, 8 a node",
+              "\npipeline    abcdefgh | abcdefgh | ijklmnop | ijklmnop\n",
+              "\ngradients   abababab | cdcdcdcd | abababab | cdcdcdcd\n"});
+  // Too many to be drawn.
+  EXPECT_EQ(run_well(plan_with("--data 1000")).find("letter"), std::string::npos);
+  EXPECT_EQ(run_well(plan_with({})).find("tensor"), std::string::npos);
+
+  const auto json = run_for_json(grouped_with({}));
+  const auto& found = json["groups"];
+  EXPECT_EQ(found["ranks"].GetInt(), 32);
+  const double mib = 1 << 20;
+  EXPECT_EQ(found["ring_block_bytes"].GetDouble(), 16 * mib);
+  const struct {
+    const char* name;
+    int groups, ranks, on_one_node, most_nodes;
+    double times, bytes;
+  } expected[] = {{"tensor", 16, 2, 16, 1, 32, 32 * 64 * mib},
+                  {"context", 8, 4, 8, 1, 160, 16 * (6 * 16 + 4 * 32) * mib},
+                  {"pipeline", 16, 2, 0, 2, 1, 64 * mib},
+                  {"data", 16, 2, 0, 2, 0, 0},
+                  {"gradients", 4, 8, 0, 2, 1, 1.75 * 16 * 80 * mib}};
+  ASSERT_EQ(found["groups"].Size(), std::size(expected));
+  for (rapidjson::SizeType i = 0; i < std::size(expected); ++i) {
+    const auto& group = found["groups"][i];
+    EXPECT_STREQ(group["name"].GetString(), expected[i].name);
+    EXPECT_EQ(group["groups"].GetInt(), expected[i].groups) << i;
+    EXPECT_EQ(group["ranks"].GetInt(), expected[i].ranks) << i;
+    EXPECT_EQ(group["on_one_node"].GetInt(), expected[i].on_one_node) << i;
+    EXPECT_EQ(group["across_nodes"].GetInt(), expected[i].groups - expected[i].on_one_node) << i;
+    EXPECT_EQ(group["most_nodes"].GetInt(), expected[i].most_nodes) << i;
+    EXPECT_EQ(group["times_a_step"].GetDouble(), expected[i].times) << i;
+    EXPECT_EQ(group["bytes_a_step"].GetDouble(), expected[i].bytes) << i;
+  }
+}
+
+TEST_F(PlanCommandTest, RefusesGroupsThatCanNotBe) {
+  const auto refused = [&](const Strings& more, const std::string& words) {
+    expect_refused(plan_with(more), {words});
+  };
+  refused("--heads-kv 8 --tensor 16", "a divisor of both accepted: 1, 2, 4, 8");
+  refused("--tensor 3", "tensor: 3 given for 32 heads");
+  refused("--pipeline 2", "pipeline: 2 given for 1 layer");
+  refused("--data 65537", "--data: '65537'");
+  refused("--data 65536", "up to 65536");
+  refused("--tensor 0", "--tensor: '0'");
+  refused("--ranks-a-node 0", "--ranks-a-node: '0'");
+}
+
 TEST_F(PlanCommandTest, SearchesAPartitionWhenAskedTo) {
   const Strings documents = plan_with("--mask causal+documents:50000,40000,20000,15000,6072");
   expect_has(run_well(documents), {"--partition searched"});
@@ -180,8 +236,8 @@ TEST_F(PlanCommandTest, NamesWhatLimitsAndWhatToChange) {
                   .GetBool());
 }
 
-// plan, simulate, groups and run say the same of a scheme, wherever they say it.
-TEST_F(PlanCommandTest, AgreesWithSimulateGroupsAndRunOnEveryScheme) {
+// plan, simulate and run say the same of a scheme, wherever they say it.
+TEST_F(PlanCommandTest, AgreesWithSimulateAndRunOnEveryScheme) {
   const Strings machine = "--gpu H100 --link NVLink4";
   const Strings any_heads =
       "--world-size 4 --seqlen 104 --head-dim 8 --dtype bf16 --backward --mask causal";
@@ -217,10 +273,8 @@ TEST_F(PlanCommandTest, AgreesWithSimulateGroupsAndRunOnEveryScheme) {
       sent += rank["bytes_sent"].GetDouble();
     }
     EXPECT_EQ(chosen["peak_bytes"].GetDouble(), peak);
-    const auto groups = run_for_json(
-        "groups --context 4 --seqlen 104 --heads 8 --heads-kv 4 --head-dim 8 --layers 1 --scheme" +
-        Strings(scheme));
-    EXPECT_NEAR(groups["groups"][1]["bytes_a_step"].GetDouble(), sent / 4, 1e-6);
+    const auto grouped = run_for_json("plan" + machine + of_scheme + "--data 2");
+    EXPECT_NEAR(grouped["groups"]["groups"][1]["bytes_a_step"].GetDouble(), sent / 4, 1e-6);
   }
   expect_refused("plan" + machine + job + "--scheme mesh:3x2", "--scheme: 'mesh:3x2' 2, 4");
 }

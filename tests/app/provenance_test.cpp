@@ -50,7 +50,6 @@ TEST_F(ProvenanceTest, OfJsonNamesTheCallAndThePinnedTime) {
   for (const std::string call :
        {"run --random --seqlen 64 --seed 7 --trace t.json --json", "explain t.json --json",
         "simulate --seqlen 8192 --world-size 4 --gpu H100 --link NVLink4 --json",
-        "groups --context 4 --data 2 --json",
         "plan --seqlen 8192 --world-size 4 --gpu H100 --link NVLink4 --json",
         "positions --seqlen 16 --world-size 2 --json", "info --json"}) {
     const auto json = json_of(run_pinned(call));
