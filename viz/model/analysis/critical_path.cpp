@@ -210,7 +210,7 @@ class Walk {
     if (at.lane == RingLane::compute) {
       back_to(slice.begin_ns, PathSegment::compute, at);
     } else {
-      back_to(transfer_of(trace_, slice).begin_ns, PathSegment::link, at);
+      back_to(under_way_ns(trace_, slice), PathSegment::link, at);
     }
   }
 

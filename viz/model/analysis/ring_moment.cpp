@@ -58,10 +58,10 @@ RankMoment rank_at(const Trace& trace, const Axis& axis, int rank, int step, std
 
 }  // namespace
 
-Transfer transfer_of(const Trace& trace, const Slice& recv) {
+std::int64_t under_way_ns(const Trace& trace, const Slice& recv) {
   const std::int64_t sent_ns =
       recv.flow == 0 ? recv.begin_ns : trace.slice(trace.flows[recv.flow - 1].from).begin_ns;
-  return {recv.peer, std::min(std::max(sent_ns, recv.begin_ns), recv.end_ns), recv.end_ns};
+  return std::min(std::max(sent_ns, recv.begin_ns), recv.end_ns);
 }
 
 LinkHistory::LinkHistory(const Trace& trace) {
@@ -76,11 +76,10 @@ LinkHistory::LinkHistory(const Trace& trace) {
         last->src = recv.peer;
         last->dst = dst;
       }
-      const Transfer transfer = transfer_of(trace, recv);
       last->ends.push_back(recv.end_ns);
       last->bytes.push_back(
           saturating_sum(last->bytes.empty() ? 0 : last->bytes.back(), recv.bytes));
-      last->under_way_ns += transfer.end_ns - transfer.begin_ns;
+      last->under_way_ns += recv.end_ns - under_way_ns(trace, recv);
     }
   }
   for (auto& [ends, link] : by_ends)
@@ -99,11 +98,10 @@ RingMoment ring_at(const Trace& trace, const Axis& axis, const LinkHistory& hist
         rank_at(trace, axis, rank, axis.step_shown(mode, rank, position), now.back()));
     const Slice* recv = last_begun(trace.slices_of(rank, RingLane::recv), now.back());
     if (recv == nullptr) continue;
-    const Transfer transfer = transfer_of(trace, *recv);
-    if (now.back() < transfer.begin_ns || now.back() >= transfer.end_ns) continue;
+    const std::int64_t begin_ns = under_way_ns(trace, *recv);
+    if (now.back() < begin_ns || now.back() >= recv->end_ns) continue;
     moment.in_flight.push_back({recv->peer, rank, recv->kv_owner, recv->payload,
-                                share(now.back(), transfer.begin_ns, transfer.end_ns),
-                                recv->bytes});
+                                share(now.back(), begin_ns, recv->end_ns), recv->bytes});
   }
   for (const LinkHistory::Carried& link : history.links) {
     const std::int64_t at = now[static_cast<std::size_t>(link.dst)];

@@ -10,14 +10,8 @@
 
 namespace ringscope::viz {
 
-// A Transfer moves one block to a rank.
-struct Transfer {
-  int src = -1;               // -1 if unknown
-  std::int64_t begin_ns = 0;  // when both ends had begun, so that the block is under way
-  std::int64_t end_ns = 0;
-};
-// Return the transfer of a recv slice.
-Transfer transfer_of(const Trace& trace, const Slice& recv);
+// Return when the block of a recv slice got under way: when both ends had begun.
+std::int64_t under_way_ns(const Trace& trace, const Slice& recv);
 
 // Return the ring step at which `rank` attends the block of `owner`.
 inline int step_with(int rank, int owner, int world_size) {
