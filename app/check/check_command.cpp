@@ -203,6 +203,10 @@ std::optional<int> rank_of(const Suspect& suspect) {
   return suspect.rank < 0 ? std::nullopt : std::optional(suspect.rank);
 }
 
+std::optional<Index> row_of(Index position) {
+  return position < 0 ? std::nullopt : std::optional(position);
+}
+
 Fields check_fields(const TensorCheck& t) {
   return {{"", t.name(), "tensor", -8},
           {"pass", t.passes()},
@@ -212,6 +216,9 @@ Fields check_fields(const TensorCheck& t) {
           {"rms_tolerance", t.rms_tolerance, "tolerance", 13, digits_text},
           {"exact_tolerance", t.exact_tolerance},
           {"non_finite", t.disagreeing_non_finite},
+          {"wrong_rows", t.wrong_rows},
+          {"first_wrong_row", row_of(t.first_wrong_row)},
+          {"last_wrong_row", row_of(t.last_wrong_row)},
           {"",
            t.is_exact() ? "  exact"
            : t.passes() ? "  as good as it can be"
@@ -232,7 +239,9 @@ std::string report_json(const Checked& checked, const CheckVerdict& verdict,
     suspects.push_back({{"mistake", name_of(suspect.mistake)},
                         {"rank", rank_of(suspect)},
                         {"confidence", suspect.confidence},
+                        {"sure", suspect.is_sure()},
                         {"how", suspect.how},
+                        {"mask", suspect.mask.empty() ? std::nullopt : std::optional(suspect.mask)},
                         {"verify", facts_of(suspect.mistake).explanation}});
   const Problem& config = checked.config;
   return json_line({{"verdict", name_of(verdict.result)},
@@ -268,6 +277,11 @@ std::string report_text(const Checked& checked, const CheckVerdict& verdict,
       break;
   }
   text += "wrong: the outputs differ by more than rounding\n";
+  for (const TensorCheck& t : verdict.tensors)
+    if (t.wrong_rows > 0)
+      text += fmt::format("{} wrong row{} of {}, the first at position {} and the last at {}\n",
+                          t.wrong_rows, t.wrong_rows == 1 ? "" : "s", t.name(), t.first_wrong_row,
+                          t.last_wrong_row);
   for (const ErrorMap& map : maps) text += map_text(map);
   if (verdict.suspects.empty())
     return text + fmt::format("\nNo known mistake explains the error{}.\n",
@@ -275,9 +289,11 @@ std::string report_text(const Checked& checked, const CheckVerdict& verdict,
                                   ? "; NaN and infinite inputs make NaN of what they reach"
                                   : "");
   const Suspect& first = verdict.suspects.front();
-  text += fmt::format("\nlikely mistake: {}{}, {:.0f} % sure\n  {}\n  {}\n", name_of(first.mistake),
+  text += fmt::format("\n{}: {}{}, {:.0f} % {}\n  {}\n  {}\n",
+                      first.is_sure() ? "likely mistake" : "not sure", name_of(first.mistake),
                       first.rank < 0 ? "" : fmt::format(", on rank {}", first.rank),
-                      100 * first.confidence, first.how, facts_of(first.mistake).explanation);
+                      100 * first.confidence, first.is_sure() ? "sure" : "of the error explained",
+                      first.how, facts_of(first.mistake).explanation);
   for (std::size_t i = 1; i < verdict.suspects.size() && i < 4; ++i)
     text += fmt::format("less likely: {}, {:.0f} % ({})\n", name_of(verdict.suspects[i].mistake),
                         100 * verdict.suspects[i].confidence, verdict.suspects[i].how);

@@ -195,11 +195,10 @@ void check_backend(const RunOptions& run) {
   if (run.mistaken && run.backend != Backend::cpu)
     contradiction("--inject", fmt::format("'{}' {}", name_of(*run.mistaken->mistake), backend),
                   "it with --backend cpu");
-  for (const Mistake mistake :
-       {Mistake::gradient_one_hop_short, Mistake::unequal_shards, Mistake::mean_instead_of_sum})
-    if (run.mistaken && run.mistaken->mistake == mistake && !run.job.backward)
-      contradiction("--inject", fmt::format("'{}' given without --backward", name_of(mistake)),
-                    "it together with --backward");
+  if (run.mistaken && is_of_gradients(*run.mistaken->mistake) && !run.job.backward)
+    contradiction("--inject",
+                  fmt::format("'{}' given without --backward", name_of(*run.mistaken->mistake)),
+                  "it together with --backward");
   if (run.dump && run.backend != Backend::cpu)
     contradiction("--dump", backend, "it with --backend cpu");
   if (run.dump && run.mistaken)

@@ -16,6 +16,10 @@ std::optional<std::int64_t> parse_size(std::string_view text) {
   const int bits = static_cast<int>(10 * power);
   if (!number || *number < 0 || *number > std::numeric_limits<std::int64_t>::max() >> bits)
     return {};
+  // People write 65k, 131k or 262k for the power of two that begins with so many thousands.
+  if (power == 1)
+    for (std::int64_t size = 1024; size < std::int64_t{1} << 40; size *= 2)
+      if (size / 1000 == *number) return size;
   return *number * (std::int64_t{1} << bits);
 }
 

@@ -44,7 +44,8 @@ std::optional<T> parse_number(std::string_view text) {
   return value;
 }
 
-// Return the size in `text`, which may end in k, M or G for 2^10, 2^20 or 2^30: "8k" is 8,192.
+// Return the size in `text`, which may end in k, M or G for 2^10, 2^20 or 2^30: "8k" is 8,192. Where a
+// power of two begins with so many thousands, it is meant: "131k" is 131,072, as "128k" is.
 std::optional<std::int64_t> parse_size(std::string_view text);
 
 // Return the parts of `text` between separators, at least one, which may be empty.

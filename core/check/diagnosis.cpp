@@ -2,15 +2,19 @@
 // best on many), and ranks them by how much of the error each explains.
 #include "core/check/verdict.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <cmath>
 #include <limits>
 #include <map>
+#include <memory>
 #include <numeric>
 #include <set>
 #include <thread>
+#include <tuple>
 
 #include "core/check/hypotheses.h"
 
@@ -45,13 +49,29 @@ double squared_distance(double a, double b, double cap) {
   return d * d;
 }
 
+// How many times the rounding of a whole tensor may be that of the sampled rows, which are the worst.
+constexpr double kRounding = 4;
+
 // The sums of squared distances of one hypothesis, by tensor and rank.
 using Distances = std::array<std::vector<double>, kParts>;
 
+// Return those of the positions at which the oracle is known.
+std::vector<Index> looked_at(const Knowledge& known, const std::vector<Index>& positions) {
+  const std::vector<Index>& rows = known.options.rows;
+  if (rows.empty()) return positions;
+  std::vector<Index> some;
+  for (const Index i : positions)
+    if (std::binary_search(rows.begin(), rows.end(), i)) some.push_back(i);
+  return some;
+}
+
 class Search {
  public:
-  Search(const Knowledge& known, std::set<int> parts) : known_(known), parts_(std::move(parts)) {
-    for (const int part : parts_) {
+  // Look at the wrong parts, and whether a hypothesis leaves the right ones alone.
+  Search(const Knowledge& known, std::set<int> wrong, std::set<int> right = {},
+         std::array<double, kParts> tolerances = {})
+      : known_(known), parts_(std::move(wrong)), right_(std::move(right)), tolerances_(tolerances) {
+    for (int part = 0; part < kParts; ++part) {
       double largest = 0;
       for (const double x : part_of(known.oracle, part))
         if (std::isfinite(x)) largest = std::max(largest, std::abs(x));
@@ -60,12 +80,23 @@ class Search {
       stored_[part] =
           dtype != DType::f32 && part != kLse && is_stored_in(dtype, part_of(known.mine, part));
     }
-    const AttentionShape& shape = known.problem.shape;
-    sample(false, shape.batch * shape.num_heads, queries_, screens_query_);
-    sample(true, shape.batch * shape.num_heads_kv, keys_, screens_key_);
+    sample(false, screens_query_, [&](Index head, Index position) {
+      queries_.push_back({head, position});
+    });
+    sample(true, screens_key_, [&](Index head, Index position) {
+      keys_.push_back({head, position});
+    });
+    const int threads = known.options.threads;
+    on_threads(std::ssize(queries_), threads, [&](Index i) {
+      queries_[i] = query_row(known, queries_[i].head, queries_[i].position,
+                              parts_.contains(kDq) || right_.contains(kDq));
+    });
+    on_threads(std::ssize(keys_), threads,
+               [&](Index i) { keys_[i] = key_row(known, keys_[i].kv_head, keys_[i].position); });
   }
 
   const std::vector<QueryRow>& queries() const { return queries_; }
+  double tolerance(int part) const { return tolerances_[part]; }
 
   // Call f(part, rank, row of the tensor, guess) for what the hypothesis makes of every sampled row.
   // A null guess stands for the oracle's row.
@@ -77,8 +108,7 @@ class Search {
     for (std::size_t i = 0; i < queries_.size(); ++i) {
       if (screening && !screens_query_[i]) continue;
       const QueryRow& row = queries_[i];
-      Guess guess;
-      if (hypothesis != nullptr && hypothesis->query) hypothesis->query(row, guess);
+      const Guess guess = hypothesis == nullptr ? Guess() : guess_of(known_, *hypothesis, row);
       const Index at = row.head * known_.seqlen() + row.position;
       f(kOut, row.place.rank, at, row_of(guess.out));
       f(kDq, row.place.rank, at, row_of(guess.dq));
@@ -100,7 +130,11 @@ class Search {
     Distances sums;
     for (auto& by_rank : sums) by_rank.assign(known_.ranks(), 0);
     for_guesses(hypothesis, screening, [&](int part, int rank, Index at, const double* guess) {
-      if (parts_.contains(part)) sums[part][rank] += distance(part, at, guess);
+      double& sum = sums[part][rank];
+      if (parts_.contains(part)) sum += distance(part, at, guess);
+      // Of right parts the row that a hypothesis changes most counts, by its mean square.
+      if (right_.contains(part) && guess != nullptr)
+        sum = std::max(sum, distance(part, at, guess) / (part == kLse ? 1 : known_.width()));
     });
     if (hypothesis != nullptr && hypothesis->forget) hypothesis->forget();
     return sums;
@@ -110,6 +144,8 @@ class Search {
     double share = 1;             // of the squared error that is left
     int rank = -1;                // whose rows it explains, if one rank's alone
     bool has_exceptions = false;  // ranks of which it explains less than nothing
+    bool contradicts = false;     // a part that passes
+    bool is_whole = true;         // what is left is rounding
   };
   // Return how much of the right ones' distances is left if every rank's rows are taken from the
   // nearer of both: a mistake may have been made by some of the ranks.
@@ -127,6 +163,11 @@ class Search {
       if (!(without_exceptions <= after + 0.01 * before)) result.has_exceptions = true;
       if (before > 0) {
         result.share += after / before / static_cast<double>(parts_.size());
+        const auto values = static_cast<double>(
+            part == kLse
+                ? std::ssize(queries_)
+                : (is_key_part(part) ? std::ssize(keys_) : std::ssize(queries_)) * known_.width());
+        if (!(std::sqrt(after / values) <= kRounding * tolerances_[part])) result.is_whole = false;
         for (std::size_t rank = 0; rank < was.size(); ++rank) {
           was[rank] += right[part][rank] / before;
           is[rank] += std::min(of[part][rank], right[part][rank]) / before;
@@ -141,6 +182,11 @@ class Search {
         result.rank = static_cast<int>(rank);
       }
     if (explained != 1) result.rank = -1;
+    for (const int part : right_)
+      for (std::size_t rank = 0; rank < was.size(); ++rank)
+        if (is[rank] < 0.99 * was[rank] &&
+            !(std::sqrt(of[part][rank]) <= kRounding * tolerances_[part]))
+          result.contradicts = true;
     return result;
   }
 
@@ -171,19 +217,31 @@ class Search {
   }
 
   // Choose up to three heads of the parts and, for each and every rank, rows: the worst ones, and
-  // as many evenly spread. Call f(head, position, screens).
+  // as many evenly spread. Call f(head, position), and tell in `screens` what the first round looks
+  // at.
   template <class F>
-  void choose(const std::vector<int>& parts, Index heads, F&& f) const {
-    if (parts.empty()) return;
+  void sample(bool of_keys, std::vector<bool>& screens, F&& f) const {
+    std::vector<int> parts;
+    bool is_needed = false;
+    for (const auto* some : {&parts_, &right_})
+      for (const int part : *some)
+        if (is_key_part(part) == of_keys) {
+          is_needed = true;
+          if (some == &parts_) parts.push_back(part);
+        }
+    if (!is_needed) return;
+    const AttentionShape& shape = known_.problem.shape;
+    const Index heads = shape.batch * (of_keys ? shape.num_heads_kv : shape.num_heads);
     std::vector<double> errors(heads * known_.seqlen());
     std::vector<std::pair<double, Index>> by_head;
     for (Index head = 0; head < heads; ++head) {
       double sum = 0;
-      for (Index i = 0; i < known_.seqlen(); ++i) {
-        const Index at = head * known_.seqlen() + i;
-        for (const int part : parts) errors[at] += error_of(part, at);
-        sum += errors[at];
-      }
+      for (const auto& positions : known_.deal.positions)
+        for (const Index i : looked_at(known_, positions)) {
+          const Index at = head * known_.seqlen() + i;
+          for (const int part : parts) errors[at] += error_of(part, at);
+          sum += errors[at];
+        }
       by_head.emplace_back(-sum, head);
     }
     std::sort(by_head.begin(), by_head.end());
@@ -197,7 +255,8 @@ class Search {
         max_of(4, total / static_cast<Index>(chosen.size()) / static_cast<Index>(known_.ranks()));
     const Index screened = max_of(2, each / 6);
     for (const Index head : chosen)
-      for (const auto& positions : known_.deal.positions) {
+      for (const auto& of_rank : known_.deal.positions) {
+        const std::vector<Index> positions = looked_at(known_, of_rank);
         std::vector<Index> worst = positions;
         std::sort(worst.begin(), worst.end(), [&](Index a, Index b) {
           return errors[head * known_.seqlen() + a] > errors[head * known_.seqlen() + b];
@@ -207,103 +266,88 @@ class Search {
         for (Index i = 0; i < min_of(each, count); ++i) {
           const Index position =
               i % 2 == 0 ? worst[i / 2] : positions[i * count / min_of(each, count)];
-          if (taken.insert(position).second) f(head, position, i < screened);
+          if (!taken.insert(position).second) continue;
+          f(head, position);
+          screens.push_back(i < screened);
         }
       }
-  }
-
-  // Fill `rows`, of queries or of keys, and `screens`, which says what the first round looks at.
-  template <class Row>
-  void sample(bool of_keys, Index heads, std::vector<Row>& rows, std::vector<bool>& screens) {
-    std::vector<int> parts;
-    for (const int part : parts_)
-      if (is_key_part(part) == of_keys) parts.push_back(part);
-    choose(parts, heads, [&](Index head, Index position, bool is_screened) {
-      rows.push_back({head, position, known_.deal.places[position]});
-      screens.push_back(is_screened);
-    });
-    on_threads(std::ssize(rows), known_.options.threads, [&](Index i) { complete(rows[i]); });
-  }
-
-  void complete(QueryRow& row) const {
-    row.kv_head = row.head / known_.problem.shape.group_size();
-    const double scale = known_.problem.softmax_scale;
-    const Index width = known_.width();
-    const double* const q = known_.row_of(known_.inputs.q, row.head, row.position);
-    row.owner_parts.assign(known_.ranks(),
-                           {-std::numeric_limits<double>::infinity(), 0, Values(width)});
-    for (Index j = 0; j < known_.seqlen(); ++j) {
-      row.dots.push_back(dot_of(q, known_.row_of(known_.inputs.k, row.kv_head, j), width));
-      row.allowed.push_back(known_.mask.allows(row.position, j) ? 1 : 0);
-      RowPart& part = row.owner_parts[known_.deal.places[j].rank];
-      if (row.allowed.back() > 0) part.m = std::max(part.m, row.dots.back() * scale);
-    }
-    const bool gradients = parts_.contains(kDq);
-    const Index at = row.head * known_.seqlen() + row.position;
-    const double lse = known_.oracle.lse[at];
-    const double* const dout =
-        gradients ? known_.row_of(known_.inputs.dout, row.head, row.position) : nullptr;
-    const double delta =
-        gradients ? dot_of(dout, known_.row_of(known_.oracle.out, row.head, row.position), width)
-                  : 0;
-    if (gradients) row.dq_shares.assign(known_.ranks(), Values(width));
-    for (Index j = 0; j < known_.seqlen(); ++j) {
-      if (row.allowed[j] == 0) continue;
-      const int owner = known_.deal.places[j].rank;
-      RowPart& part = row.owner_parts[owner];
-      const double p = std::exp(row.dots[j] * scale - part.m);
-      const double* const v = known_.row_of(known_.inputs.v, row.kv_head, j);
-      part.l += p;
-      for (Index c = 0; c < width; ++c) part.acc[c] += p * v[c];
-      if (!gradients) continue;
-      const double ds =
-          std::exp(row.dots[j] * scale - lse) * (dot_of(dout, v, width) - delta) * scale;
-      const double* const k = known_.row_of(known_.inputs.k, row.kv_head, j);
-      for (Index c = 0; c < width; ++c) row.dq_shares[owner][c] += ds * k[c];
-    }
-  }
-
-  void complete(KeyRow& row) const {
-    const AttentionShape& shape = known_.problem.shape;
-    const Index batch = row.kv_head / shape.num_heads_kv, kv = row.kv_head % shape.num_heads_kv;
-    const double scale = known_.problem.softmax_scale;
-    const Index width = known_.width();
-    for (Index h = 0; h < shape.num_heads; ++h) {
-      if (h / shape.group_size() != kv && h % shape.num_heads_kv != kv) continue;
-      const Index head = batch * shape.num_heads + h;
-      row.heads.push_back(head);
-      // The head's own key head, which is another one where h mod G is `kv` alone.
-      const Index kv_head = head / shape.group_size();
-      const double* const k = known_.row_of(known_.inputs.k, kv_head, row.position);
-      const double* const v = known_.row_of(known_.inputs.v, kv_head, row.position);
-      std::vector<Values> dk(known_.ranks(), Values(width)), dv = dk;
-      for (Index i = 0; i < known_.seqlen(); ++i) {
-        if (!known_.mask.allows(i, row.position)) continue;
-        const double* const q = known_.row_of(known_.inputs.q, head, i);
-        const double* const dout = known_.row_of(known_.inputs.dout, head, i);
-        const double p =
-            std::exp(scale * dot_of(q, k, width) - known_.oracle.lse[head * known_.seqlen() + i]);
-        const double delta = dot_of(dout, known_.row_of(known_.oracle.out, head, i), width);
-        const double ds = p * (dot_of(dout, v, width) - delta) * scale;
-        const int rank = known_.deal.places[i].rank;
-        for (Index c = 0; c < width; ++c) {
-          dk[rank][c] += ds * q[c];
-          dv[rank][c] += p * dout[c];
-        }
-      }
-      row.dk.push_back(std::move(dk));
-      row.dv.push_back(std::move(dv));
-    }
   }
 
   const Knowledge& known_;
-  std::set<int> parts_;
-  std::array<double, kParts> caps_{};
+  std::set<int> parts_, right_;
+  std::array<double, kParts> caps_{}, tolerances_{};
   std::array<bool, kParts> stored_{};
   std::vector<QueryRow> queries_;
   std::vector<KeyRow> keys_;
   std::vector<bool> screens_query_, screens_key_;
 };
+
+// Return the hypothesis that right rows lie at places of other rows, as the given rows themselves
+// tell: most of the wrong ones in the sample are each the right row of another position.
+std::optional<Hypothesis> moved_rows(const Knowledge& known, const Search& search,
+                                     const std::set<int>& wrong) {
+  constexpr int kMost = 48;  // wrong rows to look for
+  const Index width = known.width();
+  const auto sources = std::make_shared<std::map<std::pair<int, Index>, Index>>();
+  int looked_for = 0;
+  std::string how;
+  search.for_guesses(nullptr, false, [&](int part, int, Index at, const double*) {
+    if (part == kLse || !wrong.contains(part) || looked_for == kMost) return;
+    const double* const given = part_of(known.mine, part).data() + at * width;
+    const double tolerance = kRounding * search.tolerance(part);
+    double most = tolerance * tolerance * static_cast<double>(width);
+    // In 16 bits a small row is told from others by its own rounding.
+    constexpr double kUnits = 16 * 0x1p-9;
+    if (known.options.dtype != DType::f32)
+      most = std::min(most, kUnits * kUnits * dot_of(given, given, width));
+    const Index head = at / known.seqlen(), position = at % known.seqlen();
+    const auto distance_of = [&](Index from, double enough) {
+      const double* const right = known.row_of(part_of(known.oracle, part), head, from);
+      double sum = 0;
+      for (Index c = 0; c < width && sum <= enough; ++c)
+        sum += (right[c] - given[c]) * (right[c] - given[c]);
+      return sum;
+    };
+    if (distance_of(position, most) <= most) return;
+    ++looked_for;
+    double nearest = most;
+    Index source = -1;
+    for (Index from = 0; from < known.seqlen(); ++from)
+      if (const double distance = distance_of(from, nearest); distance <= nearest)
+        std::tie(nearest, source) = std::pair(distance, from);
+    if (source < 0) return;
+    sources->insert({{part, at}, source});
+    if (how.empty())
+      how = fmt::format("row {} of {}'s head {} is that of position {}", position,
+                        name_of(output_tensors(true)[part]), head, source);
+  });
+  if (sources->empty() || 2 * std::ssize(*sources) < looked_for) return std::nullopt;
+  Hypothesis moved{Mistake::rows_of_other_rank, how + ", and others likewise"};
+  moved.penalty = 1.2;
+  const auto set = [&known, sources](int part, Index head, Index position,
+                                     std::optional<Values>& row) {
+    const auto found = sources->find({part, head * known.seqlen() + position});
+    if (found != sources->end())
+      row = known.copy_of(part_of(known.oracle, part), head, found->second);
+    return found == sources->end() ? -1 : found->second;
+  };
+  moved.query = [&known, set](const QueryRow& row, Guess& guess) {
+    const Index from = set(kOut, row.head, row.position, guess.out);
+    if (from >= 0) guess.lse = known.oracle.lse[row.head * known.seqlen() + from];
+    set(kDq, row.head, row.position, guess.dq);
+  };
+  moved.key = [set](const KeyRow& row, Guess& guess) {
+    set(kDk, row.kv_head, row.position, guess.dk);
+    set(kDv, row.kv_head, row.position, guess.dv);
+  };
+  // Where lse is right, only the rows of out have moved.
+  if (!wrong.contains(kLse))
+    moved.query = [query = moved.query](const QueryRow& row, Guess& guess) {
+      query(row, guess);
+      guess.lse.reset();
+    };
+  return moved;
+}
 
 // Return the options' base alone that turns q_unrotated into q, or all of them where none is given.
 std::vector<double> bases_of(const Knowledge& known) {
@@ -338,22 +382,26 @@ std::vector<double> bases_of(const Knowledge& known) {
 
 }  // namespace
 
-std::vector<Suspect> diagnose(const Knowledge& given, const std::vector<std::string>& wrong) {
+std::vector<Suspect> diagnose(const Knowledge& given, const std::vector<TensorCheck>& checks) {
   const NaiveResult<double>&oracle = given.oracle, &mine = given.mine;
   DiagnosisOptions options = given.options;
   options.rope_bases = bases_of(given);
-  std::set<int> forward, gradients;
-  for (const std::string& name : wrong)
-    for (int part = 0; part < kParts; ++part)
-      if (name == name_of(output_tensors(true)[part]) && !part_of(mine, part).empty())
-        (part <= kLse ? forward : gradients).insert(part);
-  const std::set<int>& parts = forward.empty() ? gradients : forward;
+  std::set<int> wrong[2], passed[2];  // of the forward pass, and gradients
+  std::array<double, kParts> tolerances{};
+  for (const TensorCheck& check : checks) {
+    const int part = static_cast<int>(check.tensor) - static_cast<int>(Tensor::out);
+    (check.passes() ? passed : wrong)[part > kLse].insert(part);
+    tolerances[part] = check.rms_tolerance;
+  }
+  const bool is_forward = !wrong[0].empty();
+  const std::set<int>& parts = wrong[is_forward ? 0 : 1];
   if (parts.empty()) return {};
 
   const Knowledge known{given.problem, given.inputs, oracle, mine, options};
-  const Search search(known, parts);
+  const Search search(known, parts, passed[is_forward ? 0 : 1], tolerances);
   std::vector<Hypothesis> table =
-      forward.empty() ? gradient_hypotheses(known) : forward_hypotheses(known);
+      is_forward ? forward_hypotheses(known) : gradient_hypotheses(known);
+  if (auto moved = moved_rows(known, search, parts)) table.push_back(std::move(*moved));
 
   struct Scored {
     std::size_t index;
@@ -370,6 +418,7 @@ std::vector<Suspect> diagnose(const Knowledge& given, const std::vector<std::str
       const double exceptions = score.has_exceptions ? 1.1 : 1;
       scored[i] = {which[i], score, (score.share + floor) * hypothesis.penalty * exceptions};
     });
+    std::erase_if(scored, [](const Scored& some) { return some.score.contradicts; });
     std::stable_sort(scored.begin(), scored.end(),
                      [](const Scored& a, const Scored& b) { return a.ranked < b.ranked; });
     return scored;
@@ -384,15 +433,37 @@ std::vector<Suspect> diagnose(const Knowledge& given, const std::vector<std::str
       best.push_back(scored.index);
       ++taken[table[scored.index].mistake];
     }
+  // Of the scales between the usual ones, come nearer to the best.
+  for (const std::size_t index : best)
+    if (table[index].set_factor) {
+      const double step = std::pow(2.0, 1.0 / 6);
+      double low = table[index].factor / step, high = table[index].factor * step;
+      const auto share_at = [&](double factor) {
+        table[index].set_factor(factor);
+        return evaluate({index}, true).front().score.share;
+      };
+      for (int round = 0; round < 24 && !evaluate({index}, true).empty(); ++round) {
+        const double a = low + (high - low) / 3, b = high - (high - low) / 3;
+        (share_at(a) < share_at(b) ? high : low) = share_at(a) < share_at(b) ? b : a;
+      }
+      table[index].set_factor((low + high) / 2);
+      table[index].how = fmt::format("the softmax scale is near {:.4g}, and not {:.4g}",
+                                     (low + high) / 2, known.problem.softmax_scale);
+      break;
+    }
   std::vector<Suspect> suspects;
   for (const Scored& scored : evaluate(best, false)) {
     const Hypothesis& hypothesis = table[scored.index];
-    const double confidence = 1 - std::sqrt(scored.score.share);
+    double confidence = 1 - std::sqrt(scored.score.share);
+    // A mistake that is found leaves nothing but rounding; one that leaves more is a guess.
+    if (!scored.score.is_whole && hypothesis.mistake != Mistake::rounds_each_hop)
+      confidence = std::min(confidence, 0.99 * kSure);
     const bool known_kind =
         std::any_of(suspects.begin(), suspects.end(),
                     [&](const Suspect& suspect) { return suspect.mistake == hypothesis.mistake; });
     if (confidence >= 0.05 && !known_kind)
-      suspects.push_back({hypothesis.mistake, scored.score.rank, confidence, hypothesis.how});
+      suspects.push_back(
+          {hypothesis.mistake, scored.score.rank, confidence, hypothesis.how, hypothesis.mask});
   }
   // Errors of a percent that nothing explains are rounding, somewhere where it repeats.
   constexpr double kLittle = 0.02, kUnsure = 0.25;

@@ -9,7 +9,6 @@
 #include <set>
 #include <utility>
 
-#include "core/base/text.h"
 #include "core/check/hypotheses.h"
 
 namespace ringscope {
@@ -18,63 +17,66 @@ namespace {
 constexpr double kMinusInf = -std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-// Merge the parts of a row, each as often as `times` says.
-template <class Times>
-void merge_parts(const QueryRow& row, Times&& times, Guess& guess) {
-  double m = kMinusInf, l = 0;
-  Values acc(row.owner_parts.front().acc.size());
-  for (int owner = 0; owner < std::ssize(row.owner_parts); ++owner)
-    if (times(owner) > 0) m = std::max(m, row.owner_parts[owner].m);
-  for (int owner = 0; owner < std::ssize(row.owner_parts); ++owner) {
-    const RowPart& part = row.owner_parts[owner];
-    if (times(owner) == 0 || part.l == 0) continue;
-    const double factor = times(owner) * std::exp(part.m - m);
-    l += factor * part.l;
-    add_to(acc, factor, part.acc);
-  }
-  finish_row(m, l, acc, guess);
-}
-
-void merge_all(const QueryRow& row, Guess& guess) {
-  merge_parts(
-      row, [](int) { return 1; }, guess);
-}
-
 double largest_max(const QueryRow& row) {
   double m = kMinusInf;
   for (const RowPart& part : row.owner_parts) m = std::max(m, part.m);
   return m;
 }
 
-// Call f(step, part, was, is) for the parts with keys in ring order, as a ring merges them: what was
-// accumulated counts exp(m_old - m) = `was`, 0 at first, and the part exp(m_new - m) = `is`. Return
-// the row's maximum.
+// The order in which a rank merges blocks, which matters where a merge is not right: from rank to rank
+// downwards, as this project's ring goes, or upwards, or by the owners' numbers.
+enum class Order { down, up, by_owner };
+
+int owner_in(Order order, int rank, int step, int ranks) {
+  if (order == Order::by_owner) return step;
+  return order == Order::down ? owner_at(rank, step, ranks) : (rank + step) % ranks;
+}
+std::string suffix_of(Order order) {
+  return order == Order::down ? ""
+         : order == Order::up ? ", in the order of blocks from higher ranks"
+                              : ", in the order of the blocks' owners";
+}
+
+// Call f(step, part) for the parts with keys.
 template <class F>
-double in_ring_order(const QueryRow& row, F&& f) {
+void for_parts(const QueryRow& row, Order order, F&& f) {
   const auto n = static_cast<int>(row.owner_parts.size());
-  double m = kMinusInf;
   for (int step = 0; step < n; ++step) {
-    const RowPart& part = row.owner_parts[owner_at(row.place.rank, step, n)];
-    if (part.l == 0) continue;
+    const RowPart& part = row.owner_parts[owner_in(order, row.place.rank, step, n)];
+    if (part.l > 0) f(step, part);
+  }
+}
+
+// Call f(step, part, was, is) for the parts with keys, as a ring merges them: what was accumulated
+// counts exp(m_old - m) = `was`, 0 at first, and the part exp(m_new - m) = `is`. Return the row's
+// maximum.
+template <class F>
+double in_ring_order(const QueryRow& row, Order order, F&& f) {
+  double m = kMinusInf;
+  for_parts(row, order, [&](int step, const RowPart& part) {
     const double most = std::max(m, part.m);
     f(step, part, std::exp(m - most), std::exp(part.m - most));
     m = most;
-  }
+  });
   return m;
 }
 
-class ForwardTable {
+double logsigmoid(double x) {
+  return x > 0 ? -std::log1p(std::exp(-x)) : x - std::log1p(std::exp(x));
+}
+
+class ForwardTable : public HypothesisTable {
  public:
-  explicit ForwardTable(const Knowledge& known) : known_(known) {}
+  explicit ForwardTable(const Knowledge& known) : HypothesisTable(known) {}
 
   std::vector<Hypothesis> all() {
     add_blocks();
     add_merges();
     add_roundings(known_.ranks());
     add_roundings(known_.ranks() - 1);
+    add_signs();
     add_scales();
-    add_masks();
-    add_local_orders();
+    for (Hypothesis& hypothesis : mask_hypotheses(known_)) table_.push_back(std::move(hypothesis));
     add_kv_heads();
     add_other_rows();
     add_other_keys();
@@ -88,11 +90,6 @@ class ForwardTable {
   }
 
  private:
-  using Query = std::function<void(const QueryRow&, Guess&)>;
-  void add(Mistake mistake, std::string how, Query query, double penalty = 1) {
-    table_.push_back({mistake, std::move(how), std::move(query), {}, penalty});
-  }
-
   void add_blocks() {
     const int n = known_.ranks();
     for (const auto& [mistake, times, word] :
@@ -100,29 +97,24 @@ class ForwardTable {
           std::tuple{Mistake::doubled_block, 2, "is attended twice"}}) {
       for (const bool by_owner : {true, false})
         for (int which = 0; which < n; ++which)
-          add(
+          add_weighed(
               mistake,
               fmt::format("the block of {} {} {}", by_owner ? "owner" : "ring step", which, word),
-              [by_owner, which, times = times, n](const QueryRow& row, Guess& guess) {
+              [this, by_owner, which, times = times, n](QueryRow& row) {
                 const int owner = by_owner ? which : owner_at(row.place.rank, which, n);
-                merge_parts(
-                    row, [&](int o) { return o == owner ? times : 1; }, guess);
+                for (const Index j : known_.deal.positions[owner]) row.counts[j] *= times;
               },
               by_owner ? 1 : 1.05);
       // One of the two chunks of a zigzag deal.
       if (known_.problem.partition.kind != PartitionKind::zigzag || n > 16) continue;
       for (int owner = 0; owner < n; ++owner)
         for (const bool upper : {false, true})
-          add(
+          add_weighed(
               mistake,
               fmt::format("the {} chunk of owner {} {}", upper ? "upper" : "lower", owner, word),
-              [this, owner, upper, times = times](const QueryRow& row, Guess& guess) {
-                const auto& rows = known_.deal.positions[owner];
-                Values weights = row.allowed;
-                for (std::size_t i = 0; i < rows.size(); ++i)
-                  if ((i >= (rows.size() + 1) / 2) == upper) weights[rows[i]] *= times;
-                attend_row(known_, scaled(row.dots, known_.problem.softmax_scale), weights,
-                           row.kv_head, guess);
+              [this, owner, upper, times = times](QueryRow& row) {
+                for (const Index j : known_.deal.positions[owner])
+                  if (is_upper(j) == upper) row.counts[j] *= times;
               },
               1.08);
     }
@@ -144,14 +136,20 @@ class ForwardTable {
           Lacks{false, false, true, true,
                 "a block's partial result is not rescaled to the maximum"},
           Lacks{false, true, false, true, "partial row sums are added without their maxima"}})
-      for (const int lse : {0, 1, 2})
+      for (const auto& [lse, order] : {std::pair{0, Order::down},
+                                       {1, Order::down},
+                                       {2, Order::down},
+                                       {0, Order::up},
+                                       {2, Order::up},
+                                       {0, Order::by_owner},
+                                       {2, Order::by_owner}})
         add(
-            Mistake::merge_without_max, lacks.how,
-            [lacks, lse](const QueryRow& row, Guess& guess) {
+            Mistake::merge_without_max, lacks.how + suffix_of(order),
+            [lacks, lse = lse, order = order](const QueryRow& row, Guess& guess) {
               double last = 0, l = 0;
-              Values acc(row.owner_parts.front().acc.size());
+              Values acc(row.q.size());
               const double m =
-                  in_ring_order(row, [&](int, const RowPart& part, double was, double is) {
+                  in_ring_order(row, order, [&](int, const RowPart& part, double was, double is) {
                     l = l * (lacks.old_l ? 1 : was) + part.l * (lacks.new_l ? 1 : is);
                     for (std::size_t c = 0; c < acc.size(); ++c)
                       acc[c] = acc[c] * (lacks.old_acc ? 1 : was) +
@@ -162,7 +160,7 @@ class ForwardTable {
               if (lse == 1) guess.lse = last + std::log(l);
               if (lse == 2) guess.lse.reset();
             },
-            1 + 0.01 * lse);
+            1 + 0.01 * lse + (order == Order::down ? 0 : 0.03));
     // exp() of the scores themselves, which overflows.
     for (const double largest : {88.72, 11.09})
       add(Mistake::merge_without_max,
@@ -180,12 +178,55 @@ class ForwardTable {
           guess.out.reset();
           guess.lse = *guess.lse - largest_max(row);
         });
+    add(Mistake::not_normalised, "out is not divided by the row sum of the weights exp(s - max)",
+        [](const QueryRow& row, Guess& guess) {
+          merge_all(row, guess);
+          guess.out = scaled(*guess.out, std::exp(*guess.lse - largest_max(row)));
+          guess.lse.reset();
+        });
+    add(
+        Mistake::not_normalised, "out is not divided by the row sum of the weights exp(s)",
+        [](const QueryRow& row, Guess& guess) {
+          merge_all(row, guess);
+          guess.out = scaled(*guess.out, std::exp(*guess.lse));
+          guess.lse.reset();
+        },
+        1.01);
+    add(
+        Mistake::not_normalised,
+        "blocks' weighted sums are merged as if each were divided by its row sum",
+        [](const QueryRow& row, Guess& guess) {
+          merge_all(row, guess);
+          Values sum(row.q.size());
+          for (const RowPart& part : row.owner_parts)
+            if (part.l > 0) add_to(sum, part.l * std::exp(part.m - *guess.lse), part.acc);
+          guess.out = std::move(sum);
+          guess.lse.reset();
+        },
+        1.02);
+    add(Mistake::lse_in_log2, "blocks' lse is in units of log 2, and is merged as a natural one",
+        [](const QueryRow& row, Guess& guess) {
+          QueryRow changed = row;
+          for (RowPart& part : changed.owner_parts)
+            if (part.l > 0)
+              part = {(part.m + std::log(part.l)) / std::numbers::ln2, 1,
+                      scaled(part.acc, 1 / part.l)};
+          merge_all(changed, guess);
+        });
+    add(Mistake::masked_block_nan, "a block without an allowed key makes 0 / 0",
+        [](const QueryRow& row, Guess& guess) {
+          merge_all(row, guess);
+          const bool is_met = std::any_of(row.owner_parts.begin(), row.owner_parts.end(),
+                                          [](const RowPart& part) { return part.l == 0; });
+          if (is_met && std::isfinite(*guess.lse)) guess.out->assign(row.q.size(), kNan);
+          guess.lse.reset();
+        });
     for (const bool all : {true, false})
       add(Mistake::mean_instead_of_sum,
           all ? "out is the mean of the blocks' outputs"
               : "out is the mean of the outputs of the blocks with keys",
           [all](const QueryRow& row, Guess& guess) {
-            Values mean(row.owner_parts.front().acc.size());
+            Values mean(row.q.size());
             int count = 0;
             for (const RowPart& part : row.owner_parts) {
               if (part.l == 0) continue;
@@ -201,6 +242,47 @@ class ForwardTable {
           guess.out = scaled(*guess.out, 1.0 / n);
           guess.lse.reset();
         });
+  }
+
+  // Merges of outputs by sigmoids: out - sigmoid(block_lse - lse) x (out - block_out), and then
+  // lse - logsigmoid(lse - block_lse), each with the difference turned round or the other sign.
+  void add_signs() {
+    for (const Order order : {Order::down, Order::up, Order::by_owner})
+      for (const int out : {1, 2, 0})
+        for (const int lse : {0, 1, 2}) {
+          if (out == 0 && lse == 0) continue;
+          const auto wrong = [](int which) {
+            return which == 1 ? "takes the difference of lse the other way round"
+                              : "has the wrong sign";
+          };
+          add(
+              Mistake::merge_sign,
+              (out == 0 ? fmt::format("the logsigmoid of the lse {}", wrong(lse))
+               : lse == 0
+                   ? fmt::format("the sigmoid of the output {}", wrong(out))
+                   : fmt::format("the sigmoid of the output {}, the logsigmoid of the lse {}",
+                                 wrong(out), wrong(lse))) +
+                  suffix_of(order),
+              [out, lse, order](const QueryRow& row, Guess& guess) {
+                double sum = kMinusInf;
+                Values mixed(row.q.size());
+                bool is_first = true;
+                for_parts(row, order, [&](int, const RowPart& part) {
+                  const double block = part.m + std::log(part.l), by = block - sum;
+                  const double share =
+                      is_first ? 1
+                               : std::exp(logsigmoid(out == 1 ? -by : by)) * (out == 2 ? -1 : 1);
+                  for (std::size_t c = 0; c < mixed.size(); ++c)
+                    mixed[c] -= share * (mixed[c] - part.acc[c] / part.l);
+                  sum = is_first ? block
+                                 : sum - logsigmoid(lse == 1 ? by : -by) * (lse == 2 ? -1 : 1);
+                  is_first = false;
+                });
+                guess.out = std::move(mixed);
+                guess.lse = sum;
+              },
+              1 + 0.01 * (lse > 0) + (order == Order::down ? 0 : 0.02));
+        }
   }
 
   // An accumulator of 16 bits: the unnormalised one, the normalised one, or the one with row_sum;
@@ -223,9 +305,9 @@ class ForwardTable {
                                     : fmt::format("each of the {} hops", hops)),
             [dtype, kind, hops, exact](const QueryRow& row, Guess& guess) {
               double l = 0;
-              Values acc(row.owner_parts.front().acc.size());
-              const double m =
-                  in_ring_order(row, [&](int step, const RowPart& part, double was, double is) {
+              Values acc(row.q.size());
+              const double m = in_ring_order(
+                  row, Order::down, [&](int step, const RowPart& part, double was, double is) {
                     l = l * was + part.l * is;
                     const bool rounds = step >= exact && step < hops;
                     if (kind == 2 && rounds) l = stored_as(dtype, l);
@@ -273,158 +355,42 @@ class ForwardTable {
     });
   }
   void add_scale(double scale, const char* name, double penalty) {
-    add(
+    // The factor is shared with set_factor, which comes nearer to it.
+    const auto factor = std::make_shared<double>(scale);
+    add_weighed(
         Mistake::scale,
-        *name != '\0' ? fmt::format("the softmax scale is {} = {:.4g}, and not {:.4g}", name, scale,
-                                    known_.problem.softmax_scale)
-                      : fmt::format("the softmax scale is near {:.4g}, {:.3g} times the right one",
-                                    scale, scale / known_.problem.softmax_scale),
-        [this, scale](const QueryRow& row, Guess& guess) {
-          attend_row(known_, scaled(row.dots, scale), row.allowed, row.kv_head, guess);
+        fmt::format("the softmax scale is {}{:.4g}, and not {:.4g}",
+                    *name != '\0' ? fmt::format("{} = ", name) : "near ", scale,
+                    known_.problem.softmax_scale),
+        [factor](QueryRow& row) {
+          for (double& score : row.scores) score *= *factor / row.scale;
+          row.scale = *factor;
         },
         penalty);
-  }
-
-  using Allows = std::function<bool(Index query, Index key)>;
-  void add_mask(Mistake mistake, const std::string& how, Allows allows, double penalty = 1) {
-    add(
-        mistake, how,
-        [this, allows = std::move(allows)](const QueryRow& row, Guess& guess) {
-          Values weights(row.dots.size());
-          for (Index key = 0; key < known_.seqlen(); ++key)
-            weights[key] = allows(row.position, key) ? 1 : 0;
-          attend_row(known_, scaled(row.dots, known_.problem.softmax_scale), weights, row.kv_head,
-                     guess);
-        },
-        penalty);
-  }
-
-  // Every part of the mask, with one or both of its ends a position away.
-  void add_masks() {
-    const std::string name = known_.problem.mask.name();
-    if (name == "full") return;
-    std::vector<std::string> names;
-    for (const std::string_view part : split(name, '+'))
-      if (part.starts_with("sink") && !names.empty())  // a part of its window
-        names.back().append("+").append(part);
-      else
-        names.emplace_back(part);
-    const Index last = known_.seqlen() - 1;
-    for (std::size_t changed = 0; changed < names.size(); ++changed) {
-      std::vector<std::shared_ptr<MaskSpec>> specs;
-      for (const std::string& text : names)
-        specs.push_back(std::make_shared<MaskSpec>(MaskSpec::parse(text)));
-      const auto allows = [this, specs, changed](const auto& change) {
-        return [this, specs, changed, change](Index query, Index key) {
-          for (std::size_t p = 0; p < specs.size(); ++p) {
-            const Mask part = specs[p]->for_seqlen(known_.seqlen());
-            if (p == changed ? !change(part, query, key) : !part.allows(query, key)) return false;
-          }
-          return true;
-        };
-      };
-      // Whether the part allows a pair, with positions outside of the sequence like the nearest.
-      const auto at = [last](const Mask& part, Index query, Index key) {
-        return part.allows(clamp(query, 0, last), clamp(key, 0, last));
-      };
-      const std::string of = " of " + names[changed];
-      const auto add_change = [&](const std::string& how, const auto& change, double penalty = 1) {
-        add_mask(Mistake::mask_off_by_one, how + of, allows(change), penalty);
-      };
-      const auto inside = [last](Index key) { return key >= 0 && key <= last; };
-      add_change("one key less at the upper end", [at, inside](const Mask& m, Index i, Index j) {
-        return m.allows(i, j) && inside(j + 1) && at(m, i, j + 1);
-      });
-      add_change("one key more at the upper end", [at, inside](const Mask& m, Index i, Index j) {
-        return m.allows(i, j) || (inside(j - 1) && at(m, i, j - 1));
-      });
-      add_change("one key less at the lower end", [at](const Mask& m, Index i, Index j) {
-        return m.allows(i, j) && at(m, i, j - 1);
-      });
-      add_change("one key more at the lower end", [at, inside](const Mask& m, Index i, Index j) {
-        return m.allows(i, j) || (inside(j + 1) && at(m, i, j + 1));
-      });
-      add_change("one key less at both ends", [at](const Mask& m, Index i, Index j) {
-        return m.allows(i, j) && at(m, i, j - 1) && at(m, i, j + 1);
-      });
-      add_change("one key more at both ends", [at](const Mask& m, Index i, Index j) {
-        return m.allows(i, j) || at(m, i, j - 1) || at(m, i, j + 1);
-      });
-      for (const Index by : {-1, 1}) {
-        add_change(
-            fmt::format("keys shifted by {}", by),
-            [at, by](const Mask& m, Index i, Index j) { return at(m, i, j + by); }, 1.02);
-        add_change(
-            fmt::format("queries and keys shifted by {}", by),
-            [at, by](const Mask& m, Index i, Index j) { return at(m, i + by, j + by); }, 1.02);
-      }
-      // A number in the name, one more or less.
-      const std::string& part = names[changed];
-      const std::size_t colon = part.find(':');
-      if (colon == std::string::npos || part.find(',') != std::string::npos ||
-          part.find('+') != std::string::npos || !(part.starts_with("w") || part.starts_with("p")))
-        continue;
-      const long number = std::stol(part.substr(colon + 1));
-      for (const long other : {number - 1, number + 1}) {
-        if (other < 1) continue;
-        const auto spec = std::make_shared<MaskSpec>(
-            MaskSpec::parse(part.substr(0, colon + 1) + std::to_string(other)));
-        add_change(fmt::format("{} in place", spec->name()),
-                   [this, spec](const Mask&, Index i, Index j) {
-                     return spec->for_seqlen(known_.seqlen()).allows(i, j);
-                   });
-      }
-    }
-  }
-
-  void add_local_orders() {
-    if (known_.problem.mask.name().find("causal") == std::string::npos) return;
-    const auto add_order = [&](const std::string& how, const auto& place_of) {
-      const auto causal = [place_of](Index i, Index j) { return place_of(j, i) <= place_of(i, i); };
-      add_mask(Mistake::causal_in_local_order, how, causal);
-      if (known_.problem.mask.name() == "causal") return;
-      // The other parts of the mask by position, or in the same order.
-      add_mask(
-          Mistake::causal_in_local_order, how + ", the rest of the mask by position",
-          [this, causal](Index i, Index j) {
-            return causal(i, j) && known_.mask.allows(max_of(i, j), min_of(i, j));
-          },
-          1.02);
-      add_mask(
-          Mistake::causal_in_local_order, how + ", as the rest of the mask",
-          [this, place_of](Index i, Index j) {
-            return known_.mask.allows(min_of(place_of(i, i), known_.seqlen() - 1),
-                                      min_of(place_of(j, i), known_.seqlen() - 1));
-          },
-          1.02);
-    };
-    const auto& places = known_.deal.places;
-    add_order("local rows are compared in every block",
-              [&places](Index p, Index) { return places[p].local_row; });
-    std::vector<Index> before(1);
-    for (const auto& rows : known_.deal.positions)
-      before.push_back(before.back() + static_cast<Index>(rows.size()));
-    add_order(
-        "the ranks' rows are compared as if the deal were contiguous",
-        [&places, before](Index p, Index) { return before[places[p].rank] + places[p].local_row; });
-    // Only the own block is compared; blocks of lower ranks count as earlier, or all as allowed.
-    add_mask(
-        Mistake::causal_in_local_order, "the mask is applied in the own block alone",
-        [this, &places](Index i, Index j) {
-          return places[i].rank != places[j].rank || known_.mask.allows(i, j);
-        },
-        1.02);
+    if (*name != '\0') return;
+    table_.back().factor = scale;
+    table_.back().set_factor = [factor](double to) { *factor = to; };
   }
 
   void add_kv_heads() {
     const AttentionShape& shape = known_.problem.shape;
     const Index group = shape.group_size(), kv = shape.num_heads_kv;
-    if (group == 1 || kv == 1) return;
+    if (group == 1) return;
+    add_weighed(
+        Mistake::first_head_of_group, "all query heads of a group have the first one's queries",
+        [this, group](QueryRow& row) {
+          row.q = known_.copy_of(known_.inputs.q, row.head / group * group, row.position);
+          rescore(known_, row);
+        },
+        1.03);
+    if (kv == 1) return;
     const auto add_map = [&](const char* how, auto map) {
-      add(Mistake::kv_head_mapping, how, [this, map, kv](const QueryRow& row, Guess& guess) {
+      add_weighed(Mistake::kv_head_mapping, how, [this, map, kv](QueryRow& row) {
         const Index heads = known_.problem.shape.num_heads;
-        const Index other = row.head / heads * kv + map(row.head % heads);
-        attend_row(known_, scores_with(row, other), row.allowed, other, guess);
+        row.kv_head = row.head / heads * kv + map(row.head % heads);
+        row.keys = known_.row_of(known_.inputs.k, row.kv_head, 0);
+        row.values = known_.row_of(known_.inputs.v, row.kv_head, 0);
+        rescore(known_, row);
       });
     };
     add_map("query head h reads kv head h mod G (interleaved), and not h / group",
@@ -433,28 +399,9 @@ class ForwardTable {
             [kv, group](Index head) { return kv - 1 - head / group; });
   }
 
-  // Return the scaled scores of a query against the keys that `key_of` returns by position.
-  template <class KeyOf>
-  Values scores_of(const double* q, KeyOf&& key_of) const {
-    Values scores(known_.seqlen());
-    for (Index j = 0; j < known_.seqlen(); ++j)
-      scores[j] = dot_of(q, key_of(j), known_.width()) * known_.problem.softmax_scale;
-    return scores;
-  }
-  // Return those of a row against another kv head, or against keys of other positions.
-  Values scores_with(const QueryRow& row, Index kv_head,
-                     const std::vector<Index>& source = {}) const {
-    return scores_of(known_.row_of(known_.inputs.q, row.head, row.position), [&](Index j) {
-      return known_.row_of(known_.inputs.k, kv_head, source.empty() ? j : source[j]);
-    });
-  }
-
   void add_other_rows();
   void add_other_keys();
   void add_rope();
-
-  const Knowledge& known_;
-  std::vector<Hypothesis> table_;
 };
 
 void ForwardTable::add_other_rows() {
@@ -462,62 +409,94 @@ void ForwardTable::add_other_rows() {
     add(
         Mistake::rows_of_other_rank, how,
         [this, source = source](const QueryRow& row, Guess& guess) {
-          const Index from = source[row.position];
-          const double* const out = known_.row_of(known_.oracle.out, row.head, from);
-          guess.out = Values(out, out + known_.width());
-          guess.lse = known_.oracle.lse[row.head * known_.seqlen() + from];
+          guess = right_row(known_, row.head, source[row.position]);
         },
         penalty);
   // The queries of another rank under the own mask.
   const int n = known_.ranks();
   for (const int distance : std::set<int>{1, n - 1}) {
     if (n < 2) continue;
-    add(
+    add_weighed(
         Mistake::rows_of_other_rank,
         fmt::format("the queries are those of rank r {} 1, under the mask of rank r",
                     distance == 1 ? '+' : '-'),
-        [this, source = rows_of_rank_beyond(known_.deal, distance)](const QueryRow& row,
-                                                                    Guess& guess) {
-          QueryRow other = row;
-          other.position = source[row.position];
-          attend_row(known_, scores_with(other, row.kv_head), row.allowed, row.kv_head, guess);
+        [this, source = rows_of_rank_beyond(known_.deal, distance)](QueryRow& row) {
+          row.q = known_.copy_of(known_.inputs.q, row.head, source[row.position]);
+          rescore(known_, row);
         },
         1.05);
   }
+  const Index end = known_.seqlen() / n * n;
+  if (end < known_.seqlen())
+    add_weighed(Mistake::rows_dropped,
+                fmt::format("the rows from {} on are left out, as {} ranks don't divide the length",
+                            end, n),
+                [end](QueryRow& row) {
+                  const Index from = row.position < end ? end : 0;
+                  std::fill(row.counts.begin() + from, row.counts.end(), 0.0);
+                });
 }
 
 // Blocks that are attended in place of others, under the mask of those that should be there.
 void ForwardTable::add_other_keys() {
   const int n = known_.ranks();
   if (n < 2) return;
-  const auto add_keys = [&](const std::string& how, auto owner_of, double penalty) {
-    add(
-        Mistake::rows_of_other_rank, how,
-        [this, owner_of](const QueryRow& row, Guess& guess) {
+  enum Of { k = 1, v = 2, k_and_v = 3 };
+  const auto add_keys = [&](Mistake mistake, const std::string& how, Of of, auto owner_of,
+                            double penalty) {
+    add_weighed(
+        mistake, how,
+        [this, of, owner_of](QueryRow& row) {
           std::vector<Index> source;
           for (Index j = 0; j < known_.seqlen(); ++j) {
             const Place& place = known_.deal.places[j];
             const auto& rows = known_.deal.positions[owner_of(row.place.rank, place.rank)];
-            source.push_back(place.local_row < std::ssize(rows) ? rows[place.local_row] : j);
+            // A shorter block's last row stands where it has none.
+            source.push_back(rows.empty() ? j
+                                          : rows[min_of(place.local_row, std::ssize(rows) - 1)]);
           }
-          attend_row(known_, scores_with(row, row.kv_head, source), row.allowed, row.kv_head, guess,
-                     source);
+          if (of & v) row.v_from = source;
+          if (of & k) row.k_from = std::move(source);
+          if (of & k) rescore(known_, row);
         },
         penalty);
   };
+  for (const Of of : {v, k})
+    for (const int by : std::set<int>{n - 1, 1})
+      for (const bool wraps : {false, true})
+        add_keys(
+            Mistake::k_and_v_of_different_steps,
+            fmt::format("{} is that of the {} step{}", of == v ? "V" : "K",
+                        by == 1 ? "previous" : "next",
+                        wraps     ? ""
+                        : by == 1 ? ", except in the first one"
+                                  : ", except in the last one"),
+            of,
+            [by, wraps, n](int rank, int owner) {
+              const bool is_end = owner == (by == 1 ? rank : (rank + 1) % n);
+              return is_end && !wraps ? owner : (owner + by) % n;
+            },
+            wraps ? 1.01 : 1);
   add_keys(
-      "every step attends the own block, under the masks of the others",
+      Mistake::wrong_neighbour,
+      "blocks come from the next rank, and are taken for those of the rank before", k_and_v,
+      [n](int rank, int owner) { return (2 * rank - owner + n) % n; }, 1.04);
+  add_keys(
+      Mistake::rows_of_other_rank,
+      "every step attends the own block, under the masks of the others", k_and_v,
       [](int rank, int) { return rank; }, 1.05);
   for (const int by : std::set<int>{1, n - 1}) {
     const char sign = by == 1 ? '+' : '-';
     add_keys(
+        Mistake::rows_of_other_rank,
         fmt::format("every step attends the block of owner o {} 1, under the mask of o", sign),
-        [by, n](int, int owner) { return (owner + by) % n; }, 1.05);
+        k_and_v, [by, n](int, int owner) { return (owner + by) % n; }, 1.05);
     for (int owner = 0; owner < n; ++owner)
       add_keys(
+          Mistake::rows_of_other_rank,
           fmt::format("the block of owner {} stands in for that of owner {}", (owner + by) % n,
                       owner),
-          [by, n, owner](int, int o) { return o == owner ? (o + by) % n : o; }, 1.1);
+          k_and_v, [by, n, owner](int, int o) { return o == owner ? (o + by) % n : o; }, 1.1);
   }
 }
 
@@ -556,21 +535,15 @@ void ForwardTable::add_rope() {
         for (const int which : {3, 1, 2}) {  // bit 0: queries, bit 1: keys
           const auto keys = std::make_shared<TurnedKeys>();
           const char* const of = which == 3 ? "Q and K" : which == 1 ? "Q" : "K";
-          add(
+          add_weighed(
               Mistake::rope_positions,
               fmt::format("the rotary angles of {} are those of {} (base {:g})", of, name, base),
-              [this, base, pairs, belief = belief, which, keys](const QueryRow& row, Guess& guess) {
-                const double* const q = known_.row_of(known_.inputs.q, row.head, row.position);
-                Values query(q, q + known_.width());
+              [this, base, pairs, belief = belief, which, keys](QueryRow& row) {
                 if (which & 1)
-                  rotate_row(query.data(), known_.width(),
+                  rotate_row(row.q.data(), known_.width(),
                              static_cast<double>(belief[row.position] - row.position), base, pairs);
-                const double* const k =
-                    which & 2 ? keys->of(known_, row.kv_head, belief, base, pairs).data()
-                              : known_.row_of(known_.inputs.k, row.kv_head, 0);
-                const Values scores =
-                    scores_of(query.data(), [&](Index j) { return k + j * known_.width(); });
-                attend_row(known_, scores, row.allowed, row.kv_head, guess);
+                if (which & 2) row.keys = keys->of(known_, row.kv_head, belief, base, pairs).data();
+                rescore(known_, row);
               },
               which == 3 ? 1 : 1.05);
           table_.back().forget = [keys] { keys->forget(); };

@@ -2,6 +2,7 @@
 // the travelling dK and dV, in where they end, and in dQ.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 #include <utility>
@@ -15,9 +16,9 @@ Values times(double factor, const double* values, Index width) {
   return scaled(Values(values, values + width), factor);
 }
 
-class GradientTable {
+class GradientTable : public HypothesisTable {
  public:
-  explicit GradientTable(const Knowledge& known) : known_(known) {}
+  explicit GradientTable(const Knowledge& known) : HypothesisTable(known) {}
 
   std::vector<Hypothesis> all() {
     add_hops();
@@ -26,6 +27,8 @@ class GradientTable {
     add_places();
     add_roundings(known_.ranks());
     add_heads();
+    add_deltas();
+    add_unequal_shards();
     return std::move(table_);
   }
   std::vector<Hypothesis> roundings() {
@@ -34,6 +37,7 @@ class GradientTable {
   }
 
  private:
+  using HypothesisTable::add;
   void add(Hypothesis hypothesis) { table_.push_back(std::move(hypothesis)); }
 
   Values right(const Values& tensor, Index head, Index position) const {
@@ -94,6 +98,60 @@ class GradientTable {
                  row, [&](int rank) { return rank == lacking ? 0 : 1; }, guess);
            },
            step == n - 1 ? 1 : 1.02});
+    // The share that comes last in the ring, or by the ranks' numbers; or last but for empty ones.
+    for (const bool in_ring : {true, false})
+      for (const bool skips_empty : {false, true})
+        for (const bool dv : {false, true})
+          add({Mistake::dk_last_share_only,
+               fmt::format("{} hold the share of the last rank{} alone",
+                           dv ? "dK and dV" : "dK's rows", skips_empty ? " that has one" : ""),
+               {},
+               [this, n, in_ring, skips_empty, dv](const KeyRow& row, Guess& guess) {
+                 int last = -1;
+                 for (int step = n - 1; step >= 0 && last < 0; --step) {
+                   const int rank = in_ring ? (row.place.rank + step) % n : step;
+                   const auto is_met = [&](Index i) { return known_.mask.allows(i, row.position); };
+                   const auto& rows = known_.deal.positions[rank];
+                   if (!skips_empty || std::any_of(rows.begin(), rows.end(), is_met)) last = rank;
+                 }
+                 sum_shares(
+                     row, [&](int rank) { return rank == last ? 1 : 0; }, guess);
+                 if (!dv) guess.dv.reset();
+               },
+               (in_ring ? 1 : 1.005) + 0.001 * skips_empty});
+  }
+
+  // dS = P * dP, without the rowsum(dO * O) that is taken from dP.
+  void add_deltas() {
+    add({Mistake::delta_missing, "dS lacks rowsum(dO * O)",
+         [](const QueryRow& row, Guess& guess) {
+           guess.dq = row.dq_delta;
+           for (const Values& share : row.dq_shares) add_to(*guess.dq, 1, share);
+         },
+         [this](const KeyRow& row, Guess& guess) {
+           sum_shares(
+               row, [](int) { return 1; }, guess);
+           guess.dv.reset();
+           for (std::size_t h = 0; h < row.heads.size(); ++h)
+             if (is_own(row, h)) add_to(*guess.dk, 1, row.dk_delta[h]);
+         }});
+  }
+
+  // Every rank's rows together have the same weight in the loss.
+  void add_unequal_shards() {
+    const auto factor = [this](int rank) {
+      const auto rows = static_cast<double>(known_.deal.positions[rank].size());
+      return rows > 0 ? static_cast<double>(known_.seqlen()) / (rows * known_.ranks()) : 0;
+    };
+    if (known_.seqlen() % known_.ranks() == 0 && factor(0) == 1 && factor(known_.ranks() - 1) == 1)
+      return;
+    add({Mistake::unequal_shards, "every rank has the same weight in the loss, whatever its rows",
+         [this, factor](const QueryRow& row, Guess& guess) {
+           guess.dq =
+               times(factor(row.place.rank),
+                     known_.row_of(known_.oracle.dq, row.head, row.position), known_.width());
+         },
+         [this, factor](const KeyRow& row, Guess& guess) { sum_shares(row, factor, guess); }});
   }
 
   void add_shares() {
@@ -156,10 +214,6 @@ class GradientTable {
                                       std::pair{std::log(2.0), "have a factor ln(2)"},
                                       std::pair{1 / std::log(2.0), "have a factor log2(e)"}}) {
       add_factor(Mistake::scale, factor, true, true, false, fmt::format("dQ and dK {}", how), 1.02);
-      add_factor(Mistake::scale, factor, true, false, false, fmt::format("dQ's values {}", how),
-                 1.03);
-      add_factor(Mistake::scale, factor, false, true, false, fmt::format("dK's values {}", how),
-                 1.03);
     }
   }
 
@@ -219,10 +273,25 @@ class GradientTable {
       }
   }
 
-  // The gradients of query heads, added up for the kv head h mod G.
+  // The gradients of query heads, of which the first alone counts, or which are added up for the kv
+  // head h mod G.
   void add_heads() {
     const AttentionShape& shape = known_.problem.shape;
-    if (shape.group_size() == 1 || shape.num_heads_kv == 1) return;
+    if (shape.group_size() == 1) return;
+    for (const bool dv : {true, false})
+      add({Mistake::first_head_of_group,
+           fmt::format("{} of the first query head of a group alone",
+                       dv ? "dK and dV are" : "dK is"),
+           {},
+           [this, &shape, dv](const KeyRow& row, Guess& guess) {
+             const auto is_first = [&](std::size_t h) {
+               return is_own(row, h) && row.heads[h] % shape.group_size() == 0;
+             };
+             sum_shares(
+                 row, is_first, [](int) { return 1; }, guess);
+             if (!dv) guess.dv.reset();
+           }});
+    if (shape.num_heads_kv == 1) return;
     add({Mistake::kv_head_mapping,
          "dK and dV of query head h are added to kv head h mod G, and not h / group",
          {},
@@ -235,9 +304,6 @@ class GradientTable {
                row, reads, [](int) { return 1; }, guess);
          }});
   }
-
-  const Knowledge& known_;
-  std::vector<Hypothesis> table_;
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// What the hypotheses of all tables are made of: where rows lie in this deal and in others, and the
-// softmax of a row.
+// What the hypotheses of all tables are made of: where rows lie in this deal and in others, rows taken
+// apart, and rings that follow a hypothesis.
 #include "core/check/hypotheses.h"
 
 #include <fmt/format.h>
@@ -113,23 +113,221 @@ std::vector<std::pair<std::string, std::vector<Index>>> wrong_positions(const Kn
   return result;
 }
 
-void attend_row(const Knowledge& known, const Values& scores, const Values& weights, Index kv_head,
-                Guess& guess, const std::vector<Index>& key_source) {
-  double m = -std::numeric_limits<double>::infinity(), l = 0;
-  for (std::size_t j = 0; j < scores.size(); ++j)
-    if (weights[j] > 0) m = std::max(m, scores[j]);
+QueryRow query_row(const Knowledge& known, Index head, Index position, bool gradients) {
+  QueryRow row{head, position, known.deal.places[position]};
+  row.kv_head = head / known.problem.shape.group_size();
+  row.scale = known.problem.softmax_scale;
+  row.q = known.copy_of(known.inputs.q, head, position);
+  row.keys = known.row_of(known.inputs.k, row.kv_head, 0);
+  row.values = known.row_of(known.inputs.v, row.kv_head, 0);
+  row.counts.assign(known.seqlen(), 0);
+  known.mask.for_allowed(position, [&](Interval keys) {
+    for (Index j = keys.first; j < keys.last; ++j) row.counts[j] = 1;
+  });
+  rescore(known, row);
+  take_apart(known, row);
+  if (!gradients) return row;
+
+  Guess right;
+  merge_all(row, right);
   const Index width = known.width();
-  Values acc(width);
-  for (std::size_t j = 0; j < scores.size(); ++j) {
-    if (!(weights[j] > 0)) continue;
-    const double p = weights[j] * std::exp(scores[j] - m);
-    l += p;
-    const auto key = static_cast<Index>(j);
-    const double* const v =
-        known.row_of(known.inputs.v, kv_head, key_source.empty() ? key : key_source[j]);
-    for (Index c = 0; c < width; ++c) acc[c] += p * v[c];
+  const double* const dout = known.row_of(known.inputs.dout, head, position);
+  const double delta = dot_of(dout, right.out->data(), width);
+  row.dq_shares.assign(known.ranks(), Values(width));
+  row.dq_delta.assign(width, 0);
+  for (Index j = 0; j < known.seqlen(); ++j) {
+    if (row.counts[j] == 0) continue;
+    const double p = std::exp(row.scores[j] - *right.lse) * row.scale,
+                 ds = p * (dot_of(dout, row.values + j * width, width) - delta);
+    Values& share = row.dq_shares[known.deal.places[j].rank];
+    for (Index c = 0; c < width; ++c) {
+      share[c] += ds * row.keys[j * width + c];
+      row.dq_delta[c] += p * delta * row.keys[j * width + c];
+    }
+  }
+  return row;
+}
+
+void rescore(const Knowledge& known, QueryRow& row) {
+  row.scores.resize(known.seqlen());
+  for (Index j = 0; j < known.seqlen(); ++j)
+    row.scores[j] =
+        row.scale * dot_of(row.q.data(), row.keys + row.k_source(j) * known.width(), known.width());
+}
+
+void take_apart(const Knowledge& known, QueryRow& row) {
+  const Index width = known.width();
+  row.owner_parts.assign(known.ranks(),
+                         {-std::numeric_limits<double>::infinity(), 0, Values(width)});
+  for (Index j = 0; j < known.seqlen(); ++j) {
+    RowPart& part = row.owner_parts[known.deal.places[j].rank];
+    if (row.counts[j] > 0) part.m = std::max(part.m, row.scores[j]);
+  }
+  for (Index j = 0; j < known.seqlen(); ++j) {
+    if (!(row.counts[j] > 0)) continue;
+    RowPart& part = row.owner_parts[known.deal.places[j].rank];
+    const double p = row.counts[j] * std::exp(row.scores[j] - part.m);
+    const double* const v = row.values + row.v_source(j) * width;
+    part.l += p;
+    for (Index c = 0; c < width; ++c) part.acc[c] += p * v[c];
+  }
+}
+
+void merge_all(const QueryRow& row, Guess& guess) {
+  double m = -std::numeric_limits<double>::infinity(), l = 0;
+  Values acc(row.q.size());
+  for (const RowPart& part : row.owner_parts) m = std::max(m, part.m);
+  for (const RowPart& part : row.owner_parts) {
+    if (part.l == 0) continue;
+    l += std::exp(part.m - m) * part.l;
+    add_to(acc, std::exp(part.m - m), part.acc);
   }
   finish_row(m, l, acc, guess);
+}
+
+Guess guess_of(const Knowledge& known, const Hypothesis& hypothesis, const QueryRow& row) {
+  Guess guess;
+  if (!hypothesis.weigh) {
+    if (hypothesis.query) hypothesis.query(row, guess);
+    return guess;
+  }
+  QueryRow changed = row;
+  hypothesis.weigh(changed);
+  take_apart(known, changed);
+  hypothesis.query ? hypothesis.query(changed, guess) : merge_all(changed, guess);
+  return guess;
+}
+
+Guess right_row(const Knowledge& known, Index head, Index position) {
+  Guess guess;
+  if (known.options.rows.empty()) {
+    guess.out = known.copy_of(known.oracle.out, head, position);
+    guess.lse = known.oracle.lse[head * known.seqlen() + position];
+  } else {
+    merge_all(query_row(known, head, position, false), guess);
+  }
+  return guess;
+}
+
+KeyRow key_row(const Knowledge& known, Index kv_head, Index position) {
+  KeyRow row{kv_head, position, known.deal.places[position]};
+  const AttentionShape& shape = known.problem.shape;
+  const Index batch = kv_head / shape.num_heads_kv, kv = kv_head % shape.num_heads_kv;
+  const double scale = known.problem.softmax_scale;
+  const Index width = known.width();
+  for (Index h = 0; h < shape.num_heads; ++h) {
+    if (h / shape.group_size() != kv && h % shape.num_heads_kv != kv) continue;
+    const Index head = batch * shape.num_heads + h;
+    row.heads.push_back(head);
+    // The head's own key head, which is another one where h mod G is `kv` alone.
+    const Index own = head / shape.group_size();
+    const double* const k = known.row_of(known.inputs.k, own, position);
+    const double* const v = known.row_of(known.inputs.v, own, position);
+    std::vector<Values> dk(known.ranks(), Values(width)), dv = dk;
+    Values from_delta(width);
+    for (Index i = 0; i < known.seqlen(); ++i) {
+      if (!known.mask.allows(i, position)) continue;
+      const double* const q = known.row_of(known.inputs.q, head, i);
+      const double* const dout = known.row_of(known.inputs.dout, head, i);
+      const double p =
+          std::exp(scale * dot_of(q, k, width) - known.oracle.lse[head * known.seqlen() + i]);
+      const double delta = dot_of(dout, known.row_of(known.oracle.out, head, i), width);
+      const double ds = p * (dot_of(dout, v, width) - delta) * scale;
+      const int rank = known.deal.places[i].rank;
+      for (Index c = 0; c < width; ++c) {
+        dk[rank][c] += ds * q[c];
+        dv[rank][c] += p * dout[c];
+        from_delta[c] += p * delta * scale * q[c];
+      }
+    }
+    row.dk.push_back(std::move(dk));
+    row.dv.push_back(std::move(dv));
+    row.dk_delta.push_back(std::move(from_delta));
+  }
+  return row;
+}
+
+namespace {
+
+// Add what a query row gives to the gradients after it has come to `guess`.
+void add_gradients(const Knowledge& known, const QueryRow& row, const Guess& guess,
+                   NaiveResult<double>& sums) {
+  const Index width = known.width(), at = (row.head * known.seqlen() + row.position) * width;
+  const double* const dout = known.inputs.dout.data() + at;
+  const double delta = dot_of(dout, guess.out->data(), width);
+  for (Index j = 0; j < known.seqlen(); ++j) {
+    if (!(row.counts[j] > 0)) continue;
+    const double p = row.counts[j] * std::exp(row.scores[j] - *guess.lse),
+                 ds = row.scale * p *
+                      (dot_of(dout, row.values + row.v_source(j) * width, width) - delta);
+    const Index to = (row.kv_head * known.seqlen() + j) * width;
+    for (Index c = 0; c < width; ++c) {
+      sums.dv[to + c] += p * dout[c];
+      sums.dk[to + c] += ds * row.q[c];
+      sums.dq[at + c] += ds * row.keys[row.k_source(j) * width + c];
+    }
+  }
+}
+
+}  // namespace
+
+NaiveResult<double> made_by(const Knowledge& known, const Hypothesis* hypothesis, int rank) {
+  const AttentionShape& shape = known.problem.shape;
+  const bool backward = !known.inputs.dout.empty();
+  NaiveResult<double> result{
+      Values(known.inputs.q.size()), Values(known.inputs.q.size() / known.width()),
+      Values(backward ? known.inputs.q.size() : 0), Values(backward ? known.inputs.k.size() : 0),
+      Values(backward ? known.inputs.k.size() : 0)};
+  const auto put = [&](const std::optional<Values>& row, Index head, Index i, Values& into) {
+    if (row)
+      std::copy(row->begin(), row->end(),
+                into.begin() + (head * known.seqlen() + i) * known.width());
+  };
+  // Rows that end up elsewhere do so after the backward pass has seen them.
+  const bool moves = hypothesis != nullptr && !hypothesis->weigh &&
+                     hypothesis->mistake == Mistake::rows_of_other_rank;
+  for (Index head = 0; head < shape.batch * shape.num_heads; ++head)
+    for (Index i = 0; i < known.seqlen(); ++i) {
+      const bool strikes = hypothesis != nullptr && (rank < 0 || known.deal.places[i].rank == rank);
+      QueryRow row =
+          query_row(known, head, i, strikes && backward && is_of_gradients(hypothesis->mistake));
+      Guess right, made;
+      if (strikes && hypothesis->weigh) {
+        hypothesis->weigh(row);
+        take_apart(known, row);
+      }
+      merge_all(row, right);
+      if (strikes && hypothesis->query) hypothesis->query(row, made);
+      if (!made.out) made.out = right.out;
+      if (!made.lse) made.lse = right.lse;
+      put(made.out, head, i, result.out);
+      result.lse[head * known.seqlen() + i] = *made.lse;
+      if (!backward) continue;
+      add_gradients(known, row, moves ? right : made, result);
+      put(made.dq, head, i, result.dq);
+    }
+  if (!backward || hypothesis == nullptr || !hypothesis->key) return result;
+  for (Index head = 0; head < shape.batch * shape.num_heads_kv; ++head)
+    for (Index i = 0; i < known.seqlen(); ++i) {
+      if (rank >= 0 && known.deal.places[i].rank != rank) continue;
+      Guess made;
+      hypothesis->key(key_row(known, head, i), made);
+      put(made.dk, head, i, result.dk);
+      put(made.dv, head, i, result.dv);
+    }
+  return result;
+}
+
+NaiveResult<double> make_mistake(const CheckedProblem& problem, const CheckedInputs& inputs,
+                                 const MistakenRing& ring) {
+  const NaiveResult<double> right = oracle_of(problem, inputs, {});
+  const DiagnosisOptions options;
+  const Knowledge known{problem, inputs, right, right, options};
+  if (!ring.mistake) return made_by(known, nullptr, -1);
+  for (const Hypothesis& hypothesis :
+       is_of_gradients(*ring.mistake) ? gradient_hypotheses(known) : forward_hypotheses(known))
+    if (hypothesis.mistake == *ring.mistake) return made_by(known, &hypothesis, ring.rank);
+  return made_by(known, nullptr, -1);
 }
 
 }  // namespace ringscope

@@ -1,10 +1,12 @@
-// What the search for a mistake (diagnosis.cpp) works with: sampled rows with what is known of them,
-// and hypotheses, which say what such a row would be if a mistake had been made.
+// What the search for a mistake (diagnosis.cpp) works with: rows of a right ring taken apart, and the
+// table of hypotheses, which say what such a row would be if a mistake had been made. The same table
+// makes mistakes on purpose (make_mistake() in mistakes.h).
 #pragma once
 
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,24 +37,33 @@ struct RowPart {
   Values acc;
 };
 
-// A row of out, lse and dq. `owner_parts` are its parts by KV owner.
+// A row of out, lse and dq, from the query and the keys that it meets to its parts by KV owner.
 struct QueryRow {
   Index head = 0, position = 0;  // the head is counted through the batch
-  Place place;
+  Place place{};
   Index kv_head = 0;
-  Values dots{};     // q . k for every key, unscaled
-  Values allowed{};  // 1 or 0 for every key
+  double scale = 1;
+  Values q{};
+  const double *keys = nullptr, *values = nullptr;  // [seqlen, head_dim]
+  std::vector<Index> k_from{}, v_from{};            // whose K and V stand at a key; empty: its own
+  Values scores{};                                  // scaled, for every key
+  Values counts{};                                  // how often every key counts
   std::vector<RowPart> owner_parts{};
   std::vector<Values> dq_shares{};  // by owner; only for gradients
+  Values dq_delta{};                // what rowsum(dO * O) takes from dq
+
+  Index k_source(Index key) const { return k_from.empty() ? key : k_from[key]; }
+  Index v_source(Index key) const { return v_from.empty() ? key : v_from[key]; }
 };
 
 // A row of dk and dv. Shares are what the queries of one head and rank add to it.
 struct KeyRow {
   Index kv_head = 0, position = 0;
-  Place place;
+  Place place{};
   std::vector<Index> heads{};             // query heads that the shares are of
   std::vector<std::vector<Values>> dk{};  // by index in heads, and by rank
   std::vector<std::vector<Values>> dv{};
+  std::vector<Values> dk_delta{};  // by index in heads: what rowsum(dO * O) takes from dk
 };
 
 // What a row would be. What is not set is as it should be.
@@ -65,8 +76,8 @@ struct Guess {
 struct Knowledge {
   const CheckedProblem& problem;
   const CheckedInputs& inputs;
-  const NaiveResult<double>& oracle;
-  const NaiveResult<double>& mine;  // tensors that it lacks are empty
+  const NaiveResult<double>& oracle;  // with options.rows, other rows of it mean nothing
+  const NaiveResult<double>& mine;    // tensors that it lacks are empty
   const DiagnosisOptions& options;
   Mask mask = problem.mask.for_seqlen(problem.shape.seqlen);
   DealtRows deal = DealtRows(problem.partition);
@@ -77,19 +88,52 @@ struct Knowledge {
   const double* row_of(const Values& tensor, Index head, Index position) const {
     return tensor.data() + (head * seqlen() + position) * width();
   }
+  Values copy_of(const Values& tensor, Index head, Index position) const {
+    const double* const row = row_of(tensor, head, position);
+    return {row, row + width()};
+  }
 };
 
-// One way to have made a mistake. `query` is called for rows of out, lse and dq, `key` for those of
-// dk and dv; either may be empty. A hypothesis with more freedom has a penalty above 1, which
-// multiplies its distance, so that of two with the same numbers the simpler one comes first.
+// One way to have made a mistake. `weigh` changes the scores of a query row, how often keys count, or
+// whose K and V stand where; `query` says what becomes of a row's parts (they are merged rightly if
+// it is empty), and of dq; `key` what becomes of dk and dv. A hypothesis with more freedom has a
+// penalty above 1, which multiplies its distance, so that of two with the same numbers the simpler
+// one comes first.
 struct Hypothesis {
   Mistake mistake;
   std::string how;
   std::function<void(const QueryRow&, Guess&)> query = {};
   std::function<void(const KeyRow&, Guess&)> key = {};
   double penalty = 1;
-  std::function<void()> forget = {};       // frees what it keeps between rows
-  std::shared_ptr<const void> table = {};  // the object that the functions refer to
+  std::function<void(QueryRow&)> weigh = {};
+  std::string mask = {};                        // of a wrong mask
+  double factor = 0;                            // of a scale that is only near; 0: none
+  std::function<void(double)> set_factor = {};  // changes it, to come nearer
+  std::function<void()> forget = {};            // frees what it keeps between rows
+  std::shared_ptr<const void> table = {};       // the object that the functions refer to
+};
+
+// A table in the making: hypotheses that refer to the object that fills it.
+class HypothesisTable {
+ protected:
+  explicit HypothesisTable(const Knowledge& known) : known_(known) {}
+
+  void add(Mistake mistake, std::string how, std::function<void(const QueryRow&, Guess&)> query,
+           double penalty = 1) {
+    table_.push_back({mistake, std::move(how), std::move(query), {}, penalty});
+  }
+  void add_weighed(Mistake mistake, std::string how, std::function<void(QueryRow&)> weigh,
+                   double penalty = 1) {
+    table_.push_back({mistake, std::move(how), {}, {}, penalty, std::move(weigh)});
+  }
+  // Return whether a position lies in the second of its rank's two chunks.
+  bool is_upper(Index position) const {
+    const Place& place = known_.deal.places[position];
+    return place.local_row >= (std::ssize(known_.deal.positions[place.rank]) + 1) / 2;
+  }
+
+  const Knowledge& known_;
+  std::vector<Hypothesis> table_;
 };
 
 // Return the hypotheses of a Table of `known`, by its function `part`. They keep the table alive.
@@ -98,7 +142,8 @@ std::vector<Hypothesis> hypotheses_of(const Knowledge& known,
                                       std::vector<Hypothesis> (Table::*part)()) {
   const auto table = std::make_shared<Table>(known);
   std::vector<Hypothesis> hypotheses = ((*table).*part)();
-  for (Hypothesis& hypothesis : hypotheses) hypothesis.table = table;
+  for (Hypothesis& hypothesis : hypotheses)
+    if (!hypothesis.table) hypothesis.table = table;
   return hypotheses;
 }
 
@@ -116,14 +161,27 @@ inline void add_to(Values& sum, double factor, const Values& values) {
 // Return the KV owner that a rank attends at a ring step, and whose gradient arrives likewise.
 inline int owner_at(int rank, int step, int ranks) { return (rank - step + ranks) % ranks; }
 
-// Set out and lse from a row's m, l and unnormalised output.
-void finish_row(double m, double l, const Values& acc, Guess& guess);
+// Take a right ring's rows apart. A query row has shares of dq if `gradients`.
+QueryRow query_row(const Knowledge& known, Index head, Index position, bool gradients);
+KeyRow key_row(const Knowledge& known, Index kv_head, Index position);
 
-// Return the softmax of `scores` over the keys with a weight above 0, which is how often each key
-// counts, as the output row and lse of kv head `kv_head`. `key_source`, unless empty, says from
-// which position a key's V comes.
-void attend_row(const Knowledge& known, const Values& scores, const Values& weights, Index kv_head,
-                Guess& guess, const std::vector<Index>& key_source = {});
+// Compute a row's scores again, from its q, its keys and its scale; and its parts, from its scores.
+void rescore(const Knowledge& known, QueryRow& row);
+void take_apart(const Knowledge& known, QueryRow& row);
+
+// Set out and lse from a row's m, l and unnormalised output, or from all of its parts.
+void finish_row(double m, double l, const Values& acc, Guess& guess);
+void merge_all(const QueryRow& row, Guess& guess);
+
+// Return what a query row would be under the hypothesis.
+Guess guess_of(const Knowledge& known, const Hypothesis& hypothesis, const QueryRow& row);
+
+// Return the right out and lse of a row.
+Guess right_row(const Knowledge& known, Index head, Index position);
+
+// Return what a ring computes under the hypothesis, made by one rank or by all (-1). Null: a correct
+// ring.
+NaiveResult<double> made_by(const Knowledge& known, const Hypothesis* hypothesis, int rank);
 
 // Return, for every position, the position at the same local row of the rank `distance` further.
 std::vector<Index> rows_of_rank_beyond(const DealtRows& deal, int distance);
@@ -143,6 +201,7 @@ std::vector<std::pair<std::string, std::vector<Index>>> wrong_positions(const Kn
 
 // Return all hypotheses on outputs and lse, and all on gradients. They refer to `known`.
 std::vector<Hypothesis> forward_hypotheses(const Knowledge& known);
+std::vector<Hypothesis> mask_hypotheses(const Knowledge& known);  // part of the former
 std::vector<Hypothesis> gradient_hypotheses(const Knowledge& known);
 // Return those on an accumulator that is rounded before each hop, which leave the last step alone.
 std::vector<Hypothesis> rounding_hypotheses(const Knowledge& known);
@@ -154,9 +213,9 @@ std::vector<Hypothesis> gradient_rounding_hypotheses(const Knowledge& known);
 // How sure that is, is the share of the error that the mistake explains.
 
 // Return the mistakes that explain how `mine` differs from `oracle`, the likeliest first, each kind
-// once. `wrong` names the tensors that don't pass: out, lse, dq, dk or dv. When out or lse is among
-// them, the gradients are left aside, because they follow.
-std::vector<Suspect> diagnose(const Knowledge& known, const std::vector<std::string>& wrong);
+// once. `checks` are of all given tensors. When out or lse is wrong, the gradients are left aside,
+// because they follow. No mistake is named that would have changed a tensor that passes.
+std::vector<Suspect> diagnose(const Knowledge& known, const std::vector<TensorCheck>& checks);
 
 // Return the suspicion that the accumulator was rounded at every hop, or none. It sees this in
 // outputs whose every element is as near to the oracle as 16 bits can be: the roundings of the hops

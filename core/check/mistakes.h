@@ -1,6 +1,6 @@
-// The mistakes that context-parallel attention is made with, by name, and a ring that makes them.
-// Whoever looks for a mistake in given numbers (diagnosis.cpp) shares the names with this ring and
-// nothing else, so that each can test the other.
+// The mistakes that context-parallel attention is made with, by name, and a ring that makes them. One
+// table (hypotheses.h) says what a ring with a mistake gives; make_mistake() carries a row of it out
+// on all rows, and a check tries all of it on a sample of rows.
 #pragma once
 
 #include <algorithm>
@@ -21,44 +21,55 @@
 namespace ringscope {
 
 enum class Mistake {
-  rows_of_other_rank,      // a rank's rows are those of another rank's chunk, or of another deal
-  rope_positions,          // rotary angles of the positions of another deal
-  merge_without_max,       // partial results are merged as if they had one row maximum
-  rounds_each_hop,         // the accumulator is rounded to 16 bits at every hop
-  missing_block,           // a KV block is not attended
-  doubled_block,           // a KV block is attended twice
-  scale,                   // another softmax scale
-  mask_off_by_one,         // an end of the mask is one position away
-  causal_in_local_order,   // the causal mask compares local rows instead of positions
-  kv_head_mapping,         // query head h reads kv head h mod G instead of h / group
-  gradient_one_hop_short,  // dK and dV stop one hop before their owner
+  rows_of_other_rank,  // rows lie at places of other rows: another rank's, or another deal's
+  rope_positions,      // rotary angles of the positions of another deal
+  merge_without_max,   // partial results are merged as if they had one row maximum
+  merge_sign,          // the sigmoid of a merge has the wrong sign
+  not_normalised,      // out is not divided by the row sum
+  lse_in_log2,         // blocks' lse is in units of log 2, and is merged as a natural logarithm
+  masked_block_nan,    // a block without an allowed key is divided by its sum of weights, 0
+  rounds_each_hop,     // the accumulator is rounded to 16 bits at every hop
+  missing_block,       // a KV block is not attended
+  doubled_block,       // a KV block is attended twice
+  own_block_only,      // no block but the rank's own is attended
+  own_block_unmasked,  // the rank's own block is attended without the mask
+  wrong_zigzag_half,   // of a zigzag deal's two chunks the wrong one is attended, or attends
+  wrong_neighbour,     // blocks come from the next rank, and are taken for those of the other
+  k_and_v_of_different_steps,  // V is that of the step before or after
+  rows_dropped,                // the rows that the number of ranks doesn't divide are left out
+  scale,                       // another softmax scale
+  wrong_mask,                  // another mask
+  mask_off_by_one,             // an end of the mask is one position away
+  causal_in_local_order,       // the causal mask compares local rows instead of positions
+  kv_head_mapping,             // query head h reads kv head h mod G instead of h / group
+  first_head_of_group,         // of the query heads that share a kv head the first stands for all
+  // Those that follow are made in the backward pass, except that a mean may also be taken of outputs.
   mean_instead_of_sum,     // parts are averaged where they are to be added
-  // A check names none of those that follow; lessons/zoo.md says what each is known by.
-  window_dropped,    // the mask's window is not applied
-  rows_dropped,      // the rows that the number of ranks doesn't divide are left out
-  masked_block_nan,  // a block without an allowed key is divided by its sum of weights, 0
-  unequal_shards,    // ranks with unequal numbers of rows have equal weight in the loss
-  lse_in_log2,       // blocks' lse is in units of log 2, and is merged as a natural logarithm
-  wrong_neighbour,   // blocks come from the next rank, and are taken for those of the rank before
-  stale_values       // V of the next step's block has already replaced this step's
+  gradient_one_hop_short,  // dK and dV stop one hop before their owner
+  dk_last_share_only,      // dK, or dK and dV, hold the last rank's share instead of the sum
+  delta_missing,           // dS lacks rowsum(dO * O)
+  unequal_shards           // ranks with unequal numbers of rows have equal weight in the loss
 };
 
-// What there is to know of a mistake: its name, in how many ways make_mistake() can make it, and for
-// people, if a check names it, a sentence on what it does and one on how to verify it.
+// For people: a mistake's name, a sentence on what it does, and one on how to verify it.
 struct MistakeFacts {
   std::string_view name;
-  int variants;
   const char* explanation;
 };
 const MistakeFacts& facts_of(Mistake mistake);
 
 inline constexpr auto kAllMistakes = [] {
-  std::array<Mistake, static_cast<std::size_t>(Mistake::stale_values) + 1> all{};
+  std::array<Mistake, static_cast<std::size_t>(Mistake::unequal_shards) + 1> all{};
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<Mistake>(i);
   return all;
 }();
 
 inline std::string_view name_of(Mistake mistake) { return facts_of(mistake).name; }
+
+// Return whether a ring makes the mistake in its backward pass alone when it is asked to.
+constexpr bool is_of_gradients(Mistake mistake) {
+  return mistake >= Mistake::mean_instead_of_sum || mistake == Mistake::first_head_of_group;
+}
 
 // An attention problem whose answer is in question, and the partition that computed it.
 struct CheckedProblem {
@@ -80,7 +91,7 @@ inline CheckedProblem checked_problem(const Problem& config) {
 }
 CheckedInputs stored_inputs(const Problem& config, const AttentionInputs& inputs);
 
-// Return naive attention in f64.
+// Return naive attention in f64. With options.queries, the rows that are not asked for are 0.
 NaiveResult<double> oracle_of(const CheckedProblem& problem, const CheckedInputs& inputs,
                               const NaiveOptions& options);
 
@@ -110,21 +121,15 @@ enum class RopePairs { halves, neighbours };
 // then turns back: pair x by position / base^(2x / head_dim).
 void rotate_row(double* row, Index head_dim, double position, double base, RopePairs pairs);
 
-// What a mistaken ring does. The rank that a mistake strikes is -1 for all ranks.
+// A ring that makes a mistake, on all ranks (-1) or on one.
 struct MistakenRing {
   std::optional<Mistake> mistake;  // none: a correct ring
   int rank = -1;
-  int owner = 0;                    // missing_block, doubled_block
-  int variant = 0;                  // of the ways to make the mistake, from 0
-  double factor = 2;                // scale
-  DType hop_dtype = DType::bf16;    // rounds_each_hop
-  DType weight_dtype = DType::f32;  // of softmax weights in products, as tensor cores take them
-  double rope_base = 10000;
 };
 
-// Return what a ring of problem.partition's ranks computes in f64 while it makes the mistake:
-// out, lse, and the gradients if there is a dout. rope_positions takes q and k as turned by their
-// true positions and turns them on to wrong ones.
+// Return what a ring of problem.partition's ranks computes in f64 while it makes the mistake in the
+// first way that the table has for it: out, lse, and the gradients if there is a dout. A problem that
+// can't show the mistake, such as one without groups of heads, gives what is right.
 NaiveResult<double> make_mistake(const CheckedProblem& problem, const CheckedInputs& inputs,
                                  const MistakenRing& ring);
 

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
 #include <utility>
+#include <vector>
 
 #include "core/check/hypotheses.h"
 
@@ -39,29 +41,98 @@ Sizes sizes_of(const CheckedProblem& problem, const CheckedInputs& inputs) {
 
 double half_unit_of(DType dtype) { return dtype == DType::f16 ? 0x1p-11 : 0x1p-9; }
 
-TensorCheck check_tensor(Tensor tensor, const std::vector<double>& oracle,
-                         const std::vector<double>& mine, const Sizes& sizes, DType dtype) {
+// Call f(at, position) for the rows of all heads that are looked at.
+template <class F>
+void for_rows(const Knowledge& known, Tensor tensor, F&& f) {
+  const std::vector<Index>& rows = known.options.rows;
+  const Index seqlen = known.seqlen(), count = rows.empty() ? seqlen : std::ssize(rows);
+  for (Index head = 0; head < heads_of(known.problem.shape, tensor); ++head)
+    for (Index i = 0; i < count; ++i) {
+      const Index position = rows.empty() ? i : rows[i];
+      f(head * seqlen + position, position);
+    }
+}
+
+// Count the wrong rows: those with an element, or else a root mean square, beyond the tolerance; and
+// rows of out in 16 bits that are small and far off.
+void count_rows(const Knowledge& known, const Values& right, const Values& given,
+                TensorCheck& check) {
+  const Index width = width_of(known.problem.shape, check.tensor);
+  const DType dtype = known.options.dtype;
+  const bool is_strange_to_16_bits = check.tensor == Tensor::out && dtype != DType::f32;
+  std::set<Index> positions, by_rms;
+  std::vector<std::pair<double, Index>> far;  // by minus the relative error
+  for_rows(known, check.tensor, [&](Index at, Index position) {
+    double most = 0, squares = 0, norm = 0;
+    for (Index c = at * width; c < (at + 1) * width; ++c) {
+      if (right[c] == given[c] || (std::isnan(right[c]) && std::isnan(given[c]))) continue;
+      const double error = std::abs(given[c] - right[c]);
+      most = std::isfinite(error) ? std::max(most, error) : kInfinite;
+      squares += error * error;
+    }
+    if (most > check.tolerance) positions.insert(position);
+    if (!(squares <= check.rms_tolerance * check.rms_tolerance * static_cast<double>(width)))
+      by_rms.insert(position);
+    if (!is_strange_to_16_bits || !(squares > 0) || most > check.tolerance) return;
+    for (Index c = at * width; c < (at + 1) * width; ++c) norm += right[c] * right[c];
+    constexpr double kFar = 0.1;
+    if (squares > kFar * kFar * norm) far.emplace_back(-squares / norm, at);
+  });
+  constexpr std::size_t kMost = 256;
+  std::sort(far.begin(), far.end());
+  far.resize(std::min(far.size(), kMost));
+  for (const auto& [error, at] : far) {
+    const QueryRow row = query_row(known, at / known.seqlen(), at % known.seqlen(), false);
+    const double lse = *right_row(known, row.head, row.position).lse;
+    double norm = dot_of(&right[at * width], &right[at * width], width);
+    const double squares = -error * norm;
+    for (Index j = 0; j < known.seqlen(); ++j) {
+      const double* const v = row.values + j * width;
+      if (row.counts[j] > 0) norm += std::exp(2 * (row.scores[j] - lse)) * dot_of(v, v, width);
+    }
+    const double most = 16 * half_unit_of(dtype);
+    if (!(squares > most * most * norm)) continue;
+    ++check.strange_rows;
+    positions.insert(row.position);
+  }
+  if (check.passes()) return;
+  if (positions.empty()) positions = by_rms;
+  if (positions.empty()) return;
+  check.wrong_rows = std::ssize(positions);
+  check.first_wrong_row = *positions.begin();
+  check.last_wrong_row = *positions.rbegin();
+}
+
+TensorCheck check_tensor(const Knowledge& known, Tensor tensor, const Values& mine,
+                         const Sizes& sizes) {
+  const Values& oracle = values_of(known.oracle, tensor);
+  const DType dtype = known.options.dtype;
   TensorCheck check;
   check.tensor = tensor;
-  double largest = 0, squares = 0, rounding = 0;
+  double largest = 0, squares = 0, rounding = 0, count = 0;
   bool stored_in_16_bits = true;
-  for (std::size_t i = 0; i < oracle.size(); ++i) {
+  const auto look_at = [&](Index i) {
+    ++count;
     const double right = oracle[i], given = mine[i];
     if (std::isfinite(right)) largest = std::max(largest, std::abs(right));
     const double rounded = stored_as(dtype, right);
     if (std::isfinite(right) && std::isfinite(rounded))
       rounding += (rounded - right) * (rounded - right);
-    if (right == given || (std::isnan(right) && std::isnan(given))) continue;
+    if (right == given || (std::isnan(right) && std::isnan(given))) return;
     if (!std::isfinite(right) || !std::isfinite(given)) {
       ++check.disagreeing_non_finite;
       check.max_abs = squares = kInfinite;
-      continue;
+      return;
     }
     stored_in_16_bits = stored_in_16_bits && stored_as(dtype, given) == given;
     check.max_abs = std::max(check.max_abs, std::abs(given - right));
     squares += (given - right) * (given - right);
-  }
-  const auto count = static_cast<double>(std::max<std::size_t>(oracle.size(), 1));
+  };
+  const Index width = width_of(known.problem.shape, tensor);
+  for_rows(known, tensor, [&](Index at, Index) {
+    for (Index c = 0; c < width; ++c) look_at(at * width + c);
+  });
+  count = std::max(count, 1.0);
   check.rms = std::sqrt(squares / count);
   const bool is_gradient = tensor >= Tensor::dq;
   const double made_of = tensor == Tensor::dq   ? sizes.dq
@@ -105,27 +176,28 @@ CheckVerdict check_outputs(const CheckedProblem& problem, const CheckedInputs& i
                            const DiagnosisOptions& options) {
   CheckVerdict verdict;
   const Sizes sizes = sizes_of(problem, inputs);
-  std::vector<std::string> wrong;
   // Where NaN is right, because NaN among the inputs reach it, anything else tells of no mistake.
   NaiveResult<double> telling;
+  std::vector<TensorCheck> checks;
+  const Knowledge known{problem, inputs, oracle, mine, options};
   for (const Tensor tensor : output_tensors(true)) {
     const Values &given = values_of(mine, tensor), &right = values_of(oracle, tensor);
     if (given.empty()) continue;
-    verdict.tensors.push_back(check_tensor(tensor, right, given, sizes, options.dtype));
-    const TensorCheck& check = verdict.tensors.back();
+    verdict.tensors.push_back(check_tensor(known, tensor, given, sizes));
+    TensorCheck& check = verdict.tensors.back();
+    count_rows(known, right, given, check);
     if (!check.is_exact()) verdict.result = std::max(verdict.result, CheckResult::rounding);
     if (!check.passes()) verdict.result = CheckResult::wrong;
     Values& tells = values_of(telling, tensor);
     tells = given;
     for (std::size_t i = 0; i < tells.size(); ++i)
       if (std::isnan(right[i])) tells[i] = right[i];
-    if (!check_tensor(tensor, right, tells, sizes, options.dtype).passes())
-      wrong.emplace_back(check.name());
+    checks.push_back(tells == given ? check : check_tensor(known, tensor, tells, sizes));
   }
   if (verdict.result == CheckResult::wrong) {
-    verdict.suspects = diagnose({problem, inputs, oracle, telling, options}, wrong);
+    verdict.suspects = diagnose({problem, inputs, oracle, telling, options}, checks);
   } else if (verdict.result == CheckResult::rounding) {
-    verdict.suspects = find_hop_rounding({problem, inputs, oracle, mine, options});
+    verdict.suspects = find_hop_rounding(known);
     if (!verdict.suspects.empty()) verdict.result = CheckResult::wrong;
   }
   return verdict;
@@ -134,26 +206,24 @@ CheckVerdict check_outputs(const CheckedProblem& problem, const CheckedInputs& i
 std::vector<ErrorMap> error_maps(const CheckedProblem& problem, const CheckedInputs& inputs,
                                  const NaiveResult<double>& oracle, const NaiveResult<double>& mine,
                                  const CheckVerdict& verdict, const DiagnosisOptions& options) {
-  const DealtRows deal(problem.partition);
+  const Knowledge known{problem, inputs, oracle, mine, options};
   const Index seqlen = problem.shape.seqlen;
   std::vector<ErrorMap> maps;
   for (const TensorCheck& check : verdict.tensors) {
     const Values &right = values_of(oracle, check.tensor), &given = values_of(mine, check.tensor);
     const Index width = width_of(problem.shape, check.tensor);
     const Index heads = static_cast<Index>(right.size()) / (seqlen * width);
-    const Index ranks = std::ssize(deal.positions);
+    const Index ranks = known.ranks();
     std::vector<Mean> by_chunk(2 * ranks), by_head(heads), cells(2 * ranks * heads);
-    for (Index head = 0; head < heads; ++head)
-      for (Index i = 0; i < seqlen; ++i) {
-        const Place& place = deal.places[i];
-        const auto rows = static_cast<Index>(deal.positions[place.rank].size());
-        const Index chunk = 2 * place.rank + (2 * place.local_row >= rows ? 1 : 0);
-        for (Index c = 0; c < width; ++c) {
-          const Index at = (head * seqlen + i) * width + c;
-          for (Mean* const mean : {&by_chunk[chunk], &by_head[head], &cells[chunk * heads + head]})
-            mean->add(right[at], given[at]);
-        }
-      }
+    for_rows(known, check.tensor, [&](Index row, Index position) {
+      const Index head = row / seqlen;
+      const Place& place = known.deal.places[position];
+      const auto rows = static_cast<Index>(known.deal.positions[place.rank].size());
+      const Index chunk = 2 * place.rank + (2 * place.local_row >= rows ? 1 : 0);
+      for (Index at = row * width; at < (row + 1) * width; ++at)
+        for (Mean* const mean : {&by_chunk[chunk], &by_head[head], &cells[chunk * heads + head]})
+          mean->add(right[at], given[at]);
+    });
     ErrorMap map;
     map.tensor = check.name();
     for (Index rank = 0; rank < ranks; ++rank)
@@ -165,8 +235,7 @@ std::vector<ErrorMap> error_maps(const CheckedProblem& problem, const CheckedInp
       for (Index head = 0; head < heads; ++head)
         map.cells.back().push_back(cells[chunk * heads + head].root() / tolerance);
     }
-    if (check.tensor == Tensor::out && !check.passes())
-      map.by_rank_and_step = error_by_step({problem, inputs, oracle, mine, options});
+    if (check.tensor == Tensor::out && !check.passes()) map.by_rank_and_step = error_by_step(known);
     maps.push_back(std::move(map));
   }
   return maps;

@@ -16,13 +16,21 @@ struct Suspect {
   int rank = -1;          // the one whose rows it explains; -1: several
   double confidence = 0;  // 1 - (distance of the numbers to the mistake's / to the right ones)
   std::string how;        // "the block of owner 2 is missing", a clause for people
+  std::string mask{};     // of a wrong mask: the one that fits
+
+  bool is_sure() const;
 };
+
+// A best guess with less confidence is no more than that.
+inline constexpr double kSure = 0.5;
+inline bool Suspect::is_sure() const { return confidence >= kSure; }
 
 struct DiagnosisOptions {
   int threads = 1;
   DType dtype = DType::f32;  // of the given numbers' computation
   std::vector<double> rope_bases = {10000};
   std::vector<double> q_unrotated, k_unrotated;  // they choose among the bases
+  std::vector<Index> rows;  // ascending positions of the query rows to look at; empty: all
 };
 
 enum class CheckResult { exact, rounding, wrong };
@@ -40,10 +48,14 @@ struct TensorCheck {
   double tolerance = 0, rms_tolerance = 0;
   double exact_tolerance = 0;  // on max_abs, in f32
   Index disagreeing_non_finite = 0;
+  Index wrong_rows = 0, first_wrong_row = -1, last_wrong_row = -1;  // by position, of all heads
+  Index strange_rows = 0;  // of these, the ones that only their own size shows to be wrong
 
   std::string_view name() const { return name_of(tensor); }
   bool is_exact() const { return max_abs <= exact_tolerance; }
-  bool passes() const { return is_exact() || (max_abs <= tolerance && rms <= rms_tolerance); }
+  bool passes() const {
+    return is_exact() || (max_abs <= tolerance && rms <= rms_tolerance && strange_rows == 0);
+  }
 };
 
 struct CheckVerdict {
@@ -59,7 +71,8 @@ struct CheckVerdict {
 // value (for gradients, if that is more, a tenth of the product of the norms that a gradient is made
 // of). In 16 bits it may be off by 6 half units of L's last place (gradients: 8), and the root mean
 // square by 2.2 times that of rounding the oracle once: softmax weights of 16 bits add as much as
-// that, and so do partial outputs of 16 bits that are merged in f32.
+// that, and so do partial outputs of 16 bits that are merged in f32. A row of out is wrong besides if
+// its error is more than 16 half units of its own norm and of that of the terms that it is a sum of.
 CheckVerdict check_outputs(const CheckedProblem& problem, const CheckedInputs& inputs,
                            const NaiveResult<double>& oracle, const NaiveResult<double>& mine,
                            const DiagnosisOptions& options);

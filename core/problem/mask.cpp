@@ -26,7 +26,7 @@ constexpr const char* kAcceptedSlice =
 // Parse all of `digits` as a number of at least `least`. Throw InputError when it is not one.
 Index parse_count(std::string_view part, std::string_view digits, Index least,
                   const std::string& accepted) {
-  const std::optional<Index> value = parse_number<Index>(digits);
+  const std::optional<Index> value = parse_size(digits);
   if (!value || *value < least) refuse(part, accepted);
   return *value;
 }

@@ -50,10 +50,17 @@ TEST_F(CheckCommandTest, CallsARightResultExact) {
 // rows before they were turned.)
 TEST_F(CheckCommandTest, NamesTheMistakeThatRunMade) {
   const Strings run_one = "run " + inputs + problem + " --backward --json";
-  for (const char* mistake :
-       {"rows-of-other-rank", "merge-without-max", "rounds-each-hop", "missing-block",
-        "doubled-block", "scale", "mask-off-by-one", "causal-in-local-order", "kv-head-mapping",
-        "gradient-one-hop-short", "mean-instead-of-sum", "rope-positions"}) {
+  for (const char* mistake : {"rows-of-other-rank",  "merge-without-max",
+                              "rounds-each-hop",     "missing-block",
+                              "doubled-block",       "scale",
+                              "mask-off-by-one",     "causal-in-local-order",
+                              "kv-head-mapping",     "gradient-one-hop-short",
+                              "mean-instead-of-sum", "rope-positions",
+                              "wrong-mask",          "own-block-only",
+                              "own-block-unmasked",  "wrong-zigzag-half",
+                              "not-normalised",      "k-and-v-of-different-steps",
+                              "delta-missing",       "dk-last-share-only",
+                              "first-head-of-group", "merge-sign"}) {
     const ProgramResult made =
         run(run_one + Strings{"--inject", mistake, "--out", "mo.npy", "--lse", "ml.npy", "--dq",
                               "mdq.npy", "--dk", "mdk.npy", "--dv", "mdv.npy"});
@@ -67,6 +74,13 @@ TEST_F(CheckCommandTest, NamesTheMistakeThatRunMade) {
     if (std::string(mistake) == "rope-positions") continue;
     ASSERT_FALSE(json["suspects"].Empty()) << mistake;
     EXPECT_STREQ(json["suspects"][0]["mistake"].GetString(), mistake);
+    EXPECT_EQ(json["suspects"][0]["sure"].GetBool(),
+              json["suspects"][0]["confidence"].GetDouble() >= 0.5);
+    if (std::string(mistake) == "wrong-mask") {
+      EXPECT_STREQ(json["suspects"][0]["mask"].GetString(), "full");
+    } else {
+      EXPECT_TRUE(json["suspects"][0]["mask"].IsNull()) << mistake;
+    }
   }
   expect_refused(run_one + "--inject scale@4", "--inject 4");
   expect_refused(run_one + "--inject scale@x", "--inject 'x'");
@@ -101,6 +115,25 @@ TEST_F(CheckCommandTest, NamesTheRankWhoseRowsAreOthers) {
   const ProgramResult text = run("check --out mine.npy " + inputs + problem);
   EXPECT_EQ(text.status, 1);
   expect_has(text.out, {"wrong", "rank 1", "likely mistake: rows-of-other-rank, on rank 1"});
+}
+
+// A guess that leaves more than rounding is one, and the wrong rows are counted.
+TEST_F(CheckCommandTest, SaysThatItIsNotSure) {
+  std::vector<float> out = values("o.npy");
+  for (Index head = 0; head < 8; ++head)
+    for (Index i = (head * 60 + 11) * 8; i < (head * 60 + 31) * 8; ++i)
+      out[static_cast<std::size_t>(i)] *= 1 + 0.3F * static_cast<float>(std::sin(3.7 * i * i));
+  write_tensor("mine.npy", {2, 4, 60, 8},
+               [&](Index i) { return out[static_cast<std::size_t>(i)]; });
+  const auto json = json_of(run("check --json --out mine.npy " + inputs + problem).out);
+  EXPECT_EQ(json["tensors"]["out"]["wrong_rows"].GetInt(), 20);
+  EXPECT_EQ(json["tensors"]["out"]["first_wrong_row"].GetInt(), 11);
+  EXPECT_EQ(json["tensors"]["out"]["last_wrong_row"].GetInt(), 30);
+  ASSERT_FALSE(json["suspects"].Empty());
+  EXPECT_FALSE(json["suspects"][0]["sure"].GetBool());
+  const ProgramResult text = run("check --out mine.npy " + inputs + problem);
+  expect_has(text.out,
+             {"not sure: ", "20 wrong rows of out, the first at position 11 and the last at 30"});
 }
 
 TEST_F(CheckCommandTest, NamesAWrongScaleAndMask) {

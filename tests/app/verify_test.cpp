@@ -45,15 +45,16 @@ TEST_F(VerifyTest, FindsEveryMistakeAtEverySize) {
     Index seqlen;
     const char* flags;
     std::vector<const char*> mistakes;
-  } problems[] = {{48,
-                   "--partition zigzag --mask causal",
-                   {"rows-of-other-rank", "rope-positions", "merge-without-max", "rounds-each-hop",
-                    "missing-block", "doubled-block", "scale", "mask-off-by-one",
-                    "causal-in-local-order", "kv-head-mapping", "gradient-one-hop-short",
-                    "mean-instead-of-sum", "lse-in-log2", "wrong-neighbour", "stale-values"}},
-                  {46,
-                   "--mask causal+window:12",
-                   {"window-dropped", "rows-dropped", "masked-block-nan", "unequal-shards"}}};
+  } problems[] = {
+      {48,
+       "--partition zigzag --mask causal",
+       {"rows-of-other-rank", "rope-positions", "merge-without-max", "rounds-each-hop",
+        "missing-block", "doubled-block", "scale", "mask-off-by-one", "causal-in-local-order",
+        "kv-head-mapping", "gradient-one-hop-short", "mean-instead-of-sum", "lse-in-log2",
+        "wrong-neighbour", "k-and-v-of-different-steps"}},
+      {46,
+       "--mask causal+window:12",
+       {"wrong-mask", "rows-dropped", "masked-block-nan", "unequal-shards"}}};
   const struct {
     Sizes sizes;
     const char* dtype;
