@@ -1,10 +1,8 @@
-// The options of `ringscope generate`, a checkpoint, a prompt, and how the text continues; and texts of
-// any bytes as people and programs read them.
+// The options of `ringscope generate`: a checkpoint, a prompt, and how the text continues.
 #pragma once
 
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "app/command_line/option_groups.h"
 #include "core/model/generate.h"
@@ -18,12 +16,5 @@ struct GenerateRequest {
   RankOptions ranks;
   bool json = false;
 };
-
-// Return a text of any bytes as it is safe for a terminal: printable UTF-8, tabs and line ends as they
-// are, and everything else as \x and two digits. So a badly trained model can do no harm.
-std::string shown(std::string_view text);
-
-// Return every byte as two digits, from which, unlike from shown(), the text can be recovered.
-std::string hex(std::string_view bytes);
 
 }  // namespace ringscope

@@ -9,7 +9,7 @@
 #include "app/report/machine.h"
 #include "core/base/text.h"
 #include "core/cost/measure.h"
-#include "core/model/measure_model.h"
+#include "core/model/matrix_product.h"
 #include "core/ring/loop_counts.h"
 #include "core/sim/simulate.h"
 
@@ -85,18 +85,31 @@ double simulated_seconds(const Plan& plan) {
 
 }  // namespace
 
+namespace {
+
+// A product of the size that a layer's weights make of many rows.
+struct ProductBench {
+  static constexpr Index kRows = 512, kWidth = 512;
+  MatrixProduct product;
+  std::vector<float> a = std::vector<float>(kRows * kWidth, 0.5f), b = a, c = a;
+
+  void run() {
+    product(Store::overwrite, row_major(a.data(), kRows, kWidth),
+            row_major(b.data(), kWidth, kWidth), c.data());
+  }
+};
+
+}  // namespace
+
 ModelPlan measured_model(const Problem& job, const ModelSizes& sizes) {
   const int busy = std::min(cores(), job.world_size);
-  const double tokens = static_cast<double>(job.shape.batch) * job.max_rows();
-  ModelFigures figures =
-      measure_model({job.shape, sizes, static_cast<Index>(std::min(tokens, 1e6)), busy});
-  const double share_of_core = static_cast<double>(busy) / job.world_size;
-  figures.product_flops *= share_of_core;
-  for (ValueSeconds* value : {&figures.norm, &figures.gate, &figures.heads, &figures.loss}) {
-    value->forward /= share_of_core;
-    value->backward /= share_of_core;
-  }
-  figures.update_s /= share_of_core;
+  std::vector<std::unique_ptr<ProductBench>> benches;
+  for (int i = 0; i < busy; ++i) benches.push_back(std::make_unique<ProductBench>());
+  const double seconds = slowest_thread(
+      benches, [](ProductBench& bench) { return fastest_of(0.2, {[&] { bench.run(); }}); })[0];
+  const double flops = 2.0 * ProductBench::kRows * ProductBench::kWidth * ProductBench::kWidth;
+  ModelFigures figures;
+  figures.product_flops = flops / seconds * busy / job.world_size;
   CpuFigures kernels = measured_kernels(job, job.world_size);
   kernels.start_s = 0;  // a rank's thread lasts for all layers
   return {sizes, figures, kernels, {}};
@@ -163,7 +176,7 @@ std::string model_explanation(const Plan& plan) {
       fmt::format("{} a layer", seconds_text(plan.model->step.attention /
                                              static_cast<double>(plan.model->step.layers))),
       is_simulated(plan) ? "measured now; short blocks cost more than their FLOPs" : "as above");
-  add("F of products", measured ? "FLOPs of this model's products / time" : "peak x forward_share",
+  add("F of products", measured ? "FLOPs of a large product / time" : "peak x forward_share",
       fmt::format("{:.4g} FLOP/s", figures.product_flops),
       measured ? "measured now" : "table of hardware; as attention's forward pass");
   add("projections", "2 T W d (2H + 2G) a layer forward, of Q, K, V and the output",
@@ -182,7 +195,7 @@ std::string model_explanation(const Plan& plan) {
     add(name, formula,
         fmt::format("{:.3g} s forward, {:.3g} s backward a value", seconds.forward,
                     seconds.backward),
-        measured ? "measured now" : "bytes read and written / memory_gb_per_s");
+        measured ? "not measured" : "bytes read and written / memory_gb_per_s");
   };
   value("norms", "2 T W values a layer, T W before the head", figures.norm);
   value("gates", "T F values a layer", figures.gate);

@@ -70,9 +70,7 @@ void add_terms(Terms& terms, const TrainOptions& train) {
                              {"--resume", text_of(train.resume.has_value())},
                              {"--trace", text_of(train.trace.has_value())},
                              {"--trace-step", text_of(train.trace_step)},
-                             {"--recompute", std::string(name_of(train.memory.recompute))},
-                             {"--chunks", std::to_string(train.memory.chunks)},
-                             {"--shard-optimizer", text_of(train.shard_optimizer)},
+                             {"--chunks", std::to_string(train.chunks)},
                              {"--checkpoint", text_of(train.checkpoint.has_value())},
                              {"--checkpoint-every", std::to_string(every(train))},
                              {"--timeout", fmt::format("{}", train.ranks.timeout_s)}});
@@ -121,8 +119,7 @@ template <class Options>
 void add_terms(Terms&, const Options&) {}
 
 // Return everything that decides the result or who sends what when, by flag. It must be equal on all
-// ranks before they begin. What concerns rank 0 alone is left out: files, and the sample of a trained
-// model.
+// ranks before they begin. What concerns rank 0 alone is left out: files.
 Terms terms_of(const Command& command) {
   Terms terms{{"version", version_text()}};
   std::visit([&](const auto& options) { add_terms(terms, options); }, command);

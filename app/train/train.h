@@ -1,5 +1,5 @@
-// What `ringscope train` is asked for (a text, a model and how it learns, and what to write), what it
-// reads and checks before any long work begins, and its results and costs.
+// What `ringscope train` is asked for (a text, a model and how it learns, and what to write), its
+// results, and the files that it writes while it goes on.
 #pragma once
 
 #include <cstdint>
@@ -11,18 +11,15 @@
 
 #include "app/command_line/option_groups.h"
 #include "core/base/error.h"
-#include "core/model/generate.h"
-#include "core/model/loss_csv.h"
-#include "core/model/training_run.h"
+#include "core/model/training.h"
 
 namespace ringscope {
 
 // The settings that were given, by their flags. The others come from the checkpoint that a run
 // resumes, or else from TrainingSettings.
 struct GivenSettings {
-  std::map<std::string, std::optional<Index>> shape;   // "--layers", ...
-  std::map<std::string, std::optional<double>> adamw;  // "--lr", ...
-  std::optional<Index> warmup_steps, batch, seqlen;
+  std::map<std::string, std::optional<Index>> sizes;     // "--layers", ...
+  std::map<std::string, std::optional<double>> numbers;  // "--lr", ...
   std::optional<MaskSpec> mask;
   std::optional<std::uint64_t> seed;
 };
@@ -31,17 +28,11 @@ struct TrainOptions {
   std::string text;
   GivenSettings given;
   std::optional<Index> steps;  // those of the checkpoint included; see kDefaultSteps
-
+  Index chunks = 1;
   RankOptions ranks;
-
-  std::optional<std::string> loss_csv, picture, theme, checkpoint, resume, trace;
+  std::optional<std::string> loss_csv, checkpoint, resume, trace;
   std::optional<Index> checkpoint_every, trace_step;
-  ModelMemory memory;
-  bool json = false, shard_optimizer = false, live = false;
-
-  std::optional<Index> sample_bytes;
-  std::optional<std::string> prompt;
-  std::optional<double> temperature;
+  bool json = false;
 };
 
 // Return after how many steps a checkpoint is written, if any.
@@ -61,8 +52,7 @@ struct TrainSetup {
   // Whether --loss-csv is a file or will be one, so that each writing replaces the last. A pipe or
   // a terminal gets everything once, at the end.
   bool losses_are_kept = false;
-  std::vector<StepLoss> losses;  // of the steps before, as far as --loss-csv has them
-  std::optional<GenerateOptions> sample;
+  std::string rows_before;  // of the steps before, as far as --loss-csv has them
 
   TrainSetup() = default;
   TrainSetup(const TrainSetup&) = delete;
@@ -73,39 +63,30 @@ struct TrainReport {
   const TrainOptions& options;
   const TrainSetup& setup;
   const FinishedTraining& finished;
-
-  std::vector<double> losses;  // of this run's steps
-  double unigram_entropy = 0;  // of the text, in nats per byte
-  double seconds = 0;          // from before the first step to after the last, files included
-  double step_s = 0;           // mean of rank 0; 0 without steps
-  std::optional<std::string> sample;  // without the prompt; none where it failed
-
-  // Mean of the last losses, enough to smooth out which pieces of text were drawn.
-  double last_losses() const;
-  double step_tokens() const;
+  const std::vector<double>& losses;  // of this run's steps
+  double seconds = 0;  // from before the first step to after the last, files included
 };
 
-TrainReport make_train_report(const TrainOptions& options, const TrainSetup& setup,
-                              const std::vector<StepLoss>& losses, const FinishedTraining& finished,
-                              double seconds);
-
-std::string train_text(const TrainReport& report);   // without the sample
-std::string sample_text(const TrainReport& report);  // "" where there is none
+std::string train_text(const TrainReport& report);
 std::string train_json(const TrainReport& report);
-
-// Return "4 layers of 128, 4 heads of 32, ...", in a line.
-std::string model_text(const TrainingPlan& plan);
-// Return the share of steps done after `step`, in [0, 1].
-double share_done(const TrainingPlan& plan, Index step);
 
 // ---
 // The files that a training run writes while it goes on: from time to time the losses so far and a
 // checkpoint. Failing to write one does not keep the other from being written.
+//
+// The losses are a table for other programs, one row per step, with nine digits, which tell all f32
+// apart. Further columns say where the rows come from; they are filled in the first row of every
+// run that went on with the table, so that a resumed run keeps what the one before it said.
+
+// Return the rows of the table up to `steps`, each with its line end. Throw InputError that names the
+// path, and the line that doesn't belong in such a table.
+std::string loss_rows_before(const std::string& path, Index steps);
 
 class TrainJournal {
  public:
   // Both arguments must outlive this object.
-  TrainJournal(const TrainOptions& options, const TrainSetup& setup);
+  TrainJournal(const TrainOptions& options, const TrainSetup& setup)
+      : options_(options), setup_(setup), rows_(setup.rows_before) {}
 
   // Record a step; training calls this after each. Throw RunError when a file can't be written.
   void note(const StepReport& report, const TrainingRank& rank_0);
@@ -115,8 +96,7 @@ class TrainJournal {
   // failure, whose message also says if they could not be written.
   RunError close_failed(const RunError& failure) const;
 
-  // The losses of this run and, if it resumed, of the steps before it.
-  const std::vector<StepLoss>& losses() const { return losses_; }
+  const std::vector<double>& losses() const { return losses_; }  // of this run
 
  private:
   void write_losses() const;
@@ -126,7 +106,8 @@ class TrainJournal {
 
   const TrainOptions& options_;
   const TrainSetup& setup_;
-  std::vector<StepLoss> losses_;
+  std::string rows_;
+  std::vector<double> losses_;
   Index saved_step_ = -1;
 };
 

@@ -15,16 +15,12 @@
 #include "app/report/terminal.h"
 #include "app/run/run.h"
 #include "app/train/train.h"
-#include "app/view/view_command.h"
+#include "core/base/clock.h"
 #include "core/base/files.h"
-#include "core/model/checkpoint.h"
-#include "core/model/generate.h"
 #include "core/run/generated_rows.h"
 #include "core/trace/chrome_trace.h"
-#include "core/trace/recorder.h"
 
 #ifdef RINGSCOPE_HAS_MPI
-#include "core/model/training_run.h"
 #include "core/process/agreement.h"
 #endif
 
@@ -32,29 +28,39 @@ namespace ringscope {
 
 namespace {
 
-struct ShapeFlag {
+// A setting that a flag gives, and its default for the help ("": that of TrainingSettings).
+struct SizeFlag {
   const char* name;
-  Index ModelShape::*size;
+  Index& (*of)(TrainingSettings&);
   const char* help;
+  Index least = 1;
+  const char* otherwise = "";
 };
 
-constexpr ShapeFlag kShapeFlags[] = {
-    {"--layers", &ModelShape::layers, "of the model"},
-    {"--width", &ModelShape::width, "values a row between the layers"},
-    {"--heads", &ModelShape::num_heads, "query heads"},
-    {"--heads-kv", &ModelShape::num_heads_kv, "key and value heads, a divisor of the heads"},
-    {"--head-dim", &ModelShape::head_dim, "values a head, an even number"},
-    {"--hidden", &ModelShape::hidden, "values a row inside the MLP"},
+constexpr SizeFlag kSizeFlags[] = {
+    {"--layers", [](auto& s) -> Index& { return s.shape.layers; }, "of the model"},
+    {"--width", [](auto& s) -> Index& { return s.shape.width; }, "values a row between the layers"},
+    {"--heads", [](auto& s) -> Index& { return s.shape.num_heads; }, "query heads"},
+    {"--heads-kv", [](auto& s) -> Index& { return s.shape.num_heads_kv; },
+     "key and value heads, a divisor of the heads", 1, "as many"},
+    {"--head-dim", [](auto& s) -> Index& { return s.shape.head_dim; },
+     "values a head, an even number"},
+    {"--hidden", [](auto& s) -> Index& { return s.shape.hidden; }, "values a row inside the MLP"},
+    {"--batch", [](auto& s) -> Index& { return s.batch; }, "sequences a step"},
+    {"--seqlen", [](auto& s) -> Index& { return s.seqlen; }, "bytes of each"},
+    {"--warmup-steps", [](auto& s) -> Index& { return s.adam.warmup_steps; },
+     "over which the rate grows to its value", 0},
 };
+constexpr std::size_t kShapeFlags = 6;  // the first of these are sizes of the model
 
-struct AdamWFlag {
+struct NumberFlag {
   const char* name;
   double AdamWSettings::*setting;
   Accepted accepted;
   const char* help;
 };
 
-constexpr AdamWFlag kAdamWFlags[] = {
+constexpr NumberFlag kNumberFlags[] = {
     {"--lr", &AdamWSettings::rate, kAbove0, "learning rate of AdamW"},
     {"--beta1", &AdamWSettings::beta1, kBelow1, "what its mean of gradients keeps"},
     {"--beta2", &AdamWSettings::beta2, kBelow1, "what its mean of squares keeps"},
@@ -65,24 +71,18 @@ constexpr AdamWFlag kAdamWFlags[] = {
 };
 
 void add_settings(CommandFlags& flags, GivenSettings& given) {
-  const TrainingSettings defaults;
-  constexpr Index kMost = std::numeric_limits<int>::max();
-  for (const ShapeFlag& flag : kShapeFlags)
-    flags.integer(flag.name, given.shape[flag.name],
-                  flag.size == &ModelShape::num_heads_kv
-                      ? fmt::format("{} (as many)", flag.help)
-                      : fmt::format("{} ({})", flag.help, defaults.shape.*flag.size),
-                  1, kMost);
-  flags.integer("--batch", given.batch, fmt::format("sequences a step ({})", defaults.batch));
-  flags.integer("--seqlen", given.seqlen, fmt::format("bytes of each ({})", defaults.seqlen));
+  TrainingSettings defaults;
+  for (const SizeFlag& flag : kSizeFlags) {
+    const std::string otherwise = flag.otherwise;
+    flags.integer(flag.name, given.sizes[flag.name],
+                  fmt::format("{} ({})", flag.help,
+                              otherwise.empty() ? std::to_string(flag.of(defaults)) : otherwise),
+                  flag.least, std::numeric_limits<int>::max());
+  }
   add_mask(flags, given.mask, defaults.mask);
-  for (const AdamWFlag& flag : kAdamWFlags)
-    flags.number(flag.name, given.adamw[flag.name], flag.accepted,
+  for (const NumberFlag& flag : kNumberFlags)
+    flags.number(flag.name, given.numbers[flag.name], flag.accepted,
                  fmt::format("{} ({:g})", flag.help, defaults.adam.*flag.setting));
-  flags.integer(
-      "--warmup-steps", given.warmup_steps,
-      fmt::format("over which the rate grows to its value ({})", defaults.adam.warmup_steps), 0,
-      kMost);
   flags.integer("--seed", given.seed, "of the first weights and of the pieces of text (0)", 0);
 }
 
@@ -92,17 +92,6 @@ void check(const TrainOptions& train) {
                  train.checkpoint.has_value());
   require_beside("--trace-step", train.trace_step.has_value(), "--trace FILE",
                  train.trace.has_value());
-  if (train.live) {
-    check_live(train.trace, train.ranks.backend);
-    if (train.trace_step)
-      contradiction("--trace-step", "given with --live", "one of them: --live shows every step");
-  }
-  require_beside("--theme", train.theme.has_value(), "--picture FILE", train.picture.has_value());
-  for (const auto& [flag, given] : {std::pair{"--prompt", train.prompt.has_value()},
-                                    {"--temperature", train.temperature.has_value()}})
-    require_beside(flag, given, "--sample BYTES", train.sample_bytes.has_value());
-  if (train.prompt && train.prompt->empty())
-    contradiction("--prompt", "'' given", "a byte or more to go on from");
 }
 
 // Return the settings of a run that resumes from `start`, or begins if `start` is null. Throw
@@ -111,25 +100,22 @@ void check(const TrainOptions& train) {
 TrainingSettings settings_of(const GivenSettings& given, const Checkpoint* start,
                              const std::string& resume) {
   TrainingSettings settings = start == nullptr ? TrainingSettings() : start->settings;
-  for (const ShapeFlag& flag : kShapeFlags) {
-    const std::optional<Index> wanted = given.shape.at(flag.name);
+  for (const SizeFlag& flag : kSizeFlags) {
+    const std::optional<Index> wanted = given.sizes.at(flag.name);
     if (!wanted) continue;
-    Index& size = settings.shape.*flag.size;
-    if (start != nullptr && *wanted != size)
+    Index& size = flag.of(settings);
+    if (start != nullptr && *wanted != size && &flag < kSizeFlags + kShapeFlags)
       throw InputError(
           fmt::format("{}: {} given, the checkpoint '{}' has {}; accepted: {}, or no --resume",
                       flag.name, *wanted, resume, size, size));
     size = *wanted;
   }
-  if (start == nullptr && !given.shape.at("--heads-kv"))
+  if (start == nullptr && !given.sizes.at("--heads-kv"))
     settings.shape.num_heads_kv = settings.shape.num_heads;
-  for (const AdamWFlag& flag : kAdamWFlags) {
+  for (const NumberFlag& flag : kNumberFlags) {
     double& setting = settings.adam.*flag.setting;
-    setting = given.adamw.at(flag.name).value_or(setting);
+    setting = given.numbers.at(flag.name).value_or(setting);
   }
-  settings.adam.warmup_steps = given.warmup_steps.value_or(settings.adam.warmup_steps);
-  settings.batch = given.batch.value_or(settings.batch);
-  settings.seqlen = given.seqlen.value_or(settings.seqlen);
   if (given.mask) settings.mask = given.mask->name();
   settings.seed = given.seed.value_or(settings.seed);
   for_flag("--mask '" + settings.mask + "':", [&] {
@@ -142,15 +128,12 @@ TrainingSettings settings_of(const GivenSettings& given, const Checkpoint* start
   return settings;
 }
 
-constexpr double kDefaultTemperature = 0.8;  // at 1 a small model's rare bytes spoil its words
-
 // Fill in what follows from options and start.
 void plan_training(const TrainOptions& options, int world_size, TrainSetup& setup) {
   const Checkpoint* const start = setup.start ? &*setup.start : nullptr;
   TrainingPlan& plan = setup.plan;
   plan.settings = settings_of(options.given, start, options.resume.value_or(""));
-  plan.deal = {options.ranks.partition, world_size, options.memory};
-  plan.checkpoint_every = options.checkpoint ? every(options) : 0;
+  plan.deal = {options.ranks.partition, world_size, options.chunks};
   plan.start = start;
   const Index planned = start == nullptr ? 0 : start->planned_steps;
   plan.steps = options.steps.value_or(planned > 0 ? planned : kDefaultSteps);
@@ -165,20 +148,7 @@ void plan_training(const TrainOptions& options, int world_size, TrainSetup& setu
                       *options.trace, plan.steps_before()));
     plan.recorded_step = options.trace_step.value_or(plan.steps);
   }
-  if (options.live)
-    plan.live = [path = *options.trace](const Recording& so_far) {
-      write_chrome_trace(path, so_far);
-    };
   with_dashes([&] { validate(plan); });
-}
-
-void plan_sample(const TrainOptions& options, TrainSetup& setup) {
-  const TrainingSettings& settings = setup.plan.settings;
-  GenerateOptions& sample = setup.sample.emplace();
-  sample.prompt = options.prompt.value_or(sample.prompt);
-  sample.bytes = *options.sample_bytes;
-  sample.sampling = {options.temperature.value_or(kDefaultTemperature), settings.seed};
-  for_flag("--sample:", [&] { validate(Checkpoint{settings, 0, {}, {}}, {}, sample); });
 }
 
 void require_length(const TrainOptions& options, const TrainingSettings& settings, Index length) {
@@ -189,9 +159,7 @@ void require_length(const TrainOptions& options, const TrainingSettings& setting
 }
 
 void check_places(const TrainOptions& options) {
-  if (options.picture) require_pictures("--picture", *options.picture, "--loss-csv FILE");
-  std::vector<OutputPlace> places{
-      {"--loss-csv", options.loss_csv}, {"--picture", options.picture}, {"--trace", options.trace}};
+  std::vector<OutputPlace> places{{"--loss-csv", options.loss_csv}, {"--trace", options.trace}};
   // A run may write its checkpoint to the file that it resumes from.
   if (options.resume) check_output_places(places, {*options.resume}, options.json);
   places.push_back({"--checkpoint", options.checkpoint});
@@ -205,27 +173,20 @@ bool is_file_or_nothing_yet(const std::string& path) {
   return !std::filesystem::exists(status) || std::filesystem::is_regular_file(status);
 }
 
-// Return the losses of the steps before, which a resumed run keeps.
-std::vector<StepLoss> losses_before(const TrainOptions& options, Index steps) {
-  if (!options.resume || !std::filesystem::exists(*options.loss_csv)) return {};
-  std::vector<StepLoss> losses =
-      for_flag("--loss-csv", [&] { return read_loss_csv(*options.loss_csv); });
-  std::erase_if(losses, [&](const StepLoss& row) { return row.step > steps; });
-  return losses;
-}
-
 // Read the files that `options` name, for `world_size` ranks. Throw InputError naming flag or file,
 // the value and what is accepted.
 void set_up(const TrainOptions& options, int world_size, TrainSetup& setup) {
   if (options.resume)
     setup.start = for_flag("--resume", [&] { return load_checkpoint(*options.resume); });
   plan_training(options, world_size, setup);
-  if (options.sample_bytes) plan_sample(options, setup);
   const Index length = for_flag("--text", [&] { return text_length(options.text); });
   require_length(options, setup.plan.settings, length);
   check_places(options);
   setup.losses_are_kept = options.loss_csv && is_file_or_nothing_yet(*options.loss_csv);
-  if (setup.losses_are_kept) setup.losses = losses_before(options, setup.plan.steps_before());
+  if (setup.losses_are_kept && options.resume && std::filesystem::exists(*options.loss_csv))
+    setup.rows_before = for_flag("--loss-csv", [&] {
+      return loss_rows_before(*options.loss_csv, setup.plan.steps_before());
+    });
   setup.text = for_flag("--text", [&] { return read_text(options.text, length); });
   for_flag("--text '" + options.text + "':",
            [&] { require_known_bytes(setup.text, setup.plan.settings.shape.vocab); });
@@ -236,7 +197,7 @@ void set_up(const TrainOptions& options, int world_size, TrainSetup& setup) {
 }
 
 // Set up from what another process has read. `checkpoint` is to_bytes() of --resume's, or "".
-// Earlier losses and the sample stay with that process. Throw as set_up does.
+// Earlier losses stay with that process. Throw as set_up does.
 void set_up_from(const TrainOptions& options, int world_size, std::string text,
                  const std::string& checkpoint, TrainSetup& setup) {
   if (!checkpoint.empty()) setup.start = checkpoint_from(checkpoint);
@@ -246,53 +207,18 @@ void set_up_from(const TrainOptions& options, int world_size, std::string text,
 }
 
 // Throw RunError naming both numbers when `ranks` of the plan's ranks in this process and what goes
-// with them, or the sample after them, take more memory than there is.
+// with them take more memory than there is.
 void require_training_memory(const TrainSetup& setup, int ranks) {
   const TrainingPlan& plan = setup.plan;
   const double weights = static_cast<double>(ModelWeights(plan.settings.shape).layout.size());
   // Count the checkpoint that the run began with, and three copies while one is written.
-  const double checkpoints =
-      12 * weights * (plan.start == nullptr ? 3 : 4) +
-      (plan.deal.memory.zero_stage > 0 && plan.checkpoint_every > 0 ? 8 * weights : 0);
-  const double training = ranks * total_bytes(training_memory(plan.settings, plan.deal));
-  double sampling = 0;  // by one rank, after the others have ended
-  if (setup.sample) {
-    const Partition prompt{plan.deal.partition, static_cast<Index>(setup.sample->prompt.size()), 1};
-    sampling = generating_bytes(plan.settings.shape, prompt, setup.sample->bytes, 0);
-  }
-  require_bytes(std::max(training, sampling) + checkpoints +
+  const double checkpoints = 12 * weights * (plan.start == nullptr ? 3 : 4);
+  require_bytes(ranks * total_bytes(training_memory(plan.settings, plan.deal)) + checkpoints +
                 static_cast<double>(setup.text.size()));
 }
 
-// Write one curve without gaps: the last steps whose losses are all known.
-void write_picture(const TrainSetup& setup, const TrainJournal& journal,
-                   const TrainOptions& options) {
-  const std::vector<StepLoss>& losses = journal.losses();
-  LossCurve curve;
-  curve.unigram_entropy = unigram_entropy(setup.text);
-  curve.title = model_text(setup.plan);
-  for (auto row = losses.rbegin(); row != losses.rend(); ++row) {
-    if (!curve.losses.empty() && row->step + 1 != curve.first_step) break;
-    curve.losses.push_back(row->loss);
-    curve.first_step = row->step;
-  }
-  std::reverse(curve.losses.begin(), curve.losses.end());
-  write_loss_picture(curve, *options.picture, options.theme);
-}
-
-Generated sample_of(const TrainSetup& setup, const Checkpoint& model) {
-  ProgressBar bar("writing");
-  Index done = 0;
-  return generate_on_threads(
-      model, {setup.plan.deal.partition, 1}, *setup.sample, [&](std::uint8_t) {
-        if (const auto progress = bar.callback())
-          progress(static_cast<double>(++done) / static_cast<double>(setup.sample->bytes));
-      });
-}
-
-// Write the files, generate text from the model and print the report, wherever the ranks were.
-// `seconds` lasts from the first step to the last. Try all of them, then throw RunError for the
-// first that failed.
+// Write the files and print the report, wherever the ranks were. `seconds` lasts from the first step
+// to the last. Try all of them, then throw RunError for the first that failed.
 void conclude_training(const TrainOptions& options, const TrainSetup& setup, TrainJournal& journal,
                        FinishedTraining& finished, double seconds) {
   std::optional<RunError> first_failure;
@@ -308,17 +234,9 @@ void conclude_training(const TrainOptions& options, const TrainSetup& setup, Tra
     attempt([&] {
       for_flag("--trace", [&] { write_chrome_trace(*options.trace, *finished.recording); });
     });
-  if (options.picture)
-    attempt([&] { for_flag("--picture", [&] { write_picture(setup, journal, options); }); });
-  TrainReport report = make_train_report(options, setup, journal.losses(), finished, seconds);
-  // Print the report before a long sample is generated, so that it can be read meanwhile.
-  const bool silent = options.loss_csv == "/dev/stdout";
-  if (!options.json && !silent) attempt([&] { print_out(train_text(report)); });
-  if (setup.sample)
-    attempt([&] {
-      for_flag("--sample:", [&] { report.sample = sample_of(setup, finished.end).text; });
-    });
-  if (!silent) attempt([&] { print_out(options.json ? train_json(report) : sample_text(report)); });
+  const TrainReport report{options, setup, finished, journal.losses(), seconds};
+  if (options.loss_csv != "/dev/stdout")
+    attempt([&] { print_out(options.json ? train_json(report) : train_text(report)); });
   if (first_failure) throw *first_failure;
 }
 
@@ -326,7 +244,9 @@ void conclude_training(const TrainOptions& options, const TrainSetup& setup, Tra
 auto on_step(const TrainSetup& setup, TrainJournal& journal, ProgressBar& bar) {
   return [&](const StepReport& report, const TrainingRank& rank_0) {
     journal.note(report, rank_0);
-    if (const auto progress = bar.callback()) progress(share_done(setup.plan, report.step));
+    const auto done = static_cast<double>(report.step - setup.plan.steps_before());
+    const Index all = setup.plan.steps - setup.plan.steps_before();
+    if (const auto progress = bar.callback()) progress(done / static_cast<double>(all));
   };
 }
 
@@ -343,34 +263,24 @@ Finish declare_train(CommandFlags& flags) {
                 0, std::numeric_limits<int>::max(), "K");
   add_ranks(flags, train->ranks, kDefaultTrainingRanks, "positions");
   add_settings(flags, train->given);
-  add_model_memory(flags, train->memory);
-  flags.flag("--shard-optimizer", train->shard_optimizer,
-             "each rank keeps AdamW's states of its slice of the weights, as plan --zero 1");
+  flags.count(
+      "--chunks", train->chunks,
+      "pieces of a rank's rows in which the MLP and the logits are computed, one by one (1)");
 
   flags.path(
       "--loss-csv", train->loss_csv,
       "write the loss of every step, CSV: step,loss (a file: also every 100 steps; -: to stdout, "
       "instead of the text)");
-  flags.path("--picture", train->picture, "draw it, PNG or SVG");
-  add_theme(flags, train->theme);
   flags.path("--checkpoint", train->checkpoint, "write the model, and all that is needed to go on");
   flags.integer("--checkpoint-every", train->checkpoint_every, "steps; and at the end (100)");
   flags.path("--resume", train->resume,
              "go on from a checkpoint, with its settings but for those that are given");
   flags.path("--trace", train->trace, "write the recording of one step's attention");
   flags.integer("--trace-step", train->trace_step, "which (the last)");
-  flags.flag("--live", train->live,
-             "write the latest step's to --trace a few times a second, so that view can follow");
-  flags.integer("--sample", train->sample_bytes, "print so much text of the model at the end", 1,
-                kMostGeneratedBytes, "BYTES");
-  flags.text("--prompt", "TEXT", train->prompt, "what that text goes on from (a new line)");
-  flags.number("--temperature", train->temperature, kFrom0,
-               "of its bytes; 0: always the likeliest (0.8)");
   add_timeout(flags, train->ranks);
   flags.flag("--json", train->json, "print the summary as one JSON object");
   return [train] {
     if (train->loss_csv == "-") train->loss_csv = "/dev/stdout";
-    train->memory.zero_stage = train->shard_optimizer ? 1 : 0;
     check(*train);
     return *train;
   };
@@ -382,13 +292,10 @@ std::vector<std::pair<std::string, std::string>> texts_of(const GivenSettings& g
     // fmt prints all digits, so equal texts are equal numbers.
     texts.emplace_back(flag, value ? fmt::format("{}", *value) : "not given");
   };
-  add("--batch", given.batch);
-  add("--seqlen", given.seqlen);
   add("--mask", given.mask ? std::optional(given.mask->name()) : std::nullopt);
-  add("--warmup-steps", given.warmup_steps);
   add("--seed", given.seed);
-  for (const ShapeFlag& flag : kShapeFlags) add(flag.name, given.shape.at(flag.name));
-  for (const AdamWFlag& flag : kAdamWFlags) add(flag.name, given.adamw.at(flag.name));
+  for (const auto& [flag, value] : given.sizes) add(flag, value);
+  for (const auto& [flag, value] : given.numbers) add(flag, value);
   return texts;
 }
 
@@ -404,7 +311,7 @@ int carry_out(const TrainOptions& options) {
   std::optional<ProgressBar> bar("training");
   FinishedTraining finished = [&] {
     try {
-      return run_training_on_threads(setup.plan, setup.text, on_step(setup, journal, *bar));
+      return train_on_threads(setup.plan, setup.text, on_step(setup, journal, *bar));
     } catch (const std::exception& error) {
       throw journal.close_failed(as_run_error(error));
     }
@@ -449,8 +356,8 @@ class TrainPart : public JobPart {
     std::optional<ProgressBar> bar;
     if (is_first()) bar.emplace("training");
     finished_ =
-        run_training_on_mpi(session_, setup_.plan, setup_.text,
-                            is_first() ? AfterStep(on_step(setup_, *journal_, *bar)) : AfterStep());
+        train_on_mpi(session_, setup_.plan, setup_.text,
+                     is_first() ? AfterStep(on_step(setup_, *journal_, *bar)) : AfterStep());
     seconds_ = seconds_since(begin_ns);
   }
 

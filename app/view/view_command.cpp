@@ -105,13 +105,6 @@ void write_sweep_picture(const SweepTable& table, const std::string& machine,
   });
 }
 
-void write_loss_picture(const LossCurve& curve, const std::string& path,
-                        const std::optional<std::string>& theme) {
-  viz::write_picture(path, [&](std::string* svg) {
-    return viz::loss_image(curve, viz::theme_of(theme.value_or("dark")), svg);
-  });
-}
-
 #else
 
 const char* why_no_viewer() {
@@ -135,10 +128,6 @@ void write_story_picture(const Recording&, int, const std::string&) {}
 void write_sweep_picture(const SweepTable&, const std::string&, const std::string&,
                          const std::optional<std::string>&) {
   require_pictures("--picture", "");
-}
-
-void write_loss_picture(const LossCurve&, const std::string&, const std::optional<std::string>&) {
-  require_pictures("--picture", "", "--loss-csv FILE");
 }
 
 #endif

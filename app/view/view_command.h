@@ -5,7 +5,6 @@
 #include <optional>
 #include <string>
 
-#include "core/model/loss_csv.h"
 #include "core/sim/sweep.h"
 #include "core/trace/event.h"
 
@@ -31,8 +30,6 @@ void add_theme(CommandFlags& flags, std::optional<std::string>& theme,
 // InputError if the path can't be written to, and RunError if the disk is full.
 void write_sweep_picture(const SweepTable& table, const std::string& machine,
                          const std::string& path, const std::optional<std::string>& theme);
-void write_loss_picture(const LossCurve& curve, const std::string& path,
-                        const std::optional<std::string>& theme);
 
 // Write the panel that a paragraph of a recording's story, from 0, points at as SVG, likewise.
 void write_story_picture(const Recording& recording, int paragraph, const std::string& path);

@@ -149,8 +149,7 @@ std::vector<MemoryPart> model_memory_parts(const Problem& job, const ModelSizes&
         "e max(P of a layer, V W)");
   const auto incoming = static_cast<double>(
       values_of_a_reduction_hop(static_cast<Index>(std::min(weights + 1, 1e15)), job.world_size));
-  add("sum of gradients: incoming, loss", gradient * (incoming + 1) + e + 16.0 * job.world_size,
-      "e (min(P/N, 2^18) + 2) + 16 N");
+  add("sum of gradients: incoming, loss", gradient * (incoming + 1), "e (min(P/N, 2^18) + 1)");
   return parts;
 }
 

@@ -17,7 +17,8 @@ AttentionLayer::AttentionLayer(const LayerWeights& weights, ContextRing& ring, b
   row_sum_ = {&ring.meter(), row_values(params, rows)};
 }
 
-void AttentionLayer::attend(const ParameterStore& store, const float* x, Workspace& shared) const {
+void AttentionLayer::forward(const ParameterStore& store, const float* x, float* y,
+                             Workspace& shared) {
   ContextRing& ring = shared.ring;
   const AttentionParams& params = ring.ring_problem().params;
   const Index rows = ring.local_rows().size(), tokens = ring.tokens();
@@ -36,20 +37,11 @@ void AttentionLayer::attend(const ParameterStore& store, const float* x, Workspa
   exchange_rows_and_heads(params, rows, heads_kv, keys, ring.k());
   exchange_rows_and_heads(params, rows, heads_kv, values, ring.v());
   ring.forward();
-}
-
-void AttentionLayer::forward(const ParameterStore& store, const float* x, float* y,
-                             Workspace& shared) {
-  attend(store, x, shared);
-  ContextRing& ring = shared.ring;
   if (keeps_)
     for_kept(
         [](auto& kept, const auto* in_ring) { std::copy_n(in_ring, kept.size(), kept.begin()); });
-  const AttentionParams& params = ring.ring_problem().params;
-  float* const queries = shared.queries.data();
-  exchange_rows_and_heads(params, params.num_heads, ring.local_rows().size(), ring.out(), queries);
-  linear_forward(shared.product, store, weights_.output, ring.tokens(), queries, Store::accumulate,
-                 y);
+  exchange_rows_and_heads(params, heads, rows, ring.out(), queries);
+  linear_forward(shared.product, store, weights_.output, tokens, queries, Store::accumulate, y);
 }
 
 void AttentionLayer::backward(ParameterStore& store, const float* x, const float* dy, float* dx,

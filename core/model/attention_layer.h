@@ -5,7 +5,7 @@
 #include "core/model/context_ring.h"
 #include "core/model/layers.h"
 #include "core/model/matrix_product.h"
-#include "core/model/model_shape.h"
+#include "core/model/weights.h"
 
 namespace ringscope {
 
@@ -61,7 +61,7 @@ struct Workspace {
 // Only the middle line communicates. With grouped heads, K and V are narrower than Q, and so are
 // the blocks that travel. For the backward ring, which recomputes the attention weights, the layer
 // keeps Q, K, V, O and the softmax statistics of its rows, unless the ring's own memory still has
-// them: because no other layer has used it since, or because attend() has computed them again.
+// them, because no other layer has used it since.
 
 class AttentionLayer {
  public:
@@ -71,8 +71,6 @@ class AttentionLayer {
   // Add the output for x to y, both [tokens, width]: the rank's rows, one sequence of the batch
   // after the other. Throw RunError when a peer fails.
   void forward(const ParameterStore& store, const float* x, float* y, Workspace& shared);
-  // Do that part of forward() which leaves Q, K, V, O and the statistics in the ring's memory.
-  void attend(const ParameterStore& store, const float* x, Workspace& shared) const;
   // Overwrite dx, which must not be dy, and add to the weights' gradients. x is that of forward().
   void backward(ParameterStore& store, const float* x, const float* dy, float* dx,
                 Workspace& shared);
@@ -116,7 +114,7 @@ class MlpLayer {
   MlpLayer(const LayerWeights& weights, MlpInside& inside) : weights_(weights), inside_(inside) {}
 
   // These have the parameters of AttentionLayer's. With `again`, backward() computes the inside
-  // anew, which it must where another layer, or another piece of this one, has used it since.
+  // anew, which it must where another piece has used it since.
   void forward(const ParameterStore& store, const float* x, float* y, Workspace& shared);
   void backward(ParameterStore& store, const float* x, const float* dy, float* dx,
                 Workspace& shared, bool again);

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstring>
 #include <stdexcept>
+#include <type_traits>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
@@ -36,7 +37,7 @@ std::vector<MemoryPart> training_memory(const TrainingSettings& settings, const 
   Problem problem = attention_problem(settings, deal);
   problem.layers = settings.shape.layers;
   return model_memory_parts(
-      problem, sizes_of(settings.shape), deal.memory,
+      problem, sizes_of(settings.shape), {.chunks = deal.chunks},
       rank < 0 ? problem.max_rows() : static_cast<double>(problem.rows(rank)));
 }
 
@@ -62,98 +63,80 @@ void for_header(Settings& settings, F&& f) {
   f(settings.batch), f(settings.seqlen), f(settings.seed);
 }
 
-Word word_of(double value) { return std::bit_cast<Word>(value); }
-Word word_of(Index value) { return static_cast<Word>(value); }
-Word word_of(Word value) { return value; }
-Word word_of(bool value) { return value ? 1 : 0; }
-void from_word(Word word, double& value) { value = std::bit_cast<double>(word); }
-void from_word(Word word, Index& value) { value = static_cast<Index>(word); }
-void from_word(Word word, Word& value) { value = word; }
-void from_word(Word word, bool& value) { value = word != 0; }
+template <class T>
+Word word_of(T value) {
+  if constexpr (std::is_same_v<T, double>) return std::bit_cast<Word>(value);
+  return static_cast<Word>(value);
+}
+template <class T>
+void from_word(Word word, T& value) {
+  if constexpr (std::is_same_v<T, double>) {
+    value = std::bit_cast<double>(word);
+  } else {
+    value = static_cast<T>(word);
+  }
+}
 
-Index header_words() {
+Word word_at(std::string_view bytes, Index index) {
+  Word word = 0;
+  std::memcpy(&word, bytes.data() + index * kWordBytes, sizeof word);
+  return word;
+}
+void append(std::string& bytes, Word word) {
+  bytes.append(reinterpret_cast<const char*>(&word), sizeof word);
+}
+void append(std::string& bytes, const std::vector<float>& values) {
+  bytes.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+}
+void fill_up(std::string& bytes) {
+  bytes.resize(static_cast<std::size_t>(round_up(std::ssize(bytes), kWordBytes)));
+}
+
+Index header_bytes() {
   Index words = 5;  // magic, step, planned steps, mark of the text, length of the mask's text
   TrainingSettings settings;
   for_header(settings, [&](auto&) { ++words; });
-  return words;
-}
-
-// Bytes of the file's parts, each a whole number of words.
-struct Sizes {
-  Index header = header_words() * kWordBytes;
-  Index mask = 0;
-  Index values = 0;  // weights and moments
-  Index total() const { return header + mask + values + kWordBytes; }
-};
-
-Sizes sizes_of(Index mask_bytes, Index parameters) {
-  Sizes sizes;
-  sizes.mask = round_up(mask_bytes, kWordBytes);
-  sizes.values = round_up(3 * parameters * static_cast<Index>(sizeof(float)), kWordBytes);
-  return sizes;
+  return words * kWordBytes;
 }
 
 // Return a checksum in which each word is mixed with all words before it. Two files that differ in
 // one word have different checksums, because mix64 never maps two words to one.
-Word checksum_of(const std::vector<Word>& words, std::size_t count) {
+Word checksum_of(std::string_view bytes) {
   Word sum = 0;
-  for (std::size_t i = 0; i < count; ++i) sum = mix64(sum ^ words[i]) + i;
+  for (Index i = 0; i < std::ssize(bytes) / kWordBytes; ++i)
+    sum = mix64(sum ^ word_at(bytes, i)) + static_cast<Word>(i);
   return sum;
 }
 
-Word magic() {
-  Word word = 0;
-  std::memcpy(&word, kCheckpointMagic, sizeof word);
-  return word;
-}
-
-// Return the sizes that the header gives; throw InputError.
-Sizes read_header(const std::vector<Word>& words, Checkpoint& to, Index& mask_bytes) {
-  if (words[0] != magic())
-    throw InputError("not a checkpoint; one that this version's training wrote accepted");
-  std::size_t at = 1;
-  from_word(words[at++], to.step);
-  from_word(words[at++], to.planned_steps);
-  from_word(words[at++], to.text_mark);
-  from_word(words[at++], mask_bytes);
-  for_header(to.settings, [&](auto& value) { from_word(words[at++], value); });
-  if (to.step < 0 || to.planned_steps < 0) throw InputError("damaged: a negative number of steps");
-  if (mask_bytes < 0 || mask_bytes > kMaxMaskBytes) throw InputError("damaged: the mask's length");
-  return sizes_of(mask_bytes, ModelWeights(to.settings.shape).layout.size());
-}
-
-// Read a checkpoint of `size` bytes. read_bytes(to, count) reads its first `count` bytes.
-template <class ReadBytes>
-Checkpoint read(Index size, const ReadBytes& read_bytes) {
-  Checkpoint result;
-  std::vector<Word> words(static_cast<std::size_t>(header_words()));
-  const Index header_bytes = header_words() * kWordBytes;
-  if (size < header_bytes)
-    throw InputError(fmt::format("{} bytes, too few for a checkpoint", size));
-  read_bytes(reinterpret_cast<char*>(words.data()), header_bytes);
+struct Header {
+  Checkpoint checkpoint;  // without its mask, values and moments
   Index mask_bytes = 0;
-  const Sizes sizes = read_header(words, result, mask_bytes);
-  if (size != sizes.total())
-    throw InputError(fmt::format("cut short or damaged: {} bytes, where its header says {}", size,
-                                 sizes.total()));
+  Index parameters = 0;
+};
 
-  words.resize(static_cast<std::size_t>(sizes.total() / kWordBytes));
-  read_bytes(reinterpret_cast<char*>(words.data()), sizes.total());
-  if (checksum_of(words, words.size() - 1) != words.back())
-    throw InputError("damaged: its checksum is not that of what it holds");
-
-  const char* const bytes = reinterpret_cast<const char*>(words.data());
-  result.settings.mask.assign(bytes + sizes.header, static_cast<std::size_t>(mask_bytes));
-  validate(result.settings);
-  const auto parameters =
-      static_cast<std::size_t>(ModelWeights(result.settings.shape).layout.size());
-  result.values.resize(parameters);
-  result.moments.resize(2 * parameters);
-  const char* const floats = bytes + sizes.header + sizes.mask;
-  std::memcpy(result.values.data(), floats, parameters * sizeof(float));
-  std::memcpy(result.moments.data(), floats + parameters * sizeof(float),
-              2 * parameters * sizeof(float));
-  return result;
+// Read the header of a checkpoint of `size` bytes, which `bytes` begin with. Throw InputError, also
+// unless the header's counts are those of the size.
+Header read_header(std::string_view bytes, Index size) {
+  if (size < header_bytes())
+    throw InputError(fmt::format("{} bytes, too few for a checkpoint", size));
+  if (!bytes.starts_with(kCheckpointMagic))
+    throw InputError("not a checkpoint; one that this version's training wrote accepted");
+  Header header;
+  Checkpoint& to = header.checkpoint;
+  Index at = 1;
+  const auto next = [&](auto& value) { from_word(word_at(bytes, at++), value); };
+  next(to.step), next(to.planned_steps), next(to.text_mark), next(header.mask_bytes);
+  for_header(to.settings, next);
+  if (to.step < 0 || to.planned_steps < 0) throw InputError("damaged: a negative number of steps");
+  if (header.mask_bytes < 0 || header.mask_bytes > kMaxMaskBytes)
+    throw InputError("damaged: the mask's length");
+  header.parameters = ModelWeights(to.settings.shape).layout.size();
+  const Index total = header_bytes() + round_up(header.mask_bytes, kWordBytes) +
+                      round_up(12 * header.parameters, kWordBytes) + kWordBytes;
+  if (size != total)
+    throw InputError(
+        fmt::format("cut short or damaged: {} bytes, where its header says {}", size, total));
+  return header;
 }
 
 }  // namespace
@@ -175,32 +158,38 @@ std::string to_bytes(const Checkpoint& checkpoint) {
     throw std::invalid_argument(
         fmt::format("a checkpoint with {} values and {} moments, of a model of {} weights",
                     checkpoint.values.size(), checkpoint.moments.size(), weights));
-  const std::string& mask = checkpoint.settings.mask;
-  const Sizes sizes =
-      sizes_of(static_cast<Index>(mask.size()), static_cast<Index>(checkpoint.values.size()));
-  std::vector<Word> words(static_cast<std::size_t>(sizes.total() / kWordBytes));
-  std::size_t at = 0;
-  words[at++] = magic();
-  words[at++] = word_of(checkpoint.step);
-  words[at++] = word_of(checkpoint.planned_steps);
-  words[at++] = checkpoint.text_mark;
-  words[at++] = mask.size();
-  for_header(checkpoint.settings, [&](const auto& value) { words[at++] = word_of(value); });
-  char* const bytes = reinterpret_cast<char*>(words.data());
-  std::memcpy(bytes + sizes.header, mask.data(), mask.size());
-  char* const floats = bytes + sizes.header + sizes.mask;
-  const std::size_t value_bytes = checkpoint.values.size() * sizeof(float);
-  std::memcpy(floats, checkpoint.values.data(), value_bytes);
-  std::memcpy(floats + value_bytes, checkpoint.moments.data(), 2 * value_bytes);
-  words.back() = checksum_of(words, words.size() - 1);
-
-  return {bytes, static_cast<std::size_t>(sizes.total())};
+  std::string bytes = kCheckpointMagic;
+  const auto add = [&](const auto& value) { append(bytes, word_of(value)); };
+  add(checkpoint.step), add(checkpoint.planned_steps), add(checkpoint.text_mark);
+  add(checkpoint.settings.mask.size());
+  for_header(checkpoint.settings, add);
+  bytes += checkpoint.settings.mask;
+  fill_up(bytes);
+  append(bytes, checkpoint.values);
+  append(bytes, checkpoint.moments);
+  fill_up(bytes);
+  append(bytes, checksum_of(bytes));
+  return bytes;
 }
 
 Checkpoint checkpoint_from(std::string_view bytes) {
-  return read(static_cast<Index>(bytes.size()), [&](char* to, Index count) {
-    std::memcpy(to, bytes.data(), static_cast<std::size_t>(count));
-  });
+  const Header header = read_header(bytes, std::ssize(bytes));
+  const std::string_view summed = bytes.substr(0, bytes.size() - sizeof(Word));
+  if (checksum_of(summed) != word_at(bytes, std::ssize(summed) / kWordBytes))
+    throw InputError("damaged: its checksum is not that of what it holds");
+  Checkpoint result = header.checkpoint;
+  result.settings.mask = bytes.substr(static_cast<std::size_t>(header_bytes()),
+                                      static_cast<std::size_t>(header.mask_bytes));
+  validate(result.settings);
+  const char* floats = bytes.data() + header_bytes() + round_up(header.mask_bytes, kWordBytes);
+  const auto take = [&](std::vector<float>& values, Index count) {
+    values.resize(static_cast<std::size_t>(count));
+    std::memcpy(values.data(), floats, values.size() * sizeof(float));
+    floats += values.size() * sizeof(float);
+  };
+  take(result.values, header.parameters);
+  take(result.moments, 2 * header.parameters);
+  return result;
 }
 
 void save_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
@@ -210,7 +199,15 @@ void save_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
 Checkpoint load_checkpoint(const std::string& path) {
   return with_path_in_errors(path, [&] {
     const InputFile file(path, "checkpoint");
-    return read(file.size(), [&](char* to, Index count) { file.read(to, count, 0); });
+    std::string bytes;
+    const auto read = [&](Index count) {
+      bytes.resize(static_cast<std::size_t>(count));
+      file.read(bytes.data(), count, 0);
+    };
+    read(min_of(file.size(), header_bytes()));
+    read_header(bytes, file.size());  // before memory is taken for all of it
+    read(file.size());
+    return checkpoint_from(bytes);
   });
 }
 

@@ -37,12 +37,12 @@ struct TrainingSettings {
 // Throw InputError that names the setting, its value, and what is accepted.
 void validate(const TrainingSettings& settings);
 
-// How the sequences are split across the ranks, and what a rank keeps of its share. Its recompute,
-// chunks and zero_stage (0 or 1) count; a checkpoint does not depend on them.
+// How the sequences are split across the ranks, and into how many pieces a rank cuts its rows
+// (Model). A checkpoint does not depend on it.
 struct Deal {
   PartitionKind partition = PartitionKind::zigzag;  // balances work under a causal mask
   int world_size = 1;
-  ModelMemory memory = {};
+  Index chunks = 1;
 };
 
 // Return the attention of every layer. Throw InputError for a mask that nobody could mean.
@@ -67,7 +67,8 @@ std::uint64_t text_mark(std::string_view text);
 
 // Convert to and from the bytes of the file, for example to hand them to another process.
 // to_bytes() throws std::invalid_argument unless there are as many values and moments as the shape
-// has weights. checkpoint_from() throws InputError as load_checkpoint() does, without the path.
+// has weights. checkpoint_from() throws InputError as load_checkpoint() does, without the path. A size
+// that the bytes don't have is never believed.
 std::string to_bytes(const Checkpoint& checkpoint);
 Checkpoint checkpoint_from(std::string_view bytes);
 
@@ -75,8 +76,7 @@ Checkpoint checkpoint_from(std::string_view bytes);
 // when the disk is full.
 void save_checkpoint(const std::string& path, const Checkpoint& checkpoint);
 
-// Throw InputError that names the path and what is wrong with the file. A size that the file
-// doesn't have is never believed.
+// Throw InputError that names the path and what is wrong with the file.
 Checkpoint load_checkpoint(const std::string& path);
 
 }  // namespace ringscope

@@ -15,19 +15,6 @@ const Problem& checked(const Problem& problem, const Communicator& comm) {
   return problem;
 }
 
-// Adds its lifetime to `seconds`.
-class Timed {
- public:
-  explicit Timed(double& seconds) : seconds_(seconds), begin_ns_(monotonic_ns()) {}
-  ~Timed() { seconds_ += seconds_since(begin_ns_); }
-  Timed(const Timed&) = delete;
-  Timed& operator=(const Timed&) = delete;
-
- private:
-  double& seconds_;
-  std::int64_t begin_ns_;
-};
-
 }  // namespace
 
 ContextRing::ContextRing(const Problem& problem, Communicator& comm, WorkPulse* pulse)
@@ -48,13 +35,19 @@ void ContextRing::run_over(Communicator& comm, BlockBackend& backend) {
 void ContextRing::run_over_own() { run_over(own_comm_, backend_); }
 
 void ContextRing::forward() {
-  const Timed timed(seconds_.forward);
+  begin_ns_ = monotonic_ns();
   run_forward(problem_.scheme, *comm_, *block_backend_, ring_problem_, memory_);
+  end_ns_ = monotonic_ns();
+  seconds_.forward += static_cast<double>(end_ns_ - begin_ns_) * 1e-9;
 }
 
 KvGradient ContextRing::backward() {
-  const Timed timed(seconds_.backward);
-  return run_backward(problem_.scheme, *comm_, *block_backend_, ring_problem_, memory_);
+  begin_ns_ = monotonic_ns();
+  const KvGradient home =
+      run_backward(problem_.scheme, *comm_, *block_backend_, ring_problem_, memory_);
+  end_ns_ = monotonic_ns();
+  seconds_.backward += static_cast<double>(end_ns_ - begin_ns_) * 1e-9;
+  return home;
 }
 
 }  // namespace ringscope

@@ -68,8 +68,10 @@ class ContextRing {
 
   void forward();
   KvGradient backward();
-  // Return the time of all passes so far.
+  // Return the time of all passes so far, and when the last one was, by monotonic_ns().
   const AttentionSeconds& seconds() const { return seconds_; }
+  std::int64_t pass_begin_ns() const { return begin_ns_; }
+  std::int64_t pass_end_ns() const { return end_ns_; }
 
  private:
   Problem problem_;
@@ -81,6 +83,7 @@ class ContextRing {
   Communicator* comm_;
   BlockBackend* block_backend_;
   AttentionSeconds seconds_;
+  std::int64_t begin_ns_ = 0, end_ns_ = 0;
   PartListener listener_;
 };
 

@@ -5,18 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/attention/blockwise.h"
-#include "core/attention/tile_product.h"
+#include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/random.h"
-#include "core/model/decode_attention.h"
-#include "core/model/decoder.h"
 #include "core/model/rank_threads.h"
-#include "core/problem/mask.h"
-#include "core/ring/rank_memory.h"
-#include "core/ring/ring.h"
-#include "core/run/recording.h"
-#include "core/trace/recorder.h"
 
 namespace ringscope {
 
@@ -66,40 +58,6 @@ void require_goes_on(const std::string& mask, Index prompt, Index length) {
   }
 }
 
-// Reports the prefill's progress to on_prefill, and to the pulse by which ranks are watched.
-class WatchedBackend : public ForwardingBackend {
- public:
-  // `total` counts the pairs of all blocks to attend. `pulse` may be null, `on_prefill` empty.
-  WatchedBackend(BlockBackend& inner, const RingSchedule& ring, Index total, RankPulse* pulse,
-                 const OnPrefill& on_prefill)
-      : ForwardingBackend(inner),
-        ring_(ring),
-        total_(total),
-        pulse_(pulse),
-        on_prefill_(on_prefill) {}
-
-  Completion attend(const StepInfo& step, const Region& region, const QueryBlock& q,
-                    const KvBlock& block, const SoftmaxState& state,
-                    const Completion& after) override {
-    if (pulse_ != nullptr) pulse_->at(step.pass, step.step);
-    {
-      const ShownWait shown(pulse_, after, ring_.recv_rank());
-      wait_for(after);
-    }
-    const Completion attended = ForwardingBackend::attend(step, region, q, block, state, {});
-    done_ += region.pairs();
-    if (on_prefill_ && total_ > 0)
-      on_prefill_(static_cast<double>(done_) / static_cast<double>(total_));
-    return attended;
-  }
-
- private:
-  RingSchedule ring_;
-  Index total_, done_ = 0;
-  RankPulse* pulse_;
-  const OnPrefill& on_prefill_;
-};
-
 }  // namespace
 
 void validate(const Checkpoint& checkpoint, const Deal& deal, const GenerateOptions& options) {
@@ -116,41 +74,22 @@ void validate(const Checkpoint& checkpoint, const Deal& deal, const GenerateOpti
   require_goes_on(checkpoint.settings.mask, prompt, prompt + options.bytes);
 }
 
-struct GeneratingRank::Machinery {
-  Machinery(const Checkpoint& checkpoint, const GenerateOptions& options, const Partition& prompt,
-            Communicator& comm, RankPulse* pulse)
-      : weights(checkpoint.settings.shape),
-        mask(MaskSpec::parse(checkpoint.settings.mask)),
-        store(weights.layout, 0, &meter) {
-    std::copy(checkpoint.values.begin(), checkpoint.values.end(), store.values());
-    ring = std::make_unique<ContextRing>(
-        attention_problem(weights.shape, 1, prompt.seqlen, mask, prompt.kind, prompt.world_size),
-        comm, pulse);
-    model = std::make_unique<Model>(weights, *ring);
-    length = prompt.seqlen + options.bytes;
-  }
-
-  MemoryMeter meter;  // of everything but the prefill
-  ModelWeights weights;
-  MaskSpec mask;
-  ParameterStore store;
-  Index length;  // of the finished text
-  // These are the prefill's, and are freed when it is over.
-  std::unique_ptr<ContextRing> ring;
-  std::unique_ptr<Model> model;
-  std::unique_ptr<Decoder> decoder;
-};
-
 GeneratingRank::GeneratingRank(const Checkpoint& checkpoint, const Deal& deal,
                                const GenerateOptions& options, Communicator& comm, RankPulse* pulse)
-    : checkpoint_(checkpoint),
-      options_(options),
+    : options_(options),
       prompt_{deal.partition, static_cast<Index>(options.prompt.size()), deal.world_size},
       pulse_(pulse),
       comm_(comm),
-      machinery_(std::make_unique<Machinery>(checkpoint, options, prompt_, comm_, pulse)) {}
-
-GeneratingRank::~GeneratingRank() = default;
+      weights_(checkpoint.settings.shape),
+      mask_(MaskSpec::parse(checkpoint.settings.mask)),
+      store_(weights_.layout, 0, &meter_),
+      ring_(
+          std::make_unique<ContextRing>(attention_problem(weights_.shape, 1, prompt_.seqlen, mask_,
+                                                          prompt_.kind, prompt_.world_size),
+                                        comm_, pulse)),
+      model_(std::make_unique<Model>(weights_, *ring_)) {
+  std::copy(checkpoint.values.begin(), checkpoint.values.end(), store_.values());
+}
 
 std::string GeneratingRank::generate(const OnByte& on_byte, const OnPrefill& on_prefill) {
   const std::int64_t begin_ns = monotonic_ns();
@@ -160,37 +99,37 @@ std::string GeneratingRank::generate(const OnByte& on_byte, const OnPrefill& on_
   const std::int64_t decode_ns = monotonic_ns();
   std::string text = go_on(rank() == 0 ? on_byte : OnByte());
   share_.decode_s = seconds_since(decode_ns);
-  weigh();
+  share_.decode = comm_.take();
+  share_.prompt_rows = prompt_.rows_of(rank()).size();
+  for (Index layer = 0; layer < weights_.shape.layers; ++layer) {
+    share_.generated_rows = decoder_->shard(layer).rows() - share_.prompt_rows;
+    share_.shard_bytes += decoder_->shard(layer).bytes();
+  }
+  share_.peak_bytes = max_of(share_.peak_bytes, meter_.peak_bytes());
   return text;
 }
 
 void GeneratingRank::read_prompt(const OnPrefill& on_prefill) {
-  Machinery& m = *machinery_;
-  const RingProblem problem = m.ring->ring_problem();
-  Index pairs = 0;
-  for (int owner = 0; owner < comm_.world_size(); ++owner)
-    pairs += problem.region(rank(), owner).pairs();
-  WatchedBackend backend(m.ring->own_backend(), {rank(), comm_.world_size()},
-                         pairs * m.weights.shape.layers, pulse_, on_prefill);
-  m.ring->run_over(comm_, backend);
+  const auto layers = static_cast<double>(weights_.shape.layers);
+  if (on_prefill)
+    ring_->listen([&](ModelPart part, Pass, Index layer) {
+      if (part == ModelPart::mlp) on_prefill(static_cast<double>(layer + 1) / layers);
+    });
   const auto* const bytes = reinterpret_cast<const std::uint8_t*>(options_.prompt.data());
-  m.model->loss(m.store, prompt_rows(bytes, 1, prompt_.seqlen, m.ring->local_rows()));
-  m.ring->run_over_own();
+  model_->loss(store_, prompt_rows(bytes, 1, prompt_.seqlen, ring_->local_rows()));
   share_.prefill = comm_.take();
 
-  m.decoder =
-      std::make_unique<Decoder>(m.weights, m.store, *m.model, problem, m.mask.for_seqlen(m.length),
-                                comm_, options_.merge, &m.meter);
-  m.decoder->share_logits(*m.model);
+  decoder_ = std::make_unique<Decoder>(weights_, store_, *model_, ring_->ring_problem(),
+                                       mask_.for_seqlen(prompt_.seqlen + options_.bytes), comm_,
+                                       options_.merge, &meter_);
+  decoder_->share_logits(*model_);
   share_.handover = comm_.take();
-  share_.peak_bytes = m.meter.current_bytes() + m.ring->meter().peak_bytes();
-  m.model.reset();
-  m.ring.reset();
+  share_.peak_bytes = meter_.current_bytes() + ring_->meter().peak_bytes();
+  model_.reset();
+  ring_.reset();
 }
 
 std::string GeneratingRank::go_on(const OnByte& on_byte) {
-  Decoder& decoder = *machinery_->decoder;
-  const Index vocab = checkpoint_.settings.shape.vocab;
   std::string text;
   for (Index i = 0; i < options_.bytes; ++i) {
     if (pulse_ != nullptr) {
@@ -198,25 +137,13 @@ std::string GeneratingRank::go_on(const OnByte& on_byte) {
       pulse_->tick();
     }
     // The place is that in the whole text, so a text given again as a prompt goes on likewise.
-    const std::uint8_t byte = sample(options_.sampling, vocab, decoder.logits(),
-                                     static_cast<std::uint64_t>(decoder.position()));
+    const std::uint8_t byte = sample(options_.sampling, weights_.shape.vocab, decoder_->logits(),
+                                     static_cast<std::uint64_t>(decoder_->position()));
     text += static_cast<char>(byte);
     if (on_byte) on_byte(byte);
-    if (i + 1 < options_.bytes) decoder.step(&byte);
+    if (i + 1 < options_.bytes) decoder_->step(&byte);
   }
-  share_.decode = comm_.take();
   return text;
-}
-
-void GeneratingRank::weigh() {
-  const Machinery& m = *machinery_;
-  share_.prompt_rows = prompt_.rows_of(rank()).size();
-  for (Index layer = 0; layer < m.weights.shape.layers; ++layer) {
-    const KvShard& shard = m.decoder->shard(layer);
-    share_.generated_rows = shard.rows() - share_.prompt_rows;
-    share_.shard_bytes += shard.bytes();
-  }
-  share_.peak_bytes = max_of(share_.peak_bytes, m.meter.peak_bytes());
 }
 
 Generated generate_on_threads(const Checkpoint& checkpoint, const Deal& deal,

@@ -11,11 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "core/base/math.h"
 #include "core/model/checkpoint.h"
-#include "core/model/merge.h"
-#include "core/model/model_shape.h"
-#include "core/problem/partition.h"
+#include "core/model/decoder.h"
 #include "core/ring/wire_counter.h"
 #include "core/run/watchdog.h"
 
@@ -71,7 +68,7 @@ struct GeneratedShare {
 
 // Called with each byte as soon as it is drawn. What it throws ends the run.
 using OnByte = std::function<void(std::uint8_t)>;
-// Called with the share of the prefill that is done, in [0, 1].
+// Called with the share of the layers that the prefill has gone through, in [0, 1].
 using OnPrefill = std::function<void(double)>;
 
 // One rank of a run, over any communicator.
@@ -81,7 +78,6 @@ class GeneratingRank {
   // `pulse` may be null. Throw std::bad_alloc.
   GeneratingRank(const Checkpoint& checkpoint, const Deal& deal, const GenerateOptions& options,
                  Communicator& comm, RankPulse* pulse = nullptr);
-  ~GeneratingRank();
 
   // Return the bytes that follow the prompt, the same on every rank. All ranks call it, once;
   // on_byte and on_prefill are called on rank 0. Throw RunError when a peer fails, when a logit is
@@ -93,18 +89,21 @@ class GeneratingRank {
   const GeneratedShare& share() const { return share_; }
 
  private:
-  struct Machinery;
-
   void read_prompt(const OnPrefill& on_prefill);
   std::string go_on(const OnByte& on_byte);
-  void weigh();
 
-  const Checkpoint& checkpoint_;
   const GenerateOptions& options_;
   Partition prompt_;
   RankPulse* pulse_;
   WireCounter comm_;
-  std::unique_ptr<Machinery> machinery_;
+  MemoryMeter meter_;  // of everything but the prefill
+  ModelWeights weights_;
+  MaskSpec mask_;
+  ParameterStore store_;
+  // These are the prefill's, and are freed when it is over.
+  std::unique_ptr<ContextRing> ring_;
+  std::unique_ptr<Model> model_;
+  std::unique_ptr<Decoder> decoder_;
   GeneratedShare share_;
 };
 

@@ -9,7 +9,7 @@
 
 #include "core/attention/views.h"
 #include "core/base/math.h"
-#include "core/model/parameters.h"
+#include "core/model/weights.h"
 #include "core/problem/partition.h"
 
 namespace ringscope {

@@ -17,11 +17,12 @@ RankBytes take_rows(const std::uint8_t* windows, Index batch, Index seqlen, cons
   return taken;
 }
 
-Model::Model(const ModelWeights& weights, ContextRing& ring, const ModelMemory& memory)
+Model::Model(const ModelWeights& weights, ContextRing& ring, Index chunks)
     : weights_(weights),
-      memory_(memory),
+      chunks_(chunks),
       tokens_(ring.tokens()),
-      shared_(weights.shape, ring, memory.piece(tokens_), weights.shape.vocab),
+      shared_(weights.shape, ring, ModelMemory{.chunks = chunks}.piece(tokens_),
+              weights.shape.vocab),
       stream_(&ring.meter(), tokens_ * weights.shape.width),
       stream_gradient_(&ring.meter(), stream_.size()),
       head_input_(&ring.meter(), stream_.size()),
@@ -33,21 +34,20 @@ Model::Model(const ModelWeights& weights, ContextRing& ring, const ModelMemory& 
   };
   const auto of_rows = [&](Index columns) { return buffer(tokens_, columns); };
   const auto of_piece = [&] { return buffer(shared_.piece, shape.hidden); };
-  // The layers point to what they share, so it must stay where it is.
-  norms_.reserve(memory.kept_norms(shape.layers));
-  insides_.reserve(memory.kept_mlps(shape.layers));
+  const Index insides = ModelMemory{.chunks = chunks}.kept_mlps(shape.layers);
+  insides_.reserve(insides);  // because the layers point to them
   layers_.reserve(weights.layers.size());
   for (const LayerWeights& layer : weights.layers) {
-    if (std::ssize(norms_) < memory.kept_norms(shape.layers))
-      norms_.push_back({of_rows(shape.width), of_rows(1), of_rows(shape.width),
-                        of_rows(shape.width), of_rows(1)});
-    if (std::ssize(insides_) < memory.kept_mlps(shape.layers))
-      insides_.push_back({of_piece(), of_piece(), of_piece()});
-    const bool keeps = std::ssize(layers_) < memory.kept_attentions(shape.layers);
+    if (std::ssize(insides_) < insides) insides_.push_back({of_piece(), of_piece(), of_piece()});
+    const bool is_last = std::ssize(layers_) + 1 == shape.layers;
     layers_.push_back({layer,
                        of_rows(shape.width),
-                       norms_.back(),
-                       {layer, ring, keeps},
+                       of_rows(shape.width),
+                       of_rows(1),
+                       of_rows(shape.width),
+                       of_rows(shape.width),
+                       of_rows(1),
+                       {layer, ring, !is_last},
                        {layer, insides_.back()}});
   }
 }
@@ -71,22 +71,17 @@ void Model::run_layers(const ParameterStore& store, const RankBytes& bytes) {
                     store.value(weights_.embedding), x);
   for (Layer& layer : layers_) {
     std::copy(stream_.begin(), stream_.end(), layer.input.begin());
-    run_layer(store, layer, x);
+    begins(ModelPart::attention, Pass::forward, layer);
+    norm(store, layer.weights.attention_gain, layer.input, layer.attention_input,
+         layer.attention_rms);
+    std::copy(layer.input.begin(), layer.input.end(), layer.middle.begin());
+    layer.attention.forward(store, layer.attention_input.data(), layer.middle.data(), shared_);
+
+    begins(ModelPart::mlp, Pass::forward, layer);
+    norm(store, layer.weights.mlp_gain, layer.middle, layer.mlp_input, layer.mlp_rms);
+    std::copy(layer.middle.begin(), layer.middle.end(), x);
+    layer.mlp.forward(store, layer.mlp_input.data(), x, shared_);
   }
-}
-
-void Model::run_layer(const ParameterStore& store, Layer& layer, float* x) {
-  Norms& kept = layer.norms;
-  begins(ModelPart::attention, Pass::forward, layer);
-  norm(store, layer.weights.attention_gain, layer.input, kept.attention_input, kept.attention_rms);
-  std::copy(layer.input.begin(), layer.input.end(), kept.middle.begin());
-  layer.attention.forward(store, kept.attention_input.data(), kept.middle.data(), shared_);  // +=
-
-  begins(ModelPart::mlp, Pass::forward, layer);
-  norm(store, layer.weights.mlp_gain, kept.middle, kept.mlp_input, kept.mlp_rms);
-  if (x == nullptr) return;  // computed again: that is all the backward pass needs
-  std::copy(kept.middle.begin(), kept.middle.end(), x);
-  layer.mlp.forward(store, kept.mlp_input.data(), x, shared_);  // x += ...
 }
 
 double Model::run_head(const ParameterStore& store, const RankBytes& bytes, double scale,
@@ -123,22 +118,14 @@ double Model::loss_and_gradients(ParameterStore& store, const RankBytes& bytes, 
   norm_backward(store, weights_.final_gain, stream_, final_rms_, dnormed, dx);
 
   // dx is the gradient of x after the part that is walked back over. The residual passes it on as
-  // it is, and each part adds its own. The last layer's values are still there.
+  // it is, and each part adds its own.
   for (auto layer = layers_.rbegin(); layer != layers_.rend(); ++layer) {
-    const Recompute again = layer == layers_.rbegin() ? Recompute::none : memory_.recompute;
-    const Norms& kept = layer->norms;
-    if (again == Recompute::layer) run_layer(store, *layer, nullptr);
     begins(ModelPart::mlp, Pass::backward, *layer);
-    layer->mlp.backward(store, kept.mlp_input.data(), dx, dnormed, shared_,
-                        again == Recompute::layer || memory_.chunks > 1);
-    norm_backward(store, layer->weights.mlp_gain, kept.middle, kept.mlp_rms, dnormed, dx);
-    if (again == Recompute::attention) {
-      begins(ModelPart::attention, Pass::forward, *layer);
-      layer->attention.attend(store, kept.attention_input.data(), shared_);
-    }
+    layer->mlp.backward(store, layer->mlp_input.data(), dx, dnormed, shared_, chunks_ > 1);
+    norm_backward(store, layer->weights.mlp_gain, layer->middle, layer->mlp_rms, dnormed, dx);
     begins(ModelPart::attention, Pass::backward, *layer);
-    layer->attention.backward(store, kept.attention_input.data(), dx, dnormed, shared_);
-    norm_backward(store, layer->weights.attention_gain, layer->input, kept.attention_rms, dnormed,
+    layer->attention.backward(store, layer->attention_input.data(), dx, dnormed, shared_);
+    norm_backward(store, layer->weights.attention_gain, layer->input, layer->attention_rms, dnormed,
                   dx);
   }
   shared_.ring.begins(ModelPart::embedding, Pass::backward);

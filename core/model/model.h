@@ -28,9 +28,10 @@ RankBytes take_rows(const std::uint8_t* windows, Index batch, Index seqlen, cons
 class Model {
  public:
   // `weights` and `ring` must outlive it. The ring has an attention_problem() of weights.shape.
-  // Whatever `memory` says, losses are the same bits. So are gradients, unless a piece of its
-  // `chunks` has fewer than kPackedRows rows: then a weight's gradient is added up in another order.
-  Model(const ModelWeights& weights, ContextRing& ring, const ModelMemory& memory = {});
+  // The MLP and the head compute the rank's rows in `chunks` pieces, one after the other; with more
+  // than one, the MLP keeps nothing of its inside. Losses are the same bits. So are gradients, unless a
+  // piece has fewer than kPackedRows rows: then a weight's gradient is added up in another order.
+  Model(const ModelWeights& weights, ContextRing& ring, Index chunks = 1);
 
   // Return the sum of the losses of this rank's rows, in nats. Throw RunError when a peer fails.
   double loss(const ParameterStore& store, const RankBytes& bytes);
@@ -41,21 +42,17 @@ class Model {
   // Return the rank's logits [tokens, vocab], or after loss_and_gradients() their gradients; of the
   // last piece, if there are several.
   const float* logits() const { return logits_.data(); }
-  // Return a layer's attention, which has its K and V only where nothing is computed again.
+  // Return a layer's attention, which has the K and V of the last forward pass.
   const AttentionLayer& attention(Index layer) const { return layers_[layer].attention; }
   // Return the FLOPs of all products with weights so far.
   double product_flops() const { return shared_.product.flops(); }
 
  private:
-  // What is between the parts of a layer. Layers that are computed again share one of these.
-  struct Norms {
-    Buffer<float> attention_input, attention_rms;  // norm(x), and 1 / rms of x
-    Buffer<float> middle, mlp_input, mlp_rms;
-  };
   struct Layer {
     LayerWeights weights;
-    Buffer<float> input;  // x
-    Norms& norms;
+    Buffer<float> input;                           // x
+    Buffer<float> attention_input, attention_rms;  // norm(x), and 1 / rms of x
+    Buffer<float> middle, mlp_input, mlp_rms;      // the same between attention and MLP
     AttentionLayer attention;
     MlpLayer mlp;
   };
@@ -64,8 +61,6 @@ class Model {
   void begins(ModelPart part, Pass pass, const Layer& layer) const {
     shared_.ring.begins(part, pass, &layer - layers_.data());
   }
-  // Compute x from a layer's input; with x null only what its MLP reads.
-  void run_layer(const ParameterStore& store, Layer& layer, float* x);
   void run_layers(const ParameterStore& store, const RankBytes& bytes);
   // Return the loss of what is behind the layers. With `gradients`, add those of the head to it and
   // leave those of the head's input in shared_.normed_gradient.
@@ -78,11 +73,10 @@ class Model {
                      const Buffer<float>& rms, const float* dnormed, float* dx) const;
 
   const ModelWeights& weights_;
-  ModelMemory memory_;
+  Index chunks_;
   Index tokens_;
   Workspace shared_;
-  std::vector<Norms> norms_;
-  std::vector<MlpInside> insides_;
+  std::vector<MlpInside> insides_;  // of each layer; with several chunks of one piece
   std::vector<Layer> layers_;
   Buffer<float> stream_,
       stream_gradient_;  // [tokens, width]: x between the layers, and its gradient

@@ -7,7 +7,8 @@
 
 #include "core/base/error.h"
 #include "core/model/generate.h"
-#include "core/model/training_run.h"
+#include "core/model/step_recorder.h"
+#include "core/model/training.h"
 #include "core/mpi/clock.h"
 #include "core/mpi/mpi_calls.h"
 #include "core/mpi/rank_process.h"
@@ -37,7 +38,7 @@ class ProcessTraining {
  private:
   FinishedTraining train(const AfterStep& after_step) {
     read_clock(before_);
-    MeasuredRank& rank = process_.join_ring(plan_, batches_);
+    TrainingRank& rank = process_.join_ring(plan_, batches_);
     rank_ = &rank;
     rank.run(process_.outside(after_step));  // the others wait for rank 0 meanwhile
     process_.leave_ring();
@@ -52,7 +53,7 @@ class ProcessTraining {
   }
 
   // Return what the rank recorded, by rank 0's clock.
-  std::optional<RankEvents> recorded_by(MeasuredRank& rank) {
+  std::optional<RankEvents> recorded_by(TrainingRank& rank) {
     std::optional<RankEvents> events = std::move(rank.recorded());
     if (!events || !before_ || events->events.empty()) return events;
     const ClockMap map(*before_, after_);
@@ -61,7 +62,7 @@ class ProcessTraining {
     return moved_by(std::move(*events), offset);
   }
 
-  FinishedTraining gather(MeasuredRank& rank) {
+  FinishedTraining gather(TrainingRank& rank) {
     FinishedTraining finished;
     std::vector<RankEvents> events;
     const std::optional<RankEvents> recorded = recorded_by(rank);
@@ -72,7 +73,7 @@ class ProcessTraining {
       if (plan_.recorded_step != 0) events.push_back(unpack_rank_events(report));
     }
     if (session_.rank() != 0) return finished;
-    finished.end = rank.take_end();
+    finished.end = rank.checkpoint();
     if (plan_.recorded_step != 0) {
       finished.recording = recording_of(plan_, std::move(events));
       finished.recording->info.backend = "mpi";
@@ -83,16 +84,16 @@ class ProcessTraining {
   MpiSession& session_;
   const TrainingPlan& plan_;
   const TextBatches batches_;
-  RankProcess<MeasuredRank> process_;
-  const MeasuredRank* rank_ = nullptr;  // stays when the ring fails
+  RankProcess<TrainingRank> process_;
+  const TrainingRank* rank_ = nullptr;  // stays when the ring fails
   ProcessWait wait_;
   std::optional<ClockReading> before_, after_;
 };
 
 }  // namespace
 
-FinishedTraining run_training_on_mpi(MpiSession& session, const TrainingPlan& plan,
-                                     const std::string& text, const AfterStep& after_step) {
+FinishedTraining train_on_mpi(MpiSession& session, const TrainingPlan& plan,
+                              const std::string& text, const AfterStep& after_step) {
   return ProcessTraining(session, plan, text).run(after_step);
 }
 

@@ -9,11 +9,9 @@
 namespace ringscope {
 
 void ring_all_reduce(Communicator& comm, Pass pass, Index size, Index stride, float* values,
-                     float* incoming, const Combine& combine, Rounds rounds) {
+                     float* incoming, const Combine& combine) {
   const RingSchedule ring{comm.rank(), comm.world_size()};
   const int round = ring.world_size - 1;
-  const int first = rounds == Rounds::all_gather ? round : 0;
-  const int last = rounds == Rounds::reduce_scatter ? round : 2 * round;
   const Index largest = max_of(ceil_div(size, ring.world_size), 1);
   const Index room = max_of(values_of_a_reduction_hop(size, ring.world_size), 1);
   const auto exchange = [&](int step, const Run& out, const Run& in, float* to) {
@@ -27,7 +25,7 @@ void ring_all_reduce(Communicator& comm, Pass pass, Index size, Index stride, fl
   };
   // The sum of chunk k begins at rank k, and is complete at the rank before it. In the second round
   // the complete chunks go around once more. A large chunk is summed up piece by piece.
-  for (int step = first; step < last; ++step) {
+  for (int step = 0; step < 2 * round; ++step) {
     const Index most = step < round ? room : largest;
     for (Index at = 0; at < largest; at += most) {
       const auto piece_of = [&](int chunk) {
@@ -42,49 +40,33 @@ void ring_all_reduce(Communicator& comm, Pass pass, Index size, Index stride, fl
   }
 }
 
-RingAllReduce::RingAllReduce(Index size, int world_size, MemoryMeter* meter)
-    : size_(size), incoming_(meter, values_of_a_reduction_hop(size, world_size)) {}
-
-void RingAllReduce::add_up(Communicator& comm, float* values, Rounds rounds) {
-  ring_all_reduce(
-      comm, Pass::backward, size_, 1, values, incoming_.data(),
-      [](float* sum, const float* share, Index count) {
-        for (Index i = 0; i < count; ++i) sum[i] += share[i];
-      },
-      rounds);
+void RingAllReduce::add_up(Communicator& comm, float* values) {
+  ring_all_reduce(comm, Pass::backward, size_, 1, values, incoming_.data(),
+                  [](float* sum, const float* share, Index count) {
+                    for (Index i = 0; i < count; ++i) sum[i] += share[i];
+                  });
 }
 
 Index RingAllReduce::bytes_sent(Index size, int world_size, int rank) {
   if (world_size == 1) return 0;
   // The first round leaves out the chunk that ends here, and the second leaves out the next rank's.
-  return (2 * size - slice(size, world_size, rank).count -
-          slice(size, world_size, (rank + 1) % world_size).count) *
+  const auto chunk_ending_at = [&](int at) {
+    return balanced_chunk(size, world_size, (at + 1) % world_size).count;
+  };
+  return (2 * size - chunk_ending_at(rank) - chunk_ending_at((rank + 1) % world_size)) *
          static_cast<Index>(sizeof(float));
 }
 
 Replica::Replica(const ModelWeights& weights, const Problem& problem, Communicator& comm,
-                 std::uint64_t seed, LossKind kind, WorkPulse* pulse, const ModelMemory& memory)
+                 std::uint64_t seed, LossKind kind, WorkPulse* pulse, Index chunks)
     : reduction_comm_(comm),
-      rank_(comm.rank()),
-      sharded_(memory.zero_stage > 0 && comm.world_size() > 1),
       ring_(problem, comm, pulse),
       store_(weights.layout, seed, &ring_.meter()),
-      model_(weights, ring_, memory),
+      model_(weights, ring_, chunks),
       reduction_(store_.gradients_and_loss(), comm.world_size(), &ring_.meter()),
-      sums_(&ring_.meter(), comm.world_size()),
       scale_(kind == LossKind::sum
                  ? 1
                  : 1 / static_cast<double>(problem.shape.batch * problem.shape.seqlen)) {}
-
-Run Replica::chunk(int k) const {
-  Run run = balanced_chunk(store_.gradients_and_loss(), reduction_comm_.world_size(), k);
-  run.count = clamp(store_.size() - run.first, 0, run.count);  // without the loss
-  return run;
-}
-
-Run Replica::slice() const {
-  return sharded_ ? chunk((rank_ + 1) % reduction_comm_.world_size()) : Run{0, 1, store_.size()};
-}
 
 double Replica::loss_and_gradients(const std::uint8_t* windows) {
   const AttentionShape& shape = ring_.ring_problem().params;
@@ -94,25 +76,20 @@ double Replica::loss_and_gradients(const std::uint8_t* windows) {
   store_.loss() = static_cast<float>(scale_ * loss);
   ring_.begins(ModelPart::reduction);
   // The shares add up for either kind of loss, because scale_ is over the rows of all ranks.
-  reduction_.add_up(reduction_comm_, store_.gradients(),
-                    sharded_ ? Rounds::reduce_scatter : Rounds::both);
-  const int n = reduction_comm_.world_size();
-  for (int k = 0; k < n; ++k)
-    if (!sharded_ || k == (rank_ + 1) % n) sums_[k] = {store_.squares(chunk(k)), store_.loss()};
-  if (sharded_)
-    ring_all_reduce(reduction_comm_, Pass::backward, n, sizeof(ChunkSum) / sizeof(float),
-                    reinterpret_cast<float*>(sums_.data()), nullptr, {}, Rounds::all_gather);
-  return sums_[min_of(n, store_.gradients_and_loss()) - 1].loss;  // the last chunk that isn't empty
+  reduction_.add_up(reduction_comm_, store_.gradients());
+  return store_.loss();
 }
 
+// The squares are added up chunk by chunk, as the gradients were.
 double Replica::gradient_length() const {
   double squares = 0;
-  for (const ChunkSum& sum : sums_) squares += sum.squares;
+  const int n = reduction_comm_.world_size();
+  for (int k = 0; k < n; ++k) {
+    Run chunk = balanced_chunk(store_.gradients_and_loss(), n, k);
+    chunk.count = clamp(store_.size() - chunk.first, 0, chunk.count);  // without the loss
+    squares += store_.squares(chunk);
+  }
   return std::sqrt(squares);
-}
-
-void Replica::share(float* values) {
-  if (sharded_) reduction_.add_up(reduction_comm_, values, Rounds::all_gather);
 }
 
 }  // namespace ringscope

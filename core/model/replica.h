@@ -1,5 +1,5 @@
 // One rank's replica of a model, and the all-reduce that adds up the gradients of all replicas. The
-// weights' update is not here (AdamW in parameters.h).
+// weights' update is not here (AdamW in weights.h).
 //
 // The all-reduce takes two rounds of N-1 hops over the same neighbours as attention's. The array is
 // cut into N chunks. In the first round (reduce-scatter) a chunk collects one rank's share at every
@@ -8,10 +8,6 @@
 //
 // Each chunk is added up only once, in ring order from the rank of the chunk's number on, so all
 // ranks get the same bits every time. Another world_size uses another order and rounds otherwise.
-//
-// Between the two rounds each rank has one whole chunk. With a sharded optimizer (stage 1 of ZeRO:
-// Rajbhandari et al., 2020) it updates the weights of that chunk, and in the second round weights
-// go around instead of gradients: as many bytes, an N-th of the optimizer's states.
 #pragma once
 
 #include <functional>
@@ -25,31 +21,24 @@ namespace ringscope {
 // Combines `count` items at `into` with another rank's items.
 using Combine = std::function<void(float* into, const float* other, Index count)>;
 
-// Which rounds of an all-reduce to do.
-enum class Rounds { both, reduce_scatter, all_gather };
-
 // Replace `size` items of `stride` values each by all ranks' items, combined; all ranks call it.
-// With reduce_scatter only the rank's slice is then whole; with all_gather the slices only go
-// around. `incoming` has room for as many items as one chunk or, if that is less, as
+// `incoming` has room for as many items as one chunk or, if that is less, as
 // values_of_a_reduction_hop() says. A hop goes as `pass` and Payload::dkv, with the chunk's number
 // as owner. Throw RunError that names rank and hop.
 void ring_all_reduce(Communicator& comm, Pass pass, Index size, Index stride, float* values,
-                     float* incoming, const Combine& combine, Rounds rounds = Rounds::both);
+                     float* incoming, const Combine& combine);
 
 class RingAllReduce {
  public:
   // Prepare for arrays of `size` values.
-  RingAllReduce(Index size, int world_size, MemoryMeter* meter);
+  RingAllReduce(Index size, int world_size, MemoryMeter* meter)
+      : size_(size), incoming_(meter, values_of_a_reduction_hop(size, world_size)) {}
 
   // Replace values[i] by the sum of all ranks' values[i], as above.
-  void add_up(Communicator& comm, float* values, Rounds rounds = Rounds::both);
+  void add_up(Communicator& comm, float* values);
 
   // Return the bytes that `rank` sends in add_up(), by formula.
   static Index bytes_sent(Index size, int world_size, int rank);
-  // Return which values are whole at `rank` between the rounds.
-  static Run slice(Index size, int world_size, int rank) {
-    return balanced_chunk(size, world_size, (rank + 1) % world_size);
-  }
 
  private:
   Index size_;
@@ -67,51 +56,33 @@ enum class LossKind { mean, sum };
 class Replica {
  public:
   // `problem` is an attention_problem() of weights.shape. `weights` and `comm` must outlive it. All
-  // ranks give the same seed. Throw as ContextRing does.
-  // `memory` says what is computed again, in how many pieces, and whether (zero_stage 1) the
-  // optimizer is sharded.
+  // ranks give the same seed. `chunks` is Model's. Throw as ContextRing does.
   Replica(const ModelWeights& weights, const Problem& problem, Communicator& comm,
           std::uint64_t seed, LossKind kind = LossKind::mean, WorkPulse* pulse = nullptr,
-          const ModelMemory& memory = {});
+          Index chunks = 1);
 
-  // Return the loss of the whole batch, in nats, and set store().gradients() to its gradients, or
-  // in slice() only if the optimizer is sharded. `windows` are [batch, seqlen + 1] bytes, the same
-  // on every rank. The results are the same bits on every rank, sharded or not. Throw RunError when
-  // a peer fails, as do the functions below.
+  // Return the loss of the whole batch, in nats, and set store().gradients() to its gradients.
+  // `windows` are [batch, seqlen + 1] bytes, the same on every rank. The results are the same bits on
+  // every rank. Throw RunError when a peer fails.
   double loss_and_gradients(const std::uint8_t* windows);
   // Return the length of all of those gradients, also the same bits.
   double gradient_length() const;
-  // Let every rank have all of store().values(), or of an array like it, of which it has slice().
-  void share(float* values);
 
-  bool is_sharded() const { return sharded_; }
-  // Return the weights of which this rank has the moments: all, unless the optimizer is sharded; and
-  // those of chunk k of their sum over the ranks.
-  Run slice() const;
-  Run chunk(int k) const;
-  // Return the bytes that this rank has sent for sums of gradients, and to share.
+  // Return the bytes that this rank has sent for sums of gradients.
   Index reduction_bytes() const { return reduction_comm_.sent().bytes; }
 
   ParameterStore& store() { return store_; }
   const ParameterStore& store() const { return store_; }
   Model& model() { return model_; }
   ContextRing& ring() { return ring_; }
-  int rank() const { return rank_; }
+  int rank() const { return reduction_comm_.rank(); }  // also when `comm` is gone
 
  private:
   WireCounter reduction_comm_;
-  int rank_;
-  bool sharded_;
   ContextRing ring_;
   ParameterStore store_;
   Model model_;
   RingAllReduce reduction_;
-  // What each chunk adds to the squared length of the gradients; and its rank's loss, where that
-  // rank alone has it.
-  struct ChunkSum {
-    double squares, loss;
-  };
-  Buffer<ChunkSum> sums_;
   double scale_;
 };
 

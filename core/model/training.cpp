@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <stdexcept>
 #include <utility>
 
-#include "core/base/error.h"
+#include "core/base/clock.h"
 #include "core/base/random.h"
-#include "core/model/training_run.h"
+#include "core/model/rank_threads.h"
+#include "core/model/step_recorder.h"
 
 namespace ringscope {
 
@@ -58,44 +58,29 @@ double unigram_entropy(const std::string& text) {
   return entropy;
 }
 
-void require_same_shape(const Checkpoint& checkpoint, const TrainingSettings& settings) {
-  if (checkpoint.settings.shape == settings.shape) return;
-  throw InputError("checkpoint: of another shape of model; one of the same sizes accepted");
+void validate(const TrainingPlan& plan) {
+  validate(plan.settings);
+  require_between("world-size", plan.deal.world_size, 1);
+  require_between("chunks", plan.deal.chunks, 1);
+  if (plan.start != nullptr && plan.start->settings.shape != plan.settings.shape)
+    throw InputError("checkpoint: of another shape of model; one of the same sizes accepted");
+  if (plan.recorded_step != 0)
+    require_between("trace-step", plan.recorded_step, plan.steps_before() + 1, plan.steps);
 }
 
-TrainingRank::TrainingRank(const TrainingSettings& settings, const Deal& deal,
-                           const TextBatches& batches, Communicator& comm, WorkPulse* pulse)
-    : settings_(settings),
-      weights_(settings.shape),
+TrainingRank::TrainingRank(const TrainingPlan& plan, const TextBatches& batches, Communicator& comm,
+                           WorkPulse* pulse)
+    : plan_(plan),
       batches_(batches),
-      replica_(weights_, attention_problem(settings, deal), comm, settings.seed, LossKind::mean,
-               pulse, deal.memory),
-      adam_(weights_.layout, settings.adam, &replica_.ring().meter(), replica_.slice(),
-            replica_.is_sharded() ? ceil_div(replica_.store().gradients_and_loss(), deal.world_size)
-                                  : replica_.store().size()) {}
-
-void TrainingRank::start_from(const Checkpoint& checkpoint) {
-  require_same_shape(checkpoint, settings_);
-  std::copy(checkpoint.values.begin(), checkpoint.values.end(), replica_.store().values());
-  for (int kind = 0; kind < 2; ++kind)
-    std::copy_n(checkpoint.moments.data() + kind * replica_.store().size() + adam_.slice().first,
-                adam_.slice().count, adam_.moments(kind));
-  adam_.set_steps(checkpoint.step);
-}
-
-// The array of gradients, which is of no use between two steps, holds one kind of moments at a
-// time.
-void TrainingRank::gather_moments() {
-  if (!replica_.is_sharded()) return;
-  ParameterStore& store = replica_.store();
-  gathered_.clear();
-  for (int kind = 0; kind < 2; ++kind) {
-    std::copy_n(adam_.moments(kind), adam_.slice().count, store.gradients() + adam_.slice().first);
-    replica_.share(store.gradients());
-    if (rank() == 0)
-      gathered_.insert(gathered_.end(), store.gradients(), store.gradients() + store.size());
-  }
-  gathered_step_ = adam_.steps();
+      comm_(comm),
+      weights_(plan.settings.shape),
+      replica_(weights_, attention_problem(plan.settings, plan.deal), comm_, plan.settings.seed,
+               LossKind::mean, pulse, plan.deal.chunks),
+      adam_(weights_.layout, plan.settings.adam, &replica_.ring().meter()) {
+  if (plan.start == nullptr) return;
+  std::copy(plan.start->values.begin(), plan.start->values.end(), replica_.store().values());
+  std::copy(plan.start->moments.begin(), plan.start->moments.end(), adam_.moments().begin());
+  adam_.set_steps(plan.start->step);
 }
 
 namespace {
@@ -117,32 +102,62 @@ StepReport TrainingRank::step() {
   adam_.update(replica_.store(), length);
   if (!std::isfinite(length))
     throw diverged(adam_.steps(), fmt::format("the gradients' length is {}", length));
-  replica_.share(replica_.store().values());
   if (!replica_.store().is_finite())
     throw diverged(adam_.steps(), "weights are beyond what f32 can hold");
   return {adam_.steps(), loss, length};
 }
 
-Checkpoint TrainingRank::checkpoint(bool with_moments) const {
-  const ParameterStore& store = replica_.store();
-  const bool sharded = replica_.is_sharded();
-  if (sharded && !with_moments)
-    return {settings_, adam_.steps(), {store.values(), store.values() + store.size()}, {}};
-  if (sharded && (rank() != 0 || gathered_step_ != adam_.steps()))
-    throw std::logic_error("a checkpoint whose moments were not gathered");
-  const float* const moments = sharded ? gathered_.data() : adam_.moments(0);
-  return {settings_,
-          adam_.steps(),
-          {store.values(), store.values() + store.size()},
-          {moments, moments + 2 * store.size()}};
+void TrainingRank::run(const AfterStep& after_step) {
+  while (adam_.steps() < plan_.steps) {
+    const std::int64_t begin_ns = monotonic_ns();
+    std::optional<StepRecorder> recorder;
+    if (step_under_way() == plan_.recorded_step)
+      recorder.emplace(replica_, plan_.settings.shape.layers);
+    const StepReport report = step();
+    if (recorder) recorded_ = recorder->take();
+    recorder.reset();
+    costs_.seconds += seconds_since(begin_ns);
+    ++costs_.steps;
+    if (rank() == 0 && after_step) after_step(report, *this);
+  }
+  costs_.attention = replica_.ring().seconds();
+  costs_.forward_bytes = comm_.sent(Pass::forward).bytes;
+  costs_.reduction_bytes = replica_.reduction_bytes();
+  costs_.backward_bytes = comm_.sent(Pass::backward).bytes - costs_.reduction_bytes;
+  costs_.peak_bytes = replica_.ring().meter().peak_bytes();
 }
 
-Checkpoint train_on_threads(const TrainingSettings& settings, const Deal& deal,
-                            const std::string& text, const Checkpoint* start, Index steps,
-                            const AfterStep& after_step) {
-  const TrainingPlan plan{settings, deal, start, steps, 0, max_of(steps, 1)};
+Checkpoint TrainingRank::checkpoint() const {
+  const ParameterStore& store = replica_.store();
+  return {plan_.settings,
+          adam_.steps(),
+          {store.values(), store.values() + store.size()},
+          {adam_.moments().begin(), adam_.moments().end()}};
+}
+
+Recording recording_of(const TrainingPlan& plan, std::vector<RankEvents> ranks) {
+  return recording_of_step(attention_problem(plan.settings, plan.deal), plan.recorded_step,
+                           plan.settings.shape.layers, std::move(ranks));
+}
+
+FinishedTraining train_on_threads(const TrainingPlan& plan, const std::string& text,
+                                  const AfterStep& after_step) {
   validate(plan);
-  return run_training_on_threads(plan, text, after_step).end;
+  const TrainingSettings& settings = plan.settings;
+  const TextBatches batches(text, settings.batch, settings.seqlen, settings.seed,
+                            settings.shape.vocab);
+  const auto ranks = run_rank_threads(
+      plan.deal.world_size,
+      [&](Communicator& comm) { return std::make_unique<TrainingRank>(plan, batches, comm); },
+      [&](TrainingRank& rank) { rank.run(after_step); });
+  FinishedTraining finished{ranks[0]->checkpoint(), {}, std::nullopt};
+  std::vector<RankEvents> recorded;
+  for (const auto& rank : ranks) {
+    finished.ranks.push_back(rank->costs());
+    if (rank->recorded()) recorded.push_back(std::move(*rank->recorded()));
+  }
+  if (plan.recorded_step != 0) finished.recording = recording_of(plan, std::move(recorded));
+  return finished;
 }
 
 }  // namespace ringscope

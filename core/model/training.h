@@ -1,16 +1,20 @@
 // Training of a small language model on a text, byte by byte, with its sequences split across a
-// ring of ranks. Every rank runs the same loop over its own replica. Ranks agree on nothing between
-// two steps, because all of them end a step with the same weights.
+// ring of ranks. Every rank runs the same loop over its own replica, whichever communicator it uses.
+// Ranks agree on nothing between two steps, because all of them end a step with the same weights.
+// Costs are measured where they arise: time inside the step and its attention, and bytes as they are
+// handed to the communicator.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "core/base/math.h"
+#include "core/base/error.h"
 #include "core/model/checkpoint.h"
 #include "core/model/replica.h"
+#include "core/trace/rank_events.h"
 
 namespace ringscope {
 
@@ -43,8 +47,21 @@ void require_known_bytes(const std::string& text, Index vocab);
 // training has to beat; 0 for an empty text.
 double unigram_entropy(const std::string& text);
 
-// Throw InputError when the checkpoint's model has another shape.
-void require_same_shape(const Checkpoint& checkpoint, const TrainingSettings& settings);
+// ---
+// A run, and one rank of it.
+
+struct TrainingPlan {
+  TrainingSettings settings;
+  Deal deal;
+  const Checkpoint* start = nullptr;  // null: from the beginning
+  Index steps = 0;                    // in all, including those of `start`
+  Index recorded_step = 0;            // counted from 1; 0: none
+
+  Index steps_before() const { return start == nullptr ? 0 : start->step; }
+};
+
+// Throw InputError that names the setting, its value, and what is accepted.
+void validate(const TrainingPlan& plan);
 
 struct StepReport {
   Index step = 0;   // counted from 1, over all runs that led to it through checkpoints
@@ -52,52 +69,88 @@ struct StepReport {
   double gradient_length = 0;  // of the gradients before any scaling down
 };
 
-// One rank of a training run, over any communicator.
+// The costs of one rank, summed over the steps of this run. They exclude what rank 0 does between
+// its steps (AfterStep, which may write a checkpoint). The others wait for it in the ring of their
+// next step, so their costs include it.
+struct RankCosts {
+  Index steps = 0;
+  double seconds = 0;
+  AttentionSeconds attention;  // part of `seconds`
+  // Bytes sent by the ring, and to add up gradients.
+  Index forward_bytes = 0, backward_bytes = 0, reduction_bytes = 0;
+  Index peak_bytes = 0;  // most bytes held at once
+
+  Index sent_bytes() const { return forward_bytes + backward_bytes + reduction_bytes; }
+};
+
+class TrainingRank;
+
+// Called after every step on rank 0's thread, while the other ranks go on to the next step. It may
+// take a checkpoint. Anything it throws ends the run.
+using AfterStep = std::function<void(const StepReport&, const TrainingRank& rank_0)>;
+
 class TrainingRank {
  public:
-  // The settings are valid; `batches` and `comm` must outlive it. `pulse` may be null.
-  TrainingRank(const TrainingSettings& settings, const Deal& deal, const TextBatches& batches,
-               Communicator& comm, WorkPulse* pulse = nullptr);
+  // The plan is valid; it, `batches` and `comm` must outlive the run. `pulse` may be null.
+  TrainingRank(const TrainingPlan& plan, const TextBatches& batches, Communicator& comm,
+               WorkPulse* pulse = nullptr);
 
-  // Go on as if this rank had done the checkpoint's steps. Throw InputError when the checkpoint's
-  // model has another shape.
-  void start_from(const Checkpoint& checkpoint);
   // Train one step. Throw RunError when a peer fails, and when the loss, the gradients or the new
   // weights are NaN or infinite; then the weights are of no use.
   StepReport step();
-  // Bring the moments of all ranks to rank 0, for checkpoint(), if the optimizer is sharded. All
-  // ranks call it between two steps. Throw RunError when a peer fails.
-  void gather_moments();
-  void forget_moments() { gathered_ = std::vector<float>(), gathered_step_ = -1; }
-  // With a sharded optimizer only rank 0 may call it for `moments`, and only between
-  // gather_moments() and what follows, the next step or forget_moments(); otherwise it throws
-  // std::logic_error. Without `moments` they are empty then.
-  Checkpoint checkpoint(bool moments = true) const;
+  // Train from where plan.start ends to the last step. `after_step`, if any, is called on rank 0.
+  // Throw RunError when a peer fails, and what after_step throws.
+  void run(const AfterStep& after_step);
 
+  Checkpoint checkpoint() const;
+  const RankCosts& costs() const { return costs_; }
+  // Return what was recorded of the plan's recorded step, if this rank trained it.
+  std::optional<RankEvents>& recorded() { return recorded_; }
+  Index step_under_way() const { return adam_.steps() + 1; }
   Replica& replica() { return replica_; }
   int rank() const { return replica_.rank(); }
 
  private:
-  TrainingSettings settings_;
-  ModelWeights weights_;
+  const TrainingPlan& plan_;
   const TextBatches& batches_;
+  WireCounter comm_;
+  ModelWeights weights_;
   Replica replica_;
   AdamW adam_;
-  std::vector<float> gathered_;  // on rank 0, of a sharded optimizer; in no bill
-  Index gathered_step_ = -1;
+  RankCosts costs_;
+  std::optional<RankEvents> recorded_;
 };
 
-// Called after every step on rank 0's thread, while the other ranks go on to the next step. It may
-// take a checkpoint; with a sharded optimizer at the steps that the plan names. Anything it throws
-// ends the run.
-using AfterStep = std::function<void(const StepReport&, const TrainingRank& rank_0)>;
+struct FinishedTraining {
+  Checkpoint end;
+  std::vector<RankCosts> ranks;
+  std::optional<Recording> recording;  // of the plan's recorded step
+};
 
-// Train on threads of this process until `steps` steps are done, those before `start` included
-// (null: from the beginning), and return where training ended. Throw InputError for impossible
-// settings, a text that is too short or has bytes that the model does not know, and a checkpoint of
-// another shape. Throw RunError naming the rank that failed.
-Checkpoint train_on_threads(const TrainingSettings& settings, const Deal& deal,
-                            const std::string& text, const Checkpoint* start, Index steps,
-                            const AfterStep& after_step = {});
+// Return the recording of the plan's recorded step from what all ranks recorded, by rank.
+Recording recording_of(const TrainingPlan& plan, std::vector<RankEvents> ranks);
+
+// Train on threads of this process. Throw InputError for an impossible plan, a text that is too short
+// or has bytes that the model does not know, and a checkpoint of another shape. Throw RunError naming
+// the rank that failed.
+FinishedTraining train_on_threads(const TrainingPlan& plan, const std::string& text,
+                                  const AfterStep& after_step = {});
+
+class MpiSession;
+
+// A failure of a run as processes, and the training step that the rank that throws it was in.
+struct TrainingFailure : RunError {
+  Index train_step;
+  TrainingFailure(const RunError& error, Index step) : RunError(error), train_step(step) {}
+};
+
+// Run rank session.rank() of `plan`, which is valid, the same on all ranks, and of the session's
+// world_size, as a process, where there is MPI. Blocks move by MPI, and the lifeline watches the
+// rank's pulse. Return the result of train_on_threads() on rank 0, and an empty one elsewhere. Throw
+// InputError for a text as train_on_threads() does, on all ranks alike. Throw TrainingFailure naming
+// the rank, the same on every rank, when any rank fails or is silent for the session's timeout; then
+// no MPI function may be called any more.
+FinishedTraining train_on_mpi(MpiSession& session, const TrainingPlan& plan,
+                              const std::string& text, const AfterStep& after_step = {});
 
 }  // namespace ringscope

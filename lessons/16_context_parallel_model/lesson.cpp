@@ -94,7 +94,7 @@ void lesson_16(Page& page) {
   const TrainingSettings training{shape, {}, job.batch, job.seqlen};
   RankCosts counted;  // of all ranks
   for (const RankCosts& rank :
-       run_training_on_threads({training, {PartitionKind::contiguous, 4}, nullptr, 1}, ring_text())
+       train_on_threads({training, {PartitionKind::contiguous, 4}, nullptr, 1}, ring_text())
            .ranks) {
     counted.forward_bytes += rank.forward_bytes;
     counted.backward_bytes += rank.backward_bytes;
@@ -117,7 +117,7 @@ void lesson_16(Page& page) {
   const Deal zigzag{PartitionKind::zigzag, 2};
   const TrainingPlan plan{{shape, {}, 1, 256}, zigzag, nullptr, 3, /*recorded_step=*/3};
   //+
-  page.trace(*run_training_on_threads(plan, ring_text()).recording,
+  page.trace(*train_on_threads(plan, ring_text()).recording,
              {{"The model's lane: layers forward, loss, layers backward, and the sum."},
               scene("Ranks meet only in a ring: K and V of the second layer.", 0),
               scene("Backward, gradients come home.", 1, -1, {}, Pass::backward)});

@@ -20,7 +20,6 @@
 #include "core/model/rank_threads.h"
 #include "core/model/replica.h"
 #include "core/model/training.h"
-#include "core/model/training_run.h"
 #include "lessons/book/tables.h"
 
 namespace ringscope::lessons {
@@ -201,7 +200,7 @@ struct Learning {
 inline Learning learning(const TrainingSettings& settings, Index steps) {
   Learning all;
   for (const int which : {0, 1, 2})
-    train_on_threads(settings, {PartitionKind::zigzag, 1 << which}, ring_text(), nullptr, steps,
+    train_on_threads({settings, {PartitionKind::zigzag, 1 << which}, nullptr, steps}, ring_text(),
                      [&](const StepReport& report, const TrainingRank&) {
                        all.losses[which].push_back(report.loss);
                      });
@@ -320,8 +319,9 @@ inline Checkpoint learned_by_heart(const std::string& line) {
   settings.adam.rate = 5e-3;
   settings.batch = 4;
   settings.seqlen = 2 * static_cast<Index>(line.size());
-  return train_on_threads(settings, {PartitionKind::contiguous, 1}, line + line + line + line,
-                          nullptr, 150);
+  return train_on_threads({settings, {PartitionKind::contiguous, 1}, nullptr, 150},
+                          line + line + line + line)
+      .end;
 }
 
 // Return `prompt` and the likeliest 29 bytes that follow it, by a model on `ranks` zigzag ranks.

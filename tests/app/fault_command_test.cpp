@@ -72,30 +72,6 @@ TEST_F(FaultCommandTest, LiveTakesAFile) {
     expect_refused(run + "--trace t.json --backend mpi", {"--live", "mpi", "accepted"});
 }
 
-TEST_F(FaultCommandTest, LiveShowsTheLatestStepOfATraining) {
-  std::ofstream(path("t.txt")) << std::string(300, 'a') << 'b';
-  const Strings train =
-      "train --text t.txt --width 8 --layers 1 --heads 1 --head-dim 4 --hidden 8 --seqlen 16 "
-      "--live ";
-  expect_refused(train, {"--live", "--trace", "accepted"});
-  expect_refused(train + "--trace t.json --trace-step 1", {"--trace-step", "--live"});
-  const std::string script = R"(
-    "$0" train --text t.txt --steps 1000000 --seqlen 64 --trace t.json --live & run=$!
-    for look in $(seq 100); do sleep 0.1; test -e t.json && break; done
-    kill -9 $run
-    wait $run 2> /dev/null)";
-  run_words({"/bin/sh", "-c", script, RINGSCOPE_PROGRAM});
-  const Recording so_far = read_chrome_trace(path("t.json"));
-  EXPECT_TRUE(so_far.info.live_ns.has_value());
-  EXPECT_GE(so_far.info.training.value().train_step, 1);
-  EXPECT_EQ(so_far.events.size(), 2u);
-  for (const auto& events : so_far.events) EXPECT_FALSE(events.empty());
-  run_well(train + "--trace t.json --steps 3");
-  const Recording last = read_chrome_trace(path("t.json"));
-  EXPECT_TRUE(last.info.is_whole());
-  EXPECT_EQ(last.info.training.value().train_step, 3);
-}
-
 // While a run hangs, others see why in its file, which opens even when the run is killed; at its end
 // the recording is that of any run.
 TEST_F(FaultCommandTest, LiveNamesAHangWhileItLasts) {

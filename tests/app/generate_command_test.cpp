@@ -121,13 +121,6 @@ TEST_F(GenerateCommandTest, JsonSaysWhatWentOverTheWire) {
       EXPECT_EQ(json[part]["bytes"].GetInt(), part[0] == 'p' ? 10 : 20);
       EXPECT_GT(json[part]["bytes_per_s"].GetDouble(), 0);
     }
-    for (const MergeKind kind : kAllMerges) {
-      const auto& figures = json["merge_of_a_byte"][std::string(name_of(kind)).c_str()];
-      const MergeCost cost = merge_cost(kind, 4, 4, 3);
-      EXPECT_EQ(figures["rounds"].GetInt64(), 2 * cost.rounds);
-      EXPECT_EQ(figures["messages"].GetInt64(), 2 * cost.messages);
-      EXPECT_EQ(figures["hop_bytes"].GetInt64(), 2 * cost.hop_bytes);
-    }
     Index prompt = 0, generated = 0, sent = 0;
     for (const auto& rank : json["ranks"].GetArray()) {
       prompt += rank["prompt_rows"].GetInt64();

@@ -402,7 +402,7 @@ TEST_F(PlanCommandTest, MeasureTakesThisMachine) {
       "--hidden 96 --vocab 256");
   EXPECT_TRUE(json["machine"]["measured"].GetBool());
   EXPECT_GT(json["model"]["product_flops"].GetDouble(), 1e6);
-  EXPECT_GT(json["model"]["values_s"].GetDouble(), 0);
+  EXPECT_EQ(json["model"]["values_s"].GetDouble(), 0);  // nobody measured them
   for (const char* rate : {"forward_flops", "backward_flops", "bytes_per_s", "memory_bytes"})
     EXPECT_GT(json["machine"][rate].GetDouble(), 1e6) << rate;
 }

@@ -1,10 +1,8 @@
 // `train` with a process a rank: the same bits, one voice, and an end for all.
 #include <gtest/gtest.h>
 
-#include "core/model/checkpoint.h"
 #include "core/trace/chrome_trace.h"
 #include "tests/app/train_case.h"
-#include "tests/core/model/checkpoint_case.h"
 
 namespace ringscope {
 namespace {
@@ -33,12 +31,8 @@ TEST_F(TrainMpiTest, GivesTheBitsOfTheThreads) {
   ASSERT_EQ(result.status, 0) << result.err;
   EXPECT_EQ(lines_of_ours(result.err), Strings{});
   EXPECT_TRUE(bytes("mpi.ckpt") == bytes("cpu.ckpt"));
-  EXPECT_EQ(rows("mpi.csv"), rows("cpu.csv"));
-  const ProgramResult sharded = mpirun(
-      2,
-      then + "--checkpoint sharded.ckpt --checkpoint-every 2 --shard-optimizer --recompute layer");
-  ASSERT_EQ(sharded.status, 0) << sharded.err;
-  EXPECT_TRUE(bytes("sharded.ckpt") == bytes("cpu.ckpt"));
+  EXPECT_TRUE(rows("mpi.csv") == rows("cpu.csv"));
+  EXPECT_EQ(rows("cpu.csv").size(), 3u);
   const rapidjson::Document json = json_of(result.out);
   EXPECT_STREQ(json["backend"].GetString(), "mpi");
   EXPECT_EQ(json["ranks"].Size(), 2u);
@@ -63,19 +57,6 @@ TEST_F(TrainMpiTest, TheDeathOfARankEndsAllAndLosesNoLosses) {
   ASSERT_EQ(lines.size(), 1u) << result.err;
   expect_has(lines[0], {"rank 1", "in training step "});
   EXPECT_FALSE(losses("l.csv").empty());
-}
-
-// The others write no text, so that what it goes on from is nothing to them.
-TEST_F(TrainMpiTest, TheSampleIsTheFirstRanksAlone) {
-  save_checkpoint(path("17.ckpt"), small_checkpoint(17));
-  write_text("t.txt", std::string(400, '\x05'));
-  const Strings program{RINGSCOPE_PROGRAM, "train",   "--text", "t.txt",    "--resume",
-                        "17.ckpt",         "--steps", "8",      "--sample", "5"};
-  const ProgramResult result =
-      mpirun(Strings("-np 1") + program + "--backend mpi : -np 1" + program + "--prompt x");
-  EXPECT_EQ(result.status, 0) << result.err;
-  EXPECT_EQ(lines_of_ours(result.err), Strings{});
-  expect_has(result.out, {"on the wire"});
 }
 
 TEST_F(TrainMpiTest, WhatIsWrongIsSaidOnce) {

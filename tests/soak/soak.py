@@ -102,19 +102,14 @@ def model(draw):
             "--seed", draw.randrange(1000)]
 
 
-def less(draw):
-    """Return flags that keep less memory and change no bit of a checkpoint."""
-    return ["--recompute", draw.choice(["none", "attention", "layer"]), *draw.choice([[], ["--shard-optimizer"]])]
-
-
 def case_train(program, draw, folder, kill=False):
     (folder / "t.txt").write_text("".join(draw.choice("abcde fgh\n") for _ in range(2000)))
     ranks = ["--world-size", draw.choice([1, 2, 3, 4]), "--partition", draw.choice(["contiguous", "striped", "zigzag"])]
     steps, flags = draw.randint(6, 40), model(draw)
     run(folder, program, "train", *flags, *ranks, "--steps", steps, "--checkpoint", "whole.ckpt")
-    train = [program, "train", *flags, *ranks, *less(draw), "--steps", steps, "--checkpoint", "part.ckpt", "--checkpoint-every", 1]
+    train = [program, "train", *flags, *ranks, "--steps", steps, "--checkpoint", "part.ckpt", "--checkpoint-every", 1]
     if not kill:
-        run(folder, program, "train", *flags, *ranks, *less(draw), "--steps", draw.randint(1, steps - 1), "--checkpoint", "part.ckpt")
+        run(folder, program, "train", *flags, *ranks, "--steps", draw.randint(1, steps - 1), "--checkpoint", "part.ckpt")
     else:
         for kills in range(1, 21):  # until there is something to go on from
             run(folder, *train, kill_after=draw.uniform(0.01, 0.4))
@@ -125,7 +120,7 @@ def case_train(program, draw, folder, kill=False):
         if any(not name.startswith(".ringscope-") for name in left) or len(left) > kills:
             raise Failed(f"left behind by {kills} kills: {left}")
     if (folder / "part.ckpt").exists():
-        run(folder, program, "train", "--text", "t.txt", "--resume", "part.ckpt", *ranks, *less(draw), "--steps", steps,
+        run(folder, program, "train", "--text", "t.txt", "--resume", "part.ckpt", *ranks, "--steps", steps,
             "--checkpoint", "part.ckpt")
         if (folder / "part.ckpt").read_bytes() != (folder / "whole.ckpt").read_bytes():
             raise Failed("the resumed training ends with another checkpoint")
@@ -150,7 +145,7 @@ def case_mpi(program, draw, folder):
     killer = (f'if [ "$OMPI_COMM_WORLD_RANK" = {struck} ]; then '
               f'( ( sleep {seconds:.2f}; until pkill -9 -P $$ || ! kill -0 $$; do sleep 0.1; done ) & ); fi; '
               'exec "$@"')
-    words = ["mpirun", "-np", ranks, "sh", "-c", killer, "sh", program, "train", *model(draw), *less(draw), "--backend", "mpi",
+    words = ["mpirun", "-np", ranks, "sh", "-c", killer, "sh", program, "train", *model(draw), "--backend", "mpi",
              "--steps", 100000000, "--loss-csv", mark]
     _, text = run(folder, *environment, *words, status=(3, 137))
     ours = [line for line in text.splitlines() if line.startswith("ringscope: ")]

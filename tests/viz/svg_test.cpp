@@ -100,27 +100,31 @@ TEST(Svg, ANumberIsNotBroken) {
   }
 }
 
-// Every text that the picture of losses draws is in its SVG, beside where it comes from.
-TEST(Svg, OfLossesHasItsTextsAndWhereItComesFrom) {
-  set_picture_comment("version: 1; command: ringscope train --text 'a&b'");
-  LossCurve curve;
-  curve.title = "a model of <4> ranks";
-  curve.unigram_entropy = 3;
-  for (int step = 0; step < 50; ++step) curve.losses.push_back(5.0 / (1 + 0.1 * step));
-  std::string dark, light, again;
-  loss_image(curve, Theme::dark, &dark);
-  loss_image(curve, Theme::dark, &again);
-  loss_image(curve, Theme::light, &light);
+// Every text that the picture of a sweep draws is in its SVG, beside where it comes from.
+TEST(Svg, OfASweepHasItsTextsAndWhereItComesFrom) {
+  set_picture_comment("version: 1; command: ringscope simulate --link 'a&b'");
+  Scenario base;
+  base.job.shape = {1, 8, 8, 4096, 64};
+  base.rates = {1e13, 1e13, 1e10, 1e-6};
+  SweepTable table = points_of(base, parse_sweep("world-size=2,4,8"));
+  run_sweep(table);
+  const auto drawn = [&](Theme theme) {
+    std::string svg;
+    sweep_image(table, "a machine of <4> ranks", theme, &svg);
+    return svg;
+  };
+  const std::string dark = drawn(Theme::dark), again = drawn(Theme::dark),
+                    light = drawn(Theme::light);
   set_picture_comment("");
   expect_well_formed(dark);
   EXPECT_EQ(dark, again);
   EXPECT_NE(dark, light);
   for (const char* part :
-       {"<metadata>version: 1; command: ringscope train --text 'a&amp;b'</metadata>",
-        "a model of &lt;4&gt; ranks", "viewBox=\"0 0 1280 720\""})
+       {"<metadata>version: 1; command: ringscope simulate --link 'a&amp;b'</metadata>",
+        "a machine of &lt;4&gt; ranks", "viewBox=\"0 0 1280 800\""})
     EXPECT_NE(dark.find(part), dark.npos) << part;
   EXPECT_GT(count_of(dark, "<text"), 5u);
-  EXPECT_LT(dark.size(), 100'000u);
+  EXPECT_LT(dark.size(), 200'000u);
 }
 
 }  // namespace

@@ -70,10 +70,6 @@ std::string comment_chunk() {
 
 }  // namespace
 
-Image loss_image(const LossCurve& curve, Theme theme, std::string* svg) {
-  return still_image(1600, 900, theme, svg, page_of(curve));
-}
-
 Image sweep_image(const SweepTable& table, const std::string& machine, Theme theme,
                   std::string* svg) {
   return still_image(1600, 1000, theme, svg, page_of(table, machine));

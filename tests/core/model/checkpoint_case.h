@@ -3,7 +3,7 @@
 #pragma once
 
 #include "core/model/checkpoint.h"
-#include "core/model/parameters.h"
+#include "core/model/weights.h"
 
 namespace ringscope {
 

@@ -174,10 +174,7 @@ TEST(Generate, TellsEveryByteAndHowFarThePrefillIs) {
       [&](std::uint8_t byte) { told += static_cast<char>(byte); },
       [&](double share) { shares.push_back(share); });
   EXPECT_EQ(told, generated.text);
-  ASSERT_EQ(shares.size(), 6u);  // 3 blocks in each of 2 layers
-  EXPECT_TRUE(std::is_sorted(shares.begin(), shares.end()));
-  EXPECT_GT(shares.front(), 0);
-  EXPECT_EQ(shares.back(), 1);
+  EXPECT_EQ(shares, (std::vector<double>{0.5, 1}));  // of two layers
 }
 
 TEST(Generate, EndsWithTheFirstFailure) {

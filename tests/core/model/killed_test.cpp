@@ -41,7 +41,7 @@ Shared& shared_memory() {
 [[noreturn]] void train_until_killed(const std::string& path, const Deal& deal, Shared& shared) {
   try {
     const Checkpoint start = load_checkpoint(path);
-    train_on_threads(small_settings(), deal, small_text(), &start, Index{1} << 40,
+    train_on_threads({small_settings(), deal, &start, Index{1} << 40}, small_text(),
                      [&](const StepReport&, const TrainingRank& rank_0) {
                        const Checkpoint now = rank_0.checkpoint();
                        shared.saving = true;
@@ -64,7 +64,7 @@ TEST(KilledWhileSaving, LeavesACheckpointFromWhichTrainingGoesOnBitForBit) {
   const std::string path = folder / "model.ckpt";
   Shared& shared = shared_memory();
 
-  save_checkpoint(path, train_on_threads(small_settings(), deal, small_text(), nullptr, 0));
+  save_checkpoint(path, train_on_threads({small_settings(), deal}, small_text()).end);
   const int kills = kills_asked_for();
   int while_saving = 0;
   Index last = 0;
@@ -96,7 +96,7 @@ TEST(KilledWhileSaving, LeavesACheckpointFromWhichTrainingGoesOnBitForBit) {
   }
   const Checkpoint disturbed = load_checkpoint(path);
   const Checkpoint undisturbed =
-      train_on_threads(small_settings(), deal, small_text(), nullptr, disturbed.step);
+      train_on_threads({small_settings(), deal, nullptr, disturbed.step}, small_text()).end;
   EXPECT_GE(disturbed.step, kills);
   EXPECT_EQ(disturbed.values, undisturbed.values);
   EXPECT_EQ(disturbed.moments, undisturbed.moments);

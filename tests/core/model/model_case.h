@@ -23,7 +23,7 @@ struct ModelCase {
   std::string mask = "causal";
   LossKind kind = LossKind::mean;
   std::uint64_t seed = 1;
-  ModelMemory memory = {};
+  Index chunks = 1;
 
   // Odd sizes, on purpose.
   static ModelCase small() {
@@ -59,7 +59,7 @@ struct TestReplica {
         replica(weights,
                 attention_problem(a_case.shape, a_case.batch, a_case.seqlen,
                                   MaskSpec::parse(a_case.mask), partition, comm.world_size()),
-                counting, a_case.seed, a_case.kind, nullptr, a_case.memory) {}
+                counting, a_case.seed, a_case.kind, nullptr, a_case.chunks) {}
 
   ModelWeights weights;
   WireCounter counting;

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/model/model_shape.h"
+#include "core/model/weights.h"
 #include "core/problem/mask.h"
 
 namespace ringscope {

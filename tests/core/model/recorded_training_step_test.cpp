@@ -1,17 +1,14 @@
 // A recorded training step: the same bits as one that is not, one layer's ring slice by slice, and
 // around it what the rank did, part by part.
-#include "core/model/training_run.h"
+#include "core/model/step_recorder.h"
 
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <map>
-#include <memory>
 #include <sstream>
 #include <tuple>
 
-#include "core/model/rank_threads.h"
-#include "core/model/replica.h"
+#include "core/model/training.h"
 #include "core/trace/chrome_trace.h"
 #include "tests/core/base/thrown.h"
 #include "tests/core/model/train_case.h"
@@ -25,51 +22,15 @@ TrainingSettings three_layers() {
   return settings;
 }
 
-struct Recorded {
-  Recording recording;
-  std::vector<std::vector<float>> weights;  // [rank], after the last step
-};
-
 constexpr Index kSteps = 3, kRecorded = 2;
 
-// Three steps; the second is recorded, unless layer is -1.
-Recorded record(int world_size, Index layer, const ModelMemory& memory = {}) {
-  const TrainingSettings settings = three_layers();
-  const Deal deal{PartitionKind::zigzag, world_size, memory};
-  const TextBatches batches(small_text(), settings.batch, settings.seqlen, settings.seed);
-  struct State {
-    std::unique_ptr<TrainingRank> rank;
-    RankEvents events;
-  };
-  const auto ranks = run_rank_threads(
-      world_size,
-      [&](Communicator& comm) {
-        auto state = std::make_unique<State>();
-        state->rank = std::make_unique<TrainingRank>(settings, deal, batches, comm);
-        return state;
-      },
-      [&](State& state) {
-        for (Index step = 1; step <= kSteps; ++step) {
-          if (step != kRecorded || layer < 0) {
-            EXPECT_EQ(state.rank->step().step, step);
-            continue;
-          }
-          RecordedRankStep recorded = record_step(*state.rank, layer);
-          EXPECT_EQ(recorded.report.step, step);
-          EXPECT_GT(recorded.report.loss, 0);
-          state.events = std::move(recorded.events);
-        }
-      });
-  Recorded result;
-  std::vector<RankEvents> events;
-  for (const auto& state : ranks) {
-    const ParameterStore& store = state->rank->replica().store();
-    result.weights.emplace_back(store.values(), store.values() + store.size());
-    events.push_back(std::move(state->events));
-  }
-  if (layer >= 0)
-    result.recording = recording_of_step(settings, deal, kRecorded, layer, std::move(events));
-  return result;
+// Three steps; the second is recorded, unless `recorded_step` is 0.
+FinishedTraining record(int world_size, Index recorded_step = kRecorded, Index layers = 3) {
+  TrainingSettings settings = three_layers();
+  settings.shape.layers = layers;
+  return train_on_threads(
+      {settings, {PartitionKind::zigzag, world_size}, nullptr, kSteps, recorded_step},
+      small_text());
 }
 
 // The ring span of a layer and pass.
@@ -81,23 +42,18 @@ const ModelSpan& ring_of(const std::vector<ModelSpan>& spans, Pass pass, Index l
 
 TEST(RecordedTrainingStep, ChangesNothing) {
   for (const int world_size : {1, 3}) {
-    const Recorded plain = record(world_size, -1), recorded = record(world_size, 1);
+    const FinishedTraining plain = record(world_size, 0), recorded = record(world_size);
+    EXPECT_FALSE(plain.recording.has_value());
+    EXPECT_EQ(to_bytes(plain.end), to_bytes(recorded.end));
     for (int rank = 0; rank < world_size; ++rank)
-      EXPECT_EQ(std::memcmp(plain.weights[rank].data(), recorded.weights[rank].data(),
-                            sizeof(float) * plain.weights[rank].size()),
-                0);
+      EXPECT_EQ(plain.ranks[rank].sent_bytes(), recorded.ranks[rank].sent_bytes());
   }
 }
 
-// Where its forward pass is computed again, it is the first one.
-TEST(RecordedTrainingStep, HasTheRingOfOneLayer) {
-  for (const auto& [n, layer, memory] : {std::tuple{1, Index{0}, ModelMemory{}},
-                                         {1, 2, {}},
-                                         {3, 0, {}},
-                                         {3, 2, {}},
-                                         {3, 0, {1, Recompute::attention}},
-                                         {2, 1, {0, Recompute::layer}}}) {
-    const Recording recording = record(n, layer, memory).recording;
+TEST(RecordedTrainingStep, HasTheRingOfTheLastLayer) {
+  for (const auto& [n, layers] : {std::pair{1, Index{3}}, {3, 3}, {2, 1}}) {
+    const Index layer = layers - 1;
+    const Recording recording = *record(n, kRecorded, layers).recording;
     std::map<std::int64_t, int> sent, received;
     for (int rank = 0; rank < n; ++rank) {
       std::map<std::pair<Pass, Lane>, int> counts;
@@ -125,7 +81,7 @@ TEST(RecordedTrainingStep, HasTheRingOfOneLayer) {
 
 TEST(RecordedTrainingStep, HasEveryPartOfTheStepInOrder) {
   constexpr int n = 2;
-  const Recording recording = record(n, 2).recording;
+  const Recording recording = *record(n).recording;
   using Named = std::tuple<ModelPart, Pass, Index>;
   std::vector<Named> expected{{ModelPart::embedding, Pass::forward, -1}};
   const auto attention = [&](Pass pass, Index layer) {
@@ -173,35 +129,16 @@ TEST(RecordedTrainingStep, HasEveryPartOfTheStepInOrder) {
   EXPECT_EQ(earliest, 0);
 }
 
-// With a sharded optimizer, gradients are added up in the first part and weights shared in the last.
-TEST(RecordedTrainingStep, SaysInWhichPartBytesAreSent) {
-  constexpr int n = 3;
-  const Recording recording = record(n, 1, {1}).recording;
-  const ModelWeights weights(three_layers().shape);
-  const Index values = ParameterStore(weights.layout, 0, nullptr).gradients_and_loss();
-  for (int rank = 0; rank < n; ++rank)
-    for (const ModelSpan& span : recording.model[rank]) {
-      const auto all_but = [&](int chunk) {
-        return 4 * (values - balanced_chunk(values, n, chunk).count);
-      };
-      const Index expected = span.part == ModelPart::reduction
-                                 ? all_but((rank + 1) % n) + (n - 1) * 16
-                             : span.part == ModelPart::update ? all_but((rank + 2) % n)
-                                                              : 0;
-      EXPECT_EQ(span.bytes, expected) << static_cast<int>(span.part) << " of rank " << rank;
-    }
-}
-
 TEST(RecordedTrainingStep, CanBeWrittenReadAndPacked) {
-  const Recording recording = record(2, 1).recording;
-  EXPECT_EQ(recording.info.training, (RecordedLayer{kRecorded, 1, 3}));
+  const Recording recording = *record(2).recording;
+  EXPECT_EQ(recording.info.training, (RecordedLayer{kRecorded, 2, 3}));
   EXPECT_EQ(recording.info.mask, "causal+window:20");
   EXPECT_EQ(recording.info.shape, (AttentionShape{2, 2, 1, 31, 8}));
   std::ostringstream out;
   write_chrome_trace(out, recording);
   EXPECT_EQ(parse_chrome_trace(out.str()), recording);
-  for (const char* part : {R"("train_step": 2, "layer": 1, "layers": 3)", R"("name": "embedding")",
-                           R"-("name": "MLP 2 (backward)")-", R"("name": "ring 1")",
+  for (const char* part : {R"("train_step": 2, "layer": 2, "layers": 3)", R"("name": "embedding")",
+                           R"-("name": "MLP 2 (backward)")-", R"("name": "ring 2")",
                            R"("name": "gradient reduction")", R"("name": "AdamW")"})
     expect_contains(out.str(), part);
 

@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "core/model/parameters.h"
+#include "core/model/weights.h"
 #include "tests/core/base/thrown.h"
 #include "tests/core/model/model_case.h"
 

@@ -51,7 +51,7 @@ TEST(TextBatches, EntropyOfBytes) {
 TEST(Training, LearnsATextFromItsContext) {
   const std::string text = small_text();
   std::vector<double> losses;
-  train_on_threads(small_settings(), {PartitionKind::striped, 2}, text, nullptr, 60,
+  train_on_threads({small_settings(), {PartitionKind::striped, 2}, nullptr, 60}, text,
                    [&](const StepReport& report, const TrainingRank&) {
                      EXPECT_EQ(report.step, static_cast<Index>(losses.size()) + 1);
                      EXPECT_GT(report.gradient_length, 0);
@@ -65,23 +65,23 @@ TEST(Training, LearnsATextFromItsContext) {
 TEST(Training, StoppedAndTakenUpAgainIsAsIfItHadNotStopped) {
   const std::string text = small_text();
   const Deal deal{PartitionKind::fold, 3};
-  const Checkpoint whole = train_on_threads(small_settings(), deal, text, nullptr, 7);
-  const Checkpoint half = train_on_threads(small_settings(), deal, text, nullptr, 4);
+  const Checkpoint whole = train_on_threads({small_settings(), deal, nullptr, 7}, text).end;
+  const Checkpoint half = train_on_threads({small_settings(), deal, nullptr, 4}, text).end;
   EXPECT_NE(half.values, whole.values);
-  const Checkpoint resumed = train_on_threads(small_settings(), deal, text, &half, 7);
+  const Checkpoint resumed = train_on_threads({small_settings(), deal, &half, 7}, text).end;
   EXPECT_EQ(resumed.step, 7);
   EXPECT_EQ(resumed.values, whole.values);
   EXPECT_EQ(resumed.moments, whole.moments);
-  EXPECT_EQ(train_on_threads(small_settings(), deal, text, &whole, 7).values, whole.values);
+  EXPECT_EQ(train_on_threads({small_settings(), deal, &whole, 7}, text).end.values, whole.values);
 }
 
 TEST(Training, IsTakenUpByAnyNumberOfRanks) {
   const std::string text = small_text();
   const Checkpoint half =
-      train_on_threads(small_settings(), {PartitionKind::zigzag, 2}, text, nullptr, 4);
+      train_on_threads({small_settings(), {PartitionKind::zigzag, 2}, nullptr, 4}, text).end;
   const auto loss_on = [&](int world_size) {
     double last = 0;
-    train_on_threads(small_settings(), {PartitionKind::zigzag, world_size}, text, &half, 8,
+    train_on_threads({small_settings(), {PartitionKind::zigzag, world_size}, &half, 8}, text,
                      [&](const StepReport& report, const TrainingRank&) { last = report.loss; });
     return last;
   };
@@ -95,8 +95,9 @@ TEST(Training, RefusesWhatCannotBe) {
   const auto refused = [&](auto&& change, int world_size = 1) {
     TrainingSettings settings = small_settings();
     change(settings);
-    EXPECT_THROW(train_on_threads(settings, {PartitionKind::zigzag, world_size}, text, nullptr, 1),
-                 InputError);
+    EXPECT_THROW(
+        train_on_threads({settings, {PartitionKind::zigzag, world_size}, nullptr, 1}, text),
+        InputError);
   };
   refused([](TrainingSettings& s) { s.batch = 0; });
   refused([](TrainingSettings& s) { s.seqlen = 1 << 20; });  // longer than the text
@@ -106,8 +107,8 @@ TEST(Training, RefusesWhatCannotBe) {
   refused([](TrainingSettings&) {}, 0);
   TrainingSettings wider = small_settings();
   wider.shape.width = 20;
-  const Checkpoint other = train_on_threads(wider, {}, text, nullptr, 0);
-  EXPECT_THROW(train_on_threads(small_settings(), {}, text, &other, 1), InputError);
+  const Checkpoint other = train_on_threads({wider}, text).end;
+  EXPECT_THROW(train_on_threads({small_settings(), {}, &other, 1}, text).end, InputError);
 }
 
 // Loss and gradients are finite, but what the update makes of them is not: nobody may save that.
@@ -115,7 +116,7 @@ TEST(Training, EndsWhenItsWeightsOverflow) {
   TrainingSettings settings = small_settings();
   settings.adam.rate = 1e40;
   const auto train = [&] {
-    train_on_threads(settings, {PartitionKind::zigzag, 2}, small_text(), nullptr, 1);
+    train_on_threads({settings, {PartitionKind::zigzag, 2}, nullptr, 1}, small_text());
   };
   expect_contains(run_error_of(train), "diverged: at step 1 weights");
 }
@@ -123,7 +124,7 @@ TEST(Training, EndsWhenItsWeightsOverflow) {
 // What goes wrong while a checkpoint is written ends the run.
 TEST(Training, ThatCannotGoOnEnds) {
   const auto train = [] {
-    train_on_threads(small_settings(), {PartitionKind::zigzag, 3}, small_text(), nullptr, 9,
+    train_on_threads({small_settings(), {PartitionKind::zigzag, 3}, nullptr, 9}, small_text(),
                      [](const StepReport& report, const TrainingRank&) {
                        if (report.step == 2) throw RunError("the disk is full");
                      });

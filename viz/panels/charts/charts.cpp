@@ -35,8 +35,7 @@ constexpr float kTickGap = 8;  // between a plot and its tick labels
 constexpr int kColors = 8;
 
 Color curve_color(const ChartDrawing& d, const Curve& curve) {
-  const Color color = owner_color(d.theme, curve.color % kColors, kColors);
-  return curve.dots ? with_alpha(color, curve.points.size() > 400 ? 0.32 : 0.55) : color;
+  return owner_color(d.theme, curve.color % kColors, kColors);
 }
 
 float widest_label(const ImFont* font, const std::vector<Tick>& ticks) {
@@ -81,10 +80,9 @@ void draw_curve(const ChartDrawing& d, const CurveChart& chart, const Curve& cur
   for (const CurvePoint& point : curve.points)
     line.push_back({x_of(plot, chart.x, point.x), y_of(plot, chart.y, point.y)});
   const int count = line.size();
-  if (!curve.dots) draw_list().AddPolyline(line.data(), count, color, 0, 2.5f);
-  if (!curve.dots && count > 40) return;  // dots would cover the line
-  const float radius = !curve.dots ? 3.5f : count > 1000 ? 1.4f : count > 100 ? 2.0f : 3.0f;
-  for (const ImVec2 at : line) draw_list().AddCircleFilled(at, radius, color, 16);
+  draw_list().AddPolyline(line.data(), count, color, 0, 2.5f);
+  if (count > 40) return;  // dots would cover the line
+  for (const ImVec2 at : line) draw_list().AddCircleFilled(at, 3.5f, color, 16);
 }
 
 void draw_curves(const ChartDrawing& d, const CurveChart& chart, const Box& box) {
@@ -98,13 +96,6 @@ void draw_curves(const ChartDrawing& d, const CurveChart& chart, const Box& box)
   draw_y_axis(d, chart.y, plot);
   draw_x_axis(d, chart.x, plot, chart.x_title);
   for (const Curve& curve : chart.curves) draw_curve(d, chart, curve, plot);
-  for (const ChartMark& mark : chart.marks) {
-    const float y = std::floor(y_of(plot, chart.y, mark.y)) + 0.5f;
-    draw_list().AddLine({plot.x0, y}, {plot.x1, y}, d.palette.playhead, 1.5f);
-    const float width = text_width(d.fonts.text, mark.name);
-    fill({plot.x1 - width - 10, y + 4, plot.x1, y + 24}, with_alpha(d.palette.panel, 0.85), 3);
-    draw_text(d.fonts.text, {plot.x1 - 5, y + 5}, {1, 0}, d.palette.playhead, mark.name);
-  }
 }
 
 void draw_bars(const ChartDrawing& d, const BarChart& chart, const Box& box) {
@@ -129,46 +120,6 @@ void draw_bars(const ChartDrawing& d, const BarChart& chart, const Box& box) {
     draw_text(d.fonts.text, {x_of(plot, chart.x, sum) + 8, (y0 + y1) / 2}, {0, 0.5f},
               d.palette.text, bar.text);
   }
-}
-
-// ---
-// The losses of a training run.
-
-constexpr std::size_t kMostRaw = 4000, kMostSmooth = 800;
-constexpr double kNothingKnown = 5.545177444479562;  // log(256): all bytes are equally likely
-
-// Return the value at step `at` of a straight line fitted to the losses around it, where near
-// losses weigh most. Unlike a mean, it is unbiased where the curve begins and ends. A run's first
-// steps change as much as hundreds of later ones, so the stretch grows with the step. It stays
-// short compared to the whole run.
-double smoothed(const std::vector<CurvePoint>& points, std::size_t at) {
-  const auto count = static_cast<double>(points.size());
-  const double reach = std::clamp(0.2 * at, 2.0, std::max(2.0, 0.04 * count)) + 1;
-  const auto first = static_cast<std::size_t>(std::max(0.0, std::ceil(at - reach)));
-  const auto last = std::min(points.size() - 1, static_cast<std::size_t>(at + reach));
-  double w = 0, wx = 0, wy = 0, wxx = 0, wxy = 0;
-  for (std::size_t i = first; i <= last; ++i) {
-    const double x = static_cast<double>(i) - at, share = std::abs(x) / reach;
-    const double weight = std::pow(1 - share * share * share, 3), y = points[i].y;
-    w += weight, wx += weight * x, wy += weight * y, wxx += weight * x * x, wxy += weight * x * y;
-  }
-  const double spread = w * wxx - wx * wx;
-  return spread > 1e-12 * w * w ? (wxx * wy - wx * wxy) / spread : wy / w;
-}
-
-std::string words_of_losses(const LossCurve& curve, const std::vector<CurvePoint>& points) {
-  const std::size_t steps = curve.losses.size();
-  if (points.empty()) return steps == 0 ? "no steps" : "no step's loss is a number";
-  const double last = points.back().y;
-  std::string text = counted(steps, "step") + ": ";
-  if (steps > 1) text += fmt::format("from {:.3f} to ", points.front().y);
-  text += fmt::format("{:.3f} nats, or {:.2f} bits a byte", last, last / std::log(2.0));
-  if (last < curve.unigram_entropy)
-    text += fmt::format("; {:.2f} below what byte frequencies alone give",
-                        curve.unigram_entropy - last);
-  if (points.size() < steps)
-    text += fmt::format("; {} losses are no numbers", steps - points.size());
-  return text;
 }
 
 }  // namespace
@@ -256,53 +207,6 @@ void draw_y_axis(const ChartDrawing& d, const ChartScale& scale, const Box& plot
     draw_list().AddLine({plot.x0, y}, {plot.x1, y}, d.palette.grid);
     draw_text(d.fonts.small, {plot.x0 - kTickGap, y}, {1, 0.5f}, d.palette.text_dim, tick.label);
   }
-}
-
-ChartPage page_of(const LossCurve& curve) {
-  std::vector<CurvePoint> points;
-  for (std::size_t i = 0; i < curve.losses.size(); ++i)
-    if (std::isfinite(curve.losses[i]))
-      points.push_back({static_cast<double>(curve.first_step) + i, curve.losses[i]});
-  Curve raw{"loss of a step's bytes", 0, true}, smooth{"smoothed", 1};
-  for (const std::size_t i : some_of(points.size(), kMostRaw)) raw.points.push_back(points[i]);
-  for (const std::size_t i : some_of(points.size(), kMostSmooth))
-    smooth.points.push_back({points[i].x, smoothed(points, i)});
-
-  double least = INFINITY, most = -INFINITY;
-  for (const CurvePoint& point : points) {
-    least = std::min(least, point.y);
-    most = std::max(most, point.y);
-  }
-  const double entropy = curve.unigram_entropy;
-  if (points.empty()) least = 0, most = kNothingKnown;
-  if (std::isfinite(entropy) && entropy > 0) {
-    least = std::min(least, entropy);
-    most = std::max(most, entropy);
-  }
-  // A run that starts from nothing shows the loss of knowing nothing.
-  if (most > 0.9 * kNothingKnown) most = std::max(most, kNothingKnown);
-  // The axis starts at zero only if losses come near it.
-  if (least < 0.3 * most) least = std::min(least, 0.0);
-  const double steps = static_cast<double>(std::max<std::size_t>(curve.losses.size(), 2)) - 1;
-  const auto first = static_cast<double>(curve.first_step);
-  CurveChart chart{
-      .title = "Loss in nats a byte, against steps",
-      .note = "",
-      .x_title = "step",
-      .x = linear_scale(first == 1 ? 0 : first, first + steps, 10,
-                        [](double step) { return fmt::format("{:.10g}", step); }),
-      .y = linear_scale(least, most, 8, [](double loss) { return fmt::format("{:.4g}", loss); }),
-      .curves = {raw, smooth}};
-  // The axis ends where the run does; otherwise part of its last interval would stay empty.
-  chart.x.high = first + steps;
-  std::erase_if(chart.x.ticks, [&](const Tick& tick) { return tick.at > chart.x.high; });
-  const auto mark = [&](const std::string& name, double loss) {
-    if (loss > std::max(chart.y.low, 0.0) && loss <= chart.y.high)
-      chart.marks.push_back({fmt::format("{} = {:.3f}", name, loss), loss});
-  };
-  mark("knows nothing: log 256", kNothingKnown);
-  mark("knows only how often each byte occurs: unigram entropy", entropy);
-  return {curve.title, words_of_losses(curve, points), {chart}};
 }
 
 void draw_charts(const ChartDrawing& d, const ChartPage& page, const Box& box) {

@@ -1,5 +1,5 @@
-// Pictures of sweeps and of losses: curves and bars as plain data, the functions that draw them, and
-// the scales with round values that label an axis.
+// Pictures of sweeps: curves and bars as plain data, the functions that draw them, and the scales with
+// round values that label an axis.
 #pragma once
 
 #include <imgui.h>
@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "core/model/loss_csv.h"
 #include "core/sim/sweep.h"
 #include "viz/model/timeline/palette.h"
 #include "viz/panels/drawing.h"
@@ -66,15 +65,8 @@ struct CurvePoint {
 
 struct Curve {
   std::string name;
-  int color = 0;      // index of 8 distinct colours
-  bool dots = false;  // faint dots instead of a line
+  int color = 0;  // index of 8 distinct colours
   std::vector<CurvePoint> points{};
-};
-
-// A value to measure curves by, as a line across the chart.
-struct ChartMark {
-  std::string name;
-  double y = 0;
 };
 
 struct CurveChart {
@@ -82,7 +74,6 @@ struct CurveChart {
   std::string x_title;
   ChartScale x, y;
   std::vector<Curve> curves;
-  std::vector<ChartMark> marks{};
 };
 
 // Times that add up, drawn side by side.
@@ -107,11 +98,6 @@ struct ChartPage {
   std::vector<CurveChart> curves{};
   std::vector<BarChart> bars{};
 };
-
-// Return the losses of a training run: each step's loss faintly, a smoothed curve through them, and
-// the losses of a model that knows nothing and of one that knows only how often each byte occurs.
-// Takes any losses, even none, NaN and infinite ones.
-ChartPage page_of(const LossCurve& curve);
 
 // Return the charts of a table with at least one point. `machine` names the simulated machine. The
 // swept settings decide which charts there are:

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <thread>
 
-#include "core/model/training_run.h"
+#include "core/model/training.h"
 #include "core/mpi/rank_process.h"
 #include "tests/core/model/train_case.h"
 #include "tests/core/mpi/driver/driver.h"
@@ -33,7 +33,7 @@ void slow_disk(MpiSession& session) {
   const TrainingPlan plan{
       small_settings(), {PartitionKind::zigzag, session.world_size()}, nullptr, 2};
   int steps = 0;
-  run_training_on_mpi(session, plan, small_text(), [&](const StepReport&, const TrainingRank&) {
+  train_on_mpi(session, plan, small_text(), [&](const StepReport&, const TrainingRank&) {
     if (++steps == 1) std::this_thread::sleep_for(std::chrono::milliseconds(2500));
   });
   if (session.rank() == 0) std::printf("%d steps\n", steps);

@@ -1,14 +1,14 @@
-// A model's weights as one flat array, the gradients beside it, and AdamW, which updates it. A
-// checkpoint writes the array, the ranks add up its gradients, and a test varies its values. A
-// layout, the same on every rank and in every run of one model shape, gives names and places.
+// A model's sizes, and its weights as one flat array with the gradients beside it, which AdamW
+// updates. A checkpoint writes the array, the ranks add up its gradients, and a test varies its
+// values. The layout, the same on every rank and in every run of one shape, gives names and places.
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "core/base/buffer.h"
+#include "core/cost/model_step.h"
 #include "core/model/matrix_product.h"
 #include "core/problem/partition.h"
 
@@ -49,6 +49,60 @@ class ParameterLayout {
   Index size_ = 0;
 };
 
+// ---
+// The sizes of a model, and the names, order and places of its weights, which follow from them.
+
+struct ModelShape {
+  Index layers = 4;
+  Index width = 128;    // of a row between the layers
+  Index num_heads = 4;  // query heads
+  Index num_heads_kv = 4;
+  Index head_dim = 32;    // even, because rotary positions rotate pairs
+  Index hidden = 344;     // of the MLP; about 8/3 of width, since the gate makes it three matrices
+  Index vocab = 256;      // tokens are the bytes below it
+  bool tied_head = true;  // the head uses the embedding's matrix
+  double rotary_base = 10000;
+  double norm_epsilon = 1e-5;
+
+  bool operator==(const ModelShape&) const = default;
+};
+
+// Throw InputError that names the size, its value, and what is accepted.
+void validate(const ModelShape& shape);
+
+// Return the attention of every layer, in f32 and both passes, of `batch` sequences of `seqlen`
+// rows that are split across a ring.
+Problem attention_problem(const ModelShape& shape, Index batch, Index seqlen, MaskSpec mask,
+                          PartitionKind partition, int world_size);
+
+// Return the sizes that core/cost counts by.
+inline ModelSizes sizes_of(const ModelShape& shape) {
+  return {shape.width, shape.hidden, shape.vocab, shape.tied_head};
+}
+
+struct LayerWeights {
+  Parameter attention_gain;     // [1, width]: gain of a norm, as is mlp_gain
+  Parameter query, key, value;  // [width, heads * head_dim]
+  Parameter output;             // [num_heads * head_dim, width]
+  Parameter mlp_gain;
+  Parameter gate, up;  // [width, hidden]
+  Parameter down;      // [hidden, width]
+};
+
+struct ModelWeights {
+  // Throw InputError as validate() does.
+  explicit ModelWeights(const ModelShape& its_shape);
+
+  ModelShape shape;
+  ParameterLayout layout;
+  Parameter embedding;  // [vocab, width]
+  std::vector<LayerWeights> layers;
+  Parameter final_gain;
+  Parameter head;  // [vocab, width]; the embedding itself when tied
+};
+
+// ---
+
 // One rank's copy of the weights. They are replicated, so every rank holds all of them.
 class ParameterStore {
  public:
@@ -59,8 +113,7 @@ class ParameterStore {
   float* values() { return values_.data(); }
   const float* values() const { return values_.data(); }
   // Return the gradients of all values. One more number behind them carries the ranks' losses when
-  // the gradients are added up. (The values have a zero there, so that both arrays can be cut into
-  // the same slices.)
+  // the gradients are added up.
   float* gradients() { return gradients_.data(); }
   const float* gradients() const { return gradients_.data(); }
   Index gradients_and_loss() const { return gradients_.size(); }
@@ -71,10 +124,8 @@ class ParameterStore {
   float* gradient(const Parameter& p) { return gradients_.data() + p.offset; }
   MatrixView matrix(const Parameter& p) const { return row_major(value(p), p.rows, p.columns); }
 
-  // Return the sum of the squares of the gradients of a run of weights without gaps, and the length
-  // of all gradients.
+  // Return the sum of the squares of the gradients of a run of weights without gaps.
   double squares(const Run& run) const;
-  double gradient_length() const { return std::sqrt(squares({0, 1, size_})); }
   // Return whether no weight is NaN or infinite.
   bool is_finite() const;
 
@@ -91,8 +142,7 @@ class ParameterStore {
 //
 // (Kingma and Ba, "Adam", algorithm 1; Loshchilov and Hutter, "Decoupled Weight Decay
 // Regularization", algorithm 2.) Every rank updates its copy of all weights from the same
-// gradients, so the copies stay the same, bit for bit. Gains are not decayed. Or each rank has the
-// moments of a slice only and updates that (replica.h).
+// gradients, so the copies stay the same, bit for bit. Gains are not decayed.
 
 struct AdamWSettings {
   double rate = 1e-3;
@@ -114,28 +164,22 @@ void validate(const AdamWSettings& settings);
 
 class AdamW {
  public:
-  // Update the weights of `slice`, a run without gaps. `layout` must outlive it. There is room for
-  // `room` moments of either kind, at least slice.count.
-  AdamW(const ParameterLayout& layout, const AdamWSettings& settings, MemoryMeter* meter,
-        const Run& slice, Index room);
-  AdamW(const ParameterLayout& layout, const AdamWSettings& settings, MemoryMeter* meter)
-      : AdamW(layout, settings, meter, {0, 1, layout.size()}, layout.size()) {}
+  // `layout` must outlive it.
+  AdamW(const ParameterLayout& layout, const AdamWSettings& settings, MemoryMeter* meter);
 
   // Update the weights by one step from store.gradients(), whose length, of all of them, is given.
   void update(ParameterStore& store, double length);
 
-  // State for a checkpoint: of the slice's weights, the mean of gradients (0) and of their squares
-  // (1); and the number of steps so far.
-  const Run& slice() const { return slice_; }
-  float* moments(int kind) { return moments_.data() + kind * (moments_.size() / 2); }
-  const float* moments(int kind) const { return const_cast<AdamW*>(this)->moments(kind); }
+  // State for a checkpoint: the means of all gradients and then of their squares; and the number of
+  // steps so far.
+  Buffer<float>& moments() { return moments_; }
+  const Buffer<float>& moments() const { return moments_; }
   Index steps() const { return steps_; }
   void set_steps(Index steps) { steps_ = steps; }
 
  private:
   const ParameterLayout& layout_;
   AdamWSettings settings_;
-  Run slice_;
   Buffer<float> moments_;
   Index steps_ = 0;
 };

@@ -1,0 +1,91 @@
+#include "core/model/step_recorder.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "core/base/clock.h"
+#include "core/run/run.h"
+
+namespace ringscope {
+
+StepRecorder::StepRecorder(Replica& replica, Index layers)
+    : replica_(replica),
+      ring_(replica.ring()),
+      recorded_layer_(layers - 1),
+      schedule_{ring_.rank(), ring_.ring_problem().partition.world_size},
+      // A step has a block in either pass, three hops that are sent and received, three waits.
+      recorder_(static_cast<std::size_t>(12 * schedule_.steps() + 4),
+                static_cast<std::size_t>(3 * schedule_.steps()), 0),
+      comm_(ring_.own_communicator(), recorder_, static_cast<std::size_t>(3 * schedule_.steps())),
+      backend_(ring_.own_backend(), recorder_, ring_.ring_problem().params, schedule_, {}),
+      sent_(replica.reduction_bytes()) {
+  ring_.listen([this](ModelPart part, Pass pass, Index layer) { begins(part, pass, layer); });
+}
+
+StepRecorder::~StepRecorder() {
+  ring_.listen({});
+  ring_.run_over_own();
+}
+
+void StepRecorder::begins(ModelPart part, Pass pass, Index layer) {
+  const std::int64_t now = monotonic_ns();
+  end_part(now);
+  spans_.push_back({part, pass, static_cast<std::int32_t>(layer), now, now});
+  if (layer == recorded_layer_) {
+    ring_.run_over(comm_, backend_);
+  } else {
+    ring_.run_over_own();
+  }
+}
+
+void StepRecorder::end_part(std::int64_t now) {
+  if (spans_.empty()) return;
+  ModelSpan& part = spans_.back();
+  part.end_ns = now;
+  part.bytes = replica_.reduction_bytes() - sent_;
+  sent_ += part.bytes;
+  if (part.part == ModelPart::attention)
+    spans_.push_back(
+        {ModelPart::ring, part.pass, part.layer, ring_.pass_begin_ns(), ring_.pass_end_ns()});
+}
+
+RankEvents StepRecorder::take() {
+  end_part(monotonic_ns());
+  comm_.flush();
+  RankEvents recorded = recorded_by(recorder_, recorder_.events());
+  recorded.peak_bytes = ring_.meter().peak_bytes();
+  recorded.model = std::move(spans_);
+  return recorded;
+}
+
+RankEvents moved_by(RankEvents events, std::int64_t ns) {
+  for (TraceEvent& event : events.events) event.begin_ns += ns, event.end_ns += ns;
+  for (SoftmaxSample& sample : events.samples) sample.at_ns += ns;
+  for (ModelSpan& span : events.model) span.begin_ns += ns, span.end_ns += ns;
+  return events;
+}
+
+Recording recording_of_step(const Problem& attention, Index step, Index layers,
+                            std::vector<RankEvents> ranks) {
+  const std::int64_t now = monotonic_ns();
+  std::int64_t earliest = now;
+  for (const RankEvents& rank : ranks) {
+    for (const TraceEvent& event : rank.events) earliest = std::min(earliest, event.begin_ns);
+    for (const ModelSpan& span : rank.model) earliest = std::min(earliest, span.begin_ns);
+  }
+  Recording recording = empty_recording(attention, "cpu");
+  recording.info.base_time_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                    std::chrono::system_clock::now().time_since_epoch())
+                                    .count() -
+                                (now - earliest);
+  if (layers > 0)
+    recording.info.training = RecordedLayer{step, static_cast<std::int32_t>(layers - 1),
+                                            static_cast<std::int32_t>(layers)};
+  recording.model.resize(ranks.size());
+  for (std::size_t r = 0; r < ranks.size(); ++r)
+    add_rank(recording, static_cast<int>(r), moved_by(std::move(ranks[r]), -earliest));
+  return recording;
+}
+
+}  // namespace ringscope
