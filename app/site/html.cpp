@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <random>
 #include <regex>
 
 #include "app/report/fields.h"
@@ -208,18 +209,13 @@ std::string escaped(std::string_view text) {
 
 namespace {
 
-// Return `text` as a literal of JavaScript that may stand in a page.
-std::string literal(const std::string& text) {
-  std::string quoted = Json(text).text();
-  for (std::size_t at = 0; (at = quoted.find('<', at)) != std::string::npos;)
-    quoted.replace(at, 1, "\\u003c");
-  return quoted;
-}
-
-std::string page(const std::string& title, const std::string& scripts, bool is_part_of_site) {
+// `allowed` are the scripts that may run in the page.
+std::string page(const std::string& title, const std::string& allowed, const std::string& scripts,
+                 bool is_part_of_site) {
   return filled(
       lessons::embedded_text("app/site/viewer.html"),
       {{"title", escaped(title)},
+       {"allowed", allowed},
        {"text",
         is_part_of_site ? " <a href=\"../index.html\">The text of this site</a> does not." : ""},
        {"scripts", scripts}});
@@ -239,35 +235,42 @@ std::string web_script() {
 }
 
 std::string viewer_page() {
-  return page("The viewer · Ringscope",
+  return page("The viewer · Ringscope", "'self'",
               "<script src=\"ringscope.js\"></script>\n<script src=\"viewer.js\"></script>\n",
               true);
 }
 
 std::string viewer_page(const std::string& script,
                         const std::vector<EmbeddedRecording>& recordings) {
+  // The page's own scripts know a number that nobody can guess. No others run.
+  std::random_device random;
+  std::string nonce;
+  for (int i = 0; i < 4; ++i) nonce += fmt::format("{:08x}", random());
   std::string scripts;
   const auto add = [&](std::string text) {
     // Nothing inside may end the element.
     for (std::size_t at = 0; (at = text.find("</script", at)) != std::string::npos; at += 9)
       text.insert(at + 1, "\\");
-    scripts += "<script>" + text + "</script>\n";
+    scripts += "<script nonce=\"" + nonce + "\">" + text + "</script>\n";
   };
   std::string title;
   for (const EmbeddedRecording& recording : recordings) {
-    add(recording_script(recording.name, recording.text));
+    add(recording_script(recording.name, recording.bytes));
     title += recording.name + " · ";
   }
   add(script);
   add(std::string(lessons::embedded_text("app/site/viewer.js")));
-  return page(title + "Ringscope", scripts, false);
+  return page(title + "Ringscope", "'nonce-" + nonce + "'", scripts, false);
 }
 
-std::string recording_script(const std::string& name, const std::string& text) {
+std::string recording_script(const std::string& name, const std::string& bytes) {
+  std::string quoted = Json(name).text();  // in which nothing may end the element
+  for (std::size_t at = 0; (at = quoted.find('<', at)) != std::string::npos;)
+    quoted.replace(at, 1, "\\u003c");
   return fmt::format(
       "window.ringscopeRecordings = window.ringscopeRecordings || "
-      "{{}};\nwindow.ringscopeRecordings[{}] = {};\n",
-      literal(name), literal(text));
+      "{{}};\nwindow.ringscopeRecordings[{}] = \"{}\";\n",
+      quoted, base64(bytes));
 }
 
 }  // namespace ringscope

@@ -34,7 +34,7 @@ std::string escaped(std::string_view text);
 
 // A recording that a page brings along.
 struct EmbeddedRecording {
-  std::string name, text;
+  std::string name, bytes;
 };
 
 // Return the viewer and the figures, compiled for browsers, as a script that holds all they need,
@@ -49,6 +49,6 @@ std::string viewer_page(const std::string& script,
                         const std::vector<EmbeddedRecording>& recordings);
 
 // Return a script that hands a recording to the page that loads it.
-std::string recording_script(const std::string& name, const std::string& text);
+std::string recording_script(const std::string& name, const std::string& bytes);
 
 }  // namespace ringscope

@@ -1,6 +1,6 @@
 // The page around the viewer: files in, events in, pixels out. The viewer itself is C++ (viz/web/web.cpp).
 //
-// ?trace=URL (or a name without a slash, of a recording that came with the page; several: &trace=...)
+// ?trace=ADDRESS, relative to the page (or the name of a recording that came with it; several: &trace=...)
 // &at=3 or back:3   a step   &select=RANK   &story=K   a paragraph, from 1
 "use strict";
 
@@ -17,21 +17,37 @@
   // ---
   // Files.
 
+  // Browsers unpack gzip themselves, so the viewer in them needs no zlib. The limit is that of `ringscope view`.
+  const unpacked = async (bytes) => {
+    if (bytes[0] !== 0x1f || bytes[1] !== 0x8b) return bytes;
+    const reader = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip")).getReader();
+    const pieces = [];
+    for (let left = 2 ** 30; ;) {
+      const { done, value } = await reader.read();
+      if (done) return new Uint8Array(await new Blob(pieces).arrayBuffer());
+      left -= value.length;
+      if (left < 0) throw new Error("unpacks to more than 1 GiB; at most that much accepted");
+      pieces.push(value);
+    }
+  };
   const put = (name, bytes) => {
     const path = name.replaceAll("\n", " ").split("/").pop() || "recording";
     wasm.FS.writeFile("/" + path, bytes);
     return path;
   };
+  // Whoever makes a link to the page must not choose what it runs: no scheme and no host, also not behind the control
+  // characters and blanks that browsers pass over.
+  const isRelative = (address) => /^[^/\\:][^:]*$/.test(address.replace(/[\0- ]/g, ""));
   const bytesOf = async (address) => {
     const name = address.split("/").pop();
     const carried = () => window.ringscopeRecordings?.[name];
+    if (carried() === undefined && !isRelative(address)) throw new Error("relative addresses accepted");
     if (location.protocol === "file:" && carried() === undefined)
       await new Promise((done) => { // a page from a folder may load scripts alone
         const script = Object.assign(document.createElement("script"), { src: address + ".js", onload: done, onerror: done });
         document.head.append(script);
       });
-    // The text's characters are bytes of UTF-8 already decoded by the page.
-    if (carried() !== undefined) return new TextEncoder().encode(carried());
+    if (carried() !== undefined) return Uint8Array.from(atob(carried()), (character) => character.charCodeAt(0));
     const answer = await fetch(address);
     if (!answer.ok) throw new Error(`${answer.status} ${answer.statusText}`);
     return new Uint8Array(await answer.arrayBuffer());
@@ -58,7 +74,12 @@
   };
   const openFiles = async (files) => {
     const names = [];
-    for (const file of files) names.push(put(file.name, new Uint8Array(await file.arrayBuffer())));
+    for (const file of files) try {
+      names.push(put(file.name, await unpacked(new Uint8Array(await file.arrayBuffer()))));
+    } catch (error) {
+      message.textContent = `'${file.name}' can't be loaded: ${error.message}`;
+      return;
+    }
     if (names.length > 0) open(names, false);
   };
   addEventListener("dragover", (event) => event.preventDefault());
@@ -146,7 +167,7 @@
   const carried = Object.keys(window.ringscopeRecordings ?? {});
   try {
     const names = [];
-    for (const address of wanted.length > 0 ? wanted : carried) names.push(put(address, await bytesOf(address)));
+    for (const address of wanted.length > 0 ? wanted : carried) names.push(put(address, await unpacked(await bytesOf(address))));
     if (names.length > 0) open(names, true);
     else {
       message.textContent = "Drop a recording here, or choose one: ";

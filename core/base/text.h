@@ -107,6 +107,9 @@ std::string gib_text(double bytes);
 // Return "1 rank", "2 ranks".
 std::string count_text(Index count, std::string_view what);
 
+// Return bytes as the text that data in pages is written in (RFC 4648).
+std::string base64(std::string_view bytes);
+
 // Return `page` with each {{KEY}} replaced by its value, which is not searched for keys.
 std::string filled(std::string_view page,
                    const std::vector<std::pair<std::string_view, std::string>>& values);

@@ -230,6 +230,7 @@ class BrowserTest : public ProgramTest {
   void expect_the_desktops_pictures();
   void expect_keys_and_wheel();
   void expect_dropped_files();
+  void expect_pages_that_hold_recordings();
 
   std::unique_ptr<Browser> browser_;
 };
@@ -542,10 +543,37 @@ void BrowserTest::expect_dropped_files() {
     EXPECT_EQ("ringscope: " + why + "\n", native.err);
   }
   EXPECT_EQ(browser_->complaints(), "");
-  browser_->open(site("viewer/index.html?trace=../recordings/none.json"));
-  browser_->evaluate(
-      "await until(() => document.getElementById('message').textContent.includes(\"can't be "
-      "loaded\"));");
+  write_text("site/viewer/evil.js", "document.body.dataset.evil = 'yes';");
+  for (const std::string& address :
+       {std::string("../recordings/none.json"), site("viewer/evil"),
+        std::string("http://localhost/a"), std::string("//localhost/a"),
+        std::string("data:text/javascript,document.body.dataset.evil='yes'//")}) {
+    browser_->open(site("viewer/index.html?trace=" + address));
+    EXPECT_EQ(browser_->evaluate(
+                  "await until(() => document.getElementById('message').textContent.includes("
+                  "\"can't be loaded\")); return document.body.dataset.evil;"),
+              "")
+        << address;
+  }
+}
+
+// A page of its own opens what it holds, also if it is packed, and runs no other scripts.
+void BrowserTest::expect_pages_that_hold_recordings() {
+  std::filesystem::copy_file(recording("09.json"), path("whole.json"));
+  ASSERT_EQ(run_words({"/bin/sh", "-c", "gzip -kn whole.json"}).status, 0);
+  for (const char* const name : {"whole.json", "whole.json.gz"}) {
+    run_well(Strings{"view", name, "--html", "page.html"});
+    browser_->open("file://" + path("page.html"));
+    EXPECT_EQ(browser_->evaluate("return until(() => document.body.dataset.opened);"), "yes")
+        << name;
+    EXPECT_EQ(browser_->complaints(), "");
+  }
+  write_text("evil.js", "document.body.dataset.evil = 'yes';");
+  EXPECT_EQ(browser_->evaluate(
+                "const script = document.createElement('script'); script.src = 'evil.js';"
+                "const ended = new Promise((done) => { script.onload = script.onerror = done; });"
+                "document.head.append(script); await ended; return document.body.dataset.evil;"),
+            "");
 }
 
 TEST_F(BrowserTest, SiteViewerAndFiguresWork) {
@@ -564,6 +592,7 @@ TEST_F(BrowserTest, SiteViewerAndFiguresWork) {
   expect_the_desktops_pictures();
   expect_keys_and_wheel();
   expect_dropped_files();
+  expect_pages_that_hold_recordings();
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <map>
 #include <regex>
 
+#include "core/base/text.h"
 #include "tests/app/program.h"
 
 namespace ringscope {
@@ -82,13 +83,17 @@ void SiteTest::expect_links_that_lead_somewhere() {
 void SiteTest::expect_landmarks() {
   for (const auto& [name, text] : pages_) {
     SCOPED_TRACE(name);
-    for (const char* const part : {"<html lang=\"en\">", "<main", "<h1", "<meta name=\"viewport\""})
+    for (const char* const part :
+         {"<html lang=\"en\">", "<main", "<h1", "<meta name=\"viewport\"",
+          "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src "
+          "'none'; script-src 'self' 'wasm-unsafe-eval'; style-src"})
       EXPECT_EQ(found(text, part, 0).size(), 1u) << part;
     EXPECT_EQ(found(text, "<title>[^<]+Ringscope</title>|<title>Ringscope</title>", 0).size(), 1u);
     for (const std::string& picture : found(text, "<img [^>]*>", 0))
       EXPECT_TRUE(std::regex_search(picture, std::regex(" alt=\"[^\"]{10,}\""))) << picture;
     EXPECT_TRUE(name == "viewer/index.html" ||
                 text.find("class=\"skip\" href=\"#main\"") != std::string::npos);
+    EXPECT_EQ(found(text, "<script>| style=| on[a-z]+=", 0).size(), 0u) << "against the policy";
     // Elements that were opened are closed.
     for (const std::string tag :
          {"p", "li", "ul", "ol", "table", "tr", "pre", "code", "em", "strong", "details",
@@ -134,6 +139,35 @@ TEST_F(SiteTest, IsWholeLinkedAndReadable) {
   expect_links_that_lead_somewhere();
   expect_landmarks();
   expect_contrast();
+}
+
+// A page of `view --html` has its recordings byte for byte, and says that no script but its own may
+// run. The program finds a viewer beside itself, here one of a line.
+TEST_F(SiteTest, APageOfRecordingsHoldsThemAndItsOwnScripts) {
+  fs::create_directories(path("bin"));
+  fs::create_directories(path("share/ringscope"));
+  fs::copy_file(RINGSCOPE_PROGRAM, path("bin/ringscope"));
+  write_text("share/ringscope/ringscope_web.js", "const shown = '</script>';");
+  run_well("run --random --seqlen 16 --trace <b>.json");
+  ASSERT_EQ(run_words({"/bin/sh", "-c", "gzip -kn '<b>.json'"}).status, 0);
+  ASSERT_EQ(
+      run_words({path("bin/ringscope"), "view", "<b>.json", "<b>.json.gz", "--html", "p.html"}).err,
+      "");
+  const std::string text = contents_of(path("p.html"));
+  const std::vector<std::string> nonce = found(text, "script-src 'nonce-([0-9a-f]{32})'");
+  ASSERT_EQ(nonce.size(), 1u);
+  EXPECT_EQ(
+      found(text, "default-src 'none'; script-src 'nonce-[0-9a-f]{32}' 'wasm-unsafe-eval';", 0)
+          .size(),
+      1u);
+  EXPECT_EQ(found(text, ("<script nonce=\"" + nonce[0] + "\">").c_str(), 0).size(), 4u);
+  for (const char* const tag : {"<script", "</script"})
+    EXPECT_EQ(found(text, tag, 0).size(), 4u) << "of two recordings, the viewer and its page";
+  for (const char* const name : {"<b>.json", "<b>.json.gz"})
+    EXPECT_NE(text.find("[\"\\u003cb>" + std::string(name).substr(3) + "\"] = \"" +
+                        base64(contents_of(path(name))) + "\";"),
+              std::string::npos)
+        << name;
 }
 
 TEST_F(SiteTest, ReplacesNothingButASite) {

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/text.h"
 #include "viz/model/timeline/palette.h"
 #include "viz/window/pictures.h"
 
@@ -29,19 +30,6 @@ std::string escaped_xml(std::string_view text) {
   std::string out;
   for (const char c : text)
     out += c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '>' ? "&gt;" : std::string(1, c);
-  return out;
-}
-
-std::string base64(std::string_view bytes) {
-  constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  for (std::size_t i = 0; i < bytes.size(); i += 3) {
-    unsigned group = 0;
-    for (std::size_t k = 0; k < 3; ++k)
-      group = group << 8 | (i + k < bytes.size() ? static_cast<unsigned char>(bytes[i + k]) : 0u);
-    for (std::size_t k = 0; k < 4; ++k)
-      out += i + k > bytes.size() ? '=' : kDigits[group >> (18 - 6 * k) & 63];
-  }
   return out;
 }
 

@@ -8,6 +8,19 @@
 namespace ringscope {
 namespace {
 
+// The examples of RFC 4648, and every byte.
+TEST(Text, Base64IsThatOfTheStandard) {
+  const std::pair<const char*, const char*> examples[] = {{"", ""},
+                                                          {"f", "Zg=="},
+                                                          {"fo", "Zm8="},
+                                                          {"foo", "Zm9v"},
+                                                          {"foob", "Zm9vYg=="},
+                                                          {"fooba", "Zm9vYmE="},
+                                                          {"foobar", "Zm9vYmFy"}};
+  for (const auto& [bytes, text] : examples) EXPECT_EQ(base64(bytes), text);
+  EXPECT_EQ(base64(std::string("\x00\x10\x83\xfb\xff\xbf", 6)), "ABCD+/+/");
+}
+
 TEST(Text, FilledReplacesKeysEverywhereButInValues) {
   EXPECT_EQ(filled("{{a}} and {{b}}, {{a}}.", {{"a", "{{b}}"}, {"b", "{x}"}}),
             "{{b}} and {x}, {{b}}.");
