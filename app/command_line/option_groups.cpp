@@ -8,6 +8,7 @@
 #include "core/base/text.h"
 #include "core/problem/partition.h"
 #include "core/sim/searched.h"
+#include "core/trace/json_reader.h"
 
 namespace ringscope {
 
@@ -74,6 +75,15 @@ void add_kv_buffers(CommandFlags& flags, int& kv_buffers, const std::string& hel
 void add_world_size(CommandFlags& flags, std::optional<int>& world_size, int otherwise) {
   flags.integer("--world-size", world_size,
                 fmt::format("ranks ({}; a process a rank: as many as were started)", otherwise));
+}
+
+void add_unpack(CommandFlags& flags) {
+  static constexpr Accepted kGiB = {0, 1024, false, true, "a number above 0, up to 1024"};
+  flags.value("--unpack", "GIB", "unpack at most so much of a file that gzip packed (1)",
+              [](const std::string& text) {
+                FileSource::most_unpacked() =
+                    static_cast<std::uint64_t>(number_of_flag("--unpack", text, kGiB) * 0x1p30);
+              });
 }
 
 void add_timeout(CommandFlags& flags, double& timeout_s, const std::string& help) {

@@ -44,6 +44,8 @@ void add_kv_buffers(CommandFlags& flags, int& kv_buffers, const std::string& hel
 // Add --world-size, for ranks that are `otherwise` threads or as many processes as were started.
 void add_world_size(CommandFlags& flags, std::optional<int>& world_size, int otherwise);
 void add_timeout(CommandFlags& flags, double& timeout_s, const std::string& help);
+// Add --unpack, which limits what files that gzip packed become.
+void add_unpack(CommandFlags& flags);
 
 // Call `validate`, which names a size as its flag does, but without dashes, and calls a product of
 // `sizes` "tensor". Throw its InputError again with the flags' names.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "app/command_line/commands.h"
+#include "app/command_line/option_groups.h"
 #include "app/report/fields.h"
 #include "app/report/terminal.h"
 #include "core/base/error.h"
@@ -201,8 +202,8 @@ Finish declare_explain(CommandFlags& flags) {
   flags.words(
       "TRACE", options->traces,
       "recordings of run, train or simulate --trace; or of all ranks, as files or a folder, "
-      "PyTorch profiles of a ring, Nsight Systems' SQLite exports of one or dumps of the NCCL "
-      "flight recorder");
+      "PyTorch profiles of a ring or dumps of the NCCL flight recorder");
+  add_unpack(flags);
   flags.flag("--json", options->json, "print one JSON object, or a list of one for each trace");
   return [options] {
     if (options->traces.empty()) contradiction("explain", "no trace given", "explain TRACE...");

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "app/command_line/commands.h"
+#include "app/command_line/option_groups.h"
 #include "app/report/fields.h"
 #include "app/run/run.h"
 #include "app/site/html.h"
@@ -143,6 +144,7 @@ Finish declare_view(CommandFlags& flags) {
       "TRACE", view->traces,
       "recordings of run --trace, followed while the run goes on, or other Chrome traces, as files "
       "or a folder");
+  add_unpack(flags);
   flags.path("--screenshot", view->screenshot, "write a picture, PNG or SVG, and open no window");
   flags.path("--csv", view->csv,
              "write what --select finds, or all slices, as CSV, and open no window (-: to stdout)");

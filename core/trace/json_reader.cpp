@@ -55,9 +55,10 @@ class FileSource::Unpacker {
                                    source.done() - stream_.avail_in));
     }
     unpacked_ += count;
-    if (unpacked_ > kMaxUnpacked)
-      throw InputError(
-          fmt::format("unpacks to more than {} bytes; at most that many accepted", kMaxUnpacked));
+    if (unpacked_ > most_unpacked())
+      throw InputError(fmt::format(
+          "unpacks to more than {:g} GiB; accepted: less, or --unpack with a larger limit",
+          static_cast<double>(most_unpacked()) / (1 << 30)));
     return count;
   }
 

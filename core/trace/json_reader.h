@@ -8,6 +8,7 @@
 // array without its closing bracket at the end of the text.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -61,17 +62,24 @@ class FileSource : public TextSource {
   explicit FileSource(const InputFile& file);
   ~FileSource() override;
   // Throw InputError when the packed data is damaged or cut off, behind what is whole of it, or
-  // longer than kMaxUnpacked.
+  // longer than most_unpacked().
   std::size_t read(char* to, std::size_t size) override;
   void rewind() override;
   std::uint64_t size() const override { return static_cast<std::uint64_t>(file_.size()); }
   // Deflate packs 258 bytes into 2 bits at best.
-  std::uint64_t most_bytes() const override { return (unpacker_ ? 1032 : 1) * size(); }
+  std::uint64_t most_bytes() const override {
+    return unpacker_ ? std::min(1032 * size(), most_unpacked()) : size();
+  }
   // Return how many bytes of the file were read.
   Index done() const { return done_; }
   bool is_cut_off() const override { return is_cut_off_; }
 
-  static constexpr std::uint64_t kMaxUnpacked = std::uint64_t{1} << 34;  // bytes
+  // The most bytes that a packed file may become: a small one can promise more than any machine holds.
+  // It is set once, before files are read (--unpack).
+  static std::uint64_t& most_unpacked() {
+    static std::uint64_t bytes = std::uint64_t{1} << 30;
+    return bytes;
+  }
 
  private:
   class Unpacker;

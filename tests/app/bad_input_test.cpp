@@ -290,6 +290,23 @@ TEST_F(BadInputTest, NoOutputReplacesAnInput) {
   }
 }
 
+// A small file that promises a large text ends at the limit, with memory of less than ten times that.
+TEST_F(BadInputTest, PackedFilesEndAtTheLimit) {
+  ASSERT_EQ(
+      run_words({"/bin/sh", "-c",
+                 "{ printf '['; yes '{\"ph\":\"X\",\"ts\":1,\"dur\":1},' | head -c 60000000; } | "
+                 "gzip -1 > t.json.gz"})
+          .status,
+      0);
+  EXPECT_LT(std::filesystem::file_size(path("t.json.gz")), 1'000'000u);
+  for (const char* command : {"explain t.json.gz", "view t.json.gz --csv t.csv"}) {
+    expect_ended(run_after("ulimit -v 700000", command + Strings("--unpack 0.05")), 2,
+                 {"t.json.gz: unpacks to more than 0.05 GiB; accepted: less", "--unpack"});
+    expect_refused(command + Strings("--unpack 0"), {"--unpack", "a number above 0"});
+  }
+  EXPECT_EQ(files(), std::set<std::string>{"t.json.gz"});
+}
+
 TEST_F(BadInputTest, SizesThatOverflow) {
   expect_random_refused("--seqlen 2147483648 --heads 9223372036854775807",
                         {"--heads 9223372036854775807", "--seqlen 2147483648", "64 bits"});
