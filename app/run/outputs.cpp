@@ -142,17 +142,21 @@ void write_recording(std::vector<Output>& files, const std::string& path,
   }
   folder = for_flag("--trace", [&] { return std::make_unique<AtomicFolder>(path); });
   for_flag("--trace", [&] {
-    for (int rank = 0; rank < recording.info.world_size; ++rank) {
-      AtomicFile file(fmt::format("{}/rank{}.json", folder->place(), rank));
-      write_chrome_trace_of_rank(file, recording, rank);
-      file.commit();
-    }
+    folder->fill([&](const std::string& place) {
+      for (int rank = 0; rank < recording.info.world_size; ++rank) {
+        AtomicFile file(fmt::format("{}/rank{}.json", place, rank));
+        write_chrome_trace_of_rank(file, recording, rank);
+        file.commit();
+      }
+    });
   });
 }
 
-// Put all that was written in its place, once all of it is on the disk.
+// Put all that was written in its place, once all of it is on the disk. The renamings follow each
+// other at once: whoever is killed leaves old files or new ones, and hardly ever some of both.
 void commit(std::vector<Output>& files, const std::unique_ptr<AtomicFolder>& folder) {
   for (Output& file : files) file.write([](AtomicFile& f) { f.sync(); });
+  for (Output& file : files) file.write([](AtomicFile& f) { f.prepare(); });
   for (Output& file : files) file.write([](AtomicFile& f) { f.commit(); });
   if (folder != nullptr) for_flag("--trace", [&] { folder->commit(); });
 }
@@ -211,17 +215,11 @@ struct Dump {
   const AtomicFolder& folder;
   std::vector<std::vector<Fields>> arrays;  // by rank, in the order of its loop
 
-  // Call f(path) to write a file of the folder. Errors name the folder as it was asked for.
+  // Call f(path) to write a file of the folder.
   template <class F>
   void write(const std::string& name, F&& f) const {
-    try {
-      f(folder.place() + "/" + name);
-    } catch (const std::exception& error) {
-      std::string why = error.what();
-      if (const std::size_t at = why.find(folder.place()); at != why.npos)
-        why.replace(at, folder.place().size(), folder.path());
-      throw RunError("--dump " + why);
-    }
+    for_flag("--dump",
+             [&] { folder.fill([&](const std::string& place) { f(place + "/" + name); }); });
   }
 };
 

@@ -397,6 +397,11 @@ int carry_out(const RunOptions& options) {
                           .verify = options.verify,
                           .ranks_elsewhere = is_on_gpus(options.backend)});
 
+  if (options.live) {  // whoever looks finds a run that has not begun
+    Recording nothing_yet = empty_recording(config, name_of(options.backend));
+    nothing_yet.info.live_ns = 0;
+    write_trace(options, nothing_yet);
+  }
   const LoadedInputs loaded = load_inputs(options, plan);
   if (!plan.doubt.empty()) print_error(plan.doubt);
   for (const std::string& remark : loaded.remarks) print_error(remark);

@@ -439,7 +439,7 @@ int carry_out(const SiteOptions& options) {
   try {
     fs::create_directories(made.path);
     Site site(folder_of_pages(), made.path);
-    site.write();
+    with_place_in_errors(made.path.string(), folder.string(), [&] { site.write(); });
     if (fs::exists(folder)) fs::rename(folder, former.path);
     fs::rename(made.path, folder);
     print_out(fmt::format(

@@ -258,10 +258,18 @@ void AtomicFile::name_it() {
   temporary_ = name;
 }
 
-void AtomicFile::commit() {
+void AtomicFile::prepare() {
   sync();
   if (unnamed_) name_it();
   if (std::fclose(std::exchange(file_, nullptr)) != 0) discard_and_fail(errno);
+  is_prepared_ = true;
+}
+
+void AtomicFile::commit() {
+  if (!std::exchange(is_prepared_, false)) {
+    prepare();
+    is_prepared_ = false;
+  }
   if (temporary_.empty()) return;
   if (std::rename(temporary_.c_str(), target_.c_str()) != 0) discard_and_fail(errno);
   temporary_.clear();

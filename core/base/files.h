@@ -98,7 +98,10 @@ class AtomicFile {
   // Flush everything written to the disk, so a full disk can't make commit() fail afterwards. Throw
   // RunError.
   void sync();
-  // Sync, then rename the file to its place. Throw RunError.
+  // Sync, and leave nothing to commit() but the renaming, so that those of several files follow each
+  // other at once. Throw RunError.
+  void prepare();
+  // Prepare, then rename the file to its place. Throw RunError.
   void commit();
 
  private:
@@ -111,7 +114,26 @@ class AtomicFile {
   std::string temporary_;  // its name until it is moved; empty if it has none
   bool unnamed_ = false;
   std::FILE* file_ = nullptr;
+  bool is_prepared_ = false;
 };
+
+// Call f, and let its errors speak of `path` where they say `place`, because nobody knows the
+// temporary name of a folder.
+template <class F>
+void with_place_in_errors(const std::string& place, const std::string& path, F&& f) {
+  const auto renamed = [&](std::string text) {
+    if (const std::size_t at = text.find(place); at != text.npos)
+      text.replace(at, place.size(), path);
+    return text;
+  };
+  try {
+    f();
+  } catch (const RunError& error) {
+    throw RunError(renamed(error.what()), error.rank(), error.step());
+  } catch (const InputError& error) {
+    throw InputError(renamed(error.what()));
+  }
+}
 
 // Write the whole file. Throw as AtomicFile does.
 void write_file(const std::string& path, std::string_view bytes);
@@ -128,10 +150,11 @@ class AtomicFolder {
   AtomicFolder(const AtomicFolder&) = delete;
   AtomicFolder& operator=(const AtomicFolder&) = delete;
 
-  // Where to write until commit().
-  const std::string& place() const { return temporary_; }
-  // The place that it is for.
-  const std::string& path() const { return path_; }
+  // Call f(PLACE) to write files into the folder PLACE. Errors name the place that it is for.
+  template <class F>
+  void fill(F&& f) const {
+    with_place_in_errors(temporary_, path_, [&] { f(temporary_); });
+  }
   // Rename the folder to its place. Throw RunError.
   void commit();
 

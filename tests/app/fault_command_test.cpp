@@ -72,6 +72,20 @@ TEST_F(FaultCommandTest, LiveTakesAFile) {
     expect_refused(run + "--trace t.json --backend mpi", {"--live", "mpi", "accepted"});
 }
 
+// Whoever looks before the inputs are there, which may take long, finds a run that has not begun.
+TEST_F(FaultCommandTest, LiveBeginsBeforeTheRanksDo) {
+  run_words({"/bin/sh", "-c", R"(
+    "$0" run --random --seqlen 32768 --heads 8 --trace t.json --live & run=$!
+    until test -e t.json; do :; done
+    kill -9 $run
+    wait $run 2> /dev/null)",
+             RINGSCOPE_PROGRAM});
+  const Recording so_far = read_chrome_trace(path("t.json"));
+  EXPECT_EQ(so_far.info.live_ns, 0);
+  for (const auto& events : so_far.events) EXPECT_TRUE(events.empty());
+  expect_has(run_well("explain t.json"), {"The run goes on"});
+}
+
 // While a run hangs, others see why in its file, which opens even when the run is killed; at its end
 // the recording is that of any run.
 TEST_F(FaultCommandTest, LiveNamesAHangWhileItLasts) {

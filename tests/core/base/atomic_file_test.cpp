@@ -74,6 +74,27 @@ TEST_F(AtomicFileTest, AppearsOnCommit) {
   EXPECT_EQ(read(path), std::string("one t\0o", 7));
 }
 
+// Of several files that are prepared, the renamings follow each other at once.
+TEST_F(AtomicFileTest, OnceItIsPreparedOnlyItsNameIsMissing) {
+  for (const char* name : {"a", "b", "c"}) std::ofstream(folder_ / name) << "old";
+  {
+    AtomicFile a((folder_ / "a").string()), b((folder_ / "b").string()),
+        c((folder_ / "c").string());
+    for (AtomicFile* file : {&a, &b, &c}) file->write("new");
+    for (AtomicFile* file : {&a, &b, &c}) file->prepare();
+    for (const char* name : {"a", "b", "c"}) EXPECT_EQ(read(folder_ / name), "old");
+    EXPECT_THROW(a.write("x"), RunError);
+    EXPECT_THROW(a.prepare(), RunError);
+    a.commit();
+    b.commit();
+    EXPECT_THROW(a.commit(), RunError);
+  }
+  EXPECT_EQ(read(folder_ / "a"), "new");
+  EXPECT_EQ(read(folder_ / "b"), "new");
+  EXPECT_EQ(read(folder_ / "c"), "old");
+  EXPECT_EQ(names(), (Names{"a", "b", "c"}));
+}
+
 TEST_F(AtomicFileTest, LeavesNothingWithoutCommit) {
   const fs::path path = folder_ / "a";
   std::ofstream(path) << "old";
