@@ -43,7 +43,7 @@ struct RunOptions {
   Problem job;                    // without shape and ranks
 
   std::optional<std::string> dout;
-  std::optional<std::string> out, lse, dq, dk, dv, trace, dump, write_partition;
+  std::optional<std::string> out, lse, dq, dk, dv, trace, write_partition;
   bool live = false;  // write the trace while the run goes on
   bool verify = false;
   std::optional<Index> verify_rows;  // of each head; default all
@@ -132,15 +132,5 @@ void write_outputs(const RunOptions& options, const Problem& config, const RingR
 
 // Write the recording alone, if `options` ask for it. Throw as write_outputs does.
 void write_trace(const RunOptions& options, const Recording& recording);
-
-// ---
-// `run --dump`: what each rank holds after each operation of its loop. It is a decorator around the
-// threads' backends, so a dump shows what the loop itself computed, whatever the scheme.
-
-// Run `config` as run_on_threads does, and write into the `folder` what run.md lists: an
-// array (.npy) for each tensor and operation, positions-rank-R.npy, the global positions of each
-// rank's local rows, and manifest.json. Throw RunError too when writing fails.
-RingRun run_dumped(const Problem& config, const AttentionInputs& inputs, const Progress& progress,
-                   const AtomicFolder& folder);
 
 }  // namespace ringscope

@@ -118,9 +118,6 @@ void add_outputs(CommandFlags& flags, RunOptions& run) {
   flags.flag("--live", run.live,
              "write the recording a few times a second while the run goes on, for view, which "
              "follows it");
-  flags.path("--dump", run.dump,
-             "write a folder with each rank's row_max, row_sum and output after each step, and the "
-             "dk and dv that travel, .npy, and manifest.json");
   flags.flag("--verify", run.verify,
              "compare with naive attention in f64; exit status 1 when it differs");
   flags.integer(
@@ -199,13 +196,6 @@ void check_backend(const RunOptions& run) {
     contradiction("--inject",
                   fmt::format("'{}' given without --backward", name_of(*run.mistaken->mistake)),
                   "it together with --backward");
-  if (run.dump && run.backend != Backend::cpu)
-    contradiction("--dump", backend, "it with --backend cpu");
-  if (run.dump && run.mistaken)
-    contradiction("--dump",
-                  fmt::format("given with --inject {}, which changes the outputs alone",
-                              name_of(*run.mistaken->mistake)),
-                  "one of them");
   if (const auto& injection = run.job.injection) {
     const std::string given = fmt::format("'{}' {}", to_string(*injection), backend);
     if (injection->fault == Fault::send_first &&
@@ -408,16 +398,12 @@ int carry_out(const RunOptions& options) {
   if (const std::string remark = remark_on_processes(); !remark.empty()) print_error(remark);
 
   const Runner runner = runner_of(options.backend, options.cuda);
-  std::unique_ptr<AtomicFolder> dump;
-  if (options.dump)
-    dump = for_flag("--dump", [&] { return std::make_unique<AtomicFolder>(*options.dump); });
   RingRun run = [&] {
     ProgressBar bar("attention");
     Progress progress{bar.callback()};
     if (options.live)
       progress.recording = [&](const Recording& so_far) { write_trace(options, so_far); };
     try {
-      if (dump) return run_dumped(config, loaded.tensors, progress, *dump);
       return runner(config, loaded.tensors, progress);
     } catch (const RunFailure& failure) {
       throw with_trace_written(options, failure, failure.recording());
@@ -426,9 +412,7 @@ int carry_out(const RunOptions& options) {
   run.recording.info.command = options.command;
   if (options.live) write_trace(options, run.recording);  // because --verify may take long
   if (options.mistaken) make_mistaken(options, config, loaded.tensors, run.outputs);
-  const int status = conclude({options, config, plan, run, loaded.remarks.empty()}, loaded.tensors);
-  if (dump) for_flag("--dump", [&] { dump->commit(); });
-  return status;
+  return conclude({options, config, plan, run, loaded.remarks.empty()}, loaded.tensors);
 }
 
 // ---

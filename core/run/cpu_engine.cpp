@@ -14,11 +14,8 @@ CpuRankEngine::CpuRankEngine(std::unique_ptr<Communicator> blocks, Rank& rank,
                {rank.rank(), blocks_->world_size()}, listener, &rank.pulse()) {}
 
 std::unique_ptr<RankEngine> ThreadEngine::make(Rank& rank, const Listener& listener) {
-  auto engine =
-      std::make_unique<CpuRankEngine>(std::make_unique<ThreadCommunicator>(ring_, rank.rank()),
-                                      rank, listener, RankLives::in_a_thread);
-  if (decorate_) engine->decorate(decorate_(engine->backend(), rank));
-  return engine;
+  return std::make_unique<CpuRankEngine>(std::make_unique<ThreadCommunicator>(ring_, rank.rank()),
+                                         rank, listener, RankLives::in_a_thread);
 }
 
 }  // namespace ringscope

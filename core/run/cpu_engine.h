@@ -2,10 +2,8 @@
 // that record and inject faults. Threads and MPI processes share it, whoever moves the blocks.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
-#include <utility>
 
 #include "core/ring/cpu_backend.h"
 #include "core/ring/thread_communicator.h"
@@ -23,9 +21,7 @@ class CpuRankEngine : public RankEngine {
                 RankLives lives);
 
   Communicator& communicator() override { return communicator_; }
-  BlockBackend& backend() override { return decorated_ ? *decorated_ : backend_; }
-  // Put `decorated`, which forwards to backend(), in its place.
-  void decorate(std::unique_ptr<BlockBackend> decorated) { decorated_ = std::move(decorated); }
+  BlockBackend& backend() override { return backend_; }
   void finish() override { communicator_.flush(); }
   void finish_failed() override { communicator_.flush_what_happened(); }
   std::optional<RankEvents> so_far() const override { return communicator_.so_far(); }
@@ -38,7 +34,6 @@ class CpuRankEngine : public RankEngine {
   Index scratch_bytes_;
   RecordingCommunicator communicator_;
   RecordingBackend backend_;
-  std::unique_ptr<BlockBackend> decorated_;
 };
 
 // ---
@@ -46,12 +41,7 @@ class CpuRankEngine : public RankEngine {
 
 class ThreadEngine : public Engine {
  public:
-  // Returns a decorator around the backend of a rank.
-  using Decorate = std::function<std::unique_ptr<BlockBackend>(BlockBackend&, Rank&)>;
-
-  // `decorate` may be empty.
-  explicit ThreadEngine(int world_size, Decorate decorate = {})
-      : ring_(world_size), decorate_(std::move(decorate)) {}
+  explicit ThreadEngine(int world_size) : ring_(world_size) {}
 
   std::string_view name() const override { return "cpu"; }
   MemorySpace& memory() override { return host_memory(); }
@@ -62,7 +52,6 @@ class ThreadEngine : public Engine {
 
  private:
   ThreadRing ring_;
-  Decorate decorate_;
 };
 
 }  // namespace ringscope

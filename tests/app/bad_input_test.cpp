@@ -233,9 +233,8 @@ TEST_F(BadInputTest, OutputPlaces) {
   std::filesystem::create_symlink("a.npy", path("link.npy"));
   expect_random_refused("--out a.npy --trace link.npy", "--trace --out");
   // Folders are written whole, so nothing else has a place in them.
-  expect_random_refused("--trace d/ --dump d", "--dump --trace");
-  expect_random_refused("--dump folder --out folder/o.npy", "--dump --out");
-  expect_random_refused("--trace folder/t/ --dump folder", "--dump --trace");
+  expect_random_refused("--trace folder/ --out folder/o.npy", "--trace --out");
+  expect_random_refused("--trace d/ --write-partition d", "--write-partition --trace");
   if (::geteuid() == 0) return;  // root may write anywhere
   std::filesystem::permissions(
       path("folder"), std::filesystem::perms::owner_read | std::filesystem::perms::owner_exec);
@@ -401,8 +400,8 @@ TEST_F(BadInputTest, FullFileSystem) {
   expect_random_refused("--lse small/lse.npy --out small/out.npy", "small/out.npy", 3);
   expect_random_refused("--lse small/lse.npy --trace small/t.json --world-size 32", "small/t.json",
                         3);
-  expect_random_refused("--dump small", "--dump small mounted");
-  expect_random_refused("--dump small/d", "--dump small/d/", 3);
+  expect_random_refused("--trace small/", "--trace small mounted");
+  expect_random_refused("--trace small/d/ --world-size 32", "--trace small/d/rank", 3);
   EXPECT_EQ(::umount(path("small").c_str()), 0);
 }
 
