@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "app/command_line/option_groups.h"
+#include "app/command_line/output_places.h"
 #include "app/report/fields.h"
 #include "app/report/terminal.h"
-#include "app/run/run.h"
 #include "core/base/files.h"
 #include "core/base/npy.h"
 #include "core/base/text.h"

@@ -153,18 +153,6 @@ void remark_on(const char* flag, const NpyArray& array, DType dtype,
                                   too_large, too_large == 1 ? "" : "s", name_of(dtype)));
 }
 
-// Return `values` [a, b, c, width] as [a, c, b, width].
-std::vector<float> with_axes_swapped(Index a, Index b, Index c, Index width,
-                                     const std::vector<float>& values) {
-  std::vector<float> result(values.size());
-  for (Index x = 0; x < a; ++x)
-    for (Index y = 0; y < b; ++y)
-      for (Index z = 0; z < c; ++z)
-        std::copy_n(values.begin() + ((x * b + y) * c + z) * width, width,
-                    result.begin() + ((x * c + z) * b + y) * width);
-  return result;
-}
-
 }  // namespace
 
 std::array<Index, 4> sizes_of_file(const char* flag, const std::string& path, Layout layout) {
@@ -179,12 +167,14 @@ std::vector<float> read_tensor(const char* flag, const std::string& path, Layout
 std::vector<float> from_layout(Layout layout, const std::array<Index, 4>& sizes,
                                std::vector<float> values) {
   if (layout == Layout::bhsd) return values;
-  return with_axes_swapped(sizes[0], sizes[2], sizes[1], sizes[3], values);
-}
-std::vector<float> to_layout(Layout layout, const std::array<Index, 4>& sizes,
-                             std::vector<float> values) {
-  if (layout == Layout::bhsd) return values;
-  return with_axes_swapped(sizes[0], sizes[1], sizes[2], sizes[3], values);
+  const auto [batch, heads, seqlen, width] = sizes;
+  std::vector<float> result(values.size());
+  for (Index b = 0; b < batch; ++b)
+    for (Index row = 0; row < seqlen; ++row)
+      for (Index head = 0; head < heads; ++head)
+        std::copy_n(values.begin() + ((b * seqlen + row) * heads + head) * width, width,
+                    result.begin() + ((b * heads + head) * seqlen + row) * width);
+  return result;
 }
 
 InputPlan plan_inputs(const RunOptions& options) {

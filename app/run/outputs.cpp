@@ -1,11 +1,7 @@
 #include "app/run/run.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include <algorithm>
-#include <filesystem>
 #include <utility>
 
 #include "app/command_line/flags.h"
@@ -16,45 +12,6 @@
 namespace ringscope {
 
 namespace {
-
-namespace fs = std::filesystem;
-
-// Return the real folder and name of a file made at `path`, through links that dangle too.
-fs::path real_place(const std::string& path) {
-  std::error_code error;
-  fs::path place = fs::absolute(path, error);
-  for (int links = 0; links < 40 && fs::is_symlink(fs::symlink_status(place, error)); ++links)
-    place = place.parent_path() / fs::read_symlink(place, error);
-  place = fs::weakly_canonical(place, error);
-  return place.has_filename() ? place : place.parent_path();  // "d/" is d
-}
-
-// Return whether writing one file or folder would replace the other. Devices and fifos are not
-// replaced.
-bool same_place(const std::string& a, const std::string& b) {
-  std::error_code error;
-  const fs::file_status status = fs::status(a, error);
-  if (fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status)) return false;
-  return fs::equivalent(a, b, error) || real_place(a) == real_place(b);
-}
-
-bool is_inside(const OutputPlace& folder, const std::string& path) {
-  if (!folder.is_folder || !folder.path) return false;
-  const fs::path outer = real_place(*folder.path), inner = real_place(path);
-  return std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end()).first == outer.end();
-}
-
-// Return whether writing to `path` would mix with stdout or replace its file. Nothing mixes in
-// /dev/null.
-bool is_stdout(const std::string& path) {
-  const auto equal = [](const struct stat& a, const struct stat& b) {
-    return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
-  };
-  struct stat out {
-  }, file{}, null{};
-  return ::fstat(STDOUT_FILENO, &out) == 0 && ::stat(path.c_str(), &file) == 0 &&
-         equal(out, file) && !(::stat("/dev/null", &null) == 0 && equal(out, null));
-}
 
 // An output while it is written. Its errors name its flag.
 class Output {
@@ -82,44 +39,6 @@ std::vector<OutputPlace> output_places(const RunOptions& options) {
           {"--dv", options.dv},
           {"--trace", options.trace, options.trace && options.trace->ends_with('/')},
           {"--write-partition", options.write_partition}};
-}
-
-void add_files_in(const std::vector<std::string>& names, std::vector<std::string>& files) {
-  for (const std::string& name : names)
-    for (const std::string before : {"ranges:", "file:"})
-      if (const std::size_t at = name.find(before); at != name.npos)
-        files.push_back(name.substr(at + before.size()));
-}
-
-void check_output_places(const std::vector<OutputPlace>& places,
-                         const std::vector<std::string>& inputs, bool json) {
-  for (std::size_t i = 0; i < places.size(); ++i) {
-    const char* const flag = places[i].flag;
-    if (!places[i].path) continue;
-    const std::string& path = *places[i].path;
-    for (std::size_t j = 0; j < i; ++j) {
-      if (!places[j].path) continue;
-      const bool same = same_place(path, *places[j].path);
-      if (same || is_inside(places[i], *places[j].path) || is_inside(places[j], path))
-        throw InputError(fmt::format("{} '{}': {} {}; accepted: a {} for each output", flag, path,
-                                     same ? "the same file as" : "one holds the other, of",
-                                     places[j].flag, same ? "file" : "place"));
-    }
-    for (const std::string& input : inputs)
-      if (same_place(path, input))
-        throw InputError(fmt::format(
-            "{} '{}': the same file as the input '{}'; accepted: another file", flag, path, input));
-    if (json && is_stdout(path))
-      throw InputError(fmt::format(
-          "{} '{}': is stdout, where --json prints; accepted: another file, or no --json", flag,
-          path));
-    for_flag(flag, [&] {
-      if (places[i].is_folder)
-        AtomicFolder probe(path);
-      else
-        require_writable(path);
-    });
-  }
 }
 
 namespace {
@@ -170,12 +89,12 @@ void write_outputs(const RunOptions& options, const Problem& config, const RingR
   const auto write_rows = [&](const char* flag, const std::optional<std::string>& path, Index heads,
                               const std::vector<float>& values) {
     if (!path) return;
-    const std::array<Index, 4> sizes{shape.batch, heads, shape.seqlen, shape.head_dim};
-    std::vector<Index> axes(sizes.begin(), sizes.end());
-    if (options.layout != Layout::bhsd) std::swap(axes[1], axes[2]);
-    if (options.layout == Layout::thd) axes.erase(axes.begin());
-    if (options.layout == Layout::bhsd) return write_tensor(flag, path, axes, values);
-    write_tensor(flag, path, axes, to_layout(options.layout, sizes, values));
+    std::array<Index, 4> axes{shape.batch, heads, shape.seqlen, shape.head_dim};
+    if (options.layout == Layout::bhsd)
+      return write_tensor(flag, path, {axes.begin(), axes.end()}, values);
+    std::swap(axes[1], axes[2]);
+    write_tensor(flag, path, {axes.begin() + (options.layout == Layout::thd), axes.end()},
+                 from_layout(options.layout, axes, values));
   };
   write_rows("--out", options.out, shape.num_heads, run.outputs.out);
   write_tensor("--lse", options.lse, {shape.batch, shape.num_heads, shape.seqlen}, run.outputs.lse);

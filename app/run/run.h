@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "app/command_line/output_places.h"
 #include "app/run/backend.h"
 #include "core/base/files.h"
 #include "core/check/mistakes.h"
@@ -76,11 +77,9 @@ std::array<Index, 4> sizes_of_file(const char* flag, const std::string& path, La
 std::vector<float> read_tensor(const char* flag, const std::string& path, Layout layout);
 
 // Return a tensor of `sizes` [batch, heads, seqlen, width] that is ordered as the layout says in the
-// order of bhsd, or the other way round.
+// order of bhsd; or, with heads and seqlen exchanged in `sizes`, the other way round.
 std::vector<float> from_layout(Layout layout, const std::array<Index, 4>& sizes,
                                std::vector<float> values);
-std::vector<float> to_layout(Layout layout, const std::array<Index, 4>& sizes,
-                             std::vector<float> values);
 
 // Throw InputError naming flag, file, value and what would be accepted.
 InputPlan plan_inputs(const RunOptions& options);
@@ -107,21 +106,6 @@ std::unique_ptr<RowSource> generated_rows(const RunOptions& options, const Atten
 // The files that a run writes: .npy tensors and the trace. Their places are checked before the long
 // work. In the end all are written under temporary names and renamed only when all of them are on
 // the disk, so that a full disk leaves none of them.
-
-// An output, and the flag that asks for it; without a path it was not asked for.
-struct OutputPlace {
-  const char* flag;
-  std::optional<std::string> path;
-  bool is_folder = false;
-};
-
-// Append to `files` those that names of masks and partitions have in them: `ranges:FILE`, `file:FILE`.
-void add_files_in(const std::vector<std::string>& names, std::vector<std::string>& files);
-
-// Throw InputError for a place that can't be written to, that is also another output or one of the
-// `inputs` (all files that the command reads), or that is stdout while --json uses it (`json`).
-void check_output_places(const std::vector<OutputPlace>& places,
-                         const std::vector<std::string>& inputs, bool json);
 
 // Return the outputs of `run`.
 std::vector<OutputPlace> output_places(const RunOptions& options);

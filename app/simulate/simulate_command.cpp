@@ -9,10 +9,10 @@
 
 #include "app/command_line/commands.h"
 #include "app/command_line/flags.h"
+#include "app/command_line/output_places.h"
 #include "app/report/fields.h"
 #include "app/report/machine.h"
 #include "app/report/terminal.h"
-#include "app/run/run.h"
 #include "app/simulate/simulate.h"
 #include "app/view/view_command.h"
 #include "core/attention/blockwise.h"

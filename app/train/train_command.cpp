@@ -10,10 +10,10 @@
 
 #include "app/command_line/commands.h"
 #include "app/command_line/flags.h"
+#include "app/command_line/output_places.h"
 #include "app/process/process_command.h"
 #include "app/report/machine.h"
 #include "app/report/terminal.h"
-#include "app/run/run.h"
 #include "app/train/train.h"
 #include "core/base/clock.h"
 #include "core/base/files.h"

@@ -9,8 +9,8 @@
 
 #include "app/command_line/commands.h"
 #include "app/command_line/option_groups.h"
+#include "app/command_line/output_places.h"
 #include "app/report/fields.h"
-#include "app/run/run.h"
 #include "app/site/html.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
