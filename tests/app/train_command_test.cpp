@@ -41,22 +41,6 @@ TEST_F(TrainCommandTest, WritesTheLossOfEveryStepAndSaysWhatItCost) {
   expect_has(said, {"unigram entropy", "loss", "a step", "sent a step"});
 }
 
-// Whoever computes, and whichever rows.
-TEST_F(TrainCommandTest, LossesAreThoseOfOneRankWhateverTheRing) {
-  run_well(kTiny + "--steps 6 --world-size 1 --loss-csv one.csv");
-  const std::vector<double> one = losses("one.csv");
-  ASSERT_EQ(one.size(), 6u);
-  for (const char* ranks : {"2", "4"})
-    for (const char* partition : {"contiguous", "striped", "zigzag", "fold"}) {
-      run_well(kTiny + Strings{"--steps", "6", "--world-size", ranks, "--partition", partition,
-                               "--loss-csv", "ring.csv"});
-      const std::vector<double> ring = losses("ring.csv");
-      ASSERT_EQ(ring.size(), one.size());
-      for (std::size_t i = 0; i < one.size(); ++i)
-        EXPECT_NEAR(ring[i], one[i], 1e-4 * one[i]) << ranks << " " << partition << " " << i;
-    }
-}
-
 TEST_F(TrainCommandTest, StoppedAndTakenUpAgainIsAsIfItHadNotStopped) {
   run_well(kTiny + "--steps 8 --checkpoint whole.ckpt --loss-csv whole.csv");
   run_well(kTiny + "--steps 5 --checkpoint half.ckpt --loss-csv half.csv");

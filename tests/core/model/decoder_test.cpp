@@ -207,30 +207,6 @@ TEST(Decoder, EqualsPrefillAfterAThousandTokensTree) {
   check_long_run(PartitionKind::fold, MergeKind::tree, 4);
 }
 
-// After the prefill: the logits behind the prompt, once, and a merge a layer and token. No key or
-// value goes anywhere.
-TEST(Decoder, SendsTheLogitsOnceAndThenMergesAndNothingElse) {
-  ModelCase a_case = ModelCase::small();
-  const Index tokens = 5, length = a_case.seqlen + tokens;
-  const std::vector<std::uint8_t> text(static_cast<std::size_t>(a_case.batch * length), 3);
-  for (const MergeKind merge_kind : {MergeKind::ring, MergeKind::tree})
-    for (int n = 1; n <= 6; ++n) {
-      Index sent = 0;
-      for (const auto& rank :
-           spoken(a_case, PartitionKind::striped, merge_kind, n, length, text, kAsGiven)) {
-        const WireCounter& after = rank->replica.counting;
-        EXPECT_EQ(after.sent(), after.sent(Pass::forward, Payload::dkv));
-        sent += after.sent().bytes;
-      }
-      // The way down of a tree is half of a merge, here of one message of all logits.
-      const Index logits = a_case.batch * a_case.shape.vocab;
-      const Index down = merge_cost(MergeKind::tree, 1, logits - 1, n).hop_bytes / 2;
-      const MergeCost merge =
-          merge_cost(merge_kind, a_case.batch * a_case.shape.num_heads, a_case.shape.head_dim, n);
-      EXPECT_EQ(sent, down + tokens * a_case.shape.layers * merge.hop_bytes);
-    }
-}
-
 TEST(Decoder, RefusesAMaskThatLooksAhead) {
   for (const char* const mask : {"full", "window:4", "prefix:14"}) {
     ModelCase a_case = ModelCase::small();

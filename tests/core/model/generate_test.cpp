@@ -67,21 +67,6 @@ TEST(Generate, IsTheTextThatIsReadAnewForEveryByteWhoeverSaysIt) {
   }
 }
 
-// So far that shards are of several pages.
-TEST(Generate, IsTheSameAfterAThousandBytesWhateverTheMerge) {
-  const Checkpoint checkpoint = small_checkpoint();
-  GenerateOptions options = options_of(11, 1000);
-  const std::string expected =
-      generate_on_threads(checkpoint, {PartitionKind::contiguous, 1}, options).text;
-  ASSERT_EQ(expected.size(), 1000u);
-  for (const MergeKind merge : kAllMerges) {
-    options.merge = merge;
-    const Deal deal{PartitionKind::zigzag, 3};
-    EXPECT_EQ(generate_on_threads(checkpoint, deal, options).text, expected)
-        << said_of(deal, options);
-  }
-}
-
 TEST(Generate, GoesOnAsIfItsOwnTextHadBeenThePrompt) {
   const Checkpoint checkpoint = small_checkpoint();
   const Deal deal{PartitionKind::fold, 3};

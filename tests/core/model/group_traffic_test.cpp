@@ -29,8 +29,15 @@ TEST(GroupTraffic, IsWhatATensorParallelRingSends) {
       const GroupTraffic traffic = group_traffic(job_of(a_case, {{tensor, context, 1, 1}}));
       double over_tensor = 0, over_context = 0;
       for (const auto& part : run_parts(a_case, tensor, context)) {
-        over_tensor += static_cast<double>(part->tensor.sent().bytes);
-        over_context += static_cast<double>(part->context.sent().bytes);
+        const WireCounter &sums = part->tensor, &ring = part->context;
+        over_tensor += static_cast<double>(sums.sent().bytes);
+        over_context += static_cast<double>(ring.sent().bytes);
+        // y's sum and dx's of this rank's rows, and nothing else; no gradient in the forward pass.
+        const Index values = part->rows.ring.tokens() * a_case.shape.width;
+        EXPECT_EQ(sums.sent().bytes,
+                  2 * RingAllReduce::bytes_sent(values, tensor, part->tensor.rank()));
+        EXPECT_EQ(sums.sent(), sums.sent(Pass::backward, Payload::dkv));
+        EXPECT_EQ(ring.sent(Pass::forward, Payload::dkv).bytes, 0);
       }
       const double ranks = tensor * context;
       EXPECT_NEAR(over_tensor, ranks * traffic.tensor.bytes, 1e-6);

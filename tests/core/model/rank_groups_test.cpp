@@ -67,40 +67,30 @@ TEST(RankGroups, MembersAreThoseThatASearchFinds) {
   }
 }
 
+// Of any axes, and of none: every rank alone.
 TEST(RankGroups, C53_CoverTheWorldOnce) {
-  for (const PerAxis& sizes : kSizes) {
-    const RankGroups groups = groups_of(sizes);
-    for (const Axis axis : kAllAxes) {
-      std::vector<int> times(static_cast<std::size_t>(groups.world_size()));
-      for (const std::vector<int>& group : groups.groups(axis)) {
-        EXPECT_EQ(static_cast<int>(group.size()), sizes[axis]);
-        for (std::size_t place = 0; place < group.size(); ++place) {
-          ++times[group[place]];
-          EXPECT_EQ(groups.indices(group[place])[axis], static_cast<int>(place));
-          EXPECT_EQ(groups.members(group[place], axis), group);
-        }
-      }
-      EXPECT_EQ(times, std::vector<int>(times.size(), 1)) << name_of(axis);
-    }
-  }
-}
-
-// Of several axes too, and of none: every rank alone.
-TEST(RankGroups, OfSeveralAxesCoverTheWorldOnce) {
   for (const PerAxis& sizes : kSizes) {
     const RankGroups groups = groups_of(sizes);
     for (unsigned set = 0; set < 16; ++set) {
       std::vector<Axis> axes;
+      std::size_t ranks = 1;
       for (const Axis axis : kAllAxes)
-        if ((set >> static_cast<unsigned>(axis)) % 2 == 1) axes.push_back(axis);
+        if ((set >> static_cast<unsigned>(axis)) % 2 == 1) {
+          axes.push_back(axis);
+          ranks *= static_cast<std::size_t>(sizes[axis]);
+        }
       std::vector<int> times(static_cast<std::size_t>(groups.world_size()));
       int before = -1;
       for (const std::vector<int>& group : groups.groups(axes)) {
+        EXPECT_EQ(group.size(), ranks);
         EXPECT_GT(group[0], before) << "by their first ranks";
         before = group[0];
-        for (const int rank : group) {
-          ++times[rank];
-          EXPECT_EQ(groups.members(rank, axes), group);
+        for (std::size_t place = 0; place < group.size(); ++place) {
+          ++times[group[place]];
+          EXPECT_EQ(groups.members(group[place], axes), group);
+          if (axes.size() == 1) {
+            EXPECT_EQ(groups.indices(group[place])[axes[0]], static_cast<int>(place));
+          }
         }
       }
       EXPECT_EQ(times, std::vector<int>(times.size(), 1)) << set;

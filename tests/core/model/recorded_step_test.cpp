@@ -2,7 +2,6 @@
 // seams for one step and taken off again.
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <map>
 
 #include "core/run/recording.h"
@@ -10,42 +9,6 @@
 
 namespace ringscope {
 namespace {
-
-TEST(RecordedStep, HasAttentionsEventsAndTheSameGradients) {
-  constexpr int n = 3;
-  ModelCase a_case = ModelCase::small();
-  a_case.shape.layers = 1;
-  const std::vector<std::uint8_t> windows = a_case.windows();
-  std::vector<std::vector<TraceEvent>> events(n);
-  const Replicas ranks = run_replicas(a_case, PartitionKind::striped, n, [&](TestReplica& rank) {
-    ContextRing& ring = rank.replica.ring();
-    const int r = rank.replica.rank();
-    Recorder recorder(100, 100, monotonic_ns());
-    RecordingCommunicator comm(ring.own_communicator(), recorder, 100);
-    RecordingBackend backend(ring.own_backend(), recorder, ring.ring_problem().params, {r, n}, {});
-    ring.run_over(comm, backend);
-    rank.replica.loss_and_gradients(windows.data());
-    comm.flush();
-    events[r] = recorder.events();
-    ring.run_over_own();
-    rank.replica.loss_and_gradients(windows.data());
-    EXPECT_EQ(recorder.events().size(), events[r].size()) << "recorded after it was taken off";
-  });
-  const Replicas plain = gradients_of(a_case, PartitionKind::striped, n);
-  for (int r = 0; r < n; ++r) {
-    int computed = 0, sent = 0;
-    for (const TraceEvent& event : events[r]) {
-      computed += event.lane == Lane::compute;
-      sent += event.lane == Lane::send;
-    }
-    EXPECT_EQ(computed, 2 * n);              // a block a step, forward and backward
-    EXPECT_EQ(sent, (n - 1) + (n - 1) + n);  // K and V, twice, and their gradients
-    const ParameterStore& store = plain[r]->replica.store();
-    EXPECT_EQ(std::memcmp(ranks[r]->replica.store().gradients(), store.gradients(),
-                          sizeof(float) * static_cast<std::size_t>(store.size())),
-              0);
-  }
-}
 
 // Two layers have each pass twice, but every message has a number of its own, the same on both sides.
 TEST(RecordedStep, EveryMessageOfSeveralLayersHasANumberOfItsOwn) {

@@ -62,6 +62,24 @@ TEST(Training, LearnsATextFromItsContext) {
   EXPECT_LE(losses.back(), 0.7 * unigram_entropy(text));
 }
 
+TEST(Training, LossesAreTheSameForEveryWorldSizeAndPartition) {
+  const auto losses_of = [](const Deal& deal) {
+    std::vector<double> losses;
+    train_on_threads(
+        {small_settings(), deal, nullptr, 20}, small_text(),
+        [&](const StepReport& report, const TrainingRank&) { losses.push_back(report.loss); });
+    return losses;
+  };
+  const std::vector<double> expected = losses_of({PartitionKind::contiguous, 1});
+  for (const int world_size : {2, 4})
+    for (const PartitionKind partition : kAllPartitions) {
+      const std::vector<double> losses = losses_of({partition, world_size});
+      for (std::size_t step = 0; step < 20; ++step)
+        EXPECT_NEAR(losses.at(step), expected[step], 1e-4 * expected[step])
+            << "step " << step << ", " << name_of(partition) << " on " << world_size;
+    }
+}
+
 TEST(Training, StoppedAndTakenUpAgainIsAsIfItHadNotStopped) {
   const std::string text = small_text();
   const Deal deal{PartitionKind::fold, 3};
