@@ -54,7 +54,21 @@ void lesson_02(Page& page) {
   // in the mean. If the numbers of q and k are independent, with mean 0 and variance 1, a product has
   // variance 1 · 1, and variances of independent terms add up: a sum of D has variance D, and is
   // mostly about √D in size. Divided by √D it is about 1, whatever D is. In 4,000 random pairs:
-  page.table(product_sizes().table);
+  //-
+  Table sizes({"D", "size of a sum of D products", "√D", "divided by √D"});
+  double off = 0;  // largest distance of the last column from 1
+  for (const Index d : {16, 64, 256}) {
+    const auto q = random_values<double>(RandomTensor::q, 4000 * d);
+    const auto k = random_values<double>(RandomTensor::k, 4000 * d);
+    double squares = 0;
+    for (auto i = q.begin(), j = k.begin(); i != q.end(); i += d, j += d)
+      squares += std::pow(std::inner_product(i, i + d, j, 0.0), 2) / 4000;
+    const double root = std::sqrt(static_cast<double>(d)), ratio = std::sqrt(squares) / root;
+    sizes.row(d, fixed(std::sqrt(squares), 1), root, fixed(ratio, 2));
+    keep_larger(off, std::abs(ratio - 1));
+  }
+  //+
+  page.table(sizes);
 
   // Without it, the largest of many scores would take nearly all of the weight when D is large. But
   // queries and keys are not independent, and a key that is looked for agrees with its query. With D
@@ -130,7 +144,7 @@ void lesson_02(Page& page) {
   //
   // ## Checks
   page.equal("exp fits a float up to 88", largest, 88);
-  page.at_most("A sum of D products is about √D in size", product_sizes().off, 0.05);
+  page.at_most("A sum of D products is about √D in size", off, 0.05);
   page.check("By the formula, scores of 128 give NaN", std::isnan(plain_softmax(large)[2]));
   page.equal("Scores 1, 2, 3 weigh 0.090, 0.245, 0.665", shown(plain_softmax(small)),
              "0.090, 0.245, 0.665");

@@ -59,7 +59,22 @@ void lesson_09(Page& page) {
   const std::vector<PartitionKind> kinds = {PartitionKind::contiguous, PartitionKind::striped,
                                             PartitionKind::fold, PartitionKind::zigzag};
   //+
-  page.table(dealt_table(kinds, 16, 4));
+  //-
+  std::vector<std::string> head = {""};
+  for (const PartitionKind kind : kinds) head.emplace_back(name_of(kind));
+  Table dealt(head);
+  for (int rank = 0; rank < 4; ++rank) {
+    std::vector<Cell> cells = {fmt::format("rank {}", rank)};
+    for (const PartitionKind kind : kinds) {
+      const LocalRows rows = Partition{kind, 16, 4}.rows_of(rank);
+      std::string text;
+      for (Index i = 0; i < rows.size(); ++i) text += fmt::format("{:3}", rows.global_position(i));
+      cells.push_back(text);
+    }
+    dealt.add(cells);
+  }
+  //+
+  page.table(dealt);
 
   // Here it is called *fold*: the row of tokens is folded to and fro over the ranks. Take care when
   // reading elsewhere: some texts call this one zig-zag. Token by token or chunk by chunk, both are

@@ -25,7 +25,23 @@
 
 namespace ringscope::lessons::chapter_11 {
 void lesson_11(Page& page) {
-  page.print(drawn_masks({"causal+window:3", "prefix:4", "causal+documents:3,5"}, 8));
+  //-
+  const char* const masks[] = {"causal+window:3", "prefix:4", "causal+documents:3,5"};
+  const int width = 2 * 8 + 6;
+  std::string drawn;
+  for (const char* const spelling : masks) drawn += fmt::format("{:{}}", spelling, width);
+  for (Index i = 0; i < 8; ++i) {
+    drawn += '\n';
+    for (const char* const spelling : masks) {
+      const MaskSpec spec = MaskSpec::parse(spelling);
+      std::string line;
+      for (Index j = 0; j < 8; ++j) line += spec.for_seqlen(8).allows(i, j) ? "x " : "· ";
+      drawn += line + std::string(width - 2 * 8, ' ');
+    }
+    drawn.erase(drawn.find_last_not_of(' ') + 1);
+  }
+  //+
+  page.print(drawn);
   //-
   const Mask both = MaskSpec::parse("causal+window:2+documents:3,3").for_seqlen(6);
   //+

@@ -21,13 +21,17 @@
 // seconds number the seconds of a week, and tp counts fastest, as the seconds do:
 //
 //     rank = ((dp · PP + pp) · CP + cp) · TP + tp
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <string>
+#include <vector>
 
 #include "core/base/error.h"
 #include "core/cost/hardware.h"
 #include "core/model/rank_groups.h"
 #include "core/model/tensor_parallel.h"
-#include "lessons/book/model_tables.h"
 #include "lessons/book/page.h"
 
 namespace ringscope::lessons::chapter_17 {
@@ -46,6 +50,9 @@ void lesson_17(Page& page) {
   // Ranks that differ along one axis alone are a *rank group* of that axis. They have different
   // parts of the same thing, so they must talk. Rank 21 is in four groups:
   //-
+  const auto listed = [](const std::vector<int>& ranks) {
+    return fmt::format("{}", fmt::join(ranks, ", "));
+  };
   Table groups({"axis", "index of rank 21", "its group", "from one to the next"});
   for (const Axis axis : kAllAxes) {
     const std::vector<int> group = world.members(21, axis);
@@ -72,7 +79,20 @@ void lesson_17(Page& page) {
   GroupJob job = {.shape = {1, 32, 8, 32768, 128}, .width = 4096, .layers = 32};
   job.sizes = world.sizes();
   const GroupTraffic sent = group_traffic(job);
-  page.table(talk_table(job, world, 8));
+  //-
+  Table talks({"group", "talks about", "how often", "bytes", "meanwhile", "on one node"});
+  const auto row = [&](const char* who, const char* what, const Talk& talk, const char* meanwhile,
+                       const std::vector<Axis>& axes) {
+    const GroupPlacement lie = placement(world, axes, 8);
+    talks.row(who, what, talk.times, bytes(talk.bytes), meanwhile,
+              fmt::format("{} of {}", lie.inside, lie.inside + lie.crossing));
+  };
+  row("tensor", "sums of y, of dx", sent.tensor, "it waits", {Axis::tensor});
+  row("context", "hops of K, V, dK, dV", sent.context, "it attends", {Axis::context});
+  row("pipeline", "rows, or their dx", sent.pipeline, "other sequences", {Axis::pipeline});
+  row("context × data", "a sum of gradients", sent.gradients, "earlier layers", kGradientAxes);
+  //+
+  page.table(talks);
 
   // The ring sends most bytes, and yet TP is further in. A hop travels while the rank attends
   // (lesson 12). During a sum over heads nothing can be computed, because the next layer needs all
@@ -96,10 +116,18 @@ void lesson_17(Page& page) {
   // though, and larger sums. For one of the layers above, on 32 ranks, each of them sends:
   //-
   job.layers = 1;
-  const CheckedTable ways = split_ways(job);
-  const std::vector<double>& sizes = ways.values;
+  Table ways({"TP", "CP", "block of a hop", "the ring", "sums over TP", "together"});
+  std::vector<double> blocks, together;
+  for (const int tensor : {1, 2, 4, 8}) {
+    job.sizes = {{tensor, 32 / tensor, 1, 1}};
+    const GroupTraffic each = group_traffic(job);
+    blocks.push_back(ring_block_bytes(job));
+    together.push_back(each.context.bytes + each.tensor.bytes);
+    ways.row(tensor, 32 / tensor, bytes(blocks.back()), bytes(each.context.bytes),
+             bytes(each.tensor.bytes), bytes(together.back()));
+  }
   //+
-  page.table(ways.table);
+  page.table(ways);
 
   // TP 4 sends least; TP 1 has no sum to wait for. TP 16 is not there, because its groups would not
   // lie on a node of eight, and because K and V have only 8 heads here (lesson 28):
@@ -133,9 +161,8 @@ void lesson_17(Page& page) {
   page.equal("NVLink4 is nine times as fast",
              find_link("NVLink4").bytes_per_s / find_link("InfiniBand-NDR").bytes_per_s, 9);
   page.check("The ring sends most", sent.context.bytes > sent.tensor.bytes);
-  page.check("Blocks stay as they are",
-             std::count(sizes.begin(), sizes.begin() + 4, sizes[0]) == 4);
-  page.check("TP 4 sends least", *std::min_element(sizes.begin() + 4, sizes.end()) == sizes[6]);
+  page.check("Blocks stay as they are", blocks == std::vector<double>(4, blocks[0]));
+  page.check("TP 4 sends least", *std::ranges::min_element(together) == together[2]);
   page.equal("No group of TP 16 lies on one node",
              placement(RankGroups({{16, 2, 1, 1}}, 32), Axis::tensor, 8).inside, 0);
   page.equal("Eight ranks have rank 21's weights", same_weights.size(), 8);

@@ -13,8 +13,12 @@
 // which attends all keys so far. That is *decode*. Under a causal mask no earlier row sees a later
 // one, so earlier rows do not change, and each layer keeps their keys and values, in the *KV cache*.
 #include "core/attention/online_softmax.h"
-#include "lessons/book/model_tables.h"
+#include "core/cost/hardware.h"
+#include "core/model/generate.h"
+#include "core/model/merge.h"
+#include "core/model/training.h"
 #include "lessons/book/page.h"
+#include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_18 {
 void lesson_18(Page& page) {
@@ -25,10 +29,22 @@ void lesson_18(Page& page) {
   //
   //     FLOPs a byte = 2 · queries · g / bytes a number
   page.predict("Decode, numbers of two bytes, g = 4. How many FLOPs for each byte read?", "FLOPs",
-               flops_a_byte(1, 4, 2));
+               2.0 * 1 * 4 / 2);
 
   const Gpu gpu = find_gpu("H100");  // its data sheet says how much it could do meanwhile:
-  page.table(roofline_table(gpu));
+  //-
+  Table roofline({"", "FLOPs a byte", "the " + gpu.name + " could do", "of its peak, at most"});
+  const auto add = [&](const char* what, DType dtype, Index queries, Index g) {
+    const double flops = 2.0 * static_cast<double>(queries * g) / bytes_of(dtype);
+    const double could = gpu.peak_flops(dtype) / gpu.memory_bytes_per_s.value();
+    roofline.row(what, flops, std::round(could), percent(std::min(1.0, flops / could)));
+  };
+  add("decode, f32, g = 1", DType::f32, 1, 1);
+  add("decode, f32, g = 4", DType::f32, 1, 4);
+  add("decode, 16 bits, g = 4", DType::bf16, 1, 4);
+  add("prefill, 16 bits, g = 4, 4,096 queries", DType::bf16, 4096, 4);
+  //+
+  page.table(roofline);
 
   // Decode leaves the arithmetic waiting: it is **bound by bandwidth**. The prefill is not, since
   // thousands of queries use what is read once. A token takes as long as reading the cache and the
@@ -61,10 +77,19 @@ void lesson_18(Page& page) {
   // head, however long the text:
   const MergeCost ring = merge_cost(MergeKind::ring, 32, 128, 8);
   const MergeCost tree = merge_cost(MergeKind::tree, 32, 128, 8);
-  page.table(
-      ways_table({{"K and V round a ring", ring_bytes},
-                  {"results round a ring", layers * static_cast<double>(ring.way_bytes)},
-                  {"results up a tree and down", layers * static_cast<double>(tree.way_bytes)}}));
+  //-
+  Table ways({"for one token, 8 ranks", "bytes, one after the other", "NVLink4", "InfiniBand-NDR"});
+  for (const auto& [what, count] :
+       {std::pair{"K and V round a ring", ring_bytes},
+        {"results round a ring", layers * static_cast<double>(ring.way_bytes)},
+        {"results up a tree and down", layers * static_cast<double>(tree.way_bytes)}}) {
+    const auto on = [count = count](const char* link) {
+      return fmt::format("{:.3f} ms", 1e3 * count / find_link(link).bytes_per_s);
+    };
+    ways.row(what, bytes(count), on("NVLink4"), on("InfiniBand-NDR"));
+  }
+  //+
+  page.table(ways);
 
   // In a layer a row of K and V is 4,096 bytes, and a query's results are 16,512. The prefill has as many
   // queries as rows, decode has one query for a rank's 16,384 rows. The smaller of the two should travel.
@@ -85,7 +110,17 @@ void lesson_18(Page& page) {
   //   every second sends to the next. At last one has all, which goes back the same way.
   page.predict("16 ranks, up a tree and down again: how many rounds?", "rounds",
                static_cast<double>(merge_cost(MergeKind::tree, 32, 128, 16).rounds));
-  page.table(merge_table(32, 128));
+  //-
+  Table merges(
+      {"ranks", "ring: rounds", "messages", "tree: rounds", "messages", "bytes, in either"});
+  for (const int n : {2, 3, 4, 8, 16}) {
+    const MergeCost ring = merge_cost(MergeKind::ring, 32, 128, n);
+    const MergeCost tree = merge_cost(MergeKind::tree, 32, 128, n);
+    merges.row(n, ring.rounds, ring.messages, tree.rounds, tree.messages,
+               bytes(static_cast<double>(tree.bytes)));
+  }
+  //+
+  page.table(merges);
 
   // Such short messages cost little but their start. At 5 µs each, 32 layers on eight ranks take
   // 0.96 ms in a tree and 2.24 in a ring, more than reading the shards.
@@ -112,8 +147,22 @@ void lesson_18(Page& page) {
   merge_by_lse<double>(lse, {&merged, 1}, others.lse, {&others.out, 1});
   //+
   const std::string line = "keys stay, and the query travels.";
-  const Checkpoint model = learned_by_heart(line + " ");
-  const std::string by_one = written(model, "keys", 1), by_four = written(model, "keys", 4);
+  //-
+  const std::string trained = line + " ";
+  ModelShape small = {
+      .layers = 2, .width = 32, .num_heads = 4, .num_heads_kv = 2, .head_dim = 8, .hidden = 64};
+  small.vocab = 128;
+  const TrainingSettings settings{small, {.rate = 5e-3}, 4, 2 * static_cast<Index>(trained.size())};
+  const Checkpoint model =
+      train_on_threads({settings, {PartitionKind::contiguous, 1}, nullptr, 150},
+                       trained + trained + trained + trained)
+          .end;
+  const auto written = [&](int ranks) {
+    const GenerateOptions options{.prompt = "keys", .bytes = 29, .sampling = {.temperature = 0}};
+    return "keys" + generate_on_threads(model, {PartitionKind::zigzag, ranks}, options).text;
+  };
+  const std::string by_one = written(1), by_four = written(4);
+  //+
   page.print(by_four);
 
   // ## Checks

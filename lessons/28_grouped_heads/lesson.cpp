@@ -16,8 +16,8 @@
 
 #include "core/run/run.h"
 #include "core/trace/summary.h"
-#include "lessons/book/cost_tables.h"
 #include "lessons/book/page.h"
+#include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_28 {
 void lesson_28(Page& page) {

@@ -15,11 +15,14 @@
 #include "core/attention/naive.h"
 #include "core/attention/online_softmax.h"
 #include "core/base/random.h"
+#include "core/cost/amounts.h"
 #include "core/problem/mask.h"
 #include "core/problem/partition.h"
 #include "core/ring/problem.h"
 #include "core/run/rows.h"
 #include "core/run/run.h"
+#include "core/sim/recording.h"
+#include "core/sim/scenario.h"
 #include "core/sim/simulate.h"
 #include "core/trace/summary.h"
 #include "lessons/book/page.h"
@@ -51,6 +54,30 @@ inline Problem ring_job(Index heads, Index seqlen, int world_size, const std::st
           .mask = MaskSpec::parse(mask),
           .partition = partition,
           .world_size = world_size};
+}
+
+// Return an attention layer of 32 query heads and heads_kv of K and V, with a full mask.
+inline Problem layer_job(Index seqlen, int world_size, Index heads_kv) {
+  return {.shape = {.num_heads = 32, .num_heads_kv = heads_kv, .seqlen = seqlen, .head_dim = 128},
+          .dtype = DType::bf16,
+          .world_size = world_size};
+}
+
+// Return a causal zigzag layer, forward, on eight H100 with `link`.
+inline Scenario on_8(const char* scheme, Index seqlen, Index heads, Index heads_kv,
+                     const char* link, int nodes = 1) {
+  Scenario all;
+  all.job = {.shape = {1, heads, heads_kv, seqlen, 128},
+             .dtype = DType::bf16,
+             .mask = MaskSpec::parse("causal"),
+             .partition = PartitionKind::zigzag,
+             .world_size = 8};
+  set_scheme(all.job, scheme);
+  all.job.nodes = nodes;
+  all.rates = rates_of(find_gpu("H100"), find_link(link), DType::bf16);
+  all.between = find_link("InfiniBand-NDR");
+  all.nics = 4;
+  return all;
 }
 
 // Evaluate the formulas in f64 on one rank, as the reference for a ring's output. `backward` adds
@@ -91,16 +118,6 @@ double largest_difference(const A& a, const B& b) {
   return largest;
 }
 
-// A table, and numbers by which checks judge it.
-struct CheckedTable {
-  explicit CheckedTable(std::vector<std::string> head) : table(std::move(head)) {}
-
-  Table table;
-  double off = 0;  // the largest error or difference
-  bool as_formulas = true;
-  std::vector<double> values;
-};
-
 // ---
 // The running example: one query with four keys, of lesson 3.
 
@@ -119,60 +136,6 @@ inline PartOfKeys over_keys(std::size_t first, std::size_t last,
   carry_on<double>(row, {&out, 1}, std::span(scores).subspan(first, last - first),
                    &kFourValues[first]);
   return {row.row_max, row.row_sum, out / row.row_sum, lse_of(row)};
-}
-
-// Tabulate the gradients of the four scores for dO = 1, by the formula and by nudging each score. The values are
-// delta and the sum of dS.
-inline CheckedTable four_gradients() {
-  CheckedTable all({"score", "P = exp(score - lse)", "dP = v", "dS = P (dP - out)", "by nudging"});
-  const PartOfKeys whole = over_keys(0, 4);
-  all.values = {0, 0};
-  for (std::size_t j = 0; j < 4; ++j) {
-    std::vector<double> up = kFourScores, down = kFourScores;
-    up[j] += 1e-4, down[j] -= 1e-4;
-    const double p = std::exp(kFourScores[j] - whole.lse), ds = p * (kFourValues[j] - whole.out);
-    const double slope = (over_keys(0, 4, up).out - over_keys(0, 4, down).out) / 2e-4;
-    all.table.row(kFourScores[j], fixed(p, 3), kFourValues[j], fixed(ds, 3), fixed(slope, 3));
-    all.values[0] += p * kFourValues[j];
-    all.values[1] += ds;
-    keep_larger(all.off, std::abs(slope - ds));
-  }
-  return all;
-}
-
-// Tabulate the size of a sum of D products of random numbers: the root of the mean square of 4,000. `off` is the
-// largest distance of the last column from 1.
-inline CheckedTable product_sizes() {
-  CheckedTable all({"D", "size of a sum of D products", "√D", "divided by √D"});
-  for (const Index d : {16, 64, 256}) {
-    const auto q = random_values<double>(RandomTensor::q, 4000 * d);
-    const auto k = random_values<double>(RandomTensor::k, 4000 * d);
-    double squares = 0;
-    for (auto i = q.begin(), j = k.begin(); i != q.end(); i += d, j += d)
-      squares += std::pow(std::inner_product(i, i + d, j, 0.0), 2) / 4000;
-    const double root = std::sqrt(static_cast<double>(d)), ratio = std::sqrt(squares) / root;
-    all.table.row(d, fixed(std::sqrt(squares), 1), root, fixed(ratio, 2));
-    keep_larger(all.off, std::abs(ratio - 1));
-  }
-  return all;
-}
-
-// Tabulate seqlen positions from 0 on world_size ranks: a row per rank, a column per partition.
-inline Table dealt_table(const std::vector<PartitionKind>& kinds, Index seqlen, int world_size) {
-  std::vector<std::string> head = {""};
-  for (const PartitionKind kind : kinds) head.emplace_back(name_of(kind));
-  Table table(head);
-  for (int rank = 0; rank < world_size; ++rank) {
-    std::vector<Cell> cells = {fmt::format("rank {}", rank)};
-    for (const PartitionKind kind : kinds) {
-      const LocalRows rows = Partition{kind, seqlen, world_size}.rows_of(rank);
-      std::string text;
-      for (Index i = 0; i < rows.size(); ++i) text += fmt::format("{:3}", rows.global_position(i));
-      cells.push_back(text);
-    }
-    table.add(cells);
-  }
-  return table;
 }
 
 // ---
@@ -286,25 +249,6 @@ std::string drawing_of(int rows, int columns, F&& marked) {
     for (int column = 0; column < columns; ++column) cells += marked(row, column) ? '#' : '.';
   }
   return cells;
-}
-
-// Draw the masks side by side, each under its spelling, for sequences of seqlen positions: x where a query (line)
-// may attend a key (column).
-inline std::string drawn_masks(const std::vector<std::string>& spellings, Index seqlen) {
-  const int width = static_cast<int>(2 * seqlen + 6);
-  std::string text;
-  for (const std::string& spelling : spellings) text += fmt::format("{:{}}", spelling, width);
-  for (Index i = 0; i < seqlen; ++i) {
-    text += '\n';
-    for (const std::string& spelling : spellings) {
-      const MaskSpec spec = MaskSpec::parse(spelling);
-      std::string line;
-      for (Index j = 0; j < seqlen; ++j) line += spec.for_seqlen(seqlen).allows(i, j) ? "x " : "· ";
-      text += line + std::string(static_cast<std::size_t>(width - 2 * seqlen), ' ');
-    }
-    text.erase(text.find_last_not_of(' ') + 1);
-  }
-  return text;
 }
 
 }  // namespace ringscope::lessons
