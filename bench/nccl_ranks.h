@@ -162,6 +162,10 @@ inline Ranks ranks_on_threads(int world_size) {
 
 #ifdef RINGSCOPE_HAS_MPI
 
+inline AllGather all_gather_of(MpiSession& session) {
+  return [&session](const std::string& mine) { return session.all_gather(mine); };
+}
+
 // `session` must outlive the ranks.
 inline Ranks ranks_in_processes(MpiSession& session, const ProcessSeat& place) {
   Ranks ranks{.world_size = session.world_size(),
@@ -169,9 +173,9 @@ inline Ranks ranks_in_processes(MpiSession& session, const ProcessSeat& place) {
               .is_first = session.rank() == 0,
               .placement = place.placement,
               .seats = {place.seat}};
-  ranks.world = std::make_unique<NcclWorld>(
-      share_nccl_id(session.lifeline()), ranks.world_size, ranks.seats,
-      NcclLimits{NcclOptions{}.max_ctas, kRanksTimeoutS}, failure_of(session.lifeline()));
+  ranks.world = std::make_unique<NcclWorld>(share_nccl_id(session.rank(), all_gather_of(session)),
+                                            ranks.world_size, ranks.seats,
+                                            NcclLimits{NcclOptions{}.max_ctas, kRanksTimeoutS});
   ranks.run_with = [&session](const Problem& config, Engine& engine) {
     CheapRows rows(config.shape);
     return run_one_rank(session, config, {.generated = &rows}, false, engine);

@@ -236,22 +236,15 @@ void restart_under_mpirun(int ranks, const std::vector<std::string>& arguments) 
   ::execvp(words[0], const_cast<char**>(words.data()));
 }
 
-[[noreturn]] void end_all(Lifeline& line, const std::exception& error) {
-  const auto* known = dynamic_cast<const RunError*>(&error);
-  line.fail(known != nullptr ? *known : RunError(error.what(), line.rank()));
-  const RunError agreed = line.wait_for_failure(1).value_or(RunError(error.what()));
-  if (line.is_speaker()) std::fprintf(stderr, "nccl_ring: %s\n", agreed.what());
-  line.leave_after_failure(2);
-  std::fflush(nullptr);
-  ::_exit(3);
-}
-
 int run_as_process(const Options& options) {
-  MpiSession session(kRanksTimeoutS);
+  MpiSession session(kRanksTimeoutS, [](const RunError& error, int, bool speaks) {
+    if (speaks) std::fprintf(stderr, "nccl_ring: rank %d: %s\n", error.rank(), error.what());
+  });
   Lifeline& line = session.lifeline();
+  const ShownOutsideWork connects(line.pulse());  // NCCL has a timeout of its own
   ProcessSeat place;
   try {
-    place = take_process_seat(line);
+    place = take_process_seat(session.rank(), all_gather_of(session));
   } catch (const RunError& error) {  // thrown on every rank alike
     session.finish();
     return session.rank() == 0 ? skip(error.what()) : 0;
@@ -259,7 +252,7 @@ int run_as_process(const Options& options) {
   try {
     measure(ranks_in_processes(session, place), options);
   } catch (const std::exception& error) {
-    end_all(line, error);
+    line.fail(error);
   }
   session.finish();
   return 0;

@@ -15,7 +15,6 @@
 #include "core/run/generated_rows.h"
 
 #ifdef RINGSCOPE_HAS_MPI
-#include "core/process/agreement.h"
 #endif
 
 namespace ringscope {
@@ -352,13 +351,12 @@ class GeneratePart : public JobPart {
 
   void run() override {
     const std::string checkpoint =
-        line_.broadcast(is_first() ? to_bytes(inputs_.checkpoint) : std::string());
-    inputs_.options.prompt = line_.broadcast(inputs_.options.prompt);
+        session_.broadcast(is_first() ? to_bytes(inputs_.checkpoint) : std::string());
+    inputs_.options.prompt = session_.broadcast(inputs_.options.prompt);
     if (!is_first()) {
       inputs_.checkpoint = checkpoint_from(checkpoint);
       require_memory_for(inputs_, request_.ranks.partition, session_.world_size(), session_.rank());
     }
-    agree(line_, {});  // now every rank knows that all have the memory for it
     if (is_first()) output_.emplace(request_, inputs_);
     generated_ = generate_on_mpi(session_, inputs_.checkpoint, request_.ranks.partition,
                                  inputs_.options, output_ ? output_->on_byte() : OnByte(),
@@ -368,10 +366,6 @@ class GeneratePart : public JobPart {
   int conclude() override {
     output_->end(generated_);
     return 0;
-  }
-
-  RunError leave_behind(const RunError& failure, const std::exception&) override {
-    return failure;  // the generated text has been printed already
   }
 
  private:

@@ -5,30 +5,23 @@
 
 #ifdef RINGSCOPE_HAS_MPI
 
-#include <fmt/ranges.h>
-#include <unistd.h>
+#include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
-#include <cstdio>
+#include <atomic>
 #include <cstring>
 #include <memory>
 #include <optional>
 #include <string_view>
-#include <thread>
 #include <variant>
 
 #include "app/command_line/flags.h"
 #include "app/report/terminal.h"
 #include "core/base/text.h"
-#include "core/process/agreement.h"
 #include "core/process/supervisor.h"
 
 namespace ringscope {
 namespace {
-
-constexpr double kSettleSeconds = 1;  // for rank 0 to decide which failure came first
-constexpr double kSpeechSeconds = 5;  // for the speaker to write what was recorded
 
 bool works_in_processes(std::string_view command) {
   return command == "run" || command == "train" || command == "generate";
@@ -52,183 +45,75 @@ std::unique_ptr<JobPart> part_of(MpiSession& session, const Command& command) {
   return nullptr;
 }
 
-// Return the value's text, all digits of a number included, so that equal texts are equal values.
-template <class T>
-std::string text_of(const std::optional<T>& value) {
-  return value ? fmt::format("{}", *value) : "not given";
-}
-std::string text_of(bool given) { return given ? "given" : "not given"; }
-
-// Append the terms of `options` to `terms`.
-void add_terms(Terms& terms, const Help& help) { terms.emplace_back("--help", help.text); }
-
-void add_terms(Terms& terms, const TrainOptions& train) {
-  const Terms settings = texts_of(train.given);
-  terms.insert(terms.end(), settings.begin(), settings.end());
-  terms.insert(terms.end(), {{"--partition", std::string(name_of(train.ranks.partition))},
-                             {"--steps", train.steps ? std::to_string(*train.steps) : "not given"},
-                             {"--resume", text_of(train.resume.has_value())},
-                             {"--trace", text_of(train.trace.has_value())},
-                             {"--trace-step", text_of(train.trace_step)},
-                             {"--chunks", std::to_string(train.chunks)},
-                             {"--checkpoint", text_of(train.checkpoint.has_value())},
-                             {"--checkpoint-every", std::to_string(every(train))},
-                             {"--timeout", fmt::format("{}", train.ranks.timeout_s)}});
+// Return what `words` have from the word `at` on that says something by itself: a flag with its value.
+std::string shown_from(const std::vector<std::string>& words, std::size_t at) {
+  if (at > 0 && words[at - 1].starts_with("--")) --at;
+  if (at + 1 >= words.size()) return at < words.size() ? words[at] : "nothing";
+  return words[at].starts_with("--") ? words[at] + " " + words[at + 1] : words[at];
 }
 
-void add_terms(Terms& terms, const GenerateRequest& request) {
-  const GenerateOptions& options = request.options;
-  terms.insert(terms.end(), {{"command", "generate"},
-                             {"--bytes", std::to_string(options.bytes)},
-                             {"--temperature", fmt::format("{}", options.sampling.temperature)},
-                             {"--seed", std::to_string(options.sampling.seed)},
-                             {"--partition", std::string(name_of(request.ranks.partition))},
-                             {"--merge", std::string(name_of(options.merge))},
-                             {"--timeout", fmt::format("{}", request.ranks.timeout_s)}});
+// Throw RunError unless this rank was started as rank 0 was.
+void require_same_start(MpiSession& session, const std::vector<std::string>& arguments) {
+  std::vector<std::string> mine = {version_text()};
+  mine.insert(mine.end(), arguments.begin(), arguments.end());
+  constexpr char kEnd = '\0';  // no argument holds one
+  std::string joined;
+  for (const std::string& word : mine) joined += word + kEnd;
+  const std::string of_0 = session.broadcast(joined);
+  if (of_0 == joined) return;
+  std::vector<std::string> theirs;
+  for_each_part(of_0, kEnd, [&](std::string_view word) { theirs.emplace_back(word); });
+  const auto differs = std::mismatch(mine.begin(), mine.end(), theirs.begin(), theirs.end());
+  const auto at = static_cast<std::size_t>(differs.first - mine.begin());
+  throw RunError(fmt::format("rank {} has {}, rank 0 has {}", session.rank(), shown_from(mine, at),
+                             shown_from(theirs, at)));
 }
 
-void add_terms(Terms& terms, const RunOptions& run) {
-  const Problem& job = run.job;
-  terms.insert(terms.end(),
-               {{"--backend", std::string(name_of(run.backend))},
-                {"input", run.q      ? ".npy files"
-                          : run.text ? "--text"
-                                     : "--random"},
-                {"--seed", std::to_string(run.seed)},
-                {"--batch", text_of(run.batch)},
-                {"--heads", text_of(run.heads)},
-                {"--heads-kv", text_of(run.heads_kv)},
-                {"--seqlen", text_of(run.seqlen)},
-                {"--head-dim", text_of(run.head_dim)},
-                {"--partition", job.partition.identity()},
-                {"--speeds", fmt::format("{}", fmt::join(job.speeds, ","))},
-                {"--scheme", job.scheme_name()},
-                {"--kv-buffers", std::to_string(job.kv_buffers)},
-                {"--mask", job.mask.identity()},
-                {"--dtype", std::string(name_of(job.dtype))},
-                {"--scale", text_of(job.softmax_scale)},
-                {"--backward", text_of(job.backward)},
-                {"--kernel", std::to_string(run.cuda.forward_kernel)},
-                {"--backward-kernel", std::to_string(run.cuda.backward_kernel)},
-                {"--timeout", fmt::format("{}", job.timeout_s)},
-                {"--inject", job.injection ? to_string(*job.injection) : "not given"}});
-}
-
-// No ranks work together on other commands.
-template <class Options>
-void add_terms(Terms&, const Options&) {}
-
-// Return everything that decides the result or who sends what when, by flag. It must be equal on all
-// ranks before they begin. What concerns rank 0 alone is left out: files.
-Terms terms_of(const Command& command) {
-  Terms terms{{"version", version_text()}};
-  std::visit([&](const auto& options) { add_terms(terms, options); }, command);
-  return terms;
-}
-
-// One rank of a job, from its command line to its end.
-class RankOfJob {
- public:
-  RankOfJob(MpiSession& session, const std::vector<std::string>& arguments)
-      : session_(session), line_(session.lifeline()), arguments_(arguments) {}
-
-  // Return when no rank needs another one any more: with the exit status if it is known, or without
-  // one if rank 0 must still conclude(). Does not return from work that failed.
-  std::optional<int> take_part() {
-    try {
-      return run();
-    } catch (const InputError& error) {
-      return end_refused(kBadInput, error.what());
-    } catch (const std::exception& error) {
-      end_failed(error);
-    }
-  }
-
-  // Conclude on rank 0 after the others have left. Throw InputError, RunError.
-  int conclude() const { return part_->conclude(); }
-
- private:
-  bool is_first() const { return session_.rank() == 0; }
-
-  std::optional<int> run() {
-    const std::string bad_input = prepare();
-    try {
-      agree(line_, command_ ? terms_of(*command_) : Terms(), bad_input);
-    } catch (const RunError& difference) {
-      if (line_.failure()) throw;
-      return end_refused(kFailed, difference.what());
-    }
-    if (const auto* help = std::get_if<Help>(&*command_)) {
-      if (is_first()) print_out(help->text);
-      session_.finish();
-      return 0;
-    }
-    part_->run();
-    session_.finish();
-    if (is_first()) return std::nullopt;
-    return 0;
-  }
-
-  // Do everything that a rank can do before it knows of the others. Return what is wrong with its
-  // input, or "". Throw RunError.
-  std::string prepare() {
-    try {
-      command_ = parse_command_line(arguments_);
-      part_ = part_of(session_, *command_);
-      if (part_ != nullptr) part_->prepare();
-      return "";
-    } catch (const InputError& error) {
-      return error.what();
-    }
-  }
-
-  // End in good order, because nothing has begun and every rank knows why.
-  int end_refused(int status, const std::string& why) {
-    try {
-      if (is_first()) print_error(why);
-      line_.broadcast("");  // the error is printed, so a launcher may end the others now
-      session_.finish();
-      return status;
-    } catch (const std::exception& error) {
-      end_failed(error);
-    }
-  }
-
-  // Let one rank print the error and write what there is. The others stay until that is done,
-  // because a launcher ends all ranks when one ends like this. MPI is not called any more.
-  [[noreturn]] void end_failed(const std::exception& exception) {
-    const RunError mine = as_run_error(exception);
-    line_.fail(mine);  // the others may know already
-    RunError failure = line_.wait_for_failure(kSettleSeconds).value_or(mine);
-    if (line_.is_speaker()) {
-      if (part_ != nullptr) failure = part_->leave_behind(failure, exception);
-      report_error(failure);
-    }
-    line_.leave_after_failure(kSpeechSeconds);
-    std::fflush(nullptr);
-    ::_exit(kFailed);
-  }
-
-  MpiSession& session_;
-  Lifeline& line_;
-  const std::vector<std::string>& arguments_;
-  std::optional<Command> command_;
-  std::unique_ptr<JobPart> part_;  // of the command; refers to it
-};
-
-int work(const std::vector<std::string>& arguments, SharedFlag& others_watch) {
+// Take one rank through its job, from its command line to its end, and return its exit status. What
+// goes wrong ends all ranks. `part`, while it is there, is what the lifeline's thread may ask for what
+// to leave behind.
+int take_part(MpiSession& session, const std::vector<std::string>& arguments,
+              std::atomic<JobPart*>& part_for_others) {
+  std::unique_ptr<JobPart> part;  // refers to the command
+  std::optional<Command> command;
   try {
-    MpiSession session(timeout_of(arguments));
-    others_watch = true;
-    RankOfJob rank(session, arguments);
-    const std::optional<int> status = rank.take_part();
-    return status ? *status : rank.conclude();
+    session.lifeline().doing("at its start");
+    command = parse_command_line(arguments);
+    require_same_start(session, arguments);
+    part = part_of(session, *command);
+    part_for_others = part.get();
+    RankPulse& pulse = session.lifeline().pulse();
+    if (part != nullptr) {
+      const ShownOutsideWork reads(pulse);  // from a disk, which may be slow
+      part->prepare();
+    }
+    if (part != nullptr) part->run();
+    session.finalize();
+    int status = 0;
+    if (session.rank() == 0) {
+      session.lifeline().doing("verifying and writing");
+      const ShownOutsideWork concludes(pulse);
+      if (const auto* help = std::get_if<Help>(&*command)) print_out(help->text);
+      if (part != nullptr) status = part->conclude();
+    }
+    session.finish();
+    return status;
   } catch (const std::exception& error) {
-    // If rank 0 is dead, its parent says so, and the launcher ends the others meanwhile. Otherwise
-    // the first that speaks is the only one.
-    const int rank = launched_rank();
-    if (rank > 0 && dynamic_cast<const InputError*>(&error) == nullptr)
-      std::this_thread::sleep_for(std::chrono::milliseconds(4000 + 200 * std::min(rank, 100)));
+    session.lifeline().fail(error);
+  }
+}
+
+int work(const std::vector<std::string>& arguments, SharedStage& stage) {
+  std::atomic<JobPart*> part = nullptr;
+  const auto on_failure = [&](const RunError& error, int status, bool speaks) {
+    if (!speaks) return;
+    if (status == kBadInput) return print_error(error.what());
+    report_error(part != nullptr ? part.load()->leave_behind(error) : error);
+  };
+  try {
+    MpiSession session(timeout_of(arguments), on_failure, &stage);
+    return take_part(session, arguments, part);
+  } catch (const std::exception& error) {
     return report_error(error);
   }
 }
@@ -277,14 +162,11 @@ bool asks_for_processes(const std::vector<std::string>& arguments) {
 }
 
 int process_command(const std::vector<std::string>& arguments) {
+  const int rank = launched_rank();
   return supervised(
-      [&](SharedFlag& others_watch) { return work(arguments, others_watch); },
-      [](int signal) {
-        const RunError lost(
-            fmt::format("its process ended by signal {} before the ranks had met", signal),
-            launched_rank());
-        report_error(lost);
-      });
+      timeout_of(arguments), std::clamp(rank, 0, 10),
+      [&](SharedStage& stage) { return work(arguments, stage); },
+      [&](const std::string& what) { report_error(RunError(what, rank)); });
 }
 
 }  // namespace ringscope

@@ -2,7 +2,6 @@
 // process_command() takes every rank through the same steps of it.
 #pragma once
 
-#include <exception>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,25 +13,22 @@ namespace ringscope {
 
 class JobPart {
  public:
-  explicit JobPart(MpiSession& session) : session_(session), line_(session.lifeline()) {}
+  explicit JobPart(MpiSession& session) : session_(session) {}
   virtual ~JobPart() = default;
 
-  // Check the input before the ranks know of each other. Throw InputError, RunError.
+  // Check the input before the ranks work together. What this and the next two throw ends all ranks.
   virtual void prepare() = 0;
-  // Do the work after all ranks have agreed and none has refused. Throw the RunError that all ranks
-  // end with, but only when all know of it.
   virtual void run() = 0;
-  // Write the files and print on rank 0, after the others have left. Return the exit status.
+  // Write the files and print on rank 0, after MPI has ended. Return the exit status.
   virtual int conclude() = 0;
-  // Write what a failed job leaves behind, on the rank that speaks. Return the failure, extended if
-  // that writing failed. `thrown` is what ended run().
-  virtual RunError leave_behind(const RunError& failure, const std::exception& thrown) = 0;
+  // Write what a failed job leaves behind, on the rank that speaks and on another thread than those
+  // above, which go on. Return the failure, extended if more can be said of it.
+  virtual RunError leave_behind(const RunError& failure) { return failure; }
 
  protected:
   bool is_first() const { return session_.rank() == 0; }
 
   MpiSession& session_;
-  Lifeline& line_;
 };
 
 // Throw InputError unless --world-size asks for as many ranks as there are.
@@ -62,9 +58,9 @@ JobFacts job_facts_from(const std::string& bytes);
 // job that mpirun, srun or a similar launcher has started with one command line for all.
 //
 // Only rank 0 opens files. It reads inputs and sends each rank its rows, or it sends a text's
-// bytes, from which every rank makes its own rows, as it does for --random. It gathers outputs, and
-// verifies, writes and prints when the others have left. An error anywhere ends every rank with the
-// same status and is printed once.
+// bytes, from which every rank makes its own rows, as it does for --random. It gathers outputs,
+// verifies, writes and prints, while the others wait for it. An error anywhere ends every rank with
+// the same status and is printed once.
 
 // Return whether `arguments` (without the program's name) are meant for one rank of a job, and this
 // build can run one.

@@ -25,7 +25,6 @@
 
 #ifdef RINGSCOPE_HAS_MPI
 #include "core/mpi/run_on_mpi.h"
-#include "core/process/agreement.h"
 #endif
 
 namespace ringscope {
@@ -434,10 +433,9 @@ class RunPart : public JobPart {
   void run() override {
     if (!plan_.doubt.empty()) print_error(plan_.doubt);
     for (const std::string& remark : loaded_.remarks) print_error(remark);
-    facts_ = job_facts_from(line_.broadcast(is_first() ? to_bytes(facts_) : ""));
+    facts_ = job_facts_from(session_.broadcast(is_first() ? to_bytes(facts_) : ""));
     config_ = config_of(options_, facts_.shape, session_.world_size());
     if (!is_first()) require_process_memory(config_, memory_use());
-    agree(line_, {});  // now every rank knows that all have the memory for it
     run_ = run_rank();
     run_.recording.info.command = options_.command;
   }
@@ -448,12 +446,6 @@ class RunPart : public JobPart {
       generated = whole_inputs(*generated_rows(options_, facts_.shape, facts_.text), facts_.shape);
     return ringscope::conclude({options_, config_, plan_, run_, loaded_.remarks.empty()},
                                facts_.is_scattered ? loaded_.tensors : generated);
-  }
-
-  RunError leave_behind(const RunError& failure, const std::exception& thrown) override {
-    const auto* recorded = dynamic_cast<const RunFailure*>(&thrown);
-    if (recorded == nullptr) return failure;
-    return with_trace_written(options_, failure, recorded->recording());
   }
 
  private:

@@ -41,9 +41,6 @@ inline Index every(const TrainOptions& options) { return options.checkpoint_ever
 inline constexpr int kDefaultTrainingRanks = 2;
 inline constexpr Index kDefaultSteps = 400;  // of a run that does not resume
 
-// Return all settings by flag, for comparing those of two ranks; "not given" stands for the rest.
-std::vector<std::pair<std::string, std::string>> texts_of(const GivenSettings& given);
-
 struct TrainSetup {
   TrainingPlan plan;                // refers to start
   std::optional<Checkpoint> start;  // of --resume

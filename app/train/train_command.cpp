@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <limits>
+#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -19,10 +22,6 @@
 #include "core/base/files.h"
 #include "core/run/generated_rows.h"
 #include "core/trace/chrome_trace.h"
-
-#ifdef RINGSCOPE_HAS_MPI
-#include "core/process/agreement.h"
-#endif
 
 namespace ringscope {
 
@@ -286,19 +285,6 @@ Finish declare_train(CommandFlags& flags) {
   };
 }
 
-std::vector<std::pair<std::string, std::string>> texts_of(const GivenSettings& given) {
-  std::vector<std::pair<std::string, std::string>> texts;
-  const auto add = [&](const std::string& flag, const auto& value) {
-    // fmt prints all digits, so equal texts are equal numbers.
-    texts.emplace_back(flag, value ? fmt::format("{}", *value) : "not given");
-  };
-  add("--mask", given.mask ? std::optional(given.mask->name()) : std::nullopt);
-  add("--seed", given.seed);
-  for (const auto& [flag, value] : given.sizes) add(flag, value);
-  for (const auto& [flag, value] : given.numbers) add(flag, value);
-  return texts;
-}
-
 int carry_out(const TrainOptions& options) {
   const int world_size = options.ranks.world_size.value_or(kDefaultTrainingRanks);
   TrainSetup setup;
@@ -343,21 +329,29 @@ class TrainPart : public JobPart {
   }
 
   void run() override {
-    const std::string text = line_.broadcast(is_first() ? setup_.text : "");
+    const std::string text = session_.broadcast(is_first() ? setup_.text : "");
     const std::string checkpoint =
-        line_.broadcast(is_first() && setup_.start ? to_bytes(*setup_.start) : "");
+        session_.broadcast(is_first() && setup_.start ? to_bytes(*setup_.start) : "");
     if (!is_first()) {
       // This can't throw InputError, because rank 0 has accepted the same.
       set_up_from(options_, session_.world_size(), text, checkpoint, setup_);
       require_training_memory(setup_, 1);
     }
-    agree(line_, {});  // now every rank knows that all have the memory for it
     const std::int64_t begin_ns = monotonic_ns();
     std::optional<ProgressBar> bar;
     if (is_first()) bar.emplace("training");
-    finished_ =
-        train_on_mpi(session_, setup_.plan, setup_.text,
-                     is_first() ? AfterStep(on_step(setup_, *journal_, *bar)) : AfterStep());
+    AfterStep after_step;
+    if (is_first()) {
+      step_under_way_ = setup_.plan.steps_before() + 1;
+      after_step = [&, note = on_step(setup_, *journal_, *bar)](const StepReport& report,
+                                                                const TrainingRank& rank_0) {
+        const std::lock_guard lock(journal_mutex_);
+        note(report, rank_0);
+        step_under_way_ = report.step + 1;
+      };
+    }
+    finished_ = train_on_mpi(session_, setup_.plan, setup_.text, after_step);
+    step_under_way_ = 0;
     seconds_ = seconds_since(begin_ns);
   }
 
@@ -366,14 +360,14 @@ class TrainPart : public JobPart {
     return 0;
   }
 
-  RunError leave_behind(const RunError& failure, const std::exception& thrown) override {
-    const auto* const in_step = dynamic_cast<const TrainingFailure*>(&thrown);
-    const RunError named =
-        in_step == nullptr || in_step->train_step == 0
-            ? failure
-            : RunError(fmt::format("{}; in training step {}", failure.what(), in_step->train_step),
-                       failure.rank(), failure.step());
-    return journal_ ? journal_->close_failed(named) : named;
+  RunError leave_behind(const RunError& failure) override {
+    const Index step = step_under_way_;
+    if (step == 0) return failure;
+    const RunError named(fmt::format("{}; in training step {}", failure.what(), step),
+                         failure.rank(), failure.step());
+    // A journal that is written to a disk that hangs must not hold up the end.
+    const std::unique_lock lock(journal_mutex_, std::chrono::seconds(1));
+    return lock ? journal_->close_failed(named) : named;
   }
 
  private:
@@ -381,7 +375,9 @@ class TrainPart : public JobPart {
   TrainSetup setup_;
   FinishedTraining finished_;
   double seconds_ = 0;
-  std::optional<TrainJournal> journal_;  // only on rank 0
+  std::optional<TrainJournal> journal_;    // only on rank 0
+  std::atomic<Index> step_under_way_ = 0;  // likewise, while it trains
+  std::timed_mutex journal_mutex_;
 };
 
 }  // namespace

@@ -123,9 +123,8 @@ class MpiSession;
 // Generate with a process a rank, where there is MPI: run rank session.rank() of the session's
 // world_size. Blocks and partial results move by MPI, and the lifeline watches the rank's pulse.
 // Checkpoint and options are valid and the same on all ranks. Return the result of
-// generate_on_threads() on rank 0, and an empty one elsewhere. Throw RunError naming the rank, the
-// same on every rank, when any rank fails or is silent for the session's timeout; then no MPI
-// function may be called any more.
+// generate_on_threads() on rank 0, and an empty one elsewhere. When any rank fails or is silent for
+// the session's timeout, all processes end.
 Generated generate_on_mpi(MpiSession& session, const Checkpoint& checkpoint,
                           PartitionKind partition, const GenerateOptions& options,
                           const OnByte& on_byte = {}, const OnPrefill& on_prefill = {});

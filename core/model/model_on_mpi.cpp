@@ -25,21 +25,16 @@ class ProcessTraining {
         batches_(text, plan.settings.batch, plan.settings.seqlen, plan.settings.seed,
                  plan.settings.shape.vocab),
         process_(session),
-        wait_(process_.engine(), process_.pulse()) {}
+        wait_(process_.pulse()) {}
 
   FinishedTraining run(const AfterStep& after_step) {
-    try {
-      return process_.run([&] { return train(after_step); });
-    } catch (const RunError& error) {
-      throw TrainingFailure(error, rank_ == nullptr ? 0 : rank_->step_under_way());
-    }
+    return process_.run([&] { return train(after_step); });
   }
 
  private:
   FinishedTraining train(const AfterStep& after_step) {
     read_clock(before_);
     TrainingRank& rank = process_.join_ring(plan_, batches_);
-    rank_ = &rank;
     rank.run(process_.outside(after_step));  // the others wait for rank 0 meanwhile
     process_.leave_ring();
     read_clock(after_);
@@ -56,9 +51,9 @@ class ProcessTraining {
   std::optional<RankEvents> recorded_by(TrainingRank& rank) {
     std::optional<RankEvents> events = std::move(rank.recorded());
     if (!events || !before_ || events->events.empty()) return events;
-    const ClockMap map(*before_, after_);
+    const ClockMap map(*before_, *after_);
     const std::int64_t offset = map.offset_at(events->events.front().begin_ns);
-    events->clock_error_ns += map.error(events->events.back().end_ns);
+    events->clock_error_ns += map.error();
     return moved_by(std::move(*events), offset);
   }
 
@@ -66,8 +61,8 @@ class ProcessTraining {
     FinishedTraining finished;
     std::vector<RankEvents> events;
     const std::optional<RankEvents> recorded = recorded_by(rank);
-    const std::vector<std::string> reports = session_.lifeline().gather(
-        bytes_of_value(rank.costs()) + (recorded ? pack(*recorded) : ""));
+    const std::vector<std::string> reports =
+        session_.gather(bytes_of_value(rank.costs()) + (recorded ? pack(*recorded) : ""));
     for (std::string_view report : reports) {
       finished.ranks.push_back(take_value<RankCosts>(report));
       if (plan_.recorded_step != 0) events.push_back(unpack_rank_events(report));
@@ -85,7 +80,6 @@ class ProcessTraining {
   const TrainingPlan& plan_;
   const TextBatches batches_;
   RankProcess<TrainingRank> process_;
-  const TrainingRank* rank_ = nullptr;  // stays when the ring fails
   ProcessWait wait_;
   std::optional<ClockReading> before_, after_;
 };
@@ -107,7 +101,7 @@ Generated generate_on_mpi(MpiSession& session, const Checkpoint& checkpoint,
     Generated generated;
     generated.text = rank.generate(process.outside(on_byte), process.outside(on_prefill));
     process.leave_ring();
-    const auto reports = session.lifeline().gather(bytes_of_value(rank.share()));
+    const auto reports = session.gather(bytes_of_value(rank.share()));
     for (std::string_view report : reports)
       generated.shares.push_back(take_value<GeneratedShare>(report));
     return session.rank() == 0 ? std::move(generated) : Generated();

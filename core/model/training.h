@@ -138,18 +138,11 @@ FinishedTraining train_on_threads(const TrainingPlan& plan, const std::string& t
 
 class MpiSession;
 
-// A failure of a run as processes, and the training step that the rank that throws it was in.
-struct TrainingFailure : RunError {
-  Index train_step;
-  TrainingFailure(const RunError& error, Index step) : RunError(error), train_step(step) {}
-};
-
 // Run rank session.rank() of `plan`, which is valid, the same on all ranks, and of the session's
 // world_size, as a process, where there is MPI. Blocks move by MPI, and the lifeline watches the
 // rank's pulse. Return the result of train_on_threads() on rank 0, and an empty one elsewhere. Throw
-// InputError for a text as train_on_threads() does, on all ranks alike. Throw TrainingFailure naming
-// the rank, the same on every rank, when any rank fails or is silent for the session's timeout; then
-// no MPI function may be called any more.
+// InputError for a text as train_on_threads() does, on all ranks alike. When any rank fails or is silent
+// for the session's timeout, all processes end.
 FinishedTraining train_on_mpi(MpiSession& session, const TrainingPlan& plan,
                               const std::string& text, const AfterStep& after_step = {});
 

@@ -14,6 +14,8 @@ namespace {
 constexpr double kMaxDrift = 600e-6;
 constexpr double kMaxWander = 1e-6;
 
+constexpr int kRoundTrips = 50;
+
 }  // namespace
 
 ClockReading read_clock(const std::vector<RoundTrip>& trips) {
@@ -28,11 +30,11 @@ ClockReading read_clock(const std::vector<RoundTrip>& trips) {
   return {middle, best.reference - middle, static_cast<std::int64_t>(std::ceil(half)) + 1};
 }
 
-ClockMap::ClockMap(const ClockReading& before, const std::optional<ClockReading>& after)
+ClockMap::ClockMap(const ClockReading& before, const ClockReading& after)
     : before_(before), after_(after) {
-  if (after && after->at > before.at)
-    drift_ = static_cast<double>(after->offset - before.offset) /
-             static_cast<double>(after->at - before.at);
+  if (after.at > before.at)
+    drift_ = static_cast<double>(after.offset - before.offset) /
+             static_cast<double>(after.at - before.at);
 }
 
 std::int64_t ClockMap::offset_at(std::int64_t time) const {
@@ -42,37 +44,11 @@ std::int64_t ClockMap::offset_at(std::int64_t time) const {
 // Between two readings that are wrong by at most e1 and e2, the line through them is wrong by at
 // most the larger one. The clock is furthest from the line when its rate is w above the mean in one
 // half and w below it in the other; the distance is w times half the duration.
-std::int64_t ClockMap::error(std::int64_t until) const {
-  if (after_) {
-    const double duration = static_cast<double>(after_->at - before_.at);
-    return std::max(before_.error, after_->error) +
-           static_cast<std::int64_t>(std::ceil(kMaxWander * duration / 2)) + 1;
-  }
-  const double duration = static_cast<double>(std::max<std::int64_t>(until - before_.at, 0));
-  return before_.error + static_cast<std::int64_t>(std::ceil(kMaxDrift * duration));
+std::int64_t ClockMap::error() const {
+  const double duration = static_cast<double>(after_.at - before_.at);
+  return std::max(before_.error, after_.error) +
+         static_cast<std::int64_t>(std::ceil(kMaxWander * duration / 2)) + 1;
 }
-
-namespace {
-
-constexpr int kRoundTrips = 50;
-
-void send(std::int64_t& time, int to, ProcessWait& wait) {
-  MPI_Request request = MPI_REQUEST_NULL;
-  check_mpi(
-      MPI_Isend(&time, sizeof time, MPI_BYTE, to, number_of(Tag::clock), MPI_COMM_WORLD, &request),
-      "MPI_Isend");
-  wait.until_complete(request, to);
-}
-
-MPI_Request expect(std::int64_t& time, int from) {
-  MPI_Request request = MPI_REQUEST_NULL;
-  check_mpi(MPI_Irecv(&time, sizeof time, MPI_BYTE, from, number_of(Tag::clock), MPI_COMM_WORLD,
-                      &request),
-            "MPI_Irecv");
-  return request;
-}
-
-}  // namespace
 
 // Rank 0 serves the others one after the other, so no two disturb each other's round trips.
 std::optional<ClockReading> exchange_clocks(int rank, int world_size, ProcessWait& wait) {
@@ -80,10 +56,9 @@ std::optional<ClockReading> exchange_clocks(int rank, int world_size, ProcessWai
   if (rank == 0) {
     for (int peer = 1; peer < world_size; ++peer) {
       for (int i = 0; i < kRoundTrips; ++i) {
-        MPI_Request question = expect(time, peer);
-        wait.until_complete(question, peer);
+        wait.receive(&time, sizeof time, MPI_BYTE, peer, Tag::clock);
         time = monotonic_ns();
-        send(time, peer, wait);
+        wait.send(&time, sizeof time, MPI_BYTE, peer, Tag::clock);
       }
     }
     return std::nullopt;
@@ -91,9 +66,10 @@ std::optional<ClockReading> exchange_clocks(int rank, int world_size, ProcessWai
   std::vector<RoundTrip> trips;
   for (int i = 0; i < kRoundTrips; ++i) {
     RoundTrip& trip = trips.emplace_back();
-    MPI_Request answer = expect(trip.reference, 0);
+    MPI_Request answer =
+        wait.begin_receive(&trip.reference, sizeof trip.reference, MPI_BYTE, 0, Tag::clock);
     trip.asked = monotonic_ns();
-    send(time, 0, wait);
+    wait.send(&time, sizeof time, MPI_BYTE, 0, Tag::clock);
     wait.until_complete(answer, 0);
     trip.answered = monotonic_ns();
   }

@@ -37,19 +37,16 @@ ClockReading read_clock(const std::vector<RoundTrip>& trips);
 // Maps times on a rank's clock to rank 0's.
 class ClockMap {
  public:
-  // Without a reading after the run (it failed), the rates may differ by what clocks usually do.
-  ClockMap(const ClockReading& before, const std::optional<ClockReading>& after);
+  ClockMap(const ClockReading& before, const ClockReading& after);
 
   // Return rank 0's time for one on the rank's clock. This never changes the order of two times.
   std::int64_t to_reference(std::int64_t time) const { return time + offset_at(time); }
   std::int64_t offset_at(std::int64_t time) const;
-  // Return a bound on the distance of to_reference(t) from rank 0's clock, for t from the first
-  // reading to `until`, or to the second reading if there is one.
-  std::int64_t error(std::int64_t until) const;
+  // Return a bound on the distance of to_reference(t) from rank 0's clock between the readings.
+  std::int64_t error() const;
 
  private:
-  ClockReading before_;
-  std::optional<ClockReading> after_;
+  ClockReading before_, after_;
   double drift_ = 0;  // nanoseconds of offset per nanosecond
 };
 

@@ -5,22 +5,17 @@
 
 #include <algorithm>
 #include <chrono>
-#include <functional>
-#include <mutex>
 #include <string>
 #include <thread>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 #include "core/base/error.h"
-#include "core/run/engine.h"
+#include "core/ring/seams.h"
 #include "core/run/watchdog.h"
 
 namespace ringscope {
 
 // The kind of a message in this program's one communicator, MPI_COMM_WORLD.
-enum class Tag : int { offer = 1, place, block, clock, rows };
+enum class Tag : int { offer = 1, place, block, clock, rows, text };
 
 constexpr int number_of(Tag tag) { return static_cast<int>(tag); }
 // Return the tag of hops of one way, which no other way shares.
@@ -33,16 +28,6 @@ inline void check_mpi(int code, const char* call) {
   int length = 0;
   MPI_Error_string(code, text, &length);
   throw RunError(std::string(call) + ": " + std::string(text, static_cast<std::size_t>(length)));
-}
-
-// Keep `memory` until the process ends. After a failure, messages under way may still write into
-// it, as a network card does, without any call of MPI.
-template <class T>
-void keep_until_exit(T&& memory) {
-  static std::mutex mutex;
-  static std::vector<std::decay_t<T>> kept;
-  const std::lock_guard lock(mutex);
-  kept.push_back(std::forward<T>(memory));
 }
 
 // Pauses between looks at something that has not happened yet, short at first and then longer.
@@ -73,43 +58,53 @@ class Patience {
   Duration pause_ = kFirst;
 };
 
-// Return when `request` is complete. `still_well` is called between looks, and throws when there is
-// nothing left to wait for. The request then stays as it is, and MPI may not be called again.
-inline MPI_Status wait_for_request(MPI_Request& request, const std::function<void()>& still_well) {
-  Patience patience(50);
-  for (;;) {
-    int done = 0;
-    MPI_Status status;
-    check_mpi(MPI_Test(&request, &done, &status), "MPI_Test");
-    if (done) return status;
-    still_well();
-    const auto pause = patience.pause(std::chrono::milliseconds(1));
-    if (pause > Patience::Duration(0)) {
-      std::this_thread::sleep_for(pause);
-    } else {
-      std::this_thread::yield();
-    }
-  }
-}
-
 // A process's waits for MPI outside the ring. They look from time to time until the request is
-// complete or the run has failed somewhere, and the pulse shows meanwhile for whom the rank waits.
+// complete, and the pulse shows meanwhile for whom the rank waits. When the run fails, the lifeline
+// ends the process in the midst of them.
 class ProcessWait {
  public:
-  ProcessWait(Engine& engine, RankPulse& pulse) : engine_(engine), pulse_(pulse) {}
+  explicit ProcessWait(RankPulse& pulse) : pulse_(pulse) {}
 
-  // Return when `request` is complete; null requests are. Throw the run's failure, after which MPI
-  // may still touch the request's memory and nobody may call MPI. A `peer` of -1 means all.
+  // Return when `request` is complete; null requests are. A `peer` of -1 means all.
   void until_complete(MPI_Request& request, int peer) {
-    if (request == MPI_REQUEST_NULL) return;
     pulse_.waits_for(peer);
-    wait_for_request(request, [this] { engine_.throw_if_failed(); });
+    Patience patience(50);
+    for (int done = 0;;) {
+      check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+      if (done) break;
+      const auto pause = patience.pause(std::chrono::milliseconds(1));
+      if (pause > Patience::Duration(0)) {
+        std::this_thread::sleep_for(pause);
+      } else {
+        std::this_thread::yield();
+      }
+    }
     pulse_.waits_for(-1);
     pulse_.advance();
   }
 
+  // Send or receive `count` values of `type`, as MPI_Isend and MPI_Irecv do.
+  void send(const void* values, Index count, MPI_Datatype type, int to, Tag tag) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    check_mpi(MPI_Isend(values, static_cast<int>(count), type, to, number_of(tag), MPI_COMM_WORLD,
+                        &request),
+              "MPI_Isend");
+    until_complete(request, to);
+  }
+  void receive(void* values, Index count, MPI_Datatype type, int from, Tag tag) {
+    MPI_Request request = begin_receive(values, count, type, from, tag);
+    until_complete(request, from);
+  }
+  static MPI_Request begin_receive(void* values, Index count, MPI_Datatype type, int from,
+                                   Tag tag) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    check_mpi(MPI_Irecv(values, static_cast<int>(count), type, from, number_of(tag), MPI_COMM_WORLD,
+                        &request),
+              "MPI_Irecv");
+    return request;
+  }
+
  private:
-  Engine& engine_;
   RankPulse& pulse_;
 };
 

@@ -1,5 +1,4 @@
 #include "core/mpi/mpi_communicator.h"
-#include "core/run/cpu_engine.h"
 
 #include <pthread.h>
 
@@ -10,6 +9,7 @@
 
 #include "core/mpi/mpi_calls.h"
 #include "core/ring/ring.h"
+#include "core/run/cpu_engine.h"
 
 namespace ringscope {
 
@@ -38,12 +38,11 @@ MpiCommunicator::MpiCommunicator(MpiWaits& waits, int rank, int world_size, Opti
       rank_(rank),
       world_size_(world_size),
       options_(std::move(options)),
-      self_(world_rank(rank)),
       work_(std::make_unique<Work>()) {
   const Index most = options_.message_bytes;
   for (int way = 0; way < kWays; ++way)
-    work_->ways.push_back({{waits, self_, static_cast<Way>(way), most, options_.pulse},
-                           {waits, self_, static_cast<Way>(way), most, options_.pulse}});
+    work_->ways.push_back({{waits, rank_, static_cast<Way>(way), most, options_.pulse},
+                           {waits, rank_, static_cast<Way>(way), most, options_.pulse}});
 }
 
 MpiCommunicator::~MpiCommunicator() {
@@ -53,16 +52,12 @@ MpiCommunicator::~MpiCommunicator() {
     waits_.has_work_.notify_all();
   }
   if (progress_.joinable()) progress_.join();
-  if (work_->any([](const HopHalf& half) { return half.has_requests(); }))
-    keep_until_exit(std::move(work_));
 }
 
 Completion MpiCommunicator::exchange(const Exchange& hop, std::initializer_list<Completion> after) {
-  const MpiPeers peers{self_, world_rank(hop.receiver(rank_, world_size_)),
-                       world_rank(hop.sender(rank_, world_size_))};
+  const MpiPeers peers{rank_, hop.receiver(rank_, world_size_), hop.sender(rank_, world_size_)};
   auto started = std::make_shared<MpiHop>(waits_, peers, hop, after, options_.pulse);
   const std::lock_guard lock(waits_.mutex_);
-  if (waits_.failure_) throw *waits_.failure_;
   Work::Halves& way = work_->ways[static_cast<std::size_t>(hop.way)];
   way.sending.add(started);
   way.receiving.add(started);
@@ -70,25 +65,21 @@ Completion MpiCommunicator::exchange(const Exchange& hop, std::initializer_list<
   try {
     if (!progress_.joinable()) progress_ = std::thread([this] { run_progress(); });
   } catch (const std::system_error& error) {
-    throw RunError(std::string("cannot start a thread: ") + error.what(), self_);
+    throw RunError(std::string("cannot start a thread: ") + error.what(), rank_);
   }
   return started;
 }
 
 void MpiCommunicator::run_progress() try {
-  ::pthread_setname_np(::pthread_self(), kProgressThread);  // for debuggers and top
+  ::pthread_setname_np(::pthread_self(), "ring-progress");  // for debuggers, top and tests
   for (;;) {
     bool moved = false;
-    {
-      const std::lock_guard turn(waits_.calls_);
-      for (Work::Halves& way : work_->ways) {
-        const bool sent = way.sending.look(), received = way.receiving.look();
-        moved = moved || sent || received;
-      }
+    for (Work::Halves& way : work_->ways) {
+      const bool sent = way.sending.look(), received = way.receiving.look();
+      moved = moved || sent || received;
     }
     if (!wait_for_work(moved)) return;
     if (work_->is_idle()) {
-      const std::lock_guard turn(waits_.calls_);
       // A message that MPI has accepted may not have left yet.
       int found = 0;
       check_mpi(MPI_Iprobe(MPI_ANY_SOURCE, number_of(Tag::block, Way::ring), MPI_COMM_WORLD, &found,
@@ -97,16 +88,13 @@ void MpiCommunicator::run_progress() try {
     }
   }
 } catch (const std::exception&) {
-  const RunError error = handled_error(self_);
-  waits_.fail(error);
-  if (options_.on_failure) options_.on_failure(error);
+  if (options_.on_failure) options_.on_failure(handled_error(rank_));
 }
 
 // Return false when nothing will be left to do.
 bool MpiCommunicator::wait_for_work(bool moved) {
   Work& work = *work_;
   std::unique_lock lock(waits_.mutex_);
-  if (waits_.failure_) return false;
   if (moved || work.any([](const HopHalf& half) { return half.has_new_hop(); })) {
     work.patience.renew();
     return true;
@@ -124,13 +112,13 @@ bool MpiCommunicator::wait_for_work(bool moved) {
     return true;
   }
   if (waits_.has_work_.wait_for(lock, pause) == std::cv_status::no_timeout) work.patience.renew();
-  return !waits_.failure_;
+  return true;
 }
 
 std::unique_ptr<RankEngine> MpiEngine::make(Rank& rank, const Listener& listener) {
   MpiCommunicator::Options options;
   options.pulse = &rank.pulse();
-  options.on_failure = [this](const RunError& error) { line_.fail(error); };
+  options.on_failure = [this](const std::exception& error) { line_.fail(error); };
   return std::make_unique<CpuRankEngine>(
       std::make_unique<MpiCommunicator>(waits_, rank.rank(), rank.config().world_size,
                                         std::move(options)),

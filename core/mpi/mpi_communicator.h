@@ -14,10 +14,10 @@
 // receives; different ways have tags of their own and move side by side.
 #pragma once
 
+#include <exception>
 #include <functional>
 #include <memory>
 #include <thread>
-#include <vector>
 
 #include "core/base/error.h"
 #include "core/mpi/mpi_hop.h"
@@ -29,12 +29,8 @@
 
 namespace ringscope {
 
-// Name of the progress thread, which exists from a rank's first hop on.
-inline constexpr char kProgressThread[] = "ring-progress";
-
 // One rank's place in the ring, used by that rank's thread. From the first hop until its
-// destruction nobody else may call MPI, except communicators of the same MpiWaits. A process may be
-// in several rings if no two share another rank, because these could not tell their messages apart.
+// destruction nobody else may call MPI.
 class MpiCommunicator : public Communicator {
  public:
   struct Options {
@@ -43,16 +39,14 @@ class MpiCommunicator : public Communicator {
     Index message_bytes = Index{64} << 20;
     // Advanced with each message; shows for whom the rank waits while it waits for a hop.
     RankPulse* pulse = nullptr;
-    // The ring's ranks in ring order, by their numbers in MPI_COMM_WORLD; empty: all ranks.
-    std::vector<int> world_ranks;
-    // Called by the progress thread with the error that it finds, after fail().
-    std::function<void(const RunError&)> on_failure;
+    // Called by the progress thread with the error that it finds. If it returns, hops never end.
+    std::function<void(const std::exception&)> on_failure;
   };
 
-  // Join the ring as `rank` of `world_size`. `waits` must outlive it. So must the memory that hops
-  // name, which after a failure is kept until the process ends. Errors name MPI_COMM_WORLD's ranks.
+  // Join the ring as `rank` of `world_size`. `waits` must outlive it, and so must the memory that hops
+  // name.
   MpiCommunicator(MpiWaits& waits, int rank, int world_size, Options options);
-  ~MpiCommunicator() override;  // waits for the requested hops, or for the failure
+  ~MpiCommunicator() override;  // waits for the requested hops
 
   int rank() const override { return rank_; }
   int world_size() const override { return world_size_; }
@@ -61,9 +55,6 @@ class MpiCommunicator : public Communicator {
  private:
   struct Work;
 
-  int world_rank(int rank) const {
-    return options_.world_ranks.empty() ? rank : options_.world_ranks[rank];
-  }
   void run_progress();
   bool wait_for_work(bool moved);
 
@@ -71,7 +62,6 @@ class MpiCommunicator : public Communicator {
   const int rank_;
   const int world_size_;
   const Options options_;
-  const int self_;  // in MPI_COMM_WORLD
   std::unique_ptr<Work> work_;
   std::thread progress_;
 };
@@ -81,7 +71,7 @@ class MpiCommunicator : public Communicator {
 
 class MpiEngine : public Engine {
  public:
-  // `line` must outlive it, and is told what the transfers find wrong.
+  // `line` must outlive it. What the transfers find wrong ends the run there.
   explicit MpiEngine(Lifeline& line) : line_(line) {}
 
   std::string_view name() const override { return "mpi"; }
@@ -89,10 +79,8 @@ class MpiEngine : public Engine {
   bool has_pulses() const override { return true; }
   // Make the engine of this process's rank.
   std::unique_ptr<RankEngine> make(Rank& rank, const Listener& listener) override;
-  // Return the waits for communicators that work beside the engine's and end with them.
-  MpiWaits& waits() { return waits_; }
-  void fail(const RunError& error) override { waits_.fail(error); }
-  void throw_if_failed() override { waits_.throw_if_failed(); }
+  void fail(const RunError& error) override { line_.fail(error); }
+  void throw_if_failed() override {}
 
  private:
   Lifeline& line_;

@@ -137,18 +137,6 @@ void Receiving::finished(MpiHop& hop, std::int64_t begin, std::int64_t end) {
   hop.set_received(begin, end, peer_);
 }
 
-void MpiWaits::fail(const RunError& error) {
-  const std::lock_guard lock(mutex_);
-  if (!failure_) failure_ = error;
-  happened_.notify_all();
-  has_work_.notify_all();
-}
-
-void MpiWaits::throw_if_failed() {
-  const std::lock_guard lock(mutex_);
-  if (failure_) throw *failure_;
-}
-
 Awaited MpiHop::awaited() const {
   std::unique_lock lock(waits_.mutex_);
   const std::vector<Completion> after = after_;

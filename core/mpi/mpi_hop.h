@@ -1,5 +1,5 @@
 // One hop of a rank between MPI processes, shared by the thread that asked for it and the progress
-// thread. Waits for hops end when the run fails. The progress thread itself is in mpi_communicator.
+// thread. The progress thread itself is in mpi_communicator.
 #pragma once
 
 #include <mpi.h>
@@ -9,40 +9,28 @@
 #include <deque>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "core/base/error.h"
 #include "core/mpi/mpi_calls.h"
 #include "core/ring/seams.h"
 #include "core/run/watchdog.h"
 
 namespace ringscope {
 
-// What all of a process's waits for MPI share, so that they end when the run fails.
+// What all hops of a process share.
 class MpiWaits {
- public:
-  // End every wait with `error`; only the first call counts. Thread-safe. The ended waits call no
-  // MPI function any more.
-  void fail(const RunError& error);
-  // Throw the RunError that fail() was called with, if it was.
-  void throw_if_failed();
-
- private:
   friend class MpiCommunicator;
   friend class HopHalf;
   friend class MpiHop;
 
-  std::mutex calls_;                  // held by the thread that calls MPI; taken before mutex_
   std::mutex mutex_;                  // guards everything below, and all hops' states
   std::condition_variable happened_;  // for the threads that wait for hops
   std::condition_variable has_work_;  // for the progress thread
   int waiting_ = 0;                   // threads in the wait of a hop
-  std::optional<RunError> failure_;
 };
 
-// The two ends of a rank's hop and the rank itself, by their numbers in MPI_COMM_WORLD.
+// The two ends of a rank's hop and the rank itself.
 struct MpiPeers {
   int self = 0, to = 0, from = 0;
 };
@@ -66,9 +54,8 @@ class MpiHop : public PendingOperation, public std::enable_shared_from_this<MpiH
     if (is_done()) return;
     ++waits_.waiting_;
     waits_.has_work_.notify_all();  // the progress thread looks more often from now on
-    waits_.happened_.wait(lock, [&] { return is_done() || waits_.failure_; });
+    waits_.happened_.wait(lock, [&] { return is_done(); });
     --waits_.waiting_;
-    if (!is_done()) throw *waits_.failure_;
   }
   TransferTimes times() const override {
     const std::lock_guard lock(waits_.mutex_);
@@ -143,8 +130,6 @@ class HopHalf {
   bool has_new_hop() const { return hop_ == nullptr && !hops_.empty(); }  // under the mutex
   bool is_idle() const { return hop_ == nullptr; }
   bool is_moving() const { return stage_ == Stage::moving; }
-  // Return whether MPI may still touch the memory that it was given.
-  bool has_requests() const { return stage_ != Stage::not_ready; }
 
  protected:
   enum class Stage { not_ready, agreeing, moving };

@@ -3,28 +3,36 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/process/lifeline.h"
+#include "core/process/supervisor.h"
 
 namespace ringscope {
 
 class MpiSession {
  public:
-  // Call MPI_Init_thread, then start the lifeline. Throw RunError.
-  explicit MpiSession(double timeout_s);
-  // After a failure no MPI function is called, not even MPI_Finalize, because peers may be gone.
-  ~MpiSession();
+  // Call MPI_Init_thread, then start the lifeline. Keep `stage`, which may be null. Throw RunError.
+  MpiSession(double timeout_s, Lifeline::OnFailure on_failure, SharedStage* stage = nullptr);
 
   int rank() const { return rank_; }
   int world_size() const { return world_size_; }
   Lifeline& lifeline() { return *lifeline_; }
 
-  // End the lifeline and MPI in order. Every rank calls it, and is alone afterwards.
+  // Small collectives, which every rank calls in the same order.
+  std::vector<std::string> gather(const std::string& mine);  // at rank 0: all by rank; else empty
+  std::string broadcast(std::string of_rank_0);              // what rank 0 gave
+  std::vector<std::string> all_gather(const std::string& mine);  // all by rank
+
+  // End MPI in order; every rank calls it. The lifeline goes on.
+  void finalize();
+  // End the lifeline, too, in order. Every rank calls it, and is alone afterwards.
   void finish();
 
  private:
   int rank_ = 0, world_size_ = 1;
-  bool finished_ = false;
+  bool is_finalized_ = false;
+  SharedStage* stage_;
   std::unique_ptr<Lifeline> lifeline_;
 };
 

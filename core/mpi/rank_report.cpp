@@ -9,7 +9,7 @@ namespace {
 // The part of a report that has a fixed size.
 struct Head {
   std::int64_t origin_ns, begin_ns, end_ns, predicted_bytes;
-  std::int64_t readings;  // 0, 1 or 2
+  std::int64_t has_readings;
   ClockReading before, after;
 };
 
@@ -25,7 +25,7 @@ std::string pack(const RankReport& report) {
                   report.begin_ns,
                   report.end_ns,
                   report.predicted_bytes,
-                  report.before ? (report.after ? 2 : 1) : 0,
+                  report.before.has_value(),
                   report.before.value_or(ClockReading{}),
                   report.after.value_or(ClockReading{})};
   return bytes_of_value(head) + pack(report.events);
@@ -33,14 +33,12 @@ std::string pack(const RankReport& report) {
 
 RankReport unpack_rank_report(std::string_view bytes) {
   const Head head = take_value<Head>(bytes);
-  if (head.readings < 0 || head.readings > 2) throw RunError("a rank's report is damaged");
   RankReport report;
   report.origin_ns = head.origin_ns;
   report.begin_ns = head.begin_ns;
   report.end_ns = head.end_ns;
   report.predicted_bytes = head.predicted_bytes;
-  if (head.readings > 0) report.before = head.before;
-  if (head.readings > 1) report.after = head.after;
+  if (head.has_readings != 0) report.before = head.before, report.after = head.after;
   report.events = unpack_rank_events(bytes);
   return report;
 }
@@ -48,16 +46,15 @@ RankReport unpack_rank_report(std::string_view bytes) {
 void add_report(RingRun& run, int rank, RankReport report, std::int64_t reference_origin_ns) {
   RankEvents& of_rank = report.events;
   if (report.before) {
-    const ClockMap map(*report.before, report.after);
+    const ClockMap map(*report.before, *report.after);
     for (TraceEvent& event : of_rank.events) {
       shift(event.begin_ns, map, report.origin_ns, reference_origin_ns);
       shift(event.end_ns, map, report.origin_ns, reference_origin_ns);
     }
     for (SoftmaxSample& sample : of_rank.samples)
       shift(sample.at_ns, map, report.origin_ns, reference_origin_ns);
-    const std::int64_t end_ns = report.origin_ns + report.end_ns;
     run.recording.info.clock_offset_ns[rank] = -map.offset_at(report.origin_ns + report.begin_ns);
-    of_rank.clock_error_ns += map.error(end_ns);
+    of_rank.clock_error_ns += map.error();
   }
   run.peak_bytes[rank] = of_rank.peak_bytes;
   run.predicted_bytes[rank] = report.predicted_bytes;

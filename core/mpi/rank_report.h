@@ -35,9 +35,9 @@ T take_value(std::string_view& report) {
 struct RankReport {
   std::int64_t origin_ns = 0;  // zero of its events' times, on its monotonic clock
   std::int64_t begin_ns = 0;   // of the ring, relative to the origin
-  std::int64_t end_ns = 0;     // likewise; after a failure, of what there is
+  std::int64_t end_ns = 0;     // likewise
   std::int64_t predicted_bytes = 0;
-  std::optional<ClockReading> before, after;  // of rank 0's clock; none on rank 0
+  std::optional<ClockReading> before, after;  // of rank 0's clock; neither on rank 0
   RankEvents events;
 };
 

@@ -25,42 +25,23 @@ namespace {
 class PeerRows : public RowSource, public RowSink {
  public:
   PeerRows(const AttentionShape& shape, int peer, ProcessWait& wait)
-      : shape_(shape),
-        peer_(peer),
-        wait_(wait),
-        values_(static_cast<std::size_t>(piece_values(shape))) {}
+      : shape_(shape), peer_(peer), wait_(wait) {}
 
   void get(const RowsOfHead& piece, float* to) override {
-    move(piece, MPI_Irecv, "MPI_Irecv");
-    std::copy_n(values_.data(), values_in(piece), to);
+    wait_.receive(to, values_in(piece), MPI_FLOAT, peer_, Tag::rows);
   }
   void put(const RowsOfHead& piece, const float* from) override {
-    std::copy_n(from, values_in(piece), values_.data());
-    move(piece, MPI_Isend, "MPI_Isend");
+    wait_.send(from, values_in(piece), MPI_FLOAT, peer_, Tag::rows);
   }
 
  private:
   Index values_in(const RowsOfHead& piece) const {
     return piece.count() * width_of(shape_, piece.tensor);
   }
-  template <class Call>
-  void move(const RowsOfHead& piece, Call* call, const char* name) {
-    MPI_Request request = MPI_REQUEST_NULL;
-    check_mpi(call(values_.data(), static_cast<int>(values_in(piece)), MPI_FLOAT, peer_,
-                   number_of(Tag::rows), MPI_COMM_WORLD, &request),
-              name);
-    try {
-      wait_.until_complete(request, peer_);
-    } catch (...) {
-      keep_until_exit(std::move(values_));
-      throw;
-    }
-  }
 
   const AttentionShape& shape_;
   int peer_;
   ProcessWait& wait_;
-  std::vector<float> values_;
 };
 
 // ---
@@ -70,6 +51,7 @@ class ProcessRun {
   ProcessRun(MpiSession& session, const Problem& config, Engine& engine)
       : config_(config),
         engine_(engine),
+        session_(session),
         line_(session.lifeline()),
         rank_number_(session.rank()),
         problem_(config.ring_problem()) {
@@ -84,8 +66,8 @@ class ProcessRun {
   RingRun run(const ProcessInputs& inputs, bool gather_outputs, const Progress& progress) {
     rank_ = std::make_unique<Rank>(config_, problem_, rank_number_, engine_.memory_of(rank_number_),
                                    report_.origin_ns);
-    line_.watch(rank_->pulse(), [this](const RunError& error) { stop(error); });
-    wait_.emplace(engine_, rank_->pulse());
+    line_.watch(rank_->pulse());
+    wait_.emplace(rank_->pulse());
     take_inputs(inputs);
     go_round(progress);
     if (gather_outputs) give_outputs();
@@ -93,35 +75,7 @@ class ProcessRun {
     return std::move(run_);
   }
 
-  // Tell all ranks, and throw rank 0's verdict on the run.
-  [[noreturn]] void fail(const RunError& error) {
-    const RunError agreed = agreed_failure(line_, error);
-    stop(agreed);
-    if (rank_engine_ != nullptr) {
-      try {
-        rank_engine_->finish_failed();
-      } catch (const std::exception&) {  // less is recorded then
-      }
-    }
-    rank_engine_.reset();
-    line_.unwatch();
-    report_.end_ns = monotonic_ns() - report_.origin_ns;
-    const auto words = line_.last_words(pack(report()), kFailureSeconds);
-    if (rank_ != nullptr) keep_until_exit(std::move(rank_));
-    if (rank_number_ != 0) throw agreed;
-    for (std::size_t r = 0; r < words.size(); ++r)
-      if (words[r]) add(static_cast<int>(r), *words[r]);
-    run_.recording.info.failure = RunEnd{agreed.what(), agreed.rank(), agreed.step()};
-    throw RunFailure(agreed, std::move(run_.recording));
-  }
-
  private:
-  // End every wait, and the work of a long step.
-  void stop(const RunError& error) {
-    engine_.fail(error);
-    if (rank_ != nullptr) rank_->pulse().stop();
-  }
-
   // Rank 0 serves the other ranks one after the other, then itself.
   void take_inputs(const ProcessInputs& inputs) {
     if (!inputs.is_scattered) return rank_->take_inputs(*inputs.generated);
@@ -193,26 +147,19 @@ class ProcessRun {
     }
   }
 
-  const RankReport& report() {
-    if (rank_ == nullptr) return report_;
+  void gather_reports() {
     const std::int64_t clock_error_ns = report_.events.clock_error_ns;
     report_.events = rank_->recorded();
     report_.events.clock_error_ns = clock_error_ns;
-    return report_;
-  }
-
-  void gather_reports() {
-    const std::vector<std::string> reports = line_.gather(pack(report()));
-    for (std::size_t r = 0; r < reports.size(); ++r) add(static_cast<int>(r), reports[r]);
+    const std::vector<std::string> reports = session_.gather(pack(report_));
+    for (std::size_t r = 0; r < reports.size(); ++r)
+      add_report(run_, static_cast<int>(r), unpack_rank_report(reports[r]), report_.origin_ns);
     run_.engine_notes = engine_.notes();
-  }
-
-  void add(int rank, const std::string& bytes) {
-    add_report(run_, rank, unpack_rank_report(bytes), report_.origin_ns);
   }
 
   const Problem& config_;
   Engine& engine_;
+  MpiSession& session_;
   Lifeline& line_;
   const int rank_number_;
   const RingProblem problem_;
@@ -235,7 +182,7 @@ RingRun run_one_rank(MpiSession& session, const Problem& config, const ProcessIn
   try {
     return run.run(inputs, gather_outputs, progress);
   } catch (const std::exception&) {
-    run.fail(handled_error(session.rank()));
+    session.lifeline().fail(handled_error(session.rank()));
   }
 }
 

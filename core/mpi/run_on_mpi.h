@@ -9,16 +9,6 @@
 
 namespace ringscope {
 
-// How long a rank that knows of a failure waits for rank 0's verdict, and rank 0 for what the
-// others recorded, in seconds.
-inline constexpr double kFailureSeconds = 1;
-
-// Tell all ranks of a failure, and return rank 0's verdict on the run.
-inline RunError agreed_failure(Lifeline& line, const RunError& error) {
-  line.fail(error);
-  return line.wait_for_failure(kFailureSeconds).value_or(error);
-}
-
 // The source of a process's rows. Exactly one of the two is used, the same one on every rank.
 struct ProcessInputs {
   RowSource* generated = nullptr;  // gives any rank's rows, and every rank asks its own
@@ -30,9 +20,8 @@ struct ProcessInputs {
 // Run rank session.rank() of `config` (whose world_size is the session's) with what `engine`
 // provides for it. Return the result of run_ranks() on rank 0, with whole outputs if
 // `gather_outputs` (the same on all ranks) and empty ones otherwise; return an empty result
-// elsewhere. Throw InputError for an impossible config. Throw RunError naming rank and step, the
-// same on every rank, when any rank fails, on rank 0 as a RunFailure; then no MPI function may be
-// called any more. The session decides how long a rank may be silent, not config.timeout_s.
+// elsewhere. Throw InputError for an impossible config. When any rank fails, all processes end. The
+// session decides how long a rank may be silent, not config.timeout_s.
 RingRun run_one_rank(MpiSession& session, const Problem& config, const ProcessInputs& inputs,
                      bool gather_outputs, Engine& engine, const Progress& progress = {});
 

@@ -1,255 +1,381 @@
 #include "core/process/lifeline.h"
 
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <utility>
-
-#include "core/process/lifeline_impl.h"
-#include "core/process/socket.h"
 
 namespace ringscope {
 namespace {
 
-using Lock = std::unique_lock<std::mutex>;
-
-// Orderly ends take milliseconds. One that hangs must not hang the program.
-constexpr double kFarewell = 2;
-// Without rank 0 the others cannot hear each other, but the speaker needs no longer than this.
-constexpr double kSpeech = 0.5;
-
-std::shared_ptr<const std::string> shared(const std::string& text) {
-  return std::make_shared<const std::string>(text);
-}
-
-std::chrono::steady_clock::time_point in(double seconds) {
-  return std::chrono::steady_clock::now() +
-         std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-             std::chrono::duration<double>(seconds));
-}
+constexpr double kPulsePeriod = 0.01;  // how often a pulse is looked at for a new step
+constexpr double kLinger = 0.3;
+// After so many periods without a status something is wrong with the whole process.
+constexpr double kMissedBeats = 2.5;
+// A rank that exchanges blocks with a dying one may notice an error before the death is known. So it
+// keeps its error to itself for a moment.
+constexpr std::chrono::milliseconds kGrace(200);
 
 }  // namespace
 
-Lifeline::Impl::Impl(int rank, int world_size, double timeout_s)
+// Return `what` has become of the rank, with where it was.
+Message Lifeline::Place::failure(int rank, std::string what) const {
+  const std::string at = !doing.empty()                                    ? doing
+                         : where.step >= 0 && where.pass == Pass::backward ? "backward"
+                                                                           : "";
+  if (!at.empty()) what += " (" + at + ")";
+  Message failure(Message::Kind::verdict, std::move(what));
+  failure.rank = rank;
+  failure.step = where.step;
+  failure.number = 3;
+  return failure;
+}
+
+// Call f(connection) for the peers that are there.
+template <class F>
+void Lifeline::for_connections(const F& f) {
+  for (const int r : peers_)
+    if (Connection* const connection = seats_[r].connection.get()) f(*connection);
+}
+
+// ---
+// What callers ask for.
+
+Lifeline::Lifeline(int rank, int world_size, double timeout_s, OnFailure on_failure)
     : rank_(rank),
       world_size_(world_size),
       timeout_s_(timeout_s),
-      seats_(static_cast<std::size_t>(world_size)),
-      wake_(make_wake_up()),
-      now_(steady_seconds()) {
-  if (rank == 0) {
-    for (int r = 1; r < world_size; ++r) peers_.push_back(r);
-  } else {
-    peers_ = {0};
-  }
+      on_failure_(std::move(on_failure)),
+      seats_(static_cast<std::size_t>(world_size)) {
+  int ends[2];
+  if (::pipe2(ends, O_NONBLOCK | O_CLOEXEC) != 0) throw RunError("no pipe", rank);
+  wake_read_ = Descriptor(ends[0]);
+  wake_write_ = Descriptor(ends[1]);
+  for (int r = 0; r < world_size; ++r)
+    if ((rank == 0) != (r == 0)) peers_.push_back(r);
 }
 
-Lifeline::Impl::~Impl() { stop(); }
-
-void Lifeline::Impl::open_door(Descriptor listener, const Invitation& invitation) {
-  acceptor_.emplace(std::move(listener), invitation, world_size_);
-}
-
-void Lifeline::Impl::take_in(int rank, Descriptor socket) {
-  Seat& seat = seat_of(rank);
-  seat.connection = std::make_unique<Connection>(std::move(socket));
-  seat.is_joined = true;
-  seat.heard_at = steady_seconds();
-}
-
-std::string Lifeline::Impl::take_message(int rank) {
-  std::deque<std::string>& inbox = seat_of(rank).inbox;
-  std::string message = std::move(inbox.front());
-  inbox.pop_front();
-  return message;
-}
-
-void Lifeline::Impl::throw_if_failed() const {
-  if (verdict_) throw verdict_->error();
-}
-
-bool Lifeline::Impl::all_peers(const std::function<bool(int)>& holds) const {
-  return std::all_of(peers_.begin(), peers_.end(), holds);
-}
-
-void Lifeline::Impl::await(Lock& lock, Awaited what) {
-  awaited_ = what;
-  awaited_since_ = steady_seconds();
-  wake();
-  changed_.wait(lock, [&] { return verdict_ || all_peers([&](int r) { return has(r, what); }); });
-  awaited_ = Awaited::nothing;
-  throw_if_failed();
-}
-
-void Lifeline::Impl::fail_here(const RunError& error) {
-  if (verdict_ || has_left_) return;
-  wire::Failure failure{error.rank() < 0 ? rank_ : error.rank(), error.step(), false, error.what()};
-  if (failure.rank == rank_ && failure.step < 0) failure.step = last_status(rank_).step;
-  rank_ == 0 ? hold(failure) : report(failure);
-  wake();
-}
-
-void Lifeline::Impl::send_to_all(wire::Type part, wire::Type last,
-                                 std::shared_ptr<const std::string> text) {
-  for_connections([&](Connection& connection) { connection.send_message(part, last, text); });
-  wake();
-}
-
-Lifeline::Lifeline(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-
-Lifeline::~Lifeline() = default;
-
-std::unique_ptr<Lifeline> Lifeline::host(LifelineDoor door, int world_size, double timeout_s) {
-  auto impl = std::make_unique<Impl>(0, world_size, timeout_s);
-  impl->open_door(std::move(door.socket_), invitation_from(door.invitation_));
-  impl->start();
-  {
-    Lock lock(impl->mutex_);
-    impl->await(lock, Impl::Awaited::arrival);
-  }
-  return std::unique_ptr<Lifeline>(new Lifeline(std::move(impl)));
+std::unique_ptr<Lifeline> Lifeline::host(LifelineDoor door, int world_size, double timeout_s,
+                                         OnFailure on_failure) {
+  std::unique_ptr<Lifeline> line(new Lifeline(0, world_size, timeout_s, std::move(on_failure)));
+  line->acceptor_.emplace(std::move(door), world_size);
+  line->start();
+  return line;
 }
 
 std::unique_ptr<Lifeline> Lifeline::join(const std::string& invitation, int rank, int world_size,
-                                         double timeout_s) {
-  Descriptor socket = reach_rank_0(invitation_from(invitation), rank, world_size, timeout_s);
-  auto impl = std::make_unique<Impl>(rank, world_size, timeout_s);
-  impl->take_in(0, std::move(socket));
-  impl->start();
-  return std::unique_ptr<Lifeline>(new Lifeline(std::move(impl)));
+                                         double timeout_s, OnFailure on_failure) {
+  // Rank 0, which knows more, speaks first of a rank that does not come.
+  const double patience = timeout_s + 1 + 0.2 * std::min(rank, 10);
+  ReachedRank0 reached = reach_rank_0(invitation, rank, world_size, patience);
+  std::unique_ptr<Lifeline> line(new Lifeline(rank, world_size, timeout_s, std::move(on_failure)));
+  line->take_in(0, std::move(reached.connection));
+  for (const Message& message : reached.said) line->take(0, message);
+  line->start();
+  return line;
 }
 
-int Lifeline::rank() const { return impl_->rank_; }
-
-int Lifeline::world_size() const { return impl_->world_size_; }
-
-void Lifeline::watch(const RankPulse& pulse, OnFailure on_failure) {
-  const Lock lock(impl_->mutex_);
-  impl_->pulse_ = &pulse;
-  impl_->on_failure_ = std::move(on_failure);
-  ++impl_->watch_;
-  impl_->is_call_due_ = impl_->verdict_ && impl_->on_failure_;
-  impl_->wake();
+void Lifeline::start() {
+  // It takes no signals, because they belong to the program's own threads.
+  sigset_t all, before;
+  sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread([this] { run(); });
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  Lock lock(mutex_);
+  changed_.wait(lock, [&] { return all_peers(&Seat::has_joined); });
 }
 
-void Lifeline::unwatch() {
-  Lock lock(impl_->mutex_);
-  impl_->pulse_ = nullptr;
-  impl_->on_failure_ = nullptr;
-  impl_->is_call_due_ = false;
-  impl_->wake();
-  if (std::this_thread::get_id() == impl_->thread_id()) return;  // called by on_failure itself
-  impl_->changed_.wait(lock, [&] { return !impl_->is_calling_; });
+void Lifeline::show(RankPulse& pulse) {
+  const Lock lock(mutex_);
+  if (pulse_ != &between_runs_) progress_before_ += pulse_->status().progress + 1;
+  pulse_ = &pulse;
+  wake();
 }
 
-void Lifeline::fail(const RunError& error) {
-  const Lock lock(impl_->mutex_);
-  impl_->fail_here(error);
+void Lifeline::doing(const char* what) {
+  const Lock lock(mutex_);
+  doing_ = what;
+  send_status();
 }
 
-std::optional<RunError> Lifeline::failure() const { return wait_for_failure(0); }
-
-std::optional<RunError> Lifeline::wait_for_failure(double seconds) const {
-  Lock lock(impl_->mutex_);
-  impl_->changed_.wait_until(lock, in(seconds), [&] { return impl_->verdict_.has_value(); });
-  if (!impl_->verdict_) return std::nullopt;
-  return impl_->verdict_->error();
-}
-
-std::vector<std::string> Lifeline::gather(const std::string& mine) {
-  const auto text = shared(mine);
-  Lock lock(impl_->mutex_);
-  impl_->throw_if_failed();
-  if (impl_->rank_ != 0) {
-    impl_->send_to_all(wire::Type::message_part, wire::Type::message_end, text);
-    return {};
+void Lifeline::fail(const std::exception& error) {
+  const auto* const known = dynamic_cast<const RunError*>(&error);
+  const bool is_input = dynamic_cast<const InputError*>(&error) != nullptr;
+  if (!is_input) std::this_thread::sleep_for(kGrace);
+  {
+    const Lock lock(mutex_);
+    Message told(Message::Kind::report, error.what());
+    told.rank = known != nullptr && known->rank() >= 0 ? known->rank() : rank_;
+    if (known != nullptr) told.step = known->step();
+    if (told.step < 0 && told.rank == rank_) told.step = own_place().where.step;
+    told.number = is_input ? 2 : 3;
+    if (!told_) told_ = told;
+    wake();
   }
-  impl_->await(lock, Impl::Awaited::message);
-  std::vector<std::string> all = {mine};
-  for (const int r : impl_->peers_) all.push_back(impl_->take_message(r));
-  return all;
-}
-
-std::string Lifeline::broadcast(const std::string& of_rank_0) {
-  const auto given = shared(of_rank_0);
-  Lock lock(impl_->mutex_);
-  impl_->throw_if_failed();
-  if (impl_->rank_ == 0) {
-    impl_->send_to_all(wire::Type::message_part, wire::Type::message_end, given);
-    return of_rank_0;
-  }
-  impl_->await(lock, Impl::Awaited::message);
-  return impl_->take_message(0);
-}
-
-std::vector<std::optional<std::string>> Lifeline::last_words(const std::string& mine,
-                                                             double seconds) {
-  const auto text = shared(mine);
-  Lock lock(impl_->mutex_);
-  const auto until = in(seconds);
-  if (impl_->rank_ != 0) {
-    impl_->send_to_all(wire::Type::words_part, wire::Type::words_end, text);
-    impl_->changed_.wait_until(
-        lock, until, [&] { return impl_->are_words_heard_ || impl_->seat_of(0).is_gone; });
-    return {};
-  }
-  impl_->changed_.wait_until(lock, until, [&] {
-    return impl_->all_peers([&](int r) {
-      const Impl::Seat& seat = impl_->seat_of(r);
-      return seat.is_gone || !seat.is_joined || seat.last_words.has_value();
-    });
-  });
-  std::vector<std::optional<std::string>> all = {mine};
-  for (const int r : impl_->peers_)
-    all.push_back(std::exchange(impl_->seat_of(r).last_words, std::nullopt));
-  return all;
-}
-
-bool Lifeline::is_speaker() const {
-  const Lock lock(impl_->mutex_);
-  if (impl_->rank_ == 0) return !impl_->is_buried_;
-  // A rank that got rank 0's verdict leaves the speaking to rank 0.
-  if (impl_->has_left_ || impl_->is_verdict_from_rank_0_ || impl_->has_rank_0_spoken_) return false;
-  return std::all_of(impl_->seats_.begin(), impl_->seats_.begin() + impl_->rank_,
-                     [](const Impl::Seat& seat) { return seat.is_gone; });
+  for (;;) ::pause();  // the thread ends the process
 }
 
 void Lifeline::leave() {
   {
-    Lock lock(impl_->mutex_);
-    if (impl_->has_left_) return;
-    impl_->throw_if_failed();
-    // This goes behind all messages. Rank 0's word that all have left is its last to each.
-    if (impl_->rank_ != 0) impl_->send_to_all(wire::Type::bye, wire::Type::bye, shared(""));
-    impl_->await(lock, Impl::Awaited::farewell);
-    impl_->has_left_ = true;
-    if (impl_->rank_ == 0) {
-      impl_->send_to_all(wire::Type::bye, wire::Type::bye, shared(""));
-      impl_->changed_.wait_until(lock, in(kFarewell), [&] {
-        return impl_->all_peers([&](int r) { return impl_->seat_of(r).connection == nullptr; });
-      });
+    Lock lock(mutex_);
+    if (has_left_) return;
+    const Message bye(Message::Kind::bye, "");
+    if (rank_ != 0) for_connections([&](Connection& rank_0) { rank_0.send(bye); });
+    while (!all_peers(&Seat::has_left)) {
+      between_runs_.waits_for(
+          *std::find_if(peers_.begin(), peers_.end(), [&](int r) { return !seats_[r].has_left; }));
+      changed_.wait(lock);
     }
+    if (rank_ == 0) {  // a rank that is stopped now would never end
+      for_connections([&](Connection& peer) { peer.send(bye); });
+      is_parting_ = true;
+      changed_.wait(lock, [&] { return all_peers(&Seat::is_gone); });
+    }
+    has_left_ = true;
   }
-  impl_->stop();
+  stop();
 }
 
-void Lifeline::leave_after_failure(double seconds) {
-  const bool speaks = is_speaker();
+void Lifeline::wake() { (void)!::write(wake_write_.get(), "", 1); }
+
+void Lifeline::stop() {
+  if (!thread_.joinable()) return;
   {
-    Lock lock(impl_->mutex_);
-    if (impl_->has_left_) return;
-    if (impl_->rank_ == 0) {
-      impl_->for_connections([](Connection& peer) { peer.send(wire::Type::spoken); });
-    } else if (!speaks) {
-      const auto has_spoken = [&] {
-        return impl_->has_rank_0_spoken_ || impl_->seat_of(0).is_gone;
-      };
-      impl_->changed_.wait_until(lock, in(seconds), has_spoken);
-      if (!impl_->has_rank_0_spoken_)
-        impl_->changed_.wait_until(lock, in(std::min(seconds, kSpeech)), [] { return false; });
-    }
-    impl_->has_left_ = true;
+    const Lock lock(mutex_);
+    is_stopping_ = true;
+    wake();
   }
-  impl_->stop();
+  thread_.join();
+}
+
+// ---
+// The thread.
+
+void Lifeline::take_in(int rank, std::unique_ptr<Connection> connection) {
+  Seat& seat = seats_[rank];
+  seat.connection = std::move(connection);
+  seat.has_joined = true;
+  seat.heard_at = steady_seconds();
+}
+
+void Lifeline::run() {
+  Lock lock(mutex_);
+  while (!is_stopping_) {
+    poll_sockets(lock);
+    send_status();
+    if (!has_left_) judge();
+    if (verdict_) end_process(lock);
+  }
+  if (has_left_) linger();
+}
+
+void Lifeline::poll_sockets(Lock& lock) {
+  now_ = steady_seconds();
+  std::vector<pollfd> polled = {{wake_read_.get(), POLLIN, 0}};
+  if (acceptor_)
+    for (const int socket : acceptor_->sockets(now_)) polled.push_back({socket, POLLIN, 0});
+  const std::size_t first_seat = polled.size();
+  std::vector<int> ranks;
+  for (const int r : peers_) {
+    const Connection* const connection = seats_[r].connection.get();
+    if (connection == nullptr) continue;
+    const int events = POLLIN | (connection->has_unsent() ? POLLOUT : 0);
+    polled.push_back({connection->fd(), static_cast<short>(events), 0});
+    ranks.push_back(r);
+  }
+  double sleep_s = std::max(status_due_ - now_, 0.0);
+  if (pulse_ != &between_runs_) sleep_s = std::min(sleep_s, kPulsePeriod);
+  lock.unlock();
+  ::poll(polled.data(), polled.size(), static_cast<int>(std::ceil(sleep_s * 1e3)));
+  lock.lock();
+  char woken[64];
+  while (::read(wake_read_.get(), woken, sizeof woken) > 0) {
+  }
+  if (acceptor_) admit_joining_ranks();
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const int events = polled[first_seat + i].revents;
+    Connection& connection = *seats_[ranks[i]].connection;
+    if ((events & POLLOUT) != 0) connection.write();
+    if ((events & ~POLLOUT) == 0) continue;
+    if (!connection.read([&](const Message& message) { take(ranks[i], message); })) lose(ranks[i]);
+  }
+}
+
+void Lifeline::admit_joining_ranks() {
+  for (Acceptor::JoiningRank& joining : acceptor_->admit(now_)) {
+    const int r = joining.request.rank;
+    if (r < 1 || r >= world_size_ || seats_[r].has_joined)
+      continue;  // it came by several addresses
+    joining.connection->send(acceptor_->welcome());
+    take_in(r, std::move(joining.connection));
+    if (joining.request.number != world_size_)
+      settle(Place().failure(r, fmt::format("it counts {} ranks, rank 0 {}", joining.request.number,
+                                            world_size_)),
+             true);
+  }
+  if (!all_peers(&Seat::has_joined)) return;
+  acceptor_.reset();
+  judge_.emplace(world_size_, timeout_s_, steady_seconds());
+  changed_.notify_all();
+}
+
+void Lifeline::take(int from, const Message& message) {
+  Seat& seat = seats_[from];
+  seat.heard_at = steady_seconds();
+  const bool names_a_rank = message.rank >= 0 && message.rank < world_size_;
+  switch (message.kind) {
+    case Message::Kind::status:
+      seat.last.where = {message.progress, message.pass == 0 ? Pass::forward : Pass::backward,
+                         message.step, message.waiting_for};
+      seat.last.doing = message.text;
+      if (judge_) judge_->heard(from, seat.last.where, seat.heard_at);
+      return;
+    case Message::Kind::report: {
+      if (rank_ != 0 || !names_a_rank) return;
+      Message failure = message;
+      if (failure.step < 0) failure.step = place_of(failure.rank).where.step;
+      return settle(failure, true);
+    }
+    case Message::Kind::lost:
+      return settle(message, false);  // somebody else has said so
+    case Message::Kind::verdict:
+      if (rank_ != 0 && names_a_rank) settle(message, false);
+      return;
+    case Message::Kind::bye:
+      seat.has_left = true;
+      if (judge_) judge_->ended(from, seat.heard_at);
+      return changed_.notify_all();
+    case Message::Kind::join:
+    case Message::Kind::welcome:
+      return;
+  }
+}
+
+// Handle the end of the connection to `rank`.
+void Lifeline::lose(int rank) {
+  Seat& seat = seats_[rank];
+  seat.connection.reset();
+  seat.is_gone = true;
+  changed_.notify_all();
+  const bool is_end = rank_ == 0 ? is_parting_ : seat.has_left;
+  if (!is_end) settle(seat.last.failure(rank, "its process ended"), rank_ <= 1);
+}
+
+Lifeline::Place Lifeline::own_place() const {
+  Place here{pulse_->status(), pulse_ == &between_runs_ ? doing_ : ""};
+  here.where.progress += progress_before_;
+  return here;
+}
+
+void Lifeline::send_status() {
+  const Place here = own_place();
+  if (now_ < status_due_ && !here.differs(sent_)) return;
+  status_due_ = now_ + status_period();
+  sent_ = here;
+  if (judge_) judge_->heard(0, here.where, steady_seconds());
+  Message status(Message::Kind::status, here.doing);
+  status.step = here.where.step;
+  status.pass = here.where.pass == Pass::backward ? 1 : 0;
+  status.waiting_for = here.where.waiting_for;
+  status.progress = here.where.progress;
+  for_connections([&](Connection& connection) {
+    // A peer that does not read must not get a pile of them.
+    if (!connection.has_unsent()) connection.send(status);
+  });
+}
+
+void Lifeline::judge() {
+  if (verdict_) return;
+  if (told_ && rank_ == 0) return settle(*told_, true);
+  if (told_ && !std::exchange(has_told_, true)) seats_[0].connection->send(*told_);
+  for (const int r : peers_) {
+    Seat& seat = seats_[r];
+    if (seat.connection == nullptr || now_ - seat.heard_at <= timeout_s_) continue;
+    Message lost = seat.last.failure(r, fmt::format("no sign of life for {:g} s", timeout_s_));
+    settle(lost, rank_ <= 1);
+    lost.kind = Message::Kind::lost;
+    return seat.connection->send(lost);  // if it wakes up, it learns why nobody is there any more
+  }
+  if (rank_ != 0) return;
+  if (judge_) {
+    if (const std::optional<RunError> found = judge_->verdict(now_)) {
+      // A rank that has been quiet for some time is worse than one that stands still.
+      const auto quiet_s = [&](int r) {
+        return seats_[r].connection == nullptr ? 0 : now_ - seats_[r].heard_at;
+      };
+      const bool is_any_quiet = std::any_of(peers_.begin(), peers_.end(), [&](int r) {
+        return quiet_s(r) > kMissedBeats * status_period();
+      });
+      if (is_any_quiet && (found->rank() == 0 || quiet_s(found->rank()) < timeout_s_)) return;
+      Place place = place_of(found->rank());
+      place.where.pass = Pass::forward;  // the judge says itself if it is the other one
+      settle(place.failure(found->rank(), found->what()), true);
+    }
+    return;
+  }
+  if (now_ - begin_ <= timeout_s_) return;
+  for (const int r : peers_)
+    if (!seats_[r].has_joined)
+      return settle(Place().failure(r, fmt::format("did not come within {:g} s", timeout_s_)),
+                    true);
+}
+
+void Lifeline::settle(const Message& failure, bool speaks) {
+  if (verdict_ || has_left_) return;
+  verdict_ = failure;
+  verdict_->kind = Message::Kind::verdict;
+  speaks_ = speaks;
+}
+
+// Speak before the others learn of it. A launcher kills a job of which one process ends with an error,
+// and that would kill the speaker, too.
+void Lifeline::end_process(Lock& lock) {
+  const Message failure = *verdict_;
+  lock.unlock();
+  on_failure_(RunError(failure.text, failure.rank, failure.step), failure.number, speaks_);
+  lock.lock();
+  if (rank_ == 0) for_connections([&](Connection& connection) { connection.send(failure); });
+  linger();
+  ::_exit(failure.number);
+}
+
+// Let the peers read to the end, and read their ends, because closing a socket that holds unread
+// bytes may destroy what was sent to the peer before. Ranks that join late are told why.
+void Lifeline::linger() {
+  const double until = steady_seconds() + kLinger;
+  for (;;) {
+    now_ = steady_seconds();
+    std::vector<pollfd> polled;
+    if (acceptor_) {
+      for (Acceptor::JoiningRank& joining : acceptor_->admit(now_)) {
+        joining.connection->send(acceptor_->welcome());
+        joining.connection->send(*verdict_);
+        joining.connection->end_writing();
+      }
+      for (const int socket : acceptor_->sockets(now_)) polled.push_back({socket, POLLIN, 0});
+    }
+    for (const int r : peers_) {
+      std::unique_ptr<Connection>& connection = seats_[r].connection;
+      if (connection == nullptr) continue;
+      connection->write();
+      if (!connection->has_unsent()) connection->end_writing();
+      if (!connection->read([](const Message&) {})) {
+        connection.reset();
+        continue;
+      }
+      const int events = POLLIN | (connection->has_unsent() ? POLLOUT : 0);
+      polled.push_back({connection->fd(), static_cast<short>(events), 0});
+    }
+    if (polled.empty() || now_ >= until) return;
+    ::poll(polled.data(), polled.size(), 10);
+  }
 }
 
 }  // namespace ringscope

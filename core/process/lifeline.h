@@ -1,94 +1,146 @@
 // A control line between the processes of a run: a TCP connection from every rank to rank 0, beside
 // whatever moves their blocks. MPI and NCCL do not do this: a process that dies closes its socket,
-// so all others know within milliseconds who it was and where; the pulse reveals a rank that is
-// silent or stuck; a failure that one rank notices ends the run of all.
+// so all others know within milliseconds who it was and where; a pulse reveals a rank that is silent
+// or stuck; a failure that one rank notices ends the processes of all.
 //
-// Rank 0 opens a door and hands its invitation (addresses, port and two secrets) to the others by
-// any means, such as one MPI_Bcast. Each Lifeline has a thread of its own. All calls are
-// thread-safe unless their comments say otherwise.
+// It reaches from the ranks' meeting to their common end. Each Lifeline has a thread of its own, which
+// ends the process when the run fails, whatever the other threads wait for. So after a failure nobody
+// calls MPI any more, whose state is undefined then, and no wait for a peer needs an end of its own.
 #pragma once
 
+#include <algorithm>
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/base/files.h"
+#include "core/process/connection.h"
+#include "core/process/meeting.h"
 #include "core/run/watchdog.h"
 
 namespace ringscope {
 
-class LifelineDoor {
- public:
-  LifelineDoor();  // listens on all addresses; throws RunError
-
-  // Return one line of printable ASCII: this host's addresses that others might reach, port,
-  // secrets.
-  const std::string& invitation() const { return invitation_; }
-
- private:
-  friend class Lifeline;
-  Descriptor socket_;
-  std::string invitation_;
-};
-
 class Lifeline {
  public:
-  // Called once, from the lifeline's thread, when the run has failed anywhere.
-  using OnFailure = std::function<void(const RunError&)>;
+  // Called once, from the lifeline's thread, when the run has failed. The process ends by _exit(status)
+  // when it returns. `speaks` holds on the one rank that tells people: rank 0, or without it rank 1.
+  using OnFailure = std::function<void(const RunError& error, int status, bool speaks)>;
 
-  // Start rank 0's line, and return when all others have joined. Throw RunError naming a rank that
-  // did not come within the timeout.
-  static std::unique_ptr<Lifeline> host(LifelineDoor door, int world_size, double timeout_s);
-  // Start another rank's line. Throw RunError when rank 0 cannot be reached within the timeout.
+  // Start rank 0's line, and return when all others have joined.
+  static std::unique_ptr<Lifeline> host(LifelineDoor door, int world_size, double timeout_s,
+                                        OnFailure on_failure);
+  // Start another rank's line. Throw RunError when rank 0 cannot be reached.
   static std::unique_ptr<Lifeline> join(const std::string& invitation, int rank, int world_size,
-                                        double timeout_s);
+                                        double timeout_s, OnFailure on_failure);
   // Without leave() before it, the others take this for the process's death.
-  ~Lifeline();
+  ~Lifeline() { stop(); }
 
-  int rank() const;
-  int world_size() const;
+  int rank() const { return rank_; }
+  int world_size() const { return world_size_; }
 
-  // Send the pulse (every 0.2 s, and at once when pass or step changes) and have it judged, until
-  // unwatch(), which returns when no call of on_failure is under way or will come. `pulse` must
-  // outlive that. Call on_failure at once when the run has failed already.
-  void watch(const RankPulse& pulse, OnFailure on_failure);
-  void unwatch();
+  // Have `pulse` sent (every 0.2 s, and at once when pass or step changes) and judged, until unwatch().
+  void watch(RankPulse& pulse) { show(pulse); }
+  void unwatch() { show(between_runs_); }
+  // Return the pulse that is sent: the watched one, or one of the time between watched runs.
+  RankPulse& pulse() { return *pulse_; }
+  // Say what the rank does outside of the ring, for messages: "in MPI_Finalize". The others know it when
+  // this returns.
+  void doing(const char* what);
 
-  // Tell all ranks of a failure. The first one that reaches rank 0 counts, for all. If `error`
-  // lacks rank or step, this rank and its pulse's step are filled in.
-  void fail(const RunError& error);
-  // Return the run's failure, as decided by rank 0, or as seen from here when rank 0 is gone.
-  std::optional<RunError> failure() const;
-  // Return failure(), after waiting for it at most `seconds`.
-  std::optional<RunError> wait_for_failure(double seconds) const;
+  // End the processes of all ranks: with 2 for an InputError, otherwise with 3 and an error that names
+  // this rank and its pulse's step if it names none. The first failure that reaches rank 0 counts.
+  [[noreturn]] void fail(const std::exception& error);
 
-  // Small collectives, which every rank calls in the same order, one at a time. While they wait
-  // they throw the run's RunError when it fails, also by the timeout.
-  std::vector<std::string> gather(const std::string& mine);  // at rank 0: all by rank; else empty
-  std::string broadcast(const std::string& of_rank_0);       // what rank 0 gave
-
-  // Return at rank 0, after a failure, what each living rank leaves behind, such as its recording.
-  // The dead, and those that take longer than `seconds` in all, leave nothing.
-  std::vector<std::optional<std::string>> last_words(const std::string& mine, double seconds);
-  // Return whether this rank must tell what happened. That is rank 0's duty as long as it lives,
-  // and then that of the lowest rank that is not known to be gone.
-  bool is_speaker() const;
-
-  // End in order; every rank calls it after the last collective. Return when all have called it.
-  // Throw the run's RunError when it fails meanwhile.
+  // End in order; every rank calls it. Return when all have called it.
   void leave();
-  // End a rank that will exit with an error, as its last call and after the speaker has spoken. The
-  // others wait to be told so, but at most `seconds`. (A launcher kills a job of which one process
-  // ends with an error, and that would kill the speaker, too.)
-  void leave_after_failure(double seconds);
 
  private:
-  class Impl;
-  explicit Lifeline(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  using Lock = std::unique_lock<std::mutex>;
+
+  // Where a rank is, as it says itself.
+  struct Place {
+    RankStatus where;
+    std::string doing;  // "" in the ring
+
+    bool differs(const Place& other) const {
+      return where.pass != other.where.pass || where.step != other.where.step ||
+             doing != other.doing;
+    }
+    Message failure(int rank, std::string what) const;
+  };
+
+  struct Seat {  // one rank, as seen from here
+    std::unique_ptr<Connection> connection;
+    bool has_joined = false, has_left = false, is_gone = false;
+    double heard_at = 0;
+    Place last;
+  };
+
+  Lifeline(int rank, int world_size, double timeout_s, OnFailure on_failure);
+  void start();
+  void show(RankPulse& pulse);
+  void stop();
+  void wake();
+  bool all_peers(bool Seat::*flag) const {
+    return std::all_of(peers_.begin(), peers_.end(), [&](int r) { return seats_[r].*flag; });
+  }
+  template <class F>
+  void for_connections(const F& f);
+
+  // The functions of the thread, which owns the sockets: only it reads and closes them. Rank 0 decides
+  // what the run's failure is. The others report to it, and decide only that rank 0 itself is lost.
+  void run();
+  void poll_sockets(Lock& lock);
+  void admit_joining_ranks();
+  void take_in(int rank, std::unique_ptr<Connection> connection);
+  void take(int from, const Message& message);
+  void lose(int rank);
+  void send_status();
+  void judge();
+  void settle(const Message& failure, bool speaks);
+  [[noreturn]] void end_process(Lock& lock);
+  void linger();
+  double status_period() const { return std::min(0.2, timeout_s_ / 5); }
+  Place own_place() const;
+  Place place_of(int rank) const { return rank == rank_ ? own_place() : seats_[rank].last; }
+
+  const int rank_;
+  const int world_size_;
+  const double timeout_s_;
+  const OnFailure on_failure_;
+
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  std::vector<Seat> seats_;
+  std::vector<int> peers_;          // the other ends: all others on rank 0, rank 0 on the others
+  std::optional<Message> told_;     // by fail()
+  std::optional<Message> verdict_;  // the run has failed
+  bool has_told_ = false, speaks_ = false, is_parting_ = false, has_left_ = false,
+       is_stopping_ = false;
+
+  RankPulse between_runs_;
+  RankPulse* pulse_ = &between_runs_;
+  std::uint64_t progress_before_ = 0;  // of pulses that were watched before
+  const char* doing_ = "";
+
+  Descriptor wake_read_, wake_write_;
+  std::optional<Acceptor> acceptor_;
+  std::thread thread_;
+
+  // When this round of the thread began to look at the sockets. What had arrived by then is read
+  // before any rank is judged, so a pause of this process counts against no rank.
+  double now_ = steady_seconds();
+  const double begin_ = now_;
+  double status_due_ = 0;
+  Place sent_;
+  std::optional<StallJudge> judge_;  // on rank 0, when all have joined
 };
 
 }  // namespace ringscope

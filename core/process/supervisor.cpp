@@ -1,38 +1,52 @@
 #include "core/process/supervisor.h"
 
+#include <fmt/format.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <fstream>
 #include <new>
-#include <string>
 #include <thread>
 
 #include "core/base/error.h"
+#include "core/process/connection.h"
 
 namespace ringscope {
 namespace {
 
-constexpr int kFailed = 3;
-constexpr timespec kMomentForOthers{1, 500'000'000};  // s, ns
+constexpr int kBadInputStatus = 2, kFailedStatus = 3;
+constexpr double kLookSeconds = 0.2;
+constexpr char kBeforeMeeting[] = " before the ranks had met";
+// What other ranks need to say what they saw before the launcher ends them too.
+constexpr double kMomentForOthers = 1.5;
+// MPI takes its time to start, however short the timeout is.
+constexpr double kLeastMeetingSeconds = 10;
 
 // Signals by which a launcher or a user asks for the end, and signals with other requests.
 constexpr int kEnds[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
 constexpr int kOthers[] = {SIGUSR1, SIGUSR2, SIGCONT};
 
-sigset_t ends() {
+template <std::size_t n>
+sigset_t set_of(const int (&signals)[n]) {
   sigset_t set;
   sigemptyset(&set);
-  for (const int signal : kEnds) sigaddset(&set, signal);
+  for (const int signal : signals) sigaddset(&set, signal);
   return set;
+}
+
+// Wait at most `seconds` for a signal of `set`, and return it with `info`; -1 when none comes.
+int await_signal(const sigset_t& set, double seconds, siginfo_t* info) {
+  const timespec most{static_cast<time_t>(seconds),
+                      static_cast<long>((seconds - static_cast<time_t>(seconds)) * 1e9)};
+  return ::sigtimedwait(&set, info, &most);
 }
 
 // Return whether a signal has stopped the process `pid`.
@@ -45,28 +59,49 @@ bool is_stopped(pid_t pid) {
   return end_of_name != std::string::npos && line.compare(end_of_name, 3, ") T") == 0;
 }
 
+// Measures for how long something has been so.
+class Lasting {
+ public:
+  // Return for how many seconds, up to now, update() was called with true alone.
+  double update(bool holds) {
+    const double now = steady_seconds();
+    if (!holds) since_ = now;
+    return now - since_;
+  }
+
+ private:
+  double since_ = steady_seconds();
+};
+
 // Stop with the parent. Whoever stops the process that the launcher knows means this one, and a
-// stopped parent could not pass on how this one ended. The parent passes SIGCONT on.
-void stop_with(pid_t parent) {
+// stopped parent could not pass on how this one ended. The parent passes SIGCONT on. Where no other
+// rank would notice, let the parent go on after the timeout, so that it can speak of it.
+void stop_with(pid_t parent, double timeout_s, SharedStage& stage) {
   sigset_t all, before;
   sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread([parent] {
-    for (;;) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(200));
-      if (is_stopped(parent)) ::kill(::getpid(), SIGSTOP);
+  std::thread([parent, timeout_s, &stage] {
+    for (Lasting stopped;;) {
+      std::this_thread::sleep_for(std::chrono::duration<double>(kLookSeconds));
+      const double for_s = stopped.update(is_stopped(parent));
+      if (for_s > 0 && (stage == Stage::watched || stage == Stage::alone)) {
+        ::kill(::getpid(), SIGSTOP);
+      } else if (for_s >= timeout_s) {
+        stage = Stage::halted;
+        ::kill(parent, SIGCONT);
+      }
     }
   }).detach();
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 // Make a page that the child shares; it is never freed.
-SharedFlag& make_shared_flag() {
-  void* const page = ::mmap(nullptr, sizeof(SharedFlag), PROT_READ | PROT_WRITE,
+SharedStage& make_shared_stage() {
+  void* const page = ::mmap(nullptr, sizeof(SharedStage), PROT_READ | PROT_WRITE,
                             MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (page == MAP_FAILED)
     throw RunError(std::string("no memory to share with the work: ") + std::strerror(errno));
-  return *new (page) SharedFlag(false);
+  return *new (page) SharedStage(Stage::starting);
 }
 
 // Return whether the child has ended, and then set its `status`.
@@ -78,13 +113,44 @@ bool has_ended(pid_t child, int& status) {
   return ended == child;
 }
 
+// Finds out, by regular looks, that the worker has come to a halt where no other rank watches it.
+class HaltJudge {
+ public:
+  HaltJudge(pid_t child, double timeout_s, int order, const SharedStage& stage)
+      : child_(child), timeout_s_(timeout_s), order_(order), stage_(stage) {}
+
+  // Return what is wrong, or "".
+  std::string look() {
+    const double stopped_s = stopped_.update(is_stopped(child_));
+    const bool are_apart = stage_ != Stage::watched && stage_ != Stage::alone;
+    const double apart_s = apart_.update(are_apart);
+    if (!are_apart) return "";
+    const double moment_s = stage_ == Stage::meeting ? kMomentForOthers : 0;
+    if (stopped_s >= timeout_s_ + moment_s || stage_ == Stage::halted)
+      return fmt::format("its process was stopped for {:g} s{}", timeout_s_, kBeforeMeeting);
+    const double most_s = std::max(timeout_s_, kLeastMeetingSeconds);
+    if (apart_s >= most_s + kMomentForOthers + kLookSeconds * order_)
+      return fmt::format("the other ranks did not come within {:g} s", most_s);
+    return "";
+  }
+
+ private:
+  const pid_t child_;
+  const double timeout_s_;
+  const int order_;
+  const SharedStage& stage_;
+  Lasting stopped_, apart_;
+};
+
 }  // namespace
 
-int supervised(const std::function<int(SharedFlag&)>& work, const std::function<void(int)>& lost) {
-  SharedFlag& others_watch = make_shared_flag();
+int supervised(double timeout_s, int order, const std::function<int(SharedStage&)>& work,
+               const std::function<void(const std::string&)>& lost) {
+  SharedStage& stage = make_shared_stage();
   // Signals are taken one by one below, so no handler is needed. They are blocked before the child
   // exists, so none is lost.
-  sigset_t taken = ends(), before;
+  const sigset_t ends = set_of(kEnds);
+  sigset_t taken = ends, before;
   for (const int signal : kOthers) sigaddset(&taken, signal);
   sigaddset(&taken, SIGCHLD);
   ::sigprocmask(SIG_BLOCK, &taken, &before);
@@ -103,34 +169,46 @@ int supervised(const std::function<int(SharedFlag&)>& work, const std::function<
   }
   if (child == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (::getppid() != parent) ::_exit(kFailed);  // the parent died before that call
+    if (::getppid() != parent) ::_exit(kFailedStatus);  // the parent died before that call
     ::sigaction(SIGCHLD, &inherited, nullptr);
     ::sigprocmask(SIG_SETMASK, &before, nullptr);
-    stop_with(parent);
-    std::exit(work(others_watch));
+    stop_with(parent, timeout_s, stage);
+    std::exit(work(stage));
   }
 
   int status = 0;
   bool is_end_asked_for = false;
-  while (!has_ended(child, status)) {
+  std::string halted;
+  for (HaltJudge judge(child, timeout_s, order, stage); !has_ended(child, status);) {
     siginfo_t info{};
-    const int signal = ::sigwaitinfo(&taken, &info);
-    if (signal < 0 || signal == SIGCHLD) continue;
-    const sigset_t ending = ends();
-    if (sigismember(&ending, signal) == 1) is_end_asked_for = true;
-    // What a terminal sends, it sends to the child as well.
-    if (info.si_code != SI_KERNEL) ::kill(child, signal);
+    const int signal = await_signal(taken, kLookSeconds, &info);
+    if (signal > 0 && signal != SIGCHLD) {
+      is_end_asked_for = is_end_asked_for || sigismember(&ends, signal) == 1;
+      // What a terminal sends, it sends to the child as well.
+      if (info.si_code != SI_KERNEL) ::kill(child, signal);
+    }
+    if (halted.empty() && !is_end_asked_for && !(halted = judge.look()).empty())
+      ::kill(child, SIGKILL);
   }
-  if (!WIFEXITED(status) && !is_end_asked_for) {
-    const sigset_t ending = ends();
-    // A rank may die when rank 0 knows it, but before it has set the flag. Rank 0 speaks of it then,
-    // and the launcher asks for the end of this one.
-    const bool is_known = ::sigtimedwait(&ending, nullptr, &kMomentForOthers) > 0;
-    if (!others_watch && !is_known) lost(WTERMSIG(status));
+
+  const Stage last = stage;
+  const bool is_orderly = WIFEXITED(status) && (last == Stage::alone || is_end_asked_for ||
+                                                WEXITSTATUS(status) == kFailedStatus ||
+                                                WEXITSTATUS(status) == kBadInputStatus);
+  if (!is_orderly && !is_end_asked_for) {
+    // Others that know of the end speak of it, and the launcher then asks for the end of this one.
+    const bool may_be_known = halted.empty() && (last == Stage::meeting || last == Stage::watched);
+    const bool is_known = may_be_known && await_signal(ends, kMomentForOthers, nullptr) > 0;
+    std::string what = halted;
+    if (what.empty())
+      what = WIFEXITED(status) ? fmt::format("its process exited with {}", WEXITSTATUS(status))
+                               : fmt::format("its process ended by signal {}", WTERMSIG(status));
+    if (halted.empty() && last != Stage::alone) what += kBeforeMeeting;
+    if (!is_known && last != Stage::watched) lost(what);
   }
   ::sigaction(SIGCHLD, &inherited, nullptr);
   ::sigprocmask(SIG_SETMASK, &before, nullptr);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : kFailed;
+  return is_orderly ? WEXITSTATUS(status) : kFailedStatus;
 }
 
 }  // namespace ringscope

@@ -271,10 +271,8 @@ ncclUniqueId new_nccl_id() {
 }
 
 NcclWorld::NcclWorld(const ncclUniqueId& id, int world_size, const std::vector<RankSeat>& seats,
-                     const NcclLimits& limits, GiveUp failed_elsewhere)
-    : world_size_(world_size),
-      failed_elsewhere_(std::move(failed_elsewhere)),
-      give_up_([this] { throw_if_failed(); }) {
+                     const NcclLimits& limits)
+    : world_size_(world_size), give_up_([this] { throw_if_failed(); }) {
   for (const RankSeat& seat : seats)
     places_.push_back(
         {seat.rank, seat.device, std::make_unique<MemoryOfDevice>(seat.device), nullptr});
@@ -374,11 +372,8 @@ void NcclWorld::fail(const RunError& error) {
 }
 
 void NcclWorld::throw_if_failed() {
-  {
-    const std::lock_guard lock(mutex_);
-    if (failure_) throw *failure_;
-  }
-  if (failed_elsewhere_) failed_elsewhere_();
+  const std::lock_guard lock(mutex_);
+  if (failure_) throw *failure_;
 }
 
 void NcclWorld::watch() {

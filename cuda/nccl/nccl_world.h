@@ -162,10 +162,9 @@ class NcclConnection {
 
 class NcclWorld {
  public:
-  // Connect, with a first small hop because NCCL sets up a channel on first use. `failed_elsewhere`
-  // may be empty; it throws the RunError of a run that other processes have ended. Throws RunError.
+  // Connect, with a first small hop because NCCL sets up a channel on first use. Throws RunError.
   NcclWorld(const ncclUniqueId& id, int world_size, const std::vector<RankSeat>& seats,
-            const NcclLimits& limits, GiveUp failed_elsewhere = {});
+            const NcclLimits& limits);
   // Close in good order, or abort after a failure.
   ~NcclWorld();
   NcclWorld(const NcclWorld&) = delete;
@@ -179,7 +178,7 @@ class NcclWorld {
   // End every wait of every rank of this process with `error` by aborting all connections. Only the
   // first call counts. Thread-safe.
   void fail(const RunError& error);
-  // Throw the RunError that fail() was called with, or that of another process, if there is one.
+  // Throw the RunError that fail() was called with, if there is one.
   void throw_if_failed();
   // Return the monotonic time of the first failure, or the largest number when there is none. What
   // ends on a GPU after it may have been aborted.
@@ -204,7 +203,7 @@ class NcclWorld {
   void close() noexcept;
 
   int world_size_;
-  GiveUp failed_elsewhere_, give_up_;
+  GiveUp give_up_;
   std::vector<Place> places_;
   std::mutex mutex_;  // guards failure_ and the places' connections
   std::optional<RunError> failure_;

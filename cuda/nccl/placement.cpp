@@ -8,11 +8,10 @@
 #include <cstdlib>
 #include <fstream>
 #include <map>
-#include <optional>
 #include <set>
 
 #include "core/base/error.h"
-#include "core/process/wire.h"
+#include "core/base/text.h"
 #include "cuda/base/check.h"
 #include "cuda/base/device_info.h"
 #include "cuda/nccl/nccl_world.h"
@@ -123,29 +122,24 @@ std::string nccl_availability() {
                      gpus == 1 ? "" : "s");
 }
 
-std::string pack(const GpuReport& report) {
-  wire::Packer packer;
-  packer.text(report.gpus.machine).number(report.gpus.gpus.size());
-  for (const std::string& gpu : report.gpus.gpus) packer.text(gpu);
-  return packer.number(static_cast<std::uint64_t>(report.nccl_version)).text(report.why_not).take();
+std::string to_lines(const GpuReport& report) {
+  std::string lines =
+      fmt::format("{}\n{}\n{}\n", report.nccl_version, report.why_not, report.gpus.machine);
+  for (const std::string& gpu : report.gpus.gpus) lines += gpu + "\n";
+  return lines;
 }
 
-std::vector<GpuReport> reports_of(std::string_view bytes, int world_size) {
-  constexpr std::uint64_t kMostGpus = 4096, kVersions = std::uint64_t{1} << 31;
-  std::vector<GpuReport> reports(world_size);
-  wire::Unpacker unpacker(bytes);
-  for (GpuReport& report : reports) try {
-      report.gpus.machine = unpacker.text();
-      report.gpus.gpus.resize(unpacker.number_below(kMostGpus));
-      for (std::string& gpu : report.gpus.gpus) gpu = unpacker.text();
-      report.nccl_version = static_cast<int>(unpacker.number_below(kVersions));
-      report.why_not = unpacker.text();
-      if (&report == &reports.back()) unpacker.end();
-    } catch (const wire::Malformed&) {
-      throw RunError("a rank says what is not understood",
-                     static_cast<int>(&report - reports.data()));
-    }
-  return reports;
+GpuReport report_from(const std::string& lines) {
+  GpuReport report;
+  int at = 0;
+  for_each_line(lines, [&](std::string_view line) {
+    if (at == 0) report.nccl_version = parse_number<int>(line).value_or(0);
+    if (at == 1) report.why_not = line;
+    if (at == 2) report.gpus.machine = line;
+    if (at > 2) report.gpus.gpus.emplace_back(line);
+    ++at;
+  });
+  return report;
 }
 
 void check_reports(const std::vector<GpuReport>& reports) {
@@ -161,48 +155,33 @@ void check_reports(const std::vector<GpuReport>& reports) {
   }
 }
 
-namespace {
-
-// Return the reports of all ranks, in order of rank, on every rank.
-std::vector<GpuReport> exchange_reports(Lifeline& line) {
+ProcessSeat take_process_seat(int rank, const AllGather& all_gather) {
   GpuReport mine;
   mine.gpus = visible_gpus(mine.why_not);
   if (nccl_library().api == nullptr) mine.why_not = nccl_library().why_not;
   mine.nccl_version = nccl_version();
-  std::string all;
-  for (const std::string& packed : line.gather(pack(mine))) all += packed;
-  return reports_of(line.broadcast(all), line.world_size());
-}
-
-}  // namespace
-
-ProcessSeat take_process_seat(Lifeline& line) {
-  const std::vector<GpuReport> reports = exchange_reports(line);
-  check_reports(reports);
+  std::vector<GpuReport> reports;
   std::vector<RankGpus> gpus;
-  for (const GpuReport& report : reports) gpus.push_back(report.gpus);
-  ProcessSeat mine;
-  mine.placement = place_ranks(gpus);
-  mine.seat = {line.rank(), mine.placement.devices.at(line.rank())};
-  apply(nccl_environment(mine.placement, reports.front().nccl_version, true, line.rank()));
-  RINGSCOPE_CUDA(cudaSetDevice(mine.seat.device));
-  return mine;
+  for (const std::string& lines : all_gather(to_lines(mine))) {
+    reports.push_back(report_from(lines));
+    gpus.push_back(reports.back().gpus);
+  }
+  check_reports(reports);
+  ProcessSeat seat;
+  seat.placement = place_ranks(gpus);
+  seat.seat = {rank, seat.placement.devices.at(rank)};
+  apply(nccl_environment(seat.placement, reports.front().nccl_version, true, rank));
+  RINGSCOPE_CUDA(cudaSetDevice(seat.seat.device));
+  return seat;
 }
 
-// If rank 0 has no id, the other ranks learn of it when the run ends.
-ncclUniqueId share_nccl_id(Lifeline& line) {
+ncclUniqueId share_nccl_id(int rank, const AllGather& all_gather) {
   ncclUniqueId id{};
-  if (line.rank() == 0) id = new_nccl_id();
-  const std::string shared = line.broadcast(std::string(id.internal, sizeof id.internal));
+  if (rank == 0) id = new_nccl_id();
+  const std::string shared = all_gather(std::string(id.internal, sizeof id.internal)).front();
   if (shared.size() != sizeof id.internal) throw RunError("an id of NCCL has another length");
   shared.copy(id.internal, sizeof id.internal);
   return id;
-}
-
-GiveUp failure_of(Lifeline& line) {
-  return [&line] {
-    if (const std::optional<RunError> failure = line.failure()) throw *failure;
-  };
 }
 
 }  // namespace ringscope::cuda

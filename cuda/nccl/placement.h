@@ -6,13 +6,12 @@
 // rank, each posing as its own machine (NCCL_HOSTID), joined by sockets over loopback.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
-#include "core/process/lifeline.h"
 #include "cuda/nccl/nccl_world.h"
 
 namespace ringscope::cuda {
@@ -67,17 +66,19 @@ struct GpuReport {
   bool operator==(const GpuReport&) const = default;
 };
 
-// Pack a report. reports_of() reads the packed reports of all ranks, one after the other, in order
-// of rank. It throws RunError when `bytes` are not that.
-std::string pack(const GpuReport& report);
-std::vector<GpuReport> reports_of(std::string_view bytes, int world_size);
+// Return a report as lines, and the report of such lines.
+std::string to_lines(const GpuReport& report);
+GpuReport report_from(const std::string& lines);
 
 // Throw a RunError naming the lowest rank that cannot take part or has another NCCL than rank 0.
 void check_reports(const std::vector<GpuReport>& reports);
 
 // ---
-// Readies the processes of a run, one per rank, before they connect. Over the lifeline, they tell
-// each other what they have, learn which GPU each gets, and share NCCL's id.
+// Readies the processes of a run, one per rank, before they connect. They tell each other what they
+// have, learn which GPU each gets, and share NCCL's id.
+
+// Return the texts of all ranks, in order of rank. Every rank calls it.
+using AllGather = std::function<std::vector<std::string>(const std::string& mine)>;
 
 struct ProcessSeat {
   RankSeat seat;
@@ -87,13 +88,9 @@ struct ProcessSeat {
 // Choose the rank's GPU, make it the thread's, and set the environment that NCCL needs. Every rank
 // calls it before anything else uses a GPU. Throws RunError naming a rank that has no GPU, no NCCL,
 // or a different NCCL from rank 0.
-ProcessSeat take_process_seat(Lifeline& line);
+ProcessSeat take_process_seat(int rank, const AllGather& all_gather);
 
 // Return rank 0's id. Every rank calls it. Throws RunError.
-ncclUniqueId share_nccl_id(Lifeline& line);
-
-// Return a function for the NcclWorld of one process that throws the run's failure, if there is
-// one. `line` must outlive it.
-GiveUp failure_of(Lifeline& line);
+ncclUniqueId share_nccl_id(int rank, const AllGather& all_gather);
 
 }  // namespace ringscope::cuda

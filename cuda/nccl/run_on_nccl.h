@@ -32,9 +32,8 @@ RingRun run_on_nccl(const Problem& config, const AttentionInputs& inputs,
                     const Progress& progress = {}, const NcclOptions& options = {});
 
 // Run like run_on_mpi, a process per rank that mpirun has started, on one machine or several, on
-// the GPU that placement.h gives this rank. The lifeline shares NCCL's id and ends all processes
-// when one fails. A problem on any rank (no GPU, no NCCL, another version of it, too little memory)
-// is a RunError on all ranks, naming that rank.
+// the GPU that placement.h gives this rank. A problem on any rank (no GPU, no NCCL, another version of
+// it, too little memory) is a RunError that names the rank, and ends all processes by the lifeline.
 RingRun run_on_nccl_processes(MpiSession& session, const Problem& config,
                               const ProcessInputs& inputs, bool gather_outputs,
                               const Progress& progress = {}, const NcclOptions& options = {});

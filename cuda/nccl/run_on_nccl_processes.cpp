@@ -10,22 +10,15 @@ RingRun run_on_nccl_processes(MpiSession& session, const Problem& config,
                               const ProcessInputs& inputs, bool gather_outputs,
                               const Progress& progress, const NcclOptions& options) {
   allow_many_streams();
-  Lifeline& line = session.lifeline();
-  try {
-    const std::vector<RankSeat> seats = {take_process_seat(line).seat};
-    DeviceSetup setup("nccl", config, seats, options.kernels);
-    NcclWorld world(share_nccl_id(line), session.world_size(), seats,
-                    {options.max_ctas, config.timeout_s, !is_plain(config)}, failure_of(line));
-    NcclEngine engine(world, setup, options, RankLives::in_a_process);
-    return with_transfer_times(
-        [&] { return run_one_rank(session, config, inputs, gather_outputs, engine, progress); });
-  } catch (const RunFailure&) {
-    throw;
-  } catch (const RunError& error) {
-    // The others may still be waiting for this rank.
-    line.fail(error.rank() >= 0 ? error : RunError(error.what(), session.rank()));
-    throw;
-  }
+  const ShownOutsideWork connects(session.lifeline().pulse());  // NCCL has a timeout of its own
+  const AllGather all_gather = [&](const std::string& mine) { return session.all_gather(mine); };
+  const std::vector<RankSeat> seats = {take_process_seat(session.rank(), all_gather).seat};
+  DeviceSetup setup("nccl", config, seats, options.kernels);
+  NcclWorld world(share_nccl_id(session.rank(), all_gather), session.world_size(), seats,
+                  {options.max_ctas, config.timeout_s, !is_plain(config)});
+  NcclEngine engine(world, setup, options, RankLives::in_a_process);
+  return with_transfer_times(
+      [&] { return run_one_rank(session, config, inputs, gather_outputs, engine, progress); });
 }
 
 }  // namespace ringscope::cuda

@@ -3,12 +3,9 @@
 
 #include <fmt/format.h>
 
-#include <future>
-#include <memory>
 #include <string>
 #include <utility>
 
-#include "core/process/agreement.h"
 #include "core/run/run.h"
 #include "lessons/book/page.h"
 
@@ -59,28 +56,6 @@ inline Table progress_table(const Recording& recording) {
                   ? std::string("itself: nobody else")
                   : fmt::format("rank {}", last_awaited(recording, rank)));
   return table;
-}
-
-// Connect two ranks that were started with these options, each on a thread. Return the error
-// message that rank 0 gets, or "they agree".
-inline std::string meeting_of(const Terms& of_rank_0, const Terms& of_rank_1) {
-  LifelineDoor door;  // rank 0 listens here
-  const std::string address = door.invitation();
-  const auto compare = [](std::unique_ptr<Lifeline> line, const Terms& mine) -> std::string {
-    std::string said = "they agree";
-    try {
-      agree(*line, mine);
-    } catch (const RunError& error) {
-      said = error.what();
-    }
-    line->leave();
-    return said;
-  };
-  auto rank_1 = std::async(std::launch::async,
-                           [&] { return compare(Lifeline::join(address, 1, 2, 10), of_rank_1); });
-  const std::string said = compare(Lifeline::host(std::move(door), 2, 10), of_rank_0);
-  rank_1.get();
-  return said;
 }
 
 }  // namespace ringscope::lessons

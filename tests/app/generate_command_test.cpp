@@ -187,10 +187,10 @@ class GenerateOnMpiTest : public GenerateCommandTest {
     if (const std::string why = why_no_mpi(); !why.empty()) GTEST_SKIP() << why;
   }
 
-  // Rank 0 and the others with arguments of their own behind the common ones.
+  // Rank 0 and the others, in another folder, with arguments of their own behind the common ones.
   ProgramResult mpirun(const Strings& common, const Strings& of_0, const Strings& of_others) const {
     const Strings program = Strings{RINGSCOPE_PROGRAM, "generate", "--backend", "mpi"} + common;
-    return ProgramTest::mpirun("-np 1" + program + of_0 + ": -np 2" + program + of_others);
+    return ProgramTest::mpirun("-np 1" + program + of_0 + ": -np 2 -wdir /" + program + of_others);
   }
 
   void expect_said_once(const ProgramResult& result, int status, const std::string& part) const {
@@ -206,20 +206,21 @@ class GenerateOnMpiTest : public GenerateCommandTest {
 TEST_F(GenerateOnMpiTest, SaysWhatThreadsSay) {
   write_checkpoint();
   write_text("p", "the ring turns");
-  const Strings common = "--bytes 30 --merge tree --partition contiguous";
-  const ProgramResult result = mpirun(common, "--checkpoint c --prompt-file p",
-                                      "--checkpoint not/there --prompt-file not/there/either");
+  const Strings common =
+      "--checkpoint c --prompt-file p --bytes 30 --merge tree --partition contiguous";
+  const ProgramResult result = mpirun(common, {}, {});
   EXPECT_EQ(result.status, 0) << result.err;
   EXPECT_EQ(result.err, "");
-  EXPECT_EQ(result.out, run_well(Strings("generate --checkpoint c --prompt-file p") + common));
+  EXPECT_EQ(result.out, run_well(Strings("generate") + common));
 }
 
 TEST_F(GenerateOnMpiTest, WhatIsWrongIsSaidOnce) {
   write_checkpoint();
   const Strings good = "--checkpoint c";
-  expect_said_once(mpirun({}, "--checkpoint none", good), 2, "--checkpoint none: No such file");
+  expect_said_once(mpirun("--checkpoint none", {}, {}), 2, "--checkpoint none: No such file");
   expect_said_once(mpirun(good, {}, "--bytes 0"), 2, "--bytes: '0' given");
-  expect_said_once(mpirun(good, {}, "--seed 3"), 3, "rank 1 has --seed 3, rank 0 has --seed 0");
+  expect_said_once(mpirun(good, "--seed 0", "--seed 3"), 3,
+                   "rank 1 has --seed 3, rank 0 has --seed 0");
 }
 
 }  // namespace

@@ -12,7 +12,6 @@
 #include <string>
 #include <vector>
 
-#include "core/trace/event.h"
 #include "tests/app/program.h"
 
 namespace ringscope {
@@ -21,17 +20,16 @@ namespace ringscope {
 struct JobEnd {
   int status = -1;  // mpirun's
   std::string out, err;
-  Strings lines;       // of err, those that the program itself said
-  double seconds = 0;  // from the start, or the last strike, to when no process of it was left
-  Strings left_over;   // processes that were there when long enough had been waited for them
+  Strings lines;      // of err, those that the program itself said
+  Strings left_over;  // processes that were there when long enough had been waited for them
 
   std::string text() const;  // for messages
 };
 
 class Job {
  public:
-  // Starts mpirun with `arguments` in `folder`, which it makes.
-  Job(std::string folder, const Strings& arguments);
+  // Starts mpirun with `arguments` in `folder`, which it makes, and `settings` of its environment.
+  Job(std::string folder, const Strings& arguments, const Strings& settings);
   ~Job();  // ends what is left of it
   Job(const Job&) = delete;
 
@@ -58,20 +56,17 @@ class Job {
   Pair processes_of(int rank) const;
   std::vector<pid_t> processes() const;  // all that carry the mark
   bool has_launcher_ended();
+  int exit_code_said_by_launcher() const;
   void release_hung_launcher();
 
   std::string folder_;
   std::string mark_;  // in the environment of every process of the job
   pid_t launcher_ = -1;
   int launcher_status_ = -1;
-  double begin_s_ = 0;
 };
 
 // Arguments of mpirun for ranks that run `ringscope run --backend mpi` with `arguments`.
 Strings ranks(int world_size, const Strings& arguments);
-// Such ranks with arguments of their own, in the order of the ranks.
-Strings ranks_each(const std::vector<Strings>& arguments);
-
 // Tests with jobs: skipped with a reason where there is no MPI.
 class FaultTest : public ProgramTest {
  protected:
@@ -83,21 +78,14 @@ class FaultTest : public ProgramTest {
                        const std::function<void(std::size_t)>& f);
 
   // In a folder of its own.
-  std::unique_ptr<Job> start(const Strings& arguments);
+  std::unique_ptr<Job> start(const Strings& arguments, const Strings& settings = {});
 
  private:
   std::atomic<int> jobs_ = 0;
 };
 
-// A job that ended as it should when something fails: status 3, within `seconds`, one line with
-// `parts` in it, nothing on stdout, no processes left.
-void expect_failed(const JobEnd& end, double seconds, const Strings& parts);
-// Beside that, it left in its folder the recording t.json alone, of a run that failed where
-// the line says; returns it.
-Recording expect_only_recording(const Job& job, const JobEnd& end, int world_size, int rank,
-                                int step);
-
-// What a job may take beside the timeout when it is struck, and to start, on a busy machine.
-inline constexpr double kEndSeconds = 2, kStartSeconds = 6;
+// A job that ended as it should when something fails: status 3, one line with `parts` in it, nothing on
+// stdout, no processes and no files left. By which timeout it ended, the line says.
+void expect_failed(const Job& job, const JobEnd& end, const Strings& parts);
 
 }  // namespace ringscope

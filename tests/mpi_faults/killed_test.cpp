@@ -1,4 +1,5 @@
-// A rank is killed, every rank at every step, by itself or by somebody else; or it stands still.
+// A rank is killed or stopped, every rank, at every step and in every other phase from its start to its
+// end: the job ends, and one line names the rank and says where it was.
 #include <signal.h>
 
 #include <chrono>
@@ -9,8 +10,13 @@
 namespace ringscope {
 namespace {
 
-// A run that a failure leaves no output of, but a recording.
+// What a failed run must not leave behind.
 const Strings kFiles{"--out", "o.npy", "--lse", "l.npy", "--trace", "t.json"};
+const Strings kShort{"--random", "--seqlen", "61", "--head-dim", "8", "--timeout", "5"};
+// Takes a while, long enough to be struck in the midst of it.
+const Strings kLong{"--random", "--seqlen", "60000", "--heads", "1", "--head-dim", "16"};
+
+std::string named(int rank) { return "ringscope: rank " + std::to_string(rank); }
 
 using Killed = FaultTest;
 
@@ -24,56 +30,76 @@ TEST_F(Killed, EveryRankAtEveryStep) {
       for (int step = 0; step < world_size - 1; ++step) places.push_back({world_size, rank, step});
   for_each(places.size(), 4, [&](std::size_t i) {
     const auto [world_size, rank, step] = places[i];
-    const std::string r = std::to_string(rank), s = std::to_string(step);
-    SCOPED_TRACE("rank " + r + " of " + std::to_string(world_size) + ", step " + s);
-    const auto job = start(
-        ranks(world_size, Strings{"--random", "--seqlen", "61", "--head-dim", "8", "--mask",
-                                  "causal", "--partition", "zigzag", "--backward", "--timeout", "5",
-                                  "--inject", "killed-rank@" + r + ":" + s} +
-                              kFiles));
-    const JobEnd end = job->end();
-    expect_failed(end, kStartSeconds + kEndSeconds,
-                  {"ringscope: rank " + r + ", step " + s + ": its process ended"});
-    // It is rank 0 that writes what was recorded.
-    if (rank == 0) {
-      EXPECT_EQ(job->files(), std::set<std::string>{});
-    } else {
-      const Recording recording = expect_only_recording(*job, end, world_size, rank, step);
-      ASSERT_FALSE(recording.events.empty());
-      EXPECT_FALSE(recording.events[0].empty());
-    }
+    const std::string place = std::to_string(rank) + ":" + std::to_string(step);
+    SCOPED_TRACE(place + " of " + std::to_string(world_size));
+    const auto job =
+        start(ranks(world_size, kShort +
+                                    Strings{"--mask", "causal", "--partition", "zigzag",
+                                            "--backward", "--inject", "killed-rank@" + place} +
+                                    kFiles));
+    expect_failed(*job, job->end(),
+                  {named(rank) + ", step " + std::to_string(step) + ": its process ended"});
   });
 }
-
-// Takes a while, long enough to be struck in the midst of it.
-const Strings kLong{"--random", "--seqlen", "60000", "--heads", "1", "--head-dim", "16"};
 
 TEST_F(Killed, EveryRankFromOutside) {
   for_each(3, 3, [&](std::size_t i) {
     const int rank = static_cast<int>(i);
-    SCOPED_TRACE("rank " + std::to_string(rank));
     const auto job = start(ranks(3, kLong + Strings{"--timeout", "5"} + kFiles));
     ASSERT_TRUE(job->wait_for_ring(3)) << job->end().text();
     job->strike(job->working(rank), SIGKILL);
-    const JobEnd end = job->end();
-    expect_failed(end, kEndSeconds,
-                  {"rank " + std::to_string(rank) + ", step ", ": its process ended"});
-    EXPECT_EQ(job->files().size(), rank == 0 ? 0u : 1u);
+    expect_failed(*job, job->end(), {named(rank) + ", step ", ": its process ended"});
   });
 }
 
 // At any moment of its start, also when the others do not watch over it yet.
-TEST_F(Killed, ARankThatStarts) {
-  for_each(6, 3, [&](std::size_t i) {
-    const int rank = static_cast<int>(i) % 2, delay_ms = 100 * (static_cast<int>(i) / 2);
-    SCOPED_TRACE("rank " + std::to_string(rank) + " after " + std::to_string(delay_ms) + " ms");
-    const auto job = start(ranks(2, kLong + Strings{"--timeout", "5"} + kFiles));
+TEST_F(Killed, OrStoppedARankThatStarts) {
+  for_each(12, 3, [&](std::size_t i) {
+    const int rank = static_cast<int>(i) % 2, delay_ms = 100 * (static_cast<int>(i) / 4);
+    const int signal = i / 2 % 2 == 0 ? SIGKILL : SIGSTOP;
+    SCOPED_TRACE("rank " + std::to_string(rank) + " after " + std::to_string(delay_ms) +
+                 " ms by signal " + std::to_string(signal));
+    const auto job = start(ranks(2, kLong + Strings{"--timeout", "3"} + kFiles));
     ASSERT_TRUE(job->wait_for_start(rank));
     std::this_thread::sleep_for(std::chrono::milliseconds(delay_ms));
-    job->strike(job->working(rank), SIGKILL);
-    const JobEnd end = job->end();
-    expect_failed(end, kEndSeconds, {"ringscope: rank " + std::to_string(rank)});
-    EXPECT_FALSE(job->files().contains("o.npy"));
+    job->strike(job->working(rank), signal);
+    expect_failed(*job, job->end(), {named(rank)});
+  });
+}
+
+// The calls of MPI that wait for others, and what comes after the ring.
+TEST_F(Killed, OrStoppedARankOutsideOfTheRing) {
+  struct Strike {
+    const char* where;
+    int rank, signal;
+    Strings arguments;
+    std::string said;
+  };
+  const Strings verify = kLong + Strings{"--verify", "--timeout", "5"};
+  const std::string apart = " before the ranks had met";
+  std::vector<Strike> strikes;
+  for (const int rank : {0, 1}) {
+    strikes.insert(
+        strikes.end(),
+        {{"MPI_Init_thread", rank, SIGKILL, kShort, "its process ended by signal 9" + apart},
+         {"MPI_Init_thread", rank, SIGSTOP, kShort, "its process was stopped for 5 s" + apart},
+         {"MPI_Finalize", rank, SIGKILL, kShort, "its process ended (in MPI_Finalize)"},
+         {"MPI_Finalize", rank, SIGSTOP, kShort, "no sign of life for 5 s (in MPI_Finalize)"}});
+  }
+  strikes.insert(strikes.end(),
+                 {{"after", 0, SIGKILL, verify, "its process ended (verifying and writing)"},
+                  {"after", 0, SIGSTOP, verify, "no sign of life for 5 s (verifying and writing)"},
+                  {"after", 1, SIGKILL, verify, "its process ended (waiting for rank 0)"},
+                  {"after", 1, SIGSTOP, verify, "no sign of life for 5 s (waiting for rank 0)"}});
+  for_each(strikes.size(), 4, [&](std::size_t i) {
+    const Strike& strike = strikes[i];
+    SCOPED_TRACE(strike.where + std::string(" ") + std::to_string(strike.rank) + " " +
+                 std::to_string(strike.signal));
+    const auto job = start(ranks(2, strike.arguments + kFiles),
+                           {"LD_PRELOAD=" RINGSCOPE_STRIKE_LIBRARY,
+                            "RINGSCOPE_STRIKE=" + std::string(strike.where) + " " +
+                                std::to_string(strike.rank) + " " + std::to_string(strike.signal)});
+    expect_failed(*job, job->end(), {named(strike.rank) + ": " + strike.said});
   });
 }
 
@@ -90,41 +116,21 @@ TEST_F(Killed, TheOneThatWaitsForARankTakesItAlong) {
     const JobEnd end = job->end();
     EXPECT_NE(end.status, 0);
     EXPECT_LE(end.lines.size(), 1u) << end.text();
-    EXPECT_LE(end.seconds, 2 * kEndSeconds) << end.text();
     EXPECT_EQ(end.left_over, Strings{});
-    EXPECT_FALSE(job->files().contains("o.npy"));
+    EXPECT_EQ(job->files(), std::set<std::string>{});
   });
 }
 
-// A rank that lives but gives no sign of it: SIGSTOP of either of its processes.
-class Stopped : public FaultTest {
- protected:
-  // `process(job, rank)`: the one to stop.
-  template <class F>
-  void expect_end_when_stopped(const F& process) {
-    constexpr double kTimeoutSeconds = 1;
-    for_each(3, 3, [&](std::size_t i) {
-      const int rank = static_cast<int>(i);
-      SCOPED_TRACE("rank " + std::to_string(rank));
-      const auto job =
-          start(ranks(3, kLong + Strings{"--timeout", "1", "--out", "o.npy", "--trace", "t.json"}));
-      ASSERT_TRUE(job->wait_for_ring(3)) << job->end().text();
-      job->strike(process(*job, rank), SIGSTOP);
-      const JobEnd end = job->end();
-      expect_failed(end, kTimeoutSeconds + kEndSeconds,
-                    {"rank " + std::to_string(rank) + ", step ", ": no sign of life for 1 s"});
-      EXPECT_EQ(job->files(),
-                rank == 0 ? std::set<std::string>{} : std::set<std::string>{"t.json"});
-    });
-  }
-};
-
-TEST_F(Stopped, EveryRank) {
-  expect_end_when_stopped([](const Job& job, int rank) { return job.working(rank); });
-}
-
-TEST_F(Stopped, EveryRankAsItsLauncherKnowsIt) {
-  expect_end_when_stopped([](const Job& job, int rank) { return job.waiting(rank); });
+// A rank that lives but gives no sign of it, whichever of its processes is stopped.
+TEST_F(Killed, OrStoppedEveryRankByEitherOfItsProcesses) {
+  for_each(6, 3, [&](std::size_t i) {
+    const int rank = static_cast<int>(i) % 3;
+    SCOPED_TRACE("rank " + std::to_string(rank) + (i < 3 ? ", working" : ", waiting"));
+    const auto job = start(ranks(3, kLong + Strings{"--timeout", "3"} + kFiles));
+    ASSERT_TRUE(job->wait_for_ring(3)) << job->end().text();
+    job->strike(i < 3 ? job->working(rank) : job->waiting(rank), SIGSTOP);
+    expect_failed(*job, job->end(), {named(rank) + ", step ", ": no sign of life for 3 s"});
+  });
 }
 
 }  // namespace

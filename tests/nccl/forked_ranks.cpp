@@ -7,11 +7,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <limits>
+#include <new>
 #include <optional>
 #include <sstream>
 #include <thread>
@@ -89,13 +91,66 @@ class SharedOutputs {
   float* memory_ = nullptr;
 };
 
+// Words that forked processes exchange, in memory that they share.
+class SharedWords {
+ public:
+  explicit SharedWords(int world_size) : world_size_(world_size) {
+    memory_ =
+        ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory_ == MAP_FAILED) throw std::bad_alloc();
+    new (memory_) Shared;
+  }
+  ~SharedWords() { ::munmap(memory_, sizeof(Shared)); }
+  SharedWords(const SharedWords&) = delete;
+  SharedWords& operator=(const SharedWords&) = delete;
+
+  // Return what all ranks say, when all have said it.
+  std::vector<std::string> all_gather(int rank, const std::string& mine) {
+    Shared& shared = *static_cast<Shared*>(memory_);
+    const int round = rounds_++;
+    Words& words = shared.words[round % 2][rank];
+    words.size = mine.copy(words.bytes, sizeof words.bytes);
+    ++shared.said;
+    while (shared.said < (round + 1) * world_size_)
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+    std::vector<std::string> all;
+    for (int r = 0; r < world_size_; ++r)
+      all.emplace_back(shared.words[round % 2][r].bytes, shared.words[round % 2][r].size);
+    return all;
+  }
+
+ private:
+  struct Words {
+    std::size_t size = 0;
+    char bytes[4096] = {};
+  };
+  struct Shared {
+    std::atomic<int> said = 0;
+    Words words[2][16];  // of this round, and of the one before, which others may still read
+  };
+
+  int world_size_;
+  int rounds_ = 0;
+  void* memory_;
+};
+
 // A forked process, and what it says: "well", or rank, step and text of its failure.
 struct Child {
   pid_t pid = -1;
   int said = -1;  // to be read from
 };
 
-Child start(const std::function<std::string()>& body) {
+std::string words_of(const RunError& error) {
+  return "failed\n" + std::to_string(error.rank()) + "\n" + std::to_string(error.step()) + "\n" +
+         error.what();
+}
+
+void say(int to, const std::string& text) {
+  static_cast<void>(!::write(to, text.data(), text.size()));
+}
+
+// `body` may say something to its argument itself, and end the process.
+Child start(const std::function<std::string(int to)>& body) {
   int ends[2] = {-1, -1};
   if (::pipe2(ends, O_CLOEXEC) != 0) throw RunError("cannot make a pipe");
   std::fflush(nullptr);
@@ -107,14 +162,13 @@ Child start(const std::function<std::string()>& body) {
   }
   std::string text;
   try {
-    text = body();
+    text = body(ends[1]);
   } catch (const RunError& error) {
-    text = "failed\n" + std::to_string(error.rank()) + "\n" + std::to_string(error.step()) + "\n" +
-           error.what();
+    text = words_of(error);
   } catch (const std::exception& error) {
-    text = std::string("failed\n-1\n-1\n") + error.what();
+    text = words_of(RunError(error.what()));
   }
-  static_cast<void>(!::write(ends[1], text.data(), text.size()));
+  say(ends[1], text);
   std::fflush(nullptr);
   ::_exit(0);
 }
@@ -157,29 +211,31 @@ RankEnd end_of(const Ended& ended) {
 class ForkedRank {
  public:
   ForkedRank(std::unique_ptr<Lifeline> line, const std::vector<NcclCase>& cases,
-             SharedOutputs& outputs)
-      : line_(std::move(line)), cases_(cases), outputs_(outputs) {}
+             SharedOutputs& outputs, SharedWords& words)
+      : line_(std::move(line)),
+        cases_(cases),
+        outputs_(outputs),
+        all_gather_([this, &words](const std::string& mine) {
+          return words.all_gather(line_->rank(), mine);
+        }) {}
 
   std::string run() {
+    const ShownOutsideWork connects(line_->pulse());
     try {
       run_all();
-      line_->leave();
-      return "well";
     } catch (const std::exception& error) {
-      const auto* known = dynamic_cast<const RunError*>(&error);
-      line_->fail(known != nullptr ? *known : RunError(error.what(), line_->rank()));
-      const std::optional<RunError> agreed = line_->wait_for_failure(1);
-      line_->leave_after_failure(2);
-      throw agreed ? *agreed : RunError(error.what(), line_->rank());
+      line_->fail(error);
     }
+    line_->leave();
+    return "well";
   }
 
  private:
   void run_all() {
-    const std::vector<RankSeat> seats = {take_process_seat(*line_).seat};
+    const std::vector<RankSeat> seats = {take_process_seat(line_->rank(), all_gather_).seat};
     const Problem& first = cases_.front().config;
-    NcclWorld world(share_nccl_id(*line_), first.world_size, seats, {4, first.timeout_s},
-                    failure_of(*line_));
+    NcclWorld world(share_nccl_id(line_->rank(), all_gather_), first.world_size, seats,
+                    {4, first.timeout_s});
     for (std::size_t i = 0; i < cases_.size(); ++i) run_one(i, seats, world);
   }
 
@@ -195,36 +251,33 @@ class ForkedRank {
     WholeInputs inputs(config.shape, cases_[index].problem->inputs);
     rank.take_inputs(inputs);
     const std::unique_ptr<RankEngine> made = engine.make(rank, {});
-    line_->gather("");  // all have their memory
-    line_->watch(rank.pulse(), [&engine](const RunError& error) { engine.fail(error); });
+    all_gather_("");  // all have their memory
+    line_->watch(rank.pulse());
     try {
       rank.run(made->communicator(), made->backend());
       made->finish();
-    } catch (const RunError& error) {
-      const RunError named = error.rank() >= 0 ? error : RunError(error.what(), number);
-      line_->fail(named);
-      engine.fail(named);  // nothing waits any more for this rank's GPU
-      line_->unwatch();
-      throw named;
+    } catch (const std::exception& error) {
+      line_->fail(error);
     }
     line_->unwatch();
     AttentionOutputs outputs = outputs_.empty(index);
     WholeOutputs sink(config.shape, outputs);
     rank.give_outputs(sink);
     outputs_.put(index, outputs);
-    line_->gather("");  // nobody lets go of memory before
+    all_gather_("");  // nobody lets go of memory before
   }
 
   std::unique_ptr<Lifeline> line_;
   const std::vector<NcclCase>& cases_;
   SharedOutputs& outputs_;
+  const AllGather all_gather_;
 };
 
 }  // namespace
 
 const NcclMachine& nccl_machine() {
   static const NcclMachine machine = [] {
-    const Child child = start([] {
+    const Child child = start([](int) {
       std::string why_not = nccl_library().why_not;
       const RankGpus seen = why_not.empty() ? visible_gpus(why_not) : RankGpus{};
       return std::to_string(seen.gpus.size()) + " " + std::to_string(nccl_version()) + " " +
@@ -245,6 +298,7 @@ const NcclMachine& nccl_machine() {
 ForkedRuns run_a_process_a_rank(const std::vector<NcclCase>& cases, double limit_s) {
   const Problem& config = cases.front().config;
   SharedOutputs outputs(cases);
+  SharedWords words(config.world_size);
   ForkedRuns runs;
   const auto begin = Clock::now();
   const auto deadline =
@@ -253,16 +307,17 @@ ForkedRuns run_a_process_a_rank(const std::vector<NcclCase>& cases, double limit
   {
     std::optional<LifelineDoor> door(std::in_place);
     for (int rank = 0; rank < config.world_size; ++rank)
-      children.push_back(start([&, rank] {
+      children.push_back(start([&, rank](int to) {
+        const auto tell = [to](const RunError& error, int, bool) { say(to, words_of(error)); };
         const std::string invitation = door->invitation();
         std::unique_ptr<Lifeline> line;
         if (rank == 0) {
-          line = Lifeline::host(std::move(*door), config.world_size, config.timeout_s);
+          line = Lifeline::host(std::move(*door), config.world_size, config.timeout_s, tell);
         } else {
           door.reset();
-          line = Lifeline::join(invitation, rank, config.world_size, config.timeout_s);
+          line = Lifeline::join(invitation, rank, config.world_size, config.timeout_s, tell);
         }
-        return ForkedRank(std::move(line), cases, outputs).run();
+        return ForkedRank(std::move(line), cases, outputs, words).run();
       }));
   }
   for (const Child& child : children) runs.ends.push_back(end_of(wait_for_end(child, deadline)));
@@ -276,7 +331,7 @@ ForkedRuns run_in_one_process(const std::vector<NcclCase>& cases,
   SharedOutputs outputs(cases);
   ForkedRuns runs;
   const auto begin = Clock::now();
-  const Child child = start([&]() -> std::string {
+  const Child child = start([&](int) -> std::string {
     for (std::size_t i = 0; i < cases.size(); ++i) {
       RingRun done = run(cases[i]);
       outputs.put(i, done.outputs);

@@ -7,7 +7,6 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -19,7 +18,6 @@ namespace ringscope {
 struct MpiResult {
   int status = -1;  // mpirun's exit status; -1 when a signal ended it
   std::string output;
-  double seconds = 0;
 };
 
 // More ranks than cores, and being root, are fine in a test. Unbound, since tests run side by side, and a
@@ -44,7 +42,6 @@ inline MpiResult run_driver(int world_size, const std::string& arguments) {
                               "tsan.supp " + mpirun_command(world_size) + RINGSCOPE_MPI_DRIVER +
                               " " + arguments + " 2>&1 </dev/null";
   MpiResult result;
-  const auto begin = std::chrono::steady_clock::now();
   FILE* const pipe = ::popen(command.c_str(), "r");
   if (pipe == nullptr) return result;
   std::array<char, 4096> text;
@@ -53,7 +50,6 @@ inline MpiResult run_driver(int world_size, const std::string& arguments) {
   const int ended = ::pclose(pipe);
   if (WIFEXITED(ended)) result.status = WEXITSTATUS(ended);
   EXPECT_EQ(result.output.find("Sanitizer"), std::string::npos) << result.output;
-  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return result;
 }
 

@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <new>
 
 namespace ringscope {
 namespace {
@@ -24,23 +26,44 @@ void write_all(int fd, const std::string& text) {
 
 }  // namespace
 
-Place::Place(int of_rank, int of_world_size, LifelineDoor door, int to_test)
+Place::Place(int of_rank, int of_world_size, LifelineDoor door, int to_test,
+             std::atomic<int>& entered)
     : rank(of_rank),
       world_size(of_world_size),
       invitation(door.invitation()),
       door_(std::move(door)),
-      to_test_(to_test) {
+      to_test_(to_test),
+      entered_(entered) {
   if (rank != 0) door_.reset();
 }
 
 std::unique_ptr<Lifeline> Place::enter(double timeout_s) {
-  return rank == 0 ? Lifeline::host(std::move(*door_), world_size, timeout_s)
-                   : Lifeline::join(invitation, rank, world_size, timeout_s);
+  std::unique_ptr<Lifeline> line = enter_alone(timeout_s);
+  ++entered_;
+  while (entered_ < world_size) ::usleep(1000);
+  return line;
+}
+
+std::unique_ptr<Lifeline> Place::enter_alone(double timeout_s) {
+  const auto say = [this](const RunError& error, int status, bool speaks) {
+    write_all(to_test_, kOutcome + text_of(error) + (status == 2 ? " (bad input)" : "") +
+                            (speaks ? " (speaks)" : ""));
+  };
+  return rank == 0 ? Lifeline::host(std::move(*door_), world_size, timeout_s, say)
+                   : Lifeline::join(invitation, rank, world_size, timeout_s, say);
+}
+
+void Place::wait_for_failure() const {
+  for (;;) ::pause();
 }
 
 void Place::mark() const { write_all(to_test_, std::string(1, kMark)); }
 
 Job::Job(int world_size, const Work& work) {
+  void* const page =
+      ::mmap(nullptr, sizeof *entered_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) throw std::runtime_error("no page");
+  entered_ = new (page) std::atomic<int>(0);
   LifelineDoor door;
   for (int rank = 0; rank < world_size; ++rank) {
     int ends[2];
@@ -48,14 +71,12 @@ Job::Job(int world_size, const Work& work) {
     const pid_t pid = ::fork();
     if (pid == 0) {
       ::close(ends[0]);
-      Place place(rank, world_size, std::move(door), ends[1]);
+      Place place(rank, world_size, std::move(door), ends[1], *entered_);
       std::string outcome;
       try {
         outcome = work(place);
       } catch (const RunError& error) {
         outcome = "RunError " + text_of(error);
-      } catch (const InputError& error) {
-        outcome = std::string("InputError ") + error.what();
       }
       write_all(ends[1], kOutcome + outcome);
       ::_exit(0);
@@ -71,6 +92,7 @@ Job::~Job() {
     ::waitpid(process.pid, nullptr, 0);
     ::close(process.pipe);
   }
+  ::munmap(entered_, sizeof *entered_);
 }
 
 bool Job::read_more(Process& process) const {
@@ -110,10 +132,11 @@ std::optional<std::string> Job::outcome(int rank) {
   return process.said.substr(begin + 1);
 }
 
-std::string failure_seen_by(Lifeline& line) {
-  const std::optional<RunError> failure = line.wait_for_failure(kPatience);
-  if (!failure) return "no failure";
-  return text_of(*failure) + (line.is_speaker() ? " (speaks)" : "");
+void Job::expect_failure(const std::string& failure, int without, int speaker) {
+  for (int rank = 0; rank < std::ssize(processes_); ++rank) {
+    if (rank == without) continue;
+    EXPECT_EQ(outcome(rank), failure + (rank == speaker ? " (speaks)" : "")) << "rank " << rank;
+  }
 }
 
 }  // namespace ringscope

@@ -2,25 +2,27 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <signal.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <deque>
 #include <future>
 #include <thread>
-#include <tuple>
 
-#include "core/process/invitation.h"
-#include "core/process/socket.h"
-#include "core/process/wire.h"
+#include "core/base/text.h"
 #include "tests/core/process/job.h"
 
 namespace ringscope {
 namespace {
 
 using Line = std::unique_ptr<Lifeline>;
+
+void expect_none(const RunError& error, int, bool) { ADD_FAILURE() << text_of(error); }
 
 // All ranks of a run as threads of this process.
 class ThreadedRun {
@@ -29,35 +31,49 @@ class ThreadedRun {
     LifelineDoor door;
     invitation_ = door.invitation();
     lines_.push_back(std::async(std::launch::async, [this, door = std::move(door)]() mutable {
-      return Lifeline::host(std::move(door), world_size_, kPatience);
+      return Lifeline::host(std::move(door), world_size_, kPatience, expect_none);
     }));
   }
 
   const std::string& invitation() const { return invitation_; }
+  int port() const { return parse_number<int>(split(invitation_, '/')[1]).value(); }
+  std::string join_request(int rank, int world_size) const {
+    return join_request_with(std::string(split(invitation_, '/')[2]), rank, world_size);
+  }
+  static std::string join_request_with(const std::string& secret, int rank, int world_size) {
+    MessageHead head;
+    head.kind = MessageHead::Kind::join;
+    head.rank = rank;
+    head.number = world_size;
+    head.text_bytes = secret.size();
+    return std::string(reinterpret_cast<const char*>(&head), sizeof head) + secret;
+  }
+  // Return a connection to rank 0 that has sent `bytes`.
+  Descriptor connection_that_sends(const std::string& bytes) const {
+    Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in to{};
+    to.sin_family = AF_INET;
+    to.sin_port = htons(static_cast<std::uint16_t>(port()));
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(::connect(socket.get(), reinterpret_cast<sockaddr*>(&to), sizeof to), 0);
+    EXPECT_EQ(::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(bytes.size()));
+    return socket;
+  }
+
   void join(int rank) {
     lines_.push_back(std::async(std::launch::async, [this, rank] {
-      return Lifeline::join(invitation_, rank, world_size_, kPatience);
+      return Lifeline::join(invitation_, rank, world_size_, kPatience, expect_none);
     }));
   }
   void wait_for_last() { lines_.back().wait(); }
-  // All have joined and can speak to each other.
+  // All have joined and leave together.
   void expect_whole() {
     std::vector<Line> lines;
     for (std::future<Line>& line : lines_) lines.push_back(line.get());
     std::vector<std::thread> threads;
-    std::vector<std::string> gathered;
-    for (const Line& line : lines)
-      threads.emplace_back([&gathered, &line] {
-        auto all = line->gather("of " + std::to_string(line->rank()));
-        if (line->rank() == 0) gathered = std::move(all);
-        EXPECT_EQ(line->broadcast(line->rank() == 0 ? "to all" : "to none"), "to all");
-        line->leave();
-        EXPECT_FALSE(line->failure().has_value());
-        EXPECT_EQ(line->is_speaker(), line->rank() == 0);
-      });
+    for (const Line& line : lines) threads.emplace_back([&line] { line->leave(); });
     for (std::thread& thread : threads) thread.join();
-    for (int rank = 0; rank < world_size_; ++rank)
-      EXPECT_EQ(gathered.at(static_cast<std::size_t>(rank)), "of " + std::to_string(rank));
   }
 
  private:
@@ -66,31 +82,12 @@ class ThreadedRun {
   std::vector<std::future<Line>> lines_;
 };
 
-// Return a connection to rank 0 that has sent `bytes`.
-Descriptor connection_that_sends(const Invitation& invitation, const std::string& bytes) {
-  Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in to{};
-  to.sin_family = AF_INET;
-  to.sin_port = htons(static_cast<std::uint16_t>(invitation.port));
-  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  EXPECT_EQ(::connect(socket.get(), reinterpret_cast<sockaddr*>(&to), sizeof to), 0);
-  EXPECT_EQ(::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
-            static_cast<ssize_t>(bytes.size()));
-  return socket;
-}
-
-bool is_dropped(const Descriptor& socket, double seconds = kPatience) {
-  const timeval patience{static_cast<time_t>(seconds), 0};
+bool is_dropped(const Descriptor& socket) {
+  const timeval patience{static_cast<time_t>(kPatience), 0};
   ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   char byte;
   const ssize_t n = ::recv(socket.get(), &byte, 1, 0);
   return n == 0 || (n < 0 && errno == ECONNRESET);
-}
-
-std::string join_request(const Invitation& invitation, int rank, int world_size) {
-  return wire::frame(
-      wire::Type::join_request,
-      wire::pack(wire::JoinRequest{invitation.join_secret, wire::kVersion, rank, world_size}));
 }
 
 TEST(Joining, InAnyOrder) {
@@ -106,35 +103,30 @@ TEST(Joining, InAnyOrder) {
 TEST(Joining, BeforeRank0OpensIsPatient) {
   LifelineDoor door;
   std::future<Line> other = std::async(std::launch::async, [text = door.invitation()] {
-    return Lifeline::join(text, 1, 2, kPatience);
+    return Lifeline::join(text, 1, 2, kPatience, expect_none);
   });
-  EXPECT_EQ(other.wait_for(std::chrono::milliseconds(100)), std::future_status::timeout);
-  const Line line = Lifeline::host(std::move(door), 2, kPatience);
-  EXPECT_EQ(other.get()->rank(), 1);
+  EXPECT_EQ(other.wait_for(std::chrono::milliseconds(300)), std::future_status::timeout);
+  const Line line = Lifeline::host(std::move(door), 2, kPatience, expect_none);
+  const Line of_other = other.get();
+  std::thread leaves([&] { of_other->leave(); });
+  line->leave();
+  leaves.join();
 }
 
 TEST(Joining, StrangersAreDroppedAndDisturbNobody) {
   ThreadedRun run(3);
-  const Invitation invitation = invitation_from(run.invitation());
-  Invitation wrong = invitation;
-  wrong.join_secret[15] ^= 1;
-  const std::string right = join_request(invitation, 2, 3);
   std::vector<Descriptor> dropped;
-  dropped.push_back(connection_that_sends(invitation, join_request(wrong, 1, 3)));
-  dropped.push_back(
-      connection_that_sends(invitation, "GET / HTTP/1.1\r\nHost: localhost:1234567890\r\n\r\n"));
-  dropped.push_back(connection_that_sends(invitation, std::string(1000, '\xff')));
-  dropped.push_back(connection_that_sends(invitation, std::string(1000, '\0')));
-  dropped.push_back(connection_that_sends(
-      invitation, join_request(invitation, 0, 3)));  // a rank that cannot join
-  dropped.push_back(connection_that_sends(invitation, join_request(invitation, 3, 3)));
-  dropped.push_back(connection_that_sends(invitation, join_request(invitation, -1, 3)));
+  for (const std::string& said :
+       {run.join_request_with(std::string(32, '0'), 1, 3),
+        std::string("GET / HTTP/1.1\r\nHost: localhost:1234567890\r\nAccept: text/html\r\n\r\n"),
+        std::string(1000, '\xff'), std::string(1000, '\0'),
+        run.join_request(0, 3),  // a rank that cannot join
+        run.join_request(3, 3), run.join_request(-1, 3)})
+    dropped.push_back(run.connection_that_sends(said));
   // Those that say too little stay, and bother nobody.
   std::vector<Descriptor> silent;
-  for (int i = 0; i < 20; ++i)
-    silent.push_back(
-        connection_that_sends(invitation, right.substr(0, static_cast<std::size_t>(i))));
-  for (const Descriptor& socket : dropped) EXPECT_TRUE(is_dropped(socket));
+  for (std::size_t i = 0; i < 20; ++i)
+    silent.push_back(run.connection_that_sends(run.join_request(2, 3).substr(0, i)));
   run.join(2);
   run.join(1);
   run.expect_whole();
@@ -143,91 +135,135 @@ TEST(Joining, StrangersAreDroppedAndDisturbNobody) {
 
 TEST(Joining, MoreStrangersThanThereIsRoomFor) {
   ThreadedRun run(2);
-  const Invitation invitation = invitation_from(run.invitation());
   std::vector<Descriptor> silent;
-  for (int i = 0; i < 300; ++i) silent.push_back(connection_that_sends(invitation, ""));
-  EXPECT_TRUE(is_dropped(silent[0], 4));  // and not only since it is silent
+  for (int i = 0; i < 300; ++i) silent.push_back(run.connection_that_sends(""));
+  EXPECT_TRUE(is_dropped(silent[0]));
   run.join(1);
   run.expect_whole();
+}
+
+// Strangers that come one after the other without a pause, for as long as the ranks meet.
+TEST(Joining, AFloodOfStrangersOnlyTakesTime) {
+  ThreadedRun run(4);
+  std::vector<pid_t> flooding;
+  for (int i = 0; i < 2; ++i) {
+    flooding.push_back(::fork());
+    if (flooding.back() != 0) continue;
+    sockaddr_in to{};
+    to.sin_family = AF_INET;
+    to.sin_port = htons(static_cast<std::uint16_t>(run.port()));
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    for (std::deque<Descriptor> open;;) {
+      open.emplace_back(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+      (void)::connect(open.back().get(), reinterpret_cast<sockaddr*>(&to), sizeof to);
+      if (open.size() > 400) open.pop_front();
+    }
+  }
+  for (const int rank : {1, 2, 3}) run.join(rank);
+  run.expect_whole();
+  for (const pid_t child : flooding) {
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+  }
 }
 
 // A rank is reachable by several addresses; a second connection of it is one too many.
 TEST(Joining, ASecondOfARankIsDropped) {
   ThreadedRun run(3);
-  const Invitation invitation = invitation_from(run.invitation());
   run.join(1);
   run.wait_for_last();
-  EXPECT_TRUE(is_dropped(connection_that_sends(invitation, join_request(invitation, 1, 3))));
+  const Descriptor second = run.connection_that_sends(run.join_request(1, 3));
   run.join(2);
   run.expect_whole();
+  char answer[1000];
+  while (::recv(second.get(), answer, sizeof answer, 0) > 0) {
+  }
+  EXPECT_TRUE(is_dropped(second));
 }
 
 // What has the right port on some other host is not rank 0.
 TEST(Joining, NobodyButRank0IsTrusted) {
-  const Listener listener = listen_on_all_addresses();
-  const Invitation invitation = invitation_to_this_host(listener.port, listener.takes_ipv6);
-  std::atomic<bool> is_over = false;
+  const Descriptor listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in own{};
+  own.sin_family = AF_INET;
+  own.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof own;
+  ASSERT_EQ(::bind(listener.get(), reinterpret_cast<sockaddr*>(&own), size), 0);
+  ASSERT_EQ(::listen(listener.get(), 5), 0);
+  ASSERT_EQ(::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&own), &size), 0);
   std::thread impostor([&] {
-    const std::string lie =
-        wire::frame(wire::Type::welcome, wire::Packer().secret(invitation.join_secret).take());
-    std::vector<Descriptor> all_accepted;
-    while (!is_over) {
-      if (auto accepted = accept_at(listener.socket.get())) {
-        (void)!::send(accepted->get(), lie.data(), lie.size(), MSG_NOSIGNAL);
-        all_accepted.push_back(std::move(*accepted));
-      }
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::vector<Connection> all_accepted;
+    for (;;) {
+      Descriptor accepted(::accept(listener.get(), nullptr, nullptr));
+      if (!accepted.is_open()) return;
+      all_accepted.emplace_back(std::move(accepted));
+      all_accepted.back().send({Message::Kind::welcome, "the wrong one"});
     }
   });
-  expect_contains(run_error_of([&] { Lifeline::join(to_text(invitation), 1, 2, kPatience); }),
-                  "rank 0, step -1: rank 1 cannot reach it at 127.0.0.1");
-  is_over = true;
+  const std::string invitation = fmt::format("127.0.0.1/{}/a/b", ntohs(own.sin_port));
+  EXPECT_THROW(reach_rank_0(invitation, 1, 2, 0.5), RunError);
+  ::shutdown(listener.get(), SHUT_RDWR);
   impostor.join();
 }
 
 TEST(Joining, OfADifferentRunIsNamed) {
-  LifelineDoor door;
-  std::future<void> other = std::async(std::launch::async, [text = door.invitation()] {
-    EXPECT_THROW(Lifeline::join(text, 1, 3, 1), RunError);
+  Job job(2, [](Place& place) -> std::string {
+    Line line;
+    if (place.rank == 0) {
+      line = place.enter_alone();
+    } else {
+      line = Lifeline::join(place.invitation, 1, 3, kPatience, [](const RunError&, int, bool) {});
+    }
+    place.wait_for_failure();
   });
-  EXPECT_EQ(run_error_of([&] { Lifeline::host(std::move(door), 2, kPatience); }),
-            "rank 1, step -1: it counts 3 ranks, rank 0 2");
+  EXPECT_EQ(job.outcome(0), "rank 1, step -1: it counts 3 ranks, rank 0 2 (speaks)");
 }
 
 TEST(Joining, OfNobodyEndsByTheTimeout) {
-  LifelineDoor door;  // nobody hosts
-  const auto begin = std::chrono::steady_clock::now();
-  EXPECT_THROW(Lifeline::join(door.invitation(), 1, 2, 0.3), RunError);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(3));
+  std::string invitation = LifelineDoor().invitation();  // the door is closed again
+  EXPECT_TRUE(run_error_of([&] {
+                reach_rank_0(invitation, 1, 2, 0.3);
+              }).starts_with("rank 1, step -1: cannot reach rank 0 at 127.0.0.1 (port "));
+  for (const char* damaged : {"", "127.0.0.1", "127.0.0.1/1/a", "127.0.0.1/1/a/b/c"})
+    EXPECT_EQ(run_error_of([&] { reach_rank_0(damaged, 1, 2, kPatience); }),
+              "rank -1, step -1: the invitation of rank 0 came damaged");
 }
 
-TEST(Invitation, SaysEverythingInOneLine) {
-  const Invitation invitation = invitation_to_this_host(41234, true);
-  const std::string text = to_text(invitation);
-  for (const char c : text) EXPECT_TRUE(c > ' ' && c < 127) << text;
-  const Invitation again = invitation_from(text);
-  EXPECT_EQ(again.port, 41234);
-  EXPECT_EQ(std::tie(again.addresses, again.join_secret, again.answer),
-            std::tie(invitation.addresses, invitation.join_secret, invitation.answer));
-  EXPECT_NE(again.join_secret, again.answer);
-  EXPECT_NE(invitation_to_this_host(1, true).join_secret, invitation.join_secret);
-  EXPECT_EQ(invitation.addresses[0], "127.0.0.1");
-  for (const std::string& address : invitation.addresses)
-    EXPECT_FALSE(address.starts_with("fe80")) << address;
+// ---
+// Where rank 0 listens.
+
+std::string addresses_of(const std::vector<std::string>& cards) {
+  return std::string(split(LifelineDoor(cards).invitation(), '/')[0]);
 }
 
-TEST(Invitation, DamagedIsRefused) {
-  const std::string text = to_text(invitation_to_this_host(41234, true));
-  for (std::size_t size = 0; size < text.size(); ++size)
-    EXPECT_THROW(invitation_from(text.substr(0, size)), RunError) << size;
-  for (const char* port : {"", "0", "-1", "65536", "1x", "99999999999"}) {
-    std::string changed = text;
-    changed.replace(changed.find("/41234/") + 1, 5, port);
-    EXPECT_THROW(invitation_from(changed), RunError) << port;
-  }
-  EXPECT_THROW(invitation_from(text + "0"), RunError);
-  EXPECT_THROW(invitation_from(text + "/"), RunError);
-  EXPECT_THROW(invitation_from(text.substr(0, text.size() - 1) + "g"), RunError);
+TEST(Door, OfRanksOnOneHostIsTheLoopback) {
+  EXPECT_EQ(addresses_of({}), "127.0.0.1");
+  EXPECT_EQ(addresses_of({host_card(), host_card()}), "127.0.0.1");
+  const std::string invitation = LifelineDoor().invitation();
+  for (const char c : invitation) EXPECT_TRUE(c > ' ' && c < 127) << invitation;
+  EXPECT_NE(split(invitation, '/')[2], split(invitation, '/')[3]);
+  EXPECT_NE(split(invitation, '/')[2], split(LifelineDoor().invitation(), '/')[2]);
+}
+
+TEST(Door, OfRanksOnSeveralHostsIsTheInterfaceThatLeadsToThem) {
+  const std::string card = host_card();
+  const std::vector<std::string_view> words = split(card, ' ');
+  if (words.size() < 2) GTEST_SKIP() << "this host is on no network";
+  std::string all;
+  for (std::size_t i = 1; i < words.size(); ++i)
+    all += (i > 1 ? "," : "") + std::string(words[i].substr(0, words[i].find('/')));
+  // A host elsewhere, and one that has no other addresses than this one's, as of bridges.
+  EXPECT_EQ(addresses_of({card, "elsewhere 198.51.100.7/24"}), all);
+  EXPECT_EQ(addresses_of({card, "elsewhere" + card.substr(card.find(' '))}), all);
+
+  const std::string mine(words[1].substr(0, words[1].find('/')));
+  if (mine.find(':') != std::string::npos || words[1].ends_with("/32"))
+    GTEST_SKIP() << "no neighbour's address is known here";
+  std::string neighbour = mine;
+  neighbour.back() = neighbour.back() == '1' ? '2' : '1';
+  const std::string card_of_neighbour = "elsewhere 198.51.100.7/24 " + neighbour + "/24";
+  EXPECT_EQ(addresses_of({card, card_of_neighbour}), mine);
+  EXPECT_EQ(addresses_of({card, card_of_neighbour, "third 203.0.113.8/24"}), all);
 }
 
 }  // namespace

@@ -10,10 +10,9 @@ namespace ringscope {
 void sweep(MpiSession& session);
 void messages(MpiSession& session);
 void ahead(MpiSession& session);
-void tensor_parallel(MpiSession& session);  // an even number of ranks
 void generate(MpiSession& session);
 void slow_disk(MpiSession& session);
-void stuck(MpiSession& session);  // throws the run's failure
+void stuck(MpiSession& session);
 // How often so far two threads of this process were in MPI at once.
 int overlapping_calls();
 // "wrong-count@1:0" and the like: an injection; "source": rank 0 cannot read its input.

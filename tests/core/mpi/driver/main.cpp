@@ -4,17 +4,18 @@
 //   mpi_driver sweep       many small runs, each compared with the same on threads
 //   mpi_driver messages    hops by themselves
 //   mpi_driver ahead       runs that go on only when blocks come in ahead
-//   mpi_driver tensor_parallel   two rings a rank, compared with the same on threads
 //   mpi_driver generate    texts from a checkpoint, compared with the same on threads
 //   mpi_driver slow_disk   training whose rank 0 has to wait for longer than the timeout
 //   mpi_driver stuck       a rank that does not come to a hop
-//   mpi_driver fail WHAT   a run that fails; every rank prints its error
+//   mpi_driver fail WHAT   a run that fails; every rank prints the failure
 #include <unistd.h>
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdio>
 #include <string>
+#include <thread>
 
 #include "tests/core/mpi/driver/driver.h"
 
@@ -23,6 +24,14 @@
 #endif
 
 namespace {
+
+// Every rank prints the failure that it ends with.
+void end_with(const ringscope::RunError& error, int, bool speaks) {
+  std::printf("a rank ends: rank %d, step %d: %s\n", error.rank(), error.step(), error.what());
+  std::fflush(stdout);
+  // The first process that ends with an error makes mpirun end all others. (Rank 0 has not told them.)
+  if (!speaks) std::this_thread::sleep_for(std::chrono::milliseconds(300));
+}
 
 double timeout_of(const std::string& command) {  // in seconds
   if (command == "fail" || command == "stuck") return 1;
@@ -40,14 +49,13 @@ int main(int argc, char** argv) {
     // What libraries leak that MPI loads and unloads again while it starts.
     __lsan_disable();
 #endif
-    MpiSession session(timeout_of(command));
+    MpiSession session(timeout_of(command), end_with);
 #ifdef __SANITIZE_ADDRESS__
     __lsan_enable();
 #endif
     if (command == "sweep") sweep(session);
     if (command == "messages") messages(session);
     if (command == "ahead") ahead(session);
-    if (command == "tensor_parallel") tensor_parallel(session);
     if (command == "generate") generate(session);
     if (command == "slow_disk") slow_disk(session);
     if (command == "stuck") stuck(session);
