@@ -457,7 +457,7 @@ std::vector<Suspect> diagnose(const Knowledge& given, const std::vector<TensorCh
     double confidence = 1 - std::sqrt(scored.score.share);
     // A mistake that is found leaves nothing but rounding; one that leaves more is a guess.
     if (!scored.score.is_whole && hypothesis.mistake != Mistake::rounds_each_hop)
-      confidence = std::min(confidence, 0.99 * kSure);
+      confidence = std::min(confidence, 0.9 * kSure);
     const bool known_kind =
         std::any_of(suspects.begin(), suspects.end(),
                     [&](const Suspect& suspect) { return suspect.mistake == hypothesis.mistake; });
