@@ -92,9 +92,8 @@ class Site {
     write_viewer();
     write_lessons();
     for (const auto& [path, what] : kReference) want(path);
-    for (const char* const path :
-         {"lessons/README.md", "lessons/glossary.md", "lessons/zoo.md", "lessons/challenges.md",
-          "lessons/claims.md", "lessons/predicted.md"})
+    for (const char* const path : {"lessons/README.md", "lessons/glossary.md", "lessons/zoo.md",
+                                   "lessons/challenges.md", "lessons/claims.md"})
       want(path);
     write_front();
     write_reference();

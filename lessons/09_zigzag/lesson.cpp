@@ -48,7 +48,7 @@ void lesson_09(Page& page) {
   // step 0 has a diagonal. Every rectangle is half a block, so a run takes N/2 block times, as striped
   // ranks do, and is 2 - 1/N times as fast as contiguous ones (lesson 8): 1.875 times on eight.
   // Measured rings gain less: a published one on eight H800 1.64 times, forward, since each step also
-  // has a cost that doesn't depend on its pairs ([predicted.md](../predicted.md)).
+  // has a cost that doesn't depend on its pairs ([the scoreboard](../../bench/published/scoreboard.md)).
   page.table(pairs_table(zigzag));
 
   // ## To and fro

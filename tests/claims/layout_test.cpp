@@ -132,9 +132,8 @@ CLAIM(C49, StripesStayBalancedUnderWindowsButGainNothing, ambiguous, "S3",
       "contiguous ranks are at {3} already, they need 2 steps where stripes need {5}, and stripes "
       "take {4} times the tiles of 128 x 128, since a tile of theirs covers 8 times as many "
       "positions. Under a prefix, and under documents of unequal length, stripes and folds stay "
-      "balanced, and the other two do not. Whole tiles dealt out by search are balanced under the "
-      "window and take {6} of the contiguous ranks' critical path ([predicted.md](predicted.md) "
-      "has more masks)."};
+      "balanced, and the other two do not. Whole tiles dealt out greedily are balanced under the "
+      "window and take {6} of the contiguous ranks' critical path."};
   const auto ceiling = [&](const char* under, const char* mask, PartitionKind kind, Range right,
                            const char* other_name, const char* other_mask, PartitionKind other) {
     claim.figures.push_back(Figure(

@@ -5,7 +5,6 @@
 #include <set>
 
 #include "tests/claims/claim.h"
-#include "tests/claims/predicted_page.h"
 
 namespace ringscope::claims {
 namespace {
@@ -111,16 +110,13 @@ TEST(Ledger, ThePageIsTheCommittedOne) {
 }  // namespace
 }  // namespace ringscope::claims
 
-// `claims_tests --page FILE` writes the page of claims, `claims_tests --predicted FILE` that of
-// predictions; otherwise the tests are run.
+// `claims_tests --page FILE` writes the page of claims; otherwise the tests are run.
 int main(int argc, char** argv) {
   using namespace ringscope::claims;
   testing::InitGoogleTest(&argc, argv);
-  const std::string what = argc == 3 ? argv[1] : "";
-  if (what == "--page" || what == "--predicted") {
+  if (argc == 3 && std::string(argv[1]) == "--page") {
     std::ofstream file(argv[2], std::ios::binary);
-    file << (what == "--page" ? page_of(all_claims())
-                              : predicted_page(eight_gpus(), striped_speedups(), searched_gains()));
+    file << page_of(all_claims());
     file.close();
     if (file) return 0;
     std::cerr << argv[2] << ": can't be written\n";
