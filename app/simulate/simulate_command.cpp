@@ -43,20 +43,20 @@ struct Given {
 };
 
 // Parse text such as "3:0.5,7:0.8".
-std::vector<Straggler> parse_stragglers(const std::string& text) {
+std::vector<Straggler> parse_stragglers(const char* flag, const std::string& text) {
   std::vector<Straggler> stragglers;
   for (const std::string_view part : split(text, ',')) {
     const std::string one(part);
     const std::size_t colon = one.find(':');
     if (colon == std::string::npos)
-      contradiction("--straggler", fmt::format("'{}' given", text),
+      contradiction(flag, fmt::format("'{}' given", text),
                     "RANK:SPEED,..., as in 3:0.5 for half the speed");
-    const int rank = integer_of_flag<int>("--straggler", one.substr(0, colon), 0,
-                                          std::numeric_limits<int>::max());
+    const int rank =
+        integer_of_flag<int>(flag, one.substr(0, colon), 0, std::numeric_limits<int>::max());
     for (const Straggler& other : stragglers)
       if (other.rank == rank)
-        contradiction("--straggler", fmt::format("rank {} given twice", rank), "each rank once");
-    stragglers.push_back({rank, number_of_flag("--straggler", one.substr(colon + 1), kSpeed)});
+        contradiction(flag, fmt::format("rank {} given twice", rank), "each rank once");
+    stragglers.push_back({rank, number_of_flag(flag, one.substr(colon + 1), kSpeed)});
   }
   return stragglers;
 }
@@ -109,9 +109,15 @@ void add_nodes(CommandFlags& flags, SimulateOptions& options, Given& given) {
 
 void add_faults(CommandFlags& flags, SimulateOptions& options) {
   Scenario& scenario = options.scenario;
-  flags.value(
-      "--straggler", "RANK:SPEED,...", "ranks that compute at another speed (1)",
-      [&scenario](const std::string& text) { scenario.stragglers = parse_stragglers(text); });
+  flags.value("--straggler", "RANK:SPEED,...", "ranks that compute at another speed (1)",
+              [&scenario](const std::string& text) {
+                scenario.stragglers = parse_stragglers("--straggler", text);
+              });
+  flags.value("--slow-link", "RANK:SPEED,...",
+              "ranks whose link to the next one has this share of its rate (1)",
+              [&scenario](const std::string& text) {
+                scenario.slow_links = parse_stragglers("--slow-link", text);
+              });
   flags.number("--jitter", scenario.jitter, kDelay,
                "every computation takes (1 + X x) times as long, x random with mean 1 (0)");
   flags.number("--hop-jitter", scenario.hop_jitter, kDelay, "the same of every hop (0)");
@@ -255,8 +261,6 @@ void complete(SimulateOptions& options, const Given& given, const CommandFlags& 
   set_pace(given, options);
 }
 
-constexpr int kMostRanksWithPath = 1 << 14;  // following it takes a byte per (rank, step)
-
 struct Setup {
   Scenario scenario;
   SimulatedHardware hardware;
@@ -342,9 +346,7 @@ Simulated simulate_one(const SimulateOptions& options, const Setup& setup) {
   const Work& work = *result.work;
   const Machine machine = machine_of(scenario);
   result.ring = ring_of(scenario);
-  const SimulationRequest request{.job = scenario.job,
-                                  .pace = scenario.pace,
-                                  .with_path = scenario.job.world_size <= kMostRanksWithPath};
+  const SimulationRequest request{.job = scenario.job, .pace = scenario.pace, .with_path = true};
   if (options.trace) {
     RecordedSimulation recorded =
         record(request, work, machine, scenario.job.partition.recorded_name(), options.trace_ranks);

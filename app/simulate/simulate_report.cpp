@@ -51,6 +51,8 @@ std::string faults_text(const Scenario& scenario) {
           fmt::format("rank {} at {:g} of the speed", straggler.rank, straggler.speed));
   if (scenario.stragglers.size() > 4)
     faults.push_back(count_text(std::ssize(scenario.stragglers), "straggler"));
+  for (const Straggler& link : scenario.slow_links)
+    faults.push_back(fmt::format("rank {}'s link at {:g} of its rate", link.rank, link.speed));
   if (!scenario.job.speeds.empty())
     faults.push_back(fmt::format("ranks of speed {}", fmt::join(scenario.job.speeds, ", ")));
   if (scenario.jitter > 0)
@@ -323,9 +325,11 @@ Fields way_fields(const Scenario& scenario) {
 
 Fields machine_fields(const Scenario& scenario, const SimulatedHardware& hardware) {
   const bool has_nodes = scenario.job.nodes > 1;
-  std::vector<Fields> stragglers;
-  for (const Straggler& straggler : scenario.stragglers)
-    stragglers.push_back({{"rank", straggler.rank}, {"speed", straggler.speed}});
+  const auto listed = [](const std::vector<Straggler>& slow) {
+    std::vector<Fields> all;
+    for (const Straggler& one : slow) all.push_back({{"rank", one.rank}, {"speed", one.speed}});
+    return all;
+  };
   return {{"gpu", hardware.gpu},
           {"link", hardware.link},
           {"forward_flops", scenario.rates.forward_flops},
@@ -346,7 +350,8 @@ Fields machine_fields(const Scenario& scenario, const SimulatedHardware& hardwar
           {"hop_jitter", scenario.hop_jitter},
           {"seed", seed_text(scenario.seed)},
           {scenario.job.speeds.empty() ? "" : "speeds", scenario.job.speeds},
-          {"stragglers", stragglers}};
+          {"stragglers", listed(scenario.stragglers)},
+          {"slow_links", listed(scenario.slow_links)}};
 }
 
 // Return whether the way is possible, and its figures.

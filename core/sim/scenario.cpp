@@ -25,10 +25,12 @@ void check(const Scenario& scenario) {
   if (const auto speeds = std::ssize(scenario.job.speeds); speeds > 0 && speeds != ranks)
     throw InputError(
         fmt::format("speeds: {} given for {} ranks; accepted: a speed a rank", speeds, ranks));
-  for (const Straggler& straggler : scenario.stragglers)
-    if (straggler.rank < 0 || straggler.rank >= ranks)
-      throw InputError(fmt::format("straggler: rank {} of {} given; accepted: ranks from 0 to {}",
-                                   straggler.rank, ranks, ranks - 1));
+  for (const auto& [name, slow] :
+       {std::pair{"straggler", &scenario.stragglers}, {"slow-link", &scenario.slow_links}})
+    for (const Straggler& one : *slow)
+      if (one.rank < 0 || one.rank >= ranks)
+        throw InputError(fmt::format("{}: rank {} of {} given; accepted: ranks from 0 to {}", name,
+                                     one.rank, ranks, ranks - 1));
   if (scenario.job.nodes > ranks)
     throw InputError(fmt::format("nodes: {} given for {} rank{}; accepted: up to as many as ranks",
                                  scenario.job.nodes, ranks, ranks == 1 ? "" : "s"));
@@ -36,6 +38,9 @@ void check(const Scenario& scenario) {
 
 std::optional<std::string> obstacle(const Scenario& scenario) {
   const Problem& job = scenario.job;
+  if (job.world_size > kMostSimulatedRanks)
+    return fmt::format("up to {} ranks are simulated, {} given", kMostSimulatedRanks,
+                       job.world_size);
   if (job.partition.is_searched() && job.world_size > kMostSearchedRanks)
     return fmt::format("a partition is searched for up to {} ranks, {} given", kMostSearchedRanks,
                        job.world_size);
@@ -121,17 +126,29 @@ Machine machine_of(const Scenario& scenario) {
   machine.hop_jitter = scenario.hop_jitter;
   machine.seed = scenario.seed;
   machine.cores = scenario.cores < machine.world_size ? scenario.cores : 0;
+  const auto place_of = [&](int rank) {
+    return order.empty() ? rank : std::find(order.begin(), order.end(), rank) - order.begin();
+  };
   const auto slow_down = [&](int rank, double speed) {
     machine.speed.resize(machine.world_size, 1);
-    const auto place = std::find(order.begin(), order.end(), rank) - order.begin();
-    machine.speed[order.empty() ? rank : place] *= speed;
+    machine.speed[place_of(rank)] *= speed;
   };
+  for (const Straggler& link : scenario.slow_links)
+    for (std::vector<Path>* paths :
+         {&machine.to_next, &machine.to_next_here, &machine.to_next_node, &machine.to_all}) {
+      if (paths->empty())
+        paths->assign(machine.world_size, {machine.rates.bytes_per_s, machine.rates.latency_s});
+      Path& path = (*paths)[place_of(link.rank)];
+      path.bytes_per_s *= link.speed;
+      path.own_bytes_per_s *= link.speed;
+    }
   for (const Straggler& straggler : scenario.stragglers) slow_down(straggler.rank, straggler.speed);
   for (int rank = 0; rank < std::ssize(scenario.job.speeds); ++rank)
     slow_down(rank, scenario.job.speeds[rank]);
   const bool by_figures = scenario.cpu != nullptr && is_loop(scenario) && !cluster &&
                           scenario.step_s == 0 && scenario.jitter == 0 &&
-                          scenario.hop_jitter == 0 && machine.speed.empty();
+                          scenario.hop_jitter == 0 && machine.speed.empty() &&
+                          scenario.slow_links.empty();
   if (by_figures && machine.world_size <= kMostGraphRanks) {
     machine.cpu = scenario.cpu;
     machine.cores = scenario.cores;

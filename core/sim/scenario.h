@@ -35,6 +35,7 @@ struct Scenario {
   // node, without step_s, jitter or stragglers, which the figures do not cover.
   std::shared_ptr<const CpuFigures> cpu;
   std::vector<Straggler> stragglers;  // job.speeds are those that a searched partition knows of
+  std::vector<Straggler> slow_links;  // those over which a rank sends, at `speed` of their rate
 
   // For job.nodes > 1: each node has `nics` links `between` it and the others. A link of rate 0: all
   // links are as inside a node.
@@ -53,7 +54,7 @@ inline bool has_buffers(const Scenario& scenario) {
          (scenario.job.scheme == Scheme::ring || scenario.job.scheme == Scheme::two_level);
 }
 
-// Throw InputError for stragglers that are not among the ranks, more nodes than ranks, or speeds
+// Throw InputError for stragglers and slow links that are not of the ranks, more nodes than ranks, or speeds
 // of another number of ranks.
 void check(const Scenario& scenario);
 

@@ -250,9 +250,9 @@ SweepColumn figure(std::string name, double Figures::*member) {
           [member](const SweepPoint& p) { return p.why ? "" : number(p.figures.*member); }};
 }
 
-std::string stragglers_text(const Scenario& scenario) {
+std::string text_of(const std::vector<Straggler>& slow) {
   std::string list;
-  for (const Straggler& one : scenario.stragglers)
+  for (const Straggler& one : slow)
     list += fmt::format("{}{}:{}", list.empty() ? "" : ",", one.rank, one.speed);
   return list;
 }
@@ -296,7 +296,8 @@ std::vector<SweepColumn> all_columns() {
       setting("nics", [](const Scenario& s) { return s.nics; }),
       setting("between", [](const Scenario& s) { return s.between.name; }),
       setting("placement", [](const Scenario& s) { return name_of(s.placement); }),
-      setting("stragglers", stragglers_text),
+      setting("stragglers", [](const Scenario& s) { return text_of(s.stragglers); }),
+      setting("slow_links", [](const Scenario& s) { return text_of(s.slow_links); }),
       setting("hop_jitter", [](const Scenario& s) { return s.hop_jitter; }),
       setting("cores", [](const Scenario& s) { return s.cores; }),
       setting("step_s", [](const Scenario& s) { return s.step_s; }),

@@ -9,8 +9,6 @@
 namespace ringscope {
 namespace {
 
-constexpr std::size_t kMostKept = std::size_t{1} << 24;  // (rank, owner): 270 MB
-
 // Count the keys of a query tile in whole groups, each once. Rows come in ascending order, so the
 // ends of their intervals never decrease.
 class GroupCounter {
@@ -91,11 +89,7 @@ Index computed_pairs(const Region& region, const Granularity& granularity) {
   return computed;
 }
 
-Work::Work(const Problem& job, Granularity granularity)
-    : mask_spec_(job.mask),
-      partition_spec_(job.partition),
-      partition_(job.partition_of_sequence()),
-      granularity_(granularity) {
+Work::Work(const Problem& job, Granularity granularity) : granularity_(granularity) {
   const auto check = [](Index value, const char* name) {
     if (value < 1)
       throw InputError(std::string(name) + " of a tile: " + std::to_string(value) +
@@ -104,24 +98,25 @@ Work::Work(const Problem& job, Granularity granularity)
   check(granularity.rows, "rows");
   check(granularity.keys, "keys");
   validate(job.shape);
-  if (job.world_size < 1)
-    throw InputError("world-size: " + std::to_string(job.world_size) +
-                     " given, at least 1 accepted");
-  const Mask mask = mask_spec_.for_seqlen(partition_.seqlen);
-
   const int n = job.world_size;
-  rows_.reserve(n);
-  for (int rank = 0; rank < n; ++rank) rows_.push_back(partition_.rows_of(rank).size());
-  max_rows_ = partition_.max_rows();
-
-  const auto size = static_cast<std::size_t>(n) * static_cast<std::size_t>(n);
-  if (size > kMostKept) return;
-  for (int rank = 0; rank < n; ++rank)
+  if (n < 1 || n > kMostSimulatedRanks)
+    throw InputError("world-size: " + std::to_string(n) + " given, 1 to " +
+                     std::to_string(kMostSimulatedRanks) + " accepted");
+  const Mask mask = job.mask.for_seqlen(job.shape.seqlen);
+  const Partition partition = job.partition_of_sequence();
+  const bool by_tiles = granularity.rows != 1 || granularity.keys != 1;
+  max_rows_ = partition.max_rows();
+  pairs_.reserve(static_cast<std::size_t>(n) * static_cast<std::size_t>(n));
+  for (int rank = 0; rank < n; ++rank) {
+    const LocalRows queries = partition.rows_of(rank);
+    rows_.push_back(queries.size());
     for (int owner = 0; owner < n; ++owner) {
-      const WorkAmount amount = counted(rank, owner);
-      pairs_.push_back(amount.pairs);
-      computed_.push_back(amount.computed);
+      const Region region{mask, queries, partition.rows_of(owner)};
+      pairs_.push_back(static_cast<double>(region.pairs()));
+      if (by_tiles)
+        computed_.push_back(static_cast<double>(ringscope::computed_pairs(region, granularity)));
     }
+  }
 }
 
 Work::Work(std::vector<Index> rows, std::vector<double> pairs, std::vector<double> computed)
@@ -133,14 +128,6 @@ Work::Work(std::vector<Index> rows, std::vector<double> pairs, std::vector<doubl
                      std::to_string(pairs_.size()) + " and " + std::to_string(computed_.size()) +
                      " given, world_size^2 accepted");
   max_rows_ = *std::max_element(rows_.begin(), rows_.end());
-}
-
-WorkAmount Work::counted(int rank, int owner) const {
-  const Region region{mask_spec_.for_seqlen(partition_.seqlen), partition_.rows_of(rank),
-                      partition_.rows_of(owner)};
-  const double pairs = static_cast<double>(region.pairs());
-  if (granularity_.rows == 1 && granularity_.keys == 1) return {pairs, pairs};
-  return {pairs, static_cast<double>(ringscope::computed_pairs(region, granularity_))};
 }
 
 Balance balance_of(const Work& work, const std::vector<double>& speeds) {

@@ -29,10 +29,12 @@ struct WorkAmount {
 // O(rows) under a mask in pieces.
 Index computed_pairs(const Region& region, const Granularity& granularity);
 
+inline constexpr int kMostSimulatedRanks = 4096;  // a table of all (rank, owner) has 134 MB
+
 class Work {
  public:
-  // Count the work of a partition by formula. Throw InputError for a mask that does not fit and a
-  // granularity below 1.
+  // Count the work of a partition by formula. Throw InputError for a mask that does not fit, a
+  // granularity below 1, and too many ranks.
   explicit Work(const Problem& job, Granularity granularity = {});
   // Take the work of any other partition from tables [rank][owner] of pairs and of computed pairs.
   // Throw InputError for tables that do not have world_size^2 entries.
@@ -44,23 +46,16 @@ class Work {
   const Granularity& granularity() const { return granularity_; }  // of a table: {1, 1}
 
   WorkAmount of(int rank, int owner) const {
-    if (pairs_.empty()) return counted(rank, owner);
     const std::size_t at = static_cast<std::size_t>(rank) * rows_.size() + owner;
-    return {pairs_[at], computed_[at]};
+    return {pairs_[at], computed_.empty() ? pairs_[at] : computed_[at]};
   }
   double pairs(int rank, int owner) const { return of(rank, owner).pairs; }
   double computed_pairs(int rank, int owner) const { return of(rank, owner).computed; }
 
  private:
-  WorkAmount counted(int rank, int owner) const;
-
   std::vector<Index> rows_;
   Index max_rows_ = 0;
-  std::vector<double> pairs_, computed_;  // [rank][owner]; empty when they would be too many
-  // What they are counted from.
-  MaskSpec mask_spec_;
-  PartitionSpec partition_spec_;
-  Partition partition_;  // points into partition_spec_, whose tables are shared by all copies
+  std::vector<double> pairs_, computed_;  // [rank][owner]; computed_ is empty if it is the same
   Granularity granularity_;
 };
 

@@ -110,6 +110,7 @@ TEST_F(SimulateCommandTest, FaultsMakeItSlowerAndBuffersHideJitter) {
   EXPECT_GT(hidden, even);
   EXPECT_NEAR(wall("--straggler 3:0.5"), 2 * even, 0.01 * even);
   EXPECT_NEAR(wall("--straggler 3:0.5,5:0.25"), 4 * even, 0.01 * even);
+  EXPECT_GT(wall("--slow-link 3:0.001"), 2 * even);
   EXPECT_GT(wall("--hop-jitter 300"), even);
   EXPECT_NEAR(wall("--step-us 1000"), even + 8e-3, 1e-6);
   EXPECT_GT(wall("--tile 128x128"), even);
@@ -282,6 +283,7 @@ TEST_F(SimulateCommandTest, RefusesBadUsage) {
   const std::pair<const char*, std::vector<const char*>> values[] = {
       {"--kv-buffers", {"1", "-2", "two", "2,3", ""}},
       {"--straggler", {"3", "3:0", "x:1", "3:0.5,3:0.5", "8:0.5", "3:nan"}},
+      {"--slow-link", {"3", "8:0.5"}},
       {"--jitter", {"-0.1", "nan"}},
       {"--hop-jitter", {"inf", "much"}},
       {"--step-us", {"-0.1"}},

@@ -9,6 +9,7 @@
 #include "core/cost/balance.h"
 #include "core/run/run.h"
 #include "core/sim/machine.h"
+#include "core/sim/scenario.h"
 #include "core/sim/simulate.h"
 #include "core/trace/summary.h"
 #include "tests/core/attention/random_problem.h"
@@ -152,14 +153,30 @@ TEST(Ring, ContiguousCausalReachesHalfByFormulaSimulationAndRun) {
 }
 
 TEST(Simulation, TakesThousandsOfRanks) {
-  Problem job{.shape = {1, 8, 8, 5000, 64}, .mask = MaskSpec::parse("causal"), .world_size = 5000};
+  Problem job{.shape = {1, 8, 8, 5000, 64}, .mask = MaskSpec::parse("causal"), .world_size = 2000};
   job.partition = PartitionKind::zigzag;
   Machine machine;
   machine.world_size = job.world_size;
   machine.rates = {1e14, 1e14, 1e11, 1e-6};
   const Simulation simulation = simulate({.job = job, .pace = Pace::buffers}, Work(job), machine);
-  EXPECT_EQ(simulation.steps, 25'000'000);
-  EXPECT_EQ(simulation.mean_step_pairs, 5001.0 / 2);
+  EXPECT_EQ(simulation.steps, 4'000'000);
+  EXPECT_EQ(simulation.mean_step_pairs, 5000 * 5001.0 / 2 / 2000);
+  job.world_size = kMostSimulatedRanks + 1;
+  EXPECT_THROW(Work{job}, InputError);
+}
+
+// Ranks in step wait for the slowest hop, so one slow link is as bad as slow links everywhere.
+TEST(Simulation, OneSlowLinkSetsThePaceOfTheRing) {
+  Scenario even{.job = {.shape = {1, 8, 8, 8192, 64}, .world_size = 8},
+                .rates = {1e14, 1e14, 1e11, 1e-6}};
+  Scenario one_slow = even, all_slow = even;
+  one_slow.slow_links = {{5, 0.01}};
+  all_slow.rates.bytes_per_s *= 0.01;
+  const auto wall = [](const Scenario& s) { return run_scenario(s, work_of(s)).wall_s; };
+  EXPECT_NEAR(wall(one_slow), wall(all_slow), 1e-12 * wall(all_slow));
+  EXPECT_GT(wall(one_slow), 2 * wall(even));
+  one_slow.slow_links = {{8, 0.5}};
+  EXPECT_THROW(check(one_slow), InputError);
 }
 
 TEST(Simulation, RefusesMachinesThatCanNotBe) {
