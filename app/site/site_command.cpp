@@ -40,9 +40,12 @@ fs::path folder_of_pages() {
 
 // The links at the head of every page: an address from the root, and a name.
 constexpr std::pair<const char*, const char*> kParts[] = {
-    {"lessons/index.html", "Lessons"},        {"lessons/glossary.html", "Glossary"},
-    {"lessons/zoo.html", "Bug zoo"},          {"lessons/claims.html", "Claims"},
-    {"lessons/predicted.html", "Scoreboard"}, {"reference.html", "Reference"},
+    {"lessons/index.html", "Lessons"},
+    {"lessons/glossary.html", "Glossary"},
+    {"lessons/zoo.html", "Bug zoo"},
+    {"lessons/claims.html", "Claims"},
+    {"bench/published/scoreboard.html", "Scoreboard"},
+    {"reference.html", "Reference"},
     {"viewer/index.html", "Viewer"}};
 
 // The pages of the reference, by what a reader looks for.

@@ -347,10 +347,10 @@ TEST_F(SimulateCommandTest, RefusesFilesThatCantBeWritten) {
   expect_refused(sweep + Strings{"--csv", path("absent/s.csv")}, "--csv absent");
   if (has_viewer())
     expect_refused(sweep + Strings{"--csv", path("s"), "--picture", path("s")}, "--picture --csv");
-  expect_refused(Strings{"simulate", "--world-size", "20000", "--seqlen", "1048576", "--trace",
+  expect_refused(Strings{"simulate", "--world-size", "4096", "--seqlen", "1048576", "--trace",
                          path("t.json"), "--trace-ranks", "all"} +
                      kMachine,
-                 "--trace-ranks 20000");
+                 "--trace-ranks 4096");
 }
 
 TEST_F(SimulateCommandTest, FullDiskLeavesNothing) {

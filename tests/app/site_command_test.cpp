@@ -53,7 +53,7 @@ void SiteTest::expect_all_parts() {
     }
   for (const char* const page :
        {"index.html", "lessons/index.html", "lessons/glossary.html", "lessons/claims.html",
-        "lessons/predicted.html", "reference.html", "commands.html", "about.html",
+        "bench/published/scoreboard.html", "reference.html", "commands.html", "about.html",
         "app/run/run.html", "viewer/index.html"})
     EXPECT_TRUE(pages_.contains(page)) << page;
 }
