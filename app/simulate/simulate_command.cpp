@@ -365,7 +365,7 @@ Simulated simulate_one(const SimulateOptions& options, const Setup& setup) {
     result.simulation = simulate(request, work, machine);
     result.simulated_in_s = seconds_since(begin_ns);
   }
-  result.figures = figures_of(scenario, work, machine, result.simulation);
+  result.figures = figures_of(scenario, machine, result.simulation);
   if (options.write_partition)
     for_flag("--write-partition", [&] {
       AtomicFile file(*options.write_partition);

@@ -209,8 +209,7 @@ Figures figures_of(const Simulation& simulation) {
   return figures;
 }
 
-Figures figures_of(const Scenario& scenario, const Work& work, const Machine& machine,
-                   const Simulation& simulation) {
+Figures figures_of(const Scenario& scenario, const Machine& machine, const Simulation& simulation) {
   const Problem& job = scenario.job;
   Figures figures = figures_of(simulation);
   if (!is_followed(scenario.job))
@@ -222,7 +221,7 @@ Figures figures_of(const Scenario& scenario, const Work& work, const Machine& ma
 Figures run_scenario(const Scenario& scenario, const Work& work) {
   const Machine machine = machine_of(scenario);
   const SimulationRequest request{.job = scenario.job, .pace = scenario.pace};
-  return figures_of(scenario, work, machine, simulate(request, work, machine));
+  return figures_of(scenario, machine, simulate(request, work, machine));
 }
 
 Choice judge_by_simulation(Scenario scenario, double memory_bytes, const MemoryOf& memory_of) {
@@ -241,7 +240,7 @@ Choice judge_by_simulation(Scenario scenario, double memory_bytes, const MemoryO
     const Machine machine = machine_of(scenario);
     const Simulation simulation =
         simulate({.job = scenario.job, .pace = scenario.pace}, work, machine);
-    const Figures figures = figures_of(scenario, work, machine, simulation);
+    const Figures figures = figures_of(scenario, machine, simulation);
     PassTime& time = pass == Pass::forward ? choice.time.forward : choice.time.backward;
     time = {figures.compute_s - before.compute, 0, figures.mean_exposed_s - before.exposed,
             figures.wall_s - before.wall};

@@ -85,9 +85,8 @@ struct Figures {
 
 // Summarise a simulation, without what only the scenario says: closed form and peak memory.
 Figures figures_of(const Simulation& simulation);
-// Summarise the simulation of `scenario` with `work` and `machine`.
-Figures figures_of(const Scenario& scenario, const Work& work, const Machine& machine,
-                   const Simulation& simulation);
+// Summarise the simulation of `scenario` on `machine`.
+Figures figures_of(const Scenario& scenario, const Machine& machine, const Simulation& simulation);
 
 // Simulate `scenario`. `work` is work_of(scenario). Throw as simulate() does.
 Figures run_scenario(const Scenario& scenario, const Work& work);
