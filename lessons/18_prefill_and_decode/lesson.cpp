@@ -114,10 +114,10 @@ void lesson_18(Page& page) {
   Table merges(
       {"ranks", "ring: rounds", "messages", "tree: rounds", "messages", "bytes, in either"});
   for (const int n : {2, 3, 4, 8, 16}) {
-    const MergeCost ring = merge_cost(MergeKind::ring, 32, 128, n);
-    const MergeCost tree = merge_cost(MergeKind::tree, 32, 128, n);
-    merges.row(n, ring.rounds, ring.messages, tree.rounds, tree.messages,
-               bytes(static_cast<double>(tree.bytes)));
+    const MergeCost around = merge_cost(MergeKind::ring, 32, 128, n);
+    const MergeCost up = merge_cost(MergeKind::tree, 32, 128, n);
+    merges.row(n, around.rounds, around.messages, up.rounds, up.messages,
+               bytes(static_cast<double>(up.bytes)));
   }
   //+
   page.table(merges);
