@@ -197,7 +197,7 @@ Reference::Reference(const Problem& config, const AttentionInputs& inputs, const
     const Index width = config.shape.head_dim;
     const double scale = std::abs(config.scale());
     score_bound_ = scale * largest_row_norm(rounded.q, width) * largest_row_norm(rounded.k, width);
-    // Of a sample the rows alone, one after the other.
+    // The reference of a sample holds the sampled rows alone, in the order that chosen_rows() takes.
     oracle_ = naive_attention<double>(config.shape, config.mask.for_seqlen(seqlen_), config.scale(),
                                       rounded.q.data(), rounded.k.data(), rounded.v.data(),
                                       rounded.dout.empty() ? nullptr : rounded.dout.data(),

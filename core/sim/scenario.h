@@ -35,7 +35,7 @@ struct Scenario {
   // node, without step_s, jitter or stragglers, which the figures do not cover.
   std::shared_ptr<const CpuFigures> cpu;
   std::vector<Straggler> stragglers;  // job.speeds are those that a searched partition knows of
-  std::vector<Straggler> slow_links;  // those over which a rank sends, at `speed` of their rate
+  std::vector<Straggler> slow_links;  // the link over which `rank` sends has `speed` of its rate
 
   // For job.nodes > 1: each node has `nics` links `between` it and the others. A link of rate 0: all
   // links are as inside a node.

@@ -555,7 +555,7 @@ void BrowserTest::expect_dropped_files() {
               "")
         << address;
   }
-  browser_->complaints();  // of what is not there, or not allowed, on purpose
+  browser_->complaints();  // drop those about addresses that fail on purpose
 }
 
 // A page of its own opens what it holds, also if it is packed, and runs no other scripts.
