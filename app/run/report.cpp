@@ -13,7 +13,6 @@
 
 #include "app/report/fields.h"
 #include "app/report/machine.h"
-#include "core/attention/naive.h"
 #include "core/attention/tile_product.h"
 #include "core/base/text.h"
 #include "core/check/mistakes.h"
@@ -197,11 +196,8 @@ Reference::Reference(const Problem& config, const AttentionInputs& inputs, const
     const Index width = config.shape.head_dim;
     const double scale = std::abs(config.scale());
     score_bound_ = scale * largest_row_norm(rounded.q, width) * largest_row_norm(rounded.k, width);
-    // The reference of a sample holds the sampled rows alone, in the order that chosen_rows() takes.
-    oracle_ = naive_attention<double>(config.shape, config.mask.for_seqlen(seqlen_), config.scale(),
-                                      rounded.q.data(), rounded.k.data(), rounded.v.data(),
-                                      rounded.dout.empty() ? nullptr : rounded.dout.data(),
-                                      {kOracleRows, cores(), queries_, progress});
+    oracle_ =
+        oracle_of(checked_problem(config), rounded, {kOracleRows, cores(), queries_, progress});
     for (const Tensor tensor : output_tensors(true))
       if (const std::vector<double>& reference = values_of(oracle_, tensor); !reference.empty())
         units_.push_back(std::max(largest_finite(reference),

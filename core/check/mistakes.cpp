@@ -120,25 +120,10 @@ CheckedInputs stored_inputs(const Problem& config, const AttentionInputs& inputs
 NaiveResult<double> oracle_of(const CheckedProblem& problem, const CheckedInputs& inputs,
                               const NaiveOptions& options) {
   const AttentionShape& shape = problem.shape;
-  NaiveResult<double> result =
-      naive_attention<double>(shape, problem.mask.for_seqlen(shape.seqlen), problem.softmax_scale,
-                              inputs.q.data(), inputs.k.data(), inputs.v.data(),
-                              inputs.dout.empty() ? nullptr : inputs.dout.data(), options);
-  if (options.queries.empty()) return result;
-  // Put the rows of the sample at their places.
-  const auto count = std::ssize(options.queries);
-  for (const Tensor tensor : {Tensor::out, Tensor::lse, Tensor::dq}) {
-    std::vector<double>& values = values_of(result, tensor);
-    if (values.empty()) continue;
-    const Index width = width_of(shape, tensor);
-    std::vector<double> whole(heads_of(shape, tensor) * shape.seqlen * width);
-    for (Index row = 0; row < heads_of(shape, tensor) * count; ++row)
-      std::copy_n(
-          values.begin() + row * width, width,
-          whole.begin() + (row / count * shape.seqlen + options.queries[row % count]) * width);
-    values = std::move(whole);
-  }
-  return result;
+  return naive_attention<double>(shape, problem.mask.for_seqlen(shape.seqlen),
+                                 problem.softmax_scale, inputs.q.data(), inputs.k.data(),
+                                 inputs.v.data(),
+                                 inputs.dout.empty() ? nullptr : inputs.dout.data(), options);
 }
 
 double largest_row_norm(const std::vector<double>& values, Index width) {

@@ -91,7 +91,7 @@ inline CheckedProblem checked_problem(const Problem& config) {
 }
 CheckedInputs stored_inputs(const Problem& config, const AttentionInputs& inputs);
 
-// Return naive attention in f64. With options.queries, the rows that are not asked for are 0.
+// Return naive attention in f64. With options.queries, those rows alone, one after the other.
 NaiveResult<double> oracle_of(const CheckedProblem& problem, const CheckedInputs& inputs,
                               const NaiveOptions& options);
 
