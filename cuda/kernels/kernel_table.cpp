@@ -47,20 +47,13 @@ const char* name_of(KernelPass pass) {
   throw InputError(fmt::format("kernel {}: {}", numbered_name(kernel), why));
 }
 
+// What needs no device comes first, so that a machine without one gives the same reasons.
 void check_launch(const Kernel& kernel, const StepShape& shape, DType dtype, int tile) {
   const std::string refused = refusal({.half = kernel.limits.half, .rung = kernel.limits.rung},
                                       kOldestArchitecture, dtype, shape.head_dim);
   if (!refused.empty()) refuse(kernel, refused);
   if (tile < 0 || tile >= static_cast<int>(kernel.tiles.size()))
     refuse(kernel, fmt::format("has tiles 0 to {}, not {}", kernel.tiles.size() - 1, tile));
-  if (kernel.shared_bytes != nullptr) {
-    const std::size_t needs = kernel.shared_bytes(shape.head_dim, tile);
-    const int has = device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
-    if (needs > static_cast<std::size_t>(has))
-      refuse(kernel,
-             fmt::format("tile {} takes {} bytes of shared memory a block, the device has {}", tile,
-                         needs, has));
-  }
   if (shape.batch < 0 || shape.rows_q < 0 || shape.rows_k < 0 || shape.heads < 1 ||
       shape.heads_kv < 1 || shape.heads % shape.heads_kv != 0)
     refuse(kernel,
@@ -77,6 +70,14 @@ void check_launch(const Kernel& kernel, const StepShape& shape, DType dtype, int
     refuse(kernel,
            fmt::format("takes batch x heads x rows up to 2^35 (a grid's limit), not {} x {} x {}",
                        shape.batch, shape.heads, std::max(shape.rows_q, shape.rows_k)));
+  if (kernel.shared_bytes != nullptr) {
+    const std::size_t needs = kernel.shared_bytes(shape.head_dim, tile);
+    const int has = device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
+    if (needs > static_cast<std::size_t>(has))
+      refuse(kernel,
+             fmt::format("tile {} takes {} bytes of shared memory a block, the device has {}", tile,
+                         needs, has));
+  }
 }
 
 }  // namespace

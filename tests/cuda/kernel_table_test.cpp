@@ -6,11 +6,15 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <sstream>
 
 #include "core/base/error.h"
 #include "cuda/kernels/persistent_schedule.h"
 #include "tests/cuda/ring_step_harness.h"
+#ifdef RINGSCOPE_MODEL
+#include "cuda/model/runtime.h"
+#endif
 
 namespace ringscope::cuda {
 namespace {
@@ -132,6 +136,10 @@ TEST(Grids, TakeAsManyTilesAsRowsAreAdmitted) {
 // The largest steps, whose tiles and items are numbered in 32 bits, and the first beyond them. No
 // memory holds them, so their intervals are empty, and only the refusal is met.
 TEST(Grids, RefuseMoreThanTheyCanNumber) {
+#ifdef RINGSCOPE_MODEL
+  model::set_device_count(0);  // what needs no device is refused without one
+  const std::shared_ptr<void> reset(nullptr, [](void*) { model::reset_device(); });
+#endif
   for (const Kernel& kernel : all_kernels()) {
     const DType dtype = kernel.limits.half ? DType::bf16 : DType::f32;
     const auto refused = [&](int batch, int heads, int rows) {
