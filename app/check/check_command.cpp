@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -15,9 +16,12 @@
 #include "app/report/fields.h"
 #include "app/report/machine.h"
 #include "app/report/terminal.h"
+#include "app/run/report.h"
 #include "app/run/run.h"
 #include "app/view/view_command.h"
+#include "core/base/files.h"
 #include "core/base/npy.h"
+#include "core/base/text.h"
 #include "core/check/verdict.h"
 #ifdef RINGSCOPE_HAS_VIEWER
 #include "viz/window/pictures.h"
@@ -43,7 +47,7 @@ struct NamedFile {
 // Read a tensor with the rows of the queries or of the keys.
 std::vector<double> read_rows(const NamedFile& file, const RunOptions& run,
                               const std::array<Index, 4>& expected) {
-  const auto sizes = sizes_of_file(file.flag, *file.path, run.layout);
+  const auto sizes = sizes_of_file(file.flag, *file.path, run);
   if (sizes != expected)
     throw InputError(fmt::format(
         "{} {}: {} heads x {} positions x {} x batch {} found; accepted: the {} of {}, "
@@ -53,12 +57,12 @@ std::vector<double> read_rows(const NamedFile& file, const RunOptions& run,
             ? "the keys"
             : "the queries",
         expected[1], expected[2], expected[3], expected[0]));
-  return in_f64(read_tensor(file.flag, *file.path, run.layout));
+  return in_f64(read_tensor(file.flag, *file.path, run));
 }
 
 // Read an lse: [batch, heads, seqlen], [batch, seqlen, heads], either with a last axis of 1, or one
 // of them without its batch.
-std::vector<double> read_lse(const std::string& path, const AttentionShape& shape) {
+std::vector<float> read_lse(const std::string& path, const AttentionShape& shape) {
   const NpyDimensions dimensions{2, 4, "2 to 4 accepted: [batch, heads, seqlen]"};
   const NpyArray array = for_flag("--lse", [&] { return read_npy(path, dimensions); });
   std::vector<Index> sizes(array.shape.begin(), array.shape.end());
@@ -67,14 +71,43 @@ std::vector<double> read_lse(const std::string& path, const AttentionShape& shap
     sizes.pop_back();
   else
     sizes.erase(sizes.begin());
-  if (sizes == std::vector<Index>{shape.batch, shape.num_heads, shape.seqlen})
-    return in_f64(array.values);
+  if (sizes == std::vector<Index>{shape.batch, shape.num_heads, shape.seqlen}) return array.values;
   if (sizes == std::vector<Index>{shape.batch, shape.seqlen, shape.num_heads})
-    return in_f64(
-        from_layout(Layout::bshd, {shape.batch, shape.num_heads, shape.seqlen, 1}, array.values));
+    return from_layout(Layout::bshd, {shape.batch, shape.num_heads, shape.seqlen, 1}, array.values);
   throw InputError(
       fmt::format("--lse {}: shape ({}) given; accepted: [batch, heads, seqlen] = ({}, {}, {})",
                   path, fmt::join(array.shape, ", "), shape.batch, shape.num_heads, shape.seqlen));
+}
+
+// Read the lse of all ranks.
+std::vector<double> read_lse(const RunOptions& run, const Problem& config) {
+  const std::vector<std::string> files = files_of_ranks(*run.lse, run);
+  if (files.front() == *run.lse) return in_f64(read_lse(*run.lse, config.shape));
+  std::vector<std::vector<float>> parts;
+  for (int rank = 0; rank < std::ssize(files); ++rank) {
+    AttentionShape shape = config.shape;
+    shape.seqlen = config.rows(rank);
+    parts.push_back(read_lse(files[rank], shape));
+  }
+  return in_f64(joined_ranks("--lse", run, 1, parts, config.shape.batch * config.shape.num_heads));
+}
+
+// Return the mask with documents that end where the 1-D array of a file says, from its first 0 on.
+MaskSpec with_documents(const MaskSpec& mask, const std::string& path) {
+  if (mask.has_documents())
+    contradiction("--cu-seqlens", "given with a mask that has documents", "one of them");
+  const std::vector<Index> ends = for_flag(
+      "--cu-seqlens " + path, [&] { return parse_npy_integers(read_file(path, ".npy file")); });
+  if (ends.size() < 2 || ends.front() != 0 ||
+      std::adjacent_find(ends.begin(), ends.end(), std::greater_equal<>()) != ends.end())
+    throw InputError(
+        fmt::format("--cu-seqlens {}: {} from {} on given; accepted: 0, and then the "
+                    "documents' ends, each above the one before",
+                    path, count_text(std::ssize(ends), "number"), ends.front()));
+  std::vector<Index> lengths;
+  for (std::size_t d = 1; d < ends.size(); ++d) lengths.push_back(ends[d] - ends[d - 1]);
+  const std::string name = mask.name() == "full" ? "" : mask.name() + "+";
+  return MaskSpec::parse(fmt::format("{}documents:{}", name, fmt::join(lengths, ",")));
 }
 
 // Everything that a check works with.
@@ -148,11 +181,13 @@ Checked read_all(const CheckOptions& options) {
   rows("--dv", run.dv, kv, checked.mine.dv);
   rows("--q-unrotated", options.q_unrotated, query, checked.options.q_unrotated);
   rows("--k-unrotated", options.k_unrotated, kv, checked.options.k_unrotated);
-  if (run.lse) checked.mine.lse = read_lse(*run.lse, shape);
+  if (run.lse) checked.mine.lse = read_lse(run, config);
 
   std::tie(config.dtype, checked.judged_as) = dtype_of(options, checked.mine);
   checked.options.dtype = config.dtype;
   checked.options.threads = cores();
+  if (options.rows)
+    checked.options.rows = sampled_queries(shape.seqlen, *options.rows, options.seed);
   if (options.rope_base) checked.options.rope_bases = {*options.rope_base};
   checked.problem = checked_problem(config);
   return checked;
@@ -166,11 +201,27 @@ struct Judged {
   NaiveResult<double> oracle;
 };
 
+// Put the rows of a sample at their places, as those of the given tensors lie.
+void spread_out(const AttentionShape& shape, const std::vector<Index>& sample,
+                NaiveResult<double>& oracle) {
+  for (const Tensor tensor : {Tensor::out, Tensor::lse, Tensor::dq}) {
+    std::vector<double>& values = values_of(oracle, tensor);
+    if (values.empty()) continue;
+    const Index width = width_of(shape, tensor), count = std::ssize(sample);
+    std::vector<double> whole(heads_of(shape, tensor) * shape.seqlen * width);
+    for (Index row = 0; row < heads_of(shape, tensor) * count; ++row)
+      std::copy_n(values.begin() + row * width, width,
+                  whole.begin() + (row / count * shape.seqlen + sample[row % count]) * width);
+    values = std::move(whole);
+  }
+}
+
 Judged judge(const Checked& checked, const CheckedInputs& inputs) {
   ProgressBar bar("reference");
-  const NaiveOptions options{64, cores(), {}, bar.callback()};
+  const std::vector<Index>& sample = checked.options.rows;
   Judged judged;
-  judged.oracle = oracle_of(checked.problem, inputs, options);
+  judged.oracle = oracle_of(checked.problem, inputs, {64, cores(), sample, bar.callback()});
+  if (!sample.empty()) spread_out(checked.problem.shape, sample, judged.oracle);
   judged.verdict =
       check_outputs(checked.problem, inputs, judged.oracle, checked.mine, checked.options);
   return judged;
@@ -226,6 +277,11 @@ Fields check_fields(const TensorCheck& t) {
            "", 0}};
 }
 
+Index rows_of(const Checked& checked) {
+  const std::vector<Index>& rows = checked.options.rows;
+  return rows.empty() ? checked.config.shape.seqlen : std::ssize(rows);
+}
+
 std::string report_json(const Checked& checked, const CheckVerdict& verdict,
                         const std::vector<ErrorMap>& maps) {
   Fields tensors, map_fields;
@@ -251,6 +307,7 @@ std::string report_json(const Checked& checked, const CheckVerdict& verdict,
                     {"partition", name_of(config.partition)},
                     {"mask", config.mask.name()},
                     {"softmax_scale", config.scale()},
+                    {"rows", rows_of(checked)},
                     {"tensors", tensors},
                     {"rms_error", map_fields},
                     {"suspects", suspects}});
@@ -261,6 +318,9 @@ std::string report_text(const Checked& checked, const CheckVerdict& verdict,
   const Problem& config = checked.config;
   std::string text = fmt::format("{}, {} on {} ranks\n", problem_text(config),
                                  name_of(config.partition), config.world_size);
+  if (!checked.options.rows.empty())
+    text += fmt::format("a sample of {} of the {} query rows of each head\n", rows_of(checked),
+                        config.shape.seqlen);
   if (!checked.judged_as.empty()) text += checked.judged_as + "\n";
   if (checked.dout_is_ones)
     text += "no --dout given, so the gradients are taken as those of ones\n";
@@ -360,6 +420,11 @@ Finish declare_check(CommandFlags& flags) {
   flags.path("--k-unrotated", check->k_unrotated, "keys before the rotary embedding");
   flags.number("--rope", check->rope_base, kAbove0,
                "base of the rotary angles, for trying positions of other deals (10000)", 1, "BASE");
+  flags.integer("--rows", check->rows,
+                "look at a sample of N query rows of each head, and not at dk and dv (all)");
+  flags.integer("--seed", check->seed, "draws the sample of --rows (0)", 0);
+  flags.path("--cu-seqlens", check->cu_seqlens,
+             "where documents end, from 0 on, a 1-D .npy of integers; a part of the mask");
   flags.path("--picture", check->picture, "draw the errors by rank, chunk and head, PNG");
   flags.flag("--json", check->json, "print the verdict as one JSON object");
   return [check] {
@@ -371,6 +436,10 @@ Finish declare_check(CommandFlags& flags) {
       if (!*path) contradiction("check", fmt::format("no {} given", flag), "--q, --k and --v");
     if (given.dout && !given.dq && !given.dk && !given.dv)
       contradiction("--dout", "given without a gradient of yours", "it with --dq, --dk or --dv");
+    if (check->rows && (given.dk || given.dv))
+      contradiction("--rows", "given with --dk or --dv, to which every query adds",
+                    "it with --out, --lse and --dq");
+    if (check->cu_seqlens) check->run.job.mask = with_documents(given.job.mask, *check->cu_seqlens);
     if (check->reference) {
       const DType dtype = parse_dtype(check->reference->substr(8));
       if (check->dtype && *check->dtype != dtype)

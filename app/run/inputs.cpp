@@ -10,6 +10,7 @@
 #include "app/command_line/option_groups.h"
 #include "core/base/error.h"
 #include "core/base/npy.h"
+#include "core/base/safetensors.h"
 #include "core/problem/partition.h"
 #include "core/run/generated_rows.h"
 
@@ -30,6 +31,8 @@ NpyDimensions dimensions_of(Layout layout) {
   switch (layout) {
     case Layout::bshd:
       return {4, 4, "4 accepted: [batch, seqlen, heads, head_dim]"};
+    case Layout::sbhd:
+      return {4, 4, "4 accepted: [seqlen, batch, heads, head_dim]"};
     case Layout::thd:
       return {3, 3, "3 accepted: [seqlen, heads, head_dim]"};
     default:
@@ -39,14 +42,36 @@ NpyDimensions dimensions_of(Layout layout) {
 
 // Return [batch, heads, seqlen, head_dim] of a file's shape.
 std::array<Index, 4> canonical_sizes(Layout layout, std::array<Index, 4> shape) {
+  if (layout == Layout::sbhd) return {shape[1], shape[2], shape[0], shape[3]};
   if (layout != Layout::bhsd) std::swap(shape[1], shape[2]);
   return shape;
 }
 
-NamedHeader header_of(const char* flag, const std::string& path, Layout layout) {
-  const NpyHeader header =
-      for_flag(flag, [&] { return read_npy_header(path, dimensions_of(layout)); });
-  return {flag, path, header, canonical_sizes(layout, header.shape)};
+NamedHeader header_of(const char* flag, const std::string& path, const RunOptions& options) {
+  std::optional<NamedHeader> all;
+  for (const std::string& file : files_of_ranks(path, options)) {
+    const NpyHeader header =
+        for_flag(flag, [&] { return read_npy_header(file, dimensions_of(options.layout)); });
+    const auto sizes = canonical_sizes(options.layout, header.shape);
+    if (!all) {
+      all.emplace(NamedHeader{flag, path, header, sizes});
+      continue;
+    }
+    for (const int axis : {0, 1, 3})
+      if (sizes[axis] != all->sizes[axis])
+        throw InputError(
+            fmt::format("{} {}: another batch, heads or head_dim than rank 0's file has; "
+                        "accepted: equal ones",
+                        flag, file));
+    all->sizes[2] += sizes[2];
+  }
+  return *all;
+}
+
+void add_files(const std::string& path, const RunOptions& options,
+               std::vector<std::string>& files) {
+  for (const std::string& file : files_of_ranks(path, options))
+    files.push_back(safetensor_of(file).first);
 }
 
 std::string described(const NamedHeader& file) {
@@ -65,9 +90,9 @@ void require_equal_sizes(const NamedHeader& file, const NamedHeader& other,
 }
 
 InputPlan plan_files(const RunOptions& options) {
-  const NamedHeader q = header_of("--q", *options.q, options.layout),
-                    k = header_of("--k", *options.k, options.layout),
-                    v = header_of("--v", *options.v, options.layout);
+  const NamedHeader q = header_of("--q", *options.q, options),
+                    k = header_of("--k", *options.k, options),
+                    v = header_of("--v", *options.v, options);
   // With fewer key heads, [batch, seqlen, heads, head_dim] shows here.
   const bool looks_like_bshd = options.layout == Layout::bhsd && k.sizes[1] == q.sizes[1];
   require_equal_sizes(k, q, {0, 2, 3},
@@ -89,12 +114,19 @@ InputPlan plan_files(const RunOptions& options) {
         "{}, which is read as {} heads of {} positions; if it is [batch, seqlen, heads, head_dim], "
         "say --layout bshd",
         described(q), plan.shape.num_heads, plan.shape.seqlen);
-  plan.files = {q.path, k.path, v.path};
+  const bool is_one_row = plan.shape.seqlen == 1 && options.layout == Layout::bshd,
+             is_one_head = plan.shape.num_heads == 1 && options.layout == Layout::bhsd;
+  if (plan.shape.batch > kManyHeads && (is_one_row || is_one_head))
+    plan.doubt = fmt::format(
+        "{}, which is read as {} batch entries of {} position{}; if it is [seqlen, batch, heads, "
+        "head_dim], say --layout sbhd",
+        described(q), plan.shape.batch, plan.shape.seqlen, plan.shape.seqlen == 1 ? "" : "s");
+  for (const NamedHeader* file : {&q, &k, &v}) add_files(file->path, options, plan.files);
   return plan;
 }
 
 void add_dout(const RunOptions& options, InputPlan& plan) {
-  const NamedHeader dout = header_of("--dout", *options.dout, options.layout);
+  const NamedHeader dout = header_of("--dout", *options.dout, options);
   const std::array<Index, 4> expected{plan.shape.batch, plan.shape.num_heads, plan.shape.seqlen,
                                       plan.shape.head_dim};
   if (dout.sizes != expected)
@@ -103,7 +135,7 @@ void add_dout(const RunOptions& options, InputPlan& plan) {
                     options.q ? "--q " + *options.q + " has shape" : "the queries have shape",
                     fmt::join(expected, ", ")));
   plan.all_f64 = plan.all_f64 && dout.header.is_f64();
-  plan.files.push_back(dout.path);
+  add_files(dout.path, options, plan.files);
 }
 
 AttentionShape shape_of(const RunOptions& options) {
@@ -155,19 +187,64 @@ void remark_on(const char* flag, const NpyArray& array, DType dtype,
 
 }  // namespace
 
-std::array<Index, 4> sizes_of_file(const char* flag, const std::string& path, Layout layout) {
-  return header_of(flag, path, layout).sizes;
+std::vector<std::string> files_of_ranks(const std::string& path, const RunOptions& options) {
+  const std::size_t at = path.find("{r}");
+  if (at == std::string::npos) return {path};
+  std::vector<std::string> files;
+  for (int rank = 0; rank < options.world_size.value_or(4); ++rank)
+    files.push_back(path.substr(0, at) + std::to_string(rank) + path.substr(at + 3));
+  return files;
 }
 
-std::vector<float> read_tensor(const char* flag, const std::string& path, Layout layout) {
-  NpyArray array = for_flag(flag, [&] { return read_npy(path, dimensions_of(layout)); });
-  return from_layout(layout, canonical_sizes(layout, array.shape), std::move(array.values));
+std::array<Index, 4> sizes_of_file(const char* flag, const std::string& path,
+                                   const RunOptions& options) {
+  return header_of(flag, path, options).sizes;
+}
+
+std::vector<float> joined_ranks(const char* flag, const RunOptions& options, Index width,
+                                const std::vector<std::vector<float>>& parts, Index heads) {
+  Problem job = options.job;
+  job.world_size = static_cast<int>(parts.size());
+  job.shape.seqlen = 0;
+  for (const auto& part : parts) job.shape.seqlen += std::ssize(part) / width / heads;
+  deal_out_as_given(job);
+  const Partition partition = job.partition_of_sequence();
+  std::vector<float> whole(heads * job.shape.seqlen * width);
+  for (int rank = 0; rank < job.world_size; ++rank) {
+    const LocalRows rows = partition.rows_of(rank);
+    const auto found = std::ssize(parts[rank]) / width / heads;
+    if (found != rows.size())
+      throw InputError(
+          fmt::format("{}: {} rows in the file of rank {}; accepted: {}, as the partition "
+                      "deals {} positions to {} ranks",
+                      flag, found, rank, rows.size(), job.shape.seqlen, job.world_size));
+    for (Index head = 0; head < heads; ++head)
+      for (Index i = 0; i < found; ++i)
+        std::copy_n(parts[rank].begin() + (head * found + i) * width, width,
+                    whole.begin() + (head * job.shape.seqlen + rows.global_position(i)) * width);
+  }
+  return whole;
+}
+
+std::vector<float> read_tensor(const char* flag, const std::string& path, const RunOptions& options,
+                               std::vector<std::string>* remarks) {
+  std::vector<std::vector<float>> parts;
+  std::array<Index, 4> sizes{};
+  for (const std::string& file : files_of_ranks(path, options)) {
+    NpyArray array = for_flag(flag, [&] { return read_npy(file, dimensions_of(options.layout)); });
+    if (remarks != nullptr) remark_on(flag, array, options.job.dtype, *remarks);
+    sizes = canonical_sizes(options.layout, array.shape);
+    parts.push_back(from_layout(options.layout, sizes, std::move(array.values)));
+  }
+  if (path.find("{r}") == std::string::npos) return std::move(parts.front());
+  return joined_ranks(flag, options, sizes[3], parts, sizes[0] * sizes[1]);
 }
 
 std::vector<float> from_layout(Layout layout, const std::array<Index, 4>& sizes,
                                std::vector<float> values) {
   if (layout == Layout::bhsd) return values;
-  const auto [batch, heads, seqlen, width] = sizes;
+  auto [batch, heads, seqlen, width] = sizes;
+  if (layout == Layout::sbhd) heads *= std::exchange(batch, 1);
   std::vector<float> result(values.size());
   for (Index b = 0; b < batch; ++b)
     for (Index row = 0; row < seqlen; ++row)
@@ -199,10 +276,7 @@ LoadedInputs load_inputs(const RunOptions& options, const InputPlan& plan) {
   const AttentionShape& shape = plan.shape;
   LoadedInputs loaded;
   const auto file = [&](const char* flag, const std::string& path) {
-    NpyArray array = for_flag(flag, [&] { return read_npy(path, dimensions_of(options.layout)); });
-    remark_on(flag, array, options.job.dtype, loaded.remarks);
-    return from_layout(options.layout, canonical_sizes(options.layout, array.shape),
-                       std::move(array.values));
+    return read_tensor(flag, path, options, &loaded.remarks);
   };
   AttentionInputs& inputs = loaded.tensors;
   if (options.q) {

@@ -20,8 +20,9 @@
 namespace ringscope {
 
 // The order of the axes of the files of Q, K, V and of all that has their rows: [batch, heads,
-// seqlen, head_dim], [batch, seqlen, heads, head_dim], or [seqlen, heads, head_dim] without a batch.
-enum class Layout { bhsd, bshd, thd };
+// seqlen, head_dim], [batch, seqlen, heads, head_dim], [seqlen, batch, heads, head_dim], or [seqlen,
+// heads, head_dim] without a batch.
+enum class Layout { bhsd, bshd, sbhd, thd };
 
 // Return the layout that `text` names. Throw an InputError that lists the accepted names.
 Layout parse_layout(std::string_view text);
@@ -69,15 +70,26 @@ struct InputPlan {
   std::string doubt;               // a line about a shape that looks like another layout, or ""
 };
 
-// Read the header of the file that `flag` names, and return the sizes [batch, heads, seqlen,
-// head_dim] that it has in the layout. Throw InputError.
-std::array<Index, 4> sizes_of_file(const char* flag, const std::string& path, Layout layout);
+// Return the files that `path` stands for: itself, or a file per rank if it holds {r}.
+std::vector<std::string> files_of_ranks(const std::string& path, const RunOptions& options);
 
-// Read a file in the layout, into the order [batch, heads, seqlen, head_dim]. Throw InputError.
-std::vector<float> read_tensor(const char* flag, const std::string& path, Layout layout);
+// Read the header of the file that `flag` names, or of all ranks' files, and return the sizes [batch,
+// heads, seqlen, head_dim] that it has in the layout. Throw InputError.
+std::array<Index, 4> sizes_of_file(const char* flag, const std::string& path,
+                                   const RunOptions& options);
+
+// Read a file in the layout, or the rows that the ranks' files hold by the partition, into the order
+// [batch, heads, seqlen, head_dim]. Add remarks on its values. Throw InputError.
+std::vector<float> read_tensor(const char* flag, const std::string& path, const RunOptions& options,
+                               std::vector<std::string>* remarks = nullptr);
+// Put the parts of a tensor [heads, rows of a rank, width] into [heads, seqlen, width]. Throw an
+// InputError that names `flag` if a part has another number of rows than its rank.
+std::vector<float> joined_ranks(const char* flag, const RunOptions& options, Index width,
+                                const std::vector<std::vector<float>>& parts, Index heads);
 
 // Return a tensor of `sizes` [batch, heads, seqlen, width] that is ordered as the layout says in the
-// order of bhsd; or, with heads and seqlen exchanged in `sizes`, the other way round.
+// order of bhsd; or, with heads (sbhd: those of all batch entries) and seqlen exchanged in `sizes`,
+// the other way round.
 std::vector<float> from_layout(Layout layout, const std::array<Index, 4>& sizes,
                                std::vector<float> values);
 

@@ -236,15 +236,17 @@ void check(RunOptions& run, const CommandFlags& flags) {
 Layout parse_layout(std::string_view text) {
   if (text == "bhsd") return Layout::bhsd;
   if (text == "bshd") return Layout::bshd;
+  if (text == "sbhd") return Layout::sbhd;
   if (text == "thd") return Layout::thd;
-  throw InputError(fmt::format("'{}' given; accepted: bhsd, bshd, thd", text));
+  throw InputError(fmt::format("'{}' given; accepted: bhsd, bshd, sbhd, thd", text));
 }
 
 void add_tensors(CommandFlags& flags, RunOptions& run) {
-  flags.path("--q", run.q, "queries, .npy [batch, heads, seqlen, head_dim]");
+  flags.path("--q", run.q,
+             "queries, .npy or .safetensors[:TENSOR], [batch, heads, seqlen, head_dim]");
   flags.path("--k", run.k, "keys, .npy [batch, heads-kv, seqlen, head_dim]");
   flags.path("--v", run.v, "values, .npy, shaped like the keys");
-  flags.name("--layout", run.layout, "bhsd|bshd|thd",
+  flags.name("--layout", run.layout, "bhsd|bshd|sbhd|thd",
              "order of the axes in the files: b batch, h heads, s seqlen, d head_dim; thd: no "
              "batch (bhsd)",
              parse_layout);

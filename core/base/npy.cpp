@@ -16,6 +16,7 @@
 #include "core/base/dtype.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/safetensors.h"
 
 namespace ringscope {
 namespace {
@@ -275,8 +276,25 @@ NpyArray allocate(const NpyHeader& header) {
   return array;
 }
 
-// Return the header of `file`. Throw InputError if the file's size does not match it.
-NpyHeader header_of(const InputFile& file, const NpyDimensions& dimensions) {
+// Open a file of values. A file of PyTorch's is answered with the lines that convert it.
+InputFile opened(const std::string& path) {
+  if (path.ends_with(".pt") || path.ends_with(".pth"))
+    throw InputError(fmt::format(
+        "a file of torch.save() given; .npy or .safetensors accepted, and these lines convert it:\n"
+        "  import numpy, torch; x = torch.load('{}', map_location='cpu').detach().contiguous()\n"
+        "  numpy.save('{}.npy', (x.view(torch.uint16) if x.dtype == torch.bfloat16 else "
+        "x).numpy())",
+        path, path.substr(0, path.rfind('.'))));
+  const std::string file = safetensor_of(path).first;
+  return {file, is_safetensors(path) ? ".safetensors file" : ".npy file"};
+}
+
+// Return the header of `file`, which lies at `path`. Throw InputError if the file's size does not
+// match it.
+NpyHeader header_of(const InputFile& file, const std::string& path,
+                    const NpyDimensions& dimensions) {
+  if (is_safetensors(path))
+    return read_safetensors_header(file, safetensor_of(path).second, dimensions);
   std::string start(min_of(file.size(), kMaxPrefix + kMaxHeader), '\0');
   file.read(start.data(), static_cast<Index>(start.size()), 0);
   const NpyHeader header = parse_npy_header(start, dimensions);
@@ -376,14 +394,13 @@ std::vector<Index> parse_npy_integers(std::string_view text) {
 }
 
 NpyHeader read_npy_header(const std::string& path, const NpyDimensions& dimensions) {
-  return with_path_in_errors(path,
-                             [&] { return header_of(InputFile(path, ".npy file"), dimensions); });
+  return with_path_in_errors(path, [&] { return header_of(opened(path), path, dimensions); });
 }
 
 NpyArray read_npy(const std::string& path, const NpyDimensions& dimensions) {
   return with_path_in_errors(path, [&] {
-    const InputFile file(path, ".npy file");
-    const NpyHeader header = header_of(file, dimensions);
+    const InputFile file = opened(path);
+    const NpyHeader header = header_of(file, path, dimensions);
     NpyArray array = [&] {
       try {
         return allocate(header);

@@ -14,6 +14,7 @@
 namespace ringscope {
 
 class AtomicFile;
+class InputFile;
 
 // A 4-D array as f32 values, and whether the file held f64.
 struct NpyArray {
@@ -58,7 +59,8 @@ NpyArray parse_npy(std::string_view text);
 // Read the header of `path` and check it against the file's size. Throw InputError naming `path`.
 NpyHeader read_npy_header(const std::string& path, const NpyDimensions& dimensions = {});
 
-// Read `path`. Throw an InputError that names it, or RunError when memory does not suffice.
+// Read `path`; FILE.safetensors and FILE.safetensors:TENSOR stand for a tensor in such a file. Throw
+// an InputError that names it, or RunError when memory does not suffice.
 NpyArray read_npy(const std::string& path, const NpyDimensions& dimensions = {});
 
 // Read a whole file image of a 1-D array of integers, signed or unsigned, of 8 to 64 bits. Throw

@@ -286,7 +286,8 @@ class Search {
 // tell: most of the wrong ones in the sample are each the right row of another position.
 std::optional<Hypothesis> moved_rows(const Knowledge& known, const Search& search,
                                      const std::set<int>& wrong) {
-  constexpr int kMost = 48;  // wrong rows to look for
+  if (!known.options.rows.empty()) return std::nullopt;  // the row may be that of any position
+  constexpr int kMost = 48;                              // wrong rows to look for
   const Index width = known.width();
   const auto sources = std::make_shared<std::map<std::pair<int, Index>, Index>>();
   int looked_for = 0;
@@ -452,11 +453,18 @@ std::vector<Suspect> diagnose(const Knowledge& given, const std::vector<TensorCh
       break;
     }
   std::vector<Suspect> suspects;
-  for (const Scored& scored : evaluate(best, false)) {
+  const std::vector<Scored> finalists = evaluate(best, false);
+  // A sample of rows may not tell mistakes from each other that all of the rows would.
+  const bool is_told =
+      options.rows.empty() || std::none_of(finalists.begin(), finalists.end(), [&](auto& other) {
+        const Hypothesis &a = table[finalists.front().index], &b = table[other.index];
+        return other.score.is_whole && (a.mistake != b.mistake || a.mask != b.mask);
+      });
+  for (const Scored& scored : finalists) {
     const Hypothesis& hypothesis = table[scored.index];
     double confidence = 1 - std::sqrt(scored.score.share);
     // A mistake that is found leaves nothing but rounding; one that leaves more is a guess.
-    if (!scored.score.is_whole && hypothesis.mistake != Mistake::rounds_each_hop)
+    if (!is_told || (!scored.score.is_whole && hypothesis.mistake != Mistake::rounds_each_hop))
       confidence = std::min(confidence, 0.9 * kSure);
     const bool known_kind =
         std::any_of(suspects.begin(), suspects.end(),
@@ -469,13 +477,17 @@ std::vector<Suspect> diagnose(const Knowledge& given, const std::vector<TensorCh
   constexpr double kLittle = 0.02, kUnsure = 0.25;
   if (suspects.empty() || suspects.front().confidence < kUnsure) {
     double errors = 0, values = 0;
-    for (const int part : parts)
-      for (std::size_t i = 0; i < part_of(mine, part).size(); ++i) {
-        const double right = part_of(oracle, part)[i], error = part_of(mine, part)[i] - right;
-        if (!std::isfinite(right)) continue;
-        errors += error * error;
-        values += right * right;
-      }
+    for (const int part : parts) {
+      const Index width = part == kLse ? 1 : known.width();
+      known.for_rows(output_tensors(true)[part], [&](Index at, Index) {
+        for (Index i = at * width; i < (at + 1) * width; ++i) {
+          const double right = part_of(oracle, part)[i], error = part_of(mine, part)[i] - right;
+          if (!std::isfinite(right)) continue;
+          errors += error * error;
+          values += right * right;
+        }
+      });
+    }
     std::erase_if(suspects, [&](const Suspect& suspect) {
       return suspect.mistake == Mistake::rounds_each_hop && errors <= kLittle * kLittle * values;
     });

@@ -221,7 +221,7 @@ class GradientTable : public HypothesisTable {
     for (const auto& [how, source, penalty] : wrong_sources(known_)) {
       add({Mistake::rows_of_other_rank, "in the gradients, " + how,
            [this, source = source](const QueryRow& row, Guess& guess) {
-             guess.dq = right(known_.oracle.dq, row.head, source[row.position]);
+             guess.dq = right_row(known_, row.head, source[row.position]).dq;
            },
            [this, source = source](const KeyRow& row, Guess& guess) {
              guess.dk = right(known_.oracle.dk, row.kv_head, source[row.position]);

@@ -200,12 +200,17 @@ Guess guess_of(const Knowledge& known, const Hypothesis& hypothesis, const Query
 
 Guess right_row(const Knowledge& known, Index head, Index position) {
   Guess guess;
+  const bool has_dq = !known.inputs.dout.empty();
   if (known.options.rows.empty()) {
     guess.out = known.copy_of(known.oracle.out, head, position);
     guess.lse = known.oracle.lse[head * known.seqlen() + position];
-  } else {
-    merge_all(query_row(known, head, position, false), guess);
+    if (has_dq) guess.dq = known.copy_of(known.oracle.dq, head, position);
+    return guess;
   }
+  const QueryRow row = query_row(known, head, position, has_dq);
+  merge_all(row, guess);
+  if (has_dq) guess.dq = Values(known.width());
+  for (const Values& share : row.dq_shares) add_to(*guess.dq, 1, share);
   return guess;
 }
 

@@ -92,6 +92,16 @@ struct Knowledge {
     const double* const row = row_of(tensor, head, position);
     return {row, row + width()};
   }
+  // Call f(head x seqlen + position, position) for the rows of all heads that are looked at.
+  template <class F>
+  void for_rows(Tensor tensor, F&& f) const {
+    const Index count = options.rows.empty() ? seqlen() : std::ssize(options.rows);
+    for (Index head = 0; head < heads_of(problem.shape, tensor); ++head)
+      for (Index i = 0; i < count; ++i) {
+        const Index position = options.rows.empty() ? i : options.rows[i];
+        f(head * seqlen() + position, position);
+      }
+  }
 };
 
 // One way to have made a mistake. `weigh` changes the scores of a query row, how often keys count, or
@@ -176,7 +186,7 @@ void merge_all(const QueryRow& row, Guess& guess);
 // Return what a query row would be under the hypothesis.
 Guess guess_of(const Knowledge& known, const Hypothesis& hypothesis, const QueryRow& row);
 
-// Return the right out and lse of a row.
+// Return the right out, lse and, if there is a dout, dq of a row.
 Guess right_row(const Knowledge& known, Index head, Index position);
 
 // Return what a ring computes under the hypothesis, made by one rank or by all (-1). Null: a correct

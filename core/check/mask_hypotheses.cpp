@@ -320,12 +320,13 @@ void MaskTable::add_documents(const std::string& part, F&& f) const {
 // nearest to what is given.
 std::vector<std::string> MaskTable::seen_masks() const {
   if (known_.mine.out.empty()) return {};
-  const Index width = known_.width(), count = min_of(known_.seqlen(), 192);
+  const std::vector<Index>& sample = known_.options.rows;
+  const Index width = known_.width(), of = sample.empty() ? known_.seqlen() : std::ssize(sample),
+              count = min_of(of, 192);
   std::map<Index, int> starts, windows;
   int rows = 0, fits = 0, inside = 0;
   for (Index r = 0; r < count; ++r) {
-    Index i = r * known_.seqlen() / count;
-    if (!known_.options.rows.empty()) i = known_.options.rows[r % std::ssize(known_.options.rows)];
+    const Index i = sample.empty() ? r * of / count : sample[r * of / count];
     const double* const given = known_.row_of(known_.mine.out, 0, i);
     const double* const q = known_.row_of(known_.inputs.q, 0, i);
     double m = -std::numeric_limits<double>::infinity(), l = 0,

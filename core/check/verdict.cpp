@@ -41,18 +41,6 @@ Sizes sizes_of(const CheckedProblem& problem, const CheckedInputs& inputs) {
 
 double half_unit_of(DType dtype) { return dtype == DType::f16 ? 0x1p-11 : 0x1p-9; }
 
-// Call f(at, position) for the rows of all heads that are looked at.
-template <class F>
-void for_rows(const Knowledge& known, Tensor tensor, F&& f) {
-  const std::vector<Index>& rows = known.options.rows;
-  const Index seqlen = known.seqlen(), count = rows.empty() ? seqlen : std::ssize(rows);
-  for (Index head = 0; head < heads_of(known.problem.shape, tensor); ++head)
-    for (Index i = 0; i < count; ++i) {
-      const Index position = rows.empty() ? i : rows[i];
-      f(head * seqlen + position, position);
-    }
-}
-
 // Count the wrong rows: those with an element, or else a root mean square, beyond the tolerance; and
 // rows of out in 16 bits that are small and far off.
 void count_rows(const Knowledge& known, const Values& right, const Values& given,
@@ -62,7 +50,7 @@ void count_rows(const Knowledge& known, const Values& right, const Values& given
   const bool is_strange_to_16_bits = check.tensor == Tensor::out && dtype != DType::f32;
   std::set<Index> positions, by_rms;
   std::vector<std::pair<double, Index>> far;  // by minus the relative error
-  for_rows(known, check.tensor, [&](Index at, Index position) {
+  known.for_rows(check.tensor, [&](Index at, Index position) {
     double most = 0, squares = 0, norm = 0;
     for (Index c = at * width; c < (at + 1) * width; ++c) {
       if (right[c] == given[c] || (std::isnan(right[c]) && std::isnan(given[c]))) continue;
@@ -129,7 +117,7 @@ TensorCheck check_tensor(const Knowledge& known, Tensor tensor, const Values& mi
     squares += (given - right) * (given - right);
   };
   const Index width = width_of(known.problem.shape, tensor);
-  for_rows(known, tensor, [&](Index at, Index) {
+  known.for_rows(tensor, [&](Index at, Index) {
     for (Index c = 0; c < width; ++c) look_at(at * width + c);
   });
   count = std::max(count, 1.0);
@@ -215,7 +203,7 @@ std::vector<ErrorMap> error_maps(const CheckedProblem& problem, const CheckedInp
     const Index heads = static_cast<Index>(right.size()) / (seqlen * width);
     const Index ranks = known.ranks();
     std::vector<Mean> by_chunk(2 * ranks), by_head(heads), cells(2 * ranks * heads);
-    for_rows(known, check.tensor, [&](Index row, Index position) {
+    known.for_rows(check.tensor, [&](Index row, Index position) {
       const Index head = row / seqlen;
       const Place& place = known.deal.places[position];
       const auto rows = static_cast<Index>(known.deal.positions[place.rank].size());

@@ -1,5 +1,7 @@
 // `ringscope check`: outputs of `ringscope run`, right and spoiled, in the layouts and types that
 // users have; and the layouts of run itself.
+#include <fmt/format.h>
+
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -219,6 +221,149 @@ TEST_F(CheckCommandTest, TakesOtherLayouts) {
       run_for_json("check --layout thd --q y.npy --k y.npy --v y.npy --out yo.npy")["verdict"]
           .GetString(),
       "exact");
+}
+
+// [seqlen, batch, heads, head_dim], and a file per rank, say the same as whole files.
+TEST_F(CheckCommandTest, TakesRowsFirstAndFilesOfRanks) {
+  for (const char* name : {"q.npy", "k.npy", "v.npy", "o.npy"}) {
+    const Index heads = *name == 'q' || *name == 'o' ? 4 : 2;
+    const std::vector<float> from = values(name, heads);
+    write_tensor(std::string("s") + name, {60, 2, heads, 8}, [&](Index i) {
+      const Index c = i % 8, head = i / 8 % heads, b = i / 8 / heads % 2, row = i / 8 / heads / 2;
+      return from[static_cast<std::size_t>(((b * heads + head) * 60 + row) * 8 + c)];
+    });
+    for (Index rank = 0; rank < 4; ++rank)
+      write_tensor(fmt::format("{}.{}", rank, name), {2, heads, 15, 8}, [&](Index i) {
+        const Index c = i % 8, row = i / 8 % 15, head = i / 8 / 15;
+        return from[static_cast<std::size_t>((head * 60 + 4 * row + rank) * 8 + c)];
+      });
+  }
+  const std::string rows_first = "--layout sbhd --q sq.npy --k sk.npy --v sv.npy ";
+  const std::string ranks = "--q {r}.q.npy --k {r}.k.npy --v {r}.v.npy --mask causal ";
+  for (const std::string& arguments :
+       {rows_first + "--mask causal --out so.npy", ranks + "--out {r}.o.npy --partition striped"})
+    EXPECT_STREQ(run_for_json("check " + arguments)["verdict"].GetString(), "exact") << arguments;
+  EXPECT_EQ(run("check --out {r}.o.npy --partition contiguous " + ranks).status, 1);
+  expect_refused("check --out {r}.o.npy --world-size 5 " + ranks, {"--q", "4.q.npy"});
+  run_well("run " + rows_first + problem + " --out again.npy");
+  EXPECT_TRUE(contents_of(path("again.npy")) == contents_of(path("so.npy")));
+
+  write_tensor("x.npy", {90, 1, 4, 8}, [](Index i) { return 0.01 * static_cast<double>(i % 17); });
+  expect_has(run("check --layout bshd --q x.npy --k x.npy --v x.npy --out x.npy").err,
+             {"90 batch entries of 1 position", "--layout sbhd"});
+}
+
+TEST_F(CheckCommandTest, LooksAtASampleOfRows) {
+  const std::string check = "check --rows 20 --lse l.npy --dq dq.npy " + inputs + problem;
+  const auto json = run_for_json(check + " --out o.npy");
+  EXPECT_STREQ(json["verdict"].GetString(), "exact");
+  EXPECT_EQ(json["rows"].GetInt(), 20);
+  run("run " + inputs + problem + " --inject scale --out wrong.npy --lse wl.npy");
+  const auto wrong = json_of(
+      run("check --json --rows 20 --seed 3 --out wrong.npy --lse wl.npy " + inputs + problem).out);
+  ASSERT_FALSE(wrong["suspects"].Empty());
+  EXPECT_STREQ(wrong["suspects"][0]["mistake"].GetString(), "scale");
+  EXPECT_EQ(wrong["tensors"]["lse"]["wrong_rows"].GetInt(), 20);
+  expect_refused(check + " --dk dk.npy", {"--rows", "--dk"});
+}
+
+TEST_F(CheckCommandTest, TakesCumulativeLengths) {
+  run_well("run " + inputs + "--mask causal+documents:13,30,17 --out d.npy");
+  const auto write_ends = [&](const std::string& name, const std::vector<std::int64_t>& ends) {
+    std::string header = npy_header({static_cast<Index>(ends.size())}, false);
+    header.replace(header.find("<f4"), 3, "<i8");
+    write_text(name, header + std::string(reinterpret_cast<const char*>(ends.data()),
+                                          ends.size() * sizeof(std::int64_t)));
+  };
+  write_ends("cu.npy", {0, 13, 43, 60});
+  write_ends("from1.npy", {1, 13, 43, 60});
+  write_ends("off.npy", {0, 14, 44, 60});
+  const std::string check = "check --out d.npy --mask causal " + inputs;
+  EXPECT_STREQ(run_for_json(check + "--cu-seqlens cu.npy")["verdict"].GetString(), "exact");
+  const auto json = json_of(run(check + "--json --cu-seqlens off.npy").out);
+  EXPECT_STREQ(json["suspects"][0]["mistake"].GetString(), "wrong-mask");
+  EXPECT_STREQ(json["suspects"][0]["mask"].GetString(), "causal+documents:13,30,17");
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  write_ends("falls.npy", {0, kMost, -kMost, 60});
+  write_ends("long.npy", {0, 13, kMost});
+  write_ends("none.npy", {0});
+  expect_refused(check + "--cu-seqlens from1.npy", {"--cu-seqlens", "from 1"});
+  for (const char* const bad : {"falls.npy", "long.npy", "none.npy", "o.npy", "absent.npy"})
+    EXPECT_EQ(run(check + "--cu-seqlens " + bad).status, 2) << bad;
+  expect_refused("check --out d.npy --mask documents:60 --cu-seqlens cu.npy " + inputs,
+                 {"--cu-seqlens", "one of them"});
+}
+
+// A .safetensors file has a length, a JSON object, and raw values.
+TEST_F(CheckCommandTest, TakesSafetensorsAndRefusesTorchFiles) {
+  const auto raw = [&](const std::string& name, Index heads) {
+    const std::vector<float> from = values(name, heads);
+    return std::string(reinterpret_cast<const char*>(from.data()), from.size() * sizeof(float));
+  };
+  const auto write = [&](const std::string& name, const std::string& object,
+                         const std::string& bytes) {
+    const std::uint64_t length = object.size();
+    write_text(name, std::string(reinterpret_cast<const char*>(&length), 8) + object + bytes);
+  };
+  constexpr const char* kTensor =
+      R"("{}":{{"dtype":"F32","shape":[2,{},60,8],"data_offsets":[{},{}]}})";
+  const std::string q = raw("q.npy", 4), k = raw("k.npy", 2), v = raw("v.npy", 2);
+  const std::size_t end = q.size() + k.size();
+  const std::string object = fmt::format(R"({{"__metadata__":{{"format":"pt"}},{},{},{}}})",
+                                         fmt::format(kTensor, "q", 4, 0, q.size()),
+                                         fmt::format(kTensor, "k", 2, q.size(), end),
+                                         fmt::format(kTensor, "v", 2, end, end + v.size()));
+  write("all.safetensors", object, q + k + v);
+  write("out.safetensors", fmt::format("{{{}}}", fmt::format(kTensor, "x", 4, 0, q.size())),
+        raw("o.npy", 4));
+  const std::string check =
+      "check --q all.safetensors:q --k all.safetensors:k --v all.safetensors:v " + problem;
+  EXPECT_STREQ(run_for_json(check + " --out out.safetensors")["verdict"].GetString(), "exact");
+  expect_refused(check + " --out all.safetensors", {"--out", "3 tensors", "q, k, v"});
+  expect_refused(check + " --out all.safetensors:o", {"no tensor 'o'"});
+  write("cut.safetensors", object, q);
+  expect_refused(check + " --out cut.safetensors:v", {"data_offsets"});
+  // Headers that lie, and none at all.
+  const std::string good = fmt::format(kTensor, "x", 4, 0, q.size());
+  const auto with = [&](const std::string& part, const std::string& other) {
+    std::string text = good;
+    return "{" + text.replace(text.find(part), part.size(), other) + "}";
+  };
+  const std::string deep(100000, '[');
+  for (const std::string& bad :
+       {std::string(),
+        std::string("{}"),
+        std::string("[]"),
+        good,
+        deep,
+        "{\"x\":" + deep,
+        std::string(R"({"x":7})"),
+        std::string(R"({"\u0000":{}})"),
+        with("F32", "I64"),
+        with("\"F32\"", "{}"),
+        with("[2,", "[0,"),
+        with("[2,", "[-2,"),
+        with("[2,", "[2.5,"),
+        with("[2,", "[1e300,"),
+        with("[2,", "[9223372036854775807,"),
+        with("[2,", "[1,1,1,"),
+        with("shape", "shapes"),
+        with("data_offsets\":[0,", "data_offsets\":[1,"),
+        with("data_offsets\":[0,", "data_offsets\":[-9223372036854775808,"),
+        with("data_offsets\":[0,", "data_offsets\":[")}) {
+    write("bad.safetensors", bad, raw("o.npy", 4));
+    const ProgramResult result = run(check + " --out bad.safetensors");
+    EXPECT_EQ(result.status, 2) << bad.substr(0, 200) << result.err;
+    EXPECT_LT(result.err.size(), 1000u);
+  }
+  write_text("bad.safetensors", "\xff\xff\xff\xff\xff\xff\xff\xff{}");
+  expect_refused(check + " --out bad.safetensors", {"truncated"});
+  write_text("bad.safetensors", "1234");
+  expect_refused(check + " --out bad.safetensors", {"truncated"});
+  write_text("q.pt", "PK");
+  const ProgramResult torch = run("check --out o.npy --q q.pt --k k.npy --v v.npy");
+  EXPECT_EQ(torch.status, 2);
+  expect_has(torch.err, {"torch.load('q.pt'", "numpy.save('q.npy'", "accepted"});
 }
 
 TEST_F(CheckCommandTest, RefusesBadInput) {
