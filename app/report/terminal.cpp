@@ -74,6 +74,7 @@ ProgressBar::~ProgressBar() {
 }
 
 void ProgressBar::update(double done) {
+  if (!drawn_on_terminal_) return;
   std::int64_t due = next_draw_ns_.load();
   const std::int64_t now = monotonic_ns();
   if (now < due || !next_draw_ns_.compare_exchange_strong(due, now + kDrawEveryNs)) return;

@@ -18,7 +18,9 @@ class SiteTest : public ProgramTest {
     fs::create_directories(site());
     write_text("site/ringscope-site.txt", "");
     write_text("site/stale.html", "");
-    EXPECT_EQ(run({"site", site().string()}).status, 0);
+    const ProgramResult written = run({"site", site().string()});
+    EXPECT_EQ(written.status, 0);
+    EXPECT_EQ(written.err, "") << "nothing is drawn where no terminal is";
     EXPECT_FALSE(fs::exists(site() / "stale.html"));
     for (const fs::directory_entry& file : fs::recursive_directory_iterator(site()))
       if (file.path().extension() == ".html")
