@@ -209,15 +209,18 @@ std::string escaped(std::string_view text) {
 
 namespace {
 
-// `allowed` are the scripts that may run in the page.
+// `allowed` are the scripts that may run in the page; `gallery` is empty outside of a site.
 std::string page(const std::string& title, const std::string& allowed, const std::string& scripts,
-                 bool is_part_of_site) {
+                 const std::string& gallery) {
+  const bool is_part_of_site = !gallery.empty();
   return filled(
       lessons::embedded_text("app/site/viewer.html"),
       {{"title", escaped(title)},
        {"allowed", allowed},
        {"text",
         is_part_of_site ? " <a href=\"../index.html\">The text of this site</a> does not." : ""},
+       {"home", is_part_of_site ? "<a href=\"../index.html\">Ringscope</a> · " : ""},
+       {"gallery", gallery},
        {"scripts", scripts}});
 }
 
@@ -234,10 +237,10 @@ std::string web_script() {
   return "";
 }
 
-std::string viewer_page() {
+std::string viewer_page(const std::string& gallery) {
   return page("The viewer · Ringscope", "'self'",
               "<script src=\"ringscope.js\"></script>\n<script src=\"viewer.js\"></script>\n",
-              true);
+              gallery);
 }
 
 std::string viewer_page(const std::string& script,
@@ -260,7 +263,7 @@ std::string viewer_page(const std::string& script,
   }
   add(script);
   add(std::string(lessons::embedded_text("app/site/viewer.js")));
-  return page(title + "Ringscope", "'nonce-" + nonce + "'", scripts, false);
+  return page(title + "Ringscope", "'nonce-" + nonce + "'", scripts, "");
 }
 
 std::string recording_script(const std::string& name, const std::string& bytes) {

@@ -41,8 +41,9 @@ struct EmbeddedRecording {
 // or "" where they were not built (`./ringscope site` builds them where there is emscripten).
 std::string web_script();
 
-// Return the viewer's page of a site, which loads its scripts from beside it.
-std::string viewer_page();
+// Return the viewer's page of a site, which loads its scripts from beside it. `gallery` are the
+// recordings of the site, as items of a list.
+std::string viewer_page(const std::string& gallery);
 
 // Return a page that needs no other file: the viewer, opened on `recordings`. `script` is web_script().
 std::string viewer_page(const std::string& script,

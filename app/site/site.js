@@ -66,14 +66,18 @@ document.querySelectorAll(".predict").forEach((question) => {
 document.querySelectorAll(".recording").forEach((recording) => {
   const open = recording.querySelector("a.open");
   if (!open) return;
-  const frame = make("iframe", { src: open.href, loading: "lazy", title: "The recording in the viewer" });
+  const story = recording.nextElementSibling, hasStory = story?.tagName === "OL";
+  const frame = make("iframe", {
+    src: open.href + (hasStory ? "&told=1" : ""), loading: "lazy", title: "The recording in the viewer",
+  });
   recording.append(frame);
-  const story = recording.nextElementSibling;
-  if (story?.tagName !== "OL") return;
+  if (!hasStory) return;
   story.classList.add("story");
   const telling = make("section", { className: "telling", ariaLabel: "The recording and its story" });
   recording.before(telling);
   telling.append(recording, story);
+  // A paragraph stays right below the recording while its half window is scrolled through.
+  new ResizeObserver(() => story.style.setProperty("--recording", recording.offsetHeight + "px")).observe(recording);
   const paragraphs = [...story.children];
   const tell = (index) => {
     paragraphs.forEach((each, i) => each.classList.toggle("told", i === index));

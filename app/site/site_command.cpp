@@ -92,8 +92,10 @@ class Site {
     make_contents();
     write_text("style.css", lessons::embedded_text("app/site/style.css"));
     write_text("site.js", lessons::embedded_text("app/site/site.js"));
-    write_viewer();
+    const std::string script = web_script();
+    has_viewer_ = !script.empty();
     write_lessons();
+    write_viewer(script);
     for (const auto& [path, what] : kReference) want(path);
     for (const char* const path : {"lessons/README.md", "lessons/glossary.md", "lessons/zoo.md",
                                    "lessons/challenges.md", "lessons/claims.md"})
@@ -267,7 +269,7 @@ class Site {
       throw RunError(fmt::format("lesson {}: {} checks failed", lesson.number, told.failed));
     HtmlText text =
         html_of(told.page, [&](const std::string& target) { return resolve(path, target); });
-    show_recordings(text.body, recordings.string());
+    show_recordings(text.body, recordings.string(), lesson);
     show_figures(text.body, lesson.number);
     const auto link = [&](const Lesson* to, const char* rel, const char* word) {
       return to == nullptr
@@ -311,7 +313,7 @@ class Site {
   }
 
   // Replace the paragraphs that name a recording of this computer's by links into the viewer.
-  void show_recordings(std::string& body, const std::string& folder) const {
+  void show_recordings(std::string& body, const std::string& folder, const Lesson& lesson) {
     const std::string begin =
                           "<p>The lesson records this run, with a story: <code>./ringscope view " +
                           escaped(folder) + "/",
@@ -333,17 +335,29 @@ class Site {
                     file)
               : "");
       body.replace(at, to + end.size() - at, shown);
+      add_to_gallery(lesson, file);
       at += shown.size();
     }
   }
 
-  void write_viewer() {
-    const std::string script = web_script();
-    has_viewer_ = !script.empty();
+  // `file` is the lesson's number, perhaps a word, and .json; pictures of its story have that word.
+  void add_to_gallery(const Lesson& lesson, const std::string& file) {
+    const std::string word = fs::path(file).stem().string().substr(lesson.label().size());
+    const std::string picture = "lessons/" + lesson.folder + "/story" + word + "-1.svg";
+    gallery_ += fmt::format(
+        "<li><a href=\"?trace=../recordings/{}\">{}<strong>{}</strong><span>Lesson {}: "
+        "{}</span></a></li>\n",
+        file,
+        is_there(picture) ? fmt::format("<img src=\"../{}\" alt=\"\" loading=\"lazy\">", picture)
+                          : "",
+        escaped(lesson.source.title), lesson.label(), escaped(lesson.source.summary));
+  }
+
+  void write_viewer(const std::string& script) {
     if (has_viewer_) {
       write_text("viewer/ringscope.js", script);
       write_text("viewer/viewer.js", lessons::embedded_text("app/site/viewer.js"));
-      write_text("viewer/index.html", viewer_page());
+      write_text("viewer/index.html", viewer_page(gallery_));
       return;
     }
     want("viz/compare.png");
@@ -396,6 +410,7 @@ class Site {
   std::set<std::string> known_;
   std::size_t written_ = 0;
   bool has_viewer_ = false;
+  std::string gallery_;  // items of a list
 };
 
 // Return the folder to write, without links and the last slash. Throw InputError unless it is new,

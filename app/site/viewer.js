@@ -1,7 +1,8 @@
 // The page around the viewer: files in, events in, pixels out. The viewer itself is C++ (viz/web/web.cpp).
 //
 // ?trace=ADDRESS, relative to the page (or the name of a recording that came with it; several: &trace=...)
-// &at=3 or back:3   a step   &select=RANK   &story=K   a paragraph, from 1
+// &at=3 or back:3   a step   &select=RANK   &story=K   a paragraph, from 1   &told=K   the same, where the page around
+// has the text
 "use strict";
 
 (async () => {
@@ -53,10 +54,11 @@
     return new Uint8Array(await answer.arrayBuffer());
   };
 
-  let opened = false, due = 3, asked = 0;
   const parameters = new URLSearchParams(location.search);
+  let opened = false, due = 3, asked = Number(parameters.get("told")) || 0;
   const open = (names, first) => {
     message.textContent = "";
+    document.getElementById("gallery").hidden = true;
     const of = (key) => (first ? parameters.get(key) ?? "" : "");
     const why = call("open", "string", ["string", "string", "string", "number"],
                      [names.join("\n"), of("at"), of("select"), Number(of("story")) || 0]);
@@ -100,9 +102,18 @@
     due = 3;
   };
   let shift = false, ctrl = false;
+  // In a page of text the wheel and a swipe scroll that page. The wheel zooms with Control, or after a click until the
+  // pointer leaves.
+  const embedded = window.parent !== window;
+  let caught = !embedded;
+  if (embedded) canvas.style.touchAction = "pan-y";
   const held = (event) => { shift = event.shiftKey; ctrl = event.ctrlKey; };
   canvas.addEventListener("pointermove", (event) => { held(event); at(event); });
-  canvas.addEventListener("pointerleave", () => { call("move", null, ["number", "number"], [-1, -1]); due = 3; });
+  canvas.addEventListener("pointerleave", () => {
+    caught = !embedded;
+    call("move", null, ["number", "number"], [-1, -1]);
+    due = 3;
+  });
   const button = (event, pressed) => {
     held(event);
     at(event);
@@ -111,6 +122,7 @@
   };
   canvas.addEventListener("pointerdown", (event) => {
     canvas.focus();
+    caught = true;
     canvas.setPointerCapture(event.pointerId);
     button(event, 1);
   });
@@ -118,6 +130,8 @@
   canvas.addEventListener("contextmenu", (event) => event.preventDefault());
   canvas.addEventListener("wheel", (event) => {
     held(event);
+    if (!caught && !ctrl) return;
+    if (!caught) ctrl = false; // which would scale rows
     const unit = event.deltaMode === 0 ? 100 : 3;
     call("scroll", null, ["number", "number"], [-event.deltaX / unit, -event.deltaY / unit]);
     event.preventDefault();
@@ -170,11 +184,10 @@
     for (const address of wanted.length > 0 ? wanted : carried) names.push(put(address, await unpacked(await bytesOf(address))));
     if (names.length > 0) open(names, true);
     else {
-      message.textContent = "Drop a recording here, or choose one: ";
-      const choose = Object.assign(document.createElement("input"), { type: "file", multiple: true, ariaLabel: "A recording" });
-      choose.style.pointerEvents = "auto";
+      message.textContent = "";
+      const gallery = document.getElementById("gallery"), choose = gallery.querySelector("input");
       choose.onchange = () => openFiles(choose.files);
-      message.append(choose);
+      gallery.hidden = false;
     }
   } catch (error) {
     message.textContent = `'${wanted.join("', '")}' can't be loaded: ${error.message}`;

@@ -229,6 +229,8 @@ class BrowserTest : public ProgramTest {
   void expect_told_stories();
   void expect_the_desktops_pictures();
   void expect_keys_and_wheel();
+  void expect_a_gallery();
+  void expect_scrolling_past_recordings();
   void expect_dropped_files();
   void expect_pages_that_hold_recordings();
 
@@ -418,19 +420,21 @@ void BrowserTest::expect_told_stories() {
       const frame = await until(() => document.querySelector(".recording iframe"));
       document.documentElement.style.scrollBehavior = "auto";
       const top = frame.getBoundingClientRect().top + scrollY - 2 * innerHeight;
-      const told = [], paragraphs = [...document.querySelectorAll(".story li")];
-      for (let y = Math.max(0, top); y < top + 4 * innerHeight; y += 30) {
+      const told = [], begun = [], paragraphs = [...document.querySelectorAll(".story li")];
+      for (let y = Math.max(0, top); y < top + 6 * innerHeight; y += 30) {
         window.scrollTo(0, y);
         await frames();
         const at = paragraphs.findIndex((each) => each.classList.contains("told"));
         if (at < 0 || told.at(-1) === at + 1) continue;
         told.push(at + 1);
+        begun.push(y);
         await until(() => Number(frame.contentDocument?.body?.dataset.told) === at + 1);
-        const box = frame.getBoundingClientRect(), text = paragraphs[at].getBoundingClientRect();
+        const box = frame.getBoundingClientRect(), text = paragraphs[at].querySelector("button").getBoundingClientRect();
         if (box.top < 0 || box.bottom > text.top || text.bottom > innerHeight) told.push("out of sight");
       }
-      return `${told.join(" ")} of ${paragraphs.length}`;)page"),
-              "1 2 3 4 5 of 5")
+      const shortest = Math.min(...begun.slice(1).map((y, i) => y - begun[i]));
+      return `${told.join(" ")} of ${paragraphs.length}, half a window each: ${shortest >= 0.4 * innerHeight}`;)page"),
+              "1 2 3 4 5 of 5, half a window each: true")
         << height;
     EXPECT_EQ(browser_->complaints(), "");
   }
@@ -507,12 +511,64 @@ void BrowserTest::expect_keys_and_wheel() {
   EXPECT_EQ(browser_->complaints(), "");
 }
 
+// A viewer that is given nothing shows all recordings of the site, pictures included, and each opens
+// by its address.
+void BrowserTest::expect_a_gallery() {
+  std::size_t recordings = 0;
+  for (const fs::directory_entry& file : fs::directory_iterator(path("site/recordings")))
+    if (file.path().extension() == ".json") ++recordings;
+  ASSERT_GT(recordings, 5u);
+  open_viewer("");
+  EXPECT_EQ(browser_->evaluate(R"page(
+    await until(() => !document.getElementById("gallery").hidden);
+    const cards = [...document.querySelectorAll("#gallery li a")], images = [...document.images];
+    images.forEach((image) => { image.loading = "eager"; });
+    await Promise.all(images.map((image) => image.decode()));
+    return `${cards.length}, pictures ${images.length > 5}`;)page"),
+            std::to_string(recordings) + ", pictures true");
+  const std::string first =
+      browser_->evaluate("return document.querySelector('#gallery li a').href;");
+  browser_->open(first);
+  browser_->evaluate("await until(() => document.body.dataset.drawn);");
+  EXPECT_EQ(browser_->evaluate("return String(document.getElementById('gallery').hidden);"),
+            "true");
+  EXPECT_EQ(browser_->complaints(), "");
+}
+
+// The wheel over a recording in a lesson scrolls the lesson, until a click has caught it. One panel
+// is shown from the first frame.
+void BrowserTest::expect_scrolling_past_recordings() {
+  browser_->open(site("lessons/09_zigzag/index.html"));
+  const char* const place = R"page(
+    const frame = document.querySelector(".recording iframe");
+    document.documentElement.style.scrollBehavior = "auto";
+    frame.scrollIntoView({ block: "center" });
+    await until(() => frame.contentDocument?.body?.dataset.drawn);
+    await frames();
+    return `${frame.contentDocument.body.dataset.told} at ${scrollY}`;)page";
+  const char* const now = "await frames(); await pause(100); return `1 at ${scrollY}`;";
+  const std::string begin = browser_->evaluate(place);
+  EXPECT_EQ(begin.substr(0, 5), "1 at ");
+  const char* const notch = R"(, "deltaX": 0, "deltaY": 100)";
+  const char* const left = R"(, "button": "left", "buttons": 1, "clickCount": 1)";
+  browser_->mouse("mouseMoved", 640, 360);
+  browser_->mouse("mouseWheel", 640, 360, notch);
+  EXPECT_NE(browser_->evaluate(now), begin) << "the page scrolls";
+  browser_->evaluate(place);
+  browser_->mouse("mousePressed", 640, 360, left);
+  browser_->mouse("mouseReleased", 640, 360, left);
+  const std::string clicked = browser_->evaluate(now);
+  browser_->mouse("mouseWheel", 640, 360, notch);
+  EXPECT_EQ(browser_->evaluate(now), clicked) << "the wheel zooms";
+  EXPECT_EQ(browser_->complaints(), "");
+}
+
 // A dropped recording is opened, a hostile one refused with the words of the native program.
 void BrowserTest::expect_dropped_files() {
   open_viewer("?trace=../recordings/09.json");
   const std::string drawn = picture();
   open_viewer("");
-  browser_->evaluate("await until(() => document.querySelector('#message input'));");
+  browser_->evaluate("await until(() => document.querySelector('#gallery:not([hidden]) input'));");
   browser_->drop(recording("09.json"));
   browser_->evaluate("await until(() => document.body.dataset.drawn);");
   EXPECT_EQ(browser_->evaluate("return document.body.dataset.opened + document.title;"),
@@ -592,6 +648,8 @@ TEST_F(BrowserTest, SiteViewerAndFiguresWork) {
   expect_told_stories();
   expect_the_desktops_pictures();
   expect_keys_and_wheel();
+  expect_a_gallery();
+  expect_scrolling_past_recordings();
   expect_dropped_files();
   expect_pages_that_hold_recordings();
 }
