@@ -228,7 +228,7 @@ void check(const LessonOptions& lesson) {
     const char* const flag = lesson.hint ? "--hint" : "--take";
     if (!is_lesson || lessons::lesson_of_number(*lesson_number(lesson)).hints().empty())
       contradiction(flag, "given without a step of your ring",
-                    "lesson 3, 4, 6, 7, 9, 10, 15 or 18");
+                    "lesson 3, 4, 6, 7, 8, 9, 15 or 18");
     if (lesson.check || lesson.page || (lesson.hint && lesson.take))
       contradiction(flag, "given beside another thing to do", "one of them");
     if (lesson.take && *lesson.take != "ours" && *lesson.take != "stub")

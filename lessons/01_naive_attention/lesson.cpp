@@ -45,7 +45,7 @@ void lesson_01(Page& page) {
 
   // The project has this formula as a function. It is the yardstick for everything that follows:
   // whatever later lessons do to save memory, the result must be this one. (seqlen is S. This mask
-  // forbids nothing. dout is for gradients, lesson 10.)
+  // forbids nothing. dout is for gradients, lesson 9.)
   const AttentionShape tiny{.seqlen = 3, .head_dim = 1};
   const auto result = naive_attention<double>(tiny, Mask{.seqlen = 3}, /*softmax_scale=*/1.0,
                                               q.data(), k.data(), v.data(), /*dout=*/nullptr);

@@ -137,7 +137,7 @@ void lesson_02(Page& page) {
   page.value("weight of 128, as exp(128 - lse)", fixed(std::exp(128 - lse), 3));
 
   // (`carry_on` is the next lesson's subject; here it just finds m and l.) So any weight of the row
-  // can be computed again from its score and lse. The gradients of lesson 10 rely on that.
+  // can be computed again from its score and lse. The gradients of lesson 9 rely on that.
   //
   // But m is the largest of all scores. So it seems that the whole row must be there before the first
   // exp, and rows are as long as the text. Lesson 3 shows that this is not so.

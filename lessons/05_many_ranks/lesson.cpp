@@ -19,7 +19,7 @@
 //     ...
 //
 // Queries could travel instead, but a query with its state has 2 D + 2 numbers, and a row of K and
-// V has 2 D. Also, models often have fewer heads of K and V than of Q (lesson 28). So K and V
+// V has 2 D. Also, models often have fewer heads of K and V than of Q (lesson 10). So K and V
 // travel.
 #include <array>
 #include <cmath>
@@ -42,7 +42,7 @@ void lesson_05(Page& page) {
   page.answer(guess, missing / 0x1p20);
 
   // That holds wherever queries stay where they are. (If heads are swapped for rows, less travels:
-  // lesson 21.) Here are two ways.
+  // lesson 22.) Here are two ways.
   //
   // **All-gather**: first every rank fetches all blocks that it lacks, then it computes, as if it
   // were alone with its queries. **Ring**: every rank computes with the block it has, passes it on

@@ -9,7 +9,7 @@
 // ## Two lines that cross
 //
 // A rank holds c rows of H query heads and G heads of K and V, d = head_dim numbers each. (G may be
-// less than H: lesson 28.) In a step its c queries meet c keys: c² scores a head. Each takes d products
+// less than H: lesson 10.) In a step its c queries meet c keys: c² scores a head. Each takes d products
 // and d sums, and so does its part of P V. Meanwhile c rows of K and of V come in, e bytes a number. At
 // F operations a second and B bytes a second, one way, a step takes
 //
@@ -63,8 +63,8 @@ void lesson_12(Page& page) {
 
   // **Which F?** The one that attention reaches. This page takes the data sheet's peak, so real kernels
   // need fewer rows. FlashAttention-3's paper has 648 of an H100's 989 TFLOP/s, forward: a share of
-  // 0.65, and 715 rows where the last column has 1,099. (An A100: 0.73.) Lessons 21, 22, 23 and
-  // 25 and `plan` use that.
+  // 0.65, and 715 rows where the last column has 1,099. (An A100: 0.73.) Lessons 21, 22
+  // and 23 and `plan` use that.
   //
   // Each term can be varied. On an A100, from 1,040 rows:
   //-
@@ -91,7 +91,7 @@ void lesson_12(Page& page) {
   page.table(terms);
 
   // In the last line, five products take 5/2 of the time, and two bytes become six, because a number's
-  // gradient travels in four (lesson 10): 3 / 2.5 = 1.2.
+  // gradient travels in four (lesson 9): 3 / 2.5 = 1.2.
   //
   // ## Below the crossover
   //

@@ -69,7 +69,7 @@ void lesson_14(Page& page) {
   page.predict("How many products does the one instruction make?", "", 16 * 8 * 16);
 
   // It is the same idea again, with the rectangle spread over the registers of 32 threads, and with
-  // `wgmma` (lesson 27), which Hopper GPUs have, over those of 128:
+  // `wgmma` (lesson 26), which Hopper GPUs have, over those of 128:
   //-
   Table sizes({"results kept", "threads", "products", "bytes of A and B", "bytes a product"});
   sizes.row("1 x 1, f32", 1, 1, 4 * 2, fixed(8, 3));

@@ -130,7 +130,7 @@ void lesson_17(Page& page) {
   page.table(ways);
 
   // TP 4 sends least; TP 1 has no sum to wait for. TP 16 is not there, because its groups would not
-  // lie on a node of eight, and because K and V have only 8 heads here (lesson 28):
+  // lie on a node of eight, and because K and V have only 8 heads here (lesson 10):
   //-
   std::string refusal;
   try {

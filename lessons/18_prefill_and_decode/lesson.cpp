@@ -2,7 +2,7 @@
 // > A model that writes has one query at a time. So keys and values stay where they are, every rank
 // > answers that query from what it holds, and the answers are merged.
 //
-// **You know** merging (lesson 3), the ring (6), grouped heads (28), and that hops cost nothing if enough
+// **You know** merging (lesson 3), the ring (6), grouped heads (10), and that hops cost nothing if enough
 // queries meet each block (12). **You will see** what a token costs when a model writes, why it has too
 // few queries for a ring, and what travels instead of K and V.
 //

@@ -97,7 +97,7 @@ void lesson_19(Page& page) {
   // A model has 32 layers, each with 32 query heads and 8 heads of K and V, of 128 numbers of two
   // bytes, and reads S tokens under a causal mask. It keeps K and V of every token, and computes 4
   // · 128 operations for every pair and head (lesson 12). On H100s, at the share of their peak that
-  // attention reaches, it takes these times if work is shared evenly and hops are hidden (9, 12):
+  // attention reaches, it takes these times if work is shared evenly and hops are hidden (8, 12):
   const Gpu gpu = find_gpu("H100");
   const auto cache = [](double tokens) { return 32 * tokens * 8 * 2 * 128 * 2; };
   const auto hours = [&](double tokens) {

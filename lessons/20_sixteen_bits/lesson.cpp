@@ -149,7 +149,7 @@ void lesson_20(Page& page) {
   const double factor = std::exp(lse - double{round_to(DType::bf16, static_cast<float>(lse))});
   page.value("all weights, times", fixed(factor, 4));
 
-  // - **dK and dV on their way**: N ranks add to them, which is a sum like any other (lesson 10).
+  // - **dK and dV on their way**: N ranks add to them, which is a sum like any other (lesson 9).
   //   That is why a backward hop of bf16 K and V also carries twice their bytes in gradients.
   // - **The sum of the weights' gradients** over rows and ranks (the result may be stored in bf16, as
   //   lesson 23 counts), and the optimizer's copy of the weights: 0.001 of one is below bf16's last bit.

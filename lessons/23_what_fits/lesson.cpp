@@ -3,7 +3,7 @@
 // > or computed again, and only then does a long text fit.
 //
 // **You know** context parallelism (lesson 16), that a layer recomputes attention's weights in the
-// backward pass (10), and that sums need f32 (20). **You will see** what training a model of eight
+// backward pass (9), and that sums need f32 (20). **You will see** what training a model of eight
 // billion weights on a million tokens takes on each of 16 GPUs of 80 GB, what to change first, and
 // what the model itself needs so that such a text makes sense to it.
 //
@@ -91,7 +91,7 @@ void lesson_23(Page& page) {
   // ## How long it takes
   //
   // A causal layer's attention takes 2 S² operations for each of 4,096 columns. Backward takes 2.5
-  // times as many (lesson 10), and the layer is computed again: 4.5 times. A weight takes 2 for
+  // times as many (lesson 9), and the layer is computed again: 4.5 times. A weight takes 2 for
   // each token, 8 with backward and again. On 16 H100, at 0.65 of the peak, which attention reaches
   // forward (backward reaches a little less):
   const double tokens = 1048576;

@@ -3,7 +3,7 @@
 // > see whether it overlaps, and compare those of all ranks to find the slow one.
 //
 // **You know** our recordings, whose wait slices name a rank (lessons 6 and 15), other schemes (5 and
-// 21), and overlap (12). **You will see** how three questions can be answered from a profile that
+// 22), and overlap (12). **You will see** how three questions can be answered from a profile that
 // names no ranks.
 //
 // ## What a profile has

@@ -1,6 +1,6 @@
 // What the lessons on GPUs run on the model of one: memory that counts how it is read, for kernels
-// without tensor cores (lessons 13 and 26), and copies and products by one instruction (14, 26 and
-// 27).
+// without tensor cores (lessons 13 and 25), and copies and products by one instruction (14, 25 and
+// 26).
 #pragma once
 
 #include <cuda_runtime.h>
@@ -324,7 +324,7 @@ inline void arrive(int number, cuda::ptx::Barrier& barrier) {
 }
 
 // ---
-// Lessons 26 and 27 read what one copy has brought: by places, and as operands of wgmma.
+// Lessons 25 and 26 read what one copy has brought: by places, and as operands of wgmma.
 
 // Return which 16-byte unit of its row a copy of 8 rows of 64 values has put at each place, row by
 // row.

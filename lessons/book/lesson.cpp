@@ -155,13 +155,14 @@ std::vector<Lesson> read_lessons() {
 }
 
 // What each lesson builds on, from lesson 1 on.
-const std::vector<int> kNeeds[] = {
-    {},       {1},          {2},      {3},      {4},  {5},  // 1 to 6
-    {6},      {7},          {8},      {9},      {9},        // 7 to 11: masks, deals, backward
-    {10, 11}, {4},          {6, 13},  {6},      {10},  // 12 to 16: overlap, GPUs, processes, a model
-    {16, 28}, {16, 28},     {},       {6},      {28},  // 17 to 21
-    {12},     {12, 16, 20}, {15, 21}, {21, 22},        // 22 to 25
-    {14},     {26},         {12},     {16}};           // 26 to 29
+const std::vector<int> kNeeds[] = {{},           {1},      {2},  {3},
+                                   {4},          {5},      {6},  // 1 to 7: one machine, then many
+                                   {7},          {8},      {9},  {8},
+                                   {10, 11},  // 8 to 12: deals, backward, heads, masks, overlap
+                                   {4},          {6, 13},  {6},  {10},
+                                   {16},         {16},  // 13 to 18: GPUs, processes, a model
+                                   {},           {6},      {12}, {21},   // 19 to 22
+                                   {12, 16, 20}, {15, 22}, {14}, {25}};  // 23 to 26
 
 auto count_lines(std::string_view text) { return std::count(text.begin(), text.end(), '\n'); }
 
@@ -241,11 +242,11 @@ std::string Way::numbers() const { return fmt::format("{}", fmt::join(lessons, "
 const std::vector<Way>& ways_through() {
   static const std::vector<Way> ways = {
       {"The idea", "why a ring gives exactly what one machine would, and keeps all ranks busy",
-       reading_order({19, 10, 25})},
+       reading_order({19, 9, 22})},
       {"Systems", "what a run costs, what fits, what hangs, and who is slow",
-       reading_order({19, 12, 25, 15, 24, 16, 29, 17, 20, 23, 18})},
+       reading_order({19, 12, 22, 15, 24, 16, 17, 20, 23, 18})},
       {"GPUs", "how a kernel keeps its units busy, and which numbers may have sixteen bits",
-       reading_order({27, 20})}};
+       reading_order({26, 20})}};
   return ways;
 }
 

@@ -1,10 +1,10 @@
-// A small causal model on rank threads, for the lessons on training.
+// The text that a small model learns, and what becomes of its gradients when ranks scale their losses, for
+// lesson 16.
 #pragma once
 
 #include <fmt/format.h>
 
 #include <cmath>
-#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,16 +16,6 @@
 
 namespace ringscope::lessons {
 
-using Windows = std::vector<std::uint8_t>;  // [batch, seqlen + 1], as TextBatches gives them
-
-struct ModelJob {
-  ModelShape shape;
-  Index batch = 1;
-  Index seqlen = 1;
-  PartitionKind partition = PartitionKind::contiguous;
-  LossKind kind = LossKind::mean;
-};
-
 // Return the text that the model reads: the neighbours of each rank, for 2 to 9 ranks.
 inline std::string ring_text() {
   std::string text;
@@ -36,48 +26,40 @@ inline std::string ring_text() {
   return text;
 }
 
-// A replica and what it has computed. Its weights are the same in all jobs of one shape.
-struct ModelRank {
-  ModelRank(const ModelJob& job, Communicator& comm)
-      : windows(TextBatches(ring_text(), job.batch, job.seqlen, 0).windows(0)),
-        weights(job.shape),
-        replica(weights,
-                attention_problem(job.shape, job.batch, job.seqlen, MaskSpec::parse("causal"),
-                                  job.partition, comm.world_size()),
-                comm, 1, job.kind),
-        rows(replica.ring().tokens()) {}
-
-  // Return the bytes of the rank's rows, with those that follow them.
-  RankBytes own_bytes() {
-    const RingProblem& problem = replica.ring().ring_problem();
-    return take_rows(windows.data(), problem.params.batch, problem.partition.seqlen,
-                     replica.ring().local_rows());
+// Let four ranks train a model on `rows` rows of the text, multiply the losses of their own rows by
+// scale(own rows, all rows), add up their gradients and multiply these by `after`. Return the error relative
+// to the gradients of one rank.
+template <class Scale>
+double error_of_gradients(const ModelShape& shape, Index rows, LossKind kind, const Scale& scale,
+                          double after) {
+  const ModelWeights weights(shape);
+  const auto windows = TextBatches(ring_text(), 1, rows, 0).windows(0);
+  const auto ranks = [&](int world_size, const auto& work) {
+    const Problem problem = attention_problem(shape, 1, rows, MaskSpec::parse("causal"),
+                                              PartitionKind::contiguous, world_size);
+    return run_rank_threads(
+        world_size,
+        [&](Communicator& comm) {
+          return std::make_unique<Replica>(weights, problem, comm, 1, kind);
+        },
+        work);
+  };
+  const auto one = ranks(1, [&](Replica& rank) { rank.loss_and_gradients(windows.data()); });
+  const auto four = ranks(4, [&](Replica& rank) {
+    rank.store().clear_gradients();
+    rank.model().loss_and_gradients(
+        rank.store(), take_rows(windows.data(), 1, rows, rank.ring().local_rows()),
+        scale(static_cast<double>(rank.ring().tokens()), static_cast<double>(rows)));
+  });
+  double off = 0, length = 0;
+  for (Index i = 0; i < one[0]->store().size(); ++i) {
+    const double right = double{one[0]->store().gradients()[i]};
+    double sum = 0;
+    for (const auto& rank : four) sum += after * double{rank->store().gradients()[i]};
+    off += (sum - right) * (sum - right);
+    length += right * right;
   }
-  // Compute the loss and gradients of all rows.
-  void step() { loss = replica.loss_and_gradients(windows.data()); }
-  // Compute the gradients of `scale` times the losses of the rank's rows, not summed over ranks.
-  void own_gradients(double scale) {
-    replica.store().clear_gradients();
-    replica.model().loss_and_gradients(replica.store(), own_bytes(), scale);
-  }
-  std::vector<double> gradients() const {
-    const ParameterStore& store = replica.store();
-    return {store.gradients(), store.gradients() + store.size()};
-  }
-
-  Windows windows;
-  ModelWeights weights;
-  Replica replica;
-  Index rows;  // of all sequences
-  double loss = 0;
-};
-
-// Call work(ModelRank&) on a thread per rank.
-template <class Work>
-std::vector<std::unique_ptr<ModelRank>> on_ranks(const ModelJob& job, int world_size,
-                                                 const Work& work) {
-  return run_rank_threads(
-      world_size, [&](Communicator& comm) { return std::make_unique<ModelRank>(job, comm); }, work);
+  return std::sqrt(off / length);
 }
 
 }  // namespace ringscope::lessons

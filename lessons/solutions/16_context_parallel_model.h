@@ -1,16 +1,13 @@
 // Exercise 16, solved.
 #pragma once
 
-#include <cmath>
+enum class Kind { mean, sum };
 
-struct Deal {
-  int rank, world_size, seqlen;
-};
-
-inline void turn(double& x, double& y, int row, const Deal& deal, double frequency) {
-  const int chunk = deal.seqlen / (2 * deal.world_size);
-  const int which = row < chunk ? deal.rank : 2 * deal.world_size - 1 - deal.rank;
-  const double turned_by = (which * chunk + row % chunk) * frequency, before = x;
-  x = std::cos(turned_by) * before - std::sin(turned_by) * y;
-  y = std::sin(turned_by) * before + std::cos(turned_by) * y;
+// Averaging divides by world_size, which n undoes. A mean over the rank's rows times their count is
+// their sum, and that over the count of all is their share of the mean of all.
+inline double factor(Kind kind, long own_count, long all_count, int world_size) {
+  const auto n = static_cast<double>(world_size);
+  if (kind == Kind::sum) return n;
+  if (all_count == 0) return 0;
+  return n * static_cast<double>(own_count) / static_cast<double>(all_count);
 }

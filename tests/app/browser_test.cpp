@@ -291,7 +291,7 @@ void BrowserTest::expect_text_without_scripts() {
       .filter((each) => !each.closest(".live, details, .guess, .recording, li figure") && each.checkVisibility())
       .map((each) => each.textContent).join("|");)page";
   for (const char* const page :
-       {"index.html", "lessons/09_zigzag/index.html", "lessons/claims.html"}) {
+       {"index.html", "lessons/08_striped_and_zigzag/index.html", "lessons/claims.html"}) {
     SCOPED_TRACE(page);
     browser_->open(site(page));
     const std::string with = browser_->evaluate(text);
@@ -447,16 +447,16 @@ void BrowserTest::expect_told_stories() {
 // the range of a colour, which text in another place exceeds.
 void BrowserTest::expect_the_desktops_pictures() {
   const std::pair<const char*, const char*> cases[] = {
-      {"?trace=../recordings/09.json&at=2&select=1",
+      {"?trace=../recordings/08-zigzag.json&at=2&select=1",
        "--at 2 --select rank:1,kind:compute,step:2,pass:forward"},
-      {"?trace=../recordings/09.json&story=3", "--story 3"},
-      {"?trace=../recordings/10.json&at=back:1", "--at back:1"},
-      {"?trace=../recordings/07.json&trace=../recordings/09.json&at=1", "--at 1"}};
+      {"?trace=../recordings/08-zigzag.json&story=3", "--story 3"},
+      {"?trace=../recordings/09.json&at=back:1", "--at back:1"},
+      {"?trace=../recordings/07.json&trace=../recordings/08-zigzag.json&at=1", "--at 1"}};
   for (const auto& [parameters, flags] : cases) {
     SCOPED_TRACE(parameters);
     open_viewer(parameters);
     Strings files;
-    for (const std::string name : {"07.json", "09.json", "10.json"})
+    for (const std::string name : {"07.json", "08-zigzag.json", "09.json"})
       if (std::string(parameters).find(name) != std::string::npos)
         files.push_back(recording(name.c_str()));
     ASSERT_EQ(run(Strings{"view"} + files + Strings(flags) +
@@ -483,7 +483,7 @@ void BrowserTest::expect_the_desktops_pictures() {
 }
 
 void BrowserTest::expect_keys_and_wheel() {
-  open_viewer("?trace=../recordings/09.json&at=1");
+  open_viewer("?trace=../recordings/08-zigzag.json&at=1");
   browser_->evaluate("document.getElementById('viewer').focus();");
   browser_->key("ArrowRight");  // from the middle of a step to an edge
   const std::string begin = picture();
@@ -538,7 +538,7 @@ void BrowserTest::expect_a_gallery() {
 // The wheel over a recording in a lesson scrolls the lesson, until a click has caught it. One panel
 // is shown from the first frame.
 void BrowserTest::expect_scrolling_past_recordings() {
-  browser_->open(site("lessons/09_zigzag/index.html"));
+  browser_->open(site("lessons/08_striped_and_zigzag/index.html"));
   const char* const place = R"page(
     const frame = document.querySelector(".recording iframe");
     document.documentElement.style.scrollBehavior = "auto";
@@ -565,17 +565,17 @@ void BrowserTest::expect_scrolling_past_recordings() {
 
 // A dropped recording is opened, a hostile one refused with the words of the native program.
 void BrowserTest::expect_dropped_files() {
-  open_viewer("?trace=../recordings/09.json");
+  open_viewer("?trace=../recordings/08-zigzag.json");
   const std::string drawn = picture();
   open_viewer("");
   browser_->evaluate("await until(() => document.querySelector('#gallery:not([hidden]) input'));");
-  browser_->drop(recording("09.json"));
+  browser_->drop(recording("08-zigzag.json"));
   browser_->evaluate("await until(() => document.body.dataset.drawn);");
   EXPECT_EQ(browser_->evaluate("return document.body.dataset.opened + document.title;"),
-            "yes09.json · Ringscope");
+            "yes08-zigzag.json · Ringscope");
   EXPECT_EQ(picture(), drawn);
 
-  const std::string good = contents_of(recording("09.json"));
+  const std::string good = contents_of(recording("08-zigzag.json"));
   const auto replaced = [&](const std::string& from, const std::string& to) {
     std::string text = good;
     const std::size_t at = text.find(from);
@@ -616,7 +616,7 @@ void BrowserTest::expect_dropped_files() {
 
 // A page of its own opens what it holds, also if it is packed, and runs no other scripts.
 void BrowserTest::expect_pages_that_hold_recordings() {
-  std::filesystem::copy_file(recording("09.json"), path("whole.json"));
+  std::filesystem::copy_file(recording("08-zigzag.json"), path("whole.json"));
   ASSERT_EQ(run_words({"/bin/sh", "-c", "gzip -kn whole.json"}).status, 0);
   for (const char* const name : {"whole.json", "whole.json.gz"}) {
     run_well(Strings{"view", name, "--html", "page.html"});

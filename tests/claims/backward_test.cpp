@@ -22,7 +22,7 @@ double dot(const Vector& a, Index i, const Vector& b, Index j) {
 }
 
 // S1's backward pass, in which one thing may be done otherwise.
-enum class Way { as_written, by_lse, without_delta, delta_of_block, block_lse, sum_for_lse };
+enum class Way { as_written, by_lse, without_delta, block_lse, sum_for_lse };
 
 struct Gradients {
   Vector dq, dk, dv;
@@ -40,13 +40,9 @@ Gradients s1_backward(const Tensors<double>& in, Way way) {
     for (const double x : s) l += std::exp(x - m);
     for (const Index first : {Index{0}, kRows / 2}) {
       const Index last = first + kRows / 2;
-      double block_sum = 0, block_delta = 0;
+      double block_sum = 0;
       for (Index j = first; j < last; ++j) block_sum += std::exp(s[j]);
-      for (Index j = first; j < last; ++j)
-        block_delta += std::exp(s[j] - m) / l * dot(in.dout, i, in.v, j);
-      const double delta = way == Way::without_delta    ? 0
-                           : way == Way::delta_of_block ? block_delta
-                                                        : dot(in.dout, i, forward.out, i);
+      const double delta = way == Way::without_delta ? 0 : dot(in.dout, i, forward.out, i);
       for (Index j = first; j < last && j <= i; ++j) {
         const double p = way == Way::by_lse        ? std::exp(s[j] - forward.lse[i])
                          : way == Way::block_lse   ? std::exp(s[j]) / block_sum
@@ -220,7 +216,7 @@ CLAIM(C44, MeanOfGradientsNeedsMeanLosses, holds_if, "S1", "part one, 2.3; part 
               {"equal shares", std::abs(gradient_over_truth(even, true, true) - 1)}, 0)}};
 }
 
-CLAIM(C78, TheSumIsNotTheLse, wrong, "S1", "part two, 7 (the comments on what is returned)") {
+CLAIM(C59, TheSumIsNotTheLse, wrong, "S1", "part two, 7 (the comments on what is returned)") {
   const double truth = distance(s1_backward(inputs(), Way::by_lse), of_naive());
   return {"l_acc, which the forward returns for the backward, is the row-wise lse.",
           "It is the sum of exp(score - m), as the listing computes it and its backward uses it. "
@@ -228,23 +224,6 @@ CLAIM(C78, TheSumIsNotTheLse, wrong, "S1", "part two, 7 (the comments on what is
           {Figure("largest error of a gradient with l in the place of lse, f64",
                   distance(s1_backward(inputs(), Way::sum_for_lse), of_naive()), at_least(0.1),
                   {"lse", truth}, 0)}};
-}
-
-CLAIM(C79, DeltaIsOfTheWholeRow, ambiguous, "S1", "part two, 8.1") {
-  return {"At step t, D^(t) = dO∘(P^(t) V^(t)), and delta^(t) = rowsum(dO∘O) enters dS.",
-          "delta is the same at every step, since O is the final output; the listing computes it "
-          "once, which is right. D^(t) is used nowhere, and delta taken from it, as the index t "
-          "suggests, is off by {1} here.",
-          {Figure("largest error with delta from the final O, f64",
-                  distance(s1_backward(inputs(), Way::as_written), of_naive()), at_most(1e-13),
-                  {"delta from D^(t)",
-                   distance(s1_backward(inputs(), Way::delta_of_block), of_naive())},
-                  0, Shown::bound),
-           Figure("largest error with delta from D^(t)",
-                  distance(s1_backward(inputs(), Way::delta_of_block), of_naive()), at_least(0.01),
-                  {"delta from the final O",
-                   distance(s1_backward(inputs(), Way::as_written), of_naive())},
-                  0)}};
 }
 
 }  // namespace

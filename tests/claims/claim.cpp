@@ -24,8 +24,6 @@ std::string agreement(const Claim& claim) {
       return with > 0 && against == 0 ? "" : "said to hold, but not every figure supports it";
     case Verdict::wrong:
       return against > 0 ? "" : "said to be wrong, but no figure refutes it";
-    case Verdict::not_testable:
-      return against == 0 ? "" : "said not to be testable, but a figure refutes it";
     case Verdict::holds_if:
     case Verdict::ambiguous:
       return with > 0 && against > 0 ? "" : "said to hold at times only, but all figures agree";

@@ -23,10 +23,10 @@
 
 namespace ringscope::claims {
 
-enum class Verdict { holds, holds_if, wrong, ambiguous, not_testable };
+enum class Verdict { holds, holds_if, wrong, ambiguous };
 
 inline constexpr Verdict kAllVerdicts[] = {Verdict::holds, Verdict::holds_if, Verdict::wrong,
-                                           Verdict::ambiguous, Verdict::not_testable};
+                                           Verdict::ambiguous};
 
 // Both ends belong to it. A NaN lies in no range.
 struct Range {
@@ -91,17 +91,10 @@ struct Figure {
   bool supports() const { return claimed.value ? right.holds(*claimed.value) : !claimed.refuted; }
 };
 
-// The verdict from reading alone, where computing changed it, and why it did.
-struct Reading {
-  Verdict verdict;
-  std::string why_changed;
-};
-
 struct Claim {
   std::string claim;    // what the source says, in one sentence of our own
   std::string correct;  // what is right; {0}, {1}, … are the figures' values
   std::vector<Figure> figures = {};
-  std::optional<Reading> reading = {};
   // From the head of its test:
   Verdict verdict = Verdict::holds;
   std::string source = {};  // "S1", or several: "S0, S3"
@@ -110,8 +103,7 @@ struct Claim {
 };
 
 // Return "" if the figures support the source as the verdict says: all of them for `holds`, not all
-// for `wrong`, some but not all for `holds_if` and `ambiguous`, and none against it for
-// `not_testable`. Otherwise return what is amiss.
+// for `wrong`, and some but not all for `holds_if` and `ambiguous`. Otherwise return what is amiss.
 std::string agreement(const Claim& claim);
 
 // Return all that is amiss with a claim: figures out of range, changes that would pass, and

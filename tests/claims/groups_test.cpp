@@ -69,25 +69,5 @@ CLAIM(C53, GroupsCoverTheWorldOnce, holds, "S1", "part one, 8; part two, 13") {
               {"the first CP group", static_cast<double>(*wrong.rbegin() - *wrong.begin())}, 1)}};
 }
 
-// S1's setup_context_parallel gives rank 0 a group of consecutive ranks. Count those that belong to
-// its CP group.
-double true_members(int tensor_size) {
-  const std::set<int> group = groups_along({tensor_size, 4, 1, 2}, 1).front();
-  double members = 0;
-  for (int rank = 0; rank < 4; ++rank) members += group.contains(rank) ? 1 : 0;
-  return members;
-}
-
-CLAIM(C80, ConsecutiveContextGroupsNeedNoTensorParallelism, holds_if, "S1", "part two, 11") {
-  return {"A context-parallel group is made of consecutive ranks.",
-          "Only without tensor parallelism. With a TP size of 2, which section 13 puts innermost, "
-          "{1} of 4 consecutive ranks are of one CP group; the others hold the other heads of the "
-          "same tokens, and a ring through them is wrong.",
-          {Figure("ranks of rank 0's CP group among 4 consecutive ones, TP size 1", true_members(1),
-                  exactly(4), {"TP size 2", true_members(2)}, 4),
-           Figure("the same, TP size 2", true_members(2), exactly(2),
-                  {"TP size 1", true_members(1)}, 4)}};
-}
-
 }  // namespace
 }  // namespace ringscope::claims

@@ -109,10 +109,7 @@ CLAIM(C26, ZigzagIsTheNameOfTwoPartitions, ambiguous, "S1", "part one, 6.1; part
               exactly(4), {"striped against 2N chunks", same_rows(8, kStriped, kZigzag)},
               "the same"),
        Figure("the same, 16 positions", same_rows(16, kFold, kZigzag), exactly(0),
-              {"fold against fold", same_rows(16, kFold, kFold)}, refuted("the same"))},
-      Reading{Verdict::wrong,
-              "the two partitions differ, except for s = 2N, where they are the same; and a name "
-              "can't be wrong, only ambiguous"}};
+              {"fold against fold", same_rows(16, kFold, kFold)}, refuted("the same"))}};
 }
 
 double ceiling_under(const char* mask, PartitionKind kind) {
@@ -204,30 +201,7 @@ CLAIM(C50, TilesCapTheGainOfStriping, holds, "S3",
                   {"2N chunks", gain(32, kZigzag)}, "less than 15/8")}};
 }
 
-CLAIM(C84, EveryStripedQueryButOneAttends, wrong, "S3", "entry 5, worked example") {
-  const auto without = [](PartitionKind kind) {
-    const Problem job = job_of(1, 1, 8 * 4096, 8, "causal", kind);
-    const Partition partition = job.partition_of_sequence();
-    const Region region{job.mask.for_seqlen(8 * 4096), partition.rows_of(0), partition.rows_of(4)};
-    double queries = 0;
-    for (Index q = 0; q < 4096; ++q) queries += region.allowed_rows(q).size() == 0 ? 1 : 0;
-    return queries;
-  };
-  const auto pairs = [](PartitionKind kind) {
-    return Work(job_of(1, 1, 8 * 4096, 8, "causal", kind)).pairs(0, 4) / (4096.0 * 4096);
-  };
-  return {
-      "Striped over 8 devices of 4,096 tokens, with device 0 at block 4, half the queries can "
-      "attend and half cannot.",
-      "Half of the pairs are allowed ({1}), not half of the queries: all but {0} of the 4,096 have "
-      "keys there, the first one 1 and the last one 4,095.",
-      {Figure("queries of device 0 without any key in block 4", without(kStriped), exactly(1),
-              {"contiguous", without(kContiguous)}, 2048),
-       Figure("allowed pairs of them", pairs(kStriped), near(0.5, 1e-3),
-              {"contiguous", pairs(kContiguous)}, kNothing, Shown::percent)}};
-}
-
-CLAIM(C85, CoarseTilesWasteWhatTheyDoNotUnbalance, wrong, "S3", "algorithm 2, failure modes") {
+CLAIM(C61, CoarseTilesWasteWhatTheyDoNotUnbalance, wrong, "S3", "algorithm 2, failure modes") {
   const auto in_tiles = [](PartitionKind kind, Index rows) {
     return balance_of(Work(job_of(1, 1, 4 * rows, 4, "causal", kind), {2048, 4096}));
   };
@@ -251,30 +225,6 @@ CLAIM(C85, CoarseTilesWasteWhatTheyDoNotUnbalance, wrong, "S3", "algorithm 2, fa
               {"by pairs",
                balance_of(job_of(1, 1, 4 * 65536, 4, "causal")).slowest_steps() /
                    balance_of(job_of(1, 1, 4 * 65536, 4, "causal", kStriped)).slowest_steps()})}};
-}
-
-CLAIM(C66, StripedTilesAreLowerTriangular, wrong, "S3", "Section 5.2; algorithm 2") {
-  const auto below = [](PartitionKind kind, int rank, int owner) {
-    const Partition partition{kind, 64, 4};
-    const Problem job = job_of(1, 1, 64, 4, "causal", kind);
-    const Region region{job.mask.for_seqlen(64), partition.rows_of(rank), partition.rows_of(owner)};
-    double lower = 0, all = 0;
-    for (Index q = 0; q < 16; ++q)
-      for (Index k = 0; k < 16; ++k) {
-        const auto pair = static_cast<double>(region.pairs({q, q + 1}, {k, k + 1}));
-        all += pair;
-        lower += k <= q ? pair : 0;
-      }
-    return lower / all;
-  };
-  return {
-      "Under striping every device's mask is upper-triangular within its tile.",
-      "With queries as rows and keys as columns, as S3 writes scores, lower-triangular: {0} of the "
-      "allowed pairs lie on or below the diagonal, with the diagonal if the rank is not before the "
-      "block's owner, and without it otherwise.",
-      {Figure("allowed pairs on or below the diagonal, rank 1 with block 3", below(kStriped, 1, 3),
-              exactly(1), {"a contiguous block, all of it allowed", below(kContiguous, 3, 1)},
-              refuted("above it"), Shown::percent)}};
 }
 
 }  // namespace layout_test

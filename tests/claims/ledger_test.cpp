@@ -9,15 +9,11 @@
 namespace ringscope::claims {
 namespace {
 
-// This many claims were listed before the tests were written; later ones were found while writing
-// them.
-constexpr int kListed = 53;
-
 std::string id_of(int number) { return (number < 10 ? "C0" : "C") + std::to_string(number); }
 
 TEST(Ledger, HasEveryNumberOnce) {
   const std::vector<Claim>& claims = all_claims();
-  ASSERT_GE(std::ssize(claims), kListed);
+  ASSERT_GE(std::ssize(claims), 60);
   for (int i = 0; i < std::ssize(claims); ++i)
     EXPECT_EQ(claims[static_cast<std::size_t>(i)].id, id_of(i + 1));
 }
@@ -39,10 +35,6 @@ TEST(Ledger, LacksNoPartOfAClaim) {
     }
     EXPECT_NO_THROW(filled_in(claim.correct, claim.figures)) << claim.id;
     EXPECT_TRUE(is_on_the_page(claim)) << claim.id << ": " << claim.topic;
-    if (claim.reading) {
-      EXPECT_NE(claim.reading->verdict, claim.verdict) << claim.id;
-      EXPECT_GE(claim.reading->why_changed.size(), 20u) << claim.id;
-    }
   }
 }
 
@@ -64,9 +56,7 @@ TEST(Ledger, EveryClaimIsRejectedWithOneThingChanged) {
     }
     Claim opposite = claim;
     opposite.verdict = claim.verdict == Verdict::holds ? Verdict::wrong : Verdict::holds;
-    if (claim.verdict != Verdict::not_testable) {
-      EXPECT_FALSE(complaints(opposite).empty()) << claim.id;
-    }
+    EXPECT_FALSE(complaints(opposite).empty()) << claim.id;
   }
 }
 
@@ -89,8 +79,6 @@ TEST(Ledger, VerdictsFollowFromFigures) {
     EXPECT_FALSE(agrees(verdict, {supports}));
     EXPECT_FALSE(agrees(verdict, {refutes}));
   }
-  EXPECT_TRUE(agrees(Verdict::not_testable, {supports}));
-  EXPECT_FALSE(agrees(Verdict::not_testable, {refutes}));
 }
 
 TEST(Ledger, NanIsInNoRange) {

@@ -1,6 +1,5 @@
 // Tests how much memory a rank needs by the sources' accounts.
 #include <algorithm>
-#include <vector>
 
 #include "core/cost/amounts.h"
 #include "core/cost/choices.h"
@@ -9,12 +8,6 @@
 
 namespace ringscope::claims {
 namespace {
-
-double part(const Problem& job, const std::string& name) {
-  for (const MemoryPart& p : memory_parts(job, job.max_rows()))
-    if (p.name == name) return p.bytes;
-  return 0;
-}
 
 Problem with(Problem job, Scheme scheme) {
   job.scheme = scheme;
@@ -135,81 +128,6 @@ CLAIM(C54, DoubleBufferingCostsAThird, wrong, "S0, S4",
       {Figure("values of one device over those of one of 8 ranks", one / ring, near(8 / 1.5, 1e-9),
               {"a single buffer for K and V", one / (ring - 2 * kv_values(shape, 65536.0 / 8))},
               8)}};
-}
-
-CLAIM(C55, AccumulatorsHaveAWidth, wrong, "S1", "part two, 12.1") {
-  const auto bill = [](Index head_dim) {
-    Problem job = job_of(32, 32, 65536, 8);
-    job.shape.head_dim = head_dim;
-    return job;
-  };
-  return {
-      "With a ring and a flash kernel a device needs O(b n_h s / N), for accumulators and "
-      "log-sum-exp; the head's width no longer counts.",
-      "The accumulator of a row has as many values as the head, and Q, K and V are there as well: "
-      "a head twice as wide takes {0} times the memory. Only the row statistics are free of it.",
-      {Figure("a rank's memory, head_dim 256 over 128",
-              peak_bytes(bill(256)) / peak_bytes(bill(128)), near(2, 0.02),
-              {"row statistics alone",
-               part(bill(256), "row statistics") / part(bill(128), "row statistics")},
-              1)}};
-}
-
-CLAIM(C56, OneTensorIsNotTheActivations, wrong, "S3", "entry 4") {
-  const AttentionShape shape{1, 32, 32, 1'000'000, 128};
-  const double tensor = query_values(shape, 1e6) * 2;
-  return {
-      "Memory-efficient attention on one device takes 2 b S h bytes a layer, 8.2 GB for a million "
-      "tokens of width 4,096.",
-      "That is one 16-bit tensor. Q, K, V and the output are four, {0} GB, and only against these "
-      "the ring's six blocks of C34 can be compared: 32 devices save {1} times.",
-      {Figure("GB of Q, K, V and output in 16 bits", 4 * tensor / 1e9, near(32.768, 1e-9),
-              {"one of the four", tensor / 1e9}, 8.2),
-       Figure("one device over one of 32", 4 * tensor / (2 * ring_values_of_s0(shape, 31'250)),
-              near(32 / 1.5, 1e-9),
-              {"both as S3 counts them: 2 b S h over 6 b c h",
-               tensor / ring_values_of_s0(shape, 31'250)})}};
-}
-
-CLAIM(C57, WhatTheRingSavesDependsOnWhatIsCounted, ambiguous, "S1", "part one, 7.2") {
-  const Problem ring = job_of(32, 32, 65536, 8);
-  const double gathered = part(with(ring, Scheme::allgather), "KV blocks of all ranks");
-  const double two_blocks = part(ring, "KV blocks: current, incoming");
-  return {
-      "A ring needs N times less temporary memory for K and V than an all-gather.",
-      "N compares all K and V with the one incoming block. But the rank's own block is among all "
-      "of them, while the ring's incoming block is held beside it. Counted on both sides, the own "
-      "block makes the ratio {1} for 8 ranks, counted on neither {2}.",
-      {Figure("all blocks over one, 8 ranks", gathered / (two_blocks / 2), exactly(8),
-              {"over both buffers of the ring", gathered / two_blocks}, 8),
-       Figure("the own block counted in both", gathered / two_blocks, exactly(4),
-              {"the ring's own block left out", gathered / (two_blocks / 2)}, 8),
-       Figure("the own block counted in neither", (gathered - two_blocks / 2) / (two_blocks / 2),
-              exactly(7), {"left out of the ring's only", gathered / (two_blocks / 2)}, 8)}};
-}
-
-CLAIM(C58, MemoryIsFlatOnlyIfRanksGrowToo, holds_if, "S3",
-      "Section 2, executive summary; Section 7, Complexity (space)") {
-  const auto bill = [](Index seqlen, int n) { return peak_bytes(job_of(32, 32, seqlen, n)); };
-  return {
-      "A device's memory in a ring does not grow with the length of the sequence.",
-      "It grows with the rows of a rank, s / N. It is flat when ranks are added as the sequence "
-      "grows; on the same ranks twice the sequence takes {1} times the memory.",
-      {Figure("memory of a rank, 131,072 positions on 16 ranks over 65,536 on 8",
-              bill(131072, 16) / bill(65536, 8), exactly(1),
-              {"the same 8 ranks", bill(131072, 8) / bill(65536, 8)}, 1),
-       Figure("131,072 positions over 65,536, both on 8 ranks", bill(131072, 8) / bill(65536, 8),
-              {1.99, 2}, {"16 ranks", bill(131072, 16) / bill(65536, 8)}, 1)}};
-}
-
-CLAIM(C59, StatisticsAreOneARow, wrong, "S0", "Online softmax") {
-  const AttentionShape shape{1, 1, 1, 1024, 64};
-  return {"The running sum l of a device is a vector with one entry for each chunk of queries.",
-          "Every query row has its own sum (and its own maximum), so a device has as many as the "
-          "rows of its chunk: {0} for 1,024 positions on 4 devices.",
-          {Figure("running sums of a device, 1,024 positions in 4 chunks",
-                  row_values(shape, 1024.0 / 4), exactly(256),
-                  {"one a chunk", row_values(shape, 4.0)}, 4)}};
 }
 
 }  // namespace

@@ -184,7 +184,7 @@ double buffered_over_in_step(double jitter) {
   return wall(Pace::buffers) / wall(Pace::in_step);
 }
 
-CLAIM(C71, WithoutBarriersTheLastRankIsAsSlow, wrong, "S3",
+CLAIM(C57, WithoutBarriersTheLastRankIsAsSlow, wrong, "S3",
       "Section 5.2; Section 11, future research 3") {
   const Balance balance = balance_of(job_of(1, 1, 8 * 4096, 8, "causal"));
   return {
@@ -206,7 +206,7 @@ CLAIM(C71, WithoutBarriersTheLastRankIsAsSlow, wrong, "S3",
               {"without", buffered_over_in_step(0)}, "less", Shown::percent)}};
 }
 
-CLAIM(C72, SoftmaxWorkGrowsWithTheScores, wrong, "S0", "Arithmetic Complexity") {
+CLAIM(C58, SoftmaxWorkGrowsWithTheScores, wrong, "S0", "Arithmetic Complexity") {
   const double c = 4096, d = 128;
   const Problem job = job_of(1, 1, 8 * 4096, 8);
   const Partition partition = job.partition_of_sequence();
@@ -224,37 +224,6 @@ CLAIM(C72, SoftmaxWorkGrowsWithTheScores, wrong, "S0", "Arithmetic Complexity") 
                   {"one product in multiply-adds",
                    16 * scores / flops_of_pairs(job.shape, scores, Pass::forward)},
                   kNothing, Shown::percent)}};
-}
-
-CLAIM(C73, HeadroomIsTwoToFour, holds_if, "S3", "Section 11, author-side rebuttal") {
-  const Rates one_way = peak(kA100, 300e9);
-  const double s3 = threshold(full(), peak(kA100, 600e9));
-  const double causal = threshold(job_of(32, 32, 65536, 8, "causal", kZigzag), one_way);
-  return {
-      "Blocks of 4,096 or 8,192 tokens are 8 to 16 times an A100's threshold of 520, which leaves "
-      "room for jitter.",
-      "By that threshold, yes. Causal, which is what the text is about, and with one direction of "
-      "the link, the threshold is four times as high, and 4,096 tokens leave a factor of {1}.",
-      {Figure("4,096 over the threshold, full mask, both directions counted", 4096 / s3,
-              near(7.88, 0.15), {"one product", 4096 / (2 * s3)}, 8),
-       Figure("the same, causal in 2N chunks, one way", 4096 / causal, near(4096.0 / 2080, 0.01),
-              {"full mask", 4096 / threshold(full(), one_way)}, 8)}};
-}
-
-CLAIM(C74, DecodingIsLinearInTheCache, holds, "S3", "Section 5.3; Section 8D") {
-  const AttentionShape shape{1, 1, 1, 65536, 128};
-  const auto flops = [&](double keys) { return flops_of_pairs(shape, keys, Pass::forward); };
-  return {
-      "Decoding a token takes O(c d) on each device, and sending the query around is far less than "
-      "sending K and V.",
-      "4 c d FLOPs, and a block of K and V is 2 c times the query: {1} for 8,192 cached positions "
-      "a device.",
-      {Figure("FLOPs of one query, 16,384 over 8,192 keys", flops(16384) / flops(8192), exactly(2),
-              {"a block of queries", flops(16384.0 * 16384) / flops(8192.0 * 8192)}, 2),
-       Figure("values of K and V over those of a query",
-              2 * kv_values(shape, 8192.0) / query_values(shape, 1.0), exactly(2 * 8192),
-              {"a block of queries", 2 * kv_values(shape, 8192.0) / query_values(shape, 8192.0)},
-              "dramatic")}};
 }
 
 }  // namespace overlap_test

@@ -17,8 +17,7 @@ Ringscope was built after five texts, and texts have errors. Here their formulas
 listings are computed: with the project's own code where it has any, otherwise with a small model
 in the test. Every claim has a verdict, what is right instead, and the figures that decide. Each is
 a test (`./ringscope test -L claims`), and this page is written from the values that the tests
-assert. C01 to C53 were collected while the texts were read; the later ones turned up while those
-were tested.
+assert.
 
 ## The sources
 
@@ -109,7 +108,6 @@ constexpr Topic kTopics[] = {
     {"memory", "What a rank must hold"},
     {"precision", "Precision"},
     {"groups", "Groups of ranks"},
-    {"published", "Measured by others"},
 };
 
 struct VerdictText {
@@ -126,8 +124,6 @@ VerdictText text_of(Verdict verdict) {
       return {"wrong", "in the formula, the figure or the unit"};
     case Verdict::ambiguous:
       return {"ambiguous", "true in one reading and not in another"};
-    case Verdict::not_testable:
-      return {"not testable here", "needs other hardware; only its arithmetic was checked"};
   }
   return {"?", "?"};
 }
@@ -216,18 +212,6 @@ std::string table_of_verdicts(const std::vector<Claim>& claims) {
   return text + fmt::format("| all | {} | |\n\n", claims.size());
 }
 
-std::string table_of_changes(const std::vector<Claim>& claims) {
-  std::string text =
-      "C01 to C53 got a first verdict from reading alone. Computing changed these:\n\n"
-      "| | from reading | computed | because |\n|---|---|---|---|\n";
-  for (const Claim& claim : claims)
-    if (claim.reading)
-      text +=
-          fmt::format("| {} | {} | {} | {} |\n", link_to(claim), name_of(claim.reading->verdict),
-                      name_of(claim.verdict), filled_in(claim.reading->why_changed, claim.figures));
-  return text + "\n";
-}
-
 std::string tables_of_claims(const std::vector<Claim>& claims) {
   std::string text = "## All claims, by topic\n\n";
   for (const Topic& topic : kTopics) {
@@ -304,7 +288,7 @@ bool is_on_the_page(const Claim& claim) {
 
 std::string page_of(const std::vector<Claim>& claims) {
   std::string text = kHead + table_of_sources() + kHowToRead + table_of_verdicts(claims) +
-                     table_of_changes(claims) + tables_of_claims(claims);
+                     tables_of_claims(claims);
   for (const Claim& claim : claims) text += section_of(claim);
   text.pop_back();  // one newline at the end
   return text;

@@ -1,6 +1,5 @@
 // Tests the sources' descriptions of who holds, sends and gets what, against a ring of labels that
 // are passed on by hand, and against recorded runs.
-#include <cmath>
 #include <functional>
 #include <set>
 #include <vector>
@@ -162,7 +161,7 @@ CLAIM(C45, PositionsAreNeverSent, holds, "S1", "part two, 12.3") {
                   0)}};
 }
 
-CLAIM(C61, QueriesStayAtHome, wrong, "S0", "Putting it together, below the first picture") {
+CLAIM(C55, QueriesStayAtHome, wrong, "S0", "Putting it together, below the first picture") {
   // With 4 query heads for a kv head, a travelling Q would show in the bytes.
   const auto run = recorded_run(config_of(4, 1, 64, 4, 4));
   const double row = 3 * 16 * 4 * 4.0;  // a head's bytes in three hops
@@ -172,61 +171,6 @@ CLAIM(C61, QueriesStayAtHome, wrong, "S0", "Putting it together, below the first
           {Figure("bytes sent over those of K and V, 4 query heads a kv head",
                   bytes_sent(run, 1) / (2 * row), exactly(1),
                   {"Q and V sent", (4 * row + row) / (2 * row)}, (4 + 1) / 2.0)}};
-}
-
-// Return row `query` of the output of S3's example: 6 tokens of width 1, with queries as keys, on 3
-// ranks.
-double output_of_example(int n, std::size_t query) {
-  Problem config = config_of(1, 1, 6, 1, n);
-  config.softmax_scale = 1;
-  const std::vector<float> q = {1, 0, 0, 1, 1, 1}, v = {1, 2, 3, 4, 5, 6}, none(6);
-  return run_on_threads(config, {q, q, v, none}).outputs.out[query];
-}
-
-CLAIM(C86, HandTracedRingIsExact, holds, "S3", "algorithm 1, hand-traced example") {
-  // Query 0 is 1, so a key's weight is e to the key.
-  const std::vector<double> keys = {1, 0, 0, 1, 1, 1};
-  double sum = 0, weighted = 0;
-  for (std::size_t j = 0; j < 6; ++j) {
-    sum += std::exp(keys[j]);
-    weighted += std::exp(keys[j]) * static_cast<double>(j + 1);
-  }
-  const auto owner = [](int step) { return RingSchedule{0, 3}.owner(step) * 1.0; };
-  return {
-      "3 devices with 2 tokens each: device 0 holds the keys of 0, 2, 1 in turn, starts with l = "
-      "[1 + 1/e, 2], and ends with what a single device would have computed.",
-      "Run as printed: the first output is {3} on 3 ranks as on one. (The trace goes from block 0 "
-      "to 2 to 1, which is (i - t) mod N, not the (i + t) of S3's text: C14.)",
-      {Figure("l of the first row after iteration 0", 1 + std::exp(-1.0), near(1.3679, 1e-4),
-              {"not shifted by the maximum", std::exp(1.0) + 1}, 1 + 1 / std::exp(1.0)),
-       Figure("block on device 0 at iteration 1", owner(1), exactly(2), {"(i + t) mod N", 1}, 2),
-       Figure("block on device 0 at iteration 2", owner(2), exactly(1), {"(i + t) mod N", 2}, 1),
-       Figure("first output of a run on 3 ranks", output_of_example(3, 0),
-              near(weighted / sum, 1e-6), {"the last row's", output_of_example(3, 2)},
-              weighted / sum)}};
-}
-
-CLAIM(C62, ABlockIsOnOneRankAtATime, wrong, "S3",
-      "entry 5, worked example; algorithm 2, hand-traced example") {
-  const auto held = passed_around(8, 1);
-  double holders = 0, holders_if_same = 0;
-  for (int rank = 0; rank < 8; ++rank) {
-    holders += held[4][rank] == 4 ? 1 : 0;
-    holders_if_same += held[4][0] == 4 ? 1 : 0;
-  }
-  return {
-      "At iteration 4 of 8 devices, device 0 and device 7 both hold the keys of block 4; at "
-      "iteration 2 of 4, device 0 and device 3 both hold those of block 2.",
-      "A block is on one device at a time. Device 7 holds block {0} then, and device 3 of 4 block "
-      "{2}. The comparison survives: those blocks too are fully visible to it, while device 0 sees "
-      "nothing.",
-      {Figure("block on device 7 of 8 at iteration 4", RingSchedule{7, 8}.owner(4), exactly(3),
-              {"the same block for every device", RingSchedule{0, 8}.owner(4) * 1.0}, 4),
-       Figure("devices of 8 that hold block 4 at iteration 4", holders, exactly(1),
-              {"device 0's block for every device", holders_if_same}, 2),
-       Figure("block on device 3 of 4 at iteration 2", RingSchedule{3, 4}.owner(2) * 1.0,
-              exactly(1), {"the same block for every device", RingSchedule{0, 4}.owner(2) * 1.0},
-              2)}};
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ double recorded_pairs(int n, const char* mask) {
   return pairs;
 }
 
-CLAIM(C83, ContiguousCausalTakesAsLongAsNoMask, ambiguous, "S3", "Section 5.2") {
+CLAIM(C60, ContiguousCausalTakesAsLongAsNoMask, ambiguous, "S3", "Section 5.2") {
   const auto seconds = [](const char* mask, PartitionKind kind = kContiguous) {
     return simulated(job_of(1, 1, 8 * 4096, 8, mask, kind), peak(kA100, 1e30)).wall_s();
   };
@@ -71,50 +71,7 @@ CLAIM(C42, TheRingSavesNoWork, holds_if, "S4", "part 3, Compute Complexity") {
                   {"blocks skipped only whole", blocks_skipped / recorded_pairs(1, "causal")}, 1),
            Figure("pairs with every block computed, over those allowed, causal",
                   blocks_whole / recorded_pairs(8, "causal"), near(2 * 96.0 / 97, 1e-12),
-                  {"masked blocks skipped", blocks_skipped / recorded_pairs(8, "causal")}, 1)},
-          Reading{Verdict::holds,
-                  "it is true of a full mask, but S4's own causal algorithm does twice the work"}};
-}
-
-CLAIM(C75, AMillionTokensAreSixteenPetaflops, wrong, "S4", "part 3, Compute Complexity") {
-  const Problem job = job_of(32, 32, 1'000'000, 8);
-  const double flops = flops_of_pairs(job.shape, total_pairs(job), Pass::forward);
-  return {"Attention over a million tokens of width 4,096 takes 4.1e15 operations a layer.",
-          "That is n^2 d, one of two products counted in multiply-adds. In the FLOPs that devices "
-          "are rated in it is 4 n^2 d, {0}e15.",
-          {Figure("1e15 FLOPs of a layer's attention", flops / 1e15, near(16.384, 1e-6),
-                  {"one product in multiply-adds", flops / 4 / 1e15}, 4.1)}};
-}
-
-CLAIM(C76, SpeedupIsLinearWhenBalanced, holds_if, "S2, S4",
-      "S2, Complexity Analysis; S4, part 3, Wall-Clock Time") {
-  const auto speedup = [](PartitionKind kind) {
-    return 8 * balance_of(job_of(1, 1, 32768, 8, "causal", kind)).ceiling();
-  };
-  return {"Computing falls with 1/N for each GPU: a linear speedup.",
-          "Without counting communication, yes for a full mask and for balanced causal ranks (S4 "
-          "says \"if well-balanced\"). Contiguous causal ranks, which S2 and S4 use, are at most "
-          "{1} times faster on 8.",
-          {Figure("speedup of 8 causal ranks in 2N chunks at most", speedup(kZigzag), near(8, 1e-9),
-                  {"contiguous", speedup(kContiguous)}, 8),
-           Figure("the same, contiguous", speedup(kContiguous), near(8 * 8.0 / 15, 0.01),
-                  {"2N chunks", speedup(kZigzag)}, 8)}};
-}
-
-CLAIM(C77, RecomputingAForwardIsAboutAThird, holds, "S1", "part one, 1.2") {
-  const AttentionShape shape{1, 1, 1, 4096, 128};
-  const double forward = flops_of_pairs(shape, 1, Pass::forward);
-  const double backward = flops_of_pairs(shape, 1, Pass::backward);
-  const auto overhead = [](double once, double back) { return once / (once + back); };
-  return {
-      "Recomputing all activations in the backward pass adds about 30 % of computation.",
-      "In FLOPs it does. A linear layer has two products in its backward pass for one in the "
-      "forward pass, so another forward adds {0}. Attention has five for two, recomputed scores "
-      "included, which makes {1}.",
-      {Figure("one more forward over forward and backward, linear layer", overhead(1, 2),
-              near(0.3, 0.04), {"over the forward alone", overhead(1, 0)}, 0.3, Shown::percent),
-       Figure("the same, attention", overhead(forward, backward), near(0.3, 0.04),
-              {"backward as large as forward", overhead(forward, forward)}, 0.3, Shown::percent)}};
+                  {"masked blocks skipped", blocks_skipped / recorded_pairs(8, "causal")}, 1)}};
 }
 
 }  // namespace work_test

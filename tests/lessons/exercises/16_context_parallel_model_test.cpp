@@ -1,35 +1,51 @@
-// All rows of all ranks, by the positions that chunks give them, and scores by distance alone.
+// A weight's gradient is a number a row here; ranks add up those of their own rows that count.
+#include <cmath>
 #include <string>
 #include <vector>
 
 #include "lessons/book/exercise_test.h"
 
-void check(Exercise& exercise) {
-  const int seqlen = 24;
-  for (const int n : {1, 2, 3}) {
-    std::vector<double> x(seqlen, 3), y(seqlen, 4);  // by position
-    const int chunk = seqlen / (2 * n);
-    for (int rank = 0; rank < n; ++rank)
-      for (int row = 0; row < 2 * chunk; ++row) {
-        const int position = row < chunk ? rank * chunk + row : seqlen - (rank + 2) * chunk + row;
-        auto at = static_cast<std::size_t>(position);
-        turn(x[at], y[at], row, {rank, n, seqlen}, 0.1);
-      }
-    double length = 0, way = 0, distance = 0;
-    for (std::size_t i = 0; i < x.size(); ++i) {
-      length = std::fmax(length, std::abs(std::hypot(x[i], y[i]) - 5));
-      way = std::fmax(
-          way, std::abs(std::atan2(y[i], x[i]) -
-                        std::remainder(std::atan2(4, 3) + 0.1 * static_cast<double>(i), 2 * M_PI)));
-      for (std::size_t j = 0; j < x.size(); ++j)
-        distance = std::fmax(
-            distance,
-            std::abs(x[i] * x[j] + y[i] * y[j] -
-                     25 * std::cos(0.1 * (static_cast<double>(i) - static_cast<double>(j)))));
-    }
-    const std::string ranks = std::to_string(n) + " ranks: ";
-    exercise.near(ranks + "change of a length", length, 0, 1e-12);
-    exercise.near(ranks + "error of an angle", way, 0, 1e-12);
-    exercise.near(ranks + "error of a score", distance, 0, 1e-9);
+namespace {
+
+struct Rank {
+  double sum = 0;  // of the rows' gradients
+  long count = 0;  // of the rows that count
+};
+
+// `counts`: how many rows count on each rank.
+std::vector<Rank> ranks_with(const std::vector<long>& counts) {
+  std::vector<Rank> ranks;
+  int row = 0;
+  for (const long count : counts) {
+    ranks.push_back({0, count});
+    for (long i = 0; i < count; ++i) ranks.back().sum += std::sin(1.3 * ++row) + 0.4;
   }
+  return ranks;
+}
+
+}  // namespace
+
+void check(Exercise& exercise) {
+  for (const std::vector<long>& counts : std::vector<std::vector<long>>{
+           {8}, {4, 4, 4, 4}, {3, 3, 2, 2}, {4, 4, 4, 1}, {5, 0, 0}, {0, 1}, {0, 0}})
+    for (const Kind kind : {Kind::mean, Kind::sum}) {
+      const std::vector<Rank> ranks = ranks_with(counts);
+      const int n = static_cast<int>(ranks.size());
+      double sum = 0;
+      long all = 0;
+      std::string name = kind == Kind::mean ? "mean, rows that count:" : "sum, rows that count:";
+      for (const Rank& rank : ranks) {
+        sum += rank.sum;
+        all += rank.count;
+        name += " " + std::to_string(rank.count);
+      }
+      double averaged = 0;
+      for (const Rank& rank : ranks) {
+        const bool divides = kind == Kind::mean && rank.count > 0;
+        const double own = divides ? rank.sum / static_cast<double>(rank.count) : rank.sum;
+        averaged += factor(kind, rank.count, all, n) * own / n;
+      }
+      const double expected = kind == Kind::mean && all > 0 ? sum / static_cast<double>(all) : sum;
+      exercise.near(name, averaged, expected, 1e-12);
+    }
 }

@@ -23,11 +23,11 @@
 #if RINGSCOPE_STEP >= 7
 #include RINGSCOPE_STEP_07
 #endif
+#if RINGSCOPE_STEP >= 8
+#include RINGSCOPE_STEP_08
+#endif
 #if RINGSCOPE_STEP >= 9
 #include RINGSCOPE_STEP_09
-#endif
-#if RINGSCOPE_STEP >= 10
-#include RINGSCOPE_STEP_10
 #endif
 #if RINGSCOPE_STEP >= 15
 #include RINGSCOPE_STEP_15
@@ -430,7 +430,7 @@ Run check_ring(Exercise& exercise, const std::string& name, const Problem& probl
     const Block own = problem.block(rows);
     const std::vector<State> states = ring_forward(rank, mine, own, step);
     out[at] = outputs_of(states);
-#if RINGSCOPE_STEP >= 10
+#if RINGSCOPE_STEP >= 9
     if (backward) {
       rank.start_pass(ringscope::Pass::backward);
       dq[at] = Matrix(rows.size(), Row(kDim));
@@ -533,8 +533,8 @@ int check(const char* path) {
 #if RINGSCOPE_STEP == 7
   score_run(last, kBytes, kMost, kAll, kMost);
 #endif
-#if RINGSCOPE_STEP >= 9
-  unfold_before(exercise, 9, "7");
+#if RINGSCOPE_STEP >= 8
+  unfold_before(exercise, 8, "7");
   for (const int ranks : {1, 2, 3, 4}) {
     std::vector<long> all;
     for (int r = 0; r < ranks; ++r)
@@ -554,24 +554,24 @@ int check(const char* path) {
   last = check_ring(exercise, "zigzag, 4 ranks", causal, n, positions_of, attend_causal, false, {});
   exercise.equal("zigzag: ticks of the rank with most work", last.work().second, kAll / n);
 #endif
-#if RINGSCOPE_STEP == 9
+#if RINGSCOPE_STEP == 8
   score_run(last, kBytes, kAll / n, kAll, kAll / n);
 #endif
-#if RINGSCOPE_STEP >= 10
-  unfold_before(exercise, 10, "9");
+#if RINGSCOPE_STEP >= 9
+  unfold_before(exercise, 9, "8");
   for (const int ranks : {1, 2, 3})
     check_ring(exercise, "backward, " + std::to_string(ranks) + " ranks", Problem(48, true), ranks,
                positions_of, attend_causal, true, {});
   last =
       check_ring(exercise, "backward, 4 ranks", causal, n, positions_of, attend_causal, true, {});
 #endif
-#if RINGSCOPE_STEP == 10
+#if RINGSCOPE_STEP == 9
   // A gradient makes a hop more than its block; the last one, of 2 KiB, has nothing to hide behind.
   score_run(last, kBytesBack, 2 * kAll / n + all_bytes(seqlen) / n * kTicksPerByte, 2 * kAll,
             2 * kAll / n);
 #endif
 #if RINGSCOPE_STEP >= 15
-  unfold_before(exercise, 15, "10");
+  unfold_before(exercise, 15, "9");
   for (int ranks = 2; ranks <= 9; ++ranks) {
     std::vector<int> got(static_cast<std::size_t>(ranks), -1);
     const std::string name = "a hop of " + std::to_string(ranks) + " ranks";

@@ -1,0 +1,113 @@
+// # Grouped heads: fewer heads of K and V
+// > Several query heads can share one head of K and V. The work stays the same, and everything that
+// > travels or is kept shrinks: a hop, a cache, and the number of rows that hide a hop.
+//
+// **You know** the ring with one head (lesson 6) and its gradients (9).
+// **You will see** a ring whose blocks have fewer heads than its queries, what that saves, and what it
+// limits.
+//
+// ## Who shares what
+//
+// Models have many heads, each with its own Q, K and V. In many newer ones, several query heads share
+// a head of K and V: *grouped heads*. Say that 32 heads of Q share 8 of K and V. Query heads 0 to 3
+// attend head 0 of K and V, 4 to 7 attend head 1, and so on. Every query head still computes its own
+// scores, so the work is the same.
+#include <utility>
+
+#include "core/run/run.h"
+#include "core/trace/summary.h"
+#include "lessons/book/page.h"
+#include "lessons/book/tables.h"
+
+namespace ringscope::lessons::chapter_10 {
+void lesson_10(Page& page) {
+  page.predict("By what factor do the bytes of a hop shrink?", "times", 4);
+
+  // Nothing else changes in the ring. A kernel that attends query head h takes head h / 4 of the block:
+  const auto kv_head_of = [](Index head, Index heads, Index heads_kv) {
+    return head / (heads / heads_kv);
+  };
+
+  // Here are 8 query heads and 2 of K and V, in a ring of four, backward included, beside the formulas in
+  // double precision. A second run copies each head of K and V four times, so that every query head has
+  // its own:
+  Problem grouped{.shape = {.num_heads = 8, .num_heads_kv = 2, .seqlen = 1024, .head_dim = 64},
+                  .mask = MaskSpec::parse("causal"),
+                  .partition = PartitionKind::zigzag,
+                  .world_size = 4,
+                  .backward = true};
+  Problem copied = grouped;
+  copied.shape.num_heads_kv = 8;
+  const AttentionInputs in = random_inputs(grouped.shape);
+  AttentionInputs copies = in;
+  const Index head = 1024 * 64;
+  for (std::vector<float>* x : {&copies.k, &copies.v})
+    for (const std::vector<float> few = std::exchange(*x, {});
+         const Index h : {0, 1, 2, 3, 4, 5, 6, 7}) {
+      const auto from = few.begin() + kv_head_of(h, 8, 2) * head;
+      x->insert(x->end(), from, from + head);
+    }
+  const RingRun run = run_on_threads(grouped, in), wide = run_on_threads(copied, copies);
+  //-
+  const auto exact = exact_attention(grouped, in, true);
+  const double out_off = largest_difference(run.outputs.out, exact.out);
+  const double dk_off = largest_difference(run.outputs.dk, exact.dk);
+  std::vector<float> summed(in.k.size());
+  for (Index h = 0; h < 8; ++h)
+    for (Index i = 0; i < head; ++i)
+      summed[kv_head_of(h, 8, 2) * head + i] += wide.outputs.dk[h * head + i];
+  const double sum_off = largest_difference(summed, exact.dk);
+  const auto sent = [](const RingRun& r) {
+    return static_cast<double>(summarize(r.recording).ranks[0].bytes_sent);
+  };
+  Table both({"", "2 heads of K and V", "8, copied"});
+  both.row("a rank sends, both passes", bytes(sent(run)), bytes(sent(wide)));
+  both.row("largest error of out", rounding(out_off, 3e-6),
+           rounding(largest_difference(wide.outputs.out, exact.out), 3e-6));
+  both.row("and of dK (copies added up)", rounding(dk_off, 2e-5), rounding(sum_off, 2e-5));
+  //+
+  page.table(both);
+
+  // A head of K serves four query heads, so its gradient is the sum over the four. The ring adds them up
+  // before the gradient leaves the rank. A program that copies heads has to add up the copies' gradients.
+  //
+  // ## What becomes cheaper
+  //
+  // Lesson 12 computes c*, the rows per rank from which computing hides a hop. It has the factor G/H, so
+  // fewer rows do. A model that writes keeps K and V of all tokens (lesson 18): G heads, and a byte of
+  // them serves H/G queries. For a layer of 32 query heads of 128 numbers, two bytes each, on an A100
+  // with NVLink3:
+  //-
+  const Rates a100{.forward_flops = 312e12, .backward_flops = 312e12, .bytes_per_s = 300e9};
+  Table saved({"heads of K and V", "K and V of a token", "c*, causal", "FLOPs per byte in decode"});
+  for (const Index g : {32, 8, 1})
+    saved.row(g, bytes(2.0 * static_cast<double>(g) * 128 * 2),
+              std::round(threshold_rows(layer_job(8192, 8, g), a100, Pass::forward, 0.5)), 32 / g);
+  //+
+  page.table(saved);
+
+  // ## What it limits
+  //
+  // Whatever divides heads among ranks, as later lessons do (17, 22), runs out sooner: each rank needs a
+  // head of K and V, or a copy of one. A ring divides rows, and doesn't mind. One could also leave K and
+  // V where they are, and let queries and their states go round (lesson 22). With grouped heads
+  // that sends more than a ring.
+  page.choose("One head of K and V for 32 query heads, eight ranks. Which scheme sends least?",
+              {"a ring", "one that passes queries round"}, "a");
+
+  // ## Checks
+  page.equal("A hop of 2 heads in place of 8: a quarter", 4 * sent(run), sent(wide));
+  page.at_most("The output is exact up to rounding", out_off, 3e-6);
+  page.at_most("So is dK", dk_off, 2e-5);
+  page.at_most("The copies' gradients add up to it", sum_off, 2e-5);
+  page.check("With one head, a ring sends less than pass-Q",
+             traffic_of(on_8("ring", 8192, 32, 1, "NVLink4").job, 0).forward_bytes <
+                 traffic_of(on_8("pass-q", 8192, 32, 1, "NVLink4").job, 0).forward_bytes);
+
+  // ## Exercise
+  //
+  // Write which heads of K and V are needed by a rank that has some of the query heads, and add up the
+  // gradients of copies: `lessons/10_grouped_heads/exercise.h`, tried by `./ringscope lesson 10 --check`.
+}
+
+}  // namespace ringscope::lessons::chapter_10

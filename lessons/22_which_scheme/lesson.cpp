@@ -1,0 +1,184 @@
+// # Which scheme? Heads or rows, and an atlas
+// > Every scheme brings each query to each key once. They differ in what moves, over which wires,
+// > and in what has to wait; heads, rows and links decide between them.
+//
+// **You know** the ring and the all-gather (lessons 5 and 6), grouped heads (10), the crossover (12),
+// and the two-level ring (21). **You will see** a scheme that swaps rows for heads, and then all eight
+// schemes of this project side by side: what moves, how many bytes, and how long that takes.
+//
+// ## Swap, compute, swap back
+//
+// Heads don't need each other. A text has eight rows, and each of four ranks holds two of them with all
+// four heads, because the other layers of a model need whole rows. For attention each rank gives away
+// three heads of its rows and gets the fourth head of all other rows. Each rank sends something to
+// every other one, which is an **all-to-all**. Then rank h attends head h alone, with any kernel and
+// any mask, and a second all-to-all brings the outputs back. This is *Ulysses*.
+#include <algorithm>
+#include <cmath>
+
+#include "lessons/book/page.h"
+#include "lessons/book/tables.h"
+
+namespace ringscope::lessons::chapter_22 {
+//-
+struct NamedScheme {
+  const char *scheme, *name, *moves;
+  double forward;  // values of 16 bits that 8 ranks send for a row of 128, 32 heads and 8 kv heads
+};
+
+// In these terms: a hop of K and V, a query, and its state of 4 d + 12 bytes a head.
+constexpr double kKv = 2 * 8 * 128, kQuery = 32 * 128, kState = 32 * (4 * 128 + 12) / 2;
+constexpr NamedScheme kSchemes[] = {
+    {"ring", "ring", "K, V", 7 * kKv},
+    {"bidirectional", "both ways", "K, V in halves", 7 * kKv},
+    {"pass-q", "pass-Q", "Q, states", 7 * kQuery + 8 * kState},
+    {"allgather", "all-gather", "K, V", 7 * kKv},
+    {"ulysses", "Ulysses", "Q, K, V, out", 7.0 / 8 * (2 * kQuery + kKv)},
+    {"hybrid:4", "hybrid, U = 4", "Q, K, V, out",
+     3.0 / 4 * (kQuery + kKv + 32 * (4 * 128 + 4) / 2) + kKv},
+    {"two-level:2", "two levels", "K, V", 7 * kKv},
+    {"mesh:2x4", "mesh, 2 x 4", "Q, K, V, states", 3 * (kQuery + kState) + kKv}};
+//+
+
+void lesson_22(Page& page) {
+  // No softmax is carried on or merged, so outputs are those of one machine to the last bit. And zigzag
+  // isn't needed, because a causal head is the same work on every rank.
+  //
+  // ## Eight ways
+  //
+  // - **Ring**: K and V go round, always to the next rank, while all ranks compute.
+  // - **Both ways** (`bidirectional`): half of a block goes round to the right, the other half to the
+  //   left. Where each pair of neighbours has its own link, a hop takes half as long.
+  // - **Pass-Q**: K and V stay. The queries go round, followed by their carried states in f32.
+  // - **All-gather**: all of K and V comes first; then each rank computes.
+  // - **Ulysses**: ranks swap rows for heads, compute, and swap back.
+  // - **Hybrid**: groups of U ranks swap, and a ring leads from group to group.
+  // - **Two levels**: the ranks of a node form a ring, and meanwhile blocks cross to the next node.
+  // - **Mesh**: the ranks are a grid of R rows and C columns. Queries come along a row, K and V along a
+  //   column, and a rank attends each with each. The states are merged on their way home.
+  page.picture("ways.svg", "Eight schemes on four ranks: what moves from rank to rank");
+
+  // ## Bytes
+  //
+  // H query heads share G heads of K and V, of d numbers with e bytes each. A row's state has m in 4
+  // bytes, l in 8 (f64 here, f32 elsewhere), and d numbers of 4: Z = H (4 d + 12) bytes for all heads.
+  // For each of its c rows a rank sends, forward:
+  //
+  //     ring, both ways, all-gather, two levels     (N-1) · 2G d e
+  //     pass-Q      (N-1) · H d e  +  N · Z
+  //     Ulysses     (N-1)/N · (2H + 2G) d e
+  //     hybrid      (U-1)/U · ((H + 2G) d e + H (4 d + 4))  +  (N/U - 1) · 2G d e
+  //     mesh        (C-1) · (H d e + Z)  +  · 2G d e
+  //
+  // (The hybrid merges its outputs, so it returns f32 and lse.) Ulysses needs a head of K and V on
+  // each rank. If there are fewer, heads are copied, and K and V cost as much as if G were N.
+  page.predict("N = 8, H = 32, G = 8: a ring sends how many times the bytes of Ulysses?", "times",
+               8 * 8 / double{32 + 8});
+  //-
+  Table moved({"8 ranks of 4,096 rows", "what moves", "forward", "backward", "held, forward"});
+  bool as_formulas = true;
+  for (const NamedScheme& s : kSchemes) {
+    Problem job = on_8(s.scheme, 8 * 4096, 32, 8, "NVLink4").job;
+    const double held = peak_bytes(job);
+    job.backward = true;
+    const Traffic sent = traffic_of(job, 0);
+    as_formulas &= sent.forward_bytes == 4096 * 2 * s.forward;
+    moved.row(s.name, s.moves, bytes(sent.forward_bytes), bytes(sent.backward_bytes), bytes(held));
+  }
+  //+
+  page.table(moved);
+
+  // With grouped heads K and V are the small side, so schemes that send queries and f32 states send more.
+  // Ulysses and the hybrid send less, because their bytes don't grow with N - 1.
+  //
+  // ## Time
+  //
+  // Bytes that hide behind computing cost nothing. A ring's hops do. A swap of all heads at once doesn't,
+  // because no head can begin before its rows have come. (A rank with several heads can swap the next one
+  // beside the computing of the first.) These are simulated times of one layer forward, causal, on H100
+  // (eight, in E 64) at 0.65 of their peak (lesson 12), in five situations:
+  //
+  // - **A**: one node, NVLink, 65,536 tokens, 32 query heads and 8 of K and V.
+  // - **B**: the same with 4,096 tokens. A rank has 512 rows, which is below the crossover.
+  // - **C**: two nodes of four, with four InfiniBand cards each between them, 32,768 tokens.
+  // - **D**: InfiniBand between all, and 32 heads of K and V: no groups.
+  // - **E**: InfiniBand between 64 ranks with 4,096 rows and one head each, because tensor parallel
+  //   ranks (lesson 17) have the others. The mesh is 8 x 8.
+  //-
+  Table times({"ms", "A", "B", "C", "D", "E"});
+  std::vector<double> ms[5];  // of a situation, by scheme
+  for (const NamedScheme& s : kSchemes) {
+    Scenario one_head = on_8(s.scheme, 64 * 4096, 1, 1, "InfiniBand-NDR");
+    one_head.job.world_size = 64;
+    if (one_head.job.scheme == Scheme::mesh) one_head.job.grid_rows = one_head.job.grid_columns = 8;
+    std::vector<Cell> cells = {s.name};
+    int i = 0;
+    for (const Scenario& run :
+         {on_8(s.scheme, 65536, 32, 8, "NVLink4"), on_8(s.scheme, 4096, 32, 8, "NVLink4"),
+          on_8(s.scheme, 32768, 32, 8, "NVLink4", 2),
+          on_8(s.scheme, 32768, 32, 32, "InfiniBand-NDR"), one_head}) {
+      const bool can = !obstacle(run);
+      ms[i].push_back(can ? 1e3 * run_scenario(run, work_of(run)).wall_s : HUGE_VAL);
+      cells.push_back(can ? fixed(ms[i++].back(), 3) : (++i, Cell("impossible")));
+    }
+    times.add(cells);
+  }
+  std::string fastest;
+  for (const auto& of : ms)
+    fastest +=
+        kSchemes[std::min_element(of.begin(), of.end()) - of.begin()].name + std::string("; ");
+  const std::vector<double>& d = ms[3];
+  const Scenario b = on_8("ring", 4096, 32, 8, "NVLink4");
+  const double c_star = threshold_rows(b.job, b.rates, Pass::forward, 0.5);
+  //+
+  page.choose("Put them in order, the fastest in D first.",
+              {"ring", "both ways", "Ulysses", "hybrid, U = 4"},
+              letters_by({d[0], d[1], d[4], d[5]}));
+  page.table(times);
+
+  // In **A** all hops are hidden, so all rings take as long as the computing, and the plain one holds least.
+  // In **B** they are exposed, and half a block each way exposes less. In **C** two levels give a crossing four
+  // steps of time (lesson 21). In **D** Ulysses sends a quarter of the ring's bytes, and nothing hides them;
+  // the hybrid sends more, and hides some. In **E** there are no heads to swap: a ring's bytes grow with
+  // N - 1, and a mesh's with 2 (√N - 1). (Starting a message is free here, and messages to different ranks
+  // don't share a link, except for Ulysses. With one port per rank, as behind an NVSwitch, both ways is no
+  // faster than the ring, and the hybrid takes at least 3.87 ms in D.)
+  //
+  // Ulysses overtakes the ring on short texts. Both take as long where the ring's exposed time is that of
+  // the two swaps, at c = c* · (1 - (H + G) / (N G)) rows per rank. For A and B:
+  page.value("c* and break-even", numbers({c_star, c_star * (1 - (32 + 8) / (8.0 * 8))}, 0));
+
+  // ## Few queries, many keys
+  //
+  // Pass-Q never wins there, because queries and keys are equally many. But a conversation goes on with a
+  // short question about a long text whose K and V are cached. A row of K and V is 2G d e = 4,096 bytes; a
+  // query and its state are H d e + Z = 24,960. So queries travel if there are fewer than about a sixth as
+  // many as cached rows. Decode (lesson 18) is the extreme case, with one query.
+  //
+  // ## What to ask
+  //
+  // 1. Are there few queries and many cached keys? Take pass-Q.
+  // 2. Does a rank have more rows than the crossover? Take a ring. It allows any number of heads.
+  // 3. Are there several nodes? Take two levels, or a hybrid with its groups inside the nodes.
+  // 4. Are hops exposed all the same? Take Ulysses or a hybrid while the heads of K and V suffice;
+  //    both ways if they don't; a mesh if there are many ranks.
+  // 5. Must it be simple? Take the all-gather, while all of K and V fit. None of its transfers hide.
+  //
+  // `./ringscope simulate --scheme all` compares some, and `--scheme mesh:2x4` tries any other.
+  // [bench/schemes.md](../../bench/schemes.md) has six more jobs, backward included, and runs.
+  //
+  // ## Checks
+  page.check("The formulas are what the loops send", as_formulas);
+  page.equal("The fastest from A to E", fastest,
+             "ring; both ways; two levels; hybrid, U = 4; mesh, 2 x 4; ");
+  page.check("B is below the crossover", c_star > 512);
+  page.equal("A row of K and V is 4,096 bytes", 2 * kKv, 4096);
+  page.equal("A query and its state are 24,960", 2 * (kQuery + kState), 24960);
+
+  // ## Exercise
+  //
+  // Write the swap for several heads per rank, and find the best U: `./ringscope lesson 22 --check`
+  // tries `lessons/22_which_scheme/exercise.h`.
+}
+
+}  // namespace ringscope::lessons::chapter_22

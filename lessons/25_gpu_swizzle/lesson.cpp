@@ -1,0 +1,104 @@
+// # The GPU ladder III: banks and swizzle
+// > A tile is read along its rows and down its columns, and shared memory serves only one of them
+// > well. Move the pieces of each row a little, by a rule that all know, and it serves both.
+//
+// **You know** that shared memory has 32 banks (lesson 13), and that a copy engine brings whole tiles
+// there (14). **You will see** why eight rows of a tile meet in the same banks, why a wider row no
+// longer helps, and how one exclusive-or does.
+//
+// ## Eight rows, four banks
+//
+// A tile of K has rows of 64 numbers, two bytes each: 128 bytes, or 32 words of four. So every row
+// begins in bank 0 and ends in bank 31. Call 16 bytes of a row, eight numbers, a **unit**: a row has
+// units 0 to 7. Tensor cores take squares of 8 x 8 numbers, which is one unit of each of eight rows.
+// The 32 threads of a warp read such a square together, four threads a unit, a word each.
+#include <cuda_runtime.h>
+
+#include "lessons/book/gpu.h"
+#include "lessons/book/page.h"
+
+namespace ringscope::lessons::chapter_25 {
+void lesson_25(Page& page) {
+  const Guess guess = page.predict(
+      "Unit 3 of eight rows of 32 words. A bank serves one word a round. How many rounds?", "");
+  // `place` says where unit u of row r lies in its row; a row has `words` words.
+  const auto square = [](int words, const auto& place) {
+    return access_of([&](int i) { return i / 4 * words + 4 * place(i / 4, 3) + i % 4; }).rounds();
+  };
+  const auto plain = [](int, int u) { return u; };
+  page.answer(guess, static_cast<double>(square(32, plain)));
+
+  // Unit 3 is words 12 to 15 of its row, so all eight units lie in banks 12 to 15. Four banks work,
+  // and the other 28 rest.
+  //
+  // Lesson 13 made rows longer: with 36 words per row, 16-byte units stay aligned, and eight rows
+  // begin in eight different groups of banks. But a copy engine brings a box without gaps, and `wgmma`
+  // (lesson 26) reads rows of 128 bytes here (it has modes for 64, 32 and 16 bytes as well). So the row
+  // must stay, and its units move.
+  //
+  // ## Exclusive or
+  //
+  // A *swizzle* stores unit u of row r at place u xor (r mod 8). In C++:
+  const auto swizzled = [](int r, int u) { return u ^ (r % 8); };
+
+  // The copy engine does so by itself if it is asked to. This is what it has brought to the
+  // model's memory: a line is a row of the tile, and the number at a place is the unit that lies there.
+  const std::vector<double> units = units_after_copy(/*swizzled=*/true);
+  page.print(matrix(units, 8, 0));
+
+  // In a line every unit occurs once, because xor with one number swaps units in pairs. Down a column
+  // of the picture every unit occurs once, too. So a unit of eight rows lies at eight places, in all
+  // 32 banks:
+  //-
+  Table rounds({"what a warp reads", "plain rows", "rows of 36 words", "swizzled"});
+  const auto row_of_units = [](int words) {
+    return access_of([=](int i) { return 5 * words + i; });
+  };
+  const auto column = [](int words, const auto& place) {
+    return access_of([&](int i) { return i * words + 4 * place(i, 3); }).rounds();
+  };
+  rounds.row("a whole row", row_of_units(32).rounds(), row_of_units(36).rounds(),
+             row_of_units(32).rounds());
+  rounds.row("a square: a unit of 8 rows", square(32, plain), square(36, plain),
+             square(32, swizzled));
+  rounds.row("a number of 32 rows", column(32, plain), column(36, plain), column(32, swizzled));
+  //+
+  page.table(rounds);
+
+  // A row is as fast as before, because its units are all there, in another order. One number of 32
+  // rows takes four rounds even so, since the pattern repeats after eight rows. That is why threads
+  // read squares: the instruction `ldmatrix` hands its numbers out as `mma` wants them (lesson 14).
+  //
+  // ## Everybody must know
+  //
+  // Nothing in memory says that a tile is swizzled. The copy engine, each thread that reads or writes
+  // the tile, and `wgmma` must follow the same rule. If one does not, there is no error.
+  int in_place = 0;
+  for (int i = 0; i < 64; ++i) in_place += units[static_cast<std::size_t>(i)] == i % 8;
+  page.predict("A kernel reads the tile above as if it were plain. How many of 64 units are right?",
+               "units", in_place);
+
+  //-
+  bool as_formula = true;
+  for (int r = 0; r < 8; ++r)
+    for (int u = 0; u < 8; ++u)
+      as_formula &= units[static_cast<std::size_t>(8 * r + swizzled(r, u))] == u;
+  //+
+  // Only row 0 is. A test whose tile has equal rows, or only one, does not notice.
+  //
+  // ## Checks
+  page.equal("A plain square takes eight rounds", square(32, plain), 8);
+  page.equal("A swizzled one takes one", square(32, swizzled), 1);
+  page.equal("So does one in rows of 36 words", square(36, plain), 1);
+  page.equal("A number of 32 swizzled rows takes four", column(32, swizzled), 4);
+  page.check("The copy engine of the model follows the formula", as_formula);
+  page.equal("Read as plain, one row of eight is right", in_place, 8);
+
+  // ## Exercise
+  //
+  // A head of 128 numbers is two such tiles, one behind the other. Write where number `column` of
+  // row `row` lies: `lessons/25_gpu_swizzle/exercise.h`. `./ringscope lesson 25 --check` lets the copy
+  // engine bring the tiles, and looks there.
+}
+
+}  // namespace ringscope::lessons::chapter_25
