@@ -76,13 +76,6 @@ void contradiction(const std::string& flag, const std::string& why, const std::s
   throw InputError(flag + ": " + why + "; accepted: " + accepted);
 }
 
-void require_beside(const std::string& flag, bool given, const std::string& other,
-                    bool other_given) {
-  if (given && !other_given)
-    contradiction(flag, "given without " + other.substr(0, other.find(' ')),
-                  "it together with " + other);
-}
-
 std::string value_before_reading(const std::string& flag,
                                  const std::vector<std::string>& arguments) {
   for (std::size_t i = 0; i < arguments.size(); ++i) {
@@ -92,21 +85,24 @@ std::string value_before_reading(const std::string& flag,
   return "";
 }
 
-void CommandFlags::flag(const std::string& name, bool& target, const std::string& help) {
+CommandFlags& CommandFlags::flag(const std::string& name, bool& target, const std::string& help) {
   command_->add_flag(name, target, help);
-  types_[name] = "";
+  types_[last_ = name] = "";
+  return *this;
 }
 
-void CommandFlags::value(const std::string& name, const std::string& type, const std::string& help,
-                         std::function<void(const std::string&)> read) {
+CommandFlags& CommandFlags::value(const std::string& name, const std::string& type,
+                                  const std::string& help,
+                                  std::function<void(const std::string&)> read) {
   // CLI11 would also take the next flag for the value.
   const auto checked = [name, type, read = std::move(read)](const std::string& text) {
     if (text.starts_with("--"))
       throw InputError(fmt::format("{}: no value before '{}'; accepted: {}", name, text, type));
     read(text);
   };
-  types_[name] = type;
+  types_[last_ = name] = type;
   command_->add_option_function<std::string>(name, checked, help)->type_name(type);
+  return *this;
 }
 
 void CommandFlags::optional_value(const std::string& name, const std::string& type,
@@ -125,15 +121,15 @@ void CommandFlags::optional_value(const std::string& name, const std::string& ty
       ->expected(0, 1);
 }
 
-void CommandFlags::one_of(const std::string& name, const std::vector<std::string>& words,
-                          std::optional<std::string>& target, const std::string& help) {
-  value(name, fmt::format("{}", fmt::join(words, "|")), help,
-        [name, words, &target](const std::string& text) {
-          if (std::find(words.begin(), words.end(), text) == words.end())
-            contradiction(name, fmt::format("'{}' given", text),
-                          fmt::format("{}", fmt::join(words, ", ")));
-          target = text;
-        });
+CommandFlags& CommandFlags::one_of(const std::string& name, const std::vector<std::string>& words,
+                                   std::optional<std::string>& target, const std::string& help) {
+  return value(name, fmt::format("{}", fmt::join(words, "|")), help,
+               [name, words, &target](const std::string& text) {
+                 if (std::find(words.begin(), words.end(), text) == words.end())
+                   contradiction(name, fmt::format("'{}' given", text),
+                                 fmt::format("{}", fmt::join(words, ", ")));
+                 target = text;
+               });
 }
 
 void CommandFlags::values(const std::string& name, const std::string& type,
@@ -150,7 +146,34 @@ void CommandFlags::words(const std::string& name, std::vector<std::string>& targ
 
 void CommandFlags::require(const std::string& name) { command_->get_option(name)->required(); }
 
+CommandFlags& CommandFlags::needs(const std::string& others) {
+  needs_.emplace_back(last_, others);
+  return *this;
+}
+
 bool CommandFlags::given(const std::string& name) const { return command_->count(name) > 0; }
+
+bool CommandFlags::has(const std::string& other) const {
+  const std::size_t blank = std::min(other.find(' '), other.size());
+  const std::string name = other.substr(0, blank);
+  if (!given(name)) return false;
+  const std::string values = other.substr(std::min(blank + 1, other.size()));
+  if (values.empty() || values == types_.at(name)) return true;
+  const std::string value = command_->get_option(name)->results().back();
+  return ("|" + values + "|").find("|" + value + "|") != std::string::npos;
+}
+
+void CommandFlags::require_needs() const {
+  for (const auto& [flag, others] : needs_) {
+    if (!given(flag)) continue;
+    bool is_met = false;
+    for (std::size_t at = 0, end = 0; end != others.npos && !is_met; at = end + 4) {
+      end = others.find(" or ", at);
+      is_met = has(others.substr(at, end - at));
+    }
+    if (!is_met) contradiction(flag, "given without " + others, "it together with " + others);
+  }
+}
 
 void CommandFlags::require_well_formed(const std::vector<std::string>& arguments) const {
   std::set<std::string> seen;
@@ -207,6 +230,7 @@ std::optional<std::string> CommandLine::read(const std::vector<std::string>& arg
     throw InputError(fmt::format("{}; accepted: see ringscope {}--help", error.what(),
                                  first.starts_with('-') ? "" : first + " "));
   }
+  if (flags != commands_.end()) flags->second.require_needs();
   return std::nullopt;
 }
 

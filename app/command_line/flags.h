@@ -33,7 +33,7 @@ auto for_flag(const std::string& flag, F&& f) {
   try {
     return f();
   } catch (const InputError& error) {
-    throw InputError(flag + " " + error.what());
+    throw InputError(flag + " " + error.what(), error.fault());
   } catch (const RunError& error) {
     throw RunError(flag + " " + error.what(), error.rank(), error.step());
   }
@@ -97,10 +97,6 @@ using Value = typename ValueOf<T>::Type;
 [[noreturn]] void contradiction(const std::string& flag, const std::string& why,
                                 const std::string& accepted);
 
-// Do so if `flag` is given without `other`, which is written with its value, as in "--trace FILE".
-void require_beside(const std::string& flag, bool given, const std::string& other,
-                    bool other_given);
-
 // Return the first value of `flag`, found without parsing the command line, or "" for none.
 std::string value_before_reading(const std::string& flag,
                                  const std::vector<std::string>& arguments);
@@ -110,62 +106,55 @@ class CommandFlags {
  public:
   explicit CommandFlags(CLI::App* command) : command_(command) {}
 
-  void flag(const std::string& name, bool& target, const std::string& help);
+  CommandFlags& flag(const std::string& name, bool& target, const std::string& help);
   // Add a flag with a value, which `read` takes.
-  void value(const std::string& name, const std::string& type, const std::string& help,
-             std::function<void(const std::string&)> read);
+  CommandFlags& value(const std::string& name, const std::string& type, const std::string& help,
+                      std::function<void(const std::string&)> read);
   // Add a flag whose value may be left out; `read` then takes "".
   void optional_value(const std::string& name, const std::string& type, const std::string& help,
                       std::function<void(const std::string&)> read);
   // Add a flag whose value is taken as it is.
   template <class T>
-  void text(const std::string& name, const std::string& type, T& target, const std::string& help) {
-    value(name, type, help, [&target](const std::string& given) { target = given; });
+  CommandFlags& text(const std::string& name, const std::string& type, T& target,
+                     const std::string& help) {
+    return value(name, type, help, [&target](const std::string& given) { target = given; });
   }
   template <class T>
-  void path(const std::string& name, T& target, const std::string& help) {
-    text(name, "FILE", target, help);
+  CommandFlags& path(const std::string& name, T& target, const std::string& help) {
+    return text(name, "FILE", target, help);
   }
   // Add a flag that takes an integer in [least, most].
   template <class T>
-  void integer(const std::string& name, T& target, const std::string& help, Value<T> least = 1,
-               Value<T> most = std::numeric_limits<Value<T>>::max(),
-               const std::string& type = "N") {
-    value(name, type, help, [&target, name, least, most](const std::string& given) {
+  CommandFlags& integer(const std::string& name, T& target, const std::string& help,
+                        Value<T> least = 1, Value<T> most = std::numeric_limits<Value<T>>::max(),
+                        const std::string& type = "N") {
+    return value(name, type, help, [&target, name, least, most](const std::string& given) {
       target = integer_of_flag<Value<T>>(name, given, least, most);
     });
   }
   // Add a flag that takes an integer from 1 to 2^31, the largest of all sizes.
-  void count(const std::string& name, Index& target, const std::string& help) {
-    integer(name, target, help, 1, Index{1} << 31);
+  CommandFlags& count(const std::string& name, Index& target, const std::string& help) {
+    return integer(name, target, help, 1, Index{1} << 31);
   }
   // Add a flag that takes a number. The target becomes `unit` times that.
   template <class T>
-  void number(const std::string& name, T& target, const Accepted& accepted, const std::string& help,
-              double unit = 1, const std::string& type = "X") {
-    value(name, type, help, [&target, name, accepted, unit](const std::string& given) {
+  CommandFlags& number(const std::string& name, T& target, const Accepted& accepted,
+                       const std::string& help, double unit = 1, const std::string& type = "X") {
+    return value(name, type, help, [&target, name, accepted, unit](const std::string& given) {
       target = unit * number_of_flag(name, given, accepted);
     });
   }
-  // Add a flag that takes a name, which `read` understands.
+  // Add a flag that takes a name, which `read` understands. Its errors name the name.
   template <class T, class Parse>
-  void name(const std::string& flag, T& target, const std::string& accepted,
-            const std::string& help, Parse read) {
-    value(flag, accepted, help, [&target, flag, read](const std::string& text) {
-      try {
-        target = read(text);
-      } catch (const InputError& error) {
-        // Some messages name only a part of the text.
-        const std::string what = error.what();
-        throw InputError(what.starts_with("'" + text + "'")
-                             ? flag + ": " + what
-                             : fmt::format("{} '{}': {}", flag, text, what));
-      }
+  CommandFlags& name(const std::string& flag, T& target, const std::string& accepted,
+                     const std::string& help, Parse read) {
+    return value(flag, accepted, help, [&target, flag, read](const std::string& text) {
+      target = for_flag(flag + ":", [&] { return read(text); });
     });
   }
   // Add a flag that takes one of a few words.
-  void one_of(const std::string& name, const std::vector<std::string>& words,
-              std::optional<std::string>& target, const std::string& help);
+  CommandFlags& one_of(const std::string& name, const std::vector<std::string>& words,
+                       std::optional<std::string>& target, const std::string& help);
   // Add a flag that may be given several times and takes all the words up to the next flag.
   void values(const std::string& name, const std::string& type, std::vector<std::string>& target,
               const std::string& help);
@@ -173,19 +162,29 @@ class CommandFlags {
   void words(const std::string& name, std::vector<std::string>& target, const std::string& help);
   // Make the command fail without this flag.
   void require(const std::string& name);
+  // Make it fail if the flag that was added last is given without one of `others`, as in
+  // "--trace FILE", "--text FILE or --random" or, with the values that do, "--backend cuda|nccl".
+  CommandFlags& needs(const std::string& others);
 
   // Return whether a flag was given. Valid after CommandLine::read().
   bool given(const std::string& name) const;
 
+  // Throw InputError for a flag that was given without what it needs.
+  void require_needs() const;
   // Throw InputError for what CLI11 lets pass, or refuses without saying what it wanted: a flag
   // given twice, without the value that it takes, or with a value that it doesn't take.
   void require_well_formed(const std::vector<std::string>& arguments) const;
 
  private:
+  // Return whether a flag was given, and has one of the values that `other` names, if it does.
+  bool has(const std::string& other) const;
+
   CLI::App* command_;
-  std::map<std::string, std::string> types_;  // of the value; "": takes none
-  std::set<std::string> optional_;            // flags whose value may be left out
-  std::set<std::string> repeated_;            // flags that may be given several times
+  std::string last_;                                        // the flag that was added last
+  std::vector<std::pair<std::string, std::string>> needs_;  // a flag, and what it needs
+  std::map<std::string, std::string> types_;                // of the value; "": takes none
+  std::set<std::string> optional_;                          // flags whose value may be left out
+  std::set<std::string> repeated_;                          // flags that may be given several times
 };
 
 // A command and its flags, as help pages describe them.

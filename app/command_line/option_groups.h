@@ -23,11 +23,14 @@ void add_dtype(CommandFlags& flags, DType& dtype, const std::string& help);
 // Add --mask. `otherwise` is the default, for the help.
 template <class T>
 void add_mask(CommandFlags& flags, T& mask, const std::string& otherwise) {
-  flags.name(
-      "--mask", mask, "MASK",
+  flags.value(
+      "--mask", "MASK",
       "full, causal, window:W, sink:K, prefix:P, documents:L1,L2,..., ranges:FILE, joined by + (" +
           otherwise + ")",
-      MaskSpec::parse);
+      [&mask](const std::string& text) {
+        // An error names only the part that is wrong.
+        mask = for_flag("--mask '" + text + "':", [&] { return MaskSpec::parse(text); });
+      });
 }
 
 // Add --partition: a fixed one, or any.
@@ -47,17 +50,17 @@ void add_timeout(CommandFlags& flags, double& timeout_s, const std::string& help
 // Add --unpack, which limits what files that gzip packed become.
 void add_unpack(CommandFlags& flags);
 
-// Call `validate`, which names a size as its flag does, but without dashes, and calls a product of
-// `sizes` "tensor". Throw its InputError again with the flags' names.
+// Call `validate`, which names a size as its flag does, but without dashes. Throw its InputError again
+// with the flags' names: all of them where the `sizes` are too large together.
 template <class F>
 void validate_for_flags(const AttentionShape& sizes, F&& validate) {
   try {
     validate();
   } catch (const InputError& error) {
-    const std::string what = error.what();
-    if (!what.starts_with("tensor")) throw InputError("--" + what);
+    if (error.fault() != InputFault::too_large) throw InputError(std::string("--") + error.what());
     throw InputError(fmt::format("--batch {}, --heads {}, --seqlen {}, --head-dim {}: {}",
-                                 sizes.batch, sizes.num_heads, sizes.seqlen, sizes.head_dim, what));
+                                 sizes.batch, sizes.num_heads, sizes.seqlen, sizes.head_dim,
+                                 error.what()));
   }
 }
 

@@ -63,21 +63,11 @@ int carry_out(const InfoOptions& options) {
       {"memory", fmt::format("{} {}", bytes_text(memory.bytes), memory.source)}};
   for (const Backend backend : kAllBackends)
     lines.emplace_back(fmt::format("backend {}", name_of(backend)), availability(backend));
-  const std::pair<std::string, std::string> more[] = {
-      {"dtypes", "f32, bf16, f16 stored; f32 computed with"},
-      {"view", !no_viewer.empty()   ? "no: " + no_viewer
-               : can_show_windows() ? "yes: in a window, or --screenshot"
-                                    : "yes: --screenshot; no window, for no display is set"},
-      {"lesson", "yes: ringscope lesson list"},
-      {"check", "yes: outputs of any program, as .npy"},
-      {"plan", "yes: by formula, for hardware by name, from a file, or measured here"},
-      {"simulate", "yes: on hardware by name, from a file, or measured here"},
-      {"train", "yes: on threads or MPI processes, as backends are"},
-      {"generate", "yes: from a checkpoint of train"},
-      {"groups", "yes: ranks split by heads, rows, layers and batches"},
-      {"positions", "yes: in the conventions of several libraries"},
-      {"explain", "yes: recordings of run, train and simulate"}};
-  lines.insert(lines.end(), std::begin(more), std::end(more));
+  lines.emplace_back("dtypes", "f32, bf16, f16 stored; f32 computed with");
+  lines.emplace_back("view", !no_viewer.empty() ? "no: " + no_viewer
+                             : can_show_windows()
+                                 ? "yes: in a window, or --screenshot"
+                                 : "yes: --screenshot; no window, for no display is set");
   if (options.json) {
     Fields fields;
     for (auto& [what, value] : lines) {

@@ -118,29 +118,7 @@ int work(const std::vector<std::string>& arguments, SharedStage& stage) {
   }
 }
 
-// In native byte order, because all ranks run the same program.
-struct FixedFacts {
-  AttentionShape shape;
-  Index is_scattered, gathers_outputs;
-};
-
 }  // namespace
-
-std::string to_bytes(const JobFacts& facts) {
-  const FixedFacts fixed{facts.shape, facts.is_scattered, facts.gathers_outputs};
-  std::string bytes(sizeof fixed, '\0');
-  std::memcpy(bytes.data(), &fixed, sizeof fixed);
-  return bytes + facts.text;
-}
-
-JobFacts job_facts_from(const std::string& bytes) {
-  FixedFacts fixed{};
-  if (bytes.size() < sizeof fixed)
-    throw RunError("rank 0 said something else than its inputs' sizes", 0);
-  std::memcpy(&fixed, bytes.data(), sizeof fixed);
-  return {fixed.shape, fixed.is_scattered != 0, fixed.gathers_outputs != 0,
-          bytes.substr(sizeof fixed)};
-}
 
 void require_world_size(const MpiSession& session, std::optional<int> wanted) {
   const int here = session.world_size();

@@ -39,21 +39,6 @@ std::unique_ptr<JobPart> make_train_part(MpiSession& session, const TrainOptions
 std::unique_ptr<JobPart> make_generate_part(MpiSession& session, const GenerateRequest& request);
 
 // ---
-// The facts that only rank 0 knows before the ranks begin.
-
-// What rank 0 read from files, or decided because only its own outputs count.
-struct JobFacts {
-  AttentionShape shape;
-  bool is_scattered = false;  // rank 0 sends each rank its rows; else each makes its own
-  bool gathers_outputs = false;
-  std::string text;  // of --text
-};
-
-std::string to_bytes(const JobFacts& facts);
-// Throw RunError when `bytes` are not the to_bytes() of any facts.
-JobFacts job_facts_from(const std::string& bytes);
-
-// ---
 // `ringscope run`, `train` and `generate` with one process per rank. This process is one rank of a
 // job that mpirun, srun or a similar launcher has started with one command line for all.
 //

@@ -127,15 +127,9 @@ CpuFigures measured_kernels(const Problem& job, int ranks) {
 }
 
 // ---
-// How much memory a run needs. What is alive at the same time, by phase:
-//
-//   loading    inputs
-//   run        inputs, outputs, the ranks' memory, the recording twice (in the recorders, and
-//              gathered)
-//   comparing  inputs, outputs, the recording, a Reference
-//
-// Loading never takes the most, because a text and its hashes take 9 bytes a token and the ranks at
-// least 18.
+// How much memory a run needs. Outputs and the recording (in the recorders, and gathered) are there
+// throughout; beside them first inputs and ranks, and then inputs and a Reference. Loading inputs never
+// takes the most, because a text and its hashes take 9 bytes a token and the ranks at least 18.
 
 namespace {
 
@@ -152,10 +146,10 @@ double output_bytes(const Problem& config) {
   return 4 * (query + rows + (config.backward ? query + 2 * kv : 0));
 }
 
-// Return what the ranks hold besides the tensors of the whole sequence.
-double ranks_bytes(const Problem& config) {
+// Return what the ranks of this process hold besides the tensors of the whole sequence.
+double ranks_bytes(const Problem& config, const std::optional<int>& only) {
   double total = 0;
-  for (int rank = 0; rank < config.world_size; ++rank)
+  for (int rank = only.value_or(0); rank < (only ? *only + 1 : config.world_size); ++rank)
     total += static_cast<double>(predicted_rank_bytes(config, rank));
   return total;
 }
@@ -185,37 +179,21 @@ void require(double needed, const MemoryLimit& limit) {
 
 void require_memory(const Problem& config, const MemoryUse& use) {
   const MemoryLimit limit = available_memory();
-  const double outputs = output_bytes(config);
-  const double tensors = input_bytes(config, use.dout_given) + outputs;
-  const double recording = recording_bytes(config);
-  // Check this first, because ranks_bytes() loops over the ranks and counts in 64 bits. If tensors
-  // and recording fit into a machine, that loop is fast and does not overflow.
-  require(tensors + 2 * recording, limit);
-  const double reference = use.keeps_reference ? 2 * outputs : 0;  // the outputs in f64
-  const double run = (use.ranks_elsewhere ? 0 : ranks_bytes(config)) + 2 * recording + reference;
-  const double comparing =
-      use.verify ? recording + static_cast<double>(reference_bytes(config)) : 0;
-  require(tensors + std::max(run, comparing), limit);
-}
-
-void require_process_memory(const Problem& config, const ProcessMemoryUse& use) {
-  const MemoryLimit limit = available_memory();
-  const double ranks = config.world_size;
-  const double whole_inputs = input_bytes(config, use.dout_given);
-  // Check the tensors' share alone first, for the same reason.
-  require(whole_inputs / ranks, limit);
+  const double processes = use.rank ? config.world_size : 1;
+  const double inputs = input_bytes(config, use.dout_given), outputs = output_bytes(config);
+  const double recorders = recording_bytes(config) / processes;
+  const double gathered = use.rank.value_or(0) == 0 ? recording_bytes(config) : 0;
+  const double held = (use.gathers_outputs ? outputs : 0) + recorders + gathered;
+  // Check this first, because ranks_bytes() loops over the ranks and counts in 64 bits. If inputs and
+  // recording fit into a machine, that loop is fast and does not overflow.
+  require(held + inputs / processes, limit);
   const double text =
       use.makes_text ? static_cast<double>(config.shape.seqlen) * (config.shape.batch + 8.0) : 0;
-  const double outputs = use.gathers_outputs ? output_bytes(config) : 0;
-  // The recorder's events, and on rank 0 those gathered from all ranks.
-  const double recording =
-      recording_bytes(config) / ranks + (use.rank == 0 ? recording_bytes(config) : 0);
-  const double rank =
-      use.ranks_elsewhere ? 0 : static_cast<double>(predicted_rank_bytes(config, use.rank));
-  const double run = text + (use.reads_inputs ? whole_inputs : 0) + rank;
-  const double comparing =
-      use.verify ? whole_inputs + static_cast<double>(reference_bytes(config)) : 0;
-  require(outputs + recording + std::max(run, comparing), limit);
+  const double reference = use.keeps_reference ? 2 * outputs : 0;  // the outputs in f64
+  const double run = (use.reads_inputs ? inputs : 0) + text + reference +
+                     (use.ranks_elsewhere ? 0 : ranks_bytes(config, use.rank));
+  const double comparing = use.verify ? inputs + static_cast<double>(reference_bytes(config)) : 0;
+  require(held + std::max(run, comparing), limit);
 }
 
 void require_bytes(double needed) { require(needed, available_memory()); }

@@ -3,6 +3,7 @@
 // allocation and kill the process later.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "core/base/math.h"
@@ -38,33 +39,23 @@ inline constexpr const char* kMeasuredLink = "copying between threads";
 // other's values.
 CpuFigures measured_kernels(const Problem& job, int ranks);
 
-// What a command holds besides the run itself.
+// What a process holds of a run and beside it.
 struct MemoryUse {
+  std::optional<int> rank = {};  // the only one in this process; none: all of them
+  bool reads_inputs = true;      // of the whole sequence
+  bool makes_text = false;       // holds the text, from which it makes its rows
+  bool gathers_outputs = true;
   bool dout_given = false;
   bool verify = false;           // after the run, beside its outputs and recording
   bool keeps_reference = false;  // made before the run, and held throughout
   bool ranks_elsewhere = false;  // their memory is a device's
 };
 
-// Throw RunError naming both numbers when the peak of a run exceeds the available memory. The peak
-// counts inputs, outputs, all ranks, the recording and the comparison. For a valid shape this is
-// fast and does not overflow, whatever the world_size.
+// Throw RunError naming both numbers when the peak of a run in this process exceeds the available
+// memory. The peak counts inputs, outputs, ranks, the recording and the comparison. The needs of other
+// processes on the same machine are unknown, so each is compared with what is free now. For a valid
+// shape this is fast and does not overflow, whatever the world_size.
 void require_memory(const Problem& config, const MemoryUse& use);
-
-// What a process with a single rank of the run holds.
-struct ProcessMemoryUse {
-  int rank = 0;
-  bool reads_inputs = false;  // all of them, to send each rank its rows
-  bool makes_text = false;    // holds the text, from which it makes rows
-  bool gathers_outputs = false;
-  bool verify = false;
-  bool dout_given = false;
-  bool ranks_elsewhere = false;  // their memory is a device's
-};
-
-// Do the same for a process with one rank. The needs of other processes on the same machine are
-// unknown here, so each process is compared with what is free now.
-void require_process_memory(const Problem& config, const ProcessMemoryUse& use);
 
 // The values of the whole sequence's queries and keys, and its rows.
 struct TensorSizes {

@@ -190,56 +190,55 @@ std::vector<Index> sampled_queries(Index seqlen, Index rows, std::uint64_t seed)
 
 Reference::Reference(const Problem& config, const AttentionInputs& inputs, const Runner& runner,
                      const std::function<void(double)>& progress, std::vector<Index> queries)
-    : dtype_(config.dtype), seqlen_(config.shape.seqlen), queries_(std::move(queries)) {
+    : seqlen_(config.shape.seqlen), queries_(std::move(queries)) {
+  const DType dtype = config.dtype;
+  const bool is_f32 = dtype == DType::f32;
   {
     const CheckedInputs rounded = stored_inputs(config, inputs);
     const Index width = config.shape.head_dim;
     const double scale = std::abs(config.scale());
-    score_bound_ = scale * largest_row_norm(rounded.q, width) * largest_row_norm(rounded.k, width);
+    const double score_bound =
+        scale * largest_row_norm(rounded.q, width) * largest_row_norm(rounded.k, width);
+    const double relative_cap =
+        relative_cap_of(dtype) * std::max(1.0, score_bound / kHarmlessScore);
     oracle_ =
         oracle_of(checked_problem(config), rounded, {kOracleRows, cores(), queries_, progress});
-    for (const Tensor tensor : output_tensors(true))
-      if (const std::vector<double>& reference = values_of(oracle_, tensor); !reference.empty())
-        units_.push_back(std::max(largest_finite(reference),
-                                  std::min(1.0, made_of(tensor, scale, rounded, width))));
-  }
-  for (const bool reversed : {false, true}) {
-    const AttentionOutputs outputs =
-        one_rank_outputs(on_one_rank(config), inputs, runner, reversed);
-    std::size_t tensor = 0;
-    for (const ComparedTensor& pair : pairs_of(oracle_, outputs, seqlen_, queries_)) {
-      const TensorError error = compare(pair.reference, pair.values);
-      one_rank_errors_.resize(std::max(one_rank_errors_.size(), tensor + 1));
-      one_rank_rms_.resize(one_rank_errors_.size());
-      one_rank_errors_[tensor] = std::max(one_rank_errors_[tensor], error.max_abs);
-      one_rank_rms_[tensor] = std::max(one_rank_rms_[tensor], error.rms);
-      ++tensor;
+    for (const Tensor tensor : output_tensors(true)) {
+      const std::vector<double>& reference = values_of(oracle_, tensor);
+      if (reference.empty()) continue;
+      const double unit = std::max(largest_finite(reference),
+                                   std::min(1.0, made_of(tensor, scale, rounded, width)));
+      TensorVerdict& limit = limits_.emplace_back();
+      limit.name = name_of(tensor);
+      limit.tolerance = slack_of(dtype) * (is_f32 ? unit : std::min(unit, 1.0));
+      limit.rms_tolerance = is_f32 ? kInfinity : slack_of(DType::f32) * unit;
+      limit.cap = std::max(
+          unit * (tensor == Tensor::out ? std::min(relative_cap, kMostForOut) : relative_cap),
+          smallest_of(dtype));
     }
+  }
+  std::vector<double> one_rank_rms(limits_.size());
+  for (const bool reversed : {false, true}) {
+    const Verdict one_rank = judge(one_rank_outputs(on_one_rank(config), inputs, runner, reversed));
+    for (std::size_t i = 0; i < limits_.size(); ++i) {
+      const TensorError& error = one_rank.tensors[i].error;
+      limits_[i].one_rank_error = std::max(limits_[i].one_rank_error, error.max_abs);
+      one_rank_rms[i] = std::max(one_rank_rms[i], error.rms);
+    }
+  }
+  for (std::size_t i = 0; i < limits_.size(); ++i) {
+    TensorVerdict& limit = limits_[i];
+    limit.tolerance = std::min(2 * limit.one_rank_error + limit.tolerance, limit.cap);
+    limit.rms_tolerance += kMostRms * one_rank_rms[i];
   }
 }
 
 Verdict Reference::judge(const AttentionOutputs& outputs) const {
-  Verdict verdict;
-  verdict.seqlen = seqlen_;
-  verdict.query_rows = queries_.empty() ? seqlen_ : static_cast<Index>(queries_.size());
-  const double relative_cap =
-      relative_cap_of(dtype_) * std::max(1.0, score_bound_ / kHarmlessScore);
-  for (const ComparedTensor& pair : pairs_of(oracle_, outputs, seqlen_, queries_)) {
-    TensorVerdict tensor;
-    tensor.name = name_of(pair.tensor);
-    tensor.error = compare(pair.reference, pair.values);
-    tensor.one_rank_error = one_rank_errors_[verdict.tensors.size()];
-    const double unit = units_[verdict.tensors.size()];
-    const double slack = slack_of(dtype_) * (dtype_ == DType::f32 ? unit : std::min(unit, 1.0));
-    tensor.cap = std::max(
-        unit * (pair.tensor == Tensor::out ? std::min(relative_cap, kMostForOut) : relative_cap),
-        smallest_of(dtype_));
-    tensor.tolerance = std::min(2 * tensor.one_rank_error + slack, tensor.cap);
-    tensor.rms_tolerance = dtype_ == DType::f32 ? kInfinity
-                                                : kMostRms * one_rank_rms_[verdict.tensors.size()] +
-                                                      slack_of(DType::f32) * unit;
-    verdict.tensors.push_back(tensor);
-  }
+  Verdict verdict{limits_, queries_.empty() ? seqlen_ : static_cast<Index>(queries_.size()),
+                  seqlen_};
+  auto tensor = verdict.tensors.begin();
+  for (const ComparedTensor& pair : pairs_of(oracle_, outputs, seqlen_, queries_))
+    (tensor++)->error = compare(pair.reference, pair.values);
   return verdict;
 }
 

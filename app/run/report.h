@@ -20,31 +20,9 @@ namespace ringscope {
 // dtype. The oracle works by blocks of rows, so that it works where a seqlen x seqlen matrix would
 // not fit.
 //
-// The tolerance derives from the error of the same backend on a single rank, because a ring may add
-// rounding but no more than that, whatever its world_size:
-//
-//     f32:        2 x (error of one rank) + 1e-6 x L
-//     bf16, f16:  2 x (error of one rank) + 2e-3 x min(1, L)
-//
-// L is the tensor's largest |reference|; or, if that is more, the product of the inputs' sizes that a
-// value is made of, up to 1, because values that cancel out are as far off as what they are made of.
-// An absolute floor would pass anything where values are small.
-//
-// In bf16 and f16 the largest error lets an accumulator pass that is rounded at every hop, because
-// the roundings average out. The root mean square does not: from 4 ranks on it grows to 1.5 times that
-// of rounding once. So the root mean square may be 1.25 times that of one rank, plus f32's slack.
-//
-// The largest error of a run is partly luck. Therefore one rank computes twice, the second time
-// with the coordinates of every row in reverse order (the same problem, rounded differently), and
-// the larger error counts. One rank may be wrong as well, so the tolerance never exceeds a cap:
-//
-//     c x max(1, B / 1000) x L,   c = 1e-3 (f32), 1e-2 (f16), 5e-2 (bf16)
-//
-// or the smallest number above 0 that the dtype stores, if that is more,
-//
-// where B = |scale| x (largest row norm of Q) x (largest row norm of K) bounds every |score|,
-// because f32 loses a digit of a score for every digit that it grows. For out, c x max(1, B / 1000)
-// counts as 0.25 at most, because an output with a larger error says nothing, whatever the scores.
+// The tolerances derive from the error of the same backend on a single rank, and scale with the
+// inputs, because an absolute floor would pass anything where values are small. run.md has the
+// formulas and their reasons (Verification).
 //
 // A sample of the query rows takes a fraction of the time. Then out, lse and dq are compared at
 // these rows alone, and dk and dv are not compared, because every query adds to each of their rows.
@@ -105,13 +83,10 @@ class Reference {
   Verdict judge(const AttentionOutputs& outputs) const;
 
  private:
-  DType dtype_;
   Index seqlen_;
   std::vector<Index> queries_;  // none: all
-  double score_bound_ = 0;      // B
   NaiveResult<double> oracle_;
-  // In the order of Verdict::tensors; `units_` are L.
-  std::vector<double> one_rank_errors_, one_rank_rms_, units_;
+  std::vector<TensorVerdict> limits_;  // of each tensor, without an error
 };
 
 // Return the most bytes that a Reference holds while it is made.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -44,21 +45,22 @@ std::optional<MistakenRing> parse_mistake(const std::string& text) {
   return std::nullopt;
 }
 
-using GivenPath = std::pair<const char*, const std::optional<std::string>&>;
-
 void add_inputs(CommandFlags& flags, RunOptions& run) {
+  const std::string made = "--text FILE or --random";  // files bring their own sizes
   add_tensors(flags, run);
   flags.path("--text", run.text, "embed the bytes of a file instead");
   flags.flag("--random", run.random, "draw from N(0, 1) instead");
-  flags.integer("--seed", run.seed, "of --random, --verify-rows and --inject jitter (0)", 0);
-  flags.integer("--batch", run.batch,
-                "batch entries (1), for --text and --random as the next four");
-  flags.integer("--heads", run.heads, "query heads (4)");
-  flags.integer("--heads-kv", run.heads_kv,
-                "key and value heads, a divisor of the heads (as many)");
-  flags.integer("--seqlen", run.seqlen,
-                "positions (1024; of a text: all of it, divided by --batch)");
-  flags.integer("--head-dim", run.head_dim, "values a head (64)");
+  flags.integer("--seed", run.seed, "of --random, --verify-rows and --inject jitter (0)", 0)
+      .needs("--random or --verify-rows N");
+  flags.integer("--batch", run.batch, "batch entries (1), for --text and --random as the next four")
+      .needs(made);
+  flags.integer("--heads", run.heads, "query heads (4)").needs(made);
+  flags.integer("--heads-kv", run.heads_kv, "key and value heads, a divisor of the heads (as many)")
+      .needs(made);
+  flags
+      .integer("--seqlen", run.seqlen, "positions (1024; of a text: all of it, divided by --batch)")
+      .needs(made);
+  flags.integer("--head-dim", run.head_dim, "values a head (64)").needs(made);
 }
 
 void add_ring(CommandFlags& flags, RunOptions& run) {
@@ -67,19 +69,31 @@ void add_ring(CommandFlags& flags, RunOptions& run) {
              parse_backend);
   constexpr const char* kKernel =
       " kernel of --backend cuda and nccl, by its number in info (the best)";
-  flags.integer("--kernel", run.cuda.forward_kernel, std::string("forward") + kKernel, 1, 99);
-  flags.integer("--backward-kernel", run.cuda.backward_kernel, std::string("backward") + kKernel, 1,
-                99);
-  flags.integer("--kernel-trace", run.cuda.stamped,
-                "of --backend cuda and nccl, with --trace: record what the warps of kernels 06, 07 "
-                "and, backward, 11 do on N multiprocessors",
-                1, kMostMultiprocessors);
-  flags.integer("--gpus", run.cuda.gpus,
-                "of --backend cuda: deal the ranks over N GPUs, blocks moved by copy engines (1)",
-                1, 64);
-  flags.flag("--graph", run.cuda.graph,
-             "of --backend cuda on one GPU: capture the loops of all ranks in one CUDA graph, and "
-             "launch that");
+  const std::string on_gpus = "--backend cuda|nccl", in_one_process = "--backend cuda";
+  flags.integer("--kernel", run.cuda.forward_kernel, std::string("forward") + kKernel, 1, 99)
+      .needs(on_gpus);
+  flags
+      .integer("--backward-kernel", run.cuda.backward_kernel, std::string("backward") + kKernel, 1,
+               99)
+      .needs(on_gpus)
+      .needs("--backward");
+  flags
+      .integer("--kernel-trace", run.cuda.stamped,
+               "of --backend cuda and nccl, with --trace: record what the warps of kernels 06, 07 "
+               "and, backward, 11 do on N multiprocessors",
+               1, kMostMultiprocessors)
+      .needs(on_gpus)
+      .needs("--trace FILE");
+  flags
+      .integer("--gpus", run.cuda.gpus,
+               "of --backend cuda: deal the ranks over N GPUs, blocks moved by copy engines (1)", 1,
+               64)
+      .needs(in_one_process);
+  flags
+      .flag("--graph", run.cuda.graph,
+            "of --backend cuda on one GPU: capture the loops of all ranks in one CUDA graph, and "
+            "launch that")
+      .needs(in_one_process);
   add_world_size(flags, run.world_size, kDefaultWorldSize);
   flags.value(
       "--scheme", kSchemeNames,
@@ -93,6 +107,7 @@ void add_ring(CommandFlags& flags, RunOptions& run) {
       "which rank holds which positions (contiguous); documents:P deals each document out by "
       "P, contiguous or zigzag");
   add_speeds(flags, run.job.speeds, "for a searched partition");
+  flags.needs("--partition searched");
   flags.path("--write-partition", run.write_partition,
              "write the rank of each position, .npy, as file: reads it");
   add_kv_buffers(flags, run.job.kv_buffers,
@@ -106,10 +121,12 @@ void add_outputs(CommandFlags& flags, RunOptions& run) {
   flags.path("--out", run.out, "write the output, .npy");
   flags.path("--lse", run.lse, "write the log-sum-exp, .npy [batch, heads, seqlen]");
   flags.flag("--backward", run.job.backward, "compute the gradients too");
-  flags.path("--dout", run.dout, "gradient of the output, .npy shaped like the queries (ones)");
-  flags.path("--dq", run.dq, "write the gradient of the queries, .npy");
-  flags.path("--dk", run.dk, "write the gradient of the keys, .npy");
-  flags.path("--dv", run.dv, "write the gradient of the values, .npy");
+  const std::string backward = "--backward";
+  flags.path("--dout", run.dout, "gradient of the output, .npy shaped like the queries (ones)")
+      .needs(backward);
+  flags.path("--dq", run.dq, "write the gradient of the queries, .npy").needs(backward);
+  flags.path("--dk", run.dk, "write the gradient of the keys, .npy").needs(backward);
+  flags.path("--dv", run.dv, "write the gradient of the values, .npy").needs(backward);
   flags.path(
       "--trace", run.trace,
       "write the recording, Chrome Trace Event JSON; with a / at its end, a folder with a file "
@@ -137,57 +154,23 @@ void add_outputs(CommandFlags& flags, RunOptions& run) {
               });
 }
 
-void check_source(const RunOptions& run, bool seed_given) {
-  const bool files = run.q || run.k || run.v;
-  const char* const of_files = run.q ? "--q" : run.k ? "--k" : "--v";
-  const char* const given = files ? of_files : run.text ? "--text" : "--random";
-  const int sources = files + run.text.has_value() + run.random;
+void check_source(const RunOptions& run) {
   constexpr const char* kOneOf = "one of --q with --k and --v, --text, --random";
-  if (run.layout != Layout::bhsd && !files)
-    contradiction("--layout", "given without --q", "it together with --q, --k and --v");
+  const int sources = run.q.has_value() + run.text.has_value() + run.random;
   if (sources == 0) contradiction("run", "no input given", kOneOf);
   if (sources > 1)
-    contradiction(given, fmt::format("given beside {}", files && run.text ? "--text" : "--random"),
+    contradiction(run.q ? "--q" : "--text",
+                  fmt::format("given beside {}", run.q && run.text ? "--text" : "--random"),
                   kOneOf);
-  if (files) {
-    for (const auto& [flag, path] : {GivenPath{"--q", run.q}, {"--k", run.k}, {"--v", run.v}})
-      if (!path)
-        contradiction(flag, fmt::format("missing beside {}", given), "--q, --k and --v together");
-    for (const auto& [flag, size] : {std::pair{"--batch", run.batch},
-                                     {"--heads", run.heads},
-                                     {"--heads-kv", run.heads_kv},
-                                     {"--seqlen", run.seqlen},
-                                     {"--head-dim", run.head_dim}})
-      if (size)
-        contradiction(flag, fmt::format("{} given beside --q", *size),
-                      "--text or --random; .npy files bring their own sizes");
-  }
-  if (seed_given && !run.random && !run.verify_rows)
-    contradiction("--seed", "given without --random and without --verify-rows",
-                  "--random --seed N, --verify-rows N --seed N");
 }
 
 void check_backend(const RunOptions& run) {
-  const CudaChoice& cuda = run.cuda;
   const std::string backend = fmt::format("given with --backend {}", name_of(run.backend));
   if (is_on_gpus(run.backend) && run.job.mask.is_in_pieces())
     contradiction("--mask", fmt::format("'{}' {}", run.job.mask.name(), backend),
                   "masks without sink and ranges there");
-  for (const auto& [flag, given] : {std::pair{"--gpus", cuda.gpus != 0}, {"--graph", cuda.graph}})
-    if (given && run.backend != Backend::cuda)
-      contradiction(flag, backend, "it together with --backend cuda");
-  if (cuda.graph && cuda.gpus > 1)
-    contradiction("--graph", fmt::format("given with --gpus {}", cuda.gpus), "it with one GPU");
-  if (is_on_gpus(run.backend)) {
-    require_beside("--backward-kernel", cuda.backward_kernel != 0, "--backward", run.job.backward);
-  } else {
-    for (const auto& [flag, given] : {std::pair{"--kernel", cuda.forward_kernel != 0},
-                                      {"--backward-kernel", cuda.backward_kernel != 0},
-                                      {"--kernel-trace", cuda.stamped > 0}})
-      if (given) contradiction(flag, backend, "it together with --backend cuda or nccl");
-  }
-  if (cuda.stamped > 0 && !run.trace)
-    contradiction("--kernel-trace", "given without --trace", "it together with --trace FILE");
+  if (run.cuda.graph && run.cuda.gpus > 1)
+    contradiction("--graph", fmt::format("given with --gpus {}", run.cuda.gpus), "it with one GPU");
   if (run.mistaken && run.backend != Backend::cpu)
     contradiction("--inject", fmt::format("'{}' {}", name_of(*run.mistaken->mistake), backend),
                   "it with --backend cpu");
@@ -210,18 +193,9 @@ void check_backend(const RunOptions& run) {
 }
 
 void check(RunOptions& run, const CommandFlags& flags) {
-  check_source(run, flags.given("--seed"));
+  check_source(run);
   if (run.job.injection) run.job.injection->seed = run.seed;
-  if (!run.job.backward)
-    for (const auto& [flag, path] :
-         {GivenPath{"--dout", run.dout}, {"--dq", run.dq}, {"--dk", run.dk}, {"--dv", run.dv}})
-      if (path)
-        contradiction(flag, fmt::format("'{}' given without --backward", *path),
-                      "it together with --backward");
   check_backend(run);
-  if (flags.given("--speeds") && !run.job.partition.is_searched())
-    contradiction("--speeds", fmt::format("given with --partition {}", run.job.partition.name()),
-                  "it with --partition searched, which alone deals by speed");
   const Scheme scheme = run.job.scheme;
   if (flags.given("--kv-buffers") && scheme != Scheme::ring && scheme != Scheme::two_level)
     contradiction("--kv-buffers",
@@ -242,14 +216,20 @@ Layout parse_layout(std::string_view text) {
 }
 
 void add_tensors(CommandFlags& flags, RunOptions& run) {
-  flags.path("--q", run.q,
-             "queries, .npy or .safetensors[:TENSOR], [batch, heads, seqlen, head_dim]");
-  flags.path("--k", run.k, "keys, .npy [batch, heads-kv, seqlen, head_dim]");
-  flags.path("--v", run.v, "values, .npy, shaped like the keys");
-  flags.name("--layout", run.layout, "bhsd|bshd|sbhd|thd",
-             "order of the axes in the files: b batch, h heads, s seqlen, d head_dim; thd: no "
-             "batch (bhsd)",
-             parse_layout);
+  const std::string q = "--q FILE", k = "--k FILE", v = "--v FILE";
+  flags
+      .path("--q", run.q,
+            "queries, .npy or .safetensors[:TENSOR], [batch, heads, seqlen, head_dim]")
+      .needs(k)
+      .needs(v);
+  flags.path("--k", run.k, "keys, .npy [batch, heads-kv, seqlen, head_dim]").needs(q);
+  flags.path("--v", run.v, "values, .npy, shaped like the keys").needs(q);
+  flags
+      .name("--layout", run.layout, "bhsd|bshd|sbhd|thd",
+            "order of the axes in the files: b batch, h heads, s seqlen, d head_dim; thd: no "
+            "batch (bhsd)",
+            parse_layout)
+      .needs(q);
   constexpr double kMost = std::numeric_limits<float>::max();
   flags.number("--scale", run.job.softmax_scale,
                {-kMost, kMost, true, true, "a finite number that f32 can hold"},
@@ -429,79 +409,86 @@ class RunPart : public JobPart {
 
   void prepare() override {
     require_world_size(session_, options_.world_size);
-    if (is_first()) prepare_inputs();
+    if (!is_first()) return;
+    plan_ = plan_inputs(options_);
+    config_ = config_of(options_, plan_.shape, session_.world_size());
+    check_problem(options_, config_, plan_);
+    require_memory(config_, memory_use());
+    if (is_scattered()) {
+      loaded_ = load_inputs(options_, plan_);
+    } else {
+      text_ = text_of(options_, plan_);
+    }
   }
 
   void run() override {
     if (!plan_.doubt.empty()) print_error(plan_.doubt);
     for (const std::string& remark : loaded_.remarks) print_error(remark);
-    facts_ = job_facts_from(session_.broadcast(is_first() ? to_bytes(facts_) : ""));
-    config_ = config_of(options_, facts_.shape, session_.world_size());
-    if (!is_first()) require_process_memory(config_, memory_use());
+    learn_of_inputs();
+    if (!is_first()) {
+      config_ = config_of(options_, plan_.shape, session_.world_size());
+      require_memory(config_, memory_use());
+    }
     run_ = run_rank();
     run_.recording.info.command = options_.command;
   }
 
   int conclude() override {
     AttentionInputs generated;
-    if (options_.verify && !facts_.is_scattered)
-      generated = whole_inputs(*generated_rows(options_, facts_.shape, facts_.text), facts_.shape);
+    if (options_.verify && !is_scattered())
+      generated = whole_inputs(*generated_rows(options_, plan_.shape, text_), plan_.shape);
     return ringscope::conclude({options_, config_, plan_, run_, loaded_.remarks.empty()},
-                               facts_.is_scattered ? loaded_.tensors : generated);
+                               is_scattered() ? loaded_.tensors : generated);
   }
 
  private:
-  void prepare_inputs() {
-    plan_ = plan_inputs(options_);
-    facts_ = {.shape = plan_.shape,
-              .is_scattered = !can_be_generated(options_),
-              .gathers_outputs = options_.verify || options_.out || options_.lse || options_.dq ||
-                                 options_.dk || options_.dv,
-              .text = ""};
-    config_ = config_of(options_, plan_.shape, session_.world_size());
-    check_problem(options_, config_, plan_);
-    require_process_memory(config_, memory_use());
-    if (facts_.is_scattered) {
-      loaded_ = load_inputs(options_, plan_);
-    } else {
-      facts_.text = text_of(options_, plan_);
-    }
+  // Tell the others what only rank 0 knows, which opens the files: the shape and the bytes of a text.
+  void learn_of_inputs() {
+    AttentionShape& shape = plan_.shape;
+    const std::string_view sizes(reinterpret_cast<const char*>(&shape), sizeof shape);
+    const std::string told = session_.broadcast(is_first() ? std::string(sizes) + text_ : "");
+    std::memcpy(&shape, told.data(), sizeof shape);
+    text_ = told.substr(sizeof shape);
   }
 
-  ProcessMemoryUse memory_use() const {
+  // Return whether rank 0 sends each rank its rows, rather than each making its own.
+  bool is_scattered() const { return !can_be_generated(options_); }
+  bool gathers_outputs() const {
+    return options_.verify || options_.out || options_.lse || options_.dq || options_.dk ||
+           options_.dv;
+  }
+  MemoryUse memory_use() const {
     return {.rank = session_.rank(),
-            .reads_inputs = is_first() && facts_.is_scattered,
-            .makes_text = options_.text.has_value() && !facts_.is_scattered,
-            .gathers_outputs = is_first() && facts_.gathers_outputs,
-            .verify = is_first() && options_.verify,
+            .reads_inputs = is_first() && is_scattered(),
+            .makes_text = options_.text.has_value() && !is_scattered(),
+            .gathers_outputs = is_first() && gathers_outputs(),
             .dout_given = options_.dout.has_value(),
+            .verify = is_first() && options_.verify,
             .ranks_elsewhere = is_on_gpus(options_.backend)};
   }
 
   RingRun run_rank() {
-    ProcessInputs inputs{.is_scattered = facts_.is_scattered};
+    ProcessInputs inputs{.is_scattered = is_scattered()};
     std::unique_ptr<RowSource> rows;
-    if (!facts_.is_scattered) {
-      rows = generated_rows(options_, facts_.shape, facts_.text);
+    if (!is_scattered()) {
+      rows = generated_rows(options_, plan_.shape, text_);
       inputs.generated = rows.get();
     } else if (is_first()) {
-      rows = std::make_unique<WholeInputs>(facts_.shape, loaded_.tensors);
+      rows = std::make_unique<WholeInputs>(plan_.shape, loaded_.tensors);
       inputs.at_rank_0 = rows.get();
     }
     std::optional<ProgressBar> bar;
     if (is_first()) bar.emplace("attention");
     return process_runner_of(options_.backend, options_.cuda)(
-        session_, config_, inputs, facts_.gathers_outputs,
-        Progress{bar ? bar->callback() : nullptr});
+        session_, config_, inputs, gathers_outputs(), Progress{bar ? bar->callback() : nullptr});
   }
 
   const RunOptions& options_;
-  JobFacts facts_;
   Problem config_;
   RingRun run_;
-  // Only on rank 0.
-  InputPlan plan_;
-  LoadedInputs loaded_;
+  InputPlan plan_;       // of other ranks than 0: the shape alone
+  LoadedInputs loaded_;  // of rank 0
+  std::string text_;
 };
 
 }  // namespace

@@ -138,14 +138,16 @@ void add_faults(CommandFlags& flags, SimulateOptions& options) {
 
 void add_outputs(CommandFlags& flags, SimulateOptions& options, Given& given) {
   flags.path("--trace", options.trace, "write a recording for view, Chrome Trace Event JSON");
-  flags.value("--trace-ranks", "all|K",
-              "ranks in it: those on the critical path and a sample (as many as make a file of a "
-              "sensible size)",
-              [&options](const std::string& text) {
-                constexpr int kAll = std::numeric_limits<int>::max();
-                options.trace_ranks =
-                    text == "all" ? kAll : integer_of_flag<int>("--trace-ranks", text, 1, kAll);
-              });
+  flags
+      .value("--trace-ranks", "all|K",
+             "ranks in it: those on the critical path and a sample (as many as make a file of a "
+             "sensible size)",
+             [&options](const std::string& text) {
+               constexpr int kAll = std::numeric_limits<int>::max();
+               options.trace_ranks =
+                   text == "all" ? kAll : integer_of_flag<int>("--trace-ranks", text, 1, kAll);
+             })
+      .needs("--trace FILE");
   flags.values(
       "--sweep", "NAME=LIST...", given.sweep,
       "simulate all combinations: seqlen=8192:131072:*2 world-size=2,4,8 "
@@ -155,6 +157,7 @@ void add_outputs(CommandFlags& flags, SimulateOptions& options, Given& given) {
              "write the sweep's table, CSV (-: to stdout, instead of the text)");
   flags.path("--picture", options.picture, "write the sweep's curves, PNG or SVG");
   add_theme(flags, options.theme);
+  flags.needs("--picture FILE");
   flags.flag("--json", options.json, "print one JSON object");
 }
 
@@ -167,8 +170,6 @@ void check_sweep(const SimulateOptions& options, const CommandFlags& flags) {
                     "one of them");
   }
   const bool sweeps = !options.sweep.empty();
-  require_beside("--theme", options.theme.has_value(), "--picture FILE",
-                 options.picture.has_value());
   for (const auto& [flag, path] :
        {std::pair{"--csv", &options.csv}, {"--picture", &options.picture}})
     if (path->has_value() && !sweeps)
@@ -182,8 +183,6 @@ void check_sweep(const SimulateOptions& options, const CommandFlags& flags) {
           "it with one simulation");
   if (sweeps && options.all_schemes)
     contradiction("--scheme", "'all' given beside --sweep", "--sweep scheme=ring,allgather,...");
-  require_beside("--trace-ranks", options.trace_ranks.has_value(), "--trace FILE",
-                 options.trace.has_value());
 }
 
 bool sweeps(const SimulateOptions& options, Setting setting, const std::string& value = "") {

@@ -85,14 +85,6 @@ void add_settings(CommandFlags& flags, GivenSettings& given) {
   flags.integer("--seed", given.seed, "of the first weights and of the pieces of text (0)", 0);
 }
 
-void check(const TrainOptions& train) {
-  check_ranks(train.ranks);
-  require_beside("--checkpoint-every", train.checkpoint_every.has_value(), "--checkpoint FILE",
-                 train.checkpoint.has_value());
-  require_beside("--trace-step", train.trace_step.has_value(), "--trace FILE",
-                 train.trace.has_value());
-}
-
 // Return the settings of a run that resumes from `start`, or begins if `start` is null. Throw
 // InputError naming the flag, its value and what is accepted, also where a size differs from that
 // of `start`, which came from the file `resume`.
@@ -271,16 +263,17 @@ Finish declare_train(CommandFlags& flags) {
       "write the loss of every step, CSV: step,loss (a file: also every 100 steps; -: to stdout, "
       "instead of the text)");
   flags.path("--checkpoint", train->checkpoint, "write the model, and all that is needed to go on");
-  flags.integer("--checkpoint-every", train->checkpoint_every, "steps; and at the end (100)");
+  flags.integer("--checkpoint-every", train->checkpoint_every, "steps; and at the end (100)")
+      .needs("--checkpoint FILE");
   flags.path("--resume", train->resume,
              "go on from a checkpoint, with its settings but for those that are given");
   flags.path("--trace", train->trace, "write the recording of one step's attention");
-  flags.integer("--trace-step", train->trace_step, "which (the last)");
+  flags.integer("--trace-step", train->trace_step, "which (the last)").needs("--trace FILE");
   add_timeout(flags, train->ranks);
   flags.flag("--json", train->json, "print the summary as one JSON object");
   return [train] {
     if (train->loss_csv == "-") train->loss_csv = "/dev/stdout";
-    check(*train);
+    check_ranks(train->ranks);
     return *train;
   };
 }

@@ -150,15 +150,18 @@ Finish declare_view(CommandFlags& flags) {
              "write what --select finds, or all slices, as CSV, and open no window (-: to stdout)");
   flags.path("--html", view->html,
              "write a page that holds the recordings and the viewer, and open no window");
-  flags.value("--size", "WxH", "of the picture (1600x900)", [view](const std::string& text) {
-    const auto size = sizes_in(text);
-    if (!size || size->first < 320 || size->first > 7680 || size->second < 240 ||
-        size->second > 4320)
-      contradiction("--size", fmt::format("'{}' given", text),
-                    "WIDTHxHEIGHT from 320x240 to 7680x4320");
-    view->width = static_cast<int>(size->first);
-    view->height = static_cast<int>(size->second);
-  });
+  flags
+      .value("--size", "WxH", "of the picture (1600x900)",
+             [view](const std::string& text) {
+               const auto size = sizes_in(text);
+               if (!size || size->first < 320 || size->first > 7680 || size->second < 240 ||
+                   size->second > 4320)
+                 contradiction("--size", fmt::format("'{}' given", text),
+                               "WIDTHxHEIGHT from 320x240 to 7680x4320");
+               view->width = static_cast<int>(size->first);
+               view->height = static_cast<int>(size->second);
+             })
+      .needs("--screenshot FILE");
   flags.integer("--step", view->step, "begin at this ring step", 0, std::numeric_limits<int>::max(),
                 "T");
   flags.value("--at", "[back:]T|TIME",
@@ -170,7 +173,7 @@ Finish declare_view(CommandFlags& flags) {
               });
   flags.value("--select", "WORDS", "select the first slice that these find, such as rank:3,wait",
               [view](const std::string& text) { view->select = text; });
-  flags.flag("--zoom", view->zoom, "zoom to the selected slice");
+  flags.flag("--zoom", view->zoom, "zoom to the selected slice").needs("--select WORDS");
   flags.text("--range", "FROM..TO", view->range,
              "zoom to this part of the axis, such as 1ms..3.5ms, or 2..4 of --axis steps");
   flags.flag("--table", view->table, "list what is selected, with its sums");
@@ -198,13 +201,8 @@ Finish declare_view(CommandFlags& flags) {
       contradiction("--csv", "given with several traces", "it with one");
     if (view->csv == "-") view->csv = "/dev/stdout";
     if (view->screenshot) require_picture("--screenshot", *view->screenshot, true);
-    if (view->zoom && !view->select)
-      contradiction("--zoom", "given without --select", "it together with --select WORDS");
     if (flags.given("--step") && flags.given("--at"))
       contradiction("--at", "given with --step", "one of them");
-    if (flags.given("--size") && !view->screenshot)
-      contradiction("--size", "given without --screenshot",
-                    "it together with --screenshot OUT.png");
     if (view->html && view->screenshot)
       contradiction("--html", "given beside --screenshot", "one of them");
     check_output_places(

@@ -13,11 +13,20 @@
 
 namespace ringscope {
 
+// What a request lacks, for those who decide by it. Nobody reads a message for that.
+enum class InputFault { bad_input, too_large };
+
 // The error of bad usage or bad input. Its message names the flag or file, the value, and what
 // would be accepted.
 class InputError : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  explicit InputError(const std::string& message, InputFault fault = InputFault::bad_input)
+      : std::runtime_error(message), fault_(fault) {}
+
+  InputFault fault() const { return fault_; }
+
+ private:
+  InputFault fault_;
 };
 
 // The error of a run that fails: a peer was lost, memory ran out, a disk is full. `rank` and `step`
@@ -69,12 +78,14 @@ inline void require_between(const std::string& name, Index value, Index least,
                    " accepted");
 }
 
-// Return a * b for a, b >= 0. Throw an InputError naming `what` if it does not fit in 63 bits.
+// Return a * b for a, b >= 0. Throw an InputError (too_large) naming `what` if it does not fit in 63
+// bits.
 inline Index checked_product(Index a, Index b, const std::string& what) {
   Index product = 0;
   if (__builtin_mul_overflow(a, b, &product))
     throw InputError(what + ": " + std::to_string(a) + " x " + std::to_string(b) +
-                     " does not fit in 64 bits; give smaller sizes");
+                         " does not fit in 64 bits; accepted: smaller sizes",
+                     InputFault::too_large);
   return product;
 }
 

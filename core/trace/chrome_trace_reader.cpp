@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -18,6 +19,40 @@ constexpr std::int64_t kMaxRanks = 1'000'000;
 constexpr std::uint64_t kMinBytesPerRank = 64;  // least size of the events that name it
 constexpr int kMaxInt = INT32_MAX;
 constexpr std::size_t kMaxListText = 1000;
+
+using Lists = std::map<EventField, std::vector<std::int64_t>>;
+
+// Takes the members that for_fields() describes from what was read.
+struct FieldReader {
+  const TraceFields& fields;
+  const Lists& lists;
+
+  template <class T>
+  void operator()(EventField field, T& value, FieldRange range = {}) const {
+    if constexpr (std::is_same_v<T, std::vector<std::int64_t>>) {
+      if (const auto list = lists.find(field); list != lists.end()) value = list->second;
+    } else if (range.may_lack && !fields.has(field)) {
+      return;
+    } else if constexpr (requires { value.emplace(); }) {
+      (*this)(field, value.emplace(), range);
+    } else if constexpr (std::is_enum_v<T>) {
+      value = fields.choice(field, all_like(T{}));
+    } else if constexpr (std::is_integral_v<T>) {
+      value = static_cast<T>(fields.integer(field, range.least, range.most));
+    } else {
+      value = fields.string(field);
+    }
+  }
+  template <class F>
+  void object(EventField field, F&& members) const {
+    fields.require_object(field);
+    members();
+  }
+  template <class T, class F>
+  void part(EventField field, std::optional<T>& part, F&& members) const {
+    if (fields.has(field)) members(part.emplace());
+  }
+};
 
 class TraceReader {
  public:
@@ -47,19 +82,10 @@ class TraceReader {
     head_.end_at(json_.at());
   }
 
-  // Return whether the "ring" object that gives the events their meaning came too late for them.
-  bool must_read_again() const { return has_ring_ && !run_; }
-
-  // Begin a recording whose head is that of `known`, an earlier reading.
-  void begin_recording(const TraceReader& known) {
-    run_ = known.run_info();
-    sink_.begin(*run_, known.dropped_);
-  }
-
   TraceHead finish() {
     TraceHead head;
-    if (run_) head.story = take_story();
     head.run = std::move(run_);
+    head.story = std::move(story_);
     head.rank = head_.any_integer(EventField::own_rank);
     head.world_size = head_.any_integer(EventField::world_size);
     head.base_time_ns = head_.any_integer(EventField::base_time);
@@ -75,11 +101,9 @@ class TraceReader {
       const JsonToken token = json_.next();
       if (field == EventField::trace_events && token == JsonToken::begin_array) {
         head_.end_at(json_.at());
-        const bool is_complete = has_ring_ && head_.is_object(EventField::distributed_info) &&
-                                 head_.any_integer(EventField::base_time);
-        if (is_complete && !run_) begin_recording(*this);
+        if (has_ring_) begin_recording();
         read_events();
-      } else if (field == EventField::story) {
+      } else if (field == EventField::story && has_ring_) {
         read_story(token);
       } else {
         read_value(field, token, head_);
@@ -106,8 +130,9 @@ class TraceReader {
     if (field != EventField::none) fields.set(field, token, json_.text(), json_.at());
     const auto read_inside = [&](TracePlace place) {
       if (token != JsonToken::begin_object) return json_.skip(token);
-      if (place == TracePlace::ring && std::exchange(has_ring_, true))
-        fail_at(json_.at(), "a second \"ring\" object; one accepted");
+      if (place == TracePlace::ring && (has_events_ || std::exchange(has_ring_, true)))
+        fail_at(json_.at(),
+                "a \"ring\" object behind another one or the events; one before them accepted");
       read_object(place, fields);
     };
     switch (field) {
@@ -124,21 +149,16 @@ class TraceReader {
       case EventField::args:
         return read_inside(TracePlace::args);
       case EventField::mask_slices:
-        return read_list(field, token, mask_slices_, 0);
       case EventField::partition_runs:
-        return read_list(field, token, partition_runs_, 0);
       case EventField::clock_offset_ns:
-        return read_list(field, token, clock_offset_ns_, INT64_MIN);
       case EventField::clock_error_ns:
-        return read_list(field, token, clock_error_ns_, 0);
       case EventField::dropped_events:
-        return read_list(field, token, dropped_, 0);
+      case EventField::dropped_stamps:
+        return read_list(field, token);
       case EventField::input_dims:
       case EventField::input_types:
       case EventField::inputs:
         return read_as_text(field, token, fields);
-      case EventField::dropped_stamps:
-        return read_list(field, token, dropped_stamps_, 0);
       default:
         json_.skip(token);
     }
@@ -147,86 +167,41 @@ class TraceReader {
   // ---
   // The head of a recording.
 
-  RunInfo run_info() const {
+  void begin_recording() {
     head_.integer(EventField::schema_version, 1, 1);
-    RunInfo info;
+    RunInfo& info = run_.emplace();
     info.backend = head_.string(EventField::backend);
-    info.partition = head_.string(EventField::partition);
-    info.mask = head_.string(EventField::mask);
-    info.scheme = head_.string(EventField::scheme);
-    info.dtype = head_.string(EventField::dtype);
-    if (head_.has(EventField::kv_buffers))
-      info.kv_buffers = static_cast<int>(head_.integer(EventField::kv_buffers, 1, kMaxInt));
-    // Limit the ranks by the file's size, so that a short file can't claim memory for many.
-    const auto believed =
-        std::min(kMaxRanks, static_cast<std::int64_t>(text_bytes_ / kMinBytesPerRank + 1));
-    info.world_size = static_cast<int>(head_.integer(EventField::world_size, 1, believed));
+    info.world_size = world_size();
     info.base_time_ns = head_.integer(EventField::base_time, INT64_MIN, INT64_MAX);
-    const auto size = [&](EventField field) { return head_.integer(field, 1, INT64_MAX); };
-    info.shape = {size(EventField::batch), size(EventField::num_heads),
-                  size(EventField::num_heads_kv), size(EventField::seqlen),
-                  size(EventField::head_dim)};
+    std::vector<std::int64_t> dropped;
+    for_fields(info, dropped, FieldReader{head_, lists_});
     try {
       validate(info.shape);
     } catch (const InputError& error) {
       fail_at(head_.at(EventField::head_dim), error.what());
     }
-    if (head_.has(EventField::failure)) info.failure = failure(info.world_size);
-    if (head_.has(EventField::live_ns))
-      info.live_ns = head_.integer(EventField::live_ns, 0, kMaxTraceNs);
-    if (head_.has(EventField::train_step)) info.training = training();
-    info.mask_slices = mask_slices_;
-    info.partition_runs = partition_runs_;
-    if (head_.has(EventField::device)) info.machine = machine(info.world_size);
-    if (head_.has(EventField::command)) info.command = head_.string(EventField::command);
     for (const EventField field : kOriginFields)
       if (head_.has(field)) info.origin.emplace_back(name_of(field), head_.string(field));
-    info.clock_offset_ns = clock_offset_ns_;
-    info.clock_error_ns = clock_error_ns_;
-    info.dropped_stamps = dropped_stamps_;
-    for (const auto* list : {&clock_offset_ns_, &clock_error_ns_, &dropped_, &dropped_stamps_})
+    for (const auto* list :
+         {&info.clock_offset_ns, &info.clock_error_ns, &dropped, &info.dropped_stamps})
       if (!list->empty() && list->size() != static_cast<std::size_t>(info.world_size))
         fail_at(head_.end(), fmt::format("a list for {} ranks in \"ring\"; one for {} accepted",
                                          list->size(), info.world_size));
-    return info;
+    sink_.begin(info, dropped);
   }
 
-  RunEnd failure(int world_size) const {
-    if (!head_.is_object(EventField::failure)) head_.refuse(EventField::failure, "an object");
-    const auto below_world_size = [&](EventField field) {
-      return head_.has(field) ? static_cast<int>(head_.integer(field, 0, world_size - 1)) : -1;
-    };
-    return {std::string(head_.string(EventField::failure_message)),
-            below_world_size(EventField::failure_rank), below_world_size(EventField::failure_step)};
+  // Return the number of ranks. It is limited by the file's size, so that a short file can't claim
+  // memory for many.
+  int world_size() const {
+    const auto believed =
+        std::min(kMaxRanks, static_cast<std::int64_t>(text_bytes_ / kMinBytesPerRank + 1));
+    return static_cast<int>(head_.integer(EventField::world_size, 1, believed));
   }
 
-  RunMachine machine(int world_size) const {
-    RunMachine machine;
-    machine.device = head_.string(EventField::device);
-    if (head_.has(EventField::link)) machine.link = head_.string(EventField::link);
-    if (head_.has(EventField::between)) machine.between = head_.string(EventField::between);
-    machine.nodes = static_cast<int>(head_.integer(EventField::nodes, 1, world_size));
-    if (head_.has(EventField::cores))
-      machine.cores = static_cast<int>(head_.integer(EventField::cores, 1, kMaxInt));
-    if (!head_.has(EventField::forward_flops)) return machine;
-    machine.forward_flops = head_.integer(EventField::forward_flops, 1, INT64_MAX);
-    machine.backward_flops = head_.integer(EventField::backward_flops, 0, INT64_MAX);
-    machine.tile_rows = head_.integer(EventField::tile_rows, 1, 1 << 20);
-    machine.tile_keys = head_.integer(EventField::tile_keys, 1, 1 << 20);
-    return machine;
-  }
-
-  RecordedLayer training() const {
-    RecordedLayer training{.train_step = head_.integer(EventField::train_step, 1, INT64_MAX)};
-    training.layers = static_cast<int>(head_.integer(EventField::train_layers, 1, kMaxInt));
-    training.layer =
-        static_cast<int>(head_.integer(EventField::train_layer, 0, training.layers - 1));
-    return training;
-  }
-
-  // Read a list of one integer per rank, none below `low`.
-  void read_list(EventField field, JsonToken token, std::vector<std::int64_t>& list,
-                 std::int64_t low) {
+  // Read a list of integers, of which only a clock's offsets may be negative.
+  void read_list(EventField field, JsonToken token) {
+    const std::int64_t low = field == EventField::clock_offset_ns ? INT64_MIN : 0;
+    std::vector<std::int64_t>& list = lists_[field];
     if (token != JsonToken::begin_array)
       fail_at(json_.at(),
               "no list given for one of \"ring\"; a list with an integer a rank accepted");
@@ -256,77 +231,27 @@ class TraceReader {
   }
 
   // ---
-  // The story. Whether the file is a recording of ours may be known only after it, so what is wrong
-  // with a story is kept until then.
+  // The story, which stands behind the head.
 
   void read_story(JsonToken token) {
-    if (token != JsonToken::begin_array) {
-      keep_complaint([&] { refuse_story(); });
-      return json_.skip(token);
-    }
-    if (std::exchange(has_story_, true))
-      keep_complaint([&] { fail_at(json_.at(), "a second \"story\"; one accepted"); });
-    while ((token = json_.next()) != JsonToken::end_array) {
-      if (token == JsonToken::begin_object) {
-        fields_.clear();
-        read_object(TracePlace::story_step, fields_);
-        keep_complaint([&] { add_story_step(); });
-      } else {
-        keep_complaint([&] { refuse_story(); });
-        json_.skip(token);
-      }
-    }
-  }
-
-  [[noreturn]] void refuse_story() const {
-    fail_at(json_.at(), "no list of objects given for \"story\"; one accepted");
-  }
-
-  // Call f() unless there was a complaint before, and keep the one that it throws.
-  template <class F>
-  void keep_complaint(F&& f) try {
-    if (!story_complaint_) f();
-  } catch (const InputError& error) {
-    story_complaint_ = error;
-  }
-
-  void add_story_step() {
-    if (story_.size() == kMaxStorySteps)
-      fail_at(json_.at(), fmt::format("a story of more than {} paragraphs", kMaxStorySteps));
-    StoryStep step;
-    step.text = fields_.string(EventField::story_text);
-    if (step.text.empty() || step.text.size() > kMaxStoryText)
-      fail_at(fields_.at(EventField::story_text),
-              fmt::format("a text of {} bytes given; 1 to {} accepted",
-                          step.text.empty() ? "0" : fmt::format("more than {}", kMaxStoryText),
-                          kMaxStoryText));
-    const auto number = [&](EventField field) {
-      if (!fields_.has(field)) return -1;
-      const auto value = static_cast<int>(fields_.integer(field, 0, kMaxInt));
-      if (value > story_highest_) {
-        story_highest_ = value;
-        story_highest_at_ = fields_.at(field);
-      }
-      return value;
+    const auto refuse = [&] {
+      fail_at(json_.at(), "no list of objects given for \"story\"; one accepted");
     };
-    if (fields_.has(EventField::story_pass))
-      step.pass = fields_.choice(EventField::story_pass, kAllPasses);
-    step.step = number(EventField::story_step);
-    step.rank = number(EventField::story_rank);
-    if (fields_.has(EventField::story_lane))
-      step.lane = fields_.choice(EventField::story_lane, kAllLanes);
-    if (fields_.has(EventField::story_figure))
-      step.figure = fields_.choice(EventField::story_figure, kAllFigures);
-    story_.push_back(std::move(step));
-  }
-
-  std::vector<StoryStep> take_story() {
-    if (story_complaint_) throw InputError(*story_complaint_);
-    if (story_highest_ >= run_->world_size)
-      fail_at(story_highest_at_,
-              fmt::format("{} given in \"story\"; ranks and steps below world_size {} accepted",
-                          story_highest_, run_->world_size));
-    return std::move(story_);
+    if (token != JsonToken::begin_array) refuse();
+    while ((token = json_.next()) != JsonToken::end_array) {
+      if (token != JsonToken::begin_object) refuse();
+      fields_.clear();
+      read_object(TracePlace::story_step, fields_);
+      if (story_.size() == kMaxStorySteps)
+        fail_at(json_.at(), fmt::format("a story of more than {} paragraphs", kMaxStorySteps));
+      StoryStep& step = story_.emplace_back();
+      for_fields(step, world_size(), FieldReader{fields_, lists_});
+      if (step.text.empty() || step.text.size() > kMaxStoryText)
+        fail_at(fields_.at(EventField::story_text),
+                fmt::format("a text of {} bytes given; 1 to {} accepted",
+                            step.text.empty() ? "0" : fmt::format("more than {}", kMaxStoryText),
+                            kMaxStoryText));
+    }
   }
 
   // ---
@@ -457,15 +382,11 @@ class TraceReader {
   const std::int64_t earliest_ns_;
   TraceFields head_;
   TraceFields fields_;  // of the event or the story's step at hand
-  std::vector<std::int64_t> clock_offset_ns_, clock_error_ns_, dropped_, dropped_stamps_;
-  std::vector<std::int64_t> mask_slices_, partition_runs_;
+  Lists lists_;
   std::optional<RunInfo> run_;  // set once the events are known to be those of a recording
-  bool has_ring_ = false, has_events_ = false, has_story_ = false;
+  bool has_ring_ = false, has_events_ = false;
   bool is_cut_off_ = false, is_readable_ = false;  // even if it is: something was whole
   std::vector<StoryStep> story_;
-  std::int64_t story_highest_ = -1;  // the highest rank or step given
-  std::uint64_t story_highest_at_ = 0;
-  std::optional<InputError> story_complaint_;  // the first one
 };
 
 // Gathers a recording in memory.
@@ -515,12 +436,7 @@ TraceHead read_trace(TextSource& text, TraceSink& sink, std::int64_t earliest_ns
   if (text.size() == 0) fail_at(0, "an empty file; a JSON trace accepted");
   TraceReader reader(text, sink, earliest_ns, chunk);
   reader.read();
-  if (!reader.must_read_again()) return reader.finish();
-  text.rewind();
-  TraceReader again(text, sink, earliest_ns, chunk);
-  again.begin_recording(reader);
-  again.read();
-  return again.finish();
+  return reader.finish();
 }
 
 Recording parse_chrome_trace(std::string_view text, HowWhole* how) {

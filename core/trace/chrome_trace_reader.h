@@ -26,15 +26,14 @@ struct FlowEvent {
 class TraceSink {
  public:
   virtual ~TraceSink() = default;
-  // A recording of ours begins. What came before is void, because the file is read once more when
-  // its head stands behind the events.
+  // A recording of ours begins. This is called before its events.
   virtual void begin(const RunInfo& run, const std::vector<std::int64_t>& dropped) = 0;
   virtual void slice(int rank, const TraceEvent& event, const TraceFields& fields) = 0;
   virtual void span(int rank, const ModelSpan& span, const TraceFields& fields) = 0;
   virtual void span(int rank, const KernelSpan& span, const TraceFields& fields) = 0;
   virtual void sample(const SoftmaxSample& sample) = 0;
   virtual void flow(const FlowEvent&) {}
-  // An event of a trace that is not ours, or may turn out to be.
+  // An event of a trace that is not ours.
   virtual void other(const TraceFields&) {}
 };
 

@@ -22,26 +22,20 @@
 namespace ringscope {
 namespace {
 
-// Return `text` as a quoted JSON string. Throw InputError if it is not UTF-8, which JSON requires.
+// Return `text` as a quoted JSON string. Of bytes that are not UTF-8, which JSON requires, only the
+// letters are kept: a file's name may be of any bytes, and an error that holds it must not be lost.
 std::string json_string(const std::string& text) {
   rapidjson::StringBuffer buffer;
   rapidjson::Writer<rapidjson::StringBuffer, rapidjson::UTF8<>, rapidjson::UTF8<>,
                     rapidjson::CrtAllocator, rapidjson::kWriteValidateEncodingFlag>
       writer(buffer);
-  if (!writer.String(text.data(), static_cast<rapidjson::SizeType>(text.size())))
-    throw InputError("recording: a string that is not UTF-8 given; UTF-8 accepted");
-  return {buffer.GetString(), buffer.GetSize()};
-}
-
-// Return `text` as UTF-8. An error message may name a path of any bytes and must not be lost.
-std::string as_utf8(std::string text) {
-  try {
-    json_string(text);
-  } catch (const InputError&) {
-    for (char& c : text)
+  if (!writer.String(text.data(), static_cast<rapidjson::SizeType>(text.size()))) {
+    std::string letters = text;
+    for (char& c : letters)
       if (c < ' ' || c > '~') c = '?';
+    return json_string(letters);
   }
-  return text;
+  return {buffer.GetString(), buffer.GetSize()};
 }
 
 // Return a float that reads back to the same bits (a NaN to some NaN), as a string where JSON has
@@ -150,6 +144,33 @@ class TraceWriter {
     add("{}{}.{:03}", ns < 0 ? "-" : "", size / 1000, size % 1000);
   }
 
+  // Writes the members that for_fields() describes.
+  struct FieldWriter {
+    TraceWriter& writer;
+
+    template <class T>
+    void operator()(EventField field, const T& value, FieldRange range = {}) const {
+      if constexpr (requires { *value; }) {
+        if (value) writer.member(field, *value);
+      } else {
+        bool lacks = false;
+        if constexpr (requires { value.empty(); }) lacks = value.empty();
+        if constexpr (std::is_integral_v<T>) lacks = value < range.least;
+        if (!lacks || !range.may_lack) writer.member(field, value);
+      }
+    }
+    template <class F>
+    void object(EventField field, F&& members) const {
+      writer.open_object(field);
+      members();
+      writer.close_object();
+    }
+    template <class T, class F>
+    void part(EventField, const std::optional<T>& part, F&& members) const {
+      if (part) members(*part);
+    }
+  };
+
   void write_head() {
     const RunInfo& info = recording_.info;
     add_text("{\n\"schemaVersion\": 1,\n");
@@ -162,39 +183,7 @@ class TraceWriter {
     begin_line();
     open_object(EventField::ring);
     member(EventField::schema_version, 1);
-    member(EventField::partition, info.partition);
-    member(EventField::mask, info.mask);
-    if (!info.mask_slices.empty()) member(EventField::mask_slices, info.mask_slices);
-    if (!info.partition_runs.empty()) member(EventField::partition_runs, info.partition_runs);
-    member(EventField::scheme, info.scheme);
-    open_object(EventField::shape);
-    member(EventField::batch, info.shape.batch);
-    member(EventField::num_heads, info.shape.num_heads);
-    member(EventField::num_heads_kv, info.shape.num_heads_kv);
-    member(EventField::seqlen, info.shape.seqlen);
-    member(EventField::head_dim, info.shape.head_dim);
-    close_object();
-    member(EventField::dtype, info.dtype);
-    if (info.kv_buffers > 0) member(EventField::kv_buffers, info.kv_buffers);
-    if (info.failure) {
-      open_object(EventField::failure);
-      member(EventField::failure_message, as_utf8(info.failure->message));
-      if (info.failure->rank >= 0) member(EventField::failure_rank, info.failure->rank);
-      if (info.failure->step >= 0) member(EventField::failure_step, info.failure->step);
-      close_object();
-    }
-    if (info.live_ns) member(EventField::live_ns, *info.live_ns);
-    if (info.training) {
-      member(EventField::train_step, info.training->train_step);
-      member(EventField::train_layer, info.training->layer);
-      member(EventField::train_layers, info.training->layers);
-    }
-    if (info.machine) write_machine(*info.machine);
-    if (!info.command.empty()) member(EventField::command, as_utf8(info.command));
-    member(EventField::clock_offset_ns, info.clock_offset_ns);
-    member(EventField::clock_error_ns, info.clock_error_ns);
-    member(EventField::dropped_events, recording_.dropped);
-    if (!info.dropped_stamps.empty()) member(EventField::dropped_stamps, info.dropped_stamps);
+    for_fields(info, recording_.dropped, FieldWriter{*this});
     close_object();
     begin_line();
     write_origin();
@@ -213,21 +202,9 @@ class TraceWriter {
     open_object(EventField::provenance);
     for (const EventField field : kOriginFields)
       for (const auto& [key, value] : origin)
-        if (key == name_of(field)) member(field, as_utf8(value));
+        if (key == name_of(field)) member(field, value);
     close_object();
     begin_line();
-  }
-  void write_machine(const RunMachine& machine) {
-    member(EventField::device, as_utf8(machine.device));
-    if (!machine.link.empty()) member(EventField::link, as_utf8(machine.link));
-    if (!machine.between.empty()) member(EventField::between, as_utf8(machine.between));
-    member(EventField::nodes, machine.nodes);
-    if (machine.cores > 0) member(EventField::cores, machine.cores);
-    if (machine.forward_flops <= 0) return;
-    member(EventField::forward_flops, machine.forward_flops);
-    member(EventField::backward_flops, machine.backward_flops);
-    member(EventField::tile_rows, machine.tile_rows);
-    member(EventField::tile_keys, machine.tile_keys);
   }
 
   // Begin the next member of the outermost object.
@@ -243,12 +220,7 @@ class TraceWriter {
     for (const StoryStep& step : recording_.story) {
       add_text(&step == recording_.story.data() ? "\n" : ",\n");
       open_object();
-      member(EventField::story_text, step.text);
-      if (step.pass) member(EventField::story_pass, *step.pass);
-      if (step.step >= 0) member(EventField::story_step, step.step);
-      if (step.rank >= 0) member(EventField::story_rank, step.rank);
-      if (step.lane) member(EventField::story_lane, *step.lane);
-      if (step.figure) member(EventField::story_figure, *step.figure);
+      for_fields(step, recording_.info.world_size, FieldWriter{*this});
       close_object();
     }
     add_text("\n]");
@@ -401,25 +373,6 @@ class TraceWriter {
   bool first_member_ = true;
 };
 
-// Throw InputError for a story that the reader would refuse.
-void require_readable(const std::vector<StoryStep>& story, int world_size) {
-  if (story.size() > kMaxStorySteps)
-    throw InputError(fmt::format("recording: a story of {} paragraphs given; up to {} accepted",
-                                 story.size(), kMaxStorySteps));
-  for (const StoryStep& step : story) {
-    if (step.text.empty() || step.text.size() > kMaxStoryText)
-      throw InputError(
-          fmt::format("recording: a paragraph of {} bytes given for its story; 1 to {} accepted",
-                      step.text.size(), kMaxStoryText));
-    for (const int value : {step.rank, step.step})
-      if (value < -1 || value >= world_size)
-        throw InputError(
-            fmt::format("recording: {} given in its story; ranks and steps below world_size {} "
-                        "accepted, -1 for none",
-                        value, world_size));
-  }
-}
-
 void write_with(const Sink& sink, const Recording& recording, int only_rank = -1) {
   const std::size_t ranks = static_cast<std::size_t>(std::max(recording.info.world_size, 0));
   const auto one_a_rank = [&](std::size_t given, const char* what, bool may_be_empty) {
@@ -432,7 +385,6 @@ void write_with(const Sink& sink, const Recording& recording, int only_rank = -1
   one_a_rank(recording.info.clock_error_ns.size(), "clock errors", true);
   one_a_rank(recording.dropped.size(), "dropped events", true);
   one_a_rank(recording.model.size(), "spans of the model", true);
-  require_readable(recording.story, recording.info.world_size);
   TraceWriter(sink, recording, only_rank).write();
 }
 

@@ -157,6 +157,11 @@ constexpr std::string_view name_of(Figure figure) {
   return names[static_cast<int>(figure)];
 }
 
+// Return all values of the type of `value`.
+constexpr const auto& all_like(Pass /*value*/) { return kAllPasses; }
+constexpr const auto& all_like(Lane /*value*/) { return kAllLanes; }
+constexpr const auto& all_like(Figure /*value*/) { return kAllFigures; }
+
 // One paragraph and what it points at: the slices that match all given values of pass, step, rank
 // and lane. With none given, it is about the whole run.
 struct StoryStep {

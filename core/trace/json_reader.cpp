@@ -92,12 +92,6 @@ std::size_t FileSource::read(char* to, std::size_t size) {
   return unpacker_ == nullptr ? read_file(to, size) : unpacker_->read(*this, to, size);
 }
 
-void FileSource::rewind() {
-  done_ = 0;
-  is_cut_off_ = false;
-  if (unpacker_ != nullptr) unpacker_ = std::make_unique<Unpacker>();
-}
-
 std::size_t FileSource::read_file(char* to, std::size_t size) {
   const Index count = std::min<Index>(static_cast<Index>(size), file_.size() - done_);
   file_.read(to, count, done_);

@@ -25,13 +25,12 @@ constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
 // Throw an InputError that names byte `at`.
 [[noreturn]] void fail_at(std::uint64_t at, std::string_view complaint);
 
-// Where a text comes from. It can be read again from its start.
+// Where a text comes from.
 class TextSource {
  public:
   virtual ~TextSource() = default;
   // Read up to `size` further bytes into `to` and return how many; 0 at the end.
   virtual std::size_t read(char* to, std::size_t size) = 0;
-  virtual void rewind() = 0;
   virtual std::uint64_t size() const = 0;                      // bytes, as they are stored
   virtual std::uint64_t most_bytes() const { return size(); }  // that there may be to read
   // Return whether read() has found packed data cut off.
@@ -47,7 +46,6 @@ class MemorySource : public TextSource {
     done_ += count;
     return count;
   }
-  void rewind() override { done_ = 0; }
   std::uint64_t size() const override { return text_.size(); }
 
  private:
@@ -64,7 +62,6 @@ class FileSource : public TextSource {
   // Throw InputError when the packed data is damaged or cut off, behind what is whole of it, or
   // longer than most_unpacked().
   std::size_t read(char* to, std::size_t size) override;
-  void rewind() override;
   std::uint64_t size() const override { return static_cast<std::uint64_t>(file_.size()); }
   // Deflate packs 258 bytes into 2 bits at best.
   std::uint64_t most_bytes() const override {

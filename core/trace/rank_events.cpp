@@ -3,48 +3,38 @@
 #include "core/trace/rank_events.h"
 
 #include <cstring>
-#include <tuple>
 #include <type_traits>
 
 #include "core/base/error.h"
+#include "core/trace/trace_fields.h"
 
 namespace ringscope {
 namespace {
 
-constexpr std::uint64_t kFormat = 0x52494e4745560004;  // "RINGEV", 4
+constexpr std::uint64_t kFormat = 0x52494e4745560005;  // "RINGEV", 5
+constexpr std::size_t kLeastBytes = 16;                // of an item of a list
 
-// The fields of what a rank records, both to pack and to unpack them.
-constexpr auto fields_of(const TraceEvent*) {
-  using E = TraceEvent;
-  return std::tuple(&E::lane, &E::pass, &E::payload, &E::step, &E::kv_owner, &E::begin_ns,
-                    &E::end_ns, &E::pairs, &E::flops, &E::tiles_full, &E::tiles_partial,
-                    &E::tiles_skipped, &E::cpu_ns, &E::bytes, &E::src, &E::dst, &E::flow,
-                    &E::moved_ns, &E::waiting_for);
-}
-constexpr auto fields_of(const SoftmaxSample*) {
-  using S = SoftmaxSample;
-  return std::tuple(&S::rank, &S::step, &S::query, &S::at_ns, &S::row_max, &S::row_sum, &S::lse,
-                    &S::lse_error);
-}
-constexpr auto fields_of(const ModelSpan*) {
-  using M = ModelSpan;
-  return std::tuple(&M::part, &M::pass, &M::layer, &M::begin_ns, &M::end_ns, &M::bytes);
-}
-constexpr auto fields_of(const KernelSpan*) {
-  using K = KernelSpan;
-  return std::tuple(&K::part, &K::multiprocessor, &K::role, &K::step, &K::matrix, &K::row_tile,
-                    &K::key_tile, &K::begin_ns, &K::end_ns, &K::ticks, &K::pass);
-}
-constexpr auto fields_of(const RankEvents*) {
-  using R = RankEvents;
-  return std::tuple(&R::dropped, &R::dropped_stamps, &R::peak_bytes, &R::clock_error_ns, &R::events,
-                    &R::samples, &R::model, &R::kernel);
-}
-
-// Call f(field) for every field of `x`.
+// Call f(field) for every field of what a rank records, to pack or to unpack it. A slice has only those
+// of its lane.
 template <class T, class F>
 void for_fields(T& x, F&& f) {
-  std::apply([&](auto... field) { (f(x.*field), ...); }, fields_of(&x));
+  using Type = std::remove_const_t<T>;
+  const auto value = [&](EventField, auto& v) { f(v); };
+  if constexpr (std::is_same_v<Type, TraceEvent>) {
+    f(x.lane), f(x.begin_ns), f(x.end_ns), f(x.moved_ns);
+    for_args_of_slice(x, value);
+  } else if constexpr (std::is_same_v<Type, KernelSpan>) {
+    f(x.begin_ns), f(x.end_ns);
+    for_args_of_slice(x, value);
+  } else if constexpr (std::is_same_v<Type, ModelSpan>) {
+    f(x.part), f(x.pass), f(x.layer), f(x.begin_ns), f(x.end_ns), f(x.bytes);
+  } else if constexpr (std::is_same_v<Type, SoftmaxSample>) {
+    f(x.rank), f(x.at_ns);
+    for_args_of_sample(x, value);
+  } else {
+    f(x.dropped), f(x.dropped_stamps), f(x.peak_bytes), f(x.clock_error_ns);
+    f(x.events), f(x.samples), f(x.model), f(x.kernel);
+  }
 }
 
 class Packer {
@@ -84,12 +74,9 @@ class Unpacker {
   // Unpack a list, unless it claims more than is there.
   template <class T>
   void operator()(std::vector<T>& list) {
-    Packer one;
-    const T empty{};
-    for_fields(empty, one);
     std::uint64_t count = 0;
     (*this)(count);
-    if (count > left_.size() / one.bytes.size()) refuse();
+    if (count > left_.size() / kLeastBytes) refuse();
     list.resize(static_cast<std::size_t>(count));
     for (T& item : list) for_fields(item, *this);
   }

@@ -157,8 +157,11 @@ void TraceFields::require_end(std::int64_t end_ns) const {
         fmt::format("dur ends later than {} microseconds after the base time", kMaxTraceNs / 1000));
 }
 
-void TraceFields::refuse_choice(EventField field, const std::string_view* names,
-                                std::size_t count) const {
+std::size_t TraceFields::choice_of(EventField field, const std::string_view* names,
+                                   std::size_t count) const {
+  if (present(field).token == JsonToken::string)
+    for (std::size_t i = 0; i < count; ++i)
+      if (same(value(field).text, names[i])) return i;
   std::string accepted = count > 2 ? "one of " : "";
   for (std::size_t i = 0; i < count; ++i)
     accepted += fmt::format("{}\"{}\"", i == 0 ? "" : count > 2 ? ", " : " or ", names[i]);

@@ -220,15 +220,86 @@ void for_args_of_sample(Sample& s, F&& f) {
       f(EventField::lse_error, s.lse_error);
 }
 
+// The integers that a member of the file's head, or of a story, may be. If it `may_lack`, it is left
+// out where it is empty, absent or below `least`.
+struct FieldRange {
+  std::int64_t least = 0, most = INT64_MAX;
+  bool may_lack = false;
+};
+inline constexpr FieldRange kMayLack = {.may_lack = true};
+
+// The largest distance of a time from 0, and the largest duration. With this bound, a begin plus a
+// duration fits in 64 bits, and so does the difference of any two times.
+inline constexpr std::int64_t kMaxTraceNs = 4'500'000'000'000'000'000;
+
+// Describe the "ring" object to `f`, in the order of the file, to write or to read it: f(field, value,
+// range) is a member, f.object(field, members) an object in it, and f.part(field, part, members) what is
+// there if `part` has a value, which shows by its member `field`. The world_size must be known.
+template <class Info, class Dropped, class F>
+void for_fields(Info& info, Dropped& dropped, F&& f) {
+  using E = EventField;
+  f(E::partition, info.partition);
+  f(E::mask, info.mask);
+  f(E::mask_slices, info.mask_slices, kMayLack);
+  f(E::partition_runs, info.partition_runs, kMayLack);
+  f(E::scheme, info.scheme);
+  f.object(E::shape, [&] {
+    f(E::batch, info.shape.batch, {1});
+    f(E::num_heads, info.shape.num_heads, {1});
+    f(E::num_heads_kv, info.shape.num_heads_kv, {1});
+    f(E::seqlen, info.shape.seqlen, {1});
+    f(E::head_dim, info.shape.head_dim, {1});
+  });
+  f(E::dtype, info.dtype);
+  f(E::kv_buffers, info.kv_buffers, {1, INT32_MAX, true});
+  f.part(E::failure, info.failure, [&](auto& failure) {
+    f.object(E::failure, [&] {
+      f(E::failure_message, failure.message);
+      f(E::failure_rank, failure.rank, {0, info.world_size - 1, true});
+      f(E::failure_step, failure.step, {0, info.world_size - 1, true});
+    });
+  });
+  f(E::live_ns, info.live_ns, {0, kMaxTraceNs, true});
+  f.part(E::train_step, info.training, [&](auto& training) {
+    f(E::train_step, training.train_step, {1});
+    f(E::train_layer, training.layer, {0, INT32_MAX - 1});
+    f(E::train_layers, training.layers, {training.layer + 1, INT32_MAX});
+  });
+  f.part(E::device, info.machine, [&](auto& machine) {
+    f(E::device, machine.device);
+    f(E::link, machine.link, kMayLack);
+    f(E::between, machine.between, kMayLack);
+    f(E::nodes, machine.nodes, {1, info.world_size});
+    f(E::cores, machine.cores, {1, INT32_MAX, true});
+    f(E::forward_flops, machine.forward_flops, {1, INT64_MAX, true});
+    if (machine.forward_flops == 0) return;
+    f(E::backward_flops, machine.backward_flops);
+    f(E::tile_rows, machine.tile_rows, {1, 1 << 20});
+    f(E::tile_keys, machine.tile_keys, {1, 1 << 20});
+  });
+  f(E::command, info.command, kMayLack);
+  f(E::clock_offset_ns, info.clock_offset_ns);
+  f(E::clock_error_ns, info.clock_error_ns);
+  f(E::dropped_events, dropped);
+  f(E::dropped_stamps, info.dropped_stamps, kMayLack);
+}
+
+// Describe a paragraph of a story to `f`, likewise.
+template <class Step, class F>
+void for_fields(Step& step, int world_size, F&& f) {
+  f(EventField::story_text, step.text);
+  f(EventField::story_pass, step.pass, kMayLack);
+  f(EventField::story_step, step.step, {0, world_size - 1, true});
+  f(EventField::story_rank, step.rank, {0, world_size - 1, true});
+  f(EventField::story_lane, step.lane, kMayLack);
+  f(EventField::story_figure, step.figure, kMayLack);
+}
+
 // Return whether the file gives the field in microseconds; we hold it in nanoseconds.
 constexpr bool is_time(EventField field) {
   return field == EventField::ts || field == EventField::dur || field == EventField::cpu_us ||
          field == EventField::moved_us;
 }
-
-// The largest distance of a time from 0, and the largest duration. With this bound, a begin plus a
-// duration fits in 64 bits, and so does the difference of any two times.
-inline constexpr std::int64_t kMaxTraceNs = 4'500'000'000'000'000'000;
 
 // The values of one object (for the head: of several). Whole numbers and plain times are converted
 // as they come in, and any other value is kept as text.
@@ -244,8 +315,9 @@ class TraceFields {
   bool is_string(EventField field) const {
     return has(field) && value(field).token == JsonToken::string;
   }
-  bool is_object(EventField field) const {
-    return has(field) && value(field).token == JsonToken::begin_object;
+  // Throw InputError unless the field is an object.
+  void require_object(EventField field) const {
+    if (present(field).token != JsonToken::begin_object) refuse(field, "an object");
   }
   // Return the field's byte offset, which is meaningful only if the field is there.
   std::uint64_t at(EventField field) const { return value(field).at; }
@@ -264,14 +336,9 @@ class TraceFields {
   // Return the value among `all` whose name_of() is given.
   template <class T, std::size_t N>
   T choice(EventField field, const T (&all)[N]) const {
-    present(field);
-    const std::string_view given = text_or_empty(field);
     std::string_view names[N];
-    for (std::size_t i = 0; i < N; ++i) {
-      names[i] = name_of(all[i]);
-      if (same(given, names[i])) return all[i];
-    }
-    refuse_choice(field, names, N);
+    for (std::size_t i = 0; i < N; ++i) names[i] = name_of(all[i]);
+    return all[choice_of(field, names, N)];
   }
 
   // The lenient getters take any spelling, also a string, and return none for an absent field.
@@ -301,8 +368,7 @@ class TraceFields {
     return value(field);
   }
   [[noreturn]] void refuse_missing(EventField field) const;
-  [[noreturn]] void refuse_choice(EventField field, const std::string_view* names,
-                                  std::size_t count) const;
+  std::size_t choice_of(EventField field, const std::string_view* names, std::size_t count) const;
 
   std::bitset<kFieldCount> present_;
   std::uint64_t end_ = 0;

@@ -104,16 +104,10 @@ class Browser {
 
   // Run the body of an asynchronous function in the page, and return the text that it returns.
   std::string evaluate(const std::string& body) {
-    const char* const help =
-        "const pause = (ms = 15) => new Promise((done) => setTimeout(done, ms));"
-        "const frames = async () => { for (let i = 0; i < 3; ++i)"
-        "  await new Promise(requestAnimationFrame); };"
-        "const until = async (condition) => { for (let i = 0; i < 700; ++i) {"
-        "  const value = condition(); if (value) return value; await pause(); }"
-        "  throw new Error('never: ' + condition); };";
+    static const std::string help = contents_of(RINGSCOPE_SOURCE_DIR "/tests/app/browser_test.js");
     const rapidjson::Document said = call(
         "Runtime.evaluate", "{\"awaitPromise\": true, \"returnByValue\": true, \"expression\": " +
-                                quoted("(async () => {" + std::string(help) + body + "})()") + "}");
+                                quoted("(async () => {" + help + body + "})()") + "}");
     if (said.HasMember("exceptionDetails")) {
       const auto& why = said["exceptionDetails"];
       ADD_FAILURE() << (why.HasMember("exception") && why["exception"].HasMember("description")
@@ -212,15 +206,7 @@ class BrowserTest : public ProgramTest {
     if (!parameters.empty()) browser_->evaluate("await until(() => document.body.dataset.drawn);");
   }
   // Return a text that is the same for the same picture in the viewer, when it rests.
-  std::string picture() {
-    return browser_->evaluate(R"page(
-      const canvas = document.getElementById("viewer");
-      await frames();
-      await until(() => document.body.dataset.resting === "yes");
-      const bytes = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
-      const sum = await crypto.subtle.digest("SHA-256", bytes);
-      return [...new Uint8Array(sum)].join(" ");)page");
-  }
+  std::string picture() { return browser_->evaluate("return picture();"); }
 
   void expect_pages();
   void expect_text_without_scripts();
@@ -253,31 +239,7 @@ void BrowserTest::expect_pages() {
         "false");
     for (const char* const scheme : {"light", "dark"}) {
       browser_->prefer(scheme);
-      EXPECT_EQ(browser_->evaluate(R"page(
-        const numbers = (color) => color.match(/[\d.]+/g).map(Number);
-        const luminance = (color) => numbers(color).slice(0, 3).map((c) => c / 255)
-            .map((c) => c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
-            .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
-        const ground = (element) => {
-          for (; element; element = element.parentElement) {
-            const color = getComputedStyle(element).backgroundColor;
-            if (numbers(color)[3] !== 0) return color;
-          }
-          return "rgb(255, 255, 255)";
-        };
-        const found = new Set(), walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-        while (walker.nextNode()) {
-          const element = walker.currentNode.parentElement, text = walker.currentNode.data.trim();
-          if (!text || element.closest("svg, script, style, noscript, [hidden]")) continue;
-          const style = getComputedStyle(element), size = parseFloat(style.fontSize);
-          const large = size >= 24 || (size >= 18.66 && style.fontWeight >= 700);
-          const [a, b] = [luminance(style.color), luminance(ground(element))].sort((x, y) => y - x);
-          const ratio = (a + 0.05) / (b + 0.05);
-          if (!(ratio >= (large ? 3 : 4.5))) found.add(`${ratio.toFixed(2)}: ${text.slice(0, 40)}`);
-        }
-        return [...found].join("\n");)page"),
-                "")
-          << scheme;
+      EXPECT_EQ(browser_->evaluate("return unreadable();"), "") << scheme;
     }
     EXPECT_EQ(browser_->complaints(), "");
   }
@@ -286,10 +248,7 @@ void BrowserTest::expect_pages() {
 }
 
 void BrowserTest::expect_text_without_scripts() {
-  const char* const text = R"page(
-    return [...document.querySelectorAll("main :is(h1, h2, p, li, td, pre, img)")]
-      .filter((each) => !each.closest(".live, details, .guess, .recording, li figure") && each.checkVisibility())
-      .map((each) => each.textContent).join("|");)page";
+  const char* const text = "return visibleText();";
   for (const char* const page :
        {"index.html", "lessons/08_striped_and_zigzag/index.html", "lessons/claims.html"}) {
     SCOPED_TRACE(page);
@@ -310,21 +269,12 @@ void BrowserTest::expect_tab_order() {
   for (const char* const page : {"index.html", "lessons/03_online_softmax/index.html"}) {
     SCOPED_TRACE(page);
     browser_->open(site(page));
-    const int usable = std::stoi(browser_->evaluate(R"page(
-      window.order = [];
-      document.addEventListener("focusin", (event) => order.push(event.target));
-      return String([...document.querySelectorAll("a[href], button, input, select, summary, [tabindex='0']")]
-        .filter((each) => each.checkVisibility({ visibilityProperty: true, contentVisibilityAuto: true })).length);)page"));
+    const int usable = std::stoi(browser_->evaluate("return usable();"));
     EXPECT_GT(usable, 20);
     browser_->key("Tab");
     EXPECT_EQ(browser_->evaluate("return document.activeElement.className;"), "skip");
     for (int i = 1; i < usable; ++i) browser_->key("Tab");
-    EXPECT_EQ(browser_->evaluate(R"page(
-      const wrong = order.filter((each, i) => i > 0 && each.tagName !== "IFRAME" &&
-        !(order[i - 1].compareDocumentPosition(each) & Node.DOCUMENT_POSITION_FOLLOWING));
-      const unlit = order.filter((each) => each.matches(":focus-visible") && getComputedStyle(each).outlineStyle === "none");
-      return `${wrong.length} wrong, ${unlit.length} unlit`;)page"),
-              "0 wrong, 0 unlit");
+    EXPECT_EQ(browser_->evaluate("return focused();"), "0 wrong, 0 unlit");
     EXPECT_GE(std::stoi(browser_->evaluate("return String(new Set(order).size);")), usable - 1);
   }
 }
@@ -362,33 +312,7 @@ void BrowserTest::expect_figures() {
       continue;
     SCOPED_TRACE(lesson.path().filename());
     browser_->open("file://" + (lesson.path() / "index.html").string());
-    const rapidjson::Document all = json_of(browser_->evaluate(R"page(
-      const states = [], still = [];
-      for (const section of document.querySelectorAll(".live")) {
-        section.scrollIntoView({ behavior: "instant" });
-        await until(() => section.dataset.numbers);
-        const state = () => states.push([section.dataset.figure, section.dataset.arguments, section.dataset.numbers]);
-        state();
-        for (const input of section.querySelectorAll("input, select")) {
-          const before = section.dataset.numbers, was = input.value;
-          const values = input.type === "range" ? [input.min, Number(input.max) * 0.6, Number(input.max) * 0.2]
-            : input.type === "text" ? ["", was.includes(",") ? "2, 3" : was.includes("p") ? "p % N" : "causal+window:600"]
-            : [...input.options].map((option) => option.value);
-          for (const value of values) {
-            section.dataset.arguments = "";
-            input.value = value;
-            input.dispatchEvent(new Event("input"));
-            await until(() => section.dataset.arguments !== "");
-            state();
-            // No text is refused, which moves nothing.
-            if (value !== "" && section.dataset.numbers !== before) input.moved = true;
-          }
-          if (!input.moved) still.push(section.dataset.figure + ": " + input.name);
-          input.value = was;
-        }
-        if (!section.querySelector("svg").childElementCount) still.push(section.dataset.figure + ": no picture");
-      }
-      return JSON.stringify({ states, still });)page"));
+    const rapidjson::Document all = json_of(browser_->evaluate("return figures();"));
     ASSERT_TRUE(all.IsObject() && all.HasMember("states"));
     for (const auto& still : all["still"].GetArray())
       ADD_FAILURE() << still.GetString() << " moves nothing";
@@ -416,24 +340,7 @@ void BrowserTest::expect_told_stories() {
   for (const int height : {720, 1440}) {
     browser_->resize(height == 720 ? 390 : 1280, height);
     browser_->open(site("lessons/07_causal_masks/index.html"));
-    EXPECT_EQ(browser_->evaluate(R"page(
-      const frame = await until(() => document.querySelector(".recording iframe"));
-      document.documentElement.style.scrollBehavior = "auto";
-      const top = frame.getBoundingClientRect().top + scrollY - 2 * innerHeight;
-      const told = [], begun = [], paragraphs = [...document.querySelectorAll(".story li")];
-      for (let y = Math.max(0, top); y < top + 6 * innerHeight; y += 30) {
-        window.scrollTo(0, y);
-        await frames();
-        const at = paragraphs.findIndex((each) => each.classList.contains("told"));
-        if (at < 0 || told.at(-1) === at + 1) continue;
-        told.push(at + 1);
-        begun.push(y);
-        await until(() => Number(frame.contentDocument?.body?.dataset.told) === at + 1);
-        const box = frame.getBoundingClientRect(), text = paragraphs[at].querySelector("button").getBoundingClientRect();
-        if (box.top < 0 || box.bottom > text.top || text.bottom > innerHeight) told.push("out of sight");
-      }
-      const shortest = Math.min(...begun.slice(1).map((y, i) => y - begun[i]));
-      return `${told.join(" ")} of ${paragraphs.length}, half a window each: ${shortest >= 0.4 * innerHeight}`;)page"),
+    EXPECT_EQ(browser_->evaluate("return toldParagraphs();"),
               "1 2 3 4 5 of 5, half a window each: true")
         << height;
     EXPECT_EQ(browser_->complaints(), "");
@@ -464,18 +371,7 @@ void BrowserTest::expect_the_desktops_pictures() {
                   .status,
               0);
     picture();
-    const std::string differ = browser_->evaluate(R"page(
-      const canvas = document.getElementById("viewer"), image = new Image();
-      image.src = "../native.png?" + Math.random();
-      await image.decode();
-      const other = new OffscreenCanvas(canvas.width, canvas.height).getContext("2d");
-      other.drawImage(image, 0, 0);
-      if (image.width !== canvas.width || image.height !== canvas.height) return "1";
-      const [a, b] = [other, canvas.getContext("2d")].map((context) => context.getImageData(0, 0, canvas.width, canvas.height).data);
-      let count = 0;
-      for (let i = 0; i < a.length; i += 4)
-        if ([0, 1, 2].some((k) => Math.abs(a[i + k] - b[i + k]) > 32)) ++count;
-      return String(4 * count / a.length);)page");
+    const std::string differ = browser_->evaluate("return differentPixels();");
     ASSERT_FALSE(differ.empty());
     EXPECT_LE(std::stod(differ), 1 / 500.0);
     EXPECT_EQ(browser_->complaints(), "");
@@ -519,12 +415,7 @@ void BrowserTest::expect_a_gallery() {
     if (file.path().extension() == ".json") ++recordings;
   ASSERT_GT(recordings, 5u);
   open_viewer("");
-  EXPECT_EQ(browser_->evaluate(R"page(
-    await until(() => !document.getElementById("gallery").hidden);
-    const cards = [...document.querySelectorAll("#gallery li a")], images = [...document.images];
-    images.forEach((image) => { image.loading = "eager"; });
-    await Promise.all(images.map((image) => image.decode()));
-    return `${cards.length}, pictures ${images.length > 5}`;)page"),
+  EXPECT_EQ(browser_->evaluate("return gallery();"),
             std::to_string(recordings) + ", pictures true");
   const std::string first =
       browser_->evaluate("return document.querySelector('#gallery li a').href;");
@@ -539,13 +430,7 @@ void BrowserTest::expect_a_gallery() {
 // is shown from the first frame.
 void BrowserTest::expect_scrolling_past_recordings() {
   browser_->open(site("lessons/08_striped_and_zigzag/index.html"));
-  const char* const place = R"page(
-    const frame = document.querySelector(".recording iframe");
-    document.documentElement.style.scrollBehavior = "auto";
-    frame.scrollIntoView({ block: "center" });
-    await until(() => frame.contentDocument?.body?.dataset.drawn);
-    await frames();
-    return `${frame.contentDocument.body.dataset.told} at ${scrollY}`;)page";
+  const char* const place = "return showRecording();";
   const char* const now = "await frames(); await pause(100); return `1 at ${scrollY}`;";
   const std::string begin = browser_->evaluate(place);
   EXPECT_EQ(begin.substr(0, 5), "1 at ");

@@ -139,51 +139,5 @@ TEST_F(DealsCommandTest, PositionsOfARank) {
             std::string::npos);
 }
 
-TEST_F(DealsCommandTest, RefusesWhatDoesNotFit) {
-  write_ranks("ranks.npy", dealt(200));
-  write_text("slices.txt", "0 9 0 9 full\n3 4 3 4 full\n");
-  write_text("outside.txt", "0 9 0 201 full\n");
-  const struct {
-    Strings arguments;
-    const char* wrong;
-  } cases[] = {
-      {"run --random --seqlen 199 --partition file:ranks.npy",
-       "an array of 200 ranks given; accepted: one for each of the 199 positions"},
-      {"run --random --seqlen 200 --world-size 2 --partition file:ranks.npy",
-       "rank 2 of position 3 given; accepted: ranks from 0 to 1"},
-      {"run --random --seqlen 200 --partition file:none.npy", "none.npy"},
-      {"run --random --seqlen 200 --partition documents:zigzag", "a mask without documents given"},
-      {"run --random --seqlen 200 --mask documents:200 --partition documents:fold",
-       "'documents:fold' given; accepted: contiguous, striped"},
-      {"run --random --seqlen 200 --mask ranges:slices.txt",
-       "slices.txt, lines 1 and 2: slices that overlap given"},
-      {"run --random --seqlen 200 --mask ranges:outside.txt",
-       "slice '0 9 0 201 full' given; accepted: slices within seqlen (200)"},
-      {"run --random --seqlen 200 --mask causal+sink:4", "accepted: sink:K together with window:W"},
-      {"positions --seqlen 9 --world-size 2 --convention tensorflow", "'tensorflow' given"},
-      {"positions --seqlen 9 --world-size 2 --convention pytorch --partition fold",
-       "'fold' given with --convention pytorch"},
-      {"positions --seqlen 9 --world-size 2 --convention pytorch --mask documents:9",
-       "head-tail balancing has one sequence"},
-      {"positions --seqlen 9 --world-size 2 --rank 2", "--rank"},
-      {"positions --world-size 2", "no --seqlen given"},
-      {"run --random --partition searched --world-size 3 --speeds 1,1",
-       "--speeds: 2 given for 3 ranks; accepted: a speed a rank"},
-      {"run --random --partition searched --world-size 3 --speeds 1,x,1", "--speeds: 'x' given"},
-      {"run --random --partition searched --world-size 2 --speeds 1,0", "--speeds: '0' given"},
-      {"run --random --partition searched --world-size 2 --speeds 1,inf", "--speeds: 'inf' given"},
-      {"run --random --partition searched --world-size 2 --speeds 1,nan", "--speeds: 'nan' given"},
-      {"run --random --partition searched --world-size 2 --speeds 1,,1", "--speeds: '' given"},
-      {"run --random --partition zigzag --world-size 2 --speeds 1,2",
-       "--speeds: given with --partition zigzag"},
-      {"plan --seqlen 4096 --world-size 2 --gpu H100 --link NVLink4 --speeds 1,2",
-       "--speeds: given without --partition searched"},
-      {"simulate --seqlen 4096 --world-size 2 --gpu H100 --link NVLink4 --speeds 1",
-       "--speeds: 1 given for 2 ranks"},
-      {"train --mask ranges:slices.txt", "--mask"},
-  };
-  for (const auto& [arguments, wrong] : cases) expect_refused(arguments, {wrong, "accepted"});
-}
-
 }  // namespace
 }  // namespace ringscope

@@ -126,12 +126,5 @@ TEST_F(ExplainCommandTest, OneRanksFileStandsForItsRun) {
   expect_refused("explain " + path("alone/rank2.json"), {"rank 2 of 4 alone", "folder"});
 }
 
-TEST_F(ExplainCommandTest, SaysWhatIsAccepted) {
-  expect_refused("explain", {"no trace given"});
-  expect_refused("explain " + path("none.json"), {"none.json", "accepted"});
-  write_text("text.json", "hello");
-  expect_refused("explain " + path("text.json"), {"text.json", "byte 0"});
-}
-
 }  // namespace
 }  // namespace ringscope

@@ -19,24 +19,6 @@ class FaultCommandTest : public ProgramTest {
   }
 };
 
-TEST_F(FaultCommandTest, ThatNoHopWouldMeetAreRefused) {
-  for (const auto& [fault, part] : {std::pair{"slow-rank@3", "ranks 0 to 2"},
-                                    {"slow-rank@0:2", "steps 0 to 1"},
-                                    {"no-overlap@1", "no rank and no step"},
-                                    {"sleepy", "unposted-recv, send-first, wrong-count"}}) {
-    const ProgramResult result = run_with(fault, "--out o.npy");
-    expect_ended(result, 2, {part, "--inject"});
-    EXPECT_EQ(result.out, "");
-  }
-  expect_ended(run("run --random --world-size 1 --inject slow-rank"), 2, {"at least 2 ranks"});
-  EXPECT_TRUE(files().empty());
-}
-
-TEST_F(FaultCommandTest, TimeoutsAreSeconds) {
-  for (const char* value : {"0", "-1", "nan", "inf", "x", "1s", "1e10", ""})
-    expect_ended(run({"run", "--random", "--timeout", value}), 2, "--timeout");
-}
-
 TEST_F(FaultCommandTest, EndTheRunAndLeaveItsRecording) {
   for (const char* fault : {"killed-rank@1:1", "wrong-count@1", "unposted-recv@1:1"}) {
     SCOPED_TRACE(fault);
@@ -61,15 +43,6 @@ TEST_F(FaultCommandTest, WithoutARoomForItsRecordingTheFailureIsStillSaid) {
 
 TEST_F(FaultCommandTest, WrongNumbersAreFound) {
   expect_ended(run_with("early-reuse@1", "--verify"), 1, {"--verify: out is off by"});
-}
-
-TEST_F(FaultCommandTest, LiveTakesAFile) {
-  const Strings run = "run --random --seqlen 64 --live ";
-  expect_refused(run, {"--live", "--trace", "accepted"});
-  expect_refused(run + "--trace t/", {"--live", "t/", "accepted"});
-  expect_refused(run + "--trace /dev/null", {"--live", "/dev/null", "accepted"});
-  if (info_has("backend mpi   yes"))
-    expect_refused(run + "--trace t.json --backend mpi", {"--live", "mpi", "accepted"});
 }
 
 // Whoever looks before the inputs are there, which may take long, finds a run that has not begun.
@@ -126,11 +99,6 @@ TEST_F(FaultCommandTest, TheSeedDrawsTheJitter) {
   const auto json =
       run_for_json("run --random --seed 1 --seqlen 64 --head-dim 4 --world-size 2 --inject jitter");
   EXPECT_GE(json["wall_s"].GetDouble(), slowest);
-}
-
-TEST_F(FaultCommandTest, SlownessAloneIsNoFailure) {
-  const ProgramResult result = run_with("slow-rank@1", "--verify");
-  EXPECT_EQ(result.status, 0) << result.err;
 }
 
 }  // namespace

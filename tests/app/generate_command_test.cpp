@@ -143,38 +143,6 @@ TEST_F(GenerateCommandTest, JsonHasTheWholeSeed) {
   EXPECT_STREQ(json["seed"].GetString(), "12345678901234567891");
 }
 
-TEST_F(GenerateCommandTest, RefusesBadInput) {
-  write_checkpoint();
-  const Strings with = "--checkpoint c";
-  expect_refused({}, "--checkpoint");
-  expect_refused("--checkpoint no/such", {"--checkpoint", "no/such", "No such file"});
-  write_text("text", std::string(1000, 'x'));
-  expect_refused("--checkpoint text", {"--checkpoint", "text", "not a checkpoint"});
-  write_checkpoint("full", 256, "full");
-  expect_refused("--checkpoint full", {"--checkpoint 'full'", "mask", "causal accepted"});
-  write_checkpoint("few", 17);
-  expect_refused("--checkpoint few --prompt z", {"few", "122 given", "below 17"});
-
-  expect_refused(with + Strings{"--prompt", ""}, {"--prompt", "a byte or more"});
-  expect_refused(with + "--prompt a --prompt-file text", "--prompt-file");
-  expect_refused(with + "--prompt-file none", "--prompt-file none");
-  write_text("empty", "");
-  expect_refused(with + "--prompt-file empty", "--prompt-file empty accepted");
-  std::filesystem::resize_file(path("text"), (1 << 20) + 1);
-  expect_refused(with + "--prompt-file text", {"--prompt-file", "1048577", "1 to 1048576"});
-  const std::pair<const char*, Strings> refused[] = {
-      {"--bytes 0", {"--bytes", "0", "from 1 to 1000000"}},
-      {"--bytes 1000001", {"--bytes", "1000001"}},
-      {"--temperature -0.5", {"--temperature", "-0.5", "a number from 0"}},
-      {"--world-size 257", {"--world-size", "257", "1 to 256"}},
-      {"--partition odd", "--partition odd zigzag"},
-      {"--merge star", {"--merge", "star", "ring, tree"}},
-      {"--seed x", "--seed 'x'"},
-      {"--backend abacus", "--backend abacus"},
-      {"--width 3", "--width"}};
-  for (const auto& [more, named] : refused) expect_refused(with + more, named);
-}
-
 TEST_F(GenerateCommandTest, SaysThatNobodyCanReadIt) {
   write_checkpoint();
   const ProgramResult result = run("generate --checkpoint c --bytes 5", "/dev/full");
@@ -191,14 +159,6 @@ class GenerateOnMpiTest : public GenerateCommandTest {
   ProgramResult mpirun(const Strings& common, const Strings& of_0, const Strings& of_others) const {
     const Strings program = Strings{RINGSCOPE_PROGRAM, "generate", "--backend", "mpi"} + common;
     return ProgramTest::mpirun("-np 1" + program + of_0 + ": -np 2 -wdir /" + program + of_others);
-  }
-
-  void expect_said_once(const ProgramResult& result, int status, const std::string& part) const {
-    EXPECT_EQ(result.status, status) << result.err;
-    EXPECT_EQ(result.out, "");
-    const Strings lines = lines_of_ours(result.err);
-    ASSERT_EQ(lines.size(), 1u) << result.err;
-    expect_has(lines[0], {part});
   }
 };
 

@@ -26,14 +26,6 @@ class MpiCommandTest : public ProgramTest {
     return mpirun(program + common + of_0 + ": -wdir /" + program + common + of_1);
   }
 
-  void expect_said_once(const ProgramResult& result, int status, const Strings& parts) const {
-    EXPECT_EQ(result.status, status) << result.err;
-    EXPECT_EQ(result.out, "");
-    const Strings lines = lines_of_ours(result.err);
-    ASSERT_EQ(lines.size(), 1u) << result.err;
-    expect_has(lines[0], parts);
-  }
-
   // Runs `arguments` on threads and on processes and compares the files of `outputs`.
   ProgramResult expect_same_files(int ranks, const Strings& arguments, const Strings& outputs) {
     Strings here, there;
@@ -62,13 +54,8 @@ class WithoutMpi : public ProgramTest {};
 TEST_F(WithoutMpi, TheBackendIsRefused) {
   if (run_well("info").find("this build has no MPI") == std::string::npos)
     GTEST_SKIP() << "this build has MPI";
-  const ProgramResult result = run("run --random --backend mpi --out o.npy");
-  EXPECT_EQ(result.status, 2);
-  expect_one_line(result);
-  EXPECT_NE(result.err.find("--backend: 'mpi' is not in this build; accepted: cpu"),
-            std::string::npos)
-      << result.err;
-  EXPECT_TRUE(files().empty());
+  expect_refused("run --random --backend mpi --out o.npy",
+                 {"--backend: 'mpi' is not in this build; accepted: cpu"});
 }
 
 const Strings kSmall = "--random --seqlen 96 --head-dim 8";
@@ -141,11 +128,7 @@ TEST_F(MpiCommandTest, HelpIsPrintedOnce) {
 TEST_F(MpiCommandTest, ForgettingTheBackendIsRemarkedOn) {
   const ProgramResult result =
       mpirun(Strings{"-np", "2", RINGSCOPE_PROGRAM, "run", "--json"} + kSmall);
-  EXPECT_EQ(result.status, 0) << result.err;
-  const Strings lines = lines_of_ours(result.err);
-  ASSERT_EQ(lines.size(), 1u) << result.err;
-  expect_has(lines[0], {"each of 2 processes"});
-  expect_has(lines[0], {"--backend mpi"});
+  expect_said_once(result, 0, {"each of 2 processes", "--backend mpi"});
 }
 
 TEST_F(MpiCommandTest, WhatIsWrongForOneRankEndsAll) {
@@ -161,11 +144,8 @@ TEST_F(MpiCommandTest, OptionsThatDifferAreNamed) {
 }
 
 TEST_F(MpiCommandTest, WrongNumbersAreFound) {
-  const ProgramResult result = run_ranks(3, kSmall + "--inject early-reuse@1 --verify --json");
-  EXPECT_EQ(result.status, 1) << result.err;
-  const Strings lines = lines_of_ours(result.err);
-  ASSERT_EQ(lines.size(), 1u) << result.err;
-  expect_has(lines[0], {"--verify: out is off by"});
+  expect_said_once(run_ranks(3, kSmall + "--inject early-reuse@1 --verify --json"), 1,
+                   {"--verify: out is off by"});
 }
 
 TEST_F(MpiCommandTest, AFullDiskOnRank0LeavesNothing) {

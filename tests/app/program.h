@@ -86,6 +86,18 @@ inline Strings lines_of_ours(const std::string& err) {
   return lines;
 }
 
+// An exit status of a job whose ranks say one line of ours together, with all `parts`, and print
+// nothing if they fail.
+inline void expect_said_once(const ProgramResult& result, int status, const Strings& parts) {
+  EXPECT_EQ(result.status, status) << result.err;
+  if (status > 1) {
+    EXPECT_EQ(result.out, "");
+  }
+  const Strings lines = lines_of_ours(result.err);
+  ASSERT_EQ(lines.size(), 1u) << result.err;
+  expect_has(lines[0], parts);
+}
+
 // Every test gets an empty folder of its own.
 class ProgramTest : public testing::Test {
  protected:

@@ -178,8 +178,6 @@ TEST_F(SiteTest, ReplacesNothingButASite) {
   expect_refused({"site", path("mine")}, {"not", "empty", "accepted:"});
   write_text("file", "");
   expect_refused({"site", path("file")}, {"not", "a", "folder"});
-  expect_refused("site", {"site", "DIR"});
-  expect_refused("view --html page.html --screenshot page.png trace.json", {"--html", "accepted:"});
 }
 
 }  // namespace

@@ -52,19 +52,12 @@ TEST_F(TrainMpiTest, TheDeathOfARankEndsAllAndLosesNoLosses) {
                                       Strings{"--backend", "mpi", ":", "-np", "1", "/bin/sh", "-c",
                                               "ulimit -t 1 && exec \"$0\" \"$@\""} +
                                       program);
-  EXPECT_EQ(result.status, 3) << result.err;
-  const Strings lines = lines_of_ours(result.err);
-  ASSERT_EQ(lines.size(), 1u) << result.err;
-  expect_has(lines[0], {"rank 1", "in training step "});
+  expect_said_once(result, 3, {"rank 1", "in training step "});
   EXPECT_FALSE(losses("l.csv").empty());
 }
 
 TEST_F(TrainMpiTest, WhatIsWrongIsSaidOnce) {
-  const ProgramResult result = mpirun(2, kTiny + "--loss-csv no/such.csv");
-  EXPECT_EQ(result.status, 2) << result.err;
-  const Strings lines = lines_of_ours(result.err);
-  ASSERT_EQ(lines.size(), 1u) << result.err;
-  expect_has(lines[0], "--loss-csv");
+  expect_said_once(mpirun(2, kTiny + "--loss-csv no/such.csv"), 2, "--loss-csv");
 }
 
 }  // namespace

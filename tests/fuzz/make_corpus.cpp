@@ -163,7 +163,6 @@ void make_views(const fs::path& folder) {
   recording.story = {{.text = "a", .step = 1, .rank = 1, .lane = ringscope::Lane::send}};
   write_chrome_trace(ours, recording);
   write(folder / "ours", ours.str());
-  write(folder / "ours_head_last", ringscope::with_head_last(ours.str()));
   write(folder / "deep", std::string(70, '[') + std::string(70, ']'));
   // Of a failed run, in which a block was sent and never came.
   recording.info.failure = ringscope::RunEnd{"a", 1, -1};

@@ -126,10 +126,6 @@ TEST(TraceLoader, RanksWithoutSlicesHaveTheirLanes) {
   EXPECT_EQ(step_count(trace), 0);
 }
 
-TEST(TraceLoader, HeadBehindTheEvents) {
-  expect_same(parse_trace(with_head_last(trace_text_of(whole_recording()))), whole_recording());
-}
-
 TEST(TraceLoader, DroppedEventsAreNoticed) {
   Recording recording = whole_recording();
   recording.dropped = {1, 3};

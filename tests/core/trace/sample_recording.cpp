@@ -90,10 +90,4 @@ Recording sample_recording(int world_size, bool backward) {
   return recording;
 }
 
-std::string with_head_last(const std::string& text) {
-  const std::size_t events = text.find("\"traceEvents\""), end = text.rfind("\n}");
-  const std::string head = text.substr(2, events - 2);
-  return "{" + text.substr(events, end - events) + ", " + head.substr(0, head.rfind(',')) + "}";
-}
-
 }  // namespace ringscope

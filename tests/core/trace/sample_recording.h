@@ -2,8 +2,6 @@
 // tests and the fuzzers' corpus start from.
 #pragma once
 
-#include <string>
-
 #include "core/trace/event.h"
 
 namespace ringscope {
@@ -12,8 +10,5 @@ namespace ringscope {
 // 1000 ns of compute and pairs 100 (r + 1) + t; transfers overlap it, waits follow it. With two
 // samples a rank.
 Recording sample_recording(int world_size, bool backward);
-
-// The text of a recording's file, with its head moved behind the events.
-std::string with_head_last(const std::string& text);
 
 }  // namespace ringscope

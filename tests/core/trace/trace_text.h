@@ -9,6 +9,7 @@
 #include <string>
 
 #include "core/base/error.h"
+#include "core/base/text.h"
 #include "core/trace/chrome_trace.h"
 #include "tests/core/trace/sample_recording.h"
 
