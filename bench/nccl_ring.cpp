@@ -1,12 +1,10 @@
-// Measures the ring over NCCL on all GPUs of this machine, or of several: its speed and its losses.
+// Measures the ring over NCCL on all GPUs of this machine: its speed and its losses.
 //
-//   nccl_ring [--world-size N] [--rows C] [--benchmark_...]     one thread per rank, one machine
-//   mpirun -np N nccl_ring ...                                 one process per rank
+//   nccl_ring [--world-size N] [--rows C] [--benchmark_...]
 //
-// Without --world-size, there are as many ranks as GPUs. More ranks than GPUs share them slowly,
-// which is only good for checking this program. If NCCL then needs one process per rank, this
-// program starts itself again under mpirun. The problem is bf16, head_dim 128, 32 heads, 8 kv
-// heads, causal, with C rows per rank (8192).
+// Without --world-size, there are as many ranks as GPUs, a thread each. More ranks than GPUs share
+// them slowly, which is only good for checking this program, and only NCCL 2.30.3 or later lets
+// them. The problem is bf16, head_dim 128, 32 heads, 8 kv heads, causal, with C rows per rank (8192).
 //
 //   tokens_per_s   positions / wall time
 //   TFLOPs         per GPU, by 4 (forward) and 10 (backward) x pairs x head_dim
@@ -20,30 +18,151 @@
 // machine has no means to measure.
 
 #include <benchmark/benchmark.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "bench/gpu_timing.h"
-#include "bench/nccl_ranks.h"
+#include "core/base/random.h"
+#include "core/run/recording.h"
+#include "core/run/run.h"
 #include "core/trace/summary.h"
 #include "cuda/base/device_info.h"
+#include "cuda/nccl/nccl_communicator.h"
+#include "cuda/nccl/placement.h"
+#include "cuda/nccl/run_on_nccl.h"
 #include "cuda/ring/run_on_gpu.h"
 
 namespace ringscope::cuda {
 namespace {
 
 constexpr int kIterations = 5;
+constexpr double kTimeoutS = 120;
 
-struct Options {
-  int world_size = 0;  // 0: as many as GPUs
-  Index rows = 8192;
+// ---
+// The two halves of a run, each without the other, for comparison with the whole: only computing,
+// where no block moves, and only communicating, where no block is attended. Their results are
+// useless, and buffers that nothing arrives in hold NaN.
+
+enum class Half { both, compute, communication };
+
+// A communicator that moves nothing.
+class StandingCommunicator : public Communicator {
+ public:
+  explicit StandingCommunicator(const Communicator& other)
+      : rank_(other.rank()), world_size_(other.world_size()) {}
+  int rank() const override { return rank_; }
+  int world_size() const override { return world_size_; }
+  Completion exchange(const Exchange&, std::initializer_list<Completion>) override {
+    return nullptr;
+  }
+
+ private:
+  int rank_, world_size_;
+};
+
+// A backend that attends nothing.
+class RestingBackend : public ForwardingBackend {
+ public:
+  using ForwardingBackend::ForwardingBackend;
+
+ private:
+  Completion around(BlockOperation, const StepInfo*, const Completion&, const Start&) override {
+    return nullptr;
+  }
+};
+
+// An engine that does only one half of the work.
+class HalfEngine : public NcclEngine {
+ public:
+  HalfEngine(NcclWorld& world, DeviceSetup& setup, Half kept)
+      : NcclEngine(world, setup, {}, RankLives::in_a_thread), half_(kept) {}
+  std::unique_ptr<RankEngine> make(Rank& rank, const Listener& listener) override {
+    return std::make_unique<HalfRank>(NcclEngine::make(rank, listener), half_);
+  }
+
+ private:
+  class HalfRank : public RankEngine {
+   public:
+    HalfRank(std::unique_ptr<RankEngine> whole, Half kept)
+        : whole_(std::move(whole)),
+          half_(kept),
+          standing_(whole_->communicator()),
+          idle_(whole_->backend()) {}
+    void begin() override { whole_->begin(); }
+    Communicator& communicator() override {
+      return half_ == Half::compute ? standing_ : whole_->communicator();
+    }
+    BlockBackend& backend() override {
+      return half_ == Half::communication ? idle_ : whole_->backend();
+    }
+    void finish() override { whole_->finish(); }
+    void finish_failed() override { whole_->finish_failed(); }
+    Index scratch_bytes() const override { return whole_->scratch_bytes(); }
+    std::int64_t clock_error_ns() const override { return whole_->clock_error_ns(); }
+
+   private:
+    std::unique_ptr<RankEngine> whole_;
+    Half half_;
+    StandingCommunicator standing_;
+    RestingBackend idle_;
+  };
+
+  Half half_;
+};
+
+// ---
+
+// Numbers that take little time to make.
+AttentionInputs cheap_inputs(const AttentionShape& shape) {
+  const auto tensor = [](Index values, std::uint64_t number) {
+    std::vector<float> made(static_cast<std::size_t>(values));
+    for (Index i = 0; i < values; ++i)
+      made[static_cast<std::size_t>(i)] = static_cast<float>(
+          static_cast<double>(mix64(static_cast<std::uint64_t>(i) ^ number << 60) >> 40) /
+              (1 << 23) -
+          1);
+    return made;
+  };
+  const Index q = query_values(shape, shape.seqlen), kv = kv_values(shape, shape.seqlen);
+  return {tensor(q, 0), tensor(kv, 1), tensor(kv, 2), tensor(q, 3)};
+}
+
+// The ranks, a thread each. The connections are made once and serve all runs.
+class Ranks {
+ public:
+  // Throw RunError when NCCL can't be used.
+  explicit Ranks(int world_size) {
+    std::string why_not;
+    const RankGpus seen = visible_gpus(why_not);
+    const Placement placement = place_ranks(std::vector<RankGpus>(world_size, seen));
+    apply(nccl_environment(placement, nccl_version(), false, 0));
+    for (int rank = 0; rank < world_size; ++rank) seats_.push_back({rank, placement.devices[rank]});
+    shares_gpus_ = placement.shares_gpus;
+    world_ = std::make_unique<NcclWorld>(new_nccl_id(), world_size, seats_,
+                                         NcclLimits{NcclOptions{}.max_ctas, kTimeoutS});
+  }
+
+  int world_size() const { return static_cast<int>(seats_.size()); }
+  bool shares_gpus() const { return shares_gpus_; }
+  RingRun run(const Problem& config, const AttentionInputs& inputs, Half kept) const {
+    DeviceSetup setup("nccl", config, seats_, {});
+    HalfEngine engine(*world_, setup, kept);
+    RingRun done = run_ranks(config, inputs, engine);
+    split_waiting_from_transfer(done.recording);
+    return done;
+  }
+
+ private:
+  std::vector<RankSeat> seats_;
+  bool shares_gpus_ = false;
+  std::unique_ptr<NcclWorld> world_;
 };
 
 Problem config_for(int world_size, Index rows, PartitionKind partition, Scheme scheme,
@@ -56,7 +175,7 @@ Problem config_for(int world_size, Index rows, PartitionKind partition, Scheme s
   config.scheme = scheme;
   config.world_size = world_size;
   config.backward = backward;
-  config.timeout_s = kRanksTimeoutS;
+  config.timeout_s = kTimeoutS;
   return config;
 }
 
@@ -110,23 +229,22 @@ void add_run(const RingRun& run, Sums& sums) {
 }
 
 void measure(benchmark::State& state, const Ranks& ranks, const Problem& config, Index rows) {
-  for (const Half half : {Half::both, Half::compute, Half::communication}) ranks.run(config, half);
-  const double of_one = ranks.is_first ? one_gpu_tflops(rows, config.backward) : 1;
+  const AttentionInputs inputs = cheap_inputs(config.shape);
+  for (const Half half : {Half::both, Half::compute, Half::communication})
+    ranks.run(config, inputs, half);
+  const double of_one = one_gpu_tflops(rows, config.backward);
   Sums sums;
   for (auto _ : state) {
-    const RingRun whole = ranks.run(config, Half::both);
-    const double compute = ranks.run(config, Half::compute).wall_s;
-    const double transfer = ranks.run(config, Half::communication).wall_s;
-    state.SetIterationTime(ranks.is_first ? whole.wall_s : 1);
-    if (!ranks.is_first) continue;
+    const RingRun whole = ranks.run(config, inputs, Half::both);
+    sums.compute_only += ranks.run(config, inputs, Half::compute).wall_s;
+    sums.transfer_only += ranks.run(config, inputs, Half::communication).wall_s;
+    state.SetIterationTime(whole.wall_s);
     add_run(whole, sums);
-    sums.compute_only += compute;
-    sums.transfer_only += transfer;
   }
-  if (ranks.is_first) report(state, config, sums, of_one);
+  report(state, config, sums, of_one);
 }
 
-// Measure the same blocks moved by copy engines; only on threads, with one GPU per rank.
+// Measure the same blocks moved by copy engines, with one GPU per rank.
 void measure_copies(benchmark::State& state, const Problem& config, Index rows) {
   const AttentionInputs inputs = cheap_inputs(config.shape);
   const auto run = [&] {
@@ -155,7 +273,7 @@ void add(const std::string& name, Body body) {
 }
 
 void add_benchmarks(const Ranks& ranks, Index rows) {
-  const int n = ranks.world_size;
+  const int n = ranks.world_size();
   for (const bool backward : {false, true}) {
     const std::string pass = backward ? "/with_backward" : "/forward";
     for (const auto& [partition, scheme] : {std::pair{PartitionKind::zigzag, Scheme::ring},
@@ -164,12 +282,11 @@ void add_benchmarks(const Ranks& ranks, Index rows) {
       const Problem config = config_for(n, rows, partition, scheme, backward);
       add("nccl/" + std::string(name_of(scheme)) + "/" + std::string(name_of(partition)) + pass,
           [=, &ranks](benchmark::State& state) {
-            const auto body = [&] { measure(state, ranks, config, rows); };
-            ranks.on_threads ? guarded(state, body) : body();  // an error ends a job's processes
+            guarded(state, [&] { measure(state, ranks, config, rows); });
           });
       if (n == 1) break;
     }
-    if (!ranks.on_threads || n == 1 || ranks.placement.shares_gpus) continue;
+    if (n == 1 || ranks.shares_gpus()) continue;
     const Problem config = config_for(n, rows, PartitionKind::zigzag, Scheme::ring, backward);
     add("copy_engines/ring/zigzag" + pass, [=](benchmark::State& state) {
       guarded(state, [&] { measure_copies(state, config, rows); });
@@ -179,41 +296,13 @@ void add_benchmarks(const Ranks& ranks, Index rows) {
 
 void say_what_was_not_measured(int gpus, const Ranks& ranks) {
   const auto say = [](const char* text) { std::printf("not measured: %s\n", text); };
-  if (ranks.placement.shares_gpus)
+  if (ranks.shares_gpus())
     say("speed between GPUs: ranks share a GPU here, and its time; the figures above are no "
         "ring's");
-  if (ranks.world_size == 1)
+  if (ranks.world_size() == 1)
     say("anything of a ring: with one rank no block moves (--world-size N for more)");
   if (gpus < 2) say("NVLink and PCIe between GPUs, copy engines between GPUs: there is one GPU");
-  if (gpus >= 2 && !ranks.on_threads) say("copy engines: they need all ranks in one process");
-  say("links between machines, unless mpirun has started ranks on several");
-}
-
-// Run the registered benchmarks. Where `prints` is false, as on all ranks but the first, print
-// nothing.
-void run_registered_benchmarks(bool prints) {
-  class Silence : public benchmark::BenchmarkReporter {
-   public:
-    bool ReportContext(const Context&) override { return true; }
-    void ReportRuns(const std::vector<Run>&) override {}
-  } silence;
-  prints ? benchmark::RunSpecifiedBenchmarks() : benchmark::RunSpecifiedBenchmarks(&silence);
-}
-
-int measure(const Ranks& ranks, const Options& options) {
-  int gpus = 0;
-  static_cast<void>(cudaGetDeviceCount(&gpus));
-  benchmark::AddCustomContext("gpu", to_string(*query_device().device));
-  benchmark::AddCustomContext("gpus", std::to_string(gpus));
-  benchmark::AddCustomContext("nccl", nccl_version_text(nccl_version()));
-  benchmark::AddCustomContext("ranks", std::to_string(ranks.world_size) +
-                                           (ranks.on_threads ? " threads" : " processes") +
-                                           (ranks.placement.shares_gpus ? ", sharing GPUs" : ""));
-  add_benchmarks(ranks, options.rows);
-  run_registered_benchmarks(ranks.is_first);
-  if (ranks.is_first) say_what_was_not_measured(gpus, ranks);
-  benchmark::Shutdown();
-  return 0;
+  say("links between machines");
 }
 
 int skip(const std::string& why) {
@@ -221,79 +310,29 @@ int skip(const std::string& why) {
   return 0;
 }
 
-#ifdef RINGSCOPE_HAS_MPI
-
-// Execute mpirun, with processes that are not bound to cores, because threads are not either. Return
-// only if there is none.
-void restart_under_mpirun(int ranks, const std::vector<std::string>& arguments) {
-  const std::string count = std::to_string(ranks);
-  std::vector<const char*> words = {"mpirun",          "--bind-to", "none",
-                                    "--oversubscribe", "-np",       count.c_str()};
-  if (::geteuid() == 0) words.push_back("--allow-run-as-root");
-  for (const std::string& argument : arguments) words.push_back(argument.c_str());
-  words.push_back(nullptr);
-  std::fflush(nullptr);
-  ::execvp(words[0], const_cast<char**>(words.data()));
-}
-
-int run_as_process(const Options& options) {
-  MpiSession session(kRanksTimeoutS, [](const RunError& error, int, bool speaks) {
-    if (speaks) std::fprintf(stderr, "nccl_ring: rank %d: %s\n", error.rank(), error.what());
-  });
-  Lifeline& line = session.lifeline();
-  const ShownOutsideWork connects(line.pulse());  // NCCL has a timeout of its own
-  ProcessSeat place;
-  try {
-    place = take_process_seat(session.rank(), all_gather_of(session));
-  } catch (const RunError& error) {  // thrown on every rank alike
-    session.finish();
-    return session.rank() == 0 ? skip(error.what()) : 0;
-  }
-  try {
-    measure(ranks_in_processes(session, place), options);
-  } catch (const std::exception& error) {
-    line.fail(error);
-  }
-  session.finish();
-  return 0;
-}
-
-#endif
-
-int run_on_threads_here(const Options& options, const std::vector<std::string>& arguments) {
+int run(int world_size, Index rows) {
   if (const NcclLibrary& library = nccl_library(); library.api == nullptr)
     return skip(library.why_not);
   const DeviceQuery query = query_device();
   if (!query.device) return skip(query.why_not);
   int gpus = 0;
-  static_cast<void>(cudaGetDeviceCount(&gpus));
-  const int n = options.world_size > 0 ? options.world_size : gpus;
+  RINGSCOPE_CUDA(cudaGetDeviceCount(&gpus));
+  std::unique_ptr<Ranks> ranks;
   try {
-    return measure(ranks_on_threads(n), options);
+    ranks = std::make_unique<Ranks>(world_size > 0 ? world_size : gpus);
   } catch (const RunError& error) {
-#ifdef RINGSCOPE_HAS_MPI
-    if (n > gpus) restart_under_mpirun(n, arguments);
-#endif
-    static_cast<void>(arguments);
     return skip(error.what());
   }
-}
-
-// Read the arguments that Google Benchmark has left. Throw InputError.
-Options read_options(int argc, char** argv) {
-  Options options;
-  for (int i = 1; i < argc; i += 2) {
-    const std::string flag = argv[i];
-    const int value = i + 1 < argc ? std::atoi(argv[i + 1]) : 0;
-    if (value < 1 || (flag != "--world-size" && flag != "--rows"))
-      throw InputError(flag + ": --world-size N and --rows C are accepted, numbers above 0");
-    if (flag == "--rows") {
-      options.rows = value;
-    } else {
-      options.world_size = value;
-    }
-  }
-  return options;
+  benchmark::AddCustomContext("gpu", to_string(*query.device));
+  benchmark::AddCustomContext("gpus", std::to_string(gpus));
+  benchmark::AddCustomContext("nccl", nccl_version_text(nccl_version()));
+  benchmark::AddCustomContext("ranks", std::to_string(ranks->world_size()) +
+                                           (ranks->shares_gpus() ? ", sharing GPUs" : ""));
+  add_benchmarks(*ranks, rows);
+  benchmark::RunSpecifiedBenchmarks();
+  say_what_was_not_measured(gpus, *ranks);
+  benchmark::Shutdown();
+  return 0;
 }
 
 }  // namespace
@@ -301,21 +340,20 @@ Options read_options(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   using namespace ringscope;
-  using namespace ringscope::cuda;
-  const std::vector<std::string> arguments(argv, argv + argc);
   benchmark::Initialize(&argc, argv);
-  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+  cuda::allow_many_streams();
   try {
-    const Options options = read_options(argc, argv);
-#ifdef RINGSCOPE_HAS_MPI
-    if (launched_by_mpi()) return run_as_process(options);
-#endif
-    return run_on_threads_here(options, arguments);
-  } catch (const InputError& error) {
-    std::fprintf(stderr, "nccl_ring: %s\n", error.what());
-    return 2;
+    int world_size = 0, rows = 8192;
+    for (int i = 1; i < argc; i += 2) {
+      const std::string flag = argv[i];
+      const int value = i + 1 < argc ? std::atoi(argv[i + 1]) : 0;
+      if (value < 1 || (flag != "--world-size" && flag != "--rows"))
+        throw InputError(flag + ": --world-size N and --rows C are accepted, numbers above 0");
+      (flag == "--rows" ? rows : world_size) = value;
+    }
+    return cuda::run(world_size, rows);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "nccl_ring: %s\n", error.what());
-    return 3;
+    return dynamic_cast<const InputError*>(&error) != nullptr ? 2 : 3;
   }
 }

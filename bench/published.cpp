@@ -2,7 +2,7 @@
 // published measurements is simulated from what its source gives of one device and its links
 // (bench/published/predict.h), and predictions are compared with what was measured.
 //
-//   build/release/bench/published [--csv FILE] [--json] [--page FILE]
+//   build/release/bench/published [--csv FILE] [--page FILE]
 //
 // Without --csv it takes bench/published/runs.csv. Rows that gave a kernel's speed, and those that a
 // machine's two costs were fitted on, are marked, and are not counted. Two rows are a comparable
@@ -21,7 +21,6 @@
 #include <vector>
 
 #include "bench/published/predict.h"
-#include "core/base/fields.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
 
@@ -159,16 +158,15 @@ std::map<std::string, Mean> means_by(const Scoreboard& board,
 }
 
 struct Grouping {
-  const char *name, *json_key;
+  const char* name;
   std::string (*key)(const PublishedRow&);
 };
 
 constexpr Grouping kGroupings[] = {
-    {"source", "by_source", [](const PublishedRow& row) { return row.source; }},
-    {"scheme", "by_scheme", scheme_family},
-    {"machine", "by_machine", [](const PublishedRow& row) { return machine_of(row).name; }},
-    {"devices", "by_devices",
-     [](const PublishedRow& row) { return fmt::format("{:4}", row.world_size); }}};
+    {"source", [](const PublishedRow& row) { return row.source; }},
+    {"scheme", scheme_family},
+    {"machine", [](const PublishedRow& row) { return machine_of(row).name; }},
+    {"devices", [](const PublishedRow& row) { return fmt::format("{:4}", row.world_size); }}};
 
 std::string row_text(const Scored& scored) {
   const PublishedRow& row = *scored.row;
@@ -213,14 +211,6 @@ std::vector<std::string> remarks(const Scoreboard& board) {
   return lines;
 }
 
-// Return `text` for JSON; the file may hold any bytes.
-std::string ascii(std::string_view bytes) {
-  std::string text(bytes);
-  for (char& c : text)
-    if (static_cast<unsigned char>(c) >= 128) c = '?';
-  return text;
-}
-
 // Return the means of a grouping as a table in Markdown, which is also what a terminal gets.
 std::string means_table(const Scoreboard& board, const Grouping& grouping) {
   std::string table = fmt::format(
@@ -238,37 +228,6 @@ std::string board_text(const Scoreboard& board) {
   if (board.all.worst != nullptr) text += "worst row: " + row_text(*board.all.worst) + "\n";
   for (const std::string& line : remarks(board)) text += line + "\n";
   return text + summary_line(board) + "\n";
-}
-
-std::string board_json(const Scoreboard& board) {
-  Fields fields{{"mape_percent", board.all.mape()},
-                {"mape_percent_as_read", 100 * board.raw_error / std::max(1, board.all.rows)},
-                {"pairs", board.pairs.all},
-                {"pairs_ranked_as_published", board.pairs.right},
-                {"summary", summary_line(board)}};
-  for (const Grouping& grouping : kGroupings) {
-    std::vector<Fields> means;
-    for (const auto& [name, mean] : means_by(board, grouping.key))
-      means.push_back({{grouping.name, ascii(name)},
-                       {"rows", mean.rows},
-                       {"mape_percent", mean.mape()},
-                       {"predicted_over_published", mean.ratio / mean.rows},
-                       {"worst_line", mean.worst->row->line}});
-    fields.emplace_back(grouping.json_key, means);
-  }
-  std::vector<Fields> rows;
-  for (const Scored& scored : board.scored)
-    rows.push_back({{"line", scored.row->line},
-                    {"source", ascii(scored.row->source)},
-                    {"scheme", ascii(scored.row->scheme)},
-                    {"machine", ascii(machine_of(*scored.row).name)},
-                    {"metric", ascii(scored.row->metric)},
-                    {"published", *scored.row->value},
-                    {"misread_by", scored.misread},
-                    {"predicted", scored.predicted},
-                    {"predicted_over_published", scored.ratio()},
-                    {"use", scored.counts() ? "predicted" : mark_of(scored)}});
-  return Json(fields + Fields{{"rows", rows}}).text() + "\n";
 }
 
 // Return the error of a machine's rows with the two costs that were fitted on another source's runs
@@ -352,10 +311,8 @@ int main(int argc, char** argv) try {
   using namespace ringscope;
   CLI::App app("compares simulations with published measurements");
   std::string csv = RINGSCOPE_SOURCE_DIR "/bench/published/runs.csv", page;
-  bool json = false;
   app.add_option("--csv", csv, "measurements (bench/published/runs.csv)");
   app.add_option("--page", page, "write them as a page, Markdown");
-  app.add_flag("--json", json, "print one JSON object");
   app.allow_extras();  // `./ringscope bench` gives all programs the same flags
   try {
     app.parse(argc, argv);
@@ -364,10 +321,10 @@ int main(int argc, char** argv) try {
   }
   for (const std::string& extra : app.remaining())
     if (!extra.starts_with("--benchmark_"))
-      throw InputError("'" + extra + "' given; accepted: --csv FILE, --json, --page FILE");
+      throw InputError("'" + extra + "' given; accepted: --csv FILE, --page FILE");
   const Scoreboard board = score(csv);
   if (!page.empty()) write_file(page, board_page(board));
-  const std::string text = json ? board_json(board) : board_text(board);
+  const std::string text = board_text(board);
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
     throw RunError("cannot write to standard output");
   return 0;

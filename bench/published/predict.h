@@ -43,7 +43,7 @@ using Layout = std::vector<double>;
 //
 //   note "documents x8: [A,B] [C]"        those lists, scaled to the sequence
 //   mask "(8 segments, 90 % filled)"      that many equal ones, and the rest empty
-//   mask "varlen..."                      the packs of MagiAttention's benchmark, or packs drawn so
+//   mask "varlen..."                      the packs of MagiAttention's benchmark
 //   mask with "documents"                 8 equal ones
 //   any other                             one document
 std::vector<Layout> layouts_of(const PublishedRow& row);

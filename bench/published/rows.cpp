@@ -11,7 +11,6 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
-#include "core/base/random.h"
 #include "core/base/text.h"
 
 namespace ringscope {
@@ -147,54 +146,6 @@ const std::vector<MachineFigures>& published_machines() {
 
 namespace {
 
-// How many documents of which length MagiAttention's benchmark draws from: the middles of the
-// intervals in exps/dist_attn/benchmark/datasets/default/doc_length_distribution.csv@2c64135.
-struct Bin {
-  double length, count;
-};
-constexpr Bin kBins[] = {{5, 30254},     {30, 391188},    {75, 699596},    {150, 1377757},
-                         {350, 3794735}, {762, 3316785},  {1536, 2106566}, {3072, 988525},
-                         {6144, 410002}, {12288, 173574}, {24576, 115007}, {49152, 18428},
-                         {98304, 22513}, {163840, 18284}};
-constexpr int kPacks = 20;
-constexpr std::uint64_t kSeed = 42;
-
-// Draw packs of documents of at most a quarter of the sequence, longer ones cut into pieces. What
-// does not fit at a pack's end begins the next one.
-std::vector<Layout> drawn_packs(double positions) {
-  const double longest = std::max(1.0, std::floor(positions / 4));
-  std::vector<Bin> pieces;
-  double all = 0;
-  for (const Bin& bin : kBins) {
-    const double whole = std::floor(bin.length / longest);
-    const double rest = bin.length - whole * longest;
-    if (whole > 0) pieces.push_back({longest, whole * bin.count});
-    if (rest > 0) pieces.push_back({rest, bin.count});
-  }
-  for (const Bin& piece : pieces) all += piece.count;
-  std::vector<Layout> packs;
-  double left_over = 0;
-  std::uint64_t draws = 0;
-  for (int pack = 0; pack < kPacks; ++pack) {
-    Layout& layout = packs.emplace_back();
-    double room = positions;
-    while (room > 0) {
-      double length = left_over;
-      left_over = 0;
-      if (length == 0) {
-        double place = static_cast<double>(mix64(kSeed + mix64(draws++)) >> 11) * 0x1p-53 * all;
-        std::size_t i = 0;
-        while (i + 1 < pieces.size() && place >= pieces[i].count) place -= pieces[i++].count;
-        length = pieces[i].length;
-      }
-      left_over = std::max(0.0, length - room);
-      layout.push_back(length - left_over);
-      room -= layout.back();
-    }
-  }
-  return packs;
-}
-
 // Return the lists in brackets, each scaled to `positions`.
 std::vector<Layout> lists_in(const std::string& note, double positions) {
   std::vector<Layout> layouts;
@@ -214,9 +165,10 @@ std::vector<Layout> lists_in(const std::string& note, double positions) {
   return layouts;
 }
 
-// Return the packs that the source's sampler draws with its seed (42, of numpy's default generator),
-// for the sequences that its figures have, or none for others. packs.csv holds them.
-const std::vector<Layout>& published_packs(Index positions) {
+// Return the packs that the source's sampler draws with its seed (42, of numpy's default generator)
+// for the sequences that its figures have, which packs.csv holds; for others those of the next
+// longer sequence, or of the longest, scaled.
+std::vector<Layout> published_packs(Index positions) {
   static const std::map<Index, std::vector<Layout>> all = [] {
     std::map<Index, std::vector<Layout>> packs;
     const std::string path = RINGSCOPE_SOURCE_DIR "/bench/published/packs.csv";
@@ -235,9 +187,12 @@ const std::vector<Layout>& published_packs(Index positions) {
     }
     return packs;
   }();
-  static const std::vector<Layout> none;
-  const auto found = all.find(positions);
-  return found == all.end() ? none : found->second;
+  auto found = all.lower_bound(positions);
+  if (found == all.end()) found = std::prev(found);
+  std::vector<Layout> packs = found->second;
+  for (Layout& layout : packs)
+    for (double& length : layout) length *= static_cast<double>(positions) / found->first;
+  return packs;
 }
 
 constexpr const char* kFourLayouts = "[8192] [256,7392,544] [4096,4096] [3104,3200,1600,160,128]";
@@ -247,10 +202,7 @@ constexpr const char* kFourLayouts = "[8192] [256,7392,544] [4096,4096] [3104,32
 std::vector<Layout> layouts_of(const PublishedRow& row) {
   const auto positions = static_cast<double>(row.seqlen);
   const auto in_mask = [&](const char* word) { return row.mask.find(word) != row.mask.npos; };
-  if (in_mask("varlen")) {
-    const std::vector<Layout>& packs = published_packs(row.seqlen);
-    return packs.empty() ? drawn_packs(positions) : packs;
-  }
+  if (in_mask("varlen")) return published_packs(row.seqlen);
   if (!in_mask("documents")) return {{positions}};
   if (auto lists = lists_in(row.note, positions); !lists.empty()) return lists;
   if (in_mask("4 layouts")) return lists_in(kFourLayouts, positions);
