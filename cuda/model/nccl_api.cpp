@@ -80,7 +80,6 @@ struct NcclModel {
   std::vector<std::string> complaints;
   std::vector<NcclPart> parts;
   int version = NCCL_VERSION_CODE;
-  bool registration = true;
   int delay = 3;
   Random random{1};
   int next_id = 0;
@@ -114,7 +113,6 @@ struct ncclComm {
   int groups_posted = 0;
   std::unique_ptr<ringscope::cuda::model::NcclGroup> asked;                // not in its stream yet
   std::vector<std::unique_ptr<ringscope::cuda::model::NcclGroup>> groups;  // all groups so far
-  std::map<std::uintptr_t, const void*> registered;
 };
 
 namespace ringscope::cuda::model {
@@ -408,7 +406,6 @@ void reset_nccl() {
   model.failures = {};
   model.failing_ranks.clear();
   model.version = NCCL_VERSION_CODE;
-  model.registration = true;
   model.delay = 3;
   model.random = Random{1};
 }
@@ -444,9 +441,6 @@ std::vector<NcclPart> nccl_parts() {
 }
 void set_nccl_version(int version) {
   with_model([&](NcclModel& model) { model.version = version; });
-}
-void set_nccl_registration(bool works) {
-  with_model([&](NcclModel& model) { model.registration = works; });
 }
 void set_nccl_delay(int polls, std::uint64_t seed) {
   with_model([&](NcclModel& model) {
@@ -533,8 +527,6 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
                                   [](const auto& group) { return !group->ended; });
     if (busy && device.broken == cudaSuccess)
       model.complain(fmt::format("ncclCommDestroy of rank {}: work is under way", comm->rank));
-    if (!comm->registered.empty())
-      model.complain(fmt::format("ncclCommDestroy of rank {}: memory is registered", comm->rank));
     comm->state = ncclComm::State::destroyed;
     return ncclSuccess;
   });
@@ -557,25 +549,6 @@ const char* ncclGetErrorString(ncclResult_t status) {
 
 const char* ncclGetLastError(ncclComm_t comm) {
   return comm == nullptr ? "" : comm->last_error.c_str();
-}
-
-ncclResult_t ncclCommRegister(ncclComm_t comm, void* memory, std::size_t bytes, void** handle) {
-  return call("ncclCommRegister", comm, Allowed::when_ready, [&](Device& device, NcclModel& model) {
-    if (!model.registration) return ncclInvalidUsage;
-    if (bytes == 0 || device.allocation_at(memory) == nullptr) return ncclInvalidArgument;
-    const std::uintptr_t number = device.new_handle();
-    comm->registered[number] = memory;
-    *handle = reinterpret_cast<void*>(number);
-    return ncclSuccess;
-  });
-}
-
-ncclResult_t ncclCommDeregister(ncclComm_t comm, void* handle) {
-  return call("ncclCommDeregister", comm, Allowed::when_ready, [&](Device&, NcclModel&) {
-    return comm->registered.erase(reinterpret_cast<std::uintptr_t>(handle)) == 1
-               ? ncclSuccess
-               : ncclInvalidArgument;
-  });
 }
 
 ncclResult_t ncclSend(const void* from, std::size_t count, ncclDataType_t, int peer,

@@ -14,8 +14,7 @@
 //
 // The model complains in words about what a correct program never does: use a communicator while
 // its last call is in progress, or one that has an error, is aborted or destroyed; change a send
-// buffer, or let others write a receive buffer; destroy one with unfinished work or registered
-// memory.
+// buffer, or let others write a receive buffer; destroy one with unfinished work.
 #pragma once
 
 #include <nccl.h>
@@ -49,8 +48,6 @@ std::vector<NcclPart> nccl_parts();
 // Set what ncclGetVersion returns, 2.30.3 at the start. Before that version, or without
 // NCCL_MULTI_RANK_GPU_ENABLE=1, the model refuses several ranks on one GPU.
 void set_nccl_version(int version);
-// Set whether ncclCommRegister works. At the start it does.
-void set_nccl_registration(bool works);
 // Set the most polls, drawn from the seed, until a call in progress goes on. At the start it is 3.
 void set_nccl_delay(int polls, std::uint64_t seed);
 

@@ -153,15 +153,8 @@ class NcclHop : public DeviceCompletion {
 
 }  // namespace
 
-NcclCommunicator::NcclCommunicator(NcclWorld& world, int rank, const DeviceClock& clock,
-                                   bool remembers_buffers)
-    : world_(world),
-      connection_(world.connection(rank)),
-      rank_(rank),
-      clock_(clock),
-      remembers_buffers_(remembers_buffers) {}
-
-NcclCommunicator::~NcclCommunicator() { connection_.forget(); }
+NcclCommunicator::NcclCommunicator(NcclWorld& world, int rank, const DeviceClock& clock)
+    : world_(world), connection_(world.connection(rank)), rank_(rank), clock_(clock) {}
 
 Completion NcclCommunicator::exchange(const Exchange& hop,
                                       std::initializer_list<Completion> after) {
@@ -172,10 +165,6 @@ Completion NcclCommunicator::exchange(const Exchange& hop,
   with_step_in_errors(rank_, hop.step, [&] {
     const cudaStream_t stream = stream_.get();
     for (const Completion& earlier : after) wait_on(stream, earlier);
-    if (remembers_buffers_) {
-      connection_.remember(const_cast<void*>(hop.send), hop.send_bytes);
-      connection_.remember(hop.recv, hop.recv_bytes);
-    }
     started->begin.record(stream);
     const bool apart = hop.unposted_recv || hop.send_first;
     connection_.send_and_receive(hop.send, hop.send_bytes, to, hop.recv, apart ? 0 : hop.recv_bytes,

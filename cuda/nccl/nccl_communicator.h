@@ -63,10 +63,8 @@ RingRun with_transfer_times(Run&& run) {
 class NcclCommunicator : public Communicator {
  public:
   // `clock` belongs to the rank's GPU. The three objects must outlive the communicator and its
-  // completions. `remembers_buffers` lets NCCL register the buffers. Throws CudaError.
-  NcclCommunicator(NcclWorld& world, int rank, const DeviceClock& clock, bool remembers_buffers);
-  // The memory of all hops must still exist.
-  ~NcclCommunicator() override;
+  // completions. Throws CudaError.
+  NcclCommunicator(NcclWorld& world, int rank, const DeviceClock& clock);
 
   int rank() const override { return rank_; }
   int world_size() const override { return world_.world_size(); }
@@ -77,7 +75,6 @@ class NcclCommunicator : public Communicator {
   NcclConnection& connection_;
   int rank_;
   const DeviceClock& clock_;
-  bool remembers_buffers_;
   Stream stream_{StreamPriority::high};
 };
 

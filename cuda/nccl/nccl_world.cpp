@@ -19,8 +19,7 @@ namespace {
 
 NcclLibrary open_library() {
 #define RINGSCOPE_ADDRESS(member, function) &function,
-  static const NcclApi api{RINGSCOPE_NCCL_FUNCTIONS(RINGSCOPE_ADDRESS) & ncclCommRegister,
-                           &ncclCommDeregister};
+  static const NcclApi api{RINGSCOPE_NCCL_FUNCTIONS(RINGSCOPE_ADDRESS)};
 #undef RINGSCOPE_ADDRESS
   return {&api, "", ""};
 }
@@ -56,15 +55,13 @@ NcclLibrary open_library() {
                 "); install libnccl2, or set RINGSCOPE_NCCL_LIBRARY to the file libnccl.so.2"};
   static NcclApi api;
   std::string missing;
-  const auto find = [&](auto& function, const char* name, bool needed = true) {
+  const auto find = [&](auto& function, const char* name) {
     function = reinterpret_cast<std::remove_reference_t<decltype(function)> >(dlsym(library, name));
-    if (function == nullptr && needed) missing = name;
+    if (function == nullptr) missing = name;
   };
 #define RINGSCOPE_FIND(member, function) find(api.member, #function);
   RINGSCOPE_NCCL_FUNCTIONS(RINGSCOPE_FIND)
 #undef RINGSCOPE_FIND
-  find(api.comm_register, "ncclCommRegister", false);
-  find(api.comm_deregister, "ncclCommDeregister", false);
   if (!missing.empty())
     return {nullptr, path,
             path + " lacks " + missing + "; NCCL 2.14 or later is needed, with nonblocking calls"};
@@ -198,24 +195,6 @@ void NcclConnection::send_and_receive(const void* send, Index send_bytes, int to
   settle();
 }
 
-void NcclConnection::remember(void* memory, Index bytes) {
-  if (bytes == 0 || api_.comm_register == nullptr || api_.comm_deregister == nullptr) return;
-  const std::lock_guard lock(mutex_);
-  if (comm_ == nullptr || remembered_.contains(memory)) return;
-  void* handle = nullptr;
-  const ncclResult_t status =
-      api_.comm_register(comm_, memory, static_cast<std::size_t>(bytes), &handle);
-  remembered_[memory] = status == ncclSuccess ? handle : nullptr;
-}
-
-void NcclConnection::forget() {
-  const std::lock_guard lock(mutex_);
-  if (comm_ != nullptr)
-    for (const auto& [memory, handle] : remembered_)
-      if (handle != nullptr) static_cast<void>(api_.comm_deregister(comm_, handle));
-  remembered_.clear();
-}
-
 ncclResult_t NcclConnection::async_error() {
   const std::lock_guard lock(mutex_);
   ncclResult_t state = ncclSuccess;
@@ -232,7 +211,6 @@ void NcclConnection::abort() noexcept {
 }
 
 void NcclConnection::begin_to_close() {
-  forget();
   call("ncclCommFinalize", [&](const NcclApi& api, ncclComm_t comm) {
     is_closing_ = true;
     return api.comm_finalize(comm);

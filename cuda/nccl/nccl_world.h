@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -49,9 +48,6 @@ struct NcclApi {
 #define RINGSCOPE_MEMBER(member, function) decltype(&::function) member = nullptr;
   RINGSCOPE_NCCL_FUNCTIONS(RINGSCOPE_MEMBER)
 #undef RINGSCOPE_MEMBER
-  // Null before NCCL 2.19.
-  decltype(&::ncclCommRegister) comm_register = nullptr;
-  decltype(&::ncclCommDeregister) comm_deregister = nullptr;
 };
 
 struct NcclLibrary {
@@ -123,11 +119,6 @@ class NcclConnection {
   void send_and_receive(const void* send, Index send_bytes, int to, void* recv, Index recv_bytes,
                         int from, cudaStream_t stream);
 
-  // Let NCCL reach the memory directly where it can; elsewhere do nothing. Registers each address
-  // once, until forget() or an abort.
-  void remember(void* memory, Index bytes);
-  void forget();
-
   // Return an error that NCCL met by itself (such as a lost peer), or ncclSuccess.
   ncclResult_t async_error();
   NcclError error_of(ncclResult_t status, const char* function) const;
@@ -154,7 +145,6 @@ class NcclConnection {
   std::mutex mutex_;           // guards everything below; calls on one communicator take turns
   ncclComm_t comm_ = nullptr;  // null after its end
   bool is_closing_ = false;
-  std::map<void*, void*> remembered_;  // handle by address
 };
 
 // ---

@@ -12,10 +12,7 @@ namespace ringscope::cuda {
 
 NcclEngine::NcclEngine(NcclWorld& world, DeviceSetup& setup, const NcclOptions& options,
                        RankLives lives)
-    : DeviceEngine(setup),
-      world_(world),
-      register_buffers_(options.register_buffers),
-      lives_(lives) {
+    : DeviceEngine(setup), world_(world), lives_(lives) {
   leave_multiprocessors(world.world_size() == 1 ? 0 : std::max(0, options.max_ctas));
 }
 
@@ -23,9 +20,8 @@ DeviceEngine::Link NcclEngine::link(Rank& rank) {
   const int number = rank.rank();
   const DeviceClock& clock = clocks_[number];
   return {.clock = clock,
-          .communicator = with_faults(
-              std::make_unique<NcclCommunicator>(world_, number, clock, register_buffers_),
-              rank.config(), lives_, world_.memory_of(number)),
+          .communicator = with_faults(std::make_unique<NcclCommunicator>(world_, number, clock),
+                                      rank.config(), lives_, world_.memory_of(number)),
           .ends_by_abort = true};
 }
 

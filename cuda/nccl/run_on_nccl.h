@@ -19,8 +19,6 @@ struct NcclOptions {
   // The most multiprocessors that a transfer's kernel takes. A persistent kernel leaves them free
   // for it (NcclEngine).
   int max_ctas = 4;
-  // Register the memory of hops with NCCL, where NCCL supports it.
-  bool register_buffers = true;
 };
 
 // Run like run_on_threads, a thread and a GPU per rank of this machine; placement.h handles more
@@ -61,7 +59,6 @@ class NcclEngine : public DeviceEngine {
   Link link(Rank& rank) override;
 
   NcclWorld& world_;
-  bool register_buffers_;
   RankLives lives_;
   std::map<int, DeviceClock> clocks_;  // by rank
 };

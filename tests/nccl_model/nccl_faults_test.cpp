@@ -64,13 +64,6 @@ INSTANTIATE_TEST_SUITE_P(All, NcclCall,
 
 class NcclFaults : public NcclTest {};
 
-// Not worth ending a run for.
-TEST_F(NcclFaults, RegistrationMayFail) {
-  model::fail_nccl_call("ncclCommRegister", 2, ncclSystemError);
-  EXPECT_FALSE(error_of([&] { run_nccl(problem(), config_of()); }).has_value());
-  expect_nothing_left();
-}
-
 // As when a peer's process is gone: NCCL finds out by itself, at any hop, or never gets connected.
 TEST_F(NcclFaults, AnErrorThatNcclMeetsByItselfEndsAll) {
   for (int rank = 0; rank < kWorldSize; ++rank)
@@ -95,7 +88,7 @@ TEST_F(NcclFaults, AnErrorOfNcclsIsFoundWhileRanksWait) {
   {
     NcclWorld world(new_nccl_id(), 2, {{0, 0}, {1, 0}}, {4, 20});
     DeviceClock clock;
-    NcclCommunicator first(world, 0, clock, false), second(world, 1, clock, false);
+    NcclCommunicator first(world, 0, clock), second(world, 1, clock);
     MemoryMeter meter(device_memory());
     Buffer<float> a(&meter, 8), b(&meter, 8);
     const Exchange of_first{Pass::forward, Payload::kv, 0, 0, a.data(), 16, 1, a.data() + 4, 16};

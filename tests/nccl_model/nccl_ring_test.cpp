@@ -145,11 +145,10 @@ INSTANTIATE_TEST_SUITE_P(All, NcclNamedPeers,
 
 class NcclRingOptions : public NcclTest {};
 
-TEST_F(NcclRingOptions, ForwardAloneInBf16WithoutRegistration) {
+TEST_F(NcclRingOptions, ForwardAloneInBf16) {
   const RingReference problem({1, 2, 1, 20, 64}, DType::bf16, "causal", 0.125f, 74);
   Problem config = problem.config(PartitionKind::zigzag, 2);
   config.backward = false;
-  model::set_nccl_registration(false);
   NcclOptions options;
   options.kernels = {5, 0};
   problem.check(config, run_on_nccl(config, problem.inputs, {}, options));
