@@ -5,19 +5,13 @@
 //                           (by pairs at most 1.875)
 //   ..._balance             mean over ranks of kernel time / slowest
 //   ..._ceiling             the same by pairs: what the partition allows
-//
-// "ring_launch": what it takes the host to start both passes of such a ring, whose steps are short.
-//
-//   loop_ms                 its loops on 8 threads; the benchmark's time is that of a CUDA graph
 #include <map>
 #include <utility>
 
 #include "bench/gpu_timing.h"
 #include "core/problem/partition.h"
 #include "core/problem/region.h"
-#include "core/run/generated_rows.h"
 #include "cuda/kernels/step_problem.h"
-#include "cuda/ring/run_on_gpu.h"
 
 namespace ringscope::cuda {
 namespace {
@@ -93,26 +87,6 @@ void add(const DeviceInfo& device, const Kernel& kernel) {
                 });
 }
 
-void time_launches(benchmark::State& state) {
-  Problem config;
-  config.shape = {1, timed_heads(64), timed_heads(8), kRanks * timed_rows(1024), 128};
-  config.dtype = DType::bf16;
-  config.mask = MaskSpec::parse("causal");
-  config.partition = PartitionKind::zigzag;
-  config.world_size = kRanks;
-  config.backward = true;
-  const AttentionInputs inputs = random_inputs(config.shape);
-  const auto times = [&](int graph_launches) {
-    DeviceSetup setup("cuda", config, std::vector<RankSeat>(kRanks), {});
-    GpuEngine engine(setup, kRanks, true, 1, graph_launches);
-    run_ranks(config, inputs, engine);
-    return engine.launch_times();
-  };
-  times(0);  // warms up
-  state.counters["loop_ms"] = static_cast<double>(times(0).loops) * 1e-6;
-  state.SetIterationTime(static_cast<double>(times(3).graph) * 1e-9);
-}
-
 }  // namespace
 }  // namespace ringscope::cuda
 
@@ -121,13 +95,5 @@ int main(int argc, char** argv) {
   return gpu_benchmark_main(argc, argv, [](const DeviceInfo& device) {
     for (const Kernel& kernel : all_kernels())
       if (kernel.limits.half) add(device, kernel);
-    benchmark::RegisterBenchmark("ring_launch",
-                                 [](benchmark::State& state) {
-                                   for (auto _ : state)
-                                     guarded(state, [&] { time_launches(state); });
-                                 })
-        ->Iterations(1)
-        ->UseManualTime()
-        ->Unit(benchmark::kMillisecond);
   });
 }

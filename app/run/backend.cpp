@@ -105,7 +105,7 @@ cuda::NcclOptions nccl_options(const CudaChoice& choice) { return {.kernels = wi
 #else
 
 std::string nccl_availability() {
-  return "no: this build has no NCCL; it takes CUDA kernels (see above) and nccl.h (2.19 or later)";
+  return "no: this build has no NCCL; it takes CUDA kernels (see above) and nccl.h (2.17 or later)";
 }
 
 #endif
@@ -166,9 +166,7 @@ Runner one_rank_runner_of(Backend backend, const CudaChoice& choice) {
   if (is_on_gpus(backend))
     return [=](const Problem& config, const AttentionInputs& inputs, const Progress& progress) {
       return cuda::run_on_gpu(config, inputs, progress,
-                              {.kernels = wish_of(choice),
-                               .gpus = std::max(choice.gpus, 1),
-                               .graph_launches = choice.graph ? 1 : 0});
+                              {.kernels = wish_of(choice), .gpus = std::max(choice.gpus, 1)});
     };
 #endif
   (void)backend, (void)choice;  // parse_backend refused the others

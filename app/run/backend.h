@@ -38,9 +38,8 @@ inline constexpr int kDefaultWorldSize = 4;
 struct CudaChoice {
   int forward_kernel = 0;  // number in the ladder; 0: the best that takes the problem
   int backward_kernel = 0;
-  int gpus = 0;        // that share the ranks of --backend cuda; 0: one
-  int stamped = 0;     // multiprocessors on which the forward kernel stamps what it does
-  bool graph = false;  // all ranks' loops as one CUDA graph, of --backend cuda on one GPU
+  int gpus = 0;     // that share the ranks of --backend cuda; 0: one
+  int stamped = 0;  // multiprocessors on which the forward kernel stamps what it does
 };
 
 using Runner = std::function<RingRun(const Problem&, const AttentionInputs&, const Progress&)>;

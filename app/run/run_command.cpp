@@ -89,11 +89,6 @@ void add_ring(CommandFlags& flags, RunOptions& run) {
                "of --backend cuda: deal the ranks over N GPUs, blocks moved by copy engines (1)", 1,
                64)
       .needs(in_one_process);
-  flags
-      .flag("--graph", run.cuda.graph,
-            "of --backend cuda on one GPU: capture the loops of all ranks in one CUDA graph, and "
-            "launch that")
-      .needs(in_one_process);
   add_world_size(flags, run.world_size, kDefaultWorldSize);
   flags.value(
       "--scheme", kSchemeNames,
@@ -169,8 +164,6 @@ void check_backend(const RunOptions& run) {
   if (is_on_gpus(run.backend) && run.job.mask.is_in_pieces())
     contradiction("--mask", fmt::format("'{}' {}", run.job.mask.name(), backend),
                   "masks without sink and ranges there");
-  if (run.cuda.graph && run.cuda.gpus > 1)
-    contradiction("--graph", fmt::format("given with --gpus {}", run.cuda.gpus), "it with one GPU");
   if (run.mistaken && run.backend != Backend::cpu)
     contradiction("--inject", fmt::format("'{}' {}", name_of(*run.mistaken->mistake), backend),
                   "it with --backend cpu");

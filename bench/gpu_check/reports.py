@@ -195,8 +195,6 @@ def figures_of(ours, library):
         if len(words) == 7 and words[0] == "carried_state" and "carry_cost" in m:  # of a kernel's tiles the smallest
             what = f"carried state at {words[4]} rows {words[5]}, {words[1]}"
             costs[what] = min(m["carry_cost"], costs.get(what, m["carry_cost"]))
-        if words[0] == "ring_launch" and figure_in(m, "ms") > 0:
-            figures.append(("8 ranks: starting both passes, loops / graph", figure_in(m, "loop_ms") / m["ms"], ""))
         if words[0] == "ring_balance" and figure_in(m, "zigzag_ceiling") > 0:
             figures += [(f"8 ranks, causal: contiguous / zigzag, {words[1]}", figure_in(m, "contiguous_over_zigzag"),
                          ">= 1.8"),

@@ -55,12 +55,6 @@ class Event {
   }
 
   void record(cudaStream_t stream) { RINGSCOPE_CUDA(cudaEventRecord(event_.get(), stream)); }
-  // Record; where `stream` is `captured`, whenever the graph comes here, so that the event gets a
-  // time. No stream of the capture can wait for it.
-  void stamp(cudaStream_t stream, bool captured) {
-    if (!captured) return record(stream);
-    RINGSCOPE_CUDA(cudaEventRecordWithFlags(event_.get(), stream, cudaEventRecordExternal));
-  }
   // Make later work on `stream` start after this event.
   void hold(cudaStream_t stream) const {
     RINGSCOPE_CUDA(cudaStreamWaitEvent(stream, event_.get(), 0));

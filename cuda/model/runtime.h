@@ -7,10 +7,6 @@
 // starts as NaN (bytes 0xff). The model detects faults:
 //   a copy or memset outside an allocation,
 //   freeing what is not allocated, or what queued work still names   cudaErrorInvalidValue
-//   an allocation, a wait of the host or a copy between peers during a capture
-//                                                           cudaErrorStreamCaptureUnsupported
-//   a stream of a capture that waits for an event of outside cudaErrorStreamCaptureIsolation
-//   a stream that has not come back to the capture's first   cudaErrorStreamCaptureUnjoined
 //   a kernel that throws, or writes behind an allocation             cudaErrorLaunchFailure, sticky
 // A sticky error drops all queued work. Every later call returns it, but frees and destroys still
 // work. Host threads may call at once; operations of different streams then run in parallel.
@@ -31,7 +27,7 @@ void reset_device();
 // Count the device and pinned host allocations that are not freed, and the bytes of the device's.
 std::size_t live_allocations();
 std::size_t device_bytes();
-// Count the streams, events and graphs that are not destroyed.
+// Count the streams and events that are not destroyed.
 std::size_t live_handles();
 // Count the operations that are queued and have not run.
 std::size_t pending_operations();

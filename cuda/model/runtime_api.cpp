@@ -270,7 +270,7 @@ std::size_t device_bytes() {
 
 std::size_t live_handles() {
   return with_device([](Device& device, Device::Lock&) {
-    std::size_t handles = device.events.size() + static_cast<std::size_t>(device.graphs);
+    std::size_t handles = device.events.size();
     for (const auto& [key, stream] : device.streams)
       handles += key >= Device::max_devices && !stream.destroyed;
     return handles;
@@ -400,9 +400,10 @@ cudaError_t no_handle(Device& device, const char* name, const char* kind) {
 // Priorities have no effect, because no program may rely on them.
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int) {
   return call("cudaStreamCreateWithPriority", false, [&](Device& device, Device::Lock&) {
+    if (flags != cudaStreamNonBlocking)
+      return device.refuse(cudaErrorInvalidValue, "streams are nonblocking, in this model");
     const std::uintptr_t handle = device.new_handle();
     device.streams[handle].device = Device::current();
-    device.streams[handle].blocking = (flags & cudaStreamNonBlocking) == 0;
     *stream = reinterpret_cast<cudaStream_t>(handle);
     return cudaSuccess;
   });
@@ -441,17 +442,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
   return call("cudaStreamWaitEvent", false, [&](Device& device, Device::Lock&) {
     const Event* known = device.event(event);
     if (known == nullptr) return no_handle(device, "cudaStreamWaitEvent", "event");
-    Stream* at = device.stream(stream);
-    if (at == nullptr) return no_handle(device, "cudaStreamWaitEvent", "stream");
-    const int capture = known->record ? known->record->capture : 0;
-    if (at->captured || capture != 0) {
-      const bool joins = device.capture && capture == device.captures;
-      if (!joins || (!at->captured && at->last && !at->last->done))
-        return device.refuse(cudaErrorStreamCaptureIsolation,
-                             joins ? "a stream joins a capture while it has work of before"
-                                   : "a captured stream waits for what is not captured");
-      if (!std::exchange(at->captured, true)) at->last = nullptr;
-    }
+    if (device.stream(stream) == nullptr) return no_handle(device, "cudaStreamWaitEvent", "stream");
     if (!known->record || known->record->done) return cudaSuccess;
     Operation wait;
     wait.name = "cudaStreamWaitEvent";
@@ -489,7 +480,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
   });
 }
 
-cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   return call("cudaEventRecord", false, [&](Device& device, Device::Lock&) {
     Event* known = device.event(event);
     if (known == nullptr) return no_handle(device, "cudaEventRecord", "event");
@@ -499,14 +490,9 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, uns
       return device.refuse(cudaErrorInvalidResourceHandle,
                            fmt::format("cudaEventRecord: an event of device {} on a stream of {}",
                                        known->device, at->device));
-    const bool external = flags == cudaEventRecordExternal;
-    if (external && !at->captured)
-      return device.refuse(cudaErrorInvalidValue, "cudaEventRecordWithFlags: outside of a capture");
     Operation record;
     record.name = "cudaEventRecord";
-    if (external) record.event = reinterpret_cast<std::uintptr_t>(event);
     known->record = device.enqueue(stream, std::move(record));
-    if (external) known->record = nullptr;  // until the graph is launched
     return cudaSuccess;
   });
 }
@@ -514,8 +500,7 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, uns
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   return call("cudaEventSynchronize", false, [&](Device& device, Device::Lock& lock) {
     const Event* known = device.event(event);
-    if (known == nullptr || (known->record && known->record->capture != 0))
-      return no_handle(device, "cudaEventSynchronize", "event outside of captures");
+    if (known == nullptr) return no_handle(device, "cudaEventSynchronize", "event");
     device.wait_for(lock, MarkerPtr(known->record));
     return cudaSuccess;
   });
@@ -524,8 +509,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   return call("cudaEventQuery", false, [&](Device& device, Device::Lock& lock) {
     const Event* known = device.event(event);
-    if (known == nullptr || (known->record && known->record->capture != 0))
-      return no_handle(device, "cudaEventQuery", "event outside of captures");
+    if (known == nullptr) return no_handle(device, "cudaEventQuery", "event");
     // Run something, so that a thread that polls gets an answer in the end.
     const MarkerPtr record = known->record;
     if (record && !record->done) device.run_one(lock);

@@ -14,28 +14,22 @@
 #include "cuda/model/builtin.h"
 
 // FORM(name, number, text): errors that the model returns, in CUDA's wording.
-#define RINGSCOPE_CUDA_ERRORS(FORM)                                                                \
-  FORM(cudaSuccess, 0, "no error")                                                                 \
-  FORM(cudaErrorInvalidValue, 1, "invalid argument")                                               \
-  FORM(cudaErrorMemoryAllocation, 2, "out of memory")                                              \
-  FORM(cudaErrorInvalidConfiguration, 9, "invalid configuration argument")                         \
-  FORM(cudaErrorInsufficientDriver, 35,                                                            \
-       "CUDA driver version is insufficient for CUDA runtime version")                             \
-  FORM(cudaErrorNoDevice, 100, "no CUDA-capable device is detected")                               \
-  FORM(cudaErrorInvalidDevice, 101, "invalid device ordinal")                                      \
-  FORM(cudaErrorInvalidResourceHandle, 400, "invalid resource handle")                             \
-  FORM(cudaErrorNotReady, 600, "device not ready")                                                 \
-  FORM(cudaErrorIllegalAddress, 700, "an illegal memory access was encountered")                   \
-  FORM(cudaErrorLaunchOutOfResources, 701, "too many resources requested for launch")              \
-  FORM(cudaErrorPeerAccessAlreadyEnabled, 704, "peer access is already enabled")                   \
-  FORM(cudaErrorTooManyPeers, 711, "peer access to no more devices")                               \
-  FORM(cudaErrorLaunchFailure, 719, "unspecified launch failure")                                  \
-  FORM(cudaErrorStreamCaptureUnsupported, 900, "operation not permitted when stream is capturing") \
-  FORM(cudaErrorStreamCaptureInvalidated, 901,                                                     \
-       "operation failed due to a previous error during capture")                                  \
-  FORM(cudaErrorStreamCaptureUnjoined, 904, "capturing stream has unjoined work")                  \
-  FORM(cudaErrorStreamCaptureIsolation, 905,                                                       \
-       "dependency created on uncaptured work in another stream")                                  \
+#define RINGSCOPE_CUDA_ERRORS(FORM)                                                   \
+  FORM(cudaSuccess, 0, "no error")                                                    \
+  FORM(cudaErrorInvalidValue, 1, "invalid argument")                                  \
+  FORM(cudaErrorMemoryAllocation, 2, "out of memory")                                 \
+  FORM(cudaErrorInvalidConfiguration, 9, "invalid configuration argument")            \
+  FORM(cudaErrorInsufficientDriver, 35,                                               \
+       "CUDA driver version is insufficient for CUDA runtime version")                \
+  FORM(cudaErrorNoDevice, 100, "no CUDA-capable device is detected")                  \
+  FORM(cudaErrorInvalidDevice, 101, "invalid device ordinal")                         \
+  FORM(cudaErrorInvalidResourceHandle, 400, "invalid resource handle")                \
+  FORM(cudaErrorNotReady, 600, "device not ready")                                    \
+  FORM(cudaErrorIllegalAddress, 700, "an illegal memory access was encountered")      \
+  FORM(cudaErrorLaunchOutOfResources, 701, "too many resources requested for launch") \
+  FORM(cudaErrorPeerAccessAlreadyEnabled, 704, "peer access is already enabled")      \
+  FORM(cudaErrorTooManyPeers, 711, "peer access to no more devices")                  \
+  FORM(cudaErrorLaunchFailure, 719, "unspecified launch failure")                     \
   FORM(cudaErrorUnknown, 999, "unknown error")
 
 enum cudaError {
@@ -47,11 +41,6 @@ using cudaError_t = cudaError;
 
 using cudaStream_t = struct CUstream_st*;
 using cudaEvent_t = struct CUevent_st*;
-namespace ringscope::cuda::model {
-struct Graph;
-}
-using cudaGraph_t = ringscope::cuda::model::Graph*;
-using cudaGraphExec_t = cudaGraph_t;
 
 enum cudaMemcpyKind {
   cudaMemcpyHostToDevice = 1,
@@ -59,13 +48,9 @@ enum cudaMemcpyKind {
   cudaMemcpyDeviceToDevice = 3,
 };
 
-inline constexpr unsigned cudaStreamDefault = 0;
 inline constexpr unsigned cudaStreamNonBlocking = 1;
 inline constexpr unsigned cudaEventDefault = 0;
 inline constexpr unsigned cudaEventDisableTiming = 2;
-inline constexpr unsigned cudaEventRecordExternal = 1;
-
-enum cudaStreamCaptureMode { cudaStreamCaptureModeRelaxed = 2 };
 
 enum cudaDeviceAttr {
   cudaDevAttrMultiProcessorCount = 16,
@@ -126,20 +111,10 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
-cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags);
-inline cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream = nullptr) {
-  return cudaEventRecordWithFlags(event, stream, 0);
-}
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream = nullptr);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
 cudaError_t cudaEventQuery(cudaEvent_t event);
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end);
-
-cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
-cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph);
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t* graph, cudaGraph_t captured, unsigned long long);
-cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream);
-cudaError_t cudaGraphDestroy(cudaGraph_t graph);
-inline cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) { return cudaGraphDestroy(graph); }
 
 cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute attribute, int value);
 

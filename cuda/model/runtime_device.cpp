@@ -49,19 +49,6 @@ Event* Device::event(cudaEvent_t handle) {
 
 MarkerPtr Device::enqueue(cudaStream_t handle, Operation operation) {
   Stream& stream = *this->stream(handle);
-  if (stream.captured) {
-    if (stream.last) operation.after.push_back(stream.last);
-    operation.done = std::make_shared<Marker>(Marker{.capture = captures});
-    capture->operations.push_back(operation);
-    return stream.last = operation.done;
-  }
-  // A default stream comes after everything queued on its device's blocking streams, and they come
-  // after it.
-  for (const auto& [key, other] : streams) {
-    const bool ordered = (is_default(key_of(handle)) || is_default(key)) && stream.blocking &&
-                         other.blocking && stream.device == other.device;
-    if (ordered && other.last && !other.last->done) operation.after.push_back(other.last);
-  }
   operation.done = std::make_shared<Marker>();
   stream.last = operation.done;
   stream.queue.push_back(std::move(operation));
@@ -187,7 +174,6 @@ const char* Device::user_of(const Allocation& allocation) const {
 
 cudaError_t Device::refuse(cudaError_t status, const std::string& why) {
   fault = why;
-  if (capture) capture->is_valid = false;
   return status;
 }
 
@@ -231,8 +217,6 @@ void Device::reset(Lock& lock) {
   changed_.wait(lock, [this] { return !any_busy(); });
   streams.clear();
   events.clear();
-  capture = nullptr;
-  graphs = 0;
   allocations.clear();
   shared_limits.clear();
   failures = {};
@@ -256,95 +240,8 @@ cudaError_t call(const char* name, bool always,
   cudaError_t status = device.failures.take(name);
   if (status != cudaSuccess) return note_error(status);
   if (device.device_count == 0) return note_error(cudaErrorNoDevice);
-  // What waits for work that has not begun, or is done at once. (Some captures of CUDA's permit it.)
-  constexpr std::string_view kForbidden =
-      " cudaMalloc cudaFree cudaMallocHost cudaFreeHost cudaMemcpy cudaMemset cudaMemcpyPeerAsync "
-      "cudaStreamSynchronize cudaDeviceSynchronize cudaEventSynchronize cudaEventQuery ";
-  if (device.capture && kForbidden.find(std::string(" ") + name + " ") != kForbidden.npos)
-    return note_error(device.refuse(cudaErrorStreamCaptureUnsupported,
-                                    std::string(name) + " is called during a capture"));
   if (always || device.broken == cudaSuccess) status = body(device, lock);
   return note_error(device.broken != cudaSuccess ? device.broken : status);
 }
 
 }  // namespace ringscope::cuda::model
-
-// ---
-// Captures and graphs. One capture goes on at a time.
-
-using namespace ringscope::cuda::model;
-
-cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
-  return call("cudaStreamBeginCapture", false, [&](Device& device, Device::Lock&) {
-    if (device.capture) return device.refuse(cudaErrorInvalidValue, "a capture within another");
-    device.capture = std::make_unique<Graph>();
-    device.capture->origin = device.stream(stream);
-    device.stream(stream)->captured = true;
-    ++device.captures;
-    return cudaSuccess;
-  });
-}
-
-// The first stream must come after everything that was captured.
-cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
-  return call("cudaStreamEndCapture", true, [&](Device& device, Device::Lock&) {
-    *graph = nullptr;
-    const Stream* origin = device.stream(stream);
-    if (!device.capture || device.capture->origin != origin)
-      return device.refuse(cudaErrorInvalidValue, "no capture began in this stream");
-    auto captured = std::exchange(device.capture, nullptr);
-    std::set<MarkerPtr> joined = {origin->last};
-    for (auto& [key, its] : device.streams)
-      if (std::exchange(its.captured, false)) its.last = nullptr;
-    if (!captured->is_valid) return cudaErrorStreamCaptureInvalidated;
-    for (auto one = captured->operations.rbegin(); one != captured->operations.rend(); ++one) {
-      if (!joined.contains(one->done))
-        return device.refuse(cudaErrorStreamCaptureUnjoined,
-                             std::string("the first stream does not come after a ") + one->name);
-      joined.insert(one->after.begin(), one->after.end());
-    }
-    *graph = captured.release();
-    ++device.graphs;
-    return cudaSuccess;
-  });
-}
-
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t* graph, cudaGraph_t captured, unsigned long long) {
-  return call("cudaGraphInstantiate", false, [&](Device& device, Device::Lock&) {
-    *graph = new Graph(*captured);
-    ++device.graphs;
-    return cudaSuccess;
-  });
-}
-
-// Each operation has a stream of its own, so nothing but the graph orders them.
-cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {
-  return call("cudaGraphLaunch", false, [&](Device& device, Device::Lock&) {
-    const Stream* at = device.stream(stream);
-    std::map<MarkerPtr, MarkerPtr> launched;
-    Operation all;
-    for (Operation operation : graph->operations) {
-      for (MarkerPtr& earlier : operation.after) earlier = launched.at(earlier);
-      if (at->last) operation.after.push_back(at->last);
-      operation.done = launched[operation.done] = std::make_shared<Marker>();
-      all.after.push_back(operation.done);
-      if (operation.event != 0) device.events.at(operation.event).record = operation.done;
-      Stream& own = device.streams[device.new_handle()];
-      own.device = at->device;
-      own.blocking = false;
-      own.destroyed = true;  // goes when it is empty
-      own.last = operation.done;
-      own.queue.push_back(std::move(operation));
-    }
-    device.enqueue(stream, std::move(all));
-    return cudaSuccess;
-  });
-}
-
-cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
-  return call("cudaGraphDestroy", true, [&](Device& device, Device::Lock&) {
-    device.graphs -= graph != nullptr;
-    delete graph;
-    return cudaSuccess;
-  });
-}

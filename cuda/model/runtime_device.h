@@ -28,7 +28,6 @@ inline constexpr int max_shared_bytes = 227 * 1024;
 struct Marker {
   bool done = false;
   long long nanoseconds = 0;  // time of the end
-  int capture = 0;  // number of the capture that it belongs to, and never ends in; 0: none
 };
 using MarkerPtr = std::shared_ptr<Marker>;
 
@@ -45,22 +44,12 @@ struct Operation {
   std::vector<Range> names;
   bool is_kernel = false;
   MarkerPtr done;
-  std::uintptr_t event = 0;  // of a graph: what it records with each launch; 0: none
-};
-
-// What a capture collects, in an order in which it could run, and the graph that it becomes.
-struct Graph {
-  std::vector<Operation> operations;
-  const struct Stream* origin = nullptr;  // in which the capture began
-  bool is_valid = true;
 };
 
 struct Stream {
   int device = 0;
-  bool blocking = true;    // ordered with the default stream
   bool destroyed = false;  // no more operations; queued ones go on
   bool busy = false;       // whether its head is being run
-  bool captured = false;   // its operations go into the capture
   std::deque<Operation> queue;
   MarkerPtr last;  // of the operation queued last; null before any
 };
@@ -133,7 +122,7 @@ class Device {
 
   std::mutex mutex;  // guards everything here; not held while an operation runs
 
-  // Queue an operation, or add it to the capture. `stream` must be known.
+  // Queue an operation. `stream` must be known.
   MarkerPtr enqueue(cudaStream_t stream, Operation operation);
   // Run operations, or wait for threads that do, until `marker` is done. Null means no wait.
   void wait_for(Lock& lock, const MarkerPtr& marker);
@@ -152,7 +141,7 @@ class Device {
   const Allocation* allocation_at(const void* address) const;
   // Return the name of a queued or running operation that names the allocation, or null.
   const char* user_of(const Allocation& allocation) const;
-  // Note why a call fails, and return its status. A capture that goes on is then worth nothing.
+  // Note why a call fails, and return its status.
   cudaError_t refuse(cudaError_t status, const std::string& why);
   // Make `status` sticky and drop what is queued.
   void break_down(cudaError_t status, const std::string& why);
@@ -163,8 +152,6 @@ class Device {
   // which are made when first named.
   std::map<std::uintptr_t, Stream> streams;
   std::map<std::uintptr_t, Event> events;
-  std::unique_ptr<Graph> capture;  // the one that goes on, if any
-  int captures = 0, graphs = 0;    // number of the latest capture; graphs that are not destroyed
   std::map<std::uintptr_t, std::unique_ptr<Allocation>> allocations;  // by address
   std::map<const void*, int> shared_limits;  // by kernel, as cudaFuncSetAttribute set them
   std::size_t bytes_used = 0;                // by all devices

@@ -50,9 +50,6 @@ namespace {
 struct Copy {
   Event begin{EventKind::timed};
   Event end{EventKind::timed};
-  std::optional<Event> captured_end;  // what streams wait for in a capture, where `end` is a stamp
-
-  void hold(cudaStream_t stream) const { (captured_end ? *captured_end : end).hold(stream); }
 };
 
 }  // namespace
@@ -98,15 +95,14 @@ class DeviceHop : public DeviceCompletion {
   int from() const { return exchange_.sender(rank_, ring_.world_size()); }
   bool is_enqueued() const override { return in_ != nullptr && out_ != nullptr; }
   void hold_enqueued(cudaStream_t stream) override {
-    in_->hold(stream);
-    out_->hold(stream);
+    in_->end.hold(stream);
+    out_->end.hold(stream);
   }
   // After this call the two copies no longer change, so they can be read without the mutex.
   void wait_until_enqueued() {
     std::unique_lock lock(ring_.mutex_);
-    if (is_enqueued()) return;
-    ring_.give_turn();
-    if (!ring_.take_turn(lock, [&] { return is_enqueued(); })) throw *ring_.failure_;
+    ring_.changed_.wait(lock, [&] { return is_enqueued() || ring_.failure_; });
+    if (!is_enqueued()) throw *ring_.failure_;
   }
 
   // Whether everything that this half must follow is already in some stream.
@@ -125,9 +121,7 @@ class DeviceHop : public DeviceCompletion {
   std::shared_ptr<Copy> in_, out_;  // null until they are enqueued
 };
 
-DeviceRing::DeviceRing(int world_size, int devices, int graph_launches)
-    : graph_launches_(graph_launches) {
-  if (graph_launches_ > 0) origin_.emplace();
+DeviceRing::DeviceRing(int world_size, int devices) {
   for (int device = 0; device < devices; ++device) {
     const CurrentDevice current(device);
     places_.push_back(std::make_unique<Place>(device));
@@ -139,67 +133,6 @@ DeviceRing::DeviceRing(int world_size, int devices, int graph_launches)
   for (int device = 0; device < devices; ++device)
     for (int other = 0; other < devices; ++other)
       if (device != other) let_reach(device, other);
-}
-
-bool DeviceRing::take_turn(std::unique_lock<std::mutex>& lock,
-                           const std::function<bool()>& is_over) {
-  changed_.wait(lock, [&] { return failure_ || (is_over() && !(is_capturing_ && has_turn_)); });
-  if (failure_ && (captures() || !is_over())) return false;
-  return has_turn_ = true;
-}
-
-void DeviceRing::begin(int rank, cudaStream_t compute) {
-  std::unique_lock lock(mutex_);
-  if (begun_++ == 0) begin_ns_ = ringscope::monotonic_ns();
-  if (graph_launches_ == 0) return;
-  if (!take_turn(lock, [] { return true; })) throw *failure_;
-  // Relaxed, so that any thread may go on with the capture and end it.
-  if (!is_capturing_)
-    RINGSCOPE_CUDA(cudaStreamBeginCapture(origin_->get(), cudaStreamCaptureModeRelaxed));
-  is_capturing_ = true;
-  seats_[rank].compute = compute;
-  Event forked(EventKind::untimed);
-  forked.record(origin_->get());
-  for (const cudaStream_t stream : {compute, seats_[rank].copies.get()}) forked.hold(stream);
-}
-
-void DeviceRing::end() {
-  std::unique_lock lock(mutex_);
-  launch_times_.loops = ringscope::monotonic_ns() - begin_ns_;
-  give_turn();
-  if (++ended_ < world_size() && graph_launches_ > 0) {
-    changed_.wait(lock, [&] { return failure_ || ended_ > world_size(); });
-    if (ended_ <= world_size()) throw *failure_;
-  }
-  if (!is_capturing_) return;
-  // Now every copy has been enqueued, those that other ranks' threads enqueue, too.
-  for (const Seat& seat : seats_)
-    for (const cudaStream_t stream : {seat.compute, seat.copies.get()}) {
-      Event joined(EventKind::untimed);
-      joined.record(stream);
-      joined.hold(origin_->get());
-    }
-  cudaGraph_t captured = nullptr;
-  cudaGraphExec_t graph = nullptr;
-  RINGSCOPE_CUDA(cudaStreamEndCapture(origin_->get(), &captured));
-  is_capturing_ = false;
-  const Owned<cudaGraph_t, cudaGraphDestroy> owned(captured);
-  RINGSCOPE_CUDA(cudaGraphInstantiate(&graph, captured, 0));
-  const Owned<cudaGraphExec_t, cudaGraphExecDestroy> made(graph);
-  for (int i = 0; i < graph_launches_; ++i) {
-    const std::int64_t launch_ns = ringscope::monotonic_ns();
-    RINGSCOPE_CUDA(cudaGraphLaunch(graph, origin_->get()));
-    launch_times_.graph = ringscope::monotonic_ns() - launch_ns;
-    origin_->synchronize();
-  }
-  ++ended_;  // all have, and so has their work
-  changed_.notify_all();
-}
-
-void DeviceRing::drop_capture() noexcept {
-  cudaGraph_t graph = nullptr;
-  if (std::exchange(is_capturing_, false)) cudaStreamEndCapture(origin_->get(), &graph);
-  if (graph != nullptr) cudaGraphDestroy(graph);
 }
 
 // Without peer access a copy goes through host memory.
@@ -265,15 +198,12 @@ bool DeviceRing::enqueue_next_copy(int rank) {
     receive.hold_after(stream);
     send.hold_after(stream);
     const auto copy = std::make_shared<Copy>();
-    copy->begin.stamp(stream, is_capturing_);
+    copy->begin.record(stream);
     const auto bytes = static_cast<std::size_t>(in.recv_bytes);
-    if (bytes > 0 && is_capturing_)  // a copy between peers cannot be captured
-      RINGSCOPE_CUDA(cudaMemcpyAsync(in.recv, out.send, bytes, cudaMemcpyDeviceToDevice, stream));
-    else if (bytes > 0)
+    if (bytes > 0)
       RINGSCOPE_CUDA(
           cudaMemcpyPeerAsync(in.recv, device_of(rank), out.send, device_of(from), bytes, stream));
-    copy->end.stamp(stream, is_capturing_);
-    if (is_capturing_) copy->captured_end.emplace(EventKind::untimed).record(stream);
+    copy->end.record(stream);
     receive.in_ = copy;
     send.out_ = copy;
   });

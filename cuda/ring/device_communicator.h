@@ -6,7 +6,6 @@
 
 #include <condition_variable>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -104,36 +103,18 @@ inline void wait_on(cudaStream_t stream, const Completion& completion) {
 // ring's mutex guards all members but times().
 class DeviceHop;
 
-// What starting all ranks' work takes the host, in nanoseconds: their loops, which may be captured,
-// and the latest launch of a graph of them, or 0.
-struct LaunchTimes {
-  std::int64_t loops = 0, graph = 0;
-};
-
 // State that the ranks share. It must outlive its communicators and their completions. The memory
 // that hops name must live until their copies are over, also after a failure.
 class DeviceRing {
  public:
   // Put rank r on device r mod `devices`, and enable direct access between devices that can reach
-  // each other's memory. With `graph_launches`, all that ranks on one device ask for between begin()
-  // and end() becomes one graph, which is launched so often. Throws CudaError.
-  explicit DeviceRing(int world_size, int devices = 1, int graph_launches = 0);
+  // each other's memory. Throws CudaError.
+  explicit DeviceRing(int world_size, int devices = 1);
 
   int world_size() const { return static_cast<int>(seats_.size()); }
   int device_of(int rank) const { return rank % static_cast<int>(places_.size()); }
   MemorySpace& memory_of(int rank) { return place_of(rank).memory; }
   const DeviceClock& clock(int rank) const { return place_of(rank).clock; }
-
-  // Called on each rank's thread before and after it asks for everything. With a graph, `compute` has no
-  // work before, threads take turns from begin() to end(), because captures are not thread-safe, and
-  // end() returns when the work of all ranks is over. Throws RunError.
-  void begin(int rank, cudaStream_t compute);
-  void end();
-  // Give up a capture that goes on after a failure, when the ranks' threads have ended.
-  void drop_capture() noexcept;
-  bool captures() const { return graph_launches_ > 0; }
-  // Valid when all ranks have ended.
-  const LaunchTimes& launch_times() const { return launch_times_; }
 
   // End every wait of every rank with `error`. Only the first call counts. Thread-safe.
   void fail(const RunError& error);
@@ -152,7 +133,6 @@ class DeviceRing {
   };
   struct Seat {
     Stream copies{StreamPriority::high};
-    cudaStream_t compute = nullptr;
     std::vector<std::shared_ptr<DeviceHop>> hops;  // in the order of the requests
     std::size_t received = 0;                      // number of hops whose receive is in the stream
   };
@@ -160,9 +140,6 @@ class DeviceRing {
   Place& place_of(int rank) { return *places_[device_of(rank)]; }
   const Place& place_of(int rank) const { return *places_[device_of(rank)]; }
   void let_reach(int device, int other);
-  // Wait until `is_over()` and, in a capture, for a turn. Return false if some rank fails instead.
-  bool take_turn(std::unique_lock<std::mutex>& lock, const std::function<bool()>& is_over);
-  void give_turn() { has_turn_ = false, changed_.notify_all(); }
   // Enqueue every copy that is ready. The caller holds the mutex.
   void enqueue_copies();
   bool enqueue_next_copy(int rank);
@@ -172,12 +149,6 @@ class DeviceRing {
   std::condition_variable changed_;
   std::vector<Seat> seats_;
   std::optional<RunError> failure_;
-  int graph_launches_;
-  std::optional<Stream> origin_;  // in which the capture begins and the graph is launched
-  bool is_capturing_ = false, has_turn_ = false;
-  int begun_ = 0, ended_ = 0;  // ranks
-  std::int64_t begin_ns_ = 0;
-  LaunchTimes launch_times_;
 };
 
 // One rank's place in the ring. Only that rank's thread uses it.

@@ -16,7 +16,7 @@ constexpr std::size_t kSampledRows = 3;
 
 DeviceRecordingBackend::DeviceRecordingBackend(CudaBackend& inner, Rank& rank,
                                                const DeviceClock& clock, KernelTurns* turns,
-                                               bool captured, Engine::Listener listener)
+                                               Engine::Listener listener)
     : ForwardingBackend(inner),
       inner_(inner),
       rank_(rank),
@@ -24,7 +24,6 @@ DeviceRecordingBackend::DeviceRecordingBackend(CudaBackend& inner, Rank& rank,
       share_(share_of_heads(params_, 1, 0)),
       clock_(clock),
       turns_(turns),
-      captured_(captured),
       listener_(std::move(listener)),
       samples_(kSampledRows * static_cast<std::size_t>(rank.ring_problem().blocks_attended())) {
   for (RowSample& sample : samples_.span()) sample = {kMinusInfinity<float>, 0};
@@ -33,9 +32,9 @@ DeviceRecordingBackend::DeviceRecordingBackend(CudaBackend& inner, Rank& rank,
 void DeviceRecordingBackend::wait(const StepInfo& step, Payload payload, const Completion& after) {
   if (after == nullptr) return;
   Slice slice{.step = step, .awaited = after, .payload = payload};
-  slice.begin.stamp(inner_.stream(), captured_);
+  slice.begin.record(inner_.stream());
   wait_on(inner_.stream(), after);
-  slice.end.stamp(inner_.stream(), captured_);
+  slice.end.record(inner_.stream());
   slices_.push_back(std::move(slice));
 }
 
@@ -48,9 +47,9 @@ Completion DeviceRecordingBackend::compute(const StepInfo& step, const Start& st
               .pairs = pairs_of_share(params_, region_pairs_, share_)};
   Completion completion;
   const auto enqueue = [&] {
-    slice.begin.stamp(inner_.stream(), captured_);
+    slice.begin.record(inner_.stream());
     completion = start(nullptr);
-    slice.end.stamp(inner_.stream(), captured_);
+    slice.end.record(inner_.stream());
   };
   if (turns_ != nullptr && region_pairs_ > 0) {
     turns_->take(inner_.stream(), enqueue);

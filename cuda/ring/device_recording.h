@@ -52,11 +52,11 @@ class KernelTurns {
 // three query rows after every step. On a device, a slice's processor time is its length.
 class DeviceRecordingBackend : public ForwardingBackend {
  public:
-  // `turns` may be null; kernels of different ranks then run at once. `captured`: the work becomes a graph. `listener` may be
-  // empty; flush() calls it. The rank's pulse advances with every operation requested and, in
+  // `turns` may be null; kernels of different ranks then run at once. `listener` may be empty;
+  // flush() calls it. The rank's pulse advances with every operation requested and, in
   // flush(), with every operation ended. Throws CudaError.
   DeviceRecordingBackend(CudaBackend& inner, Rank& rank, const DeviceClock& clock,
-                         KernelTurns* turns, bool captured, Engine::Listener listener);
+                         KernelTurns* turns, Engine::Listener listener);
 
   Completion attend(const StepInfo& step, const Region& region, const QueryBlock& q,
                     const KvBlock& block, const SoftmaxState& state,
@@ -107,7 +107,6 @@ class DeviceRecordingBackend : public ForwardingBackend {
   HeadShare share_;
   const DeviceClock& clock_;
   KernelTurns* turns_;
-  bool captured_;
   Engine::Listener listener_;
   PinnedBuffer<RowSample> samples_;  // three per block
   Index region_pairs_ = 0;           // of the latest block, for one head

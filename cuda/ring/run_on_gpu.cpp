@@ -87,23 +87,15 @@ class DeviceEngine::OfRank : public RankEngine {
         communicator_(*link_.communicator, rank.recorder(),
                       4 * static_cast<std::size_t>(link_.communicator->world_size()),
                       &rank.pulse()),
-        backend_(cuda_, rank, link_.clock, link_.turns,
-                 link_.ring != nullptr && link_.ring->captures(), listener) {}
+        backend_(cuda_, rank, link_.clock, link_.turns, listener) {}
   // After a failure, unfinished work of this rank or its peers may still use this rank's memory.
-  ~OfRank() override {
-    if (link_.ring != nullptr) link_.ring->drop_capture();
-    synchronize_device(device_);
-  }
+  ~OfRank() override { synchronize_device(device_); }
 
   // The rank's GPU is its thread's current device from here on.
-  void begin() override {
-    RINGSCOPE_CUDA(cudaSetDevice(device_));
-    if (link_.ring != nullptr) link_.ring->begin(rank_.rank(), cuda_.stream());
-  }
+  void begin() override { RINGSCOPE_CUDA(cudaSetDevice(device_)); }
   Communicator& communicator() override { return communicator_; }
   BlockBackend& backend() override { return backend_; }
   void finish() override {
-    if (link_.ring != nullptr) link_.ring->end();
     backend_.flush();
     communicator_.flush();
   }
@@ -143,15 +135,7 @@ DeviceEngine::Link GpuEngine::link(Rank& rank) {
   const int number = rank.rank();
   return {.clock = ring_.clock(number),
           .communicator = std::make_unique<DeviceCommunicator>(ring_, number),
-          .turns = take_turns_ ? &turns_[device_of(number)] : nullptr,
-          .ring = &ring_};
-}
-
-std::string GpuEngine::notes() const {
-  const auto [loops_ns, graph_ns] = ring_.launch_times();
-  if (graph_ns == 0) return "";
-  return fmt::format("CUDA graph: captured in {} us, launched in {} us\n", loops_ns / 1000,
-                     graph_ns / 1000);
+          .turns = take_turns_ ? &turns_[device_of(number)] : nullptr};
 }
 
 namespace {
@@ -180,7 +164,7 @@ RingRun run_on_gpu(const Problem& config, const AttentionInputs& inputs, const P
   std::vector<RankSeat> seats;
   for (int rank = 0; rank < config.world_size; ++rank) seats.push_back({rank, rank % gpus});
   DeviceSetup setup("cuda", config, seats, options.kernels);
-  GpuEngine engine(setup, config.world_size, options.take_turns, gpus, options.graph_launches);
+  GpuEngine engine(setup, config.world_size, options.take_turns, gpus);
   return run_ranks(config, inputs, engine, progress);
 }
 

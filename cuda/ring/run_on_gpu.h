@@ -54,7 +54,6 @@ class DeviceEngine : public Engine {
     std::unique_ptr<Communicator> communicator;
     KernelTurns* turns = nullptr;  // null: kernels of different ranks run at once
     bool ends_by_abort = false;    // hops that a failed run aborts end, so they can be recorded
-    DeviceRing* ring = nullptr;    // that is told when the rank begins and ends, and may capture
   };
   virtual int device_of(int rank) = 0;
   // Called with the rank's GPU current.
@@ -69,18 +68,14 @@ class DeviceEngine : public Engine {
 class GpuEngine : public DeviceEngine {
  public:
   // Deal the ranks over the first `gpus` GPUs. With `take_turns`, each GPU runs at most one rank's
-  // kernel at a time (device_recording.h). `graph_launches` as in GpuOptions. Throws CudaError.
-  GpuEngine(DeviceSetup& setup, int world_size, bool take_turns, int gpus = 1,
-            int graph_launches = 0)
+  // kernel at a time (device_recording.h). Throws CudaError.
+  GpuEngine(DeviceSetup& setup, int world_size, bool take_turns, int gpus = 1)
       : DeviceEngine(setup),
-        ring_(world_size, gpus, graph_launches),
+        ring_(world_size, gpus),
         turns_(static_cast<std::size_t>(gpus)),
         take_turns_(take_turns) {}
 
   std::string_view name() const override { return "cuda"; }
-  // Return what it took to make and launch a graph, if there is one.
-  std::string notes() const override;
-  const LaunchTimes& launch_times() const { return ring_.launch_times(); }
   MemorySpace& memory_of(int rank) override { return ring_.memory_of(rank); }
   void fail(const RunError& error) override { ring_.fail(error); }
   void throw_if_failed() override { ring_.throw_if_failed(); }
@@ -108,10 +103,6 @@ struct GpuOptions {
   // Run at most one rank's kernel at a time on a GPU, so that the recording shows what each rank's
   // work takes (device_recording.h). Otherwise the ranks' kernels share the GPU.
   bool take_turns = true;
-  // With one GPU: capture all ranks' loops in one CUDA graph, and launch
-  // it so often; 0: no graph. Errors of its work name neither step nor the right rank. A ring keeps
-  // its blocks for a second launch where it runs backward, too.
-  int graph_launches = 0;
 };
 
 // Run like run_on_threads, from device 0 on. Before it starts, throws InputError when no kernel

@@ -42,7 +42,6 @@ TEST_F(GpuCommandTest, KernelsAreOfTheCudaBackend) {
   if (!is_built()) GTEST_SKIP() << "no CUDA in this build";
   expect_refused("run --random --backend cuda --kernel 0", "--kernel", 2);
   expect_refused("run --random --backend cuda --backward-kernel 9", "--backward", 2);
-  expect_refused("run --random --backend cuda --graph --gpus 2", {"--graph", "--gpus 2"}, 2);
   expect_refused("run --random --backend cuda --scheme pass-q",
                  {"--scheme", "'pass-q'", "ring, bidirectional, allgather and two-level:M"}, 2);
 }

@@ -177,28 +177,6 @@ TEST(OneGpuRingOptions, RunsAreBitwiseRepeatableWithTurnsOrWithout) {
   }
 }
 
-// All ranks' loops as one graph, launched once or twice, which leaves the same numbers and counts.
-TEST(OneGpuRingOptions, AGraphGivesTheSameBits) {
-  if (skip_without_gpu()) return;
-  int turn = 0;
-  for (const char* scheme : {"ring", "ring", "bidirectional", "pass-q", "allgather:2", "hybrid:2",
-                             "two-level:2", "mesh:2x2"}) {
-    const bool halves = turn == 1;
-    const RingReference problem({1, 4, 2, 41, halves ? 64 : 6}, halves ? DType::bf16 : DType::f32,
-                                "causal", 0.25f, 81);
-    Problem config = problem.config(PartitionKind::zigzag, turn == 0 ? 1 : 4);
-    set_scheme(config, scheme);
-    GpuOptions options = options_for(config.dtype);
-    const RingRun loop = run_on_gpu(config, problem.inputs, {}, options);
-    options.graph_launches = 1 + turn++ % 2;
-    const RingRun graph = run_on_gpu(config, problem.inputs, {}, options);
-    EXPECT_EQ(bits(graph.outputs), bits(loop.outputs)) << scheme;
-    EXPECT_NE(graph.engine_notes.find("CUDA graph: captured in"), std::string::npos);
-    EXPECT_EQ(summarize(graph.recording).ranks[0].pairs_by_step,
-              count_loop(config, 0).pairs_by_step);
-  }
-}
-
 TEST(OneGpuRingOptions, ProgressEndsAtOne) {
   if (skip_without_gpu()) return;
   const RingReference problem({1, 1, 1, 30, 8}, DType::f32, "causal", 0.25f, 76);

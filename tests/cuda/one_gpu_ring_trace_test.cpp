@@ -27,9 +27,7 @@ void for_runs(F&& f) {
       Problem config = problem.config(partition, world_size, kRunSchemes[turn++ / 2 % 2]);
       config.kv_buffers = 2 + turn % 3;
       SCOPED_TRACE(described(problem, config));
-      GpuOptions options = options_for(config.dtype);
-      options.graph_launches = turn / 3 % 2;
-      f(config, run_on_gpu(config, problem.inputs, {}, options));
+      f(config, run(problem, config));
     }
   }
 }

@@ -38,7 +38,6 @@ struct Fault {
   const char* call;
   cudaError_t status;
   Made made;
-  int of_graphs = 0;
 };
 
 class RingFaultsOf : public ModelTest, public testing::WithParamInterface<Fault> {};
@@ -54,10 +53,7 @@ TEST_P(RingFaultsOf, AnyCallEndsAllAndIsNamed) {
       SCOPED_TRACE(testing::Message() << fault.call << " " << nth << ", " << name_of(scheme));
       model::reset_device();
       model::fail_call(fault.call, nth, fault.status);
-      GpuOptions options = options_for(config.dtype);
-      options.graph_launches = fault.of_graphs;
-      const std::optional<RunError> error =
-          error_of([&] { run_on_gpu(config, problem().inputs, {}, options); });
+      const std::optional<RunError> error = error_of([&] { run(problem(), config); });
       expect_nothing_left();
       if (!error) break;
       ++failures;
@@ -92,9 +88,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Fault{"cudaEventSynchronize", cudaErrorUnknown, Made::by_all},
                     Fault{"cudaStreamSynchronize", cudaErrorUnknown, Made::by_all},
                     Fault{"cudaEventElapsedTime", cudaErrorUnknown, Made::by_all},
-                    Fault{"kernel", cudaErrorIllegalAddress, Made::by_a_rank},
-                    Fault{"cudaStreamEndCapture", cudaErrorUnknown, Made::by_a_rank, 1},
-                    Fault{"cudaGraphLaunch", cudaErrorUnknown, Made::by_a_rank, 1}),
+                    Fault{"kernel", cudaErrorIllegalAddress, Made::by_a_rank}),
     [](const auto& tested) { return std::string(tested.param.call); });
 
 // Ranks run their own way, so to make the next launch fail on one rank, all others are kept out

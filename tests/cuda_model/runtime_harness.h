@@ -15,10 +15,9 @@ class Runtime : public testing::Test {
   void SetUp() override { clear(); }
   void TearDown() override { clear(); }
 
-  // A stream that is not ordered with the default stream, unless flags say so.
-  static cudaStream_t new_stream(unsigned flags = cudaStreamNonBlocking) {
+  static cudaStream_t new_stream() {
     cudaStream_t stream = nullptr;
-    EXPECT_EQ(cudaStreamCreateWithPriority(&stream, flags, 0), cudaSuccess);
+    EXPECT_EQ(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, 0), cudaSuccess);
     return stream;
   }
   static cudaEvent_t new_event(unsigned flags = cudaEventDisableTiming) {
