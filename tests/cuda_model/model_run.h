@@ -78,55 +78,6 @@ bool same_numbers(const AttentionOutputs& outputs, const Expected& expected) {
          max_abs_error(outputs.dv, expected.dv) <= 1e-4;
 }
 
-// ---
-// An engine that wraps each rank's communicator and backend as a test wants.
-// make_communicator(rank, inner) and make_backend(rank, inner) return wrappers of the recorded ones
-// of the engine inside.
-
-template <class MakeCommunicator, class MakeBackend>
-class WrappedEngine : public Engine {
- public:
-  WrappedEngine(Engine& inner, MakeCommunicator make_communicator, MakeBackend make_backend)
-      : inner_(inner),
-        make_communicator_(std::move(make_communicator)),
-        make_backend_(std::move(make_backend)) {}
-
-  std::string_view name() const override { return inner_.name(); }
-  MemorySpace& memory() override { return inner_.memory(); }
-  MemorySpace& memory_of(int rank) override { return inner_.memory_of(rank); }
-  bool has_pulses() const override { return inner_.has_pulses(); }
-  std::unique_ptr<RankEngine> make(Rank& rank, const Listener& listener) override {
-    return std::make_unique<Wrapped>(inner_.make(rank, listener), rank.rank(), *this);
-  }
-  void fail(const RunError& error) override { inner_.fail(error); }
-  void throw_if_failed() override { inner_.throw_if_failed(); }
-
- private:
-  class Wrapped : public RankEngine {
-   public:
-    Wrapped(std::unique_ptr<RankEngine> inner, int rank, WrappedEngine& all)
-        : inner_(std::move(inner)),
-          communicator_(all.make_communicator_(rank, inner_->communicator())),
-          backend_(all.make_backend_(rank, inner_->backend())) {}
-    void begin() override { inner_->begin(); }
-    Communicator& communicator() override { return communicator_; }
-    BlockBackend& backend() override { return backend_; }
-    void finish() override { inner_->finish(); }
-    void finish_failed() override { inner_->finish_failed(); }
-    Index scratch_bytes() const override { return inner_->scratch_bytes(); }
-    std::int64_t clock_error_ns() const override { return inner_->clock_error_ns(); }
-
-   private:
-    std::unique_ptr<RankEngine> inner_;
-    std::invoke_result_t<MakeCommunicator, int, Communicator&> communicator_;
-    std::invoke_result_t<MakeBackend, int, BlockBackend&> backend_;
-  };
-
-  Engine& inner_;
-  MakeCommunicator make_communicator_;
-  MakeBackend make_backend_;
-};
-
 // Which dependency a rank leaves out, or what else it does wrong. (finish_backward's dependency is
 // not among them: by then nothing on the device comes after it.)
 enum class Mistake {

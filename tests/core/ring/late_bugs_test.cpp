@@ -1,16 +1,12 @@
 // Bugs that other implementations of ring attention found late, each with a test that shows it at
-// once.
+// once. (Blocks that are read or overwritten before a transfer is over: schedule_model_test.cpp.)
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
 #include <limits>
-#include <mutex>
 #include <set>
-#include <tuple>
 
-#include "core/ring/ring.h"
-#include "tests/core/ring/ring_harness.h"
+#include "tests/core/ring/ring_case.h"
 
 namespace ringscope {
 namespace {
@@ -120,109 +116,6 @@ TEST(LateBug, StaleKvBlockInEveryHop) {
       EXPECT_EQ(outputs.out[i * n], static_cast<float>((i * 5 + 1) % n + 1))
           << "row " << i << " of " << n;
   }
-}
-
-// A communicator that is as late as it may be: a hop starts when its rank waits for it, and what it
-// brings shows in the receive buffer only when that wait ends. A sender that overwrites its block
-// too early is caught, and so is a receiver that reads too early. On quick links with few ranks
-// neither would show.
-class LateCommunicator : public ForwardingCommunicator {
- public:
-  // Late on `late_rank`, or on every rank when that is -1.
-  LateCommunicator(Communicator& inner, int late_rank)
-      : ForwardingCommunicator(inner), late_(late_rank == -1 || late_rank == inner.rank()) {}
-
-  Completion exchange(const Exchange& hop, std::initializer_list<Completion> after) override {
-    if (!late_) return ForwardingCommunicator::exchange(hop, after);
-    auto late = std::make_shared<LateHop>(hop);
-    Exchange inner = hop;
-    inner.recv = late->arriving.data();
-    for (const Completion& earlier : after)
-      if (auto hop_before = std::dynamic_pointer_cast<LateHop>(earlier))
-        late->after.push_back(hop_before);
-    late->gate = std::make_shared<Gate>();
-    late->inner =
-        ForwardingCommunicator::exchange(inner, {late->gate, std::make_shared<All>(after)});
-    return late;
-  }
-
- private:
-  struct Gate : PendingOperation {
-    std::mutex mutex;
-    std::condition_variable opened;
-    bool open = false;
-
-    bool done() const override { return open; }
-    void wait() override {
-      std::unique_lock lock(mutex);
-      opened.wait(lock, [&] { return open; });
-    }
-    TransferTimes times() const override { return {}; }
-    void unlock() {
-      const std::lock_guard lock(mutex);
-      open = true;
-      opened.notify_all();
-    }
-  };
-  struct All : PendingOperation {
-    std::vector<Completion> parts;
-    explicit All(std::initializer_list<Completion> given) : parts(given) {}
-    bool done() const override { return false; }
-    void wait() override {
-      for (const Completion& part : parts) wait_for(part);
-    }
-    TransferTimes times() const override { return {}; }
-  };
-  struct LateHop : PendingOperation {
-    Exchange hop;
-    std::vector<std::byte> arriving;
-    std::vector<std::shared_ptr<LateHop>> after;
-    std::shared_ptr<Gate> gate;
-    Completion inner;
-    std::mutex mutex;
-    bool delivered = false;
-
-    explicit LateHop(const Exchange& its_hop) : hop(its_hop), arriving(its_hop.recv_bytes) {}
-    bool done() const override { return false; }
-    void wait() override {
-      start();
-      const std::lock_guard lock(mutex);
-      if (delivered) return;
-      inner->wait();
-      if (!arriving.empty()) std::memcpy(hop.recv, arriving.data(), arriving.size());
-      delivered = true;
-    }
-    TransferTimes times() const override { return inner->times(); }
-    // Waiting for a hop is waiting for those that it comes after.
-    void start() {
-      for (const auto& earlier : after) earlier->start();
-      gate->unlock();
-    }
-  };
-
-  bool late_;
-};
-
-TEST(LateBug, BlocksReadOrOverwrittenBeforeTheTransferIsOver) {
-  for (const Scheme scheme : kRunSchemes)
-    for (const PartitionKind partition : {PartitionKind::contiguous, PartitionKind::fold})
-      for (const int n : {2, 3, 4, 8}) {
-        const RingReference reference({1, 2, 1, 50, 4}, DType::f32, "causal", 0.5f, 54);
-        const Problem config = reference.config(partition, n, scheme);
-        const AttentionOutputs quick = run_on_threads(config, reference.inputs).outputs;
-        for (int late_rank = -1; late_rank < n; ++late_rank) {
-          SCOPED_TRACE(testing::Message() << name_of(scheme) << ", " << name_of(partition)
-                                          << ", world_size " << n << ", late rank " << late_rank);
-          const HarnessRun late = run_wrapped(
-              config, reference.inputs,
-              [&](Communicator& inner) { return LateCommunicator(inner, late_rank); },
-              [](int, BlockBackend& inner) { return ForwardingBackend(inner); });
-          ASSERT_FALSE(late.error.has_value()) << late.error->what();
-          const auto& o = late.outputs;
-          EXPECT_TRUE(std::tie(o.out, o.lse, o.dq, o.dk, o.dv) ==
-                      std::tie(quick.out, quick.lse, quick.dq, quick.dk, quick.dv));
-        }
-      }
 }
 
 // Correct output, wrong balance: nothing in the output tells that a rank did another's work. The

@@ -169,7 +169,8 @@ constexpr SchemeCase kSchemeCases[] = {
     {"mesh:3x1", 3},      {"mesh:2x2", 4},      {"mesh:2x3", 6},      {"mesh:4x3", 12},
     {"allgather:2", 2},   {"allgather:2", 5},   {"two-level:2", 6},   {"two-level:3", 6},
     {"bidirectional", 1}, {"pass-q", 1},        {"mesh:1x1", 1},      {"allgather:2", 1},
-    {"ulysses", 1},       {"two-level:1", 4},
+    {"ulysses", 1},       {"two-level:1", 4},   {"two-level:2", 4},   {"two-level:4", 8},
+    {"two-level:3", 3},   {"two-level:3", 9},
 };
 
 class SchemesOnThreads : public testing::TestWithParam<SchemeCase> {};
@@ -181,8 +182,9 @@ TEST_P(SchemesOnThreads, AgreeWithTheOracleAndTheirBooks) {
     const RingReference reference(shape, DType::f32, mask, default_softmax_scale(shape.head_dim),
                                   7);
     for (const PartitionKind partition : kAllPartitions) {
-      const Problem job =
+      Problem job =
           with_scheme(reference.config(partition, GetParam().world_size), GetParam().scheme);
+      job.kv_buffers = 2 + static_cast<int>(partition);
       SCOPED_TRACE(testing::Message() << mask << ", " << name_of(partition) << ", "
                                       << job.scheme_name() << " on " << job.world_size);
       const RingRun run = run_on_threads(job, reference.inputs);
@@ -235,8 +237,9 @@ TEST(SchemesRandom, AgreeWithTheOracle) {
     const RingReference reference(shape, kAllDTypes[between(0, 2)], kDrawnMasks[between(0, 4)],
                                   default_softmax_scale(shape.head_dim), between(0, 1 << 30));
     const int world_size = static_cast<int>(between(1, 12));
-    const Problem job = with_scheme(reference.config(kAllPartitions[between(0, 3)], world_size),
-                                    drawn_scheme(engine, shape, world_size));
+    Problem job = with_scheme(reference.config(kAllPartitions[between(0, 3)], world_size),
+                              drawn_scheme(engine, shape, world_size));
+    job.kv_buffers = static_cast<int>(between(2, 6));
     SCOPED_TRACE(testing::Message() << job.scheme_name() << " on " << world_size);
     const RingRun run = run_on_threads(job, reference.inputs);
     reference.check(job, run);

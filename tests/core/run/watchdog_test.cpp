@@ -7,6 +7,7 @@
 #include <future>
 #include <thread>
 
+#include "core/ring/thread_communicator.h"
 #include "core/run/cpu_engine.h"
 #include "core/run/rank.h"
 #include "core/run/run.h"

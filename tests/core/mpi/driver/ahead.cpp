@@ -1,51 +1,13 @@
 // Blocks that come in ahead while a rank is at work, between processes (tests/core/ring/run_ahead.h): the
 // progress thread starts the hops that were posted ahead as soon as they may be, whatever the rank does.
-#include <memory>
-#include <utility>
-
 #include "core/mpi/mpi_communicator.h"
 #include "core/mpi/run_on_mpi.h"
-#include "core/run/rank.h"
 #include "tests/core/attention/random_problem.h"
 #include "tests/core/mpi/driver/driver.h"
+#include "tests/core/ring/ring_harness.h"
 #include "tests/core/ring/run_ahead.h"
 
 namespace ringscope {
-namespace {
-
-class WaitingRank : public RankEngine {
- public:
-  WaitingRank(std::unique_ptr<RankEngine> inner, HopsAhead hops)
-      : inner_(std::move(inner)),
-        hops_(std::move(hops)),
-        communicator_(inner_->communicator(), hops_),
-        backend_(inner_->backend(), hops_) {}
-  Communicator& communicator() override { return communicator_; }
-  BlockBackend& backend() override { return backend_; }
-  void finish() override { inner_->finish(); }
-  void finish_failed() override { inner_->finish_failed(); }
-  Index scratch_bytes() const override { return inner_->scratch_bytes(); }
-
- private:
-  std::unique_ptr<RankEngine> inner_;
-  HopsAhead hops_;
-  WatchedCommunicator communicator_;
-  WaitingBackend backend_;
-};
-
-class WaitingEngine : public MpiEngine {
- public:
-  using MpiEngine::MpiEngine;
-  std::unique_ptr<RankEngine> make(Rank& rank, const Listener& listener) override {
-    const Problem& config = rank.config();
-    return std::make_unique<WaitingRank>(
-        MpiEngine::make(rank, listener),
-        HopsAhead{config.used_kv_buffers(), config.world_size, {}});
-  }
-};
-
-}  // namespace
-
 void ahead(MpiSession& session) {
   for (const int kv_buffers : {2, 3, session.world_size()}) {
     Problem config;
@@ -59,7 +21,11 @@ void ahead(MpiSession& session) {
     WholeInputs whole(config.shape, inputs);
     ProcessInputs from;
     from.generated = &whole;
-    WaitingEngine engine(session.lifeline());
+    MpiEngine mpi(session.lifeline());
+    HopsAhead hops{config.used_kv_buffers(), config.world_size, {}};
+    WrappedEngine engine(
+        mpi, [&](int, Communicator& inner) { return WatchedCommunicator(inner, hops); },
+        [&](int, BlockBackend& inner) { return WaitingBackend(inner, hops); });
     const RingRun run = run_one_rank(session, config, from, true, engine);
     if (session.rank() != 0) continue;
     EXPECT_EQ(run.outputs.out, run_on_threads(config, inputs).outputs.out);

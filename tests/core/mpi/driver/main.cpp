@@ -7,7 +7,7 @@
 //   mpi_driver generate    texts from a checkpoint, compared with the same on threads
 //   mpi_driver slow_disk   training whose rank 0 has to wait for longer than the timeout
 //   mpi_driver stuck       a rank that does not come to a hop
-//   mpi_driver fail WHAT   a run that fails; every rank prints the failure
+//   mpi_driver no_source   rank 0 cannot read its input; every rank prints the failure
 #include <unistd.h>
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ void end_with(const ringscope::RunError& error, int, bool speaks) {
 }
 
 double timeout_of(const std::string& command) {  // in seconds
-  if (command == "fail" || command == "stuck") return 1;
+  if (command == "stuck") return 1;
   if (command == "slow_disk") return 2;
   return command == "ahead" ? 10 : 60;
 }
@@ -59,7 +59,7 @@ int main(int argc, char** argv) {
     if (command == "generate") generate(session);
     if (command == "slow_disk") slow_disk(session);
     if (command == "stuck") stuck(session);
-    if (command == "fail" && argc > 2) fail(session, argv[2]);
+    if (command == "no_source") no_source(session);
 #ifdef __SANITIZE_ADDRESS__
     // While MPI's libraries are still loaded, so that leaks inside of them can be told from ours.
     if (__lsan_do_recoverable_leak_check() != 0) throw RunError("leaks");

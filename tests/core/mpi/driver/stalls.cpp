@@ -1,12 +1,15 @@
-// When a rank that makes no progress is stuck, and when not. The sessions have short timeouts.
+// When a rank that makes no progress is stuck, and when not, and input that rank 0 cannot read. The
+// sessions have short timeouts.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <thread>
 
 #include "core/model/training.h"
 #include "core/mpi/rank_process.h"
+#include "core/mpi/run_on_mpi.h"
 #include "tests/core/model/train_case.h"
 #include "tests/core/mpi/driver/driver.h"
 
@@ -25,6 +28,14 @@ struct LoneHop {
 
   Communicator& comm;
   int sent = 1, received = 0;
+};
+
+class BrokenSource : public RowSource {
+ public:
+  void get(const RowsOfHead& piece, float* to) override {
+    if (piece.tensor == Tensor::v) throw RunError("the disk is gone");
+    std::fill_n(to, piece.count() * 8, 1.0f);
+  }
 };
 
 }  // namespace
@@ -47,6 +58,17 @@ void stuck(MpiSession& session) {
     hop.go_round();
     process.leave_ring();
   });
+}
+
+void no_source(MpiSession& session) {
+  Problem config;
+  config.shape = {1, 2, 2, 40, 8};
+  config.world_size = session.world_size();
+  BrokenSource broken;
+  ProcessInputs from;
+  from.is_scattered = true;
+  if (session.rank() == 0) from.at_rank_0 = &broken;
+  run_on_mpi(session, config, from, true);
 }
 
 }  // namespace ringscope
