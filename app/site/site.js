@@ -161,9 +161,9 @@ const figures = {
   },
   deal: {
     title: "Your own partition, against zigzag",
-    controls: [words("mask", "causal"), words("rank of piece p", "p * N / P"), slider("ranks", 4, 1, 8),
-               slider("length", 32768, 1024, 131072, 1024), slider("pieces", 8, 1, 64)],
-    hint: "p is the piece, P the number of pieces, N that of ranks. There are + - * / %, comparisons, A ? B : C, min(A, B) and max(A, B).",
+    controls: [words("mask", "causal"), words("ranks of the pieces", "0 0 1 1 2 2 3 3"), slider("ranks", 4, 1, 8),
+               slider("length", 32768, 1024, 131072, 1024)],
+    hint: "The sequence is cut into as many equal pieces as you name ranks. Zigzag is 0 1 2 3 3 2 1 0; cards dealt out are 0 1 2 3 0 1 2 3.",
     again: true,
     draw(picture, { holders, first, second, imbalance, ceiling }, say, [, , ranks]) {
       const width = 620 / holders.length;

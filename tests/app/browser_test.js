@@ -82,7 +82,7 @@ const figures = async () => {
     for (const input of section.querySelectorAll("input, select")) {
       const before = section.dataset.numbers, was = input.value;
       const values = input.type === "range" ? [input.min, Number(input.max) * 0.6, Number(input.max) * 0.2]
-        : input.type === "text" ? ["", was.includes(",") ? "2, 3" : was.includes("p") ? "p % N" : "causal+window:600"]
+        : input.type === "text" ? ["", was.includes(",") ? "2, 3" : was.startsWith("0") ? "1 0 0 1" : "causal+window:600"]
         : [...input.options].map((option) => option.value);
       for (const value of values) {
         section.dataset.arguments = "";

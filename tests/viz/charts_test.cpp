@@ -78,9 +78,8 @@ SweepTable table_of(const std::string& sweep) {
 TEST(SweepCharts, SeqlenAndWorldSizeGiveTwoCharts) {
   const SweepTable table = table_of("seqlen=1024:8192:*2 world-size=2,4 partition=zigzag,striped");
   const ChartPage page = page_of(table, "a machine");
-  ASSERT_EQ(page.curves.size(), 2u);
-  EXPECT_TRUE(page.bars.empty());
-  const CurveChart &time = page.curves[0], &efficiency = page.curves[1];
+  ASSERT_EQ(page.charts.size(), 2u);
+  const CurveChart &time = page.charts[0], &efficiency = page.charts[1];
   EXPECT_NE(time.x_title.find("seqlen"), std::string::npos);
   EXPECT_NE(efficiency.x_title.find("world_size"), std::string::npos);
   ASSERT_EQ(time.curves.size(), 4u);
@@ -96,7 +95,7 @@ TEST(SweepCharts, SeqlenAndWorldSizeGiveTwoCharts) {
     EXPECT_EQ(time.curves[0].points[i].y, table.point({i, 0, 0}).figures.wall_s);
   }
   EXPECT_EQ(time.curves[0].name, "2 ranks, zigzag");
-  for (const CurveChart& chart : page.curves)
+  for (const CurveChart& chart : page.charts)
     for (const Curve& curve : chart.curves)
       for (const CurvePoint& point : curve.points) {
         EXPECT_GE(point.y, chart.y.low);
@@ -108,23 +107,25 @@ TEST(SweepCharts, TooManyCurvesAreThinned) {
   const ChartPage page = page_of(
       table_of("seqlen=256:2048:+256 world-size=1:6:+1 partition=contiguous,zigzag,striped,fold"),
       "");
-  for (const CurveChart& chart : page.curves) {
+  for (const CurveChart& chart : page.charts) {
     EXPECT_LE(chart.curves.size(), 8u);
     EXPECT_GE(chart.curves.size(), 4u);
   }
 }
 
-TEST(SweepCharts, NamesAloneGiveBars) {
-  const ChartPage page = page_of(table_of("partition=contiguous,zigzag mask=full,causal"), "");
-  EXPECT_TRUE(page.curves.empty());
-  ASSERT_EQ(page.bars.size(), 1u);
-  ASSERT_EQ(page.bars[0].bars.size(), 4u);
-  EXPECT_EQ(page.bars[0].bars[0].name, "contiguous, full");
+TEST(SweepCharts, NamesStandAtEqualDistances) {
+  const CurveChart time =
+      page_of(table_of("partition=zigzag,contiguous,fold mask=full,causal"), "").charts[0];
+  EXPECT_EQ(labels(time.x), (Strings{"zigzag", "contiguous", "fold"}));
+  ASSERT_EQ(time.curves.size(), 2u);
+  EXPECT_EQ(time.curves[1].name, "causal");
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(time.curves[1].points[i].x, i);
+  EXPECT_GT(time.curves[1].points[1].y, time.curves[1].points[0].y);
 }
 
 TEST(SweepCharts, WhatCantBeDoneIsLeftOut) {
   const ChartPage page = page_of(table_of("world-size=4,9 seqlen=512,1024 scheme=ulysses"), "");
-  const auto& curves = page.curves[1].curves;  // 8 heads for 9 ranks
+  const auto& curves = page.charts[1].curves;  // 8 heads for 9 ranks
   EXPECT_TRUE(std::all_of(curves.begin(), curves.end(),
                           [](const Curve& curve) { return curve.points.size() == 1; }));
 }
@@ -140,7 +141,7 @@ TEST(SweepCharts, AreDrawn) {
     ASSERT_EQ(image.height, 1000);
     EXPECT_EQ(image.pixels, sweep_image(table, "a machine").pixels);
     const std::set<Color> colors(image.pixels.begin(), image.pixels.end());
-    for (const CurveChart& chart : page_of(table, "a machine").curves)
+    for (const CurveChart& chart : page_of(table, "a machine").charts)
       for (const Curve& curve : chart.curves)
         EXPECT_TRUE(curve.points.empty() ||
                     colors.contains(owner_color(Theme::dark, curve.color, 8)))

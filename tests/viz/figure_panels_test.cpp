@@ -14,6 +14,15 @@
 namespace ringscope::viz {
 namespace {
 
+// The colours of a picture inside `box`, `margin` pixels from its sides.
+std::set<Color> colors_in(const Image& image, const Box& box, int margin = 0) {
+  std::set<Color> seen;
+  for (int x = static_cast<int>(box.x0) + margin; x < static_cast<int>(box.x1) - margin; ++x)
+    for (int y = static_cast<int>(box.y0) + margin; y < static_cast<int>(box.y1) - margin; ++y)
+      seen.insert(image.at(x, y));
+  return seen;
+}
+
 // ---
 // The ring.
 
@@ -80,13 +89,9 @@ TEST(RingPanel, TilesHaveTheColourOfTheBlockHeld) {
     stage.session.seek(step + 0.9);
     const Image image = stage.picture();
     for (int rank = 0; rank < 4; ++rank) {
-      const Box tile = ring.tile(rank);
-      std::set<Color> seen;
-      for (int x = static_cast<int>(tile.x0); x < static_cast<int>(tile.x1); ++x)
-        for (int y = static_cast<int>(tile.y0); y < static_cast<int>(tile.y1); ++y)
-          seen.insert(image.at(x, y));
       const int owner = (rank - step + 4) % 4;
-      EXPECT_TRUE(seen.count(owner_color(stage.session.theme, owner, 4)))
+      EXPECT_TRUE(
+          colors_in(image, ring.tile(rank)).contains(owner_color(stage.session.theme, owner, 4)))
           << "rank " << rank << ", step " << step;
     }
   }
@@ -103,12 +108,7 @@ TEST(RingPanel, ABlockIsNamedWhereItIs) {
   const auto colors_inside = [&](double at_ns) {
     stage.session.set_axis_mode(AxisMode::time);
     stage.session.seek(at_ns);
-    const Image image = stage.picture();
-    std::set<Color> seen;
-    for (int x = static_cast<int>(tile.x0) + 6; x < static_cast<int>(tile.x1) - 6; ++x)
-      for (int y = static_cast<int>(tile.y0) + 6; y < static_cast<int>(tile.y1) - 6; ++y)
-        seen.insert(image.at(x, y));
-    return seen.size();
+    return colors_in(stage.picture(), tile, 6).size();
   };
   EXPECT_GT(colors_inside(50'000), 2u);
   EXPECT_EQ(colors_inside(200'000), 1u);
@@ -116,11 +116,6 @@ TEST(RingPanel, ABlockIsNamedWhereItIs) {
 
 // ---
 // The mask.
-
-ImVec2 point_of(const Box& box, double x, double y) {
-  return {box.x0 + box.width() * static_cast<float>(x),
-          box.y0 + box.height() * static_cast<float>(y)};
-}
 
 TEST(MaskPanel, TabsChangeTheOrder) {
   Stage stage(draw_mask, documents_of(ring_trace(4)), 600, 400);
@@ -137,7 +132,7 @@ TEST(MaskPanel, ClickSelectsTheSliceOfTheRegion) {
   Stage stage(draw_mask, documents_of(ring_trace(4, "zigzag")), 600, 400);
   stage.session.mask_order = MaskOrder::local;
   const MaskLayout layout = mask_layout(stage.box());
-  stage.click(point_of(layout.picture, 1.5 / 4, 2.5 / 4));
+  stage.click(layout.picture.at(1.5 / 4, 2.5 / 4));
   ASSERT_TRUE(stage.session.selected.has_value());
   const Slice& slice = stage.session.document().trace.slice(*stage.session.selected);
   EXPECT_EQ(stage.session.selected_rank, 2);
@@ -170,7 +165,7 @@ TEST(MaskPanel, ShowsWhatIsAllowedAndWhatIsDone) {
   const Image before = stage.picture();
   stage.session.seek(stage.session.length());
   const Image after = stage.picture();
-  const ImVec2 masked = point_of(picture, 0.8, 0.3), allowed = point_of(picture, 0.1, 0.9);
+  const ImVec2 masked = picture.at(0.8, 0.3), allowed = picture.at(0.1, 0.9);
   EXPECT_EQ(pixel(before, masked), pixel(after, masked));
   EXPECT_NE(pixel(before, allowed), pixel(after, allowed));
   EXPECT_EQ(pixel(after, allowed), owner_color(stage.session.theme, 0, 4));
@@ -203,10 +198,8 @@ TEST(MaskPanel, LinesBetweenBlocksWhereThereIsRoom) {
     stage.session.mask_order = order;
     const Image image = stage.picture();
     const Box picture = mask_layout(stage.box()).picture;
-    std::set<Color> seen;
-    for (int x = static_cast<int>(picture.x0) + 2; x < static_cast<int>(picture.x1) - 2; ++x)
-      seen.insert(image.at(x, static_cast<int>(picture.y0) + 3));
-    return seen.size();
+    const Box line{picture.x0 + 2, picture.y0 + 3, picture.x1 - 2, picture.y0 + 4};
+    return colors_in(image, line).size();
   };
   EXPECT_EQ(colors(MaskOrder::global, 400), 1u);
   EXPECT_GT(colors(MaskOrder::local, 400), 1u);
@@ -293,8 +286,7 @@ void expect_in_slice(const Session& session, AxisMode mode, int rank, int step) 
   EXPECT_GE(session.playback.position(), begin);
   EXPECT_LT(session.playback.position(), end);
   EXPECT_EQ(session.step_now(session.active), step);
-  EXPECT_EQ(session.moment(session.active).ranks[static_cast<std::size_t>(rank)].doing,
-            RankMoment::computing);
+  EXPECT_EQ(session.moment(session.active).ranks[rank].doing, RankMoment::computing);
 }
 
 TEST(BalancePanel, ClickOnACellGoesThere) {
@@ -433,7 +425,7 @@ TEST(HeatLayout, OrderedRowsOfTwoHeightsAreFoundAgain) {
   for (int row = 0; row < 5; ++row) {
     const auto hit = layout.at(layout.cell(row, 2).center());
     ASSERT_TRUE(hit);
-    EXPECT_EQ(*hit, std::pair(layout.order[static_cast<std::size_t>(row)], 2));
+    EXPECT_EQ(*hit, std::pair(layout.order[row], 2));
     EXPECT_EQ(layout.row_of(layout.rank_of(row)), row);
   }
   EXPECT_EQ(layout.row_of(7), -1);

@@ -147,10 +147,9 @@ Image in_two_rows(const std::vector<Image>& pictures) {
   all.pixels.resize(static_cast<std::size_t>(all.width) * static_cast<std::size_t>(all.height));
   for (std::size_t i = 0; i < pictures.size(); ++i)
     for (int y = 0; y < height; ++y)
-      std::copy_n(&pictures[i].pixels[static_cast<std::size_t>(y * width)], width,
-                  &all.pixels[static_cast<std::size_t>(
-                      (static_cast<int>(i) / columns * height + y) * all.width +
-                      static_cast<int>(i) % columns * width)]);
+      std::copy_n(&pictures[i].pixels[y * width], width,
+                  &all.pixels[(static_cast<int>(i) / columns * height + y) * all.width +
+                              static_cast<int>(i) % columns * width]);
   return all;
 }
 

@@ -145,7 +145,7 @@ class Person {
   }
   ImVec2 middle_of(SliceId id) {
     const Slice& slice = document().trace.slice(id);
-    const int rank = static_cast<int>(document().trace.rank_of_row(id.row));
+    const int rank = document().trace.rank_of_row(id.row);
     const auto at = [&](std::int64_t ns) {
       return x_of(document().axis.position(session().axis_mode, rank, ns));
     };

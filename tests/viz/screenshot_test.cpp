@@ -35,6 +35,16 @@ class ScreenshotTest : public ProgramTest {
                          path("config"),
                      arguments);
   }
+  // A small screenshot of `trace`, with these arguments besides.
+  std::vector<viz::Color> picture(std::vector<std::string> arguments,
+                                  const std::string& trace = "a.json") const {
+    arguments.insert(arguments.begin(), {trace, "--screenshot", "o.png", "--size", "640x400"});
+    view_well(arguments);
+    const viz::Image image = viz::read_png(path("o.png"));
+    EXPECT_EQ(image.width, 640);
+    EXPECT_EQ(image.height, 400);
+    return image.pixels;
+  }
   // A picture without what it says about its origin.
   auto pixels_of(const std::string& picture) const { return viz::read_png(path(picture)).pixels; }
   void view_well(const std::vector<std::string>& arguments) const {
@@ -88,29 +98,13 @@ TEST_F(ScreenshotTest, IsTheSameEveryTimeAndLeavesNothingElse) {
   EXPECT_EQ(files(), after);
 }
 
-TEST_F(ScreenshotTest, DependsOnSizeStepAndTheme) {
-  record("a.json");
-  view_well({"a.json", "--screenshot", "plain.png", "--size", "640x400"});
-  view_well({"a.json", "--screenshot", "step.png", "--size=640x400", "--step", "1"});
-  view_well({"a.json", "--screenshot", "light.png", "--size", "640x400", "--theme", "light"});
-  view_well({"a.json", "--screenshot", "dark.png", "--size", "640x400", "--theme", "dark"});
-  EXPECT_EQ(viz::read_png(path("plain.png")).width, 640);
-  EXPECT_EQ(viz::read_png(path("plain.png")).height, 400);
-  EXPECT_NE(pixels_of("plain.png"), pixels_of("step.png"));
-  EXPECT_NE(pixels_of("plain.png"), pixels_of("light.png"));
-  EXPECT_EQ(pixels_of("plain.png"), pixels_of("dark.png"));
-}
-
 // Every flag that reaches a view changes the picture, and two ways to one view give one picture.
 TEST_F(ScreenshotTest, ReachesAView) {
   record("a.json");
-  const auto picture = [&](std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), {"a.json", "--screenshot", "o.png", "--size", "640x400"});
-    view_well(arguments);
-    return pixels_of("o.png");
-  };
   const auto plain = picture({}), at_1 = picture({"--at", "1"});
   const auto selected = picture({"--select", "rank:1,kind:compute"});
+  EXPECT_EQ(picture({"--theme", "dark"}), plain);
+  EXPECT_NE(picture({"--theme", "light"}), plain);
   EXPECT_EQ(at_1, picture({"--step", "1"}));
   EXPECT_NE(at_1, plain);
   EXPECT_NE(selected, plain);
@@ -157,7 +151,7 @@ TEST_F(ScreenshotTest, TheCommandOfAViewShowsItAgain) {
 }
 
 TEST_F(ScreenshotTest, WithoutATraceShowsWhereToStart) {
-  view_well({"--screenshot", "1.png", "--size", "640x400"});
+  view_well({"--screenshot", "1.png", "--size=640x400"});
   std::filesystem::create_directories(path("config/ringscope"));
   write_text("config/ringscope/viewer.json", "{\"recent\": [\"/recordings/ring.json\"]}");
   view_well({"--screenshot", "2.png", "--size", "640x400"});
@@ -179,11 +173,10 @@ TEST_F(ScreenshotTest, WritesWhatIsSelectedAsCsv) {
 
 TEST_F(ScreenshotTest, PreferencesDoNotMatter) {
   record("a.json");
-  view_well({"a.json", "--screenshot", "1.png", "--size", "640x400"});
+  const auto without = picture({});
   std::filesystem::create_directories(path("config/ringscope"));
   write_text("config/ringscope/viewer.json", "{\"theme\": \"light\", \"color_by\": \"kind\"}");
-  view_well({"a.json", "--screenshot", "2.png", "--size", "640x400"});
-  EXPECT_EQ(pixels_of("1.png"), pixels_of("2.png"));
+  EXPECT_EQ(picture({}), without);
 }
 
 TEST_F(ScreenshotTest, RefusesWhatItCannotRead) {
@@ -249,17 +242,10 @@ TEST_F(ScreenshotTest, OfAMomentOfTheStory) {
   Recording recording = read_chrome_trace(path("a.json"));
   recording.story = {{.text = "One."}, {.text = "Two.", .step = 1, .rank = 2}};
   write_chrome_trace(path("told.json"), recording);
-  const auto picture = [&](std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(),
-                     {"told.json", "--screenshot", "o.png", "--size", "640x400"});
-    view_well(arguments);
-    return pixels_of("o.png");
-  };
-  const auto first = picture({}), second = picture({"--story", "2"});
-  EXPECT_EQ(picture({"--story", "1"}), first);
-  EXPECT_NE(second, first);
-  view_well({"a.json", "--screenshot", "o.png", "--size", "640x400"});
-  EXPECT_EQ(picture({"--story", "0"}), pixels_of("o.png"));
+  const auto first = picture({}, "told.json");
+  EXPECT_EQ(picture({"--story", "1"}, "told.json"), first);
+  EXPECT_NE(picture({"--story", "2"}, "told.json"), first);
+  EXPECT_EQ(picture({"--story", "0"}, "told.json"), picture({}));
 
   const std::string png = "--screenshot";
   for (const char* bad : {"-1", "x", "1.5", ""})
@@ -275,12 +261,9 @@ TEST_F(ScreenshotTest, OfOnePanel) {
   record("a.json");
   record("b.json", "contiguous");
   std::set<std::vector<viz::Color>> pictures;
-  for (const char* panel : {"timeline", "ring", "mask", "balance", "softmax"}) {
-    view_well({"a.json", "--screenshot", "o.png", "--size", "640x400", "--panel", panel});
-    EXPECT_TRUE(pictures.insert(pixels_of("o.png")).second) << panel;
-  }
-  view_well({"a.json", "--screenshot", "o.png", "--size", "640x400"});
-  EXPECT_TRUE(pictures.insert(pixels_of("o.png")).second);
+  for (const char* panel : {"timeline", "ring", "mask", "balance", "softmax"})
+    EXPECT_TRUE(pictures.insert(picture({"--panel", panel})).second) << panel;
+  EXPECT_TRUE(pictures.insert(picture({})).second);
 
   const std::string png = "--screenshot";
   for (const char* bad : {"", "masks", "Ring"})
@@ -296,19 +279,16 @@ TEST_F(ScreenshotTest, OfAPrediction) {
   record("a.json");
   record("b.json", "contiguous");
   std::set<std::vector<viz::Color>> pictures;
-  for (const char* settings : {"", "bandwidth=2", "world-size=8,partition=striped", "cores=own",
-                               "kv-buffers=in-step,cores=own", "straggler=1:0.5"}) {
-    std::vector<std::string> arguments = {"a.json",       "--size", "640x400",
-                                          "--screenshot", "o.png",  "--what-if"};
-    if (*settings != 0) arguments.push_back(settings);
-    view_well(arguments);
-    const auto picture = pixels_of("o.png");
-    view_well(arguments);
-    EXPECT_EQ(pixels_of("o.png"), picture) << settings;
-    pictures.insert(picture);
+  for (const std::vector<std::string>& settings : {std::vector<std::string>{"--what-if"},
+                                                   {"--what-if", "bandwidth=2"},
+                                                   {"--what-if=world-size=8,partition=striped"},
+                                                   {"--what-if", "cores=own"},
+                                                   {"--what-if", "kv-buffers=in-step,cores=own"},
+                                                   {"--what-if", "straggler=1:0.5"}}) {
+    pictures.insert(picture(settings));
+    EXPECT_TRUE(pictures.contains(picture(settings))) << settings.back();
   }
   EXPECT_GE(pictures.size(), 4u);  // bandwidth need not matter
-  view_well({"a.json", "--what-if=world-size=5", "--screenshot", "o.png", "--size", "640x400"});
 
   const std::string png = "--screenshot";
   expect_refused_with({"--what-if", "world-size=0"}, {"world-size", "'0'"});
@@ -345,8 +325,7 @@ TEST_F(ScreenshotTest, OtherProgramsTracesAreShownToo) {
   write_text(
       "foreign.json",
       "[{\"ph\": \"X\", \"pid\": 1, \"tid\": 1, \"ts\": 0, \"dur\": 5, \"name\": \"work\"}]");
-  view_well({"foreign.json", "--screenshot", "o.png", "--size", "640x400"});
-  EXPECT_EQ(viz::read_png(path("o.png")).width, 640);
+  picture({}, "foreign.json");
 }
 
 }  // namespace

@@ -43,6 +43,9 @@ TEST(Viewer, SpaceAndTheButtonPlayAndPause) {
   // The third of five buttons, 30 pixels wide with gaps of 3, in the bar at the bottom.
   person.click({16 + 2 * 33 + 15, kPlayback});
   EXPECT_TRUE(session.playback.playing());
+  for (int i = 0; i < 1000 && person.viewer.animating(); ++i) person.pass(0.2f);
+  EXPECT_FALSE(person.viewer.animating());  // at the end nothing moves
+  EXPECT_EQ(session.playback.position(), 360 * kUnit);
 }
 
 // While nothing moves no frame is drawn, so the first one after a pause comes late.
@@ -132,36 +135,6 @@ TEST(Viewer, ScrubsAlongTheBar) {
   EXPECT_EQ(session.playback.position(), 360 * kUnit);
   person.drag({800, kPlayback}, {0, kPlayback});
   EXPECT_EQ(session.playback.position(), 0);
-}
-
-TEST(Viewer, PlaybackStopsAtTheEndAndThenNothingMoves) {
-  Person person = one();
-  person.type(" ");
-  for (int i = 0; i < 1000 && person.viewer.animating(); ++i) person.pass(0.2f);
-  EXPECT_FALSE(person.viewer.animating());
-  EXPECT_EQ(person.session().playback.position(), 360 * kUnit);
-}
-
-TEST(Viewer, ClickSelectsAndKeysWalkOn) {
-  Person person = one();
-  Session& session = person.session();
-  const Trace& trace = session.document().trace;
-  person.click(person.middle_of(2, RingLane::send, 1));
-  const SliceId sent{trace.row_of(2, RingLane::send), 1};
-  ASSERT_EQ(session.selected, sent);
-  EXPECT_EQ(session.selected_rank, 2);
-  person.type("]");
-  EXPECT_EQ(session.selected, (SliceId{trace.row_of(3, RingLane::recv), 1}));
-  EXPECT_EQ(session.selected_rank, 3);
-  person.type("[");
-  EXPECT_EQ(session.selected, sent);
-  person.type(".");
-  EXPECT_EQ(session.selected, (SliceId{sent.row, 2}));
-  person.type(",,");
-  EXPECT_EQ(session.selected, (SliceId{sent.row, 0}));
-  person.press(SpecialKey::escape);
-  EXPECT_FALSE(session.selected.has_value());
-  EXPECT_EQ(session.selected_rank, -1);
 }
 
 // Every key that is typed behind `/`, in one frame, is text until Enter; those behind it are keys

@@ -23,7 +23,7 @@ void draw_open(const PanelContext& context) {
 TEST(WhatIfPanel, DrawsWhatCanNotBe) {
   Stage stage(draw_open, documents_of(simulated_trace(simulated_scenario(4))), 1600, 780);
   stage.picture();
-  stage.session.what_if->settings.way = Way::ulysses;
+  stage.session.what_if->settings.scheme = Scheme::ulysses;
   stage.session.what_if->settings.world_size = 9;
   stage.picture();
   EXPECT_NE(stage.session.what_if->shown()->refusal, "");
@@ -116,18 +116,6 @@ constexpr float kLeft = 16 + 10 + 84, kRight = 16 + 316 - 10;
 constexpr float kRanks = 6 + 46 + 6 + 8 + 8 + 28 + 12.5f;
 
 Person person() { return Person(session_of(simulated_trace(simulated_scenario(4)))); }
-
-TEST(WhatIfPanel, OpensAndClosesByKeyAndButton) {
-  Person one = person();
-  EXPECT_FALSE(drawn("root/what if_00000000"));
-  one.type("e");
-  EXPECT_NE(one.session().what_if, nullptr);
-  one.type("e");
-  EXPECT_EQ(one.session().what_if, nullptr);
-  one.type("e");
-  one.press(SpecialKey::escape);
-  EXPECT_EQ(one.session().what_if, nullptr);
-}
 
 TEST(WhatIfPanel, ARankSliderIsDraggedAndReset) {
   Person one = person();

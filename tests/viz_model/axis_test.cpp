@@ -137,7 +137,7 @@ TEST(Axis, PositionsAndTimesAreInverseInRecordedRuns) {
     ASSERT_EQ(axis.steps(), recording.info.world_size *
                                 (trace.run && axis.steps() > axis.forward_steps() ? 2 : 1));
     for (std::uint32_t row = 0; row < trace.rows.size(); ++row) {
-      const int rank = static_cast<int>(trace.rank_of_row(row));
+      const int rank = trace.rank_of_row(row);
       double before = 0;
       for (const Slice& slice : trace.rows[row].slices) {
         for (const AxisMode mode : {AxisMode::time, AxisMode::steps})

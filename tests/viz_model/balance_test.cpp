@@ -23,7 +23,7 @@ TEST(Balance, AgreesWithTheSummaryOfRealRuns) {
     EXPECT_NEAR(balance.measured_balance_ceiling, summary.measured_balance_ceiling, 1e-9) << what;
     EXPECT_NEAR(balance.exposed_s, summary.exposed_s, 1e-12) << what;
     for (int rank = 0; rank < balance.ranks; ++rank) {
-      const RankSummary& of_rank = summary.ranks[static_cast<std::size_t>(rank)];
+      const RankSummary& of_rank = summary.ranks[rank];
       double compute = 0, cpu = 0, wait = 0;
       for (int step = 0; step < balance.steps; ++step) {
         const WorkCell& cell = balance.at(rank, step);
@@ -31,7 +31,7 @@ TEST(Balance, AgreesWithTheSummaryOfRealRuns) {
         cpu += static_cast<double>(cell.cpu_ns) * 1e-9;
         wait += static_cast<double>(cell.wait_ns) * 1e-9;
         if (step < balance.ranks) {
-          EXPECT_EQ(cell.pairs, of_rank.pairs_by_step[static_cast<std::size_t>(step)]) << what;
+          EXPECT_EQ(cell.pairs, of_rank.pairs_by_step[step]) << what;
         }
       }
       EXPECT_NEAR(compute, of_rank.compute_s, 1e-12) << what;

@@ -42,7 +42,7 @@ void expect_covers(const Trace& trace, const std::string& what) {
     EXPECT_LE(slice.begin_ns, s.begin_ns) << what;
     EXPECT_GE(slice.end_ns, s.end_ns) << what;
     EXPECT_EQ(slice.kind, s.kind == PathSegment::compute ? Kind::compute : Kind::recv) << what;
-    EXPECT_EQ(trace.rank_of_row(s.slice.row), static_cast<std::uint32_t>(s.rank)) << what;
+    EXPECT_EQ(trace.rank_of_row(s.slice.row), s.rank) << what;
     EXPECT_TRUE(path.contains(s.slice)) << what;
   }
   EXPECT_EQ(now, trace.end_ns) << what;

@@ -4,11 +4,12 @@
 #include <algorithm>
 #include <numeric>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "tests/viz_model/recorded.h"
 #include "tests/viz_model/trace_loader_text.h"
-#include "viz/model/analysis/failure.h"
+#include "viz/model/analysis/findings.h"
 #include "viz/model/session/document.h"
 #include "viz/model/session/session.h"
 
@@ -57,7 +58,7 @@ HandMade a_death() {
 
 std::vector<int> ranks_of(const Trace& trace, const std::vector<SliceId>& waits) {
   std::vector<int> ranks;
-  for (const SliceId& id : waits) ranks.push_back(static_cast<int>(trace.rank_of_row(id.row)));
+  for (const SliceId& id : waits) ranks.push_back(trace.rank_of_row(id.row));
   return ranks;
 }
 
@@ -92,7 +93,7 @@ HandMade a_circle() {
   made.recording().info.failure = RunEnd{"ranks wait for each other", 0, 1};
   for (const int rank : {0, 1, 2}) {
     made.compute(rank, 0, 0, 100).wait(rank, 1, 100 + rank, 10'000);
-    made.recording().events[static_cast<std::size_t>(rank)].back().waiting_for = (rank + 1) % 3;
+    made.recording().events[rank].back().waiting_for = (rank + 1) % 3;
   }
   return made;
 }
@@ -125,25 +126,21 @@ TEST(FailedRun, WaitsInVainAreTimeSpentSo) {
   EXPECT_EQ(death.ranks[1].in_vain, 0);
 }
 
+// Before that, to the failed rank's own wait.
 TEST(FailedRun, LeadsToWhoWaitedLongest) {
-  const Trace trace = a_death().trace();
-  const auto place = failure_place(trace, unfinished_waits(trace));
-  ASSERT_TRUE(place && place->slice);
-  EXPECT_EQ(place->rank, 1);
-  EXPECT_EQ(trace.rank_of_row(place->slice->row), 0u);
-  EXPECT_EQ(place->at_ns, 200'000);
-  EXPECT_FALSE(failure_place(parse_trace(trace_text_of(whole_recording())), {}));
-}
-
-TEST(FailedRun, LeadsToTheFailedRanksOwnWaitBeforeOthers) {
   HandMade made = a_death();
-  made.recording().info.failure->rank = 2;
-  const Trace trace = made.trace();
-  const auto place = failure_place(trace, unfinished_waits(trace));
-  ASSERT_TRUE(place && place->slice);
-  EXPECT_EQ(trace.rank_of_row(place->slice->row), 2u);
-  // It was heard of to the end.
-  EXPECT_EQ(make_document(trace).findings[0].text.substr(0, 13), "Rank 0 waited");
+  for (const auto& [failed, waiting, at_ns] : {std::tuple(1, 0, 200'000), {2, 2, 300'000}}) {
+    made.recording().info.failure->rank = failed;
+    const Trace trace = made.trace();
+    const auto place = failure_place(trace, unfinished_waits(trace));
+    ASSERT_TRUE(place && place->slice);
+    EXPECT_EQ(place->rank, failed);
+    EXPECT_EQ(trace.rank_of_row(place->slice->row), waiting);
+    EXPECT_EQ(place->at_ns, at_ns);
+  }
+  // Rank 2 was heard of to the end.
+  EXPECT_EQ(make_document(made.trace()).findings[0].text.substr(0, 13), "Rank 0 waited");
+  EXPECT_FALSE(failure_place(parse_trace(trace_text_of(whole_recording())), {}));
 }
 
 TEST(FailedRun, WithoutWaitsLeadsToWhereTheRankWasSeenLast) {

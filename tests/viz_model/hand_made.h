@@ -108,9 +108,7 @@ class HandMade {
 
  private:
   RingSchedule schedule(int rank) const { return {rank, recording_.info.world_size}; }
-  std::vector<TraceEvent>& events(int rank) {
-    return recording_.events[static_cast<std::size_t>(rank)];
-  }
+  std::vector<TraceEvent>& events(int rank) { return recording_.events[rank]; }
   TraceEvent& add(RingLane lane, int rank, int step, std::int64_t begin, std::int64_t end,
                   Pass pass) {
     TraceEvent& e = events(rank).emplace_back();

@@ -1,6 +1,6 @@
 // Where ranks' time goes: that every nanosecond is put somewhere, on random traces and real runs;
 // that each part gets what was lost to it; and who waits for whom.
-#include "viz/model/analysis/idle_time.h"
+#include "viz/model/analysis/findings.h"
 
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ void expect_sums(const Trace& trace, const std::string& what) {
   ASSERT_EQ(report.ranks.size(), trace.ranks.size()) << what;
   EXPECT_EQ(report.wall_ns, trace.end_ns - trace.begin_ns) << what;
   for (int rank = 0; rank < static_cast<int>(report.ranks.size()); ++rank) {
-    const RankIdle& idle = report.ranks[static_cast<std::size_t>(rank)];
+    const RankIdle& idle = report.ranks[rank];
     const auto time_in = [&](RingLane lane) {
       std::int64_t sum = 0;
       for (const Slice& slice : trace.slices_of(rank, lane)) sum += slice.duration_ns();

@@ -2,8 +2,6 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
-
 #include "tests/viz_model/trace_loader_text.h"
 
 namespace ringscope::viz {
@@ -137,14 +135,7 @@ TEST(Kineto, WithoutDistributedInfo) {
   EXPECT_EQ(trace.ranks[2].name, "Spans");
 }
 
-class KinetoFiles : public testing::Test {
- protected:
-  std::string write(const std::string& name, const std::string& text) {
-    const std::string path = testing::TempDir() + "kineto_" + name;
-    std::ofstream(path, std::ios::binary) << text;
-    return path;
-  }
-};
+class KinetoFiles : public TraceFile {};
 
 TEST_F(KinetoFiles, RanksOfOneJobBecomeOneTrace) {
   const std::string one = write("1.json", profile(1, "1700000000000005000"));
@@ -163,7 +154,7 @@ TEST_F(KinetoFiles, RanksOfOneJobBecomeOneTrace) {
   EXPECT_EQ(trace.slice_count, 20u);
 
   const std::uint32_t send_row = trace.lanes[1].first_row, recv_row = trace.lanes[5].first_row;
-  EXPECT_EQ(trace.rank_of_row(recv_row), 1u);
+  EXPECT_EQ(trace.rank_of_row(recv_row), 1);
   EXPECT_EQ(trace.rows[send_row].slices[0].begin_ns, 100250);
   EXPECT_EQ(trace.rows[recv_row].slices[0].begin_ns, 105250);  // its clock began 5 us later
   EXPECT_EQ(trace.begin_ns, 88000);

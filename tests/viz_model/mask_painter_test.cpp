@@ -194,8 +194,8 @@ TEST(MaskModel, PointsOfThePicture) {
             const auto point = mask_point(model, order, at(x), at(y));
             ASSERT_TRUE(point.has_value());
             const bool global = order == MaskOrder::global;
-            const Index query = global ? y : local_order[static_cast<std::size_t>(y)];
-            const Index key = global ? x : local_order[static_cast<std::size_t>(x)];
+            const Index query = global ? y : local_order[y];
+            const Index key = global ? x : local_order[x];
             EXPECT_EQ(point->global_query, query);
             EXPECT_EQ(point->global_key, key);
             EXPECT_EQ(point->allowed, key <= query);
@@ -214,7 +214,7 @@ TEST(MaskProgress, StepsBeforeAreDoneAndThePresentOnePartly) {
   RingMoment moment;
   moment.ranks.resize(3);
   for (int rank = 0; rank < 3; ++rank) {
-    RankMoment& at = moment.ranks[static_cast<std::size_t>(rank)];
+    RankMoment& at = moment.ranks[rank];
     at.step = rank;
     at.kv_owner = RingSchedule{rank, 3}.owner(rank);
     at.progress = 0.25;

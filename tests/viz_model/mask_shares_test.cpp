@@ -70,9 +70,8 @@ TEST(MaskShares, AreThoseOfCountingPairs) {
                   int allowed = 0;
                   for (Index q = rows.first; q < rows.last; ++q)
                     for (Index k = columns.first; k < columns.last; ++k)
-                      allowed += defined.allows(lines[static_cast<std::size_t>(q)],
-                                                lines[static_cast<std::size_t>(k)]);
-                  ASSERT_NEAR(shares[static_cast<std::size_t>(x)],
+                      allowed += defined.allows(lines[q], lines[k]);
+                  ASSERT_NEAR(shares[x],
                               static_cast<double>(allowed) /
                                   static_cast<double>(rows.size() * columns.size()),
                               1e-12)
@@ -92,8 +91,7 @@ TEST(MaskShares, OfASequenceOfABillion) {
   std::vector<double> shares;
   for (const int y : {0, 1, 50, 99}) {
     picture.shares.line(y, shares);
-    for (int x = 0; x < 100; ++x)
-      EXPECT_NEAR(shares[static_cast<std::size_t>(x)], x < y ? 1 : x == y ? 0.5 : 0, 1e-6) << x;
+    for (int x = 0; x < 100; ++x) EXPECT_NEAR(shares[x], x < y ? 1 : x == y ? 0.5 : 0, 1e-6) << x;
   }
 }
 
@@ -109,7 +107,7 @@ TEST(MaskShares, AddUpToThePairsOfTheMask) {
         for (int y = 0; y < 60; ++y) {
           picture.shares.line(y, shares);
           for (int x = 0; x < 40; ++x)
-            pairs += shares[static_cast<std::size_t>(x)] *
+            pairs += shares[x] *
                      static_cast<double>(picture.queries.rows_in(y) * picture.keys.rows_in(x));
         }
         const LocalRows all = Partition{PartitionKind::contiguous, seqlen, 1}.rows_of(0);
@@ -127,17 +125,14 @@ TEST(PictureSide, SharesOfRanksInAPixel) {
         std::vector<int> holder(static_cast<std::size_t>(seqlen));
         for (int rank = 0; rank < 4; ++rank)
           for (Index i = 0; i < partition.rows_of(rank).size(); ++i)
-            holder[static_cast<std::size_t>(partition.rows_of(rank).global_position(i))] = rank;
+            holder[partition.rows_of(rank).global_position(i)] = rank;
         const std::vector<Index> lines = lines_of(partition, order);
         for (int pixel = 0; pixel < 9; ++pixel) {
           std::vector<double> expected(4, 0), given(4, 0);
           const Interval rows = lines_in(pixel, 9, seqlen);
           for (Index i = rows.first; i < rows.last; ++i)
-            expected[static_cast<std::size_t>(
-                holder[static_cast<std::size_t>(lines[static_cast<std::size_t>(i)])])] +=
-                1.0 / static_cast<double>(rows.size());
-          for (const auto& [rank, share] : side.ranks_in(pixel))
-            given[static_cast<std::size_t>(rank)] += share;
+            expected[holder[lines[i]]] += 1.0 / static_cast<double>(rows.size());
+          for (const auto& [rank, share] : side.ranks_in(pixel)) given[rank] += share;
           for (std::size_t rank = 0; rank < 4; ++rank)
             EXPECT_NEAR(given[rank], expected[rank], 1e-6)
                 << name_of(kind) << " " << seqlen << ", pixel " << pixel << ", rank " << rank;

@@ -69,7 +69,7 @@ inline Trace random_trace(std::uint32_t seed) {
         e.src = lane == RingLane::send ? rank : below(world_size);
         e.dst = lane == RingLane::recv ? rank : below(world_size);
         e.waiting_for = below(world_size);
-        made.recording().events[static_cast<std::size_t>(rank)].push_back(e);
+        made.recording().events[rank].push_back(e);
       }
     }
   // A flow joins a send and a receive, of whatever ranks and times, that agree on the message.
@@ -109,7 +109,7 @@ inline Trace crowded(int world_size, int slices, std::uint32_t seed) {
         now += random() % 3 == 0 ? 0 : random() % 100;
         e.begin_ns = now;
         e.end_ns = now += random() % 20 == 0 ? random() % 3000 : random() % 60;
-        made.recording().events[static_cast<std::size_t>(rank)].push_back(e);
+        made.recording().events[rank].push_back(e);
       }
     }
   return made.trace();

@@ -64,8 +64,7 @@ TEST(RingMoment, RanksHoldTheBlockThatTheRecordingNames) {
       for (const Slice& slice : trace.slices_of(rank, RingLane::compute)) {
         if (slice.end_ns == slice.begin_ns) continue;
         const double ns = static_cast<double>(slice.begin_ns - trace.begin_ns);
-        const RankMoment now =
-            moment_at(trace, axis, AxisMode::time, ns).ranks[static_cast<std::size_t>(rank)];
+        const RankMoment now = moment_at(trace, axis, AxisMode::time, ns).ranks[rank];
         if (now.pass != slice.pass || axis.ring_step(now.step) != slice.step) continue;
         EXPECT_EQ(now.kv_owner, slice.kv_owner)
             << name << ", rank " << rank << ", step " << slice.step;
@@ -97,7 +96,7 @@ TEST(RingMoment, OnTheStepAxisEveryRankIsAtItsOwnTime) {
   const Trace trace = two_ranks();
   const Axis axis(trace);
   const RingMoment moment = moment_at(trace, axis, AxisMode::steps, 0.5);
-  for (const int rank : {0, 1}) EXPECT_EQ(moment.ranks[static_cast<std::size_t>(rank)].step, 0);
+  for (const int rank : {0, 1}) EXPECT_EQ(moment.ranks[rank].step, 0);
   // Step 0 takes rank 0 until 40 and rank 1, which fills it, until 60; halfway both are at 30.
   EXPECT_DOUBLE_EQ(moment.ranks[0].progress, 0.75);
   EXPECT_DOUBLE_EQ(moment.ranks[1].progress, 0.5);
@@ -134,7 +133,7 @@ TEST(RingMoment, OfRealRunsIsWhatTheSlicesSay) {
           ring_at(trace, axis, history, AxisMode::time, static_cast<double>(now - trace.begin_ns));
       std::map<int, std::int64_t> arrived;
       for (int rank = 0; rank < recording.info.world_size; ++rank) {
-        const RankMoment& at = moment.ranks[static_cast<std::size_t>(rank)];
+        const RankMoment& at = moment.ranks[rank];
         bool computing = false;
         for (const Slice& s : trace.slices_of(rank, RingLane::compute))
           if (s.begin_ns <= now && now < s.end_ns) {

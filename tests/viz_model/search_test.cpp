@@ -73,9 +73,11 @@ TEST(Search, NamesByPartsAndInAnyCase) {
 }
 
 TEST(Search, AllWordsMustHold) {
-  expect_counts(
-      small(),
-      {{"kind:compute kind:wait", 0}, {"step:0 step:1", 0}, {"rank:0 rank:1", 0}, {"rank:7", 0}});
+  expect_counts(small(), {{"kind:compute kind:wait", 0},
+                          {"step:0 step:1", 0},
+                          {"rank:0 rank:1", 0},
+                          {"rank:7", 0},
+                          {"pass:forward pass:backward", 0}});
 }
 
 TEST(Search, NoWordsFindNothing) {
@@ -133,7 +135,7 @@ TEST(Flows, LeadFromASendToWhatIsComputedWithTheBlock) {
   SliceId id{1, 0};  // rank 0 sends its block
   ASSERT_TRUE(follow_flow(trace, id, true));
   EXPECT_EQ(trace.slice(id).kind, Kind::recv);
-  EXPECT_EQ(trace.rank_of_row(id.row), 1u);
+  EXPECT_EQ(trace.rank_of_row(id.row), 1);
   ASSERT_TRUE(follow_flow(trace, id, true));
   EXPECT_EQ(id, (SliceId{4, 1}));
   EXPECT_FALSE(follow_flow(trace, id, true));  // the last step passes nothing on

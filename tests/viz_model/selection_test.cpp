@@ -67,12 +67,12 @@ TEST(Selection, SortsByAnyColumn) {
   const Trace& trace = session.document().trace;
   std::vector<SliceId> slices = selection_of(session).slices;
   const auto ranks_of = [&] {
-    std::vector<std::uint32_t> ranks;
+    std::vector<int> ranks;
     for (const SliceId id : slices) ranks.push_back(trace.rank_of_row(id.row));
     return ranks;
   };
   sort_slices(trace, slices, SliceOrder::rank, true);
-  EXPECT_EQ(ranks_of(), (std::vector<std::uint32_t>{1, 1, 1, 0, 0, 0, 0}));
+  EXPECT_EQ(ranks_of(), (std::vector<int>{1, 1, 1, 0, 0, 0, 0}));
   sort_slices(trace, slices, SliceOrder::duration, false);
   EXPECT_EQ(trace.slice(slices.front()).duration_ns(), 30);
   EXPECT_EQ(trace.slice(slices.back()).duration_ns(), 200);

@@ -26,14 +26,16 @@ Session three() {
   return session_of(recorded(PartitionKind::contiguous), recorded(PartitionKind::zigzag), foreign);
 }
 
-TEST(Session, OneTraceStartsFittedInTime) {
-  const Session session = one();
+TEST(Session, OneTraceStartsFittedInTimeAndHasNothingToCompare) {
+  Session session = one();
   EXPECT_EQ(session.view, fitted(400'000));
   EXPECT_EQ(session.axis_mode, AxisMode::time);
   EXPECT_FALSE(session.comparing);
   EXPECT_TRUE(session.comparison.figures.empty());
   EXPECT_EQ(session.active, 0u);
   EXPECT_FALSE(session.selected.has_value());
+  commands::toggle_compare(session);
+  EXPECT_FALSE(session.comparing);
 }
 
 TEST(Session, TwoRingsStartCompared) {
@@ -47,12 +49,6 @@ TEST(Session, TwoRingsStartCompared) {
   EXPECT_FALSE(session.comparing);
   commands::toggle_compare(session);
   EXPECT_TRUE(session.comparing);
-}
-
-TEST(Session, OneTraceHasNothingToCompare) {
-  Session session = one();
-  commands::toggle_compare(session);
-  EXPECT_FALSE(session.comparing);
 }
 
 TEST(Session, ZoomsAndPansWithKeysAndGoesBack) {
@@ -72,10 +68,7 @@ TEST(Session, ZoomsAndPansWithKeysAndGoesBack) {
   EXPECT_EQ(session.view, whole);
   commands::go_back(session);  // there is nothing before
   EXPECT_EQ(session.view, whole);
-}
-
-TEST(Session, ViewsThatDoNotMoveAreNotRemembered) {
-  Session session = one();
+  // Views that do not move are not remembered.
   commands::zoom_in(session);
   commands::fit_all(session);
   commands::fit_all(session);
@@ -212,24 +205,6 @@ TEST(Session, SearchGoesThroughItsHitsAndRound) {
   session.set_search("nothing like it");
   commands::next_found(session);
   EXPECT_EQ(session.selected, (SliceId{4, 1}));
-}
-
-TEST(Session, Switches) {
-  Session session = one();
-  commands::toggle_flows(session);
-  EXPECT_FALSE(session.show_flows);
-  commands::toggle_critical_path(session);
-  EXPECT_TRUE(session.show_critical_path);
-  commands::toggle_colors(session);
-  EXPECT_EQ(session.color_by, ColorBy::kind);
-  commands::toggle_theme(session);
-  EXPECT_EQ(session.theme, Theme::light);
-  commands::toggle_mask_order(session);
-  EXPECT_EQ(session.mask_order, MaskOrder::local);
-  commands::screenshot(session);
-  EXPECT_TRUE(session.wants_screenshot);
-  commands::help(session);
-  EXPECT_TRUE(session.show_help);
 }
 
 TEST(Session, CancelClosesOneThingAfterTheOther) {
@@ -393,19 +368,12 @@ TEST(Playback, TheWholeTimeAxisTakesTenSecondsAndAStepOne) {
   EXPECT_DOUBLE_EQ(playback.position(), 2.5);
 }
 
-TEST(Playback, StandsStillUntilItPlays) {
+TEST(Playback, StandsStillUntilItPlaysAndStopsAtTheEnd) {
   Playback playback;
-  playback.advance(1, AxisMode::time, 100);
+  playback.toggle(0);  // nothing to play
+  EXPECT_FALSE(playback.playing());
+  playback.advance(1, AxisMode::steps, 4);
   EXPECT_EQ(playback.position(), 0);
-  playback.toggle(100);
-  EXPECT_TRUE(playback.playing());
-  playback.toggle(100);
-  playback.advance(1, AxisMode::time, 100);
-  EXPECT_EQ(playback.position(), 0);
-}
-
-TEST(Playback, StopsAtTheEndAndStartsOverFromThere) {
-  Playback playback;
   playback.toggle(4);
   playback.advance(100, AxisMode::steps, 4);
   EXPECT_EQ(playback.position(), 4);
@@ -413,12 +381,6 @@ TEST(Playback, StopsAtTheEndAndStartsOverFromThere) {
   playback.toggle(4);
   EXPECT_TRUE(playback.playing());
   EXPECT_EQ(playback.position(), 0);
-}
-
-TEST(Playback, NothingToPlayDoesNotPlay) {
-  Playback playback;
-  playback.toggle(0);
-  EXPECT_FALSE(playback.playing());
 }
 
 TEST(Playback, SpeedDoublesAndHalvesWithinBounds) {
@@ -448,20 +410,20 @@ TEST(Playback, SeekingStaysOnTheAxis) {
 }
 
 // Step 1 begins at 40 on rank 0 and at 70 on rank 1.
-Axis two_rank_axis() {
-  return Axis(HandMade(2)
-                  .compute(0, 0, 0, 40)
-                  .compute(0, 1, 40, 100)
-                  .compute(1, 0, 0, 60)
-                  .wait(1, 1, 70, 80)
-                  .compute(1, 1, 80, 100)
-                  .trace());
+Trace two_rank_trace() {
+  return HandMade(2)
+      .compute(0, 0, 0, 40)
+      .compute(0, 1, 40, 100)
+      .compute(1, 0, 0, 60)
+      .wait(1, 1, 70, 80)
+      .compute(1, 1, 80, 100)
+      .trace();
 }
 
 // Expect where a step of `rank` from each position leads: on, or back.
 void expect_steps(int rank, AxisMode mode, const std::vector<std::pair<double, double>>& on,
                   const std::vector<std::pair<double, double>>& back) {
-  const Axis axis = two_rank_axis();
+  const Axis axis(two_rank_trace());
   for (const auto& [from, to] : on) EXPECT_EQ(next_step(axis, mode, rank, from), to) << from;
   for (const auto& [from, to] : back) EXPECT_EQ(previous_step(axis, mode, rank, from), to) << from;
 }
@@ -473,13 +435,7 @@ TEST(Playback, StepsInTimeAreTheMomentsAtWhichTheRankBeginsOne) {
 
 // The arrow keys stop where the bar has its ticks: at the steps of the selected rank.
 TEST(Playback, StepsOfTheSelectedRankByKey) {
-  Session session = session_of(HandMade(2)
-                                   .compute(0, 0, 0, 40)
-                                   .compute(0, 1, 40, 100)
-                                   .compute(1, 0, 0, 60)
-                                   .wait(1, 1, 70, 80)
-                                   .compute(1, 1, 80, 100)
-                                   .trace());
+  Session session = session_of(two_rank_trace());
   commands::step_forward(session);
   EXPECT_EQ(session.playback.position(), 40);
   session.select_rank(1);
@@ -512,7 +468,8 @@ TEST(SessionWhatIf, OpensAndClosesByCommand) {
   EXPECT_EQ(session.what_if, nullptr);
 }
 
-// A prediction that takes longer is seen to its end, by the keys as well.
+// A prediction that takes longer is seen to its end, by the keys as well. Closing it brings the
+// playhead back.
 TEST(SessionWhatIf, TheAxisIsAsLongAsTheLongerOne) {
   Session session = simulated();
   const double recorded = session.length();
@@ -523,11 +480,13 @@ TEST(SessionWhatIf, TheAxisIsAsLongAsTheLongerOne) {
   EXPECT_EQ(session.view, fitted(session.length()));
   commands::to_end(session);
   EXPECT_EQ(session.playback.position(), session.length());
+  commands::toggle_what_if(session);
+  EXPECT_EQ(session.playback.position(), recorded);
+  EXPECT_EQ(session.view, fitted(recorded));
+  commands::toggle_what_if(session);
   session.what_if->settings.flops = 4;
   session.update_what_if();
   EXPECT_EQ(session.length(), recorded);
-  EXPECT_EQ(session.view, fitted(recorded));
-  EXPECT_EQ(session.playback.position(), recorded);
 }
 
 TEST(SessionWhatIf, ACloseViewStaysWhereItIs) {
@@ -541,18 +500,6 @@ TEST(SessionWhatIf, ACloseViewStaysWhereItIs) {
   EXPECT_EQ(session.view, close);
   commands::fit_all(session);
   EXPECT_EQ(session.view, fitted(session.length()));
-}
-
-TEST(SessionWhatIf, ClosingBringsThePlayheadBack) {
-  Session session = simulated();
-  const double recorded = session.length();
-  commands::toggle_what_if(session);
-  session.what_if->settings.flops = 0.5;
-  session.update_what_if();
-  commands::to_end(session);
-  commands::toggle_what_if(session);
-  EXPECT_EQ(session.playback.position(), recorded);
-  EXPECT_EQ(session.view, fitted(recorded));
 }
 
 TEST(SessionWhatIf, IsOfOneRecordingAndLeavesTheComparison) {

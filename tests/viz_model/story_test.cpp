@@ -43,7 +43,7 @@ TEST_F(Story, AMomentIsTheMiddleOfWhatIsPointedAt) {
 TEST_F(Story, WithoutARankTheLongestSliceIsTheMoment) {
   const StoryMoment moment = at({.text = "x", .step = 0, .lane = RingLane::compute});
   ASSERT_TRUE(moment.slice);
-  EXPECT_EQ(trace_.rank_of_row(moment.slice->row), 1u);
+  EXPECT_EQ(trace_.rank_of_row(moment.slice->row), 1);
   EXPECT_EQ(moment.rank, -1);
   EXPECT_EQ(moment.position, 40 * kUs);
 }
@@ -100,7 +100,7 @@ TEST_F(Story, PointsAtWhatAgreesWithAllThatIsSaid) {
     int count = 0;
     for (std::uint32_t row = 0; row < trace_.rows.size(); ++row)
       for (const Slice& s : trace_.rows[row].slices)
-        count += points_at(told, static_cast<int>(trace_.rank_of_row(row)), s);
+        count += points_at(told, trace_.rank_of_row(row), s);
     return count;
   };
   EXPECT_EQ(lit({.text = "x"}), 0);  // nothing is set apart where all is meant
@@ -119,16 +119,12 @@ TEST(StoryWords, WhereAParagraphIs) {
   EXPECT_EQ(place_of({.text = "x", .pass = Pass::forward}), "forward pass");
 }
 
-TEST(StorySession, BeginsWithTheFirstParagraph) {
-  const Session session = told_session();
+TEST(StorySession, GoesOnAndBack) {
+  Session session = told_session();
   EXPECT_TRUE(session.story_shown());
   EXPECT_EQ(session.story_at, 0);
   EXPECT_FALSE(session.story_over());
   EXPECT_EQ(session.playback.position(), 0);
-}
-
-TEST(StorySession, GoesOnAndBack) {
-  Session session = told_session();
   commands::go_on(session);
   EXPECT_EQ(session.story_at, 1);
   EXPECT_EQ(session.playback.position(), 40 * kUs);

@@ -20,8 +20,8 @@ TEST(Layout, RanksOfWhichNothingWasRecordedAreLeftOut) {
   const Trace trace = made.trace();
   const TimelineLayout layout = make_layout(trace, 800, 300);
   ASSERT_EQ(layout.ranks.size(), 2u);
-  EXPECT_EQ(layout.ranks[0].rank, 3u);
-  EXPECT_EQ(layout.ranks[1].rank, 17u);
+  EXPECT_EQ(layout.ranks[0].rank, 3);
+  EXPECT_EQ(layout.ranks[1].rank, 17);
   EXPECT_EQ(layout.place_of(trace.row_of(0, RingLane::compute)), nullptr);
   EXPECT_GT(layout.place_of(trace.row_of(17, RingLane::wait))->height, 10);
   made.recording().info.failure = RunEnd{"killed", 0, 0};  // there, silence tells something
@@ -55,9 +55,8 @@ TEST(View, ZoomStaysWithinTheAxis) {
 
 TEST(View, ZoomByNonsenseDoesNothing) {
   const TimelineView view{20, 60, 0};
-  EXPECT_EQ(zoomed(view, 30, 0, 100, kTime), view);
-  EXPECT_EQ(zoomed(view, 30, -1, 100, kTime), view);
-  EXPECT_EQ(zoomed(view, 30, std::nan(""), 100, kTime), view);
+  for (const double factor : {0.0, -1.0, std::nan("")})
+    EXPECT_EQ(zoomed(view, 30, factor, 100, kTime), view);
 }
 
 TEST(View, PanStopsAtTheEnds) {

@@ -176,7 +176,7 @@ TEST_F(HandMadePicture, FillsTheImageWhateverWasInItBefore) {
 
 // A slice in pixels. An end belongs to the step before it.
 std::pair<double, double> extent(const Painted& p, std::uint32_t row, const Slice& s) {
-  const int rank = static_cast<int>(p.trace.rank_of_row(row));
+  const int rank = p.trace.rank_of_row(row);
   const auto x_of = [&](double position) {
     return (position - p.view.begin) * p.image.width / p.view.width();
   };
@@ -403,31 +403,6 @@ TEST(Odd, NothingToPaint) {
 TEST(Odd, AStepAxisThatATraceHasNotIsEmpty) {
   const Painted p(kinds_in_turn(10, 5, 5), 40, AxisMode::steps);
   for (int c = 0; c < 40; ++c) EXPECT_EQ(runs_of(p.column(0, c)).size(), 1u);
-}
-
-// Several threads paint what one paints.
-TEST(TimelineThreads, PaintWhatOneThreadPaints) {
-  Trace trace = crowded(8, 100000, 7);
-  ASSERT_GT(trace.slice_count, 3000000u);  // enough for as many threads as there are cores, up to 4
-  const Axis axis(trace);
-  const TimelineIndex index(trace);
-  for (const double scroll : {0.0, 150.0})
-    for (const AxisMode mode : {AxisMode::time, AxisMode::steps}) {
-      // A body higher than its rows, and one that cuts them off.
-      for (const int height : {1200, 300}) {
-        const TimelineLayout layout = make_layout(trace, 500, static_cast<float>(height), 1.5);
-        TimelineView view = fitted(axis.length(mode));
-        view.scroll_y = scroll;
-        const TimelinePaint paint{mode, ColorBy::owner, Theme::dark, false};
-        Image several(500, height, rgb(255, 0, 255)), one(500, height, rgb(0, 255, 0));
-        paint_timeline(trace, axis, index, layout, view, paint, several);
-        const std::size_t slices = trace.slice_count;
-        trace.slice_count = 1;  // not worth a thread
-        paint_timeline(trace, axis, index, layout, view, paint, one);
-        trace.slice_count = slices;
-        EXPECT_EQ(several.pixels, one.pixels) << height << " " << scroll;
-      }
-    }
 }
 
 }  // namespace

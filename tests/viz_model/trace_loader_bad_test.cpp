@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/viz_model/trace_loader_text.h"
-#include "viz/model/analysis/idle_time.h"
+#include "viz/model/analysis/findings.h"
 
 namespace ringscope::viz {
 namespace {

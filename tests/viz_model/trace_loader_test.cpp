@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <map>
 #include <random>
 
@@ -30,8 +29,8 @@ void expect_same(const Trace& trace, const Recording& recording) {
   std::size_t count = 0;
   std::map<std::int64_t, std::pair<const TraceEvent*, const TraceEvent*>> messages;
   for (int rank = 0; rank < n; ++rank) {
-    const auto& events = recording.events[static_cast<std::size_t>(rank)];
-    const RankTrack& track = trace.ranks[static_cast<std::size_t>(rank)];
+    const auto& events = recording.events[rank];
+    const RankTrack& track = trace.ranks[rank];
     EXPECT_EQ(track.pid, rank);
     ASSERT_EQ(track.lanes, 4u);
     for (const ringscope::Lane lane : kAllLanes) {
@@ -170,17 +169,9 @@ TEST(TraceLoader, ChunksOfAnySize) {
   }
 }
 
-class TraceFile : public testing::Test {
- protected:
-  std::string write(const std::string& name, const std::string& text) {
-    const std::string path = testing::TempDir() + "trace_loader_" + name;
-    std::ofstream(path, std::ios::binary) << text;
-    return path;
-  }
-  static std::string complaint(const std::vector<std::string>& paths) {
-    return complaint_of([&] { load_traces(paths); });
-  }
-};
+std::string loading_complaint(const std::vector<std::string>& paths) {
+  return complaint_of([&] { load_traces(paths); });
+}
 
 // Larger than several chunks of the real size.
 TEST_F(TraceFile, LargeFileWithProgress) {
@@ -232,29 +223,32 @@ TEST_F(TraceFile, DifferentWorldSizesAreRefused) {
   const std::string two = write("two.json", trace_text_of(whole_recording(2)));
   const std::string three = write("three.json", trace_text_of(whole_recording(3)));
   const std::string foreign = write("foreign.json", R"([{"ph": "X", "ts": 1}])");
-  EXPECT_EQ(complaint({two, foreign, three}), three + ": world_size 3 given, but 2 in " + two +
-                                                  "; recordings of one world_size accepted");
-  EXPECT_EQ(complaint({two, foreign}), "");
+  EXPECT_EQ(
+      loading_complaint({two, foreign, three}),
+      three + ": world_size 3 given, but 2 in " + two + "; recordings of one world_size accepted");
+  EXPECT_EQ(loading_complaint({two, foreign}), "");
 }
 
 TEST_F(TraceFile, WhatIsNoTrace) {
-  EXPECT_EQ(complaint({"/nowhere/x.json"}),
+  EXPECT_EQ(loading_complaint({"/nowhere/x.json"}),
             "/nowhere/x.json: No such file or directory; a readable recorded trace accepted");
-  EXPECT_EQ(complaint({"/tmp"}), "/tmp: is a directory; a recorded trace accepted");
-  EXPECT_EQ(complaint({"/dev/null"}), "/dev/null: not a regular file; a recorded trace accepted");
+  EXPECT_EQ(loading_complaint({"/tmp"}), "/tmp: is a directory; a recorded trace accepted");
+  EXPECT_EQ(loading_complaint({"/dev/null"}),
+            "/dev/null: not a regular file; a recorded trace accepted");
   const std::string empty = write("empty.json", "");
-  EXPECT_EQ(complaint({empty}), empty + ": byte 0: an empty file; a JSON trace accepted");
+  EXPECT_EQ(loading_complaint({empty}), empty + ": byte 0: an empty file; a JSON trace accepted");
   const std::string packed = write("packed.json.gz", "\x1f\x8b\x08");
-  EXPECT_EQ(complaint({packed}).find(packed + ": "), 0u);
-  EXPECT_TRUE(complaint({packed}).find("is cut off") != std::string::npos ||
-              complaint({packed}).find("this build can't unpack") != std::string::npos)
-      << complaint({packed});
+  EXPECT_EQ(loading_complaint({packed}).find(packed + ": "), 0u);
+  EXPECT_TRUE(loading_complaint({packed}).find("is cut off") != std::string::npos ||
+              loading_complaint({packed}).find("this build can't unpack") != std::string::npos)
+      << loading_complaint({packed});
   const std::string text = write("text.json", "hello");
-  EXPECT_EQ(complaint({text}),
+  EXPECT_EQ(loading_complaint({text}),
             text + ": byte 0: a word that JSON does not know; true, false and null accepted");
   const std::string whole = trace_text_of(whole_recording());
   const std::string begun = write("begun.json", whole.substr(0, 99));
-  EXPECT_EQ(complaint({begun}).find(begun + ": byte 99: the text ends"), 0u) << complaint({begun});
+  EXPECT_EQ(loading_complaint({begun}).find(begun + ": byte 99: the text ends"), 0u)
+      << loading_complaint({begun});
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // What the loader says of the text of a trace.
 #pragma once
 
+#include <fstream>
 #include <string>
 
 #include "tests/core/trace/trace_text.h"
@@ -18,5 +19,14 @@ inline std::string complaint(const std::string& text) {
 inline void expect_complaint(const std::string& text, const std::string& part) {
   expect_part(complaint(text), part);
 }
+
+class TraceFile : public testing::Test {
+ protected:
+  static std::string write(const std::string& name, const std::string& text) {
+    const std::string path = testing::TempDir() + "trace_loader_" + name;
+    std::ofstream(path, std::ios::binary) << text;
+    return path;
+  }
+};
 
 }  // namespace ringscope::viz

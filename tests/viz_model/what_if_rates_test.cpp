@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "tests/viz_model/hand_made.h"
-#include "viz/model/analysis/idle_time.h"
+#include "viz/model/analysis/findings.h"
 
 namespace ringscope::viz {
 namespace {
@@ -159,7 +159,7 @@ Trace on_shared_cores(int ranks, std::int64_t pairs, std::int64_t cpu_ns, std::i
     for (int step = 0; step < ranks; ++step) {
       const std::int64_t begin = 4 * pairs * step + apart * rank;
       made.compute(rank, step, begin, begin + 4 * pairs, pairs);
-      made.recording().events[static_cast<std::size_t>(rank)].back().cpu_ns = cpu_ns;
+      made.recording().events[rank].back().cpu_ns = cpu_ns;
     }
   return made.trace();
 }

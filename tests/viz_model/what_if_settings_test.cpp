@@ -3,9 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include <climits>
-#include <cmath>
 #include <string>
+#include <utility>
 
 #include "core/base/error.h"
 #include "tests/viz_model/simulated.h"
@@ -31,7 +30,7 @@ TEST(WhatIfSettings, NothingMeansTheRecordedRun) {
   EXPECT_EQ(settings.world_size, 4);
   EXPECT_EQ(settings.bandwidth, 1);
   EXPECT_EQ(settings.mask, "causal");
-  EXPECT_EQ(settings.way, Way::buffers);
+  EXPECT_EQ(std::pair(settings.scheme, settings.pace), std::pair(Scheme::ring, Pace::buffers));
 }
 
 TEST(WhatIfSettings, EveryOneCanBeTyped) {
@@ -39,12 +38,12 @@ TEST(WhatIfSettings, EveryOneCanBeTyped) {
       "bandwidth=2,latency=0.5,flops=4,world-size=8,partition=zigzag,mask=causal+window:64,"
       "scheme=ring,kv-buffers=3,cores=2,jitter=0.25,straggler=5:0.25");
   EXPECT_EQ(settings, (WhatIfSettings{2, 0.5, 4, 8, PartitionKind::zigzag, "causal+window:64",
-                                      Way::buffers, 3, 2, 0.25, 5, 4}));
+                                      Scheme::ring, Pace::buffers, 3, 2, 0.25, 5, 4}));
   EXPECT_EQ(applied("cores=own").cores, 0);
-  EXPECT_EQ(applied("scheme=ulysses").way, Way::ulysses);
-  EXPECT_EQ(applied("kv-buffers=in-step").way, Way::in_step);
-  EXPECT_EQ(applied("kv-buffers=in-step,scheme=ring").way, Way::in_step);
-  EXPECT_EQ(applied("scheme=allgather").way, Way::allgather);
+  EXPECT_EQ(applied("scheme=ulysses").scheme, Scheme::ulysses);
+  EXPECT_EQ(applied("kv-buffers=in-step").pace, Pace::in_step);
+  EXPECT_EQ(applied("kv-buffers=in-step,scheme=ring").pace, Pace::in_step);
+  EXPECT_EQ(applied("scheme=allgather").scheme, Scheme::allgather);
 }
 
 TEST(WhatIfSettings, DocumentsKeepTheirCommas) {
@@ -95,43 +94,13 @@ TEST(WhatIfSettings, CanBeCheckedBeforeThereIsARecording) {
   EXPECT_THROW(check_settings("trace.json"), InputError);
 }
 
-TEST(WhatIfSettings, StayWithinTheirBounds) {
-  const WhatIfSettings wild{
-      NAN, 1e30,     -3,      INT_MAX, PartitionKind::contiguous, "", Way::buffers, INT_MIN,
-      -5,  INFINITY, INT_MAX, 0};
-  const WhatIfSettings most{kFactors.least,
-                            kFactors.most,
-                            kFactors.least,
-                            kMostRanks,
-                            PartitionKind::contiguous,
-                            "",
-                            Way::buffers,
-                            2,
-                            0,
-                            kJitters.most,
-                            kMostRanks - 1,
-                            1};
-  EXPECT_EQ(within_bounds(wild, rates()), most);
-}
-
-// A recording of more ranks, or of a slower one, than sliders reach, is predicted as it is.
-TEST(WhatIfSettings, TheRecordedRunIsAlwaysWithin) {
-  RunRates large = rates();
-  large.scenario.job.world_size = 5000;
-  large.scenario.job.kv_buffers = 100;
-  large.slow_rank = 4999;
-  large.slowdown = 40;
-  const WhatIfSettings settings = settings_of(large);
-  EXPECT_EQ(within_bounds(settings, large), settings);
-}
-
 TEST(WhatIfSettings, BecomeAScenario) {
   RunRates of = rates();
   of.scenario.stragglers = {{1, 0.5}, {3, 0.25}};
   WhatIfSettings s = settings_of(of);
   s.bandwidth = 2;
   s.flops = 3;
-  s.way = Way::ulysses;
+  s.scheme = Scheme::ulysses;
   s.cores = 2;
   s.world_size = 2;
   s.slow_rank = 0;

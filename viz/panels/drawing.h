@@ -60,7 +60,7 @@ float draw_wrapped(const ImFont* font, ImVec2 top_left, float width, Color color
                    std::string_view text, float lean = 0);
 float wrapped_height(const ImFont* font, float width, std::string_view text);
 
-// Draw a story's paragraph (viz/model/session/rich_text.h) in lines of at most `width`, and return
+// Draw a story's paragraph, which is Markdown, in lines of at most `width`, and return
 // their height. `lit` marks the text to be read now.
 float draw_rich(const PanelContext& context, ImVec2 top_left, float width, bool lit,
                 std::string_view text);

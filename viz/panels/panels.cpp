@@ -11,8 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "viz/model/analysis/failure.h"
-#include "viz/model/session/commands.h"
+#include "viz/model/analysis/findings.h"
 #include "viz/model/session/format.h"
 #include "viz/model/session/selection.h"
 #include "viz/panels/drawing.h"

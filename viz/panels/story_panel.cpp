@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "viz/model/session/rich_text.h"
+#include "core/base/markdown.h"
 #include "viz/model/session/session.h"
 #include "viz/panels/drawing.h"
 #include "viz/panels/panels.h"
@@ -15,11 +15,38 @@
 namespace ringscope::viz {
 
 // ---
-// Sets a paragraph in lines.
+// Sets a paragraph's Markdown (core/base/markdown.h) in lines.
 
 namespace {
 
+using Style = TextSpan::Kind;
 constexpr float kBlockGap = 8, kIndent = 16, kCodePad = 3;
+
+// Lines don't break inside a Word unless it is wider than a line. `code` is one word.
+struct Word {
+  std::string text;
+  Style style = Style::plain;
+  bool spaced = false;  // a space stands before it; otherwise it clings to the last word
+};
+
+// Add the words of `text`. `spaced` says, in and out, whether a space came before.
+void add_words(std::vector<Word>& words, std::string_view text, Style style, bool& spaced) {
+  bool begun = false;
+  for (const char c : text) {
+    if (static_cast<unsigned char>(c) <= ' ' || c == '\x7f') {
+      spaced = true;
+      continue;
+    }
+    const bool is_new = !begun || (spaced && style != Style::code);
+    if (is_new)
+      words.push_back({"", style, spaced && !words.empty()});
+    else if (spaced)
+      words.back().text += ' ';
+    words.back().text += c;
+    begun = true;
+    spaced = false;
+  }
+}
 
 class Setter {
  public:
@@ -32,32 +59,42 @@ class Setter {
         ink_(lit ? context.palette.text : context.palette.text_dim),
         line_(std::round(font_height(context.fonts.text) * 1.42f)) {}
 
-  float set(const std::vector<RichBlock>& blocks) {
-    for (const RichBlock& block : blocks) {
-      if (&block != blocks.data()) y_ += block.item && was_item_ ? kBlockGap / 2 : kBlockGap;
-      was_item_ = block.item;
-      left_ = block.item ? std::min(kIndent, width_ / 4) : 0;
-      if (block.item && draws_)
-        draw_text(context_.fonts.text, {at_.x + 3, at_.y + y_ + line_ / 2}, {0, 0.5f}, ink_,
-                  "\u2022");
-      set_words(block.words);
-      y_ += line_;
+  // Return the height of all that is set.
+  float set(const std::vector<TextBlock>& blocks) {
+    for (const TextBlock& block : blocks) {
+      std::vector<Word> words;
+      bool spaced = true;
+      const bool item = block.marker == "-";
+      if (!item) add_words(words, block.marker + " ", Style::plain, spaced);
+      for (const TextSpan& span : spans_of(block.text)) {
+        const bool link = span.kind == Style::link;
+        add_words(words, link ? "[" + span.text + "](" + span.target + ")" : span.text,
+                  link ? Style::plain : span.kind, spaced);
+      }
+      if (!words.empty()) set_block(words, item);
+      set(block.inside);
     }
     return y_;
   }
 
  private:
-  const ImFont* font_of(TextStyle style) const {
-    return style == TextStyle::strong ? context_.fonts.strong
-           : style == TextStyle::code ? context_.fonts.mono
-                                      : context_.fonts.text;
+  const ImFont* font_of(Style style) const {
+    return style == Style::strong ? context_.fonts.strong
+           : style == Style::code ? context_.fonts.mono
+                                  : context_.fonts.text;
   }
-  float width_of(const RichWord& word) const {
-    const float pad = word.style == TextStyle::code ? kCodePad : 0;
-    return text_width(font_of(word.style), word.text) + (word.joined ? pad : 2 * pad);
+  static float pad_of(Style style) { return style == Style::code ? kCodePad : 0; }
+  float width_of(const Word& word) const {
+    return text_width(font_of(word.style), word.text) + 2 * pad_of(word.style);
   }
 
-  void set_words(const std::vector<RichWord>& words) {
+  void set_block(const std::vector<Word>& words, bool item) {
+    if (y_ > 0) y_ += item && was_item_ ? kBlockGap / 2 : kBlockGap;
+    was_item_ = item;
+    left_ = item ? std::min(kIndent, width_ / 4) : 0;
+    if (item && draws_)
+      draw_text(context_.fonts.text, {at_.x + 3, at_.y + y_ + line_ / 2}, {0, 0.5f}, ink_,
+                "\u2022");
     const float space = text_width(context_.fonts.text, " ");
     x_ = left_;
     for (std::size_t first = 0; first < words.size();) {
@@ -65,36 +102,30 @@ class Setter {
       std::size_t end = first + 1;
       float width = width_of(words[first]);
       for (; end < words.size() && !words[end].spaced; ++end) width += width_of(words[end]);
-      const float before = x_ <= left_ || !words[first].spaced ? 0
-                           : words[first].joined               ? space - kCodePad
-                                                               : space;
-      const bool breaks = x_ > left_ && x_ + before + width > width_;
-      if (breaks) {
-        y_ += line_;
-        x_ = left_;
-      } else {
+      const float before = x_ > left_ && words[first].spaced ? space : 0;
+      if (x_ > left_ && x_ + before + width > width_)
+        next_line();
+      else
         x_ += before;
-      }
-      for (std::size_t i = first; i < end; ++i)
-        set_word(words[i], i == first && words[i].joined && !breaks ? before : 0);
-      first = end;
+      for (; first < end; ++first) set_word(words[first]);
     }
+    y_ += line_;
   }
 
-  // `bridge` is the width of the space before the word if the space belongs to it, else 0.
-  void set_word(const RichWord& word, float bridge) {
+  void set_word(const Word& word) {
     const ImFont* font = font_of(word.style);
+    const float pad = pad_of(word.style);
     std::string_view rest = word.text;
     while (!rest.empty()) {
-      const bool code = word.style == TextStyle::code;
-      const float pad = code ? kCodePad : 0, lead = word.joined ? 0 : pad;
-      const float room = width_ - x_ - lead - pad;
+      const float room = width_ - x_ - 2 * pad;
       std::string_view part = rest;
       if (text_width(font, rest) > room + 0.5f) {
         const char* stop = nullptr;
         font->CalcTextSizeA(font_height(font), std::max(room, 1.0f), 0, rest.data(),
                             rest.data() + rest.size(), &stop);
         part = rest.substr(0, static_cast<std::size_t>(stop - rest.data()));
+        if (const std::size_t blank = part.rfind(' '); blank != part.npos)
+          part = part.substr(0, blank + 1);
         if (part.empty() && x_ > left_) {
           next_line();
           continue;
@@ -102,11 +133,10 @@ class Setter {
         if (part.empty()) part = first_character(rest);
       }
       const float width = text_width(font, part);
-      draw(word.style, part, width, lead, pad, bridge);
-      x_ += lead + width + pad;
+      draw(word.style, part, width, pad);
+      x_ += width + 2 * pad;
       rest.remove_prefix(part.size());
       if (!rest.empty()) next_line();
-      bridge = 0;
     }
   }
 
@@ -121,21 +151,16 @@ class Setter {
     return text.substr(0, size);
   }
 
-  // `lead` and `pad` are the widths of the ground before and behind the text.
-  void draw(TextStyle style, std::string_view text, float width, float lead, float pad,
-            float bridge) {
+  // `pad` is the width of the ground before and behind the text.
+  void draw(Style style, std::string_view text, float width, float pad) {
     if (!draws_) return;
     const Palette& palette = context_.palette;
     const float x = at_.x + x_, middle = at_.y + y_ + line_ / 2;
-    if (style == TextStyle::code) {
-      const Color ground = mix(palette.panel, palette.text, 0.1);
-      const Box box{x, middle - line_ * 0.43f, x + lead + width + pad, middle + line_ * 0.43f};
-      // Fill the space too, from the end of the text before, and square the corners that face it.
-      if (bridge > 0) fill({x - bridge - pad, box.y0, x + pad, box.y1}, ground);
-      fill(box, ground, 3);
-    }
-    const Color ink = style == TextStyle::emphasis ? mix(ink_, palette.accent, 0.55) : ink_;
-    draw_text(font_of(style), {x + lead, middle}, {0, 0.5f}, ink, text);
+    if (style == Style::code)
+      fill({x, middle - line_ * 0.43f, x + width + 2 * pad, middle + line_ * 0.43f},
+           mix(palette.panel, palette.text, 0.1), 3);
+    const Color ink = style == Style::term ? mix(ink_, palette.accent, 0.55) : ink_;
+    draw_text(font_of(style), {x + pad, middle}, {0, 0.5f}, ink, text);
   }
 
   const PanelContext& context_;
@@ -258,11 +283,11 @@ void draw_buttons(const PanelContext& context, float width) {
 
 float draw_rich(const PanelContext& context, ImVec2 top_left, float width, bool lit,
                 std::string_view text) {
-  return Setter(context, true, top_left, width, lit).set(rich_blocks(text));
+  return Setter(context, true, top_left, width, lit).set(blocks_of(text));
 }
 
 float rich_height(const PanelContext& context, float width, std::string_view text) {
-  return Setter(context, false, {0, 0}, width, false).set(rich_blocks(text));
+  return Setter(context, false, {0, 0}, width, false).set(blocks_of(text));
 }
 
 void draw_story(const PanelContext& context) {

@@ -45,7 +45,7 @@ void open(const std::string& names, const std::string& at, const std::string& ra
     options.select = fmt::format("rank:{},kind:compute,step:{},pass:{}", *number, *options.step,
                                  name_of(options.in_backward ? Pass::backward : Pass::forward));
   Session session = open_session(paths, options, nullptr);
-  const auto ranks = static_cast<int>(session.document().trace.ranks.size());
+  const auto ranks = session.document().trace.rank_count();
   if (!rank.empty() && (!number || *number < 0 || *number >= ranks))
     throw InputError(
         fmt::format("select: '{}' given; accepted: a rank from 0 to {}", rank, ranks - 1));

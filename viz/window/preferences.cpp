@@ -1,8 +1,6 @@
 #include "viz/window/preferences.h"
 
 #include <rapidjson/document.h>
-#include <rapidjson/prettywriter.h>
-#include <rapidjson/stringbuffer.h>
 
 #include <algorithm>
 #include <cmath>
@@ -12,6 +10,7 @@
 #include <fstream>
 #include <utility>
 
+#include "core/base/fields.h"
 #include "core/base/files.h"
 
 namespace ringscope::viz {
@@ -24,9 +23,6 @@ constexpr std::pair<const char*, float Splits::*> kSplits[] = {{"timeline", &Spl
                                                                {"ring", &Splits::ring},
                                                                {"mask", &Splits::mask},
                                                                {"story", &Splits::story}};
-
-constexpr std::pair<const char*, int Preferences::*> kSizes[] = {{"width", &Preferences::width},
-                                                                 {"height", &Preferences::height}};
 
 // Return the member `name` of an object, or a null value if it is missing.
 const rapidjson::Value& member(const rapidjson::Value& object, const char* name) {
@@ -63,7 +59,8 @@ Preferences parse_preferences(const std::string& text) {
   if (json.HasParseError() || !json.IsObject()) return p;
   if (says(json, "theme", "light")) p.theme = Theme::light;
   if (says(json, "color_by", "kind")) p.color_by = ColorBy::kind;
-  for (const auto& [name, size] : kSizes)
+  for (const auto& [name, size] :
+       {std::pair("width", &Preferences::width), {"height", &Preferences::height}})
     if (const auto& value = member(json, name);
         value.IsInt() && value.GetInt() >= 240 && value.GetInt() <= 16384)
       p.*size = value.GetInt();
@@ -86,30 +83,17 @@ void note_recent(Preferences& p, const std::string& path) {
 }
 
 std::string preferences_text(const Preferences& p) {
-  rapidjson::StringBuffer buffer;
-  rapidjson::PrettyWriter<rapidjson::StringBuffer> writer(buffer);
-  writer.StartObject();
-  writer.Key("theme");
-  writer.String(p.theme == Theme::light ? "light" : "dark");
-  writer.Key("color_by");
-  writer.String(p.color_by == ColorBy::kind ? "kind" : "owner");
-  for (const auto& [name, size] : kSizes) {
-    writer.Key(name);
-    writer.Int(p.*size);
-  }
-  writer.Key("splits");
-  writer.StartObject();
-  for (const auto& [name, split] : kSplits) {
-    writer.Key(name);
-    writer.Double(std::round(double{p.splits.*split} * 1e4) / 1e4);
-  }
-  writer.EndObject();
-  writer.Key("recent");
-  writer.StartArray();
-  for (const std::string& path : p.recent) writer.String(path.c_str());
-  writer.EndArray();
-  writer.EndObject();
-  return std::string(buffer.GetString(), buffer.GetSize()) + "\n";
+  Fields splits;
+  for (const auto& [name, split] : kSplits)
+    splits.push_back({name, std::round(double{p.splits.*split} * 1e4) / 1e4});
+  return Json(Fields{{"theme", p.theme == Theme::light ? "light" : "dark"},
+                     {"color_by", p.color_by == ColorBy::kind ? "kind" : "owner"},
+                     {"width", p.width},
+                     {"height", p.height},
+                     {"splits", splits},
+                     {"recent", p.recent}})
+             .text() +
+         "\n";
 }
 
 Preferences load_preferences() {

@@ -10,7 +10,6 @@
 
 #include <imgui_internal.h>
 
-#include "viz/model/session/commands.h"
 #include "viz/model/session/format.h"
 #include "viz/panels/drawing.h"
 #include "viz/panels/panels.h"

@@ -92,7 +92,7 @@ Deviations deviations_of(const WorkTable& table, std::int64_t WorkCell::*figure)
   for (int step = 0; step < table.steps; ++step) {
     std::vector<double> column;
     const auto counts = [&](int rank) {
-      return table.recorded[static_cast<std::size_t>(rank)] && table.at(rank, step).has(figure);
+      return table.recorded[rank] && table.at(rank, step).has(figure);
     };
     for (int rank = 0; rank < table.ranks; ++rank)
       if (counts(rank)) column.push_back(static_cast<double>(table.at(rank, step).*figure));
@@ -100,7 +100,7 @@ Deviations deviations_of(const WorkTable& table, std::int64_t WorkCell::*figure)
     found.usual.push_back(usual);
     for (int rank = 0; rank < table.ranks; ++rank)
       if (counts(rank))
-        found.by_rank[static_cast<std::size_t>(rank)] +=
+        found.by_rank[rank] +=
             std::abs(static_cast<double>(table.at(rank, step).*figure) - usual) / table.steps;
   }
   return found;
@@ -138,7 +138,7 @@ std::vector<std::vector<int>> nodes_of(const RunInfo& run) {
   const int count = named > 0 && run.world_size % named == 0 ? named : 1;
   std::vector<std::vector<int>> nodes(static_cast<std::size_t>(count));
   for (int rank = 0; rank < run.world_size; ++rank)
-    nodes[static_cast<std::size_t>(rank / (run.world_size / count))].push_back(rank);
+    nodes[rank / (run.world_size / count)].push_back(rank);
   return nodes;
 }
 
@@ -156,7 +156,7 @@ WorkTable balance_of(const Trace& trace) {
   for (int rank = 0; rank < table.ranks; ++rank) {
     for (const RingLane lane : {RingLane::compute, RingLane::wait})
       for (const Slice& slice : trace.slices_of(rank, lane)) {
-        table.recorded[static_cast<std::size_t>(rank)] = true;
+        table.recorded[rank] = true;
         const int step = axis_step(slice, forward_steps);
         if (step < 0 || step >= steps) continue;
         WorkCell& cell = table.cells[static_cast<std::size_t>(rank) * steps + step];

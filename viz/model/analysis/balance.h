@@ -49,7 +49,7 @@ struct WorkTable {
   // Return the figure that stands for `of` of a rank: where the rank was not recorded, predicted
   // pairs for pairs, and none (null) for what can't be predicted.
   std::int64_t WorkCell::*figure_of(int rank, std::int64_t WorkCell::*of) const {
-    if (recorded[static_cast<std::size_t>(rank)] || of == &WorkCell::predicted_pairs) return of;
+    if (recorded[rank] || of == &WorkCell::predicted_pairs) return of;
     return predicted && of == &WorkCell::pairs ? &WorkCell::predicted_pairs : nullptr;
   }
   double pairs_of(int rank, int of_steps) const;  // at the first `of_steps` steps of the axis

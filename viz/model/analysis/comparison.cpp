@@ -58,7 +58,7 @@ ComparedFigure figure(const std::string& name, Better better, bool relative, boo
   for (std::size_t i = 0; i < documents.size(); ++i) {
     if (is_predicted(*documents[i])) continue;
     const double x = made.values[i];
-    const double best = made.best < 0 ? x : made.values[static_cast<std::size_t>(made.best)];
+    const double best = made.best < 0 ? x : made.values[made.best];
     if (made.best < 0 || (better == Better::lower ? x < best : x > best))
       made.best = static_cast<int>(i);
   }
@@ -203,8 +203,7 @@ std::vector<int> owners_of(const Document& document) {
   std::vector<int> owners(balance.cells.size(), -1);
   for_each_slice(document.trace, RingLane::compute, [&](int rank, const Slice& slice) {
     const int step = axis_step(slice, document.axis.forward_steps());
-    if (step >= 0 && step < balance.steps)
-      owners[static_cast<std::size_t>(rank * balance.steps + step)] = slice.kv_owner;
+    if (step >= 0 && step < balance.steps) owners[rank * balance.steps + step] = slice.kv_owner;
   });
   return owners;
 }

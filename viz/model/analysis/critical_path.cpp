@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "viz/model/analysis/ring_moment.h"
-#include "viz/model/analysis/training_step.h"
 
 namespace ringscope::viz {
 
@@ -61,9 +60,9 @@ class Dependencies {
         world_size_(trace.run->world_size),
         allgather_(trace.run->scheme == "allgather"),
         kv_buffers_(trace.run->kv_buffers > 0 ? std::min(trace.run->kv_buffers, world_size_) : 2) {
-    for (std::size_t rank = 0; rank < trace.ranks.size(); ++rank) {
-      computes_.push_back(table_of(slices(static_cast<int>(rank), RingLane::compute)));
-      recvs_.push_back(table_of(slices(static_cast<int>(rank), RingLane::recv)));
+    for (int rank = 0; rank < trace.rank_count(); ++rank) {
+      computes_.push_back(table_of(slices(rank, RingLane::compute)));
+      recvs_.push_back(table_of(slices(rank, RingLane::recv)));
     }
   }
 
@@ -120,14 +119,13 @@ class Dependencies {
 
   bool is_rank(int rank) const { return rank >= 0 && rank < static_cast<int>(computes_.size()); }
   std::optional<std::uint32_t> compute_at(int rank, Pass pass, int step) const {
-    return look_up(computes_[static_cast<std::size_t>(rank)], key(pass, Payload::kv, step));
+    return look_up(computes_[rank], key(pass, Payload::kv, step));
   }
   std::optional<std::uint32_t> last_compute(int rank, Pass pass) const {
-    return look_up_last(computes_[static_cast<std::size_t>(rank)],
-                        key(pass, Payload::kv, world_size_ - 1));
+    return look_up_last(computes_[rank], key(pass, Payload::kv, world_size_ - 1));
   }
   std::optional<std::uint32_t> recv_at(int rank, Pass pass, Payload payload, int step) const {
-    return look_up(recvs_[static_cast<std::size_t>(rank)], key(pass, payload, step));
+    return look_up(recvs_[rank], key(pass, payload, step));
   }
   void needed_at(int rank, const Slice& recv, std::vector<RankSlice>& needed) const {
     const auto add = [&](RingLane lane, std::optional<std::uint32_t> index) {
@@ -170,7 +168,7 @@ class Walk {
  public:
   explicit Walk(const Trace& trace) : trace_(trace), dependencies_(trace), now_(trace.end_ns) {
     if (!trace.has_model()) return;
-    for (int rank = 0; rank < static_cast<int>(trace.ranks.size()); ++rank)
+    for (int rank = 0; rank < trace.rank_count(); ++rank)
       at_ring_.push_back(ring_stretches(trace, rank));
   }
 
@@ -192,7 +190,7 @@ class Walk {
   std::optional<RankSlice> last_slice() const {
     std::optional<RankSlice> last;
     for (const RingLane lane : {RingLane::compute, RingLane::recv, RingLane::wait})
-      for (int rank = 0; rank < static_cast<int>(trace_.ranks.size()); ++rank) {
+      for (int rank = 0; rank < trace_.rank_count(); ++rank) {
         const std::vector<Slice>& slices = dependencies_.slices(rank, lane);
         if (slices.empty()) continue;
         if (!last || slices.back().end_ns > dependencies_.slice(*last).end_ns)
@@ -217,7 +215,7 @@ class Walk {
   // Fill back to `begin` with what no ring slice explains: overhead or a training step's rest.
   void unexplained_back_to(std::int64_t begin) {
     if (at_ring_.empty()) return back_to(begin, PathSegment::overhead, std::nullopt);
-    const std::vector<Stretch>& stretches = at_ring_[static_cast<std::size_t>(rank_)];
+    const std::vector<Stretch>& stretches = at_ring_[rank_];
     for (auto ring = stretches.rbegin(); ring != stretches.rend(); ++ring) {
       back_to(std::max(begin, ring->end_ns), PathSegment::compute, std::nullopt);
       back_to(std::max(begin, ring->begin_ns), PathSegment::overhead, std::nullopt);

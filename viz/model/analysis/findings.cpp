@@ -10,9 +10,7 @@
 #include "core/explain/explain.h"
 #include "core/trace/summary.h"
 #include "viz/model/analysis/balance.h"
-#include "viz/model/analysis/failure.h"
-#include "viz/model/analysis/idle_time.h"
-#include "viz/model/analysis/training_step.h"
+#include "viz/model/analysis/findings.h"
 #include "viz/model/mask/mask_painter.h"
 #include "viz/model/session/format.h"
 #include "viz/model/session/search.h"
@@ -66,6 +64,30 @@ std::string in_our_units(std::string sentence) {
   return sentence;
 }
 
+// Return the step, the layer, and how much of a training step is attention.
+std::string words_of_training(const Trace& trace) {
+  if (!trace.run->training) return "";
+  double at_one = 0, at_all = 0;
+  for (int rank = 0; rank < trace.rank_count(); ++rank) {
+    for (const Stretch& stretch : ring_stretches(trace, rank))
+      at_one += static_cast<double>(stretch.end_ns - stretch.begin_ns);
+    const Lane& lane = model_lane(trace, rank);
+    for (std::uint32_t row = lane.first_row; row < lane.first_row + lane.rows; ++row)
+      for (const Slice& slice : trace.rows[row].slices)
+        if (slice.part == static_cast<int>(ModelPart::ring))
+          at_all += static_cast<double>(slice.duration_ns());
+  }
+  const double whole =
+      std::max(static_cast<double>(trace.wall_ns()) * static_cast<double>(trace.ranks.size()), 1.0);
+  const RecordedLayer& training = *trace.run->training;
+  std::string text = fmt::format("Step {} of a training run: attention takes {} of it",
+                                 training.train_step, words_of_share(at_all / whole));
+  if (training.layers > 1)
+    text += fmt::format("; shown slice by slice is that of layer {} (of 0 to {}), {}",
+                        training.layer, training.layers - 1, words_of_share(at_one / whole));
+  return text + ".";
+}
+
 class Findings {
  public:
   Findings(const Trace& trace, const Explanation& why, const IdleReport& idle)
@@ -93,7 +115,7 @@ class Findings {
   // Return the time in a training step in which gradients are added up.
   double reduction() const {
     double ns = 0;
-    for (int rank = 0; rank < static_cast<int>(trace_.ranks.size()); ++rank)
+    for (int rank = 0; rank < trace_.rank_count(); ++rank)
       for (const Slice& part : model_slices(trace_, rank))
         if (part.kind == Kind::communication) ns += static_cast<double>(part.duration_ns());
     return ns;
@@ -105,7 +127,7 @@ class Findings {
       if (idle_.ranks.size() > 1) say("No rank had to wait for a block.");
       return;
     }
-    const RankIdle& rank_idle = idle_.ranks[static_cast<std::size_t>(rank)];
+    const RankIdle& rank_idle = idle_.ranks[rank];
     const auto waited = static_cast<double>(rank_idle.wait_ns);
     std::string text = fmt::format("Rank {} waits longest: {}", rank, words_of_time(waited));
     if (const int whom = rank_idle.waited_for; whom >= 0) {
@@ -271,7 +293,7 @@ constexpr std::size_t kMostWaits = 4;  // one sentence each
 bool failed(const Trace& trace) { return trace.run && trace.run->failure; }
 
 bool is_of(const SliceId& id, const Trace& trace, int rank) {
-  return static_cast<int>(trace.rank_of_row(id.row)) == rank;
+  return trace.rank_of_row(id.row) == rank;
 }
 
 // Return whether both ends of the hop that `wait` is for were over when it ended: its block was
@@ -308,7 +330,7 @@ std::optional<SliceId> last_slice(const Trace& trace, int rank) {
 std::vector<SliceId> unfinished_waits(const Trace& trace) {
   std::vector<SliceId> waits;
   if (!failed(trace)) return waits;
-  for (int rank = 0; rank < static_cast<int>(trace.ranks.size()); ++rank) {
+  for (int rank = 0; rank < trace.rank_count(); ++rank) {
     const std::uint32_t row = trace.row_of(rank, RingLane::wait);
     const std::vector<Slice>& slices = trace.rows[row].slices;
     if (slices.empty()) continue;
@@ -329,7 +351,7 @@ std::vector<int> circle_of(const Trace& trace, const std::vector<SliceId>& waits
     return peer < static_cast<int>(whom.size()) && peer != rank ? peer : -1;
   };
   for (const SliceId id : waits) {
-    const auto first = static_cast<int>(trace.rank_of_row(id.row));
+    const int first = trace.rank_of_row(id.row);
     std::vector<int> circle = {first};
     for (int at = next(first); at >= 0 && circle.size() <= waits.size(); at = next(at)) {
       if (at == first) return circle;
@@ -349,7 +371,7 @@ std::optional<FailurePlace> failure_place(const Trace& trace, const std::vector<
   if (!failed(trace)) return std::nullopt;
   const int rank = trace.run->failure->rank;
   FailurePlace place;
-  if (rank < static_cast<int>(trace.ranks.size())) place.rank = rank;
+  if (rank < trace.rank_count()) place.rank = rank;
   place.at_ns = trace.end_ns;
   const auto own = std::find_if(waits.begin(), waits.end(),
                                 [&](const SliceId& id) { return is_of(id, trace, rank); });
@@ -365,7 +387,7 @@ std::optional<FailurePlace> failure_place(const Trace& trace, const std::vector<
                       [&](int each) { return is_of(id, trace, each); }) &&
           (!place.slice || trace.slice(id).begin_ns > trace.slice(*place.slice).begin_ns))
         place.slice = id;
-    place.rank = static_cast<int>(trace.rank_of_row(place.slice->row));
+    place.rank = trace.rank_of_row(place.slice->row);
     place.at_ns = trace.slice(*place.slice).begin_ns;
   } else if (!waits.empty()) {
     place.slice = own != waits.end() ? *own : *longest;
@@ -382,7 +404,7 @@ std::vector<std::string> findings_of_failure(const Trace& trace,
   std::vector<std::string> sentences;
   if (!failed(trace)) return sentences;
   const int rank = trace.run->failure->rank;
-  const bool known = rank >= 0 && rank < static_cast<int>(trace.ranks.size());
+  const bool known = rank >= 0 && rank < trace.rank_count();
   const auto waits_itself = std::any_of(waits.begin(), waits.end(),
                                         [&](const SliceId& id) { return is_of(id, trace, rank); });
   if (known && !waits_itself) {
@@ -400,7 +422,7 @@ std::vector<std::string> findings_of_failure(const Trace& trace,
   const std::string_view waited = trace.goes_on() ? "has waited" : "waited";
   for (std::size_t i = 0; i < std::min(longest.size(), kMostWaits); ++i) {
     const Slice& wait = trace.slice(longest[i]);
-    const auto waiting = static_cast<int>(trace.rank_of_row(longest[i].row));
+    const int waiting = trace.rank_of_row(longest[i].row);
     const std::string step = words_of_step(wait.pass, wait.step);
     const std::string time = words_of_time(wait.duration_ns());
     sentences.push_back(

@@ -1,11 +1,9 @@
-#include "viz/model/analysis/idle_time.h"
+#include "viz/model/analysis/findings.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "core/base/error.h"
-#include "viz/model/analysis/failure.h"
-#include "viz/model/analysis/training_step.h"
 
 namespace ringscope::viz {
 namespace {
@@ -20,7 +18,7 @@ std::int64_t count_slices(const Trace& trace, int rank, RankIdle& counted) {
   for (const Slice& wait : trace.slices_of(rank, RingLane::wait)) {
     counted.wait_ns += wait.duration_ns();
     if (wait.peer < 0 || static_cast<std::size_t>(wait.peer) >= waited_for.size()) continue;
-    std::int64_t& sum = waited_for[static_cast<std::size_t>(wait.peer)];
+    std::int64_t& sum = waited_for[wait.peer];
     sum += wait.duration_ns();
     if (sum > counted.waited_for_ns) counted.waited_for_ns = sum, counted.waited_for = wait.peer;
   }
@@ -71,7 +69,7 @@ int IdleReport::longest_waiting_rank() const {
 Recording recording_of(const Trace& trace) {
   Recording recording;
   recording.info = *trace.run;
-  for (int rank = 0; rank < static_cast<int>(trace.ranks.size()); ++rank) {
+  for (int rank = 0; rank < trace.rank_count(); ++rank) {
     auto& events = recording.events.emplace_back();
     events.reserve(trace.slice_count / trace.ranks.size());
     for (const RingLane lane : kAllLanes)
@@ -113,22 +111,21 @@ IdleReport idle_of(const Trace& trace, const Explanation& why) {
   if (!trace.is_ring()) return report;
   report.wall_ns = trace.wall_ns();
   const std::vector<SliceId> waits = unfinished_waits(trace);
-  for (std::size_t rank = 0; rank < trace.ranks.size(); ++rank) {
+  for (int rank = 0; rank < trace.rank_count(); ++rank) {
     RankIdle& idle = report.ranks.emplace_back();
     // A rank that has nothing in a failed or live run has not come to anything.
     idle.recorded =
         !trace.run->is_whole() ||
-        std::any_of(std::begin(kAllLanes), std::end(kAllLanes), [&](const RingLane lane) {
-          return !trace.slices_of(static_cast<int>(rank), lane).empty();
-        });
+        std::any_of(std::begin(kAllLanes), std::end(kAllLanes),
+                    [&](const RingLane lane) { return !trace.slices_of(rank, lane).empty(); });
     if (!idle.recorded) continue;
-    idle.hops = count_slices(trace, static_cast<int>(rank), idle);
+    idle.hops = count_slices(trace, rank, idle);
     std::int64_t lost = report.wall_ns - idle.compute - idle.hops;
     for (const SliceId wait : waits)
       if (trace.rank_of_row(wait.row) == rank)
         idle.in_vain = std::min(lost, trace.slice(wait).duration_ns());
     lost -= idle.in_vain;
-    split(lost, rank < why.ranks.size() ? why.ranks[rank] : RankLosses{}, idle);
+    split(lost, why.ranks.empty() ? RankLosses{} : why.ranks[rank], idle);
   }
   return report;
 }

@@ -67,7 +67,7 @@ std::int64_t under_way_ns(const Trace& trace, const Slice& recv) {
 LinkHistory::LinkHistory(const Trace& trace) {
   if (!trace.is_ring()) return;
   std::map<std::pair<int, int>, Carried> by_ends;
-  for (int dst = 0; dst < static_cast<int>(trace.ranks.size()); ++dst) {
+  for (int dst = 0; dst < trace.rank_count(); ++dst) {
     Carried* last = nullptr;  // mostly the same link again
     for (const Slice& recv : trace.slices_of(dst, RingLane::recv)) {
       if (recv.peer < 0) continue;
@@ -90,7 +90,7 @@ RingMoment ring_at(const Trace& trace, const Axis& axis, const LinkHistory& hist
                    double position) {
   RingMoment moment;
   if (!trace.is_ring()) return moment;
-  const int ranks = static_cast<int>(trace.ranks.size());
+  const int ranks = trace.rank_count();
   std::vector<std::int64_t> now;
   for (int rank = 0; rank < ranks; ++rank) {
     now.push_back(axis.time_at(mode, rank, position));
@@ -104,7 +104,7 @@ RingMoment ring_at(const Trace& trace, const Axis& axis, const LinkHistory& hist
                                 share(now.back(), begin_ns, recv->end_ns), recv->bytes});
   }
   for (const LinkHistory::Carried& link : history.links) {
-    const std::int64_t at = now[static_cast<std::size_t>(link.dst)];
+    const std::int64_t at = now[link.dst];
     const auto arrived = static_cast<std::size_t>(
         std::upper_bound(link.ends.begin(), link.ends.end(), at) - link.ends.begin());
     const std::int64_t total = link.bytes.back();

@@ -34,16 +34,13 @@ RunRates rates_of_run(const Trace& trace);
 // Defines what can be changed about a recorded run before it is predicted. Rates are factors of
 // what the recording tells; the rest is named as on the command line.
 
-// A Way is how blocks get around, and how ranks keep together.
-// `recorded` is the recorded scheme where it is none of the others.
-enum class Way : std::uint8_t { buffers, in_step, allgather, ulysses, recorded };
-
 struct WhatIfSettings {
   double bandwidth = 1, latency = 1, flops = 1;  // factors of the recorded run's
   int world_size = 1;
   PartitionKind partition = PartitionKind::contiguous;
   std::string mask;
-  Way way = Way::buffers;
+  Scheme scheme = Scheme::ring;
+  Pace pace = Pace::buffers;
   int kv_buffers = 2;
   int cores = 0;        // shared by the ranks; 0: each has its own
   double jitter = 0;    // see core/sim/machine.h
@@ -64,9 +61,6 @@ int most_ranks(const RunRates& rates);  // kMostRanks, or as many as there were 
 
 // Return the settings that predict the recorded run.
 WhatIfSettings settings_of(const RunRates& rates);
-
-// Return the nearest settings within bounds, whatever was asked for; NaN becomes the least.
-WhatIfSettings within_bounds(WhatIfSettings settings, const RunRates& rates);
 
 // Change `settings` as in "bandwidth=2,world-size=8,partition=zigzag": bandwidth, latency and flops
 // are factors of the recorded run's, and all else is as for `ringscope simulate` (cores=own: each
@@ -111,8 +105,8 @@ class WhatIf {
 
   WhatIfSettings settings;  // may be changed by anyone
 
-  // Put the settings within their bounds, take what is ready, and begin what is due. Afterwards
-  // either shown() is for `settings`, or pending() holds.
+  // Take what is ready, and begin what is due. Afterwards either shown() is for `settings`, or
+  // pending() holds.
   void update();
   bool pending() const { return running_.valid(); }
   // Wait until nothing is pending.

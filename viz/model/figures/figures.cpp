@@ -162,132 +162,20 @@ Fields work(const Arguments& arguments) {
   return race(job);
 }
 
-// A formula in whole numbers, read from left to right. Operators of one level are taken in their order.
-class Formula {
- public:
-  using Names = std::vector<std::pair<std::string_view, Index>>;
-
-  // Return what `text` is worth. Throw InputError that says where it can't be read or computed.
-  static Index value(std::string_view text, const Names& names) {
-    Formula formula{text, names};
-    if (text.size() > 200) formula.refuse("at most 200 characters");
-    const Index value = formula.choice();
-    formula.need(formula.at_ == text.size(), "an operator or the end");
-    return value;
-  }
-
- private:
-  struct Operator {
-    std::string_view word;
-    int level;
-    Index (*apply)(Index a, Index b);
-  };
-  // Quotients are rounded down; a divisor is positive.
-  static constexpr Operator kOperators[] = {
-      {"<=", 0, [](Index a, Index b) { return Index{a <= b}; }},
-      {">=", 0, [](Index a, Index b) { return Index{a >= b}; }},
-      {"==", 0, [](Index a, Index b) { return Index{a == b}; }},
-      {"<", 0, [](Index a, Index b) { return Index{a < b}; }},
-      {">", 0, [](Index a, Index b) { return Index{a > b}; }},
-      {"+", 1, [](Index a, Index b) { return a + b; }},
-      {"-", 1, [](Index a, Index b) { return a - b; }},
-      {"*", 2, [](Index a, Index b) { return a * b; }},
-      {"/", 2, [](Index a, Index b) { return (a - (a % b + b) % b) / b; }},
-      {"%", 2, [](Index a, Index b) { return (a % b + b) % b; }}};
-
-  Formula(std::string_view text, const Names& names) : text_(text), names_(names) {}
-
-  [[noreturn]] void refuse(const char* accepted) const {
-    throw InputError(fmt::format("formula: '{}' given after '{}'; accepted: {}", text_.substr(at_),
-                                 text_.substr(0, at_), accepted));
-  }
-  void need(bool holds, const char* accepted) const {
-    if (!holds) refuse(accepted);
-  }
-  bool take(std::string_view word) {
-    at_ = std::min(text_.find_first_not_of(' ', at_), text_.size());
-    if (!text_.substr(at_).starts_with(word)) return false;
-    at_ += word.size();
-    return true;
-  }
-
-  Index choice() {
-    const Index condition = chain(0);
-    if (!take("?")) return condition;
-    const bool counts = counts_;
-    counts_ = counts && condition != 0;
-    const Index yes = choice();
-    need(take(":"), ":");
-    counts_ = counts && condition == 0;
-    const Index no = choice();
-    counts_ = counts;
-    return condition != 0 ? yes : no;
-  }
-  Index chain(int level) {
-    if (level == 3) return atom();
-    Index left = chain(level + 1);
-    for (bool more = true; more;) {
-      more = false;
-      for (const Operator& each : kOperators)
-        if (!more && each.level == level && take(each.word)) {
-          const Index right = chain(level + 1);
-          more = true;
-          if (!counts_) {
-            left = 0;
-            continue;
-          }
-          need(right > 0 || (each.word != "/" && each.word != "%"), "a divisor above 0");
-          left = each.apply(left, right);
-          // So products of what is allowed fit into an Index.
-          need(std::abs(left) <= Index{1} << 31, "numbers up to 2^31");
-        }
-    }
-    return left;
-  }
-  Index atom() {
-    if (take("-")) return -atom();
-    if (take("(")) {
-      const Index value = choice();
-      need(take(")"), ")");
-      return value;
-    }
-    if (const bool least = take("min("); least || take("max(")) {
-      const Index a = choice();
-      need(take(","), ",");
-      const Index b = choice();
-      need(take(")"), ")");
-      return least ? std::min(a, b) : std::max(a, b);
-    }
-    for (const auto& [name, value] : names_)
-      if (take(name)) return value;
-    const std::size_t end = std::min(text_.find_first_not_of("0123456789", at_), text_.size());
-    const auto number = parse_number<int>(text_.substr(at_, end - at_));
-    need(number.has_value(), "a number, p, P, N, min(, max( or (");
-    at_ = end;
-    return *number;
-  }
-
-  std::string_view text_;
-  const Names& names_;
-  std::size_t at_ = 0;
-  bool counts_ = true;  // else this is the branch that is not taken, and is only read
-};
-
 Fields deal(const Arguments& arguments) {
   Problem job = job_of(arguments.at(0), arguments.at(2), arguments.at(3));
-  const auto pieces = number_of<Index>("pieces", arguments.at(4), 1, 512);
   std::vector<Index> runs, holders;
-  for (Index p = 0; p < pieces; ++p) {
-    const Index rank =
-        Formula::value(arguments.at(1), {{"p", p}, {"P", pieces}, {"N", job.world_size}});
-    if (rank < 0 || rank >= job.world_size)
-      throw InputError(fmt::format("formula: rank {} given for piece {}; accepted: 0 to {}", rank,
-                                   p, job.world_size - 1));
-    holders.push_back(rank);
-    const Index rows = balanced_chunk(job.shape.seqlen, pieces, p).count;
-    if (rows > 0) runs.insert(runs.end(), {rank, rows});
-  }
-  job.partition = PartitionSpec::recorded("formula", runs, job.shape.seqlen, job.world_size);
+  for (const std::string_view rank : ringscope::split(arguments.at(1), ' '))
+    if (!rank.empty())
+      holders.push_back(
+          number_of<Index>("rank of a piece", std::string(rank), 0, job.world_size - 1));
+  if (holders.empty() || holders.size() > 512)
+    throw InputError(fmt::format("{} pieces given; accepted: 1 to 512", holders.size()));
+  const Index pieces = std::ssize(holders);
+  for (Index p = 0; p < pieces; ++p)
+    if (const Index rows = balanced_chunk(job.shape.seqlen, pieces, p).count; rows > 0)
+      runs.insert(runs.end(), {holders[p], rows});
+  job.partition = PartitionSpec::recorded("dealt", runs, job.shape.seqlen, job.world_size);
   return Fields{{"holders", holders}} + race(job);
 }
 
@@ -336,7 +224,7 @@ constexpr struct {
   std::size_t arguments;
   Fields (*numbers)(const Arguments& arguments);
 } kFigures[] = {{"work", 4, work},      {"overlap", 3, overlap}, {"merge", 2, merge_parts},
-                {"ring", 3, ring_step}, {"count", 1, count},     {"deal", 5, deal},
+                {"ring", 3, ring_step}, {"count", 1, count},     {"deal", 4, deal},
                 {"nodes", 4, nodes},    {"decode", 5, decode}};
 
 }  // namespace

@@ -18,8 +18,8 @@ namespace ringscope::viz {
 //                                                the value of key j is 10 (j + 1)
 //   ring     WORLD_SIZE STEP forward|backward    the owner of the block that each rank holds
 //   count    ONES                                their sum, kept in f32 and in bf16
-//   deal     MASK FORMULA WORLD_SIZE SEQLEN P    the same for a deal of P pieces: FORMULA gives the rank of piece p,
-//                                                and `holders` are those ranks
+//   deal     MASK RANKS WORLD_SIZE SEQLEN        the same for a deal of equal pieces: RANKS are those that hold them,
+//                                                one after the other, and come back as `holders`
 //   nodes    NICS GB/S ROWS SPEED                two runners, a flat ring and a two-level one, of 8 ranks on 2 nodes;
 //                                                rank 5 computes at SPEED times the others' speed
 //   decode   WORLD_SIZE PROMPT WRITTEN ring|tree US   rows of each shard; for one token in one layer the bytes and

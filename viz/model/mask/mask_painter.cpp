@@ -197,7 +197,7 @@ std::optional<MaskModel> mask_model(const Trace& trace) {
 
 AttendedOrder::AttendedOrder(const Trace& trace) {
   if (!trace.is_ring() || trace.ranks.size() > kMaxTable) return;
-  const int ranks = static_cast<int>(trace.ranks.size());
+  const int ranks = trace.rank_count();
   forward_steps_ = forward_step_count(trace);
   const std::string& scheme = trace.run->scheme;
   queries_travel_ = scheme == "pass-q" || scheme.starts_with("mesh");

@@ -106,7 +106,7 @@ class PictureSide {
   };
   const std::vector<Part>& parts() const { return parts_; }  // by pixel, then rank
   // The parts of pixel p are parts()[first_part(p)] up to parts()[first_part(p + 1)].
-  std::size_t first_part(int pixel) const { return first_[static_cast<std::size_t>(pixel)]; }
+  std::size_t first_part(int pixel) const { return first_[pixel]; }
   Index rows_in(int pixel) const;
 
   // A RankShare is a rank's share of a pixel's rows. A pixel's shares sum up to 1.

@@ -1,4 +1,4 @@
-#include "viz/model/session/commands.h"
+#include "viz/model/session/session.h"
 
 #include <algorithm>
 
@@ -59,8 +59,7 @@ void go_to_neighbour(Session& session, Neighbour&& neighbour) {
   }
   for (std::uint32_t row = 0; row < trace.rows.size(); ++row)
     if (!trace.rows[row].slices.empty() &&
-        (session.selected_rank < 0 ||
-         static_cast<int>(trace.rank_of_row(row)) == session.selected_rank))
+        (session.selected_rank < 0 || trace.rank_of_row(row) == session.selected_rank))
       return session.reveal({row, 0});
 }
 

@@ -10,8 +10,7 @@
 
 #include "viz/model/analysis/balance.h"
 #include "viz/model/analysis/critical_path.h"
-#include "viz/model/analysis/failure.h"
-#include "viz/model/analysis/idle_time.h"
+#include "viz/model/analysis/findings.h"
 #include "viz/model/analysis/ring_moment.h"
 #include "viz/model/mask/mask_painter.h"
 #include "viz/model/timeline/axis.h"

@@ -23,9 +23,9 @@ std::string lowered(std::string_view text) {
 
 // A Query is all words as one test of a slice. What holds for whole ranks or names is decided once.
 struct Query {
-  std::vector<bool> rank_fits;  // by rank
+  bool contradicts = false;     // itself: nothing meets two different demands
   std::vector<bool> name_fits;  // by name
-  std::optional<std::int64_t> step, owner, peer, begin_ns;
+  std::optional<std::int64_t> rank, step, owner, peer, begin_ns;
   std::optional<Kind> kind;
   std::optional<Pass> pass;
   double longer_ns = -1, shorter_ns = INFINITY;
@@ -43,46 +43,33 @@ struct Query {
 // Add what field:value means to the query, or return a complaint. `value` is in lower case.
 std::string_view add_field(Query& query, const Trace& trace, std::string_view field,
                            std::string_view value) {
-  const auto is_number = [&](std::optional<std::int64_t>& wanted) -> std::string_view {
-    const auto given = parse_number<std::int64_t>(value);
-    if (!given) return "a whole number follows rank:, step:, owner:, for: and peer:";
-    // Nothing meets two different demands.
-    wanted = wanted && *wanted != *given ? INT64_MIN : *given;
-    return "";
+  const auto demand = [&query](auto& wanted, auto given) {
+    query.contradicts |= wanted && *wanted != given;
+    wanted = given;
   };
   constexpr std::pair<std::string_view, std::optional<std::int64_t> Query::*> kNumbers[] = {
       {"step", &Query::step},
       {"owner", &Query::owner},
       {"peer", &Query::peer},
-      {"for", &Query::peer}};
-  for (const auto& [name, number] : kNumbers)
-    if (field == name) {
-      query.only_waits |= field == "for";
-      return is_number(query.*number);
-    }
-  if (field == "rank") {
-    std::optional<std::int64_t> rank;
-    const std::string_view complaint = is_number(rank);
-    for (std::size_t r = 0; r < query.rank_fits.size(); ++r)
-      if (!rank || static_cast<std::int64_t>(r) != *rank) query.rank_fits[r] = false;
-    return complaint;
+      {"for", &Query::peer},
+      {"rank", &Query::rank}};
+  for (const auto& [name, number] : kNumbers) {
+    if (field != name) continue;
+    query.only_waits |= field == "for";
+    const auto given = parse_number<std::int64_t>(value);
+    if (!given) return "a whole number follows rank:, step:, owner:, for: and peer:";
+    demand(query.*number, *given);
+    return "";
   }
   if (field == "kind") {
-    for (int k = 0; k < kKindCount; ++k) {
-      if (name_of(static_cast<Kind>(k)) != value) continue;
-      if (query.kind && *query.kind != static_cast<Kind>(k))
-        query.name_fits.assign(trace.names.size(), false);
-      query.kind = static_cast<Kind>(k);
-      return "";
-    }
+    for (int k = 0; k < kKindCount; ++k)
+      if (name_of(static_cast<Kind>(k)) == value)
+        return demand(query.kind, static_cast<Kind>(k)), "";
     return "kind: is one of compute, send, recv, wait, communication, other";
   }
   if (field == "pass") {
     for (const Pass pass : kAllPasses)
-      if (name_of(pass) == value) {
-        query.pass = pass;
-        return "";
-      }
+      if (name_of(pass) == value) return demand(query.pass, pass), "";
     return "pass: is forward or backward";
   }
   if (field == "longer" || field == "shorter" || field == "begin") {
@@ -123,7 +110,7 @@ std::string_view add_word(Query& query, const Trace& trace, std::string_view wor
 template <class Fits>
 std::optional<SliceId> about_block(const Trace& trace, SliceId id, RingLane lane, Fits&& fits) {
   const Slice& about = trace.slice(id);
-  const auto rank = static_cast<int>(trace.rank_of_row(id.row));
+  const int rank = trace.rank_of_row(id.row);
   return find_slice(trace, rank, lane, [&](const Slice& s) {
     return s.pass == about.pass && s.kv_owner == about.kv_owner && fits(s);
   });
@@ -186,7 +173,6 @@ std::optional<double> duration_ns(std::string_view text) {
 SearchResult search(const Trace& trace, std::string_view words, std::size_t limit) {
   SearchResult result;
   Query query;
-  query.rank_fits.assign(trace.ranks.size(), true);
   query.name_fits.assign(trace.names.size(), true);
   const std::string text = lowered(words);
   bool any = false;
@@ -211,7 +197,8 @@ SearchResult search(const Trace& trace, std::string_view words, std::size_t limi
     hits.erase(kept, hits.end());
   };
   for (std::uint32_t row = 0; row < trace.rows.size(); ++row) {
-    if (!query.rank_fits[trace.rank_of_row(row)]) continue;
+    const int rank = trace.rank_of_row(row);
+    if (query.contradicts || rank != query.rank.value_or(rank)) continue;
     const std::vector<Slice>& slices = trace.rows[row].slices;
     std::size_t in_row = 0;
     for (std::uint32_t i = 0; i < slices.size(); ++i) {

@@ -36,7 +36,7 @@ std::optional<SliceId> find_slice(const Trace& trace, int rank, RingLane lane, F
 template <class Fits>
 std::optional<SliceId> longest_slice(const Trace& trace, int rank, RingLane lane, Fits&& fits) {
   std::optional<SliceId> longest;
-  for (int each = 0; each < static_cast<int>(trace.ranks.size()); ++each) {
+  for (int each = 0; each < trace.rank_count(); ++each) {
     if (rank >= 0 && each != rank) continue;
     const std::uint32_t row = trace.row_of(each, lane);
     const std::vector<Slice>& slices = trace.rows[row].slices;

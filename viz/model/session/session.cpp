@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "core/base/error.h"
-#include "viz/model/analysis/failure.h"
+#include "viz/model/analysis/findings.h"
 #include "viz/model/session/format.h"
 #include "viz/model/session/search.h"
 
@@ -221,7 +221,7 @@ void Session::show_difference(bool on) {
 
 void Session::select(std::optional<SliceId> slice) {
   selected = slice;
-  selected_rank = slice ? static_cast<int>(document().trace.rank_of_row(slice->row)) : -1;
+  selected_rank = slice ? document().trace.rank_of_row(slice->row) : -1;
 }
 
 void Session::go_to_in_rank(std::optional<SliceId> slice, int rank) {
@@ -232,10 +232,9 @@ void Session::go_to_in_rank(std::optional<SliceId> slice, int rank) {
 }
 
 void Session::select_rank(int rank) {
-  const bool there = rank >= 0 && rank < static_cast<int>(document().trace.ranks.size());
+  const bool there = rank >= 0 && rank < document().trace.rank_count();
   selected_rank = there ? rank : -1;
-  if (selected && static_cast<int>(document().trace.rank_of_row(selected->row)) != selected_rank)
-    selected.reset();
+  if (selected && document().trace.rank_of_row(selected->row) != selected_rank) selected.reset();
 }
 
 std::pair<double, double> Session::span_of(SliceId id) const {
@@ -428,8 +427,7 @@ void Session::keep_prediction() {
 
 std::optional<SliceId> compute_slice(const Document& document, int rank, int step) {
   const Trace& trace = document.trace;
-  if (!trace.is_ring() || rank < 0 || rank >= static_cast<int>(trace.ranks.size()))
-    return std::nullopt;
+  if (!trace.is_ring() || rank < 0 || rank >= trace.rank_count()) return std::nullopt;
   return find_slice(trace, rank, RingLane::compute, [&](const Slice& slice) {
     return slice.step >= 0 && axis_step(slice, document.axis.forward_steps()) == step;
   });
@@ -452,7 +450,7 @@ bool points_at(const StoryStep& told, int rank, const Slice& slice) {
 
 StoryMoment moment_of(const Trace& trace, const Axis& axis, AxisMode mode, const StoryStep& told) {
   StoryMoment moment;
-  if (told.rank < static_cast<int>(trace.ranks.size())) moment.rank = told.rank;
+  if (told.rank < trace.rank_count()) moment.rank = told.rank;
   // A rank or a pass as a whole is no moment.
   if (told.step < 0 && !told.lane) return moment;
   for (const Pass pass : kAllPasses)

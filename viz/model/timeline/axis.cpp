@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "viz/model/analysis/training_step.h"
-
 namespace ringscope::viz {
 namespace {
 
@@ -45,7 +43,7 @@ Axis::Axis(const Trace& trace)
   std::vector<std::int64_t> ends(trace.ranks.size(), INT64_MIN);
   std::vector<std::int64_t> computed(trace.ranks.size(), begin_ns_);  // end of compute slices
   for (std::size_t row = 0; row < trace.rows.size(); ++row) {
-    const std::uint32_t rank = trace.rank_of_row(row);
+    const int rank = trace.rank_of_row(row);
     std::int64_t* begins = boundaries_.data() + rank * stride;
     for (const Slice& slice : trace.rows[row].slices) {
       ends[rank] = std::max(ends[rank], slice.end_ns);

@@ -70,9 +70,9 @@ TimelineLayout make_layout(const Trace& trace, float width, float height, float 
   layout.width = width;
   layout.height = height;
   std::size_t row_count = 0;  // a rank without rows still takes the room of one
-  std::vector<std::uint32_t> shown;
-  for (std::uint32_t r = 0; r < trace.ranks.size(); ++r) {
-    if (is_unrecorded(trace, static_cast<int>(r))) continue;
+  std::vector<int> shown;
+  for (int r = 0; r < trace.rank_count(); ++r) {
+    if (is_unrecorded(trace, r)) continue;
     shown.push_back(r);
     const RankTrack& rank = trace.ranks[r];
     std::size_t rows = 0;
@@ -96,7 +96,7 @@ TimelineLayout make_layout(const Trace& trace, float width, float height, float 
     return trace.is_ring() && (lane.tid == static_cast<std::int64_t>(RingLane::send) ||
                                lane.tid == static_cast<std::int64_t>(RingLane::recv));
   };
-  for (const std::uint32_t r : shown)
+  for (const int r : shown)
     for (std::uint32_t i = 0; i < trace.ranks[r].lanes; ++i) {
       const Lane& lane = trace.lanes[trace.ranks[r].first_lane + i];
       messages += is_message(lane) ? lane.rows : 0;
@@ -111,7 +111,7 @@ TimelineLayout make_layout(const Trace& trace, float width, float height, float 
 
   float y = 0;
   layout.rows.reserve(row_count);
-  for (const std::uint32_t r : shown) {
+  for (const int r : shown) {
     if (r != shown.front()) y += gap;
     const float top = y;
     const RankTrack& rank = trace.ranks[r];

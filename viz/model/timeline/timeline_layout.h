@@ -41,7 +41,7 @@ struct RowPlace {
   float height = 0;
 };
 struct RankPlace {
-  std::uint32_t rank = 0;
+  int rank = 0;
   float y = 0;
   float height = 0;
 };

@@ -4,7 +4,6 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
-#include <thread>
 #include <vector>
 
 #include "viz/model/timeline/palette.h"
@@ -13,11 +12,17 @@ namespace ringscope::viz {
 namespace {
 
 // ---
-// Turns one row of the timeline into columns of pixels: it sums slice by slice how much of each
-// column every class takes, and then colours many columns at once. Both loops are free of branches
-// that depend on the slices, because no processor predicts those at a few slices per column.
+// Turns one row of the timeline into columns of pixels: how much of each column every class takes.
 
 constexpr int kClasses = TimelineIndex::kClasses;
+constexpr std::size_t kBlock = TimelineIndex::kBlock;
+
+// Positions nearer than this are equal, because rounding errors must not reach the next column.
+constexpr double kSlack = 1e-6;
+// A slice at least this many columns wide is drawn by itself.
+constexpr double kWide = 3;
+// A class that takes no time gets this share, so that it shows all the same.
+constexpr float kTrace = 1e-12f;
 
 // A Segment is a stretch of time with its place in the picture.
 struct Segment {
@@ -25,10 +30,14 @@ struct Segment {
   double x = 0;  // position of from_ns
   double pixels_a_ns = 0;
 
-  double x_of(std::int64_t ns) const { return x + (ns - from_ns) * pixels_a_ns; }
-  // Return the rounded time; far outside the picture it is clamped to +-4e18 ns from from_ns.
+  // Return the last nanosecond that lies left of `at`, within the segment.
   std::int64_t ns_at(double at) const {
-    return from_ns + static_cast<std::int64_t>(std::clamp((at - x) / pixels_a_ns, -4e18, 4e18));
+    const double ns = std::clamp((at - x) / pixels_a_ns, 0.0, 4e18);
+    return std::min(to_ns, from_ns + static_cast<std::int64_t>(ns));
+  }
+  // Return the place of a time; times outside are at the segment's sides.
+  double x_of(std::int64_t ns) const {
+    return x + (std::clamp(ns, from_ns, to_ns) - from_ns) * pixels_a_ns;
   }
 };
 
@@ -46,225 +55,94 @@ struct Bar {
 
 class TimelineColumns {
  public:
-  // Positions nearer than this are equal, because rounding errors must not reach the next column.
-  static constexpr double kSlack = 1e-6;
-
   // Empty all columns. `classes` has a bit for every class that will be added.
-  void clear(int width, std::uint32_t classes);
+  void clear(int width, std::uint32_t classes) {
+    width_ = width;
+    shares_.resize(static_cast<std::size_t>(width) * kClasses);
+    classes_.clear();
+    for (std::uint32_t rest = classes; rest != 0; rest &= rest - 1) {
+      classes_.push_back(std::countr_zero(rest));
+      std::fill_n(shares_of(classes_.back()), width_, 0.0f);
+    }
+  }
 
-  // A slice at least this many columns wide is drawn by itself.
-  static constexpr double kWide = 3;
+  void add_to(int column, int cls, double share) {
+    shares_of(cls)[column] += std::max(static_cast<float>(share), kTrace);
+  }
 
-  // Add slices [first, last), which begin and end within `segment`. Append wide ones to `wide`.
-  void add(const Segment& segment, const std::int64_t* begins, const std::int64_t* ends,
-           const std::uint8_t* classes, std::size_t first, std::size_t last,
-           std::vector<WideSlice>& wide);
   // Add [x0, x1) of one class, cut off at the picture's sides.
-  void add(int cls, double x0, double x1);
-  // Add to one column.
-  void add_to(int column, int cls, double share);
+  void add(int cls, double x0, double x1) {
+    x0 = std::max(x0, 0.0);
+    x1 = std::min(x1, static_cast<double>(width_));
+    const int first = std::min(static_cast<int>(x0 + kSlack), width_ - 1);
+    add_to(first, cls, std::min(x1, first + 1.0) - x0);
+    const int last = static_cast<int>(x1 + kSlack);  // the first column that is not full
+    float* const full = shares_of(cls);
+    for (int c = first + 1; c < last; ++c) full[c] += 1;
+    if (last > first && x1 - last > kSlack) add_to(last, cls, x1 - last);
+  }
 
   // Draw each column as a stack from below: classes in order, each as high as its share. A class
   // that is present gets at least a pixel; if there are more classes than pixels, only those of
   // `first_served` do. The rest stays `background`.
   void paint(Image& image, const Bar& bar, const Color (&colors)[kClasses],
-             std::uint32_t first_served, Color background) const;
+             std::uint32_t first_served, Color background) {
+    tops_.resize(classes_.size() * static_cast<std::size_t>(width_));
+    for (int column = 0; column < width_; ++column) stack(column, bar.height(), first_served);
+    for (int y = std::max(bar.top, 0); y < std::min(bar.bottom, image.height); ++y) {
+      const int up = bar.bottom - 1 - y;
+      Color* const line = &image.at(0, y);
+      std::fill_n(line, width_, background);
+      // Each class paints everything below its top, from the highest class down.
+      for (std::size_t k = classes_.size(); k-- > 0;) {
+        const Color color = colors[classes_[k]];
+        const std::int32_t* const tops = tops_.data() + k * static_cast<std::size_t>(width_);
+        for (int c = 0; c < width_; ++c) line[c] = up < tops[c] ? color : line[c];
+      }
+    }
+  }
 
  private:
-  static constexpr int kChunk = 64;  // columns that are painted together
+  float* shares_of(int cls) { return shares_.data() + static_cast<std::ptrdiff_t>(cls) * width_; }
 
-  // Stacks holds a chunk to draw: the classes in it, and the pixel that each of them reaches.
-  struct Stacks {
-    int count = 0;
-    int classes[kClasses];
-    std::int32_t tops[kClasses][kChunk];
-  };
-  void resolve(int from, int height, std::uint32_t first_served, Stacks& stacks) const;
-  std::size_t place(int cls, int column) const {
-    return static_cast<std::size_t>(cls) * stride_ + static_cast<std::size_t>(column) + 1;
+  // Resolve a column's shares into pixels. Every class present gets a pixel to begin with (a seat),
+  // and what is left of the height is split by the time that each class takes beyond its seat. Tops
+  // round the running sum, so that errors don't add up.
+  void stack(int column, int height, std::uint32_t first_served) {
+    const auto scale = static_cast<float>(height);
+    float shares[kClasses], seats[kClasses];
+    float total = 0, present = 0, seated = 0, beyond = 0;
+    const std::size_t count = classes_.size();
+    for (std::size_t k = 0; k < count; ++k) {
+      shares[k] = scale * shares_of(classes_[k])[column];
+      total += shares[k];
+      present += shares[k] > 0 ? 1.0f : 0.0f;
+    }
+    for (std::size_t k = 0; k < count; ++k) {
+      const bool room = present <= scale || (first_served >> classes_[k] & 1) != 0;
+      seats[k] = room && shares[k] > 0 ? 1.0f : 0.0f;
+      shares[k] = std::max(0.0f, shares[k] - seats[k]);  // what exceeds the seat
+      seated += seats[k];
+      beyond += shares[k];
+    }
+    const float used = std::min(std::max(total, seated), scale);
+    const float factor = (used - seated) / std::max(beyond, 1e-9f);
+    float top = 0.5001f;  // halves round up in spite of earlier rounding errors
+    for (std::size_t k = 0; k < count; ++k) {
+      top += seats[k] + shares[k] * factor;
+      tops_[k * static_cast<std::size_t>(width_) + static_cast<std::size_t>(column)] =
+          static_cast<std::int32_t>(top);
+    }
   }
 
   int width_ = 0;
-  std::size_t stride_ = 0;
   std::vector<int> classes_;
-  int copies_ = 1;  // of the only class, so that additions to one column don't wait for each other
-  // [class, or copy][1 + column]. A slice narrower than a column touches one or two columns: here_
-  // holds its share of the first, and next_, at the first one's index, its share of the second.
-  std::vector<float> here_, next_;
+  std::vector<float> shares_;       // [class][column]
+  std::vector<std::int32_t> tops_;  // [place in classes_][column]: the pixel that it reaches
 };
-
-constexpr std::size_t kBatch = 128;  // slices that are placed together
-constexpr int kCopies = 4;
-// A class that takes no time gets this share, so that it shows all the same.
-constexpr float kTrace = 1e-12f;
-
-void TimelineColumns::clear(int width, std::uint32_t classes) {
-  width_ = width;
-  // The stride has one column before the first, and whole chunks.
-  stride_ = static_cast<std::size_t>((width + kChunk - 1) / kChunk * kChunk) + 1;
-  here_.resize(stride_ * std::max(kClasses, kCopies));
-  next_.resize(here_.size());
-  classes_.clear();
-  for (std::uint32_t rest = classes; rest != 0; rest &= rest - 1)
-    classes_.push_back(std::countr_zero(rest));
-  copies_ = classes_.size() == 1 ? kCopies : 1;
-  const auto zero = [&](int plane) {
-    std::fill_n(here_.data() + place(plane, -1), stride_, 0.0f);
-    std::fill_n(next_.data() + place(plane, -1), stride_, 0.0f);
-  };
-  if (copies_ > 1)
-    for (int copy = 0; copy < copies_; ++copy) zero(copy);
-  else
-    for (const int cls : classes_) zero(cls);
-}
-
-void TimelineColumns::add_to(int column, int cls, double share) {
-  here_[place(copies_ > 1 ? 0 : cls, column)] += std::max(static_cast<float>(share), kTrace);
-}
-
-void TimelineColumns::add(int cls, double x0, double x1) {
-  x0 = std::max(x0, 0.0);
-  x1 = std::min(x1, static_cast<double>(width_));
-  const int first = std::min(static_cast<int>(x0 + kSlack), width_ - 1);
-  add_to(first, cls, std::min(x1, first + 1.0) - x0);
-  const int last = static_cast<int>(x1 + kSlack);  // the first column that is not full
-  float* const full = here_.data() + place(copies_ > 1 ? 0 : cls, 0);
-  for (int c = first + 1; c < last; ++c) full[c] += 1;
-  if (last > first && x1 - last > kSlack) add_to(last, cls, x1 - last);
-}
-
-void TimelineColumns::add(const Segment& segment, const std::int64_t* begins,
-                          const std::int64_t* ends, const std::uint8_t* classes, std::size_t first,
-                          std::size_t last, std::vector<WideSlice>& wide) {
-  const double x = segment.x, scale = segment.pixels_a_ns;
-  const std::int64_t origin = segment.from_ns;
-  // Clamp to the picture's sides, but not beyond the segment.
-  const std::int64_t left = std::max(origin, segment.ns_at(0));
-  const std::int64_t right = std::min(segment.to_ns, segment.ns_at(width_));
-  const int last_column = width_ - 1;
-  // The plane of slice k is its class, or one copy after the other.
-  const int by_class = copies_ > 1 ? 0 : 1, by_turn = copies_ - 1;
-  const int stride = stride_;
-  float *const all_here = here_.data(), *const all_next = next_.data();
-  std::int32_t places[kBatch];
-  float here[kBatch], next[kBatch];
-  for (std::size_t i = first; i < last; i += kBatch) {
-    const int n = std::min(kBatch, last - i);
-    // Avoid min and max of doubles, because compilers that heed floating-point traps would branch.
-    for (int k = 0; k < n; ++k) {
-      const std::int64_t begin = std::max(begins[i + k], left), end = std::min(ends[i + k], right);
-      const double x0 = x + (begin - origin) * scale;
-      const double x1 = x + (end - origin) * scale;
-      const int column = std::min(static_cast<int>(x0 + kSlack), last_column);
-      const auto rest = static_cast<float>(x1 - (column + 1) - kSlack);
-      places[k] = column + 1;
-      next[k] = 0.5f * (rest + std::abs(rest));
-      here[k] = static_cast<float>(x1 - x0) - next[k];
-    }
-    int beyond = 0;  // whether any slice reaches beyond the next column
-    for (int k = 0; k < n; ++k) {
-      here[k] = std::max(here[k], kTrace);
-      beyond |= static_cast<int>(next[k] > 1.0f);
-      places[k] += (classes[i + k] * by_class + (k & by_turn)) * stride;
-    }
-    const auto put = [&](int k) {
-      all_here[places[k]] += here[k];
-      all_next[places[k]] += next[k];
-    };
-    if (beyond == 0) {
-      for (int k = 0; k < n; ++k) put(k);
-      continue;
-    }
-    for (int k = 0; k < n; ++k) {
-      if (next[k] <= 1.0f) {
-        put(k);
-        continue;
-      }
-      const double x0 = segment.x_of(begins[i + k]), x1 = segment.x_of(ends[i + k]);
-      add(classes[i + k], x0, x1);
-      if (x1 - x0 >= kWide) wide.push_back({i + static_cast<std::size_t>(k), x0, x1});
-    }
-  }
-}
-
-// Resolve a chunk's shares into pixels. Every class present gets a pixel to begin with (a seat),
-// and what is left of the height is split by the time that each class takes beyond its seat. Tops
-// round the running sum, so that errors don't add up.
-void TimelineColumns::resolve(int from, int height, std::uint32_t first_served,
-                              Stacks& stacks) const {
-  float shares[kClasses][kChunk];
-  float total[kChunk] = {}, present[kChunk] = {}, seats[kChunk] = {}, beyond[kChunk] = {};
-  const auto scale = static_cast<float>(height);
-  stacks.count = 0;
-  for (const int cls : classes_) {
-    float* const share = shares[stacks.count];
-    std::fill_n(share, kChunk, 0.0f);
-    for (int copy = 0; copy < copies_; ++copy) {
-      const std::size_t at = place(copies_ > 1 ? copy : cls, from);
-      const float *const here = here_.data() + at, *const next = next_.data() + at - 1;
-      for (int c = 0; c < kChunk; ++c) share[c] += here[c] + next[c];
-    }
-    int any = 0;
-    for (int c = 0; c < kChunk; ++c) any |= static_cast<int>(share[c] > 0.0f);
-    if (any == 0) continue;
-    for (int c = 0; c < kChunk; ++c) {
-      share[c] *= scale;
-      total[c] += share[c];
-      present[c] += share[c] > 0 ? 1.0f : 0.0f;
-    }
-    stacks.classes[stacks.count++] = cls;
-  }
-  // From here on `shares` holds what exceeds the seat.
-  float served[kClasses][kChunk];
-  for (int k = 0; k < stacks.count; ++k) {
-    const bool served_first = (first_served >> stacks.classes[k] & 1) != 0;
-    for (int c = 0; c < kChunk; ++c) {
-      const bool room = served_first || present[c] <= scale;
-      const float seat = room && shares[k][c] > 0 ? 1.0f : 0.0f;
-      served[k][c] = seat;
-      shares[k][c] = std::max(0.0f, shares[k][c] - seat);
-      seats[c] += seat;
-      beyond[c] += shares[k][c];
-    }
-  }
-  float factor[kChunk], top[kChunk];
-  for (int c = 0; c < kChunk; ++c) {
-    const float used = std::min(std::max(total[c], seats[c]), scale);
-    factor[c] = (used - seats[c]) / std::max(beyond[c], 1e-9f);
-    top[c] = 0.5001f;  // halves round up in spite of earlier rounding errors
-  }
-  for (int k = 0; k < stacks.count; ++k)
-    for (int c = 0; c < kChunk; ++c) {
-      top[c] += served[k][c] + shares[k][c] * factor[c];
-      stacks.tops[k][c] = static_cast<std::int32_t>(top[c]);
-    }
-}
-
-void TimelineColumns::paint(Image& image, const Bar& bar, const Color (&colors)[kClasses],
-                            std::uint32_t first_served, Color background) const {
-  const int top = std::max(bar.top, 0), bottom = std::min(bar.bottom, image.height);
-  Stacks stacks;
-  Color line[kChunk];
-  for (int from = 0; from < width_; from += kChunk) {
-    resolve(from, bar.height(), first_served, stacks);
-    for (int y = top; y < bottom; ++y) {
-      const int up = bar.bottom - 1 - y;
-      std::fill_n(line, kChunk, background);
-      // Each class paints everything below its top, from the highest class down.
-      for (int k = stacks.count; k-- > 0;) {
-        const Color color = colors[stacks.classes[k]];
-        for (int c = 0; c < kChunk; ++c) line[c] = up < stacks.tops[k][c] ? color : line[c];
-      }
-      std::copy_n(line, std::min(kChunk, width_ - from), &image.at(from, y));
-    }
-  }
-}
 
 // ---
 // Paints row by row.
-
-constexpr std::size_t kBlock = TimelineIndex::kBlock;
-constexpr double kSlack = TimelineColumns::kSlack;
 
 // Return the visible stretches of a rank's time, each with one scale: all of it, or the ring steps.
 std::vector<Segment> segments_of(const Axis& axis, AxisMode mode, int rank,
@@ -318,19 +196,20 @@ class RowPainter {
   }
 
  private:
-  // Map by the last segment that begins before `before`; times between segments map to their sides.
-  double x_of(std::int64_t ns, std::int64_t before) const {
+  // Return the last segment that begins before `before`, or the first.
+  const Segment& segment_at(std::int64_t before) const {
     const std::vector<Segment>& segments = brush_.segments;
     const auto after = std::lower_bound(
         segments.begin(), segments.end(), before,
         [](const Segment& segment, std::int64_t at) { return segment.from_ns < at; });
-    const Segment& segment = after == segments.begin() ? segments.front() : *(after - 1);
-    return segment.x_of(std::clamp(ns, segment.from_ns, segment.to_ns));
+    return after == segments.begin() ? segments.front() : *(after - 1);
   }
-  double begin_of(std::size_t i) const { return x_of(row_.begins[i], row_.begins[i] + 1); }
+  const Segment& begin_segment(std::size_t i) const { return segment_at(row_.begins[i] + 1); }
+  double begin_of(std::size_t i) const { return begin_segment(i).x_of(row_.begins[i]); }
   // A slice that ends with its segment ends there, not where the next segment begins.
   double end_of(std::size_t i) const {
-    return row_.begins[i] == row_.ends[i] ? begin_of(i) : x_of(row_.ends[i], row_.ends[i]);
+    return row_.begins[i] == row_.ends[i] ? begin_of(i)
+                                          : segment_at(row_.ends[i]).x_of(row_.ends[i]);
   }
 
   // Return the slices that show in the picture, including those that take no time there.
@@ -370,56 +249,47 @@ class RowPainter {
     return present;
   }
 
-  // Add slices segment by segment. Only a segment's last slice may reach out of it.
+  // Add slices [i, end) segment by segment.
   void add_slices(std::size_t i, std::size_t end) {
-    constexpr std::size_t kStride = 32;
+    const auto begins = row_.begins.begin();
     for (const Segment& segment : brush_.segments) {
-      std::size_t next = i;  // the first slice that begins behind the segment; it is near
-      if (segment.to_ns == INT64_MAX) next = end;
-      while (next + kStride < end && row_.begins[next + kStride] < segment.to_ns) next += kStride;
-      while (next < end && row_.begins[next] < segment.to_ns) ++next;
-      if (i < next && row_.begins[i] < segment.from_ns) add_across(i++);
-      if (i >= next) continue;
-      const bool reaches_out = row_.ends[next - 1] > segment.to_ns;
-      add_within(segment, i, next - (reaches_out ? 1 : 0));
-      if (reaches_out) add_across(next - 1);
-      i = next;
+      const auto next = static_cast<std::size_t>(
+          std::lower_bound(begins + static_cast<std::ptrdiff_t>(i),
+                           begins + static_cast<std::ptrdiff_t>(end), segment.to_ns) -
+          begins);
+      if (i < next && row_.begins[i] < segment.from_ns) add_slice(i++);
+      while (i < next) i = add_column(segment, i, next);
     }
-    for (; i < end; ++i) add_across(i);
+    for (; i < end; ++i) add_slice(i);
   }
 
-  void add_across(std::size_t i) {
+  void add_slice(std::size_t i) {
     const double x0 = begin_of(i), x1 = end_of(i);
     brush_.columns.add(classes_[i], x0, x1);
-    if (x1 - x0 >= TimelineColumns::kWide) brush_.wide.push_back({i, x0, x1});
+    if (x1 - x0 >= kWide) brush_.wide.push_back({i, x0, x1});
   }
 
-  // Add slices of one segment. If columns hold many slices, add blocks within a column as sums.
-  void add_within(const Segment& segment, std::size_t i, std::size_t end) {
-    if (i >= end) return;
-    const auto add = [&](std::size_t from, std::size_t to) {
-      brush_.columns.add(segment, row_.begins.data(), row_.ends.data(), classes_.data(), from, to,
-                         brush_.wide);
-    };
-    const double span = segment.x_of(row_.ends[end - 1]) - segment.x_of(row_.begins[i]);
-    if ((end - i) < 2.0 * kBlock * span) return add(i, end);
-    for (std::size_t block = i / kBlock + 1; (block + 1) * kBlock <= end; ++block) {
-      const std::size_t first = block * kBlock, last = first + kBlock - 1;
-      const double x0 = segment.x_of(row_.begins[first]), x1 = segment.x_of(row_.ends[last]);
-      const int column = static_cast<int>(x0);
-      if (x0 < 0 || x1 > column + 1 || column >= brush_.image.width) continue;
-      add(i, first);
-      add_block(block, column, segment.pixels_a_ns);
-      i = last + 1;
-    }
-    add(i, end);
-  }
-
-  void add_block(std::size_t block, int column, double pixels_a_ns) {
+  // Add the slices from i on that end in the column in which it begins, and the next one, which
+  // reaches out of it. Blocks of them are added as sums. Return the first slice that is left.
+  std::size_t add_column(const Segment& segment, std::size_t i, std::size_t end) {
+    const int column = static_cast<int>(std::floor(segment.x_of(row_.begins[i]) + kSlack));
+    const std::int64_t edge = segment.ns_at(column + 1);
     std::int64_t sums[kClasses] = {};
-    std::uint32_t present = row_.add_blocks(block, block + 1, sums);
+    std::uint32_t present = 0;
+    while (i < end && row_.ends[i] <= edge) {
+      if (i % kBlock == 0 && i + kBlock <= end && row_.ends[i + kBlock - 1] <= edge) {
+        present |= row_.add_blocks(i / kBlock, i / kBlock + 1, sums);
+        i += kBlock;
+        continue;
+      }
+      sums[classes_[i]] += row_.ends[i] - row_.begins[i];
+      present |= 1u << classes_[i++];
+    }
+    const int inside = std::clamp(column, 0, brush_.image.width - 1);
     for (int cls = 0; present != 0; ++cls, present >>= 1)
-      if ((present & 1) != 0) brush_.columns.add_to(column, cls, sums[cls] * pixels_a_ns);
+      if ((present & 1) != 0) brush_.columns.add_to(inside, cls, sums[cls] * segment.pixels_a_ns);
+    if (i < end) add_slice(i++);
+    return i;
   }
 
   void solid(int column, Color color) {
@@ -492,36 +362,33 @@ RowColors row_colors(const TimelineIndex::RowIndex& row, const TimelinePaint& pa
   return result;
 }
 
-int top_of(const RowPlace& place, const TimelineView& view) {
-  return static_cast<int>(std::floor(static_cast<double>(place.y) - view.scroll_y + 0.5));
-}
+}  // namespace
 
-// Paint rows [first, last) of the layout, and the gaps between them from line `painted` on. Return
-// the first line that is left.
-int paint_rows(const Trace& trace, const Axis& axis, const TimelineIndex& index,
-               const TimelineLayout& layout, const TimelineView& view, const TimelinePaint& paint,
-               std::size_t first, std::size_t last, int painted, Image& image) {
+void paint_timeline(const Trace& trace, const Axis& axis, const TimelineIndex& index,
+                    const TimelineLayout& layout, const TimelineView& view,
+                    const TimelinePaint& paint, Image& image) {
   const Palette& palette = palette_of(paint.theme);
   const int width = image.width;
   const bool drawable = view.width() > 0 && width > 0;
   const int world_size = trace.run ? trace.run->world_size : 1;
   Brush brush{image, {}, {}, {}};
   int segments_of_rank = -1;
-  for (std::size_t r = first; r < last; ++r) {
-    const RowPlace& place = layout.rows[r];
-    const int top = top_of(place, view);
+  int painted = 0;  // lines
+  for (const RowPlace& place : layout.rows) {
+    const int top =
+        static_cast<int>(std::floor(static_cast<double>(place.y) - view.scroll_y + 0.5));
     const int bottom = top + static_cast<int>(place.height);
     if (bottom <= 0) continue;
     if (top >= image.height) break;
     const std::uint32_t lane = trace.rows[place.row].lane;
-    const std::uint32_t rank = trace.lanes[lane].rank;
+    const int rank = trace.rank_of_row(place.row);
     const bool odd = (lane - trace.ranks[rank].first_lane) % 2 == 1;
     const Color background = odd ? palette.row_odd : palette.row_even;
     image.fill(0, painted, width, top, palette.background);
     painted = std::min(bottom, image.height);
     const TimelineIndex::RowIndex& row = index.row(place.row);
-    if (drawable && segments_of_rank != static_cast<int>(rank)) {
-      segments_of_rank = static_cast<int>(rank);
+    if (drawable && segments_of_rank != rank) {
+      segments_of_rank = rank;
       brush.segments = segments_of(axis, paint.mode, segments_of_rank, view, width);
     }
     if (!drawable || row.ends.empty() || brush.segments.empty()) {
@@ -535,40 +402,7 @@ int paint_rows(const Trace& trace, const Axis& axis, const TimelineIndex& index,
     image.fill(0, bar.bottom, width, bottom, background);
     RowPainter(brush, row, row_colors(row, paint, background, world_size), bar).paint();
   }
-  return painted;
-}
-
-}  // namespace
-
-void paint_timeline(const Trace& trace, const Axis& axis, const TimelineIndex& index,
-                    const TimelineLayout& layout, const TimelineView& view,
-                    const TimelinePaint& paint, Image& image) {
-  // Rows have lines of their own, so parts of the picture are painted in parallel where it pays.
-  constexpr std::size_t kWorthAThread = 1'000'000;  // slices
-  constexpr std::size_t kThreads = 4;
-  const std::size_t rows = layout.rows.size();
-  const std::size_t threads =
-      std::min({std::size_t{std::max(1u, std::thread::hardware_concurrency())}, kThreads,
-                trace.slice_count / kWorthAThread + 1, std::max<std::size_t>(1, rows)});
-  std::vector<int> ends(threads);
-  const auto paint_part = [&](std::size_t part) {
-    const std::size_t first = rows * part / threads, last = rows * (part + 1) / threads;
-    const int top = part == 0 || first >= rows ? 0 : top_of(layout.rows[first], view);
-    ends[part] = paint_rows(trace, axis, index, layout, view, paint, first, last,
-                            std::clamp(top, 0, image.height), image);
-  };
-  {
-    std::vector<std::jthread> helpers;
-    for (std::size_t part = 1; part < threads; ++part) helpers.emplace_back(paint_part, part);
-    paint_part(0);
-  }
-  const Color background = palette_of(paint.theme).background;
-  for (std::size_t part = 0; part < threads; ++part) {
-    const std::size_t next = rows * (part + 1) / threads;
-    const int end =
-        next < rows ? std::min(top_of(layout.rows[next], view), image.height) : image.height;
-    image.fill(0, ends[part], image.width, end, background);
-  }
+  image.fill(0, painted, width, image.height, palette.background);
 }
 
 // ---

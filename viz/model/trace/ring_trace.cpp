@@ -211,7 +211,7 @@ void RingEvents::join_messages() {
 Trace sample_trace(const Recording& recording, const std::vector<int>& ranks, std::string path) {
   RingEvents events(recording.info, ranks);
   for (std::size_t i = 0; i < ranks.size(); ++i)
-    for (const TraceEvent& event : recording.events[static_cast<std::size_t>(ranks[i])])
+    for (const TraceEvent& event : recording.events[ranks[i]])
       events.add(i, event, title_of(event), 0);
   Trace trace = events.finish();
   trace.path = std::move(path);

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "core/base/error.h"
-#include "viz/model/trace/trace_rows.h"
+#include "viz/model/trace/ring_trace.h"
 
 namespace ringscope::viz {
 namespace {
@@ -42,7 +42,7 @@ std::string Trace::title() const {
 bool is_unrecorded(const Trace& trace, int rank) {
   constexpr std::size_t kMany = 16;
   if (!trace.is_ring() || !trace.run->is_whole() || trace.ranks.size() <= kMany) return false;
-  const RankTrack& track = trace.ranks[static_cast<std::size_t>(rank)];
+  const RankTrack& track = trace.ranks[rank];
   for (std::uint32_t l = track.first_lane; l < track.first_lane + track.lanes; ++l)
     for (std::uint32_t row = 0; row < trace.lanes[l].rows; ++row)
       if (!trace.rows[trace.lanes[l].first_row + row].slices.empty()) return false;
@@ -54,6 +54,29 @@ int step_count(const Trace& trace) {
 }
 
 int forward_step_count(const Trace& trace) { return steps_of(trace, Pass::forward); }
+
+std::vector<Stretch> ring_stretches(const Trace& trace, int rank) {
+  Stretch passes[2] = {{INT64_MAX, INT64_MIN}, {INT64_MAX, INT64_MIN}};
+  for (const RingLane lane : {RingLane::compute, RingLane::wait})
+    for (const Slice& slice : trace.slices_of(rank, lane)) {
+      Stretch& pass = passes[static_cast<int>(slice.pass)];
+      pass.begin_ns = std::min(pass.begin_ns, slice.begin_ns);
+      pass.end_ns = std::max(pass.end_ns, slice.end_ns);
+    }
+  std::vector<Stretch> stretches;
+  for (const Stretch& pass : passes)
+    if (pass.begin_ns <= pass.end_ns) stretches.push_back(pass);
+  // In a file that is not ours, passes may overlap; then they are one.
+  if (stretches.size() == 2 && stretches[1].begin_ns < stretches[0].end_ns)
+    stretches = {{std::min(stretches[0].begin_ns, stretches[1].begin_ns),
+                  std::max(stretches[0].end_ns, stretches[1].end_ns)}};
+  return stretches;
+}
+
+const std::vector<Slice>& model_slices(const Trace& trace, int rank) {
+  static const std::vector<Slice> kNone;
+  return trace.has_model() ? trace.rows[model_lane(trace, rank).first_row].slices : kNone;
+}
 
 namespace {
 

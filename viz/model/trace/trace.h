@@ -136,11 +136,12 @@ struct Trace {
   bool goes_on() const { return is_ring() && run->live_ns; }
   std::int64_t wall_ns() const { return end_ns - begin_ns; }
   const Slice& slice(SliceId id) const { return rows[id.row].slices[id.index]; }
-  std::uint32_t rank_of_row(std::uint32_t row) const { return lanes[rows[row].lane].rank; }
+  int rank_count() const { return static_cast<int>(ranks.size()); }
+  int rank_of_row(std::uint32_t row) const { return static_cast<int>(lanes[rows[row].lane].rank); }
   std::string_view name(const Slice& slice) const { return names[slice.name]; }
   // Return the row of a rank's lane in a recording of ours.
   std::uint32_t row_of(int rank, RingLane lane) const {
-    const RankTrack& track = ranks[static_cast<std::size_t>(rank)];
+    const RankTrack& track = ranks[rank];
     return lanes[track.first_lane + static_cast<std::uint32_t>(lane)].first_row;
   }
   const std::vector<Slice>& slices_of(int rank, RingLane lane) const {
@@ -153,7 +154,7 @@ struct Trace {
 // Call each(rank, slice) for all slices of a lane in a recording of ours, rank by rank.
 template <class Each>
 void for_each_slice(const Trace& trace, RingLane lane, Each&& each) {
-  for (int rank = 0; rank < static_cast<int>(trace.ranks.size()); ++rank)
+  for (int rank = 0; rank < trace.rank_count(); ++rank)
     for (const Slice& slice : trace.slices_of(rank, lane)) each(rank, slice);
 }
 
@@ -174,5 +175,25 @@ bool is_unrecorded(const Trace& trace, int rank);
 // ones. It is 0 for a trace that is not ours. Both functions look at every slice.
 int step_count(const Trace& trace);
 int forward_step_count(const Trace& trace);
+
+// ---
+// The recording of a training step: the ring of one layer is part of more work, which has a lane of its
+// own. A rank is at the ring in two stretches of time, one per pass; outside of them it computes the rest
+// of the model.
+
+// [begin_ns, end_ns) is the time that a Stretch covers.
+struct Stretch {
+  std::int64_t begin_ns = 0, end_ns = 0;
+};
+
+// Return when `rank` was at the ring, by time: from a pass's first computation or wait to its last.
+std::vector<Stretch> ring_stretches(const Trace& trace, int rank);
+
+// Return the rank's lane of the rest of the model, which the trace must have.
+inline const Lane& model_lane(const Trace& trace, int rank) {
+  return trace.lanes[trace.ranks[rank].first_lane + kModelTid];
+}
+// Return the outermost slices of that lane; empty if there is none.
+const std::vector<Slice>& model_slices(const Trace& trace, int rank);
 
 }  // namespace ringscope::viz

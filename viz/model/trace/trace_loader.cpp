@@ -17,7 +17,6 @@
 #include "core/trace/chrome_trace_reader.h"
 #include "core/trace/trace_fields.h"
 #include "viz/model/trace/ring_trace.h"
-#include "viz/model/trace/trace_rows.h"
 
 namespace ringscope::viz {
 namespace {

@@ -27,7 +27,7 @@ double unevenness(const std::vector<double>& at) {
 }
 
 // ---
-// Draw curves and bars on their axes.
+// Draw curves on their axes.
 
 constexpr float kMargin = 28, kHead = 64, kChartGap = 20;
 constexpr float kChartPad = 16, kTitle = 22, kNote = 18;
@@ -96,30 +96,6 @@ void draw_curves(const ChartDrawing& d, const CurveChart& chart, const Box& box)
   draw_y_axis(d, chart.y, plot);
   draw_x_axis(d, chart.x, plot, chart.x_title);
   for (const Curve& curve : chart.curves) draw_curve(d, chart, curve, plot);
-}
-
-void draw_bars(const ChartDrawing& d, const BarChart& chart, const Box& box) {
-  Box inner = draw_frame(d, box, chart.title, "");
-  std::vector<Swatch> swatches;
-  for (const BarPart& part : chart.parts) swatches.push_back({d.palette.of(part.kind), part.name});
-  inner.y0 += draw_legend(d.fonts, d.palette, inner.min(), inner.width(), swatches);
-  float names = 0;
-  for (const Bar& bar : chart.bars) names = std::max(names, text_width(d.fonts.text, bar.name));
-  const Box plot{inner.x0 + names + 12, inner.y0 + 6, inner.x1 - 80, inner.y1 - 24};
-  draw_x_axis(d, chart.x, plot, "");
-  const float pitch = std::min(plot.height() / chart.bars.size(), 56.0f);
-  for (std::size_t b = 0; b < chart.bars.size(); ++b) {
-    const Bar& bar = chart.bars[b];
-    const float y0 = plot.y0 + pitch * (b + 0.14f), y1 = y0 + 0.72f * pitch;
-    draw_text(d.fonts.text, {plot.x0 - 10, (y0 + y1) / 2}, {1, 0.5f}, d.palette.text, bar.name);
-    double sum = 0;
-    for (std::size_t p = 0; p < bar.parts.size(); ++p) {
-      const float x0 = x_of(plot, chart.x, sum), x1 = x_of(plot, chart.x, sum += bar.parts[p]);
-      if (x1 > x0) fill({x0, y0, x1, y1}, d.palette.of(chart.parts[p].kind));
-    }
-    draw_text(d.fonts.text, {x_of(plot, chart.x, sum) + 8, (y0 + y1) / 2}, {0, 0.5f},
-              d.palette.text, bar.text);
-  }
 }
 
 }  // namespace
@@ -217,12 +193,11 @@ void draw_charts(const ChartDrawing& d, const ChartPage& page, const Box& box) {
   draw_text(d.fonts.text, {box.x0 + kMargin, box.y0 + 42}, {0, 0}, d.palette.text_dim,
             page.subtitle, width);
   const Box room{box.x0 + kMargin, box.y0 + kHead + 12, box.x1 - kMargin, box.y1 - kMargin};
-  for (const BarChart& chart : page.bars) draw_bars(d, chart, room);
-  const auto count = static_cast<float>(page.curves.size());
+  const auto count = static_cast<float>(page.charts.size());
   const float each = (room.width() - kChartGap * (count - 1)) / count;
-  for (std::size_t i = 0; i < page.curves.size(); ++i) {
+  for (std::size_t i = 0; i < page.charts.size(); ++i) {
     const float x = room.x0 + i * (each + kChartGap);
-    draw_curves(d, page.curves[i], {x, room.y0, x + each, room.y1});
+    draw_curves(d, page.charts[i], {x, room.y0, x + each, room.y1});
   }
 }
 

@@ -1,4 +1,4 @@
-// Pictures of sweeps: curves and bars as plain data, the functions that draw them, and the scales with
+// Pictures of sweeps: curves as plain data, the functions that draw them, and the scales with
 // round values that label an axis.
 #pragma once
 
@@ -76,36 +76,16 @@ struct CurveChart {
   std::vector<Curve> curves;
 };
 
-// Times that add up, drawn side by side.
-struct BarPart {
-  std::string name;
-  Kind kind = Kind::compute;  // gives the colour
-};
-struct Bar {
-  std::string name;
-  std::vector<double> parts;
-  std::string text;  // at the bar's end
-};
-struct BarChart {
-  std::string title;
-  std::vector<BarPart> parts;
-  std::vector<Bar> bars;
-  ChartScale x;
-};
-
 struct ChartPage {
   std::string title, subtitle;
-  std::vector<CurveChart> curves{};
-  std::vector<BarChart> bars{};
+  std::vector<CurveChart> charts{};
 };
 
-// Return the charts of a table with at least one point. `machine` names the simulated machine. The
-// swept settings decide which charts there are:
+// Return the charts of a table with at least one point. `machine` names the simulated machine.
 //
-//   time against seqlen, or else the first other setting with numbers, with a curve for each
-//   combination of the settings with names and of as many other numbers as stay readable
+//   time against seqlen, or else the first other setting with several numbers, or else names, with a
+//   curve for each combination of the settings with names and of as many other numbers as stay readable
 //   efficiency against world_size, or else the same setting
-//   bars of time if only names are swept
 ChartPage page_of(const SweepTable& table, const std::string& machine);
 
 // Draw the page over all of `box`.

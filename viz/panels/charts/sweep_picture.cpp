@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <tuple>
 
 #include "viz/model/session/format.h"
 #include "viz/panels/charts/charts.h"
@@ -11,7 +12,7 @@
 namespace ringscope::viz {
 namespace {
 
-constexpr std::size_t kMostCurves = 8, kMostBars = 24;
+constexpr std::size_t kMostCurves = 8;
 
 using At = std::vector<std::size_t>;  // for each axis, the index of one of its values
 
@@ -65,30 +66,24 @@ std::string value_in_words(Setting setting, const SweptValue& value) {
 
 class Charts {
  public:
-  explicit Charts(const SweepTable& table) : table_(table) {
-    for (std::size_t i = 0; i < table.axes.size(); ++i)
-      if (has_numbers(table.axes[i].setting) && table.axes[i].values.size() > 1)
-        numbered_.push_back(i);
-    // Sort them by setting: seqlen, world_size, then the others.
-    std::sort(numbered_.begin(), numbered_.end(), [&](std::size_t a, std::size_t b) {
-      return table.axes[a].setting < table.axes[b].setting;
-    });
-  }
+  explicit Charts(const SweepTable& table) : table_(table) {}
 
-  void fill(ChartPage& page) const {
-    if (numbered_.empty()) {
-      page.bars.push_back(bars());
-      return;
-    }
-    const std::size_t first = numbered_[0];
+  std::vector<CurveChart> all() const {
+    // Numbers come before names, and among them settings in their order: seqlen, world_size, others.
+    std::size_t first = 0;
+    const auto rank_of = [&](std::size_t i) {
+      return std::tuple(!several(i), !has_numbers(axis(i).setting), axis(i).setting);
+    };
+    for (std::size_t i = 1; i < table_.axes.size(); ++i)
+      if (rank_of(i) < rank_of(first)) first = i;
     const auto world_size = table_.axis_of(Setting::world_size);
-    const bool by_ranks = world_size && table_.axes[*world_size].values.size() > 1;
-    page.curves.push_back(time_chart(first));
-    page.curves.push_back(efficiency_chart(by_ranks ? *world_size : first));
+    return {time_chart(first),
+            efficiency_chart(world_size && several(*world_size) ? *world_size : first)};
   }
 
  private:
   const SweptAxis& axis(std::size_t i) const { return table_.axes[i]; }
+  bool several(std::size_t i) const { return axis(i).values.size() > 1; }
 
   // Return all combinations of the values of the axes other than `x`. An axis with numbers
   // contributes at most `most` values.
@@ -126,7 +121,7 @@ class Charts {
                                       [&](const At& at) { return at[i] != family.members[0][i]; });
       if (varies) {
         family.differing.push_back(i);
-      } else if (axis(i).values.size() > 1 || !has_numbers(axis(i).setting)) {
+      } else if (several(i) || !has_numbers(axis(i).setting)) {
         append(family.note, value_in_words(axis(i).setting, axis(i).values[family.members[0][i]]));
       }
     }
@@ -158,16 +153,15 @@ class Charts {
     const SweptAxis& swept = axis(x);
     Across result;
     for (std::size_t v = 0; v < swept.values.size(); ++v) result.order.push_back(v);
-    std::sort(result.order.begin(), result.order.end(), [&](std::size_t a, std::size_t b) {
+    std::stable_sort(result.order.begin(), result.order.end(), [&](std::size_t a, std::size_t b) {
       return swept.values[a].number < swept.values[b].number;
     });
-    // Buffers stand at equal distances, because in-step is among them.
-    const bool named = swept.setting == Setting::kv_buffers;
+    // Names stand at equal distances, and so do buffers, because in-step is among them.
+    const bool named = !has_numbers(swept.setting) || swept.setting == Setting::kv_buffers;
     for (const std::size_t v : result.order)
       result.at.push_back(named ? static_cast<double>(result.at.size()) : swept.values[v].number);
     result.scale = scale_at(result.at, ticks, [&](double at) {
-      return named ? swept.values[result.order[static_cast<std::size_t>(at)]].text
-                   : number_text(swept.setting, at);
+      return named ? swept.values[result.order[at]].text : number_text(swept.setting, at);
     });
     if (named) result.scale.logarithmic = false;
     return result;
@@ -224,30 +218,7 @@ class Charts {
         curves_of(of, x, values, &Figures::efficiency)};
   }
 
-  BarChart bars() const {
-    const Family of = family({}, kMostBars);
-    BarChart chart;
-    chart.title = "Time of a layer" + (of.note.empty() ? "" : ": " + of.note);
-    chart.parts = {{"computing (mean rank)", Kind::compute},
-                   {"exposed communication (mean rank)", Kind::send},
-                   {"waiting otherwise", Kind::wait}};
-    double most = 0;
-    for (const At& member : of.members) {
-      const SweepPoint& point = table_.point(member);
-      const Figures& f = point.figures;
-      Bar bar{
-          name_of_member(of, member), {}, point.why ? "can't be done" : time_text(f.wall_s * 1e9)};
-      const double exposed = std::min(f.mean_exposed_s, f.wall_s - f.compute_s);
-      bar.parts = {f.compute_s, exposed, std::max(0.0, f.wall_s - f.compute_s - exposed)};
-      most = std::max(most, f.wall_s);
-      chart.bars.push_back(std::move(bar));
-    }
-    chart.x = linear_scale(0, most, 8, tick_time_text);
-    return chart;
-  }
-
   const SweepTable& table_;
-  std::vector<std::size_t> numbered_;  // axes with several numbers
 };
 
 std::string faults_text(const Scenario& scenario, bool jitter_is_swept) {
@@ -285,7 +256,7 @@ ChartPage page_of(const SweepTable& table, const std::string& machine) {
                                             : "in step") +
       (scenario.job.backward ? ", forward and backward" : ", forward") +
       faults_text(scenario, table.axis_of(Setting::jitter).has_value());
-  Charts(table).fill(page);
+  page.charts = Charts(table).all();
   return page;
 }
 

@@ -433,7 +433,7 @@ void draw_compare(const PanelContext& context) {
     int ranks = 1;
     bool backward = false;
     for (const Document& document : session.documents) {
-      ranks = std::max(ranks, static_cast<int>(document.trace.ranks.size()));
+      ranks = std::max(ranks, document.trace.rank_count());
       backward |= document.axis.steps() > document.axis.forward_steps();
     }
     const auto layout_in = [&](float width) {

@@ -34,7 +34,7 @@ struct RingPicture {
   bool waits_in_vain(int rank) const {
     return moment.ranks[rank].doing == RankMoment::waiting &&
            std::any_of(document.unfinished.begin(), document.unfinished.end(), [&](SliceId id) {
-             return document.trace.rank_of_row(id.row) == static_cast<std::uint32_t>(rank) &&
+             return document.trace.rank_of_row(id.row) == rank &&
                     document.trace.slice(id).step ==
                         document.axis.ring_step(moment.ranks[rank].step);
            });

@@ -88,18 +88,15 @@ constexpr float kLeastRow = 2;  // pixels
 void fit_rows(TimelineFrame& frame, bool messages) {
   TimelineLayout& layout = frame.layout;
   const Trace& trace = frame.trace();
-  const auto hidden = [&](std::uint32_t rank) {
-    return is_unrecorded(trace, static_cast<int>(rank));
-  };
   float shown_ranks = 0;
-  for (std::uint32_t r = 0; r < trace.ranks.size(); ++r) shown_ranks += hidden(r) ? 0 : 1;
+  for (int r = 0; r < trace.rank_count(); ++r) shown_ranks += is_unrecorded(trace, r) ? 0 : 1;
   if (shown_ranks == 0) return;
   const float height = frame.body.height() / shown_ranks;
   const float gap = height >= 12 ? 4.0f : 0.0f;
   layout.rows.clear();
   layout.ranks.clear();
-  for (std::uint32_t r = 0; r < trace.ranks.size(); ++r) {
-    if (hidden(r)) continue;
+  for (int r = 0; r < trace.rank_count(); ++r) {
+    if (is_unrecorded(trace, r)) continue;
     const float y = height * layout.ranks.size();
     layout.ranks.push_back({r, y, height - gap});
     std::vector<std::uint32_t> rows;

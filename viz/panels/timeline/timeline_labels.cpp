@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "viz/model/analysis/failure.h"
+#include "viz/model/analysis/findings.h"
 #include "viz/model/session/format.h"
 #include "viz/panels/timeline/timeline_frame.h"
 
@@ -345,7 +345,7 @@ void draw_gutter(const TimelineFrame& frame, const Box& gutter) {
     const float y0 = frame.y_at(place.y);
     const float y1 = y0 + place.height;
     if (y1 < gutter.y0 || y0 > gutter.y1) continue;
-    const bool selected = frame.active && session.selected_rank == static_cast<int>(place.rank);
+    const bool selected = frame.active && session.selected_rank == place.rank;
     if (selected) fill({gutter.x0, y0, gutter.x1, y1}, with_alpha(palette.selection, 0.18));
     if (owners) {
       // Draw the colour of the rank's own KV block.
@@ -360,7 +360,7 @@ void draw_gutter(const TimelineFrame& frame, const Box& gutter) {
     if (middle - last_name >= line && (y0 >= gutter.y0 || y1 - gutter.y0 >= line)) {
       const std::string& name = trace.ranks[place.rank].name;
       const float x = gutter.x0 + kRankSwatch + kLabelPad;
-      const auto is_failed = std::find(failed.begin(), failed.end(), static_cast<int>(place.rank));
+      const auto is_failed = std::find(failed.begin(), failed.end(), place.rank);
       const Color ink = is_failed != failed.end() ? palette.warning : palette.text;
       const float high = wrapped_height(font, rank_room, name);
       if (text_width(font, name) > rank_room && high < y1 - y0)

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "viz/model/analysis/failure.h"
 #include "viz/model/session/format.h"
 #include "viz/model/session/session.h"
 #include "viz/panels/timeline/timeline_frame.h"
@@ -67,7 +66,7 @@ void draw_steps(const TimelineFrame& frame) {
   const int own = frame.active ? frame.context.session.selected_rank : -1;
   const bool all = in_view * frame.layout.ranks.size() < kMostBoundaries;
   for (const RankPlace& place : frame.layout.ranks) {
-    const bool selected = static_cast<int>(place.rank) == own;
+    const bool selected = place.rank == own;
     if (all || selected)
       draw_rank_steps(frame, place, selected ? with_alpha(palette.text, 0.7) : color);
   }
@@ -160,7 +159,7 @@ void draw_failure_marks(const TimelineFrame& frame) {
     return frame.rank_of(id.row) == failed;
   });
   for (const RankPlace& place : frame.layout.ranks)
-    if (static_cast<int>(place.rank) == failed && !waits_itself) draw_silence(frame, place, color);
+    if (place.rank == failed && !waits_itself) draw_silence(frame, place, color);
   for (const SliceId& id : waits) {
     const std::optional<Box> box = frame.slice_box(id);
     if (!box) continue;
@@ -311,7 +310,7 @@ void draw_flow(const TimelineFrame& frame, const SeenFlow& seen) {
 std::uint32_t row_of(const Trace& trace, const PathSegment& segment) {
   if (segment.has_slice) return segment.slice.row;
   if (segment.kind == PathSegment::compute && trace.has_model())
-    return trace.lanes[trace.ranks[segment.rank].first_lane + kModelTid].first_row;
+    return model_lane(trace, segment.rank).first_row;
   return trace.row_of(segment.rank, RingLane::compute);
 }
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <tuple>
 #include <type_traits>
 #include <vector>
 
@@ -47,9 +48,10 @@ void slider_row(const PanelContext& context, const char* name, Bounds bounds, bo
     text.insert(at, "%");  // the slider takes its text for a format
   ImGui::BeginDisabled(!enabled);
   ImGui::PushID(name);
-  if (ImGui::SliderScalar("##", is_integer ? ImGuiDataType_S32 : ImGuiDataType_Double, &value,
-                          &least, &most, text.c_str(),
-                          logarithmic ? ImGuiSliderFlags_Logarithmic : 0) &&
+  if (ImGui::SliderScalar(
+          "##", is_integer ? ImGuiDataType_S32 : ImGuiDataType_Double, &value, &least, &most,
+          text.c_str(),
+          ImGuiSliderFlags_AlwaysClamp | (logarithmic ? ImGuiSliderFlags_Logarithmic : 0)) &&
       !is_integer)
     value = static_cast<T>(std::clamp(rounded(value), bounds.least, bounds.most));
   ImGui::PopID();
@@ -111,16 +113,28 @@ void draw_partition(const PanelContext& context, WhatIfSettings& s, const WhatIf
   heading(context, "Partition");
   integer_row(context, "ranks", 1, most_ranks(rates), s.world_size, recorded.world_size,
               fmt::format("{}", s.world_size), "world_size: how many ranks share the sequence");
+  s.slow_rank = std::min(s.slow_rank, s.world_size - 1);
   std::vector<std::string> words;
   for (const PartitionKind kind : kAllPartitions) words.emplace_back(name_of(kind));
   s.partition =
       kAllPartitions[words_row(context, "partition", words, static_cast<int>(s.partition))];
   mask_row(context, s, recorded.mask);
-  std::vector<std::string> ways = {"ring", "ring in step", "all-gather", "Ulysses"};
-  if (recorded.way == Way::recorded) ways.push_back(rates.scenario.job.scheme_name());
-  const int way = words_row(context, "way", ways, static_cast<int>(s.way));
-  s.way = static_cast<Way>(way);
-  if (s.way != Way::buffers) return;
+  std::vector<std::pair<Scheme, Pace>> ways = {{Scheme::ring, Pace::buffers},
+                                               {Scheme::ring, Pace::in_step},
+                                               {Scheme::allgather, recorded.pace},
+                                               {Scheme::ulysses, recorded.pace}};
+  words = {"ring", "ring in step", "all-gather", "Ulysses"};
+  if (recorded.scheme > Scheme::ulysses) {
+    ways.emplace_back(recorded.scheme, recorded.pace);
+    words.push_back(rates.scenario.job.scheme_name());
+  }
+  const auto now = std::find_if(ways.begin(), ways.end(), [&](const auto& way) {
+    return way.first == s.scheme && (way.second == s.pace || s.scheme != Scheme::ring);
+  });
+  const auto before = static_cast<int>(now - ways.begin());
+  if (const int way = words_row(context, "way", words, before); way != before)
+    std::tie(s.scheme, s.pace) = ways[way];
+  if (s.scheme != Scheme::ring || s.pace != Pace::buffers) return;
   const int most = std::max(kMostBuffers, recorded.kv_buffers);
   integer_row(context, "KV buffers", 2, most, s.kv_buffers, recorded.kv_buffers,
               fmt::format("{}", s.kv_buffers),
@@ -353,9 +367,7 @@ void draw_what_if(const PanelContext& context) {
   const WhatIf& what_if = *session.what_if;
   const std::vector<WhatIfFigure> figures = figures_of(what_if);
   const Prediction* shown = what_if.shown();
-  const auto ranks = [](const Document& document) {
-    return static_cast<int>(document.trace.ranks.size());
-  };
+  const auto ranks = [](const Document& document) { return document.trace.rank_count(); };
   const int predicted = shown != nullptr ? ranks(shown->document) : 1;
   // The sentences' position does not depend on their height.
   const auto layout_for = [&](float words) {
