@@ -11,7 +11,6 @@ struct Setting {
   int kv_buffers = 2;
   bool backward = false;
   double jitter = 0;
-  bool with_path = false;
   Scheme scheme = Scheme::ring;
 };
 
@@ -34,8 +33,7 @@ void simulated(benchmark::State& state, const char* mask, PartitionKind partitio
   double steps = 0;
   for (auto _ : state) {
     // The time includes counting the pairs.
-    const Simulation simulation = simulate(
-        {.job = job, .pace = setting.pace, .with_path = setting.with_path}, Work(job), machine);
+    const Simulation simulation = simulate({.job = job, .pace = setting.pace}, Work(job), machine);
     benchmark::DoNotOptimize(simulation.forward_s);
     steps += static_cast<double>(simulation.steps);
   }
@@ -43,10 +41,10 @@ void simulated(benchmark::State& state, const char* mask, PartitionKind partitio
 }
 
 const Setting kInStep, kBuffers{Pace::buffers}, kFour{Pace::buffers, 4};
-const Setting kJitter{Pace::buffers, 2, false, 0.1}, kPath{Pace::buffers, 2, false, 0, true};
+const Setting kJitter{Pace::buffers, 2, false, 0.1};
 const Setting kBackward{Pace::buffers, 2, true}, kBackwardInStep{Pace::in_step, 2, true};
-const Setting kBackwardPath{Pace::buffers, 4, true, 0.1, true};
-const Setting kGather{Pace::in_step, 2, true, 0, false, Scheme::allgather};
+const Setting kBackwardJitter{Pace::buffers, 4, true, 0.1};
+const Setting kGather{Pace::in_step, 2, true, 0, Scheme::allgather};
 const char* const kDocuments = "causal+documents:600000,448583";
 
 #define RINGSCOPE_CASE(name, ...) \
@@ -60,9 +58,8 @@ RINGSCOPE_CASE(zigzag_four_buffers, "causal", PartitionKind::zigzag, kFour);
 RINGSCOPE_CASE(zigzag_window, "causal+window:40000", PartitionKind::zigzag, kBuffers);
 RINGSCOPE_CASE(zigzag_documents, kDocuments, PartitionKind::zigzag, kBuffers);
 RINGSCOPE_CASE(zigzag_jitter, "causal", PartitionKind::zigzag, kJitter);
-RINGSCOPE_CASE(zigzag_path, "causal", PartitionKind::zigzag, kPath);
 RINGSCOPE_CASE(zigzag_backward, "causal", PartitionKind::zigzag, kBackward);
-RINGSCOPE_CASE(zigzag_backward_jitter_path, "causal", PartitionKind::zigzag, kBackwardPath);
+RINGSCOPE_CASE(zigzag_backward_jitter, "causal", PartitionKind::zigzag, kBackwardJitter);
 RINGSCOPE_CASE(contiguous_buffers, "causal", PartitionKind::contiguous, kBuffers);
 RINGSCOPE_CASE(striped_buffers, "causal", PartitionKind::striped, kBuffers);
 RINGSCOPE_CASE(fold_buffers, "causal", PartitionKind::fold, kBuffers);

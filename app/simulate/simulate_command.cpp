@@ -335,8 +335,6 @@ Simulated simulate_one(const SimulateOptions& options, const Setup& setup) {
     throw InputError(
         "simulate: " + *why +
         "; accepted: ranks, nodes and heads that go together (--scheme all shows what they allow)");
-  if (options.trace)
-    for_flag("--trace-ranks:", [&] { ranks_to_record(scenario.job, options.trace_ranks); });
   const std::int64_t begin_ns = monotonic_ns();
   Simulated result;
   result.scenario = scenario;
@@ -345,7 +343,7 @@ Simulated simulate_one(const SimulateOptions& options, const Setup& setup) {
   const Work& work = *result.work;
   const Machine machine = machine_of(scenario);
   result.ring = ring_of(scenario);
-  const SimulationRequest request{.job = scenario.job, .pace = scenario.pace, .with_path = true};
+  const SimulationRequest request{.job = scenario.job, .pace = scenario.pace};
   if (options.trace) {
     RecordedSimulation recorded =
         record(request, work, machine, scenario.job.partition.recorded_name(), options.trace_ranks);

@@ -18,13 +18,13 @@ namespace {
 
 // The figures of an entry: their names, units, and places.
 template <class Entry>
-struct Figure {
+struct TableFigure {
   std::string_view name;
   double unit;
   double* (*place)(Entry&);
 };
 
-constexpr Figure<Gpu> kGpuFigures[] = {
+constexpr TableFigure<Gpu> kGpuFigures[] = {
     {"tflops_16bit", 1e12, [](Gpu& gpu) { return &gpu.flops_16bit.emplace(); }},
     {"tflops_f32", 1e12, [](Gpu& gpu) { return &gpu.flops_f32.emplace(); }},
     {"forward_share", 1, [](Gpu& gpu) { return &gpu.forward_share; }},
@@ -32,7 +32,7 @@ constexpr Figure<Gpu> kGpuFigures[] = {
     {"memory_gb", 1e9, [](Gpu& gpu) { return &gpu.memory_bytes; }},
     {"memory_gb_per_s", 1e9, [](Gpu& gpu) { return &gpu.memory_bytes_per_s.emplace(); }},
 };
-constexpr Figure<Link> kLinkFigures[] = {
+constexpr TableFigure<Link> kLinkFigures[] = {
     {"gb_per_s", 1e9, [](Link& link) { return &link.bytes_per_s; }},
     {"latency_us", 1e-6, [](Link& link) { return &link.latency_s; }},
 };
@@ -99,11 +99,11 @@ class Parser {
 
   // Set the figure of the open entry that words[0] names.
   template <class Entry, std::size_t N>
-  void take_figure_of(Entry& entry, const Figure<Entry> (&figures)[N],
+  void take_figure_of(Entry& entry, const TableFigure<Entry> (&figures)[N],
                       const std::vector<std::string>& words) {
     const std::string& field = words[0];
     std::string accepted;
-    for (const Figure<Entry>& figure : figures) {
+    for (const TableFigure<Entry>& figure : figures) {
       accepted += (accepted.empty() ? "" : ", ") + std::string(figure.name);
       if (figure.name != field) continue;
       if (!fields_.insert(field).second)

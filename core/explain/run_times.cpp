@@ -13,7 +13,6 @@
 #include "core/base/error.h"
 #include "core/cost/time.h"
 #include "core/ring/loop_counts.h"
-#include "core/sim/shared_cores.h"
 
 namespace ringscope {
 namespace {
@@ -32,7 +31,8 @@ std::optional<Problem> loop_of(RunInfo info) try {
   info.mask_slices.clear();
   info.partition_runs.clear();
   const Problem job = recorded_job(info);
-  return is_plain(job) || job.scheme == Scheme::two_level ? std::optional(job) : std::nullopt;
+  const bool has_loop = is_plain(job) || job.scheme == Scheme::two_level;
+  return has_loop && job.world_size <= kMostSimulatedRanks ? std::optional(job) : std::nullopt;
 } catch (const InputError&) {
   return std::nullopt;
 }
@@ -259,7 +259,8 @@ void RunTimes::predict_work() {
     // Real ranks run the loop also where a simulation has a closed form or the loop of one rank.
     const bool has_own_loops = is_followed(job) || (!is_simulated() && !is_plain(job));
     if (has_own_loops && ranks_ > 1 && ranks_ <= kMostFollowedRanks) {
-      graph_ = std::make_shared<const LoopGraph>(graph_of_loops(job, tile));
+      graph_ = std::make_shared<const TaskGraph>(
+          graph_of(job, {.hosts_compute = true, .granularity = tile}));
       return take_work_of_graph();
     }
     const bool has_tiles = tile.rows > 1 || tile.keys > 1;
@@ -305,8 +306,8 @@ void RunTimes::take_work_of_graph() {
   for (const Pass pass : kAllPasses) {
     std::vector<WorkAmount> sums(steps(pass).size());
     std::vector<int> parts(steps(pass).size(), 0);
-    for (const LoopTask& task : graph_->tasks)
-      if (task.kind == LoopTask::Kind::attend && task.pass == pass && !sums.empty()) {
+    for (const Task& task : graph_->tasks)
+      if (task.kind == Task::Kind::attend && task.pass == pass && !sums.empty()) {
         WorkAmount& sum = sums[place(task.rank, task.step)];
         sum.pairs += task.work.pairs, sum.computed += task.work.computed;
         if (task.work.pairs > 0) ++parts[place(task.rank, task.step)];
@@ -331,41 +332,41 @@ Replay::Replay(const RunTimes& times) : times_(times) {
     if (job) job->nodes = job->world_size / per_node;
   }
   if (times.graph() != nullptr || !job) {
-    times.graph() != nullptr ? share_out() : measure_rest();
+    times.graph() != nullptr ? share_out(*times.graph()) : measure_rest();
     return;
   }
   job->backward = times.has(Pass::backward);
-  request_.job = *job;
-  request_.pace = Pace::buffers;
-  if (times.is_simulated() && info.kv_buffers == 0) request_.pace = Pace::in_step;
-  work_.emplace(*job);
+  loops_[0] = graph_of(*job, {.in_step = times.is_simulated() && info.kv_buffers == 0});
+  loops_[1] = graph_of(*job, {.hosts_compute = true});
+  for (const Task& task : loops_[0]->tasks)
+    part_.push_back(task.is_hop() || task.kind == Task::Kind::attend ? 1 : 0);
 }
 
 // Give each task its part of what its rank's step, or the hops of its step and way, takes: by the
 // work or the bytes.
-void Replay::share_out() {
-  const std::vector<LoopTask>& tasks = times_.graph()->tasks;
+void Replay::share_out(const TaskGraph& graph) {
+  const std::vector<Task>& tasks = graph.tasks;
   using Key = std::tuple<bool, Pass, Payload, Way, int, int>;
   struct Sum {
     double amount = 0, count = 0;
   };
   std::map<Key, Sum> sums;
-  const auto key_of = [&](const LoopTask& task) {
+  const auto key_of = [&](const Task& task) {
     return task.is_hop()
                ? Key{true,      task.pass, task.payload, times_.way_of(task.rank, task.to),
                      task.rank, task.step}
                : Key{false, task.pass, Payload::kv, Way::ring, task.rank, task.step};
   };
-  const auto amount_of = [&](const LoopTask& task) {
+  const auto amount_of = [&](const Task& task) {
     return task.is_hop() ? times_.alone_s({.bytes = task.bytes, .messages = 1})
                          : task.work.computed;
   };
-  const auto counts = [](const LoopTask& task) {
-    return task.is_hop() || task.kind == LoopTask::Kind::attend;
+  const auto counts = [](const Task& task) {
+    return task.is_hop() || task.kind == Task::Kind::attend;
   };
-  for (const LoopTask& task : tasks)
+  for (const Task& task : tasks)
     if (counts(task)) sums[key_of(task)].amount += amount_of(task), ++sums[key_of(task)].count;
-  for (const LoopTask& task : tasks) {
+  for (const Task& task : tasks) {
     part_.push_back(0);
     if (!counts(task)) continue;
     const Sum& sum = sums[key_of(task)];
@@ -373,12 +374,11 @@ void Replay::share_out() {
   }
 }
 
-double Replay::wall_of_graph(const ReplayTimes& changed) const {
-  const LoopGraph& graph = *times_.graph();
+double Replay::wall_of_graph(const TaskGraph& graph, const ReplayTimes& changed) const {
   const auto n = static_cast<std::size_t>(times_.ranks());
-  TaskCosts costs;
-  for (std::size_t i = 0; i < graph.tasks.size(); ++i) {
-    const LoopTask& task = graph.tasks[i];
+  std::vector<double> seconds(graph.tasks.size());
+  for (std::size_t i = 0; i < std::min(part_.size(), seconds.size()); ++i) {
+    const Task& task = graph.tasks[i];
     const auto rank = static_cast<std::size_t>(task.rank),
                step = static_cast<std::size_t>(task.step);
     const std::vector<double>& table =
@@ -387,27 +387,9 @@ double Replay::wall_of_graph(const ReplayTimes& changed) const {
                       : changed.steps[static_cast<int>(task.pass)];
     const std::size_t at = task.is_hop() ? step * n + rank : rank * n + step;
     const double all = part_[i] > 0 && at < table.size() ? table[at] : 0;
-    costs.seconds.push_back(std::isnan(all) ? 0 : part_[i] * all);
+    seconds[i] = std::isnan(all) ? 0 : part_[i] * all;
   }
-  std::vector<double> ends(graph.tasks.size());
-  if (changed.cores > 0) {
-    const LoopTimes times = times_on_shared_cores(graph, costs, changed.cores);
-    for (std::size_t i = 0; i < ends.size(); ++i)
-      ends[i] = times.tasks[i].end + (graph.tasks[i].pass == Pass::backward ? times.forward_s : 0);
-  } else {
-    for (const std::int32_t task : graph.order) {
-      const auto i = static_cast<std::size_t>(task);
-      double begin = 0;
-      for (const auto* after : {&graph.tasks[i].after, &graph.tasks[i].posted_after})
-        for (const std::int32_t earlier : *after)
-          begin = std::max(begin, ends[static_cast<std::size_t>(earlier)]);
-      ends[i] = begin + costs.seconds[i];
-    }
-  }
-  double wall = 0;
-  for (std::size_t i = 0; i < ends.size(); ++i)
-    if (!graph.tasks[i].is_hop()) wall = std::max(wall, ends[i]);
-  return wall;
+  return evaluate(graph, seconds, {changed.cores}).wall_s();
 }
 
 // Where the loop is not simulated, ranks are taken to meet after every step.
@@ -421,26 +403,6 @@ void Replay::measure_rest() {
       for (const RecordedHop& hop : times_.hops(pass, payload, Way::ring))
         recorded.hops[static_cast<int>(pass)][static_cast<int>(payload)][0].push_back(hop.seconds);
   flat_s_ = std::max(0.0, times_.wall_s() - wall_s(recorded));
-}
-
-std::optional<Simulation> Replay::simulation(const ReplayTimes& changed) const {
-  if (!work_) return std::nullopt;
-  const auto n = static_cast<std::size_t>(times_.ranks());
-  auto known = std::make_shared<KnownTimes>();
-  for (int pass = 0; pass < 2; ++pass) {
-    known->compute[pass] = changed.steps[pass];
-    known->compute[pass].resize(n * n);
-    for (int payload = 0; payload < 2; ++payload)
-      for (int way = 0; way < 2; ++way)
-        known->hop[pass][payload][way] = changed.hops[pass][payload][way];
-  }
-  Machine machine;
-  machine.world_size = times_.ranks();
-  // Hops that nobody recorded take no time.
-  machine.rates = {1, 1, 1e18, 0};
-  machine.cores = changed.cores;
-  machine.known = std::move(known);
-  return simulate(request_, *work_, machine);
 }
 
 // Others' loops: a rank goes on when it has computed, sent and received, and its blocks go either
@@ -472,9 +434,9 @@ double Replay::wall_of_profile(const ReplayTimes& changed) const {
 }
 
 double Replay::wall_s(const ReplayTimes& changed) const {
-  if (times_.graph() != nullptr) return wall_of_graph(changed);
+  if (times_.graph() != nullptr) return wall_of_graph(*times_.graph(), changed);
   if (times_.is_profile() && times_.is_whole()) return wall_of_profile(changed);
-  if (const auto run = simulation(changed)) return run->wall_s();
+  if (const auto& loop = loops_[changed.cores > 0]) return wall_of_graph(*loop, changed);
   double wall = flat_s_;
   const auto n = static_cast<std::size_t>(times_.ranks());
   // Add the slowest rank's time of every step. A table holds rank and step at these strides.

@@ -12,8 +12,7 @@
 
 #include "core/cost/hardware.h"
 #include "core/ring/seams.h"
-#include "core/sim/loop_graph.h"
-#include "core/sim/simulate.h"
+#include "core/sim/evaluate.h"
 #include "core/trace/event.h"
 
 namespace ringscope {
@@ -84,7 +83,7 @@ class RunTimes {
   // Return what a hop takes on that link; without one, its bytes.
   double alone_s(const RecordedHop& hop) const;
   // Return the tasks of all ranks' loops, if the scheme's are followed (core/ring/loop_counts.h).
-  const LoopGraph* graph() const { return graph_.get(); }
+  const TaskGraph* graph() const { return graph_.get(); }
 
   // Return whether a step's work is known: it was counted, or the mask and the partition tell it.
   bool has_work(const RankStep& step) const { return step.known || is_predicted_; }
@@ -128,7 +127,7 @@ class RunTimes {
   std::vector<double> starts_, posted_;  // by rank
   std::vector<std::vector<double>> gaps_;
   std::vector<RecordedHop> hops_[2][2][kWays];
-  std::shared_ptr<const LoopGraph> graph_;
+  std::shared_ptr<const TaskGraph> graph_;
   std::optional<Link> link_;
 };
 
@@ -151,18 +150,16 @@ class Replay {
 
   // Return the seconds of the run with `changed` times.
   double wall_s(const ReplayTimes& changed) const;
-  // Return the whole simulation; nothing for a scheme whose loop is not simulated.
-  std::optional<Simulation> simulation(const ReplayTimes& changed) const;
 
  private:
   void measure_rest();
-  void share_out();
-  double wall_of_graph(const ReplayTimes& changed) const;
+  void share_out(const TaskGraph& graph);
+  double wall_of_graph(const TaskGraph& graph, const ReplayTimes& changed) const;
   double wall_of_profile(const ReplayTimes& changed) const;
 
   const RunTimes& times_;
-  SimulationRequest request_;
-  std::optional<Work> work_;  // none for a scheme whose loop is not simulated
+  // The loop that is simulated, if any: of hosts that launch work, and of hosts that compute.
+  std::optional<TaskGraph> loops_[2];
   std::vector<double> part_;  // of the time of its step or hop that a task of the graph has
   double flat_s_ = 0;         // of such a run: what lies outside the slowest ranks' steps
 };

@@ -1,5 +1,6 @@
-// The machine of a simulation as the schemes see it: its ranks, its paths, and chance. A random
-// draw is a pure function of seed, purpose, rank and step, so no order, pace or scheme changes it.
+// The machine of a simulation as the schemes see it: its ranks, its paths, and chance; and how long
+// tasks (graph.h) take on it. A random draw is a pure function of seed, purpose, rank and step, so no
+// order, pace or scheme changes it.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +10,7 @@
 #include "core/base/random.h"
 #include "core/cost/measure.h"
 #include "core/cost/time.h"
+#include "core/sim/graph.h"
 #include "core/trace/event.h"
 
 namespace ringscope {
@@ -70,7 +72,7 @@ struct Machine {
   // Number of processors that ranks share equally while more of them compute; 0: each has its own.
   int cores = 0;
   // Measured costs of a ring with K buffers, or an all-gather, of threads on `cores` processors,
-  // which also copy the blocks. They replace rates, links and step_s.
+  // which also copy the blocks. They replace rates, links and step_s (core/cost/measure.h).
   std::shared_ptr<const CpuFigures> cpu = nullptr;
 
   std::shared_ptr<const KnownTimes> known = nullptr;  // replace all of the above but `cores`
@@ -86,5 +88,10 @@ struct Machine {
     return paths.empty() ? Path{rates.bytes_per_s, rates.latency_s} : paths[index(rank)];
   }
 };
+
+// Return the seconds that each task of `graph`, which belongs to `job`, takes on a processor or link of
+// its own: attentions and hops, and on a measured CPU all tasks.
+std::vector<double> durations_on(const TaskGraph& graph, const Problem& job,
+                                 const Machine& machine);
 
 }  // namespace ringscope

@@ -1,10 +1,11 @@
 #include "core/sim/recording.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <cmath>
+#include <span>
+#include <utility>
 
-#include "core/base/error.h"
+#include "core/cost/amounts.h"
 #include "core/ring/loop_counts.h"
 #include "core/ring/problem.h"
 
@@ -54,15 +55,8 @@ double events_of_rank(const Problem& job) {
 }
 
 int ranks_to_record(const Problem& job, std::optional<int> asked) {
-  const double each = events_of_rank(job);
-  if (asked) {
-    const int count = std::min(*asked, job.world_size);
-    if (count * each > static_cast<double>(kMostEventsAtAll))
-      throw InputError(fmt::format("{} ranks of {:.0f} events each given; accepted: up to {:.0f}",
-                                   count, each, static_cast<double>(kMostEventsAtAll) / each));
-    return count;
-  }
-  const double fit = std::max(2.0, static_cast<double>(kMostRecordedEvents) / each);
+  if (asked) return std::min(*asked, job.world_size);
+  const double fit = std::max(2.0, static_cast<double>(kMostRecordedEvents) / events_of_rank(job));
   return static_cast<int>(
       std::min({fit, static_cast<double>(kMostRanksByItself), double(job.world_size)}));
 }
@@ -80,38 +74,191 @@ std::vector<bool> choose_ranks(int world_size, int count, const std::vector<int>
   return taken;
 }
 
-RecordedSimulation record(SimulationRequest request, const Work& work, const Machine& machine,
-                          std::string_view partition, std::optional<int> asked) {
+namespace {
+
+constexpr int kLanes = 4;
+
+// Return `seconds` in nanoseconds, at most about 292 years.
+std::int64_t to_ns(double seconds) { return std::llround(std::clamp(seconds * 1e9, 0.0, 9.2e18)); }
+
+// A message as a lane shows it.
+struct MovedSlice {
+  TimeSpan span;
+  std::size_t hop;
+};
+
+// Return the longest part of `span` outside of all `busy` slices, which follow each other. `next`
+// is the first of them that may end after this span or a later one begins.
+template <class Slices>
+TimeSpan longest_free_part(TimeSpan span, const Slices& busy, std::size_t& next) {
+  while (next < busy.size() && busy[next].span.end <= span.begin) ++next;
+  TimeSpan longest{span.end, span.end};
+  double free_from = span.begin;
+  const auto take = [&](double until) {
+    if (until - free_from > longest.seconds()) longest = {free_from, until};
+  };
+  for (std::size_t k = next; k < busy.size() && busy[k].span.begin < span.end; ++k) {
+    take(busy[k].span.begin);
+    free_from = std::max(free_from, busy[k].span.end);
+  }
+  take(span.end);
+  return longest;
+}
+
+// Writes one rank's events.
+class EventWriter {
+ public:
+  EventWriter(const Problem& job, const SimulatedRun& run, const std::vector<bool>& recorded,
+              const std::vector<double>& own_share, int rank)
+      : job_(job), run_(run), recorded_(recorded), own_share_(own_share), rank_(rank) {}
+
+  // `incoming` are the hops that the rank receives.
+  void add(Pass pass, const std::vector<std::int32_t>& incoming) {
+    pass_ = pass;
+    const auto wait = [&](std::size_t i, TimeSpan span) {
+      const Task& task = run_.graph.tasks[i];
+      TraceEvent event{
+          .lane = Lane::wait, .payload = task.payload, .step = task.step, .kv_owner = task.owner};
+      event.waiting_for = awaited_by(run_.graph, run_.times, i);
+      give(event, span);
+    };
+    for_computations(run_.graph, run_.times, rank_, pass, wait, [&](std::size_t i) {
+      if (run_.graph.tasks[i].kind == Task::Kind::attend) compute(i);
+    });
+    std::vector<MovedSlice> sent, received;
+    const auto [first, last] = run_.graph.of_rank(rank_);
+    for (std::size_t i = first; i < last; ++i)
+      if (run_.graph.tasks[i].is_hop()) take(sent, i);
+    for (const std::int32_t i : incoming) take(received, static_cast<std::size_t>(i));
+    show(Lane::send, std::move(sent));
+    show(Lane::recv, std::move(received));
+  }
+
+  std::vector<TraceEvent> events;
+
+ private:
+  void take(std::vector<MovedSlice>& slices, std::size_t hop) const {
+    if (run_.graph.tasks[hop].pass == pass_) slices.push_back({run_.span_of_hop(hop), hop});
+  }
+
+  // Slices of a lane never overlap, whatever rounding does.
+  void give(TraceEvent event, TimeSpan span) {
+    const double origin_s = pass_ == Pass::forward ? 0 : run_.times.forward_s;
+    std::int64_t& lane_end = lane_ends_ns_[static_cast<int>(event.lane)];
+    event.pass = pass_;
+    event.begin_ns = std::max(to_ns(origin_s + span.begin), lane_end);
+    event.end_ns = std::max(to_ns(origin_s + span.end), event.begin_ns);
+    lane_end = event.end_ns;
+    const std::int64_t all = event.end_ns - event.begin_ns;
+    if (std::abs(event.moved_ns - all) <= 1) event.moved_ns = 0;
+    if (event.lane == Lane::compute && event.cpu_ns >= all - 1) event.cpu_ns = all;
+    events.push_back(event);
+  }
+
+  void compute(std::size_t i) {
+    const Task& task = run_.graph.tasks[i];
+    TraceEvent event{.lane = Lane::compute, .step = task.step, .kv_owner = task.owner};
+    event.pairs = static_cast<std::int64_t>(task.work.pairs);
+    event.flops = static_cast<std::int64_t>(flops_of_pairs(job_.shape, task.work.pairs, pass_));
+    event.cpu_ns = to_ns(run_.seconds[i]);
+    give(event, {run_.times.begin[i], run_.times.end[i]});
+  }
+
+  // A rank's hops of different ways run at the same time, but a recording has one lane for sends and
+  // one for receives, whose slices must not overlap. Hops of the ring are shown as they are. Others
+  // are shown in the longest part of their time in which the lane is free, or as a slice of no length
+  // if there is none.
+  void show(Lane lane, std::vector<MovedSlice> slices) {
+    const auto is_earlier = [](const MovedSlice& a, const MovedSlice& b) {
+      return std::pair(a.span.begin, a.span.end) < std::pair(b.span.begin, b.span.end);
+    };
+    const auto of_ring = std::stable_partition(
+        slices.begin(), slices.end(),
+        [&](const MovedSlice& slice) { return run_.graph.tasks[slice.hop].way == Way::ring; });
+    std::stable_sort(slices.begin(), of_ring, is_earlier);
+    std::stable_sort(of_ring, slices.end(), is_earlier);
+    const std::span<const MovedSlice> busy(slices.begin(), of_ring);
+    std::size_t next = 0;
+    for (auto slice = of_ring; slice != slices.end(); ++slice)
+      slice->span = longest_free_part(slice->span, busy, next);
+    std::inplace_merge(slices.begin(), of_ring, slices.end(), is_earlier);
+    for (const MovedSlice& slice : slices) move(lane, slice);
+  }
+
+  void move(Lane lane, const MovedSlice& slice) {
+    const Task& task = run_.graph.tasks[slice.hop];
+    TraceEvent event{
+        .lane = lane, .payload = task.payload, .step = task.step, .kv_owner = task.owner};
+    event.bytes = static_cast<std::int64_t>(task.bytes);
+    event.src = task.rank;
+    event.dst = task.to;
+    const double share = own_share_.empty() ? 1 : own_share_[task.rank];
+    event.moved_ns = to_ns(share * run_.times.seconds(slice.hop));
+    // A flow needs both of its slices.
+    if (recorded_[task.rank] && recorded_[task.to])
+      event.flow = static_cast<std::int64_t>(slice.hop) + 1;
+    give(event, slice.span);
+  }
+
+  const Problem& job_;
+  const SimulatedRun& run_;
+  const std::vector<bool>& recorded_;
+  const std::vector<double>& own_share_;
+  int rank_;
+  Pass pass_ = Pass::forward;
+  std::int64_t lane_ends_ns_[kLanes] = {};  // of the last slice
+};
+
+// A slow node holds all messages of an all-to-all up, but its own ranks' say which node it is.
+std::vector<double> own_shares(const Problem& job, const SimulatedRun& run,
+                               const Machine& machine) {
+  std::vector<double> shares;
+  if (!run.graph.hops_end_together) return shares;
+  for (int rank = 0; rank < job.world_size; ++rank) {
+    const Path path = machine.path_to_all(rank);
+    const double bytes = all_to_alls_of(job, Pass::forward, rank).there_bytes;
+    const auto seconds = [&](double bytes_per_s) {
+      return all_to_all_seconds(bytes, job.world_size, bytes_per_s, path.latency_s);
+    };
+    shares.push_back(
+        path.own_bytes_per_s > 0 ? seconds(path.own_bytes_per_s) / seconds(path.bytes_per_s) : 1);
+  }
+  return shares;
+}
+
+}  // namespace
+
+std::vector<std::vector<TraceEvent>> events_of(const Problem& job, const SimulatedRun& run,
+                                               const std::vector<bool>& recorded,
+                                               const std::vector<double>& own_share) {
+  std::vector<std::vector<std::int32_t>> incoming(recorded.size());
+  for (std::size_t i = 0; i < run.graph.tasks.size(); ++i)
+    if (const Task& task = run.graph.tasks[i]; task.is_hop() && recorded[task.to])
+      incoming[task.to].push_back(static_cast<std::int32_t>(i));
+  std::vector<std::vector<TraceEvent>> events(recorded.size());
+  for (std::size_t rank = 0; rank < recorded.size(); ++rank) {
+    if (!recorded[rank]) continue;
+    EventWriter mine(job, run, recorded, own_share, static_cast<int>(rank));
+    for (const Pass pass : kAllPasses) mine.add(pass, incoming[rank]);
+    events[rank] = std::move(mine.events);
+  }
+  return events;
+}
+
+RecordedSimulation record(const SimulationRequest& request, const Work& work,
+                          const Machine& machine, std::string_view partition,
+                          std::optional<int> asked) {
   const Problem& job = request.job;
   const int count = ranks_to_record(job, asked);
-  std::vector<int> path;
-  if (count < job.world_size) {
-    SimulationRequest scout = request;
-    scout.recorded.clear();
-    scout.sink = {};
-    scout.with_path = true;
-    path = simulate(scout, work, machine).path.ranks;
-  }
-  RecordedSimulation result;
+  const SimulatedRun run = run_of(request, work, machine);
+  RecordedSimulation result{summary_of(job, run), simulated_recording(job, partition)};
   Recording& recording = result.recording;
-  recording = simulated_recording(job, partition);
   recording.info.machine = head_of(job, work, machine);
   const bool rings = job.scheme == Scheme::ring || job.scheme == Scheme::two_level;
   recording.info.kv_buffers = rings && request.pace == Pace::buffers ? job.kv_buffers : 0;
-  request.recorded = choose_ranks(job.world_size, count, path);
-  for (std::size_t rank = 0; rank < recording.events.size(); ++rank)
-    if (request.recorded[rank]) recording.events[rank].reserve(events_of_rank(job));
-  const auto is_recorded = [&request](int rank) {
-    return static_cast<bool>(request.recorded[rank]);
-  };
-  request.sink = [&](int rank, const TraceEvent& event) {
-    auto& events = recording.events[rank];
-    events.push_back(event);
-    // A flow needs both of its slices.
-    if (event.flow != 0 && !(is_recorded(event.src) && is_recorded(event.dst)))
-      events.back().flow = 0;
-  };
-  result.simulation = simulate(request, work, machine);
+  recording.events =
+      events_of(job, run, choose_ranks(job.world_size, count, result.simulation.path.ranks),
+                own_shares(job, run, machine));
   return result;
 }
 

@@ -14,13 +14,11 @@ namespace ringscope {
 
 inline constexpr std::int64_t kMostRecordedEvents = 300'000;  // where no number of ranks is given
 inline constexpr int kMostRanksByItself = 64;                 // where no number of ranks is given
-inline constexpr std::int64_t kMostEventsAtAll = 20'000'000;  // about 4 GB as a file
 
 // Return an estimate of the number of slices of a rank that is never too low.
 double events_of_rank(const Problem& job);
 
-// Return how many ranks to record: all that were asked for, or as many as a file should have. Throw
-// InputError when `asked` ranks have too many events.
+// Return how many ranks to record: all that were asked for, or as many as a file should have.
 int ranks_to_record(const Problem& job, std::optional<int> asked);
 
 // Choose `count` ranks of world_size: the first half along `path`, the others evenly. Choose all of
@@ -31,15 +29,21 @@ std::vector<bool> choose_ranks(int world_size, int count, const std::vector<int>
 // buffers is that of a run.
 Recording simulated_recording(const Problem& job, std::string_view partition);
 
+// Return the events of the `recorded` ranks. `own_share`, if given, says by rank which part of its
+// messages' time a rank's own links alone would take.
+std::vector<std::vector<TraceEvent>> events_of(const Problem& job, const SimulatedRun& run,
+                                               const std::vector<bool>& recorded,
+                                               const std::vector<double>& own_share = {});
+
 struct RecordedSimulation {
   Simulation simulation;
   Recording recording;
 };
 
-// Simulate `request` and record it; its sink and recorded ranks are set here. `partition` is a
-// name. `asked` is as in ranks_to_record(). The simulation runs twice when the critical path
-// decides which ranks to record. Throw as simulate() and ranks_to_record() do.
-RecordedSimulation record(SimulationRequest request, const Work& work, const Machine& machine,
-                          std::string_view partition, std::optional<int> asked);
+// Simulate `request` and record it. `partition` is a name. `asked` is as in ranks_to_record(). Throw as
+// simulate() does.
+RecordedSimulation record(const SimulationRequest& request, const Work& work,
+                          const Machine& machine, std::string_view partition,
+                          std::optional<int> asked);
 
 }  // namespace ringscope

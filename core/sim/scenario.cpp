@@ -7,15 +7,13 @@
 
 #include "core/cost/amounts.h"
 #include "core/ring/loop_counts.h"
-#include "core/sim/loop_graph.h"
 
 namespace ringscope {
 namespace {
 
-// Return whether ranks run as core/ring does, each as far ahead as it can.
-bool is_loop(const Scenario& scenario) {
+bool is_in_step(const Scenario& scenario) {
   const Scheme scheme = scenario.job.scheme;
-  return scheme == Scheme::allgather || (scheme == Scheme::ring && scenario.pace == Pace::buffers);
+  return scenario.pace == Pace::in_step && (scheme == Scheme::ring || scheme == Scheme::two_level);
 }
 
 }  // namespace
@@ -58,17 +56,12 @@ std::optional<std::string> obstacle(const Scenario& scenario) {
         why.replace(at, accepted.size(), "; it takes ");
       return why;
     }
-    if (job.world_size > kMostGraphRanks)
-      return fmt::format("{} is followed for up to {} ranks, {} given", job.scheme_name(),
-                         kMostGraphRanks, job.world_size);
   }
-  if (scenario.cores > 0 && scenario.cores < job.world_size) {
-    if (!is_loop(scenario) && !is_followed(job))
-      return "cores are shared in a ring with --kv-buffers and in allgather only";
-    if (job.world_size > kMostGraphRanks)
-      return fmt::format("cores are shared by up to {} ranks, {} given", kMostGraphRanks,
-                         job.world_size);
-  }
+  if (least_tasks(job) > kMostTasks)
+    return fmt::format("{} ranks of {} have more than {:.0f} tasks to simulate", job.world_size,
+                       job.scheme_name(), kMostTasks);
+  if (scenario.cores > 0 && scenario.cores < job.world_size && is_in_step(scenario))
+    return "cores are shared by ranks with --kv-buffers only, not by ranks in step";
   return obstacle(job, std::numeric_limits<double>::infinity());
 }
 
@@ -145,11 +138,11 @@ Machine machine_of(const Scenario& scenario) {
   for (const Straggler& straggler : scenario.stragglers) slow_down(straggler.rank, straggler.speed);
   for (int rank = 0; rank < std::ssize(scenario.job.speeds); ++rank)
     slow_down(rank, scenario.job.speeds[rank]);
-  const bool by_figures = scenario.cpu != nullptr && is_loop(scenario) && !cluster &&
-                          scenario.step_s == 0 && scenario.jitter == 0 &&
-                          scenario.hop_jitter == 0 && machine.speed.empty() &&
-                          scenario.slow_links.empty();
-  if (by_figures && machine.world_size <= kMostGraphRanks) {
+  const bool by_figures = scenario.cpu != nullptr && is_plain(scenario.job) &&
+                          !is_in_step(scenario) && !cluster && scenario.step_s == 0 &&
+                          scenario.jitter == 0 && scenario.hop_jitter == 0 &&
+                          machine.speed.empty() && scenario.slow_links.empty();
+  if (by_figures) {
     machine.cpu = scenario.cpu;
     machine.cores = scenario.cores;
   }
@@ -220,8 +213,7 @@ Figures figures_of(const Scenario& scenario, const Machine& machine, const Simul
 
 Figures run_scenario(const Scenario& scenario, const Work& work) {
   const Machine machine = machine_of(scenario);
-  const SimulationRequest request{.job = scenario.job, .pace = scenario.pace};
-  return figures_of(scenario, machine, simulate(request, work, machine));
+  return figures_of(scenario, machine, simulate({scenario.job, scenario.pace}, work, machine));
 }
 
 Choice judge_by_simulation(Scenario scenario, double memory_bytes, const MemoryOf& memory_of) {

@@ -29,7 +29,7 @@ struct WorkAmount {
 // O(rows) under a mask in pieces.
 Index computed_pairs(const Region& region, const Granularity& granularity);
 
-inline constexpr int kMostSimulatedRanks = 4096;  // a table of all (rank, owner) has 134 MB
+inline constexpr int kMostSimulatedRanks = 1024;  // a ring of as many has some 6 million tasks
 
 class Work {
  public:

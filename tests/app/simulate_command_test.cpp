@@ -160,7 +160,7 @@ TEST_F(SimulateCommandTest, TraceOfManyRanksIsASample) {
   EXPECT_EQ(json["ranks"].Size(), 256u);
   if (has_viewer()) run_well({"view", path("t.json"), "--screenshot", path("t.png")});
   Strings more = many;
-  more[2] = "2100";
+  more[2] = "1000";
   run_well(more + kMachine + Strings{"--trace", path("t.json"), "--trace-ranks", "2"});
   if (has_viewer()) run_well({"view", path("t.json"), "--screenshot", path("t.png")});
   EXPECT_EQ(run_for_json(many + kMachine +
@@ -237,10 +237,12 @@ TEST_F(SimulateCommandTest, MeasureTakesThisMachine) {
 
 TEST_F(SimulateCommandTest, ManyRanks) {
   const auto json = run_for_json(
-      "simulate --gpu H100 --link NVLink4 --world-size 2048 --seqlen 1048576 --mask causal");
-  EXPECT_EQ(json["steps"].GetInt64(), 2048 * 2048);
+      "simulate --gpu H100 --link NVLink4 --world-size 1024 --seqlen 1048576 --mask causal");
+  EXPECT_EQ(json["steps"].GetInt64(), 1024 * 1024);
   EXPECT_EQ(json["ranks"].Size(), 256u);
-  EXPECT_EQ(json["ranks"][255]["rank"].GetInt(), 2047);
+  EXPECT_EQ(json["ranks"][255]["rank"].GetInt(), 1023);
+  expect_refused("simulate --gpu H100 --link NVLink4 --world-size 1025 --seqlen 1048576",
+                 "up to 1024 ranks are simulated 1025");
 }
 
 TEST_F(SimulateCommandTest, FullDiskLeavesNothing) {

@@ -1,5 +1,5 @@
 // A ring on this machine's processors, by made-up figures: sums that must come out.
-#include "core/sim/shared_cores.h"
+#include "core/sim/simulate.h"
 
 #include <gtest/gtest.h>
 
@@ -35,22 +35,26 @@ double sum(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0);
 }
 
-Simulation simulated(const Problem& job, const CpuFigures& figures, int cores) {
+Machine machine_of(const Problem& job, const CpuFigures& figures, int cores) {
   Machine machine;
   machine.world_size = job.world_size;
   machine.rates = {1, 1, 1, 0};
   machine.cores = cores;
   machine.cpu = std::make_shared<const CpuFigures>(figures);
-  return simulate({.job = job, .pace = Pace::buffers}, Work(job), machine);
+  return machine;
+}
+
+Simulation simulated(const Problem& job, const CpuFigures& figures, int cores) {
+  return simulate({job, Pace::buffers}, Work(job), machine_of(job, figures, cores));
 }
 
 TEST(CpuRing, EveryFigureCountsAsOftenAsItsPartHappens) {
   const Problem job = job_of(4, "full", PartitionKind::striped, true);
-  const LoopGraph graph = graph_of_loops(job);
+  const TaskGraph graph = graph_of(job, {.hosts_compute = true});
   const auto total = [&](auto&& set) {
     CpuFigures figures;
     set(figures);
-    return sum(cpu_costs(graph, job, figures).seconds);
+    return sum(durations_on(graph, job, machine_of(job, figures, 4)));
   };
   constexpr double kHeads = 12, kHeadsKv = 4, kDim = 40, kSeqlen = 1000;
   // 250 rows a rank, all of them full tiles: one tile of keys, columns in whole vectors.
@@ -75,7 +79,8 @@ TEST(CpuRing, OneProcessorDoesOneThingAfterTheOther) {
       for (const int n : {1, 2, 5}) {
         const Problem job = job_of(n, "causal", partition, backward);
         const CpuFigures figures = some_figures();
-        const double work = sum(cpu_costs(graph_of_loops(job), job, figures).seconds);
+        const TaskGraph graph = graph_of(job, {.hosts_compute = true});
+        const double work = sum(durations_on(graph, job, machine_of(job, figures, 1)));
         // There is always somebody who can go on, so that it never stands still.
         EXPECT_NEAR(simulated(job, figures, 1).wall_s(), work, 1e-9 * work)
             << name_of(partition) << " of " << n;

@@ -83,17 +83,6 @@ TEST(Properties, TheCriticalPathIsAsLongAsTheRun) {
   });
 }
 
-TEST(Properties, TheCriticalPathChangesNothing) {
-  for_cases([](const RandomCase& made, RandomCases&) {
-    const Simulation with = simulated(made);
-    const Simulation without =
-        simulate({.job = made.job, .pace = made.pace}, Work(made.job), made.machine);
-    EXPECT_EQ(with.forward_s, without.forward_s);
-    EXPECT_EQ(with.backward_s, without.backward_s);
-    EXPECT_TRUE(without.path.ranks.empty());
-  });
-}
-
 TEST(Properties, MoreBandwidthNeverHurts) {
   for_cases([](RandomCase made, RandomCases& cases) {
     const double before = simulated(made).wall_s();

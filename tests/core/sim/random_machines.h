@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/sim/simulate.h"
+#include "core/sim/recording.h"
 
 namespace ringscope {
 
@@ -74,8 +74,18 @@ class RandomCases {
 };
 
 inline Simulation simulated(const RandomCase& made) {
-  return simulate({.job = made.job, .pace = made.pace, .with_path = true}, Work(made.job),
-                  made.machine);
+  return simulate({made.job, made.pace}, Work(made.job), made.machine);
+}
+
+// Return the events of `ranks`, or of all ranks.
+struct Recorded {
+  Simulation simulation;
+  std::vector<std::vector<TraceEvent>> events;
+};
+inline Recorded recorded(const RandomCase& made, std::vector<bool> ranks = {}) {
+  ranks.resize(static_cast<std::size_t>(made.job.world_size), ranks.empty());
+  const SimulatedRun run = run_of({made.job, made.pace}, Work(made.job), made.machine);
+  return {summary_of(made.job, run), events_of(made.job, run, ranks)};
 }
 
 }  // namespace ringscope

@@ -13,39 +13,21 @@
 namespace ringscope {
 namespace two_level_events_test {
 
-struct Recorded {
-  Simulation simulation;
-  std::vector<std::vector<TraceEvent>> events;
-};
-
-Recorded record(const RandomCase& made) {
-  Recorded result;
-  const auto n = static_cast<std::size_t>(made.job.world_size);
-  result.events.resize(n);
-  SimulationRequest request{.job = made.job, .pace = made.pace};
-  request.recorded.assign(n, true);
-  request.sink = [&](int rank, const TraceEvent& event) {
-    result.events[static_cast<std::size_t>(rank)].push_back(event);
-  };
-  result.simulation = simulate(request, Work(made.job), made.machine);
-  return result;
-}
-
 TEST(TwoLevelEvents, LanesDoNotOverlapAndEverySendHasItsReceive) {
   RandomCases cases(22);
   for (int trial = 0; trial < 40; ++trial) {
     RandomCase made = random_two_level(cases);
     SCOPED_TRACE(made.text());
-    Recorded recorded = record(made);
-    const double wall_ns = recorded.simulation.wall_s() * 1e9;
+    Recorded run = recorded(made);
+    const double wall_ns = run.simulation.wall_s() * 1e9;
     std::map<std::int64_t, int> flows;
     double sent = 0;
-    for (std::size_t rank = 0; rank < recorded.events.size(); ++rank) {
+    for (std::size_t rank = 0; rank < run.events.size(); ++rank) {
       std::map<Lane, std::int64_t> ends;
       std::stable_sort(
-          recorded.events[rank].begin(), recorded.events[rank].end(),
+          run.events[rank].begin(), run.events[rank].end(),
           [](const TraceEvent& a, const TraceEvent& b) { return a.begin_ns < b.begin_ns; });
-      for (const TraceEvent& event : recorded.events[rank]) {
+      for (const TraceEvent& event : run.events[rank]) {
         EXPECT_GE(event.begin_ns, ends[event.lane]);
         EXPECT_GE(event.end_ns, event.begin_ns);
         EXPECT_LE(static_cast<double>(event.end_ns), wall_ns + 1);
@@ -63,7 +45,7 @@ TEST(TwoLevelEvents, LanesDoNotOverlapAndEverySendHasItsReceive) {
     }
     for (const auto& [flow, count] : flows) EXPECT_EQ(count, 1001) << flow;
     double told = 0;
-    for (const SimulatedRank& rank : recorded.simulation.ranks) told += rank.bytes_sent;
+    for (const SimulatedRank& rank : run.simulation.ranks) told += rank.bytes_sent;
     EXPECT_NEAR(sent, told, 1e-6 * told);
   }
 }
@@ -80,9 +62,9 @@ TEST(TwoLevelEvents, BlocksComeInTimeAndGradientsCollectAllShares) {
     SCOPED_TRACE(made.text());
     std::vector<std::pair<int, TraceEvent>> moves;                       // by when they are over
     std::map<std::pair<int, int>, std::int64_t> there, begun, attended;  // of (rank, owner)
-    const Recorded recorded = record(made);
+    const Recorded run = recorded(made);
     for (int rank = 0; rank < n; ++rank)
-      for (const TraceEvent& event : recorded.events[static_cast<std::size_t>(rank)]) {
+      for (const TraceEvent& event : run.events[static_cast<std::size_t>(rank)]) {
         if (event.pass != Pass::backward) continue;
         if (event.lane == Lane::send && event.payload == Payload::dkv)
           moves.emplace_back(rank, event);
@@ -128,8 +110,8 @@ TEST(TwoLevelEvents, NoBlockComesIntoABufferThatIsInUse) {
     const int n = made.job.world_size, places = n / made.job.nodes;
     if (n > 24) continue;
     SCOPED_TRACE(made.text());
-    const Recorded recorded = record(made);
-    for (const std::vector<TraceEvent>& events : recorded.events) {
+    const Recorded run = recorded(made);
+    for (const std::vector<TraceEvent>& events : run.events) {
       std::map<int, std::int64_t> attended, sent, came;  // by step
       for (const TraceEvent& event : events) {
         const bool is_here = event.src / places == event.dst / places;
@@ -162,7 +144,7 @@ TEST(TwoLevelEvents, ABlockWaitsForTheOneInItsBufferToLeave) {
   made.machine = two_level_machine(made.job, {flops / 0.1, 1, block, 0}, {"", 2 * block, 0});
   for (const int buffers : {2, 3}) {
     made.job.kv_buffers = buffers;
-    for (const std::vector<TraceEvent>& events : record(made).events)
+    for (const std::vector<TraceEvent>& events : recorded(made).events)
       for (const TraceEvent& event : events) {
         const bool is_between = event.lane == Lane::send && std::abs(event.src - event.dst) != 1;
         if (!is_between || event.step != 2) continue;

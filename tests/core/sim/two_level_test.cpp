@@ -15,7 +15,7 @@ namespace ringscope {
 namespace {
 
 Simulation run(const Problem& job, Pace pace, const Machine& machine) {
-  return simulate({.job = job, .pace = pace, .with_path = true}, Work(job), machine);
+  return simulate({job, pace}, Work(job), machine);
 }
 
 TEST(TwoLevel, EveryRankAttendsEveryBlockOnceAndGetsItFromWhereItWas) {
@@ -195,7 +195,7 @@ TEST(TwoLevel, MoreBuffersNeverHurt) {
   }
 }
 
-TEST(TwoLevel, RefusesNodesThatDoNotDivideAndSharedCores) {
+TEST(TwoLevel, RefusesNodesThatDoNotDivideAndSharedCoresInStep) {
   Problem job = two_level_job(2, 4);
   const Machine machine = two_level_machine(job, {1e9, 1e9, 1e9, 0}, {"", 1e9, 0});
   job.nodes = 3;
@@ -210,6 +210,7 @@ TEST(TwoLevel, RefusesNodesThatDoNotDivideAndSharedCores) {
   Machine shared = machine;
   shared.cores = 4;
   EXPECT_THROW(run(job, Pace::in_step, shared), InputError);
+  EXPECT_GT(run(job, Pace::buffers, shared).wall_s(), run(job, Pace::buffers, machine).wall_s());
   shared.cores = 8;
   EXPECT_EQ(run(job, Pace::in_step, shared).wall_s(), run(job, Pace::in_step, machine).wall_s());
 }

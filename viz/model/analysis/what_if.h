@@ -55,7 +55,7 @@ struct Bounds {
   double least, most;
 };
 inline constexpr Bounds kFactors{1.0 / 64, 64}, kJitters{0, 2}, kSlowdowns{1, 16};
-inline constexpr int kMostRanks = 1024;  // `ringscope simulate` goes beyond
+inline constexpr int kMostRanks = 1024;
 inline constexpr int kMostBuffers = 16;
 int most_ranks(const RunRates& rates);  // kMostRanks, or as many as there were if more
 

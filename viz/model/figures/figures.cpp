@@ -15,6 +15,7 @@
 #include "core/cost/time.h"
 #include "core/model/decode_attention.h"
 #include "core/ring/ring.h"
+#include "core/sim/recording.h"
 #include "core/sim/scenario.h"
 #include "core/trace/summary.h"
 #include "viz/model/analysis/balance.h"
@@ -132,14 +133,16 @@ Scenario scenario_of(Problem job) {
 
 // Simulate a runner. Of each rank return its slices, each as lane, step, first and last nanosecond.
 Fields runner(const Scenario& scenario) {
-  const auto ranks = static_cast<std::size_t>(scenario.job.world_size);
-  std::vector<std::vector<Index>> slices(ranks);
-  SimulationRequest request{scenario.job, scenario.pace, std::vector<bool>(ranks, true)};
-  request.sink = [&](int rank, const TraceEvent& event) {
-    slices[rank].insert(slices[rank].end(),
-                        {static_cast<Index>(event.lane), event.step, event.begin_ns, event.end_ns});
-  };
-  const Figures figures = figures_of(simulate(request, work_of(scenario), machine_of(scenario)));
+  const RecordedSimulation simulated = record({scenario.job, scenario.pace}, work_of(scenario),
+                                              machine_of(scenario), "", scenario.job.world_size);
+  std::vector<std::vector<Index>> slices;
+  for (const auto& events : simulated.recording.events) {
+    std::vector<Index>& mine = slices.emplace_back();
+    for (const TraceEvent& event : events)
+      mine.insert(mine.end(),
+                  {static_cast<Index>(event.lane), event.step, event.begin_ns, event.end_ns});
+  }
+  const Figures figures = figures_of(simulated.simulation);
   return {{"wall_s", figures.wall_s}, {"efficiency", figures.efficiency}, {"slices", slices}};
 }
 
