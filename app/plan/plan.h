@@ -1,6 +1,7 @@
 // What `ringscope plan` is asked for, its answer, and the functions that turn that into text or JSON.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -97,6 +98,14 @@ struct Plan {
   Rates ring_rates() const {
     if (!between || between->bytes_per_s >= rates.bytes_per_s) return rates;
     return {rates.forward_flops, rates.backward_flops, between->bytes_per_s, between->latency_s};
+  }
+  // Return the rates of sums of gradients and gathers of weights, which libraries spread over all links
+  // of a node (NCCL's channels).
+  Rates weight_rates() const {
+    Rates wide = ring_rates();
+    if (between)
+      wide.bytes_per_s = std::min(rates.bytes_per_s, options.nics * between->bytes_per_s);
+    return wide;
   }
 };
 

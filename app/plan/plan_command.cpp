@@ -72,6 +72,11 @@ void check_nodes(PlanOptions& plan, std::optional<int> nodes) {
 
 void complete(PlanOptions& plan, const ModelSizes& model, std::optional<int> nodes) {
   complete_problem("plan", plan.job);
+  if (plan.job.world_size > kMostSimulatedRanks)
+    contradiction("--world-size", fmt::format("{} given", plan.job.world_size),
+                  fmt::format("up to {}, which pass blocks to each other; more by --tensor, "
+                              "--pipeline and --data",
+                              kMostSimulatedRanks));
   if (plan.partition == PartitionKind::dealt) {
     plan.job.partition = *plan.partition;
     deal_out_as_given(plan.job);

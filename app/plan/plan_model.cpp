@@ -31,6 +31,7 @@ std::vector<Part> parts_of(const StepTime& step) {
           {"head and loss", "head_s", step.head, false},
           {"computed again", "recomputed_s", step.recomputed, true},
           {"gradients added up", "reduction_s", step.reduction, false},
+          {"weights gathered", "gathering_s", step.gathering, false},
           {"AdamW", "update_s", step.update, false}};
 }
 
@@ -119,13 +120,9 @@ StepTime step_time(const Plan& plan) {
   const ModelPlan& model = *plan.model;
   const double attention_s =
       is_simulated(plan) ? simulated_seconds(plan) : plan.chosen.time.total();
-  StepTime step =
-      step_time(plan.chosen.job, model.sizes, plan.rows, attention_s, model.figures,
-                plan.ring_rates(), plan.options.model_memory, plan.chosen.time.forward.total());
-  for (double StepTime::*part : {&StepTime::attention, &StepTime::projections, &StepTime::mlp,
-                                 &StepTime::values, &StepTime::head, &StepTime::recomputed})
-    step.*part *= static_cast<double>(plan.options.micro_batches);
-  return step;
+  return step_time(plan.chosen.job, model.sizes, plan.rows, attention_s, model.figures,
+                   plan.weight_rates(), plan.options.model_memory, plan.chosen.time.forward.total(),
+                   plan.options.micro_batches);
 }
 
 std::string model_text(const Plan& plan) {
@@ -204,12 +201,24 @@ std::string model_explanation(const Plan& plan) {
   if (!job.backward) return text;
   add("weights", fmt::format("{}V W + W + L (W d (2H + 2G) + 3 W F + 2 W)", sizes.tied ? "" : "2 "),
       fmt::format("{:.6g}, AdamW {:.3g} s each", weights_of(plan), figures.update_s),
-      "every rank updates all of them");
-  add("gradients", "2 (N-1)/N of 4 bytes a weight / B + 2 (N-1) messages",
-      fmt::format("{:.6g} bytes sent by a rank, {}",
-                  reduction_bytes(weights_of(plan), job.world_size),
+      plan.options.model_memory.zero_stage > 0 ? "every rank updates an N-th"
+                                               : "every rank updates all of them");
+  const WeightTraffic sent =
+      weight_traffic(weights_of(plan), job.storage_bytes(), job.world_size,
+                     plan.options.model_memory.zero_stage, job.layers, plan.options.micro_batches);
+  const int stage = plan.options.model_memory.zero_stage;
+  add("gradients",
+      fmt::format("{}(N-1)/N of 4 bytes a weight / B + messages", stage == 0   ? "2 "
+                                                                  : stage == 1 ? ""
+                                                                               : "a micro-batch "),
+      fmt::format("{:.6g} bytes sent by a rank, {}", sent.gradient_bytes,
                   seconds_text(plan.model->step.reduction)),
-      "S1 part one 2.3: an all-reduce over the context group; nothing hides it");
+      "S1 part one 2.3: a sum over the context group; nothing hides it");
+  if (stage > 0)
+    add("gathered weights", fmt::format("{}(N-1)/N e P / B", stage == 3 ? "2 a micro-batch " : ""),
+        fmt::format("{:.6g} bytes sent by a rank, {}", sent.weight_bytes,
+                    seconds_text(plan.model->step.gathering)),
+        "ZeRO, section 7; nothing hides it here");
   return text;
 }
 

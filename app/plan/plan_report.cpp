@@ -175,7 +175,7 @@ Limit memory_limit_of(const Plan& plan) {
       m.zero_stage = 3, m.recompute = Recompute::layer, m.chunks = 8;
     });
   }
-  if (job.partition != PartitionKind::dealt && job.world_size <= (1 << 30))
+  if (job.partition != PartitionKind::dealt && 2 * job.world_size <= kMostSimulatedRanks)
     attempt(fmt::format("--world-size {}", 2 * job.world_size),
             [](ModelMemory&, Problem& changed) { changed.world_size *= 2; });
   return limit;
@@ -210,7 +210,13 @@ Limit limit_of(const Plan& plan) {
                     : "a faster --link, or more positions a rank"},
       {"computing again", step.recomputed, "less --recompute, where the memory allows"},
       {"adding up gradients", step.reduction,
-       "more --micro-batches, after which gradients are added up once"}};
+       plan.options.model_memory.zero_stage < 2
+           ? "more --micro-batches, after which gradients are added up once"
+           : "--zero 1, which adds them up once a step, where the memory allows"},
+      {"gathering weights", step.gathering,
+       plan.options.model_memory.zero_stage == 3
+           ? "--zero 2, which gathers them once a step, where the memory allows"
+           : "more --micro-batches, after which weights are gathered once"}};
   const Loss& most =
       *std::max_element(losses.begin(), losses.end(),
                         [](const Loss& a, const Loss& b) { return a.seconds < b.seconds; });
@@ -374,7 +380,7 @@ std::string pass_line(const Plan& plan, Pass pass) {
   const std::string hop =
       seconds_text(job.world_size == 1 ? 0 : hop_seconds(job, plan.rates, pass, plan.rows));
   if (is_followed(job) || job.scheme == Scheme::two_level || plan.between)
-    return entry(name, "the scheme's loop, simulated; imbalance: neither computing nor moving",
+    return entry(name, "the scheme's loop, simulated; imbalance: what is waited with free links",
                  numbers, "core/sim, as `simulate` says");
   switch (job.scheme) {
     case Scheme::ring:

@@ -5,7 +5,6 @@
 #include "core/attention/tiles.h"
 #include "core/cost/time.h"
 #include "core/ring/loop_counts.h"
-#include "core/ring/two_level.h"
 
 namespace ringscope {
 
@@ -74,33 +73,6 @@ double to_rows_bytes(const Problem& job, double rows, double query_tensors, doub
          job.storage_bytes() / job.world_size;
 }
 
-// Rank (n, g) of M nodes sends inside its node all blocks except those of place g+1, and between
-// nodes the blocks of place g except node n+1's. Gradients inside nodes are those of the same
-// blocks, between nodes those of place g+1. A last hop brings the next place's own gradient home.
-Traffic two_level_traffic(const Problem& job, int rank) {
-  const TwoLevelSchedule mine{rank, job.nodes, job.ranks_a_node()};
-  const int home = mine.next_here();
-  double rows_of_place = 0, rows_of_next_place = 0;
-  for (int node = 0; node < job.nodes; ++node) {
-    const int first = node * mine.ranks_per_node;
-    rows_of_place += rows_of(job, first + mine.place());
-    rows_of_next_place += rows_of(job, first + home % mine.ranks_per_node);
-  }
-  const double inside = static_cast<double>(job.shape.seqlen) - rows_of_next_place;
-  const double between = rows_of_place - rows_of(job, mine.next_node());
-  Traffic traffic;
-  traffic.forward_bytes = 2 * kv_values(job.shape, inside + between) * job.storage_bytes();
-  traffic.hops = job.world_size - 1;
-  if (!job.backward) return traffic;
-  const bool has_both = job.nodes > 1 && mine.ranks_per_node > 1;
-  const double gradients = inside + (job.nodes > 1 ? rows_of_next_place : 0) +
-                           (mine.ranks_per_node > 1 ? rows_of(job, home) : 0);
-  traffic.backward_bytes =
-      traffic.forward_bytes + 2 * kv_values(job.shape, gradients) * kGradientBytes;
-  traffic.hops += job.world_size + (has_both ? 1 : 0);
-  return traffic;
-}
-
 Traffic ulysses_traffic(const Problem& job, int rank) {
   const auto bytes = [&](Pass pass) {
     const AllToAlls both = all_to_alls_of(job, pass, rank);
@@ -117,13 +89,15 @@ Traffic ulysses_traffic(const Problem& job, int rank) {
 
 Traffic traffic_of(const Problem& job, int rank) {
   if (job.world_size == 1) return {};
-  if (is_followed(job)) {
+  const double n = job.world_size;
+  if (is_followed(job) || job.scheme == Scheme::two_level) {
     const LoopCounts counts = count_loop(job, rank);
-    return {counts.forward_bytes, counts.backward_bytes, static_cast<double>(counts.messages)};
+    Traffic traffic{counts.forward_bytes, counts.backward_bytes, double(counts.messages)};
+    const bool has_both = job.nodes > 1 && job.nodes < job.world_size;
+    if (!is_followed(job)) traffic.hops = n - 1 + (job.backward ? n + (has_both ? 1 : 0) : 0);
+    return traffic;
   }
   if (job.scheme == Scheme::ulysses) return ulysses_traffic(job, rank);
-  if (job.scheme == Scheme::two_level) return two_level_traffic(job, rank);
-  const double n = job.world_size;
   Traffic traffic;
   traffic.forward_bytes = kv_pass_bytes(job, rank);
   traffic.hops = n - 1;

@@ -49,9 +49,6 @@ TileAmounts tile_amounts(const Region& region);
 //              its f32 gradient, which needs one more to get home (S1, part two, 8.2 sends it the
 //              wrong way: C16).
 //   allgather  The same volume forward. Backward gathers again and scatters N-1 gradients.
-//   two_level  Forward, the ring's N-1 hops: M (G-1) inside nodes, M-1 between them. Backward,
-//              these again, and M (G-1) + 1 hops of gradients inside nodes and M between them: one
-//              more than the ring's N when M and G are both above 1 (core/ring/two_level.h).
 //   ulysses    Forward, (N-1)/N of the rank's Q, K and V, then of its share of the output.
 //              Backward, of dO, then of its shares of dQ, dK and dV, rounded to the storage type.
 //              (Q, K, V and O stay in memory, so nothing is sent twice.) Not counted is that the loop
@@ -63,7 +60,7 @@ TileAmounts tile_amounts(const Region& region);
 struct Traffic {
   double forward_bytes = 0;   // sent by one rank
   double backward_bytes = 0;  // 0 without backward
-  // Ring and all-gather: steps at whose end blocks moved on. Ulysses: all-to-alls of N-1 messages.
+  // Rings and all-gather: steps at whose end blocks moved on. Ulysses: all-to-alls of N-1 messages.
   // Others: messages.
   double hops = 0;
 

@@ -20,10 +20,11 @@
 
 namespace ringscope {
 
-// Consecutive steps that share one entry.
+// Of a plan and a simulation: a ring of as many ranks has some 6 million tasks (core/sim/graph.h).
+inline constexpr int kMostSimulatedRanks = 1024;
+
 struct StepWork {
-  double steps = 1;
-  double slowest = 0;   // pairs of the slowest rank at each of these steps
+  double slowest = 0;   // pairs of the slowest rank
   bool has_hop = true;  // false only for the last step, after which no KV block moves
 };
 
@@ -38,16 +39,11 @@ struct Balance {
   double imbalance() const;      // slowest rank / mean
 };
 
-// Up to this many ranks (fewer under a mask of many documents) every (rank, step) is counted.
-// Beyond it the result is `sampled`: up to 96 ranks are counted, at as many steps as are needed to
-// follow a curve that is straight between the edges of the mask. A counted step then stands for its
-// neighbours. mean_rank is always exact.
-inline constexpr int kMostExactRanks = 128;
-
 // Return the pairs of each (rank, step) for schemes ring and allgather; they equal a run's
-// predicted_pairs(). In a two-level ring, step o G + i is inner step i of outer step o, and every
-// step has its own entry. Ulysses has one entry, of total_pairs / world_size pairs, because every
-// rank does equal work on its share of the heads. Throw InputError for a mask that doesn't fit.
+// predicted_pairs(). Ulysses has one entry, of total_pairs / world_size pairs, because every rank does
+// equal work on its share of the heads. Of many ranks under a mask of many documents only some are
+// counted, and the result is `sampled`; mean_rank is always exact. Throw InputError for a mask that
+// doesn't fit.
 Balance balance_of(const Problem& job);
 
 }  // namespace ringscope

@@ -92,8 +92,8 @@ std::optional<int> smallest_world_size(const Problem& job, double memory_bytes,
     return !(memory_of(tried) <= memory_bytes);
   };
   // With seqlen or more ranks, a rank holds one row.
-  const Index most =
-      min_of(ceil_div(job.shape.seqlen, nodes), std::numeric_limits<int>::max() / nodes);
+  const Index most = min_of(ceil_div(job.shape.seqlen, nodes), kMostSimulatedRanks / nodes);
+  if (most == 0) return std::nullopt;
   if (too_few(most)) return std::nullopt;
   const Index most_too_few = too_few(1) ? last_that(1, most, too_few) : 0;
   return static_cast<int>(most_too_few + 1) * nodes;

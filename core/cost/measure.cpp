@@ -13,6 +13,27 @@
 
 namespace ringscope {
 
+std::vector<double> fastest_of(double budget, const std::vector<std::function<void()>>& calls) {
+  constexpr int kTurns = 4;
+  for (const auto& call : calls) call();  // to warm up
+  std::vector<double> fastest(calls.size(), std::numeric_limits<double>::infinity());
+  const std::int64_t begin_ns = monotonic_ns();
+  do {
+    std::vector<double> seconds(calls.size(), 0);
+    int turns = 0;
+    do {
+      for (std::size_t i = 0; i < calls.size(); ++i) {
+        const double call_begin = thread_cpu_seconds();
+        calls[i]();
+        seconds[i] += thread_cpu_seconds() - call_begin;
+      }
+    } while (++turns < kTurns && seconds_since(begin_ns) < budget);
+    for (std::size_t i = 0; i < calls.size(); ++i)
+      fastest[i] = std::min(fastest[i], seconds[i] / turns);
+  } while (seconds_since(begin_ns) < budget);
+  return fastest;
+}
+
 namespace {
 
 Buffer<std::byte> random_values(Index count, DType dtype, std::uint64_t seed) {

@@ -15,13 +15,47 @@
 // The rates alone (core/cost/time.h) are the limit of large blocks: F = 4 head_dim / pair_s.
 #pragma once
 
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
 #include "core/attention/blockwise.h"
+#include "core/base/clock.h"
 #include "core/base/math.h"
 #include "core/cost/amounts.h"
 #include "core/cost/time.h"
 #include "core/trace/event.h"
 
 namespace ringscope {
+
+// Measure the speed of code by the processor time of calls in turn. The fastest repetition counts.
+// On several threads at once the slowest thread counts.
+
+// Return the processor seconds of each call. A few rounds of all calls in turn, as in a run, give
+// one mean per call, and the fastest mean within `budget` seconds counts, because time that other
+// programs take is not part of the machine's speed.
+std::vector<double> fastest_of(double budget, const std::vector<std::function<void()>>& calls);
+
+// Run `measure` on all benches at once, one thread each. Return the largest of each number, because
+// the others would wait for the slowest thread. `measure` returns numbers and does not throw.
+template <class Bench, class Measure>
+std::vector<double> slowest_thread(const std::vector<std::unique_ptr<Bench>>& benches,
+                                   const Measure& measure) {
+  std::vector<std::vector<double>> numbers(benches.size());
+  std::vector<std::jthread> workers;
+  for (std::size_t i = 0; i < benches.size(); ++i)
+    workers.emplace_back([&, i] { numbers[i] = measure(*benches[i]); });
+  for (std::jthread& worker : workers) worker.join();
+  std::vector<double> slowest = numbers[0];
+  for (const auto& mine : numbers)
+    for (std::size_t k = 0; k < mine.size(); ++k) slowest[k] = std::max(slowest[k], mine[k]);
+  return slowest;
+}
+
+// ---
+// Its figures.
 
 struct KernelFigures {
   double pair_s = 0, row_s = 0, partial_row_s = 0, key_s = 0;

@@ -165,8 +165,16 @@ double model_flops(const Problem& job, const ModelSizes& model) {
   return (job.backward ? 3 : 1) * (products + attention);
 }
 
-double reduction_bytes(double weights, int world_size) {
-  return 2 * (world_size - 1.0) / world_size * kF32Bytes * (weights + 1);
+WeightTraffic weight_traffic(double weights, double stored_bytes, int world_size, int zero_stage,
+                             Index layers, Index micro_batches) {
+  if (world_size == 1) return {};
+  // A ring that sums or gathers has N-1 hops, each of an N-th.
+  const double hops = world_size - 1, part = hops / world_size;
+  const auto batches = static_cast<double>(micro_batches);
+  const double sums = zero_stage == 0 ? 2 : zero_stage == 1 ? 1 : batches;
+  const double gathers = zero_stage == 0 ? 0 : zero_stage == 3 ? 2 * batches : 1;
+  return {sums * part * kF32Bytes * (weights + 1), gathers * part * stored_bytes * weights,
+          sums * hops, gathers * hops * (zero_stage == 3 ? static_cast<double>(layers) : 1)};
 }
 
 ModelFigures model_figures(const Gpu& gpu, DType dtype) {
@@ -188,7 +196,7 @@ ModelFigures model_figures(const Gpu& gpu, DType dtype) {
 
 StepTime step_time(const Problem& job, const ModelSizes& model, double rows, double attention_s,
                    const ModelFigures& figures, const Rates& rates, const ModelMemory& memory,
-                   double attention_forward_s) {
+                   double attention_forward_s, Index micro_batches) {
   const double tokens = static_cast<double>(job.shape.batch) * rows;
   const auto layers = static_cast<double>(job.layers);
   const auto width = static_cast<double>(model.width);
@@ -224,13 +232,19 @@ StepTime step_time(const Problem& job, const ModelSizes& model, double rows, dou
     time.recomputed += (memory.chunks > 1 ? layers : again) *
                        (mlp_flops(model, tokens) * 2 / 3 / figures.product_flops +
                         tokens * static_cast<double>(model.hidden) * figures.gate.forward);
+  for (double* part :
+       {&time.attention, &time.projections, &time.mlp, &time.values, &time.head, &time.recomputed})
+    *part *= static_cast<double>(micro_batches);
   const double weights = model_weights(job.shape, model, job.layers);
-  time.update = weights * figures.update_s;
+  const bool is_dealt = memory.zero_stage > 0 && job.world_size > 1;
+  time.update = figures.update_s * (is_dealt ? weights / job.world_size : weights);
   // The pieces of a large hop count as one message. They could follow each other without a wait, as
   // libraries send them.
-  if (job.world_size > 1)
-    time.reduction = reduction_bytes(weights, job.world_size) / rates.bytes_per_s +
-                     2 * (job.world_size - 1) * rates.latency_s;
+  const WeightTraffic sent = weight_traffic(weights, job.storage_bytes(), job.world_size,
+                                            memory.zero_stage, job.layers, micro_batches);
+  time.reduction =
+      sent.gradient_bytes / rates.bytes_per_s + sent.gradient_messages * rates.latency_s;
+  time.gathering = sent.weight_bytes / rates.bytes_per_s + sent.weight_messages * rates.latency_s;
   return time;
 }
 

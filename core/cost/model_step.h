@@ -133,9 +133,21 @@ std::vector<MemoryPart> model_memory_parts(const Problem& job, const ModelSizes&
 std::vector<MemoryPart> activation_parts(const Problem& job, const ModelSizes& model,
                                          const ModelMemory& memory, double rows);
 
-// Return the bytes that a rank sends to sum the gradients and one more value, the loss: 2 (N-1)/N
-// of their bytes, up to the rounding of chunks.
-double reduction_bytes(double weights, int world_size);
+// What a rank of N sends in a step besides attention. Sums are in f32, and weights travel as stored (e
+// bytes); M micro-batches follow each other.
+//
+//   stage 0   gradients 2 (N-1)/N 4 P: a sum that every rank gets, of the loss as well
+//   1         gradients (N-1)/N 4 P, of which each rank gets its share; then the new weights, (N-1)/N e P
+//   2         the same, but gradients are dealt out after each of the M
+//   3         as 2, but weights are gathered for each pass of each of the M: 2 M (N-1)/N e P
+//
+// (Rajbhandari et al., 2020, section 7, has the sums of one micro-batch.)
+struct WeightTraffic {
+  double gradient_bytes = 0, weight_bytes = 0;
+  double gradient_messages = 0, weight_messages = 0;
+};
+WeightTraffic weight_traffic(double weights, double stored_bytes, int world_size, int zero_stage,
+                             Index layers, Index micro_batches);
 
 // Seconds per value, in either pass.
 struct ValueSeconds {
@@ -165,24 +177,27 @@ struct StepTime {
   double head = 0;        // with the last norm and the loss
   double recomputed = 0;  // what the backward pass computes again
   double reduction = 0;   // of gradients; nothing is computed meanwhile
+  double gathering = 0;   // of weights that are dealt out; the same
   double update = 0;
 
   double layer() const {
     return (attention + projections + mlp + values) / static_cast<double>(layers);
   }
   double total() const {
-    return attention + projections + mlp + values + head + recomputed + reduction + update;
+    return attention + projections + mlp + values + head + recomputed + reduction + gathering +
+           update;
   }
   double attention_share() const { return attention / total(); }
 };
 
-// Return the time of a step on the rank with the most rows. It holds `rows` rows of a sequence, and
-// `attention_s` is the time of one layer from layer_time() or a simulation, of which
-// `attention_forward_s` is the forward pass. All other work is the
-// same for every row, so the rank with the most rows determines the time.
+// Return the time of a step of `micro_batches` on the rank with the most rows. It holds `rows` rows of a
+// sequence, and `attention_s` is the time of one layer from layer_time() or a simulation, of which
+// `attention_forward_s` is the forward pass. All other work is the same for every row, so the rank with
+// the most rows determines the time. Of `rates`, those of the links count, which gradients and weights
+// take.
 StepTime step_time(const Problem& job, const ModelSizes& model, double rows, double attention_s,
                    const ModelFigures& figures, const Rates& rates, const ModelMemory& memory = {},
-                   double attention_forward_s = 0);
+                   double attention_forward_s = 0, Index micro_batches = 1);
 
 // Return the FLOPs of a step of the whole model, over all ranks, that do not depend on how it is
 // computed: what MFU counts (PaLM paper, appendix B). Nothing that is computed again is in it.

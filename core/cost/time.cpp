@@ -7,27 +7,6 @@
 
 namespace ringscope {
 
-std::vector<double> fastest_of(double budget, const std::vector<std::function<void()>>& calls) {
-  constexpr int kTurns = 4;
-  for (const auto& call : calls) call();  // to warm up
-  std::vector<double> fastest(calls.size(), std::numeric_limits<double>::infinity());
-  const std::int64_t begin_ns = monotonic_ns();
-  do {
-    std::vector<double> seconds(calls.size(), 0);
-    int turns = 0;
-    do {
-      for (std::size_t i = 0; i < calls.size(); ++i) {
-        const double call_begin = thread_cpu_seconds();
-        calls[i]();
-        seconds[i] += thread_cpu_seconds() - call_begin;
-      }
-    } while (++turns < kTurns && seconds_since(begin_ns) < budget);
-    for (std::size_t i = 0; i < calls.size(); ++i)
-      fastest[i] = std::min(fastest[i], seconds[i] / turns);
-  } while (seconds_since(begin_ns) < budget);
-  return fastest;
-}
-
 namespace {
 
 double bytes_a_row(const Problem& job, Pass pass) {
@@ -76,15 +55,10 @@ struct HopTimes {
   double gradient = 0;  // 0 in the forward pass
 };
 
-// Return the times of hops around `ranks` ranks over one kind of link. They are 0 where there is no
-// other rank to send to.
-HopTimes hop_times(const Problem& job, Pass pass, int ranks, double bytes_per_s, double latency_s) {
-  if (ranks == 1) return {};
-  const auto seconds = [&](double bytes) { return latency_s + bytes / bytes_per_s; };
-  return {seconds(kv_hop_bytes(job)), pass == Pass::forward ? 0 : seconds(gradient_hop_bytes(job))};
-}
 HopTimes hop_times(const Problem& job, const Rates& rates, Pass pass) {
-  return hop_times(job, pass, job.world_size, rates.bytes_per_s, rates.latency_s);
+  if (job.world_size == 1) return {};
+  const auto seconds = [&](double bytes) { return rates.latency_s + bytes / rates.bytes_per_s; };
+  return {seconds(kv_hop_bytes(job)), pass == Pass::forward ? 0 : seconds(gradient_hop_bytes(job))};
 }
 
 PassTime ring_pass(const Problem& job, const Balance& balance, const Rates& rates, Pass pass) {
@@ -95,9 +69,9 @@ PassTime ring_pass(const Problem& job, const Balance& balance, const Rates& rate
   for (const StepWork& step : balance.steps) {
     const double work = compute_seconds(job, rates, pass, step.slowest);
     const double moving = (step.has_hop ? hops.kv : 0) + (is_first ? 0 : hops.gradient);
-    slowest += step.steps * work;
-    time.exposed += step.steps * std::max(0.0, moving - work);
-    time.wall += step.steps * std::max(work, moving);
+    slowest += work;
+    time.exposed += std::max(0.0, moving - work);
+    time.wall += std::max(work, moving);
     is_first = false;
   }
   time.exposed += hops.gradient;
@@ -114,10 +88,6 @@ PassTime allgather_pass(const Problem& job, const Balance& balance, const Rates&
   const double slowest = compute_seconds(job, rates, pass, balance.slowest_rank);
   time.imbalance = slowest - time.compute;
   time.exposed = (job.world_size - 1) * (hops.kv + hops.gradient);
-  if (balance.sampled) {  // it is not exact anyway, and there may be very many ranks
-    time.wall = time.exposed + slowest;
-    return time;
-  }
   for (int hop = 0; hop + 1 < job.world_size; ++hop) time.wall += hops.kv;
   time.wall += slowest;
   for (int hop = 0; hop + 1 < job.world_size; ++hop) time.wall += hops.gradient;
@@ -157,51 +127,9 @@ PassTime pass_time(const Problem& job, const Balance& balance, const Rates& rate
 }  // namespace
 
 LayerTime layer_time(const Problem& job, const Balance& balance, const Rates& rates) {
-  if (job.scheme == Scheme::two_level)
-    return two_level_time(job, balance, rates, {"", rates.bytes_per_s, rates.latency_s});
   LayerTime time;
   time.forward = pass_time(job, balance, rates, Pass::forward);
   if (job.backward) time.backward = pass_time(job, balance, rates, Pass::backward);
-  return time;
-}
-
-namespace {
-
-PassTime pass_time(const Problem& job, const Balance& balance, const Rates& rates, const Link& link,
-                   Pass pass) {
-  const int places = job.ranks_a_node();
-  const HopTimes here = hop_times(job, pass, places, rates.bytes_per_s, rates.latency_s);
-  const HopTimes between = hop_times(job, pass, job.nodes, link.bytes_per_s, link.latency_s);
-  PassTime time;
-  double slowest = 0;
-  auto step = balance.steps.begin();
-  for (int outer = 0; outer < job.nodes; ++outer) {
-    double turn = 0;
-    for (int inner = 0; inner < places; ++inner, ++step) {
-      const double work = compute_seconds(job, rates, pass, step->slowest);
-      const double moving = (inner < places - 1 ? here.kv : 0) + (inner > 0 ? here.gradient : 0);
-      slowest += work;
-      turn += std::max(work, moving);
-    }
-    const double moving =
-        (outer < job.nodes - 1 ? between.kv : 0) + (outer > 0 ? between.gradient : 0);
-    time.wall += std::max(turn, moving);
-  }
-  time.wall += between.gradient;
-  time.wall += here.gradient;
-  time.compute = compute_seconds(job, rates, pass, balance.mean_rank);
-  time.imbalance = std::max(0.0, slowest - time.compute);  // sums of parts may round down
-  time.exposed = std::max(0.0, time.wall - slowest);
-  return time;
-}
-
-}  // namespace
-
-LayerTime two_level_time(const Problem& job, const Balance& balance, const Rates& rates,
-                         const Link& between) {
-  LayerTime time;
-  time.forward = pass_time(job, balance, rates, between, Pass::forward);
-  if (job.backward) time.backward = pass_time(job, balance, rates, between, Pass::backward);
   return time;
 }
 

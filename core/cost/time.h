@@ -1,14 +1,7 @@
-// Predict how long attention takes, in closed form, from four rates of a machine. The clocks that
-// measure them are here too. Single messages are core/sim's business.
+// Predict how long attention takes, in closed form, from four rates of a machine. Single messages, and
+// the schemes without a closed form, are core/sim's business.
 #pragma once
 
-#include <algorithm>
-#include <functional>
-#include <memory>
-#include <thread>
-#include <vector>
-
-#include "core/base/clock.h"
 #include "core/cost/balance.h"
 #include "core/cost/hardware.h"
 #include "core/trace/event.h"
@@ -28,31 +21,6 @@ struct Rates {
 inline Rates rates_of(const Gpu& gpu, const Link& link, DType dtype) {
   const double peak = gpu.peak_flops(dtype);
   return {peak * gpu.forward_share, peak * gpu.backward_share, link.bytes_per_s, link.latency_s};
-}
-
-// ---
-// Measure the speed of code by the processor time of calls in turn. The fastest repetition counts.
-// On several threads at once the slowest thread counts.
-
-// Return the processor seconds of each call. A few rounds of all calls in turn, as in a run, give
-// one mean per call, and the fastest mean within `budget` seconds counts, because time that other
-// programs take is not part of the machine's speed.
-std::vector<double> fastest_of(double budget, const std::vector<std::function<void()>>& calls);
-
-// Run `measure` on all benches at once, one thread each. Return the largest of each number, because
-// the others would wait for the slowest thread. `measure` returns numbers and does not throw.
-template <class Bench, class Measure>
-std::vector<double> slowest_thread(const std::vector<std::unique_ptr<Bench>>& benches,
-                                   const Measure& measure) {
-  std::vector<std::vector<double>> numbers(benches.size());
-  std::vector<std::jthread> workers;
-  for (std::size_t i = 0; i < benches.size(); ++i)
-    workers.emplace_back([&, i] { numbers[i] = measure(*benches[i]); });
-  for (std::jthread& worker : workers) worker.join();
-  std::vector<double> slowest = numbers[0];
-  for (const auto& mine : numbers)
-    for (std::size_t k = 0; k < mine.size(); ++k) slowest[k] = std::max(slowest[k], mine[k]);
-  return slowest;
 }
 
 // ---
@@ -103,7 +71,6 @@ double threshold_rows(const Problem& job, const Rates& rates, Pass pass, double 
 //              compensate each other therefore come out slower than they are.
 //   allgather  All N-1 hops come first and none is hidden, then the slowest rank's whole work (S1,
 //              part one, 3.2). The backward pass adds N-1 hops of gradients.
-//   two_level  See two_level_time() below, here with equal links between nodes and inside them.
 //   ulysses    No all-to-all is hidden, and the work is even.
 //
 // Adding up gradients and rescaling between steps are left out, because they are none of the three.
@@ -125,25 +92,7 @@ struct LayerTime {
   double exposed() const { return forward.exposed + backward.exposed; }
 };
 
-// Return the time of one layer. `balance` is balance_of(job).
+// Return the time of one layer by ring, all-gather or Ulysses. `balance` is balance_of(job).
 LayerTime layer_time(const Problem& job, const Balance& balance, const Rates& rates);
-
-// ---
-// The closed form of a two-level ring (core/ring/two_level.h) whose ranks keep step: M nodes of G
-// equal ranks, one kind of link inside nodes and another between them.
-//
-//   forward   sum over o of max(sum over i of max(W(o, i), H here), H between)
-//             without H here at the last i and H between at the last o
-//   backward  the same with G + H in place of H, without G at the first i and the first o; then the
-//             last sum hops to its owner's node and from there to its owner: G between, G here
-//
-// W(o, i) is the slowest rank's computation; H and G are the hops of a KV block and of its
-// gradient. For M = 1 or G = 1 this is the ring above. With equal links it is never better than the
-// flat ring. It is better where a hop between nodes takes longer than one step but not than G.
-
-// Return the time of one layer. `balance` is balance_of(job). `rates` are those of a rank and of
-// the links inside nodes. `between` is a link between nodes, shared as it is when all ranks send.
-LayerTime two_level_time(const Problem& job, const Balance& balance, const Rates& rates,
-                         const Link& between);
 
 }  // namespace ringscope

@@ -69,10 +69,6 @@ Work work_of(const Scenario& scenario) { return Work(scenario.job, scenario.gran
 
 namespace {
 
-double block_bytes(const Problem& job) {
-  return 2 * kv_values(job.shape, job.max_rows()) * job.storage_bytes();
-}
-
 // Return the cluster, or none where all links of a rank are alike.
 std::optional<Cluster> cluster_of(const Scenario& scenario) {
   if (scenario.job.nodes == 1 || scenario.between.bytes_per_s == 0) return std::nullopt;
@@ -151,35 +147,23 @@ Machine machine_of(const Scenario& scenario) {
 
 namespace {
 
-// Return the link on which a block takes longest, or none without links.
-std::optional<Link> slowest_of(const std::vector<Path>& paths, double bytes) {
-  if (paths.empty()) return std::nullopt;
-  const Path& slowest = *std::max_element(
-      paths.begin(), paths.end(),
-      [&](const Path& a, const Path& b) { return a.seconds(bytes) < b.seconds(bytes); });
-  return Link{"", slowest.bytes_per_s, slowest.latency_s};
-}
-
 // Return the closed form, which assumes that all ranks are equal: each has its share of the cores
 // and the slowest link.
-double closed_form_s(const Problem& job, const Balance& balance, const Machine& machine) {
+double closed_form_s(const Problem& job, const Machine& machine) {
   Rates rates = machine.rates;
   if (machine.cores > 0 && machine.cores < machine.world_size) {
     rates.forward_flops *= static_cast<double>(machine.cores) / machine.world_size;
     rates.backward_flops *= static_cast<double>(machine.cores) / machine.world_size;
   }
-  const bool two_level = job.scheme == Scheme::two_level;
-  const auto& paths = two_level                       ? machine.to_next_here
-                      : job.scheme == Scheme::ulysses ? machine.to_all
-                                                      : machine.to_next;
-  if (const auto link = slowest_of(paths, block_bytes(job))) {
-    rates.bytes_per_s = link->bytes_per_s;
-    rates.latency_s = link->latency_s;
+  const double bytes = 2 * kv_values(job.shape, job.max_rows()) * job.storage_bytes();
+  double slowest = 0;
+  for (const Path& path : job.scheme == Scheme::ulysses ? machine.to_all : machine.to_next) {
+    if (path.seconds(bytes) <= slowest) continue;
+    slowest = path.seconds(bytes);
+    rates.bytes_per_s = path.bytes_per_s;
+    rates.latency_s = path.latency_s;
   }
-  if (!two_level) return layer_time(job, balance, rates).total();
-  const Link here{"", rates.bytes_per_s, rates.latency_s};
-  const Link between = slowest_of(machine.to_next_node, block_bytes(job)).value_or(here);
-  return two_level_time(job, balance, rates, between).total();
+  return layer_time(job, balance_of(job), rates).total();
 }
 
 }  // namespace
@@ -205,8 +189,8 @@ Figures figures_of(const Simulation& simulation) {
 Figures figures_of(const Scenario& scenario, const Machine& machine, const Simulation& simulation) {
   const Problem& job = scenario.job;
   Figures figures = figures_of(simulation);
-  if (!is_followed(scenario.job))
-    figures.closed_form_s = closed_form_s(job, balance_of(job), machine);
+  if (!is_followed(job) && job.scheme != Scheme::two_level)
+    figures.closed_form_s = closed_form_s(job, machine);
   figures.peak_bytes = peak_bytes(job);
   return figures;
 }
@@ -224,23 +208,26 @@ Choice judge_by_simulation(Scenario scenario, double memory_bytes, const MemoryO
     choice.obstacle = std::move(why);
     return choice;
   }
-  const Work work = work_of(scenario);
-  PassTime before;  // of the passes so far
-  for (const Pass pass : kAllPasses) {
-    if (pass == Pass::backward && !job.backward) break;
-    scenario.job.backward = pass == Pass::backward;
-    const Machine machine = machine_of(scenario);
-    const Simulation simulation =
-        simulate({.job = scenario.job, .pace = scenario.pace}, work, machine);
-    const Figures figures = figures_of(scenario, machine, simulation);
-    PassTime& time = pass == Pass::forward ? choice.time.forward : choice.time.backward;
-    time = {figures.compute_s - before.compute, 0, figures.mean_exposed_s - before.exposed,
-            figures.wall_s - before.wall};
-    time.imbalance = std::max(0.0, time.wall - time.compute - time.exposed);
-    before = time;
-    const double mean = simulation.mean_step_pairs;
-    choice.balance = {{{1, simulation.slowest_step_pairs, false}}, mean, mean * figures.imbalance};
+  const SimulatedRun run = run_of({job, scenario.pace}, work_of(scenario), machine_of(scenario));
+  // With free links, ranks wait for each other's work alone.
+  std::vector<double> free = run.seconds;
+  double compute[2] = {};  // by pass: mean over ranks
+  for (std::size_t i = 0; i < free.size(); ++i) {
+    const Task& task = run.graph.tasks[i];
+    if (task.is_hop()) free[i] = 0;
+    if (task.kind == Task::Kind::attend)
+      compute[static_cast<int>(task.pass)] += run.seconds[i] / job.world_size;
   }
+  const TaskTimes even = evaluate(run.graph, free);
+  const auto time_of = [&](double computing, double without_links, double wall) {
+    return PassTime{computing, std::max(0.0, without_links - computing),
+                    std::max(0.0, wall - without_links), wall};
+  };
+  choice.time.forward = time_of(compute[0], even.forward_s, run.times.forward_s);
+  choice.time.backward = time_of(compute[1], even.backward_s, run.times.backward_s);
+  const Simulation simulation = summary_of(job, run);
+  const double mean = simulation.mean_step_pairs;
+  choice.balance = {{{simulation.slowest_step_pairs, false}}, mean, mean * simulation.imbalance()};
   return choice;
 }
 

@@ -92,8 +92,8 @@ Figures figures_of(const Scenario& scenario, const Machine& machine, const Simul
 Figures run_scenario(const Scenario& scenario, const Work& work);
 
 // Do what judge() in core/cost/choices.h does for a scheme without a closed form, or for links that
-// differ, by simulating its loop. Of a pass's time, what ranks neither compute nor communicate
-// counts as imbalance.
+// differ, by simulating its loop. What ranks would still wait with free links is imbalance; what they
+// wait beyond that is exposed.
 Choice judge_by_simulation(Scenario scenario, double memory_bytes, const MemoryOf& memory_of);
 
 }  // namespace ringscope

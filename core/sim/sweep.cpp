@@ -1,6 +1,7 @@
 #include "core/sim/sweep.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -12,13 +13,12 @@ namespace ringscope {
 namespace {
 
 constexpr std::string_view kSeparators = " \t\n;,";
-constexpr int kMostRounded = 100000;  // numbers of a range that may round to the same value
 
-// The numbers that a setting accepts.
+// The numbers that a setting accepts; none for a setting of names.
 struct Numbers {
-  bool whole = true;
-  double least = 1, most = 0;
-  const char* accepted = "";
+  bool whole;
+  double least, most;
+  const char* accepted;
 };
 
 std::optional<Numbers> numbers_of(Setting setting) {
@@ -42,119 +42,89 @@ std::optional<Numbers> numbers_of(Setting setting) {
   throw InputError(fmt::format("{} '{}' given; accepted: {}", name_of(setting), text, accepted));
 }
 
-std::optional<double> as_number(std::string_view text) {
-  const auto value = parse_number<double>(text);
-  return value && std::isfinite(*value) ? value : std::nullopt;
-}
-
 double number_in(const Numbers& numbers, Setting setting, std::string_view text) {
-  std::optional<double> value = as_number(text);
+  auto value = parse_number<double>(text);
   if (setting == Setting::seqlen) value = parse_size(text);
-  if (!value || *value < numbers.least || *value > numbers.most ||
+  if (!value || !std::isfinite(*value) || *value < numbers.least || *value > numbers.most ||
       (numbers.whole && *value != std::floor(*value)))
     refuse(setting, text, numbers.accepted);
   return *value;
 }
 
-std::string text_of(double number) { return fmt::format("{:.12g}", number); }
+SweptValue value_of(double number) { return {fmt::format("{:.12g}", number), number}; }
 
-class AxisReader {
- public:
-  explicit AxisReader(Setting setting) : numbers_(numbers_of(setting)) { axis_.setting = setting; }
+// Return the numbers of FIRST:LAST:*FACTOR or FIRST:LAST:+STEP.
+std::vector<SweptValue> range_of(const Numbers& numbers, Setting setting, std::string_view range) {
+  const std::vector<std::string_view> parts = split(range, ':');
+  const bool is_whole = parts.size() == 3 && parts[2].size() > 1;
+  const auto by = is_whole ? parse_number<double>(parts[2].substr(1)) : std::nullopt;
+  const bool by_factor = is_whole && parts[2][0] == '*';
+  const double first = number_in(numbers, setting, parts[0]),
+               last = is_whole ? number_in(numbers, setting, parts[1]) : first;
+  if (!by || !std::isfinite(*by) || last < first || (!by_factor && parts[2][0] != '+') ||
+      (by_factor ? *by <= 1 || first <= 0 : *by <= 0))
+    refuse(setting, range,
+           fmt::format("{}, or a range of them, FIRST:LAST:*FACTOR or FIRST:LAST:+STEP",
+                       numbers.accepted));
+  // A range whose steps do not reach the end exactly stops below it. One whose steps do reaches it
+  // in spite of rounding.
+  const double limit = last * (1 + 1e-9);
+  std::vector<SweptValue> values;
+  for (std::size_t i = 0; i <= kMostSweptValues; ++i) {
+    const auto k = static_cast<double>(i);
+    double number = by_factor ? first * std::pow(*by, k) : first + k * *by;
+    if (number > limit) return values;
+    number = std::min(numbers.whole ? std::round(number) : number, last);
+    if (values.empty() || values.back().number != number) values.push_back(value_of(number));
+  }
+  refuse(setting, range, fmt::format("up to {} values", kMostSweptValues));
+}
 
-  void read(std::string_view list) {
-    for (const std::string& word : words_of(list)) {
-      if (numbers_ && std::count(word.begin(), word.end(), ':') > 0) {
-        read_range(word);
-      } else {
-        add(value_of(word));
+// Split a list. In a mask, a word that begins with a digit continues a list of documents.
+std::vector<std::string> words_of(Setting setting, std::string_view list) {
+  std::vector<std::string> words;
+  while (!list.empty()) {
+    const std::size_t end = std::min(list.find_first_of(kSeparators), list.size());
+    const std::string word(list.substr(0, end));
+    const bool goes_on = setting == Setting::mask && end > 0 && word[0] >= '0' && word[0] <= '9';
+    if (goes_on && !words.empty()) {
+      words.back() += "," + word;
+    } else if (end > 0) {
+      words.push_back(word);
+    }
+    list.remove_prefix(std::min(end + 1, list.size()));
+  }
+  return words;
+}
+
+SweptAxis axis_of(Setting setting, std::string_view list) {
+  const auto numbers = numbers_of(setting);
+  SweptAxis axis{setting, {}};
+  const auto add = [&](const SweptValue& value) {
+    for (const SweptValue& other : axis.values)
+      if (other.text == value.text) refuse(setting, value.text, "each value once");
+    if (axis.values.size() == kMostSweptValues)
+      refuse(setting, value.text, fmt::format("up to {} values", kMostSweptValues));
+    axis.values.push_back(value);
+  };
+  for (const std::string& word : words_of(setting, list)) {
+    if (numbers && word.find(':') != word.npos) {
+      for (const SweptValue& value : range_of(*numbers, setting, word)) add(value);
+    } else if (numbers && !(setting == Setting::kv_buffers && word == kInStep)) {
+      add(value_of(number_in(*numbers, setting, word)));
+    } else {
+      Scenario unused;
+      try {
+        apply(setting, {word}, unused);
+      } catch (const InputError& error) {
+        throw InputError(fmt::format("{} {}", name_of(setting), error.what()));
       }
-    }
-    if (axis_.values.empty()) refuse(axis_.setting, "", accepted());
-  }
-
-  SweptAxis axis() && { return std::move(axis_); }
-
- private:
-  std::string accepted() const {
-    if (numbers_)
-      return fmt::format("{}, or a range of them, FIRST:LAST:*FACTOR or FIRST:LAST:+STEP",
-                         numbers_->accepted);
-    return "names";
-  }
-
-  // Split a list. In a mask, a word that begins with a digit continues a list of documents.
-  std::vector<std::string> words_of(std::string_view list) const {
-    std::vector<std::string> words;
-    while (!list.empty()) {
-      const std::size_t end = std::min(list.find_first_of(kSeparators), list.size());
-      if (end > 0) {
-        const std::string word(list.substr(0, end));
-        const bool goes_on = axis_.setting == Setting::mask && word[0] >= '0' && word[0] <= '9';
-        if (goes_on && !words.empty()) {
-          words.back() += "," + word;
-        } else {
-          words.push_back(word);
-        }
-      }
-      list.remove_prefix(std::min(end + 1, list.size()));
-    }
-    return words;
-  }
-
-  SweptValue value_of(const std::string& word) const {
-    if (axis_.setting == Setting::kv_buffers && word == kInStep) return {word, 0};
-    if (numbers_) {
-      const double number = number_in(*numbers_, axis_.setting, word);
-      return {text_of(number), number};
-    }
-    Scenario unused;
-    try {
-      apply(axis_.setting, {word}, unused);
-    } catch (const InputError& error) {
-      throw InputError(fmt::format("{} {}", name_of(axis_.setting), error.what()));
-    }
-    return {word};
-  }
-
-  void add(SweptValue value) {
-    const auto same = [&](const SweptValue& other) { return other.text == value.text; };
-    if (std::any_of(axis_.values.begin(), axis_.values.end(), same))
-      refuse(axis_.setting, value.text, "each value once");
-    if (axis_.values.size() == kMostSweptValues)
-      refuse(axis_.setting, value.text, fmt::format("up to {} values", kMostSweptValues));
-    axis_.values.push_back(std::move(value));
-  }
-
-  void read_range(std::string_view range) {
-    const auto bad = [&] { refuse(axis_.setting, range, accepted()); };
-    const std::size_t first_end = range.find(':'), last_end = range.find(':', first_end + 1);
-    if (last_end == std::string_view::npos || last_end + 2 >= range.size()) bad();
-    const double first = number_in(*numbers_, axis_.setting, range.substr(0, first_end));
-    const double last =
-        number_in(*numbers_, axis_.setting, range.substr(first_end + 1, last_end - first_end - 1));
-    const bool by_factor = range[last_end + 1] == '*';
-    const auto by = as_number(range.substr(last_end + 2));
-    if ((!by_factor && range[last_end + 1] != '+') || !by || last < first) bad();
-    if (by_factor ? *by <= 1 || first <= 0 : *by <= 0) bad();
-    // A range whose steps do not reach the end exactly stops below it. One whose steps do reaches
-    // it in spite of rounding.
-    const double limit = last * (1 + 1e-9);
-    double before = -1;
-    for (int i = 0;; ++i) {
-      double number = by_factor ? first * std::pow(*by, i) : first + i * *by;
-      if (number > limit) break;
-      if (numbers_->whole) number = std::round(number);
-      number = std::min(number, last);
-      if (number == before && i < kMostRounded) continue;
-      add({text_of(number), number});
-      before = number;
+      add({word});
     }
   }
-
-  SweptAxis axis_;
-  std::optional<Numbers> numbers_;
-};
+  if (axis.values.empty()) refuse(setting, "", numbers ? numbers->accepted : "names");
+  return axis;
+}
 
 bool is_name_character(char c) { return (c >= 'a' && c <= 'z') || c == '-' || c == '_'; }
 
@@ -182,13 +152,11 @@ std::vector<SweptAxis> parse_sweep(std::string_view text) {
     const Setting setting = parse_name(text.substr(name, equals - name), kAllSettings);
     for (const SweptAxis& axis : axes)
       if (axis.setting == setting) refuse(setting, text.substr(name, end - name), "it once");
-    AxisReader reader(setting);
-    reader.read(text.substr(equals + 1, end - equals - 1));
-    axes.push_back(std::move(reader).axis());
+    const std::string_view list = text.substr(equals + 1, end - equals - 1);
+    axes.push_back(axis_of(setting, list));
     points *= axes.back().values.size();
     if (points > kMostSweptPoints)
-      refuse(setting, text.substr(equals + 1, end - equals - 1),
-             fmt::format("up to {} combinations of values", kMostSweptPoints));
+      refuse(setting, list, fmt::format("up to {} combinations of values", kMostSweptPoints));
     equals = next;
   }
   return axes;
@@ -240,72 +208,38 @@ double cost_of(const SweepPoint& point) {
 
 std::string number(double value) { return fmt::format("{}", value); }
 
-struct SweepColumn {
-  std::string name;
-  std::function<std::string(const SweepPoint&)> text;
-};
+// The columns of a table: the settings that can be swept, and the figures.
+constexpr const char* kSettingColumns[] = {"seqlen", "world_size", "partition",          "scheme",
+                                           "mask",   "kv_buffers", "bandwidth_gb_per_s", "jitter"};
+constexpr std::pair<const char*, double Figures::*> kFigureColumns[] = {
+    {"wall_s", &Figures::wall_s},
+    {"forward_s", &Figures::forward_s},
+    {"backward_s", &Figures::backward_s},
+    {"compute_s", &Figures::compute_s},
+    {"wait_s", &Figures::wait_s},
+    {"exposed_s", &Figures::exposed_s},
+    {"efficiency", &Figures::efficiency},
+    {"imbalance", &Figures::imbalance},
+    {"balance_ceiling", &Figures::balance_ceiling},
+    {"closed_form_s", &Figures::closed_form_s},
+    {"peak_bytes", &Figures::peak_bytes}};
 
-SweepColumn figure(std::string name, double Figures::*member) {
-  return {std::move(name),
-          [member](const SweepPoint& p) { return p.why ? "" : number(p.figures.*member); }};
-}
+using Cells = std::vector<std::string>;
 
-std::string text_of(const std::vector<Straggler>& slow) {
-  std::string list;
-  for (const Straggler& one : slow)
-    list += fmt::format("{}{}:{}", list.empty() ? "" : ",", one.rank, one.speed);
-  return list;
-}
-
-std::vector<SweepColumn> all_columns() {
-  const auto setting = [](std::string name, auto of) {
-    return SweepColumn{std::move(name),
-                       [of](const SweepPoint& p) { return fmt::format("{}", of(p.scenario)); }};
-  };
-  return {
-      setting("seqlen", [](const Scenario& s) { return s.job.shape.seqlen; }),
-      setting("world_size", [](const Scenario& s) { return s.job.world_size; }),
-      setting("partition", partition_name),
-      setting("scheme", [](const Scenario& s) { return name_of(s.job.scheme); }),
-      setting("mask", [](const Scenario& s) { return s.job.mask.name(); }),
-      setting(
-          "kv_buffers",
-          [](const Scenario& s) { return has_buffers(s) ? std::to_string(s.job.kv_buffers) : ""; }),
-      {"bandwidth_gb_per_s",
-       [](const SweepPoint& p) { return number(p.scenario.rates.bytes_per_s / 1e9); }},
-      setting("jitter", [](const Scenario& s) { return s.jitter; }),
-      figure("wall_s", &Figures::wall_s),
-      figure("forward_s", &Figures::forward_s),
-      figure("backward_s", &Figures::backward_s),
-      figure("compute_s", &Figures::compute_s),
-      figure("wait_s", &Figures::wait_s),
-      figure("exposed_s", &Figures::exposed_s),
-      figure("efficiency", &Figures::efficiency),
-      figure("imbalance", &Figures::imbalance),
-      figure("balance_ceiling", &Figures::balance_ceiling),
-      figure("closed_form_s", &Figures::closed_form_s),
-      figure("peak_bytes", &Figures::peak_bytes),
-      {"why_not", [](const SweepPoint& p) { return p.why.value_or(""); }},
-      setting("batch", [](const Scenario& s) { return s.job.shape.batch; }),
-      setting("num_heads", [](const Scenario& s) { return s.job.shape.num_heads; }),
-      setting("num_heads_kv", [](const Scenario& s) { return s.job.shape.num_heads_kv; }),
-      setting("head_dim", [](const Scenario& s) { return s.job.shape.head_dim; }),
-      setting("dtype", [](const Scenario& s) { return name_of(s.job.dtype); }),
-      setting("backward", [](const Scenario& s) { return s.job.backward ? 1 : 0; }),
-      setting("nodes", [](const Scenario& s) { return s.job.nodes; }),
-      setting("nics", [](const Scenario& s) { return s.nics; }),
-      setting("between", [](const Scenario& s) { return s.between.name; }),
-      setting("placement", [](const Scenario& s) { return name_of(s.placement); }),
-      setting("stragglers", [](const Scenario& s) { return text_of(s.stragglers); }),
-      setting("slow_links", [](const Scenario& s) { return text_of(s.slow_links); }),
-      setting("hop_jitter", [](const Scenario& s) { return s.hop_jitter; }),
-      setting("cores", [](const Scenario& s) { return s.cores; }),
-      setting("step_s", [](const Scenario& s) { return s.step_s; }),
-      setting("tile_rows", [](const Scenario& s) { return s.granularity.rows; }),
-      setting("tile_keys", [](const Scenario& s) { return s.granularity.keys; }),
-      setting("forward_flops", [](const Scenario& s) { return s.rates.forward_flops; }),
-      setting("backward_flops", [](const Scenario& s) { return s.rates.backward_flops; }),
-  };
+Cells cells_of(const SweepPoint& point) {
+  const Scenario& s = point.scenario;
+  Cells cells{std::to_string(s.job.shape.seqlen),
+              std::to_string(s.job.world_size),
+              std::string(partition_name(s)),
+              std::string(name_of(s.job.scheme)),
+              s.job.mask.name(),
+              has_buffers(s) ? std::to_string(s.job.kv_buffers) : "",
+              number(s.rates.bytes_per_s / 1e9),
+              number(s.jitter)};
+  for (const auto& [name, member] : kFigureColumns)
+    cells.push_back(point.why ? "" : number(point.figures.*member));
+  cells.push_back(point.why.value_or(""));
+  return cells;
 }
 
 bool same_work(const Scenario& a, const Scenario& b) {
@@ -357,7 +291,7 @@ SweepTable points_of(const Scenario& base, const std::vector<SweptAxis>& axes) {
 
 void run_sweep(SweepTable& table, const std::function<void(double)>& progress) {
   double cost = 0, done = 0;
-  std::optional<Work> work;  // of the point before; finding it may take longer than simulating
+  std::optional<Work> work;  // of the point before
   const Scenario* last = nullptr;
   for (const SweepPoint& point : table.points) cost += cost_of(point);
   for (SweepPoint& point : table.points) {
@@ -373,20 +307,24 @@ void run_sweep(SweepTable& table, const std::function<void(double)>& progress) {
 
 std::string sweep_csv(const SweepTable& table,
                       const std::vector<std::pair<std::string, std::string>>& constants) {
-  static const std::vector<SweepColumn> columns = all_columns();
-  std::string text, names, values;
+  Cells names(std::begin(kSettingColumns), std::end(kSettingColumns)), values;
+  for (const auto& [name, member] : kFigureColumns) names.push_back(name);
+  names.push_back("why_not");
   for (const auto& [name, value] : constants) {
-    names += "," + csv_field(name);
-    values += "," + csv_field(value);
+    names.push_back(name);
+    values.push_back(value);
   }
-  const auto line = [&](auto cell, const std::string& rest) {
-    for (const SweepColumn& column : columns)
-      text += (&column == columns.data() ? "" : ",") + csv_field(cell(column));
-    text += rest + "\n";
+  std::string text;
+  const auto line = [&](Cells cells) {
+    for (std::string& cell : cells) cell = csv_field(cell);
+    text += fmt::format("{}\n", fmt::join(cells, ","));
   };
-  line([](const SweepColumn& column) { return column.name; }, names);
-  for (const SweepPoint& point : table.points)
-    line([&](const SweepColumn& column) { return column.text(point); }, values);
+  line(names);
+  for (const SweepPoint& point : table.points) {
+    Cells cells = cells_of(point);
+    cells.insert(cells.end(), values.begin(), values.end());
+    line(cells);
+  }
   return text;
 }
 

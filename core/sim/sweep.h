@@ -83,9 +83,8 @@ SweepTable points_of(const Scenario& base, const std::vector<SweptAxis>& axes);
 void run_sweep(SweepTable& table, const std::function<void(double)>& progress = {});
 
 // Return the table as CSV (RFC 4180 with \n as line end): a line of names, then a line per point, of
-// the settings that can be swept, the figures, and all other settings. Numbers read back to the same
-// bits.
-// Figures of impossible points are empty. `constants`, names and values, are the same in all lines.
+// the settings that can be swept and the figures, which are empty for impossible points. Numbers read
+// back to the same bits. `constants`, names and values, are the same in all lines.
 std::string sweep_csv(const SweepTable& table,
                       const std::vector<std::pair<std::string, std::string>>& constants = {});
 

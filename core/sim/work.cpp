@@ -144,7 +144,7 @@ Balance balance_of(const Work& work, const std::vector<double>& speeds) {
       ranks[rank] += computed;
       all += computed;
     }
-    balance.steps.push_back({1, slowest, step != n - 1});
+    balance.steps.push_back({slowest, step != n - 1});
   }
   balance.mean_rank = all / n;
   balance.slowest_rank = *std::max_element(ranks.begin(), ranks.end());

@@ -29,8 +29,6 @@ struct WorkAmount {
 // O(rows) under a mask in pieces.
 Index computed_pairs(const Region& region, const Granularity& granularity);
 
-inline constexpr int kMostSimulatedRanks = 1024;  // a ring of as many has some 6 million tasks
-
 class Work {
  public:
   // Count the work of a partition by formula. Throw InputError for a mask that does not fit, a

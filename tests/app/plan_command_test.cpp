@@ -185,16 +185,37 @@ TEST_F(PlanCommandTest, AgreesWithSimulateOnNodes) {
 TEST_F(PlanCommandTest, CountsSeveralMicroBatches) {
   const Strings plan =
       "plan --model llama3-8b --gpu H100 --link NVLink4 --world-size 8 --seqlen 8192 --backward "
-      "--zero 3 --recompute layer";
-  const auto one = run_for_json(plan), three = run_for_json(plan + "--micro-batches 3");
+      "--recompute layer";
+  const auto one = run_for_json(plan + "--zero 1"),
+             three = run_for_json(plan + "--zero 1 --micro-batches 3");
   const auto of = [](const rapidjson::Document& json, const char* key) {
     return json["model"][key].GetDouble();
   };
-  const double once = of(one, "reduction_s") + of(one, "update_s");
+  const double once = of(one, "reduction_s") + of(one, "gathering_s") + of(one, "update_s");
   EXPECT_GT(once, 0);
   EXPECT_NEAR(of(three, "total_s"), 3 * (of(one, "total_s") - once) + once, 1e-9);
   EXPECT_NEAR(of(three, "tokens_per_s"), 3 * 8192 / of(three, "total_s"), 1e-6);
   EXPECT_EQ(one["chosen"]["peak_bytes"].GetDouble(), three["chosen"]["peak_bytes"].GetDouble());
+  // Weights that are dealt out are gathered for each of them.
+  const auto dealt = run_for_json(plan + "--zero 3"),
+             often = run_for_json(plan + "--zero 3 --micro-batches 3");
+  EXPECT_NEAR(of(often, "gathering_s"), 3 * of(dealt, "gathering_s"), 1e-12);
+}
+
+// Sums of gradients take all links of a node, up to what a link inside carries; hops of a ring take one.
+// A ring whose work is even waits for its links alone.
+TEST_F(PlanCommandTest, SeveralLinksCarryGradients) {
+  const Strings plan =
+      "plan --model llama3-8b --gpu H100 --link 400,0 --nodes 2 --between 50,0 --world-size 16 "
+      "--seqlen 131072 --mask causal --backward --scheme ring --partition zigzag";
+  const auto seconds = [&](const char* nics) {
+    return run_for_json(plan + "--nics" + nics)["model"]["reduction_s"].GetDouble();
+  };
+  EXPECT_NEAR(seconds("1"), 4 * seconds("4"), 1e-12);
+  EXPECT_NEAR(seconds("8"), seconds("16"), 1e-12);
+  const auto forward = run_for_json(plan)["chosen"]["forward"].GetObject();
+  EXPECT_GT(forward["exposed_s"].GetDouble(), 0);
+  EXPECT_LT(forward["imbalance_s"].GetDouble(), 1e-3 * forward["total_s"].GetDouble());
 }
 
 // What does not fit is told with a change that was tried.

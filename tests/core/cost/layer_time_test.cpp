@@ -234,29 +234,5 @@ TEST(Choices, WhatDoesNotFitIsNotTheBest) {
   EXPECT_FALSE(best_choice(all_choices(job, kRates, 10)));
 }
 
-// Many ranks are sampled: within 2 % of counting them all, for masks without documents.
-TEST(Sampling, FollowsTheFullCount) {
-  constexpr int kRanks = kMostExactRanks + 37;
-  for (const char* mask : {"full", "causal", "causal+window:3000", "window:900", "prefix:2000"})
-    for (const PartitionKind partition : kAllPartitions) {
-      SCOPED_TRACE(testing::Message() << mask << ", " << name_of(partition));
-      Problem job = job_of(mask, partition, kRanks);
-      job.shape.seqlen = 100 * kRanks;
-      const Balance sampled = balance_of(job);
-      EXPECT_TRUE(sampled.sampled);
-      double slowest = 0, steps = 0;
-      for (int step = 0; step < kRanks; ++step) {
-        double most = 0;
-        for (int rank = 0; rank < kRanks; ++rank) most = std::max(most, pairs_of(job, rank, step));
-        slowest += most;
-      }
-      for (const StepWork& step : sampled.steps) steps += step.steps;
-      EXPECT_EQ(steps, kRanks);
-      EXPECT_NEAR(sampled.slowest_steps(), slowest, 0.02 * slowest);
-      EXPECT_EQ(sampled.mean_rank, total_pairs(job) / kRanks);
-      EXPECT_LE(sampled.ceiling(), 1 + 1e-12);
-    }
-}
-
 }  // namespace
 }  // namespace ringscope

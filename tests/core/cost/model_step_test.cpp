@@ -66,11 +66,42 @@ TEST(ModelStep, IsTheSumOfItsParts) {
           backward && n > 1 ? 2 * (n - 1.0) / n * 4 * (weights + 1) / 4e7 + 2 * (n - 1) * 2e-4 : 0,
           1e-12);
       EXPECT_DOUBLE_EQ(time.total(), time.attention + time.projections + time.mlp + time.values +
-                                         time.head + time.reduction + time.update);
+                                         time.head + time.reduction + time.gathering + time.update);
       EXPECT_DOUBLE_EQ(time.attention_share(), time.attention / time.total());
       EXPECT_DOUBLE_EQ(time.layer() * 5,
                        time.attention + time.projections + time.mlp + time.values);
     }
+}
+
+// By stage of ZeRO, what is dealt out is updated in part, summed in half the bytes, and gathered.
+TEST(ModelStep, SendsAndUpdatesByTheStageOfZero) {
+  constexpr double kN = 4, kWeights = 1e6, kLayers = 5, kBatches = 3, kPart = (kN - 1) / kN;
+  const double sum = kPart * 4 * (kWeights + 1), gather = kPart * 2 * kWeights;
+  const std::tuple<int, double, double, double, double> stages[] = {
+      {0, 2 * sum, 0, 2 * (kN - 1), 0},
+      {1, sum, gather, kN - 1, kN - 1},
+      {2, kBatches * sum, gather, kBatches * (kN - 1), kN - 1},
+      {3, kBatches * sum, 2 * kBatches * gather, kBatches * (kN - 1),
+       2 * kBatches * kLayers * (kN - 1)}};
+  for (const auto& [stage, gradients, weights, sums, gathers] : stages) {
+    const WeightTraffic sent = weight_traffic(kWeights, 2, 4, stage, 5, 3);
+    EXPECT_DOUBLE_EQ(sent.gradient_bytes, gradients) << stage;
+    EXPECT_DOUBLE_EQ(sent.weight_bytes, weights) << stage;
+    EXPECT_DOUBLE_EQ(sent.gradient_messages, sums) << stage;
+    EXPECT_DOUBLE_EQ(sent.weight_messages, gathers) << stage;
+
+    const Problem job = job_of(4, true);
+    const double own = model_weights(job.shape, kSizes, job.layers);
+    const StepTime time =
+        step_time(job, kSizes, job.max_rows(), 1, kFigures, kRates, {stage}, 0.25, 3);
+    const WeightTraffic of_step = weight_traffic(own, 4, 4, stage, 5, 3);
+    EXPECT_DOUBLE_EQ(time.update, own * 19e-9 / (stage == 0 ? 1 : 4));
+    EXPECT_DOUBLE_EQ(time.reduction,
+                     of_step.gradient_bytes / 4e7 + of_step.gradient_messages * 2e-4);
+    EXPECT_DOUBLE_EQ(time.gathering, of_step.weight_bytes / 4e7 + of_step.weight_messages * 2e-4);
+    EXPECT_DOUBLE_EQ(time.attention, 3 * 5);
+  }
+  EXPECT_EQ(weight_traffic(kWeights, 2, 1, 3, 5, 3).weight_bytes, 0);
 }
 
 // What is computed again: in all layers but the last, whose values are still there, and in pieces
