@@ -21,7 +21,6 @@ struct SimulateOptions {
   std::optional<int> cores;
   bool tiles_given = false;
 
-  bool all_schemes = false;
   std::vector<SweptAxis> sweep;
 
   std::optional<std::string> trace, csv, picture, theme, write_partition;
@@ -39,7 +38,6 @@ struct SimulatedHardware {
 struct Simulated {
   Scenario scenario;
   SimulatedHardware hardware;
-  std::vector<int> ring;  // ring_of(scenario)
   std::optional<Work> work;
   Simulation simulation;
   Figures figures;
@@ -48,21 +46,12 @@ struct Simulated {
   double simulated_in_s = 0;
 };
 
-// One of the ways of --scheme all.
-struct SimulatedWay {
-  Scenario scenario;
-  std::optional<std::string> why;  // the obstacle, if any; then the figures are zeros
-  Figures figures;
-};
-
 // Return text for people; each ends with a newline.
 std::string simulated_text(const Simulated& simulated);
-std::string ways_text(const std::vector<SimulatedWay>& ways, const SimulatedHardware& hardware);
 std::string sweep_text(const SweepTable& table, const SimulatedHardware& hardware);
 
 // Return one JSON object and a newline.
 std::string simulated_json(const Simulated& simulated);
-std::string ways_json(const std::vector<SimulatedWay>& ways, const SimulatedHardware& hardware);
 std::string sweep_json(const SweepTable& table, const SimulatedHardware& hardware);
 
 }  // namespace ringscope

@@ -37,7 +37,6 @@ constexpr Accepted kDelay = {0, 1e12, true, true, "a number from 0, up to 1e+12"
 // What the flags give beside the options, before it is known that they fit together.
 struct Given {
   std::optional<int> nodes, nics;
-  std::optional<Placement> placement;
   std::optional<std::string> kv_buffers;
   std::vector<std::string> sweep;
 };
@@ -82,15 +81,9 @@ void add_ways(CommandFlags& flags, SimulateOptions& options, Given& given) {
   add_speeds(flags, options.scenario.job.speeds, "also for --partition searched");
   flags.path("--write-partition", options.write_partition,
              "write the rank of each position, .npy, as file: reads it");
-  flags.value("--scheme", std::string(kSchemeNames) + "|all",
-              "what travels between the ranks, and how (ring)", [&](const std::string& text) {
-                options.all_schemes = text == "all";
-                if (text == "all") return;
-                try {
-                  apply(Setting::scheme, {text}, options.scenario);
-                } catch (const InputError& error) {
-                  throw InputError(fmt::format("--scheme {}; or all", error.what()));
-                }
+  flags.value("--scheme", kSchemeNames, "what travels between the ranks, and how (ring)",
+              [&](const std::string& text) {
+                for_flag("--scheme", [&] { apply(Setting::scheme, {text}, options.scenario); });
               });
   flags.text(
       "--kv-buffers", "K|in-step", given.kv_buffers,
@@ -102,9 +95,6 @@ void add_ways(CommandFlags& flags, SimulateOptions& options, Given& given) {
 void add_nodes(CommandFlags& flags, SimulateOptions& options, Given& given) {
   add_nodes(flags, given.nodes, options.between);
   flags.integer("--nics", given.nics, "links between nodes that a node has (1)", 1, 1 << 20, "K");
-  flags.name("--placement", given.placement, "block|cyclic",
-             "consecutive ranks on one node, or dealt out (block)",
-             [](const std::string& text) { return parse_name(text, kAllPlacements); });
 }
 
 void add_faults(CommandFlags& flags, SimulateOptions& options) {
@@ -177,12 +167,9 @@ void check_sweep(const SimulateOptions& options, const CommandFlags& flags) {
                     "it together with --sweep");
   for (const auto& [flag, path] :
        {std::pair{"--trace", &options.trace}, {"--write-partition", &options.write_partition}})
-    if (path->has_value() && (sweeps || options.all_schemes))
-      contradiction(
-          flag, fmt::format("'{}' given beside {}", **path, sweeps ? "--sweep" : "--scheme all"),
-          "it with one simulation");
-  if (sweeps && options.all_schemes)
-    contradiction("--scheme", "'all' given beside --sweep", "--sweep scheme=ring,allgather,...");
+    if (path->has_value() && sweeps)
+      contradiction(flag, fmt::format("'{}' given beside --sweep", **path),
+                    "it with one simulation");
 }
 
 bool sweeps(const SimulateOptions& options, Setting setting, const std::string& value = "") {
@@ -199,9 +186,8 @@ void set_nodes(const Given& given, SimulateOptions& options) {
     contradiction("--nodes", fmt::format("{} given without --between", *given.nodes),
                   "it together with --between LINK");
   } else if (!many) {
-    for (const auto& [flag, is_given] : {std::pair{"--between", options.between.has_value()},
-                                         {"--nics", given.nics.has_value()},
-                                         {"--placement", given.placement.has_value()}})
+    for (const auto& [flag, is_given] :
+         {std::pair{"--between", options.between.has_value()}, {"--nics", given.nics.has_value()}})
       if (is_given) contradiction(flag, "given without nodes", "it together with --nodes M");
   }
   const bool two_level =
@@ -216,7 +202,6 @@ void set_nodes(const Given& given, SimulateOptions& options) {
         "the same number");
   scenario.job.nodes = given.nodes.value_or(scenario.job.nodes);
   scenario.nics = given.nics.value_or(1);
-  scenario.placement = given.placement.value_or(Placement::block);
 }
 
 void set_pace(const Given& given, SimulateOptions& options) {
@@ -332,9 +317,7 @@ Simulated simulate_one(const SimulateOptions& options, const Setup& setup) {
   const Scenario& scenario = setup.scenario;
   check(scenario);
   if (const auto why = obstacle(scenario))
-    throw InputError(
-        "simulate: " + *why +
-        "; accepted: ranks, nodes and heads that go together (--scheme all shows what they allow)");
+    throw InputError("simulate: " + *why + "; accepted: ranks, nodes and heads that go together");
   const std::int64_t begin_ns = monotonic_ns();
   Simulated result;
   result.scenario = scenario;
@@ -342,7 +325,6 @@ Simulated simulate_one(const SimulateOptions& options, const Setup& setup) {
   result.work = work_of(scenario);
   const Work& work = *result.work;
   const Machine machine = machine_of(scenario);
-  result.ring = ring_of(scenario);
   const SimulationRequest request{.job = scenario.job, .pace = scenario.pace};
   if (options.trace) {
     RecordedSimulation recorded =
@@ -353,7 +335,6 @@ Simulated simulate_one(const SimulateOptions& options, const Setup& setup) {
     head.device = setup.hardware.gpu;
     head.link = setup.hardware.link;
     if (scenario.job.nodes > 1) head.between = scenario.between.name;
-    if (!has_consecutive_nodes(scenario)) head.nodes = 1;
     recorded.recording.info.command = options.command;
     for_flag("--trace", [&] { write_chrome_trace(*options.trace, recorded.recording); });
     result.largest_loss = largest_loss(recorded.recording);
@@ -370,33 +351,6 @@ Simulated simulate_one(const SimulateOptions& options, const Setup& setup) {
       file.commit();
     });
   return result;
-}
-
-// Simulate every scheme that the problem and the nodes allow, and rings with both paces.
-std::vector<SimulatedWay> simulate_all(const Setup& setup) {
-  std::vector<SimulatedWay> ways;
-  const auto add = [&](Scheme scheme, Pace pace) {
-    SimulatedWay way{setup.scenario, {}, {}};
-    way.scenario.job.scheme = scheme;
-    way.scenario.pace = pace;
-    check(way.scenario);
-    way.why = obstacle(way.scenario);
-    ways.push_back(std::move(way));
-  };
-  const bool has_nodes = setup.scenario.job.nodes > 1;
-  for (const Scheme scheme : {Scheme::ring, Scheme::two_level})
-    for (const Pace pace : {Pace::in_step, Pace::buffers})
-      if (scheme == Scheme::ring || has_nodes) add(scheme, pace);
-  for (const Scheme scheme : {Scheme::allgather, Scheme::ulysses}) add(scheme, Pace::in_step);
-  ProgressBar bar("simulating");
-  const auto progress = bar.callback();
-  const Work work = work_of(setup.scenario);
-  for (SimulatedWay& way : ways) {
-    if (!way.why) way.figures = run_scenario(way.scenario, work);
-    if (progress)
-      progress(static_cast<double>(&way - ways.data() + 1) / static_cast<double>(ways.size()));
-  }
-  return ways;
 }
 
 // Return the machine in words, for a title.
@@ -457,9 +411,6 @@ int carry_out(const SimulateOptions& options) {
     if (options.csv != "/dev/stdout")
       print_out(options.json ? sweep_json(table, setup.hardware)
                              : sweep_text(table, setup.hardware));
-  } else if (options.all_schemes) {
-    const auto ways = simulate_all(setup);
-    print_out(options.json ? ways_json(ways, setup.hardware) : ways_text(ways, setup.hardware));
   } else {
     const Simulated simulated = simulate_one(options, setup);
     print_out(options.json ? simulated_json(simulated) : simulated_text(simulated));

@@ -68,9 +68,8 @@ std::string faults_text(const Scenario& scenario) {
 
 std::string nodes_text(const Scenario& scenario) {
   if (scenario.job.nodes == 1) return "";
-  return fmt::format("; {} nodes ({}), {} x {} between them: {:.4g} GB/s", scenario.job.nodes,
-                     name_of(scenario.placement), scenario.nics, scenario.between.name,
-                     scenario.between.bytes_per_s / 1e9);
+  return fmt::format("; {} nodes, {} x {} between them: {:.4g} GB/s", scenario.job.nodes,
+                     scenario.nics, scenario.between.name, scenario.between.bytes_per_s / 1e9);
 }
 
 std::string machine_line(const Scenario& scenario, const SimulatedHardware& hardware) {
@@ -143,14 +142,6 @@ std::string path_text(const Simulated& simulated) {
                                  seconds_text(path.hop_s), ranks));
 }
 
-// Return text such as "0, 1, 4, ...".
-std::string ring_text(const std::vector<int>& ring) {
-  constexpr std::size_t kMost = 24;
-  const auto end = ring.begin() + std::min(std::ssize(ring), std::ptrdiff_t{kMost});
-  return fmt::format("{}{}", fmt::join(ring.begin(), end, ", "),
-                     ring.size() > kMost ? ", ..." : "");
-}
-
 std::string memory_text(const Figures& figures, const SimulatedHardware& hardware) {
   return fmt::format("{} of {}{}", gib_text(figures.peak_bytes), gib_text(hardware.memory_bytes),
                      figures.peak_bytes > hardware.memory_bytes ? ": too much" : "");
@@ -174,9 +165,6 @@ std::string balance_text(const Simulated& simulated) {
   if (partition == PartitionKind::contiguous && !partition.is_searched() &&
       f.balance_ceiling < 0.95)
     text += "contiguous is the default here; plan takes the best of four (--partition zigzag)\n";
-  if (!simulated.ring.empty())
-    text += figure_line("ring order",
-                        ring_text(simulated.ring) + "; ranks are told by their place in it");
   text += figure_line("memory a rank", memory_text(f, simulated.hardware));
   return text;
 }
@@ -239,7 +227,8 @@ Fields figure_fields(const Figures& f) {
           {"balance_ceiling", f.balance_ceiling, "ceiling", 12, ratio_text},
           {"closed_form_s", f.closed_form_s},
           {"peak_bytes", f.peak_bytes, "memory", 12, gib_text},
-          {"", f.closed_form_s, "by formula", 14, seconds_text}};
+          {"", f.closed_form_s, "by formula", 14,
+           [](double seconds) { return seconds == 0 ? "none" : seconds_text(seconds); }}};
 }
 
 std::string figures_head() { return table_head(figure_fields({})) + "\n"; }
@@ -264,31 +253,6 @@ std::string simulated_text(const Simulated& simulated) {
     text += fmt::format("{} of {} are in the recording\n", simulated.recorded_ranks,
                         count_text(std::ssize(simulation.ranks), "rank"));
   return text;
-}
-
-// A way must be faster by this factor to count as better, as for `plan`.
-constexpr double kAsGood = 1.01;
-
-std::string ways_text(const std::vector<SimulatedWay>& ways, const SimulatedHardware& hardware) {
-  const Scenario& scenario = ways.front().scenario;
-  std::string text = header_text(scenario, hardware);
-  text += fmt::format("  {:<11}{:<12}{:<11}", "scheme", "partition", "pace") + figures_head();
-  const SimulatedWay* best = nullptr;
-  for (const SimulatedWay& way : ways)
-    if (!way.why && way.figures.peak_bytes <= hardware.memory_bytes &&
-        (best == nullptr || way.figures.wall_s * kAsGood < best->figures.wall_s))
-      best = &way;
-  for (const SimulatedWay& way : ways) {
-    const Problem& job = way.scenario.job;
-    const bool by_heads = job.scheme == Scheme::ulysses;
-    const bool is_ring = job.scheme == Scheme::ring || job.scheme == Scheme::two_level;
-    text += fmt::format("{} {:<11}{:<12}{:<11}", &way == best ? '*' : ' ', name_of(job.scheme),
-                        by_heads ? "(by heads)" : partition_name(way.scenario),
-                        is_ring ? pace_text(way.scenario) : "") +
-            figures_row(way.figures, way.why, hardware.memory_bytes);
-  }
-  return text + (best != nullptr ? "* the fastest that fits; within 1 % the first counts\n"
-                                 : "none of them fits\n");
 }
 
 std::string sweep_text(const SweepTable& table, const SimulatedHardware& hardware) {
@@ -341,7 +305,6 @@ Fields machine_fields(const Scenario& scenario, const SimulatedHardware& hardwar
           {has_nodes ? "between" : "", scenario.between.name},
           {has_nodes ? "between_bytes_per_s" : "", scenario.between.bytes_per_s},
           {has_nodes ? "nics" : "", scenario.nics},
-          {has_nodes ? "placement" : "", name_of(scenario.placement)},
           {"cores", scenario.cores},
           {"step_s", scenario.step_s},
           {"tile_rows", scenario.granularity.rows},
@@ -375,18 +338,9 @@ std::string simulated_json(const Simulated& simulated) {
              {"ranks", sampled_ranks(simulated, kMostRanksInJson)},
              {path.ranks.empty() ? "" : "critical_path",
               Fields{{"compute_s", path.compute_s}, {"hop_s", path.hop_s}, {"ranks", path.ranks}}},
-             {"ring_order", simulated.ring},
              {"recorded_ranks", simulated.recorded_ranks},
              {"steps", simulated.simulation.steps},
              {"simulated_in_s", simulated.simulated_in_s}});
-}
-
-std::string ways_json(const std::vector<SimulatedWay>& ways, const SimulatedHardware& hardware) {
-  std::vector<Fields> schemes;
-  for (const SimulatedWay& way : ways)
-    schemes.push_back(way_fields(way.scenario) + outcome_fields(way.why, way.figures));
-  return json_line(kBackend + Fields{{"machine", machine_fields(ways.front().scenario, hardware)},
-                                     {"schemes", schemes}});
 }
 
 std::string sweep_json(const SweepTable& table, const SimulatedHardware& hardware) {

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
-#include <utility>
 
 #include "core/base/error.h"
 
@@ -41,32 +39,6 @@ Path path_inside(const Cluster& cluster) {
   return {cluster.inside.bytes_per_s, cluster.inside.latency_s};
 }
 
-// Return the path of each message, from a rank to a rank, when all move at once.
-std::vector<Path> round(const Cluster& cluster, const std::vector<std::pair<int, int>>& messages,
-                        bool over_all_links) {
-  std::vector<int> leaving(cluster.nodes), entering(cluster.nodes);
-  for (const auto& [sender, receiver] : messages) {
-    const int from = cluster.node_of(sender), to = cluster.node_of(receiver);
-    if (from == to) continue;
-    ++leaving[from];
-    ++entering[to];
-  }
-  std::vector<Path> paths;
-  for (const auto& [sender, receiver] : messages) {
-    const int from = cluster.node_of(sender), to = cluster.node_of(receiver);
-    Path& path = paths.emplace_back(path_inside(cluster));
-    if (from == to) continue;
-    path.latency_s = cluster.between.latency_s;
-    // What is spread reaches the other links of its node through the links inside.
-    if (!over_all_links) path.bytes_per_s = cluster.between.bytes_per_s;
-    for (const int load : {leaving[from], entering[to]})
-      if (over_all_links || load > cluster.nics)
-        path.bytes_per_s =
-            std::min(path.bytes_per_s, cluster.between.bytes_per_s * cluster.nics / load);
-  }
-  return paths;
-}
-
 // Return the path of what a rank of `node` sends to all others in equal parts when all ranks do. The
 // rate is that of the bytes in all, the latency the mean of one message.
 Path path_to_all(const Cluster& cluster, int node) {
@@ -84,7 +56,6 @@ Path path_to_all(const Cluster& cluster, int node) {
       most_crowded = std::max(most_crowded, ranks * (n - ranks) / width);
       to_switch_s += ranks * half_s;
     }
-    path.own_bytes_per_s = std::min(path.bytes_per_s, (n - 1) * width / (here * (n - here)));
     path.bytes_per_s = std::min(path.bytes_per_s, (n - 1) / most_crowded);
     latency += to_switch_s - here * half_s + (n - here) * half_s;
   }
@@ -95,45 +66,42 @@ Path path_to_all(const Cluster& cluster, int node) {
 }  // namespace
 
 int Cluster::node_of(int rank) const {
-  if (placement == Placement::cyclic) return rank % nodes;
   const int fewest = world_size / nodes, in_longer = world_size % nodes * (fewest + 1);
   return rank < in_longer ? rank / (fewest + 1) : world_size % nodes + (rank - in_longer) / fewest;
 }
 
-std::vector<int> ring_order(const Cluster& cluster, Scheme scheme) {
-  std::vector<int> order(cluster.world_size);
-  std::iota(order.begin(), order.end(), 0);
-  if (has_rings_in_nodes(scheme))
-    std::stable_sort(order.begin(), order.end(),
-                     [&](int a, int b) { return cluster.node_of(a) < cluster.node_of(b); });
-  return order;
-}
-
 Machine machine_on(const Cluster& cluster, const Rates& rates, Scheme scheme) {
   check(cluster);
-  const std::vector<int> order = ring_order(cluster, scheme);
-  Machine machine;
-  machine.world_size = cluster.world_size;
-  machine.rates = rates;
   const int n = cluster.world_size;
-  const auto to_rank_ahead = [&](int places) {
-    std::vector<std::pair<int, int>> messages;
-    for (int k = 0; k < n; ++k) messages.emplace_back(order[k], order[(k + places) % n]);
-    return messages;
-  };
+  const Path inside = path_inside(cluster);
+  Machine machine;
+  machine.world_size = n;
+  machine.rates = rates;
   if (has_rings_in_nodes(scheme)) {
     if (n % cluster.nodes != 0)
       throw InputError(
           fmt::format("two-level: {} ranks on node 0 and {} on node {}; accepted: as many on every "
                       "node",
                       cluster.ranks_on(0), n / cluster.nodes, n % cluster.nodes));
-    machine.to_next_here.assign(n, path_inside(cluster));
-    machine.to_next_node = round(cluster, to_rank_ahead(n / cluster.nodes), false);
+    // All ranks of a node send to the next node at once, each over one of its links.
+    const double share = std::min(1.0, double(cluster.nics) * cluster.nodes / n);
+    machine.to_next_here.assign(n, inside);
+    machine.to_next_node.assign(n, cluster.nodes == 1 ? inside
+                                                      : Path{cluster.between.bytes_per_s * share,
+                                                             cluster.between.latency_s});
   } else if (scheme == Scheme::ulysses) {
-    for (const int rank : order)
+    for (int rank = 0; rank < n; ++rank)
       machine.to_all.push_back(path_to_all(cluster, cluster.node_of(rank)));
   } else {
-    machine.to_next = round(cluster, to_rank_ahead(1), scheme == Scheme::allgather);
+    // What is spread reaches the other links of its node through the links inside.
+    const double width =
+        scheme == Scheme::allgather
+            ? std::min(cluster.inside.bytes_per_s, cluster.between.bytes_per_s * cluster.nics)
+            : cluster.between.bytes_per_s;
+    for (int rank = 0; rank < n; ++rank)
+      machine.to_next.push_back(cluster.node_of(rank) == cluster.node_of((rank + 1) % n)
+                                    ? inside
+                                    : Path{width, cluster.between.latency_s});
   }
   return machine;
 }

@@ -1,23 +1,13 @@
-// A cluster of nodes: ranks are joined by links inside a node, and nodes by links around one switch
-// that is never the bottleneck. From this a machine's paths are derived.
+// A cluster of nodes: consecutive ranks are joined by links inside a node, and nodes by links around one
+// switch that is never the bottleneck. From this a machine's paths are derived.
 //
-// Inside a node every rank has a port of its own. When a round of messages moves at once (every rank
-// sends to its next one), a message between nodes gets
-//
-//   the least, over the links that leave its node and enter the other, of
-//   link's rate x min(1, links / messages)
-//
-// where `messages` are those of the round that take them in the same direction. A message goes
-// through one of the links side by side, but an all-gather spreads its messages over all of them, as
-// libraries do that run a ring over each network interface (NCCL's channels).
-//
-// A message has this share at all times, as if all of them moved: it does not get more when some
-// are over early or have not begun. That is pessimistic for ranks out of step, but keeps all times
-// monotone in every share.
+// Inside a node every rank has a port of its own. When all ranks of a node send to another node at once,
+// each has link's rate x min(1, links / messages), at all times, as if all of them moved: it does not get
+// more when some are over early or have not begun. That is pessimistic for ranks out of step, but keeps
+// all times monotone in every share. A message goes through one of the links side by side, but an
+// all-gather spreads its messages over all of them, as libraries do that run a ring over each network
+// interface (NCCL's channels).
 #pragma once
-
-#include <string_view>
-#include <vector>
 
 #include "core/cost/hardware.h"
 #include "core/ring/problem.h"
@@ -25,20 +15,9 @@
 
 namespace ringscope {
 
-// How ranks are numbered. block: consecutive ranks share a node; cyclic: rank r is on node r mod
-// nodes.
-enum class Placement { block, cyclic };
-
-inline constexpr Placement kAllPlacements[] = {Placement::block, Placement::cyclic};
-
-constexpr std::string_view name_of(Placement placement) {
-  return placement == Placement::block ? "block" : "cyclic";
-}
-
 struct Cluster {
   int world_size = 1;
   int nodes = 1;
-  Placement placement = Placement::block;
   Link inside;   // from every rank to any other of its node
   Link between;  // from a node to any other, one per network interface (NIC)
   int nics = 1;
@@ -48,13 +27,9 @@ struct Cluster {
   int ranks_on(int node) const { return world_size / nodes + (node < world_size % nodes ? 1 : 0); }
 };
 
-// Return the rank at each place of the scheme's ring: by number, or where hops inside nodes differ
-// from those between them, node by node.
-std::vector<int> ring_order(const Cluster& cluster, Scheme scheme);
-
-// Return the machine that a scheme runs on, whose rank k is the one at place k of its ring: the paths
-// of its messages, and `rates`. Throw InputError for rates that are not positive, no node, more nodes
-// than ranks, and where such a scheme's nodes have different numbers of ranks.
+// Return the machine that a scheme runs on: the paths of its messages, and `rates`. Throw InputError for
+// rates that are not positive, no node, more nodes than ranks, and where the nodes of a scheme with
+// rings inside them have different numbers of ranks.
 Machine machine_on(const Cluster& cluster, const Rates& rates, Scheme scheme);
 
 }  // namespace ringscope

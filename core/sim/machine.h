@@ -44,13 +44,10 @@ struct KnownTimes {
 struct Path {
   double bytes_per_s = 0;
   double latency_s = 0;  // per message, in addition to its bytes; it occupies the path as they do
-  // Of all messages of an all-to-all, as if only the sender's own node were in their way.
-  double own_bytes_per_s = 0;  // 0: unknown
 
   double seconds(double bytes) const { return latency_s + bytes / bytes_per_s; }
 };
 
-// Ranks are numbered by their place in the ring: rank r holds part r of the sequence.
 struct Machine {
   int world_size = 1;
   Rates rates;

@@ -22,7 +22,8 @@ namespace {
 
 RunMachine head_of(const Problem& job, const Work& work, const Machine& machine) {
   RunMachine head;
-  head.nodes = job.nodes;
+  // Readers take nodes for equal shares of consecutive ranks.
+  head.nodes = job.world_size % job.nodes == 0 ? job.nodes : 1;
   head.cores = machine.cores;
   if (machine.cpu != nullptr) return head;  // its computations have no one rate
   const auto rate = [](double flops) {
@@ -109,8 +110,8 @@ TimeSpan longest_free_part(TimeSpan span, const Slices& busy, std::size_t& next)
 class EventWriter {
  public:
   EventWriter(const Problem& job, const SimulatedRun& run, const std::vector<bool>& recorded,
-              const std::vector<double>& own_share, int rank)
-      : job_(job), run_(run), recorded_(recorded), own_share_(own_share), rank_(rank) {}
+              int rank)
+      : job_(job), run_(run), recorded_(recorded), rank_(rank) {}
 
   // `incoming` are the hops that the rank receives.
   void add(Pass pass, const std::vector<std::int32_t>& incoming) {
@@ -192,8 +193,7 @@ class EventWriter {
     event.bytes = static_cast<std::int64_t>(task.bytes);
     event.src = task.rank;
     event.dst = task.to;
-    const double share = own_share_.empty() ? 1 : own_share_[task.rank];
-    event.moved_ns = to_ns(share * run_.times.seconds(slice.hop));
+    event.moved_ns = to_ns(run_.times.seconds(slice.hop));
     // A flow needs both of its slices.
     if (recorded_[task.rank] && recorded_[task.to])
       event.flow = static_cast<std::int64_t>(slice.hop) + 1;
@@ -203,34 +203,15 @@ class EventWriter {
   const Problem& job_;
   const SimulatedRun& run_;
   const std::vector<bool>& recorded_;
-  const std::vector<double>& own_share_;
   int rank_;
   Pass pass_ = Pass::forward;
   std::int64_t lane_ends_ns_[kLanes] = {};  // of the last slice
 };
 
-// A slow node holds all messages of an all-to-all up, but its own ranks' say which node it is.
-std::vector<double> own_shares(const Problem& job, const SimulatedRun& run,
-                               const Machine& machine) {
-  std::vector<double> shares;
-  if (!run.graph.hops_end_together) return shares;
-  for (int rank = 0; rank < job.world_size; ++rank) {
-    const Path path = machine.path_to_all(rank);
-    const double bytes = all_to_alls_of(job, Pass::forward, rank).there_bytes;
-    const auto seconds = [&](double bytes_per_s) {
-      return all_to_all_seconds(bytes, job.world_size, bytes_per_s, path.latency_s);
-    };
-    shares.push_back(
-        path.own_bytes_per_s > 0 ? seconds(path.own_bytes_per_s) / seconds(path.bytes_per_s) : 1);
-  }
-  return shares;
-}
-
 }  // namespace
 
 std::vector<std::vector<TraceEvent>> events_of(const Problem& job, const SimulatedRun& run,
-                                               const std::vector<bool>& recorded,
-                                               const std::vector<double>& own_share) {
+                                               const std::vector<bool>& recorded) {
   std::vector<std::vector<std::int32_t>> incoming(recorded.size());
   for (std::size_t i = 0; i < run.graph.tasks.size(); ++i)
     if (const Task& task = run.graph.tasks[i]; task.is_hop() && recorded[task.to])
@@ -238,7 +219,7 @@ std::vector<std::vector<TraceEvent>> events_of(const Problem& job, const Simulat
   std::vector<std::vector<TraceEvent>> events(recorded.size());
   for (std::size_t rank = 0; rank < recorded.size(); ++rank) {
     if (!recorded[rank]) continue;
-    EventWriter mine(job, run, recorded, own_share, static_cast<int>(rank));
+    EventWriter mine(job, run, recorded, static_cast<int>(rank));
     for (const Pass pass : kAllPasses) mine.add(pass, incoming[rank]);
     events[rank] = std::move(mine.events);
   }
@@ -257,8 +238,7 @@ RecordedSimulation record(const SimulationRequest& request, const Work& work,
   const bool rings = job.scheme == Scheme::ring || job.scheme == Scheme::two_level;
   recording.info.kv_buffers = rings && request.pace == Pace::buffers ? job.kv_buffers : 0;
   recording.events =
-      events_of(job, run, choose_ranks(job.world_size, count, result.simulation.path.ranks),
-                own_shares(job, run, machine));
+      events_of(job, run, choose_ranks(job.world_size, count, result.simulation.path.ranks));
   return result;
 }
 

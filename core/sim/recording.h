@@ -29,11 +29,9 @@ std::vector<bool> choose_ranks(int world_size, int count, const std::vector<int>
 // buffers is that of a run.
 Recording simulated_recording(const Problem& job, std::string_view partition);
 
-// Return the events of the `recorded` ranks. `own_share`, if given, says by rank which part of its
-// messages' time a rank's own links alone would take.
+// Return the events of the `recorded` ranks.
 std::vector<std::vector<TraceEvent>> events_of(const Problem& job, const SimulatedRun& run,
-                                               const std::vector<bool>& recorded,
-                                               const std::vector<double>& own_share = {});
+                                               const std::vector<bool>& recorded);
 
 struct RecordedSimulation {
   Simulation simulation;

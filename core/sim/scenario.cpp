@@ -74,7 +74,6 @@ std::optional<Cluster> cluster_of(const Scenario& scenario) {
   if (scenario.job.nodes == 1 || scenario.between.bytes_per_s == 0) return std::nullopt;
   return Cluster{.world_size = scenario.job.world_size,
                  .nodes = scenario.job.nodes,
-                 .placement = scenario.placement,
                  .inside = {"", scenario.rates.bytes_per_s, scenario.rates.latency_s},
                  .between = scenario.between,
                  .nics = scenario.nics};
@@ -82,32 +81,10 @@ std::optional<Cluster> cluster_of(const Scenario& scenario) {
 
 }  // namespace
 
-std::vector<int> ring_of(const Scenario& scenario) {
-  const auto cluster = cluster_of(scenario);
-  if (!cluster) return {};
-  std::vector<int> order = ring_order(*cluster, scenario.job.scheme);
-  if (std::is_sorted(order.begin(), order.end())) order.clear();
-  return order;
-}
-
-bool has_consecutive_nodes(const Scenario& scenario) {
-  const auto cluster = cluster_of(scenario);
-  if (!cluster) return true;
-  const std::vector<int> order = ring_order(*cluster, scenario.job.scheme);
-  const std::size_t share = order.size() / static_cast<std::size_t>(cluster->nodes);
-  for (std::size_t k = 0; k < order.size(); ++k)
-    if (cluster->node_of(order[k]) != cluster->node_of(order[k / share * share])) return false;
-  return true;
-}
-
 Machine machine_of(const Scenario& scenario) {
   Machine machine;
   const auto cluster = cluster_of(scenario);
-  std::vector<int> order;
-  if (cluster) {
-    order = ring_order(*cluster, scenario.job.scheme);
-    machine = machine_on(*cluster, scenario.rates, scenario.job.scheme);
-  }
+  if (cluster) machine = machine_on(*cluster, scenario.rates, scenario.job.scheme);
   machine.world_size = scenario.job.world_size;
   machine.rates = scenario.rates;
   machine.step_s = scenario.step_s;
@@ -115,21 +92,16 @@ Machine machine_of(const Scenario& scenario) {
   machine.hop_jitter = scenario.hop_jitter;
   machine.seed = scenario.seed;
   machine.cores = scenario.cores < machine.world_size ? scenario.cores : 0;
-  const auto place_of = [&](int rank) {
-    return order.empty() ? rank : std::find(order.begin(), order.end(), rank) - order.begin();
-  };
   const auto slow_down = [&](int rank, double speed) {
     machine.speed.resize(machine.world_size, 1);
-    machine.speed[place_of(rank)] *= speed;
+    machine.speed[rank] *= speed;
   };
   for (const Straggler& link : scenario.slow_links)
     for (std::vector<Path>* paths :
          {&machine.to_next, &machine.to_next_here, &machine.to_next_node, &machine.to_all}) {
       if (paths->empty())
         paths->assign(machine.world_size, {machine.rates.bytes_per_s, machine.rates.latency_s});
-      Path& path = (*paths)[place_of(link.rank)];
-      path.bytes_per_s *= link.speed;
-      path.own_bytes_per_s *= link.speed;
+      (*paths)[link.rank].bytes_per_s *= link.speed;
     }
   for (const Straggler& straggler : scenario.stragglers) slow_down(straggler.rank, straggler.speed);
   for (int rank = 0; rank < std::ssize(scenario.job.speeds); ++rank)

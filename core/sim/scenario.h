@@ -18,7 +18,7 @@
 namespace ringscope {
 
 struct Straggler {
-  int rank = 0;      // wherever it is in the ring
+  int rank = 0;
   double speed = 1;  // of computing: 0.5 takes twice as long
 };
 
@@ -41,7 +41,6 @@ struct Scenario {
   // links are as inside a node.
   int nics = 1;
   Link between;
-  Placement placement = Placement::block;
 };
 
 inline std::string_view partition_name(const Scenario& scenario) {
@@ -64,12 +63,7 @@ std::optional<std::string> obstacle(const Scenario& scenario);
 
 // Throw InputError for a mask that does not fit.
 Work work_of(const Scenario& scenario);
-// Return the machine, whose rank r is the scenario's rank ring_of(scenario)[r].
 Machine machine_of(const Scenario& scenario);
-// Return the rank at each place of the ring, or empty when they are in their own order.
-std::vector<int> ring_of(const Scenario& scenario);
-// Return whether nodes are equal shares of consecutive places, as readers of a recording take them.
-bool has_consecutive_nodes(const Scenario& scenario);
 
 // Results of a simulation, in seconds. They are means over ranks unless a comment says otherwise.
 struct Figures {

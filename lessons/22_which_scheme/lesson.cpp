@@ -164,7 +164,8 @@ void lesson_22(Page& page) {
   //    both ways if they don't; a mesh if there are many ranks.
   // 5. Must it be simple? Take the all-gather, while all of K and V fit. None of its transfers hide.
   //
-  // `./ringscope simulate --scheme all` compares some, and `--scheme mesh:2x4` tries any other.
+  // `./ringscope simulate --sweep scheme=ring,allgather,ulysses` compares some, and `--scheme mesh:2x4` tries
+  // any other.
   // [bench/schemes.md](../../bench/schemes.md) has six more jobs, backward included, and runs.
   //
   // ## Checks

@@ -104,16 +104,11 @@ TEST_F(SimulateCommandTest, NodesWithSlowLinks) {
         .GetDouble();
   };
   const double flat = wall({});
-  const double cyclic = wall("--placement cyclic");
-  EXPECT_GT(cyclic, flat);
-  EXPECT_LT(wall("--placement cyclic --nics 4"), cyclic);
-  EXPECT_LT(wall("--scheme two-level"), flat);
-  // A recording names nodes only if they are equal shares of consecutive ranks.
-  for (const char* const placement : {"block", "cyclic"}) {
-    wall({"--placement", placement, "--trace", path("t.json")});
-    const int nodes = read_chrome_trace(path("t.json")).info.machine->nodes;
-    EXPECT_EQ(nodes, placement == std::string("block") ? 2 : 1);
-  }
+  const double two_level = wall("--scheme two-level");
+  EXPECT_LT(two_level, flat);
+  EXPECT_LT(wall("--scheme two-level --nics 4"), two_level);
+  wall({"--trace", path("t.json")});
+  EXPECT_EQ(read_chrome_trace(path("t.json")).info.machine->nodes, 2);
 }
 
 // More than a double holds.
@@ -121,18 +116,6 @@ TEST_F(SimulateCommandTest, JsonHasTheWholeSeed) {
   const auto json = run_for_json(simulate_with("--seed 12345678901234567891"));
   ASSERT_TRUE(json["machine"]["seed"].IsString());
   EXPECT_STREQ(json["machine"]["seed"].GetString(), "12345678901234567891");
-}
-
-TEST_F(SimulateCommandTest, AllSchemesSideBySide) {
-  const Strings all = simulate_with(
-      "--nodes 2 --between InfiniBand-NDR --scheme all --heads 4 --heads-kv 4 --kv-buffers 3");
-  const std::string out = run_well(all);
-  expect_has(out, {"ring", "in step", "3 buffers", "two-level", "allgather", "ulysses", "takes",
-                   "* the fastest that fits"});
-  const auto json = run_for_json(all);
-  ASSERT_EQ(json["schemes"].Size(), 6u);
-  for (const auto& way : json["schemes"].GetArray())
-    EXPECT_EQ(way.HasMember("wall_s"), way["why_not"].IsNull());
 }
 
 TEST_F(SimulateCommandTest, TraceOpens) {
@@ -209,6 +192,12 @@ TEST_F(SimulateCommandTest, SweepsAreRepeatable) {
   const auto json = run_for_json(
       simulate_with("--sweep bandwidth=1,10 --sweep jitter=0,0.5 --sweep kv-buffers=in-step,4"));
   EXPECT_EQ(json["sweep"].Size(), 8u);
+  // Schemes side by side, of which one is impossible.
+  const Strings schemes = simulate_with("--sweep scheme=ring,allgather,ulysses --heads 4 --heads-kv 4");
+  expect_has(run_well(schemes), {"ring", "allgather", "ulysses", "no: ", "1 to 4 ranks"});
+  const auto by_scheme = run_for_json(schemes);
+  for (const auto& way : by_scheme["sweep"].GetArray())
+    EXPECT_EQ(way.HasMember("wall_s"), way["why_not"].IsNull());
 }
 
 TEST_F(SimulateCommandTest, SweepDrawsAPicture) {

@@ -17,8 +17,8 @@ const Link kInside{"inside", 400e9, 1e-6};
 const Link kBetween{"between", 50e9, 4e-6};
 const Rates kRates{1e12, 2e12, 1e9, 1e-6};
 
-Cluster cluster(int world_size, int nodes, Placement placement = Placement::block, int nics = 1) {
-  return {world_size, nodes, placement, kInside, kBetween, nics};
+Cluster cluster(int world_size, int nodes, int nics = 1) {
+  return {world_size, nodes, kInside, kBetween, nics};
 }
 
 std::vector<Path> to_next(const Cluster& cluster, Scheme scheme = Scheme::ring) {
@@ -31,17 +31,15 @@ std::vector<int> nodes_of(const Cluster& cluster) {
   return nodes;
 }
 
-TEST(Cluster, PutsRanksOnNodesInBlocksOrByTurns) {
+TEST(Cluster, PutsConsecutiveRanksOnANode) {
   EXPECT_EQ(nodes_of(cluster(7, 3)), (std::vector<int>{0, 0, 0, 1, 1, 2, 2}));
-  EXPECT_EQ(nodes_of(cluster(7, 3, Placement::cyclic)), (std::vector<int>{0, 1, 2, 0, 1, 2, 0}));
-  for (const Placement placement : kAllPlacements)
-    for (const int n : {1, 5, 8, 13})
-      for (int nodes = 1; nodes <= n; ++nodes) {
-        const Cluster here = cluster(n, nodes, placement);
-        const std::vector<int> found = nodes_of(here);
-        for (int node = 0; node < nodes; ++node)
-          EXPECT_EQ(std::count(found.begin(), found.end(), node), here.ranks_on(node));
-      }
+  for (const int n : {1, 5, 8, 13})
+    for (int nodes = 1; nodes <= n; ++nodes) {
+      const Cluster here = cluster(n, nodes);
+      const std::vector<int> found = nodes_of(here);
+      for (int node = 0; node < nodes; ++node)
+        EXPECT_EQ(std::count(found.begin(), found.end(), node), here.ranks_on(node));
+    }
 }
 
 TEST(Cluster, OneNodeHasItsOwnPortsOnly) {
@@ -64,34 +62,24 @@ TEST(Cluster, ARingOfBlocksLeavesEachNodeOnce) {
   }
 }
 
-// Every message crosses nodes under cyclic placement: all ranks of a node share its links, and a
-// link that is alone makes no message faster.
-TEST(Cluster, CyclicPlacementCrowdsTheLinksBetweenNodes) {
-  for (const int nics : {1, 2, 4, 8})
-    for (const Path& path : to_next(cluster(8, 2, Placement::cyclic, nics))) {
-      EXPECT_DOUBLE_EQ(path.bytes_per_s, kBetween.bytes_per_s * std::min(1.0, nics / 4.0));
-      EXPECT_EQ(path.latency_s, kBetween.latency_s);
-    }
-}
-
 // An all-gather runs a ring over every network interface, a send and a receive take one of them.
 TEST(Cluster, SpreadsACollectiveOverAllNics) {
   for (const int nics : {1, 2, 4, 8}) {
-    const Cluster here = cluster(16, 2, Placement::block, nics);
+    const Cluster here = cluster(16, 2, nics);
     EXPECT_EQ(to_next(here)[7].bytes_per_s, kBetween.bytes_per_s);
     EXPECT_EQ(to_next(here, Scheme::allgather)[7].bytes_per_s, nics * kBetween.bytes_per_s);
     EXPECT_EQ(to_next(here, Scheme::allgather)[0].bytes_per_s, kInside.bytes_per_s);
   }
   // More links between nodes than the links inside can fill.
-  EXPECT_EQ(to_next(cluster(16, 2, Placement::block, 64), Scheme::allgather)[7].bytes_per_s,
+  EXPECT_EQ(to_next(cluster(16, 2, 64), Scheme::allgather)[7].bytes_per_s,
             kInside.bytes_per_s);
 }
 
 // From the definition: each of the N (N-1) messages takes its links; a rank has sent all of its
 // bytes when its most crowded link is through.
 TEST(Cluster, AllToAllIsWhatACountOfAllMessagesSays) {
-  for (const Cluster& here : {cluster(8, 2), cluster(12, 3, Placement::cyclic, 2), cluster(7, 3),
-                              cluster(5, 5), cluster(7, 2, Placement::cyclic, 3)}) {
+  for (const Cluster& here :
+       {cluster(8, 2), cluster(12, 3, 2), cluster(7, 3), cluster(5, 5), cluster(7, 2, 3)}) {
     const int n = here.world_size;
     std::vector<double> load(static_cast<std::size_t>(here.nodes));  // leaving; as many enter
     for (int from = 0; from < n; ++from)
@@ -119,15 +107,17 @@ TEST(Cluster, AllToAllIsWhatACountOfAllMessagesSays) {
   }
 }
 
-TEST(Cluster, TwoLevelRingsGoNodeByNode) {
-  const Cluster cyclic = cluster(8, 2, Placement::cyclic);
-  EXPECT_EQ(ring_order(cyclic, Scheme::two_level), (std::vector<int>{0, 2, 4, 6, 1, 3, 5, 7}));
-  EXPECT_EQ(ring_order(cyclic, Scheme::ring), (std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7}));
-  const Machine machine = machine_on(cyclic, kRates, Scheme::two_level);
-  EXPECT_EQ(machine.rates.backward_flops, kRates.backward_flops);
-  for (int rank = 0; rank < 8; ++rank) {
-    EXPECT_EQ(machine.path_to_next_here(rank).bytes_per_s, kInside.bytes_per_s);
-    EXPECT_EQ(machine.path_to_next_node(rank).bytes_per_s, kBetween.bytes_per_s / 4);
+// All ranks of a node send to the next node at once, and a link that is alone makes none faster.
+TEST(Cluster, TwoLevelRingsShareTheLinksBetweenNodes) {
+  for (const int nics : {1, 2, 4, 8}) {
+    const Machine machine = machine_on(cluster(8, 2, nics), kRates, Scheme::two_level);
+    EXPECT_EQ(machine.rates.backward_flops, kRates.backward_flops);
+    for (int rank = 0; rank < 8; ++rank) {
+      EXPECT_EQ(machine.path_to_next_here(rank).bytes_per_s, kInside.bytes_per_s);
+      EXPECT_DOUBLE_EQ(machine.path_to_next_node(rank).bytes_per_s,
+                       kBetween.bytes_per_s * std::min(1.0, nics / 4.0));
+      EXPECT_EQ(machine.path_to_next_node(rank).latency_s, kBetween.latency_s);
+    }
   }
 }
 
@@ -142,15 +132,15 @@ TEST(Cluster, RefusesWhatCanNotBe) {
   };
   EXPECT_EQ(complaint(cluster(8, 9)), "nodes: 9 given for 8 ranks; accepted: 1 to 8");
   EXPECT_EQ(complaint(cluster(8, 0)), "nodes: 0 given for 8 ranks; accepted: 1 to 8");
-  EXPECT_EQ(complaint(cluster(8, 2, Placement::block, 0)), "nics: 0 given; accepted: at least 1");
+  EXPECT_EQ(complaint(cluster(8, 2, 0)), "nics: 0 given; accepted: at least 1");
   EXPECT_EQ(complaint(cluster(7, 2), Scheme::two_level),
             "two-level: 4 ranks on node 0 and 3 on node 1; accepted: as many on every node");
   for (const double rate : {0.0, -1.0, std::numeric_limits<double>::quiet_NaN(),
                             std::numeric_limits<double>::infinity()}) {
-    EXPECT_NE(complaint({8, 2, Placement::block, {"", rate, 0}, kBetween, 1}), "") << rate;
-    EXPECT_NE(complaint({8, 2, Placement::block, kInside, {"", rate, 0}, 1}), "") << rate;
+    EXPECT_NE(complaint({8, 2, {"", rate, 0}, kBetween, 1}), "") << rate;
+    EXPECT_NE(complaint({8, 2, kInside, {"", rate, 0}, 1}), "") << rate;
   }
-  EXPECT_NE(complaint({8, 2, Placement::block, kInside, {"", 1, -1}, 1}), "");
+  EXPECT_NE(complaint({8, 2, kInside, {"", 1, -1}, 1}), "");
 }
 
 }  // namespace cluster_test

@@ -192,17 +192,14 @@ TEST(SimRecording, HoldsAsManyAsAskedFor) {
   EXPECT_EQ(ranks_to_record(job, {}), 64);
 }
 
-// Where ranks are dealt to nodes in turn, a two-level ring joins those of a node again.
-TEST(SimRecording, NodesThatAreEqualSharesOfConsecutiveRanks) {
-  Scenario scenario = scenario_of(8, Scheme::ring, Pace::buffers, false);
-  EXPECT_TRUE(has_consecutive_nodes(scenario));
-  scenario.job.nodes = 2;
-  scenario.between = {"", 1e6, 1e-6};
-  EXPECT_TRUE(has_consecutive_nodes(scenario));
-  scenario.placement = Placement::cyclic;
-  EXPECT_FALSE(has_consecutive_nodes(scenario));
-  scenario.job.scheme = Scheme::two_level;
-  EXPECT_TRUE(has_consecutive_nodes(scenario));
+// Readers take nodes for equal shares of consecutive ranks.
+TEST(SimRecording, NamesNodesThatAreEqualShares) {
+  for (const int ranks : {8, 7}) {
+    Scenario scenario = scenario_of(ranks, Scheme::ring, Pace::buffers, false);
+    scenario.job.nodes = 2;
+    scenario.between = {"", 1e6, 1e-6};
+    EXPECT_EQ(recorded(scenario).recording.info.machine->nodes, ranks == 8 ? 2 : 1);
+  }
 }
 
 TEST(SimRecording, SampleIsEvenBesideThePath) {

@@ -133,7 +133,7 @@ TEST(TwoLevel, HidesSlowLinksThatAFlatRingCanNot) {
   const double block = kv_hop_bytes(job);
   Rates rates{1, 1, block / 0.5e-3, 0};
   rates.forward_flops = 4 * query_values(job.shape, 1) * 64 / 1e-3;
-  const Cluster cluster{32, 4, Placement::block, {"", block / 0.5e-3, 0}, {"", block / 5e-3, 0}, 8};
+  const Cluster cluster{32, 4, {"", block / 0.5e-3, 0}, {"", block / 5e-3, 0}, 8};
   const auto wall = [&](Scheme scheme, Pace pace) {
     job.scheme = scheme;
     return run(job, pace, machine_on(cluster, rates, scheme)).wall_s();

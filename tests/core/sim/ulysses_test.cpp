@@ -67,7 +67,7 @@ TEST(SimulatedUlysses, TakesWhatTheClosedFormSays) {
 TEST(SimulatedUlysses, TakesTheSameOnOneNode) {
   const Problem job = job_of(4);
   const Link link{"", kRates.bytes_per_s, kRates.latency_s};
-  const Machine machine = machine_on({4, 1, Placement::block, link, link, 1}, kRates, job.scheme);
+  const Machine machine = machine_on({4, 1, link, link, 1}, kRates, job.scheme);
   EXPECT_EQ(run(job, machine).wall_s(), run(job, machine_of(4)).wall_s());
 }
 
