@@ -71,8 +71,7 @@ TEST(Cluster, SpreadsACollectiveOverAllNics) {
     EXPECT_EQ(to_next(here, Scheme::allgather)[0].bytes_per_s, kInside.bytes_per_s);
   }
   // More links between nodes than the links inside can fill.
-  EXPECT_EQ(to_next(cluster(16, 2, 64), Scheme::allgather)[7].bytes_per_s,
-            kInside.bytes_per_s);
+  EXPECT_EQ(to_next(cluster(16, 2, 64), Scheme::allgather)[7].bytes_per_s, kInside.bytes_per_s);
 }
 
 // From the definition: each of the N (N-1) messages takes its links; a rank has sent all of its

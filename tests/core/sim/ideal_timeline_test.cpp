@@ -131,27 +131,6 @@ TEST(OwnCores, NothingIsDoneBeforeWhatItNeeds) {
     }
 }
 
-// A recording's slices of one lane don't overlap.
-TEST(OwnCores, LanesDoNotOverlap) {
-  Problem config;
-  config.shape = {.batch = 1, .num_heads = 1, .num_heads_kv = 1, .seqlen = 64, .head_dim = 8};
-  config.mask = MaskSpec::parse("causal");
-  config.world_size = 4;
-  config.backward = true;
-  const Tensors<float> in = random_tensors(config.shape, 3);
-  const Recording own =
-      ideal_timeline(run_on_threads(config, {in.q, in.k, in.v, in.dout}).recording);
-  for (const auto& events : own.events)
-    for (const Lane lane : kAllLanes) {
-      std::vector<std::pair<std::int64_t, std::int64_t>> slices;
-      for (const TraceEvent& e : events)
-        if (e.lane == lane) slices.emplace_back(e.begin_ns, e.end_ns);
-      std::sort(slices.begin(), slices.end());
-      for (std::size_t i = 1; i < slices.size(); ++i)
-        EXPECT_GE(slices[i].first, slices[i - 1].second);
-    }
-}
-
 TEST(OwnCores, RefusesWhatIsNoWholeRing) {
   Recording recording = turns();
   recording.info.scheme = "allgather";

@@ -88,8 +88,10 @@ TEST(Properties, MoreBandwidthNeverHurts) {
     const double before = simulated(made).wall_s();
     made.machine.rates.bytes_per_s *= 1 + 3 * cases.share();
     made.machine.rates.latency_s *= cases.share();
-    for (Path& path : made.machine.to_next)
-      if (cases.below(2) == 0) path.bytes_per_s *= 1 + 3 * cases.share();
+    for (auto* paths :
+         {&made.machine.to_next, &made.machine.to_next_here, &made.machine.to_next_node})
+      for (Path& path : *paths)
+        if (cases.below(2) == 0) path.bytes_per_s *= 1 + 3 * cases.share();
     EXPECT_LE(simulated(made).wall_s(), before * (1 + kRounding));
   });
 }

@@ -1,6 +1,7 @@
 // Jobs and machines that nobody thought of, in which everything may be uneven.
 #pragma once
 
+#include <array>
 #include <random>
 #include <sstream>
 #include <string>
@@ -40,7 +41,14 @@ class RandomCases {
     job.shape = {1 + below(2), 4, 2, 200, 8};
     job.partition = kAllPartitions[below(4)];
     job.world_size = 1 + (below(4) == 0 ? below(230) : below(9));
-    job.scheme = below(4) == 0 ? Scheme::allgather : Scheme::ring;
+    job.scheme =
+        std::array{Scheme::ring, Scheme::ring, Scheme::allgather, Scheme::two_level}[below(4)];
+    if (job.scheme == Scheme::two_level) {
+      std::vector<int> divisors;
+      for (int nodes = 1; nodes <= job.world_size; ++nodes)
+        if (job.world_size % nodes == 0) divisors.push_back(nodes);
+      job.nodes = divisors[static_cast<std::size_t>(below(static_cast<int>(divisors.size())))];
+    }
     job.backward = below(2) == 0;
     job.kv_buffers = 2 + (below(3) == 0 ? below(job.world_size + 2) : below(2));
     made.pace = below(3) == 0 ? Pace::in_step : Pace::buffers;
@@ -60,8 +68,11 @@ class RandomCases {
     const bool uneven_speed = below(2) == 0, uneven_links = below(2) == 0;
     for (int rank = 0; rank < job.world_size; ++rank) {
       if (uneven_speed) machine.speed.push_back(0.3 + share());
-      if (uneven_links)
-        machine.to_next.push_back({machine.rates.bytes_per_s * (0.2 + share()), 1e-6 * share()});
+      for (auto* paths : {&machine.to_next, &machine.to_next_here})
+        if (uneven_links)
+          paths->push_back({machine.rates.bytes_per_s * (0.2 + share()), 1e-6 * share()});
+      machine.to_next_node.push_back(
+          {machine.rates.bytes_per_s * (0.05 + share()), 3e-6 * share()});
     }
     return made;
   }

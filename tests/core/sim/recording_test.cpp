@@ -112,48 +112,6 @@ TEST(SimRecording, RepeatsToTheByte) {
   EXPECT_EQ(recorded(scenario).recording, recorded(scenario).recording);
 }
 
-// Slices of a lane follow each other: what the viewer and other readers demand.
-TEST(SimRecording, SlicesOfALaneDontOverlap) {
-  for (const Scheme scheme : {Scheme::ring, Scheme::allgather, Scheme::ulysses})
-    for (const Pace pace : {Pace::in_step, Pace::buffers}) {
-      const Recording recording = recorded(scenario_of(4, scheme, pace, true)).recording;
-      for (const auto& of_rank : recording.events)
-        for (const Lane lane : kAllLanes) {
-          std::vector<TraceEvent> events;
-          std::copy_if(of_rank.begin(), of_rank.end(), std::back_inserter(events),
-                       [&](const TraceEvent& event) { return event.lane == lane; });
-          std::sort(events.begin(), events.end(), [](const TraceEvent& a, const TraceEvent& b) {
-            return std::pair(a.begin_ns, a.end_ns) < std::pair(b.begin_ns, b.end_ns);
-          });
-          for (std::size_t i = 1; i < events.size(); ++i)
-            ASSERT_GE(events[i].begin_ns, events[i - 1].end_ns)
-                << name_of(scheme) << " " << name_of(lane);
-        }
-    }
-}
-
-// Every send has its receive, of the same bytes.
-TEST(SimRecording, FlowsJoinWhatWasSentToWhatArrived) {
-  const Recording recording = recorded(scenario_of(4, Scheme::ring, Pace::buffers, true)).recording;
-  std::vector<TraceEvent> sends, receives;
-  for (const auto& of_rank : recording.events)
-    for (const TraceEvent& event : of_rank)
-      if (event.lane == Lane::send || event.lane == Lane::recv)
-        (event.lane == Lane::send ? sends : receives).push_back(event);
-  const auto by_flow = [](const TraceEvent& a, const TraceEvent& b) { return a.flow < b.flow; };
-  std::sort(sends.begin(), sends.end(), by_flow);
-  std::sort(receives.begin(), receives.end(), by_flow);
-  ASSERT_EQ(sends.size(), receives.size());
-  ASSERT_EQ(sends.size(), 4u * (3 + 3 + 4));  // forward, backward, gradients
-  for (std::size_t i = 0; i < sends.size(); ++i) {
-    EXPECT_NE(sends[i].flow, 0);
-    EXPECT_TRUE(i == 0 || sends[i].flow != sends[i - 1].flow);
-    EXPECT_EQ(sends[i].flow, receives[i].flow);
-    EXPECT_EQ(sends[i].bytes, receives[i].bytes);
-    EXPECT_EQ(sends[i].dst, receives[i].dst);
-  }
-}
-
 TEST(SimRecording, OfManyRanksHoldsTheCriticalPathAndASample) {
   Scenario scenario = scenario_of(256, Scheme::ring, Pace::buffers, false);
   const auto [simulation, recording] = recorded(scenario);

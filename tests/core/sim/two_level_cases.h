@@ -33,21 +33,9 @@ inline Machine two_level_machine(const Problem& job, const Rates& rates, const L
   return machine;
 }
 
-// Everything uneven, as in random_machines.h.
 inline RandomCase random_two_level(RandomCases& cases) {
   RandomCase made = cases.next();
-  while (made.job.world_size > 64) made = cases.next();
-  made.job.scheme = Scheme::two_level;
-  std::vector<int> divisors;
-  for (int nodes = 1; nodes <= made.job.world_size; ++nodes)
-    if (made.job.world_size % nodes == 0) divisors.push_back(nodes);
-  made.job.nodes =
-      divisors[static_cast<std::size_t>(cases.below(static_cast<int>(divisors.size())))];
-  for (int rank = 0; rank < made.job.world_size; ++rank) {
-    const double rate = made.machine.rates.bytes_per_s;
-    made.machine.to_next_here.push_back({rate * (0.2 + cases.share()), 1e-6 * cases.share()});
-    made.machine.to_next_node.push_back({rate * (0.05 + cases.share()), 3e-6 * cases.share()});
-  }
+  while (made.job.world_size > 64 || made.job.scheme != Scheme::two_level) made = cases.next();
   return made;
 }
 

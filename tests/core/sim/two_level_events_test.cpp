@@ -13,43 +13,6 @@
 namespace ringscope {
 namespace two_level_events_test {
 
-TEST(TwoLevelEvents, LanesDoNotOverlapAndEverySendHasItsReceive) {
-  RandomCases cases(22);
-  for (int trial = 0; trial < 40; ++trial) {
-    RandomCase made = random_two_level(cases);
-    SCOPED_TRACE(made.text());
-    Recorded run = recorded(made);
-    const double wall_ns = run.simulation.wall_s() * 1e9;
-    std::map<std::int64_t, int> flows;
-    double sent = 0;
-    for (std::size_t rank = 0; rank < run.events.size(); ++rank) {
-      std::map<Lane, std::int64_t> ends;
-      std::stable_sort(
-          run.events[rank].begin(), run.events[rank].end(),
-          [](const TraceEvent& a, const TraceEvent& b) { return a.begin_ns < b.begin_ns; });
-      for (const TraceEvent& event : run.events[rank]) {
-        EXPECT_GE(event.begin_ns, ends[event.lane]);
-        EXPECT_GE(event.end_ns, event.begin_ns);
-        EXPECT_LE(static_cast<double>(event.end_ns), wall_ns + 1);
-        ends[event.lane] = event.end_ns;
-        if (event.lane == Lane::send) {
-          EXPECT_EQ(event.src, static_cast<int>(rank));
-          flows[event.flow] += 1;
-          sent += static_cast<double>(event.bytes);
-        }
-        if (event.lane == Lane::recv) {
-          EXPECT_EQ(event.dst, static_cast<int>(rank));
-          flows[event.flow] += 1000;
-        }
-      }
-    }
-    for (const auto& [flow, count] : flows) EXPECT_EQ(count, 1001) << flow;
-    double told = 0;
-    for (const SimulatedRank& rank : run.simulation.ranks) told += rank.bytes_sent;
-    EXPECT_NEAR(sent, told, 1e-6 * told);
-  }
-}
-
 // Along the recorded messages: blocks are there when they are attended, and every gradient has
 // collected every rank's share when it is home.
 TEST(TwoLevelEvents, BlocksComeInTimeAndGradientsCollectAllShares) {

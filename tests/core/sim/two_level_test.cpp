@@ -103,28 +103,6 @@ TEST(TwoLevel, OfOneLevelItIsTheFlatRing) {
   }
 }
 
-TEST(TwoLevel, SendsWhatItsTrafficSays) {
-  for (const auto& [nodes, places] : kTwoLevelSizes)
-    for (const PartitionKind partition : kAllPartitions)
-      for (const Pace pace : {Pace::in_step, Pace::buffers}) {
-        const Problem job = two_level_job(nodes, places, "causal", partition);
-        const Simulation done =
-            run(job, pace, two_level_machine(job, {1e9, 1e9, 1e8, 0}, {"", 3e7, 0}));
-        Problem flat = job;
-        flat.scheme = Scheme::ring;
-        double forward = 0, flat_forward = 0;
-        for (int rank = 0; rank < job.world_size; ++rank) {
-          const Traffic told = traffic_of(job, rank);
-          const SimulatedRank& mine = done.ranks[static_cast<std::size_t>(rank)];
-          EXPECT_EQ(mine.bytes_sent, told.bytes());
-          EXPECT_EQ(static_cast<double>(mine.hops), told.hops);
-          forward += told.forward_bytes;
-          flat_forward += traffic_of(flat, rank).forward_bytes;
-        }
-        EXPECT_EQ(forward, flat_forward);
-      }
-}
-
 // A step takes 1 ms; a hop inside a node 0.5 ms, one between nodes 5 ms: it hides behind the eight
 // steps of a turn, and behind one it does not, although a flat ring has a NIC for itself.
 TEST(TwoLevel, HidesSlowLinksThatAFlatRingCanNot) {
@@ -141,62 +119,6 @@ TEST(TwoLevel, HidesSlowLinksThatAFlatRingCanNot) {
   for (const Pace pace : {Pace::in_step, Pace::buffers}) {
     EXPECT_NEAR(wall(Scheme::two_level, pace), 32e-3, 1e-9);
     EXPECT_GT(wall(Scheme::ring, pace), 31 * 5e-3);
-  }
-}
-
-TEST(TwoLevel, MoreBandwidthNeverHurts) {
-  RandomCases cases(24);
-  for (int trial = 0; trial < 150; ++trial) {
-    const RandomCase made = random_two_level(cases);
-    SCOPED_TRACE(made.text());
-    RandomCase wider = made;
-    std::vector<Path>& paths =
-        trial % 2 == 0 ? wider.machine.to_next_here : wider.machine.to_next_node;
-    Path& path = paths[static_cast<std::size_t>(cases.below(made.job.world_size))];
-    path.bytes_per_s *= 1 + 10 * cases.share();
-    const Simulation before = simulated(made), after = simulated(wider);
-    EXPECT_LE(after.wall_s(), before.wall_s() * (1 + 1e-12));
-    for (std::size_t rank = 0; rank < before.ranks.size(); ++rank)
-      EXPECT_LE(after.ranks[rank].end_s, before.ranks[rank].end_s * (1 + 1e-12));
-  }
-}
-
-TEST(TwoLevel, TimeIsThatOfItsCriticalPath) {
-  RandomCases cases(25);
-  for (int trial = 0; trial < 150; ++trial) {
-    const RandomCase made = random_two_level(cases);
-    SCOPED_TRACE(made.text());
-    const Simulation done = simulated(made);
-    EXPECT_NEAR(done.path.compute_s + done.path.hop_s, done.wall_s(), 1e-12 * done.wall_s());
-    EXPECT_FALSE(done.path.ranks.empty());
-    EXPECT_LE(done.path.compute_s, done.wall_s() * (1 + 1e-12));
-    EXPECT_GE(done.path.hop_s, -1e-12 * done.wall_s());
-    for (const SimulatedRank& rank : done.ranks) {
-      EXPECT_LE(rank.end_s, done.wall_s() * (1 + 1e-12));
-      EXPECT_NEAR(rank.compute_s + rank.wait_s, rank.end_s, 1e-9 * done.wall_s());
-      EXPECT_LE(rank.exposed_s, rank.wait_s * (1 + 1e-9) + 1e-15);
-    }
-    const std::set<int> once(done.path.ranks.begin(), done.path.ranks.end());
-    EXPECT_EQ(once.size(), done.path.ranks.size());
-  }
-}
-
-// Forward; backward, hops of blocks asked for earlier may hold up a gradient's.
-TEST(TwoLevel, MoreBuffersNeverHurt) {
-  RandomCases cases(26);
-  for (int trial = 0; trial < 60; ++trial) {
-    RandomCase made = random_two_level(cases);
-    made.pace = Pace::buffers;
-    made.job.backward = false;
-    made.job.kv_buffers = 2;
-    SCOPED_TRACE(made.text());
-    double before = simulated(made).wall_s();
-    for (const int buffers : {3, 4, 9}) {
-      made.job.kv_buffers = buffers;
-      const double now = simulated(made).wall_s();
-      EXPECT_LE(now, before * (1 + 1e-12)) << buffers;
-      before = now;
-    }
   }
 }
 

@@ -109,21 +109,6 @@ TEST(SimulatedUlysses, JitterIsTheLargestDrawn) {
   EXPECT_NEAR(run(job, machine).wall_s(), even.wall_s() + 0.3 * most * even.path.compute_s, 1e-12);
 }
 
-TEST(SimulatedUlysses, MoreBandwidthNeverHurts) {
-  std::mt19937 random(9);
-  for (int trial = 0; trial < 50; ++trial) {
-    const Problem job = job_of(4);
-    Machine machine = machine_of(4);
-    machine.hop_jitter = 0.5;
-    machine.seed = random();
-    for (int rank = 0; rank < 4; ++rank)
-      machine.to_all.push_back({1e7 * static_cast<double>(1 + random() % 9), 0});
-    const double before = run(job, machine).wall_s();
-    machine.to_all[random() % 4].bytes_per_s *= 2;
-    EXPECT_LE(run(job, machine).wall_s(), before);
-  }
-}
-
 // A kernel that works by tiles has the same tiles whoever held the rows before.
 TEST(SimulatedUlysses, TilesAreThoseOfTheWholeSequence) {
   Problem job = job_of(4);
