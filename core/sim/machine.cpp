@@ -1,7 +1,5 @@
 #include "core/sim/machine.h"
 
-#include <cmath>
-
 #include "core/cost/amounts.h"
 #include "core/ring/loop_counts.h"
 
@@ -20,8 +18,6 @@ class Durations {
   // Return seconds, rounded as compute_seconds() in core/cost/time.h rounds them.
   double of_attention(const Task& task) const {
     const auto pass = static_cast<int>(task.pass);
-    if (machine_.known != nullptr)
-      return machine_.known->compute[pass][place(task.rank, task.step)];
     double effective = task.work.computed;
     if (!machine_.speed.empty()) effective /= machine_.speed[task.rank];
     if (machine_.jitter > 0)
@@ -32,13 +28,6 @@ class Durations {
   }
 
   double of_hop(const Task& task) const {
-    if (machine_.known != nullptr) {
-      const std::vector<double>& known =
-          machine_.known->hop[static_cast<int>(task.pass)][static_cast<int>(task.payload)]
-                             [static_cast<int>(task.way)];
-      const std::size_t at = place(task.step, task.rank);
-      if (at < known.size() && !std::isnan(known[at])) return known[at];
-    }
     const Path path = path_of(task);
     const double seconds = sends_to_all_ ? all_to_all_seconds(task.bytes, job_.world_size,
                                                               path.bytes_per_s, path.latency_s)
@@ -61,10 +50,6 @@ class Durations {
     const int per_node = job_.world_size / job_.nodes;
     return hop.rank / per_node == hop.to / per_node ? machine_.path_to_next_here(hop.rank)
                                                     : machine_.path_to_next_node(hop.rank);
-  }
-  std::size_t place(int row, int column) const {
-    return static_cast<std::size_t>(row) * static_cast<std::size_t>(job_.world_size) +
-           static_cast<std::size_t>(column);
   }
 
   const Problem& job_;

@@ -28,15 +28,6 @@ inline double jitter_draw(std::uint64_t seed, JitterOf what, Pass pass, int rank
 }
 
 // ---
-// Times that a run took, for simulating it again with some of them changed. Each table is empty
-// where rates and paths are to say.
-struct KnownTimes {
-  std::vector<double> compute[2];    // by pass: seconds of [rank][step]
-  std::vector<double> hop[2][2][2];  // by pass, payload and way (core/ring/seams.h): seconds of
-                                     // [step][sender]; NaN: by the path
-};
-
-// ---
 // The machine says how fast each rank computes and what a message costs on each path that a scheme
 // uses. Where these numbers come from (nodes, shared links) is cluster.h's business.
 
@@ -71,8 +62,6 @@ struct Machine {
   // Measured costs of a ring with K buffers, or an all-gather, of threads on `cores` processors,
   // which also copy the blocks. They replace rates, links and step_s (core/cost/measure.h).
   std::shared_ptr<const CpuFigures> cpu = nullptr;
-
-  std::shared_ptr<const KnownTimes> known = nullptr;  // replace all of the above but `cores`
 
   Path path_to_next(int rank) const { return path(to_next, rank); }
   Path path_to_next_here(int rank) const { return path(to_next_here, rank); }
