@@ -1,6 +1,6 @@
-// Says why a recorded run took as long as it did. Each cause is found in the recorded times, removed
-// from them, and the run's own loop is replayed without it (run_times.h): what the replay saves is
-// what the cause cost. So a wait counts for what made the awaited rank or block late, however many
+// Says why a recorded run took as long as it did. Each cause is one thing in the recorded times that
+// is set right; the run's graph (recorded_run.h) is evaluated with them, and the difference is what the
+// cause cost. So a wait counts for what made the awaited rank or block late, however many
 // ranks pass the delay on, and not for the rank that it names.
 //
 //   imbalance      ranks have unequal pairs; without it every step has the mean work
@@ -8,7 +8,7 @@
 //   slow-link      a link moves the same bytes more slowly than most
 //   shared-cores   more ranks compute at once than there are cores
 //   step-overhead  a step costs time besides its pairs, on every rank
-//   jitter         computations or hops take longer at random
+//   jitter         computations or hops take longer at random, or other programs have the processors
 //   late-start     one rank begins late, and is as fast as the others from then on
 //   fault          the run failed, or nothing in it moves any more
 #pragma once
@@ -50,6 +50,7 @@ struct Diagnosis {
   double confidence = 0;      // 0 to 1
   std::string evidence = {};  // sentences that say what was seen
   bool goes_on = false;       // a fault of a run that has not ended
+  bool by_others = false;     // jitter: other programs had the processors
 };
 
 // What a rank idles for, in seconds: how much less it would idle if a cause were gone along with

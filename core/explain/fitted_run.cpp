@@ -14,12 +14,14 @@ double quantile_of(std::vector<double> values, double share) {
   std::nth_element(values.begin(), values.begin() + at, values.end());
   return values[static_cast<std::size_t>(at)];
 }
+
 double median_of(const std::vector<double>& values) {
   if (values.size() % 2 == 1 || values.empty()) return quantile_of(values, 0.5);
   std::vector<double> sorted = values;
   std::sort(sorted.begin(), sorted.end());
   return (sorted[sorted.size() / 2 - 1] + sorted[sorted.size() / 2]) / 2;
 }
+
 double least_of(const std::vector<double>& values) {
   const double least = quantile_of(values, 0);
   if (values.size() < 2) return least;
@@ -27,74 +29,20 @@ double least_of(const std::vector<double>& values) {
       (median_of(values) - least) / (std::log(2.0) * static_cast<double>(values.size()));
   return std::max(0.0, least - bias);
 }
-double fixed_part(const std::vector<double>& at_low, double low, const std::vector<double>& at_high,
-                  double high) {
-  if (!(high > low)) return 0;
-  const double slope = (least_of(at_high) - least_of(at_low)) / (high - low);
-  const double doubt = (2e-9 + (median_of(at_low) - quantile_of(at_low, 0)) +
-                        (median_of(at_high) - quantile_of(at_high, 0))) /
-                       (high - low) * low;
-  const double fixed = least_of(at_low) - slope * low;
-  return slope > 0 && fixed >= 4 * doubt ? fixed : 0;
-}
 
 namespace {
 
-constexpr double kLeastSlowness = 1.008;  // of a rank or link that is called slow, simulated
-constexpr double kLeastSlownessOfReal = 1.2;
-constexpr std::size_t kLeastToTell = 4;  // real computations or hops that tell this
-constexpr double kPlainlySlow = 4;       // times as long as usual: two real hops tell this
-constexpr double kBeyondChance = 5;      // standard errors
-constexpr double kOwnCore = 0.9;         // least processor time of a computation with its own core
-constexpr double kWholly = 0.999;        // the same of a simulated one
-constexpr double kAsleep = 0.6;          // a rank that gets less of its share sleeps
-constexpr double kMostlyAsleep = 0.4;    // the same for half of its computations
-constexpr double kBusyCores = 0.4;       // least use of cores that are said to be shared
-constexpr double kNowAndThen = 0.01;     // share of the time that is ignored
-constexpr double kHeldUp = 1.5;  // what a rank loses, of what most lose, from which it is held up
+constexpr double kLeastSlowness = 1.008;      // simulated: below that, chance looks the same
+constexpr double kLeastSlownessOfReal = 1.2;  // real kernels vary by less
+constexpr std::size_t kLeastToTell = 4;       // fewer real computations are alike by chance
+constexpr double kBeyondChance = 5;           // standard errors
+constexpr double kOwnCore = 0.9;    // of the time: the system takes less from a thread with a core
+constexpr double kWholly = 0.999;   // the same of a simulated one: rounding takes less
+constexpr double kBusyCores = 0.4;  // other programs may take more than half of the cores
+constexpr double kNowAndThen = 0.01;    // share of the time in which clocks may be off
+constexpr double kHeldUp = 1.5;         // times what most ranks lose: no rank is alike to the bit
+constexpr double kLeastJitter = 0.003;  // clocks vary by as much
 constexpr double kTaken = 0.02;  // seconds for which a scheduler may take the core from a thread
-constexpr int kMostSharedRanks = 512;  // the simulator's limit
-
-// How long computations ran at once, from when each begins (+1) and ends (-1), in nanoseconds.
-class AtOnce {
- public:
-  AtOnce(const std::vector<std::pair<std::int64_t, int>>& changes, int ranks)
-      : seconds_(static_cast<std::size_t>(ranks) + 1) {
-    int busy = 0;
-    for (std::size_t i = 0; i + 1 < changes.size(); ++i) {
-      busy = std::clamp(busy + changes[i].second, 0, ranks);
-      seconds_[static_cast<std::size_t>(busy)] +=
-          1e-9 * static_cast<double>(changes[i + 1].first - changes[i].first);
-    }
-  }
-
-  // Return the processor time that so many cores could give meanwhile, if each recorded rank stands
-  // for `ranks`.
-  double capacity(int cores, double ranks = 1) const {
-    double sum = 0;
-    for (std::size_t k = 1; k < seconds_.size(); ++k)
-      sum += seconds_[k] * std::min(ranks * static_cast<double>(k), static_cast<double>(cores));
-    return sum;
-  }
-  // Return the number of cores whose capacity is nearest to `spent` seconds.
-  int cores_for(double spent) const {
-    int cores = 1;
-    while (cores + 1 < static_cast<int>(seconds_.size()) &&
-           std::abs(capacity(cores + 1) - spent) < std::abs(capacity(cores) - spent))
-      ++cores;
-    return cores;
-  }
-  // Return the most computations that ran at once for more than a moment.
-  int most() const {
-    std::size_t most = seconds_.size() - 1;
-    for (double at_least = seconds_[most]; most > 1 && at_least < kNowAndThen * capacity(1);)
-      at_least += seconds_[--most];
-    return static_cast<int>(most);
-  }
-
- private:
-  std::vector<double> seconds_;  // [count]
-};
 
 bool is_computation(const TraceEvent& e) {
   return e.lane == Lane::compute && e.end_ns > e.begin_ns && e.pairs > 0;
@@ -102,7 +50,7 @@ bool is_computation(const TraceEvent& e) {
 
 double low_median(const std::vector<double>& values) { return quantile_of(values, 0.5); }
 
-// Return the standard error of a median of `count` values that scatter like `values`.
+// Return the standard error of a median of one of `values` that scatter like those of the groups.
 double scatter_of(const std::vector<std::vector<double>>& groups) {
   std::vector<double> off, lone;
   for (const auto& group : groups)
@@ -121,406 +69,306 @@ double scatter_of(const std::vector<std::vector<double>>& groups) {
 }
 
 // Return whether two times differ by more than rounding.
-bool differ(double least, double most) { return most > 1.001 * least + 2e-9; }
+bool differ(double a, double b) { return std::max(a, b) > 1.001 * std::min(a, b) + 2e-9; }
 
 using ByRank = std::vector<std::vector<double>>;
 
-// Return what each rank's median is above that of most, and 0 where chance may be the reason. If
-// `alone` is what a rank has without chance, most have so much more by chance.
-std::vector<double> distances(const ByRank& of_ranks, double& usual, double alone = 0) {
-  std::vector<double> middles;
-  for (const auto& mine : of_ranks)
-    if (!mine.empty()) middles.push_back(median_of(mine));
-  usual = low_median(middles);
-  const double chance = alone > 0 ? usual - alone : 0;
-  const double scatter = std::max(scatter_of(of_ranks), chance);
+// Return how many times as long as `usual` each group takes, by its median, or 1 where chance may be
+// the reason, or it has fewer than `enough` times. `scatter` is the least of one time by chance.
+std::vector<double> slowness_of(const ByRank& groups, double usual, double scatter, double least,
+                                std::size_t enough) {
+  scatter = std::max(scatter, scatter_of(groups));
   std::vector<double> result;
-  for (const auto& mine : of_ranks) {
-    const double off = mine.empty() ? 0 : median_of(mine) - usual;
-    const double error = scatter / std::sqrt(std::max(1.0, static_cast<double>(mine.size())));
-    result.push_back(std::abs(off) < kBeyondChance * error ? 0 : off);
+  for (const auto& times : groups) {
+    const double factor = usual > 0 && times.size() >= enough ? median_of(times) / usual : 1;
+    const double error = scatter / std::sqrt(std::max(1.0, static_cast<double>(times.size())));
+    // What is slow is never as fast as the others, but what chance holds up is.
+    const bool tells = std::abs(factor - 1) * usual >= kBeyondChance * error &&
+                       (factor < 1 || quantile_of(times, 0) >= (1 + factor) / 2 * usual);
+    result.push_back(tells && std::abs(std::log(factor)) > std::log(least) ? factor : 1);
   }
   return result;
 }
 
-// Return what a rank loses at a time if it loses about as much again and again, otherwise 0. Fewer
-// than four losses may differ by the share `few`, others by `many`.
-double steady_loss(std::vector<double> losses, double few = 0.1, double many = 0.15) {
-  std::sort(losses.begin(), losses.end());
-  // One that is much longer than all others is a late start.
-  if (losses.size() > 2 && losses.back() > 1.5 * losses[losses.size() - 2]) losses.pop_back();
-  const double most = losses.empty() ? 0 : losses.back();
-  std::erase_if(losses, [&](double loss) { return loss <= 0.1 * most; });
-  if (losses.size() < 2) return 0;
-  const double middle = median_of(losses), off = (losses.size() < 4 ? few : many) * middle;
-  const auto alike = std::count_if(losses.begin(), losses.end(),
-                                   [&](double loss) { return std::abs(loss - middle) <= off; });
-  return static_cast<double>(alike) >= 0.75 * static_cast<double>(losses.size()) ? middle : 0;
-}
-
 }  // namespace
 
-FittedRun::FittedRun(const Recording& recording)
-    : recording_(recording), times_(recording), n_(times_.ranks()) {
-  if (!times_.info().is_whole()) return;  // half a run says little about its machine
+FittedRun::FittedRun(const Recording& recording, bool is_replayed)
+    : recording_(recording),
+      run_(recording, is_replayed && recording.info.is_whole()),
+      n_(run_.ranks()),
+      slept_(run_.steps().size()),
+      usual_gap_(run_.steps().size()),
+      slowness_(of(n_), 1),
+      loss_(of(n_)),
+      extra_(run_.steps().size()),
+      waited_(run_.steps().size()),
+      late_(of(n_)),
+      late_extra_(of(n_)) {
+  if (!run_.info().is_whole()) return;  // half a run says little about its machine
+  for (std::size_t rank = 0; rank < late_.size() && !run_.info().is_midway; ++rank)
+    late_[rank] = run_.begins()[rank] - quantile_of(run_.begins(), 0);
+  find_sleepers();
   find_sharing();
+  fit_pace();
+  fit_gaps();
+  fit_factors();
+  if (!run_.is_simulated()) fit_losses();
   take_base();
-  fit_computing();
   fit_hops();
+}
+
+// Find real ranks that have a core far less than the others while they compute: they sleep.
+void FittedRun::find_sleepers() {
+  std::vector<double> cpu(of(n_)), lasted(of(n_)), count(of(n_)), shares;
+  for (const RankStep& step : run_.steps())
+    if (step.pairs > 0)
+      cpu[of(step.rank)] += step.cpu, lasted[of(step.rank)] += step.seconds, ++count[of(step.rank)];
+  for (std::size_t rank = 0; rank < cpu.size(); ++rank)
+    if (lasted[rank] > 0) shares.push_back(cpu[rank] / lasted[rank]);
+  const double usual = median_of(shares);
+  if (!(usual > 0) || run_.is_simulated() || run_.is_profile()) return;
+  taken_ = kTaken;
+  for (std::size_t i = 0; i < slept_.size(); ++i) {
+    const RankStep& step = run_.steps()[i];
+    const std::size_t rank = of(step.rank);
+    if (!(cpu[rank] < 0.5 * usual * lasted[rank])) continue;
+    if (!(lasted[rank] - cpu[rank] / usual > taken_ * count[rank])) continue;
+    sleepers_.insert(step.rank);
+    slept_[i] = std::max(0.0, step.seconds - step.cpu / usual);
+  }
 }
 
 // Find out whether ranks shared cores: computations then have less processor time than wall time,
 // and all cores are busy while more ranks than cores compute. A rank that sleeps leaves them idle.
 void FittedRun::find_sharing() {
   double spent = 0, lasted = 0;
-  int computing = 0, recorded = 0;  // ranks
-  std::vector<std::pair<std::int64_t, int>> changes;
-  const auto collect = [&] {
-    spent = lasted = 0, computing = recorded = 0, changes.clear();
-    for (std::size_t rank = 0; rank < recording_.events.size(); ++rank) {
-      const auto& events = recording_.events[rank];
-      const std::size_t before = changes.size();
-      recorded += !events.empty();
-      for (const TraceEvent& e : events) {
-        if (!is_computation(e) || sleepers_.contains(static_cast<int>(rank))) continue;
-        spent += 1e-9 * static_cast<double>(e.cpu_ns);
-        lasted += 1e-9 * static_cast<double>(e.end_ns - e.begin_ns);
-        changes.emplace_back(e.begin_ns, 1);
-        changes.emplace_back(e.end_ns, -1);
-      }
-      computing += changes.size() > before;
+  int computing = 0, recorded = 0;                    // ranks
+  std::vector<std::pair<std::int64_t, int>> changes;  // when computations begin and end
+  for (std::size_t rank = 0; rank < recording_.events.size(); ++rank) {
+    const std::size_t before = changes.size();
+    recorded += !recording_.events[rank].empty();
+    for (const TraceEvent& e : recording_.events[rank]) {
+      if (!is_computation(e) || sleepers_.contains(static_cast<int>(rank))) continue;
+      spent += 1e-9 * static_cast<double>(e.cpu_ns);
+      lasted += 1e-9 * static_cast<double>(e.end_ns - e.begin_ns);
+      changes.emplace_back(e.begin_ns, 1);
+      changes.emplace_back(e.end_ns, -1);
     }
-    std::sort(changes.begin(), changes.end());  // ends come before begins of the same moment
-  };
-  collect();
-  const bool exact = times_.is_simulated();
-  if (spent > 0 && !exact && !times_.is_profile()) taken_ = kTaken;
-  int cores = times_.info().machine ? times_.info().machine->cores : 0;
-  const bool interrupted = spent > 0 && spent < (exact ? kWholly : kOwnCore) * lasted;
-  // Who loses a core although there are enough sleeps, or lost it to another program.
-  if (!interrupted || cores >= n_) cores_in_turn_ = cores;
-  if (!interrupted && (cores > 0 || exact)) return;
-  if (interrupted && cores > 0 && taken_ > 0) {
-    find_sleepers(cores, changes);
-    if (!sleepers_.empty()) collect();
-    if (computing <= cores) return void(cores_in_turn_ = cores);
+    computing += changes.size() > before;
   }
-  const AtOnce at_once(changes, n_);
+  const bool exact = run_.is_simulated();
+  const double each =
+      static_cast<double>(n_) / std::max(1, recorded);  // recorded one stands for so many
+  const bool interrupted = spent > 0 && spent < (exact ? kWholly : kOwnCore) * lasted;
+  int cores = run_.info().machine ? run_.info().machine->cores : 0;
+  // Who loses a core although there are enough lost it to another program.
+  const bool enough = cores >= each * computing;
+  if (!interrupted || enough) cores_in_turn_ = cores;
+  if (interrupted ? enough : cores > 0 || exact) return;
+  std::sort(changes.begin(), changes.end());  // ends come before begins of the same moment
+  std::vector<double> at_once(of(n_) + 1);    // [count]: seconds in which so many compute
+  int busy = 0;
+  for (std::size_t i = 0; i + 1 < changes.size(); ++i) {
+    busy = std::clamp(busy + changes[i].second, 0, n_);
+    at_once[of(busy)] += 1e-9 * static_cast<double>(changes[i + 1].first - changes[i].first);
+  }
   if (!interrupted) {
     // Computations too short to be interrupted look whole, but those of so many ranks never overlap.
-    if (at_once.most() < computing) cores_in_turn_ = at_once.most();
+    int most = n_;
+    for (double at_least = at_once[of(most)]; most > 1 && at_least < kNowAndThen * lasted;)
+      at_least += at_once[of(--most)];
+    if (most < computing) cores_in_turn_ = most;
     return;
   }
-  if (cores == 0) cores = at_once.cores_for(spent);
-  const double each = static_cast<double>(n_) / std::max(1, recorded);
-  const double capacity = at_once.capacity(cores, each) / each;
-  if (cores >= n_ || (!exact && spent < kBusyCores * capacity)) return;
+  // Return the processor time that so many cores could give meanwhile.
+  const auto capacity = [&](int count) {
+    double sum = 0;
+    for (std::size_t k = 1; k < at_once.size(); ++k)
+      sum += at_once[k] * std::min(static_cast<double>(k), count / each);
+    return sum;
+  };
+  const auto missed = [&](int count) { return std::abs(capacity(count) - spent); };
+  if (cores == 0)
+    for (cores = 1; cores < n_ && missed(cores + 1) < missed(cores);) ++cores;
+  if (cores >= n_ || (!exact && spent < kBusyCores * capacity(cores))) return;
   cores_ = cores;
-  given_ = exact ? 1 : std::min(1.0, spent / capacity);
-}
-
-// Find ranks that have far less than their share of the cores while they compute: they sleep.
-void FittedRun::find_sleepers(int cores, const std::vector<std::pair<std::int64_t, int>>& changes) {
-  std::vector<double> fair{0};  // [change]: what a rank that computed all the time had got by then
-  int busy = 0;
-  for (std::size_t i = 1; i < changes.size(); ++i) {
-    busy += changes[i - 1].second;
-    const double share = busy > 0 ? std::min(1.0, static_cast<double>(cores) / busy) : 0;
-    fair.push_back(fair.back() +
-                   1e-9 * share * static_cast<double>(changes[i].first - changes[i - 1].first));
-  }
-  const auto fair_at = [&](std::int64_t ns) {
-    const auto at = std::upper_bound(changes.begin(), changes.end(), std::pair(ns, 2));
-    return fair[static_cast<std::size_t>(at - changes.begin()) - 1];
-  };
-  const auto fair_share = [&](const TraceEvent& e) {
-    return fair_at(e.end_ns) - fair_at(e.begin_ns);
-  };
-  std::vector<double> all;  // what each computation got of its share
-  for (const auto& events : recording_.events)
-    for (const TraceEvent& e : events)
-      if (is_computation(e))
-        all.push_back(1e-9 * static_cast<double>(e.cpu_ns) / std::max(fair_share(e), 1e-12));
-  const double usual = std::min(1.0, median_of(all));
-  for (std::size_t rank = 0; rank < recording_.events.size(); ++rank) {
-    double lost = 0, spent = 0;
-    std::vector<double> mine[2], shares;
-    for (const TraceEvent& e : recording_.events[rank]) {
-      if (e.lane != Lane::compute || e.step < 0 || e.step >= n_) continue;
-      const double lasted = 1e-9 * static_cast<double>(e.end_ns - e.begin_ns),
-                   cpu = 1e-9 * static_cast<double>(e.cpu_ns);
-      const double got = is_computation(e) ? fair_share(e) : lasted;
-      const double slept = std::max(0.0, lasted - cpu * lasted / std::max(got, 1e-12));
-      auto& by_step = mine[of(e.pass)];
-      by_step.resize(times_.steps(e.pass).size());
-      by_step[at(static_cast<int>(rank), e.step)] += slept;
-      if (is_computation(e) || lasted > taken_)
-        shares.push_back(cpu / std::max(got, 1e-12)), lost += got - cpu, spent += cpu;
-    }
-    // A rank that loses its core now and then has its share the rest of the time.
-    const bool always = quantile_of(shares, 0.75) < kAsleep * usual,
-               mostly = median_of(shares) < kMostlyAsleep && lost > kAsleep * (lost + spent);
-    if (!((always || mostly) && lost > taken_)) continue;
-    sleepers_.insert(static_cast<int>(rank));
-    for (const Pass pass : kAllPasses) {
-      slept_[of(pass)].resize(times_.steps(pass).size());
-      for (std::size_t i = 0; i < mine[of(pass)].size(); ++i)
-        slept_[of(pass)][i] += mine[of(pass)][i];
-    }
-  }
-}
-
-void FittedRun::take_base() {
-  base_.cores = shares_cores() && n_ <= kMostSharedRanks ? cores_ : 0;
-  for_steps([&](Pass pass, std::size_t, const RankStep& step) {
-    const std::size_t i = base_.steps[of(pass)].size();
-    base_.steps[of(pass)].push_back(base_.cores > 0 ? alone(step) + slept(pass, i) : step.all());
-  });
-  for_hops([&](Pass pass, Payload payload, Way way, const std::vector<RecordedHop>& hops) {
-    auto& table = hops_of(base_, pass, payload, way);
-    for (const RecordedHop& hop : hops)
-      table.push_back(hop.known ? hop.seconds : std::numeric_limits<double>::quiet_NaN());
-  });
+  given_ = exact ? 1 : std::min(1.0, spent / capacity(cores));
 }
 
 // Return the rate that a simulation was given, 0 if there is none.
 double FittedRun::given_flops(Pass pass) const {
-  const auto& machine = times_.info().machine;
-  if (!times_.is_simulated() || !machine) return 0;
+  const auto& machine = run_.info().machine;
+  if (!run_.is_simulated() || !machine) return 0;
   return static_cast<double>(pass == Pass::forward ? machine->forward_flops
                                                    : machine->backward_flops);
 }
 
-// Fit what a rank takes for a pair, and for a step besides, when nothing holds it up.
-void FittedRun::fit_computing() {
-  const bool simulated = times_.is_simulated();
-  std::vector<std::vector<double>> around(static_cast<std::size_t>(n_));
-  for_steps([&](Pass, std::size_t i, const RankStep& step) {
-    if (step.known) around[static_cast<std::size_t>(rank_of(i))].push_back(step.around - step.lead);
-  });
-  for (auto& mine : around)
-    if (!mine.empty()) mine.pop_back();  // nothing comes after a rank's last step
-  if (!simulated) {
-    std::vector<double> of_ranks;
-    for (const auto& mine : around)
-      if (!mine.empty())
-        of_ranks.push_back(!shares_cores() && quantile_of(mine, 0.75) < 2 * quantile_of(mine, 0.25)
-                               ? median_of(mine)
-                               : least_of(mine));
-    fixed_ = low_median(of_ranks);
-  }
+// Fit what a rank takes for a pair when nothing holds it up, and for a simulated step besides: what
+// every step takes longer than its pairs at the least.
+void FittedRun::fit_pace() {
+  const bool simulated = run_.is_simulated();
+  std::vector<double> works;
+  for (const RankStep& step : run_.steps())
+    if (step.known && step.work > 0) works.push_back(step.work);
+  large_ = 0.25 * median_of(works);
   for (const Pass pass : kAllPasses) {
-    if (!times_.has(pass)) continue;
     if (const double flops = given_flops(pass); flops > 0) {
-      pair_s_[of(pass)] = times_.flops_a_pair(pass) / flops;
-      knows_rates_ = true;
+      pair_s_[of(pass)] = run_.flops_a_pair(pass) / flops;
+      knows_rates_ = knows_rates_ || run_.has(pass);
       continue;
     }
     std::vector<double> of_ranks;
-    for (const auto& mine : paces(pass, 0))
+    ByRank paces(of(n_));
+    for (const RankStep& step : run_.steps())
+      if (step.pass == pass && is_large(step))
+        paces[of(step.rank)].push_back(computing(step) / step.work);
+    for (const auto& mine : paces)
       if (!mine.empty()) of_ranks.push_back(simulated ? least_of(mine) : median_of(mine));
     pair_s_[of(pass)] = low_median(of_ranks);
   }
-  if (simulated) fit_step();
-  fit_gaps();
-  fit_ranks();
-  // Ranks that were not recorded take what they should, and who shares cores waits for them also
-  // between computations.
-  for_steps([&](Pass pass, std::size_t i, const RankStep& step) {
-    base_step(base_, pass, i) -= waited_for_core(pass, i, step);
-    if (!step.known) base_step(base_, pass, i) = expected(pass, i, step);
-  });
-}
-
-// Fit what most real ranks do after each step besides, such as adding gradients up.
-void FittedRun::fit_gaps() {
-  const auto n = static_cast<std::size_t>(n_);
-  for (const Pass pass : kAllPasses)
-    for (std::size_t at = 0; at < n && times_.has(pass); ++at) {
-      std::vector<double> gaps;
-      for (std::size_t i = at; i < n * n; i += n)
-        if (const RankStep& step = times_.steps(pass)[i]; step.known)
-          gaps.push_back(step.around - step.lead);
-      const bool tells = taken_ > 0 && !shares_cores() && gaps.size() > 1;
-      gaps_[of(pass)].push_back(std::max(fixed_, tells ? low_median(gaps) : 0));
-    }
-}
-
-// Return the seconds per pair of every rank's computations beyond `fixed` seconds a step. Small
-// ones are left out.
-std::vector<std::vector<double>> FittedRun::paces(Pass pass, double fixed) const {
-  std::vector<double> works;
-  for (const RankStep& step : times_.steps(pass))
-    if (step.known && step.work > 0) works.push_back(step.work);
-  const double enough = 0.25 * median_of(works);
-  std::vector<std::vector<double>> result(static_cast<std::size_t>(n_));
-  for (std::size_t i = 0; i < times_.steps(pass).size(); ++i) {
-    const RankStep& step = times_.steps(pass)[i];
-    if (!step.known || step.work <= 0 || step.work < enough) continue;
-    result[static_cast<std::size_t>(rank_of(i))].push_back(
-        ((times_.is_simulated() ? alone(step) : computing(step)) - fixed) / step.work);
-  }
-  return result;
-}
-
-// Fit what a simulated step costs besides its pairs: what every step takes longer than its pairs
-// at the least or, where the rates are unknown, where a line through the least times begins.
-void FittedRun::fit_step() {
+  if (!simulated) return;
   std::vector<double> rest;
-  if (knows_rates_) {
-    for_steps([&](Pass pass, std::size_t, const RankStep& step) {
-      if (step.known && step.pairs > 0)
-        rest.push_back((alone(step) - pair_s_[of(pass)] * step.work) / step.parts);
-    });
-    if (rest.empty()) return;
-    const double least = quantile_of(rest, 0);
-    const double bias =
-        (median_of(rest) - least) / (std::log(2.0) * static_cast<double>(rest.size()));
-    // A nanosecond is what rounding adds.
-    if (least - bias > 4 * bias + 2e-9) fixed_ = least - bias;
-    return;
-  }
-  const Pass pass = Pass::forward;
-  double low = std::numeric_limits<double>::infinity(), high = 0;
-  for (const RankStep& step : times_.steps(pass))
+  for (const RankStep& step : run_.steps())
     if (step.known && step.pairs > 0)
-      low = std::min(low, step.work), high = std::max(high, step.work);
-  if (!(high > low)) return;
-  std::vector<double> at_low, at_high;
-  for (const RankStep& step : times_.steps(pass)) {
-    if (!step.known || step.pairs <= 0) continue;
-    if (step.work - low < 0.1 * (high - low)) at_low.push_back(alone(step));
-    if (high - step.work < 0.1 * (high - low)) at_high.push_back(alone(step));
+      rest.push_back((computing(step) - pair_s_[of(step.pass)] * step.work) / step.parts);
+  const double least = quantile_of(rest, 0), bias = least - least_of(rest);
+  // A nanosecond is what rounding adds.
+  if (least - bias > 4 * bias + 2e-9) fixed_ = least - bias;
+}
+
+// Fit what most real ranks do after a step besides, such as adding gradients up.
+void FittedRun::fit_gaps() {
+  if (run_.is_simulated()) return;
+  ByRank gaps(of(n_));
+  std::map<std::pair<Pass, int>, std::vector<double>> of_steps;
+  for (const RankStep& step : run_.steps()) {
+    if (!step.known) continue;
+    gaps[of(step.rank)].push_back(step.gap);
+    of_steps[{step.pass, step.step}].push_back(step.gap);
   }
-  const double fixed = fixed_part(at_low, low, at_high, high);
-  if (!(fixed > 0)) return;
-  fixed_ = fixed;
-  for (const Pass each : kAllPasses) {
-    std::vector<double> of_ranks;
-    for (const auto& mine : paces(each, fixed_))
-      if (!mine.empty()) of_ranks.push_back(least_of(mine));
-    if (!of_ranks.empty()) pair_s_[of(each)] = low_median(of_ranks);
+  std::vector<double> of_ranks;
+  for (auto& mine : gaps) {
+    if (!mine.empty()) mine.pop_back();  // nothing comes after a rank's last step
+    if (!mine.empty()) of_ranks.push_back(quantile_of(mine, 0.25));
+  }
+  fixed_ = low_median(of_ranks);
+  for (std::size_t i = 0; i < usual_gap_.size(); ++i) {
+    const RankStep& step = run_.steps()[i];
+    const std::vector<double>& all = of_steps[{step.pass, step.step}];
+    const bool tells = taken_ > 0 && !shares_cores() && all.size() > 1;
+    usual_gap_[i] = std::max(fixed_, tells ? low_median(all) : 0);
   }
 }
 
-double FittedRun::should(Pass pass, const RankStep& step) const {
-  return pair_s_[of(pass)] * step.work + fixed_of(step);
-}
-
-// Return how long a rank that shares cores had none between two computations.
-double FittedRun::waited_for_core(Pass pass, std::size_t i, const RankStep& step) const {
-  const double off = step.around - step.lead - fixed_ - extra_[of(pass)][i];
-  return base_.cores > 0 && taken_ > 0 && off > 0 && off < taken_ ? off : 0;
-}
-
-// Return what a computation takes on its rank without chance.
-double FittedRun::expected(Pass pass, std::size_t i, const RankStep& step) const {
-  const auto rank = static_cast<std::size_t>(rank_of(i));
-  return pair_s_[of(pass)] * step.work * slowness_[rank] + fixed_of(step) + extra_[of(pass)][i];
-}
-
-// Find ranks that are slower than others: by a factor, and real ones by time that they lose at every
-// step.
-void FittedRun::fit_ranks() {
-  slowness_.assign(static_cast<std::size_t>(n_), 1);
-  loss_.assign(static_cast<std::size_t>(n_), 0);
-  for (const Pass pass : kAllPasses) extra_[of(pass)].assign(times_.steps(pass).size(), 0);
-  fit_factors();
-  if (!times_.is_simulated()) fit_extras();
-}
-
+// Find ranks that take longer than others for the same pairs.
 void FittedRun::fit_factors() {
-  std::vector<double> works;
-  for_steps([&](Pass, std::size_t, const RankStep& step) {
-    if (step.known && step.work > 0) works.push_back(step.work);
-  });
-  const double enough = 0.25 * median_of(works);
-  ByRank of_ranks(static_cast<std::size_t>(n_));
-  // Real blocks at the edge of the mask take longer for their pairs, on all ranks at the same step.
-  std::map<std::pair<Pass, std::size_t>, std::vector<std::pair<double, int>>> of_steps;
-  for_steps([&](Pass pass, std::size_t i, const RankStep& step) {
-    if (!step.known || step.work < enough || !(pair_s_[of(pass)] * step.work > 0)) return;
-    const double seconds =
-        times_.is_simulated() ? alone(step) - step.lead - fixed_of(step) : own(step);
-    of_steps[{pass, i % static_cast<std::size_t>(n_)}].emplace_back(
-        seconds / (pair_s_[of(pass)] * step.work), rank_of(i));
-  });
+  const bool simulated = run_.is_simulated();
+  std::map<std::pair<Pass, int>, std::vector<std::pair<double, int>>> of_steps;
+  for (const RankStep& step : run_.steps()) {
+    const double pairs = pair_s_[of(step.pass)] * step.work;
+    if (!is_large(step) || !(pairs > 0)) continue;
+    const double seconds = simulated ? computing(step) - fixed_of(step) : own(step);
+    of_steps[{step.pass, step.step}].emplace_back(seconds / pairs, step.rank);
+  }
+  ByRank of_ranks(of(n_));
   for (auto& [step, ranks] : of_steps) {
     std::sort(ranks.begin(), ranks.end());
-    const double most = times_.is_simulated() ? 1 : ranks[(ranks.size() - 1) / 2].first;
-    if ((times_.is_simulated() || ranks.size() > 1) && most > 0)
-      for (const auto& [pace, rank] : ranks)
-        of_ranks[static_cast<std::size_t>(rank)].push_back(pace / most);
+    // Real blocks at the edge of the mask take longer for their pairs, on all ranks at the same step.
+    const double most = simulated ? 1 : ranks[(ranks.size() - 1) / 2].first;
+    if ((simulated || ranks.size() > 1) && most > 0)
+      for (const auto& [pace, rank] : ranks) of_ranks[of(rank)].push_back(pace / most);
   }
-  double usual = 0;
-  const std::vector<double> off = distances(of_ranks, usual, knows_rates_ ? 1 : 0);
-  for (std::size_t rank = 0; rank < off.size(); ++rank) {
-    const double factor = usual > 0 ? 1 + off[rank] / usual : 1;
-    if (of_ranks[rank].size() < (times_.is_simulated() ? 1 : kLeastToTell)) continue;
-    // A slow rank is never as fast as the others, but one that chance holds up is.
-    if (factor > 1 && quantile_of(of_ranks[rank], 0) < (1 + factor) / 2) continue;
-    const double least = times_.is_simulated() ? kLeastSlowness : kLeastSlownessOfReal;
-    if (std::abs(std::log(factor)) > std::log(least)) slowness_[rank] = factor;
-  }
+  std::vector<double> middles;
+  for (const auto& mine : of_ranks)
+    if (!mine.empty()) middles.push_back(median_of(mine));
+  const double usual = low_median(middles);
+  // Where a rank takes 1 without chance, most take so much more by chance.
+  slowness_ = simulated
+                  ? slowness_of(of_ranks, usual, knows_rates_ ? usual - 1 : 0, kLeastSlowness, 1)
+                  : slowness_of(of_ranks, usual, 0, kLeastSlownessOfReal, kLeastToTell);
 }
 
-// A rank loses time either between its computations, again and again as much, or in each of them.
-void FittedRun::fit_extras() {
-  double mean = 0, count = 0;
-  std::vector<double> lost(static_cast<std::size_t>(n_));  // between computations
-  for_steps([&](Pass pass, std::size_t i, const RankStep& step) {
-    mean += should(pass, step), ++count;
-    if (step.known)
-      lost[static_cast<std::size_t>(rank_of(i))] +=
-          std::max(0.0, step.around - late_by(step) - fixed_);
-  });
-  const double usual = low_median(lost);
-  const double enough = (kLeastSlownessOfReal - 1) * mean / std::max(1.0, count);
-  for (int rank = 0; rank < n_; ++rank) {
-    const auto r = static_cast<std::size_t>(rank);
-    if (lost[r] < kHeldUp * usual || !(lost[r] - usual > enough * count / n_)) continue;
-    std::vector<double> gaps = times_.gaps(rank);
-    // What a profile shows of a call is short beside what a rank loses.
-    const bool profile = times_.is_profile();
-    std::sort(gaps.begin(), gaps.end());
-    const double little = profile && gaps.size() > 1 ? 0.5 * gaps[gaps.size() - 2] : taken_;
-    std::erase_if(gaps, [&](double gap) { return gap <= little; });
-    // Messages that a rank sends at once may each be late.
-    const double least = quantile_of(gaps, 0);
-    for (double& gap : gaps) gap /= profile ? 1.0 : std::max(1.0, std::round(gap / least));
-    loss_[r] = profile ? steady_loss(gaps, 0.25, 0.25) : steady_loss(gaps, 0.15);
-    for_steps([&](Pass pass, std::size_t i, const RankStep& step) {
-      // What is much longer before the first step is a late start.
-      const double start = step.lead > 1.5 * loss_[r] ? late_by(step) : 0;
-      const double extra = step.around - start - fixed_;
-      if (rank_of(i) == rank && extra > 0.5 * loss_[r] && loss_[r] > 0) extra_[of(pass)][i] = extra;
-    });
-  }
-  // Sleeps are as long in both passes, but what a slow processor loses is not.
-  ByRank all(lost.size()), by_pass[2] = {all, all};
-  for_steps([&](Pass pass, std::size_t i, const RankStep& step) {
-    if (!step.known) return;
+// Find real ranks that lose about as much time at each step: between computations, before the first
+// one too, or within them.
+void FittedRun::fit_losses() {
+  const auto& steps = run_.steps();
+  std::vector<double> between(steps.size()), within = between, sums[2], count(of(n_));
+  for (auto& sum : sums) sum.resize(of(n_));
+  ByRank lost(of(n_));
+  double mean = 0;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const RankStep& step = steps[i];
+    mean += should(step) / static_cast<double>(steps.size());
+    if (!step.known) continue;
     const double off = shares_cores() ? 0 : std::max(0.0, step.seconds - step.cpu);
-    for (ByRank* losses : {&all, &by_pass[of(pass)]})
-      (*losses)[static_cast<std::size_t>(rank_of(i))].push_back(
-          computing(step) + slept(pass, i) -
-          pair_s_[of(pass)] * step.work * slowness_[static_cast<std::size_t>(rank_of(i))] -
-          (off > taken_ ? 0 : off));
-  });
-  double usual_loss = 0;
-  const std::vector<double> off = distances(all, usual_loss);
-  for (std::size_t rank = 0; rank < off.size(); ++rank) {
-    const double always = steady_loss(all[rank]);
-    double extra[2], least = off[rank];
-    for (const Pass pass : kAllPasses) {
-      extra[of(pass)] = always > 0 ? always : steady_loss(by_pass[of(pass)][rank]);
-      if (times_.has(pass)) least = std::min(least, extra[of(pass)]);
+    between[i] = std::max(0.0, step.gap - fixed_);
+    within[i] = std::max(0.0, held(i) - expected(step) - (off > taken_ ? 0 : off));
+    sums[0][of(step.rank)] += between[i], sums[1][of(step.rank)] += within[i];
+    if (step.pairs > 0) lost[of(step.rank)].push_back(within[i]), ++count[of(step.rank)];
+  }
+  std::vector<double> units[2] = {std::vector<double>(of(n_)), std::vector<double>(of(n_))};
+  for (int rank = 0; rank < n_; ++rank) {
+    const std::size_t r = of(rank);
+    const double lead = late_[r];
+    double late = 0;
+    for (const bool is_within : {false, true}) {
+      const double sum = sums[is_within][r] + (is_within ? 0 : lead);
+      const double usual = low_median(sums[is_within]);
+      if (sum < kHeldUp * usual || !(sum - usual > (kLeastSlownessOfReal - 1) * mean * count[r]))
+        continue;
+      units[is_within][r] = is_within ? unit_loss(lost[r], 0.75 * count[r])
+                                      : unit_pause(run_.pauses(rank), 0.5 * count[r], late);
+      loss_[r] = std::max(loss_[r], units[is_within][r]);
     }
-    if (!(least > enough)) continue;
-    loss_[rank] = std::max(loss_[rank], extra[0]);
-    for_steps([&](Pass pass, std::size_t i, const RankStep&) {
-      if (rank_of(i) == static_cast<int>(rank)) extra_[of(pass)][i] += extra[of(pass)] - usual_loss;
-    });
+    if (units[0][r] > 0 && lead - late > 0.5 * units[0][r]) late_extra_[r] = lead - late;
+  }
+  for (std::size_t i = 0; i < steps.size(); ++i)
+    for (const bool is_within : {false, true}) {
+      const double unit = units[is_within][of(steps[i].rank)];
+      const double loss = is_within ? within[i] : between[i];
+      if (unit > 0 && loss > 0.5 * unit) extra_[i] += loss;
+    }
+}
+
+// Return what a rank loses at a time in computations if it loses about as much in at least so many.
+double FittedRun::unit_loss(std::vector<double> losses, double at_least) const {
+  const double little =
+      run_.is_profile() ? 0.5 * quantile_of(losses, 1) : taken_;  // a profile shows its calls too
+  std::erase_if(losses, [&](double loss) { return loss <= little; });
+  const double middle = median_of(losses), off = (run_.is_profile() ? 0.25 : 0.15) * middle;
+  const auto alike = static_cast<double>(std::count_if(
+      losses.begin(), losses.end(), [&](double loss) { return std::abs(loss - middle) <= off; }));
+  return alike >= std::max({0.75 * static_cast<double>(losses.size()), at_least, 2.0}) ? middle : 0;
+}
+
+// Return the same of pauses. One that is much longer than all others is a late start.
+double FittedRun::unit_pause(std::vector<double> pauses, double at_least, double& late) const {
+  std::sort(pauses.begin(), pauses.end());
+  if (pauses.size() > 2 && pauses.back() > 1.5 * pauses[pauses.size() - 2])
+    late = pauses.back(), pauses.pop_back();
+  if (!run_.is_profile()) {
+    // Messages that a rank sends at once may each be late.
+    std::erase_if(pauses, [&](double pause) { return pause <= taken_; });
+    const double least = quantile_of(pauses, 0);
+    for (double& pause : pauses) pause /= std::max(1.0, std::round(pause / least));
+  }
+  return unit_loss(std::move(pauses), at_least);
+}
+
+// Take the recorded times for a replay. Ranks that were not recorded take what they should, and who
+// shares cores waits for them also between computations. A late start is no part of a first step.
+void FittedRun::take_base() {
+  base_.cores = cores_;
+  base_.begins = run_.begins();
+  for (std::size_t rank = 0; rank < late_.size(); ++rank) late_[rank] -= late_extra_[rank];
+  for (std::size_t i = 0; i < run_.steps().size(); ++i) {
+    const RankStep& step = run_.steps()[i];
+    if (const double off = step.gap - fixed_ - extra_[i]; shares_cores() && off > 0 && off < taken_)
+      waited_[i] = off;
+    base_.steps.push_back(step.known ? held(i) + step.gap - waited_[i] : expected(step));
+    if (!run_.is_simulated() || step.step > 0 || step.pass == Pass::backward) continue;
+    const double late = std::max(0.0, base_.steps[i] - expected(step));
+    base_.steps[i] -= late, base_.begins[of(step.rank)] += late, late_[of(step.rank)] += late;
   }
 }
 
@@ -528,93 +376,207 @@ void FittedRun::fit_extras() {
 // Links.
 
 void FittedRun::fit_hops() {
-  const auto& machine = times_.info().machine;
-  has_one_link_ = times_.link() && machine->nodes <= 1 && machine->between.empty();
-  for_hops([&](Pass pass, Payload payload, Way way, const std::vector<RecordedHop>& hops) {
-    double most = 0, most_s = 0;  // the size of the largest hop, and what it takes inside a node
-    for (const RecordedHop& hop : hops)
-      if (hop.known)
-        most = std::max(most, size_of(hop)), most_s = std::max(most_s, times_.alone_s(hop));
-    std::vector<LinkTimes> links(static_cast<std::size_t>(n_));
-    bool varies = false;  // whether chance plays a part
-    std::map<std::pair<int, double>, double> by_size;
-    for (std::size_t i = 0; i < hops.size(); ++i) {
-      const RecordedHop& hop = hops[i];
-      if (!hop.known || !(hop.bytes > 0)) continue;
-      const int from = static_cast<int>(i % static_cast<std::size_t>(n_));
-      LinkTimes& link = links[static_cast<std::size_t>(from)];
-      link = {pass, payload, way, from, hop.to, most, std::move(link.seconds), 0};
-      link.seconds.push_back(hop.seconds * most / size_of(hop));
-      const auto [same, is_new] = by_size.emplace(std::pair(from, hop.bytes), hop.seconds);
-      varies = varies || (!is_new && differ(std::min(same->second, hop.seconds),
-                                            std::max(same->second, hop.seconds)));
+  std::map<std::tuple<Pass, Payload, Way>, std::vector<std::size_t>> kinds;
+  for (std::size_t i = 0; i < run_.hops().size(); ++i) {
+    const RecordedHop& hop = run_.hops()[i];
+    base_.hops.push_back(hop.seconds);
+    kinds[{hop.pass, hop.payload, hop.way}].push_back(i);
+  }
+  for (const auto& [kind, hops] : kinds) fit_links(hops);
+}
+
+// Fit the links of one pass, payload and way by the pace of their hops: what they take of their time
+// on a link inside a node, if a simulation says that, or else per byte.
+void FittedRun::fit_links(const std::vector<std::size_t>& hops) {
+  const bool simulated = run_.is_simulated();
+  const int nodes = run_.info().machine ? run_.info().machine->nodes : 1;
+  const bool has_one_link = run_.link() && nodes <= 1 && run_.info().machine->between.empty();
+  std::map<int, FittedLink> links;  // by sender
+  std::map<std::pair<int, double>, double> by_size;
+  std::map<int, std::vector<double>> of_steps;
+  bool varies = false;  // whether chance plays a part
+  for (const std::size_t i : hops) {
+    const RecordedHop& hop = run_.hops()[i];
+    if (!hop.known || !(hop.bytes > 0)) continue;
+    const double pace = hop.seconds / run_.alone_s(hop);
+    FittedLink& link = links[hop.from];
+    link.from = hop.from, link.to = hop.to;
+    link.hops.push_back(i);
+    link.paces.push_back(pace);
+    of_steps[hop.step].push_back(pace);
+    const auto [same, is_new] = by_size.emplace(std::pair(hop.from, hop.bytes), hop.seconds);
+    varies = varies || (!is_new && differ(same->second, hop.seconds));
+  }
+  if (links.empty()) return;
+  std::vector<double> middles, alike;
+  ByRank groups;
+  for (const auto& [from, link] : links) {
+    middles.push_back(median_of(link.paces));
+    groups.push_back(link.paces);
+  }
+  std::sort(middles.begin(), middles.end());
+  // Of hops that are alone on their links, hardly two are alike by chance.
+  std::size_t kinds = 1;
+  for (std::size_t i = 1; i < middles.size(); ++i) kinds += middles[i] > 1.001 * middles[i - 1];
+  varies = varies || 2 * kinds > middles.size();
+  double usual = simulated ? quantile_of(middles, 0.25) : median_of(middles);
+  const double scatter = has_one_link && varies ? median_of(middles) - 1 : 0;
+  // Where all links of a kind join nodes, a link inside a node is as slow as its name says.
+  if (run_.link() && !varies) usual = std::min(usual, 1.0);
+  // A hop of a rank that was not recorded takes as long as most do at its step.
+  for (const std::size_t i : hops)
+    if (const RecordedHop& hop = run_.hops()[i]; !hop.known && !run_.is_whole())
+      base_.hops[i] = run_.alone_s(hop) *
+                      (of_steps.contains(hop.step) ? quantile_of(of_steps[hop.step], 0.25) : usual);
+  // Links that are alike say together what chance leaves.
+  for (const auto& mine : groups)
+    if (median_of(mine) < 1.5 * usual) alike.insert(alike.end(), mine.begin(), mine.end());
+  // Where one link is the rule and hops vary, two hops tell no slow link from chance.
+  const std::vector<double> slowness =
+      simulated
+          ? slowness_of(groups, usual, scatter, kLeastSlowness, has_one_link && varies ? 3 : 1)
+          : slowness_of(groups, usual, 0, 2 * kLeastSlownessOfReal - 1, kLeastToTell);
+  std::size_t next = 0;
+  for (auto& [from, link] : links) {
+    const double middle = median_of(link.paces);
+    link.slowness = std::max(1.0, slowness[next++]);
+    const bool slow = link.slowness > 1;
+    link.steady = varies ? least_of(link.paces) : quantile_of(link.paces, 1);
+    if (!slow && middle < 1.5 * usual && varies)
+      link.steady = std::min(link.steady, least_of(alike));
+    if (has_one_link) link.steady = std::min(link.steady, link.slowness);
+    // Of an all-to-all, a message to another node is the slow one.
+    if (slow && run_.info().scheme == name_of(Scheme::ulysses) && nodes > 1)
+      link.to = (from + n_ / nodes) % n_;
+    links_.push_back(std::move(link));
+  }
+}
+
+// ---
+// What the run says of its machine, in the terms of a simulation.
+
+MachineFit fitted_machine(const Recording& recording) {
+  MachineFit fit = FittedRun(recording, false).machine();
+  if (recording.info.backend == "sim") fit.scenario.granularity = recorded_tile(recording.info);
+  const bool backward = fit.scenario.job.backward;
+  fit.scenario.job = recorded_job(recording.info);
+  fit.scenario.job.backward = backward;
+  return fit;
+}
+
+MachineFit FittedRun::machine() const {
+  MachineFit fit;
+  Scenario& scenario = fit.scenario;
+  const RunInfo& info = run_.info();
+  scenario.job.backward = run_.has(Pass::backward);
+  double pace = 1;
+  scenario.jitter = jitter(pace);
+  const auto rate = [&](Pass pass) {
+    if (const double given = given_flops(pass); given > 0) return given;
+    const double pair_s = pair_s_[of(pass)] * pace;
+    return pair_s > 0 ? run_.flops_a_pair(pass) / pair_s : 0;
+  };
+  const double forward = rate(Pass::forward), backward = rate(Pass::backward);
+  scenario.rates.forward_flops = forward > 0 ? forward : backward;
+  scenario.rates.backward_flops = backward > 0 ? backward : forward;
+  scenario.step_s = fixed_;
+  scenario.cores = shares_cores()                        ? cores_
+                   : run_.is_simulated() && info.machine ? info.machine->cores
+                                                         : cores_in_turn_;
+  fit.interrupted = shares_cores();
+  std::vector<double> pairs(slowness_.size()), lost = late_extra_;
+  for (std::size_t i = 0; i < run_.steps().size(); ++i) {
+    const RankStep& step = run_.steps()[i];
+    pairs[of(step.rank)] += step.known ? pair_s_[of(step.pass)] * step.work : 0;
+    lost[of(step.rank)] += extra_[i];
+  }
+  for (std::size_t rank = 0; rank < pairs.size(); ++rank) {
+    if (!(pairs[rank] > 0)) continue;
+    // What a rank loses does not vary, but simulated jitter is in proportion to all that it takes.
+    const double slowness =
+        slowness_[rank] + lost[rank] / (pairs[rank] * pace * (1 + scenario.jitter));
+    if (slowness != 1)
+      scenario.stragglers.push_back({static_cast<int>(rank), 1 / std::max(slowness, 1e-3)});
+  }
+  take_links(fit);
+  return fit;
+}
+
+// Return by what share of their pairs' time computations take longer by chance, 0 for next to none,
+// and set the share of the fitted pace that they take without. Real paces are medians, so chance is
+// a part of them: an exponential one, whose mean is as large as its standard deviation.
+double FittedRun::jitter(double& pace) const {
+  double should = 0, took = 0, squares = 0, spent = 0;
+  for (std::size_t i = 0; i < run_.steps().size(); ++i) {
+    const RankStep& step = run_.steps()[i];
+    if (!step.known || extra_[i] > 0) continue;
+    const double pairs = expected(step) - fixed_of(step), time = computing(step) - fixed_of(step);
+    if (!(pairs > 0)) continue;
+    should += pairs;
+    took += time;
+    squares += time * time / pairs;
+    spent += step.cpu;
+  }
+  if (!(should > 0)) return 0;
+  const double mean = took / should;
+  if (!run_.is_simulated())
+    pace = std::max({mean - std::sqrt(std::max(0.0, squares / should - mean * mean)),
+                     std::min(mean, spent / should), 1e-3 * mean});
+  if (mean > (1 + kLeastJitter) * pace) return mean / pace - 1;
+  if (!run_.is_simulated()) pace = mean;
+  return 0;
+}
+
+void FittedRun::take_links(MachineFit& fit) const {
+  Rates& rates = fit.scenario.rates;
+  fit.link_slowness.assign(of(n_), 0);
+  double should = 0, off = 0;
+  std::map<std::pair<Pass, Payload>, double> largest;
+  for (const RecordedHop& hop : run_.hops())
+    largest[{hop.pass, hop.payload}] = std::max(largest[{hop.pass, hop.payload}], hop.bytes);
+  std::map<double, std::vector<double>> by_size;  // of usual links, for as large a hop
+  for (const FittedLink& link : links_) {
+    // Chance makes a link slow for blocks of one kind, but not for all.
+    if (double& slow = fit.link_slowness[of(link.from)]; link.to == (link.from + 1) % n_)
+      slow = slow > 0 ? std::min(slow, link.slowness) : link.slowness;
+    for (std::size_t i = 0; i < link.hops.size(); ++i) {
+      const RecordedHop& hop = run_.hops()[link.hops[i]];
+      const double most = largest[{hop.pass, hop.payload}];
+      if (link.slowness == 1) by_size[most].push_back(hop.seconds * most / hop.bytes);
+      should += link.steady * run_.alone_s(hop);
+      off += hop.seconds - link.steady * run_.alone_s(hop);
     }
-    std::vector<double> middles;
-    std::vector<std::vector<double>> groups;
-    for (LinkTimes& link : links) {
-      if (link.seconds.empty()) continue;
-      link.middle = median_of(link.seconds);
-      middles.push_back(link.middle);
-      groups.push_back(link.seconds);
-    }
-    if (middles.empty()) return;
-    // Of hops that are alone on their links, hardly two are alike by chance.
-    std::vector<double> sorted = middles;
-    std::sort(sorted.begin(), sorted.end());
-    const auto kinds = std::unique(sorted.begin(), sorted.end(),
-                                   [](double a, double b) { return !differ(a, b); }) -
-                       sorted.begin();
-    varies = varies || 2 * kinds > static_cast<std::ptrdiff_t>(middles.size());
-    double scatter = varies || !times_.is_simulated() ? scatter_of(groups) : 0,
-           usual = quantile_of(middles, 0.25);
-    if (has_one_link_ && varies) scatter = std::max(scatter, median_of(middles) - most_s);
-    // Where all links of a kind join nodes, a link inside a node is as slow as its name says.
-    if (times_.link() && !varies) usual = std::min(usual, most_s);
-    auto& table = hops_of(base_, pass, payload, way);
-    const auto n = static_cast<std::size_t>(n_);
-    std::vector<double> of_step;
-    for (std::size_t i = 0; i < table.size() && !times_.is_whole(); ++i) {
-      // A hop of a rank that was not recorded takes as long as most do at its step.
-      if (i % n == 0) {
-        of_step.clear();
-        for (std::size_t k = i; k < i + n; ++k)
-          if (hops[k].known) of_step.push_back(hops[k].seconds);
-      }
-      const bool last = i / n + 1 >= n;
-      if (std::isnan(table[i]) && !(last && payload == Payload::kv))
-        table[i] = of_step.empty() ? usual : quantile_of(of_step, 0.25);
-    }
-    const bool simulated = times_.is_simulated();
-    const double least = simulated ? kLeastSlowness : 2 * kLeastSlownessOfReal - 1;
-    if (!simulated) usual = median_of(middles);
-    // Links that are alike say together what chance leaves.
-    std::vector<double> alike;
-    for (const LinkTimes& link : links)
-      if (link.middle < 1.5 * usual)
-        alike.insert(alike.end(), link.seconds.begin(), link.seconds.end());
-    for (LinkTimes& link : links) {
-      if (link.seconds.empty()) continue;
-      const double error = scatter / std::sqrt(static_cast<double>(link.seconds.size()));
-      // Where one link is the rule and hops vary, two hops tell no slow link from chance.
-      // A real slow link is never as fast as the others.
-      const bool tells = simulated ? !(has_one_link_ && varies && link.seconds.size() < 3)
-                                   : quantile_of(link.seconds, 0) >
-                                         usual * (link.seconds.size() >= kLeastToTell ? least
-                                                  : link.seconds.size() > 1
-                                                      ? kPlainlySlow
-                                                      : std::numeric_limits<double>::infinity());
-      const bool slow =
-          tells && link.middle > least * usual && link.middle - usual >= kBeyondChance * error;
-      double steady = varies ? least_of(link.seconds) : quantile_of(link.seconds, 1);
-      if (!slow && link.middle < 1.5 * usual && varies) steady = std::min(steady, least_of(alike));
-      const double slowness = slow ? link.middle / std::max(usual, 1e-12) : 1;
-      if (has_one_link_) steady = std::min(steady, most_s * slowness);
-      // Of an all-to-all, a message to another node is the slow one.
-      if (slow && times_.info().scheme == name_of(Scheme::ulysses) && machine && machine->nodes > 1)
-        link.to = (link.from + n_ / machine->nodes) % n_;
-      links_.push_back({link, slowness, steady});
-    }
-  });
+  }
+  for (double& slow : fit.link_slowness) slow = std::max(slow, 1.0);
+  if (!run_.is_whole() || quantile_of(fit.link_slowness, 1) == 1) fit.link_slowness.clear();
+  if (run_.is_simulated() && off > kLeastJitter * should && should > 0)
+    fit.scenario.hop_jitter = off / should;
+  rates.bytes_per_s = 0;
+  if (run_.link()) {
+    rates.bytes_per_s = run_.link()->bytes_per_s;
+    rates.latency_s = run_.link()->latency_s;
+    return;
+  }
+  if (by_size.empty()) return;
+  // The latency is where a line through the least times of the smallest and the largest hops begins,
+  // unless chance may be the reason.
+  const auto& [low, at_low] = *by_size.begin();
+  const auto& [high, at_high] = *by_size.rbegin();
+  if (high > low) {
+    const double slope = (least_of(at_high) - least_of(at_low)) / (high - low);
+    const double doubt = (2e-9 + (median_of(at_low) - quantile_of(at_low, 0)) +
+                          (median_of(at_high) - quantile_of(at_high, 0))) /
+                         (high - low) * low;
+    const double fixed = least_of(at_low) - slope * low;
+    if (slope > 0 && fixed >= 4 * doubt) rates.latency_s = fixed;
+  }
+  double bytes = 0, seconds = 0;
+  for (const auto& [size, times] : by_size) {
+    bytes += size;
+    const double usual = fit.scenario.hop_jitter > 0 ? least_of(times) : median_of(times);
+    seconds += std::max(0.0, usual - rates.latency_s);  // chance may make it shorter
+  }
+  rates.bytes_per_s = bytes / seconds;
 }
 
 }  // namespace ringscope

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/explain/run_times.h"
+#include "core/explain/recorded_run.h"
 #include "core/sim/scenario.h"
 
 namespace ringscope {
@@ -23,11 +23,6 @@ double median_of(const std::vector<double>& values);
 // exponential draws is 1/n of their mean too large.
 double least_of(const std::vector<double>& values);
 
-// Return what a time has besides its part in proportion to an amount: where a line through the least
-// times of a low and a high amount begins, 0 if chance may be the reason.
-double fixed_part(const std::vector<double>& at_low, double low, const std::vector<double>& at_high,
-                  double high);
-
 struct MachineFit {
   // The recorded job on that machine, with its slow ranks as stragglers. Rates are 0 where nothing
   // tells them, and a link whose hops took no time has infinite bandwidth. The pace is not fitted.
@@ -38,125 +33,96 @@ struct MachineFit {
 };
 
 // Return what an ended run tells of its machine. Throw InputError for a job or a recording that means
-// nothing here, as RunTimes does.
+// nothing here.
 MachineFit fitted_machine(const Recording& recording);
 
 // ---
 
 class FittedRun {
  public:
-  explicit FittedRun(const Recording& recording);
+  FittedRun(const Recording& recording, bool is_replayed);
   MachineFit machine() const;
 
  protected:
-  // What a link takes for the hops of one kind.
-  struct LinkTimes {
-    Pass pass;
-    Payload payload;
-    Way way;
-    int from, to;
-    double largest = 0;           // the size of the kind's largest hop
-    std::vector<double> seconds;  // for as large a hop
-    double middle = 0;
-  };
-
+  // A link's hops of one pass, payload and way.
   struct FittedLink {
-    LinkTimes link;
+    std::vector<std::size_t> hops;  // rows of the run
+    int from, to;
+    std::vector<double> paces;  // of each, as a part of what it takes alone (RecordedRun::alone_s)
     double slowness = 1;
-    double steady = 0;  // what its hops take where chance lengthens none
+    double steady = 0;  // their pace where chance lengthens none
   };
 
-  std::size_t at(int row, int column) const {
-    return static_cast<std::size_t>(row) * static_cast<std::size_t>(n_) +
-           static_cast<std::size_t>(column);
-  }
-  // Call f(pass, index, step) for all computations, recorded or not.
-  template <class F>
-  void for_steps(F&& f) const {
-    for (const Pass pass : kAllPasses)
-      for (std::size_t i = 0; i < times_.steps(pass).size(); ++i) f(pass, i, times_.steps(pass)[i]);
-  }
-  template <class F>
-  void for_hops(F&& f) const {
-    for (const Pass pass : kAllPasses)
-      for (const Payload payload : kAllPayloads)
-        for (const Way way : {Way::ring, Way::between_nodes, Way::backwards})
-          if (!times_.hops(pass, payload, way).empty())
-            f(pass, payload, way, times_.hops(pass, payload, way));
-  }
-  int rank_of(std::size_t index) const { return static_cast<int>(index) / n_; }
   static std::size_t of(Pass pass) { return static_cast<std::size_t>(pass); }
+  static std::size_t of(int rank) { return static_cast<std::size_t>(rank); }
 
-  double& base_step(ReplayTimes& times, Pass pass, std::size_t i) {
-    return times.steps[of(pass)][i];
-  }
-  std::vector<double>& hops_of(ReplayTimes& times, Pass pass, Payload payload, Way way) const {
-    return times.hops[of(pass)][static_cast<std::size_t>(payload)][static_cast<std::size_t>(way)];
-  }
-
+  bool shares_cores() const { return cores_ > 0; }
   // Return what a computation takes on a core of its own.
-  double alone(const RankStep& step) const {
-    return shares_cores() ? step.cpu / given_ + step.around : step.all();
+  double computing(const RankStep& step) const {
+    return shares_cores() ? step.cpu / given_ : step.seconds;
   }
-  // Return the part of that in which it computes.
-  double computing(const RankStep& step) const { return alone(step) - step.around; }
-  // Return what that would be if the rank never lost its core.
+  // Return the same with what a rank sleeps in it beside others that share cores.
+  double held(std::size_t row) const {
+    return computing(run_.steps()[row]) + (shares_cores() ? slept_[row] : 0);
+  }
+  // Return what a computation would take if the rank never lost its core.
   double own(const RankStep& step) const {
     return step.cpu > 0 ? step.cpu / given_ : computing(step);
   }
-  bool shares_cores() const { return cores_ > 0; }
-  // Return how long a rank slept in a computation beside others that share cores.
-  double slept(Pass pass, std::size_t i) const {
-    return i < slept_[of(pass)].size() ? slept_[of(pass)][i] : 0;
+  // Return whether a computation is so large that what it takes is in proportion to its work.
+  bool is_large(const RankStep& step) const {
+    return step.known && step.work > 0 && step.work >= large_;
   }
-  // Return what the time of a hop is in proportion to.
-  double size_of(const RecordedHop& hop) const {
-    return has_one_link_ ? times_.alone_s(hop) : hop.bytes;
-  }
-  // Return what a step costs besides its pairs.
+  // Return what a simulated step costs besides its pairs.
   double fixed_of(const RankStep& step) const {
-    return times_.is_simulated() && !(step.pairs > 0) ? 0 : fixed_ * step.parts;
+    return run_.is_simulated() && step.pairs > 0 ? fixed_ * step.parts : 0;
   }
-  // Return how late a profiled rank begins.
-  double late_by(const RankStep& step) const { return times_.is_profile() ? step.lead : 0; }
-  double waited_for_core(Pass pass, std::size_t i, const RankStep& step) const;
-  // Return what a computation takes on a usual rank without chance, and on its own rank.
-  double should(Pass pass, const RankStep& step) const;
-  double expected(Pass pass, std::size_t i, const RankStep& step) const;
+  // Return what a computation takes on a usual rank without chance.
+  double should(const RankStep& step) const {
+    return pair_s_[of(step.pass)] * step.work + fixed_of(step);
+  }
+  // Return what it takes on its own rank.
+  double expected(const RankStep& step) const {
+    return pair_s_[of(step.pass)] * step.work * slowness_[of(step.rank)] + fixed_of(step);
+  }
 
   const Recording& recording_;
-  RunTimes times_;
+  RecordedRun run_;
   int n_;
-  ReplayTimes base_;                   // the recorded times, for a replay
+  Durations base_;                     // the recorded times, for a replay
   int cores_ = 0;                      // that ranks share; 0: each has its own
   int cores_in_turn_ = 0;              // that they share without losing them to each other
   std::set<int> sleepers_;             // ranks that sleep instead of sharing cores
-  std::vector<double> slept_[2];       // by pass and [rank][step]: how long, in seconds
-  std::vector<double> gaps_[2];        // by pass and step: what most do after it, in seconds
+  std::vector<double> slept_;          // [row of steps]: how long a rank slept in it, in seconds
+  std::vector<double> usual_gap_;      // [row of steps]: what most ranks do after that step
   double taken_ = 0;                   // seconds that chance may take from a rank at once
   double given_ = 1;                   // the share of these cores' time that the ranks got
   double pair_s_[2] = {}, fixed_ = 0;  // seconds of a pair, by pass, and of a step besides
-  bool knows_rates_ = false, has_one_link_ = false;
-  std::vector<double> slowness_;  // by rank
-  std::vector<double> extra_[2];  // by pass and [rank][step]: seconds that a slow rank loses there
-  std::vector<double> loss_;      // by rank: what a slow rank loses at a time
+  double large_ = 0;                   // pairs
+  bool knows_rates_ = false;
+  std::vector<double> slowness_;    // by rank
+  std::vector<double> loss_;        // by rank: what a slow rank loses at a time
+  std::vector<double> extra_;       // [row of steps]: what a slow rank loses there
+  std::vector<double> waited_;      // [row of steps]: for a core, after that step
+  std::vector<double> late_;        // by rank: by how much it begins later than the first
+  std::vector<double> late_extra_;  // by rank: the same before its first step
   std::vector<FittedLink> links_;
 
  private:
   void find_sharing();
-  void find_sleepers(int cores, const std::vector<std::pair<std::int64_t, int>>& changes);
-  void take_base();
-  void fit_computing();
-  void fit_step();
+  void find_sleepers();
+  void fit_pace();
   void fit_gaps();
-  void fit_ranks();
   void fit_factors();
-  void fit_extras();
+  void fit_losses();
+  double unit_loss(std::vector<double> losses, double at_least) const;
+  double unit_pause(std::vector<double> pauses, double at_least, double& late) const;
   void fit_hops();
+  void fit_links(const std::vector<std::size_t>& hops);
+  void take_base();
   double given_flops(Pass pass) const;
   void take_links(MachineFit& fit) const;
   double jitter(double& pace) const;
-  std::vector<std::vector<double>> paces(Pass pass, double fixed) const;
 };
 
 }  // namespace ringscope

@@ -17,7 +17,7 @@
 
 #include "core/base/error.h"
 #include "core/base/random.h"
-#include "core/explain/run_times.h"
+#include "core/explain/recorded_run.h"
 #include "core/sim/recording.h"
 #include "core/sim/scenario.h"
 
@@ -185,24 +185,23 @@ TEST(Explain, NamesTheFaultInEveryScheme) {
   EXPECT_GE(judged.right, 0.95 * judged.cases) << judged.missed.str();
 }
 
-Recording recording_of(const FaultyCase& made, std::optional<int> ranks = std::nullopt);
+Recording recording_of(const FaultyCase& made) {
+  const Problem& job = made.request.job;
+  return record(made.request, Work(job, made.tile), made.machine, name_of(job.partition),
+                std::nullopt)
+      .recording;
+}
 
 // One rank's file says nothing about a run's causes.
 TEST(Explain, RefusesOneRankOfARealRun) {
   FaultyCase made = faulty_case(Cause::slow_rank, 3);
-  Recording recording = recording_of(made, std::nullopt);
+  Recording recording = recording_of(made);
   ASSERT_GT(recording.events.size(), 1u);
   for (std::size_t rank = 1; rank < recording.events.size(); ++rank) recording.events[rank].clear();
   EXPECT_EQ(only_rank_of(recording), 0);
   EXPECT_NO_THROW(explain(recording));
   recording.info.backend = "cpu";
   EXPECT_THROW(explain(recording), InputError);
-}
-
-Recording recording_of(const FaultyCase& made, std::optional<int> ranks) {
-  const Problem& job = made.request.job;
-  return record(made.request, Work(job, made.tile), made.machine, name_of(job.partition), ranks)
-      .recording;
 }
 
 TEST(Explain, FindsNothingInHealthyRuns) {
@@ -230,6 +229,23 @@ TEST(Explain, NamesAStragglerAmongManyRanks) {
   EXPECT_EQ(why.findings[0].cause, Cause::slow_rank);
   EXPECT_EQ(why.findings[0].rank, 137);
   EXPECT_NEAR(why.findings[0].share, 0.3, 0.01);
+}
+
+// A ring of H100s, forward and backward or forward alone, as a scenario.
+Scenario scenario_of(int world_size, AttentionShape shape, bool backward) {
+  Scenario scenario;
+  scenario.job = faulty_case(Cause::slow_rank, 1).request.job;
+  scenario.job.world_size = world_size;
+  scenario.job.shape = shape;
+  scenario.job.backward = backward;
+  scenario.rates = h100s(world_size).rates;
+  return scenario;
+}
+
+Recording recording_of(const Scenario& scenario) {
+  return record({.job = scenario.job, .pace = scenario.pace}, work_of(scenario),
+                machine_of(scenario), name_of(scenario.job.partition), std::nullopt)
+      .recording;
 }
 
 // Eight nodes of eight ranks, whose links between them are the only slow ones: every rank waits for
@@ -267,27 +283,16 @@ TEST(Explain, BlamesTheLinksBetweenNodes) {
 // of both directions, the links of a pair of ranks are as fast as each other.
 TEST(Explain, BlamesTheOnlyLinksThereAre) {
   for (const char* scheme : {"ring", "ulysses", "bidirectional"}) {
-    Scenario scenario;
-    scenario.job = faulty_case(Cause::slow_rank, 1).request.job;
-    scenario.job.world_size = std::string(scheme) == "ring" ? 2 : 8;
-    scenario.job.shape = {.batch = 1,
-                          .num_heads = 32,
-                          .num_heads_kv = 32,
-                          .seqlen = 4096 * scenario.job.world_size,
-                          .head_dim = 128};
-    scenario.job.backward = true;
+    const int ranks = std::string(scheme) == "ring" ? 2 : 8;
+    Scenario scenario = scenario_of(ranks, {1, 32, 32, 4096 * ranks, 128}, true);
     set_scheme(scenario.job, scheme);
-    scenario.rates = {6.2e14, 5.2e14, 4.5e11, 3e-6};
-    const Work work = work_of(scenario);
-    const double healthy = run_scenario(scenario, work).wall_s;
+    const double healthy = run_scenario(scenario, work_of(scenario)).wall_s;
     scenario.job.nodes = 2;
     scenario.between = {"5,5", 5e9, 5e-6};
-    RecordedSimulation recorded =
-        record({.job = scenario.job, .pace = scenario.pace}, work, machine_of(scenario),
-               name_of(scenario.job.partition), std::nullopt);
-    recorded.recording.info.machine = RunMachine{
+    Recording recording = recording_of(scenario);
+    recording.info.machine = RunMachine{
         .link = "450,3", .between = "5,5", .nodes = 2, .forward_flops = 620'000'000'000'000};
-    const Explanation why = explain(recorded.recording);
+    const Explanation why = explain(recording);
     ASSERT_FALSE(why.findings.empty()) << scheme;
     EXPECT_EQ(why.findings[0].cause, Cause::slow_link) << scheme;
     const double saved = why.wall_s - healthy;
@@ -302,24 +307,16 @@ TEST(Explain, MeasuresJitterOfHopsOnAllWays) {
        {"ring", "allgather", "bidirectional", "mesh:2x4", "hybrid:2", "ulysses"})
     for (std::uint64_t seed = 0; seed < 3; ++seed) {
       SCOPED_TRACE(std::string(scheme) + " " + std::to_string(seed));
-      Scenario scenario;
-      scenario.job = faulty_case(Cause::slow_rank, 1).request.job;
-      scenario.job.world_size = 8;
-      scenario.job.shape = {
-          .batch = 1, .num_heads = 32, .num_heads_kv = 16, .seqlen = 16384, .head_dim = 64};
-      scenario.job.backward = seed > 0;
+      Scenario scenario = scenario_of(8, {1, 32, 16, 16384, 64}, seed > 0);
       set_scheme(scenario.job, scheme);
-      scenario.rates = {6.2e14, 5.2e14, 6e10, 5e-6};
-      const Work work = work_of(scenario);
-      const double healthy = run_scenario(scenario, work).wall_s;
+      scenario.rates.bytes_per_s = 6e10, scenario.rates.latency_s = 5e-6;
+      const double healthy = run_scenario(scenario, work_of(scenario)).wall_s;
       scenario.hop_jitter = 0.5;
       scenario.seed = seed;
-      RecordedSimulation recorded =
-          record({.job = scenario.job, .pace = scenario.pace}, work, machine_of(scenario),
-                 name_of(scenario.job.partition), std::nullopt);
-      recorded.recording.info.machine->link = "60,5";
-      const Explanation why = explain(recorded.recording);
-      EXPECT_NEAR(why.wall_s, recorded.simulation.wall_s(), 1e-7);
+      Recording recording = recording_of(scenario);
+      recording.info.machine->link = "60,5";
+      const Explanation why = explain(recording);
+      EXPECT_NEAR(why.wall_s, run_scenario(scenario, work_of(scenario)).wall_s, 1e-7);
       ASSERT_FALSE(why.findings.empty());
       EXPECT_EQ(why.findings[0].cause, Cause::jitter);
       const double saved = why.wall_s - healthy;
@@ -443,6 +440,7 @@ TEST(Explain, TellsASlowRankFromChance) {
     // A scheduler may take as much, so no rank is to blame.
     const Diagnosis taken = first_of([](int rank, int) { return rank == 2 ? 15'000 : 0; });
     EXPECT_EQ(taken.rank, -1) << world_size << ": " << taken.evidence;
+    EXPECT_TRUE(headline_of(taken).starts_with("Other programs hold")) << headline_of(taken);
     const Diagnosis held_up =
         first_of([&](int rank, int step) { return rank == 2 ? by_chance(50'000, rank, step) : 0; });
     EXPECT_EQ(held_up.cause, Cause::jitter) << world_size;
@@ -528,6 +526,14 @@ TEST(Explain, BlamesTheFaultOfAFailedRun) {
   EXPECT_EQ(why.findings[0].cause, Cause::fault);
   EXPECT_EQ(why.findings[0].rank, 1);
   EXPECT_NEAR(why.findings[0].saved_s, 60, 1);
+  // Nobody is to blame for a circle.
+  const int ranks = recording.info.world_size;
+  for (int rank = 0; rank < ranks; ++rank)
+    recording.events[static_cast<std::size_t>(rank)].push_back({.lane = Lane::wait,
+                                                                .begin_ns = end_ns,
+                                                                .end_ns = end_ns + 60'000'000'000,
+                                                                .waiting_for = (rank + 1) % ranks});
+  EXPECT_EQ(explain(recording).findings.at(0).rank, -1);
 }
 
 TEST(Explain, RefusesWhatHasNothingToExplain) {
@@ -554,24 +560,16 @@ TEST(Explain, TakesARunThatTookNoTime) {
 
 // A link's name comes from the recording, so it must not lead to a file.
 TEST(Explain, OpensNoFileThatARecordingNames) {
-  Scenario scenario;
-  scenario.job = faulty_case(Cause::slow_rank, 1).request.job;
-  scenario.job.world_size = 2;
-  scenario.job.shape = {
-      .batch = 1, .num_heads = 32, .num_heads_kv = 32, .seqlen = 8192, .head_dim = 128};
-  scenario.rates = {6.2e14, 5.2e14, 4.5e11, 3e-6};
+  Scenario scenario = scenario_of(2, {1, 32, 32, 8192, 128}, false);
   scenario.job.nodes = 2;
   scenario.between = {"5,5", 5e9, 5e-6};
-  const Work work = work_of(scenario);
-  RecordedSimulation recorded =
-      record({.job = scenario.job, .pace = scenario.pace}, work, machine_of(scenario),
-             name_of(scenario.job.partition), std::nullopt);
+  Recording recording = recording_of(scenario);
   const std::string file = testing::TempDir() + "/ringscope_links.txt";
   std::ofstream(file) << "link fast\n  gb_per_s 450\n";
-  recorded.recording.info.machine = RunMachine{.link = file, .between = "5,5", .nodes = 2};
-  const Explanation with_file = explain(recorded.recording);
+  recording.info.machine = RunMachine{.link = file, .between = "5,5", .nodes = 2};
+  const Explanation with_file = explain(recording);
   std::filesystem::remove(file);
-  const Explanation without = explain(recorded.recording);
+  const Explanation without = explain(recording);
   EXPECT_EQ(with_file.findings.size(), without.findings.size());
 }
 
