@@ -43,6 +43,7 @@ struct DemoOptions {
 
 struct ExplainOptions {
   std::vector<std::string> traces;
+  std::vector<std::string> attention;  // parts of kernels' names
   bool json = false;
 };
 

@@ -62,6 +62,7 @@ Fields fields_of(const Explanation& why) {
 struct Explained {
   std::string path;
   Explanation why;
+  bool has_ring = true;  // false: profiles in which none is seen
 };
 
 // Return whether a recording of ours, whose head stands first, begins so.
@@ -134,7 +135,7 @@ Explained explain_profiles(const std::string& path, const std::vector<RankProfil
   Explanation why;
   if (ring.recording) why = explain_recording(profiles[0].path, *ring.recording);
   why.notes = std::move(ring.notes);
-  return {path, std::move(why)};
+  return {path, std::move(why), ring.recording.has_value()};
 }
 
 void explain_job(const OneJob& job, std::vector<Explained>& all) {
@@ -148,11 +149,11 @@ void explain_job(const OneJob& job, std::vector<Explained>& all) {
 
 // Explain what the command line names. In a folder, whatever is no dump is passed over if there are
 // dumps.
-std::vector<Explained> explain_all(const std::vector<std::string>& paths) {
+std::vector<Explained> explain_all(const ExplainOptions& options) {
   std::vector<Explained> all;
   OneJob loose;
   std::vector<OneRanks> runs;
-  for (const std::string& path : paths) {
+  for (const std::string& path : options.traces) {
     const std::vector<std::string> files = files_in({path});
     OneJob in_folder{.folder = path};
     OneJob& job = files[0] != path ? in_folder : loose;
@@ -171,7 +172,7 @@ std::vector<Explained> explain_all(const std::vector<std::string>& paths) {
     }
     for (const std::string& file : others) {
       std::optional<RankProfile> profile;
-      if (!is_ours(file)) profile = read_profile(file);
+      if (!is_ours(file)) profile = read_profile(file, options.attention);
       if (profile && profile->rank >= 0) {
         job.profiles.push_back(std::move(*profile));
         continue;
@@ -203,6 +204,9 @@ Finish declare_explain(CommandFlags& flags) {
       "TRACE", options->traces,
       "recordings of run, train or simulate --trace; or of all ranks, as files or a folder, "
       "PyTorch profiles of a ring or dumps of the NCCL flight recorder");
+  flags.value("--attention", "NAME",
+              "a part of the names of kernels that are attention, besides the known ones",
+              [options](const std::string& text) { options->attention.push_back(text); });
   add_unpack(flags);
   flags.flag("--json", options->json, "print one JSON object, or a list of one for each trace");
   return [options] {
@@ -212,15 +216,19 @@ Finish declare_explain(CommandFlags& flags) {
 }
 
 int carry_out(const ExplainOptions& options) {
-  const std::vector<Explained> all = explain_all(options.traces);
+  const std::vector<Explained> all = explain_all(options);
   const bool several = all.size() > 1;
   std::string text, json;
+  bool has_rings = true;
   for (const Explained& one : all) {
-    json += (json.empty() ? "" : ",") + json_line(fields_of(one.why));
+    Fields fields = fields_of(one.why);
+    if (!one.has_ring) fields.emplace_back("ring", false);
+    has_rings = has_rings && one.has_ring;
+    json += (json.empty() ? "" : ",") + json_line(fields);
     text += (several ? one.path + "\n" : "") + text_of(one.why);
   }
   print_out(!options.json ? text : several ? "[" + json + "]\n" : json);
-  return 0;
+  return has_rings ? 0 : 1;
 }
 
 }  // namespace ringscope

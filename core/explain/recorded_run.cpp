@@ -234,6 +234,9 @@ void RecordedRun::make_graph(bool is_replayed) {
       GraphOptions options{.granularity = recorded_tile(info)};
       const bool has_tiles = options.granularity.rows > 1 || options.granularity.keys > 1;
       if (!is_replayed && !has_tiles) return;
+      if (!is_replayed && !is_followed(job) && job.scheme != Scheme::ulysses)
+        return take_work_of_blocks(job);
+      if (ranks_ > kMostExplainedRanks) return;
       // Where a GPU computes, its host only launches the work.
       options.hosts_compute = is_simulated()
                                   ? is_followed(job) || (info.machine && info.machine->cores > 0)
@@ -247,6 +250,14 @@ void RecordedRun::make_graph(bool is_replayed) {
     }
   if (graph_.tasks.empty() && is_replayed) make_graph_of_meetings();
   give_rows();
+}
+
+// Take the work of blocks that a rank's queries attend whole.
+void RecordedRun::take_work_of_blocks(const Problem& job) {
+  const Work work(job, recorded_tile(*info_));
+  for (RankStep& step : steps_)
+    if (step.pairs > 0 && is_rank(step.owner))
+      step.work = std::max(step.pairs, work.of(step.rank, step.owner).computed);
 }
 
 // Others' loops: a rank goes on when it has computed, sent and received.

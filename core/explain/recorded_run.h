@@ -102,6 +102,7 @@ class RecordedRun {
   void read_hops(const Recording& recording);
   Way way_of(int src, int dst) const;
   void make_graph(bool is_replayed);
+  void take_work_of_blocks(const Problem& job);
   void make_graph_of_meetings();
   void give_rows();
 

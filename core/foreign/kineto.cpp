@@ -31,6 +31,8 @@ constexpr std::string_view kForward[] = {"flash_fwd", "FlashAttnFwd",      "flas
 constexpr std::string_view kBackward[] = {"flash_bwd", "FlashAttnBwd",       "flash_bprop",
                                           "_attn_bwd", "fmha_cutlassB",      "sdpa_bprop",
                                           "fmha_bwd",  "attention_backward", "for_cpu_backward"};
+// What tells the backward pass of a kernel that is named by its user.
+constexpr std::string_view kBackwards[] = {"bwd", "backward", "Backward", "bprop"};
 // Kernels around the attention, of which there is one to each.
 constexpr std::string_view kAround[] = {"dot_do_o",    "convert_d",  "preprocess",
                                         "postprocess", "Preprocess", "combine"};
@@ -97,6 +99,7 @@ void keep_outermost(std::vector<ProfiledSpan>& spans) {
 }
 
 struct ProfileSink final : TraceSink {
+  explicit ProfileSink(const std::vector<std::string>& attention) : events(attention) {}
   void begin(const RunInfo&, const std::vector<std::int64_t>&) override {}
   void slice(int, const TraceEvent&, const TraceFields&) override {}
   void span(int, const ModelSpan&, const TraceFields&) override {}
@@ -106,14 +109,17 @@ struct ProfileSink final : TraceSink {
   ProfileEvents events;
 };
 
-std::optional<RankProfile> read_profile_of(TextSource& text, const std::string& path) {
-  ProfileSink sink;
+std::optional<RankProfile> read_profile_of(TextSource& text, const std::string& path,
+                                           const std::vector<std::string>& attention) {
+  ProfileSink sink(attention);
   const TraceHead head = read_trace(text, sink, 0);
   if (head.run) return std::nullopt;
   return sink.events.finish(head, path);
 }
 
 }  // namespace
+
+std::string attention_names() { return fmt::format("{}", fmt::join(kForward, ", ")); }
 
 std::int64_t message_bytes(const TraceFields& fields) {
   const std::int64_t values = std::max(fields.any_integer(EventField::nelems_in).value_or(0),
@@ -147,7 +153,10 @@ void ProfileEvents::add(const TraceFields& fields) {
   if (name == "c10d::send") calls_.push_back(*begin);
   span.name = std::hash<std::string_view>()(name);
   add_peer(fields, name, collective);
-  const bool is_around = has_part(name, kAround);
+  const bool is_named = std::any_of(attention_.begin(), attention_.end(), [&](const auto& part) {
+    return name.find(part) != std::string_view::npos;
+  });
+  const bool is_around = !is_named && has_part(name, kAround);
   if (has_part(name, kTransfers) || (on_device && (collective == "send" || collective == "recv"))) {
     const bool grouped = name.find("SendRecv") != std::string_view::npos && collective.empty();
     span.sends = grouped || name.find("recv") == std::string_view::npos;
@@ -156,11 +165,12 @@ void ProfileEvents::add(const TraceFields& fields) {
     if (span.sends) span.bytes = message_bytes(fields);
     if (span.sends && span.bytes == 0) span.bytes = input_bytes(fields);
     profile_.transfers[on_device].push_back(span);
-  } else if (!is_around && has_part(name, kBackward)) {
+  } else if (!is_around &&
+             (has_part(name, kBackward) || (is_named && has_part(name, kBackwards)))) {
     span.pass = Pass::backward;
     add_shape(fields, name, span);
     profile_.attention[on_device].push_back(span);
-  } else if (!is_around && has_part(name, kForward)) {
+  } else if (!is_around && (has_part(name, kForward) || is_named)) {
     add_shape(fields, name, span);
     profile_.attention[on_device].push_back(span);
   } else {
@@ -368,14 +378,15 @@ void GatheredRanks::list_others(const std::vector<RankProfile>& profiles) {
 
 std::optional<RankProfile> parse_profile(std::string_view text, const std::string& path) {
   MemorySource source(text);
-  return read_profile_of(source, path);
+  return read_profile_of(source, path, {});
 }
 
-std::optional<RankProfile> read_profile(const std::string& path) {
+std::optional<RankProfile> read_profile(const std::string& path,
+                                        const std::vector<std::string>& attention) {
   return with_path_in_errors(path, [&] {
     const InputFile file(path, "profile");
     FileSource source(file);
-    return read_profile_of(source, path);
+    return read_profile_of(source, path, attention);
   });
 }
 

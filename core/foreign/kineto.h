@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "core/trace/chrome_trace_reader.h"
@@ -51,12 +52,16 @@ std::int64_t message_bytes(const TraceFields& fields);
 // Gathers what matters of a file's events.
 class ProfileEvents {
  public:
+  // Kernels whose names have one of these parts are attention as well.
+  explicit ProfileEvents(std::vector<std::string> attention = {})
+      : attention_(std::move(attention)) {}
   void add(const TraceFields& fields);
   // Return the profile of the file with this head.
   RankProfile finish(const TraceHead& head, std::string path);
 
  private:
   RankProfile profile_;
+  std::vector<std::string> attention_;
   void add_peer(const TraceFields& fields, std::string_view name, std::string_view collective);
   void add_shape(const TraceFields& fields, std::string_view name, ProfiledSpan& span);
 
@@ -69,9 +74,13 @@ class ProfileEvents {
   std::vector<std::int64_t> calls_;  // when c10d::send began
 };
 
-// Read a file; of one that is cut off, what is whole. Return none for a recording of ours. Throw
-// InputError that names `path`.
-std::optional<RankProfile> read_profile(const std::string& path);
+// Return the parts of names by which a forward attention is known.
+std::string attention_names();
+
+// Read a file; of one that is cut off, what is whole. Kernels whose names have a part of `attention`
+// are attention as well. Return none for a recording of ours. Throw InputError that names `path`.
+std::optional<RankProfile> read_profile(const std::string& path,
+                                        const std::vector<std::string>& attention = {});
 
 // Read the text of a whole file.
 std::optional<RankProfile> parse_profile(std::string_view text, const std::string& path);

@@ -174,7 +174,9 @@ class RingInference : private GatheredRanks {
   // Find layers, kernels a step and transfers a step. Return why that can't be, or "".
   std::string count() {
     if (attended(0, Pass::forward) == 0)
-      return "no attention was found by name (flash, sdpa, fmha, _attn_fwd).";
+      return fmt::format(
+          "no attention was found by name ({}); --attention NAME adds a part of a kernel's name.",
+          attention_names());
     if (batches_of_rank(0).empty())
       return "no sends and receives were found (SendRecv, nccl:send, gloo:send).";
     double best = 0, best_early = 0, least = kLeastFit;
@@ -521,8 +523,11 @@ class RingInference : private GatheredRanks {
     for (auto& events : recording.events)
       for (TraceEvent& e : events) e.begin_ns -= first, e.end_ns -= first;
     if (shape_.seqlen == 0)
-      notes_.push_back(fmt::format(
-          "The files do not give the lengths: {} rows a rank stand for them.", kProfileRows));
+      notes_.push_back(
+          fmt::format("The files do not give the lengths: {} rows a rank of one head stand for "
+                      "them. Profile with "
+                      "record_shapes=True to have them read.",
+                      kProfileRows));
     return recording;
   }
 

@@ -126,5 +126,23 @@ TEST_F(ExplainCommandTest, OneRanksFileStandsForItsRun) {
   expect_refused("explain " + path("alone/rank2.json"), {"rank 2 of 4 alone", "folder"});
 }
 
+// Profiles of something else have status 1, and say which names count.
+TEST_F(ExplainCommandTest, ProfilesWithoutARing) {
+  for (const int rank : {0, 1})
+    write_text(
+        fmt::format("rank{}.pt.trace.json", rank),
+        fmt::format(R"({{"distributedInfo": {{"backend": "nccl", "rank": {}, "world_size": 2}},
+                           "traceEvents": [{{"ph": "X", "cat": "kernel", "name": "my_softmax_qk",
+                           "ts": 1.0, "dur": 2.0, "args": {{"correlation": 1}}}}]}})",
+                    rank));
+  for (const auto& [flag, why] : {std::pair{"", "no attention was found by name (flash_fwd,"},
+                                  std::pair{" --attention softmax_qk", "no sends and receives"}}) {
+    const ProgramResult result =
+        run("explain --json " + path("rank0.pt.trace.json ") + path("rank1.pt.trace.json") + flag);
+    EXPECT_EQ(result.status, 1) << result.err;
+    expect_has(result.out, Strings({"\"ring\":false", why}));
+  }
+}
+
 }  // namespace
 }  // namespace ringscope

@@ -9,7 +9,7 @@
 #include "tests/viz_model/recorded.h"
 #include "tests/viz_model/simulated.h"
 #include "viz/model/analysis/balance.h"
-#include "viz/model/analysis/findings.h"
+#include "viz/model/analysis/idle_time.h"
 #include "viz/model/mask/mask_painter.h"
 #include "viz/model/session/document.h"
 
@@ -109,36 +109,15 @@ TEST(Findings, ASlowRank) {
   expect_said(simulated("zigzag", 4, 1000, 2), {"Rank 2 is slow, which costs"});
 }
 
-// What takes longer at random because the ranks had no processor has a cause: other programs.
-TEST(Findings, OtherProgramsAreTheCauseOfRanksWithoutAProcessor) {
-  Explanation why;
-  why.wall_s = 100e-6;
-  why.findings = {{.cause = Cause::jitter, .saved_s = 60e-6, .share = 0.6}};
-  why.ranks.resize(2);
-  const auto said = [&](double cpu_share) {
-    HandMade made(2);
-    for (const int rank : {0, 1}) {
-      made.compute(rank, 0, 0, 100'000, 10);
-      made.recording().events[rank].back().cpu_ns = static_cast<std::int64_t>(cpu_share * 100'000);
-    }
-    const Trace trace = made.trace();
-    return findings(trace, why, idle_of(trace, why))[0].text;
-  };
-  EXPECT_EQ(
-      said(0.1),
-      "Other programs held the ranks up, which costs 60 µs (60 % of the time): ranks were off "
-      "the processor for 180 µs of the 200 µs that their computing took.");
-  EXPECT_TRUE(said(1).starts_with("Steps take longer at random")) << said(1);
-}
-
 // The others idle because of it, and it does not. What is said can be shown and tried.
 TEST(Findings, ASlowRankIsWhatTheOthersIdleFor) {
   const Trace trace = simulated("zigzag", 4, 1000, 2);
   const Explanation why = explanation_of(trace);
   const IdleReport idle = idle_of(trace, why);
   for (int rank = 0; rank < 4; ++rank) {
-    const double share = static_cast<double>(idle.ranks[rank].of(Cause::slow_rank)) /
-                         static_cast<double>(idle.wall_ns);
+    const double share =
+        static_cast<double>(idle.ranks[static_cast<std::size_t>(rank)].of(Cause::slow_rank)) /
+        static_cast<double>(idle.wall_ns);
     EXPECT_GE(rank == 2 ? 0.52 - share : share, 0.5) << rank;
   }
   const std::vector<Finding> said = findings(trace, why, idle);
@@ -146,7 +125,7 @@ TEST(Findings, ASlowRankIsWhatTheOthersIdleFor) {
   EXPECT_EQ(said[0].text.substr(0, 14), "Rank 2 is slow");
   EXPECT_EQ(said[0].settings, "straggler=2:1");
   ASSERT_TRUE(said[0].show);
-  EXPECT_EQ(trace.rank_of_row(said[0].show->row), 2);
+  EXPECT_EQ(trace.rank_of_row(said[0].show->row), 2u);
 }
 
 TEST(Findings, UnevenWorkComesFirstAndCanBeTriedEvenly) {
@@ -155,7 +134,7 @@ TEST(Findings, UnevenWorkComesFirstAndCanBeTriedEvenly) {
   EXPECT_EQ(document.findings[0].text.substr(0, 10), "Contiguous");
   EXPECT_EQ(document.findings[0].settings, "partition=striped");
   ASSERT_TRUE(document.findings[0].show);
-  EXPECT_EQ(document.trace.rank_of_row(document.findings[0].show->row), 3);
+  EXPECT_EQ(document.trace.rank_of_row(document.findings[0].show->row), 3u);
 }
 
 TEST(Findings, SharedCores) {

@@ -152,24 +152,6 @@ class Findings {
     say(std::move(text));
   }
 
-  // Return what to say where ranks were held up at random because they had no processor, else "".
-  std::string other_programs(const Diagnosis& found) const {
-    constexpr double kMostly = 0.5;  // of what the hold-ups cost
-    double computing = 0, off = 0;
-    for (const WorkCell& cell : balance_.cells) {
-      if (cell.cpu_ns <= 0) continue;
-      computing += static_cast<double>(cell.compute_ns);
-      off += static_cast<double>(std::max<std::int64_t>(0, cell.compute_ns - cell.cpu_ns));
-    }
-    if (found.cause != Cause::jitter || !(off >= kMostly * 1e9 * found.saved_s * idle_.recorded()))
-      return "";
-    return fmt::format(
-        "Other programs held the ranks up, which costs {} ({} of the time): ranks were off the "
-        "processor for {} of the {} that their computing took.",
-        words_of_time(1e9 * found.saved_s), words_of_share(found.share), words_of_time(off),
-        words_of_time(computing));
-  }
-
   // Say what cost the most, in that order.
   void causes() {
     std::size_t said = 0;
@@ -179,10 +161,9 @@ class Findings {
       if (found.cause == Cause::imbalance) {
         said_imbalance_ = true;
         how_even(slice_of(trace_, found));
-      } else if (const std::string others = other_programs(found); !others.empty()) {
-        say(others, slice_of(trace_, found));
       } else {
-        say(in_our_units(sentence_of(found)), slice_of(trace_, found), settings_without(found));
+        say(in_our_units(sentence_of(found)), slice_of(trace_, found),
+            found.by_others ? "" : settings_without(found));
       }
     }
     if (why_.ranks.empty() || why_.exposed_s < 0.05 * why_.wall_s ||
