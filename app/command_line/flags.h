@@ -62,7 +62,6 @@ struct Accepted {
 };
 inline constexpr Accepted kAbove0 = {0, 1e9, false, true, "a number above 0, up to 1e9"};
 inline constexpr Accepted kFrom0 = {0, 1e9, true, true, "a number from 0 to 1e9"};
-inline constexpr Accepted kBelow1 = {0, 1, true, false, "a number from 0 to below 1"};
 
 // Return the number in `text`. Throw InputError unless it is accepted; NaN never is.
 double number_of_flag(const std::string& flag, const std::string& text, const Accepted& accepted);

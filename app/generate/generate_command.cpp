@@ -1,5 +1,7 @@
 // `ringscope generate` continues a text from a checkpoint, with a thread or a process per rank.
 #include <fmt/format.h>
+#include <rapidjson/encodings.h>
+#include <rapidjson/stream.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,11 +13,7 @@
 #include "app/report/fields.h"
 #include "app/report/machine.h"
 #include "app/report/terminal.h"
-#include "core/model/generate.h"
 #include "core/run/generated_rows.h"
-
-#ifdef RINGSCOPE_HAS_MPI
-#endif
 
 namespace ringscope {
 
@@ -28,36 +26,18 @@ std::string in_digits(std::string_view bytes, std::string_view prefix) {
   return text;
 }
 
-// Return the length of a character that begins with `first`, or 0 if none does.
-std::size_t length_of(std::uint8_t first) {
-  if (first < 0x80) return 1;
-  if (first >= 0xc2 && first <= 0xdf) return 2;
-  if (first >= 0xe0 && first <= 0xef) return 3;
-  if (first >= 0xf0 && first <= 0xf4) return 4;
-  return 0;
-}
-
-// Return whether `byte` may come second. It may not if the character were spelled longer than
-// necessary, half of a surrogate pair, or above U+10FFFF.
-bool may_follow(std::uint8_t first, std::uint8_t byte) {
-  const std::uint8_t least = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
-  const std::uint8_t most = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
-  return byte >= least && byte <= most;
-}
-
-// Return whether `character` is U+0000 to U+001F except tab and line end, U+007F to U+009F, or a
-// mark that changes the direction of the text around it.
-bool is_control(std::string_view character) {
-  const auto first = static_cast<std::uint8_t>(character[0]);
-  if (character.size() == 1)
-    return (first < 0x20 && first != '\n' && first != '\t') || first == 0x7f;
-  const auto second = static_cast<std::uint8_t>(character[1]);
-  if (first == 0xc2) return second < 0xa0;
-  if (first != 0xe2) return false;
-  const auto third = static_cast<std::uint8_t>(character[2]);
-  return (second == 0x80 &&
-          ((third >= 0x8e && third <= 0x8f) || (third >= 0xa8 && third <= 0xae))) ||
-         (second == 0x81 && third >= 0xa6 && third <= 0xa9);
+// Return whether a terminal can be given `character`: UTF-8, and no control character but tab and
+// line end, nor a mark that changes the direction of the text around it.
+bool is_safe(const std::string& character) {
+  rapidjson::StringStream bytes(character.c_str());
+  unsigned code = 0;
+  if (!rapidjson::UTF8<>::Decode(bytes, &code)) return false;
+  const auto within = [code](unsigned first, unsigned last) {
+    return first <= code && code <= last;
+  };
+  return code == '\t' || code == '\n' ||
+         !(within(0, 0x1f) || within(0x7f, 0x9f) || within(0x200e, 0x200f) ||
+           within(0x2028, 0x202e) || within(0x2066, 0x2069));
 }
 
 // Makes a text safe for a terminal byte by byte, as shown() does. A character of several bytes appears
@@ -65,18 +45,14 @@ bool is_control(std::string_view character) {
 class ShownText {
  public:
   // Return what can be shown after `byte`: often nothing, because a character is not yet whole.
-  std::string add(std::uint8_t byte) {
-    std::string text;
-    if (!held_.empty()) {
-      const auto first = static_cast<std::uint8_t>(held_[0]);
-      const bool fits = held_.size() == 1 ? may_follow(first, byte) : byte >= 0x80 && byte <= 0xbf;
-      if (!fits) text = finish();
-    }
+  std::string add(unsigned char byte) {
+    const bool goes_on = byte >= 0x80 && byte < 0xc0;
+    std::string text = goes_on ? "" : finish();
     held_ += static_cast<char>(byte);
-    const std::size_t length = length_of(static_cast<std::uint8_t>(held_[0]));
-    if (held_.size() < length) return text;
-    if (length == 0 || is_control(held_)) return text + finish();
-    return text + std::exchange(held_, "");
+    const auto first = static_cast<unsigned char>(held_[0]);
+    if (held_.size() < (first < 0xc0 ? 1u : first < 0xe0 ? 2u : first < 0xf0 ? 3u : 4u))
+      return text;
+    return text + (is_safe(held_) ? std::exchange(held_, "") : finish());
   }
   // Return the rest at the end of the text.
   std::string finish() { return in_digits(std::exchange(held_, ""), "\\x"); }
@@ -90,12 +66,9 @@ class ShownText {
 std::string shown(std::string_view text) {
   ShownText shown_text;
   std::string result;
-  for (const char c : text) result += shown_text.add(static_cast<std::uint8_t>(c));
+  for (const char c : text) result += shown_text.add(static_cast<unsigned char>(c));
   return result + shown_text.finish();
 }
-
-// Return every byte as two digits, from which, unlike from shown(), the text can be recovered.
-std::string hex(std::string_view bytes) { return in_digits(bytes, ""); }
 
 constexpr int kMostThreadRanks = 256;  // each has two threads; with more, a byte takes seconds
 
@@ -161,72 +134,47 @@ GenerateInputs read_inputs(const GenerateRequest& request, int world_size,
   return inputs;
 }
 
-Fields wire_fields(const WireCount& counted, const WireCount& predicted) {
-  return {{"messages", counted.messages},
-          {"bytes", counted.bytes},
-          {"predicted_messages", predicted.messages},
-          {"predicted_bytes", predicted.bytes}};
-}
-
-Fields speed_fields(Index bytes, double seconds) {
+Fields speed_fields(Index bytes, double seconds, const WireCount& sent) {
   return {{"bytes", bytes},
           {"seconds", seconds},
           {"bytes_per_s",
-           bytes > 0 ? std::optional(static_cast<double>(bytes) / seconds) : std::nullopt}};
-}
-
-Fields rank_fields(std::size_t rank, const GeneratedShare& share) {
-  return {{"rank", rank},
-          {"prompt_rows", share.prompt_rows},
-          {"generated_rows", share.generated_rows},
-          {"shard_bytes", share.shard_bytes},
-          {"peak_bytes", share.peak_bytes},
-          {"prefill_bytes_sent", share.prefill.bytes},
-          {"decode_bytes_sent", share.decode.bytes}};
+           bytes > 0 ? std::optional(static_cast<double>(bytes) / seconds) : std::nullopt},
+          {"messages_sent", sent.messages},
+          {"bytes_sent", sent.bytes}};
 }
 
 std::string generate_json(const GenerateRequest& request, const GenerateInputs& inputs,
                           const Generated& generated) {
-  const ModelShape& shape = inputs.checkpoint.settings.shape;
   const GenerateOptions& options = inputs.options;
-  const int world_size = static_cast<int>(generated.shares.size());
-  const Partition prompt{request.ranks.partition, static_cast<Index>(options.prompt.size()),
-                         world_size};
-  WireCount prefill, handover, decode;
+  WireCount prefill, decode;
   double prefill_s = 0, decode_s = 0;  // of the slowest rank
+  std::vector<Fields> ranks;
   for (const GeneratedShare& share : generated.shares) {
     prefill += share.prefill;
-    handover += share.handover;
     decode += share.decode;
     prefill_s = std::max(prefill_s, share.prefill_s);
     decode_s = std::max(decode_s, share.decode_s);
+    ranks.push_back({{"rank", ranks.size()},
+                     {"prompt_rows", share.prompt_rows},
+                     {"generated_rows", share.generated_rows},
+                     {"shard_bytes", share.shard_bytes},
+                     {"peak_bytes", share.peak_bytes}});
   }
-
-  std::vector<Fields> ranks;
-  for (const GeneratedShare& share : generated.shares)
-    ranks.push_back(rank_fields(ranks.size(), share));
-  const Fields wire_of_prefill{
-      {"ring", wire_fields(prefill, prefill_wire(shape, prompt))},
-      {"handover", wire_fields(handover, handover_wire(shape, world_size))}};
-  const Fields wire_of_decode{
-      {"merges",
-       wire_fields(decode, decode_wire(shape, options.merge, options.bytes, world_size))}};
-  const Fields fields{{"checkpoint", shown(request.checkpoint)},
-                      {"step", inputs.checkpoint.step},
-                      {"backend", name_of(request.ranks.backend)},
-                      {"world_size", world_size},
-                      {"partition", name_of(request.ranks.partition)},
-                      {"merge", name_of(options.merge)},
-                      {"temperature", options.sampling.temperature},
-                      {"seed", seed_text(options.sampling.seed)},
-                      {"prompt", shown(options.prompt)},
-                      {"text", shown(generated.text)},
-                      {"prompt_hex", hex(options.prompt)},
-                      {"text_hex", hex(generated.text)},
-                      {"prefill", speed_fields(prompt.seqlen, prefill_s) + wire_of_prefill},
-                      {"decode", speed_fields(options.bytes - 1, decode_s) + wire_of_decode},
-                      {"ranks", ranks}};
-  return json_line(fields);
+  return json_line(
+      {{"checkpoint", shown(request.checkpoint)},
+       {"step", inputs.checkpoint.step},
+       {"backend", name_of(request.ranks.backend)},
+       {"world_size", ranks.size()},
+       {"partition", name_of(request.ranks.partition)},
+       {"temperature", options.sampling.temperature},
+       {"seed", seed_text(options.sampling.seed)},
+       {"prompt", shown(options.prompt)},
+       {"text", shown(generated.text)},
+       {"prompt_hex", in_digits(options.prompt, "")},  // from which the bytes can be recovered
+       {"text_hex", in_digits(generated.text, "")},
+       {"prefill", speed_fields(std::ssize(options.prompt), prefill_s, prefill)},
+       {"decode", speed_fields(options.bytes - 1, decode_s, decode)},
+       {"ranks", ranks}});
 }
 
 // ---
@@ -240,11 +188,7 @@ class GenerateOutput {
         inputs_(inputs),
         is_read_as_it_comes_(!request.json && ::isatty(STDOUT_FILENO) == 1) {}
 
-  // Return the callbacks of the run. They must not be called after end().
-  OnPrefill on_prefill() {
-    bar_.emplace("prompt");
-    return bar_->callback();
-  }
+  // Return the run's callback. It must not be called after end().
   OnByte on_byte() {
     return [this](std::uint8_t byte) { say(byte); };
   }
@@ -260,7 +204,6 @@ class GenerateOutput {
  private:
   void say(std::uint8_t byte) {
     if (said_++ == 0) {
-      bar_.reset();  // the text takes the bar's line
       if (!is_read_as_it_comes_) draw_ = bar_.emplace("text").callback();
       // Bytes of the prompt and generated bytes may form one character.
       std::string prompt;
@@ -282,7 +225,7 @@ class GenerateOutput {
   const GenerateInputs& inputs_;
   bool is_read_as_it_comes_;  // on a terminal, where the text shows the progress
   std::optional<ProgressBar> bar_;
-  std::function<void(double)> draw_;  // of the second bar
+  std::function<void(double)> draw_;  // of the bar
   ShownText shown_;
   Index said_ = 0;
   bool is_at_line_begin_ = true;
@@ -308,8 +251,6 @@ Finish declare_generate(CommandFlags& flags) {
                   temperature));
   flags.integer("--seed", options.sampling.seed, "of the draw (0)", 0);
   add_ranks(flags, request->ranks, kDefaultWorldSize, "positions of the prompt");
-  flags.name("--merge", options.merge, "ring|tree",
-             "how the ranks' results of one byte are brought together (ring)", parse_merge);
   add_timeout(flags, request->ranks);
   flags.flag("--json", request->json,
              "print text, speed, bytes on the wire and shards as one JSON object");
@@ -325,7 +266,7 @@ int carry_out(const GenerateRequest& request) {
   if (const std::string remark = remark_on_processes(); !remark.empty()) print_error(remark);
   GenerateOutput output(request, inputs);
   output.end(generate_on_threads(inputs.checkpoint, {request.ranks.partition, world_size},
-                                 inputs.options, output.on_byte(), output.on_prefill()));
+                                 inputs.options, output.on_byte()));
   return 0;
 }
 
@@ -359,8 +300,7 @@ class GeneratePart : public JobPart {
     }
     if (is_first()) output_.emplace(request_, inputs_);
     generated_ = generate_on_mpi(session_, inputs_.checkpoint, request_.ranks.partition,
-                                 inputs_.options, output_ ? output_->on_byte() : OnByte(),
-                                 output_ ? output_->on_prefill() : OnPrefill());
+                                 inputs_.options, output_ ? output_->on_byte() : OnByte());
   }
 
   int conclude() override {

@@ -25,8 +25,7 @@ GroupJob group_job(const PlanOptions& options) {
           .width = options.model ? options.model->width : job.shape.num_heads * job.shape.head_dim,
           .layers = job.layers,
           .value_bytes = static_cast<Index>(job.storage_bytes()),
-          .sizes = sizes,
-          .scheme = options.scheme_given ? job.scheme_name() : "ring"};
+          .sizes = sizes};
 }
 
 RankGroups world_of(const GroupJob& job) {
@@ -45,10 +44,7 @@ std::vector<Fields> rows_of(const PlanOptions& options) {
   const GroupTraffic traffic = group_traffic(job);
   const std::tuple<const char*, std::vector<Axis>, const char*, Talk> kinds[] = {
       {"tensor", {Axis::tensor}, "sums of y and of dx", traffic.tensor},
-      {"context",
-       {Axis::context},
-       "hops of K and V, of dK and dV, or the scheme's",
-       traffic.context},
+      {"context", {Axis::context}, "hops of K and V, of dK and dV", traffic.context},
       {"pipeline", {Axis::pipeline}, "rows to a stage, or dx", traffic.pipeline},
       {"data", {Axis::data}, "", {}},
       {"gradients", kGradientAxes, "sum over context x data", traffic.gradients}};
@@ -62,7 +58,6 @@ std::vector<Fields> rows_of(const PlanOptions& options) {
          {"ranks", world.members(0, axes).size(), "ranks", 8},
          {"on_one_node", lie.inside, "on one node", 14},
          {"across_nodes", lie.crossing, "across nodes", 14},
-         {"most_nodes", lie.most_nodes},
          {"times_a_step", talk.times, "sends", 12,
           [talks](double times) { return talks ? fmt::format("{:.3g} x", times) : ""; }},
          {"bytes_a_step", talk.bytes, "in a step", 12,
@@ -88,7 +83,13 @@ void add_groups(CommandFlags& flags, PlanOptions& options) {
 }
 
 void check_groups(const PlanOptions& options) {
-  if (options.has_groups()) rows_of(options);
+  if (!options.has_groups()) return;
+  if (options.scheme_given && options.job.scheme != Scheme::ring)
+    contradiction(
+        "--scheme",
+        fmt::format("{} given beside --tensor, --pipeline or --data", options.job.scheme_name()),
+        "ring");
+  rows_of(options);
 }
 
 std::string groups_text(const PlanOptions& options) {
@@ -110,7 +111,6 @@ Fields groups_fields(const PlanOptions& options) {
   for (const Axis axis : kAllAxes) fields.emplace_back(name_of(axis), job.sizes[axis]);
   return fields + Fields{{"ranks_a_node", options.ranks_a_node},
                          {"width", job.width},
-                         {"scheme", job.scheme},
                          {"ring_block_bytes", ring_block_bytes(job)},
                          {"groups", rows_of(options)}};
 }

@@ -6,7 +6,6 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "app/command_line/option_groups.h"
@@ -15,11 +14,11 @@
 
 namespace ringscope {
 
-// The settings that were given, by their flags. The others come from the checkpoint that a run
-// resumes, or else from TrainingSettings.
+// The settings that were given. The others come from the checkpoint that a run resumes, or else
+// from TrainingSettings.
 struct GivenSettings {
-  std::map<std::string, std::optional<Index>> sizes;     // "--layers", ...
-  std::map<std::string, std::optional<double>> numbers;  // "--lr", ...
+  std::map<std::string, std::optional<Index>> sizes;  // by flag: "--layers", ...
+  std::optional<double> rate;
   std::optional<MaskSpec> mask;
   std::optional<std::uint64_t> seed;
 };
@@ -27,7 +26,7 @@ struct GivenSettings {
 struct TrainOptions {
   std::string text;
   GivenSettings given;
-  std::optional<Index> steps;  // those of the checkpoint included; see kDefaultSteps
+  Index steps = 400;  // those of the checkpoint included
   Index chunks = 1;
   RankOptions ranks;
   std::optional<std::string> loss_csv, checkpoint, resume, trace;
@@ -35,21 +34,12 @@ struct TrainOptions {
   bool json = false;
 };
 
-// Return after how many steps a checkpoint is written, if any.
-inline Index every(const TrainOptions& options) { return options.checkpoint_every.value_or(100); }
-
 inline constexpr int kDefaultTrainingRanks = 2;
-inline constexpr Index kDefaultSteps = 400;  // of a run that does not resume
 
 struct TrainSetup {
   TrainingPlan plan;                // refers to start
   std::optional<Checkpoint> start;  // of --resume
   std::string text;
-  std::uint64_t text_mark = 0;  // of the text
-  // Whether --loss-csv is a file or will be one, so that each writing replaces the last. A pipe or
-  // a terminal gets everything once, at the end.
-  bool losses_are_kept = false;
-  std::string rows_before;  // of the steps before, as far as --loss-csv has them
 
   TrainSetup() = default;
   TrainSetup(const TrainSetup&) = delete;
@@ -67,43 +57,30 @@ struct TrainReport {
 std::string train_text(const TrainReport& report);
 std::string train_json(const TrainReport& report);
 
-// ---
-// The files that a training run writes while it goes on: from time to time the losses so far and a
-// checkpoint. Failing to write one does not keep the other from being written.
-//
-// The losses are a table for other programs, one row per step, with nine digits, which tell all f32
-// apart. Further columns say where the rows come from; they are filled in the first row of every
-// run that went on with the table, so that a resumed run keeps what the one before it said.
-
-// Return the rows of the table up to `steps`, each with its line end. Throw InputError that names the
-// path, and the line that doesn't belong in such a table.
-std::string loss_rows_before(const std::string& path, Index steps);
-
+// What rank 0 keeps of a run: the losses, which are written at the end, and a checkpoint from time
+// to time.
 class TrainJournal {
  public:
   // Both arguments must outlive this object.
   TrainJournal(const TrainOptions& options, const TrainSetup& setup)
-      : options_(options), setup_(setup), rows_(setup.rows_before) {}
+      : options_(options), setup_(setup) {}
 
-  // Record a step; training calls this after each. Throw RunError when a file can't be written.
+  // Keep the loss of a step, and write a checkpoint if one is due. Throw RunError.
   void note(const StepReport& report, const TrainingRank& rank_0);
-  // Write what the last step left to be written. Throw RunError.
-  void close(Checkpoint& end);
-  // Write the losses so far when the run has failed; call this instead of close(). Return the
-  // failure, whose message also says if they could not be written.
+  // Write a table for other programs, a row per step, with nine digits, which tell all f32 apart.
+  // The first row says where they come from, too. Throw RunError.
+  void write_losses() const;
+  // Write the last checkpoint. Throw RunError.
+  void write_end(const Checkpoint& end) const;
+  // Write the losses when the run has failed. Return the failure, whose message also says if they
+  // could not be written.
   RunError close_failed(const RunError& failure) const;
 
   const std::vector<double>& losses() const { return losses_; }  // of this run
 
  private:
-  void write_losses() const;
-  // Complete `checkpoint` by what the run was to do and its text. It may be null, for none. Throw
-  // RunError.
-  void write(bool losses, Checkpoint* checkpoint);
-
   const TrainOptions& options_;
   const TrainSetup& setup_;
-  std::string rows_;
   std::vector<double> losses_;
   Index saved_step_ = -1;
 };

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <filesystem>
 #include <limits>
 #include <mutex>
 #include <optional>
@@ -27,13 +26,12 @@ namespace ringscope {
 
 namespace {
 
-// A setting that a flag gives, and its default for the help ("": that of TrainingSettings).
+// A size that a flag gives.
 struct SizeFlag {
   const char* name;
   Index& (*of)(TrainingSettings&);
   const char* help;
-  Index least = 1;
-  const char* otherwise = "";
+  bool of_model = true;
 };
 
 constexpr SizeFlag kSizeFlags[] = {
@@ -41,47 +39,25 @@ constexpr SizeFlag kSizeFlags[] = {
     {"--width", [](auto& s) -> Index& { return s.shape.width; }, "values a row between the layers"},
     {"--heads", [](auto& s) -> Index& { return s.shape.num_heads; }, "query heads"},
     {"--heads-kv", [](auto& s) -> Index& { return s.shape.num_heads_kv; },
-     "key and value heads, a divisor of the heads", 1, "as many"},
+     "key and value heads, a divisor of the heads"},
     {"--head-dim", [](auto& s) -> Index& { return s.shape.head_dim; },
      "values a head, an even number"},
     {"--hidden", [](auto& s) -> Index& { return s.shape.hidden; }, "values a row inside the MLP"},
-    {"--batch", [](auto& s) -> Index& { return s.batch; }, "sequences a step"},
-    {"--seqlen", [](auto& s) -> Index& { return s.seqlen; }, "bytes of each"},
-    {"--warmup-steps", [](auto& s) -> Index& { return s.adam.warmup_steps; },
-     "over which the rate grows to its value", 0},
-};
-constexpr std::size_t kShapeFlags = 6;  // the first of these are sizes of the model
-
-struct NumberFlag {
-  const char* name;
-  double AdamWSettings::*setting;
-  Accepted accepted;
-  const char* help;
-};
-
-constexpr NumberFlag kNumberFlags[] = {
-    {"--lr", &AdamWSettings::rate, kAbove0, "learning rate of AdamW"},
-    {"--beta1", &AdamWSettings::beta1, kBelow1, "what its mean of gradients keeps"},
-    {"--beta2", &AdamWSettings::beta2, kBelow1, "what its mean of squares keeps"},
-    {"--epsilon", &AdamWSettings::epsilon, kAbove0, "added to the root of that"},
-    {"--weight-decay", &AdamWSettings::decay, kFrom0, "of matrices, times the rate"},
-    {"--max-grad-norm", &AdamWSettings::longest_gradient, kFrom0,
-     "longer gradients are cut to this length; 0: never"},
+    {"--batch", [](auto& s) -> Index& { return s.batch; }, "sequences a step", false},
+    {"--seqlen", [](auto& s) -> Index& { return s.seqlen; }, "bytes of each", false},
 };
 
 void add_settings(CommandFlags& flags, GivenSettings& given) {
   TrainingSettings defaults;
   for (const SizeFlag& flag : kSizeFlags) {
-    const std::string otherwise = flag.otherwise;
-    flags.integer(flag.name, given.sizes[flag.name],
-                  fmt::format("{} ({})", flag.help,
-                              otherwise.empty() ? std::to_string(flag.of(defaults)) : otherwise),
-                  flag.least, std::numeric_limits<int>::max());
+    const bool follows = &flag.of(defaults) == &defaults.shape.num_heads_kv;
+    const std::string otherwise = follows ? "as many" : std::to_string(flag.of(defaults));
+    flags.integer(flag.name, given.sizes[flag.name], fmt::format("{} ({})", flag.help, otherwise),
+                  1, std::numeric_limits<int>::max());
   }
   add_mask(flags, given.mask, defaults.mask);
-  for (const NumberFlag& flag : kNumberFlags)
-    flags.number(flag.name, given.numbers[flag.name], flag.accepted,
-                 fmt::format("{} ({:g})", flag.help, defaults.adam.*flag.setting));
+  flags.number("--lr", given.rate, kAbove0,
+               fmt::format("learning rate of AdamW ({:g})", defaults.adam.rate));
   flags.integer("--seed", given.seed, "of the first weights and of the pieces of text (0)", 0);
 }
 
@@ -95,7 +71,7 @@ TrainingSettings settings_of(const GivenSettings& given, const Checkpoint* start
     const std::optional<Index> wanted = given.sizes.at(flag.name);
     if (!wanted) continue;
     Index& size = flag.of(settings);
-    if (start != nullptr && *wanted != size && &flag < kSizeFlags + kShapeFlags)
+    if (start != nullptr && *wanted != size && flag.of_model)
       throw InputError(
           fmt::format("{}: {} given, the checkpoint '{}' has {}; accepted: {}, or no --resume",
                       flag.name, *wanted, resume, size, size));
@@ -103,10 +79,7 @@ TrainingSettings settings_of(const GivenSettings& given, const Checkpoint* start
   }
   if (start == nullptr && !given.sizes.at("--heads-kv"))
     settings.shape.num_heads_kv = settings.shape.num_heads;
-  for (const NumberFlag& flag : kNumberFlags) {
-    double& setting = settings.adam.*flag.setting;
-    setting = given.numbers.at(flag.name).value_or(setting);
-  }
+  settings.adam.rate = given.rate.value_or(settings.adam.rate);
   if (given.mask) settings.mask = given.mask->name();
   settings.seed = given.seed.value_or(settings.seed);
   for_flag("--mask '" + settings.mask + "':", [&] {
@@ -126,8 +99,7 @@ void plan_training(const TrainOptions& options, int world_size, TrainSetup& setu
   plan.settings = settings_of(options.given, start, options.resume.value_or(""));
   plan.deal = {options.ranks.partition, world_size, options.chunks};
   plan.start = start;
-  const Index planned = start == nullptr ? 0 : start->planned_steps;
-  plan.steps = options.steps.value_or(planned > 0 ? planned : kDefaultSteps);
+  plan.steps = options.steps;
   if (plan.steps < plan.steps_before())
     throw InputError(fmt::format(
         "--steps: {} given, the checkpoint '{}' has done {}; accepted: {} or more, in all",
@@ -157,13 +129,6 @@ void check_places(const TrainOptions& options) {
   check_output_places(places, {options.text}, options.json);
 }
 
-// Return true for what can't be found out; opening it will show the error.
-bool is_file_or_nothing_yet(const std::string& path) {
-  std::error_code error;
-  const std::filesystem::file_status status = std::filesystem::status(path, error);
-  return !std::filesystem::exists(status) || std::filesystem::is_regular_file(status);
-}
-
 // Read the files that `options` name, for `world_size` ranks. Throw InputError naming flag or file,
 // the value and what is accepted.
 void set_up(const TrainOptions& options, int world_size, TrainSetup& setup) {
@@ -173,22 +138,13 @@ void set_up(const TrainOptions& options, int world_size, TrainSetup& setup) {
   const Index length = for_flag("--text", [&] { return text_length(options.text); });
   require_length(options, setup.plan.settings, length);
   check_places(options);
-  setup.losses_are_kept = options.loss_csv && is_file_or_nothing_yet(*options.loss_csv);
-  if (setup.losses_are_kept && options.resume && std::filesystem::exists(*options.loss_csv))
-    setup.rows_before = for_flag("--loss-csv", [&] {
-      return loss_rows_before(*options.loss_csv, setup.plan.steps_before());
-    });
   setup.text = for_flag("--text", [&] { return read_text(options.text, length); });
   for_flag("--text '" + options.text + "':",
            [&] { require_known_bytes(setup.text, setup.plan.settings.shape.vocab); });
-  setup.text_mark = text_mark(setup.text);
-  if (setup.start && setup.start->text_mark != 0 && setup.start->text_mark != setup.text_mark)
-    print_error(fmt::format("warning: --text '{}' is not the text that '{}' was trained on",
-                            options.text, *options.resume));
 }
 
-// Set up from what another process has read. `checkpoint` is to_bytes() of --resume's, or "".
-// Earlier losses stay with that process. Throw as set_up does.
+// Set up from what another process has read. `checkpoint` is to_bytes() of --resume's, or "". Throw
+// as set_up does.
 void set_up_from(const TrainOptions& options, int world_size, std::string text,
                  const std::string& checkpoint, TrainSetup& setup) {
   if (!checkpoint.empty()) setup.start = checkpoint_from(checkpoint);
@@ -210,8 +166,9 @@ void require_training_memory(const TrainSetup& setup, int ranks) {
 
 // Write the files and print the report, wherever the ranks were. `seconds` lasts from the first step
 // to the last. Try all of them, then throw RunError for the first that failed.
-void conclude_training(const TrainOptions& options, const TrainSetup& setup, TrainJournal& journal,
-                       FinishedTraining& finished, double seconds) {
+void conclude_training(const TrainOptions& options, const TrainSetup& setup,
+                       const TrainJournal& journal, const FinishedTraining& finished,
+                       double seconds) {
   std::optional<RunError> first_failure;
   const auto attempt = [&](const auto& f) {
     try {
@@ -220,7 +177,8 @@ void conclude_training(const TrainOptions& options, const TrainSetup& setup, Tra
       if (!first_failure) first_failure = as_run_error(error);
     }
   };
-  attempt([&] { journal.close(finished.end); });
+  attempt([&] { journal.write_losses(); });
+  attempt([&] { journal.write_end(finished.end); });
   if (options.trace)
     attempt([&] {
       for_flag("--trace", [&] { write_chrome_trace(*options.trace, *finished.recording); });
@@ -248,20 +206,16 @@ Finish declare_train(CommandFlags& flags) {
   flags.path("--text", train->text, "what to learn: each byte of a file is a token");
   flags.require("--text");
   flags.integer("--steps", train->steps,
-                fmt::format("in all, those of --resume included ({}, or what the checkpoint's run "
-                            "was to do)",
-                            kDefaultSteps),
-                0, std::numeric_limits<int>::max(), "K");
+                fmt::format("in all, those of --resume included ({})", train->steps), 0,
+                std::numeric_limits<int>::max(), "K");
   add_ranks(flags, train->ranks, kDefaultTrainingRanks, "positions");
   add_settings(flags, train->given);
   flags.count(
       "--chunks", train->chunks,
       "pieces of a rank's rows in which the MLP and the logits are computed, one by one (1)");
 
-  flags.path(
-      "--loss-csv", train->loss_csv,
-      "write the loss of every step, CSV: step,loss (a file: also every 100 steps; -: to stdout, "
-      "instead of the text)");
+  flags.path("--loss-csv", train->loss_csv,
+             "write the loss of every step, CSV: step,loss (-: to stdout, instead of the text)");
   flags.path("--checkpoint", train->checkpoint, "write the model, and all that is needed to go on");
   flags.integer("--checkpoint-every", train->checkpoint_every, "steps; and at the end (100)")
       .needs("--checkpoint FILE");
@@ -288,7 +242,7 @@ int carry_out(const TrainOptions& options) {
   TrainJournal journal(options, setup);
   const std::int64_t begin_ns = monotonic_ns();
   std::optional<ProgressBar> bar("training");
-  FinishedTraining finished = [&] {
+  const FinishedTraining finished = [&] {
     try {
       return train_on_threads(setup.plan, setup.text, on_step(setup, journal, *bar));
     } catch (const std::exception& error) {

@@ -2,11 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <exception>
 #include <limits>
 #include <numeric>
-#include <string_view>
 
 #include "app/command_line/flags.h"
 #include "app/report/fields.h"
@@ -79,12 +77,6 @@ Fields settings_fields(const TrainingSettings& s) {
           {"seqlen", s.seqlen},
           {"mask", s.mask},
           {"lr", s.adam.rate},
-          {"beta1", s.adam.beta1},
-          {"beta2", s.adam.beta2},
-          {"epsilon", s.adam.epsilon},
-          {"weight_decay", s.adam.decay},
-          {"max_grad_norm", s.adam.longest_gradient},
-          {"warmup_steps", s.adam.warmup_steps},
           {"seed", seed_text(s.seed)}};
 }
 
@@ -142,83 +134,28 @@ std::string train_json(const TrainReport& report) {
        {"ranks", all_rank_fields(report)}});
 }
 
-namespace {
-
-constexpr Index kLossesEvery = 100;  // steps
-constexpr std::string_view kHeader = "step,loss,version,commit,command,seed,machine,time";
-
-}  // namespace
-
-std::string loss_rows_before(const std::string& path, Index steps) {
-  const std::string text = read_file(path, "table of losses");
-  return with_path_in_errors(path, [&] {
-    std::string rows;
-    Index number = 0, before = 0;
-    for_each_line(text, [&](std::string_view line) {
-      if (++number == 1) {
-        if (line == kHeader) return;
-        throw InputError(fmt::format("line 1 is not '{}'; a table of losses accepted", kHeader));
-      }
-      const std::size_t end = std::min(line.find(','), line.size() - 1) + 1;
-      const auto step = parse_number<Index>(line.substr(0, end - 1));
-      const auto loss = parse_number<float>(line.substr(end, line.find(',', end) - end));
-      if (!step || !loss || *step <= before)
-        throw InputError(fmt::format(
-            "line {} is no row of a table of losses; a step above {} and its loss accepted", number,
-            before));
-      before = *step;
-      if (before <= steps) rows += std::string(line) + "\n";
-    });
-    return rows;
-  });
+void TrainJournal::note(const StepReport& report, const TrainingRank& rank_0) {
+  losses_.push_back(report.loss);
+  if (!options_.checkpoint || report.step % options_.checkpoint_every.value_or(100) != 0) return;
+  write_end(rank_0.checkpoint());
+  saved_step_ = report.step;
 }
 
 void TrainJournal::write_losses() const {
   if (!options_.loss_csv) return;
-  for_flag("--loss-csv",
-           [&] { write_file(*options_.loss_csv, std::string(kHeader) + "\n" + rows_); });
-}
-
-// Write the losses first. If the process ends in between, the file has too many rows, which a
-// resumed run replaces, but none are missing. Write the checkpoint even if the losses could not be
-// written, because it is the purpose of training.
-void TrainJournal::write(bool losses, Checkpoint* checkpoint) {
-  std::optional<RunError> failed;
-  const auto attempt = [&](const auto& write_one) {
-    try {
-      write_one();
-    } catch (const std::exception& error) {  // also InputError, because the input was accepted
-      failed = as_run_error(error);
-    }
-  };
-  if (losses) attempt([&] { write_losses(); });
-  if (checkpoint != nullptr)
-    attempt([&] {
-      checkpoint->planned_steps = setup_.plan.steps;
-      checkpoint->text_mark = setup_.text_mark;
-      for_flag("--checkpoint", [&] { save_checkpoint(*options_.checkpoint, *checkpoint); });
-      saved_step_ = checkpoint->step;
-    });
-  if (failed) throw *failed;
-}
-
-void TrainJournal::note(const StepReport& report, const TrainingRank& rank_0) {
-  std::string origin = ",,,,,,";
-  if (losses_.empty()) {
-    origin.clear();
-    for (const auto& [name, value] : provenance()) origin += "," + csv_field(value);
+  std::string text = "step,loss,version,commit,command,seed,machine,time\n", origin;
+  for (const auto& [name, value] : provenance()) origin += "," + csv_field(value);
+  Index step = setup_.plan.steps_before();
+  for (const double loss : losses_) {
+    text += fmt::format("{},{:.9g}{}\n", ++step, loss, origin);
+    origin = ",,,,,,";
   }
-  losses_.push_back(report.loss);
-  rows_ += fmt::format("{},{:.9g}{}\n", report.step, report.loss, origin);
-  const auto is_due = [&](Index every) { return report.step % every == 0; };
-  std::optional<Checkpoint> checkpoint;
-  if (options_.checkpoint && is_due(every(options_))) checkpoint = rank_0.checkpoint();
-  write(setup_.losses_are_kept && (checkpoint || is_due(kLossesEvery)),
-        checkpoint ? &*checkpoint : nullptr);
+  for_flag("--loss-csv", [&] { write_file(*options_.loss_csv, text); });
 }
 
-void TrainJournal::close(Checkpoint& end) {
-  write(true, options_.checkpoint && saved_step_ != end.step ? &end : nullptr);
+void TrainJournal::write_end(const Checkpoint& end) const {
+  if (options_.checkpoint && end.step != saved_step_)
+    for_flag("--checkpoint", [&] { save_checkpoint(*options_.checkpoint, end); });
 }
 
 RunError TrainJournal::close_failed(const RunError& failure) const {

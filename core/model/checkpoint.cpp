@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <stdexcept>
@@ -48,7 +47,7 @@ static_assert(std::endian::native == std::endian::little);
 using Word = std::uint64_t;
 
 constexpr Index kWordBytes = sizeof(Word);
-constexpr char kCheckpointMagic[] = "rscp 002";  // one word
+constexpr char kCheckpointMagic[] = "rscp 003";  // one word
 constexpr Index kMaxMaskBytes = 1 << 20;         // documents may be many
 
 // Call f on every number of the header behind the magic number, in the order of the file.
@@ -93,7 +92,7 @@ void fill_up(std::string& bytes) {
 }
 
 Index header_bytes() {
-  Index words = 5;  // magic, step, planned steps, mark of the text, length of the mask's text
+  Index words = 3;  // magic, step, length of the mask's text
   TrainingSettings settings;
   for_header(settings, [&](auto&) { ++words; });
   return words * kWordBytes;
@@ -125,9 +124,9 @@ Header read_header(std::string_view bytes, Index size) {
   Checkpoint& to = header.checkpoint;
   Index at = 1;
   const auto next = [&](auto& value) { from_word(word_at(bytes, at++), value); };
-  next(to.step), next(to.planned_steps), next(to.text_mark), next(header.mask_bytes);
+  next(to.step), next(header.mask_bytes);
   for_header(to.settings, next);
-  if (to.step < 0 || to.planned_steps < 0) throw InputError("damaged: a negative number of steps");
+  if (to.step < 0) throw InputError("damaged: a negative number of steps");
   if (header.mask_bytes < 0 || header.mask_bytes > kMaxMaskBytes)
     throw InputError("damaged: the mask's length");
   header.parameters = ModelWeights(to.settings.shape).layout.size();
@@ -141,16 +140,6 @@ Header read_header(std::string_view bytes, Index size) {
 
 }  // namespace
 
-std::uint64_t text_mark(std::string_view text) {
-  Word mark = text.size();
-  for (std::size_t at = 0; at < text.size(); at += sizeof(Word)) {
-    Word word = 0;
-    std::memcpy(&word, text.data() + at, std::min(sizeof word, text.size() - at));
-    mark = mix64(mark ^ word);
-  }
-  return mark == 0 ? 1 : mark;
-}
-
 std::string to_bytes(const Checkpoint& checkpoint) {
   const auto weights =
       static_cast<std::size_t>(ModelWeights(checkpoint.settings.shape).layout.size());
@@ -160,8 +149,7 @@ std::string to_bytes(const Checkpoint& checkpoint) {
                     checkpoint.values.size(), checkpoint.moments.size(), weights));
   std::string bytes = kCheckpointMagic;
   const auto add = [&](const auto& value) { append(bytes, word_of(value)); };
-  add(checkpoint.step), add(checkpoint.planned_steps), add(checkpoint.text_mark);
-  add(checkpoint.settings.mask.size());
+  add(checkpoint.step), add(checkpoint.settings.mask.size());
   for_header(checkpoint.settings, add);
   bytes += checkpoint.settings.mask;
   fill_up(bytes);

@@ -5,8 +5,8 @@
 // settings, weights, and what AdamW remembers. It doesn't mention ranks, so another number of them
 // can take it up.
 //
-// It consists of 64-bit words, little-endian: a magic number, a header of counts, the text's mark
-// and settings, the mask's text, the weights and the moments as f32, and a checksum of all of it.
+// It consists of 64-bit words, little-endian: a magic number, a header of counts and settings, the
+// mask's text, the weights and the moments as f32, and a checksum of all of it.
 // The header gives the file's length, so a file cut short is recognised at once; the checksum finds
 // any damaged word.
 //
@@ -55,15 +55,10 @@ std::vector<MemoryPart> training_memory(const TrainingSettings& settings, const 
 
 struct Checkpoint {
   TrainingSettings settings;
-  Index step = 0;               // training steps done so far
-  std::vector<float> values;    // as in ParameterStore
-  std::vector<float> moments;   // as in AdamW
-  Index planned_steps = 0;      // that the run was to do in all; 0: not known
-  std::uint64_t text_mark = 0;  // text_mark() of what it learned; 0: not known
+  Index step = 0;              // training steps done so far
+  std::vector<float> values;   // as in ParameterStore
+  std::vector<float> moments;  // as in AdamW
 };
-
-// Return a number that tells texts apart, never 0.
-std::uint64_t text_mark(std::string_view text);
 
 // Convert to and from the bytes of the file, for example to hand them to another process.
 // to_bytes() throws std::invalid_argument unless there are as many values and moments as the shape

@@ -56,10 +56,9 @@ Index KvShard::rows_below(Index position) const {
   return of_prompt.rows_below(position) + generated.rows_below(position);
 }
 
-DecodeAttention::DecodeAttention(MergeKind kind, const AttentionParams& params, int world_size,
-                                 MemoryMeter* meter)
+DecodeAttention::DecodeAttention(const AttentionParams& params, int world_size, MemoryMeter* meter)
     : params_(params),
-      merger_(kind, params, world_size, meter),
+      merger_(params, world_size, meter),
       partial_(meter, row_values(params, 1) * (params.head_dim + 1)),
       scores_(meter, params.group_size() * KvShard::kPageRows),
       row_max_(meter, params.group_size()),

@@ -91,8 +91,7 @@ class KvShard {
 
 class DecodeAttention {
  public:
-  DecodeAttention(MergeKind kind, const AttentionParams& params, int world_size,
-                  MemoryMeter* meter);
+  DecodeAttention(const AttentionParams& params, int world_size, MemoryMeter* meter);
 
   // Compute out, of q's shape, and lse [batch, num_heads], unless it is null. q [batch, num_heads,
   // head_dim] is the same on every rank; `keys` are the positions that it may attend

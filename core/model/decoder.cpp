@@ -1,12 +1,9 @@
 #include "core/model/decoder.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "core/base/error.h"
 #include "core/model/layers.h"
-#include "core/model/merge.h"
 
 namespace ringscope {
 namespace {
@@ -44,7 +41,7 @@ void require_no_later_keys(const Mask& mask, Index prompt) {
 }
 
 Decoder::Decoder(const ModelWeights& weights, const ParameterStore& store, const Model& model,
-                 const RingProblem& prompt, const Mask& mask, Communicator& comm, MergeKind kind,
+                 const RingProblem& prompt, const Mask& mask, Communicator& comm,
                  MemoryMeter* meter)
     : weights_(weights),
       store_(store),
@@ -54,7 +51,7 @@ Decoder::Decoder(const ModelWeights& weights, const ParameterStore& store, const
       comm_(comm),
       batch_(params_.batch),
       position_(prompt_.seqlen),
-      attention_(kind, params_, comm.world_size(), meter),
+      attention_(params_, comm.world_size(), meter),
       stream_(meter, batch_ * weights.shape.width),
       normed_(meter, stream_.size()),
       rms_(meter, batch_),
@@ -65,7 +62,6 @@ Decoder::Decoder(const ModelWeights& weights, const ParameterStore& store, const
       hidden_(meter, batch_ * weights.shape.hidden),
       up_(meter, hidden_.size()),
       logits_(meter, batch_ * weights.shape.vocab) {
-  require_no_later_keys(mask, position_);
   shards_.reserve(weights.layers.size());
   for (Index layer = 0; layer < weights.shape.layers; ++layer) {
     shards_.emplace_back(params_, prompt_, comm.rank(), meter);
@@ -75,12 +71,17 @@ Decoder::Decoder(const ModelWeights& weights, const ParameterStore& store, const
 
 void Decoder::share_logits(const Model& model) {
   const Index vocab = weights_.shape.vocab, rows = prompt_.rows_of(comm_.rank()).size();
-  const int owner = rank_of_last(prompt_);
-  if (comm_.rank() == owner)
+  const int n = comm_.world_size(), owner = rank_of_last(prompt_);
+  const int place = (comm_.rank() - owner + n) % n;  // in the ring, from the owner on
+  if (place == 0)
     for (Index b = 0; b < batch_; ++b)
       std::copy_n(model.logits() + ((b + 1) * rows - 1) * vocab, vocab, logits_.data() + b * vocab);
-  int step = 0;
-  broadcast(comm_, owner, logits_.data(), logits_.size(), step);
+  for (int step = 0; step + 1 < n; ++step) {
+    Exchange hop{.payload = Payload::dkv, .step = step, .send_owner = owner, .recv_owner = owner};
+    if (place == step) hop.send = logits_.data(), hop.send_bytes = logits_.bytes();
+    if (place == step + 1) hop.recv = logits_.data(), hop.recv_bytes = logits_.bytes();
+    with_step_in_errors(comm_.rank(), step, [&] { wait_for(comm_.exchange(hop, {})); });
+  }
 }
 
 void Decoder::norm(const Parameter& gain) {
@@ -90,9 +91,6 @@ void Decoder::norm(const Parameter& gain) {
 
 // [decode_step
 void Decoder::step(const std::uint8_t* bytes) {
-  if (position_ >= mask_.seqlen)
-    throw InputError(
-        fmt::format("text: longer than the {} positions that its mask is for", mask_.seqlen));
   const Index width = weights_.shape.width;
   embedding_forward(batch_, width, bytes, store_.value(weights_.embedding), stream_.data());
   for (Index i = 0; i < weights_.shape.layers; ++i) {

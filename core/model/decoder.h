@@ -12,8 +12,8 @@
 // rounding inside attention. All ranks have the same bits at every point, so no message is needed
 // to agree on the query or the next byte.
 //
-// Messages carry once the logits behind the prompt, from the rank of its last row, and then a merge
-// for every layer and byte (merge_cost()).
+// Messages carry once the logits behind the prompt, from the rank of its last row on around the
+// ring, and then a merge for every layer and byte (merge_cost()).
 #pragma once
 
 #include <cstdint>
@@ -36,12 +36,11 @@ void require_no_later_keys(const Mask& mask, Index prompt);
 class Decoder {
  public:
   // Take over the keys and values that the model's last forward pass, over `prompt`, left on this
-  // rank. `mask` is for the longest text that this may become; within the prompt it is the
-  // prompt's. weights, store, comm, meter (which may be null) and what the mask points to must
-  // outlive it; `model` need not. Send nothing. Throw as require_no_later_keys().
+  // rank. `mask`, which has no later keys, is for the longest text that this may become; within the
+  // prompt it is the prompt's. weights, store, comm, meter (which may be null) and what the mask
+  // points to must outlive it; `model` need not. Send nothing.
   Decoder(const ModelWeights& weights, const ParameterStore& store, const Model& model,
-          const RingProblem& prompt, const Mask& mask, Communicator& comm, MergeKind kind,
-          MemoryMeter* meter);
+          const RingProblem& prompt, const Mask& mask, Communicator& comm, MemoryMeter* meter);
 
   // Send the logits behind the prompt from the rank of its last row to all. `model` is the
   // constructor's. All ranks call it, once and before all below. Throw RunError when a peer fails;
@@ -54,7 +53,7 @@ class Decoder {
   // Return the position of the next byte.
   Index position() const { return position_; }
   // Go on by one position with `bytes`, one for each sequence of the batch. All ranks call it with
-  // the same bytes. Throw RunError when a peer fails, InputError when the text fills its mask.
+  // the same bytes, within the mask's positions. Throw RunError when a peer fails.
   void step(const std::uint8_t* bytes);
 
   const KvShard& shard(Index layer) const { return shards_[layer]; }

@@ -91,9 +91,9 @@ GeneratingRank::GeneratingRank(const Checkpoint& checkpoint, const Deal& deal,
   std::copy(checkpoint.values.begin(), checkpoint.values.end(), store_.values());
 }
 
-std::string GeneratingRank::generate(const OnByte& on_byte, const OnPrefill& on_prefill) {
+std::string GeneratingRank::generate(const OnByte& on_byte) {
   const std::int64_t begin_ns = monotonic_ns();
-  read_prompt(rank() == 0 ? on_prefill : OnPrefill());
+  read_prompt();
   share_.prefill_s = seconds_since(begin_ns);
 
   const std::int64_t decode_ns = monotonic_ns();
@@ -109,21 +109,15 @@ std::string GeneratingRank::generate(const OnByte& on_byte, const OnPrefill& on_
   return text;
 }
 
-void GeneratingRank::read_prompt(const OnPrefill& on_prefill) {
-  const auto layers = static_cast<double>(weights_.shape.layers);
-  if (on_prefill)
-    ring_->listen([&](ModelPart part, Pass, Index layer) {
-      if (part == ModelPart::mlp) on_prefill(static_cast<double>(layer + 1) / layers);
-    });
+void GeneratingRank::read_prompt() {
   const auto* const bytes = reinterpret_cast<const std::uint8_t*>(options_.prompt.data());
   model_->loss(store_, prompt_rows(bytes, 1, prompt_.seqlen, ring_->local_rows()));
-  share_.prefill = comm_.take();
 
-  decoder_ = std::make_unique<Decoder>(weights_, store_, *model_, ring_->ring_problem(),
-                                       mask_.for_seqlen(prompt_.seqlen + options_.bytes), comm_,
-                                       options_.merge, &meter_);
+  decoder_ =
+      std::make_unique<Decoder>(weights_, store_, *model_, ring_->ring_problem(),
+                                mask_.for_seqlen(prompt_.seqlen + options_.bytes), comm_, &meter_);
   decoder_->share_logits(*model_);
-  share_.handover = comm_.take();
+  share_.prefill = comm_.take();
   share_.peak_bytes = meter_.current_bytes() + ring_->meter().peak_bytes();
   model_.reset();
   ring_.reset();
@@ -147,8 +141,7 @@ std::string GeneratingRank::go_on(const OnByte& on_byte) {
 }
 
 Generated generate_on_threads(const Checkpoint& checkpoint, const Deal& deal,
-                              const GenerateOptions& options, const OnByte& on_byte,
-                              const OnPrefill& on_prefill) {
+                              const GenerateOptions& options, const OnByte& on_byte) {
   validate(checkpoint, deal, options);
   Generated result;
   const auto ranks = run_rank_threads(
@@ -157,58 +150,29 @@ Generated generate_on_threads(const Checkpoint& checkpoint, const Deal& deal,
         return std::make_unique<GeneratingRank>(checkpoint, deal, options, comm);
       },
       [&](GeneratingRank& rank) {
-        std::string text = rank.generate(on_byte, on_prefill);
+        std::string text = rank.generate(on_byte);
         if (rank.rank() == 0) result.text = std::move(text);
       });
   for (const auto& rank : ranks) result.shares.push_back(rank->share());
   return result;
 }
 
-namespace {
-
-constexpr double kFloatBytes = sizeof(float);
-
-double shard_bytes(const ModelShape& shape, Index rows) {
-  const Index page = KvShard::kPageRows * shape.num_heads_kv *
-                     (shape.head_dim + round_up(shape.head_dim, kVectorWidth));
-  return kFloatBytes * static_cast<double>(shape.layers) *
-         static_cast<double>(ceil_div(rows, KvShard::kPageRows)) * static_cast<double>(page);
-}
-
-}  // namespace
-
-WireCount prefill_wire(const ModelShape& shape, const Partition& prompt) {
-  Index blocks = 0;
-  for (int rank = 0; rank < prompt.world_size; ++rank)
-    if (prompt.rows_of(rank).size() > 0) ++blocks;  // an empty block takes no message
-  const Index trips = shape.layers * (prompt.world_size - 1);
-  const Index row_bytes = 2 * shape.num_heads_kv * shape.head_dim * Index{sizeof(float)};
-  return {trips * blocks, trips * prompt.seqlen * row_bytes};
-}
-
-WireCount handover_wire(const ModelShape& shape, int world_size) {
-  // This is half of a merge of one head that is as long as all logits, lse included.
-  const MergeCost there_and_back = merge_cost(MergeKind::tree, 1, shape.vocab - 1, world_size);
-  return {there_and_back.hop_messages / 2, there_and_back.hop_bytes / 2};
-}
-
-WireCount decode_wire(const ModelShape& shape, MergeKind merge, Index bytes, int world_size) {
-  const MergeCost cost = merge_cost(merge, shape.num_heads, shape.head_dim, world_size);
-  const Index merges = shape.layers * (bytes - 1);
-  return {merges * cost.hop_messages, merges * cost.hop_bytes};
-}
-
+// The weights have gradients beside them, which generating doesn't use. The most of the rest is held
+// when the prompt's keys and values have been taken over, or at the end.
 double generating_bytes(const ModelShape& shape, const Partition& prompt, Index bytes, int rank) {
   Problem problem = attention_problem(shape, 1, prompt.seqlen, {}, prompt.kind, prompt.world_size);
   problem.layers = shape.layers;
   const Index rows = prompt.rows_of(rank).size();
-  const auto weights = static_cast<double>(ModelWeights(shape).layout.size());
-  const double store = 2 * kFloatBytes * weights;  // each weight has a gradient beside it
+  const auto shards = [&](Index its_rows) {
+    const Index row =
+        shape.num_heads_kv * (shape.head_dim + round_up(shape.head_dim, kVectorWidth));
+    return static_cast<double>(4 * shape.layers * round_up(its_rows, KvShard::kPageRows) * row);
+  };
   const double prefill =
-      total_bytes(activation_parts(problem, sizes_of(shape), {}, static_cast<double>(rows))) +
-      shard_bytes(shape, rows);
+      total_bytes(activation_parts(problem, sizes_of(shape), {}, static_cast<double>(rows)));
   const Index generated = ceil_div(max_of(bytes - 1 - rank, 0), prompt.world_size);
-  return store + std::max(prefill, shard_bytes(shape, rows + generated));
+  return 8 * static_cast<double>(ModelWeights(shape).layout.size()) +
+         std::max(prefill + shards(rows), shards(rows + generated));
 }
 
 }  // namespace ringscope

@@ -35,16 +35,15 @@ std::uint8_t sample(const Sampling& sampling, Index vocab, const float* logits,
 // A whole run: the ranks read the prompt as they would a text to train on, with K and V in the
 // ring, and then continue it byte by byte, each with its share of the KV cache (decoder.h).
 //
-// The text depends on checkpoint, prompt, temperature and seed. Partition, number of ranks and kind
-// of merge change logits only by rounding. That changes a byte only where two are equally likely to
-// the last bits, or where the draw falls on the border between them.
+// The text depends on checkpoint, prompt, temperature and seed. Partition and number of ranks change
+// logits only by rounding. That changes a byte only where two are equally likely to the last bits, or
+// where the draw falls on the border between them.
 
 struct GenerateOptions {
   // The model needs some text to begin with; this is the beginning of a line.
   std::string prompt = "\n";
   Index bytes = 200;  // generated after the prompt
   Sampling sampling;
-  MergeKind merge = MergeKind::ring;
 };
 
 inline constexpr Index kMostPromptBytes = Index{1} << 20;
@@ -57,8 +56,9 @@ void validate(const Checkpoint& checkpoint, const Deal& deal, const GenerateOpti
 
 // One rank's part in a run; only the text is the same on all ranks.
 struct GeneratedShare {
-  // Sent in the prefill's ring, for the logits behind the prompt, and in merges (below).
-  WireCount prefill, handover, decode;
+  // Sent until the first byte can be drawn, which is the prefill's ring and the logits behind the
+  // prompt, and in merges.
+  WireCount prefill, decode;
   Index prompt_rows = 0, generated_rows = 0;  // in its shard of every layer
   Index shard_bytes = 0;                      // of all layers, in whole pages
   Index peak_bytes = 0;
@@ -68,8 +68,6 @@ struct GeneratedShare {
 
 // Called with each byte as soon as it is drawn. What it throws ends the run.
 using OnByte = std::function<void(std::uint8_t)>;
-// Called with the share of the layers that the prefill has gone through, in [0, 1].
-using OnPrefill = std::function<void(double)>;
 
 // One rank of a run, over any communicator.
 class GeneratingRank {
@@ -80,16 +78,16 @@ class GeneratingRank {
                  Communicator& comm, RankPulse* pulse = nullptr);
 
   // Return the bytes that follow the prompt, the same on every rank. All ranks call it, once;
-  // on_byte and on_prefill are called on rank 0. Throw RunError when a peer fails, when a logit is
-  // NaN or infinite, and after pulse->stop().
-  std::string generate(const OnByte& on_byte = {}, const OnPrefill& on_prefill = {});
+  // on_byte is called on rank 0. Throw RunError when a peer fails, when a logit is NaN or infinite,
+  // and after pulse->stop().
+  std::string generate(const OnByte& on_byte = {});
 
   int rank() const { return comm_.rank(); }
   // Return this rank's part; valid after generate().
   const GeneratedShare& share() const { return share_; }
 
  private:
-  void read_prompt(const OnPrefill& on_prefill);
+  void read_prompt();
   std::string go_on(const OnByte& on_byte);
 
   const GenerateOptions& options_;
@@ -112,11 +110,10 @@ struct Generated {
   std::vector<GeneratedShare> shares;  // by rank
 };
 
-// Generate on threads of this process, one of which calls on_byte and on_prefill. Throw InputError
-// as validate() does, and RunError that names the rank that failed.
+// Generate on threads of this process, one of which calls on_byte. Throw InputError as validate()
+// does, and RunError that names the rank that failed.
 Generated generate_on_threads(const Checkpoint& checkpoint, const Deal& deal,
-                              const GenerateOptions& options, const OnByte& on_byte = {},
-                              const OnPrefill& on_prefill = {});
+                              const GenerateOptions& options, const OnByte& on_byte = {});
 
 class MpiSession;
 
@@ -127,28 +124,10 @@ class MpiSession;
 // the session's timeout, all processes end.
 Generated generate_on_mpi(MpiSession& session, const Checkpoint& checkpoint,
                           PartitionKind partition, const GenerateOptions& options,
-                          const OnByte& on_byte = {}, const OnPrefill& on_prefill = {});
+                          const OnByte& on_byte = {});
 
-// ---
-// The cost of generating a text, by formula: messages and bytes on the wire, and memory. For a text
-// of one sequence, N ranks send
-//
-//   prefill    a layer: N-1 hops of every rank's block of K and V
-//   handover   the logits behind the prompt, from the rank that has its last row to all others: the
-//              way down a tree
-//   decode     a layer and byte: a merge (merge.h). After the last byte nothing is computed, so B
-//              bytes take B-1 of them.
-//
-// Messages are counted as a ring sends them, from a rank to the next: passed along, one counts at
-// every hop.
-
-// Return the messages and bytes of all ranks together.
-WireCount prefill_wire(const ModelShape& shape, const Partition& prompt);
-WireCount handover_wire(const ModelShape& shape, int world_size);
-WireCount decode_wire(const ModelShape& shape, MergeKind merge, Index bytes, int world_size);
-
-// Return the bytes that `rank` holds at its peak, without what doesn't grow with model or text
-// (some rows). The peak is when the prompt's keys and values have been taken over, or at the end.
+// Return about as many bytes as `rank` holds at its peak, without what doesn't grow with model or text
+// (some rows).
 double generating_bytes(const ModelShape& shape, const Partition& prompt, Index bytes, int rank);
 
 }  // namespace ringscope

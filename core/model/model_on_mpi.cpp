@@ -93,13 +93,13 @@ FinishedTraining train_on_mpi(MpiSession& session, const TrainingPlan& plan,
 
 Generated generate_on_mpi(MpiSession& session, const Checkpoint& checkpoint,
                           PartitionKind partition, const GenerateOptions& options,
-                          const OnByte& on_byte, const OnPrefill& on_prefill) {
+                          const OnByte& on_byte) {
   const Deal deal{partition, session.world_size()};
   RankProcess<GeneratingRank> process(session);
   return process.run([&] {
     GeneratingRank& rank = process.join_ring(checkpoint, deal, options);
     Generated generated;
-    generated.text = rank.generate(process.outside(on_byte), process.outside(on_prefill));
+    generated.text = rank.generate(process.outside(on_byte));
     process.leave_ring();
     const auto reports = session.gather(bytes_of_value(rank.share()));
     for (std::string_view report : reports)

@@ -7,7 +7,6 @@
 #include <set>
 
 #include "core/base/error.h"
-#include "core/ring/loop_counts.h"
 
 namespace ringscope {
 
@@ -46,15 +45,6 @@ PerAxis RankGroups::indices(int rank) const {
 }
 // indices]
 
-int RankGroups::rank_of(const PerAxis& indices) const {
-  int rank = 0, distance = 1;
-  for (const Axis axis : kAllAxes) {
-    rank += indices[axis] * distance;
-    distance *= sizes_[axis];
-  }
-  return rank;
-}
-
 std::vector<int> RankGroups::members(int rank, const std::vector<Axis>& axes) const {
   const auto varies = [&](Axis axis) {
     return std::find(axes.begin(), axes.end(), axis) != axes.end();
@@ -90,25 +80,16 @@ GroupPlacement placement(const RankGroups& groups, const std::vector<Axis>& axes
   for (const std::vector<int>& group : groups.groups(axes)) {
     std::set<int> nodes;
     for (const int rank : group) nodes.insert(rank / ranks_a_node);
-    const int count = static_cast<int>(nodes.size());
-    ++(count == 1 ? result.inside : result.crossing);
-    result.most_nodes = std::max(result.most_nodes, count);
+    ++(nodes.size() == 1 ? result.inside : result.crossing);
   }
   return result;
 }
 
 void check_tensor_heads(Index num_heads, Index num_heads_kv, int tensor_size) {
   if (tensor_size >= 1 && num_heads % tensor_size == 0 && num_heads_kv % tensor_size == 0) return;
-  std::string accepted;
-  const Index common = std::gcd(num_heads, num_heads_kv);
-  std::set<Index> divisors;  // found in pairs
-  for (Index size = 1; size * size <= common; ++size)
-    if (common % size == 0) divisors.insert({size, common / size});
-  for (const Index size : divisors)
-    accepted += fmt::format("{}{}", accepted.empty() ? "" : ", ", size);
   throw InputError(
-      fmt::format("tensor: {} given for {} heads and {} kv heads, a divisor of both accepted: {}",
-                  tensor_size, num_heads, num_heads_kv, accepted));
+      fmt::format("tensor: {} given for {} heads and {} kv heads; accepted: a divisor of {}",
+                  tensor_size, num_heads, num_heads_kv, std::gcd(num_heads, num_heads_kv)));
 }
 
 namespace {
@@ -188,29 +169,6 @@ double block_values(const GroupJob& job) {
          job.sizes[Axis::tensor] * static_cast<double>(shape.head_dim);
 }
 
-// Return what a rank of a context group sends in a layer, averaged over the group.
-Talk scheme_talk(const GroupJob& job) {
-  Problem layer{.shape = job.shape,
-                .dtype = job.value_bytes == bytes_of(DType::f32) ? DType::f32 : DType::bf16,
-                .world_size = job.sizes[Axis::context],
-                .backward = true};
-  layer.shape.num_heads /= job.sizes[Axis::tensor];
-  layer.shape.num_heads_kv /= job.sizes[Axis::tensor];
-  set_scheme(layer, job.scheme);
-  check_scheme(layer);
-  const int n = layer.world_size;
-  if (n > kMostCountedRanks)
-    throw InputError(fmt::format("context: {} given with scheme {}; accepted: up to {}", n,
-                                 job.scheme, kMostCountedRanks));
-  Talk talk;
-  for (int rank = 0; rank < n; ++rank) {
-    const LoopCounts counts = count_loop(layer, rank);
-    talk.times += static_cast<double>(counts.messages) / n;
-    talk.bytes += (counts.forward_bytes + counts.backward_bytes) / n;
-  }
-  return talk;
-}
-
 }  // namespace
 
 GroupTraffic group_traffic(const GroupJob& job) {
@@ -226,14 +184,10 @@ GroupTraffic group_traffic(const GroupJob& job) {
                             cp * width * static_cast<double>(job.value_bytes);
   GroupTraffic traffic;
   if (tp > 1) traffic.tensor = {2 * layers, 2 * layers * sum_bytes(rows_bytes, tp)};
-  if (job.scheme != name_of(Scheme::ring)) {
-    const Talk talk = scheme_talk(job);
-    traffic.context = {layers * talk.times, layers * talk.bytes};
-  } else if (cp > 1) {
+  if (cp > 1)
     traffic.context = {(3 * cp - 2) * layers,
                        layers * (2 * (cp - 1) * ring_block_bytes(job) +
                                  cp * block_values(job) * kGradientSumBytes)};
-  }
   const double neighbours = 2 * (pp - 1) / pp;  // number of stages beside a stage, on average
   traffic.pipeline = {neighbours, neighbours * rows_bytes};
   if (cp * dp > 1) traffic.gradients = {1, sum_bytes(weights * kGradientSumBytes, cp * dp)};

@@ -10,7 +10,7 @@
 // (S1, part two, 13; claim C53.) Ranks that differ along one axis only form a group of that axis,
 // and they hold the same of everything else. The innermost axis has consecutive ranks, so the ranks
 // that communicate most are neighbours on a node. All of it follows from the four sizes, so every
-// rank knows every group. Communication is in rank_threads.h.
+// rank knows every group.
 #pragma once
 
 #include <array>
@@ -49,9 +49,8 @@ class RankGroups {
   int world_size() const { return world_size_; }
   const PerAxis& sizes() const { return sizes_; }
 
-  // Convert between a rank in [0, world_size) and its indices, in [0, size) along each axis.
+  // Return a rank's indices, in [0, size) along each axis.
   PerAxis indices(int rank) const;
-  int rank_of(const PerAxis& indices) const;
 
   // Return the group of `rank`, ascending. A rank's place in it is its index along the axis.
   std::vector<int> members(int rank, Axis axis) const { return members(rank, std::vector{axis}); }
@@ -72,9 +71,8 @@ inline const std::vector<Axis> kGradientAxes = {Axis::context, Axis::data};
 
 // Counts of groups by how they lie on nodes of `ranks_a_node` consecutive ranks each.
 struct GroupPlacement {
-  int inside = 0;      // groups with all their ranks on one node
-  int crossing = 0;    // others, which communicate over the links between nodes
-  int most_nodes = 0;  // that any one group is spread over
+  int inside = 0;    // groups with all their ranks on one node
+  int crossing = 0;  // others, which communicate over the links between nodes
 
   bool operator==(const GroupPlacement&) const = default;
 };
@@ -86,8 +84,8 @@ inline GroupPlacement placement(const RankGroups& groups, Axis axis, int ranks_a
 }
 
 // Check that tensor parallelism can give each rank the same number of whole kv heads, with the
-// query heads that read them. A kv head is not copied to several ranks, so throw InputError that
-// lists the possible sizes unless `tensor_size` divides both numbers.
+// query heads that read them. A kv head is not copied to several ranks, so throw InputError unless
+// `tensor_size` divides both numbers.
 void check_tensor_heads(Index num_heads, Index num_heads_kv, int tensor_size);
 
 // ---
@@ -121,8 +119,6 @@ std::string group_drawing(const RankGroups& groups, int ranks_a_node);
 //             previous one; the ends do half of it
 //   gradients one sum a step over n = CP x DP        2 (n-1)/n  weights 4
 //
-// Another scheme than the ring sends over CP what its loop asks for (core/ring/loop_counts.h).
-//
 // (S1, part two, 13 says which group should have the fastest links, but not what it sends.)
 
 struct GroupJob {
@@ -131,12 +127,11 @@ struct GroupJob {
   Index layers = 1;      // over all stages
   Index value_bytes = 4;
   PerAxis sizes{{1, 1, 1, 1}};
-  std::string scheme = "ring";  // of a context group, with its numbers
 };
 
 // How often a rank sends something, and how many bytes in all, averaged over the ranks.
 struct Talk {
-  double times = 0;  // sums over a group; hops of the ring, or a scheme's messages; rows to a stage
+  double times = 0;  // sums over a group; hops of the ring; rows to a stage
   double bytes = 0;
 };
 
@@ -144,10 +139,8 @@ struct GroupTraffic {
   Talk tensor, context, pipeline, gradients;
 };
 
-// Return the traffic of one step. Throw InputError as validate(), check_tensor_heads() and
-// check_scheme() do, for a size below 1, more stages than layers, and more than kMostCountedRanks in a
-// context group of another scheme than the ring.
-inline constexpr int kMostCountedRanks = 512;
+// Return the traffic of one step. Throw InputError as validate() and check_tensor_heads() do, for a
+// size below 1, and for more stages than layers.
 GroupTraffic group_traffic(const GroupJob& job);
 
 // Return the bytes of the K and V block that a rank passes on in one hop.

@@ -129,20 +129,13 @@ bool ParameterStore::is_finite() const {
 }
 
 void validate(const AdamWSettings& settings) {
-  const auto accept = [](bool fits, const char* name, double value, const char* accepted) {
-    if (!fits) throw InputError(fmt::format("{}: {} given, {} accepted", name, value, accepted));
-  };
+  if (!(settings.rate > 0) || !std::isfinite(settings.rate))
+    throw InputError(fmt::format("rate: {} given, a number above 0 accepted", settings.rate));
   const auto below_one = [](double beta) { return beta >= 0 && beta < 1; };
-  accept(settings.rate > 0 && std::isfinite(settings.rate), "rate", settings.rate,
-         "a number above 0");
-  accept(below_one(settings.beta1), "beta1", settings.beta1, "0 to below 1");
-  accept(below_one(settings.beta2), "beta2", settings.beta2, "0 to below 1");
-  accept(settings.epsilon > 0, "epsilon", settings.epsilon, "a number above 0");
-  accept(settings.decay >= 0, "decay", settings.decay, "0 or more");
-  accept(settings.longest_gradient >= 0, "longest-gradient", settings.longest_gradient,
-         "0 or more");
-  accept(settings.warmup_steps >= 0, "warmup-steps", static_cast<double>(settings.warmup_steps),
-         "0 or more");
+  if (!below_one(settings.beta1) || !below_one(settings.beta2) || !(settings.epsilon > 0) ||
+      !(settings.decay >= 0) || !(settings.longest_gradient >= 0) || settings.warmup_steps < 0)
+    throw InputError(
+        "AdamW: betas from 0 to below 1, an epsilon above 0 and no negative numbers accepted");
 }
 
 AdamW::AdamW(const ParameterLayout& layout, const AdamWSettings& settings, MemoryMeter* meter)

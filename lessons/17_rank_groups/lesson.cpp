@@ -157,7 +157,7 @@ void lesson_17(Page& page) {
   page.equal("Rank 21 has index 2 along CP", own[Axis::context], 2);
   page.equal("No pipeline group lies on one node", pipeline.inside, 0);
   page.check("Data's 16 groups are each on two nodes",
-             placement(world, Axis::data, 8) == GroupPlacement{0, 16, 2});
+             placement(world, Axis::data, 8) == GroupPlacement{0, 16});
   page.equal("NVLink4 is nine times as fast",
              find_link("NVLink4").bytes_per_s / find_link("InfiniBand-NDR").bytes_per_s, 9);
   page.check("The ring sends most", sent.context.bytes > sent.tensor.bytes);

@@ -184,7 +184,7 @@ void lesson_18(Page& page) {
   // Then let a model write that has learned a text of yours:
   //
   //     ./ringscope train --text FILE --checkpoint MODEL
-  //     ./ringscope generate --checkpoint MODEL --prompt "keys" --world-size 4 --merge tree
+  //     ./ringscope generate --checkpoint MODEL --prompt "keys" --world-size 4
 }
 
 }  // namespace ringscope::lessons::chapter_18

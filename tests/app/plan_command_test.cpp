@@ -85,13 +85,13 @@ TEST_F(PlanCommandTest, TellsTheGroupsOfRanksThatAreSplitInFourWays) {
   EXPECT_EQ(found["ring_block_bytes"].GetDouble(), 16 * mib);
   const struct {
     const char* name;
-    int groups, ranks, on_one_node, most_nodes;
+    int groups, ranks, on_one_node;
     double times, bytes;
-  } expected[] = {{"tensor", 16, 2, 16, 1, 32, 32 * 64 * mib},
-                  {"context", 8, 4, 8, 1, 160, 16 * (6 * 16 + 4 * 32) * mib},
-                  {"pipeline", 16, 2, 0, 2, 1, 64 * mib},
-                  {"data", 16, 2, 0, 2, 0, 0},
-                  {"gradients", 4, 8, 0, 2, 1, 1.75 * 16 * 80 * mib}};
+  } expected[] = {{"tensor", 16, 2, 16, 32, 32 * 64 * mib},
+                  {"context", 8, 4, 8, 160, 16 * (6 * 16 + 4 * 32) * mib},
+                  {"pipeline", 16, 2, 0, 1, 64 * mib},
+                  {"data", 16, 2, 0, 0, 0},
+                  {"gradients", 4, 8, 0, 1, 1.75 * 16 * 80 * mib}};
   ASSERT_EQ(found["groups"].Size(), std::size(expected));
   for (rapidjson::SizeType i = 0; i < std::size(expected); ++i) {
     const auto& group = found["groups"][i];
@@ -100,7 +100,6 @@ TEST_F(PlanCommandTest, TellsTheGroupsOfRanksThatAreSplitInFourWays) {
     EXPECT_EQ(group["ranks"].GetInt(), expected[i].ranks) << i;
     EXPECT_EQ(group["on_one_node"].GetInt(), expected[i].on_one_node) << i;
     EXPECT_EQ(group["across_nodes"].GetInt(), expected[i].groups - expected[i].on_one_node) << i;
-    EXPECT_EQ(group["most_nodes"].GetInt(), expected[i].most_nodes) << i;
     EXPECT_EQ(group["times_a_step"].GetDouble(), expected[i].times) << i;
     EXPECT_EQ(group["bytes_a_step"].GetDouble(), expected[i].bytes) << i;
   }
@@ -271,6 +270,7 @@ TEST_F(PlanCommandTest, AgreesWithSimulateAndRunOnEveryScheme) {
       sent += rank["bytes_sent"].GetDouble();
     }
     EXPECT_EQ(chosen["peak_bytes"].GetDouble(), peak);
+    if (std::string(scheme) != "ring") continue;
     const auto grouped = run_for_json("plan" + machine + of_scheme + "--data 2");
     EXPECT_NEAR(grouped["groups"]["groups"][1]["bytes_a_step"].GetDouble(), sent / 4, 1e-6);
   }

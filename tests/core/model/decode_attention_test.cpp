@@ -36,14 +36,13 @@ std::vector<T> slice(const std::vector<T>& tensor, Index count, Index seqlen, In
 
 // One rank's cache, and what it has decoded: [batch, num_heads, generated, head_dim].
 struct DecodingRank {
-  DecodingRank(const DecodeCase& its_case, PartitionKind kind, MergeKind merge_kind,
-               Communicator& its_comm)
+  DecodingRank(const DecodeCase& its_case, PartitionKind kind, Communicator& its_comm)
       : c(its_case),
         comm(its_comm),
         rank(its_comm.rank()),
         partition{kind, c.prompt, its_comm.world_size()},
         shard(c.params(), partition, rank, nullptr),
-        attention(merge_kind, c.params(), its_comm.world_size(), nullptr) {}
+        attention(c.params(), its_comm.world_size(), nullptr) {}
 
   void decode(const Tensors<float>& in, const Mask& mask) {
     const AttentionShape& s = c.shape;
@@ -78,11 +77,10 @@ struct DecodingRank {
   std::vector<float> out, lse;
 };
 
-auto decoded(const DecodeCase& c, PartitionKind kind, MergeKind merge_kind, int world_size,
-             const Tensors<float>& in, const Mask& mask) {
+auto decoded(const DecodeCase& c, PartitionKind kind, int world_size, const Tensors<float>& in,
+             const Mask& mask) {
   return run_rank_threads(
-      world_size,
-      [&](Communicator& comm) { return std::make_unique<DecodingRank>(c, kind, merge_kind, comm); },
+      world_size, [&](Communicator& comm) { return std::make_unique<DecodingRank>(c, kind, comm); },
       [&](DecodingRank& rank) { rank.decode(in, mask); });
 }
 
@@ -112,12 +110,11 @@ struct Oracle {
                  consecutive_rows(c.prompt, c.shape.seqlen));
   }
 
-  void check(PartitionKind kind, MergeKind merge_kind, int world_size) const {
+  void check(PartitionKind kind, int world_size) const {
     const Mask mask = spec.for_seqlen(c.shape.seqlen);
-    const auto ranks = decoded(c, kind, merge_kind, world_size, in, mask);
-    const std::string what = c.mask + ", " + std::string(name_of(kind)) + ", " +
-                             std::to_string(world_size) +
-                             (merge_kind == MergeKind::ring ? ", ring" : ", tree");
+    const auto ranks = decoded(c, kind, world_size, in, mask);
+    const std::string what =
+        c.mask + ", " + std::string(name_of(kind)) + ", " + std::to_string(world_size);
     EXPECT_LE(max_abs_error(ranks[0]->out, out), 2 * out_error + 1e-6) << what;
     EXPECT_LE(max_abs_error(ranks[0]->lse, lse), 2 * lse_error + 1e-6) << what;
     for (const auto& rank : ranks) {
@@ -133,17 +130,12 @@ struct Oracle {
   double out_error = 0, lse_error = 0;
 };
 
-constexpr MergeKind kMergeKinds[] = {MergeKind::ring, MergeKind::tree};
-
 // Prompts of fewer rows than ranks among them: then some have no key for a while.
 TEST(DecodeAttention, EqualsPrefillForEveryPartitionAndWorldSize) {
   for (const Index prompt : {1, 5, 37}) {
     const Oracle oracle({{2, 6, 2, prompt + 9, 5}, prompt});
     for (const PartitionKind kind : kAllPartitions)
-      for (int n = 1; n <= 8; ++n)
-        for (const MergeKind merge_kind : kMergeKinds)
-          if (prompt == 5 || (merge_kind == MergeKind::tree) == (n % 2 == 0))
-            oracle.check(kind, merge_kind, n);
+      for (int n = 1; n <= 8; ++n) oracle.check(kind, n);
   }
 }
 
@@ -152,7 +144,7 @@ TEST(DecodeAttention, TakesMasksAsThePrefillDoes) {
        {"causal+window:9", "causal+window:1", "prefix:20", "causal+documents:10,25,4,41"}) {
     const Oracle oracle({{1, 2, 1, 80, 8}, 37, text});
     for (const PartitionKind kind : kAllPartitions)
-      for (const int n : {1, 3}) oracle.check(kind, MergeKind::tree, n);
+      for (const int n : {1, 3}) oracle.check(kind, n);
   }
 }
 
@@ -160,7 +152,7 @@ TEST(DecodeAttention, TakesMasksAsThePrefillDoes) {
 TEST(DecodeAttention, GoesOverPages) {
   for (const char* const text : {"causal", "causal+window:150"}) {
     const Oracle oracle({{1, 4, 1, 700, 20}, 350, text});
-    for (const int n : {1, 2}) oracle.check(PartitionKind::striped, MergeKind::ring, n);
+    for (const int n : {1, 2}) oracle.check(PartitionKind::striped, n);
   }
 }
 
@@ -174,15 +166,13 @@ TEST(DecodeAttention, OfOneFarAboveAllIsItsValue) {
     for (Index p = 0; p < 40; ++p)
       std::fill_n(in.k.begin() + p * 4, 4, p == target ? 1000.0f : 0.5f);
     const MaskSpec spec = MaskSpec::parse("causal");
-    for (const MergeKind merge_kind : kMergeKinds)
-      for (const auto& rank :
-           decoded(c, PartitionKind::fold, merge_kind, 5, in, spec.for_seqlen(40)))
-        for (Index h = 0; h < 2; ++h)
-          for (Index p = max_of(20, target); p < 40; ++p) {
-            ASSERT_EQ(rank->lse[h * 20 + p - 20], 2000);
-            for (Index x = 0; x < 4; ++x)
-              ASSERT_EQ(rank->out[(h * 20 + p - 20) * 4 + x], in.v[target * 4 + x]) << target;
-          }
+    for (const auto& rank : decoded(c, PartitionKind::fold, 5, in, spec.for_seqlen(40)))
+      for (Index h = 0; h < 2; ++h)
+        for (Index p = max_of(20, target); p < 40; ++p) {
+          ASSERT_EQ(rank->lse[h * 20 + p - 20], 2000);
+          for (Index x = 0; x < 4; ++x)
+            ASSERT_EQ(rank->out[(h * 20 + p - 20) * 4 + x], in.v[target * 4 + x]) << target;
+        }
   }
 }
 
@@ -193,7 +183,7 @@ TEST(DecodeAttention, DoesNotTouchWhatIsOutsideTheWindow) {
   std::fill_n(in.v.begin(), 23 * 4, std::numeric_limits<float>::quiet_NaN());
   const MaskSpec spec = MaskSpec::parse(c.mask);
   for (const PartitionKind kind : kAllPartitions)
-    for (const auto& rank : decoded(c, kind, MergeKind::tree, 3, in, spec.for_seqlen(60)))
+    for (const auto& rank : decoded(c, kind, 3, in, spec.for_seqlen(60)))
       for (const float x : rank->out) ASSERT_TRUE(std::isfinite(x));
 }
 

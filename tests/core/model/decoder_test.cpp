@@ -35,11 +35,8 @@ std::vector<float> read_at_once(ModelCase a_case, Index seqlen,
 // A rank's replica, which has read the prompt, and what it has gone on with.
 struct Speaker {
   Speaker(const ModelCase& its_case, const std::string& text_mask, PartitionKind kind,
-          MergeKind merge_kind, Communicator& comm)
-      : a_case(its_case),
-        mask(MaskSpec::parse(text_mask)),
-        replica(a_case, kind, comm),
-        merge_kind_(merge_kind) {}
+          Communicator& comm)
+      : a_case(its_case), mask(MaskSpec::parse(text_mask)), replica(a_case, kind, comm) {}
 
   // text: [batch, length], of which seqlen are there; `next` fills position p of all sequences from
   // the logits. Keeps the logits of positions seqlen - 1 to length - 1.
@@ -57,7 +54,7 @@ struct Speaker {
     replica.counting.take();  // the prefill's
     decoder =
         std::make_unique<Decoder>(replica.weights, r.store(), r.model(), r.ring().ring_problem(),
-                                  mask.for_seqlen(length), replica.counting, merge_kind_, nullptr);
+                                  mask.for_seqlen(length), replica.counting, nullptr);
     decoder->share_logits(r.model());
     const Index positions = length - a_case.seqlen + 1;
     logits.resize(static_cast<std::size_t>(batch * positions * vocab));
@@ -82,21 +79,18 @@ struct Speaker {
   MaskSpec mask;
   TestReplica replica;
   std::unique_ptr<Decoder> decoder;  // hops name its memory
-  MergeKind merge_kind_;
   std::vector<std::uint8_t> text;
   std::vector<float> logits;
   std::vector<Index> rows;  // held at the end, by layer
 };
 
 template <class Next>
-auto spoken(const ModelCase& a_case, PartitionKind kind, MergeKind merge_kind, int world_size,
-            Index length, const std::vector<std::uint8_t>& text, const Next& next,
+auto spoken(const ModelCase& a_case, PartitionKind kind, int world_size, Index length,
+            const std::vector<std::uint8_t>& text, const Next& next,
             const std::string& text_mask = "causal") {
   return run_rank_threads(
       world_size,
-      [&](Communicator& comm) {
-        return std::make_unique<Speaker>(a_case, text_mask, kind, merge_kind, comm);
-      },
+      [&](Communicator& comm) { return std::make_unique<Speaker>(a_case, text_mask, kind, comm); },
       [&](Speaker& speaker) { speaker.speak(length, text, next); });
 }
 
@@ -133,8 +127,7 @@ void check_all_partitions(ModelCase a_case, Index length) {
   const std::vector<float> expected = read_at_once(a_case, length, text, length - prompt + 1);
   for (const PartitionKind kind : kAllPartitions)
     for (int n = 1; n <= 8; ++n) {
-      const MergeKind merge_kind = n % 2 == 0 ? MergeKind::tree : MergeKind::ring;
-      const auto ranks = spoken(a_case, kind, merge_kind, n, length, text, kAsGiven);
+      const auto ranks = spoken(a_case, kind, n, length, text, kAsGiven);
       expect_equal(ranks[0]->logits, expected,
                    std::string(name_of(kind)) + ", " + std::to_string(n));
       expect_same_bits(ranks);
@@ -169,13 +162,13 @@ TEST(Decoder, TakesMasksAsThePrefillDoes) {
     a_case.mask = of_prompt;
     a_case.seqlen = 12;
     for (const PartitionKind kind : kAllPartitions)
-      expect_equal(spoken(a_case, kind, MergeKind::tree, 3, 40, text, kAsGiven, of_text)[0]->logits,
-                   expected, of_text);
+      expect_equal(spoken(a_case, kind, 3, 40, text, kAsGiven, of_text)[0]->logits, expected,
+                   of_text);
   }
 }
 
 // Drawn by every rank for itself, from its own logits.
-void check_long_run(PartitionKind kind, MergeKind merge_kind, int world_size) {
+TEST(Decoder, EqualsPrefillAfterAThousandTokens) {
   ModelCase a_case = ModelCase::small();
   a_case.batch = 1;
   a_case.seqlen = 17;
@@ -186,7 +179,7 @@ void check_long_run(PartitionKind kind, MergeKind merge_kind, int world_size) {
     return sample({.temperature = 1, .seed = 5}, a_case.shape.vocab, logits,
                   static_cast<std::uint64_t>(position));
   };
-  const auto ranks = spoken(a_case, kind, merge_kind, world_size, kLength, text, draw);
+  const auto ranks = spoken(a_case, PartitionKind::fold, 4, kLength, text, draw);
   expect_same_bits(ranks);
   expect_equal(ranks[0]->logits, read_at_once(a_case, kLength, ranks[0]->text, 1001), "long run");
 
@@ -199,25 +192,15 @@ void check_long_run(PartitionKind kind, MergeKind merge_kind, int world_size) {
   EXPECT_LE(most - least, 2);  // one row of the prompt's, one of the thousand
 }
 
-TEST(Decoder, EqualsPrefillAfterAThousandTokensRing) {
-  check_long_run(PartitionKind::zigzag, MergeKind::ring, 3);
-}
-
-TEST(Decoder, EqualsPrefillAfterAThousandTokensTree) {
-  check_long_run(PartitionKind::fold, MergeKind::tree, 4);
-}
-
 TEST(Decoder, RefusesAMaskThatLooksAhead) {
   for (const char* const mask : {"full", "window:4", "prefix:14"}) {
     ModelCase a_case = ModelCase::small();
     a_case.mask = mask;
     const std::vector<std::uint8_t> text(40, 3);
     SCOPED_TRACE(mask);
-    expect_contains(run_error_of([&] {
-                      spoken(a_case, PartitionKind::striped, MergeKind::ring, 2, 20, text, kAsGiven,
-                             mask);
-                    }),
-                    "causal accepted");
+    expect_contains(
+        run_error_of([&] { spoken(a_case, PartitionKind::striped, 2, 20, text, kAsGiven, mask); }),
+        "causal accepted");
   }
 }
 
@@ -229,9 +212,9 @@ TEST(Decoder, GoesNoFurtherThanItsMask) {
     Replica& r = rank.replica;
     r.model().loss(r.store(), prompt_rows(prompt.data(), 2, 13, r.ring().local_rows()));
     std::unique_ptr<Decoder>& decoder = decoders[rank.counting.rank()];
-    decoder = std::make_unique<Decoder>(rank.weights, r.store(), r.model(), r.ring().ring_problem(),
-                                        MaskSpec::parse("causal").for_seqlen(14), rank.counting,
-                                        MergeKind::ring, nullptr);
+    decoder =
+        std::make_unique<Decoder>(rank.weights, r.store(), r.model(), r.ring().ring_problem(),
+                                  MaskSpec::parse("causal").for_seqlen(14), rank.counting, nullptr);
     decoder->share_logits(r.model());
     decoder->step(next.data());
     EXPECT_THROW(decoder->step(next.data()), InputError);

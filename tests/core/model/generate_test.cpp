@@ -25,14 +25,13 @@ std::string some_prompt(Index bytes) {
   return prompt;
 }
 
-GenerateOptions options_of(Index prompt, Index bytes, double temperature = 1,
-                           MergeKind merge = MergeKind::ring) {
-  return {some_prompt(prompt), bytes, {temperature, 5}, merge};
+GenerateOptions options_of(Index prompt, Index bytes, double temperature = 1) {
+  return {some_prompt(prompt), bytes, {temperature, 5}};
 }
 
 std::string said_of(const Deal& deal, const GenerateOptions& options) {
   return std::string(name_of(deal.partition)) + ", " + std::to_string(deal.world_size) + ", " +
-         std::string(name_of(options.merge)) + ", temperature " +
+         std::to_string(options.bytes) + " bytes, temperature " +
          std::to_string(options.sampling.temperature);
 }
 
@@ -56,13 +55,17 @@ TEST(Generate, IsTheTextThatIsReadAnewForEveryByteWhoeverSaysIt) {
     const std::string expected[] = {without_cache(checkpoint, likeliest),
                                     without_cache(checkpoint, drawn)};
     EXPECT_GT(std::set<char>(expected[1].begin(), expected[1].end()).size(), 4u) << expected[1];
+    std::string told;
     for (const PartitionKind kind : kAllPartitions)
       for (int n = prompt == 1 ? 5 : 1; n <= 8; n += prompt == 1 ? 3 : 1) {
         const int turn = n + static_cast<int>(kind);
-        GenerateOptions& options = turn % 2 == 0 ? likeliest : drawn;
-        options.merge = kAllMerges[turn / 2 % 2];
-        EXPECT_EQ(generate_on_threads(checkpoint, {kind, n}, options).text, expected[turn % 2])
+        const GenerateOptions& options = turn % 2 == 0 ? likeliest : drawn;
+        told.clear();
+        const auto tell = [&](std::uint8_t byte) { told += static_cast<char>(byte); };
+        EXPECT_EQ(generate_on_threads(checkpoint, {kind, n}, options, tell).text,
+                  expected[turn % 2])
             << said_of({kind, n}, options);
+        EXPECT_EQ(told, expected[turn % 2]);
       }
   }
 }
@@ -82,57 +85,35 @@ TEST(Generate, GoesOnAsIfItsOwnTextHadBeenThePrompt) {
 }
 
 // Prompts of fewer rows than ranks among them: then there are blocks without a row.
-TEST(Generate, SendsWhatTheFormulasSay) {
+TEST(Generate, SendsWhatTheFormulasSayAndSpreadsTheCacheEvenly) {
   const Checkpoint checkpoint = small_checkpoint();
-  const ModelShape& shape = checkpoint.settings.shape;
   for (const Index prompt : {3, 16})
-    for (const Index bytes : {1, 9})
-      for (const MergeKind merge : kAllMerges)
-        for (int n = 1; n <= 6; ++n) {
-          const Deal deal{n % 2 == 0 ? PartitionKind::zigzag : PartitionKind::striped, n};
-          const GenerateOptions options = options_of(prompt, bytes, 1, merge);
-          SCOPED_TRACE(said_of(deal, options));
-          WireCount prefill, handover, decode;
-          for (const GeneratedShare& share :
-               generate_on_threads(checkpoint, deal, options).shares) {
-            prefill += share.prefill;
-            handover += share.handover;
-            decode += share.decode;
-          }
-          // K and V of 2 heads of 4 values, N-1 times in each of 2 layers.
-          const Index trips = 2 * (n - 1);
-          EXPECT_EQ(prefill,
-                    (WireCount{trips * min_of(n, prompt), trips * prompt * 2 * 2 * 4 * 4}));
-          const MergeCost one = merge_cost(merge, 4, 4, n);
-          EXPECT_EQ(decode, (WireCount{2 * (bytes - 1) * one.hop_messages,
-                                       2 * (bytes - 1) * one.hop_bytes}));
-          // 17 logits, and a rank that passes them on sends them, too.
-          EXPECT_GE(handover.messages, n - 1);
-          EXPECT_EQ(handover.bytes, handover.messages * 17 * 4);
-
-          EXPECT_EQ(prefill, prefill_wire(shape, {deal.partition, prompt, n}));
-          EXPECT_EQ(handover, handover_wire(shape, n));
-          EXPECT_EQ(decode, decode_wire(shape, merge, bytes, n));
+    for (const Index bytes : {1, 9, 29})
+      for (int n = 1; n <= 6; ++n) {
+        const Deal deal{n % 2 == 0 ? PartitionKind::zigzag : PartitionKind::striped, n};
+        const GenerateOptions options = options_of(prompt, bytes);
+        SCOPED_TRACE(said_of(deal, options));
+        WireCount prefill, decode;
+        Index prompt_rows = 0, rows = 0, fewest = bytes, most = 0;
+        for (const GeneratedShare& share : generate_on_threads(checkpoint, deal, options).shares) {
+          prefill += share.prefill;
+          decode += share.decode;
+          prompt_rows += share.prompt_rows;
+          rows += share.generated_rows;
+          fewest = min_of(fewest, share.generated_rows);
+          most = max_of(most, share.generated_rows);
+          EXPECT_EQ(share.shard_bytes > 0, share.prompt_rows + share.generated_rows > 0);
         }
-}
-
-TEST(Generate, SpreadsTheCacheEvenly) {
-  const Checkpoint checkpoint = small_checkpoint();
-  for (const PartitionKind kind : kAllPartitions)
-    for (const int n : {2, 5}) {
-      const Generated generated = generate_on_threads(checkpoint, {kind, n}, options_of(13, 29));
-      Index prompt = 0, rows = 0, fewest = 29, most = 0;
-      for (const GeneratedShare& share : generated.shares) {
-        prompt += share.prompt_rows;
-        rows += share.generated_rows;
-        fewest = min_of(fewest, share.generated_rows);
-        most = max_of(most, share.generated_rows);
-        EXPECT_GT(share.shard_bytes, 0);
+        // K and V of 2 heads of 4 values, N-1 times in each of 2 layers; and 17 logits.
+        const Index trips = 2 * (n - 1);
+        EXPECT_EQ(prefill, (WireCount{trips * min_of(n, prompt) + n - 1,
+                                      trips * prompt * 2 * 2 * 4 * 4 + (n - 1) * 17 * 4}));
+        const MergeCost one = merge_cost(MergeKind::ring, 4, 4, n);
+        EXPECT_EQ(decode, (WireCount{2 * (bytes - 1) * one.messages, 2 * (bytes - 1) * one.bytes}));
+        EXPECT_EQ(prompt_rows, prompt);
+        EXPECT_EQ(rows, bytes - 1);  // the last byte's row is never computed
+        EXPECT_LE(most - fewest, 1);
       }
-      EXPECT_EQ(prompt, 13);
-      EXPECT_EQ(rows, 28);  // the last byte's row is never computed
-      EXPECT_LE(most - fewest, 1);
-    }
 }
 
 // Where the prompt is the most, and where what is generated is.
@@ -148,18 +129,6 @@ TEST(Generate, HoldsWhatTheFormulaSays) {
       EXPECT_NEAR(held, expected, 0.04 * held) << prompt;
     }
   }
-}
-
-TEST(Generate, TellsEveryByteAndHowFarThePrefillIs) {
-  const Checkpoint checkpoint = small_checkpoint();
-  std::string told;
-  std::vector<double> shares;
-  const Generated generated = generate_on_threads(
-      checkpoint, {PartitionKind::zigzag, 3}, options_of(20, 10),
-      [&](std::uint8_t byte) { told += static_cast<char>(byte); },
-      [&](double share) { shares.push_back(share); });
-  EXPECT_EQ(told, generated.text);
-  EXPECT_EQ(shares, (std::vector<double>{0.5, 1}));  // of two layers
 }
 
 TEST(Generate, EndsWithTheFirstFailure) {

@@ -1,12 +1,14 @@
-// One attention layer and rows for it, by ranks that are in a TP group and in a CP group: what its
-// tests on threads and on MPI share.
+// One attention layer and rows for it, by ranks that are in a TP group and in a CP group.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "core/model/rank_groups.h"
 #include "core/model/rank_threads.h"
 #include "core/model/tensor_parallel.h"
 #include "tests/core/model/model_case.h"
@@ -89,15 +91,33 @@ struct Part {
   RingAllReduce reduction;
 };
 
-// By rank of the world.
+// By rank of the world, which talks in a ring of its TP group and in one of its CP group.
 inline std::vector<std::unique_ptr<Part>> run_parts(const AttentionCase& a_case, int tensor,
                                                     int context) {
-  return run_group_threads(
-      RankGroups({{tensor, context, 1, 1}}, tensor * context),
-      [&](GroupSeats& seats) {
-        return std::make_unique<Part>(a_case, seats[Axis::tensor], seats[Axis::context]);
+  const int world_size = tensor * context;
+  const RankGroups groups({{tensor, context, 1, 1}}, world_size);
+  std::map<std::pair<Axis, int>, ThreadRing> rings;  // by the group's first rank
+  const auto ring = [&](int rank, Axis axis) -> ThreadRing& {
+    return rings.at({axis, groups.members(rank, axis)[0]});
+  };
+  for (const Axis axis : {Axis::tensor, Axis::context})
+    for (const std::vector<int>& group : groups.groups(axis))
+      rings.try_emplace({axis, group[0]}, static_cast<int>(group.size()));
+  std::vector<std::unique_ptr<Part>> parts(static_cast<std::size_t>(world_size));
+  run_on_rank_threads(
+      world_size,
+      [&](int rank) {
+        const PerAxis own = groups.indices(rank);
+        ThreadCommunicator of_tensor(ring(rank, Axis::tensor), own[Axis::tensor]);
+        ThreadCommunicator of_context(ring(rank, Axis::context), own[Axis::context]);
+        parts[rank] = std::make_unique<Part>(a_case, of_tensor, of_context);
+        parts[rank]->run();
       },
-      [](Part& part) { part.run(); });
+      [&](int, const RunError& error) {
+        for (auto& [group, its_ring] : rings) its_ring.fail(error);
+      });
+  for (auto& [group, its_ring] : rings) its_ring.throw_if_failed();
+  return parts;
 }
 
 }  // namespace ringscope

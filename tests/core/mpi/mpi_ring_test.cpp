@@ -41,8 +41,8 @@ INSTANTIATE_TEST_SUITE_P(Others, MpiRing,
                          testing::Values(Well{2, "messages", ""}, Well{3, "messages", ""},
                                          Well{2, "ahead", "3 buffers: 1 ahead\n"},
                                          Well{5, "ahead", "3 buffers: 2 ahead\n"},
-                                         Well{3, "generate", "16 texts compared\n"},
-                                         Well{4, "generate", "16 texts compared\n"},
+                                         Well{3, "generate", "8 texts compared\n"},
+                                         Well{4, "generate", "8 texts compared\n"},
                                          Well{2, "slow_disk", "2 steps\n"}),
                          name_of_well);
 
