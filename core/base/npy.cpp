@@ -1,11 +1,11 @@
 // A .npy file is the magic "\x93NUMPY", a version, the length of a header, the header (the text of
-// a Python dict with the keys descr, fortran_order and shape), and the values. Only that much of
-// Python is understood. What a header claims is checked against the file's true size before
+// a Python dict with the keys descr, fortran_order and shape), and the values. What a header claims is checked against the file's true size before
 // anything is allocated.
 #include "core/base/npy.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <rapidjson/document.h>
 
 #include <algorithm>
 #include <bit>
@@ -17,6 +17,7 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/safetensors.h"
+#include "core/base/text.h"
 
 namespace ringscope {
 namespace {
@@ -36,195 +37,6 @@ std::string quoted(std::string_view text) {
   for (const char c : text.substr(0, 60)) result += c >= ' ' && c <= '~' ? c : '?';
   return text.size() > 60 ? result + "..." : result;
 }
-
-// The dimensions of a list.
-constexpr NpyDimensions kList = {1, 1, "1 accepted: [seqlen]"};
-
-// Reads the dict literal. Every function leaves the cursor after what it has read.
-class DictParser {
- public:
-  // Take a list of integers, or floats of `dimensions`.
-  explicit DictParser(std::string_view text) : DictParser(text, kList, true) {}
-  DictParser(std::string_view text, const NpyDimensions& dimensions, bool integers = false)
-      : text_(text), dimensions_(dimensions), integers_(integers) {}
-
-  // Return the header, with sizes of 1 in front of fewer dimensions than four.
-  NpyHeader parse() {
-    expect('{', "a dict");
-    while (!accept('}')) {
-      const std::string_view key = string();
-      expect(':', "':'");
-      if (key == "descr") {
-        once(has_descr_, key);
-        parse_descr();
-      } else if (key == "fortran_order") {
-        once(has_order_, key);
-        parse_order();
-      } else if (key == "shape") {
-        once(has_shape_, key);
-        parse_shape();
-      } else {
-        throw InputError(fmt::format(
-            "header key '{}' given; 'descr', 'fortran_order' and 'shape' accepted", quoted(key)));
-      }
-      if (accept(',')) continue;
-      expect('}', "',' or '}'");
-      break;
-    }
-    skip_space();
-    if (at_ < text_.size()) malformed("nothing after the dict");
-    require(has_descr_, "descr");
-    require(has_order_, "fortran_order");
-    require(has_shape_, "shape");
-    return header_;
-  }
-  // Return the bytes of an integer, and whether it has a sign.
-  std::size_t integer_bytes() const { return integer_bytes_; }
-  bool is_signed() const { return is_signed_; }
-
- private:
-  [[noreturn]] void malformed(std::string_view expected) const {
-    throw InputError(fmt::format("malformed header: '{}' found at its byte {}, {} expected",
-                                 quoted(text_.substr(at_, 20)), at_, expected));
-  }
-  static void require(bool found, std::string_view key) {
-    if (!found) throw InputError(fmt::format("header without '{}'", key));
-  }
-  static void once(bool& seen, std::string_view key) {
-    if (seen) throw InputError(fmt::format("header key '{}' given twice; once accepted", key));
-    seen = true;
-  }
-
-  void skip_space() {
-    while (at_ < text_.size() && std::strchr(" \t\r\n\f\v", text_[at_]) != nullptr &&
-           text_[at_] != '\0')
-      ++at_;
-  }
-  bool accept(char c) {
-    skip_space();
-    if (at_ >= text_.size() || text_[at_] != c) return false;
-    ++at_;
-    return true;
-  }
-  void expect(char c, std::string_view what) {
-    if (!accept(c)) malformed(what);
-  }
-
-  std::string_view string() {
-    skip_space();
-    if (at_ >= text_.size() || (text_[at_] != '\'' && text_[at_] != '"')) malformed("a string");
-    const std::size_t begin = at_ + 1, end = text_.find(text_[at_], begin);
-    if (end == std::string_view::npos) malformed("the end of the string");
-    at_ = end + 1;
-    return text_.substr(begin, end - begin);
-  }
-
-  void parse_descr() {
-    skip_space();
-    if (at_ < text_.size() && text_[at_] == '[') {  // a list of fields
-      throw InputError(fmt::format("dtype {} given; {}",
-                                   quoted(text_.substr(at_, text_.find(']', at_) - at_ + 1)),
-                                   accepted_types()));
-    }
-    const std::string_view descr = string();
-    if (integers_) return parse_integer(descr);
-    constexpr std::pair<std::string_view, NpyType> kTypes[] = {
-        {"<f4", NpyType::f32},  {"=f4", NpyType::f32},  {"<f8", NpyType::f64},
-        {"=f8", NpyType::f64},  {"<f2", NpyType::f16},  {"=f2", NpyType::f16},
-        {"<V2", NpyType::bf16}, {"|V2", NpyType::bf16}, {"<u2", NpyType::bf16},
-        {"<i2", NpyType::bf16}};
-    for (const auto& [name, type] : kTypes)
-      if (descr == name) {
-        header_.type = type;
-        return;
-      }
-    refuse_type(descr);
-  }
-
-  void parse_integer(std::string_view descr) {
-    const bool is_ordered = descr.size() == 3 && std::strchr("<=|", descr[0]) != nullptr;
-    if (!is_ordered || (descr[1] != 'i' && descr[1] != 'u') ||
-        std::strchr("1248", descr[2]) == nullptr || (descr[0] == '|' && descr[2] != '1'))
-      refuse_type(descr);
-    is_signed_ = descr[1] == 'i';
-    integer_bytes_ = static_cast<std::size_t>(descr[2] - '0');
-  }
-
-  std::string_view accepted_types() const {
-    return integers_ ? "integers such as '<i4' or '<i8' accepted" : kAcceptedTypes;
-  }
-  [[noreturn]] void refuse_type(std::string_view descr) const {
-    throw InputError(fmt::format("dtype '{}' {}given; {}", quoted(descr),
-                                 descr.starts_with('>') ? "(big-endian) " : "", accepted_types()));
-  }
-
-  void parse_order() {
-    skip_space();
-    const std::string_view rest = text_.substr(at_);
-    if (rest.starts_with("True"))
-      throw InputError("Fortran order given; C order accepted (numpy.ascontiguousarray makes it)");
-    if (!rest.starts_with("False")) malformed("True or False");
-    at_ += std::string_view("False").size();
-  }
-
-  // Read one size. Digits that no longer fit are still consumed, so the message can show the whole
-  // number.
-  Index size() {
-    skip_space();
-    const std::size_t begin = at_;
-    if (at_ < text_.size() && text_[at_] == '-') ++at_;
-    const std::size_t digits = at_;
-    Index value = 0;
-    bool fits = true;
-    for (; at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9'; ++at_) {
-      if (!fits) continue;
-      fits = !__builtin_mul_overflow(value, Index{10}, &value) &&
-             !__builtin_add_overflow(value, Index{text_[at_] - '0'}, &value);
-    }
-    if (at_ == digits) malformed("a size");
-    if (!fits)
-      throw InputError(fmt::format("size {} given; sizes that fit in 64 bits accepted",
-                                   quoted(text_.substr(begin, at_ - begin))));
-    const bool negative = digits != begin;
-    if (at_ < text_.size() && text_[at_] == 'L') ++at_;  // Python 2's long integers
-    return negative ? -value : value;
-  }
-
-  void parse_shape() {
-    skip_space();
-    const std::size_t begin = at_;
-    expect('(', "a tuple");
-    std::size_t count = 0;
-    while (!accept(')')) {
-      const Index value = size();
-      if (count < header_.shape.size()) header_.shape[count] = value;
-      ++count;
-      if (accept(',')) continue;
-      expect(')', "',' or ')'");
-      break;
-    }
-    const std::string given = quoted(text_.substr(begin, at_ - begin));
-    const auto& [least, most, words] = dimensions_;
-    if (count < static_cast<std::size_t>(least) || count > static_cast<std::size_t>(most))
-      throw InputError(
-          fmt::format("{} dimension{} {} given; {}", count, count == 1 ? "" : "s", given, words));
-    header_.dimensions = static_cast<int>(count);
-    std::rotate(header_.shape.begin(), header_.shape.begin() + count, header_.shape.end());
-    std::fill_n(header_.shape.begin(), 4 - count, 1);
-    for (const Index value : header_.shape)
-      if (value < 1)
-        throw InputError(fmt::format("shape {} given; sizes of at least 1 accepted", given));
-  }
-
-  std::string_view text_;
-  const NpyDimensions& dimensions_;
-  bool integers_;
-  std::size_t at_ = 0;
-  std::size_t integer_bytes_ = 8;
-  bool is_signed_ = true;
-  NpyHeader header_;
-  bool has_descr_ = false, has_order_ = false, has_shape_ = false;
-};
 
 std::string_view name_of(NpyType type) {
   constexpr std::string_view names[] = {"float32", "float64", "float16", "bf16"};
@@ -302,11 +114,46 @@ NpyHeader header_of(const InputFile& file, const std::string& path,
   return header;
 }
 
-// The dict of a file image, and where the values begin.
+// What a file image says of itself.
 struct Dict {
-  std::string_view text;
+  std::string descr;
+  std::vector<Index> shape;
+  std::string given;  // the shape, for messages
   Index data_offset;  // bytes
 };
+
+// Take the members of a header's dict. Its few words of Python become JSON by other quotes, brackets
+// and names of truth.
+Dict parse_dict(std::string_view text) {
+  std::string json(text);
+  for (const auto& [python, other] : {std::pair{'\'', '"'}, {'(', '['}, {')', ']'}})
+    std::replace(json.begin(), json.end(), python, other);
+  for (const std::string_view name : {"False", "True"})
+    if (const std::size_t at = json.find(name); at != json.npos) json[at] |= ' ';
+  rapidjson::Document dict;
+  dict.Parse<rapidjson::kParseIterativeFlag | rapidjson::kParseTrailingCommasFlag>(json.data(),
+                                                                                   json.size());
+  const auto require = [&](bool good, std::string_view what) {
+    if (!good) throw InputError(fmt::format("malformed header: {} in '{}'", what, quoted(text)));
+  };
+  require(!dict.HasParseError() && dict.IsObject() && json.find('\0') == json.npos, "no dict");
+  for (const char* key : {"descr", "fortran_order", "shape"})
+    require(dict.HasMember(key), fmt::format("no '{}'", key));
+  require(dict.MemberCount() == 3, "more than 'descr', 'fortran_order' and 'shape'");
+  require(dict["fortran_order"].IsBool(), "no order");
+  require(dict["shape"].IsArray(), "no shape");
+  if (dict["fortran_order"].GetBool())
+    throw InputError("Fortran order given; C order accepted (numpy.ascontiguousarray makes it)");
+  Dict result;
+  if (dict["descr"].IsString()) result.descr = dict["descr"].GetString();
+  for (const auto& size : dict["shape"].GetArray()) {
+    require(size.IsInt64(), "a size that is no whole number of 64 bits");
+    result.shape.push_back(size.GetInt64());
+  }
+  result.given = quoted(
+      fmt::format("({}{})", fmt::join(result.shape, ", "), result.shape.size() == 1 ? "," : ""));
+  return result;
+}
 
 Dict dict_of(std::string_view text) {
   const auto need = [&](std::size_t bytes) {
@@ -335,7 +182,45 @@ Dict dict_of(std::string_view text) {
     throw InputError(
         fmt::format("header of {} bytes given; at most {} accepted", length, kMaxHeader));
   need(begin + length);
-  return {text.substr(begin, length), static_cast<Index>(begin + length)};
+  Dict dict = parse_dict(text.substr(begin, length));
+  dict.data_offset = static_cast<Index>(begin + length);
+  return dict;
+}
+
+// Throw InputError unless the array has a number of dimensions that is accepted, and values.
+void check_shape(const Dict& dict, const NpyDimensions& accepted) {
+  const auto count = std::ssize(dict.shape);
+  if (count < accepted.least || count > accepted.most)
+    throw InputError(
+        fmt::format("{} {} given; {}", count_text(count, "dimension"), dict.given, accepted.words));
+  if (std::any_of(dict.shape.begin(), dict.shape.end(), [](Index size) { return size < 1; }))
+    throw InputError(fmt::format("shape {} given; sizes of at least 1 accepted", dict.given));
+}
+
+[[noreturn]] void refuse_type(const Dict& dict, std::string_view accepted) {
+  throw InputError(fmt::format("dtype '{}' {}given; {}", quoted(dict.descr),
+                               dict.descr.starts_with('>') ? "(big-endian) " : "", accepted));
+}
+
+NpyType type_of(const Dict& dict) {
+  constexpr std::pair<std::string_view, NpyType> kTypes[] = {
+      {"<f4", NpyType::f32},  {"=f4", NpyType::f32}, {"<f8", NpyType::f64},  {"=f8", NpyType::f64},
+      {"<f2", NpyType::f16},  {"=f2", NpyType::f16}, {"<V2", NpyType::bf16}, {"|V2", NpyType::bf16},
+      {"<u2", NpyType::bf16}, {"<i2", NpyType::bf16}};
+  for (const auto& [name, type] : kTypes)
+    if (dict.descr == name) return type;
+  refuse_type(dict, kAcceptedTypes);
+}
+
+// Return the bytes of an integer.
+std::size_t integer_bytes(const Dict& dict) {
+  const std::string& descr = dict.descr;
+  const bool is_integer = descr.size() == 3 && std::strchr("<=|", descr[0]) != nullptr &&
+                          std::strchr("iu", descr[1]) != nullptr &&
+                          std::strchr("1248", descr[2]) != nullptr;
+  if (!is_integer || (descr[0] == '|' && descr[2] != '1'))
+    refuse_type(dict, "integers such as '<i4' or '<i8' accepted");
+  return static_cast<std::size_t>(descr[2] - '0');
 }
 
 // Return the integer that the `bytes` bytes at `from` are. A large unsigned one becomes negative.
@@ -351,8 +236,11 @@ Index integer_at(const char* from, std::size_t bytes, bool is_signed) {
 
 NpyHeader parse_npy_header(std::string_view text, const NpyDimensions& dimensions) {
   const Dict dict = dict_of(text);
-  NpyHeader header = DictParser(dict.text, dimensions).parse();
-  header.data_offset = dict.data_offset;
+  NpyHeader header{.type = type_of(dict), .data_offset = dict.data_offset};
+  check_shape(dict, dimensions);
+  header.dimensions = static_cast<int>(dict.shape.size());
+  header.shape.fill(1);
+  std::copy(dict.shape.begin(), dict.shape.end(), header.shape.end() - std::ssize(dict.shape));
   const auto& s = header.shape;
   const Index bytes = checked_product(checked_values(s[0], s[1], s[2], s[3]), header.value_bytes(),
                                       "tensor size in bytes");
@@ -374,9 +262,10 @@ NpyArray parse_npy(std::string_view text) {
 
 std::vector<Index> parse_npy_integers(std::string_view text) {
   const Dict dict = dict_of(text);
-  DictParser parser(dict.text);
-  const Index count = parser.parse().shape[3];
-  const std::size_t bytes = parser.integer_bytes();
+  const std::size_t bytes = integer_bytes(dict);
+  check_shape(dict, {1, 1, "1 accepted: [seqlen]"});
+  const Index count = dict.shape[0];
+  const bool is_signed = dict.descr[1] == 'i';
   const auto found = text.size() - static_cast<std::size_t>(dict.data_offset);
   if (static_cast<std::uint64_t>(count) != found / bytes || found % bytes != 0)
     throw InputError(fmt::format("{} bytes of values found; {} integers of {} byte{} accepted",
@@ -385,8 +274,8 @@ std::vector<Index> parse_npy_integers(std::string_view text) {
   values.reserve(count);
   const char* from = text.data() + dict.data_offset;
   for (Index i = 0; i < count; ++i, from += bytes) {
-    values.push_back(integer_at(from, bytes, parser.is_signed()));
-    if (!parser.is_signed() && values.back() < 0)
+    values.push_back(integer_at(from, bytes, is_signed));
+    if (!is_signed && values.back() < 0)
       throw InputError(fmt::format("value {} given at {}; integers below 2^63 accepted",
                                    static_cast<std::uint64_t>(values.back()), i));
   }
