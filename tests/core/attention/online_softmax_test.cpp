@@ -167,24 +167,6 @@ TEST(C06_LseMerge, AgreesWithTheCarriedForm) {
   }
 }
 
-// C07 (S2): weighting blocks by their maxima instead of their lse is another result.
-TEST(C07_BlockMaximum, IsNotABlockWeight) {
-  const Keys<double> keys{{0, 0, 0, 1}, {1, 0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0}};
-  const double by_maximum = 1 / (1 + std::exp(1.0)), by_lse = 3 / (3 + std::exp(1.0));
-  Partial<double> result = partial_of(keys.part(0, 3));
-  result.add(partial_of(keys.part(3, 4)));
-  EXPECT_DOUBLE_EQ(result.out()[0], by_lse);
-  EXPECT_GT(std::abs(result.out()[0] - by_maximum), 0.2);
-}
-
-// C38 (S3): scores [2, 1] and [3], values [10, 20] and [30].
-TEST(C38_MergeExample, Is24Point205) {
-  const Keys<double> keys{{2, 1, 3}, {10, 0, 0, 20, 0, 0, 30, 0, 0}};
-  Partial<double> result = partial_of(keys.part(0, 2));
-  result.add(partial_of(keys.part(2, 3)));
-  EXPECT_NEAR(result.out()[0], 24.205, 5e-4);
-}
-
 TEST(NoKeys, AreNeutralOnEitherSide) {
   const Keys<double> none{{}, {}}, masked{{kNegative, kNegative}, std::vector<double>(6, 5)};
   const Partial<double> some = partial_of(random_keys<double>(5, 4));
@@ -261,16 +243,6 @@ TEST(Exact, EqualKeysGiveTheMeanAndOneHotScoresTheirValue) {
   Partial<float> one_hot = partial_of(equal.part(0, 3));
   one_hot.carry(equal.part(3, 8));
   EXPECT_EQ(one_hot.out(), (std::vector<float>{2, -2, 1}));
-}
-
-// C47 (S3): many partials. Their rounding grows far slower than their number.
-TEST(C47_ManyPartials, LoseLittle) {
-  const Keys<float> keys = random_keys<float>(1024, 5);
-  const Expected expected = by_definition(keys);
-  Partial<float> result;
-  for (std::size_t j = 0; j < 1024; ++j) result.add(partial_of(keys.part(j, j + 1)));
-  EXPECT_LE(max_abs_error(result.out(), expected.out), 1e-6);
-  EXPECT_NEAR(result.lse(), static_cast<double>(expected.lse), 2e-6);
 }
 
 // No finite score in sight: a maximum that passes over NaN finds nothing, as if there were no keys.

@@ -28,6 +28,8 @@ TEST(Buffer, IsAccountedFor) {
     moved = Buffer<float>(&meter, 10);
     EXPECT_EQ(meter.current_bytes(), 40);
     EXPECT_EQ(moved.size(), 10);
+    moved.fill(2.5f);
+    for (const float value : moved) EXPECT_EQ(value, 2.5f);
     EXPECT_EQ(meter.peak_bytes(), 500);
   }
   EXPECT_EQ(meter.current_bytes(), 0);
@@ -48,7 +50,9 @@ TEST(Buffer, MeterCountsAcrossThreads) {
   EXPECT_LE(meter.peak_bytes(), 1256);
 }
 
-TEST(Buffer, StartsAsNan) {
+TEST(Buffer, StartsAlignedAsNan) {
+  for (Index size = 1; size < 100; ++size)
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(Buffer<char>(nullptr, size).data()) % 64, 0u);
   const Buffer<float> f32s(nullptr, 3);
   for (const float value : f32s) EXPECT_TRUE(std::isnan(value));
   const Buffer<bf16> bf16s(nullptr, 3);
@@ -57,33 +61,15 @@ TEST(Buffer, StartsAsNan) {
   for (const f16 value : f16s) EXPECT_TRUE(std::isnan(value.to_float()));
 }
 
-TEST(Buffer, IsAligned) {
-  for (Index size = 1; size < 100; ++size)
-    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(Buffer<char>(nullptr, size).data()) % 64, 0u);
-}
-
-TEST(Buffer, EmptyOnes) {
-  MemoryMeter meter;
-  const Buffer<float> none, zero(&meter, 0);
-  EXPECT_EQ(none.data(), nullptr);
-  EXPECT_EQ(zero.begin(), zero.end());
-  EXPECT_EQ(meter.peak_bytes(), 0);
-}
-
 TEST(Buffer, ImpossibleSizesThrow) {
   MemoryMeter meter;
   EXPECT_THROW(Buffer<float>(&meter, -1), std::bad_alloc);
   EXPECT_THROW(Buffer<float>(&meter, INT64_MAX / 4 + 1), std::bad_alloc);
   EXPECT_THROW(Buffer<double>(&meter, INT64_MAX), std::bad_alloc);
+  const Buffer<float> none, zero(&meter, 0);
+  EXPECT_EQ(none.data(), nullptr);
+  EXPECT_EQ(zero.begin(), zero.end());
   EXPECT_EQ(meter.peak_bytes(), 0);
-}
-
-TEST(Buffer, Fills) {
-  Buffer<float> values(nullptr, 5);
-  values.fill(2.5f);
-  values[3] = 7;
-  EXPECT_EQ(std::vector<float>(values.begin(), values.end()),
-            (std::vector<float>{2.5, 2.5, 2.5, 7, 2.5}));
 }
 
 }  // namespace

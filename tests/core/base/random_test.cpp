@@ -19,31 +19,11 @@ std::vector<double> draw(std::uint64_t seed, RandomTensor tensor, Index count) {
   return values;
 }
 
-// The mean of f over the samples.
-template <class F>
-double mean(const std::vector<double>& samples, F&& f) {
-  double sum = 0;
-  for (const double x : samples) sum += f(x);
-  return sum / static_cast<double>(samples.size());
-}
-
-// Bounds are five standard errors of each statistic: moments of x^p have variance E[x^2p] -
-// E[x^p]^2.
-TEST(Random, MomentsAreThoseOfTheNormalDistribution) {
-  const std::vector<double> x = draw(1, RandomTensor::q, kCount);
-  const double five_errors = 5 / std::sqrt(static_cast<double>(kCount));
-  EXPECT_LE(std::abs(mean(x, [](double a) { return a; })), five_errors);
-  EXPECT_LE(std::abs(mean(x, [](double a) { return a * a; }) - 1), five_errors * std::sqrt(2.0));
-  EXPECT_LE(std::abs(mean(x, [](double a) { return a * a * a; })), five_errors * std::sqrt(15.0));
-  EXPECT_LE(std::abs(mean(x, [](double a) { return a * a * a * a; }) - 3),
-            five_errors * std::sqrt(96.0));
-  EXPECT_TRUE(std::all_of(x.begin(), x.end(), [](double a) { return std::isfinite(a); }));
-}
-
 // Kolmogorov's distance between the samples' distribution and the normal one; beyond 2.2 / sqrt(n)
 // once in ten thousand.
 TEST(Random, DistributionIsNormal) {
   std::vector<double> x = draw(2, RandomTensor::v, kCount);
+  EXPECT_TRUE(std::all_of(x.begin(), x.end(), [](double a) { return std::isfinite(a); }));
   std::sort(x.begin(), x.end());
   double distance = 0;
   for (Index i = 0; i < kCount; ++i) {

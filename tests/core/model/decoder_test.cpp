@@ -7,7 +7,6 @@
 #include <cstring>
 
 #include "core/model/generate.h"
-#include "tests/core/base/thrown.h"
 #include "tests/core/model/model_case.h"
 
 namespace ringscope {
@@ -190,35 +189,6 @@ TEST(Decoder, EqualsPrefillAfterAThousandTokens) {
       most = max_of(most, rows);
     }
   EXPECT_LE(most - least, 2);  // one row of the prompt's, one of the thousand
-}
-
-TEST(Decoder, RefusesAMaskThatLooksAhead) {
-  for (const char* const mask : {"full", "window:4", "prefix:14"}) {
-    ModelCase a_case = ModelCase::small();
-    a_case.mask = mask;
-    const std::vector<std::uint8_t> text(40, 3);
-    SCOPED_TRACE(mask);
-    expect_contains(
-        run_error_of([&] { spoken(a_case, PartitionKind::striped, 2, 20, text, kAsGiven, mask); }),
-        "causal accepted");
-  }
-}
-
-TEST(Decoder, GoesNoFurtherThanItsMask) {
-  ModelCase a_case = ModelCase::small();
-  const std::vector<std::uint8_t> prompt(26, 3), next(2, 3);
-  std::unique_ptr<Decoder> decoders[2];  // by rank; hops name their memory
-  run_replicas(a_case, PartitionKind::zigzag, 2, [&](TestReplica& rank) {
-    Replica& r = rank.replica;
-    r.model().loss(r.store(), prompt_rows(prompt.data(), 2, 13, r.ring().local_rows()));
-    std::unique_ptr<Decoder>& decoder = decoders[rank.counting.rank()];
-    decoder =
-        std::make_unique<Decoder>(rank.weights, r.store(), r.model(), r.ring().ring_problem(),
-                                  MaskSpec::parse("causal").for_seqlen(14), rank.counting, nullptr);
-    decoder->share_logits(r.model());
-    decoder->step(next.data());
-    EXPECT_THROW(decoder->step(next.data()), InputError);
-  });
 }
 
 }  // namespace

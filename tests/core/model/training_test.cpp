@@ -5,6 +5,7 @@
 #include <cmath>
 #include <vector>
 
+#include "core/model/rank_threads.h"
 #include "tests/core/base/thrown.h"
 #include "tests/core/model/train_case.h"
 
@@ -80,32 +81,15 @@ TEST(Training, LossesAreTheSameForEveryWorldSizeAndPartition) {
     }
 }
 
-TEST(Training, StoppedAndTakenUpAgainIsAsIfItHadNotStopped) {
-  const std::string text = small_text();
-  const Deal deal{PartitionKind::fold, 3};
-  const Checkpoint whole = train_on_threads({small_settings(), deal, nullptr, 7}, text).end;
-  const Checkpoint half = train_on_threads({small_settings(), deal, nullptr, 4}, text).end;
-  EXPECT_NE(half.values, whole.values);
-  const Checkpoint resumed = train_on_threads({small_settings(), deal, &half, 7}, text).end;
-  EXPECT_EQ(resumed.step, 7);
-  EXPECT_EQ(resumed.values, whole.values);
-  EXPECT_EQ(resumed.moments, whole.moments);
-  EXPECT_EQ(train_on_threads({small_settings(), deal, &whole, 7}, text).end.values, whole.values);
-}
-
-TEST(Training, IsTakenUpByAnyNumberOfRanks) {
-  const std::string text = small_text();
-  const Checkpoint half =
-      train_on_threads({small_settings(), {PartitionKind::zigzag, 2}, nullptr, 4}, text).end;
-  const auto loss_on = [&](int world_size) {
-    double last = 0;
-    train_on_threads({small_settings(), {PartitionKind::zigzag, world_size}, &half, 8}, text,
-                     [&](const StepReport& report, const TrainingRank&) { last = report.loss; });
-    return last;
-  };
-  const double expected = loss_on(2);
-  for (const int world_size : {1, 3, 4})
-    EXPECT_NEAR(loss_on(world_size), expected, 1e-4 * expected) << world_size;
+TEST(Training, WeightsStayTheSameBitsOnEveryRankAndEveryTime) {
+  const TrainingPlan plan{small_settings(), {PartitionKind::zigzag, 3}, nullptr, 20};
+  const TextBatches batches(small_text(), plan.settings.batch, plan.settings.seqlen, 7);
+  const std::string expected = to_bytes(train_on_threads(plan, small_text()).end);
+  for (const auto& rank : run_rank_threads(
+           3,
+           [&](Communicator& comm) { return std::make_unique<TrainingRank>(plan, batches, comm); },
+           [](TrainingRank& mine) { mine.run({}); }))
+    EXPECT_TRUE(to_bytes(rank->checkpoint()) == expected) << rank->rank();
 }
 
 TEST(Training, RefusesWhatCannotBe) {
@@ -121,6 +105,10 @@ TEST(Training, RefusesWhatCannotBe) {
   refused([](TrainingSettings& s) { s.seqlen = 1 << 20; });  // longer than the text
   refused([](TrainingSettings& s) { s.mask = "casual"; });
   refused([](TrainingSettings& s) { s.shape.vocab = 17; });
+  refused([](TrainingSettings& s) { s.shape.vocab = 257; });
+  refused([](TrainingSettings& s) { s.shape.num_heads_kv = 3; });
+  refused([](TrainingSettings& s) { s.shape.head_dim = 5; });
+  refused([](TrainingSettings& s) { s.shape.width = 0; });
   refused([](TrainingSettings& s) { s.adam.rate = -1; });
   refused([](TrainingSettings&) {}, 0);
   TrainingSettings wider = small_settings();

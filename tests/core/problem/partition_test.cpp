@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <numeric>
 #include <string>
 #include <vector>
 
@@ -119,34 +118,6 @@ TEST_P(PartitionTest, MaxRowsIsTheLargestShare) {
 
 INSTANTIATE_TEST_SUITE_P(All, PartitionTest, testing::ValuesIn(kAllPartitions),
                          [](const auto& tested) { return std::string(name_of(tested.param)); });
-
-// S1, part two, 2: the assignment of 16 tokens to 4 ranks, whose positions sum to 30 on every rank.
-TEST(C23_FoldExample, SixteenTokensOnFourRanks) {
-  const Partition partition{PartitionKind::fold, 16, 4};
-  const std::vector<Index> expected[] = {
-      {0, 7, 8, 15}, {1, 6, 9, 14}, {2, 5, 10, 13}, {3, 4, 11, 12}};
-  for (int rank = 0; rank < 4; ++rank) {
-    const std::vector<Index> positions = positions_of(partition.rows_of(rank));
-    EXPECT_EQ(positions, expected[rank]) << "rank " << rank;
-    EXPECT_EQ(std::accumulate(positions.begin(), positions.end(), Index{0}), 30) << "rank " << rank;
-  }
-}
-
-TEST(C23_FoldExample, TwelveTokensMakeAnOddNumberOfFoldsAndUnequalSums) {
-  const Partition partition{PartitionKind::fold, 12, 4};
-  const auto sum = [&](int rank) {
-    const std::vector<Index> positions = positions_of(partition.rows_of(rank));
-    return std::accumulate(positions.begin(), positions.end(), Index{0});
-  };
-  EXPECT_EQ(sum(0), 0 + 7 + 8);
-  EXPECT_EQ(sum(3), 3 + 4 + 11);
-}
-
-// C26: what others call zig-zag is two chunks a rank; it differs from S1's fold.
-TEST(C26_Zigzag, HoldsAnEarlyAndALateChunk) {
-  EXPECT_EQ(positions_of(Partition{PartitionKind::zigzag, 16, 4}.rows_of(1)),
-            (std::vector<Index>{2, 3, 12, 13}));
-}
 
 static_assert(Partition{PartitionKind::contiguous, 10, 4}.rows_of(1).global_position(0) == 3);
 static_assert(Partition{PartitionKind::striped, 10, 4}.rows_of(1).size() == 3);

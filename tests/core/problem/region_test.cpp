@@ -63,43 +63,45 @@ class RegionTest : public testing::TestWithParam<std::tuple<PartitionKind, Index
   }
 };
 
-TEST_P(RegionTest, AllowedRowsAreTheAllowedKeys) {
+// Compare the pairs and the class of a tile.
+template <class Describe>
+void expect_tile(const Region& region, CountedRegion& counted, Interval q, Interval k,
+                 const Describe& describe) {
+  const Index pairs = counted.pairs(q, k);
+  ASSERT_EQ(region.pairs(q, k), pairs) << describe() << ", tile [" << q.first << "," << q.last
+                                       << ") x [" << k.first << "," << k.last << ")";
+  ASSERT_EQ(region.tile_class(q, k), pairs == 0                     ? TileClass::empty
+                                     : pairs == q.size() * k.size() ? TileClass::full
+                                                                    : TileClass::partial)
+      << describe() << ", tile [" << q.first << "," << q.last << ") x [" << k.first << "," << k.last
+      << ")";
+}
+
+TEST_P(RegionTest, RowsPairsAndClassesOfEveryTile) {
   for_every_region(6, [](const Region& region, CountedRegion& counted, auto describe) {
     for (Index i = 0; i < region.queries.size(); ++i)
       for (Index j = 0; j < region.keys.size(); ++j)
         ASSERT_EQ(region.allowed_rows(i).contains(j), counted.pairs({i, i + 1}, {j, j + 1}) == 1)
             << describe() << ", local rows " << i << ", " << j;
-  });
-}
-
-TEST_P(RegionTest, PairsAndClassesOfEveryTile) {
-  for_every_region(6, [](const Region& region, CountedRegion& counted, auto describe) {
     ASSERT_EQ(region.pairs(), counted.pairs({0, region.queries.size()}, {0, region.keys.size()}))
         << describe();
     for (Index q0 = 0; q0 <= region.queries.size(); ++q0)
       for (Index q1 = q0; q1 <= region.queries.size(); ++q1)
         for (Index k0 = 0; k0 <= region.keys.size(); ++k0)
-          for (Index k1 = k0; k1 <= region.keys.size(); ++k1) {
-            const Interval q{q0, q1}, k{k0, k1};
-            const Index pairs = counted.pairs(q, k);
-            const TileClass expected = pairs == 0                     ? TileClass::empty
-                                       : pairs == q.size() * k.size() ? TileClass::full
-                                                                      : TileClass::partial;
-            ASSERT_EQ(region.pairs(q, k), pairs)
-                << describe() << ", tile [" << q0 << "," << q1 << ") x [" << k0 << "," << k1 << ")";
-            ASSERT_EQ(region.tile_class(q, k), expected)
-                << describe() << ", tile [" << q0 << "," << q1 << ") x [" << k0 << "," << k1 << ")";
-          }
+          for (Index k1 = k0; k1 <= region.keys.size(); ++k1)
+            expect_tile(region, counted, {q0, q1}, {k0, k1}, describe);
   });
+}
+
+std::string test_name(const testing::TestParamInfo<std::tuple<PartitionKind, Index>>& tested) {
+  return std::string(name_of(std::get<0>(tested.param))) + "_seqlen" +
+         std::to_string(std::get<1>(tested.param));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, RegionTest,
                          testing::Combine(testing::ValuesIn(kAllPartitions),
                                           testing::Values<Index>(1, 2, 3, 5, 8, 11)),
-                         [](const auto& tested) {
-                           return std::string(name_of(std::get<0>(tested.param))) + "_seqlen" +
-                                  std::to_string(std::get<1>(tested.param));
-                         });
+                         test_name);
 
 // Longer sequences, whole regions and square tiles only: more documents, windows and folds than fit
 // above.
@@ -109,26 +111,16 @@ TEST_P(LongRegionTest, PairsAndClassesOfSquareTiles) {
   for_every_region(5, [](const Region& region, CountedRegion& counted, auto describe) {
     for (const Index size : {4, 7, 100})
       for (Index q0 = 0; q0 < region.queries.size(); q0 += size)
-        for (Index k0 = 0; k0 < region.keys.size(); k0 += size) {
-          const Interval q{q0, min_of(q0 + size, region.queries.size())};
-          const Interval k{k0, min_of(k0 + size, region.keys.size())};
-          const Index pairs = counted.pairs(q, k);
-          ASSERT_EQ(region.pairs(q, k), pairs) << describe() << ", tile " << q0 << ", " << k0;
-          ASSERT_EQ(region.tile_class(q, k), pairs == 0                     ? TileClass::empty
-                                             : pairs == q.size() * k.size() ? TileClass::full
-                                                                            : TileClass::partial)
-              << describe() << ", tile " << q0 << ", " << k0;
-        }
+        for (Index k0 = 0; k0 < region.keys.size(); k0 += size)
+          expect_tile(region, counted, {q0, min_of(q0 + size, region.queries.size())},
+                      {k0, min_of(k0 + size, region.keys.size())}, describe);
   });
 }
 
 INSTANTIATE_TEST_SUITE_P(All, LongRegionTest,
                          testing::Combine(testing::ValuesIn(kAllPartitions),
                                           testing::Values<Index>(40, 57)),
-                         [](const auto& tested) {
-                           return std::string(name_of(std::get<0>(tested.param))) + "_seqlen" +
-                                  std::to_string(std::get<1>(tested.param));
-                         });
+                         test_name);
 
 constexpr Mask kCausal{.seqlen = 16, .causal = true};
 constexpr Index kDocumentEnds[] = {5, 16};
