@@ -1,11 +1,6 @@
 // What tests of `train` share: a text, a model that takes a moment, and how it is run.
 #pragma once
 
-#include <signal.h>
-
-#include <chrono>
-#include <thread>
-
 #include "core/base/text.h"
 #include "tests/app/program.h"
 
@@ -54,31 +49,6 @@ class TrainCommandTest : public ProgramTest {
     return result;
   }
   std::string bytes(const std::string& name) const { return contents_of(path(name)); }
-
-  // Kills the program a moment after it has written `file`.
-  void run_until_there_is(const std::string& file, const Strings& arguments) const {
-    using std::chrono::steady_clock;
-    Strings words = Strings{RINGSCOPE_PROGRAM} + arguments;
-    std::vector<char*> argv;
-    for (std::string& word : words) argv.push_back(word.data());
-    argv.push_back(nullptr);
-    const std::string folder = path("");
-    const pid_t child = ::fork();
-    if (child == 0) {
-      if (::chdir(folder.c_str()) == 0) ::execv(argv[0], argv.data());
-      ::_exit(127);
-    }
-    ASSERT_GT(child, 0);
-    const auto end = steady_clock::now() + std::chrono::seconds(60);
-    while (!std::filesystem::exists(path(file)) && steady_clock::now() < end)
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    ::kill(child, SIGKILL);
-    int status = 0;
-    ASSERT_EQ(::waitpid(child, &status, 0), child);
-    ASSERT_TRUE(WIFSIGNALED(status)) << "it ended by itself";
-    ASSERT_TRUE(std::filesystem::exists(path(file)));
-  }
 
   std::string text_;
 };

@@ -125,18 +125,6 @@ TEST_F(TrainCommandTest, WhatCannotBeSavedEndsTheRun) {
   EXPECT_EQ(files().count("c.ckpt"), 0u);
 }
 
-// Killed wherever it is: what it saved is whole, and going on from there leads to where it was led.
-TEST_F(TrainCommandTest, GoesOnAfterBeingKilled) {
-  ASSERT_NO_FATAL_FAILURE(run_until_there_is(
-      "c.ckpt", kTiny + "--steps 1000000 --checkpoint c.ckpt --checkpoint-every 1"));
-  const Index step = load_checkpoint(path("c.ckpt")).step;
-  const std::string steps = std::to_string(step + 2);
-  run_well({"train", "--text", "t.txt", "--resume", "c.ckpt", "--steps", steps, "--checkpoint",
-            "c.ckpt"});
-  run_well(kTiny + Strings{"--steps", steps, "--checkpoint", "whole.ckpt"});
-  EXPECT_TRUE(bytes("c.ckpt") == bytes("whole.ckpt")) << "after " << step;
-}
-
 // A table that can't be written costs neither the model nor the recording.
 TEST_F(TrainCommandTest, AFailingOutputCostsNoOther) {
   if (!std::filesystem::is_character_file("/dev/full")) GTEST_SKIP() << "no /dev/full";
@@ -157,21 +145,6 @@ TEST_F(TrainCommandTest, RecordsAStep) {
   EXPECT_FALSE(recording.events[1].empty());
   expect_refused(kTiny + "--steps 4 --trace u.json --trace-step 5",
                  {"--trace-step", "5", "1 to 4"});
-}
-
-TEST_F(TrainCommandTest, RefusesWhatIsNoCheckpoint) {
-  run_well(kTiny + "--steps 1 --checkpoint c.ckpt");
-  const std::string whole = bytes("c.ckpt");
-  const auto refused = [&](const std::string& content, const std::string& why) {
-    write_text("bad.ckpt", content);
-    expect_refused("train --text t.txt --resume bad.ckpt", {"--resume", "bad.ckpt", why});
-  };
-  refused("", "0 bytes");
-  refused(text_, "not a checkpoint");
-  refused(whole.substr(0, whole.size() - 8), "cut short");
-  std::string flipped = whole;
-  flipped[whole.size() / 2] = static_cast<char>(flipped[whole.size() / 2] ^ 4);
-  refused(flipped, "checksum");
 }
 
 TEST_F(TrainCommandTest, RefusesPlacesThatCannotBeWrittenTo) {

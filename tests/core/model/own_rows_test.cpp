@@ -101,32 +101,6 @@ TEST(OwnRows, CrossEntropy) {
   });
 }
 
-// What rotary positions are for: a score depends on how far apart two rows are, not on where.
-TEST(Rotary, ScoresDependOnTheDistance) {
-  const Values q = drawn(1), k = drawn(2);
-  const auto score = [&](Index query, Index key) {
-    Values q_row(q.begin(), q.begin() + kHeadDim), k_row(k.begin(), k.begin() + kHeadDim);
-    Rotary({{{query, 1, 1}, {}}, false}, kHeadDim, 100).turn(1, 1, q_row.data());
-    Rotary({{{key, 1, 1}, {}}, false}, kHeadDim, 100).turn(1, 1, k_row.data());
-    double sum = 0;
-    for (Index i = 0; i < kHeadDim; ++i) sum += static_cast<double>(q_row[i]) * k_row[i];
-    return sum;
-  };
-  EXPECT_NEAR(score(7, 4), score(1007, 1004), 1e-5);
-  EXPECT_GE(std::abs(score(7, 4) - score(7, 3)), 1e-2);
-}
-
-TEST(Rotary, TurnsBack) {
-  const LocalRows rows = Partition{PartitionKind::zigzag, kSeqlen, 2}.rows_of(1);
-  const Values x = rows_of(drawn(1), rows);
-  Values turned = x;
-  const Rotary rotary(rows, kHeadDim, 10000);
-  rotary.turn(1, kHeads, turned.data());
-  EXPECT_NE(turned, x);
-  rotary.turn_back(1, kHeads, turned.data());
-  for (std::size_t i = 0; i < x.size(); ++i) EXPECT_NEAR(turned[i], x[i], 1e-6);
-}
-
 // Logits so far apart that a plain exponential would overflow.
 TEST(CrossEntropy, OfLargeLogits) {
   const std::uint8_t targets[] = {0, 1};

@@ -121,12 +121,5 @@ TEST(TensorParallel, RanksOfATensorGroupHaveTheSameBits) {
   EXPECT_NE(parts[0]->rows.y, parts[2]->rows.y);
 }
 
-TEST(TensorParallel, RefusesHeadsThatDoNotDivide) {
-  const AttentionCase a_case;  // 4 heads, 2 kv heads
-  EXPECT_THROW(AttentionShard(a_case.shape, 3), InputError);
-  EXPECT_THROW(AttentionShard(a_case.shape, 4), InputError);
-  EXPECT_NO_THROW(AttentionShard(a_case.shape, 2));
-}
-
 }  // namespace
 }  // namespace ringscope

@@ -42,14 +42,6 @@ TEST(TrainingRun, SendsWhatTheFormulasSay) {
   }
 }
 
-TEST(TrainingRun, AttentionIsAPartOfTheStep) {
-  for (const RankCosts& costs : finished(small_settings(), PartitionKind::zigzag, 2, 3).ranks) {
-    EXPECT_GT(costs.attention.forward, 0);
-    EXPECT_GT(costs.attention.backward, 0);
-    EXPECT_LT(costs.attention.forward + costs.attention.backward, costs.seconds);
-  }
-}
-
 // To the byte, on every rank: what `plan` prints for the same shape.
 TEST(TrainingRun, MemoryIsThatOfTheBill) {
   TrainingSettings settings = small_settings();

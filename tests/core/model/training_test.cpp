@@ -127,16 +127,5 @@ TEST(Training, EndsWhenItsWeightsOverflow) {
   expect_contains(run_error_of(train), "diverged: at step 1 weights");
 }
 
-// What goes wrong while a checkpoint is written ends the run.
-TEST(Training, ThatCannotGoOnEnds) {
-  const auto train = [] {
-    train_on_threads({small_settings(), {PartitionKind::zigzag, 3}, nullptr, 9}, small_text(),
-                     [](const StepReport& report, const TrainingRank&) {
-                       if (report.step == 2) throw RunError("the disk is full");
-                     });
-  };
-  EXPECT_EQ(run_error_of(train), "rank 0, step -1: the disk is full");
-}
-
 }  // namespace
 }  // namespace ringscope
