@@ -109,8 +109,10 @@ int tell_lesson(const Lesson& lesson, const LessonOptions& options) {
   try {
     const lessons::Told told = lessons::tell(lesson, options.out, &terminal);
     if (told.failed == 0) {
-      terminal.show(fmt::format("All {} checks hold. Exercise: `{} lesson {} --check`", told.checks,
-                                own_command(), lesson.number));
+      terminal.show(fmt::format("All {} checks hold.", told.checks) +
+                    (lesson.exercise().empty() ? ""
+                                               : fmt::format(" Exercise: `{} lesson {} --check`",
+                                                             own_command(), lesson.number)));
       return 0;
     }
     print_error(
@@ -153,6 +155,11 @@ void take_step(const Lesson& lesson, const std::string& from) {
 }
 
 int check_exercise(const Lesson& lesson, const std::string& out) {
+  if (lesson.exercise().empty())
+    throw InputError(
+        fmt::format("--check: lesson {} has questions on paper; accepted: a lesson with "
+                    "an exercise, such as 1",
+                    lesson.number));
   const std::string folder = RINGSCOPE_BUILD_DIR, target = "exercise_" + lesson.label();
   if (!fs::exists(fs::path(folder) / "CMakeCache.txt"))
     throw InputError(
@@ -227,8 +234,7 @@ void check(const LessonOptions& lesson) {
   if (lesson.hint || lesson.take) {
     const char* const flag = lesson.hint ? "--hint" : "--take";
     if (!is_lesson || lessons::lesson_of_number(*lesson_number(lesson)).hints().empty())
-      contradiction(flag, "given without a step of your ring",
-                    "lesson 3, 4, 6, 7, 8, 9, 15 or 18");
+      contradiction(flag, "given without a step of your ring", "lesson 3, 4, 6, 7, 8, 9, 15 or 18");
     if (lesson.check || lesson.page || (lesson.hint && lesson.take))
       contradiction(flag, "given beside another thing to do", "one of them");
     if (lesson.take && *lesson.take != "ours" && *lesson.take != "stub")

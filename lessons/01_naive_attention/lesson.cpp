@@ -65,7 +65,7 @@ void lesson_01(Page& page) {
   // in lesson 7, and lesson 2 says what the row's maximum and `lse` are for.)
   page.region("core/attention/naive.cpp", "forward");
 
-  // Q, K, V and out have S x D numbers each. With D = 128 and four bytes a number, 65,536 tokens, a
+  // Q, K, V and out have S x D numbers each. With D = 128 and four bytes per number, 65,536 tokens, a
   // book of some 150 pages, need 128 MiB for the four of them. But between the two products lies P,
   // and P is S x S.
   const Index seqlen = 65536, head_dim = 128;

@@ -1,6 +1,6 @@
 // # Softmax made safe
-// > exp leaves the range of a float soon, and scores of that size are ordinary; one subtraction
-// > keeps every row in range.
+// > exp soon leaves the range of a float, and scores of that size are ordinary. One subtraction keeps
+// > every row in range.
 //
 // **You know** from lesson 1 that softmax turns a row of scores into weights: exp of each score,
 // divided by the sum. **You will see** that this formula fails in an ordinary float, why
@@ -8,7 +8,7 @@
 //
 // ## Where exp ends
 //
-// A float reaches about 3.4 · 10³⁸. exp grows by a factor of 2.72 for every 1 that is added, so it
+// A float reaches about 3.4 · 10³⁸. exp grows by a factor of 2.72 when its argument grows by 1, so it
 // gets there soon. This is softmax as lesson 1 wrote it, in float:
 #include <cmath>
 #include <limits>
@@ -50,10 +50,10 @@ void lesson_02(Page& page) {
   while (std::isfinite(std::exp(static_cast<float>(largest + 1)))) ++largest;
   page.answer(guess, largest);
 
-  // One more, and exp is infinite. A score is a sum of D products, divided by √D. That keeps it small
-  // in the mean. If the numbers of q and k are independent, with mean 0 and variance 1, a product has
-  // variance 1 · 1, and variances of independent terms add up: a sum of D has variance D, and is
-  // mostly about √D in size. Divided by √D it is about 1, whatever D is. In 4,000 random pairs:
+  // One more, and exp is infinite. A score is a sum of D products, divided by √D, which keeps it small on
+  // average. If the numbers of q and k are independent, with mean 0 and variance 1, each product has
+  // variance 1 · 1, and variances of independent terms add up. So a sum of D products has variance D,
+  // and its size is about √D. Divided by √D it is about 1, whatever D is. In 4,000 random pairs:
   //-
   Table sizes({"D", "size of a sum of D products", "√D", "divided by √D"});
   double off = 0;  // largest distance of the last column from 1
@@ -70,9 +70,9 @@ void lesson_02(Page& page) {
   //+
   page.table(sizes);
 
-  // Without it, the largest of many scores would take nearly all of the weight when D is large. But
-  // queries and keys are not independent, and a key that is looked for agrees with its query. With D
-  // = 64 and entries of size 4, they score 64 · 4 · 4 / 8 = 128. Then the formula gives NaN:
+  // Without that division, the largest of many scores would take nearly all of the weight when D is large.
+  // But queries and keys are not independent: a query agrees with the key that it looks for. With D = 64
+  // and entries of size 4, their score is 64 · 4 · 4 / 8 = 128. Then the formula gives NaN:
   const std::vector<float> small = {1, 2, 3}, large = {126, 127, 128};
   //-
   Table failing({"scores", "exp of the last", "weights by the formula"});

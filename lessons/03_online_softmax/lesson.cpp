@@ -37,12 +37,11 @@ void lesson_03(Page& page) {
   //
   //     exp(score - 5) = exp(score - 3) exp(3 - 5)
   //
-  // So every old term gets the same factor, and therefore both sums do. The old m is the unit that
-  // the sums are measured in, and the factor changes the unit. The *carried state* is m, l and
-  // out_accum. The function `carry_on` carries it on by one step; the exercise asks you to write it.
-  // A key with the score -inf counts for nothing (masks will use that), and -inf - -inf, which is
-  // NaN, must never be formed. In the code row_max is m, and row_sum is l. This is the example, two
-  // keys at a time:
+  // So every old term gets the same factor, and therefore both sums do. The old m is the unit that the
+  // sums are measured in, and the factor changes the unit. The *carried state* is m, l and out_accum.
+  // The function `carry_on` carries it on by one step; the exercise asks you to write it. A key with
+  // the score -inf counts for nothing (masks will use that), and -inf - -inf, which is NaN, must never
+  // be formed. In the code row_max is m, and row_sum is l. This is the example, two keys at a time:
   RowState<double> row;  // m = -inf, l = 0: no keys yet
   std::vector<double> out_accum = {0};
   const std::span<const double> all(scores);
@@ -83,6 +82,14 @@ void lesson_03(Page& page) {
   merge<double>(merged, merged_accum, late, late_accum);
   page.value("merged", fixed(merged_accum[0] / merged.row_sum, 3));
 
+  // Why one factor there, and two here? Keys that are carried on are measured against the new m at once,
+  // so only the old sums need a factor. Two states were each measured against their own m, and the state
+  // with the smaller m needs it. Outputs that are already divided by l need both factors: they are weighted by
+  // exp(lse - lse of all keys), and the weights add up to 1.
+  const PartOfKeys early = over_keys(0, 2), rest = over_keys(2, 4), whole = over_keys(0, 4);
+  const double of_early = std::exp(early.lse - whole.lse), of_rest = std::exp(rest.lse - whole.lse);
+  page.value("weights of the outputs of the two halves", numbers({of_early, of_rest}, 3));
+
   // ## What it costs to remember
   //
   // The state of one row with head_dim 128 is m, l and 128 numbers of out_accum, whether it has met
@@ -92,11 +99,10 @@ void lesson_03(Page& page) {
   const double state_bytes = (2 + 128) * sizeof(float), row_of_p = 1e6 * sizeof(float);
   page.answer(guess, row_of_p / state_bytes);
 
-  // What is exact in mathematics is not exact in a computer, because every step rounds. Here one
-  // row meets 4,096 random keys in float, f32 for short. Their scores slowly rise, so that m
-  // changes often. One column carries the state on from piece to piece. In the other, each piece
-  // makes a state, and the states are merged. Both are compared with the softmax of the whole row
-  // in double, f64.
+  // What is exact in mathematics is not exact in a computer, because every step rounds. Here one row
+  // meets 4,096 random keys in float, f32 for short. Their scores slowly rise, so that m changes often.
+  // One column carries the state on from piece to piece. In the other, each piece makes a state, and
+  // the states are merged. Both are compared with the softmax of the whole row in double, f64.
   //-
   const Index keys = 4096;
   auto s = random_values(RandomTensor::q, keys), v = random_values(RandomTensor::v, keys);
@@ -105,7 +111,7 @@ void lesson_03(Page& page) {
   safe_softmax<double>(s64, w64);
   double exact = 0, worst = 0;
   for (Index j = 0; j < keys; ++j) exact += w64[j] * static_cast<double>(v[j]);
-  Table errors({"keys a piece", "pieces", "error, carried", "error, merged"});
+  Table errors({"keys per piece", "pieces", "error, carried", "error, merged"});
   for (Index piece : {4096, 256, 16, 1}) {
     RowState<float> carried, sum;
     std::vector<float> out = {0}, sum_out = {0};
@@ -133,6 +139,8 @@ void lesson_03(Page& page) {
                std::abs(out_accum[0] / row.row_sum - at_once), 1e-12);
   page.at_most("Two and two merged give the same",
                std::abs(merged_accum[0] / merged.row_sum - at_once), 1e-12);
+  page.at_most("So do outputs that are weighted by their lse",
+               std::abs(of_early * early.out + of_rest * rest.out - at_once), 1e-12);
   page.equal("After two keys the output is 18.81", fixed(accum_after_two / after_two.row_sum, 2),
              "18.81");
   page.at_most("In f32, pieces of any size stay within 1e-6", worst, 1e-6);

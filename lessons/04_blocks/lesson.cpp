@@ -38,11 +38,37 @@
 #include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_04 {
-namespace {
-
+//-
 constexpr Index kTokens = 768, kDim = 64;
 
-}  // namespace
+// Attend one head in tiles of query_rows by key_rows, which divide the sequence, and count.
+struct Cut {
+  Index query_rows, key_rows;
+};
+struct Count {
+  Index kv_rows_read = 0, rescaled = 0;
+};
+static std::vector<float> attend_in_tiles(const AttentionShape& shape, const AttentionInputs& in,
+                                          Cut cut, Count& count) {
+  const Index tokens = shape.seqlen, d = shape.head_dim;
+  const float root = std::sqrt(static_cast<float>(d));
+  std::vector<float> out(tokens * d), tile(cut.query_rows * cut.key_rows);
+  for (Index q = 0; q < tokens; q += cut.query_rows) {
+    std::vector<RowState<float>> state(cut.query_rows);
+    for (Index k = 0; k < tokens; k += cut.key_rows, count.kv_rows_read += cut.key_rows)
+      for (Index i = 0; i < cut.query_rows; ++i, ++count.rescaled) {
+        const std::span<float> scores(&tile[i * cut.key_rows], cut.key_rows);
+        for (Index j = 0; j < cut.key_rows; ++j) {
+          const float* const key = &in.k[(k + j) * d];
+          scores[j] = std::inner_product(key, key + d, &in.q[(q + i) * d], 0.0f) / root;
+        }
+        carry_on<float>(state[i], std::span(&out[(q + i) * d], d), scores, &in.v[k * d]);
+      }
+    for (Index i = 0; i < cut.query_rows * d; ++i) out[q * d + i] /= state[i / d].row_sum;
+  }
+  return out;
+}
+//+
 
 void lesson_04(Page& page) {
   // Tiles of 48 queries by 256 keys, against the function of lesson 1:
@@ -110,9 +136,9 @@ void lesson_04(Page& page) {
   //+
   page.table(memory);
 
-  // But linear is not nothing. At ten million tokens, with 32 heads and many layers, even these
-  // four are more than one machine holds, and one machine would take days for the work. But tiles
-  // can be computed anywhere. In lesson 5 they go to many machines.
+  // Yet linear is not nothing. At ten million tokens, with 32 heads and many layers, even these four are
+  // more than one machine holds, and it would take days for the work. Tiles, however, can be computed
+  // anywhere. In lesson 5 they go to many machines.
   //
   // ## Checks
   page.at_most("All cuts give the result of lesson 1", worst, 1e-5);

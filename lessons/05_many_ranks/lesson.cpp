@@ -1,6 +1,6 @@
 // # Many ranks: all-gather or ring
-// > Split the sequence over N machines. Queries stay, and keys and values must meet all of them. To
-// > fetch everything first, or to pass it round while computing, takes equal bytes, but not equal
+// > Split the sequence over N machines. Queries stay, and keys and values must meet all of them. Fetching
+// > everything first and passing it round while computing move equally many bytes, but they differ in
 // > memory and time.
 //
 // **You know** from lesson 4 that a block of queries can meet the KV blocks one at a time, in any
@@ -18,9 +18,8 @@
 //     rank 1 has   Q1   K1 V1     and needs   K0 V0   K2 V2   K3 V3
 //     ...
 //
-// Queries could travel instead, but a query with its state has 2 D + 2 numbers, and a row of K and
-// V has 2 D. Also, models often have fewer heads of K and V than of Q (lesson 10). So K and V
-// travel.
+// Queries could travel instead, but a query with its state has 2 D + 2 numbers, and a row of K and V
+// has 2 D. Also, models often have fewer heads of K and V than of Q (lesson 10). So K and V travel.
 #include <array>
 #include <cmath>
 
@@ -35,7 +34,7 @@ void lesson_05(Page& page) {
   // ## How much must travel
   Problem config = ring_job(4, 4096, 4);  // 4 heads of 64, 4,096 tokens, 4 ranks
 
-  // Take 4,096 tokens, 4 heads, head_dim 64, and four bytes a number. So all of K and V are 2 · 4 ·
+  // Take 4,096 tokens, 4 heads, head_dim 64, and four bytes per number. So all of K and V are 2 · 4 ·
   // 4,096 · 64 · 4 bytes = 8 MiB, and each rank begins with a quarter of them.
   const Guess guess = page.predict("How much must every rank receive from others?", "MiB");
   const double all_kv = 2.0 * 4 * 4096 * 64 * 4, missing = all_kv * 3 / 4;
@@ -46,8 +45,8 @@ void lesson_05(Page& page) {
   //
   // **All-gather**: first every rank fetches all blocks that it lacks, then it computes, as if it
   // were alone with its queries. **Ring**: every rank computes with the block it has, passes it on
-  // to its neighbour, and gets the next block from its other neighbour meanwhile. After N - 1 times
-  // every rank has met every block. In this project one word of a run's configuration chooses
+  // to its neighbour, and gets the next block from its other neighbour meanwhile. After N - 1
+  // hops every rank has met every block. In this project one word of a run's configuration chooses
   // between the two. Ranks are threads here, and blocks are really copied from one to the other:
   const AttentionInputs in = random_inputs(config.shape);
   config.scheme = Scheme::allgather;
@@ -66,10 +65,10 @@ void lesson_05(Page& page) {
   //+
   page.table(both);
 
-  // They send equal bytes. But the all-gather holds all of K and V on every rank, and that does not
+  // They send equally many bytes. But the all-gather holds all of K and V on every rank, and that does not
   // shrink when ranks are added. The ring holds two blocks, the one that it attends and the one
   // that comes in, and with more ranks these get smaller. With a million tokens and the sizes of a
-  // real model (8 heads of K and V, head_dim 128, two bytes a number) they hold:
+  // real model (8 heads of K and V, head_dim 128, two bytes per number) they hold:
   //-
   Table growth({"ranks", "all-gather holds", "ring holds (two blocks)"});
   const double real_kv = 2.0 * 1048576 * 8 * 128 * 2;  // 8 KV heads, head_dim 128, two bytes
@@ -102,9 +101,8 @@ void lesson_05(Page& page) {
   page.ring_trace(ring.recording, story);
 
   // In the all-gather's recording all transfers come first, and the computing begins when the last
-  // block is there. In the ring's, only the first block has to be there, and the rank has it
-  // already. Whether the others arrive in time is a question of speed, and the subject of the next
-  // lesson.
+  // block is there. In the ring's, only the first block has to be there, and the rank has it already.
+  // Whether the others arrive in time is a question of speed, and the subject of the next lesson.
   //
   // ## Nothing but rounding
   //
@@ -117,6 +115,14 @@ void lesson_05(Page& page) {
   page.value("all-gather, largest error", rounding(gather_error, 2e-6));
   page.value("ring, largest error", rounding(ring_error, 2e-6));
 
+  // ## On paper
+  page.predict("10 tokens on 4 ranks, dealt out evenly: how many rows must a rank with 2 receive?",
+               "rows", 10 - 2);
+  page.predict("How many rows do two buffers hold there, if every block must fit in each?", "rows",
+               2 * ring_job(1, 10, 4).max_rows());
+  page.predict("16 ranks in place of 4: how much of the 8 MiB does each hold at once in a ring?",
+               "MiB", 2 * all_kv / 16 / 0x1p20);
+
   // ## Checks
   //-
   RowState<double> own;
@@ -127,16 +133,10 @@ void lesson_05(Page& page) {
   page.equal("Four keys in the ring's order give 36.88", fixed(out / own.row_sum, 2), "36.88");
   page.equal("All of K and V are 8 MiB", bytes(all_kv), "8 MiB");
   page.equal("A rank of the ring sends what it must", sent(ring), missing);
-  page.equal("A rank of the all-gather sends as much", sent(gather), sent(ring));
+  page.equal("A rank of the all-gather sends equally much", sent(gather), sent(ring));
   page.equal("The ring holds two blocks less", held(gather) - held(ring), all_kv / 2);
   page.at_most("The all-gather's output is exact up to rounding", gather_error, 2e-6);
   page.at_most("So is the ring's", ring_error, 2e-6);
-
-  // ## Exercise
-  //
-  // Write `bytes_to_receive` and `bytes_held` for both schemes, any number of ranks, and lengths
-  // that don't divide: `lessons/05_many_ranks/exercise.h`. `./ringscope lesson 5 --check` compares
-  // them with small cases by hand.
 }
 
 }  // namespace ringscope::lessons::chapter_05

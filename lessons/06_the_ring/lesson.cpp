@@ -112,10 +112,10 @@ void lesson_06(Page& page) {
   page.value("and waited for", seconds(summary.ranks[2].wait_s));
   page.ring_trace(run.recording, story);
 
-  // (The ring adds up what its four links have carried so far: two hops of 1 MiB each.) On threads a hop is a
-  // copy in memory, a small part of the computing, and so it hides easily. In another run, on two
-  // cores, a rank computed for 18 ms, and waited for 4 because ranks share the cores; a page leaves out what differs from run
-  // to run.
+  // (The ring adds up what its four links have carried so far: two hops of 1 MiB each.) On threads a hop
+  // is a copy in memory. It takes little time beside the computing, so it hides easily. In another run,
+  // on two cores, a rank computed for 18 ms and waited for 4, because ranks share the cores. A page leaves
+  // out what differs from run to run.
   //
   // ## Checks
   page.equal("Rank 1 of five holds the block of rank 3 at step 3", RingSchedule{1, 5}.owner(3), 3);
@@ -126,8 +126,8 @@ void lesson_06(Page& page) {
   const PartOfKeys first = over_keys(2, 4), both = over_keys(0, 4);
   page.equal("Keys 3 and 4, then all", numbers({first.m, first.l, first.out, both.l, both.out}, 3),
              "5.000, 1.050, 39.526, 1.203, 36.881");
-  page.equal("Hidden hops cost nothing: 10 ms a step, 4 ms a hop", overlapped(10, 4), 40);
-  page.equal("Longer ones show: 10 ms a step, 15 ms a hop", overlapped(10, 15), 55);
+  page.equal("Hidden hops cost nothing: 10 ms per step, 4 ms per hop", overlapped(10, 4), 40);
+  page.equal("Longer ones show: 10 ms per step, 15 ms per hop", overlapped(10, 15), 55);
 
   // ## Exercise
   //

@@ -1,6 +1,6 @@
 // # Causal masks and the idle ranks
-// > A token may look back but not ahead, which halves the work. A ring with one piece of text a
-// > rank takes as long as before, since one rank still has all of its work.
+// > A token may look back but not ahead, which halves the work. A ring with one piece of text per
+// > rank takes as long as before, because one rank still has all of its work.
 //
 // **You know** the ring of lesson 6, in which every query meets every key. **You will see** what
 // happens when half of these pairs are forbidden: which rank has nothing to do, which has
@@ -115,7 +115,7 @@ void lesson_07(Page& page) {
   // blocks and passes them on. Rank 3 sends it the last one when it is done with step 1, after 1½ of
   // its 3½ block times. When that hop is over, at 4.2 of 9.4 ms in the pictures, rank 0 has finished.
   //
-  // The ring is right, but the wrong ranks hold the tokens. Lesson 8 deals them out differently.
+  // The ring is right, but the tokens lie on the wrong ranks. Lesson 8 deals them out differently.
   //
   // ## Checks
   page.equal("6 of 16 meetings are empty", std::count(meetings.begin(), meetings.end(), '.'), 6);

@@ -92,7 +92,7 @@ void lesson_08(Page& page) {
       scene("Rank 0 was idle from step 1 on. Now it has half of a block, like everybody.", 1, 0,
             Lane::compute),
       scene("The mask as rank and owner see it: each square is a triangle.", Figure::mask, 1),
-      scene("Pairs of each rank: level, but for one diagonal a step.", Figure::balance)};
+      scene("Pairs of each rank: level, but for one diagonal per step.", Figure::balance)};
   //+
   page.ring_trace(std::move(run.recording), story);
 

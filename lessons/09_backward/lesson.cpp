@@ -18,7 +18,7 @@
 //     dS = P ∘ (dP - delta)  how much each score matters
 //     dQ = scale dS K        dK = scale dSᵀ Q
 //
-// *delta* is one number a row. The third line needs a reason. A weight is a quotient, Pⱼ = eⱼ / l with
+// *delta* is one number per row. The third line needs a reason. A weight is a quotient, Pⱼ = eⱼ / l with
 // eⱼ = exp(sⱼ) and l = Σ eⱼ. If sᵢ rises, then eᵢ and l rise alike, by eᵢ. So by the quotient rule
 //
 //     Pᵢ changes by  (eᵢ l - eᵢ eᵢ) / l²  =  Pᵢ (1 - Pᵢ)
@@ -37,7 +37,7 @@ void lesson_09(Page& page) {
   // ## Nothing large is kept
   //
   // P has S × S numbers, and lesson 4 went to some length not to have it anywhere. It need not be
-  // kept: a weight is exp(score - lse), and lse is one number a row (lesson 2). So backward computes
+  // kept: a weight is exp(score - lse), and lse is one number per row (lesson 2). So backward computes
   // scores a second time, tile by tile, which is called *recomputation*.
   //
   // delta seems to need a whole row of dP, with all keys on all ranks. But the weighted mean of
@@ -72,7 +72,7 @@ void lesson_09(Page& page) {
   // A row without any key has lse = -∞ and out = 0. All its scores are -∞, too, and exp(-∞ - (-∞)) is
   // NaN. So P is set to 0 for such a row: its dQ is 0, and it adds nothing to dK and
   // dV. (The kernels here subtract 0 in place of -∞, and exp(-∞ - 0) is 0.)
-  page.predict("Forward takes two matrix products a block, Q Kᵀ and P V. How many does backward?",
+  page.predict("Forward takes two matrix products per block, Q Kᵀ and P V. How many does backward?",
                "products", 5);
 
   // It takes the four products above (dV, dP, dQ, dK), and computes Q Kᵀ again: five in place of
@@ -80,7 +80,7 @@ void lesson_09(Page& page) {
   //
   // ## Who gets what from whom
   //
-  // A row of dQ is a sum over keys: a rank meets all blocks and adds up, at home. A row of dK or dV
+  // A row of dQ is a sum over keys: a rank meets all blocks and adds it up at home. A row of dK or dV
   // is a sum over queries, which lie on all ranks. But the block whose gradient it is visits each
   // of them. So its gradient travels along: every rank adds its own part and passes both on.
   page.predict("Four ranks: a block makes 3 hops. How many does its gradient make?", "hops", 4);
@@ -113,11 +113,11 @@ void lesson_09(Page& page) {
   //
   // A rank of N has c = S/N rows of G heads of K and V, d numbers each. In each layer it sends
   //
-  //     forward      (N-1) · 2 c G d · e                     K and V, e bytes a number
+  //     forward      (N-1) · 2 c G d · e                     K and V, e bytes per number
   //     backward     (N-1) · 2 c G d · e  +  N · 2 c G d · 4     the same again, and dK and dV
   //
-  // dK and dV are sums over ranks, so they are f32 whatever e is. With N = 4 and f32 that is 7 to 3; in
-  // two bytes it is 3 + 2 · 4 = 11 to 3.
+  // dK and dV are sums over ranks, so they are f32 whatever e is. With N = 4 and f32, backward sends 7
+  // blocks where forward sends 3. With numbers of two bytes it sends 3 + 2 · 4 = 11.
   //-
   const double block = 2.0 * 512 * 2 * 64 * 4;  // 2 c G d e
   double sent[2] = {};                          // by rank 1, in each pass

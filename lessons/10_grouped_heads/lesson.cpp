@@ -95,6 +95,14 @@ void lesson_10(Page& page) {
   page.choose("One head of K and V for 32 query heads, eight ranks. Which scheme sends least?",
               {"a ring", "one that passes queries round"}, "a");
 
+  // ## On paper
+  page.predict("A rank has query heads 6 to 11 of 32. How many of 8 heads of K and V does it need?",
+               "heads", kv_head_of(11, 32, 8) - kv_head_of(6, 32, 8) + 1);
+  page.predict("16 ranks divide these heads. On how many ranks does each head of K and V lie?",
+               "ranks", 16 / 8);
+  page.predict("A number of K has four copies, with gradients 1, 2, 3 and 4. What is its gradient?",
+               "", 1 + 2 + 3 + 4);
+
   // ## Checks
   page.equal("A hop of 2 heads in place of 8: a quarter", 4 * sent(run), sent(wide));
   page.at_most("The output is exact up to rounding", out_off, 3e-6);
@@ -103,11 +111,6 @@ void lesson_10(Page& page) {
   page.check("With one head, a ring sends less than pass-Q",
              traffic_of(on_8("ring", 8192, 32, 1, "NVLink4").job, 0).forward_bytes <
                  traffic_of(on_8("pass-q", 8192, 32, 1, "NVLink4").job, 0).forward_bytes);
-
-  // ## Exercise
-  //
-  // Write which heads of K and V are needed by a rank that has some of the query heads, and add up the
-  // gradients of copies: `lessons/10_grouped_heads/exercise.h`, tried by `./ringscope lesson 10 --check`.
 }
 
 }  // namespace ringscope::lessons::chapter_10

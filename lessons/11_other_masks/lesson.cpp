@@ -24,6 +24,42 @@
 #include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_11 {
+//-
+// A meeting is one rank at one step, with the block that it then holds.
+struct Meetings {
+  int with_work = 0;           // meetings with an allowed pair
+  double balance_ceiling = 0;  // computed from pairs
+
+  std::string text() const { return fmt::format("{}, {:.1f} %", with_work, 100 * balance_ceiling); }
+};
+
+static Meetings meetings(const Problem& config) {
+  Meetings all;
+  std::vector<std::vector<double>> work(static_cast<std::size_t>(config.world_size));
+  for (int rank = 0; rank < config.world_size; ++rank)
+    for (int step = 0; step < config.world_size; ++step) {
+      const Index pairs = predicted_pairs(config, rank, step);
+      work[static_cast<std::size_t>(rank)].push_back(static_cast<double>(pairs));
+      all.with_work += pairs > 0;
+    }
+  all.balance_ceiling = balance_ceiling(work);
+  return all;
+}
+
+// Simulate a ring whose hops take next to no time, with `kv_buffers` KV buffers per rank. Return the
+// share of the time that its ranks compute.
+static double busy_share(Problem config, int kv_buffers) {
+  config.kv_buffers = kv_buffers;
+  Machine machine;
+  machine.world_size = config.world_size;
+  machine.rates = {.forward_flops = 1, .backward_flops = 1, .bytes_per_s = 1e30};
+  const Simulation run = simulate({.job = config, .pace = Pace::buffers}, Work(config), machine);
+  double computing = 0;
+  for (const SimulatedRank& rank : run.ranks) computing += rank.compute_s;
+  return computing / config.world_size / run.wall_s();
+}
+//+
+
 void lesson_11(Page& page) {
   //-
   const char* const masks[] = {"causal+window:3", "prefix:4", "causal+documents:3,5"};
@@ -50,14 +86,14 @@ void lesson_11(Page& page) {
       "is allowed.",
       drawing_of(6, 6, [&](Index i, Index j) { return both.allows(i, j); }));
 
-  // ## One interval a row
+  // ## One interval per row
   //
   // Look at any line: its crosses have no gaps. The keys that a query may attend are one
   // *interval*, from a first key to a last, and as you go down, neither end ever moves left. That
   // holds for all these masks, and so for their combinations. A function that returns both ends
   // (`allowed_keys` in `core/problem/mask.h`) is all that the project knows of masks.
   //
-  // Two numbers a row tell at once whether a tile is empty, full or in between, and how many pairs
+  // Two numbers per row tell at once whether a tile is empty, full or in between, and how many pairs
   // it has. The pairs need not be looked at one by one.
   //
   // ## Who has work now?
@@ -83,7 +119,7 @@ void lesson_11(Page& page) {
   for (const auto& [name, mask] : {std::pair<const char*, std::string>{"causal", "causal"},
                                    {"causal, window 1,024", "causal+window:1024"},
                                    {"causal, prefix 4,096", "prefix:4096"},
-                                   {"documents, one a rank", eight_texts},
+                                   {"documents, one per rank", eight_texts},
                                    {"documents of 700, 4,000, 300 and 3,192", few_texts},
                                    {"1,024 documents of 8", short_texts}}) {
     std::vector<Cell> cells = {name};
@@ -103,14 +139,14 @@ void lesson_11(Page& page) {
   // window or with documents, most meetings are empty. Zigzag was made for the plain causal mask, and
   // is best at that.
   // The ceiling is for ranks that begin every step together. If they have buffers, ranks run ahead,
-  // and only the totals bound them. With a document a rank, zigzag's totals are equal. Simulated
+  // and only the totals bound them. With one document per rank, zigzag's totals are equal. Simulated
   // with hops that take no time, its ranks are busy for this share of the time:
   //-
   const Problem one_each = ring_job(1, 8192, 8, eight_texts, PartitionKind::zigzag);
   const Cell two = percent(busy_share(one_each, 2)), eight = percent(busy_share(one_each, 8));
   //+
-  page.value("two buffers a rank", two);
-  page.value("eight buffers a rank", eight);
+  page.value("two buffers per rank", two);
+  page.value("eight buffers per rank", eight);
 
   // ## In a run
   //
@@ -132,7 +168,7 @@ void lesson_11(Page& page) {
   // ## Checks
   page.equal("Rank 5 has work with two blocks", blocks, 2);
   page.equal("A window in whole pieces: 15 meetings have work", meetings(windowed).with_work, 15);
-  page.equal("A document a rank: nobody needs anybody",
+  page.equal("One document per rank: nobody needs anybody",
              meetings(ring_job(1, 8192, 8, eight_texts, PartitionKind::contiguous)).with_work, 8);
   page.check("Eight buffers beat the ceiling", two.shown == "66.7 %" && eight.shown == "100.0 %");
   page.equal(

@@ -9,9 +9,9 @@
 // ## Two lines that cross
 //
 // A rank holds c rows of H query heads and G heads of K and V, d = head_dim numbers each. (G may be
-// less than H: lesson 10.) In a step its c queries meet c keys: c² scores a head. Each takes d products
-// and d sums, and so does its part of P V. Meanwhile c rows of K and of V come in, e bytes a number. At
-// F operations a second and B bytes a second, one way, a step takes
+// less than H: lesson 10.) In a step its c queries meet c keys: c² scores per head. Each takes d products
+// and d sums, and so does its part of P V. Meanwhile c rows of K and of V come in, e bytes per number. At
+// F operations and B bytes per second, one way, a step takes
 //
 //     computing   2 · 2 · d · H · c² / F        two matrix products; a product and a sum in each
 //     sending     2 · d · G · c · e / B         K and V
@@ -39,7 +39,7 @@ void lesson_12(Page& page) {
   const double crossover = threshold_rows(layer_job(8192, 8, 32), a100, Pass::forward, 1.0);
   page.answer(guess, crossover);
 
-  // That is about 1,000 tokens a rank, or two pages. (Data sheets give links in both directions
+  // That is about 1,000 tokens per rank, or two pages. (Data sheets give links in both directions
   // together, 600 here. A hop uses one of them.) A causal mask, balanced by zigzag, halves the
   // computing and leaves the sending as it is, so there it is twice that. With contiguous ranks it
   // is not: the last one has a full block in every step after its own, so all hops but the first
@@ -66,6 +66,11 @@ void lesson_12(Page& page) {
   // 0.65, and 715 rows where the last column has 1,099. (An A100: 0.73.) Lessons 21, 22
   // and 23 and `plan` use that.
   //
+  // Transfers also slow down the kernels beside them. NCCL moves a hop by a kernel of its own, which takes
+  // some of the GPU's processors and of its memory's bandwidth. A copy engine (lesson 14) takes none.
+  page.value("computing beside a hop that takes 8 of 132 processors is slower by",
+             percent(132 / (132 - 8.0) - 1));
+
   // Each term can be varied. On an A100, from 1,040 rows:
   //-
   Table terms({"change", "in the formula", "c*", "factor"});
@@ -99,7 +104,7 @@ void lesson_12(Page& page) {
   // The table has it for eight H100 with InfiniBand, 32 heads of 128, and a full mask. Times are
   // those of all steps together:
   //-
-  Table lengths({"seqlen", "rows a rank", "computing", "exposed", "exposed, of all time"});
+  Table lengths({"seqlen", "rows per rank", "computing", "exposed", "exposed, of all time"});
   double exposed_at_crossover = 0;
   const Rates reached = rates_of(find_gpu("H100"), find_link("NVLink4"), DType::bf16);
   const Rates cluster{.forward_flops = 989.4e12, .backward_flops = 989.4e12, .bytes_per_s = 50e9};
@@ -135,7 +140,15 @@ void lesson_12(Page& page) {
   page.trace(recorded_ring(32768), {{"32,768 rows: no gaps."}}, "large");
 
   // `./ringscope plan` does these sums for any machine, and `plan --measure` finds F and B of yours.
-  //
+
+  // ## On paper
+  const Rates slow{.forward_flops = 1e12, .backward_flops = 1e12, .bytes_per_s = 1e9};
+  page.predict("F = 10¹², B = 10⁹, four bytes, equal heads, a full mask: what is c*?", "rows",
+               threshold_rows(wide, slow, Pass::forward, 1));
+  page.predict("The same in the backward pass?", "rows",
+               threshold_rows(wide, slow, Pass::backward, 1));
+  page.predict("With half of c* rows, which part of a hop is exposed?", "%", 100 * (1 - 0.5));
+
   // ## Checks
   page.equal("F/B of the A100 is 1,040 rows", std::round(crossover), 1040);
   page.equal("With 0.65 of its peak, the H100 needs 715 rows with NVLink4, causal, 8 of 32 heads",
@@ -143,11 +156,6 @@ void lesson_12(Page& page) {
   page.check("At the crossover nothing is exposed", exposed_at_crossover < 1e-3);
   page.check("The factors are 1/2, 2, 1/4, 2 and 3 / 2.5",
              largest_difference(factors, std::vector<double>{0.5, 2, 0.25, 2, 1.2}) < 1e-9);
-
-  // ## Exercise
-  //
-  // Write `crossover` for both passes, and `exposed_time`: `lessons/12_overlap/exercise.h`.
-  // `./ringscope lesson 12 --check` asks for them on machines that you have seen here, and on others.
 }
 
 }  // namespace ringscope::lessons::chapter_12

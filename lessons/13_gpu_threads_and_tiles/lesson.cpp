@@ -6,7 +6,7 @@
 // less often. **You will see** what a tile is on a GPU, written in CUDA, and where its bytes come
 // from, counted. No GPU is needed: the project has a model of one, which runs threads on the CPU.
 //
-// ## A thread a row
+// ## One thread per row
 //
 // A GPU has about a hundred processors, and each keeps hundreds of threads going. A **kernel** is a
 // function that all of them run; each asks for its number to find its share. Threads come in
@@ -90,7 +90,7 @@ void lesson_13(Page& page) {
   // helps: a value in a register serves all rows of the thread.
   //-
   Table reads({"kernel", "K and V from global memory", "from shared memory"});
-  const char* const names[] = {"without tiles", "tiles, a row a thread", "2 rows", "4 rows"};
+  const char* const names[] = {"without tiles", "tiles, one row per thread", "2 rows", "4 rows"};
   int wrong = 0;
   for (int i = 0; i < 4; ++i) {
     wrong += wrong_rows(runs[i], in, kDim);
@@ -116,7 +116,7 @@ void lesson_13(Page& page) {
   // ## Thirty-two at a time
   //
   // Threads run in **warps** of 32, which read together. Global memory delivers in pieces of 32
-  // bytes. Shared memory has 32 banks, word w in bank w mod 32, and a bank serves one word a round.
+  // bytes. Shared memory has 32 banks, word w in bank w mod 32, and a bank serves one word per round.
   // So it matters which words neighbours ask for:
   page.predict("Rows of 32 words. Thread i wants the first word of row i. How many rounds?", "",
                access_of([](int i) { return 32 * i; }).rounds());

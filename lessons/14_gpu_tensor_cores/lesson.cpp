@@ -15,7 +15,7 @@
 // bytes per product, one of 8 x 8 reads 4 (8 + 8) / 64 = 1. But it takes 64 of a thread's 255 registers,
 // so tiles can't keep growing.
 //
-// ## A matrix an instruction
+// ## One instruction, one matrix
 //
 // A *tensor core* is a unit of a GPU's processor that multiplies small matrices of 16-bit numbers
 // (bf16: the upper half of an f32, lesson 20) and adds up in f32. The instruction `mma` multiplies
@@ -28,6 +28,29 @@
 #include "lessons/book/page.h"
 
 namespace ringscope::lessons::chapter_14 {
+//-
+// Return whether multiply(a, b, c), run by the 32 threads of a warp, computes c [16, 8] = a [16,
+// 16] b [16, 8] for small whole numbers, whose sums are exact.
+template <class Multiply>
+bool multiplies(const Multiply& multiply) {
+  std::vector<float> a(16 * 16), b(16 * 8), c(16 * 8, NAN), exact(16 * 8, 0.0f);
+  for (int i = 0; i < 16 * 16; ++i) a[i] = static_cast<float>(i * 7 % 11 - 5);
+  for (int i = 0; i < 16 * 8; ++i) b[i] = static_cast<float>(i * 5 % 9 - 4);
+  for (int i = 0; i < 16 * 8; ++i)
+    for (int k = 0; k < 16; ++k) exact[i] += a[i / 8 * 16 + k] * b[k * 8 + i % 8];
+  cuda::model::run_grid(1, 32, 0, [&] { multiply(a.data(), b.data(), c.data()); });
+  return c == exact;
+}
+
+// Shorten an outcome to "right", "wrong sums", "all wait for ever", or "barrier overrun" (more
+// arrivals than a phase takes).
+static std::string in_few_words(const std::string& outcome) {
+  if (outcome.find("deadlock") != std::string::npos) return "all wait for ever";
+  if (outcome.find("one arrival more") != std::string::npos) return "barrier overrun";
+  return outcome;
+}
+//+
+
 namespace {
 
 using namespace cuda;
@@ -71,7 +94,7 @@ void lesson_14(Page& page) {
   // It is the same idea again, with the rectangle spread over the registers of 32 threads, and with
   // `wgmma` (lesson 26), which Hopper GPUs have, over those of 128:
   //-
-  Table sizes({"results kept", "threads", "products", "bytes of A and B", "bytes a product"});
+  Table sizes({"results kept", "threads", "products", "bytes of A and B", "bytes per product"});
   sizes.row("1 x 1, f32", 1, 1, 4 * 2, fixed(8, 3));
   sizes.row("8 x 8, f32", 1, 64, 4 * 16, fixed(1, 3));
   sizes.row("mma: 16 x 8", 32, 16 * 8 * 16, 2 * 16 * (16 + 8), fixed(2.0 * (16 + 8) / (16 * 8), 3));
@@ -86,7 +109,9 @@ void lesson_14(Page& page) {
   // thread asks for a whole tile, the copy runs on its own, and its bytes are counted at a barrier when
   // they have landed. So one thread does all the fetching, the *producer*; the others consume. There
   // are two buffers, as in lesson 6, with two barriers each: `full` tells that a tile has landed,
-  // `empty` that all consumers are done with it. A barrier serves again and again. It counts arrivals;
+  // `empty` that all consumers are done with it.
+  //
+  // A barrier serves again and again. It counts arrivals;
   // when all have come, a phase is over, and the next begins. It remembers only whether that phase had
   // an even or odd number, so a wait names the parity of the phase that it waits for. The buffer's
   // first use is phase 0, and a wait for parity 1 before it is over at once: nothing was there.

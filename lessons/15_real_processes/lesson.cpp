@@ -20,6 +20,28 @@
 #include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_15 {
+//-
+// Count the events recorded in a lane of a rank, or of all ranks if `rank` is -1.
+static Index count_of(const Recording& recording, int rank, Lane lane) {
+  Index count = 0;
+  for (std::size_t r = 0; r < recording.events.size(); ++r)
+    for (const TraceEvent& event : recording.events[r])
+      count += event.lane == lane && (rank < 0 || static_cast<int>(r) == rank);
+  return count;
+}
+
+// Tabulate how far each rank of a run came.
+static Table progress_table(const Recording& recording) {
+  Table table({"rank", "steps computed", "blocks received", "its last wait names"});
+  for (int rank = 0; rank < recording.info.world_size; ++rank)
+    table.row(rank, count_of(recording, rank, Lane::compute), count_of(recording, rank, Lane::recv),
+              last_awaited(recording, rank) == rank
+                  ? std::string("itself: nobody else")
+                  : fmt::format("rank {}", last_awaited(recording, rank)));
+  return table;
+}
+//+
+
 void lesson_15(Page& page) {
   // Now let each of four ranks send its block first, and receive one when that is over.
   const Guess guess = page.predict("How many of the four blocks arrive?", "blocks");

@@ -141,7 +141,7 @@ void lesson_16(Page& page) {
   // - **Labels.** A row's label is the next byte of the text, which may lie on the next rank. Shift the text
   //   before it is dealt out. Shifted afterwards, N - 1 rows of a contiguous deal have a wrong label.
   // - **Document edges** and windows get lost on the way to the kernel. Rows that see all of their keys
-  //   anyway are right (`lesson zoo wrong-mask`, [accelerate#4177](https://github.com/huggingface/accelerate/issues/4177)).
+  //   anyway are right (`lesson zoo wrong-mask`, [accelerate#4177](https://github.com/huggingface/accelerate/pull/4177)).
   // - **A factor.** A mean stands for a sum, or a sum for a mean. All weights are off by N or 1/N. (In
   //   `lesson zoo mean-instead-of-sum` only dK and dV are.)
   // - **Unequal counts.** Each rank divides by its own count. With equal counts the error is gone. (In

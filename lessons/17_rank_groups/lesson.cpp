@@ -17,8 +17,8 @@
 // - **DP**, data: some of the sequences of a batch
 //
 // TP, CP, PP and DP also stand for the numbers of parts. Their product is the world, and a rank has
-// an index along each axis: tp, cp, pp, dp. These four number the ranks as days, hours, minutes and
-// seconds number the seconds of a week, and tp counts fastest, as the seconds do:
+// an index along each axis: tp, cp, pp, dp. These four are like the digits of the rank's number, and tp
+// is the last digit, which counts fastest:
 //
 //     rank = ((dp · PP + pp) · CP + cp) · TP + tp
 #include <fmt/format.h>

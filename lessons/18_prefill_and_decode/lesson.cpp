@@ -22,18 +22,18 @@
 
 namespace ringscope::lessons::chapter_18 {
 void lesson_18(Page& page) {
-  // ## What is done with a byte
+  // ## How much each byte is used
   //
   // A query meets each number of K in one multiplication and one addition, and each of V too. If g
   // query heads share a head of K and V, what is read once serves g of them:
   //
-  //     FLOPs a byte = 2 · queries · g / bytes a number
-  page.predict("Decode, numbers of two bytes, g = 4. How many FLOPs for each byte read?", "FLOPs",
+  //     FLOPs per byte = 2 · queries · g / bytes per number
+  page.predict("Decode, numbers of two bytes, g = 4. How many FLOPs per byte read?", "FLOPs",
                2.0 * 1 * 4 / 2);
 
   const Gpu gpu = find_gpu("H100");  // its data sheet says how much it could do meanwhile:
   //-
-  Table roofline({"", "FLOPs a byte", "the " + gpu.name + " could do", "of its peak, at most"});
+  Table roofline({"", "FLOPs per byte", "the " + gpu.name + " could do", "of its peak, at most"});
   const auto add = [&](const char* what, DType dtype, Index queries, Index g) {
     const double flops = 2.0 * static_cast<double>(queries * g) / bytes_of(dtype);
     const double could = gpu.peak_flops(dtype) / gpu.memory_bytes_per_s.value();
@@ -66,14 +66,14 @@ void lesson_18(Page& page) {
   // ## The wrong way round
   //
   // The cache lies on eight ranks, as the prefill left it. A ring would send it round once more.
-  const Guess guess = page.predict("Over NVLink4, 450 GB/s one way: how long a token?", "ms");
+  const Guess guess = page.predict("Over NVLink4, 450 GB/s one way: what does a token take?", "ms");
   const double ring_bytes = cache * 7 / 8;  // from each rank
   const double ring_ms = 1e3 * ring_bytes / find_link("NVLink4").bytes_per_s;
   page.answer(guess, ring_ms);
 
   // One GPU that reads all of it is done sooner. So the query meets the keys where they are. Even
   // the query need not travel, because all ranks have the weights and compute the token's row. Each
-  // attends its shard of the cache. Only its out and lse (lesson 2) travel: 129 numbers in f32 a
+  // attends its shard of the cache. Only its out and lse (lesson 2) travel: 129 numbers in f32 per
   // head, however long the text:
   const MergeCost ring = merge_cost(MergeKind::ring, 32, 128, 8);
   const MergeCost tree = merge_cost(MergeKind::tree, 32, 128, 8);
@@ -91,8 +91,8 @@ void lesson_18(Page& page) {
   //+
   page.table(ways);
 
-  // In a layer a row of K and V is 4,096 bytes, and a query's results are 16,512. The prefill has as many
-  // queries as rows, decode has one query for a rank's 16,384 rows. The smaller of the two should travel.
+  // In a layer a row of K and V is 4,096 bytes, and a query's results are 16,512. The prefill has equally
+  // many queries and rows, and decode has one query for a rank's 16,384 rows. The smaller of the two should travel.
   //
   // ## Merging
   //
@@ -145,9 +145,7 @@ void lesson_18(Page& page) {
   //-
   double lse = some.lse, merged = some.out;
   merge_by_lse<double>(lse, {&merged, 1}, others.lse, {&others.out, 1});
-  //+
   const std::string line = "keys stay, and the query travels.";
-  //-
   const std::string trained = line + " ";
   ModelShape small = {
       .layers = 2, .width = 32, .num_heads = 4, .num_heads_kv = 2, .head_dim = 8, .hidden = 64};

@@ -64,7 +64,7 @@ void lesson_21(Page& page) {
   Scenario two_level = ring;
   two_level.job.scheme = Scheme::two_level;
   //-
-  Table schemes({"scheme", "network cards a node", "whole run", "of it computing"});
+  Table schemes({"scheme", "network cards per node", "whole run", "of it computing"});
   Scenario four_cards = ring, nested_four = two_level;
   four_cards.nics = nested_four.nics = 4;
   for (const Scenario* s : {&ring, &two_level, &four_cards, &nested_four})
@@ -128,7 +128,7 @@ void lesson_21(Page& page) {
   };
   //-
   const double calm = run_with(2, 0, 1);
-  Table late({"ranks", "steps 50 % longer in the mean, by chance", "rank 5 at 80 % of its speed"});
+  Table late({"ranks", "steps 50 % longer on average, by chance", "rank 5 at 80 % of its speed"});
   std::vector<double> chance, always;
   for (const int buffers : {0, 2, 3, 8}) {
     chance.push_back(run_with(buffers, 0.5, 1) / calm);
@@ -159,6 +159,14 @@ void lesson_21(Page& page) {
              "waits for its own send, and its wait names rank 2, which is innocent.",
              Figure::timeline)});
 
+  // ## On paper
+  page.predict(
+      "Three nodes of two; a step takes 10 ms, a hop inside 1, between nodes 25: a flat ring "
+      "takes?",
+      "ms", 5 * 25 + 10);
+  page.predict("And two levels, if both ranks of a node cross in 25 ms?", "ms", 2 * 25 + 2 * 10);
+  page.predict("One of 100 ranks computes at half the speed. How fast is the ring?", "%", 50);
+
   // ## Checks
   page.equal("Two nodes of four: 7 blocks cross, or 4",
              sent_by_node(ring, 2, 4) * 10 + sent_by_node(two_level, 2, 4), 74);
@@ -171,11 +179,6 @@ void lesson_21(Page& page) {
              chance[1] < 0.78 * chance[0] && chance[1] > 0.75 * chance[0]);
   page.check("and six more buffers next to nothing", chance[3] > 0.95 * chance[1]);
   page.equal("No buffer helps against a straggler", fixed(always[3], 2), "1.25");
-
-  // ## Exercise
-  //
-  // Write the times of a flat and of a two-level ring, and what a straggler leaves of a ring's
-  // speed: `lessons/21_two_nodes/exercise.h`, tried by `./ringscope lesson 21 --check`.
 }
 
 }  // namespace ringscope::lessons::chapter_21

@@ -1,6 +1,6 @@
 // Exercise 22: the swap of rows for heads, and how far to go with it.
 //
-// N ranks have `rows` rows each of every head, a number a row: share[r][h * rows + i] is row i of
+// N ranks have `rows` rows each of every head, one number per row: share[r][h * rows + i] is row i of
 // rank r (row r * rows + i of the text) of head h. N divides the number of heads. Afterwards rank r
 // has heads r * (heads / N) up to the next rank's, whole: [its heads][all N * rows rows].
 #pragma once

@@ -38,7 +38,7 @@ void lesson_23(Page& page) {
   // and V, and three times the MLP's width; and lse, in f32.
   const double state = 16 * weights;
   const double layer = rows * (2 * (6 * width + 2 * kv + 3 * hidden) + 4 * 32);
-  const Guess guess = page.predict("65,536 tokens a rank, all 32 layers: how much is that?", "GB");
+  const Guess guess = page.predict("65,536 tokens per rank, all 32 layers: how much?", "GB");
   page.answer(guess, layers * layer / GB);
 
   // **Logits.** At the end each token has a score for each of the 128,256 words, in f32, and the
@@ -55,9 +55,9 @@ void lesson_23(Page& page) {
   // the layer once more before its backward pass. So one layer's activations exist at a time:
   const double kept = layers * rows * width * 2;
   // Then the optimizer: each rank updates a sixteenth of the weights and keeps only that part of
-  // the state (**sharding**); a layer's weights, 0.4 GB that the table
-  // leaves out, are gathered from the others when it needs them. Then the
-  // logits: the loss is a sum over tokens, so 16 pieces of them can be made one after the other.
+  // the state (**sharding**). It gathers a layer's weights from the others when it needs them: 0.4 GB, which
+  // the table leaves out. Then the logits: the loss is a sum over tokens, so 16 pieces of them can be made
+  // one after the other.
   //-
   Table steps(
       {"each GPU has, in GB", "weights, optimizer", "activations", "logits", "all", "fits"});
@@ -126,7 +126,18 @@ void lesson_23(Page& page) {
 
   // Either way the model is trained on some long texts afterwards. The ring doesn't mind: positions
   // are known to each rank, and K is turned before it travels.
-  //
+
+  // ## On paper
+  page.predict("70 billion weights, copied: how much state has each rank?", "GB", 16 * 70);
+  const auto bills = [&](double n) {  // of 131,072 tokens on n ranks, with all three changes
+    const double share = 131072 / n / rows;
+    return state / n + share * (kept + layer + logits / 16);
+  };
+  int fewest = 1;
+  while (bills(fewest) > memory) fewest *= 2;
+  page.predict("All three changes, 131,072 tokens: do 1, 2, 4 or 8 ranks suffice?", "ranks",
+               fewest);
+
   // ## Checks
   page.equal("The model has 8.03 billion weights", fixed(weights / 1e9, 2), "8.03");
   page.check("Two plans fit, and only the last leaves a fifth free",
@@ -139,11 +150,6 @@ void lesson_23(Page& page) {
       std::abs(tokens * std::pow(new_base, -63 / 64.0) / (trained * std::pow(base, -63 / 64.0)) -
                1),
       1e-12);
-
-  // ## Exercise
-  //
-  // Write the four bills for any model, and find the fewest GPUs: `lessons/23_what_fits/exercise.h`,
-  // tried by `./ringscope lesson 23 --check`.
 }
 
 }  // namespace ringscope::lessons::chapter_23

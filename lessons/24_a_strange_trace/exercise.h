@@ -1,4 +1,4 @@
-// Exercise 24: three questions to profiles, one profile a rank.
+// Exercise 24: three questions to profiles, one profile per rank.
 //
 // Names are as in the wild: match by part. Attention kernels contain "flash" or "attn", transfers
 // of a ring contain "SendRecv". Times are microseconds on each rank's own clock.

@@ -114,10 +114,11 @@ void lesson_24(Page& page) {
               {"rank 0", "rank 1", "rank 2", "rank 3"}, letters_by(sending).substr(0, 1));
   page.table(ranks);
 
-  // A SendRecv that begins early waits inside itself for the one that comes late. So long transfers are
-  // the **victims'**. The slow rank waits for nobody, and its own are as short as the bytes allow: 20 µs
-  // each. A faster network would change nothing. Is its card slow, or has it more work? A slow card's
-  // kernels are all longer, for the same rows. More work makes more kernels (r + 1), or longer ones.
+  // A SendRecv that begins early waits inside itself for the one that comes late. It spins while it
+  // waits, so a monitor shows that GPU as 100 % busy. So long transfers are the **victims'**. The slow
+  // rank waits for nobody, and its own are as short as the bytes allow: 20 µs each. A faster network
+  // would change nothing. Is its card slow, or has it more work? A slow card's kernels are all longer,
+  // for the same rows. More work makes more kernels (r + 1), or longer ones.
   //
   // ## What breaks if the clocks differ?
   //
@@ -133,7 +134,7 @@ void lesson_24(Page& page) {
   page.print(numbers({least, most}, 0) + " µs");
 
   // ## Checks
-  page.check("In 8 layers there are 32 attention kernels and 24 SendRecv on a rank",
+  page.check("In 8 layers there are 32 attention kernels and 24 SendRecv per rank",
              total(fine[1], "flash").first == 32 && total(fine[1], "SendRecv").first == 24);
   page.check("The good one's victims don't show its overlap, which is complete",
              good[2] == 1 && good[0] < 0.8 && good[1] < 0.8 && good[3] < 0.8);

@@ -11,16 +11,37 @@
 // A tile of K has rows of 64 numbers, two bytes each: 128 bytes, or 32 words of four. So every row
 // begins in bank 0 and ends in bank 31. Call 16 bytes of a row, eight numbers, a **unit**: a row has
 // units 0 to 7. Tensor cores take squares of 8 x 8 numbers, which is one unit of each of eight rows.
-// The 32 threads of a warp read such a square together, four threads a unit, a word each.
+// The 32 threads of a warp read such a square together, four threads per unit, one word each.
 #include <cuda_runtime.h>
 
 #include "lessons/book/gpu.h"
 #include "lessons/book/page.h"
 
 namespace ringscope::lessons::chapter_25 {
+//-
+// Return which 16-byte unit of its row a copy of 8 rows of 64 values has put at each place, row by row.
+static std::vector<double> units_after_copy(bool swizzled) {
+  std::vector<bf16> matrix(kTileValues);
+  for (int i = 0; i < kTileValues; ++i)
+    matrix[i] = bf16::from_float(static_cast<float>(i % kTileColumns / 8));
+  const cuda::TensorMap map = map_of(matrix, kTileRows, swizzled);
+  std::vector<double> units;
+  cuda::model::run_grid(1, 1, sizeof(Stages<1>), [&] {
+    auto& shared = cuda::shared_memory<Stages<1>>();
+    cuda::ptx::barrier_init(shared.full[0], 1);
+    cuda::ptx::fence_barrier_init();
+    cuda::ptx::barrier_arrive_expecting(shared.full[0], sizeof shared.tile[0]);
+    cuda::ptx::tma_load(shared.tile[0], map, 0, 0, 0, shared.full[0]);
+    cuda::ptx::barrier_wait(shared.full[0], 0);
+    for (int i = 0; i < kTileValues; i += 8) units.push_back(shared.tile[0][i].to_float());
+  });
+  return units;
+}
+//+
+
 void lesson_25(Page& page) {
   const Guess guess = page.predict(
-      "Unit 3 of eight rows of 32 words. A bank serves one word a round. How many rounds?", "");
+      "Unit 3 of eight rows of 32 words. A bank serves one word per round. How many rounds?", "");
   // `place` says where unit u of row r lies in its row; a row has `words` words.
   const auto square = [](int words, const auto& place) {
     return access_of([&](int i) { return i / 4 * words + 4 * place(i / 4, 3) + i % 4; }).rounds();

@@ -1,7 +1,7 @@
 // # The GPU ladder IV: WGMMA and its descriptors
-// > Hopper's matrix instruction reads its operands from shared memory by itself. So a thread no
-// > longer says what to multiply, but where it lies; and while the unit
-// > multiplies, the thread is free to do something else.
+// > Hopper's matrix instruction reads its operands from shared memory by itself. So a thread no longer
+// > says what to multiply, but where it lies. While the unit multiplies, the thread is free to do
+// > something else.
 //
 // **You know** the `mma` of one warp and the copy engine (lesson 14), and swizzled tiles (25).
 // **You will see** the larger instruction, the 64 bits that describe an operand, what wrong ones do,

@@ -30,32 +30,12 @@ inline Ending ending_of(const Problem& config, const AttentionInputs& in) {
 }
 // ending_of]
 
-// Count the events recorded in a lane of a rank, or of all ranks if `rank` is -1.
-inline Index count_of(const Recording& recording, int rank, Lane lane) {
-  Index count = 0;
-  for (std::size_t r = 0; r < recording.events.size(); ++r)
-    for (const TraceEvent& event : recording.events[r])
-      count += event.lane == lane && (rank < 0 || static_cast<int>(r) == rank);
-  return count;
-}
-
 // Return the rank that `rank` last waited for, or -1 if there was none.
 inline int last_awaited(const Recording& recording, int rank) {
   int awaited = -1;
   for (const TraceEvent& event : recording.events[static_cast<std::size_t>(rank)])
     if (event.lane == Lane::wait) awaited = event.waiting_for;
   return awaited;
-}
-
-// Tabulate how far each rank of a run came.
-inline Table progress_table(const Recording& recording) {
-  Table table({"rank", "steps computed", "blocks received", "its last wait names"});
-  for (int rank = 0; rank < recording.info.world_size; ++rank)
-    table.row(rank, count_of(recording, rank, Lane::compute), count_of(recording, rank, Lane::recv),
-              last_awaited(recording, rank) == rank
-                  ? std::string("itself: nobody else")
-                  : fmt::format("rank {}", last_awaited(recording, rank)));
-  return table;
 }
 
 }  // namespace ringscope::lessons

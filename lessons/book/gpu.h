@@ -219,22 +219,6 @@ struct GpuRow {
 };
 
 // ---
-// Products by one mma instruction.
-
-// Return whether multiply(a, b, c), run by the 32 threads of a warp, computes c [16, 8] = a [16,
-// 16] b [16, 8] for small whole numbers, whose sums are exact.
-template <class Multiply>
-bool multiplies(const Multiply& multiply) {
-  std::vector<float> a(16 * 16), b(16 * 8), c(16 * 8, NAN), exact(16 * 8, 0.0f);
-  for (int i = 0; i < 16 * 16; ++i) a[i] = static_cast<float>(i * 7 % 11 - 5);
-  for (int i = 0; i < 16 * 8; ++i) b[i] = static_cast<float>(i * 5 % 9 - 4);
-  for (int i = 0; i < 16 * 8; ++i)
-    for (int k = 0; k < 16; ++k) exact[i] += a[i / 8 * 16 + k] * b[k * 8 + i % 8];
-  cuda::model::run_grid(1, 32, 0, [&] { multiply(a.data(), b.data(), c.data()); });
-  return c == exact;
-}
-
-// ---
 // In the kernel of lesson 14 and its exercise one thread fetches tiles and others take them. This
 // section has a matrix for the model's copy engine, and a run that reports how it ended.
 
@@ -303,14 +287,6 @@ std::string outcome_of(const Kernel& kernel, int tiles, int consumers,
   return sums == expected ? "right" : "wrong sums";
 }
 
-// Shorten an outcome to "right", "wrong sums", "all wait for ever", or "barrier overrun" (more
-// arrivals than a phase takes).
-inline std::string in_few_words(const std::string& outcome) {
-  if (outcome.find("deadlock") != std::string::npos) return "all wait for ever";
-  if (outcome.find("one arrival more") != std::string::npos) return "barrier overrun";
-  return outcome;
-}
-
 // Wait at a barrier or arrive there, unless `number` is the call that a lesson leaves out.
 inline int left_out = 0;
 inline void barrier(int number) {
@@ -325,26 +301,6 @@ inline void arrive(int number, cuda::ptx::Barrier& barrier) {
 
 // ---
 // Lessons 25 and 26 read what one copy has brought: by places, and as operands of wgmma.
-
-// Return which 16-byte unit of its row a copy of 8 rows of 64 values has put at each place, row by
-// row.
-inline std::vector<double> units_after_copy(bool swizzled) {
-  std::vector<bf16> matrix(kTileValues);
-  for (int i = 0; i < kTileValues; ++i)
-    matrix[i] = bf16::from_float(static_cast<float>(i % kTileColumns / 8));
-  const cuda::TensorMap map = map_of(matrix, kTileRows, swizzled);
-  std::vector<double> units;
-  cuda::model::run_grid(1, 1, sizeof(Stages<1>), [&] {
-    auto& shared = cuda::shared_memory<Stages<1>>();
-    cuda::ptx::barrier_init(shared.full[0], 1);
-    cuda::ptx::fence_barrier_init();
-    cuda::ptx::barrier_arrive_expecting(shared.full[0], sizeof shared.tile[0]);
-    cuda::ptx::tma_load(shared.tile[0], map, 0, 0, 0, shared.full[0]);
-    cuda::ptx::barrier_wait(shared.full[0], 0);
-    for (int i = 0; i < kTileValues; i += 8) units.push_back(shared.tile[0][i].to_float());
-  });
-  return units;
-}
 
 struct Operands {
   alignas(1024) bf16 a[64 * 64], b[64 * 64];

@@ -55,7 +55,8 @@ struct Lesson {
   // Return the lessons to read before, without those that these build on; and those that build on it.
   const std::vector<int>& needs() const;
   std::vector<int> next() const;
-  // Return the file that the learner edits: of a step of the ring, in a folder that git ignores.
+  // Return the file that the learner edits: of a step of the ring, in a folder that git ignores. Empty if
+  // the lesson has questions on paper and no exercise.
   std::string exercise() const;
 };
 
@@ -69,14 +70,12 @@ const Lesson& lesson_of_number(int number);
 // minute for each question and each table. A lesson takes at most ten.
 double reading_minutes(const Lesson& lesson);
 
-// Return these lessons and all that they build on, in an order in which each comes after those.
-std::vector<int> reading_order(const std::vector<int>& goals);
-
-// An order in which to read some of the lessons, for readers who want one thing.
+// An order in which to read some of the lessons, for readers who want one thing. Each lesson comes after
+// those that it builds on.
 struct Way {
   const char* name;
   const char* aim;
-  std::vector<int> lessons;  // in reading_order()
+  std::vector<int> lessons;
 
   std::string numbers() const;  // "19, 1, 2"
 };

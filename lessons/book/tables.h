@@ -19,12 +19,9 @@
 #include "core/problem/mask.h"
 #include "core/problem/partition.h"
 #include "core/ring/problem.h"
-#include "core/run/rows.h"
 #include "core/run/run.h"
 #include "core/sim/recording.h"
 #include "core/sim/scenario.h"
-#include "core/sim/simulate.h"
-#include "core/trace/summary.h"
 #include "lessons/book/page.h"
 
 namespace ringscope::lessons {
@@ -159,40 +156,6 @@ inline Table pairs_table(const Problem& config) {
   return table;
 }
 
-// A meeting is one rank at one step, with the block that it then holds.
-struct Meetings {
-  int with_work = 0;           // meetings with an allowed pair
-  double balance_ceiling = 0;  // computed from pairs
-
-  std::string text() const { return fmt::format("{}, {:.1f} %", with_work, 100 * balance_ceiling); }
-};
-
-inline Meetings meetings(const Problem& config) {
-  Meetings all;
-  std::vector<std::vector<double>> work(static_cast<std::size_t>(config.world_size));
-  for (int rank = 0; rank < config.world_size; ++rank)
-    for (int step = 0; step < config.world_size; ++step) {
-      const Index pairs = predicted_pairs(config, rank, step);
-      work[static_cast<std::size_t>(rank)].push_back(static_cast<double>(pairs));
-      all.with_work += pairs > 0;
-    }
-  all.balance_ceiling = balance_ceiling(work);
-  return all;
-}
-
-// Simulate a ring whose hops take next to no time, with `kv_buffers` KV buffers a rank. Return the
-// share of the time that its ranks compute.
-inline double busy_share(Problem config, int kv_buffers) {
-  config.kv_buffers = kv_buffers;
-  Machine machine;
-  machine.world_size = config.world_size;
-  machine.rates = {.forward_flops = 1, .backward_flops = 1, .bytes_per_s = 1e30};
-  const Simulation run = simulate({.job = config, .pace = Pace::buffers}, Work(config), machine);
-  double computing = 0;
-  for (const SimulatedRank& rank : run.ranks) computing += rank.compute_s;
-  return computing / config.world_size / run.wall_s();
-}
-
 // Count the tiles of tile x tile pairs, over all steps, of the rank that has the most. A rank's
 // rows, seqlen/world_size, must be a multiple of `tile`.
 inline Index tiles_of_slowest_rank(const Problem& config, Index tile) {
@@ -210,34 +173,6 @@ inline Index tiles_of_slowest_rank(const Problem& config, Index tile) {
     most = std::max(most, count);
   }
   return most;
-}
-
-// Attend one head in tiles of so many rows by so many keys, which divide the sequence, and count.
-struct Cut {
-  Index query_rows, key_rows;
-};
-struct Count {
-  Index kv_rows_read = 0, rescaled = 0;
-};
-inline std::vector<float> attend_in_tiles(const AttentionShape& shape, const AttentionInputs& in,
-                                          Cut cut, Count& count) {
-  const Index tokens = shape.seqlen, d = shape.head_dim;
-  const float root = std::sqrt(static_cast<float>(d));
-  std::vector<float> out(tokens * d), tile(cut.query_rows * cut.key_rows);
-  for (Index q = 0; q < tokens; q += cut.query_rows) {
-    std::vector<RowState<float>> state(cut.query_rows);
-    for (Index k = 0; k < tokens; k += cut.key_rows, count.kv_rows_read += cut.key_rows)
-      for (Index i = 0; i < cut.query_rows; ++i, ++count.rescaled) {
-        const std::span<float> scores(&tile[i * cut.key_rows], cut.key_rows);
-        for (Index j = 0; j < cut.key_rows; ++j) {
-          const float* const key = &in.k[(k + j) * d];
-          scores[j] = std::inner_product(key, key + d, &in.q[(q + i) * d], 0.0f) / root;
-        }
-        carry_on<float>(state[i], std::span(&out[(q + i) * d], d), scores, &in.v[k * d]);
-      }
-    for (Index i = 0; i < cut.query_rows * d; ++i) out[q * d + i] /= state[i / d].row_sum;
-  }
-  return out;
 }
 
 // Return a drawing for Page::draw() with # where marked(row, column) holds.

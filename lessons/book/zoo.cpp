@@ -14,6 +14,7 @@
 #include "core/explain/explain.h"
 #include "core/sim/recording.h"
 #include "core/sim/scenario.h"
+#include "core/trace/summary.h"
 #include "lessons/book/ending.h"
 #include "lessons/book/lesson.h"
 #include "lessons/book/tables.h"

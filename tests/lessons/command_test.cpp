@@ -49,6 +49,7 @@ TEST_F(LessonCommand, SaysWhatIsAccepted) {
                                              {"lesson", "6", "--no-pause", "--out", "/proc/x"},
                                              {"lesson", "--check"},
                                              {"lesson", "1", "--check", "--page", "-"},
+                                             {"lesson", "5", "--check"},
                                              {"lesson", "1", "--hint", "1"},
                                              {"lesson", "3", "--hint", "4"},
                                              {"lesson", "3", "--hint", "1", "--check"},

@@ -4,7 +4,7 @@
 #include "core/attention/naive.h"
 #include "core/attention/views.h"
 #include "core/base/random.h"
-#include "lessons/book/exercise_test.h"
+#include "tests/lessons/exercises/exercise_test.h"
 
 using namespace ringscope;
 

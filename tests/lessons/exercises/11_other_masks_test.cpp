@@ -1,7 +1,7 @@
 // Both functions against counting pairs one by one.
 #include <string>
 
-#include "lessons/book/exercise_test.h"
+#include "tests/lessons/exercises/exercise_test.h"
 
 void check(Exercise& exercise) {
   for (const int window : {1, 3, 100}) {

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "cuda/model/simt.h"
-#include "lessons/book/exercise_test.h"
 #include "lessons/book/gpu.h"
+#include "tests/lessons/exercises/exercise_test.h"
 
 using ringscope::cuda::model::ThreadOrder;
 using ringscope::lessons::MemoryCount;

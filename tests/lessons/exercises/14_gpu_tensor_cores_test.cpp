@@ -2,8 +2,8 @@
 // with copies that land late or at once, and threads that run in three orders.
 #include <string>
 
-#include "lessons/book/exercise_test.h"
 #include "lessons/book/gpu.h"
+#include "tests/lessons/exercises/exercise_test.h"
 
 using ringscope::cuda::model::ThreadOrder;
 

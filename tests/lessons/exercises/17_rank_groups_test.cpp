@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "lessons/book/exercise_test.h"
+#include "tests/lessons/exercises/exercise_test.h"
 
 namespace {
 

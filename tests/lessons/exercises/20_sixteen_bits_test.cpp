@@ -5,7 +5,7 @@
 
 #include "core/base/dtype.h"
 #include "core/base/random.h"
-#include "lessons/book/exercise_test.h"
+#include "tests/lessons/exercises/exercise_test.h"
 
 using namespace ringscope;
 

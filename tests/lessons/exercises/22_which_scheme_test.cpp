@@ -2,7 +2,7 @@
 // hand: where heads run out, and where a ring alone sends less.
 #include <string>
 
-#include "lessons/book/exercise_test.h"
+#include "tests/lessons/exercises/exercise_test.h"
 
 void check(Exercise& exercise) {
   for (const std::size_t ranks : {1u, 2u, 4u})

@@ -2,8 +2,8 @@
 #include <cstring>
 #include <string>
 
-#include "lessons/book/exercise_test.h"
 #include "lessons/book/gpu.h"
+#include "tests/lessons/exercises/exercise_test.h"
 
 void check(Exercise& exercise) {
   using namespace ringscope;

@@ -1,6 +1,6 @@
 // Fields one by one, then a product on the model of a GPU.
-#include "lessons/book/exercise_test.h"
 #include "lessons/book/gpu.h"
+#include "tests/lessons/exercises/exercise_test.h"
 
 void check(Exercise& exercise) {
   using namespace ringscope;

@@ -11,8 +11,8 @@
 #include "core/attention/naive.h"
 #include "core/base/random.h"
 #include "core/trace/chrome_trace.h"
-#include "lessons/book/exercise_test.h"
 #include "lessons/my_ring/given.h"
+#include "tests/lessons/exercises/exercise_test.h"
 #include RINGSCOPE_STEP_03
 #if RINGSCOPE_STEP >= 4
 #include RINGSCOPE_STEP_04
