@@ -133,14 +133,24 @@ void complete(PositionsOptions& options, bool partition_given) {
   if (options.rank)
     integer_of_flag<int>("--rank", std::to_string(*options.rank), 0, job.world_size - 1);
   if (options.convention == Convention::ringscope) return;
-  const bool has_documents = job.mask.has_documents();
-  if (options.convention == Convention::pytorch && has_documents)
-    contradiction("--mask", fmt::format("'{}' given {}", job.mask.name(), convention),
-                  "a mask without documents, because head-tail balancing has one sequence");
-  const std::string deal = has_documents ? "documents:zigzag" : "zigzag";
-  if (partition_given && job.partition.name() != "zigzag" && job.partition.name() != deal)
+  const Mask mask = job.mask.for_seqlen(job.shape.seqlen);
+  const Index chunks = 2 * Index{job.world_size};
+  if (options.convention == Convention::ring_flash_attention_llama3 &&
+      job.shape.seqlen % job.world_size != 0)
+    contradiction("--seqlen", fmt::format("{} given {}", job.shape.seqlen, convention),
+                  fmt::format("a multiple of the {} ranks, as it asserts", job.world_size));
+  for (Index d = 0; d < mask.num_documents && options.convention == Convention::pytorch; ++d)
+    if (mask.document(d).size() % chunks != 0)
+      contradiction("--mask", fmt::format("'{}' given {}", job.mask.name(), convention),
+                    fmt::format("documents of multiples of {} positions, as "
+                                "_PerDocumentHeadTailLoadBalancer asserts",
+                                chunks));
+  const std::string kind = holds_shares(options.convention, mask, job.world_size) ? "contiguous"
+                                                                                  : "zigzag",
+                    deal = kind == "zigzag" && job.mask.has_documents() ? "documents:zigzag" : kind;
+  if (partition_given && job.partition.name() != kind && job.partition.name() != deal)
     contradiction("--partition", fmt::format("'{}' given {}", job.partition.name(), convention),
-                  "zigzag");
+                  kind);
   options.job.partition = PartitionSpec::parse(deal);
 }
 
@@ -155,10 +165,12 @@ Finish declare_positions(CommandFlags& flags) {
   add_partition(flags, job.partition, "which rank holds which positions (contiguous)");
   add_mask(flags, job.mask, "full");
   flags.integer("--rank", options->rank, "this rank alone (all)", 0);
-  flags.name("--convention", options->convention,
-             "ringscope|ring-flash-attention|transformer-engine|pytorch",
-             "whose; the others' chunks are zigzag, of documents padded to 2N rows (ringscope)",
-             [](const std::string& text) { return parse_name(text, kAllConventions); });
+  flags.name(
+      "--convention", options->convention,
+      "ringscope|ring-flash-attention|ring-flash-attention-llama3|transformer-engine|pytorch",
+      "whose; the others' chunks are zigzag, of documents padded to 2N rows, or equal shares "
+      "(ringscope)",
+      [](const std::string& text) { return parse_name(text, kAllConventions); });
   flags.path("--out", options->out,
              "write the positions, .npy integers [rows] of a rank, or [ranks, rows] with -1 where "
              "there is none");

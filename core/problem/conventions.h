@@ -6,9 +6,14 @@
 // rank r holds chunks r and 2N-1-r. They demand that 2N divides its length, so the rows are padded.
 //
 //   ring-flash-attention   zigzag_ring_flash_attn_varlen; cu_seqlens / N
+//   the same, llama3       llama3_flash_attn_varlen: equal shares of the packed sequence, one after the
+//                          other; cu_seqlens_q, of the documents that the share meets
 //   TransformerEngine      THD format, thd_partition_indices_kernel (common/fused_attn); its
-//                          cu_seqlens / N, of padded documents
-//   PyTorch                context_parallel with _HeadTailLoadBalancer, one sequence only
+//                          cu_seqlens / N, of padded documents; fused_rope counts through the padding
+//   PyTorch                context_parallel with _HeadTailLoadBalancer or, for documents,
+//                          _PerDocumentHeadTailLoadBalancer (rank by rank; earlier versions put
+//                          document after document); where 2N does not divide the sequence, shares
+//                          of torch.chunk
 #pragma once
 
 #include <string_view>
@@ -19,14 +24,21 @@
 
 namespace ringscope {
 
-enum class Convention { ringscope, ring_flash_attention, transformer_engine, pytorch };
+enum class Convention {
+  ringscope,
+  ring_flash_attention,
+  ring_flash_attention_llama3,
+  transformer_engine,
+  pytorch
+};
 
 inline constexpr Convention kAllConventions[] = {
-    Convention::ringscope, Convention::ring_flash_attention, Convention::transformer_engine,
-    Convention::pytorch};
+    Convention::ringscope, Convention::ring_flash_attention,
+    Convention::ring_flash_attention_llama3, Convention::transformer_engine, Convention::pytorch};
 
 constexpr std::string_view name_of(Convention convention) {
-  constexpr std::string_view names[] = {"ringscope", "ring-flash-attention", "transformer-engine",
+  constexpr std::string_view names[] = {"ringscope", "ring-flash-attention",
+                                        "ring-flash-attention-llama3", "transformer-engine",
                                         "pytorch"};
   return names[static_cast<int>(convention)];
 }
@@ -46,8 +58,12 @@ struct FedRows {
 
 // Return the rows of `rank`. Its partition matters in this project's convention only. Rotary
 // positions count from the start of the sequence here and in PyTorch, from that of the document in
-// the others. Padding has kPadding, kNoLabel and rotary position 0.
+// the others. Padding has kPadding, kNoLabel and rotary position 0, or in TransformerEngine the one that
+// follows.
 FedRows fed_rows(Convention convention, const Mask& mask, const Partition& partition, int rank);
+
+// Return whether each rank holds one share of the sequence as it is, without padding.
+bool holds_shares(Convention convention, const Mask& mask, int world_size);
 
 // Return the ends of the documents, with 0 in front, as long as `convention` pads them.
 std::vector<Index> padded_cu_seqlens(Convention convention, const Mask& mask, int world_size);

@@ -22,7 +22,8 @@ TEST(Conventions, PaddedDocumentsOnTwoRanks) {
     EXPECT_EQ(first.positions, (Numbers{0, -1, 3, 4, 9, 10}));
     EXPECT_EQ(first.cu_seqlens, (Numbers{0, 2, 6}));
     EXPECT_EQ(first.labels, (Numbers{1, -100, 4, 5, 10, -100}));
-    EXPECT_EQ(first.rope_positions, (Numbers{0, 0, 0, 1, 6, 7}));
+    const Index padding = convention == Convention::transformer_engine ? 3 : 0;
+    EXPECT_EQ(first.rope_positions, (Numbers{0, padding, 0, 1, 6, 7}));
     const FedRows second = fed_rows(convention, mask, any, 1);
     EXPECT_EQ(second.positions, (Numbers{1, 2, 5, 6, 7, 8}));
     EXPECT_EQ(second.labels, (Numbers{2, -100, 6, 7, 8, 9}));
@@ -49,6 +50,45 @@ TEST(Conventions, HeadAndTailOfPyTorch) {
   }
 }
 
+// A sequence that 2N doesn't divide is dealt out as torch.chunk() cuts it.
+TEST(Conventions, SharesOfPyTorchWithoutBalance) {
+  const Mask mask{.seqlen = 7, .causal = true};
+  const Numbers shares[] = {{0, 1}, {2, 3}, {4, 5}, {6}};
+  for (int rank = 0; rank < 4; ++rank)
+    EXPECT_EQ(
+        fed_rows(Convention::pytorch, mask, {PartitionKind::contiguous, 7, 4}, rank).positions,
+        shares[rank]);
+  EXPECT_EQ(padded_cu_seqlens(Convention::pytorch, mask, 4), (Numbers{0, 7}));
+}
+
+// The example in the comment of _PerDocumentHeadTailLoadBalancer: 4, 8 and 4 positions on two ranks.
+TEST(Conventions, DocumentsOfPyTorch) {
+  const MaskSpec spec = MaskSpec::parse("causal+documents:4,8,4");
+  const Mask mask = spec.for_seqlen(16);
+  const Partition any{PartitionKind::contiguous, 16, 2};
+  const FedRows first = fed_rows(Convention::pytorch, mask, any, 0),
+                second = fed_rows(Convention::pytorch, mask, any, 1);
+  EXPECT_EQ(first.positions, (Numbers{0, 3, 4, 5, 10, 11, 12, 15}));
+  EXPECT_EQ(second.positions, (Numbers{1, 2, 6, 7, 8, 9, 13, 14}));
+  EXPECT_EQ(second.cu_seqlens, (Numbers{0, 2, 6, 8}));
+  EXPECT_EQ(second.rope_positions, second.positions);
+}
+
+// What llama3_flash_attn_prepare_cu_seqlens gives for cu_seqlens 0, 3, 4, 12 on three ranks.
+TEST(Conventions, SharesOfLlama3) {
+  const MaskSpec spec = MaskSpec::parse("causal+documents:3,1,8");
+  const Mask mask = spec.for_seqlen(12);
+  const Numbers ends[] = {{0, 3, 4}, {0, 4}, {0, 4}};
+  const Numbers rope[] = {{0, 1, 2, 0}, {0, 1, 2, 3}, {4, 5, 6, 7}};
+  for (int rank = 0; rank < 3; ++rank) {
+    const FedRows rows = fed_rows(Convention::ring_flash_attention_llama3, mask,
+                                  {PartitionKind::contiguous, 12, 3}, rank);
+    EXPECT_EQ(rows.positions, (Numbers{4 * rank, 4 * rank + 1, 4 * rank + 2, 4 * rank + 3}));
+    EXPECT_EQ(rows.cu_seqlens, ends[rank]);
+    EXPECT_EQ(rows.rope_positions, rope[rank]);
+  }
+}
+
 TEST(Conventions, EveryPositionOnceAndEveryLabelTheNextOfItsDocument) {
   const MaskSpec spec = MaskSpec::parse("documents:1,9,4,17");
   const Mask mask = spec.for_seqlen(31);
@@ -61,7 +101,10 @@ TEST(Conventions, EveryPositionOnceAndEveryLabelTheNextOfItsDocument) {
         const FedRows rows = fed_rows(convention, mask, partition.of(31, n), rank);
         ASSERT_EQ(rows.labels.size(), rows.positions.size());
         ASSERT_EQ(rows.rope_positions.size(), rows.positions.size());
-        ASSERT_EQ(rows.cu_seqlens.size(), 5u);
+        const bool has_all = convention != Convention::ring_flash_attention_llama3;
+        if (has_all) {
+          ASSERT_EQ(rows.cu_seqlens.size(), 5u);
+        }
         ASSERT_EQ(rows.cu_seqlens.back(), static_cast<Index>(rows.positions.size()));
         for (std::size_t row = 0; row < rows.positions.size(); ++row) {
           const Index position = rows.positions[row];
@@ -71,8 +114,10 @@ TEST(Conventions, EveryPositionOnceAndEveryLabelTheNextOfItsDocument) {
           }
           seen.push_back(position);
           const Index d = mask.document_of(position);
-          EXPECT_LE(rows.cu_seqlens[d], static_cast<Index>(row));
-          EXPECT_LT(static_cast<Index>(row), rows.cu_seqlens[d + 1]);
+          if (has_all) {
+            EXPECT_LE(rows.cu_seqlens[d], static_cast<Index>(row));
+            EXPECT_LT(static_cast<Index>(row), rows.cu_seqlens[d + 1]);
+          }
           const bool last = position + 1 == mask.document(d).last;
           EXPECT_EQ(rows.labels[row], last ? kNoLabel : position + 1);
         }
