@@ -1,6 +1,7 @@
 #include "core/foreign/kineto.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <climits>
@@ -257,121 +258,6 @@ RankProfile ProfileEvents::finish(const TraceHead& head, std::string path) {
         most = count, (receives ? profile_.receives_from : profile_.sends_to) = peer;
   }
   return std::move(profile_);
-}
-
-// ---
-
-static bool begins_before(const ProfiledSpan& a, const ProfiledSpan& b) {
-  return a.begin_ns < b.begin_ns;
-}
-static bool by_order(const ProfiledSpan& a, const ProfiledSpan& b) { return a.order < b.order; }
-
-// Sort a rank's sends and receives, and join those that belong together: the k-th send and the k-th
-// receive, or, if it has not as many of both or they are one kernel, what is under way together: a
-// block's are started together, and the next block's can't begin before it has come.
-static std::vector<ProfiledSpan> batches_of(ProfiledRank& rank) {
-  for (auto* ends : {&rank.sends, &rank.receives})
-    std::stable_sort(ends->begin(), ends->end(), begins_before);
-  std::vector<ProfiledSpan> batches;
-  if (rank.sends.size() == rank.receives.size()) {
-    for (std::size_t i = 0; i < rank.sends.size(); ++i) {
-      batches.push_back(rank.sends[i]);
-      batches[i].end_ns = std::max(rank.receives[i].end_ns, batches[i].begin_ns);
-      batches[i].sent_ns = std::min(rank.sends[i].end_ns, batches[i].end_ns);
-    }
-    return batches;
-  }
-  std::vector<ProfiledSpan> all = rank.sends;
-  all.insert(all.end(), rank.receives.begin(), rank.receives.end());
-  std::stable_sort(all.begin(), all.end(), begins_before);
-  for (const ProfiledSpan& span : all) {
-    if (!batches.empty() && span.begin_ns < batches.back().end_ns) {
-      batches.back().end_ns = std::max(batches.back().end_ns, span.end_ns);
-      batches.back().bytes += std::min(span.bytes, INT64_MAX / 2 - batches.back().bytes);
-    } else {
-      batches.push_back(span);
-    }
-  }
-  return batches;
-}
-
-std::string GatheredRanks::gather(const std::vector<RankProfile>& profiles) {
-  const int world = profiles[0].world_size;
-  if (world < 2) return "the files give no world_size of 2 or more.";
-  if (static_cast<std::size_t>(world) > profiles.size())
-    return fmt::format("{} of {} ranks' files are there, and a ring is told by all of them.",
-                       profiles.size(), world);
-  ranks_.resize(static_cast<std::size_t>(world));
-  bool on_device = false;
-  for (const RankProfile& profile : profiles) {
-    if (profile.cut_short) notes_.push_back(profile.path + " is cut off; what is whole was read.");
-    if (profile.world_size != world || profile.rank < 0 || profile.rank >= world ||
-        ranks_[static_cast<std::size_t>(profile.rank)].profile != nullptr)
-      return fmt::format("{} gives rank {} of {}; one file for each of {} ranks accepted.",
-                         profile.path, profile.rank, profile.world_size, world);
-    ranks_[static_cast<std::size_t>(profile.rank)].profile = &profile;
-    on_device = on_device || !profile.attention[1].empty();
-  }
-  for (ProfiledRank& rank : ranks_) {
-    const RankProfile& profile = *rank.profile;
-    if (__builtin_sub_overflow(profile.base_time_ns, ranks_[0].profile->base_time_ns,
-                               &rank.shift_ns) ||
-        rank.shift_ns > kMaxTraceNs / 4 || rank.shift_ns < -kMaxTraceNs / 4)
-      return "the files' base times are years apart.";
-    for (const ProfiledSpan& span : profile.attention[on_device])
-      rank.attention[static_cast<int>(span.pass)].push_back(span);
-    const bool device_transfers = !profile.transfers[1].empty();
-    ends_late_ = ends_late_ || !device_transfers;
-    for (const ProfiledSpan& span : profile.transfers[device_transfers]) {
-      if (span.sends) rank.sends.push_back(span);
-      if (span.receives) rank.receives.push_back(span);
-    }
-    rank.batches = batches_of(rank);
-    for (ProfiledSpan& batch : rank.batches)
-      if (batch.bytes == 0)
-        batch.bytes = profile.sent_bytes / static_cast<std::int64_t>(rank.batches.size());
-    if (device_transfers == on_device) continue;
-    for (auto* spans : {&rank.attention[0], &rank.attention[1], &rank.batches})
-      for (ProfiledSpan& span : *spans) span.order = span.begin_ns;
-  }
-  for (ProfiledRank& rank : ranks_)
-    for (auto& spans : rank.attention) std::stable_sort(spans.begin(), spans.end(), by_order);
-  both_ways_ = on_device;
-  // Take the lengths as known if they are those of a problem that we can count in.
-  shape_ = ranks_[0].profile->shape;
-  const double flops = 10.0 * static_cast<double>(shape_.seqlen) *
-                       static_cast<double>(query_values(shape_, shape_.seqlen));
-  if (shape_.seqlen * world > kMaxSeqlen || flops > 9e18) shape_ = {1, 1, 1, 0, 1};
-  return set_origin() ? "" : "the files' times are weeks apart.";
-}
-
-// Let all times begin at 0. Return whether none is beyond kLongest then.
-bool GatheredRanks::set_origin() {
-  std::int64_t last = std::numeric_limits<std::int64_t>::min();
-  origin_ns_ = std::numeric_limits<std::int64_t>::max();
-  for (const ProfiledRank& rank : ranks_)
-    for (const auto* spans : {&rank.attention[0], &rank.attention[1], &rank.batches})
-      for (const ProfiledSpan& span : *spans) {
-        origin_ns_ = std::min(origin_ns_, span.begin_ns + rank.shift_ns);
-        last = std::max(last, span.end_ns + rank.shift_ns);
-      }
-  if (last < origin_ns_) return true;
-  for (ProfiledRank& rank : ranks_) rank.shift_ns -= origin_ns_;
-  return static_cast<std::uint64_t>(last) - static_cast<std::uint64_t>(origin_ns_) <=
-         static_cast<std::uint64_t>(kLongest);
-}
-
-void GatheredRanks::list_others(const std::vector<RankProfile>& profiles) {
-  std::map<std::string, int> all;
-  for (const RankProfile& profile : profiles)
-    for (const auto& [name, count] : profile.others) all[name] += count;
-  if (all.empty()) return;
-  std::vector<std::string> names;
-  for (const auto& [name, count] : all)
-    if (names.size() < 5) names.push_back(fmt::format("{} ({})", name.substr(0, 60), count));
-  notes_.push_back(fmt::format("{} names of kernels are neither attention nor transfers: {}{}.",
-                               all.size(), fmt::join(names, ", "),
-                               all.size() > names.size() ? " and more" : ""));
 }
 
 // ---

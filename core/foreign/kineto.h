@@ -85,37 +85,6 @@ std::optional<RankProfile> read_profile(const std::string& path,
 // Read the text of a whole file.
 std::optional<RankProfile> parse_profile(std::string_view text, const std::string& path);
 
-// One rank's attention and transfers, in the order in which they were launched.
-struct ProfiledRank {
-  const RankProfile* profile = nullptr;
-  std::vector<ProfiledSpan> attention[2];  // by pass
-  std::vector<ProfiledSpan> batches;
-  std::vector<ProfiledSpan> sends, receives;  // if the profile tells them apart
-  std::int64_t shift_ns = 0;                  // to the first file's base time
-};
-
-// The profiles of all ranks of a job.
-class GatheredRanks {
- protected:
-  // Put the ranks in order. Return why that can't be, or "".
-  std::string gather(const std::vector<RankProfile>& profiles);
-  // Note the kernels that were not understood.
-  void list_others(const std::vector<RankProfile>& profiles);
-
-  static constexpr std::int64_t kLongest = 1'000'000'000'000'000;  // ns
-
-  std::vector<ProfiledRank> ranks_;
-  std::int64_t origin_ns_ = 0;  // after rank 0's base time
-  AttentionShape shape_;        // of a rank's rows; seqlen 0: unknown
-  bool both_ways_ = false;      // a transfer ends on both sides at once
-  bool ends_late_ = false;      // a transfer ends when it is waited for
-  std::vector<std::string> notes_;
-
- private:
-  // Let all times begin at 0. Return whether none is beyond kLongest then.
-  bool set_origin();
-};
-
 struct InferredRing {
   std::optional<Recording> recording;  // none if there is no ring to be seen
   std::vector<std::string> notes;      // what was inferred, how surely, or why nothing was

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <limits>
@@ -12,13 +13,52 @@ namespace ringscope {
 namespace {
 
 constexpr Index kProfileRows = 1024;  // a rank, in place of what a profile does not say
-constexpr std::size_t kPeriodsToFit = 16;
+constexpr Index kPeriodsToFit = 16;
 constexpr double kLeastWait = 0.25;  // of a transfer, if it tells when the block came
 constexpr double kLeastFit = 0.8;    // of kernels in the order of a ring
 
-// ---
+// One rank's attention and transfers, in the order in which they were launched.
+struct ProfiledRank {
+  const RankProfile* profile = nullptr;
+  std::vector<ProfiledSpan> attention[2];  // by pass
+  std::vector<ProfiledSpan> batches;
+  std::vector<ProfiledSpan> sends, receives;  // if the profile tells them apart
+  std::int64_t shift_ns = 0;                  // to the first file's base time
+};
 
-class RingInference : private GatheredRanks {
+bool begins_before(const ProfiledSpan& a, const ProfiledSpan& b) { return a.begin_ns < b.begin_ns; }
+bool by_order(const ProfiledSpan& a, const ProfiledSpan& b) { return a.order < b.order; }
+
+// Sort a rank's sends and receives, and join those that belong together: the k-th send and the k-th
+// receive, or, if it has not as many of both or they are one kernel, what is under way together: a
+// block's are started together, and the next block's can't begin before it has come.
+std::vector<ProfiledSpan> batches_of(ProfiledRank& rank) {
+  for (auto* ends : {&rank.sends, &rank.receives})
+    std::stable_sort(ends->begin(), ends->end(), begins_before);
+  std::vector<ProfiledSpan> batches;
+  if (rank.sends.size() == rank.receives.size()) {
+    for (std::size_t i = 0; i < rank.sends.size(); ++i) {
+      batches.push_back(rank.sends[i]);
+      batches[i].end_ns = std::max(rank.receives[i].end_ns, batches[i].begin_ns);
+      batches[i].sent_ns = std::min(rank.sends[i].end_ns, batches[i].end_ns);
+    }
+    return batches;
+  }
+  std::vector<ProfiledSpan> all = rank.sends;
+  all.insert(all.end(), rank.receives.begin(), rank.receives.end());
+  std::stable_sort(all.begin(), all.end(), begins_before);
+  for (const ProfiledSpan& span : all) {
+    if (!batches.empty() && span.begin_ns < batches.back().end_ns) {
+      batches.back().end_ns = std::max(batches.back().end_ns, span.end_ns);
+      batches.back().bytes += std::min(span.bytes, INT64_MAX / 2 - batches.back().bytes);
+    } else {
+      batches.push_back(span);
+    }
+  }
+  return batches;
+}
+
+class RingInference {
  public:
   InferredRing infer(const std::vector<RankProfile>& profiles) {
     std::string why_not = gather(profiles);
@@ -38,6 +78,88 @@ class RingInference : private GatheredRanks {
   }
 
  private:
+  // Put the ranks in order. Return why that can't be, or "".
+  std::string gather(const std::vector<RankProfile>& profiles) {
+    const int world = profiles[0].world_size;
+    if (world < 2) return "the files give no world_size of 2 or more.";
+    if (world > std::ssize(profiles))
+      return fmt::format("{} of {} ranks' files are there, and a ring is told by all of them.",
+                         profiles.size(), world);
+    ranks_.resize(world);
+    bool on_device = false;
+    for (const RankProfile& profile : profiles) {
+      if (profile.cut_short)
+        notes_.push_back(profile.path + " is cut off; what is whole was read.");
+      if (profile.world_size != world || profile.rank < 0 || profile.rank >= world ||
+          ranks_[profile.rank].profile != nullptr)
+        return fmt::format("{} gives rank {} of {}; one file for each of {} ranks accepted.",
+                           profile.path, profile.rank, profile.world_size, world);
+      ranks_[profile.rank].profile = &profile;
+      on_device = on_device || !profile.attention[1].empty();
+    }
+    for (ProfiledRank& rank : ranks_) {
+      const RankProfile& profile = *rank.profile;
+      if (__builtin_sub_overflow(profile.base_time_ns, ranks_[0].profile->base_time_ns,
+                                 &rank.shift_ns) ||
+          rank.shift_ns > kMaxTraceNs / 4 || rank.shift_ns < -kMaxTraceNs / 4)
+        return "the files' base times are years apart.";
+      for (const ProfiledSpan& span : profile.attention[on_device])
+        rank.attention[static_cast<int>(span.pass)].push_back(span);
+      const bool device_transfers = !profile.transfers[1].empty();
+      ends_late_ = ends_late_ || !device_transfers;
+      for (const ProfiledSpan& span : profile.transfers[device_transfers]) {
+        if (span.sends) rank.sends.push_back(span);
+        if (span.receives) rank.receives.push_back(span);
+      }
+      rank.batches = batches_of(rank);
+      for (ProfiledSpan& batch : rank.batches)
+        if (batch.bytes == 0)
+          batch.bytes = profile.sent_bytes / static_cast<std::int64_t>(rank.batches.size());
+      if (device_transfers == on_device) continue;
+      for (auto* spans : {&rank.attention[0], &rank.attention[1], &rank.batches})
+        for (ProfiledSpan& span : *spans) span.order = span.begin_ns;
+    }
+    for (ProfiledRank& rank : ranks_)
+      for (auto& spans : rank.attention) std::stable_sort(spans.begin(), spans.end(), by_order);
+    both_ways_ = on_device;
+    // Take the lengths as known if they are those of a problem that we can count in.
+    shape_ = ranks_[0].profile->shape;
+    const double flops = 10.0 * static_cast<double>(shape_.seqlen) *
+                         static_cast<double>(query_values(shape_, shape_.seqlen));
+    if (shape_.seqlen * world > kMaxSeqlen || flops > 9e18) shape_ = {1, 1, 1, 0, 1};
+    return set_origin() ? "" : "the files' times are weeks apart.";
+  }
+
+  // Let all times begin at 0. Return whether none is beyond kLongest then.
+  bool set_origin() {
+    std::int64_t last = std::numeric_limits<std::int64_t>::min();
+    origin_ns_ = std::numeric_limits<std::int64_t>::max();
+    for (const ProfiledRank& rank : ranks_)
+      for (const auto* spans : {&rank.attention[0], &rank.attention[1], &rank.batches})
+        for (const ProfiledSpan& span : *spans) {
+          origin_ns_ = std::min(origin_ns_, span.begin_ns + rank.shift_ns);
+          last = std::max(last, span.end_ns + rank.shift_ns);
+        }
+    if (last < origin_ns_) return true;
+    for (ProfiledRank& rank : ranks_) rank.shift_ns -= origin_ns_;
+    return static_cast<std::uint64_t>(last) - static_cast<std::uint64_t>(origin_ns_) <=
+           static_cast<std::uint64_t>(kLongest);
+  }
+
+  // Note the kernels that were not understood.
+  void list_others(const std::vector<RankProfile>& profiles) {
+    std::map<std::string, int> all;
+    for (const RankProfile& profile : profiles)
+      for (const auto& [name, count] : profile.others) all[name] += count;
+    if (all.empty()) return;
+    std::vector<std::string> names;
+    for (const auto& [name, count] : all)
+      if (names.size() < 5) names.push_back(fmt::format("{} ({})", name.substr(0, 60), count));
+    notes_.push_back(fmt::format("{} names of kernels are neither attention nor transfers: {}{}.",
+                                 all.size(), fmt::join(names, ", "),
+                                 all.size() > names.size() ? " and more" : ""));
+  }
+
   int n() const { return static_cast<int>(ranks_.size()); }
   static int at(Pass pass) { return static_cast<int>(pass); }
   int wrap(int rank) const { return (rank % n() + n()) % n(); }
@@ -46,62 +168,48 @@ class RingInference : private GatheredRanks {
   // of a higher rank, how many transfers make a hop, which way the blocks go, and whether a layer's
   // last step passes them on, too.
   struct Guess {
-    std::size_t own = 1, lower = 1, higher = 1, a_hop = 1;
+    Index own = 1, lower = 1, higher = 1, a_hop = 1;
     int way = 1;
-    std::size_t last_hop = 0;
-    std::size_t back_hops = 0;  // transfers of a backward pass
+    Index last_hop = 0;
+    Index back_hops = 0;  // transfers of a backward pass
     bool operator==(const Guess&) const = default;
   };
   // A pass of a layer: its first kernel and its first transfer on each rank.
   struct Period {
     Pass pass = Pass::forward;
-    std::vector<std::size_t> kernels;
-    std::size_t hops = 0;
+    std::vector<Index> kernels;
+    Index hops = 0;
   };
 
-  std::size_t attended(int rank, Pass pass) const {
-    return ranks_[static_cast<std::size_t>(rank)].attention[at(pass)].size();
-  }
-  const std::vector<ProfiledSpan>& batches_of_rank(int rank) const {
-    return ranks_[static_cast<std::size_t>(rank)].batches;
-  }
-  std::size_t kernels_in(const Guess& g, int rank, int step) const {
+  Index attended(int rank, Pass pass) const { return std::ssize(ranks_[rank].attention[at(pass)]); }
+  const std::vector<ProfiledSpan>& batches_of_rank(int rank) const { return ranks_[rank].batches; }
+  Index kernels_in(const Guess& g, int rank, int step) const {
     const int owner = wrap(rank - g.way * step);
     return owner == rank ? g.own : owner < rank ? g.lower : g.higher;
   }
-  std::size_t kernels_a_layer(const Guess& g, int rank) const {
-    return g.own + g.lower * static_cast<std::size_t>(rank) +
-           g.higher * static_cast<std::size_t>(n() - 1 - rank);
+  Index kernels_a_layer(const Guess& g, int rank) const {
+    return g.own + g.lower * rank + g.higher * (n() - 1 - rank);
   }
-  std::size_t hops_of(const Guess& g, Pass pass) const {
-    return pass == Pass::forward ? (static_cast<std::size_t>(n() - 1) + g.last_hop) * g.a_hop
-                                 : g.back_hops;
+  Index hops_of(const Guess& g, Pass pass) const {
+    return pass == Pass::forward ? (n() - 1 + g.last_hop) * g.a_hop : g.back_hops;
   }
 
-  // Return whether all ranks have as many passes of layers, and nothing is left over; or, for files
-  // that are cut off, whether no rank has more of one left over than belongs to one pass. Set
-  // back_hops.
+  // Return whether all ranks have as many passes of layers, and nothing is left over. Set back_hops.
   bool adds_up(Guess& g) const {
-    std::size_t passes[2] = {};
+    Index passes[2] = {};
     for (int rank = 0; rank < n(); ++rank) {
-      const std::size_t a_layer = kernels_a_layer(g, rank), hops = batches_of_rank(rank).size();
-      std::size_t whole[2], left = 0;
+      const Index a_layer = kernels_a_layer(g, rank), hops = std::ssize(batches_of_rank(rank));
+      Index whole[2], left = 0;
       for (const Pass pass : kAllPasses) {
         whole[at(pass)] = attended(rank, pass) / a_layer;
         left += attended(rank, pass) % a_layer;
       }
-      const std::size_t forward = whole[0] * hops_of(g, Pass::forward);
-      if (is_cut_) {
-        g.back_hops = hops_of(g, Pass::forward);
-        const std::size_t expected = forward + whole[1] * g.back_hops;
-        if (hops + g.back_hops < expected || hops > expected + g.back_hops) return false;
-        continue;
-      }
+      const Index forward = whole[0] * hops_of(g, Pass::forward);
       if (rank == 0) {
         std::copy(whole, whole + 2, passes);
         if (whole[0] == 0 || hops < forward) return false;
         if (whole[1] > 0) g.back_hops = (hops - forward) / whole[1];
-        if (whole[1] > 0 && g.back_hops + 1 < static_cast<std::size_t>(n())) return false;
+        if (whole[1] > 0 && g.back_hops + 1 < n()) return false;
       }
       if (left > 0 || !std::equal(whole, whole + 2, passes) ||
           hops != forward + whole[1] * g.back_hops)
@@ -113,24 +221,23 @@ class RingInference : private GatheredRanks {
   // Return the passes of layers that all ranks have, as far as they are whole.
   std::vector<Period> periods_of(const Guess& g) const {
     std::vector<Period> periods;
-    std::vector<std::size_t> done[2] = {std::vector<std::size_t>(ranks_.size()),
-                                        std::vector<std::size_t>(ranks_.size())};
-    for (std::size_t hops = 0;;) {
+    std::vector<Index> done[2] = {std::vector<Index>(ranks_.size()),
+                                  std::vector<Index>(ranks_.size())};
+    for (Index hops = 0;;) {
       Period period{.pass = Pass::forward, .kernels = {}, .hops = hops};
       for (int rank = 0; rank < n(); ++rank) {
-        const auto r = static_cast<std::size_t>(rank);
-        const auto& forward = ranks_[r].attention[0];
-        const auto& backward = ranks_[r].attention[1];
-        const bool is_back = done[1][r] < backward.size() &&
-                             (done[0][r] >= forward.size() ||
-                              backward[done[1][r]].order < forward[done[0][r]].order);
+        const auto& forward = ranks_[rank].attention[0];
+        const auto& backward = ranks_[rank].attention[1];
+        const bool is_back = done[1][rank] < std::ssize(backward) &&
+                             (done[0][rank] >= std::ssize(forward) ||
+                              backward[done[1][rank]].order < forward[done[0][rank]].order);
         const Pass pass = is_back ? Pass::backward : Pass::forward;
         if (rank == 0) period.pass = pass;
-        std::size_t& first = done[at(pass)][r];
+        Index& first = done[at(pass)][rank];
         period.kernels.push_back(first);
         first += kernels_a_layer(g, rank);
         if (pass != period.pass || first > attended(rank, pass) ||
-            hops + hops_of(g, pass) > batches_of_rank(rank).size())
+            hops + hops_of(g, pass) > std::ssize(batches_of_rank(rank)))
           return periods;
       }
       hops += hops_of(g, period.pass);
@@ -142,26 +249,24 @@ class RingInference : private GatheredRanks {
   // the hop after next, 0 if nothing is whole; and which part begins before the next block has come,
   // which tells one way round from the other.
   std::pair<double, double> fit_of(const Guess& g, const std::vector<Period>& periods) const {
-    std::size_t good = 0, early = 0, all = 0;
-    for (std::size_t i = 0; i < std::min(periods.size(), kPeriodsToFit); ++i) {
+    Index good = 0, early = 0, all = 0;
+    for (Index i = 0; i < std::min(std::ssize(periods), kPeriodsToFit); ++i) {
       const Period& period = periods[i];
-      if (period.pass == Pass::backward && g.back_hops % static_cast<std::size_t>(n() - 1) != 0)
-        continue;
-      const std::size_t after = period.hops + hops_of(g, period.pass);
-      const std::size_t a_hop =
-          period.pass == Pass::forward ? g.a_hop : g.back_hops / static_cast<std::size_t>(n() - 1);
+      if (period.pass == Pass::backward && g.back_hops % (n() - 1) != 0) continue;
+      const Index after = period.hops + hops_of(g, period.pass);
+      const Index a_hop = period.pass == Pass::forward ? g.a_hop : g.back_hops / (n() - 1);
       for (int rank = 0; rank < n(); ++rank) {
         const auto& batches = batches_of_rank(rank);
-        const auto& kernels = ranks_[static_cast<std::size_t>(rank)].attention[at(period.pass)];
-        std::size_t k = period.kernels[static_cast<std::size_t>(rank)];
+        const auto& kernels = ranks_[rank].attention[at(period.pass)];
+        Index k = period.kernels[rank];
         for (int step = 0; step < n(); ++step) {
-          const std::size_t hop = period.hops + static_cast<std::size_t>(step) * a_hop;
-          const std::size_t next = step + 2 < n() ? hop + a_hop : after;
-          for (std::size_t left = kernels_in(g, rank, step); left > 0; --left, ++k) {
+          const Index hop = period.hops + step * a_hop;
+          const Index next = step + 2 < n() ? hop + a_hop : after;
+          for (Index left = kernels_in(g, rank, step); left > 0; --left, ++k) {
             const std::int64_t order = kernels[k].order;
             good += (hop < a_hop || batches[hop - a_hop].order < order) &&
-                    (next >= batches.size() || order < batches[next].order);
-            early += hop >= batches.size() || kernels[k].begin_ns < batches[hop].end_ns;
+                    (next >= std::ssize(batches) || order < batches[next].order);
+            early += hop >= std::ssize(batches) || kernels[k].begin_ns < batches[hop].end_ns;
             ++all;
           }
         }
@@ -179,30 +284,24 @@ class RingInference : private GatheredRanks {
           attention_names());
     if (batches_of_rank(0).empty())
       return "no sends and receives were found (SendRecv, nccl:send, gloo:send).";
-    double best = 0, best_early = 0, least = kLeastFit;
-    const auto look = [&] {
-      best = best_early = 0;
-      for_guesses([&](Guess g) {
-        if (!adds_up(g)) return;
-        auto periods = periods_of(g);
-        const auto [fit, early] = fit_of(g, periods);
-        Guess other = guess_;
-        other.way = g.way;
-        if (fit < best || (fit == best && (other != g || early <= best_early))) return;
-        best = fit, best_early = early;
-        guess_ = g;
-        periods_ = std::move(periods);
-      });
-    };
-    look();
-    // A profile that was cut off has kernels left over. Look at that only if nothing adds up.
-    if (best < least) least = 0.99, is_cut_ = true, look();
-    if (best < least) {
+    double best = 0, best_early = 0;
+    for_guesses([&](Guess g) {
+      if (!adds_up(g)) return;
+      auto periods = periods_of(g);
+      const auto [fit, early] = fit_of(g, periods);
+      Guess other = guess_;
+      other.way = g.way;
+      if (fit < best || (fit == best && (other != g || early <= best_early))) return;
+      best = fit, best_early = early;
+      guess_ = g;
+      periods_ = std::move(periods);
+    });
+    if (best < kLeastFit) {
       std::string counts;
       for (int rank = 0; rank < std::min(n(), 4); ++rank)
         counts +=
             fmt::format("{}rank {} has {} attention kernels and {} transfers", rank > 0 ? ", " : "",
-                        rank, attended(rank, Pass::forward), batches_of_rank(rank).size());
+                        rank, attended(rank, Pass::forward), std::ssize(batches_of_rank(rank)));
       return counts + ": no ring's steps have so many in their order.";
     }
     pair_layers();
@@ -219,31 +318,23 @@ class RingInference : private GatheredRanks {
                   g.own, g.lower, g.higher);
     notes_.push_back(fmt::format(
         "A ring of {} ranks: {} layer{}, {}, {} and {} transfer{} a step (confidence {:.1f}).", n(),
-        layers_.size(), layers_.size() == 1 ? "" : "s",
+        std::ssize(layers_), std::ssize(layers_) == 1 ? "" : "s",
         has_backward_ ? "forward and backward" : "forward", kernels, g.a_hop,
-        g.a_hop == 1 ? "" : "s",
-        best * (is_cut_ ? 0.6
-                : plain ? 0.9
-                        : 0.8)));
-    if (is_cut_)
-      notes_.push_back(fmt::format(
-          "The ranks' files do not end together: used {} the first {} whole pass{} of a "
-          "layer that all have.",
-          periods_.size() == 1 ? "is" : "are", periods_.size(), periods_.size() == 1 ? "" : "es"));
+        g.a_hop == 1 ? "" : "s", best * (plain ? 0.9 : 0.8)));
     return "";
   }
 
   // Call f for all guesses, the simplest first.
   template <class F>
   void for_guesses(F&& f) const {
-    for (std::size_t sum = 2; sum <= 12; ++sum)
-      for (std::size_t own = 1; own <= 4; ++own)
-        for (std::size_t lower = 1; lower <= 4; ++lower) {
+    for (Index sum = 2; sum <= 12; ++sum)
+      for (Index own = 1; own <= 4; ++own)
+        for (Index lower = 1; lower <= 4; ++lower) {
           if (own + lower > sum || sum - own - lower > 4) continue;
-          const std::size_t higher = sum - own - lower;
+          const Index higher = sum - own - lower;
           for (const int way : {1, -1})
-            for (std::size_t a_hop = 1; a_hop <= 4 && (way > 0 || lower != higher); ++a_hop)
-              for (const std::size_t last_hop : {0, 1})
+            for (Index a_hop = 1; a_hop <= 4 && (way > 0 || lower != higher); ++a_hop)
+              for (const Index last_hop : {0, 1})
                 f(Guess{own, lower, higher, a_hop, way, last_hop});
         }
   }
@@ -263,46 +354,42 @@ class RingInference : private GatheredRanks {
     for (const Period* forward : open) layers_.emplace_back(forward, nullptr);
   }
 
-  const Period& period_of(std::size_t layer, Pass pass) const {
+  const Period& period_of(Index layer, Pass pass) const {
     return pass == Pass::forward ? *layers_[layer].first : *layers_[layer].second;
   }
 
   // Return the kernels of a step, or none if it was skipped.
-  std::vector<ProfiledSpan> kernels_of(int rank, std::size_t layer, Pass pass, int step) const {
-    const auto r = static_cast<std::size_t>(rank);
-    std::size_t first = period_of(layer, pass).kernels[r];
+  std::vector<ProfiledSpan> kernels_of(int rank, Index layer, Pass pass, int step) const {
+    Index first = period_of(layer, pass).kernels[rank];
     for (int before = 0; before < step; ++before) first += kernels_in(guess_, rank, before);
-    const auto begin = ranks_[r].attention[at(pass)].begin() + static_cast<std::ptrdiff_t>(first);
-    return {begin, begin + static_cast<std::ptrdiff_t>(kernels_in(guess_, rank, step))};
+    const auto begin = ranks_[rank].attention[at(pass)].begin() + first;
+    return {begin, begin + kernels_in(guess_, rank, step)};
   }
 
   // Return how many transfers of a pass make a hop. In a backward pass there may be a hop of the
   // gradients beside each of the blocks, and one more that brings them home.
-  std::size_t a_hop_of(Pass pass) const {
-    const auto others = static_cast<std::size_t>(n() - 1);
+  Index a_hop_of(Pass pass) const {
+    const auto others = n() - 1;
     if (pass == Pass::forward) return guess_.a_hop;
     return guess_.back_hops / (has_gradients() ? 2 * others + 1 : others);
   }
-  bool has_gradients() const {
-    return guess_.back_hops % static_cast<std::size_t>(2 * n() - 1) == 0;
-  }
+  bool has_gradients() const { return guess_.back_hops % (2 * n() - 1) == 0; }
   bool has_hops(Pass pass) const {
-    return pass == Pass::forward || has_gradients() ||
-           guess_.back_hops % static_cast<std::size_t>(n() - 1) == 0;
+    return pass == Pass::forward || has_gradients() || guess_.back_hops % (n() - 1) == 0;
   }
   // Return a hop: the transfers after which the block of step + 1 is there, or the gradients of this
   // step, whose hop follows the block's.
-  ProfiledSpan hop_of(int rank, std::size_t layer, Pass pass, int step,
+  ProfiledSpan hop_of(int rank, Index layer, Pass pass, int step,
                       Payload payload = Payload::kv) const {
     const auto& batches = batches_of_rank(rank);
-    const std::size_t a_hop = a_hop_of(pass);
+    const Index a_hop = a_hop_of(pass);
     if (pass == Pass::backward && has_gradients())
       step = 2 * step + (payload == Payload::dkv && step + 1 < n());
-    const std::size_t begin = period_of(layer, pass).hops + static_cast<std::size_t>(step) * a_hop;
+    const Index begin = period_of(layer, pass).hops + step * a_hop;
     ProfiledSpan hop = batches[begin];
     hop.end_ns = batches[begin + a_hop - 1].end_ns;
     hop.sent_ns = batches[begin + a_hop - 1].sent_ns;
-    for (std::size_t i = begin + 1; i < begin + a_hop; ++i)
+    for (Index i = begin + 1; i < begin + a_hop; ++i)
       hop.bytes += std::min(batches[i].bytes, INT64_MAX / 8 - hop.bytes);
     return hop;
   }
@@ -311,7 +398,7 @@ class RingInference : private GatheredRanks {
   std::string find_direction() {
     int named[2] = {};
     for (int rank = 0; rank < n(); ++rank) {
-      const RankProfile& profile = *ranks_[static_cast<std::size_t>(rank)].profile;
+      const RankProfile& profile = *ranks_[rank].profile;
       for (const bool sends : {true, false}) {
         const int peer = sends ? profile.sends_to : profile.receives_from;
         if (peer < 0) continue;
@@ -335,34 +422,14 @@ class RingInference : private GatheredRanks {
       confidence = 0.9;
       how = "only so do the steps add up";
     } else {
-      const double next = least_lag(1), previous = least_lag(-1);
-      const bool told = (next < 0) != (previous < 0);
-      way_ = told && next < 0 ? -1 : 1;
-      confidence = told ? 0.9 : 0.5;
-      how = told ? "the other way receives would end before they are sent"
-                 : "no file names the peers";
+      confidence = 0.5;
+      how = "no file names the peers";
     }
     guess_.way = way_;
     notes_.push_back(fmt::format("Blocks go from rank r to rank r {} 1 (confidence {}: {}).",
                                  way_ > 0 ? '+' : '-', confidence, how));
     find_deal();
     return "";
-  }
-
-  // Return the sum over the ranks of the least time from the begin of a send to the end of the
-  // receive that would be its other end, if blocks went this way. The clocks' differences cancel in
-  // it. It can't be negative if blocks do go this way.
-  double least_lag(int way) const {
-    double sum = 0;
-    for (int rank = 0; rank < n(); ++rank) {
-      const auto& sends = ranks_[static_cast<std::size_t>(wrap(rank - way))].sends;
-      const auto& receives = ranks_[static_cast<std::size_t>(rank)].receives;
-      std::int64_t least = std::numeric_limits<std::int64_t>::max();
-      for (std::size_t i = 0; i < std::min(sends.size(), receives.size()); ++i)
-        least = std::min(least, receives[i].end_ns - sends[i].begin_ns);
-      sum += static_cast<double>(least);
-    }
-    return sum;
   }
 
   // Find out who has which rows: from the kernels a step, from the lengths that the files give, or
@@ -436,14 +503,13 @@ class RingInference : private GatheredRanks {
     for (int round = 0; changed && round <= n(); ++round) {
       changed = false;
       const auto require = [&](int late, std::int64_t end, int early, std::int64_t begin) {
-        const auto i = static_cast<std::size_t>(late), k = static_cast<std::size_t>(early);
-        const std::int64_t lack =
-            begin + ranks_[k].shift_ns + moved[k] - (end + ranks_[i].shift_ns + moved[i]);
-        if (lack <= 0 || moved[i] > kLongest) return;
-        moved[i] += lack;
+        const std::int64_t lack = begin + ranks_[early].shift_ns + moved[early] -
+                                  (end + ranks_[late].shift_ns + moved[late]);
+        if (lack <= 0 || moved[late] > kLongest) return;
+        moved[late] += lack;
         changed = true;
       };
-      for (std::size_t layer = 0; layer < layers_.size(); ++layer)
+      for (Index layer = 0; layer < std::ssize(layers_); ++layer)
         for (int step = 0; step + 1 < n(); ++step)
           for (int rank = 0; rank < n(); ++rank) {
             const int to = wrap(rank + way_);
@@ -454,7 +520,7 @@ class RingInference : private GatheredRanks {
           }
     }
     std::int64_t most = 0;
-    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+    for (int rank = 0; rank < n(); ++rank) {
       ranks_[rank].shift_ns += moved[rank];
       most = std::max(most, moved[rank]);
     }
@@ -468,34 +534,34 @@ class RingInference : private GatheredRanks {
 
   // Call f(rank, pass, step, kernels) for every computation of a layer.
   template <class F>
-  void for_steps(std::size_t layer, F&& f) const {
+  void for_steps(Index layer, F&& f) const {
     for (int rank = 0; rank < n(); ++rank)
       for (const Pass pass : kAllPasses)
         for (int step = 0; step < n() && (pass == Pass::forward || has_backward_); ++step)
           f(rank, pass, step, kernels_of(rank, layer, pass, step));
   }
 
-  std::size_t median_layer() {
-    std::vector<std::pair<std::int64_t, std::size_t>> lengths;
+  Index median_layer() {
+    std::vector<std::pair<std::int64_t, Index>> lengths;
     // In the first layer ranks begin when their profilers do.
-    for (std::size_t layer = layers_.size() > 1; layer < layers_.size(); ++layer) {
+    for (Index layer = std::ssize(layers_) > 1; layer < std::ssize(layers_); ++layer) {
       std::int64_t all = 0;
       for_steps(layer, [&](int, Pass, int, const std::vector<ProfiledSpan>& kernels) {
         for (const ProfiledSpan& kernel : kernels) all += kernel.end_ns - kernel.begin_ns;
       });
       lengths.emplace_back(all, layer);
     }
-    const auto middle = lengths.begin() + static_cast<std::ptrdiff_t>(lengths.size() / 2);
+    const auto middle = lengths.begin() + lengths.size() / 2;
     std::nth_element(lengths.begin(), middle, lengths.end());
-    if (layers_.size() > 1)
+    if (std::ssize(layers_) > 1)
       notes_.push_back(
-          fmt::format("Shown is layer {} of 0 to {}.", middle->second, layers_.size() - 1));
+          fmt::format("Shown is layer {} of 0 to {}.", middle->second, std::ssize(layers_) - 1));
     return middle->second;
   }
 
-  Recording write(std::size_t layer) {
+  Recording write(Index layer) {
     Recording recording;
-    const auto ranks = static_cast<std::size_t>(n());
+    const auto ranks = n();
     RunInfo& info = recording.info;
     info.backend = "profile";
     info.mask = deal_.empty() ? "full" : "causal";
@@ -551,7 +617,7 @@ class RingInference : private GatheredRanks {
       const TraceEvent& got = *move.ends[1];
       move.begin = std::max(move.ends[0]->begin_ns, got.begin_ns);
       std::int64_t busy = move.begin;
-      for (const TraceEvent& e : recording.events[static_cast<std::size_t>(got.dst)])
+      for (const TraceEvent& e : recording.events[got.dst])
         if (e.lane == Lane::compute && e.pairs > 0 && e.end_ns <= got.end_ns)
           busy = std::max(busy, e.end_ns);
       const std::int64_t sent = move.ends[0]->end_ns;
@@ -561,9 +627,9 @@ class RingInference : private GatheredRanks {
       all.push_back(move.seconds / static_cast<double>(got.bytes));
       if (move.is_known) known.push_back(all.back());
     }
-    const std::size_t told = known.size();
+    const Index told = known.size();
     if (known.empty()) known = {*std::min_element(all.begin(), all.end())};
-    const auto middle = known.begin() + static_cast<std::ptrdiff_t>(known.size() / 2);
+    const auto middle = known.begin() + known.size() / 2;
     std::nth_element(known.begin(), middle, known.end());
     for (auto& [flow, move] : moves) {
       const double usual = *middle * static_cast<double>(move.ends[0]->bytes);
@@ -571,18 +637,18 @@ class RingInference : private GatheredRanks {
       for (TraceEvent* end : move.ends) end->end_ns = move.begin + static_cast<std::int64_t>(lasts);
     }
     end_waits(recording);
-    if (told == all.size()) return;
+    if (told == std::ssize(all)) return;
     notes_.push_back(fmt::format(
         "{} of {} transfers are seen to end only after a computation: they are taken to last as "
         "long as the others (confidence {:.1f}).",
-        all.size() - told, all.size(), told < 2 ? 0.3 : 0.6));
+        std::ssize(all) - told, std::ssize(all), told < 2 ? 0.3 : 0.6));
   }
 
   // A rank that waits goes on when its block has come and its own has gone. Until it does go on, it
   // does something that the profile does not show; if that takes the longer part, it did so all along.
   void end_waits(Recording& recording) const {
     for (const Wait& wait : waits_) {
-      auto& events = recording.events[static_cast<std::size_t>(wait.rank)];
+      auto& events = recording.events[wait.rank];
       TraceEvent& waited = events[wait.event];
       std::int64_t done = waited.begin_ns;
       for (const TraceEvent& e : events)
@@ -603,14 +669,14 @@ class RingInference : private GatheredRanks {
           if (e.lane == lane) of_lane.push_back(&e);
         std::stable_sort(of_lane.begin(), of_lane.end(),
                          [](const auto* a, const auto* b) { return a->begin_ns < b->begin_ns; });
-        for (std::size_t i = 0; i + 1 < of_lane.size(); ++i)
+        for (Index i = 0; i + 1 < std::ssize(of_lane); ++i)
           of_lane[i]->end_ns = std::min(of_lane[i]->end_ns, of_lane[i + 1]->begin_ns);
       }
   }
 
-  void write_rank(Recording& recording, int rank, std::size_t layer, Pass pass) {
-    auto& events = recording.events[static_cast<std::size_t>(rank)];
-    const std::int64_t shift = ranks_[static_cast<std::size_t>(rank)].shift_ns;
+  void write_rank(Recording& recording, int rank, Index layer, Pass pass) {
+    auto& events = recording.events[rank];
+    const std::int64_t shift = ranks_[rank].shift_ns;
     const int from = wrap(rank - way_), to = wrap(rank + way_);
     std::int64_t free = std::numeric_limits<std::int64_t>::min();  // when the rank was last busy
     const auto wait = [&](Payload payload, int step, int owner, int hop_step, std::int64_t until) {
@@ -621,7 +687,7 @@ class RingInference : private GatheredRanks {
       e.end_ns = std::min(hop.end_ns + shift, until);
       if (e.end_ns <= e.begin_ns) return;
       free = e.end_ns;
-      waits_.push_back({rank, events.size(), hop_step});
+      waits_.push_back({rank, std::ssize(events), hop_step});
       events.push_back(e);
     };
     const auto transfer = [&](Payload payload, int step, int owner) {
@@ -681,15 +747,23 @@ class RingInference : private GatheredRanks {
   // A wait for a hop: where it stands in the recording.
   struct Wait {
     int rank;
-    std::size_t event;
+    Index event;
     int hop_step;
   };
+  static constexpr std::int64_t kLongest = 1'000'000'000'000'000;  // ns
+
+  std::vector<ProfiledRank> ranks_;
+  std::int64_t origin_ns_ = 0;  // after rank 0's base time
+  AttentionShape shape_;        // of a rank's rows; seqlen 0: unknown
+  bool both_ways_ = false;      // a transfer ends on both sides at once
+  bool ends_late_ = false;      // a transfer ends when it is waited for
+  std::vector<std::string> notes_;
   std::vector<Wait> waits_;
   std::vector<std::int64_t> moved_;
   Guess guess_;
   std::vector<Period> periods_;
   std::vector<std::pair<const Period*, const Period*>> layers_;  // forward, backward or null
-  bool is_cut_ = false, has_backward_ = false;
+  bool has_backward_ = false;
   std::string deal_;           // who has which rows under a causal mask; "": the mask is full
   Index rows_ = kProfileRows;  // a rank
   int way_ = 1;                // 1: to the next rank; -1: to the previous one
