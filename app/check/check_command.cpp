@@ -18,14 +18,10 @@
 #include "app/report/terminal.h"
 #include "app/run/report.h"
 #include "app/run/run.h"
-#include "app/view/view_command.h"
 #include "core/base/files.h"
 #include "core/base/npy.h"
 #include "core/base/text.h"
 #include "core/check/verdict.h"
-#ifdef RINGSCOPE_HAS_VIEWER
-#include "viz/window/pictures.h"
-#endif
 
 namespace ringscope {
 namespace {
@@ -39,25 +35,22 @@ std::vector<double> in_f64(const std::vector<float>& values) {
 // ---
 // Reading.
 
-struct NamedFile {
-  const char* flag;
-  const std::optional<std::string>& path;
-};
-
-// Read a tensor with the rows of the queries or of the keys.
-std::vector<double> read_rows(const NamedFile& file, const RunOptions& run,
-                              const std::array<Index, 4>& expected) {
-  const auto sizes = sizes_of_file(file.flag, *file.path, run);
+// Read a tensor with the rows of the queries or of the keys, if it is given.
+void read_rows(const char* flag, const std::optional<std::string>& path, const RunOptions& run,
+               const AttentionShape& shape, std::vector<double>& into) {
+  if (!path) return;
+  const std::string_view name = flag;
+  const bool of_keys = name == "--dk" || name == "--dv";
+  const auto sizes = sizes_of_file(flag, *path, run);
+  const std::array<Index, 4> expected{shape.batch, of_keys ? shape.num_heads_kv : shape.num_heads,
+                                      shape.seqlen, shape.head_dim};
   if (sizes != expected)
     throw InputError(fmt::format(
-        "{} {}: {} heads x {} positions x {} x batch {} found; accepted: the {} of {}, "
+        "{} {}: {} heads x {} positions x {} x batch {} found; accepted: the sizes of the {}, "
         "{} heads x {} positions x {} x batch {}",
-        file.flag, *file.path, sizes[1], sizes[2], sizes[3], sizes[0], "sizes",
-        std::string_view(file.flag).ends_with("k") || std::string_view(file.flag).ends_with("v")
-            ? "the keys"
-            : "the queries",
+        flag, *path, sizes[1], sizes[2], sizes[3], sizes[0], of_keys ? "keys" : "queries",
         expected[1], expected[2], expected[3], expected[0]));
-  return in_f64(read_tensor(file.flag, *file.path, run));
+  into = in_f64(read_tensor(flag, *path, run));
 }
 
 // Read an lse: [batch, heads, seqlen], [batch, seqlen, heads], either with a last axis of 1, or one
@@ -148,20 +141,9 @@ Checked read_all(const CheckOptions& options) {
   config.world_size = run.world_size.value_or(kDefaultCheckedRanks);
   config.backward = run.dq || run.dk || run.dv;
   deal_out_as_given(config);
-  if (options.picture) {
-    require_pictures("--picture", *options.picture, "--json", false);
-    std::vector<std::string> files = plan.files;
-    for (const auto& file :
-         {run.out, run.lse, run.dq, run.dk, run.dv, options.q_unrotated, options.k_unrotated})
-      if (file) files.push_back(*file);
-    add_files_in({run.job.mask.name(), run.job.partition.name()}, files);
-    check_output_places({{"--picture", options.picture}}, files, options.json);
-  }
   if (!plan.doubt.empty()) print_error(plan.doubt);
 
   const AttentionShape& shape = config.shape;
-  const std::array<Index, 4> query{shape.batch, shape.num_heads, shape.seqlen, shape.head_dim},
-      kv{shape.batch, shape.num_heads_kv, shape.seqlen, shape.head_dim};
   const LoadedInputs loaded = load_inputs(run, plan);
   for (const std::string& remark : loaded.remarks) print_error(remark);
   checked.has_remarks = !loaded.remarks.empty();
@@ -171,16 +153,10 @@ Checked read_all(const CheckOptions& options) {
   if (config.backward)
     checked.inputs.dout =
         run.dout ? in_f64(loaded.tensors.dout) : std::vector<double>(checked.inputs.q.size(), 1.0);
-  const auto rows = [&](const char* flag, const std::optional<std::string>& path,
-                        const std::array<Index, 4>& sizes, std::vector<double>& into) {
-    if (path) into = read_rows({flag, path}, run, sizes);
-  };
-  rows("--out", run.out, query, checked.mine.out);
-  rows("--dq", run.dq, query, checked.mine.dq);
-  rows("--dk", run.dk, kv, checked.mine.dk);
-  rows("--dv", run.dv, kv, checked.mine.dv);
-  rows("--q-unrotated", options.q_unrotated, query, checked.options.q_unrotated);
-  rows("--k-unrotated", options.k_unrotated, kv, checked.options.k_unrotated);
+  read_rows("--out", run.out, run, shape, checked.mine.out);
+  read_rows("--dq", run.dq, run, shape, checked.mine.dq);
+  read_rows("--dk", run.dk, run, shape, checked.mine.dk);
+  read_rows("--dv", run.dv, run, shape, checked.mine.dv);
   if (run.lse) checked.mine.lse = read_lse(run, config);
 
   std::tie(config.dtype, checked.judged_as) = dtype_of(options, checked.mine);
@@ -195,11 +171,6 @@ Checked read_all(const CheckOptions& options) {
 
 // ---
 // Judging.
-
-struct Judged {
-  CheckVerdict verdict;
-  NaiveResult<double> oracle;
-};
 
 // Put the rows of a sample at their places, as those of the given tensors lie.
 void spread_out(const AttentionShape& shape, const std::vector<Index>& sample,
@@ -216,35 +187,28 @@ void spread_out(const AttentionShape& shape, const std::vector<Index>& sample,
   }
 }
 
-Judged judge(const Checked& checked, const CheckedInputs& inputs) {
+CheckVerdict judge(const Checked& checked, const CheckedInputs& inputs) {
   ProgressBar bar("reference");
   const std::vector<Index>& sample = checked.options.rows;
-  Judged judged;
-  judged.oracle = oracle_of(checked.problem, inputs, {64, cores(), sample, bar.callback()});
-  if (!sample.empty()) spread_out(checked.problem.shape, sample, judged.oracle);
-  judged.verdict =
-      check_outputs(checked.problem, inputs, judged.oracle, checked.mine, checked.options);
-  return judged;
+  NaiveResult<double> oracle =
+      oracle_of(checked.problem, inputs, {64, cores(), sample, bar.callback()});
+  if (!sample.empty()) spread_out(checked.problem.shape, sample, oracle);
+  return check_outputs(checked.problem, inputs, oracle, checked.mine, checked.options);
 }
 
 // Judge the outputs by the inputs as 16 bits hold them. Where the inputs' files hold more, the code
 // may have computed with that, so the outputs may be right by either.
-Judged judge(Checked& checked) {
-  const DType dtype = checked.config.dtype;
+CheckVerdict judge(const Checked& checked) {
   CheckedInputs stored = checked.inputs;
-  for (auto* tensor : {&stored.q, &stored.k, &stored.v, &stored.dout})
-    *tensor = stored_as(dtype, *tensor);
-  const bool equal = stored.q == checked.inputs.q && stored.k == checked.inputs.k &&
-                     stored.v == checked.inputs.v && stored.dout == checked.inputs.dout;
-  Judged judged = judge(checked, stored);
-  if (equal || judged.verdict.result != CheckResult::wrong) {
-    checked.inputs = std::move(stored);
-    return judged;
+  bool is_equal = true;
+  for (auto* tensor : {&stored.q, &stored.k, &stored.v, &stored.dout}) {
+    is_equal = is_equal && is_stored_in(checked.config.dtype, *tensor);
+    *tensor = stored_as(checked.config.dtype, *tensor);
   }
-  Judged as_given = judge(checked, checked.inputs);
-  if (as_given.verdict.result != CheckResult::wrong) return as_given;
-  checked.inputs = std::move(stored);
-  return judged;
+  CheckVerdict verdict = judge(checked, stored);
+  if (is_equal || verdict.result != CheckResult::wrong) return verdict;
+  CheckVerdict as_given = judge(checked, checked.inputs);
+  return as_given.result != CheckResult::wrong ? as_given : verdict;
 }
 
 // ---
@@ -282,14 +246,13 @@ Index rows_of(const Checked& checked) {
   return rows.empty() ? checked.config.shape.seqlen : std::ssize(rows);
 }
 
-std::string report_json(const Checked& checked, const CheckVerdict& verdict,
-                        const std::vector<ErrorMap>& maps) {
+std::string report_json(const Checked& checked, const CheckVerdict& verdict) {
   Fields tensors, map_fields;
   for (const TensorCheck& t : verdict.tensors) tensors.emplace_back(t.name(), check_fields(t));
-  for (const ErrorMap& map : maps)
-    map_fields.emplace_back(map.tensor, Fields{{"by_rank_and_chunk", map.by_rank_and_chunk},
-                                               {"by_head", map.by_head},
-                                               {"by_rank_and_step", map.by_rank_and_step}});
+  for (const ErrorMap& map : verdict.maps)
+    if (verdict.result == CheckResult::wrong)
+      map_fields.emplace_back(map.tensor, Fields{{"by_rank_and_chunk", map.by_rank_and_chunk},
+                                                 {"by_head", map.by_head}});
   std::vector<Fields> suspects;
   for (const Suspect& suspect : verdict.suspects)
     suspects.push_back({{"mistake", name_of(suspect.mistake)},
@@ -313,8 +276,7 @@ std::string report_json(const Checked& checked, const CheckVerdict& verdict,
                     {"suspects", suspects}});
 }
 
-std::string report_text(const Checked& checked, const CheckVerdict& verdict,
-                        const std::vector<ErrorMap>& maps) {
+std::string report_text(const Checked& checked, const CheckVerdict& verdict) {
   const Problem& config = checked.config;
   std::string text = fmt::format("{}, {} on {} ranks\n", problem_text(config),
                                  name_of(config.partition), config.world_size);
@@ -342,7 +304,7 @@ std::string report_text(const Checked& checked, const CheckVerdict& verdict,
       text += fmt::format("{} wrong row{} of {}, the first at position {} and the last at {}\n",
                           t.wrong_rows, t.wrong_rows == 1 ? "" : "s", t.name(), t.first_wrong_row,
                           t.last_wrong_row);
-  for (const ErrorMap& map : maps) text += map_text(map);
+  for (const ErrorMap& map : verdict.maps) text += map_text(map);
   if (verdict.suspects.empty())
     return text + fmt::format("\nNo known mistake explains the error{}.\n",
                               checked.has_remarks
@@ -359,43 +321,6 @@ std::string report_text(const Checked& checked, const CheckVerdict& verdict,
                         100 * verdict.suspects[i].confidence, verdict.suspects[i].how);
   return text;
 }
-
-// ---
-// The picture: a band per tensor; in it a row per rank and chunk, a column per head. Brightness is
-// the logarithm of the error over the tolerance.
-#ifdef RINGSCOPE_HAS_VIEWER
-void write_picture(const std::string& path, const std::vector<ErrorMap>& maps) {
-  constexpr int kCell = 24, kGap = 12;
-  int width = 0, height = kGap;
-  for (const ErrorMap& map : maps) {
-    width = std::max(width, static_cast<int>(map.cells.front().size()) * kCell);
-    height += static_cast<int>(map.cells.size()) * kCell + kGap;
-  }
-  const viz::Palette& palette = viz::palette_of(viz::Theme::dark);
-  viz::Image image(width + 2 * kGap, height, palette.background);
-  int y = kGap;
-  for (const ErrorMap& map : maps) {
-    for (const auto& row : map.cells) {
-      int x = kGap;
-      for (const double over_tolerance : row) {
-        const double share =
-            std::isfinite(over_tolerance)
-                ? std::clamp((std::log10(std::max(over_tolerance, 1e-9)) + 2) / 6, 0.0, 1.0)
-                : 1.0;
-        image.fill(x, y, x + kCell - 1, y + kCell - 1,
-                   over_tolerance <= 1 ? viz::mix(palette.panel, palette.accent, share)
-                                       : viz::mix(palette.panel, palette.warning, share));
-        x += kCell;
-      }
-      y += kCell;
-    }
-    y += kGap;
-  }
-  viz::write_png(path, image);
-}
-#else
-void write_picture(const std::string&, const std::vector<ErrorMap>&) {}
-#endif
 
 }  // namespace
 
@@ -416,8 +341,6 @@ Finish declare_check(CommandFlags& flags) {
   flags.one_of("--reference", {"mine-is-bf16", "mine-is-f16", "mine-is-f32"}, check->reference,
                "what you computed in, which says how much rounding is right (as the values look)");
   flags.name("--dtype", check->dtype, "f32|bf16|f16", "the same", parse_dtype);
-  flags.path("--q-unrotated", check->q_unrotated, "queries before the rotary embedding");
-  flags.path("--k-unrotated", check->k_unrotated, "keys before the rotary embedding");
   flags.number("--rope", check->rope_base, kAbove0,
                "base of the rotary angles, for trying positions of other deals (10000)", 1, "BASE");
   flags.integer("--rows", check->rows,
@@ -425,7 +348,6 @@ Finish declare_check(CommandFlags& flags) {
   flags.integer("--seed", check->seed, "draws the sample of --rows (0)", 0);
   flags.path("--cu-seqlens", check->cu_seqlens,
              "where documents end, from 0 on, a 1-D .npy of integers; a part of the mask");
-  flags.path("--picture", check->picture, "draw the errors by rank, chunk and head, PNG");
   flags.flag("--json", check->json, "print the verdict as one JSON object");
   return [check] {
     const RunOptions& given = check->run;
@@ -454,16 +376,9 @@ Finish declare_check(CommandFlags& flags) {
 }
 
 int carry_out(const CheckOptions& options) {
-  Checked checked = read_all(options);
-  const Judged judged = judge(checked);
-  const CheckVerdict& verdict = judged.verdict;
-  std::vector<ErrorMap> maps;
-  if (verdict.result == CheckResult::wrong || options.picture)
-    maps = error_maps(checked.problem, checked.inputs, judged.oracle, checked.mine, verdict,
-                      checked.options);
-  if (options.picture) for_flag("--picture", [&] { write_picture(*options.picture, maps); });
-  print_out(options.json ? report_json(checked, verdict, maps)
-                         : report_text(checked, verdict, maps));
+  const Checked checked = read_all(options);
+  const CheckVerdict verdict = judge(checked);
+  print_out(options.json ? report_json(checked, verdict) : report_text(checked, verdict));
   return verdict.result == CheckResult::wrong ? kWrongNumbers : 0;
 }
 

@@ -25,12 +25,10 @@ struct CheckOptions {
   RunOptions run;
   std::optional<DType> dtype;  // not given: as the values of --out look
   std::optional<std::string> reference;
-  std::optional<std::string> q_unrotated, k_unrotated;
   std::optional<double> rope_base;
   std::optional<Index> rows;  // how many query rows of each head are looked at; default all
   std::uint64_t seed = 0;     // draws them
   std::optional<std::string> cu_seqlens;
-  std::optional<std::string> picture;
   bool json = false;
 };
 

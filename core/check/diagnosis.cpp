@@ -1,7 +1,5 @@
-// Draws the sample of rows, evaluates the hypotheses on it in two rounds (all on a few rows, the
-// best on many), and ranks them by how much of the error each explains.
-#include "core/check/verdict.h"
-
+// Draws the sample of rows, evaluates the hypotheses on it in two rounds (all on a few rows, the best on
+// many), and ranks them by how much of the error each explains.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,7 +8,6 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <memory>
 #include <numeric>
 #include <set>
 #include <thread>
@@ -24,9 +21,9 @@ namespace {
 enum Part { kOut, kLse, kDq, kDk, kDv, kParts };  // in the order of output_tensors()
 
 bool is_key_part(int part) { return part == kDk || part == kDv; }
-
+Tensor tensor_of(int part) { return output_tensors(true)[part]; }
 const Values& part_of(const NaiveResult<double>& tensors, int part) {
-  return values_of(tensors, output_tensors(true)[part]);
+  return values_of(tensors, tensor_of(part));
 }
 
 template <class Task>
@@ -55,47 +52,26 @@ constexpr double kRounding = 4;
 // The sums of squared distances of one hypothesis, by tensor and rank.
 using Distances = std::array<std::vector<double>, kParts>;
 
-// Return those of the positions at which the oracle is known.
-std::vector<Index> looked_at(const Knowledge& known, const std::vector<Index>& positions) {
-  const std::vector<Index>& rows = known.options.rows;
-  if (rows.empty()) return positions;
-  std::vector<Index> some;
-  for (const Index i : positions)
-    if (std::binary_search(rows.begin(), rows.end(), i)) some.push_back(i);
-  return some;
-}
-
 class Search {
  public:
   // Look at the wrong parts, and whether a hypothesis leaves the right ones alone.
   Search(const Knowledge& known, std::set<int> wrong, std::set<int> right = {},
          std::array<double, kParts> tolerances = {})
       : known_(known), parts_(std::move(wrong)), right_(std::move(right)), tolerances_(tolerances) {
+    const DType dtype = known.options.dtype;
     for (int part = 0; part < kParts; ++part) {
       double largest = 0;
       for (const double x : part_of(known.oracle, part))
         if (std::isfinite(x)) largest = std::max(largest, std::abs(x));
       caps_[part] = 4 * largest + (part == kLse ? 10 : 1e-30);
-      const DType dtype = known.options.dtype;
       stored_[part] =
           dtype != DType::f32 && part != kLse && is_stored_in(dtype, part_of(known.mine, part));
     }
-    sample(false, screens_query_, [&](Index head, Index position) {
-      queries_.push_back({head, position});
-    });
-    sample(true, screens_key_, [&](Index head, Index position) {
-      keys_.push_back({head, position});
-    });
-    const int threads = known.options.threads;
-    on_threads(std::ssize(queries_), threads, [&](Index i) {
-      queries_[i] = query_row(known, queries_[i].head, queries_[i].position,
-                              parts_.contains(kDq) || right_.contains(kDq));
-    });
-    on_threads(std::ssize(keys_), threads,
-               [&](Index i) { keys_[i] = key_row(known, keys_[i].kv_head, keys_[i].position); });
+    const bool has_dq = parts_.contains(kDq) || right_.contains(kDq);
+    sample(false, queries_, [&](Index head, Index i) { return query_row(known, head, i, has_dq); });
+    sample(true, keys_, [&](Index head, Index i) { return key_row(known, head, i); });
   }
 
-  const std::vector<QueryRow>& queries() const { return queries_; }
   double tolerance(int part) const { return tolerances_[part]; }
 
   // Call f(part, rank, row of the tensor, guess) for what the hypothesis makes of every sampled row.
@@ -105,18 +81,22 @@ class Search {
     const auto row_of = [](const std::optional<Values>& guess) {
       return guess ? guess->data() : nullptr;
     };
-    for (std::size_t i = 0; i < queries_.size(); ++i) {
-      if (screening && !screens_query_[i]) continue;
-      const QueryRow& row = queries_[i];
-      const Guess guess = hypothesis == nullptr ? Guess() : guess_of(known_, *hypothesis, row);
+    for (const auto& [row, screens] : queries_) {
+      if (screening && !screens) continue;
+      Guess guess;
+      if (hypothesis != nullptr && hypothesis->weigh) {
+        QueryRow changed = row;
+        guess = guess_of(*hypothesis, changed);
+      } else if (hypothesis != nullptr && hypothesis->query) {
+        hypothesis->query(row, guess);
+      }
       const Index at = row.head * known_.seqlen() + row.position;
       f(kOut, row.place.rank, at, row_of(guess.out));
       f(kDq, row.place.rank, at, row_of(guess.dq));
       f(kLse, row.place.rank, at, guess.lse ? &*guess.lse : nullptr);
     }
-    for (std::size_t i = 0; i < keys_.size(); ++i) {
-      if (screening && !screens_key_[i]) continue;
-      const KeyRow& row = keys_[i];
+    for (const auto& [row, screens] : keys_) {
+      if (screening && !screens) continue;
       Guess guess;
       if (hypothesis != nullptr && hypothesis->key) hypothesis->key(row, guess);
       const Index at = row.kv_head * known_.seqlen() + row.position;
@@ -134,14 +114,14 @@ class Search {
       if (parts_.contains(part)) sum += distance(part, at, guess);
       // Of right parts the row that a hypothesis changes most counts, by its mean square.
       if (right_.contains(part) && guess != nullptr)
-        sum = std::max(sum, distance(part, at, guess) / (part == kLse ? 1 : known_.width()));
+        sum = std::max(sum, distance(part, at, guess) / width_of(part));
     });
-    if (hypothesis != nullptr && hypothesis->forget) hypothesis->forget();
+    if (hypothesis != nullptr && hypothesis->turned) *hypothesis->turned = {};
     return sums;
   }
 
   struct Score {
-    double share = 1;             // of the squared error that is left
+    double share = 0;             // of the squared error that is left
     int rank = -1;                // whose rows it explains, if one rank's alone
     bool has_exceptions = false;  // ranks of which it explains less than nothing
     bool contradicts = false;     // a part that passes
@@ -150,96 +130,86 @@ class Search {
   // Return how much of the right ones' distances is left if every rank's rows are taken from the
   // nearer of both: a mistake may have been made by some of the ranks.
   Score score(const Distances& of, const Distances& right) const {
-    Score result{0, -1, false};
+    Score result;
     std::vector<double> was(known_.ranks()), is = was;
     for (const int part : parts_) {
       double before = 0, after = 0, without_exceptions = 0;
       for (std::size_t rank = 0; rank < was.size(); ++rank) {
-        const double r = right[part][rank], h = std::min(of[part][rank], r);
-        before += r;
-        after += h;
+        before += right[part][rank];
+        after += std::min(of[part][rank], right[part][rank]);
         without_exceptions += of[part][rank];
       }
       if (!(without_exceptions <= after + 0.01 * before)) result.has_exceptions = true;
-      if (before > 0) {
-        result.share += after / before / static_cast<double>(parts_.size());
-        const auto values = static_cast<double>(
-            part == kLse
-                ? std::ssize(queries_)
-                : (is_key_part(part) ? std::ssize(keys_) : std::ssize(queries_)) * known_.width());
-        if (!(std::sqrt(after / values) <= kRounding * tolerances_[part])) result.is_whole = false;
-        for (std::size_t rank = 0; rank < was.size(); ++rank) {
-          was[rank] += right[part][rank] / before;
-          is[rank] += std::min(of[part][rank], right[part][rank]) / before;
-        }
+      if (!(before > 0)) continue;
+      result.share += after / before / static_cast<double>(parts_.size());
+      const auto rows = is_key_part(part) ? keys_.size() : queries_.size();
+      const double values = static_cast<double>(rows) * width_of(part);
+      if (!(std::sqrt(after / values) <= kRounding * tolerances_[part])) result.is_whole = false;
+      for (std::size_t rank = 0; rank < was.size(); ++rank) {
+        was[rank] += right[part][rank] / before;
+        is[rank] += std::min(of[part][rank], right[part][rank]) / before;
       }
     }
     int explained = 0;
     const double all = std::accumulate(was.begin(), was.end(), 0.0);
-    for (std::size_t rank = 0; rank < was.size(); ++rank)
-      if (was[rank] > 1e-3 * all && is[rank] < 0.5 * was[rank]) {
-        ++explained;
-        result.rank = static_cast<int>(rank);
-      }
-    if (explained != 1) result.rank = -1;
-    for (const int part : right_)
-      for (std::size_t rank = 0; rank < was.size(); ++rank)
+    for (std::size_t rank = 0; rank < was.size(); ++rank) {
+      if (was[rank] > 1e-3 * all && is[rank] < 0.5 * was[rank])
+        result.rank = explained++ == 0 ? static_cast<int>(rank) : -1;
+      for (const int part : right_)
         if (is[rank] < 0.99 * was[rank] &&
             !(std::sqrt(of[part][rank]) <= kRounding * tolerances_[part]))
           result.contradicts = true;
+    }
     return result;
   }
 
  private:
-  // Return the squared distance of a row of a part from the guess, as it would be stored.
-  double distance(int part, Index at, const double* guess) const {
+  double width_of(int part) const { return static_cast<double>(part == kLse ? 1 : known_.width()); }
+
+  // Return the squared distance of a row of a part from the guess (null: the oracle), as it would be
+  // stored if that `counts`.
+  double distance(int part, Index at, const double* guess, bool as_stored = true) const {
     const Index width = part == kLse ? 1 : known_.width();
     const double* const given = part_of(known_.mine, part).data() + at * width;
-    const double* const expected =
-        guess != nullptr ? guess : part_of(known_.oracle, part).data() + at * width;
+    if (guess == nullptr) guess = part_of(known_.oracle, part).data() + at * width;
     double sum = 0;
-    for (Index c = 0; c < width; ++c) {
-      const double value =
-          stored_[part] ? stored_as(known_.options.dtype, expected[c]) : expected[c];
-      sum += squared_distance(value, given[c], caps_[part]);
-    }
+    for (Index c = 0; c < width; ++c)
+      sum += squared_distance(
+          stored_[part] && as_stored ? stored_as(known_.options.dtype, guess[c]) : guess[c],
+          given[c], caps_[part]);
     return sum;
   }
 
-  // Return the squared error of a row of a part.
-  double error_of(int part, Index at) const {
-    const Index width = part == kLse ? 1 : known_.width();
-    double sum = 0;
-    for (Index c = at * width; c < (at + 1) * width; ++c)
-      sum += squared_distance(part_of(known_.oracle, part)[c], part_of(known_.mine, part)[c],
-                              caps_[part]);
-    return sum;
+  // Return those of a rank's positions at which the oracle is known.
+  std::vector<Index> looked_at(const std::vector<Index>& positions) const {
+    const std::vector<Index>& rows = known_.options.rows;
+    std::vector<Index> some;
+    for (const Index i : positions)
+      if (rows.empty() || std::binary_search(rows.begin(), rows.end(), i)) some.push_back(i);
+    return some;
   }
 
   // Choose up to three heads of the parts and, for each and every rank, rows: the worst ones, and
-  // as many evenly spread. Call f(head, position), and tell in `screens` what the first round looks
+  // as many evenly spread. Make them by row_of(head, position), and tell which the first round looks
   // at.
-  template <class F>
-  void sample(bool of_keys, std::vector<bool>& screens, F&& f) const {
-    std::vector<int> parts;
-    bool is_needed = false;
-    for (const auto* some : {&parts_, &right_})
-      for (const int part : *some)
-        if (is_key_part(part) == of_keys) {
-          is_needed = true;
-          if (some == &parts_) parts.push_back(part);
-        }
-    if (!is_needed) return;
-    const AttentionShape& shape = known_.problem.shape;
-    const Index heads = shape.batch * (of_keys ? shape.num_heads_kv : shape.num_heads);
-    std::vector<double> errors(heads * known_.seqlen());
+  template <class Row, class F>
+  void sample(bool of_keys, std::vector<std::pair<Row, bool>>& rows, const F& row_of) const {
+    std::set<int> needed = right_;
+    needed.insert(parts_.begin(), parts_.end());
+    if (std::none_of(needed.begin(), needed.end(),
+                     [&](int part) { return is_key_part(part) == of_keys; }))
+      return;
+    const Index seqlen = known_.seqlen(),
+                heads = heads_of(known_.problem.shape, of_keys ? Tensor::dk : Tensor::out);
+    std::vector<double> errors(heads * seqlen);
     std::vector<std::pair<double, Index>> by_head;
     for (Index head = 0; head < heads; ++head) {
       double sum = 0;
       for (const auto& positions : known_.deal.positions)
-        for (const Index i : looked_at(known_, positions)) {
-          const Index at = head * known_.seqlen() + i;
-          for (const int part : parts) errors[at] += error_of(part, at);
+        for (const Index i : looked_at(positions)) {
+          const Index at = head * seqlen + i;
+          for (const int part : parts_)
+            if (is_key_part(part) == of_keys) errors[at] += distance(part, at, nullptr, false);
           sum += errors[at];
         }
       by_head.emplace_back(-sum, head);
@@ -249,47 +219,48 @@ class Search {
     std::set<Index> chosen{by_head.front().second};
     if (known_.ranks() <= 16)
       chosen.insert({by_head[by_head.size() / 2].second, by_head[by_head.size() / 3].second});
-    const double budget = 1e8 / (static_cast<double>(known_.seqlen() * known_.width()));
+    const double budget = 1e8 / (static_cast<double>(seqlen * known_.width()));
     const auto total = static_cast<Index>(std::clamp(budget, 64.0, 512.0));
-    const Index each =
-        max_of(4, total / static_cast<Index>(chosen.size()) / static_cast<Index>(known_.ranks()));
-    const Index screened = max_of(2, each / 6);
+    const Index each = max_of(4, total / std::ssize(chosen) / static_cast<Index>(known_.ranks())),
+                screened = max_of(2, each / 6);
+    std::vector<std::pair<Index, Index>> places;  // head and position
     for (const Index head : chosen)
       for (const auto& of_rank : known_.deal.positions) {
-        const std::vector<Index> positions = looked_at(known_, of_rank);
+        const std::vector<Index> positions = looked_at(of_rank);
         std::vector<Index> worst = positions;
         std::sort(worst.begin(), worst.end(), [&](Index a, Index b) {
-          return errors[head * known_.seqlen() + a] > errors[head * known_.seqlen() + b];
+          return errors[head * seqlen + a] > errors[head * seqlen + b];
         });
-        const auto count = static_cast<Index>(positions.size());
+        const auto count = std::ssize(positions);
         std::set<Index> taken;
         for (Index i = 0; i < min_of(each, count); ++i) {
           const Index position =
               i % 2 == 0 ? worst[i / 2] : positions[i * count / min_of(each, count)];
           if (!taken.insert(position).second) continue;
-          f(head, position);
-          screens.push_back(i < screened);
+          places.emplace_back(head, position);
+          rows.emplace_back(Row{}, i < screened);
         }
       }
+    on_threads(std::ssize(rows), known_.options.threads,
+               [&](Index i) { rows[i].first = row_of(places[i].first, places[i].second); });
   }
 
   const Knowledge& known_;
   std::set<int> parts_, right_;
   std::array<double, kParts> caps_{}, tolerances_{};
   std::array<bool, kParts> stored_{};
-  std::vector<QueryRow> queries_;
-  std::vector<KeyRow> keys_;
-  std::vector<bool> screens_query_, screens_key_;
+  std::vector<std::pair<QueryRow, bool>> queries_;
+  std::vector<std::pair<KeyRow, bool>> keys_;
 };
 
-// Return the hypothesis that right rows lie at places of other rows, as the given rows themselves
-// tell: most of the wrong ones in the sample are each the right row of another position.
-std::optional<Hypothesis> moved_rows(const Knowledge& known, const Search& search,
-                                     const std::set<int>& wrong) {
-  if (!known.options.rows.empty()) return std::nullopt;  // the row may be that of any position
-  constexpr int kMost = 48;                              // wrong rows to look for
+// Add the hypothesis that right rows lie at places of other rows, as the given rows themselves tell:
+// most of the wrong ones in the sample are each the right row of another position.
+void add_moved_rows(const Knowledge& known, const Search& search, const std::set<int>& wrong,
+                    Hypotheses& table) {
+  if (!known.options.rows.empty()) return;  // the row may be that of any position
+  constexpr int kMost = 48;                 // wrong rows to look for
   const Index width = known.width();
-  const auto sources = std::make_shared<std::map<std::pair<int, Index>, Index>>();
+  std::map<std::pair<int, Index>, Index> sources;
   int looked_for = 0;
   std::string how;
   search.for_guesses(nullptr, false, [&](int part, int, Index at, const double*) {
@@ -317,76 +288,61 @@ std::optional<Hypothesis> moved_rows(const Knowledge& known, const Search& searc
       if (const double distance = distance_of(from, nearest); distance <= nearest)
         std::tie(nearest, source) = std::pair(distance, from);
     if (source < 0) return;
-    sources->insert({{part, at}, source});
+    sources.insert({{part, at}, source});
     if (how.empty())
       how = fmt::format("row {} of {}'s head {} is that of position {}", position,
-                        name_of(output_tensors(true)[part]), head, source);
+                        name_of(tensor_of(part)), head, source);
   });
-  if (sources->empty() || 2 * std::ssize(*sources) < looked_for) return std::nullopt;
-  Hypothesis moved{Mistake::rows_of_other_rank, how + ", and others likewise"};
-  moved.penalty = 1.2;
-  const auto set = [&known, sources](int part, Index head, Index position,
-                                     std::optional<Values>& row) {
-    const auto found = sources->find({part, head * known.seqlen() + position});
-    if (found != sources->end())
+  if (sources.empty() || 2 * std::ssize(sources) < looked_for) return;
+  const auto moved = [&known, sources](int part, Index head, Index position) {
+    std::optional<Values> row;
+    const auto found = sources.find({part, head * known.seqlen() + position});
+    if (found != sources.end())
       row = known.copy_of(part_of(known.oracle, part), head, found->second);
-    return found == sources->end() ? -1 : found->second;
+    return row;
   };
-  moved.query = [&known, set](const QueryRow& row, Guess& guess) {
-    const Index from = set(kOut, row.head, row.position, guess.out);
-    if (from >= 0) guess.lse = known.oracle.lse[row.head * known.seqlen() + from];
-    set(kDq, row.head, row.position, guess.dq);
+  table.merge(Mistake::rows_of_other_rank, 1.2, how + ", and others likewise",
+              [=, &known, moves_lse = wrong.contains(kLse)](const QueryRow& row, Guess& guess) {
+                guess.out = moved(kOut, row.head, row.position);
+                guess.dq = moved(kDq, row.head, row.position);
+                const Index at = row.head * known.seqlen();
+                if (guess.out && moves_lse)
+                  guess.lse = known.oracle.lse[at + sources.at({kOut, at + row.position})];
+              });
+  table.back().key = [moved](const KeyRow& row, Guess& guess) {
+    guess.dk = moved(kDk, row.kv_head, row.position);
+    guess.dv = moved(kDv, row.kv_head, row.position);
   };
-  moved.key = [set](const KeyRow& row, Guess& guess) {
-    set(kDk, row.kv_head, row.position, guess.dk);
-    set(kDv, row.kv_head, row.position, guess.dv);
-  };
-  // Where lse is right, only the rows of out have moved.
-  if (!wrong.contains(kLse))
-    moved.query = [query = moved.query](const QueryRow& row, Guess& guess) {
-      query(row, guess);
-      guess.lse.reset();
-    };
-  return moved;
 }
 
-// Return the options' base alone that turns q_unrotated into q, or all of them where none is given.
-std::vector<double> bases_of(const Knowledge& known) {
-  const DiagnosisOptions& options = known.options;
-  const Index width = known.width();
-  for (const auto& [before, after] : {std::pair{&options.q_unrotated, &known.inputs.q},
-                                      std::pair{&options.k_unrotated, &known.inputs.k}}) {
-    if (before->empty()) continue;
-    std::vector<double> bases = options.rope_bases;
-    for (const double usual : {10000.0, 500000.0, 1e6, 8e6, 1e7, 25e6}) bases.push_back(usual);
-    double nearest = std::numeric_limits<double>::infinity(), best = options.rope_bases.front();
-    for (const double base : bases)
-      for (const RopePairs pairs : {RopePairs::halves, RopePairs::neighbours}) {
-        double sum = 0;
-        for (Index i = 0; i < known.seqlen(); i += max_of(1, known.seqlen() / 64)) {
-          Values row(before->begin() + i * width, before->begin() + (i + 1) * width);
-          rotate_row(row.data(), width, static_cast<double>(i), base, pairs);
-          for (Index c = 0; c < width; ++c) {
-            const double d = row[c] - (*after)[i * width + c];
-            sum += d * d;
-          }
-        }
-        if (sum < nearest) {
-          nearest = sum;
-          best = base;
-        }
+// Return whether what `parts` lack is a percent of them.
+bool is_little(const Knowledge& known, const std::set<int>& parts) {
+  constexpr double kLittle = 0.02;
+  double errors = 0, values = 0;
+  for (const int part : parts) {
+    const Index width = part == kLse ? 1 : known.width();
+    known.for_rows(tensor_of(part), [&](Index at, Index) {
+      for (Index i = at * width; i < (at + 1) * width; ++i) {
+        const double right = part_of(known.oracle, part)[i];
+        if (!std::isfinite(right)) continue;
+        const double error = part_of(known.mine, part)[i] - right;
+        errors += error * error;
+        values += right * right;
       }
-    return {best};
+    });
   }
-  return options.rope_bases;
+  return errors <= kLittle * kLittle * values;
 }
+
+struct Scored {
+  Hypothesis* hypothesis;
+  Search::Score score;
+  double ranked;
+};
 
 }  // namespace
 
-std::vector<Suspect> diagnose(const Knowledge& given, const std::vector<TensorCheck>& checks) {
-  const NaiveResult<double>&oracle = given.oracle, &mine = given.mine;
-  DiagnosisOptions options = given.options;
-  options.rope_bases = bases_of(given);
+std::vector<Suspect> diagnose(const Knowledge& known, const std::vector<TensorCheck>& checks) {
   std::set<int> wrong[2], passed[2];  // of the forward pass, and gradients
   std::array<double, kParts> tolerances{};
   for (const TensorCheck& check : checks) {
@@ -398,103 +354,84 @@ std::vector<Suspect> diagnose(const Knowledge& given, const std::vector<TensorCh
   const std::set<int>& parts = wrong[is_forward ? 0 : 1];
   if (parts.empty()) return {};
 
-  const Knowledge known{given.problem, given.inputs, oracle, mine, options};
   const Search search(known, parts, passed[is_forward ? 0 : 1], tolerances);
-  std::vector<Hypothesis> table =
-      is_forward ? forward_hypotheses(known) : gradient_hypotheses(known);
-  if (auto moved = moved_rows(known, search, parts)) table.push_back(std::move(*moved));
+  Hypotheses table;
+  is_forward ? add_forward(known, table) : add_gradients(known, table);
+  add_moved_rows(known, search, parts, table);
 
-  struct Scored {
-    std::size_t index;
-    Search::Score score;
-    double ranked;
+  const Distances right[2] = {search.distances(nullptr, false), search.distances(nullptr, true)};
+  const auto score_of = [&](const Hypothesis& hypothesis, bool screening) {
+    return search.score(search.distances(&hypothesis, screening), right[screening]);
   };
-  const auto evaluate = [&](const std::vector<std::size_t>& which, bool screening) {
-    const Distances right = search.distances(nullptr, screening);
+  const auto evaluate = [&](const std::vector<Hypothesis*>& which, bool screening) {
     std::vector<Scored> scored(which.size());
-    on_threads(static_cast<Index>(which.size()), options.threads, [&](Index i) {
-      const Hypothesis& hypothesis = table[which[i]];
-      const Search::Score score = search.score(search.distances(&hypothesis, screening), right);
+    on_threads(std::ssize(which), known.options.threads, [&](Index i) {
+      const Search::Score score = score_of(*which[i], screening);
       const double floor = 1e-9;  // below it, both are right
-      const double exceptions = score.has_exceptions ? 1.1 : 1;
-      scored[i] = {which[i], score, (score.share + floor) * hypothesis.penalty * exceptions};
+      scored[i] = {which[i], score,
+                   (score.share + floor) * which[i]->penalty * (score.has_exceptions ? 1.1 : 1)};
     });
     std::erase_if(scored, [](const Scored& some) { return some.score.contradicts; });
     std::stable_sort(scored.begin(), scored.end(),
                      [](const Scored& a, const Scored& b) { return a.ranked < b.ranked; });
     return scored;
   };
-  std::vector<std::size_t> all(table.size());
-  std::iota(all.begin(), all.end(), std::size_t{0});
   // The best of all, and the best of each kind.
-  std::vector<std::size_t> best;
+  std::vector<Hypothesis*> all, best;
+  for (Hypothesis& hypothesis : table) all.push_back(&hypothesis);
   std::map<Mistake, int> taken;
   for (const Scored& scored : evaluate(all, true))
-    if (best.size() < 8 || taken[table[scored.index].mistake] < 2) {
-      best.push_back(scored.index);
-      ++taken[table[scored.index].mistake];
+    if (best.size() < 8 || taken[scored.hypothesis->mistake] < 2) {
+      best.push_back(scored.hypothesis);
+      ++taken[scored.hypothesis->mistake];
     }
   // Of the scales between the usual ones, come nearer to the best.
-  for (const std::size_t index : best)
-    if (table[index].set_factor) {
-      const double step = std::pow(2.0, 1.0 / 6);
-      double low = table[index].factor / step, high = table[index].factor * step;
-      const auto share_at = [&](double factor) {
-        table[index].set_factor(factor);
-        return evaluate({index}, true).front().score.share;
-      };
-      for (int round = 0; round < 24 && !evaluate({index}, true).empty(); ++round) {
-        const double a = low + (high - low) / 3, b = high - (high - low) / 3;
-        (share_at(a) < share_at(b) ? high : low) = share_at(a) < share_at(b) ? b : a;
-      }
-      table[index].set_factor((low + high) / 2);
-      table[index].how = fmt::format("the softmax scale is near {:.4g}, and not {:.4g}",
-                                     (low + high) / 2, known.problem.softmax_scale);
-      break;
+  const auto near = std::find_if(best.begin(), best.end(),
+                                 [](const Hypothesis* some) { return some->scale != nullptr; });
+  if (near != best.end()) {
+    double& scale = *(*near)->scale;
+    const double step = std::pow(2.0, 1.0 / 6);
+    double low = scale / step, high = scale * step;
+    const auto share_at = [&](double factor) {
+      scale = factor;
+      return score_of(**near, true).share;
+    };
+    for (int round = 0; round < 24; ++round) {
+      const double a = low + (high - low) / 3, b = high - (high - low) / 3;
+      const bool is_lower = share_at(a) < share_at(b);
+      (is_lower ? high : low) = is_lower ? b : a;
     }
-  std::vector<Suspect> suspects;
+    scale = (low + high) / 2;
+    (*near)->how = fmt::format("the softmax scale is near {:.4g}, and not {:.4g}", scale,
+                               known.problem.softmax_scale);
+  }
   const std::vector<Scored> finalists = evaluate(best, false);
   // A sample of rows may not tell mistakes from each other that all of the rows would.
   const bool is_told =
-      options.rows.empty() || std::none_of(finalists.begin(), finalists.end(), [&](auto& other) {
-        const Hypothesis &a = table[finalists.front().index], &b = table[other.index];
+      known.options.rows.empty() ||
+      std::none_of(finalists.begin(), finalists.end(), [&](const Scored& other) {
+        const Hypothesis &a = *finalists.front().hypothesis, &b = *other.hypothesis;
         return other.score.is_whole && (a.mistake != b.mistake || a.mask != b.mask);
       });
-  for (const Scored& scored : finalists) {
-    const Hypothesis& hypothesis = table[scored.index];
-    double confidence = 1 - std::sqrt(scored.score.share);
+  std::vector<Suspect> suspects;
+  for (const auto& [hypothesis, score, ranked] : finalists) {
+    const Mistake mistake = hypothesis->mistake;
+    double confidence = 1 - std::sqrt(score.share);
     // A mistake that is found leaves nothing but rounding; one that leaves more is a guess.
-    if (!is_told || (!scored.score.is_whole && hypothesis.mistake != Mistake::rounds_each_hop))
+    if (!is_told || (!score.is_whole && mistake != Mistake::rounds_each_hop))
       confidence = std::min(confidence, 0.9 * kSure);
-    const bool known_kind =
-        std::any_of(suspects.begin(), suspects.end(),
-                    [&](const Suspect& suspect) { return suspect.mistake == hypothesis.mistake; });
-    if (confidence >= 0.05 && !known_kind)
-      suspects.push_back(
-          {hypothesis.mistake, scored.score.rank, confidence, hypothesis.how, hypothesis.mask});
+    if (confidence >= 0.05 && taken.erase(mistake) > 0)
+      suspects.push_back({mistake, score.rank, confidence, hypothesis->how, hypothesis->mask});
   }
   // Errors of a percent that nothing explains are rounding, somewhere where it repeats.
-  constexpr double kLittle = 0.02, kUnsure = 0.25;
-  if (suspects.empty() || suspects.front().confidence < kUnsure) {
-    double errors = 0, values = 0;
-    for (const int part : parts) {
-      const Index width = part == kLse ? 1 : known.width();
-      known.for_rows(output_tensors(true)[part], [&](Index at, Index) {
-        for (Index i = at * width; i < (at + 1) * width; ++i) {
-          const double right = part_of(oracle, part)[i], error = part_of(mine, part)[i] - right;
-          if (!std::isfinite(right)) continue;
-          errors += error * error;
-          values += right * right;
-        }
-      });
-    }
-    std::erase_if(suspects, [&](const Suspect& suspect) {
-      return suspect.mistake == Mistake::rounds_each_hop && errors <= kLittle * kLittle * values;
+  constexpr double kUnsure = 0.25;
+  if ((suspects.empty() || suspects.front().confidence < kUnsure) && is_little(known, parts)) {
+    std::erase_if(suspects, [](const Suspect& suspect) {
+      return suspect.mistake == Mistake::rounds_each_hop;
     });
-    if (errors <= kLittle * kLittle * values)
-      suspects.insert(suspects.begin(), {Mistake::rounds_each_hop, -1, kUnsure,
-                                         "the errors are small, and look like roundings that no "
-                                         "other mistake explains"});
+    suspects.insert(suspects.begin(), {Mistake::rounds_each_hop, -1, kUnsure,
+                                       "the errors are small, and look like roundings that no "
+                                       "other mistake explains"});
   }
   return suspects;
 }
@@ -513,10 +450,10 @@ std::vector<Suspect> find_hop_rounding(const Knowledge& known) {
   struct Slope {
     double both = 0, expected = 0, found = 0, count = 0;
   };
-  std::vector<Suspect> suspects;
-  std::vector<Hypothesis> table = rounding_hypotheses(known);
-  for (Hypothesis& hypothesis : gradient_rounding_hypotheses(known))
-    table.push_back(std::move(hypothesis));
+  Suspect likeliest{Mistake::rounds_each_hop, -1, 0, ""};
+  Hypotheses table;
+  add_hop_roundings(known, table);
+  add_gradient_roundings(known, known.ranks() - 1, table);
   for (const Hypothesis& hypothesis : table) {
     std::array<Slope, kParts> slopes;
     search.for_guesses(&hypothesis, false, [&](int part, int, Index at, const double* guess) {
@@ -539,44 +476,13 @@ std::vector<Suspect> find_hop_rounding(const Knowledge& known) {
       const double slope = of.both / of.expected,
                    correlation = of.both / std::sqrt(of.expected * of.found);
       // Independent roundings of few values may look alike by chance.
-      if (slope > 0.5 && slope < 1.6 && correlation > std::max(0.2, 4 / std::sqrt(of.count)))
-        suspects.push_back({Mistake::rounds_each_hop, -1, correlation, hypothesis.how});
+      if (slope > 0.5 && slope < 1.6 && correlation > std::max(0.2, 4 / std::sqrt(of.count)) &&
+          correlation > likeliest.confidence)
+        likeliest = {Mistake::rounds_each_hop, -1, correlation, hypothesis.how};
     }
   }
-  std::sort(suspects.begin(), suspects.end(),
-            [](const Suspect& a, const Suspect& b) { return a.confidence > b.confidence; });
-  if (suspects.size() > 1) suspects.resize(1);
-  return suspects;
-}
-
-std::vector<std::vector<double>> error_by_step(const Knowledge& known) {
-  const Search search(known, {kOut});
-  const int ranks = known.ranks();
-  std::vector<std::vector<double>> shares(ranks, Values(ranks));
-  Values errors(ranks);
-  for (const QueryRow& row : search.queries()) {
-    const double* const right = known.row_of(known.oracle.out, row.head, row.position);
-    const double* const given = known.row_of(known.mine.out, row.head, row.position);
-    double error = 0;
-    for (Index c = 0; c < known.width(); ++c)
-      error += (given[c] - right[c]) * (given[c] - right[c]);
-    if (!std::isfinite(error)) continue;
-    errors[row.place.rank] += error;
-    for (int step = 0; step < ranks; ++step) {
-      const RowPart& part = row.owner_parts[owner_at(row.place.rank, step, ranks)];
-      if (part.l == 0) continue;
-      double along = 0, length = 0;
-      for (Index c = 0; c < known.width(); ++c) {
-        const double moves = part.acc[c] / part.l - right[c];
-        along += moves * (given[c] - right[c]);
-        length += moves * moves;
-      }
-      if (length > 0) shares[row.place.rank][step] += along * along / length;
-    }
-  }
-  for (std::size_t rank = 0; rank < errors.size(); ++rank)
-    for (double& share : shares[rank]) share = errors[rank] > 0 ? share / errors[rank] : 0;
-  return shares;
+  if (likeliest.confidence == 0) return {};
+  return {likeliest};
 }
 
 }  // namespace ringscope

@@ -1,5 +1,5 @@
-// What the hypotheses of all tables are made of: where rows lie in this deal and in others, rows taken
-// apart, and rings that follow a hypothesis.
+// What the hypotheses are made of: where rows lie in this deal and in others, rows taken apart, and
+// rings that follow a hypothesis.
 #include "core/check/hypotheses.h"
 
 #include <fmt/format.h>
@@ -9,27 +9,26 @@
 #include <limits>
 
 namespace ringscope {
+namespace {
 
-std::vector<Index> rows_of_rank_beyond(const DealtRows& deal, int distance) {
-  const auto ranks = static_cast<int>(deal.positions.size());
-  std::vector<Index> source;
-  for (Index p = 0; p < std::ssize(deal.places); ++p) {
-    const Place& place = deal.places[p];
-    const auto& other = deal.positions[(place.rank + distance) % ranks];
-    source.push_back(place.local_row < std::ssize(other) ? other[place.local_row] : p);
-  }
-  return source;
+constexpr double kNoScore = -std::numeric_limits<double>::infinity();
+
+bool moves(const std::vector<Index>& positions) {
+  for (Index p = 0; p < std::ssize(positions); ++p)
+    if (positions[p] != p) return true;
+  return false;
 }
 
-Values scaled(const Values& values, double factor) {
-  Values result = values;
-  for (double& x : result) x *= factor;
-  return result;
+}  // namespace
+
+Values scaled(Values values, double factor) {
+  for (double& x : values) x *= factor;
+  return values;
 }
 
 void finish_row(double m, double l, const Values& acc, Guess& guess) {
   guess.out = l == 0 ? Values(acc.size(), 0.0) : scaled(acc, 1 / l);
-  guess.lse = l == 0 ? -std::numeric_limits<double>::infinity() : m + std::log(l);
+  guess.lse = l == 0 ? kNoScore : m + std::log(l);
 }
 
 DealtRows::DealtRows(const Partition& partition) : places(partition.seqlen) {
@@ -43,94 +42,137 @@ DealtRows::DealtRows(const Partition& partition) : places(partition.seqlen) {
   }
 }
 
-std::vector<WrongSource> wrong_sources(const Knowledge& known) {
-  std::vector<WrongSource> sources;
-  const int n = known.ranks();
-  for (int distance = 1; distance < n; ++distance)
-    sources.push_back({fmt::format("the rows are those of rank (r + {}) mod {}", distance, n),
-                       rows_of_rank_beyond(known.deal, distance), 1});
-  for (const auto& [how, belief] : wrong_positions(known)) {
-    std::vector<Index> inverse(belief.size());
-    bool is_permutation = true;
-    std::vector<bool> seen(belief.size());
-    for (std::size_t p = 0; p < belief.size(); ++p) {
-      const auto to = static_cast<std::size_t>(belief[p]);
-      is_permutation = is_permutation && to < seen.size() && !seen[to];
-      if (!is_permutation) break;
-      seen[to] = true;
-      inverse[to] = static_cast<Index>(p);
-    }
-    if (!is_permutation) continue;
-    sources.push_back({"the rows were put back by the positions of " + how, inverse, 1.01});
-    sources.push_back({"the rows were dealt out by the positions of " + how, belief, 1.01});
+std::vector<Index> rows_of_rank_beyond(const DealtRows& deal, int distance) {
+  const auto ranks = static_cast<int>(deal.positions.size());
+  std::vector<Index> source;
+  for (Index p = 0; p < std::ssize(deal.places); ++p) {
+    const Place& place = deal.places[p];
+    const auto& other = deal.positions[(place.rank + distance) % ranks];
+    source.push_back(place.local_row < std::ssize(other) ? other[place.local_row] : p);
   }
-  std::vector<Index> swapped, reversed;
-  for (const Place& place : known.deal.places) {
-    const auto& rows = known.deal.positions[place.rank];
-    const auto count = static_cast<Index>(rows.size());
-    swapped.push_back(rows[(place.local_row + count / 2) % count]);
-    reversed.push_back(rows[count - 1 - place.local_row]);
-  }
-  sources.push_back({"the two halves of a rank's rows are swapped", swapped, 1.02});
-  sources.push_back({"a rank's rows are in reverse order", reversed, 1.02});
-  std::erase_if(sources, [](const WrongSource& wrong) {
-    Index p = 0;
-    return std::all_of(wrong.source.begin(), wrong.source.end(),
-                       [&](Index from) { return from == p++; });
-  });
-  return sources;
+  return source;
 }
 
-std::vector<std::pair<std::string, std::vector<Index>>> wrong_positions(const Knowledge& known) {
-  std::vector<std::pair<std::string, std::vector<Index>>> result;
-  const auto add = [&](const std::string& how, std::vector<Index> positions) {
-    for (Index p = 0; p < std::ssize(positions); ++p)
-      if (positions[p] != p) {
-        result.emplace_back(how, std::move(positions));
-        return;
-      }
-  };
+std::vector<Belief> wrong_positions(const Knowledge& known) {
+  std::vector<Belief> beliefs;
   for (const PartitionKind kind : {PartitionKind::contiguous, PartitionKind::striped,
                                    PartitionKind::zigzag, PartitionKind::fold}) {
     const DealtRows other(Partition{kind, known.seqlen(), known.ranks()});
-    std::vector<Index> positions;
+    Belief belief{fmt::format("a {} deal", name_of(kind)), {}};
     for (const Place& place : known.deal.places) {
       const auto& rows = other.positions[place.rank];
-      if (place.local_row < std::ssize(rows)) positions.push_back(rows[place.local_row]);
+      if (place.local_row < std::ssize(rows)) belief.positions.push_back(rows[place.local_row]);
     }
-    if (positions.size() == known.deal.places.size())
-      add(fmt::format("a {} deal", name_of(kind)), std::move(positions));
+    if (belief.positions.size() == known.deal.places.size()) beliefs.push_back(std::move(belief));
   }
-  std::vector<Index> local, concatenated, before(1);
+  Belief concatenated{"ranks one after the other", {}}, local{"the local rows", {}};
+  std::vector<Index> before(1);
   for (const auto& rows : known.deal.positions)
     before.push_back(before.back() + static_cast<Index>(rows.size()));
   for (const Place& place : known.deal.places) {
-    local.push_back(place.local_row);
-    concatenated.push_back(before[place.rank] + place.local_row);
+    concatenated.positions.push_back(before[place.rank] + place.local_row);
+    local.positions.push_back(place.local_row);
   }
-  add("ranks one after the other", std::move(concatenated));
-  add("the local rows", std::move(local));
-  return result;
+  beliefs.push_back(std::move(concatenated));
+  beliefs.push_back(std::move(local));
+  std::erase_if(beliefs, [](const Belief& belief) { return !moves(belief.positions); });
+  return beliefs;
+}
+
+std::vector<Belief> wrong_sources(const Knowledge& known) {
+  std::vector<Belief> sources;
+  const int n = known.ranks();
+  for (int distance = 1; distance < n; ++distance)
+    sources.push_back({fmt::format("the rows are those of rank (r + {}) mod {}", distance, n),
+                       rows_of_rank_beyond(known.deal, distance)});
+  for (const Belief& belief : wrong_positions(known)) {
+    std::vector<Index> inverse(belief.positions.size(), -1);
+    for (Index p = 0; p < std::ssize(inverse); ++p) inverse[belief.positions[p]] = p;
+    if (std::find(inverse.begin(), inverse.end(), -1) != inverse.end()) continue;
+    sources.push_back({"the rows were put back by the positions of " + belief.how, inverse, 1.01});
+    sources.push_back(
+        {"the rows were dealt out by the positions of " + belief.how, belief.positions, 1.01});
+  }
+  Belief swapped{"the two halves of a rank's rows are swapped", {}, 1.02},
+      reversed{"a rank's rows are in reverse order", {}, 1.02};
+  for (const Place& place : known.deal.places) {
+    const auto& rows = known.deal.positions[place.rank];
+    const auto count = std::ssize(rows);
+    swapped.positions.push_back(rows[(place.local_row + count / 2) % count]);
+    reversed.positions.push_back(rows[count - 1 - place.local_row]);
+  }
+  sources.push_back(std::move(swapped));
+  sources.push_back(std::move(reversed));
+  std::erase_if(sources, [](const Belief& source) { return !moves(source.positions); });
+  return sources;
+}
+
+// ---
+// Query rows.
+
+void QueryRow::ask_as(Index of_head, Index of_position) {
+  q = known->copy_of(known->inputs.q, of_head, of_position);
+  rescore();
+}
+
+void QueryRow::read_kv_head(Index other) {
+  kv_head = other;
+  keys = known->row_of(known->inputs.k, kv_head, 0);
+  values = known->row_of(known->inputs.v, kv_head, 0);
+  rescore();
+}
+
+void QueryRow::rescore() {
+  const Index width = known->width();
+  scores.resize(known->seqlen());
+  for (Index j = 0; j < known->seqlen(); ++j)
+    scores[j] = scale * dot_of(q.data(), keys + k_source(j) * width, width);
+}
+
+void QueryRow::take_apart() {
+  const Index width = known->width();
+  owner_parts.assign(known->ranks(), {kNoScore, 0, Values(width)});
+  const auto for_met = [&](auto&& f) {
+    for (Index j = 0; j < known->seqlen(); ++j)
+      if (counts[j] > 0) f(j, owner_parts[known->deal.places[j].rank]);
+  };
+  for_met([&](Index j, RowPart& part) { part.m = std::max(part.m, scores[j]); });
+  for_met([&](Index j, RowPart& part) {
+    const double p = counts[j] * std::exp(scores[j] - part.m);
+    const double* const v = values + v_source(j) * width;
+    part.l += p;
+    for (Index c = 0; c < width; ++c) part.acc[c] += p * v[c];
+  });
+}
+
+Guess QueryRow::merged() const {
+  Guess guess;
+  double m = kNoScore, l = 0;
+  Values acc(q.size());
+  for (const RowPart& part : owner_parts) m = std::max(m, part.m);
+  for (const RowPart& part : owner_parts) {
+    if (part.l == 0) continue;
+    l += std::exp(part.m - m) * part.l;
+    add_to(acc, std::exp(part.m - m), part.acc);
+  }
+  finish_row(m, l, acc, guess);
+  return guess;
 }
 
 QueryRow query_row(const Knowledge& known, Index head, Index position, bool gradients) {
-  QueryRow row{head, position, known.deal.places[position]};
-  row.kv_head = head / known.problem.shape.group_size();
+  QueryRow row{&known, head, position, known.deal.places[position]};
+  const Index width = known.width();
   row.scale = known.problem.softmax_scale;
   row.q = known.copy_of(known.inputs.q, head, position);
-  row.keys = known.row_of(known.inputs.k, row.kv_head, 0);
-  row.values = known.row_of(known.inputs.v, row.kv_head, 0);
   row.counts.assign(known.seqlen(), 0);
   known.mask.for_allowed(position, [&](Interval keys) {
-    for (Index j = keys.first; j < keys.last; ++j) row.counts[j] = 1;
+    std::fill(row.counts.begin() + keys.first, row.counts.begin() + keys.last, 1.0);
   });
-  rescore(known, row);
-  take_apart(known, row);
+  row.read_kv_head(head / known.problem.shape.group_size());
+  row.take_apart();
   if (!gradients) return row;
 
-  Guess right;
-  merge_all(row, right);
-  const Index width = known.width();
+  const Guess right = row.merged();
   const double* const dout = known.row_of(known.inputs.dout, head, position);
   const double delta = dot_of(dout, right.out->data(), width);
   row.dq_shares.assign(known.ranks(), Values(width));
@@ -148,71 +190,35 @@ QueryRow query_row(const Knowledge& known, Index head, Index position, bool grad
   return row;
 }
 
-void rescore(const Knowledge& known, QueryRow& row) {
-  row.scores.resize(known.seqlen());
-  for (Index j = 0; j < known.seqlen(); ++j)
-    row.scores[j] =
-        row.scale * dot_of(row.q.data(), row.keys + row.k_source(j) * known.width(), known.width());
-}
-
-void take_apart(const Knowledge& known, QueryRow& row) {
-  const Index width = known.width();
-  row.owner_parts.assign(known.ranks(),
-                         {-std::numeric_limits<double>::infinity(), 0, Values(width)});
-  for (Index j = 0; j < known.seqlen(); ++j) {
-    RowPart& part = row.owner_parts[known.deal.places[j].rank];
-    if (row.counts[j] > 0) part.m = std::max(part.m, row.scores[j]);
-  }
-  for (Index j = 0; j < known.seqlen(); ++j) {
-    if (!(row.counts[j] > 0)) continue;
-    RowPart& part = row.owner_parts[known.deal.places[j].rank];
-    const double p = row.counts[j] * std::exp(row.scores[j] - part.m);
-    const double* const v = row.values + row.v_source(j) * width;
-    part.l += p;
-    for (Index c = 0; c < width; ++c) part.acc[c] += p * v[c];
-  }
-}
-
-void merge_all(const QueryRow& row, Guess& guess) {
-  double m = -std::numeric_limits<double>::infinity(), l = 0;
-  Values acc(row.q.size());
-  for (const RowPart& part : row.owner_parts) m = std::max(m, part.m);
-  for (const RowPart& part : row.owner_parts) {
-    if (part.l == 0) continue;
-    l += std::exp(part.m - m) * part.l;
-    add_to(acc, std::exp(part.m - m), part.acc);
-  }
-  finish_row(m, l, acc, guess);
-}
-
-Guess guess_of(const Knowledge& known, const Hypothesis& hypothesis, const QueryRow& row) {
+Guess guess_of(const Hypothesis& hypothesis, QueryRow& row) {
   Guess guess;
-  if (!hypothesis.weigh) {
-    if (hypothesis.query) hypothesis.query(row, guess);
-    return guess;
+  if (hypothesis.weigh) {
+    hypothesis.weigh(row);
+    row.take_apart();
+    if (!hypothesis.query) return row.merged();
   }
-  QueryRow changed = row;
-  hypothesis.weigh(changed);
-  take_apart(known, changed);
-  hypothesis.query ? hypothesis.query(changed, guess) : merge_all(changed, guess);
+  if (hypothesis.query) hypothesis.query(row, guess);
   return guess;
 }
 
 Guess right_row(const Knowledge& known, Index head, Index position) {
-  Guess guess;
   const bool has_dq = !known.inputs.dout.empty();
   if (known.options.rows.empty()) {
+    Guess guess;
     guess.out = known.copy_of(known.oracle.out, head, position);
     guess.lse = known.oracle.lse[head * known.seqlen() + position];
     if (has_dq) guess.dq = known.copy_of(known.oracle.dq, head, position);
     return guess;
   }
   const QueryRow row = query_row(known, head, position, has_dq);
-  merge_all(row, guess);
+  Guess guess = row.merged();
   if (has_dq) guess.dq = Values(known.width());
   for (const Values& share : row.dq_shares) add_to(*guess.dq, 1, share);
   return guess;
 }
+
+// ---
+// Key rows.
 
 KeyRow key_row(const Knowledge& known, Index kv_head, Index position) {
   KeyRow row{kv_head, position, known.deal.places[position]};
@@ -252,17 +258,20 @@ KeyRow key_row(const Knowledge& known, Index kv_head, Index position) {
   return row;
 }
 
+// ---
+// Rings that make a mistake.
+
 namespace {
 
-// Add what a query row gives to the gradients after it has come to `guess`.
-void add_gradients(const Knowledge& known, const QueryRow& row, const Guess& guess,
-                   NaiveResult<double>& sums) {
+// Add what a query row gives to the gradients after it has come to `out` and `lse`.
+void add_backward(const QueryRow& row, const Values& out, double lse, NaiveResult<double>& sums) {
+  const Knowledge& known = *row.known;
   const Index width = known.width(), at = (row.head * known.seqlen() + row.position) * width;
   const double* const dout = known.inputs.dout.data() + at;
-  const double delta = dot_of(dout, guess.out->data(), width);
+  const double delta = dot_of(dout, out.data(), width);
   for (Index j = 0; j < known.seqlen(); ++j) {
     if (!(row.counts[j] > 0)) continue;
-    const double p = row.counts[j] * std::exp(row.scores[j] - *guess.lse),
+    const double p = row.counts[j] * std::exp(row.scores[j] - lse),
                  ds = row.scale * p *
                       (dot_of(dout, row.values + row.v_source(j) * width, width) - delta);
     const Index to = (row.kv_head * known.seqlen() + j) * width;
@@ -274,65 +283,58 @@ void add_gradients(const Knowledge& known, const QueryRow& row, const Guess& gue
   }
 }
 
-}  // namespace
-
-NaiveResult<double> made_by(const Knowledge& known, const Hypothesis* hypothesis, int rank) {
-  const AttentionShape& shape = known.problem.shape;
+// Return what a ring computes under the hypothesis, made by one rank or by all (-1).
+NaiveResult<double> made_by(const Knowledge& known, const Hypothesis& hypothesis, int rank) {
   const bool backward = !known.inputs.dout.empty();
-  NaiveResult<double> result{
-      Values(known.inputs.q.size()), Values(known.inputs.q.size() / known.width()),
-      Values(backward ? known.inputs.q.size() : 0), Values(backward ? known.inputs.k.size() : 0),
-      Values(backward ? known.inputs.k.size() : 0)};
-  const auto put = [&](const std::optional<Values>& row, Index head, Index i, Values& into) {
-    if (row)
-      std::copy(row->begin(), row->end(),
-                into.begin() + (head * known.seqlen() + i) * known.width());
+  const std::size_t queries = known.inputs.q.size(), keys = backward ? known.inputs.k.size() : 0;
+  NaiveResult<double> result{Values(queries), Values(queries / known.width()),
+                             Values(backward ? queries : 0), Values(keys), Values(keys)};
+  const auto put = [&](const std::optional<Values>& row, Index at, Values& into) {
+    if (row) std::copy(row->begin(), row->end(), into.begin() + at * known.width());
   };
   // Rows that end up elsewhere do so after the backward pass has seen them.
-  const bool moves = hypothesis != nullptr && !hypothesis->weigh &&
-                     hypothesis->mistake == Mistake::rows_of_other_rank;
-  for (Index head = 0; head < shape.batch * shape.num_heads; ++head)
-    for (Index i = 0; i < known.seqlen(); ++i) {
-      const bool strikes = hypothesis != nullptr && (rank < 0 || known.deal.places[i].rank == rank);
-      QueryRow row =
-          query_row(known, head, i, strikes && backward && is_of_gradients(hypothesis->mistake));
-      Guess right, made;
-      if (strikes && hypothesis->weigh) {
-        hypothesis->weigh(row);
-        take_apart(known, row);
-      }
-      merge_all(row, right);
-      if (strikes && hypothesis->query) hypothesis->query(row, made);
-      if (!made.out) made.out = right.out;
-      if (!made.lse) made.lse = right.lse;
-      put(made.out, head, i, result.out);
-      result.lse[head * known.seqlen() + i] = *made.lse;
-      if (!backward) continue;
-      add_gradients(known, row, moves ? right : made, result);
-      put(made.dq, head, i, result.dq);
-    }
-  if (!backward || hypothesis == nullptr || !hypothesis->key) return result;
-  for (Index head = 0; head < shape.batch * shape.num_heads_kv; ++head)
-    for (Index i = 0; i < known.seqlen(); ++i) {
-      if (rank >= 0 && known.deal.places[i].rank != rank) continue;
-      Guess made;
-      hypothesis->key(key_row(known, head, i), made);
-      put(made.dk, head, i, result.dk);
-      put(made.dv, head, i, result.dv);
-    }
+  const bool moves_rows = !hypothesis.weigh && hypothesis.mistake == Mistake::rows_of_other_rank;
+  known.for_rows(Tensor::out, [&](Index at, Index i) {
+    const bool strikes = rank < 0 || known.deal.places[i].rank == rank;
+    QueryRow row = query_row(known, at / known.seqlen(), i,
+                             strikes && backward && is_of_gradients(hypothesis.mistake));
+    Guess made = strikes ? guess_of(hypothesis, row) : Guess();
+    const Guess right = row.merged();
+    if (!made.out) made.out = right.out;
+    if (!made.lse) made.lse = right.lse;
+    put(made.out, at, result.out);
+    result.lse[at] = *made.lse;
+    if (!backward) return;
+    const Guess& seen = moves_rows ? right : made;
+    add_backward(row, *seen.out, *seen.lse, result);
+    put(made.dq, at, result.dq);
+  });
+  if (!backward || !hypothesis.key) return result;
+  known.for_rows(Tensor::dk, [&](Index at, Index i) {
+    if (rank >= 0 && known.deal.places[i].rank != rank) return;
+    Guess made;
+    hypothesis.key(key_row(known, at / known.seqlen(), i), made);
+    put(made.dk, at, result.dk);
+    put(made.dv, at, result.dv);
+  });
   return result;
 }
+
+}  // namespace
 
 NaiveResult<double> make_mistake(const CheckedProblem& problem, const CheckedInputs& inputs,
                                  const MistakenRing& ring) {
   const NaiveResult<double> right = oracle_of(problem, inputs, {});
   const DiagnosisOptions options;
   const Knowledge known{problem, inputs, right, right, options};
-  if (!ring.mistake) return made_by(known, nullptr, -1);
-  for (const Hypothesis& hypothesis :
-       is_of_gradients(*ring.mistake) ? gradient_hypotheses(known) : forward_hypotheses(known))
-    if (hypothesis.mistake == *ring.mistake) return made_by(known, &hypothesis, ring.rank);
-  return made_by(known, nullptr, -1);
+  Hypotheses table;
+  if (ring.mistake && is_of_gradients(*ring.mistake))
+    add_gradients(known, table);
+  else if (ring.mistake)
+    add_forward(known, table);
+  for (const Hypothesis& hypothesis : table)
+    if (hypothesis.mistake == *ring.mistake) return made_by(known, hypothesis, ring.rank);
+  return made_by(known, {}, -1);
 }
 
 }  // namespace ringscope

@@ -1,11 +1,10 @@
-// The table of mistakes in which keys a row may see: other masks, masks a position off, and masks that
-// follow a rank's own rows instead of the positions.
+// The mistakes in which keys a row may see: other masks, masks a position off, and masks that follow a
+// rank's own rows instead of the positions.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
-#include <deque>
 #include <limits>
 #include <map>
 #include <set>
@@ -18,267 +17,55 @@
 namespace ringscope {
 namespace {
 
-class MaskTable : public HypothesisTable {
- public:
-  explicit MaskTable(const Knowledge& known) : HypothesisTable(known) {}
+using Parts = std::vector<std::string>;
+using KeptMask = std::shared_ptr<const Mask>;
 
-  std::vector<Hypothesis> all() {
-    add_wrong_masks();
-    add_masks();
-    add_local_orders();
-    add_own_blocks();
-    add_halves();
-    return std::move(table_);
-  }
-
- private:
-  using Allows = std::function<bool(Index query, Index key)>;
-  void add_mask(Mistake mistake, const std::string& how, Allows allows, double penalty = 1) {
-    add_weighed(
-        mistake, how,
-        [this, allows = std::move(allows)](QueryRow& row) {
-          for (Index key = 0; key < known_.seqlen(); ++key)
-            row.counts[key] = allows(row.position, key) ? 1 : 0;
-        },
-        penalty);
-  }
-
-  void add_wrong_masks();
-  template <class F>
-  void add_documents(const std::string& part, F&& f) const;
-  std::vector<std::string> seen_masks() const;
-
-  // Parse a mask that lives as long as the table.
-  const Mask& kept(const std::string& text) {
-    specs_.push_back(MaskSpec::parse(text));
-    masks_.push_back(specs_.back().for_seqlen(known_.seqlen()));
-    return masks_.back();
-  }
-
-  // Return the parts of the stated mask, a sink with its window; and a mask of parts.
-  std::vector<std::string> mask_parts() const {
-    std::vector<std::string> parts;
-    const std::string name = known_.problem.mask.name();
-    if (name == "full") return parts;
-    for (const std::string_view part : split(name, '+'))
-      if (part.starts_with("sink") && !parts.empty())
-        parts.back().append("+").append(part);
-      else
-        parts.emplace_back(part);
-    return parts;
-  }
-  static std::string mask_of(const std::vector<std::string>& parts) {
-    return parts.empty() ? "full" : fmt::format("{}", fmt::join(parts, "+"));
-  }
-
-  // Every part of the mask, and the whole, with one or both of its ends a position away. (Ends of
-  // documents are among the wrong masks.)
-  void add_masks() {
-    const std::vector<std::string> parts = mask_parts();
-    const Index last = known_.seqlen() - 1;
-    for (std::size_t changed = 0; changed <= parts.size(); ++changed) {
-      const bool is_whole = changed == parts.size();
-      if (is_whole ? parts.size() < 2 : parts[changed].starts_with("documents")) continue;
-      std::vector<std::string> others;
-      for (std::size_t p = 0; p < parts.size() && !is_whole; ++p)
-        if (p != changed) others.push_back(parts[p]);
-      const std::string part = is_whole ? mask_of(parts) : parts[changed];
-      const Mask &mask = kept(part), &rest = kept(mask_of(others));
-      // Whether the part allows a pair, with positions outside of the sequence like the nearest.
-      const auto at = [&mask, last](Index i, Index j) {
-        return mask.allows(clamp(i, 0, last), clamp(j, 0, last));
-      };
-      const auto add_change = [&](const std::string& how, const auto& change, double penalty = 1) {
-        add_mask(
-            Mistake::mask_off_by_one, how + " of " + part,
-            [&rest, change](Index i, Index j) { return rest.allows(i, j) && change(i, j); },
-            penalty * (is_whole ? 1.01 : 1));
-      };
-      const auto inside = [last](Index key) { return key >= 0 && key <= last; };
-      add_change("one key less at the upper end", [at, inside](Index i, Index j) {
-        return at(i, j) && inside(j + 1) && at(i, j + 1);
-      });
-      add_change("one key more at the upper end", [at, inside](Index i, Index j) {
-        return at(i, j) || (inside(j - 1) && at(i, j - 1));
-      });
-      add_change("one key less at the lower end",
-                 [at](Index i, Index j) { return at(i, j) && at(i, j - 1); });
-      add_change("one key more at the lower end", [at, inside](Index i, Index j) {
-        return at(i, j) || (inside(j + 1) && at(i, j + 1));
-      });
-      add_change("one key less at both ends",
-                 [at](Index i, Index j) { return at(i, j) && at(i, j - 1) && at(i, j + 1); });
-      add_change("one key more at both ends",
-                 [at](Index i, Index j) { return at(i, j) || at(i, j - 1) || at(i, j + 1); });
-      for (const Index by : {-1, 1}) {
-        add_change(
-            fmt::format("keys shifted by {}", by),
-            [at, by](Index i, Index j) { return at(i, j + by); }, 1.02);
-        add_change(
-            fmt::format("queries and keys shifted by {}", by),
-            [at, by](Index i, Index j) { return at(i + by, j + by); }, 1.02);
-      }
-      // A window or a prefix, one more or less.
-      const std::size_t colon = part.find(':');
-      if (is_whole || colon == std::string::npos || part.find('+') != std::string::npos ||
-          part.starts_with("ranges"))
-        continue;
-      for (const long by : {-1, 1}) {
-        const long number = std::stol(part.substr(colon + 1)) + by;
-        if (number < 1) continue;
-        const std::string other = part.substr(0, colon + 1) + std::to_string(number);
-        const Mask& near = kept(other);
-        add_change(other + " in place", [&near](Index i, Index j) { return near.allows(i, j); });
-      }
-    }
-  }
-
-  void add_local_orders() {
-    if (known_.problem.mask.name().find("causal") == std::string::npos) return;
-    const auto add_order = [&](const std::string& how, const auto& place_of) {
-      const auto causal = [place_of](Index i, Index j) { return place_of(j, i) <= place_of(i, i); };
-      add_mask(Mistake::causal_in_local_order, how, causal);
-      if (known_.problem.mask.name() == "causal") return;
-      // The other parts of the mask by position, or in the same order.
-      add_mask(
-          Mistake::causal_in_local_order, how + ", the rest of the mask by position",
-          [this, causal](Index i, Index j) {
-            return causal(i, j) && known_.mask.allows(max_of(i, j), min_of(i, j));
-          },
-          1.02);
-      add_mask(
-          Mistake::causal_in_local_order, how + ", as the rest of the mask",
-          [this, place_of](Index i, Index j) {
-            return known_.mask.allows(min_of(place_of(i, i), known_.seqlen() - 1),
-                                      min_of(place_of(j, i), known_.seqlen() - 1));
-          },
-          1.02);
-    };
-    const auto& places = known_.deal.places;
-    add_order("local rows are compared in every block",
-              [&places](Index p, Index) { return places[p].local_row; });
-    std::vector<Index> before(1);
-    for (const auto& rows : known_.deal.positions)
-      before.push_back(before.back() + static_cast<Index>(rows.size()));
-    add_order(
-        "the ranks' rows are compared as if the deal were contiguous",
-        [&places, before](Index p, Index) { return before[places[p].rank] + places[p].local_row; });
-    // Only the own block is compared; all of the others counts as earlier.
-    add_mask(
-        Mistake::causal_in_local_order, "the mask is applied in the own block alone",
-        [this, &places](Index i, Index j) {
-          return places[i].rank != places[j].rank || known_.mask.allows(i, j);
-        },
-        1.02);
-  }
-
-  void add_own_blocks() {
-    if (known_.ranks() < 2) return;
-    add_weighed(Mistake::own_block_only, "only the own block is attended", [this](QueryRow& row) {
-      for (Index j = 0; j < known_.seqlen(); ++j)
-        if (known_.deal.places[j].rank != row.place.rank) row.counts[j] = 0;
-    });
-    if (known_.problem.mask.name() == "full") return;
-    add_weighed(Mistake::own_block_unmasked, "the own block is attended without the mask",
-                [this](QueryRow& row) {
-                  for (const Index j : known_.deal.positions[row.place.rank]) row.counts[j] = 1;
-                });
-  }
-
-  // Under a zigzag deal all queries attend the lower chunk of a lower rank's block, and the queries
-  // of the upper chunk attend all of a higher rank's.
-  void add_halves() {
-    std::vector<std::string> rest = mask_parts();
-    if (known_.problem.partition.kind != PartitionKind::zigzag || known_.ranks() < 2 ||
-        std::erase(rest, "causal") == 0)
-      return;
-    const Mask& others = kept(mask_of(rest));
-    enum Wrong { keys = 1, queries = 2, both = 3, results = 4 };
-    const auto add_half = [&](int wrong, const char* how, double penalty) {
-      add_weighed(
-          Mistake::wrong_zigzag_half, how,
-          [this, &others, wrong](QueryRow& row) {
-            const bool upper = is_upper(row.position);
-            const auto& own = known_.deal.positions[row.place.rank];
-            QueryRow other = row;
-            const Index partner = row.place.local_row + (std::ssize(own) + 1) / 2;
-            if (wrong == results && !upper && partner < std::ssize(own)) {
-              other.q = known_.copy_of(known_.inputs.q, row.head, own[partner]);
-              rescore(known_, other);
-            }
-            for (Index j = 0; j < known_.seqlen(); ++j) {
-              const int owner = known_.deal.places[j].rank;
-              if (owner == row.place.rank) continue;
-              const bool is_met = owner < row.place.rank
-                                      ? is_upper(j) == ((wrong & keys) != 0)
-                                      : upper == ((wrong & both) < queries && wrong != results);
-              row.counts[j] = is_met && others.allows(row.position, j) ? 1 : 0;
-              if (owner > row.place.rank) row.scores[j] = other.scores[j];
-            }
-          },
-          penalty);
-    };
-    add_half(keys, "of lower ranks' blocks the upper chunk is attended, and not the lower", 1);
-    add_half(queries, "the queries of the lower chunk attend higher ranks' blocks, not the upper's",
-             1);
-    add_half(both, "both the keys' and the queries' chunks are the wrong ones", 1.01);
-    add_half(results, "what the upper chunk's queries found goes to the rows of the lower", 1.02);
-  }
-
-  std::deque<MaskSpec> specs_;
-  std::deque<Mask> masks_;
-};
-
-// Other masks: the stated one without some of its parts or with causal besides, with documents that
-// end elsewhere, and the one that the rows seem to follow.
-void MaskTable::add_wrong_masks() {
-  const std::string stated = known_.problem.mask.name();
-  std::set<std::string> tried{stated};
-  const auto add_text = [&](const std::string& text, double penalty = 1) {
-    const std::string name = MaskSpec::parse(text).name();
-    if (!tried.insert(name).second) return;
-    const Mask& mask = kept(name);
-    add_weighed(
-        Mistake::wrong_mask, fmt::format("the mask is {}, and not {}", name, stated),
-        [&mask](QueryRow& row) {
-          std::fill(row.counts.begin(), row.counts.end(), 0.0);
-          mask.for_allowed(row.position, [&](Interval keys) {
-            std::fill(row.counts.begin() + keys.first, row.counts.begin() + keys.last, 1.0);
-          });
-        },
-        penalty);
-    table_.back().mask = name;
+// Return a mask that lives as long as somebody refers to it.
+KeptMask kept(const Knowledge& known, const std::string& text) {
+  struct Both {
+    MaskSpec spec;
+    Mask mask;
+    Both(const std::string& spelled, Index seqlen)
+        : spec(MaskSpec::parse(spelled)), mask(spec.for_seqlen(seqlen)) {}
   };
-  std::vector<std::string> parts = mask_parts();
-  for (std::size_t dropped = parts.size(); dropped-- > 0;) {
-    std::vector<std::string> rest = parts;
-    rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(dropped));
-    add_text(mask_of(rest));
-  }
-  if (std::find(parts.begin(), parts.end(), "causal") == parts.end()) parts.emplace_back("causal");
-  for (unsigned kept_parts = 0; kept_parts < 1u << parts.size(); ++kept_parts) {
-    std::vector<std::string> rest;
-    for (std::size_t p = 0; p < parts.size(); ++p)
-      if (kept_parts >> p & 1) rest.push_back(parts[p]);
-    add_text(mask_of(rest));
-  }
-  for (const std::string& part : mask_parts())
-    if (part.starts_with("documents:")) {
-      std::vector<std::string> rest = mask_parts();
-      std::erase(rest, part);
-      add_documents(part, [&](const std::string& changed) {
-        rest.push_back(changed);
-        add_text(mask_of(rest));
-        rest.pop_back();
-      });
-    }
-  for (const std::string& seen : seen_masks()) add_text(seen, 1.02);
+  const auto both = std::make_shared<Both>(text, known.seqlen());
+  return {both, &both->mask};
+}
+
+// Return the parts of the stated mask, a sink with its window; and a mask of parts.
+Parts parts_of(const Knowledge& known) {
+  Parts parts;
+  const std::string name = known.problem.mask.name();
+  if (name == "full") return parts;
+  for (const std::string_view part : split(name, '+'))
+    if (part.starts_with("sink") && !parts.empty())
+      parts.back().append("+").append(part);
+    else
+      parts.emplace_back(part);
+  return parts;
+}
+std::string text_of(const Parts& parts) {
+  return parts.empty() ? "full" : fmt::format("{}", fmt::join(parts, "+"));
+}
+Parts without(Parts parts, std::size_t which) {
+  parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(which));
+  return parts;
+}
+
+// Add a mask that a function of query and key describes.
+template <class Allows>
+void add_mask(Hypotheses& table, Mistake mistake, double penalty, const std::string& how,
+              const Allows& allows) {
+  table.weigh(mistake, penalty, how, [allows](QueryRow& row) {
+    for (Index key = 0; key < std::ssize(row.counts); ++key)
+      row.counts[key] = allows(row.position, key) ? 1 : 0;
+  });
 }
 
 // Call f(part) for a documents part whose ends lie a position away, all or one of them, or one of
 // which is left out.
 template <class F>
-void MaskTable::add_documents(const std::string& part, F&& f) const {
+void for_other_documents(const std::string& part, F&& f) {
   std::vector<Index> ends;
   for (const std::string_view length : split(std::string_view(part).substr(10), ','))
     ends.push_back((ends.empty() ? 0 : ends.back()) + std::stol(std::string(length)));
@@ -290,15 +77,15 @@ void MaskTable::add_documents(const std::string& part, F&& f) const {
       if (lengths.back() < 1) return;
       before = end;
     }
-    if (before == known_.seqlen()) f(fmt::format("documents:{}", fmt::join(lengths, ",")));
+    f(fmt::format("documents:{}", fmt::join(lengths, ",")));
   };
   constexpr std::size_t kMost = 32;
-  const std::size_t inner = ends.size() - 1;
+  const std::size_t inner = ends.size() - 1, looked_at = inner <= kMost ? inner : 0;
   for (const Index by : {1, -1}) {
     std::vector<Index> shifted = ends;
     for (std::size_t d = 0; d < inner; ++d) shifted[d] += by;
     take(shifted);
-    for (std::size_t d = 0; d < inner && inner <= kMost; ++d) {
+    for (std::size_t d = 0; d < looked_at; ++d) {
       std::vector<Index> one = ends;
       one[d] += by;
       take(one);
@@ -308,39 +95,39 @@ void MaskTable::add_documents(const std::string& part, F&& f) const {
     shifted.push_back(ends.back());
     take(shifted);
   }
-  for (std::size_t d = 0; d < inner && inner <= kMost; ++d) {
+  for (std::size_t d = 0; d < looked_at; ++d) {
     std::vector<Index> one = ends;
     one.erase(one.begin() + static_cast<std::ptrdiff_t>(d));
     take(one);
   }
 }
 
-// Return causal masks with the window or the documents that the first head's outputs seem to follow:
-// for rows evenly spread, the first key from which on the softmax of the keys up to the row's own is
-// nearest to what is given.
-std::vector<std::string> MaskTable::seen_masks() const {
-  if (known_.mine.out.empty()) return {};
-  const std::vector<Index>& sample = known_.options.rows;
-  const Index width = known_.width(), of = sample.empty() ? known_.seqlen() : std::ssize(sample),
+// Return the causal mask with the window or the documents that the first head's outputs seem to
+// follow, or "": for rows evenly spread, the first key from which on the softmax of the keys up to the
+// row's own is nearest to what is given.
+std::string seen_mask(const Knowledge& known) {
+  if (known.mine.out.empty()) return "";
+  const std::vector<Index>& sample = known.options.rows;
+  const Index width = known.width(), of = sample.empty() ? known.seqlen() : std::ssize(sample),
               count = min_of(of, 192);
   std::map<Index, int> starts, windows;
-  int rows = 0, fits = 0, inside = 0;
+  int fits = 0, inside = 0;
   for (Index r = 0; r < count; ++r) {
     const Index i = sample.empty() ? r * of / count : sample[r * of / count];
-    const double* const given = known_.row_of(known_.mine.out, 0, i);
-    const double* const q = known_.row_of(known_.inputs.q, 0, i);
+    const double* const given = known.row_of(known.mine.out, 0, i);
+    const double* const q = known.row_of(known.inputs.q, 0, i);
     double m = -std::numeric_limits<double>::infinity(), l = 0,
            nearest = std::numeric_limits<double>::infinity();
     Index start = 0;
     Values scores, acc(width);
     for (Index j = 0; j <= i; ++j) {
-      scores.push_back(known_.problem.softmax_scale *
-                       dot_of(q, known_.row_of(known_.inputs.k, 0, j), width));
+      scores.push_back(known.problem.softmax_scale *
+                       dot_of(q, known.row_of(known.inputs.k, 0, j), width));
       m = std::max(m, scores.back());
     }
     for (Index j = i; j >= 0; --j) {
       const double p = std::exp(scores[j] - m);
-      const double* const v = known_.row_of(known_.inputs.v, 0, j);
+      const double* const v = known.row_of(known.inputs.v, 0, j);
       double distance = 0;
       l += p;
       for (Index c = 0; c < width; ++c) {
@@ -350,7 +137,6 @@ std::vector<std::string> MaskTable::seen_masks() const {
       if (distance < nearest) std::tie(nearest, start) = std::pair(distance, j);
     }
     constexpr double kNear = 0.02;  // beyond the rounding of bf16
-    ++rows;
     if (!(nearest <= kNear * kNear * dot_of(given, given, width))) continue;
     ++fits;
     ++starts[start];
@@ -358,10 +144,10 @@ std::vector<std::string> MaskTable::seen_masks() const {
     ++inside;
     ++windows[i - start + 1];
   }
-  if (2 * fits < rows || inside < 3) return {};
+  if (2 * fits < count || inside < 3) return "";
   const auto often = std::max_element(windows.begin(), windows.end(),
                                       [](auto& a, auto& b) { return a.second < b.second; });
-  if (2 * often->second > inside) return {fmt::format("causal+window:{}", often->first)};
+  if (2 * often->second > inside) return fmt::format("causal+window:{}", often->first);
   std::vector<Index> lengths;
   Index before = 0;
   for (const auto& [start, votes] : starts)
@@ -369,14 +155,190 @@ std::vector<std::string> MaskTable::seen_masks() const {
       lengths.push_back(start - before);
       before = start;
     }
-  lengths.push_back(known_.seqlen() - before);
-  return {fmt::format("causal+documents:{}", fmt::join(lengths, ","))};
+  lengths.push_back(known.seqlen() - before);
+  return fmt::format("causal+documents:{}", fmt::join(lengths, ","));
+}
+
+// Other masks: the stated one without some of its parts or with causal besides, with documents that
+// end elsewhere, and the one that the rows seem to follow.
+void add_wrong_masks(const Knowledge& known, Hypotheses& table) {
+  const std::string stated = known.problem.mask.name();
+  std::set<std::string> tried{stated};
+  const auto add = [&](const std::string& text, double penalty = 1) {
+    const std::string name = MaskSpec::parse(text).name();
+    if (!tried.insert(name).second) return;
+    table.weigh(Mistake::wrong_mask, penalty,
+                fmt::format("the mask is {}, and not {}", name, stated),
+                [mask = kept(known, name)](QueryRow& row) {
+                  std::fill(row.counts.begin(), row.counts.end(), 0.0);
+                  mask->for_allowed(row.position, [&](Interval keys) {
+                    std::fill(row.counts.begin() + keys.first, row.counts.begin() + keys.last, 1.0);
+                  });
+                });
+    table.back().mask = name;
+  };
+  const Parts given = parts_of(known);
+  Parts parts = given;
+  for (std::size_t dropped = parts.size(); dropped-- > 0;) add(text_of(without(parts, dropped)));
+  if (std::find(parts.begin(), parts.end(), "causal") == parts.end()) parts.emplace_back("causal");
+  for (unsigned kept_parts = 0; kept_parts < 1u << parts.size(); ++kept_parts) {
+    Parts rest;
+    for (std::size_t p = 0; p < parts.size(); ++p)
+      if (kept_parts >> p & 1) rest.push_back(parts[p]);
+    add(text_of(rest));
+  }
+  for (std::size_t p = 0; p < given.size(); ++p)
+    if (given[p].starts_with("documents:"))
+      for_other_documents(given[p], [&](const std::string& changed) {
+        Parts rest = without(given, p);
+        rest.push_back(changed);
+        add(text_of(rest));
+      });
+  if (const std::string seen = seen_mask(known); !seen.empty()) add(seen, 1.02);
+}
+
+// Every part of the mask, and the whole, with one or both of its ends a position away. (Ends of
+// documents are among the wrong masks.)
+void add_shifted_masks(const Knowledge& known, Hypotheses& table) {
+  const Parts parts = parts_of(known);
+  const Index last = known.seqlen() - 1;
+  for (std::size_t changed = 0; changed <= parts.size(); ++changed) {
+    const bool is_whole = changed == parts.size();
+    if (is_whole ? parts.size() < 2 : parts[changed].starts_with("documents")) continue;
+    const std::string part = is_whole ? text_of(parts) : parts[changed];
+    const KeptMask mask = kept(known, part),
+                   rest = kept(known, is_whole ? "full" : text_of(without(parts, changed)));
+    const auto add = [&](const std::string& how, double penalty, const auto& allows) {
+      add_mask(table, Mistake::mask_off_by_one, penalty * (is_whole ? 1.01 : 1),
+               how + " of " + part,
+               [=](Index i, Index j) { return rest->allows(i, j) && allows(i, j); });
+    };
+    // Whether the part allows a pair, with positions outside of the sequence like the nearest.
+    const auto at = [=](Index i, Index j) {
+      return mask->allows(clamp(i, 0, last), clamp(j, 0, last));
+    };
+    const auto inside = [=](Index key) { return key >= 0 && key <= last; };
+    add("one key less at the upper end", 1,
+        [=](Index i, Index j) { return at(i, j) && inside(j + 1) && at(i, j + 1); });
+    add("one key more at the upper end", 1,
+        [=](Index i, Index j) { return at(i, j) || (inside(j - 1) && at(i, j - 1)); });
+    add("one key less at the lower end", 1,
+        [=](Index i, Index j) { return at(i, j) && at(i, j - 1); });
+    add("one key more at the lower end", 1,
+        [=](Index i, Index j) { return at(i, j) || (inside(j + 1) && at(i, j + 1)); });
+    add("one key less at both ends", 1,
+        [=](Index i, Index j) { return at(i, j) && at(i, j - 1) && at(i, j + 1); });
+    add("one key more at both ends", 1,
+        [=](Index i, Index j) { return at(i, j) || at(i, j - 1) || at(i, j + 1); });
+    for (const Index by : {-1, 1}) {
+      add(fmt::format("keys shifted by {}", by), 1.02,
+          [=](Index i, Index j) { return at(i, j + by); });
+      add(fmt::format("queries and keys shifted by {}", by), 1.02,
+          [=](Index i, Index j) { return at(i + by, j + by); });
+    }
+    // A window or a prefix, one more or less.
+    const std::size_t colon = part.find(':');
+    if (is_whole || colon == std::string::npos || part.find('+') != std::string::npos ||
+        part.starts_with("ranges"))
+      continue;
+    for (const long by : {-1, 1}) {
+      const long number = std::stol(part.substr(colon + 1)) + by;
+      if (number < 1) continue;
+      const std::string other = part.substr(0, colon + 1) + std::to_string(number);
+      add(other + " in place", 1,
+          [near = kept(known, other)](Index i, Index j) { return near->allows(i, j); });
+    }
+  }
+}
+
+// Causal masks that compare something else than positions.
+void add_local_orders(const Knowledge& known, Hypotheses& table) {
+  const std::string name = known.problem.mask.name();
+  if (name.find("causal") == std::string::npos) return;
+  const auto& places = known.deal.places;
+  const auto add = [&](const std::string& how, double penalty, const auto& allows) {
+    add_mask(table, Mistake::causal_in_local_order, penalty, how, allows);
+  };
+  const auto add_order = [&](const std::string& how, const auto& place_of) {
+    const auto causal = [=](Index i, Index j) { return place_of(j) <= place_of(i); };
+    add(how, 1, causal);
+    if (name == "causal") return;
+    // The other parts of the mask by position, or in the same order.
+    add(how + ", the rest of the mask by position", 1.02, [=, &known](Index i, Index j) {
+      return causal(i, j) && known.mask.allows(max_of(i, j), min_of(i, j));
+    });
+    add(how + ", as the rest of the mask", 1.02, [=, &known](Index i, Index j) {
+      const Index last = known.seqlen() - 1;
+      return known.mask.allows(min_of(place_of(i), last), min_of(place_of(j), last));
+    });
+  };
+  add_order("local rows are compared in every block",
+            [&places](Index p) { return places[p].local_row; });
+  std::vector<Index> before(1);
+  for (const auto& rows : known.deal.positions) before.push_back(before.back() + std::ssize(rows));
+  add_order("the ranks' rows are compared as if the deal were contiguous",
+            [&places, before](Index p) { return before[places[p].rank] + places[p].local_row; });
+  // Only the own block is compared; all of the others counts as earlier.
+  add("the mask is applied in the own block alone", 1.02, [&known, &places](Index i, Index j) {
+    return places[i].rank != places[j].rank || known.mask.allows(i, j);
+  });
+}
+
+void add_own_blocks(const Knowledge& known, Hypotheses& table) {
+  if (known.ranks() < 2) return;
+  const auto& places = known.deal.places;
+  table.weigh(Mistake::own_block_only, 1, "only the own block is attended",
+              [&places](QueryRow& row) {
+                for (Index j = 0; j < std::ssize(places); ++j)
+                  if (places[j].rank != row.place.rank) row.counts[j] = 0;
+              });
+  if (known.problem.mask.name() == "full") return;
+  table.weigh(Mistake::own_block_unmasked, 1, "the own block is attended without the mask",
+              [&known](QueryRow& row) {
+                for (const Index j : known.deal.positions[row.place.rank]) row.counts[j] = 1;
+              });
+}
+
+// Under a zigzag deal all queries attend the lower chunk of a lower rank's block, and the queries of
+// the upper chunk attend all of a higher rank's.
+void add_halves(const Knowledge& known, Hypotheses& table) {
+  Parts parts = parts_of(known);
+  if (!known.is_zigzag() || known.ranks() < 2 || std::erase(parts, "causal") == 0) return;
+  enum Wrong { keys = 1, queries = 2, both = 3, results = 4 };
+  const auto add = [&](Wrong wrong, double penalty, const char* how) {
+    table.weigh(Mistake::wrong_zigzag_half, penalty, how,
+                [&known, wrong, others = kept(known, text_of(parts))](QueryRow& row) {
+                  const bool upper = known.is_upper(row.position);
+                  const auto& own = known.deal.positions[row.place.rank];
+                  QueryRow other = row;
+                  const Index partner = row.place.local_row + (std::ssize(own) + 1) / 2;
+                  if (wrong == results && !upper && partner < std::ssize(own))
+                    other.ask_as(row.head, own[partner]);
+                  for (Index j = 0; j < known.seqlen(); ++j) {
+                    const int owner = known.deal.places[j].rank;
+                    if (owner == row.place.rank) continue;
+                    const bool is_met = owner < row.place.rank
+                                            ? known.is_upper(j) == ((wrong & keys) != 0)
+                                            : upper == (wrong == keys);
+                    row.counts[j] = is_met && others->allows(row.position, j) ? 1 : 0;
+                    if (owner > row.place.rank) row.scores[j] = other.scores[j];
+                  }
+                });
+  };
+  add(keys, 1, "of lower ranks' blocks the upper chunk is attended, and not the lower");
+  add(queries, 1, "the queries of the lower chunk attend higher ranks' blocks, not the upper's");
+  add(both, 1.01, "both the keys' and the queries' chunks are the wrong ones");
+  add(results, 1.02, "what the upper chunk's queries found goes to the rows of the lower");
 }
 
 }  // namespace
 
-std::vector<Hypothesis> mask_hypotheses(const Knowledge& known) {
-  return hypotheses_of(known, &MaskTable::all);
+void add_masks(const Knowledge& known, Hypotheses& table) {
+  add_wrong_masks(known, table);
+  add_shifted_masks(known, table);
+  add_local_orders(known, table);
+  add_own_blocks(known, table);
+  add_halves(known, table);
 }
 
 }  // namespace ringscope

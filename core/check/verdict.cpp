@@ -157,6 +157,24 @@ struct Mean {
   double root() const { return count > 0 ? std::sqrt(squares / count) : 0; }
 };
 
+ErrorMap map_of(const Knowledge& known, Tensor tensor) {
+  const Values &right = values_of(known.oracle, tensor), &given = values_of(known.mine, tensor);
+  const Index width = width_of(known.problem.shape, tensor);
+  std::vector<Mean> by_chunk(2 * known.ranks()), by_head(heads_of(known.problem.shape, tensor));
+  known.for_rows(tensor, [&](Index row, Index position) {
+    const int rank = known.deal.places[position].rank;
+    for (Index at = row * width; at < (row + 1) * width; ++at)
+      for (Mean* const mean :
+           {&by_chunk[2 * rank + known.is_upper(position)], &by_head[row / known.seqlen()]})
+        mean->add(right[at], given[at]);
+  });
+  ErrorMap map{std::string(name_of(tensor)), {}, {}};
+  for (int rank = 0; rank < known.ranks(); ++rank)
+    map.by_rank_and_chunk.push_back({by_chunk[2 * rank].root(), by_chunk[2 * rank + 1].root()});
+  for (const Mean& mean : by_head) map.by_head.push_back(mean.root());
+  return map;
+}
+
 }  // namespace
 
 CheckVerdict check_outputs(const CheckedProblem& problem, const CheckedInputs& inputs,
@@ -172,6 +190,7 @@ CheckVerdict check_outputs(const CheckedProblem& problem, const CheckedInputs& i
     const Values &given = values_of(mine, tensor), &right = values_of(oracle, tensor);
     if (given.empty()) continue;
     verdict.tensors.push_back(check_tensor(known, tensor, given, sizes));
+    verdict.maps.push_back(map_of(known, tensor));
     TensorCheck& check = verdict.tensors.back();
     count_rows(known, right, given, check);
     if (!check.is_exact()) verdict.result = std::max(verdict.result, CheckResult::rounding);
@@ -191,57 +210,11 @@ CheckVerdict check_outputs(const CheckedProblem& problem, const CheckedInputs& i
   return verdict;
 }
 
-std::vector<ErrorMap> error_maps(const CheckedProblem& problem, const CheckedInputs& inputs,
-                                 const NaiveResult<double>& oracle, const NaiveResult<double>& mine,
-                                 const CheckVerdict& verdict, const DiagnosisOptions& options) {
-  const Knowledge known{problem, inputs, oracle, mine, options};
-  const Index seqlen = problem.shape.seqlen;
-  std::vector<ErrorMap> maps;
-  for (const TensorCheck& check : verdict.tensors) {
-    const Values &right = values_of(oracle, check.tensor), &given = values_of(mine, check.tensor);
-    const Index width = width_of(problem.shape, check.tensor);
-    const Index heads = static_cast<Index>(right.size()) / (seqlen * width);
-    const Index ranks = known.ranks();
-    std::vector<Mean> by_chunk(2 * ranks), by_head(heads), cells(2 * ranks * heads);
-    known.for_rows(check.tensor, [&](Index row, Index position) {
-      const Index head = row / seqlen;
-      const Place& place = known.deal.places[position];
-      const auto rows = static_cast<Index>(known.deal.positions[place.rank].size());
-      const Index chunk = 2 * place.rank + (2 * place.local_row >= rows ? 1 : 0);
-      for (Index at = row * width; at < (row + 1) * width; ++at)
-        for (Mean* const mean : {&by_chunk[chunk], &by_head[head], &cells[chunk * heads + head]})
-          mean->add(right[at], given[at]);
-    });
-    ErrorMap map;
-    map.tensor = check.name();
-    for (Index rank = 0; rank < ranks; ++rank)
-      map.by_rank_and_chunk.push_back({by_chunk[2 * rank].root(), by_chunk[2 * rank + 1].root()});
-    for (const Mean& mean : by_head) map.by_head.push_back(mean.root());
-    const double tolerance = std::max(check.rms_tolerance, std::numeric_limits<double>::min());
-    for (Index chunk = 0; chunk < 2 * ranks; ++chunk) {
-      map.cells.emplace_back();
-      for (Index head = 0; head < heads; ++head)
-        map.cells.back().push_back(cells[chunk * heads + head].root() / tolerance);
-    }
-    if (check.tensor == Tensor::out && !check.passes()) map.by_rank_and_step = error_by_step(known);
-    maps.push_back(std::move(map));
-  }
-  return maps;
-}
-
 std::string map_text(const ErrorMap& map) {
-  std::string text = fmt::format(
-      "\nrms error of {}, by rank and chunk{}\n", map.tensor,
-      map.by_rank_and_step.empty() ? ""
-                                   : "; and the share of it that the block of each step explains");
+  std::string text = fmt::format("\nrms error of {}, by rank and chunk\n", map.tensor);
   for (std::size_t rank = 0; rank < map.by_rank_and_chunk.size(); ++rank) {
     text += fmt::format("  rank {:<4}", rank);
     for (const double error : map.by_rank_and_chunk[rank]) text += fmt::format("{:>11.3g}", error);
-    if (rank < map.by_rank_and_step.size()) {
-      text += "   steps";
-      for (const double share : map.by_rank_and_step[rank])
-        text += fmt::format("{:>6.0f} %", 100 * share);
-    }
     text += "\n";
   }
   text += "by head";

@@ -29,7 +29,6 @@ struct DiagnosisOptions {
   int threads = 1;
   DType dtype = DType::f32;  // of the given numbers' computation
   std::vector<double> rope_bases = {10000};
-  std::vector<double> q_unrotated, k_unrotated;  // they choose among the bases
   std::vector<Index> rows;  // ascending positions of the query rows to look at; empty: all
 };
 
@@ -58,9 +57,17 @@ struct TensorCheck {
   }
 };
 
+// Where a tensor is wrong: the root mean squares of its errors.
+struct ErrorMap {
+  std::string tensor;
+  std::vector<std::vector<double>> by_rank_and_chunk;  // a rank's lower and upper half of rows
+  std::vector<double> by_head;                         // heads of all batch entries
+};
+
 struct CheckVerdict {
   CheckResult result = CheckResult::exact;
   std::vector<TensorCheck> tensors;
+  std::vector<ErrorMap> maps;     // of the same
   std::vector<Suspect> suspects;  // only if wrong
 };
 
@@ -76,26 +83,6 @@ struct CheckVerdict {
 CheckVerdict check_outputs(const CheckedProblem& problem, const CheckedInputs& inputs,
                            const NaiveResult<double>& oracle, const NaiveResult<double>& mine,
                            const DiagnosisOptions& options);
-
-// ---
-// Where outputs are wrong: by the rank and chunk that hold a row, by head, and by the ring step
-// whose block the error points to.
-
-// Root mean squares of a tensor's errors.
-struct ErrorMap {
-  std::string tensor;
-  std::vector<std::vector<double>> by_rank_and_chunk;  // a rank's lower and upper half of rows
-  std::vector<double> by_head;                         // heads of all batch entries
-  // The same by rank and chunk (a row each) and head (a column), over the tolerance.
-  std::vector<std::vector<double>> cells;
-  // Of out alone: the share of a rank's squared error that lies in the direction in which the block
-  // of a step moves the output. A block that is missing or doubled has 1.
-  std::vector<std::vector<double>> by_rank_and_step;
-};
-
-std::vector<ErrorMap> error_maps(const CheckedProblem& problem, const CheckedInputs& inputs,
-                                 const NaiveResult<double>& oracle, const NaiveResult<double>& mine,
-                                 const CheckVerdict& verdict, const DiagnosisOptions& options);
 
 // Return a map's numbers as a table for people, after an empty line.
 std::string map_text(const ErrorMap& map);

@@ -208,7 +208,6 @@ Evidence evidence_of(const Bug& bug, std::uint64_t seed, bool with_bug, int worl
   e.right = oracle_of(checked, inputs, {});
   const DiagnosisOptions options{.dtype = run.dtype};
   e.verdict = check_outputs(checked, inputs, e.right, e.mine, options);
-  e.maps = error_maps(checked, inputs, e.right, e.mine, e.verdict, options);
   return e;
 }
 
@@ -219,7 +218,7 @@ std::string Evidence::text() const {
                   name_of(problem.dtype), mine.out.empty() ? "fails: " + ending : "ends well");
   if (mine.out.empty()) return text + findings_of(recording);
   text += table_of(*this);
-  if (!maps.empty()) text += map_text(maps.front());
+  if (!verdict.maps.empty()) text += map_text(verdict.maps.front());
   return verdict.result == CheckResult::exact ? text + "\n" + times_of(recording) : text;
 }
 

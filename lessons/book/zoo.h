@@ -39,7 +39,6 @@ struct Evidence {
   NaiveResult<double> right;  // in f64
   NaiveResult<double> mine;   // empty after a failure
   CheckVerdict verdict;
-  std::vector<ErrorMap> maps;
 
   // The text says nothing of the mistake's name, nor of what a check makes of it.
   std::string text() const;

@@ -153,7 +153,6 @@ TEST_F(BadInputTest, NoOutputReplacesAnInput) {
       {"simulate " + simulated + sized + "--sweep mask=causal,ranges:r.txt --csv r.txt", "r.txt"},
       {"simulate --link NVLink4 --gpu gpu.txt " + sized + "--trace gpu.txt", "gpu.txt"},
       {"simulate --link NVLink4 --gpu gpu.txt:mine " + sized + "--trace gpu.txt", "gpu.txt"},
-      {"check --q q.png --k k.npy --v v.npy --out q.npy --picture q.png", "q.png"},
       {"train --text t.txt --seqlen 16 --checkpoint t.txt", "t.txt"},
       {"train --text t.txt --seqlen 16 --loss-csv t.txt", "t.txt"},
       {"view t.json --csv t.json", "t.json"},
