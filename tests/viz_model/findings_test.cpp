@@ -9,7 +9,7 @@
 #include "tests/viz_model/recorded.h"
 #include "tests/viz_model/simulated.h"
 #include "viz/model/analysis/balance.h"
-#include "viz/model/analysis/idle_time.h"
+#include "viz/model/analysis/findings.h"
 #include "viz/model/mask/mask_painter.h"
 #include "viz/model/session/document.h"
 
@@ -115,9 +115,8 @@ TEST(Findings, ASlowRankIsWhatTheOthersIdleFor) {
   const Explanation why = explanation_of(trace);
   const IdleReport idle = idle_of(trace, why);
   for (int rank = 0; rank < 4; ++rank) {
-    const double share =
-        static_cast<double>(idle.ranks[static_cast<std::size_t>(rank)].of(Cause::slow_rank)) /
-        static_cast<double>(idle.wall_ns);
+    const double share = static_cast<double>(idle.ranks[rank].of(Cause::slow_rank)) /
+                         static_cast<double>(idle.wall_ns);
     EXPECT_GE(rank == 2 ? 0.52 - share : share, 0.5) << rank;
   }
   const std::vector<Finding> said = findings(trace, why, idle);
@@ -125,7 +124,7 @@ TEST(Findings, ASlowRankIsWhatTheOthersIdleFor) {
   EXPECT_EQ(said[0].text.substr(0, 14), "Rank 2 is slow");
   EXPECT_EQ(said[0].settings, "straggler=2:1");
   ASSERT_TRUE(said[0].show);
-  EXPECT_EQ(trace.rank_of_row(said[0].show->row), 2u);
+  EXPECT_EQ(trace.rank_of_row(said[0].show->row), 2);
 }
 
 TEST(Findings, UnevenWorkComesFirstAndCanBeTriedEvenly) {
@@ -134,7 +133,7 @@ TEST(Findings, UnevenWorkComesFirstAndCanBeTriedEvenly) {
   EXPECT_EQ(document.findings[0].text.substr(0, 10), "Contiguous");
   EXPECT_EQ(document.findings[0].settings, "partition=striped");
   ASSERT_TRUE(document.findings[0].show);
-  EXPECT_EQ(document.trace.rank_of_row(document.findings[0].show->row), 3u);
+  EXPECT_EQ(document.trace.rank_of_row(document.findings[0].show->row), 3);
 }
 
 TEST(Findings, SharedCores) {

@@ -16,7 +16,7 @@
 #include "core/base/text.h"
 #include "core/explain/fitted_run.h"
 #include "core/sim/recording.h"
-#include "viz/model/analysis/idle_time.h"
+#include "viz/model/analysis/findings.h"
 #include "viz/model/session/format.h"
 #include "viz/model/trace/ring_trace.h"
 
@@ -56,6 +56,11 @@ std::string why_not(const Trace& trace) {
   if (!run.mask_slices.empty())
     return fmt::format("It can't be predicted: mask '{}' has slices of its own.", run.mask);
   return "";
+}
+
+// Return whether it can be chosen, and is not just what was recorded.
+bool is_offered(Scheme scheme) {
+  return std::find(std::begin(kAllSchemes), std::end(kAllSchemes), scheme) != std::end(kAllSchemes);
 }
 
 // Set the slowest rank aside, which has sliders of its own.
@@ -175,8 +180,7 @@ RunRates rates_of_run(const Trace& trace) try {
   }
   take_slow_rank(rates);
   describe_links(rates);
-  if (settings_of(rates).way == Way::recorded && trace.run->machine &&
-      trace.run->machine->nodes > 1)
+  if (!is_offered(scenario.job.scheme) && trace.run->machine && trace.run->machine->nodes > 1)
     rates.remarks.emplace_back("Links between nodes are taken for as fast as those inside them.");
   return rates;
 } catch (const InputError& error) {
@@ -210,8 +214,7 @@ Figures figures_of(const Document& recorded) {
   figures.exposed_s = recorded.balance.exposed_s;
   figures.imbalance = recorded.balance.imbalance;
   figures.balance_ceiling = recorded.balance.balance_ceiling;
-  if (ranks < static_cast<int>(trace.ranks.size()))
-    figures.imbalance = figures.balance_ceiling = std::nan("");
+  if (ranks < trace.rank_count()) figures.imbalance = figures.balance_ceiling = std::nan("");
   return figures;
 }
 
@@ -243,7 +246,6 @@ bool WhatIf::begin(const WhatIfSettings& wanted) {
 
 void WhatIf::update() {
   if (!refusal().empty()) return;
-  settings = within_bounds(settings, *rates_);
   if (running_.valid()) {
     if (running_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return;
     take(running_.get());
@@ -264,20 +266,11 @@ void WhatIf::finish() {
 
 namespace {
 
-std::string words_of_way(const WhatIfSettings& settings) {
-  switch (settings.way) {
-    case Way::buffers:
-      return "a ring";
-    case Way::in_step:
-      return "a ring in step";
-    case Way::allgather:
-      return "all-gather";
-    case Way::ulysses:
-      return "Ulysses";
-    case Way::recorded:
-      return "the recorded scheme";
-  }
-  return "";
+std::string words_of_scheme(const WhatIfSettings& settings) {
+  if (settings.scheme == Scheme::ring)
+    return settings.pace == Pace::in_step ? "a ring in step" : "a ring";
+  if (settings.scheme == Scheme::allgather) return "all-gather";
+  return settings.scheme == Scheme::ulysses ? "Ulysses" : "the recorded scheme";
 }
 
 // Three digits, as in the figures beside the sentences.
@@ -307,8 +300,8 @@ std::vector<std::string> changes_of(const WhatIfSettings& from, const WhatIfSett
   add(from.world_size != to.world_size, counted(to.world_size, "rank"));
   add(from.partition != to.partition, std::string(name_of(to.partition)));
   add(from.mask != to.mask, to.mask);
-  add(from.way != to.way, words_of_way(to));
-  add(from.kv_buffers != to.kv_buffers && to.way == Way::buffers,
+  add(std::pair(from.scheme, from.pace) != std::pair(to.scheme, to.pace), words_of_scheme(to));
+  add(from.kv_buffers != to.kv_buffers && to.scheme == Scheme::ring && to.pace == Pace::buffers,
       fmt::format("{} KV buffers", to.kv_buffers));
   factor("bandwidth", from.bandwidth, to.bandwidth);
   factor("latency", from.latency, to.latency);
@@ -404,22 +397,16 @@ int integer(std::string_view name, std::string_view text, int least, int most) {
   refuse(name, text, fmt::format("an integer from {} to {}", least, most));
 }
 
-// Read the scheme. A ring keeps the pace that it had.
 void read_scheme(WhatIfSettings& settings, std::string_view text) {
-  if (text == "allgather") {
-    settings.way = Way::allgather;
-  } else if (text == "ulysses") {
-    settings.way = Way::ulysses;
-  } else if (text != "ring") {
-    refuse("scheme", text, "ring, allgather, ulysses");
-  } else if (settings.way != Way::in_step) {
-    settings.way = Way::buffers;
-  }
+  for (const Scheme scheme : kAllSchemes)
+    if (text == name_of(scheme)) return void(settings.scheme = scheme);
+  refuse("scheme", text, "ring, allgather, ulysses");
 }
 
 void read_buffers(WhatIfSettings& settings, std::string_view text) {
-  settings.way = text == "in-step" ? Way::in_step : Way::buffers;
-  if (settings.way == Way::buffers)
+  settings.scheme = Scheme::ring;
+  settings.pace = text == "in-step" ? Pace::in_step : Pace::buffers;
+  if (settings.pace == Pace::buffers)
     settings.kv_buffers = integer("kv-buffers", text, 2, kMostBuffers);
 }
 
@@ -487,10 +474,6 @@ void read_all(WhatIfSettings& settings, int ranks, std::string_view text) {
   }
 }
 
-double clamped(double value, const Bounds& bounds) {
-  return value >= bounds.least ? std::min(value, bounds.most) : bounds.least;
-}
-
 }  // namespace
 
 int most_ranks(const RunRates& rates) {
@@ -508,25 +491,9 @@ WhatIfSettings settings_of(const RunRates& rates) {
   settings.slow_rank = std::max(rates.slow_rank, 0);
   settings.slowdown = rates.slowdown;
   settings.jitter = recorded.jitter;
-  settings.way = recorded.job.scheme == Scheme::allgather ? Way::allgather
-                 : recorded.job.scheme == Scheme::ulysses ? Way::ulysses
-                 : recorded.job.scheme != Scheme::ring    ? Way::recorded
-                 : recorded.pace == Pace::in_step         ? Way::in_step
-                                                          : Way::buffers;
+  settings.scheme = recorded.job.scheme;
+  settings.pace = recorded.pace;
   return settings;
-}
-
-WhatIfSettings within_bounds(WhatIfSettings s, const RunRates& rates) {
-  s.bandwidth = clamped(s.bandwidth, kFactors);
-  s.latency = clamped(s.latency, kFactors);
-  s.flops = clamped(s.flops, kFactors);
-  s.jitter = clamped(s.jitter, {0, std::max(kJitters.most, rates.scenario.jitter)});
-  s.slowdown = clamped(s.slowdown, {1, std::max(kSlowdowns.most, rates.slowdown)});
-  s.world_size = std::clamp(s.world_size, 1, most_ranks(rates));
-  s.kv_buffers = std::clamp(s.kv_buffers, 2, std::max(kMostBuffers, rates.scenario.job.kv_buffers));
-  s.slow_rank = std::clamp(s.slow_rank, 0, s.world_size - 1);
-  s.cores = std::clamp(s.cores, 0, most_ranks(rates));
-  return s;
 }
 
 void apply(WhatIfSettings& settings, const RunRates& rates, std::string_view text) {
@@ -557,12 +524,8 @@ Scenario scenario_of(const RunRates& rates, const WhatIfSettings& settings) {
   job.partition = settings.partition;
   job.mask = MaskSpec::recorded(settings.mask, {});
   job.kv_buffers = settings.kv_buffers;
-  if (settings.way != Way::recorded)
-    job.scheme = settings.way == Way::allgather ? Scheme::allgather
-                 : settings.way == Way::ulysses ? Scheme::ulysses
-                                                : Scheme::ring;
-  if (settings.way == Way::buffers) scenario.pace = Pace::buffers;
-  if (settings.way == Way::in_step) scenario.pace = Pace::in_step;
+  job.scheme = settings.scheme;
+  scenario.pace = settings.pace;
   scenario.cores = settings.cores;
   scenario.jitter = settings.jitter;
   std::erase_if(scenario.stragglers, [&](const Straggler& s) {
