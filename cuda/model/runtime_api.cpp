@@ -200,13 +200,8 @@ cudaError_t enqueue_kernel(const cudaLaunchConfig_t& config, const void* functio
                                     stream->device, named->device()));
       return cudaErrorIllegalAddress;
     }
-    const bool grid_fits = grid.x >= 1 && grid.x <= 0x7fffffffu && grid.y >= 1 && grid.y <= 65535 &&
-                           grid.z >= 1 && grid.z <= 65535;
-    const std::uint64_t threads = std::uint64_t{block.x} * block.y * block.z;
-    if (!grid_fits || threads == 0 || threads > 1024 || block.z > 64)
-      return device.refuse(cudaErrorInvalidConfiguration,
-                           fmt::format("launch of {} x {} x {} blocks of {} x {} x {} threads",
-                                       grid.x, grid.y, grid.z, block.x, block.y, block.z));
+    if (const std::string wrong = wrong_shape(grid, block); !wrong.empty())
+      return device.refuse(cudaErrorInvalidConfiguration, "launch of " + wrong);
     const auto limit = device.shared_limits.find(function);
     const std::size_t allowed = std::max<std::size_t>(
         default_shared_bytes, limit == device.shared_limits.end() ? 0 : limit->second);

@@ -26,22 +26,6 @@ Schedule current_schedule() {
   return next_schedule;
 }
 
-void check_shape(dim3 grid, dim3 block, std::size_t shared_bytes) {
-  const std::uint64_t threads = std::uint64_t{block.x} * block.y * block.z;
-  const std::uint64_t blocks = std::uint64_t{grid.x} * grid.y * grid.z;
-  if (threads == 0 || threads > 1024 || block.z > 64)
-    throw ModelError(fmt::format("a block of {} x {} x {} threads: 1 to 1024, z at most 64",
-                                 block.x, block.y, block.z));
-  if (blocks == 0 || grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535)
-    throw ModelError(
-        fmt::format("a grid of {} x {} x {} blocks: at least 1, at most 2147483647 x "
-                    "65535 x 65535",
-                    grid.x, grid.y, grid.z));
-  if (shared_bytes > 227 * 1024)
-    throw ModelError(
-        fmt::format("{} bytes of shared memory, a block has at most 232448", shared_bytes));
-}
-
 // Sets this OS thread up for a grid, and restores it.
 class Running {
  public:
@@ -52,6 +36,19 @@ class Running {
 };
 
 }  // namespace
+
+std::string wrong_shape(dim3 grid, dim3 block) {
+  const std::uint64_t threads = std::uint64_t{block.x} * block.y * block.z;
+  if (threads == 0 || threads > 1024 || block.z > 64)
+    return fmt::format("a block of {} x {} x {} threads: 1 to 1024, z at most 64", block.x, block.y,
+                       block.z);
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.x > 0x7fffffffu || grid.y > 65535 ||
+      grid.z > 65535)
+    return fmt::format(
+        "a grid of {} x {} x {} blocks: at least 1, at most 2147483647 x 65535 x 65535", grid.x,
+        grid.y, grid.z);
+  return {};
+}
 
 void set_schedule(const Schedule& schedule) {
   const std::lock_guard lock(schedule_mutex);
@@ -68,7 +65,7 @@ const Schedule& schedule() {
 void run_grid(dim3 grid, dim3 block, std::size_t shared_bytes,
               const std::function<void()>& kernel) {
   if (running != nullptr) throw ModelError("a kernel cannot start a kernel");
-  check_shape(grid, block, shared_bytes);
+  if (const std::string wrong = wrong_shape(grid, block); !wrong.empty()) throw ModelError(wrong);
   const Schedule schedule = current_schedule();
   Block runner(block, shared_bytes, schedule, kernel);
   const Running mark(runner);

@@ -41,6 +41,9 @@ void set_schedule(const Schedule& schedule);
 // Return the running grid's schedule; outside a kernel the last one set, valid until the next call.
 const Schedule& schedule();
 
+// Return what is wrong with a launch of this shape, empty if devices take it.
+std::string wrong_shape(dim3 grid, dim3 block);
+
 // Run kernel() once per thread. Several OS threads may run grids at once; a kernel cannot start
 // one. Once all threads are unwound, throws what the first failing one threw (a ModelError gets
 // block and thread as prefix). Throws ModelError for faults that the model finds.

@@ -345,7 +345,7 @@ TEST(Hopper, StoresOutIn16Bits) {
 
 // A scale of 0 makes all allowed keys equal: the mean of V.
 TEST(Hopper, ScaleOfZeroTakesTheMean) {
-  for (const Kernel* kernel : {&hopper_kernel, &hopper_overlap_kernel}) {
+  for (const Kernel* kernel : {&hopper_kernel, &hopper_overlap_kernel, &backward_one_pass_kernel}) {
     if (skip_without_device(kernel->limits)) return;
     expect_matches_oracle(*kernel, {.seqlen = 150,
                                     .mask = "causal",

@@ -145,9 +145,14 @@ TEST_F(Runtime, LaunchesThatNoDeviceTakes) {
     EXPECT_EQ(cudaGetLastError(), result);
     return result;
   };
-  EXPECT_EQ(status(0, 32, 8), cudaErrorInvalidConfiguration);
-  EXPECT_EQ(status(1, 1025, 8), cudaErrorInvalidConfiguration);
-  EXPECT_EQ(status(dim3(1, 65536), 32, 8), cudaErrorInvalidConfiguration);
+  for (const auto& [grid, block] : {std::pair<dim3, dim3>{0, 32},
+                                    {1, 0},
+                                    {1, 1025},
+                                    {1, dim3(1, 1, 65)},
+                                    {dim3(1, 65536), 32},
+                                    {dim3(1, 1, 65536), 32}})
+    EXPECT_EQ(status(grid, block, 8), cudaErrorInvalidConfiguration);
+  EXPECT_EQ(status(dim3(1, 2), dim3(16, 1, 64), 8), cudaSuccess);
   EXPECT_EQ(status(1, 32, 48 * 1024), cudaSuccess);
   EXPECT_EQ(status(1, 32, 48 * 1024 + 1), cudaErrorInvalidValue) << "not asked for";
   const auto allow = [](int bytes) {

@@ -208,8 +208,6 @@ TEST_F(GpuCheck, ARingThatIsWrong) {
     EXPECT_EQ(pack.run("--out ring.json", std::string("FAKE_RING=") + how).status, 1) << how;
     EXPECT_EQ(status(results(), "ring"), "failed") << how;
   }
-  EXPECT_EQ(pack.run("--seconds 28 --out ring.json", "FAKE_RING=slow").status, 1);
-  EXPECT_EQ(status(results(), "ring"), "cut off") << "which says nothing against the GPU";
 }
 
 TEST_F(GpuCheck, WithoutPyTorch) {
