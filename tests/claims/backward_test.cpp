@@ -216,7 +216,7 @@ CLAIM(C44, MeanOfGradientsNeedsMeanLosses, holds_if, "S1", "part one, 2.3; part 
               {"equal shares", std::abs(gradient_over_truth(even, true, true) - 1)}, 0)}};
 }
 
-CLAIM(C59, TheSumIsNotTheLse, wrong, "S1", "part two, 7 (the comments on what is returned)") {
+CLAIM(C78, TheSumIsNotTheLse, wrong, "S1", "part two, 7 (the comments on what is returned)") {
   const double truth = distance(s1_backward(inputs(), Way::by_lse), of_naive());
   return {"l_acc, which the forward returns for the backward, is the row-wise lse.",
           "It is the sum of exp(score - m), as the listing computes it and its backward uses it. "

@@ -201,7 +201,7 @@ CLAIM(C50, TilesCapTheGainOfStriping, holds, "S3",
                   {"2N chunks", gain(32, kZigzag)}, "less than 15/8")}};
 }
 
-CLAIM(C61, CoarseTilesWasteWhatTheyDoNotUnbalance, wrong, "S3", "algorithm 2, failure modes") {
+CLAIM(C85, CoarseTilesWasteWhatTheyDoNotUnbalance, wrong, "S3", "algorithm 2, failure modes") {
   const auto in_tiles = [](PartitionKind kind, Index rows) {
     return balance_of(Work(job_of(1, 1, 4 * rows, 4, "causal", kind), {2048, 4096}));
   };

@@ -184,7 +184,7 @@ double buffered_over_in_step(double jitter) {
   return wall(Pace::buffers) / wall(Pace::in_step);
 }
 
-CLAIM(C57, WithoutBarriersTheLastRankIsAsSlow, wrong, "S3",
+CLAIM(C71, WithoutBarriersTheLastRankIsAsSlow, wrong, "S3",
       "Section 5.2; Section 11, future research 3") {
   const Balance balance = balance_of(job_of(1, 1, 8 * 4096, 8, "causal"));
   return {
@@ -206,7 +206,7 @@ CLAIM(C57, WithoutBarriersTheLastRankIsAsSlow, wrong, "S3",
               {"without", buffered_over_in_step(0)}, "less", Shown::percent)}};
 }
 
-CLAIM(C58, SoftmaxWorkGrowsWithTheScores, wrong, "S0", "Arithmetic Complexity") {
+CLAIM(C72, SoftmaxWorkGrowsWithTheScores, wrong, "S0", "Arithmetic Complexity") {
   const double c = 4096, d = 128;
   const Problem job = job_of(1, 1, 8 * 4096, 8);
   const Partition partition = job.partition_of_sequence();

@@ -161,7 +161,7 @@ CLAIM(C45, PositionsAreNeverSent, holds, "S1", "part two, 12.3") {
                   0)}};
 }
 
-CLAIM(C55, QueriesStayAtHome, wrong, "S0", "Putting it together, below the first picture") {
+CLAIM(C61, QueriesStayAtHome, wrong, "S0", "Putting it together, below the first picture") {
   // With 4 query heads for a kv head, a travelling Q would show in the bytes.
   const auto run = recorded_run(config_of(4, 1, 64, 4, 4));
   const double row = 3 * 16 * 4 * 4.0;  // a head's bytes in three hops

@@ -76,7 +76,7 @@ CLAIM(C48, GroupedHeadsSendTheirShare, holds, "S1, S3", "S1, part two, 12.3; S3,
               {"4 kv heads", closed_form(4) / closed_form(32)}, 1.0 / 32)}};
 }
 
-CLAIM(C56, UlyssesSendsLessFromThreeRanksOn, holds_if, "S3", "Section 11, contemporaneous papers") {
+CLAIM(C64, UlyssesSendsLessFromThreeRanksOn, holds_if, "S3", "Section 11, contemporaneous papers") {
   const auto ratio = [](Index heads_kv, int n) {
     const Problem job = job_of(32, heads_kv, 65536, n);
     return bytes_of_scheme(job, Scheme::ring) / bytes_of_scheme(job, Scheme::ulysses);

@@ -18,7 +18,7 @@ double recorded_pairs(int n, const char* mask) {
   return pairs;
 }
 
-CLAIM(C60, ContiguousCausalTakesAsLongAsNoMask, ambiguous, "S3", "Section 5.2") {
+CLAIM(C83, ContiguousCausalTakesAsLongAsNoMask, ambiguous, "S3", "Section 5.2") {
   const auto seconds = [](const char* mask, PartitionKind kind = kContiguous) {
     return simulated(job_of(1, 1, 8 * 4096, 8, mask, kind), peak(kA100, 1e30)).wall_s();
   };
