@@ -32,7 +32,7 @@ constexpr std::string_view kAcceptedTypes =
     "'<f4', '<f8', '<f2' or bf16 ('<V2' of ml_dtypes, '<u2' of view(torch.uint16)) accepted";
 
 // Return `text` on one line, shortened, with unprintable characters replaced.
-std::string quoted(std::string_view text) {
+std::string quotable(std::string_view text) {
   std::string result;
   for (const char c : text.substr(0, 60)) result += c >= ' ' && c <= '~' ? c : '?';
   return text.size() > 60 ? result + "..." : result;
@@ -134,7 +134,7 @@ Dict parse_dict(std::string_view text) {
   dict.Parse<rapidjson::kParseIterativeFlag | rapidjson::kParseTrailingCommasFlag>(json.data(),
                                                                                    json.size());
   const auto require = [&](bool good, std::string_view what) {
-    if (!good) throw InputError(fmt::format("malformed header: {} in '{}'", what, quoted(text)));
+    if (!good) throw InputError(fmt::format("malformed header: {} in '{}'", what, quotable(text)));
   };
   require(!dict.HasParseError() && dict.IsObject() && json.find('\0') == json.npos, "no dict");
   for (const char* key : {"descr", "fortran_order", "shape"})
@@ -150,7 +150,7 @@ Dict parse_dict(std::string_view text) {
     require(size.IsInt64(), "a size that is no whole number of 64 bits");
     result.shape.push_back(size.GetInt64());
   }
-  result.given = quoted(
+  result.given = quotable(
       fmt::format("({}{})", fmt::join(result.shape, ", "), result.shape.size() == 1 ? "," : ""));
   return result;
 }
@@ -166,7 +166,7 @@ Dict dict_of(std::string_view text) {
     throw InputError(
         fmt::format("not a .npy file: begins with '{}'; '?NUMPY' (? is the byte 0x93) "
                     "accepted",
-                    quoted(magic)));
+                    quotable(magic)));
   need(kMagic.size() + 2);
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const int major = byte(6), minor = byte(7);
@@ -198,7 +198,7 @@ void check_shape(const Dict& dict, const NpyDimensions& accepted) {
 }
 
 [[noreturn]] void refuse_type(const Dict& dict, std::string_view accepted) {
-  throw InputError(fmt::format("dtype '{}' {}given; {}", quoted(dict.descr),
+  throw InputError(fmt::format("dtype '{}' {}given; {}", quotable(dict.descr),
                                dict.descr.starts_with('>') ? "(big-endian) " : "", accepted));
 }
 

@@ -213,12 +213,18 @@ CriticalPath critical_path(const TaskGraph& graph, const TaskTimes& times) {
 
 int awaited_by(const TaskGraph& graph, const TaskTimes& times, std::size_t task) {
   const int rank = graph.tasks[task].rank;
-  std::optional<std::size_t> latest = latest_before(graph, times, task, true);
+  std::optional<std::size_t> latest = latest_before(graph, times, task, true), meeting;
   while (latest && graph.tasks[*latest].kind == Task::Kind::meeting)
-    latest = latest_before(graph, times, *latest);
+    latest = latest_before(graph, times, *(meeting = latest));
   if (!latest) return rank;
   const Task& awaited = graph.tasks[*latest];
-  return awaited.is_hop() && awaited.rank == rank ? awaited.to : awaited.rank;
+  if (!awaited.is_hop() || awaited.rank != rank) return awaited.rank;
+  // Of ranks in step whose hops end together, each waits for what it receives.
+  for (std::size_t i = 0; meeting && i < graph.earlier(*meeting).size(); ++i)
+    if (const Task& hop = graph.tasks[static_cast<std::size_t>(graph.earlier(*meeting)[i])];
+        hop.to == rank)
+      return hop.rank;
+  return awaited.to;
 }
 
 }  // namespace ringscope

@@ -60,6 +60,21 @@ TEST(Evaluate, HopsAreOnThePathAndAwaited) {
   EXPECT_EQ(awaited_by(graph, times, 2), 0);
 }
 
+// All messages take as long, so the first stands for them; its sender waits for what it receives.
+TEST(Evaluate, RanksInStepWaitForTheSlowestMessage) {
+  Problem job;
+  job.shape = {1, 1, 1, 40, 1};
+  job.world_size = 4;
+  Machine machine;
+  machine.world_size = 4;
+  machine.rates = {1e9, 1e9, 1, 0};
+  const SimulatedRun run = run_of({job}, Work(job), machine);
+  for (std::size_t i = 0; i < run.graph.tasks.size(); ++i)
+    if (const Task& task = run.graph.tasks[i]; task.kind == Task::Kind::attend && task.step > 0) {
+      EXPECT_EQ(awaited_by(run.graph, run.times, i), task.rank == 0 ? 3 : 0);
+    }
+}
+
 TEST(SharedCores, EverybodyGetsTheSamePart) {
   // On one processor: all three until the shortest has its 1 at time 3, then two, then one.
   const TaskTimes times = evaluate(independent(3), {1, 2, 4}, {1});
