@@ -74,10 +74,9 @@ bool differ(double a, double b) { return std::max(a, b) > 1.001 * std::min(a, b)
 using ByRank = std::vector<std::vector<double>>;
 
 // Return how many times as long as `usual` each group takes, by its median, or 1 where chance may be
-// the reason, or it has fewer than `enough` times. `scatter` is the least of one time by chance.
+// the reason, or it has fewer than `enough` times. `scatter` is that of one time by chance.
 std::vector<double> slowness_of(const ByRank& groups, double usual, double scatter, double least,
                                 std::size_t enough) {
-  scatter = std::max(scatter, scatter_of(groups));
   std::vector<double> result;
   for (const auto& times : groups) {
     const double factor = usual > 0 && times.size() >= enough ? median_of(times) / usual : 1;
@@ -283,9 +282,9 @@ void FittedRun::fit_factors() {
     if (!mine.empty()) middles.push_back(median_of(mine));
   const double usual = low_median(middles);
   // Where a rank takes 1 without chance, most take so much more by chance.
-  slowness_ = simulated
-                  ? slowness_of(of_ranks, usual, knows_rates_ ? usual - 1 : 0, kLeastSlowness, 1)
-                  : slowness_of(of_ranks, usual, 0, kLeastSlownessOfReal, kLeastToTell);
+  const double scatter = std::max(scatter_of(of_ranks), knows_rates_ ? usual - 1 : 0);
+  slowness_ = simulated ? slowness_of(of_ranks, usual, scatter, kLeastSlowness, 1)
+                        : slowness_of(of_ranks, usual, scatter, kLeastSlownessOfReal, kLeastToTell);
 }
 
 // Find real ranks that lose about as much time at each step: between computations, before the first
@@ -420,7 +419,8 @@ void FittedRun::fit_links(const std::vector<std::size_t>& hops) {
   for (std::size_t i = 1; i < middles.size(); ++i) kinds += middles[i] > 1.001 * middles[i - 1];
   varies = varies || 2 * kinds > middles.size();
   double usual = simulated ? quantile_of(middles, 0.25) : median_of(middles);
-  const double scatter = has_one_link && varies ? median_of(middles) - 1 : 0;
+  double scatter = varies || !simulated ? scatter_of(groups) : 0;
+  if (has_one_link && varies) scatter = std::max(scatter, median_of(middles) - 1);
   // Where all links of a kind join nodes, a link inside a node is as slow as its name says.
   if (run_.link() && !varies) usual = std::min(usual, 1.0);
   // A hop of a rank that was not recorded takes as long as most do at its step.
@@ -435,7 +435,7 @@ void FittedRun::fit_links(const std::vector<std::size_t>& hops) {
   const std::vector<double> slowness =
       simulated
           ? slowness_of(groups, usual, scatter, kLeastSlowness, has_one_link && varies ? 3 : 1)
-          : slowness_of(groups, usual, 0, 2 * kLeastSlownessOfReal - 1, kLeastToTell);
+          : slowness_of(groups, usual, scatter, 2 * kLeastSlownessOfReal - 1, kLeastToTell);
   std::size_t next = 0;
   for (auto& [from, link] : links) {
     const double middle = median_of(link.paces);
