@@ -37,6 +37,7 @@ constexpr Accepted kDelay = {0, 1e12, true, true, "a number from 0, up to 1e+12"
 // What the flags give beside the options, before it is known that they fit together.
 struct Given {
   std::optional<int> nodes, nics;
+  std::optional<Placement> placement;
   std::optional<std::string> kv_buffers;
   std::vector<std::string> sweep;
 };
@@ -95,6 +96,9 @@ void add_ways(CommandFlags& flags, SimulateOptions& options, Given& given) {
 void add_nodes(CommandFlags& flags, SimulateOptions& options, Given& given) {
   add_nodes(flags, given.nodes, options.between);
   flags.integer("--nics", given.nics, "links between nodes that a node has (1)", 1, 1 << 20, "K");
+  flags.name("--placement", given.placement, "block|cyclic",
+             "consecutive ranks on one node, or dealt out (block)",
+             [](const std::string& text) { return parse_name(text, kAllPlacements); });
 }
 
 void add_faults(CommandFlags& flags, SimulateOptions& options) {
@@ -186,8 +190,9 @@ void set_nodes(const Given& given, SimulateOptions& options) {
     contradiction("--nodes", fmt::format("{} given without --between", *given.nodes),
                   "it together with --between LINK");
   } else if (!many) {
-    for (const auto& [flag, is_given] :
-         {std::pair{"--between", options.between.has_value()}, {"--nics", given.nics.has_value()}})
+    for (const auto& [flag, is_given] : {std::pair{"--between", options.between.has_value()},
+                                         {"--nics", given.nics.has_value()},
+                                         {"--placement", given.placement.has_value()}})
       if (is_given) contradiction(flag, "given without nodes", "it together with --nodes M");
   }
   const bool two_level =
@@ -202,6 +207,7 @@ void set_nodes(const Given& given, SimulateOptions& options) {
         "the same number");
   scenario.job.nodes = given.nodes.value_or(scenario.job.nodes);
   scenario.nics = given.nics.value_or(1);
+  scenario.placement = given.placement.value_or(Placement::block);
 }
 
 void set_pace(const Given& given, SimulateOptions& options) {
@@ -335,6 +341,7 @@ Simulated simulate_one(const SimulateOptions& options, const Setup& setup) {
     head.device = setup.hardware.gpu;
     head.link = setup.hardware.link;
     if (scenario.job.nodes > 1) head.between = scenario.between.name;
+    if (scenario.placement == Placement::cyclic) head.nodes = 1;  // readers take shares in a row
     recorded.recording.info.command = options.command;
     for_flag("--trace", [&] { write_chrome_trace(*options.trace, recorded.recording); });
     result.largest_loss = largest_loss(recorded.recording);

@@ -68,8 +68,9 @@ std::string faults_text(const Scenario& scenario) {
 
 std::string nodes_text(const Scenario& scenario) {
   if (scenario.job.nodes == 1) return "";
-  return fmt::format("; {} nodes, {} x {} between them: {:.4g} GB/s", scenario.job.nodes,
-                     scenario.nics, scenario.between.name, scenario.between.bytes_per_s / 1e9);
+  return fmt::format("; {} nodes ({}), {} x {} between them: {:.4g} GB/s", scenario.job.nodes,
+                     name_of(scenario.placement), scenario.nics, scenario.between.name,
+                     scenario.between.bytes_per_s / 1e9);
 }
 
 std::string machine_line(const Scenario& scenario, const SimulatedHardware& hardware) {
@@ -305,6 +306,7 @@ Fields machine_fields(const Scenario& scenario, const SimulatedHardware& hardwar
           {has_nodes ? "between" : "", scenario.between.name},
           {has_nodes ? "between_bytes_per_s" : "", scenario.between.bytes_per_s},
           {has_nodes ? "nics" : "", scenario.nics},
+          {has_nodes ? "placement" : "", name_of(scenario.placement)},
           {"cores", scenario.cores},
           {"step_s", scenario.step_s},
           {"tile_rows", scenario.granularity.rows},

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "core/base/error.h"
 
@@ -29,10 +30,6 @@ void check(const Cluster& cluster) {
     throw InputError(fmt::format("nics: {} given; accepted: at least 1", cluster.nics));
   check_link("link inside nodes", cluster.inside);
   check_link("link between nodes", cluster.between);
-}
-
-bool has_rings_in_nodes(Scheme scheme) {
-  return scheme != Scheme::ring && scheme != Scheme::allgather && scheme != Scheme::ulysses;
 }
 
 Path path_inside(const Cluster& cluster) {
@@ -65,7 +62,12 @@ Path path_to_all(const Cluster& cluster, int node) {
 
 }  // namespace
 
+bool has_rings_in_nodes(Scheme scheme) {
+  return scheme != Scheme::ring && scheme != Scheme::allgather && scheme != Scheme::ulysses;
+}
+
 int Cluster::node_of(int rank) const {
+  if (placement == Placement::cyclic) return rank % nodes;
   const int fewest = world_size / nodes, in_longer = world_size % nodes * (fewest + 1);
   return rank < in_longer ? rank / (fewest + 1) : world_size % nodes + (rank - in_longer) / fewest;
 }
@@ -93,15 +95,26 @@ Machine machine_on(const Cluster& cluster, const Rates& rates, Scheme scheme) {
     for (int rank = 0; rank < n; ++rank)
       machine.to_all.push_back(path_to_all(cluster, cluster.node_of(rank)));
   } else {
+    // All send to their next ranks at once, over the links that leave one node and enter another.
+    const auto crosses = [&](int rank) {
+      return cluster.node_of(rank) != cluster.node_of((rank + 1) % n);
+    };
+    std::vector<int> leaving(cluster.nodes), entering(cluster.nodes);
+    for (int rank = 0; rank < n; ++rank) {
+      if (!crosses(rank)) continue;
+      ++leaving[cluster.node_of(rank)];
+      ++entering[cluster.node_of((rank + 1) % n)];
+    }
     // What is spread reaches the other links of its node through the links inside.
-    const double width =
-        scheme == Scheme::allgather
-            ? std::min(cluster.inside.bytes_per_s, cluster.between.bytes_per_s * cluster.nics)
-            : cluster.between.bytes_per_s;
-    for (int rank = 0; rank < n; ++rank)
-      machine.to_next.push_back(cluster.node_of(rank) == cluster.node_of((rank + 1) % n)
-                                    ? inside
-                                    : Path{width, cluster.between.latency_s});
+    const double widest =
+        scheme == Scheme::allgather ? inside.bytes_per_s : cluster.between.bytes_per_s;
+    for (int rank = 0; rank < n; ++rank) {
+      const int load =
+          std::max(leaving[cluster.node_of(rank)], entering[cluster.node_of((rank + 1) % n)]);
+      const double share = cluster.between.bytes_per_s * cluster.nics / load;
+      machine.to_next.push_back(
+          crosses(rank) ? Path{std::min(widest, share), cluster.between.latency_s} : inside);
+    }
   }
   return machine;
 }

@@ -1,5 +1,5 @@
-// A cluster of nodes: consecutive ranks are joined by links inside a node, and nodes by links around one
-// switch that is never the bottleneck. From this a machine's paths are derived.
+// A cluster of nodes: ranks are joined by links inside a node, and nodes by links around one switch that
+// is never the bottleneck. From this a machine's paths are derived.
 //
 // Inside a node every rank has a port of its own. When all ranks of a node send to another node at once,
 // each has link's rate x min(1, links / messages), at all times, as if all of them moved: it does not get
@@ -9,15 +9,30 @@
 // interface (NCCL's channels).
 #pragma once
 
+#include <string_view>
+
 #include "core/cost/hardware.h"
 #include "core/ring/problem.h"
 #include "core/sim/machine.h"
 
 namespace ringscope {
 
+// How ranks are numbered. block: consecutive ranks share a node; cyclic: rank r is on node r mod nodes.
+enum class Placement { block, cyclic };
+
+inline constexpr Placement kAllPlacements[] = {Placement::block, Placement::cyclic};
+
+constexpr std::string_view name_of(Placement placement) {
+  return placement == Placement::block ? "block" : "cyclic";
+}
+
+// Return whether the scheme has rings inside nodes, so that it needs consecutive ranks on a node.
+bool has_rings_in_nodes(Scheme scheme);
+
 struct Cluster {
   int world_size = 1;
   int nodes = 1;
+  Placement placement = Placement::block;
   Link inside;   // from every rank to any other of its node
   Link between;  // from a node to any other, one per network interface (NIC)
   int nics = 1;

@@ -62,6 +62,8 @@ std::optional<std::string> obstacle(const Scenario& scenario) {
                        job.scheme_name(), kMostTasks);
   if (scenario.cores > 0 && scenario.cores < job.world_size && is_in_step(scenario))
     return "cores are shared by ranks with --kv-buffers only, not by ranks in step";
+  if (scenario.placement == Placement::cyclic && has_rings_in_nodes(job.scheme))
+    return fmt::format("{} goes node by node, so it has one placement: block", job.scheme_name());
   return obstacle(job, std::numeric_limits<double>::infinity());
 }
 
@@ -74,6 +76,7 @@ std::optional<Cluster> cluster_of(const Scenario& scenario) {
   if (scenario.job.nodes == 1 || scenario.between.bytes_per_s == 0) return std::nullopt;
   return Cluster{.world_size = scenario.job.world_size,
                  .nodes = scenario.job.nodes,
+                 .placement = scenario.placement,
                  .inside = {"", scenario.rates.bytes_per_s, scenario.rates.latency_s},
                  .between = scenario.between,
                  .nics = scenario.nics};

@@ -41,6 +41,7 @@ struct Scenario {
   // links are as inside a node.
   int nics = 1;
   Link between;
+  Placement placement = Placement::block;
 };
 
 inline std::string_view partition_name(const Scenario& scenario) {

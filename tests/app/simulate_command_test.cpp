@@ -104,11 +104,18 @@ TEST_F(SimulateCommandTest, NodesWithSlowLinks) {
         .GetDouble();
   };
   const double flat = wall({});
+  const double cyclic = wall("--placement cyclic");
+  EXPECT_GT(cyclic, flat);
+  EXPECT_LT(wall("--placement cyclic --nics 4"), cyclic);
   const double two_level = wall("--scheme two-level");
   EXPECT_LT(two_level, flat);
   EXPECT_LT(wall("--scheme two-level --nics 4"), two_level);
-  wall({"--trace", path("t.json")});
-  EXPECT_EQ(read_chrome_trace(path("t.json")).info.machine->nodes, 2);
+  // A recording names nodes only if they are equal shares of consecutive ranks.
+  for (const char* const placement : {"block", "cyclic"}) {
+    wall({"--placement", placement, "--trace", path("t.json")});
+    const int nodes = read_chrome_trace(path("t.json")).info.machine->nodes;
+    EXPECT_EQ(nodes, placement == std::string("block") ? 2 : 1);
+  }
 }
 
 // More than a double holds.
@@ -193,7 +200,8 @@ TEST_F(SimulateCommandTest, SweepsAreRepeatable) {
       simulate_with("--sweep bandwidth=1,10 --sweep jitter=0,0.5 --sweep kv-buffers=in-step,4"));
   EXPECT_EQ(json["sweep"].Size(), 8u);
   // Schemes side by side, of which one is impossible.
-  const Strings schemes = simulate_with("--sweep scheme=ring,allgather,ulysses --heads 4 --heads-kv 4");
+  const Strings schemes =
+      simulate_with("--sweep scheme=ring,allgather,ulysses --heads 4 --heads-kv 4");
   expect_has(run_well(schemes), {"ring", "allgather", "ulysses", "no: ", "1 to 4 ranks"});
   const auto by_scheme = run_for_json(schemes);
   for (const auto& way : by_scheme["sweep"].GetArray())
