@@ -348,8 +348,11 @@ class Site {
         "<li><a href=\"?trace=../recordings/{}\">{}<strong>{}</strong><span>Lesson {}: "
         "{}</span></a></li>\n",
         file,
-        is_there(picture) ? fmt::format("<img src=\"../{}\" alt=\"\" loading=\"lazy\">", picture)
-                          : "",
+        is_there(picture)
+            ? fmt::format(
+                  "<img src=\"../{}\" alt=\"The timeline that it begins with\" loading=\"lazy\">",
+                  picture)
+            : "",
         escaped(lesson.source.title), lesson.label(), escaped(lesson.source.summary));
   }
 
