@@ -23,7 +23,7 @@ struct SimulateOptions {
 
   std::vector<SweptAxis> sweep;
 
-  std::optional<std::string> trace, csv, picture, theme, write_partition;
+  std::optional<std::string> trace, csv, write_partition;
   std::optional<int> trace_ranks;  // none: as many as fit well into a file
   bool json = false;
   std::string command;  // the words of the command line, for the recording

@@ -14,7 +14,6 @@
 #include "app/report/machine.h"
 #include "app/report/terminal.h"
 #include "app/simulate/simulate.h"
-#include "app/view/view_command.h"
 #include "core/attention/blockwise.h"
 #include "core/attention/tile_product.h"
 #include "core/base/files.h"
@@ -149,9 +148,6 @@ void add_outputs(CommandFlags& flags, SimulateOptions& options, Given& given) {
       "and jitter");
   flags.path("--csv", options.csv,
              "write the sweep's table, CSV (-: to stdout, instead of the text)");
-  flags.path("--picture", options.picture, "write the sweep's curves, PNG or SVG");
-  add_theme(flags, options.theme);
-  flags.needs("--picture FILE");
   flags.flag("--json", options.json, "print one JSON object");
 }
 
@@ -164,11 +160,9 @@ void check_sweep(const SimulateOptions& options, const CommandFlags& flags) {
                     "one of them");
   }
   const bool sweeps = !options.sweep.empty();
-  for (const auto& [flag, path] :
-       {std::pair{"--csv", &options.csv}, {"--picture", &options.picture}})
-    if (path->has_value() && !sweeps)
-      contradiction(flag, fmt::format("'{}' given without --sweep", **path),
-                    "it together with --sweep");
+  if (options.csv && !sweeps)
+    contradiction("--csv", fmt::format("'{}' given without --sweep", *options.csv),
+                  "it together with --sweep");
   for (const auto& [flag, path] :
        {std::pair{"--trace", &options.trace}, {"--write-partition", &options.write_partition}})
     if (path->has_value() && sweeps)
@@ -314,7 +308,6 @@ void check_places(const SimulateOptions& options) {
   add_files_in(names, inputs);
   check_output_places({{"--trace", options.trace},
                        {"--csv", options.csv},
-                       {"--picture", options.picture},
                        {"--write-partition", options.write_partition}},
                       inputs, options.json);
 }
@@ -360,16 +353,6 @@ Simulated simulate_one(const SimulateOptions& options, const Setup& setup) {
   return result;
 }
 
-// Return the machine in words, for a title.
-std::string machine_text(const Setup& setup) {
-  const Scenario& scenario = setup.scenario;
-  std::string text = setup.hardware.gpu + ", " + setup.hardware.link;
-  if (scenario.job.nodes > 1)
-    text += fmt::format("; {} nodes, {} x {} between them", scenario.job.nodes, scenario.nics,
-                        scenario.between.name);
-  return text;
-}
-
 SweepTable sweep(const SimulateOptions& options, const Setup& setup) {
   SweepTable table = for_flag("--sweep:", [&] { return points_of(setup.scenario, options.sweep); });
   {
@@ -383,10 +366,6 @@ SweepTable sweep(const SimulateOptions& options, const Setup& setup) {
       const auto origin = provenance();
       constants.insert(constants.end(), origin.begin(), origin.end());
       write_file(*options.csv, sweep_csv(table, constants));
-    });
-  if (options.picture)
-    for_flag("--picture", [&] {
-      write_sweep_picture(table, machine_text(setup), *options.picture, options.theme);
     });
   return table;
 }
@@ -410,7 +389,6 @@ Finish declare_simulate(CommandFlags& flags) {
 }
 
 int carry_out(const SimulateOptions& options) {
-  if (options.picture) require_pictures("--picture", *options.picture);
   check_places(options);
   const Setup setup = set_up(options);
   if (!options.sweep.empty()) {

@@ -34,13 +34,6 @@ void note_pictures() {
 
 }  // namespace
 
-void require_pictures(const std::string& flag, const std::string& path, const std::string& instead,
-                      bool is_drawn) {
-  const std::string why = why_no_viewer();
-  if (!why.empty()) throw InputError(flag + ": " + why + "; accepted: " + instead);
-  require_picture(flag, path, is_drawn);
-}
-
 void require_picture(const std::string& flag, const std::string& path, bool is_drawn) {
   const std::string ending = std::filesystem::path(path).extension();
   if (!ending.empty() && ending != ".png" && !(is_drawn && ending == ".svg"))
@@ -99,13 +92,6 @@ void write_story_picture(const Recording& recording, int paragraph, const std::s
   write_file(path, viz::story_picture(recording, paragraph));
 }
 
-void write_sweep_picture(const SweepTable& table, const std::string& machine,
-                         const std::string& path, const std::optional<std::string>& theme) {
-  viz::write_picture(path, [&](std::string* svg) {
-    return viz::sweep_image(table, machine, viz::theme_of(theme.value_or("dark")), svg);
-  });
-}
-
 #else
 
 const char* why_no_viewer() {
@@ -126,17 +112,7 @@ int carry_out(const viz::ViewOptions& options) {
 
 void write_story_picture(const Recording&, int, const std::string&) {}
 
-void write_sweep_picture(const SweepTable&, const std::string&, const std::string&,
-                         const std::optional<std::string>&) {
-  require_pictures("--picture", "");
-}
-
 #endif
-
-void add_theme(CommandFlags& flags, std::optional<std::string>& theme,
-               const std::string& otherwise) {
-  flags.one_of("--theme", {"dark", "light"}, theme, "background (" + otherwise + ")");
-}
 
 Finish declare_view(CommandFlags& flags) {
   const auto view = std::make_shared<viz::ViewOptions>();
@@ -190,7 +166,8 @@ Finish declare_view(CommandFlags& flags) {
                        "beside what would be recorded with these settings, such as bandwidth=2, "
                        "world-size=8, partition=zigzag",
                        [view](const std::string& text) { view->what_if = text; });
-  add_theme(flags, view->theme, "as last time; of a picture: dark");
+  flags.one_of("--theme", {"dark", "light"}, view->theme,
+               "background (as last time; of a picture: dark)");
   return [view, &flags] {
     view->traces = files_in(view->traces);
     for (const char* flag : {"--html", "--csv", "--step", "--at", "--select", "--range", "--table",

@@ -2,10 +2,8 @@
 // they can't.
 #pragma once
 
-#include <optional>
 #include <string>
 
-#include "core/sim/sweep.h"
 #include "core/trace/event.h"
 
 namespace ringscope {
@@ -13,25 +11,12 @@ namespace ringscope {
 // ---
 // The pictures that commands write, in builds with a viewer, which draws them.
 
-// Throw InputError that names `flag` in a build without a viewer, where `instead` is a flag that
-// gives the same numbers, and as require_picture.
-void require_pictures(const std::string& flag, const std::string& path,
-                      const std::string& instead = "--csv FILE", bool is_drawn = true);
 // Throw InputError for a `path` whose ending is that of another format than PNG or, of a picture that
 // is drawn, SVG.
 void require_picture(const std::string& flag, const std::string& path, bool is_drawn);
 
-class CommandFlags;
-// Add --theme. `otherwise` says what holds without it.
-void add_theme(CommandFlags& flags, std::optional<std::string>& theme,
-               const std::string& otherwise = "dark");
-
-// Write a picture as PNG or SVG, whole or not at all. `machine` names the simulated hardware. Throw
-// InputError if the path can't be written to, and RunError if the disk is full.
-void write_sweep_picture(const SweepTable& table, const std::string& machine,
-                         const std::string& path, const std::optional<std::string>& theme);
-
-// Write the panel that a paragraph of a recording's story, from 0, points at as SVG, likewise.
+// Write the panel that a paragraph of a recording's story, from 0, points at as SVG, whole or
+// not at all. Throw InputError if the path can't be written to, and RunError if the disk is full.
 void write_story_picture(const Recording& recording, int paragraph, const std::string& path);
 
 // Return why there is no viewer and how to get it, or "" where there is one.

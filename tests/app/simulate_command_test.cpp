@@ -208,22 +208,6 @@ TEST_F(SimulateCommandTest, SweepsAreRepeatable) {
     EXPECT_EQ(way.HasMember("wall_s"), way["why_not"].IsNull());
 }
 
-TEST_F(SimulateCommandTest, SweepDrawsAPicture) {
-  const Strings sweep =
-      Strings("simulate") + kMachine +
-      Strings{"--sweep", "seqlen=8192,16384 world-size=2,4", "--picture", path("s.png")};
-  if (!has_viewer()) {
-    expect_refused(sweep, "--picture viewer");
-    return;
-  }
-  run_well(sweep);
-  const std::string png = contents_of(path("s.png"));
-  ASSERT_GT(png.size(), 10000u);
-  EXPECT_EQ(png.substr(1, 3), "PNG");
-  // Width and height, big-endian.
-  EXPECT_EQ(png.substr(16, 8), std::string("\0\0\x06\x40\0\0\x03\xe8", 8));
-}
-
 TEST_F(SimulateCommandTest, MeasureTakesThisMachine) {
   const auto json = run_for_json(
       "simulate --measure --world-size 2 --seqlen 512 --heads 1 --head-dim 16 --dtype f32");
@@ -248,7 +232,7 @@ TEST_F(SimulateCommandTest, FullDiskLeavesNothing) {
   EXPECT_TRUE(files().empty());
 }
 
-TEST_F(SimulateCommandTest, WritesItsTableToStdoutAndPicturesAsPng) {
+TEST_F(SimulateCommandTest, WritesItsTableToStdout) {
   const Strings sweep =
       "simulate --gpu H100 --link NVLink4 --world-size 4 --sweep seqlen=1024,2048";
   const std::string csv = run_well(sweep + "--csv -");

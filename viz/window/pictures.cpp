@@ -1,15 +1,10 @@
 #include "viz/window/pictures.h"
 
-#include <imgui.h>
-
 #include <algorithm>
 #include <string>
 #include <vector>
 
 #include "core/base/files.h"
-#include "viz/panels/charts/charts.h"
-#include "viz/window/fonts.h"
-#include "viz/window/software_renderer.h"
 
 #define STB_IMAGE_WRITE_IMPLEMENTATION
 #define STB_IMAGE_WRITE_STATIC
@@ -21,35 +16,6 @@
 
 namespace ringscope::viz {
 namespace {
-
-constexpr float kScale = 1.25f;  // pixels per point
-
-// Return a picture of width x height pixels. It has more than one pixel per point because pages
-// show pictures reduced.
-Image still_image(int width, int height, Theme theme, std::string* svg, const ChartPage& page) {
-  SoftwareTextures textures;
-  const ImGuiSession imgui(textures, kScale);
-  const ImVec2 size(width / kScale, height / kScale);
-  ImGui::GetIO().DisplaySize = size;
-  ImGui::GetIO().DeltaTime = 1;
-  const Palette& palette = palette_of(theme);
-  apply_style(ImGui::GetStyle(), palette, theme);
-  ImGui::NewFrame();
-  begin_root_window();
-  draw_charts({imgui.fonts(), palette, theme}, page, {0, 0, size.x, size.y});
-  ImGui::End();
-  ImGui::Render();
-  if (svg != nullptr) {
-    *svg = svg_of(*ImGui::GetDrawData(), width, height);
-    return {};
-  }
-  Image image(width, height, 0xff000000u);
-  render(*ImGui::GetDrawData(), image);
-  return image;
-}
-
-// ---
-// Files.
 
 std::string comment;
 
@@ -69,11 +35,6 @@ std::string comment_chunk() {
 }
 
 }  // namespace
-
-Image sweep_image(const SweepTable& table, const std::string& machine, Theme theme,
-                  std::string* svg) {
-  return still_image(1600, 1000, theme, svg, page_of(table, machine));
-}
 
 void set_picture_comment(const std::string& text) { comment = text; }
 const std::string& picture_comment() { return comment; }

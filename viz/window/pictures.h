@@ -1,22 +1,12 @@
-// Draws single pictures, of sweeps, with ImGui but without a window, and writes pictures to files.
+// Writes pictures to files.
 #pragma once
 
 #include <string>
 
 #include "core/base/files.h"
-#include "core/sim/sweep.h"
 #include "viz/model/timeline/palette.h"
 
 namespace ringscope::viz {
-
-// Return the picture of a sweep (`ringscope simulate --sweep ... --picture FILE.png`), of 1600 x 1000
-// pixels. With `svg` set that to the picture instead, and return an empty image. `machine` names the
-// simulated machine.
-Image sweep_image(const SweepTable& table, const std::string& machine, Theme theme = Theme::dark,
-                  std::string* svg = nullptr);
-
-// ---
-// Files.
 
 // Give all pictures that this process writes from now on a comment (PNG: a tEXt chunk); "": none.
 void set_picture_comment(const std::string& text);
