@@ -116,8 +116,7 @@ std::string table_row(const Report& report) {
       fmt::format("{:.3f}", report.summary.imbalance),
       fmt::format("{:.3f} / {:.3f}", report.predicted_balance_ceiling,
                   report.summary.measured_balance_ceiling),
-      bytes_text(sent),
-      bytes_text(*std::max_element(report.peak_bytes.begin(), report.peak_bytes.end())),
+      bytes_text(sent), bytes_text(report.peak_bytes),
       fmt::format("{:.1e} {}", error, report.verdict->pass() ? "verified" : "WRONG"));
 }
 

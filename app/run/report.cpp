@@ -278,32 +278,6 @@ std::string tolerance_source(DType dtype) {
 
 namespace {
 
-Fields rank_fields(const Report& report, std::size_t r) {
-  const RankSummary& rank = report.summary.ranks[r];
-  const Partition partition = report.config.partition_of_sequence();
-  return {{"rank", r, "rank", 5},
-          {"rows", partition.rows_of(static_cast<int>(r)).size(), "rows", 10},
-          {"pairs", rank.pairs, "pairs", 15},
-          {"predicted_pairs", report.predicted_pairs[r]},
-          {"compute_s", rank.compute_s, "busy", 12, seconds_text},
-          {"compute_cpu_s", rank.compute_cpu_s},
-          {"wait_s", rank.wait_s, "waiting", 12, seconds_text},
-          {"exposed_s", rank.exposed_s},
-          {"bytes_sent", rank.bytes_sent, "sent", 12, bytes_text},
-          {"hops", rank.hops},
-          {"peak_bytes", report.peak_bytes[r], "peak", 12, bytes_text},
-          {"predicted_peak_bytes", report.predicted_peak_bytes[r]},
-          {"dropped_events", report.dropped_events[r]},
-          {"pairs_by_step", rank.pairs_by_step}};
-}
-
-std::vector<Fields> all_rank_fields(const Report& report) {
-  std::vector<Fields> ranks;
-  for (std::size_t r = 0; r < report.summary.ranks.size(); ++r)
-    ranks.push_back(rank_fields(report, r));
-  return ranks;
-}
-
 Fields tensor_fields(const TensorVerdict& t) {
   const Index non_finite = t.error.non_finite;
   return {
@@ -333,29 +307,40 @@ Fields verdict_fields(const Verdict& verdict) {
 }  // namespace
 
 Report make_report(const Problem& config, const RingRun& run, std::optional<Verdict> verdict) {
-  Report report;
-  report.config = config;
-  report.summary = summarize(run.recording);
-  report.wall_s = run.wall_s;
-  report.backend = run.recording.info.backend;
-  report.engine_notes = run.engine_notes;
-  report.peak_bytes = run.peak_bytes;
-  report.predicted_peak_bytes = run.predicted_bytes;
-  report.dropped_events.assign(run.recording.dropped.begin(), run.recording.dropped.end());
-  report.dropped_events.resize(static_cast<std::size_t>(config.world_size), 0);
+  Report report{.config = config,
+                .backend = run.recording.info.backend,
+                .engine_notes = run.engine_notes,
+                .summary = summarize(run.recording),
+                .wall_s = run.wall_s,
+                .largest_loss = largest_loss(run.recording),
+                .verdict = std::move(verdict)};
+  const Partition partition = config.partition_of_sequence();
   std::vector<std::vector<double>> work;
-  for (int rank = 0; rank < config.world_size; ++rank) {
-    Index pairs = 0;
-    work.emplace_back();
-    for (const Index in_step : predicted_pairs(config, rank)) {
-      pairs += in_step;
-      work.back().push_back(static_cast<double>(in_step));
-    }
-    report.predicted_pairs.push_back(pairs);
+  for (int r = 0; r < config.world_size; ++r) {
+    const auto at = static_cast<std::size_t>(r);
+    const RankSummary& rank = report.summary.ranks[at];
+    const std::vector<Index> predicted = predicted_pairs(config, r);
+    work.emplace_back(predicted.begin(), predicted.end());
+    const Index dropped = run.recording.dropped.empty() ? 0 : run.recording.dropped[at];
+    report.dropped_events += dropped;
+    report.peak_bytes = std::max(report.peak_bytes, run.peak_bytes[at]);
+    report.ranks.push_back(
+        {{"rank", r, "rank", 5},
+         {"rows", partition.rows_of(r).size(), "rows", 10},
+         {"pairs", rank.pairs, "pairs", 15},
+         {"predicted_pairs", std::accumulate(predicted.begin(), predicted.end(), Index{0})},
+         {"compute_s", rank.compute_s, "busy", 12, seconds_text},
+         {"compute_cpu_s", rank.compute_cpu_s},
+         {"wait_s", rank.wait_s, "waiting", 12, seconds_text},
+         {"exposed_s", rank.exposed_s},
+         {"bytes_sent", rank.bytes_sent, "sent", 12, bytes_text},
+         {"hops", rank.hops},
+         {"peak_bytes", run.peak_bytes[at], "peak", 12, bytes_text},
+         {"predicted_peak_bytes", run.predicted_bytes[at]},
+         {"dropped_events", dropped},
+         {"pairs_by_step", rank.pairs_by_step}});
   }
   report.predicted_balance_ceiling = balance_ceiling(work);
-  report.largest_loss = largest_loss(run.recording);
-  report.verdict = std::move(verdict);
   return report;
 }
 
@@ -376,7 +361,7 @@ std::string report_json(const Report& report) {
       {"backward", config.backward},
       {"vector_width", kVectorWidth},
       {"wall_s", report.wall_s},
-      {"ranks", all_rank_fields(report)},
+      {"ranks", report.ranks},
       {"imbalance", summary.imbalance},
       {"balance_ceiling", summary.balance_ceiling},
       {"predicted_balance_ceiling", report.predicted_balance_ceiling},
@@ -421,7 +406,7 @@ std::string verdict_text(const Verdict& verdict, DType dtype, bool backward) {
 
 std::string report_text(const Report& report) {
   const RunSummary& summary = report.summary;
-  std::string text = header_line(report) + table_text(all_rank_fields(report)) + "\n";
+  std::string text = header_line(report) + table_text(report.ranks) + "\n";
   text +=
       fmt::format("imbalance, all steps together     {:.3f} by pairs, {:.3f} by processor time\n",
                   summary.imbalance, summary.measured_imbalance);
@@ -436,10 +421,9 @@ std::string report_text(const Report& report) {
     text += fmt::format("largest loss                      {}\n", report.largest_loss);
   if (report.backend == "cpu")
     text += shared_cores_text(report.config.world_size, "busy, waiting and exposed times include");
-  const Index dropped =
-      std::accumulate(report.dropped_events.begin(), report.dropped_events.end(), Index{0});
-  if (dropped > 0)
-    text += fmt::format("{} events found no room and are not in the recording\n", dropped);
+  if (report.dropped_events > 0)
+    text += fmt::format("{} events found no room and are not in the recording\n",
+                        report.dropped_events);
   text += report.engine_notes;
   if (report.verdict)
     text += verdict_text(*report.verdict, report.config.dtype, report.config.backward);

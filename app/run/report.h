@@ -10,6 +10,7 @@
 
 #include "app/run/backend.h"
 #include "core/attention/naive.h"
+#include "core/base/fields.h"
 #include "core/run/run.h"
 #include "core/trace/summary.h"
 
@@ -105,10 +106,9 @@ struct Report {
   std::string engine_notes;
   RunSummary summary;
   double wall_s = 0;
-  std::vector<Index> peak_bytes;            // one per rank, measured
-  std::vector<Index> predicted_peak_bytes;  // one per rank
-  std::vector<Index> predicted_pairs;       // one per rank
-  std::vector<Index> dropped_events;        // one per rank
+  std::vector<Fields> ranks;
+  Index peak_bytes = 0;      // measured, of the rank with most
+  Index dropped_events = 0;  // of all ranks
   double predicted_balance_ceiling = 1;
   std::string largest_loss;  // "" if there is none
   std::optional<Verdict> verdict;

@@ -10,16 +10,16 @@ namespace ringscope {
 
 namespace {
 
-// Return how many events and samples a rank records at most. A pass of a ring records at most one
-// compute slice per step, a wait, a send and a recv for each of two payloads per step, and one wait
-// at its end, and so does one of an all-gather. Other loops are counted.
-LoopCounts recorded_at_most(const Problem& config, int rank) {
-  if (!is_plain(config)) return count_loop(config, rank);
-  const auto n = static_cast<std::size_t>(config.world_size);
-  LoopCounts counts;
-  counts.events = 2 * (7 * n + 1);
-  counts.samples = 3 * n;
-  return counts;
+// Return a recorder with room for all that a rank records. A pass of a ring records at most one compute
+// slice per step, a wait, a send and a recv for each of two payloads per step, and one wait at its
+// end, and so does one of an all-gather. Other loops are counted.
+Recorder make_recorder(const Problem& config, int rank, std::int64_t origin_ns) {
+  if (is_plain(config)) {
+    const auto n = static_cast<std::size_t>(config.world_size);
+    return Recorder(2 * (7 * n + 1), 3 * n, origin_ns);
+  }
+  const LoopCounts counts = count_loop(config, rank);
+  return Recorder(counts.events, counts.samples, origin_ns);
 }
 
 // A portion of a head's rows that lie one after the other in a rank's tensor, `at` rows from its
@@ -65,17 +65,13 @@ void for_each_portion(const RingProblem& problem, const RowsOfHead& piece, F&& f
 
 Rank::Rank(const Problem& config, const RingProblem& problem, int rank, MemorySpace& space,
            std::int64_t origin_ns)
-    : Rank(config, problem, rank, space, origin_ns, recorded_at_most(config, rank)) {}
-
-Rank::Rank(const Problem& config, const RingProblem& problem, int rank, MemorySpace& space,
-           std::int64_t origin_ns, const LoopCounts& most)
     : config_(config),
       problem_(problem),
       rank_(rank),
       rows_(problem.partition.rows_of(rank)),
       space_(space),
       memory_(config, rank, space),
-      recorder_(most.events, most.samples, origin_ns) {}
+      recorder_(make_recorder(config, rank, origin_ns)) {}
 
 void Rank::take_inputs(RowSource& inputs) {
   const AttentionShape& shape = config_.shape;

@@ -39,9 +39,6 @@ class Rank {
   RankEvents recorded() const;
 
  private:
-  Rank(const Problem& config, const RingProblem& problem, int rank, MemorySpace& space,
-       std::int64_t origin_ns, const struct LoopCounts& most);
-
   const Problem& config_;
   const RingProblem& problem_;
   int rank_;

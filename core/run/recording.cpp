@@ -181,50 +181,41 @@ void nest_lanes(std::vector<TraceEvent>& slices) {
 }  // namespace
 
 void RecordingCommunicator::flush() {
-  while (recorded_ < pending_.size()) {
-    const Pending& pending = pending_[recorded_];
-    if (!pending.completion->done()) {
-      const ShownWait shown(pulse_, pending.completion, pending.hop.sender(rank(), world_size()));
-      pending.completion->wait();
-    }
-    const std::lock_guard lock(mutex_);
-    add_slices(pending, flows_++, slices_);
-    ++recorded_;
+  for (const Pending& pending : pending_) {
+    if (pending.completion->done()) continue;
+    const ShownWait shown(pulse_, pending.completion, pending.hop.sender(rank(), world_size()));
+    pending.completion->wait();
   }
-  const std::lock_guard lock(mutex_);
-  give_slices();
-  pending_.clear();
-  recorded_ = 0;
-}
-
-bool RecordingCommunicator::may_overlap() const {
-  return std::any_of(pending_.begin(), pending_.end(),
-                     [](const Pending& pending) { return pending.hop.to >= 0; });
-}
-
-void RecordingCommunicator::give_slices() {
-  if (may_overlap()) nest_lanes(slices_);
-  for (const TraceEvent& slice : slices_) recorder_.record(slice);
-  slices_.clear();
+  flush_what_happened();
 }
 
 void RecordingCommunicator::flush_what_happened() {
-  for (; recorded_ < pending_.size(); ++recorded_)
-    add_slices(pending_[recorded_], flows_++, slices_);
-  give_slices();
+  const std::lock_guard lock(mutex_);
+  for (const TraceEvent& slice : slices_so_far()) recorder_.record(slice);
+  flows_ += std::ssize(pending_);
+  pending_.clear();
+}
+
+std::vector<TraceEvent> RecordingCommunicator::slices_so_far() const {
+  std::vector<TraceEvent> slices;
+  std::int64_t place = flows_;
+  bool may_overlap = false;
+  for (const Pending& pending : pending_) {
+    add_slices(pending, place++, slices);
+    may_overlap |= pending.hop.to >= 0;
+  }
+  if (may_overlap) nest_lanes(slices);
+  return slices;
 }
 
 RankEvents RecordingCommunicator::so_far() const {
   const std::lock_guard lock(mutex_);
-  std::vector<TraceEvent> events = recorder_.events_so_far(), slices = slices_;
+  std::vector<TraceEvent> events = recorder_.events_so_far();
   if (!events.empty() && events.back().lane == Lane::wait && events.back().end_ns == kGoesOn) {
     const int awaited = pulse_ != nullptr ? pulse_->status().waiting_for : -1;
     events.back().waiting_for = awaited >= 0 ? awaited : Exchange().sender(rank(), world_size());
   }
-  std::int64_t place = flows_;
-  for (std::size_t i = recorded_; i < pending_.size(); ++i)
-    add_slices(pending_[i], place++, slices);
-  if (may_overlap()) nest_lanes(slices);
+  const std::vector<TraceEvent> slices = slices_so_far();
   events.insert(events.end(), slices.begin(), slices.end());
   return recorded_by(recorder_, std::move(events));
 }

@@ -106,18 +106,16 @@ class RecordingCommunicator : public Communicator {
 
   // Append the slices of a hop that was started as number `place`, as far as they have happened.
   void add_slices(const Pending& pending, std::int64_t place, std::vector<TraceEvent>& to) const;
-  bool may_overlap() const;
-  void give_slices();
+  // Return those of all hops since the last flush. The mutex must be held.
+  std::vector<TraceEvent> slices_so_far() const;
 
   Communicator& inner_;
   Recorder& recorder_;
   RankPulse* pulse_;
   mutable std::mutex
       mutex_;  // guards what follows from so_far(); only the rank's thread changes it
-  std::vector<Pending> pending_;
-  std::vector<TraceEvent> slices_;  // of transfers, until a flush has them all
-  std::size_t recorded_ = 0;        // how many of pending_ are recorded
-  std::int64_t flows_ = 0;          // hops recorded so far, including earlier flushes
+  std::vector<Pending> pending_;  // since the last flush
+  std::int64_t flows_ = 0;        // hops of earlier flushes
 };
 
 }  // namespace ringscope

@@ -42,70 +42,52 @@ void check_run(const Problem& config, const AttentionInputs& inputs) {
 
 namespace {
 
-// Hands on what has been recorded a few times a second while the ranks run. It takes at most 1/20 of
-// a core's time, however long a recording takes to write.
-class LiveRecording {
- public:
-  // All of it must outlive the object. `watchdog` may be null.
-  LiveRecording(const std::function<void(const Recording&)>& listener, const Recording& head,
-                const std::vector<std::unique_ptr<RankEngine>>& engines, std::int64_t origin_ns,
-                Watchdog* watchdog)
-      : listener_(listener),
-        head_(head),
-        engines_(engines),
-        origin_ns_(origin_ns),
-        watchdog_(watchdog) {
-    if (listener_) thread_ = std::jthread([this](std::stop_token stop) { run(stop); });
-  }
+using RankEngines = std::vector<std::unique_ptr<RankEngine>>;
 
- private:
-  static constexpr double kLeastPause = 0.25, kPausePerCpu = 19;  // seconds; seconds per second
-  static constexpr double kPatience = 1;  // seconds without progress until it is called a hang
+// Return `head`, the recording without events, with what has been recorded by now. Slices that go on end
+// now. `watchdog` may be null.
+Recording recorded_so_far(const Recording& head, const RankEngines& engines, std::int64_t origin_ns,
+                          Watchdog* watchdog) {
+  constexpr double kPatience = 1;  // seconds without progress until it is called a hang
+  Recording recording = head;
+  for (std::size_t rank = 0; rank < engines.size(); ++rank)
+    if (std::optional<RankEvents> events = engines[rank]->so_far())
+      add_rank(recording, static_cast<int>(rank), std::move(*events));
+  const std::int64_t now = monotonic_ns() - origin_ns;
+  recording.info.live_ns = now;
+  for (auto& events : recording.events)
+    for (TraceEvent& event : events)
+      if (event.end_ns == kGoesOn) event.end_ns = now;
+  if (const auto hang = watchdog ? watchdog->hang(kPatience) : std::nullopt)
+    recording.info.failure = RunEnd{hang->what(), hang->rank(), hang->step()};
+  return recording;
+}
 
-  void run(const std::stop_token& stop) {
-    std::mutex mutex;
-    std::condition_variable_any stopping;
-    std::unique_lock lock(mutex);
-    while (!stop.stop_requested()) {
-      const std::int64_t cpu_begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-      try {
-        listener_(so_far());
-      } catch (const std::exception&) {  // the next one may find room on the disk
-      }
-      const auto cpu = static_cast<double>(clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_begin) * 1e-9;
-      const std::chrono::duration<double> pause(std::max(kLeastPause, kPausePerCpu * cpu));
-      stopping.wait_for(lock, stop, pause, [] { return false; });
+// Call tell() a few times a second until `stop` is requested. It takes at most 1/20 of a core's time,
+// however long a call takes.
+template <class F>
+void repeat(const std::stop_token& stop, F&& tell) {
+  constexpr double kLeastPause = 0.25, kPausePerCpu = 19;  // seconds; seconds per second
+  std::mutex mutex;
+  std::condition_variable_any stopping;
+  std::unique_lock lock(mutex);
+  while (!stop.stop_requested()) {
+    const std::int64_t cpu_begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    try {
+      tell();
+    } catch (const std::exception&) {  // the next one may find room on the disk
     }
+    const auto cpu = static_cast<double>(clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_begin) * 1e-9;
+    const std::chrono::duration<double> pause(std::max(kLeastPause, kPausePerCpu * cpu));
+    stopping.wait_for(lock, stop, pause, [] { return false; });
   }
-
-  Recording so_far() const {
-    Recording recording = head_;
-    for (std::size_t rank = 0; rank < engines_.size(); ++rank)
-      if (std::optional<RankEvents> events = engines_[rank]->so_far())
-        add_rank(recording, static_cast<int>(rank), std::move(*events));
-    const std::int64_t now = monotonic_ns() - origin_ns_;
-    recording.info.live_ns = now;
-    for (auto& events : recording.events)
-      for (TraceEvent& event : events)
-        if (event.end_ns == kGoesOn) event.end_ns = now;
-    if (const auto hang = watchdog_ ? watchdog_->hang(kPatience) : std::nullopt)
-      recording.info.failure = RunEnd{hang->what(), hang->rank(), hang->step()};
-    return recording;
-  }
-
-  const std::function<void(const Recording&)>& listener_;
-  const Recording& head_;
-  const std::vector<std::unique_ptr<RankEngine>>& engines_;
-  const std::int64_t origin_ns_;
-  Watchdog* const watchdog_;
-  std::jthread thread_;
-};
+}
 
 // Run every rank on a thread of its own. Return the time of the last end, when all have ended.
 // `head` is the recording without events. Throw the first failure.
-std::int64_t run_all(const std::vector<std::unique_ptr<Rank>>& ranks,
-                     const std::vector<std::unique_ptr<RankEngine>>& engines, Engine& engine,
-                     const Progress& progress, const Recording& head, std::int64_t origin_ns) {
+std::int64_t run_all(const std::vector<std::unique_ptr<Rank>>& ranks, const RankEngines& engines,
+                     Engine& engine, const Progress& progress, const Recording& head,
+                     std::int64_t origin_ns) {
   std::vector<std::int64_t> end_ns(ranks.size());
   std::optional<Watchdog> watchdog;
   if (engine.has_pulses()) {
@@ -113,8 +95,14 @@ std::int64_t run_all(const std::vector<std::unique_ptr<Rank>>& ranks,
     for (const auto& rank : ranks) pulses.push_back(&rank->pulse());
     watchdog.emplace(std::move(pulses), ranks.front()->config().timeout_s, engine);
   }
-  std::optional<LiveRecording> live;
-  live.emplace(progress.recording, head, engines, origin_ns, watchdog ? &*watchdog : nullptr);
+  std::jthread live;
+  if (progress.recording)
+    live = std::jthread([&](const std::stop_token& stop) {
+      repeat(stop, [&] {
+        progress.recording(
+            recorded_so_far(head, engines, origin_ns, watchdog ? &*watchdog : nullptr));
+      });
+    });
   const auto ended = [&](int rank) {
     if (watchdog) watchdog->ended(rank);
   };
@@ -131,7 +119,7 @@ std::int64_t run_all(const std::vector<std::unique_ptr<Rank>>& ranks,
         engine.fail(error);
         ended(rank);
       });
-  live.reset();
+  live = {};  // ends before the watchdog that it asks
   watchdog.reset();
   engine.throw_if_failed();
   return *std::max_element(end_ns.begin(), end_ns.end());
@@ -146,8 +134,7 @@ void take_recording(const Rank& rank, const RankEngine& engine, Recording& recor
 
 // Throw a RunFailure with what was recorded until `error`.
 [[noreturn]] void end_failed(const RunError& error, const std::vector<std::unique_ptr<Rank>>& ranks,
-                             const std::vector<std::unique_ptr<RankEngine>>& engines,
-                             Recording recording) {
+                             const RankEngines& engines, Recording recording) {
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     try {
       engines[r]->finish_failed();
@@ -203,7 +190,7 @@ RingRun run_ranks(const Problem& config, const AttentionInputs& inputs, Engine& 
     });
   }
   // Engines are destroyed before the ranks, whose memory they may still touch.
-  std::vector<std::unique_ptr<RankEngine>> engines;
+  RankEngines engines;
   const LocalRows all = Partition{PartitionKind::contiguous, config.shape.seqlen, 1}.rows_of(0);
   const auto pairs = static_cast<double>(Region{problem.mask, all, all}.pairs());
   const Engine::Listener listener = progress_listener(progress, (config.backward ? 2 : 1) * pairs);

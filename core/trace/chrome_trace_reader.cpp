@@ -307,11 +307,7 @@ class TraceReader {
   void add_span() {
     ModelSpan span;
     const int rank = take_place(kModelTid, span.begin_ns, span.end_ns);
-    span.part = fields_.choice(EventField::part, kAllModelParts);
-    span.pass = fields_.choice(EventField::pass, kAllPasses);
-    if (fields_.has(EventField::layer))
-      span.layer = static_cast<int>(fields_.integer(EventField::layer, 0, kMaxInt));
-    if (fields_.has(EventField::bytes)) take(EventField::bytes, span.bytes);
+    for_args_of_span(span, FieldReader{fields_, lists_});
     sink_.span(rank, span, fields_);
   }
 

@@ -310,10 +310,7 @@ class TraceWriter {
                                          span.layer >= 0 ? fmt::format(" {}", span.layer) : "",
                                          span.pass == Pass::backward ? " (backward)" : "");
     write_slice_head(kModelLane, name, rank, kModelTid, span.begin_ns, span.end_ns);
-    member(EventField::part, span.part);
-    member(EventField::pass, span.pass);
-    if (span.layer >= 0) member(EventField::layer, span.layer);
-    if (span.bytes > 0) member(EventField::bytes, span.bytes);
+    for_args_of_span(span, FieldWriter{*this});
     end_event();
   }
 

@@ -158,6 +158,7 @@ constexpr std::string_view name_of(Figure figure) {
 }
 
 // Return all values of the type of `value`.
+constexpr const auto& all_like(ModelPart /*value*/) { return kAllModelParts; }
 constexpr const auto& all_like(Pass /*value*/) { return kAllPasses; }
 constexpr const auto& all_like(Lane /*value*/) { return kAllLanes; }
 constexpr const auto& all_like(Figure /*value*/) { return kAllFigures; }

@@ -295,6 +295,15 @@ void for_fields(Step& step, int world_size, F&& f) {
   f(EventField::story_figure, step.figure, kMayLack);
 }
 
+// Describe the arguments of a model's span to `f`, likewise.
+template <class Span, class F>
+void for_args_of_span(Span& span, F&& f) {
+  f(EventField::part, span.part);
+  f(EventField::pass, span.pass);
+  f(EventField::layer, span.layer, {0, INT32_MAX, true});
+  f(EventField::bytes, span.bytes, {1, INT64_MAX, true});
+}
+
 // Return whether the file gives the field in microseconds; we hold it in nanoseconds.
 constexpr bool is_time(EventField field) {
   return field == EventField::ts || field == EventField::dur || field == EventField::cpu_us ||

@@ -164,20 +164,20 @@ TEST_F(PlanCommandTest, WhatDoesNotFitIsAnAnswer) {
 
 TEST_F(PlanCommandTest, AgreesWithSimulateOnNodes) {
   const Strings machine = "--gpu H100 --link NVLink4 --nodes 2 --between 50,10 --world-size 8";
-  const Strings job = "--seqlen 4096 --backward --mask causal --heads 8 --heads-kv 4";
+  const Strings job = machine + "--seqlen 4096 --backward --mask causal --heads 8 --heads-kv 4";
   for (const char* nics : {"1", "4"})
     for (const char* scheme : {"ring", "allgather", "ulysses", "hybrid:4", "two-level:2"}) {
       SCOPED_TRACE(std::string(scheme) + " " + nics);
-      const Strings way = machine + job + "--partition zigzag --scheme" + scheme + "--nics" + nics;
+      const Strings way = job + "--partition zigzag --scheme" + scheme + "--nics" + nics;
       const auto planned = run_for_json("plan" + way);
       EXPECT_NEAR(planned["chosen"]["total_s"].GetDouble(),
                   run_for_json("simulate" + way)["wall_s"].GetDouble(), 1e-15);
       EXPECT_EQ(planned["machine"]["nics"].GetInt(), std::stoi(nics));
     }
   // The slower link between nodes is what a ring waits for, and two levels are among the choices.
-  const std::string text = run_well("plan" + machine + job);
-  expect_has(text, {"2 nodes, 1 x 50,10 between them", "two-level:2", "limited by          exposed",
-                    "change first        more --nics"});
+  expect_has(run_well("plan" + job),
+             {"2 nodes, 1 x 50,10 between them", "two-level:2", "limited by          exposed",
+              "change first        more --nics"});
 }
 
 // Gradients are added up and weights updated once a step.

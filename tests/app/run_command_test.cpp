@@ -1,15 +1,20 @@
 // `ringscope run` and its companions on good input: what is written is right, what is printed is
 // complete.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidjson/document.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 #include <tuple>
 
 #include "core/attention/naive.h"
 #include "core/base/random.h"
+#include "core/check/mistakes.h"
 #include "core/problem/mask.h"
+#include "core/trace/chrome_trace.h"
 #include "tests/app/program.h"
 
 namespace ringscope {
@@ -321,6 +326,225 @@ TEST_F(RunCommandTest, DemoRefusesAFolderThatCannotBe) {
   write_text("t.txt", std::string(100, 'x'));
   const ProgramResult result = run("demo --text t.txt --out t.txt --seqlen 100");
   expect_ended(result, 2, {"--out 't.txt'"});
+}
+
+// ---
+// `run --kv-buffers` and lateness on purpose, as the program offers them.
+
+class KvBuffersCommandTest : public ProgramTest {
+ protected:
+  static Strings small(const Strings& more) {
+    return "run --random --seqlen 61 --head-dim 4 --world-size 4" + more;
+  }
+};
+
+TEST_F(KvBuffersCommandTest, GiveTheSameResultAndAreReported) {
+  run_well(small("--backward --out o2.npy --dk dk2.npy"));
+  for (const auto& [given, used] : {std::pair{"2", 2}, {"3", 3}, {"4", 4}, {"9", 4}}) {
+    const auto json = run_for_json(small({"--backward", "--kv-buffers", given, "--out", "o.npy",
+                                          "--dk", "dk.npy", "--trace", "t.json", "--verify"}));
+    EXPECT_EQ(json["kv_buffers"].GetInt(), used);
+    for (const auto& rank : json["ranks"].GetArray())
+      EXPECT_EQ(rank["peak_bytes"].GetInt64(), rank["predicted_peak_bytes"].GetInt64());
+    EXPECT_EQ(contents_of(path("o.npy")), contents_of(path("o2.npy")));
+    EXPECT_EQ(contents_of(path("dk.npy")), contents_of(path("dk2.npy")));
+    EXPECT_EQ(read_chrome_trace(path("t.json")).info.kv_buffers, used);
+  }
+  EXPECT_FALSE(run_for_json(small("--scheme allgather")).HasMember("kv_buffers"));
+  EXPECT_NE(run_well(small("--kv-buffers 9")).find("ring, 4 KV buffers: "), std::string::npos);
+  EXPECT_EQ(run_well(small({})).find("KV buffers"), std::string::npos);
+}
+
+// A block each: K and V of 32 rows, 4 heads and 64 values in bf16.
+TEST_F(KvBuffersCommandTest, ArePlannedFor) {
+  const auto peak_with = [&](const char* kv_buffers) {
+    return run_for_json({"plan", "--gpu", "H100", "--link", "NVLink4", "--seqlen", "256", "--heads",
+                         "4", "--head-dim", "64", "--world-size", "8", "--scheme", "ring",
+                         "--kv-buffers", kv_buffers})["chosen"]["peak_bytes"]
+        .GetDouble();
+  };
+  EXPECT_EQ(peak_with("5") - peak_with("2"), 3 * 2 * 32 * 4 * 64 * 2);
+  EXPECT_EQ(peak_with("9"), peak_with("8"));
+}
+
+TEST_F(KvBuffersCommandTest, LatenessIsNoFailure) {
+  for (const char* late : {"jitter", "straggler@0", "jitter@2:3"})
+    run_well(small({"--kv-buffers", "3", "--inject", late, "--verify"}));
+}
+
+// ---
+// `run --verify` finds wrong numbers whatever the inputs' sizes, and calls right ones right.
+
+// How large the inputs are; the scores are as large as of others.
+struct Sizes {
+  double q, v, dout;
+};
+
+class VerifyTest : public ProgramTest {
+ protected:
+  void write_inputs(Index seqlen, const Sizes& sizes, bool f64) const {
+    const auto write = [&](const char* name, Index heads, double size, double begin) {
+      write_tensor(
+          name, {1, heads, seqlen, 8},
+          [&](Index i) { return size * std::sin(begin + 1.7 * static_cast<double>(i * i % 1013)); },
+          f64);
+    };
+    write("q.npy", 4, 3 * sizes.q, 0.1);
+    write("k.npy", 2, 1 / sizes.q, 0.2);
+    write("v.npy", 2, sizes.v, 0.3);
+    write("do.npy", 4, sizes.dout, 0.4);
+  }
+
+  ProgramResult verify(const std::string& more) const {
+    return run(
+        Strings("run --q q.npy --k k.npy --v v.npy --dout do.npy --backward --world-size 4 "
+                "--verify " +
+                more));
+  }
+};
+
+// Floors that don't shrink with the values passed whatever is below them: dK of a dO near 1e-7, and
+// outputs of a V as small.
+TEST_F(VerifyTest, FindsEveryMistakeAtEverySize) {
+  // Three mistakes need ranks of unequal numbers of rows, or blocks without an allowed key.
+  const struct {
+    Index seqlen;
+    const char* flags;
+    bool is_uneven;
+  } problems[] = {{48, "--partition zigzag --mask causal", false},
+                  {46, "--mask causal+window:12", true}};
+  const struct {
+    Sizes sizes;
+    const char* dtype;
+    bool f64;
+  } cases[] = {{{1, 1e-30, 1}, "f32", false}, {{1, 1, 1e-30}, "f32", true},
+               {{1e-30, 1, 1}, "f32", false}, {{1, 1e30, 1}, "f32", true},
+               {{1, 1, 1e30}, "f32", false},  {{1e30, 1, 1}, "f32", true},
+               {{1, 1e-7, 1}, "bf16", false}, {{1, 1, 1e-30}, "bf16", true},
+               {{1, 1e30, 1}, "bf16", true},  {{1, 1e-3, 1e-3}, "f16", false}};
+  for (const auto& problem : problems)
+    for (const auto& [sizes, dtype, f64] : cases) {
+      write_inputs(problem.seqlen, sizes, f64);
+      const std::string flags = fmt::format("{} --dtype {}", problem.flags, dtype);
+      SCOPED_TRACE(
+          fmt::format("{}, q {:g}, v {:g}, dout {:g}", flags, sizes.q, sizes.v, sizes.dout));
+      const ProgramResult right = verify(flags);
+      EXPECT_EQ(right.status, 0) << right.err << right.out;
+      for (const Mistake mistake : kAllMistakes)
+        if (problem.is_uneven ==
+            (mistake == Mistake::rows_dropped || mistake == Mistake::masked_block_nan ||
+             mistake == Mistake::unequal_shards)) {
+          EXPECT_EQ(verify(fmt::format("{} --inject {}", flags, name_of(mistake))).status, 1)
+              << name_of(mistake);
+        }
+    }
+}
+
+// ---
+// NaN and infinities: those of the inputs are told and computed with, those that come of finite
+// inputs are told, and neither counts as verified.
+
+class NonFiniteTest : public ProgramTest {
+ protected:
+  void write_good_files() const {
+    for (const char* name : {"q.npy", "k.npy", "v.npy"})
+      write_tensor(name, {1, 2, 5, 3}, [](Index i) { return 0.1 * static_cast<double>(i % 7); });
+  }
+};
+
+// Scores that overflow f32 to NaN, where f64 has an answer: `error > tolerance` would let that pass.
+TEST_F(NonFiniteTest, NanWhereTheReferenceIsFiniteIsNotVerified) {
+  write_tensor("q.npy", {1, 2, 5, 3}, [](Index i) { return i % 3 == 0 ? 1e20 : 0.0; });
+  write_tensor("k.npy", {1, 2, 5, 3}, [](Index i) { return i % 3 == 0 ? 1e20 : 0.0; });
+  write_tensor("v.npy", {1, 2, 5, 3}, [](Index i) { return 0.1 * static_cast<double>(i % 7); });
+  const ProgramResult result = run("run --q q.npy --k k.npy --v v.npy --out o.npy --verify");
+  EXPECT_EQ(result.status, 1) << result.err;
+  for (const float x : read_values("o.npy", 30)) EXPECT_TRUE(std::isnan(x));
+}
+
+// NaN and infinite values are reported and computed with.
+TEST_F(NonFiniteTest, NonFiniteValuesArePassedOn) {
+  write_good_files();
+  const float nan = std::numeric_limits<float>::quiet_NaN(),
+              inf = std::numeric_limits<float>::infinity();
+  // Key 0 of head 0 is NaN, which no query may look past; the value of key 4 is infinite, seen by
+  // query 4 only.
+  write_tensor("k.npy", {1, 2, 5, 3}, [&](Index i) { return i == 0 ? nan : 0.1f; });
+  write_tensor("v.npy", {1, 2, 5, 3}, [&](Index i) { return i == 27 || i == 28 ? inf : 0.1f; });
+  const ProgramResult result =
+      run("run --q q.npy --k k.npy --v v.npy --out o.npy --mask causal --verify --world-size 3");
+  EXPECT_EQ(result.status, 0) << result.err;
+  expect_has(result.err, {"--k: 1 NaN and 0 infinite"});
+  expect_has(result.err, {"--v: 0 NaN and 2 infinite"});
+  const std::vector<float> out = read_values("o.npy", 30);
+  for (int i = 0; i < 15; ++i) EXPECT_TRUE(std::isnan(out[i])) << i;
+  for (int i = 15; i < 27; ++i) EXPECT_TRUE(std::isfinite(out[i])) << i;
+  EXPECT_EQ(out[27], inf);
+  EXPECT_EQ(out[28], inf);
+  EXPECT_TRUE(std::isfinite(out[29]));
+}
+
+// Finite values that the file's f64 or f32 holds but the run's dtype does not.
+TEST_F(NonFiniteTest, ValuesTooLargeArePassedOnAsInfinite) {
+  write_good_files();
+  std::vector<double> values(30, 0.5);
+  values[3] = 1e300;
+  values[4] = std::numeric_limits<double>::infinity();
+  values[5] = 70000;  // too large for f16
+  write_text("v.npy", npy_header({1, 2, 5, 3}, true) +
+                          std::string(reinterpret_cast<const char*>(values.data()), 240));
+  const Strings arguments = "run --q q.npy --k k.npy --v v.npy --dtype";
+  const std::string infinite = "ringscope: --v: 0 NaN and 1 infinite values in it, passed on\n";
+  for (const auto& [dtype, too_large] :
+       {std::pair{"f32", "1 value"}, {"bf16", "1 value"}, {"f16", "2 values"}}) {
+    const ProgramResult result = run(arguments + dtype);
+    EXPECT_EQ(result.status, 0);
+    EXPECT_EQ(result.err, infinite + "ringscope: --v: " + too_large + " too large for " + dtype +
+                              ", passed on as infinite\n");
+  }
+}
+
+// NaN in both is no comparison: where there is nothing else, nothing is verified.
+TEST_F(NonFiniteTest, NothingButNaNDoesNotVerify) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  // First every query, then those of head 0 only.
+  for (const Index nans : {16, 8}) {
+    write_tensor("q.npy", {1, 2, 4, 2}, [&](Index i) { return i < nans ? nan : 1.0f; });
+    write_tensor("k.npy", {1, 2, 4, 2}, [](Index i) { return 0.25 * static_cast<double>(i % 3); });
+    const Strings arguments = "run --q q.npy --k k.npy --v k.npy --verify";
+    const bool nothing = nans == 16;
+    const ProgramResult table = run(arguments);
+    EXPECT_EQ(table.status, nothing ? 1 : 0);
+    EXPECT_EQ(table.err.find("out: nothing to compare, every value of the reference is NaN or "
+                             "infinite") != std::string::npos,
+              nothing)
+        << table.err;
+    EXPECT_EQ(table.out.find("WRONG") != std::string::npos, nothing) << table.out;
+    expect_has(table.out, {", " + std::to_string(nans) + " NaN or infinite"});
+
+    const rapidjson::Document json = json_of(run(arguments + "--json").out);
+    EXPECT_EQ(json["verify"]["pass"].GetBool(), !nothing);
+    EXPECT_EQ(json["verify"]["out"]["pass"].GetBool(), !nothing);
+    EXPECT_EQ(json["verify"]["out"]["non_finite"].GetInt(), nans);
+    EXPECT_EQ(json["verify"]["lse"]["non_finite"].GetInt(), nans / 2);
+  }
+}
+
+TEST_F(NonFiniteTest, ScoresThatOverflowAreTold) {
+  const ProgramResult result =
+      run("run --random --seqlen 4 --heads 1 --head-dim 8 --scale 1e38 --lse lse.npy --out o.npy");
+  EXPECT_EQ(result.status, 0);
+  const auto expect_told = [&](const std::string& name, const std::vector<float>& values) {
+    const auto count =
+        std::count_if(values.begin(), values.end(), [](float x) { return !std::isfinite(x); });
+    ASSERT_GT(count, 0) << name;
+    const std::string line = "ringscope: " + name + ": " + std::to_string(count) + " of " +
+                             std::to_string(values.size()) +
+                             " values are NaN or infinite: scores beyond what f32 can hold\n";
+    EXPECT_NE(result.err.find(line), std::string::npos) << result.err;
+  };
+  expect_told("out", read_values("o.npy", 32));
+  expect_told("lse", read_values("lse.npy", 4));
 }
 
 }  // namespace

@@ -2,13 +2,12 @@
 // step.
 #include <gtest/gtest.h>
 
-#include <map>
-
 #include <chrono>
 #include <cstdlib>
 #include <future>
 #include <new>
 #include <stdexcept>
+#include <variant>
 
 #include "core/ring/ring.h"
 #include "core/ring/thread_communicator.h"
@@ -17,7 +16,8 @@
 namespace ringscope {
 namespace failure_test {
 
-enum class Where { attend, attend_backward, add, forward_hop, backward_hop };
+// What fails: an operation of the backend, or a hop of a pass.
+using Where = std::variant<BlockOperation, Pass>;
 enum class Kind { run_error, other, memory };
 
 struct Fault {
@@ -26,7 +26,7 @@ struct Fault {
   Where where;
   Kind kind;
 
-  void strike(int at_rank, int at_step, Where at) const {
+  void strike(int at_rank, int at_step, const Where& at) const {
     if (at_rank != rank || at_step != step || at != where) return;
     switch (kind) {
       case Kind::run_error:
@@ -47,12 +47,7 @@ class FaultyBackend : public ForwardingBackend {
  private:
   Completion around(BlockOperation which, const StepInfo* step, const Completion& after,
                     const Start& start) override {
-    const std::map<BlockOperation, Where> places = {
-        {BlockOperation::attend, Where::attend},
-        {BlockOperation::attend_backward, Where::attend_backward},
-        {BlockOperation::add, Where::add}};
-    if (const auto place = places.find(which); place != places.end())
-      fault_.strike(rank_, step->step, place->second);
+    if (step != nullptr) fault_.strike(rank_, step->step, which);
     return start(after);
   }
 
@@ -65,8 +60,7 @@ class FaultyCommunicator : public ForwardingCommunicator {
   FaultyCommunicator(Communicator& inner, const Fault& fault)
       : ForwardingCommunicator(inner), fault_(fault) {}
   Completion exchange(const Exchange& hop, std::initializer_list<Completion> after) override {
-    fault_.strike(rank(), hop.step,
-                  hop.pass == Pass::forward ? Where::forward_hop : Where::backward_hop);
+    fault_.strike(rank(), hop.step, hop.pass);
     return ForwardingCommunicator::exchange(hop, after);
   }
 
@@ -104,22 +98,21 @@ class Failure : public testing::TestWithParam<std::pair<Scheme, int>> {};
 
 TEST_P(Failure, OfAnyRankAtAnyStepEndsAllAndIsNamed) {
   const auto [scheme, kv_buffers] = GetParam();
-  for (const Where where :
-       {Where::attend, Where::attend_backward, Where::add, Where::forward_hop, Where::backward_hop})
+  for (const Where& where :
+       {Where(BlockOperation::attend), Where(BlockOperation::attend_backward),
+        Where(BlockOperation::add), Where(Pass::forward), Where(Pass::backward)})
     for (const Kind kind : {Kind::run_error, Kind::other, Kind::memory})
       for (int rank = 0; rank < kWorldSize; ++rank)
         for (int step = 0; step < kWorldSize; ++step) {
           // Steps at which this happens at all.
-          if (scheme == Scheme::ring) {
-            if (where == Where::add && step == 0) continue;
-            if (where == Where::forward_hop && step == kWorldSize - 1) continue;
-          } else if (where != Where::attend && where != Where::attend_backward &&
-                     step == kWorldSize - 1) {
+          const bool attends = where == Where(BlockOperation::attend) ||
+                               where == Where(BlockOperation::attend_backward);
+          const bool is_ring = scheme == Scheme::ring;
+          if (is_ring && where == Where(BlockOperation::add) && step == 0) continue;
+          if (step == kWorldSize - 1 && (is_ring ? where == Where(Pass::forward) : !attends))
             continue;
-          }
-          SCOPED_TRACE(testing::Message()
-                       << "rank " << rank << ", step " << step << ", where "
-                       << static_cast<int>(where) << ", kind " << static_cast<int>(kind));
+          SCOPED_TRACE(testing::Message() << "rank " << rank << ", step " << step << ", where "
+                                          << where.index() << ", kind " << static_cast<int>(kind));
           try {
             run_with_deadline(scheme, kv_buffers, {rank, step, where, kind});
             ADD_FAILURE() << "no error";
@@ -134,7 +127,7 @@ TEST_P(Failure, OfAnyRankAtAnyStepEndsAllAndIsNamed) {
 TEST_P(Failure, OfNobodyIsNoFailure) {
   const auto [scheme, kv_buffers] = GetParam();
   const RingRun run =
-      run_with_deadline(scheme, kv_buffers, {-1, -1, Where::attend, Kind::run_error});
+      run_with_deadline(scheme, kv_buffers, {-1, -1, BlockOperation::attend, Kind::run_error});
   EXPECT_LE(max_abs_error(run.outputs.out, problem().oracle.out), 1e-5);
   EXPECT_LE(max_abs_error(run.outputs.dk, problem().oracle.dk), 1e-5);
 }

@@ -72,13 +72,25 @@ TEST(HostileTrace, ReadsWhatIsWholeUpToEveryByte) {
 
 // Any byte replaced: read or refused, but nothing else.
 TEST(HostileTrace, EveryByteDamaged) {
-  const std::string whole = trace_text_of(sample_recording(1, true));
-  for (std::size_t at = 0; at < whole.size(); ++at)
-    for (const char c : {'\0', '"', '9', '-', '{', ']', '\\', '\xff'}) {
+  Recording recording = sample_recording(1, true);
+  recording.story = {{.text = "a \u03b1",
+                      .pass = Pass::forward,
+                      .step = 0,
+                      .rank = 0,
+                      .lane = Lane::send,
+                      .figure = Figure::mask}};
+  const std::string whole = trace_text_of(recording);
+  ASSERT_EQ(complaint(whole), "");
+  for (std::size_t at = 0; at < whole.size(); ++at) {
+    if (at + 2 <= whole.size()) {
+      ASSERT_NE(complaint(whole.substr(0, at)), "") << at;
+    }
+    for (const char c : {'\0', '"', '9', '-', '{', '[', ']', '}', '\\', '\xff'}) {
       std::string text = whole;
       text[at] = c;
       complaint(text);
     }
+  }
 }
 
 TEST(HostileTrace, NotARecording) {

@@ -95,28 +95,5 @@ TEST(Story, ParagraphsAreLimited) {
               "a story of more than 200 paragraphs");
 }
 
-TEST(Story, DamagedAtEveryByte) {
-  Recording recording = sample_recording(1, false);
-  recording.events[0].clear();
-  recording.samples.clear();
-  recording.story = {{.text = "a \u03b1",
-                      .pass = Pass::forward,
-                      .step = 0,
-                      .rank = 0,
-                      .lane = Lane::send,
-                      .figure = Figure::mask}};
-  const std::string whole = trace_text_of(recording);
-  ASSERT_EQ(complaint(whole), "");
-  const std::size_t begin = whole.find("\"story\""), end = whole.find("\"baseTime");
-  for (std::size_t at = begin; at < end; ++at)
-    for (const char c : {'\0', '"', '9', '-', '{', '[', ']', '}', '\\', '\xff'}) {
-      std::string text = whole;
-      text[at] = c;
-      complaint(text);
-    }
-  for (std::size_t length = begin; length < end; ++length)
-    EXPECT_NE(complaint(whole.substr(0, length)), "") << length;
-}
-
 }  // namespace story_trace_test
 }  // namespace ringscope
