@@ -32,10 +32,10 @@ bool has_rings_in_nodes(Scheme scheme);
 struct Cluster {
   int world_size = 1;
   int nodes = 1;
-  Placement placement = Placement::block;
   Link inside;   // from every rank to any other of its node
   Link between;  // from a node to any other, one per network interface (NIC)
   int nics = 1;
+  Placement placement = Placement::block;
 
   int node_of(int rank) const;
   // Return the ranks on `node`.

@@ -76,10 +76,10 @@ std::optional<Cluster> cluster_of(const Scenario& scenario) {
   if (scenario.job.nodes == 1 || scenario.between.bytes_per_s == 0) return std::nullopt;
   return Cluster{.world_size = scenario.job.world_size,
                  .nodes = scenario.job.nodes,
-                 .placement = scenario.placement,
                  .inside = {"", scenario.rates.bytes_per_s, scenario.rates.latency_s},
                  .between = scenario.between,
-                 .nics = scenario.nics};
+                 .nics = scenario.nics,
+                 .placement = scenario.placement};
 }
 
 }  // namespace

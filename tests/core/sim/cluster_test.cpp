@@ -18,7 +18,7 @@ const Link kBetween{"between", 50e9, 4e-6};
 const Rates kRates{1e12, 2e12, 1e9, 1e-6};
 
 Cluster cluster(int world_size, int nodes, int nics = 1) {
-  return {world_size, nodes, Placement::block, kInside, kBetween, nics};
+  return {world_size, nodes, kInside, kBetween, nics};
 }
 
 std::vector<Path> to_next(const Cluster& cluster, Scheme scheme = Scheme::ring) {
@@ -150,10 +150,10 @@ TEST(Cluster, RefusesWhatCanNotBe) {
             "two-level: 4 ranks on node 0 and 3 on node 1; accepted: as many on every node");
   for (const double rate : {0.0, -1.0, std::numeric_limits<double>::quiet_NaN(),
                             std::numeric_limits<double>::infinity()}) {
-    EXPECT_NE(complaint({8, 2, Placement::block, {"", rate, 0}, kBetween, 1}), "") << rate;
-    EXPECT_NE(complaint({8, 2, Placement::block, kInside, {"", rate, 0}, 1}), "") << rate;
+    EXPECT_NE(complaint({8, 2, {"", rate, 0}, kBetween, 1}), "") << rate;
+    EXPECT_NE(complaint({8, 2, kInside, {"", rate, 0}, 1}), "") << rate;
   }
-  EXPECT_NE(complaint({8, 2, Placement::block, kInside, {"", 1, -1}, 1}), "");
+  EXPECT_NE(complaint({8, 2, kInside, {"", 1, -1}, 1}), "");
 }
 
 }  // namespace cluster_test
