@@ -87,7 +87,7 @@ RecordedRun::RecordedRun(const Recording& recording, bool is_replayed)
   if (end_ns < begin_ns_) throw InputError("nothing is recorded; the events of a run accepted");
   wall_s_ = seconds_of(end_ns - begin_ns_);
   begins_.resize(static_cast<std::size_t>(ranks_));
-  ends_.resize(begins_.size());
+  ends_.resize(begins_.size(), {SIZE_MAX, 0});
   pauses_.resize(begins_.size());
   for (int rank = 0; rank < ranks_; ++rank) {
     const auto& events = recording.events[static_cast<std::size_t>(rank)];
@@ -145,6 +145,7 @@ void RecordedRun::read_rank(int rank, const std::vector<TraceEvent>& events) {
 void RecordedRun::read_late_messages(const Recording& recording) {
   for (std::size_t rank = 0; rank < ends_.size(); ++rank) {
     const auto [row, end] = ends_[rank];
+    if (row == SIZE_MAX) continue;
     std::int64_t sent = end, late = 0;
     for (const TraceEvent& e : recording.events[rank])
       if (e.lane == Lane::send) sent = std::max(sent, e.begin_ns);

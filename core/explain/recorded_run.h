@@ -116,8 +116,9 @@ class RecordedRun {
   std::vector<RankStep> steps_;
   std::vector<RecordedHop> hops_;
   std::vector<double> begins_;
-  std::vector<std::vector<double>> pauses_;                 // by rank
-  std::vector<std::pair<std::size_t, std::int64_t>> ends_;  // by rank: its last step, and the end
+  std::vector<std::vector<double>> pauses_;  // by rank
+  std::vector<std::pair<std::size_t, std::int64_t>>
+      ends_;  // by rank: its last step (SIZE_MAX: none), and the end
   std::map<HopKey, std::int32_t> hop_rows_;
   std::optional<Link> link_;
 

@@ -343,6 +343,9 @@ void Lifeline::end_process(Lock& lock) {
   lock.lock();
   if (rank_ == 0) for_connections([&](Connection& connection) { connection.send(failure); });
   linger();
+  // Without rank 0 nobody tells that rank 1 has spoken, so the others give it time. When it has, the
+  // launcher ends them.
+  if (rank_ > 1 && seats_[0].is_gone) std::this_thread::sleep_for(5 * kGrace);
   ::_exit(failure.number);
 }
 

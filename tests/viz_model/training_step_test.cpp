@@ -186,7 +186,7 @@ TEST(TrainingStep, BadFieldsAreRefused) {
   for (const auto& [from, to, part] :
        {std::tuple<std::string, std::string, std::string>{"\"train_step\": 12", "\"train_step\": 0",
                                                           "0 given for train_step"},
-        {"\"layer\": 1,", "\"layer\": 2,", "2 given for layer; an integer from 0 to 1"},
+        {"\"layer\": 1,", "\"layer\": 2,", "2 given for layers; an integer from 3"},
         {"\"layers\": 2", "\"layers\": \"two\"", "\"two\" given for layers"},
         {embedding + "0, \"tid\": 4", embedding + "0, \"tid\": 3", "3 given for tid; 4 accepted"},
         {embedding + "0", embedding + "2", "2 given for pid"},

@@ -229,9 +229,11 @@ TEST(WhatIf, SaysWhatCanNotBe) {
   what_if.settings.world_size = 8;
   what_if.finish();
   EXPECT_EQ(what_if.shown()->refusal, "");
+  what_if.settings.scheme = Scheme::ring;
+  what_if.settings.pace = Pace::in_step;
   what_if.settings.cores = 2;
   what_if.finish();
-  EXPECT_NE(what_if.shown()->refusal.find("share cores"), std::string::npos);
+  EXPECT_NE(what_if.shown()->refusal.find("cores are shared"), std::string::npos);
 }
 
 TEST(WhatIf, OtherTracesAreRefused) {
