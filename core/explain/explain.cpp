@@ -245,7 +245,7 @@ class Explainer : private FittedRun {
     for (const auto& [ends, factor] : factors) {
       if (!(factor > 1)) continue;
       const auto [from, to] = ends;
-      const auto mend = [this, ends](Durations& times) {
+      const auto mend = [this, ends = ends](Durations& times) {
         for (const FittedLink& link : links_)
           for (const std::size_t hop : link.hops)
             if (std::pair(link.from, link.to) == ends) times.hops[hop] /= link.slowness;

@@ -18,10 +18,8 @@ std::string id_of(int number) { return (number < 10 ? "C0" : "C") + std::to_stri
 TEST(Ledger, HasEveryListedClaimOnce) {
   const std::vector<Claim>& claims = all_claims();
   ASSERT_GE(std::ssize(claims), kListed);
-  for (int i = 0; i < kListed; ++i)
-    EXPECT_EQ(claims[static_cast<std::size_t>(i)].id, id_of(i + 1));
-  for (std::size_t i = kListed; i < claims.size(); ++i)
-    EXPECT_LT(claims[i - 1].id, claims[i].id);
+  for (int i = 0; i < kListed; ++i) EXPECT_EQ(claims[static_cast<std::size_t>(i)].id, id_of(i + 1));
+  for (std::size_t i = kListed; i < claims.size(); ++i) EXPECT_LT(claims[i - 1].id, claims[i].id);
 }
 
 TEST(Ledger, LacksNoPartOfAClaim) {
