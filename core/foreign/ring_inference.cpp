@@ -250,7 +250,7 @@ class RingInference {
   // which tells one way round from the other.
   std::pair<double, double> fit_of(const Guess& g, const std::vector<Period>& periods) const {
     Index good = 0, early = 0, all = 0;
-    for (Index i = 0; i < std::min(std::ssize(periods), kPeriodsToFit); ++i) {
+    for (Index i = 0; i < std::min<Index>(std::ssize(periods), kPeriodsToFit); ++i) {
       const Period& period = periods[i];
       if (period.pass == Pass::backward && g.back_hops % (n() - 1) != 0) continue;
       const Index after = period.hops + hops_of(g, period.pass);

@@ -178,7 +178,7 @@ class EventWriter {
         [&](const MovedSlice& slice) { return run_.graph.tasks[slice.hop].way == Way::ring; });
     std::stable_sort(slices.begin(), of_ring, is_earlier);
     std::stable_sort(of_ring, slices.end(), is_earlier);
-    const std::span<const MovedSlice> busy(slices.begin(), of_ring);
+    const std::span<const MovedSlice> busy(slices.data(), of_ring - slices.begin());
     std::size_t next = 0;
     for (auto slice = of_ring; slice != slices.end(); ++slice)
       slice->span = longest_free_part(slice->span, busy, next);
