@@ -22,15 +22,33 @@ std::atomic<long> allocations{0};
 [[gnu::noinline]] void released(void* memory) noexcept { std::free(memory); }
 }  // namespace
 
-// The others, of arrays and without exceptions, call these.
+// All of them: a sanitizer has its own for those that are left out.
 void* operator new(std::size_t size) { return counted(size, alignof(std::max_align_t)); }
+void* operator new[](std::size_t size) { return counted(size, alignof(std::max_align_t)); }
 void* operator new(std::size_t size, std::align_val_t alignment) {
   return counted(size, static_cast<std::size_t>(alignment));
 }
+void* operator new[](std::size_t size, std::align_val_t alignment) {
+  return counted(size, static_cast<std::size_t>(alignment));
+}
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  ++allocations;
+  return std::malloc(size);
+}
+void* operator new[](std::size_t size, const std::nothrow_t&) noexcept {
+  ++allocations;
+  return std::malloc(size);
+}
 void operator delete(void* memory) noexcept { released(memory); }
+void operator delete[](void* memory) noexcept { released(memory); }
 void operator delete(void* memory, std::size_t) noexcept { released(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { released(memory); }
+void operator delete(void* memory, const std::nothrow_t&) noexcept { released(memory); }
+void operator delete[](void* memory, const std::nothrow_t&) noexcept { released(memory); }
 void operator delete(void* memory, std::align_val_t) noexcept { released(memory); }
+void operator delete[](void* memory, std::align_val_t) noexcept { released(memory); }
 void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { released(memory); }
+void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { released(memory); }
 
 namespace ringscope {
 namespace {
