@@ -102,7 +102,7 @@ TEST(Svg, ANumberIsNotBroken) {
 
 TEST(Svg, SaysWhereItComesFrom) {
   set_picture_comment("version: 1; command: ringscope view --select 'a&b'");
-  const std::string svg = svg_of({}, 1280, 800);
+  const std::string svg = svg_with([](ImDrawList&, const Fonts&) {});
   set_picture_comment("");
   expect_well_formed(svg);
   EXPECT_NE(svg.find("<metadata>version: 1; command: ringscope view --select 'a&amp;b'</metadata>"),
