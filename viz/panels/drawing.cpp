@@ -202,22 +202,16 @@ std::vector<ImVec2> in_lines(const std::vector<float>& widths, float room, float
 }
 
 float draw_legend(const Fonts& fonts, const Palette& palette, ImVec2 at, float width,
-                  const std::vector<Swatch>& swatches, bool as_lines) {
-  constexpr float kLine = 20;
-  const float wide = as_lines ? 18 : 10;
+                  const std::vector<Swatch>& swatches) {
+  constexpr float kLine = 20, kWide = 10;
   std::vector<float> widths;
   for (const Swatch& swatch : swatches)
-    widths.push_back(wide + 6 + text_width(fonts.small, swatch.name));
+    widths.push_back(kWide + 6 + text_width(fonts.small, swatch.name));
   const std::vector<ImVec2> places = in_lines(widths, width, 18, kLine);
   for (std::size_t i = 0; i < swatches.size(); ++i) {
     const float x = at.x + places[i].x, y = at.y + places[i].y + kLine / 2 - 2;
-    if (as_lines) {
-      draw_list().AddLine({x, y}, {x + wide, y}, swatches[i].color, 2);
-      draw_list().AddCircleFilled({x + wide / 2, y}, 3.5f, swatches[i].color, 12);
-    } else {
-      fill({x, y - 5, x + wide, y + 5}, swatches[i].color, 2);
-    }
-    draw_text(fonts.small, {x + wide + 6, y}, {0, 0.5f}, palette.text, swatches[i].name);
+    fill({x, y - 5, x + kWide, y + 5}, swatches[i].color, 2);
+    draw_text(fonts.small, {x + kWide + 6, y}, {0, 0.5f}, palette.text, swatches[i].name);
   }
   return swatches.empty() ? 0 : places.back().y + kLine + 6;
 }
@@ -227,14 +221,6 @@ double round_step(double least) {
   for (const double times : {1.0, 2.0, 5.0})
     if (times * power >= least * (1 - 1e-9)) return times * power;
   return 10 * power;
-}
-
-std::vector<std::size_t> some_of(std::size_t count, std::size_t most) {
-  std::vector<std::size_t> chosen;
-  const std::size_t taken = std::min(count, most);
-  for (std::size_t i = 0; i < taken; ++i)
-    chosen.push_back(taken == 1 ? count - 1 : i * (count - 1) / (taken - 1));
-  return chosen;
 }
 
 std::string meaning_of(std::string_view term) {

@@ -136,14 +136,10 @@ struct Swatch {
 };
 // Draw what colours mean, in lines of at most `width`. Return the height.
 float draw_legend(const Fonts& fonts, const Palette& palette, ImVec2 at, float width,
-                  const std::vector<Swatch>& swatches, bool as_lines = false);
+                  const std::vector<Swatch>& swatches);
 
 // Return the least of 1, 2 or 5 times a power of ten that is not below `least`.
 double round_step(double least);
-
-// Return up to `most` of `count` indices, spread evenly, with the first and the last. A single one is
-// the last.
-std::vector<std::size_t> some_of(std::size_t count, std::size_t most);
 
 // Return what the lessons' glossary says of `term`, as one paragraph, or "" if it does not have it.
 std::string meaning_of(std::string_view term);

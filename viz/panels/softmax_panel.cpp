@@ -155,7 +155,7 @@ void draw_plot(const PanelContext& context, const SoftmaxRow& row, const Box& bo
                              return x < std::floor(low) - 0.5 ? "0" : fmt::format("1e{:.0f}", x);
                            })
             : linear_scale(low, high, 3, [](double x) { return fmt::format("{:.4g}", x); });
-  draw_y_axis({context.fonts, palette, context.session.theme}, y_scale, plot);
+  draw_y_axis(context.fonts, palette, y_scale, plot);
   ChartScale x_scale;
   x_scale.high = std::max<double>(row.samples.size(), 2) - 1;
   const auto place = [&](std::size_t i, double value) {

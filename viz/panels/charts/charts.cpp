@@ -37,11 +37,12 @@ float y_of(const Box& plot, const ChartScale& scale, double value) {
   return plot.y1 - static_cast<float>(scale.share(value)) * plot.height();
 }
 
-void draw_y_axis(const ChartDrawing& d, const ChartScale& scale, const Box& plot) {
+void draw_y_axis(const Fonts& fonts, const Palette& palette, const ChartScale& scale,
+                 const Box& plot) {
   for (const Tick& tick : scale.ticks) {
     const float y = std::floor(y_of(plot, scale, tick.at));
-    draw_list().AddLine({plot.x0, y}, {plot.x1, y}, d.palette.grid);
-    draw_text(d.fonts.small, {plot.x0 - kTickGap, y}, {1, 0.5f}, d.palette.text_dim, tick.label);
+    draw_list().AddLine({plot.x0, y}, {plot.x1, y}, palette.grid);
+    draw_text(fonts.small, {plot.x0 - kTickGap, y}, {1, 0.5f}, palette.text_dim, tick.label);
   }
 }
 

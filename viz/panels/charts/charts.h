@@ -31,15 +31,11 @@ struct ChartScale {
 // Return a scale between round numbers at or below `low` and at or above `high`. Its ticks are 1, 2
 // or 5 times a power of ten apart, and about `count` of them.
 ChartScale linear_scale(double low, double high, int count, const ValueText& text);
-struct ChartDrawing {
-  const Fonts& fonts;
-  const Palette& palette;
-  Theme theme;
-};
 
 float x_of(const Box& plot, const ChartScale& scale, double value);
 float y_of(const Box& plot, const ChartScale& scale, double value);
 // Draw labels left of the plot, and lines across it.
-void draw_y_axis(const ChartDrawing& drawing, const ChartScale& scale, const Box& plot);
+void draw_y_axis(const Fonts& fonts, const Palette& palette, const ChartScale& scale,
+                 const Box& plot);
 
 }  // namespace ringscope::viz
