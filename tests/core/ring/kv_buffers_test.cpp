@@ -64,12 +64,7 @@ TEST(KvBuffers, ChangeNoBitNoMessageAndNoPair) {
           for (int rank = 0; rank < n; ++rank)
             EXPECT_EQ(static_cast<double>(run.peak_bytes[rank]), billed_bytes(config, rank));
           EXPECT_EQ(run.recording.info.kv_buffers, std::min(kv_buffers, n));
-          expect_predicted_pairs(config, run);
-          expect_predicted_hops_and_bytes(config, run);
-          expect_well_formed_lanes(run);
-          expect_every_send_has_its_receive(run);
-          expect_blocks_attended_after_they_arrived(run);
-          expect_trace_read_back_as_it_was(run);
+          expect_the_rules(config, run);
         }
       }
 }

@@ -156,4 +156,14 @@ inline void expect_trace_read_back_as_it_was(const RingRun& run) {
   EXPECT_TRUE(parse_chrome_trace(text.str()) == run.recording);
 }
 
+// What every whole run of a ring keeps, with as many buffers as it likes.
+inline void expect_the_rules(const Problem& config, const RingRun& run) {
+  expect_predicted_pairs(config, run);
+  expect_predicted_hops_and_bytes(config, run);
+  expect_well_formed_lanes(run);
+  expect_every_send_has_its_receive(run);
+  expect_blocks_attended_after_they_arrived(run);
+  expect_trace_read_back_as_it_was(run);
+}
+
 }  // namespace ringscope
