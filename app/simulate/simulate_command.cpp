@@ -334,7 +334,8 @@ Simulated simulate_one(const SimulateOptions& options, const Setup& setup) {
     head.device = setup.hardware.gpu;
     head.link = setup.hardware.link;
     if (scenario.job.nodes > 1) head.between = scenario.between.name;
-    if (scenario.placement == Placement::cyclic) head.nodes = 1;  // readers take shares in a row
+    if (scenario.placement == Placement::cyclic)
+      head.nodes = 1;  // readers take nodes for ranks in a row
     recorded.recording.info.command = options.command;
     for_flag("--trace", [&] { write_chrome_trace(*options.trace, recorded.recording); });
     result.largest_loss = largest_loss(recorded.recording);
