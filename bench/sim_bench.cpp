@@ -1,7 +1,7 @@
 // Measures how many (rank, step)s per second the simulator processes on one core.
 #include <benchmark/benchmark.h>
 
-#include "core/sim/simulate.h"
+#include "core/tools/sim/simulate.h"
 
 namespace ringscope {
 namespace {

@@ -21,7 +21,7 @@
 #include "core/base/files.h"
 #include "core/base/npy.h"
 #include "core/base/text.h"
-#include "core/check/verdict.h"
+#include "core/tools/check/verdict.h"
 
 namespace ringscope {
 namespace {

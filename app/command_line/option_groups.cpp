@@ -7,7 +7,7 @@
 #include "core/base/dtype.h"
 #include "core/base/text.h"
 #include "core/problem/partition.h"
-#include "core/sim/searched.h"
+#include "core/tools/sim/searched.h"
 #include "core/trace/json_reader.h"
 
 namespace ringscope {

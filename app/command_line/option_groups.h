@@ -9,10 +9,10 @@
 
 #include "app/command_line/flags.h"
 #include "app/run/backend.h"
-#include "core/cost/model_step.h"
 #include "core/problem/mask.h"
 #include "core/ring/problem.h"
-#include "core/sim/work.h"
+#include "core/tools/cost/model_step.h"
+#include "core/tools/sim/work.h"
 
 namespace ringscope {
 

@@ -16,9 +16,9 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
-#include "core/explain/explain.h"
-#include "core/foreign/flight_recorder.h"
-#include "core/foreign/kineto.h"
+#include "core/tools/explain/explain.h"
+#include "core/tools/foreign/flight_recorder.h"
+#include "core/tools/foreign/kineto.h"
 #include "core/trace/chrome_trace.h"
 
 namespace ringscope {

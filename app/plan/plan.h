@@ -8,13 +8,13 @@
 
 #include "app/command_line/option_groups.h"
 #include "app/report/fields.h"
-#include "core/cost/amounts.h"
-#include "core/cost/choices.h"
-#include "core/cost/hardware.h"
-#include "core/cost/measure.h"
-#include "core/cost/model_step.h"
 #include "core/model/rank_groups.h"
-#include "core/sim/searched.h"
+#include "core/tools/cost/amounts.h"
+#include "core/tools/cost/choices.h"
+#include "core/tools/cost/hardware.h"
+#include "core/tools/cost/measure.h"
+#include "core/tools/cost/model_step.h"
+#include "core/tools/sim/searched.h"
 
 namespace ringscope {
 

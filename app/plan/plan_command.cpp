@@ -15,12 +15,12 @@
 #include "core/attention/blockwise.h"
 #include "core/attention/tile_product.h"
 #include "core/base/text.h"
-#include "core/cost/choices.h"
-#include "core/cost/measure.h"
-#include "core/cost/time.h"
 #include "core/ring/loop_counts.h"
-#include "core/sim/scenario.h"
-#include "core/sim/searched.h"
+#include "core/tools/cost/choices.h"
+#include "core/tools/cost/measure.h"
+#include "core/tools/cost/time.h"
+#include "core/tools/sim/scenario.h"
+#include "core/tools/sim/searched.h"
 
 namespace ringscope {
 
@@ -372,7 +372,7 @@ Finish declare_plan(CommandFlags& flags) {
   flags.value(
       "--model", "NAME",
       "a model's layers, heads and sizes instead of --layers to --vocab: llama3-8b, llama3-70b, "
-      "llama3-405b, qwen3-8b, ... (core/cost/models.txt)",
+      "llama3-405b, qwen3-8b, ... (core/tools/cost/models.txt)",
       [plan, model](const std::string& name) {
         const NamedModel found = for_flag("--model", [&] { return find_model(name); });
         AttentionShape& shape = plan->job.shape;

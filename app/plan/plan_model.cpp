@@ -8,10 +8,10 @@
 #include "app/plan/plan.h"
 #include "app/report/machine.h"
 #include "core/base/text.h"
-#include "core/cost/measure.h"
 #include "core/model/matrix_product.h"
 #include "core/ring/loop_counts.h"
-#include "core/sim/simulate.h"
+#include "core/tools/cost/measure.h"
+#include "core/tools/sim/simulate.h"
 
 namespace ringscope {
 namespace {

@@ -8,10 +8,10 @@
 #include "app/plan/plan.h"
 #include "app/report/fields.h"
 #include "core/base/text.h"
-#include "core/cost/amounts.h"
-#include "core/cost/time.h"
 #include "core/ring/loop_counts.h"
-#include "core/sim/scenario.h"
+#include "core/tools/cost/amounts.h"
+#include "core/tools/cost/time.h"
+#include "core/tools/sim/scenario.h"
 
 namespace ringscope {
 
@@ -381,7 +381,7 @@ std::string pass_line(const Plan& plan, Pass pass) {
       seconds_text(job.world_size == 1 ? 0 : hop_seconds(job, plan.rates, pass, plan.rows));
   if (is_followed(job) || job.scheme == Scheme::two_level || plan.between)
     return entry(name, "the scheme's loop, simulated; imbalance: what is waited with free links",
-                 numbers, "core/sim, as `simulate` says");
+                 numbers, "core/tools/sim, as `simulate` says");
   switch (job.scheme) {
     case Scheme::ring:
       return entry(name,

@@ -18,7 +18,7 @@
 #include "app/command_line/flags.h"
 #include "app/report/terminal.h"
 #include "core/base/text.h"
-#include "core/process/supervisor.h"
+#include "core/ranks/process/supervisor.h"
 
 namespace ringscope {
 namespace {

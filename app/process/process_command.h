@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "app/command_line/commands.h"
-#include "core/mpi/mpi_session.h"
+#include "core/ranks/mpi/mpi_session.h"
 
 namespace ringscope {
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "core/base/fields.h"
-#include "core/cost/time.h"
 #include "core/ring/problem.h"
+#include "core/tools/cost/time.h"
 
 namespace ringscope {
 

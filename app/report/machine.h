@@ -7,9 +7,9 @@
 #include <string>
 
 #include "core/base/math.h"
-#include "core/cost/measure.h"
 #include "core/ring/problem.h"
 #include "core/run/run.h"
+#include "core/tools/cost/measure.h"
 
 namespace ringscope {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/mpi/run_on_mpi.h"
+#include "core/ranks/mpi/run_on_mpi.h"
 #include "core/run/run.h"
 
 namespace ringscope {

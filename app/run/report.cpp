@@ -15,8 +15,8 @@
 #include "app/report/machine.h"
 #include "core/attention/tile_product.h"
 #include "core/base/text.h"
-#include "core/check/mistakes.h"
-#include "core/explain/explain.h"
+#include "core/tools/check/mistakes.h"
+#include "core/tools/explain/explain.h"
 
 namespace ringscope {
 

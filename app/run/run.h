@@ -12,10 +12,10 @@
 #include "app/command_line/output_places.h"
 #include "app/run/backend.h"
 #include "core/base/files.h"
-#include "core/check/mistakes.h"
 #include "core/ring/problem.h"
 #include "core/run/rows.h"
 #include "core/run/run.h"
+#include "core/tools/check/mistakes.h"
 
 namespace ringscope {
 

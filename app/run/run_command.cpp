@@ -25,7 +25,7 @@
 #include "core/run/run.h"
 
 #ifdef RINGSCOPE_HAS_MPI
-#include "core/mpi/run_on_mpi.h"
+#include "core/ranks/mpi/run_on_mpi.h"
 #endif
 
 namespace ringscope {

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "app/command_line/option_groups.h"
-#include "core/cost/hardware.h"
-#include "core/sim/scenario.h"
-#include "core/sim/sweep.h"
+#include "core/tools/cost/hardware.h"
+#include "core/tools/sim/scenario.h"
+#include "core/tools/sim/sweep.h"
 
 namespace ringscope {
 

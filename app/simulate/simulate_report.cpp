@@ -11,8 +11,8 @@
 #include "app/report/fields.h"
 #include "app/simulate/simulate.h"
 #include "core/base/text.h"
-#include "core/cost/amounts.h"
 #include "core/ring/loop_counts.h"
+#include "core/tools/cost/amounts.h"
 
 namespace ringscope {
 

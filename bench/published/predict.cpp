@@ -8,8 +8,8 @@
 #include <cstdio>
 
 #include "core/base/text.h"
-#include "core/cost/amounts.h"
-#include "core/sim/simulate.h"
+#include "core/tools/cost/amounts.h"
+#include "core/tools/sim/simulate.h"
 
 namespace ringscope {
 namespace {

@@ -6,14 +6,14 @@
 // its own rows, and the gradients of all rows' losses with respect to its rows. Its gradients of
 // the weights are only a share: the shares of all ranks add up to the whole (replica.h).
 //
-// What it holds is what activation_parts() (core/cost/model_step.h) counts, byte for byte.
+// What it holds is what activation_parts() (core/tools/cost/model_step.h) counts, byte for byte.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "core/cost/model_step.h"
 #include "core/model/attention_layer.h"
+#include "core/tools/cost/model_step.h"
 
 namespace ringscope {
 

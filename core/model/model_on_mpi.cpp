@@ -9,10 +9,10 @@
 #include "core/model/generate.h"
 #include "core/model/step_recorder.h"
 #include "core/model/training.h"
-#include "core/mpi/clock.h"
-#include "core/mpi/mpi_calls.h"
-#include "core/mpi/rank_process.h"
-#include "core/mpi/rank_report.h"
+#include "core/ranks/mpi/clock.h"
+#include "core/ranks/mpi/mpi_calls.h"
+#include "core/ranks/mpi/rank_process.h"
+#include "core/ranks/mpi/rank_report.h"
 
 namespace ringscope {
 namespace {

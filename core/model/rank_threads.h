@@ -1,5 +1,5 @@
 // N ranks on threads of this process, for work that lasts longer than one attention. Every rank
-// makes its state, works on it, and leaves it to the caller. Ranks in processes are in core/mpi.
+// makes its state, works on it, and leaves it to the caller. Ranks in processes are in core/ranks/mpi.
 #pragma once
 
 #include <memory>

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "core/base/buffer.h"
-#include "core/cost/model_step.h"
 #include "core/model/matrix_product.h"
 #include "core/problem/partition.h"
+#include "core/tools/cost/model_step.h"
 
 namespace ringscope {
 
@@ -75,7 +75,7 @@ void validate(const ModelShape& shape);
 Problem attention_problem(const ModelShape& shape, Index batch, Index seqlen, MaskSpec mask,
                           PartitionKind partition, int world_size);
 
-// Return the sizes that core/cost counts by.
+// Return the sizes that core/tools/cost counts by.
 inline ModelSizes sizes_of(const ModelShape& shape) {
   return {shape.width, shape.hidden, shape.vocab, shape.tied_head};
 }

@@ -14,7 +14,7 @@ namespace ringscope {
 
 // Return how many seconds `rank` sleeps before it attends the block of a step, 0 for none. This is
 // a pure function, so every run, and a simulation with the same seed, has the same delays
-// (core/sim/machine.h draws the same).
+// (core/tools/sim/machine.h draws the same).
 double delay_before(const Injection& injection, int world_size, int rank, Pass pass, int step);
 
 // Return a backend that delays `rank` as `config` asks, or null if it is not delayed. `config` and

@@ -1,6 +1,6 @@
 // How rows get into and out of a run: piece by piece, by tensor, head and local rows, so nobody who
 // needs only a part ever holds the whole. Sources and sinks are a process's whole tensors (here),
-// other processes (core/mpi) and generators (generated_rows.h).
+// other processes (core/ranks/mpi) and generators (generated_rows.h).
 #pragma once
 
 #include <span>

@@ -5,7 +5,7 @@
 #include <map>
 #include <memory>
 
-#include "core/mpi/run_on_mpi.h"
+#include "core/ranks/mpi/run_on_mpi.h"
 #include "core/run/faulty_ring.h"
 #include "core/run/run.h"
 #include "cuda/nccl/nccl_world.h"

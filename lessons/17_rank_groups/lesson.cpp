@@ -29,9 +29,9 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/cost/hardware.h"
 #include "core/model/rank_groups.h"
 #include "core/model/tensor_parallel.h"
+#include "core/tools/cost/hardware.h"
 #include "lessons/book/page.h"
 
 namespace ringscope::lessons::chapter_17 {

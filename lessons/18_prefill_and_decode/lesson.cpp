@@ -13,10 +13,10 @@
 // which attends all keys so far. That is *decode*. Under a causal mask no earlier row sees a later
 // one, so earlier rows do not change, and each layer keeps their keys and values, in the *KV cache*.
 #include "core/attention/online_softmax.h"
-#include "core/cost/hardware.h"
 #include "core/model/generate.h"
 #include "core/model/merge.h"
 #include "core/model/training.h"
+#include "core/tools/cost/hardware.h"
 #include "lessons/book/page.h"
 #include "lessons/book/tables.h"
 

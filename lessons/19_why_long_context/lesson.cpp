@@ -18,7 +18,7 @@
 #include <cmath>
 #include <vector>
 
-#include "core/cost/hardware.h"
+#include "core/tools/cost/hardware.h"
 #include "lessons/book/lesson.h"
 #include "lessons/book/page.h"
 #include "lessons/book/tables.h"

@@ -15,8 +15,8 @@
 
 #include <vector>
 
-#include "core/sim/recording.h"
-#include "core/sim/scenario.h"
+#include "core/tools/sim/recording.h"
+#include "core/tools/sim/scenario.h"
 #include "lessons/book/page.h"
 #include "lessons/book/tables.h"
 

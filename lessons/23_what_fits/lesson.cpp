@@ -15,9 +15,9 @@
 
 #include <cmath>
 
-#include "core/cost/amounts.h"
-#include "core/cost/hardware.h"
-#include "core/cost/model_step.h"
+#include "core/tools/cost/amounts.h"
+#include "core/tools/cost/hardware.h"
+#include "core/tools/cost/model_step.h"
 #include "lessons/book/page.h"
 #include "lessons/book/tables.h"
 

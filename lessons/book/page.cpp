@@ -12,7 +12,7 @@
 #include "core/base/error.h"
 #include "core/base/markdown.h"
 #include "core/base/text.h"
-#include "core/sim/ideal_timeline.h"
+#include "core/tools/sim/ideal_timeline.h"
 #include "core/trace/chrome_trace.h"
 #include "lessons/book/lesson.h"
 #include "lessons/book/terminal.h"

@@ -155,7 +155,7 @@ class Page {
   // one lesson.
   void trace(Recording recording, std::vector<StoryStep> story, const std::string& name = "",
              At at = At::current());
-  // Write a ring's recording with the times of its counted work (core/sim/ideal_timeline.h), so that it
+  // Write a ring's recording with the times of its counted work (core/tools/sim/ideal_timeline.h), so that it
   // matches its story and its pictures on every machine.
   void ring_trace(Recording recording, std::vector<StoryStep> story, const std::string& name = "",
                   At at = At::current());

@@ -15,13 +15,13 @@
 #include "core/attention/naive.h"
 #include "core/attention/online_softmax.h"
 #include "core/base/random.h"
-#include "core/cost/amounts.h"
 #include "core/problem/mask.h"
 #include "core/problem/partition.h"
 #include "core/ring/problem.h"
 #include "core/run/run.h"
-#include "core/sim/recording.h"
-#include "core/sim/scenario.h"
+#include "core/tools/cost/amounts.h"
+#include "core/tools/sim/recording.h"
+#include "core/tools/sim/scenario.h"
 #include "lessons/book/page.h"
 
 namespace ringscope::lessons {

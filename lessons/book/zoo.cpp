@@ -11,9 +11,9 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/explain/explain.h"
-#include "core/sim/recording.h"
-#include "core/sim/scenario.h"
+#include "core/tools/explain/explain.h"
+#include "core/tools/sim/recording.h"
+#include "core/tools/sim/scenario.h"
 #include "core/trace/summary.h"
 #include "lessons/book/ending.h"
 #include "lessons/book/lesson.h"

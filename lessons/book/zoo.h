@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/check/verdict.h"
+#include "core/tools/check/verdict.h"
 #include "core/trace/event.h"
 #include "lessons/book/terminal.h"
 

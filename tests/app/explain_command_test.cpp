@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "tests/app/program.h"
-#include "tests/core/foreign/pickle_text.h"
+#include "tests/core/tools/foreign/pickle_text.h"
 
 namespace ringscope {
 namespace {

@@ -281,7 +281,7 @@ TEST_F(PlanCommandTest, SaysWhyASchemeCannotRun) {
   expect_has(run_well(plan_with("--heads 4 --heads-kv 4")), {"ulysses", "do not suffice"});
 }
 
-// tests/core/cost has the bill's parts. Here flags ask for them, and what it says would fit does.
+// tests/core/tools/cost has the bill's parts. Here flags ask for them, and what it says would fit does.
 TEST_F(PlanCommandTest, CountsAWholeModelsMemory) {
   const Strings llama =
       "plan --gpu H100 --link NVLink4 --world-size 16 --seqlen 1048576 --layers 32 --width 4096 "
@@ -327,7 +327,7 @@ TEST_F(PlanCommandTest, OneRankHasNothingToSend) {
   EXPECT_EQ(run_for_json(alone)["chosen"]["bytes_sent"].GetDouble(), 0);
 }
 
-// tests/core/cost has the parts' formulas.
+// tests/core/tools/cost has the parts' formulas.
 TEST_F(PlanCommandTest, TimesAWholeStepOfAModel) {
   const Strings model = "--layers 32 --width 4096 --hidden 11008 --vocab 32000";
   const auto json = run_for_json(plan_with(model + "--backward"));

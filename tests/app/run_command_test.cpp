@@ -12,8 +12,8 @@
 
 #include "core/attention/naive.h"
 #include "core/base/random.h"
-#include "core/check/mistakes.h"
 #include "core/problem/mask.h"
+#include "core/tools/check/mistakes.h"
 #include "core/trace/chrome_trace.h"
 #include "tests/app/program.h"
 

@@ -5,8 +5,8 @@
 #include <functional>
 #include <vector>
 
-#include "core/cost/balance.h"
-#include "core/cost/time.h"
+#include "core/tools/cost/balance.h"
+#include "core/tools/cost/time.h"
 #include "core/trace/summary.h"
 #include "tests/claims/claim.h"
 #include "tests/claims/jobs.h"

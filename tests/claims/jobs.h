@@ -3,11 +3,11 @@
 
 #include <vector>
 
-#include "core/cost/amounts.h"
-#include "core/cost/time.h"
 #include "core/ring/problem.h"
 #include "core/run/run.h"
-#include "core/sim/simulate.h"
+#include "core/tools/cost/amounts.h"
+#include "core/tools/cost/time.h"
+#include "core/tools/sim/simulate.h"
 #include "tests/core/attention/random_problem.h"
 
 namespace ringscope::claims {

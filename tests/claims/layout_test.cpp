@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <set>
 
-#include "core/cost/balance.h"
-#include "core/sim/searched.h"
+#include "core/tools/cost/balance.h"
+#include "core/tools/sim/searched.h"
 #include "tests/claims/claim.h"
 #include "tests/claims/jobs.h"
 

@@ -1,8 +1,8 @@
 // Tests how much memory a rank needs by the sources' accounts.
 #include <algorithm>
 
-#include "core/cost/amounts.h"
-#include "core/cost/choices.h"
+#include "core/tools/cost/amounts.h"
+#include "core/tools/cost/choices.h"
 #include "tests/claims/claim.h"
 #include "tests/claims/jobs.h"
 

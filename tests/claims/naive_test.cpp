@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core/attention/online_softmax.h"
-#include "core/cost/amounts.h"
+#include "core/tools/cost/amounts.h"
 #include "tests/claims/claim.h"
 #include "tests/claims/jobs.h"
 

@@ -1,9 +1,9 @@
 // Tests when communication hides behind computation: the sources' inequality, its examples, and the
 // effect of slow or unsteady links.
 
-#include "core/cost/amounts.h"
-#include "core/cost/balance.h"
-#include "core/cost/time.h"
+#include "core/tools/cost/amounts.h"
+#include "core/tools/cost/balance.h"
+#include "core/tools/cost/time.h"
 #include "tests/claims/claim.h"
 #include "tests/claims/jobs.h"
 

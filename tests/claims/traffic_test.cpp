@@ -1,5 +1,5 @@
 // Tests the sources' counts of bytes and messages that are sent.
-#include "core/cost/amounts.h"
+#include "core/tools/cost/amounts.h"
 #include "tests/claims/claim.h"
 #include "tests/claims/jobs.h"
 

@@ -1,7 +1,7 @@
 // Tests the sources' counts of FLOPs, in all and for each rank.
 
-#include "core/cost/amounts.h"
-#include "core/cost/balance.h"
+#include "core/tools/cost/amounts.h"
+#include "core/tools/cost/balance.h"
 #include "tests/claims/claim.h"
 #include "tests/claims/jobs.h"
 

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "core/base/error.h"
-#include "core/foreign/flight_recorder.h"
+#include "core/tools/foreign/flight_recorder.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
   try {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/foreign/kineto.h"
+#include "core/tools/foreign/kineto.h"
 #include "core/trace/chrome_trace.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {

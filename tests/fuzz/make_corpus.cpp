@@ -9,7 +9,7 @@
 
 #include "core/base/npy.h"
 #include "core/trace/chrome_trace.h"
-#include "tests/core/foreign/pickle_text.h"
+#include "tests/core/tools/foreign/pickle_text.h"
 #include "tests/core/trace/sample_recording.h"
 
 namespace {

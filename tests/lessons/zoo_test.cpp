@@ -17,7 +17,7 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
-#include "core/explain/explain.h"
+#include "core/tools/explain/explain.h"
 #include "lessons/book/zoo.h"
 #include "tests/app/program.h"
 

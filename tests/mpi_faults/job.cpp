@@ -82,7 +82,7 @@ Job::Job(std::string folder, const Strings& arguments, const Strings& settings)
           // What sanitizers find inside of MPI is not ours; mpi_driver looks for leaks.
           "LSAN_OPTIONS=detect_leaks=0",
           "TSAN_OPTIONS=print_suppressions=0:suppressions=" RINGSCOPE_SOURCE_DIR
-          "/tests/core/mpi/tsan.supp",
+          "/tests/core/ranks/mpi/tsan.supp",
       } +
       settings + Strings{"mpirun"} + arguments;
   std::vector<char*> argv;
@@ -122,7 +122,7 @@ bool Job::wait_for_start(int rank) {
 bool Job::wait_for_ring(int world_size) {
   const double until = now_s() + kPatienceSeconds;
   for (int rank = 0; rank < world_size; pause_a_little()) {
-    // As core/mpi names the thread that moves a rank's blocks.
+    // As core/ranks/mpi names the thread that moves a rank's blocks.
     if (has_thread(working(rank), "ring-progress")) ++rank;
     if (now_s() > until || has_launcher_ended()) return false;
   }

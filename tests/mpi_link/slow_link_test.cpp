@@ -13,7 +13,8 @@ class SlowLink : public ProgramTest {
     // What sanitizers find inside of MPI is not ours; mpi_driver looks for leaks.
     ::setenv("LSAN_OPTIONS", "detect_leaks=0", 1);
     ::setenv("TSAN_OPTIONS",
-             "print_suppressions=0:suppressions=" RINGSCOPE_SOURCE_DIR "/tests/core/mpi/tsan.supp",
+             "print_suppressions=0:suppressions=" RINGSCOPE_SOURCE_DIR
+             "/tests/core/ranks/mpi/tsan.supp",
              1);
     if (run_well({"info"}).find("backend mpi   yes") == std::string::npos)
       GTEST_SKIP() << "this build has no MPI";

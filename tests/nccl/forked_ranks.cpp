@@ -18,7 +18,7 @@
 #include <sstream>
 #include <thread>
 
-#include "core/process/lifeline.h"
+#include "core/ranks/process/lifeline.h"
 #include "core/run/rank.h"
 #include "cuda/nccl/placement.h"
 #include "cuda/nccl/run_on_nccl.h"

@@ -69,13 +69,29 @@ TEST(Layers, TheTreeKeepsTheRules) {
   EXPECT_EQ(joined(complaints_about(files)), "");
 }
 
+// What a reader of ring attention has to know can be read without the tools, the processes and the model.
+TEST(Layers, TheSpineStandsAlone) {
+  int seen = 0;
+  for (const SourceFile& file : read_tree(RINGSCOPE_SOURCE_DIR)) {
+    const bool in_core = file.path.starts_with("core/");
+    if (!in_core || std::regex_search(file.path, std::regex("^core/(tools|ranks|model)/")))
+      continue;
+    ++seen;
+    for (const Include& include : includes_of(file.text))
+      EXPECT_FALSE(std::regex_search(include.path, std::regex("^core/(tools|ranks|model)/")))
+          << file.path << " includes " << include.path;
+  }
+  EXPECT_GT(seen, 60);
+}
+
 // The viewer for browsers gets some parts of core (viz/web/CMakeLists.txt), so these need no other;
-// core/cost/measure.cpp may, because nobody measures there. Several files are compiled as one, so
+// core/tools/cost/measure.cpp may, because nobody measures there. Several files are compiled as one, so
 // their types and constants have names of their own.
 TEST(Layers, WhatBrowsersGetNeedsNothingElse) {
   const auto is_there = [](std::string_view path) {
-    constexpr std::string_view kParts[] = {"attention", "base", "cost", "explain", "foreign",
-                                           "problem",   "ring", "sim",  "trace"};
+    constexpr std::string_view kParts[] = {"attention",     "base",          "problem",
+                                           "ring",          "trace",         "tools/cost",
+                                           "tools/explain", "tools/foreign", "tools/sim"};
     return std::any_of(std::begin(kParts), std::end(kParts), [&](std::string_view part) {
       return path.starts_with("core/" + std::string(part) + "/");
     });
@@ -96,7 +112,7 @@ TEST(Layers, WhatBrowsersGetNeedsNothingElse) {
         EXPECT_EQ(home, file.path) << "both have a " << name;
       }
     }
-    if (!is_there(file.path) || file.path == "core/cost/measure.cpp") continue;
+    if (!is_there(file.path) || file.path == "core/tools/cost/measure.cpp") continue;
     ++seen;
     for (const Include& include : includes_of(file.text))
       EXPECT_TRUE(!include.path.starts_with("core/") || is_there(include.path))
@@ -133,10 +149,10 @@ TEST(Layers, SeeOnlyWhatLiesBelow) {
       {"core/trace", "core/reference"},
       {"core/ring"},
       {"core/run"},
-      {"core/check", "core/cost", "core/process"},
-      {"core/mpi", "core/sim"},
-      {"core/explain", "core/model"},
-      {"core/foreign"}};
+      {"core/tools/check", "core/tools/cost", "core/ranks/process"},
+      {"core/ranks/mpi", "core/tools/sim"},
+      {"core/tools/explain", "core/model"},
+      {"core/tools/foreign"}};
   std::set<std::pair<std::string, std::string>> allowed;
   std::vector<std::string> core;
   for (const auto& line : core_lines) {
@@ -222,6 +238,7 @@ TEST(Layers, TestsOfCoreMirrorIt) {
                                      file("tests/core/base/driver/a.cpp")})),
             "");
   expect_one_complaint({source, file("tests/core/ring/a_test.cpp")}, "tests core/ring/");
+  expect_one_complaint({source, file("tests/core/tools/sim/a_test.cpp")}, "tests core/tools/sim/");
 }
 
 TEST(Layers, FullFoldersAreRefused) {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/sim/ideal_timeline.h"
+#include "core/tools/sim/ideal_timeline.h"
 
 namespace ringscope::viz {
 namespace {

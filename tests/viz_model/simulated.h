@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "core/sim/recording.h"
-#include "core/sim/scenario.h"
+#include "core/tools/sim/recording.h"
+#include "core/tools/sim/scenario.h"
 #include "viz/model/trace/ring_trace.h"
 
 namespace ringscope::viz {

@@ -1,7 +1,7 @@
 // The closed forms of what a model takes around its attention, against a real model on ranks.
 #include <gtest/gtest.h>
 
-#include "core/cost/model_step.h"
+#include "core/tools/cost/model_step.h"
 #include "tests/core/model/model_case.h"
 
 namespace ringscope {

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "core/cost/amounts.h"
+#include "core/tools/cost/amounts.h"
 #include "tests/core/model/model_case.h"
 
 namespace ringscope {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/problem/region.h"
-#include "core/sim/work.h"
+#include "core/tools/sim/work.h"
 
 namespace ringscope {
 namespace pieces_test {

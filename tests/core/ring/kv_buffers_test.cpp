@@ -7,7 +7,7 @@
 #include <set>
 #include <string>
 
-#include "core/cost/amounts.h"
+#include "core/tools/cost/amounts.h"
 #include "tests/core/ring/ring_harness.h"
 #include "tests/core/ring/run_ahead.h"
 #include "tests/core/ring/run_invariants.h"

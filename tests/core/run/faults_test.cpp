@@ -15,7 +15,7 @@
 #include "core/base/error.h"
 #include "core/run/cpu_engine.h"
 #include "core/run/faulty_ring.h"
-#include "core/sim/machine.h"
+#include "core/tools/sim/machine.h"
 #include "core/trace/chrome_trace.h"
 #include "tests/core/base/thrown.h"
 #include "tests/core/ring/ring_case.h"

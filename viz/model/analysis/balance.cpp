@@ -4,8 +4,8 @@
 #include <cmath>
 #include <utility>
 
-#include "core/explain/fitted_run.h"
 #include "core/ring/ring.h"
+#include "core/tools/explain/fitted_run.h"
 #include "core/trace/summary.h"
 #include "viz/model/timeline/axis.h"
 

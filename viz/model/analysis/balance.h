@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/explain/explain.h"
+#include "core/tools/explain/explain.h"
 #include "viz/model/mask/mask_painter.h"
 #include "viz/model/trace/trace.h"
 

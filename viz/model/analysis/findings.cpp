@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "core/explain/explain.h"
+#include "core/tools/explain/explain.h"
 #include "core/trace/summary.h"
 #include "viz/model/analysis/balance.h"
 #include "viz/model/analysis/findings.h"

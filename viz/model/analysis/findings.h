@@ -1,5 +1,5 @@
 // Says where the ranks' time went: how long each computed, and what the rest was lost to, as
-// core/explain finds it; and says in sentences why the run took as long as it did.
+// core/tools/explain finds it; and says in sentences why the run took as long as it did.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/explain/explain.h"
+#include "core/tools/explain/explain.h"
 #include "viz/model/trace/trace.h"
 
 namespace ringscope::viz {

@@ -14,8 +14,8 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/explain/fitted_run.h"
-#include "core/sim/recording.h"
+#include "core/tools/explain/fitted_run.h"
+#include "core/tools/sim/recording.h"
 #include "viz/model/analysis/findings.h"
 #include "viz/model/session/format.h"
 #include "viz/model/trace/ring_trace.h"

@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "core/problem/partition.h"
-#include "core/sim/scenario.h"
+#include "core/tools/sim/scenario.h"
 #include "viz/model/session/document.h"
 
 namespace ringscope::viz {
 
-// What a recording tells about its machine, as core/explain fits it.
+// What a recording tells about its machine, as core/tools/explain fits it.
 struct RunRates {
   std::string refusal;  // why nothing can be said; "" if all of this holds
   // The slow rank is as fast as the others in it.
@@ -43,7 +43,7 @@ struct WhatIfSettings {
   Pace pace = Pace::buffers;
   int kv_buffers = 2;
   int cores = 0;        // shared by the ranks; 0: each has its own
-  double jitter = 0;    // see core/sim/machine.h
+  double jitter = 0;    // see core/tools/sim/machine.h
   int slow_rank = 0;    // this rank takes
   double slowdown = 1;  // this many times as long
 

@@ -13,7 +13,7 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
-#include "core/foreign/kineto.h"
+#include "core/tools/foreign/kineto.h"
 #include "core/trace/chrome_trace_reader.h"
 #include "core/trace/trace_fields.h"
 #include "viz/model/trace/ring_trace.h"

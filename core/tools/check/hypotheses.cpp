@@ -1,0 +1,340 @@
+// What the hypotheses are made of: where rows lie in this deal and in others, rows taken apart, and
+// rings that follow a hypothesis.
+#include "core/tools/check/hypotheses.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace ringscope {
+namespace {
+
+constexpr double kNoScore = -std::numeric_limits<double>::infinity();
+
+bool moves(const std::vector<Index>& positions) {
+  for (Index p = 0; p < std::ssize(positions); ++p)
+    if (positions[p] != p) return true;
+  return false;
+}
+
+}  // namespace
+
+Values scaled(Values values, double factor) {
+  for (double& x : values) x *= factor;
+  return values;
+}
+
+void finish_row(double m, double l, const Values& acc, Guess& guess) {
+  guess.out = l == 0 ? Values(acc.size(), 0.0) : scaled(acc, 1 / l);
+  guess.lse = l == 0 ? kNoScore : m + std::log(l);
+}
+
+DealtRows::DealtRows(const Partition& partition) : places(partition.seqlen) {
+  for (int rank = 0; rank < partition.world_size; ++rank) {
+    const LocalRows rows = partition.rows_of(rank);
+    positions.emplace_back();
+    for (Index i = 0; i < rows.size(); ++i) {
+      positions.back().push_back(rows.global_position(i));
+      places[positions.back().back()] = {rank, i};
+    }
+  }
+}
+
+std::vector<Index> rows_of_rank_beyond(const DealtRows& deal, int distance) {
+  const auto ranks = static_cast<int>(deal.positions.size());
+  std::vector<Index> source;
+  for (Index p = 0; p < std::ssize(deal.places); ++p) {
+    const Place& place = deal.places[p];
+    const auto& other = deal.positions[(place.rank + distance) % ranks];
+    source.push_back(place.local_row < std::ssize(other) ? other[place.local_row] : p);
+  }
+  return source;
+}
+
+std::vector<Belief> wrong_positions(const Knowledge& known) {
+  std::vector<Belief> beliefs;
+  for (const PartitionKind kind : {PartitionKind::contiguous, PartitionKind::striped,
+                                   PartitionKind::zigzag, PartitionKind::fold}) {
+    const DealtRows other(Partition{kind, known.seqlen(), known.ranks()});
+    Belief belief{fmt::format("a {} deal", name_of(kind)), {}};
+    for (const Place& place : known.deal.places) {
+      const auto& rows = other.positions[place.rank];
+      if (place.local_row < std::ssize(rows)) belief.positions.push_back(rows[place.local_row]);
+    }
+    if (belief.positions.size() == known.deal.places.size()) beliefs.push_back(std::move(belief));
+  }
+  Belief concatenated{"ranks one after the other", {}}, local{"the local rows", {}};
+  std::vector<Index> before(1);
+  for (const auto& rows : known.deal.positions)
+    before.push_back(before.back() + static_cast<Index>(rows.size()));
+  for (const Place& place : known.deal.places) {
+    concatenated.positions.push_back(before[place.rank] + place.local_row);
+    local.positions.push_back(place.local_row);
+  }
+  beliefs.push_back(std::move(concatenated));
+  beliefs.push_back(std::move(local));
+  std::erase_if(beliefs, [](const Belief& belief) { return !moves(belief.positions); });
+  return beliefs;
+}
+
+std::vector<Belief> wrong_sources(const Knowledge& known) {
+  std::vector<Belief> sources;
+  const int n = known.ranks();
+  for (int distance = 1; distance < n; ++distance)
+    sources.push_back({fmt::format("the rows are those of rank (r + {}) mod {}", distance, n),
+                       rows_of_rank_beyond(known.deal, distance)});
+  for (const Belief& belief : wrong_positions(known)) {
+    std::vector<Index> inverse(belief.positions.size(), -1);
+    for (Index p = 0; p < std::ssize(inverse); ++p) inverse[belief.positions[p]] = p;
+    if (std::find(inverse.begin(), inverse.end(), -1) != inverse.end()) continue;
+    sources.push_back({"the rows were put back by the positions of " + belief.how, inverse, 1.01});
+    sources.push_back(
+        {"the rows were dealt out by the positions of " + belief.how, belief.positions, 1.01});
+  }
+  Belief swapped{"the two halves of a rank's rows are swapped", {}, 1.02},
+      reversed{"a rank's rows are in reverse order", {}, 1.02};
+  for (const Place& place : known.deal.places) {
+    const auto& rows = known.deal.positions[place.rank];
+    const auto count = std::ssize(rows);
+    swapped.positions.push_back(rows[(place.local_row + count / 2) % count]);
+    reversed.positions.push_back(rows[count - 1 - place.local_row]);
+  }
+  sources.push_back(std::move(swapped));
+  sources.push_back(std::move(reversed));
+  std::erase_if(sources, [](const Belief& source) { return !moves(source.positions); });
+  return sources;
+}
+
+// ---
+// Query rows.
+
+void QueryRow::ask_as(Index of_head, Index of_position) {
+  q = known->copy_of(known->inputs.q, of_head, of_position);
+  rescore();
+}
+
+void QueryRow::read_kv_head(Index other) {
+  kv_head = other;
+  keys = known->row_of(known->inputs.k, kv_head, 0);
+  values = known->row_of(known->inputs.v, kv_head, 0);
+  rescore();
+}
+
+void QueryRow::rescore() {
+  const Index width = known->width();
+  scores.resize(known->seqlen());
+  for (Index j = 0; j < known->seqlen(); ++j)
+    scores[j] = scale * dot_of(q.data(), keys + k_source(j) * width, width);
+}
+
+void QueryRow::take_apart() {
+  const Index width = known->width();
+  owner_parts.assign(known->ranks(), {kNoScore, 0, Values(width)});
+  const auto for_met = [&](auto&& f) {
+    for (Index j = 0; j < known->seqlen(); ++j)
+      if (counts[j] > 0) f(j, owner_parts[known->deal.places[j].rank]);
+  };
+  for_met([&](Index j, RowPart& part) { part.m = std::max(part.m, scores[j]); });
+  for_met([&](Index j, RowPart& part) {
+    const double p = counts[j] * std::exp(scores[j] - part.m);
+    const double* const v = values + v_source(j) * width;
+    part.l += p;
+    for (Index c = 0; c < width; ++c) part.acc[c] += p * v[c];
+  });
+}
+
+Guess QueryRow::merged() const {
+  Guess guess;
+  double m = kNoScore, l = 0;
+  Values acc(q.size());
+  for (const RowPart& part : owner_parts) m = std::max(m, part.m);
+  for (const RowPart& part : owner_parts) {
+    if (part.l == 0) continue;
+    l += std::exp(part.m - m) * part.l;
+    add_to(acc, std::exp(part.m - m), part.acc);
+  }
+  finish_row(m, l, acc, guess);
+  return guess;
+}
+
+QueryRow query_row(const Knowledge& known, Index head, Index position, bool gradients) {
+  QueryRow row{&known, head, position, known.deal.places[position]};
+  const Index width = known.width();
+  row.scale = known.problem.softmax_scale;
+  row.q = known.copy_of(known.inputs.q, head, position);
+  row.counts.assign(known.seqlen(), 0);
+  known.mask.for_allowed(position, [&](Interval keys) {
+    std::fill(row.counts.begin() + keys.first, row.counts.begin() + keys.last, 1.0);
+  });
+  row.read_kv_head(head / known.problem.shape.group_size());
+  row.take_apart();
+  if (!gradients) return row;
+
+  const Guess right = row.merged();
+  const double* const dout = known.row_of(known.inputs.dout, head, position);
+  const double delta = dot_of(dout, right.out->data(), width);
+  row.dq_shares.assign(known.ranks(), Values(width));
+  row.dq_delta.assign(width, 0);
+  for (Index j = 0; j < known.seqlen(); ++j) {
+    if (row.counts[j] == 0) continue;
+    const double p = std::exp(row.scores[j] - *right.lse) * row.scale,
+                 ds = p * (dot_of(dout, row.values + j * width, width) - delta);
+    Values& share = row.dq_shares[known.deal.places[j].rank];
+    for (Index c = 0; c < width; ++c) {
+      share[c] += ds * row.keys[j * width + c];
+      row.dq_delta[c] += p * delta * row.keys[j * width + c];
+    }
+  }
+  return row;
+}
+
+Guess guess_of(const Hypothesis& hypothesis, QueryRow& row) {
+  Guess guess;
+  if (hypothesis.weigh) {
+    hypothesis.weigh(row);
+    row.take_apart();
+    if (!hypothesis.query) return row.merged();
+  }
+  if (hypothesis.query) hypothesis.query(row, guess);
+  return guess;
+}
+
+Guess right_row(const Knowledge& known, Index head, Index position) {
+  const bool has_dq = !known.inputs.dout.empty();
+  if (known.options.rows.empty()) {
+    Guess guess;
+    guess.out = known.copy_of(known.oracle.out, head, position);
+    guess.lse = known.oracle.lse[head * known.seqlen() + position];
+    if (has_dq) guess.dq = known.copy_of(known.oracle.dq, head, position);
+    return guess;
+  }
+  const QueryRow row = query_row(known, head, position, has_dq);
+  Guess guess = row.merged();
+  if (has_dq) guess.dq = Values(known.width());
+  for (const Values& share : row.dq_shares) add_to(*guess.dq, 1, share);
+  return guess;
+}
+
+// ---
+// Key rows.
+
+KeyRow key_row(const Knowledge& known, Index kv_head, Index position) {
+  KeyRow row{kv_head, position, known.deal.places[position]};
+  const AttentionShape& shape = known.problem.shape;
+  const Index batch = kv_head / shape.num_heads_kv, kv = kv_head % shape.num_heads_kv;
+  const double scale = known.problem.softmax_scale;
+  const Index width = known.width();
+  for (Index h = 0; h < shape.num_heads; ++h) {
+    if (h / shape.group_size() != kv && h % shape.num_heads_kv != kv) continue;
+    const Index head = batch * shape.num_heads + h;
+    row.heads.push_back(head);
+    // The head's own key head, which is another one where h mod G is `kv` alone.
+    const Index own = head / shape.group_size();
+    const double* const k = known.row_of(known.inputs.k, own, position);
+    const double* const v = known.row_of(known.inputs.v, own, position);
+    std::vector<Values> dk(known.ranks(), Values(width)), dv = dk;
+    Values from_delta(width);
+    for (Index i = 0; i < known.seqlen(); ++i) {
+      if (!known.mask.allows(i, position)) continue;
+      const double* const q = known.row_of(known.inputs.q, head, i);
+      const double* const dout = known.row_of(known.inputs.dout, head, i);
+      const double p =
+          std::exp(scale * dot_of(q, k, width) - known.oracle.lse[head * known.seqlen() + i]);
+      const double delta = dot_of(dout, known.row_of(known.oracle.out, head, i), width);
+      const double ds = p * (dot_of(dout, v, width) - delta) * scale;
+      const int rank = known.deal.places[i].rank;
+      for (Index c = 0; c < width; ++c) {
+        dk[rank][c] += ds * q[c];
+        dv[rank][c] += p * dout[c];
+        from_delta[c] += p * delta * scale * q[c];
+      }
+    }
+    row.dk.push_back(std::move(dk));
+    row.dv.push_back(std::move(dv));
+    row.dk_delta.push_back(std::move(from_delta));
+  }
+  return row;
+}
+
+// ---
+// Rings that make a mistake.
+
+namespace {
+
+// Add what a query row gives to the gradients after it has come to `out` and `lse`.
+void add_backward(const QueryRow& row, const Values& out, double lse, NaiveResult<double>& sums) {
+  const Knowledge& known = *row.known;
+  const Index width = known.width(), at = (row.head * known.seqlen() + row.position) * width;
+  const double* const dout = known.inputs.dout.data() + at;
+  const double delta = dot_of(dout, out.data(), width);
+  for (Index j = 0; j < known.seqlen(); ++j) {
+    if (!(row.counts[j] > 0)) continue;
+    const double p = row.counts[j] * std::exp(row.scores[j] - lse),
+                 ds = row.scale * p *
+                      (dot_of(dout, row.values + row.v_source(j) * width, width) - delta);
+    const Index to = (row.kv_head * known.seqlen() + j) * width;
+    for (Index c = 0; c < width; ++c) {
+      sums.dv[to + c] += p * dout[c];
+      sums.dk[to + c] += ds * row.q[c];
+      sums.dq[at + c] += ds * row.keys[row.k_source(j) * width + c];
+    }
+  }
+}
+
+// Return what a ring computes under the hypothesis, made by one rank or by all (-1).
+NaiveResult<double> made_by(const Knowledge& known, const Hypothesis& hypothesis, int rank) {
+  const bool backward = !known.inputs.dout.empty();
+  const std::size_t queries = known.inputs.q.size(), keys = backward ? known.inputs.k.size() : 0;
+  NaiveResult<double> result{Values(queries), Values(queries / known.width()),
+                             Values(backward ? queries : 0), Values(keys), Values(keys)};
+  const auto put = [&](const std::optional<Values>& row, Index at, Values& into) {
+    if (row) std::copy(row->begin(), row->end(), into.begin() + at * known.width());
+  };
+  // Rows that end up elsewhere do so after the backward pass has seen them.
+  const bool moves_rows = !hypothesis.weigh && hypothesis.mistake == Mistake::rows_of_other_rank;
+  known.for_rows(Tensor::out, [&](Index at, Index i) {
+    const bool strikes = rank < 0 || known.deal.places[i].rank == rank;
+    QueryRow row = query_row(known, at / known.seqlen(), i,
+                             strikes && backward && is_of_gradients(hypothesis.mistake));
+    Guess made = strikes ? guess_of(hypothesis, row) : Guess();
+    const Guess right = row.merged();
+    if (!made.out) made.out = right.out;
+    if (!made.lse) made.lse = right.lse;
+    put(made.out, at, result.out);
+    result.lse[at] = *made.lse;
+    if (!backward) return;
+    const Guess& seen = moves_rows ? right : made;
+    add_backward(row, *seen.out, *seen.lse, result);
+    put(made.dq, at, result.dq);
+  });
+  if (!backward || !hypothesis.key) return result;
+  known.for_rows(Tensor::dk, [&](Index at, Index i) {
+    if (rank >= 0 && known.deal.places[i].rank != rank) return;
+    Guess made;
+    hypothesis.key(key_row(known, at / known.seqlen(), i), made);
+    put(made.dk, at, result.dk);
+    put(made.dv, at, result.dv);
+  });
+  return result;
+}
+
+}  // namespace
+
+NaiveResult<double> make_mistake(const CheckedProblem& problem, const CheckedInputs& inputs,
+                                 const MistakenRing& ring) {
+  const NaiveResult<double> right = oracle_of(problem, inputs, {});
+  const DiagnosisOptions options;
+  const Knowledge known{problem, inputs, right, right, options};
+  Hypotheses table;
+  if (ring.mistake && is_of_gradients(*ring.mistake))
+    add_gradients(known, table);
+  else if (ring.mistake)
+    add_forward(known, table);
+  for (const Hypothesis& hypothesis : table)
+    if (hypothesis.mistake == *ring.mistake) return made_by(known, hypothesis, ring.rank);
+  return made_by(known, {}, -1);
+}
+
+}  // namespace ringscope

@@ -1,0 +1,227 @@
+// What the search for a mistake (diagnosis.cpp) works with: rows of a right ring taken apart, and the
+// table of hypotheses, which say what such a row would be if a mistake had been made. The same table
+// makes mistakes on purpose (make_mistake() in mistakes.h).
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/tools/check/verdict.h"
+
+namespace ringscope {
+
+using Values = std::vector<double>;
+
+// The place of a global position: which rank holds it, as which of its rows.
+struct Place {
+  int rank = 0;
+  Index local_row = 0;
+};
+
+// Where every position lies in a deal, and back.
+struct DealtRows {
+  std::vector<Place> places;                  // by global position
+  std::vector<std::vector<Index>> positions;  // by rank and local row
+
+  explicit DealtRows(const Partition& partition);
+};
+
+// What all hypotheses know.
+struct Knowledge {
+  const CheckedProblem& problem;
+  const CheckedInputs& inputs;
+  const NaiveResult<double>& oracle;  // with options.rows, other rows of it mean nothing
+  const NaiveResult<double>& mine;    // tensors that it lacks are empty
+  const DiagnosisOptions& options;
+  Mask mask = problem.mask.for_seqlen(problem.shape.seqlen);
+  DealtRows deal = DealtRows(problem.partition);
+
+  Index seqlen() const { return problem.shape.seqlen; }
+  Index width() const { return problem.shape.head_dim; }
+  int ranks() const { return problem.partition.world_size; }
+  const double* row_of(const Values& tensor, Index head, Index position) const {
+    return tensor.data() + (head * seqlen() + position) * width();
+  }
+  Values copy_of(const Values& tensor, Index head, Index position) const {
+    const double* const row = row_of(tensor, head, position);
+    return {row, row + width()};
+  }
+  // Call f(head x seqlen + position, position) for the rows of all heads that are looked at.
+  template <class F>
+  void for_rows(Tensor tensor, F&& f) const {
+    const Index count = options.rows.empty() ? seqlen() : std::ssize(options.rows);
+    for (Index head = 0; head < heads_of(problem.shape, tensor); ++head)
+      for (Index i = 0; i < count; ++i) {
+        const Index position = options.rows.empty() ? i : options.rows[i];
+        f(head * seqlen() + position, position);
+      }
+  }
+  // Return whether a position lies in the second of its rank's two chunks.
+  bool is_upper(Index position) const {
+    const Place& place = deal.places[position];
+    return place.local_row >= (std::ssize(deal.positions[place.rank]) + 1) / 2;
+  }
+  bool is_zigzag() const { return problem.partition.kind == PartitionKind::zigzag; }
+};
+
+// What a row would be. What is not set is as it should be.
+struct Guess {
+  std::optional<Values> out, dq, dk, dv;
+  std::optional<double> lse;
+};
+
+// The part of a softmax row over some keys: m, l and the unnormalised output.
+struct RowPart {
+  double m, l;
+  Values acc;
+};
+
+// A row of out, lse and dq, from the query and the keys that it meets to its parts by KV owner.
+struct QueryRow {
+  const Knowledge* known = nullptr;
+  Index head = 0, position = 0;  // the head is counted through the batch
+  Place place{};
+  Index kv_head = 0;
+  double scale = 1;
+  Values q{};
+  const double *keys = nullptr, *values = nullptr;  // [seqlen, head_dim]
+  std::vector<Index> k_from{}, v_from{};            // whose K and V stand at a key; empty: its own
+  Values scores{};                                  // scaled, for every key
+  Values counts{};                                  // how often every key counts
+  std::vector<RowPart> owner_parts{};
+  std::vector<Values> dq_shares{};  // by owner; only for gradients
+  Values dq_delta{};                // what rowsum(dO * O) takes from dq
+
+  Index k_source(Index key) const { return k_from.empty() ? key : k_from[key]; }
+  Index v_source(Index key) const { return v_from.empty() ? key : v_from[key]; }
+  // Take the queries of another row; or another head's keys and values.
+  void ask_as(Index of_head, Index of_position);
+  void read_kv_head(Index other);
+  // Compute the scores again, from q, the keys and the scale; and the parts, from the scores.
+  void rescore();
+  void take_apart();
+  // Return what all parts together make: out and lse.
+  Guess merged() const;
+};
+
+// A row of dk and dv. Shares are what the queries of one head and rank add to it.
+struct KeyRow {
+  Index kv_head = 0, position = 0;
+  Place place{};
+  std::vector<Index> heads{};             // query heads that the shares are of
+  std::vector<std::vector<Values>> dk{};  // by index in heads, and by rank
+  std::vector<std::vector<Values>> dv{};
+  std::vector<Values> dk_delta{};  // by index in heads: what rowsum(dO * O) takes from dk
+};
+
+// K of one head, turned to other positions.
+struct TurnedKeys {
+  Index kv_head = -1;
+  Values keys{};
+};
+
+// One way to have made a mistake. `weigh` changes the scores of a query row, how often keys count, or
+// whose K and V stand where; `query` says what becomes of a row's parts (they are merged rightly if
+// it is empty), and of dq; `key` what becomes of dk and dv. A hypothesis with more freedom has a
+// penalty above 1, which multiplies its distance, so that of two with the same numbers the simpler
+// one comes first.
+struct Hypothesis {
+  using Weigh = std::function<void(QueryRow&)>;
+  using Query = std::function<void(const QueryRow&, Guess&)>;
+  using Key = std::function<void(const KeyRow&, Guess&)>;
+
+  Mistake mistake;
+  double penalty;
+  std::string how;
+  Weigh weigh = {};
+  Query query = {};
+  Key key = {};
+  std::string mask = {};                    // of a wrong mask
+  std::shared_ptr<double> scale = {};       // of one that is only near, to come nearer
+  std::shared_ptr<TurnedKeys> turned = {};  // kept between rows, as long as they are of one head
+};
+
+// The table. It refers to what all know.
+struct Hypotheses : std::vector<Hypothesis> {
+  Hypothesis& add(Mistake mistake, double penalty, std::string how) {
+    push_back({mistake, penalty, std::move(how)});
+    return back();
+  }
+  void weigh(Mistake mistake, double penalty, std::string how, Hypothesis::Weigh change) {
+    add(mistake, penalty, std::move(how)).weigh = std::move(change);
+  }
+  void merge(Mistake mistake, double penalty, std::string how, Hypothesis::Query made) {
+    add(mistake, penalty, std::move(how)).query = std::move(made);
+  }
+};
+
+inline double dot_of(const double* a, const double* b, Index width) {
+  double sum = 0;
+  for (Index c = 0; c < width; ++c) sum += a[c] * b[c];
+  return sum;
+}
+Values scaled(Values values, double factor);
+// Add values times a factor.
+inline void add_to(Values& sum, double factor, const Values& values) {
+  for (std::size_t c = 0; c < sum.size(); ++c) sum[c] += factor * values[c];
+}
+
+// Return the KV owner that a rank attends at a ring step, and whose gradient arrives likewise.
+inline int owner_at(int rank, int step, int ranks) { return (rank - step + ranks) % ranks; }
+
+// Take a right ring's rows apart. A query row has shares of dq if `gradients`.
+QueryRow query_row(const Knowledge& known, Index head, Index position, bool gradients);
+KeyRow key_row(const Knowledge& known, Index kv_head, Index position);
+
+// Set out and lse from a row's m, l and unnormalised output.
+void finish_row(double m, double l, const Values& acc, Guess& guess);
+
+// Change a query row as the hypothesis does, and return what becomes of it.
+Guess guess_of(const Hypothesis& hypothesis, QueryRow& row);
+
+// Return the right out, lse and, if there is a dout, dq of a row.
+Guess right_row(const Knowledge& known, Index head, Index position);
+
+// Other places of the positions: for every position another one, and how they come about.
+struct Belief {
+  std::string how;
+  std::vector<Index> positions;
+  double penalty = 1;
+};
+// Return, for every position, the position at the same local row of the rank `distance` further.
+std::vector<Index> rows_of_rank_beyond(const DealtRows& deal, int distance);
+// Return what ranks would take for the positions of their rows if they believed in another deal, or
+// counted local rows.
+std::vector<Belief> wrong_positions(const Knowledge& known);
+// Return whose right row may lie at each position. Every one moves some row.
+std::vector<Belief> wrong_sources(const Knowledge& known);
+
+// Add all hypotheses on outputs and lse, those of them on masks, and all on gradients.
+void add_forward(const Knowledge& known, Hypotheses& table);
+void add_masks(const Knowledge& known, Hypotheses& table);
+void add_gradients(const Knowledge& known, Hypotheses& table);
+// Add those on an accumulator that is rounded before each hop, which leave the last step alone.
+void add_hop_roundings(const Knowledge& known, Hypotheses& table);
+void add_gradient_roundings(const Knowledge& known, int roundings, Hypotheses& table);
+
+// ---
+// Finds the mistake behind wrong attention outputs by trying: each known mistake is made in f64 for
+// a sample of the rows, and the one whose numbers are nearest to the given ones is the likely one.
+// How sure that is, is the share of the error that the mistake explains.
+
+// Return the mistakes that explain how `mine` differs from `oracle`, the likeliest first, each kind
+// once. `checks` are of all given tensors. When out or lse is wrong, the gradients are left aside,
+// because they follow. No mistake is named that would have changed a tensor that passes.
+std::vector<Suspect> diagnose(const Knowledge& known, const std::vector<TensorCheck>& checks);
+
+// Return the suspicion that the accumulator was rounded at every hop, or none. It sees this in
+// outputs whose every element is as near to the oracle as 16 bits can be: the roundings of the hops
+// leave a pattern that the rounding of the result alone does not have.
+std::vector<Suspect> find_hop_rounding(const Knowledge& known);
+
+}  // namespace ringscope

@@ -1,0 +1,138 @@
+// The names of the mistakes, what people are told of them, and small things that the check shares.
+#include "core/tools/check/mistakes.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace ringscope {
+
+void rotate_row(double* row, Index head_dim, double position, double base, RopePairs pairs) {
+  const Index half = head_dim / 2;
+  const double step = std::pow(base, -2.0 / static_cast<double>(head_dim));
+  double angle = position;
+  for (Index x = 0; x < half; ++x, angle *= step) {
+    double& a = pairs == RopePairs::halves ? row[x] : row[2 * x];
+    double& b = pairs == RopePairs::halves ? row[x + half] : row[2 * x + 1];
+    const double a_was = a, cosine = std::cos(angle), sine = std::sin(angle);
+    a = a_was * cosine - b * sine;
+    b = a_was * sine + b * cosine;
+  }
+}
+
+const MistakeFacts& facts_of(Mistake mistake) {
+  static constexpr MistakeFacts kFacts[] = {
+      {"rows-of-other-rank",
+       "Rows lie at places of another rank or deal. Print the positions that each rank "
+       "believes it holds, and compare them with the partition."},
+      {"rope-positions",
+       "Rotary angles were taken at positions of another deal. Give every rank the global "
+       "positions of its own rows, and compare Q after rotation with a single device's."},
+      {"merge-without-max",
+       "Partial results are merged without bringing them to one row maximum. Check that both"
+       " the accumulator and row_sum are multiplied by exp(m_old - m_new)."},
+      {"merge-sign",
+       "A merge by sigmoids has a sign wrong. It is out - sigmoid(block_lse - lse) x "
+       "(out - block_out), and then lse - logsigmoid(lse - block_lse)."},
+      {"not-normalised",
+       "The output is not divided by the row sum. Make all of V ones: every element of a right "
+       "output is then 1."},
+      {"lse-in-log2",
+       "A block's lse is in units of log 2. Look at a row with one key, whose lse is its score."},
+      {"masked-block-nan",
+       "A block without an allowed key is divided by its row sum, 0. Leave such blocks out, or "
+       "merge them only where the row sum is above 0."},
+      {"rounds-each-hop",
+       "The accumulator is rounded to 16 bits at every hop. Keep it in f32 until the last "
+       "step; the error then no longer grows with the number of ranks."},
+      {"missing-block",
+       "A KV block is not attended. Log the owner of each block that a rank attends; every "
+       "owner has to occur once."},
+      {"doubled-block",
+       "A KV block is attended twice. Log the owner of each block that a rank attends; every"
+       " owner has to occur once."},
+      {"own-block-only",
+       "Ranks attend their own block alone. Check that the steps after the first are merged "
+       "into the output, and that blocks travel at all."},
+      {"own-block-unmasked",
+       "The own block is attended without the mask. The first step of a ring is the one that "
+       "needs a causal kernel; look at which step passes causal=True."},
+      {"wrong-zigzag-half",
+       "Of the two chunks of a zigzag deal the wrong one is taken. For a block of a lower rank all "
+       "queries attend its first chunk; for one of a higher rank the second chunk of queries "
+       "attends all of it."},
+      {"wrong-neighbour",
+       "Blocks come from the other neighbour. Send a rank's number along with its block, and "
+       "compare it with (rank - step) mod N at every step."},
+      {"k-and-v-of-different-steps",
+       "K and V come from different steps. Send them as one block, or wait for both receives; "
+       "copying V before it is attended shows whether it is overwritten too early."},
+      {"rows-dropped",
+       "The last rows are left out, because the ranks don't divide the length. Add up the rows of "
+       "all ranks."},
+      {"scale",
+       "Another softmax scale was used. Pass the scale explicitly, and look for a kernel "
+       "that multiplies by it or by log2(e) a second time."},
+      {"wrong-mask",
+       "Another mask was applied than the one that the check was told. Print what each attention "
+       "call is given: causal, window, and cu_seqlens with its first 0 and its last end."},
+      {"mask-off-by-one",
+       "The mask ends one position away. Check a row at the edge by hand: is the key at its "
+       "own position allowed, and how many keys does its window hold?"},
+      {"causal-in-local-order",
+       "The causal mask compares local rows. Compare global positions in every block; a "
+       "block of lower positions is allowed whole, one of higher positions not at all."},
+      {"kv-head-mapping",
+       "Query heads read the wrong key head. Head h reads h / (heads / heads_kv); repeat "
+       "each kv head with repeat_interleave, not with repeat."},
+      {"first-head-of-group",
+       "Of the query heads that share a kv head the first stands for all. Sum the gradients of "
+       "repeated heads over the group."},
+      {"mean-instead-of-sum",
+       "Parts are averaged where they are to be added. Look for an all-reduce with the mean,"
+       " or a division by the number of ranks or heads."},
+      {"gradient-one-hop-short",
+       "dK and dV travel one hop too few. They make N hops, one more than the blocks, and "
+       "the last one brings them home; count the sends of the backward pass."},
+      {"dk-last-share-only",
+       "A travelling gradient is overwritten where a share is to be added. Look for = in place of "
+       "+= at the step that receives it."},
+      {"delta-missing",
+       "dS lacks rowsum(dO * O), the term that the normalisation brings. Compute it from the final "
+       "output before the first step of the backward pass."},
+      {"unequal-shards",
+       "Ranks with unequal numbers of rows have equal weight in the loss. Divide each rank's sum "
+       "by the number of all rows, not by its own."},
+  };
+  return kFacts[static_cast<int>(mistake)];
+}
+
+CheckedInputs stored_inputs(const Problem& config, const AttentionInputs& inputs) {
+  const auto stored = [&](const std::vector<float>& values) {
+    return stored_as(config.dtype, {values.begin(), values.end()});
+  };
+  CheckedInputs all{stored(inputs.q), stored(inputs.k), stored(inputs.v), {}};
+  if (config.backward)
+    all.dout = inputs.dout.empty() ? std::vector<double>(all.q.size(), 1.0) : stored(inputs.dout);
+  return all;
+}
+
+NaiveResult<double> oracle_of(const CheckedProblem& problem, const CheckedInputs& inputs,
+                              const NaiveOptions& options) {
+  const AttentionShape& shape = problem.shape;
+  return naive_attention<double>(shape, problem.mask.for_seqlen(shape.seqlen),
+                                 problem.softmax_scale, inputs.q.data(), inputs.k.data(),
+                                 inputs.v.data(),
+                                 inputs.dout.empty() ? nullptr : inputs.dout.data(), options);
+}
+
+double largest_row_norm(const std::vector<double>& values, Index width) {
+  double largest = 0;
+  for (auto row = values.begin(); row != values.end(); row += width) {
+    const double norm = std::sqrt(std::inner_product(row, row + width, row, 0.0));
+    if (std::isfinite(norm)) largest = std::max(largest, norm);
+  }
+  return largest;
+}
+
+}  // namespace ringscope

@@ -1,0 +1,90 @@
+// Judges given attention outputs: exact to f32's rounding, as good as 16 bits can be, or wrong. The
+// tolerances come from the formats and the sizes of the inputs alone, because the code that made
+// the outputs is not here to be run on a single rank.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/tools/check/mistakes.h"
+
+namespace ringscope {
+
+struct Suspect {
+  Mistake mistake = Mistake::scale;
+  int rank = -1;          // the one whose rows it explains; -1: several
+  double confidence = 0;  // 1 - (distance of the numbers to the mistake's / to the right ones)
+  std::string how;        // "the block of owner 2 is missing", a clause for people
+  std::string mask{};     // of a wrong mask: the one that fits
+
+  bool is_sure() const;
+};
+
+// A best guess with less confidence is no more than that.
+inline constexpr double kSure = 0.5;
+inline bool Suspect::is_sure() const { return confidence >= kSure; }
+
+struct DiagnosisOptions {
+  int threads = 1;
+  DType dtype = DType::f32;  // of the given numbers' computation
+  std::vector<double> rope_bases = {10000};
+  std::vector<Index> rows;  // ascending positions of the query rows to look at; empty: all
+};
+
+enum class CheckResult { exact, rounding, wrong };
+
+constexpr std::string_view name_of(CheckResult result) {
+  constexpr std::string_view names[] = {"exact", "rounding", "wrong"};
+  return names[static_cast<int>(result)];
+}
+
+// A tensor's distance from the oracle. A NaN or infinity agrees with the same value alone; one that
+// disagrees makes the distances infinite.
+struct TensorCheck {
+  Tensor tensor = Tensor::out;
+  double max_abs = 0, rms = 0;
+  double tolerance = 0, rms_tolerance = 0;
+  double exact_tolerance = 0;  // on max_abs, in f32
+  Index disagreeing_non_finite = 0;
+  Index wrong_rows = 0, first_wrong_row = -1, last_wrong_row = -1;  // by position, of all heads
+  Index strange_rows = 0;  // of these, the ones that only their own size shows to be wrong
+
+  std::string_view name() const { return name_of(tensor); }
+  bool is_exact() const { return max_abs <= exact_tolerance; }
+  bool passes() const {
+    return is_exact() || (max_abs <= tolerance && rms <= rms_tolerance && strange_rows == 0);
+  }
+};
+
+// Where a tensor is wrong: the root mean squares of its errors.
+struct ErrorMap {
+  std::string tensor;
+  std::vector<std::vector<double>> by_rank_and_chunk;  // a rank's lower and upper half of rows
+  std::vector<double> by_head;                         // heads of all batch entries
+};
+
+struct CheckVerdict {
+  CheckResult result = CheckResult::exact;
+  std::vector<TensorCheck> tensors;
+  std::vector<ErrorMap> maps;     // of the same
+  std::vector<Suspect> suspects;  // only if wrong
+};
+
+// Judge `mine`, and look for the mistake if it is wrong. Tensors that `mine` lacks are empty.
+//
+// In f32 an element may be off by 2^-24 x (16 + 4 B + sqrt(seqlen) / 2) x L, where B = scale x
+// largest row norm of Q x largest row norm of K bounds every score, and L is the tensor's largest
+// value (for gradients, if that is more, a tenth of the product of the norms that a gradient is made
+// of). In 16 bits it may be off by 6 half units of L's last place (gradients: 8), and the root mean
+// square by 2.2 times that of rounding the oracle once: softmax weights of 16 bits add as much as
+// that, and so do partial outputs of 16 bits that are merged in f32. A row of out is wrong besides if
+// its error is more than 16 half units of its own norm and of that of the terms that it is a sum of.
+CheckVerdict check_outputs(const CheckedProblem& problem, const CheckedInputs& inputs,
+                           const NaiveResult<double>& oracle, const NaiveResult<double>& mine,
+                           const DiagnosisOptions& options);
+
+// Return a map's numbers as a table for people, after an empty line.
+std::string map_text(const ErrorMap& map);
+
+}  // namespace ringscope

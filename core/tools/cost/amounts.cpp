@@ -1,0 +1,132 @@
+#include "core/tools/cost/amounts.h"
+
+#include <vector>
+
+#include "core/attention/tiles.h"
+#include "core/ring/loop_counts.h"
+#include "core/tools/cost/time.h"
+
+namespace ringscope {
+
+double total_pairs(const Problem& job) {
+  const Mask mask = job.mask.for_seqlen(job.shape.seqlen);
+  const LocalRows all = Partition{PartitionKind::contiguous, job.shape.seqlen, 1}.rows_of(0);
+  return static_cast<double>(Region{mask, all, all}.pairs());
+}
+
+TileAmounts tile_amounts(const Region& region) {
+  TileAmounts amounts;
+  const Index queries = region.queries.size(), keys = region.keys.size();
+  std::vector<bool> is_loaded(static_cast<std::size_t>(ceil_div(keys, kTileKeys)), false);
+  for (Index row = 0; row < queries; row += kTileRows) {
+    const Interval rows{row, min_of(row + kTileRows, queries)};
+    // All rows' intervals lie between the first row's begin and the last row's end, but for a mask
+    // in pieces.
+    Interval hull{0, keys};
+    if (!region.mask.is_in_pieces())
+      hull = {region.allowed_rows(rows.first).first, region.allowed_rows(rows.last - 1).last};
+    for (Index tile = hull.first / kTileKeys; tile * kTileKeys < hull.last; ++tile) {
+      const Interval tile_keys{tile * kTileKeys, min_of((tile + 1) * kTileKeys, keys)};
+      const TileMask mask(region, rows, tile_keys);
+      if (mask.tile_class == TileClass::empty) continue;
+      const auto count = static_cast<double>(rows.size());
+      amounts.pairs += count * static_cast<double>(mask.vector_columns().size());
+      amounts.rows += count;
+      if (mask.tile_class == TileClass::partial) amounts.partial_rows += count;
+      if (is_loaded[tile]) continue;
+      is_loaded[tile] = true;
+      amounts.keys += static_cast<double>(tile_keys.size());
+    }
+  }
+  return amounts;
+}
+
+namespace {
+
+constexpr double kGradientBytes = 4;  // per value of a travelling dK or dV: f32
+
+double rows_of(const Problem& job, int rank) { return static_cast<double>(job.rows(rank)); }
+
+// Return the KV bytes of a pass. A rank of a ring or an all-gather sends every block once, except
+// owner rank + 1's: it has gone all the way around when it arrives here.
+double kv_pass_bytes(const Problem& job, int rank) {
+  const double rows =
+      static_cast<double>(job.shape.seqlen) - rows_of(job, (rank + 1) % job.world_size);
+  return 2 * kv_values(job.shape, rows) * job.storage_bytes();
+}
+
+double gradient_bytes(const Problem& job, int rank) {
+  // Ring: N hops, every block's gradient once. All-gather: a rank keeps its own gradient.
+  const double kept = job.scheme == Scheme::ring ? 0 : rows_of(job, rank);
+  return 2 * kv_values(job.shape, static_cast<double>(job.shape.seqlen) - kept) * kGradientBytes;
+}
+
+// Return the bytes that leave when a rank sends (N-1)/N of the heads of its `rows` rows.
+double to_heads_bytes(const Problem& job, double rows, double query_tensors, double kv_tensors) {
+  return (query_tensors * query_values(job.shape, rows) + kv_tensors * kv_values(job.shape, rows)) *
+         job.storage_bytes() * (job.world_size - 1) / job.world_size;
+}
+
+// Return the bytes that leave when a rank sends its share of the heads of the others' `rows` rows.
+double to_rows_bytes(const Problem& job, double rows, double query_tensors, double kv_tensors) {
+  return (query_tensors * query_values(job.shape, rows) + kv_tensors * kv_values(job.shape, rows)) *
+         job.storage_bytes() / job.world_size;
+}
+
+Traffic ulysses_traffic(const Problem& job, int rank) {
+  const auto bytes = [&](Pass pass) {
+    const AllToAlls both = all_to_alls_of(job, pass, rank);
+    return both.there_bytes + both.back_bytes;
+  };
+  Traffic traffic;
+  traffic.forward_bytes = bytes(Pass::forward);
+  if (job.backward) traffic.backward_bytes = bytes(Pass::backward);
+  traffic.hops = job.backward ? 4 : 2;
+  return traffic;
+}
+
+}  // namespace
+
+Traffic traffic_of(const Problem& job, int rank) {
+  if (job.world_size == 1) return {};
+  const double n = job.world_size;
+  if (is_followed(job) || job.scheme == Scheme::two_level) {
+    const LoopCounts counts = count_loop(job, rank);
+    Traffic traffic{counts.forward_bytes, counts.backward_bytes, double(counts.messages)};
+    const bool has_both = job.nodes > 1 && job.nodes < job.world_size;
+    if (!is_followed(job)) traffic.hops = n - 1 + (job.backward ? n + (has_both ? 1 : 0) : 0);
+    return traffic;
+  }
+  if (job.scheme == Scheme::ulysses) return ulysses_traffic(job, rank);
+  Traffic traffic;
+  traffic.forward_bytes = kv_pass_bytes(job, rank);
+  traffic.hops = n - 1;
+  if (!job.backward) return traffic;
+  traffic.backward_bytes = kv_pass_bytes(job, rank) + gradient_bytes(job, rank);
+  // In a ring a block and its gradient move on at the end of the same step, after the last step the
+  // gradient alone. An all-gather gathers blocks and scatters gradients in two separate rounds.
+  traffic.hops += job.scheme == Scheme::ring ? n : 2 * (n - 1);
+  return traffic;
+}
+
+AllToAlls all_to_alls_of(const Problem& job, Pass pass, int rank) {
+  if (job.world_size == 1) return {};
+  const double mine = rows_of(job, rank), others = static_cast<double>(job.shape.seqlen) - mine;
+  if (pass == Pass::forward)
+    return {to_heads_bytes(job, mine, 1, 2), to_rows_bytes(job, others, 1, 0)};
+  return {to_heads_bytes(job, mine, 1, 0), to_rows_bytes(job, others, 1, 2)};
+}
+
+double kv_hop_bytes(const Problem& job) {
+  if (job.world_size == 1) return 0;
+  return 2 * kv_values(job.shape, job.max_rows()) * job.storage_bytes();
+}
+
+double gradient_hop_bytes(const Problem& job) {
+  if (job.world_size == 1) return 0;
+  return 2 * kv_values(job.shape, job.max_rows()) * kGradientBytes;
+}
+
+double peak_bytes(const Problem& job) { return total_bytes(memory_parts(job, job.max_rows())); }
+
+}  // namespace ringscope

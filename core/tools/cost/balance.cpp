@@ -1,0 +1,98 @@
+#include "core/tools/cost/balance.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "core/problem/region.h"
+#include "core/ring/ring.h"
+#include "core/tools/cost/amounts.h"
+
+namespace ringscope {
+namespace {
+
+constexpr Index kMostEffort = 1'200'000;  // about 100 ms
+
+// Return the cost of counting one (rank, step), relative to a mask without documents. Rows of a
+// striped or folded region visit every document, those of a chunk only the ones that they meet.
+Index effort_of(const Problem& job, const Mask& mask) {
+  switch (job.partition) {
+    case PartitionKind::dealt:
+      return 1;  // samples would not do, because ranks need not be alike
+    case PartitionKind::striped:
+      return 1 + mask.num_documents;
+    case PartitionKind::fold:
+      return 1 + 4 * mask.num_documents;
+    default:
+      return 1 + 4 * (mask.num_documents / job.world_size);
+  }
+}
+
+// Return the ranks to count. A quarter of them lie at either end, where a window or zigzag's chunks
+// begin and stop, and the others are spread evenly.
+std::vector<int> ranks_of(const Problem& job, const Mask& mask) {
+  const Index n = job.world_size, fit = kMostEffort / (n * effort_of(job, mask));
+  const bool are_alike = job.partition != PartitionKind::dealt && mask.num_slices == 0;
+  const Index count = are_alike ? clamp(fit, 4, n) : n;
+  if (count >= n) {
+    std::vector<int> all(static_cast<std::size_t>(n));
+    std::iota(all.begin(), all.end(), 0);
+    return all;
+  }
+  const Index at_ends = count / 4, between = count - 2 * at_ends;
+  std::vector<int> ranks;
+  for (Index k = 0; k < at_ends; ++k) ranks.push_back(static_cast<int>(k));
+  for (Index k = 0; k < between; ++k)
+    ranks.push_back(static_cast<int>(at_ends + (n - 2 * at_ends) * (2 * k + 1) / (2 * between)));
+  for (Index k = at_ends; k > 0; --k) ranks.push_back(static_cast<int>(n - k));
+  return ranks;
+}
+
+}  // namespace
+
+double Balance::slowest_steps() const {
+  double total = 0;
+  for (const StepWork& step : steps) total += step.slowest;
+  return total;
+}
+
+double Balance::ceiling() const {
+  const double slowest = slowest_steps();
+  return slowest == 0 ? 1 : mean_rank / slowest;
+}
+
+double Balance::imbalance() const { return mean_rank == 0 ? 1 : slowest_rank / mean_rank; }
+
+Balance balance_of(const Problem& job) {
+  const int n = job.world_size;
+  Balance balance;
+  balance.mean_rank = total_pairs(job) / n;
+  if (job.scheme == Scheme::ulysses) {
+    balance.slowest_rank = balance.mean_rank;
+    balance.steps.push_back({balance.mean_rank, false});
+    return balance;
+  }
+  const Mask mask = job.mask.for_seqlen(job.shape.seqlen);
+  const Partition partition = job.partition_of_sequence();
+  const std::vector<int> ranks = ranks_of(job, mask);
+  balance.sampled = std::ssize(ranks) < n;
+  std::vector<double> totals(ranks.size(), 0);
+  for (int step = 0; step < n; ++step) {
+    double slowest = 0;
+    for (std::size_t k = 0; k < ranks.size(); ++k) {
+      const int owner = RingSchedule{ranks[k], n}.owner(step);
+      const Region region{mask, partition.rows_of(ranks[k]), partition.rows_of(owner)};
+      const auto pairs = static_cast<double>(region.pairs());
+      slowest = std::max(slowest, pairs);
+      totals[k] += pairs;
+    }
+    balance.steps.push_back({slowest, step != n - 1});
+  }
+  // Samples may miss the slowest rank, but its work is never below the mean.
+  balance.slowest_rank =
+      std::max(*std::max_element(totals.begin(), totals.end()), balance.mean_rank);
+  if (const double missed = balance.mean_rank / balance.slowest_steps(); missed > 1)
+    for (StepWork& step : balance.steps) step.slowest *= missed;
+  return balance;
+}
+
+}  // namespace ringscope

@@ -1,0 +1,162 @@
+#include "core/tools/cost/choices.h"
+
+#include <fmt/format.h>
+
+#include <iterator>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "core/base/text.h"
+
+namespace ringscope {
+
+namespace {
+
+// Return `job` with a partition that any seqlen and world_size have. An assignment is only for its
+// own, and is taken to be as even as the fixed partitions.
+Problem for_any_size(Problem job) {
+  if (job.partition == PartitionKind::dealt) job.partition = PartitionKind::contiguous;
+  return job;
+}
+
+// Return the largest x in [low, high] for which holds(x). It must hold for `low`, and for nothing
+// above an x for which it does not hold.
+template <class Holds>
+Index last_that(Index low, Index high, Holds&& holds) {
+  while (low < high) {
+    const Index middle = low + (high - low + 1) / 2;
+    if (holds(middle)) {
+      low = middle;
+    } else {
+      high = middle - 1;
+    }
+  }
+  return low;
+}
+
+std::optional<int> smallest_divisor(const Problem& job, double memory_bytes,
+                                    const MemoryOf& memory_of) {
+  const Index heads = std::gcd(job.shape.num_heads, job.shape.num_heads_kv);
+  Problem tried = for_any_size(job);
+  for (Index n = 1; n <= heads && n <= std::numeric_limits<int>::max(); ++n) {
+    // Divisors above the root are computed from the other factor, so many heads take no time.
+    if (n > heads / n) n = heads / (heads / n);
+    if (heads % n != 0) continue;
+    tried.world_size = static_cast<int>(n);
+    if (memory_of(tried) <= memory_bytes) return tried.world_size;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::string> impossible(const Problem& job) {
+  const AttentionShape& s = job.shape;
+  if (job.scheme == Scheme::ulysses && job.world_size > s.num_heads)
+    return fmt::format("{} heads do not suffice for {} ranks, and ulysses deals out whole heads",
+                       s.num_heads, job.world_size);
+  if (job.scheme == Scheme::two_level && (job.nodes < 1 || job.world_size % job.nodes != 0))
+    return fmt::format("{} ranks do not divide by {} nodes", job.world_size, job.nodes);
+  return std::nullopt;
+}
+
+std::optional<std::string> obstacle(const Problem& job, double memory_bytes,
+                                    const MemoryOf& memory_of) {
+  if (auto why = impossible(job)) return why;
+  const double needed = memory_of(job);
+  if (needed <= memory_bytes) return std::nullopt;
+  return fmt::format("memory: {} needed a rank, {} there", gib_text(needed),
+                     gib_text(memory_bytes));
+}
+
+Index largest_seqlen(const Problem& job, double memory_bytes, const MemoryOf& memory_of) {
+  return last_that(0, kMaxSeqlen, [&](Index seqlen) {
+    Problem tried = for_any_size(job);
+    tried.shape.seqlen = seqlen;
+    return memory_of(tried) <= memory_bytes;
+  });
+}
+
+std::optional<int> smallest_world_size(const Problem& job, double memory_bytes,
+                                       const MemoryOf& memory_of) {
+  if (job.scheme == Scheme::ulysses) return smallest_divisor(job, memory_bytes, memory_of);
+  // The search counts nodes, groups or rows of the grid, which have equally many ranks.
+  const int nodes = job.scheme == Scheme::two_level ? job.nodes
+                    : job.scheme == Scheme::hybrid  ? job.group
+                    : job.scheme == Scheme::mesh    ? job.grid_rows
+                                                    : 1;
+  const auto too_few = [&](Index ranks) {
+    Problem tried = for_any_size(job);
+    tried.world_size = static_cast<int>(ranks) * nodes;
+    return !(memory_of(tried) <= memory_bytes);
+  };
+  // With seqlen or more ranks, a rank holds one row.
+  const Index most = min_of(ceil_div(job.shape.seqlen, nodes), kMostSimulatedRanks / nodes);
+  if (most == 0) return std::nullopt;
+  if (too_few(most)) return std::nullopt;
+  const Index most_too_few = too_few(1) ? last_that(1, most, too_few) : 0;
+  return static_cast<int>(most_too_few + 1) * nodes;
+}
+
+namespace {
+
+constexpr double kAsGood = 1.01;
+
+// Ordered from long runs of positions, whose tiles are mostly full or empty, to short ones.
+constexpr PartitionKind kByContiguity[] = {PartitionKind::contiguous, PartitionKind::zigzag,
+                                           PartitionKind::fold, PartitionKind::striped};
+
+Choice judge_balanced(const Problem& job, const Balance& balance, const Rates& rates,
+                      double memory_bytes, const MemoryOf& memory_of) {
+  return {job, balance, layer_time(job, balance, rates), memory_of(job),
+          obstacle(job, memory_bytes, memory_of)};
+}
+
+}  // namespace
+
+Choice judge(const Problem& job, const Rates& rates, double memory_bytes,
+             const MemoryOf& memory_of) {
+  return judge_balanced(job, balance_of(job), rates, memory_bytes, memory_of);
+}
+
+std::vector<Choice> all_choices(const Problem& job, const Rates& rates, double memory_bytes,
+                                const MemoryOf& memory_of) {
+  std::vector<Choice> rings, gathered;
+  Problem tried = job;
+  for (const PartitionKind partition : kByContiguity) {
+    tried.partition = partition;
+    tried.scheme = Scheme::ring;
+    const Balance balance = balance_of(tried);
+    rings.push_back(judge_balanced(tried, balance, rates, memory_bytes, memory_of));
+    tried.scheme = Scheme::allgather;
+    gathered.push_back(judge_balanced(tried, balance, rates, memory_bytes, memory_of));
+  }
+  std::vector<Choice> choices = std::move(rings);
+  std::move(gathered.begin(), gathered.end(), std::back_inserter(choices));
+  tried.partition = PartitionKind::contiguous;
+  tried.scheme = Scheme::ulysses;
+  choices.push_back(judge(tried, rates, memory_bytes, memory_of));
+  if (job.partition != PartitionKind::dealt) return choices;
+  tried.partition = job.partition;
+  for (const Scheme scheme : {Scheme::ring, Scheme::allgather}) {
+    tried.scheme = scheme;
+    choices.push_back(judge(tried, rates, memory_bytes, memory_of));
+  }
+  return choices;
+}
+
+std::optional<std::size_t> best_choice(const std::vector<Choice>& choices) {
+  double fastest = 0;
+  bool found = false;
+  for (const Choice& choice : choices) {
+    if (choice.obstacle || (found && choice.time.total() >= fastest)) continue;
+    fastest = choice.time.total();
+    found = true;
+  }
+  for (std::size_t i = 0; i < choices.size(); ++i)
+    if (!choices[i].obstacle && choices[i].time.total() <= fastest * kAsGood) return i;
+  return std::nullopt;
+}
+
+}  // namespace ringscope

@@ -1,0 +1,582 @@
+#include "core/tools/explain/fitted_run.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <utility>
+
+namespace ringscope {
+
+double quantile_of(std::vector<double> values, double share) {
+  if (values.empty()) return 0;
+  const auto at = static_cast<std::ptrdiff_t>(share * static_cast<double>(values.size() - 1));
+  std::nth_element(values.begin(), values.begin() + at, values.end());
+  return values[static_cast<std::size_t>(at)];
+}
+
+double median_of(const std::vector<double>& values) {
+  if (values.size() % 2 == 1 || values.empty()) return quantile_of(values, 0.5);
+  std::vector<double> sorted = values;
+  std::sort(sorted.begin(), sorted.end());
+  return (sorted[sorted.size() / 2 - 1] + sorted[sorted.size() / 2]) / 2;
+}
+
+double least_of(const std::vector<double>& values) {
+  const double least = quantile_of(values, 0);
+  if (values.size() < 2) return least;
+  const double bias =
+      (median_of(values) - least) / (std::log(2.0) * static_cast<double>(values.size()));
+  return std::max(0.0, least - bias);
+}
+
+namespace {
+
+constexpr double kLeastSlowness = 1.008;      // simulated: below that, chance looks the same
+constexpr double kLeastSlownessOfReal = 1.2;  // real kernels vary by less
+constexpr std::size_t kLeastToTell = 4;       // fewer real computations are alike by chance
+constexpr double kBeyondChance = 5;           // standard errors
+constexpr double kOwnCore = 0.9;    // of the time: the system takes less from a thread with a core
+constexpr double kWholly = 0.999;   // the same of a simulated one: rounding takes less
+constexpr double kBusyCores = 0.4;  // other programs may take more than half of the cores
+constexpr double kNowAndThen = 0.01;    // share of the time in which clocks may be off
+constexpr double kHeldUp = 1.5;         // times what most ranks lose: no rank is alike to the bit
+constexpr double kLeastJitter = 0.003;  // clocks vary by as much
+constexpr double kTaken = 0.02;  // seconds for which a scheduler may take the core from a thread
+
+bool is_computation(const TraceEvent& e) {
+  return e.lane == Lane::compute && e.end_ns > e.begin_ns && e.pairs > 0;
+}
+
+double low_median(const std::vector<double>& values) { return quantile_of(values, 0.5); }
+
+// Return the standard error of a median of one of `values` that scatter like those of the groups.
+double scatter_of(const std::vector<std::vector<double>>& groups) {
+  std::vector<double> off, lone;
+  for (const auto& group : groups)
+    if (group.size() == 1) lone.push_back(group[0]);
+  const double usual = median_of(lone);
+  for (const auto& group : groups) {
+    // Of groups of one, only the others tell how far chance goes, if they are enough.
+    if (group.size() == 1) off.push_back(lone.size() < 4 ? 0 : std::abs(group[0] - usual));
+    if (group.size() < 2) continue;
+    const double middle = median_of(group);
+    // A group of two says less than half about its scatter.
+    const double scale = group.size() > 2 ? 1.0 : 2.0;
+    for (const double value : group) off.push_back(scale * std::abs(value - middle));
+  }
+  return 1.4826 * 1.25 * quantile_of(off, 0.5);
+}
+
+// Return whether two times differ by more than rounding.
+bool differ(double a, double b) { return std::max(a, b) > 1.001 * std::min(a, b) + 2e-9; }
+
+using ByRank = std::vector<std::vector<double>>;
+
+// Return how many times as long as `usual` each group takes, by its median, or 1 where chance may be
+// the reason, or it has fewer than `enough` times. `scatter` is that of one time by chance.
+std::vector<double> slowness_of(const ByRank& groups, double usual, double scatter, double least,
+                                std::size_t enough) {
+  std::vector<double> result;
+  for (const auto& times : groups) {
+    const double factor = usual > 0 && times.size() >= enough ? median_of(times) / usual : 1;
+    const double error = scatter / std::sqrt(std::max(1.0, static_cast<double>(times.size())));
+    // What is slow is never as fast as the others, but what chance holds up is.
+    const bool tells = std::abs(factor - 1) * usual >= kBeyondChance * error &&
+                       (factor < 1 || quantile_of(times, 0) >= (1 + factor) / 2 * usual);
+    result.push_back(tells && std::abs(std::log(factor)) > std::log(least) ? factor : 1);
+  }
+  return result;
+}
+
+}  // namespace
+
+FittedRun::FittedRun(const Recording& recording, bool is_replayed)
+    : recording_(recording),
+      run_(recording, is_replayed && recording.info.is_whole()),
+      n_(run_.ranks()),
+      slept_(run_.steps().size()),
+      usual_gap_(run_.steps().size()),
+      slowness_(of(n_), 1),
+      loss_(of(n_)),
+      extra_(run_.steps().size()),
+      waited_(run_.steps().size()),
+      late_(of(n_)),
+      late_extra_(of(n_)) {
+  if (!run_.info().is_whole()) return;  // half a run says little about its machine
+  for (std::size_t rank = 0; rank < late_.size() && !run_.info().is_midway; ++rank)
+    late_[rank] = run_.begins()[rank] - quantile_of(run_.begins(), 0);
+  find_sleepers();
+  find_sharing();
+  fit_pace();
+  fit_gaps();
+  fit_factors();
+  if (!run_.is_simulated()) fit_losses();
+  take_base();
+  fit_hops();
+}
+
+// Find real ranks that have a core far less than the others while they compute: they sleep.
+void FittedRun::find_sleepers() {
+  std::vector<double> cpu(of(n_)), lasted(of(n_)), count(of(n_)), shares;
+  for (const RankStep& step : run_.steps())
+    if (step.pairs > 0)
+      cpu[of(step.rank)] += step.cpu, lasted[of(step.rank)] += step.seconds, ++count[of(step.rank)];
+  for (std::size_t rank = 0; rank < cpu.size(); ++rank)
+    if (lasted[rank] > 0) shares.push_back(cpu[rank] / lasted[rank]);
+  const double usual = median_of(shares);
+  if (!(usual > 0) || run_.is_simulated() || run_.is_profile()) return;
+  taken_ = kTaken;
+  for (std::size_t i = 0; i < slept_.size(); ++i) {
+    const RankStep& step = run_.steps()[i];
+    const std::size_t rank = of(step.rank);
+    if (!(cpu[rank] < 0.5 * usual * lasted[rank])) continue;
+    if (!(lasted[rank] - cpu[rank] / usual > taken_ * count[rank])) continue;
+    sleepers_.insert(step.rank);
+    slept_[i] = std::max(0.0, step.seconds - step.cpu / usual);
+  }
+}
+
+// Find out whether ranks shared cores: computations then have less processor time than wall time,
+// and all cores are busy while more ranks than cores compute. A rank that sleeps leaves them idle.
+void FittedRun::find_sharing() {
+  double spent = 0, lasted = 0;
+  int computing = 0, recorded = 0;                    // ranks
+  std::vector<std::pair<std::int64_t, int>> changes;  // when computations begin and end
+  for (std::size_t rank = 0; rank < recording_.events.size(); ++rank) {
+    const std::size_t before = changes.size();
+    recorded += !recording_.events[rank].empty();
+    for (const TraceEvent& e : recording_.events[rank]) {
+      if (!is_computation(e) || sleepers_.contains(static_cast<int>(rank))) continue;
+      spent += 1e-9 * static_cast<double>(e.cpu_ns);
+      lasted += 1e-9 * static_cast<double>(e.end_ns - e.begin_ns);
+      changes.emplace_back(e.begin_ns, 1);
+      changes.emplace_back(e.end_ns, -1);
+    }
+    computing += changes.size() > before;
+  }
+  const bool exact = run_.is_simulated();
+  const double each =
+      static_cast<double>(n_) / std::max(1, recorded);  // recorded one stands for so many
+  const bool interrupted = spent > 0 && spent < (exact ? kWholly : kOwnCore) * lasted;
+  int cores = run_.info().machine ? run_.info().machine->cores : 0;
+  // Who loses a core although there are enough lost it to another program.
+  const bool enough = cores >= each * computing;
+  if (!interrupted || enough) cores_in_turn_ = cores;
+  if (interrupted ? enough : cores > 0 || exact) return;
+  std::sort(changes.begin(), changes.end());  // ends come before begins of the same moment
+  std::vector<double> at_once(of(n_) + 1);    // [count]: seconds in which so many compute
+  int busy = 0;
+  for (std::size_t i = 0; i + 1 < changes.size(); ++i) {
+    busy = std::clamp(busy + changes[i].second, 0, n_);
+    at_once[of(busy)] += 1e-9 * static_cast<double>(changes[i + 1].first - changes[i].first);
+  }
+  if (!interrupted) {
+    // Computations too short to be interrupted look whole, but those of so many ranks never overlap.
+    int most = n_;
+    for (double at_least = at_once[of(most)]; most > 1 && at_least < kNowAndThen * lasted;)
+      at_least += at_once[of(--most)];
+    if (most < computing) cores_in_turn_ = most;
+    return;
+  }
+  // Return the processor time that so many cores could give meanwhile.
+  const auto capacity = [&](int count) {
+    double sum = 0;
+    for (std::size_t k = 1; k < at_once.size(); ++k)
+      sum += at_once[k] * std::min(static_cast<double>(k), count / each);
+    return sum;
+  };
+  const auto missed = [&](int count) { return std::abs(capacity(count) - spent); };
+  if (cores == 0)
+    for (cores = 1; cores < n_ && missed(cores + 1) < missed(cores);) ++cores;
+  if (cores >= n_ || (!exact && spent < kBusyCores * capacity(cores))) return;
+  cores_ = cores;
+  given_ = exact ? 1 : std::min(1.0, spent / capacity(cores));
+}
+
+// Return the rate that a simulation was given, 0 if there is none.
+double FittedRun::given_flops(Pass pass) const {
+  const auto& machine = run_.info().machine;
+  if (!run_.is_simulated() || !machine) return 0;
+  return static_cast<double>(pass == Pass::forward ? machine->forward_flops
+                                                   : machine->backward_flops);
+}
+
+// Fit what a rank takes for a pair when nothing holds it up, and for a simulated step besides: what
+// every step takes longer than its pairs at the least.
+void FittedRun::fit_pace() {
+  const bool simulated = run_.is_simulated();
+  std::vector<double> works;
+  for (const RankStep& step : run_.steps())
+    if (step.known && step.work > 0) works.push_back(step.work);
+  large_ = 0.25 * median_of(works);
+  for (const Pass pass : kAllPasses) {
+    if (const double flops = given_flops(pass); flops > 0) {
+      pair_s_[of(pass)] = run_.flops_a_pair(pass) / flops;
+      knows_rates_ = knows_rates_ || run_.has(pass);
+      continue;
+    }
+    std::vector<double> of_ranks;
+    ByRank paces(of(n_));
+    for (const RankStep& step : run_.steps())
+      if (step.pass == pass && is_large(step))
+        paces[of(step.rank)].push_back(computing(step) / step.work);
+    for (const auto& mine : paces)
+      if (!mine.empty()) of_ranks.push_back(simulated ? least_of(mine) : median_of(mine));
+    pair_s_[of(pass)] = low_median(of_ranks);
+  }
+  if (!simulated) return;
+  std::vector<double> rest;
+  for (const RankStep& step : run_.steps())
+    if (step.known && step.pairs > 0)
+      rest.push_back((computing(step) - pair_s_[of(step.pass)] * step.work) / step.parts);
+  const double least = quantile_of(rest, 0), bias = least - least_of(rest);
+  // A nanosecond is what rounding adds.
+  if (least - bias > 4 * bias + 2e-9) fixed_ = least - bias;
+}
+
+// Fit what most real ranks do after a step besides, such as adding gradients up.
+void FittedRun::fit_gaps() {
+  if (run_.is_simulated()) return;
+  ByRank gaps(of(n_));
+  std::map<std::pair<Pass, int>, std::vector<double>> of_steps;
+  for (const RankStep& step : run_.steps()) {
+    if (!step.known) continue;
+    gaps[of(step.rank)].push_back(step.gap);
+    of_steps[{step.pass, step.step}].push_back(step.gap);
+  }
+  std::vector<double> of_ranks;
+  for (auto& mine : gaps) {
+    if (!mine.empty()) mine.pop_back();  // nothing comes after a rank's last step
+    if (!mine.empty()) of_ranks.push_back(quantile_of(mine, 0.25));
+  }
+  fixed_ = low_median(of_ranks);
+  for (std::size_t i = 0; i < usual_gap_.size(); ++i) {
+    const RankStep& step = run_.steps()[i];
+    const std::vector<double>& all = of_steps[{step.pass, step.step}];
+    const bool tells = taken_ > 0 && !shares_cores() && all.size() > 1;
+    usual_gap_[i] = std::max(fixed_, tells ? low_median(all) : 0);
+  }
+}
+
+// Find ranks that take longer than others for the same pairs.
+void FittedRun::fit_factors() {
+  const bool simulated = run_.is_simulated();
+  std::map<std::pair<Pass, int>, std::vector<std::pair<double, int>>> of_steps;
+  for (const RankStep& step : run_.steps()) {
+    const double pairs = pair_s_[of(step.pass)] * step.work;
+    if (!is_large(step) || !(pairs > 0)) continue;
+    const double seconds = simulated ? computing(step) - fixed_of(step) : own(step);
+    of_steps[{step.pass, step.step}].emplace_back(seconds / pairs, step.rank);
+  }
+  ByRank of_ranks(of(n_));
+  for (auto& [step, ranks] : of_steps) {
+    std::sort(ranks.begin(), ranks.end());
+    // Real blocks at the edge of the mask take longer for their pairs, on all ranks at the same step.
+    const double most = simulated ? 1 : ranks[(ranks.size() - 1) / 2].first;
+    if ((simulated || ranks.size() > 1) && most > 0)
+      for (const auto& [pace, rank] : ranks) of_ranks[of(rank)].push_back(pace / most);
+  }
+  std::vector<double> middles;
+  for (const auto& mine : of_ranks)
+    if (!mine.empty()) middles.push_back(median_of(mine));
+  const double usual = low_median(middles);
+  // Where a rank takes 1 without chance, most take so much more by chance.
+  const double scatter = std::max(scatter_of(of_ranks), knows_rates_ ? usual - 1 : 0);
+  slowness_ = simulated ? slowness_of(of_ranks, usual, scatter, kLeastSlowness, 1)
+                        : slowness_of(of_ranks, usual, scatter, kLeastSlownessOfReal, kLeastToTell);
+}
+
+// Find real ranks that lose about as much time at each step: between computations, before the first
+// one too, or within them.
+void FittedRun::fit_losses() {
+  const auto& steps = run_.steps();
+  std::vector<double> between(steps.size()), within = between, sums[2], count(of(n_));
+  for (auto& sum : sums) sum.resize(of(n_));
+  ByRank lost(of(n_));
+  double mean = 0;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const RankStep& step = steps[i];
+    mean += should(step) / static_cast<double>(steps.size());
+    if (!step.known) continue;
+    const double off = shares_cores() ? 0 : std::max(0.0, step.seconds - step.cpu);
+    between[i] = std::max(0.0, step.gap - fixed_);
+    within[i] = std::max(0.0, held(i) - expected(step) - (off > taken_ ? 0 : off));
+    sums[0][of(step.rank)] += between[i], sums[1][of(step.rank)] += within[i];
+    if (step.pairs > 0) lost[of(step.rank)].push_back(within[i]), ++count[of(step.rank)];
+  }
+  std::vector<double> units[2] = {std::vector<double>(of(n_)), std::vector<double>(of(n_))};
+  for (int rank = 0; rank < n_; ++rank) {
+    const std::size_t r = of(rank);
+    const double lead = late_[r];
+    double late = 0;
+    for (const bool is_within : {false, true}) {
+      const double sum = sums[is_within][r] + (is_within ? 0 : lead);
+      const double usual = low_median(sums[is_within]);
+      if (sum < kHeldUp * usual || !(sum - usual > (kLeastSlownessOfReal - 1) * mean * count[r]))
+        continue;
+      units[is_within][r] = is_within ? unit_loss(lost[r], 0.75 * count[r])
+                                      : unit_pause(run_.pauses(rank), 0.5 * count[r], late);
+      loss_[r] = std::max(loss_[r], units[is_within][r]);
+    }
+    if (units[0][r] > 0 && lead - late > 0.5 * units[0][r]) late_extra_[r] = lead - late;
+  }
+  for (std::size_t i = 0; i < steps.size(); ++i)
+    for (const bool is_within : {false, true}) {
+      const double unit = units[is_within][of(steps[i].rank)];
+      const double loss = is_within ? within[i] : between[i];
+      if (unit > 0 && loss > 0.5 * unit) extra_[i] += loss;
+    }
+}
+
+// Return what a rank loses at a time in computations if it loses about as much in at least so many.
+double FittedRun::unit_loss(std::vector<double> losses, double at_least) const {
+  const double little =
+      run_.is_profile() ? 0.5 * quantile_of(losses, 1) : taken_;  // a profile shows its calls too
+  std::erase_if(losses, [&](double loss) { return loss <= little; });
+  const double middle = median_of(losses), off = (run_.is_profile() ? 0.25 : 0.15) * middle;
+  const auto alike = static_cast<double>(std::count_if(
+      losses.begin(), losses.end(), [&](double loss) { return std::abs(loss - middle) <= off; }));
+  return alike >= std::max({0.75 * static_cast<double>(losses.size()), at_least, 2.0}) ? middle : 0;
+}
+
+// Return the same of pauses. One that is much longer than all others is a late start.
+double FittedRun::unit_pause(std::vector<double> pauses, double at_least, double& late) const {
+  std::sort(pauses.begin(), pauses.end());
+  if (pauses.size() > 2 && pauses.back() > 1.5 * pauses[pauses.size() - 2])
+    late = pauses.back(), pauses.pop_back();
+  if (!run_.is_profile()) {
+    // Messages that a rank sends at once may each be late.
+    std::erase_if(pauses, [&](double pause) { return pause <= taken_; });
+    const double least = quantile_of(pauses, 0);
+    for (double& pause : pauses) pause /= std::max(1.0, std::round(pause / least));
+  }
+  return unit_loss(std::move(pauses), at_least);
+}
+
+// Take the recorded times for a replay. Ranks that were not recorded take what they should, and who
+// shares cores waits for them also between computations. A late start is no part of a first step.
+void FittedRun::take_base() {
+  base_.cores = cores_;
+  base_.begins = run_.begins();
+  for (std::size_t rank = 0; rank < late_.size(); ++rank) late_[rank] -= late_extra_[rank];
+  for (std::size_t i = 0; i < run_.steps().size(); ++i) {
+    const RankStep& step = run_.steps()[i];
+    if (const double off = step.gap - fixed_ - extra_[i]; shares_cores() && off > 0 && off < taken_)
+      waited_[i] = off;
+    base_.steps.push_back(step.known ? held(i) + step.gap - waited_[i] : expected(step));
+    if (!run_.is_simulated() || step.step > 0 || step.pass == Pass::backward) continue;
+    const double late = std::max(0.0, base_.steps[i] - expected(step));
+    base_.steps[i] -= late, base_.begins[of(step.rank)] += late, late_[of(step.rank)] += late;
+  }
+}
+
+// ---
+// Links.
+
+void FittedRun::fit_hops() {
+  std::map<std::tuple<Pass, Payload, Way>, std::vector<std::size_t>> kinds;
+  for (std::size_t i = 0; i < run_.hops().size(); ++i) {
+    const RecordedHop& hop = run_.hops()[i];
+    base_.hops.push_back(hop.seconds);
+    kinds[{hop.pass, hop.payload, hop.way}].push_back(i);
+  }
+  for (const auto& [kind, hops] : kinds) fit_links(hops);
+}
+
+// Fit the links of one pass, payload and way by the pace of their hops: what they take of their time
+// on a link inside a node, if a simulation says that, or else per byte.
+void FittedRun::fit_links(const std::vector<std::size_t>& hops) {
+  const bool simulated = run_.is_simulated();
+  const int nodes = run_.info().machine ? run_.info().machine->nodes : 1;
+  const bool has_one_link = run_.link() && nodes <= 1 && run_.info().machine->between.empty();
+  std::map<int, FittedLink> links;  // by sender
+  std::map<std::pair<int, double>, double> by_size;
+  std::map<int, std::vector<double>> of_steps;
+  bool varies = false;  // whether chance plays a part
+  for (const std::size_t i : hops) {
+    const RecordedHop& hop = run_.hops()[i];
+    if (!hop.known || !(hop.bytes > 0)) continue;
+    const double pace = hop.seconds / run_.alone_s(hop);
+    FittedLink& link = links[hop.from];
+    link.from = hop.from, link.to = hop.to;
+    link.hops.push_back(i);
+    link.paces.push_back(pace);
+    of_steps[hop.step].push_back(pace);
+    const auto [same, is_new] = by_size.emplace(std::pair(hop.from, hop.bytes), hop.seconds);
+    varies = varies || (!is_new && differ(same->second, hop.seconds));
+  }
+  if (links.empty()) return;
+  std::vector<double> middles, alike;
+  ByRank groups;
+  for (const auto& [from, link] : links) {
+    middles.push_back(median_of(link.paces));
+    groups.push_back(link.paces);
+  }
+  std::sort(middles.begin(), middles.end());
+  // Of hops that are alone on their links, hardly two are alike by chance.
+  std::size_t kinds = 1;
+  for (std::size_t i = 1; i < middles.size(); ++i) kinds += middles[i] > 1.001 * middles[i - 1];
+  varies = varies || 2 * kinds > middles.size();
+  double usual = simulated ? quantile_of(middles, 0.25) : median_of(middles);
+  double scatter = varies || !simulated ? scatter_of(groups) : 0;
+  if (has_one_link && varies) scatter = std::max(scatter, median_of(middles) - 1);
+  // Where all links of a kind join nodes, a link inside a node is as slow as its name says.
+  if (run_.link() && !varies) usual = std::min(usual, 1.0);
+  // A hop of a rank that was not recorded takes as long as most do at its step.
+  for (const std::size_t i : hops)
+    if (const RecordedHop& hop = run_.hops()[i]; !hop.known && !run_.is_whole())
+      base_.hops[i] = run_.alone_s(hop) *
+                      (of_steps.contains(hop.step) ? quantile_of(of_steps[hop.step], 0.25) : usual);
+  // Links that are alike say together what chance leaves.
+  for (const auto& mine : groups)
+    if (median_of(mine) < 1.5 * usual) alike.insert(alike.end(), mine.begin(), mine.end());
+  // Where one link is the rule and hops vary, two hops tell no slow link from chance.
+  const std::vector<double> slowness =
+      simulated
+          ? slowness_of(groups, usual, scatter, kLeastSlowness, has_one_link && varies ? 3 : 1)
+          : slowness_of(groups, usual, scatter, 2 * kLeastSlownessOfReal - 1, kLeastToTell);
+  std::size_t next = 0;
+  for (auto& [from, link] : links) {
+    const double middle = median_of(link.paces);
+    link.slowness = std::max(1.0, slowness[next++]);
+    const bool slow = link.slowness > 1;
+    link.steady = varies ? least_of(link.paces) : quantile_of(link.paces, 1);
+    if (!slow && middle < 1.5 * usual && varies)
+      link.steady = std::min(link.steady, least_of(alike));
+    if (has_one_link) link.steady = std::min(link.steady, link.slowness);
+    // Of an all-to-all, a message to another node is the slow one.
+    if (slow && run_.info().scheme == name_of(Scheme::ulysses) && nodes > 1)
+      link.to = (from + n_ / nodes) % n_;
+    links_.push_back(std::move(link));
+  }
+}
+
+// ---
+// What the run says of its machine, in the terms of a simulation.
+
+MachineFit fitted_machine(const Recording& recording) {
+  MachineFit fit = FittedRun(recording, false).machine();
+  if (recording.info.backend == "sim") fit.scenario.granularity = recorded_tile(recording.info);
+  const bool backward = fit.scenario.job.backward;
+  fit.scenario.job = recorded_job(recording.info);
+  fit.scenario.job.backward = backward;
+  return fit;
+}
+
+MachineFit FittedRun::machine() const {
+  MachineFit fit;
+  Scenario& scenario = fit.scenario;
+  const RunInfo& info = run_.info();
+  scenario.job.backward = run_.has(Pass::backward);
+  double pace = 1;
+  scenario.jitter = jitter(pace);
+  const auto rate = [&](Pass pass) {
+    if (const double given = given_flops(pass); given > 0) return given;
+    const double pair_s = pair_s_[of(pass)] * pace;
+    return pair_s > 0 ? run_.flops_a_pair(pass) / pair_s : 0;
+  };
+  const double forward = rate(Pass::forward), backward = rate(Pass::backward);
+  scenario.rates.forward_flops = forward > 0 ? forward : backward;
+  scenario.rates.backward_flops = backward > 0 ? backward : forward;
+  scenario.step_s = fixed_;
+  scenario.cores = shares_cores()                        ? cores_
+                   : run_.is_simulated() && info.machine ? info.machine->cores
+                                                         : cores_in_turn_;
+  fit.interrupted = shares_cores();
+  std::vector<double> pairs(slowness_.size()), lost = late_extra_;
+  for (std::size_t i = 0; i < run_.steps().size(); ++i) {
+    const RankStep& step = run_.steps()[i];
+    pairs[of(step.rank)] += step.known ? pair_s_[of(step.pass)] * step.work : 0;
+    lost[of(step.rank)] += extra_[i];
+  }
+  for (std::size_t rank = 0; rank < pairs.size(); ++rank) {
+    if (!(pairs[rank] > 0)) continue;
+    // What a rank loses does not vary, but simulated jitter is in proportion to all that it takes.
+    const double slowness =
+        slowness_[rank] + lost[rank] / (pairs[rank] * pace * (1 + scenario.jitter));
+    if (slowness != 1)
+      scenario.stragglers.push_back({static_cast<int>(rank), 1 / std::max(slowness, 1e-3)});
+  }
+  take_links(fit);
+  return fit;
+}
+
+// Return by what share of their pairs' time computations take longer by chance, 0 for next to none,
+// and set the share of the fitted pace that they take without. Real paces are medians, so chance is
+// a part of them: an exponential one, whose mean is as large as its standard deviation.
+double FittedRun::jitter(double& pace) const {
+  double should = 0, took = 0, squares = 0, spent = 0;
+  for (std::size_t i = 0; i < run_.steps().size(); ++i) {
+    const RankStep& step = run_.steps()[i];
+    if (!step.known || extra_[i] > 0) continue;
+    const double pairs = expected(step) - fixed_of(step), time = computing(step) - fixed_of(step);
+    if (!(pairs > 0)) continue;
+    should += pairs;
+    took += time;
+    squares += time * time / pairs;
+    spent += step.cpu;
+  }
+  if (!(should > 0)) return 0;
+  const double mean = took / should;
+  if (!run_.is_simulated())
+    pace = std::max({mean - std::sqrt(std::max(0.0, squares / should - mean * mean)),
+                     std::min(mean, spent / should), 1e-3 * mean});
+  if (mean > (1 + kLeastJitter) * pace) return mean / pace - 1;
+  if (!run_.is_simulated()) pace = mean;
+  return 0;
+}
+
+void FittedRun::take_links(MachineFit& fit) const {
+  Rates& rates = fit.scenario.rates;
+  fit.link_slowness.assign(of(n_), 0);
+  double should = 0, off = 0;
+  std::map<std::pair<Pass, Payload>, double> largest;
+  for (const RecordedHop& hop : run_.hops())
+    largest[{hop.pass, hop.payload}] = std::max(largest[{hop.pass, hop.payload}], hop.bytes);
+  std::map<double, std::vector<double>> by_size;  // of usual links, for as large a hop
+  for (const FittedLink& link : links_) {
+    // Chance makes a link slow for blocks of one kind, but not for all.
+    if (double& slow = fit.link_slowness[of(link.from)]; link.to == (link.from + 1) % n_)
+      slow = slow > 0 ? std::min(slow, link.slowness) : link.slowness;
+    for (std::size_t i = 0; i < link.hops.size(); ++i) {
+      const RecordedHop& hop = run_.hops()[link.hops[i]];
+      const double most = largest[{hop.pass, hop.payload}];
+      if (link.slowness == 1) by_size[most].push_back(hop.seconds * most / hop.bytes);
+      should += link.steady * run_.alone_s(hop);
+      off += hop.seconds - link.steady * run_.alone_s(hop);
+    }
+  }
+  for (double& slow : fit.link_slowness) slow = std::max(slow, 1.0);
+  if (!run_.is_whole() || quantile_of(fit.link_slowness, 1) == 1) fit.link_slowness.clear();
+  if (run_.is_simulated() && off > kLeastJitter * should && should > 0)
+    fit.scenario.hop_jitter = off / should;
+  rates.bytes_per_s = 0;
+  if (run_.link()) {
+    rates.bytes_per_s = run_.link()->bytes_per_s;
+    rates.latency_s = run_.link()->latency_s;
+    return;
+  }
+  if (by_size.empty()) return;
+  // The latency is where a line through the least times of the smallest and the largest hops begins,
+  // unless chance may be the reason.
+  const auto& [low, at_low] = *by_size.begin();
+  const auto& [high, at_high] = *by_size.rbegin();
+  if (high > low) {
+    const double slope = (least_of(at_high) - least_of(at_low)) / (high - low);
+    const double doubt = (2e-9 + (median_of(at_low) - quantile_of(at_low, 0)) +
+                          (median_of(at_high) - quantile_of(at_high, 0))) /
+                         (high - low) * low;
+    const double fixed = least_of(at_low) - slope * low;
+    if (slope > 0 && fixed >= 4 * doubt) rates.latency_s = fixed;
+  }
+  double bytes = 0, seconds = 0;
+  for (const auto& [size, times] : by_size) {
+    bytes += size;
+    const double usual = fit.scenario.hop_jitter > 0 ? least_of(times) : median_of(times);
+    seconds += std::max(0.0, usual - rates.latency_s);  // chance may make it shorter
+  }
+  rates.bytes_per_s = bytes / seconds;
+}
+
+}  // namespace ringscope

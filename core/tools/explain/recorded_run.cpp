@@ -1,0 +1,383 @@
+#include "core/tools/explain/recorded_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/ring/loop_counts.h"
+#include "core/tools/cost/time.h"
+#include "core/tools/sim/evaluate.h"
+
+namespace ringscope {
+namespace {
+
+double seconds_of(std::int64_t ns) { return 1e-9 * static_cast<double>(ns); }
+
+constexpr Index kMostTiles = Index{1} << 24;  // of a sequence, which are counted one by one
+
+// Return the link of this name, or of these numbers; none for one that only a file knows, because a
+// recording must not have files opened.
+std::optional<Link> link_of(const std::string& name) {
+  for (const Link& link : builtin_hardware().links)
+    if (link.name == name) return link;
+  if (name.find(',') == name.npos || name.find_first_not_of("0123456789.,eE+-") != name.npos)
+    return std::nullopt;
+  try {
+    return find_link(name);
+  } catch (const InputError&) {
+    return std::nullopt;
+  }
+}
+
+bool is_computation_of(const TraceEvent& e, int ranks) {
+  return e.lane == Lane::compute && e.step >= 0 && e.step < ranks;
+}
+
+}  // namespace
+
+Problem recorded_job(const RunInfo& info) {
+  Problem job;
+  job.shape = info.shape;
+  validate(job.shape);
+  job.dtype = parse_dtype(info.dtype);
+  job.mask = MaskSpec::recorded(info.mask, info.mask_slices);
+  static_cast<void>(job.mask.for_seqlen(info.shape.seqlen));  // throws if it does not fit
+  job.partition = PartitionSpec::recorded(info.partition, info.partition_runs, info.shape.seqlen,
+                                          info.world_size);
+  job.world_size = info.world_size;
+  job.kv_buffers = std::max(info.kv_buffers, 2);
+  set_scheme(job, info.scheme);
+  return job;
+}
+
+Granularity recorded_tile(const RunInfo& info) {
+  if (!info.machine || info.shape.seqlen / info.machine->tile_rows > kMostTiles) return {};
+  return {info.machine->tile_rows, info.machine->tile_keys};
+}
+
+RecordedRun::RecordedRun(const Recording& recording, bool is_replayed)
+    : info_(&recording.info), ranks_(recording.info.world_size) {
+  if (is_simulated() && info_->machine) link_ = link_of(info_->machine->link);
+  if (const std::string name = fmt::format("{}:", name_of(Scheme::two_level));
+      info_->scheme.starts_with(name))
+    ranks_a_node_ =
+        ranks_ / std::max(1, parse_number<int>(info_->scheme.substr(name.size())).value_or(1));
+  if (is_replayed && ranks_ > kMostExplainedRanks)
+    throw InputError(
+        fmt::format("{} ranks are recorded; up to {} accepted", ranks_, kMostExplainedRanks));
+  std::int64_t end_ns = std::numeric_limits<std::int64_t>::min();
+  begin_ns_ = std::numeric_limits<std::int64_t>::max();
+  for (const auto& events : recording.events)
+    for (const TraceEvent& e : events) {
+      begin_ns_ = std::min(begin_ns_, e.begin_ns);
+      // What a simulated rank has sent may go on after the run's end.
+      if (!is_simulated() || e.lane == Lane::compute || e.lane == Lane::wait)
+        end_ns = std::max(end_ns, e.end_ns);
+      if (!is_computation_of(e, ranks_)) continue;
+      has_[static_cast<int>(e.pass)] = true;
+      if (e.pairs > 0)
+        flops_a_pair_[static_cast<int>(e.pass)] =
+            static_cast<double>(e.flops) / static_cast<double>(e.pairs);
+    }
+  if (end_ns < begin_ns_) throw InputError("nothing is recorded; the events of a run accepted");
+  wall_s_ = seconds_of(end_ns - begin_ns_);
+  begins_.resize(static_cast<std::size_t>(ranks_));
+  ends_.resize(begins_.size(), {SIZE_MAX, 0});
+  pauses_.resize(begins_.size());
+  for (int rank = 0; rank < ranks_; ++rank) {
+    const auto& events = recording.events[static_cast<std::size_t>(rank)];
+    is_whole_ = is_whole_ && !events.empty();
+    read_rank(rank, events);
+  }
+  if (!is_simulated() && !is_profile() && !info_->training) read_late_messages(recording);
+  read_hops(recording);
+  make_graph(is_replayed);
+}
+
+void RecordedRun::read_rank(int rank, const std::vector<TraceEvent>& events) {
+  std::vector<const TraceEvent*> thread;
+  for (const TraceEvent& e : events) thread.push_back(&e);
+  std::stable_sort(thread.begin(), thread.end(), [](const TraceEvent* a, const TraceEvent* b) {
+    return std::pair(a->begin_ns, a->end_ns) < std::pair(b->begin_ns, b->end_ns);
+  });
+  // In a training step the rest of the model lies between, which is no part of the ring.
+  const auto gap_of = [&](std::int64_t begin, std::int64_t end) {
+    return info_->training ? 0 : seconds_of(std::max<std::int64_t>(0, end - begin));
+  };
+  std::map<std::pair<Pass, int>, std::size_t> rows;
+  std::int64_t now = begin_ns_, parted = begin_ns_;
+  const std::size_t first = steps_.size(), none = SIZE_MAX;
+  std::size_t last = none;
+  for (const TraceEvent* e : thread) {
+    const double pause = gap_of(parted, e->begin_ns);
+    if (pause > 0 && (last != none || !info_->is_midway))
+      pauses_[static_cast<std::size_t>(rank)].push_back(pause);
+    parted = std::max(parted, e->begin_ns);
+    if (!is_computation_of(*e, ranks_) && e->lane != Lane::wait) continue;
+    parted = std::max(parted, e->end_ns);
+    const double gap = gap_of(now, e->begin_ns);
+    (last != none ? steps_[last].gap : begins_[static_cast<std::size_t>(rank)]) += gap;
+    now = std::max(now, e->end_ns);
+    if (e->lane == Lane::wait) continue;
+    const auto [row, is_new] = rows.emplace(std::pair(e->pass, e->step), steps_.size());
+    if (is_new) steps_.push_back({.pass = e->pass, .rank = rank, .step = e->step, .parts = 0});
+    last = row->second;
+    RankStep& step = steps_[last];
+    step.seconds += seconds_of(e->end_ns - e->begin_ns);
+    step.cpu += seconds_of(e->cpu_ns);
+    step.pairs += static_cast<double>(e->pairs);
+    step.work = step.pairs;
+    step.parts += e->pairs > 0;
+    step.owner = e->kv_owner;
+    step.known = true;
+  }
+  for (std::size_t i = first; i < steps_.size(); ++i)
+    steps_[i].parts = is_simulated() ? std::max(1, steps_[i].parts) : 1;
+  if (last != none) ends_[static_cast<std::size_t>(rank)] = {last, now};
+}
+
+// Who is late with its last message need not wait for it, but others do.
+void RecordedRun::read_late_messages(const Recording& recording) {
+  for (std::size_t rank = 0; rank < ends_.size(); ++rank) {
+    const auto [row, end] = ends_[rank];
+    if (row == SIZE_MAX) continue;
+    std::int64_t sent = end, late = 0;
+    for (const TraceEvent& e : recording.events[rank])
+      if (e.lane == Lane::send) sent = std::max(sent, e.begin_ns);
+    for (const auto& events : recording.events)
+      for (const TraceEvent& e : events)
+        if (e.lane == Lane::wait && e.waiting_for == static_cast<int>(rank) && sent > end)
+          late = std::max(late, std::min(e.end_ns, sent) - std::max(e.begin_ns, end));
+    if (late > 0) steps_[row].gap += seconds_of(late);
+  }
+}
+
+void RecordedRun::read_hops(const Recording& recording) {
+  struct Ends {
+    std::vector<const TraceEvent*> of[2];  // sends and receives, in their order
+  };
+  std::map<HopKey, Ends> all;
+  int sent = 0, sent_late = 0;
+  for (const auto& events : recording.events) {
+    std::map<std::pair<Pass, int>, std::int64_t> computed;  // when a step was
+    for (const TraceEvent& e : events)
+      if (e.lane == Lane::compute && e.end_ns > e.begin_ns) computed[{e.pass, e.step}] = e.end_ns;
+    for (const TraceEvent& e : events) {
+      const bool is_hop = e.lane == Lane::send || e.lane == Lane::recv;
+      if (!is_hop || e.step < 0 || e.step > ranks_ || !is_rank(e.src) || !is_rank(e.dst)) continue;
+      // A receive slice has the receiver's number of the hop, which is the sender's.
+      all[{e.pass, e.payload, e.step, e.src, e.dst}].of[e.lane == Lane::recv].push_back(&e);
+      if (const auto found = computed.find({e.pass, e.step});
+          e.lane == Lane::send && found != computed.end())
+        ++sent, sent_late += e.begin_ns >= found->second;
+    }
+  }
+  computes_first_ = sent > 0 && sent_late > 0.9 * sent;
+  for (const auto& [key, ends] : all) {
+    const auto [pass, payload, step, src, dst] = key;
+    hop_rows_[key] = static_cast<std::int32_t>(hops_.size());
+    RecordedHop& hop = hops_.emplace_back(RecordedHop{.pass = pass,
+                                                      .payload = payload,
+                                                      .way = way_of(src, dst),
+                                                      .step = step,
+                                                      .from = src,
+                                                      .to = dst,
+                                                      .known = true});
+    const auto& [sends, receives] = ends.of;
+    for (std::size_t i = 0; i < std::max(sends.size(), receives.size()); ++i) {
+      const TraceEvent& one = *(i < sends.size() ? sends : receives)[i];
+      // Either end of a simulated message says all, and messages arrive in no order.
+      const TraceEvent& other = is_simulated() ? one : *(i < receives.size() ? receives : sends)[i];
+      // A slice is only as long as its lane is free.
+      const std::int64_t moved = std::max(one.moved_ns, other.moved_ns),
+                         shown = std::max(one.end_ns, other.end_ns) -
+                                 std::max(one.begin_ns, other.begin_ns);
+      hop.seconds += seconds_of(std::max<std::int64_t>(0, moved > 0 ? moved : shown));
+      hop.bytes += static_cast<double>(one.bytes);
+      ++hop.messages;
+    }
+  }
+}
+
+double RecordedRun::alone_s(const RecordedHop& hop) const {
+  if (!link_) return hop.bytes;
+  if (info_->scheme == name_of(Scheme::ulysses))
+    return all_to_all_seconds(hop.bytes, ranks_, link_->bytes_per_s, link_->latency_s);
+  return hop.messages * link_->latency_s + hop.bytes / link_->bytes_per_s;
+}
+
+// Return the way of a message: to the next rank, to the one before, or any other.
+Way RecordedRun::way_of(int src, int dst) const {
+  if (ranks_a_node_ > 0)
+    return src / ranks_a_node_ != dst / ranks_a_node_ ? Way::between_nodes : Way::ring;
+  if (dst == (src + 1) % ranks_) return Way::ring;
+  return src == (dst + 1) % ranks_ ? Way::backwards : Way::between_nodes;
+}
+
+// ---
+// The graph.
+
+// Make the graph of the recorded scheme's loop. Where mask or partition mean nothing here, the loop
+// is known all the same, but not its work.
+void RecordedRun::make_graph(bool is_replayed) {
+  for (const bool has_work : {true, false}) try {
+      RunInfo info = *info_;
+      if (is_profile()) break;
+      if (!has_work) info.mask = "full", info.partition = "contiguous";
+      if (!has_work) info.mask_slices.clear(), info.partition_runs.clear();
+      Problem job = recorded_job(info);
+      job.backward = has(Pass::backward);
+      GraphOptions options{.granularity = recorded_tile(info)};
+      const bool has_tiles = options.granularity.rows > 1 || options.granularity.keys > 1;
+      if (!is_replayed && !has_tiles) return;
+      if (!is_replayed && !is_followed(job) && job.scheme != Scheme::ulysses)
+        return take_work_of_blocks(job);
+      if (ranks_ > kMostExplainedRanks) return;
+      // Where a GPU computes, its host only launches the work.
+      options.hosts_compute = is_simulated()
+                                  ? is_followed(job) || (info.machine && info.machine->cores > 0)
+                                  : info.backend == "cpu" || info.backend == "mpi";
+      options.in_step = is_simulated() && info.kv_buffers == 0 && !is_followed(job) &&
+                        job.scheme != Scheme::ulysses;
+      graph_ = graph_of(job, options);
+      is_predicted_ = has_work;
+      break;
+    } catch (const std::runtime_error&) {  // such a loop there is none
+    }
+  if (graph_.tasks.empty() && is_replayed) make_graph_of_meetings();
+  give_rows();
+}
+
+// Take the work of blocks that a rank's queries attend whole.
+void RecordedRun::take_work_of_blocks(const Problem& job) {
+  const Work work(job, recorded_tile(*info_));
+  for (RankStep& step : steps_)
+    if (step.pairs > 0 && is_rank(step.owner))
+      step.work = std::max(step.pairs, work.of(step.rank, step.owner).computed);
+}
+
+// Others' loops: a rank goes on when it has computed, sent and received.
+void RecordedRun::make_graph_of_meetings() {
+  std::vector<std::int32_t> ready;  // [rank]: the task after which it goes on
+  const auto add = [&](const Task& task, std::vector<std::int32_t> earlier) {
+    graph_.tasks.push_back(task);
+    graph_.edges.insert(graph_.edges.end(), earlier.begin(), earlier.end());
+    graph_.edge_begins.push_back(static_cast<std::uint32_t>(graph_.edges.size()));
+    return static_cast<std::int32_t>(graph_.tasks.size()) - 1;
+  };
+  graph_.world_size = ranks_;
+  for (int rank = 0; rank < ranks_; ++rank)
+    ready.push_back(add({.kind = Task::Kind::begin, .rank = rank}, {}));
+  for (const Pass pass : kAllPasses)
+    for (int step = 0; step < ranks_ && has(pass); ++step) {
+      std::vector<std::vector<std::int32_t>> over;
+      for (int rank = 0; rank < ranks_; ++rank)
+        over.push_back({add({.pass = pass, .rank = rank, .step = step},
+                            {ready[static_cast<std::size_t>(rank)]})});
+      for (const RecordedHop& hop : hops_) {
+        if (hop.pass != pass || hop.step != step) continue;
+        const auto from = static_cast<std::size_t>(hop.from), to = static_cast<std::size_t>(hop.to);
+        const std::int32_t task = add({.kind = Task::Kind::hop,
+                                       .pass = pass,
+                                       .payload = hop.payload,
+                                       .rank = hop.from,
+                                       .step = step,
+                                       .to = hop.to},
+                                      computes_first_ ? std::vector{over[from][0], over[to][0]}
+                                                      : std::vector{ready[from], ready[to]});
+        over[from].push_back(task), over[to].push_back(task);
+      }
+      for (int rank = 0; rank < ranks_; ++rank)
+        ready[static_cast<std::size_t>(rank)] =
+            add({.kind = Task::Kind::await, .pass = pass, .rank = rank, .step = step},
+                over[static_cast<std::size_t>(rank)]);
+    }
+}
+
+// Find what each task takes: its part, by work or bytes, of what its rank's step or the messages from
+// its rank to another take. What was not recorded gets a row of its own.
+void RecordedRun::give_rows() {
+  if (graph_.tasks.empty()) return;
+  const auto n = static_cast<std::size_t>(ranks_);
+  const auto place = [&](const auto& at) {
+    return static_cast<std::size_t>(at.rank) * n + static_cast<std::size_t>(at.step);
+  };
+  std::vector<std::int32_t> step_rows[2];  // by pass: [rank][step]
+  for (auto& rows : step_rows) rows.assign(n * n, -1);
+  for (std::size_t i = 0; i < steps_.size(); ++i)
+    step_rows[static_cast<int>(steps_[i].pass)][place(steps_[i])] = static_cast<std::int32_t>(i);
+  struct Sum {
+    double amount = 0, pairs = 0, count = 0;
+  };
+  std::vector<Sum> of_steps, of_hops;
+  std::vector<bool> has_begun(n);
+  row_.assign(graph_.tasks.size(), -1);
+  part_.assign(graph_.tasks.size(), 1);
+  for (std::size_t i = 0; i < row_.size(); ++i) {
+    const Task& task = graph_.tasks[i];
+    if (task.kind == Task::Kind::attend) {
+      std::int32_t& row = step_rows[static_cast<int>(task.pass)][place(task)];
+      if (row < 0) {
+        row = static_cast<std::int32_t>(steps_.size());
+        steps_.push_back(
+            {.pass = task.pass, .rank = task.rank, .step = task.step, .owner = task.owner});
+      }
+      row_[i] = row;
+      part_[i] = task.work.computed;
+      of_steps.resize(steps_.size());
+      of_steps[row].pairs += task.work.pairs;
+    } else if (task.is_hop()) {
+      const auto known = hop_rows_.find({task.pass, task.payload, task.step, task.rank, task.to});
+      const RecordedHop hop{.pass = task.pass,
+                            .payload = task.payload,
+                            .way = way_of(task.rank, task.to),
+                            .step = task.step,
+                            .from = task.rank,
+                            .to = task.to,
+                            .bytes = task.bytes,
+                            .messages = 1};
+      row_[i] = known != hop_rows_.end() ? known->second : static_cast<std::int32_t>(hops_.size());
+      part_[i] = alone_s(hop);
+      if (known == hop_rows_.end()) hops_.push_back(hop);
+      of_hops.resize(hops_.size());
+    } else if (task.kind == Task::Kind::begin && !has_begun[static_cast<std::size_t>(task.rank)]) {
+      has_begun[static_cast<std::size_t>(task.rank)] = true;
+      row_[i] = task.rank;
+      continue;
+    }
+    if (row_[i] < 0) continue;
+    Sum& sum = (task.is_hop() ? of_hops : of_steps)[static_cast<std::size_t>(row_[i])];
+    sum.amount += part_[i], ++sum.count;
+  }
+  for (std::size_t i = 0; i < row_.size(); ++i) {
+    const Task& task = graph_.tasks[i];
+    if (row_[i] < 0 || task.kind == Task::Kind::begin) continue;
+    const Sum& sum = (task.is_hop() ? of_hops : of_steps)[static_cast<std::size_t>(row_[i])];
+    part_[i] = sum.amount > 0 ? part_[i] / sum.amount : 1 / sum.count;
+  }
+  for (std::size_t i = 0; i < of_steps.size() && is_predicted_; ++i) {
+    RankStep& step = steps_[i];
+    if (!step.known) step.pairs = of_steps[i].pairs;
+    if (of_steps[i].count > 0)
+      step.work = step.pairs > 0 ? std::max(of_steps[i].amount, step.pairs) : 0;
+  }
+}
+
+double RecordedRun::wall_s(const Durations& durations) const {
+  std::vector<double> seconds;
+  for (std::size_t i = 0; i < graph_.tasks.size(); ++i) {
+    const Task& task = graph_.tasks[i];
+    const auto& column = task.is_hop()                     ? durations.hops
+                         : task.kind == Task::Kind::attend ? durations.steps
+                                                           : durations.begins;
+    seconds.push_back(row_[i] < 0 ? 0 : part_[i] * column[static_cast<std::size_t>(row_[i])]);
+  }
+  return evaluate(graph_, seconds, {.count = durations.cores}).wall_s();
+}
+
+}  // namespace ringscope

@@ -1,0 +1,132 @@
+// A recorded run as columns: what each rank computed at each step, what each hop took, and the graph
+// of tasks that says what waits for what. Evaluated with other durations, the graph says how long the
+// run would have taken.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "core/ring/seams.h"
+#include "core/tools/cost/hardware.h"
+#include "core/tools/sim/graph.h"
+#include "core/trace/event.h"
+
+namespace ringscope {
+
+// One rank's computation at one step. Seconds.
+struct RankStep {
+  Pass pass = Pass::forward;
+  int rank = 0, step = 0;
+  int owner = -1;
+  double seconds = 0;  // of the computation
+  double cpu = 0;      // processor time in it
+  double gap = 0;      // from its end to the next wait or computation
+  double pairs = 0;
+  double work = 0;     // pairs that the kernel computes
+  int parts = 1;       // simulated: computations with pairs that make it up, if any
+  bool known = false;  // whether it was recorded
+};
+
+// All messages from one rank to another at one step: both of a message's ends had begun, and it was
+// on its way for so many seconds.
+struct RecordedHop {
+  Pass pass = Pass::forward;
+  Payload payload = Payload::kv;
+  Way way = Way::ring;
+  int step = 0, from = 0, to = 0;
+  double seconds = 0;
+  double bytes = 0;
+  int messages = 0;
+  bool known = false;
+};
+
+// What the run's tasks take, in the order of RecordedRun.
+struct Durations {
+  std::vector<double> steps, hops;
+  std::vector<double> begins;  // [rank]: from the run's beginning to the rank's first event
+  int cores = 0;               // that ranks share; 0: each has its own
+};
+
+// Return the job of a recording, without the backward pass and nodes. Throw InputError for what
+// means nothing here.
+Problem recorded_job(const RunInfo& info);
+// Return the recorded kernel's tile, {1, 1} for none and for more of them than can be counted.
+Granularity recorded_tile(const RunInfo& info);
+
+class RecordedRun {
+ public:
+  // Read a recording, and make its graph if it `is_replayed`. Throw InputError for one without events,
+  // and for more ranks than can be replayed.
+  RecordedRun(const Recording& recording, bool is_replayed);
+
+  const RunInfo& info() const { return *info_; }
+  int ranks() const { return ranks_; }
+  bool is_simulated() const { return info_->backend == "sim"; }
+  // Return whether a profiler saw the run, so that the loop is somebody else's.
+  bool is_profile() const { return info_->backend == "profile"; }
+  bool is_whole() const { return is_whole_; }  // every rank was recorded
+  double wall_s() const { return wall_s_; }
+  bool has(Pass pass) const { return has_[static_cast<int>(pass)]; }
+
+  const std::vector<RankStep>& steps() const { return steps_; }
+  const std::vector<RecordedHop>& hops() const { return hops_; }
+  const std::vector<double>& begins() const { return begins_; }
+  // Return how long a rank's thread neither computed nor waited each time. A message that begins
+  // meanwhile parts two of them.
+  const std::vector<double>& pauses(int rank) const {
+    return pauses_[static_cast<std::size_t>(rank)];
+  }
+
+  // Return the link inside a node, where a simulation says it, and what a hop takes on it; without
+  // one, its bytes.
+  const std::optional<Link>& link() const { return link_; }
+  double alone_s(const RecordedHop& hop) const;
+  // Return the floating-point operations of a pair in a pass, 0 if none was counted.
+  double flops_a_pair(Pass pass) const { return flops_a_pair_[static_cast<int>(pass)]; }
+  // Return whether a step's work is known: it was counted, or the mask and the partition tell it.
+  bool has_work(const RankStep& step) const { return step.known || is_predicted_; }
+
+  // Return the seconds of the run with these durations.
+  double wall_s(const Durations& durations) const;
+
+ private:
+  using HopKey = std::tuple<Pass, Payload, int, int, int>;  // step, sender, receiver
+
+  bool is_rank(int rank) const { return rank >= 0 && rank < ranks_; }
+  void read_rank(int rank, const std::vector<TraceEvent>& events);
+  void read_late_messages(const Recording& recording);
+  void read_hops(const Recording& recording);
+  Way way_of(int src, int dst) const;
+  void make_graph(bool is_replayed);
+  void take_work_of_blocks(const Problem& job);
+  void make_graph_of_meetings();
+  void give_rows();
+
+  const RunInfo* info_;
+  int ranks_ = 1;
+  int ranks_a_node_ = 0;  // two-level only
+  bool is_whole_ = true, is_predicted_ = false, computes_first_ = false, has_[2] = {};
+  double wall_s_ = 0;
+  std::int64_t begin_ns_ = 0;
+  double flops_a_pair_[2] = {};
+  std::vector<RankStep> steps_;
+  std::vector<RecordedHop> hops_;
+  std::vector<double> begins_;
+  std::vector<std::vector<double>> pauses_;  // by rank
+  std::vector<std::pair<std::size_t, std::int64_t>>
+      ends_;  // by rank: its last step (SIZE_MAX: none), and the end
+  std::map<HopKey, std::int32_t> hop_rows_;
+  std::optional<Link> link_;
+
+  TaskGraph graph_;
+  std::vector<std::int32_t> row_;  // [task]: of its step, hop or rank; -1: it takes no time
+  std::vector<double> part_;       // [task]: its part of that row's time
+};
+
+inline constexpr int kMostExplainedRanks = 1024;
+
+}  // namespace ringscope

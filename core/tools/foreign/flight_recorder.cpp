@@ -1,0 +1,562 @@
+#include "core/tools/foreign/flight_recorder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <unordered_map>
+
+#include "core/base/error.h"
+#include "core/base/files.h"
+#include "core/base/text.h"
+#include "core/trace/json_reader.h"
+
+namespace ringscope {
+namespace {
+
+// ---
+// The reader of pickles: protocols 2 to 5, plain values only.
+
+constexpr std::size_t kMaxValues = 4'000'000;
+// A value may stand in a pickle in many places at little cost, so what is made of it is bounded, too.
+constexpr std::size_t kMaxOps = 1'000'000, kMaxMembers = 1'000'000, kMaxKeys = 200,
+                      kMaxSpelled = 200;
+
+struct PickleValue {
+  enum class Kind : std::uint8_t { none, boolean, integer, real, text, list, dict, mark };
+  Kind kind = Kind::none;
+  std::int64_t integer = 0;  // also a boolean
+  std::string_view text;
+  std::vector<std::uint32_t> items;  // of a list or tuple; of a dict: key, value, key, value
+};
+using PickleKind = PickleValue::Kind;
+
+class PickleReader {
+ public:
+  explicit PickleReader(std::string_view bytes) : bytes_(bytes) {}
+
+  // Read the whole pickle and return its value.
+  const PickleValue& read() {
+    while (true) {
+      op_at_ = at_;
+      const auto op = static_cast<unsigned char>(take(1)[0]);
+      if (op == '.') break;
+      execute(op);
+    }
+    return at(pop());
+  }
+
+  const PickleValue& at(std::uint32_t index) const { return values_[index]; }
+  // Return the value of a key, or null if there is none or `dict` is no dict.
+  const PickleValue* find(const PickleValue* dict, std::string_view key) const {
+    if (dict == nullptr || dict->kind != PickleKind::dict) return nullptr;
+    for (std::size_t i = 0; i + 1 < std::min(dict->items.size(), 2 * kMaxKeys); i += 2)
+      if (at(dict->items[i]).kind == PickleKind::text && at(dict->items[i]).text == key)
+        return &at(dict->items[i + 1]);
+    return nullptr;
+  }
+  std::string text(const PickleValue* dict, std::string_view key) const {
+    const PickleValue* const value = find(dict, key);
+    return value != nullptr ? spelled(*value) : std::string();
+  }
+  std::int64_t integer(const PickleValue* dict, std::string_view key,
+                       std::int64_t otherwise) const {
+    const PickleValue* const value = find(dict, key);
+    return value != nullptr &&
+                   (value->kind == PickleKind::integer || value->kind == PickleKind::boolean)
+               ? value->integer
+               : otherwise;
+  }
+  static std::string spelled(const PickleValue& value) {
+    if (value.kind == PickleKind::integer) return std::to_string(value.integer);
+    std::string text(value.text.substr(0, kMaxSpelled));
+    for (char& c : text)
+      if (c < ' ' || c > '~') c = '?';
+    return text;
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& what) const { fail_at(op_at_, what); }
+
+  std::string_view take(std::uint64_t count) {
+    if (count > bytes_.size() - at_) fail_at(bytes_.size(), "the pickle ends here; more accepted");
+    const std::string_view taken = bytes_.substr(at_, count);
+    at_ += count;
+    return taken;
+  }
+  std::uint64_t number(std::size_t size) {
+    const std::string_view bytes = take(size);
+    std::uint64_t value = 0;
+    for (std::size_t i = size; i-- > 0;) value = value << 8 | static_cast<unsigned char>(bytes[i]);
+    return value;
+  }
+
+  void push(PickleValue value) {
+    if (values_.size() >= kMaxValues)
+      refuse(fmt::format("more values than the {} accepted", kMaxValues));
+    stack_.push_back(static_cast<std::uint32_t>(values_.size()));
+    values_.push_back(std::move(value));
+  }
+  void push(PickleKind kind, std::int64_t integer = 0, std::string_view text = {}) {
+    push(PickleValue{.kind = kind, .integer = integer, .text = text, .items = {}});
+  }
+  std::uint32_t pop() {
+    if (stack_.empty()) refuse("no value on the pickle's stack; one accepted");
+    const std::uint32_t top = stack_.back();
+    stack_.pop_back();
+    return top;
+  }
+  // Pop the values down to the last mark, and the mark.
+  std::vector<std::uint32_t> pop_to_mark() {
+    std::size_t mark = stack_.size();
+    while (mark > 0 && at(stack_[mark - 1]).kind != PickleKind::mark) --mark;
+    if (mark == 0) refuse("no mark on the pickle's stack; one accepted");
+    std::vector<std::uint32_t> items(stack_.begin() + static_cast<std::ptrdiff_t>(mark),
+                                     stack_.end());
+    stack_.resize(mark - 1);
+    return items;
+  }
+  void tuple(std::size_t count) {
+    std::vector<std::uint32_t> items(count);
+    for (std::size_t i = count; i-- > 0;) items[i] = pop();
+    make(PickleKind::list, std::move(items));
+  }
+  void make(PickleKind kind, const std::vector<std::uint32_t>& items) {
+    push(kind);
+    extend(kind, items);
+  }
+  void extend(PickleKind kind, const std::vector<std::uint32_t>& items) {
+    if (stack_.empty() || at(stack_.back()).kind != kind)
+      refuse("nothing on the stack that takes members; a list or dict accepted");
+    if (kind == PickleKind::dict && items.size() % 2 != 0)
+      refuse("a key without its value; both accepted");
+    auto& into = values_[stack_.back()].items;
+    into.insert(into.end(), items.begin(), items.end());
+  }
+  void keep(std::uint64_t index) {
+    if (stack_.empty()) refuse("no value on the pickle's stack; one accepted");
+    memo_[index] = stack_.back();
+  }
+  void recall(std::uint64_t index) {
+    const auto found = memo_.find(index);
+    if (found == memo_.end()) refuse("a value that was not kept; one that was accepted");
+    stack_.push_back(found->second);
+    if (stack_.size() > kMaxFlightBytes) refuse("too deep a stack");
+  }
+  // Of whole numbers only those of 64 bits are kept; longer ones count as the largest.
+  void long_number(std::uint64_t size) {
+    const std::string_view bytes = take(size);
+    std::uint64_t value = size > 0 && bytes.back() < 0 ? ~std::uint64_t{0} : 0;
+    for (std::size_t i = std::min<std::size_t>(size, 8); i-- > 0;)
+      value = value << 8 | static_cast<unsigned char>(bytes[i]);
+    push(PickleKind::integer, size > 8 ? INT64_MAX : static_cast<std::int64_t>(value));
+  }
+
+  // clang-format off
+  void execute(unsigned char op) {
+    switch (op) {
+      case 0x80: if (number(1) - 2 > 3) refuse("an unknown pickle protocol; 2 to 5 accepted"); return;
+      case 0x95: number(8); return;  // the length of a frame
+      case '0': pop(); return;
+      case '1': pop_to_mark(); return;
+      case '(': return push(PickleKind::mark);
+      case 'N': return push(PickleKind::none);
+      case 0x88: return push(PickleKind::boolean, 1);
+      case 0x89: return push(PickleKind::boolean, 0);
+      case 'J': return push(PickleKind::integer, static_cast<std::int32_t>(number(4)));
+      case 'K': return push(PickleKind::integer, static_cast<std::int64_t>(number(1)));
+      case 'M': return push(PickleKind::integer, static_cast<std::int64_t>(number(2)));
+      case 0x8a: return long_number(number(1));
+      case 0x8b: return long_number(number(4));
+      case 'G': take(8); return push(PickleKind::real);
+      case 'U': case 'C': case 0x8c: return push(PickleKind::text, 0, take(number(1)));
+      case 'T': case 'X': case 'B': return push(PickleKind::text, 0, take(number(4)));
+      case 0x8d: case 0x8e: return push(PickleKind::text, 0, take(number(8)));
+      case ']': case ')': case 0x8f: return push(PickleKind::list);
+      case '}': return push(PickleKind::dict);
+      case 0x85: return tuple(1);
+      case 0x86: return tuple(2);
+      case 0x87: return tuple(3);
+      case 't': case 'l': case 0x91: return make(PickleKind::list, pop_to_mark());
+      case 'd': return make(PickleKind::dict, pop_to_mark());
+      case 'a': { const auto item = pop(); return extend(PickleKind::list, {item}); }
+      case 'e': case 0x90: { const auto items = pop_to_mark(); return extend(PickleKind::list, items); }
+      case 's': { const auto value = pop(), key = pop(); return extend(PickleKind::dict, {key, value}); }
+      case 'u': { const auto items = pop_to_mark(); return extend(PickleKind::dict, items); }
+      case 'q': return keep(number(1));
+      case 'r': return keep(number(4));
+      case 0x94: return keep(memo_.size());
+      case 'h': return recall(number(1));
+      case 'j': return recall(number(4));
+      default: refuse(fmt::format("pickle instruction 0x{:02x}, which may run code; plain values (lists, dicts, "
+                                  "numbers, texts) accepted", op));
+    }
+  }
+  // clang-format on
+
+  std::string_view bytes_;
+  std::size_t at_ = 0, op_at_ = 0;
+  std::vector<PickleValue> values_;
+  std::vector<std::uint32_t> stack_;
+  std::unordered_map<std::uint64_t, std::uint32_t> memo_;
+};
+
+// Return the numbers of a list, or of a text that spells one: "[0, 4, 8]".
+std::vector<int> members_of(const PickleReader& pickle, const PickleValue& list) {
+  std::vector<int> members;
+  if (list.items.size() > kMaxMembers || list.text.size() > 10 * kMaxMembers) return members;
+  for (const std::uint32_t item : list.items)
+    members.push_back(
+        static_cast<int>(std::clamp<std::int64_t>(pickle.at(item).integer, 0, 1 << 30)));
+  int number = -1;
+  for (const char c : std::string(list.text) + ' ') {
+    if (is_digit(c) && number < 100'000'000) {
+      number = 10 * std::max(number, 0) + (c - '0');
+    } else if (number >= 0) {
+      members.push_back(number);
+      number = -1;
+    }
+  }
+  return members;
+}
+
+FlightOp op_of(const PickleReader& pickle, const PickleValue* entry) {
+  FlightOp op;
+  const PickleValue* const group = pickle.find(entry, "process_group");
+  if (group != nullptr && group->kind == PickleKind::list && !group->items.empty()) {
+    op.group = PickleReader::spelled(pickle.at(group->items[0]));
+  } else {
+    op.group = pickle.text(entry, "pg_name");
+  }
+  op.group_id = pickle.integer(entry, "pg_id", -1);
+  op.name = pickle.text(entry, "profiling_name");
+  if (const std::size_t colon = op.name.find(':'); colon != std::string::npos)
+    op.name.erase(0, colon + 1);
+  op.name.erase(0, op.name.find_first_not_of('_'));
+  op.is_p2p = pickle.integer(entry, "is_p2p", 0) != 0;
+  op.sequence = pickle.integer(entry, op.is_p2p ? "p2p_seq_id" : "collective_seq_id",
+                               pickle.integer(entry, "seq_id", -1));
+  op.completed = pickle.text(entry, "state") == "completed";
+  return op;
+}
+
+// The sends and receives that one call started together are of that call's state, and "coalesced"
+// stands for them after them.
+void resolve_coalesced(std::vector<FlightOp>& ops) {
+  for (std::size_t i = ops.size(); i-- > 0;) {
+    if (ops[i].name != "coalesced") continue;
+    for (std::size_t k = i; k-- > 0 && ops[k].group == ops[i].group &&
+                            ops[k].sequence == ops[i].sequence && ops[k].is_p2p == ops[i].is_p2p &&
+                            ops[k].name != "coalesced";)
+      ops[k].completed = ops[i].completed;
+  }
+  std::erase_if(ops, [](const FlightOp& op) { return op.name == "coalesced"; });
+}
+
+// ---
+// Who waits for whom.
+
+std::string ranks_text(const std::vector<int>& ranks) {
+  std::vector<std::string> parts;
+  for (std::size_t i = 0; i < ranks.size();) {
+    std::size_t last = i;
+    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
+    if (last < i + 2) last = i;
+    parts.push_back(last == i ? std::to_string(ranks[i])
+                              : fmt::format("{} to {}", ranks[i], ranks[last]));
+    i = last + 1;
+  }
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == parts.size() ? " and " : ", ") + parts[i];
+  return text;
+}
+
+// A rank's place in the wait: the operations that it is at, which were asked for together.
+struct Standing {
+  const FlightDump* dump = nullptr;
+  std::vector<const FlightOp*> pending;  // in order; the first `front` are those that it is at
+  std::size_t front = 0;
+  std::vector<int> awaited;          // ranks that have not come to them
+  std::vector<int> beyond;           // ranks that have them behind themselves
+  bool at_odds = false;              // asked for something else than the others
+  std::set<int> waiting = {};        // ranks that wait for this one, however indirectly
+  const FlightOp* missed = nullptr;  // what somebody waits for it in
+  std::vector<int> waiting_there;    // and who does
+};
+
+std::string title_of(const FlightOp& op) {
+  return op.is_p2p ? op.name + " of group " + op.group
+                   : fmt::format("{} {} of group {}", op.name, op.sequence, op.group);
+}
+
+class Hang {
+ public:
+  explicit Hang(const std::vector<FlightDump>& dumps) {
+    for (const FlightDump& dump : dumps) {
+      Standing standing;
+      standing.dump = &dump;
+      for (const FlightOp& op : dump.ops)
+        if (!op.completed) standing.pending.push_back(&op);
+      const auto& pending = standing.pending;
+      while (standing.front < pending.size() &&
+             (standing.front == 0 ||
+              (pending[0]->is_p2p && same_call(*pending[0], *pending[standing.front]))))
+        ++standing.front;
+      if (!ranks_.emplace(dump.rank, std::move(standing)).second)
+        throw InputError(
+            fmt::format("{}: a second dump of rank {}; one a rank accepted", dump.file, dump.rank));
+    }
+    for (auto& [rank, standing] : ranks_)
+      for (std::size_t i = 0; i < standing.front; ++i) see(rank, standing, *standing.pending[i]);
+    for (const auto& [rank, standing] : ranks_) follow(rank);
+  }
+
+  Explanation explain() const {
+    Explanation why;
+    std::vector<int> stuck, culprits;
+    for (const auto& [rank, standing] : ranks_) {
+      if (standing.front > 0) stuck.push_back(rank);
+      const bool fails = !standing.waiting.empty() || !standing.beyond.empty();
+      if (standing.awaited.empty() && fails && (standing.front == 0 || !standing.beyond.empty()))
+        culprits.push_back(rank);
+    }
+    for (const auto& [rank, standing] : ranks_)
+      if (culprits.empty() && standing.at_odds) culprits.push_back(rank);
+    for (const auto& [rank, waiting] : absent_)
+      if (culprits.empty()) culprits.push_back(rank);
+    why.notes.push_back(fmt::format("{} flight-recorder dump{}: {} operations pending on {}.",
+                                    ranks_.size(), ranks_.size() == 1 ? "" : "s", pending(),
+                                    stuck.empty() ? "no rank" : ranks_text(stuck)));
+    if (!absent_.empty()) {
+      std::vector<int> absent;
+      for (const auto& [rank, waiting] : absent_) absent.push_back(rank);
+      why.notes.push_back(fmt::format("No dump of {}, in which others wait.", ranks_text(absent)));
+    }
+    std::stable_sort(culprits.begin(), culprits.end(),
+                     [&](int a, int b) { return waiting_for(a).size() > waiting_for(b).size(); });
+    for (const int rank : culprits) why.findings.push_back(fault_of(rank));
+    if (culprits.empty() && !stuck.empty()) {
+      Diagnosis unsure{.cause = Cause::fault, .confidence = 0.2};
+      unsure.evidence = "Not sure which rank failed. " + unsure_because();
+      why.findings.push_back(std::move(unsure));
+    }
+    return why;
+  }
+
+ private:
+  static bool same_call(const FlightOp& a, const FlightOp& b) {
+    return a.group == b.group && a.sequence == b.sequence && a.is_p2p == b.is_p2p;
+  }
+
+  std::vector<int> members_of_group(const Standing& standing, const std::string& group) const {
+    const auto found = standing.dump->groups.find(group);
+    return found != standing.dump->groups.end() ? found->second : std::vector<int>{};
+  }
+
+  // Find out which of an operation's other ranks have come to it.
+  void see(int rank, Standing& standing, const FlightOp& op) {
+    const std::vector<int> members = members_of_group(standing, op.group);
+    std::vector<int> peers = members;
+    std::string counterpart;
+    if (op.is_p2p) {
+      const auto arrow = op.name.find_first_of("-<");
+      const auto space = op.name.find(' ');
+      peers.clear();
+      if (space == std::string::npos || arrow == std::string::npos || arrow < space) return;
+      const bool sends = op.name.starts_with("send");
+      const auto self = op.name.substr(space + 1, arrow - space - 1);
+      const auto other = op.name.substr(std::min(arrow + 2, op.name.size()));
+      const auto index = parse_number<std::size_t>(other);
+      if (!index || *index >= members.size()) return;
+      peers = {members[*index]};
+      counterpart =
+          fmt::format("{} {}{}{}", sends ? "recv" : "send", other, sends ? "<-" : "->", self);
+    }
+    for (const int peer : peers) {
+      if (peer == rank) continue;
+      const auto found = ranks_.find(peer);
+      if (found == ranks_.end()) {
+        standing.awaited.push_back(peer);
+        absent_[peer].insert(rank);
+        continue;
+      }
+      const Standing& other = found->second;
+      const auto matches = [&](const FlightOp& theirs) {
+        return theirs.group == op.group && theirs.is_p2p == op.is_p2p &&
+               (op.is_p2p ? theirs.name == counterpart : theirs.sequence == op.sequence);
+      };
+      const auto at = std::find_if(other.pending.begin(), other.pending.end(),
+                                   [&](const FlightOp* theirs) { return matches(*theirs); });
+      if (static_cast<std::size_t>(at - other.pending.begin()) < other.front) {
+        if (!op.is_p2p && (*at)->name != op.name) note_odd(op, members);
+        continue;
+      }
+      if (at == other.pending.end() && !op.is_p2p && has_passed(*other.dump, op)) {
+        standing.beyond.push_back(peer);
+        continue;
+      }
+      standing.awaited.push_back(peer);
+      Standing& late = ranks_.at(peer);
+      // What a whole group waits in says more than one message.
+      if (late.missed == nullptr || (late.missed->is_p2p && !op.is_p2p)) {
+        late.missed = &op;
+        late.waiting_there.clear();
+      }
+      if (late.missed->group == op.group && late.missed->sequence == op.sequence)
+        late.waiting_there.push_back(rank);
+    }
+  }
+
+  static bool has_passed(const FlightDump& dump, const FlightOp& op) {
+    for (const FlightOp& own : dump.ops) {
+      if (own.group != op.group || own.is_p2p) continue;
+      if (own.completed && own.sequence >= op.sequence) return true;
+      const auto status = dump.last_completed.find(own.group_id);
+      if (status != dump.last_completed.end() && status->second >= op.sequence) return true;
+    }
+    return false;
+  }
+
+  // Mark the ranks that call an operation otherwise than most of the group.
+  void note_odd(const FlightOp& op, const std::vector<int>& members) {
+    std::map<std::string, std::vector<int>> callers;
+    for (const int member : members) {
+      const auto found = ranks_.find(member);
+      if (found == ranks_.end() || found->second.front == 0) continue;
+      const FlightOp& theirs = *found->second.pending[0];
+      if (same_call(theirs, op)) callers[theirs.name].push_back(member);
+    }
+    for (const auto& [name, ranks] : callers)
+      if (2 * ranks.size() < members.size())
+        for (const int rank : ranks) ranks_.at(rank).at_odds = true;
+    odd_ = &op;
+  }
+
+  // Count the rank among those that wait for whomever it waits for.
+  void follow(int rank) {
+    std::vector<int> todo = {rank};
+    std::set<int> seen = {rank};
+    while (!todo.empty()) {
+      const auto found = ranks_.find(todo.back());
+      todo.pop_back();
+      if (found == ranks_.end()) continue;
+      for (const int next : found->second.awaited) {
+        if (!seen.insert(next).second) continue;
+        todo.push_back(next);
+        if (const auto at = ranks_.find(next); at != ranks_.end()) at->second.waiting.insert(rank);
+        if (const auto at = absent_.find(next); at != absent_.end()) at->second.insert(rank);
+      }
+    }
+  }
+
+  const std::set<int>& waiting_for(int rank) const {
+    const auto found = ranks_.find(rank);
+    return found != ranks_.end() ? found->second.waiting : absent_.at(rank);
+  }
+
+  Diagnosis fault_of(int rank) const {
+    Diagnosis fault{.cause = Cause::fault, .rank = rank, .confidence = 0.6};
+    const std::size_t count = waiting_for(rank).size();
+    const auto found = ranks_.find(rank);
+    if (found == ranks_.end()) {
+      fault.evidence = "It left no dump, and others wait for it";
+    } else if (const Standing& standing = found->second; !standing.beyond.empty()) {
+      fault.confidence = 0.9;
+      fault.evidence =
+          fmt::format("It hangs in {}, which {} {} completed", title_of(*standing.pending[0]),
+                      ranks_text(standing.beyond), standing.beyond.size() == 1 ? "has" : "have");
+    } else if (standing.at_odds) {
+      fault.confidence = 0.7;
+      fault.evidence = fmt::format("It calls {}, and most others {}",
+                                   title_of(*standing.pending[0]), title_of(*odd_));
+    } else {
+      fault.confidence = 0.9;
+      fault.evidence = fmt::format("It has nothing pending and never came to {}, in which {} {}",
+                                   title_of(*standing.missed), ranks_text(standing.waiting_there),
+                                   standing.waiting_there.size() == 1 ? "waits" : "wait");
+    }
+    fault.evidence += count > 0
+                          ? fmt::format(". In all, {} rank{} for it, directly or through others.",
+                                        count, count == 1 ? " waits" : "s wait")
+                          : ".";
+    return fault;
+  }
+
+  std::string unsure_because() const {
+    for (const auto& [rank, standing] : ranks_)
+      if (standing.front > 0 && standing.awaited.empty())
+        return fmt::format("All ranks of {} have come to it, and none has completed it.",
+                           title_of(*standing.pending[0]));
+    return "Ranks wait for each other in a circle.";
+  }
+
+  std::size_t pending() const {
+    std::size_t count = 0;
+    for (const auto& [rank, standing] : ranks_) count += standing.pending.size();
+    return count;
+  }
+
+  std::map<int, Standing> ranks_;
+  std::map<int, std::set<int>> absent_;  // ranks without a dump, and who waits for them
+  const FlightOp* odd_ = nullptr;
+};
+
+}  // namespace
+
+FlightDump parse_flight_dump(std::string_view bytes, int rank) {
+  PickleReader pickle(bytes);
+  const PickleValue* const top = &pickle.read();
+  const PickleValue* const entries = pickle.find(top, "entries");
+  if (entries == nullptr || entries->kind != PickleKind::list)
+    fail_at(0, "no list of entries in the pickle; a flight recorder's dump accepted");
+  if (entries->items.size() > kMaxOps)
+    fail_at(0, fmt::format("{} entries; at most {} accepted", entries->items.size(), kMaxOps));
+  FlightDump dump;
+  dump.rank = rank;
+  std::size_t members = 0;
+  if (const PickleValue* const groups = pickle.find(top, "pg_config"))
+    for (std::size_t i = 0; i + 1 < groups->items.size(); i += 2) {
+      const PickleValue* const ranks = pickle.find(&pickle.at(groups->items[i + 1]), "ranks");
+      if (ranks == nullptr) continue;
+      auto& group = dump.groups[PickleReader::spelled(pickle.at(groups->items[i]))];
+      group = members_of(pickle, *ranks);
+      members += group.size() + ranks->text.size() + 1;
+      if (members > 10 * kMaxMembers)
+        fail_at(0, fmt::format("more group members than the {} accepted", 10 * kMaxMembers));
+    }
+  if (const PickleValue* const status = pickle.find(top, "pg_status"))
+    for (std::size_t i = 0; i + 1 < status->items.size(); i += 2)
+      if (const auto id =
+              parse_number<std::int64_t>(PickleReader::spelled(pickle.at(status->items[i]))))
+        dump.last_completed[*id] =
+            pickle.integer(&pickle.at(status->items[i + 1]), "last_completed_collective", -1);
+  for (const std::uint32_t entry : entries->items)
+    dump.ops.push_back(op_of(pickle, &pickle.at(entry)));
+  resolve_coalesced(dump.ops);
+  return dump;
+}
+
+FlightDump read_flight_dump(const std::string& path) {
+  return with_path_in_errors(path, [&] {
+    std::string name = path.substr(path.find_last_of('/') + 1);
+    name.erase(std::min(name.find('.'), name.size()));
+    const std::size_t last = name.find_last_not_of("0123456789");
+    const auto rank =
+        parse_number<int>(std::string_view(name).substr(last == std::string::npos ? 0 : last + 1));
+    if (!rank)
+      throw InputError("a dump's name that doesn't end with its rank; nccl_trace_rank_3 accepted");
+    const InputFile file(path, "flight recorder's dump");
+    if (file.size() > kMaxFlightBytes)
+      throw InputError(fmt::format("{} bytes; at most {} accepted", file.size(), kMaxFlightBytes));
+    std::string bytes(static_cast<std::size_t>(file.size()), '\0');
+    file.read(bytes.data(), file.size(), 0);
+    FlightDump dump = parse_flight_dump(bytes, *rank);
+    dump.file = path;
+    return dump;
+  });
+}
+
+Explanation explain_hang(const std::vector<FlightDump>& dumps) { return Hang(dumps).explain(); }
+
+}  // namespace ringscope

@@ -1,0 +1,122 @@
+#include "core/tools/sim/cluster.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "core/base/error.h"
+
+namespace ringscope {
+namespace {
+
+void check_link(const char* field, const Link& link) {
+  if (!(link.bytes_per_s > 0) || std::isinf(link.bytes_per_s))
+    throw InputError(fmt::format("{}: {} bytes/s given; accepted: a finite rate above 0", field,
+                                 link.bytes_per_s));
+  if (!(link.latency_s >= 0) || std::isinf(link.latency_s))
+    throw InputError(fmt::format("{}: a latency of {} s given; accepted: a finite one, at least 0",
+                                 field, link.latency_s));
+}
+
+void check(const Cluster& cluster) {
+  const int n = cluster.world_size;
+  if (cluster.nodes < 1 || cluster.nodes > n)
+    throw InputError(
+        fmt::format("nodes: {} given for {} ranks; accepted: 1 to {}", cluster.nodes, n, n));
+  if (cluster.nics < 1)
+    throw InputError(fmt::format("nics: {} given; accepted: at least 1", cluster.nics));
+  check_link("link inside nodes", cluster.inside);
+  check_link("link between nodes", cluster.between);
+}
+
+Path path_inside(const Cluster& cluster) {
+  return {cluster.inside.bytes_per_s, cluster.inside.latency_s};
+}
+
+// Return the path of what a rank of `node` sends to all others in equal parts when all ranks do. The
+// rate is that of the bytes in all, the latency the mean of one message.
+Path path_to_all(const Cluster& cluster, int node) {
+  const double n = cluster.world_size, here = cluster.ranks_on(node);
+  if (n == 1) return path_inside(cluster);
+  Path path{std::numeric_limits<double>::infinity(), 0};
+  if (here > 1) path.bytes_per_s = cluster.inside.bytes_per_s / ((here - 1) / (n - 1));
+  double latency = (here - 1) * cluster.inside.latency_s;
+  if (here < n) {
+    const double width = cluster.between.bytes_per_s * cluster.nics;
+    const double half_s = cluster.between.latency_s / 2;  // to the switch, and on from there
+    double most_crowded = 0, to_switch_s = 0;
+    for (int other = 0; other < cluster.nodes; ++other) {
+      const double ranks = cluster.ranks_on(other);
+      most_crowded = std::max(most_crowded, ranks * (n - ranks) / width);
+      to_switch_s += ranks * half_s;
+    }
+    path.bytes_per_s = std::min(path.bytes_per_s, (n - 1) / most_crowded);
+    latency += to_switch_s - here * half_s + (n - here) * half_s;
+  }
+  path.latency_s = latency / (n - 1);
+  return path;
+}
+
+}  // namespace
+
+bool has_rings_in_nodes(Scheme scheme) {
+  return scheme != Scheme::ring && scheme != Scheme::allgather && scheme != Scheme::ulysses;
+}
+
+int Cluster::node_of(int rank) const {
+  if (placement == Placement::cyclic) return rank % nodes;
+  const int fewest = world_size / nodes, in_longer = world_size % nodes * (fewest + 1);
+  return rank < in_longer ? rank / (fewest + 1) : world_size % nodes + (rank - in_longer) / fewest;
+}
+
+Machine machine_on(const Cluster& cluster, const Rates& rates, Scheme scheme) {
+  check(cluster);
+  const int n = cluster.world_size;
+  const Path inside = path_inside(cluster);
+  Machine machine;
+  machine.world_size = n;
+  machine.rates = rates;
+  if (has_rings_in_nodes(scheme)) {
+    if (n % cluster.nodes != 0)
+      throw InputError(
+          fmt::format("two-level: {} ranks on node 0 and {} on node {}; accepted: as many on every "
+                      "node",
+                      cluster.ranks_on(0), n / cluster.nodes, n % cluster.nodes));
+    // All ranks of a node send to the next node at once, each over one of its links.
+    const double share = std::min(1.0, double(cluster.nics) * cluster.nodes / n);
+    machine.to_next_here.assign(n, inside);
+    machine.to_next_node.assign(n, cluster.nodes == 1 ? inside
+                                                      : Path{cluster.between.bytes_per_s * share,
+                                                             cluster.between.latency_s});
+  } else if (scheme == Scheme::ulysses) {
+    for (int rank = 0; rank < n; ++rank)
+      machine.to_all.push_back(path_to_all(cluster, cluster.node_of(rank)));
+  } else {
+    // All send to their next ranks at once, over the links that leave one node and enter another.
+    const auto crosses = [&](int rank) {
+      return cluster.node_of(rank) != cluster.node_of((rank + 1) % n);
+    };
+    std::vector<int> leaving(cluster.nodes), entering(cluster.nodes);
+    for (int rank = 0; rank < n; ++rank) {
+      if (!crosses(rank)) continue;
+      ++leaving[cluster.node_of(rank)];
+      ++entering[cluster.node_of((rank + 1) % n)];
+    }
+    // What is spread reaches the other links of its node through the links inside.
+    const double widest =
+        scheme == Scheme::allgather ? inside.bytes_per_s : cluster.between.bytes_per_s;
+    for (int rank = 0; rank < n; ++rank) {
+      const int load =
+          std::max(leaving[cluster.node_of(rank)], entering[cluster.node_of((rank + 1) % n)]);
+      const double share = cluster.between.bytes_per_s * cluster.nics / load;
+      machine.to_next.push_back(
+          crosses(rank) ? Path{std::min(widest, share), cluster.between.latency_s} : inside);
+    }
+  }
+  return machine;
+}
+
+}  // namespace ringscope

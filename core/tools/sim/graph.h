@@ -1,0 +1,96 @@
+// A run as a graph of tasks: what each rank computes and sends, and what each task waits for. How long
+// a task takes is not said here (durations_on() in machine.h, or a recording does), nor when it runs
+// (evaluate.h). What is simulated is the scheme's own loop (core/ring): graph_of() runs it for every
+// rank over a communicator and a backend that only write down what is asked of them.
+//
+// A rank's computations run in the order in which they were asked for. A hop is a task of its sender:
+// a rank's hop i begins when everything that its or its receiver's hop i comes after is over, and the
+// sender's hop before it, of the same way, has left the link. A rank that waits for hop i waits for
+// both halves (seams.h): its own block has left, and the other one has arrived.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/ring/seams.h"
+#include "core/tools/sim/work.h"
+
+namespace ringscope {
+
+struct Task {
+  // A meeting takes no time and belongs to no rank; it joins ranks that wait for each other.
+  enum class Kind : std::uint8_t { begin, attend, add, await, finish, hop, meeting };
+
+  Kind kind = Kind::attend;
+  Pass pass = Pass::forward;
+  Payload payload = Payload::kv;  // of a hop, or of what the task waits for
+  Way way = Way::ring;            // of a hop
+  std::int32_t rank = 0;          // of a hop: the sender
+  std::int32_t step = 0;
+  std::int32_t owner = 0;   // of the block; begin, finish: the rank
+  std::int32_t to = -1;     // of a hop: the receiver
+  std::int32_t number = 0;  // of a hop: the same for all that ranks start together
+  double bytes = 0;         // of a hop
+  WorkAmount work = {};     // of an attention
+
+  bool is_hop() const { return kind == Kind::hop; }
+};
+
+struct TaskGraph {
+  int world_size = 1;
+  // Rank by rank, each one's in the order in which its loop asks for them; meetings come last.
+  std::vector<Task> tasks;
+  std::vector<std::int32_t>
+      rank_begins;  // the first task of each rank, and the end of the last one's
+
+  // Task i waits for edges[edge_begins[i]] up to edges[edge_begins[i + 1]].
+  std::vector<std::uint32_t> edge_begins = {0};
+  std::vector<std::int32_t> edges;
+  // An order in which every task follows all that it waits for, and backward tasks all forward ones.
+  // Empty: the order of `tasks` is one.
+  std::vector<std::int32_t> order;
+  // In an all-to-all, messages of one number are over for all ranks when the last of them is.
+  bool hops_end_together = false;
+
+  std::span<const std::int32_t> earlier(std::size_t task) const {
+    return {edges.data() + edge_begins[task], edges.data() + edge_begins[task + 1]};
+  }
+  // Return a rank's tasks, as the indices [first, second).
+  std::pair<std::size_t, std::size_t> of_rank(int rank) const {
+    const auto r = static_cast<std::size_t>(rank);
+    return {static_cast<std::size_t>(rank_begins[r]), static_cast<std::size_t>(rank_begins[r + 1])};
+  }
+  // Return the task at whose end a hop counts as over.
+  std::size_t end_of_hop(std::size_t hop) const {
+    if (!hops_end_together) return hop;
+    return static_cast<std::size_t>(rank_begins.back() + 2 * tasks[hop].number + 1);
+  }
+};
+
+struct GraphOptions {
+  // Whoever waits for a hop waits for all ranks to come there, and nobody's hop begins or ends before
+  // the others'. This is what the closed form assumes (core/tools/cost/time.h). Blocks then have two
+  // buffers, whatever the job says. Only for ring, all-gather and two-level.
+  bool in_step = false;
+  // Hosts compute themselves, as CPUs do, and start a hop after what they were asked for before it. A
+  // host that only launches work does not wait for that.
+  bool hosts_compute = false;
+  Granularity granularity = {};  // of kernels whose work is counted
+  // The work and rows of each (rank, owner), where every block is attended by its rank's own queries;
+  // null: to be counted.
+  const Work* work = nullptr;
+};
+
+// Return the graph of both passes of `job` (backward if it says so). Where heads divide, an all-to-all
+// of Ulysses is one message a rank, over when the slowest is, and a rank computes once for all blocks.
+// Throw InputError for a mask that doesn't fit, beyond kMostSimulatedRanks, and for more tasks than
+// kMostTasks; std::bad_alloc.
+TaskGraph graph_of(const Problem& job, const GraphOptions& options = {});
+
+inline constexpr double kMostTasks = 1 << 24;  // of 56 bytes each, and as much for their edges
+
+// Return at least how many tasks a graph of `job` has.
+double least_tasks(const Problem& job);
+
+}  // namespace ringscope

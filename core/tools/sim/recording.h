@@ -1,0 +1,47 @@
+// Turn a simulation into a recording in the format of real runs. A file of all ranks grows with
+// world_size squared. With many ranks it therefore holds those that determine the run's time and an
+// even sample of the others; ranks that are left out have no events.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "core/tools/sim/simulate.h"
+
+namespace ringscope {
+
+inline constexpr std::int64_t kMostRecordedEvents = 300'000;  // where no number of ranks is given
+inline constexpr int kMostRanksByItself = 64;                 // where no number of ranks is given
+
+// Return an estimate of the number of slices of a rank that is never too low.
+double events_of_rank(const Problem& job);
+
+// Return how many ranks to record: all that were asked for, or as many as a file should have.
+int ranks_to_record(const Problem& job, std::optional<int> asked);
+
+// Choose `count` ranks of world_size: the first half along `path`, the others evenly. Choose all of
+// them when count is world_size.
+std::vector<bool> choose_ranks(int world_size, int count, const std::vector<int>& path);
+
+// Return a simulation's recording without events and machine. `partition` is a name. The number of KV
+// buffers is that of a run.
+Recording simulated_recording(const Problem& job, std::string_view partition);
+
+// Return the events of the `recorded` ranks.
+std::vector<std::vector<TraceEvent>> events_of(const Problem& job, const SimulatedRun& run,
+                                               const std::vector<bool>& recorded);
+
+struct RecordedSimulation {
+  Simulation simulation;
+  Recording recording;
+};
+
+// Simulate `request` and record it. `partition` is a name. `asked` is as in ranks_to_record(). Throw as
+// simulate() does.
+RecordedSimulation record(const SimulationRequest& request, const Work& work,
+                          const Machine& machine, std::string_view partition,
+                          std::optional<int> asked);
+
+}  // namespace ringscope

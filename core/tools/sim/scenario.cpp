@@ -1,0 +1,209 @@
+#include "core/tools/sim/scenario.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "core/ring/loop_counts.h"
+#include "core/tools/cost/amounts.h"
+
+namespace ringscope {
+namespace {
+
+bool is_in_step(const Scenario& scenario) {
+  const Scheme scheme = scenario.job.scheme;
+  return scenario.pace == Pace::in_step && (scheme == Scheme::ring || scheme == Scheme::two_level);
+}
+
+}  // namespace
+
+void check(const Scenario& scenario) {
+  const int ranks = scenario.job.world_size;
+  if (const auto speeds = std::ssize(scenario.job.speeds); speeds > 0 && speeds != ranks)
+    throw InputError(
+        fmt::format("speeds: {} given for {} ranks; accepted: a speed a rank", speeds, ranks));
+  for (const auto& [name, slow] :
+       {std::pair{"straggler", &scenario.stragglers}, {"slow-link", &scenario.slow_links}})
+    for (const Straggler& one : *slow)
+      if (one.rank < 0 || one.rank >= ranks)
+        throw InputError(fmt::format("{}: rank {} of {} given; accepted: ranks from 0 to {}", name,
+                                     one.rank, ranks, ranks - 1));
+  if (scenario.job.nodes > ranks)
+    throw InputError(fmt::format("nodes: {} given for {} rank{}; accepted: up to as many as ranks",
+                                 scenario.job.nodes, ranks, ranks == 1 ? "" : "s"));
+}
+
+std::optional<std::string> obstacle(const Scenario& scenario) {
+  const Problem& job = scenario.job;
+  if (job.world_size > kMostSimulatedRanks)
+    return fmt::format("up to {} ranks are simulated, {} given", kMostSimulatedRanks,
+                       job.world_size);
+  if (job.partition.is_searched() && job.world_size > kMostSearchedRanks)
+    return fmt::format("a partition is searched for up to {} ranks, {} given", kMostSearchedRanks,
+                       job.world_size);
+  if (job.scheme == Scheme::two_level && job.world_size % job.nodes != 0) {
+    return fmt::format("two-level: {} nodes don't divide {} ranks", job.nodes, job.world_size);
+  }
+  if (is_followed(job)) {
+    try {
+      check_scheme(job);
+    } catch (const InputError& error) {
+      // Who asks says what is accepted.
+      std::string why = error.what();
+      const std::string_view accepted = "; accepted: ";
+      if (const auto at = why.find(accepted); at != why.npos)
+        why.replace(at, accepted.size(), "; it takes ");
+      return why;
+    }
+  }
+  if (least_tasks(job) > kMostTasks)
+    return fmt::format("{} ranks of {} have more than {:.0f} tasks to simulate", job.world_size,
+                       job.scheme_name(), kMostTasks);
+  if (scenario.cores > 0 && scenario.cores < job.world_size && is_in_step(scenario))
+    return "cores are shared by ranks with --kv-buffers only, not by ranks in step";
+  if (scenario.placement == Placement::cyclic && has_rings_in_nodes(job.scheme))
+    return fmt::format("{} goes node by node, so it has one placement: block", job.scheme_name());
+  return obstacle(job, std::numeric_limits<double>::infinity());
+}
+
+Work work_of(const Scenario& scenario) { return Work(scenario.job, scenario.granularity); }
+
+namespace {
+
+// Return the cluster, or none where all links of a rank are alike.
+std::optional<Cluster> cluster_of(const Scenario& scenario) {
+  if (scenario.job.nodes == 1 || scenario.between.bytes_per_s == 0) return std::nullopt;
+  return Cluster{.world_size = scenario.job.world_size,
+                 .nodes = scenario.job.nodes,
+                 .inside = {"", scenario.rates.bytes_per_s, scenario.rates.latency_s},
+                 .between = scenario.between,
+                 .nics = scenario.nics,
+                 .placement = scenario.placement};
+}
+
+}  // namespace
+
+Machine machine_of(const Scenario& scenario) {
+  Machine machine;
+  const auto cluster = cluster_of(scenario);
+  if (cluster) machine = machine_on(*cluster, scenario.rates, scenario.job.scheme);
+  machine.world_size = scenario.job.world_size;
+  machine.rates = scenario.rates;
+  machine.step_s = scenario.step_s;
+  machine.jitter = scenario.jitter;
+  machine.hop_jitter = scenario.hop_jitter;
+  machine.seed = scenario.seed;
+  machine.cores = scenario.cores < machine.world_size ? scenario.cores : 0;
+  const auto slow_down = [&](int rank, double speed) {
+    machine.speed.resize(machine.world_size, 1);
+    machine.speed[rank] *= speed;
+  };
+  for (const Straggler& link : scenario.slow_links)
+    for (std::vector<Path>* paths :
+         {&machine.to_next, &machine.to_next_here, &machine.to_next_node, &machine.to_all}) {
+      if (paths->empty())
+        paths->assign(machine.world_size, {machine.rates.bytes_per_s, machine.rates.latency_s});
+      (*paths)[link.rank].bytes_per_s *= link.speed;
+    }
+  for (const Straggler& straggler : scenario.stragglers) slow_down(straggler.rank, straggler.speed);
+  for (int rank = 0; rank < std::ssize(scenario.job.speeds); ++rank)
+    slow_down(rank, scenario.job.speeds[rank]);
+  const bool by_figures = scenario.cpu != nullptr && is_plain(scenario.job) &&
+                          !is_in_step(scenario) && !cluster && scenario.step_s == 0 &&
+                          scenario.jitter == 0 && scenario.hop_jitter == 0 &&
+                          machine.speed.empty() && scenario.slow_links.empty();
+  if (by_figures) {
+    machine.cpu = scenario.cpu;
+    machine.cores = scenario.cores;
+  }
+  return machine;
+}
+
+namespace {
+
+// Return the closed form, which assumes that all ranks are equal: each has its share of the cores
+// and the slowest link.
+double closed_form_s(const Problem& job, const Machine& machine) {
+  Rates rates = machine.rates;
+  if (machine.cores > 0 && machine.cores < machine.world_size) {
+    rates.forward_flops *= static_cast<double>(machine.cores) / machine.world_size;
+    rates.backward_flops *= static_cast<double>(machine.cores) / machine.world_size;
+  }
+  const double bytes = 2 * kv_values(job.shape, job.max_rows()) * job.storage_bytes();
+  double slowest = 0;
+  for (const Path& path : job.scheme == Scheme::ulysses ? machine.to_all : machine.to_next) {
+    if (path.seconds(bytes) <= slowest) continue;
+    slowest = path.seconds(bytes);
+    rates.bytes_per_s = path.bytes_per_s;
+    rates.latency_s = path.latency_s;
+  }
+  return layer_time(job, balance_of(job), rates).total();
+}
+
+}  // namespace
+
+Figures figures_of(const Simulation& simulation) {
+  Figures figures;
+  figures.wall_s = simulation.wall_s();
+  figures.forward_s = simulation.forward_s;
+  figures.backward_s = simulation.backward_s;
+  const double ranks = static_cast<double>(simulation.ranks.size());
+  for (const SimulatedRank& rank : simulation.ranks) {
+    figures.compute_s += rank.compute_s / ranks;
+    figures.wait_s += rank.wait_s / ranks;
+    figures.mean_exposed_s += rank.exposed_s / ranks;
+  }
+  figures.exposed_s = simulation.exposed_s();
+  figures.efficiency = figures.wall_s > 0 ? figures.compute_s / figures.wall_s : 1;
+  figures.imbalance = simulation.imbalance();
+  figures.balance_ceiling = simulation.balance_ceiling();
+  return figures;
+}
+
+Figures figures_of(const Scenario& scenario, const Machine& machine, const Simulation& simulation) {
+  const Problem& job = scenario.job;
+  Figures figures = figures_of(simulation);
+  if (!is_followed(job) && job.scheme != Scheme::two_level)
+    figures.closed_form_s = closed_form_s(job, machine);
+  figures.peak_bytes = peak_bytes(job);
+  return figures;
+}
+
+Figures run_scenario(const Scenario& scenario, const Work& work) {
+  const Machine machine = machine_of(scenario);
+  return figures_of(scenario, machine, simulate({scenario.job, scenario.pace}, work, machine));
+}
+
+Choice judge_by_simulation(Scenario scenario, double memory_bytes, const MemoryOf& memory_of) {
+  const Problem job = scenario.job;
+  Choice choice{job, {}, {}, memory_of(job), obstacle(job, memory_bytes, memory_of)};
+  if (impossible(job)) return choice;
+  if (auto why = obstacle(scenario)) {
+    choice.obstacle = std::move(why);
+    return choice;
+  }
+  const SimulatedRun run = run_of({job, scenario.pace}, work_of(scenario), machine_of(scenario));
+  // With free links, ranks wait for each other's work alone.
+  std::vector<double> free = run.seconds;
+  double compute[2] = {};  // by pass: mean over ranks
+  for (std::size_t i = 0; i < free.size(); ++i) {
+    const Task& task = run.graph.tasks[i];
+    if (task.is_hop()) free[i] = 0;
+    if (task.kind == Task::Kind::attend)
+      compute[static_cast<int>(task.pass)] += run.seconds[i] / job.world_size;
+  }
+  const TaskTimes even = evaluate(run.graph, free);
+  const auto time_of = [&](double computing, double without_links, double wall) {
+    return PassTime{computing, std::max(0.0, without_links - computing),
+                    std::max(0.0, wall - without_links), wall};
+  };
+  choice.time.forward = time_of(compute[0], even.forward_s, run.times.forward_s);
+  choice.time.backward = time_of(compute[1], even.backward_s, run.times.backward_s);
+  const Simulation simulation = summary_of(job, run);
+  const double mean = simulation.mean_step_pairs;
+  choice.balance = {{{simulation.slowest_step_pairs, false}}, mean, mean * simulation.imbalance()};
+  return choice;
+}
+
+}  // namespace ringscope

@@ -1,0 +1,64 @@
+// How much work a rank has with a KV block: the pairs that the mask allows, and the pairs that a
+// kernel computes for them, tile by tile.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/problem/region.h"
+#include "core/ring/problem.h"
+#include "core/tools/cost/balance.h"
+
+namespace ringscope {
+
+// A kernel's tile: it takes `rows` query rows at once and, of the keys that any of them may attend,
+// whole groups of `keys`. {1, 1} counts allowed pairs only, {128, 128} whole tiles as the GPU
+// kernels do. Where rows or keys end inside a tile, so does its work.
+struct Granularity {
+  Index rows = 1;
+  Index keys = 1;
+};
+
+// Per batch entry and head.
+struct WorkAmount {
+  double pairs = 0;
+  double computed = 0;  // at least `pairs`
+};
+
+// Return the pairs that a kernel computes of a region, in O(rows / granularity.rows), and in
+// O(rows) under a mask in pieces.
+Index computed_pairs(const Region& region, const Granularity& granularity);
+
+class Work {
+ public:
+  // Count the work of a partition by formula. Throw InputError for a mask that does not fit, a
+  // granularity below 1, and too many ranks.
+  explicit Work(const Problem& job, Granularity granularity = {});
+  // Take the work of any other partition from tables [rank][owner] of pairs and of computed pairs.
+  // Throw InputError for tables that do not have world_size^2 entries.
+  Work(std::vector<Index> rows, std::vector<double> pairs, std::vector<double> computed);
+
+  int world_size() const { return static_cast<int>(rows_.size()); }
+  Index rows(int rank) const { return rows_[rank]; }
+  Index max_rows() const { return max_rows_; }
+  const Granularity& granularity() const { return granularity_; }  // of a table: {1, 1}
+
+  WorkAmount of(int rank, int owner) const {
+    const std::size_t at = static_cast<std::size_t>(rank) * rows_.size() + owner;
+    return {pairs_[at], computed_.empty() ? pairs_[at] : computed_[at]};
+  }
+  double pairs(int rank, int owner) const { return of(rank, owner).pairs; }
+  double computed_pairs(int rank, int owner) const { return of(rank, owner).computed; }
+
+ private:
+  std::vector<Index> rows_;
+  Index max_rows_ = 0;
+  std::vector<double> pairs_, computed_;  // [rank][owner]; computed_ is empty if it is the same
+  Granularity granularity_;
+};
+
+// Return how evenly a ring's computed pairs are spread over ranks and steps. Those of a rank of
+// speed s count 1/s.
+Balance balance_of(const Work& work, const std::vector<double>& speeds = {});
+
+}  // namespace ringscope

@@ -1,0 +1,56 @@
+// Starting mpi_driver under mpirun.
+#pragma once
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "tests/mpi_folder.h"
+
+namespace ringscope {
+
+struct MpiResult {
+  int status = -1;  // mpirun's exit status; -1 when a signal ended it
+  std::string output;
+};
+
+// More ranks than cores, and being root, are fine in a test. Unbound, since tests run side by side, and a
+// bound rank 0 would run the threads that it compares with on one core.
+inline std::string mpirun_command(int world_size) {
+  return mpi_folder_setting() + " mpirun --bind-to none --oversubscribe " +
+         (::geteuid() == 0 ? "--allow-run-as-root " : "") + "-np " + std::to_string(world_size) +
+         " ";
+}
+
+inline bool has_mpirun() { return std::system("command -v mpirun >/dev/null 2>&1") == 0; }
+
+#define RINGSCOPE_SKIP_WITHOUT_MPIRUN() \
+  if (!has_mpirun()) GTEST_SKIP() << "no mpirun on PATH (Debian: openmpi-bin)"
+
+// Output: stdout and stderr together.
+inline MpiResult run_driver(int world_size, const std::string& arguments) {
+  // What sanitizers find inside of MPI is not ours.
+  const std::string folder = RINGSCOPE_SOURCE_DIR "/tests/core/ranks/mpi/";
+  const std::string command = "LSAN_OPTIONS=print_suppressions=0:suppressions=" + folder +
+                              "lsan.supp TSAN_OPTIONS=print_suppressions=0:suppressions=" + folder +
+                              "tsan.supp " + mpirun_command(world_size) + RINGSCOPE_MPI_DRIVER +
+                              " " + arguments + " 2>&1 </dev/null";
+  MpiResult result;
+  FILE* const pipe = ::popen(command.c_str(), "r");
+  if (pipe == nullptr) return result;
+  std::array<char, 4096> text;
+  while (const std::size_t count = std::fread(text.data(), 1, text.size(), pipe))
+    result.output.append(text.data(), count);
+  const int ended = ::pclose(pipe);
+  if (WIFEXITED(ended)) result.status = WEXITSTATUS(ended);
+  EXPECT_EQ(result.output.find("Sanitizer"), std::string::npos) << result.output;
+  return result;
+}
+
+}  // namespace ringscope

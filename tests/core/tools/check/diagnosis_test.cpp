@@ -1,0 +1,380 @@
+// The search for a mistake against rings that make it, with random shapes, masks and partitions, in
+// f32 and bf16; and those rings against plain attention with the mistake put into it by hand.
+// RINGSCOPE_CHECK_CASES sets how many.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/tools/check/verdict.h"
+
+namespace ringscope {
+namespace check_test {
+
+using Tensors = NaiveResult<double>;
+
+struct Case {
+  CheckedProblem problem;
+  CheckedInputs inputs;
+  Tensors oracle;
+  DType dtype = DType::f32;
+  std::string text;
+};
+
+std::uint64_t test_seed() {
+  const char* const given = std::getenv("RINGSCOPE_TEST_SEED");
+  return given != nullptr ? std::strtoull(given, nullptr, 10) : 23;
+}
+int number_of_cases(int otherwise) {
+  const char* const given = std::getenv("RINGSCOPE_CHECK_CASES");
+  return given != nullptr ? std::atoi(given) : otherwise;
+}
+
+void store(std::vector<double>& values, DType dtype) {
+  for (double& x : values) x = static_cast<double>(round_to(dtype, static_cast<float>(x)));
+}
+
+// What a program gives: f32 throughout, out and gradients in the dtype.
+void store(Tensors& tensors, DType dtype) {
+  for (auto* tensor : {&tensors.out, &tensors.dq, &tensors.dk, &tensors.dv}) store(*tensor, dtype);
+  store(tensors.lse, DType::f32);
+}
+
+class Cases {
+ public:
+  explicit Cases(std::uint64_t seed) : random_(seed) {}
+
+  int integer(int least, int most) {
+    return std::uniform_int_distribution<int>(least, most)(random_);
+  }
+  template <class T>
+  T one_of(const std::vector<T>& values) {
+    return values[static_cast<std::size_t>(integer(0, static_cast<int>(values.size()) - 1))];
+  }
+
+  Case draw(bool backward, bool bf16) {
+    Case c;
+    const int kv = integer(1, 2), group = integer(1, 3);
+    const Index seqlen = integer(48, 160);
+    c.problem.shape = {integer(1, 2), kv * group, kv, seqlen, one_of<Index>({8, 16, 32, 64})};
+    const int n = integer(2, 8);
+    c.problem.partition = {one_of<PartitionKind>({PartitionKind::contiguous, PartitionKind::striped,
+                                                  PartitionKind::zigzag, PartitionKind::fold}),
+                           seqlen, n};
+    const std::string mask = one_of<std::string>({"full", "causal", "causal", "causal+window:20",
+                                                  "window:15", "prefix:17",
+                                                  "causal+documents:" + std::to_string(seqlen / 3) +
+                                                      "," + std::to_string(seqlen - seqlen / 3)});
+    c.problem.mask = MaskSpec::parse(mask);
+    c.problem.softmax_scale = 1 / std::sqrt(static_cast<double>(c.problem.shape.head_dim));
+    c.dtype = bf16 ? DType::bf16 : DType::f32;
+    std::normal_distribution<double> normal;
+    const AttentionShape& s = c.problem.shape;
+    for (auto* tensor : {&c.inputs.q, &c.inputs.k, &c.inputs.v}) {
+      const Index heads = tensor == &c.inputs.q ? s.num_heads : s.num_heads_kv;
+      for (Index i = 0; i < s.batch * heads * seqlen * s.head_dim; ++i)
+        tensor->push_back(normal(random_));
+      store(*tensor, c.dtype);
+    }
+    if (backward) {
+      for (std::size_t i = 0; i < c.inputs.q.size(); ++i) c.inputs.dout.push_back(normal(random_));
+      store(c.inputs.dout, c.dtype);
+    }
+    c.oracle = naive_attention<double>(
+        s, c.problem.mask.for_seqlen(seqlen), c.problem.softmax_scale, c.inputs.q.data(),
+        c.inputs.k.data(), c.inputs.v.data(), backward ? c.inputs.dout.data() : nullptr);
+    c.text = fmt::format("{} x {} heads ({} kv) x {} x {}, {} ranks, {}, {}, {}", s.batch,
+                         s.num_heads, s.num_heads_kv, seqlen, s.head_dim, n,
+                         name_of(c.problem.partition.kind), mask, name_of(c.dtype));
+    return c;
+  }
+
+ private:
+  std::mt19937_64 random_;
+};
+
+CheckVerdict verdict_of(const Case& c, const Tensors& mine) {
+  DiagnosisOptions options;
+  options.dtype = c.dtype;
+  options.threads = 2;
+  return check_outputs(c.problem, c.inputs, c.oracle, mine, options);
+}
+
+double distance(const std::vector<double>& a, const std::vector<double>& b) {
+  double sum = 0, norm = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (!std::isfinite(a[i]) || !std::isfinite(b[i])) continue;
+    sum += (a[i] - b[i]) * (a[i] - b[i]);
+    norm += b[i] * b[i];
+  }
+  return norm > 0 ? std::sqrt(sum / norm) : 0;
+}
+
+// Return whether the mistake changes more than rounding, so that it can be asked for.
+bool is_visible(const Tensors& mine, const Case& c) {
+  const double least = c.dtype == DType::f32 ? 1e-4 : 3e-3;
+  double most = distance(mine.out, c.oracle.out);
+  for (const auto& [a, b] :
+       {std::pair{&mine.dq, &c.oracle.dq}, {&mine.dk, &c.oracle.dk}, {&mine.dv, &c.oracle.dv}})
+    if (!a->empty()) most = std::max(most, distance(*a, *b));
+  for (const double x : mine.out)
+    if (!std::isfinite(x)) return true;
+  return most > least;
+}
+
+std::string text_of(const CheckVerdict& verdict) {
+  std::string text(name_of(verdict.result));
+  for (const Suspect& suspect : verdict.suspects)
+    text +=
+        fmt::format(" [{} {:.3f} {}]", name_of(suspect.mistake), suspect.confidence, suspect.how);
+  return text;
+}
+
+// Every mistake is named first in at least 9 of 10 problems that show it, with a rank of its own in
+// half of them, and a wrong name is never a sure one. (Two names may be one thing: among two ranks
+// the own block alone is the other's block missing.)
+class EveryMistake : public testing::TestWithParam<Mistake> {};
+
+TEST_P(EveryMistake, IsNamedFirst) {
+  const Mistake mistake = GetParam();
+  const int count = number_of_cases(6);
+  Cases cases(test_seed() + static_cast<std::uint64_t>(mistake));
+  int right = 0, done = 0;
+  std::string misses;
+  for (int number = 0; done < count; ++number) {
+    ASSERT_LT(number, 60 * count) << "no problem shows it";
+    Case c = cases.draw(is_of_gradients(mistake) || cases.integer(0, 3) == 0, number % 2 == 1);
+    const int n = c.problem.partition.world_size;
+    const bool single = !is_of_gradients(mistake) && mistake != Mistake::rope_positions &&
+                        mistake != Mistake::rounds_each_hop && mistake != Mistake::own_block_only &&
+                        mistake != Mistake::wrong_mask && cases.integer(0, 1) == 1;
+    if (n < 4) continue;
+    const MistakenRing ring{mistake, single ? cases.integer(0, n - 1) : -1};
+    Tensors mine = make_mistake(c.problem, c.inputs, ring);
+    if (!is_visible(mine, c) && mistake != Mistake::rounds_each_hop) continue;
+    store(mine, c.dtype);
+    const CheckVerdict verdict = verdict_of(c, mine);
+    ++done;
+    const bool found = verdict.result == CheckResult::wrong && !verdict.suspects.empty() &&
+                       verdict.suspects.front().mistake == mistake;
+    right += found;
+    if (found) {
+      if (single) {
+        EXPECT_EQ(verdict.suspects.front().rank, ring.rank) << c.text;
+      }
+      EXPECT_EQ(verdict.suspects.front().mask.empty(), mistake != Mistake::wrong_mask);
+      continue;
+    }
+    misses += fmt::format("{}, rank {}: {}\n", c.text, ring.rank, text_of(verdict));
+    if (!verdict.suspects.empty()) {
+      EXPECT_FALSE(verdict.suspects.front().is_sure()) << c.text << ": " << text_of(verdict);
+    }
+  }
+  EXPECT_GE(10 * right, 9 * count - 9) << "seed " << test_seed() << "\n" << misses;
+}
+
+INSTANTIATE_TEST_SUITE_P(Check, EveryMistake, testing::ValuesIn(kAllMistakes),
+                         [](const auto& given) {
+                           std::string name(name_of(given.param));
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+// A problem of one head on four ranks, forward only.
+Case plain_case(std::uint64_t seed, const std::string& mask, PartitionKind kind, bool bf16) {
+  Cases cases(seed);
+  Case c = cases.draw(false, bf16);
+  c.problem.shape = {1, 1, 1, 96, c.problem.shape.head_dim};
+  c.problem.partition = {kind, 96, 4};
+  c.problem.mask = MaskSpec::parse(mask);
+  std::mt19937_64 random(seed);
+  std::normal_distribution<double> normal;
+  for (auto* tensor : {&c.inputs.q, &c.inputs.k, &c.inputs.v}) {
+    tensor->resize(static_cast<std::size_t>(96 * c.problem.shape.head_dim));
+    for (double& x : *tensor) x = normal(random);
+    store(*tensor, c.dtype);
+  }
+  c.inputs.dout.clear();
+  c.oracle = oracle_of(c.problem, c.inputs, {});
+  return c;
+}
+
+Tensors with_mask(Case c, const std::string& mask) {
+  c.problem.mask = MaskSpec::parse(mask);
+  return oracle_of(c.problem, c.inputs, {});
+}
+
+// The mask that was applied is named in full, whatever the deal.
+TEST(Diagnosis, NamesTheMaskThatFits) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"causal+documents:30,40,26", "causal"},
+      {"causal+documents:30,40,26", "documents:30,40,26"},
+      {"causal+documents:30,40,26", "causal+documents:31,40,25"},
+      {"causal+documents:30,40,26", "causal+documents:30,39,27"},
+      {"causal+documents:30,40,26", "causal+documents:30,66"},
+      {"causal+window:20", "causal"},
+      {"causal+window:20", "causal+window:40"},
+      {"causal", "full"},
+      {"causal", "causal+documents:48,48"},
+      {"full", "causal"},
+      {"full", "causal+window:12"}};
+  std::uint64_t seed = test_seed();
+  for (const auto& [stated, applied] : cases)
+    for (const PartitionKind kind :
+         {PartitionKind::contiguous, PartitionKind::striped, PartitionKind::zigzag}) {
+      ++seed;
+      const Case c = plain_case(seed, stated, kind, seed % 2 == 0);
+      Tensors mine = with_mask(c, applied);
+      store(mine, c.dtype);
+      const CheckVerdict verdict = verdict_of(c, mine);
+      ASSERT_FALSE(verdict.suspects.empty()) << stated << ", " << applied;
+      EXPECT_EQ(verdict.suspects.front().mistake, Mistake::wrong_mask) << text_of(verdict);
+      EXPECT_EQ(verdict.suspects.front().mask, applied) << text_of(verdict);
+      EXPECT_TRUE(verdict.suspects.front().is_sure()) << text_of(verdict);
+    }
+}
+
+// Rings that follow the table against plain attention in which the mistake is made by hand.
+TEST(MistakenRing, MakesTheMistakeThatItSays) {
+  const Case c = plain_case(test_seed(), "causal", PartitionKind::contiguous, false);
+  const auto made = [&](std::optional<Mistake> mistake) {
+    return make_mistake(c.problem, c.inputs, {mistake, -1});
+  };
+  const auto expect_near = [](const Tensors& a, const Tensors& b) {
+    EXPECT_LT(distance(a.out, b.out), 1e-12);
+    EXPECT_LT(distance(a.lse, b.lse), 1e-12);
+  };
+  expect_near(made({}), c.oracle);
+  expect_near(made(Mistake::wrong_mask), with_mask(c, "full"));
+  expect_near(made(Mistake::own_block_only), with_mask(c, "causal+documents:24,24,24,24"));
+  Case scaled = c;
+  scaled.problem.softmax_scale = 1;
+  expect_near(made(Mistake::scale), oracle_of(scaled.problem, scaled.inputs, {}));
+  Case ones = c;
+  for (double& x : ones.inputs.v) x = 1;
+  const Tensors sums = make_mistake(ones.problem, ones.inputs, {Mistake::not_normalised, -1});
+  EXPECT_EQ(sums.out.front(), 1);  // one key
+  EXPECT_GT(sums.out.back(), 2);   // its row sum
+}
+
+// Ten rows that lie a position off, among many that are right, in 16 bits far below the tolerance of
+// the whole tensor.
+TEST(Diagnosis, FindsTenShiftedRows) {
+  for (const bool bf16 : {false, true}) {
+    Cases cases(test_seed());
+    Case c = cases.draw(false, bf16);
+    const Index n = 2048, width = 16;
+    c.problem.shape = {1, 1, 1, n, width};
+    c.problem.partition = {PartitionKind::zigzag, n, 4};
+    c.problem.mask = MaskSpec::parse("causal");
+    std::mt19937_64 random(test_seed());
+    std::normal_distribution<double> normal;
+    for (auto* tensor : {&c.inputs.q, &c.inputs.k, &c.inputs.v}) {
+      tensor->resize(static_cast<std::size_t>(n * width));
+      for (double& x : *tensor) x = normal(random);
+      store(*tensor, c.dtype);
+    }
+    c.inputs.v[0] = 20;  // one large value makes the tolerance of 16 bits wide
+    c.oracle = oracle_of(c.problem, c.inputs, {});
+    Tensors mine{c.oracle.out, {}, {}, {}, {}};
+    std::copy_n(c.oracle.out.begin() + 1501 * width, 10 * width, mine.out.begin() + 1500 * width);
+    store(mine, c.dtype);
+    const CheckVerdict verdict = verdict_of(c, mine);
+    EXPECT_EQ(verdict.result, CheckResult::wrong);
+    EXPECT_EQ(verdict.tensors[0].wrong_rows, 10);
+    EXPECT_EQ(verdict.tensors[0].first_wrong_row, 1500);
+    EXPECT_EQ(verdict.tensors[0].last_wrong_row, 1509);
+    ASSERT_FALSE(verdict.suspects.empty());
+    EXPECT_EQ(verdict.suspects[0].mistake, Mistake::rows_of_other_rank) << text_of(verdict);
+    EXPECT_TRUE(verdict.suspects[0].is_sure());
+  }
+}
+
+// What would have changed a tensor that passes is not named, nor is noise named surely.
+TEST(Diagnosis, NamesNothingThatContradictsARightTensor) {
+  Cases cases(test_seed());
+  const Case c = cases.draw(true, false);
+  Tensors mine = c.oracle;
+  for (double& x : mine.dk) x /= c.problem.softmax_scale;
+  store(mine, c.dtype);
+  for (const Suspect& suspect : verdict_of(c, mine).suspects)
+    EXPECT_NE(suspect.mistake, Mistake::scale) << suspect.how;
+  mine = c.oracle;
+  std::mt19937_64 random(test_seed());
+  std::normal_distribution<double> normal;
+  for (double& x : mine.out) x += 0.3 * normal(random);
+  for (const Suspect& suspect : verdict_of(c, mine).suspects) EXPECT_FALSE(suspect.is_sure());
+}
+
+// Return attention whose softmax weights, and dS, are rounded to bf16 before they are multiplied.
+Tensors with_weights_in_bf16(const Case& c) {
+  const AttentionShape& shape = c.problem.shape;
+  const Mask mask = c.problem.mask.for_seqlen(shape.seqlen);
+  const Index n = shape.seqlen, width = shape.head_dim;
+  Tensors mine = c.oracle;
+  for (auto* tensor : {&mine.out, &mine.dq, &mine.dk, &mine.dv})
+    std::fill(tensor->begin(), tensor->end(), 0.0);
+  const auto dot = [&](const double* a, const double* b) {
+    double sum = 0;
+    for (Index x = 0; x < width; ++x) sum += a[x] * b[x];
+    return sum;
+  };
+  for (Index row = 0; row < shape.batch * shape.num_heads * n; ++row) {
+    const Index first_key = row / n / shape.group_size() * n;
+    const double* const q = &c.inputs.q[static_cast<std::size_t>(row * width)];
+    const double lse = c.oracle.lse[static_cast<std::size_t>(row)];
+    double m = -1e300;
+    for (Index j = 0; j < n; ++j)
+      if (mask.allows(row % n, j))
+        m = std::max(m, dot(q, &c.inputs.k[static_cast<std::size_t>((first_key + j) * width)]));
+    m *= c.problem.softmax_scale;
+    for (Index j = 0; j < n; ++j) {
+      if (!mask.allows(row % n, j)) continue;
+      const auto key = static_cast<std::size_t>((first_key + j) * width),
+                 at = static_cast<std::size_t>(row * width);
+      const double score = c.problem.softmax_scale * dot(q, &c.inputs.k[key]);
+      const double weight = stored_as(DType::bf16, std::exp(score - m)) * std::exp(m - lse);
+      for (std::size_t x = 0; x < static_cast<std::size_t>(width); ++x)
+        mine.out[at + x] += weight * c.inputs.v[key + x];
+      if (c.inputs.dout.empty()) continue;
+      const double* const dout = &c.inputs.dout[at];
+      const double p = stored_as(DType::bf16, std::exp(score - lse));
+      const double ds =
+          c.problem.softmax_scale *
+          stored_as(DType::bf16, std::exp(score - lse) *
+                                     (dot(dout, &c.inputs.v[key]) - dot(dout, &c.oracle.out[at])));
+      for (std::size_t x = 0; x < static_cast<std::size_t>(width); ++x) {
+        mine.dv[key + x] += p * dout[x];
+        mine.dk[key + x] += ds * q[x];
+        mine.dq[at + x] += ds * c.inputs.k[key + x];
+      }
+    }
+  }
+  return mine;
+}
+
+// Softmax weights in f32 or bf16, as tensor cores take them.
+TEST(Diagnosis, DoesNotCallACorrectRingWrong) {
+  Cases cases(test_seed() + 1);
+  const int count = number_of_cases(24);
+  for (int number = 0; number < count; ++number) {
+    const bool bf16 = number % 4 != 0;
+    const Case c = cases.draw(number % 2 == 0, bf16);
+    Tensors mine = make_mistake(c.problem, c.inputs, {});
+    if (bf16 && number % 3 != 0) mine = with_weights_in_bf16(c);
+    store(mine, c.dtype);
+    const CheckVerdict verdict = verdict_of(c, mine);
+    EXPECT_EQ(verdict.result, bf16 ? CheckResult::rounding : CheckResult::exact)
+        << "seed " << test_seed() << ", case " << number << ": " << c.text << text_of(verdict);
+  }
+}
+
+}  // namespace check_test
+}  // namespace ringscope

@@ -1,0 +1,358 @@
+#include "core/tools/foreign/kineto.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "core/base/error.h"
+#include "core/tools/explain/explain.h"
+#include "core/trace/chrome_trace.h"
+
+namespace ringscope {
+namespace {
+
+// A ring as the profiler shows it; microseconds.
+struct RingScript {
+  bool causal = false, overlap = true, backward = false, device = true;
+  int layers = 1, way = 1, slow = -1;
+  int skewed = -1;  // whose clock is 5 ms behind
+  bool names_peers = false;
+  std::string deal = {};      // its lengths are recorded; "": no lengths
+  bool gradients = false;     // go back beside the blocks
+  bool ends_late = false;     // of the notes of transfers, which end when they are waited for
+  bool names_causal = false;  // the kernel of a rank's own block has a name of its own
+  double sleep = 0;           // of the slow rank, behind its attention, which takes no longer then
+  std::vector<double> starts = {};  // of the ranks
+  int world = 4;
+};
+constexpr int kRows = 64;  // a rank, if the lengths are recorded
+
+// Return the lengths of a step's queries and keys, and whether its mask is causal.
+std::tuple<int, int, bool> lengths_of(const std::string& deal, int rank, int owner) {
+  const bool halves = deal == "zigzag" && owner != rank;
+  return {halves && owner > rank ? kRows / 2 : kRows, halves && owner < rank ? kRows / 2 : kRows,
+          owner == rank || deal == "striped"};
+}
+
+std::string lengths_text(const std::string& deal, int rank, int owner) {
+  if (deal.empty()) return "";
+  const auto [queries, keys, causal] = lengths_of(deal, rank, owner);
+  return fmt::format(
+      R"("Input Dims":[[1,4,{},8],[1,2,{},8],[],[]],"Concrete Inputs":["","","","0.","{}","",""],)",
+      queries, keys, causal ? "True" : "False");
+}
+
+std::string event(const std::string& category, const std::string& name, double ts, double dur,
+                  int correlation, const std::string& args = "") {
+  return fmt::format(
+      R"({{"ph":"X","cat":"{}","name":"{}","pid":0,"tid":7,"ts":{:.3f},"dur":{:.3f},"args":{{{}"correlation":{}}}}},)",
+      category, name, ts, dur, args, correlation);
+}
+
+// Returns the files' texts.
+std::vector<std::string> texts_of(const RingScript& script) {
+  std::vector<std::string> texts(script.world);
+  std::vector<double> ready(script.world, 10000);
+  for (std::size_t i = 0; i < script.starts.size(); ++i) ready[i] += script.starts[i];
+  int launch = 0;
+  const std::string category = script.device ? "kernel" : "cpu_op";
+  for (int layer = 0; layer < script.layers; ++layer)
+    for (int pass = 0; pass < (script.backward ? 2 : 1); ++pass)
+      for (int step = 0; step < script.world; ++step) {
+        const std::vector<double> began = ready;
+        const bool moves = step + 1 < script.world;
+        const auto owner_of = [&](int rank) {
+          return (rank - script.way * step + 2 * script.world) % script.world;
+        };
+        const auto lasts = [&](int rank) {
+          return script.causal && owner_of(rank) > rank     ? 0
+                 : rank == script.slow && script.sleep == 0 ? 200
+                                                            : 100;
+        };
+        const auto busy = [&](int rank) {
+          return lasts(rank) + (rank == script.slow ? script.sleep : 0);
+        };
+        // A transfer begins before the attention, or after it.
+        const auto sets_off = [&](int rank) {
+          const int one = (rank + script.world) % script.world;
+          return began[static_cast<std::size_t>(one)] + (script.overlap ? 0 : busy(one));
+        };
+        for (int rank = 0; rank < script.world; ++rank) {
+          const double off = rank == script.skewed ? -5000 : 0;
+          auto& text = texts[static_cast<std::size_t>(rank)];
+          const double from = began[static_cast<std::size_t>(rank)], sent = sets_off(rank);
+          const double moved =
+              moves ? std::max({sets_off(rank - 1), sent, sets_off(rank + 1)}) + 20 : from;
+          const auto attend = [&] {
+            if (lasts(rank) == 0) return;
+            const char* const name =
+                script.device ? pass > 0 ? "void flash_bwd_dq_dk_dv_loop()"
+                                : script.names_causal && step == 0 ? "void flash_fwd_kernel<true>()"
+                                                                   : "void flash_fwd_kernel<F>()"
+                : pass == 0   ? "aten::_scaled_dot_product_flash_attention_for_cpu"
+                              : "aten::_scaled_dot_product_flash_attention_for_cpu_backward";
+            text += event(category, name, from + off, lasts(rank), ++launch,
+                          lengths_text(script.deal, rank, owner_of(rank)));
+            text += event(category, script.device ? "elementwise_kernel" : "aten::empty",
+                          from + off, 1, ++launch);
+          };
+          if (!script.overlap) attend();
+          if (moves && script.sleep > 0) {  // it waits for what it sent, then for what it receives
+            double end = from + busy(rank);
+            for (const int peer : {script.way, -script.way}) {
+              end = std::max({end, sent + 20, sets_off(rank + peer) + 20});
+              text += event("cpu_op", peer == script.way ? "gloo:send" : "gloo:recv", sent + off,
+                            end - sent, ++launch);
+            }
+          } else if (moves) {
+            text += event(script.device ? "kernel" : "user_annotation",
+                          script.device ? "ncclDevKernel_SendRecv(x)" : "gloo:send", sent + off,
+                          (script.ends_late ? std::max(moved, from + lasts(rank)) : moved) - sent,
+                          ++launch);
+          }
+          const int to = (rank + script.way + script.world) % script.world;
+          if (moves && script.names_peers)
+            text += script.sleep > 0
+                        ? event("cpu_op", "c10d::send", sent + off, 1, 0,
+                                fmt::format(R"("Concrete Inputs":["","","{}",""],)", to))
+                        : event("user_annotation", fmt::format("nccl:send {}->{}", rank, to),
+                                sent + off, 1, 0);
+          if (script.overlap) attend();
+          double& done = ready[static_cast<std::size_t>(rank)];
+          done = std::max(moved, from + busy(rank));
+          if (!script.gradients || pass == 0) continue;
+          text += event("kernel", "ncclDevKernel_SendRecv(x)", done + off, 30, ++launch);
+          done += 30;
+        }
+      }
+  for (int rank = 0; rank < script.world; ++rank) {
+    auto& text = texts[static_cast<std::size_t>(rank)];
+    text.back() = ' ';
+    text = fmt::format(
+        R"({{"distributedInfo": {{"backend": "nccl", "rank": {}, "world_size": {}}},"baseTimeNanoseconds": 1790857026000000000,"traceEvents": [{}]}})",
+        rank, script.world, text);
+  }
+  return texts;
+}
+
+std::vector<RankProfile> profiles_of(const std::vector<std::string>& texts,
+                                     std::size_t keep = SIZE_MAX) {
+  const auto folder = std::filesystem::temp_directory_path() / fmt::format("kineto_{}", getpid());
+  std::filesystem::create_directories(folder);
+  std::vector<RankProfile> profiles;
+  for (std::size_t rank = 0; rank < texts.size(); ++rank) {
+    const auto path = folder / fmt::format("rank{}.pt.trace.json", rank);
+    std::ofstream(path) << texts[rank].substr(0, keep);
+    profiles.push_back(read_profile(path.string()).value());
+  }
+  std::filesystem::remove_all(folder);
+  return profiles;
+}
+
+bool has_note(const InferredRing& ring, const std::string& part) {
+  for (const std::string& note : ring.notes)
+    if (note.find(part) != std::string::npos) return true;
+  return false;
+}
+std::string notes_of(const InferredRing& ring) {
+  std::string all;
+  for (const std::string& note : ring.notes) all += note + "\n";
+  return all;
+}
+
+TEST(Kineto, InfersStepsOwnersAndDirection) {
+  const struct {
+    const char* what;
+    RingScript script;
+  } cases[] = {
+      {"full", {}},
+      {"causal", {.causal = true}},
+      {"causal, the other way", {.causal = true, .way = -1}},
+      {"without overlap", {.causal = true, .overlap = false}},
+      {"full, without overlap", {.overlap = false}},
+      {"on a CPU", {.causal = true, .device = false}},
+      {"two layers", {.causal = true, .layers = 2}},
+      {"backward", {.backward = true}},
+      {"two layers, backward, causal", {.causal = true, .backward = true, .layers = 2}},
+      {"named peers", {.way = -1, .names_peers = true}},
+      {"a slow rank and a clock behind", {.slow = 2, .skewed = 3}},
+      {"zigzag", {.device = false, .way = -1, .names_peers = true, .deal = "zigzag"}},
+      {"striped", {.device = false, .deal = "striped"}},
+      {"all steps of contiguous", {.device = false, .deal = "contiguous"}},
+      {"gradients", {.backward = true, .layers = 2, .gradients = true}},
+      {"three ranks, the other way", {.causal = true, .overlap = false, .way = -1, .world = 3}},
+      {"late ends", {.causal = true, .device = false, .ends_late = true}}};
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.what);
+    const InferredRing ring = infer_ring(profiles_of(texts_of(c.script)));
+    ASSERT_TRUE(ring.recording) << notes_of(ring);
+    EXPECT_EQ(ring.recording->info.world_size, c.script.world);
+    const bool has_lengths = !c.script.deal.empty();
+    EXPECT_EQ(ring.recording->info.mask, c.script.causal || has_lengths ? "causal" : "full");
+    if (has_lengths) {
+      EXPECT_EQ(ring.recording->info.partition, c.script.deal);
+      EXPECT_EQ(ring.recording->info.shape.seqlen, c.script.world * kRows);
+      EXPECT_EQ(ring.recording->info.shape.num_heads_kv, 2);
+    }
+    EXPECT_EQ(has_note(ring, "seen to end only after"), c.script.ends_late) << notes_of(ring);
+    EXPECT_TRUE(has_note(ring, fmt::format("{} layer", c.script.layers)));
+    EXPECT_EQ(has_note(ring, "Clocks were moved"), c.script.skewed >= 0) << notes_of(ring);
+    if (c.script.device) {
+      EXPECT_TRUE(has_note(ring, "elementwise_kernel")) << notes_of(ring);
+    }
+    std::set<std::tuple<Pass, int, int, int>> found, expected;
+    std::size_t hops = 0;
+    for (int rank = 0; rank < c.script.world; ++rank) {
+      std::int64_t last = 0;
+      for (const TraceEvent& e : ring.recording->events[static_cast<std::size_t>(rank)]) {
+        EXPECT_LE(e.begin_ns, e.end_ns);
+        if (e.lane == Lane::send) {
+          ++hops;
+          EXPECT_EQ(e.dst, (rank + c.script.way + c.script.world) % c.script.world);
+        }
+        if (e.lane != Lane::compute || e.pairs == 0) continue;
+        found.insert({e.pass, rank, e.step, e.kv_owner});
+        EXPECT_EQ(e.end_ns - e.begin_ns, rank == c.script.slow ? 200'000 : 100'000);
+        if (has_lengths) {
+          const auto [queries, keys, causal] = lengths_of(c.script.deal, rank, e.kv_owner);
+          EXPECT_EQ(e.pairs, causal ? kRows * (kRows + 1) / 2 : queries * keys);
+        }
+        EXPECT_GE(e.begin_ns, last);
+        last = e.end_ns;
+      }
+      for (const Pass pass : kAllPasses)
+        for (int step = 0; step < c.script.world && (pass == Pass::forward || c.script.backward);
+             ++step) {
+          const int owner = (rank - c.script.way * step + 2 * c.script.world) % c.script.world;
+          if (!c.script.causal || owner <= rank) expected.insert({pass, rank, step, owner});
+        }
+    }
+    EXPECT_EQ(found, expected);
+    EXPECT_EQ(hops, static_cast<std::size_t>(c.script.world * (c.script.world - 1) *
+                                                 (c.script.backward ? 2 : 1) +
+                                             c.script.gradients * c.script.world * c.script.world));
+    // What was inferred is a recording that can be written and read.
+    const auto path = std::filesystem::temp_directory_path() / fmt::format("inferred_{}", getpid());
+    write_chrome_trace(path.string(), *ring.recording);
+    EXPECT_EQ(read_chrome_trace(path.string()).events.size(),
+              static_cast<std::size_t>(c.script.world));
+    std::filesystem::remove(path);
+  }
+}
+
+TEST(Kineto, NamesTheRankThatSleeps) {
+  for (const bool overlap : {true, false})
+    for (const int way : {1, -1}) {
+      SCOPED_TRACE(fmt::format("overlap {}, way {}", overlap, way));
+      const auto explained = [&](int layers, double sleep, std::vector<double> starts = {}) {
+        const RingScript script{.overlap = overlap,
+                                .device = false,
+                                .layers = layers,
+                                .way = way,
+                                .slow = 2,
+                                .names_peers = true,
+                                .sleep = sleep,
+                                .starts = std::move(starts)};
+        return explain(infer_ring(profiles_of(texts_of(script))).recording.value());
+      };
+      const Explanation why = explained(3, 600);
+      ASSERT_EQ(why.findings.size(), 1u);
+      EXPECT_EQ(std::pair(why.findings[0].cause, why.findings[0].rank),
+                std::pair(Cause::slow_rank, 2));
+      EXPECT_NEAR(why.findings[0].saved_s, 1800e-6, 180e-6);
+      EXPECT_TRUE(explained(3, 1e-3).findings.empty());
+      // Ranks that begin late, as their profilers do, are no chance, and hide no slow rank. With
+      // overlap, they may: nobody sees whether it sleeps or waits.
+      if (overlap) continue;
+      const std::vector<double> starts = {2200, 0, 0, 1900};
+      const Explanation late = explained(1, 600, starts);
+      ASSERT_EQ(late.findings.size(), 2u);
+      EXPECT_EQ(
+          late.findings[0].evidence,
+          "Rank 0 begins 2.20 ms late, and is as fast as the others from then on. So does rank 3 "
+          "(1.90 ms).");
+      EXPECT_EQ(late.findings[1].cause, Cause::slow_rank);
+      const double wall[] = {explained(1, 600).wall_s, explained(1, 1e-3, starts).wall_s};
+      for (int i = 0; i < 2; ++i)
+        EXPECT_NEAR(late.findings[i].saved_s, late.wall_s - wall[i], 0.1 * (late.wall_s - wall[i]));
+    }
+}
+
+TEST(Kineto, SaysWhyThereIsNoRing) {
+  const std::vector<RankProfile> good = profiles_of(texts_of({}));
+  const auto because = [](const std::vector<RankProfile>& profiles, const char* part) {
+    const InferredRing ring = infer_ring(profiles);
+    EXPECT_FALSE(ring.recording);
+    EXPECT_TRUE(has_note(ring, "No ring was inferred")) << part;
+    EXPECT_TRUE(has_note(ring, part)) << notes_of(ring);
+  };
+  because({good[0], good[1]}, "2 of 4 ranks' files");
+  because({good[0], good[1], good[1], good[3]}, "gives rank 1 of 4");
+  auto changed = good;
+  for (RankProfile& profile : changed) profile.attention[1].clear();
+  because(changed, "no attention was found");
+  changed = good;
+  for (RankProfile& profile : changed) profile.transfers[1].clear();
+  because(changed, "no sends and receives");
+  changed = good;
+  changed[1].attention[1].pop_back();
+  because(changed, "rank 0 has 4 attention kernels");
+  changed = good;
+  changed[2].transfers[1].pop_back();
+  because(changed, "rank 2 has 4 attention kernels and 2 transfers");
+  changed = good;
+  changed[2].sends_to = 0;
+  because(changed, "not its neighbour");
+  changed = good;
+  changed[3].base_time_ns -= 1'000'000'000'000'000'000;
+  because(changed, "weeks apart");
+  EXPECT_TRUE(infer_ring({}).notes.empty());
+}
+
+TEST(Kineto, ReadsWhatIsWholeOfACutFile) {
+  std::vector<std::string> texts = texts_of({});
+  texts.resize(1);
+  const std::size_t all = profiles_of(texts)[0].attention[1].size();
+  const RankProfile cut = profiles_of(texts, texts[0].size() - 300)[0];
+  EXPECT_TRUE(cut.cut_short);
+  EXPECT_LT(cut.attention[1].size(), all);
+  EXPECT_GT(cut.attention[1].size(), 0u);
+  EXPECT_EQ(cut.world_size, 4);
+  EXPECT_TRUE(has_note(infer_ring({cut}), "ranks' files"));
+  EXPECT_EQ(profiles_of({"[{},"})[0].rank, -1);
+  EXPECT_THROW(profiles_of({"hello"}), InputError);
+}
+
+// A packed file that is cut off is read likewise, but none that is damaged.
+TEST(Kineto, TellsAPackedFileThatIsCutFromOneThatIsDamaged) {
+  // gzip's bytes of {"distributedInfo": {"rank": 1}, "traceEvents": [{"ph": "M"}, {"ph": "M"}]}.
+  constexpr char kPacked[] =
+      "\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\x03\xab\x56\x4a\xc9\x2c\x2e\x29\xca"
+      "\x4c\x2a\x2d\x49\x4d\xf1\xcc\x4b\xcb\x57\xb2\x52\xa8\x56\x2a\x4a\xcc\xcb"
+      "\x06\x32\x0c\x6b\x75\x14\x94\x4a\x8a\x12\x93\x53\x5d\xcb\x52\xf3\x4a\x8a"
+      "\x81\x42\xd1\xd5\x4a\x05\x19\x40\x5a\xc9\x57\x09\x28\x89\xc4\x89\xad\x05"
+      "\x00\xdb\xa3\x2e\xb2\x4b\x00\x00\x00";
+  const std::string packed(kPacked, sizeof kPacked - 1);
+  const auto read = [](const std::string& bytes) { return profiles_of({bytes})[0]; };
+  try {
+    EXPECT_FALSE(read(packed).cut_short);
+  } catch (const InputError& error) {
+    GTEST_SKIP() << error.what();
+  }
+  const RankProfile cut = read(packed.substr(0, packed.size() - 10));
+  EXPECT_TRUE(cut.cut_short);
+  EXPECT_EQ(cut.rank, 1);
+  for (const std::size_t at : {packed.size() - 20, packed.size() - 6}) {
+    std::string damaged = packed;
+    damaged[at] ^= 0x55;
+    EXPECT_THROW(read(damaged), InputError) << at;
+  }
+}
+
+}  // namespace
+}  // namespace ringscope

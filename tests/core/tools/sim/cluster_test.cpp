@@ -1,0 +1,160 @@
+// Where paths come from: which node a rank is on, and how messages share the links between nodes.
+#include "core/tools/sim/cluster.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "core/base/error.h"
+
+namespace ringscope {
+namespace cluster_test {
+
+const Link kInside{"inside", 400e9, 1e-6};
+const Link kBetween{"between", 50e9, 4e-6};
+const Rates kRates{1e12, 2e12, 1e9, 1e-6};
+
+Cluster cluster(int world_size, int nodes, int nics = 1) {
+  return {world_size, nodes, kInside, kBetween, nics};
+}
+
+std::vector<Path> to_next(const Cluster& cluster, Scheme scheme = Scheme::ring) {
+  return machine_on(cluster, kRates, scheme).to_next;
+}
+
+std::vector<int> nodes_of(const Cluster& cluster) {
+  std::vector<int> nodes;
+  for (int rank = 0; rank < cluster.world_size; ++rank) nodes.push_back(cluster.node_of(rank));
+  return nodes;
+}
+
+TEST(Cluster, PutsConsecutiveRanksOnANode) {
+  EXPECT_EQ(nodes_of(cluster(7, 3)), (std::vector<int>{0, 0, 0, 1, 1, 2, 2}));
+  for (const int n : {1, 5, 8, 13})
+    for (int nodes = 1; nodes <= n; ++nodes) {
+      const Cluster here = cluster(n, nodes);
+      const std::vector<int> found = nodes_of(here);
+      for (int node = 0; node < nodes; ++node)
+        EXPECT_EQ(std::count(found.begin(), found.end(), node), here.ranks_on(node));
+    }
+}
+
+// Every message crosses nodes under cyclic placement: all ranks of a node share its links, and a
+// link that is alone makes no message faster.
+TEST(Cluster, CyclicPlacementCrowdsTheLinksBetweenNodes) {
+  for (const int nics : {1, 2, 4, 8}) {
+    Cluster dealt = cluster(8, 2, nics);
+    dealt.placement = Placement::cyclic;
+    EXPECT_EQ(nodes_of(dealt), (std::vector<int>{0, 1, 0, 1, 0, 1, 0, 1}));
+    for (const Path& path : to_next(dealt)) {
+      EXPECT_DOUBLE_EQ(path.bytes_per_s, kBetween.bytes_per_s * std::min(1.0, nics / 4.0));
+      EXPECT_EQ(path.latency_s, kBetween.latency_s);
+    }
+  }
+}
+
+TEST(Cluster, OneNodeHasItsOwnPortsOnly) {
+  for (const Path& path : to_next(cluster(4, 1))) {
+    EXPECT_EQ(path.bytes_per_s, kInside.bytes_per_s);
+    EXPECT_EQ(path.latency_s, kInside.latency_s);
+  }
+  for (const Path& path : machine_on(cluster(4, 1), kRates, Scheme::ulysses).to_all) {
+    EXPECT_EQ(path.bytes_per_s, kInside.bytes_per_s);
+    EXPECT_EQ(path.latency_s, kInside.latency_s);
+  }
+}
+
+TEST(Cluster, ARingOfBlocksLeavesEachNodeOnce) {
+  const std::vector<Path> paths = to_next(cluster(8, 2));
+  for (std::size_t rank = 0; rank < 8; ++rank) {
+    const Link& link = rank % 4 == 3 ? kBetween : kInside;
+    EXPECT_EQ(paths[rank].bytes_per_s, link.bytes_per_s) << rank;
+    EXPECT_EQ(paths[rank].latency_s, link.latency_s) << rank;
+  }
+}
+
+// An all-gather runs a ring over every network interface, a send and a receive take one of them.
+TEST(Cluster, SpreadsACollectiveOverAllNics) {
+  for (const int nics : {1, 2, 4, 8}) {
+    const Cluster here = cluster(16, 2, nics);
+    EXPECT_EQ(to_next(here)[7].bytes_per_s, kBetween.bytes_per_s);
+    EXPECT_EQ(to_next(here, Scheme::allgather)[7].bytes_per_s, nics * kBetween.bytes_per_s);
+    EXPECT_EQ(to_next(here, Scheme::allgather)[0].bytes_per_s, kInside.bytes_per_s);
+  }
+  // More links between nodes than the links inside can fill.
+  EXPECT_EQ(to_next(cluster(16, 2, 64), Scheme::allgather)[7].bytes_per_s, kInside.bytes_per_s);
+}
+
+// From the definition: each of the N (N-1) messages takes its links; a rank has sent all of its
+// bytes when its most crowded link is through.
+TEST(Cluster, AllToAllIsWhatACountOfAllMessagesSays) {
+  for (const Cluster& here :
+       {cluster(8, 2), cluster(12, 3, 2), cluster(7, 3), cluster(5, 5), cluster(7, 2, 3)}) {
+    const int n = here.world_size;
+    std::vector<double> load(static_cast<std::size_t>(here.nodes));  // leaving; as many enter
+    for (int from = 0; from < n; ++from)
+      for (int to = 0; to < n; ++to)
+        if (here.node_of(from) != here.node_of(to))
+          ++load[static_cast<std::size_t>(here.node_of(from))];
+    const double width = here.nics * kBetween.bytes_per_s;
+    const std::vector<Path> told = machine_on(here, kRates, Scheme::ulysses).to_all;
+    for (int rank = 0; rank < n; ++rank) {
+      double slowest = 0, latency = 0;
+      int inside = 0;
+      for (int to = 0; to < n; ++to) {
+        if (to == rank) continue;
+        const bool crosses = here.node_of(to) != here.node_of(rank);
+        latency += crosses ? kBetween.latency_s : kInside.latency_s;
+        if (!crosses) slowest = std::max(slowest, ++inside / kInside.bytes_per_s);
+        if (crosses)
+          for (const int node : {here.node_of(rank), here.node_of(to)})
+            slowest = std::max(slowest, load[static_cast<std::size_t>(node)] / width);
+      }
+      const Path& path = told[static_cast<std::size_t>(rank)];
+      EXPECT_NEAR(path.bytes_per_s / ((n - 1) / slowest), 1, 1e-12) << rank << " of " << n;
+      EXPECT_NEAR(path.latency_s, latency / (n - 1), 1e-18) << rank << " of " << n;
+    }
+  }
+}
+
+// All ranks of a node send to the next node at once, and a link that is alone makes none faster.
+TEST(Cluster, TwoLevelRingsShareTheLinksBetweenNodes) {
+  for (const int nics : {1, 2, 4, 8}) {
+    const Machine machine = machine_on(cluster(8, 2, nics), kRates, Scheme::two_level);
+    EXPECT_EQ(machine.rates.backward_flops, kRates.backward_flops);
+    for (int rank = 0; rank < 8; ++rank) {
+      EXPECT_EQ(machine.path_to_next_here(rank).bytes_per_s, kInside.bytes_per_s);
+      EXPECT_DOUBLE_EQ(machine.path_to_next_node(rank).bytes_per_s,
+                       kBetween.bytes_per_s * std::min(1.0, nics / 4.0));
+      EXPECT_EQ(machine.path_to_next_node(rank).latency_s, kBetween.latency_s);
+    }
+  }
+}
+
+TEST(Cluster, RefusesWhatCanNotBe) {
+  const auto complaint = [](const Cluster& cluster, Scheme scheme = Scheme::ring) -> std::string {
+    try {
+      machine_on(cluster, kRates, scheme);
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(complaint(cluster(8, 9)), "nodes: 9 given for 8 ranks; accepted: 1 to 8");
+  EXPECT_EQ(complaint(cluster(8, 0)), "nodes: 0 given for 8 ranks; accepted: 1 to 8");
+  EXPECT_EQ(complaint(cluster(8, 2, 0)), "nics: 0 given; accepted: at least 1");
+  EXPECT_EQ(complaint(cluster(7, 2), Scheme::two_level),
+            "two-level: 4 ranks on node 0 and 3 on node 1; accepted: as many on every node");
+  for (const double rate : {0.0, -1.0, std::numeric_limits<double>::quiet_NaN(),
+                            std::numeric_limits<double>::infinity()}) {
+    EXPECT_NE(complaint({8, 2, {"", rate, 0}, kBetween, 1}), "") << rate;
+    EXPECT_NE(complaint({8, 2, kInside, {"", rate, 0}, 1}), "") << rate;
+  }
+  EXPECT_NE(complaint({8, 2, kInside, {"", 1, -1}, 1}), "");
+}
+
+}  // namespace cluster_test
+}  // namespace ringscope

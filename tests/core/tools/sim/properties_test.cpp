@@ -1,0 +1,167 @@
+// What must hold of every simulation, on machines drawn at random.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <numeric>
+
+#include "core/tools/cost/amounts.h"
+#include "core/tools/sim/machine.h"
+#include "tests/core/tools/sim/random_machines.h"
+
+namespace ringscope {
+namespace {
+
+constexpr int kCases = 150;
+constexpr double kRounding = 1e-12;
+
+unsigned seed_of_run() {
+  const char* given = std::getenv("RINGSCOPE_TEST_SEED");
+  const unsigned seed = given != nullptr ? static_cast<unsigned>(std::strtoul(given, nullptr, 10))
+                                         : std::random_device{}();
+  std::printf("RINGSCOPE_TEST_SEED=%u\n", seed);
+  return seed;
+}
+
+// f(case, cases): may draw more.
+template <class F>
+void for_cases(F&& f) {
+  const unsigned seed = seed_of_run();
+  RandomCases cases(seed);
+  for (int i = 0; i < kCases; ++i) {
+    RandomCase made = cases.next();
+    SCOPED_TRACE("RINGSCOPE_TEST_SEED=" + std::to_string(seed) + ": " + made.text());
+    f(made, cases);
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+TEST(Properties, WorkAndTrafficAreThoseOfTheClosedForms) {
+  for_cases([](const RandomCase& made, RandomCases&) {
+    const Problem& job = made.job;
+    const Simulation simulation = simulated(made);
+    double pairs = 0;
+    for (int rank = 0; rank < job.world_size; ++rank) {
+      const SimulatedRank& mine = simulation.ranks[static_cast<std::size_t>(rank)];
+      const Traffic traffic = traffic_of(job, rank);
+      EXPECT_EQ(mine.bytes_sent, traffic.bytes());
+      EXPECT_EQ(static_cast<double>(mine.hops), traffic.hops);
+      pairs += mine.pairs;
+    }
+    EXPECT_EQ(pairs, total_pairs(job));
+    EXPECT_EQ(simulation.mean_step_pairs, total_pairs(job) / job.world_size);
+    EXPECT_EQ(simulation.steps, std::int64_t{job.world_size} * job.world_size * (job.backward + 1));
+  });
+}
+
+TEST(Properties, ARankComputesOrWaitsAllItsTime) {
+  for_cases([](const RandomCase& made, RandomCases&) {
+    const Simulation simulation = simulated(made);
+    double last = 0;
+    for (const SimulatedRank& rank : simulation.ranks) {
+      EXPECT_NEAR(rank.compute_s + rank.wait_s, rank.end_s, kRounding * simulation.wall_s());
+      EXPECT_LE(rank.exposed_s, rank.wait_s + kRounding * simulation.wall_s());
+      EXPECT_GE(rank.exposed_s, 0);
+      EXPECT_LE(rank.compute_s, simulation.wall_s() * (1 + kRounding));
+      last = std::max(last, rank.end_s);
+    }
+    EXPECT_NEAR(last, simulation.wall_s(), kRounding * last);
+  });
+}
+
+TEST(Properties, TheCriticalPathIsAsLongAsTheRun) {
+  for_cases([](const RandomCase& made, RandomCases&) {
+    const Simulation simulation = simulated(made);
+    const CriticalPath& path = simulation.path;
+    EXPECT_NEAR(path.compute_s + path.hop_s, simulation.wall_s(), 1e-9 * simulation.wall_s());
+    ASSERT_FALSE(path.ranks.empty());
+    std::vector<int> ranks = path.ranks;
+    std::sort(ranks.begin(), ranks.end());
+    EXPECT_EQ(std::adjacent_find(ranks.begin(), ranks.end()), ranks.end());
+    EXPECT_TRUE(ranks.front() >= 0 && ranks.back() < made.job.world_size);
+  });
+}
+
+TEST(Properties, MoreBandwidthNeverHurts) {
+  for_cases([](RandomCase made, RandomCases& cases) {
+    const double before = simulated(made).wall_s();
+    made.machine.rates.bytes_per_s *= 1 + 3 * cases.share();
+    made.machine.rates.latency_s *= cases.share();
+    for (auto* paths :
+         {&made.machine.to_next, &made.machine.to_next_here, &made.machine.to_next_node})
+      for (Path& path : *paths)
+        if (cases.below(2) == 0) path.bytes_per_s *= 1 + 3 * cases.share();
+    EXPECT_LE(simulated(made).wall_s(), before * (1 + kRounding));
+  });
+}
+
+TEST(Properties, FasterRanksNeverHurt) {
+  for_cases([](RandomCase made, RandomCases& cases) {
+    const double before = simulated(made).wall_s();
+    made.machine.rates.forward_flops *= 1 + cases.share();
+    made.machine.rates.backward_flops *= 1 + cases.share();
+    for (double& speed : made.machine.speed)
+      if (cases.below(2) == 0) speed *= 1 + 3 * cases.share();
+    EXPECT_LE(simulated(made).wall_s(), before * (1 + kRounding));
+  });
+}
+
+TEST(Properties, LessChanceNeverHurts) {
+  for_cases([](RandomCase made, RandomCases&) {
+    const double before = simulated(made).wall_s();
+    made.machine.jitter *= 0.5;
+    made.machine.hop_jitter *= 0.5;
+    EXPECT_LE(simulated(made).wall_s(), before * (1 + kRounding));
+  });
+}
+
+// Backward they may: a gradient's hop waits for those of the blocks that were asked for before it.
+TEST(Properties, MoreBuffersNeverHurtTheForwardPass) {
+  for_cases([](RandomCase made, RandomCases& cases) {
+    made.pace = Pace::buffers;
+    const double before = simulated(made).forward_s;
+    made.job.kv_buffers += 1 + cases.below(made.job.world_size);
+    EXPECT_LE(simulated(made).forward_s, before * (1 + kRounding));
+  });
+}
+
+// Whoever may run ahead is not later; in the order of hops that both have.
+TEST(Properties, KeepingStepNeverHelps) {
+  for_cases([](RandomCase made, RandomCases&) {
+    made.job.kv_buffers = 2;
+    made.pace = Pace::buffers;
+    const double on_their_own = simulated(made).wall_s();
+    made.pace = Pace::in_step;
+    EXPECT_LE(on_their_own, simulated(made).wall_s() * (1 + kRounding));
+  });
+}
+
+TEST(Properties, ASeedIsARun) {
+  for_cases([](RandomCase made, RandomCases&) {
+    made.machine.jitter = made.machine.hop_jitter = 0.5;
+    const double before = simulated(made).wall_s();
+    EXPECT_EQ(simulated(made).wall_s(), before);
+    ++made.machine.seed;
+    EXPECT_NE(simulated(made).wall_s(), before);
+  });
+}
+
+TEST(Properties, ChanceIsOfMeanOneAndADrawForEach) {
+  std::vector<double> draws;
+  for (const JitterOf what : {JitterOf::compute, JitterOf::kv_hop, JitterOf::gradient_hop})
+    for (const Pass pass : {Pass::forward, Pass::backward})
+      for (int rank = 0; rank < 60; ++rank)
+        for (int step = 0; step < 60; ++step)
+          draws.push_back(jitter_draw(7, what, pass, rank, step));
+  const double mean = std::accumulate(draws.begin(), draws.end(), 0.0) / draws.size();
+  EXPECT_NEAR(mean, 1, 5 / std::sqrt(draws.size()));
+  const auto above_one = std::count_if(draws.begin(), draws.end(), [](double x) { return x > 1; });
+  EXPECT_NEAR(above_one / static_cast<double>(draws.size()), std::exp(-1), 0.02);
+  std::sort(draws.begin(), draws.end());
+  EXPECT_GE(draws.front(), 0);
+  EXPECT_EQ(std::adjacent_find(draws.begin(), draws.end()), draws.end());
+}
+
+}  // namespace
+}  // namespace ringscope

@@ -1,0 +1,179 @@
+// Dealing out heads, simulated: the closed form where all are equal, and what happens where not.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+
+#include "core/base/error.h"
+#include "core/ring/loop_counts.h"
+#include "core/tools/cost/amounts.h"
+#include "core/tools/cost/time.h"
+#include "core/tools/sim/cluster.h"
+#include "tests/core/tools/sim/random_machines.h"
+
+namespace ringscope {
+namespace ulysses_test {
+
+const Rates kRates{1e9, 0.7e9, 3e7, 2e-6};
+
+Problem job_of(int world_size, const char* mask = "causal",
+               PartitionKind partition = PartitionKind::contiguous) {
+  return {.shape = {2, 8, 8, 203, 8},
+          .dtype = DType::bf16,
+          .mask = MaskSpec::parse(mask),
+          .partition = partition,
+          .world_size = world_size,
+          .scheme = Scheme::ulysses,
+          .backward = true};
+}
+
+Machine machine_of(int world_size) {
+  Machine machine;
+  machine.world_size = world_size;
+  machine.rates = kRates;
+  return machine;
+}
+
+Simulation run(const Problem& job, const Machine& machine) {
+  return simulate({job}, Work(job), machine);
+}
+
+TEST(SimulatedUlysses, TakesWhatTheClosedFormSays) {
+  for (const int n : {1, 2, 4, 8})
+    for (const char* mask : {"full", "causal", "causal+window:40", "causal+documents:120,83"})
+      for (const PartitionKind partition : kAllPartitions) {
+        const Problem job = job_of(n, mask, partition);
+        const LayerTime told = layer_time(job, balance_of(job), kRates);
+        const Simulation done = run(job, machine_of(n));
+        EXPECT_EQ(done.forward_s, told.forward.wall);
+        EXPECT_EQ(done.backward_s, told.backward.wall);
+        EXPECT_EQ(done.imbalance(), 1);
+        EXPECT_EQ(done.balance_ceiling(), 1);
+        EXPECT_NEAR(done.exposed_s(), told.exposed(), 1e-12);
+        for (int rank = 0; rank < n; ++rank) {
+          const SimulatedRank& mine = done.ranks[static_cast<std::size_t>(rank)];
+          const Traffic traffic = traffic_of(job, rank);
+          EXPECT_DOUBLE_EQ(mine.bytes_sent, traffic.bytes());
+          EXPECT_EQ(static_cast<double>(mine.hops), traffic.hops);
+          EXPECT_EQ(mine.end_s, done.wall_s());
+          EXPECT_NEAR(mine.compute_s + mine.wait_s, done.wall_s(), 1e-12);
+        }
+        EXPECT_NEAR(done.path.compute_s + done.path.hop_s, done.wall_s(), 1e-12);
+      }
+}
+
+// The same on a cluster of one node.
+TEST(SimulatedUlysses, TakesTheSameOnOneNode) {
+  const Problem job = job_of(4);
+  const Link link{"", kRates.bytes_per_s, kRates.latency_s};
+  const Machine machine = machine_on({4, 1, link, link, 1}, kRates, job.scheme);
+  EXPECT_EQ(run(job, machine).wall_s(), run(job, machine_of(4)).wall_s());
+}
+
+TEST(SimulatedUlysses, AllWaitForTheSlowestAtEachAllToAll) {
+  const Problem job = job_of(4, "full");
+  const double all = run(job, machine_of(4)).wall_s();
+  Machine machine = machine_of(4);
+  machine.speed = {1, 1, 0.5, 1};
+  const Simulation slow = run(job, machine);
+  const double pairs = total_pairs(job) / 4;
+  const double computing = flops_of_pairs(job.shape, pairs, Pass::forward) / 1e9 +
+                           flops_of_pairs(job.shape, pairs, Pass::backward) / 0.7e9;
+  EXPECT_NEAR(slow.wall_s(), all + computing, 1e-12);
+  EXPECT_NEAR(slow.ranks[0].wait_s - slow.ranks[2].wait_s, computing, 1e-12);
+  EXPECT_NE(std::find(slow.path.ranks.begin(), slow.path.ranks.end(), 2), slow.path.ranks.end());
+
+  // One narrow way: twice as long, whoever else is ready.
+  machine = machine_of(4);
+  machine.to_all.assign(4, {kRates.bytes_per_s, 0});
+  const double even = run(job, machine).wall_s();
+  machine.to_all[1].bytes_per_s /= 2;
+  const AllToAlls forward = all_to_alls_of(job, Pass::forward, 1);
+  const AllToAlls backward = all_to_alls_of(job, Pass::backward, 1);
+  const double bytes =
+      forward.there_bytes + forward.back_bytes + backward.there_bytes + backward.back_bytes;
+  EXPECT_NEAR(run(job, machine).wall_s() - even, bytes / kRates.bytes_per_s, 0.02 * even);
+}
+
+TEST(SimulatedUlysses, JitterIsTheLargestDrawn) {
+  Problem job = job_of(8, "full");
+  job.backward = false;
+  Machine machine = machine_of(8);
+  const Simulation even = run(job, machine);
+  machine.jitter = 0.3;
+  machine.seed = 5;
+  double most = 0;
+  for (int rank = 0; rank < 8; ++rank)
+    most = std::max(most, jitter_draw(5, JitterOf::compute, Pass::forward, rank, 0));
+  EXPECT_NEAR(run(job, machine).wall_s(), even.wall_s() + 0.3 * most * even.path.compute_s, 1e-12);
+}
+
+// A kernel that works by tiles has the same tiles whoever held the rows before.
+TEST(SimulatedUlysses, TilesAreThoseOfTheWholeSequence) {
+  Problem job = job_of(4);
+  job.backward = false;
+  job.shape.seqlen = 256;
+  double first = 0;
+  for (const PartitionKind partition : kAllPartitions) {
+    job.partition = partition;
+    const Simulation done = simulate({job}, Work(job, {64, 64}), machine_of(4));
+    // 10 of 16 tiles.
+    EXPECT_NEAR(done.path.compute_s,
+                flops_of_pairs(job.shape, 10 * 64 * 64 / 4.0, Pass::forward) / 1e9, 1e-12);
+    if (first == 0) first = done.wall_s();
+    EXPECT_EQ(done.wall_s(), first);
+  }
+}
+
+TEST(SimulatedUlysses, EventsLieWithinTheRunOneAfterTheOther) {
+  const Problem job = job_of(4);
+  Machine machine = machine_of(4);
+  machine.jitter = machine.hop_jitter = 0.4;
+  std::map<std::pair<int, Lane>, std::int64_t> ends;
+  std::map<std::int64_t, int> flows;
+  int events = 0;
+  const auto [done, by_rank] = recorded({job, Pace::in_step, machine});
+  for (int rank = 0; rank < 4; ++rank)
+    for (const TraceEvent& event : by_rank[static_cast<std::size_t>(rank)]) {
+      std::int64_t& end = ends[{rank, event.lane}];
+      EXPECT_GE(event.begin_ns, end);
+      EXPECT_GE(event.end_ns, event.begin_ns);
+      end = event.end_ns;
+      if (event.lane == Lane::send) flows[event.flow] += 1;
+      if (event.lane == Lane::recv) flows[event.flow] += 1000;
+      ++events;
+    }
+  for (const auto& [lane, end] : ends) EXPECT_LE(static_cast<double>(end), done.wall_s() * 1e9 + 1);
+  EXPECT_EQ(flows.size(), 16u);  // 4 ranks, 2 passes, 2 all-to-alls
+  for (const auto& [flow, count] : flows) EXPECT_EQ(count, 1001);
+  EXPECT_GT(events, 4 * 2 * (1 + 2 * 2));
+}
+
+// Shares of three and two heads: the loop is followed, and moves what it moves in a run.
+TEST(SimulatedUlysses, FollowsTheLoopWhereHeadsDoNotDivide) {
+  const Problem job = job_of(3);
+  const Simulation simulation = run(job, machine_of(3));
+  EXPECT_GT(simulation.wall_s(), 0);
+  double pairs = 0;
+  for (int rank = 0; rank < 3; ++rank) {
+    const SimulatedRank& mine = simulation.ranks[static_cast<std::size_t>(rank)];
+    const LoopCounts counts = count_loop(job, rank);
+    EXPECT_EQ(mine.bytes_sent, counts.forward_bytes + counts.backward_bytes);
+    pairs += mine.pairs;
+  }
+  EXPECT_NEAR(pairs, total_pairs(job), 1e-9 * pairs);
+  EXPECT_THROW(run(job_of(9), machine_of(9)), InputError);
+}
+
+TEST(SimulatedUlysses, SharesCores) {
+  Machine machine = machine_of(4);
+  machine.rates.bytes_per_s = 1e15;
+  machine.rates.latency_s = 0;
+  const double own = run(job_of(4), machine).wall_s();
+  machine.cores = 2;
+  EXPECT_NEAR(run(job_of(4), machine).wall_s(), 2 * own, 1e-6 * own);
+}
+
+}  // namespace ulysses_test
+}  // namespace ringscope
