@@ -1,6 +1,3 @@
-// glibc's fortified longjmp mistakes a jump to another stack for an attack.
-#undef _FORTIFY_SOURCE
-
 #include "cuda/model/block.h"
 
 #include <fmt/format.h>
