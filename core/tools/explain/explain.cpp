@@ -37,7 +37,7 @@ std::string others_of(std::vector<std::string> names) {
 
 class Explainer : private FittedRun {
  public:
-  explicit Explainer(const Recording& recording) : FittedRun(recording, true) {}
+  explicit Explainer(const Recording& recording) : FittedRun(recording), recording_(recording) {}
 
   Explanation explain() {
     Explanation result;
@@ -146,10 +146,10 @@ class Explainer : private FittedRun {
     if (!shares_cores()) return;
     double spent = 0, lasted = 0;
     const Durations own_cores = without([&](Durations& times) {
-      times.cores = 0;
+      spent = lasted = 0;
       for_steps([&](std::size_t i, const RankStep& step) {
         spent += step.cpu, lasted += step.seconds;
-        if (step.known) times.steps[i] = held(i) + std::min(step.gap, fixed_ + extra_[i]);
+        times.steps[i] = std::max(0.0, times.steps[i] - fits_[i].waited);
       });
     });
     add({.cause = Cause::shared_cores,
@@ -219,7 +219,7 @@ class Explainer : private FittedRun {
 
   // Have ranks that slept share the cores with the others.
   void wake(Durations& times) const {
-    if (!sleepers_.empty() && n_ > cores_in_turn_) times.cores = std::max(cores_, cores_in_turn_);
+    if (!sleepers_.empty() && !shares_cores() && n_ > known_cores_) times.cores = known_cores_;
   }
 
   // Make a slow rank as fast as the others.
@@ -229,8 +229,8 @@ class Explainer : private FittedRun {
     for_steps([&](std::size_t i, const RankStep& step) {
       if (step.rank != rank || !step.known) return;
       double& time = times.steps[i];
-      const double fixed = fixed_of(step);
-      if (extra_[i] > 0) time = std::max(time - extra_[i], std::min(time, should(step)));
+      const double extra = fits_[i].extra, fixed = fixed_of(step) + fits_[i].waited;
+      if (extra > 0) time = std::max(time - extra, std::min(time, should(step)));
       if (slowness_[of(rank)] > 1 && time > fixed)
         time = (time - fixed) / slowness_[of(rank)] + fixed;
     });
@@ -278,14 +278,14 @@ class Explainer : private FittedRun {
   double excess(std::size_t i) const {
     const RankStep& step = run_.steps()[i];
     if (!step.known) return 0;
-    if (run_.is_simulated()) return base_.steps[i] - expected(step);
+    const StepFit& fit = fits_[i];
+    if (run_.is_simulated()) return base_.steps[i] - fit.waited - expected(step);
     // What is not processor time was not spent on pairs. Where cores are shared, the scheduler took
-    // it, and only what a rank slept, and what lies between computations, is left to chance.
-    const double own = step.cpu > 0 ? step.cpu : pair_s_[of(step.pass)] * step.work;
-    // Other programs may have had a part of the cores that ranks share.
-    const double taken = given_ < kMostlyOwn ? computing(step) - step.cpu : 0;
-    const double lost = shares_cores() ? slept_[i] + taken : std::max(0.0, step.seconds - own);
-    return std::max(0.0, lost + step.gap - waited_[i] - usual_gap_[i] - extra_[i]);
+    // it, unless other programs had a part of the cores, too.
+    const double given = given_ < kMostlyOwn ? 1 : given_;
+    const double own = step.cpu > 0 ? step.cpu / given : pair_s_[of(step.pass)] * step.work;
+    return std::max(
+        0.0, std::max(0.0, step.seconds - own) + step.gap - fit.waited - fit.usual_gap - fit.extra);
   }
 
   // Ranks begin late where what is lost by chance is little beside that.
@@ -490,6 +490,7 @@ class Explainer : private FittedRun {
     return finding;
   }
 
+  const Recording& recording_;
   Durations healthy_;  // without any of the causes
   double wall_ = 0, fit_ = 1, scale_ = 1;
   std::vector<Diagnosis> findings_;
@@ -515,6 +516,9 @@ Explanation explain(const Recording& recording) {
   if (recording.info.live_ns && std::all_of(events.begin(), events.end(),
                                             [](const auto& of_rank) { return of_rank.empty(); }))
     return nothing_yet();
+  if (recording.info.world_size > kMostExplainedRanks)
+    throw InputError(fmt::format("{} ranks are recorded; up to {} accepted",
+                                 recording.info.world_size, kMostExplainedRanks));
   return Explainer(recording).explain();
 }
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
+#include <tuple>
 #include <utility>
 
 namespace ringscope {
@@ -22,14 +22,6 @@ double median_of(const std::vector<double>& values) {
   return (sorted[sorted.size() / 2 - 1] + sorted[sorted.size() / 2]) / 2;
 }
 
-double least_of(const std::vector<double>& values) {
-  const double least = quantile_of(values, 0);
-  if (values.size() < 2) return least;
-  const double bias =
-      (median_of(values) - least) / (std::log(2.0) * static_cast<double>(values.size()));
-  return std::max(0.0, least - bias);
-}
-
 namespace {
 
 constexpr double kLeastSlowness = 1.008;      // simulated: below that, chance looks the same
@@ -39,19 +31,28 @@ constexpr double kBeyondChance = 5;           // standard errors
 constexpr double kOwnCore = 0.9;    // of the time: the system takes less from a thread with a core
 constexpr double kWholly = 0.999;   // the same of a simulated one: rounding takes less
 constexpr double kBusyCores = 0.4;  // other programs may take more than half of the cores
-constexpr double kNowAndThen = 0.01;    // share of the time in which clocks may be off
-constexpr double kHeldUp = 1.5;         // times what most ranks lose: no rank is alike to the bit
 constexpr double kLeastJitter = 0.003;  // clocks vary by as much
-constexpr double kTaken = 0.02;  // seconds for which a scheduler may take the core from a thread
+constexpr double kTaken = 0.02;     // seconds for which a scheduler may take the core from a thread
+constexpr double kAlikeLoss = 0.2;  // a rank that sleeps does so for about as long each time
 
-bool is_computation(const TraceEvent& e) {
-  return e.lane == Lane::compute && e.end_ns > e.begin_ns && e.pairs > 0;
-}
+using Groups = std::vector<std::vector<double>>;
 
+// The lower one of two in the middle, because what holds ranks up lengthens times.
 double low_median(const std::vector<double>& values) { return quantile_of(values, 0.5); }
 
-// Return the standard error of a median of one of `values` that scatter like those of the groups.
-double scatter_of(const std::vector<std::vector<double>>& groups) {
+// Return the least that a time takes which chance only lengthens, from draws of it. The least of n
+// exponential draws is 1/n of their mean too large.
+double least_of(const std::vector<double>& values) {
+  const double least = quantile_of(values, 0);
+  if (values.size() < 2) return least;
+  const double bias =
+      (median_of(values) - least) / (std::log(2.0) * static_cast<double>(values.size()));
+  return std::max(0.0, least - bias);
+}
+
+// Return the standard error of a median of one, from how far the values of these groups are from
+// their group's median.
+double scatter_of(const Groups& groups) {
   std::vector<double> off, lone;
   for (const auto& group : groups)
     if (group.size() == 1) lone.push_back(group[0]);
@@ -59,11 +60,10 @@ double scatter_of(const std::vector<std::vector<double>>& groups) {
   for (const auto& group : groups) {
     // Of groups of one, only the others tell how far chance goes, if they are enough.
     if (group.size() == 1) off.push_back(lone.size() < 4 ? 0 : std::abs(group[0] - usual));
-    if (group.size() < 2) continue;
-    const double middle = median_of(group);
     // A group of two says less than half about its scatter.
-    const double scale = group.size() > 2 ? 1.0 : 2.0;
-    for (const double value : group) off.push_back(scale * std::abs(value - middle));
+    const double scale = group.size() > 2 ? 1.0 : 2.0, middle = median_of(group);
+    for (std::size_t i = 0; i < group.size() && group.size() > 1; ++i)
+      off.push_back(scale * std::abs(group[i] - middle));
   }
   return 1.4826 * 1.25 * quantile_of(off, 0.5);
 }
@@ -71,17 +71,14 @@ double scatter_of(const std::vector<std::vector<double>>& groups) {
 // Return whether two times differ by more than rounding.
 bool differ(double a, double b) { return std::max(a, b) > 1.001 * std::min(a, b) + 2e-9; }
 
-using ByRank = std::vector<std::vector<double>>;
-
 // Return how many times as long as `usual` each group takes, by its median, or 1 where chance may be
-// the reason, or it has fewer than `enough` times. `scatter` is that of one time by chance.
-std::vector<double> slowness_of(const ByRank& groups, double usual, double scatter, double least,
+// the reason. `scatter` is that of one time by chance.
+std::vector<double> slowness_of(const Groups& groups, double usual, double scatter, double least,
                                 std::size_t enough) {
   std::vector<double> result;
   for (const auto& times : groups) {
     const double factor = usual > 0 && times.size() >= enough ? median_of(times) / usual : 1;
     const double error = scatter / std::sqrt(std::max(1.0, static_cast<double>(times.size())));
-    // What is slow is never as fast as the others, but what chance holds up is.
     const bool tells = std::abs(factor - 1) * usual >= kBeyondChance * error &&
                        (factor < 1 || quantile_of(times, 0) >= (1 + factor) / 2 * usual);
     result.push_back(tells && std::abs(std::log(factor)) > std::log(least) ? factor : 1);
@@ -91,33 +88,36 @@ std::vector<double> slowness_of(const ByRank& groups, double usual, double scatt
 
 }  // namespace
 
-FittedRun::FittedRun(const Recording& recording, bool is_replayed)
-    : recording_(recording),
-      run_(recording, is_replayed && recording.info.is_whole()),
+FittedRun::FittedRun(const Recording& recording)
+    : run_(recording),
       n_(run_.ranks()),
-      slept_(run_.steps().size()),
-      usual_gap_(run_.steps().size()),
+      fits_(run_.steps().size()),
       slowness_(of(n_), 1),
       loss_(of(n_)),
-      extra_(run_.steps().size()),
-      waited_(run_.steps().size()),
       late_(of(n_)),
       late_extra_(of(n_)) {
   if (!run_.info().is_whole()) return;  // half a run says little about its machine
   for (std::size_t rank = 0; rank < late_.size() && !run_.info().is_midway; ++rank)
     late_[rank] = run_.begins()[rank] - quantile_of(run_.begins(), 0);
-  find_sleepers();
   find_sharing();
   fit_pace();
   fit_gaps();
-  fit_factors();
+  fit_slowness();
   if (!run_.is_simulated()) fit_losses();
   take_base();
-  fit_hops();
+  std::map<std::tuple<Pass, Payload, Way>, std::vector<std::size_t>> kinds;
+  for (std::size_t i = 0; i < run_.hops().size(); ++i) {
+    const RecordedHop& hop = run_.hops()[i];
+    base_.hops.push_back(hop.seconds);
+    kinds[{hop.pass, hop.payload, hop.way}].push_back(i);
+  }
+  for (const auto& [kind, hops] : kinds) fit_links(hops);
 }
 
-// Find real ranks that have a core far less than the others while they compute: they sleep.
-void FittedRun::find_sleepers() {
+// Find out whether ranks shared cores: most then have less processor time than they compute, and
+// there are fewer cores than ranks. A real rank that has a core for far less of the time sleeps.
+void FittedRun::find_sharing() {
+  const bool simulated = run_.is_simulated();
   std::vector<double> cpu(of(n_)), lasted(of(n_)), count(of(n_)), shares;
   for (const RankStep& step : run_.steps())
     if (step.pairs > 0)
@@ -125,73 +125,29 @@ void FittedRun::find_sleepers() {
   for (std::size_t rank = 0; rank < cpu.size(); ++rank)
     if (lasted[rank] > 0) shares.push_back(cpu[rank] / lasted[rank]);
   const double usual = median_of(shares);
-  if (!(usual > 0) || run_.is_simulated() || run_.is_profile()) return;
-  taken_ = kTaken;
-  for (std::size_t i = 0; i < slept_.size(); ++i) {
-    const RankStep& step = run_.steps()[i];
-    const std::size_t rank = of(step.rank);
-    if (!(cpu[rank] < 0.5 * usual * lasted[rank])) continue;
-    if (!(lasted[rank] - cpu[rank] / usual > taken_ * count[rank])) continue;
-    sleepers_.insert(step.rank);
-    slept_[i] = std::max(0.0, step.seconds - step.cpu / usual);
+  if (usual > 0 && !simulated && !run_.is_profile()) taken_ = kTaken;
+  for (int rank = 0; rank < n_ && taken_ > 0; ++rank) {
+    const double own = cpu[of(rank)] / usual, time = lasted[of(rank)];
+    if (own < 0.5 * time && time - own > taken_ * count[of(rank)]) sleepers_.insert(rank);
   }
-}
-
-// Find out whether ranks shared cores: computations then have less processor time than wall time,
-// and all cores are busy while more ranks than cores compute. A rank that sleeps leaves them idle.
-void FittedRun::find_sharing() {
-  double spent = 0, lasted = 0;
-  int computing = 0, recorded = 0;                    // ranks
-  std::vector<std::pair<std::int64_t, int>> changes;  // when computations begin and end
-  for (std::size_t rank = 0; rank < recording_.events.size(); ++rank) {
-    const std::size_t before = changes.size();
-    recorded += !recording_.events[rank].empty();
-    for (const TraceEvent& e : recording_.events[rank]) {
-      if (!is_computation(e) || sleepers_.contains(static_cast<int>(rank))) continue;
-      spent += 1e-9 * static_cast<double>(e.cpu_ns);
-      lasted += 1e-9 * static_cast<double>(e.end_ns - e.begin_ns);
-      changes.emplace_back(e.begin_ns, 1);
-      changes.emplace_back(e.end_ns, -1);
-    }
-    computing += changes.size() > before;
-  }
-  const bool exact = run_.is_simulated();
-  const double each =
-      static_cast<double>(n_) / std::max(1, recorded);  // recorded one stands for so many
-  const bool interrupted = spent > 0 && spent < (exact ? kWholly : kOwnCore) * lasted;
-  int cores = run_.info().machine ? run_.info().machine->cores : 0;
+  known_cores_ = run_.info().machine ? run_.info().machine->cores : 0;
+  // Of a simulation with many ranks, those that are recorded stand for all.
+  const int ranks = simulated ? n_ : static_cast<int>(shares.size() - sleepers_.size());
+  if (!(usual > 0) || usual >= (simulated ? kWholly : kOwnCore)) return;
+  const int cores =
+      known_cores_ > 0 ? known_cores_ : std::max(1, static_cast<int>(std::lround(ranks * usual)));
   // Who loses a core although there are enough lost it to another program.
-  const bool enough = cores >= each * computing;
-  if (!interrupted || enough) cores_in_turn_ = cores;
-  if (interrupted ? enough : cores > 0 || exact) return;
-  std::sort(changes.begin(), changes.end());  // ends come before begins of the same moment
-  std::vector<double> at_once(of(n_) + 1);    // [count]: seconds in which so many compute
-  int busy = 0;
-  for (std::size_t i = 0; i + 1 < changes.size(); ++i) {
-    busy = std::clamp(busy + changes[i].second, 0, n_);
-    at_once[of(busy)] += 1e-9 * static_cast<double>(changes[i + 1].first - changes[i].first);
-  }
-  if (!interrupted) {
-    // Computations too short to be interrupted look whole, but those of so many ranks never overlap.
-    int most = n_;
-    for (double at_least = at_once[of(most)]; most > 1 && at_least < kNowAndThen * lasted;)
-      at_least += at_once[of(--most)];
-    if (most < computing) cores_in_turn_ = most;
-    return;
-  }
-  // Return the processor time that so many cores could give meanwhile.
-  const auto capacity = [&](int count) {
-    double sum = 0;
-    for (std::size_t k = 1; k < at_once.size(); ++k)
-      sum += at_once[k] * std::min(static_cast<double>(k), count / each);
-    return sum;
-  };
-  const auto missed = [&](int count) { return std::abs(capacity(count) - spent); };
-  if (cores == 0)
-    for (cores = 1; cores < n_ && missed(cores + 1) < missed(cores);) ++cores;
-  if (cores >= n_ || (!exact && spent < kBusyCores * capacity(cores))) return;
+  const double share = static_cast<double>(cores) / ranks;  // while all compute
+  if (share >= 1 || (!simulated && usual < kBusyCores * share)) return;
   cores_ = cores;
-  given_ = exact ? 1 : std::min(1.0, spent / capacity(cores));
+  given_ = simulated ? 1 : std::min(1.0, usual / share);
+  for (std::size_t i = 0; i < fits_.size(); ++i) {
+    const RankStep& step = run_.steps()[i];
+    if (!step.known) continue;
+    if (sleepers_.contains(step.rank))
+      fits_[i].slept = std::max(0.0, step.seconds - step.cpu / usual);
+    fits_[i].waited = std::max(0.0, step.seconds - fits_[i].slept - computing(step));
+  }
 }
 
 // Return the rate that a simulation was given, 0 if there is none.
@@ -202,10 +158,13 @@ double FittedRun::given_flops(Pass pass) const {
                                                    : machine->backward_flops);
 }
 
+bool FittedRun::is_large(const RankStep& step) const {
+  return step.known && step.work > 0 && step.work >= large_;
+}
+
 // Fit what a rank takes for a pair when nothing holds it up, and for a simulated step besides: what
 // every step takes longer than its pairs at the least.
 void FittedRun::fit_pace() {
-  const bool simulated = run_.is_simulated();
   std::vector<double> works;
   for (const RankStep& step : run_.steps())
     if (step.known && step.work > 0) works.push_back(step.work);
@@ -213,19 +172,18 @@ void FittedRun::fit_pace() {
   for (const Pass pass : kAllPasses) {
     if (const double flops = given_flops(pass); flops > 0) {
       pair_s_[of(pass)] = run_.flops_a_pair(pass) / flops;
-      knows_rates_ = knows_rates_ || run_.has(pass);
       continue;
     }
+    Groups paces(of(n_));
     std::vector<double> of_ranks;
-    ByRank paces(of(n_));
     for (const RankStep& step : run_.steps())
       if (step.pass == pass && is_large(step))
         paces[of(step.rank)].push_back(computing(step) / step.work);
     for (const auto& mine : paces)
-      if (!mine.empty()) of_ranks.push_back(simulated ? least_of(mine) : median_of(mine));
+      if (!mine.empty()) of_ranks.push_back(run_.is_simulated() ? least_of(mine) : median_of(mine));
     pair_s_[of(pass)] = low_median(of_ranks);
   }
-  if (!simulated) return;
+  if (!run_.is_simulated()) return;
   std::vector<double> rest;
   for (const RankStep& step : run_.steps())
     if (step.known && step.pairs > 0)
@@ -238,7 +196,7 @@ void FittedRun::fit_pace() {
 // Fit what most real ranks do after a step besides, such as adding gradients up.
 void FittedRun::fit_gaps() {
   if (run_.is_simulated()) return;
-  ByRank gaps(of(n_));
+  Groups gaps(of(n_));
   std::map<std::pair<Pass, int>, std::vector<double>> of_steps;
   for (const RankStep& step : run_.steps()) {
     if (!step.known) continue;
@@ -251,25 +209,26 @@ void FittedRun::fit_gaps() {
     if (!mine.empty()) of_ranks.push_back(quantile_of(mine, 0.25));
   }
   fixed_ = low_median(of_ranks);
-  for (std::size_t i = 0; i < usual_gap_.size(); ++i) {
+  for (std::size_t i = 0; i < fits_.size(); ++i) {
     const RankStep& step = run_.steps()[i];
     const std::vector<double>& all = of_steps[{step.pass, step.step}];
     const bool tells = taken_ > 0 && !shares_cores() && all.size() > 1;
-    usual_gap_[i] = std::max(fixed_, tells ? low_median(all) : 0);
+    fits_[i].usual_gap = std::max(fixed_, tells ? low_median(all) : 0);
   }
 }
 
-// Find ranks that take longer than others for the same pairs.
-void FittedRun::fit_factors() {
+// Find ranks that take longer than others for the same pairs: by processor time, where it is known.
+void FittedRun::fit_slowness() {
   const bool simulated = run_.is_simulated();
   std::map<std::pair<Pass, int>, std::vector<std::pair<double, int>>> of_steps;
   for (const RankStep& step : run_.steps()) {
     const double pairs = pair_s_[of(step.pass)] * step.work;
     if (!is_large(step) || !(pairs > 0)) continue;
-    const double seconds = simulated ? computing(step) - fixed_of(step) : own(step);
+    const double own = step.cpu > 0 ? step.cpu / given_ : computing(step);
+    const double seconds = simulated ? computing(step) - fixed_of(step) : own;
     of_steps[{step.pass, step.step}].emplace_back(seconds / pairs, step.rank);
   }
-  ByRank of_ranks(of(n_));
+  Groups of_ranks(of(n_));
   for (auto& [step, ranks] : of_steps) {
     std::sort(ranks.begin(), ranks.end());
     // Real blocks at the edge of the mask take longer for their pairs, on all ranks at the same step.
@@ -281,108 +240,86 @@ void FittedRun::fit_factors() {
   for (const auto& mine : of_ranks)
     if (!mine.empty()) middles.push_back(median_of(mine));
   const double usual = low_median(middles);
-  // Where a rank takes 1 without chance, most take so much more by chance.
-  const double scatter = std::max(scatter_of(of_ranks), knows_rates_ ? usual - 1 : 0);
+  // Where the rate is known and a rank takes 1 without chance, most take so much more by chance.
+  const bool knows_rate = given_flops(run_.has(Pass::forward) ? Pass::forward : Pass::backward) > 0;
+  const double scatter = std::max(scatter_of(of_ranks), knows_rate ? usual - 1 : 0);
   slowness_ = simulated ? slowness_of(of_ranks, usual, scatter, kLeastSlowness, 1)
                         : slowness_of(of_ranks, usual, scatter, kLeastSlownessOfReal, kLeastToTell);
+  // A slow rank is as slow both times where chance has no other rank to show itself.
+  for (std::size_t rank = 0; rank < of_ranks.size() && simulated; ++rank)
+    if (of_ranks[rank].size() == 2 && differ(of_ranks[rank][0], of_ranks[rank][1]))
+      slowness_[rank] = 1;
 }
 
-// Find real ranks that lose about as much time at each step: between computations, before the first
-// one too, or within them.
+// Find real ranks that lose about as much time at most steps, in computations, between them, or
+// before the first one. What a scheduler may take at once is chance.
 void FittedRun::fit_losses() {
   const auto& steps = run_.steps();
-  std::vector<double> between(steps.size()), within = between, sums[2], count(of(n_));
-  for (auto& sum : sums) sum.resize(of(n_));
-  ByRank lost(of(n_));
+  std::vector<double> lost(steps.size()), sums(of(n_)), count(of(n_)), most(of(n_));
   double mean = 0;
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const RankStep& step = steps[i];
     mean += should(step) / static_cast<double>(steps.size());
     if (!step.known) continue;
     const double off = shares_cores() ? 0 : std::max(0.0, step.seconds - step.cpu);
-    between[i] = std::max(0.0, step.gap - fixed_);
-    within[i] = std::max(0.0, held(i) - expected(step) - (off > taken_ ? 0 : off));
-    sums[0][of(step.rank)] += between[i], sums[1][of(step.rank)] += within[i];
-    if (step.pairs > 0) lost[of(step.rank)].push_back(within[i]), ++count[of(step.rank)];
+    lost[i] =
+        std::max(0.0, step.gap - fits_[i].usual_gap) +
+        std::max(0.0, computing(step) + fits_[i].slept - expected(step) - (off > taken_ ? 0 : off));
+    sums[of(step.rank)] += lost[i], count[of(step.rank)] += step.pairs > 0;
+    most[of(step.rank)] = std::max(most[of(step.rank)], lost[i]);
   }
-  std::vector<double> units[2] = {std::vector<double>(of(n_)), std::vector<double>(of(n_))};
+  const double usual = low_median(sums);
   for (int rank = 0; rank < n_; ++rank) {
     const std::size_t r = of(rank);
-    const double lead = late_[r];
-    double late = 0;
-    for (const bool is_within : {false, true}) {
-      const double sum = sums[is_within][r] + (is_within ? 0 : lead);
-      const double usual = low_median(sums[is_within]);
-      if (sum < kHeldUp * usual || !(sum - usual > (kLeastSlownessOfReal - 1) * mean * count[r]))
-        continue;
-      units[is_within][r] = is_within ? unit_loss(lost[r], 0.75 * count[r])
-                                      : unit_pause(run_.pauses(rank), 0.5 * count[r], late);
-      loss_[r] = std::max(loss_[r], units[is_within][r]);
-    }
-    if (units[0][r] > 0 && lead - late > 0.5 * units[0][r]) late_extra_[r] = lead - late;
+    if (!(sums[r] + late_[r] - usual >
+          std::max(0.5 * usual, (kLeastSlownessOfReal - 1) * mean * count[r])))
+      continue;
+    // A profile shows its calls too, which are short.
+    const double little = run_.is_profile() ? 0.5 * most[r] : taken_;
+    std::vector<double> of_passes[2];  // a rank may be late with more messages in one of them
+    for (std::size_t i = 0; i < steps.size(); ++i)
+      if (steps[i].rank == rank && lost[i] > little)
+        of_passes[of(steps[i].pass)].push_back(lost[i]);
+    const double unit = median_of(of_passes[of_passes[0].empty()]);
+    const bool leads = std::abs(late_[r] - unit) <= 0.5 * unit;
+    double losses = leads, alike = leads;
+    for (const auto& mine : of_passes)
+      for (const double loss : mine)
+        ++losses, alike += std::abs(loss - median_of(mine)) <= kAlikeLoss * median_of(mine);
+    if (!(unit > 0) || alike < std::max({0.75 * losses, 0.5 * count[r], 2.0})) continue;
+    loss_[r] = unit;
+    if (leads) late_extra_[r] = late_[r];
+    for (std::size_t i = 0; i < steps.size(); ++i)
+      if (steps[i].rank == rank && lost[i] > 0.5 * unit) fits_[i].extra = lost[i];
   }
-  for (std::size_t i = 0; i < steps.size(); ++i)
-    for (const bool is_within : {false, true}) {
-      const double unit = units[is_within][of(steps[i].rank)];
-      const double loss = is_within ? within[i] : between[i];
-      if (unit > 0 && loss > 0.5 * unit) extra_[i] += loss;
-    }
 }
 
-// Return what a rank loses at a time in computations if it loses about as much in at least so many.
-double FittedRun::unit_loss(std::vector<double> losses, double at_least) const {
-  const double little =
-      run_.is_profile() ? 0.5 * quantile_of(losses, 1) : taken_;  // a profile shows its calls too
-  std::erase_if(losses, [&](double loss) { return loss <= little; });
-  const double middle = median_of(losses), off = (run_.is_profile() ? 0.25 : 0.15) * middle;
-  const auto alike = static_cast<double>(std::count_if(
-      losses.begin(), losses.end(), [&](double loss) { return std::abs(loss - middle) <= off; }));
-  return alike >= std::max({0.75 * static_cast<double>(losses.size()), at_least, 2.0}) ? middle : 0;
-}
-
-// Return the same of pauses. One that is much longer than all others is a late start.
-double FittedRun::unit_pause(std::vector<double> pauses, double at_least, double& late) const {
-  std::sort(pauses.begin(), pauses.end());
-  if (pauses.size() > 2 && pauses.back() > 1.5 * pauses[pauses.size() - 2])
-    late = pauses.back(), pauses.pop_back();
-  if (!run_.is_profile()) {
-    // Messages that a rank sends at once may each be late.
-    std::erase_if(pauses, [&](double pause) { return pause <= taken_; });
-    const double least = quantile_of(pauses, 0);
-    for (double& pause : pauses) pause /= std::max(1.0, std::round(pause / least));
-  }
-  return unit_loss(std::move(pauses), at_least);
-}
-
-// Take the recorded times for a replay. Ranks that were not recorded take what they should, and who
-// shares cores waits for them also between computations. A late start is no part of a first step.
+// Take the recorded times. Ranks that were not recorded take what they should, as much longer as
+// the others do where these share cores. A simulated rank that is late begins with a long step.
 void FittedRun::take_base() {
-  base_.cores = cores_;
   base_.begins = run_.begins();
+  std::vector<double> longer;
   for (std::size_t rank = 0; rank < late_.size(); ++rank) late_[rank] -= late_extra_[rank];
-  for (std::size_t i = 0; i < run_.steps().size(); ++i) {
+  for (std::size_t i = 0; i < fits_.size(); ++i) {
     const RankStep& step = run_.steps()[i];
-    if (const double off = step.gap - fixed_ - extra_[i]; shares_cores() && off > 0 && off < taken_)
-      waited_[i] = off;
-    base_.steps.push_back(step.known ? held(i) + step.gap - waited_[i] : expected(step));
+    const double gap = step.gap - fixed_ - fits_[i].extra;
+    if (shares_cores() && gap > 0 && gap < taken_) fits_[i].waited += gap;
+    if (step.known && expected(step) > 0)
+      longer.push_back((step.seconds + step.gap) / expected(step));
+  }
+  const double unseen = shares_cores() ? median_of(longer) : 1;
+  for (std::size_t i = 0; i < fits_.size(); ++i) {
+    const RankStep& step = run_.steps()[i];
+    if (!step.known) fits_[i].waited = (unseen - 1) * expected(step);
+    base_.steps.push_back(step.known ? step.seconds + step.gap : unseen * expected(step));
     if (!run_.is_simulated() || step.step > 0 || step.pass == Pass::backward) continue;
-    const double late = std::max(0.0, base_.steps[i] - expected(step));
+    const double late = std::max(0.0, base_.steps[i] - fits_[i].waited - expected(step));
     base_.steps[i] -= late, base_.begins[of(step.rank)] += late, late_[of(step.rank)] += late;
   }
 }
 
 // ---
 // Links.
-
-void FittedRun::fit_hops() {
-  std::map<std::tuple<Pass, Payload, Way>, std::vector<std::size_t>> kinds;
-  for (std::size_t i = 0; i < run_.hops().size(); ++i) {
-    const RecordedHop& hop = run_.hops()[i];
-    base_.hops.push_back(hop.seconds);
-    kinds[{hop.pass, hop.payload, hop.way}].push_back(i);
-  }
-  for (const auto& [kind, hops] : kinds) fit_links(hops);
-}
 
 // Fit the links of one pass, payload and way by the pace of their hops: what they take of their time
 // on a link inside a node, if a simulation says that, or else per byte.
@@ -408,7 +345,7 @@ void FittedRun::fit_links(const std::vector<std::size_t>& hops) {
   }
   if (links.empty()) return;
   std::vector<double> middles, alike;
-  ByRank groups;
+  Groups groups;
   for (const auto& [from, link] : links) {
     middles.push_back(median_of(link.paces));
     groups.push_back(link.paces);
@@ -440,13 +377,12 @@ void FittedRun::fit_links(const std::vector<std::size_t>& hops) {
   for (auto& [from, link] : links) {
     const double middle = median_of(link.paces);
     link.slowness = std::max(1.0, slowness[next++]);
-    const bool slow = link.slowness > 1;
     link.steady = varies ? least_of(link.paces) : quantile_of(link.paces, 1);
-    if (!slow && middle < 1.5 * usual && varies)
+    if (link.slowness == 1 && middle < 1.5 * usual && varies)
       link.steady = std::min(link.steady, least_of(alike));
     if (has_one_link) link.steady = std::min(link.steady, link.slowness);
     // Of an all-to-all, a message to another node is the slow one.
-    if (slow && run_.info().scheme == name_of(Scheme::ulysses) && nodes > 1)
+    if (link.slowness > 1 && run_.info().scheme == name_of(Scheme::ulysses) && nodes > 1)
       link.to = (from + n_ / nodes) % n_;
     links_.push_back(std::move(link));
   }
@@ -456,7 +392,7 @@ void FittedRun::fit_links(const std::vector<std::size_t>& hops) {
 // What the run says of its machine, in the terms of a simulation.
 
 MachineFit fitted_machine(const Recording& recording) {
-  MachineFit fit = FittedRun(recording, false).machine();
+  MachineFit fit = FittedRun(recording).machine();
   if (recording.info.backend == "sim") fit.scenario.granularity = recorded_tile(recording.info);
   const bool backward = fit.scenario.job.backward;
   fit.scenario.job = recorded_job(recording.info);
@@ -467,7 +403,6 @@ MachineFit fitted_machine(const Recording& recording) {
 MachineFit FittedRun::machine() const {
   MachineFit fit;
   Scenario& scenario = fit.scenario;
-  const RunInfo& info = run_.info();
   scenario.job.backward = run_.has(Pass::backward);
   double pace = 1;
   scenario.jitter = jitter(pace);
@@ -480,15 +415,13 @@ MachineFit FittedRun::machine() const {
   scenario.rates.forward_flops = forward > 0 ? forward : backward;
   scenario.rates.backward_flops = backward > 0 ? backward : forward;
   scenario.step_s = fixed_;
-  scenario.cores = shares_cores()                        ? cores_
-                   : run_.is_simulated() && info.machine ? info.machine->cores
-                                                         : cores_in_turn_;
+  scenario.cores = shares_cores() ? cores_ : known_cores_;
   fit.interrupted = shares_cores();
   std::vector<double> pairs(slowness_.size()), lost = late_extra_;
   for (std::size_t i = 0; i < run_.steps().size(); ++i) {
     const RankStep& step = run_.steps()[i];
     pairs[of(step.rank)] += step.known ? pair_s_[of(step.pass)] * step.work : 0;
-    lost[of(step.rank)] += extra_[i];
+    lost[of(step.rank)] += fits_[i].extra;
   }
   for (std::size_t rank = 0; rank < pairs.size(); ++rank) {
     if (!(pairs[rank] > 0)) continue;
@@ -509,7 +442,7 @@ double FittedRun::jitter(double& pace) const {
   double should = 0, took = 0, squares = 0, spent = 0;
   for (std::size_t i = 0; i < run_.steps().size(); ++i) {
     const RankStep& step = run_.steps()[i];
-    if (!step.known || extra_[i] > 0) continue;
+    if (!step.known || fits_[i].extra > 0) continue;
     const double pairs = expected(step) - fixed_of(step), time = computing(step) - fixed_of(step);
     if (!(pairs > 0)) continue;
     should += pairs;

@@ -60,16 +60,13 @@ Granularity recorded_tile(const RunInfo& info) {
   return {info.machine->tile_rows, info.machine->tile_keys};
 }
 
-RecordedRun::RecordedRun(const Recording& recording, bool is_replayed)
+RecordedRun::RecordedRun(const Recording& recording)
     : info_(&recording.info), ranks_(recording.info.world_size) {
   if (is_simulated() && info_->machine) link_ = link_of(info_->machine->link);
   if (const std::string name = fmt::format("{}:", name_of(Scheme::two_level));
       info_->scheme.starts_with(name))
     ranks_a_node_ =
         ranks_ / std::max(1, parse_number<int>(info_->scheme.substr(name.size())).value_or(1));
-  if (is_replayed && ranks_ > kMostExplainedRanks)
-    throw InputError(
-        fmt::format("{} ranks are recorded; up to {} accepted", ranks_, kMostExplainedRanks));
   std::int64_t end_ns = std::numeric_limits<std::int64_t>::min();
   begin_ns_ = std::numeric_limits<std::int64_t>::max();
   for (const auto& events : recording.events)
@@ -88,7 +85,6 @@ RecordedRun::RecordedRun(const Recording& recording, bool is_replayed)
   wall_s_ = seconds_of(end_ns - begin_ns_);
   begins_.resize(static_cast<std::size_t>(ranks_));
   ends_.resize(begins_.size(), {SIZE_MAX, 0});
-  pauses_.resize(begins_.size());
   for (int rank = 0; rank < ranks_; ++rank) {
     const auto& events = recording.events[static_cast<std::size_t>(rank)];
     is_whole_ = is_whole_ && !events.empty();
@@ -96,7 +92,7 @@ RecordedRun::RecordedRun(const Recording& recording, bool is_replayed)
   }
   if (!is_simulated() && !is_profile() && !info_->training) read_late_messages(recording);
   read_hops(recording);
-  make_graph(is_replayed);
+  if (info_->is_whole() && ranks_ <= kMostExplainedRanks) make_graph();
 }
 
 void RecordedRun::read_rank(int rank, const std::vector<TraceEvent>& events) {
@@ -110,16 +106,11 @@ void RecordedRun::read_rank(int rank, const std::vector<TraceEvent>& events) {
     return info_->training ? 0 : seconds_of(std::max<std::int64_t>(0, end - begin));
   };
   std::map<std::pair<Pass, int>, std::size_t> rows;
-  std::int64_t now = begin_ns_, parted = begin_ns_;
+  std::int64_t now = begin_ns_;
   const std::size_t first = steps_.size(), none = SIZE_MAX;
   std::size_t last = none;
   for (const TraceEvent* e : thread) {
-    const double pause = gap_of(parted, e->begin_ns);
-    if (pause > 0 && (last != none || !info_->is_midway))
-      pauses_[static_cast<std::size_t>(rank)].push_back(pause);
-    parted = std::max(parted, e->begin_ns);
     if (!is_computation_of(*e, ranks_) && e->lane != Lane::wait) continue;
-    parted = std::max(parted, e->end_ns);
     const double gap = gap_of(now, e->begin_ns);
     (last != none ? steps_[last].gap : begins_[static_cast<std::size_t>(rank)]) += gap;
     now = std::max(now, e->end_ns);
@@ -224,7 +215,7 @@ Way RecordedRun::way_of(int src, int dst) const {
 
 // Make the graph of the recorded scheme's loop. Where mask or partition mean nothing here, the loop
 // is known all the same, but not its work.
-void RecordedRun::make_graph(bool is_replayed) {
+void RecordedRun::make_graph() {
   for (const bool has_work : {true, false}) try {
       RunInfo info = *info_;
       if (is_profile()) break;
@@ -233,11 +224,6 @@ void RecordedRun::make_graph(bool is_replayed) {
       Problem job = recorded_job(info);
       job.backward = has(Pass::backward);
       GraphOptions options{.granularity = recorded_tile(info)};
-      const bool has_tiles = options.granularity.rows > 1 || options.granularity.keys > 1;
-      if (!is_replayed && !has_tiles) return;
-      if (!is_replayed && !is_followed(job) && job.scheme != Scheme::ulysses)
-        return take_work_of_blocks(job);
-      if (ranks_ > kMostExplainedRanks) return;
       // Where a GPU computes, its host only launches the work.
       options.hosts_compute = is_simulated()
                                   ? is_followed(job) || (info.machine && info.machine->cores > 0)
@@ -249,16 +235,8 @@ void RecordedRun::make_graph(bool is_replayed) {
       break;
     } catch (const std::runtime_error&) {  // such a loop there is none
     }
-  if (graph_.tasks.empty() && is_replayed) make_graph_of_meetings();
+  if (graph_.tasks.empty()) make_graph_of_meetings();
   give_rows();
-}
-
-// Take the work of blocks that a rank's queries attend whole.
-void RecordedRun::take_work_of_blocks(const Problem& job) {
-  const Work work(job, recorded_tile(*info_));
-  for (RankStep& step : steps_)
-    if (step.pairs > 0 && is_rank(step.owner))
-      step.work = std::max(step.pairs, work.of(step.rank, step.owner).computed);
 }
 
 // Others' loops: a rank goes on when it has computed, sent and received.
@@ -302,7 +280,6 @@ void RecordedRun::make_graph_of_meetings() {
 // Find what each task takes: its part, by work or bytes, of what its rank's step or the messages from
 // its rank to another take. What was not recorded gets a row of its own.
 void RecordedRun::give_rows() {
-  if (graph_.tasks.empty()) return;
   const auto n = static_cast<std::size_t>(ranks_);
   const auto place = [&](const auto& at) {
     return static_cast<std::size_t>(at.rank) * n + static_cast<std::size_t>(at.step);

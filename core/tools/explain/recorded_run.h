@@ -59,9 +59,9 @@ Granularity recorded_tile(const RunInfo& info);
 
 class RecordedRun {
  public:
-  // Read a recording, and make its graph if it `is_replayed`. Throw InputError for one without events,
-  // and for more ranks than can be replayed.
-  RecordedRun(const Recording& recording, bool is_replayed);
+  // Read a recording, and make its graph if it is whole and of up to kMostExplainedRanks. Throw
+  // InputError for one without events.
+  explicit RecordedRun(const Recording& recording);
 
   const RunInfo& info() const { return *info_; }
   int ranks() const { return ranks_; }
@@ -75,11 +75,6 @@ class RecordedRun {
   const std::vector<RankStep>& steps() const { return steps_; }
   const std::vector<RecordedHop>& hops() const { return hops_; }
   const std::vector<double>& begins() const { return begins_; }
-  // Return how long a rank's thread neither computed nor waited each time. A message that begins
-  // meanwhile parts two of them.
-  const std::vector<double>& pauses(int rank) const {
-    return pauses_[static_cast<std::size_t>(rank)];
-  }
 
   // Return the link inside a node, where a simulation says it, and what a hop takes on it; without
   // one, its bytes.
@@ -101,8 +96,7 @@ class RecordedRun {
   void read_late_messages(const Recording& recording);
   void read_hops(const Recording& recording);
   Way way_of(int src, int dst) const;
-  void make_graph(bool is_replayed);
-  void take_work_of_blocks(const Problem& job);
+  void make_graph();
   void make_graph_of_meetings();
   void give_rows();
 
@@ -116,7 +110,6 @@ class RecordedRun {
   std::vector<RankStep> steps_;
   std::vector<RecordedHop> hops_;
   std::vector<double> begins_;
-  std::vector<std::vector<double>> pauses_;  // by rank
   std::vector<std::pair<std::size_t, std::int64_t>>
       ends_;  // by rank: its last step (SIZE_MAX: none), and the end
   std::map<HopKey, std::int32_t> hop_rows_;

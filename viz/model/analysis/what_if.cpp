@@ -171,12 +171,11 @@ RunRates rates_of_run(const Trace& trace) try {
   }
   if (scenario.cores > 0 && scenario.cores < scenario.job.world_size) {
     const std::string cores = counted(scenario.cores, "core");
-    rates.remarks.push_back(
-        fit.interrupted
-            ? fmt::format("{} ranks shared {}: rates are by processor time.",
-                          scenario.job.world_size, cores)
-            : fmt::format("No more than {} of {} ranks computed at once: as if they shared {}.",
-                          scenario.cores, scenario.job.world_size, cores));
+    rates.remarks.push_back(fit.interrupted
+                                ? fmt::format("{} ranks shared {}: rates are by processor time.",
+                                              scenario.job.world_size, cores)
+                                : fmt::format("{} ranks have {}: no more of them compute at once.",
+                                              scenario.job.world_size, cores));
   }
   take_slow_rank(rates);
   describe_links(rates);

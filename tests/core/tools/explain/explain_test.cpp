@@ -519,6 +519,30 @@ TEST(Explain, TellsSimulatedChanceFromASlowRank) {
   EXPECT_LE(wrong, 2);
 }
 
+// A rank that computes once a pass is slow if it is so by one factor, and else held up.
+TEST(Explain, TellsChanceOnOneOfTwoRanksFromASlowRank) {
+  FaultyCase made = faulty_case(Cause::slow_rank, 1);
+  Problem& job = made.request.job;
+  job.world_size = 2;
+  job.shape.seqlen = 16'384;
+  job.backward = true;
+  set_scheme(job, "ulysses");
+  made.machine = h100s(2);
+  Recording recording = recording_of(made);
+  for (const double backward : {1.5, 1.9}) {
+    SimulatedRun run = run_of(made.request, Work(job, made.tile), made.machine);
+    for (std::size_t i = 0; i < run.seconds.size(); ++i)
+      if (const Task& task = run.graph.tasks[i]; task.rank == 1 && task.kind == Task::Kind::attend)
+        run.seconds[i] *= task.pass == Pass::forward ? 1.5 : backward;
+    run.times = evaluate(run.graph, run.seconds);
+    recording.events = events_of(job, run, {true, true});
+    const Explanation why = explain(recording);
+    ASSERT_FALSE(why.findings.empty());
+    EXPECT_EQ(why.findings[0].cause, backward == 1.5 ? Cause::slow_rank : Cause::jitter);
+    EXPECT_EQ(why.findings[0].rank, 1);
+  }
+}
+
 TEST(Explain, BlamesTheFaultOfAFailedRun) {
   FaultyCase made = faulty_case(Cause::slow_rank, 3);
   Recording recording = recording_of(made);
