@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
 #include <memory>
 #include <numeric>
 #include <utility>
@@ -47,6 +48,13 @@ struct Written {
   // In step: before and after each event, what the meeting waits for.
   std::vector<std::vector<std::int32_t>> meetings;
 
+  // Make room for as many ranks, of which one is written.
+  void make_room(std::size_t ranks) {
+    graph.tasks.reserve(ranks * graph.tasks.size() + meetings.size());
+    events.reserve(ranks * events.size());
+    own_begins.reserve(ranks * own_begins.size());
+    own.reserve(ranks * own.size());
+  }
   std::span<const std::int32_t> own_of(std::int32_t task) const {
     const auto i = static_cast<std::size_t>(task);
     return {own.data() + own_begins[i], own.data() + own_begins[i + 1]};
@@ -211,7 +219,8 @@ class LoopWriter : public Communicator, public IdleBackend {
           fmt::format("world-size: {} ranks of scheme {} have more than {:.0f} tasks to follow",
                       job_.world_size, job_.scheme_name(), kMostTasks));
     task.rank = rank_;
-    const Completion asked = std::make_shared<AskedTask>(next());
+    // The writer owns all of them, so that no completion counts its owners.
+    const Completion asked(Completion(), &asked_.emplace_back(next()));
     graph.tasks.push_back(task);
     written_.events.push_back(event_);
     written_.own_begins.push_back(static_cast<std::uint32_t>(written_.own.size()));
@@ -229,6 +238,7 @@ class LoopWriter : public Communicator, public IdleBackend {
   }
 
   Written& written_;
+  std::deque<AskedTask> asked_;
   const Problem& job_;
   const GraphOptions& options_;
   int rank_;
@@ -385,6 +395,7 @@ TaskGraph graph_of(const Problem& given, const GraphOptions& asked) {
     RankMemory memory(job, rank, nowhere);
     run_forward(job.scheme, seams, seams, problem, memory);
     if (job.backward) run_backward(job.scheme, seams, seams, problem, memory);
+    if (rank == 0) written.make_room(static_cast<std::size_t>(job.world_size));
   }
   written.graph.rank_begins.push_back(static_cast<std::int32_t>(written.graph.tasks.size()));
   join(written);
