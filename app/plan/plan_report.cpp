@@ -119,8 +119,8 @@ std::string choices_text(const Plan& plan) {
                               {"", choice.peak_bytes, "memory", 12, gib_text},
                               {"", choice.obstacle ? "  too much" : "", "", 0}};
     if (i == 0) text += table_head(row) + "\n";
-    if (by_heads && choice.obstacle && choice.obstacle->find("whole heads") != std::string::npos) {
-      text += table_row(way) + "  no: " + *choice.obstacle + "\n";
+    if (const auto why = impossible(choice.job)) {
+      text += table_row(way) + "  no: " + *why + "\n";
       continue;
     }
     text += table_row(row) + "\n";

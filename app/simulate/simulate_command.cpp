@@ -18,6 +18,7 @@
 #include "core/attention/tile_product.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
+#include "core/ring/loop_counts.h"
 #include "core/tools/cost/measure.h"
 #include "core/tools/explain/explain.h"
 #include "core/tools/sim/recording.h"
@@ -315,6 +316,7 @@ void check_places(const SimulateOptions& options) {
 Simulated simulate_one(const SimulateOptions& options, const Setup& setup) {
   const Scenario& scenario = setup.scenario;
   check(scenario);
+  if (is_followed(scenario.job)) with_dashes([&] { check_scheme(scenario.job); });
   if (const auto why = obstacle(scenario))
     throw InputError("simulate: " + *why + "; accepted: ranks, nodes and heads that go together");
   const std::int64_t begin_ns = monotonic_ns();

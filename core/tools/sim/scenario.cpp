@@ -45,18 +45,11 @@ std::optional<std::string> obstacle(const Scenario& scenario) {
   if (job.scheme == Scheme::two_level && job.world_size % job.nodes != 0) {
     return fmt::format("two-level: {} nodes don't divide {} ranks", job.nodes, job.world_size);
   }
-  if (is_followed(job)) {
-    try {
+  if (is_followed(job)) try {
       check_scheme(job);
     } catch (const InputError& error) {
-      // Who asks says what is accepted.
-      std::string why = error.what();
-      const std::string_view accepted = "; accepted: ";
-      if (const auto at = why.find(accepted); at != why.npos)
-        why.replace(at, accepted.size(), "; it takes ");
-      return why;
+      return error.what();
     }
-  }
   if (least_tasks(job) > kMostTasks)
     return fmt::format("{} ranks of {} have more than {:.0f} tasks to simulate", job.world_size,
                        job.scheme_name(), kMostTasks);
