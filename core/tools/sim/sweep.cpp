@@ -14,29 +14,67 @@ namespace {
 
 constexpr std::string_view kSeparators = " \t\n;,";
 
-// The numbers that a setting accepts; none for a setting of names.
+// The numbers that a setting accepts.
 struct Numbers {
   bool whole;
   double least, most;
   const char* accepted;
 };
 
-std::optional<Numbers> numbers_of(Setting setting) {
-  switch (setting) {
-    case Setting::seqlen:
-      return Numbers{true, 1, static_cast<double>(kMaxSeqlen), "an integer from 1 to 2147483648"};
-    case Setting::world_size:
-      return Numbers{true, 1, 2147483647, "an integer from 1 to 2147483647"};
-    case Setting::kv_buffers:
-      return Numbers{true, 2, 1000000, "an integer from 2 to 1000000, or in-step"};
-    case Setting::bandwidth:
-      return Numbers{false, 1e-9, 1e12, "GB/s, more than 0, up to 1e12"};
-    case Setting::jitter:
-      return Numbers{false, 0, 1e6, "a number from 0 to 1e6"};
-    default:
-      return std::nullopt;
-  }
+std::string number(double value) { return fmt::format("{}", value); }
+
+// What a sweep knows of a setting: its column in a table, the numbers that it takes (none: names),
+// how a value is set, and what it is in a scenario.
+struct SettingRow {
+  const char* column;
+  std::optional<Numbers> numbers;
+  void (*set)(Scenario& scenario, const SweptValue& value);
+  std::string (*text)(const Scenario& scenario);
+};
+
+void set_scheme_of(Scenario& scenario, const SweptValue& value) {
+  if (value.text == name_of(Scheme::two_level))
+    scenario.job.scheme = Scheme::two_level;  // of the machine's nodes
+  else
+    set_scheme(scenario.job, value.text);
 }
+
+void set_buffers(Scenario& scenario, const SweptValue& value) {
+  scenario.pace = value.text == kInStep ? Pace::in_step : Pace::buffers;
+  if (scenario.pace == Pace::buffers) scenario.job.kv_buffers = static_cast<int>(value.number);
+}
+
+void set_bandwidth(Scenario& scenario, const SweptValue& value) {
+  scenario.rates.bytes_per_s = value.number * 1e9;
+  scenario.cpu = nullptr;  // a measured machine has its own bandwidth
+}
+
+// In the order of Setting.
+const SettingRow kRows[] = {
+    {"seqlen", Numbers{true, 1, static_cast<double>(kMaxSeqlen), "an integer from 1 to 2147483648"},
+     [](Scenario& s, const SweptValue& v) { s.job.shape.seqlen = static_cast<Index>(v.number); },
+     [](const Scenario& s) { return std::to_string(s.job.shape.seqlen); }},
+    {"world_size", Numbers{true, 1, 2147483647, "an integer from 1 to 2147483647"},
+     [](Scenario& s, const SweptValue& v) { s.job.world_size = static_cast<int>(v.number); },
+     [](const Scenario& s) { return std::to_string(s.job.world_size); }},
+    {"partition", std::nullopt,
+     [](Scenario& s, const SweptValue& v) { s.job.partition = PartitionSpec::parse(v.text); },
+     [](const Scenario& s) { return std::string(partition_name(s)); }},
+    {"scheme", std::nullopt, set_scheme_of,
+     [](const Scenario& s) { return std::string(name_of(s.job.scheme)); }},
+    {"mask", std::nullopt,
+     [](Scenario& s, const SweptValue& v) { s.job.mask = MaskSpec::parse(v.text); },
+     [](const Scenario& s) { return s.job.mask.name(); }},
+    {"kv_buffers", Numbers{true, 2, 1000000, "an integer from 2 to 1000000, or in-step"},
+     set_buffers,
+     [](const Scenario& s) { return has_buffers(s) ? std::to_string(s.job.kv_buffers) : ""; }},
+    {"bandwidth_gb_per_s", Numbers{false, 1e-9, 1e12, "GB/s, more than 0, up to 1e12"},
+     set_bandwidth, [](const Scenario& s) { return number(s.rates.bytes_per_s / 1e9); }},
+    {"jitter", Numbers{false, 0, 1e6, "a number from 0 to 1e6"},
+     [](Scenario& s, const SweptValue& v) { s.jitter = v.number; },
+     [](const Scenario& s) { return number(s.jitter); }}};
+
+const SettingRow& row_of(Setting setting) { return kRows[static_cast<int>(setting)]; }
 
 [[noreturn]] void refuse(Setting setting, std::string_view text, const std::string& accepted) {
   throw InputError(fmt::format("{} '{}' given; accepted: {}", name_of(setting), text, accepted));
@@ -98,7 +136,7 @@ std::vector<std::string> words_of(Setting setting, std::string_view list) {
 }
 
 SweptAxis axis_of(Setting setting, std::string_view list) {
-  const auto numbers = numbers_of(setting);
+  const auto& numbers = row_of(setting).numbers;
   SweptAxis axis{setting, {}};
   const auto add = [&](const SweptValue& value) {
     for (const SweptValue& other : axis.values)
@@ -163,39 +201,7 @@ std::vector<SweptAxis> parse_sweep(std::string_view text) {
 }
 
 void apply(Setting setting, const SweptValue& value, Scenario& scenario) {
-  Problem& job = scenario.job;
-  switch (setting) {
-    case Setting::seqlen:
-      job.shape.seqlen = static_cast<Index>(value.number);
-      break;
-    case Setting::world_size:
-      job.world_size = static_cast<int>(value.number);
-      break;
-    case Setting::partition:
-      job.partition = PartitionSpec::parse(value.text);
-      break;
-    case Setting::scheme:
-      if (value.text == name_of(Scheme::two_level)) {
-        job.scheme = Scheme::two_level;  // of the machine's nodes
-      } else {
-        set_scheme(job, value.text);
-      }
-      break;
-    case Setting::mask:
-      job.mask = MaskSpec::parse(value.text);
-      break;
-    case Setting::kv_buffers:
-      scenario.pace = value.text == kInStep ? Pace::in_step : Pace::buffers;
-      if (scenario.pace == Pace::buffers) job.kv_buffers = static_cast<int>(value.number);
-      break;
-    case Setting::bandwidth:
-      scenario.rates.bytes_per_s = value.number * 1e9;
-      scenario.cpu = nullptr;  // a measured machine has its own bandwidth
-      break;
-    case Setting::jitter:
-      scenario.jitter = value.number;
-      break;
-  }
+  row_of(setting).set(scenario, value);
 }
 
 namespace {
@@ -206,11 +212,6 @@ double cost_of(const SweepPoint& point) {
   return point.why ? 1 : 1000 + ranks * ranks * (point.scenario.job.backward ? 2 : 1);
 }
 
-std::string number(double value) { return fmt::format("{}", value); }
-
-// The columns of a table: the settings that can be swept, and the figures.
-constexpr const char* kSettingColumns[] = {"seqlen", "world_size", "partition",          "scheme",
-                                           "mask",   "kv_buffers", "bandwidth_gb_per_s", "jitter"};
 constexpr std::pair<const char*, double Figures::*> kFigureColumns[] = {
     {"wall_s", &Figures::wall_s},
     {"forward_s", &Figures::forward_s},
@@ -227,15 +228,8 @@ constexpr std::pair<const char*, double Figures::*> kFigureColumns[] = {
 using Cells = std::vector<std::string>;
 
 Cells cells_of(const SweepPoint& point) {
-  const Scenario& s = point.scenario;
-  Cells cells{std::to_string(s.job.shape.seqlen),
-              std::to_string(s.job.world_size),
-              std::string(partition_name(s)),
-              std::string(name_of(s.job.scheme)),
-              s.job.mask.name(),
-              has_buffers(s) ? std::to_string(s.job.kv_buffers) : "",
-              number(s.rates.bytes_per_s / 1e9),
-              number(s.jitter)};
+  Cells cells;
+  for (const SettingRow& row : kRows) cells.push_back(row.text(point.scenario));
   for (const auto& [name, member] : kFigureColumns)
     cells.push_back(point.why ? "" : number(point.figures.*member));
   cells.push_back(point.why.value_or(""));
@@ -307,7 +301,8 @@ void run_sweep(SweepTable& table, const std::function<void(double)>& progress) {
 
 std::string sweep_csv(const SweepTable& table,
                       const std::vector<std::pair<std::string, std::string>>& constants) {
-  Cells names(std::begin(kSettingColumns), std::end(kSettingColumns)), values;
+  Cells names, values;
+  for (const SettingRow& row : kRows) names.push_back(row.column);
   for (const auto& [name, member] : kFigureColumns) names.push_back(name);
   names.push_back("why_not");
   for (const auto& [name, value] : constants) {
