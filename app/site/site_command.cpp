@@ -3,14 +3,15 @@
 // together. The other pages are the project's own Markdown, which lies in the source folder or
 // beside the installed program. Whatever a page links to comes along.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <deque>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <set>
 
 #include "app/command_line/commands.h"
+#include "app/command_line/flags.h"
 #include "app/report/terminal.h"
 #include "app/site/html.h"
 #include "core/base/files.h"
@@ -416,58 +417,33 @@ class Site {
   std::string gallery_;  // items of a list
 };
 
-// Return the folder to write, without links and the last slash. Throw InputError unless it is new,
-// empty or a site.
-fs::path folder_to_write(const std::string& text) {
-  const auto refuse = [&](const std::string& why) {
-    throw InputError(fmt::format(
-        "site '{}': {}; accepted: a new or empty folder, or a site to replace", text, why));
-  };
-  std::error_code error;
-  fs::path folder = fs::weakly_canonical(fs::absolute(text), error);
-  if (error || text.empty()) refuse(error ? error.message() : "not a folder");
-  if (!folder.has_filename()) folder = folder.parent_path();
-  const fs::file_status status = fs::status(folder, error);
-  if (fs::exists(status)) {
-    if (!fs::is_directory(status)) refuse("not a folder");
-    if (!fs::is_empty(folder, error) && !fs::exists(folder / kMark))
-      refuse(error ? error.message() : "not empty");
-  }
-  fs::create_directories(folder.parent_path(), error);
-  if (::access(folder.parent_path().c_str(), W_OK) != 0)
-    refuse("can't write to " + folder.parent_path().string());
-  return folder;
-}
-
-// Removes a folder at the end.
-struct Scratch {
-  fs::path path;
-  ~Scratch() {
-    std::error_code error;
-    fs::remove_all(path, error);
-  }
-};
-
 }  // namespace
 
 int carry_out(const SiteOptions& options) {
-  const fs::path folder = folder_to_write(options.folder);
-  const auto beside = [&](const char* what) {
-    return fs::path(fmt::format("{}.{}-{}", folder.string(), what, getpid()));
-  };
-  const Scratch made{beside("new")}, former{beside("old")};
+  std::error_code error;
+  fs::path folder = fs::weakly_canonical(fs::absolute(options.folder, error), error);
+  if (!folder.has_filename()) folder = folder.parent_path();
+  fs::create_directories(folder.parent_path(), error);
+  // A former site makes way for the new one when that is whole.
+  const bool replaces = fs::exists(folder / kMark, error);
+  const std::string place = folder.string() + (replaces ? ".new" : "");
+  const auto made = for_flag("site", [&] { return std::make_unique<AtomicFolder>(place); });
   try {
-    fs::create_directories(made.path);
-    Site site(folder_of_pages(), made.path);
-    with_place_in_errors(made.path.string(), folder.string(), [&] { site.write(); });
-    if (fs::exists(folder)) fs::rename(folder, former.path);
-    fs::rename(made.path, folder);
-    print_out(fmt::format(
-        "{} files{}. Open {}\n", site.files(),
-        site.has_viewer() ? "" : ", without emscripten: pictures in place of the viewer",
-        (folder / "index.html").string()));
-  } catch (const fs::filesystem_error& error) {
-    throw RunError(fmt::format("site '{}': {}", options.folder, error.code().message()));
+    std::string words;
+    made->fill([&](const std::string& at) {
+      Site site(folder_of_pages(), at);
+      site.write();
+      words = fmt::format("{} files", site.files());
+      if (!site.has_viewer()) words += ", without emscripten: pictures in place of the viewer";
+    });
+    made->commit();
+    if (replaces) {
+      fs::remove_all(folder);
+      fs::rename(place, folder);
+    }
+    print_out(fmt::format("{}. Open {}\n", words, (folder / "index.html").string()));
+  } catch (const fs::filesystem_error& failed) {
+    throw RunError(fmt::format("site '{}': {}", options.folder, failed.code().message()));
   }
   return 0;
 }
