@@ -1,15 +1,12 @@
 // Times building and drawing the viewer's frames with one and ten million slices on 8 ranks, and the
 // overview of 1,024 ranks with as many steps, 1600 x 900. `changing` is the worst case, because a
 // changed view looks at every slice anew (in the overview: every cell); in `playing` only the
-// playhead moves. Frames are drawn in an OpenGL context without a screen, as in the window, if
-// EGL offers one, or else by the software renderer.
+// playhead moves.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <memory>
-#include <optional>
 #include <random>
 #include <string>
 #include <utility>
@@ -17,13 +14,6 @@
 
 #include "viz/window/software_renderer.h"
 #include "viz/window/viewer.h"
-#include "viz/window/window.h"
-
-#ifdef RINGSCOPE_HAS_EGL
-#include <EGL/egl.h>
-#include <EGL/eglext.h>
-#include <GL/gl.h>
-#endif
 
 namespace ringscope::viz {
 namespace {
@@ -73,82 +63,23 @@ Trace long_trace(std::size_t count, int ranks) {
   return trace;
 }
 
-#ifdef RINGSCOPE_HAS_EGL
-// An OpenGL context without a screen. It is current as long as this object lives.
-class Offscreen {
- public:
-  static std::unique_ptr<Offscreen> open() {
-    std::unique_ptr<Offscreen> made(new Offscreen);
-    return made->start() ? std::move(made) : nullptr;
-  }
-  ~Offscreen() {
-    if (display_ != EGL_NO_DISPLAY) eglTerminate(display_);
-  }
-
- private:
-  Offscreen() = default;
-  bool start() {
-    const auto platform = reinterpret_cast<PFNEGLGETPLATFORMDISPLAYEXTPROC>(
-        eglGetProcAddress("eglGetPlatformDisplayEXT"));
-    if (platform == nullptr) return false;
-    display_ = platform(EGL_PLATFORM_SURFACELESS_MESA, EGL_DEFAULT_DISPLAY, nullptr);
-    if (display_ == EGL_NO_DISPLAY || !eglInitialize(display_, nullptr, nullptr)) return false;
-    const EGLint wanted[] = {EGL_SURFACE_TYPE, EGL_PBUFFER_BIT, EGL_RENDERABLE_TYPE,
-                             EGL_OPENGL_BIT,   EGL_RED_SIZE,    8,
-                             EGL_NONE};
-    EGLConfig config = nullptr;
-    EGLint count = 0;
-    if (!eglBindAPI(EGL_OPENGL_API) || !eglChooseConfig(display_, wanted, &config, 1, &count) ||
-        count == 0)
-      return false;
-    const EGLint size[] = {EGL_WIDTH, kWidth, EGL_HEIGHT, kHeight, EGL_NONE};
-    const EGLSurface picture = eglCreatePbufferSurface(display_, config, size);
-    const EGLContext made = eglCreateContext(display_, config, EGL_NO_CONTEXT, nullptr);
-    return picture != EGL_NO_SURFACE && made != EGL_NO_CONTEXT &&
-           eglMakeCurrent(display_, picture, picture, made);
-  }
-
-  EGLDisplay display_ = EGL_NO_DISPLAY;
-};
-#else
-struct Offscreen {
-  static std::unique_ptr<Offscreen> open() { return nullptr; }
-};
-inline void glFinish() {}
-inline const unsigned char* glGetString(int) { return nullptr; }
-constexpr int GL_RENDERER = 0;
-#endif
-
 double median(std::vector<double> values) {
   std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2),
                    values.end());
   return values[values.size() / 2];
 }
 
-// A viewer, and the screen or renderer that draws its frames.
+// A viewer, and the picture that its frames are drawn into.
 class Stage {
  public:
-  Stage(std::size_t slices, int ranks) : offscreen_(Offscreen::open()) {
+  Stage(std::size_t slices, int ranks) {
     std::vector<Document> documents;
     documents.push_back(make_document(long_trace(slices, ranks)));
-    if (offscreen_ != nullptr) screen_ = make_screen();
-    viewer_.emplace(Session(std::move(documents)), screen_ ? screen_->textures() : textures_);
-    if (screen_ != nullptr) screen_->attach();
+    viewer_.open(Session(std::move(documents)));
     for (int i = 0; i < 4; ++i) frame();
   }
 
-  ~Stage() {
-    if (screen_ != nullptr) screen_->detach();
-  }
-  Stage(const Stage&) = delete;
-  Stage& operator=(const Stage&) = delete;
-
-  Session& session() { return viewer_->session(); }
-  std::string renderer() const {
-    return offscreen_ == nullptr ? "software"
-                                 : reinterpret_cast<const char*>(glGetString(GL_RENDERER));
-  }
-
+  Session& session() { return viewer_.session(); }
   int triangles() const { return triangles_; }
 
   // Draw a frame. Return the milliseconds of building it, and of all of it.
@@ -158,24 +89,15 @@ class Stage {
       return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
     };
     const auto begin = Clock::now();
-    if (screen_ != nullptr) screen_->begin_frame();
-    const ImDrawData& data = viewer_->frame(FrameInput());
+    const ImDrawData& data = viewer_.frame(FrameInput());
     const double built = since(begin);
     triangles_ = data.TotalIdxCount / 3;
-    if (screen_ != nullptr) {
-      screen_->draw(data, palette_of(session().theme).background);
-      glFinish();
-    } else {
-      render(data, image_);
-    }
+    render(data, image_);
     return {built, since(begin)};
   }
 
  private:
-  std::unique_ptr<Offscreen> offscreen_;
-  SoftwareTextures textures_;  // without OpenGL
-  std::unique_ptr<Screen> screen_;
-  std::optional<Viewer> viewer_;
+  Viewer viewer_;
   Image image_ = Image(kWidth, kHeight);
   int triangles_ = 0;  // of the last frame
 };
@@ -202,7 +124,6 @@ void measure(benchmark::State& state, bool changing) {
   state.counters["build_median_ms"] = median(built);
   state.counters["frame_median_ms"] = median(whole);
   state.counters["triangles"] = stage.triangles();
-  state.SetLabel(stage.renderer());
 }
 
 void changing(benchmark::State& state) { measure(state, true); }

@@ -1,10 +1,13 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <tuple>
 
 #include "tests/viz/hands.h"
 #include "viz/panels/balance/balance_heatmap.h"
-#include "viz/panels/layouts.h"
+
+// This header needs imgui.h before it.
+#include <imgui_internal.h>
 
 namespace ringscope::viz {
 namespace {
@@ -125,31 +128,31 @@ TEST(ComparePanel, ReactsToClicks) {
   Person person{Session(four())};
   person.session().comparing = true;
   person.rest(3);
-  const HeatLayout layout{box_of(person.textures, "compare pairs 3"), 4, 4};
+  const HeatLayout layout{box_of(person.viewer.textures, "compare pairs 3"), 4, 4};
   ASSERT_GT(layout.box.width(), 100);
   person.click(layout.cell(1, 2).center());
   EXPECT_EQ(person.session().selected_rank, 1);
   EXPECT_TRUE(person.session().comparing);
   for (std::size_t d = 0; d < 4; ++d)
     EXPECT_EQ(person.session().step_now(d), 2) << "recording " << d;
-  const Box mask = box_of(person.textures, "compare mask 3");
+  const Box mask = box_of(person.viewer.textures, "compare mask 3");
   person.click({mask.x0 + 20, mask.y0 - 25});
   EXPECT_FALSE(person.session().comparing);
   EXPECT_EQ(person.session().active, 3u);
-  EXPECT_GT(box_of(person.textures, "mask").width(), 100);  // the panels of one recording instead
+  EXPECT_GT(box_of(person.viewer.textures, "mask").width(),
+            100);  // the panels of one recording instead
 }
 
-TEST(CompareLayout, FitsFourRecordingsOnAScreen) {
-  for (const auto& [width, height, mask] : {std::tuple(1568.0f, 735.0f, 150), {1248, 510, 84}}) {
-    const CompareLayout layout = compare_layout({0, 0}, {width, height}, 4, 4, 8);
-    EXPECT_LE(layout.width, width);
-    EXPECT_LE(layout.height, height);
-    EXPECT_GE(layout.columns[0].mask.width(), mask);
-    for (const CompareColumn& column : layout.columns) {
-      EXPECT_GT(column.highlights.width(), 90);
-      EXPECT_LE(column.strip.y1, layout.table_y);
-      EXPECT_LE(column.heat.y1, layout.ruler_y);
-    }
+// Four recordings fit a window of 1600 or 1280 pixels without scrolling.
+TEST(ComparePanel, FourRecordingsFitAScreen) {
+  for (const auto& [width, height, mask] : {std::tuple(1600, 900, 150), {1280, 720, 84}}) {
+    Person person(Session(four()), width, height);
+    ASSERT_TRUE(person.session().comparing);
+    const TextureStore& textures = person.viewer.textures;
+    EXPECT_GE(box_of(textures, "compare mask 0").width(), static_cast<float>(mask));
+    EXPECT_GT(box_of(textures, "timeline.strip3").width(), 100);
+    for (const ImGuiWindow* window : ImGui::GetCurrentContext()->Windows)
+      EXPECT_FALSE(window->ScrollbarX || window->ScrollbarY) << window->Name << width;
   }
 }
 

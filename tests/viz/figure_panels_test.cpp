@@ -502,12 +502,12 @@ TEST(RankMap, IsPaintedOnceAndFitsAnySize) {
   Stage stage(draw_rank_map, documents_of(a_slow_rank_of_many()), 1400, 300);
   stage.picture();
   stage.session.seek(stage.session.length() / 2);
-  const int painted = stage.textures().updates["rank map"];
+  const int before = painted(stage.textures(), "rank map");
   stage.picture();
-  EXPECT_EQ(stage.textures().updates["rank map"], painted);
+  EXPECT_EQ(painted(stage.textures(), "rank map"), before);
   commands::toggle_theme(stage.session);
   stage.picture();
-  EXPECT_EQ(stage.textures().updates["rank map"], painted + 1);
+  EXPECT_EQ(painted(stage.textures(), "rank map"), before + 1);
   for (const auto& [width, height] : {std::pair(30, 20), {300, 90}, {640, 200}, {2560, 700}}) {
     stage.resize(width, height);
     stage.picture();

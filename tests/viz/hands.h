@@ -37,8 +37,8 @@ inline bool drawn(const std::string& window) {
 
 class Person {
  public:
-  explicit Person(Session session, int width = 1600, int height = 900)
-      : viewer(std::move(session), textures) {
+  explicit Person(Session session, int width = 1600, int height = 900) {
+    viewer.open(std::move(session));
     input_.width = width;
     input_.height = height;
     rest(4);
@@ -173,7 +173,6 @@ class Person {
   FrameInput input_;
 
  public:
-  StageTextures textures;
   Viewer viewer;
 };
 

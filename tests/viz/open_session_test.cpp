@@ -1,6 +1,4 @@
 // Loading on another thread: what comes back, and that it can be given up.
-#include "viz/window/open_session.h"
-
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -9,18 +7,15 @@
 
 #include "core/base/error.h"
 #include "tests/app/program.h"
+#include "viz/window/background_load.h"
 
 namespace ringscope::viz {
 namespace {
 
 using namespace std::chrono_literals;
 
-std::atomic<int> woken{0};
-void wake() { ++woken; }
-
 class BackgroundLoadTest : public ProgramTest {
  protected:
-  BackgroundLoadTest() { woken = 0; }
   // A trace of `count` slices of one thread.
   void write_trace(const std::string& name, int count) const {
     std::string text = "[";
@@ -36,36 +31,27 @@ class BackgroundLoadTest : public ProgramTest {
   }
 };
 
-TEST_F(BackgroundLoadTest, GivesTheSessionAndWakes) {
+TEST_F(BackgroundLoadTest, GivesTheSession) {
   write_trace("a.json", 1000);
-  BackgroundLoad load({path("a.json")}, {}, wake);
+  BackgroundLoad load({path("a.json")}, {});
   wait_for(load);
   EXPECT_EQ(load.take().document().trace.slice_count, 1000u);
-  EXPECT_EQ(woken, 1);
   EXPECT_EQ(load.progress().bytes_done, load.progress().bytes_total);
   EXPECT_GT(load.progress().bytes_total, 0);
 }
 
 TEST_F(BackgroundLoadTest, ThrowsWhatLoadingThrew) {
   write_text("bad.json", "oops");
-  BackgroundLoad load({path("bad.json")}, {}, wake);
+  BackgroundLoad load({path("bad.json")}, {});
   wait_for(load);
   EXPECT_THROW(load.take(), InputError);
 }
 
-TEST_F(BackgroundLoadTest, ADifferenceIsOfSeveralRecordingsOfOurs) {
-  ViewOptions options;
-  options.difference = true;
-  write_trace("a.json", 10);
-  write_trace("b.json", 10);
-  EXPECT_THROW(open_session({path("a.json")}, options, nullptr), InputError);
-  EXPECT_THROW(open_session({path("a.json"), path("b.json")}, options, nullptr), InputError);
-}
-
 TEST_F(BackgroundLoadTest, CanBeGivenUp) {
   write_trace("long.json", 200'000);
-  { const BackgroundLoad load({path("long.json")}, {}, wake); }
-  EXPECT_EQ(woken, 1);  // the thread has ended
+  LoadProgress progress;
+  progress.cancel = true;
+  EXPECT_THROW(open_session({path("long.json")}, {}, &progress), InputError);
 }
 
 }  // namespace

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,27 +19,16 @@
 
 namespace ringscope::viz {
 
-// Remembers which picture became which texture, and counts how often each slot was given a picture.
-class StageTextures : public SoftwareTextures {
- public:
-  ImTextureID update(const std::string& slot, const Image& image) override {
-    ++updates[slot];
-    return ids[slot] = SoftwareTextures::update(slot, image);
-  }
-  std::map<std::string, ImTextureID> ids;
-  std::map<std::string, int> updates;
-};
-
 // Where the picture of a texture slot was drawn in the last frame; empty when it was not.
-inline Box box_of(const StageTextures& textures, const std::string& slot) {
+inline Box box_of(const TextureStore& textures, const std::string& slot) {
   Box box{1e9f, 1e9f, -1e9f, -1e9f};
-  const auto found = textures.ids.find(slot);
-  if (found == textures.ids.end()) return {};
+  const TextureStore::Texture* const texture = textures.find(slot);
+  if (texture == nullptr) return {};
   const ImDrawData& data = *ImGui::GetDrawData();
   for (int i = 0; i < data.CmdListsCount; ++i) {
     const ImDrawList& list = *data.CmdLists[i];
     for (const ImDrawCmd& command : list.CmdBuffer) {
-      if (command.TextureId != found->second) continue;
+      if (command.TextureId != &texture->image) continue;
       for (unsigned k = 0; k < command.ElemCount; ++k) {
         const ImDrawIdx index = list.IdxBuffer[static_cast<int>(command.IdxOffset + k)];
         const ImVec2 at = list.VtxBuffer[static_cast<int>(command.VtxOffset + index)].pos;
@@ -50,6 +38,12 @@ inline Box box_of(const StageTextures& textures, const std::string& slot) {
     }
   }
   return box.x0 < box.x1 ? box : Box{};
+}
+
+// How often the slot was given a picture.
+inline int painted(const TextureStore& textures, const std::string& slot) {
+  const TextureStore::Texture* const texture = textures.find(slot);
+  return texture == nullptr ? 0 : texture->painted;
 }
 
 // One at a time.
@@ -121,13 +115,13 @@ class Stage {
   }
 
   Session session;
-  StageTextures& textures() { return textures_; }
+  TextureStore& textures() { return textures_; }
   const Fonts& fonts() const { return imgui_.fonts(); }
 
  private:
   Panel panel_;
   int width_, height_;
-  StageTextures textures_;
+  TextureStore textures_;
   ImGuiSession imgui_{textures_, 1};
 };
 

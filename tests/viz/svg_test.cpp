@@ -36,7 +36,7 @@ void expect_well_formed(const std::string& xml) {
 // The SVG of what `draw` adds to a window's draw list.
 template <class Draw>
 std::string svg_with(const Draw& draw) {
-  SoftwareTextures textures;
+  TextureStore textures;
   const ImGuiSession imgui(textures, 1);
   ImGui::GetIO().DisplaySize = {200, 100};
   ImGui::GetIO().DeltaTime = 1;
@@ -85,7 +85,7 @@ TEST(Svg, TextIsText) {
 
 // Lines break at spaces, and no number is torn apart.
 TEST(Svg, ANumberIsNotBroken) {
-  SoftwareTextures textures;
+  TextureStore textures;
   const ImGuiSession imgui(textures, 1);
   ImGui::GetIO().DisplaySize = {200, 400};
   ImGui::GetIO().DeltaTime = 1;

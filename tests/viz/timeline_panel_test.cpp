@@ -211,6 +211,22 @@ TEST(Timeline, RowsGrowAndScroll) {
   EXPECT_EQ(hands.session().view.scroll_y, 0);
 }
 
+// Of very many ranks some are recorded. The others take no room, and do not empty the map.
+TEST(Timeline, ShowsRecordedRanksAlone) {
+  HandMade made(1024);
+  for (int rank = 0; rank < 1024; rank += 128) made.compute(rank, 0, 0, 1'000'000);
+  Person hands(session_of(made.trace()));
+  hands.session().show_overview(false);
+  hands.rest(2);
+  EXPECT_EQ(hands.timeline().layout.ranks.size(), 8u);
+  EXPECT_EQ(hands.timeline().layout.ranks[1].rank, 128);
+  const Box map = hands.timeline().map;
+  const Image image = hands.picture();
+  const Palette& palette = palette_of(hands.session().theme);
+  EXPECT_EQ(image.at(static_cast<int>(map.center().x), static_cast<int>(map.center().y)),
+            mix(palette.row_odd, palette.of(Kind::compute), 0.6));
+}
+
 TEST(Timeline, AClickOnItsNameSelectsARank) {
   Person hands(session_of(two_ranks()));
   const RankPlace rank = hands.timeline().layout.ranks[1];
@@ -240,7 +256,7 @@ TEST(Timeline, ForeignTracesAreHoveredAndDrawn) {
 
 TEST(Timeline, APictureIsPaintedOncePerView) {
   Person hands(session_of(two_ranks()));
-  const auto painted = [&] { return hands.textures.updates["timeline"]; };
+  const auto painted = [&] { return viz::painted(hands.viewer.textures, "timeline"); };
   const int before = painted();
   EXPECT_GE(before, 1);
   hands.point(hands.timeline().body.center());
@@ -256,7 +272,7 @@ TEST(Timeline, APictureIsPaintedOncePerView) {
 TEST(Timeline, ANewWindowPaintsAnew) {
   for (int i = 0; i < 2; ++i) {
     Person hands(session_of(two_ranks()));
-    EXPECT_GE(hands.textures.updates["timeline"], 1);
+    EXPECT_GE(painted(hands.viewer.textures, "timeline"), 1);
     Image screen(1600, 900);
     render(hands.rest(), screen);  // reads the texture: must be one of this window
   }

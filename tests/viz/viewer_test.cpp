@@ -40,7 +40,7 @@ TEST(Viewer, SpaceAndTheButtonPlayAndPause) {
   person.pass(0.2f);
   EXPECT_EQ(session.playback.position(), paused);
 
-  // The third of five buttons, 30 pixels wide with gaps of 3, in the bar at the bottom.
+  // The third of five buttons in the bar at the bottom, which are 30 pixels wide, with gaps of 3.
   person.click({16 + 2 * 33 + 15, kPlayback});
   EXPECT_TRUE(session.playback.playing());
   for (int i = 0; i < 1000 && person.viewer.animating(); ++i) person.pass(0.2f);
@@ -71,7 +71,7 @@ TEST(Viewer, StepsByKeyAndButton) {
   EXPECT_EQ(session.playback.position(), 360 * kUnit);
   person.press(SpecialKey::left, true);
   EXPECT_EQ(session.playback.position(), 0);
-  person.click({16 + 3 * 33 + 15, kPlayback});
+  person.click({16 + 2 * 33 + 65 + 15, kPlayback});
   EXPECT_EQ(session.playback.position(), 60 * kUnit);
   person.click({16 + 33 + 15, kPlayback});
   EXPECT_EQ(session.playback.position(), 0);
@@ -264,8 +264,7 @@ TEST(Viewer, ANoticeFades) {
 }
 
 TEST(Viewer, LoadingIsShownUntilThereIsSomethingToShow) {
-  SoftwareTextures textures;
-  Viewer viewer(textures);
+  Viewer viewer;
   LoadProgress progress;
   progress.bytes_total = 1000;
   progress.bytes_done = 250;
@@ -288,13 +287,12 @@ TEST(Viewer, LoadingIsShownUntilThereIsSomethingToShow) {
 // Where there is no room for all panels, one has it all.
 TEST(Viewer, ASmallWindowShowsTheTimeline) {
   Person person(session_of(ring_trace(4)), 400, 300);
-  EXPECT_GT(box_of(person.textures, "timeline").height(), 50);
+  EXPECT_GT(box_of(person.viewer.textures, "timeline").height(), 50);
 }
 
 TEST(Viewer, ThereIsOneAtATime) {
   Person person = one();
-  SoftwareTextures textures;
-  EXPECT_THROW(Viewer second(textures), std::logic_error);
+  EXPECT_THROW(Viewer(), std::logic_error);
 }
 
 // Whatever is opened, at any size of the window, by any key: every vertex stays finite.

@@ -8,7 +8,6 @@
 #include "tests/viz/hands.h"
 #include "tests/viz/panel_stage.h"
 #include "tests/viz_model/simulated.h"
-#include "viz/panels/layouts.h"
 #include "viz/panels/timeline/timeline_frame.h"
 
 namespace ringscope::viz {
@@ -93,21 +92,19 @@ TEST(WhatIfPanel, EveryPredictionIsPainted) {
     }
 }
 
-TEST(WhatIfLayout, FitsScreensOfUsualSizes) {
+TEST(WhatIfPanel, FitsScreensOfUsualSizes) {
   for (const auto& [width, height] : {std::pair(1568, 784), {1248, 604}})
-    for (const int ranks : {1, 2, 4, 16, 64}) {
-      const Box room{6, 6, 6.0f + width, 6.0f + height};
-      const WhatIfLayout layout = what_if_layout(room, 50, 6, 4, ranks);
-      ASSERT_EQ(layout.figures.size(), 6u);
-      EXPECT_LE(layout.figures.back().x1, room.x1);
-      EXPECT_GE(layout.figures[0].width(), 130);
-      EXPECT_GE(layout.figures[0].y0, layout.words.y1);
-      EXPECT_GE(layout.ruler.y0, layout.figures[0].y1);
-      EXPECT_GE(layout.recorded.y0, layout.ruler.y1);
-      EXPECT_GE(layout.predicted.y0, layout.recorded.y1 + kWhatIfTitle);
-      EXPECT_LE(layout.predicted.y1, room.y1);
-      EXPECT_GE(layout.recorded.height(), 60);
-      EXPECT_GE(layout.predicted.height(), 60);
+    for (const int ranks : {1, 2, 16, 64}) {
+      Stage stage(draw_open, documents_of(simulated_trace(simulated_scenario(4))), width, height);
+      stage.frame();
+      stage.session.what_if->settings.world_size = ranks;
+      const Box recorded = stage.box_of_picture("what if recorded");
+      const Box predicted = stage.box_of_picture("what if predicted");
+      EXPECT_GE(recorded.y0, 160);  // below sentences and figures
+      EXPECT_GE(recorded.height(), 60);
+      EXPECT_GE(predicted.y0, recorded.y1 + 20);
+      EXPECT_GE(predicted.height(), 60);
+      EXPECT_LE(predicted.y1, static_cast<float>(height));
     }
 }
 

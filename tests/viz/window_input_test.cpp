@@ -1,5 +1,5 @@
 // Events of a window on their way to frames.
-#include "viz/window/window.h"
+#include "viz/window/viewer.h"
 
 #include <gtest/gtest.h>
 

@@ -52,6 +52,13 @@ void write(ImFont* font, Color color, const std::string& text, float wrap_at) {
   ImGui::PopFont();
 }
 
+void number_cell(const std::string& text) {
+  ImGui::TableNextColumn();
+  const float free = ImGui::GetContentRegionAvail().x - ImGui::CalcTextSize(text.c_str()).x;
+  ImGui::SetCursorPosX(ImGui::GetCursorPosX() + std::max(free, 0.0f));
+  ImGui::TextUnformatted(text.c_str());
+}
+
 float font_height(const ImFont* font) { return font->FontSize * ImGui::GetIO().FontGlobalScale; }
 
 Box content_box() {
@@ -216,6 +223,32 @@ float draw_legend(const Fonts& fonts, const Palette& palette, ImVec2 at, float w
   return swatches.empty() ? 0 : places.back().y + kLine + 6;
 }
 
+float draw_figures(const PanelContext& context, const std::vector<BigFigure>& figures, ImVec2 at,
+                   float width, float height) {
+  constexpr float kLine = 46, kHigh = 37, kChangeGap = 8;
+  std::vector<float> widths;
+  for (const BigFigure& figure : figures) {
+    const float change = text_width(context.fonts.small, figure.change);
+    widths.push_back(std::max(
+        text_width(context.fonts.title, figure.value) + (change > 0 ? kChangeGap : 0) + change,
+        text_width(context.fonts.small, figure.name)));
+  }
+  const std::vector<ImVec2> places = in_lines(widths, width, 24, kLine);
+  for (std::size_t i = 0; i < places.size() && places[i].y + kHigh <= height; ++i) {
+    const float x = at.x + places[i].x, y = at.y + places[i].y;
+    const BigFigure& figure = figures[i];
+    const float end =
+        x + draw_text(context.fonts.title, {x, y}, {0, 0},
+                      figure.color != 0 ? figure.color : context.palette.text, figure.value);
+    draw_label(context, {end + kChangeGap, y + 6}, {0, 0}, figure.change);
+    draw_label(context, {x, y + 24}, {0, 0}, figure.name, width);
+    if (!figure.meaning.empty() &&
+        touch(figure.name.c_str(), {x, y, x + widths[i], y + 40}).hovered)
+      draw_meaning(context, figure.meaning);
+  }
+  return places.back().y + kLine + 4;
+}
+
 double round_step(double least) {
   const double power = std::pow(10.0, std::floor(std::log10(least)));
   for (const double times : {1.0, 2.0, 5.0})
@@ -245,28 +278,21 @@ void draw_meaning(const PanelContext& context, std::string_view text) {
 
 void draw_tooltip(const PanelContext& context, std::string_view title, const Pairs& rows,
                   std::string_view term) {
-  constexpr float kLine = 18, kTitle = 24, kGap = 16;
-  const ImFont* font = context.fonts.small;
-  float name_width = 0, value_width = 0;
-  for (const auto& [name, value] : rows) {
-    name_width = std::max(name_width, text_width(font, name));
-    value_width = std::max(value_width, text_width(font, value));
-  }
-  const std::string meaning = meaning_of(term);
-  const float width = std::max({text_width(context.fonts.text, title),
-                                name_width + kGap + value_width, meaning.empty() ? 0 : 280.0f});
   ImGui::BeginTooltip();
-  const ImVec2 at = ImGui::GetCursorScreenPos();
-  const float high = kTitle + kLine * rows.size();
-  ImGui::Dummy({width, high + (meaning.empty() ? 0 : 6 + wrapped_height(font, width, meaning))});
-  draw_wrapped(font, {at.x, at.y + high + 6}, width, context.palette.text_dim, meaning);
-  draw_text(context.fonts.text, at, {0, 0}, context.palette.text, title);
-  float y = at.y + kTitle;
-  for (const auto& [name, value] : rows) {
-    draw_text(font, {at.x, y}, {0, 0}, context.palette.text_dim, name);
-    draw_text(font, {at.x + width, y}, {1, 0}, context.palette.text, value);
-    y += kLine;
+  write(context.fonts.text, context.palette.text, std::string(title));
+  ImGui::PushFont(context.fonts.small);
+  if (!rows.empty() && ImGui::BeginTable("facts", 2, ImGuiTableFlags_SizingFixedFit)) {
+    for (const auto& [name, value] : rows) {
+      ImGui::TableNextColumn();
+      ImGui::TextDisabled("%s", name.c_str());
+      ImGui::TableNextColumn();
+      ImGui::TextUnformatted(value.c_str());
+    }
+    ImGui::EndTable();
   }
+  ImGui::PopFont();
+  if (const std::string meaning = meaning_of(term); !meaning.empty())
+    write(context.fonts.small, context.palette.text_dim, meaning, 320);
   ImGui::EndTooltip();
 }
 

@@ -39,6 +39,10 @@ inline ImDrawList& draw_list() { return *ImGui::GetWindowDrawList(); }
 // Write `text` at ImGui's cursor, in lines that end `wrap_at` pixels from the window's left side.
 void write(ImFont* font, Color color, const std::string& text, float wrap_at = -1);
 
+// Write a number into the next cell of ImGui's table, at its right side, so that digits stand below each
+// other.
+void number_cell(const std::string& text);
+
 // Return what is left of the current ImGui window, from its cursor to its lower right corner.
 Box content_box();
 
@@ -137,6 +141,15 @@ struct Swatch {
 // Draw what colours mean, in lines of at most `width`. Return the height.
 float draw_legend(const Fonts& fonts, const Palette& palette, ImVec2 at, float width,
                   const std::vector<Swatch>& swatches);
+
+// A large value over its small name, with what has changed beside it. The meaning shows under the mouse.
+struct BigFigure {
+  std::string value{}, name{}, meaning{}, change{};
+  Color color = 0;  // of the value; 0: that of text
+};
+// Draw those figures that have room, side by side in lines of at most `width`. Return their height.
+float draw_figures(const PanelContext& context, const std::vector<BigFigure>& figures, ImVec2 at,
+                   float width, float height = FLT_MAX);
 
 // Return the least of 1, 2 or 5 times a power of ten that is not below `least`.
 double round_step(double least);

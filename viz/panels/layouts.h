@@ -67,49 +67,6 @@ std::vector<Box> region_boxes(const MaskModel& model, MaskOrder order, const Box
                               int owner);
 
 // ---
-// Places the recordings of a comparison in columns, and the names of the rows at the left. The same
-// row stands at the same height in every column.
-
-struct CompareColumn {
-  Box card;   // the whole column
-  Box title;  // click to show only this recording
-  Box mask, highlights;
-  Box heat;   // cells only; their labels stand left of it
-  Box strip;  // timeline strip with its rank labels
-};
-
-struct CompareLayout {
-  Box names;  // the column at the left
-  std::vector<CompareColumn> columns;
-  float ruler_y = 0;  // top of the strips' rulers
-  float table_y = 0, row_height = 0;
-  float width = 0, height = 0;  // size of everything; larger than the window when it scrolls
-};
-
-// Return the layout. `top_left` is that of the scrolling contents, `room` is the window's size, and
-// `backward` tells whether any recording has steps of both passes.
-CompareLayout compare_layout(ImVec2 top_left, ImVec2 room, int columns, int ranks, int figures,
-                             bool backward = false);
-
-// ---
-// Places the parts of the what-if panel: the settings at the left, and at the right their effect in
-// a sentence, in figures, and as two timelines on one axis.
-
-struct WhatIfLayout {
-  Box settings;
-  Box words;                 // the sentences
-  std::vector<Box> figures;  // one per figure; empty if there is no room
-  Box ruler;                 // includes the strips' gutter
-  Box recorded, predicted;   // strips, each below its title
-};
-
-inline constexpr float kWhatIfTitle = 20;  // height of the title above a strip
-
-// Return the layout in `room`, with sentences that are `words` pixels high.
-WhatIfLayout what_if_layout(const Box& room, float words, int figures, int recorded_ranks,
-                            int predicted_ranks);
-
-// ---
 // A recording's softmax samples, grouped by query row.
 
 struct SoftmaxRow {

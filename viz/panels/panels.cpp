@@ -221,14 +221,6 @@ void cell(const std::string& text) {
   ImGui::TextUnformatted(text.c_str());
 }
 
-// Numbers end at the column's right side, so that their digits stand below each other.
-void number_cell(const std::string& text) {
-  ImGui::TableNextColumn();
-  const float free = ImGui::GetContentRegionAvail().x - ImGui::CalcTextSize(text.c_str()).x;
-  ImGui::SetCursorPosX(ImGui::GetCursorPosX() + std::max(free, 0.0f));
-  ImGui::TextUnformatted(text.c_str());
-}
-
 void draw_spreads(const PanelContext& context, Kept& kept) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const auto by = static_cast<SliceOrder>(

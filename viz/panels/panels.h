@@ -15,36 +15,38 @@
 
 namespace ringscope::viz {
 
-// Holds the pictures on their way to the screen. A slot is created once by its name and then
-// updated. It is an OpenGL texture in a window, else memory that the software rasteriser reads.
+// Holds the pictures that are drawn, by name. A texture's id is the address of its picture.
 class TextureStore {
  public:
-  virtual ~TextureStore() = default;
-  // Copy `image` into the slot. The id stays valid until the next update of the slot.
-  virtual ImTextureID update(const std::string& slot, const Image& image) = 0;
+  struct Texture {
+    Image image;
+    std::any key;
+    int painted = 0;  // how often
+  };
 
   // Return the slot's picture of this size. paint(image) fills it only if `key`, which holds all that
   // it depends on, or the size is another than the last time.
   template <class Key, class Paint>
   ImTextureID picture(const std::string& slot, int width, int height, Key key, Paint&& paint) {
-    Kept& kept = kept_[slot];
-    const Key* const before = std::any_cast<Key>(&kept.key);
-    const bool fits = kept.image.width == width && kept.image.height == height;
-    if (before != nullptr && fits && *before == key) return kept.texture;
-    if (!fits) kept.image = Image(width, height);
-    paint(kept.image);
-    kept.texture = update(slot, kept.image);
-    kept.key = std::move(key);
-    return kept.texture;
+    Texture& texture = textures_[slot];
+    Image& image = texture.image;
+    const Key* const before = std::any_cast<Key>(&texture.key);
+    const bool fits = image.width == width && image.height == height;
+    if (before != nullptr && fits && *before == key) return &image;
+    if (!fits) image = Image(width, height);
+    paint(image);
+    texture.key = std::move(key);
+    ++texture.painted;
+    return &image;
+  }
+  // Return the slot's texture, or null.
+  const Texture* find(const std::string& slot) const {
+    const auto found = textures_.find(slot);
+    return found == textures_.end() ? nullptr : &found->second;
   }
 
  private:
-  struct Kept {
-    std::any key;
-    Image image;
-    ImTextureID texture = nullptr;
-  };
-  std::map<std::string, Kept> kept_;
+  std::map<std::string, Texture> textures_;
 };
 
 struct Fonts {

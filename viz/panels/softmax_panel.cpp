@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "viz/model/session/format.h"
-#include "viz/panels/charts/charts.h"
 #include "viz/panels/drawing.h"
 #include "viz/panels/panels.h"
 
@@ -63,19 +62,9 @@ std::string softmax_text(float value) {
 
 namespace {
 
-constexpr float kSoftmaxPad = 10, kRow = 24, kSoftmaxWide = 560;
+constexpr float kSoftmaxPad = 10, kSoftmaxWide = 560;
 constexpr std::size_t kMostTabs = 200;
-constexpr const char* kColumns[] = {"step", "KV", "row_max", "row_sum", "lse", "error"};
-constexpr int kColumnCount = 6;
-
-std::vector<std::string> cells_of(const SoftmaxSample& sample, int owner) {
-  return {std::to_string(sample.step),
-          owner < 0 ? "-" : std::to_string(owner),
-          softmax_text(sample.row_max),
-          softmax_text(sample.row_sum),
-          softmax_text(sample.lse),
-          sample.lse_error == 0 ? "0" : fmt::format("{:.1e}", sample.lse_error)};
-}
+constexpr const char* kColumns[] = {"KV", "row_max", "row_sum", "lse", "error"};
 
 // Return the owner of the block that `rank` attends at forward step `step`, or -1 if there is none.
 int owner_at(const Document& document, int rank, int step) {
@@ -83,116 +72,89 @@ int owner_at(const Document& document, int rank, int step) {
   return slice ? document.trace.slice(*slice).kv_owner : -1;
 }
 
-float draw_table(const PanelContext& context, const SoftmaxRow& row, ImVec2 at, float width,
-                 int current) {
+// Draw a line for each step. A click on it goes there.
+void draw_table(const PanelContext& context, const SoftmaxRow& row, float width, int current) {
   Session& session = context.session;
-  const Trace& trace = session.document().trace;
   const Palette& palette = context.palette;
-  const float column = width / kColumnCount;
-  const auto right = [&](int i) { return at.x + column * (i + 1) - 8; };
-  for (int i = 0; i < kColumnCount; ++i)
-    draw_label(context, {right(i), at.y + 4}, {1, 0}, kColumns[i]);
-  float y = at.y + kRow;
-  draw_list().AddLine({at.x, y - 1}, {at.x + width, y - 1}, palette.grid);
-  const int n = trace.ranks.size();
-  for (std::size_t i = 0; i < row.samples.size(); ++i) {
-    const SoftmaxSample& sample = row.samples[i];
-    const Box line{at.x, y, at.x + width, y + kRow};
-    y += kRow;
-    ImGui::PushID(static_cast<int>(i));
-    const Touch touched = touch("row", line);
-    ImGui::PopID();
-    if (touched.clicked) session.go_to_step(session.active, row.rank, sample.step);
-    if (!ImGui::IsRectVisible(line.min(), line.max())) continue;
-    const bool now = sample.step == current;
-    if (now) {
-      fill(line, with_alpha(palette.playhead, 0.14), 4);
-      fill({line.x0, line.y0 + 4, line.x0 + 3, line.y1 - 4}, palette.playhead, 1);
-    } else if (touched.hovered) {
-      fill(line, with_alpha(palette.text, 0.06), 4);
-    }
+  constexpr ImGuiTableFlags kFlags =
+      ImGuiTableFlags_SizingStretchSame | ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_NoClip;
+  if (!ImGui::BeginTable("samples", 1 + std::size(kColumns), kFlags, {width, 0})) return;
+  ImGui::TableNextRow(ImGuiTableRowFlags_Headers);
+  ImGui::TableNextColumn();
+  ImGui::TextUnformatted("step");
+  for (const char* column : kColumns) number_cell(column);
+  const int n = session.document().trace.rank_count();
+  ImGui::PushFont(context.fonts.mono);
+  for (const SoftmaxSample& sample : row.samples) {
     const int owner = owner_at(session.document(), row.rank, sample.step);
-    const auto cells = cells_of(sample, owner);
+    ImGui::TableNextRow();
+    if (sample.step == current)
+      ImGui::TableSetBgColor(ImGuiTableBgTarget_RowBg0, with_alpha(palette.playhead, 0.2));
     // Rows of later steps are dim.
-    const Color ink = sample.step <= current ? palette.text : palette.text_dim;
-    for (int c = 0; c < kColumnCount; ++c)
-      draw_text(context.fonts.mono, {right(c), line.center().y}, {1, 0.5f}, ink, cells[c],
-                column - 4);
-    if (owner >= 0 && column > 48)
-      fill({right(1) - 34, line.center().y - 5, right(1) - 24, line.center().y + 5},
-           owner_color(session.theme, owner, n), 2);
+    ImGui::PushStyleColor(ImGuiCol_Text, sample.step <= current ? palette.text : palette.text_dim);
+    ImGui::TableNextColumn();
+    ImGui::PushID(&sample);
+    if (ImGui::Selectable(std::to_string(sample.step).c_str(), false,
+                          ImGuiSelectableFlags_SpanAllColumns))
+      session.go_to_step(session.active, row.rank, sample.step);
+    ImGui::PopID();
+    number_cell(owner < 0 ? "-" : std::to_string(owner));
+    if (const ImVec2 at = ImGui::GetItemRectMin(); owner >= 0)
+      fill({at.x - 16, at.y + 2, at.x - 6, at.y + 12}, owner_color(session.theme, owner, n), 2);
+    for (const float value : {sample.row_max, sample.row_sum, sample.lse})
+      number_cell(softmax_text(value));
+    number_cell(sample.lse_error == 0 ? "0" : fmt::format("{:.1e}", sample.lse_error));
+    ImGui::PopStyleColor();
   }
-  return y - at.y;
+  ImGui::PopFont();
+  ImGui::EndTable();
 }
 
-// Draw dots over the steps, joined by a thin line. An infinite value is a hollow dot at the bottom
-// or top edge, with its name where there is room. In the plot of errors the bottom means 0.
+// Draw dots over the steps, joined by a line, between the least and the largest value. Errors are on a
+// logarithmic axis. What is infinite, or an error of 0, has no dot.
 void draw_plot(const PanelContext& context, const SoftmaxRow& row, const Box& box,
                std::string_view title, bool error, int current) {
   const Palette& palette = context.palette;
-  const Trace& trace = context.session.document().trace;
-  const int n = trace.ranks.size();
   draw_label(context, {box.x0, box.y0}, {0, 0}, title);
-  const Box plot{box.x0 + 44, box.y0 + 24, box.x1 - 12, box.y1 - 18};
-  if (plot.width() < 30 || plot.height() < 24) return;
-
-  const auto value_of = [&](const SoftmaxSample& sample) {
-    return error ? std::log10(static_cast<double>(sample.lse_error))
-                 : static_cast<double>(sample.lse);
-  };
+  const Box plot{box.x0 + 52, box.y0 + 28, box.x1 - 12, box.y1 - 20};
+  std::vector<double> values;
   double low = INFINITY, high = -INFINITY;
   for (const SoftmaxSample& sample : row.samples) {
-    const double value = value_of(sample);
+    const double value = error ? std::log10(double{sample.lse_error}) : double{sample.lse};
+    values.push_back(value);
     if (!std::isfinite(value)) continue;
     low = std::min(low, value);
     high = std::max(high, value);
   }
-  if (!(low <= high)) low = high = 0;
-  // In the plot of errors the bottom stands for 0, and every line for a power of ten.
-  const ChartScale y_scale =
-      error ? linear_scale(std::floor(low) - 1, std::ceil(high), 3,
-                           [&](double x) {
-                             return x < std::floor(low) - 0.5 ? "0" : fmt::format("1e{:.0f}", x);
-                           })
-            : linear_scale(low, high, 3, [](double x) { return fmt::format("{:.4g}", x); });
-  draw_y_axis(context.fonts, palette, y_scale, plot);
-  ChartScale x_scale;
-  x_scale.high = std::max<double>(row.samples.size(), 2) - 1;
-  const auto place = [&](std::size_t i, double value) {
-    const float x = x_of(plot, x_scale, static_cast<double>(i));
-    if (!std::isfinite(value)) return ImVec2(x, value > 0 ? plot.y0 : plot.y1);
-    return ImVec2(x, y_of(plot, y_scale, value));
+  if (plot.width() < 30 || plot.height() < 24 || !(low <= high)) return;
+  for (const auto& [y, value] : {std::pair(plot.y0, high), {plot.y1, low}}) {
+    draw_list().AddLine({plot.x0, y}, {plot.x1, y}, palette.grid);
+    draw_label(context, {plot.x0 - 8, y}, {1, 0.5f},
+               error ? fmt::format("{:.1e}", std::pow(10, value)) : fmt::format("{:.4g}", value));
+  }
+  const double last = std::max<double>(row.samples.size(), 2) - 1;
+  const auto place = [&](std::size_t i) {
+    return plot.at(i / last, high > low ? (high - values[i]) / (high - low) : 0.5);
   };
   const std::size_t every = std::max<std::size_t>(1, row.samples.size() / 8);
-  ImVec2 before{0, 0};
-  bool joined = false;
   for (std::size_t i = 0; i < row.samples.size(); ++i) {
-    const SoftmaxSample& sample = row.samples[i];
-    const double value = value_of(sample);
-    const bool finite = std::isfinite(value);
-    const ImVec2 at = place(i, value);
-    if (sample.step == current)
-      draw_list().AddLine({at.x, plot.y0 - 6}, {at.x, plot.y1}, palette.playhead, 1.5f);
-    if (joined && finite) draw_list().AddLine(before, at, palette.text_dim, 1.5f);
-    before = at;
-    joined = finite;
-    if (i % every == 0)
-      draw_label(context, {at.x, plot.y1 + 4}, {0.5f, 0}, std::to_string(sample.step));
+    const int step = row.samples[i].step;
+    const float x = plot.at(i / last, 0).x;
+    if (step == current)
+      draw_list().AddLine({x, plot.y0 - 6}, {x, plot.y1}, palette.playhead, 1.5f);
+    if (i % every == 0) draw_label(context, {x, plot.y1 + 6}, {0.5f, 0}, std::to_string(step));
+    if (i > 0 && std::isfinite(values[i]) && std::isfinite(values[i - 1]))
+      draw_list().AddLine(place(i - 1), place(i), palette.text_dim, 1.5f);
   }
+  const Document& document = context.session.document();
   for (std::size_t i = 0; i < row.samples.size(); ++i) {
-    const SoftmaxSample& sample = row.samples[i];
-    const double value = value_of(sample);
-    const int owner = owner_at(context.session.document(), row.rank, sample.step);
-    const Color color = owner >= 0 ? owner_color(context.session.theme, owner, n) : palette.accent;
-    const ImVec2 at = place(i, value);
-    if (std::isfinite(value)) {
-      draw_list().AddCircleFilled(at, 4, color, 16);
-      continue;
-    }
-    draw_list().AddCircle(at, 3.5f, color, 16, 1.5f);
-    const bool crowded = row.samples.size() > 8;
-    if (!error && !crowded)
-      draw_label(context, {at.x + 7, at.y - 3}, {0, 1}, softmax_text(sample.lse));
+    const int owner = owner_at(document, row.rank, row.samples[i].step);
+    if (std::isfinite(values[i]))
+      draw_list().AddCircleFilled(
+          place(i), 4,
+          owner >= 0 ? owner_color(context.session.theme, owner, document.trace.rank_count())
+                     : palette.accent,
+          16);
   }
 }
 
@@ -231,17 +193,20 @@ void draw_rows(const PanelContext& context, const std::vector<SoftmaxRow>& rows)
 
   const bool wide = width >= kSoftmaxWide;
   const float table = wide ? std::min(width * 0.55f, 520.0f) : width;
-  const float table_height = draw_table(context, row, {left, y}, table, current);
+  ImGui::SetCursorScreenPos({left, y});
+  draw_table(context, row, table, current);
+  const float end = ImGui::GetItemRectMax().y;
   const float plot_x = wide ? left + table + 28 : left;
-  float plot_y = wide ? y : y + table_height + 14;
   const float plot_height = wide ? std::clamp((box.y1 - y - 48) / 2, 110.0f, 240.0f) : 130.0f;
-  const float plot_right = left + (wide ? std::min(width, table + 28 + 620) : width);
+  const float plot_right = std::min(left + width, plot_x + 620);
+  if (!wide) y = end + 14;
   for (const bool error : {false, true}) {
-    draw_plot(context, row, {plot_x, plot_y, plot_right, plot_y + plot_height},
+    draw_plot(context, row, {plot_x, y, plot_right, y + plot_height},
               error ? "error of lse (log scale)" : "lse", error, current);
-    plot_y += plot_height + 10;
+    y += plot_height + 10;
   }
-  ImGui::Dummy({1, std::max(y + table_height, plot_y) + kSoftmaxPad - box.y0});
+  ImGui::SetCursorScreenPos(box.min());
+  ImGui::Dummy({1, std::max(end, y) + kSoftmaxPad - box.y0});
 }
 
 }  // namespace

@@ -184,11 +184,8 @@ void draw_header(const PanelContext& context, const Box& box) {
   const std::size_t count = session.story().size();
   draw_label(context, {box.x1, y}, {1, 0.5f}, fmt::format("{} of {}", session.story_at + 1, count));
   const float share = static_cast<float>(session.story_at + 1) / count;
-  const Box bar{box.x0, box.y0 + 28, box.x1, box.y0 + 31};
-  fill(bar, mix(palette.panel, palette.text, 0.12), 1.5f);
-  if (share > 0)
-    fill({bar.x0, bar.y0, bar.x0 + std::max(3.0f, bar.width() * share), bar.y1}, palette.accent,
-         1.5f);
+  ImGui::SetCursorScreenPos({box.x0, box.y0 + 28});
+  ImGui::ProgressBar(share, {box.width(), 3}, "");
 }
 
 // Draw one paragraph into `card`, with its text in lines of at most `width`.

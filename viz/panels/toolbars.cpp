@@ -4,7 +4,6 @@
 #include <imgui.h>
 
 #include <algorithm>
-#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,7 +12,8 @@
 #include "viz/panels/drawing.h"
 #include "viz/panels/panels.h"
 
-// This header needs imgui.h before it.
+// These headers need imgui.h before them.
+#include <imgui_internal.h>
 #include <imgui_stdlib.h>
 
 namespace ringscope::viz {
@@ -24,30 +24,6 @@ constexpr float kLeastChooser = 120, kMostChooser = 420;
 constexpr float kItemGap = 12;
 
 bool search_wants_focus = false;
-
-// Draw a button that looks pressed while `on`. Return true if it was clicked.
-bool toggle(const PanelContext& context, const char* text, bool on, const char* help) {
-  const Palette& palette = context.palette;
-  if (on) {
-    ImGui::PushStyleColor(ImGuiCol_Button, mix(palette.panel, palette.accent, 0.35));
-    ImGui::PushStyleColor(ImGuiCol_ButtonHovered, mix(palette.panel, palette.accent, 0.45));
-  }
-  const bool clicked = ImGui::Button(text);
-  if (on) ImGui::PopStyleColor(2);
-  if (ImGui::IsItemHovered()) draw_meaning(context, help);
-  return clicked;
-}
-
-// Draw two buttons of which one is chosen. Return true if the other one was clicked.
-bool choose(const PanelContext& context, const std::pair<const char*, const char*>& words,
-            bool second, const char* help) {
-  ImGui::BeginGroup();
-  const bool to_first = toggle(context, words.first, !second, help) && second;
-  ImGui::SameLine(0, 2);
-  const bool to_second = toggle(context, words.second, second, help) && !second;
-  ImGui::EndGroup();
-  return to_first || to_second;
-}
 
 void draw_chooser(const PanelContext& context, float width) {
   Session& session = context.session;
@@ -129,61 +105,78 @@ void draw_search(const PanelContext& context) {
   draw_found(context);
 }
 
-// One item of the toolbar. Items of a lower `worth` are left out first when room is short.
+// A button, or two of which one is pressed. The search has none. Items of a lower `worth` are left out
+// first when room is short.
 struct Item {
   int worth = 0;
-  float width = 0;
-  std::function<void()> draw;
-  bool shown = true;
+  std::vector<const char*> words;
+  int pressed = -1;  // index of the word that looks pressed; -1: none
+  Command* command = nullptr;
+  const char* help = "";
 };
 
-std::vector<Item> items_of(const PanelContext& context) {
-  Session& session = context.session;
-  const ImGuiStyle& style = ImGui::GetStyle();
-  const auto width = [&style](const char* text) {
-    return ImGui::CalcTextSize(text).x + 2 * style.FramePadding.x;
-  };
-  std::vector<Item> items;
-  const auto button = [&](int worth, const char* text, bool on, Command* command,
-                          const char* help) {
-    items.push_back({worth, width(text), [&context, text, on, command, help] {
-                       if (toggle(context, text, on, help)) command(context.session);
-                     }});
-  };
-  const auto choice = [&](int worth, std::pair<const char*, const char*> words, bool second,
-                          Command* command, const char* help) {
-    items.push_back({worth, width(words.first) + 2 + width(words.second),
-                     [&context, words, second, command, help] {
-                       if (choose(context, words, second, help)) command(context.session);
-                     }});
-  };
+std::vector<Item> items_of(const Session& session) {
   const bool ring = session.document().trace.is_ring();
-  if (ring || session.comparing) {
-    choice(8, {"Time", "Steps"}, session.axis_mode == AxisMode::steps, commands::toggle_axis,
-           "The x axis: time, or ring steps of equal length, so that the same step of all ranks "
-           "stands at the same place");
-    choice(7, {"Owner", "Kind"}, session.color_by == ColorBy::kind, commands::toggle_colors,
-           "Colours: by the owner of the KV block, or by compute, send, recv and wait");
-  }
   const bool alone = !session.comparing && !session.what_if;
-  if (alone)
-    button(3, "Flows", session.show_flows, commands::toggle_flows, "Arrows from sends to receives");
-  if (ring && alone)
-    button(6, "Critical path", session.show_critical_path, commands::toggle_critical_path,
-           "What the run's length hangs on, across ranks");
-  if (ring || session.what_if)
-    button(4, "What if", session.what_if != nullptr, commands::toggle_what_if,
-           "The run beside itself: on another machine, with other ranks, in another partition");
-  if (!session.comparison.figures.empty())
-    button(9, "Compare", session.comparing, commands::toggle_compare,
-           "All recordings side by side");
-  items.push_back({5, kSearchWidth + (session.search_open ? kFoundWidth + style.ItemSpacing.x : 0),
-                   [&context] { draw_search(context); }});
-  if (session.search_open) items.back().worth = 20;
-  button(2, session.theme == Theme::dark ? "Light" : "Dark", false, commands::toggle_theme,
+  std::vector<Item> items;
+  const auto button = [&](bool there, int worth, const char* word, bool on, Command* command,
+                          const char* help) {
+    if (there) items.push_back({worth, {word}, on ? 0 : -1, command, help});
+  };
+  if (ring || session.comparing) {
+    items.push_back({8,
+                     {"Time", "Steps"},
+                     session.axis_mode == AxisMode::steps ? 1 : 0,
+                     commands::toggle_axis,
+                     "The x axis: time, or ring steps of equal length, so that the same step of "
+                     "all ranks stands at the same place"});
+    items.push_back({7,
+                     {"Owner", "Kind"},
+                     session.color_by == ColorBy::kind ? 1 : 0,
+                     commands::toggle_colors,
+                     "Colours: by the owner of the KV block, or by compute, send, recv and wait"});
+  }
+  button(alone, 3, "Flows", session.show_flows, commands::toggle_flows,
+         "Arrows from sends to receives");
+  button(ring && alone, 6, "Critical path", session.show_critical_path,
+         commands::toggle_critical_path, "What the run's length hangs on, across ranks");
+  button(ring || session.what_if, 4, "What if", session.what_if != nullptr,
+         commands::toggle_what_if,
+         "The run beside itself: on another machine, with other ranks, in another partition");
+  button(!session.comparison.figures.empty(), 9, "Compare", session.comparing,
+         commands::toggle_compare, "All recordings side by side");
+  items.push_back({session.search_open ? 10 : 5, {}});
+  button(true, 2, session.theme == Theme::dark ? "Light" : "Dark", false, commands::toggle_theme,
          "The other background");
-  button(10, "?", session.show_help, commands::help, "Every key");
+  button(true, 10, "?", session.show_help, commands::help, "Every key");
   return items;
+}
+
+float width_of(const Session& session, const Item& item) {
+  const ImGuiStyle& style = ImGui::GetStyle();
+  if (item.words.empty())
+    return kSearchWidth + (session.search_open ? kFoundWidth + style.ItemSpacing.x : 0);
+  float width = 2 * static_cast<float>(item.words.size() - 1);
+  for (const char* word : item.words)
+    width += ImGui::CalcTextSize(word).x + 2 * style.FramePadding.x;
+  return width;
+}
+
+void draw_item(const PanelContext& context, const Item& item) {
+  if (item.words.empty()) return draw_search(context);
+  const Palette& palette = context.palette;
+  for (int i = 0; i < static_cast<int>(item.words.size()); ++i) {
+    if (i > 0) ImGui::SameLine(0, 2);
+    const bool on = i == item.pressed;
+    if (on) {
+      ImGui::PushStyleColor(ImGuiCol_Button, mix(palette.panel, palette.accent, 0.35));
+      ImGui::PushStyleColor(ImGuiCol_ButtonHovered, mix(palette.panel, palette.accent, 0.45));
+    }
+    if (ImGui::Button(item.words[i]) && (!on || item.words.size() == 1))
+      item.command(context.session);
+    if (on) ImGui::PopStyleColor(2);
+    if (ImGui::IsItemHovered()) draw_meaning(context, item.help);
+  }
 }
 
 }  // namespace
@@ -194,37 +187,30 @@ void draw_toolbar(const PanelContext& context) {
   constexpr const char* kTitle = "Ringscope";
   const float room = ImGui::GetContentRegionAvail().x;
   const float title = text_width(context.fonts.title, kTitle) + kItemGap;
-  std::vector<Item> items = items_of(context);
-  float used = kLeastChooser;
-  for (const Item& item : items) used += item.width + kItemGap;
-  while (used > room) {
-    Item* least = nullptr;
-    for (Item& item : items)
-      if (item.shown && (least == nullptr || item.worth < least->worth)) least = &item;
-    if (least == nullptr) break;
-    least->shown = false;
-    used -= least->width + kItemGap;
-  }
+  std::vector<Item> items = items_of(context.session);
+  const auto width = [&] {
+    float sum = 0;
+    for (const Item& item : items) sum += width_of(context.session, item) + kItemGap;
+    return sum;
+  };
+  for (int worth = 0; kLeastChooser + width() > room && worth <= 10; ++worth)
+    std::erase_if(items, [worth](const Item& item) { return item.worth <= worth; });
 
-  const bool titled = used + title <= room;
+  const float used = width();
+  const bool titled = kLeastChooser + used + title <= room;
   if (titled) {
-    used += title;
-    const Box box = content_box();
-    draw_text(context.fonts.title, {box.x0, box.y0 + ImGui::GetFrameHeight() / 2}, {0, 0.5f},
-              context.palette.text, kTitle);
-    ImGui::Dummy({title - kItemGap, 1});
+    ImGui::PushFont(context.fonts.title);
+    ImGui::AlignTextToFramePadding();
+    ImGui::TextUnformatted(kTitle);
+    ImGui::PopFont();
     ImGui::SameLine(0, kItemGap);
   }
-  draw_chooser(context, std::clamp(kLeastChooser + room - used, 40.0f, kMostChooser));
-  float x = room;
-  for (const Item& item : items)
-    if (item.shown) x -= item.width + kItemGap;
-  x += kItemGap + ImGui::GetStyle().WindowPadding.x;
+  draw_chooser(context, std::clamp(room - used - (titled ? title : 0), 40.0f, kMostChooser));
+  float x = room - used + kItemGap + ImGui::GetStyle().WindowPadding.x;
   for (const Item& item : items) {
-    if (!item.shown) continue;
     ImGui::SameLine(x);
-    item.draw();
-    x += item.width + kItemGap;
+    draw_item(context, item);
+    x += width_of(context.session, item) + kItemGap;
   }
 }
 
@@ -234,53 +220,26 @@ void draw_toolbar(const PanelContext& context) {
 
 namespace {
 
-constexpr float kButton = 30, kButtonGap = 3;
+constexpr float kButton = 30, kPlay = 62, kButtonGap = 3;
 constexpr float kSpeedWidth = 46, kWordsWidth = 250;
 constexpr float kLeastBar = 60;
 
-// A part of a button's picture, `x` pixels right of its middle: a bar, or a triangle.
-enum IconShape { kToLeft, kUpright, kToRight };
-struct IconPart {
-  IconShape shape;
-  float x;
-};
-using Icon = std::vector<IconPart>;
-
-void draw_icon(const Icon& icon, ImVec2 c, Color color) {
-  for (const auto& [shape, right] : icon) {
-    const float x = c.x + right, s = shape == kToLeft ? -6.0f : 6.0f;
-    if (shape == kUpright)
-      fill({x - 1.5f, c.y - s, x + 1.5f, c.y + s}, color);
-    else
-      draw_list().AddTriangleFilled({x - s * 0.6f, c.y - s}, {x + s * 0.8f, c.y},
-                                    {x - s * 0.6f, c.y + s}, color);
-  }
-}
-
-void icon_button(const PanelContext& context, const char* id, const Icon& icon, Command* command,
-                 const char* help) {
-  const float height = ImGui::GetFrameHeight();
-  if (ImGui::Button(id, {kButton, height})) command(context.session);
-  const ImVec2 low = ImGui::GetItemRectMin(), high = ImGui::GetItemRectMax();
-  draw_icon(icon, {(low.x + high.x) / 2, (low.y + high.y) / 2}, context.palette.text);
-  if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", help);
-  ImGui::SameLine(0, kButtonGap);
-}
-
 void draw_buttons(const PanelContext& context) {
   Session& session = context.session;
+  const float high = ImGui::GetFrameHeight();
   const bool playing = session.playback.playing();
-  icon_button(context, "##start", {{kToLeft, 5}, {kToLeft, -2}, {kUpright, -8}}, commands::to_start,
-              "To the start");
-  icon_button(context, "##back", {{kToLeft, 2}, {kUpright, -6}}, commands::step_back,
-              "To the step before");
-  icon_button(context, "##play",
-              playing ? Icon{{kUpright, -4}, {kUpright, 4}} : Icon{{kToRight, 0}},
-              commands::play_pause, playing ? "Pause (R)" : "Play (R)");
-  icon_button(context, "##forward", {{kToRight, -2}, {kUpright, 6}}, commands::step_forward,
-              "To the next step");
-  icon_button(context, "##end", {{kToRight, -5}, {kToRight, 2}, {kUpright, 8}}, commands::to_end,
-              "To the end");
+  const auto act = [&](bool clicked, Command* command, const char* help) {
+    if (clicked) command(session);
+    if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", help);
+    ImGui::SameLine(0, kButtonGap);
+  };
+  act(ImGui::Button("\u00ab", {kButton, high}), commands::to_start, "To the start");
+  act(ImGui::ArrowButtonEx("back", ImGuiDir_Left, {kButton, high}), commands::step_back,
+      "To the step before");
+  act(ImGui::Button(playing ? "Pause" : "Play", {kPlay, high}), commands::play_pause, "Key: R");
+  act(ImGui::ArrowButtonEx("forward", ImGuiDir_Right, {kButton, high}), commands::step_forward,
+      "To the next step");
+  act(ImGui::Button("\u00bb", {kButton, high}), commands::to_end, "To the end");
 }
 
 void draw_speed(const PanelContext& context) {

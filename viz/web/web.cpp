@@ -20,7 +20,6 @@
 namespace ringscope::viz {
 namespace {
 
-SoftwareTextures textures;
 std::optional<Viewer> viewer;
 InputQueue queue;
 Image image;
@@ -67,7 +66,7 @@ using namespace ringscope::viz;  // NOLINT: the functions below are the page's
 extern "C" {
 
 // Begin with nothing open. `scale` is the number of screen pixels per pixel of the page.
-EMSCRIPTEN_KEEPALIVE void ringscope_begin(float scale) { viewer.emplace(textures, scale); }
+EMSCRIPTEN_KEEPALIVE void ringscope_begin(float scale) { viewer.emplace(scale); }
 
 // Open files of the page's own file system, one name a line. Return "", or why not, which is also shown.
 EMSCRIPTEN_KEEPALIVE const char* ringscope_open(const char* names, const char* at, const char* rank,

@@ -80,20 +80,6 @@ std::string_view font_name() { return "ImGui's own"; }
 
 #endif
 
-namespace {
-
-// Return the picture of `atlas`, which is built first if necessary.
-Image atlas_image(ImFontAtlas& atlas) {
-  unsigned char* pixels = nullptr;
-  int width = 0, height = 0;
-  atlas.GetTexDataAsRGBA32(&pixels, &width, &height);
-  Image image(width, height);
-  std::copy_n(reinterpret_cast<const Color*>(pixels), image.pixels.size(), image.pixels.begin());
-  return image;
-}
-
-}  // namespace
-
 ImGuiSession::ImGuiSession(TextureStore& textures, float scale) : context_(ImGui::CreateContext()) {
   ImGuiIO& io = ImGui::GetIO();
   io.IniFilename = nullptr;  // settings are saved only by preferences.h
@@ -103,7 +89,12 @@ ImGuiSession::ImGuiSession(TextureStore& textures, float scale) : context_(ImGui
   io.FontGlobalScale = 1 / scale;
   io.DisplayFramebufferScale = {scale, scale};
   io.Fonts->Flags |= ImFontAtlasFlags_NoBakedLines;
-  io.Fonts->SetTexID(textures.update("fonts", atlas_image(*io.Fonts)));
+  unsigned char* pixels = nullptr;
+  int width = 0, height = 0;
+  io.Fonts->GetTexDataAsRGBA32(&pixels, &width, &height);
+  io.Fonts->SetTexID(textures.picture("fonts", width, height, 0, [&](Image& image) {
+    std::copy_n(reinterpret_cast<const Color*>(pixels), image.pixels.size(), image.pixels.begin());
+  }));
 }
 
 void begin_root_window() {

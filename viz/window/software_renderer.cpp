@@ -252,12 +252,6 @@ bool is_rectangle(const ImDrawIdx* index, const ImDrawVert* vertices) {
 
 }  // namespace
 
-ImTextureID SoftwareTextures::update(const std::string& slot, const Image& image) {
-  Image& kept = slots_[slot];
-  kept = image;
-  return &kept;
-}
-
 void render(const ImDrawData& data, Image& image) {
   const ImVec2 scale = data.FramebufferScale;
   std::vector<ImDrawVert> scaled;

@@ -4,21 +4,11 @@
 
 #include <imgui.h>
 
-#include <map>
 #include <string>
 
 #include "viz/model/timeline/palette.h"
-#include "viz/panels/panels.h"
 
 namespace ringscope::viz {
-
-class SoftwareTextures : public TextureStore {
- public:
-  ImTextureID update(const std::string& slot, const Image& image) override;
-
- private:
-  std::map<std::string, Image> slots_;  // texture ids point to the images
-};
 
 // Draw `data` onto `image`, whose size is the display's times its scale. Texture ids are
 // `const Image*`.

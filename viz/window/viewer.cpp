@@ -190,7 +190,7 @@ Command* command_of(Key key) {
 
 }  // namespace
 
-Viewer::Viewer(TextureStore& textures, float scale) : textures_(textures) {
+Viewer::Viewer(float scale) {
   if (ImGui::GetCurrentContext() != nullptr)
     throw std::logic_error("a viewer is there already; there can be one at a time");
   IMGUI_CHECKVERSION();
@@ -198,10 +198,6 @@ Viewer::Viewer(TextureStore& textures, float scale) : textures_(textures) {
   ImGuiIO& io = ImGui::GetIO();
   io.ConfigWindowsMoveFromTitleBarOnly = true;
   for (const auto& [key, imgui_key] : kTextKeys) io.KeyMap[imgui_key] = static_cast<int>(imgui_key);
-}
-
-Viewer::Viewer(Session session, TextureStore& textures, float scale) : Viewer(textures, scale) {
-  open(std::move(session));
 }
 
 void Viewer::open(Session session) {
@@ -295,7 +291,7 @@ void Viewer::draw_root(const FrameInput& input, bool was_playing) {
   } else if (session_) {
     // A pause may last for hours, in which no frame is drawn, and is no part of what is played.
     if (was_playing) advance(*session_, input.seconds);
-    const PanelContext context{*session_, textures_, imgui_->fonts(), palette};
+    const PanelContext context{*session_, textures, imgui_->fonts(), palette};
     draw_workspace(context, splits);
     if (session_->show_help) draw_help(context);
     if (const std::string copied = std::exchange(session_->copied, ""); !copied.empty()) {

@@ -77,10 +77,8 @@ class InputQueue {
 
 class Viewer {
  public:
-  // `textures` must outlive it. `scale` is the number of screen pixels per pixel of FrameInput.
-  Viewer(Session session, TextureStore& textures, float scale = 1);
-  // Begin with the loading screen, with nothing open.
-  explicit Viewer(TextureStore& textures, float scale = 1);
+  // Begin with nothing open. `scale` is the number of screen pixels per pixel of FrameInput.
+  explicit Viewer(float scale = 1);
   Viewer(const Viewer&) = delete;
   Viewer& operator=(const Viewer&) = delete;
 
@@ -111,6 +109,7 @@ class Viewer {
 
   Splits splits;
   Theme theme = Theme::dark;  // while nothing is open
+  TextureStore textures;
 
  private:
   void feed(const FrameInput& input);
@@ -119,7 +118,6 @@ class Viewer {
   void draw_root(const FrameInput& input, bool was_playing);
 
   std::optional<Session> session_;
-  TextureStore& textures_;
   std::optional<ImGuiSession> imgui_;
   const LoadProgress* loading_ = nullptr;
   std::optional<std::vector<std::string>> start_;
@@ -136,7 +134,7 @@ class Viewer {
 
 // Draw a few frames, until every size that depends on contents is known, and return the next.
 const ImDrawData& settled_frame(Viewer& viewer, const FrameInput& input);
-// Return it as `width` x `height` pixels. The viewer must draw with SoftwareTextures.
+// Return it as `width` x `height` pixels.
 Image picture_of(Viewer& viewer, const FrameInput& input, int width, int height);
 
 }  // namespace ringscope::viz

@@ -1,8 +1,8 @@
-#include "viz/window/window.h"
-
+// The window of the desktop: GLFW provides it and its input, which goes into the viewer's queue. The
+// software renderer draws the frames, so that the window shows the pixels of --screenshot, and OpenGL
+// only brings them onto the screen. A frame is drawn only when something happened or moves.
 #include <GL/gl.h>
 #include <GLFW/glfw3.h>
-#include <backends/imgui_impl_opengl3.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 
@@ -12,7 +12,7 @@
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
-#include <map>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <sstream>
@@ -26,6 +26,7 @@
 #include "core/base/files.h"
 #include "core/trace/chrome_trace.h"
 #include "viz/model/analysis/what_if.h"
+#include "viz/window/background_load.h"
 #include "viz/window/open_session.h"
 #include "viz/window/pictures.h"
 #include "viz/window/preferences.h"
@@ -35,102 +36,7 @@
 
 namespace ringscope::viz {
 
-// ---
-// The screen.
-
 namespace {
-
-class GlTextures : public TextureStore {
- public:
-  GlTextures() = default;
-  ~GlTextures() override {
-    for (const auto& [slot, texture] : slots_) glDeleteTextures(1, &texture.name);
-  }
-  GlTextures(const GlTextures&) = delete;
-  GlTextures& operator=(const GlTextures&) = delete;
-
-  ImTextureID update(const std::string& slot, const Image& image) override {
-    Texture& texture = slots_[slot];
-    if (texture.name == 0) glGenTextures(1, &texture.name);
-    const auto id = reinterpret_cast<ImTextureID>(static_cast<std::intptr_t>(texture.name));
-    if (image.pixels.empty()) return id;
-    glBindTexture(GL_TEXTURE_2D, texture.name);
-    glPixelStorei(GL_UNPACK_ROW_LENGTH, 0);
-    if (texture.width == image.width && texture.height == image.height) {
-      glTexSubImage2D(GL_TEXTURE_2D, 0, 0, 0, image.width, image.height, GL_RGBA, GL_UNSIGNED_BYTE,
-                      image.pixels.data());
-      return id;
-    }
-    glTexParameteri(GL_TEXTURE_2D, GL_TEXTURE_MIN_FILTER, GL_LINEAR);
-    glTexParameteri(GL_TEXTURE_2D, GL_TEXTURE_MAG_FILTER, GL_LINEAR);
-    glTexParameteri(GL_TEXTURE_2D, GL_TEXTURE_WRAP_S, GL_CLAMP_TO_EDGE);
-    glTexParameteri(GL_TEXTURE_2D, GL_TEXTURE_WRAP_T, GL_CLAMP_TO_EDGE);
-    glTexImage2D(GL_TEXTURE_2D, 0, GL_RGBA, image.width, image.height, 0, GL_RGBA, GL_UNSIGNED_BYTE,
-                 image.pixels.data());
-    texture.width = image.width;
-    texture.height = image.height;
-    return id;
-  }
-
- private:
-  struct Texture {
-    unsigned name = 0;
-    int width = 0, height = 0;
-  };
-  std::map<std::string, Texture> slots_;
-};
-
-class GlScreen : public Screen {
- public:
-  TextureStore& textures() override { return textures_; }
-  void attach() override {
-    if (!ImGui_ImplOpenGL3_Init("#version 130"))
-      throw RunError("the window can't be drawn in: OpenGL 3 does not start");
-  }
-  void detach() override { ImGui_ImplOpenGL3_Shutdown(); }
-  void begin_frame() override { ImGui_ImplOpenGL3_NewFrame(); }
-  void draw(const ImDrawData& data, Color background) override {
-    const ImVec4 clear = ImGui::ColorConvertU32ToFloat4(background);
-    glViewport(0, 0, static_cast<int>(data.DisplaySize.x * data.FramebufferScale.x),
-               static_cast<int>(data.DisplaySize.y * data.FramebufferScale.y));
-    glClearColor(clear.x, clear.y, clear.z, 1);
-    glClear(GL_COLOR_BUFFER_BIT);
-    // The backend only reads the data.
-    ImGui_ImplOpenGL3_RenderDrawData(const_cast<ImDrawData*>(&data));
-  }
-
- private:
-  GlTextures textures_;
-};
-
-class SoftwareScreen : public Screen {
- public:
-  TextureStore& textures() override { return textures_; }
-  void draw(const ImDrawData& data, Color background) override {
-    const int width = static_cast<int>(data.DisplaySize.x * data.FramebufferScale.x);
-    const int height = static_cast<int>(data.DisplaySize.y * data.FramebufferScale.y);
-    if (image_.width != width || image_.height != height) image_ = Image(width, height);
-    std::fill(image_.pixels.begin(), image_.pixels.end(), background);
-    render(data, image_);
-    glViewport(0, 0, width, height);
-    glPixelStorei(GL_UNPACK_ROW_LENGTH, 0);
-    glRasterPos2f(-1, 1);  // top left, because OpenGL's rows go up and ours down
-    glPixelZoom(1, -1);
-    glDrawPixels(width, height, GL_RGBA, GL_UNSIGNED_BYTE, image_.pixels.data());
-  }
-
- private:
-  SoftwareTextures textures_;
-  Image image_;
-};
-
-bool computed_on_the_processor() {
-  const auto* const name = reinterpret_cast<const char*>(glGetString(GL_RENDERER));
-  if (name == nullptr) return false;
-  for (const std::string_view software : {"llvmpipe", "softpipe", "Software Rasterizer", "swrast"})
-    if (std::string_view(name).find(software) != std::string_view::npos) return true;
-  return false;
-}
 
 SpecialKey special_key(int key) {
   constexpr std::pair<int, SpecialKey> kKeys[] = {
@@ -144,6 +50,14 @@ SpecialKey special_key(int key) {
   return SpecialKey::none;
 }
 
+// Receives what GLFW reports about a window.
+struct WindowListener {
+  InputQueue queue;
+  float scale = 1;                 // screen pixels per pixel of FrameInput
+  std::function<void()> happened;  // called for every event, in the queue or not
+  std::function<void(std::vector<std::string>)> dropped;  // called with the files
+};
+
 WindowListener& of(GLFWwindow* window) {
   return *static_cast<WindowListener*>(glfwGetWindowUserPointer(window));
 }
@@ -151,6 +65,51 @@ WindowListener& of(GLFWwindow* window) {
 void push(GLFWwindow* window, const InputEvent& event) {
   of(window).queue.push(event);
   of(window).happened();
+}
+
+// Listen to `window`, which `listener` must outlive. Ctrl-Q and Ctrl-W ask the window to close.
+void listen(GLFWwindow* window, WindowListener& listener) {
+  glfwSetWindowUserPointer(window, &listener);
+  glfwSetCursorPosCallback(window, [](GLFWwindow* from, double x, double y) {
+    int window_width = 1, window_height = 1, width = 1, height = 1;
+    glfwGetWindowSize(from, &window_width, &window_height);
+    glfwGetFramebufferSize(from, &width, &height);
+    const double ratio = width / std::max(1.0, double(window_width)) / of(from).scale;
+    push(from, {.kind = InputEvent::move,
+                .x = static_cast<float>(x * ratio),
+                .y = static_cast<float>(y * ratio)});
+  });
+  glfwSetCursorEnterCallback(window, [](GLFWwindow* from, int entered) {
+    if (entered != GLFW_TRUE) push(from, {.kind = InputEvent::move, .x = -1, .y = -1});
+  });
+  glfwSetMouseButtonCallback(window, [](GLFWwindow* from, int button, int action, int) {
+    if (button <= GLFW_MOUSE_BUTTON_MIDDLE)
+      push(from,
+           {.kind = InputEvent::button, .button_number = button, .pressed = action == GLFW_PRESS});
+  });
+  glfwSetScrollCallback(window, [](GLFWwindow* from, double x, double y) {
+    push(from,
+         {.kind = InputEvent::scroll, .x = static_cast<float>(x), .y = static_cast<float>(y)});
+  });
+  glfwSetKeyCallback(window, [](GLFWwindow* from, int key, int, int action, int mods) {
+    of(from).happened();  // modifiers alone can matter
+    if (action == GLFW_RELEASE) return;
+    if ((mods & GLFW_MOD_CONTROL) != 0 && (key == GLFW_KEY_Q || key == GLFW_KEY_W))
+      glfwSetWindowShouldClose(from, GLFW_TRUE);
+    const Key pressed{.special = special_key(key), .shift = (mods & GLFW_MOD_SHIFT) != 0};
+    if (pressed.special != SpecialKey::none)
+      push(from, {.kind = InputEvent::key, .key_pressed = pressed});
+  });
+  // Printable keys arrive as the characters that the keyboard's layout makes of them.
+  glfwSetCharCallback(window, [](GLFWwindow* from, unsigned character) {
+    push(from, {.kind = InputEvent::key, .key_pressed = {.character = character}});
+  });
+  glfwSetDropCallback(window, [](GLFWwindow* from, int count, const char** paths) {
+    of(from).happened();
+    of(from).dropped(std::vector<std::string>(paths, paths + count));
+  });
+  glfwSetWindowRefreshCallback(window, [](GLFWwindow* from) { of(from).happened(); });
+  glfwSetFramebufferSizeCallback(window, [](GLFWwindow* from, int, int) { of(from).happened(); });
 }
 
 namespace fs = std::filesystem;
@@ -229,8 +188,8 @@ class Window {
   Glfw glfw_;
   GLFWwindow* window_ = nullptr;
   float scale_ = 1;  // frame buffer pixels per pixel of FrameInput
-  std::unique_ptr<Screen> screen_;
   std::optional<Viewer> viewer_;
+  Image image_;  // the last frame
   GLFWcursor* cursors_[ImGuiMouseCursor_COUNT] = {};
   WindowListener listener_;
   std::unique_ptr<BackgroundLoad> loading_;
@@ -244,8 +203,6 @@ class Window {
 };
 
 Window::Window(const ViewOptions& options) : options_(options), preferences_(load_preferences()) {
-  glfwWindowHint(GLFW_CONTEXT_VERSION_MAJOR, 3);
-  glfwWindowHint(GLFW_CONTEXT_VERSION_MINOR, 0);
   glfwWindowHint(GLFW_VISIBLE, GLFW_FALSE);
   int width = preferences_.width, height = preferences_.height;
   if (GLFWmonitor* const monitor = glfwGetPrimaryMonitor(); monitor != nullptr) {
@@ -256,15 +213,14 @@ Window::Window(const ViewOptions& options) : options_(options), preferences_(loa
   }
   window_ = glfwCreateWindow(width, height, "Ringscope", nullptr, nullptr);
   if (window_ == nullptr)
-    throw RunError("no window with OpenGL 3 can be opened: " + Glfw::last_error());
+    throw RunError("no window with OpenGL can be opened: " + Glfw::last_error());
   glfwSetWindowSizeLimits(window_, 320, 240, GLFW_DONT_CARE, GLFW_DONT_CARE);
   glfwMakeContextCurrent(window_);
   glfwSwapInterval(1);
   float scale_y = 1;
   glfwGetWindowContentScale(window_, &scale_, &scale_y);
   if (!(scale_ >= 0.5f && scale_ <= 8)) scale_ = 1;
-  screen_ = make_screen();
-  viewer_.emplace(screen_->textures(), scale_);
+  viewer_.emplace(scale_);
   viewer_->splits = preferences_.splits;
   viewer_->theme = options.theme ? theme_of(*options.theme) : preferences_.theme;
   // Text goes to and comes from the clipboard of the desktop.
@@ -276,7 +232,6 @@ Window::Window(const ViewOptions& options) : options_(options), preferences_(loa
   io.GetClipboardTextFn = [](void* window) {
     return glfwGetClipboardString(static_cast<GLFWwindow*>(window));
   };
-  screen_->attach();
   for (const auto& [cursor, shape] : {std::pair{ImGuiMouseCursor_TextInput, GLFW_IBEAM_CURSOR},
                                       {ImGuiMouseCursor_ResizeEW, GLFW_HRESIZE_CURSOR},
                                       {ImGuiMouseCursor_ResizeNS, GLFW_VRESIZE_CURSOR},
@@ -292,9 +247,7 @@ Window::Window(const ViewOptions& options) : options_(options), preferences_(loa
 
 Window::~Window() {
   loading_.reset();
-  screen_->detach();
   viewer_.reset();
-  screen_.reset();
   glfwDestroyWindow(window_);
 }
 
@@ -335,8 +288,7 @@ void Window::follow() {
     }
     read_state_ = state;
     changed_ = now;
-    next_state_ =
-        std::make_unique<BackgroundLoad>(std::vector{path}, ViewOptions(), glfwPostEmptyEvent);
+    next_state_ = std::make_unique<BackgroundLoad>(std::vector{path}, ViewOptions());
   }
   if (!next_state_->finished()) return;
   const std::unique_ptr<BackgroundLoad> done = std::move(next_state_);
@@ -364,7 +316,7 @@ void Window::load(std::vector<std::string> paths) {
     preferences_ = present_preferences();
     options_ = ViewOptions();  // those were for the recordings that it began with
   }
-  loading_ = std::make_unique<BackgroundLoad>(std::move(paths), options_, glfwPostEmptyEvent);
+  loading_ = std::make_unique<BackgroundLoad>(std::move(paths), options_);
   viewer_->show_loading(&loading_->progress());
 }
 
@@ -383,11 +335,9 @@ void Window::finish_loading() {
 
 void Window::take_screenshot() {
   viewer_->session().wants_screenshot = false;
-  int width = 0, height = 0;
-  glfwGetFramebufferSize(window_, &width, &height);
   try {
     const std::string path = next_screenshot_path();
-    write_png(path, read_pixels(width, height));
+    write_png(path, image_);
     viewer_->show_notice("Written: " + path);
   } catch (const std::exception& error) {
     viewer_->show_notice(error.what());
@@ -418,9 +368,13 @@ void Window::draw() {
   // Take a screenshot that the previous frame asked for, because a click in the frame of the key
   // changes what is drawn only in the next one.
   const bool picture_due = viewer_->is_open() && viewer_->session().wants_screenshot;
-  screen_->begin_frame();
   const ImDrawData& data = viewer_->frame(input);
-  screen_->draw(data, palette_of(viewer_->theme).background);
+  image_ = Image(width, height, palette_of(viewer_->theme).background);
+  render(data, image_);
+  glViewport(0, 0, width, height);
+  glRasterPos2f(-1, 1);  // top left, because OpenGL's rows go up and ours down
+  glPixelZoom(1, -1);
+  glDrawPixels(width, height, GL_RGBA, GL_UNSIGNED_BYTE, image_.pixels.data());
   if (picture_due && viewer_->is_open()) take_screenshot();
   glfwSwapBuffers(window_);
   use_cursor();
@@ -503,8 +457,7 @@ void take_screenshot(const ViewOptions& options) {
   require_writable(*options.screenshot);
   // Large pictures magnify everything rather than show more: they are for large screens and print.
   const int scale = std::max(1, std::min(options.width / kWidth, options.height / kHeight));
-  SoftwareTextures textures;
-  Viewer viewer(textures, static_cast<float>(scale));
+  Viewer viewer(static_cast<float>(scale));
   if (options.traces.empty()) {
     viewer.theme = theme_of(options.theme.value_or("dark"));
     viewer.show_start(load_preferences().recent);
@@ -527,65 +480,6 @@ void take_screenshot(const ViewOptions& options) {
 
 }  // namespace
 
-std::unique_ptr<Screen> make_screen() {
-  if (computed_on_the_processor()) return std::make_unique<SoftwareScreen>();
-  return std::make_unique<GlScreen>();
-}
-
-Image read_pixels(int width, int height) {
-  Image image(width, height);
-  glPixelStorei(GL_PACK_ALIGNMENT, 4);
-  glReadPixels(0, 0, width, height, GL_RGBA, GL_UNSIGNED_BYTE, image.pixels.data());
-  for (int y = 0; y < height / 2; ++y)  // OpenGL's first row is the lowest
-    std::swap_ranges(&image.at(0, y), &image.at(0, y) + width, &image.at(0, height - 1 - y));
-  for (Color& pixel : image.pixels) pixel |= 0xff000000u;
-  return image;
-}
-
-void listen(GLFWwindow* window, WindowListener& listener) {
-  glfwSetWindowUserPointer(window, &listener);
-  glfwSetCursorPosCallback(window, [](GLFWwindow* from, double x, double y) {
-    int window_width = 1, window_height = 1, width = 1, height = 1;
-    glfwGetWindowSize(from, &window_width, &window_height);
-    glfwGetFramebufferSize(from, &width, &height);
-    const double ratio = width / std::max(1.0, double(window_width)) / of(from).scale;
-    push(from, {.kind = InputEvent::move,
-                .x = static_cast<float>(x * ratio),
-                .y = static_cast<float>(y * ratio)});
-  });
-  glfwSetCursorEnterCallback(window, [](GLFWwindow* from, int entered) {
-    if (entered != GLFW_TRUE) push(from, {.kind = InputEvent::move, .x = -1, .y = -1});
-  });
-  glfwSetMouseButtonCallback(window, [](GLFWwindow* from, int button, int action, int) {
-    if (button <= GLFW_MOUSE_BUTTON_MIDDLE)
-      push(from,
-           {.kind = InputEvent::button, .button_number = button, .pressed = action == GLFW_PRESS});
-  });
-  glfwSetScrollCallback(window, [](GLFWwindow* from, double x, double y) {
-    push(from,
-         {.kind = InputEvent::scroll, .x = static_cast<float>(x), .y = static_cast<float>(y)});
-  });
-  glfwSetKeyCallback(window, [](GLFWwindow* from, int key, int, int action, int mods) {
-    of(from).happened();  // modifiers alone can matter
-    if (action == GLFW_RELEASE) return;
-    if ((mods & GLFW_MOD_CONTROL) != 0 && (key == GLFW_KEY_Q || key == GLFW_KEY_W))
-      glfwSetWindowShouldClose(from, GLFW_TRUE);
-    const Key pressed{.special = special_key(key), .shift = (mods & GLFW_MOD_SHIFT) != 0};
-    if (pressed.special != SpecialKey::none)
-      push(from, {.kind = InputEvent::key, .key_pressed = pressed});
-  });
-  // Printable keys arrive as the characters that the keyboard's layout makes of them.
-  glfwSetCharCallback(window, [](GLFWwindow* from, unsigned character) {
-    push(from, {.kind = InputEvent::key, .key_pressed = {.character = character}});
-  });
-  glfwSetDropCallback(window, [](GLFWwindow* from, int count, const char** paths) {
-    of(from).happened();
-    of(from).dropped(std::vector<std::string>(paths, paths + count));
-  });
-  glfwSetWindowRefreshCallback(window, [](GLFWwindow* from) { of(from).happened(); });
-  glfwSetFramebufferSizeCallback(window, [](GLFWwindow* from, int, int) { of(from).happened(); });
-}
-
 bool display_is_there() {
   const auto set = [](const char* name) {
     const char* const value = std::getenv(name);
@@ -606,8 +500,7 @@ std::string story_picture(const Recording& recording, int paragraph) {
   // A time-out may be a thousand times as long as the run before it.
   if (recording.info.failure) session.set_axis_mode(AxisMode::steps);
   session.tell(paragraph);
-  SoftwareTextures textures;
-  Viewer viewer(textures);
+  Viewer viewer;
   viewer.open(std::move(session));
   FrameInput input;
   input.width = 830;

@@ -10,7 +10,7 @@
 namespace ringscope::viz {
 namespace {
 
-constexpr float kNumberHeight = 16, kMarkWidth = 24;
+constexpr float kNumberHeight = 16;
 
 // Return the colour of a share in [-1, 1]. Keep zero apart from small values: a cell without work
 // shows the empty ground. Of `differences`, small ones are quiet, and those below zero are cold.
@@ -141,11 +141,12 @@ std::optional<std::pair<int, int>> HeatLayout::at(ImVec2 mouse) const {
   return std::pair(rank_of(row_at(mouse.y)), std::clamp(step, 0, steps - 1));
 }
 
-std::optional<HeatHit> draw_heatmap(const PanelContext& context, const Document& document,
-                                    const HeatLayout& layout, const WorkTable& balance,
-                                    const HeatPaint& paint) {
+std::optional<HeatCell> draw_heatmap(const PanelContext& context, std::size_t index,
+                                     const HeatLayout& layout, const WorkTable& balance,
+                                     const HeatPaint& paint) {
   if (layout.ranks == 0 || layout.steps == 0 || layout.box.width() < 2 || layout.box.height() < 2)
     return std::nullopt;
+  const Document& document = context.session.documents[index];
   const int forward_steps = document.axis.forward_steps();
   const int selected = context.session.selected_rank;
   const Palette& palette = context.palette;
@@ -160,10 +161,9 @@ std::optional<HeatHit> draw_heatmap(const PanelContext& context, const Document&
   const Box first = layout.cell(0, 0);
   const bool numbers =
       first.height() >= kNumberHeight && first.width() >= text_width(font, "888.8 M") + 4;
-  const bool marks = paint.predictions && balance.predicted && first.width() >= kMarkWidth &&
-                     first.height() >= kNumberHeight;
-  const double predicted_largest =
-      std::max(1.0, static_cast<double>(balance.largest.predicted_pairs));
+  // A corner marks the cells whose pairs are not those that the mask predicts.
+  const bool marks = balance.predicted && paint.usual == nullptr &&
+                     paint.metric.figure == &WorkCell::pairs && first.height() >= kNumberHeight;
   for (int row = 0; (numbers || marks) && row < layout.ranks; ++row)
     for (int step = 0; step < layout.steps; ++step) {
       const WorkCell& cell = balance.at(layout.rank_of(row), step);
@@ -174,20 +174,9 @@ std::optional<HeatHit> draw_heatmap(const PanelContext& context, const Document&
       const Color ground = heat_color(palette, paint, share);
       const std::string sign = paint.usual == nullptr ? "" : value < 0 ? "-" : "+";
       if (numbers && value != 0)
-        draw_text(font, {box.center().x, box.center().y - (marks ? 1.0f : 0.0f)}, {0.5f, 0.5f},
-                  with_alpha(ink_on(ground), 0.9), sign + paint.metric.text(std::abs(value)));
-      if (!marks) continue;
-      // The measured line along the bottom and the predicted tick across it meet if they agree.
-      const float span = box.width() - 9;
-      const float y = box.y1 - (box.height() < 20 ? 2 : 4);
-      const float measured = box.x0 + 4 + span * static_cast<float>(std::min(share, 1.0));
-      const float predicted =
-          box.x0 + 4 + span * static_cast<float>(cell.predicted_pairs / predicted_largest);
-      const Color ink = with_alpha(ink_on(ground), 0.75);
-      if (value > 0) draw_list().AddLine({box.x0 + 4, y}, {measured, y}, ink, 1);
-      if (cell.predicted_pairs > 0)
-        draw_list().AddLine({predicted, y - 3}, {predicted, y + 2}, ink, 1);
-      if (paint.metric.figure == &WorkCell::pairs && cell.pairs != cell.predicted_pairs)
+        draw_text(font, box.center(), {0.5f, 0.5f}, with_alpha(ink_on(ground), 0.9),
+                  sign + paint.metric.text(std::abs(value)));
+      if (marks && cell.pairs != cell.predicted_pairs)
         draw_list().AddTriangleFilled({box.x1 - 9, box.y0 + 1}, {box.x1 - 2, box.y0 + 1},
                                       {box.x1 - 2, box.y0 + 8}, palette.warning);
     }
@@ -207,9 +196,9 @@ std::optional<HeatHit> draw_heatmap(const PanelContext& context, const Document&
   }
   draw_heat_labels(context, layout, forward_steps);
   const Touch touched = touch(paint.slot.c_str(), layout.box);
-  const auto at = layout.at(ImGui::GetIO().MousePos);
-  if (!at) return std::nullopt;
-  return HeatHit{at->first, at->second, touched.clicked, touched.hovered};
+  const std::optional<HeatCell> at = layout.at(ImGui::GetIO().MousePos);
+  if (at && touched.clicked) context.session.go_to_step(index, at->first, at->second);
+  return touched.hovered ? at : std::nullopt;
 }
 
 void draw_cell_tooltip(const PanelContext& context, const Document& document, int rank, int step) {

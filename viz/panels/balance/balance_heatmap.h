@@ -41,7 +41,7 @@ struct HeatLayout {
   float top_of(int row) const;
   int row_at(float y) const;  // the nearest one
   Box cell(int row, int step) const;
-  std::optional<std::pair<int, int>> at(ImVec2 mouse) const;  // rank, step
+  std::optional<std::pair<int, int>> at(ImVec2 mouse) const;  // rank and step
 };
 
 struct HeatPaint {
@@ -52,7 +52,6 @@ struct HeatPaint {
   const std::vector<double>* usual = nullptr;
   int current_step = -1;     // its column is marked
   std::uint64_t first = 0;   // of a difference: the number of the other document
-  bool predictions = false;  // mark the predicted value in every cell
 
   // Return what a cell shows. A cell that lacks the figure does not differ from the usual.
   double value_of(const WorkCell& cell, int step) const {
@@ -62,17 +61,15 @@ struct HeatPaint {
   }
 };
 
-// A HeatHit is the cell under the mouse.
-struct HeatHit {
-  int rank = 0, step = 0;
-  bool clicked = false, hovered = false;
-};
+// A cell: rank, and step of the step axis.
+using HeatCell = std::pair<int, int>;
 
-// Draw a table of `document`, in which the selected rank is marked, with ranks at the left and steps
-// on top: 20 pixels of labels, or 36 with a backward pass.
-std::optional<HeatHit> draw_heatmap(const PanelContext& context, const Document& document,
-                                    const HeatLayout& layout, const WorkTable& table,
-                                    const HeatPaint& paint);
+// Draw a table of document `index`, in which the selected rank is marked, with ranks at the left and
+// steps on top: 20 pixels of labels, or 36 with a backward pass. A click on a cell goes there. Return
+// the cell under the mouse.
+std::optional<HeatCell> draw_heatmap(const PanelContext& context, std::size_t index,
+                                     const HeatLayout& layout, const WorkTable& table,
+                                     const HeatPaint& paint);
 
 // Draw tabs that choose Session::heat_metric, and return it. `end` becomes where they end.
 int choose_metric(const PanelContext& context, ImVec2 at, float* end = nullptr);

@@ -48,12 +48,8 @@ float draw_finding(const PanelContext& context, const Finding& finding, ImVec2 a
   return finding_height(context, finding, width);
 }
 
-// Draw the figures in a row, as large values over small names.
-float draw_figures(const PanelContext& context, const WorkTable& balance, ImVec2 at, float width) {
-  struct Figure {
-    std::string value, name, meaning;
-  };
-  const Figure figures[] = {
+std::vector<BigFigure> figures_of(const WorkTable& balance) {
+  return {
       {fmt::format("{:.2f}", balance.imbalance), "imbalance",
        "The pairs of the rank with the most, divided by those of the mean rank."},
       {balance.predicted ? fmt::format("{} / {}", percent_text(balance.predicted_balance_ceiling),
@@ -67,19 +63,6 @@ float draw_figures(const PanelContext& context, const WorkTable& balance, ImVec2
        meaning_of("exposed communication") + " This is the rank with the most of it."},
       {time_text(balance.wall_s * 1e9), "wall time",
        "From the first slice of any rank to the end of the last."}};
-  std::vector<float> widths;
-  for (const auto& [value, name, meaning] : figures)
-    widths.push_back(
-        std::max(text_width(context.fonts.title, value), text_width(context.fonts.small, name)));
-  const std::vector<ImVec2> places = in_lines(widths, width, 24, 46);
-  for (std::size_t i = 0; i < places.size(); ++i) {
-    const float x = at.x + places[i].x, y = at.y + places[i].y;
-    draw_text(context.fonts.title, {x, y}, {0, 0}, context.palette.text, figures[i].value);
-    draw_label(context, {x, y + 24}, {0, 0}, figures[i].name);
-    if (touch(figures[i].name.c_str(), {x, y, x + widths[i], y + 40}).hovered)
-      draw_meaning(context, figures[i].meaning);
-  }
-  return places.back().y + 50;
 }
 
 // Return whether the story has just pointed at the pictures. Its words can be read at any time.
@@ -100,7 +83,7 @@ struct HeatPlace {
   float cells = 0;
   float least = 0, most = 0;  // height of the cells
 };
-constexpr float kHeatCaption = 38;
+constexpr float kHeatCaption = 20;
 
 // Return the ranks of which anything was recorded.
 std::vector<int> recorded_ranks(const WorkTable& balance) {
@@ -146,18 +129,9 @@ float draw_heat_section(const PanelContext& context, const Document& document, I
   paint.metric = kHeatMetrics[shown];
   paint.largest = paint.metric.largest(balance);
   paint.current_step = session.step_now(session.active);
-  paint.predictions = !paint.metric.is_waiting() && paint.metric.figure != &WorkCell::pace_ns;
-  const auto hit = draw_heatmap(context, document, layout, balance, paint);
-  float bottom = layout.box.y1 + 6;
-  if (paint.predictions && balance.predicted) {
-    bottom += draw_wrapped(context.fonts.small, {at.x + gutter, bottom}, width - gutter,
-                           context.palette.text_dim,
-                           "line: measured · tick: predicted from the mask, both as a share of "
-                           "the largest");
-  }
-  if (hit && hit->clicked) session.go_to_step(session.active, hit->rank, hit->step);
-  if (hit && hit->hovered) draw_cell_tooltip(context, document, hit->rank, hit->step);
-  return bottom - at.y + 12;
+  const auto hit = draw_heatmap(context, session.active, layout, balance, paint);
+  if (hit) draw_cell_tooltip(context, document, hit->first, hit->second);
+  return layout.box.y1 + 18 - at.y;
 }
 
 // ---
@@ -308,14 +282,14 @@ void draw_balance(const PanelContext& context) {
     const float figures = wide ? 54.0f : 100.0f;
     const bool above = draw_findings(end - heat - 10) && y + 14 + figures + heat <= end;
     y += 10;
-    if (above) y += draw_figures(context, document.balance, {left, y}, width) + 4;
+    if (above) y += draw_figures(context, figures_of(document.balance), {left, y}, width) + 4;
     if (just_told(context.session)) ImGui::SetScrollY(y - box.y0 - kBalancePad);
     float loss_y = y;
     y += draw_heat_section(context, document, {left, y}, half, end - y - kBalancePad);
     if (!wide) loss_y = y;
     if (!wide && !above) {
       draw_findings(FLT_MAX);
-      loss_y = y += draw_figures(context, document.balance, {left, y + 10}, width) + 14;
+      loss_y = y += draw_figures(context, figures_of(document.balance), {left, y + 10}, width) + 14;
     }
     const ImVec2 losses(wide ? left + half + 32 : left, loss_y);
     draw_text(context.fonts.text, losses, {0, 0}, context.palette.text,
@@ -324,7 +298,7 @@ void draw_balance(const PanelContext& context) {
     y = std::max(y, loss_y);
     if (wide && !above) {
       draw_findings(FLT_MAX);
-      y += draw_figures(context, document.balance, {left, y + 10}, width) + 14;
+      y += draw_figures(context, figures_of(document.balance), {left, y + 10}, width) + 14;
     }
     ImGui::Dummy({1, y + kBalancePad - box.y0});
   });

@@ -148,13 +148,12 @@ void draw_cells(const PanelContext& context, const Box& box, const Nodes& nodes)
   paint.largest = shown.largest;
   if (!shown.alike) paint.usual = &shown.usual;
   paint.current_step = session.step_now(session.active);
-  const auto hit = draw_heatmap(context, document, layout, balance, paint);
+  const auto hit = draw_heatmap(context, session.active, layout, balance, paint);
   draw_nodes(context, layout, nodes);
   if (!hit) return;
-  const auto [rank, step, clicked, hovered] = *hit;
-  if (hovered) draw_cell_tooltip(context, document, rank, step);
-  if (clicked) session.go_to_step(session.active, rank, step);
-  if (!hovered || !ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) return;
+  const auto [rank, step] = *hit;
+  draw_cell_tooltip(context, document, rank, step);
+  if (!ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) return;
   session.open_slice(rank, step);
   // Rows become high enough for words.
   constexpr float kRowsForWords = 5;

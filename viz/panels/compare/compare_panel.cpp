@@ -17,61 +17,15 @@
 
 namespace ringscope::viz {
 
-CompareLayout compare_layout(ImVec2 top_left, ImVec2 room, int columns, int ranks, int figures,
-                             bool backward) {
-  constexpr float kGap = 10, kPad = 10, kTitle = 46, kRuler = 24, kLeastColumn = 236;
-  CompareLayout layout;
-  const float labels = backward ? 36 : 20;
-  columns = std::max(columns, 1);
-  const float names = room.x >= 900 ? 204.0f : 116.0f;
-  const float wide = std::floor(
-      std::clamp((room.x - names) / columns - kGap, kLeastColumn, std::max(720.0f, kLeastColumn)));
-  const float inner = wide - 2 * kPad;
-
-  // The mask and the strip share the height that rows of fixed height leave.
-  layout.row_height = room.y >= 640 ? 19 : 17;
-  const float table = layout.row_height * figures + (figures > 0 ? 10.0f : 0.0f);
-  const float heat = std::clamp((room.y >= 640 ? 20.0f : 18.0f) * ranks, 20.0f, 128.0f);
-  const float fixed = kTitle + 12 + labels + heat + 14 + kRuler + 12 + table + kPad;
-  const float left = room.y - fixed;
-  const float mask = std::floor(std::clamp(left * 0.6f, 84.0f, std::min(inner * 0.6f, 300.0f)));
-  const float strip =
-      std::floor(std::clamp(left - mask, std::min(56.0f, 14.0f * ranks + 20), 240.0f));
-
-  float y = top_left.y;
-  layout.names = {top_left.x, y, top_left.x + names, y};
-  for (int i = 0; i < columns; ++i) {
-    CompareColumn column;
-    const float x = top_left.x + names + (wide + kGap) * i;
-    float at = y;
-    column.card = {x, y, x + wide, y};
-    column.title = {x, at, x + wide, at + kTitle};
-    at += kTitle;
-    column.mask = {x + kPad, at, x + kPad + mask, at + mask};
-    column.highlights = {x + kPad + mask + 16, at, x + wide - kPad, at + mask};
-    at += mask + 12 + labels;
-    column.heat = {x + kPad + 56, at, x + wide - kPad, at + heat};
-    at += heat + 14;
-    layout.ruler_y = at;
-    at += kRuler;
-    column.strip = {x + kPad - 8, at, x + wide - kPad, at + strip};
-    at += strip + 12;
-    layout.table_y = at;
-    at += table + kPad;
-    column.card.y1 = at;
-    layout.columns.push_back(column);
-  }
-  layout.names.y1 = layout.columns.back().card.y1;
-  layout.width = layout.columns.back().card.x1 - top_left.x;
-  layout.height = layout.names.y1 - top_left.y;
-  return layout;
-}
-
 namespace {
+
+constexpr float kStripRuler = 24, kRowPad = 3;
 
 // The scale that all columns share, so that equal colours and lengths mean the same in each.
 struct CompareScale {
   double largest_pairs = 1;  // of any cell of any recording
+  int ranks = 1;             // the most of any recording
+  bool backward = false;     // any recording has steps of both passes
   TimelineView view;         // covers the longest recording
   bool equal = true;         // of one problem, so that one recording can be better than another
   // The highest and the lowest balance ceiling as text, which are equal if all recordings agree.
@@ -108,29 +62,30 @@ void draw_slot_tooltip(const PanelContext& context, std::size_t index, int rank,
   draw_tooltip(context, fmt::format("rank {}, step {}, KV {}", rank, step, owner), rows);
 }
 
-void draw_title(const PanelContext& context, std::size_t index, const CompareColumn& column) {
+// Draw the name of a recording. A click shows that recording alone.
+void draw_title(const PanelContext& context, std::size_t index, const Box& box) {
   Session& session = context.session;
   const Trace& trace = session.documents[index].trace;
   const Palette& palette = context.palette;
-  const Touch touched = touch("title", column.title);
-  const float left = column.mask.x0, room = column.title.x1 - left - 12;
-  if (touched.hovered) fill(column.title, with_alpha(palette.text, 0.05), 8);
-  draw_text(context.fonts.title, {left, column.title.y0 + 8}, {0, 0}, palette.text,
-            short_title(session, index), room);
+  const Touch touched = touch("title", box);
+  if (touched.hovered) fill(box, with_alpha(palette.text, 0.05), 8);
+  draw_text(context.fonts.title, {box.x0, box.y0 + 2}, {0, 0}, palette.text,
+            short_title(session, index), box.width());
   std::string about = trace.path;
   if (trace.is_ring())
     about = fmt::format("{} · {} · {} ranks{}", trace.run->mask, trace.run->dtype,
                         trace.ranks.size(), way_of(*trace.run));
-  draw_label(context, {left, column.title.y0 + 32}, {0, 0}, about, room);
+  draw_label(context, {box.x0, box.y0 + 26}, {0, 0}, about, box.width());
   if (touched.clicked) {
     session.activate(index);
     session.comparing = false;
   }
 }
 
-// Draw the three most telling figures in large type beside the mask.
-void draw_highlights(const PanelContext& context, const Document& document, const Document& first,
-                     const Box& box, const CompareScale& scale) {
+// Return the most telling figures, which stand in large type beside the mask.
+std::vector<BigFigure> highlights(const PanelContext& context, const Document& document,
+                                  const CompareScale& scale) {
+  const Document& first = context.session.documents.front();
   const WorkTable& balance = document.balance;
   const double idle_ns = document.idle.ranks_ns() - document.idle.compute_ns();
   const double idle = idle_ns / std::max(document.idle.ranks_ns(), 1.0);
@@ -139,78 +94,57 @@ void draw_highlights(const PanelContext& context, const Document& document, cons
   std::string change;
   if (scale.equal && &document != &first && first_pairs > 0 && pairs != first_pairs)
     change = fmt::format("{:+.0f} %", (pairs / first_pairs - 1) * 100);
-  struct Figure {
-    std::string value, name;
-    Color color;
-    std::string change{};  // relative to the first recording
-  };
   const std::string ceiling = percent_text(balance.balance_ceiling);
   const bool tells = scale.equal && scale.best_ceiling != scale.worst_ceiling;
   const Color color = tells && ceiling == scale.best_ceiling    ? context.palette.accent
                       : tells && ceiling == scale.worst_ceiling ? context.palette.warning
                                                                 : context.palette.text;
-  const Figure figures[] = {
-      {ceiling, "balance ceiling", color},
-      {count_text(pairs), "busiest rank's pairs", context.palette.text, change},
-      {percent_text(idle), "of ranks' time idle", context.palette.text},
-      {time_text(balance.wall_s * 1e9), "wall time", context.palette.text}};
-  const int across = box.width() >= 320 ? 2 : 1;
-  const int down = std::clamp(static_cast<int>((box.height() + 8) / 46), 0, 4 / across);
-  const float pitch = down > 1 ? std::min((box.height() - 38) / (down - 1), 58.0f) : 46.0f;
-  const float wide = box.width() / across;
-  for (int i = 0; i < across * down; ++i) {
-    const Figure& figure = figures[i];
-    const float x = box.x0 + wide * (i / down);
-    const float y = box.y0 - 3 + pitch * (i % down);
-    const float end =
-        x + draw_text(context.fonts.title, {x, y}, {0, 0}, figure.color, figure.value);
-    draw_label(context, {end + 8, y + 6}, {0, 0}, figure.change);
-    draw_label(context, {x, y + 23}, {0, 0}, figure.name, wide - 8);
-  }
+  return {{ceiling, "balance ceiling", "", "", color},
+          {count_text(pairs), "busiest rank's pairs", "", change},
+          {percent_text(idle), "of ranks' time idle"},
+          {time_text(balance.wall_s * 1e9), "wall time"}};
 }
 
-void draw_heat(const PanelContext& context, std::size_t index, const CompareColumn& column,
+void draw_mask_and_figures(const PanelContext& context, std::size_t index, const Box& box,
+                           const CompareScale& scale) {
+  const Session& session = context.session;
+  const Document& document = session.documents[index];
+  const Box mask{box.x0, box.y0, box.x0 + box.height(), box.y1};
+  if (document.mask)
+    draw_mask_picture(
+        context,
+        {fmt::format("compare mask {}", index), index, session.mask_order, session.selected_rank},
+        mask);
+  else
+    draw_empty(context, mask, "no mask", "not recorded in this trace");
+  if (document.balance.ranks > 0)
+    draw_figures(context, highlights(context, document, scale), {mask.x1 + 16, box.y0 - 3},
+                 box.x1 - mask.x1 - 16, box.height());
+}
+
+void draw_heat(const PanelContext& context, std::size_t index, const Box& box,
                const CompareScale& scale) {
   Session& session = context.session;
   const Document& document = session.documents[index];
   if (document.balance.ranks == 0) return;
-  const HeatLayout layout{column.heat, document.balance.ranks, document.balance.steps};
+  HeatLayout layout{box, document.balance.ranks, document.balance.steps};
+  layout.box.x0 += 56;
+  layout.box.y0 += scale.backward ? 36 : 20;
   HeatPaint paint;
   paint.slot = fmt::format("compare pairs {}", index);
   paint.largest = scale.largest_pairs;
   paint.current_step = session.step_now(index);
-  const auto hit = draw_heatmap(context, document, layout, document.balance, paint);
-  if (hit && hit->clicked) session.go_to_step(index, hit->rank, hit->step);
-  if (hit && hit->hovered) draw_slot_tooltip(context, index, hit->rank, hit->step);
+  if (const auto hit = draw_heatmap(context, index, layout, document.balance, paint))
+    draw_slot_tooltip(context, index, hit->first, hit->second);
 }
 
-// Draw the column of `document`. A click on its title shows that recording alone; a click on a
-// cell selects its rank and goes to its step.
-void draw_compare_card(const PanelContext& context, std::size_t index, const CompareColumn& column,
-                       float ruler_y, const CompareScale& scale) {
-  Session& session = context.session;
-  const Document& document = session.documents[index];
-  const Palette& palette = context.palette;
-  ImGui::PushID(static_cast<int>(index));
-  fill(column.card, mix(palette.panel, palette.text, 0.025), 8);
-  outline(column.card, palette.panel_border, 8);
-  draw_title(context, index, column);
-  if (document.mask) {
-    draw_mask_picture(
-        context,
-        {fmt::format("compare mask {}", index), index, session.mask_order, session.selected_rank},
-        column.mask);
-  } else {
-    draw_empty(context, column.mask, "no mask", "not recorded in this trace");
-  }
-  if (document.balance.ranks > 0)
-    draw_highlights(context, document, session.documents.front(), column.highlights, scale);
-  draw_heat(context, index, column, scale);
-  const Box& strip = column.strip;
-  draw_timeline_strip_ruler(context, document, {strip.x0, ruler_y, strip.x1, strip.y0}, scale.view);
-  draw_timeline_strip(context, document, fmt::format("timeline.strip{}", index), {}, strip,
-                      scale.view);
-  ImGui::PopID();
+void draw_strip(const PanelContext& context, std::size_t index, const Box& box,
+                const CompareScale& scale) {
+  const Document& document = context.session.documents[index];
+  draw_timeline_strip_ruler(context, document, {box.x0 - 8, box.y0, box.x1, box.y0 + kStripRuler},
+                            scale.view);
+  draw_timeline_strip(context, document, fmt::format("timeline.strip{}", index), {},
+                      {box.x0 - 8, box.y0 + kStripRuler, box.x1, box.y1}, scale.view);
 }
 
 CompareScale scale_of(const Session& session) {
@@ -218,6 +152,8 @@ CompareScale scale_of(const Session& session) {
   double longest = 0, lowest = 2, highest = -1;
   for (const Document& document : session.documents) {
     longest = std::max(longest, document.axis.length(session.axis_mode));
+    scale.ranks = std::max(scale.ranks, document.trace.rank_count());
+    scale.backward |= document.axis.steps() > document.axis.forward_steps();
     if (document.balance.ranks == 0) continue;
     scale.largest_pairs = std::max(scale.largest_pairs, kHeatMetrics[0].largest(document.balance));
     lowest = std::min(lowest, document.balance.balance_ceiling);
@@ -230,54 +166,120 @@ CompareScale scale_of(const Session& session) {
   return scale;
 }
 
-void draw_names(const PanelContext& context, const CompareLayout& layout) {
-  const Palette& palette = context.palette;
-  const CompareColumn& column = layout.columns.front();
-  const float x = layout.names.x0 + 2, width = layout.names.width() - 12;
-  const auto name = [&](float y, std::string_view title, std::string_view text) {
-    const float high = draw_wrapped(context.fonts.text, {x, y}, width, palette.text, title);
-    return y + high +
-           draw_wrapped(context.fonts.small, {x, y + high}, width, palette.text_dim, text);
-  };
-  Session& session = context.session;
-  const float below =
-      name(column.mask.y0 - 3, "Mask",
-           session.mask_order == MaskOrder::local
-               ? "queries down, keys across, rank by rank; colour: owner of the key"
-               : "queries down, keys across, by position; colour: owner of the key");
-  choose_mask_order(context, {x - 2, below + 8}, {"global", "local"});
-  name(column.heat.y0 - 2, "Pairs", "by rank and step; stronger is more");
-  name(column.strip.y0, "Timeline",
-       context.session.axis_mode == AxisMode::time ? "on one clock" : "by ring step");
+// Draw what a row shows. Return where the words end.
+float draw_name(const PanelContext& context, const Box& box, std::string_view title,
+                std::string_view text) {
+  const float high =
+      draw_wrapped(context.fonts.text, box.min(), box.width(), context.palette.text, title);
+  return box.y0 + high +
+         draw_wrapped(context.fonts.small, {box.x0, box.y0 + high}, box.width(),
+                      context.palette.text_dim, text);
 }
 
 // Draw the same figure of every recording in a line. The best one stands out.
-void draw_table(const PanelContext& context, const CompareLayout& layout) {
+void draw_figure_row(const PanelContext& context, const ComparedFigure& figure) {
   const Session& session = context.session;
   const Palette& palette = context.palette;
-  float y = layout.table_y;
   const std::vector<std::size_t> rings = session.rings();
-  const float right = layout.columns.back().card.x1;
-  for (const ComparedFigure& figure : session.comparison.figures) {
-    draw_list().AddLine({layout.names.x0, y}, {right, y}, with_alpha(palette.grid, 0.8));
-    const float middle = y + layout.row_height / 2;
-    draw_label(context, {layout.names.x0 + 2, middle}, {0, 0.5f}, figure.name,
-               layout.names.width() - 10);
-    // Only our own recordings have figures.
-    for (std::size_t ring = 0; ring < std::min(rings.size(), figure.texts.size()); ++ring) {
-      const CompareColumn& column = layout.columns[rings[ring]];
-      const float x = column.mask.x0;
-      const std::string& value = figure.texts[ring];
-      // A figure that reads the same as the best is equally good.
-      const bool best = figure.best >= 0 && value == figure.texts[figure.best];
-      if (best) draw_list().AddCircleFilled({x + 2, middle}, 2.5f, palette.accent, 12);
-      draw_text(context.fonts.mono, {x + 12, middle}, {0, 0.5f},
-                best ? palette.accent : palette.text, value);
-      draw_text(context.fonts.small, {column.card.x1 - 12, middle}, {1, 0.5f},
-                best ? palette.accent : palette.text_dim, figure.ratios[ring]);
-    }
-    y += layout.row_height;
+  const float line = ImGui::GetTextLineHeight();
+  ImGui::TableNextRow();
+  ImGui::TableNextColumn();
+  const Box name = content_box();
+  draw_label(context, {name.x0, name.y0 + line / 2}, {0, 0.5f}, figure.name, name.width());
+  ImGui::Dummy({1, line});
+  // Only our own recordings have figures.
+  for (std::size_t ring = 0; ring < std::min(rings.size(), figure.texts.size()); ++ring) {
+    ImGui::TableSetColumnIndex(static_cast<int>(rings[ring]) + 1);
+    const Box box = content_box();
+    const float middle = box.y0 + line / 2;
+    const std::string& value = figure.texts[ring];
+    // A figure that reads the same as the best is equally good.
+    const bool best = figure.best >= 0 && value == figure.texts[figure.best];
+    if (best) draw_list().AddCircleFilled({box.x0 + 2, middle}, 2.5f, palette.accent, 12);
+    draw_text(context.fonts.mono, {box.x0 + 12, middle}, {0, 0.5f},
+              best ? palette.accent : palette.text, value);
+    draw_text(context.fonts.small, {box.x1 - 4, middle}, {1, 0.5f},
+              best ? palette.accent : palette.text_dim, figure.ratios[ring]);
   }
+}
+
+// Draw the recordings in columns. Mask and timeline share the height that the other rows leave.
+void draw_columns(const PanelContext& context, ImVec2 room) {
+  constexpr float kTitle = 40, kLeastColumn = 216, kMostColumn = 720, kPad = 10, kGap = 4;
+  Session& session = context.session;
+  const auto count = static_cast<int>(session.documents.size());
+  const CompareScale scale = scale_of(session);
+  const float names = room.x >= 900 ? 194.0f : 106.0f;
+  const float free = room.x - names - ImGui::GetStyle().ScrollbarSize;
+  const float wide =
+      std::clamp(free / static_cast<float>(count) - 2 * kPad - 1, kLeastColumn, kMostColumn);
+  const float ranks = static_cast<float>(scale.ranks);
+  const float heat = (scale.backward ? 36 : 20) + std::clamp(18 * ranks, 20.0f, 128.0f);
+  const float line = ImGui::GetTextLineHeight() + 2 * kRowPad;
+  const float figures = line * static_cast<float>(session.comparison.figures.size());
+  const float left = room.y - kTitle - heat - kStripRuler - figures - 8 * (kRowPad + kGap) - 2;
+  const float mask = std::floor(std::clamp(left * 0.6f, 84.0f, std::min(wide * 0.6f, 300.0f)));
+  const float strip = std::floor(std::clamp(left - mask, std::min(56.0f, 14 * ranks + 20), 240.0f));
+
+  ImGui::PushStyleVar(ImGuiStyleVar_CellPadding, ImVec2(kPad, kRowPad));
+  constexpr ImGuiTableFlags kFlags = ImGuiTableFlags_ScrollX | ImGuiTableFlags_ScrollY |
+                                     ImGuiTableFlags_BordersInner | ImGuiTableFlags_NoPadOuterX;
+  if (ImGui::BeginTable("recordings", 1 + count, kFlags, room)) {
+    ImGui::TableSetupScrollFreeze(1, 0);
+    ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthFixed, names);
+    for (int i = 0; i < count; ++i)
+      ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthFixed, wide);
+    const auto row = [&](float height, const auto& draw_first, const auto& draw) {
+      ImGui::TableNextRow();
+      for (int i = -1; i < count; ++i) {
+        ImGui::TableNextColumn();
+        const Box all = content_box();
+        const Box box{all.x0, all.y0 + kGap, all.x1, all.y0 + kGap + height};
+        ImGui::PushID(i);
+        if (i < 0)
+          draw_first(box);
+        else
+          draw(context, static_cast<std::size_t>(i), box);
+        ImGui::PopID();
+        ImGui::Dummy({1, height + 2 * kGap});
+      }
+    };
+    row(
+        kTitle, [](const Box&) {}, draw_title);
+    const auto scaled = [&](auto draw) {
+      return [&scale, draw](const PanelContext& with, std::size_t index, const Box& box) {
+        draw(with, index, box, scale);
+      };
+    };
+    row(
+        mask,
+        [&](const Box& box) {
+          const float below =
+              draw_name(context, box, "Mask",
+                        session.mask_order == MaskOrder::local
+                            ? "queries down, keys across, rank by rank; colour: owner of the key"
+                            : "queries down, keys across, by position; colour: owner of the key");
+          choose_mask_order(context, {box.x0 - 4, below + 8}, {"global", "local"});
+        },
+        scaled(draw_mask_and_figures));
+    row(
+        heat,
+        [&](const Box& box) {
+          draw_name(context, box, "Pairs", "by rank and step; stronger is more");
+        },
+        scaled(draw_heat));
+    row(
+        kStripRuler + strip,
+        [&](const Box& box) {
+          draw_name(context, box, "Timeline",
+                    session.axis_mode == AxisMode::time ? "on one clock" : "by ring step");
+        },
+        scaled(draw_strip));
+    for (const ComparedFigure& figure : session.comparison.figures)
+      draw_figure_row(context, figure);
+    ImGui::EndTable();
+  }
+  ImGui::PopStyleVar();
 }
 
 // ---
@@ -333,7 +335,6 @@ float draw_waterfall(const PanelContext& context, ImVec2 top_left, float width,
 float draw_change(const PanelContext& context, const Box& box, const Difference& difference,
                   std::size_t other) {
   Session& session = context.session;
-  const Document& document = session.documents[other];
   const WorkTable& change = difference.change;
   const std::vector<double> zero(static_cast<std::size_t>(change.steps), 0);
   HeatLayout layout{{box.x0 + 62, box.y0 + 64, box.x1, box.y1 - 40}, change.ranks, change.steps};
@@ -343,15 +344,14 @@ float draw_change(const PanelContext& context, const Box& box, const Difference&
     paint.largest = std::max(paint.largest, std::abs(paint.metric.of(cell)));
   paint.usual = &zero;
   paint.first = session.documents.front().number;
-  const auto hit = draw_heatmap(context, document, layout, change, paint);
+  const auto hit = draw_heatmap(context, other, layout, change, paint);
   std::string legend = "orange: more than in the first recording; blue: less";
   if (difference.unpaired > 0)
     legend += fmt::format("; without a partner in the other run: {} (another block, or no slice)",
                           counted(difference.unpaired, "slice"));
   draw_wrapped(context.fonts.small, {layout.box.x0, layout.box.y1 + 8}, layout.box.width(),
                context.palette.text_dim, legend);
-  if (hit && hit->hovered) draw_slot_tooltip(context, other, hit->rank, hit->step);
-  if (hit && hit->clicked) session.go_to_step(other, hit->rank, hit->step);
+  if (hit) draw_slot_tooltip(context, other, hit->first, hit->second);
   return layout.box.y1 + 44 - box.y0;
 }
 
@@ -385,22 +385,17 @@ void draw_difference(const PanelContext& context, const Box& box) {
   below = y + std::max(below, draw_change(context, {box.x0 + left + 20, y, box.x1, box.y1},
                                           difference, rings[at]));
   if (!session.comparing) return;
-  // Both timelines on one axis take the room that is left.
-  const float high = std::floor((box.y1 - below - 24) / 2) - 22;
-  if (high < 40) return;
-  const double longest = std::max(session.documents[rings[0]].axis.length(session.axis_mode),
-                                  session.documents[rings[at]].axis.length(session.axis_mode));
-  const TimelineView view = fitted(longest);
-  for (const std::size_t shown : {rings[0], rings[at]}) {
-    const Document& document = session.documents[shown];
-    if (shown == rings[0])
-      draw_timeline_strip_ruler(context, document, {box.x0, below, box.x1, below + 24}, view);
-    const float top = below + 24 + (shown == rings[0] ? 0 : high + 22);
-    draw_label(context, {box.x0 + kTimelineStripGutter, top + 4}, {0, 0},
-               comparison.names[shown == rings[0] ? 0 : at]);
-    draw_timeline_strip(context, document, shown == rings[0] ? "timeline.from" : "timeline.to", {},
-                        {box.x0, top + 20, box.x1, top + 20 + high}, view);
-  }
+  const auto strip = [&](std::size_t ring, const char* slot) {
+    const Document& document = session.documents[rings[ring]];
+    return TimelineStrip{&document, slot, comparison.names[ring], "",
+                         time_text(document.trace.wall_ns())};
+  };
+  const TimelineStrip first = strip(0, "timeline.from"), second = strip(at, "timeline.to");
+  const auto length = [&](const TimelineStrip& each) {
+    return each.document->axis.length(session.axis_mode);
+  };
+  draw_timelines(context, {box.x0, below, box.x1, box.y1}, {first, second},
+                 fitted(std::max(length(first), length(second))));
 }
 
 }  // namespace
@@ -427,29 +422,7 @@ void draw_compare(const PanelContext& context) {
            8;
   }
   ImGui::SetCursorScreenPos({whole.x0, top});
-  const ImVec2 room(whole.width(), whole.y1 - top);
-  draw_child("columns", room, ImGuiWindowFlags_HorizontalScrollbar, [&] {
-    const Box box = content_box();
-    int ranks = 1;
-    bool backward = false;
-    for (const Document& document : session.documents) {
-      ranks = std::max(ranks, document.trace.rank_count());
-      backward |= document.axis.steps() > document.axis.forward_steps();
-    }
-    const auto layout_in = [&](float width) {
-      return compare_layout(box.min(), {width, room.y}, session.documents.size(), ranks,
-                            session.comparison.figures.size(), backward);
-    };
-    CompareLayout layout = layout_in(room.x);
-    if (layout.height > room.y) layout = layout_in(room.x - ImGui::GetStyle().ScrollbarSize);
-    const CompareScale scale = scale_of(session);
-    draw_names(context, layout);
-    for (std::size_t i = 0; i < session.documents.size(); ++i)
-      draw_compare_card(context, i, layout.columns[i], layout.ruler_y, scale);
-    draw_table(context, layout);
-    ImGui::SetCursorScreenPos(box.min());
-    ImGui::Dummy({layout.width, layout.height - 1});
-  });
+  draw_columns(context, {whole.width(), whole.y1 - top});
 }
 
 }  // namespace ringscope::viz

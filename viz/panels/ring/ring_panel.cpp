@@ -20,8 +20,7 @@ namespace {
 // The parts of the picture share the moment, the layout, and the places of words, which must
 // not overlap.
 
-inline constexpr float kRingSideColumn = 190;  // for words, in a panel much wider than high
-inline constexpr float kWaitWidth = 66, kWaitHeight = 14;
+constexpr float kWaitWidth = 66, kWaitHeight = 14;
 
 struct RingPicture {
   const PanelContext& context;
@@ -182,9 +181,9 @@ bool middle_is_free(const RingLayout& ring, float half_width, float half_height)
   return ring.ranks <= 16 || std::hypot(half_width, half_height) < ring.radius - ring.disc - 24;
 }
 
-// Draw the step, the time, and the block that a rank holds: in the middle if they fit there, else in
-// the left column (`side`) of `box`, else the step above the ring and the block below it.
-void draw_ring_caption(const RingPicture& picture, const Box& box, bool side) {
+// Draw the step, the time, and the block that a rank holds: in the middle if they fit there, else the
+// step above the ring and the block below it.
+void draw_ring_caption(const RingPicture& picture, const Box& box) {
   const std::vector<Line> lines = caption(picture), centred = broken(lines);
   const ImVec2 size = size_of(centred);
   const RingLayout& ring = picture.layout;
@@ -200,13 +199,7 @@ void draw_ring_caption(const RingPicture& picture, const Box& box, bool side) {
     std::replace(text.begin(), text.end(), '\n', ' ');
     return text;
   };
-  float y = box.y0 + 2;
-  if (side) {
-    for (const Line& line : lines)
-      y += 4 + draw_wrapped(line.font, {box.x0 + 2, y}, kRingSideColumn - 10, line.color,
-                            in_one_line(line.text));
-    return;
-  }
+  const float y = box.y0 + 2;
   const float room = box.width() - 4;
   const ImFont* font = picture.context.fonts.text;
   const float used =
@@ -437,14 +430,13 @@ void draw_ring(const PanelContext& context) {
                "Recordings made with --trace show here which KV block every rank holds.");
     return;
   }
-  const bool side = box.width() - box.height() >= kRingSideColumn && box.height() < 420;
   const auto picture_in = [&](const Box& round) {
     const int ranks = moment.ranks.size();
     return RingPicture{context, document, moment, round, ring_layout(round, ranks)};
   };
-  Box round = side ? Box{box.x0 + kRingSideColumn, box.y0, box.x1, box.y1} : box;
+  Box round = box;
   const ImVec2 words = size_of(broken(caption(picture_in(round))));
-  if (!side && !middle_is_free(picture_in(round).layout, words.x / 2, words.y / 2)) {
+  if (!middle_is_free(picture_in(round).layout, words.x / 2, words.y / 2)) {
     round.y0 += 20;
     round.y1 -= box.height() > kHighWithFormula ? 16.0f : 0.0f;
   }
@@ -454,7 +446,7 @@ void draw_ring(const PanelContext& context) {
   for (int rank = 0; rank < picture.layout.ranks; ++rank) draw_held(picture, rank);
   draw_vain_waits(picture);
   draw_travelling(picture);
-  draw_ring_caption(picture, box, side);
+  draw_ring_caption(picture, box);
 
   const Touch touched = touch("ring", box);
   const int rank = picture.layout.rank_at(ImGui::GetIO().MousePos);

@@ -339,22 +339,68 @@ void draw_timeline_strip(const PanelContext& context, const Document& document,
   if (const auto slice = frame.slice_under_mouse()) draw_slice_tooltip(frame, *slice);
 }
 
-void touch_timeline_strips(const PanelContext& context, const Document& document, const Box& ruler,
-                           const Box& first, const Box& last) {
-  const float x0 = first.x0 + kTimelineStripGutter;
-  const Box body{x0, first.y0, first.x1, last.y1};
-  if (body.width() < 8 || body.height() < 8 || document.trace.slice_count == 0) return;
-  const TimelineFrame frame = make_frame(context, document, body, context.session.view, 1);
-  touch_ruler(frame, {x0, ruler.y0, ruler.x1, ruler.y1});
-  if (ImGui::IsItemActive()) context.session.playback.pause();
-  touch_strips(frame);
-}
-
 void draw_timeline_strip_ruler(const PanelContext& context, const Document& document,
                                const Box& box, const TimelineView& view) {
   const Box ruler{box.x0 + kTimelineStripGutter, box.y0, box.x1, box.y1};
   if (ruler.width() >= 8 && ruler.height() >= 8)
     draw_ruler(make_frame(context, document, ruler, view, 1), ruler);
+}
+
+std::array<Box, 2> draw_timelines(const PanelContext& context, const Box& box,
+                                  const std::array<TimelineStrip, 2>& strips,
+                                  const TimelineView& view, bool moves) {
+  constexpr float kRuler = 24, kTitle = 20, kGap = 12;
+  constexpr float kMostRank = 120, kRowsForMessages = 30;  // height of a rank
+  const AxisMode mode = context.session.axis_mode;
+  const float left = box.height() - kRuler - 2 * kTitle - kGap;
+  if (left < 60) return {};
+  // Ranks of both are equally high, as far as there is room.
+  const auto ranks_of = [&](int i) {
+    const Document* const document = strips[i].document;
+    return document != nullptr ? std::max(document->trace.rank_count(), 1) : 1;
+  };
+  const float all = static_cast<float>(ranks_of(0) + ranks_of(1));
+  const float share = std::clamp(static_cast<float>(ranks_of(0)) / all, 0.3f, 0.7f);
+  std::array<Box, 2> boxes;
+  float y = box.y0 + kRuler;
+  for (int i = 0; i < 2; ++i) {
+    y += kTitle;
+    const float high = std::floor(
+        std::min((i == 0 ? share : 1 - share) * left, kMostRank * static_cast<float>(ranks_of(i))));
+    boxes[i] = {box.x0, y, box.x1, y + high};
+    y += high + kGap;
+  }
+  const auto length = [&](const Document* document) {
+    return document != nullptr ? document->axis.length(mode) : 0;
+  };
+  const bool second_longer = length(strips[1].document) > length(strips[0].document);
+  const Document& ruled = *strips[second_longer ? 1 : 0].document;
+  const Box ruler{box.x0, box.y0, box.x1, box.y0 + kRuler};
+  if (moves && ruled.trace.slice_count > 0 && box.width() > kTimelineStripGutter + 8) {
+    const float x0 = box.x0 + kTimelineStripGutter;
+    const TimelineFrame frame =
+        make_frame(context, ruled, {x0, boxes[0].y0, box.x1, boxes[1].y1}, view, 1);
+    touch_ruler(frame, {x0, ruler.y0, ruler.x1, ruler.y1});
+    if (ImGui::IsItemActive()) context.session.playback.pause();
+    touch_strips(frame);
+  }
+  draw_timeline_strip_ruler(context, ruled, ruler, view);
+  for (int i = 0; i < 2; ++i) {
+    const TimelineStrip& strip = strips[i];
+    const Box& at = boxes[i];
+    const float middle = at.y0 - kTitle / 2;
+    float x = at.x0 + 4;
+    x += 10 + draw_text(context.fonts.strong, {x, middle}, {0, 0.5f}, context.palette.text,
+                        strip.what, at.x1 - x);
+    x += 10 + draw_label(context, {x, middle}, {0, 0.5f}, strip.name, at.x1 - x);
+    draw_text(context.fonts.small, {x, middle}, {0, 0.5f},
+              strip.ink != 0 ? strip.ink : context.palette.text, strip.more, at.x1 - x);
+    const bool room = at.height() >= kRowsForMessages * static_cast<float>(ranks_of(i));
+    if (strip.document != nullptr)
+      draw_timeline_strip(context, *strip.document, strip.slot, {.messages = room, .labels = room},
+                          at, view);
+  }
+  return boxes;
 }
 
 }  // namespace ringscope::viz

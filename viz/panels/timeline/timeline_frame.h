@@ -4,6 +4,7 @@
 
 #include <imgui.h>
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -112,7 +113,7 @@ void draw_slice_tooltip(const TimelineFrame& frame, SliceId id);
 std::string slice_headline(const Trace& trace, SliceId id);
 Pairs slice_facts(const Trace& trace, SliceId id);
 
-// Draw ticks, search hits and the playhead's flag in the ruler, and the whole trace in a map
+// Draw ticks and the playhead's flag in the ruler, and the whole trace in a map
 // with the visible part outlined.
 void draw_ruler(const TimelineFrame& frame, const Box& ruler);
 void draw_map(const TimelineFrame& frame, const Box& map);
@@ -166,14 +167,24 @@ void draw_timeline_strip(const PanelContext& context, const Document& document,
                          const std::string& slot, const StripStyle& style, const Box& box,
                          const TimelineView& view);
 
-// Let the mouse zoom and pan the strips from `first` to `last`, which lie below each other, and move
-// the playhead in their ruler. `document` is the one whose axis is longest.
-void touch_timeline_strips(const PanelContext& context, const Document& document, const Box& ruler,
-                           const Box& first, const Box& last);
-
 // Draw the ruler above such strips: ticks and the playhead's flag. `box` includes the gutter; 24
 // pixels of height are enough.
 void draw_timeline_strip_ruler(const PanelContext& context, const Document& document,
                                const Box& box, const TimelineView& view);
+
+// A strip with a title: what it is, in heavy letters, a name, and more in `ink`. Without a document it
+// is an empty place.
+struct TimelineStrip {
+  const Document* document = nullptr;
+  std::string slot, what, name, more;
+  Color ink = 0;  // 0: that of text
+};
+
+// Draw two strips below each other on one axis, under its ruler. Where ranks are high enough, strips
+// have messages and words. Return the box of each, which are empty if there is no room. With `moves`,
+// wheel and drag zoom and pan the session's view, and the ruler moves the playhead.
+std::array<Box, 2> draw_timelines(const PanelContext& context, const Box& box,
+                                  const std::array<TimelineStrip, 2>& strips,
+                                  const TimelineView& view, bool moves = false);
 
 }  // namespace ringscope::viz

@@ -125,7 +125,7 @@ void add_work(const Slice& slice, Pairs& rows) {
 }
 
 // ---
-// Draws the ruler above the slices: round ticks, search hits, the playhead's flag. Also
+// Draws the ruler above the slices: round ticks and the playhead's flag. Also
 // draws the map of the whole trace below it, in which the visible part is outlined.
 
 constexpr float kTickRoom = 84;  // least pixels between labelled ticks
@@ -206,18 +206,6 @@ void draw_step_ticks(const TimelineFrame& frame, const Box& ruler) {
     if (stride > 1 && text_width(font, brief) > to - from) continue;
     const bool whole = stride == 1 && text_width(font, name) + 8 <= to - from;
     draw_tick_text(frame, ruler, (from + to) / 2, 0.5f, whole ? name : brief);
-  }
-}
-
-// Draw search hits, with at least two pixels between ticks.
-void draw_hits(const TimelineFrame& frame, const Box& ruler) {
-  float last = ruler.x0 - 2;
-  for (const SliceId& id : frame.context.session.found.slices) {
-    const float x = std::floor(frame.x_at(frame.rank_of(id.row), frame.trace().slice(id).begin_ns));
-    if (x >= ruler.x0 && x <= ruler.x1 && std::abs(x - last) >= 2) {
-      fill({x, ruler.y1 - 5, x + 2, ruler.y1}, frame.context.palette.accent);
-      last = x;
-    }
   }
 }
 
@@ -424,7 +412,6 @@ void draw_ruler(const TimelineFrame& frame, const Box& ruler) {
     else
       draw_step_ticks(frame, ruler);
     fill({ruler.x0, ruler.y1 - 1, ruler.x1, ruler.y1}, frame.context.palette.grid);
-    if (frame.active) draw_hits(frame, ruler);
     draw_flag(frame, ruler);
   }
   draw_list().PopClipRect();

@@ -1,11 +1,10 @@
 // Draws the recorded and the predicted run on one axis. Wheel and drag zoom and pan both, and the
 // ruler moves the playhead in both.
 
-#include "viz/panels/layouts.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <string>
 #include <tuple>
@@ -13,7 +12,7 @@
 #include <vector>
 
 #include "viz/model/session/format.h"
-#include "viz/panels/charts/charts.h"
+#include "viz/panels/drawing.h"
 #include "viz/panels/timeline/timeline_frame.h"
 
 namespace ringscope::viz {
@@ -64,9 +63,9 @@ void slider_row(const PanelContext& context, const char* name, Bounds bounds, bo
   const auto values = static_cast<float>(most - least + 1);
   const float handle =
       std::max(ImGui::GetStyle().GrabMinSize, is_integer ? (box.width() - 4) / values : 0);
-  const ChartScale scale{logarithmic, bounds.least, bounds.most};
-  const float x = box.x0 + 2 + handle / 2 +
-                  (box.width() - 4 - handle) * static_cast<float>(scale.share(recorded));
+  const auto at = [&](double x) { return logarithmic ? std::log(x) : x; };
+  const double share = (at(recorded) - at(bounds.least)) / (at(bounds.most) - at(bounds.least));
+  const float x = box.x0 + 2 + handle / 2 + (box.width() - 4 - handle) * static_cast<float>(share);
   fill({x - 1, box.y1 - 5, x + 1, box.y1}, palette.text);
 }
 
@@ -227,61 +226,33 @@ void draw_what_if_controls(const PanelContext& context) {
 // ---
 // The panel.
 
-constexpr float kRowsForMessages = 30;  // least height of a rank that shows three rows
-
-void draw_title(const PanelContext& context, const Box& strip, const char* what,
-                const std::string& title, const std::string& rest, Color rest_color) {
-  const float y = strip.y0 - kWhatIfTitle / 2;
-  float x = strip.x0 + 4;
-  x += draw_text(context.fonts.strong, {x, y}, {0, 0.5f}, context.palette.text, what) + 10;
-  x += draw_label(context, {x, y}, {0, 0.5f}, title, strip.x1 - x);
-  draw_text(context.fonts.small, {x + 10, y}, {0, 0.5f}, rest_color, rest, strip.x1 - x - 10);
-}
-
-void draw_strip(const PanelContext& context, const Document& document, const char* slot,
-                const Box& strip) {
-  const float rank = strip.height() / std::max<std::size_t>(document.trace.ranks.size(), 1);
-  const bool room = rank >= kRowsForMessages;
-  draw_timeline_strip(context, document, slot, {.messages = room, .labels = room}, strip,
-                      context.session.view);
-}
-
-void draw_what_if_timelines(const PanelContext& context, const WhatIfLayout& layout) {
+void draw_what_if_timelines(const PanelContext& context, const Box& box) {
   Session& session = context.session;
+  const WhatIf& what_if = *session.what_if;
   const Document& recorded = session.document();
-  const Prediction* shown = session.what_if->shown();
+  const Prediction* shown = what_if.shown();
   const bool there = shown != nullptr && shown->refusal.empty();
-  const auto length = [&](const Document& d) { return d.axis.length(session.axis_mode); };
-  const bool longer = there && length(shown->document) > length(recorded);
-  const Document& ruled = longer ? shown->document : recorded;
-  touch_timeline_strips(context, ruled, layout.ruler, layout.recorded, layout.predicted);
-  draw_timeline_strip_ruler(context, ruled, layout.ruler, session.view);
-  draw_title(context, layout.recorded, "Recorded", recorded.trace.title(),
-             time_text(1e9 * session.what_if->recorded().wall_s), context.palette.text);
-  draw_strip(context, recorded, "what if recorded", layout.recorded);
-
-  std::string rest = "working…";
-  std::string title;
+  TimelineStrip second{nullptr,     "what if predicted",
+                       "Predicted", "",
+                       "working…",  what_if.pending() ? context.palette.warning : 0};
   if (there) {
-    title = shown->document.trace.title();
+    second.document = &shown->document;
+    second.name = shown->document.trace.title();
     if (!shown->whole)
-      title += fmt::format(" ({} of them shown)", shown->document.trace.ranks.size());
-    if (!session.what_if->pending()) rest = time_text(1e9 * shown->figures.wall_s);
-  } else if (shown != nullptr && !session.what_if->pending()) {
-    rest = "";
+      second.name += fmt::format(" ({} of them shown)", shown->document.trace.ranks.size());
   }
-  draw_title(context, layout.predicted, "Predicted", title, rest,
-             session.what_if->pending() ? context.palette.warning : context.palette.text);
-  if (there) {
-    draw_strip(context, shown->document, "what if predicted", layout.predicted);
-  } else if (shown != nullptr) {
-    draw_empty(context, layout.predicted, "This can't be", shown->refusal);
-  }
+  if (shown != nullptr && !what_if.pending())
+    second.more = there ? time_text(1e9 * shown->figures.wall_s) : "";
+  const std::array<Box, 2> boxes = draw_timelines(
+      context, box,
+      {TimelineStrip{&recorded, "what if recorded", "Recorded", recorded.trace.title(),
+                     time_text(1e9 * what_if.recorded().wall_s)},
+       second},
+      session.view, true);
+  if (shown != nullptr && !there) draw_empty(context, boxes[1], "This can't be", shown->refusal);
 }
 
-constexpr float kSettings = 316, kFigureGap = 12, kFigure = 92, kLeastFigure = 80,
-                kWhatIfRuler = 24;
-constexpr float kLeastRank = 4, kMostRank = 120;  // height of a rank in a strip
+constexpr float kSettings = 316, kFigureGap = 12, kFigure = 92, kLeastFigure = 80;
 
 void draw_figure(const PanelContext& context, const WhatIfFigure& figure, const Box& box) {
   const Palette& palette = context.palette;
@@ -323,40 +294,6 @@ float draw_words(const PanelContext& context, ImVec2 at, float width) {
 
 }  // namespace
 
-WhatIfLayout what_if_layout(const Box& room, float words, int figures, int recorded_ranks,
-                            int predicted_ranks) {
-  WhatIfLayout layout;
-  const float settings = std::min(kSettings, std::floor(room.width() / 2));
-  layout.settings = {room.x0, room.y0, room.x0 + settings, room.y1};
-  const float x = layout.settings.x1 + kFigureGap;
-  float y = room.y0;
-  layout.words = {x, y, room.x1, y + words};
-  y += words;
-  const float each = std::floor((room.x1 - x - 8 * static_cast<float>(figures - 1)) / figures);
-  if (each >= kLeastFigure && y + kFigure < room.y1) {
-    for (int i = 0; i < figures; ++i) {
-      const float left = x + (each + 8) * i;
-      layout.figures.push_back({left, y, left + each, y + kFigure});
-    }
-    y += kFigure + kFigureGap;
-  }
-  layout.ruler = {x, y, room.x1, y + kWhatIfRuler};
-  y += kWhatIfRuler;
-
-  // Ranks of both runs are equally high, as far as there is room.
-  const float left = std::max(room.y1 - y - 2 * kWhatIfTitle - kFigureGap, 2 * kLeastRank);
-  const float all = recorded_ranks + predicted_ranks;
-  const float share = std::clamp(recorded_ranks / std::max(all, 1.0f), 0.3f, 0.7f);
-  const auto height = [&](float part, int ranks) {
-    return std::floor(std::min(part * left, kMostRank * std::max(ranks, 1)));
-  };
-  y += kWhatIfTitle;
-  layout.recorded = {x, y, room.x1, y + height(share, recorded_ranks)};
-  y = layout.recorded.y1 + kFigureGap + kWhatIfTitle;
-  layout.predicted = {x, y, room.x1, y + height(1 - share, predicted_ranks)};
-  return layout;
-}
-
 void draw_what_if(const PanelContext& context) {
   Session& session = context.session;
   const Box room = content_box();
@@ -364,32 +301,28 @@ void draw_what_if(const PanelContext& context) {
   if (!session.what_if->refusal().empty())
     return draw_empty(context, room, "What if: not for this trace", session.what_if->refusal());
   session.update_what_if();
-  const WhatIf& what_if = *session.what_if;
-  const std::vector<WhatIfFigure> figures = figures_of(what_if);
-  const Prediction* shown = what_if.shown();
-  const auto ranks = [](const Document& document) { return document.trace.rank_count(); };
-  const int predicted = shown != nullptr ? ranks(shown->document) : 1;
-  // The sentences' position does not depend on their height.
-  const auto layout_for = [&](float words) {
-    return what_if_layout(room, words, figures.size(), ranks(session.document()), predicted);
-  };
-  const Box words = layout_for(0).words;
-  const bool shows_effect = words.width() >= 100;
-  const WhatIfLayout layout =
-      layout_for(shows_effect ? draw_words(context, words.min(), words.width()) : 0);
-
-  ImGui::SetCursorScreenPos(layout.settings.min());
+  const float settings = std::min(kSettings, std::floor(room.width() / 2));
   ImGui::PushStyleColor(ImGuiCol_ChildBg, mix(context.palette.panel, context.palette.text, 0.025));
-  ImGui::BeginChild("settings", {layout.settings.width(), layout.settings.height()}, false,
+  ImGui::BeginChild("settings", {settings, room.height()}, false,
                     ImGuiWindowFlags_AlwaysUseWindowPadding);
   draw_what_if_controls(context);
   ImGui::EndChild();
   ImGui::PopStyleColor();
-  if (!session.what_if || !shows_effect) return;  // the controls may have closed it
-  for (std::size_t i = 0; i < layout.figures.size(); ++i)
-    draw_figure(context, figures[i], layout.figures[i]);
-  if (layout.ruler.y1 + 2 * kWhatIfTitle + kFigureGap < room.y1)
-    draw_what_if_timelines(context, layout);
+  const Box effect{room.x0 + settings + kFigureGap, room.y0, room.x1, room.y1};
+  if (!session.what_if || effect.width() < 100) return;  // the controls may have closed it
+  float y = effect.y0 + draw_words(context, effect.min(), effect.width());
+  const std::vector<WhatIfFigure> figures = figures_of(*session.what_if);
+  const auto count = static_cast<float>(figures.size());
+  const float each = std::floor((effect.width() - 8 * (count - 1)) / count);
+  if (each >= kLeastFigure && y + kFigure < effect.y1) {
+    float x = effect.x0;
+    for (const WhatIfFigure& figure : figures) {
+      draw_figure(context, figure, {x, y, x + each, y + kFigure});
+      x += each + 8;
+    }
+    y += kFigure + kFigureGap;
+  }
+  draw_what_if_timelines(context, {effect.x0, y, effect.x1, effect.y1});
 }
 
 }  // namespace ringscope::viz
