@@ -1,20 +1,17 @@
-// What every command refuses: exit status 2, one line on stderr with the parts that refusals.txt names
-// and what would be accepted, nothing on stdout, and no file left behind.
+// What every command refuses, as refusals.txt says.
+#include "tests/app/refusals.h"
+
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <iomanip>
 #include <map>
 
 #include "core/base/files.h"
-#include "core/base/text.h"
-#include "tests/app/program.h"
 #include "tests/core/model/checkpoint_case.h"
 
 namespace ringscope {
 namespace {
 
-class RefusalsTest : public ProgramTest {
+class RefusalsTest : public RefusingProgramTest {
  protected:
   void write_files() const {
     for (const char* name : {"q.npy", "k.npy", "v.npy"})
@@ -40,43 +37,9 @@ class RefusalsTest : public ProgramTest {
   }
 };
 
-// Return the words of a call, of which those in quotes may be empty or have blanks.
-Strings words_of_call(const std::string& call) {
-  std::istringstream text(call);
-  Strings words;
-  for (std::string word; text >> std::quoted(word);) words.push_back(word);
-  return words;
-}
-
 TEST_F(RefusalsTest, NameTheFlagTheValueAndWhatIsAccepted) {
   write_files();
-  std::map<std::string, Strings> set;
-  int cases = 0;
-  for_each_line(contents_of(RINGSCOPE_SOURCE_DIR "/tests/app/refusals.txt"),
-                [&](std::string_view view) {
-                  const std::string line(view);
-                  const std::size_t arrow = line.find("-> "), equals = line.find(" = ");
-                  if (line.empty() || line[0] == '#') return;
-                  if (arrow == line.npos) {
-                    ASSERT_NE(equals, line.npos) << line;
-                    set[line.substr(0, equals)] = line.substr(equals + 3);
-                    return;
-                  }
-                  Strings words = words_of_call(line.substr(0, arrow));
-                  if (!words.empty() && set.contains(words[0])) {
-                    const Strings begin = set[words[0]];
-                    words.erase(words.begin());
-                    words.insert(words.begin(), begin.begin(), begin.end());
-                  }
-                  Strings parts{"accepted"};
-                  for (std::size_t at = arrow + 3, end = 0; end != line.npos; at = end + 3) {
-                    end = line.find(" & ", at);
-                    parts.push_back(line.substr(at, end - at));
-                  }
-                  expect_refused(words, parts);
-                  ++cases;
-                });
-  EXPECT_GT(cases, 300);
+  EXPECT_GT(expect_refusals("tests/app/refusals.txt"), 300);
 }
 
 }  // namespace
