@@ -123,13 +123,19 @@ class EventWriter {
       event.waiting_for = awaited_by(run_.graph, run_.times, i);
       give(event, span);
     };
-    for_computations(run_.graph, run_.times, rank_, pass, wait, [&](std::size_t i) {
-      if (run_.graph.tasks[i].kind == Task::Kind::attend) compute(i);
-    });
     std::vector<MovedSlice> sent, received;
+    double idle_since = 0;
     const auto [first, last] = run_.graph.of_rank(rank_);
-    for (std::size_t i = first; i < last; ++i)
-      if (run_.graph.tasks[i].is_hop()) take(sent, i);
+    for (std::size_t i = first; i < last; ++i) {
+      const Task& task = run_.graph.tasks[i];
+      if (task.is_hop()) take(sent, i);
+      if (task.pass != pass || task.is_hop()) continue;
+      const double begin = run_.times.begin[i];
+      if (task.kind == Task::Kind::begin) idle_since = begin;
+      if (begin > idle_since) wait(i, {idle_since, begin});
+      if (task.kind == Task::Kind::attend) compute(i);
+      idle_since = run_.times.end[i];
+    }
     for (const std::int32_t i : incoming) take(received, static_cast<std::size_t>(i));
     show(Lane::send, std::move(sent));
     show(Lane::recv, std::move(received));

@@ -83,21 +83,4 @@ Simulation summary_of(const Problem& job, const SimulatedRun& run);
 // Do both.
 Simulation simulate(const SimulationRequest& request, const Work& work, const Machine& machine);
 
-// Call on_wait(task, span) for what a rank waited before a task of a pass, and on_task(task) for its
-// computations, in the order of time. The arguments are indices into graph.tasks.
-template <class OnWait, class OnTask>
-void for_computations(const TaskGraph& graph, const TaskTimes& times, int rank, Pass pass,
-                      const OnWait& on_wait, const OnTask& on_task) {
-  double idle_since = 0;
-  const auto [first, last] = graph.of_rank(rank);
-  for (std::size_t i = first; i < last; ++i) {
-    const Task& task = graph.tasks[i];
-    if (task.pass != pass || task.is_hop()) continue;
-    if (task.kind == Task::Kind::begin) idle_since = times.begin[i];
-    if (times.begin[i] > idle_since) on_wait(i, TimeSpan{idle_since, times.begin[i]});
-    on_task(i);
-    idle_since = times.end[i];
-  }
-}
-
 }  // namespace ringscope

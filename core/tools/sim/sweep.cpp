@@ -252,18 +252,6 @@ bool turn(std::vector<std::size_t>& at, const std::vector<SweptAxis>& axes) {
 
 }  // namespace
 
-const SweepPoint& SweepTable::point(const std::vector<std::size_t>& at) const {
-  std::size_t index = 0;
-  for (std::size_t i = 0; i < axes.size(); ++i) index = index * axes[i].values.size() + at[i];
-  return points[index];
-}
-
-std::optional<std::size_t> SweepTable::axis_of(Setting setting) const {
-  for (std::size_t i = 0; i < axes.size(); ++i)
-    if (axes[i].setting == setting) return i;
-  return std::nullopt;
-}
-
 SweepTable points_of(const Scenario& base, const std::vector<SweptAxis>& axes) {
   SweepTable table{axes, {}};
   std::vector<std::size_t> at(axes.size());

@@ -68,11 +68,6 @@ struct SweepPoint {
 struct SweepTable {
   std::vector<SweptAxis> axes;
   std::vector<SweepPoint> points;
-
-  // Return the point whose axes have the values `at`.
-  const SweepPoint& point(const std::vector<std::size_t>& at) const;
-  // Return the index into axes, or none when `setting` is not swept.
-  std::optional<std::size_t> axis_of(Setting setting) const;
 };
 
 // Return all points, without figures. Throw InputError for an invalid one: a mask that does not fit

@@ -1,7 +1,6 @@
 #include "core/tools/sim/work.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "core/base/error.h"
 #include "core/ring/ring.h"
@@ -117,17 +116,6 @@ Work::Work(const Problem& job, Granularity granularity) : granularity_(granulari
         computed_.push_back(static_cast<double>(ringscope::computed_pairs(region, granularity)));
     }
   }
-}
-
-Work::Work(std::vector<Index> rows, std::vector<double> pairs, std::vector<double> computed)
-    : rows_(std::move(rows)), pairs_(std::move(pairs)), computed_(std::move(computed)) {
-  const std::size_t n = rows_.size();
-  if (n == 0 || n > static_cast<std::size_t>(std::numeric_limits<int>::max()) ||
-      pairs_.size() != n * n || computed_.size() != n * n)
-    throw InputError("work of " + std::to_string(n) + " ranks: tables of " +
-                     std::to_string(pairs_.size()) + " and " + std::to_string(computed_.size()) +
-                     " given, world_size^2 accepted");
-  max_rows_ = *std::max_element(rows_.begin(), rows_.end());
 }
 
 Balance balance_of(const Work& work, const std::vector<double>& speeds) {

@@ -34,14 +34,11 @@ class Work {
   // Count the work of a partition by formula. Throw InputError for a mask that does not fit, a
   // granularity below 1, and too many ranks.
   explicit Work(const Problem& job, Granularity granularity = {});
-  // Take the work of any other partition from tables [rank][owner] of pairs and of computed pairs.
-  // Throw InputError for tables that do not have world_size^2 entries.
-  Work(std::vector<Index> rows, std::vector<double> pairs, std::vector<double> computed);
 
   int world_size() const { return static_cast<int>(rows_.size()); }
   Index rows(int rank) const { return rows_[rank]; }
   Index max_rows() const { return max_rows_; }
-  const Granularity& granularity() const { return granularity_; }  // of a table: {1, 1}
+  const Granularity& granularity() const { return granularity_; }
 
   WorkAmount of(int rank, int owner) const {
     const std::size_t at = static_cast<std::size_t>(rank) * rows_.size() + owner;

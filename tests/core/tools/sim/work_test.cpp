@@ -109,17 +109,6 @@ TEST(Work, ComputesWholeTiles) {
   });
 }
 
-TEST(Work, OfATableIsWhatTheTableSays) {
-  const Work work({3, 5}, {1, 2, 3, 4}, {4, 4, 4, 8});
-  EXPECT_EQ(work.world_size(), 2);
-  EXPECT_EQ(work.rows(1), 5);
-  EXPECT_EQ(work.max_rows(), 5);
-  EXPECT_EQ(work.pairs(1, 0), 3);
-  EXPECT_EQ(work.computed_pairs(1, 1), 8);
-  EXPECT_THROW(Work({3, 5}, {1, 2, 3}, {4, 4, 4, 8}), InputError);
-  EXPECT_THROW(Work({}, {}, {}), InputError);
-}
-
 TEST(Work, RefusesWhatDoesNotFit) {
   const Problem job = job_of("documents:3,4", PartitionKind::striped, 2, 8);
   EXPECT_THROW(Work{job}, InputError);
