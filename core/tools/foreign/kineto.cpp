@@ -39,6 +39,11 @@ constexpr std::string_view kAround[] = {"dot_do_o",    "convert_d",  "preprocess
                                         "postprocess", "Preprocess", "combine"};
 constexpr std::string_view kTransfers[] = {"SendRecv", "nccl:send", "nccl:recv", "gloo:send",
                                            "gloo:recv"};
+// Collectives that bring K and V, or heads, to a rank at once. On a device an all-to-all is a kernel of
+// sends and receives, which says so beside its name.
+constexpr std::string_view kGathers[] = {"AllGather", "nccl:all_gather", "nccl:_all_gather",
+                                         "gloo:all_gather"};
+constexpr std::string_view kAllToAlls[] = {"nccl:all_to_all", "gloo:all_to_all"};
 // What names a send's or receive's peer, itself or by its inputs.
 constexpr std::string_view kPeers[] = {":send", ":recv"};
 
@@ -158,7 +163,12 @@ void ProfileEvents::add(const TraceFields& fields) {
     return name.find(part) != std::string_view::npos;
   });
   const bool is_around = !is_named && has_part(name, kAround);
-  if (has_part(name, kTransfers) || (on_device && (collective == "send" || collective == "recv"))) {
+  if (has_part(name, kGathers)) {
+    ++profile_.gathers[on_device];
+  } else if (has_part(name, kAllToAlls) || (on_device && collective.starts_with("all_to_all"))) {
+    ++profile_.all_to_alls[on_device];
+  } else if (has_part(name, kTransfers) ||
+             (on_device && (collective == "send" || collective == "recv"))) {
     const bool grouped = name.find("SendRecv") != std::string_view::npos && collective.empty();
     span.sends = grouped || name.find("recv") == std::string_view::npos;
     span.sends = collective.empty() ? span.sends : collective != "recv";

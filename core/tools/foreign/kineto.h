@@ -39,10 +39,11 @@ struct RankProfile {
   int rank = -1, world_size = 0;
   std::int64_t base_time_ns = 0;
   std::vector<ProfiledSpan> attention[2], transfers[2];  // [on a device]
-  int sends_to = -1, receives_from = -1;  // the peers of most sends and receives that are named
-  std::int64_t sent_bytes = 0;            // of all sends that say so
-  AttentionShape shape{1, 1, 1, 0, 1};    // of the rank's rows; seqlen 0: not recorded
-  std::map<std::string, int> others;      // kernels that were not understood, and how many of each
+  int sends_to = -1, receives_from = -1;     // the peers of most sends and receives that are named
+  std::int64_t sent_bytes = 0;               // of all sends that say so
+  AttentionShape shape{1, 1, 1, 0, 1};       // of the rank's rows; seqlen 0: not recorded
+  int gathers[2] = {}, all_to_alls[2] = {};  // collectives [on a device]
+  std::map<std::string, int> others;  // kernels that were not understood, and how many of each
   bool cut_short = false;
 };
 

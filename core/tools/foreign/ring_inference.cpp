@@ -283,7 +283,7 @@ class RingInference {
           "no attention was found by name ({}); --attention NAME adds a part of a kernel's name.",
           attention_names());
     if (batches_of_rank(0).empty())
-      return "no sends and receives were found (SendRecv, nccl:send, gloo:send).";
+      return "no sends and receives were found (SendRecv, nccl:send, gloo:send)" + instead() + ".";
     double best = 0, best_early = 0;
     for_guesses([&](Guess g) {
       if (!adds_up(g)) return;
@@ -322,6 +322,24 @@ class RingInference {
         has_backward_ ? "forward and backward" : "forward", kernels, g.a_hop,
         g.a_hop == 1 ? "" : "s", best * (plain ? 0.9 : 0.8)));
     return "";
+  }
+
+  // Return how keys get around without sends and receives, if there are collectives beside attentions.
+  std::string instead() const {
+    const RankProfile& profile = *ranks_[0].profile;
+    const int gathers = profile.gathers[both_ways_], swaps = profile.all_to_alls[both_ways_];
+    const Index attentions = attended(0, Pass::forward) + attended(0, Pass::backward);
+    if (swaps > 0)
+      return fmt::format(
+          "; {} all-to-alls beside {} attentions deal out heads in place of rows (Ulysses), so "
+          "there "
+          "is no ring",
+          swaps, attentions);
+    if (gathers == 0) return "";
+    return fmt::format(
+        "; {} all-gathers beside {} attentions gather keys and values at once (PyTorch's default "
+        "of context parallelism), or weights, so there is no ring",
+        gathers, attentions);
   }
 
   // Call f for all guesses, the simplest first.

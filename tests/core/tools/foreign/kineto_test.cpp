@@ -12,6 +12,7 @@
 #include "core/base/error.h"
 #include "core/tools/explain/explain.h"
 #include "core/trace/chrome_trace.h"
+#include "tests/core/base/thrown.h"
 
 namespace ringscope {
 namespace {
@@ -312,6 +313,27 @@ TEST(Kineto, SaysWhyThereIsNoRing) {
   changed[3].base_time_ns -= 1'000'000'000'000'000'000;
   because(changed, "weeks apart");
   EXPECT_TRUE(infer_ring({}).notes.empty());
+}
+
+// Collectives in the place of sends and receives are another kind of context parallelism.
+TEST(Kineto, NamesContextParallelismWithoutARing) {
+  const auto with = [](const RingScript& script, const std::string& was, const std::string& is) {
+    std::vector<std::string> texts = texts_of(script);
+    for (std::string& text : texts)
+      for (std::size_t at = 0; (at = text.find(was, at)) != text.npos; at += is.size())
+        text.replace(at, was.size(), is);
+    const InferredRing ring = infer_ring(profiles_of(texts));
+    EXPECT_FALSE(ring.recording);
+    return notes_of(ring);
+  };
+  const std::string kernel = "SendRecv(x)\"";
+  const std::string gathered = "3 all-gathers beside 4 attentions gather keys and values",
+                    dealt = "3 all-to-alls beside 4 attentions deal out heads";
+  expect_contains(with({}, kernel, "AllGather_RING_LL(x)\""), gathered);
+  expect_contains(with({.device = false}, "gloo:send", "gloo:all_gather"), gathered);
+  expect_contains(with({.device = false}, "gloo:send", "gloo:all_to_all"), dealt);
+  const std::string says_so = kernel + R"(,"args":{"Collective name":"all_to_allv"})";
+  expect_contains(with({}, kernel, says_so), dealt);
 }
 
 TEST(Kineto, ReadsWhatIsWholeOfACutFile) {
