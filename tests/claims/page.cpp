@@ -4,89 +4,25 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
+#include <iterator>
 #include <map>
 
 namespace ringscope::claims {
 namespace {
 
-constexpr const char* kHead =
-    R"(<!-- Written by `claims_tests --page FILE` from the tests in tests/claims: edit those. -->
-# The sources' claims, put to the test
-
-Ringscope was built after five texts, and texts have errors. Here their formulas, figures and
-listings are computed: with the project's own code where it has any, otherwise with a small model
-in the test. Every claim has a verdict, what is right instead, and the figures that decide. Each is
-a test (`./ringscope test -L claims`), and this page is written from the values that the tests
-assert.
-
-## The sources
-
-)";
-
-constexpr const char* kHowToRead =
-    R"(
-Claims are in our words, not the source's; the place says where to find the original.
-
-## How to read a claim
-
-Each claim has a table of figures:
-
-- *computed* is what comes out here. Rounding differs between compilers, so errors are given as the
-  bound that is asserted;
-- *in the source* is what the source gives for the figure, if it gives anything, or 0 for an error
-  where it calls something exact;
-- *with one thing changed* says what was then computed otherwise, and what came out: mostly a
-  mistake on purpose, or the right way where the row follows a mistake of the source. The test
-  fails unless this lies outside of what it accepts, so no test passes whatever is computed.
-
-Letters: N ranks (the sources say GPUs or devices), s positions, c = s/N rows of a rank, d width of
-a head (or of the model, where there are no heads), t the step, F FLOP/s of a rank, B bytes/s of a
-link. A row of scores has the maximum m, the sum l of exp(score - m), and lse = m + log(l); O is the
-output.
-
-Positions are dealt out to ranks in four ways. *Contiguous*: one block each. *Striped*: position p
-to rank p mod N. *In 2N chunks* (zigzag in the code): chunks r and 2N-1-r to rank r. *Folded*: as
-striped, but every other row of N positions backwards (C26 has why two of them are called zig-zag).
-
-A *pair* is a query and a key that it may attend. A *tile* is a rectangle of scores that a kernel
-computes at once, or skips when it has no pair. The *balance ceiling* is the mean rank's pairs over
-the slowest one's, both summed over the steps: the share of a ring's time that its ranks would
-compute if they began every step together and sending took no time. A *hop* is one block of K and V
-on its way to the next rank. More words are in the [glossary](glossary.md).
-
-)";
-
+// The sources by the names that the page calls them. Its head (page_head.txt) has where each is from.
 struct Source {
-  std::string_view id, title, origin;
+  std::string_view id, title;
 };
 
 constexpr Source kSources[] = {
-    {"S0", "Ring Attention Explained",
-     "a blog by Kilian Haefeli, Simon Zirui Guo and Bonnie Li, April 2024, "
-     "<https://coconut-mode.com/posts/ring-attention/>"},
-    {"S1", "Context Parallelism and Ring Attention",
-     "notes with PyTorch and Triton listings, no author given, in two parts that each number their "
-     "sections from 1"},
-    {"S2", "Ring Attention: Sequence-Parallel Distributed Attention",
-     "an explanation, no author given"},
-    {"S3",
-     "Ring Attention and Striped Attention: a multi-paper review of long-context attention "
-     "engineering",
-     "Neural Tech Daily, "
-     "<https://neural-tech-daily.pages.dev/posts/"
-     "ring-attention-striped-long-context-multi-paper-review-2026/>; it reviews Ring Attention "
-     "(arXiv:2310.01889) and Striped Attention (arXiv:2311.09431), and what is said of S3 here "
-     "need not be true of those papers"},
-    {"S4", "The Math: Formal Algorithm and Complexity Analysis",
-     "a chapter on the Ring Attention paper, "
-     "<https://ainiketan.in/papers/19-ring-attention-2023/sections/04-the-math/>"},
+    {"S0", "Ring Attention Explained"},
+    {"S1", "Context Parallelism and Ring Attention"},
+    {"S2", "Ring Attention: Sequence-Parallel Distributed Attention"},
+    {"S3", "Ring Attention and Striped Attention"},
+    {"S4", "The Math: Formal Algorithm and Complexity Analysis"},
 };
-
-// Return the title up to a colon, where that says enough.
-std::string_view short_title(const Source& source) {
-  if (source.id == "S3") return source.title.substr(0, source.title.find(':'));
-  return source.title;
-}
 
 // Claims about one thing are in one file of tests.
 struct Topic {
@@ -184,7 +120,7 @@ std::string where(const Claim& claim) {
     const std::string id = std::string(source.id) + ", ";
     const std::size_t at = text.find(id);
     if (at != std::string::npos)
-      text.replace(at, id.size(), fmt::format("\"{}\" ({}), ", short_title(source), source.id));
+      text.replace(at, id.size(), fmt::format("\"{}\" ({}), ", source.title, source.id));
   }
   return text;
 }
@@ -193,13 +129,6 @@ std::string link_to(const Claim& claim) {
   std::string anchor = claim.id;
   std::ranges::transform(anchor, anchor.begin(), [](unsigned char c) { return std::tolower(c); });
   return fmt::format("[{}](#{})", claim.id, anchor);
-}
-
-std::string table_of_sources() {
-  std::string text = "| | title | |\n|---|---|---|\n";
-  for (const Source& source : kSources)
-    text += fmt::format("| {} | {} | {} |\n", source.id, source.title, source.origin);
-  return text;
 }
 
 std::string table_of_verdicts(const std::vector<Claim>& claims) {
@@ -287,8 +216,9 @@ bool is_on_the_page(const Claim& claim) {
 }
 
 std::string page_of(const std::vector<Claim>& claims) {
-  std::string text = kHead + table_of_sources() + kHowToRead + table_of_verdicts(claims) +
-                     tables_of_claims(claims);
+  std::ifstream head(RINGSCOPE_SOURCE_DIR "/tests/claims/page_head.txt", std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(head), {}};
+  text += table_of_verdicts(claims) + tables_of_claims(claims);
   for (const Claim& claim : claims) text += section_of(claim);
   text.pop_back();  // one newline at the end
   return text;
