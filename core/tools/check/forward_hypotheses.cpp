@@ -209,9 +209,9 @@ void add_sums(const Knowledge& known, Hypotheses& table) {
 void add_roundings(const Knowledge& known, int hops, int exact, Hypotheses& table) {
   if (hops < 1) return;
   const bool is_every_step = hops == known.ranks();
-  enum Kind { unnormalised, normalised, with_row_sum };
+  enum Rounded { unnormalised, normalised, with_row_sum };
   for (const DType dtype : {DType::bf16, DType::f16})
-    for (const Kind kind : {unnormalised, normalised, with_row_sum})
+    for (const Rounded kind : {unnormalised, normalised, with_row_sum})
       table.merge(Mistake::rounds_each_hop, is_every_step ? 1 : 1.05,
                   fmt::format("{} is rounded to {} at {}",
                               kind == unnormalised ? "the unnormalised accumulator"

@@ -187,21 +187,23 @@ INSTANTIATE_TEST_SUITE_P(Check, EveryMistake, testing::ValuesIn(kAllMistakes),
                            return name;
                          });
 
-// A problem of one head on four ranks, forward only.
-Case plain_case(std::uint64_t seed, const std::string& mask, PartitionKind kind, bool bf16) {
+// A problem of one head on four ranks, forward only. Its first value of V is `first`, if that is given.
+Case plain_case(std::uint64_t seed, const std::string& mask, PartitionKind kind, bool bf16,
+                Index rows = 96, std::optional<Index> width = {},
+                std::optional<double> first = {}) {
   Cases cases(seed);
   Case c = cases.draw(false, bf16);
-  c.problem.shape = {1, 1, 1, 96, c.problem.shape.head_dim};
-  c.problem.partition = {kind, 96, 4};
+  c.problem.shape = {1, 1, 1, rows, width.value_or(c.problem.shape.head_dim)};
+  c.problem.partition = {kind, rows, 4};
   c.problem.mask = MaskSpec::parse(mask);
   std::mt19937_64 random(seed);
   std::normal_distribution<double> normal;
   for (auto* tensor : {&c.inputs.q, &c.inputs.k, &c.inputs.v}) {
-    tensor->resize(static_cast<std::size_t>(96 * c.problem.shape.head_dim));
+    tensor->resize(static_cast<std::size_t>(rows * c.problem.shape.head_dim));
     for (double& x : *tensor) x = normal(random);
     store(*tensor, c.dtype);
   }
-  c.inputs.dout.clear();
+  c.inputs.v[0] = first.value_or(c.inputs.v[0]);
   c.oracle = oracle_of(c.problem, c.inputs, {});
   return c;
 }
@@ -268,23 +270,12 @@ TEST(MistakenRing, MakesTheMistakeThatItSays) {
 // the whole tensor.
 TEST(Diagnosis, FindsTenShiftedRows) {
   for (const bool bf16 : {false, true}) {
-    Cases cases(test_seed());
-    Case c = cases.draw(false, bf16);
-    const Index n = 2048, width = 16;
-    c.problem.shape = {1, 1, 1, n, width};
-    c.problem.partition = {PartitionKind::zigzag, n, 4};
-    c.problem.mask = MaskSpec::parse("causal");
-    std::mt19937_64 random(test_seed());
-    std::normal_distribution<double> normal;
-    for (auto* tensor : {&c.inputs.q, &c.inputs.k, &c.inputs.v}) {
-      tensor->resize(static_cast<std::size_t>(n * width));
-      for (double& x : *tensor) x = normal(random);
-      store(*tensor, c.dtype);
-    }
-    c.inputs.v[0] = 20;  // one large value makes the tolerance of 16 bits wide
-    c.oracle = oracle_of(c.problem, c.inputs, {});
+    constexpr Index kWidth = 16;
+    // One large value makes the tolerance of 16 bits wide.
+    const Case c = plain_case(test_seed(), "causal", PartitionKind::zigzag, bf16, 2048, kWidth, 20);
     Tensors mine{c.oracle.out, {}, {}, {}, {}};
-    std::copy_n(c.oracle.out.begin() + 1501 * width, 10 * width, mine.out.begin() + 1500 * width);
+    std::copy_n(c.oracle.out.begin() + 1501 * kWidth, 10 * kWidth,
+                mine.out.begin() + 1500 * kWidth);
     store(mine, c.dtype);
     const CheckVerdict verdict = verdict_of(c, mine);
     EXPECT_EQ(verdict.result, CheckResult::wrong);
