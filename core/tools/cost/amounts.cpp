@@ -61,28 +61,10 @@ double gradient_bytes(const Problem& job, int rank) {
   return 2 * kv_values(job.shape, static_cast<double>(job.shape.seqlen) - kept) * kGradientBytes;
 }
 
-// Return the bytes that leave when a rank sends (N-1)/N of the heads of its `rows` rows.
-double to_heads_bytes(const Problem& job, double rows, double query_tensors, double kv_tensors) {
+// Return the bytes of `rows` rows of so many tensors.
+double tensor_bytes(const Problem& job, double rows, double query_tensors, double kv_tensors) {
   return (query_tensors * query_values(job.shape, rows) + kv_tensors * kv_values(job.shape, rows)) *
-         job.storage_bytes() * (job.world_size - 1) / job.world_size;
-}
-
-// Return the bytes that leave when a rank sends its share of the heads of the others' `rows` rows.
-double to_rows_bytes(const Problem& job, double rows, double query_tensors, double kv_tensors) {
-  return (query_tensors * query_values(job.shape, rows) + kv_tensors * kv_values(job.shape, rows)) *
-         job.storage_bytes() / job.world_size;
-}
-
-Traffic ulysses_traffic(const Problem& job, int rank) {
-  const auto bytes = [&](Pass pass) {
-    const AllToAlls both = all_to_alls_of(job, pass, rank);
-    return both.there_bytes + both.back_bytes;
-  };
-  Traffic traffic;
-  traffic.forward_bytes = bytes(Pass::forward);
-  if (job.backward) traffic.backward_bytes = bytes(Pass::backward);
-  traffic.hops = job.backward ? 4 : 2;
-  return traffic;
+         job.storage_bytes();
 }
 
 }  // namespace
@@ -97,7 +79,14 @@ Traffic traffic_of(const Problem& job, int rank) {
     if (!is_followed(job)) traffic.hops = n - 1 + (job.backward ? n + (has_both ? 1 : 0) : 0);
     return traffic;
   }
-  if (job.scheme == Scheme::ulysses) return ulysses_traffic(job, rank);
+  if (job.scheme == Scheme::ulysses) {
+    const auto bytes = [&](Pass pass) {
+      const AllToAlls both = all_to_alls_of(job, pass, rank);
+      return both.there_bytes + both.back_bytes;
+    };
+    return {bytes(Pass::forward), job.backward ? bytes(Pass::backward) : 0,
+            job.backward ? 4.0 : 2.0};
+  }
   Traffic traffic;
   traffic.forward_bytes = kv_pass_bytes(job, rank);
   traffic.hops = n - 1;
@@ -112,9 +101,11 @@ Traffic traffic_of(const Problem& job, int rank) {
 AllToAlls all_to_alls_of(const Problem& job, Pass pass, int rank) {
   if (job.world_size == 1) return {};
   const double mine = rows_of(job, rank), others = static_cast<double>(job.shape.seqlen) - mine;
-  if (pass == Pass::forward)
-    return {to_heads_bytes(job, mine, 1, 2), to_rows_bytes(job, others, 1, 0)};
-  return {to_heads_bytes(job, mine, 1, 0), to_rows_bytes(job, others, 1, 2)};
+  const double n = job.world_size;
+  const bool forward = pass == Pass::forward;
+  // (N-1)/N of the heads of its own rows go there, and its share of those of the others' rows back.
+  return {tensor_bytes(job, mine, 1, forward ? 2 : 0) * (n - 1) / n,
+          tensor_bytes(job, others, 1, forward ? 0 : 2) / n};
 }
 
 double kv_hop_bytes(const Problem& job) {

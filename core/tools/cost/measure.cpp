@@ -71,12 +71,9 @@ class KernelBench {
 
   // Attend all rows to the keys of a block: at once, a few rows at a time (which loads the keys
   // again for each piece), or a few keys at a time (which visits all rows for each piece).
-  void attend_whole(Pass pass) { attend(pass, 0, region(kRows, kKeys)); }
-  void attend_by_rows(Pass pass) {
-    for (Index row = 0; row < kRows; row += kRowPiece) attend(pass, row, region(kRowPiece, kKeys));
-  }
-  void attend_by_keys(Pass pass) {
-    for (Index key = 0; key < kKeys; key += kKeyPiece) attend(pass, 0, region(kRows, kKeyPiece));
+  void attend(Pass pass, Index rows = kRows, Index keys = kKeys) {
+    for (Index row = 0; row < kRows; row += rows)
+      for (Index key = 0; key < kKeys; key += keys) attend(pass, row, region(rows, keys));
   }
   // Attend a causal block of striped ranks with as many rows as keys. Half of the pairs are
   // allowed, and many tiles are partial.
@@ -95,7 +92,7 @@ class KernelBench {
   // Compute the state that the calls of the backward pass need.
   void prepare_backward() {
     begin_attention(params_, query(0, kRows), state(0));
-    attend_whole(Pass::forward);
+    attend(Pass::forward);
     finish_attention(params_, query(0, kRows), state(0));
     begin_backward(params_, query(0, kRows), backward_state(0));
   }
@@ -108,7 +105,6 @@ class KernelBench {
     return {Mask{.seqlen = 2 * kKeys, .causal = true}, striped(0), striped(1)};
   }
 
- private:
   // Under a full mask only the numbers of rows and keys matter.
   static Region region(Index rows, Index keys) {
     const Index seqlen = kRows + kKeys;
@@ -117,6 +113,8 @@ class KernelBench {
     };
     return {Mask{.seqlen = seqlen}, first(rows), first(keys)};
   }
+
+ private:
   QueryBlock query(Index row, Index rows) const {
     const Index at = row * params_.head_dim * bytes_of(params_.dtype);
     return {q_.data() + at, dout_.data() + at, rows};
@@ -153,7 +151,6 @@ class KernelBench {
   Index block_ = 0;
 };
 
-constexpr double kPassSeconds = 0.6;
 constexpr double kRingSeconds = 0.15;
 constexpr Index kLargeBytes = Index{8} << 20;  // larger than a core's own caches
 constexpr Index kSmallBytes = 64;
@@ -163,22 +160,6 @@ std::vector<std::unique_ptr<KernelBench>> benches_of(Index head_dim, DType dtype
   for (int i = 0; i < threads; ++i)
     benches.push_back(std::make_unique<KernelBench>(head_dim, dtype));
   return benches;
-}
-
-Rates measure_compute(Index head_dim, DType dtype, int threads) {
-  const std::vector<double> seconds =
-      slowest_thread(benches_of(head_dim, dtype, threads), [](KernelBench& bench) {
-        const auto time = [&](Pass pass) {
-          return fastest_of(kPassSeconds, {[&] { bench.attend_whole(pass); }})[0];
-        };
-        const double forward = time(Pass::forward);
-        bench.prepare_backward();
-        return std::vector{forward, time(Pass::backward)};
-      });
-  const AttentionShape one_head{1, 1, 1, KernelBench::kRows, head_dim};
-  const double pairs = static_cast<double>(KernelBench::kRows * KernelBench::kKeys);
-  return {flops_of_pairs(one_head, pairs, Pass::forward) / seconds[0],
-          flops_of_pairs(one_head, pairs, Pass::backward) / seconds[1], 0, 0};
 }
 
 // Derive the figures from five times: the whole block, the block by rows and by keys, a causal
@@ -281,15 +262,6 @@ HopSeconds hop_time(int world_size, Index bytes, double seconds) {
 
 }  // namespace
 
-Rates measure_rates(Index head_dim, DType dtype, int threads) {
-  Rates rates = measure_compute(head_dim, dtype, threads);
-  const double small = hop_time(2, kSmallBytes, kRingSeconds).clock;
-  const double large = hop_time(2, kLargeBytes, kRingSeconds).clock;
-  rates.latency_s = small;
-  rates.bytes_per_s = static_cast<double>(kLargeBytes) / std::max(large - small, large / 2);
-  return rates;
-}
-
 CpuFigures measure_cpu(const CpuMeasurement& what) {
   const double cores = std::max(1u, std::thread::hardware_concurrency());
   const double budget = what.seconds * std::max(1.0, what.threads / cores);
@@ -297,9 +269,10 @@ CpuFigures measure_cpu(const CpuMeasurement& what) {
       slowest_thread(benches_of(what.head_dim, what.dtype, what.threads), [&](KernelBench& bench) {
         const auto times_of = [&](Pass pass) {
           return fastest_of(
-              budget, {[&] { bench.attend_whole(pass); }, [&] { bench.attend_by_rows(pass); },
-                       [&] { bench.attend_by_keys(pass); }, [&] { bench.attend_causal(pass); },
-                       [&] { bench.begin_and_finish(pass); }});
+              budget,
+              {[&] { bench.attend(pass); }, [&] { bench.attend(pass, KernelBench::kRowPiece); },
+               [&] { bench.attend(pass, KernelBench::kRows, KernelBench::kKeyPiece); },
+               [&] { bench.attend_causal(pass); }, [&] { bench.begin_and_finish(pass); }});
         };
         std::vector<double> both = times_of(Pass::forward);
         if (!what.backward) return both;
@@ -315,16 +288,29 @@ CpuFigures measure_cpu(const CpuMeasurement& what) {
     figures.add_s = add_seconds(what.head_dim);
   }
   figures.start_s = start_seconds();
-  if (what.world_size > 1)
-    figures.hops = measure_hops(what.world_size, what.block_bytes, what.seconds / 2);
+  if (what.world_size == 1) return figures;
+  const auto hop_of = [&](Index bytes) {
+    return hop_time(what.world_size, bytes, what.seconds / 4).processor;
+  };
+  const double small = hop_of(kSmallBytes), more = std::max(0.0, hop_of(what.block_bytes) - small);
+  figures.hops = {
+      small, what.block_bytes > kSmallBytes ? more / static_cast<double>(what.block_bytes) : 0};
   return figures;
 }
 
-HopFigures measure_hops(int world_size, Index block_bytes, double seconds) {
-  const double small = hop_time(world_size, kSmallBytes, seconds / 2).processor;
-  const double large = hop_time(world_size, block_bytes, seconds / 2).processor;
-  const double more = std::max(0.0, large - small);
-  return {small, block_bytes > kSmallBytes ? more / static_cast<double>(block_bytes) : 0};
+Rates measure_rates(Index head_dim, DType dtype, int threads) {
+  const CpuFigures figures =
+      measure_cpu({.head_dim = head_dim, .dtype = dtype, .backward = true, .threads = threads});
+  const TileAmounts block =
+      tile_amounts(KernelBench::region(KernelBench::kRows, KernelBench::kKeys));
+  const auto flops = [&](Pass pass) {
+    return flops_of_pairs({1, 1, 1, KernelBench::kRows, head_dim}, block.pairs, pass) /
+           figures.kernel(pass).seconds(block, 1, 1);
+  };
+  const double small = hop_time(2, kSmallBytes, kRingSeconds).clock;
+  const double large = hop_time(2, kLargeBytes, kRingSeconds).clock;
+  return {flops(Pass::forward), flops(Pass::backward),
+          static_cast<double>(kLargeBytes) / std::max(large - small, large / 2), small};
 }
 
 }  // namespace ringscope

@@ -88,13 +88,6 @@ struct CpuFigures {
 // Measure the machine that this runs on, with the CPU backend and threads: F and B for the closed
 // forms, and the finer figures for a simulation of this machine.
 
-// Attend blocks of heads of `head_dim` values, forward and backward, for about 0.6 s each on
-// `threads` threads at once, so that they compete for shared resources. Then move blocks around a
-// ring of two threads: large ones for the rate, small ones for the latency. This takes about 1.5 s.
-// The fastest of many repetitions counts, and rates are those of the slowest thread. Throw
-// std::bad_alloc, and RunError or std::system_error when a thread can't be started.
-Rates measure_rates(Index head_dim, DType dtype, int threads);
-
 struct CpuMeasurement {
   Index head_dim = 64;
   DType dtype = DType::f32;
@@ -106,11 +99,14 @@ struct CpuMeasurement {
   double seconds = 0.6;  // per core, pass and thread; half as long for the hops
 };
 
-// Time a block as a whole and in pieces in turn, and take the fastest of each. The differences are
-// the costs of rows and keys. Throw as measure_rates() does.
+// Time a block as a whole and in pieces in turn, and take the fastest of each, on the slowest of
+// `threads` threads at once, which compete for shared resources. The differences are the costs of
+// rows and keys. Hops are those of a ring that does nothing else, by the processor time of the whole
+// process. Throw std::bad_alloc, and RunError or std::system_error when a thread can't be started.
 CpuFigures measure_cpu(const CpuMeasurement& what);
 
-// Measure a ring of threads that does nothing else, by the processor time of the whole process.
-HopFigures measure_hops(int world_size, Index block_bytes, double seconds);
+// Return what these figures come to for large blocks, and on the clock the rate and the latency of a
+// ring of two threads that moves large and small blocks. This takes about 1.5 s. Throw likewise.
+Rates measure_rates(Index head_dim, DType dtype, int threads);
 
 }  // namespace ringscope

@@ -68,6 +68,7 @@ TEST(TileAmounts, AreThoseOfEveryPairOneByOne) {
       }
 }
 
+// No figure is asserted, only that there is one of each.
 TEST(MeasureCpu, FindsFiguresOfAMachine) {
   const CpuFigures figures = measure_cpu({.head_dim = 16,
                                           .backward = true,
@@ -88,6 +89,12 @@ TEST(MeasureCpu, FindsFiguresOfAMachine) {
   EXPECT_GT(figures.start_s, 0);
   EXPECT_GT(figures.hops.hop_s, 0);
   EXPECT_GE(figures.hops.byte_s, 0);
+  const Rates rates = measure_rates(16, DType::f32, 1);
+  for (const double rate :
+       {rates.forward_flops, rates.backward_flops, rates.bytes_per_s, rates.latency_s}) {
+    EXPECT_GT(rate, 0);
+    EXPECT_LT(rate, 1e15);
+  }
 }
 
 }  // namespace
