@@ -275,7 +275,8 @@ What others measured, beside what is simulated from one device's kernel and the 
 A device is known by four figures of its kernels (the rate of a long row and the keys' worth of time
 that a row takes besides, forward and backward), three rates (links inside a node, to other nodes,
 memory), and two costs that are fitted on one row each: the bytes of memory traffic that merging two
-blocks takes, and the seconds that a call takes besides. Tiles of 128 rows, the halves of zigzag,
+blocks takes, and the seconds that a call takes besides (`simulate` and `plan` count these two with
+`--calibrated`). Tiles of 128 rows, the halves of zigzag,
 hops that wait for their link, all-to-alls and gathers follow from the row itself. There is no
 figure for any row. Sources whose machines are not in the table get defaults. What the
 implementations share (traffic of a backward step over a forward one, copies around an all-to-all,

@@ -145,13 +145,16 @@ void add_hardware(CommandFlags& flags, HardwareOptions& hardware) {
   flags.text("--link", "NAME|FILE", hardware.link, "from a rank to the next: NVLink4, PCIe5, ...");
   flags.flag("--measure", hardware.measure,
              "take this machine instead: measure its cores and memory, a few seconds");
+  flags.flag("--calibrated", hardware.calibrated,
+             "count what calls take by themselves, and merging, as published runs show it");
 }
 
 void check_hardware(const std::string& command, const HardwareOptions& hardware) {
-  const auto& [gpu, link, measure] = hardware;
+  const auto& [gpu, link, measure, calibrated] = hardware;
   constexpr const char* kAccepted = "--gpu with --link, or --measure";
   if (measure && (gpu || link))
     contradiction(gpu ? "--gpu" : "--link", "given beside --measure", kAccepted);
+  if (measure && calibrated) contradiction("--calibrated", "given beside --measure", "one of them");
   if (!measure && !(gpu && link))
     contradiction(command, fmt::format("no {} given", gpu ? "--link" : "--gpu"), kAccepted);
 }

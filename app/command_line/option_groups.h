@@ -79,10 +79,15 @@ void add_problem(CommandFlags& flags, Problem& job);
 // Throw InputError for a size that `command` lacks, and for an impossible shape or mask.
 void complete_problem(const std::string& command, Problem& job);
 
+// What `plan` and `simulate` say without --calibrated.
+inline constexpr const char* kCallsLeftOut =
+    "calls and merging are left out; --calibrated counts them as published runs show them\n";
+
 // GPU and link, each a name or a file; or a measurement of this machine.
 struct HardwareOptions {
   std::optional<std::string> gpu, link;
   bool measure = false;
+  bool calibrated = false;  // count calls and merging, as in published runs
 };
 
 void add_nodes(CommandFlags& flags, std::optional<int>& nodes, std::optional<std::string>& between);

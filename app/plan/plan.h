@@ -26,7 +26,6 @@ struct PlanOptions {
 
   Problem job = planned_problem();  // partition and scheme: those of the answer, unless given
   std::optional<PartitionSpec> partition;
-  bool searched = false;            // search for a ring's partition instead of naming one
   bool scheme_given = false;        // of `job`
   std::optional<ModelSizes> model;  // around the attention
   ModelMemory model_memory;
@@ -35,6 +34,7 @@ struct PlanOptions {
   // Ranks along the other axes, where job.world_size ranks are only one of several context groups.
   PerAxis groups{{1, 1, 1, 1}};
   int ranks_a_node = 8;
+  bool is_searched() const { return partition && partition->is_searched(); }
   bool has_groups() const { return groups != PerAxis{{1, 1, 1, 1}}; }
 
   bool explain = false;
@@ -45,23 +45,6 @@ struct PlanOptions {
 struct Overlap {
   double threshold_rows = 0;  // c*; may be infinite
   double headroom = 0;        // actual rows / c*
-};
-
-// A ring whose ranks compute whole tiles.
-struct RingInTiles {
-  std::string_view partition;
-  Balance balance;  // of computed pairs
-  LayerTime time;
-};
-
-// A searched partition, beside the four fixed ones with the same tiles.
-struct SearchedRings {
-  Granularity tile;
-  PartitionSpec found;
-  std::vector<RingInTiles> rings;  // the four, then the one that was found
-  double rows = 0;                 // of the rank with most, in the found partition
-
-  const RingInTiles& ring() const { return rings.back(); }
 };
 
 // A model around the attention, for the rank with most rows.
@@ -80,12 +63,11 @@ struct Plan {
   Rates rates;
   double memory_limit = 0;  // bytes per rank that all of it may take
 
-  std::optional<SearchedRings> searched;  // with --partition searched
-
+  Granularity tile;  // with --partition searched, which counts and deals out whole ones
   std::vector<Choice> choices;
   std::optional<std::size_t> best;  // among all choices
-  Choice chosen;    // the searched one, or the best that --partition and --scheme allow
-  double rows = 0;  // of the rank with most, in `chosen`; so are the next members
+  Choice chosen;                    // the best that --partition and --scheme allow
+  double rows = 0;                  // of the rank with most, in `chosen`; so are the next members
   std::vector<MemoryPart> memory;
   double share = 1;                // least share of c^2 computed during a hop
   std::optional<ModelPlan> model;  // with --width
@@ -120,9 +102,6 @@ void check_groups(const PlanOptions& options);
 std::string groups_text(const PlanOptions& options);
 Fields groups_fields(const PlanOptions& options);
 
-std::string searched_text(const SearchedRings& searched);
-Fields searched_fields(const SearchedRings& searched);
-
 // Return a time, all of it and in parts.
 Fields time_fields(double total, double compute, double imbalance, double exposed);
 inline Fields time_fields(const PassTime& pass) {
@@ -144,9 +123,12 @@ Fields model_fields(const Plan& plan);
 // Return text for people that ends with a newline.
 std::string plan_text(const Plan& plan);
 
-// Return an entry of the explanation: a number's formula, the formula with numbers, its source.
-std::string entry(std::string_view name, std::string_view formula, std::string_view numbers,
-                  std::string_view source);
+// A number of the explanation: its formula, the formula with numbers, and its source.
+struct Entry {
+  std::string name, formula, numbers, source;
+};
+// Return two lines for each entry that has a name.
+std::string entries_text(const std::vector<Entry>& entries);
 
 // Explain every number of plan_text, line by line; the text ends with a newline.
 std::string plan_explanation(const Plan& plan);

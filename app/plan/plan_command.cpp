@@ -26,13 +26,6 @@ namespace ringscope {
 
 namespace {
 
-void set_partition(const std::string& text, PlanOptions& plan) {
-  plan.searched = text == kSearched;
-  plan.partition.reset();
-  if (plan.searched) return;
-  plan.partition = for_flag("--partition:", [&] { return PartitionSpec::parse(text); });
-}
-
 std::optional<ModelSizes> checked_model(const ModelSizes& model) {
   const std::pair<const char*, Index> sizes[] = {
       {"--width", model.width}, {"--hidden", model.hidden}, {"--vocab", model.vocab}};
@@ -56,9 +49,9 @@ void check_nodes(PlanOptions& plan, std::optional<int> nodes) {
                   "given without the link or the nodes that go with it",
                   "--nodes M and --between LINK together, and --nics K with them");
   if (!many) return;
-  if (plan.hardware.measure || plan.searched)
+  if (plan.hardware.measure || plan.is_searched())
     contradiction("--nodes",
-                  plan.searched ? "given with --partition searched" : "given beside --measure",
+                  plan.is_searched() ? "given with --partition searched" : "given beside --measure",
                   "one of them");
   if (plan.job.scheme == Scheme::two_level && plan.job.nodes != *nodes)
     contradiction("--nodes",
@@ -104,14 +97,14 @@ void complete(PlanOptions& plan, const ModelSizes& model, std::optional<int> nod
         "it together with --backward, for which layers keep their activations, or with --width");
   check_groups(plan);
   check_speeds(plan.job);
-  if (!plan.searched && !plan.job.speeds.empty())
+  if (!plan.is_searched() && !plan.job.speeds.empty())
     contradiction("--speeds", "given without --partition searched",
                   "it with --partition searched, which alone deals by speed");
-  if (plan.searched && plan.job.scheme != Scheme::ring)
+  if (plan.is_searched() && plan.job.scheme != Scheme::ring)
     contradiction("--partition",
                   fmt::format("'{}' given with --scheme {}", kSearched, plan.job.scheme_name()),
                   "it with --scheme ring, whose steps it is searched for");
-  if (plan.searched && plan.job.world_size > kMostSearchedRanks)
+  if (plan.is_searched() && plan.job.world_size > kMostSearchedRanks)
     contradiction("--partition",
                   fmt::format("'{}' given for {} ranks", kSearched, plan.job.world_size),
                   fmt::format("it for up to {}", kMostSearchedRanks));
@@ -125,6 +118,7 @@ void look_up_machine(Plan& plan) {
     plan.between = for_flag("--between", [&] { return find_link(*options.between); });
   plan.rates =
       for_flag("--dtype:", [&] { return rates_of(plan.gpu, plan.link, options.job.dtype); });
+  if (options.hardware.calibrated) for_flag("--calibrated:", [&] { calibrated_costs(plan.gpu); });
   if (options.model)
     plan.model = ModelPlan{*options.model, model_figures(plan.gpu, options.job.dtype), {}, {}};
 }
@@ -146,13 +140,14 @@ void measure_machine(Plan& plan) {
 }
 
 bool is_asked_for(const Choice& choice, const PlanOptions& options) {
-  const bool right_scheme =
-      !options.scheme_given || choice.job.scheme_name() == options.job.scheme_name();
+  // A partition is searched for the steps of a ring, which is the default.
+  const bool right_scheme = !(options.scheme_given || options.is_searched()) ||
+                            choice.job.scheme_name() == options.job.scheme_name();
   // Leave Ulysses out if a partition was asked for, because it makes no difference to Ulysses.
   const bool right_partition =
-      !options.partition ||
-      (choice.job.scheme == Scheme::ulysses ? options.scheme_given
-                                            : choice.job.partition == *options.partition);
+      !options.partition || (choice.job.scheme == Scheme::ulysses
+                                 ? options.scheme_given
+                                 : choice.job.partition.name() == options.partition->name());
   return right_scheme && right_partition;
 }
 
@@ -165,18 +160,27 @@ std::vector<Choice> all_choices(const Plan& plan, const MemoryOf& memory_of) {
     scenario.job = job;
     // A loop of messages sees which rows a rank has, also in Ulysses.
     if (job.scheme == Scheme::ulysses && options.partition)
-      scenario.job.partition = options.job.partition == PartitionKind::dealt ? options.job.partition
-                                                                             : *options.partition;
+      scenario.job.partition =
+          options.job.partition == PartitionKind::dealt || options.is_searched()
+              ? options.job.partition
+              : *options.partition;
     scenario.rates = plan.rates;
     scenario.nics = options.nics;
     if (plan.between) scenario.between = *plan.between;
+    if (options.hardware.calibrated) scenario.calibrated = calibrated_costs(plan.gpu);
+    scenario.granularity = plan.tile;
     return judge_by_simulation(std::move(scenario), plan.memory_limit, memory_of);
   };
   Problem tried = options.job;
   set_scheme(tried, name_of(Scheme::ring));
-  std::vector<Choice> choices = all_choices(tried, plan.rates, plan.memory_limit, memory_of);
+  const BalanceOf counted = [&](const Problem& job) {
+    return options.is_searched() ? balance_of(Work(job, plan.tile), job.speeds) : balance_of(job);
+  };
+  std::vector<Choice> choices =
+      all_choices(tried, plan.rates, plan.memory_limit, memory_of, counted);
   for (Choice& choice : choices)
-    if (is_followed(choice.job) || plan.between) choice = simulated(choice.job);
+    if (is_followed(choice.job) || plan.between || options.hardware.calibrated)
+      choice = simulated(choice.job);
   if (options.job.scheme == Scheme::ulysses || (is_plain(options.job) && !plan.between))
     return choices;
   std::vector<PartitionSpec> partitions(std::begin(kAllPartitions), std::end(kAllPartitions));
@@ -207,7 +211,7 @@ Choice choose(const Plan& plan) {
 void find_overlap(Plan& plan) {
   Problem ring = plan.chosen.job;
   ring.scheme = Scheme::ring;
-  const Balance balance = plan.searched ? plan.chosen.balance : balance_of(ring);
+  const Balance balance = plan.options.is_searched() ? plan.chosen.balance : balance_of(ring);
   plan.share = least_share(ring, balance);
   if (ring.world_size == 1) return;
   const auto overlap = [&](Pass pass) {
@@ -220,81 +224,20 @@ void find_overlap(Plan& plan) {
   if (std::isfinite(rows)) plan.hidden_seqlen = std::ceil(rows) * ring.world_size;
 }
 
-// ---
-// A partition searched for the plan's mask. It is judged beside the four fixed ones with the same
-// tiles, and described in words.
-
+// Tiles of the GPU kernels, and of the CPU kernel that is measured.
 constexpr Granularity kGpuTile = {128, 128};
-constexpr Granularity kCpuTile = {kTileRows, kVectorWidth};  // of the measured kernel
-
-// Return the cost of a ring whose hops carry the block of the rank with most rows.
-RingInTiles ring_of(std::string_view partition, const Work& work, const Problem& job,
-                    const Rates& rates) {
-  Problem ring = job;
-  ring.scheme = Scheme::ring;
-  ring.partition = PartitionKind::contiguous;  // of as many rows a rank
-  ring.shape.seqlen = work.max_rows() * job.world_size;
-  Balance balance = balance_of(work, job.speeds);
-  const LayerTime time = layer_time(ring, balance, rates);
-  return {partition, std::move(balance), time};
-}
-
-// Return the rings' times, of which the last one's row is marked.
-std::vector<Fields> ring_fields(const SearchedRings& searched) {
-  std::vector<Fields> rings;
-  for (const RingInTiles& ring : searched.rings) {
-    const double ceiling = ring.balance.ceiling();
-    const char mark = &ring == &searched.ring() ? '>' : ' ';
-    rings.push_back(
-        Fields{{"partition", ring.partition,
-                fmt::format("  ring, tiles of {}x{}", searched.tile.rows, searched.tile.keys), -25,
-                [mark](std::string_view name) { return fmt::format("{} {}", mark, name); }},
-               {"balance_ceiling", ceiling}} +
-        time_fields(ring.time) + Fields{{"", ceiling, "ceiling", 10, ratio_text}});
-  }
-  return rings;
-}
-
-// Search for a partition of `options`' job. Tiles are those of the GPU kernels, or of the CPU
-// kernel if this machine is measured.
-SearchedRings search_rings(const PlanOptions& options, const Rates& rates) {
-  const Granularity tile = options.hardware.measure ? kCpuTile : kGpuTile;
-  Problem job = options.job;
-  job.scheme = Scheme::ring;
-  SearchedRings searched{.tile = tile, .found = PartitionSpec::parse(kSearched), .rings = {}};
-  for (const PartitionKind kind : kAllPartitions) {
-    job.partition = kind;
-    searched.rings.push_back(ring_of(name_of(kind), Work(job, tile), job, rates));
-  }
-  job.partition = searched.found;
-  deal_out_as_given(job, tile);
-  searched.found = job.partition;
-  searched.rings.push_back(ring_of(kSearched, Work(job, tile), job, rates));
-  searched.rows = job.max_rows();
-  return searched;
-}
-
-// Return the found partition as a choice, judged like the others.
-Choice choice_of(const SearchedRings& searched, const PlanOptions& options, double memory_bytes) {
-  Problem job = options.job;
-  job.scheme = Scheme::ring;
-  job.partition = PartitionKind::contiguous;
-  const double bytes = total_bytes(memory_bill(options, job, searched.rows));
-  Choice choice{job, searched.ring().balance, searched.ring().time, bytes, std::nullopt};
-  if (bytes > memory_bytes)
-    choice.obstacle =
-        fmt::format("memory: {} needed a rank, {} there", gib_text(bytes), gib_text(memory_bytes));
-  return choice;
-}
-
-// ---
-// The plan.
+constexpr Granularity kCpuTile = {kTileRows, kVectorWidth};
 
 // Throw InputError for unknown hardware or a bad table. With --measure this takes about 2 s.
 Plan make_plan(const PlanOptions& options) {
   Plan plan;
   plan.options = options;
   options.hardware.measure ? measure_machine(plan) : look_up_machine(plan);
+  if (options.is_searched()) {
+    plan.tile = options.hardware.measure ? kCpuTile : kGpuTile;
+    plan.options.job.partition = *options.partition;
+    deal_out_as_given(plan.options.job, plan.tile);
+  }
   plan.memory_limit = options.memory_fraction * plan.gpu.memory_bytes;
   const MemoryOf memory_of = [&](const Problem& job) {
     return total_bytes(memory_bill(options, job, job.max_rows()));
@@ -302,11 +245,9 @@ Plan make_plan(const PlanOptions& options) {
   if (options.scheme_given) with_dashes([&] { check_scheme(options.job); });
   with_dashes([&] { plan.choices = all_choices(plan, memory_of); });
   plan.best = best_choice(plan.choices);
-  if (options.searched) plan.searched = search_rings(options, plan.rates);
-  plan.chosen =
-      plan.searched ? choice_of(*plan.searched, options, plan.memory_limit) : choose(plan);
+  plan.chosen = choose(plan);
   const Problem& job = plan.chosen.job;
-  plan.rows = plan.searched ? plan.searched->rows : job.max_rows();
+  plan.rows = job.max_rows();
   plan.memory = memory_bill(options, job, plan.rows);
   find_overlap(plan);
   if (plan.model) plan.model->step = step_time(plan);
@@ -322,18 +263,6 @@ std::vector<MemoryPart> memory_bill(const PlanOptions& options, const Problem& j
   return model_memory_parts(job, *options.model, options.model_memory, rows);
 }
 
-std::string searched_text(const SearchedRings& searched) {
-  return table_text(ring_fields(searched)) +
-         fmt::format("searched: {}, the best of all deals\n", searched.found.found());
-}
-
-Fields searched_fields(const SearchedRings& searched) {
-  return {{"tile_rows", searched.tile.rows},
-          {"tile_keys", searched.tile.keys},
-          {"found", searched.found.found()},
-          {"rings", ring_fields(searched)}};
-}
-
 Finish declare_plan(CommandFlags& flags) {
   const auto plan = std::make_shared<PlanOptions>();
   const auto model = std::make_shared<ModelSizes>();  // 0: not given
@@ -346,7 +275,9 @@ Finish declare_plan(CommandFlags& flags) {
       "--partition", "contiguous|striped|zigzag|fold|documents:P|file:RANKS.npy|searched",
       "which rank holds which positions (the best of the first four); searched: one made for "
       "the mask",
-      [plan](const std::string& text) { set_partition(text, *plan); });
+      [plan](const std::string& text) {
+        plan->partition = for_flag("--partition:", [&] { return PartitionSpec::parse(text); });
+      });
   add_speeds(flags, plan->job.speeds, "for a searched partition");
   flags.value("--scheme", kSchemeNames,
               "how blocks get around (the best of ring, allgather and ulysses)",
@@ -409,11 +340,9 @@ Finish declare_plan(CommandFlags& flags) {
 
 int carry_out(const PlanOptions& options) {
   const Plan plan = make_plan(options);
-  if (options.json) {
-    print_out(plan_json(plan));
-  } else {
-    print_out(plan_text(plan) + (options.explain ? "\n" + plan_explanation(plan) : ""));
-  }
+  print_out(options.json
+                ? plan_json(plan)
+                : plan_text(plan) + (options.explain ? "\n" + plan_explanation(plan) : ""));
   return 0;
 }
 

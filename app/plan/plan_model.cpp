@@ -69,8 +69,8 @@ std::optional<double> mfu_of(const Plan& plan) {
 // them would take long.
 bool is_simulated(const Plan& plan) {
   const Problem& job = plan.chosen.job;
-  return plan.model->kernels && !plan.searched && is_plain(job) && job.world_size <= 64 &&
-         job.shape.seqlen <= (1 << 17);
+  return plan.model->kernels && !plan.options.is_searched() && is_plain(job) &&
+         job.world_size <= 64 && job.shape.seqlen <= (1 << 17);
 }
 
 // Return the seconds of one layer's attention.
@@ -157,69 +157,67 @@ std::string model_explanation(const Plan& plan) {
   const AttentionShape& s = job.shape;
   const ModelSizes& sizes = plan.model->sizes;
   const ModelFigures& figures = plan.model->figures;
+  const StepTime& step = plan.model->step;
   const double tokens = tokens_of(plan);
-  const bool measured = plan.options.hardware.measure;
-  std::string text = fmt::format(
-      "model: T = b c rows of a rank = {:.0f}, W width, F hidden, V vocab; {}\n", tokens,
-      job.backward ? "backward each product costs two, dx = dy w^T and dw = x^T dy"
-                   : "the forward pass only");
-  const auto add = [&text](std::string_view name, std::string_view formula,
-                           std::string_view numbers, std::string_view source) {
-    text += entry(name, formula, numbers, source);
-  };
-  add("attention",
-      is_simulated(plan) ? "a layer of `simulate --measure`, by tiles, rows and hops"
-                         : "time above",
-      fmt::format("{} a layer", seconds_text(plan.model->step.attention /
-                                             static_cast<double>(plan.model->step.layers))),
-      is_simulated(plan) ? "measured now; short blocks cost more than their FLOPs" : "as above");
-  add("F of products", measured ? "FLOPs of a large product / time" : "peak x forward_share",
-      fmt::format("{:.4g} FLOP/s", figures.product_flops),
-      measured ? "measured now" : "table of hardware; as attention's forward pass");
-  add("projections", "2 T W d (2H + 2G) a layer forward, of Q, K, V and the output",
-      fmt::format("2 x {:.0f} x {} x {} x {} = {:.6g}", tokens, sizes.width, s.head_dim,
-                  2 * (s.num_heads + s.num_heads_kv), projection_flops(s, sizes, tokens)),
-      "two FLOPs a multiply-add: S0, Arithmetic Complexity");
-  add("MLP", "2 T W 3F a layer forward, gate, up and down",
-      fmt::format("2 x {:.0f} x {} x {} = {:.6g}", tokens, sizes.width, 3 * sizes.hidden,
-                  mlp_flops(sizes, tokens)),
-      "S1 part one 2.2: rows by themselves, nothing is sent");
-  add("head", "2 T W V forward",
-      fmt::format("2 x {:.0f} x {} x {} = {:.6g}", tokens, sizes.width, sizes.vocab,
-                  head_flops(sizes, tokens)),
-      sizes.tied ? "once a step; its matrix is the embedding" : "once a step");
-  const auto value = [&](const char* name, const char* formula, const ValueSeconds& seconds) {
-    add(name, formula,
-        fmt::format("{:.3g} s forward, {:.3g} s backward a value", seconds.forward,
-                    seconds.backward),
-        measured ? "not measured" : "bytes read and written / memory_gb_per_s");
-  };
-  value("norms", "2 T W values a layer, T W before the head", figures.norm);
-  value("gates", "T F values a layer", figures.gate);
-  value("heads", "T (2H + 2G) d values a layer, turned and brought in order", figures.heads);
-  value("loss", "T V values", figures.loss);
-  if (!job.backward) return text;
-  add("weights", fmt::format("{}V W + W + L (W d (2H + 2G) + 3 W F + 2 W)", sizes.tied ? "" : "2 "),
-      fmt::format("{:.6g}, AdamW {:.3g} s each", weights_of(plan), figures.update_s),
-      plan.options.model_memory.zero_stage > 0 ? "every rank updates an N-th"
-                                               : "every rank updates all of them");
-  const WeightTraffic sent =
-      weight_traffic(weights_of(plan), job.storage_bytes(), job.world_size,
-                     plan.options.model_memory.zero_stage, job.layers, plan.options.micro_batches);
+  const bool measured = plan.options.hardware.measure, tiles = is_simulated(plan);
   const int stage = plan.options.model_memory.zero_stage;
-  add("gradients",
-      fmt::format("{}(N-1)/N of 4 bytes a weight / B + messages", stage == 0   ? "2 "
-                                                                  : stage == 1 ? ""
-                                                                               : "a micro-batch "),
-      fmt::format("{:.6g} bytes sent by a rank, {}", sent.gradient_bytes,
-                  seconds_text(plan.model->step.reduction)),
-      "S1 part one 2.3: a sum over the context group; nothing hides it");
-  if (stage > 0)
-    add("gathered weights", fmt::format("{}(N-1)/N e P / B", stage == 3 ? "2 a micro-batch " : ""),
-        fmt::format("{:.6g} bytes sent by a rank, {}", sent.weight_bytes,
-                    seconds_text(plan.model->step.gathering)),
-        "ZeRO, section 7; nothing hides it here");
-  return text;
+  const WeightTraffic sent = weight_traffic(weights_of(plan), job.storage_bytes(), job.world_size,
+                                            stage, job.layers, plan.options.micro_batches);
+  const auto flops = [&](const std::string& factors, double product) {
+    return fmt::format("2 x {:.0f} x {} x {} = {:.6g}", tokens, sizes.width, factors, product);
+  };
+  const auto value = [&](const char* name, const char* formula, const ValueSeconds& seconds) {
+    return Entry{name, formula,
+                 fmt::format("{:.3g} s forward, {:.3g} s backward a value", seconds.forward,
+                             seconds.backward),
+                 measured ? "not measured" : "bytes read and written / memory_gb_per_s"};
+  };
+  const auto sum = [](double bytes, double seconds) {
+    return fmt::format("{:.6g} bytes sent by a rank, {}", bytes, seconds_text(seconds));
+  };
+  return fmt::format("model: T = b c rows of a rank = {:.0f}, W width, F hidden, V vocab; {}\n",
+                     tokens,
+                     job.backward ? "backward each product costs two, dx = dy w^T and dw = x^T dy"
+                                  : "the forward pass only") +
+         entries_text(
+             {{"attention",
+               tiles ? "a layer of `simulate --measure`, by tiles, rows and hops" : "time above",
+               seconds_text(step.attention / static_cast<double>(step.layers)) + " a layer",
+               tiles ? "measured now; short blocks cost more than their FLOPs" : "as above"},
+              {"F of products",
+               measured ? "FLOPs of a large product / time" : "peak x forward_share",
+               fmt::format("{:.4g} FLOP/s", figures.product_flops),
+               measured ? "measured now" : "table of hardware; as attention's forward pass"},
+              {"projections", "2 T W d (2H + 2G) a layer forward, of Q, K, V and the output",
+               flops(fmt::format("{} x {}", s.head_dim, 2 * (s.num_heads + s.num_heads_kv)),
+                     projection_flops(s, sizes, tokens)),
+               "two FLOPs a multiply-add: S0, Arithmetic Complexity"},
+              {"MLP", "2 T W 3F a layer forward, gate, up and down",
+               flops(std::to_string(3 * sizes.hidden), mlp_flops(sizes, tokens)),
+               "S1 part one 2.2: rows by themselves, nothing is sent"},
+              {"head", "2 T W V forward",
+               flops(std::to_string(sizes.vocab), head_flops(sizes, tokens)),
+               sizes.tied ? "once a step; its matrix is the embedding" : "once a step"},
+              value("norms", "2 T W values a layer, T W before the head", figures.norm),
+              value("gates", "T F values a layer", figures.gate),
+              value("heads", "T (2H + 2G) d values a layer, turned and brought in order",
+                    figures.heads),
+              value("loss", "T V values", figures.loss),
+              {job.backward ? "weights" : "",
+               (sizes.tied ? "V W" : "2 V W") +
+                   std::string(" + W + L (W d (2H + 2G) + 3 W F + 2 W)"),
+               fmt::format("{:.6g}, AdamW {:.3g} s each", weights_of(plan), figures.update_s),
+               stage > 0 ? "every rank updates an N-th" : "every rank updates all of them"},
+              {job.backward ? "gradients" : "",
+               (stage == 0   ? "2 "
+                : stage == 1 ? ""
+                             : "a micro-batch ") +
+                   std::string("(N-1)/N of 4 bytes a weight / B + messages"),
+               sum(sent.gradient_bytes, step.reduction),
+               "S1 part one 2.3: a sum over the context group; nothing hides it"},
+              {stage > 0 ? "gathered weights" : "",
+               (stage == 3 ? "2 a micro-batch " : "") + std::string("(N-1)/N e P / B"),
+               sum(sent.weight_bytes, step.gathering), "ZeRO, section 7; nothing hides it here"}});
 }
 
 Fields model_fields(const Plan& plan) {

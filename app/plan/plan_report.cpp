@@ -23,20 +23,26 @@ Fields time_fields(double total, double compute, double imbalance, double expose
 }
 
 // ---
-// The plan as text: what was asked, feasibility, memory, threshold, time, choices, limits.
+// The plan's numbers: a field has a key for programs, and a name where people read it in a line.
 
 namespace {
 
-std::string plan_line(std::string_view what, std::string_view value) {
-  return labelled_line(20, what, value);
+template <class T>
+Field line(std::string_view key, const T& value, std::string_view name, const std::string& text) {
+  return {key, value, name, 0, [&](const T&) { return text; }};
+}
+std::string lines_text(const Fields& fields) {
+  std::string text;
+  for (const Field& field : fields)
+    if (!field.head.empty()) text += labelled_line(20, field.head, field.text);
+  return text;
 }
 
 // Return the name of the chosen way.
 std::string way_text(const Plan& plan) {
   const Problem& job = plan.chosen.job;
   if (job.scheme == Scheme::ulysses) return "ulysses";
-  return fmt::format("{}, {}", plan.searched ? kSearched : name_of(job.partition),
-                     job.scheme_name());
+  return fmt::format("{}, {}", job.partition.name(), job.scheme_name());
 }
 
 std::string header_text(const Plan& plan) {
@@ -50,36 +56,50 @@ std::string header_text(const Plan& plan) {
                                   : "");
 }
 
-std::string feasible_text(const Plan& plan) {
+Fields feasible_fields(const Plan& plan) {
   const Choice& chosen = plan.chosen;
-  if (chosen.obstacle)
-    return plan_line("feasible", fmt::format("no: {}; {}", way_text(plan), *chosen.obstacle));
-  return plan_line("feasible",
-                   fmt::format("yes: {}; {} of {} a rank", way_text(plan),
-                               gib_text(chosen.peak_bytes), gib_text(plan.memory_limit)));
+  const std::string why = chosen.obstacle.value_or(
+      fmt::format("{} of {} a rank", gib_text(chosen.peak_bytes), gib_text(plan.memory_limit)));
+  return {line("feasible", !chosen.obstacle, "feasible",
+               fmt::format("{}: {}; {}", chosen.obstacle ? "no" : "yes", way_text(plan), why)),
+          {"why", chosen.obstacle}};
+}
+
+std::vector<Fields> memory_fields(const Plan& plan) {
+  std::vector<Fields> parts;
+  for (const MemoryPart& part : plan.memory)
+    parts.push_back({{"part", std::string(part.name), "", -36,
+                      [](const std::string& name) { return "  " + name; }},
+                     {"bytes", part.bytes, "", 12, gib_text},
+                     {"formula", part.formula}});
+  return parts;
 }
 
 std::string memory_text(const Plan& plan) {
-  std::string text = plan_line("memory a rank", gib_text(plan.chosen.peak_bytes));
-  for (const MemoryPart& part : plan.memory)
-    text += fmt::format("  {:<34}{:>12}\n", part.name, gib_text(part.bytes));
+  std::string text = labelled_line(20, "memory a rank", gib_text(plan.chosen.peak_bytes));
+  for (const Fields& part : memory_fields(plan)) text += table_row(part) + "\n";
   return text;
 }
 
-std::string overlap_text(const Overlap& overlap, double rows) {
-  if (std::isinf(overlap.threshold_rows))
-    return "none: at some steps nothing is computed, so their hops are exposed at any length";
-  return fmt::format("{:.0f} rows a rank for a ring; {:.0f} there, headroom {:.2f}",
-                     std::ceil(overlap.threshold_rows), rows, overlap.headroom);
+Field overlap_field(std::string_view key, std::string_view name, const Overlap& overlap,
+                    double rows) {
+  return line(
+      key, Fields{{"threshold_rows", overlap.threshold_rows}, {"headroom", overlap.headroom}}, name,
+      std::isinf(overlap.threshold_rows)
+          ? "none: at some steps nothing is computed, so their hops are exposed at any length"
+          : fmt::format("{:.0f} rows a rank for a ring; {:.0f} there, headroom {:.2f}",
+                        std::ceil(overlap.threshold_rows), rows, overlap.headroom));
 }
 
-std::string threshold_text(const Plan& plan) {
+Fields overlap_fields(const Plan& plan) {
   const Problem& job = plan.chosen.job;
-  if (job.world_size == 1) return plan_line("threshold", "none: one rank has nothing to send");
-  std::string text = plan_line(job.backward ? "threshold forward" : "threshold",
-                               overlap_text(plan.forward, plan.rows));
-  if (job.backward) text += plan_line("threshold backward", overlap_text(plan.backward, plan.rows));
-  return text;
+  if (job.world_size == 1) return {line("", 0, "threshold", "none: one rank has nothing to send")};
+  const char* const name = job.backward ? "threshold forward" : "threshold";
+  Fields fields{overlap_field("overlap_forward", name, plan.forward, plan.rows)};
+  if (job.backward)
+    fields.push_back(
+        overlap_field("overlap_backward", "threshold backward", plan.backward, plan.rows));
+  return fields;
 }
 
 Fields pass_fields(const char* name, const PassTime& pass) {
@@ -94,49 +114,63 @@ std::string time_text(const Plan& plan) {
 }
 
 bool is_same_way(const Problem& a, const Problem& b) {
-  return a.scheme_name() == b.scheme_name() && a.partition == b.partition;
+  return a.scheme_name() == b.scheme_name() && a.partition.name() == b.partition.name();
 }
 
-// Return "*" for the best choice and ">" for another one that was asked for.
-char mark_of(const Plan& plan, std::size_t index) {
-  if (plan.best == index) return '*';
-  if (plan.searched) return ' ';
-  const Problem &job = plan.choices[index].job, &chosen = plan.chosen.job;
-  return is_same_way(job, chosen) ? '>' : ' ';
+// Return a way in numbers, marked "*" if it is the best and ">" if it is another one asked for.
+Fields choice_fields(const Plan& plan, const Choice& choice) {
+  const Problem& job = choice.job;
+  const bool is_best = plan.best && is_same_way(plan.choices[*plan.best].job, job);
+  const char mark = is_best ? '*' : is_same_way(plan.chosen.job, job) ? '>' : ' ';
+  const bool by_heads = job.scheme == Scheme::ulysses;
+  const Traffic traffic = traffic_of(job, 0);
+  return Fields{{"scheme", job.scheme_name(), "  scheme", -16,
+                 [=](const std::string& name) { return fmt::format("{} {}", mark, name); }},
+                {"partition", job.partition.name(), "partition", -12,
+                 [=](const std::string& name) { return by_heads ? "(by heads)" : name; }},
+                {"best", is_best},
+                {"feasible", !choice.obstacle},
+                {"why", choice.obstacle}} +
+         time_fields(choice.time) +
+         Fields{{"forward", time_fields(choice.time.forward)},
+                {job.backward ? "backward" : "", time_fields(choice.time.backward)},
+                {"imbalance", choice.balance.imbalance()},
+                {"balance_ceiling", choice.balance.ceiling(), "ceiling", 10, ratio_text},
+                {"sampled", choice.balance.sampled},
+                {"peak_bytes", choice.peak_bytes, "memory", 12, gib_text},
+                {"bytes_sent", traffic.bytes()},
+                {"hops", traffic.hops},
+                {"", choice.obstacle ? "  too much" : "", "", 0}};
+}
+
+std::string searched_text(const Plan& plan) {
+  return fmt::format(
+      "searched: {}, the best of all deals; work is in tiles of {}x{}{}\n",
+      plan.options.job.partition.found(), plan.tile.rows, plan.tile.keys,
+      plan.options.job.speeds.empty() ? "" : ", and ulysses takes all ranks as equally fast");
 }
 
 std::string choices_text(const Plan& plan) {
   std::string text;
   bool sampled = false;
-  for (std::size_t i = 0; i < plan.choices.size(); ++i) {
-    const Choice& choice = plan.choices[i];
-    const bool by_heads = choice.job.scheme == Scheme::ulysses;
-    const Fields way{
-        {"", fmt::format("{} {}", mark_of(plan, i), choice.job.scheme_name()), "  scheme", -16},
-        {"", by_heads ? "(by heads)" : name_of(choice.job.partition), "partition", -12}};
-    const Fields row = way + time_fields(choice.time) +
-                       Fields{{"", choice.balance.ceiling(), "ceiling", 10, ratio_text},
-                              {"", choice.peak_bytes, "memory", 12, gib_text},
-                              {"", choice.obstacle ? "  too much" : "", "", 0}};
-    if (i == 0) text += table_head(row) + "\n";
-    if (const auto why = impossible(choice.job)) {
-      text += table_row(way) + "  no: " + *why + "\n";
-      continue;
-    }
-    text += table_row(row) + "\n";
+  for (const Choice& choice : plan.choices) {
+    const Fields row = choice_fields(plan, choice);
+    if (text.empty()) text += table_head(row) + "\n";
+    const auto never = impossible(choice.job);
+    text += (never ? table_row(Fields{row[0], row[1]}) + "  no: " + *never : table_row(row)) + "\n";
     sampled = sampled || choice.balance.sampled;
   }
   text +=
       plan.best ? "* the fastest that fits; within 1 % the first counts\n" : "none of them fits\n";
+  if (!plan.options.hardware.measure && !plan.options.hardware.calibrated) text += kCallsLeftOut;
+  if (plan.options.hardware.calibrated) text += "calls and merging are as in published runs\n";
   if (sampled) text += "Imbalance and ceiling are from a sample of ranks and steps\n";
   if (plan.options.partition && plan.chosen.job.scheme == Scheme::ulysses)
     text += fmt::format(
         "--partition {} changes nothing here: in ulysses a rank attends all positions of its "
         "heads, and it holds an equal share before and after the exchange\n",
         plan.options.partition->name());
-  if (!plan.options.job.speeds.empty())
-    text += "The table above takes all ranks as equally fast; the rings below have --speeds\n";
-  if (plan.searched) return text + "\n" + searched_text(*plan.searched);
+  if (plan.options.is_searched()) return text + searched_text(plan);
   const std::string mask = plan.chosen.job.mask.name();
   if (mask != "full" && mask != "causal" && plan.chosen.job.world_size > 1)
     text += "None of these was made for this mask; --partition searched looks for one that is\n";
@@ -196,10 +230,11 @@ Limit limit_of(const Plan& plan) {
     std::string change_first;
   };
   const Problem& best = plan.best ? plan.choices[*plan.best].job : chosen.job;
-  const bool can_search = !plan.searched && !plan.between && chosen.job.scheme == Scheme::ring &&
+  const bool can_search = !plan.options.is_searched() && !plan.between &&
+                          chosen.job.scheme == Scheme::ring &&
                           chosen.job.world_size <= kMostSearchedRanks;
   const std::string less_waiting =
-      !plan.searched && !is_same_way(best, chosen.job)
+      !is_same_way(best, chosen.job)
           ? fmt::format("--scheme {} --partition {}", best.scheme_name(), name_of(best.partition))
       : can_search ? "--partition searched"
                    : "a longer sequence, or fewer ranks";
@@ -225,110 +260,105 @@ Limit limit_of(const Plan& plan) {
           most.change_first};
 }
 
-std::string limits_text(const Plan& plan) {
+Fields limit_fields(const Plan& plan) {
   const Problem& job = plan.chosen.job;
   const std::string way = way_text(plan);
-  std::string text =
-      plan_line(plan.chosen.obstacle ? "would fit: seqlen" : "largest seqlen",
-                plan.largest_seqlen == 0
-                    ? "none: the memory holds not even one position"
-                    : fmt::format("{}{} in {} a rank, {}",
-                                  plan.largest_seqlen == kMaxSeqlen ? "at least " : "",
-                                  plan.largest_seqlen, gib_text(plan.memory_limit), way));
-  text += plan_line(
-      plan.chosen.obstacle ? "would fit: ranks" : "smallest world_size",
-      plan.smallest_world_size
-          ? fmt::format("{} for {} tokens, {}", *plan.smallest_world_size, job.shape.seqlen, way)
-          : fmt::format("none: no number of ranks will do for {} tokens, {}", job.shape.seqlen,
-                        way));
-  if (job.world_size > 1)
-    text += plan_line("hidden from seqlen",
-                      plan.hidden_seqlen ? fmt::format("{:.0f} on a ring", *plan.hidden_seqlen)
-                                         : "none hides every hop of a ring");
+  const bool fits = !plan.chosen.obstacle;
   const Limit limit = limit_of(plan);
-  return text + plan_line("limited by", limit.what) +
-         (limit.change_first.empty() ? "" : plan_line("change first", limit.change_first));
+  return {line("largest_seqlen", plan.largest_seqlen, fits ? "largest seqlen" : "would fit: seqlen",
+               plan.largest_seqlen == 0
+                   ? "none: the memory holds not even one position"
+                   : fmt::format("{}{} in {} a rank, {}",
+                                 plan.largest_seqlen == kMaxSeqlen ? "at least " : "",
+                                 plan.largest_seqlen, gib_text(plan.memory_limit), way)),
+          line("smallest_world_size", plan.smallest_world_size,
+               fits ? "smallest world_size" : "would fit: ranks",
+               plan.smallest_world_size
+                   ? fmt::format("{} for {} tokens, {}", *plan.smallest_world_size,
+                                 job.shape.seqlen, way)
+                   : fmt::format("none: no number of ranks will do for {} tokens, {}",
+                                 job.shape.seqlen, way)),
+          line("hidden_seqlen", plan.hidden_seqlen, job.world_size > 1 ? "hidden from seqlen" : "",
+               plan.hidden_seqlen ? fmt::format("{:.0f} on a ring", *plan.hidden_seqlen)
+                                  : "none hides every hop of a ring"),
+          line("limited_by", limit.what, "limited by", limit.what),
+          line("change_first", limit.change_first, limit.change_first.empty() ? "" : "change first",
+               limit.change_first)};
 }
 
 }  // namespace
 
 std::string plan_text(const Plan& plan) {
-  return header_text(plan) + feasible_text(plan) + "\n" + memory_text(plan) + "\n" +
-         threshold_text(plan) + "\n" + time_text(plan) + "\n" +
+  return header_text(plan) + lines_text(feasible_fields(plan)) + "\n" + memory_text(plan) + "\n" +
+         lines_text(overlap_fields(plan)) + "\n" + time_text(plan) + "\n" +
          (plan.model ? model_text(plan) + "\n" : "") + choices_text(plan) + "\n" +
-         limits_text(plan) + (plan.options.has_groups() ? "\n" + groups_text(plan.options) : "");
+         lines_text(limit_fields(plan)) +
+         (plan.options.has_groups() ? "\n" + groups_text(plan.options) : "");
 }
 
 // ---
 // The explanation of the plan: each number's formula, with the numbers put in, and its source.
 
-std::string entry(std::string_view name, std::string_view formula, std::string_view numbers,
-                  std::string_view source) {
-  return fmt::format("{:<18}= {}\n{:<18}= {}   [{}]\n", name, formula, "", numbers, source);
+std::string entries_text(const std::vector<Entry>& entries) {
+  std::string text;
+  for (const auto& [name, formula, numbers, source] : entries)
+    if (!name.empty())
+      text += fmt::format("{:<18}= {}\n{:<18}= {}   [{}]\n", name, formula, "", numbers, source);
+  return text;
 }
 
 namespace {
 
-std::string rates_text(const Plan& plan) {
+std::vector<Entry> rate_entries(const Plan& plan) {
   const std::string forward = fmt::format("{:.4g} FLOP/s", plan.rates.forward_flops);
   const std::string link = fmt::format("{:.4g} bytes/s, {:.3g} s a message", plan.rates.bytes_per_s,
                                        plan.rates.latency_s);
-  std::string text;
-  if (plan.options.hardware.measure) {
-    text += entry("F", "FLOPs of blocks attended / time, cores / ranks of it at most", forward,
-                  "measured now");
-    text += entry("B", "bytes of blocks moved between two threads / time", link, "measured now");
-    return text;
-  }
-  text += entry("F", "peak x forward_share",
-                fmt::format("{:.4g} x {:.3g} = {}", plan.gpu.peak_flops(plan.chosen.job.dtype),
-                            plan.gpu.forward_share, forward),
-                "table of hardware; S0 takes the peak itself");
-  text += entry("B", "one direction of " + plan.link.name, link,
-                "table of hardware; S1 and S3 add up both directions");
-  return text;
+  if (plan.options.hardware.measure)
+    return {{"F", "FLOPs of blocks attended / time, cores / ranks of it at most", forward,
+             "measured now"},
+            {"B", "bytes of blocks moved between two threads / time", link, "measured now"}};
+  return {{"F", "peak x forward_share",
+           fmt::format("{:.4g} x {:.3g} = {}", plan.gpu.peak_flops(plan.chosen.job.dtype),
+                       plan.gpu.forward_share, forward),
+           "table of hardware; S0 takes the peak itself"},
+          {"B", "one direction of " + plan.link.name, link,
+           "table of hardware; S1 and S3 add up both directions"}};
 }
 
-std::string work_text(const Plan& plan) {
+std::vector<Entry> work_entries(const Plan& plan) {
   const Problem& job = plan.chosen.job;
   const Balance& balance = plan.chosen.balance;
   const double pairs = total_pairs(job);
-  std::string text;
-  text +=
-      entry("FLOPs forward", "4 b H d pairs",
-            fmt::format("4 x {} x {} x {} x {:.6g} = {:.6g}", job.shape.batch, job.shape.num_heads,
-                        job.shape.head_dim, pairs, flops_of_pairs(job.shape, pairs, Pass::forward)),
-            "S0, Arithmetic Complexity; S1 part two 7.1 counts half");
-  if (job.backward)
-    text += entry("FLOPs backward", "10 b H d pairs",
-                  fmt::format("{:.6g}", flops_of_pairs(job.shape, pairs, Pass::backward)),
-                  "S1 part two 8.1: five products for the forward's two");
-  text += entry("balance ceiling", "mean / slowest rank, summed over steps",
-                fmt::format("{:.6g} / {:.6g} = {:.4f}", balance.mean_rank, balance.slowest_steps(),
-                            balance.ceiling()),
-                "C20: N / (2N - 1) for contiguous ranks under a causal mask");
-  return text;
+  return {{"FLOPs forward", "4 b H d pairs",
+           fmt::format("4 x {} x {} x {} x {:.6g} = {:.6g}", job.shape.batch, job.shape.num_heads,
+                       job.shape.head_dim, pairs, flops_of_pairs(job.shape, pairs, Pass::forward)),
+           "S0, Arithmetic Complexity; S1 part two 7.1 counts half"},
+          {job.backward ? "FLOPs backward" : "", "10 b H d pairs",
+           fmt::format("{:.6g}", flops_of_pairs(job.shape, pairs, Pass::backward)),
+           "S1 part two 8.1: five products for the forward's two"},
+          {"balance ceiling", "mean / slowest rank, summed over steps",
+           fmt::format("{:.6g} / {:.6g} = {:.4f}", balance.mean_rank, balance.slowest_steps(),
+                       balance.ceiling()),
+           "C20: N / (2N - 1) for contiguous ranks under a causal mask"}};
 }
 
-std::string traffic_text(const Plan& plan) {
+std::vector<Entry> traffic_entries(const Plan& plan) {
   const Problem& job = plan.chosen.job;
   const Traffic traffic = traffic_of(job, 0);
-  const char* const forward = is_followed(job) ? "all messages of the scheme's loop"
-                              : job.scheme == Scheme::ulysses
-                                  ? "(N-1)/N of Q, K, V and of the output"
-                                  : "2 b d G e (S - rows of one rank)";
-  std::string text =
-      entry("bytes sent", forward, fmt::format("{:.6g} forward by rank 0", traffic.forward_bytes),
-            "S0, Communication Complexity; S1 part one 4.4 counts a hop too many");
-  if (job.backward)
-    text += entry("bytes back",
-                  is_followed(job)                ? "all messages of the scheme's loop"
-                  : job.scheme == Scheme::ulysses ? "(N-1)/N of dO and of dQ, dK, dV"
-                                                  : "K, V again, and dK, dV in f32",
-                  fmt::format("{:.6g} backward by rank 0, {:.0f} hops in all",
-                              traffic.backward_bytes, traffic.hops),
-                  "S1 part two 8.2, put right: gradients follow their block");
-  return text;
+  const auto formula = [&](const char* by_heads, const char* of_blocks) {
+    return is_followed(job)                ? "all messages of the scheme's loop"
+           : job.scheme == Scheme::ulysses ? by_heads
+                                           : of_blocks;
+  };
+  return {{"bytes sent",
+           formula("(N-1)/N of Q, K, V and of the output", "2 b d G e (S - rows of one rank)"),
+           fmt::format("{:.6g} forward by rank 0", traffic.forward_bytes),
+           "S0, Communication Complexity; S1 part one 4.4 counts a hop too many"},
+          {job.backward ? "bytes back" : "",
+           formula("(N-1)/N of dO and of dQ, dK, dV", "K, V again, and dK, dV in f32"),
+           fmt::format("{:.6g} backward by rank 0, {:.0f} hops in all", traffic.backward_bytes,
+                       traffic.hops),
+           "S1 part two 8.2, put right: gradients follow their block"}};
 }
 
 std::string memory_lines(const Plan& plan) {
@@ -346,30 +376,33 @@ std::string memory_lines(const Plan& plan) {
 std::string threshold_lines(const Plan& plan) {
   const Problem& job = plan.chosen.job;
   if (job.world_size == 1) return "";
-  const auto of_pass = [&](Pass pass, const Overlap& overlap) {
+  std::vector<Entry> entries;
+  for (const Pass pass : kAllPasses) {
     const bool forward = pass == Pass::forward;
-    return entry(forward ? "c*" : "c* backward",
-                 forward ? "(F/B) (e/2) (G/H) / share" : "(F/B) ((2e + 8) / 10) (G/H) / share",
-                 fmt::format("{:.4g} x {:.3g} x {}/{} / {:.4g} = {:.1f} rows, latency included",
-                             plan.rates.flops(pass) / plan.ring_rates().bytes_per_s,
-                             forward ? job.storage_bytes() / 2 : (2 * job.storage_bytes() + 8) / 10,
-                             job.shape.num_heads_kv, job.shape.num_heads, plan.share,
-                             overlap.threshold_rows),
-                 "S0 and S3 entry 3: F/B for full masks, 2-byte values, as many kv heads") +
-           entry(forward ? "headroom" : "headroom backward", "c / c*",
-                 fmt::format("{:.0f} / {:.1f} = {:.4g}", plan.rows, overlap.threshold_rows,
-                             overlap.headroom),
-                 "above 1 every hop hides beside the step's work");
-  };
-  std::string text = of_pass(Pass::forward, plan.forward);
-  if (job.backward) text += of_pass(Pass::backward, plan.backward);
-  return text + fmt::format(
-                    "{:<18}  share: of c^2 pairs, at the slowest rank of the emptiest step "
-                    "beside a hop; with latency c* is where share c^2 FLOPs / F = hop(c)\n",
-                    "");
+    if (!forward && !job.backward) break;
+    const Overlap& overlap = forward ? plan.forward : plan.backward;
+    entries.push_back(
+        {forward ? "c*" : "c* backward",
+         forward ? "(F/B) (e/2) (G/H) / share" : "(F/B) ((2e + 8) / 10) (G/H) / share",
+         fmt::format("{:.4g} x {:.3g} x {}/{} / {:.4g} = {:.1f} rows, latency included",
+                     plan.rates.flops(pass) / plan.ring_rates().bytes_per_s,
+                     forward ? job.storage_bytes() / 2 : (2 * job.storage_bytes() + 8) / 10,
+                     job.shape.num_heads_kv, job.shape.num_heads, plan.share,
+                     overlap.threshold_rows),
+         "S0 and S3 entry 3: F/B for full masks, 2-byte values, as many kv heads"});
+    entries.push_back({forward ? "headroom" : "headroom backward", "c / c*",
+                       fmt::format("{:.0f} / {:.1f} = {:.4g}", plan.rows, overlap.threshold_rows,
+                                   overlap.headroom),
+                       "above 1 every hop hides beside the step's work"});
+  }
+  return entries_text(entries) +
+         fmt::format(
+             "{:<18}  share: of c^2 pairs, at the slowest rank of the emptiest step "
+             "beside a hop; with latency c* is where share c^2 FLOPs / F = hop(c)\n",
+             "");
 }
 
-std::string pass_line(const Plan& plan, Pass pass) {
+Entry pass_entry(const Plan& plan, Pass pass) {
   const Problem& job = plan.chosen.job;
   const bool forward = pass == Pass::forward;
   const std::string name = "time " + std::string(name_of(pass));
@@ -379,50 +412,50 @@ std::string pass_line(const Plan& plan, Pass pass) {
                                           seconds_text(time.exposed), seconds_text(time.total()));
   const std::string hop =
       seconds_text(job.world_size == 1 ? 0 : hop_seconds(job, plan.rates, pass, plan.rows));
-  if (is_followed(job) || job.scheme == Scheme::two_level || plan.between)
-    return entry(name, "the scheme's loop, simulated; imbalance: what is waited with free links",
-                 numbers, "core/tools/sim, as `simulate` says");
+  if (is_followed(job) || job.scheme == Scheme::two_level || plan.between ||
+      plan.options.hardware.calibrated)
+    return {name, "the scheme's loop, simulated; imbalance: what is waited with free links",
+            numbers, "core/tools/sim, as `simulate` says"};
   switch (job.scheme) {
     case Scheme::ring:
-      return entry(name,
-                   "sum over steps of max(slowest rank's FLOPs / F, hop), hop " + hop +
-                       (forward ? "" : "; then the last gradient's hop"),
-                   numbers, "S0, Communication Complexity; S4 part 3, Wall-Clock Time");
+      return {name,
+              "sum over steps of max(slowest rank's FLOPs / F, hop), hop " + hop +
+                  (forward ? "" : "; then the last gradient's hop"),
+              numbers, "S0, Communication Complexity; S4 part 3, Wall-Clock Time"};
     case Scheme::allgather:
-      return entry(name, "(N-1) hops + slowest rank's FLOPs / F, hop " + hop, numbers,
-                   "S1 part one 3.2: the gather is not hidden");
+      return {name, "(N-1) hops + slowest rank's FLOPs / F, hop " + hop, numbers,
+              "S1 part one 3.2: the gather is not hidden"};
     default:
-      return entry(name, "bytes sent / B + FLOPs / (N F)", numbers,
-                   "S3, related work: an all-to-all before and after");
+      return {name, "bytes sent / B + FLOPs / (N F)", numbers,
+              "S3, related work: an all-to-all before and after"};
   }
 }
 
-std::string time_lines(const Plan& plan) {
-  return pass_line(plan, Pass::forward) +
-         (plan.chosen.job.backward ? pass_line(plan, Pass::backward) : "");
+std::vector<Entry> time_entries(const Plan& plan) {
+  std::vector<Entry> entries{pass_entry(plan, Pass::forward)};
+  if (plan.chosen.job.backward) entries.push_back(pass_entry(plan, Pass::backward));
+  return entries;
 }
 
-std::string limit_lines(const Plan& plan) {
-  std::string text;
-  text += entry("largest seqlen", "the largest S with memory(S) <= fraction x device memory",
-                fmt::format("{} in {:.3g} x {}", plan.largest_seqlen, plan.options.memory_fraction,
-                            gib_text(plan.gpu.memory_bytes)),
-                "C52: about N times that of one rank");
-  text += entry("smallest N", "the smallest N with memory(N) <= fraction x device memory",
-                plan.smallest_world_size ? std::to_string(*plan.smallest_world_size) : "none",
-                "S1 part one 2.4: memory falls as 1/N");
-  if (plan.hidden_seqlen)
-    text += entry("hidden from", "c* N", fmt::format("{:.0f} tokens", *plan.hidden_seqlen),
-                  "S0: s/N >= F/B");
-  return text;
+std::vector<Entry> limit_entries(const Plan& plan) {
+  return {{"largest seqlen", "the largest S with memory(S) <= fraction x device memory",
+           fmt::format("{} in {:.3g} x {}", plan.largest_seqlen, plan.options.memory_fraction,
+                       gib_text(plan.gpu.memory_bytes)),
+           "C52: about N times that of one rank"},
+          {"smallest N", "the smallest N with memory(N) <= fraction x device memory",
+           plan.smallest_world_size ? std::to_string(*plan.smallest_world_size) : "none",
+           "S1 part one 2.4: memory falls as 1/N"},
+          {plan.hidden_seqlen ? "hidden from" : "", "c* N",
+           fmt::format("{:.0f} tokens", plan.hidden_seqlen.value_or(0)), "S0: s/N >= F/B"}};
 }
 
 }  // namespace
 
 std::string plan_explanation(const Plan& plan) {
-  return rates_text(plan) + "\n" + work_text(plan) + "\n" + traffic_text(plan) + "\n" +
-         memory_lines(plan) + "\n" + threshold_lines(plan) + "\n" + time_lines(plan) + "\n" +
-         (plan.model ? model_explanation(plan) + "\n" : "") + limit_lines(plan);
+  return entries_text(rate_entries(plan)) + "\n" + entries_text(work_entries(plan)) + "\n" +
+         entries_text(traffic_entries(plan)) + "\n" + memory_lines(plan) + "\n" +
+         threshold_lines(plan) + "\n" + entries_text(time_entries(plan)) + "\n" +
+         (plan.model ? model_explanation(plan) + "\n" : "") + entries_text(limit_entries(plan));
 }
 
 // ---
@@ -437,6 +470,7 @@ Fields machine_fields(const Plan& plan) {
           {plan.between ? "between" : "", plan.between ? plan.between->name : ""},
           {plan.between ? "nics" : "", plan.options.nics},
           {"measured", plan.options.hardware.measure},
+          {"calibrated", plan.options.hardware.calibrated},
           {"forward_flops", plan.rates.forward_flops},
           {"backward_flops", plan.rates.backward_flops},
           {"bytes_per_s", plan.rates.bytes_per_s},
@@ -445,75 +479,41 @@ Fields machine_fields(const Plan& plan) {
           {"memory_limit_bytes", plan.memory_limit}};
 }
 
-Fields choice_fields(const Choice& choice, std::string_view partition, bool is_best) {
-  const Traffic traffic = traffic_of(choice.job, 0);
-  return {{"scheme", choice.job.scheme_name()},
-          {"partition", partition},
-          {"best", is_best},
-          {"feasible", !choice.obstacle},
-          {"why", choice.obstacle},
-          {"total_s", choice.time.total()},
-          {"forward", time_fields(choice.time.forward)},
-          {choice.job.backward ? "backward" : "", time_fields(choice.time.backward)},
-          {"imbalance", choice.balance.imbalance()},
-          {"balance_ceiling", choice.balance.ceiling()},
-          {"sampled", choice.balance.sampled},
-          {"peak_bytes", choice.peak_bytes},
-          {"bytes_sent", traffic.bytes()},
-          {"hops", traffic.hops}};
-}
-
-Fields overlap_fields(const Overlap& overlap) {
-  return {{"threshold_rows", overlap.threshold_rows}, {"headroom", overlap.headroom}};
+// Return the parts that not every plan has.
+Fields optional_fields(const Plan& plan) {
+  const PlanOptions& options = plan.options;
+  Fields fields;
+  if (!options.job.speeds.empty()) fields.emplace_back("speeds", options.job.speeds);
+  if (options.is_searched())
+    fields.emplace_back("searched", Fields{{"tile_rows", plan.tile.rows},
+                                           {"tile_keys", plan.tile.keys},
+                                           {"found", options.job.partition.found()}});
+  if (plan.model) fields.emplace_back("model", model_fields(plan));
+  if (options.has_groups()) fields.emplace_back("groups", groups_fields(options));
+  if (options.explain) fields.emplace_back("explanation", plan_explanation(plan));
+  return fields;
 }
 
 }  // namespace
 
 std::string plan_json(const Plan& plan) {
-  const Choice& chosen = plan.chosen;
-  const Problem& job = chosen.job;
-  const bool is_best =
-      !plan.searched && plan.best && is_same_way(plan.choices[*plan.best].job, job);
-  std::vector<Fields> memory, choices;
-  for (const MemoryPart& part : plan.memory)
-    memory.push_back({{"part", part.name}, {"bytes", part.bytes}, {"formula", part.formula}});
-  for (std::size_t i = 0; i < plan.choices.size(); ++i)
-    choices.push_back(
-        choice_fields(plan.choices[i], name_of(plan.choices[i].job.partition), plan.best == i));
-  const bool has_hops = job.world_size > 1;
-  const Limit limit = limit_of(plan);
-  const Fields fields{
-      {"feasible", !chosen.obstacle},
-      {"why", chosen.obstacle},
-      {"world_size", job.world_size},
-      {"mask", job.mask.name()},
-      {"dtype", name_of(job.dtype)},
-      {"backward", job.backward},
-      {"layers", job.layers},
-      {"shape", shape_fields(job.shape)},
-      {"machine", machine_fields(plan)},
-      {"chosen",
-       choice_fields(chosen, plan.searched ? kSearched : name_of(job.partition), is_best)},
-      {plan.options.job.speeds.empty() ? "" : "speeds", plan.options.job.speeds},
-      {plan.searched ? "searched" : "", plan.searched ? searched_fields(*plan.searched) : Fields()},
-      {"memory", memory},
-      {plan.model ? "model" : "", plan.model ? model_fields(plan) : Fields()},
-      {"rows", plan.rows},
-      {"share", plan.share},
-      {plan.options.has_groups() ? "groups" : "",
-       plan.options.has_groups() ? groups_fields(plan.options) : Fields()},
-      {has_hops ? "overlap_forward" : "", overlap_fields(plan.forward)},
-      {has_hops && job.backward ? "overlap_backward" : "", overlap_fields(plan.backward)},
-      {"choices", choices},
-      {"largest_seqlen", plan.largest_seqlen},
-      {"smallest_world_size", plan.smallest_world_size},
-      {"hidden_seqlen", plan.hidden_seqlen},
-      {"limited_by", limit.what},
-      {"change_first", limit.change_first},
-      {plan.options.explain ? "explanation" : "",
-       plan.options.explain ? plan_explanation(plan) : ""},
-  };
-  return json_line(fields);
+  const Problem& job = plan.chosen.job;
+  std::vector<Fields> choices;
+  for (const Choice& choice : plan.choices) choices.push_back(choice_fields(plan, choice));
+  return json_line(feasible_fields(plan) +
+                   Fields{{"world_size", job.world_size},
+                          {"mask", job.mask.name()},
+                          {"dtype", name_of(job.dtype)},
+                          {"backward", job.backward},
+                          {"layers", job.layers},
+                          {"shape", shape_fields(job.shape)},
+                          {"machine", machine_fields(plan)},
+                          {"chosen", choice_fields(plan, plan.chosen)},
+                          {"memory", memory_fields(plan)},
+                          {"rows", plan.rows},
+                          {"share", plan.share},
+                          {"choices", choices}} +
+                   overlap_fields(plan) + limit_fields(plan) + optional_fields(plan));
 }
 
 }  // namespace ringscope

@@ -280,6 +280,8 @@ void look_up_machine(const SimulateOptions& options, Setup& setup) {
   const Gpu gpu = for_flag("--gpu", [&] { return find_gpu(*options.hardware.gpu); });
   const Link link = for_flag("--link", [&] { return find_link(*options.hardware.link); });
   scenario.rates = for_flag("--dtype:", [&] { return rates_of(gpu, link, scenario.job.dtype); });
+  if (options.hardware.calibrated)
+    scenario.calibrated = for_flag("--calibrated:", [&] { return calibrated_costs(gpu); });
   setup.hardware = {gpu.name, link.name, gpu.memory_bytes};
 }
 

@@ -63,6 +63,7 @@ std::string faults_text(const Scenario& scenario) {
     faults.push_back(fmt::format("on {} shared", count_text(scenario.cores, "core")));
   if (scenario.step_s > 0)
     faults.push_back(fmt::format("{} a step", seconds_text(scenario.step_s)));
+  if (scenario.calibrated) faults.push_back("calls and merging as in published runs");
   return faults.empty() ? "" : fmt::format("{}\n", fmt::join(faults, "; "));
 }
 
@@ -160,6 +161,7 @@ std::string balance_text(const Simulated& simulated) {
                                         fmt::format("{}: {}", seconds_text(f.closed_form_s),
                                                     difference_text(f.wall_s, f.closed_form_s)))) +
                      path_text(simulated);
+  if (!simulated.scenario.calibrated && !simulated.scenario.cpu) text += kCallsLeftOut;
   const PartitionSpec& partition = simulated.scenario.job.partition;
   if (partition.is_searched())
     text += figure_line("searched partition", partition.found() + ", the best of all deals");
@@ -309,6 +311,7 @@ Fields machine_fields(const Scenario& scenario, const SimulatedHardware& hardwar
           {has_nodes ? "placement" : "", name_of(scenario.placement)},
           {"cores", scenario.cores},
           {"step_s", scenario.step_s},
+          {"calibrated", scenario.calibrated.has_value()},
           {"tile_rows", scenario.granularity.rows},
           {"tile_keys", scenario.granularity.keys},
           {"jitter", scenario.jitter},

@@ -17,7 +17,6 @@ namespace {
 constexpr int kRanksOfNode = 8;
 constexpr double kTileRows = 128;  // of the kernels
 constexpr double kMasked = 1.06;   // keys of a block with a diagonal: its rows are unequal
-constexpr double kMerged = 1.3;    // traffic of a backward step over that of a forward one
 
 double in_tiles(double rows) { return std::ceil(rows / kTileRows - 1e-9) * kTileRows; }
 
@@ -190,7 +189,7 @@ double ring_s(const Job& job, const Layout& layout, int ranks, double heads, dou
       ranks == 1 ? 0
                  : (job.machine.call_s + job.memory_s(merges * job.machine.step_bytes * job.batch *
                                                       rows * heads * job.head_dim)) *
-                       (pass == Pass::forward ? 1 : kMerged);
+                       (pass == Pass::forward ? 1 : kBackwardCalls);
   const std::vector<Index> by_rank(n, whole(std::ceil(rows)));
   const Simulation simulation =
       simulate({.job = ring, .pace = Pace::buffers}, Work(by_rank, table, table), machine);

@@ -113,15 +113,19 @@ TEST_F(PlanCommandTest, SearchesAPartitionWhenAskedTo) {
   const Strings searched = documents + "--partition searched";
   const auto json = run_for_json(searched);
   EXPECT_STREQ(json["chosen"]["partition"].GetString(), "searched");
-  const auto& found = json["searched"];
-  ASSERT_EQ(found["rings"].Size(), 5u);
-  const auto& ring = found["rings"][4];
-  EXPECT_STREQ(ring["partition"].GetString(), "searched");
-  EXPECT_EQ(ring["total_s"].GetDouble(), json["chosen"]["total_s"].GetDouble());
-  EXPECT_GT(ring["balance_ceiling"].GetDouble(), 0.97);
-  for (int fixed = 0; fixed < 4; ++fixed)
-    EXPECT_LT(ring["total_s"].GetDouble(), found["rings"][fixed]["total_s"].GetDouble());
-  EXPECT_STREQ(found["found"].GetString(), "greedy");
+  EXPECT_STREQ(json["searched"]["found"].GetString(), "greedy");
+  EXPECT_EQ(json["searched"]["tile_rows"].GetInt(), 128);
+  const double total = json["chosen"]["total_s"].GetDouble();
+  EXPECT_GT(json["chosen"]["balance_ceiling"].GetDouble(), 0.97);
+  int fixed = 0;
+  for (const auto& ring : json["choices"].GetArray()) {
+    if (ring["scheme"] != "ring" || ring["partition"] == "searched") continue;
+    EXPECT_LT(total, ring["total_s"].GetDouble());
+    ++fixed;
+  }
+  EXPECT_EQ(fixed, 4);
+  // Calibrated, the loop of a dealt partition is simulated, in the same tiles.
+  EXPECT_GT(run_for_json(searched + "--calibrated")["chosen"]["total_s"].GetDouble(), total);
 }
 
 TEST_F(PlanCommandTest, PredictsTheMemoryOfARealRun) {
@@ -178,6 +182,37 @@ TEST_F(PlanCommandTest, AgreesWithSimulateOnNodes) {
   expect_has(run_well("plan" + job),
              {"2 nodes, 1 x 50,10 between them", "two-level:2", "limited by          exposed",
               "change first        more --nics"});
+}
+
+// Calls and merging, in a ring that hides its hops: a call a step, and all blocks' results but the
+// first are merged. An all-to-all has one call, and a gather as many.
+TEST_F(PlanCommandTest, CountsCallsAndMergingWhenCalibrated) {
+  const Strings sizes = "--link NVLink4 --world-size 8 --seqlen 131072";
+  const auto simulated = [&](const char* job, const Strings& more = {}) {
+    return run_for_json("simulate --gpu H100" + sizes + job + more);
+  };
+  const auto of = [](const rapidjson::Document& json, const char* key) {
+    return json[key].GetDouble();
+  };
+  const char* const ring = "--mask causal --scheme ring --partition zigzag --backward";
+  const auto plain = simulated(ring), counted = simulated(ring, "--calibrated");
+  const double step = 200e-6 + 7.0 / 8 * 10.4e-12 * 131072 / 8 * 32 * 128;
+  EXPECT_NEAR(of(counted, "forward_s") - of(plain, "forward_s"), 8 * step, 1e-9);
+  EXPECT_NEAR(of(counted, "compute_s") - of(plain, "compute_s"), 8 * 2.3 * step, 1e-9);
+  EXPECT_NEAR(of(counted, "efficiency"), of(plain, "compute_s") / of(counted, "wall_s"), 1e-9);
+  EXPECT_LT(of(counted, "efficiency"), 0.97 * of(plain, "efficiency"));
+  EXPECT_DOUBLE_EQ(
+      run_for_json("plan --gpu H100 --calibrated" + sizes + ring)["chosen"]["total_s"].GetDouble(),
+      of(counted, "wall_s"));
+  for (const char* scheme : {"--scheme ulysses", "--scheme allgather"})
+    EXPECT_NEAR(of(simulated(scheme, "--calibrated"), "wall_s") - of(simulated(scheme), "wall_s"),
+                200e-6, 1e-9)
+        << scheme;
+  for (const char* command : {"plan", "simulate"}) {
+    expect_has(run_well(command + Strings("--gpu H100") + sizes), {"--calibrated"});
+    expect_refused(command + Strings("--gpu laptop-2core --calibrated --dtype f32") + sizes,
+                   {"--calibrated", "call_us"});
+  }
 }
 
 // Gradients are added up and weights updated once a step.

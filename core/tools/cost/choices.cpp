@@ -107,41 +107,39 @@ constexpr double kAsGood = 1.01;
 constexpr PartitionKind kByContiguity[] = {PartitionKind::contiguous, PartitionKind::zigzag,
                                            PartitionKind::fold, PartitionKind::striped};
 
-Choice judge_balanced(const Problem& job, const Balance& balance, const Rates& rates,
-                      double memory_bytes, const MemoryOf& memory_of) {
-  return {job, balance, layer_time(job, balance, rates), memory_of(job),
-          obstacle(job, memory_bytes, memory_of)};
-}
-
 }  // namespace
 
-Choice judge(const Problem& job, const Rates& rates, double memory_bytes,
-             const MemoryOf& memory_of) {
-  return judge_balanced(job, balance_of(job), rates, memory_bytes, memory_of);
-}
-
 std::vector<Choice> all_choices(const Problem& job, const Rates& rates, double memory_bytes,
-                                const MemoryOf& memory_of) {
-  std::vector<Choice> rings, gathered;
+                                const MemoryOf& memory_of, const BalanceOf& counted) {
+  const auto judge = [&](const Problem& tried, const Balance& balance) {
+    return Choice{tried, balance, layer_time(tried, balance, rates), memory_of(tried),
+                  obstacle(tried, memory_bytes, memory_of)};
+  };
+  std::vector<Choice> choices, gathered;
   Problem tried = job;
+  const auto judge_both = [&] {
+    const Balance balance = counted(tried);
+    tried.scheme = Scheme::ring;
+    choices.push_back(judge(tried, balance));
+    tried.scheme = Scheme::allgather;
+    gathered.push_back(judge(tried, balance));
+  };
+  const auto take_gathered = [&] {
+    std::move(gathered.begin(), gathered.end(), std::back_inserter(choices));
+    gathered.clear();
+  };
   for (const PartitionKind partition : kByContiguity) {
     tried.partition = partition;
-    tried.scheme = Scheme::ring;
-    const Balance balance = balance_of(tried);
-    rings.push_back(judge_balanced(tried, balance, rates, memory_bytes, memory_of));
-    tried.scheme = Scheme::allgather;
-    gathered.push_back(judge_balanced(tried, balance, rates, memory_bytes, memory_of));
+    judge_both();
   }
-  std::vector<Choice> choices = std::move(rings);
-  std::move(gathered.begin(), gathered.end(), std::back_inserter(choices));
+  take_gathered();
   tried.partition = PartitionKind::contiguous;
   tried.scheme = Scheme::ulysses;
-  choices.push_back(judge(tried, rates, memory_bytes, memory_of));
-  if (job.partition != PartitionKind::dealt) return choices;
-  tried.partition = job.partition;
-  for (const Scheme scheme : {Scheme::ring, Scheme::allgather}) {
-    tried.scheme = scheme;
-    choices.push_back(judge(tried, rates, memory_bytes, memory_of));
+  choices.push_back(judge(tried, balance_of(tried)));
+  if (job.partition == PartitionKind::dealt || job.partition.is_searched()) {
+    tried.partition = job.partition;
+    judge_both();
+    take_gathered();
   }
   return choices;
 }

@@ -48,15 +48,16 @@ struct Choice {
   std::optional<std::string> obstacle;  // why it can't run
 };
 
-// Predict balance, time and memory of one job.
-Choice judge(const Problem& job, const Rates& rates, double memory_bytes,
-             const MemoryOf& memory_of = peak_bytes);
+// How evenly a ring's or an all-gather's work is spread: counted pair by pair, or in whole tiles.
+using BalanceOf = std::function<Balance(const Problem& job)>;
 
 // Judge `job` in all partitions as a ring and as an all-gather, and once with Ulysses. Under
 // Ulysses every rank computes on the whole sequence, so the partition makes no difference and is
 // reported as contiguous. If the partition of `job` is none of the fixed ones, judge it as well.
-std::vector<Choice> all_choices(const Problem& job, const Rates& rates, double memory_bytes,
-                                const MemoryOf& memory_of = peak_bytes);
+std::vector<Choice> all_choices(
+    const Problem& job, const Rates& rates, double memory_bytes,
+    const MemoryOf& memory_of = peak_bytes,
+    const BalanceOf& counted = [](const Problem& some) { return balance_of(some); });
 
 // Return the index of the first choice, in the order of all_choices(), that can run and takes at
 // most 1 % longer than the fastest. That order prefers contiguous rows and few partial tiles (C25).

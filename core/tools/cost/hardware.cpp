@@ -16,28 +16,37 @@ extern const char kBuiltinHardware[];
 namespace ringscope {
 namespace {
 
-// The figures of an entry: their names, units, and places.
-template <class Entry>
+// An entry that is being read: one of both.
+struct TableEntry {
+  std::string kind, name;
+  int line = 0;
+  std::set<std::string_view> given = {};  // its figures
+  Gpu gpu = {};
+  Link link = {};
+};
+
+// A figure: its entry's kind, its name, unit and place.
 struct TableFigure {
-  std::string_view name;
+  std::string_view kind, name;
   double unit;
-  double* (*place)(Entry&);
+  double* (*place)(TableEntry&);
 };
 
-constexpr TableFigure<Gpu> kGpuFigures[] = {
-    {"tflops_16bit", 1e12, [](Gpu& gpu) { return &gpu.flops_16bit.emplace(); }},
-    {"tflops_f32", 1e12, [](Gpu& gpu) { return &gpu.flops_f32.emplace(); }},
-    {"forward_share", 1, [](Gpu& gpu) { return &gpu.forward_share; }},
-    {"backward_share", 1, [](Gpu& gpu) { return &gpu.backward_share; }},
-    {"memory_gb", 1e9, [](Gpu& gpu) { return &gpu.memory_bytes; }},
-    {"memory_gb_per_s", 1e9, [](Gpu& gpu) { return &gpu.memory_bytes_per_s.emplace(); }},
-};
-constexpr TableFigure<Link> kLinkFigures[] = {
-    {"gb_per_s", 1e9, [](Link& link) { return &link.bytes_per_s; }},
-    {"latency_us", 1e-6, [](Link& link) { return &link.latency_s; }},
+constexpr TableFigure kFigures[] = {
+    {"gpu", "tflops_16bit", 1e12, [](TableEntry& e) { return &e.gpu.flops_16bit.emplace(); }},
+    {"gpu", "tflops_f32", 1e12, [](TableEntry& e) { return &e.gpu.flops_f32.emplace(); }},
+    {"gpu", "forward_share", 1, [](TableEntry& e) { return &e.gpu.forward_share; }},
+    {"gpu", "backward_share", 1, [](TableEntry& e) { return &e.gpu.backward_share; }},
+    {"gpu", "memory_gb", 1e9, [](TableEntry& e) { return &e.gpu.memory_bytes; }},
+    {"gpu", "memory_gb_per_s", 1e9,
+     [](TableEntry& e) { return &e.gpu.memory_bytes_per_s.emplace(); }},
+    {"gpu", "call_us", 1e-6, [](TableEntry& e) { return &e.gpu.call_s.emplace(); }},
+    {"gpu", "merge_ps", 1e-12, [](TableEntry& e) { return &e.gpu.merge_s.emplace(); }},
+    {"link", "gb_per_s", 1e9, [](TableEntry& e) { return &e.link.bytes_per_s; }},
+    {"link", "latency_us", 1e-6, [](TableEntry& e) { return &e.link.latency_s; }},
 };
 
-// Parse a table line by line. Errors name the current line.
+// Parses a table line by line.
 class Parser {
  public:
   explicit Parser(const std::string& source) { table_.source = source; }
@@ -49,12 +58,15 @@ class Parser {
     // Reject characters that can't be printed, so that every later message can quote the word.
     for (const std::string& word : words)
       if (!can_be_quoted(word)) fail(line_, kNotQuotable);
-    if (words[0] == "gpu" || words[0] == "link") {
-      finish_entry();
-      begin_entry(words);
-    } else {
-      take_figure(words);
-    }
+    const bool is_head = words[0] == "gpu" || words[0] == "link";
+    if (is_head) finish_entry();
+    if (!is_head && entry_.line == 0)
+      fail(line_,
+           fmt::format("'{}' given before any entry; accepted: gpu NAME or link NAME", words[0]));
+    if (words.size() != 2)
+      fail(line_, fmt::format("{}: {} words after it; accepted: {} {}", words[0], words.size() - 1,
+                              words[0], is_head ? "NAME" : "and one number"));
+    is_head ? begin_entry(words[0], words[1]) : take_figure(words[0], words[1]);
   }
 
   HardwareTable finish() {
@@ -72,47 +84,27 @@ class Parser {
     throw InputError(fmt::format("{}: line {}: {}", table_.source, line, what));
   }
 
-  void begin_entry(const std::vector<std::string>& words) {
-    if (words.size() != 2)
-      fail(line_, fmt::format("{}: {} words after it; accepted: {} NAME", words[0],
-                              words.size() - 1, words[0]));
-    if (!names_.insert(words[0] + " " + words[1]).second)
-      fail(line_, fmt::format("{} '{}' given twice; accepted: a name once", words[0], words[1]));
-    is_gpu_ = words[0] == "gpu";
-    entry_line_ = line_;
-    fields_.clear();
-    is_gpu_ ? (table_.gpus.emplace_back().name = words[1])
-            : (table_.links.emplace_back().name = words[1]);
+  void begin_entry(const std::string& kind, const std::string& name) {
+    if (!names_.insert(kind + " " + name).second)
+      fail(line_, fmt::format("{} '{}' given twice; accepted: a name once", kind, name));
+    entry_ = {kind, name, line_};
+    entry_.gpu.name = entry_.link.name = name;
   }
 
-  void take_figure(const std::vector<std::string>& words) {
-    const std::string& field = words[0];
-    if (entry_line_ == 0)
-      fail(line_,
-           fmt::format("'{}' given before any entry; accepted: gpu NAME or link NAME", field));
-    if (words.size() != 2)
-      fail(line_, fmt::format("{}: {} words after it; accepted: {} and one number", field,
-                              words.size() - 1, field));
-    is_gpu_ ? take_figure_of(table_.gpus.back(), kGpuFigures, words)
-            : take_figure_of(table_.links.back(), kLinkFigures, words);
-  }
-
-  // Set the figure of the open entry that words[0] names.
-  template <class Entry, std::size_t N>
-  void take_figure_of(Entry& entry, const TableFigure<Entry> (&figures)[N],
-                      const std::vector<std::string>& words) {
-    const std::string& field = words[0];
+  // Set the figure of the open entry that `field` names.
+  void take_figure(const std::string& field, const std::string& text) {
     std::string accepted;
-    for (const TableFigure<Entry>& figure : figures) {
+    for (const TableFigure& figure : kFigures) {
+      if (figure.kind != entry_.kind) continue;
       accepted += (accepted.empty() ? "" : ", ") + std::string(figure.name);
       if (figure.name != field) continue;
-      if (!fields_.insert(field).second)
+      if (!entry_.given.insert(figure.name).second)
         fail(line_, fmt::format("{}: given twice in one entry; accepted: once", field));
-      *figure.place(entry) = number(field, words[1]) * figure.unit;
+      *figure.place(entry_) = number(field, text) * figure.unit;
       return;
     }
-    fail(line_, fmt::format("field '{}' given in a {}; accepted: {}", field,
-                            is_gpu_ ? "gpu" : "link", accepted));
+    fail(line_,
+         fmt::format("field '{}' given in a {}; accepted: {}", field, entry_.kind, accepted));
   }
 
   double number(const std::string& field, const std::string& text) const {
@@ -126,29 +118,28 @@ class Parser {
     return *value;
   }
 
-  void finish_entry() const {
-    if (entry_line_ == 0) return;
-    const auto require = [this](bool given, const char* field) {
-      if (given) return;
-      const std::string& name = is_gpu_ ? table_.gpus.back().name : table_.links.back().name;
-      fail(entry_line_, fmt::format("{} '{}' has no {}; accepted: an entry with it",
-                                    is_gpu_ ? "gpu" : "link", name, field));
+  void finish_entry() {
+    if (entry_.line == 0) return;
+    const auto require = [this](const char* field, const char* other = "") {
+      if (!entry_.given.contains(field) && !entry_.given.contains(other))
+        fail(entry_.line,
+             fmt::format("{} '{}' has no {}{}{}; accepted: an entry with it", entry_.kind,
+                         entry_.name, field, *other ? " or " : "", other));
     };
-    if (is_gpu_) {
-      require(fields_.contains("memory_gb"), "memory_gb");
-      require(fields_.contains("tflops_16bit") || fields_.contains("tflops_f32"),
-              "tflops_16bit or tflops_f32");
-    } else {
-      require(fields_.contains("gb_per_s"), "gb_per_s");
+    if (entry_.kind == "link") {
+      require("gb_per_s");
+      table_.links.push_back(entry_.link);
+      return;
     }
+    require("memory_gb");
+    require("tflops_16bit", "tflops_f32");
+    table_.gpus.push_back(entry_.gpu);
   }
 
   HardwareTable table_;
   int line_ = 0;
-  int entry_line_ = 0;  // line of the open entry's head; 0 when none is open
-  bool is_gpu_ = false;
-  std::set<std::string> names_;   // of all entries
-  std::set<std::string> fields_;  // of the open entry
+  TableEntry entry_;             // line 0 when none is open
+  std::set<std::string> names_;  // of all entries
 };
 
 bool equal_but_for_case(std::string_view a, std::string_view b) {

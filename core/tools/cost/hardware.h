@@ -22,6 +22,9 @@ struct Gpu {
   double backward_share = 1;
   double memory_bytes = 0;
   std::optional<double> memory_bytes_per_s;  // bandwidth of its own memory
+  // Calibrated on published runs: what a call of the kernel takes besides its work, and what merging
+  // two blocks' results takes for each value of the output.
+  std::optional<double> call_s, merge_s;
 
   // Return the peak for tensors of `dtype`. Throw InputError when the table does not have it.
   double peak_flops(DType dtype) const;

@@ -1,8 +1,11 @@
 #include "core/tools/cost/time.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <limits>
 
+#include "core/base/error.h"
 #include "core/tools/cost/amounts.h"
 
 namespace ringscope {
@@ -19,6 +22,12 @@ double latency_seconds(const Rates& rates, Pass pass) {
 }
 
 }  // namespace
+
+CallCosts calibrated_costs(const Gpu& gpu) {
+  if (gpu.call_s && gpu.merge_s) return {*gpu.call_s, *gpu.merge_s};
+  throw InputError(
+      fmt::format("gpu {} has no call_us and merge_ps; accepted: one that has", gpu.name));
+}
 
 double hop_seconds(const Problem& job, const Rates& rates, Pass pass, double rows) {
   return bytes_a_row(job, pass) * rows / rates.bytes_per_s + latency_seconds(rates, pass);

@@ -23,6 +23,17 @@ inline Rates rates_of(const Gpu& gpu, const Link& link, DType dtype) {
   return {peak * gpu.forward_share, peak * gpu.backward_share, link.bytes_per_s, link.latency_s};
 }
 
+// What kernels and links leave out, as published runs show it (bench/published): every call takes
+// some time by itself, and so does merging the results of two blocks, by values of the output. In
+// the backward pass both take kBackwardCalls times as long.
+struct CallCosts {
+  double call_s = 0, merge_s = 0;
+};
+inline constexpr double kBackwardCalls = 1.3;
+
+// Return a device's costs. Throw InputError when the table has none.
+CallCosts calibrated_costs(const Gpu& gpu);
+
 // ---
 // How many rows a rank must hold so that computing a step takes longer than moving the next block.
 //

@@ -24,7 +24,7 @@ class Durations {
       effective *= 1 + machine_.jitter * jitter_draw(machine_.seed, JitterOf::compute, task.pass,
                                                      task.rank, task.step);
     return flops_a_pair_[pass] * effective / machine_.rates.flops(task.pass) +
-           (task.work.pairs > 0 ? machine_.step_s : 0);
+           (task.work.pairs > 0 ? machine_.step_seconds(task.pass) : 0);
   }
 
   double of_hop(const Task& task) const {

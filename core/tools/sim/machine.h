@@ -42,7 +42,8 @@ struct Path {
 struct Machine {
   int world_size = 1;
   Rates rates;
-  double step_s = 0;  // extra cost of a step that has pairs, per rank: launching, posting
+  double step_s = 0;          // extra cost of a step that has pairs, per rank: launching, posting
+  double backward_steps = 1;  // how many times as much a step of the backward pass costs
 
   // Each has world_size entries, or is empty: all are alike (speed 1, the path that `rates` give).
   std::vector<double> speed;  // of computing: 0.5 takes twice as long
@@ -63,6 +64,9 @@ struct Machine {
   // which also copy the blocks. They replace rates, links and step_s (core/tools/cost/measure.h).
   std::shared_ptr<const CpuFigures> cpu = nullptr;
 
+  double step_seconds(Pass pass) const {
+    return step_s * (pass == Pass::forward ? 1 : backward_steps);
+  }
   Path path_to_next(int rank) const { return path(to_next, rank); }
   Path path_to_next_here(int rank) const { return path(to_next_here, rank); }
   Path path_to_next_node(int rank) const { return path(to_next_node, rank); }

@@ -75,6 +75,17 @@ std::optional<Cluster> cluster_of(const Scenario& scenario) {
                  .placement = scenario.placement};
 }
 
+// Return what a step costs besides its pairs. Ulysses and all-gather attend all keys in one call; of
+// the blocks of other schemes each but a rank's first is merged into the result so far.
+double calibrated_step_s(const Scenario& scenario) {
+  if (!scenario.calibrated) return 0;
+  const auto [call_s, merge_s] = *scenario.calibrated;
+  const Problem& job = scenario.job;
+  if (job.scheme == Scheme::ulysses) return call_s;
+  if (job.scheme == Scheme::allgather) return call_s / job.world_size;
+  return call_s + (1 - 1.0 / job.world_size) * merge_s * query_values(job.shape, job.max_rows());
+}
+
 }  // namespace
 
 Machine machine_of(const Scenario& scenario) {
@@ -83,7 +94,8 @@ Machine machine_of(const Scenario& scenario) {
   if (cluster) machine = machine_on(*cluster, scenario.rates, scenario.job.scheme);
   machine.world_size = scenario.job.world_size;
   machine.rates = scenario.rates;
-  machine.step_s = scenario.step_s;
+  machine.step_s = scenario.step_s + calibrated_step_s(scenario);
+  if (scenario.calibrated) machine.backward_steps = kBackwardCalls;
   machine.jitter = scenario.jitter;
   machine.hop_jitter = scenario.hop_jitter;
   machine.seed = scenario.seed;
@@ -103,7 +115,7 @@ Machine machine_of(const Scenario& scenario) {
   for (int rank = 0; rank < std::ssize(scenario.job.speeds); ++rank)
     slow_down(rank, scenario.job.speeds[rank]);
   const bool by_figures = scenario.cpu != nullptr && is_plain(scenario.job) &&
-                          !is_in_step(scenario) && !cluster && scenario.step_s == 0 &&
+                          !is_in_step(scenario) && !cluster && machine.step_s == 0 &&
                           scenario.jitter == 0 && scenario.hop_jitter == 0 &&
                           machine.speed.empty() && scenario.slow_links.empty();
   if (by_figures) {
@@ -157,6 +169,10 @@ Figures figures_of(const Simulation& simulation) {
 Figures figures_of(const Scenario& scenario, const Machine& machine, const Simulation& simulation) {
   const Problem& job = scenario.job;
   Figures figures = figures_of(simulation);
+  if (scenario.calibrated)
+    for (const Pass pass : kAllPasses)
+      figures.efficiency -= static_cast<double>(simulation.calls[static_cast<int>(pass)]) /
+                            job.world_size * machine.step_seconds(pass) / figures.wall_s;
   if (!is_followed(job) && job.scheme != Scheme::two_level)
     figures.closed_form_s = closed_form_s(job, machine);
   figures.peak_bytes = peak_bytes(job);

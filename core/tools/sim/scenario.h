@@ -26,8 +26,9 @@ struct Scenario {
   Problem job;
   Pace pace = Pace::in_step;
   Granularity granularity;
-  Rates rates;        // of a rank and of the link to the next one
-  double step_s = 0;  // for this and the next ones see machine.h
+  Rates rates;  // of a rank and of the link to the next one
+  std::optional<CallCosts> calibrated;
+  double step_s = 0;  // beside these costs; for this and the next ones see machine.h
   double jitter = 0, hop_jitter = 0;
   std::uint64_t seed = 0;
   int cores = 0;
@@ -72,7 +73,7 @@ struct Figures {
   double compute_s = 0, wait_s = 0;
   double exposed_s = 0;  // of the rank with the most
   double mean_exposed_s = 0;
-  double efficiency = 0;  // compute / wall
+  double efficiency = 0;  // compute / wall, without calls and merging if these are calibrated
   double imbalance = 1, balance_ceiling = 1;
   double closed_form_s = 0;  // the same job in step, with equal ranks and the slowest link; 0: none
   double peak_bytes = 0;     // of the rank that holds most

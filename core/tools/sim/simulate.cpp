@@ -183,6 +183,7 @@ class Summary {
         pairs_of[static_cast<std::size_t>(task.step) * n_ + r] += task.work.pairs;
         if (pass == Pass::forward) mine.pairs += task.work.pairs;
         ++result.steps;
+        if (task.work.pairs > 0) ++result.calls[static_cast<int>(pass)];
       }
       for (const std::int32_t i : incoming_[r])
         if (const Task& task = run_.graph.tasks[i]; task.pass == pass)

@@ -36,7 +36,8 @@ struct Simulation {
   double forward_s = 0, backward_s = 0;  // wall time of the slowest rank
   std::vector<SimulatedRank> ranks;
   double mean_step_pairs = 0, slowest_step_pairs = 0;  // forward: sums over steps
-  std::int64_t steps = 0;  // number of (rank, step)s simulated, in both passes
+  std::int64_t steps = 0;      // number of (rank, step)s simulated, in both passes
+  std::int64_t calls[2] = {};  // those with pairs, by pass
   CriticalPath path;
 
   double wall_s() const { return forward_s + backward_s; }
