@@ -5,9 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <limits>
 #include <map>
-#include <tuple>
 #include <utility>
 
 #include "core/base/error.h"
@@ -359,7 +357,6 @@ class Explainer : private FittedRun {
             times.hops[i] = std::min(
                 times.hops[i], times.hops[i] < 0.999 * before ? after / link.slowness : after);
         }
-      if (simulated && !run_.is_whole()) steady_others(times);
     });
     const double computing = total / std::max(all, 1e-12),
                  hopping = simulated ? hops / std::max(all_hops, 1e-12) : 0;
@@ -396,23 +393,6 @@ class Explainer : private FittedRun {
     if (shares_cores())
       finding.evidence = fmt::format("They had {:.0f} % of the cores' time while ranks computed.",
                                      100 * (1 - given_));
-  }
-
-  // Hops that nobody recorded take what the steadiest of their kind takes.
-  void steady_others(Durations& times) const {
-    std::map<std::tuple<Pass, Payload, Way>, double> paces;
-    const auto kind = [](const RecordedHop& hop) {
-      return std::tuple(hop.pass, hop.payload, hop.way);
-    };
-    for (const FittedLink& link : links_) {
-      double& pace = paces.emplace(kind(run_.hops()[link.hops[0]]), link.steady).first->second;
-      pace = std::min(pace, link.steady);
-    }
-    for (std::size_t i = 0; i < times.hops.size(); ++i) {
-      const RecordedHop& hop = run_.hops()[i];
-      if (const auto pace = paces.find(kind(hop)); !hop.known && pace != paces.end())
-        times.hops[i] = std::min(times.hops[i], pace->second * run_.alone_s(hop));
-    }
   }
 
   void imbalance() {

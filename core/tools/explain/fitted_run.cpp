@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -329,7 +330,6 @@ void FittedRun::fit_links(const std::vector<std::size_t>& hops) {
   const bool has_one_link = run_.link() && nodes <= 1 && run_.info().machine->between.empty();
   std::map<int, FittedLink> links;  // by sender
   std::map<std::pair<int, double>, double> by_size;
-  std::map<int, std::vector<double>> of_steps;
   bool varies = false;  // whether chance plays a part
   for (const std::size_t i : hops) {
     const RecordedHop& hop = run_.hops()[i];
@@ -339,7 +339,6 @@ void FittedRun::fit_links(const std::vector<std::size_t>& hops) {
     link.from = hop.from, link.to = hop.to;
     link.hops.push_back(i);
     link.paces.push_back(pace);
-    of_steps[hop.step].push_back(pace);
     const auto [same, is_new] = by_size.emplace(std::pair(hop.from, hop.bytes), hop.seconds);
     varies = varies || (!is_new && differ(same->second, hop.seconds));
   }
@@ -360,11 +359,6 @@ void FittedRun::fit_links(const std::vector<std::size_t>& hops) {
   if (has_one_link && varies) scatter = std::max(scatter, median_of(middles) - 1);
   // Where all links of a kind join nodes, a link inside a node is as slow as its name says.
   if (run_.link() && !varies) usual = std::min(usual, 1.0);
-  // A hop of a rank that was not recorded takes as long as most do at its step.
-  for (const std::size_t i : hops)
-    if (const RecordedHop& hop = run_.hops()[i]; !hop.known && !run_.is_whole())
-      base_.hops[i] = run_.alone_s(hop) *
-                      (of_steps.contains(hop.step) ? quantile_of(of_steps[hop.step], 0.25) : usual);
   // Links that are alike say together what chance leaves.
   for (const auto& mine : groups)
     if (median_of(mine) < 1.5 * usual) alike.insert(alike.end(), mine.begin(), mine.end());
@@ -374,6 +368,7 @@ void FittedRun::fit_links(const std::vector<std::size_t>& hops) {
           ? slowness_of(groups, usual, scatter, kLeastSlowness, has_one_link && varies ? 3 : 1)
           : slowness_of(groups, usual, scatter, 2 * kLeastSlownessOfReal - 1, kLeastToTell);
   std::size_t next = 0;
+  double steady = std::numeric_limits<double>::infinity();
   for (auto& [from, link] : links) {
     const double middle = median_of(link.paces);
     link.slowness = std::max(1.0, slowness[next++]);
@@ -381,11 +376,16 @@ void FittedRun::fit_links(const std::vector<std::size_t>& hops) {
     if (link.slowness == 1 && middle < 1.5 * usual && varies)
       link.steady = std::min(link.steady, least_of(alike));
     if (has_one_link) link.steady = std::min(link.steady, link.slowness);
+    steady = std::min(steady, link.steady);
     // Of an all-to-all, a message to another node is the slow one.
     if (link.slowness > 1 && run_.info().scheme == name_of(Scheme::ulysses) && nodes > 1)
       link.to = (from + n_ / nodes) % n_;
     links_.push_back(std::move(link));
   }
+  // A hop of a rank that was not recorded takes what the steadiest of its kind takes.
+  for (const std::size_t i : hops)
+    if (const RecordedHop& hop = run_.hops()[i]; !hop.known && !run_.is_whole())
+      base_.hops[i] = run_.alone_s(hop) * steady;
 }
 
 // ---

@@ -196,24 +196,17 @@ class RingInference {
 
   // Return whether all ranks have as many passes of layers, and nothing is left over. Set back_hops.
   bool adds_up(Guess& g) const {
-    Index passes[2] = {};
+    Index passes[2];  // of rank 0
+    for (const Pass pass : kAllPasses) passes[at(pass)] = attended(0, pass) / kernels_a_layer(g, 0);
+    const Index forward = passes[0] * hops_of(g, Pass::forward);
+    const Index back = std::ssize(batches_of_rank(0)) - forward;
+    if (passes[0] == 0 || back < 0) return false;
+    if (passes[1] > 0) g.back_hops = back / passes[1];
+    if (passes[1] > 0 && g.back_hops + 1 < n()) return false;
     for (int rank = 0; rank < n(); ++rank) {
-      const Index a_layer = kernels_a_layer(g, rank), hops = std::ssize(batches_of_rank(rank));
-      Index whole[2], left = 0;
-      for (const Pass pass : kAllPasses) {
-        whole[at(pass)] = attended(rank, pass) / a_layer;
-        left += attended(rank, pass) % a_layer;
-      }
-      const Index forward = whole[0] * hops_of(g, Pass::forward);
-      if (rank == 0) {
-        std::copy(whole, whole + 2, passes);
-        if (whole[0] == 0 || hops < forward) return false;
-        if (whole[1] > 0) g.back_hops = (hops - forward) / whole[1];
-        if (whole[1] > 0 && g.back_hops + 1 < n()) return false;
-      }
-      if (left > 0 || !std::equal(whole, whole + 2, passes) ||
-          hops != forward + whole[1] * g.back_hops)
-        return false;
+      if (std::ssize(batches_of_rank(rank)) != forward + passes[1] * g.back_hops) return false;
+      for (const Pass pass : kAllPasses)
+        if (attended(rank, pass) != passes[at(pass)] * kernels_a_layer(g, rank)) return false;
     }
     return true;
   }
