@@ -49,11 +49,11 @@ Trace long_trace(std::size_t count, int ranks) {
         slice.begin_ns = now;
         now += 1 + random() % 3000;
         slice.end_ns = now;
-        slice.kind = static_cast<Kind>(lane);
-        slice.name = static_cast<std::uint32_t>(slice.kind);
+        slice.lane = static_cast<Kind>(lane);
+        slice.name = static_cast<std::uint32_t>(slice.lane);
         slice.step = static_cast<std::int32_t>(i * static_cast<std::size_t>(ranks) / a_row);
         slice.kv_owner = ((rank - slice.step) % ranks + ranks) % ranks;
-        slice.peer = (rank + ranks - 1) % ranks;
+        slice.src = slice.waiting_for = (rank + ranks - 1) % ranks;
         slice.pairs = 100;
       }
       trace.end_ns = std::max(trace.end_ns, now);

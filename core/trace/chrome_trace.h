@@ -34,10 +34,12 @@ void write_chrome_trace_of_rank(AtomicFile& file, const Recording& recording, in
 // what RunInfo::origin holds. Recordings that say it themselves keep theirs.
 void set_trace_origin(std::vector<std::pair<std::string, std::string>> (*origin)());
 
-// Return the name that the event has in the file: "attend kv 3", "recv dkv 0 (backward)".
-std::string title_of(const TraceEvent& event);
-// Return "softmax 3" for that part of key tile 3, and the name of a kernel's lane by its thread.
+// Return the name that the event has in the file: "attend kv 3", "recv dkv 0 (backward)", "MLP 2",
+// "softmax 3" for that part of key tile 3. An event that goes on says so.
+std::string title_of(const TraceEvent& event, const RunInfo& run);
+std::string title_of(const ModelSpan& span);
 std::string title_of(const KernelSpan& span);
+// Return the name of a kernel's lane by its thread.
 std::string lane_of_kernel(int tid);
 
 // Read back what write_chrome_trace wrote. Events of other kinds are passed over. `text` may be

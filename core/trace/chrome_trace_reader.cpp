@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <compare>
 #include <map>
 #include <string>
 #include <type_traits>
@@ -10,14 +11,12 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
-#include "core/trace/chrome_trace.h"
 
 namespace ringscope {
 namespace {
 
 constexpr std::int64_t kMaxRanks = 1'000'000;
 constexpr std::uint64_t kMinBytesPerRank = 64;  // least size of the events that name it
-constexpr int kMaxInt = INT32_MAX;
 constexpr std::size_t kMaxListText = 1000;
 
 using Lists = std::map<EventField, std::vector<std::int64_t>>;
@@ -37,8 +36,11 @@ struct FieldReader {
       (*this)(field, value.emplace(), range);
     } else if constexpr (std::is_enum_v<T>) {
       value = fields.choice(field, all_like(T{}));
+    } else if constexpr (std::is_floating_point_v<T>) {
+      value = fields.real(field);
     } else if constexpr (std::is_integral_v<T>) {
-      value = static_cast<T>(fields.integer(field, range.least, range.most));
+      value = static_cast<T>(is_time(field) ? fields.time(field, 0)
+                                            : fields.integer(field, range.least, range.most));
     } else {
       value = fields.string(field);
     }
@@ -54,12 +56,25 @@ struct FieldReader {
   }
 };
 
+// What a send or receive slice says of its message, and where in the text it names the flow.
+struct FlowEnd {
+  std::int64_t id = 0;
+  bool is_recv = false;
+  std::uint64_t at = 0;
+  std::int32_t rank = 0, peer = 0;
+  std::size_t index = 0;  // of the event
+  auto operator<=>(const FlowEnd&) const = default;
+};
+
 class TraceReader {
  public:
-  TraceReader(TextSource& text, TraceSink& sink, std::int64_t earliest_ns, std::size_t chunk)
+  TraceReader(TextSource& text, TraceFile& file,
+              const std::function<void(const TraceFields&)>& other, std::int64_t earliest_ns,
+              std::size_t chunk)
       : json_(text, chunk),
         text_bytes_(text.most_bytes()),
-        sink_(sink),
+        file_(file),
+        other_(other),
         earliest_ns_(earliest_ns) {}
 
   // Read all of the text, or of one that is cut off, what is whole.
@@ -82,16 +97,16 @@ class TraceReader {
     head_.end_at(json_.at());
   }
 
-  TraceHead finish() {
-    TraceHead head;
-    head.run = std::move(run_);
-    head.story = std::move(story_);
-    head.rank = head_.any_integer(EventField::own_rank);
-    head.world_size = head_.any_integer(EventField::world_size);
-    head.base_time_ns = head_.any_integer(EventField::base_time);
-    head.end = head_.end();
-    head.cut_short = is_cut_off_;
-    return head;
+  void finish() {
+    file_.rank = head_.any_integer(EventField::own_rank);
+    file_.world_size = head_.any_integer(EventField::world_size);
+    file_.base_time_ns = head_.any_integer(EventField::base_time);
+    file_.end = head_.end();
+    // Flow events stand behind all slices.
+    if (is_cut_off_) file_.how = has_flows_ ? HowWhole::all_slices : HowWhole::part;
+    if (!file_.recording) return;
+    file_.recording->story = std::move(story_);
+    check_messages();
   }
 
  private:
@@ -169,12 +184,12 @@ class TraceReader {
 
   void begin_recording() {
     head_.integer(EventField::schema_version, 1, 1);
-    RunInfo& info = run_.emplace();
+    Recording& recording = file_.recording.emplace();
+    RunInfo& info = recording.info;
     info.backend = head_.string(EventField::backend);
     info.world_size = world_size();
     info.base_time_ns = head_.integer(EventField::base_time, INT64_MIN, INT64_MAX);
-    std::vector<std::int64_t> dropped;
-    for_fields(info, dropped, FieldReader{head_, lists_});
+    for_fields(info, recording.dropped, FieldReader{head_, lists_});
     try {
       validate(info.shape);
     } catch (const InputError& error) {
@@ -183,11 +198,11 @@ class TraceReader {
     for (const EventField field : kOriginFields)
       if (head_.has(field)) info.origin.emplace_back(name_of(field), head_.string(field));
     for (const auto* list :
-         {&info.clock_offset_ns, &info.clock_error_ns, &dropped, &info.dropped_stamps})
+         {&info.clock_offset_ns, &info.clock_error_ns, &recording.dropped, &info.dropped_stamps})
       if (!list->empty() && list->size() != static_cast<std::size_t>(info.world_size))
         fail_at(head_.end(), fmt::format("a list for {} ranks in \"ring\"; one for {} accepted",
                                          list->size(), info.world_size));
-    sink_.begin(info, dropped);
+    recording.events.resize(static_cast<std::size_t>(info.world_size));
   }
 
   // Return the number of ranks. It is limited by the file's size, so that a short file can't claim
@@ -267,11 +282,11 @@ class TraceReader {
       }
       fields_.clear();
       read_object(TracePlace::event, fields_);
-      if (run_) {
+      if (file_.recording) {
         add_event();
       } else {
         is_readable_ = true;
-        sink_.other(fields_);
+        other_(fields_);
       }
     }
   }
@@ -290,53 +305,93 @@ class TraceReader {
     } else if (category == "softmax" && phase == "i") {
       SoftmaxSample sample{.rank = below_world_size(EventField::pid)};
       sample.at_ns = fields_.time(EventField::ts, earliest_ns_);
-      for_args_of_sample(sample, [&](EventField field, auto& value) { take(field, value); });
-      sink_.sample(sample);
+      take_args(sample);
+      file_.recording->samples.push_back(sample);
     }
   }
 
   void add_slice(Lane lane) {
     TraceEvent event{.lane = lane};
     const int rank = take_place(static_cast<int>(lane), event.begin_ns, event.end_ns);
-    for_args_of_slice(event, [&](EventField field, auto& value) { take(field, value); });
-    if (fields_.has(EventField::moved_us)) take(EventField::moved_us, event.moved_ns);
-    sink_.slice(rank, event, fields_);
+    take_args(event);
+    if (lane == Lane::send && event.src != rank) refuse_rank(EventField::src, rank);
+    if (lane == Lane::recv && event.dst != rank) refuse_rank(EventField::dst, rank);
+    if (event.flow != 0 && (lane == Lane::send || lane == Lane::recv))
+      ends_.push_back({event.flow, lane == Lane::recv, fields_.at(EventField::flow), rank,
+                       event.peer(), file_.recording->events[rank].size()});
+    add(file_.recording->events, rank, event);
     is_readable_ = true;
+  }
+  [[noreturn]] void refuse_rank(EventField field, int rank) const {
+    fields_.refuse(field, fmt::format("its pid, {},", rank));
+  }
+  template <class Event>
+  void add(std::vector<std::vector<Event>>& events, int rank, const Event& event) {
+    events.resize(static_cast<std::size_t>(file_.recording->info.world_size));
+    events[static_cast<std::size_t>(rank)].push_back(event);
+    ++file_.slices;
+  }
+
+  // Hold both ends of each flow against each other. One may lack where events were dropped.
+  void check_messages() {
+    const Recording& recording = *file_.recording;
+    const bool may_lack = file_.how != HowWhole::whole || !recording.info.is_whole() ||
+                          std::any_of(recording.dropped.begin(), recording.dropped.end(),
+                                      [](std::int64_t count) { return count > 0; });
+    std::sort(ends_.begin(), ends_.end());
+    for (std::size_t i = 0; i < ends_.size();) {
+      const FlowEnd& first = ends_[i];
+      const auto is_of_it = [&](std::size_t k) {
+        return k < ends_.size() && ends_[k].id == first.id;
+      };
+      if (!is_of_it(i + 1)) {
+        if (!may_lack)
+          fail_at(first.at,
+                  fmt::format("{} given for flow; one that a {} slice has as well accepted",
+                              first.id, first.is_recv ? "send" : "recv"));
+        ++i;
+        continue;
+      }
+      const FlowEnd& second = ends_[i + 1];
+      const bool are_alike = first.is_recv || !second.is_recv;
+      if (are_alike || is_of_it(i + 2))
+        fail_at((are_alike ? second : ends_[i + 2]).at,
+                fmt::format("{} given for flow a second time; one send and one recv slice with it "
+                            "accepted",
+                            first.id));
+      if (first.peer != second.rank || second.peer != first.rank)
+        fail_at(second.at,
+                fmt::format("{} given for flow from rank {} to {} and by rank {} from {}; "
+                            "two ends of one message accepted",
+                            first.id, first.rank, first.peer, second.rank, second.peer));
+      file_.messages.push_back({{static_cast<std::size_t>(first.rank), first.index},
+                                {static_cast<std::size_t>(second.rank), second.index}});
+      i += 2;
+    }
   }
 
   void add_span() {
     ModelSpan span;
     const int rank = take_place(kModelTid, span.begin_ns, span.end_ns);
-    for_args_of_span(span, FieldReader{fields_, lists_});
-    sink_.span(rank, span, fields_);
+    take_args(span);
+    add(file_.recording->model, rank, span);
   }
 
   void add_kernel_span() {
-    KernelSpan span{.part = fields_.choice(EventField::part, kAllKernelParts)};
-    const auto number = [&](EventField field, std::int64_t low, std::int64_t high) {
-      return static_cast<std::int32_t>(fields_.integer(field, low, high));
-    };
-    span.multiprocessor = number(EventField::multiprocessor, 0, kMostMultiprocessors - 1);
-    span.role = number(EventField::role, 0, kKernelRoles - 1);
+    KernelSpan span;
+    take_args(span);
     const int rank = take_place(span.tid(), span.begin_ns, span.end_ns);
-    span.step = below_world_size(EventField::step);
-    span.matrix = number(EventField::matrix, 0, kMaxInt);
-    if (fields_.has(EventField::pass)) span.pass = fields_.choice(EventField::pass, kAllPasses);
-    span.row_tile = number(EventField::row_tile, span.pass == Pass::forward ? 0 : -1, kMaxInt);
-    span.key_tile = number(EventField::key_tile, span.pass == Pass::forward ? -1 : 0, kMaxInt);
-    take(EventField::ticks, span.ticks);
-    sink_.span(rank, span, fields_);
+    add(file_.recording->kernel, rank, span);
   }
 
+  // Check an event that says for other viewers what the slices of a message say as well.
   void add_flow(bool finish) {
-    FlowEvent event{.id = fields_.integer(EventField::id, 1, INT64_MAX),
-                    .ts = fields_.time(EventField::ts, earliest_ns_),
-                    .at = fields_.at(EventField::id),
-                    .rank = below_world_size(EventField::pid),
-                    .finish = finish};
+    fields_.integer(EventField::id, 1, INT64_MAX);
+    fields_.time(EventField::ts, earliest_ns_);
+    below_world_size(EventField::pid);
     const int tid = static_cast<int>(finish ? Lane::recv : Lane::send);
     fields_.integer(EventField::tid, tid, tid);
-    sink_.flow(event);
+    has_flows_ = true;
   }
 
   // Take name, rank, lane and times of a slice, and return the rank.
@@ -351,88 +406,49 @@ class TraceReader {
   }
 
   std::int32_t below_world_size(EventField field) const {
-    return static_cast<std::int32_t>(fields_.integer(field, 0, run_->world_size - 1));
+    return static_cast<std::int32_t>(
+        fields_.integer(field, 0, file_.recording->info.world_size - 1));
   }
 
-  template <class T>
-  void take(EventField field, T& value) const {
-    if constexpr (std::is_same_v<T, Pass>) {
-      value = fields_.choice(field, kAllPasses);
-    } else if constexpr (std::is_same_v<T, Payload>) {
-      value = fields_.choice(field, kAllPayloads);
-    } else if constexpr (std::is_same_v<T, float>) {
-      value = fields_.real(field);
-    } else if constexpr (std::is_same_v<T, std::int32_t>) {
-      value = below_world_size(field);
-    } else if (is_time(field)) {
-      value = fields_.time(field, 0);
-    } else {
-      value = fields_.integer(field, 0,
-                              field == EventField::query ? run_->shape.seqlen - 1 : INT64_MAX);
-    }
+  template <class Event>
+  void take_args(Event& event) const {
+    for_args(event, file_.recording->info, FieldReader{fields_, lists_});
   }
 
   JsonReader json_;
   const std::uint64_t text_bytes_;  // at most
-  TraceSink& sink_;
+  TraceFile& file_;  // its recording is set once the events are known to be those of one
+  const std::function<void(const TraceFields&)>& other_;
   const std::int64_t earliest_ns_;
   TraceFields head_;
   TraceFields fields_;  // of the event or the story's step at hand
   Lists lists_;
-  std::optional<RunInfo> run_;  // set once the events are known to be those of a recording
-  bool has_ring_ = false, has_events_ = false;
+  std::vector<FlowEnd> ends_;
+  bool has_ring_ = false, has_events_ = false, has_flows_ = false;
   bool is_cut_off_ = false, is_readable_ = false;  // even if it is: something was whole
   std::vector<StoryStep> story_;
 };
 
-// Gathers a recording in memory.
-class RecordingSink final : public TraceSink {
- public:
-  void begin(const RunInfo& run, const std::vector<std::int64_t>& dropped) override {
-    recording.events.resize(static_cast<std::size_t>(run.world_size));
-    recording.dropped = dropped;
-  }
-  void slice(int rank, const TraceEvent& event, const TraceFields&) override {
-    recording.events[rank].push_back(event);
-  }
-  void span(int rank, const ModelSpan& span, const TraceFields&) override {
-    recording.model.resize(recording.events.size());
-    recording.model[rank].push_back(span);
-  }
-  void span(int rank, const KernelSpan& span, const TraceFields&) override {
-    recording.kernel.resize(recording.events.size());
-    recording.kernel[rank].push_back(span);
-  }
-  void sample(const SoftmaxSample& sample) override { recording.samples.push_back(sample); }
-  void flow(const FlowEvent&) override { has_flows = true; }
-
-  Recording recording;
-  bool has_flows = false;  // which stand behind all slices
-};
-
 Recording read_recording(TextSource& text, HowWhole* how) {
-  RecordingSink sink;
-  TraceHead head = read_trace(text, sink, -kMaxTraceNs);
-  if (!head.run) fail_at(head.end, "no \"ring\" object found; one accepted");
-  if (head.cut_short && how == nullptr)
-    fail_at(head.end, "the text ends; a whole recording accepted");
-  if (how != nullptr)
-    *how = !head.cut_short  ? HowWhole::whole
-           : sink.has_flows ? HowWhole::all_slices
-                            : HowWhole::part;
-  sink.recording.info = std::move(*head.run);
-  sink.recording.story = std::move(head.story);
-  return std::move(sink.recording);
+  TraceFile file;
+  read_trace(
+      text, file, [](const TraceFields&) {}, -kMaxTraceNs);
+  if (!file.recording) fail_at(file.end, "no \"ring\" object found; one accepted");
+  if (file.how != HowWhole::whole && how == nullptr)
+    fail_at(file.end, "the text ends; a whole recording accepted");
+  if (how != nullptr) *how = file.how;
+  return std::move(*file.recording);
 }
 
 }  // namespace
 
-TraceHead read_trace(TextSource& text, TraceSink& sink, std::int64_t earliest_ns,
-                     std::size_t chunk) {
+void read_trace(TextSource& text, TraceFile& file,
+                const std::function<void(const TraceFields&)>& other, std::int64_t earliest_ns,
+                std::size_t chunk) {
   if (text.size() == 0) fail_at(0, "an empty file; a JSON trace accepted");
-  TraceReader reader(text, sink, earliest_ns, chunk);
+  TraceReader reader(text, file, other, earliest_ns, chunk);
   reader.read();
-  return reader.finish();
+  reader.finish();
 }
 
 Recording parse_chrome_trace(std::string_view text, HowWhole* how) {

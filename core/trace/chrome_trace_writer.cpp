@@ -48,14 +48,6 @@ std::string json_float(float value) {
   return {text, end};
 }
 
-// One end of a message, which a flow joins to the other end.
-struct MessageEnd {
-  std::int64_t flow;
-  Lane lane;
-  std::size_t rank;
-  const TraceEvent* event;
-};
-
 using Sink = std::function<void(std::string_view)>;
 
 std::vector<std::pair<std::string, std::string>> (*origin_of_all)() = nullptr;
@@ -254,6 +246,10 @@ class TraceWriter {
     member(EventField::dur, end_ns - begin_ns);
     open_object(EventField::args);
   }
+  template <class Event>
+  void write_args(const Event& event) {
+    for_args(event, recording_.info, FieldWriter{*this});
+  }
   // End an event and its args.
   void end_event() { add_text("}}"); }
 
@@ -286,11 +282,9 @@ class TraceWriter {
 
   void write_slice(std::size_t rank, TraceEvent e) {
     if (only_rank_ >= 0) e.flow = 0;  // its other end is in another file
-    const bool goes_on = e.end_ns == recording_.info.live_ns;
-    write_slice_head(name_of(e.lane), title_of(e) + (goes_on ? " (goes on)" : ""), rank,
-                     static_cast<int>(e.lane), e.begin_ns, e.end_ns);
-    for_args_of_slice(e, [&](EventField field, const auto& value) { member(field, value); });
-    if (e.moved_ns > 0) member(EventField::moved_us, e.moved_ns);
+    write_slice_head(name_of(e.lane), title_of(e, recording_.info), rank, static_cast<int>(e.lane),
+                     e.begin_ns, e.end_ns);
+    write_args(e);
     if (e.lane == Lane::compute) add_text(", \"stream\": 0");
     end_event();
   }
@@ -306,48 +300,36 @@ class TraceWriter {
   }
 
   void write_span(std::size_t rank, const ModelSpan& span) {
-    const std::string name = fmt::format("{}{}{}", name_of(span.part),
-                                         span.layer >= 0 ? fmt::format(" {}", span.layer) : "",
-                                         span.pass == Pass::backward ? " (backward)" : "");
-    write_slice_head(kModelLane, name, rank, kModelTid, span.begin_ns, span.end_ns);
-    for_args_of_span(span, FieldWriter{*this});
+    write_slice_head(kModelLane, title_of(span), rank, kModelTid, span.begin_ns, span.end_ns);
+    write_args(span);
     end_event();
   }
 
   void write_span(std::size_t rank, const KernelSpan& span) {
     write_slice_head(kKernelLane, title_of(span), rank, span.tid(), span.begin_ns, span.end_ns);
-    for_args_of_slice(span, [&](EventField field, const auto& value) { member(field, value); });
+    write_args(span);
     end_event();
   }
 
-  // Write the flows. A flow that lacks an end (because its event was dropped) is left out.
+  // Write both ends of each message's flow.
   void write_flows() {
-    std::vector<MessageEnd> ends;
-    for (std::size_t rank = 0; rank < recording_.events.size(); ++rank)
-      for (const TraceEvent& e : recording_.events[rank])
-        if (e.flow != 0 && (e.lane == Lane::send || e.lane == Lane::recv))
-          ends.push_back({e.flow, e.lane, rank, &e});
-    std::stable_sort(ends.begin(), ends.end(), [](const MessageEnd& a, const MessageEnd& b) {
-      return std::tie(a.flow, a.lane) < std::tie(b.flow, b.lane);
-    });
-    for (std::size_t i = 0; i + 1 < ends.size(); ++i)
-      if (ends[i].flow == ends[i + 1].flow && ends[i].lane == Lane::send &&
-          ends[i + 1].lane == Lane::recv)
-        write_flow(ends[i], ends[i + 1]);
-  }
-
-  void write_flow(const MessageEnd& send, const MessageEnd& recv) {
-    // If the slices overlap, both ends get the same time, because a flow that ends before it starts
-    // is not drawn.
-    const std::int64_t both = std::max(send.event->begin_ns, recv.event->begin_ns);
-    const bool overlap = both < send.event->end_ns && both < recv.event->end_ns;
-    for (const MessageEnd* end : {&send, &recv}) {
-      begin_event(end == &send ? "s" : "f");
-      if (end == &recv) text_member(EventField::bp, "e");
-      member(EventField::id, end->flow);
-      write_subject("flow", name_of(send.event->payload), end->rank, static_cast<int>(end->lane));
-      member(EventField::ts, overlap ? both : end->event->begin_ns);
-      close_object();
+    for (const RecordedMessage& message : messages_of(recording_)) {
+      const TraceEvent& send = recording_.events[message.send.rank][message.send.index];
+      const TraceEvent& recv = recording_.events[message.recv.rank][message.recv.index];
+      // If the slices overlap, both ends get the same time, because a flow that ends before it
+      // starts is not drawn.
+      const std::int64_t both = std::max(send.begin_ns, recv.begin_ns);
+      const bool overlap = both < send.end_ns && both < recv.end_ns;
+      for (const TraceEvent* end : {&send, &recv}) {
+        begin_event(end == &send ? "s" : "f");
+        if (end == &recv) text_member(EventField::bp, "e");
+        member(EventField::id, end->flow);
+        write_subject("flow", name_of(send.payload),
+                      (end == &send ? message.send : message.recv).rank,
+                      static_cast<int>(end->lane));
+        member(EventField::ts, overlap ? both : end->begin_ns);
+        close_object();
+      }
     }
   }
 
@@ -358,7 +340,7 @@ class TraceWriter {
                   static_cast<std::size_t>(s.rank), 0);
     member(EventField::ts, s.at_ns);
     open_object(EventField::args);
-    for_args_of_sample(s, [&](EventField field, const auto& value) { member(field, value); });
+    write_args(s);
     end_event();
   }
 
@@ -387,11 +369,44 @@ void write_with(const Sink& sink, const Recording& recording, int only_rank = -1
 
 }  // namespace
 
-std::string title_of(const TraceEvent& e) {
+std::vector<RecordedMessage> messages_of(const Recording& recording) {
+  struct End {
+    std::int64_t flow;
+    Lane lane;
+    RecordedMessage::End place;
+  };
+  std::vector<End> ends;
+  for (std::size_t rank = 0; rank < recording.events.size(); ++rank)
+    for (std::size_t i = 0; i < recording.events[rank].size(); ++i)
+      if (const TraceEvent& e = recording.events[rank][i];
+          e.flow != 0 && (e.lane == Lane::send || e.lane == Lane::recv))
+        ends.push_back({e.flow, e.lane, {rank, i}});
+  std::stable_sort(ends.begin(), ends.end(), [](const End& a, const End& b) {
+    return std::tie(a.flow, a.lane) < std::tie(b.flow, b.lane);
+  });
+  std::vector<RecordedMessage> messages;
+  for (std::size_t i = 0; i + 1 < ends.size(); ++i)
+    if (ends[i].flow == ends[i + 1].flow && ends[i].lane == Lane::send &&
+        ends[i + 1].lane == Lane::recv)
+      messages.push_back({ends[i].place, ends[i + 1].place});
+  return messages;
+}
+
+std::string title_of(const TraceEvent& e, const RunInfo& run) {
   const std::string_view backward = e.pass == Pass::backward ? " (backward)" : "";
-  if (e.lane == Lane::compute) return fmt::format("attend kv {}{}", e.kv_owner, backward);
-  if (e.lane == Lane::wait) return fmt::format("wait for rank {}{}", e.waiting_for, backward);
-  return fmt::format("{} {} {}{}", name_of(e.lane), name_of(e.payload), e.kv_owner, backward);
+  const std::string_view goes_on = e.end_ns == run.live_ns ? " (goes on)" : "";
+  if (e.lane == Lane::compute)
+    return fmt::format("attend kv {}{}{}", e.kv_owner, backward, goes_on);
+  if (e.lane == Lane::wait)
+    return fmt::format("wait for rank {}{}{}", e.waiting_for, backward, goes_on);
+  return fmt::format("{} {} {}{}{}", name_of(e.lane), name_of(e.payload), e.kv_owner, backward,
+                     goes_on);
+}
+
+std::string title_of(const ModelSpan& span) {
+  return fmt::format("{}{}{}", name_of(span.part),
+                     span.layer >= 0 ? fmt::format(" {}", span.layer) : "",
+                     span.pass == Pass::backward ? " (backward)" : "");
 }
 
 std::string title_of(const KernelSpan& span) {

@@ -1,6 +1,7 @@
 // Everything that a recording holds. Only data is here; readers and writers are in other files.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -12,14 +13,19 @@
 
 namespace ringscope {
 
-enum class Lane : std::uint8_t { compute, send, recv, wait };
+// What an event is about. A rank of ours has a lane for each of the first four. Only traces of others
+// have `communication`, a message that is neither a send nor a receive (such as an all-gather), and
+// `other`, which is no message.
+enum class Lane : std::uint8_t { compute, send, recv, wait, communication, other };
 inline constexpr Lane kAllLanes[] = {Lane::compute, Lane::send, Lane::recv, Lane::wait};
+inline constexpr int kLaneKinds = 6;
 
 enum class Pass : std::uint8_t { forward, backward };
 inline constexpr Pass kAllPasses[] = {Pass::forward, Pass::backward};
 
 constexpr std::string_view name_of(Lane lane) {
-  constexpr std::string_view names[] = {"compute", "send", "recv", "wait"};
+  constexpr std::string_view names[] = {"compute", "send",          "recv",
+                                        "wait",    "communication", "other"};
   return names[static_cast<int>(lane)];
 }
 constexpr std::string_view name_of(Pass pass) {
@@ -93,21 +99,11 @@ enum class KernelPart : std::uint8_t {
   query_gradients,
   epilogue
 };
-inline constexpr KernelPart kAllKernelParts[] = {KernelPart::fetch,
-                                                 KernelPart::prologue,
-                                                 KernelPart::wait,
-                                                 KernelPart::turn,
-                                                 KernelPart::scores,
-                                                 KernelPart::softmax,
-                                                 KernelPart::output,
-                                                 KernelPart::wait_queries,
-                                                 KernelPart::wait_out_gradients,
-                                                 KernelPart::weight_gradients,
-                                                 KernelPart::score_gradients,
-                                                 KernelPart::value_gradients,
-                                                 KernelPart::key_gradients,
-                                                 KernelPart::query_gradients,
-                                                 KernelPart::epilogue};
+inline constexpr auto kAllKernelParts = [] {
+  std::array<KernelPart, static_cast<std::size_t>(KernelPart::epilogue) + 1> all{};
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<KernelPart>(i);
+  return all;
+}();
 
 constexpr std::string_view name_of(KernelPart part) {
   constexpr std::string_view names[] = {"fetch",   "prologue", "wait K", "turn",    "S",
@@ -162,6 +158,7 @@ constexpr const auto& all_like(ModelPart /*value*/) { return kAllModelParts; }
 constexpr const auto& all_like(Pass /*value*/) { return kAllPasses; }
 constexpr const auto& all_like(Lane /*value*/) { return kAllLanes; }
 constexpr const auto& all_like(Figure /*value*/) { return kAllFigures; }
+constexpr const auto& all_like(KernelPart /*value*/) { return kAllKernelParts; }
 
 // One paragraph and what it points at: the slices that match all given values of pass, step, rank
 // and lane. With none given, it is about the whole run.
@@ -193,14 +190,18 @@ inline constexpr Payload kAllPayloads[] = {Payload::kv, Payload::dkv};
 constexpr std::string_view name_of(Payload payload) {
   return payload == Payload::kv ? "kv" : "dkv";
 }
+constexpr const auto& all_like(Payload /*value*/) { return kAllPayloads; }
 
-// One slice of a lane. Fields that its lane does not use keep their defaults.
+// One slice of a lane, from the recorder up to the picture. Fields that its lane does not use keep
+// their defaults.
 struct TraceEvent {
   Lane lane = Lane::compute;
   Pass pass = Pass::forward;
   Payload payload = Payload::kv;  // send, recv, wait: what was moved or waited for
-  std::int32_t step = 0;
+  std::int8_t part = -1;          // viewer: of a training step or a kernel; -1 elsewhere
+  std::int32_t step = 0;          // -1 outside of a ring, as is the owner
   std::int32_t kv_owner = 0;
+  std::uint32_t name = 0;  // viewer: index in Trace::names
   std::int64_t begin_ns = 0;
   std::int64_t end_ns = 0;
   // compute
@@ -214,11 +215,20 @@ struct TraceEvent {
   std::int64_t bytes = 0;
   std::int32_t src = 0;
   std::int32_t dst = 0;
-  std::int64_t flow = 0;      // joins a send slice to its recv slice; unique per recording, 0: none
+  // Joins a send slice to its recv slice; unique per recording, 0: none. Viewer: 1 + index in
+  // Trace::flows.
+  std::int64_t flow = 0;
   std::int64_t moved_ns = 0;  // how long the message was on its way; 0: as long as the slice
   // wait
   std::int32_t waiting_for = 0;  // a rank
 
+  std::int64_t duration_ns() const { return end_ns - begin_ns; }
+  // Return the rank that a message goes to or comes from, or that is waited for; -1: none.
+  std::int32_t peer() const {
+    if (lane == Lane::send) return dst;
+    if (lane == Lane::recv) return src;
+    return lane == Lane::wait ? waiting_for : -1;
+  }
   bool operator==(const TraceEvent&) const = default;
 };
 
@@ -311,5 +321,14 @@ struct Recording {
 
   bool operator==(const Recording&) const = default;
 };
+
+// Both ends of a message, as indices of events of their ranks.
+struct RecordedMessage {
+  struct End {
+    std::size_t rank = 0, index = 0;
+  } send, recv;
+};
+// Return the messages by flow. One that lacks an end, because its event was dropped, is left out.
+std::vector<RecordedMessage> messages_of(const Recording& recording);
 
 }  // namespace ringscope

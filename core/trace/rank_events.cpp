@@ -11,7 +11,7 @@
 namespace ringscope {
 namespace {
 
-constexpr std::uint64_t kFormat = 0x52494e4745560005;  // "RINGEV", 5
+constexpr std::uint64_t kFormat = 0x52494e4745560006;  // "RINGEV", 6
 constexpr std::size_t kLeastBytes = 16;                // of an item of a list
 
 // Call f(field) for every field of what a rank records, to pack or to unpack it. A slice has only those
@@ -19,21 +19,17 @@ constexpr std::size_t kLeastBytes = 16;                // of an item of a list
 template <class T, class F>
 void for_fields(T& x, F&& f) {
   using Type = std::remove_const_t<T>;
-  const auto value = [&](EventField, auto& v) { f(v); };
-  if constexpr (std::is_same_v<Type, TraceEvent>) {
-    f(x.lane), f(x.begin_ns), f(x.end_ns), f(x.moved_ns);
-    for_args_of_slice(x, value);
-  } else if constexpr (std::is_same_v<Type, KernelSpan>) {
-    f(x.begin_ns), f(x.end_ns);
-    for_args_of_slice(x, value);
-  } else if constexpr (std::is_same_v<Type, ModelSpan>) {
-    f(x.part), f(x.pass), f(x.layer), f(x.begin_ns), f(x.end_ns), f(x.bytes);
-  } else if constexpr (std::is_same_v<Type, SoftmaxSample>) {
-    f(x.rank), f(x.at_ns);
-    for_args_of_sample(x, value);
-  } else {
+  if constexpr (std::is_same_v<Type, RankEvents>) {
     f(x.dropped), f(x.dropped_stamps), f(x.peak_bytes), f(x.clock_error_ns);
     f(x.events), f(x.samples), f(x.model), f(x.kernel);
+  } else {
+    if constexpr (std::is_same_v<Type, TraceEvent>) f(x.lane);
+    if constexpr (std::is_same_v<Type, SoftmaxSample>)
+      f(x.rank), f(x.at_ns);
+    else
+      f(x.begin_ns), f(x.end_ns);
+    static const RunInfo kAnyRun;
+    for_args(x, kAnyRun, [&](EventField, auto& value, FieldRange = {}) { f(value); });
   }
 }
 

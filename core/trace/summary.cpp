@@ -70,6 +70,9 @@ RankSummary summarize_rank(const std::vector<TraceEvent>& events, bool gradients
         [[fallthrough]];
       case Lane::recv:
         transfers.emplace_back(e.begin_ns, e.end_ns);
+        break;
+      default:
+        break;
     }
   }
   rank.hops = static_cast<int>(hops.size());

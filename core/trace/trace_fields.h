@@ -185,43 +185,8 @@ inline constexpr EventField kOriginFields[] = {
 // Return the field of this name in `place`, or EventField::none if the reader ignores it.
 EventField field_of(TracePlace place, std::string_view name);
 
-// Call f(field, value) for every argument of a slice or sample, in the order of the file. The type
-// of the value says what the file may hold: an int32 is a rank or a step, an int64 counts.
-template <class Event, class F>
-void for_args_of_slice(Event& e, F&& f) {
-  f(EventField::pass, e.pass), f(EventField::step, e.step), f(EventField::kv_owner, e.kv_owner);
-  if (e.lane == Lane::compute) {
-    f(EventField::pairs, e.pairs), f(EventField::flops, e.flops),
-        f(EventField::tiles_full, e.tiles_full);
-    f(EventField::tiles_partial, e.tiles_partial), f(EventField::tiles_skipped, e.tiles_skipped);
-    f(EventField::cpu_us, e.cpu_ns);
-    return;
-  }
-  f(EventField::payload, e.payload);
-  if (e.lane == Lane::wait) {
-    f(EventField::waiting_for, e.waiting_for);
-  } else {
-    f(EventField::bytes, e.bytes), f(EventField::src, e.src), f(EventField::dst, e.dst),
-        f(EventField::flow, e.flow);
-  }
-}
-template <class Event, class F>
-requires std::is_same_v<std::remove_const_t<Event>, KernelSpan>
-void for_args_of_slice(Event& e, F&& f) {
-  f(EventField::part, e.part), f(EventField::multiprocessor, e.multiprocessor);
-  f(EventField::role, e.role), f(EventField::step, e.step), f(EventField::matrix, e.matrix);
-  f(EventField::row_tile, e.row_tile), f(EventField::key_tile, e.key_tile);
-  f(EventField::ticks, e.ticks), f(EventField::pass, e.pass);
-}
-template <class Sample, class F>
-void for_args_of_sample(Sample& s, F&& f) {
-  f(EventField::step, s.step), f(EventField::query, s.query), f(EventField::row_max, s.row_max);
-  f(EventField::row_sum, s.row_sum), f(EventField::lse, s.lse),
-      f(EventField::lse_error, s.lse_error);
-}
-
-// The integers that a member of the file's head, or of a story, may be. If it `may_lack`, it is left
-// out where it is empty, absent or below `least`.
+// The integers that a member may be. If it `may_lack`, it is left out where it is empty, absent or below
+// `least`.
 struct FieldRange {
   std::int64_t least = 0, most = INT64_MAX;
   bool may_lack = false;
@@ -295,13 +260,66 @@ void for_fields(Step& step, int world_size, F&& f) {
   f(EventField::story_figure, step.figure, kMayLack);
 }
 
-// Describe the arguments of a model's span to `f`, likewise.
-template <class Span, class F>
-void for_args_of_span(Span& span, F&& f) {
+// Describe the arguments of an event to `f`, likewise. Ranks and steps are below world_size.
+template <class Event, class F>
+requires std::is_same_v<std::remove_const_t<Event>, TraceEvent>
+void for_args(Event& e, const RunInfo& info, F&& f) {
+  using E = EventField;
+  const FieldRange ranks = {0, info.world_size - 1};
+  f(E::pass, e.pass);
+  f(E::step, e.step, ranks);
+  f(E::kv_owner, e.kv_owner, ranks);
+  if (e.lane == Lane::compute) {
+    f(E::pairs, e.pairs);
+    f(E::flops, e.flops);
+    f(E::tiles_full, e.tiles_full);
+    f(E::tiles_partial, e.tiles_partial);
+    f(E::tiles_skipped, e.tiles_skipped);
+    f(E::cpu_us, e.cpu_ns);
+  } else {
+    f(E::payload, e.payload);
+  }
+  if (e.lane == Lane::wait) f(E::waiting_for, e.waiting_for, ranks);
+  if (e.lane == Lane::send || e.lane == Lane::recv) {
+    f(E::bytes, e.bytes);
+    f(E::src, e.src, ranks);
+    f(E::dst, e.dst, ranks);
+    f(E::flow, e.flow);
+  }
+  f(E::moved_us, e.moved_ns, {1, INT64_MAX, true});
+}
+template <class Event, class F>
+requires std::is_same_v<std::remove_const_t<Event>, ModelSpan>
+void for_args(Event& span, const RunInfo&, F&& f) {
   f(EventField::part, span.part);
   f(EventField::pass, span.pass);
   f(EventField::layer, span.layer, {0, INT32_MAX, true});
   f(EventField::bytes, span.bytes, {1, INT64_MAX, true});
+}
+template <class Event, class F>
+requires std::is_same_v<std::remove_const_t<Event>, KernelSpan>
+void for_args(Event& span, const RunInfo& info, F&& f) {
+  using E = EventField;
+  f(E::part, span.part);
+  f(E::pass, span.pass, kMayLack);
+  f(E::multiprocessor, span.multiprocessor, {0, kMostMultiprocessors - 1});
+  f(E::role, span.role, {0, kKernelRoles - 1});
+  f(E::step, span.step, {0, info.world_size - 1});
+  f(E::matrix, span.matrix, {0, INT32_MAX});
+  f(E::row_tile, span.row_tile, {span.pass == Pass::forward ? 0 : -1, INT32_MAX});
+  f(E::key_tile, span.key_tile, {span.pass == Pass::forward ? -1 : 0, INT32_MAX});
+  f(E::ticks, span.ticks);
+}
+template <class Event, class F>
+requires std::is_same_v<std::remove_const_t<Event>, SoftmaxSample>
+void for_args(Event& s, const RunInfo& info, F&& f) {
+  using E = EventField;
+  f(E::step, s.step, {0, info.world_size - 1});
+  f(E::query, s.query, {0, info.shape.seqlen - 1});
+  f(E::row_max, s.row_max);
+  f(E::row_sum, s.row_sum);
+  f(E::lse, s.lse);
+  f(E::lse_error, s.lse_error);
 }
 
 // Return whether the file gives the field in microseconds; we hold it in nanoseconds.
@@ -343,11 +361,12 @@ class TraceFields {
   // Return a number, or the value of one of the strings "inf", "-inf", "nan".
   float real(EventField field) const;
   // Return the value among `all` whose name_of() is given.
-  template <class T, std::size_t N>
-  T choice(EventField field, const T (&all)[N]) const {
-    std::string_view names[N];
-    for (std::size_t i = 0; i < N; ++i) names[i] = name_of(all[i]);
-    return all[choice_of(field, names, N)];
+  template <class Values>
+  auto choice(EventField field, const Values& all) const {
+    constexpr std::size_t kCount = std::size(Values{});
+    std::string_view names[kCount];
+    for (std::size_t i = 0; i < kCount; ++i) names[i] = name_of(all[i]);
+    return all[choice_of(field, names, kCount)];
   }
 
   // The lenient getters take any spelling, also a string, and return none for an absent field.

@@ -25,8 +25,9 @@ void check_slices(const Trace& trace, const Row& row) {
     require(trace.begin_ns <= slice.begin_ns && slice.begin_ns <= slice.end_ns &&
             slice.end_ns <= trace.end_ns);
     require(before == nullptr || before->end_ns <= slice.begin_ns);
-    require(slice.name < trace.names.size() && slice.flow <= trace.flows.size());
-    require(slice.bytes >= 0 && slice.peer >= -1);
+    require(slice.name < trace.names.size() && slice.flow >= 0 &&
+            static_cast<std::size_t>(slice.flow) <= trace.flows.size());
+    require(slice.bytes >= 0 && slice.peer() >= -1);
     before = &slice;
   }
 }

@@ -136,7 +136,7 @@ TEST(MaskPanel, ClickSelectsTheSliceOfTheRegion) {
   ASSERT_TRUE(stage.session.selected.has_value());
   const Slice& slice = stage.session.document().trace.slice(*stage.session.selected);
   EXPECT_EQ(stage.session.selected_rank, 2);
-  EXPECT_EQ(slice.kind, Kind::compute);
+  EXPECT_EQ(slice.lane, Kind::compute);
   EXPECT_EQ(slice.kv_owner, 1);
   EXPECT_EQ(slice.step, 1);
   const auto [begin, end] = stage.session.span_of(*stage.session.selected);
@@ -305,7 +305,7 @@ TEST(BalancePanel, ClickOnACellGoesThere) {
       stage.click(layout.cell(rank, step).center());
       expect_in_slice(stage.session, mode, rank, step);
       const Slice& slice = stage.session.document().trace.slice(*stage.session.selected);
-      EXPECT_EQ(slice.kind, Kind::compute);
+      EXPECT_EQ(slice.lane, Kind::compute);
       EXPECT_EQ(slice.pass, backward ? Pass::backward : Pass::forward);
       EXPECT_EQ(slice.step, step % 4);
       EXPECT_EQ(slice.kv_owner, (rank - step + 8) % 4);

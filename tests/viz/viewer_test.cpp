@@ -104,7 +104,7 @@ TEST(Viewer, ListsWhatIsFound) {
   const std::optional<SliceId> earliest = first_line();
   ASSERT_TRUE(earliest);
   EXPECT_EQ(person.document().trace.slice(*earliest).begin_ns, 0);
-  EXPECT_EQ(person.document().trace.slice(*earliest).kind, Kind::compute);
+  EXPECT_EQ(person.document().trace.slice(*earliest).lane, Kind::compute);
   person.type("j");
   EXPECT_FALSE(person.session().show_table);
 }
@@ -156,7 +156,7 @@ TEST(Viewer, SearchTakesWhatIsTypedAndNothingElseDoes) {
   person.press(SpecialKey::enter);
   ASSERT_TRUE(session.selected.has_value());
   const SliceId first = *session.selected;
-  EXPECT_EQ(session.document().trace.slice(first).kind, Kind::wait);
+  EXPECT_EQ(session.document().trace.slice(first).lane, Kind::wait);
   person.type("n");
   EXPECT_EQ(session.search_text, "kind:wait");
   EXPECT_NE(session.selected, first);

@@ -146,7 +146,7 @@ TEST(Axis, PositionsAndTimesAreInverseInRecordedRuns) {
         const double position = axis.position(AxisMode::steps, rank, slice.begin_ns);
         EXPECT_GE(position, before);
         before = position;
-        if (slice.kind != Kind::compute) continue;
+        if (slice.lane != Kind::compute) continue;
         const int step = slice.step + (slice.pass == Pass::backward ? axis.forward_steps() : 0);
         EXPECT_EQ(axis.step_at(rank, slice.begin_ns), step);
       }

@@ -141,7 +141,7 @@ TEST(Balance, OddTraces) {
     for (const WorkCell& cell : balance.cells) cells += cell.compute_ns + cell.wait_ns;
     for (const Row& row : trace.rows)
       for (const Slice& s : row.slices)
-        if (s.kind == Kind::compute || s.kind == Kind::wait) slices += s.duration_ns();
+        if (s.lane == Kind::compute || s.lane == Kind::wait) slices += s.duration_ns();
     EXPECT_EQ(cells, slices) << "seed " << seed;
   }
 }

@@ -107,7 +107,7 @@ TEST(Difference, UnequalProblemsAndPartnersAreSaid) {
   Document to = make_document(simulated_trace(simulated_scenario(3)));
   for (Row& row : to.trace.rows)
     for (Slice& slice : row.slices)
-      if (slice.kind == Kind::compute && slice.step == 1) slice.kv_owner = 0;
+      if (slice.lane == Kind::compute && slice.step == 1) slice.kv_owner = 0;
   const Difference made = difference_between(from, to);
   EXPECT_EQ(made.unpaired, 2u);  // of ranks 0 and 2
   EXPECT_EQ(difference_between(from, make_document(simulated_trace(simulated_scenario(4)))).refusal,

@@ -41,7 +41,7 @@ void expect_covers(const Trace& trace, const std::string& what) {
     const Slice& slice = trace.slice(s.slice);
     EXPECT_LE(slice.begin_ns, s.begin_ns) << what;
     EXPECT_GE(slice.end_ns, s.end_ns) << what;
-    EXPECT_EQ(slice.kind, s.kind == PathSegment::compute ? Kind::compute : Kind::recv) << what;
+    EXPECT_EQ(slice.lane, s.kind == PathSegment::compute ? Kind::compute : Kind::recv) << what;
     EXPECT_EQ(trace.rank_of_row(s.slice.row), s.rank) << what;
     EXPECT_TRUE(path.contains(s.slice)) << what;
   }
@@ -118,10 +118,19 @@ TEST(CriticalPath, ARankThatStartsLateIsOverhead) {
 }
 
 TEST(CriticalPath, GapsBetweenComputeSlicesAreOverhead) {
-  HandMade made(1);
+  HandMade made(2);
   made.compute(0, 0, 5, 10).compute(0, 1, 12, 20);
   EXPECT_EQ(words_of(critical_path_of(made.trace())),
             (Words{"compute 0 [5, 10)", "overhead 0 [10, 12)", "compute 0 [12, 20)"}));
+}
+
+// A step may be computed in parts, and a step without pairs is not recorded.
+TEST(CriticalPath, PartsOfAStepAreAllOnIt) {
+  HandMade made(3);
+  made.compute(0, 0, 0, 10).compute(0, 0, 10, 30).compute(0, 2, 35, 50);
+  EXPECT_EQ(words_of(critical_path_of(made.trace())),
+            (Words{"compute 0 [0, 10)", "compute 0 [10, 30)", "overhead 0 [30, 35)",
+                   "compute 0 [35, 50)"}));
 }
 
 TEST(CriticalPath, AWaitWithoutItsTransferIsOverhead) {

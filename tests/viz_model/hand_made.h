@@ -20,18 +20,6 @@ inline std::vector<std::string> texts_of(const std::vector<Finding>& findings) {
   return texts;
 }
 
-// The slice that an event becomes, for comparing it with what the loader makes. Its name is that of
-// its kind.
-inline Slice slice_of(const TraceEvent& e) {
-  const Kind kinds[] = {Kind::compute, Kind::send, Kind::recv, Kind::wait};  // by lane
-  const std::int32_t peers[] = {-1, e.dst, e.src, e.waiting_for};
-  const auto lane = static_cast<std::size_t>(e.lane);
-  const auto name = static_cast<std::uint32_t>(kinds[lane]);
-  return {e.begin_ns,      e.end_ns,   e.pairs,     e.flops,     e.tiles_full, e.tiles_partial,
-          e.tiles_skipped, e.cpu_ns,   e.bytes,     e.moved_ns,  name,         0,
-          e.step,          e.kv_owner, peers[lane], kinds[lane], e.pass,       e.payload};
-}
-
 inline Trace trace_of(const Recording& recording, const std::string& path = "made.json") {
   return to_trace(recording, path);
 }

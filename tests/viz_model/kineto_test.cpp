@@ -103,27 +103,27 @@ TEST(Kineto, OneRankWithItsStreams) {
 
   const std::vector<Slice>& compute = trace.rows[trace.lanes[0].first_row].slices;
   ASSERT_EQ(compute.size(), 2u);
-  EXPECT_EQ(compute[0].kind, Kind::compute);
-  EXPECT_EQ(compute[1].kind, Kind::other);  // a copy
+  EXPECT_EQ(compute[0].lane, Kind::compute);
+  EXPECT_EQ(compute[1].lane, Kind::other);  // a copy
   EXPECT_EQ(compute[1].bytes, 4096);
 
   const std::vector<Slice>& nccl = trace.rows[trace.lanes[1].first_row].slices;
   ASSERT_EQ(nccl.size(), 4u);
-  EXPECT_EQ(nccl[0].kind, Kind::recv);
-  EXPECT_EQ(nccl[0].peer, 0);
+  EXPECT_EQ(nccl[0].lane, Kind::recv);
+  EXPECT_EQ(nccl[0].peer(), 0);
   EXPECT_EQ(nccl[0].bytes, 1024 * 2);
   EXPECT_EQ(nccl[0].begin_ns, 100250);
-  EXPECT_EQ(nccl[1].kind, Kind::recv);
+  EXPECT_EQ(nccl[1].lane, Kind::recv);
   EXPECT_EQ(nccl[1].bytes, 512 * 4);
-  EXPECT_EQ(nccl[2].kind, Kind::communication);  // grouped: only the name says so
-  EXPECT_EQ(nccl[2].peer, -1);
+  EXPECT_EQ(nccl[2].lane, Kind::communication);  // grouped: only the name says so
+  EXPECT_EQ(nccl[2].peer(), -1);
   EXPECT_EQ(nccl[2].bytes, 0);
-  EXPECT_EQ(nccl[3].kind, Kind::communication);
+  EXPECT_EQ(nccl[3].lane, Kind::communication);
   EXPECT_EQ(nccl[3].bytes, 80);
 
   // What the host did to communicate is not the communication.
   for (std::uint32_t row = trace.lanes[2].first_row; row < trace.rows.size(); ++row)
-    for (const Slice& slice : trace.rows[row].slices) EXPECT_EQ(slice.kind, Kind::other);
+    for (const Slice& slice : trace.rows[row].slices) EXPECT_EQ(slice.lane, Kind::other);
 }
 
 TEST(Kineto, WithoutDistributedInfo) {
@@ -166,8 +166,8 @@ TEST_F(KinetoFiles, RanksOfOneJobBecomeOneTrace) {
   for (std::uint32_t k = 0; k < 2; ++k) {
     const Slice& send = trace.rows[send_row].slices[k];
     const Slice& recv = trace.rows[recv_row].slices[k];
-    EXPECT_EQ(send.kind, Kind::send);
-    EXPECT_EQ(send.peer, 1);
+    EXPECT_EQ(send.lane, Kind::send);
+    EXPECT_EQ(send.peer(), 1);
     EXPECT_EQ(send.flow, recv.flow);
     ASSERT_NE(send.flow, 0u);
     EXPECT_EQ(trace.flows[send.flow - 1].from, (SliceId{send_row, k}));

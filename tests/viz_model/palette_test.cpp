@@ -212,24 +212,24 @@ TEST(Palette, MixingAndAlpha) {
 TEST(Palette, SlicesByOwnerAndByKind) {
   const Theme theme = Theme::dark;
   const Palette& palette = palette_of(theme);
-  Slice slice;
-  slice.kind = Kind::compute;
+  Slice slice = plain_slice();
+  slice.lane = Kind::compute;
   slice.kv_owner = 2;
   const auto owner = [&] { return slice_color(theme, ColorBy::owner, slice, 4); };
   const auto kind = [&] { return slice_color(theme, ColorBy::kind, slice, 4); };
   EXPECT_EQ(owner(), owner_color(theme, 2, 4));
   EXPECT_EQ(kind(), palette.kind[0]);
-  slice.kind = Kind::send;
+  slice.lane = Kind::send;
   EXPECT_NE(owner(), owner_color(theme, 2, 4));
   EXPECT_LT(distance(kVisions[0], owner(), owner_color(theme, 2, 4)), 0.3);
   EXPECT_EQ(kind(), palette.kind[1]);
-  slice.kind = Kind::wait;  // whatever the colours go by
+  slice.lane = Kind::wait;  // whatever the colours go by
   EXPECT_EQ(owner(), palette.kind[3]);
   EXPECT_EQ(kind(), palette.kind[3]);
-  slice.kind = Kind::communication;
+  slice.lane = Kind::communication;
   slice.kv_owner = -1;
   EXPECT_EQ(owner(), palette.kind[4]);
-  slice.kind = Kind::other;
+  slice.lane = Kind::other;
   const Color first = owner();
   slice.name = 1;
   EXPECT_NE(owner(), first);

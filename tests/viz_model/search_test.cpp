@@ -134,7 +134,7 @@ TEST(Flows, LeadFromASendToWhatIsComputedWithTheBlock) {
   const Trace trace = small();
   SliceId id{1, 0};  // rank 0 sends its block
   ASSERT_TRUE(follow_flow(trace, id, true));
-  EXPECT_EQ(trace.slice(id).kind, Kind::recv);
+  EXPECT_EQ(trace.slice(id).lane, Kind::recv);
   EXPECT_EQ(trace.rank_of_row(id.row), 1);
   ASSERT_TRUE(follow_flow(trace, id, true));
   EXPECT_EQ(id, (SliceId{4, 1}));
@@ -151,7 +151,7 @@ TEST(Flows, AWaitIsForWhatWasReceived) {
   const Trace trace = small();
   SliceId id{3, 0};
   ASSERT_TRUE(follow_flow(trace, id, false));
-  EXPECT_EQ(trace.slice(id).kind, Kind::recv);
+  EXPECT_EQ(trace.slice(id).lane, Kind::recv);
   id = {3, 0};
   ASSERT_TRUE(follow_flow(trace, id, true));
   EXPECT_EQ(id, (SliceId{0, 1}));

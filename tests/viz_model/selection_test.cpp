@@ -79,7 +79,7 @@ TEST(Selection, SortsByAnyColumn) {
   sort_slices(trace, slices, SliceOrder::step, true);
   EXPECT_EQ(trace.slice(slices.front()).step, 1);
   sort_slices(trace, slices, SliceOrder::kind, false);
-  EXPECT_EQ(trace.slice(slices.back()).kind, Kind::wait);
+  EXPECT_EQ(trace.slice(slices.back()).lane, Kind::wait);
   sort_slices(trace, slices, SliceOrder::begin, false);
   EXPECT_EQ(trace.slice(slices.back()).begin_ns, 1200);
 }

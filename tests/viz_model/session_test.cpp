@@ -617,7 +617,7 @@ TEST(Document, HoldsWhatIsWorkedOut) {
   EXPECT_EQ(document.balance.ranks, 3);
   EXPECT_TRUE(document.balance.predicted);
   EXPECT_EQ(document.idle.wall_ns, trace.wall_ns());
-  EXPECT_EQ(document.path.compute_ns + document.path.link_ns + document.path.overhead_ns,
+  EXPECT_EQ(document.path().compute_ns + document.path().link_ns + document.path().overhead_ns,
             trace.wall_ns());
   EXPECT_EQ(document.links.links.size(), 3u);
   EXPECT_EQ(document.findings, findings(trace, document.why, document.idle));
@@ -631,7 +631,7 @@ TEST(Document, OfATraceThatIsNotOurs) {
   trace.ranks.push_back({1, "process", 0, 1});
   trace.lanes.push_back({0, 1, "thread", 0, 1});
   trace.names = {"work"};
-  trace.rows.push_back({0, 0, {Slice{}}});
+  trace.rows.push_back({0, 0, {plain_slice()}});
   trace.rows[0].slices[0].end_ns = 10;
   trace.end_ns = 10;
   trace.slice_count = 1;
@@ -639,7 +639,7 @@ TEST(Document, OfATraceThatIsNotOurs) {
   EXPECT_FALSE(document.mask.has_value());
   EXPECT_EQ(document.balance.ranks, 0);
   EXPECT_TRUE(document.idle.ranks.empty());
-  EXPECT_TRUE(document.path.segments.empty());
+  EXPECT_TRUE(document.path().segments.empty());
   EXPECT_TRUE(document.findings.empty());
   EXPECT_EQ(document.index.row(0).begins.size(), 1u);
 }

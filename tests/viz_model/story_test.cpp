@@ -53,7 +53,7 @@ TEST_F(Story, ForwardBeforeBackwardAndComputeBeforeTheRest) {
   EXPECT_EQ(at({.text = "x", .pass = Pass::backward, .step = 1, .rank = 0}).position, 320 * kUs);
   const StoryMoment wait = at({.text = "x", .rank = 0, .lane = RingLane::wait});
   ASSERT_TRUE(wait.slice);
-  EXPECT_EQ(slice(wait).kind, Kind::wait);
+  EXPECT_EQ(slice(wait).lane, Kind::wait);
   EXPECT_EQ(wait.position, 70 * kUs);
 }
 
@@ -137,7 +137,7 @@ TEST(StorySession, GoesOnAndBack) {
   commands::go_on(session);
   EXPECT_EQ(session.selected_rank, 0);
   ASSERT_TRUE(session.selected);
-  EXPECT_EQ(session.document().trace.slice(*session.selected).kind, Kind::wait);
+  EXPECT_EQ(session.document().trace.slice(*session.selected).lane, Kind::wait);
   EXPECT_EQ(session.playback.position(), 70 * kUs);
   EXPECT_EQ(session.figure, Figure::balance);
 

@@ -269,8 +269,8 @@ Trace kinds_in_turn(int slices, std::int64_t length, std::int64_t gap) {
   trace.names = {"a"};
   Row& row = trace.rows.emplace_back();
   for (int i = 0; i < slices; ++i) {
-    Slice s;
-    s.kind = i % 5 == 0 ? Kind::communication : Kind::compute;
+    Slice s = plain_slice();
+    s.lane = i % 5 == 0 ? Kind::communication : Kind::compute;
     s.begin_ns = i * (length + gap);
     s.end_ns = s.begin_ns + length;
     row.slices.push_back(s);
@@ -283,7 +283,7 @@ Trace kinds_in_turn(int slices, std::int64_t length, std::int64_t gap) {
 TEST(Crowded, OneNanosecondOfWaitingAmongAHundredThousandSlicesIsSeen) {
   Trace trace = kinds_in_turn(100000, 90, 10);
   Slice& wait = trace.rows[0].slices[54321];
-  wait.kind = Kind::wait;
+  wait.lane = Kind::wait;
   wait.end_ns = wait.begin_ns + 1;
   const Painted p(trace, 200, AxisMode::time, ColorBy::kind);
   const Color color = p.palette().of(Kind::wait);
@@ -308,7 +308,7 @@ TEST(Crowded, HundredsInAColumnAreSummedInBlocks) {
 TEST(Crowded, WaitingIsSeenEvenWhereThereAreMoreColorsThanPixels) {
   Trace trace = kinds_in_turn(6000, 90, 10);
   for (std::size_t i = 0; i < trace.rows[0].slices.size(); ++i)
-    trace.rows[0].slices[i].kind = static_cast<Kind>(i % 6);
+    trace.rows[0].slices[i].lane = static_cast<Kind>(i % 6);
   const Axis axis(trace);
   const TimelineIndex index(trace);
   const TimelineLayout layout = make_layout(trace, 50, 1);  // three pixels high

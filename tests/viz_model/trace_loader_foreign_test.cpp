@@ -34,7 +34,11 @@ TEST(ForeignTrace, ObjectOrArray) {
     EXPECT_EQ(trace.lanes[1].tid, 9);
     const Slice& a = trace.rows[1].slices[0];
     EXPECT_EQ(trace.name(a), "a");
-    EXPECT_EQ(a, (Slice{.begin_ns = 2000, .end_ns = 5000, .name = a.name}));
+    Slice expected = plain_slice();
+    expected.name = a.name;
+    expected.begin_ns = 2000;
+    expected.end_ns = 5000;
+    EXPECT_EQ(a, expected);
     EXPECT_EQ(trace.begin_ns, 1500);
     EXPECT_EQ(trace.end_ns, 5000);
     EXPECT_EQ(trace.slice_count, 2u);

@@ -1,4 +1,4 @@
-// Our own recordings, written by the recorder's writer and loaded again.
+// Our own recordings, written by the recorder's writer and loaded again, or made into traces at once.
 #include "viz/model/trace/trace_loader.h"
 
 #include <gtest/gtest.h>
@@ -6,18 +6,13 @@
 #include <map>
 #include <random>
 
-#include "tests/viz_model/hand_made.h"
+#include "tests/viz_model/recorded.h"
 #include "tests/viz_model/trace_loader_text.h"
+#include "viz/model/timeline/axis.h"
+#include "viz/model/timeline/palette.h"
 
 namespace ringscope::viz {
 namespace {
-
-// The slice that the loader should make of `event`, without name and flow.
-Slice expected_slice(const TraceEvent& e) {
-  Slice slice = slice_of(e);
-  slice.name = 0;
-  return slice;
-}
 
 // Everything that `trace` holds is what `recording` holds, and nothing is missing.
 void expect_same(const Trace& trace, const Recording& recording) {
@@ -56,7 +51,7 @@ void expect_same(const Trace& trace, const Recording& recording) {
           EXPECT_EQ(lane == ringscope::Lane::send ? flow.from : flow.to, here);
           const Slice& other = trace.slice(lane == ringscope::Lane::send ? flow.to : flow.from);
           EXPECT_EQ(other.kv_owner, e.kv_owner);
-          EXPECT_EQ(other.peer, rank);
+          EXPECT_EQ(other.peer(), rank);
           EXPECT_EQ(other.flow, slice.flow);
         }
         if (lane == ringscope::Lane::compute) {
@@ -64,8 +59,8 @@ void expect_same(const Trace& trace, const Recording& recording) {
                                            (e.pass == Pass::backward ? " (backward)" : ""));
         }
         slice.name = 0;
-        slice.flow = 0;
-        EXPECT_EQ(slice, expected_slice(e));
+        slice.flow = e.flow;
+        EXPECT_EQ(slice, e);
         ++count;
       }
     }
@@ -168,6 +163,69 @@ TEST(TraceLoader, ChunksOfAnySize) {
     expect_part(complaint_of([&] { parse_trace(bad, "", chunk); }), ": " + at);
   }
 }
+
+// ---
+// Recordings in memory become what their files would become.
+
+// What a kernel stamped lies in lanes below the rank's own, and what was lost is said.
+TEST(RecordedTrace, KernelsHaveLanes) {
+  Recording recording = record_run(PartitionKind::zigzag, "causal", Scheme::ring, 2, false);
+  recording.info.dropped_stamps = {0, 4};
+  recording.kernel.resize(2);
+  recording.kernel[1] = {{KernelPart::softmax, 2, 1, 1, 5, 3, 4, 10, 15, 6},
+                         {KernelPart::epilogue, 2, 0, 1, 5, 3, -1, 15, 15, 0}};
+  const Trace trace = parse_trace(trace_text_of(recording), "made");
+  EXPECT_TRUE(trace.has_kernel());
+  EXPECT_FALSE(trace.has_model());
+  ASSERT_EQ(trace.notices.size(), 1u);
+  EXPECT_EQ(trace.notices[0], "4 stamps found the kernel's buffer full and are missing");
+  EXPECT_EQ(trace.ranks[0].lanes, 4u);
+  ASSERT_EQ(trace.ranks[1].lanes, 6u);
+  EXPECT_EQ(trace.lanes[8].name, "SM 2 producer");
+  EXPECT_EQ(trace.lanes[9].name, "SM 2 consumer 0");
+  const Slice& slice = trace.rows[trace.lanes[9].first_row].slices.at(0);
+  EXPECT_EQ(trace.name(slice), "softmax 4");
+  EXPECT_EQ(kernel_part(slice), KernelPart::softmax);
+  EXPECT_EQ(slice.step, 1);
+  const KernelSpan* span = kernel_span(trace, {trace.lanes[9].first_row, 0});
+  ASSERT_NE(span, nullptr);
+  EXPECT_EQ(*span, recording.kernel[1][0]);
+  EXPECT_EQ(kernel_span(trace, {trace.row_of(1, RingLane::compute), 0}), nullptr);
+  EXPECT_EQ(slice_color(Theme::dark, ColorBy::owner, slice, 2),
+            kernel_color(Theme::dark, KernelPart::softmax));
+}
+
+TEST(RecordedTrace, OfNothing) {
+  Recording recording;
+  recording.info.world_size = 2;
+  recording.events.resize(2);
+  const Trace trace = to_trace(recording, "none");
+  EXPECT_EQ(trace.ranks.size(), 2u);
+  EXPECT_EQ(trace.slice_count, 0u);
+  EXPECT_EQ(trace.rows.size(), 8u);
+}
+
+// The slices of some ranks, under their own names, and a timeline can be made of them.
+TEST(RecordedTrace, ASampleHasTheRanksThatWereAskedFor) {
+  const Recording recording = record_run(PartitionKind::striped, "causal", Scheme::ring, 5, false);
+  const Trace all = to_trace(recording, "all"), some = sample_trace(recording, {1, 4}, "some");
+  ASSERT_EQ(some.ranks.size(), 2u);
+  EXPECT_EQ(some.ranks[0].name, "rank 1");
+  EXPECT_EQ(some.ranks[1].name, "rank 4");
+  EXPECT_EQ(some.ranks[1].pid, 4);
+  EXPECT_EQ(some.run->world_size, 5);
+  EXPECT_TRUE(some.flows.empty());
+  const auto& there = all.slices_of(4, ringscope::Lane::compute);
+  const auto& here = some.slices_of(1, ringscope::Lane::compute);
+  ASSERT_EQ(here.size(), there.size());
+  for (std::size_t i = 0; i < here.size(); ++i) EXPECT_EQ(here[i].begin_ns, there[i].begin_ns);
+  const Axis axis(some);
+  EXPECT_EQ(axis.steps(), 5);
+  EXPECT_GT(axis.length(AxisMode::time), 0);
+}
+
+// ---
+// Files.
 
 std::string loading_complaint(const std::vector<std::string>& paths) {
   return complaint_of([&] { load_traces(paths); });

@@ -81,7 +81,7 @@ TEST(TrainingStep, HasALaneOfTheModel) {
     EXPECT_EQ(trace.name(outer[1]), "attention 1");
     EXPECT_EQ(trace.name(outer[3]), "MLP 1 (backward)");
     EXPECT_EQ(trace.name(outer[4]), "attention 1 (backward)");
-    EXPECT_EQ(outer[5].kind, Kind::communication);
+    EXPECT_EQ(outer[5].lane, Kind::communication);
     EXPECT_EQ(outer[5].bytes, 64);
     EXPECT_EQ(trace.rows[lane.first_row + 1].slices.size(), 2u);
     const std::vector<Stretch> ring = ring_stretches(trace, rank);
@@ -123,7 +123,7 @@ TEST(TrainingStep, StepsArePaintedWithTheirOwnSlices) {
   for (std::uint32_t depth = 0; depth < 2; ++depth) {
     const RowPlace* place = layout.place_of(model + depth);
     ASSERT_NE(place, nullptr);
-    Slice part;  // "attention" and "ring" fill all steps of both passes
+    Slice part = plain_slice();  // "attention" and "ring" fill all steps of both passes
     part.part = static_cast<std::int8_t>(depth == 0 ? ModelPart::attention : ModelPart::ring);
     const Color color = slice_color(Theme::dark, ColorBy::owner, part, kRanks);
     for (int step = 0; step < 4; ++step)
@@ -145,8 +145,9 @@ TEST(TrainingStep, TheRestOfTheModelIsNotLost) {
                               loss.compute + loss.hops + loss.rest),
               1000);
   }
-  EXPECT_EQ(document.path.compute_ns + document.path.link_ns + document.path.overhead_ns, 1000);
-  EXPECT_LE(document.path.overhead_ns, 2 * 10 + 2 * 10);
+  EXPECT_EQ(document.path().compute_ns + document.path().link_ns + document.path().overhead_ns,
+            1000);
+  EXPECT_LE(document.path().overhead_ns, 2 * 10 + 2 * 10);
   ASSERT_FALSE(document.findings.empty());
   EXPECT_EQ(
       document.findings[0].text,

@@ -85,6 +85,7 @@ class RecordedRun {
   // Return whether a step's work is known: it was counted, or the mask and the partition tell it.
   bool has_work(const RankStep& step) const { return step.known || is_predicted_; }
 
+  const TaskGraph& graph() const { return graph_; }
   // Return the seconds of the run with these durations.
   double wall_s(const Durations& durations) const;
 

@@ -104,23 +104,14 @@ void keep_outermost(std::vector<ProfiledSpan>& spans) {
   spans = std::move(kept);
 }
 
-struct ProfileSink final : TraceSink {
-  explicit ProfileSink(const std::vector<std::string>& attention) : events(attention) {}
-  void begin(const RunInfo&, const std::vector<std::int64_t>&) override {}
-  void slice(int, const TraceEvent&, const TraceFields&) override {}
-  void span(int, const ModelSpan&, const TraceFields&) override {}
-  void span(int, const KernelSpan&, const TraceFields&) override {}
-  void sample(const SoftmaxSample&) override {}
-  void other(const TraceFields& fields) override { events.add(fields); }
-  ProfileEvents events;
-};
-
 std::optional<RankProfile> read_profile_of(TextSource& text, const std::string& path,
                                            const std::vector<std::string>& attention) {
-  ProfileSink sink(attention);
-  const TraceHead head = read_trace(text, sink, 0);
-  if (head.run) return std::nullopt;
-  return sink.events.finish(head, path);
+  ProfileEvents events(attention);
+  TraceFile file;
+  read_trace(
+      text, file, [&](const TraceFields& fields) { events.add(fields); }, 0);
+  if (file.recording) return std::nullopt;
+  return events.finish(file, path);
 }
 
 }  // namespace
@@ -242,15 +233,15 @@ void ProfileEvents::add_shape(const TraceFields& fields, std::string_view name,
   if (shape.seqlen > profile_.shape.seqlen) profile_.shape = shape;
 }
 
-RankProfile ProfileEvents::finish(const TraceHead& head, std::string path) {
+RankProfile ProfileEvents::finish(const TraceFile& file, std::string path) {
   const auto small = [](const std::optional<std::int64_t>& number, int otherwise) {
     return number && *number >= 0 && *number < 1'000'000 ? static_cast<int>(*number) : otherwise;
   };
   profile_.path = std::move(path);
-  profile_.rank = small(head.rank, -1);
-  profile_.world_size = small(head.world_size, 0);
-  profile_.base_time_ns = head.base_time_ns.value_or(0);
-  profile_.cut_short = head.cut_short;
+  profile_.rank = small(file.rank, -1);
+  profile_.world_size = small(file.world_size, 0);
+  profile_.base_time_ns = file.base_time_ns.value_or(0);
+  profile_.cut_short = file.how != HowWhole::whole;
   keep_outermost(profile_.attention[0]);
   // The note of a send may begin late, when the block is already under way; its call does not.
   std::vector<ProfiledSpan*> sends;

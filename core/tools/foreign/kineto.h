@@ -57,8 +57,8 @@ class ProfileEvents {
   explicit ProfileEvents(std::vector<std::string> attention = {})
       : attention_(std::move(attention)) {}
   void add(const TraceFields& fields);
-  // Return the profile of the file with this head.
-  RankProfile finish(const TraceHead& head, std::string path);
+  // Return the profile of the file that was read.
+  RankProfile finish(const TraceFile& file, std::string path);
 
  private:
   RankProfile profile_;

@@ -1,185 +1,129 @@
+// Walks back along the graph of the recorded scheme's loop (core/tools/sim/graph.h), whose tasks here
+// end when their slices did.
 #include "viz/model/analysis/critical_path.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <span>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "core/base/error.h"
+#include "core/tools/explain/recorded_run.h"
+#include "viz/model/analysis/findings.h"
 #include "viz/model/analysis/ring_moment.h"
 
 namespace ringscope::viz {
 
 namespace {
 
-// ---
-// Finds which transfer brought the block that a wait slice waits for, and what had to happen before a
-// transfer could begin. This follows from how core/ring posts its hops: the block of ring step t comes
-// by the hop of step t - 1, in the order kv(0), dkv(0), kv(1), … (with K buffers kv(0) to kv(K - 2)
-// come first). All-gathered blocks come before all else.
-
-constexpr std::uint64_t key(Pass pass, Payload payload, std::int32_t step) {
-  return static_cast<std::uint64_t>(pass) << 63 | static_cast<std::uint64_t>(payload) << 62 |
-         static_cast<std::uint64_t>(static_cast<std::uint32_t>(step) & 0x3fffffff) << 32;
-}
-
-std::vector<std::uint64_t> table_of(const std::vector<Slice>& slices) {
-  std::vector<std::uint64_t> table;
-  table.reserve(slices.size());
-  for (std::size_t i = 0; i < slices.size(); ++i)
-    table.push_back(key(slices[i].pass, slices[i].payload, slices[i].step) | i);
-  std::sort(table.begin(), table.end());
-  return table;
-}
-
-std::optional<std::uint32_t> look_up(const std::vector<std::uint64_t>& table, std::uint64_t what) {
-  const auto at = std::lower_bound(table.begin(), table.end(), what);
-  if (at == table.end() || *at >> 32 != what >> 32) return std::nullopt;
-  return static_cast<std::uint32_t>(*at);
-}
-
-// Return the slice with the greatest step <= that of `what`.
-std::optional<std::uint32_t> look_up_last(const std::vector<std::uint64_t>& table,
-                                          std::uint64_t what) {
-  const auto at = std::upper_bound(table.begin(), table.end(), what | 0xffffffff);
-  if (at == table.begin() || *std::prev(at) >> 62 != what >> 62) return std::nullopt;
-  return static_cast<std::uint32_t>(*std::prev(at));
-}
-
-// A RankSlice names a slice by rank, lane and index within the lane's row.
-struct RankSlice {
-  int rank = 0;
-  RingLane lane = RingLane::compute;
-  std::uint32_t index = 0;
-};
-
-class Dependencies {
- public:
-  // `trace` is a recording of ours and must outlive this.
-  explicit Dependencies(const Trace& trace)
-      : trace_(trace),
-        world_size_(trace.run->world_size),
-        allgather_(trace.run->scheme == "allgather"),
-        kv_buffers_(trace.run->kv_buffers > 0 ? std::min(trace.run->kv_buffers, world_size_) : 2) {
-    for (int rank = 0; rank < trace.rank_count(); ++rank) {
-      computes_.push_back(table_of(slices(rank, RingLane::compute)));
-      recvs_.push_back(table_of(slices(rank, RingLane::recv)));
-    }
-  }
-
-  const std::vector<Slice>& slices(int rank, RingLane lane) const {
-    return trace_.slices_of(rank, lane);
-  }
-  const Slice& slice(const RankSlice& s) const { return slices(s.rank, s.lane)[s.index]; }
-
-  // Return the index of the recv slice that ended the wait.
-  std::optional<std::uint32_t> awaited(int rank, const Slice& wait) const {
-    if (allgather_) {
-      // There is one wait for all blocks, which ends with the last one, and then one for each sum.
-      if (wait.payload == Payload::kv)
-        return recv_at(rank, wait.pass, Payload::kv, world_size_ - 2);
-      return recv_at(rank, wait.pass, Payload::dkv, wait.step);
-    }
-    // The sum of the rank's own block comes home by the last hop.
-    const bool home = wait.payload == Payload::dkv && wait.kv_owner == rank;
-    return recv_at(rank, wait.pass, wait.payload, home ? world_size_ - 1 : wait.step - 1);
-  }
-
-  // Return the rank's last computation or wait before slice `s` on its thread.
-  std::optional<RankSlice> before_on_thread(const RankSlice& s) const {
-    const std::int64_t begin = slice(s).begin_ns;
-    std::optional<RankSlice> last;
-    for (const RingLane lane : {RingLane::compute, RingLane::wait}) {
-      const std::vector<Slice>& all = slices(s.rank, lane);
-      std::size_t i = s.index;
-      if (lane != s.lane)
-        i = static_cast<std::size_t>(
-            std::partition_point(all.begin(), all.end(),
-                                 [begin](const Slice& x) { return x.end_ns <= begin; }) -
-            all.begin());
-      if (i == 0) continue;
-      // If both end at the same time, the wait came after.
-      if (!last || all[i - 1].end_ns >= slice(*last).end_ns)
-        last = RankSlice{s.rank, lane, static_cast<std::uint32_t>(i - 1)};
-    }
-    return last;
-  }
-
-  // Return what the transfer of a recv slice had to wait for on either end, as far as it is known.
-  std::vector<RankSlice> needed_by(const RankSlice& recv) const {
-    const Slice& received = slice(recv);
-    std::vector<RankSlice> needed;
-    needed_at(recv.rank, received, needed);
-    if (is_rank(received.peer)) needed_at(received.peer, received, needed);
-    return needed;
-  }
-
- private:
-  // A Table entry holds what a slice is about in its upper half and the slice's index in its lower.
-  using Table = std::vector<std::uint64_t>;
-
-  bool is_rank(int rank) const { return rank >= 0 && rank < static_cast<int>(computes_.size()); }
-  std::optional<std::uint32_t> compute_at(int rank, Pass pass, int step) const {
-    return look_up(computes_[rank], key(pass, Payload::kv, step));
-  }
-  std::optional<std::uint32_t> last_compute(int rank, Pass pass) const {
-    return look_up_last(computes_[rank], key(pass, Payload::kv, world_size_ - 1));
-  }
-  std::optional<std::uint32_t> recv_at(int rank, Pass pass, Payload payload, int step) const {
-    return look_up(recvs_[rank], key(pass, payload, step));
-  }
-  void needed_at(int rank, const Slice& recv, std::vector<RankSlice>& needed) const {
-    const auto add = [&](RingLane lane, std::optional<std::uint32_t> index) {
-      if (index) needed.push_back({rank, lane, *index});
-    };
-    const int step = recv.step;
-    const bool kv = recv.payload == Payload::kv, backward = recv.pass == Pass::backward;
-    // A block is passed on after it has come, and can come when the buffer's last block is attended.
-    // A sum is passed on when the rank's own share is in it.
-    if (step > 0) add(RingLane::recv, recv_at(rank, recv.pass, recv.payload, step - 1));
-    if (allgather_) {
-      if (!kv) add(RingLane::compute, last_compute(rank, recv.pass));
-    } else if (kv) {
-      // The hop is posted behind the sum of the step whose block was in the buffer.
-      const int consumed = step + 1 - kv_buffers_;
-      if (consumed >= 0) add(RingLane::compute, compute_at(rank, recv.pass, consumed));
-      if (consumed >= 0 && backward)
-        add(RingLane::recv, recv_at(rank, recv.pass, Payload::dkv, consumed));
-    } else {
-      add(RingLane::compute, compute_at(rank, recv.pass, step));
-      // The sum is posted behind the blocks' hops that were posted before it.
-      add(RingLane::recv, recv_at(rank, recv.pass, Payload::kv, step + kv_buffers_ - 2));
-    }
-    if (step == 0 && kv && backward) add(RingLane::compute, last_compute(rank, Pass::forward));
-  }
-
-  const Trace& trace_;
-  int world_size_ = 1;
-  bool allgather_ = false;
-  int kv_buffers_ = 2;
-  std::vector<Table> computes_, recvs_;  // one per rank, ascending
-};
-
-// ---
-// Walks back along them.
+constexpr std::int64_t kNever = INT64_MIN;
 
 bool before(SliceId a, SliceId b) { return std::pair(a.row, a.index) < std::pair(b.row, b.index); }
 
+// The tasks of a recorded run, with their slices.
+class RecordedTasks {
+ public:
+  RecordedTasks(const Trace& trace, const TaskGraph& graph) : graph_(graph) {
+    for (const RingLane lane : {RingLane::compute, RingLane::recv})
+      for (int rank = 0; rank < trace.rank_count(); ++rank) {
+        const std::uint32_t row = trace.row_of(rank, lane);
+        const std::vector<Slice>& slices = trace.rows[row].slices;
+        for (std::uint32_t i = 0; i < slices.size(); ++i) {
+          const Slice& s = slices[i];
+          slices_[{lane, s.pass, s.payload, s.step, s.peer(), rank}].all.push_back({row, i});
+        }
+      }
+    share_slices();
+    ends_.assign(graph.tasks.size(), kNever);
+    for (std::size_t k = 0; k < ends_.size(); ++k) {
+      const std::size_t i = graph.order.empty() ? k : static_cast<std::size_t>(graph.order[k]);
+      if (!of_task_[i].empty())
+        ends_[i] = trace.slice(of_task_[i].back()).end_ns;
+      else if (!graph.tasks[i].is_hop())  // a message that was not recorded leads nowhere
+        for (const std::int32_t earlier : graph.earlier(i))
+          ends_[i] = std::max(ends_[i], ends_[static_cast<std::size_t>(earlier)]);
+    }
+  }
+
+  // Return the computations or arrivals of messages that a task is, as far as they were recorded.
+  std::span<const SliceId> slices_of(std::size_t task) const { return of_task_[task]; }
+  // Return the last task of `rank`, or what arrived there last.
+  std::optional<std::size_t> last_of(int rank) const {
+    std::optional<std::size_t> last;
+    for (std::size_t i = 0; i < ends_.size(); ++i)
+      if (rank_of(i) == rank && ends_[i] != kNever && (!last || ends_[i] >= ends_[*last])) last = i;
+    return last;
+  }
+  // Return what a task waited for last, of its own rank if several end together; none if nothing of it
+  // was recorded.
+  std::optional<std::size_t> held_up_by(std::size_t task) const {
+    std::optional<std::size_t> latest;
+    const auto rank_by_end = [&](std::size_t i) {
+      return std::pair(ends_[i], rank_of(i) == rank_of(task));
+    };
+    for (const std::int32_t number : graph_.earlier(task)) {
+      const auto earlier = static_cast<std::size_t>(number);
+      if (ends_[earlier] != kNever && (!latest || rank_by_end(earlier) > rank_by_end(*latest)))
+        latest = earlier;
+    }
+    return latest;
+  }
+
+ private:
+  // Lane, pass, payload, step, sender, and the rank itself.
+  using Key = std::tuple<RingLane, Pass, Payload, int, int, int>;
+  // What has one key: slices by time, and tasks in the order of their loop.
+  struct Alike {
+    std::vector<SliceId> all;
+    std::size_t tasks = 0, next = 0;
+  };
+
+  // A hop is its receiver's.
+  int rank_of(std::size_t i) const {
+    return graph_.tasks[i].is_hop() ? graph_.tasks[i].to : graph_.tasks[i].rank;
+  }
+  Alike* alike(const Task& t) {
+    if (!t.is_hop() && t.kind != Task::Kind::attend) return nullptr;
+    const auto found =
+        slices_.find(t.is_hop() ? Key{RingLane::recv, t.pass, t.payload, t.step, t.rank, t.to}
+                                : Key{RingLane::compute, t.pass, Payload::kv, t.step, -1, t.rank});
+    return found == slices_.end() ? nullptr : &found->second;
+  }
+  // Give tasks of one key equal shares of its slices.
+  void share_slices() {
+    for (const Task& task : graph_.tasks)
+      if (Alike* const of = alike(task)) ++of->tasks;
+    for (const Task& task : graph_.tasks) {
+      std::span<const SliceId>& mine = of_task_.emplace_back();
+      Alike* const of = alike(task);
+      if (of == nullptr) continue;
+      const std::size_t first = of->next * of->all.size() / of->tasks;
+      const std::size_t last = ++of->next * of->all.size() / of->tasks;
+      mine = std::span<const SliceId>(of->all).subspan(first, last - first);
+    }
+  }
+
+  const TaskGraph& graph_;
+  std::map<Key, Alike> slices_;
+  std::vector<std::span<const SliceId>> of_task_;  // [task]
+  std::vector<std::int64_t> ends_;                 // [task]
+};
+
 class Walk {
  public:
-  explicit Walk(const Trace& trace) : trace_(trace), dependencies_(trace), now_(trace.end_ns) {
+  explicit Walk(const Trace& trace) : trace_(trace), now_(trace.end_ns) {
     if (!trace.has_model()) return;
     for (int rank = 0; rank < trace.rank_count(); ++rank)
       at_ring_.push_back(ring_stretches(trace, rank));
   }
 
-  CriticalPath path() {
-    std::optional<RankSlice> at = last_slice();
-    if (at) rank_ = at->rank;
-    // Every slice is on the path once, unless the times contradict each other.
-    for (std::size_t left = trace_.slice_count; at && left > 0 && now_ > trace_.begin_ns; --left) {
-      pass(*at);
-      at = what_held_up(*at);
-    }
+  CriticalPath path(const RecordedTasks& tasks) {
+    rank_ = last_rank();
+    for (auto at = tasks.last_of(rank_); at && now_ > trace_.begin_ns; at = tasks.held_up_by(*at))
+      for (std::size_t i = tasks.slices_of(*at).size(); i-- > 0;) pass(tasks.slices_of(*at)[i]);
     unexplained_back_to(trace_.begin_ns);
     std::reverse(path_.segments.begin(), path_.segments.end());
     std::sort(path_.slices.begin(), path_.slices.end(), before);
@@ -187,29 +131,26 @@ class Walk {
   }
 
  private:
-  std::optional<RankSlice> last_slice() const {
-    std::optional<RankSlice> last;
+  // Return the rank whose computation, wait or arrival ends last.
+  int last_rank() const {
+    std::pair<std::int64_t, int> last{kNever, 0};
     for (const RingLane lane : {RingLane::compute, RingLane::recv, RingLane::wait})
-      for (int rank = 0; rank < trace_.rank_count(); ++rank) {
-        const std::vector<Slice>& slices = dependencies_.slices(rank, lane);
-        if (slices.empty()) continue;
-        if (!last || slices.back().end_ns > dependencies_.slice(*last).end_ns)
-          last = RankSlice{rank, lane, static_cast<std::uint32_t>(slices.size() - 1)};
-      }
-    return last;
+      for (int rank = 0; rank < trace_.rank_count(); ++rank)
+        if (const auto& slices = trace_.slices_of(rank, lane);
+            !slices.empty() && slices.back().end_ns > last.first)
+          last = {slices.back().end_ns, rank};
+    return last.second;
   }
 
   // Put a slice on the path, after the overhead that came after it in time.
-  void pass(const RankSlice& at) {
-    const Slice& slice = dependencies_.slice(at);
-    if (at.lane == RingLane::wait) return;  // what ended the wait is on the path instead
+  void pass(SliceId id) {
+    const Slice& slice = trace_.slice(id);
     unexplained_back_to(slice.end_ns);
-    rank_ = at.rank;
-    if (at.lane == RingLane::compute) {
-      back_to(slice.begin_ns, PathSegment::compute, at);
-    } else {
-      back_to(under_way_ns(trace_, slice), PathSegment::link, at);
-    }
+    rank_ = trace_.rank_of_row(id.row);
+    if (slice.lane == Kind::compute)
+      back_to(slice.begin_ns, PathSegment::compute, id);
+    else
+      back_to(under_way_ns(trace_, slice), PathSegment::link, id);
   }
 
   // Fill back to `begin` with what no ring slice explains: overhead or a training step's rest.
@@ -224,44 +165,19 @@ class Walk {
   }
 
   // Add a segment from `begin` to where the path has got to, unless it is empty.
-  void back_to(std::int64_t begin, PathSegment::Kind kind, const std::optional<RankSlice>& at) {
+  void back_to(std::int64_t begin, PathSegment::Kind kind, std::optional<SliceId> slice) {
     begin = std::max(begin, trace_.begin_ns);
     if (begin >= now_) return;
-    PathSegment segment{kind, rank_, begin, now_, at.has_value(), {}};
-    if (at) {
-      segment.slice = {trace_.row_of(at->rank, at->lane), at->index};
-      path_.slices.push_back(segment.slice);
-    }
+    path_.segments.push_back(
+        {kind, rank_, begin, now_, slice.has_value(), slice.value_or(SliceId{})});
+    if (slice) path_.slices.push_back(*slice);
     (kind == PathSegment::compute ? path_.compute_ns
      : kind == PathSegment::link  ? path_.link_ns
                                   : path_.overhead_ns) += now_ - begin;
-    path_.segments.push_back(segment);
     now_ = begin;
   }
 
-  std::optional<RankSlice> what_held_up(const RankSlice& at) const {
-    const Slice& slice = dependencies_.slice(at);
-    if (at.lane == RingLane::compute) return dependencies_.before_on_thread(at);
-    if (at.lane == RingLane::recv) {
-      const std::vector<RankSlice> needed = dependencies_.needed_by(at);
-      const auto last = std::max_element(
-          needed.begin(), needed.end(), [&](const RankSlice& a, const RankSlice& b) {
-            return dependencies_.slice(a).end_ns < dependencies_.slice(b).end_ns;
-          });
-      if (last != needed.end()) return *last;
-      return std::nullopt;
-    }
-    const auto recv = dependencies_.awaited(at.rank, slice);
-    if (recv) {
-      const RankSlice transfer{at.rank, RingLane::recv, *recv};
-      const std::int64_t arrival = dependencies_.slice(transfer).end_ns;
-      if (slice.begin_ns <= arrival && arrival <= slice.end_ns) return transfer;
-    }
-    return dependencies_.before_on_thread(at);
-  }
-
   const Trace& trace_;
-  Dependencies dependencies_;
   CriticalPath path_;
   std::vector<std::vector<Stretch>> at_ring_;  // [rank]; only in a training step
   std::int64_t now_;
@@ -276,7 +192,15 @@ bool CriticalPath::contains(SliceId id) const {
 
 CriticalPath critical_path_of(const Trace& trace) {
   if (!trace.is_ring()) return {};
-  return Walk(trace).path();
+  try {
+    Recording recording = recording_of(trace);
+    recording.info.failure.reset();  // of a run that broke off or goes on there is a path as well
+    recording.info.live_ns.reset();
+    const RecordedRun run(recording);
+    return Walk(trace).path(RecordedTasks(trace, run.graph()));
+  } catch (const InputError&) {  // nothing was recorded
+    return {};
+  }
 }
 
 }  // namespace ringscope::viz

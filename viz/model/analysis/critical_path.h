@@ -1,5 +1,6 @@
-// Finds the path that the run's length depends on. It walks back from the slice that ends last,
-// each time to what the current one had to wait for. The segments tile the wall time exactly.
+// Finds the path that the run's length depends on. It walks back from the slice that ends last, each
+// time to what the current one had to wait for in the scheme's loop. The segments tile the wall time
+// exactly.
 #pragma once
 
 #include <cstdint>

@@ -28,7 +28,7 @@ std::optional<SliceId> slice_of(const Trace& trace, const Diagnosis& cause) {
   if (cause.cause == Cause::step_overhead) return std::nullopt;
   if (cause.cause == Cause::slow_link)
     return longest_slice(trace, cause.to, RingLane::recv,
-                         [&](const Slice& slice) { return slice.peer == cause.from; });
+                         [&](const Slice& slice) { return slice.peer() == cause.from; });
   const bool first = cause.cause == Cause::late_start;
   return longest_slice(trace, cause.rank, RingLane::compute,
                        [&](const Slice& slice) { return !first || slice.step == 0; });
@@ -117,7 +117,7 @@ class Findings {
     double ns = 0;
     for (int rank = 0; rank < trace_.rank_count(); ++rank)
       for (const Slice& part : model_slices(trace_, rank))
-        if (part.kind == Kind::communication) ns += static_cast<double>(part.duration_ns());
+        if (part.lane == Kind::communication) ns += static_cast<double>(part.duration_ns());
     return ns;
   }
 
@@ -326,7 +326,7 @@ std::vector<SliceId> unfinished_waits(const Trace& trace) {
 
 std::vector<int> circle_of(const Trace& trace, const std::vector<SliceId>& waits) {
   std::vector<int> whom(trace.ranks.size(), -1);
-  for (const SliceId id : waits) whom[trace.rank_of_row(id.row)] = trace.slice(id).peer;
+  for (const SliceId id : waits) whom[trace.rank_of_row(id.row)] = trace.slice(id).peer();
   const auto next = [&](int rank) {
     const int peer = rank >= 0 ? whom[rank] : -1;
     return peer < static_cast<int>(whom.size()) && peer != rank ? peer : -1;
@@ -407,11 +407,11 @@ std::vector<std::string> findings_of_failure(const Trace& trace,
     const std::string step = words_of_step(wait.pass, wait.step);
     const std::string time = words_of_time(wait.duration_ns());
     sentences.push_back(
-        wait.peer == waiting
+        wait.peer() == waiting
             ? fmt::format("Rank {} {} in {} for its own part of the hop, in vain: {}.", waiting,
                           waited, step, time)
-            : fmt::format("Rank {} {} for rank {} in {}, in vain: {}.", waiting, waited, wait.peer,
-                          step, time));
+            : fmt::format("Rank {} {} for rank {} in {}, in vain: {}.", waiting, waited,
+                          wait.peer(), step, time));
   }
   if (longest.size() > kMostWaits)
     sentences.push_back(fmt::format("So {} {} more ranks.", trace.goes_on() ? "have" : "did",

@@ -17,15 +17,15 @@ std::int64_t count_slices(const Trace& trace, int rank, RankIdle& counted) {
   std::vector<std::int64_t> waited_for(trace.ranks.size());
   for (const Slice& wait : trace.slices_of(rank, RingLane::wait)) {
     counted.wait_ns += wait.duration_ns();
-    if (wait.peer < 0 || static_cast<std::size_t>(wait.peer) >= waited_for.size()) continue;
-    std::int64_t& sum = waited_for[wait.peer];
+    if (wait.peer() < 0 || static_cast<std::size_t>(wait.peer()) >= waited_for.size()) continue;
+    std::int64_t& sum = waited_for[wait.peer()];
     sum += wait.duration_ns();
-    if (sum > counted.waited_for_ns) counted.waited_for_ns = sum, counted.waited_for = wait.peer;
+    if (sum > counted.waited_for_ns) counted.waited_for_ns = sum, counted.waited_for = wait.peer();
   }
   std::int64_t reduction = 0;
   if (trace.has_model()) {
     for (const Slice& part : model_slices(trace, rank))
-      if (part.kind == Kind::communication) reduction += part.duration_ns();
+      if (part.lane == Kind::communication) reduction += part.duration_ns();
     counted.compute += trace.wall_ns() - reduction;
     for (const Stretch& ring : ring_stretches(trace, rank))
       counted.compute -= ring.end_ns - ring.begin_ns;
@@ -67,30 +67,14 @@ int IdleReport::longest_waiting_rank() const {
 }
 
 Recording recording_of(const Trace& trace) {
-  Recording recording;
-  recording.info = *trace.run;
+  Recording recording{.info = *trace.run};
   for (int rank = 0; rank < trace.rank_count(); ++rank) {
     auto& events = recording.events.emplace_back();
     events.reserve(trace.slice_count / trace.ranks.size());
-    for (const RingLane lane : kAllLanes)
-      for (const Slice& slice : trace.slices_of(rank, lane)) {
-        TraceEvent& event = events.emplace_back();
-        event = {.lane = lane,
-                 .pass = slice.pass,
-                 .payload = slice.payload,
-                 .step = slice.step,
-                 .kv_owner = slice.kv_owner,
-                 .begin_ns = slice.begin_ns,
-                 .end_ns = slice.end_ns,
-                 .pairs = slice.pairs,
-                 .flops = slice.flops};
-        event.cpu_ns = slice.cpu_ns;
-        event.bytes = slice.bytes;
-        event.moved_ns = slice.moved_ns;
-        event.src = lane == RingLane::recv ? slice.peer : rank;
-        event.dst = lane == RingLane::recv ? rank : slice.peer;
-        event.waiting_for = slice.peer;
-      }
+    for (const RingLane lane : kAllLanes) {
+      const std::vector<Slice>& slices = trace.slices_of(rank, lane);
+      events.insert(events.end(), slices.begin(), slices.end());
+    }
   }
   return recording;
 }

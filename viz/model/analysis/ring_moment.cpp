@@ -48,7 +48,7 @@ RankMoment rank_at(const Trace& trace, const Axis& axis, int rank, int step, std
     moment.doing = RankMoment::computing;
   } else if (wait != nullptr && now < wait->end_ns) {
     moment.doing = RankMoment::waiting;
-    moment.waiting_for = wait->peer;
+    moment.waiting_for = wait->peer();
   } else if ((computes.empty() || compute == &computes.back()) &&
              (waits.empty() || wait == &waits.back())) {
     moment.doing = RankMoment::finished;
@@ -70,10 +70,10 @@ LinkHistory::LinkHistory(const Trace& trace) {
   for (int dst = 0; dst < trace.rank_count(); ++dst) {
     Carried* last = nullptr;  // mostly the same link again
     for (const Slice& recv : trace.slices_of(dst, RingLane::recv)) {
-      if (recv.peer < 0) continue;
-      if (last == nullptr || last->src != recv.peer) {
-        last = &by_ends[{recv.peer, dst}];
-        last->src = recv.peer;
+      if (recv.peer() < 0) continue;
+      if (last == nullptr || last->src != recv.peer()) {
+        last = &by_ends[{recv.peer(), dst}];
+        last->src = recv.peer();
         last->dst = dst;
       }
       last->ends.push_back(recv.end_ns);
@@ -100,7 +100,7 @@ RingMoment ring_at(const Trace& trace, const Axis& axis, const LinkHistory& hist
     if (recv == nullptr) continue;
     const std::int64_t begin_ns = under_way_ns(trace, *recv);
     if (now.back() < begin_ns || now.back() >= recv->end_ns) continue;
-    moment.in_flight.push_back({recv->peer, rank, recv->kv_owner, recv->payload,
+    moment.in_flight.push_back({recv->peer(), rank, recv->kv_owner, recv->payload,
                                 share(now.back(), begin_ns, recv->end_ns), recv->bytes});
   }
   for (const LinkHistory::Carried& link : history.links) {

@@ -145,8 +145,9 @@ void simulate_into(Prediction& prediction, const Scenario& scenario,
   std::vector<int> ranks;
   for (int rank = 0; rank < job.world_size; ++rank)
     if (!recording.events[static_cast<std::size_t>(rank)].empty()) ranks.push_back(rank);
-  prediction.document = timeline_of(prediction.whole ? to_trace(recording, name)
-                                                     : sample_trace(recording, ranks, name));
+  prediction.document =
+      timeline_of(prediction.whole ? to_trace(std::move(recording), name)
+                                   : sample_trace(std::move(recording), ranks, name));
 }
 
 std::string fresh_name() {

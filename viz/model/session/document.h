@@ -37,11 +37,17 @@ struct Document {
   AttendedOrder attended;
   WorkTable balance;
   IdleReport idle;
-  CriticalPath path;
   LinkHistory links;
   std::vector<SliceId> unfinished;  // waits that a failed run broke off
   Explanation why;
   std::vector<Finding> findings;  // computed once and shown in every frame
+  mutable std::optional<CriticalPath> known_path;
+
+  // Return the critical path, which is sought when it is first asked for.
+  const CriticalPath& path() const {
+    if (!known_path) known_path = critical_path_of(trace);
+    return *known_path;
+  }
 };
 
 inline Document make_document(Trace trace) {
@@ -55,7 +61,6 @@ inline Document make_document(Trace trace) {
   document.balance = balance_of(made);
   document.why = explanation_of(made);
   document.idle = idle_of(made, document.why);
-  document.path = critical_path_of(made);
   document.links = LinkHistory(made);
   document.unfinished = unfinished_waits(made);
   document.findings = findings(made, document.why, document.idle);

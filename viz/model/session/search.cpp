@@ -32,9 +32,9 @@ struct Query {
   bool only_waits = false;
 
   bool fits(const Slice& s) const {
-    return name_fits[s.name] && (!kind || s.kind == *kind) && (!step || s.step == *step) &&
-           (!owner || s.kv_owner == *owner) && (!peer || s.peer == *peer) &&
-           (!begin_ns || s.begin_ns == *begin_ns) && (!only_waits || s.kind == Kind::wait) &&
+    return name_fits[s.name] && (!kind || s.lane == *kind) && (!step || s.step == *step) &&
+           (!owner || s.kv_owner == *owner) && (!peer || s.peer() == *peer) &&
+           (!begin_ns || s.begin_ns == *begin_ns) && (!only_waits || s.lane == Kind::wait) &&
            (!pass || (s.step >= 0 && s.pass == *pass)) && s.duration_ns() > longer_ns &&
            s.duration_ns() < shorter_ns;
   }
@@ -138,7 +138,7 @@ std::optional<SliceId> flow_step(const Trace& trace, SliceId id, bool onwards) {
     if (!onwards && flow.to == id) return flow.from;
   }
   if (!trace.is_ring()) return std::nullopt;
-  switch (slice.kind) {
+  switch (slice.lane) {
     case Kind::recv:
       return onwards ? compute_with(trace, id, slice.step + 1) : std::nullopt;
     case Kind::send:

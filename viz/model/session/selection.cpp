@@ -24,7 +24,7 @@ std::int64_t number_for(const Trace& trace, SliceId id, SliceOrder order) {
   const Slice& slice = trace.slice(id);
   switch (order) {
     case SliceOrder::kind:
-      return static_cast<std::int64_t>(slice.kind);
+      return static_cast<std::int64_t>(slice.lane);
     case SliceOrder::rank:
       return lane_of(trace, id).rank;
     case SliceOrder::step:
@@ -41,7 +41,7 @@ std::int64_t number_for(const Trace& trace, SliceId id, SliceOrder order) {
 std::string words_that_find(const Trace& trace, SliceId id) {
   const Slice& slice = trace.slice(id);
   std::string words = fmt::format("rank:{} kind:{} begin:{}ns", lane_of(trace, id).rank,
-                                  name_of(slice.kind), slice.begin_ns - trace.begin_ns);
+                                  name_of(slice.lane), slice.begin_ns - trace.begin_ns);
   const SearchResult found = search(trace, words, 1);
   if (found.slices.empty() || !(found.slices[0] == id))
     words += fmt::format(" shorter:{}ns", slice.duration_ns() + 1);
@@ -99,8 +99,8 @@ std::string csv_of(const Trace& trace, const std::vector<SliceId>& slices) {
     text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", s.begin_ns - trace.begin_ns,
                         s.duration_ns(), lane_of(trace, id).rank,
                         csv_field(lane_of(trace, id).name), csv_field(std::string(trace.name(s))),
-                        name_of(s.kind), s.step < 0 ? "" : name_of(s.pass), unless(-1, s.step),
-                        unless(-1, s.kv_owner), unless(-1, s.peer), unless(0, s.cpu_ns),
+                        name_of(s.lane), s.step < 0 ? "" : name_of(s.pass), unless(-1, s.step),
+                        unless(-1, s.kv_owner), unless(-1, s.peer()), unless(0, s.cpu_ns),
                         unless(0, s.pairs), unless(0, s.flops), unless(0, s.bytes));
   }
   return text;
@@ -113,7 +113,7 @@ std::vector<Spread> spreads_of(const Trace& trace, const std::vector<SliceId>& s
     const Slice& slice = trace.slice(id);
     auto& [name, durations] = groups[number_for(trace, id, by)];
     if (durations.empty())
-      name = by == SliceOrder::kind   ? std::string(name_of(slice.kind))
+      name = by == SliceOrder::kind   ? std::string(name_of(slice.lane))
              : by == SliceOrder::rank ? trace.ranks[lane_of(trace, id).rank].name
              : slice.step < 0         ? "outside of the ring"
                                       : words_of_step(slice.pass, slice.step);

@@ -27,10 +27,6 @@ constexpr double kPlainToSee = 0.02;  // of the view's width: slices as wide nee
 // ---
 // What a story's paragraph points at.
 
-Kind kind_of(RingLane lane) { return static_cast<Kind>(lane); }
-static_assert(name_of(Kind::compute) == name_of(RingLane::compute) &&
-              name_of(Kind::wait) == name_of(RingLane::wait));
-
 // Return the middle of step `step` of the step axis on `rank`.
 double middle_of_step(const Axis& axis, AxisMode mode, int rank, int step) {
   if (mode == AxisMode::steps) return step + 0.5;
@@ -445,7 +441,7 @@ bool points_at_something(const StoryStep& told) {
 bool points_at(const StoryStep& told, int rank, const Slice& slice) {
   return points_at_something(told) && (told.rank < 0 || told.rank == rank) &&
          (told.step < 0 || told.step == slice.step) && (!told.pass || *told.pass == slice.pass) &&
-         (!told.lane || kind_of(*told.lane) == slice.kind);
+         (!told.lane || *told.lane == slice.lane);
 }
 
 StoryMoment moment_of(const Trace& trace, const Axis& axis, AxisMode mode, const StoryStep& told) {

@@ -49,9 +49,9 @@ Axis::Axis(const Trace& trace)
       ends[rank] = std::max(ends[rank], slice.end_ns);
       // The wait for a gradient begins no step, because it comes when the step's own work is over.
       const bool begins_step =
-          slice.kind == Kind::compute || (slice.kind == Kind::wait && slice.payload == Payload::kv);
+          slice.lane == Kind::compute || (slice.lane == Kind::wait && slice.payload == Payload::kv);
       if (!begins_step || slice.step < 0) continue;
-      if (slice.kind == Kind::compute) computed[rank] = std::max(computed[rank], slice.end_ns);
+      if (slice.lane == Kind::compute) computed[rank] = std::max(computed[rank], slice.end_ns);
       const int step = axis_step(slice, forward_steps_);
       if (step < steps_) begins[step] = std::min(begins[step], slice.begin_ns);
     }

@@ -189,17 +189,17 @@ Color owner_color(Theme theme, int owner, int world_size) {
 
 Color slice_color(Theme theme, ColorBy by, const Slice& slice, int world_size) {
   const Palette& palette = palette_of(theme);
-  const Color kind = palette.of(slice.kind);
-  if (by == ColorBy::kind || slice.kind == Kind::wait) return kind;
+  const Color kind = palette.of(slice.lane);
+  if (by == ColorBy::kind || slice.lane == Kind::wait) return kind;
   if (const auto part = kernel_part(slice)) return kernel_color(theme, *part);
   if (slice.part >= 0) return part_color(palette, static_cast<ModelPart>(slice.part));
-  if (slice.kind == Kind::other) {
+  if (slice.lane == Kind::other) {
     const Color of_name = owner_color(theme, slice.name % kOwners, kOwners);
     return mix(of_name, palette.background, 0.35);
   }
   if (slice.kv_owner < 0) return kind;
   const Color owner = owner_color(theme, slice.kv_owner, world_size);
-  return slice.kind == Kind::compute ? owner : mix(owner, palette.background, 0.3);
+  return slice.lane == Kind::compute ? owner : mix(owner, palette.background, 0.3);
 }
 
 }  // namespace ringscope::viz

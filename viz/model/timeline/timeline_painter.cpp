@@ -357,7 +357,7 @@ RowColors row_colors(const TimelineIndex::RowIndex& row, const TimelinePaint& pa
   for (std::size_t cls = 0; cls < row.samples.size(); ++cls) {
     const Color color = slice_color(paint.theme, paint.color_by, row.samples[cls], world_size);
     result.colors[cls] = paint.dim_all ? mix(background, color, 0.35) : color;
-    result.waits |= static_cast<std::uint32_t>(row.samples[cls].kind == Kind::wait) << cls;
+    result.waits |= static_cast<std::uint32_t>(row.samples[cls].lane == Kind::wait) << cls;
   }
   return result;
 }
@@ -416,10 +416,10 @@ namespace {
 constexpr std::uint32_t kKeysOfKind = 32;
 static_assert(kModelParts + std::size(kAllKernelParts) <= kKeysOfKind);
 std::uint32_t owner_key(const Slice& slice, int world_size) {
-  const auto kind = static_cast<std::uint32_t>(slice.kind) * kKeysOfKind;
+  const auto kind = static_cast<std::uint32_t>(slice.lane) * kKeysOfKind;
   if (slice.part >= 0) return kind + static_cast<std::uint32_t>(slice.part);
-  if (slice.kind == Kind::other) return kind + slice.name % 8;
-  if (slice.kind == Kind::wait || slice.kv_owner < 0) return kind;
+  if (slice.lane == Kind::other) return kind + slice.name % 8;
+  if (slice.lane == Kind::wait || slice.kv_owner < 0) return kind;
   return kind + static_cast<std::uint32_t>(owner_class(slice.kv_owner, world_size));
 }
 

@@ -73,6 +73,18 @@ std::vector<Stretch> ring_stretches(const Trace& trace, int rank) {
   return stretches;
 }
 
+const KernelSpan* kernel_span(const Trace& trace, SliceId id) {
+  const Slice& slice = trace.slice(id);
+  const auto part = kernel_part(slice);
+  const Lane& lane = trace.lanes[trace.rows[id.row].lane];
+  if (!part || lane.rank >= trace.kernel.size()) return nullptr;
+  for (const KernelSpan& span : trace.kernel[lane.rank])
+    if (span.tid() == lane.tid && span.part == *part && span.begin_ns == slice.begin_ns &&
+        span.end_ns == slice.end_ns)
+      return &span;
+  return nullptr;
+}
+
 const std::vector<Slice>& model_slices(const Trace& trace, int rank) {
   static const std::vector<Slice> kNone;
   return trace.has_model() ? trace.rows[model_lane(trace, rank).first_row].slices : kNone;
@@ -108,36 +120,10 @@ std::vector<std::string> NameTable::take() {
   return texts;
 }
 
-void LaneSlices::push_back(const Slice& slice) {
-  constexpr std::size_t kPiece = 1024;
-  if (pieces_.empty()) {
-    pieces_.emplace_back();  // grows as it must, since most lanes of many ranks stay short
-  } else if (pieces_.back().size() == kPiece) {
-    pieces_.emplace_back().reserve(kPiece);
-  }
-  pieces_.back().push_back(slice);
-}
-
-// Take the slices by begin, then the longest first. Equal ones keep their order.
-std::vector<Slice> LaneSlices::take_sorted() {
-  std::size_t count = 0;
-  for (const auto& piece : pieces_) count += piece.size();
-  std::vector<Slice> slices;
-  slices.reserve(count);
-  for (auto& piece : pieces_) {
-    slices.insert(slices.end(), piece.begin(), piece.end());
-    piece = {};
-  }
-  pieces_.clear();
+std::vector<std::vector<Slice>> rows_of(std::vector<Slice> slices, std::int64_t* overlap) {
   // Sorting takes memory for half of the slices, and recorders mostly write in order.
   if (!std::is_sorted(slices.begin(), slices.end(), comes_before))
     std::stable_sort(slices.begin(), slices.end(), comes_before);
-  return slices;
-}
-
-std::vector<std::vector<Slice>> LaneSlices::take_rows(std::int64_t& overlap) {
-  std::vector<Slice> slices = take_sorted();
-  overlap = -1;
   std::vector<std::uint16_t> row_of(slices.size());
   std::vector<std::int64_t> ends;  // of each row's last slice
   std::vector<std::size_t> counts;
@@ -149,9 +135,9 @@ std::vector<std::vector<Slice>> LaneSlices::take_rows(std::int64_t& overlap) {
         row = above + 1;
         break;
       }
-    if (overlap < 0)
+    if (overlap != nullptr && *overlap < 0)
       for (const std::int64_t end : ends)
-        if (end > slice.begin_ns && end < slice.end_ns) overlap = slice.begin_ns;
+        if (end > slice.begin_ns && end < slice.end_ns) *overlap = slice.begin_ns;
     while (row < ends.size() && ends[row] > slice.begin_ns) ++row;
     if (row == kMaxRows)
       throw InputError(

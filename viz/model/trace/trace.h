@@ -1,6 +1,6 @@
-// Defines a recording as the viewer holds it: slices of time in rows, rows in lanes, lanes in
-// ranks. trace_loader.h makes it from our own recordings and from any other Chrome trace. All times
-// are in nanoseconds after the trace's base time.
+// Defines a recording as the viewer holds it: its events in rows, rows in lanes, lanes in ranks.
+// trace_loader.h makes it from our own recordings and from any other Chrome trace. All times are in
+// nanoseconds after the trace's base time.
 #pragma once
 
 #include <cstdint>
@@ -14,51 +14,22 @@
 
 namespace ringscope::viz {
 
-// RingLane is a lane of our own recordings, named by what happens on it; Lane is of any trace.
+// A Slice is one interval of a row: an event as it was recorded. In a profiler's trace its peers are
+// RankTrack::pid. Kind says what it is about, and RingLane is a lane of our own recordings, named by what
+// happens on it; Lane is of any trace.
+using Slice = TraceEvent;
 using RingLane = ringscope::Lane;
+using Kind = ringscope::Lane;
+inline constexpr int kKindCount = kLaneKinds;
 
-// Kind says what a slice is about. Only traces that are not ours have `communication`, a message
-// that is neither a send nor a receive (such as an all-gather), and `other`, which is no message.
-enum class Kind : std::uint8_t { compute, send, recv, wait, communication, other };
-inline constexpr int kKindCount = 6;
-
-constexpr std::string_view name_of(Kind kind) {
-  constexpr std::string_view names[] = {"compute", "send",          "recv",
-                                        "wait",    "communication", "other"};
-  return names[static_cast<int>(kind)];
+// Return a slice that is outside of any ring, and no message.
+inline Slice plain_slice() {
+  Slice slice{.lane = Kind::other, .step = -1, .kv_owner = -1};
+  slice.src = slice.dst = -1;
+  return slice;
 }
 
-// A Slice is one interval of a row. Fields that its kind does not use keep their defaults.
-struct Slice {
-  std::int64_t begin_ns = 0;
-  std::int64_t end_ns = 0;
-  std::int64_t pairs = 0;  // compute: of one batch entry and head
-  std::int64_t flops = 0;  // compute: of all batch entries and heads, as are the tiles
-  std::int64_t tiles_full = 0;
-  std::int64_t tiles_partial = 0;
-  std::int64_t tiles_skipped = 0;
-  std::int64_t cpu_ns = 0;     // compute: processor time within the slice
-  std::int64_t bytes = 0;      // send, recv, communication; 0 if unknown
-  std::int64_t moved_ns = 0;   // send, recv: how long the message was on its way; 0: as the slice
-  std::uint32_t name = 0;      // index in Trace::names
-  std::uint32_t flow = 0;      // 1 + index in Trace::flows; 0 if there is none
-  std::int32_t step = -1;      // ring step; -1 outside a ring
-  std::int32_t kv_owner = -1;  // -1 outside a ring
-  std::int32_t peer = -1;      // send: dst; recv: src; wait: the rank waited for; -1: unknown. In a
-                               // profiler's trace it is the peer's RankTrack::pid.
-  Kind kind = Kind::other;
-  Pass pass = Pass::forward;
-  Payload payload = Payload::kv;
-  std::int8_t part = -1;    // ModelPart in a training step, part_of(KernelPart); -1 elsewhere
-  std::int32_t matrix = 0;  // of a kernel's part: batch * heads + head, and its tile of query rows
-  std::int32_t own_tile = 0;  // or, backward, of keys
-  std::int64_t ticks = 0;     // of a kernel's part: by the kernel's clock
-
-  std::int64_t duration_ns() const { return end_ns - begin_ns; }
-  bool operator==(const Slice&) const = default;
-};
-
-// Return Slice::part of a kernel's part: those of the model come first.
+// Return the slice's part of a kernel's part: those of the model come first.
 inline constexpr int kModelParts = static_cast<int>(std::size(kAllModelParts));
 constexpr std::int8_t part_of(KernelPart part) {
   return static_cast<std::int8_t>(kModelParts + static_cast<int>(part));
@@ -116,7 +87,8 @@ struct Trace {
   std::vector<Row> rows;
   std::vector<Flow> flows;
   std::vector<SoftmaxSample> samples;
-  std::vector<StoryStep> story;  // told beside a recording of ours; mostly empty
+  std::vector<StoryStep> story;                 // told beside a recording of ours; mostly empty
+  std::vector<std::vector<KernelSpan>> kernel;  // [rank]: what kernels stamped; mostly empty
   std::vector<std::string> names;
   std::vector<std::string> notices;  // what the user should know: dropped events, dangling flows
   std::int64_t begin_ns = 0;         // of the earliest slice
@@ -150,6 +122,9 @@ struct Trace {
   // Return a title for people: "contiguous · causal · 4 ranks", or the file's name.
   std::string title() const;
 };
+
+// Return what a kernel stamped about a slice that is a part of it; null for any other.
+const KernelSpan* kernel_span(const Trace& trace, SliceId id);
 
 // Call each(rank, slice) for all slices of a lane in a recording of ours, rank by rank.
 template <class Each>

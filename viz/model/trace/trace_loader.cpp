@@ -78,17 +78,17 @@ void describe_device_slice(std::string_view category, std::string_view name,
     slice.bytes = std::max<std::int64_t>(fields.any_integer(EventField::bytes).value_or(0), 0);
     return;
   }
-  slice.kind = Kind::compute;
+  slice.lane = Kind::compute;
   const std::string_view collective = fields.text_or_empty(EventField::collective);
   if (collective.empty() && !is_nccl_kernel(name)) return;
-  slice.kind = Kind::communication;
+  slice.lane = Kind::communication;
   slice.bytes = message_bytes(fields);
   if (collective == "send") {
-    slice.kind = Kind::send;
-    slice.peer = rank_or_unknown(fields.any_integer(EventField::dst_rank));
+    slice.lane = Kind::send;
+    slice.dst = rank_or_unknown(fields.any_integer(EventField::dst_rank));
   } else if (collective == "recv") {
-    slice.kind = Kind::recv;
-    slice.peer = rank_or_unknown(fields.any_integer(EventField::src_rank));
+    slice.lane = Kind::recv;
+    slice.src = rank_or_unknown(fields.any_integer(EventField::src_rank));
   }
 }
 
@@ -127,7 +127,7 @@ class ForeignEvents {
     std::string name;
     std::int64_t sort_index = 0;
     bool device = false;
-    LaneSlices slices;
+    std::vector<Slice> slices;
     std::vector<Edge> edges;
   };
   static Id id_of(const TraceFields& fields, EventField field);
@@ -202,7 +202,7 @@ std::uint32_t ForeignEvents::thread_of(const TraceFields& fields) {
 }
 
 void ForeignEvents::add_slice(const TraceFields& fields, char phase) {
-  Slice slice;
+  Slice slice = plain_slice();
   const auto begin = fields.any_time(EventField::ts);
   if (!begin) fail_at(fields.end(), "ts missing");
   slice.begin_ns = slice.end_ns = *begin;
@@ -329,9 +329,8 @@ void ForeignEvents::make_rows(std::optional<std::int64_t> rank) {
                        : thread.name.empty() ? fmt::format("thread {}", tid)
                                              : thread.name;
     if (thread.device && rank && many_devices) name = fmt::format("GPU {} {}", pid, name);
-    std::int64_t overlap = -1;
     append_lane(trace_, trace_.ranks.size() - 1, number_or(thread.id.number, thread.id.text, i),
-                std::move(name), thread.slices.take_rows(overlap));
+                std::move(name), rows_of(std::move(thread.slices)));
   }
 }
 
@@ -341,68 +340,40 @@ void ForeignEvents::make_rows(std::optional<std::int64_t> rank) {
 // What one file says of its trace and of the job that it comes from.
 struct LoadedTrace {
   Trace trace;
-  TraceHead head;
+  TraceFile file;  // without the recording, which the trace holds
   bool profiler =
-      false;  // PyTorch's profiler wrote it; if the head has a rank, it has one RankTrack
+      false;  // PyTorch's profiler wrote it; if the file has a rank, it has one RankTrack
   RankProfile profile = {};  // what it has of a ring
 };
 
-// Reads the events of one file: of a recording of ours (RingEvents) or of any other trace.
-class FileEvents final : public RingEvents {
- public:
-  // `is_alone`: no other file may be of the same job, so no ring is looked for.
-  explicit FileEvents(bool is_alone) : is_alone_(is_alone) {}
-  void begin(const RunInfo& run, const std::vector<std::int64_t>& dropped) override {
-    foreign_ = {};
-    RingEvents::begin(run, dropped);
-  }
-  void other(const TraceFields& fields) override {
-    foreign_.add(fields);
-    if (!is_alone_) profile_.add(fields);
-  }
-  std::size_t slices() const { return RingEvents::slices() + foreign_.slices(); }
+// What was read of a file up to now.
+struct FileEvents {
+  TraceFile file;
+  ForeignEvents foreign;
+  ProfileEvents profile;
 
-  LoadedTrace finish(TraceHead head) {
-    LoadedTrace loaded;
-    if (head.run) {
-      loaded.trace = RingEvents::finish(head.cut_short);
-      loaded.trace.story = std::move(head.story);
-      notice_lost_steps(loaded.trace);
-    } else {
-      loaded.profiler = foreign_.from_profiler();
-      loaded.profile = profile_.finish(head, "");
-      loaded.trace = foreign_.finish(loaded.profiler ? head.rank : std::nullopt, head.end);
-    }
-    if (head.cut_short)
-      loaded.trace.notices.push_back("the file is cut off: what is whole of it is shown");
-    loaded.head = std::move(head);
-    return loaded;
-  }
-
- private:
-  // Say so if the story points at steps that were not recorded.
-  static void notice_lost_steps(Trace& trace) {
-    const int forward = forward_step_count(trace), backward = step_count(trace) - forward;
-    std::size_t lost = 0, first = 0;
-    for (std::size_t i = trace.story.size(); i-- > 0;) {
-      const StoryStep& told = trace.story[i];
-      const int steps = told.pass == Pass::forward    ? forward
-                        : told.pass == Pass::backward ? backward
-                                                      : std::max(forward, backward);
-      if (told.step < steps && (!told.pass || steps > 0)) continue;
-      ++lost;
-      first = i + 1;
-    }
-    if (lost > 0)
-      trace.notices.push_back(
-          fmt::format("the story points {} at steps that were not recorded, first in paragraph {}",
-                      lost == 1 ? "once" : fmt::format("{} times", lost), first));
-  }
-
-  ForeignEvents foreign_;
-  ProfileEvents profile_;
-  bool is_alone_;
+  std::size_t slices() const { return file.slices + foreign.slices(); }
 };
+
+// Say so if the story points at steps that were not recorded.
+void notice_lost_steps(Trace& trace) {
+  if (trace.story.empty()) return;
+  const int forward = forward_step_count(trace), backward = step_count(trace) - forward;
+  std::size_t lost = 0, first = 0;
+  for (std::size_t i = trace.story.size(); i-- > 0;) {
+    const StoryStep& told = trace.story[i];
+    const int steps = told.pass == Pass::forward    ? forward
+                      : told.pass == Pass::backward ? backward
+                                                    : std::max(forward, backward);
+    if (told.step < steps && (!told.pass || steps > 0)) continue;
+    ++lost;
+    first = i + 1;
+  }
+  if (lost > 0)
+    trace.notices.push_back(
+        fmt::format("the story points {} at steps that were not recorded, first in paragraph {}",
+                    lost == 1 ? "once" : fmt::format("{} times", lost), first));
+}
 
 // A file whose reading is reported, chunk by chunk.
 class WatchedFile : public FileSource {
@@ -427,10 +398,29 @@ class WatchedFile : public FileSource {
   const std::int64_t bytes_before_, slices_before_;
 };
 
-LoadedTrace load(TextSource& text, FileEvents& events, const std::string& path,
+// `is_alone`: no other file may be of the same job, so no ring is looked for.
+LoadedTrace load(TextSource& text, FileEvents& events, const std::string& path, bool is_alone,
                  std::size_t chunk = kTraceChunk) {
-  LoadedTrace loaded = events.finish(read_trace(text, events, 0, chunk));
-  loaded.trace.path = path;
+  const auto other = [&](const TraceFields& fields) {
+    events.foreign.add(fields);
+    if (!is_alone) events.profile.add(fields);
+  };
+  TraceFile& file = events.file;
+  read_trace(text, file, other, 0, chunk);
+  LoadedTrace loaded;
+  if (file.recording) {
+    loaded.trace = to_trace(std::move(*file.recording), file.messages, path);
+    loaded.trace.is_part = file.how == HowWhole::part;
+    notice_lost_steps(loaded.trace);
+  } else {
+    loaded.profiler = events.foreign.from_profiler();
+    loaded.profile = events.profile.finish(file, path);
+    loaded.trace = events.foreign.finish(loaded.profiler ? file.rank : std::nullopt, file.end);
+    loaded.trace.path = path;
+  }
+  if (file.how != HowWhole::whole)
+    loaded.trace.notices.push_back("the file is cut off: what is whole of it is shown");
+  loaded.file = std::move(file);
   return loaded;
 }
 
@@ -444,9 +434,9 @@ auto with_file(const std::string& path, F&& f) try {
 
 LoadedTrace load_file(const std::string& path, bool is_alone, LoadProgress& progress) {
   return with_file(path, [&](const InputFile& file) {
-    FileEvents events(is_alone);
+    FileEvents events;
     WatchedFile text(file, events, progress);
-    return load(text, events, path);
+    return load(text, events, path, is_alone);
   });
 }
 
@@ -494,9 +484,9 @@ void join_messages(Trace& trace) {
     const std::int64_t rank = trace.ranks[trace.rank_of_row(row)].pid;
     for (std::uint32_t i = 0; i < trace.rows[row].slices.size(); ++i) {
       const Slice& slice = trace.rows[row].slices[i];
-      if (slice.peer < 0) continue;
-      if (slice.kind == Kind::send) messages[{rank, slice.peer}].sends.push_back({row, i});
-      if (slice.kind == Kind::recv) messages[{slice.peer, rank}].recvs.push_back({row, i});
+      if (slice.peer() < 0) continue;
+      if (slice.lane == Kind::send) messages[{rank, slice.peer()}].sends.push_back({row, i});
+      if (slice.lane == Kind::recv) messages[{slice.peer(), rank}].recvs.push_back({row, i});
     }
   }
   const auto by_begin = [&](SliceId a, SliceId b) {
@@ -523,7 +513,7 @@ void join_messages(Trace& trace) {
 
 // Return whether two files seem to come from different ranks of one job.
 bool of_one_job(const LoadedTrace& first, const LoadedTrace& second) {
-  const TraceHead &a = first.head, &b = second.head;
+  const TraceFile &a = first.file, &b = second.file;
   return first.profiler && second.profiler && a.rank && b.rank && a.world_size && b.world_size &&
          *a.world_size == *b.world_size && *a.rank != *b.rank &&
          a.base_time_ns.has_value() == b.base_time_ns.has_value();
@@ -535,7 +525,6 @@ std::optional<Trace> ring_of(std::vector<LoadedTrace>& files, std::vector<std::s
   std::vector<RankProfile> profiles;
   bool attends = false;
   for (LoadedTrace& file : files) {
-    file.profile.path = file.trace.path;
     attends = attends || !file.profile.attention[0].empty() || !file.profile.attention[1].empty();
     profiles.push_back(std::move(file.profile));
   }
@@ -545,7 +534,7 @@ std::optional<Trace> ring_of(std::vector<LoadedTrace>& files, std::vector<std::s
     why_not = std::move(inferred.notes);
     return std::nullopt;
   }
-  Trace ring = to_trace(*inferred.recording, files[0].trace.path);
+  Trace ring = to_trace(std::move(*inferred.recording), files[0].trace.path);
   ring.notices.insert(ring.notices.end(), inferred.notes.begin(), inferred.notes.end());
   return ring;
 }
@@ -557,22 +546,23 @@ std::optional<Trace> ring_of(std::vector<LoadedTrace>& files, std::vector<std::s
 Trace merge_ranks(std::vector<LoadedTrace> files) {
   if (files.size() == 1) {
     Trace& only = files[0].trace;
-    if (const auto& head = files[0].head; !head.run && head.world_size.value_or(1) > 1)
+    const auto& world_size = files[0].file.world_size;
+    if (!only.run && world_size.value_or(1) > 1)
       only.notices.push_back(fmt::format(
-          "1 of {} ranks' files is there, and a ring is told by all of them", *head.world_size));
+          "1 of {} ranks' files is there, and a ring is told by all of them", *world_size));
     return std::move(only);
   }
   std::vector<std::string> why_not;
   if (auto ring = ring_of(files, why_not)) return std::move(*ring);
-  const auto base = [](const LoadedTrace& file) { return file.head.base_time_ns.value_or(0); };
+  const auto base = [](const LoadedTrace& file) { return file.file.base_time_ns.value_or(0); };
   std::int64_t earliest = std::numeric_limits<std::int64_t>::max();
   for (const LoadedTrace& file : files) earliest = std::min(earliest, base(file));
   Trace merged;
   merged.path = files[0].trace.path;
   merged.notices = std::move(why_not);
-  const bool aligned = files[0].head.base_time_ns.has_value();
+  const bool aligned = files[0].file.base_time_ns.has_value();
   std::stable_sort(files.begin(), files.end(), [](const LoadedTrace& a, const LoadedTrace& b) {
-    return *a.head.rank < *b.head.rank;
+    return *a.file.rank < *b.file.rank;
   });
   NameTable names;
   for (LoadedTrace& file : files) {
@@ -614,9 +604,9 @@ Trace load_trace(const std::string& path, LoadProgress* progress) {
 }
 
 Trace parse_trace(std::string_view text, const std::string& path, std::size_t chunk) try {
-  FileEvents events(true);
+  FileEvents events;
   MemorySource source(text);
-  return load(source, events, path, chunk).trace;
+  return load(source, events, path, true, chunk).trace;
 } catch (const InputError& error) {
   throw InputError(about_file(path, error.what()));
 }

@@ -129,7 +129,7 @@ void fit_rows(TimelineFrame& frame, bool messages) {
 // Draw the slices. Their picture is in texture slot `slot`.
 void draw_slices(const TimelineFrame& frame, const std::string& slot) {
   const Session& session = frame.context.session;
-  const bool dim_all = session.show_critical_path && !frame.document.path.segments.empty();
+  const bool dim_all = session.show_critical_path && !frame.document.path().segments.empty();
   const auto paint = [&](Image& image) {
     paint_timeline(frame.trace(), frame.document.axis, frame.document.index, frame.layout,
                    frame.view, {frame.mode, session.color_by, session.theme, dim_all}, image);
@@ -251,13 +251,13 @@ std::string position_name(const TimelineFrame& frame, double position) {
 }
 
 std::string slice_title(const Trace& trace, const Slice& slice) {
-  const bool named = slice.kind == Kind::communication || slice.kind == Kind::other;
+  const bool named = slice.lane == Kind::communication || slice.lane == Kind::other;
   if (!trace.is_ring() || named) return std::string(trace.name(slice));
-  if (slice.kind == Kind::wait) return fmt::format("wait for {}", slice.peer);
+  if (slice.lane == Kind::wait) return fmt::format("wait for {}", slice.peer());
   const std::string block =
       fmt::format("{} {}", slice.payload == Payload::dkv ? "dKV" : "KV", slice.kv_owner);
-  if (slice.kind == Kind::compute) return block;
-  return fmt::format("{} {} {}", block, preposition(slice.kind), slice.peer);
+  if (slice.lane == Kind::compute) return block;
+  return fmt::format("{} {} {}", block, preposition(slice.lane), slice.peer());
 }
 
 void draw_timeline(const PanelContext& context) {

@@ -42,10 +42,10 @@ std::string label_of(const TimelineFrame& frame, SliceId id, const ImFont* font,
   }
   if (fits(title)) return title;
   std::string brief;
-  if (slice.kind == Kind::compute)
+  if (slice.lane == Kind::compute)
     brief = fmt::format("{}", slice.kv_owner);
-  else if (!preposition(slice.kind).empty())
-    brief = fmt::format("{} {}", preposition(slice.kind), slice.peer);
+  else if (!preposition(slice.lane).empty())
+    brief = fmt::format("{} {}", preposition(slice.lane), slice.peer());
   else if (slice.part >= 0)
     brief = title.substr(0, title.find(" ("));  // without the pass
   return fits(brief) ? brief : "";
@@ -94,14 +94,15 @@ std::optional<double> per_second(std::int64_t amount, std::int64_t ns) {
   return amount * 1e9 / ns;
 }
 
-void add_ring_fields(const Trace& trace, const Slice& slice, Pairs& rows) {
+void add_ring_fields(const Trace& trace, SliceId id, Pairs& rows) {
+  const Slice& slice = trace.slice(id);
   if (slice.step >= 0)
     rows.emplace_back("step", fmt::format("{}, {} pass", slice.step, name_of(slice.pass)));
-  if (kernel_part(slice)) {
-    rows.emplace_back("head", fmt::format("{} (of all batch entries)", slice.matrix));
+  if (const KernelSpan* span = kernel_span(trace, id)) {
+    rows.emplace_back("head", fmt::format("{} (of all batch entries)", span->matrix));
     rows.emplace_back(slice.pass == Pass::forward ? "query tile" : "key tile",
-                      fmt::format("{}", slice.own_tile));
-    rows.emplace_back("by its clock", fmt::format("{} ticks", slice.ticks));
+                      fmt::format("{}", span->own_tile()));
+    rows.emplace_back("by its clock", fmt::format("{} ticks", span->ticks));
   }
   if (slice.kv_owner >= 0) {
     rows.emplace_back(slice.payload == Payload::dkv ? "gradient of KV" : "KV block",
@@ -280,7 +281,7 @@ void draw_slice_labels(const TimelineFrame& frame) {
   const Trace& trace = frame.trace();
   const ImFont* font = frame.context.fonts.small;
   const int world_size = trace.is_ring() ? trace.run->world_size : 1;
-  const bool dimmed = session.show_critical_path && !frame.document.path.segments.empty();
+  const bool dimmed = session.show_critical_path && !frame.document.path().segments.empty();
   std::size_t characters = 0;
   for (const RowPlace& place : frame.layout.rows) {
     if (place.height < kLowestLabelled || !frame.row_box(place.row)) continue;
@@ -303,8 +304,8 @@ void draw_slice_labels(const TimelineFrame& frame) {
       }
       const std::string text = label_of(frame, {place.row, i}, font, x1 - x0);
       const Color ground = slice_color(session.theme, session.color_by, slice, world_size);
-      const Color ink = dimmed && !frame.document.path.contains({place.row, i}) ? palette.text_dim
-                                                                                : ink_on(ground);
+      const Color ink = dimmed && !frame.document.path().contains({place.row, i}) ? palette.text_dim
+                                                                                  : ink_on(ground);
       // Letters stand low in their line, which shows in a row that is hardly higher.
       const float up = place.height < 18 ? 1 : 0;
       draw_text(font, {x0, (box->y0 + box->y1) / 2 - up}, {0, 0.5f}, ink, text);
@@ -371,9 +372,9 @@ void draw_gutter(const TimelineFrame& frame, const Box& gutter) {
 std::string slice_headline(const Trace& trace, SliceId id) {
   const Slice& slice = trace.slice(id);
   if (!trace.is_ring()) return slice_title(trace, slice);
-  if (slice.kind == Kind::wait) return fmt::format("waits for {}", rank_text(trace, slice.peer));
+  if (slice.lane == Kind::wait) return fmt::format("waits for {}", rank_text(trace, slice.peer()));
   constexpr const char* kVerbs[kKindCount] = {"computes on ", "sends ", "receives ", "", "", ""};
-  return kVerbs[static_cast<int>(slice.kind)] + slice_title(trace, slice);
+  return kVerbs[static_cast<int>(slice.lane)] + slice_title(trace, slice);
 }
 
 Pairs slice_facts(const Trace& trace, SliceId id) {
@@ -383,10 +384,10 @@ Pairs slice_facts(const Trace& trace, SliceId id) {
   rows.emplace_back(trace.is_ring() ? "on" : "track", trace.ranks[lane.rank].name);
   if ((!trace.is_ring() || kernel_part(slice)) && !lane.name.empty())
     rows.emplace_back("lane", lane.name);
-  add_ring_fields(trace, slice, rows);
+  add_ring_fields(trace, id, rows);
   rows.emplace_back("duration", time_text(slice.duration_ns()));
   rows.emplace_back("begins at", time_text(slice.begin_ns - trace.begin_ns));
-  if (trace.is_ring() && slice.kind == Kind::compute) add_work(slice, rows);
+  if (trace.is_ring() && slice.lane == Kind::compute) add_work(slice, rows);
   if (slice.bytes > 0) {
     rows.emplace_back("bytes", bytes_text(slice.bytes));
     if (slice.moved_ns > 0) rows.emplace_back("on its way for", time_text(slice.moved_ns));
@@ -394,8 +395,8 @@ Pairs slice_facts(const Trace& trace, SliceId id) {
             per_second(slice.bytes, slice.moved_ns > 0 ? slice.moved_ns : slice.duration_ns()))
       rows.emplace_back("bandwidth", bandwidth_text(*rate));
   }
-  if (slice.peer >= 0 && slice.kind != Kind::wait)
-    rows.emplace_back(slice.kind == Kind::recv ? "from" : "to", rank_text(trace, slice.peer));
+  if (slice.peer() >= 0 && slice.lane != Kind::wait)
+    rows.emplace_back(slice.lane == Kind::recv ? "from" : "to", rank_text(trace, slice.peer()));
   return rows;
 }
 

@@ -243,7 +243,7 @@ Near nearness(const TimelineFrame& frame, const Slice& sent, std::uint32_t flow)
   // The same block on its way round the ring is part of the chain.
   const bool same = selected.kv_owner >= 0 && selected.kv_owner == sent.kv_owner &&
                     selected.pass == sent.pass &&
-                    (selected.kind == Kind::compute || selected.payload == sent.payload);
+                    (selected.lane == Kind::compute || selected.payload == sent.payload);
   return same ? Near::chain : Near::other;
 }
 
@@ -257,7 +257,7 @@ std::vector<SeenFlow> seen_flows(const TimelineFrame& frame) {
   std::vector<SeenFlow> seen;
   const Session& session = frame.context.session;
   if (frame.active && session.selected && trace.slice(*session.selected).flow != 0)
-    seen.push_back({trace.slice(*session.selected).flow, Near::own});
+    seen.push_back({static_cast<std::uint32_t>(trace.slice(*session.selected).flow), Near::own});
   std::uint32_t looked_at = 0;
   std::vector<std::pair<std::uint32_t, std::pair<std::uint32_t, std::uint32_t>>> ranges;
   for (const RowPlace& place : frame.layout.rows) {
@@ -377,7 +377,7 @@ void draw_flows(const TimelineFrame& frame) {
 
 void draw_critical_path(const TimelineFrame& frame) {
   const Trace& trace = frame.trace();
-  const std::vector<PathSegment>& segments = frame.document.path.segments;
+  const std::vector<PathSegment>& segments = frame.document.path().segments;
   if (!frame.context.session.show_critical_path || segments.empty()) return;
   // Find the times that any rank can have in view. On the step axis ranks show different times.
   std::int64_t begin = trace.end_ns, end = trace.begin_ns;
