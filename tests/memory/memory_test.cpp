@@ -170,19 +170,5 @@ TEST(Bill, IsWhatEachSchemeAndPassNeeds) {
             without_one_row(forward + backward + n * block * (storage + 4) + block * 4));
 }
 
-// And held exactly, at every world_size and with blocks of different sizes.
-TEST(Bill, IsHeldExactly) {
-  for (const Scheme scheme : kRunSchemes)
-    for (const int world_size : {1, 2, 3, 5})
-      for (const Index seqlen : {2, 13}) {
-        Problem config = config_of(seqlen, scheme, DType::f32, true);
-        config.world_size = world_size;
-        const RingRun run = run_on_threads(config, random_inputs(config.shape, 71));
-        for (int rank = 0; rank < world_size; ++rank)
-          EXPECT_EQ(run.peak_bytes.at(rank), predicted_rank_bytes(config, rank))
-              << name_of(scheme) << ", rank " << rank << " of " << world_size;
-      }
-}
-
 }  // namespace
 }  // namespace ringscope

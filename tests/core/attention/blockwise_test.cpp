@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
 #include <tuple>
@@ -17,20 +16,6 @@ namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInf = std::numeric_limits<float>::infinity();
-
-std::vector<std::uint32_t> bits_of(const std::vector<float>& values) {
-  std::vector<std::uint32_t> bits;
-  for (const float x : values) bits.push_back(std::bit_cast<std::uint32_t>(x));
-  return bits;
-}
-
-void expect_same_bits(const BlockwiseRun& a, const BlockwiseRun& b) {
-  EXPECT_EQ(bits_of(a.out), bits_of(b.out));
-  EXPECT_EQ(bits_of(a.lse), bits_of(b.lse));
-  EXPECT_EQ(bits_of(a.dq), bits_of(b.dq));
-  EXPECT_EQ(bits_of(a.dk), bits_of(b.dk));
-  EXPECT_EQ(bits_of(a.dv), bits_of(b.dv));
-}
 
 Index all_pairs(const Mask& mask) {
   Index pairs = 0;
@@ -133,9 +118,9 @@ TEST(Blockwise, EmptyBlocksChangeNothing) {
   const Tensors<float> in = random_tensors(shape, 25);
   const std::vector<LocalRows> whole = parts_of(40, 40);
   const LocalRows none = consecutive_rows(40, 40);
-  expect_same_bits(
-      run_blockwise(shape, DType::f32, mask, 0.5, in, {none, whole[0]}, {none, whole[0], none}),
-      run_blockwise(shape, DType::f32, mask, 0.5, in, whole, whole));
+  EXPECT_EQ(bits_of(run_blockwise(shape, DType::f32, mask, 0.5, in, {none, whole[0]},
+                                  {none, whole[0], none})),
+            bits_of(run_blockwise(shape, DType::f32, mask, 0.5, in, whole, whole)));
 }
 
 TEST(Blockwise, IsBitwiseRepeatable) {
@@ -147,7 +132,8 @@ TEST(Blockwise, IsBitwiseRepeatable) {
   std::vector<std::vector<char>> elsewhere;  // moves what is allocated next
   for (int i = 1; i <= 5; ++i) {
     elsewhere.emplace_back(i * 100);
-    expect_same_bits(run_blockwise(shape, DType::bf16, mask, 0.2, in, parts, parts), first);
+    EXPECT_EQ(bits_of(run_blockwise(shape, DType::bf16, mask, 0.2, in, parts, parts)),
+              bits_of(first));
   }
 }
 

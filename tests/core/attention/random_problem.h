@@ -4,8 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cctype>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <string>
 #include <vector>
@@ -67,6 +69,21 @@ NaiveResult<T> naive(const AttentionShape& shape, const Mask& mask, double scale
 
 inline double default_scale(const AttentionShape& shape) {
   return 1.0 / std::sqrt(static_cast<double>(shape.head_dim));
+}
+
+// The bits of values, by which NaNs and zeros are compared, too.
+inline std::vector<std::uint32_t> bits_of(const std::vector<float>& values) {
+  std::vector<std::uint32_t> bits;
+  for (const float x : values) bits.push_back(std::bit_cast<std::uint32_t>(x));
+  return bits;
+}
+// Those of all tensors of an AttentionOutputs or a BlockwiseRun.
+template <class Outputs>
+std::vector<std::uint32_t> bits_of(const Outputs& outputs) {
+  std::vector<std::uint32_t> bits;
+  for (const auto* tensor : {&outputs.out, &outputs.lse, &outputs.dq, &outputs.dk, &outputs.dv})
+    for (const std::uint32_t x : bits_of(*tensor)) bits.push_back(x);
+  return bits;
 }
 
 // The largest |a - b|; equal infinities are equal, and any other NaN in the difference, as well as

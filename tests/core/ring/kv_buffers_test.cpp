@@ -2,7 +2,6 @@
 // blocks that come in as far ahead as the buffers reach, and no further.
 #include <gtest/gtest.h>
 
-#include <bit>
 #include <map>
 #include <set>
 #include <string>
@@ -14,13 +13,6 @@
 
 namespace ringscope {
 namespace {
-
-std::vector<std::uint32_t> bits_of(const AttentionOutputs& outputs) {
-  std::vector<std::uint32_t> bits;
-  for (const auto* tensor : {&outputs.out, &outputs.lse, &outputs.dq, &outputs.dk, &outputs.dv})
-    for (const float x : *tensor) bits.push_back(std::bit_cast<std::uint32_t>(x));
-  return bits;
-}
 
 Problem config_of(Index seqlen, PartitionKind partition, int world_size, int kv_buffers) {
   Problem config;
@@ -60,7 +52,6 @@ TEST(KvBuffers, ChangeNoBitNoMessageAndNoPair) {
           config.kv_buffers = kv_buffers;
           const RingRun run = run_on_threads(config, inputs);
           EXPECT_EQ(bits_of(run.outputs), expected);
-          EXPECT_EQ(run.peak_bytes, run.predicted_bytes);
           for (int rank = 0; rank < n; ++rank)
             EXPECT_EQ(static_cast<double>(run.peak_bytes[rank]), billed_bytes(config, rank));
           EXPECT_EQ(run.recording.info.kv_buffers, std::min(kv_buffers, n));

@@ -7,7 +7,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -24,6 +27,15 @@ inline constexpr bool kThreadSanitizer = true;
 #else
 inline constexpr bool kThreadSanitizer = false;
 #endif
+
+// The seed of a test that draws its cases: new every time and printed, or as RINGSCOPE_TEST_SEED says.
+inline std::uint64_t drawn_seed() {
+  const char* const given = std::getenv("RINGSCOPE_TEST_SEED");
+  const std::uint64_t seed =
+      given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
+  std::printf("RINGSCOPE_TEST_SEED=%llu\n", static_cast<unsigned long long>(seed));
+  return seed;
+}
 
 // Every row of `width` values in reverse order. Reversing the coordinates of Q and K, and of V, out and
 // dO, leaves the problem the same and rounds it differently.
@@ -127,7 +139,7 @@ struct RingReference {
            std::to_string(shape.seqlen) + " --head-dim " + std::to_string(shape.head_dim) +
            " --dtype " + std::string(name_of(dtype)) + " --scale " + exact_scale + " --mask " +
            mask + " --partition " + std::string(name_of(run.partition)) + " --scheme " +
-           std::string(name_of(run.scheme)) +
+           run.scheme_name() +
            (run.scheme == Scheme::ring ? " --kv-buffers " + std::to_string(run.kv_buffers) : "") +
            " --world-size " + std::to_string(run.world_size) + " --backend " + backend +
            " --backward --dout " + dout + " --verify";
@@ -139,30 +151,19 @@ struct RingReference {
   void check(const Problem& config, const RingRun& run,
              const std::array<double, 3>& rounding = {}) const {
     bool pass = true;
-    const auto compare =
-        [&](const char* name, const std::vector<float>& value, const std::vector<float>& alone,
-            const std::vector<float>& alone_reversed, const std::vector<float>& alone_tiled,
-            const std::vector<double>& expected, Index width, double besides = 0) {
-          const double error = max_abs_error(value, expected);
-          const double single_error =
-              std::max({max_abs_error(alone, expected),
-                        max_abs_error(alone_reversed, reversed_rows(expected, width)),
-                        max_abs_error(alone_tiled, expected), besides});
-          const double tolerance = 2 * single_error + slack(expected);
-          EXPECT_LE(error, tolerance) << name;
-          pass = pass && error <= tolerance;
-        };
-    const AttentionOutputs& ring = run.outputs;
-    const Index d = shape.head_dim;
-    compare("out", ring.out, single.out, single_reversed.out, single_tiled.out, oracle.out, d);
-    compare("lse", ring.lse, single.lse, single_reversed.lse, single_tiled.lse, oracle.lse, 1);
-    if (config.backward) {
-      compare("dq", ring.dq, single.dq, single_reversed.dq, single_tiled.dq, oracle.dq, d,
-              rounding[0]);
-      compare("dk", ring.dk, single.dk, single_reversed.dk, single_tiled.dk, oracle.dk, d,
-              rounding[1]);
-      compare("dv", ring.dv, single.dv, single_reversed.dv, single_tiled.dv, oracle.dv, d,
-              rounding[2]);
+    for (const Tensor tensor : output_tensors(config.backward)) {
+      const std::vector<double>& expected = values_of(oracle, tensor);
+      const int gradient = static_cast<int>(tensor) - static_cast<int>(Tensor::dq);
+      const double error = max_abs_error(values_of(run.outputs, tensor), expected);
+      const double single_error =
+          std::max({max_abs_error(values_of(single, tensor), expected),
+                    max_abs_error(values_of(single_reversed, tensor),
+                                  reversed_rows(expected, width_of(shape, tensor))),
+                    max_abs_error(values_of(single_tiled, tensor), expected),
+                    gradient < 0 ? 0 : rounding[static_cast<std::size_t>(gradient)]});
+      const double tolerance = 2 * single_error + slack(expected);
+      EXPECT_LE(error, tolerance) << name_of(tensor);
+      pass = pass && error <= tolerance;
     }
     if (!pass) ADD_FAILURE() << "reproduce with: " << command(config, run.recording.info.backend);
   }

@@ -4,8 +4,6 @@
 
 #include <unistd.h>
 
-#include <cstdio>
-#include <cstdlib>
 #include <fstream>
 #include <random>
 #include <string>
@@ -103,10 +101,7 @@ class Draw {
 };
 
 TEST(RingRandom, AgreesWithTheOracle) {
-  const char* given = std::getenv("RINGSCOPE_TEST_SEED");
-  const std::uint64_t seed =
-      given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
-  std::printf("RINGSCOPE_TEST_SEED=%llu\n", static_cast<unsigned long long>(seed));
+  const std::uint64_t seed = drawn_seed();
   RecordProperty("seed", std::to_string(seed));
   Draw draw(seed);
   for (int n = 0; n < (kThreadSanitizer ? 25 : 120); ++n) {

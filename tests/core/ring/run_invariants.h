@@ -156,8 +156,11 @@ inline void expect_trace_read_back_as_it_was(const RingRun& run) {
   EXPECT_TRUE(parse_chrome_trace(text.str()) == run.recording);
 }
 
-// What every whole run of a ring keeps, with as many buffers as it likes.
+// What every whole run of a ring keeps, with as many buffers as it likes, to the byte of its memory.
 inline void expect_the_rules(const Problem& config, const RingRun& run) {
+  for (int rank = 0; rank < config.world_size; ++rank)
+    EXPECT_EQ(run.peak_bytes.at(rank), predicted_rank_bytes(config, rank)) << "rank " << rank;
+  EXPECT_EQ(run.peak_bytes, run.predicted_bytes);
   expect_predicted_pairs(config, run);
   expect_predicted_hops_and_bytes(config, run);
   expect_well_formed_lanes(run);

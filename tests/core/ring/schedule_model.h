@@ -27,6 +27,7 @@
 #include "core/ring/cpu_backend.h"
 #include "core/run/rank.h"
 #include "core/run/run.h"
+#include "tests/core/attention/random_problem.h"
 
 namespace ringscope::schedule_model {
 
@@ -577,12 +578,7 @@ class Schedules {
     outputs.resize(job_.shape, job_.backward);
     WholeOutputs sink(job_.shape, outputs);
     for (const auto& rank : ranks_) rank->give_outputs(sink);
-    const auto is_same = [](const std::vector<float>& a, const std::vector<float>& b) {
-      return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * 4) == 0;
-    };
-    return is_same(outputs.out, expected.out) && is_same(outputs.lse, expected.lse) &&
-           is_same(outputs.dq, expected.dq) && is_same(outputs.dk, expected.dk) &&
-           is_same(outputs.dv, expected.dv);
+    return bits_of(outputs) == bits_of(expected);
   }
 
   Problem job_;

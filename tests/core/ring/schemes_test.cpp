@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdio>
 #include <limits>
 #include <random>
 
@@ -220,10 +219,7 @@ std::string drawn_scheme(std::mt19937_64& engine, const AttentionShape& shape, i
 }
 
 TEST(SchemesRandom, AgreeWithTheOracle) {
-  const char* given = std::getenv("RINGSCOPE_TEST_SEED");
-  const std::uint64_t seed =
-      given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
-  std::printf("RINGSCOPE_TEST_SEED=%llu\n", static_cast<unsigned long long>(seed));
+  const std::uint64_t seed = drawn_seed();
   std::mt19937_64 engine(seed);
   const auto between = [&](Index low, Index high) {
     return std::uniform_int_distribution<Index>(low, high)(engine);
