@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "core/ring/forwarding_backend.h"
+#include "core/ring/forwarding.h"
 #include "core/ring/schemes.h"
 
 namespace ringscope {

@@ -5,25 +5,20 @@
 #include <string>
 
 #include "core/base/error.h"
-#include "core/ring/forwarding_backend.h"
+#include "core/ring/forwarding.h"
 
 namespace ringscope {
 
 namespace {
 
-class NamingCommunicator : public Communicator {
+class NamingCommunicator : public ForwardingCommunicator {
  public:
-  explicit NamingCommunicator(Communicator& inner) : inner_(inner) {}
-  int rank() const override { return inner_.rank(); }
-  int world_size() const override { return inner_.world_size(); }
+  using ForwardingCommunicator::ForwardingCommunicator;
   Completion exchange(const Exchange& hop, std::initializer_list<Completion> after) override {
     Completion arrived;
     with_step_in_errors(rank(), hop.step, [&] { arrived = inner_.exchange(hop, after); });
     return arrived;
   }
-
- private:
-  Communicator& inner_;
 };
 
 class NamingBackend : public ForwardingBackend {

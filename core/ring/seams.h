@@ -60,6 +60,8 @@ inline void wait_for(const Completion& completion) {
 // brings what step t + 1 needs; owners are the ranks that the blocks belong to. Pointers are the
 // host's or a device's, as the communicator expects. Sizes are in bytes and may be 0.
 struct Exchange {
+  static constexpr int kNeighbour = -1, kNobody = -2;
+
   Pass pass = Pass::forward;
   Payload payload = Payload::kv;
   int step = 0;
@@ -70,14 +72,13 @@ struct Exchange {
   void* recv = nullptr;
   Index recv_bytes = 0;
   Way way = Way::ring;
-  int to = -1, from = -1;
-  // Deliberate mistakes (faults.h): the receive is never posted, or only after the sent block left.
-  bool unposted_recv = false;
-  bool send_first = false;
+  int to = kNeighbour, from = kNeighbour;  // kNobody: the hop only receives, or only sends
 
+  bool sends() const { return to != kNobody; }
+  bool receives() const { return from != kNobody; }
   // Return where `rank` of `n` sends, and from where it receives.
-  int receiver(int rank, int n) const { return to >= 0 ? to : (rank + 1) % n; }
-  int sender(int rank, int n) const { return from >= 0 ? from : (rank + n - 1) % n; }
+  int receiver(int rank, int n) const { return to == kNeighbour ? (rank + 1) % n : to; }
+  int sender(int rank, int n) const { return from == kNeighbour ? (rank + n - 1) % n : from; }
 };
 
 class Communicator {

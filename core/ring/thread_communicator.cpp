@@ -14,7 +14,12 @@ class ThreadHop : public PendingOperation {
  public:
   ThreadHop(ThreadRing& ring, int rank, const Exchange& exchange,
             std::initializer_list<Completion> after)
-      : ring_(ring), rank_(rank), exchange_(exchange), after_(after) {}
+      : ring_(ring),
+        rank_(rank),
+        exchange_(exchange),
+        after_(after),
+        sent_(!exchange.sends()),
+        received_(!exchange.receives()) {}
 
   bool done() const override {
     const std::lock_guard lock(ring_.mutex_);
@@ -39,13 +44,9 @@ class ThreadHop : public PendingOperation {
         if (earlier != nullptr && !earlier->done()) return earlier->awaited();
       return {rank_, exchange_.step};
     }
-    int awaited = rank_;
-    if (!sent_ && (received_ || exchange_.send_first)) {
-      awaited = exchange_.receiver(rank_, ring_.world_size());
-    } else if (!received_ && !exchange_.unposted_recv) {
-      awaited = exchange_.sender(rank_, ring_.world_size());
-    }
-    return {awaited, exchange_.step};
+    const int n = ring_.world_size();
+    if (!received_) return {exchange_.sender(rank_, n), exchange_.step};
+    return {sent_ ? rank_ : exchange_.receiver(rank_, n), exchange_.step};
   }
 
  private:
@@ -59,15 +60,14 @@ class ThreadHop : public PendingOperation {
   Exchange exchange_;
   std::vector<Completion> after_;
   bool ready_ = false;  // all of after_ has happened: the sent block is there, the buffer free
-  bool sent_ = false;
-  bool received_ = false;
+  bool sent_, received_;
   TransferTimes times_;
 };
 
 ThreadRing::ThreadRing(int world_size) : seats_(static_cast<std::size_t>(world_size)) {}
 
-void ThreadRing::Hops::forget_done() {
-  for (; !hops.empty() && hops.front()->is_done(); ++forgotten) hops.pop_front();
+void ThreadRing::Hops::forget_sent() {
+  for (; !sends.empty() && sends.front()->sent_; ++forgotten) sends.pop_front();
 }
 
 void ThreadRing::fail(const RunError& error) {
@@ -116,26 +116,25 @@ Completion ThreadCommunicator::exchange(const Exchange& hop,
   {
     const std::lock_guard lock(ring_.mutex_);
     if (ring_.failure_) throw *ring_.failure_;
-    mine.ways[static_cast<std::size_t>(hop.way)].hops.push_back(started);
+    ThreadRing::Hops& hops = mine.ways[static_cast<std::size_t>(hop.way)];
+    hops.started.push_back(started);
+    if (hop.sends()) hops.sends.push_back(started);
   }
   mine.changed.notify_all();
   return started;
 }
 
-// Hop i of a way of this rank receives what hop i of that way of its sender sends.
 void ThreadCommunicator::run_engine(Way way) try {
   ThreadRing::Seat& mine = ring_.seats_[rank_];
   ThreadRing::Hops& my_hops = mine.ways[static_cast<std::size_t>(way)];
-  for (std::size_t i = 0;; ++i) {
+  for (std::size_t received = 0;;) {
     std::unique_lock lock(ring_.mutex_);
-    mine.changed.wait(lock, [&] { return my_hops.has(i) || mine.closed || ring_.failure_; });
-    if (ring_.failure_ || !my_hops.has(i)) return;
-    const std::shared_ptr<ThreadHop> hop = my_hops.hop(i);
+    mine.changed.wait(lock,
+                      [&] { return !my_hops.started.empty() || mine.closed || ring_.failure_; });
+    if (ring_.failure_ || my_hops.started.empty()) return;
+    const std::shared_ptr<ThreadHop> hop = std::move(my_hops.started.front());
+    my_hops.started.pop_front();
     const Exchange& in = hop->exchange_;
-    const int from = in.sender(rank_, ring_.world_size());
-    const int to = in.receiver(rank_, ring_.world_size());
-    ThreadRing::Seat& theirs = ring_.seats_[from];
-    ThreadRing::Hops& their_hops = theirs.ways[static_cast<std::size_t>(way)];
 
     lock.unlock();
     for (const Completion& dependency : hop->after_) wait_for(dependency);
@@ -144,18 +143,23 @@ void ThreadCommunicator::run_engine(Way way) try {
     hop->ready_ = true;
     lock.unlock();
     // The lock is released first, because a woken thread would only wait again for the lock.
-    ring_.seats_[to].changed.notify_all();
-    lock.lock();
+    const int n = ring_.world_size();
+    if (in.sends()) ring_.seats_[in.receiver(rank_, n)].changed.notify_all();
+    if (!in.receives()) continue;
 
+    const int from = in.sender(rank_, n);
+    ThreadRing::Seat& theirs = ring_.seats_[from];
+    ThreadRing::Hops& their_hops = theirs.ways[static_cast<std::size_t>(way)];
+    std::shared_ptr<ThreadHop> peer;
+    lock.lock();
     mine.changed.wait(lock, [&] {
-      return ring_.failure_ || (!in.unposted_recv && (!in.send_first || hop->sent_) &&
-                                their_hops.has(i) && their_hops.hop(i)->ready_);
+      peer = their_hops.send(received);
+      return ring_.failure_ || (peer != nullptr && peer->ready_);
     });
     if (ring_.failure_) return;
-    const std::shared_ptr<ThreadHop> peer = their_hops.hop(i);
     const Exchange& out = peer->exchange_;
     if (in.recv_bytes != out.send_bytes || in.recv_owner != out.send_owner ||
-        in.payload != out.payload || out.receiver(from, ring_.world_size()) != rank_)
+        in.payload != out.payload || out.receiver(from, n) != rank_)
       throw RunError(
           fmt::format("sent {} bytes of owner {} ({}), where rank {} expected {} bytes of "
                       "owner {} ({})",
@@ -178,8 +182,8 @@ void ThreadCommunicator::run_engine(Way way) try {
     peer->times_.send_begin = begin;
     peer->times_.send_end = end;
     peer->times_.last_peer = rank_;
-    my_hops.forget_done();
-    their_hops.forget_done();
+    their_hops.forget_sent();
+    ++received;
     lock.unlock();
     mine.changed.notify_all();
     theirs.changed.notify_all();

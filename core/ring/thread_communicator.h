@@ -37,17 +37,18 @@ class ThreadRing {
   friend class ThreadCommunicator;
   friend class ThreadHop;
 
-  // One rank's hops of one way, numbered in the order of their start. Hops that are over on both sides
-  // are forgotten, because a training run starts millions.
+  // One rank's hops of one way, in the order of their start. The i-th block that a rank receives is the
+  // i-th that its sender sends. What has left is forgotten, because a training run sends millions.
   struct Hops {
-    std::deque<std::shared_ptr<class ThreadHop>> hops;
-    std::size_t forgotten = 0;  // hops before the first in `hops`
+    std::deque<std::shared_ptr<class ThreadHop>> started;  // and not taken up by the copy engine
+    std::deque<std::shared_ptr<class ThreadHop>> sends;
+    std::size_t forgotten = 0;  // sends before the first in `sends`
 
-    // Return whether hop i was started.
-    bool has(std::size_t i) const { return forgotten + hops.size() > i; }
-    // Return hop i, which was started and has not been forgotten.
-    const std::shared_ptr<class ThreadHop>& hop(std::size_t i) const { return hops[i - forgotten]; }
-    void forget_done();
+    // Return the hop that sends block i, which has not left; null if it was not started yet.
+    std::shared_ptr<class ThreadHop> send(std::size_t i) const {
+      return i < forgotten + sends.size() ? sends[i - forgotten] : nullptr;
+    }
+    void forget_sent();
   };
   struct Seat {
     std::condition_variable changed;

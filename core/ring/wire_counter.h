@@ -1,7 +1,7 @@
 // Counts what goes over the wire: the hops to the next rank that carry anything, and their bytes.
 #pragma once
 
-#include "core/ring/seams.h"
+#include "core/ring/forwarding.h"
 
 namespace ringscope {
 
@@ -18,14 +18,9 @@ struct WireCount {
 };
 
 // A communicator that counts what this rank sends and otherwise only forwards.
-class WireCounter : public Communicator {
+class WireCounter : public ForwardingCommunicator {
  public:
-  // `inner` must outlive its last hop, but sent() works even after `inner` is gone.
-  explicit WireCounter(Communicator& inner)
-      : inner_(inner), rank_(inner.rank()), world_size_(inner.world_size()) {}
-
-  int rank() const override { return rank_; }
-  int world_size() const override { return world_size_; }
+  using ForwardingCommunicator::ForwardingCommunicator;
   Completion exchange(const Exchange& hop, std::initializer_list<Completion> after) override {
     if (hop.send_bytes > 0)
       sent_[static_cast<int>(hop.pass)][static_cast<int>(hop.payload)] += {1, hop.send_bytes};
@@ -52,8 +47,6 @@ class WireCounter : public Communicator {
   }
 
  private:
-  Communicator& inner_;
-  int rank_, world_size_;
   WireCount sent_[2][2] = {};  // [pass][payload]
 };
 

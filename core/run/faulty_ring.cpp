@@ -61,62 +61,96 @@ std::unique_ptr<BlockBackend> with_delays(BlockBackend& inner, const Problem& co
 
 namespace {
 
+// A hop whose halves are started apart: its send, and after that its receive, or never.
+class HalvedHop : public PendingOperation {
+ public:
+  // `received` is null if the receive is never posted. Then the rank waits until `pulse` is stopped,
+  // and for nobody but itself, `own`, once its block has left.
+  HalvedHop(Completion sent, Completion received, const RankPulse& pulse, Awaited own)
+      : sent_(std::move(sent)), received_(std::move(received)), pulse_(pulse), own_(own) {}
+
+  bool done() const override { return received_ != nullptr && received_->done(); }
+  void wait() override {
+    if (received_ != nullptr) return received_->wait();
+    while (!pulse_.is_stopped()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    throw RunError("waited for a receive that was never posted", own_.rank, own_.step);
+  }
+  TransferTimes times() const override { return times_so_far(); }
+  TransferTimes times_so_far() const override {
+    TransferTimes times = sent_->times_so_far();
+    if (received_ == nullptr) return times;
+    const TransferTimes received = received_->times_so_far();
+    times.recv_begin = received.recv_begin;
+    times.recv_end = received.recv_end;
+    return times;
+  }
+  Awaited awaited() const override {
+    if (!sent_->done()) return sent_->awaited();
+    return received_ != nullptr ? received_->awaited() : own_;
+  }
+
+ private:
+  Completion sent_, received_;
+  const RankPulse& pulse_;
+  Awaited own_;
+};
+
 // Commits the mistake of `injection` in a rank's hops.
-class FaultyCommunicator : public Communicator {
+class FaultyCommunicator : public ForwardingCommunicator {
  public:
   // `row_bytes` is the size of one row of a KV block (K and V of all heads), `block_bytes` that of
   // the largest block.
   FaultyCommunicator(std::unique_ptr<Communicator> inner, const Injection& injection,
                      Index row_bytes, Index block_bytes, RankLives lives, MemorySpace& space,
                      RankPulse* pulse)
-      : injection_(injection),
+      : ForwardingCommunicator(*inner),
+        injection_(injection),
         row_bytes_(row_bytes),
         lives_(lives),
         pulse_(pulse),
         meter_(space),
         sent_instead_(&meter_, std::max(row_bytes, block_bytes)),
-        inner_(std::move(inner)) {}
+        owned_(std::move(inner)) {}
 
-  int rank() const override { return inner_->rank(); }
-  int world_size() const override { return inner_->world_size(); }
   Completion exchange(const Exchange& hop, std::initializer_list<Completion> after) override {
     const bool is_forward = hop.pass == Pass::forward;
     if (injection_.fault == Fault::slow_rank && (!is_forward || hop.step >= injection_.step))
       std::this_thread::sleep_for(std::chrono::duration<double>(injection_.delay_s));
     if (injection_.fault == Fault::no_overlap) {
-      const Completion moved = inner_->exchange(hop, after);
+      const Completion moved = inner_.exchange(hop, after);
       const ShownWait shown(pulse_, moved, hop.sender(rank(), world_size()));
       wait_for(moved);
       return moved;
     }
-    if (!is_forward || hop.step != injection_.step) return inner_->exchange(hop, after);
+    if (!is_forward || hop.step != injection_.step) return inner_.exchange(hop, after);
 
-    Exchange changed = hop;
     switch (injection_.fault) {
       case Fault::unposted_recv:
-        changed.unposted_recv = true;
-        break;
       case Fault::send_first:
-        changed.send_first = true;
-        break;
+        return in_halves(hop, after);
       case Fault::wrong_count:
-        changed = with_wrong_count(hop);
-        break;
+        return inner_.exchange(with_wrong_count(hop), after);
       case Fault::early_reuse:
-        changed = with_overwritten_block(hop, after);
-        break;
-      case Fault::slow_rank:
-      case Fault::straggler:
-      case Fault::jitter:
-      case Fault::no_overlap:
-        break;
+        return inner_.exchange(with_overwritten_block(hop, after), after);
       case Fault::killed_rank:
         die(hop.step);
+      default:
+        return inner_.exchange(hop, after);
     }
-    return inner_->exchange(changed, after);
   }
 
  private:
+  // Start the receive after the send, or never. Streams of a device keep that order by themselves.
+  Completion in_halves(const Exchange& hop, std::initializer_list<Completion> after) {
+    Exchange sending = hop, receiving = hop;
+    sending.from = receiving.to = Exchange::kNobody;
+    const Completion sent = inner_.exchange(sending, after);
+    Completion received;
+    if (injection_.fault == Fault::send_first) received = inner_.exchange(receiving, {sent});
+    if (pulse_ == nullptr) return received != nullptr ? received : sent;
+    return std::make_shared<HalvedHop>(sent, received, *pulse_, Awaited{rank(), hop.step});
+  }
+
   // Send one row less, or one row more if the block is empty.
   Exchange with_wrong_count(Exchange hop) {
     if (hop.send_bytes >= row_bytes_) {
@@ -158,7 +192,7 @@ class FaultyCommunicator : public Communicator {
   MemoryMeter meter_;
   // Allocated beforehand, because a device must not allocate while transfers wait for each other.
   Buffer<std::byte> sent_instead_;
-  std::unique_ptr<Communicator> inner_;  // destroyed first, while the buffer can still be read
+  std::unique_ptr<Communicator> owned_;  // destroyed first, while the buffer can still be read
 };
 
 }  // namespace

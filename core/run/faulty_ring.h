@@ -30,8 +30,8 @@ enum class RankLives { in_a_thread, in_a_process };
 
 // Return `inner`, or a decorator that owns it if `config` has this rank commit a mistake. `config`
 // must outlive it, and so must `space`, in which the blocks lie. Every hop of the pass with the
-// mistake must go through it. While a rank waits under no-overlap, `pulse` shows for which rank; it
-// may be null.
+// mistake must go through it. `pulse` shows for which rank one waits on purpose, and ends that wait;
+// it is null where streams of a device wait.
 std::unique_ptr<Communicator> with_faults(std::unique_ptr<Communicator> inner,
                                           const Problem& config, RankLives lives,
                                           MemorySpace& space = host_memory(),

@@ -123,7 +123,7 @@ Completion RecordingBackend::attend(const StepInfo& step, const Region& region, 
 
 RecordingCommunicator::RecordingCommunicator(Communicator& inner, Recorder& recorder,
                                              std::size_t max_hops, RankPulse* pulse)
-    : inner_(inner), recorder_(recorder), pulse_(pulse) {
+    : ForwardingCommunicator(inner), recorder_(recorder), pulse_(pulse) {
   pending_.reserve(max_hops);
 }
 

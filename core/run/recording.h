@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/attention/views.h"
-#include "core/ring/forwarding_backend.h"
+#include "core/ring/forwarding.h"
 #include "core/ring/ring.h"
 #include "core/run/watchdog.h"
 #include "core/trace/rank_events.h"
@@ -80,14 +80,12 @@ class RecordingBackend : public ForwardingBackend {
 
 // Remembers every hop. flush() writes the send and recv slices, whose times are known only after
 // the hops have happened.
-class RecordingCommunicator : public Communicator {
+class RecordingCommunicator : public ForwardingCommunicator {
  public:
   // `pulse` may be null.
   RecordingCommunicator(Communicator& inner, Recorder& recorder, std::size_t max_hops,
                         RankPulse* pulse = nullptr);
 
-  int rank() const override { return inner_.rank(); }
-  int world_size() const override { return inner_.world_size(); }
   Completion exchange(const Exchange& hop, std::initializer_list<Completion> after) override;
 
   // Wait for all hops and record them.
@@ -109,11 +107,10 @@ class RecordingCommunicator : public Communicator {
   // Return those of all hops since the last flush. The mutex must be held.
   std::vector<TraceEvent> slices_so_far() const;
 
-  Communicator& inner_;
   Recorder& recorder_;
   RankPulse* pulse_;
-  mutable std::mutex
-      mutex_;  // guards what follows from so_far(); only the rank's thread changes it
+  // Guards what follows from so_far(); only the rank's thread changes it.
+  mutable std::mutex mutex_;
   std::vector<Pending> pending_;  // since the last flush
   std::int64_t flows_ = 0;        // hops of earlier flushes
 };

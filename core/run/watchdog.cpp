@@ -190,10 +190,7 @@ void Watchdog::run() {
 
   std::unique_lock lock(mutex_);
   while (!closing_.wait_for(lock, Seconds(period), [&] { return closed_; })) {
-    if (has_failed()) {
-      for (RankPulse* pulse : pulses_) pulse->stop();
-      return;
-    }
+    if (has_failed()) break;
     const auto look = std::chrono::steady_clock::now();
     now_ += std::min(Seconds(look - last_look).count(), most);
     last_look = look;
@@ -211,6 +208,9 @@ void Watchdog::run() {
       lock.lock();
     }
   }
+  // Also when all ranks' threads have ended, because others may wait on their behalf.
+  if (has_failed())
+    for (RankPulse* pulse : pulses_) pulse->stop();
 }
 
 }  // namespace ringscope

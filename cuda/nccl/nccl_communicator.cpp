@@ -166,11 +166,8 @@ Completion NcclCommunicator::exchange(const Exchange& hop,
     const cudaStream_t stream = stream_.get();
     for (const Completion& earlier : after) wait_on(stream, earlier);
     started->begin.record(stream);
-    const bool apart = hop.unposted_recv || hop.send_first;
-    connection_.send_and_receive(hop.send, hop.send_bytes, to, hop.recv, apart ? 0 : hop.recv_bytes,
-                                 from, stream);
-    if (hop.send_first && !hop.unposted_recv)
-      connection_.send_and_receive(nullptr, 0, to, hop.recv, hop.recv_bytes, from, stream);
+    connection_.send_and_receive(hop.send, hop.sends() ? hop.send_bytes : 0, to, hop.recv,
+                                 hop.receives() ? hop.recv_bytes : 0, from, stream);
     started->end.record(stream);
   });
   return started;

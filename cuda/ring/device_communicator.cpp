@@ -218,9 +218,8 @@ bool DeviceRing::enqueue_next_copy(int rank) {
 Completion DeviceCommunicator::exchange(const Exchange& hop,
                                         std::initializer_list<Completion> after) {
   const Range range("exchange");
-  if (hop.unposted_recv || hop.send_first)
-    throw RunError(
-        "a hop with a mistake on purpose was asked for; ranks of one process on GPUs make none");
+  if (!hop.sends() || !hop.receives())
+    throw RunError("half a hop was asked for; ranks of one process on GPUs make whole ones");
   auto asked = std::make_shared<DeviceHop>(ring_, rank_, hop);
   for (const Completion& earlier : after) {
     if (auto on_device = std::dynamic_pointer_cast<DeviceCompletion>(earlier)) {

@@ -138,9 +138,11 @@ class MistakenCommunicator : public ForwardingCommunicator {
     if (mistake_ == Mistake::hop_left_out && rank() == 1 && hop.pass == Pass::backward &&
         is_block && hop.step == 0)
       return nullptr;
-    Exchange changed = hop;
-    if (mistake_ == Mistake::send_not_grouped) changed.send_first = true;
-    return ForwardingCommunicator::exchange(changed, after);
+    if (mistake_ != Mistake::send_not_grouped) return ForwardingCommunicator::exchange(hop, after);
+    Exchange sending = hop, receiving = hop;
+    sending.from = receiving.to = Exchange::kNobody;
+    return ForwardingCommunicator::exchange(receiving,
+                                            {ForwardingCommunicator::exchange(sending, after)});
   }
 
  private:
@@ -151,8 +153,8 @@ class MistakenCommunicator : public ForwardingCommunicator {
 inline AttentionOutputs run_with_mistake(Engine& engine, const RingReference& problem,
                                          const Problem& config, Mistake mistake) {
   WrappedEngine wrapped(
-      engine, [=](int, Communicator& inner) { return MistakenCommunicator(inner, mistake); },
-      [=](int, BlockBackend& inner) { return MistakenBackend(inner, mistake); });
+      engine, [=](Rank&, Communicator& inner) { return MistakenCommunicator(inner, mistake); },
+      [=](Rank&, BlockBackend& inner) { return MistakenBackend(inner, mistake); });
   return run_ranks(config, problem.inputs, wrapped).outputs;
 }
 

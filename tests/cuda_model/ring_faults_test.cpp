@@ -159,9 +159,9 @@ TEST_F(RingFaults, ALaunchThatFailsIsNamedByItsRankAndStep) {
           DeviceSetup setup = setup_for(config);
           GpuEngine gpu(setup, config.world_size, true);
           WrappedEngine engine(
-              gpu, [](int, Communicator& inner) { return ForwardingCommunicator(inner); },
-              [&](int its_rank, BlockBackend& inner) {
-                return GatedBackend(its_rank, inner, gate, rank, step, pass);
+              gpu, [](Rank&, Communicator& inner) { return ForwardingCommunicator(inner); },
+              [&](Rank& its_rank, BlockBackend& inner) {
+                return GatedBackend(its_rank.rank(), inner, gate, rank, step, pass);
               });
           run_ranks(config, problem().inputs, engine);
         });

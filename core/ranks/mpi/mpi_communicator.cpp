@@ -59,8 +59,8 @@ Completion MpiCommunicator::exchange(const Exchange& hop, std::initializer_list<
   auto started = std::make_shared<MpiHop>(waits_, peers, hop, after, options_.pulse);
   const std::lock_guard lock(waits_.mutex_);
   Work::Halves& way = work_->ways[static_cast<std::size_t>(hop.way)];
-  way.sending.add(started);
-  way.receiving.add(started);
+  if (hop.sends()) way.sending.add(started);
+  if (hop.receives()) way.receiving.add(started);
   waits_.has_work_.notify_all();
   try {
     if (!progress_.joinable()) progress_ = std::thread([this] { run_progress(); });

@@ -21,11 +21,10 @@
 
 #include "core/base/error.h"
 #include "core/ranks/mpi/mpi_hop.h"
-#include "core/ring/seams.h"
-#include "core/run/watchdog.h"
-
 #include "core/ranks/process/lifeline.h"
+#include "core/ring/seams.h"
 #include "core/run/engine.h"
+#include "core/run/watchdog.h"
 
 namespace ringscope {
 

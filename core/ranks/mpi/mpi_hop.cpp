@@ -36,7 +36,7 @@ bool HopHalf::look() {
   with_step_in_errors(rank_, hop_->exchange.step, [&] {
     switch (stage_) {
       case Stage::not_ready:
-        if (!may_start(*hop_)) return;
+        if (!hop_->is_ready()) return;
         stage_ = Stage::agreeing;
         start(hop_->exchange);
         moved = true;
@@ -115,11 +115,6 @@ void Sending::finished(MpiHop& hop, std::int64_t begin, std::int64_t end) {
   hop.set_sent(begin, end, peer_);
 }
 
-bool Receiving::may_start(MpiHop& hop) const {
-  return hop.is_ready() && !hop.exchange.unposted_recv &&
-         (!hop.exchange.send_first || hop.is_sent());
-}
-
 // Post the receive before the sender hears of it, so that a block always finds its place.
 void Receiving::start(const Exchange& hop) {
   in_messages(hop.recv_bytes, [&](Index from, int bytes, MPI_Request* request) {
@@ -144,13 +139,8 @@ Awaited MpiHop::awaited() const {
   for (const Completion& earlier : after)
     if (earlier != nullptr && !earlier->done()) return earlier->awaited();
   lock.lock();
-  int awaited = peers.self;
-  if (!sent_ && (received_ || exchange.send_first)) {
-    awaited = peers.to;
-  } else if (!received_ && !exchange.unposted_recv) {
-    awaited = peers.from;
-  }
-  return {awaited, exchange.step};
+  if (!received_) return {peers.from, exchange.step};
+  return {sent_ ? peers.self : peers.to, exchange.step};
 }
 
 bool MpiHop::is_ready() {

@@ -41,7 +41,13 @@ class MpiHop : public PendingOperation, public std::enable_shared_from_this<MpiH
   // `pulse`, which may be null, shows when a thread waits for the hop.
   MpiHop(MpiWaits& waits, const MpiPeers& its_peers, const Exchange& its_exchange,
          std::initializer_list<Completion> after, RankPulse* pulse)
-      : exchange(its_exchange), peers(its_peers), waits_(waits), pulse_(pulse), after_(after) {}
+      : exchange(its_exchange),
+        peers(its_peers),
+        waits_(waits),
+        pulse_(pulse),
+        after_(after),
+        sent_(!its_exchange.sends()),
+        received_(!its_exchange.receives()) {}
 
   bool done() const override {
     const std::lock_guard lock(waits_.mutex_);
@@ -67,10 +73,6 @@ class MpiHop : public PendingOperation, public std::enable_shared_from_this<MpiH
   // The rest is called by the progress thread.
 
   bool is_ready();
-  bool is_sent() const {
-    const std::lock_guard lock(waits_.mutex_);
-    return sent_;
-  }
   void set_sent(std::int64_t begin, std::int64_t end, int to) {
     set(sent_, times_.send_begin, begin, times_.send_end, end, to);
   }
@@ -96,8 +98,7 @@ class MpiHop : public PendingOperation, public std::enable_shared_from_this<MpiH
   MpiWaits& waits_;
   RankPulse* const pulse_;
   std::vector<Completion> after_;
-  bool sent_ = false;
-  bool received_ = false;
+  bool sent_, received_;
   TransferTimes times_;
 };
 
@@ -134,7 +135,6 @@ class HopHalf {
  protected:
   enum class Stage { not_ready, agreeing, moving };
 
-  virtual bool may_start(MpiHop& hop) const { return hop.is_ready(); }
   // Return the rank at the other end of `hop`.
   virtual int peer_of(const MpiHop& hop) const = 0;
   // Post what needs no word from the peer, and set mine_.
@@ -192,7 +192,6 @@ class Receiving : public HopHalf {
 
  private:
   int peer_of(const MpiHop& hop) const override { return hop.peers.from; }
-  bool may_start(MpiHop& hop) const override;
   void start(const Exchange& hop) override;
   void agreed(const Exchange& hop) override;
   void finished(MpiHop& hop, std::int64_t begin, std::int64_t end) override;

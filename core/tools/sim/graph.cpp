@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "core/base/error.h"
-#include "core/ring/forwarding_backend.h"
+#include "core/ring/forwarding.h"
 #include "core/ring/loop_counts.h"
 #include "core/ring/problem.h"
 #include "core/ring/schemes.h"

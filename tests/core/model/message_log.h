@@ -4,26 +4,19 @@
 #include <map>
 #include <vector>
 
-#include "core/ring/seams.h"
+#include "core/ring/forwarding.h"
 
 namespace ringscope {
 
-class MessageLog : public Communicator {
+class MessageLog : public ForwardingCommunicator {
  public:
-  explicit MessageLog(Communicator& inner)
-      : inner_(inner), rank_(inner.rank()), world_size_(inner.world_size()) {}
-  int rank() const override { return rank_; }
-  int world_size() const override { return world_size_; }
+  using ForwardingCommunicator::ForwardingCommunicator;
   Completion exchange(const Exchange& hop, std::initializer_list<Completion> after) override {
     hops.push_back(hop);
     return inner_.exchange(hop, after);
   }
 
   std::vector<Exchange> hops;
-
- private:
-  Communicator& inner_;
-  int rank_, world_size_;
 };
 
 }  // namespace ringscope

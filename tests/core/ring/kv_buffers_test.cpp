@@ -101,15 +101,15 @@ class Log {
     std::string line = name;
     for (const Completion& earlier : after)
       if (earlier != nullptr) line += (line == name ? " after " : ", ") + names_.at(earlier.get());
-    lines_.push_back(line);
+    text_ += line + "; ";
     names_[completion.get()] = name;
     kept_.push_back(completion);
     return completion;
   }
-  const std::vector<std::string>& lines() const { return lines_; }
+  const std::string& text() const { return text_; }
 
  private:
-  std::vector<std::string> lines_;
+  std::string text_;
   std::map<const PendingOperation*, std::string> names_;
   std::vector<Completion> kept_;
 };
@@ -152,67 +152,37 @@ class LoggingBackend : public ForwardingBackend {
   Log& log_;
 };
 
-std::vector<std::string> log_of(int world_size, int kv_buffers) {
+std::string log_of(int world_size, int kv_buffers) {
   const Problem config = config_of(20, PartitionKind::striped, world_size, kv_buffers);
   std::vector<Log> logs(world_size);
   run_wrapped(
       config, inputs_of(config),
-      [&](int rank, Communicator& inner) { return LoggingCommunicator(inner, logs[rank]); },
-      [&](int rank, BlockBackend& inner) { return LoggingBackend(inner, logs[rank]); });
-  for (const Log& log : logs) EXPECT_EQ(log.lines(), logs[0].lines());
-  return logs[0].lines();
+      [&](Rank& rank, Communicator& inner) {
+        return LoggingCommunicator(inner, logs[rank.rank()]);
+      },
+      [&](Rank& rank, BlockBackend& inner) { return LoggingBackend(inner, logs[rank.rank()]); });
+  for (const Log& log : logs) EXPECT_EQ(log.text(), logs[0].text());
+  return logs[0].text();
 }
 
 TEST(KvBuffers, TwoPostOneHopAheadOfEveryStep) {
-  const std::vector<std::string> expected = {"kv 0",
-                                             "attend 0",
-                                             "kv 1 after kv 0, attend 0",
-                                             "attend 1 after kv 0",
-                                             "attend 2 after kv 1",
-                                             "begin",
-                                             "kv 0 after begin",
-                                             "attend 0",
-                                             "dkv 0 after attend 0",
-                                             "kv 1 after kv 0, attend 0",
-                                             "attend 1 after kv 0",
-                                             "add 1 after dkv 0",
-                                             "dkv 1 after add 1",
-                                             "attend 2 after kv 1",
-                                             "add 2 after dkv 1",
-                                             "dkv 2 after add 2"};
-  EXPECT_EQ(log_of(3, 2), expected);
+  EXPECT_EQ(log_of(3, 2),
+            "kv 0; attend 0; kv 1 after kv 0, attend 0; attend 1 after kv 0; attend 2 after kv 1; "
+            "begin; kv 0 after begin; attend 0; dkv 0 after attend 0; "
+            "kv 1 after kv 0, attend 0; attend 1 after kv 0; add 1 after dkv 0; dkv 1 after add 1; "
+            "attend 2 after kv 1; add 2 after dkv 1; dkv 2 after add 2; ");
 }
 
 TEST(KvBuffers, MorePostAllTheHopsThatThereAreBuffersFor) {
-  const std::vector<std::string> expected = {"kv 0",
-                                             "kv 1 after kv 0",
-                                             "attend 0",
-                                             "kv 2 after kv 1, attend 0",
-                                             "attend 1 after kv 0",
-                                             "kv 3 after kv 2, attend 1",
-                                             "attend 2 after kv 1",
-                                             "attend 3 after kv 2",
-                                             "attend 4 after kv 3",
-                                             "begin",
-                                             "kv 0 after begin",
-                                             "kv 1 after kv 0, begin",
-                                             "attend 0",
-                                             "dkv 0 after attend 0",
-                                             "kv 2 after kv 1, attend 0",
-                                             "attend 1 after kv 0",
-                                             "add 1 after dkv 0",
-                                             "dkv 1 after add 1",
-                                             "kv 3 after kv 2, attend 1",
-                                             "attend 2 after kv 1",
-                                             "add 2 after dkv 1",
-                                             "dkv 2 after add 2",
-                                             "attend 3 after kv 2",
-                                             "add 3 after dkv 2",
-                                             "dkv 3 after add 3",
-                                             "attend 4 after kv 3",
-                                             "add 4 after dkv 3",
-                                             "dkv 4 after add 4"};
-  EXPECT_EQ(log_of(5, 3), expected);
+  EXPECT_EQ(log_of(5, 3),
+            "kv 0; kv 1 after kv 0; attend 0; kv 2 after kv 1, attend 0; attend 1 after kv 0; "
+            "kv 3 after kv 2, attend 1; attend 2 after kv 1; attend 3 after kv 2; "
+            "attend 4 after kv 3; "
+            "begin; kv 0 after begin; kv 1 after kv 0, begin; attend 0; dkv 0 after attend 0; "
+            "kv 2 after kv 1, attend 0; attend 1 after kv 0; add 1 after dkv 0; dkv 1 after add 1; "
+            "kv 3 after kv 2, attend 1; attend 2 after kv 1; add 2 after dkv 1; dkv 2 after add 2; "
+            "attend 3 after kv 2; add 3 after dkv 2; dkv 3 after add 3; "
+            "attend 4 after kv 3; add 4 after dkv 3; dkv 4 after add 4; ");
   EXPECT_EQ(log_of(3, 9), log_of(3, 3));
 }
 
@@ -225,8 +195,12 @@ TEST(KvBuffers, BlocksArriveAheadWhileARankIsAtWork) {
       std::vector<HopsAhead> hops(n, HopsAhead{kv_buffers, n, {}});
       const RingRun run = run_wrapped(
           config, inputs_of(config),
-          [&](int rank, Communicator& inner) { return WatchedCommunicator(inner, hops[rank]); },
-          [&](int rank, BlockBackend& inner) { return WaitingBackend(inner, hops[rank]); });
+          [&](Rank& rank, Communicator& inner) {
+            return WatchedCommunicator(inner, hops[rank.rank()]);
+          },
+          [&](Rank& rank, BlockBackend& inner) {
+            return WaitingBackend(inner, hops[rank.rank()]);
+          });
       EXPECT_EQ(bits_of(run.outputs), bits_of(run_on_threads(config, inputs_of(config)).outputs));
     }
 }

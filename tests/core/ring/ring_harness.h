@@ -5,15 +5,15 @@
 #include <type_traits>
 #include <utility>
 
+#include "core/ring/forwarding.h"
 #include "core/run/cpu_engine.h"
 #include "core/run/run.h"
-#include "tests/core/ring/forwarding.h"
 #include "tests/core/ring/ring_case.h"
 
 namespace ringscope {
 
 // An engine that wraps each rank's communicator and backend as a test wants.
-// make_communicator(rank, inner) and make_backend(rank, inner) return wrappers of the recorded ones
+// make_communicator(Rank&, inner) and make_backend(Rank&, inner) return wrappers of the recorded ones
 // of the engine inside.
 
 template <class MakeCommunicator, class MakeBackend>
@@ -29,7 +29,7 @@ class WrappedEngine : public Engine {
   MemorySpace& memory_of(int rank) override { return inner_.memory_of(rank); }
   bool has_pulses() const override { return inner_.has_pulses(); }
   std::unique_ptr<RankEngine> make(Rank& rank, const Listener& listener) override {
-    return std::make_unique<Wrapped>(inner_.make(rank, listener), rank.rank(), *this);
+    return std::make_unique<Wrapped>(inner_.make(rank, listener), rank, *this);
   }
   void fail(const RunError& error) override { inner_.fail(error); }
   void throw_if_failed() override { inner_.throw_if_failed(); }
@@ -37,7 +37,7 @@ class WrappedEngine : public Engine {
  private:
   class Wrapped : public RankEngine {
    public:
-    Wrapped(std::unique_ptr<RankEngine> inner, int rank, WrappedEngine& all)
+    Wrapped(std::unique_ptr<RankEngine> inner, Rank& rank, WrappedEngine& all)
         : inner_(std::move(inner)),
           communicator_(all.make_communicator_(rank, inner_->communicator())),
           backend_(all.make_backend_(rank, inner_->backend())) {}
@@ -51,8 +51,8 @@ class WrappedEngine : public Engine {
 
    private:
     std::unique_ptr<RankEngine> inner_;
-    std::invoke_result_t<MakeCommunicator, int, Communicator&> communicator_;
-    std::invoke_result_t<MakeBackend, int, BlockBackend&> backend_;
+    std::invoke_result_t<MakeCommunicator, Rank&, Communicator&> communicator_;
+    std::invoke_result_t<MakeBackend, Rank&, BlockBackend&> backend_;
   };
 
   Engine& inner_;

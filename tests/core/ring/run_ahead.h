@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "tests/core/ring/forwarding.h"
+#include "core/ring/forwarding.h"
 
 namespace ringscope {
 

@@ -83,8 +83,8 @@ RingRun run_with_deadline(Scheme scheme, int kv_buffers, const Fault& fault) {
   auto running = std::async(std::launch::async, [&] {
     return run_wrapped(
         config, problem().inputs,
-        [&](int, Communicator& inner) { return FaultyCommunicator(inner, fault); },
-        [&](int rank, BlockBackend& inner) { return FaultyBackend(rank, inner, fault); });
+        [&](Rank&, Communicator& inner) { return FaultyCommunicator(inner, fault); },
+        [&](Rank& rank, BlockBackend& inner) { return FaultyBackend(rank.rank(), inner, fault); });
   });
   if (running.wait_for(std::chrono::seconds(5)) != std::future_status::ready) {
     ADD_FAILURE() << "ranks still running 5 s after the fault";

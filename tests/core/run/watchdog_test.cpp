@@ -59,7 +59,6 @@ TEST(StallJudge, SilenceIsDeath) {
   expect_contains(verdict->what(), "10 s");
 }
 
-// It, and not those who make no progress since it is silent.
 // Long before the timeout a hang has a name, and says for how long it has lasted.
 TEST(StallJudge, NamesAHangWhileItLasts) {
   StallJudge judge(3, 60, 0);
@@ -212,33 +211,6 @@ class DisturbedBackend : public ForwardingBackend {
   const Before& before_;
 };
 
-class DisturbedRank : public RankEngine {
- public:
-  DisturbedRank(std::unique_ptr<RankEngine> inner, Rank& rank, const Before& before)
-      : inner_(std::move(inner)), backend_(inner_->backend(), rank, before) {}
-  Communicator& communicator() override { return inner_->communicator(); }
-  BlockBackend& backend() override { return backend_; }
-  void finish() override { inner_->finish(); }
-  void finish_failed() override { inner_->finish_failed(); }
-  Index scratch_bytes() const override { return inner_->scratch_bytes(); }
-
- private:
-  std::unique_ptr<RankEngine> inner_;
-  DisturbedBackend backend_;
-};
-
-class DisturbedEngine : public ThreadEngine {
- public:
-  DisturbedEngine(int world_size, Before before)
-      : ThreadEngine(world_size), before_(std::move(before)) {}
-  std::unique_ptr<RankEngine> make(Rank& rank, const Listener& listener) override {
-    return std::make_unique<DisturbedRank>(ThreadEngine::make(rank, listener), rank, before_);
-  }
-
- private:
-  Before before_;
-};
-
 const RingReference& problem() {
   static const RingReference reference({1, 2, 1, 21, 4}, DType::f32, "causal", 0.5f, 47);
   return reference;
@@ -252,8 +224,10 @@ Problem config_with(double timeout_s) {
 
 // Throws as run_ranks does; fails when that took longer than 2 s more than the timeout.
 RingRun run_disturbed(const Problem& config, const Before& before) {
-  DisturbedEngine engine(config.world_size, before);
-  return run_ranks(config, problem().inputs, engine);
+  return run_wrapped(
+      config, problem().inputs,
+      [](Rank&, Communicator& inner) { return ForwardingCommunicator(inner); },
+      [&](Rank& rank, BlockBackend& inner) { return DisturbedBackend(inner, rank, before); });
 }
 RunFailure failure_of(const Problem& config, const Before& before) {
   const auto begin = std::chrono::steady_clock::now();

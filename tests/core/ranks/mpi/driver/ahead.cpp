@@ -24,8 +24,8 @@ void ahead(MpiSession& session) {
     MpiEngine mpi(session.lifeline());
     HopsAhead hops{config.used_kv_buffers(), config.world_size, {}};
     WrappedEngine engine(
-        mpi, [&](int, Communicator& inner) { return WatchedCommunicator(inner, hops); },
-        [&](int, BlockBackend& inner) { return WaitingBackend(inner, hops); });
+        mpi, [&](Rank&, Communicator& inner) { return WatchedCommunicator(inner, hops); },
+        [&](Rank&, BlockBackend& inner) { return WaitingBackend(inner, hops); });
     const RingRun run = run_one_rank(session, config, from, true, engine);
     if (session.rank() != 0) continue;
     EXPECT_EQ(run.outputs.out, run_on_threads(config, inputs).outputs.out);

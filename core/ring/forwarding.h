@@ -1,5 +1,5 @@
-// A backend around another one, for all that treats a backend's operations alike: recording, delays,
-// the steps in errors, and loops that are only counted or simulated, where nothing is computed.
+// Decorators around both seams that only forward, for all that changes or watches what a loop asks for:
+// recording, faults, the steps in errors, counts of bytes, and loops that are only counted or simulated.
 #pragma once
 
 #include <functional>
@@ -7,6 +7,24 @@
 #include "core/ring/seams.h"
 
 namespace ringscope {
+
+// A communicator that only forwards. `inner` must outlive its hops, but not the object.
+class ForwardingCommunicator : public Communicator {
+ public:
+  explicit ForwardingCommunicator(Communicator& inner)
+      : inner_(inner), rank_(inner.rank()), world_size_(inner.world_size()) {}
+  int rank() const override { return rank_; }
+  int world_size() const override { return world_size_; }
+  Completion exchange(const Exchange& hop, std::initializer_list<Completion> after) override {
+    return inner_.exchange(hop, after);
+  }
+
+ protected:
+  Communicator& inner_;
+
+ private:
+  int rank_, world_size_;
+};
 
 // The operations of a backend that return a completion.
 enum class BlockOperation {
