@@ -20,9 +20,6 @@ constexpr std::string_view name_of(DType dtype) {
   return names[static_cast<int>(dtype)];
 }
 
-// Return the type that `text` names. Throw an InputError that lists the accepted names.
-DType parse_dtype(std::string_view text);
-
 // bfloat16 is the upper half of an f32.
 struct bf16 {
   std::uint16_t bits;

@@ -1,6 +1,6 @@
 // A .npy file is the magic "\x93NUMPY", a version, the length of a header, the header (the text of
-// a Python dict with the keys descr, fortran_order and shape), and the values. What a header claims is checked against the file's true size before
-// anything is allocated.
+// a Python dict with the keys descr, fortran_order and shape), and the values. What a header claims
+// is checked against the file's true size before anything is allocated.
 #include "core/base/npy.h"
 
 #include <fmt/format.h>
@@ -118,7 +118,6 @@ NpyHeader header_of(const InputFile& file, const std::string& path,
 struct Dict {
   std::string descr;
   std::vector<Index> shape;
-  std::string given;  // the shape, for messages
   Index data_offset;  // bytes
 };
 
@@ -150,8 +149,6 @@ Dict parse_dict(std::string_view text) {
     require(size.IsInt64(), "a size that is no whole number of 64 bits");
     result.shape.push_back(size.GetInt64());
   }
-  result.given = quotable(
-      fmt::format("({}{})", fmt::join(result.shape, ", "), result.shape.size() == 1 ? "," : ""));
   return result;
 }
 
@@ -187,14 +184,16 @@ Dict dict_of(std::string_view text) {
   return dict;
 }
 
-// Throw InputError unless the array has a number of dimensions that is accepted, and values.
-void check_shape(const Dict& dict, const NpyDimensions& accepted) {
-  const auto count = std::ssize(dict.shape);
+// Throw InputError unless the number of dimensions is accepted, and there are values.
+void check_shape(const std::vector<Index>& sizes, const NpyDimensions& accepted) {
+  const auto count = std::ssize(sizes);
+  const std::string given =
+      quotable(fmt::format("({}{})", fmt::join(sizes, ", "), count == 1 ? "," : ""));
   if (count < accepted.least || count > accepted.most)
     throw InputError(
-        fmt::format("{} {} given; {}", count_text(count, "dimension"), dict.given, accepted.words));
-  if (std::any_of(dict.shape.begin(), dict.shape.end(), [](Index size) { return size < 1; }))
-    throw InputError(fmt::format("shape {} given; sizes of at least 1 accepted", dict.given));
+        fmt::format("{} {} given; {}", count_text(count, "dimension"), given, accepted.words));
+  if (std::any_of(sizes.begin(), sizes.end(), [](Index size) { return size < 1; }))
+    throw InputError(fmt::format("shape {} given; sizes of at least 1 accepted", given));
 }
 
 [[noreturn]] void refuse_type(const Dict& dict, std::string_view accepted) {
@@ -234,16 +233,19 @@ Index integer_at(const char* from, std::size_t bytes, bool is_signed) {
 
 }  // namespace
 
+Index NpyHeader::set_shape(const std::vector<Index>& sizes, const NpyDimensions& accepted) {
+  check_shape(sizes, accepted);
+  dimensions = static_cast<int>(sizes.size());
+  shape.fill(1);
+  std::copy(sizes.begin(), sizes.end(), shape.end() - dimensions);
+  return checked_product(checked_values(shape[0], shape[1], shape[2], shape[3]), value_bytes(),
+                         "tensor size in bytes");
+}
+
 NpyHeader parse_npy_header(std::string_view text, const NpyDimensions& dimensions) {
   const Dict dict = dict_of(text);
   NpyHeader header{.type = type_of(dict), .data_offset = dict.data_offset};
-  check_shape(dict, dimensions);
-  header.dimensions = static_cast<int>(dict.shape.size());
-  header.shape.fill(1);
-  std::copy(dict.shape.begin(), dict.shape.end(), header.shape.end() - std::ssize(dict.shape));
-  const auto& s = header.shape;
-  const Index bytes = checked_product(checked_values(s[0], s[1], s[2], s[3]), header.value_bytes(),
-                                      "tensor size in bytes");
+  const Index bytes = header.set_shape(dict.shape, dimensions);
   if (bytes > INT64_MAX - header.data_offset)
     throw InputError(
         fmt::format("tensor size in bytes: {} does not fit in 64 bits with the header; "
@@ -263,7 +265,7 @@ NpyArray parse_npy(std::string_view text) {
 std::vector<Index> parse_npy_integers(std::string_view text) {
   const Dict dict = dict_of(text);
   const std::size_t bytes = integer_bytes(dict);
-  check_shape(dict, {1, 1, "1 accepted: [seqlen]"});
+  check_shape(dict.shape, {1, 1, "1 accepted: [seqlen]"});
   const Index count = dict.shape[0];
   const bool is_signed = dict.descr[1] == 'i';
   const auto found = text.size() - static_cast<std::size_t>(dict.data_offset);

@@ -45,6 +45,9 @@ struct NpyHeader {
   Index value_bytes() const { return is_f64() ? 8 : type == NpyType::f32 ? 4 : 2; }
   Index values() const { return shape[0] * shape[1] * shape[2] * shape[3]; }
   Index file_bytes() const { return data_offset + values() * value_bytes(); }  // fits in 64 bits
+
+  // Take the file's shape, and return the bytes of its values. Throw InputError if it is not accepted.
+  Index set_shape(const std::vector<Index>& sizes, const NpyDimensions& accepted);
 };
 
 // Read a header from the file's first bytes (`text` may be longer), which may be hostile. Throw

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 #include <rapidjson/document.h>
 
-#include <algorithm>
 #include <vector>
 
 #include "core/base/error.h"
@@ -107,20 +106,8 @@ NpyHeader read_safetensors_header(const InputFile& file, const std::string& tens
   const HeaderJson& found = tensor_of(json, tensor);
   NpyHeader header;
   header.type = type_of(found);
-  const std::vector<Index> shape = numbers_of(found, "shape"),
-                           offsets = numbers_of(found, "data_offsets");
-  header.dimensions = static_cast<int>(shape.size());
-  if (header.dimensions < dimensions.least || header.dimensions > dimensions.most)
-    throw InputError(fmt::format("{} dimensions ({}) given; {}", shape.size(),
-                                 fmt::join(shape, ", "), dimensions.words));
-  if (std::find(shape.begin(), shape.end(), 0) != shape.end())
-    throw InputError(
-        fmt::format("shape ({}) given; sizes of at least 1 accepted", fmt::join(shape, ", ")));
-  header.shape.fill(1);
-  std::copy(shape.begin(), shape.end(), header.shape.end() - header.dimensions);
-  const auto& s = header.shape;
-  const Index bytes = checked_product(checked_values(s[0], s[1], s[2], s[3]), header.value_bytes(),
-                                      "tensor size in bytes"),
+  const std::vector<Index> offsets = numbers_of(found, "data_offsets");
+  const Index bytes = header.set_shape(numbers_of(found, "shape"), dimensions),
               begin = kLength + static_cast<Index>(length);
   if (offsets.size() != 2 || offsets[1] > file.size() - begin || offsets[0] > offsets[1] ||
       offsets[1] - offsets[0] != bytes)

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/dtype.h"
 #include "core/base/error.h"
 
 namespace ringscope {
@@ -32,6 +33,9 @@ E parse_name(std::string_view text, const E (&all)[N]) {
     if (text == name_of(value)) return value;
   throw InputError("'" + std::string(text) + "' given; accepted: " + names_of_all(all));
 }
+
+// Return the storage type that `text` names, as above.
+inline DType parse_dtype(std::string_view text) { return parse_name(text, kAllDTypes); }
 
 // Return the number that the whole of `text` spells, or none if it spells none that T holds. A
 // floating-point number may be infinite or NaN.

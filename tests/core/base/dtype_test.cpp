@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "core/base/error.h"
+#include "core/base/text.h"
 #include "tests/core/base/thrown.h"
 
 namespace ringscope {
