@@ -19,27 +19,6 @@ int rank_of_last(const Partition& partition) {
 
 }  // namespace
 
-RankBytes prompt_rows(const std::uint8_t* prompt, Index batch, Index seqlen,
-                      const LocalRows& rows) {
-  RankBytes taken;
-  for (Index b = 0; b < batch; ++b)
-    for (Index row = 0; row < rows.size(); ++row)
-      taken.inputs.push_back(prompt[b * seqlen + rows.global_position(row)]);
-  taken.targets.resize(taken.inputs.size());
-  return taken;
-}
-
-void require_no_later_keys(const Mask& mask, Index prompt) {
-  if (mask.is_in_pieces())
-    throw InputError(
-        "mask: a text is gone on with where a byte sees one interval of others; "
-        "masks without sink and ranges accepted");
-  if (mask.causal || (mask.prefix >= 0 && mask.prefix <= prompt)) return;
-  throw InputError(
-      "mask: a text is gone on with where no byte sees later ones; causal accepted, or a prefix "
-      "within the prompt");
-}
-
 Decoder::Decoder(const ModelWeights& weights, const ParameterStore& store, const Model& model,
                  const RingProblem& prompt, const Mask& mask, Communicator& comm,
                  MemoryMeter* meter)
@@ -89,6 +68,10 @@ void Decoder::norm(const Parameter& gain) {
                    store_.value(gain), normed_.data(), rms_.data());
 }
 
+void Decoder::project(const Parameter& weight, Buffer<float>& to) {
+  linear_forward(product_, store_, weight, batch_, normed_.data(), Store::overwrite, to.data());
+}
+
 // [decode_step
 void Decoder::step(const std::uint8_t* bytes) {
   const Index width = weights_.shape.width;
@@ -104,9 +87,6 @@ void Decoder::step(const std::uint8_t* bytes) {
 }
 
 void Decoder::attend(const LayerWeights& layer, KvShard& shard) {
-  const auto project = [&](const Parameter& weight, Buffer<float>& to) {
-    linear_forward(product_, store_, weight, batch_, normed_.data(), Store::overwrite, to.data());
-  };
   norm(layer.attention_gain);
   project(layer.query, query_);
   project(layer.key, key_);
@@ -125,9 +105,6 @@ void Decoder::attend(const LayerWeights& layer, KvShard& shard) {
 
 void Decoder::feed_forward(const LayerWeights& layer) {
   norm(layer.mlp_gain);
-  const auto project = [&](const Parameter& weight, Buffer<float>& to) {
-    linear_forward(product_, store_, weight, batch_, normed_.data(), Store::overwrite, to.data());
-  };
   project(layer.gate, hidden_);
   project(layer.up, up_);
   swiglu_forward(hidden_.size(), hidden_.data(), up_.data(), hidden_.data());

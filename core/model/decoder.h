@@ -25,19 +25,11 @@
 
 namespace ringscope {
 
-// Return a rank's rows of a prompt [batch, seqlen] for Model::loss(), whose loss isn't used.
-// Therefore the targets are zeros.
-RankBytes prompt_rows(const std::uint8_t* prompt, Index batch, Index seqlen, const LocalRows& rows);
-
-// Throw InputError unless no position attends later ones beyond a prompt of `prompt` bytes. Only
-// then are the prompt's rows the same as in the longer text.
-void require_no_later_keys(const Mask& mask, Index prompt);
-
 class Decoder {
  public:
   // Take over the keys and values that the model's last forward pass, over `prompt`, left on this
-  // rank. `mask`, which has no later keys, is for the longest text that this may become; within the
-  // prompt it is the prompt's. weights, store, comm, meter (which may be null) and what the mask
+  // rank. `mask` is for the longest text that this may become; within the prompt it is the prompt's,
+  // and beyond it no position attends later ones. weights, store, comm, meter (which may be null) and what the mask
   // points to must outlive it; `model` need not. Send nothing.
   Decoder(const ModelWeights& weights, const ParameterStore& store, const Model& model,
           const RingProblem& prompt, const Mask& mask, Communicator& comm, MemoryMeter* meter);
@@ -62,6 +54,7 @@ class Decoder {
   void attend(const LayerWeights& layer, KvShard& shard);
   void feed_forward(const LayerWeights& layer);
   void norm(const Parameter& gain);
+  void project(const Parameter& weight, Buffer<float>& to);
 
   const ModelWeights& weights_;
   const ParameterStore& store_;

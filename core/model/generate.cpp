@@ -45,16 +45,15 @@ std::uint8_t sample(const Sampling& sampling, Index vocab, const float* logits,
 
 namespace {
 
-void require_goes_on(const std::string& mask, Index prompt, Index length) {
-  const MaskSpec spec = MaskSpec::parse(mask);
+// Return whether a prompt's rows are the same in the longer text: no position beyond it attends later
+// ones, and the mask is of both lengths.
+bool goes_on(const MaskSpec& spec, Index prompt, Index length) {
   try {
     spec.for_seqlen(prompt);
-    require_no_later_keys(spec.for_seqlen(length), prompt);
+    const Mask mask = spec.for_seqlen(length);
+    return !mask.is_in_pieces() && (mask.causal || (mask.prefix >= 0 && mask.prefix <= prompt));
   } catch (const InputError&) {
-    throw InputError(
-        fmt::format("mask: '{}' given, with which a text of {} bytes can't be gone on with; "
-                    "causal accepted, with a window, or a prefix within the prompt",
-                    mask, prompt));
+    return false;
   }
 }
 
@@ -71,7 +70,12 @@ void validate(const Checkpoint& checkpoint, const Deal& deal, const GenerateOpti
     if (const auto byte = static_cast<unsigned char>(c); byte >= vocab)
       throw InputError(
           fmt::format("prompt: a byte of {} given, below {} accepted by this model", byte, vocab));
-  require_goes_on(checkpoint.settings.mask, prompt, prompt + options.bytes);
+  const std::string& mask = checkpoint.settings.mask;
+  if (!goes_on(MaskSpec::parse(mask), prompt, prompt + options.bytes))
+    throw InputError(
+        fmt::format("mask: '{}' given, with which a text of {} bytes can't be gone on with; "
+                    "causal accepted, with a window, or a prefix within the prompt",
+                    mask, prompt));
 }
 
 GeneratingRank::GeneratingRank(const Checkpoint& checkpoint, const Deal& deal,
@@ -110,8 +114,9 @@ std::string GeneratingRank::generate(const OnByte& on_byte) {
 }
 
 void GeneratingRank::read_prompt() {
-  const auto* const bytes = reinterpret_cast<const std::uint8_t*>(options_.prompt.data());
-  model_->loss(store_, prompt_rows(bytes, 1, prompt_.seqlen, ring_->local_rows()));
+  const char* const bytes = options_.prompt.c_str();  // with a 0 for the byte after the last
+  model_->loss(store_, take_rows(reinterpret_cast<const std::uint8_t*>(bytes), 1, prompt_.seqlen,
+                                 ring_->local_rows()));
 
   decoder_ =
       std::make_unique<Decoder>(weights_, store_, *model_, ring_->ring_problem(),

@@ -1,11 +1,8 @@
 #include "core/model/step_recorder.h"
 
-#include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "core/base/clock.h"
-#include "core/run/run.h"
 
 namespace ringscope {
 
@@ -64,28 +61,6 @@ RankEvents moved_by(RankEvents events, std::int64_t ns) {
   for (SoftmaxSample& sample : events.samples) sample.at_ns += ns;
   for (ModelSpan& span : events.model) span.begin_ns += ns, span.end_ns += ns;
   return events;
-}
-
-Recording recording_of_step(const Problem& attention, Index step, Index layers,
-                            std::vector<RankEvents> ranks) {
-  const std::int64_t now = monotonic_ns();
-  std::int64_t earliest = now;
-  for (const RankEvents& rank : ranks) {
-    for (const TraceEvent& event : rank.events) earliest = std::min(earliest, event.begin_ns);
-    for (const ModelSpan& span : rank.model) earliest = std::min(earliest, span.begin_ns);
-  }
-  Recording recording = empty_recording(attention, "cpu");
-  recording.info.base_time_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                    std::chrono::system_clock::now().time_since_epoch())
-                                    .count() -
-                                (now - earliest);
-  if (layers > 0)
-    recording.info.training = RecordedLayer{step, static_cast<std::int32_t>(layers - 1),
-                                            static_cast<std::int32_t>(layers)};
-  recording.model.resize(ranks.size());
-  for (std::size_t r = 0; r < ranks.size(); ++r)
-    add_rank(recording, static_cast<int>(r), moved_by(std::move(ranks[r]), -earliest));
-  return recording;
 }
 
 }  // namespace ringscope

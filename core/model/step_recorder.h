@@ -45,12 +45,6 @@ class StepRecorder {
   Index sent_;  // before the part under way
 };
 
-// Return the recording of a step, counted from 1, of `layers` layers, from what all ranks recorded,
-// by rank. Times are moved so that the earliest is 0. Events of another process must have been moved
-// to this one's monotonic clock first.
-Recording recording_of_step(const Problem& attention, Index step, Index layers,
-                            std::vector<RankEvents> ranks);
-
 // Return the events `ns` later.
 RankEvents moved_by(RankEvents events, std::int64_t ns);
 

@@ -111,7 +111,7 @@ void TrainingRank::run(const AfterStep& after_step) {
   while (adam_.steps() < plan_.steps) {
     const std::int64_t begin_ns = monotonic_ns();
     std::optional<StepRecorder> recorder;
-    if (step_under_way() == plan_.recorded_step)
+    if (adam_.steps() + 1 == plan_.recorded_step)
       recorder.emplace(replica_, plan_.settings.shape.layers);
     const StepReport report = step();
     if (recorder) recorded_ = recorder->take();
@@ -136,8 +136,20 @@ Checkpoint TrainingRank::checkpoint() const {
 }
 
 Recording recording_of(const TrainingPlan& plan, std::vector<RankEvents> ranks) {
-  return recording_of_step(attention_problem(plan.settings, plan.deal), plan.recorded_step,
-                           plan.settings.shape.layers, std::move(ranks));
+  const std::int64_t now = monotonic_ns();
+  std::int64_t earliest = now;
+  for (const RankEvents& rank : ranks) {
+    for (const TraceEvent& event : rank.events) earliest = std::min(earliest, event.begin_ns);
+    for (const ModelSpan& span : rank.model) earliest = std::min(earliest, span.begin_ns);
+  }
+  Recording recording = empty_recording(attention_problem(plan.settings, plan.deal), "cpu");
+  recording.info.base_time_ns -= now - earliest;
+  const auto layers = static_cast<std::int32_t>(plan.settings.shape.layers);
+  if (layers > 0) recording.info.training = RecordedLayer{plan.recorded_step, layers - 1, layers};
+  recording.model.resize(ranks.size());
+  for (std::size_t r = 0; r < ranks.size(); ++r)
+    add_rank(recording, static_cast<int>(r), moved_by(std::move(ranks[r]), -earliest));
+  return recording;
 }
 
 FinishedTraining train_on_threads(const TrainingPlan& plan, const std::string& text,

@@ -106,7 +106,6 @@ class TrainingRank {
   const RankCosts& costs() const { return costs_; }
   // Return what was recorded of the plan's recorded step, if this rank trained it.
   std::optional<RankEvents>& recorded() { return recorded_; }
-  Index step_under_way() const { return adam_.steps() + 1; }
   Replica& replica() { return replica_; }
   int rank() const { return replica_.rank(); }
 
@@ -127,7 +126,9 @@ struct FinishedTraining {
   std::optional<Recording> recording;  // of the plan's recorded step
 };
 
-// Return the recording of the plan's recorded step from what all ranks recorded, by rank.
+// Return the recording of the plan's recorded step from what all ranks recorded, by rank. Times are
+// moved so that the earliest is 0. Events of another process must have been moved to this one's
+// monotonic clock first.
 Recording recording_of(const TrainingPlan& plan, std::vector<RankEvents> ranks);
 
 // Train on threads of this process. Throw InputError for an impossible plan, a text that is too short

@@ -2,6 +2,10 @@
 // whole models share.
 #pragma once
 
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -50,6 +54,21 @@ struct ModelCase {
     return bytes;
   }
 };
+
+// Compare numbers that come through some thirty sums and products, one behind the other, each of which
+// rounds by up to 2^-24 of what is the size of the largest one. `terms` is the size of the terms where
+// they cancel and their sum says nothing about it.
+template <class Number>
+void expect_rounded_alike(const float* found, const std::vector<Number>& expected,
+                          const std::string& what, double terms = 0, double slack = 0) {
+  double largest = terms, error = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    ASSERT_TRUE(std::isfinite(found[i]) && std::isfinite(expected[i])) << what;
+    largest = std::max(largest, std::abs(static_cast<double>(expected[i])));
+    error = std::max(error, std::abs(static_cast<double>(found[i]) - expected[i]));
+  }
+  EXPECT_LE(error, 32 * 0x1p-24 * largest + slack) << what;
+}
 
 // A replica with what it needs to live.
 struct TestReplica {

@@ -32,27 +32,10 @@ struct Whole {
   AttentionLayer layer;
 };
 
-// Both sides round. A value is the sum of some products of at most four factors, each a sum itself
-// (of width, keys, head_dim or rows); the terms are at most of the size of the largest value and
-// their roundings of 2^-24 are of either sign, so a few tens of them add up, not all (6 were seen).
-// A head that is missing or another's is off by a good part of the value itself.
-constexpr double kTolerance = 32 * 0x1p-24;
-
 double largest_of(const Values& values) {
   double largest = 0;
   for (const float value : values) largest = std::max(largest, std::abs(double{value}));
   return largest;
-}
-
-// `terms` is the size of the terms where they cancel and their sum says nothing about it.
-void expect_near(const float* found, const Values& expected, const std::string& what,
-                 double terms = 0) {
-  double error = 0;
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    ASSERT_TRUE(std::isfinite(found[i])) << what;
-    error = std::max(error, std::abs(static_cast<double>(found[i]) - expected[i]));
-  }
-  EXPECT_LE(error, kTolerance * std::max(terms, largest_of(expected))) << what;
 }
 
 void expect_same_as_one_rank(const AttentionCase& a_case, int tensor, int context) {
@@ -65,8 +48,8 @@ void expect_same_as_one_rank(const AttentionCase& a_case, int tensor, int contex
                             std::to_string(tensor) + ", CP " + std::to_string(context) + ", " +
                             std::string(name_of(a_case.partition));
     const LocalRows rows = part->rows.ring.local_rows();
-    expect_near(part->rows.y.data(), a_case.rows_of(whole->rows.y, rows), "y" + who);
-    expect_near(part->rows.dx.data(), a_case.rows_of(whole->rows.dx, rows), "dx" + who);
+    expect_rounded_alike(part->rows.y.data(), a_case.rows_of(whole->rows.y, rows), "y" + who);
+    expect_rounded_alike(part->rows.dx.data(), a_case.rows_of(whole->rows.dx, rows), "dx" + who);
     Values gradients(static_cast<std::size_t>(part->shard.layout.size()));
     part->shard.take(whole->weights.layers[0], whole->store.gradients(), part->tensor.rank(),
                      gradients.data());
@@ -75,8 +58,9 @@ void expect_same_as_one_rank(const AttentionCase& a_case, int tensor, int contex
     const double terms = a_case.seqlen == 1 ? largest_of(gradients) : 0;
     for (const NamedParameter& weight : part->shard.layout.all()) {
       const auto first = gradients.begin() + weight.place.offset;
-      expect_near(part->store.gradient(weight.place), {first, first + weight.place.size()},
-                  weight.name + who, weight.name == "query" || weight.name == "key" ? terms : 0);
+      expect_rounded_alike(part->store.gradient(weight.place),
+                           Values(first, first + weight.place.size()), weight.name + who,
+                           weight.name == "query" || weight.name == "key" ? terms : 0);
     }
   }
 }

@@ -82,14 +82,16 @@ TEST(Training, LossesAreTheSameForEveryWorldSizeAndPartition) {
 }
 
 TEST(Training, WeightsStayTheSameBitsOnEveryRankAndEveryTime) {
-  const TrainingPlan plan{small_settings(), {PartitionKind::zigzag, 3}, nullptr, 20};
-  const TextBatches batches(small_text(), plan.settings.batch, plan.settings.seqlen, 7);
-  const std::string expected = to_bytes(train_on_threads(plan, small_text()).end);
-  for (const auto& rank : run_rank_threads(
-           3,
-           [&](Communicator& comm) { return std::make_unique<TrainingRank>(plan, batches, comm); },
-           [](TrainingRank& mine) { mine.run({}); }))
-    EXPECT_TRUE(to_bytes(rank->checkpoint()) == expected) << rank->rank();
+  for (const PartitionKind partition : kAllPartitions) {
+    const TrainingPlan plan{small_settings(), {partition, 3}, nullptr, 20};
+    const TextBatches batches(small_text(), plan.settings.batch, plan.settings.seqlen, 7);
+    const std::string expected = to_bytes(train_on_threads(plan, small_text()).end);
+    const auto make = [&](Communicator& comm) {
+      return std::make_unique<TrainingRank>(plan, batches, comm);
+    };
+    for (const auto& rank : run_rank_threads(3, make, [](TrainingRank& mine) { mine.run({}); }))
+      EXPECT_TRUE(to_bytes(rank->checkpoint()) == expected) << rank->rank();
+  }
 }
 
 TEST(Training, RefusesWhatCannotBe) {
