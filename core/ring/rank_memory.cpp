@@ -270,39 +270,21 @@ RankMemory::RankMemory(const Problem& problem, int rank, MemorySpace& space)
                                            : part.bytes / part.buffers);
   };
   for (const MemoryPart& part : Bill(problem, static_cast<double>(rows_)).parts()) {
-    switch (part.kind) {
-      case Kind::q:
-        allocate(q, part.bytes);
-        break;
-      case Kind::out_accum:
-        allocate(out_accum, part.bytes);
-        break;
-      case Kind::statistics:
-        allocate(row_max, part.bytes / kStatisticsBytes * sizeof(float));
-        allocate(row_sum, part.bytes / kStatisticsBytes * sizeof(double));
-        allocate(lse, part.bytes / kStatisticsBytes * sizeof(float));
-        break;
-      case Kind::dout:
-        allocate(dout, part.bytes);
-        break;
-      case Kind::dq:
-        allocate(dq, part.bytes);
-        break;
-      case Kind::delta:
-        allocate(delta, part.bytes);
-        break;
-      case Kind::kv:
-        allocate_all(kv_, part);
-        break;
-      case Kind::kv_inside:
-        allocate_all(kv_inside_, part);
-        break;
-      case Kind::gradients:
-        allocate_all(gradients_, part);
-        break;
-      case Kind::other:
-        break;
+    const Kind kind = part.kind;
+    const double rows = part.bytes / kStatisticsBytes;  // of the statistics
+    if (kind == Kind::q) allocate(q, part.bytes);
+    if (kind == Kind::out_accum) allocate(out_accum, part.bytes);
+    if (kind == Kind::statistics) {
+      allocate(row_max, rows * sizeof(float));
+      allocate(row_sum, rows * sizeof(double));
+      allocate(lse, rows * sizeof(float));
     }
+    if (kind == Kind::dout) allocate(dout, part.bytes);
+    if (kind == Kind::dq) allocate(dq, part.bytes);
+    if (kind == Kind::delta) allocate(delta, part.bytes);
+    if (kind == Kind::kv) allocate_all(kv_, part);
+    if (kind == Kind::kv_inside) allocate_all(kv_inside_, part);
+    if (kind == Kind::gradients) allocate_all(gradients_, part);
   }
 }
 

@@ -6,13 +6,6 @@ namespace ringscope {
 
 namespace {
 
-// The part of a report that has a fixed size.
-struct Head {
-  std::int64_t origin_ns, begin_ns, end_ns, predicted_bytes;
-  std::int64_t has_readings;
-  ClockReading before, after;
-};
-
 void shift(std::int64_t& time, const ClockMap& map, std::int64_t origin_ns,
            std::int64_t reference_origin_ns) {
   time = map.to_reference(origin_ns + time) - reference_origin_ns;
@@ -21,26 +14,12 @@ void shift(std::int64_t& time, const ClockMap& map, std::int64_t origin_ns,
 }  // namespace
 
 std::string pack(const RankReport& report) {
-  const Head head{report.origin_ns,
-                  report.begin_ns,
-                  report.end_ns,
-                  report.predicted_bytes,
-                  report.before.has_value(),
-                  report.before.value_or(ClockReading{}),
-                  report.after.value_or(ClockReading{})};
-  return bytes_of_value(head) + pack(report.events);
+  return bytes_of_value<RankTimes>(report) + pack(report.events);
 }
 
 RankReport unpack_rank_report(std::string_view bytes) {
-  const Head head = take_value<Head>(bytes);
-  RankReport report;
-  report.origin_ns = head.origin_ns;
-  report.begin_ns = head.begin_ns;
-  report.end_ns = head.end_ns;
-  report.predicted_bytes = head.predicted_bytes;
-  if (head.has_readings != 0) report.before = head.before, report.after = head.after;
-  report.events = unpack_rank_events(bytes);
-  return report;
+  const RankTimes times = take_value<RankTimes>(bytes);
+  return {times, unpack_rank_events(bytes)};
 }
 
 void add_report(RingRun& run, int rank, RankReport report, std::int64_t reference_origin_ns) {

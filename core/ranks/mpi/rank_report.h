@@ -32,12 +32,16 @@ T take_value(std::string_view& report) {
   return value;
 }
 
-struct RankReport {
+// The part of a report that has a fixed size.
+struct RankTimes {
   std::int64_t origin_ns = 0;  // zero of its events' times, on its monotonic clock
   std::int64_t begin_ns = 0;   // of the ring, relative to the origin
   std::int64_t end_ns = 0;     // likewise
   std::int64_t predicted_bytes = 0;
   std::optional<ClockReading> before, after;  // of rank 0's clock; neither on rank 0
+};
+
+struct RankReport : RankTimes {
   RankEvents events;
 };
 
