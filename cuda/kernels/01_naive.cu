@@ -34,11 +34,9 @@ __global__ void scores(ForwardStep step, Head head) {
   const int d = shape.head_dim;
   const int row = blockIdx.y * kSide + threadIdx.x / kSide;
   const int key = blockIdx.x * kSide + threadIdx.x % kSide;
-  bool allowed = false;
   if (row < shape.rows_q && key < shape.rows_k) {
-    allowed = overlap(step.allowed_keys[row], key, key + 1) == 1;
     float score = kNoKeys;
-    if (allowed) {
+    if (overlap(step.allowed_keys[row], key, key + 1) == 1) {
       const float* const q = head.q + static_cast<std::int64_t>(row) * d;
       const float* const k = head.k + static_cast<std::int64_t>(key) * d;
       float dot = 0;
@@ -47,15 +45,9 @@ __global__ void scores(ForwardStep step, Head head) {
     }
     head.scores[static_cast<std::int64_t>(row) * shape.rows_k + key] = score;
   }
-
-  if (head.first_query == 0) add_pairs(step.counters, allowed ? 1 : 0);
-  if (threadIdx.x == 0) {
-    const RowTile tile = RowTile::at(blockIdx.y, kSide, shape.rows_q, step.allowed_keys);
-    const int key0 = blockIdx.x * kSide;
-    const int full = tile.is_full(key0, key0 + kSide) ? 1 : 0;
-    const int needed = overlap(tile.needed, key0, key0 + kSide) > 0 ? 1 : 0;
-    add_tiles(step.counters, full, needed - full, 1 - needed);
-  }
+  if (blockIdx.x == 0 && threadIdx.x < 32)
+    count_visits(step.counters, RowTile::at(blockIdx.y, kSide, shape.rows_q, step.allowed_keys),
+                 head.first_query == 0 ? step.allowed_keys : nullptr, kSide, shape.rows_k);
 }
 
 // Turn S into P and write m, l and lse, one row per warp.

@@ -54,7 +54,6 @@ __global__ __launch_bounds__(32 * kWarps) void online_softmax(ForwardStep step) 
 
   const RowTile tile = RowTile::at(row, 1, shape.rows_q, step.allowed_keys);
   const RowInterval allowed = tile.needed;
-  int tiles_full = 0, tiles_partial = 0;
   for (int t = tile.first_visitor(kKeys); t < tile.last_visitor(kKeys); ++t) {
     const int key0 = t * kKeys;
     // Compute S, one key per lane.
@@ -84,7 +83,6 @@ __global__ __launch_bounds__(32 * kWarps) void online_softmax(ForwardStep step) 
         if (x < d) out[c] = fmaf(p_j, v[static_cast<std::int64_t>(j) * d + x], out[c]);
       }
     }
-    ++(end - begin == kKeys ? tiles_full : tiles_partial);
   }
 
   const double sum = combined_row_sum(before, row_max, sum_over_lanes(row_sum));
@@ -93,14 +91,9 @@ __global__ __launch_bounds__(32 * kWarps) void online_softmax(ForwardStep step) 
     const int x = lane + 32 * c;
     if (x < d) stored[x] = stored_out(step, out[c], sum);
   }
-  if (lane == 0) {
-    store_row(step, query, row_max, sum);
-    add_tiles(step.counters, tiles_full, tiles_partial,
-              tiles_for(shape.rows_k, kKeys) - tiles_full - tiles_partial);
-    if (head == 0 && batch == 0)
-      atomicAdd(&step.counters->pairs,
-                static_cast<unsigned long long>(overlap(allowed, 0, shape.rows_k)));
-  }
+  if (lane == 0) store_row(step, query, row_max, sum);
+  count_visits(step.counters, tile, head + batch == 0 ? step.allowed_keys : nullptr, kKeys,
+               shape.rows_k);
 }
 
 constexpr TileShape kTiles[] = {{1, kKeys}};

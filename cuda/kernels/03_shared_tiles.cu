@@ -115,8 +115,6 @@ __global__ __launch_bounds__(kThreads) void shared_tiles(ForwardStep step) {
     }
   }
 
-  int tiles_full = 0, tiles_partial = 0;
-  unsigned long long pairs = 0;
   for (int t = tile.first_visitor(kKeys); t < tile.last_visitor(kKeys); ++t) {
     const int key0 = t * kKeys;
     // [tile
@@ -133,9 +131,7 @@ __global__ __launch_bounds__(kThreads) void shared_tiles(ForwardStep step) {
         attend<false>(shared, local_row, key0, allowed[r], step.softmax_scale, rows[r]);
       else
         attend<true>(shared, local_row, key0, allowed[r], step.softmax_scale, rows[r]);
-      if (lane == 0) pairs += overlap(allowed[r], key0, key0 + kKeys);
     }
-    ++(full ? tiles_full : tiles_partial);
   }
 
 #pragma unroll
@@ -153,10 +149,9 @@ __global__ __launch_bounds__(kThreads) void shared_tiles(ForwardStep step) {
     __syncwarp();  // all lanes have read the state
     if (lane == 0) store_row(step, query, rows[r].row_max, sum);
   }
-  if (head == 0 && batch == 0) add_pairs(step.counters, pairs);
-  if (threadIdx.x == 0)
-    add_tiles(step.counters, tiles_full, tiles_partial,
-              tiles_for(shape.rows_k, kKeys) - tiles_full - tiles_partial);
+  if (warp == 0)
+    count_visits(step.counters, tile, head + batch == 0 ? step.allowed_keys : nullptr, kKeys,
+                 shape.rows_k);
 }
 
 constexpr TileShape kTiles[] = {{kRows, kKeys}};

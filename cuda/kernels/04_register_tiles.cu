@@ -203,20 +203,16 @@ __global__ __launch_bounds__(kThreads,
                                : make_float4(0, 0, 0, 0);
   }
 
-  int tiles_full = 0, tiles_partial = 0;
   for (int t = tile.first_visitor(kKeys); t < tile.last_visitor(kKeys); ++t) {
     const int key0 = t * kKeys;
     __syncthreads();  // all threads are done with the last tile
     load_rows<kDim>(shared.k, k, key0, tile.needed, d);
     load_rows<kDim>(shared.v, v, key0, tile.needed, d);
     __syncthreads();  // the tile and Q are complete
-    if (tile.is_full(key0, key0 + kKeys)) {
+    if (tile.is_full(key0, key0 + kKeys))
       attend<false>(shared, step, tile.first, key0, mine);
-      ++tiles_full;
-    } else {
+    else
       attend<true>(shared, step, tile.first, key0, mine);
-      ++tiles_partial;
-    }
   }
 
 #pragma unroll
@@ -239,16 +235,9 @@ __global__ __launch_bounds__(kThreads,
     if (row < tile.rows && x == 0) store_row(step, query, mine.row_max[i], sum);
   }
 
-  if (head == 0 && batch == 0) {
-    // One thread per row counts its keys in the visited tiles.
-    const bool counts = static_cast<int>(threadIdx.x) < tile.rows;
-    const int row = tile.first + static_cast<int>(threadIdx.x);
-    add_pairs(step.counters,
-              counts ? overlap(step.allowed_keys[row], tile.needed.first, tile.needed.last) : 0);
-  }
-  if (threadIdx.x == 0)
-    add_tiles(step.counters, tiles_full, tiles_partial,
-              tiles_for(shape.rows_k, kKeys) - tiles_full - tiles_partial);
+  if (threadIdx.x < 32)
+    count_visits(step.counters, tile, head + batch == 0 ? step.allowed_keys : nullptr, kKeys,
+                 shape.rows_k);
 }
 
 // Shared memory at head_dim 64, 128, 256 in KiB: 46, 78, 142; 21, 37, 69.

@@ -46,16 +46,13 @@ __global__ void __launch_bounds__(kThreads<Config, kRoles>, 1)
   const int q_matrix = batch * step.shape.heads + head;
   const int kv_matrix = batch * step.shape.heads_kv + step.shape.kv_head(head);
   StagePlace<Config::kStages> at;
-  const auto count = [&] {
-    if (threadIdx.x != 32) return;
-    TileCounts counts;
-    counts.add(tile, Config::kKeys, step.shape.rows_k);
-    counts.store(step.counters);
+  const auto count_item = [&] {
+    if (threadIdx.x / 32 == 1) count<Config>(step, tile, q_matrix == 0);
   };
   if (kRoles && warpgroup == 0) {
     // The consumers wait for these registers, so counting comes after.
     ptx::release_registers<Config::kProducerRegisters>();
-    count();
+    count_item();
     Stamps<Buffer...> stamps{buffer...};
     if (threadIdx.x == 0 && tile.key_tiles() > 0)
       produce(shared, maps, tile, q_matrix, kv_matrix, 0, at, stamps);
@@ -63,7 +60,7 @@ __global__ void __launch_bounds__(kThreads<Config, kRoles>, 1)
     if constexpr (kRoles) {
       ptx::claim_registers<Config::kConsumerRegisters>();
     } else {
-      count();
+      count_item();
     }
     const int consumer = warpgroup - (kRoles ? 1 : 0);
     StagePlace<Config::kStages> ahead;
@@ -94,15 +91,11 @@ __global__ void __launch_bounds__(kThreads<Config, kRoles>, 1)
       ptx::wgmma_fence();
       rows.start_scores(shared.k[at.stage]);
       ptx::wgmma_wait<0>();
-      ptx::wgmma_done(rows.s);
+      finish(rows.s);
       release(shared.k_empty[at.stage]);
       stamps.end(KernelPart::scores, key_tile);
 
-      if (tile.is_full(key, key + Config::kKeys)) {
-        rows.count_all(step);
-      } else {
-        rows.mask(step, key);
-      }
+      if (!tile.is_full(key, key + Config::kKeys)) rows.mask(step, key);
       rows.softmax(exponent_scale);
       rows.rescale_output();
       rows.pack_p();
@@ -112,12 +105,12 @@ __global__ void __launch_bounds__(kThreads<Config, kRoles>, 1)
       ptx::wgmma_fence();
       rows.start_output(shared.v[at.stage]);
       ptx::wgmma_wait<0>();
-      ptx::wgmma_done(rows.o);
+      finish(rows.o);
       release(shared.v_empty[at.stage]);
       stamps.end(KernelPart::output, key_tile);
       at.advance();
     }
-    rows.end(step, batch, head);
+    rows.end(step);
     stamps.end(KernelPart::epilogue);
   }
 }

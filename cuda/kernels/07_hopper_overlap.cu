@@ -118,12 +118,10 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
                 batch * step.shape.heads_kv + step.shape.kv_head(head), q_parity, at, stamps);
         q_parity ^= 1;
       });
-    } else if (threadIdx.x == 32) {
-      TileCounts counts;
-      for_each([&](const VisitingTile& tile, int, int) {
-        counts.add(tile, Config::kKeys, step.shape.rows_k);
+    } else if (threadIdx.x / 32 == 1) {
+      for_each([&](const VisitingTile& tile, int batch, int head) {
+        count<Config>(step, tile, batch + head == 0);
       });
-      counts.store(step.counters);
     }
   } else {
     ptx::claim_registers<Config::kConsumerRegisters>();
@@ -137,16 +135,12 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
       if (tile.key_tiles() == 0 && !step.first && !step.last) return;
       stamps.begin(batch * step.shape.heads + head, tile.first / Config::kRows);
       rows.begin(step, batch, head, tile.first + consumer * kWarpgroupRows);
-      if (tile.key_tiles() == 0) return rows.end(step, batch, head);
+      if (tile.key_tiles() == 0) return rows.end(step);
 
       const auto mask_and_softmax = [&](int key_tile) {
         stamps.end(KernelPart::scores, key_tile);
         const int key = key_tile * Config::kKeys;
-        if (tile.is_full(key, key + Config::kKeys)) {
-          rows.count_all(step);
-        } else {
-          rows.mask(step, key);
-        }
+        if (!tile.is_full(key, key + Config::kKeys)) rows.mask(step, key);
         rows.softmax(exponent_scale);
         stamps.end(KernelPart::softmax, key_tile);
       };
@@ -166,7 +160,7 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
       ptx::wgmma_fence();
       rows.start_scores(shared.k[at.stage]);
       ptx::wgmma_wait<0>();
-      ptx::wgmma_done(rows.s);
+      finish(rows.s);
       release(shared.k_empty[at.stage]);
       mask_and_softmax(tile.first_tile);
       await_next_k(tile.first_tile);
@@ -188,13 +182,13 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
         rows.start_output(shared.v[before.stage]);
         if constexpr (kPingPong) pass_turn<Config>(consumer);
         ptx::wgmma_wait<1>();
-        ptx::wgmma_done(rows.s);
+        finish(rows.s);
         release(shared.k_empty[at.stage]);
         mask_and_softmax(key_tile);
-        ptx::pin(rows.s);
+        ptx::pin(rows.s.values[0]);
         await_next_k(key_tile);
         ptx::wgmma_wait<0>();
-        ptx::wgmma_done(rows.o);
+        finish(rows.o);
         release(shared.v_empty[before.stage]);
         rows.rescale_output();
         rows.pack_p();
@@ -206,11 +200,11 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
       ptx::wgmma_fence();
       rows.start_output(shared.v[at.stage]);
       ptx::wgmma_wait<0>();
-      ptx::wgmma_done(rows.o);
+      finish(rows.o);
       release(shared.v_empty[at.stage]);
       stamps.end(KernelPart::output, tile.last_tile - 1);
       at.advance();
-      rows.end(step, batch, head);
+      rows.end(step);
       stamps.end(KernelPart::epilogue);
     });
     if (kPingPong && consumer == 0) await_turn<Config>(consumer);  // the turn that nobody took

@@ -176,15 +176,13 @@ struct Gradient {
 };
 
 // Do steps 2 and 3 for one tile of visitors, whose first row is row `visitors_first` of its side.
-// Returns how many of this thread's pairs the mask allows; without a mask, 0.
 template <class T, Owner kOwner, bool kMasked>
-__device__ __forceinline__ unsigned compute_weights(Storage<T>& shared, int row, int visitor,
-                                                    int head_dim, float scale, int visitors_first,
-                                                    const RowInterval (&meets)[4]) {
+__device__ __forceinline__ void compute_weights(Storage<T>& shared, int row, int visitor,
+                                                int head_dim, float scale, int visitors_first,
+                                                const RowInterval (&meets)[4]) {
   float s[4][T::kVisitors], dp[4][T::kVisitors];
   multiply<T>(s, shared.own[0], shared.visitors[0], row, visitor, head_dim);
   multiply<T>(dp, shared.own[1], shared.visitors[1], row, visitor, head_dim);
-  unsigned pairs = 0;
 #pragma unroll
   for (int b = 0; b < T::kVisitors; ++b) {
     const int other = visitor + 16 * b, other_row = visitors_first + other;
@@ -196,7 +194,6 @@ __device__ __forceinline__ unsigned compute_weights(Storage<T>& shared, int row,
       ds[a] = p[a] * (dp[a][b] - query.delta);
       if constexpr (kMasked) {
         const bool meet = meets[a].first <= other_row && other_row < meets[a].last;
-        pairs += meet;
         p[a] = meet ? p[a] : 0.0f;
         ds[a] = meet ? ds[a] : 0.0f;
       }
@@ -205,7 +202,6 @@ __device__ __forceinline__ unsigned compute_weights(Storage<T>& shared, int row,
       *reinterpret_cast<float4*>(&shared.p[other][row]) = make_float4(p[0], p[1], p[2], p[3]);
     *reinterpret_cast<float4*>(&shared.ds[other][row]) = make_float4(ds[0], ds[1], ds[2], ds[3]);
   }
-  return pairs;
 }
 
 // Load rows [first, first + count) of a query head. Rows from rows_q on count as rows without keys.
@@ -243,7 +239,6 @@ __global__ void __launch_bounds__(T::kThreads, 1) backward_tiled(const BackwardS
     meets[a] = row + a < own.rows ? table[own.first + row + a] : RowInterval{0, 0};
 
   Gradient<T> of_first, of_second;  // dK and dV, or dQ
-  BlockTally tally;
   const int group = step.shape.heads / step.shape.heads_kv;
   const int visiting_heads = kKeysOwn ? group : 1;
   const int begin = own.first_visitor(T::kVisit), end = own.last_visitor(T::kVisit);
@@ -260,14 +255,10 @@ __global__ void __launch_bounds__(T::kThreads, 1) backward_tiled(const BackwardS
       if (own.is_full(first, first + T::kVisit)) {
         compute_weights<T, kOwner, false>(shared, row, lane, head_dim, step.softmax_scale, first,
                                           meets);
-        ++tally.unmasked;
       } else {
-        tally.masked_pairs += compute_weights<T, kOwner, true>(shared, row, lane, head_dim,
-                                                               step.softmax_scale, first, meets);
+        compute_weights<T, kOwner, true>(shared, row, lane, head_dim, step.softmax_scale, first,
+                                         meets);
       }
-      const int last = first + T::kVisit;
-      ++(own.is_full(first, last < visiting_side.rows ? last : visiting_side.rows) ? tally.full
-                                                                                   : tally.partial);
       __syncthreads();  // P and dS are complete
       of_first.add(shared.ds, shared.visitors[0], row, 4 * lane, head_dim);
       if (kKeysOwn) of_second.add(shared.p, shared.visitors[1], row, 4 * lane, head_dim);
@@ -281,7 +272,9 @@ __global__ void __launch_bounds__(T::kThreads, 1) backward_tiled(const BackwardS
     of_second.template store<false>(step.dv + at, row, own.rows, 4 * lane, head_dim, 1.0f);
   } else {
     of_first.template store<true>(step.dq + at, row, own.rows, 4 * lane, head_dim, 1.0f);
-    report(tally, step, own, T::kVisit, batch == 0 && own_head == 0);
+    if (threadIdx.x < 32)
+      count_visits(step.counters, own, batch + own_head == 0 ? table : nullptr, T::kVisit,
+                   step.shape.rows_k);
   }
 }
 

@@ -119,104 +119,30 @@ __device__ __forceinline__ void start_copy(typename C::Element* to,
                                                   valid.first, valid.last, thread);
 }
 
-// A strip of S or of dP: a warp's own rows x kStrip visiting rows, in mma.sync's accumulators.
+// Add own rows from `row` on times visiting rows from `visitor` on to a strip of S or of dP.
 template <class C>
-using Strip = float[C::kBands][C::kStrip / 8][4];
-
-// Call f(band, n, i) for every value of a strip.
-template <class C, class F>
-__device__ __forceinline__ void for_each_value(const F& f) {
-#pragma unroll
-  for (int band = 0; band < C::kBands; ++band)
-#pragma unroll
-    for (int n = 0; n < C::kStrip / 8; ++n)
-#pragma unroll
-      for (int i = 0; i < 4; ++i) f(band, n, i);
-}
-
-// Return which query of the tile the value belongs to. `row` is the warp's first own row in the
-// tile, `visitor` the strip's first row among the visitors.
-template <class C>
-__device__ __forceinline__ int query_of(int row, int visitor, int band, int n, int i, int lane) {
-  return C::kKeysOwn ? visitor + 8 * n + mma::c_column(lane, i)
-                     : row + 16 * band + mma::c_row(lane, i);
-}
-
-// Add own rows from `row` on times visiting rows from `visitor` on to the strip.
-template <class C>
-__device__ __forceinline__ void add_scores(Strip<C>& strip, const typename C::Element* own, int row,
+__device__ __forceinline__ void add_scores(Tile<C::kBands, C::kStrip>& strip,
+                                           const typename C::Element* own, int row,
                                            const typename C::Element* visitors, int visitor,
                                            int lane) {
-#pragma unroll 2
-  for (int x = 0; x < C::kDim; x += kMmaDepth) {
-    std::uint32_t a[C::kBands][4];
+  const auto own_at = [&](std::uint32_t(&a)[C::kBands][4], int x) {
 #pragma unroll
     for (int band = 0; band < C::kBands; ++band)
       load_a<C::kDim>(a[band], own, row + 16 * band, x, lane);
-#pragma unroll
-    for (int n = 0; n < C::kStrip / 8; n += 2) {
-      std::uint32_t b[4];
-      load_b<C::kDim>(b, visitors, visitor + 8 * n, x, lane);
-#pragma unroll
-      for (int band = 0; band < C::kBands; ++band) {
-        ptx::mma_m16n8k16<typename C::Element>(strip[band][n], a[band], b[0], b[1]);
-        ptx::mma_m16n8k16<typename C::Element>(strip[band][n + 1], a[band], b[2], b[3]);
-      }
-    }
-  }
-}
-
-// A warp's share of a gradient: its own rows x head_dim, in mma.sync's accumulators.
-template <class C>
-using Gradient = float[C::kBands][C::kDim / 8][4];
-
-// Remove the pairs that do not meet, and return how many do. `first_visitor` is the strip's first
-// row on its side.
-template <class C>
-__device__ __forceinline__ unsigned apply_mask(Strip<C>& p, Strip<C>& ds, const RowTile& own,
-                                               const RowInterval* table, int row, int first_visitor,
-                                               int lane) {
-  unsigned pairs = 0;
-#pragma unroll
-  for (int band = 0; band < C::kBands; ++band)
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const int mine = row + 16 * band + mma::c_row(lane, 2 * half);
-      const RowInterval meets = mine < own.rows ? table[own.first + mine] : RowInterval{0, 0};
-#pragma unroll
-      for (int n = 0; n < C::kStrip / 8; ++n)
-#pragma unroll
-        for (int i = 2 * half; i < 2 * half + 2; ++i) {
-          const int other = first_visitor + 8 * n + mma::c_column(lane, i);
-          const bool meet = meets.first <= other && other < meets.last;
-          pairs += meet;
-          p[band][n][i] = meet ? p[band][n][i] : 0.0f;
-          ds[band][n][i] = meet ? ds[band][n][i] : 0.0f;
-        }
-    }
-  return pairs;
+  };
+  add_row_product<typename C::Element, C::kDim, 2>(strip, own_at, visitors, visitor, lane);
 }
 
 // Write (or add) a warp's rows to the matrix [.., kDim] `to`, which begins at the tile's first row.
 template <class C, bool kAccumulate>
-__device__ __forceinline__ void store(const Gradient<C>& gradient, float* to, int row, int rows,
-                                      float factor, int lane) {
-#pragma unroll
-  for (int band = 0; band < C::kBands; ++band)
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const int mine = row + 16 * band + mma::c_row(lane, 2 * half);
-      if (mine >= rows) continue;
-#pragma unroll
-      for (int n = 0; n < C::kDim / 8; ++n) {
-        auto& place =
-            *reinterpret_cast<float2*>(to + mine * C::kDim + 8 * n + mma::c_column(lane, 0));
-        float2 value = kAccumulate ? place : make_float2(0, 0);
-        value.x += factor * gradient[band][n][2 * half];
-        value.y += factor * gradient[band][n][2 * half + 1];
-        place = value;
-      }
-    }
+__device__ __forceinline__ void store(Tile<C::kBands, C::kDim>& gradient, float* to, int row,
+                                      int rows, float factor, int lane) {
+  for_each_row<C::kBands>([&](int band, int h) {
+    const int mine = row + 16 * band + tile_row(lane, h);
+    if (mine >= rows) return;
+    if (kAccumulate) gradient.add(band, h, lane, to + mine * C::kDim);
+    gradient.store(band, h, lane, to + mine * C::kDim, factor);
+  });
 }
 
 // Grid: own tiles, own heads, batch.
@@ -250,8 +176,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) backward_tensor_cores(const Ba
                             visits.tile(visit) * C::kVisit + thread);
   };
 
-  Gradient<C> gradients[C::kGradients] = {};
-  BlockTally tally;
+  Tile<C::kBands, C::kDim> gradients[C::kGradients] = {};
   if (visits.count > 0) {
     for (int tensor = 0; tensor < 2; ++tensor)
       start_copy<C, C::kOwn>(shared.own[tensor], matrix(own_side, tensor, own_head), own.first,
@@ -276,37 +201,45 @@ __global__ void __launch_bounds__(C::kThreads, 1) backward_tensor_cores(const Ba
     PendingRow pending;
     if (prepares) pending = load_query(visit + 1);
 
-    const int first = visits.tile(visit) * C::kVisit, last = first + C::kVisit;
-    const bool unmasked = own.is_full(first, last);
+    const int first = visits.tile(visit) * C::kVisit;
+    const bool unmasked = own.is_full(first, first + C::kVisit);
     const auto& visitors = shared.visitors[visit % 2];
     const auto& queries = shared.queries[C::kKeysOwn ? visit % 2 : 0];
 #pragma unroll 1
     for (int strip = 0; strip < C::kVisit; strip += C::kStrip) {
-      const auto query = [&](int band, int n, int i) {
-        return query_of<C>(row, strip, band, n, i, lane);
+      // Return the notes (lse2 or delta) of the queries of two neighbouring values.
+      const auto notes = [&](const float* of, int band, int h, int column) {
+        if (C::kKeysOwn)
+          return *reinterpret_cast<const float2*>(of + strip + tile_column(lane) + column);
+        const float its = of[row + 16 * band + tile_row(lane, h)];
+        return make_float2(its, its);
       };
-      Strip<C> s, ds;  // S, then P; dP - delta, then dS
-      for_each_value<C>([&](int band, int n, int i) { s[band][n][i] = 0; });
+      Tile<C::kBands, C::kStrip> s, ds;  // S, then P; dP - delta, then dS
+      s.set(0);
       add_scores<C>(s, shared.own[0], row, visitors[0], strip, lane);
-      for_each_value<C>(
-          [&](int band, int n, int i) { ds[band][n][i] = -queries.delta[query(band, n, i)]; });
+      ds.for_each_pair([&](float& left, float& right, int band, int h, int column) {
+        const float2 delta = notes(queries.delta, band, h, column);
+        left = -delta.x;
+        right = -delta.y;
+      });
       add_scores<C>(ds, shared.own[1], row, visitors[1], strip, lane);
-      for_each_value<C>([&](int band, int n, int i) {
-        const float t = s[band][n][i] * scale2 - queries.lse2[query(band, n, i)];
-        s[band][n][i] = ptx::exp2_approx(t);
-        ds[band][n][i] *= s[band][n][i];
+      s.for_each_pair([&](float& left, float& right, int band, int h, int column) {
+        const float2 unit = notes(queries.lse2, band, h, column);
+        left = ptx::exp2_approx(left * scale2 - unit.x);
+        right = ptx::exp2_approx(right * scale2 - unit.y);
       });
       if (!unmasked)
-        tally.masked_pairs +=
-            apply_mask<C>(s, ds, own, table_of(C::kOwner, step), row, first + strip, lane);
+        s.mask(lane, 0, [&](int band, int h) -> RowInterval {
+          const int mine = row + 16 * band + tile_row(lane, h);
+          const RowInterval meets =
+              mine < own.rows ? table_of(C::kOwner, step)[own.first + mine] : RowInterval{0, 0};
+          return {meets.first - (first + strip), meets.last - (first + strip)};
+        });
+      ds.multiply(s);
       if constexpr (C::kKeysOwn) add_weighted_rows(gradients[1], s, visitors[1], strip, lane);
       add_weighted_rows(gradients[0], ds, visitors[0], strip, lane);
     }
     if (prepares) pending.store(shared.queries[(visit + 1) % 2], thread);
-    tally.unmasked += unmasked;
-    const bool full = own.is_full(first, last < visiting_side.rows ? last : visiting_side.rows);
-    tally.full += full;
-    tally.partial += !full;
   }
 
   const std::int64_t at = row_of(own_side, batch, own_head, own.first) * C::kDim;
@@ -315,7 +248,9 @@ __global__ void __launch_bounds__(C::kThreads, 1) backward_tensor_cores(const Ba
     store<C, false>(gradients[1], step.dv + at, row, own.rows, 1.0f, lane);
   } else {
     store<C, true>(gradients[0], step.dq + at, row, own.rows, 1.0f, lane);
-    report(tally, step, own, C::kVisit, batch == 0 && own_head == 0);
+    if (thread < 32)
+      count_visits(step.counters, own, batch + own_head == 0 ? step.allowed_keys : nullptr,
+                   C::kVisit, step.shape.rows_k);
   }
 }
 

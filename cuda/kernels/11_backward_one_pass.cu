@@ -253,26 +253,6 @@ __device__ __forceinline__ void add_dq(OnePassStorage<Config>& shared, const Bac
   });
 }
 
-// Count tiles and, for the first head, pairs. One warp does.
-__device__ __forceinline__ void count(const BackwardStep& step, const Work& work) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  unsigned pairs = 0;
-  if (work.own_matrix == 0)
-#pragma unroll 1
-    for (int key = lane; key < work.own.rows; key += 32)
-      pairs += overlap(step.allowed_queries[work.own.first + key], work.first_tile * kQueries,
-                       work.last_tile * kQueries);
-  add_pairs(step.counters, pairs);
-  if (lane != 0) return;
-  int full = 0;
-#pragma unroll 1
-  for (int tile = work.first_tile; tile < work.last_tile; ++tile)
-    full += work.own.is_full(tile * kQueries, (tile + 1) * kQueries);
-  const int heads = work.heads();
-  add_tiles(step.counters, heads * full, work.visits() - heads * full,
-            heads * tiles_for(step.shape.rows_q, kQueries) - work.visits());
-}
-
 // One warpgroup's 64 keys. Its 128 threads call all functions together. In an accumulator, each
 // thread has two rows, h = 0 and 1, eight apart (hopper_layout.h).
 template <class Config>
@@ -281,12 +261,12 @@ struct KeyRows {
   using Storage = OnePassStorage<Config>;
   static constexpr int kHeadDim = Config::kHeadDim;
 
-  float s[kQueries / 2];               // S, then P
-  float dp[kQueries / 2];              // dP, then dS
-  std::uint32_t p[kQueries / 16][4];   // P rounded, as an operand
-  std::uint32_t ds[kQueries / 16][4];  // dS
-  float dk[kHeadDim / 2] = {};
-  float dv[kHeadDim / 2] = {};
+  Tile<1, kQueries> s;   // S, then P
+  Tile<1, kQueries> dp;  // dP, then dS
+  Weights<kQueries> p;   // P rounded, as an operand
+  Weights<kQueries> ds;  // dS
+  Tile<1, kHeadDim> dk = {};
+  Tile<1, kHeadDim> dv = {};
   int row;                  // row h = 0 in the tensor; rows past the end are computed, not stored
   std::uint32_t own_start;  // shared address of the 64 rows of K
 
@@ -295,80 +275,62 @@ struct KeyRows {
             accumulator_row(ptx::thread_index() % kWarpgroupThreads, 0)),
         own_start(ptx::shared_address(shared.own[0]) + warpgroup * kWarpgroupRows * kRowBytes) {}
 
-  static __device__ __forceinline__ int thread() {
-    return static_cast<int>(threadIdx.x) % kWarpgroupThreads;
-  }
+  static __device__ __forceinline__ int lane() { return static_cast<int>(threadIdx.x) % 32; }
 
   // Start product = own[i] visitors[i]^T: S for i = 0, dP for i = 1.
-  __device__ __forceinline__ void start_product(float (&product)[kQueries / 2], int i,
+  __device__ __forceinline__ void start_product(Tile<1, kQueries>& product, int i,
                                                 const Storage& shared, int stage) {
-    start_row_product<kHeadDim, kKeys, kQueries>(
-        product, rows_descriptor(own_start + i * Config::kOwnBytes), shared.visitors[stage][i]);
+    start_row_product<kHeadDim, kKeys>(product, rows_descriptor(own_start + i * Config::kOwnBytes),
+                                       shared.visitors[stage][i]);
   }
 
   // Start gradient += weights visitors[i].
-  __device__ __forceinline__ void start_gradient(float (&gradient)[kHeadDim / 2],
-                                                 const std::uint32_t (&weights)[kQueries / 16][4],
-                                                 int i, const Storage& shared, int stage) {
-    start_column_product<kHeadDim, kQueries>(gradient, weights, shared.visitors[stage][i]);
+  __device__ __forceinline__ void start_gradient(Tile<1, kHeadDim>& gradient,
+                                                 const Weights<kQueries>& weights, int i,
+                                                 const Storage& shared, int stage) {
+    start_column_product<kQueries>(gradient, weights, shared.visitors[stage][i]);
   }
 
   // Return two neighbouring columns' units or deltas.
-  static __device__ __forceinline__ float2 of_columns(const float* notes, int i) {
-    return *reinterpret_cast<const float2*>(notes + accumulator_column(thread(), i));
+  static __device__ __forceinline__ float2 of_columns(const float* notes, int column) {
+    return *reinterpret_cast<const float2*>(notes + tile_column(lane()) + column);
   }
 
-  // Turn S into P.
+  // P = exp2(S exponent_scale - unit)
   __device__ __forceinline__ void exponentials(const VisitorNotes& notes, float exponent_scale) {
-#pragma unroll
-    for (int i = 0; i < kQueries / 2; i += 4) {
-      const float2 unit = of_columns(notes.unit, i);
-#pragma unroll
-      for (int h = 0; h < 2; ++h) {
-        float* const pair = s + i + 2 * h;
-        pair[0] = ptx::exp2_approx(fmaf(pair[0], exponent_scale, -unit.x));
-        pair[1] = ptx::exp2_approx(fmaf(pair[1], exponent_scale, -unit.y));
-      }
-    }
+    s.for_each_pair([&](float& left, float& right, int, int, int column) {
+      const float2 unit = of_columns(notes.unit, column);
+      left = ptx::exp2_approx(fmaf(left, exponent_scale, -unit.x));
+      right = ptx::exp2_approx(fmaf(right, exponent_scale, -unit.y));
+    });
   }
 
   // Set P of pairs that the mask forbids to 0. `first_visitor` is the tile's first row.
   __device__ __forceinline__ void mask(const RowInterval* table, int own_rows, int first_visitor) {
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
+    s.mask(lane(), 0, [&](int, int h) -> RowInterval {
       const RowInterval meets = row + 8 * h < own_rows ? table[row + 8 * h] : RowInterval{0, 0};
-      mask_columns(s, thread(), h, {meets.first - first_visitor, meets.last - first_visitor}, 0);
-    }
+      return {meets.first - first_visitor, meets.last - first_visitor};
+    });
   }
 
-  // Turn dP into dS.
+  // dS = P (dP - delta)
   __device__ __forceinline__ void differences(const VisitorNotes& notes) {
-#pragma unroll
-    for (int i = 0; i < kQueries / 2; i += 4) {
-      const float2 delta = of_columns(notes.delta, i);
-#pragma unroll
-      for (int h = 0; h < 2; ++h) {
-        const int at = i + 2 * h;
-        dp[at] = s[at] * (dp[at] - delta.x);
-        dp[at + 1] = s[at + 1] * (dp[at + 1] - delta.y);
-      }
-    }
+    dp.for_each_pair([&](float& left, float& right, int, int, int column) {
+      const float2 delta = of_columns(notes.delta, column);
+      left -= delta.x;
+      right -= delta.y;
+    });
+    dp.multiply(s);
   }
 
   // Set `to` to factor * gradient. `to` is row 0 of the matrix.
-  __device__ __forceinline__ void store(float* to, const float (&gradient)[kHeadDim / 2],
-                                        int own_rows, float factor) const {
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      if (row + 8 * h >= own_rows) continue;
-      auto* const places =
-          reinterpret_cast<float2*>(to + static_cast<std::int64_t>(row + 8 * h) * kHeadDim) +
-          accumulator_column(thread(), 0) / 2;
-#pragma unroll
-      for (int i = 2 * h; i < kHeadDim / 2; i += 4)
-        places[accumulator_column(0, i) / 2] =
-            make_float2(factor * gradient[i], factor * gradient[i + 1]);
-    }
+  __device__ __forceinline__ void store(float* to, Tile<1, kHeadDim>& gradient, int own_rows,
+                                        float factor) const {
+    for_each_row<1>([&](int, int h) {
+      if (row + 8 * h < own_rows)
+        gradient.store(0, h, lane(), to + static_cast<std::int64_t>(row + 8 * h) * kHeadDim,
+                       factor);
+    });
   }
 };
 
@@ -388,7 +350,7 @@ __device__ __forceinline__ void consume(KeyRows<Config>& rows, OnePassStorage<Co
       ptx::shared_address(shared.own[0]) + piece_offset(first_column, kKeys), kKeys * kRowBytes);
   const std::uint64_t ds_rows =
       rows_descriptor(ptx::shared_address(shared.ds) + first_query * kRowBytes);
-  float dq[kDqQueries / 2];
+  Tile<1, kDqQueries> dq;
   unsigned visit = work.visits_before;
   const unsigned last_visit = visit + work.visits() - 1;
   const auto stage_of = [](unsigned n) { return place_of<Config>(n).stage; };
@@ -400,14 +362,14 @@ __device__ __forceinline__ void consume(KeyRows<Config>& rows, OnePassStorage<Co
 
   // S is done and dP in flight, so compute P under dP.
   const auto probabilities = [&] {
-    ptx::wgmma_done(rows.s);
+    finish(rows.s);
     rows.exponentials(shared.notes[stage_of(visit)], exponent_scale);
     if (shared.notes[stage_of(visit)].masked) {
       rows.mask(step.allowed_queries, step.shape.rows_k, shared.notes[stage_of(visit)].first_row);
     }
     ended(KernelPart::softmax, visit);
     ptx::wgmma_wait<0>();
-    ptx::wgmma_done(rows.dp);
+    finish(rows.dp);
     ended(KernelPart::weight_gradients, visit);
   };
   // P and dP are done, so start dV and dK.
@@ -437,19 +399,19 @@ __device__ __forceinline__ void consume(KeyRows<Config>& rows, OnePassStorage<Co
 #pragma unroll
     for (int key = 0; key < kKeys; key += kProductDepth)
       ptx::wgmma_shared<Element, kDqQueries, ptx::Major::mn>(
-          dq, advance(k_columns, key * kRowBytes), advance(ds_rows, piece_offset(key, kQueries)),
-          key != 0);
+          dq.values[0], advance(k_columns, key * kRowBytes),
+          advance(ds_rows, piece_offset(key, kQueries)), key != 0);
     ptx::wgmma_commit();
   };
   const auto write_dq = [&] {
-    ptx::wgmma_done(dq);
+    finish(dq);
     ptx::barrier_wait(shared.dq_empty, visit % 2 ^ 1);
     const int thread = ptx::thread_index() % kWarpgroupThreads;
 #pragma unroll
     for (int i = 0; i < kDqQueries / 2; ++i)
       ptx::store_for_async(shared.dq[first_query + accumulator_column(thread, i)]
                                     [first_column + accumulator_row(thread, i)],
-                           dq[i]);
+                           dq.values[0][i]);
     ptx::fence_proxy_async();
     ptx::barrier_arrive(shared.dq_full);
   };
@@ -471,14 +433,14 @@ __device__ __forceinline__ void consume(KeyRows<Config>& rows, OnePassStorage<Co
     write_ds();
     ended(KernelPart::score_gradients, visit);
     ptx::wgmma_wait<1>();  // dV
-    ptx::wgmma_done(rows.dv);
+    finish(rows.dv);
     ended(KernelPart::value_gradients, visit);
     release(shared.dout_empty[stage_of(visit)]);
     ptx::wgmma_fence();
     start_dq();
     if (visit == last_visit) {
       ptx::wgmma_wait<0>();
-      ptx::wgmma_done(rows.dk);
+      finish(rows.dk);
       ended(KernelPart::key_gradients, visit);
       release(shared.empty[stage_of(visit)]);
       write_dq();
@@ -486,7 +448,7 @@ __device__ __forceinline__ void consume(KeyRows<Config>& rows, OnePassStorage<Co
       return;
     }
     ptx::wgmma_wait<1>();  // dK
-    ptx::wgmma_done(rows.dk);
+    finish(rows.dk);
     ended(KernelPart::key_gradients, visit);
     release(shared.empty[stage_of(visit)]);
     const auto [next, parity] = place_of<Config>(visit + 1);
@@ -529,7 +491,10 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
         add_dq<Config, kInTurn>(shared, step, workspace, work);
       });
     } else if (warp == 2) {
-      for_each_item(shared, [&](const Work& work, unsigned) { count(step, work); });
+      for_each_item(shared, [&](const Work& work, unsigned) {
+        count_visits(step.counters, work.own, work.own_matrix == 0 ? step.allowed_queries : nullptr,
+                     kQueries, step.shape.rows_q, work.heads());
+      });
     }
   } else {
     ptx::claim_registers<Config::kConsumerRegisters>();
@@ -559,7 +524,6 @@ void launch_instance(const BackwardStep& step, DType dtype, cudaStream_t stream,
   const StepShape& shape = step.shape;
   const BackwardSide sides[2] = {side_of_keys(step), side_of_queries(step)};
   visit_half_instance(dtype, shape.head_dim, [&]<class Element>(Element, auto head_dim) {
-    constexpr int kQueries = kTiles[0].rows;
     using Config = OnePassConfig<Element, head_dim()>;
     using Storage = OnePassStorage<Config>;
     static_assert(sizeof(Storage) <= 227 * 1024);

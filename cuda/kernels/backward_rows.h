@@ -83,25 +83,4 @@ __device__ __forceinline__ float base2_unit(float row_max, double row_sum) {
                       : fmaf(row_max, kLog2e, log2f(static_cast<float>(row_sum)));
 }
 
-// What a block that owns queries has computed.
-struct BlockTally {
-  unsigned masked_pairs = 0;  // this thread's, in tiles computed with a mask
-  int unmasked = 0;           // tiles computed without one
-  int full = 0;               // visited tiles by class; the same in all threads
-  int partial = 0;
-};
-
-// Add a block's tally to the counters: the tiles of all heads, the pairs of (batch 0, head 0). All
-// threads call it together.
-__device__ inline void report(const BlockTally& tally, const BackwardStep& step, const RowTile& own,
-                              int visitor_rows, bool pairs_count) {
-  if (pairs_count) add_pairs(step.counters, tally.masked_pairs);
-  if (threadIdx.x != 0) return;
-  const int all = tiles_for(step.shape.rows_k, visitor_rows);
-  add_tiles(step.counters, tally.full, tally.partial, all - tally.full - tally.partial);
-  if (pairs_count)
-    atomicAdd(&step.counters->pairs,
-              static_cast<unsigned long long>(tally.unmasked) * own.rows * visitor_rows);
-}
-
 }  // namespace ringscope::cuda

@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "cuda/kernels/mma_layout.h"
+
 namespace ringscope::cuda {
 
 // `parity` is that of the barrier phase that the role waits for at this stage (ptx/barrier.h).
@@ -81,14 +83,14 @@ __host__ __device__ constexpr std::uint32_t piece_offset(int column, int tile_ro
 }
 
 // Return where element d[i] of thread t (0..127) of a warpgroup lies in the 64 x N accumulator.
-// Warp w has rows 16 w .. 16 w + 15; every four threads have one row of eight columns and the row
-// eight below. The accumulators d[8 k .. 8 k + 7], rounded and packed in pairs, are the operand from
+// Warp w has rows 16 w .. 16 w + 15, in the layout of mma.sync's C for every eight columns. The
+// accumulators d[8 k .. 8 k + 7], rounded and packed in pairs, are the operand from
 // registers of columns 16 k .. 16 k + 15, so P needs no exchange between threads.
 __host__ __device__ constexpr int accumulator_row(int thread, int i) {
-  return thread / 32 * 16 + thread % 32 / 4 + i / 2 % 2 * 8;
+  return thread / 32 * kMmaRows + mma::c_row(thread % 32, i % 4);
 }
 __host__ __device__ constexpr int accumulator_column(int thread, int i) {
-  return i / 4 * 8 + thread % 4 * 2 + i % 2;
+  return i / 4 * kMmaColumns + mma::c_column(thread % 32, i);
 }
 
 }  // namespace ringscope::cuda

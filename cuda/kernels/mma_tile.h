@@ -1,4 +1,4 @@
-// Loads operands of mma.sync from tiles in shared memory.
+// Products of one warp by mma.sync, whose operands come from tiles in shared memory.
 //
 // One ldmatrix.x4 loads a 16 x 16 square of a tile as four 8 x 8 squares: one A, or the B of two
 // neighbouring groups of 8 columns (B needs k along the registers):
@@ -14,6 +14,7 @@
 #include <cstdint>
 
 #include "cuda/kernels/mma_layout.h"
+#include "cuda/kernels/tile.h"
 #include "cuda/ptx/tensor_core.h"
 
 namespace ringscope::cuda {
@@ -38,38 +39,47 @@ __device__ __forceinline__ void load_b_transposed(std::uint32_t (&b)[4], const E
       b, tile + mma::square_place<Columns>(mma::down_then_right(lane), row, column));
 }
 
-// Pack two neighbouring accumulators, 16 x 16 values, as the A of a product over their columns.
-template <class Element>
-__device__ __forceinline__ void accumulators_to_a(std::uint32_t (&a)[4], const float (&left)[4],
-                                                  const float (&right)[4]) {
-  a[0] = ptx::pack<Element>(left[0], left[1]);
-  a[1] = ptx::pack<Element>(left[2], left[3]);
-  a[2] = ptx::pack<Element>(right[0], right[1]);
-  a[3] = ptx::pack<Element>(right[2], right[3]);
+// Compute sum += A B^T over kColumns columns: in the forward pass S = Q K^T, in the backward pass S and
+// dP. a_at(a, column) loads the A of 16 columns, for all bands; B is rows from `row` on of a swizzled
+// tile. Columns are taken 16 * kUnrolled at a time.
+template <class Element, int kColumns, int kUnrolled, class T, class A>
+__device__ __forceinline__ void add_row_product(T& sum, const A& a_at, const Element* tile, int row,
+                                                int lane) {
+#pragma unroll kUnrolled
+  for (int x = 0; x < kColumns; x += kMmaDepth) {
+    std::uint32_t a[T::kBands][4];
+    a_at(a, x);
+#pragma unroll
+    for (int n = 0; n < T::kColumns; n += 2 * kMmaColumns) {
+      std::uint32_t b[4];
+      load_b<kColumns>(b, tile, row + n, x, lane);
+#pragma unroll
+      for (int band = 0; band < T::kBands; ++band) {
+        ptx::mma_m16n8k16<Element>(sum.values[band] + n / 2, a[band], b[0], b[1]);
+        ptx::mma_m16n8k16<Element>(sum.values[band] + n / 2 + 4, a[band], b[2], b[3]);
+      }
+    }
+  }
 }
 
-// Compute sum += weights R for rows [first_row, first_row + Rows) of a swizzled tile: in the
-// forward pass O += P V, in the backward pass gradients += P, dS times the visitors. A warp has
-// kBands bands of 16 rows of weights, which are accumulators, and of sums.
-template <int kBands, int kGroups, int kColumnGroups, class Element>
-__device__ __forceinline__ void add_weighted_rows(float (&sum)[kBands][kColumnGroups][4],
-                                                  const float (&weights)[kBands][kGroups][4],
-                                                  const Element* tile, int first_row, int lane) {
+// Compute sum += weights R for rows of a swizzled tile, from first_row on: in the forward pass O +=
+// P V, in the backward pass gradients += P, dS times the visitors.
+template <class Element, class T, class W>
+__device__ __forceinline__ void add_weighted_rows(T& sum, const W& weights, const Element* tile,
+                                                  int first_row, int lane) {
 #pragma unroll
-  for (int n = 0; n < kGroups; n += 2) {
-    std::uint32_t a[kBands][4];
+  for (int n = 0; n < W::kColumns; n += kMmaDepth) {
+    std::uint32_t a[T::kBands][4];
 #pragma unroll
-    for (int band = 0; band < kBands; ++band)
-      accumulators_to_a<Element>(a[band], weights[band][n], weights[band][n + 1]);
+    for (int band = 0; band < T::kBands; ++band) round_weights<Element>(a[band], weights, band, n);
 #pragma unroll
-    for (int x = 0; x < kColumnGroups; x += 2) {
+    for (int x = 0; x < T::kColumns; x += 2 * kMmaColumns) {
       std::uint32_t b[4];
-      load_b_transposed<kColumnGroups * kMmaColumns>(b, tile, first_row + n * kMmaColumns,
-                                                     x * kMmaColumns, lane);
+      load_b_transposed<T::kColumns>(b, tile, first_row + n, x, lane);
 #pragma unroll
-      for (int band = 0; band < kBands; ++band) {
-        ptx::mma_m16n8k16<Element>(sum[band][x], a[band], b[0], b[1]);
-        ptx::mma_m16n8k16<Element>(sum[band][x + 1], a[band], b[2], b[3]);
+      for (int band = 0; band < T::kBands; ++band) {
+        ptx::mma_m16n8k16<Element>(sum.values[band] + x / 2, a[band], b[0], b[1]);
+        ptx::mma_m16n8k16<Element>(sum.values[band] + x / 2 + 4, a[band], b[2], b[3]);
       }
     }
   }

@@ -79,8 +79,8 @@ struct TileAndHead {
   }
 };
 
-// The kernels count while they compute, with integer atomics, so the order does not matter. Pairs
-// are those of batch entry 0, head 0; tiles are those of all batch entries and heads.
+// Blocks count what they visit, with integer atomics, so the order does not matter (count_visits).
+// Pairs are those of batch entry 0, head 0; tiles are those of all batch entries and heads.
 struct StepCounters {
   unsigned long long pairs;
   unsigned long long tiles_full;

@@ -14,7 +14,7 @@ namespace ringscope::cuda {
 
 // ---
 // Reductions over neighbouring lanes of a warp, and counters of a block's work. All lanes of the
-// warp take part, and all get the result.
+// warp take part, and all get the result of a reduction.
 
 // Return the maximum over groups of kLanes lanes (a power of two). Ignores NaN unless all are NaN.
 template <int kLanes = 32>
@@ -40,17 +40,30 @@ __host__ __device__ constexpr int overlap(const RowInterval& interval, int first
   return end > begin ? end - begin : 0;
 }
 
-// Add what the lanes of a warp have counted. Pairs count for one head only, so other heads pass 0.
-__device__ inline void add_pairs(StepCounters* counters, unsigned long long of_this_lane) {
-  const unsigned long long pairs = sum_over_lanes(of_this_lane);
-  if (threadIdx.x % 32 == 0 && pairs != 0) atomicAdd(&counters->pairs, pairs);
-}
-
-// Add tiles. One thread calls it.
-__device__ inline void add_tiles(StepCounters* counters, int full, int partial, int skipped) {
-  if (full != 0) atomicAdd(&counters->tiles_full, static_cast<unsigned long long>(full));
-  if (partial != 0) atomicAdd(&counters->tiles_partial, static_cast<unsigned long long>(partial));
-  if (skipped != 0) atomicAdd(&counters->tiles_skipped, static_cast<unsigned long long>(skipped));
+// Count what a block that owns the rows `own` does: the tiles of `visitor_rows` of all_rows rows by
+// class, for `heads` heads, and with `table`, of its intervals, the pairs of its visits. They count for
+// one head only, so blocks of other heads pass null. One whole warp calls it.
+__device__ inline void count_visits(StepCounters* counters, const RowTile& own,
+                                    const RowInterval* table, int visitor_rows, int all_rows,
+                                    int heads = 1) {
+  const int first = own.first_visitor(visitor_rows), last = own.last_visitor(visitor_rows);
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  unsigned pairs = 0;
+  if (table != nullptr)
+#pragma unroll 1
+    for (int row = lane; row < own.rows; row += 32)
+      pairs += overlap(table[own.first + row], first * visitor_rows, last * visitor_rows);
+  pairs = sum_over_lanes(pairs);
+  if (lane != 0) return;
+  const int full = overlap({tiles_for(own.unmasked.first, visitor_rows), last}, first,
+                           own.unmasked.last / visitor_rows);
+  const auto add = [](unsigned long long& sum, unsigned long long count) {
+    if (count != 0) atomicAdd(&sum, count);
+  };
+  add(counters->pairs, pairs);
+  add(counters->tiles_full, heads * full);
+  add(counters->tiles_partial, heads * (last - first - full));
+  add(counters->tiles_skipped, heads * (tiles_for(all_rows, visitor_rows) - (last - first)));
 }
 
 // ---

@@ -1,12 +1,9 @@
-// The mathematics of the Hopper kernels (06, 07, 11): what a warpgroup computes on a tile,
-// with accumulators spread over its 128 threads as hopper_layout.h says.
+// The products of the Hopper kernels (06, 07, 11): what a warpgroup computes on a tile, with
+// accumulators spread over its 128 threads as tile.h and hopper_layout.h say.
 //
-//   forward    S = Q K^T                         O += P V
-//   backward   S = own[0] visit[0]^T  (and dP)   gradient += dS visit[0]  (and P visit[1])
-//
-// So there are two products: of rows with rows (start_row_product) and of weights, which are
-// rounded accumulators, with the columns of the same tile (start_column_product). Both run while
-// the threads go on; cuda/ptx/wgmma.h says what may be touched meanwhile.
+// There are two: of rows with rows (start_row_product), S = Q K^T, and of weights, which are rounded
+// accumulators, with the columns of a tile (start_column_product), O += P V. Both run while the
+// threads go on; cuda/ptx/wgmma.h says what may be touched meanwhile.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -15,9 +12,8 @@
 
 #include "cuda/base/check.h"
 #include "cuda/kernels/hopper_layout.h"
-#include "cuda/kernels/ring_step.h"
+#include "cuda/kernels/tile.h"
 #include "cuda/ptx/barrier.h"
-#include "cuda/ptx/numbers.h"
 #include "cuda/ptx/wgmma.h"
 
 namespace ringscope::cuda {
@@ -52,12 +48,12 @@ __device__ __forceinline__ int warpgroup_index() {
 // Start d = A B^T over kHeadDim columns. A is 64 rows of a tile of kRowsA rows, given by their
 // descriptor; B is a tile of kRowsB rows.
 template <int kHeadDim, int kRowsA, int kRowsB, class Element>
-__device__ __forceinline__ void start_row_product(float (&d)[kRowsB / 2], std::uint64_t a,
+__device__ __forceinline__ void start_row_product(Tile<1, kRowsB>& d, std::uint64_t a,
                                                   const Element* b) {
   const std::uint64_t b_descriptor = rows_descriptor(ptx::shared_address(b));
 #pragma unroll
   for (int column = 0; column < kHeadDim; column += kProductDepth)
-    ptx::wgmma_shared<Element, kRowsB>(d, advance(a, piece_offset(column, kRowsA)),
+    ptx::wgmma_shared<Element, kRowsB>(d.values[0], advance(a, piece_offset(column, kRowsA)),
                                        advance(b_descriptor, piece_offset(column, kRowsB)),
                                        column != 0);
   ptx::wgmma_commit();
@@ -65,44 +61,32 @@ __device__ __forceinline__ void start_row_product(float (&d)[kRowsB / 2], std::u
 
 // Start d += weights B: 64 rows of weights for the kRows rows of the tile B, which is read down its
 // columns.
-template <int kHeadDim, int kRows, class Element>
-__device__ __forceinline__ void start_column_product(
-    float (&d)[kHeadDim / 2], const std::uint32_t (&weights)[kRows / kProductDepth][4],
-    const Element* b) {
+template <int kRows, int kHeadDim, class Element>
+__device__ __forceinline__ void start_column_product(Tile<1, kHeadDim>& d,
+                                                     const Weights<kRows>& weights,
+                                                     const Element* b) {
   const std::uint64_t descriptor = columns_descriptor(ptx::shared_address(b), kRows * kRowBytes);
 #pragma unroll
   for (int row = 0; row < kRows; row += kProductDepth)
     ptx::wgmma_registers<Element, kHeadDim, ptx::Major::mn>(
-        d, weights[row / kProductDepth], advance(descriptor, row * kRowBytes), true);
+        d.values[0], weights[row / kProductDepth], advance(descriptor, row * kRowBytes), true);
   ptx::wgmma_commit();
 }
 
-// Round accumulators to weights, in place of the operand. No product that reads the operand may be
-// in flight.
-template <class Element, int kCount>
-__device__ __forceinline__ void pack_weights(std::uint32_t (&weights)[kCount / 8][4],
-                                             const float (&d)[kCount]) {
-#pragma unroll
-  for (int k = 0; k < kCount / 8; ++k)
-#pragma unroll
-    for (int i = 0; i < 4; ++i)
-      weights[k][i] = ptx::pack<Element>(d[8 * k + 2 * i], d[8 * k + 2 * i + 1]);
+// Call it after a wait, for each tile whose products have ended and that is read or changed from then
+// on.
+template <int kColumns>
+__device__ __forceinline__ void finish(Tile<1, kColumns>& d) {
+  ptx::wgmma_done(d.values[0]);
 }
 
-// Set the accumulators of the thread's row h (0 or 1) to `value` in columns outside of `allowed`,
-// whose rows count from those of column 0.
-template <int kCount>
-__device__ __forceinline__ void mask_columns(float (&d)[kCount], int thread, int h,
-                                             const RowInterval& allowed, float value) {
-  const int shift = accumulator_column(thread, 0);
+// Round a tile to weights. No product that reads them may be in flight.
+template <class Element, int kColumns>
+__device__ __forceinline__ void pack_weights(Weights<kColumns>& weights,
+                                             const Tile<1, kColumns>& tile) {
 #pragma unroll
-  for (int i = 2 * h; i < kCount; i += 4) {
-#pragma unroll
-    for (int j = i; j < i + 2; ++j) {
-      const int column = accumulator_column(0, j);
-      if (column < allowed.first - shift || column >= allowed.last - shift) d[j] = value;
-    }
-  }
+  for (int n = 0; n < kColumns; n += kProductDepth)
+    round_weights<Element>(weights[n / kProductDepth], tile, 0, n);
 }
 
 }  // namespace ringscope::cuda

@@ -152,7 +152,7 @@ void ldmatrix_x4(std::uint32_t (&r)[4], const void* shared_row, bool transposed)
   }
 }
 
-void mma_m16n8k16(float (&d)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1,
+void mma_m16n8k16(float* d, const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1,
                   DType dtype) {
   const auto value = [dtype](std::uint32_t bits) {
     const auto half = static_cast<std::uint16_t>(bits);

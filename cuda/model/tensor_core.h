@@ -38,7 +38,7 @@ Sums sums();
 float truncated_sum(float c, const float* a, const float* b, int count);
 
 // Compute d += a b.
-void mma_m16n8k16(float (&d)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1,
+void mma_m16n8k16(float* d, const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1,
                   DType dtype);
 
 // Return how often ldmatrix has had to access shared memory again because two rows of a square lie

@@ -1,20 +1,6 @@
-// Step 09 with one thing wrong is found: a barrier or the wait for copies left out, a reader that
-// does not know the swizzle.
+// Step 09 with one thing wrong is found: a barrier or the wait for copies left out, a swizzle
+// that the writer does not know.
 #include "tests/cuda_model/mutants.h"
-
-namespace ringscope::cuda {
-namespace {
-
-template <int Columns, class Element>
-void load_b_mutated(std::uint32_t (&b)[4], const Element* tile, int row, int column, int lane) {
-  if (swizzled) return load_b<Columns>(b, tile, row, column, lane);
-  const mma::SquareRow mine = mma::right_then_down(lane);
-  ptx::ldmatrix_x4(b, tile + (row + mine.row) * Columns + column + mine.half * kChunkValues);
-}
-
-}  // namespace
-}  // namespace ringscope::cuda
-#define load_b load_b_mutated
 
 namespace ringscope::cuda {
 extern const Kernel backward_tensor_cores_mutant;

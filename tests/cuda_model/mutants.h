@@ -10,9 +10,8 @@
 //
 // Mutants::expect_all_found() then shows that none of them is one too many, and that the model
 // finds each that is missing. The headers that a kernel includes are not changed, but for
-// hopper_tile.h, which takes part where RINGSCOPE_NUMBERED is defined before:
-// RINGSCOPE_NUMBERED(name) is name##InSome, so that each file has its own version of what
-// hopper_tile.h defines.
+// forward_rows.h and hopper_tile.h, which take part where RINGSCOPE_NUMBERED is defined before:
+// RINGSCOPE_NUMBERED(name) is name##InSome, so that each file has its own version of what they define.
 #pragma once
 
 #include <gtest/gtest-spi.h>
@@ -45,7 +44,7 @@ namespace {
 
 int left_out = -1;     // number of the one that is not there
 int swapped = -1;      // number of the wait that waits for the other parity
-bool swizzled = true;  // what the copy engine, or the kernel's own copies or loads, know
+bool swizzled = true;  // what the copy engine, or the kernel's own copies, know
 std::set<int> waits;   // numbers of all waits for a phase that were met
 
 // One head, with a softmax_scale that changes Q's signs.
@@ -60,6 +59,20 @@ std::set<int> waits;   // numbers of all waits for a phase that were met
   TensorMap map = make_tensor_map(tensor, matrices, rows, head_dim, box_rows);
   if (!swizzled) map.swizzle_bytes = 0;
   return map;
+}
+
+template <int Columns, int Rows, int Threads, class Element>
+void copy_rows_async_mutated(Element* tile, const Element* matrix, int row, int valid_first,
+                             int valid_last, int thread) {
+  if (swizzled)
+    return copy_rows_async<Columns, Rows, Threads>(tile, matrix, row, valid_first, valid_last,
+                                                   thread);
+  for (int i = thread; i < Rows * Columns / kChunkValues; i += Threads) {
+    const int from = row + i * kChunkValues / Columns;
+    ptx::cp_async_16(tile + i * kChunkValues,
+                     matrix + static_cast<std::ptrdiff_t>(row) * Columns + i * kChunkValues,
+                     valid_first <= from && from < valid_last);
+  }
 }
 
 template <int kNumber>
@@ -209,6 +222,7 @@ constexpr int kFirst = __COUNTER__ + 1;
 #define wgmma_wait RINGSCOPE_NEXT::template product_wait
 #define cp_async_wait RINGSCOPE_NEXT::template copy_wait
 #define make_tensor_map mutated_tensor_map
+#define copy_rows_async copy_rows_async_mutated
 #define bulk_wait_read RINGSCOPE_NEXT::addition_wait_read
 #define bulk_wait RINGSCOPE_NEXT::addition_wait
 #define await_memory_turn RINGSCOPE_NEXT::turn_wait
@@ -217,6 +231,7 @@ constexpr int kFirst = __COUNTER__ + 1;
 #define fence_barrier_init RINGSCOPE_NEXT::init_fence
 #ifdef RINGSCOPE_NUMBERED
 #define HopperConfig RINGSCOPE_NUMBERED(HopperConfig)
+#define ForwardRows RINGSCOPE_NUMBERED(ForwardRows)
 #define HopperStorage RINGSCOPE_NUMBERED(HopperStorage)
 #define HopperRows RINGSCOPE_NUMBERED(HopperRows)
 #define release RINGSCOPE_NUMBERED(release)

@@ -1,27 +1,7 @@
 // Step 05 with one thing wrong is found: a barrier or a wait left out, a swizzle that the writer
 // does not know.
+#define RINGSCOPE_NUMBERED(name) name##InStep5
 #include "tests/cuda_model/mutants.h"
-
-namespace ringscope::cuda {
-namespace {
-
-template <int Columns, int Rows, int Threads, class Element>
-void copy_rows_async_mutated(Element* tile, const Element* matrix, int row, int valid_first,
-                             int valid_last, int thread) {
-  if (swizzled)
-    return copy_rows_async<Columns, Rows, Threads>(tile, matrix, row, valid_first, valid_last,
-                                                   thread);
-  for (int i = thread; i < Rows * Columns / kChunkValues; i += Threads) {
-    const int from = row + i * kChunkValues / Columns;
-    ptx::cp_async_16(tile + i * kChunkValues,
-                     matrix + static_cast<std::ptrdiff_t>(row) * Columns + i * kChunkValues,
-                     valid_first <= from && from < valid_last);
-  }
-}
-
-}  // namespace
-}  // namespace ringscope::cuda
-#define copy_rows_async copy_rows_async_mutated
 
 namespace ringscope::cuda {
 extern const Kernel tensor_cores_mutant;
