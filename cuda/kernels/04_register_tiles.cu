@@ -18,13 +18,13 @@
 #include "cuda/base/launch.h"
 #include "cuda/kernels/kernel_table.h"
 #include "cuda/kernels/row_state.h"
+#include "cuda/kernels/vector_rows.h"
 
 namespace ringscope::cuda {
 namespace {
 
 constexpr int kSide = 16;  // threads across and down a tile
 constexpr int kThreads = kSide * kSide;
-constexpr int kVector = 4;
 
 template <int kRows, int kKeys, int kDim>
 struct Storage {
@@ -34,12 +34,6 @@ struct Storage {
   float p[kRows][kKeys + kSide];  // rows are 16 banks apart, so a warp writes to all 32
 };
 
-__device__ __forceinline__ float4& vector_at(float* values) {
-  return *reinterpret_cast<float4*>(values);
-}
-__device__ __forceinline__ const float4& vector_at(const float* values) {
-  return *reinterpret_cast<const float4*>(values);
-}
 __device__ __forceinline__ float dot(const float4& a, const float4& b, float sum) {
   return fmaf(a.w, b.w, fmaf(a.z, b.z, fmaf(a.y, b.y, fmaf(a.x, b.x, sum))));
 }
@@ -48,39 +42,6 @@ __device__ __forceinline__ void add_product(float4& sum, float a, const float4& 
   sum.y = fmaf(a, b.y, sum.y);
   sum.z = fmaf(a, b.z, sum.z);
   sum.w = fmaf(a, b.w, sum.w);
-}
-
-// Load columns [x, x + 4) of a row of head_dim values, as zeros beyond. Rows are aligned to vectors
-// when head_dim is a multiple of four.
-__device__ __forceinline__ float4 load_vector(const float* row, int x, int head_dim) {
-  if (head_dim % kVector == 0) return x < head_dim ? vector_at(row + x) : make_float4(0, 0, 0, 0);
-  const auto at = [&](int column) { return column < head_dim ? row[column] : 0.0f; };
-  return make_float4(at(x), at(x + 1), at(x + 2), at(x + 3));
-}
-__device__ __forceinline__ void store_vector(float* row, int x, int head_dim, const float4& value) {
-  if (head_dim % kVector == 0) {
-    if (x < head_dim) vector_at(row + x) = value;
-    return;
-  }
-  const float values[] = {value.x, value.y, value.z, value.w};
-#pragma unroll
-  for (int i = 0; i < kVector; ++i)
-    if (x + i < head_dim) row[x + i] = values[i];
-}
-
-// Load rows first, first + 1, ... of a tensor's head; zeros outside `wanted` and beyond head_dim.
-template <int kDim, int kRows, int kStride>
-__device__ __forceinline__ void load_rows(float (&to)[kRows][kStride], const float* from, int first,
-                                          const RowInterval& wanted, int head_dim) {
-  constexpr int kVectors = kDim / kVector;
-#pragma unroll
-  for (int i = threadIdx.x; i < kRows * kVectors; i += kThreads) {
-    const int row = i / kVectors, x = i % kVectors * kVector;
-    const bool inside = wanted.first <= first + row && first + row < wanted.last;
-    vector_at(&to[row][x]) =
-        inside ? load_vector(from + static_cast<std::int64_t>(first + row) * head_dim, x, head_dim)
-               : make_float4(0, 0, 0, 0);
-  }
 }
 
 // What a thread keeps from tile to tile.
@@ -187,8 +148,8 @@ __global__ __launch_bounds__(kThreads,
   const float* const v = static_cast<const float*>(step.v) + first_key * d;
   const RowTile tile = RowTile::at(blockIdx.x, kRows, shape.rows_q, step.allowed_keys);
 
-  load_rows<kDim>(shared.q, static_cast<const float*>(step.q) + first_query * d, tile.first,
-                  {tile.first, tile.first + tile.rows}, d);
+  load_rows<kDim, kThreads>(shared.q, static_cast<const float*>(step.q) + first_query * d,
+                            tile.first, {tile.first, tile.first + tile.rows}, d);
   Mine mine;
 #pragma unroll
   for (int i = 0; i < Mine::kRowsEach; ++i) {
@@ -206,8 +167,8 @@ __global__ __launch_bounds__(kThreads,
   for (int t = tile.first_visitor(kKeys); t < tile.last_visitor(kKeys); ++t) {
     const int key0 = t * kKeys;
     __syncthreads();  // all threads are done with the last tile
-    load_rows<kDim>(shared.k, k, key0, tile.needed, d);
-    load_rows<kDim>(shared.v, v, key0, tile.needed, d);
+    load_rows<kDim, kThreads>(shared.k, k, key0, tile.needed, d);
+    load_rows<kDim, kThreads>(shared.v, v, key0, tile.needed, d);
     __syncthreads();  // the tile and Q are complete
     if (tile.is_full(key0, key0 + kKeys))
       attend<false>(shared, step, tile.first, key0, mine);

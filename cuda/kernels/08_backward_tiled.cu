@@ -29,6 +29,7 @@
 #include "cuda/base/launch.h"
 #include "cuda/kernels/backward_rows.h"
 #include "cuda/kernels/kernel_table.h"
+#include "cuda/kernels/vector_rows.h"
 
 namespace ringscope::cuda {
 namespace {
@@ -56,32 +57,8 @@ struct Storage {
 
 // Load four values at once. `from` is a multiple of 16 bytes.
 __device__ __forceinline__ void load4(float (&to)[4], const float* from) {
-  const float4 value = *reinterpret_cast<const float4*>(from);
+  const float4 value = vector_at(from);
   to[0] = value.x, to[1] = value.y, to[2] = value.z, to[3] = value.w;
-}
-
-// Load rows [first, first + kRows) of a matrix [.., head_dim] to shared memory. Rows outside
-// `valid` and columns past head_dim become 0.
-template <class T, int kRows>
-__device__ __forceinline__ void load_rows(float (&to)[kRows][T::kDim + 4], const float* matrix,
-                                          int first, RowInterval valid, int head_dim) {
-  const bool by_float4 = head_dim % 4 == 0;  // otherwise rows begin where no float4 may
-  for (int i = threadIdx.x; i < kRows * T::kDim / 4; i += T::kThreads) {
-    const int row = i / (T::kDim / 4), x = i % (T::kDim / 4) * 4, from = first + row;
-    float4 value = make_float4(0, 0, 0, 0);
-    if (valid.first <= from && from < valid.last && x < head_dim) {
-      const float* const p = matrix + static_cast<std::int64_t>(from) * head_dim + x;
-      if (by_float4) {
-        value = *reinterpret_cast<const float4*>(p);
-      } else {
-        value.x = p[0];
-        if (x + 1 < head_dim) value.y = p[1];
-        if (x + 2 < head_dim) value.z = p[2];
-        if (x + 3 < head_dim) value.w = p[3];
-      }
-    }
-    *reinterpret_cast<float4*>(&to[row][x]) = value;
-  }
 }
 
 // The two tensors of one side, for one (batch, head).
@@ -231,8 +208,8 @@ __global__ void __launch_bounds__(T::kThreads, 1) backward_tiled(const BackwardS
 
   const Matrices mine(own_side, batch, own_head, head_dim);
   for (int i = 0; i < 2; ++i)
-    load_rows<T>(shared.own[i], mine.tensors[i], own.first, {own.first, own.first + own.rows},
-                 head_dim);
+    load_rows<T::kDim, T::kThreads>(shared.own[i], mine.tensors[i], own.first,
+                                    {own.first, own.first + own.rows}, head_dim);
   if (!kKeysOwn) load_query_rows<T>(shared, step, batch, own_head, own.first, T::kOwn);
   RowInterval meets[4];
   for (int a = 0; a < 4; ++a)
@@ -249,7 +226,8 @@ __global__ void __launch_bounds__(T::kThreads, 1) backward_tiled(const BackwardS
       const int first = tile * T::kVisit;
       __syncthreads();  // all threads are done with the visitors before
       for (int i = 0; i < 2; ++i)
-        load_rows<T>(shared.visitors[i], theirs.tensors[i], first, own.needed, head_dim);
+        load_rows<T::kDim, T::kThreads>(shared.visitors[i], theirs.tensors[i], first, own.needed,
+                                        head_dim);
       if (kKeysOwn) load_query_rows<T>(shared, step, batch, head, first, T::kVisit);
       __syncthreads();
       if (own.is_full(first, first + T::kVisit)) {

@@ -76,6 +76,11 @@ cudaError_t release(Device& device, MemoryKind kind, const char* name, void* poi
   return cudaSuccess;
 }
 
+cudaError_t no_handle(Device& device, const char* name, const char* kind) {
+  return device.refuse(cudaErrorInvalidResourceHandle,
+                       fmt::format("{}: no such {}, or it is destroyed", name, kind));
+}
+
 bool matches(cudaMemcpyKind kind, Place to, Place from) {
   return (to == Place::device) == (kind != cudaMemcpyDeviceToHost) &&
          (from == Place::device) == (kind != cudaMemcpyHostToDevice);
@@ -85,8 +90,7 @@ bool matches(cudaMemcpyKind kind, Place to, Place from) {
 // when the copy is over, otherwise for blocking copies at their end, except within the device.
 cudaError_t copy(Device& device, Device::Lock& lock, const char* name, void* to, const void* from,
                  std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream, bool blocking) {
-  if (device.stream(stream) == nullptr)
-    return device.refuse(cudaErrorInvalidResourceHandle, fmt::format("{}: no such stream", name));
+  if (device.stream(stream) == nullptr) return no_handle(device, name, "stream");
   if (bytes == 0) return cudaSuccess;
   const Place target = place_of(device, to, bytes), source = place_of(device, from, bytes);
   if (to == nullptr || from == nullptr || target == Place::nowhere || source == Place::nowhere)
@@ -122,8 +126,7 @@ cudaError_t copy(Device& device, Device::Lock& lock, const char* name, void* to,
 
 cudaError_t fill(Device& device, const char* name, void* to, int value, std::size_t bytes,
                  cudaStream_t stream) {
-  if (device.stream(stream) == nullptr)
-    return device.refuse(cudaErrorInvalidResourceHandle, fmt::format("{}: no such stream", name));
+  if (device.stream(stream) == nullptr) return no_handle(device, name, "stream");
   if (bytes == 0) return cudaSuccess;
   if (place_of(device, to, bytes) != Place::device)
     return device.refuse(
@@ -382,15 +385,6 @@ cudaError_t cudaMemset(void* to, int value, std::size_t bytes) {
 cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t stream) {
   return call_of("cudaMemsetAsync", false, fill, "cudaMemsetAsync", to, value, bytes, stream);
 }
-
-namespace {
-
-cudaError_t no_handle(Device& device, const char* name, const char* kind) {
-  return device.refuse(cudaErrorInvalidResourceHandle,
-                       fmt::format("{}: no such {}, or it is destroyed", name, kind));
-}
-
-}  // namespace
 
 // Priorities have no effect, because no program may rely on them.
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int) {

@@ -173,28 +173,19 @@ void mma_m16n8k16(float* d, const std::uint32_t (&a)[4], std::uint32_t b0, std::
   // two k below 8 and two from 8 on. Likewise they hold one column of B.
   const Fragments* const row = of_lane + lane() / 4 * 4;
   const Fragments* const column = of_lane + lane() % 4 * 2 * 4;
-  if (sums() == Sums::truncated) {
-    float left[2][16], right[2][16];
-    for (int k = 0; k < 16; ++k)
-      for (int i = 0; i < 2; ++i) {
-        left[i][k] = row[k / 2 % 4].a[k / 8 * 4 + 2 * i + k % 2];
-        right[i][k] = column[4 * i + k / 2 % 4].b[k / 8 * 2 + k % 2];
-      }
-    for (int i = 0; i < 4; ++i) d[i] = truncated_sum(d[i], left[i / 2], right[i % 2], 16);
-    return;
+  float left[2][16], right[2][16];
+  for (int k = 0; k < 16; ++k)
+    for (int i = 0; i < 2; ++i) {
+      left[i][k] = row[k / 2 % 4].a[k / 8 * 4 + 2 * i + k % 2];
+      right[i][k] = column[4 * i + k / 2 % 4].b[k / 8 * 2 + k % 2];
+    }
+  for (int i = 0; i < 4; ++i) {
+    const float *const of_a = left[i / 2], *const of_b = right[i % 2];
+    if (sums() == Sums::truncated)
+      d[i] = truncated_sum(d[i], of_a, of_b, 16);
+    else
+      for (int k = 0; k < 16; ++k) d[i] += of_a[k] * of_b[k];
   }
-  for (int upper = 0; upper < 2; ++upper)  // k = 8 upper + 2 pair + half, ascending
-    for (int pair = 0; pair < 4; ++pair)
-      for (int half = 0; half < 2; ++half) {
-        const float a_above = row[pair].a[4 * upper + half];
-        const float a_below = row[pair].a[4 * upper + 2 + half];
-        const float b_left = column[pair].b[2 * upper + half];
-        const float b_right = column[4 + pair].b[2 * upper + half];
-        d[0] += a_above * b_left;
-        d[1] += a_above * b_right;
-        d[2] += a_below * b_left;
-        d[3] += a_below * b_right;
-      }
 }
 
 std::int64_t bank_conflicts() { return conflicts; }

@@ -63,29 +63,23 @@ __device__ __forceinline__ void wgmma_done(float (&d)[kCount]) {
 
 #ifndef RINGSCOPE_MODEL
 
-// Operands of an asm statement: d[] as %0, %1, ... in braces, eight at a time, and their bindings.
+// Operands of an asm statement: d[] as %0, %1, ... in braces, and their bindings.
 #define RINGSCOPE_R8 "%0, %1, %2, %3, %4, %5, %6, %7"
 #define RINGSCOPE_R16 RINGSCOPE_R8 ", %8, %9, %10, %11, %12, %13, %14, %15"
-#define RINGSCOPE_R20 RINGSCOPE_R16 ", %16, %17, %18, %19"
-#define RINGSCOPE_R24 RINGSCOPE_R16 ", %16, %17, %18, %19, %20, %21, %22, %23"
-#define RINGSCOPE_R32 RINGSCOPE_R24 ", %24, %25, %26, %27, %28, %29, %30, %31"
-#define RINGSCOPE_R40 RINGSCOPE_R32 ", %32, %33, %34, %35, %36, %37, %38, %39"
-#define RINGSCOPE_R48 RINGSCOPE_R40 ", %40, %41, %42, %43, %44, %45, %46, %47"
-#define RINGSCOPE_R56 RINGSCOPE_R48 ", %48, %49, %50, %51, %52, %53, %54, %55"
-#define RINGSCOPE_R64 RINGSCOPE_R56 ", %56, %57, %58, %59, %60, %61, %62, %63"
-#define RINGSCOPE_R72 RINGSCOPE_R64 ", %64, %65, %66, %67, %68, %69, %70, %71"
-#define RINGSCOPE_R80 RINGSCOPE_R72 ", %72, %73, %74, %75, %76, %77, %78, %79"
-#define RINGSCOPE_R88 RINGSCOPE_R80 ", %80, %81, %82, %83, %84, %85, %86, %87"
+#define RINGSCOPE_R32 \
+  RINGSCOPE_R16 ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define RINGSCOPE_R64                                                                            \
+  RINGSCOPE_R32                                                                                  \
+  ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, " \
+  "%50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
 
 #define RINGSCOPE_F8(i)                                                                       \
   "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), \
       "+f"(d[i + 6]), "+f"(d[i + 7])
 #define RINGSCOPE_F16 RINGSCOPE_F8(0), RINGSCOPE_F8(8)
-#define RINGSCOPE_F20 RINGSCOPE_F16, "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19])
 #define RINGSCOPE_F32 RINGSCOPE_F16, RINGSCOPE_F8(16), RINGSCOPE_F8(24)
-#define RINGSCOPE_F40 RINGSCOPE_F32, RINGSCOPE_F8(32)
-#define RINGSCOPE_F64 RINGSCOPE_F40, RINGSCOPE_F8(40), RINGSCOPE_F8(48), RINGSCOPE_F8(56)
-#define RINGSCOPE_F88 RINGSCOPE_F64, RINGSCOPE_F8(64), RINGSCOPE_F8(72), RINGSCOPE_F8(80)
+#define RINGSCOPE_F64 \
+  RINGSCOPE_F32, RINGSCOPE_F8(32), RINGSCOPE_F8(40), RINGSCOPE_F8(48), RINGSCOPE_F8(56)
 
 // One instruction for N columns and COUNT = N/2 accumulators. The inputs' operand numbers follow.
 // `accumulate` is the predicate scale-d; without it D = A B.
@@ -108,13 +102,10 @@ __device__ __forceinline__ void wgmma_done(float (&d)[kCount]) {
                  "n"(int{kMajorB == Major::mn}))
 
 // Every size that kernels use: FORM(N, type, N/2, then the operand numbers from N/2 on).
-#define RINGSCOPE_WGMMA_SIZES(FORM, TYPE)                                         \
-  if constexpr (kColumns == 32) FORM(32, TYPE, 16, 16, 17, 18, 19, 20, 21, 22);   \
-  if constexpr (kColumns == 40) FORM(40, TYPE, 20, 20, 21, 22, 23, 24, 25, 26);   \
-  if constexpr (kColumns == 64) FORM(64, TYPE, 32, 32, 33, 34, 35, 36, 37, 38);   \
-  if constexpr (kColumns == 80) FORM(80, TYPE, 40, 40, 41, 42, 43, 44, 45, 46);   \
-  if constexpr (kColumns == 128) FORM(128, TYPE, 64, 64, 65, 66, 67, 68, 69, 70); \
-  if constexpr (kColumns == 176) FORM(176, TYPE, 88, 88, 89, 90, 91, 92, 93, 94)
+#define RINGSCOPE_WGMMA_SIZES(FORM, TYPE)                                       \
+  if constexpr (kColumns == 32) FORM(32, TYPE, 16, 16, 17, 18, 19, 20, 21, 22); \
+  if constexpr (kColumns == 64) FORM(64, TYPE, 32, 32, 33, 34, 35, 36, 37, 38); \
+  if constexpr (kColumns == 128) FORM(128, TYPE, 64, 64, 65, 66, 67, 68, 69, 70)
 
 #define RINGSCOPE_WGMMA_SHARED_7(N, TYPE, COUNT, A, B, ACC, TRANS_A, TRANS_B, UNUSED_1, UNUSED_2) \
   RINGSCOPE_WGMMA_SHARED(N, TYPE, COUNT, A, B, ACC, TRANS_A, TRANS_B)
@@ -122,8 +113,7 @@ __device__ __forceinline__ void wgmma_done(float (&d)[kCount]) {
 #endif
 
 template <int kColumns>
-inline constexpr bool kIsWgmmaSize = kColumns == 32 || kColumns == 40 || kColumns == 64 ||
-                                     kColumns == 80 || kColumns == 128 || kColumns == 176;
+inline constexpr bool kIsWgmmaSize = kColumns == 32 || kColumns == 64 || kColumns == 128;
 
 // Compute D = A B (+ D when `accumulate`) with both operands in shared memory, given by their
 // descriptors. T is bf16 or f16.

@@ -113,9 +113,7 @@ TEST_F(Runtime, WaitsAreForTheLatestRecord) {
   for (int seed = 1; seed <= seeds; ++seed) {
     reset_device();
     set_stream_seed(seed);
-    int *value = nullptr, *seen = nullptr;
-    ASSERT_EQ(cudaMalloc(&value, 4), cudaSuccess);
-    ASSERT_EQ(cudaMalloc(&seen, 4), cudaSuccess);
+    int *const value = new_memory<int>(1), *const seen = new_memory<int>(1);
     const cudaStream_t writer = new_stream(), reader = new_stream();
     const cudaEvent_t event = new_event();
     EXPECT_EQ(cudaStreamWaitEvent(reader, event, 0), cudaSuccess) << "no record, no wait";
@@ -216,8 +214,7 @@ TEST_F(Runtime, ManyHostThreads) {
   for (int seed = 1; seed <= 3; ++seed) {
     reset_device();
     set_stream_seed(seed);
-    int* values = nullptr;
-    ASSERT_EQ(cudaMalloc(&values, threads * (rounds + 1) * sizeof(int)), cudaSuccess);
+    int* const values = new_memory<int>(threads * (rounds + 1));
     std::vector<cudaStream_t> streams(threads);
     std::vector<cudaEvent_t> events(threads * (rounds + 1));
     for (cudaStream_t& stream : streams) stream = new_stream();

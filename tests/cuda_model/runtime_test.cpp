@@ -127,8 +127,7 @@ TEST_F(Runtime, RunsOutOfMemory) {
 }
 
 TEST_F(Runtime, LaunchesKernelsWithCopiesOfTheirArguments) {
-  int* values = nullptr;
-  ASSERT_EQ(cudaMalloc(&values, 100 * sizeof(int)), cudaSuccess);
+  int* const values = new_memory<int>(100);
   ASSERT_EQ(cudaMemset(values, 0, 100 * sizeof(int)), cudaSuccess);
   int count = 70;
   EXPECT_EQ(launch(add_one, 4, 32, 0, nullptr, values, count, 0), cudaSuccess);
@@ -190,8 +189,7 @@ TEST_F(Runtime, ASecondLaunchOfAShapeOnlyLaunches) {
 
 // As CUDA has it: the launch is fine, the next wait fails, and so does all that follows.
 TEST_F(Runtime, AFailingKernelBreaksTheDevice) {
-  char* device = nullptr;
-  ASSERT_EQ(cudaMalloc(&device, 64), cudaSuccess);
+  char* const device = new_memory<char>(64);
   const cudaStream_t stream = new_stream();
   EXPECT_EQ(launch(half_a_barrier, 1, 32, 0, stream, 1), cudaSuccess);
   EXPECT_EQ(cudaMemsetAsync(device, 0, 64, stream), cudaSuccess);
@@ -216,8 +214,7 @@ void write_behind(char* bytes, int count) {
 }
 
 TEST_F(Runtime, WritesBehindAnAllocationAreFound) {
-  char* device = nullptr;
-  ASSERT_EQ(cudaMalloc(&device, 61), cudaSuccess);
+  char* const device = new_memory<char>(61);
   EXPECT_EQ(launch(write_behind, 1, 32, 0, nullptr, device, 60), cudaSuccess);
   EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
   EXPECT_EQ(launch(write_behind, 1, 32, 0, nullptr, device, 61), cudaSuccess);

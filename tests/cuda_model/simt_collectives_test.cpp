@@ -81,22 +81,21 @@ TEST_F(Simt, ExchangesOfAWarpgroup) {
 TEST_F(Simt, LanesMustAgree) {
   for (const Schedule& schedule : schedules) {
     set_schedule(schedule);
-    EXPECT_PRED_FORMAT2(testing::IsSubstring, "__shfl_xor_sync", error_of(32, 0, [] {
-                          lane() == 3 ? __shfl_sync(~0u, 1, 0) : __shfl_xor_sync(~0u, 1, 1);
-                        }));
-    EXPECT_PRED_FORMAT2(testing::IsSubstring, "bytes, while", error_of(32, 0, [] {
-                          if (lane() % 2 == 0) {
-                            __shfl_sync(~0u, 1.0, 0);
-                          } else {
-                            __shfl_sync(~0u, 1.0f, 0);
-                          }
-                        }));
-    EXPECT_PRED_FORMAT2(testing::IsSubstring, "ended", error_of(64, 0, [] {
-                          if (thread_in_block() != 40) __syncwarp();
-                        }));
-    EXPECT_PRED_FORMAT2(testing::IsSubstring, "ended", error_of(256, 0, [] {
-                          if (threadIdx.x != 130) warpgroup_exchange("wgmma", nullptr, 0);
-                        }));
+    expect_error("__shfl_xor_sync", 32, 0,
+                 [] { lane() == 3 ? __shfl_sync(~0u, 1, 0) : __shfl_xor_sync(~0u, 1, 1); });
+    expect_error("bytes, while", 32, 0, [] {
+      if (lane() % 2 == 0) {
+        __shfl_sync(~0u, 1.0, 0);
+      } else {
+        __shfl_sync(~0u, 1.0f, 0);
+      }
+    });
+    expect_error("ended", 64, 0, [] {
+      if (thread_in_block() != 40) __syncwarp();
+    });
+    expect_error("ended", 256, 0, [] {
+      if (threadIdx.x != 130) warpgroup_exchange("wgmma", nullptr, 0);
+    });
   }
   set_schedule({ThreadOrder::ascending, true, 1});
   EXPECT_EQ(error_of(64, 0,
@@ -114,16 +113,13 @@ TEST_F(Simt, LanesMustAgree) {
                        if (threadIdx.x != 130) warpgroup_exchange("wgmma", nullptr, 0);
                      }),
             "block (0,0,0), thread (130,0,0): has ended while others wait for it at wgmma");
-  EXPECT_PRED_FORMAT2(testing::IsSubstring, "not in its mask",
-                      error_of(32, 0, [] { __syncwarp(0xf); }));
-  EXPECT_PRED_FORMAT2(testing::IsSubstring, "has 8 threads only",
-                      error_of(40, 0, [] { __syncwarp(); }));
-  EXPECT_PRED_FORMAT2(testing::IsSubstring, "has 64 threads only",
-                      error_of(192, 0, [] { warpgroup_exchange("wgmma", nullptr, 0); }));
-  EXPECT_PRED_FORMAT2(testing::IsSubstring, "at most 512", error_of(32, 0, [] {
-                        const char big[513] = {};
-                        warp_exchange("big", big, 513);
-                      }));
+  expect_error("not in its mask", 32, 0, [] { __syncwarp(0xf); });
+  expect_error("has 8 threads only", 40, 0, [] { __syncwarp(); });
+  expect_error("has 64 threads only", 192, 0, [] { warpgroup_exchange("wgmma", nullptr, 0); });
+  expect_error("at most 512", 32, 0, [] {
+    const char big[513] = {};
+    warp_exchange("big", big, 513);
+  });
 }
 
 TEST_F(Simt, DeviceFunctions) {

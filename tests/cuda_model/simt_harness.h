@@ -31,4 +31,12 @@ inline std::string error_of(dim3 block, std::size_t shared, const std::function<
   return "";
 }
 
+// The kernel ends with a ModelError that says `part`; empty: it ends well.
+inline void expect_error(const std::string& part, dim3 block, std::size_t shared,
+                         const std::function<void()>& kernel, dim3 grid = 1) {
+  const std::string error = error_of(block, shared, kernel, grid);
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, part, error);
+  EXPECT_EQ(error.empty(), part.empty()) << error;
+}
+
 }  // namespace ringscope::cuda::model

@@ -120,21 +120,15 @@ TEST_F(Simt, NamedBarriersCountArrivals) {
 }
 
 TEST_F(Simt, BarriersThatMakeNoSense) {
-  EXPECT_PRED_FORMAT2(testing::IsSubstring, "barrier 16",
-                      error_of(64, 0, [] { block_barrier(16, 64); }));
-  EXPECT_PRED_FORMAT2(testing::IsSubstring, "48 threads",
-                      error_of(64, 0, [] { block_barrier(1, 48); }));
-  EXPECT_PRED_FORMAT2(testing::IsSubstring, "in a block of 64",
-                      error_of(64, 0, [] { block_barrier(1, 96); }));
-  EXPECT_PRED_FORMAT2(testing::IsSubstring, "others to one of",
-                      error_of(64, 0, [] { block_barrier(1, warp() == 0 ? 64 : 32); }));
+  expect_error("barrier 16", 64, 0, [] { block_barrier(16, 64); });
+  expect_error("48 threads", 64, 0, [] { block_barrier(1, 48); });
+  expect_error("in a block of 64", 64, 0, [] { block_barrier(1, 96); });
+  expect_error("others to one of", 64, 0, [] { block_barrier(1, warp() == 0 ? 64 : 32); });
   EXPECT_EQ(error_of(50, 0, [] { __syncthreads(); }), "");
-  EXPECT_PRED_FORMAT2(testing::IsSubstring,
-                      "32 threads wait at barrier 0 of 64, 32 threads wait at barrier 1",
-                      error_of(64, 0, [] {
-                        if (warp() == 0) __syncthreads();
-                        if (warp() == 1) block_barrier(1, 64);
-                      }));
+  expect_error("32 threads wait at barrier 0 of 64, 32 threads wait at barrier 1", 64, 0, [] {
+    if (warp() == 0) __syncthreads();
+    if (warp() == 1) block_barrier(1, 64);
+  });
 }
 
 TEST_F(Simt, DeadlocksSayWhoWaits) {
@@ -175,22 +169,17 @@ TEST_F(Simt, SharedMemoryIsPoisonedForEveryBlock) {
 }
 
 TEST_F(Simt, WritesPastSharedMemoryAreFound) {
-  EXPECT_PRED_FORMAT2(testing::IsSubstring,
-                      "byte at 100 of shared memory was written; shared memory has 100",
-                      error_of(32, 100, [] {
-                        if (lane() == 9) shared_bytes()[100] = 1;
-                      }));
-  EXPECT_PRED_FORMAT2(testing::IsSubstring, "at 1123",
-                      error_of(32, 100, [] { shared_bytes()[1123] = 1; }));
-  EXPECT_PRED_FORMAT2(testing::IsSubstring, "3 before",
-                      error_of(32, 100, [] { shared_bytes()[-3] = 1; }));
-  EXPECT_PRED_FORMAT2(testing::IsSubstring, "block (2,0,0)",
-                      error_of(
-                          32, 0,
-                          [] {
-                            if (blockIdx.x == 2) shared_bytes()[0] = 1;
-                          },
-                          4));
+  expect_error("byte at 100 of shared memory was written; shared memory has 100", 32, 100, [] {
+    if (lane() == 9) shared_bytes()[100] = 1;
+  });
+  expect_error("at 1123", 32, 100, [] { shared_bytes()[1123] = 1; });
+  expect_error("3 before", 32, 100, [] { shared_bytes()[-3] = 1; });
+  expect_error(
+      "block (2,0,0)", 32, 0,
+      [] {
+        if (blockIdx.x == 2) shared_bytes()[0] = 1;
+      },
+      4);
 }
 
 TEST_F(Simt, ExceptionsEndTheGridAndUnwindAllThreads) {
@@ -221,11 +210,10 @@ TEST_F(Simt, ExceptionsEndTheGridAndUnwindAllThreads) {
                        }),
               "");
     EXPECT_EQ(begun, 1) << "the others need not begin";
-    EXPECT_PRED_FORMAT2(testing::IsSubstring, "block (0,0,0), thread (40,0,0): trapped",
-                        error_of(64, 0, [] {
-                          if (threadIdx.x == 40) throw ModelError("trapped");
-                          __syncthreads();
-                        }));
+    expect_error("block (0,0,0), thread (40,0,0): trapped", 64, 0, [] {
+      if (threadIdx.x == 40) throw ModelError("trapped");
+      __syncthreads();
+    });
   }
 }
 
@@ -238,12 +226,12 @@ TEST_F(Simt, NothingWaitsWhileUnwinding) {
       wait_until("never", [] { return false; });
     }
   };
-  EXPECT_PRED_FORMAT2(testing::IsSubstring, "trapped", error_of(64, 0, [] {
-                        const Waits waits;
-                        if (threadIdx.x == 5) throw ModelError("trapped");
-                        __syncthreads();
-                        throw ModelError("trapped");
-                      }));
+  expect_error("trapped", 64, 0, [] {
+    const Waits waits;
+    if (threadIdx.x == 5) throw ModelError("trapped");
+    __syncthreads();
+    throw ModelError("trapped");
+  });
 }
 
 TEST_F(Simt, WaitsForConditions) {
@@ -342,8 +330,7 @@ TEST_F(Simt, OnlyInKernels) {
   EXPECT_THROW(__syncthreads(), ModelError);
   EXPECT_FALSE(in_kernel());
   run_grid(1, 1, 0, [] { EXPECT_TRUE(in_kernel()); });
-  EXPECT_PRED_FORMAT2(testing::IsSubstring, "cannot start",
-                      error_of(1, 0, [] { run_grid(1, 1, 0, [] {}); }));
+  expect_error("cannot start", 1, 0, [] { run_grid(1, 1, 0, [] {}); });
   EXPECT_FALSE(in_kernel()) << "after a failure";
 }
 
