@@ -26,15 +26,6 @@ std::set<Color> colors_in(const Image& image, const Box& box, int margin = 0) {
 // ---
 // The ring.
 
-TEST(RingLayout, RankZeroIsOnTopAndSendingGoesClockwise) {
-  const RingLayout ring = ring_layout({0, 0, 400, 400}, 4);
-  const ImVec2 top = ring.at(0, ring.radius), right = ring.at(1, ring.radius);
-  EXPECT_NEAR(top.x, 200, 0.01);
-  EXPECT_LT(top.y, 150);
-  EXPECT_GT(right.x, 250);
-  EXPECT_NEAR(right.y, 200, 0.01);
-}
-
 // Discs and tiles keep inside the box and apart from their neighbours.
 TEST(RingLayout, FitsWithoutOverlap) {
   for (const int ranks : {1, 2, 3, 4, 8, 16, 64, 128})
@@ -55,8 +46,13 @@ TEST(RingLayout, FitsWithoutOverlap) {
     }
 }
 
-TEST(RingLayout, FindsTheRankUnderTheMouse) {
+TEST(RingLayout, RanksGoClockwiseFromTheTopAndAreFoundUnderTheMouse) {
   const RingLayout ring = ring_layout({0, 0, 500, 500}, 8);
+  const ImVec2 top = ring.at(0, ring.radius), right = ring.at(2, ring.radius);
+  EXPECT_NEAR(top.x, 250, 0.01);
+  EXPECT_LT(top.y, 200);
+  EXPECT_GT(right.x, 300);
+  EXPECT_NEAR(right.y, 250, 0.01);
   for (int rank = 0; rank < 8; ++rank) {
     EXPECT_EQ(ring.rank_at(ring.at(rank, ring.radius)), rank);
     EXPECT_EQ(ring.rank_at(ring.tile(rank).center()), rank);
@@ -262,18 +258,26 @@ TEST(MaskLayout, PictureIsSquareAndInside) {
 // ---
 // The work by rank and step.
 
+// Rows are evenly high, or the first ones have a height of their own, in the order of numbers or another.
 TEST(HeatLayout, CellsTileTheBoxAndAreFoundAgain) {
-  const HeatLayout layout{{10, 20, 110, 80}, 3, 5};
-  for (int rank = 0; rank < 3; ++rank)
-    for (int step = 0; step < 5; ++step) {
-      const auto found = layout.at(layout.cell(rank, step).center());
-      ASSERT_TRUE(found.has_value());
-      EXPECT_EQ(*found, std::pair(rank, step));
-    }
-  EXPECT_FLOAT_EQ(layout.cell(2, 4).x1, 110);
-  EXPECT_FLOAT_EQ(layout.cell(2, 4).y1, 80);
-  EXPECT_FALSE(layout.at({9, 30}).has_value());
-  EXPECT_FALSE(layout.at({110, 30}).has_value());
+  const HeatLayout even{{10, 20, 110, 80}, 3, 5};
+  const HeatLayout ordered{{10, 20, 110, 100}, 5, 4, {3, 1, 4, 0, 2}, 2, 25};
+  for (const HeatLayout& layout : {even, ordered}) {
+    for (int row = 0; row < layout.ranks; ++row)
+      for (int step = 0; step < layout.steps; ++step) {
+        EXPECT_EQ(layout.at(layout.cell(row, step).center()), std::pair(layout.rank_of(row), step));
+        EXPECT_EQ(layout.row_of(layout.rank_of(row)), row);
+      }
+    EXPECT_EQ(layout.row_of(7), -1);
+    const Box last = layout.cell(layout.ranks - 1, layout.steps - 1);
+    EXPECT_FLOAT_EQ(last.x1, layout.box.x1);
+    EXPECT_FLOAT_EQ(last.y1, layout.box.y1);
+    EXPECT_FALSE(layout.at({9, 30}).has_value());
+    EXPECT_FALSE(layout.at({110, 30}).has_value());
+  }
+  EXPECT_FLOAT_EQ(ordered.cell(1, 0).y0, 45);
+  EXPECT_FLOAT_EQ(ordered.cell(2, 0).y0, 70);
+  EXPECT_FLOAT_EQ(ordered.cell(3, 0).height(), 10);
   EXPECT_FALSE((HeatLayout{{10, 20, 110, 80}, 0, 0}).at({50, 50}).has_value());
 }
 
@@ -414,23 +418,6 @@ TEST(Meanings, ComeFromTheGlossary) {
   EXPECT_LT(explained, 70);  // and nothing else
 }
 
-TEST(HeatLayout, OrderedRowsOfTwoHeightsAreFoundAgain) {
-  HeatLayout layout{{10, 20, 110, 100}, 5, 4, {3, 1, 4, 0, 2}};
-  layout.high_rows = 2;
-  layout.high = 25;
-  EXPECT_FLOAT_EQ(layout.cell(1, 0).y0, 45);
-  EXPECT_FLOAT_EQ(layout.cell(2, 0).y0, 70);
-  EXPECT_FLOAT_EQ(layout.cell(4, 0).y1, 100);
-  EXPECT_FLOAT_EQ(layout.cell(3, 0).height(), 10);
-  for (int row = 0; row < 5; ++row) {
-    const auto hit = layout.at(layout.cell(row, 2).center());
-    ASSERT_TRUE(hit);
-    EXPECT_EQ(*hit, std::pair(layout.order[row], 2));
-    EXPECT_EQ(layout.row_of(layout.rank_of(row)), row);
-  }
-  EXPECT_EQ(layout.row_of(7), -1);
-}
-
 // 32 ranks on 4 nodes; rank 21 takes twice as long.
 Trace a_slow_rank_of_many() {
   HandMade made(32);
@@ -468,14 +455,6 @@ TEST(RankMap, WhatDiffersComesFirstAndClicksLeadToItsSlice) {
   EXPECT_FALSE(session.overview);
   expect_in_slice(session, AxisMode::time, 21, 4);
   EXPECT_EQ(session.view, session.view_of(*session.selected));
-}
-
-TEST(RankMap, ByRankTheOrderIsThatOfNumbers) {
-  Stage stage(draw_rank_map, documents_of(a_slow_rank_of_many()), 1400, 300);
-  stage.session.by_deviation = false;
-  const Box cells = stage.box_of_picture("rank map");
-  stage.click({cells.x0 + 30, cells.y0 + cells.height() * 0.99f});
-  EXPECT_EQ(stage.session.selected_rank, 31);
 }
 
 // Of 32 ranks on 4 nodes, the even ones of nodes 1 and 3 are recorded; rank 8 attends nothing from

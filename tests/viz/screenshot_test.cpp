@@ -232,12 +232,5 @@ TEST_F(ScreenshotTest, TheDemoEndsWithOne) {
   EXPECT_EQ(pixels_of("d/compare.png"), pixels_of("again.png"));
 }
 
-TEST_F(ScreenshotTest, OtherProgramsTracesAreShownToo) {
-  write_text(
-      "foreign.json",
-      "[{\"ph\": \"X\", \"pid\": 1, \"tid\": 1, \"ts\": 0, \"dur\": 5, \"name\": \"work\"}]");
-  picture({}, "foreign.json");
-}
-
 }  // namespace
 }  // namespace ringscope

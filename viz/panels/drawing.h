@@ -106,12 +106,12 @@ void draw_child(const char* id, ImVec2 size, ImGuiWindowFlags flags, Draw&& draw
   ImGui::PopStyleColor();
 }
 
-// Draw a picture over `box`, a pixel of it on one of the screen. It is painted by paint(image), and
-// only when `key` is another than the last time; its texture slot is `slot`.
+// Draw a picture over `box`, of `scale` pixels per point: by default a pixel of it lies on one of the
+// screen. It is painted by paint(image), and only when `key` is another than the last time; its texture
+// slot is `slot`.
 template <class Key, class Paint>
 void draw_painted(const PanelContext& context, const std::string& slot, Key key, const Box& box,
-                  Paint&& paint) {
-  const ImVec2 scale = ImGui::GetIO().DisplayFramebufferScale;
+                  Paint&& paint, ImVec2 scale = ImGui::GetIO().DisplayFramebufferScale) {
   const auto pixels = [](float length, float of_scale) {
     return std::clamp(static_cast<int>(std::lround(length * of_scale)), 1, 4096);
   };

@@ -62,9 +62,6 @@ void draw_help(const PanelContext& context) {
   const ImVec2 display = ImGui::GetIO().DisplaySize;
   const auto lines = help_lines();
   const int columns = display.x >= 2 * kColumn + 4 * kMargin ? 2 : 1;
-  float keys_width = 0;
-  for (const HelpLine& line : lines)
-    keys_width = std::max(keys_width, text_width(context.fonts.text, line.keys));
   const float width = std::min(columns * kColumn + 2 * kMargin, display.x - 2 * kMargin);
 
   ImGui::SetNextWindowPos({display.x / 2, display.y / 2}, ImGuiCond_Always, {0.5f, 0.5f});
@@ -83,22 +80,20 @@ void draw_help(const PanelContext& context) {
     ImGui::AlignTextToFramePadding();
     ImGui::TextDisabled("? or Esc closes this");
     ImGui::Spacing();
-    const std::size_t height =
-        (lines.size() + static_cast<std::size_t>(columns) - 1) / static_cast<std::size_t>(columns);
+    const auto across = static_cast<std::size_t>(columns);
+    const std::size_t down = (lines.size() + across - 1) / across;
     if (ImGui::BeginTable("keys", 2 * columns, ImGuiTableFlags_SizingStretchProp)) {
       for (int c = 0; c < columns; ++c) {
-        ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthFixed, keys_width);
+        ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthFixed);
         ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthStretch);
       }
-      for (std::size_t row = 0; row < height; ++row) {
-        for (std::size_t c = 0; c < static_cast<std::size_t>(columns); ++c) {
-          const std::size_t i = c * height + row;
-          if (i >= lines.size()) continue;
-          ImGui::TableNextColumn();
-          write(context.fonts.text, context.palette.accent, std::string(lines[i].keys));
-          ImGui::TableNextColumn();
-          ImGui::TextWrapped("%.*s", static_cast<int>(lines[i].text.size()), lines[i].text.data());
-        }
+      for (std::size_t i = 0; i < across * down; ++i) {
+        const std::size_t at = i % across * down + i / across;
+        ImGui::TableNextColumn();
+        if (at < lines.size())
+          write(context.fonts.text, context.palette.accent, std::string(lines[at].keys));
+        ImGui::TableNextColumn();
+        if (at < lines.size()) ImGui::TextWrapped("%s", std::string(lines[at].text).c_str());
       }
       ImGui::EndTable();
     }

@@ -50,8 +50,8 @@ struct HeatPaint {
   double largest = 1;  // value drawn in full colour
   // [step]: if set, cells show by how much they are above (warm) or below (cold) this.
   const std::vector<double>* usual = nullptr;
-  int current_step = -1;     // its column is marked
-  std::uint64_t first = 0;   // of a difference: the number of the other document
+  int current_step = -1;    // its column is marked
+  std::uint64_t first = 0;  // of a difference: the number of the other document
 
   // Return what a cell shows. A cell that lacks the figure does not differ from the usual.
   double value_of(const WorkCell& cell, int step) const {

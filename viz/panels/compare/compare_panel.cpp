@@ -143,7 +143,7 @@ void draw_strip(const PanelContext& context, std::size_t index, const Box& box,
   const Document& document = context.session.documents[index];
   draw_timeline_strip_ruler(context, document, {box.x0 - 8, box.y0, box.x1, box.y0 + kStripRuler},
                             scale.view);
-  draw_timeline_strip(context, document, fmt::format("timeline.strip{}", index), {},
+  draw_timeline_strip(context, document, fmt::format("timeline.strip{}", index),
                       {box.x0 - 8, box.y0 + kStripRuler, box.x1, box.y1}, scale.view);
 }
 

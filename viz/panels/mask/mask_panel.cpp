@@ -146,23 +146,15 @@ void draw_notes(const PanelContext& context, const Document& document, const Mas
   const Palette& palette = context.palette;
   const ImFont* small = context.fonts.small;
   const double share = done.all > 0 ? done.pairs / done.all : 0;
-  const int n = document.mask->partition.world_size;
-  // Of many ranks a swatch has three owners' colours, so that it is not taken for one of them.
-  // `strength` is how strong they are.
-  const std::pair<double, std::string_view> legend[] = {
-      {1, "attended"}, {0.25, "allowed, not yet attended"}, {0, "masked out"}};
-  const auto swatch = [&](float x, float y, double strength) {
-    const bool owners = context.session.color_by == ColorBy::owner;
-    for (int third = 0; third < 3; ++third) {
-      const Color color = owners ? owner_color(context.session.theme, n > 8 ? third * n / 3 : 0, n)
-                                 : palette.of(Kind::compute);
-      const float left = x + 3.4f * third;
-      fill({left, y + 2, left + 3.4f, y + 12}, mix(palette.empty_tile, color, strength));
-    }
-    outline({x, y + 2, x + 10, y + 12}, palette.panel_border, 2);
+  // Colours are those of owners or kinds; what a pair's state changes is their strength.
+  const auto strong = [&](double strength) {
+    return mix(palette.empty_tile, palette.text_dim, strength);
   };
+  const std::vector<Swatch> legend = {{strong(1), "attended"},
+                                      {strong(0.3), "allowed, not yet attended"},
+                                      {palette.empty_tile, "masked out"}};
   const bool column = layout.notes.width() > 0;
-  float x = column ? layout.notes.x0 : layout.footer.x0;
+  const float x = column ? layout.notes.x0 : layout.footer.x0;
   float y = column ? layout.notes.y0 : layout.footer.y0 + 3;
   if (column) {
     const float width = layout.notes.width();
@@ -181,16 +173,9 @@ void draw_notes(const PanelContext& context, const Document& document, const Mas
                                   percent_text(all > 0 ? done.all / (all * all) : 0))) +
          14;
   }
-  for (const auto& [strength, text] : legend) {
-    const float wide = 18 + text_width(small, text);
-    if (column ? y + 16 > layout.notes.y1 : x + wide > layout.footer.x1) return;
-    swatch(x, y, strength);
-    draw_label(context, {x + 18, y}, {0, 0}, text, column ? layout.notes.width() - 18 : FLT_MAX);
-    if (column)
-      y += 20;
-    else
-      x += wide + 14;
-  }
+  if (!column && layout.footer.width() <= 0) return;
+  draw_legend(context.fonts, palette, {x, y}, column ? layout.notes.width() : layout.footer.width(),
+              legend);
 }
 
 // Draw thin lines between the ranks' blocks where these are large enough.

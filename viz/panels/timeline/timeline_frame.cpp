@@ -318,17 +318,17 @@ void draw_timeline(const PanelContext& context) {
 }
 
 void draw_timeline_strip(const PanelContext& context, const Document& document,
-                         const std::string& slot, const StripStyle& style, const Box& box,
-                         const TimelineView& view) {
+                         const std::string& slot, const Box& box, const TimelineView& view,
+                         bool details) {
   if (box.width() < kTimelineStripGutter + 8 || box.height() < 8 || document.trace.slice_count == 0)
     return;
   const Box body{box.x0 + kTimelineStripGutter, box.y0, box.x1, box.y1};
   TimelineFrame frame = make_frame(context, document, body, view, 1);
   if (frame.length() <= 0) return;
-  fit_rows(frame, style.messages);
+  fit_rows(frame, details);
   draw_slices(frame, slot);
   draw_steps(frame);
-  if (style.labels) {
+  if (details) {
     draw_list().PushClipRect(frame.body.min(), frame.body.max(), true);
     draw_slice_labels(frame);
     draw_list().PopClipRect();
@@ -350,7 +350,7 @@ std::array<Box, 2> draw_timelines(const PanelContext& context, const Box& box,
                                   const std::array<TimelineStrip, 2>& strips,
                                   const TimelineView& view, bool moves) {
   constexpr float kRuler = 24, kTitle = 20, kGap = 12;
-  constexpr float kMostRank = 120, kRowsForMessages = 30;  // height of a rank
+  constexpr float kMostRank = 120, kRowForMessages = 30;  // height of a rank
   const AxisMode mode = context.session.axis_mode;
   const float left = box.height() - kRuler - 2 * kTitle - kGap;
   if (left < 60) return {};
@@ -395,10 +395,9 @@ std::array<Box, 2> draw_timelines(const PanelContext& context, const Box& box,
     x += 10 + draw_label(context, {x, middle}, {0, 0.5f}, strip.name, at.x1 - x);
     draw_text(context.fonts.small, {x, middle}, {0, 0.5f},
               strip.ink != 0 ? strip.ink : context.palette.text, strip.more, at.x1 - x);
-    const bool room = at.height() >= kRowsForMessages * static_cast<float>(ranks_of(i));
     if (strip.document != nullptr)
-      draw_timeline_strip(context, *strip.document, strip.slot, {.messages = room, .labels = room},
-                          at, view);
+      draw_timeline_strip(context, *strip.document, strip.slot, at, view,
+                          at.height() >= kRowForMessages * static_cast<float>(ranks_of(i)));
   }
   return boxes;
 }

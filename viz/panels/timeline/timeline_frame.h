@@ -86,10 +86,7 @@ template <class Paint, class... Else>
 void draw_picture(const TimelineFrame& frame, const std::string& slot, const Box& box,
                   Paint&& paint, const Else&... else_) {
   std::tuple key(frame.document.number, frame.mode, frame.context.session.theme, else_...);
-  draw_list().AddImage(
-      frame.context.textures.picture(slot, static_cast<int>(box.width()),
-                                     static_cast<int>(box.height()), std::move(key), paint),
-      box.min(), box.max());
+  draw_painted(frame.context, slot, std::move(key), box, paint, {1, 1});
 }
 
 // Name a step of the step axis: "step 2", or "back 2" in the backward pass.
@@ -155,17 +152,12 @@ void touch_gutter(const TimelineFrame& frame, const Box& gutter);
 // The room for rank labels at a strip's left. The axis' `view` covers only what is right of it.
 inline constexpr float kTimelineStripGutter = 64;
 
-// What a strip shows besides computing and waiting.
-struct StripStyle {
-  bool messages = false;  // incoming messages, between the two
-  bool labels = false;    // words on slices that have room
-};
-
 // Draw a strip of a document, which need not belong to the session, in the session's axis mode.
-// `box` includes the gutter, and `slot` names the strip's picture.
+// `box` includes the gutter, and `slot` names the strip's picture. With `details`, incoming messages
+// stand between computing and waiting, and words on slices that have room.
 void draw_timeline_strip(const PanelContext& context, const Document& document,
-                         const std::string& slot, const StripStyle& style, const Box& box,
-                         const TimelineView& view);
+                         const std::string& slot, const Box& box, const TimelineView& view,
+                         bool details = false);
 
 // Draw the ruler above such strips: ticks and the playhead's flag. `box` includes the gutter; 24
 // pixels of height are enough.
