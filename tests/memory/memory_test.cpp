@@ -120,16 +120,6 @@ INSTANTIATE_TEST_SUITE_P(All, Memory,
                                   (std::get<2>(tested.param) ? "_backward" : "_forward");
                          });
 
-// The bill itself grows with the rows, not with their square.
-TEST(Bill, IsLinearInTheSeqlen) {
-  for (const Scheme scheme : kRunSchemes) {
-    const auto bytes = [&](Index seqlen) {
-      return predicted_rank_bytes(config_of(seqlen, scheme, DType::f32, true), 0);
-    };
-    EXPECT_EQ(bytes(16384) - bytes(8192), 2 * (bytes(8192) - bytes(4096)));
-  }
-}
-
 // The account of S0 for the forward pass of a ring rank: Q, K, V, incoming K and V, O, so 6 values
 // a row and column. Here O is f32, and the row statistics and tile scratch are counted as well.
 TEST(C34_Bill, IsSixTensorsAndRowStatistics) {
