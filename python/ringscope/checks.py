@@ -1,0 +1,195 @@
+"""Whether the outputs of an attention are right, and which mistake was made if not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+import numpy as np
+
+from .arrays import Files, to_numpy
+from .program import PathLike, RingscopeError, flags_of, run_json
+
+
+class Verdict(Dict[str, Any]):
+    """What `ringscope check --json` says, as a dict, with its main points as properties.
+
+    str() is one line a person can read, so that `assert verdict.ok, verdict` says all.
+    """
+
+    @property
+    def ok(self) -> bool:
+        """Whether the outputs are right: exact, or but for the rounding of 16 bits."""
+        return bool(self["verdict"] != "wrong")
+
+    @property
+    def mistake(self) -> Optional[str]:
+        """The name of the most likely mistake, or None if the outputs are right or none explains
+        them.
+        """
+        return self["suspects"][0]["mistake"] if self["suspects"] else None
+
+    @property
+    def sure(self) -> bool:
+        """Whether that mistake leaves nothing but rounding unexplained."""
+        return bool(self["suspects"] and self["suspects"][0]["sure"])
+
+    def __str__(self) -> str:
+        text = str(self["verdict"])
+        if self.ok:
+            return text
+        wrong = [
+            f"{one['wrong_rows']} rows of {name} "
+            f"({one['first_wrong_row']} to {one['last_wrong_row']})"
+            for name, one in self["tensors"].items()
+            if one["wrong_rows"]
+        ]
+        if wrong:
+            text += ": " + ", ".join(wrong)
+        if self.mistake is None:
+            return text + "; no known mistake explains it"
+        first = self["suspects"][0]
+        rank = "" if first["rank"] is None else f" on rank {first['rank']}"
+        degree = (
+            f"{100 * first['confidence']:.0f} % {'sure' if self.sure else 'of the error, not sure'}"
+        )
+        return f"{text}; {self.mistake}{rank}, {degree}: {first['how']}"
+
+
+def check(
+    out: Any,
+    q: Any,
+    k: Any,
+    v: Any,
+    *,
+    lse: Any = None,
+    dq: Any = None,
+    dk: Any = None,
+    dv: Any = None,
+    dout: Any = None,
+    cu_seqlens: Any = None,
+    partition: Any = None,
+    **options: Any,
+) -> Verdict:
+    """Compare outputs with naive attention in f64, and name the mistake if they are wrong.
+
+    `out`, `q`, `dq`, `dout`: [batch, heads, seqlen, head_dim]; `k`, `v`, `dk`, `dv`: the same with
+    the heads of the keys; `lse`: [batch, heads, seqlen], natural logarithm. All in the order of the
+    sequence, as NumPy arrays, tensors of PyTorch on any device, or paths of files
+    (`"out.rank{r}.npy"` is a file per rank, with that rank's rows). f32, f64, f16 or bf16. `out`
+    may be None beside a gradient or `lse`.
+    `layout`: "bhsd" as above, "bshd", "sbhd", or "thd" without a batch.
+    `mask`: "full", "causal", "causal+window:4096", "causal+documents:5,11", ...; `cu_seqlens`
+    [documents + 1]: the ends of documents, from 0 on, as a part of it.
+    `partition`, `world_size`: who held what (contiguous, 4 ranks), by which ranks are named; an
+    array [seqlen] with the rank of each position is taken too.
+    Further options are the flags of `ringscope check`: `scale`, `dtype="bf16"`, `rows=1000`, ...
+
+    Throws RingscopeError for what the program refuses. A wrong output is no error: see Verdict.ok.
+    """
+    tensors = {"out": out, "lse": lse, "dq": dq, "dk": dk, "dv": dv, "q": q, "k": k, "v": v}
+    tensors.update(dout=dout, cu_seqlens=cu_seqlens)
+    with Files() as files:
+        paths = {name: files.path(name, value) for name, value in tensors.items()}
+        words = flags_of({**paths, "partition": files.partition(partition), **options})
+        return Verdict(run_json("check", words, accepted=(0, 1)))
+
+
+def check_sharded(
+    out: Any,
+    q: Any,
+    k: Any,
+    v: Any,
+    *,
+    lse: Any = None,
+    dq: Any = None,
+    dk: Any = None,
+    dv: Any = None,
+    dout: Any = None,
+    group: Any = None,
+    folder: Optional[PathLike] = None,
+    **options: Any,
+) -> Verdict:
+    """Check what the ranks of a process group hold, each its own rows. All ranks call it, and all
+    get the Verdict of the whole sequence.
+
+    Shapes, and further options, are those of check(), with the rank's own rows for seqlen, in the
+    order of its memory; `partition` says which positions they are. `world_size` is the group's.
+    `folder`: a folder that all ranks see. They write their rows there, as `out.rank{r}.npy`, which
+    stay for `ringscope check --out folder/out.rank{r}.npy`. Without it, rank 0 gathers them.
+
+    Throws RingscopeError, on all ranks, for what the program refuses, and without a process group.
+    """
+    import torch.distributed as dist
+
+    if not dist.is_available() or not dist.is_initialized():
+        raise RingscopeError(
+            "check_sharded: no process group; accepted: init_process_group() before it", 2
+        )
+    rank, world_size = dist.get_rank(group), dist.get_world_size(group)
+    first = 0 if group is None else dist.get_global_rank(group, 0)
+    given = {
+        "out": out,
+        "lse": lse,
+        "dq": dq,
+        "dk": dk,
+        "dv": dv,
+        "q": q,
+        "k": k,
+        "v": v,
+        "dout": dout,
+    }
+    tensors = {name: value for name, value in given.items() if value is not None}
+
+    def share() -> Dict[str, np.ndarray]:
+        arrays = {name: to_numpy(value) for name, value in tensors.items()}
+        if folder is None:
+            return arrays
+        _write(Path(folder), rank, arrays)
+        return {}
+
+    # A rank that fails says so instead of leaving the others waiting.
+    shares: Optional[List[Any]] = [None] * world_size if rank == 0 else None
+    dist.gather_object(_result_of(share), shares, dst=first, group=group)
+    answer: List[Any] = [None]
+    if shares is not None:
+        answer[0] = _result_of(lambda: _check_shares(shares, list(tensors), folder, options))
+    dist.broadcast_object_list(answer, src=first, group=group)
+    verdict, error = answer[0]
+    if error is not None:
+        raise RingscopeError(*error)
+    assert isinstance(verdict, Verdict)
+    return verdict
+
+
+def _result_of(function: Callable[[], Any]) -> Tuple[Any, Optional[Tuple[str, int]]]:
+    """Return what a function returns, or the line and status of its error, so that either can be
+    sent.
+    """
+    try:
+        return function(), None
+    except RingscopeError as error:
+        return None, (error.line, error.status)
+    except Exception as error:
+        return None, (f"check_sharded: {type(error).__name__}: {error}", 3)
+
+
+def _write(folder: Path, rank: int, arrays: Dict[str, np.ndarray]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, array in arrays.items():
+        np.save(folder / f"{name}.rank{rank}.npy", array)
+
+
+def _check_shares(
+    shares: List[Any], names: List[str], folder: Optional[PathLike], options: Dict[str, Any]
+) -> Verdict:
+    for rank, (_, error) in enumerate(shares):
+        if error is not None:
+            raise RingscopeError(f"rank {rank}: {error[0]}", error[1])
+    with Files() as files:
+        place = files.folder if folder is None else Path(folder)
+        for rank, (arrays, _) in enumerate(shares):
+            _write(place, rank, arrays)
+        paths = {name: str(place / f"{name}.rank{{r}}.npy") for name in names}
+        required: Dict[str, Any] = {name: paths.pop(name, None) for name in ("out", "q", "k", "v")}
+        return check(**required, **paths, world_size=len(shares), **options)

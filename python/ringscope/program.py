@@ -1,0 +1,162 @@
+"""Finds the program, makes flags of keyword arguments, runs it and reads the JSON that it prints.
+
+Nothing here knows a command: what a flag means, and what is wrong with it, is for the program to
+say.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import shutil
+import subprocess
+import warnings
+from pathlib import Path
+from typing import Any, Collection, List, Mapping, Sequence, Union
+from urllib.parse import unquote, urlsplit
+
+import numpy as np
+
+PathLike = Union[str, "os.PathLike[str]"]
+
+# Flags that are given once for each value. Values of all others are joined by commas.
+REPEATED = ("attention", "sweep")
+
+HOW_TO_GET_IT = (
+    "no program `ringscope` found; accepted: its path in the environment variable RINGSCOPE, or "
+    "the program on PATH (`./ringscope package` makes a Debian package of it), or a build "
+    "(`./ringscope info`) in the checkout that this package is from"
+)
+
+
+class RingscopeError(Exception):
+    """The program refused or failed.
+
+    `line` is what it said on stderr, without its name; `status` is its exit status: 2 for bad
+    input, 3 for what failed while it ran, below 0 for a signal.
+    """
+
+    def __init__(self, line: str, status: int) -> None:
+        super().__init__(line, status)
+        self.line = line
+        self.status = status
+
+    def __str__(self) -> str:
+        return self.line
+
+
+class RingscopeWarning(UserWarning):
+    """The program did what was asked and has a remark, such as that axes look like another
+    layout's.
+    """
+
+
+def program() -> Path:
+    """Return the path of the program: what the environment variable RINGSCOPE names, else
+    `ringscope` on PATH, else the newest that is built in the checkout that this package lies
+    in or came from.
+
+    Throws RingscopeError with status 2 if there is none, or if RINGSCOPE names no program.
+    """
+    named = os.environ.get("RINGSCOPE")
+    if named:
+        found = shutil.which(named)
+        if found is None:
+            raise RingscopeError(
+                f"RINGSCOPE: '{named}' is no program; accepted: the path of ringscope", 2
+            )
+        return Path(found)
+    found = shutil.which("ringscope")
+    if found is not None:
+        return Path(found)
+    built = [
+        path
+        for checkout in _checkouts()
+        for path in checkout.glob("build/*/app/ringscope")
+        if os.access(path, os.X_OK)
+    ]
+    if not built:
+        raise RingscopeError(HOW_TO_GET_IT, 2)
+    return max(built, key=lambda path: path.stat().st_mtime)
+
+
+def _checkouts() -> List[Path]:
+    """Return the checkout that this package lies in, and the one that it was installed from."""
+    folders = [Path(__file__).resolve().parents[2]]
+    try:
+        noted = importlib.metadata.distribution("ringscope").read_text("direct_url.json")
+        url = urlsplit(json.loads(noted or "{}").get("url", ""))
+    except (importlib.metadata.PackageNotFoundError, ValueError):
+        return folders
+    if url.scheme == "file":
+        folders.append(Path(unquote(url.path)).parent)
+    return folders
+
+
+def flags_of(options: Mapping[str, Any]) -> List[str]:
+    """Return the command line's words for keyword arguments.
+
+    True is the flag alone; None and False are no flag; a list is joined by commas or, for the flags
+    in REPEATED, given value by value; a dict is `key:value,...`, and of `sweep` `key=value,...`, a
+    word for each key.
+    """
+    words: List[str] = []
+    for name, value in options.items():
+        flag = "--" + name.replace("_", "-")
+        if value is None or value is False:
+            continue
+        if value is True:
+            words.append(flag)
+        elif name == "sweep" and isinstance(value, Mapping):
+            for key, values in value.items():
+                words += [flag, f"{key.replace('_', '-')}={_joined(values)}"]
+        elif isinstance(value, Mapping):
+            words += [flag, ",".join(f"{key}:{one}" for key, one in value.items())]
+        elif name in REPEATED and not isinstance(value, str):
+            for one in value:
+                words += [flag, str(one)]
+        else:
+            words += [flag, _joined(value)]
+    return words
+
+
+def _joined(value: Any) -> str:
+    if isinstance(value, (list, tuple, range, np.ndarray)):
+        return ",".join(str(one) for one in value)
+    return os.fspath(value) if isinstance(value, os.PathLike) else str(value)
+
+
+def run(command: str, words: Sequence[str], accepted: Collection[int] = (0,)) -> str:
+    """Run a command and return what it prints. What it remarks becomes a RingscopeWarning a line.
+
+    Throws RingscopeError if it ends with a status that is not accepted.
+    """
+    done = subprocess.run(
+        [str(program()), command, *words],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        errors="replace",
+    )
+    prefix = "ringscope: "
+    if done.returncode not in accepted:
+        # The last message, which may go on over further lines.
+        said = ("\n" + done.stderr).rpartition("\n" + prefix)[2].strip()
+        raise RingscopeError(
+            said or f"{command} ended with status {done.returncode}", done.returncode
+        )
+    for line in done.stderr.splitlines():
+        warnings.warn(line[len(prefix) :] if line.startswith(prefix) else line, RingscopeWarning, 3)
+    return done.stdout
+
+
+def run_json(command: str, words: Sequence[str], accepted: Collection[int] = (0,)) -> Any:
+    """Run a command with --json and return what it prints as Python's objects. Throws as run()
+    does.
+    """
+    printed = run(command, [*words, "--json"], accepted)
+    try:
+        return json.loads(printed)
+    except ValueError as error:
+        raise RingscopeError(f"{command} printed no JSON: {error}", 3) from None

@@ -1,0 +1,128 @@
+"""Recordings: made with PyTorch's profiler, explained, shown."""
+
+from __future__ import annotations
+
+import html
+import os
+import re
+import sys
+import webbrowser
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Union
+
+from .program import PathLike, flags_of, run, run_json
+
+# How attention() names what it wraps, and explain() knows it.
+ATTENTION = "ringscope.attention"
+SUFFIX = ".pt.trace.json"
+
+
+@contextmanager
+def record(folder: PathLike = "profile", **options: Any) -> Iterator[Any]:
+    """Profile what runs inside with torch.profiler, and write `folder/rank{r}.pt.trace.json`, a
+    file per rank.
+
+    Shapes are on, so that explain() knows lengths and bytes; GPUs are recorded where there are any.
+    Record two layers or more: ranks begin the first when their profilers do. Attention of PyTorch,
+    FlashAttention, cuDNN and Triton is known by its name; wrap your own in attention(). Use it
+    after init_process_group().
+
+    The value is the torch.profiler.profile; options go to it. Throws OSError if the file can't be
+    written.
+    """
+    import torch
+    import torch.distributed as dist
+
+    rank, world_size = 0, 1
+    if dist.is_available() and dist.is_initialized():
+        rank, world_size = dist.get_rank(), dist.get_world_size()
+    place = Path(folder)
+    place.mkdir(parents=True, exist_ok=True)
+    if rank == 0:
+        _remove_others(place, world_size)
+    kinds = torch.profiler.ProfilerActivity
+    activities = [kinds.CPU] + ([kinds.CUDA] if torch.cuda.is_available() else [])
+    with torch.profiler.profile(
+        **{"activities": activities, "record_shapes": True, **options}
+    ) as profile:
+        yield profile
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+    profile.export_chrome_trace(str(place / f"rank{rank}{SUFFIX}"))
+
+
+def _remove_others(folder: Path, world_size: int) -> None:
+    """Remove what ranks of a larger group left, which is not of this job."""
+    for file in folder.glob(f"rank*{SUFFIX}"):
+        number = re.fullmatch(r"rank(\d+)", file.name[: -len(SUFFIX)])
+        if number and int(number[1]) >= world_size:
+            file.unlink()
+
+
+def attention(backward: bool = False) -> Any:
+    """Return a context, or decorator, that names the attention of one block in a recording. It is
+    for code of your own, whose kernels have no known name.
+    """
+    import torch
+
+    return torch.profiler.record_function(ATTENTION + (".backward" if backward else ""))
+
+
+def explain(
+    trace: Union[PathLike, Sequence[PathLike]], **options: Any
+) -> Union[Dict[str, Any], List[Dict[str, Any]]]:
+    """Return why a recorded run took as long as it did: `findings`, the most important first, each
+    with `cause`, `rank` or `link`, `ms`, `share` of the time, `confidence` and `evidence`;
+    `wall_ms`; `notes`.
+
+    `trace`: a recording, a folder, or a list; a list gives a list unless it is one job. If no ring
+    is seen in profiles, the dict has `"ring": False`. Options are the flags of `ringscope explain`;
+    `attention=[...]` are parts of the names of further kernels. Throws RingscopeError for files
+    that can't be read.
+    """
+    names = options.pop("attention", None) or []
+    options["attention"] = [ATTENTION, *([names] if isinstance(names, str) else names)]
+    answer = run_json("explain", [*_paths(trace), *flags_of(options)], accepted=(0, 1))
+    assert isinstance(answer, (dict, list))
+    return answer
+
+
+def show(
+    trace: Union[PathLike, Sequence[PathLike]],
+    path: Optional[PathLike] = None,
+    browser: bool = False,
+    **options: Any,
+) -> Any:
+    """Write a page that holds recordings and the viewer, and show it.
+
+    `path`: of the page (`TRACE.html`). In a notebook the value is the page in a frame, for IPython
+    to show; elsewhere it is the Path of the page, which `browser` opens. Options are the flags of
+    `ringscope view`: `step=2`, `select="rank:3,wait"`, ... Throws RingscopeError if a recording
+    can't be read, or the program was built without the viewer for browsers.
+    """
+    paths = _paths(trace)
+    page = Path(path if path is not None else "".join(paths[:1]).rstrip("/") + ".html")
+    run("view", [*paths, *flags_of({"html": page, **options})])
+    if is_notebook():
+        from IPython.display import HTML
+
+        source = html.escape(page.read_text(encoding="utf-8"))
+        frame = f'<iframe srcdoc="{source}" width="100%" height="720" frameborder="0"></iframe>'
+        return HTML(f"<div>{frame}</div>")
+    if browser:
+        webbrowser.open(page.resolve().as_uri())
+    return page
+
+
+def is_notebook() -> bool:
+    """Return whether a kernel of IPython runs this, which shows HTML."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return getattr(shell, "kernel", None) is not None
+
+
+def _paths(trace: Union[PathLike, Sequence[PathLike]]) -> List[str]:
+    if isinstance(trace, (str, os.PathLike)):
+        return [os.fspath(trace)]
+    return [os.fspath(one) for one in trace]

@@ -1,0 +1,139 @@
+"""Right outputs pass, wrong ones are named, whatever the arrays are."""
+
+import numpy as np
+import pytest
+import ringscope
+from naive import attend, causal, documents, inputs, to_bf16, zigzag
+
+
+def test_right_outputs_are_exact():
+    q, k, v = inputs(heads=4, heads_kv=2)
+    out, lse = attend(q, k, v, causal(64))
+    verdict = ringscope.check(out.astype(np.float32), q, k, v, lse=lse, mask="causal")
+    assert verdict.ok and verdict["verdict"] == "exact", verdict
+    assert (verdict.mistake, verdict.sure, str(verdict)) == (None, False, "exact")
+    assert set(verdict["tensors"]) == {"out", "lse"}
+
+
+class Tensor:
+    """As much of a tensor on a device as is used: no array before cpu() and detach()."""
+
+    def __init__(self, array, dtype="torch.float32", ready=()):
+        self.array, self.dtype, self.ready = array, dtype, set(ready)
+
+    def detach(self):
+        return Tensor(self.array, self.dtype, self.ready | {"detached"})
+
+    def cpu(self):
+        return Tensor(self.array, self.dtype, self.ready | {"on the host"})
+
+    def float(self):
+        return Tensor(self.array, "torch.float32", self.ready)
+
+    def numpy(self):
+        assert self.ready == {"detached", "on the host"} and self.dtype == "torch.float32"
+        return self.array
+
+
+def test_tensors_are_taken_on_any_device():
+    q, k, v = inputs()
+    out, _ = attend(q, k, v)
+    tensors = [Tensor(x.astype(np.float32)) for x in (out, q, k, v)]
+    assert ringscope.check(*tensors)["verdict"] == "exact"
+
+
+def test_bf16_keeps_its_bits():
+    q, k, v = (to_bf16(x) for x in inputs())
+    out = to_bf16(attend(q, k, v)[0])
+    verdict = ringscope.check(*(Tensor(x, "torch.bfloat16") for x in (out, q, k, v)))
+    assert (verdict["verdict"], verdict["dtype"]) == ("rounding", "bf16"), verdict
+
+
+@pytest.mark.parametrize("layout, axes", [("bshd", (0, 2, 1, 3)), ("sbhd", (2, 0, 1, 3))])
+def test_the_order_of_the_axes_is_told(layout, axes):
+    q, k, v = inputs()
+    tensors = [x.transpose(axes) for x in (attend(q, k, v)[0], q, k, v)]
+    assert ringscope.check(*tensors, layout=layout).ok
+
+
+def test_documents_are_given_by_cu_seqlens():
+    q, k, v = inputs()
+    packed = [x[0].swapaxes(0, 1) for x in (attend(q, k, v, documents(40, 24))[0], q, k, v)]
+    options = dict(layout="thd", mask="causal", cu_seqlens=np.array([0, 40, 64], dtype=np.int32))
+    assert ringscope.check(*packed, **options).ok
+    packed[0] = attend(q, k, v, causal(64))[0][0].swapaxes(0, 1)
+    verdict = ringscope.check(*packed, **options)
+    assert verdict.mistake == "wrong-mask" and verdict["suspects"][0]["mask"] == "causal"
+
+
+@pytest.mark.parametrize("as_name", [True, False])
+def test_a_file_per_rank_is_put_back_by_the_partition(tmp_path, as_name):
+    q, k, v = inputs()
+    tensors = {"out": attend(q, k, v, causal(64))[0], "q": q, "k": k, "v": v}
+    ranks = np.empty(64, dtype=int)
+    for rank, rows in enumerate(zigzag(64, 4)):
+        ranks[rows] = rank
+        for name, array in tensors.items():
+            np.save(tmp_path / f"{name}.rank{rank}.npy", array[:, :, rows])
+    paths = [tmp_path / (name + ".rank{r}.npy") for name in tensors]
+    partition = "zigzag" if as_name else ranks
+    assert ringscope.check(*paths, mask="causal", partition=partition, world_size=4).ok
+    assert not ringscope.check(*paths, mask="causal", world_size=4).ok
+
+
+def without_block_of_rank_1(q, k, v):
+    mask = causal(64)
+    mask[:, zigzag(64, 4)[1]] &= np.eye(64, dtype=bool)[:, zigzag(64, 4)[1]]
+    return attend(q, k, v, mask)[0]
+
+
+def nan_in_one_row(q, k, v):
+    out = attend(q, k, v, causal(64))[0]
+    out[0, 1, 7] = np.nan
+    return out
+
+
+@pytest.mark.parametrize(
+    "mistaken, mistake",
+    [
+        (lambda q, k, v: attend(q, k, v)[0], "wrong-mask"),
+        (lambda q, k, v: attend(q, k, v, causal(64), scale=1 / 16)[0], "scale"),
+        (lambda q, k, v: np.roll(attend(q, k, v, causal(64))[0], 16, axis=2), "rows-of-other-rank"),
+    ],
+)
+@pytest.mark.parametrize("seed", range(3))
+def test_a_mistake_is_named(mistaken, mistake, seed):
+    q, k, v = inputs(seed=seed)
+    out = mistaken(q, k, v).astype(np.float32)
+    verdict = ringscope.check(out, q, k, v, mask="causal", world_size=4)
+    assert not verdict.ok and verdict.sure
+    assert verdict.mistake == mistake, verdict
+    assert str(verdict).startswith("wrong: ") and mistake in str(verdict)
+
+
+@pytest.mark.parametrize("mistaken", [without_block_of_rank_1, nan_in_one_row])
+def test_other_wrong_outputs_do_not_pass(mistaken):
+    q, k, v = inputs()
+    out = mistaken(q, k, v).astype(np.float32)
+    verdict = ringscope.check(out, q, k, v, mask="causal", partition="zigzag", world_size=4)
+    assert not verdict.ok
+    assert f"{verdict['tensors']['out']['wrong_rows']} rows of out" in str(verdict)
+
+
+@pytest.mark.parametrize(
+    "change, named",
+    [
+        ({"out": None}, "no output of yours given"),
+        ({"q": np.zeros((1, 2, 8, 16), dtype=np.float32)}, "equal batch, seqlen and head_dim"),
+        ({"q": np.zeros((1, 2, 64, 16), dtype=np.int64)}, "--q"),
+        ({"q": object()}, "'object' given; accepted: an array"),
+        ({"mask": "causl"}, "--mask"),
+        ({"k": "no/such.npy"}, "--k no/such.npy"),
+    ],
+)
+def test_bad_input_is_an_error(change, named):
+    q, k, v = inputs()
+    with pytest.raises(ringscope.RingscopeError) as error:
+        ringscope.check(**{"out": q, "q": q, "k": k, "v": v, **change})
+    assert named in str(error.value)
+    assert error.value.status == 2
