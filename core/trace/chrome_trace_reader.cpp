@@ -18,6 +18,7 @@ namespace {
 constexpr std::int64_t kMaxRanks = 1'000'000;
 constexpr std::uint64_t kMinBytesPerRank = 64;  // least size of the events that name it
 constexpr std::size_t kMaxListText = 1000;
+constexpr std::size_t kBytesOfSlice = 200;  // at least, as we write it
 
 using Lists = std::map<EventField, std::vector<std::int64_t>>;
 
@@ -73,6 +74,7 @@ class TraceReader {
               std::size_t chunk)
       : json_(text, chunk),
         text_bytes_(text.most_bytes()),
+        stored_bytes_(text.size()),
         file_(file),
         other_(other),
         earliest_ns_(earliest_ns) {}
@@ -203,6 +205,9 @@ class TraceReader {
         fail_at(head_.end(), fmt::format("a list for {} ranks in \"ring\"; one for {} accepted",
                                          list->size(), info.world_size));
     recording.events.resize(static_cast<std::size_t>(info.world_size));
+    // Growing would move all events of a rank again and again.
+    for (auto& events : recording.events)
+      events.reserve(stored_bytes_ / kBytesOfSlice / recording.events.size());
   }
 
   // Return the number of ranks. It is limited by the file's size, so that a short file can't claim
@@ -295,12 +300,12 @@ class TraceReader {
   void add_event() {
     const std::string_view phase = fields_.text_or_empty(EventField::ph);
     const std::string_view category = fields_.text_or_empty(EventField::cat);
-    if (same(phase, "X")) {
+    if (phase == "X") {
       for (const Lane lane : kAllLanes)
-        if (same(category, name_of(lane))) return add_slice(lane);
+        if (category == name_of(lane)) return add_slice(lane);
       if (category == kModelLane) add_span();
       if (category == kKernelLane) add_kernel_span();
-    } else if (same(category, "flow") && (same(phase, "s") || same(phase, "f"))) {
+    } else if (category == "flow" && (phase == "s" || phase == "f")) {
       add_flow(phase[0] == 'f');
     } else if (category == "softmax" && phase == "i") {
       SoftmaxSample sample{.rank = below_world_size(EventField::pid)};
@@ -416,7 +421,7 @@ class TraceReader {
   }
 
   JsonReader json_;
-  const std::uint64_t text_bytes_;  // at most
+  const std::uint64_t text_bytes_, stored_bytes_;  // the former: at most
   TraceFile& file_;  // its recording is set once the events are known to be those of one
   const std::function<void(const TraceFields&)>& other_;
   const std::int64_t earliest_ns_;

@@ -41,7 +41,7 @@ struct Lookup {
   EventField find(std::string_view name) const {
     if (name.empty()) return EventField::none;
     std::size_t i = first[slot(name)];
-    while (i < kFieldCount && !same(kNames[i], name)) i = others[i];
+    while (i < kFieldCount && kNames[i] != name) i = others[i];
     return static_cast<EventField>(i);
   }
 };
@@ -161,7 +161,7 @@ std::size_t TraceFields::choice_of(EventField field, const std::string_view* nam
                                    std::size_t count) const {
   if (present(field).token == JsonToken::string)
     for (std::size_t i = 0; i < count; ++i)
-      if (same(value(field).text, names[i])) return i;
+      if (value(field).text == names[i]) return i;
   std::string accepted = count > 2 ? "one of " : "";
   for (std::size_t i = 0; i < count; ++i)
     accepted += fmt::format("{}\"{}\"", i == 0 ? "" : count > 2 ? ", " : " or ", names[i]);

@@ -6,7 +6,6 @@
 #include <array>
 #include <bitset>
 #include <cstdint>
-#include <cstring>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -150,32 +149,6 @@ enum class EventField : std::uint8_t {
 inline constexpr std::size_t kFieldCount = static_cast<std::size_t>(EventField::none);
 
 std::string_view name_of(EventField field);
-
-template <class Word>
-inline bool same_word(const char* a, const char* b) {
-  Word x, y;
-  std::memcpy(&x, a, sizeof(Word));
-  std::memcpy(&y, b, sizeof(Word));
-  return x == y;
-}
-
-// Return a == b without a call, which would take longer than comparing these short names word by
-// word. The last word overlaps the one before it.
-inline bool same(std::string_view a, std::string_view b) {
-  const std::size_t size = a.size();
-  if (size != b.size()) return false;
-  if (size >= 8) {
-    for (std::size_t i = 0; i + 8 < size; i += 8)
-      if (!same_word<std::uint64_t>(a.data() + i, b.data() + i)) return false;
-    return same_word<std::uint64_t>(a.data() + size - 8, b.data() + size - 8);
-  }
-  if (size >= 4)
-    return same_word<std::uint32_t>(a.data(), b.data()) &&
-           same_word<std::uint32_t>(a.data() + size - 4, b.data() + size - 4);
-  for (std::size_t i = 0; i < size; ++i)
-    if (a[i] != b[i]) return false;
-  return true;
-}
 
 // The fields of the provenance, in the order of the file.
 inline constexpr EventField kOriginFields[] = {

@@ -9,6 +9,7 @@
 
 #include "tests/viz_model/hand_made.h"
 #include "tests/viz_model/recorded.h"
+#include "tests/viz_model/simulated.h"
 
 namespace ringscope::viz {
 namespace {
@@ -197,6 +198,20 @@ TEST(CriticalPath, CoversRandomTraces) {
   for (std::uint32_t seed = 0; seed < 3000; ++seed) {
     expect_covers(random_trace(seed), "seed " + std::to_string(seed));
     if (HasFailure()) return;
+  }
+}
+
+// Nothing holds up a simulated run but its computations and messages, whatever its loop.
+TEST(CriticalPath, OfASimulationLeavesNothingUnexplained) {
+  for (const char* scheme : {"ring", "allgather", "bidirectional", "pass-q", "two-level:2"}) {
+    Scenario scenario = simulated_scenario(4, PartitionKind::contiguous, true);
+    scenario.rates.bytes_per_s = 0.2e9;
+    set_scheme(scenario.job, scheme);
+    if (scheme == std::string("pass-q")) scenario.job.backward = false;
+    const Trace trace = simulated_trace(scenario);
+    const CriticalPath path = critical_path_of(trace);
+    EXPECT_LE(path.overhead_ns, trace.wall_ns() / 50) << scheme;
+    EXPECT_GT(path.link_ns, 0) << scheme;
   }
 }
 

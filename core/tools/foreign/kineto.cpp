@@ -128,11 +128,11 @@ std::int64_t message_bytes(const TraceFields& fields) {
 }
 
 void ProfileEvents::add(const TraceFields& fields) {
-  if (!same(fields.text_or_empty(EventField::ph), "X")) return;
+  if (fields.text_or_empty(EventField::ph) != "X") return;
   const std::string_view name = fields.text_or_empty(EventField::name);
   const std::string_view category = fields.text_or_empty(EventField::cat);
-  const bool on_device = same(category, "kernel");
-  if (!on_device && !same(category, "cpu_op") && !same(category, "user_annotation")) return;
+  const bool on_device = category == "kernel";
+  if (!on_device && category != "cpu_op" && category != "user_annotation") return;
   const std::string_view collective = fields.text_or_empty(EventField::collective);
   auto& dull = dull_[on_device];
   if (const auto known = dull.find(name); known != dull.end() && collective.empty()) {
