@@ -334,8 +334,8 @@ Finish declare_check(CommandFlags& flags) {
   flags.path("--dv", run.dv, "your gradient of the values");
   add_tensors(flags, run);
   flags.path("--dout", run.dout, "gradient of the output that yours came from (ones)");
-  add_mask(flags, run.job.mask, "full");
-  add_partition(flags, run.job.partition, "which of your ranks holds which positions (contiguous)");
+  flags.row(run.job, "mask");
+  flags.row(run.job, "partition", "which of your ranks holds which positions ({})");
   flags.integer("--world-size", run.world_size,
                 fmt::format("your ranks ({})", kDefaultCheckedRanks), 1, 4096);
   flags.one_of("--reference", {"mine-is-bf16", "mine-is-f16", "mine-is-f32"}, check->reference,

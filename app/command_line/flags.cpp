@@ -54,15 +54,6 @@ void refuse_extras(const CLI::App& app, const std::string& command) {
 
 }  // namespace
 
-double number_of_flag(const std::string& flag, const std::string& text, const Accepted& accepted) {
-  const auto& [least, most, from_least, to_most, words] = accepted;
-  const std::optional<double> value = parse_number<double>(text);
-  if (value && (*value > least || (from_least && *value == least)) &&
-      (*value < most || (to_most && *value == most)))
-    return *value;
-  throw InputError(fmt::format("{}: '{}' given; accepted: {}", flag, text, words));
-}
-
 std::optional<std::pair<Index, Index>> sizes_in(const std::string& text) {
   const std::size_t cross = std::min(text.find('x'), text.size());
   const auto first = parse_number<Index>(text.substr(0, cross));
@@ -149,6 +140,12 @@ void CommandFlags::require(const std::string& name) { command_->get_option(name)
 CommandFlags& CommandFlags::needs(const std::string& others) {
   needs_.emplace_back(last_, others);
   return *this;
+}
+
+std::string CommandFlags::with_default(std::string_view help, const std::string& otherwise) {
+  std::string text(help);
+  if (const auto at = text.find("{}"); at != text.npos) text.replace(at, 2, otherwise);
+  return text;
 }
 
 bool CommandFlags::given(const std::string& name) const { return command_->count(name) > 0; }

@@ -16,9 +16,9 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/describe.h"
 #include "core/base/error.h"
 #include "core/base/math.h"
-#include "core/base/text.h"
 
 namespace CLI {
 class App;
@@ -49,34 +49,6 @@ auto with_dashes(F&& f) {
   }
 }
 
-// ---
-// Reading values. Every value is refused in the same way: the message names the flag, the value,
-// and what would be accepted.
-
-// The numbers that a flag takes: from `least` to `most`, and whether these two are among them.
-// `words` say so.
-struct Accepted {
-  double least, most;
-  bool from_least, to_most;
-  const char* words;
-};
-inline constexpr Accepted kAbove0 = {0, 1e9, false, true, "a number above 0, up to 1e9"};
-inline constexpr Accepted kFrom0 = {0, 1e9, true, true, "a number from 0 to 1e9"};
-
-// Return the number in `text`. Throw InputError unless it is accepted; NaN never is.
-double number_of_flag(const std::string& flag, const std::string& text, const Accepted& accepted);
-// Return the integer in `text`, a size if T is Index. Throw InputError unless it lies in
-// [least, most]. CLI11 does not
-// read numbers here, because it accepts what overflows and does not say what it wanted.
-template <class T>
-T integer_of_flag(const std::string& flag, const std::string& text, T least, T most) {
-  std::optional<T> value = parse_number<T>(text);
-  if constexpr (std::is_same_v<T, Index>) value = parse_size(text);
-  if (value && *value >= least && *value <= most) return *value;
-  throw InputError(fmt::format("{}: '{}' given; accepted: an integer from {} to {}{}", flag, text,
-                               least, most,
-                               std::is_same_v<T, Index> ? ", or with k, M or G, as in 8k" : ""));
-}
 // Return the two numbers of a text such as "128x64", or none if it is not of this form.
 std::optional<std::pair<Index, Index>> sizes_in(const std::string& text);
 
@@ -112,6 +84,29 @@ class CommandFlags {
   // Add a flag whose value may be left out; `read` then takes "".
   void optional_value(const std::string& name, const std::string& type, const std::string& help,
                       std::function<void(const std::string&)> read);
+  // Add the flag of the row `name` of a struct that describes itself. `help`, if any, replaces the row's.
+  template <class S>
+  CommandFlags& row(S& object, const std::string& name, const std::string& help = "") {
+    describe(object, [&](const Row& row, auto&& member) {
+      if (row.name != name) return;
+      const std::string flag = "--" + name;
+      const std::string text = with_default(help.empty() ? row.help : help, text_of(member));
+      if constexpr (std::is_same_v<decltype(member), bool&>)
+        this->flag(flag, member, text);
+      else
+        value(flag, std::string(row.type), text, [&object, name, flag](const std::string& given) {
+          read_member(object, name, given, flag);
+        });
+    });
+    return *this;
+  }
+  // Add the flags of all rows that have help.
+  template <class S>
+  void rows(S& object) {
+    describe(object, [&](const Row& row, auto&&) {
+      if (!row.help.empty()) this->row(object, std::string(row.name));
+    });
+  }
   // Add a flag whose value is taken as it is.
   template <class T>
   CommandFlags& text(const std::string& name, const std::string& type, T& target,
@@ -128,7 +123,7 @@ class CommandFlags {
                         Value<T> least = 1, Value<T> most = std::numeric_limits<Value<T>>::max(),
                         const std::string& type = "N") {
     return value(name, type, help, [&target, name, least, most](const std::string& given) {
-      target = integer_of_flag<Value<T>>(name, given, least, most);
+      target = for_flag(name + ":", [&] { return integer_in<Value<T>>(given, least, most); });
     });
   }
   // Add a flag that takes an integer from 1 to 2^31, the largest of all sizes.
@@ -137,10 +132,10 @@ class CommandFlags {
   }
   // Add a flag that takes a number. The target becomes `unit` times that.
   template <class T>
-  CommandFlags& number(const std::string& name, T& target, const Accepted& accepted,
+  CommandFlags& number(const std::string& name, T& target, const Range& accepted,
                        const std::string& help, double unit = 1, const std::string& type = "X") {
     return value(name, type, help, [&target, name, accepted, unit](const std::string& given) {
-      target = unit * number_of_flag(name, given, accepted);
+      target = unit * for_flag(name + ":", [&] { return number_in(given, accepted); });
     });
   }
   // Add a flag that takes a name, which `read` understands. Its errors name the name.
@@ -175,6 +170,8 @@ class CommandFlags {
   void require_well_formed(const std::vector<std::string>& arguments) const;
 
  private:
+  // Return `help` with the default for {}.
+  static std::string with_default(std::string_view help, const std::string& otherwise);
   // Return whether a flag was given, and has one of the values that `other` names, if it does.
   bool has(const std::string& other) const;
 

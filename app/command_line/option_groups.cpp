@@ -12,17 +12,6 @@
 
 namespace ringscope {
 
-void add_heads(CommandFlags& flags, AttentionShape& shape) {
-  flags.count("--heads", shape.num_heads, fmt::format("query heads ({})", shape.num_heads));
-  flags.count("--heads-kv", shape.num_heads_kv,
-              "key and value heads, a divisor of the heads (as many)");
-  flags.count("--head-dim", shape.head_dim, fmt::format("values a head ({})", shape.head_dim));
-}
-
-void add_dtype(CommandFlags& flags, DType& dtype, const std::string& help) {
-  flags.name("--dtype", dtype, "f32|bf16|f16", help, parse_dtype);
-}
-
 void add_model_memory(CommandFlags& flags, ModelMemory& memory) {
   flags.name("--recompute", memory.recompute, "none|attention|layer",
              "what the model's backward pass computes again instead of keeping it (none)",
@@ -30,28 +19,6 @@ void add_model_memory(CommandFlags& flags, ModelMemory& memory) {
   flags.count("--chunks", memory.chunks,
               "pieces of a rank's rows in which the MLP and the logits are computed, one after the "
               "other; the MLP then again in the backward pass (1)");
-}
-
-void add_partition(CommandFlags& flags, PartitionKind& partition, const std::string& help) {
-  flags.name("--partition", partition, "contiguous|striped|zigzag|fold", help, parse_partition);
-}
-
-void add_partition(CommandFlags& flags, PartitionSpec& partition, const std::string& help) {
-  flags.name("--partition", partition,
-             "contiguous|striped|zigzag|fold|documents:P|file:RANKS.npy|searched", help,
-             PartitionSpec::parse);
-}
-
-void add_speeds(CommandFlags& flags, std::vector<double>& speeds, const std::string& what_for) {
-  static constexpr Accepted kSpeed = {0, 1e12, false, true,
-                                      "numbers above 0, up to 1e+12, as in 1,1,0.5"};
-  flags.value("--speeds", "S0,S1,...",
-              "speed of each rank beside the others', " + what_for + " (all alike)",
-              [&speeds](const std::string& text) {
-                speeds.clear();
-                for (const std::string_view speed : split(text, ','))
-                  speeds.push_back(number_of_flag("--speeds", std::string(speed), kSpeed));
-              });
 }
 
 void check_speeds(const Problem& job) {
@@ -78,17 +45,17 @@ void add_world_size(CommandFlags& flags, std::optional<int>& world_size, int oth
 }
 
 void add_unpack(CommandFlags& flags) {
-  static constexpr Accepted kGiB = {0, 1024, false, true, "a number above 0, up to 1024"};
+  static constexpr Range kGiB = {0, 1024, false, "a number above 0, up to 1024"};
   flags.value("--unpack", "GIB", "unpack at most so much of a file that gzip packed (1)",
               [](const std::string& text) {
-                FileSource::most_unpacked() =
-                    static_cast<std::uint64_t>(number_of_flag("--unpack", text, kGiB) * 0x1p30);
+                FileSource::most_unpacked() = static_cast<std::uint64_t>(
+                    for_flag("--unpack:", [&] { return number_in(text, kGiB); }) * 0x1p30);
               });
 }
 
 void add_timeout(CommandFlags& flags, double& timeout_s, const std::string& help) {
-  constexpr Accepted kSeconds = {0, 1e9, false, true,
-                                 "seconds, more than 0, at most 1e+09, as in 60 or 0.5"};
+  constexpr Range kSeconds = {0, 1e9, false,
+                              "seconds, more than 0, at most 1e+09, as in 60 or 0.5"};
   flags.number("--timeout", timeout_s, kSeconds, help, 1, "SECONDS");
 }
 
@@ -101,13 +68,9 @@ Problem planned_problem() {
 }
 
 void add_problem(CommandFlags& flags, Problem& job) {
-  flags.integer("--world-size", job.world_size, "ranks");
-  flags.count("--seqlen", job.shape.seqlen, "positions");
-  flags.count("--batch", job.shape.batch, "batch entries (1)");
-  add_heads(flags, job.shape);
-  add_dtype(flags, job.dtype, "storage type (bf16)");
-  add_mask(flags, job.mask, "full");
-  flags.flag("--backward", job.backward, "the backward pass too");
+  for (const char* row : {"world-size", "seqlen", "batch", "heads", "heads-kv", "head-dim", "dtype",
+                          "mask", "backward"})
+    flags.row(job, row);
 }
 
 void check_live(const std::optional<std::string>& trace, Backend backend) {
@@ -163,7 +126,8 @@ void add_ranks(CommandFlags& flags, RankOptions& ranks, int otherwise, const std
   flags.name("--backend", ranks.backend, "cpu|mpi", "a thread a rank, or a process a rank (cpu)",
              parse_backend);
   add_world_size(flags, ranks.world_size, otherwise);
-  add_partition(flags, ranks.partition, "which rank holds which " + dealt + " (zigzag)");
+  flags.name("--partition", ranks.partition, "contiguous|striped|zigzag|fold",
+             "which rank holds which " + dealt + " (zigzag)", parse_partition);
 }
 
 void add_timeout(CommandFlags& flags, RankOptions& ranks) {

@@ -9,35 +9,12 @@
 
 #include "app/command_line/flags.h"
 #include "app/run/backend.h"
-#include "core/problem/mask.h"
-#include "core/ring/problem.h"
+#include "core/ring/problem_rows.h"
 #include "core/tools/cost/model_step.h"
 #include "core/tools/sim/work.h"
 
 namespace ringscope {
 
-// Add --heads, --heads-kv and --head-dim. The help shows the defaults that `shape` has.
-void add_heads(CommandFlags& flags, AttentionShape& shape);
-void add_dtype(CommandFlags& flags, DType& dtype, const std::string& help);
-
-// Add --mask. `otherwise` is the default, for the help.
-template <class T>
-void add_mask(CommandFlags& flags, T& mask, const std::string& otherwise) {
-  flags.value(
-      "--mask", "MASK",
-      "full, causal, window:W, sink:K, prefix:P, documents:L1,L2,..., ranges:FILE, joined by + (" +
-          otherwise + ")",
-      [&mask](const std::string& text) {
-        // An error names only the part that is wrong.
-        mask = for_flag("--mask '" + text + "':", [&] { return MaskSpec::parse(text); });
-      });
-}
-
-// Add --partition: a fixed one, or any.
-void add_partition(CommandFlags& flags, PartitionKind& partition, const std::string& help);
-void add_partition(CommandFlags& flags, PartitionSpec& partition, const std::string& help);
-// Add --speeds.
-void add_speeds(CommandFlags& flags, std::vector<double>& speeds, const std::string& what_for);
 // Throw an InputError unless there is a speed a rank, or none at all.
 void check_speeds(const Problem& job);
 // Deal the positions of `job` out as its partition says, a searched one for kernels that compute
@@ -74,7 +51,7 @@ void check_live(const std::optional<std::string>& trace, Backend backend);
 // Return a problem with the sizes of a 7B model's attention. 0 stands for sizes not given: seqlen,
 // ranks, and heads-kv, which are then as many as heads.
 Problem planned_problem();
-// Add the flags of a problem, except partition and scheme.
+// Add the flags of a problem, except partition, speeds and scheme.
 void add_problem(CommandFlags& flags, Problem& job);
 // Throw InputError for a size that `command` lacks, and for an impossible shape or mask.
 void complete_problem(const std::string& command, Problem& job);

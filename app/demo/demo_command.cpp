@@ -35,9 +35,7 @@ constexpr Index kVerifiedRows = 1024;  // of each head; a sample keeps verifying
 RunOptions run_options(const DemoOptions& demo, PartitionKind partition) {
   RunOptions run;
   run.text = demo.text;
-  run.seqlen = demo.seqlen;
-  run.heads = kHeads;
-  run.head_dim = kHeadDim;
+  run.job.shape = {1, kHeads, kHeads, demo.seqlen, kHeadDim};
   run.world_size = kWorldSize;
   run.job.partition = partition;
   run.job.mask = MaskSpec::parse("causal");

@@ -278,7 +278,7 @@ Finish declare_plan(CommandFlags& flags) {
       [plan](const std::string& text) {
         plan->partition = for_flag("--partition:", [&] { return PartitionSpec::parse(text); });
       });
-  add_speeds(flags, plan->job.speeds, "for a searched partition");
+  flags.row(plan->job, "speeds");
   flags.value("--scheme", kSchemeNames,
               "how blocks get around (the best of ring, allgather and ulysses)",
               [plan](const std::string& text) {
@@ -313,7 +313,7 @@ Finish declare_plan(CommandFlags& flags) {
         *model = found.sizes;
       });
   flags.number("--logit-bytes", plan->model_memory.logit_bytes,
-               {1, 1e3, true, true, "a number from 1 to 1000"},
+               {1, 1e3, true, "a number from 1 to 1000"},
                "that a logit and its gradients take at the peak; PyTorch's cross_entropy of bf16 "
                "logits: 14 (4)");
   flags.one_of("--gradients", {"stored", "f32"}, *gradients,
@@ -322,7 +322,7 @@ Finish declare_plan(CommandFlags& flags) {
   add_nodes(flags, *nodes, plan->between);
   flags.integer("--nics", plan->nics, "links between nodes that a node has (1)", 1, 1 << 20, "K");
   flags.number("--memory-fraction", plan->memory_fraction,
-               {0, 1, false, true, "a number above 0 and up to 1"},
+               {0, 1, false, "a number above 0 and up to 1"},
                "of the device's memory that all of it may take (0.9)");
   add_groups(flags, *plan);
   flags.flag("--explain", plan->explain, "say how every number comes about");

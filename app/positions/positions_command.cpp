@@ -131,7 +131,8 @@ void complete(PositionsOptions& options, bool partition_given) {
                               count_text(job.world_size, "rank")),
                   fmt::format("up to {} of either", kMostPositions));
   if (options.rank)
-    integer_of_flag<int>("--rank", std::to_string(*options.rank), 0, job.world_size - 1);
+    for_flag("--rank:",
+             [&] { integer_in<int>(std::to_string(*options.rank), 0, job.world_size - 1); });
   if (options.convention == Convention::ringscope) return;
   const Mask mask = job.mask.for_seqlen(job.shape.seqlen);
   const Index chunks = 2 * Index{job.world_size};
@@ -160,10 +161,7 @@ Finish declare_positions(CommandFlags& flags) {
   const auto options = std::make_shared<PositionsOptions>();
   options->job = planned_problem();
   Problem& job = options->job;
-  flags.count("--seqlen", job.shape.seqlen, "positions");
-  flags.integer("--world-size", job.world_size, "ranks");
-  add_partition(flags, job.partition, "which rank holds which positions (contiguous)");
-  add_mask(flags, job.mask, "full");
+  for (const char* row : {"seqlen", "world-size", "partition", "mask"}) flags.row(job, row);
   flags.integer("--rank", options->rank, "this rank alone (all)", 0);
   flags.name(
       "--convention", options->convention,

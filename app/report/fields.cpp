@@ -6,6 +6,7 @@
 #include "app/report/machine.h"
 #include "app/report/terminal.h"
 #include "core/base/text.h"
+#include "core/ring/problem_rows.h"
 
 namespace ringscope {
 namespace {
@@ -65,12 +66,11 @@ std::string percent_text(double share) { return fmt::format("{:.1f} %", 100 * sh
 std::string integer_text(double number) { return fmt::format("{:.0f}", number); }
 std::string digits_text(double number) { return fmt::format("{:.3g}", number); }
 
-Fields shape_fields(const AttentionShape& shape) {
-  return {{"batch", shape.batch},
-          {"num_heads", shape.num_heads},
-          {"num_heads_kv", shape.num_heads_kv},
-          {"seqlen", shape.seqlen},
-          {"head_dim", shape.head_dim}};
+Fields shape_fields(const AttentionShape& shape) { return fields_of(shape); }
+
+Fields way_fields(const Problem& job) {
+  return fields_of(job, {"world-size", "partition", "mask", "dtype", "backward"}) +
+         Fields{{"scheme", job.scheme_name()}, {"shape", shape_fields(job.shape)}};
 }
 
 std::string problem_text(const Problem& job) {

@@ -46,6 +46,8 @@ inline std::string seed_text(std::uint64_t seed) { return std::to_string(seed); 
 // What several commands report.
 
 Fields shape_fields(const AttentionShape& shape);
+// Return what is computed, and how it is distributed.
+Fields way_fields(const Problem& job);
 
 // Return "1024 tokens x 1 batch, 4 heads (4 kv), ..., forward", in a line without its end.
 std::string problem_text(const Problem& job);

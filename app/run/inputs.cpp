@@ -139,12 +139,9 @@ void add_dout(const RunOptions& options, InputPlan& plan) {
 }
 
 AttentionShape shape_of(const RunOptions& options) {
-  AttentionShape shape;
-  shape.batch = options.batch.value_or(1);
-  shape.num_heads = options.heads.value_or(4);
-  shape.num_heads_kv = options.heads_kv.value_or(shape.num_heads);
-  shape.seqlen = options.seqlen.value_or(kDefaultSeqlen);
-  shape.head_dim = options.head_dim.value_or(64);
+  AttentionShape shape = options.job.shape;
+  if (shape.num_heads_kv == 0) shape.num_heads_kv = shape.num_heads;
+  if (shape.seqlen == 0) shape.seqlen = kDefaultSeqlen;
   return shape;
 }
 
@@ -153,12 +150,9 @@ InputPlan plan_text(const RunOptions& options) {
   plan.shape = shape_of(options);
   const std::string& path = *options.text;
   const Index have = for_flag("--text", [&] { return text_length(path); });
-  if (!options.seqlen) plan.shape.seqlen = have / plan.shape.batch;
-  const Index wanted =
-      options.seqlen
-          ? for_flag("--batch, --seqlen:",
-                     [&] { return checked_product(plan.shape.batch, *options.seqlen, "tokens"); })
-          : plan.shape.batch;
+  const Index seqlen = options.job.shape.seqlen;
+  if (seqlen == 0) plan.shape.seqlen = have / plan.shape.batch;
+  const Index wanted = plan.shape.batch * std::max<Index>(seqlen, 1);
   if (have < wanted)
     throw InputError(
         fmt::format("--text '{}': {} bytes there, {} wanted; accepted: a longer file, or smaller "

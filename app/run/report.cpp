@@ -347,31 +347,27 @@ Report make_report(const Problem& config, const RingRun& run, std::optional<Verd
 std::string report_json(const Report& report) {
   const Problem& config = report.config;
   const RunSummary& summary = report.summary;
-  return json_line({
-      {"backend", report.backend},
-      {report.engine_notes.empty() ? "" : "engine_notes", report.engine_notes},
-      {"world_size", config.world_size},
-      {"partition", name_of(config.partition)},
-      {"mask", config.mask.name()},
-      {"scheme", config.scheme_name()},
-      {config.scheme == Scheme::ring ? "kv_buffers" : "", config.used_kv_buffers()},
-      {"dtype", name_of(config.dtype)},
-      {"shape", shape_fields(config.shape)},
-      {"softmax_scale", config.scale()},
-      {"backward", config.backward},
-      {"vector_width", kVectorWidth},
-      {"wall_s", report.wall_s},
-      {"ranks", report.ranks},
-      {"imbalance", summary.imbalance},
-      {"balance_ceiling", summary.balance_ceiling},
-      {"predicted_balance_ceiling", report.predicted_balance_ceiling},
-      {"exposed_s", summary.exposed_s},
-      {config.speeds.empty() ? "" : "speeds", config.speeds},
-      {config.partition.is_searched() ? "searched" : "", config.partition.found()},
-      {"measured", Fields{{"imbalance", summary.measured_imbalance},
-                          {"balance_ceiling", summary.measured_balance_ceiling}}},
-      {report.verdict ? "verify" : "", report.verdict ? verdict_fields(*report.verdict) : Fields()},
-  });
+  return json_line(
+      way_fields(config) +
+      Fields{
+          {"backend", report.backend},
+          {report.engine_notes.empty() ? "" : "engine_notes", report.engine_notes},
+          {config.scheme == Scheme::ring ? "kv_buffers" : "", config.used_kv_buffers()},
+          {"softmax_scale", config.scale()},
+          {"vector_width", kVectorWidth},
+          {"wall_s", report.wall_s},
+          {"ranks", report.ranks},
+          {"imbalance", summary.imbalance},
+          {"balance_ceiling", summary.balance_ceiling},
+          {"predicted_balance_ceiling", report.predicted_balance_ceiling},
+          {"exposed_s", summary.exposed_s},
+          {config.speeds.empty() ? "" : "speeds", config.speeds},
+          {config.partition.is_searched() ? "searched" : "", config.partition.found()},
+          {"measured", Fields{{"imbalance", summary.measured_imbalance},
+                              {"balance_ceiling", summary.measured_balance_ceiling}}},
+          {report.verdict ? "verify" : "",
+           report.verdict ? verdict_fields(*report.verdict) : Fields()},
+      });
 }
 
 // ---

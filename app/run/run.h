@@ -36,13 +36,11 @@ struct RunOptions {
   bool random = false;
   std::uint64_t seed = 0;
 
-  // Only for text and random inputs.
-  std::optional<Index> batch, heads, heads_kv, seqlen, head_dim;
-
   Backend backend = Backend::cpu;
   CudaChoice cuda;
   std::optional<int> world_size;  // default 4, or the number of processes started
-  Problem job;                    // without shape and ranks
+  // Without ranks. The shape is only for text and random inputs; 0: as many heads, the default seqlen.
+  Problem job = {.shape = {1, 4, 0, 0, 64}};
 
   std::optional<std::string> dout;
   std::optional<std::string> out, lse, dq, dk, dv, trace, write_partition;

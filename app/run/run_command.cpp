@@ -39,7 +39,8 @@ std::optional<MistakenRing> parse_mistake(const std::string& text) {
     if (text.substr(0, at) != name_of(mistake)) continue;
     MistakenRing ring{.mistake = mistake};
     if (at < text.size())
-      ring.rank = integer_of_flag<int>("--inject", text.substr(at + 1), 0, 4095);
+      ring.rank =
+          for_flag("--inject:", [&] { return integer_in<int>(text.substr(at + 1), 0, 4095); });
     return ring;
   }
   return std::nullopt;
@@ -52,15 +53,13 @@ void add_inputs(CommandFlags& flags, RunOptions& run) {
   flags.flag("--random", run.random, "draw from N(0, 1) instead");
   flags.integer("--seed", run.seed, "of --random, --verify-rows and --inject jitter (0)", 0)
       .needs("--random or --verify-rows N");
-  flags.integer("--batch", run.batch, "batch entries (1), for --text and --random as the next four")
+  AttentionShape& shape = run.job.shape;
+  flags.row(shape, "batch", "batch entries ({}), for --text and --random as the next four")
       .needs(made);
-  flags.integer("--heads", run.heads, "query heads (4)").needs(made);
-  flags.integer("--heads-kv", run.heads_kv, "key and value heads, a divisor of the heads (as many)")
+  for (const char* row : {"heads", "heads-kv"}) flags.row(shape, row).needs(made);
+  flags.row(shape, "seqlen", "positions (1024; of a text: all of it, divided by --batch)")
       .needs(made);
-  flags
-      .integer("--seqlen", run.seqlen, "positions (1024; of a text: all of it, divided by --batch)")
-      .needs(made);
-  flags.integer("--head-dim", run.head_dim, "values a head (64)").needs(made);
+  flags.row(shape, "head-dim").needs(made);
 }
 
 void add_ring(CommandFlags& flags, RunOptions& run) {
@@ -97,25 +96,20 @@ void add_ring(CommandFlags& flags, RunOptions& run) {
       [&run](const std::string& text) {
         for_flag("--scheme", [&] { set_scheme(run.job, text); });
       });
-  add_partition(
-      flags, run.job.partition,
-      "which rank holds which positions (contiguous); documents:P deals each document out by "
-      "P, contiguous or zigzag");
-  add_speeds(flags, run.job.speeds, "for a searched partition");
-  flags.needs("--partition searched");
+  flags.row(run.job, "partition");
+  flags.row(run.job, "speeds").needs("--partition searched");
   flags.path("--write-partition", run.write_partition,
              "write the rank of each position, .npy, as file: reads it");
   add_kv_buffers(flags, run.job.kv_buffers,
                  "of a ring: buffers that a rank's key-value blocks take turns in; more than 2 let "
                  "ranks run ahead of late ones (2)");
-  add_mask(flags, run.job.mask, "full");
-  add_dtype(flags, run.job.dtype, "storage type (f32)");
+  flags.row(run.job, "mask").row(run.job, "dtype");
 }
 
 void add_outputs(CommandFlags& flags, RunOptions& run) {
   flags.path("--out", run.out, "write the output, .npy");
   flags.path("--lse", run.lse, "write the log-sum-exp, .npy [batch, heads, seqlen]");
-  flags.flag("--backward", run.job.backward, "compute the gradients too");
+  flags.row(run.job, "backward", "compute the gradients too");
   const std::string backward = "--backward";
   flags.path("--dout", run.dout, "gradient of the output, .npy shaped like the queries (ones)")
       .needs(backward);
@@ -225,7 +219,7 @@ void add_tensors(CommandFlags& flags, RunOptions& run) {
       .needs(q);
   constexpr double kMost = std::numeric_limits<float>::max();
   flags.number("--scale", run.job.softmax_scale,
-               {-kMost, kMost, true, true, "a finite number that f32 can hold"},
+               {-kMost, kMost, true, "a finite number that f32 can hold"},
                "softmax scale (1/sqrt(head_dim))");
 }
 

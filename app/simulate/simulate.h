@@ -15,11 +15,11 @@ namespace ringscope {
 
 struct SimulateOptions {
   HardwareOptions hardware;
+  std::optional<int> nodes;
   std::optional<std::string> between;  // a link by name or file
-  // Rates and links are filled in later, as are cores and granularity if measured.
+  // Rates and links are filled in later, as are cores and granularity if measured and not given.
   Scenario scenario;
-  std::optional<int> cores;
-  bool tiles_given = false;
+  bool cores_given = false, tiles_given = false;
 
   std::vector<SweptAxis> sweep;
 

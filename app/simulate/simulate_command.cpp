@@ -22,6 +22,7 @@
 #include "core/tools/cost/measure.h"
 #include "core/tools/explain/explain.h"
 #include "core/tools/sim/recording.h"
+#include "core/tools/sim/scenario_rows.h"
 #include "core/tools/sim/searched.h"
 #include "core/trace/chrome_trace.h"
 #include "core/trace/recorder.h"
@@ -30,107 +31,9 @@ namespace ringscope {
 
 namespace {
 
-// Numbers far from where sums of times would overflow.
-constexpr Accepted kSpeed = {0, 1e12, false, true, "a number above 0, up to 1e+12"};
-constexpr Accepted kDelay = {0, 1e12, true, true, "a number from 0, up to 1e+12"};
-
-// What the flags give beside the options, before it is known that they fit together.
-struct Given {
-  std::optional<int> nodes, nics;
-  std::optional<Placement> placement;
-  std::optional<std::string> kv_buffers;
-  std::vector<std::string> sweep;
-};
-
-// Parse text such as "3:0.5,7:0.8".
-std::vector<Straggler> parse_stragglers(const char* flag, const std::string& text) {
-  std::vector<Straggler> stragglers;
-  for (const std::string_view part : split(text, ',')) {
-    const std::string one(part);
-    const std::size_t colon = one.find(':');
-    if (colon == std::string::npos)
-      contradiction(flag, fmt::format("'{}' given", text),
-                    "RANK:SPEED,..., as in 3:0.5 for half the speed");
-    const int rank =
-        integer_of_flag<int>(flag, one.substr(0, colon), 0, std::numeric_limits<int>::max());
-    for (const Straggler& other : stragglers)
-      if (other.rank == rank)
-        contradiction(flag, fmt::format("rank {} given twice", rank), "each rank once");
-    stragglers.push_back({rank, number_of_flag(flag, one.substr(colon + 1), kSpeed)});
-  }
-  return stragglers;
-}
-
-// Parse text such as "128x64".
-Granularity parse_tile(const std::string& text) {
-  constexpr Index kLongest = Index{1} << 20;
-  const auto tile = sizes_in(text);
-  if (!tile || tile->first < 1 || tile->second < 1 || tile->first > kLongest ||
-      tile->second > kLongest)
-    contradiction("--tile", fmt::format("'{}' given", text),
-                  fmt::format("ROWSxKEYS, each from 1 to {}", kLongest));
-  return {tile->first, tile->second};
-}
-
-void add_ways(CommandFlags& flags, SimulateOptions& options, Given& given) {
-  flags.value("--partition", "contiguous|striped|zigzag|fold|documents:P|file:RANKS.npy|searched",
-              "which rank holds which positions (contiguous); P: contiguous or zigzag",
-              [&](const std::string& text) {
-                for_flag("--partition:",
-                         [&] { apply(Setting::partition, {text}, options.scenario); });
-              });
-  add_speeds(flags, options.scenario.job.speeds, "also for --partition searched");
+void add_outputs(CommandFlags& flags, SimulateOptions& options, std::vector<std::string>& swept) {
   flags.path("--write-partition", options.write_partition,
              "write the rank of each position, .npy, as file: reads it");
-  flags.value("--scheme", kSchemeNames, "what travels between the ranks, and how (ring)",
-              [&](const std::string& text) {
-                for_flag("--scheme", [&] { apply(Setting::scheme, {text}, options.scenario); });
-              });
-  flags.text(
-      "--kv-buffers", "K|in-step", given.kv_buffers,
-      "ranks run ahead of each other, with so many buffers for blocks, as the real ring with "
-      "2 (in-step: all wait for the slowest after every step, as in formulas; with "
-      "--measure: 2)");
-}
-
-void add_nodes(CommandFlags& flags, SimulateOptions& options, Given& given) {
-  add_nodes(flags, given.nodes, options.between);
-  flags.integer("--nics", given.nics, "links between nodes that a node has (1)", 1, 1 << 20, "K");
-  flags.name("--placement", given.placement, "block|cyclic",
-             "consecutive ranks on one node, or dealt out (block)",
-             [](const std::string& text) { return parse_name(text, kAllPlacements); });
-}
-
-void add_faults(CommandFlags& flags, SimulateOptions& options) {
-  Scenario& scenario = options.scenario;
-  flags.value("--straggler", "RANK:SPEED,...", "ranks that compute at another speed (1)",
-              [&scenario](const std::string& text) {
-                scenario.stragglers = parse_stragglers("--straggler", text);
-              });
-  flags.value("--slow-link", "RANK:SPEED,...",
-              "ranks whose link to the next one has this share of its rate (1)",
-              [&scenario](const std::string& text) {
-                scenario.slow_links = parse_stragglers("--slow-link", text);
-              });
-  flags.number("--jitter", scenario.jitter, kDelay,
-               "every computation takes (1 + X x) times as long, x random with mean 1 (0)");
-  flags.number("--hop-jitter", scenario.hop_jitter, kDelay, "the same of every hop (0)");
-  flags.integer("--seed", scenario.seed, "of --jitter and --hop-jitter (0)", 0);
-  flags.integer("--cores", options.cores,
-                "cores that the ranks share (each has its own; with --measure: this machine's)", 1,
-                std::numeric_limits<int>::max(), "C");
-  flags.number("--step-us", scenario.step_s, kDelay,
-               "microseconds that a step costs a rank besides its pairs (0)", 1e-6);
-  flags.value("--tile", "ROWSxKEYS",
-              "what a kernel computes whole where any pair is allowed (1x1; with --measure: this "
-              "program's)",
-              [&options](const std::string& text) {
-                options.scenario.granularity = parse_tile(text);
-                options.tiles_given = true;
-              });
-}
-
-void add_outputs(CommandFlags& flags, SimulateOptions& options, Given& given) {
   flags.path("--trace", options.trace, "write a recording for view, Chrome Trace Event JSON");
   flags
       .value("--trace-ranks", "all|K",
@@ -138,12 +41,13 @@ void add_outputs(CommandFlags& flags, SimulateOptions& options, Given& given) {
              "sensible size)",
              [&options](const std::string& text) {
                constexpr int kAll = std::numeric_limits<int>::max();
-               options.trace_ranks =
-                   text == "all" ? kAll : integer_of_flag<int>("--trace-ranks", text, 1, kAll);
+               options.trace_ranks = text == "all" ? kAll : for_flag("--trace-ranks:", [&] {
+                 return integer_in<int>(text, 1, kAll);
+               });
              })
       .needs("--trace FILE");
   flags.values(
-      "--sweep", "NAME=LIST...", given.sweep,
+      "--sweep", "NAME=LIST...", swept,
       "simulate all combinations: seqlen=8192:131072:*2 world-size=2,4,8 "
       "partition=zigzag,striped; also scheme, mask, kv-buffers, bandwidth (GB/s of --link) "
       "and jitter");
@@ -155,10 +59,9 @@ void add_outputs(CommandFlags& flags, SimulateOptions& options, Given& given) {
 // Throw InputError if a swept setting is also given as a flag.
 void check_sweep(const SimulateOptions& options, const CommandFlags& flags) {
   for (const SweptAxis& axis : options.sweep) {
-    const std::string flag = "--" + std::string(name_of(axis.setting));
-    if (axis.setting != Setting::bandwidth && flags.given(flag))
-      contradiction(flag, fmt::format("given beside --sweep {}", name_of(axis.setting)),
-                    "one of them");
+    const std::string flag = "--" + axis.setting;
+    if (axis.setting != "bandwidth" && flags.given(flag))
+      contradiction(flag, fmt::format("given beside --sweep {}", axis.setting), "one of them");
   }
   const bool sweeps = !options.sweep.empty();
   if (options.csv && !sweeps)
@@ -171,79 +74,66 @@ void check_sweep(const SimulateOptions& options, const CommandFlags& flags) {
                     "it with one simulation");
 }
 
-bool sweeps(const SimulateOptions& options, Setting setting, const std::string& value = "") {
+bool sweeps(const SimulateOptions& options, std::string_view setting, const std::string& value) {
   for (const SweptAxis& axis : options.sweep)
-    for (const SweptValue& swept : axis.values)
-      if (axis.setting == setting && (value.empty() || swept.text == value)) return true;
+    for (const std::string& swept : axis.values)
+      if (axis.setting == setting && swept == value) return true;
   return false;
 }
 
-void set_nodes(const Given& given, SimulateOptions& options) {
-  Scenario& scenario = options.scenario;
-  const bool many = given.nodes.value_or(1) > 1;
+void set_nodes(const CommandFlags& flags, SimulateOptions& options) {
+  Problem& job = options.scenario.job;
+  const bool many = options.nodes.value_or(1) > 1;
   if (many && !options.between) {
-    contradiction("--nodes", fmt::format("{} given without --between", *given.nodes),
+    contradiction("--nodes", fmt::format("{} given without --between", *options.nodes),
                   "it together with --between LINK");
   } else if (!many) {
-    for (const auto& [flag, is_given] : {std::pair{"--between", options.between.has_value()},
-                                         {"--nics", given.nics.has_value()},
-                                         {"--placement", given.placement.has_value()}})
-      if (is_given) contradiction(flag, "given without nodes", "it together with --nodes M");
+    for (const char* const flag : {"--between", "--nics", "--placement"})
+      if (flags.given(flag))
+        contradiction(flag, "given without nodes", "it together with --nodes M");
   }
-  const bool two_level =
-      scenario.job.scheme == Scheme::two_level || sweeps(options, Setting::scheme, "two-level");
-  if (two_level && !many && scenario.job.nodes == 1)
+  const bool two_level = job.scheme == Scheme::two_level || sweeps(options, "scheme", "two-level");
+  if (two_level && !many && job.nodes == 1)
     contradiction("--scheme", "two-level given without nodes",
                   "two-level:M, or --nodes M and --between LINK");
-  if (given.nodes && scenario.job.nodes > 1 && *given.nodes != scenario.job.nodes)
-    contradiction(
-        "--nodes",
-        fmt::format("{} given with --scheme {}", *given.nodes, scenario.job.scheme_name()),
-        "the same number");
-  scenario.job.nodes = given.nodes.value_or(scenario.job.nodes);
-  scenario.nics = given.nics.value_or(1);
-  scenario.placement = given.placement.value_or(Placement::block);
+  if (options.nodes && job.nodes > 1 && *options.nodes != job.nodes)
+    contradiction("--nodes",
+                  fmt::format("{} given with --scheme {}", *options.nodes, job.scheme_name()),
+                  "the same number");
+  job.nodes = options.nodes.value_or(job.nodes);
 }
 
-void set_pace(const Given& given, SimulateOptions& options) {
-  if (!given.kv_buffers) {
+void check_pace(const CommandFlags& flags, SimulateOptions& options) {
+  Scenario& scenario = options.scenario;
+  if (!flags.given("--kv-buffers")) {
     // The measured machine runs this program's ring, which has buffers.
-    if (options.hardware.measure) options.scenario.pace = Pace::buffers;
+    if (options.hardware.measure) scenario.pace = Pace::buffers;
     return;
   }
-  SweptAxis axis;
-  try {
-    axis = parse_sweep("kv-buffers=" + *given.kv_buffers).front();
-  } catch (const InputError&) {
-  }
-  if (axis.values.size() != 1 || axis.values.front().text != *given.kv_buffers)
-    throw InputError(
-        fmt::format("--kv-buffers: '{}' given; accepted: an integer from 2 to 1000000, or in-step",
-                    *given.kv_buffers));
-  apply(Setting::kv_buffers, axis.values.front(), options.scenario);
-  const Scheme scheme = options.scenario.job.scheme;
+  const Scheme scheme = scenario.job.scheme;
   if (scheme != Scheme::ring && scheme != Scheme::two_level)
-    contradiction("--kv-buffers",
-                  fmt::format("{} given with --scheme {}", *given.kv_buffers, name_of(scheme)),
+    contradiction("--kv-buffers", fmt::format("given with --scheme {}", name_of(scheme)),
                   "it with --scheme ring or two-level");
 }
 
 // Throw InputError naming the flag, the value and what would be accepted.
-void complete(SimulateOptions& options, const Given& given, const CommandFlags& flags) {
-  if (!given.sweep.empty())
-    options.sweep = for_flag(
-        "--sweep", [&] { return parse_sweep(fmt::format("{}", fmt::join(given.sweep, " "))); });
+void complete(SimulateOptions& options, const std::vector<std::string>& swept,
+              const CommandFlags& flags) {
+  if (!swept.empty())
+    options.sweep =
+        for_flag("--sweep", [&] { return parse_sweep(fmt::format("{}", fmt::join(swept, " "))); });
   if (options.csv == "-") options.csv = "/dev/stdout";
   check_sweep(options, flags);
   // The checks below use the first of the swept values for all of them.
-  for (const SweptAxis& axis : options.sweep)
-    apply(axis.setting, axis.values.front(), options.scenario);
+  for (const SweptAxis& axis : options.sweep) apply(axis, 0, options.scenario);
   complete_problem("simulate", options.scenario.job);
   Problem& job = options.scenario.job;
   job.partition.is_searched() ? check_speeds(job) : deal_out_as_given(job);
   check_hardware("simulate", options.hardware);
-  set_nodes(given, options);
-  set_pace(given, options);
+  set_nodes(flags, options);
+  check_pace(flags, options);
+  options.cores_given = flags.given("--cores");
+  options.tiles_given = flags.given("--tile");
 }
 
 struct Setup {
@@ -254,9 +144,9 @@ struct Setup {
 int most_ranks(const SimulateOptions& options) {
   int most = options.scenario.job.world_size;
   for (const SweptAxis& axis : options.sweep)
-    if (axis.setting == Setting::world_size)
-      for (const SweptValue& value : axis.values)
-        most = std::max(most, static_cast<int>(value.number));
+    if (axis.setting == "world-size")
+      for (const std::string& value : axis.values)
+        most = std::max(most, parse_number<int>(value).value_or(0));
   return most;
 }
 
@@ -266,7 +156,7 @@ void measure_machine(const SimulateOptions& options, Setup& setup) {
   const Problem& job = scenario.job;
   scenario.rates =
       measure_rates(job.shape.head_dim, job.dtype, std::min(cores(), most_ranks(options)));
-  scenario.cores = cores();
+  if (!options.cores_given) scenario.cores = cores();
   if (!options.tiles_given) {
     scenario.granularity = {kTileRows, kVectorWidth};
     scenario.cpu = std::make_shared<const CpuFigures>(measured_kernels(job, most_ranks(options)));
@@ -291,7 +181,6 @@ Setup set_up(const SimulateOptions& options) {
   if (options.between)
     for_flag("--between", [&] { scenario.between = find_link(*options.between); });
   options.hardware.measure ? measure_machine(options, setup) : look_up_machine(options, setup);
-  if (options.cores) scenario.cores = *options.cores;
   if (scenario.job.partition.is_searched() && options.sweep.empty())
     deal_out_as_given(scenario.job, scenario.granularity);
   return setup;
@@ -307,7 +196,7 @@ void check_places(const SimulateOptions& options) {
   const Problem& job = options.scenario.job;
   std::vector<std::string> names{job.mask.name(), job.partition.name()};
   for (const SweptAxis& axis : options.sweep)
-    for (const SweptValue& value : axis.values) names.push_back(value.text);
+    names.insert(names.end(), axis.values.begin(), axis.values.end());
   add_files_in(names, inputs);
   check_output_places({{"--trace", options.trace},
                        {"--csv", options.csv},
@@ -379,16 +268,14 @@ SweepTable sweep(const SimulateOptions& options, const Setup& setup) {
 
 Finish declare_simulate(CommandFlags& flags) {
   const auto options = std::make_shared<SimulateOptions>();
-  const auto given = std::make_shared<Given>();
+  const auto swept = std::make_shared<std::vector<std::string>>();
   options->scenario.job = planned_problem();
-  add_problem(flags, options->scenario.job);
-  add_ways(flags, *options, *given);
   add_hardware(flags, options->hardware);
-  add_nodes(flags, *options, *given);
-  add_faults(flags, *options);
-  add_outputs(flags, *options, *given);
-  return [options, given, &flags] {
-    complete(*options, *given, flags);
+  add_nodes(flags, options->nodes, options->between);
+  flags.rows(options->scenario);
+  add_outputs(flags, *options, *swept);
+  return [options, swept, &flags] {
+    complete(*options, *swept, flags);
     return *options;
   };
 }

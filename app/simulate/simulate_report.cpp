@@ -13,6 +13,7 @@
 #include "core/base/text.h"
 #include "core/ring/loop_counts.h"
 #include "core/tools/cost/amounts.h"
+#include "core/tools/sim/scenario_rows.h"
 
 namespace ringscope {
 
@@ -55,10 +56,11 @@ std::string faults_text(const Scenario& scenario) {
     faults.push_back(fmt::format("rank {}'s link at {:g} of its rate", link.rank, link.speed));
   if (!scenario.job.speeds.empty())
     faults.push_back(fmt::format("ranks of speed {}", fmt::join(scenario.job.speeds, ", ")));
-  if (scenario.jitter > 0)
-    faults.push_back(fmt::format("jitter {:g} of computing", scenario.jitter));
-  if (scenario.hop_jitter > 0)
-    faults.push_back(fmt::format("jitter {:g} of hops", scenario.hop_jitter));
+  describe(scenario, [&](const Row& row, const auto& member) {
+    if constexpr (std::is_same_v<decltype(member), const double&>)
+      if (!row.words.empty() && member > 0)
+        faults.push_back(fmt::format(fmt::runtime(row.words), member));
+  });
   if (scenario.cores > 0 && scenario.cores < scenario.job.world_size)
     faults.push_back(fmt::format("on {} shared", count_text(scenario.cores, "core")));
   if (scenario.step_s > 0)
@@ -211,9 +213,9 @@ Fields setting_fields(const SweepTable& table, const SweepPoint& point) {
   Fields fields;
   for (std::size_t i = 0; i < table.axes.size(); ++i) {
     const auto& [setting, values] = table.axes[i];
-    std::size_t width = name_of(setting).size();
-    for (const SweptValue& value : values) width = std::max(width, value.text.size());
-    fields.push_back({"", values[point.at[i]].text, name_of(setting), static_cast<int>(width) + 2});
+    std::size_t width = setting.size();
+    for (const std::string& value : values) width = std::max(width, value.size());
+    fields.push_back({"", values[point.at[i]], setting, static_cast<int>(width) + 2});
   }
   return fields;
 }
@@ -276,50 +278,31 @@ std::string sweep_text(const SweepTable& table, const SimulatedHardware& hardwar
 
 namespace {
 
-Fields way_fields(const Scenario& scenario) {
+Fields scenario_fields(const Scenario& scenario) {
   const Problem& job = scenario.job;
   const bool buffers = has_buffers(scenario);
-  return {{"world_size", job.world_size},
-          {"partition", partition_name(scenario)},
-          {"mask", job.mask.name()},
-          {"scheme", job.scheme_name()},
-          {"pace", buffers ? "buffers" : "in-step"},
-          {"kv_buffers", buffers ? std::optional(job.kv_buffers) : std::nullopt},
-          {"dtype", name_of(job.dtype)},
-          {"shape", shape_fields(job.shape)},
-          {"backward", job.backward}};
+  return way_fields(job) +
+         Fields{{"pace", buffers ? "buffers" : "in-step"},
+                {"kv_buffers", buffers ? std::optional(job.kv_buffers) : std::nullopt}};
 }
 
 Fields machine_fields(const Scenario& scenario, const SimulatedHardware& hardware) {
   const bool has_nodes = scenario.job.nodes > 1;
-  const auto listed = [](const std::vector<Straggler>& slow) {
-    std::vector<Fields> all;
-    for (const Straggler& one : slow) all.push_back({{"rank", one.rank}, {"speed", one.speed}});
-    return all;
-  };
-  return {{"gpu", hardware.gpu},
-          {"link", hardware.link},
-          {"forward_flops", scenario.rates.forward_flops},
-          {"backward_flops", scenario.rates.backward_flops},
-          {"bytes_per_s", scenario.rates.bytes_per_s},
-          {"latency_s", scenario.rates.latency_s},
-          {"memory_bytes", hardware.memory_bytes},
-          {"nodes", scenario.job.nodes},
-          {has_nodes ? "between" : "", scenario.between.name},
-          {has_nodes ? "between_bytes_per_s" : "", scenario.between.bytes_per_s},
-          {has_nodes ? "nics" : "", scenario.nics},
-          {has_nodes ? "placement" : "", name_of(scenario.placement)},
-          {"cores", scenario.cores},
-          {"step_s", scenario.step_s},
-          {"calibrated", scenario.calibrated.has_value()},
-          {"tile_rows", scenario.granularity.rows},
-          {"tile_keys", scenario.granularity.keys},
-          {"jitter", scenario.jitter},
-          {"hop_jitter", scenario.hop_jitter},
-          {"seed", seed_text(scenario.seed)},
-          {scenario.job.speeds.empty() ? "" : "speeds", scenario.job.speeds},
-          {"stragglers", listed(scenario.stragglers)},
-          {"slow_links", listed(scenario.slow_links)}};
+  return Fields{{"gpu", hardware.gpu},
+                {"link", hardware.link},
+                {"forward_flops", scenario.rates.forward_flops},
+                {"backward_flops", scenario.rates.backward_flops},
+                {"bytes_per_s", scenario.rates.bytes_per_s},
+                {"latency_s", scenario.rates.latency_s},
+                {"memory_bytes", hardware.memory_bytes},
+                {"nodes", scenario.job.nodes},
+                {has_nodes ? "between" : "", scenario.between.name},
+                {has_nodes ? "between_bytes_per_s" : "", scenario.between.bytes_per_s},
+                {"calibrated", scenario.calibrated.has_value()},
+                {"tile_rows", scenario.granularity.rows},
+                {"tile_keys", scenario.granularity.keys}} +
+         fields_of(scenario, {"nics", "placement", "cores", "step-us", "jitter", "hop-jitter",
+                              "seed", "speeds", "straggler", "slow-link"});
 }
 
 // Return whether the way is possible, and its figures.
@@ -336,7 +319,7 @@ std::string simulated_json(const Simulated& simulated) {
   const CriticalPath& path = simulated.simulation.path;
   const PartitionSpec& partition = scenario.job.partition;
   return json_line(
-      kBackend + way_fields(scenario) +
+      kBackend + scenario_fields(scenario) +
       Fields{{"machine", machine_fields(scenario, simulated.hardware)}} +
       figure_fields(simulated.figures) +
       Fields{{partition.is_searched() ? "searched" : "", partition.found()},
@@ -351,7 +334,7 @@ std::string simulated_json(const Simulated& simulated) {
 std::string sweep_json(const SweepTable& table, const SimulatedHardware& hardware) {
   std::vector<Fields> points;
   for (const SweepPoint& point : table.points)
-    points.push_back(way_fields(point.scenario) +
+    points.push_back(scenario_fields(point.scenario) +
                      Fields{{"bytes_per_s", point.scenario.rates.bytes_per_s},
                             {"jitter", point.scenario.jitter}} +
                      outcome_fields(point.why, point.figures));

@@ -14,18 +14,57 @@
 
 namespace ringscope {
 
-// The settings that were given. The others come from the checkpoint that a run resumes, or else
-// from TrainingSettings.
-struct GivenSettings {
-  std::map<std::string, std::optional<Index>> sizes;  // by flag: "--layers", ...
-  std::optional<double> rate;
-  std::optional<MaskSpec> mask;
-  std::optional<std::uint64_t> seed;
+// A mask, whose name is kept.
+template <class Text>
+struct MaskNamed {
+  Text& name;
 };
+inline void read_value(MaskNamed<std::string>& to, std::string_view text, const Row&) {
+  to.name = MaskSpec::parse(text).name();
+}
+template <class Text>
+std::string name_of(const MaskNamed<Text>& mask) {
+  return mask.name;
+}
+
+// The sizes of a model, which a checkpoint keeps, and what else people set of its training.
+template <class S, class F>
+requires kIs<S, ModelShape>
+void describe(S& shape, F&& row) {
+  constexpr Range kSize = {1, std::numeric_limits<int>::max()};
+  row({.name = "layers", .help = "of the model ({})", .range = kSize}, shape.layers);
+  row({.name = "width", .help = "values a row between the layers ({})", .range = kSize},
+      shape.width);
+  row({.name = "heads", .help = "query heads ({})", .range = kSize}, shape.num_heads);
+  row({.name = "heads-kv",
+       .help = "key and value heads, a divisor of the heads (as many)",
+       .range = kSize},
+      shape.num_heads_kv);
+  row({.name = "head-dim", .help = "values a head, an even number ({})", .range = kSize},
+      shape.head_dim);
+  row({.name = "hidden", .help = "values a row inside the MLP ({})", .range = kSize}, shape.hidden);
+}
+template <class S, class F>
+requires kIs<S, TrainingSettings>
+void describe(S& settings, F&& row) {
+  constexpr Range kSize = {1, std::numeric_limits<int>::max()};
+  describe(settings.shape, row);
+  row({.name = "batch", .help = "sequences a step ({})", .range = kSize}, settings.batch);
+  row({.name = "seqlen", .help = "bytes of each ({})", .range = kSize}, settings.seqlen);
+  row({.name = "mask", .type = "MASK", .help = kMaskHelp, .quotes_text = true},
+      MaskNamed<std::conditional_t<std::is_const_v<S>, const std::string, std::string>>{
+          settings.mask});
+  row({.name = "lr", .type = "X", .help = "learning rate of AdamW ({})", .range = kAbove0},
+      settings.adam.rate);
+  row({.name = "seed", .help = "of the first weights and of the pieces of text ({})", .range = {0}},
+      settings.seed);
+}
 
 struct TrainOptions {
   std::string text;
-  GivenSettings given;
+  // The settings that were given, by row. The others come from the checkpoint that a run resumes,
+  // or else from TrainingSettings.
+  std::map<std::string, std::string> given;
   Index steps = 400;  // those of the checkpoint included
   Index chunks = 1;
   RankOptions ranks;

@@ -26,65 +26,23 @@ namespace ringscope {
 
 namespace {
 
-// A size that a flag gives.
-struct SizeFlag {
-  const char* name;
-  Index& (*of)(TrainingSettings&);
-  const char* help;
-  bool of_model = true;
-};
-
-constexpr SizeFlag kSizeFlags[] = {
-    {"--layers", [](auto& s) -> Index& { return s.shape.layers; }, "of the model"},
-    {"--width", [](auto& s) -> Index& { return s.shape.width; }, "values a row between the layers"},
-    {"--heads", [](auto& s) -> Index& { return s.shape.num_heads; }, "query heads"},
-    {"--heads-kv", [](auto& s) -> Index& { return s.shape.num_heads_kv; },
-     "key and value heads, a divisor of the heads"},
-    {"--head-dim", [](auto& s) -> Index& { return s.shape.head_dim; },
-     "values a head, an even number"},
-    {"--hidden", [](auto& s) -> Index& { return s.shape.hidden; }, "values a row inside the MLP"},
-    {"--batch", [](auto& s) -> Index& { return s.batch; }, "sequences a step", false},
-    {"--seqlen", [](auto& s) -> Index& { return s.seqlen; }, "bytes of each", false},
-};
-
-void add_settings(CommandFlags& flags, GivenSettings& given) {
-  TrainingSettings defaults;
-  for (const SizeFlag& flag : kSizeFlags) {
-    const bool follows = &flag.of(defaults) == &defaults.shape.num_heads_kv;
-    const std::string otherwise = follows ? "as many" : std::to_string(flag.of(defaults));
-    flags.integer(flag.name, given.sizes[flag.name], fmt::format("{} ({})", flag.help, otherwise),
-                  1, std::numeric_limits<int>::max());
-  }
-  add_mask(flags, given.mask, defaults.mask);
-  flags.number("--lr", given.rate, kAbove0,
-               fmt::format("learning rate of AdamW ({:g})", defaults.adam.rate));
-  flags.integer("--seed", given.seed, "of the first weights and of the pieces of text (0)", 0);
-}
-
 // Return the settings of a run that resumes from `start`, or begins if `start` is null. Throw
 // InputError naming the flag, its value and what is accepted, also where a size differs from that
 // of `start`, which came from the file `resume`.
-TrainingSettings settings_of(const GivenSettings& given, const Checkpoint* start,
-                             const std::string& resume) {
+TrainingSettings settings_of(const TrainOptions& options, const Checkpoint* start) {
   TrainingSettings settings = start == nullptr ? TrainingSettings() : start->settings;
-  for (const SizeFlag& flag : kSizeFlags) {
-    const std::optional<Index> wanted = given.sizes.at(flag.name);
-    if (!wanted) continue;
-    Index& size = flag.of(settings);
-    if (start != nullptr && *wanted != size && flag.of_model)
+  for (const auto& [name, text] : options.given) {
+    const auto kept = start == nullptr ? "" : text_of_member(settings.shape, name);
+    read_member(settings, name, text, "--" + name);
+    if (!kept.empty() && text_of_member(settings.shape, name) != kept)
       throw InputError(
-          fmt::format("{}: {} given, the checkpoint '{}' has {}; accepted: {}, or no --resume",
-                      flag.name, *wanted, resume, size, size));
-    size = *wanted;
+          fmt::format("--{}: {} given, the checkpoint '{}' has {}; accepted: {}, or no --resume",
+                      name, text, *options.resume, kept, kept));
   }
-  if (start == nullptr && !given.sizes.at("--heads-kv"))
+  if (start == nullptr && !options.given.contains("heads-kv"))
     settings.shape.num_heads_kv = settings.shape.num_heads;
-  settings.adam.rate = given.rate.value_or(settings.adam.rate);
-  if (given.mask) settings.mask = given.mask->name();
-  settings.seed = given.seed.value_or(settings.seed);
-  for_flag("--mask '" + settings.mask + "':", [&] {
-    (given.mask ? *given.mask : MaskSpec::parse(settings.mask)).for_seqlen(settings.seqlen);
-  });
+  for_flag("--mask '" + settings.mask + "':",
+           [&] { MaskSpec::parse(settings.mask).for_seqlen(settings.seqlen); });
   const ModelShape& shape = settings.shape;
   validate_for_flags(
       {settings.batch, shape.num_heads, shape.num_heads_kv, settings.seqlen, shape.head_dim},
@@ -96,7 +54,7 @@ TrainingSettings settings_of(const GivenSettings& given, const Checkpoint* start
 void plan_training(const TrainOptions& options, int world_size, TrainSetup& setup) {
   const Checkpoint* const start = setup.start ? &*setup.start : nullptr;
   TrainingPlan& plan = setup.plan;
-  plan.settings = settings_of(options.given, start, options.resume.value_or(""));
+  plan.settings = settings_of(options, start);
   plan.deal = {options.ranks.partition, world_size, options.chunks};
   plan.start = start;
   plan.steps = options.steps;
@@ -209,7 +167,8 @@ Finish declare_train(CommandFlags& flags) {
                 fmt::format("in all, those of --resume included ({})", train->steps), 0,
                 std::numeric_limits<int>::max(), "K");
   add_ranks(flags, train->ranks, kDefaultTrainingRanks, "positions");
-  add_settings(flags, train->given);
+  const auto settings = std::make_shared<TrainingSettings>();  // read to be checked
+  flags.rows(*settings);
   flags.count(
       "--chunks", train->chunks,
       "pieces of a rank's rows in which the MLP and the logits are computed, one by one (1)");
@@ -225,7 +184,11 @@ Finish declare_train(CommandFlags& flags) {
   flags.integer("--trace-step", train->trace_step, "which (the last)").needs("--trace FILE");
   add_timeout(flags, train->ranks);
   flags.flag("--json", train->json, "print the summary as one JSON object");
-  return [train] {
+  return [train, settings, &flags] {
+    describe(*settings, [&](const Row& row, const auto& member) {
+      const std::string name(row.name);
+      if (flags.given("--" + name)) train->given[name] = text_of(member);
+    });
     if (train->loss_csv == "-") train->loss_csv = "/dev/stdout";
     check_ranks(train->ranks);
     return *train;

@@ -66,18 +66,7 @@ double last_losses(const std::vector<double>& losses) {
 }
 
 Fields settings_fields(const TrainingSettings& s) {
-  return {{"layers", s.shape.layers},
-          {"width", s.shape.width},
-          {"heads", s.shape.num_heads},
-          {"heads_kv", s.shape.num_heads_kv},
-          {"head_dim", s.shape.head_dim},
-          {"hidden", s.shape.hidden},
-          {"weights", ModelWeights(s.shape).layout.size()},
-          {"batch", s.batch},
-          {"seqlen", s.seqlen},
-          {"mask", s.mask},
-          {"lr", s.adam.rate},
-          {"seed", seed_text(s.seed)}};
+  return fields_of(s) + Fields{{"weights", ModelWeights(s.shape).layout.size()}};
 }
 
 }  // namespace

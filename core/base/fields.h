@@ -44,7 +44,7 @@ class Json {
 
 // A value of a report: in JSON under its key, and in a table in the column with its head.
 struct Field {
-  std::string_view key;  // "": not in JSON
+  std::string key;  // "": not in JSON
   Json value;
   std::string head = {};  // "": the column has none
   int width = 0;          // of the column; below 0: aligned to the left

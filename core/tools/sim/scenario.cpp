@@ -7,8 +7,53 @@
 
 #include "core/ring/loop_counts.h"
 #include "core/tools/cost/amounts.h"
+#include "core/tools/sim/scenario_rows.h"
 
 namespace ringscope {
+
+void read_value(PaceOf<Scenario>& to, std::string_view text, const Row& row) {
+  Scenario& scenario = to.scenario;
+  scenario.pace = text == kInStep ? Pace::in_step : Pace::buffers;
+  if (scenario.pace == Pace::in_step) return;
+  try {
+    scenario.job.kv_buffers = integer_in<int>(text, row.range);
+  } catch (const InputError& error) {
+    throw InputError(fmt::format("{}, or {}", error.what(), kInStep));
+  }
+}
+
+void read_value(std::vector<Straggler>& to, std::string_view text, const Row& row) {
+  to.clear();
+  for (const std::string_view one : split(text, ',')) {
+    const std::size_t colon = one.find(':');
+    if (colon == one.npos)
+      throw InputError(fmt::format(
+          "'{}' given; accepted: RANK:SPEED,..., as in 3:0.5 for half the speed", text));
+    const int rank = integer_in<int>(one.substr(0, colon), {0});
+    for (const Straggler& other : to)
+      if (other.rank == rank)
+        throw InputError(fmt::format("rank {} given twice; accepted: each rank once", rank));
+    to.push_back({rank, number_in(one.substr(colon + 1), row.range)});
+  }
+}
+
+void read_value(Granularity& to, std::string_view text, const Row& row) {
+  const std::size_t cross = std::min(text.find('x'), text.size() - 1);
+  const auto size = [&](std::string_view digits) {
+    const auto value = parse_number<Index>(digits);
+    const auto most = static_cast<Index>(row.range.most);
+    if (value && *value >= 1 && *value <= most) return *value;
+    throw InputError(fmt::format("'{}' given; accepted: ROWSxKEYS, each from 1 to {}", text, most));
+  };
+  to = {size(text.substr(0, cross)), size(text.substr(cross + 1))};
+}
+
+Json json_of(const std::vector<Straggler>& slow) {
+  std::vector<Fields> all;
+  for (const Straggler& one : slow) all.push_back({{"rank", one.rank}, {"speed", one.speed}});
+  return all;
+}
+
 namespace {
 
 bool is_in_step(const Scenario& scenario) {

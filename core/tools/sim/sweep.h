@@ -18,29 +18,10 @@
 
 namespace ringscope {
 
-enum class Setting { seqlen, world_size, partition, scheme, mask, kv_buffers, bandwidth, jitter };
-
-inline constexpr Setting kAllSettings[] = {
-    Setting::seqlen, Setting::world_size, Setting::partition, Setting::scheme,
-    Setting::mask,   Setting::kv_buffers, Setting::bandwidth, Setting::jitter};
-
-constexpr std::string_view name_of(Setting setting) {
-  constexpr std::string_view names[] = {"seqlen", "world-size", "partition", "scheme",
-                                        "mask",   "kv-buffers", "bandwidth", "jitter"};
-  return names[static_cast<int>(setting)];
-}
-
-// The value of `kv-buffers` for ranks that keep step.
-inline constexpr std::string_view kInStep = "in-step";
-
-struct SweptValue {
-  std::string text;   // as written, or as a range's numbers are printed
-  double number = 0;  // for numeric settings: a bandwidth in GB/s, 0 for in-step
-};
-
 struct SweptAxis {
-  Setting setting = Setting::seqlen;
-  std::vector<SweptValue> values;  // at least one, without repeats
+  std::string setting;  // the name of a row of scenario_rows.h
+  std::vector<std::string>
+      values;  // as written, or as a range's numbers are printed; without repeats
 };
 
 inline constexpr std::size_t kMostSweptValues = 10000;  // of an axis
@@ -51,8 +32,8 @@ inline constexpr std::size_t kMostSweptPoints = 100000;
 // number to its last, and too many values or combinations.
 std::vector<SweptAxis> parse_sweep(std::string_view text);
 
-// Set `setting` in `scenario`. (Problem::kv_buffers stays as it is where ranks keep step.)
-void apply(Setting setting, const SweptValue& value, Scenario& scenario);
+// Set the axis's setting in `scenario` to its value `at`.
+void apply(const SweptAxis& axis, std::size_t at, Scenario& scenario);
 
 // ---
 // Run one simulation for each combination of values. The points are ordered like an odometer whose

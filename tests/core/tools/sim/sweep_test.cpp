@@ -13,12 +13,6 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
-Strings texts(const SweptAxis& axis) {
-  Strings result;
-  for (const SweptValue& value : axis.values) result.push_back(value.text);
-  return result;
-}
-
 // What parse_sweep() says against it; "" when it takes it.
 std::string complaint(const std::string& text) {
   try {
@@ -38,13 +32,13 @@ Scenario small() {
 }
 
 TEST(Sweep, RangesIncludeTheirEnds) {
-  EXPECT_EQ(texts(parse_sweep("seqlen=8192:131072:*2")[0]),
+  EXPECT_EQ(parse_sweep("seqlen=8192:131072:*2")[0].values,
             (Strings{"8192", "16384", "32768", "65536", "131072"}));
-  EXPECT_EQ(texts(parse_sweep("world-size=2:8:+3")[0]), (Strings{"2", "5", "8"}));
-  EXPECT_EQ(texts(parse_sweep("world-size=2:9:+3")[0]), (Strings{"2", "5", "8"}));
-  EXPECT_EQ(texts(parse_sweep("jitter=0:0.3:+0.1")[0]), (Strings{"0", "0.1", "0.2", "0.3"}));
-  EXPECT_EQ(texts(parse_sweep("seqlen=1:4:*1.5")[0]), (Strings{"1", "2", "3"}));
-  EXPECT_EQ(texts(parse_sweep("seqlen=7:7:*2,9")[0]), (Strings{"7", "9"}));
+  EXPECT_EQ(parse_sweep("world-size=2:8:+3")[0].values, (Strings{"2", "5", "8"}));
+  EXPECT_EQ(parse_sweep("world-size=2:9:+3")[0].values, (Strings{"2", "5", "8"}));
+  EXPECT_EQ(parse_sweep("jitter=0:0.3:+0.1")[0].values, (Strings{"0", "0.1", "0.2", "0.3"}));
+  EXPECT_EQ(parse_sweep("seqlen=1:4:*1.5")[0].values, (Strings{"1", "2", "3"}));
+  EXPECT_EQ(parse_sweep("seqlen=7:7:*2,9")[0].values, (Strings{"7", "9"}));
 }
 
 TEST(Sweep, SettingsAreSeparatedByWhatPeopleWrite) {
@@ -52,16 +46,16 @@ TEST(Sweep, SettingsAreSeparatedByWhatPeopleWrite) {
                            "seqlen=4,8;world-size=2", "seqlen=4,8,world-size=2,"}) {
     const auto axes = parse_sweep(text);
     ASSERT_EQ(axes.size(), 2u) << text;
-    EXPECT_EQ(texts(axes[0]), (Strings{"4", "8"})) << text;
-    EXPECT_EQ(axes[1].setting, Setting::world_size);
-    EXPECT_EQ(texts(axes[1]), Strings{"2"}) << text;
+    EXPECT_EQ(axes[0].values, (Strings{"4", "8"})) << text;
+    EXPECT_EQ(axes[1].setting, "world-size");
+    EXPECT_EQ(axes[1].values, Strings{"2"}) << text;
   }
 }
 
 TEST(Sweep, MasksKeepTheirLists) {
   const auto axes = parse_sweep("mask=causal+documents:100,28,full,window:5 kv-buffers=in-step,2");
-  EXPECT_EQ(texts(axes[0]), (Strings{"causal+documents:100,28", "full", "window:5"}));
-  EXPECT_EQ(texts(axes[1]), (Strings{"in-step", "2"}));
+  EXPECT_EQ(axes[0].values, (Strings{"causal+documents:100,28", "full", "window:5"}));
+  EXPECT_EQ(axes[1].values, (Strings{"in-step", "2"}));
 }
 
 TEST(Sweep, RefusesWithSettingAndValue) {
@@ -193,7 +187,7 @@ TEST(Sweep, CsvReadsBackToTheSameBits) {
     const SweepPoint& point = table.points[i];
     ASSERT_EQ(rows[i + 1].size(), head.size());
     EXPECT_EQ(cell(i + 1, "mask"), point.scenario.job.mask.name());
-    EXPECT_EQ(cell(i + 1, "scheme"), name_of(point.scenario.job.scheme));
+    EXPECT_EQ(cell(i + 1, "scheme"), point.scenario.job.scheme_name());
     EXPECT_EQ(cell(i + 1, "seqlen"), "256");
     EXPECT_EQ(cell(i + 1, "kv_buffers"), has_buffers(point.scenario) ? "3" : "");
     if (point.why) {
