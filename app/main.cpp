@@ -11,7 +11,6 @@
 #include <csignal>
 #include <exception>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "app/command_line/commands.h"
@@ -26,8 +25,7 @@ int guarded_main(const std::vector<std::string>& arguments) {
   try {
     become_gpu_program(arguments);
     if (asks_for_processes(arguments)) return process_command(arguments);
-    return std::visit([](const auto& options) { return carry_out(options); },
-                      parse_command_line(arguments));
+    return parse_command_line(arguments).run();
   } catch (const std::exception& error) {
     return report_error(error);
   }

@@ -19,31 +19,31 @@
 
 namespace ringscope {
 
-namespace {
-
-// What a flag's value can be, for completion.
-struct ShellCompletion {
-  enum class Kind { no_value, words, path, other } kind;
-  std::vector<std::string> words;
+// The text of --help or `ringscope help`, which is to be printed.
+struct Help {
+  std::string text;
 };
 
-// Return the words of a type such as "contiguous|striped|zigzag", but those that have a part to
-// fill in, such as "hybrid:U"; other types stand for values, such as N or FILE.
-ShellCompletion completion_of(const std::string& type) {
-  using Kind = ShellCompletion::Kind;
-  if (type.empty()) return {Kind::no_value, {}};
-  std::vector<std::string> words;
+int carry_out(const Help& help) {
+  print_out(help.text);
+  return 0;
+}
+
+namespace {
+
+// Return what completes a flag's value: the words of a type such as "contiguous|striped|zigzag", but
+// those that have a part to fill in, such as "hybrid:U"; "FILE" for a path, "NONE" for other values.
+std::string completion_of(const std::string& type) {
+  std::string words;
   if (type.find('|') != std::string::npos)
     for_each_part(type, '|', [&](std::string_view word) {
       if (std::none_of(word.begin(), word.end(), [](char c) {
             return std::isupper(static_cast<unsigned char>(c)) != 0 || c == ':' || c == '[';
           }))
-        words.emplace_back(word);
+        words += (words.empty() ? "" : " ") + std::string(word);
     });
-  if (!words.empty()) return {Kind::words, words};
-  const bool is_path =
-      type.find("FILE") != std::string::npos || type.find("DIR") != std::string::npos;
-  return {is_path ? Kind::path : Kind::other, {}};
+  if (!words.empty()) return words;
+  return type.find("FILE") != type.npos || type.find("DIR") != type.npos ? "FILE" : "NONE";
 }
 
 // Return what `escape` makes of all characters of a text.
@@ -110,13 +110,9 @@ std::string bash_page(const std::vector<DescribedCommand>& commands) {
     for (const DescribedFlag& flag : command.flags) {
       if (!flag.name.starts_with('-')) continue;
       flags += flag.name + " ";
-      const auto& [kind, words] = completion_of(flag.type);
-      if (kind == ShellCompletion::Kind::no_value) continue;
-      values += fmt::format("    {}:{}) words={} ;;\n", command.name, flag.name,
-                            kind == ShellCompletion::Kind::words
-                                ? fmt::format("\"{}\"", fmt::join(words, " "))
-                            : kind == ShellCompletion::Kind::path ? "FILE"
-                                                                  : "NONE");
+      if (!flag.type.empty())
+        values += fmt::format("    {}:{}) words=\"{}\" ;;\n", command.name, flag.name,
+                              completion_of(flag.type));
     }
     flags += "--help\" ;;\n";
   }
@@ -141,12 +137,12 @@ std::string zsh_page(const std::vector<DescribedCommand>& commands) {
     for (const DescribedFlag& flag : command.flags) {
       if (!flag.name.starts_with('-')) continue;
       cases += fmt::format(" \\\n        '{}[{}]", flag.name, zsh(flag.help));
-      const auto& [kind, words] = completion_of(flag.type);
-      if (kind == ShellCompletion::Kind::words)
-        cases += fmt::format(":value:({})", fmt::join(words, " "));
-      else if (kind == ShellCompletion::Kind::path)
+      const std::string values = completion_of(flag.type);
+      if (values == "FILE")
         cases += ":file:_files";
-      else if (kind == ShellCompletion::Kind::other)
+      else if (values != "NONE")
+        cases += fmt::format(":value:({})", values);
+      else if (!flag.type.empty())
         cases += fmt::format(":{}:", zsh(flag.type));
       cases += "'";
     }
@@ -156,23 +152,11 @@ std::string zsh_page(const std::vector<DescribedCommand>& commands) {
                 {{"names", names}, {"cases", cases}});
 }
 
-}  // namespace
-
-std::string help_page(const std::string& page, const CommandLine& line) {
-  if (page.empty()) return line.help();
-  if (page == "man") return man_page(line.described());
-  if (page == "markdown") return markdown_page(line.described());
-  if (page == "bash") return bash_page(line.described());
-  if (page == "zsh") return zsh_page(line.described());
-  throw InputError(fmt::format("help: '{}' given; accepted: man, bash, zsh, markdown", page));
+Finish declare_help(CommandFlags& flags) {
+  const auto pages = std::make_shared<std::vector<std::string>>();
+  flags.words("PAGE", *pages, "man, markdown, bash or zsh: a page, completion for a shell");
+  return [pages] { return Help{help_page(pages->empty() ? "" : pages->front())}; };
 }
-
-int carry_out(const Help& help) {
-  print_out(help.text);
-  return 0;
-}
-
-namespace {
 
 struct CommandEntry {
   const char *name, *help;
@@ -183,11 +167,7 @@ struct CommandEntry {
 constexpr CommandEntry kCommands[] = {
     {"run", "run attention on a ring of ranks", "app/run/run.md", declare_run},
     {"info", "what this build and this machine can do, and why not the rest", "README.md",
-     [](CommandFlags& flags) -> Finish {
-       const auto info = std::make_shared<InfoOptions>();
-       flags.flag("--json", info->json, "print one JSON object");
-       return [info] { return *info; };
-     }},
+     declare_info},
     {"demo", "one text, causal, in all four partitions, verified", "README.md", declare_demo},
     {"check", "are my attention's outputs right, and if not, what did I do?", "app/check/check.md",
      declare_check},
@@ -203,26 +183,28 @@ constexpr CommandEntry kCommands[] = {
     {"generate", "text from a checkpoint of train", "app/train/train.md", declare_generate},
     {"simulate", "a run on a machine that is not here, event by event", "app/simulate/simulate.md",
      declare_simulate},
-    {"site", "lessons, viewer and reference as pages for a browser", "README.md", declare_site}};
-constexpr std::string_view kHelp = "help";
+    {"site", "lessons, viewer and reference as pages for a browser", "README.md", declare_site},
+    {"help", "this text; or what --help texts become: man, markdown, bash, zsh", "README.md",
+     declare_help}};
 
 // Return "run, info, ...".
 std::string known_commands() {
   std::string names;
-  for (const CommandEntry& command : kCommands) names += std::string(command.name) + ", ";
-  return names.append(kHelp);
+  for (const CommandEntry& command : kCommands)
+    names += (names.empty() ? "" : ", ") + std::string(command.name);
+  return names;
 }
 
 void require_known_command(const std::string& name) {
-  if (name == kHelp || std::any_of(std::begin(kCommands), std::end(kCommands),
-                                   [&](const CommandEntry& entry) { return entry.name == name; }))
+  if (std::any_of(std::begin(kCommands), std::end(kCommands),
+                  [&](const CommandEntry& entry) { return entry.name == name; }))
     return;
   throw InputError(fmt::format("command '{}' given; accepted: {}", name, known_commands()));
 }
 
-// Note the words of the command line for the provenance of outputs, and in options that keep them.
-// There the name of the recording itself is left out, so that what they draw does not depend on it.
-Command with_command_line(Command command, const std::vector<std::string>& arguments) {
+// Note the words of the command line for the provenance of outputs and, without the name of the
+// recording itself, for recordings, so that what they draw does not depend on it.
+void note_command_line(const std::vector<std::string>& arguments) {
   std::string all = "ringscope", words = all;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const std::string word = " " + shell_word(arguments[i]);
@@ -233,36 +215,46 @@ Command with_command_line(Command command, const std::vector<std::string>& argum
   }
   const bool resumes = !value_before_reading("--resume", arguments).empty();
   const std::string seed = value_before_reading("--seed", arguments);
-  note_call(all, !seed.empty() ? seed : resumes ? "of the checkpoint" : "0");
+  note_call(all, !seed.empty() ? seed : resumes ? "of the checkpoint" : "0", words);
   set_trace_origin(provenance);
-  std::visit(
-      [&](auto& options) {
-        if constexpr (requires { options.command; }) options.command = words;
-      },
-      command);
-  return command;
 }
+
+// A command line with all commands, and what becomes of each.
+struct AllCommands {
+  CommandLine line{"Ring attention, run, recorded and verified.", "ringscope", version_text()};
+  std::map<std::string_view, Finish> finish;
+
+  AllCommands() {
+    for (const CommandEntry& command : kCommands)
+      finish[command.name] =
+          command.declare(line.add_command(command.name, command.help, command.page));
+  }
+};
 
 }  // namespace
 
-Command parse_command_line(const std::vector<std::string>& arguments) {
-  CommandLine line("Ring attention, run, recorded and verified.", "ringscope", version_text());
-  std::map<std::string_view, Finish> finish;
-  for (const CommandEntry& command : kCommands)
-    finish[command.name] =
-        command.declare(line.add_command(command.name, command.help, command.page));
-  std::vector<std::string> pages;
-  line.add_command(std::string(kHelp),
-                   "this text; or what --help texts become: man, markdown, bash, zsh", "README.md")
-      .words("PAGE", pages, "man, markdown, bash or zsh: a page, completion for a shell");
-  finish[kHelp] = [&] { return Help{help_page(pages.empty() ? "" : pages.front(), line)}; };
+std::string help_page(const std::string& page) {
+  const AllCommands commands;
+  if (page.empty()) return commands.line.help();
+  const std::pair<std::string_view, std::string (*)(const std::vector<DescribedCommand>&)>
+      kPages[] = {
+          {"man", man_page}, {"bash", bash_page}, {"zsh", zsh_page}, {"markdown", markdown_page}};
+  for (const auto& [name, make] : kPages)
+    if (name == page) return make(commands.line.described());
+  throw InputError(fmt::format("help: '{}' given; accepted: man, bash, zsh, markdown", page));
+}
 
+Command parse_command_line(const std::vector<std::string>& arguments) {
+  AllCommands all;
   if (!arguments.empty()) {
     if (!arguments.front().starts_with('-')) require_known_command(arguments.front());
-    if (const std::optional<std::string> help = line.read(arguments)) return Help{*help};
-    const std::string command = line.command();
-    line.require_no_extras();
-    if (!command.empty()) return with_command_line(finish.at(command)(), arguments);
+    if (const std::optional<std::string> help = all.line.read(arguments)) return Help{*help};
+    const std::string command = all.line.command();
+    all.line.require_no_extras();
+    if (!command.empty()) {
+      note_command_line(arguments);
+      return all.finish.at(command)();
+    }
   }
   throw InputError("no command given; accepted: " + known_commands() + "; see ringscope --help");
 }

@@ -1,20 +1,15 @@
-// The commands: what each can be asked for, how it declares its flags, and what carries it out.
+// The commands: how each declares its flags, and what a command line becomes.
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "app/command_line/flags.h"
-#include "app/generate/generate.h"
-#include "app/plan/plan.h"
+#include "app/process/job.h"
 #include "app/run/run.h"
-#include "app/simulate/simulate.h"
-#include "app/train/train.h"
-#include "core/base/dtype.h"
-#include "core/problem/conventions.h"
 #include "viz/window/view.h"
 
 namespace ringscope {
@@ -32,55 +27,33 @@ struct CheckOptions {
   bool json = false;
 };
 
-struct DemoOptions {
-  std::string text;  // "": the text that lies beside the program
-  std::string out = "runs/demo";
-  Index seqlen = 8192;
-  bool no_view = false;  // do not open a window, even on a display
-};
-
-struct ExplainOptions {
-  std::vector<std::string> traces;
-  std::vector<std::string> attention;  // parts of kernels' names
-  bool json = false;
-};
-
-struct LessonOptions {
-  // A number, list (or nothing), glossary, zoo, challenge; perhaps a name.
-  std::vector<std::string> words;
-  bool no_pause = false;
-  bool check = false;                // the learner's exercise instead of the lesson
-  std::optional<int> hint;           // 1 to 3: for a step of the learner's ring
-  std::optional<std::string> take;   // "ours" or "stub": begin that step from there
-  std::optional<std::string> page;   // write Markdown there instead; "-": to stdout
-  std::string out = "runs/lessons";  // folder for recordings
-};
-
-struct InfoOptions {
-  bool json = false;
-};
-
-struct PositionsOptions {
-  Problem job;  // its shape has a seqlen alone
-  std::optional<int> rank;
-  Convention convention = Convention::ringscope;
-  std::optional<std::string> out;
-  bool json = false;
-};
-
 struct SiteOptions {
   std::string folder;
 };
 
-// The text of --help or `ringscope help`, which is to be printed.
-struct Help {
-  std::string text;
-};
+int carry_out(const viz::ViewOptions& options);
 
-using Command =
-    std::variant<Help, CheckOptions, ExplainOptions, LessonOptions, PlanOptions, PositionsOptions,
-                 RunOptions, DemoOptions, SimulateOptions, TrainOptions, GenerateRequest,
-                 SiteOptions, viz::ViewOptions, InfoOptions>;
+// A command that was read. It carries itself out, prints its output, and returns the program's exit status:
+// 0, or 1 where numbers are wrong, those of the outputs that `check` is given, of a verification of `run` or
+// `demo`, or of a check or an exercise of a lesson. A plan that can't be carried out is an answer, too. It
+// throws InputError (also in a build that lacks a viewer, when one is asked for), RunError and
+// std::bad_alloc.
+struct Command {
+  // `options` have a function carry_out() or, where ranks work on them, job_of().
+  template <class Options>
+  Command(const Options& options) {  // NOLINT: options are a command
+    if constexpr (requires(MpiSession * session) { job_of(session, options); }) {
+      job = [options](MpiSession* session) { return job_of(session, options); };
+      run = [options] { return carry_out_here(*job_of(nullptr, options)); };
+    } else {
+      run = [options] { return carry_out(options); };
+    }
+  }
+
+  std::function<int()> run;
+  // What one rank does where each rank is a process; it refers to the command. Empty where there are none.
+  std::function<std::unique_ptr<Job>(MpiSession*)> job;
+};
 
 // Read `arguments` (without the program's name), and the files of a mask and a partition. Throw
 // InputError naming the flag, the value and what would be accepted, also for flags that contradict
@@ -97,6 +70,7 @@ Finish declare_check(CommandFlags& flags);
 Finish declare_demo(CommandFlags& flags);
 Finish declare_explain(CommandFlags& flags);
 Finish declare_generate(CommandFlags& flags);
+Finish declare_info(CommandFlags& flags);
 Finish declare_lesson(CommandFlags& flags);
 Finish declare_plan(CommandFlags& flags);
 Finish declare_positions(CommandFlags& flags);
@@ -107,33 +81,11 @@ Finish declare_train(CommandFlags& flags);
 Finish declare_view(CommandFlags& flags);
 
 // ---
-// Each function carries out a command, whose line in the table of commands.cpp says what that is,
-// prints its output, and returns the program's exit status: 0, or 1 where numbers are wrong, those of
-// the outputs that `check` is given, of a verification of `run` or `demo`, or of a check or an
-// exercise of a lesson. A plan that can't be carried out is an answer, too. Throws InputError (also
-// in a build that lacks a viewer, when one is asked for), RunError and std::bad_alloc.
-
-int carry_out(const Help& help);  // prints the text
-int carry_out(const CheckOptions& options);
-int carry_out(const DemoOptions& options);
-int carry_out(const ExplainOptions& options);
-int carry_out(const GenerateRequest& request);  // a thread a rank, as the next ones
-int carry_out(const TrainOptions& options);
-int carry_out(const RunOptions& options);
-int carry_out(const InfoOptions& options);
-int carry_out(const PlanOptions& options);
-int carry_out(const PositionsOptions& options);
-int carry_out(const LessonOptions& options);
-int carry_out(const SimulateOptions& options);
-int carry_out(const SiteOptions& options);
-int carry_out(const viz::ViewOptions& options);
-
-// ---
 // Pages made from the table that reads the command line: a man page, the site's page of it, and the
 // scripts with which bash and zsh complete commands, flags and their values.
 
 // Return a page: "man" (troff), "markdown", "bash", "zsh", or "" for the text of --help. Throw
 // InputError.
-std::string help_page(const std::string& page, const CommandLine& line);
+std::string help_page(const std::string& page);
 
 }  // namespace ringscope

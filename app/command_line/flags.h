@@ -87,7 +87,7 @@ class CommandFlags {
   // Add the flag of the row `name` of a struct that describes itself. `help`, if any, replaces the row's.
   template <class S>
   CommandFlags& row(S& object, const std::string& name, const std::string& help = "") {
-    describe(object, [&](const Row& row, auto&& member) {
+    describe(object, [&](const MemberRow& row, auto&& member) {
       if (row.name != name) return;
       const std::string flag = "--" + name;
       const std::string text = with_default(help.empty() ? row.help : help, text_of(member));
@@ -103,7 +103,7 @@ class CommandFlags {
   // Add the flags of all rows that have help.
   template <class S>
   void rows(S& object) {
-    describe(object, [&](const Row& row, auto&&) {
+    describe(object, [&](const MemberRow& row, auto&&) {
       if (!row.help.empty()) this->row(object, std::string(row.name));
     });
   }

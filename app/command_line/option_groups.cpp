@@ -1,7 +1,5 @@
 #include "app/command_line/option_groups.h"
 
-#include <filesystem>
-
 #include "core/attention/blockwise.h"
 #include "core/attention/tile_product.h"
 #include "core/base/dtype.h"
@@ -33,10 +31,6 @@ void deal_out_as_given(Problem& job, Granularity tile) {
   check_speeds(job);
   for_flag("--mask '" + job.mask.name() + "':", [&] { job.mask.for_seqlen(job.shape.seqlen); });
   for_flag("--partition '" + job.partition.name() + "':", [&] { deal_out(job, tile); });
-}
-
-void add_kv_buffers(CommandFlags& flags, int& kv_buffers, const std::string& help) {
-  flags.integer("--kv-buffers", kv_buffers, help, 2, std::numeric_limits<int>::max(), "K");
 }
 
 void add_world_size(CommandFlags& flags, std::optional<int>& world_size, int otherwise) {
@@ -71,18 +65,6 @@ void add_problem(CommandFlags& flags, Problem& job) {
   for (const char* row : {"world-size", "seqlen", "batch", "heads", "heads-kv", "head-dim", "dtype",
                           "mask", "backward"})
     flags.row(job, row);
-}
-
-void check_live(const std::optional<std::string>& trace, Backend backend) {
-  const auto accepted = "it together with --trace FILE and --backend cpu";
-  if (!trace) contradiction("--live", "given without --trace", accepted);
-  std::error_code error;
-  const auto status = std::filesystem::status(*trace, error);
-  if (trace->ends_with('/') || (exists(status) && !is_regular_file(status)))
-    contradiction("--live", fmt::format("given with --trace '{}', which is no file", *trace),
-                  accepted);
-  if (backend != Backend::cpu)
-    contradiction("--live", fmt::format("given with --backend {}", name_of(backend)), accepted);
 }
 
 void complete_problem(const std::string& command, Problem& job) {

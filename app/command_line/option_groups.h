@@ -20,7 +20,6 @@ void check_speeds(const Problem& job);
 // Deal the positions of `job` out as its partition says, a searched one for kernels that compute
 // `tile`s. Throw an InputError that names the flag.
 void deal_out_as_given(Problem& job, Granularity tile = {});
-void add_kv_buffers(CommandFlags& flags, int& kv_buffers, const std::string& help);
 // Add --world-size, for ranks that are `otherwise` threads or as many processes as were started.
 void add_world_size(CommandFlags& flags, std::optional<int>& world_size, int otherwise);
 void add_timeout(CommandFlags& flags, double& timeout_s, const std::string& help);
@@ -40,10 +39,6 @@ void validate_for_flags(const AttentionShape& sizes, F&& validate) {
                                  error.what()));
   }
 }
-
-// Throw InputError unless --trace gave a file and ranks are threads, as --live asks for. Elsewhere rank
-// 0 learns what the others recorded when they have ended, and a GPU's times too.
-void check_live(const std::optional<std::string>& trace, Backend backend);
 
 // ---
 // A problem to be planned or simulated.

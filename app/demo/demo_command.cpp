@@ -25,6 +25,14 @@
 #include "core/run/run.h"
 
 namespace ringscope {
+
+struct DemoOptions {
+  std::string text;  // "": the text that lies beside the program
+  std::string out = "runs/demo";
+  Index seqlen = 8192;
+  bool no_view = false;  // do not open a window, even on a display
+};
+
 namespace {
 
 constexpr int kWorldSize = 4;
@@ -206,7 +214,7 @@ int carry_out(const DemoOptions& given) {
                             : fmt::format("a random {} of {}", queries.size(), plan.shape.seqlen)));
   const Reference reference = [&] {
     ProgressBar bar("reference");
-    return Reference(config, inputs, run_on_threads, bar.callback(), queries);
+    return Reference(config, inputs, runner_of(Backend::cpu, {}), bar.callback(), queries);
   }();
   print_out(table_head());
   std::vector<Report> reports;

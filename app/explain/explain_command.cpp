@@ -22,6 +22,13 @@
 #include "core/trace/chrome_trace.h"
 
 namespace ringscope {
+
+struct ExplainOptions {
+  std::vector<std::string> traces;
+  std::vector<std::string> attention;  // parts of kernels' names
+  bool json = false;
+};
+
 namespace {
 
 std::string text_of(const Explanation& why) {

@@ -8,14 +8,23 @@
 #include <utility>
 
 #include "app/command_line/commands.h"
-#include "app/generate/generate.h"
-#include "app/process/process_command.h"
+#include "app/command_line/option_groups.h"
 #include "app/report/fields.h"
 #include "app/report/machine.h"
 #include "app/report/terminal.h"
+#include "core/model/generate.h"
 #include "core/run/generated_rows.h"
 
 namespace ringscope {
+
+// A checkpoint, a prompt, and how the text continues.
+struct GenerateRequest {
+  std::string checkpoint;                          // a file
+  std::optional<std::string> prompt, prompt_file;  // at most one; none: a line's beginning
+  GenerateOptions options;                         // without the prompt
+  RankOptions ranks;
+  bool json = false;
+};
 
 namespace {
 
@@ -231,7 +240,62 @@ class GenerateOutput {
   bool is_at_line_begin_ = true;
 };
 
+class GenerateJob : public Job {
+ public:
+  GenerateJob(MpiSession* session, const GenerateRequest& request)
+      : Job(session), request_(request) {
+    inputs_.options = request.options;
+  }
+
+  // Read the files on rank 0, because no other rank opens any.
+  void prepare() override {
+    ranks_ = world_size(request_.ranks.world_size, kDefaultWorldSize);
+    if (is_first()) inputs_ = read_inputs(request_, ranks_, rank());
+  }
+
+  void run() override {
+    if (rank()) learn_of_inputs();
+    if (is_first()) output_.emplace(request_, inputs_);
+    generated_ = generate();
+  }
+
+  int conclude() override {
+    output_->end(generated_);
+    return 0;
+  }
+
+ private:
+  void learn_of_inputs() {
+    const std::string checkpoint =
+        broadcast(is_first() ? to_bytes(inputs_.checkpoint) : std::string());
+    inputs_.options.prompt = broadcast(inputs_.options.prompt);
+    if (is_first()) return;
+    inputs_.checkpoint = checkpoint_from(checkpoint);
+    require_memory_for(inputs_, request_.ranks.partition, ranks_, rank());
+  }
+
+  Generated generate() {
+    const OnByte on_byte = output_ ? output_->on_byte() : OnByte();
+    const PartitionKind partition = request_.ranks.partition;
+#ifdef RINGSCOPE_HAS_MPI
+    if (rank())
+      return generate_on_mpi(*session_, inputs_.checkpoint, partition, inputs_.options, on_byte);
+#endif
+    return generate_on_threads(inputs_.checkpoint, {partition, ranks_}, inputs_.options, on_byte);
+  }
+
+  const GenerateRequest& request_;
+  int ranks_ = 0;
+  GenerateInputs inputs_;
+  std::optional<GenerateOutput> output_;  // only on rank 0
+  Generated generated_;
+};
+
 }  // namespace
+
+std::unique_ptr<Job> job_of(MpiSession* session, const GenerateRequest& request) {
+  return std::make_unique<GenerateJob>(session, request);
+}
 
 Finish declare_generate(CommandFlags& flags) {
   const auto request = std::make_shared<GenerateRequest>();
@@ -259,68 +323,5 @@ Finish declare_generate(CommandFlags& flags) {
     return *request;
   };
 }
-
-int carry_out(const GenerateRequest& request) {
-  const int world_size = request.ranks.world_size.value_or(kDefaultWorldSize);
-  const GenerateInputs inputs = read_inputs(request, world_size, {});
-  if (const std::string remark = remark_on_processes(); !remark.empty()) print_error(remark);
-  GenerateOutput output(request, inputs);
-  output.end(generate_on_threads(inputs.checkpoint, {request.ranks.partition, world_size},
-                                 inputs.options, output.on_byte()));
-  return 0;
-}
-
-// ---
-// Generating as one rank of a job, where each rank is a process.
-
-#ifdef RINGSCOPE_HAS_MPI
-
-namespace {
-
-class GeneratePart : public JobPart {
- public:
-  GeneratePart(MpiSession& session, const GenerateRequest& request)
-      : JobPart(session), request_(request) {
-    inputs_.options = request.options;
-  }
-
-  // Read the files on rank 0, because no other rank opens any.
-  void prepare() override {
-    require_world_size(session_, request_.ranks.world_size);
-    if (is_first()) inputs_ = read_inputs(request_, session_.world_size(), session_.rank());
-  }
-
-  void run() override {
-    const std::string checkpoint =
-        session_.broadcast(is_first() ? to_bytes(inputs_.checkpoint) : std::string());
-    inputs_.options.prompt = session_.broadcast(inputs_.options.prompt);
-    if (!is_first()) {
-      inputs_.checkpoint = checkpoint_from(checkpoint);
-      require_memory_for(inputs_, request_.ranks.partition, session_.world_size(), session_.rank());
-    }
-    if (is_first()) output_.emplace(request_, inputs_);
-    generated_ = generate_on_mpi(session_, inputs_.checkpoint, request_.ranks.partition,
-                                 inputs_.options, output_ ? output_->on_byte() : OnByte());
-  }
-
-  int conclude() override {
-    output_->end(generated_);
-    return 0;
-  }
-
- private:
-  const GenerateRequest& request_;
-  GenerateInputs inputs_;
-  std::optional<GenerateOutput> output_;  // only on rank 0
-  Generated generated_;
-};
-
-}  // namespace
-
-std::unique_ptr<JobPart> make_generate_part(MpiSession& session, const GenerateRequest& request) {
-  return std::make_unique<GeneratePart>(session, request);
-}
-
-#endif  // RINGSCOPE_HAS_MPI
 
 }  // namespace ringscope

@@ -17,6 +17,11 @@
 #include "core/base/text.h"
 
 namespace ringscope {
+
+struct InfoOptions {
+  bool json = false;
+};
+
 namespace {
 
 std::string compiler() {
@@ -81,6 +86,12 @@ int carry_out(const InfoOptions& options) {
   for (const auto& [what, value] : lines) text += labelled_line(14, what, value);
   print_out(text + cuda_details());
   return 0;
+}
+
+Finish declare_info(CommandFlags& flags) {
+  const auto info = std::make_shared<InfoOptions>();
+  flags.flag("--json", info->json, "print one JSON object");
+  return [info] { return *info; };
 }
 
 }  // namespace ringscope

@@ -31,6 +31,17 @@
 
 namespace ringscope {
 
+struct LessonOptions {
+  // A number, list (or nothing), glossary, zoo, challenge; perhaps a name.
+  std::vector<std::string> words;
+  bool no_pause = false;
+  bool check = false;                // the learner's exercise instead of the lesson
+  std::optional<int> hint;           // 1 to 3: for a step of the learner's ring
+  std::optional<std::string> take;   // "ours" or "stub": begin that step from there
+  std::optional<std::string> page;   // write Markdown there instead; "-": to stdout
+  std::string out = "runs/lessons";  // folder for recordings
+};
+
 namespace {
 
 bool is_set(const char* variable) {

@@ -285,8 +285,9 @@ Finish declare_plan(CommandFlags& flags) {
                 for_flag("--scheme", [&] { set_scheme(plan->job, text); });
                 plan->scheme_given = true;
               });
-  add_kv_buffers(flags, plan->job.kv_buffers,
-                 "of a ring: buffers that a rank's blocks take turns in, as memory goes (2)");
+  flags.integer("--kv-buffers", plan->job.kv_buffers,
+                "of a ring: buffers that a rank's blocks take turns in, as memory goes (2)", 2,
+                std::numeric_limits<int>::max(), "K");
   flags.count(
       "--width", model->width,
       "of the rows between layers: counts a whole model, its memory and the time of a step, "

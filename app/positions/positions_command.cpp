@@ -15,8 +15,17 @@
 #include "core/base/files.h"
 #include "core/base/npy.h"
 #include "core/base/text.h"
+#include "core/problem/conventions.h"
 
 namespace ringscope {
+
+struct PositionsOptions {
+  Problem job;  // its shape has a seqlen alone
+  std::optional<int> rank;
+  Convention convention = Convention::ringscope;
+  std::optional<std::string> out;
+  bool json = false;
+};
 
 namespace {
 

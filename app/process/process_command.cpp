@@ -3,6 +3,9 @@
 #include <cstdlib>
 #include <utility>
 
+#include "app/command_line/commands.h"
+#include "app/report/terminal.h"
+
 #ifdef RINGSCOPE_HAS_MPI
 
 #include <fmt/format.h>
@@ -13,11 +16,9 @@
 #include <memory>
 #include <optional>
 #include <string_view>
-#include <variant>
 
-#include "app/command_line/flags.h"
-#include "app/report/terminal.h"
 #include "core/base/text.h"
+#include "core/ranks/mpi/mpi_session.h"
 #include "core/ranks/process/supervisor.h"
 
 namespace ringscope {
@@ -33,16 +34,6 @@ double timeout_of(const std::vector<std::string>& arguments) {
   const double seconds =
       parse_number<double>(value_before_reading("--timeout", arguments)).value_or(0);
   return seconds > 0 && seconds < 1e9 ? seconds : Problem{}.timeout_s;
-}
-
-// Return null for a command that needs no ranks.
-std::unique_ptr<JobPart> part_of(MpiSession& session, const Command& command) {
-  if (const auto* run = std::get_if<RunOptions>(&command)) return make_run_part(session, *run);
-  if (const auto* train = std::get_if<TrainOptions>(&command))
-    return make_train_part(session, *train);
-  if (const auto* generate = std::get_if<GenerateRequest>(&command))
-    return make_generate_part(session, *generate);
-  return nullptr;
 }
 
 // Return what `words` have from the word `at` on that says something by itself: a flag with its value.
@@ -70,31 +61,30 @@ void require_same_start(MpiSession& session, const std::vector<std::string>& arg
 }
 
 // Take one rank through its job, from its command line to its end, and return its exit status. What
-// goes wrong ends all ranks. `part`, while it is there, is what the lifeline's thread may ask for what
+// goes wrong ends all ranks. `job`, while it is there, is what the lifeline's thread may ask for what
 // to leave behind.
 int take_part(MpiSession& session, const std::vector<std::string>& arguments,
-              std::atomic<JobPart*>& part_for_others) {
-  std::unique_ptr<JobPart> part;  // refers to the command
+              std::atomic<Job*>& job_for_others) {
+  std::unique_ptr<Job> job;  // refers to the command
   std::optional<Command> command;
   try {
     session.lifeline().doing("at its start");
     command = parse_command_line(arguments);
     require_same_start(session, arguments);
-    part = part_of(session, *command);
-    part_for_others = part.get();
+    if (command->job) job = command->job(&session);
+    job_for_others = job.get();
     RankPulse& pulse = session.lifeline().pulse();
-    if (part != nullptr) {
+    if (job != nullptr) {
       const ShownOutsideWork reads(pulse);  // from a disk, which may be slow
-      part->prepare();
+      job->prepare();
     }
-    if (part != nullptr) part->run();
+    if (job != nullptr) job->run();
     session.finalize();
     int status = 0;
     if (session.rank() == 0) {
       session.lifeline().doing("verifying and writing");
       const ShownOutsideWork concludes(pulse);
-      if (const auto* help = std::get_if<Help>(&*command)) print_out(help->text);
-      if (part != nullptr) status = part->conclude();
+      status = job != nullptr ? job->conclude() : command->run();
     }
     session.finish();
     return status;
@@ -104,15 +94,15 @@ int take_part(MpiSession& session, const std::vector<std::string>& arguments,
 }
 
 int work(const std::vector<std::string>& arguments, SharedStage& stage) {
-  std::atomic<JobPart*> part = nullptr;
+  std::atomic<Job*> job = nullptr;
   const auto on_failure = [&](const RunError& error, int status, bool speaks) {
     if (!speaks) return;
     if (status == kBadInput) return print_error(error.what());
-    report_error(part != nullptr ? part.load()->leave_behind(error) : error);
+    report_error(job != nullptr ? job.load()->leave_behind(error) : error);
   };
   try {
     MpiSession session(timeout_of(arguments), on_failure, &stage);
-    return take_part(session, arguments, part);
+    return take_part(session, arguments, job);
   } catch (const std::exception& error) {
     return report_error(error);
   }
@@ -120,9 +110,18 @@ int work(const std::vector<std::string>& arguments, SharedStage& stage) {
 
 }  // namespace
 
-void require_world_size(const MpiSession& session, std::optional<int> wanted) {
-  const int here = session.world_size();
-  if (wanted.value_or(here) == here) return;
+std::optional<int> Job::rank() const {
+  return session_ != nullptr ? std::optional(session_->rank()) : std::nullopt;
+}
+
+std::string Job::broadcast(const std::string& of_first) const {
+  return session_ != nullptr ? session_->broadcast(of_first) : of_first;
+}
+
+int Job::world_size(std::optional<int> wanted, int otherwise) const {
+  if (session_ == nullptr) return wanted.value_or(otherwise);
+  const int here = session_->world_size();
+  if (wanted.value_or(here) == here) return here;
   throw InputError(fmt::format(
       "--world-size: {} given to {}; accepted: {}, or mpirun -np {}", *wanted,
       here == 1 ? "one process alone" : fmt::format("{} processes", here), here, *wanted));
@@ -161,12 +160,21 @@ int process_command(const std::vector<std::string>&) {
   throw RunError("this build has no MPI");  // unreachable, because asks_for_processes() is false
 }
 
+std::optional<int> Job::rank() const { return std::nullopt; }
+std::string Job::broadcast(const std::string& of_first) const { return of_first; }
+int Job::world_size(std::optional<int> wanted, int otherwise) const {
+  return wanted.value_or(otherwise);
+}
+
 }  // namespace ringscope
 
 #endif
 
 namespace ringscope {
+namespace {
 
+// Return a remark for a job whose ranks are all in this process although a launcher has started several
+// processes. Only the first process returns it; otherwise return "".
 std::string remark_on_processes() {
   for (const auto& [size, rank] : {std::pair{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},
                                    {"PMI_SIZE", "PMI_RANK"},
@@ -179,6 +187,15 @@ std::string remark_on_processes() {
            " processes runs the whole ring by itself; --backend mpi makes a rank of each";
   }
   return "";
+}
+
+}  // namespace
+
+int carry_out_here(Job& job) {
+  job.prepare();
+  if (const std::string remark = remark_on_processes(); !remark.empty()) print_error(remark);
+  job.run();
+  return job.conclude();
 }
 
 }  // namespace ringscope

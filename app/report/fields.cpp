@@ -12,7 +12,7 @@ namespace ringscope {
 namespace {
 
 struct NotedCall {
-  std::string command = "ringscope", seed = "0";
+  std::string command = "ringscope", seed = "0", recorded_words;
 };
 NotedCall noted_call;
 
@@ -26,9 +26,12 @@ std::string utc_text(std::time_t seconds) {
 
 }  // namespace
 
-void note_call(const std::string& command, const std::string& seed) {
-  noted_call = {command, seed};
+void note_call(const std::string& command, const std::string& seed,
+               const std::string& recorded_words) {
+  noted_call = {command, seed, recorded_words};
 }
+
+const std::string& recorded_words() { return noted_call.recorded_words; }
 
 std::vector<std::pair<std::string, std::string>> provenance() {
   const char* const pinned = std::getenv("SOURCE_DATE_EPOCH");

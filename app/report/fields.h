@@ -17,8 +17,10 @@ namespace ringscope {
 // ---
 // Where an output comes from. Every file and every JSON object that a command writes says it.
 
-// Note the command line and the seed, once, before anything is written.
-void note_call(const std::string& command, const std::string& seed);
+// Note the command line, the seed, and the words that recordings keep, once, before anything is written.
+void note_call(const std::string& command, const std::string& seed,
+               const std::string& recorded_words);
+const std::string& recorded_words();
 // Return version, commit, command, seed, machine and time (UTC; the environment's SOURCE_DATE_EPOCH
 // instead of the clock's if it is set, so that files can be made again to the byte).
 std::vector<std::pair<std::string, std::string>> provenance();

@@ -154,8 +154,8 @@ Backend parse_backend(std::string_view text) {
 Runner runner_of(Backend backend, const CudaChoice& choice) {
 #ifdef RINGSCOPE_HAS_NCCL
   if (backend == Backend::nccl)
-    return [=](const Problem& config, const AttentionInputs& inputs, const Progress& progress) {
-      return cuda::run_on_nccl(config, inputs, progress, nccl_options(choice));
+    return [=](const Problem& config, RowSource& rows, const Progress& progress) {
+      return cuda::run_on_nccl(config, rows, progress, nccl_options(choice));
     };
 #endif
   return one_rank_runner_of(backend, choice);
@@ -164,13 +164,15 @@ Runner runner_of(Backend backend, const CudaChoice& choice) {
 Runner one_rank_runner_of(Backend backend, const CudaChoice& choice) {
 #ifdef RINGSCOPE_HAS_CUDA
   if (is_on_gpus(backend))
-    return [=](const Problem& config, const AttentionInputs& inputs, const Progress& progress) {
-      return cuda::run_on_gpu(config, inputs, progress,
+    return [=](const Problem& config, RowSource& rows, const Progress& progress) {
+      return cuda::run_on_gpu(config, rows, progress,
                               {.kernels = wish_of(choice), .gpus = std::max(choice.gpus, 1)});
     };
 #endif
   (void)backend, (void)choice;  // parse_backend refused the others
-  return run_on_threads;
+  return [](const Problem& config, RowSource& rows, const Progress& progress) {
+    return run_on_threads(config, rows, progress);
+  };
 }
 
 #ifdef RINGSCOPE_HAS_MPI

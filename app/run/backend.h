@@ -42,7 +42,7 @@ struct CudaChoice {
   int stamped = 0;  // multiprocessors on which the forward kernel stamps what it does
 };
 
-using Runner = std::function<RingRun(const Problem&, const AttentionInputs&, const Progress&)>;
+using Runner = std::function<RingRun(const Problem&, RowSource&, const Progress&)>;
 
 // Return whether the ranks' memory is a GPU's.
 constexpr bool is_on_gpus(Backend backend) {

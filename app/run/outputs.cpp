@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "app/command_line/flags.h"
+#include "app/report/fields.h"
 #include "core/base/error.h"
 #include "core/base/npy.h"
 #include "core/trace/chrome_trace.h"
@@ -119,7 +120,7 @@ void write_outputs(const RunOptions& options, const Problem& config, const RingR
 void write_trace(const RunOptions& options, const Recording& recording) {
   if (!options.trace) return;
   Recording named = recording;
-  named.info.command = options.command;
+  named.info.command = recorded_words();
   std::vector<Output> files;
   std::unique_ptr<AtomicFolder> folder;
   write_recording(files, *options.trace, folder, named);

@@ -74,12 +74,16 @@ Problem on_one_rank(Problem config) {
 // order, which is the same problem rounded differently.
 AttentionOutputs one_rank_outputs(const Problem& config, const AttentionInputs& inputs,
                                   const Runner& runner, bool reversed) {
-  if (!reversed) return std::move(runner(config, inputs, {}).outputs);
+  if (!reversed) {
+    WholeInputs rows(config.shape, inputs);
+    return std::move(runner(config, rows, {}).outputs);
+  }
   AttentionInputs mirrored = inputs;
   const Index width = config.shape.head_dim;
   for (std::vector<float>* tensor : {&mirrored.q, &mirrored.k, &mirrored.v, &mirrored.dout})
     reverse_rows(*tensor, width);
-  AttentionOutputs outputs = std::move(runner(config, mirrored, {}).outputs);
+  WholeInputs rows(config.shape, mirrored);
+  AttentionOutputs outputs = std::move(runner(config, rows, {}).outputs);
   for (std::vector<float>* tensor : {&outputs.out, &outputs.dq, &outputs.dk, &outputs.dv})
     reverse_rows(*tensor, width);
   return outputs;

@@ -49,7 +49,6 @@ struct RunOptions {
   std::optional<Index> verify_rows;  // of each head; default all
   bool json = false;
   std::optional<MistakenRing> mistaken;  // a numeric mistake on purpose, of all ranks or of one
-  std::string command;                   // the words of the command line, for the recording
 };
 
 class CommandFlags;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -14,7 +15,7 @@
 #include "app/command_line/commands.h"
 #include "app/command_line/flags.h"
 #include "app/command_line/option_groups.h"
-#include "app/process/process_command.h"
+#include "app/report/fields.h"
 #include "app/report/machine.h"
 #include "app/report/terminal.h"
 #include "app/run/backend.h"
@@ -23,10 +24,6 @@
 #include "core/base/files.h"
 #include "core/base/text.h"
 #include "core/run/run.h"
-
-#ifdef RINGSCOPE_HAS_MPI
-#include "core/ranks/mpi/run_on_mpi.h"
-#endif
 
 namespace ringscope {
 
@@ -100,9 +97,11 @@ void add_ring(CommandFlags& flags, RunOptions& run) {
   flags.row(run.job, "speeds").needs("--partition searched");
   flags.path("--write-partition", run.write_partition,
              "write the rank of each position, .npy, as file: reads it");
-  add_kv_buffers(flags, run.job.kv_buffers,
-                 "of a ring: buffers that a rank's key-value blocks take turns in; more than 2 let "
-                 "ranks run ahead of late ones (2)");
+  flags.integer(
+      "--kv-buffers", run.job.kv_buffers,
+      "of a ring: buffers that a rank's key-value blocks take turns in; more than 2 let ranks run "
+      "ahead of late ones (2)",
+      2, std::numeric_limits<int>::max(), "K");
   flags.row(run.job, "mask").row(run.job, "dtype");
 }
 
@@ -179,6 +178,21 @@ void check_backend(const RunOptions& run) {
   }
 }
 
+// --live asks for a file and for ranks that are threads. Elsewhere rank 0 learns what the others recorded
+// when they have ended, and a GPU's times too.
+void check_live(const RunOptions& run) {
+  const auto& trace = run.trace;
+  const auto accepted = "it together with --trace FILE and --backend cpu";
+  if (!trace) contradiction("--live", "given without --trace", accepted);
+  std::error_code error;
+  const auto status = std::filesystem::status(*trace, error);
+  if (trace->ends_with('/') || (exists(status) && !is_regular_file(status)))
+    contradiction("--live", fmt::format("given with --trace '{}', which is no file", *trace),
+                  accepted);
+  if (run.backend != Backend::cpu)
+    contradiction("--live", fmt::format("given with --backend {}", name_of(run.backend)), accepted);
+}
+
 void check(RunOptions& run, const CommandFlags& flags) {
   check_source(run);
   if (run.job.injection) run.job.injection->seed = run.seed;
@@ -188,7 +202,7 @@ void check(RunOptions& run, const CommandFlags& flags) {
     contradiction("--kv-buffers",
                   fmt::format("{} given with --scheme {}", run.job.kv_buffers, name_of(scheme)),
                   "it with --scheme ring or two-level; the others have as many as they need");
-  if (run.live) check_live(run.trace, run.backend);
+  if (run.live) check_live(run);
   if (run.verify_rows) run.verify = true;
 }
 
@@ -223,17 +237,6 @@ void add_tensors(CommandFlags& flags, RunOptions& run) {
                "softmax scale (1/sqrt(head_dim))");
 }
 
-Finish declare_run(CommandFlags& flags) {
-  const auto run = std::make_shared<RunOptions>();
-  add_inputs(flags, *run);
-  add_ring(flags, *run);
-  add_outputs(flags, *run);
-  return [run, &flags] {
-    check(*run, flags);
-    return *run;
-  };
-}
-
 namespace {
 
 // Print a warning for NaN and infinities from finite inputs, which would otherwise go unseen.
@@ -258,10 +261,6 @@ void warn_of_overflow(const RingRun& run, DType dtype, const MaskSpec& mask) {
   }
 }
 
-// ---
-// The work before and after the ranks' own, wherever the ranks are: the problem that the options
-// describe, the checks before the run, and what is done with the result.
-
 // Throw InputError for a mask and a partition that don't fit.
 Problem config_of(const RunOptions& options, const AttentionShape& shape, int world_size) {
   Problem config = options.job;
@@ -281,39 +280,6 @@ void check_problem(const RunOptions& options, const Problem& config, const Input
   std::vector<std::string> inputs = plan.files;
   add_files_in({options.job.mask.name(), options.job.partition.name()}, inputs);
   check_output_places(output_places(options), inputs, options.json);
-}
-
-// A finished run and its problem.
-struct FinishedRun {
-  const RunOptions& options;
-  const Problem& config;
-  const InputPlan& plan;
-  const RingRun& run;
-  bool finite_inputs;  // no loaded file has NaN, infinities or overflow
-};
-
-// Verify, write the files, print the report. Return the exit status, 0 or kWrongNumbers. --verify
-// needs the `inputs` of the whole sequence and runs them on a single rank. Throw InputError,
-// RunError.
-int conclude(const FinishedRun& finished, const AttentionInputs& inputs) {
-  const auto& [options, config, plan, run, finite_inputs] = finished;
-  if (finite_inputs) warn_of_overflow(run, config.dtype, config.mask);
-  std::optional<Verdict> verdict;
-  if (options.verify) {
-    ProgressBar bar("reference");
-    const std::vector<Index> queries = sampled_queries(
-        config.shape.seqlen, options.verify_rows.value_or(config.shape.seqlen), options.seed);
-    verdict = Reference(config, inputs, one_rank_runner_of(options.backend, options.cuda),
-                        bar.callback(), queries)
-                  .judge(run.outputs);
-  }
-  write_outputs(options, config, run, plan.all_f64);
-
-  const Report report = make_report(config, run, std::move(verdict));
-  print_out(options.json ? report_json(report) : report_text(report));
-  if (!report.verdict || report.verdict->pass()) return 0;
-  print_error(report.verdict->complaint());
-  return kWrongNumbers;
 }
 
 // Replace a run's outputs by those of a ring that makes a mistake, computed in f64, with the run's
@@ -344,68 +310,26 @@ RunError with_trace_written(const RunOptions& options, const RunError& failure,
   }
 }
 
-}  // namespace
-
-int carry_out(const RunOptions& options) {
-  const InputPlan plan = plan_inputs(options);
-  const Problem config =
-      config_of(options, plan.shape, options.world_size.value_or(kDefaultWorldSize));
-  check_problem(options, config, plan);
-  require_memory(config, {.dout_given = options.dout.has_value(),
-                          .verify = options.verify,
-                          .ranks_elsewhere = is_on_gpus(options.backend)});
-
-  if (options.live) {  // whoever looks finds a run that has not begun
-    Recording nothing_yet = empty_recording(config, name_of(options.backend));
-    nothing_yet.info.live_ns = 0;
-    write_trace(options, nothing_yet);
-  }
-  const LoadedInputs loaded = load_inputs(options, plan);
-  if (!plan.doubt.empty()) print_error(plan.doubt);
-  for (const std::string& remark : loaded.remarks) print_error(remark);
-  if (const std::string remark = remark_on_processes(); !remark.empty()) print_error(remark);
-
-  const Runner runner = runner_of(options.backend, options.cuda);
-  RingRun run = [&] {
-    ProgressBar bar("attention");
-    Progress progress{bar.callback()};
-    if (options.live)
-      progress.recording = [&](const Recording& so_far) { write_trace(options, so_far); };
-    try {
-      return runner(config, loaded.tensors, progress);
-    } catch (const RunFailure& failure) {
-      throw with_trace_written(options, failure, failure.recording());
-    }
-  }();
-  run.recording.info.command = options.command;
-  if (options.live) write_trace(options, run.recording);  // because --verify may take long
-  if (options.mistaken) make_mistaken(options, config, loaded.tensors, run.outputs);
-  return conclude({options, config, plan, run, loaded.remarks.empty()}, loaded.tensors);
-}
-
-// ---
-// `run` as one rank of a job, where each rank is a process.
-
-#ifdef RINGSCOPE_HAS_MPI
-
-namespace {
-
-class RunPart : public JobPart {
+class RunJob : public Job {
  public:
-  RunPart(MpiSession& session, const RunOptions& options) : JobPart(session), options_(options) {}
+  RunJob(MpiSession* session, const RunOptions& options) : Job(session), options_(options) {}
 
   void prepare() override {
-    require_world_size(session_, options_.world_size);
+    ranks_ = world_size(options_.world_size, kDefaultWorldSize);
     if (!is_first()) return;
     plan_ = plan_inputs(options_);
-    config_ = config_of(options_, plan_.shape, session_.world_size());
+    config_ = config_of(options_, plan_.shape, ranks_);
     check_problem(options_, config_, plan_);
     require_memory(config_, memory_use());
-    if (is_scattered()) {
-      loaded_ = load_inputs(options_, plan_);
-    } else {
-      text_ = text_of(options_, plan_);
+    if (options_.live) {  // whoever looks finds a run that has not begun
+      Recording nothing_yet = empty_recording(config_, name_of(options_.backend));
+      nothing_yet.info.live_ns = 0;
+      write_trace(options_, nothing_yet);
     }
+    if (is_scattered())
+      loaded_ = load_inputs(options_, plan_);
+    else
+      text_ = text_of(options_, plan_);
   }
 
   void run() override {
@@ -413,19 +337,38 @@ class RunPart : public JobPart {
     for (const std::string& remark : loaded_.remarks) print_error(remark);
     learn_of_inputs();
     if (!is_first()) {
-      config_ = config_of(options_, plan_.shape, session_.world_size());
+      config_ = config_of(options_, plan_.shape, ranks_);
       require_memory(config_, memory_use());
     }
-    run_ = run_rank();
-    run_.recording.info.command = options_.command;
+    if (!is_scattered())
+      rows_ = generated_rows(options_, plan_.shape, text_);
+    else if (is_first())
+      rows_ = std::make_unique<WholeInputs>(plan_.shape, loaded_.tensors);
+    try {
+      run_ = run_ranks();
+    } catch (const RunFailure& failure) {
+      throw with_trace_written(options_, failure, failure.recording());
+    }
+    run_.recording.info.command = recorded_words();
+    if (options_.live) write_trace(options_, run_.recording);  // because --verify may take long
   }
 
+  // Verify, write the files, print the report.
   int conclude() override {
-    AttentionInputs generated;
-    if (options_.verify && !is_scattered())
-      generated = whole_inputs(*generated_rows(options_, plan_.shape, text_), plan_.shape);
-    return ringscope::conclude({options_, config_, plan_, run_, loaded_.remarks.empty()},
-                               is_scattered() ? loaded_.tensors : generated);
+    // What is compared needs the inputs of the whole sequence, and runs them on a single rank.
+    if ((options_.verify || options_.mistaken) && !is_scattered())
+      loaded_.tensors = whole_inputs(*rows_, plan_.shape);
+    if (options_.mistaken) make_mistaken(options_, config_, loaded_.tensors, run_.outputs);
+    if (loaded_.remarks.empty()) warn_of_overflow(run_, config_.dtype, config_.mask);
+    std::optional<Verdict> verdict;
+    if (options_.verify) verdict = verify();
+    write_outputs(options_, config_, run_, plan_.all_f64);
+
+    const Report report = make_report(config_, run_, std::move(verdict));
+    print_out(options_.json ? report_json(report) : report_text(report));
+    if (!report.verdict || report.verdict->pass()) return 0;
+    print_error(report.verdict->complaint());
+    return kWrongNumbers;
   }
 
  private:
@@ -433,19 +376,19 @@ class RunPart : public JobPart {
   void learn_of_inputs() {
     AttentionShape& shape = plan_.shape;
     const std::string_view sizes(reinterpret_cast<const char*>(&shape), sizeof shape);
-    const std::string told = session_.broadcast(is_first() ? std::string(sizes) + text_ : "");
+    const std::string told = broadcast(is_first() ? std::string(sizes) + text_ : "");
     std::memcpy(&shape, told.data(), sizeof shape);
     text_ = told.substr(sizeof shape);
   }
 
-  // Return whether rank 0 sends each rank its rows, rather than each making its own.
+  // Return whether rank 0 gives each rank its rows, rather than each making its own.
   bool is_scattered() const { return !can_be_generated(options_); }
   bool gathers_outputs() const {
-    return options_.verify || options_.out || options_.lse || options_.dq || options_.dk ||
-           options_.dv;
+    return !rank() || options_.verify || options_.out || options_.lse || options_.dq ||
+           options_.dk || options_.dv;
   }
   MemoryUse memory_use() const {
-    return {.rank = session_.rank(),
+    return {.rank = rank(),
             .reads_inputs = is_first() && is_scattered(),
             .makes_text = options_.text.has_value() && !is_scattered(),
             .gathers_outputs = is_first() && gathers_outputs(),
@@ -454,36 +397,55 @@ class RunPart : public JobPart {
             .ranks_elsewhere = is_on_gpus(options_.backend)};
   }
 
-  RingRun run_rank() {
-    ProcessInputs inputs{.is_scattered = is_scattered()};
-    std::unique_ptr<RowSource> rows;
-    if (!is_scattered()) {
-      rows = generated_rows(options_, plan_.shape, text_);
-      inputs.generated = rows.get();
-    } else if (is_first()) {
-      rows = std::make_unique<WholeInputs>(plan_.shape, loaded_.tensors);
-      inputs.at_rank_0 = rows.get();
-    }
+  RingRun run_ranks() {
     std::optional<ProgressBar> bar;
     if (is_first()) bar.emplace("attention");
-    return process_runner_of(options_.backend, options_.cuda)(
-        session_, config_, inputs, gathers_outputs(), Progress{bar ? bar->callback() : nullptr});
+    Progress progress{bar ? bar->callback() : nullptr};
+    if (options_.live)
+      progress.recording = [&](const Recording& so_far) { write_trace(options_, so_far); };
+#ifdef RINGSCOPE_HAS_MPI
+    if (rank())
+      return process_runner_of(options_.backend, options_.cuda)(
+          *session_, config_, {rows_.get(), is_scattered()}, gathers_outputs(), progress);
+#endif
+    return runner_of(options_.backend, options_.cuda)(config_, *rows_, progress);
+  }
+
+  Verdict verify() const {
+    ProgressBar bar("reference");
+    const Index seqlen = config_.shape.seqlen;
+    const std::vector<Index> queries =
+        sampled_queries(seqlen, options_.verify_rows.value_or(seqlen), options_.seed);
+    return Reference(config_, loaded_.tensors, one_rank_runner_of(options_.backend, options_.cuda),
+                     bar.callback(), queries)
+        .judge(run_.outputs);
   }
 
   const RunOptions& options_;
+  int ranks_ = 0;
   Problem config_;
-  RingRun run_;
   InputPlan plan_;       // of other ranks than 0: the shape alone
-  LoadedInputs loaded_;  // of rank 0
-  std::string text_;
+  std::string text_;     // that rows are made of
+  LoadedInputs loaded_;  // files or, to be compared with, all rows
+  std::unique_ptr<RowSource> rows_;
+  RingRun run_;
 };
 
 }  // namespace
 
-std::unique_ptr<JobPart> make_run_part(MpiSession& session, const RunOptions& options) {
-  return std::make_unique<RunPart>(session, options);
+std::unique_ptr<Job> job_of(MpiSession* session, const RunOptions& options) {
+  return std::make_unique<RunJob>(session, options);
 }
 
-#endif  // RINGSCOPE_HAS_MPI
+Finish declare_run(CommandFlags& flags) {
+  const auto run = std::make_shared<RunOptions>();
+  add_inputs(flags, *run);
+  add_ring(flags, *run);
+  add_outputs(flags, *run);
+  return [run, &flags] {
+    check(*run, flags);
+    return *run;
+  };
+}
 
 }  // namespace ringscope

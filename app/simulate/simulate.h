@@ -26,7 +26,6 @@ struct SimulateOptions {
   std::optional<std::string> trace, csv, write_partition;
   std::optional<int> trace_ranks;  // none: as many as fit well into a file
   bool json = false;
-  std::string command;  // the words of the command line, for the recording
 };
 
 // The names of the ranks' hardware and links, and the memory of a rank.

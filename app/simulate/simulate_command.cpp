@@ -46,11 +46,10 @@ void add_outputs(CommandFlags& flags, SimulateOptions& options, std::vector<std:
                });
              })
       .needs("--trace FILE");
-  flags.values(
-      "--sweep", "NAME=LIST...", swept,
-      "simulate all combinations: seqlen=8192:131072:*2 world-size=2,4,8 "
-      "partition=zigzag,striped; also scheme, mask, kv-buffers, bandwidth (GB/s of --link) "
-      "and jitter");
+  flags.values("--sweep", "NAME=LIST...", swept,
+               "simulate all combinations: seqlen=8192:131072:*2 world-size=2,4,8 "
+               "partition=zigzag,striped; of " +
+                   swept_names() + " (bandwidth: GB/s of --link)");
   flags.path("--csv", options.csv,
              "write the sweep's table, CSV (-: to stdout, instead of the text)");
   flags.flag("--json", options.json, "print one JSON object");
@@ -229,7 +228,7 @@ Simulated simulate_one(const SimulateOptions& options, const Setup& setup) {
     if (scenario.job.nodes > 1) head.between = scenario.between.name;
     if (scenario.placement == Placement::cyclic)
       head.nodes = 1;  // readers take nodes for ranks in a row
-    recorded.recording.info.command = options.command;
+    recorded.recording.info.command = recorded_words();
     for_flag("--trace", [&] { write_chrome_trace(*options.trace, recorded.recording); });
     result.largest_loss = largest_loss(recorded.recording);
     for (const auto& events : recorded.recording.events) result.recorded_ranks += !events.empty();

@@ -56,7 +56,7 @@ std::string faults_text(const Scenario& scenario) {
     faults.push_back(fmt::format("rank {}'s link at {:g} of its rate", link.rank, link.speed));
   if (!scenario.job.speeds.empty())
     faults.push_back(fmt::format("ranks of speed {}", fmt::join(scenario.job.speeds, ", ")));
-  describe(scenario, [&](const Row& row, const auto& member) {
+  describe(scenario, [&](const MemberRow& row, const auto& member) {
     if constexpr (std::is_same_v<decltype(member), const double&>)
       if (!row.words.empty() && member > 0)
         faults.push_back(fmt::format(fmt::runtime(row.words), member));

@@ -233,7 +233,7 @@ class Site {
   void make_contents() {
     made_["lessons/README.md"] = lessons::contents_page();
     made_["lessons/glossary.md"] = lessons::glossary_page();
-    made_["commands.md"] = std::get<Help>(parse_command_line({"help", "markdown"})).text;
+    made_["commands.md"] = help_page("markdown");
     for (const Lesson& lesson : lessons::all_lessons())
       made_["lessons/" + lesson.folder + "/README.md"];
   }

@@ -19,7 +19,7 @@ template <class Text>
 struct MaskNamed {
   Text& name;
 };
-inline void read_value(MaskNamed<std::string>& to, std::string_view text, const Row&) {
+inline void read_value(MaskNamed<std::string>& to, std::string_view text, const MemberRow&) {
   to.name = MaskSpec::parse(text).name();
 }
 template <class Text>
@@ -27,36 +27,32 @@ std::string name_of(const MaskNamed<Text>& mask) {
   return mask.name;
 }
 
+inline constexpr Range kModelSizes = {1, 0x7fffffff};
+
 // The sizes of a model, which a checkpoint keeps, and what else people set of its training.
 template <class S, class F>
 requires kIs<S, ModelShape>
 void describe(S& shape, F&& row) {
-  constexpr Range kSize = {1, std::numeric_limits<int>::max()};
-  row({.name = "layers", .help = "of the model ({})", .range = kSize}, shape.layers);
-  row({.name = "width", .help = "values a row between the layers ({})", .range = kSize},
-      shape.width);
-  row({.name = "heads", .help = "query heads ({})", .range = kSize}, shape.num_heads);
-  row({.name = "heads-kv",
-       .help = "key and value heads, a divisor of the heads (as many)",
-       .range = kSize},
+  row(MemberRow("layers", "N", "of the model ({})").in(kModelSizes), shape.layers);
+  row(MemberRow("width", "N", "values a row between the layers ({})").in(kModelSizes), shape.width);
+  row(MemberRow("heads", "N", "query heads ({})").in(kModelSizes), shape.num_heads);
+  row(MemberRow("heads-kv", "N", "key and value heads, a divisor of the heads (as many)")
+          .in(kModelSizes),
       shape.num_heads_kv);
-  row({.name = "head-dim", .help = "values a head, an even number ({})", .range = kSize},
+  row(MemberRow("head-dim", "N", "values a head, an even number ({})").in(kModelSizes),
       shape.head_dim);
-  row({.name = "hidden", .help = "values a row inside the MLP ({})", .range = kSize}, shape.hidden);
+  row(MemberRow("hidden", "N", "values a row inside the MLP ({})").in(kModelSizes), shape.hidden);
 }
 template <class S, class F>
 requires kIs<S, TrainingSettings>
 void describe(S& settings, F&& row) {
-  constexpr Range kSize = {1, std::numeric_limits<int>::max()};
+  using Text = std::conditional_t<std::is_const_v<S>, const std::string, std::string>;
   describe(settings.shape, row);
-  row({.name = "batch", .help = "sequences a step ({})", .range = kSize}, settings.batch);
-  row({.name = "seqlen", .help = "bytes of each ({})", .range = kSize}, settings.seqlen);
-  row({.name = "mask", .type = "MASK", .help = kMaskHelp, .quotes_text = true},
-      MaskNamed<std::conditional_t<std::is_const_v<S>, const std::string, std::string>>{
-          settings.mask});
-  row({.name = "lr", .type = "X", .help = "learning rate of AdamW ({})", .range = kAbove0},
-      settings.adam.rate);
-  row({.name = "seed", .help = "of the first weights and of the pieces of text ({})", .range = {0}},
+  row(MemberRow("batch", "N", "sequences a step ({})").in(kModelSizes), settings.batch);
+  row(MemberRow("seqlen", "N", "bytes of each ({})").in(kModelSizes), settings.seqlen);
+  row(MemberRow("mask", "MASK", kMaskHelp).quoted(), MaskNamed<Text>{settings.mask});
+  row(MemberRow("lr", "X", "learning rate of AdamW ({})").in(kAbove0), settings.adam.rate);
+  row(MemberRow("seed", "N", "of the first weights and of the pieces of text ({})").in({0}),
       settings.seed);
 }
 

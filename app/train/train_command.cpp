@@ -13,7 +13,6 @@
 #include "app/command_line/commands.h"
 #include "app/command_line/flags.h"
 #include "app/command_line/output_places.h"
-#include "app/process/process_command.h"
 #include "app/report/machine.h"
 #include "app/report/terminal.h"
 #include "app/train/train.h"
@@ -147,17 +146,92 @@ void conclude_training(const TrainOptions& options, const TrainSetup& setup,
   if (first_failure) throw *first_failure;
 }
 
-// Return what training calls after each step.
-auto on_step(const TrainSetup& setup, TrainJournal& journal, ProgressBar& bar) {
-  return [&](const StepReport& report, const TrainingRank& rank_0) {
-    journal.note(report, rank_0);
-    const auto done = static_cast<double>(report.step - setup.plan.steps_before());
-    const Index all = setup.plan.steps - setup.plan.steps_before();
-    if (const auto progress = bar.callback()) progress(done / static_cast<double>(all));
-  };
-}
+// Rank 0 reads text and checkpoint and broadcasts them.
+class TrainJob : public Job {
+ public:
+  TrainJob(MpiSession* session, const TrainOptions& options) : Job(session), options_(options) {}
+
+  void prepare() override {
+    ranks_ = world_size(options_.ranks.world_size, kDefaultTrainingRanks);
+    if (!is_first()) return;
+    set_up(options_, ranks_, setup_);
+    require_training_memory(setup_, ranks_here());
+    journal_.emplace(options_, setup_);
+  }
+
+  void run() override {
+    std::string text = broadcast(is_first() ? setup_.text : "");
+    const std::string checkpoint =
+        broadcast(rank() && is_first() && setup_.start ? to_bytes(*setup_.start) : "");
+    if (!is_first()) {
+      // This can't throw InputError, because rank 0 has accepted the same.
+      set_up_from(options_, ranks_, std::move(text), checkpoint, setup_);
+      require_training_memory(setup_, ranks_here());
+    }
+    const std::int64_t begin_ns = monotonic_ns();
+    std::optional<ProgressBar> bar;
+    AfterStep after_step;
+    if (is_first()) {
+      bar.emplace("training");
+      step_under_way_ = setup_.plan.steps_before() + 1;
+      after_step = [&](const StepReport& report, const TrainingRank& rank_0) {
+        const std::lock_guard lock(journal_mutex_);
+        journal_->note(report, rank_0);
+        const auto done = static_cast<double>(report.step - setup_.plan.steps_before());
+        const Index all = setup_.plan.steps - setup_.plan.steps_before();
+        bar->update(done / static_cast<double>(all));
+        step_under_way_ = report.step + 1;
+      };
+    }
+    finished_ = train(after_step);
+    step_under_way_ = 0;
+    seconds_ = seconds_since(begin_ns);
+  }
+
+  int conclude() override {
+    conclude_training(options_, setup_, *journal_, finished_, seconds_);
+    return 0;
+  }
+
+  RunError leave_behind(const RunError& failure) override {
+    const Index step = step_under_way_;
+    if (step == 0) return failure;
+    const RunError named(fmt::format("{}; in training step {}", failure.what(), step),
+                         failure.rank(), failure.step());
+    // A journal that is written to a disk that hangs must not hold up the end.
+    const std::unique_lock lock(journal_mutex_, std::chrono::seconds(1));
+    return lock ? journal_->close_failed(named) : named;
+  }
+
+ private:
+  int ranks_here() const { return rank() ? 1 : ranks_; }
+
+  FinishedTraining train(const AfterStep& after_step) {
+#ifdef RINGSCOPE_HAS_MPI
+    if (rank()) return train_on_mpi(*session_, setup_.plan, setup_.text, after_step);
+#endif
+    try {
+      return train_on_threads(setup_.plan, setup_.text, after_step);
+    } catch (const std::exception& error) {
+      throw journal_->close_failed(as_run_error(error));
+    }
+  }
+
+  const TrainOptions& options_;
+  int ranks_ = 0;
+  TrainSetup setup_;
+  FinishedTraining finished_;
+  double seconds_ = 0;
+  std::optional<TrainJournal> journal_;    // only on rank 0
+  std::atomic<Index> step_under_way_ = 0;  // likewise, while it trains
+  std::timed_mutex journal_mutex_;
+};
 
 }  // namespace
+
+std::unique_ptr<Job> job_of(MpiSession* session, const TrainOptions& options) {
+  return std::make_unique<TrainJob>(session, options);
+}
 
 Finish declare_train(CommandFlags& flags) {
   const auto train = std::make_shared<TrainOptions>();
@@ -185,7 +259,7 @@ Finish declare_train(CommandFlags& flags) {
   add_timeout(flags, train->ranks);
   flags.flag("--json", train->json, "print the summary as one JSON object");
   return [train, settings, &flags] {
-    describe(*settings, [&](const Row& row, const auto& member) {
+    describe(*settings, [&](const MemberRow& row, const auto& member) {
       const std::string name(row.name);
       if (flags.given("--" + name)) train->given[name] = text_of(member);
     });
@@ -194,108 +268,5 @@ Finish declare_train(CommandFlags& flags) {
     return *train;
   };
 }
-
-int carry_out(const TrainOptions& options) {
-  const int world_size = options.ranks.world_size.value_or(kDefaultTrainingRanks);
-  TrainSetup setup;
-  set_up(options, world_size, setup);
-  require_training_memory(setup, world_size);
-  if (const std::string remark = remark_on_processes(); !remark.empty()) print_error(remark);
-
-  TrainJournal journal(options, setup);
-  const std::int64_t begin_ns = monotonic_ns();
-  std::optional<ProgressBar> bar("training");
-  const FinishedTraining finished = [&] {
-    try {
-      return train_on_threads(setup.plan, setup.text, on_step(setup, journal, *bar));
-    } catch (const std::exception& error) {
-      throw journal.close_failed(as_run_error(error));
-    }
-  }();
-  const double seconds = seconds_since(begin_ns);
-  bar.reset();
-  conclude_training(options, setup, journal, finished, seconds);
-  return 0;
-}
-
-// ---
-// Training as one rank of a job: rank 0 reads text and checkpoint and broadcasts them.
-
-#ifdef RINGSCOPE_HAS_MPI
-
-namespace {
-
-class TrainPart : public JobPart {
- public:
-  TrainPart(MpiSession& session, const TrainOptions& options)
-      : JobPart(session), options_(options) {}
-
-  void prepare() override {
-    require_world_size(session_, options_.ranks.world_size);
-    if (!is_first()) return;
-    set_up(options_, session_.world_size(), setup_);
-    require_training_memory(setup_, 1);
-    journal_.emplace(options_, setup_);
-  }
-
-  void run() override {
-    const std::string text = session_.broadcast(is_first() ? setup_.text : "");
-    const std::string checkpoint =
-        session_.broadcast(is_first() && setup_.start ? to_bytes(*setup_.start) : "");
-    if (!is_first()) {
-      // This can't throw InputError, because rank 0 has accepted the same.
-      set_up_from(options_, session_.world_size(), text, checkpoint, setup_);
-      require_training_memory(setup_, 1);
-    }
-    const std::int64_t begin_ns = monotonic_ns();
-    std::optional<ProgressBar> bar;
-    if (is_first()) bar.emplace("training");
-    AfterStep after_step;
-    if (is_first()) {
-      step_under_way_ = setup_.plan.steps_before() + 1;
-      after_step = [&, note = on_step(setup_, *journal_, *bar)](const StepReport& report,
-                                                                const TrainingRank& rank_0) {
-        const std::lock_guard lock(journal_mutex_);
-        note(report, rank_0);
-        step_under_way_ = report.step + 1;
-      };
-    }
-    finished_ = train_on_mpi(session_, setup_.plan, setup_.text, after_step);
-    step_under_way_ = 0;
-    seconds_ = seconds_since(begin_ns);
-  }
-
-  int conclude() override {
-    conclude_training(options_, setup_, *journal_, finished_, seconds_);
-    return 0;
-  }
-
-  RunError leave_behind(const RunError& failure) override {
-    const Index step = step_under_way_;
-    if (step == 0) return failure;
-    const RunError named(fmt::format("{}; in training step {}", failure.what(), step),
-                         failure.rank(), failure.step());
-    // A journal that is written to a disk that hangs must not hold up the end.
-    const std::unique_lock lock(journal_mutex_, std::chrono::seconds(1));
-    return lock ? journal_->close_failed(named) : named;
-  }
-
- private:
-  const TrainOptions& options_;
-  TrainSetup setup_;
-  FinishedTraining finished_;
-  double seconds_ = 0;
-  std::optional<TrainJournal> journal_;    // only on rank 0
-  std::atomic<Index> step_under_way_ = 0;  // likewise, while it trains
-  std::timed_mutex journal_mutex_;
-};
-
-}  // namespace
-
-std::unique_ptr<JobPart> make_train_part(MpiSession& session, const TrainOptions& options) {
-  return std::make_unique<TrainPart>(session, options);
-}
-
-#endif  // RINGSCOPE_HAS_MPI
 
 }  // namespace ringscope

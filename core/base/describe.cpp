@@ -19,7 +19,7 @@ std::vector<double> numbers_in(std::string_view list, const Range& range) {
   return numbers;
 }
 
-std::string key_of(const Row& row) {
+std::string key_of(const MemberRow& row) {
   std::string key(row.key.empty() ? row.name : row.key);
   std::replace(key.begin(), key.end(), '-', '_');
   return key;

@@ -2,12 +2,12 @@
 //
 //   template <class S, class F> requires kIs<S, Scenario>
 //   void describe(S& scenario, F&& row) {
-//     row({.name = "jitter", .help = "every computation takes ... ({})", ...}, scenario.jitter);
-//     ...
+//     row(MemberRow("jitter", "X", "every computation takes (1 + X x) times as long ({})").in(kDelay),
+//         scenario.jitter);
 //
 // with a row for each member, and what reads and writes the struct goes through the rows: flags with their
 // help, man page and completion (app/command_line/flags.h), axes of sweeps and columns of CSV
-// (core/tools/sim/sweep.h), JSON, text and sliders. A new member is a row and its effect.
+// (core/tools/sim/sweep.h), JSON and text. A new member is a row and its effect.
 #pragma once
 
 #include <fmt/format.h>
@@ -37,16 +37,29 @@ struct Range {
 inline constexpr Range kAbove0 = {0, 1e9, false, "a number above 0, up to 1e9"};
 inline constexpr Range kFrom0 = {0, 1e9, true, "a number from 0 to 1e9"};
 
-struct Row {
-  std::string_view name;        // "kv-buffers": of the flag and the axis
-  std::string_view key = "";    // in JSON and CSV, if it is not the name: "kv_buffers"
-  std::string_view type = "N";  // of the value, in help: "N", "FILE", "block|cyclic"
-  std::string_view help = "";   // {} becomes the default, the value before anything is read
-  Range range = {};       // of numbers; integers may be as large as their type if none is given
-  double unit = 1;        // the member holds so many of what people write
-  bool is_swept = false;  // it can be an axis of a sweep
-  std::string_view words = "";  // of a text report, if it is above 0: "jitter {:g} of hops"
-  bool quotes_text = false;     // an error names a part of the text alone
+// The row of a member: its name, "kv-buffers", which is that of the flag and the axis; how help calls a
+// value, "N", "FILE" or "block|cyclic"; and its help, in which {} becomes the default, the value before
+// anything is read. Without help there is no flag.
+struct MemberRow {
+  MemberRow(std::string_view a_name, std::string_view a_type, std::string_view a_help = "")
+      : name(a_name), type(a_type), help(a_help) {}
+
+  MemberRow& in(const Range& numbers) { return range = numbers, *this; }
+  // The member holds so many of what people write.
+  MemberRow& times(double so_many) { return unit = so_many, *this; }
+  // Its name in JSON and CSV is another: "num_heads".
+  MemberRow& as(std::string_view other) { return key = other, *this; }
+  // It can be an axis of a sweep.
+  MemberRow& swept() { return is_swept = true, *this; }
+  // What a text report says of it if it is above 0: "jitter {:g} of hops".
+  MemberRow& said(std::string_view by) { return words = by, *this; }
+  // An error names only the part that is wrong, so the text is put before it.
+  MemberRow& quoted() { return quotes_text = true, *this; }
+
+  std::string_view name, type, help, key, words;
+  Range range = {};  // integers may be as large as their type if none is given
+  double unit = 1;
+  bool is_swept = false, quotes_text = false;
 };
 
 template <class S, class T>
@@ -79,7 +92,7 @@ std::vector<double> numbers_in(std::string_view list, const Range& range);
 
 // Types that say themselves how they are read have a read_value() of their own.
 template <class T>
-void read_value(T& to, std::string_view text, const Row& row) {
+void read_value(T& to, std::string_view text, const MemberRow& row) {
   if constexpr (std::is_same_v<T, std::vector<double>>)
     to = numbers_in(text, row.range);
   else if constexpr (std::is_floating_point_v<T>)
@@ -126,7 +139,7 @@ Json json_of(const T& value) {
 }
 
 // Return the name as a key of JSON or a column.
-std::string key_of(const Row& row);
+std::string key_of(const MemberRow& row);
 
 // ---
 // Whole structs.
@@ -137,7 +150,7 @@ template <class S>
 bool read_member(S& object, std::string_view name, std::string_view text,
                  const std::string& label) {
   bool found = false;
-  describe(object, [&](const Row& row, auto&& member) {
+  describe(object, [&](const MemberRow& row, auto&& member) {
     if (row.name != name || found) return;
     found = true;
     try {
@@ -154,7 +167,7 @@ bool read_member(S& object, std::string_view name, std::string_view text,
 template <class S>
 std::string text_of_member(const S& object, std::string_view name) {
   std::string text;
-  describe(object, [&](const Row& row, const auto& member) {
+  describe(object, [&](const MemberRow& row, const auto& member) {
     if (row.name == name) text = text_of(member);
   });
   return text;
@@ -164,7 +177,7 @@ std::string text_of_member(const S& object, std::string_view name) {
 template <class S>
 Fields fields_of(const S& object, std::initializer_list<std::string_view> names = {}) {
   Fields fields;
-  describe(object, [&](const Row& row, const auto& member) {
+  describe(object, [&](const MemberRow& row, const auto& member) {
     if (names.size() == 0 || std::find(names.begin(), names.end(), row.name) != names.end())
       fields.emplace_back(key_of(row), json_of(member));
   });

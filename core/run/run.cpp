@@ -29,7 +29,7 @@ void check_config(const Problem& config) {
   if (config.injection) check_injection(*config.injection, config.world_size);
 }
 
-void check_run(const Problem& config, const AttentionInputs& inputs) {
+WholeInputs checked_rows(const Problem& config, const AttentionInputs& inputs) {
   check_config(config);
   const AttentionShape& s = config.shape;
   const auto values =
@@ -38,6 +38,7 @@ void check_run(const Problem& config, const AttentionInputs& inputs) {
   if (inputs.q.size() != values || inputs.k.size() != values_kv || inputs.v.size() != values_kv ||
       !(inputs.dout.empty() || inputs.dout.size() == values))
     throw InputError("the input tensors do not have the sizes that the shape says");
+  return {s, inputs};
 }
 
 namespace {
@@ -172,21 +173,20 @@ Engine::Listener progress_listener(const Progress& progress, double total_pairs)
   };
 }
 
-RingRun run_ranks(const Problem& config, const AttentionInputs& inputs, Engine& engine,
+RingRun run_ranks(const Problem& config, RowSource& rows, Engine& engine,
                   const Progress& progress) {
-  check_run(config, inputs);
+  check_config(config);
   const RingProblem problem = config.ring_problem();
   RingRun result;
   result.recording = empty_recording(config, engine.name());
   const std::int64_t origin_ns = monotonic_ns();
 
-  WholeInputs source(config.shape, inputs);
   std::vector<std::unique_ptr<Rank>> ranks;
   for (int rank = 0; rank < config.world_size; ++rank) {
     of_rank(rank, [&] {
       ranks.push_back(
           std::make_unique<Rank>(config, problem, rank, engine.memory_of(rank), origin_ns));
-      ranks.back()->take_inputs(source);
+      ranks.back()->take_inputs(rows);
     });
   }
   // Engines are destroyed before the ranks, whose memory they may still touch.
@@ -220,11 +220,22 @@ RingRun run_ranks(const Problem& config, const AttentionInputs& inputs, Engine& 
   return result;
 }
 
+RingRun run_on_threads(const Problem& config, RowSource& rows, const Progress& progress) {
+  check_config(config);  // before world_size seats are made
+  ThreadEngine engine(config.world_size);
+  return run_ranks(config, rows, engine, progress);
+}
+
+RingRun run_ranks(const Problem& config, const AttentionInputs& inputs, Engine& engine,
+                  const Progress& progress) {
+  WholeInputs rows = checked_rows(config, inputs);
+  return run_ranks(config, rows, engine, progress);
+}
+
 RingRun run_on_threads(const Problem& config, const AttentionInputs& inputs,
                        const Progress& progress) {
-  check_run(config, inputs);  // before world_size seats are made
-  ThreadEngine engine(config.world_size);
-  return run_ranks(config, inputs, engine, progress);
+  WholeInputs rows = checked_rows(config, inputs);
+  return run_on_threads(config, rows, progress);
 }
 
 Index predicted_rank_bytes(const Problem& config, int rank) {

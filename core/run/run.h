@@ -55,16 +55,21 @@ struct Progress {
 // that is done. It is empty if that is, or if there are no pairs.
 Engine::Listener progress_listener(const Progress& progress, double total_pairs);
 
-// Throw InputError for an impossible config, or for inputs that don't have its shape.
-void check_run(const Problem& config, const AttentionInputs& inputs);
-
-// Run `config` with what `engine` provides, each rank on a thread of this process. Throw InputError
-// for an impossible config, RunFailure with rank and step when a rank fails (every rank then ends),
-// RunError before there are ranks, and std::bad_alloc.
-RingRun run_ranks(const Problem& config, const AttentionInputs& inputs, Engine& engine,
+// Run `config` with what `engine` provides, each rank on a thread of this process, which gets its rows
+// from `rows`. Throw InputError for an impossible config, RunFailure with rank and step when a rank fails
+// (every rank then ends), RunError before there are ranks, and std::bad_alloc.
+RingRun run_ranks(const Problem& config, RowSource& rows, Engine& engine,
                   const Progress& progress = {});
 
 // Run on the CPU: call run_ranks with a ThreadEngine.
+RingRun run_on_threads(const Problem& config, RowSource& rows, const Progress& progress = {});
+
+// Return the whole tensors as a source. Throw InputError for an impossible config, or for inputs that
+// don't have its shape.
+WholeInputs checked_rows(const Problem& config, const AttentionInputs& inputs);
+// Run with these.
+RingRun run_ranks(const Problem& config, const AttentionInputs& inputs, Engine& engine,
+                  const Progress& progress = {});
 RingRun run_on_threads(const Problem& config, const AttentionInputs& inputs,
                        const Progress& progress = {});
 

@@ -27,9 +27,9 @@ DeviceEngine::Link NcclEngine::link(Rank& rank) {
 
 std::string NcclEngine::notes() const { return "NCCL " + nccl_version_text(nccl_version()) + "\n"; }
 
-RingRun run_on_nccl(const Problem& config, const AttentionInputs& inputs, const Progress& progress,
+RingRun run_on_nccl(const Problem& config, RowSource& rows, const Progress& progress,
                     const NcclOptions& options) {
-  check_run(config, inputs);
+  check_config(config);
   allow_many_streams();
   nccl_or_throw();
   std::string why_not;
@@ -44,7 +44,7 @@ RingRun run_on_nccl(const Problem& config, const AttentionInputs& inputs, const 
   NcclWorld world(new_nccl_id(), config.world_size, seats,
                   {options.max_ctas, config.timeout_s, !is_plain(config)});
   NcclEngine engine(world, setup, options, RankLives::in_a_thread);
-  return with_transfer_times([&] { return run_ranks(config, inputs, engine, progress); });
+  return with_transfer_times([&] { return run_ranks(config, rows, engine, progress); });
 }
 
 }  // namespace ringscope::cuda

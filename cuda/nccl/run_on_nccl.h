@@ -26,8 +26,13 @@ struct NcclOptions {
 // GPU, NCCL or memory is missing. A failed rank or an error of CUDA or NCCL aborts every
 // communicator, which ends all ranks. RunFailure names rank and step. Recorded send and recv slices
 // are the transfers' (nccl_communicator.h).
-RingRun run_on_nccl(const Problem& config, const AttentionInputs& inputs,
-                    const Progress& progress = {}, const NcclOptions& options = {});
+RingRun run_on_nccl(const Problem& config, RowSource& rows, const Progress& progress = {},
+                    const NcclOptions& options = {});
+inline RingRun run_on_nccl(const Problem& config, const AttentionInputs& inputs,
+                           const Progress& progress = {}, const NcclOptions& options = {}) {
+  WholeInputs rows = checked_rows(config, inputs);
+  return run_on_nccl(config, rows, progress, options);
+}
 
 // Run like run_on_mpi, a process per rank that mpirun has started, on one machine or several, on
 // the GPU that placement.h gives this rank. A problem on any rank (no GPU, no NCCL, another version of

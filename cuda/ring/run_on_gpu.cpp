@@ -156,16 +156,16 @@ int check_gpus(int wanted, int world_size) {
 
 void allow_many_streams() { setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0); }
 
-RingRun run_on_gpu(const Problem& config, const AttentionInputs& inputs, const Progress& progress,
+RingRun run_on_gpu(const Problem& config, RowSource& rows, const Progress& progress,
                    const GpuOptions& options) {
-  check_run(config, inputs);
+  check_config(config);
   allow_many_streams();
   const int gpus = check_gpus(options.gpus, config.world_size);
   std::vector<RankSeat> seats;
   for (int rank = 0; rank < config.world_size; ++rank) seats.push_back({rank, rank % gpus});
   DeviceSetup setup("cuda", config, seats, options.kernels);
   GpuEngine engine(setup, config.world_size, options.take_turns, gpus);
-  return run_ranks(config, inputs, engine, progress);
+  return run_ranks(config, rows, engine, progress);
 }
 
 }  // namespace ringscope::cuda

@@ -109,8 +109,13 @@ struct GpuOptions {
 // takes the problem or fewer GPUs exist than requested, and RunError when there is no device or too
 // little free memory on it. A later CUDA error is a RunError that names call, place, rank and step,
 // and frees all device memory.
-RingRun run_on_gpu(const Problem& config, const AttentionInputs& inputs,
-                   const Progress& progress = {}, const GpuOptions& options = {});
+RingRun run_on_gpu(const Problem& config, RowSource& rows, const Progress& progress = {},
+                   const GpuOptions& options = {});
+inline RingRun run_on_gpu(const Problem& config, const AttentionInputs& inputs,
+                          const Progress& progress = {}, const GpuOptions& options = {}) {
+  WholeInputs rows = checked_rows(config, inputs);
+  return run_on_gpu(config, rows, progress, options);
+}
 
 // Let this process have 32 of the hardware's queues instead of 8, because streams that share one
 // wait for each other, and each rank has two streams. Call it before anything else uses CUDA.

@@ -24,10 +24,6 @@ class BadInputTest : public ProgramTest {
   void expect_files_refused(const Strings& named, const Strings& more = {}) const {
     expect_refused("run --q q.npy --k k.npy --v v.npy --out o.npy" + more, named);
   }
-  void write_good_files() const {
-    for (const char* name : {"q.npy", "k.npy", "v.npy"})
-      write_tensor(name, {1, 2, 5, 3}, [](Index i) { return 0.1 * static_cast<double>(i % 7); });
-  }
   void write_raw_npy(const std::string& name, const std::string& dict,
                      std::size_t data_bytes) const {
     std::string header = dict + std::string(117 - dict.size(), ' ') + "\n";
@@ -185,7 +181,7 @@ TEST_F(BadInputTest, PackedFilesEndAtTheLimit) {
 
 TEST_F(BadInputTest, SizesThatOverflow) {
   // Every tensor fits in 64 bits, but not all of them together.
-  expect_random_refused("--seqlen 1 --heads 1 --head-dim 1152921504606846975",
+  expect_random_refused("--seqlen 2147483648 --heads 1 --head-dim 536870911",
                         {"memory", "16.0 EiB needed"}, 3);
 }
 
@@ -195,10 +191,10 @@ TEST_F(BadInputTest, MoreMemoryThanThereIs) {
     expect_random_refused(
         {"--seqlen", "2147483648", "--head-dim", "1048576", verify, "--out", "o.npy"},
         "memory needed", 3);
-  // One position and one head, so long that what the ranks hold would overflow 64 bits.
+  // One head, so long that what the ranks hold would overflow 64 bits.
   for (const char* verify : {"--verify", "--backward"})
     expect_random_refused(
-        {"--seqlen", "1", "--heads", "1", "--head-dim", "4503599627370496", verify},
+        {"--seqlen", "2147483648", "--heads", "1", "--head-dim", "134217728", verify},
         "memory needed", 3);
   // The recording grows with the square of the ranks: of more bytes than 64 bits count.
   for (const char* world_size : {"100000", "2000000000", "2147483647"})
@@ -219,10 +215,14 @@ TEST_F(BadInputTest, FullDisk) {
 
 // Which ends a program that does not expect it by a signal.
 TEST_F(BadInputTest, FileSizeLimit) {
-  const ProgramResult result =
-      run_after("ulimit -f 8", "run --random --seqlen 128 --out o.npy --trace t.json");
-  expect_ended(result, 3, {"--out o.npy"});
-  EXPECT_EQ(files(), std::set<std::string>{});
+  for (const auto& [command, named] :
+       {std::pair{"run --random --seqlen 128 --out o.npy --trace t.json", "--out o.npy"},
+        {"simulate --gpu H100 --link NVLink4 --world-size 8 --seqlen 32768 --backward --trace "
+         "s.json",
+         "--trace s.json"}}) {
+    expect_ended(run_after("ulimit -f 8", command), 3, {named});
+    EXPECT_EQ(files(), std::set<std::string>{});
+  }
 }
 
 // Numbers and JSON would be mixed, or the file with the JSON replaced.

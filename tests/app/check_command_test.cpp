@@ -12,7 +12,7 @@
 namespace ringscope {
 namespace check_command_test {
 
-class CheckCommandTest : public AcceptingProgramTest {
+class CheckCommandTest : public ProgramTest {
  protected:
   // Write Q, K and V of 2 batch entries, 4 heads (2 kv), 60 positions and head_dim 8, and what run
   // makes of them.

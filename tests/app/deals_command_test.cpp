@@ -13,7 +13,7 @@
 namespace ringscope {
 namespace {
 
-class DealsCommandTest : public AcceptingProgramTest {
+class DealsCommandTest : public ProgramTest {
  protected:
   void write_ranks(const std::string& name, const std::vector<Index>& ranks) const {
     AtomicFile file(path(name));

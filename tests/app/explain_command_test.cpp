@@ -11,7 +11,7 @@
 namespace ringscope {
 namespace {
 
-class ExplainCommandTest : public AcceptingProgramTest {
+class ExplainCommandTest : public ProgramTest {
  protected:
   std::string trace() const { return path("trace.json"); }
 };

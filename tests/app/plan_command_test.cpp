@@ -13,7 +13,7 @@ const Strings kPlan = "plan --gpu H100 --link NVLink4 --world-size 8 --seqlen 13
 
 Strings plan_with(const Strings& more) { return kPlan + more; }
 
-class PlanCommandTest : public AcceptingProgramTest {};
+class PlanCommandTest : public ProgramTest {};
 
 TEST_F(PlanCommandTest, SaysWhatPeopleAskFor) {
   const std::string out = run_well(plan_with("--mask causal --heads-kv 8"));

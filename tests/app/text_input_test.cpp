@@ -25,10 +25,8 @@ class TextInputTest : public ProgramTest {
     write_text("t.txt", text);
     write_tensor("do.npy", {1, 1, seqlen, width},
                  [&](Index i) { return i / width == at ? 1.0 : 0.0; });
-    const ProgramResult result =
-        run({"run", "--text", "t.txt", "--heads", "1", "--head-dim", head_dim, "--mask", "causal",
-             "--backward", "--dout", "do.npy", "--dv", "dv.npy"});
-    EXPECT_EQ(result.status, 0) << result.err;
+    run_well({"run", "--text", "t.txt", "--heads", "1", "--head-dim", head_dim, "--mask", "causal",
+              "--backward", "--dout", "do.npy", "--dv", "dv.npy"});
     const std::vector<float> dv = read_npy(path("dv.npy")).values;
     std::vector<float> weights;
     for (Index j = 0; j < seqlen; ++j) weights.push_back(dv[j * width]);
@@ -77,10 +75,8 @@ TEST_F(TextInputTest, NearerOccurrencesGetMore) {
 TEST_F(TextInputTest, AnyHeadDimVerifies) {
   write_text("t.txt", kText);
   for (const char* head_dim : {"1", "2", "3", "7", "8", "64"}) {
-    const ProgramResult result =
-        run({"run", "--text", "t.txt", "--heads", "4", "--heads-kv", "2", "--head-dim", head_dim,
-             "--mask", "causal", "--verify", "--out", "o.npy"});
-    EXPECT_EQ(result.status, 0) << "head_dim " << head_dim << ": " << result.err;
+    run_well({"run", "--text", "t.txt", "--heads", "4", "--heads-kv", "2", "--head-dim", head_dim,
+              "--mask", "causal", "--verify", "--out", "o.npy"});
     for (const float x : read_npy(path("o.npy")).values)
       ASSERT_TRUE(std::isfinite(x)) << "head_dim " << head_dim;
   }
@@ -90,9 +86,8 @@ TEST_F(TextInputTest, LengthIsThatOfTheFileDividedByTheBatch) {
   write_text("t.txt", kText);
   const Index bytes = static_cast<Index>(kText.size());
   for (const Index batch : {1, 2, 3, 7}) {
-    const ProgramResult result = run({"run", "--text", "t.txt", "--batch", std::to_string(batch),
-                                      "--out", "o.npy", "--head-dim", "4"});
-    EXPECT_EQ(result.status, 0) << result.err;
+    run_well({"run", "--text", "t.txt", "--batch", std::to_string(batch), "--out", "o.npy",
+              "--head-dim", "4"});
     EXPECT_EQ(read_npy(path("o.npy")).shape, (std::array<Index, 4>{batch, 4, bytes / batch, 4}));
   }
 }
@@ -115,9 +110,7 @@ TEST_F(TextInputTest, WindowsAreIndependent) {
 
 TEST_F(TextInputTest, HeadsDiffer) {
   write_text("t.txt", kText);
-  const ProgramResult result =
-      run("run --text t.txt --heads 4 --heads-kv 2 --head-dim 8 --mask causal --lse lse.npy");
-  ASSERT_EQ(result.status, 0) << result.err;
+  run_well("run --text t.txt --heads 4 --heads-kv 2 --head-dim 8 --mask causal --lse lse.npy");
   const std::size_t rows = kText.size();
   const std::vector<float> lse = read_values("lse.npy", 4 * rows);
   for (std::size_t a = 0; a < 4; ++a)

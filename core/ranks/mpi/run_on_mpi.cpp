@@ -78,7 +78,7 @@ class ProcessRun {
  private:
   // Rank 0 serves the other ranks one after the other, then itself.
   void take_inputs(const ProcessInputs& inputs) {
-    if (!inputs.is_scattered) return rank_->take_inputs(*inputs.generated);
+    if (!inputs.is_scattered) return rank_->take_inputs(*inputs.rows);
     const AttentionShape& shape = config_.shape;
     if (rank_number_ != 0) {
       PeerRows source(shape, 0, *wait_);
@@ -86,9 +86,9 @@ class ProcessRun {
     }
     for (int peer = 1; peer < config_.world_size; ++peer) {
       PeerRows sink(shape, peer, *wait_);
-      move_rows(peer, input_tensors(config_.backward), *inputs.at_rank_0, sink);
+      move_rows(peer, input_tensors(config_.backward), *inputs.rows, sink);
     }
-    rank_->take_inputs(*inputs.at_rank_0);
+    rank_->take_inputs(*inputs.rows);
   }
 
   // Move all rows of `peer` from one end to the other.

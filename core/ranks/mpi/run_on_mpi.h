@@ -9,12 +9,11 @@
 
 namespace ringscope {
 
-// The source of a process's rows. Exactly one of the two is used, the same one on every rank.
+// Where a process's rows come from: every rank asks a source of its own, or, if they are scattered (the
+// same on all ranks), rank 0 sends them to the others, where `rows` is null.
 struct ProcessInputs {
-  RowSource* generated = nullptr;  // gives any rank's rows, and every rank asks its own
-  RowSource* at_rank_0 = nullptr;  // gives everybody's rows on rank 0, which sends them;
-                                   // null on the others
-  bool is_scattered = false;       // whether the second is meant
+  RowSource* rows = nullptr;
+  bool is_scattered = false;
 };
 
 // Run rank session.rank() of `config` (whose world_size is the session's) with what `engine`

@@ -11,7 +11,7 @@
 
 namespace ringscope {
 
-void read_value(PaceOf<Scenario>& to, std::string_view text, const Row& row) {
+void read_value(PaceOf<Scenario>& to, std::string_view text, const MemberRow& row) {
   Scenario& scenario = to.scenario;
   scenario.pace = text == kInStep ? Pace::in_step : Pace::buffers;
   if (scenario.pace == Pace::in_step) return;
@@ -22,7 +22,7 @@ void read_value(PaceOf<Scenario>& to, std::string_view text, const Row& row) {
   }
 }
 
-void read_value(std::vector<Straggler>& to, std::string_view text, const Row& row) {
+void read_value(std::vector<Straggler>& to, std::string_view text, const MemberRow& row) {
   to.clear();
   for (const std::string_view one : split(text, ',')) {
     const std::size_t colon = one.find(':');
@@ -37,7 +37,7 @@ void read_value(std::vector<Straggler>& to, std::string_view text, const Row& ro
   }
 }
 
-void read_value(Granularity& to, std::string_view text, const Row& row) {
+void read_value(Granularity& to, std::string_view text, const MemberRow& row) {
   const std::size_t cross = std::min(text.find('x'), text.size() - 1);
   const auto size = [&](std::string_view digits) {
     const auto value = parse_number<Index>(digits);

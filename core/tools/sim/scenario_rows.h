@@ -26,7 +26,7 @@ struct BandwidthOf {
 // The value of kv-buffers for ranks that keep step.
 inline constexpr std::string_view kInStep = "in-step";
 
-inline void read_value(SchemeOf<Scenario>& to, std::string_view text, const Row&) {
+inline void read_value(SchemeOf<Scenario>& to, std::string_view text, const MemberRow&) {
   Problem& job = to.scenario.job;
   if (text == name_of(Scheme::two_level))
     job.scheme = Scheme::two_level;  // of the machine's nodes
@@ -34,18 +34,18 @@ inline void read_value(SchemeOf<Scenario>& to, std::string_view text, const Row&
     set_scheme(job, text);
 }
 // Problem::kv_buffers stays as it is where ranks keep step.
-void read_value(PaceOf<Scenario>& to, std::string_view text, const Row& row);
-inline void read_value(BandwidthOf<Scenario>& to, std::string_view text, const Row& row) {
+void read_value(PaceOf<Scenario>& to, std::string_view text, const MemberRow& row);
+inline void read_value(BandwidthOf<Scenario>& to, std::string_view text, const MemberRow& row) {
   to.scenario.rates.bytes_per_s = row.unit * number_in(text, row.range);
   to.scenario.cpu = nullptr;  // a measured machine has its own bandwidth
 }
-inline void read_value(Placement& to, std::string_view text, const Row&) {
+inline void read_value(Placement& to, std::string_view text, const MemberRow&) {
   to = parse_name(text, kAllPlacements);
 }
 // Text such as "3:0.5,7:0.8".
-void read_value(std::vector<Straggler>& to, std::string_view text, const Row& row);
+void read_value(std::vector<Straggler>& to, std::string_view text, const MemberRow& row);
 // Text such as "128x64".
-void read_value(Granularity& to, std::string_view text, const Row& row);
+void read_value(Granularity& to, std::string_view text, const MemberRow& row);
 
 template <class S>
 std::string name_of(const SchemeOf<S>& of) {
@@ -76,76 +76,57 @@ void describe(S& scenario, F&& row) {
   constexpr Range kSpeed = {0, 1e12, false, "a number above 0, up to 1e+12"};
   constexpr Range kDelay = {0, 1e12, true, "a number from 0, up to 1e+12"};
   describe(scenario.job, row);
-  row({.name = "scheme",
-       .type = kSchemeNames,
-       .help = "what travels between the ranks, and how ({})",
-       .is_swept = true},
+  row(MemberRow("scheme", kSchemeNames, "what travels between the ranks, and how ({})").swept(),
       SchemeOf<S>{scenario});
-  row({.name = "kv-buffers",
-       .type = "K|in-step",
-       .help = "ranks run ahead of each other, with so many buffers for blocks, as the real ring "
-               "with 2 (in-step: all wait for the slowest after every step, as in formulas; with "
-               "--measure: 2)",
-       .range = {2, 1e6},
-       .is_swept = true},
+  row(MemberRow(
+          "kv-buffers", "K|in-step",
+          "ranks run ahead of each other, with so many buffers for blocks, as the real ring with 2 "
+          "(in-step: all wait for the slowest after every step, as in formulas; with --measure: 2)")
+          .in({2, 1e6})
+          .swept(),
       PaceOf<S>{scenario});
-  row({.name = "bandwidth",
-       .key = "bandwidth_gb_per_s",
-       .range = {0, 1e12, false, "GB/s, more than 0, up to 1e12"},
-       .unit = 1e9,
-       .is_swept = true},
+  row(MemberRow("bandwidth", "X")
+          .in({0, 1e12, false, "GB/s, more than 0, up to 1e12"})
+          .times(1e9)
+          .as("bandwidth_gb_per_s")
+          .swept(),
       BandwidthOf<S>{scenario});
-  row({.name = "nics",
-       .type = "K",
-       .help = "links between nodes that a node has ({})",
-       .range = {1, 1 << 20}},
+  row(MemberRow("nics", "K", "links between nodes that a node has ({})").in({1, 1 << 20}),
       scenario.nics);
-  row({.name = "placement",
-       .type = "block|cyclic",
-       .help = "consecutive ranks on one node, or dealt out ({})"},
+  row(MemberRow("placement", "block|cyclic", "consecutive ranks on one node, or dealt out ({})"),
       scenario.placement);
-  row({.name = "straggler",
-       .key = "stragglers",
-       .type = "RANK:SPEED,...",
-       .help = "ranks that compute at another speed (1)",
-       .range = kSpeed},
+  row(MemberRow("straggler", "RANK:SPEED,...", "ranks that compute at another speed (1)")
+          .in(kSpeed)
+          .as("stragglers"),
       scenario.stragglers);
-  row({.name = "slow-link",
-       .key = "slow_links",
-       .type = "RANK:SPEED,...",
-       .help = "ranks whose link to the next one has this share of its rate (1)",
-       .range = kSpeed},
+  row(MemberRow("slow-link", "RANK:SPEED,...",
+                "ranks whose link to the next one has this share of its rate (1)")
+          .in(kSpeed)
+          .as("slow_links"),
       scenario.slow_links);
-  row({.name = "jitter",
-       .type = "X",
-       .help = "every computation takes (1 + X x) times as long, x random with mean 1 ({})",
-       .range = kDelay,
-       .is_swept = true,
-       .words = "jitter {:g} of computing"},
+  row(MemberRow("jitter", "X",
+                "every computation takes (1 + X x) times as long, x random with mean 1 ({})")
+          .in(kDelay)
+          .swept()
+          .said("jitter {:g} of computing"),
       scenario.jitter);
-  row({.name = "hop-jitter",
-       .type = "X",
-       .help = "the same of every hop ({})",
-       .range = kDelay,
-       .words = "jitter {:g} of hops"},
+  row(MemberRow("hop-jitter", "X", "the same of every hop ({})")
+          .in(kDelay)
+          .said("jitter {:g} of hops"),
       scenario.hop_jitter);
-  row({.name = "seed", .help = "of --jitter and --hop-jitter ({})", .range = {0}}, scenario.seed);
-  row({.name = "cores",
-       .type = "C",
-       .help = "cores that the ranks share (each has its own; with --measure: this machine's)"},
+  row(MemberRow("seed", "N", "of --jitter and --hop-jitter ({})").in({0}), scenario.seed);
+  row(MemberRow("cores", "C",
+                "cores that the ranks share (each has its own; with --measure: this machine's)"),
       scenario.cores);
-  row({.name = "step-us",
-       .key = "step_s",
-       .type = "X",
-       .help = "microseconds that a step costs a rank besides its pairs ({})",
-       .range = kDelay,
-       .unit = 1e-6},
+  row(MemberRow("step-us", "X", "microseconds that a step costs a rank besides its pairs ({})")
+          .in(kDelay)
+          .times(1e-6)
+          .as("step_s"),
       scenario.step_s);
-  row({.name = "tile",
-       .type = "ROWSxKEYS",
-       .help = "what a kernel computes whole where any pair is allowed ({}; with --measure: this "
-               "program's)",
-       .range = {1, 1 << 20}},
+  row(MemberRow("tile", "ROWSxKEYS",
+                "what a kernel computes whole where any pair is allowed ({}; with --measure: this "
+                "program's)")
+          .in({1, 1 << 20}),
       scenario.granularity);
 }
 

@@ -36,16 +36,10 @@ constexpr Takes takes_of(const T&) {
 std::vector<SweptRow> swept_rows() {
   std::vector<SweptRow> rows;
   Scenario any;
-  describe(any, [&](const Row& row, const auto& member) {
+  describe(any, [&](const MemberRow& row, const auto& member) {
     if (row.is_swept) rows.push_back({std::string(row.name), takes_of(member)});
   });
   return rows;
-}
-
-std::string swept_names() {
-  std::string names;
-  for (const SweptRow& row : swept_rows()) names += (names.empty() ? "" : ", ") + row.name;
-  return names;
 }
 
 [[noreturn]] void refuse(const SweptRow& row, std::string_view text, const std::string& accepted) {
@@ -135,6 +129,12 @@ bool is_name_character(char c) { return (c >= 'a' && c <= 'z') || c == '-' || c 
 
 }  // namespace
 
+std::string swept_names() {
+  std::string names;
+  for (const SweptRow& row : swept_rows()) names += (names.empty() ? "" : ", ") + row.name;
+  return names;
+}
+
 std::vector<SweptAxis> parse_sweep(std::string_view text) {
   std::vector<SweptAxis> axes;
   const std::size_t first_equals = text.find('=');
@@ -202,7 +202,7 @@ using Cells = std::vector<std::string>;
 
 Cells cells_of(const SweepPoint& point) {
   Cells cells;
-  describe(point.scenario, [&](const Row& row, const auto& member) {
+  describe(point.scenario, [&](const MemberRow& row, const auto& member) {
     if (row.is_swept) cells.push_back(text_of(member));
   });
   for (const auto& [name, member] : kFigureColumns)
@@ -264,7 +264,7 @@ void run_sweep(SweepTable& table, const std::function<void(double)>& progress) {
 std::string sweep_csv(const SweepTable& table,
                       const std::vector<std::pair<std::string, std::string>>& constants) {
   Cells names, values;
-  describe(table.points.front().scenario, [&](const Row& row, const auto&) {
+  describe(table.points.front().scenario, [&](const MemberRow& row, const auto&) {
     if (row.is_swept) names.push_back(key_of(row));
   });
   for (const auto& [name, member] : kFigureColumns) names.push_back(name);

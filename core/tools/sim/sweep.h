@@ -27,6 +27,9 @@ struct SweptAxis {
 inline constexpr std::size_t kMostSweptValues = 10000;  // of an axis
 inline constexpr std::size_t kMostSweptPoints = 100000;
 
+// Return the names of the settings that can be swept.
+std::string swept_names();
+
 // Parse the settings. Throw InputError with setting, value and what is accepted, for an unknown or
 // repeated setting, a value that the setting can't take, a range that does not lead from its first
 // number to its last, and too many values or combinations.

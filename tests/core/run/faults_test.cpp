@@ -407,7 +407,7 @@ TEST(Faults, StrikeARankAndAHopThatThereAre) {
   const auto refused = [](int world_size, int rank, int step, Fault fault = Fault::slow_rank) {
     Problem config = problem().config(PartitionKind::zigzag, world_size);
     config.injection = Injection{fault, rank, step};
-    return input_error_of([&] { check_run(config, problem().inputs); }) != "";
+    return input_error_of([&] { check_config(config); }) != "";
   };
   EXPECT_FALSE(refused(4, 3, 2));
   EXPECT_FALSE(refused(2, -1, 0));
@@ -423,7 +423,7 @@ TEST(Faults, TimeoutsArePositive) {
   for (const double timeout : {0.0, -1.0, std::numeric_limits<double>::quiet_NaN(),
                                std::numeric_limits<double>::infinity()}) {
     config.timeout_s = timeout;
-    EXPECT_THROW(check_run(config, problem().inputs), InputError) << timeout;
+    EXPECT_THROW(check_config(config), InputError) << timeout;
   }
 }
 

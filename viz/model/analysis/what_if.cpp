@@ -376,76 +376,18 @@ std::vector<WhatIfFigure> figures_of(const WhatIf& what_if) {
 
 namespace {
 
-constexpr std::string_view kSettingNames[] = {"bandwidth", "latency", "flops",    "world-size",
-                                              "partition", "mask",    "scheme",   "kv-buffers",
-                                              "cores",     "jitter",  "straggler"};
-
 [[noreturn]] void refuse(std::string_view name, std::string_view value,
                          const std::string& accepted) {
   throw InputError(fmt::format("what-if {}: '{}' given; accepted: {}", name, value, accepted));
 }
 
-double number(std::string_view name, std::string_view text, const Bounds& bounds) {
-  const auto value = parse_number<double>(text);
-  if (value && *value >= bounds.least && *value <= bounds.most) return *value;
-  refuse(name, text, fmt::format("a number from {:.4g} to {:.4g}", bounds.least, bounds.most));
-}
-
-int integer(std::string_view name, std::string_view text, int least, int most) {
-  const auto value = parse_number<int>(text);
-  if (value && *value >= least && *value <= most) return *value;
-  refuse(name, text, fmt::format("an integer from {} to {}", least, most));
-}
-
-void read_scheme(WhatIfSettings& settings, std::string_view text) {
-  for (const Scheme scheme : kAllSchemes)
-    if (text == name_of(scheme)) return void(settings.scheme = scheme);
-  refuse("scheme", text, "ring, allgather, ulysses");
-}
-
-void read_buffers(WhatIfSettings& settings, std::string_view text) {
-  settings.scheme = Scheme::ring;
-  settings.pace = text == "in-step" ? Pace::in_step : Pace::buffers;
-  if (settings.pace == Pace::buffers)
-    settings.kv_buffers = integer("kv-buffers", text, 2, kMostBuffers);
-}
-
-// Read "RANK:SPEED".
-void read_straggler(WhatIfSettings& settings, std::string_view value, int ranks) {
-  const std::size_t colon = value.find(':');
-  if (colon == std::string_view::npos) refuse("straggler", value, "RANK:SPEED");
-  settings.slow_rank = integer("straggler", value.substr(0, colon), 0, ranks - 1);
-  settings.slowdown = 1 / number("straggler", value.substr(colon + 1), {1 / kSlowdowns.most, 1});
-}
-
-void read(WhatIfSettings& settings, int ranks, std::string_view name, std::string_view value) {
-  const auto factor = [&] { return number(name, value, kFactors); };
-  if (name == "bandwidth") {
-    settings.bandwidth = factor();
-  } else if (name == "latency") {
-    settings.latency = factor();
-  } else if (name == "flops") {
-    settings.flops = factor();
-  } else if (name == "world-size") {
-    settings.world_size = integer(name, value, 1, ranks);
-  } else if (name == "partition") {
-    settings.partition = parse_partition(value);
-  } else if (name == "mask") {
-    settings.mask = MaskSpec::recorded(value, {}).name();  // opens no file
-  } else if (name == "scheme") {
-    read_scheme(settings, value);
-  } else if (name == "kv-buffers") {
-    read_buffers(settings, value);
-  } else if (name == "cores") {
-    settings.cores = value == "own" ? 0 : integer(name, value, 1, ranks);
-  } else if (name == "jitter") {
-    settings.jitter = number(name, value, kJitters);
-  } else if (name == "straggler") {
-    read_straggler(settings, value, ranks);
-  } else {
-    throw InputError(fmt::format("what-if: '{}' given; accepted: SETTING=VALUE,... of {}", name,
-                                 fmt::join(kSettingNames, ", ")));
-  }
+std::string setting_names() {
+  std::string names;
+  WhatIfSettings any;
+  describe(any, [&](const MemberRow& row, const auto&) {
+    names += (names.empty() ? "" : ", ") + std::string(row.name);
+  });
+  return names;
 }
 
 // Split the settings at commas. A word without `=` continues the value before it, because lengths
@@ -464,17 +406,49 @@ std::vector<std::string> parts_of(std::string_view text) {
   return parts;
 }
 
-void read_all(WhatIfSettings& settings, int ranks, std::string_view text) {
+void read_all(WhatIfSettings& settings, std::string_view text) {
   if (text.empty()) return;
   for (const std::string& part : parts_of(text)) {
     const std::size_t equals = std::min(part.find('='), part.size());
     const std::string name = part.substr(0, equals);
     const std::string value = equals < part.size() ? part.substr(equals + 1) : "";
-    read(settings, ranks, name, value);
+    if (!read_member(settings, name, value, "what-if " + name))
+      throw InputError(fmt::format("what-if: '{}' given; accepted: SETTING=VALUE,... of {}", name,
+                                   setting_names()));
   }
 }
 
 }  // namespace
+
+void read_value(WhatIfMask<WhatIfSettings>& to, std::string_view text, const MemberRow&) {
+  to.settings.mask = MaskSpec::recorded(text, {}).name();  // opens no file
+}
+
+void read_value(WhatIfPace<WhatIfSettings>& to, std::string_view text, const MemberRow& row) {
+  to.settings.scheme = Scheme::ring;
+  to.settings.pace = text == "in-step" ? Pace::in_step : Pace::buffers;
+  if (to.settings.pace == Pace::buffers) to.settings.kv_buffers = integer_in<int>(text, row.range);
+}
+
+void read_value(SharedCores<WhatIfSettings>& to, std::string_view text, const MemberRow& row) {
+  to.settings.cores = text == "own" ? 0 : integer_in<int>(text, row.range);
+}
+
+void read_value(SlowRank<WhatIfSettings>& to, std::string_view text, const MemberRow& row) {
+  const std::size_t colon = text.find(':');
+  if (colon == text.npos) throw InputError(fmt::format("'{}' given; accepted: RANK:SPEED", text));
+  to.settings.slow_rank = integer_in<int>(text.substr(0, colon), {0});
+  to.settings.slowdown = 1 / number_in(text.substr(colon + 1), row.range);
+}
+
+MemberRow row_of(std::string_view name) {
+  MemberRow found("", "");
+  WhatIfSettings any;
+  describe(any, [&](const MemberRow& row, const auto&) {
+    if (row.name == name) found = row;
+  });
+  return found;
+}
 
 int most_ranks(const RunRates& rates) {
   return std::max(kMostRanks, rates.scenario.job.world_size);
@@ -497,10 +471,14 @@ WhatIfSettings settings_of(const RunRates& rates) {
 }
 
 void apply(WhatIfSettings& settings, const RunRates& rates, std::string_view text) {
-  read_all(settings, most_ranks(rates), text);
-  if (settings.slow_rank >= settings.world_size)
-    refuse("straggler", std::to_string(settings.slow_rank),
-           fmt::format("a rank from 0 to {}", settings.world_size - 1));
+  read_all(settings, text);
+  const auto require_at_most = [](std::string_view name, int value, int least, int most) {
+    if (value > most)
+      refuse(name, std::to_string(value), fmt::format("an integer from {} to {}", least, most));
+  };
+  require_at_most("world-size", settings.world_size, 1, most_ranks(rates));
+  require_at_most("cores", settings.cores, 1, most_ranks(rates));
+  require_at_most("straggler", settings.slow_rank, 0, settings.world_size - 1);
   try {
     static_cast<void>(work_of(scenario_of(rates, settings)));
   } catch (const InputError& error) {
@@ -510,7 +488,7 @@ void apply(WhatIfSettings& settings, const RunRates& rates, std::string_view tex
 
 void check_settings(std::string_view text) {
   WhatIfSettings settings;
-  read_all(settings, std::numeric_limits<int>::max(), text);
+  read_all(settings, text);
 }
 
 Scenario scenario_of(const RunRates& rates, const WhatIfSettings& settings) {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/problem/partition.h"
+#include "core/ring/problem_rows.h"
 #include "core/tools/sim/scenario.h"
 #include "viz/model/session/document.h"
 
@@ -50,14 +50,62 @@ struct WhatIfSettings {
   bool operator==(const WhatIfSettings&) const = default;
 };
 
-// Bounds are what sliders reach.
-struct Bounds {
-  double least, most;
-};
-inline constexpr Bounds kFactors{1.0 / 64, 64}, kJitters{0, 2}, kSlowdowns{1, 16};
 inline constexpr int kMostRanks = 1024;
-inline constexpr int kMostBuffers = 16;
 int most_ranks(const RunRates& rates);  // kMostRanks, or as many as there were if more
+
+// What one setting says of several members.
+template <class S>
+struct WhatIfMask {
+  S& settings;
+};
+template <class S>
+struct WhatIfPace {
+  S& settings;
+};
+template <class S>
+struct SharedCores {
+  S& settings;
+};
+template <class S>
+struct SlowRank {
+  S& settings;
+};
+void read_value(WhatIfMask<WhatIfSettings>& to, std::string_view text, const MemberRow& row);
+void read_value(WhatIfPace<WhatIfSettings>& to, std::string_view text, const MemberRow& row);
+void read_value(SharedCores<WhatIfSettings>& to, std::string_view text, const MemberRow& row);
+void read_value(SlowRank<WhatIfSettings>& to, std::string_view text, const MemberRow& row);
+
+// The settings with what they accept, which is what sliders reach, and what the sliders say.
+template <class S, class F>
+requires kIs<S, WhatIfSettings>
+void describe(S& settings, F&& row) {
+  constexpr Range kFactors = {1.0 / 64, 64, true, "a number from 1/64 to 64"};
+  row(MemberRow("bandwidth", "X", "From a rank to the next, one way").in(kFactors),
+      settings.bandwidth);
+  row(MemberRow("latency", "X", "Of a message, besides its bytes").in(kFactors), settings.latency);
+  row(MemberRow("flops", "X", "What the attention kernel reaches on a rank, forward").in(kFactors),
+      settings.flops);
+  row(MemberRow("world-size", "N", "world_size: how many ranks share the sequence"),
+      settings.world_size);
+  row(MemberRow("partition", "contiguous|striped|zigzag|fold"), settings.partition);
+  row(MemberRow("mask", "MASK"), WhatIfMask<S>{settings});
+  row(MemberRow("scheme", "ring|allgather|ulysses"), settings.scheme);
+  row(MemberRow("kv-buffers", "K|in-step",
+                "That a rank's blocks take turns in: more let it run further ahead")
+          .in({2, 16}),
+      WhatIfPace<S>{settings});
+  row(MemberRow("cores", "C|own", "That ranks share, in equal parts, while they compute"),
+      SharedCores<S>{settings});
+  row(MemberRow("jitter", "X",
+                "By so much a computation takes longer, on the average, each by chance")
+          .in({0, 2, true, "a number from 0 to 2"}),
+      settings.jitter);
+  row(MemberRow("straggler", "RANK:SPEED", "One rank takes so many times as long to compute")
+          .in({1.0 / 16, 1, true, "a number from 1/16 to 1"}),
+      SlowRank<S>{settings});
+}
+// Return the row of that name.
+MemberRow row_of(std::string_view name);
 
 // Return the settings that predict the recorded run.
 WhatIfSettings settings_of(const RunRates& rates);

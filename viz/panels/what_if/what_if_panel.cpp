@@ -34,8 +34,9 @@ double rounded(double x) {
 // Draw a slider behind its name, with a mark at the recorded value, to which a click with the right
 // button returns. Sliders of one window need different names.
 template <class T>
-void slider_row(const PanelContext& context, const char* name, Bounds bounds, bool logarithmic,
-                T& value, T recorded, std::string text, const char* help, bool enabled = true) {
+void slider_row(const PanelContext& context, const char* name, const MemberRow& row,
+                bool logarithmic, T& value, T recorded, std::string text, bool enabled = true) {
+  const Range& bounds = row.range;
   constexpr bool is_integer = std::is_same_v<T, int>;
   const Palette& palette = context.palette;
   const T least = static_cast<T>(bounds.least), most = static_cast<T>(bounds.most);
@@ -57,7 +58,8 @@ void slider_row(const PanelContext& context, const char* name, Bounds bounds, bo
   ImGui::EndDisabled();
   if (ImGui::IsItemClicked(ImGuiMouseButton_Right)) value = recorded;
   if (ImGui::IsItemHovered() && !ImGui::IsItemActive())
-    ImGui::SetTooltip("%s\nRight-click: as recorded", help);
+    ImGui::SetTooltip("%.*s\nRight-click: as recorded", static_cast<int>(row.help.size()),
+                      row.help.data());
   const Box box = Box::between(ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
   // ImGui leaves half a handle, which is wider for few integers, and two pixels free at the ends.
   const auto values = static_cast<float>(most - least + 1);
@@ -69,10 +71,10 @@ void slider_row(const PanelContext& context, const char* name, Bounds bounds, bo
   fill({x - 1, box.y1 - 5, x + 1, box.y1}, palette.text);
 }
 
-void integer_row(const PanelContext& context, const char* name, int least, int most, int& value,
-                 int recorded, const std::string& text, const char* help) {
-  slider_row(context, name, {least + 0.0, std::max(most, least + 1) + 0.0}, least > 0 && most > 40,
-             value, recorded, text, help, most > least);
+void integer_row(const PanelContext& context, const char* name, MemberRow row, int least, int most,
+                 int& value, int recorded, const std::string& text) {
+  row.in({least + 0.0, std::max(most, least + 1) + 0.0});
+  slider_row(context, name, row, least > 0 && most > 40, value, recorded, text, most > least);
 }
 
 void heading(const PanelContext& context, const char* text) {
@@ -110,8 +112,8 @@ void mask_row(const PanelContext& context, WhatIfSettings& settings, const std::
 void draw_partition(const PanelContext& context, WhatIfSettings& s, const WhatIfSettings& recorded,
                     const RunRates& rates) {
   heading(context, "Partition");
-  integer_row(context, "ranks", 1, most_ranks(rates), s.world_size, recorded.world_size,
-              fmt::format("{}", s.world_size), "world_size: how many ranks share the sequence");
+  integer_row(context, "ranks", row_of("world-size"), 1, most_ranks(rates), s.world_size,
+              recorded.world_size, fmt::format("{}", s.world_size));
   s.slow_rank = std::min(s.slow_rank, s.world_size - 1);
   std::vector<std::string> words;
   for (const PartitionKind kind : kAllPartitions) words.emplace_back(name_of(kind));
@@ -134,50 +136,44 @@ void draw_partition(const PanelContext& context, WhatIfSettings& s, const WhatIf
   if (const int way = words_row(context, "way", words, before); way != before)
     std::tie(s.scheme, s.pace) = ways[way];
   if (s.scheme != Scheme::ring || s.pace != Pace::buffers) return;
-  const int most = std::max(kMostBuffers, recorded.kv_buffers);
-  integer_row(context, "KV buffers", 2, most, s.kv_buffers, recorded.kv_buffers,
-              fmt::format("{}", s.kv_buffers),
-              "That a rank's blocks take turns in: more let it run further ahead");
+  const MemberRow row = row_of("kv-buffers");
+  const int most = std::max(static_cast<int>(row.range.most), recorded.kv_buffers);
+  integer_row(context, "KV buffers", row, 2, most, s.kv_buffers, recorded.kv_buffers,
+              fmt::format("{}", s.kv_buffers));
 }
 
 void draw_machine(const PanelContext& context, WhatIfSettings& s, const WhatIfSettings& recorded,
                   const RunRates& rates) {
   const Rates& r = rates.scenario.rates;
   heading(context, "Machine");
-  slider_row(context, "FLOP/s", kFactors, true, s.flops, recorded.flops,
-             flops_text(r.forward_flops * s.flops) + "/s" + factor_text(s.flops),
-             "What the attention kernel reaches on a rank, forward");
-  slider_row(context, "bandwidth", kFactors, true, s.bandwidth, recorded.bandwidth,
-             bandwidth_text(r.bytes_per_s * s.bandwidth) + factor_text(s.bandwidth),
-             "From a rank to the next, one way");
+  slider_row(context, "FLOP/s", row_of("flops"), true, s.flops, recorded.flops,
+             flops_text(r.forward_flops * s.flops) + "/s" + factor_text(s.flops));
+  slider_row(context, "bandwidth", row_of("bandwidth"), true, s.bandwidth, recorded.bandwidth,
+             bandwidth_text(r.bytes_per_s * s.bandwidth) + factor_text(s.bandwidth));
   if (r.latency_s > 0)
-    slider_row(context, "latency", kFactors, true, s.latency, recorded.latency,
-               time_text(1e9 * r.latency_s * s.latency) + factor_text(s.latency),
-               "Of a message, besides its bytes");
+    slider_row(context, "latency", row_of("latency"), true, s.latency, recorded.latency,
+               time_text(1e9 * r.latency_s * s.latency) + factor_text(s.latency));
   int cores = s.cores == 0 ? s.world_size : std::min(s.cores, s.world_size);
   const int before = cores;
   const int was = recorded.cores == 0 ? s.world_size : std::min(recorded.cores, s.world_size);
-  integer_row(context, "cores", 1, s.world_size, cores, was,
-              cores == s.world_size ? "one for each rank" : fmt::format("{} for all", cores),
-              "That ranks share, in equal parts, while they compute");
+  integer_row(context, "cores", row_of("cores"), 1, s.world_size, cores, was,
+              cores == s.world_size ? "one for each rank" : fmt::format("{} for all", cores));
   if (cores != before) s.cores = cores == s.world_size ? 0 : cores;
 }
 
 void draw_disturbances(const PanelContext& context, WhatIfSettings& s,
                        const WhatIfSettings& recorded, const RunRates& rates) {
   heading(context, "Disturbances");
-  const double most_jitter = std::max(kJitters.most, recorded.jitter);
-  slider_row(context, "jitter", {kJitters.least, most_jitter}, false, s.jitter, recorded.jitter,
-             percent_text(s.jitter),
-             "By so much a computation takes longer, on the average, each by chance");
-  const double most = std::max(kSlowdowns.most, rates.slowdown);
-  slider_row(context, "slow rank", {1, most}, true, s.slowdown, recorded.slowdown,
-             s.slowdown > 1 ? fmt::format("× {}", words_of_factor(s.slowdown)) : "none",
-             "One rank takes so many times as long to compute");
+  MemberRow jitter = row_of("jitter"), slow = row_of("straggler");
+  jitter.range.most = std::max(jitter.range.most, recorded.jitter);
+  slider_row(context, "jitter", jitter, false, s.jitter, recorded.jitter, percent_text(s.jitter));
+  slow.in({1, std::max(1 / slow.range.least, rates.slowdown)});
+  slider_row(context, "slow rank", slow, true, s.slowdown, recorded.slowdown,
+             s.slowdown > 1 ? fmt::format("× {}", words_of_factor(s.slowdown)) : "none");
   if (s.slowdown > 1)
-    integer_row(context, "which", 0, s.world_size - 1, s.slow_rank,
-                std::min(recorded.slow_rank, s.world_size - 1), fmt::format("rank {}", s.slow_rank),
-                "The slow one");
+    integer_row(context, "which", MemberRow("", "", "The slow one"), 0, s.world_size - 1,
+                s.slow_rank, std::min(recorded.slow_rank, s.world_size - 1),
+                fmt::format("rank {}", s.slow_rank));
 }
 
 void draw_what_if_buttons(const PanelContext& context) {

@@ -20,7 +20,7 @@ void ahead(MpiSession& session) {
     const AttentionInputs inputs{drawn.q, drawn.k, drawn.v, drawn.dout};
     WholeInputs whole(config.shape, inputs);
     ProcessInputs from;
-    from.generated = &whole;
+    from.rows = &whole;
     MpiEngine mpi(session.lifeline());
     HopsAhead hops{config.used_kv_buffers(), config.world_size, {}};
     WrappedEngine engine(

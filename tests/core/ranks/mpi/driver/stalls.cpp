@@ -67,7 +67,7 @@ void no_source(MpiSession& session) {
   BrokenSource broken;
   ProcessInputs from;
   from.is_scattered = true;
-  if (session.rank() == 0) from.at_rank_0 = &broken;
+  if (session.rank() == 0) from.rows = &broken;
   run_on_mpi(session, config, from, true);
 }
 

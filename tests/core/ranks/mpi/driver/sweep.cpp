@@ -68,7 +68,7 @@ class Sweep {
       inputs = {drawn.q, drawn.k, drawn.v, drawn.dout};
     }
     WholeInputs whole(config.shape, inputs);
-    if (has_inputs) (from.is_scattered ? from.at_rank_0 : from.generated) = &whole;
+    if (has_inputs) from.rows = &whole;
     config.world_size = session_.world_size();
     const RingRun run = run_on_mpi(session_, config, from, true);
     if (session_.rank() != 0) {
