@@ -13,8 +13,8 @@ from typing import Any, Dict, Iterator, List, Optional, Sequence, Union
 
 from .program import PathLike, flags_of, run, run_json
 
-# How attention() names what it wraps, and explain() knows it.
-ATTENTION = "ringscope.attention"
+# How attention() names what it wraps. Explaining and viewing know both by their ends, as of Triton.
+FORWARD, BACKWARD = "ringscope_attn_fwd", "ringscope_attn_bwd"
 SUFFIX = ".pt.trace.json"
 
 
@@ -66,7 +66,7 @@ def attention(backward: bool = False) -> Any:
     """
     import torch
 
-    return torch.profiler.record_function(ATTENTION + (".backward" if backward else ""))
+    return torch.profiler.record_function(BACKWARD if backward else FORWARD)
 
 
 def explain(
@@ -81,8 +81,6 @@ def explain(
     `attention=[...]` are parts of the names of further kernels. Throws RingscopeError for files
     that can't be read.
     """
-    names = options.pop("attention", None) or []
-    options["attention"] = [ATTENTION, *([names] if isinstance(names, str) else names)]
     answer = run_json("explain", [*_paths(trace), *flags_of(options)], accepted=(0, 1))
     assert isinstance(answer, (dict, list))
     return answer
