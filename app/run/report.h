@@ -106,7 +106,7 @@ struct Report {
   std::string engine_notes;
   RunSummary summary;
   double wall_s = 0;
-  std::vector<Fields> ranks;
+  std::vector<Fields> ranks = {};
   Index peak_bytes = 0;      // measured, of the rank with most
   Index dropped_events = 0;  // of all ranks
   double predicted_balance_ceiling = 1;

@@ -52,7 +52,7 @@ double unigram_entropy(const std::string& text);
 
 struct TrainingPlan {
   TrainingSettings settings;
-  Deal deal;
+  Deal deal = {};
   const Checkpoint* start = nullptr;  // null: from the beginning
   Index steps = 0;                    // in all, including those of `start`
   Index recorded_step = 0;            // counted from 1; 0: none

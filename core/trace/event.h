@@ -309,15 +309,15 @@ struct RunInfo {
 // A whole run. events[rank] is in order of recording.
 struct Recording {
   RunInfo info;
-  std::vector<std::vector<TraceEvent>> events;
-  std::vector<SoftmaxSample> samples;
-  std::vector<std::int64_t> dropped;  // one per rank: events lost to a full buffer
-  std::vector<StoryStep> story;       // the text that accompanies it; usually empty
+  std::vector<std::vector<TraceEvent>> events = {};
+  std::vector<SoftmaxSample> samples = {};
+  std::vector<std::int64_t> dropped = {};  // one per rank: events lost to a full buffer
+  std::vector<StoryStep> story = {};       // the text that accompanies it; usually empty
   // For a training step: one list per rank, ordered by begin; of two spans that begin together, the
   // longer comes first. Otherwise it is empty.
-  std::vector<std::vector<ModelSpan>> model;
+  std::vector<std::vector<ModelSpan>> model = {};
   // Where kernels stamped what they did: one list per rank. Otherwise it is empty.
-  std::vector<std::vector<KernelSpan>> kernel;
+  std::vector<std::vector<KernelSpan>> kernel = {};
 
   bool operator==(const Recording&) const = default;
 };

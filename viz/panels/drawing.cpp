@@ -217,7 +217,9 @@ float draw_legend(const Fonts& fonts, const Palette& palette, ImVec2 at, float w
   const std::vector<ImVec2> places = in_lines(widths, width, 18, kLine);
   for (std::size_t i = 0; i < swatches.size(); ++i) {
     const float x = at.x + places[i].x, y = at.y + places[i].y + kLine / 2 - 2;
-    fill({x, y - 5, x + kWide, y + 5}, swatches[i].color, 2);
+    const Box box{x, y - 5, x + kWide, y + 5};
+    fill(box, swatches[i].color, 2);
+    if (swatches[i].framed) outline(box, palette.panel_border, 2);
     draw_text(fonts.small, {x + kWide + 6, y}, {0, 0.5f}, palette.text, swatches[i].name);
   }
   return swatches.empty() ? 0 : places.back().y + kLine + 6;

@@ -137,6 +137,7 @@ std::vector<ImVec2> in_lines(const std::vector<float>& widths, float room, float
 struct Swatch {
   Color color;
   std::string name;
+  bool framed = false;  // because the colour is nearly that of the ground
 };
 // Draw what colours mean, in lines of at most `width`. Return the height.
 float draw_legend(const Fonts& fonts, const Palette& palette, ImVec2 at, float width,

@@ -285,8 +285,13 @@ void FittedRun::fit_losses() {
     const bool leads = std::abs(late_[r] - unit) <= 0.5 * unit;
     double losses = leads, alike = leads;
     for (const auto& mine : of_passes)
-      for (const double loss : mine)
-        ++losses, alike += std::abs(loss - median_of(mine)) <= kAlikeLoss * median_of(mine);
+      for (const double loss : mine) {
+        // Before two messages it loses twice as much as before one.
+        const double once = quantile_of(mine, 0.25);
+        const bool is_once = std::abs(loss - once) <= kAlikeLoss * once;
+        const bool is_twice = std::abs(loss - 2 * once) <= kAlikeLoss * 2 * once;
+        ++losses, alike += is_once || is_twice;
+      }
     if (!(unit > 0) || alike < std::max({0.75 * losses, 0.5 * count[r], 2.0})) continue;
     loss_[r] = unit;
     if (leads) late_extra_[r] = late_[r];

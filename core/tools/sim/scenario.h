@@ -25,23 +25,25 @@ struct Straggler {
 struct Scenario {
   Problem job;
   Pace pace = Pace::in_step;
-  Granularity granularity;
-  Rates rates;  // of a rank and of the link to the next one
-  std::optional<CallCosts> calibrated;
+  Granularity granularity = {};
+  Rates rates = {};  // of a rank and of the link to the next one
+  std::optional<CallCosts> calibrated = {};
   double step_s = 0;  // beside these costs; for this and the next ones see machine.h
   double jitter = 0, hop_jitter = 0;
   std::uint64_t seed = 0;
   int cores = 0;
   // Figures of a measured machine. They apply when ranks run the loops of core/ring on one
   // node, without step_s, jitter or stragglers, which the figures do not cover.
-  std::shared_ptr<const CpuFigures> cpu;
-  std::vector<Straggler> stragglers;  // job.speeds are those that a searched partition knows of
-  std::vector<Straggler> slow_links;  // the link over which `rank` sends has `speed` of its rate
+  std::shared_ptr<const CpuFigures> cpu = {};
+  std::vector<Straggler> stragglers =
+      {};  // job.speeds are those that a searched partition knows of
+  std::vector<Straggler> slow_links =
+      {};  // the link over which `rank` sends has `speed` of its rate
 
   // For job.nodes > 1: each node has `nics` links `between` it and the others. A link of rate 0: all
   // links are as inside a node.
   int nics = 1;
-  Link between;
+  Link between = {};
   Placement placement = Placement::block;
 };
 

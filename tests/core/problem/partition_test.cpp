@@ -96,8 +96,9 @@ TEST_P(PartitionTest, RunsWithinAnyLocalRowsAddUpToThem) {
         std::sort(members.begin(), members.end());
         EXPECT_EQ(members, std::vector(expected.begin() + begin, expected.begin() + end))
             << "local rows " << begin << " to " << end;
-        if (!rows.alternating || begin % 2 == 0)
+        if (!rows.alternating || begin % 2 == 0) {
           EXPECT_EQ(positions_of(rows.part(begin, end)), members);
+        }
       }
   });
 }

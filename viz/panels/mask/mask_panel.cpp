@@ -152,7 +152,7 @@ void draw_notes(const PanelContext& context, const Document& document, const Mas
   };
   const std::vector<Swatch> legend = {{strong(1), "attended"},
                                       {strong(0.3), "allowed, not yet attended"},
-                                      {palette.empty_tile, "masked out"}};
+                                      {palette.empty_tile, "masked out", true}};
   const bool column = layout.notes.width() > 0;
   const float x = column ? layout.notes.x0 : layout.footer.x0;
   float y = column ? layout.notes.y0 : layout.footer.y0 + 3;
