@@ -100,11 +100,14 @@ class PickleReader {
   void push(PickleKind kind, std::int64_t integer = 0, std::string_view text = {}) {
     push(PickleValue{.kind = kind, .integer = integer, .text = text, .items = {}});
   }
-  std::uint32_t pop() {
+  std::uint32_t top() const {
     if (stack_.empty()) refuse("no value on the pickle's stack; one accepted");
-    const std::uint32_t top = stack_.back();
+    return stack_.back();
+  }
+  std::uint32_t pop() {
+    const std::uint32_t popped = top();
     stack_.pop_back();
-    return top;
+    return popped;
   }
   // Pop the values down to the last mark, and the mark.
   std::vector<std::uint32_t> pop_to_mark() {
@@ -132,10 +135,6 @@ class PickleReader {
       refuse("a key without its value; both accepted");
     auto& into = values_[stack_.back()].items;
     into.insert(into.end(), items.begin(), items.end());
-  }
-  void keep(std::uint64_t index) {
-    if (stack_.empty()) refuse("no value on the pickle's stack; one accepted");
-    memo_[index] = stack_.back();
   }
   void recall(std::uint64_t index) {
     const auto found = memo_.find(index);
@@ -183,9 +182,9 @@ class PickleReader {
       case 'e': case 0x90: { const auto items = pop_to_mark(); return extend(PickleKind::list, items); }
       case 's': { const auto value = pop(), key = pop(); return extend(PickleKind::dict, {key, value}); }
       case 'u': { const auto items = pop_to_mark(); return extend(PickleKind::dict, items); }
-      case 'q': return keep(number(1));
-      case 'r': return keep(number(4));
-      case 0x94: return keep(memo_.size());
+      case 'q': memo_[number(1)] = top(); return;
+      case 'r': memo_[number(4)] = top(); return;
+      case 0x94: memo_.emplace(memo_.size(), top()); return;
       case 'h': return recall(number(1));
       case 'j': return recall(number(4));
       default: refuse(fmt::format("pickle instruction 0x{:02x}, which may run code; plain values (lists, dicts, "
@@ -208,15 +207,11 @@ std::vector<int> members_of(const PickleReader& pickle, const PickleValue& list)
   for (const std::uint32_t item : list.items)
     members.push_back(
         static_cast<int>(std::clamp<std::int64_t>(pickle.at(item).integer, 0, 1 << 30)));
-  int number = -1;
-  for (const char c : std::string(list.text) + ' ') {
-    if (is_digit(c) && number < 100'000'000) {
-      number = 10 * std::max(number, 0) + (c - '0');
-    } else if (number >= 0) {
-      members.push_back(number);
-      number = -1;
-    }
-  }
+  for_each_part(list.text, ',', [&](std::string_view part) {
+    part.remove_prefix(std::min(part.find_first_not_of("[ "), part.size()));
+    const auto member = parse_number<int>(part.substr(0, part.find(']')));
+    if (member && *member >= 0 && *member < 1 << 30) members.push_back(*member);
+  });
   return members;
 }
 
@@ -274,7 +269,7 @@ std::string ranks_text(const std::vector<int>& ranks) {
 
 // A rank's place in the wait: the operations that it is at, which were asked for together.
 struct Standing {
-  const FlightDump* dump = nullptr;
+  const FlightDump* dump = nullptr;      // null: it left none, and others wait for it
   std::vector<const FlightOp*> pending;  // in order; the first `front` are those that it is at
   std::size_t front = 0;
   std::vector<int> awaited;          // ranks that have not come to them
@@ -314,27 +309,30 @@ class Hang {
 
   Explanation explain() const {
     Explanation why;
-    std::vector<int> stuck, culprits;
+    std::vector<int> stuck, absent, culprits;
+    std::size_t pending = 0;
     for (const auto& [rank, standing] : ranks_) {
+      pending += standing.pending.size();
       if (standing.front > 0) stuck.push_back(rank);
       const bool fails = !standing.waiting.empty() || !standing.beyond.empty();
-      if (standing.awaited.empty() && fails && (standing.front == 0 || !standing.beyond.empty()))
+      if (standing.dump == nullptr)
+        absent.push_back(rank);
+      else if (standing.awaited.empty() && fails &&
+               (standing.front == 0 || !standing.beyond.empty()))
         culprits.push_back(rank);
     }
     for (const auto& [rank, standing] : ranks_)
       if (culprits.empty() && standing.at_odds) culprits.push_back(rank);
-    for (const auto& [rank, waiting] : absent_)
-      if (culprits.empty()) culprits.push_back(rank);
-    why.notes.push_back(fmt::format("{} flight-recorder dump{}: {} operations pending on {}.",
-                                    ranks_.size(), ranks_.size() == 1 ? "" : "s", pending(),
-                                    stuck.empty() ? "no rank" : ranks_text(stuck)));
-    if (!absent_.empty()) {
-      std::vector<int> absent;
-      for (const auto& [rank, waiting] : absent_) absent.push_back(rank);
+    if (culprits.empty() && !absent.empty()) culprits = {absent[0]};
+    why.notes.push_back(
+        fmt::format("{}: {} operations pending on {}.",
+                    count_text(std::ssize(ranks_) - std::ssize(absent), "flight-recorder dump"),
+                    pending, stuck.empty() ? "no rank" : ranks_text(stuck)));
+    if (!absent.empty())
       why.notes.push_back(fmt::format("No dump of {}, in which others wait.", ranks_text(absent)));
-    }
-    std::stable_sort(culprits.begin(), culprits.end(),
-                     [&](int a, int b) { return waiting_for(a).size() > waiting_for(b).size(); });
+    std::stable_sort(culprits.begin(), culprits.end(), [&](int a, int b) {
+      return ranks_.at(a).waiting.size() > ranks_.at(b).waiting.size();
+    });
     for (const int rank : culprits) why.findings.push_back(fault_of(rank));
     if (culprits.empty() && !stuck.empty()) {
       Diagnosis unsure{.cause = Cause::fault, .confidence = 0.2};
@@ -349,14 +347,11 @@ class Hang {
     return a.group == b.group && a.sequence == b.sequence && a.is_p2p == b.is_p2p;
   }
 
-  std::vector<int> members_of_group(const Standing& standing, const std::string& group) const {
-    const auto found = standing.dump->groups.find(group);
-    return found != standing.dump->groups.end() ? found->second : std::vector<int>{};
-  }
-
   // Find out which of an operation's other ranks have come to it.
   void see(int rank, Standing& standing, const FlightOp& op) {
-    const std::vector<int> members = members_of_group(standing, op.group);
+    const auto group = standing.dump->groups.find(op.group);
+    if (group == standing.dump->groups.end()) return;
+    const std::vector<int>& members = group->second;
     std::vector<int> peers = members;
     std::string counterpart;
     if (op.is_p2p) {
@@ -375,45 +370,39 @@ class Hang {
     }
     for (const int peer : peers) {
       if (peer == rank) continue;
-      const auto found = ranks_.find(peer);
-      if (found == ranks_.end()) {
-        standing.awaited.push_back(peer);
-        absent_[peer].insert(rank);
-        continue;
-      }
-      const Standing& other = found->second;
-      const auto matches = [&](const FlightOp& theirs) {
-        return theirs.group == op.group && theirs.is_p2p == op.is_p2p &&
-               (op.is_p2p ? theirs.name == counterpart : theirs.sequence == op.sequence);
-      };
-      const auto at = std::find_if(other.pending.begin(), other.pending.end(),
-                                   [&](const FlightOp* theirs) { return matches(*theirs); });
+      Standing& other = ranks_[peer];
+      const auto at =
+          std::find_if(other.pending.begin(), other.pending.end(), [&](const FlightOp* theirs) {
+            return theirs->group == op.group && theirs->is_p2p == op.is_p2p &&
+                   (op.is_p2p ? theirs->name == counterpart : theirs->sequence == op.sequence);
+          });
       if (static_cast<std::size_t>(at - other.pending.begin()) < other.front) {
         if (!op.is_p2p && (*at)->name != op.name) note_odd(op, members);
         continue;
       }
-      if (at == other.pending.end() && !op.is_p2p && has_passed(*other.dump, op)) {
+      if (at == other.pending.end() && !op.is_p2p && has_passed(other, op)) {
         standing.beyond.push_back(peer);
         continue;
       }
       standing.awaited.push_back(peer);
-      Standing& late = ranks_.at(peer);
       // What a whole group waits in says more than one message.
-      if (late.missed == nullptr || (late.missed->is_p2p && !op.is_p2p)) {
-        late.missed = &op;
-        late.waiting_there.clear();
+      if (other.missed == nullptr || (other.missed->is_p2p && !op.is_p2p)) {
+        other.missed = &op;
+        other.waiting_there.clear();
       }
-      if (late.missed->group == op.group && late.missed->sequence == op.sequence)
-        late.waiting_there.push_back(rank);
+      if (other.missed->group == op.group && other.missed->sequence == op.sequence)
+        other.waiting_there.push_back(rank);
     }
   }
 
-  static bool has_passed(const FlightDump& dump, const FlightOp& op) {
-    for (const FlightOp& own : dump.ops) {
+  static bool has_passed(const Standing& standing, const FlightOp& op) {
+    if (standing.dump == nullptr) return false;
+    for (const FlightOp& own : standing.dump->ops) {
       if (own.group != op.group || own.is_p2p) continue;
       if (own.completed && own.sequence >= op.sequence) return true;
-      const auto status = dump.last_completed.find(own.group_id);
-      if (status != dump.last_completed.end() && status->second >= op.sequence) return true;
+      const auto status = standing.dump->last_completed.find(own.group_id);
+      if (status != standing.dump->last_completed.end() && status->second >= op.sequence)
+        return true;
     }
     return false;
   }
@@ -438,30 +427,23 @@ class Hang {
     std::vector<int> todo = {rank};
     std::set<int> seen = {rank};
     while (!todo.empty()) {
-      const auto found = ranks_.find(todo.back());
+      const int at = todo.back();
       todo.pop_back();
-      if (found == ranks_.end()) continue;
-      for (const int next : found->second.awaited) {
+      for (const int next : ranks_.at(at).awaited) {
         if (!seen.insert(next).second) continue;
         todo.push_back(next);
-        if (const auto at = ranks_.find(next); at != ranks_.end()) at->second.waiting.insert(rank);
-        if (const auto at = absent_.find(next); at != absent_.end()) at->second.insert(rank);
+        ranks_.at(next).waiting.insert(rank);
       }
     }
   }
 
-  const std::set<int>& waiting_for(int rank) const {
-    const auto found = ranks_.find(rank);
-    return found != ranks_.end() ? found->second.waiting : absent_.at(rank);
-  }
-
   Diagnosis fault_of(int rank) const {
     Diagnosis fault{.cause = Cause::fault, .rank = rank, .confidence = 0.6};
-    const std::size_t count = waiting_for(rank).size();
-    const auto found = ranks_.find(rank);
-    if (found == ranks_.end()) {
+    const Standing& standing = ranks_.at(rank);
+    const std::size_t count = standing.waiting.size();
+    if (standing.dump == nullptr) {
       fault.evidence = "It left no dump, and others wait for it";
-    } else if (const Standing& standing = found->second; !standing.beyond.empty()) {
+    } else if (!standing.beyond.empty()) {
       fault.confidence = 0.9;
       fault.evidence =
           fmt::format("It hangs in {}, which {} {} completed", title_of(*standing.pending[0]),
@@ -491,14 +473,7 @@ class Hang {
     return "Ranks wait for each other in a circle.";
   }
 
-  std::size_t pending() const {
-    std::size_t count = 0;
-    for (const auto& [rank, standing] : ranks_) count += standing.pending.size();
-    return count;
-  }
-
   std::map<int, Standing> ranks_;
-  std::map<int, std::set<int>> absent_;  // ranks without a dump, and who waits for them
   const FlightOp* odd_ = nullptr;
 };
 
@@ -538,6 +513,7 @@ FlightDump parse_flight_dump(std::string_view bytes, int rank) {
 }
 
 FlightDump read_flight_dump(const std::string& path) {
+  const std::string bytes = read_file(path, "flight recorder's dump", kMaxFlightBytes);
   return with_path_in_errors(path, [&] {
     std::string name = path.substr(path.find_last_of('/') + 1);
     name.erase(std::min(name.find('.'), name.size()));
@@ -546,11 +522,6 @@ FlightDump read_flight_dump(const std::string& path) {
         parse_number<int>(std::string_view(name).substr(last == std::string::npos ? 0 : last + 1));
     if (!rank)
       throw InputError("a dump's name that doesn't end with its rank; nccl_trace_rank_3 accepted");
-    const InputFile file(path, "flight recorder's dump");
-    if (file.size() > kMaxFlightBytes)
-      throw InputError(fmt::format("{} bytes; at most {} accepted", file.size(), kMaxFlightBytes));
-    std::string bytes(static_cast<std::size_t>(file.size()), '\0');
-    file.read(bytes.data(), file.size(), 0);
     FlightDump dump = parse_flight_dump(bytes, *rank);
     dump.file = path;
     return dump;

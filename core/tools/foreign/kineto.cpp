@@ -18,11 +18,13 @@ namespace {
 constexpr std::size_t kMaxOthers = 1000;  // names of kernels that are kept
 constexpr std::size_t kMaxName = 200;     // bytes of a name that is
 
-template <std::size_t N>
-bool has_part(std::string_view name, const std::string_view (&parts)[N]) {
-  return std::any_of(std::begin(parts), std::end(parts), [&](std::string_view part) {
-    return name.find(part) != std::string_view::npos;
-  });
+bool has(std::string_view name, std::string_view part) {
+  return name.find(part) != std::string_view::npos;
+}
+template <class Parts>
+bool has_part(std::string_view name, const Parts& parts) {
+  return std::any_of(std::begin(parts), std::end(parts),
+                     [&](std::string_view part) { return has(name, part); });
 }
 
 // FlashAttention 2 and 3, cuDNN and TransformerEngine, Triton, xFormers, and PyTorch's own on a CPU.
@@ -48,11 +50,7 @@ constexpr std::string_view kAllToAlls[] = {"nccl:all_to_all", "gloo:all_to_all"}
 constexpr std::string_view kPeers[] = {":send", ":recv"};
 
 // c10's type names and the bytes per value.
-struct TypeSize {
-  std::string_view name;
-  std::int64_t bytes;
-};
-constexpr TypeSize kTypeSizes[] = {
+constexpr std::pair<std::string_view, std::int64_t> kTypeSizes[] = {
     {"float", 4},         {"double", 8},     {"Float", 4},  {"BFloat16", 2}, {"Half", 2},
     {"Double", 8},        {"Long", 8},       {"Int", 4},    {"Short", 2},    {"Char", 1},
     {"Byte", 1},          {"Bool", 1},       {"UInt16", 2}, {"UInt32", 4},   {"UInt64", 8},
@@ -60,8 +58,8 @@ constexpr TypeSize kTypeSizes[] = {
 
 std::int64_t size_of_type(std::string_view name) {
   if (name.starts_with("c10::")) name.remove_prefix(5);
-  for (const TypeSize& type : kTypeSizes)
-    if (type.name == name) return type.bytes;
+  for (const auto& [type, bytes] : kTypeSizes)
+    if (type == name) return bytes;
   return 0;
 }
 
@@ -123,8 +121,7 @@ std::int64_t message_bytes(const TraceFields& fields) {
                                        fields.any_integer(EventField::nelems_out).value_or(0));
   std::int64_t bytes = 0;
   const std::int64_t size = size_of_type(fields.text_or_empty(EventField::value_type));
-  if (values < 0 || __builtin_mul_overflow(values, size, &bytes)) return 0;
-  return bytes;
+  return values < 0 || __builtin_mul_overflow(values, size, &bytes) ? 0 : bytes;
 }
 
 void ProfileEvents::add(const TraceFields& fields) {
@@ -150,29 +147,23 @@ void ProfileEvents::add(const TraceFields& fields) {
   if (name == "c10d::send") calls_.push_back(*begin);
   span.name = std::hash<std::string_view>()(name);
   add_peer(fields, name, collective);
-  const bool is_named = std::any_of(attention_.begin(), attention_.end(), [&](const auto& part) {
-    return name.find(part) != std::string_view::npos;
-  });
+  const bool is_named = has_part(name, attention_);
   const bool is_around = !is_named && has_part(name, kAround);
+  const bool is_back = has_part(name, kBackward) || (is_named && has_part(name, kBackwards));
   if (has_part(name, kGathers)) {
     ++profile_.gathers[on_device];
   } else if (has_part(name, kAllToAlls) || (on_device && collective.starts_with("all_to_all"))) {
     ++profile_.all_to_alls[on_device];
   } else if (has_part(name, kTransfers) ||
              (on_device && (collective == "send" || collective == "recv"))) {
-    const bool grouped = name.find("SendRecv") != std::string_view::npos && collective.empty();
-    span.sends = grouped || name.find("recv") == std::string_view::npos;
-    span.sends = collective.empty() ? span.sends : collective != "recv";
+    const bool grouped = has(name, "SendRecv") && collective.empty();
+    span.sends = collective.empty() ? grouped || !has(name, "recv") : collective != "recv";
     span.receives = grouped || !span.sends;
     if (span.sends) span.bytes = message_bytes(fields);
     if (span.sends && span.bytes == 0) span.bytes = input_bytes(fields);
     profile_.transfers[on_device].push_back(span);
-  } else if (!is_around &&
-             (has_part(name, kBackward) || (is_named && has_part(name, kBackwards)))) {
-    span.pass = Pass::backward;
-    add_shape(fields, name, span);
-    profile_.attention[on_device].push_back(span);
-  } else if (!is_around && (has_part(name, kForward) || is_named)) {
+  } else if (!is_around && (is_back || is_named || has_part(name, kForward))) {
+    if (is_back) span.pass = Pass::backward;
     add_shape(fields, name, span);
     profile_.attention[on_device].push_back(span);
   } else {
@@ -191,7 +182,7 @@ void ProfileEvents::add(const TraceFields& fields) {
 void ProfileEvents::add_peer(const TraceFields& fields, std::string_view name,
                              std::string_view collective) {
   std::optional<std::int64_t> peer;
-  bool receives = collective == "recv" || name.find("recv") != std::string_view::npos;
+  bool receives = collective == "recv" || has(name, "recv");
   if (collective == "send" || collective == "recv") {
     peer = fields.any_integer(receives ? EventField::src_rank : EventField::dst_rank);
     if (!receives && fields.text_or_empty(EventField::cat) == "cpu_op")
@@ -200,10 +191,9 @@ void ProfileEvents::add_peer(const TraceFields& fields, std::string_view name,
     const auto inputs = split(fields.text_or_empty(EventField::inputs), ',');
     if (inputs.size() > 2) peer = parse_number<int>(inputs[2]);
   } else {
-    receives = name.find(":recv ") != std::string_view::npos;
+    receives = has(name, ":recv ");
     const std::size_t arrow = name.find(receives ? "<-" : "->");
-    if (name.find(receives ? ":recv " : ":send ") != std::string_view::npos &&
-        arrow != std::string_view::npos)
+    if ((receives || has(name, ":send ")) && arrow != std::string_view::npos)
       peer = parse_number<int>(name.substr(arrow + 2));
   }
   auto& peers = peers_[receives];
@@ -215,7 +205,7 @@ void ProfileEvents::add_peer(const TraceFields& fields, std::string_view name,
 // heads, rows, head_dim].
 void ProfileEvents::add_shape(const TraceFields& fields, std::string_view name,
                               ProfiledSpan& span) {
-  if (name.find("aten::") == std::string_view::npos || span.pass == Pass::backward) return;
+  if (!has(name, "aten::") || span.pass == Pass::backward) return;
   const std::string_view dims = fields.text_or_empty(EventField::input_dims);
   const std::vector<Index> q = sizes_in_list(dims, 0), k = sizes_in_list(dims, 1);
   if (q.size() != 4 || k.size() != 4 || q[1] % k[1] != 0) return;

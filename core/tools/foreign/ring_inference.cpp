@@ -2,7 +2,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <limits>
+#include <array>
+#include <cstdint>
 #include <set>
 #include <utility>
 
@@ -14,6 +15,8 @@ namespace {
 
 constexpr Index kProfileRows = 1024;  // a rank, in place of what a profile does not say
 constexpr Index kPeriodsToFit = 16;
+constexpr std::int64_t kLongest = 1'000'000'000'000'000;  // ns
+constexpr const char* kFarApart = "the files' times are weeks apart.";
 constexpr double kLeastWait = 0.25;  // of a transfer, if it tells when the block came
 constexpr double kLeastFit = 0.8;    // of kernels in the order of a ring
 
@@ -22,30 +25,34 @@ struct ProfiledRank {
   const RankProfile* profile = nullptr;
   std::vector<ProfiledSpan> attention[2];  // by pass
   std::vector<ProfiledSpan> batches;
-  std::vector<ProfiledSpan> sends, receives;  // if the profile tells them apart
-  std::int64_t shift_ns = 0;                  // to the first file's base time
+  std::int64_t shift_ns = 0;  // to the first file's base time
 };
 
 bool begins_before(const ProfiledSpan& a, const ProfiledSpan& b) { return a.begin_ns < b.begin_ns; }
 bool by_order(const ProfiledSpan& a, const ProfiledSpan& b) { return a.order < b.order; }
 
-// Sort a rank's sends and receives, and join those that belong together: the k-th send and the k-th
-// receive, or, if it has not as many of both or they are one kernel, what is under way together: a
-// block's are started together, and the next block's can't begin before it has come.
-std::vector<ProfiledSpan> batches_of(ProfiledRank& rank) {
-  for (auto* ends : {&rank.sends, &rank.receives})
+// Join the sends and receives that belong together: the k-th send and the k-th receive, or, if there
+// are not as many of both or they are one kernel, what is under way together: a block's are started
+// together, and the next block's can't begin before it has come.
+std::vector<ProfiledSpan> batches_of(const std::vector<ProfiledSpan>& transfers) {
+  std::vector<ProfiledSpan> sends, receives;
+  for (const ProfiledSpan& span : transfers) {
+    if (span.sends) sends.push_back(span);
+    if (span.receives) receives.push_back(span);
+  }
+  for (auto* ends : {&sends, &receives})
     std::stable_sort(ends->begin(), ends->end(), begins_before);
   std::vector<ProfiledSpan> batches;
-  if (rank.sends.size() == rank.receives.size()) {
-    for (std::size_t i = 0; i < rank.sends.size(); ++i) {
-      batches.push_back(rank.sends[i]);
-      batches[i].end_ns = std::max(rank.receives[i].end_ns, batches[i].begin_ns);
-      batches[i].sent_ns = std::min(rank.sends[i].end_ns, batches[i].end_ns);
+  if (sends.size() == receives.size()) {
+    for (std::size_t i = 0; i < sends.size(); ++i) {
+      batches.push_back(sends[i]);
+      batches[i].end_ns = std::max(receives[i].end_ns, batches[i].begin_ns);
+      batches[i].sent_ns = std::min(sends[i].end_ns, batches[i].end_ns);
     }
     return batches;
   }
-  std::vector<ProfiledSpan> all = rank.sends;
-  all.insert(all.end(), rank.receives.begin(), rank.receives.end());
+  std::vector<ProfiledSpan> all = std::move(sends);
+  all.insert(all.end(), receives.begin(), receives.end());
   std::stable_sort(all.begin(), all.end(), begins_before);
   for (const ProfiledSpan& span : all) {
     if (!batches.empty() && span.begin_ns < batches.back().end_ns) {
@@ -86,7 +93,6 @@ class RingInference {
       return fmt::format("{} of {} ranks' files are there, and a ring is told by all of them.",
                          profiles.size(), world);
     ranks_.resize(world);
-    bool on_device = false;
     for (const RankProfile& profile : profiles) {
       if (profile.cut_short)
         notes_.push_back(profile.path + " is cut off; what is whole was read.");
@@ -95,55 +101,41 @@ class RingInference {
         return fmt::format("{} gives rank {} of {}; one file for each of {} ranks accepted.",
                            profile.path, profile.rank, profile.world_size, world);
       ranks_[profile.rank].profile = &profile;
-      on_device = on_device || !profile.attention[1].empty();
+      both_ways_ = both_ways_ || !profile.attention[1].empty();
     }
     for (ProfiledRank& rank : ranks_) {
       const RankProfile& profile = *rank.profile;
       if (__builtin_sub_overflow(profile.base_time_ns, ranks_[0].profile->base_time_ns,
                                  &rank.shift_ns) ||
           rank.shift_ns > kMaxTraceNs / 4 || rank.shift_ns < -kMaxTraceNs / 4)
-        return "the files' base times are years apart.";
-      for (const ProfiledSpan& span : profile.attention[on_device])
+        return kFarApart;
+      for (const ProfiledSpan& span : profile.attention[both_ways_])
         rank.attention[static_cast<int>(span.pass)].push_back(span);
       const bool device_transfers = !profile.transfers[1].empty();
       ends_late_ = ends_late_ || !device_transfers;
-      for (const ProfiledSpan& span : profile.transfers[device_transfers]) {
-        if (span.sends) rank.sends.push_back(span);
-        if (span.receives) rank.receives.push_back(span);
-      }
-      rank.batches = batches_of(rank);
+      rank.batches = batches_of(profile.transfers[device_transfers]);
       for (ProfiledSpan& batch : rank.batches)
         if (batch.bytes == 0)
           batch.bytes = profile.sent_bytes / static_cast<std::int64_t>(rank.batches.size());
-      if (device_transfers == on_device) continue;
       for (auto* spans : {&rank.attention[0], &rank.attention[1], &rank.batches})
-        for (ProfiledSpan& span : *spans) span.order = span.begin_ns;
-    }
-    for (ProfiledRank& rank : ranks_)
+        for (ProfiledSpan& span : *spans)
+          if (device_transfers != both_ways_) span.order = span.begin_ns;
       for (auto& spans : rank.attention) std::stable_sort(spans.begin(), spans.end(), by_order);
-    both_ways_ = on_device;
+    }
     // Take the lengths as known if they are those of a problem that we can count in.
     shape_ = ranks_[0].profile->shape;
     const double flops = 10.0 * static_cast<double>(shape_.seqlen) *
                          static_cast<double>(query_values(shape_, shape_.seqlen));
     if (shape_.seqlen * world > kMaxSeqlen || flops > 9e18) shape_ = {1, 1, 1, 0, 1};
-    return set_origin() ? "" : "the files' times are weeks apart.";
-  }
-
-  // Let all times begin at 0. Return whether none is beyond kLongest then.
-  bool set_origin() {
-    std::int64_t last = std::numeric_limits<std::int64_t>::min();
-    origin_ns_ = std::numeric_limits<std::int64_t>::max();
+    std::int64_t first = INT64_MAX, last = INT64_MIN;
     for (const ProfiledRank& rank : ranks_)
       for (const auto* spans : {&rank.attention[0], &rank.attention[1], &rank.batches})
         for (const ProfiledSpan& span : *spans) {
-          origin_ns_ = std::min(origin_ns_, span.begin_ns + rank.shift_ns);
+          first = std::min(first, span.begin_ns + rank.shift_ns);
           last = std::max(last, span.end_ns + rank.shift_ns);
         }
-    if (last < origin_ns_) return true;
-    for (ProfiledRank& rank : ranks_) rank.shift_ns -= origin_ns_;
-    return static_cast<std::uint64_t>(last) - static_cast<std::uint64_t>(origin_ns_) <=
-           static_cast<std::uint64_t>(kLongest);
+    const bool fits = static_cast<double>(last) - static_cast<double>(first) <= kLongest;
+    return fits ? "" : kFarApart;
   }
 
   // Note the kernels that were not understood.
@@ -155,9 +147,9 @@ class RingInference {
     std::vector<std::string> names;
     for (const auto& [name, count] : all)
       if (names.size() < 5) names.push_back(fmt::format("{} ({})", name.substr(0, 60), count));
-    notes_.push_back(fmt::format("{} names of kernels are neither attention nor transfers: {}{}.",
-                                 all.size(), fmt::join(names, ", "),
-                                 all.size() > names.size() ? " and more" : ""));
+    if (all.size() > names.size()) names.back() += " and more";
+    notes_.push_back(fmt::format("{} names of kernels are neither attention nor transfers: {}.",
+                                 all.size(), fmt::join(names, ", ")));
   }
 
   int n() const { return static_cast<int>(ranks_.size()); }
@@ -169,7 +161,7 @@ class RingInference {
   // last step passes them on, too.
   struct Guess {
     Index own = 1, lower = 1, higher = 1, a_hop = 1;
-    int way = 1;
+    int way = 1;  // 1: to the next rank; -1: to the previous one
     Index last_hop = 0;
     Index back_hops = 0;  // transfers of a backward pass
     bool operator==(const Guess&) const = default;
@@ -182,7 +174,6 @@ class RingInference {
   };
 
   Index attended(int rank, Pass pass) const { return std::ssize(ranks_[rank].attention[at(pass)]); }
-  const std::vector<ProfiledSpan>& batches_of_rank(int rank) const { return ranks_[rank].batches; }
   Index kernels_in(const Guess& g, int rank, int step) const {
     const int owner = wrap(rank - g.way * step);
     return owner == rank ? g.own : owner < rank ? g.lower : g.higher;
@@ -199,12 +190,12 @@ class RingInference {
     Index passes[2];  // of rank 0
     for (const Pass pass : kAllPasses) passes[at(pass)] = attended(0, pass) / kernels_a_layer(g, 0);
     const Index forward = passes[0] * hops_of(g, Pass::forward);
-    const Index back = std::ssize(batches_of_rank(0)) - forward;
+    const Index back = std::ssize(ranks_[0].batches) - forward;
     if (passes[0] == 0 || back < 0) return false;
     if (passes[1] > 0) g.back_hops = back / passes[1];
     if (passes[1] > 0 && g.back_hops + 1 < n()) return false;
     for (int rank = 0; rank < n(); ++rank) {
-      if (std::ssize(batches_of_rank(rank)) != forward + passes[1] * g.back_hops) return false;
+      if (std::ssize(ranks_[rank].batches) != forward + passes[1] * g.back_hops) return false;
       for (const Pass pass : kAllPasses)
         if (attended(rank, pass) != passes[at(pass)] * kernels_a_layer(g, rank)) return false;
     }
@@ -214,23 +205,23 @@ class RingInference {
   // Return the passes of layers that all ranks have, as far as they are whole.
   std::vector<Period> periods_of(const Guess& g) const {
     std::vector<Period> periods;
-    std::vector<Index> done[2] = {std::vector<Index>(ranks_.size()),
-                                  std::vector<Index>(ranks_.size())};
+    std::vector<std::array<Index, 2>> done(ranks_.size());
     for (Index hops = 0;;) {
       Period period{.pass = Pass::forward, .kernels = {}, .hops = hops};
       for (int rank = 0; rank < n(); ++rank) {
         const auto& forward = ranks_[rank].attention[0];
         const auto& backward = ranks_[rank].attention[1];
-        const bool is_back = done[1][rank] < std::ssize(backward) &&
-                             (done[0][rank] >= std::ssize(forward) ||
-                              backward[done[1][rank]].order < forward[done[0][rank]].order);
+        const auto [ahead, back] = done[rank];
+        const bool is_back =
+            back < std::ssize(backward) &&
+            (ahead >= std::ssize(forward) || backward[back].order < forward[ahead].order);
         const Pass pass = is_back ? Pass::backward : Pass::forward;
         if (rank == 0) period.pass = pass;
-        Index& first = done[at(pass)][rank];
+        Index& first = done[rank][at(pass)];
         period.kernels.push_back(first);
         first += kernels_a_layer(g, rank);
         if (pass != period.pass || first > attended(rank, pass) ||
-            hops + hops_of(g, pass) > std::ssize(batches_of_rank(rank)))
+            hops + hops_of(g, pass) > std::ssize(ranks_[rank].batches))
           return periods;
       }
       hops += hops_of(g, period.pass);
@@ -249,7 +240,7 @@ class RingInference {
       const Index after = period.hops + hops_of(g, period.pass);
       const Index a_hop = period.pass == Pass::forward ? g.a_hop : g.back_hops / (n() - 1);
       for (int rank = 0; rank < n(); ++rank) {
-        const auto& batches = batches_of_rank(rank);
+        const auto& batches = ranks_[rank].batches;
         const auto& kernels = ranks_[rank].attention[at(period.pass)];
         Index k = period.kernels[rank];
         for (int step = 0; step < n(); ++step) {
@@ -275,7 +266,7 @@ class RingInference {
       return fmt::format(
           "no attention was found by name ({}); --attention NAME adds a part of a kernel's name.",
           attention_names());
-    if (batches_of_rank(0).empty())
+    if (ranks_[0].batches.empty())
       return "no sends and receives were found (SendRecv, nccl:send, gloo:send)" + instead() + ".";
     double best = 0, best_early = 0;
     for_guesses([&](Guess g) {
@@ -294,7 +285,7 @@ class RingInference {
       for (int rank = 0; rank < std::min(n(), 4); ++rank)
         counts +=
             fmt::format("{}rank {} has {} attention kernels and {} transfers", rank > 0 ? ", " : "",
-                        rank, attended(rank, Pass::forward), std::ssize(batches_of_rank(rank)));
+                        rank, attended(rank, Pass::forward), std::ssize(ranks_[rank].batches));
       return counts + ": no ring's steps have so many in their order.";
     }
     pair_layers();
@@ -304,16 +295,16 @@ class RingInference {
     const bool plain = g.own == 1 && g.lower == 1 && g.higher < 2 && g.a_hop == 1;
     const std::string kernels =
         g.own == g.lower && (g.higher == g.own || g.higher == 0)
-            ? fmt::format("{} attention kernel{}", g.own, g.own == 1 ? "" : "s")
+            ? count_text(g.own, "attention kernel")
             : fmt::format(
                   "{} attention kernels for a rank's own block, {} for a lower rank's and {} "
                   "for a higher rank's,",
                   g.own, g.lower, g.higher);
-    notes_.push_back(fmt::format(
-        "A ring of {} ranks: {} layer{}, {}, {} and {} transfer{} a step (confidence {:.1f}).", n(),
-        std::ssize(layers_), std::ssize(layers_) == 1 ? "" : "s",
-        has_backward_ ? "forward and backward" : "forward", kernels, g.a_hop,
-        g.a_hop == 1 ? "" : "s", best * (plain ? 0.9 : 0.8)));
+    notes_.push_back(
+        fmt::format("A ring of {} ranks: {}, {}, {} and {} a step (confidence {:.1f}).", n(),
+                    count_text(std::ssize(layers_), "layer"),
+                    has_backward_ ? "forward and backward" : "forward", kernels,
+                    count_text(g.a_hop, "transfer"), best * (plain ? 0.9 : 0.8)));
     return "";
   }
 
@@ -325,8 +316,7 @@ class RingInference {
     if (swaps > 0)
       return fmt::format(
           "; {} all-to-alls beside {} attentions deal out heads in place of rows (Ulysses), so "
-          "there "
-          "is no ring",
+          "there is no ring",
           swaps, attentions);
     if (gathers == 0) return "";
     return fmt::format(
@@ -341,8 +331,8 @@ class RingInference {
     for (Index sum = 2; sum <= 12; ++sum)
       for (Index own = 1; own <= 4; ++own)
         for (Index lower = 1; lower <= 4; ++lower) {
-          if (own + lower > sum || sum - own - lower > 4) continue;
           const Index higher = sum - own - lower;
+          if (higher < 0 || higher > 4) continue;
           for (const int way : {1, -1})
             for (Index a_hop = 1; a_hop <= 4 && (way > 0 || lower != higher); ++a_hop)
               for (const Index last_hop : {0, 1})
@@ -392,7 +382,7 @@ class RingInference {
   // step, whose hop follows the block's.
   ProfiledSpan hop_of(int rank, Index layer, Pass pass, int step,
                       Payload payload = Payload::kv) const {
-    const auto& batches = batches_of_rank(rank);
+    const auto& batches = ranks_[rank].batches;
     const Index a_hop = a_hop_of(pass);
     if (pass == Pass::backward && has_gradients())
       step = 2 * step + (payload == Payload::dkv && step + 1 < n());
@@ -419,26 +409,21 @@ class RingInference {
         ++named[peer == wrap(rank + (sends ? 1 : -1)) ? 0 : 1];
       }
     }
+    const bool is_told = guess_.lower != guess_.higher;
     double confidence = 0.95;
-    std::string how = "the sends name their peers";
-    way_ = guess_.way;
-    if (n() == 2) {
-      how = "two ranks have one way";
-    } else if (named[0] != named[1]) {
+    const char* how = "two ranks have one way";
+    if (n() > 2 && named[0] != named[1]) {
+      how = "the sends name their peers";
       const int way = named[0] > named[1] ? 1 : -1;
-      if (guess_.lower != guess_.higher && way != guess_.way)
+      if (is_told && way != guess_.way)
         return "the sends name peers against whom the ranks' steps do not add up.";
-      way_ = way;
-    } else if (guess_.lower != guess_.higher) {
-      confidence = 0.9;
-      how = "only so do the steps add up";
-    } else {
-      confidence = 0.5;
-      how = "no file names the peers";
+      guess_.way = way;
+    } else if (n() > 2) {
+      confidence = is_told ? 0.9 : 0.5;
+      how = is_told ? "only so do the steps add up" : "no file names the peers";
     }
-    guess_.way = way_;
     notes_.push_back(fmt::format("Blocks go from rank r to rank r {} 1 (confidence {}: {}).",
-                                 way_ > 0 ? '+' : '-', confidence, how));
+                                 guess_.way > 0 ? '+' : '-', confidence, how));
     find_deal();
     return "";
   }
@@ -460,34 +445,35 @@ class RingInference {
         }
     for (const std::size_t name : names[0]) own_alone = own_alone && names[1].count(name) == 0;
     rows_ = given > 0 ? given : kProfileRows;
-    const auto take = [this](const char* deal, const char* note) {
-      deal_ = deal;
-      notes_.emplace_back(note);
-    };
     const Guess& g = guess_;
-    if (g.higher == 0)
-      return take("contiguous",
-                  "Rank r attends r + 1 blocks, so it is causal and contiguous, and steps are "
-                  "skipped (confidence 0.95).");
-    if (g.own != g.lower || g.lower != g.higher)
-      return take("zigzag",
-                  "Ranks attend halves of blocks, so it is causal and zigzag (confidence 0.85).");
-    if (known && halves)
-      return take("zigzag",
-                  "Steps have half the rows or half the keys, so it is causal and zigzag "
-                  "(confidence 0.95).");
-    if (known && causal[0] && causal[1])
-      return take("striped", "All steps are causal, so it is striped (confidence 0.8).");
-    if (known && causal[0])
-      return take("contiguous", "Causal and contiguous, and no step is skipped (confidence 0.9).");
-    if (known) return take("", "No step is causal: the mask is full (confidence 0.9).");
-    if (own_alone)
-      return take("zigzag",
-                  "A rank's own block has a kernel of its own, and all steps are computed, so it "
-                  "is causal, and taken as zigzag (confidence 0.6).");
-    take("",
+    const struct {
+      bool holds;
+      const char *deal, *note;
+    } signs[] = {
+        {g.higher == 0, "contiguous",
+         "Rank r attends r + 1 blocks, so it is causal and contiguous, and steps are skipped "
+         "(confidence 0.95)."},
+        {g.own != g.lower || g.lower != g.higher, "zigzag",
+         "Ranks attend halves of blocks, so it is causal and zigzag (confidence 0.85)."},
+        {known && halves, "zigzag",
+         "Steps have half the rows or half the keys, so it is causal and zigzag (confidence "
+         "0.95)."},
+        {known && causal[0] && causal[1], "striped",
+         "All steps are causal, so it is striped (confidence 0.8)."},
+        {known && causal[0], "contiguous",
+         "Causal and contiguous, and no step is skipped (confidence 0.9)."},
+        {known, "", "No step is causal: the mask is full (confidence 0.9)."},
+        {own_alone, "zigzag",
+         "A rank's own block has a kernel of its own, and all steps are computed, so it is "
+         "causal, "
+         "and taken as zigzag (confidence 0.6)."},
+        {true, "",
          "All ranks attend all blocks; the mask is taken as full, because kernels do not say "
-         "(confidence 0.5).");
+         "(confidence 0.5)."}};
+    const auto* sign = signs;
+    while (!sign->holds) ++sign;
+    deal_ = sign->deal;
+    notes_.emplace_back(sign->note);
   }
 
   // Return the pairs of a step's kernels: as their lengths say, or as the deal does.
@@ -509,33 +495,28 @@ class RingInference {
 
   // Move the clocks as little as possible so that no transfer ends before its other side began.
   void correct_clocks() {
-    std::vector<std::int64_t> moved(ranks_.size(), 0);
+    moved_.assign(ranks_.size(), 0);
     bool changed = true;
     for (int round = 0; changed && round <= n(); ++round) {
       changed = false;
       const auto require = [&](int late, std::int64_t end, int early, std::int64_t begin) {
-        const std::int64_t lack = begin + ranks_[early].shift_ns + moved[early] -
-                                  (end + ranks_[late].shift_ns + moved[late]);
-        if (lack <= 0 || moved[late] > kLongest) return;
-        moved[late] += lack;
+        const std::int64_t lack = begin + ranks_[early].shift_ns - (end + ranks_[late].shift_ns);
+        if (lack <= 0 || moved_[late] > kLongest) return;
+        moved_[late] += lack;
+        ranks_[late].shift_ns += lack;
         changed = true;
       };
       for (Index layer = 0; layer < std::ssize(layers_); ++layer)
         for (int step = 0; step + 1 < n(); ++step)
           for (int rank = 0; rank < n(); ++rank) {
-            const int to = wrap(rank + way_);
+            const int to = wrap(rank + guess_.way);
             const ProfiledSpan sent = hop_of(rank, layer, Pass::forward, step);
             const ProfiledSpan got = hop_of(to, layer, Pass::forward, step);
             require(to, got.end_ns, rank, sent.begin_ns);
             if (both_ways_) require(rank, sent.end_ns, to, got.begin_ns);
           }
     }
-    std::int64_t most = 0;
-    for (int rank = 0; rank < n(); ++rank) {
-      ranks_[rank].shift_ns += moved[rank];
-      most = std::max(most, moved[rank]);
-    }
-    moved_ = moved;
+    const std::int64_t most = *std::max_element(moved_.begin(), moved_.end());
     if (most > 0)
       notes_.push_back(
           fmt::format("Clocks were moved by up to {}, so that no transfer ends before it began{}.",
@@ -543,23 +524,18 @@ class RingInference {
                       changed ? "; they do not fit all the same (confidence 0.2)" : ""));
   }
 
-  // Call f(rank, pass, step, kernels) for every computation of a layer.
-  template <class F>
-  void for_steps(Index layer, F&& f) const {
-    for (int rank = 0; rank < n(); ++rank)
-      for (const Pass pass : kAllPasses)
-        for (int step = 0; step < n() && (pass == Pass::forward || has_backward_); ++step)
-          f(rank, pass, step, kernels_of(rank, layer, pass, step));
-  }
-
   Index median_layer() {
     std::vector<std::pair<std::int64_t, Index>> lengths;
     // In the first layer ranks begin when their profilers do.
     for (Index layer = std::ssize(layers_) > 1; layer < std::ssize(layers_); ++layer) {
       std::int64_t all = 0;
-      for_steps(layer, [&](int, Pass, int, const std::vector<ProfiledSpan>& kernels) {
-        for (const ProfiledSpan& kernel : kernels) all += kernel.end_ns - kernel.begin_ns;
-      });
+      for (const Period* period : {layers_[layer].first, layers_[layer].second})
+        for (int rank = 0; period != nullptr && rank < n(); ++rank) {
+          const ProfiledSpan* kernel =
+              &ranks_[rank].attention[at(period->pass)][period->kernels[rank]];
+          for (Index left = kernels_a_layer(guess_, rank); left > 0; --left, ++kernel)
+            all += kernel->end_ns - kernel->begin_ns;
+        }
       lengths.emplace_back(all, layer);
     }
     const auto middle = lengths.begin() + lengths.size() / 2;
@@ -572,7 +548,6 @@ class RingInference {
 
   Recording write(Index layer) {
     Recording recording;
-    const auto ranks = n();
     RunInfo& info = recording.info;
     info.backend = "profile";
     info.mask = deal_.empty() ? "full" : "causal";
@@ -583,27 +558,25 @@ class RingInference {
     info.shape = shape_;
     info.shape.seqlen = n() * rows_;
     info.clock_offset_ns = moved_;
-    info.clock_error_ns.assign(ranks, 0);
-    recording.events.resize(ranks);
-    recording.dropped.assign(ranks, 0);
+    info.clock_error_ns.assign(n(), 0);
+    recording.events.resize(n());
+    recording.dropped.assign(n(), 0);
     for (const Pass pass : kAllPasses)
       for (int rank = 0; rank < n() && (pass == Pass::forward || has_backward_); ++rank)
         write_rank(recording, rank, layer, pass);
     if (ends_late_) estimate_moves(recording);
     clear_lanes(recording);
-    std::int64_t first = std::numeric_limits<std::int64_t>::max();
+    std::int64_t first = INT64_MAX;
     for (const auto& events : recording.events)
       for (const TraceEvent& e : events) first = std::min(first, e.begin_ns);
-    if (__builtin_add_overflow(ranks_[0].profile->base_time_ns, origin_ns_ + first,
-                               &info.base_time_ns))
+    if (__builtin_add_overflow(ranks_[0].profile->base_time_ns, first, &info.base_time_ns))
       info.base_time_ns = 0;
     for (auto& events : recording.events)
       for (TraceEvent& e : events) e.begin_ns -= first, e.end_ns -= first;
     if (shape_.seqlen == 0)
       notes_.push_back(
           fmt::format("The files do not give the lengths: {} rows a rank of one head stand for "
-                      "them. Profile with "
-                      "record_shapes=True to have them read.",
+                      "them. Profile with record_shapes=True to have them read.",
                       kProfileRows));
     return recording;
   }
@@ -638,7 +611,7 @@ class RingInference {
       all.push_back(move.seconds / static_cast<double>(got.bytes));
       if (move.is_known) known.push_back(all.back());
     }
-    const Index told = known.size();
+    const Index told = known.size(), unseen = std::ssize(moves) - told;
     if (known.empty()) known = {*std::min_element(all.begin(), all.end())};
     const auto middle = known.begin() + known.size() / 2;
     std::nth_element(known.begin(), middle, known.end());
@@ -648,27 +621,29 @@ class RingInference {
       for (TraceEvent* end : move.ends) end->end_ns = move.begin + static_cast<std::int64_t>(lasts);
     }
     end_waits(recording);
-    if (told == std::ssize(all)) return;
+    if (unseen == 0) return;
     notes_.push_back(fmt::format(
         "{} of {} transfers are seen to end only after a computation: they are taken to last as "
         "long as the others (confidence {:.1f}).",
-        std::ssize(all) - told, std::ssize(all), told < 2 ? 0.3 : 0.6));
+        unseen, std::ssize(moves), told < 2 ? 0.3 : 0.6));
   }
 
   // A rank that waits goes on when its block has come and its own has gone. Until it does go on, it
   // does something that the profile does not show; if that takes the longer part, it did so all along.
-  void end_waits(Recording& recording) const {
-    for (const Wait& wait : waits_) {
-      auto& events = recording.events[wait.rank];
-      TraceEvent& waited = events[wait.event];
-      std::int64_t done = waited.begin_ns;
-      for (const TraceEvent& e : events)
-        if ((e.lane == Lane::recv || e.lane == Lane::send) && e.step == wait.hop_step &&
-            e.pass == waited.pass && e.payload == waited.payload)
-          done = std::max(done, e.end_ns);
-      const bool waits = waited.end_ns - done < done - waited.begin_ns;
-      waited.end_ns = waits ? std::min(waited.end_ns, done) : waited.begin_ns;
-    }
+  static void end_waits(Recording& recording) {
+    for (int rank = 0; rank < std::ssize(recording.events); ++rank)
+      for (TraceEvent& waited : recording.events[rank]) {
+        if (waited.lane != Lane::wait) continue;
+        // The last step's hop brings the rank's own gradients home.
+        const int hop_step = waited.step - (waited.kv_owner != rank);
+        std::int64_t done = waited.begin_ns;
+        for (const TraceEvent& e : recording.events[rank])
+          if ((e.lane == Lane::recv || e.lane == Lane::send) && e.step == hop_step &&
+              e.pass == waited.pass && e.payload == waited.payload)
+            done = std::max(done, e.end_ns);
+        const bool waits = waited.end_ns - done < done - waited.begin_ns;
+        waited.end_ns = waits ? std::min(waited.end_ns, done) : waited.begin_ns;
+      }
   }
 
   // Let a transfer's slice end where the next one begins on its lane.
@@ -688,8 +663,8 @@ class RingInference {
   void write_rank(Recording& recording, int rank, Index layer, Pass pass) {
     auto& events = recording.events[rank];
     const std::int64_t shift = ranks_[rank].shift_ns;
-    const int from = wrap(rank - way_), to = wrap(rank + way_);
-    std::int64_t free = std::numeric_limits<std::int64_t>::min();  // when the rank was last busy
+    const int from = wrap(rank - guess_.way), to = wrap(rank + guess_.way);
+    std::int64_t free = INT64_MIN;  // when the rank was last busy
     const auto wait = [&](Payload payload, int step, int owner, int hop_step, std::int64_t until) {
       const ProfiledSpan hop = hop_of(rank, layer, pass, hop_step, payload);
       TraceEvent e{.lane = Lane::wait, .pass = pass, .payload = payload};
@@ -698,7 +673,6 @@ class RingInference {
       e.end_ns = std::min(hop.end_ns + shift, until);
       if (e.end_ns <= e.begin_ns) return;
       free = e.end_ns;
-      waits_.push_back({rank, std::ssize(events), hop_step});
       events.push_back(e);
     };
     const auto transfer = [&](Payload payload, int step, int owner) {
@@ -706,7 +680,7 @@ class RingInference {
       for (const bool sends : {true, false}) {
         TraceEvent e{.lane = sends ? Lane::send : Lane::recv, .pass = pass, .payload = payload};
         e.step = step;
-        e.kv_owner = sends ? owner : wrap(owner - way_);
+        e.kv_owner = sends ? owner : wrap(owner - guess_.way);
         e.begin_ns = hop.begin_ns + shift;
         e.end_ns = (sends && ends_late_ && hop.sent_ns != 0 ? hop.sent_ns : hop.end_ns) + shift;
         e.bytes = hop.bytes > 0 ? hop.bytes : 2 * 4 * rows_;
@@ -722,12 +696,12 @@ class RingInference {
       for (; step < n(); ++step)
         if (const auto ahead = kernels_of(rank, layer, pass, step); !ahead.empty())
           return ahead.front().begin_ns + shift;
-      return std::numeric_limits<std::int64_t>::max();
+      return INT64_MAX;
     };
     const bool returns = pass == Pass::backward && has_gradients();
     const AttentionShape& shape = recording.info.shape;
     for (int step = 0; step < n(); ++step) {
-      const int owner = wrap(rank - way_ * step);
+      const int owner = wrap(rank - guess_.way * step);
       const std::vector<ProfiledSpan> kernels = kernels_of(rank, layer, pass, step);
       const std::int64_t next = computes_from(step);
       if (step > 0 && has_hops(pass)) wait(Payload::kv, step, owner, step - 1, next);
@@ -755,21 +729,11 @@ class RingInference {
     }
   }
 
-  // A wait for a hop: where it stands in the recording.
-  struct Wait {
-    int rank;
-    Index event;
-    int hop_step;
-  };
-  static constexpr std::int64_t kLongest = 1'000'000'000'000'000;  // ns
-
   std::vector<ProfiledRank> ranks_;
-  std::int64_t origin_ns_ = 0;  // after rank 0's base time
-  AttentionShape shape_;        // of a rank's rows; seqlen 0: unknown
-  bool both_ways_ = false;      // a transfer ends on both sides at once
-  bool ends_late_ = false;      // a transfer ends when it is waited for
+  AttentionShape shape_;    // of a rank's rows; seqlen 0: unknown
+  bool both_ways_ = false;  // a transfer ends on both sides at once
+  bool ends_late_ = false;  // a transfer ends when it is waited for
   std::vector<std::string> notes_;
-  std::vector<Wait> waits_;
   std::vector<std::int64_t> moved_;
   Guess guess_;
   std::vector<Period> periods_;
@@ -777,7 +741,6 @@ class RingInference {
   bool has_backward_ = false;
   std::string deal_;           // who has which rows under a causal mask; "": the mask is full
   Index rows_ = kProfileRows;  // a rank
-  int way_ = 1;                // 1: to the next rank; -1: to the previous one
 };
 
 }  // namespace
