@@ -286,6 +286,8 @@ int carry_out(const LessonOptions& options) {
   if (!options.page) return tell_lesson(lesson, options);
   const lessons::Told told = lessons::tell(lesson);
   print_page(*options.page, told.page);
+  for (const auto& [file, svg] : told.drawings)
+    if (*options.page != "-") write_file(fs::path(*options.page).replace_filename(file), svg);
   for (const lessons::StoryPicture& picture : told.pictures) {
     const fs::path path = fs::path(*options.page).replace_filename(picture.file);
     // Measured times differ from run to run, so a picture of them is not drawn anew.
@@ -310,7 +312,7 @@ Finish declare_lesson(CommandFlags& flags) {
   flags.text("--take", "FROM", lesson->take,
              "begin a step of your ring from the stub or from ours: stub, ours");
   flags.path("--page", lesson->page,
-             "write it as a page of Markdown, with its story's pictures beside it; -: to stdout");
+             "write it as a page of Markdown, with its pictures beside it; -: to stdout");
   flags.text("--out", "DIR", lesson->out, "folder for recordings (runs/lessons)");
   return [lesson] {
     check(*lesson);

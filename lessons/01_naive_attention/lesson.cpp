@@ -42,6 +42,17 @@ void lesson_01(Page& page) {
   const double by_hand = (e[0] * v[0] + e[1] * v[1] + e[2] * v[2]) / sum;
   page.value("weights", numbers({e[0] / sum, e[1] / sum, e[2] / sum}, 3));
   page.value("output of token 1", fixed(by_hand, 2));
+  //-
+  Drawing softmax;
+  const std::vector<std::string> keys = {"key 0", "key 1", "key 2"};
+  softmax.bars("scores of token 1", keys, {q[1] * k[0], q[1] * k[1], q[1] * k[2]}, 0);
+  softmax.bars("exp of each", keys, e, 2);
+  softmax.bars("weights: divided by their sum", keys, {e[0] / sum, e[1] / sum, e[2] / sum}, 3);
+  softmax.heading("output: values 10, 20, 30 times weights");
+  softmax.strip("", Drawing::stacked({e[0] * v[0], e[1] * v[1], e[2] * v[2]}, sum * by_hand),
+                fixed(by_hand, 2).kept);
+  //+
+  page.picture("softmax.svg", "From the scores of token 1 to its output", softmax);
 
   // The project has this formula as a function. It is the yardstick for everything that follows:
   // whatever later lessons do to save memory, the result must be this one. (seqlen is S. This mask

@@ -102,6 +102,19 @@ void lesson_02(Page& page) {
       "The scores 1, 2, 3 weigh 0.090, 0.245, 0.665. What does 128 weigh beside 126 and 127?", "");
   const std::vector<float> mended = safe(large);
   page.answer(same, mended[2]);
+  //-
+  Drawing bars;
+  const std::vector<std::string> names = {"126", "127", "128"};
+  std::vector<double> shifted;
+  bars.heading("exp(score): beyond what a float can hold");
+  for (int i = 0; i < 3; ++i) {
+    shifted.push_back(std::exp(large[i] - large[2]));
+    bars.strip(names[i], {{0, 1, Drawing::kWrong}}, fmt::format("{}", std::exp(large[i])));
+  }
+  bars.bars("exp(score - 128): between 0 and 1", names, shifted, 3);
+  bars.bars("weights", names, {mended.begin(), mended.end()}, 3);
+  //+
+  page.picture("subtract.svg", "The same three scores without the subtraction, and with it", bars);
 
   // It weighs the same, because only the distances between scores count.
   //

@@ -57,6 +57,26 @@ void lesson_03(Page& page) {
             fixed(out_accum[0] / row.row_sum, 3));
   //+
   page.table(steps);
+  //-
+  Drawing rescaling;
+  const auto show_sums = [&](const std::string& what, std::size_t keys, double m) {
+    std::vector<double> l, out;
+    for (std::size_t j = 0; j < keys; ++j) {
+      l.push_back(std::exp(scores[j] - m));
+      out.push_back(l[j] * values[j]);
+    }
+    rescaling.heading(what);
+    rescaling.strip("l", Drawing::stacked(l, row.row_sum),
+                    fixed(std::accumulate(l.begin(), l.end(), 0.0), 3).kept);
+    rescaling.strip("out_accum", Drawing::stacked(out, out_accum[0]),
+                    fixed(std::accumulate(out.begin(), out.end(), 0.0), 3).kept);
+  };
+  show_sums("two keys, measured against m = 3", 2, after_two.row_max);
+  show_sums("m becomes 5: both times exp(3 - 5)", 2, row.row_max);
+  show_sums("two more keys are added", 4, row.row_max);
+  for (int j = 0; j < 4; ++j) rescaling.key(j, "key " + std::to_string(j + 1));
+  //+
+  page.picture("rescaling.svg", "Old sums shrink by one factor, and new keys are added", rescaling);
 
   // The last line must be what softmax over all four scores at once gives.
   std::vector<double> weights(4);

@@ -13,12 +13,7 @@
 // contributes a state to every row, as in lesson 3. A rectangle of scores, some queries by some
 // keys, is called a *tile*.
 //
-//               keys 0..2   keys 3..5
-//     query 0  |  tile    |  tile    |    along a row of tiles: carry the state
-//     query 1  |  0, 0    |  0, 1    |
-//     query 2  |  tile    |  tile    |    down a column: nothing to do with each other
-//     query 3  |  1, 0    |  1, 1    |
-//
+// Along a row of tiles the state is carried on. Down a column, tiles have nothing to do with each other.
 // As a program, it is two loops around the `carry_on` of lesson 3. The outer one takes a block of
 // queries, the inner one the blocks of keys. Only one tile of scores is ever there:
 //
@@ -79,6 +74,24 @@ void lesson_04(Page& page) {
   Count count;
   const std::vector<float> tiled = attend_in_tiles(shape, in, {48, 256}, count);
   page.value("largest difference", rounding(largest_difference(tiled, naive.out), 1e-5));
+
+  // A smaller walk, of six queries and six keys in tiles of two by three, at its third tile:
+  //-
+  Drawing walk;
+  walk.heading("scores, by the number of their tile");
+  for (int q = 0; q < 6; ++q) {
+    const auto cell = [q](int k) {
+      const int tile = q / 2 * 2 + k / 3 + 1;
+      return std::pair(tile < 3 ? 2 : tile == 3 ? 1 : Drawing::kQuiet, tile);
+    };
+    const char* const kept[] = {"out", "m, l, out", ""};
+    walk.strip("query " + std::to_string(q), Drawing::cells(6, cell), kept[q / 2]);
+  }
+  walk.key(2, "thrown away");
+  walk.key(1, "held now");
+  walk.key(Drawing::kQuiet, "to come");
+  //+
+  page.picture("walk.svg", "One tile of scores exists. Rows above it are finished", walk);
 
   // ## What a cut costs
   //

@@ -27,6 +27,21 @@ void lesson_10(Page& page) {
   const auto kv_head_of = [](Index head, Index heads, Index heads_kv) {
     return head / (heads / heads_kv);
   };
+  //-
+  Drawing sharing;
+  for (const Index heads_kv : {8, 2, 1}) {
+    std::vector<Drawing::Part> kv;
+    for (int h = 0; h < heads_kv; ++h)
+      kv.push_back({8.0 * h / heads_kv, 8.0 * (h + 1) / heads_kv, h, std::to_string(h)});
+    sharing.heading("8 query heads, " + std::to_string(heads_kv) + " of K and V");
+    const auto cell = [&](int h) {
+      return std::pair(static_cast<int>(kv_head_of(h, 8, heads_kv)), h);
+    };
+    sharing.strip("Q", Drawing::cells(8, cell));
+    sharing.strip("K, V", kv);
+  }
+  //+
+  page.picture("sharing.svg", "Each query head, above the head of K and V that it reads", sharing);
 
   // Here are 8 query heads and 2 of K and V, in a ring of four, backward included, beside the formulas in
   // double precision. A second run copies each head of K and V four times, so that every query head has

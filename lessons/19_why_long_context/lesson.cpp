@@ -78,8 +78,16 @@ void lesson_19(Page& page) {
     recall.row(lines, percent(scores.back()[0]), percent(scores.back()[1]),
                percent(scores.back()[2]));
   }
+  Drawing memories;
+  for (std::size_t way = 0; way < 3; ++way) {
+    memories.heading(recall.head[way + 1]);
+    for (std::size_t i = 0; i < scores.size(); ++i)
+      memories.strip(recall.rows[i][0].kept + " lines",
+                     {{0, scores[i][way], static_cast<int>(way)}}, recall.rows[i][way + 1].kept);
+  }
   //+
   page.table(recall);
+  page.picture("recall.svg", "How often each is right. A guess is, half of the time", memories);
 
   // The window knows its own lines and no others. The sum knows a few lines well, and the more are
   // added to it, the more each drowns in the others: with 4,096 lines it hardly beats guessing.

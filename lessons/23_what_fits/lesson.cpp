@@ -63,18 +63,26 @@ void lesson_23(Page& page) {
       {"each GPU has, in GB", "weights, optimizer", "activations", "logits", "all", "fits"});
   const double memory = find_gpu("H100").memory_bytes;
   std::vector<double> all;
+  Drawing bars;
+  bars.strip("an H100", {{0, memory / GB, Drawing::kQuiet}}, fixed(memory / GB, 0).kept);
   const auto plan = [&](const char* name, double of_state, double of_layers, double of_logits) {
     all.push_back(of_state + of_layers + of_logits + attention);
     steps.row(name, fixed(of_state / GB, 1), fixed((of_layers + attention) / GB, 1),
               fixed(of_logits / GB, 1), fixed(all.back() / GB, 1),
               all.back() < memory ? "yes" : "no");
+    bars.heading(name);
+    bars.strip("", Drawing::stacked({of_state / GB, (of_layers + attention) / GB, of_logits / GB}),
+               fixed(all.back() / GB, 0).kept);
   };
   plan("as it is", state, layers * layer, logits);
   plan("+ layers computed again", state, kept + layer, logits);
   plan("+ state sharded over 16", state / ranks, kept + layer, logits);
   plan("+ logits in 16 pieces", state / ranks, kept + layer, logits / 16);
+  for (const int bill : {0, 1, 2})
+    bars.key(bill, std::vector{"weights, optimizer", "activations", "logits"}[bill]);
   //+
   page.table(steps);
+  page.picture("bills.svg", "What each GPU has to hold, in GB", bars);
 
   page.value("Lines 2 to 4: inputs, one layer, the ring's buffers",
              numbers({kept / GB, layer / GB, attention / GB}, 1), "GB");

@@ -54,6 +54,26 @@ void lesson_24(Page& page) {
   Table first({"rank 0, first layer", "begins, µs", "ends, µs"});
   for (const Kernel& k : std::span(fine[0]).first(7)) first.row(k.name, k.begin, k.end);
   page.table(first);
+  //-
+  Drawing layer;
+  for (int rank = 0; rank < 4; ++rank) {
+    std::vector<Drawing::Part> attention, hops;
+    for (const Kernel& k : std::span(fine[rank]).first(7)) {
+      const int block = (rank + 4 - static_cast<int>(attention.size())) % 4;  // at this step
+      if (k.name.starts_with("flash"))
+        attention.push_back({k.begin, k.end, block, std::to_string(block)});
+      else
+        hops.insert(hops.end(),
+                    {{k.begin, k.end - 20, Drawing::kQuiet, "waits"}, {k.end - 20, k.end, 4}});
+    }
+    layer.strip("rank " + std::to_string(rank), attention);
+    layer.strip("SendRecv", hops);
+  }
+  layer.key(0, "attention, by its block");
+  layer.key(4, "bytes move");
+  layer.key(Drawing::kQuiet, "waits inside the kernel");
+  //+
+  page.picture("layer.svg", "The first layer. A profile doesn't show which part waits", layer);
 
   // ## Is it a ring?
   //

@@ -66,6 +66,23 @@ void lesson_25(Page& page) {
   // model's memory: a line is a row of the tile, and the number at a place is the unit that lies there.
   const std::vector<double> units = units_after_copy(/*swizzled=*/true);
   page.print(matrix(units, 8, 0));
+  //-
+  Drawing banks;
+  const auto show_tile = [&](const std::string& what, const std::vector<double>& places) {
+    banks.heading(what);
+    banks.strip("bank", Drawing::cells(8, [](int p) { return std::pair(Drawing::kQuiet, 4 * p); }));
+    for (int r = 0; r < 8; ++r) {
+      const auto cell = [&](int p) {
+        const int unit = static_cast<int>(places[static_cast<std::size_t>(8 * r + p)]);
+        return std::pair(unit, unit);
+      };
+      banks.strip("row " + std::to_string(r), Drawing::cells(8, cell));
+    }
+  };
+  show_tile("plain: unit 3 is in the same banks", units_after_copy(/*swizzled=*/false));
+  show_tile("swizzled: it is in all banks", units);
+  //+
+  page.picture("banks.svg", "Where the units of eight rows lie", banks);
 
   // In a line every unit occurs once, because xor with one number swaps units in pairs. Down a column
   // of the picture every unit occurs once, too. So a unit of eight rows lies at eight places, in all

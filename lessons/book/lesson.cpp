@@ -23,10 +23,8 @@ std::size_t indentation(std::string_view line) {
 }
 
 bool is_boilerplate(std::string_view line) {
-  static constexpr std::string_view kBeginnings[] = {"#include", "namespace", "}  // namespace",
-                                                     "using "};
-  return std::any_of(std::begin(kBeginnings), std::end(kBeginnings),
-                     [&](std::string_view beginning) { return line.starts_with(beginning); });
+  return line.starts_with("#include") || line.starts_with("namespace") ||
+         line.starts_with("}  // namespace") || line.starts_with("using ");
 }
 
 bool calls_page(const std::string& line) {
@@ -119,24 +117,28 @@ std::vector<std::string> lines_of(std::string_view text) {
   return lines;
 }
 
+std::vector<std::pair<std::string, std::string>> sections_of(std::string_view page) {
+  std::vector<std::pair<std::string, std::string>> sections;
+  for (const std::string& line : lines_of(page))
+    if (line.starts_with("## "))
+      sections.emplace_back(line.substr(3), "");
+    else if (!sections.empty())
+      sections.back().second += line + "\n";
+  return sections;
+}
+
 // ---
 // The lessons.
 
 namespace {
 
-// Return the text below the line "## NN" of a built-in file, up to the next one.
+// Return the section "## NN" of a built-in file, without empty lines around it.
 std::string section_of(std::string_view path, const std::string& label) {
-  std::string section;
-  bool inside = false;
-  for (const std::string& line : lines_of(embedded_text(path))) {
-    if (line.starts_with("## "))
-      inside = line == "## " + label;
-    else if (inside)
-      section += line + "\n";
-  }
-  const std::size_t first = section.find_first_not_of('\n');
-  if (first == std::string::npos) return "";
-  return section.substr(first, section.find_last_not_of('\n') + 1 - first) + "\n";
+  for (const auto& [head, text] : sections_of(embedded_text(path)))
+    if (const std::size_t first = text.find_first_not_of('\n');
+        head == label && first != std::string::npos)
+      return text.substr(first, text.find_last_not_of('\n') + 1 - first) + "\n";
+  return "";
 }
 
 std::vector<Lesson> read_lessons() {
@@ -155,14 +157,9 @@ std::vector<Lesson> read_lessons() {
 }
 
 // What each lesson builds on, from lesson 1 on.
-const std::vector<int> kNeeds[] = {{},           {1},      {2},  {3},
-                                   {4},          {5},      {6},  // 1 to 7: one machine, then many
-                                   {7},          {8},      {9},  {8},
-                                   {10, 11},  // 8 to 12: deals, backward, heads, masks, overlap
-                                   {4},          {6, 13},  {6},  {10},
-                                   {16},         {16},  // 13 to 18: GPUs, processes, a model
-                                   {},           {6},      {12}, {21},   // 19 to 22
-                                   {12, 16, 20}, {15, 22}, {14}, {25}};  // 23 to 26
+const std::vector<int> kNeeds[] = {
+    {},      {1}, {2},  {3},  {4},  {5}, {6}, {7},  {8},  {9},          {8},      {10, 11}, {4},
+    {6, 13}, {6}, {10}, {16}, {16}, {},  {6}, {12}, {21}, {12, 16, 20}, {15, 22}, {14},     {25}};
 
 auto count_lines(std::string_view text) { return std::count(text.begin(), text.end(), '\n'); }
 
@@ -271,7 +268,7 @@ Region region_in(std::string_view text, const std::string& path, const std::stri
 
   std::size_t margin = std::string::npos;
   for (const std::string& line : listed) margin = std::min(margin, line.find_first_not_of(' '));
-  Region region{path, first_line, ""};
+  Region region{first_line, ""};
   for (const std::string& line : listed)
     region.text += line.substr(std::min(margin, line.size())) + "\n";
   return region;
@@ -284,8 +281,7 @@ namespace {
 
 std::string lower(std::string_view text) {
   std::string result(text);
-  std::transform(result.begin(), result.end(), result.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return result;
 }
 

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace ringscope::lessons {
@@ -40,6 +41,8 @@ struct LessonSource {
 LessonSource parse_lesson(std::string_view text, int number);
 
 std::vector<std::string> lines_of(std::string_view text);
+// Return the heads and texts of the sections "## Head" of a page.
+std::vector<std::pair<std::string, std::string>> sections_of(std::string_view page);
 
 struct Lesson {
   int number = 0;
@@ -106,7 +109,6 @@ std::string_view embedded_text(std::string_view path);
 // The text between "// [name" and "// name]" in a built-in file, without its common indentation and
 // without the marks of other regions.
 struct Region {
-  std::string path;
   int first_line = 0;
   std::string text;
 };

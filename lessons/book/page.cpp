@@ -332,6 +332,12 @@ void Page::picture(const std::string& file, const std::string& caption, At at) {
   paragraph("![" + caption + "](" + file + ")");
 }
 
+void Page::picture(const std::string& file, const std::string& caption, const Drawing& drawing,
+                   At at) {
+  told_.drawings[file] = drawing.svg(caption);
+  picture(file, caption, at);
+}
+
 // ---
 // Pages beside those of the lessons.
 

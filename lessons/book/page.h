@@ -9,11 +9,13 @@
 #pragma once
 
 #include <concepts>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/base/drawing.h"
 #include "core/base/math.h"
 #include "core/trace/event.h"
 
@@ -107,7 +109,8 @@ struct StoryPicture {
 };
 
 struct Told {
-  std::string page;  // Markdown
+  std::string page;                             // Markdown
+  std::map<std::string, std::string> drawings;  // SVG, by the file beside the page
   std::vector<StoryPicture> pictures;
   int checks = 0;
   int failed = 0;
@@ -160,8 +163,10 @@ class Page {
   void ring_trace(Recording recording, std::vector<StoryStep> story, const std::string& name = "",
                   At at = At::current());
 
-  // Show a PNG or SVG from the lesson's folder.
+  // Show a PNG or SVG from the lesson's folder, or a drawing, which is written there with the page.
   void picture(const std::string& file, const std::string& caption, At at = At::current());
+  void picture(const std::string& file, const std::string& caption, const Drawing& drawing,
+               At at = At::current());
 
  private:
   struct Asked {

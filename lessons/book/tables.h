@@ -77,14 +77,13 @@ inline Scenario on_8(const char* scheme, Index seqlen, Index heads, Index heads_
   return all;
 }
 
+inline std::vector<double> in_f64(const std::vector<float>& x) { return {x.begin(), x.end()}; }
+
 // Evaluate the formulas in f64 on one rank, as the reference for a ring's output. `backward` adds
 // the gradients.
 inline NaiveResult<double> exact_attention(const Problem& config, const AttentionInputs& in,
                                            bool backward = false) {
-  const auto f64 = [](const std::vector<float>& x) {
-    return std::vector<double>(x.begin(), x.end());
-  };
-  const std::vector<double> q = f64(in.q), k = f64(in.k), v = f64(in.v), dout = f64(in.dout);
+  const auto q = in_f64(in.q), k = in_f64(in.k), v = in_f64(in.v), dout = in_f64(in.dout);
   return naive_attention<double>(config.shape, config.ring_problem().mask, config.scale(), q.data(),
                                  k.data(), v.data(), backward ? dout.data() : nullptr,
                                  {.block_rows = 256, .threads = 2, .queries = {}, .progress = {}});

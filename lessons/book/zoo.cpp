@@ -75,11 +75,9 @@ Problem problem_of(const std::vector<std::string>& words, int world_size) {
   return problem;
 }
 
-NaiveResult<double> in_f64(const AttentionOutputs& outputs) {
-  const auto f64 = [](const std::vector<float>& x) {
-    return std::vector<double>(x.begin(), x.end());
-  };
-  return {f64(outputs.out), f64(outputs.lse), f64(outputs.dq), f64(outputs.dk), f64(outputs.dv)};
+NaiveResult<double> all_in_f64(const AttentionOutputs& outputs) {
+  return {in_f64(outputs.out), in_f64(outputs.lse), in_f64(outputs.dq), in_f64(outputs.dk),
+          in_f64(outputs.dv)};
 }
 
 Recording with_slow_rank(const Problem& problem, double speed) {
@@ -137,16 +135,7 @@ std::string times_of(const Recording& recording) {
 
 std::vector<Bug> parse_zoo(std::string_view page) {
   std::vector<Bug> bugs;
-  std::string name, text;
-  for (const std::string& line : lines_of(std::string(page) + "\n## end")) {
-    if (!line.starts_with("## ")) {
-      text += line + "\n";
-      continue;
-    }
-    if (!name.empty()) bugs.push_back(bug_from(name, text));
-    name = line.substr(3);
-    text.clear();
-  }
+  for (const auto& [name, text] : sections_of(page)) bugs.push_back(bug_from(name, text));
   // Bugs that are alike stand side by side. All bugs of a group have the same choices.
   for (std::size_t i = 0; i < bugs.size(); ++i) {
     const std::size_t last = std::min(i / 4 * 4 + 4, bugs.size());
@@ -198,7 +187,7 @@ Evidence evidence_of(const Bug& bug, std::uint64_t seed, bool with_bug, int worl
 
   const CheckedProblem checked = checked_problem(run);
   const CheckedInputs inputs = stored_inputs(run, in);
-  e.mine = in_f64(ending.outputs);
+  e.mine = all_in_f64(ending.outputs);
   if (ring.mistake || is_slow) {
     e.mine = make_mistake(checked, inputs, ring);
     for (const Tensor tensor : output_tensors(run.backward))

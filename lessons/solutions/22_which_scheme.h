@@ -24,10 +24,7 @@ inline int best_group(int ranks, int heads, int heads_kv) {
     if (ranks % u != 0 || heads % u != 0 || heads_kv % u != 0) continue;
     const double sent = (u - 1.0) / u * (2 * heads + 2 * heads_kv) +
                         (static_cast<double>(ranks) / u - 1) * 2 * heads_kv;
-    if (u == 1 || sent < least) {
-      best = u;
-      least = sent;
-    }
+    if (u == 1 || sent < least) best = u, least = sent;
   }
   return best;
 }

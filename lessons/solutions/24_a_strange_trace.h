@@ -41,16 +41,9 @@ inline double overlap(const Profile& profile) {
 
 // The one that never waits inside a transfer.
 inline std::size_t slow_rank(const std::vector<Profile>& ranks) {
-  std::size_t slow = 0;
-  double least = -1;
-  for (std::size_t r = 0; r < ranks.size(); ++r) {
-    double sum = 0;
+  std::vector<double> sums(ranks.size());
+  for (std::size_t r = 0; r < ranks.size(); ++r)
     for (const Kernel& k : ranks[r])
-      if (is_transfer(k)) sum += k.end - k.begin;
-    if (least < 0 || sum < least) {
-      slow = r;
-      least = sum;
-    }
-  }
-  return slow;
+      if (is_transfer(k)) sums[r] += k.end - k.begin;
+  return static_cast<std::size_t>(std::min_element(sums.begin(), sums.end()) - sums.begin());
 }

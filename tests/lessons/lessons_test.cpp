@@ -1,5 +1,6 @@
 // Tests every lesson that is built in: it runs, its claims hold, its page is the committed one, it
 // is short enough, and its words are explained.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,6 +17,7 @@
 #include "tests/app/program.h"
 
 #ifdef RINGSCOPE_HAS_VIEWER
+#include "viz/model/timeline/palette.h"
 #include "viz/window/fonts.h"
 #include "viz/window/view.h"
 #endif
@@ -88,6 +90,9 @@ TEST_P(EveryLesson, HoldsAndItsPageIsUpToDate) {
   }
   const std::string path = "lessons/" + lesson().folder + "/README.md";
   EXPECT_EQ(committed(path), page) << path << " is stale" << kRemake;
+  for (const auto& [file, svg] : told.drawings)
+    EXPECT_EQ(committed("lessons/" + lesson().folder + "/" + file), svg)
+        << file << " is stale" << kRemake;
   for (const StoryPicture& picture : told.pictures) {
     const std::string file = "lessons/" + lesson().folder + "/" + picture.file;
     const Shape there = shape_of(committed(file));
@@ -101,6 +106,16 @@ TEST_P(EveryLesson, HoldsAndItsPageIsUpToDate) {
 #endif
   }
 }
+
+#ifdef RINGSCOPE_HAS_VIEWER
+TEST(Drawings, HaveTheViewersColors) {
+  for (int owner = 0; owner < 8; ++owner) {
+    const viz::Color c = viz::owner_color(viz::Theme::dark, owner, 8);
+    EXPECT_EQ(Drawing::kColors[owner],
+              fmt::format("#{:02x}{:02x}{:02x}", c & 255, c >> 8 & 255, c >> 16 & 255));
+  }
+}
+#endif
 
 // Expect all of these terms in the glossary, as introduced by the lesson.
 void expect_explained(const std::vector<std::string>& terms, int lesson) {
