@@ -252,20 +252,20 @@ void FittedRun::fit_slowness() {
       slowness_[rank] = 1;
 }
 
-// Find real ranks that lose about as much time at most steps, in computations, between them, or
-// before the first one. What a scheduler may take at once is chance.
+// Find real ranks that lose about as much time at most steps, in computations, or before each message
+// that they send. What a scheduler may take at once is chance.
 void FittedRun::fit_losses() {
   const auto& steps = run_.steps();
-  std::vector<double> lost(steps.size()), sums(of(n_)), count(of(n_)), most(of(n_));
+  std::vector<double> lost(steps.size()), within = lost, sums(of(n_)), count(of(n_)), most(of(n_));
   double mean = 0;
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const RankStep& step = steps[i];
     mean += should(step) / static_cast<double>(steps.size());
     if (!step.known) continue;
     const double off = shares_cores() ? 0 : std::max(0.0, step.seconds - step.cpu);
-    lost[i] =
-        std::max(0.0, step.gap - fits_[i].usual_gap) +
+    within[i] =
         std::max(0.0, computing(step) + fits_[i].slept - expected(step) - (off > taken_ ? 0 : off));
+    lost[i] = std::max(0.0, step.gap - fits_[i].usual_gap) + within[i];
     sums[of(step.rank)] += lost[i], count[of(step.rank)] += step.pairs > 0;
     most[of(step.rank)] = std::max(most[of(step.rank)], lost[i]);
   }
@@ -277,24 +277,19 @@ void FittedRun::fit_losses() {
       continue;
     // A profile shows its calls too, which are short.
     const double little = run_.is_profile() ? 0.5 * most[r] : taken_;
-    std::vector<double> of_passes[2];  // a rank may be late with more messages in one of them
+    std::vector<double> losses = run_.pauses(rank);
     for (std::size_t i = 0; i < steps.size(); ++i)
-      if (steps[i].rank == rank && lost[i] > little)
-        of_passes[of(steps[i].pass)].push_back(lost[i]);
-    const double unit = median_of(of_passes[of_passes[0].empty()]);
-    const bool leads = std::abs(late_[r] - unit) <= 0.5 * unit;
-    double losses = leads, alike = leads;
-    for (const auto& mine : of_passes)
-      for (const double loss : mine) {
-        // Before two messages it loses twice as much as before one.
-        const double once = quantile_of(mine, 0.25);
-        const bool is_once = std::abs(loss - once) <= kAlikeLoss * once;
-        const bool is_twice = std::abs(loss - 2 * once) <= kAlikeLoss * 2 * once;
-        ++losses, alike += is_once || is_twice;
-      }
-    if (!(unit > 0) || alike < std::max({0.75 * losses, 0.5 * count[r], 2.0})) continue;
+      if (steps[i].rank == rank) losses.push_back(within[i]);
+    std::erase_if(losses, [&](double loss) { return loss <= little; });
+    const double unit = median_of(losses);
+    const auto alike = std::count_if(losses.begin(), losses.end(), [&](double loss) {
+      return std::abs(loss - unit) <= kAlikeLoss * unit;
+    });
+    if (static_cast<double>(alike) <
+        std::max({0.75 * static_cast<double>(losses.size()), 0.5 * count[r], 2.0}))
+      continue;
     loss_[r] = unit;
-    if (leads) late_extra_[r] = late_[r];
+    if (late_[r] > 0.5 * unit && quantile_of(losses, 1) < 1.5 * unit) late_extra_[r] = late_[r];
     for (std::size_t i = 0; i < steps.size(); ++i)
       if (steps[i].rank == rank && lost[i] > 0.5 * unit) fits_[i].extra = lost[i];
   }

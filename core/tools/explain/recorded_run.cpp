@@ -85,6 +85,7 @@ RecordedRun::RecordedRun(const Recording& recording)
   wall_s_ = seconds_of(end_ns - begin_ns_);
   begins_.resize(static_cast<std::size_t>(ranks_));
   ends_.resize(begins_.size(), {SIZE_MAX, 0});
+  pauses_.resize(begins_.size());
   for (int rank = 0; rank < ranks_; ++rank) {
     const auto& events = recording.events[static_cast<std::size_t>(rank)];
     is_whole_ = is_whole_ && !events.empty();
@@ -106,11 +107,16 @@ void RecordedRun::read_rank(int rank, const std::vector<TraceEvent>& events) {
     return info_->training ? 0 : seconds_of(std::max<std::int64_t>(0, end - begin));
   };
   std::map<std::pair<Pass, int>, std::size_t> rows;
-  std::int64_t now = begin_ns_;
+  std::int64_t now = begin_ns_, parted = begin_ns_;
   const std::size_t first = steps_.size(), none = SIZE_MAX;
   std::size_t last = none;
   for (const TraceEvent* e : thread) {
+    const double pause = gap_of(parted, e->begin_ns);
+    if (pause > 0 && (last != none || !info_->is_midway))
+      pauses_[static_cast<std::size_t>(rank)].push_back(pause);
+    parted = std::max(parted, e->begin_ns);
     if (!is_computation_of(*e, ranks_) && e->lane != Lane::wait) continue;
+    parted = std::max(parted, e->end_ns);
     const double gap = gap_of(now, e->begin_ns);
     (last != none ? steps_[last].gap : begins_[static_cast<std::size_t>(rank)]) += gap;
     now = std::max(now, e->end_ns);

@@ -75,6 +75,11 @@ class RecordedRun {
   const std::vector<RankStep>& steps() const { return steps_; }
   const std::vector<RecordedHop>& hops() const { return hops_; }
   const std::vector<double>& begins() const { return begins_; }
+  // Return how long a rank's thread neither computed nor waited each time. A message that begins
+  // meanwhile parts two of them.
+  const std::vector<double>& pauses(int rank) const {
+    return pauses_[static_cast<std::size_t>(rank)];
+  }
 
   // Return the link inside a node, where a simulation says it, and what a hop takes on it; without
   // one, its bytes.
@@ -111,6 +116,7 @@ class RecordedRun {
   std::vector<RankStep> steps_;
   std::vector<RecordedHop> hops_;
   std::vector<double> begins_;
+  std::vector<std::vector<double>> pauses_;  // by rank
   std::vector<std::pair<std::size_t, std::int64_t>>
       ends_;  // by rank: its last step (SIZE_MAX: none), and the end
   std::map<HopKey, std::int32_t> hop_rows_;
