@@ -75,8 +75,8 @@ __device__ __forceinline__ void ldmatrix_x4_trans(std::uint32_t (&r)[4], const v
 
 // Compute d += a b for a: 16 x 16, b: 16 x 8, d: 16 x 8 in f32, four values a lane.
 template <class Element>
-__device__ __forceinline__ void mma_m16n8k16(float* d, const std::uint32_t (&a)[4], std::uint32_t b0,
-                                             std::uint32_t b1) {
+__device__ __forceinline__ void mma_m16n8k16(float* d, const std::uint32_t (&a)[4],
+                                             std::uint32_t b0, std::uint32_t b1) {
   static_assert(is_half_type<Element>);
 #ifdef RINGSCOPE_MODEL
   model::mma_m16n8k16(d, a, b0, b1, std::is_same_v<Element, bf16> ? DType::bf16 : DType::f16);
