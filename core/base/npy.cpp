@@ -48,7 +48,7 @@ void check_file_size(const NpyHeader& header, Index found) {
   const Index needed = header.file_bytes();
   const auto& s = header.shape;
   if (found != needed)
-    throw InputError(fmt::format("{}: {} bytes found, {} needed for shape ({}, {}, {}, {}) of {}",
+    throw InputError(fmt::format("{}: {} bytes found; {} accepted for shape ({}, {}, {}, {}) of {}",
                                  found < needed ? "truncated" : "too long", found, needed, s[0],
                                  s[1], s[2], s[3], name_of(header.type)));
 }
@@ -155,7 +155,7 @@ Dict parse_dict(std::string_view text) {
 Dict dict_of(std::string_view text) {
   const auto need = [&](std::size_t bytes) {
     if (text.size() < bytes)
-      throw InputError(fmt::format("truncated: {} bytes found, at least {} needed for the header",
+      throw InputError(fmt::format("truncated: {} bytes found; at least {} accepted for the header",
                                    text.size(), bytes));
   };
   const std::string_view magic = text.substr(0, kMagic.size());

@@ -63,6 +63,24 @@ TEST_F(ExplainCommandTest, RealRunsWithFaultsOnPurpose) {
   }
 }
 
+// One gap between computations may hold the losses before several messages, as where all hops start at
+// once; and Ulysses is replayed message by message where heads divide.
+TEST_F(ExplainCommandTest, ARankThatIsLateWithEveryMessage) {
+  for (const char* scheme : {"allgather", "ulysses", "bidirectional"}) {
+    SCOPED_TRACE(scheme);
+    run_well(
+        fmt::format("run --random --world-size 4 --seqlen 256 --heads 4 --head-dim 16 --scheme {} "
+                    "--inject slow-rank@2 --trace {}",
+                    scheme, trace()));
+    const auto json = run_for_json("explain " + trace());
+    ASSERT_GE(json["findings"].Size(), 1u);
+    const auto& first = json["findings"][0];
+    EXPECT_STREQ(first["cause"].GetString(), "slow-rank");
+    EXPECT_EQ(first["rank"].GetInt(), 2);
+    EXPECT_GE(first["share"].GetDouble(), 0.7);
+  }
+}
+
 // Schemes with several hops a step are replayed by their own loops, too; and no cause costs more than
 // the run took.
 TEST_F(ExplainCommandTest, RealRunsOfOtherSchemes) {

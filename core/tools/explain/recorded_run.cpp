@@ -234,6 +234,7 @@ void RecordedRun::make_graph() {
       options.hosts_compute = is_simulated()
                                   ? is_followed(job) || (info.machine && info.machine->cores > 0)
                                   : info.backend == "cpu" || info.backend == "mpi";
+      options.follows_all_to_alls = !is_simulated();
       options.in_step = is_simulated() && info.kv_buffers == 0 && !is_followed(job) &&
                         job.scheme != Scheme::ulysses;
       graph_ = graph_of(job, options);

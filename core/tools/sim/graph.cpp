@@ -371,7 +371,8 @@ double least_tasks(const Problem& job) {
 TaskGraph graph_of(const Problem& given, const GraphOptions& asked) {
   GraphOptions options = asked;
   Problem job = given;
-  const bool is_dealt_by_heads = job.scheme == Scheme::ulysses && !is_followed(job);
+  const bool is_dealt_by_heads =
+      job.scheme == Scheme::ulysses && !is_followed(job) && !options.follows_all_to_alls;
   if (options.in_step) job.kv_buffers = 2;
   options.in_step = options.in_step || is_dealt_by_heads;
   check_scheme(job);

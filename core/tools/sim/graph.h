@@ -76,6 +76,8 @@ struct GraphOptions {
   // Hosts compute themselves, as CPUs do, and start a hop after what they were asked for before it. A
   // host that only launches work does not wait for that.
   bool hosts_compute = false;
+  // Ulysses message by message and block by block, as ranks run it, also where heads divide.
+  bool follows_all_to_alls = false;
   Granularity granularity = {};  // of kernels whose work is counted
   // The work and rows of each (rank, owner), where every block is attended by its rank's own queries;
   // null: to be counted.

@@ -224,7 +224,8 @@ TEST(Npy, TruncatedAtEveryByte) {
       expect_complaint(whole.substr(0, length),
                        "truncated: " + std::to_string(length) + " bytes found");
     expect_complaint(whole + "x", "too long: " + std::to_string(whole.size() + 1) +
-                                      " bytes found, " + std::to_string(whole.size()) + " needed");
+                                      " bytes found; " + std::to_string(whole.size()) +
+                                      " accepted");
   }
 }
 
