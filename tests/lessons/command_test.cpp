@@ -76,7 +76,7 @@ TEST_F(LessonCommand, WritesPages) {
   EXPECT_TRUE(
       run_well({"lesson", "glossary", "--page", "-"}).starts_with("<!-- Made from glossary"));
   EXPECT_TRUE(run_well({"lesson", "--page", "-"}).starts_with("<!-- Made by"));
-  EXPECT_EQ(files(), std::set<std::string>{"page.md"}) << "a page records nothing";
+  EXPECT_EQ(files(), (std::set<std::string>{"page.md", "softmax.svg"})) << "a page records nothing";
 }
 
 TEST_F(LessonCommand, ChecksTheLearnersVersion) {
