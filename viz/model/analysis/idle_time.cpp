@@ -76,6 +76,7 @@ Recording recording_of(const Trace& trace) {
       events.insert(events.end(), slices.begin(), slices.end());
     }
   }
+  recording.events.resize(static_cast<std::size_t>(recording.info.world_size));
   return recording;
 }
 
