@@ -94,10 +94,7 @@ inline void guarded(benchmark::State& state, const std::function<void()>& body) 
 
 // Run what `add_benchmarks` registers on device 0. Without a device, print so and return 0, because
 // there is nothing to measure.
-inline int gpu_benchmark_main(int argc, char** argv,
-                              const std::function<void(const DeviceInfo&)>& add_benchmarks) {
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+inline int run_gpu_benchmarks(const std::function<void(const DeviceInfo&)>& add_benchmarks) {
   const DeviceQuery query = query_device();
   if (!query.device) {
     std::printf("skipped: %s\n", query.why_not.c_str());
@@ -108,6 +105,14 @@ inline int gpu_benchmark_main(int argc, char** argv,
   benchmark::RunSpecifiedBenchmarks();
   benchmark::Shutdown();
   return 0;
+}
+
+// The same, of a program without flags of its own.
+inline int gpu_benchmark_main(int argc, char** argv,
+                              const std::function<void(const DeviceInfo&)>& add_benchmarks) {
+  benchmark::Initialize(&argc, argv);
+  return benchmark::ReportUnrecognizedArguments(argc, argv) ? 2
+                                                            : run_gpu_benchmarks(add_benchmarks);
 }
 
 // Register one benchmark of a kernel with one iteration, whose manual time is a median. It is

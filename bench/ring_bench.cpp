@@ -1,58 +1,149 @@
-// The ring on threads: the gain of two ranks over one and of zigzag over contiguous, both taken in
-// turn within each iteration of one run; and the cost of recording.
+// Rings on threads: every deal and scheme over lengths and kv heads (the flags are those of
+// ring_jobs.h), naive and flash attention alone and in a ring side by side, and the cost of recording.
+//
+// side_by_side/APPROACH/ROWS has ROWS positions, in a ring a share of them per rank:
+//
+//   MiB      of the rank that needs most, measured
+//   largest  the length of which every rank needs at most 80 GiB, by formula
 //
 // A figure for N ranks means something only on a machine with at least N idle cores.
+#include "bench/ring_jobs.h"
 
-#include <benchmark/benchmark.h>
-
-#include <algorithm>
+#include <Eigen/Dense>
+#include <barrier>
+#include <chrono>
+#include <cstring>
 #include <thread>
 
+#include "core/attention/online_softmax.h"
 #include "core/ring/cpu_backend.h"
-#include "core/ring/ring.h"
-#include "core/ring/thread_communicator.h"
-#include "core/run/generated_rows.h"
+#include "core/run/cpu_engine.h"
 #include "core/run/recording.h"
-#include "core/run/run.h"
 
 namespace ringscope {
 namespace {
 
-// Arguments: world_size, seqlen, backward. The mask is causal and the partition zigzag.
-void BM_RingScaling(benchmark::State& state) {
-  Problem config;
-  config.world_size = static_cast<int>(state.range(0));
-  config.shape.seqlen = state.range(1);
-  config.shape.head_dim = 64;
-  config.mask = MaskSpec::parse("causal");
-  config.backward = state.range(2) != 0;
-  const AttentionInputs inputs = random_inputs(config.shape);
-  const auto wall_s = [&](int world_size, PartitionKind partition) {
-    Problem one = config;
-    one.world_size = world_size;
-    one.partition = partition;
-    return run_on_threads(one, inputs).wall_s;
-  };
-  wall_s(config.world_size, PartitionKind::zigzag);
-  double alone = 0, zigzag = 0, contiguous = 0;
-  for (auto _ : state) {
-    alone += wall_s(1, PartitionKind::zigzag);
-    const double time = wall_s(config.world_size, PartitionKind::zigzag);
-    contiguous += wall_s(config.world_size, PartitionKind::contiguous);
-    zigzag += time;
-    state.SetIterationTime(time);
-  }
-  state.counters["efficiency"] = alone / (config.world_size * zigzag);
-  state.counters["over_contiguous"] = contiguous / zigzag;
-  state.counters["cores"] = std::thread::hardware_concurrency();
+RingRun run_decorated(const Problem& job, const Decorations& with) {
+  ThreadEngine threads(job.world_size);
+  DecoratedEngine engine(threads, with);
+  CheapRows rows(job);
+  return run_ranks(job, rows, engine);
 }
-BENCHMARK(BM_RingScaling)
-    ->ArgNames({"world_size", "seqlen", "backward"})
-    ->Args({2, 16384, 0})
-    ->Args({2, 16384, 1})
-    ->UseManualTime()
-    ->Unit(benchmark::kMillisecond)
-    ->Iterations(5);
+
+double alone_tflops(const Problem& job) {
+  Problem one = job;
+  one.scheme = Scheme::ring;
+  one.partition = PartitionKind::contiguous;
+  one.shape.seqlen = ceil_div(job.shape.seqlen, job.world_size);
+  one.world_size = 1;
+  return flops_of(one) * 1e-12 / run_decorated(one, {}).wall_s;
+}
+
+// Return the bytes per second of plain copies of a KV block, as many at once as there are ranks.
+double copy_rate(const Problem& job) {
+  using Clock = std::chrono::steady_clock;
+  constexpr int kCopies = 8;
+  const auto bytes = static_cast<std::size_t>(job.ring_problem().kv_bytes(0));
+  std::barrier start(job.world_size);
+  std::vector<double> seconds(static_cast<std::size_t>(job.world_size));
+  {
+    std::vector<std::jthread> threads;
+    for (double& mine : seconds)
+      threads.emplace_back([&] {
+        const std::vector<char> from(bytes, 1);
+        std::vector<char> to(bytes);
+        start.arrive_and_wait();
+        const auto begin = Clock::now();
+        for (int i = 0; i < kCopies; ++i) {
+          std::memcpy(to.data(), from.data(), bytes);
+          benchmark::DoNotOptimize(to.data());
+          benchmark::ClobberMemory();
+        }
+        mine = std::chrono::duration<double>(Clock::now() - begin).count();
+      });
+  }
+  return kCopies * static_cast<double>(bytes) / *std::max_element(seconds.begin(), seconds.end());
+}
+
+// Attends a block as a formula reads: the scores of a head are a matrix in memory.
+class NaiveBlocks : public ForwardingBackend {
+ public:
+  NaiveBlocks(BlockBackend& inner, Rank& rank)
+      : ForwardingBackend(inner), params_(rank.ring_problem().params) {
+    const Index rows = rank.config().partition_of_sequence().max_rows();
+    scores_ = Buffer<float>(&rank.meter(), rows * rows);
+  }
+
+  Completion attend(const StepInfo&, const Region& region, const QueryBlock& q,
+                    const KvBlock& block, const SoftmaxState& state,
+                    const Completion& after) override {
+    wait_for(after);
+    const AttentionParams& p = params_;
+    const Index d = p.head_dim, heads_kv = p.batch * p.num_heads_kv;
+    const float* const keys = static_cast<const float*>(block.data);
+    for (Index head = 0; head < p.batch * p.num_heads; ++head) {
+      const Index kv = head / p.group_size();  // also counted over batch entries
+      const Rows queries(static_cast<const float*>(q.q) + head * q.rows * d, q.rows, d);
+      const Rows k(keys + kv * block.rows * d, block.rows, d);
+      const Rows v(keys + (heads_kv + kv) * block.rows * d, block.rows, d);
+      Scores scores(scores_.data(), q.rows, block.rows);
+      Scores out(state.out_accum + head * q.rows * d, q.rows, d);
+      scores.noalias() = static_cast<float>(p.softmax_scale) * queries * k.transpose();
+      for (Index i = 0; i < q.rows; ++i)
+        turn_into_weights(region, i, scores, out, state, head * q.rows + i);
+      out.noalias() += scores * v;
+    }
+    return nullptr;
+  }
+
+ private:
+  using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  using Rows = Eigen::Map<const Matrix>;
+  using Scores = Eigen::Map<Matrix>;
+
+  // Turn row i of the scores into exp(score - row_max), and rescale the row's state, which is at `at`.
+  static void turn_into_weights(const Region& region, Index i, Scores& scores, Scores& out,
+                                const SoftmaxState& state, Index at) {
+    constexpr float kForbidden = -std::numeric_limits<float>::infinity();
+    auto row = scores.row(i);
+    Index end = 0;
+    region.for_allowed_rows(i, [&](Interval allowed) {
+      row.segment(end, allowed.first - end).setConstant(kForbidden);
+      end = allowed.last;
+    });
+    row.segment(end, row.size() - end).setConstant(kForbidden);
+    const float max = std::max(state.row_max[at], row.maxCoeff());
+    if (max == kForbidden) return row.setZero(), void();
+    const float factor = rescale_factor<float>(state.row_max[at], max);
+    row = (row.array() - max).exp();
+    state.row_max[at] = max;
+    state.row_sum[at] = state.row_sum[at] * factor + static_cast<double>(row.sum());
+    out.row(i) *= factor;
+  }
+
+  AttentionParams params_;
+  Buffer<float> scores_;
+};
+
+void add_approach(const Approach& approach, const Problem& job) {
+  const std::string name =
+      "side_by_side/" + std::string(approach.name) + "/" + std::to_string(job.shape.seqlen);
+  add_ring_benchmark(name, 3, [=](benchmark::State& state) {
+    Decorations with;
+    if (approach.keeps_scores)
+      with.backend = [](BlockBackend& b, Rank& rank) {
+        return std::make_unique<NaiveBlocks>(b, rank);
+      };
+    Index memory = 0;
+    for (auto _ : state) {
+      const RingRun run = run_decorated(job, with);
+      state.SetIterationTime(run.wall_s);
+      memory = *std::max_element(run.peak_bytes.begin(), run.peak_bytes.end());
+    }
+    state.counters["MiB"] = static_cast<double>(memory) / (1 << 20);
+    state.counters["largest"] = static_cast<double>(largest_length(approach, job, 80 * 0x1p30));
+  });
+}
 
 void BM_RecordEvent(benchmark::State& state) {
   constexpr std::size_t kCapacity = 1 << 16;
@@ -111,4 +202,20 @@ BENCHMARK(BM_RecordingCost)->ArgName("rows")->Arg(512)->Arg(2048)->UseManualTime
 }  // namespace
 }  // namespace ringscope
 
-BENCHMARK_MAIN();
+int main(int argc, char** argv) {
+  using namespace ringscope;
+  benchmark::Initialize(&argc, argv);
+  Problem base;
+  base.shape = {1, 4, 4, 0, 64};
+  base.world_size = 2;
+  RingJobs jobs{base, {1024, 2048}, {4, 1}};
+  if (const auto status = jobs.read(argc, argv)) return *status;
+  const RingMachine threads{run_decorated, alone_tflops, copy_rate, true};
+  for (const Problem& job : jobs.all()) add_ring_job("", job, threads, 3);
+  for (const Index rows : jobs.rows)
+    for (const Approach& approach : kApproaches)
+      add_approach(approach, job_of(approach, jobs.base, rows * jobs.base.world_size));
+  benchmark::RunSpecifiedBenchmarks();
+  benchmark::Shutdown();
+  return 0;
+}
