@@ -27,7 +27,7 @@ install(FILES ${demo_text} DESTINATION ${CMAKE_INSTALL_DATADIR}/ringscope)
 # The pages lie as in the source folder, so that their links hold.
 file(GLOB_RECURSE documents CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/app/*.md
      ${PROJECT_SOURCE_DIR}/bench/*.md ${PROJECT_SOURCE_DIR}/core/*.md ${PROJECT_SOURCE_DIR}/cuda/*.md
-     ${PROJECT_SOURCE_DIR}/lessons/*.md ${PROJECT_SOURCE_DIR}/lessons/*.svg ${PROJECT_SOURCE_DIR}/viz/*.png
+     ${PROJECT_SOURCE_DIR}/lessons/*.md ${PROJECT_SOURCE_DIR}/lessons/*.svg ${PROJECT_SOURCE_DIR}/viz/*.png ${PROJECT_SOURCE_DIR}/viz/*.webp
      ${PROJECT_SOURCE_DIR}/python/*.md ${PROJECT_SOURCE_DIR}/python/examples/*.py)
 # The viewer for browsers, if `./ringscope site` has built it.
 install(FILES ${PROJECT_SOURCE_DIR}/build/wasm/viz/web/ringscope_web.js DESTINATION ${CMAKE_INSTALL_DATADIR}/ringscope OPTIONAL)

@@ -120,7 +120,7 @@ class Site {
   // Addresses. Every file is known by its path from the root of the project.
 
   static bool is_picture(const std::string& path) {
-    return path.ends_with(".png") || path.ends_with(".svg");
+    return path.ends_with(".png") || path.ends_with(".svg") || path.ends_with(".webp");
   }
 
   // Return where the file `path` lies in the site, or "" if it does not come along.
@@ -371,6 +371,7 @@ class Site {
   }
 
   void write_front() {
+    want("viz/ring.webp");
     want("viz/compare.png");
     std::string ways, list;
     for (const lessons::Way& way : lessons::ways_through()) {

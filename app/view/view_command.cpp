@@ -55,6 +55,17 @@ void write_csv(const viz::ViewOptions& options) {
   write_file(*options.csv, viz::csv_of(trace, found.slices));
 }
 
+void require_animation(const std::string& path) {
+  if (std::filesystem::path(path).extension() != ".webp")
+    throw InputError("--animate '" + path + "': accepted: a name with .webp");
+#ifdef RINGSCOPE_HAS_VIEWER
+  if (!viz::can_animate())
+    throw InputError(
+        "--animate: this build can't write WebP; accepted: --screenshot, or a build where there is "
+        "libwebp (Debian package libwebp-dev)");
+#endif
+}
+
 // Write the viewer and its recordings as one page. Throw InputError, also for a recording that the
 // viewer refuses.
 void write_page(const viz::ViewOptions& options) {
@@ -84,7 +95,7 @@ int carry_out(const viz::ViewOptions& options) {
   note_pictures();
   if (options.csv) write_csv(options);
   if (options.html) write_page(options);
-  if (options.screenshot || (!options.csv && !options.html)) viz::view(options);
+  if (options.screenshot || options.animate || (!options.csv && !options.html)) viz::view(options);
   return 0;
 }
 
@@ -122,6 +133,22 @@ Finish declare_view(CommandFlags& flags) {
       "or a folder");
   add_unpack(flags);
   flags.path("--screenshot", view->screenshot, "write a picture, PNG or SVG, and open no window");
+  constexpr const char* kAnimation = "--animate FILE";
+  constexpr const char* kPicture = "--screenshot FILE or --animate FILE";
+  flags.path("--animate", view->animate,
+             "write a WebP in which the playhead moves, and open no window");
+  flags
+      .text("--from", "PLACE", view->from,
+            "where on the axis it begins, such as 1.5ms, or 2.5 of --axis steps (0)")
+      .needs(kAnimation);
+  flags.text("--to", "PLACE", view->to, "where on the axis it ends (its end)").needs(kAnimation);
+  flags
+      .number("--seconds", view->seconds, {0.1, 120, true, "a number from 0.1 to 120"},
+              fmt::format("how long it takes ({})", view->seconds))
+      .needs(kAnimation);
+  flags.integer("--fps", view->fps, fmt::format("pictures in each second ({})", view->fps), 1, 50)
+      .needs(kAnimation);
+  flags.flag("--bare", view->bare, "draw no toolbar and no transport").needs(kPicture);
   flags.path("--csv", view->csv,
              "write what --select finds, or all slices, as CSV, and open no window (-: to stdout)");
   flags.path("--html", view->html,
@@ -137,7 +164,7 @@ Finish declare_view(CommandFlags& flags) {
                view->width = static_cast<int>(size->first);
                view->height = static_cast<int>(size->second);
              })
-      .needs("--screenshot FILE");
+      .needs(kPicture);
   flags.integer("--step", view->step, "begin at this ring step", 0, std::numeric_limits<int>::max(),
                 "T");
   flags.value("--at", "[back:]T|TIME",
@@ -170,8 +197,9 @@ Finish declare_view(CommandFlags& flags) {
                "background (as last time; of a picture: dark)");
   return [view, &flags] {
     view->traces = files_in(view->traces);
-    for (const char* flag : {"--html", "--csv", "--step", "--at", "--select", "--range", "--table",
-                             "--difference", "--axis", "--story", "--panel", "--what-if"})
+    for (const char* flag :
+         {"--html", "--csv", "--animate", "--bare", "--step", "--at", "--select", "--range",
+          "--table", "--difference", "--axis", "--story", "--panel", "--what-if"})
       if (view->traces.empty() && flags.given(flag))
         contradiction(flag, "no trace given", "it together with TRACE...");
     if (view->csv && view->traces.size() > 1)
@@ -180,11 +208,17 @@ Finish declare_view(CommandFlags& flags) {
     if (view->screenshot) require_picture("--screenshot", *view->screenshot, true);
     if (flags.given("--step") && flags.given("--at"))
       contradiction("--at", "given with --step", "one of them");
-    if (view->html && view->screenshot)
-      contradiction("--html", "given beside --screenshot", "one of them");
-    check_output_places(
-        {{"--csv", view->csv}, {"--html", view->html}, {"--screenshot", view->screenshot}},
-        view->traces, false);
+    if (view->animate) require_animation(*view->animate);
+    for (const auto& [flag, other] : {std::pair("--html", "--screenshot"),
+                                      {"--html", "--animate"},
+                                      {"--animate", "--screenshot"}})
+      if (flags.given(flag) && flags.given(other))
+        contradiction(flag, fmt::format("given beside {}", other), "one of them");
+    check_output_places({{"--csv", view->csv},
+                         {"--html", view->html},
+                         {"--animate", view->animate},
+                         {"--screenshot", view->screenshot}},
+                        view->traces, false);
     return *view;
   };
 }

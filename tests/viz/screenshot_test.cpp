@@ -2,7 +2,12 @@
 // nothing left behind; and what it refuses.
 #include <gtest/gtest.h>
 
+#ifdef RINGSCOPE_HAS_WEBP
+#include <webp/demux.h>
+#endif
+
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -195,6 +200,52 @@ TEST_F(ScreenshotTest, OfOnePanel) {
   for (const char* panel : {"timeline", "ring", "mask", "balance", "softmax"})
     EXPECT_TRUE(pictures.insert(picture({"--panel", panel})).second) << panel;
   EXPECT_TRUE(pictures.insert(picture({})).second);
+}
+
+TEST_F(ScreenshotTest, BareHasNeitherToolbarNorTransport) {
+  record("a.json");
+  const auto all = picture({"--bare"}), ring = picture({"--bare", "--panel", "ring"});
+  EXPECT_NE(all, picture({}));
+  EXPECT_NE(all, ring);
+  EXPECT_NE(ring, picture({"--panel", "ring"}));
+}
+
+// The playhead goes from end to end, and every image is the picture of its moment.
+TEST_F(ScreenshotTest, Animates) {
+#ifdef RINGSCOPE_HAS_WEBP
+  record("a.json");
+  const std::vector<std::string> shown{"--axis", "steps", "--bare", "--panel", "ring"};
+  const auto pictured = [&](const std::string& at) {
+    std::vector<std::string> arguments = shown;
+    arguments.insert(arguments.end(), {"--at", at});
+    return picture(arguments);
+  };
+  std::vector<std::string> arguments{"a.json", "--animate", "o.webp", "--size", "640x400",
+                                     "--from", "0.5",       "--to",   "2.5",    "--fps",
+                                     "5",      "--seconds", "1"};
+  arguments.insert(arguments.end(), shown.begin(), shown.end());
+  view_well(arguments);
+  const std::string file = contents_of(path("o.webp"));
+  EXPECT_NE(file.find("--animate o.webp"), std::string::npos);  // which command made it
+  const WebPData data{reinterpret_cast<const std::uint8_t*>(file.data()), file.size()};
+  const std::unique_ptr<WebPAnimDecoder, void (*)(WebPAnimDecoder*)> decoder(
+      WebPAnimDecoderNew(&data, nullptr), WebPAnimDecoderDelete);
+  ASSERT_NE(decoder, nullptr);
+  std::vector<std::vector<viz::Color>> images;
+  int ms = 0;
+  for (std::uint8_t* pixels = nullptr; WebPAnimDecoderHasMoreFrames(decoder.get()) != 0;) {
+    ASSERT_NE(WebPAnimDecoderGetNext(decoder.get(), &pixels, &ms), 0);
+    const auto* const colors = reinterpret_cast<const viz::Color*>(pixels);
+    images.emplace_back(colors, colors + 640 * 400);
+  }
+  ASSERT_EQ(images.size(), 5u);
+  EXPECT_EQ(ms, 1000 + 1500);
+  for (std::size_t i = 0; i < images.size(); ++i)
+    EXPECT_EQ(images[i], pictured(std::to_string(0.5 + 0.5 * i))) << i;
+#else
+  record("a.json");
+  expect_refused("view a.json --animate o.webp", {"libwebp-dev"});
+#endif
 }
 
 TEST_F(ScreenshotTest, OfAPrediction) {

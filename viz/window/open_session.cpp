@@ -11,6 +11,11 @@
 #include "viz/model/session/search.h"
 
 namespace ringscope::viz {
+
+std::optional<double> place_on_axis(const Session& session, std::string_view text) {
+  return session.axis_mode == AxisMode::steps ? parse_number<double>(text) : duration_ns(text);
+}
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -25,14 +30,12 @@ void require_step(const Trace& trace, int step, int steps, bool in_backward) {
                                accepted));
 }
 
-// Show the part of the axis that "FROM..TO" names: times, or numbers of steps.
+// Show the part of the axis that "FROM..TO" names.
 void zoom_to(Session& session, const std::string& range) {
   const std::size_t dots = std::min(range.find(".."), range.size());
-  const auto place = [&](std::string_view text) {
-    return session.axis_mode == AxisMode::steps ? parse_number<double>(text) : duration_ns(text);
-  };
-  const auto from = place(std::string_view(range).substr(0, dots));
-  const auto to = place(std::string_view(range).substr(std::min(dots + 2, range.size())));
+  const auto from = place_on_axis(session, std::string_view(range).substr(0, dots));
+  const auto to =
+      place_on_axis(session, std::string_view(range).substr(std::min(dots + 2, range.size())));
   if (!from || !to || !(*from >= 0) || !(*to > *from))
     throw InputError(fmt::format(
         "--range: '{}' given; accepted: FROM..TO, of {}", range,
@@ -143,6 +146,7 @@ Session open_session(const std::vector<std::string>& paths, const ViewOptions& o
   if (options.zoom) commands::focus_selection(session);
   if (options.range) zoom_to(session, *options.range);
   session.show_table = options.table;
+  session.bare = options.bare;
   if (const auto& at = options.at_ns ? options.at_ns : options.at_steps) {
     const Document& shown = session.document();
     if (options.at_steps && shown.axis.steps() == 0) require_step(shown.trace, 0, 0, false);

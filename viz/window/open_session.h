@@ -1,7 +1,9 @@
 // Makes the session that the viewer shows from trace files.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "viz/model/session/session.h"
@@ -12,6 +14,9 @@ namespace ringscope::viz {
 
 // Throw InputError for files that are missing, empty or directories, which is known before reading.
 void require_openable(const std::vector<std::string>& paths);
+
+// Return the place that a text names on the session's axis: a time, or a number of steps.
+std::optional<double> place_on_axis(const Session& session, std::string_view text);
 
 // Return the session of `paths`, with several recordings side by side, opened as `options` ask.
 // Throw as load_traces does, and InputError for a step, paragraph or panel that a trace lacks.

@@ -26,13 +26,6 @@ constexpr double kEmOfSize = 2048.0 / 2400.0;
 
 std::string number(double x) { return fmt::format("{}", std::round(x * 100) / 100 + 0.0); }
 
-std::string escaped_xml(std::string_view text) {
-  std::string out;
-  for (const char c : text)
-    out += c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '>' ? "&gt;" : std::string(1, c);
-  return out;
-}
-
 unsigned alpha_of(ImU32 color) { return color >> 24; }
 
 std::string fill_of(ImU32 color) {

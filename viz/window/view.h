@@ -16,6 +16,11 @@ namespace ringscope::viz {
 struct ViewOptions {
   std::vector<std::string> traces;        // none: the start screen
   std::optional<std::string> screenshot;  // write a PNG instead of opening a window
+  std::optional<std::string> animate;     // write a WebP in which the playhead moves
+  std::optional<std::string> from, to;    // the part of the axis that it moves through
+  double seconds = 8;                     // that this takes
+  int fps = 10;                           // pictures in each of them
+  bool bare = false;                      // pictures without toolbar and transport
   std::optional<std::string> csv;         // write the slices found, or all
   std::optional<std::string> html;        // write a page that holds the recordings and the viewer
   int width = 1600, height = 900;

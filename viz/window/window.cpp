@@ -26,6 +26,7 @@
 #include "core/base/files.h"
 #include "core/trace/chrome_trace.h"
 #include "viz/model/analysis/what_if.h"
+#include "viz/model/session/format.h"
 #include "viz/window/background_load.h"
 #include "viz/window/open_session.h"
 #include "viz/window/pictures.h"
@@ -453,24 +454,58 @@ void run_window(const ViewOptions& options) {
 
 constexpr int kWidth = 1600, kHeight = 900;  // of a picture at scale 1
 
-void take_screenshot(const ViewOptions& options) {
-  require_writable(*options.screenshot);
+// Return the two ends of the playhead's way in an animation.
+std::pair<double, double> way_of(const ViewOptions& options, const Session& session) {
+  const auto end = [&](const char* flag, const std::optional<std::string>& text, double otherwise,
+                       double least) {
+    const double at = text ? place_on_axis(session, *text).value_or(-1) : otherwise;
+    if (!(at >= least && at <= session.length()))
+      throw InputError(fmt::format(
+          "{}: '{}' given for an axis of {}; accepted: {}, with --from before --to", flag,
+          text.value_or(""),
+          session.axis_mode == AxisMode::steps ? fmt::format("{} steps", session.length())
+                                               : time_text(session.length()),
+          session.axis_mode == AxisMode::steps ? "a number of steps such as 2.5"
+                                               : "a time such as 1.5ms"));
+    return at;
+  };
+  const double from = end("--from", options.from, 0, 0);
+  const double to = end("--to", options.to, session.length(), std::nextafter(from, INFINITY));
+  return {from, to};
+}
+
+// Write the picture or the animation that is asked for.
+void take_picture(const ViewOptions& options) {
+  require_writable(options.animate ? *options.animate : *options.screenshot);
   // Large pictures magnify everything rather than show more: they are for large screens and print.
   const int scale = std::max(1, std::min(options.width / kWidth, options.height / kHeight));
   Viewer viewer(static_cast<float>(scale));
+  std::pair<double, double> way;
   if (options.traces.empty()) {
     viewer.theme = theme_of(options.theme.value_or("dark"));
     viewer.show_start(load_preferences().recent);
   } else {
     Session session = open_session(options.traces, options, nullptr);
     const bool placed = options.step || options.at_ns || options.at_steps || options.select;
+    if (options.animate) way = way_of(options, session);
     if (!placed && !session.story_shown() && !session.go_to_failure())
       session.seek(session.length());
     viewer.open(std::move(session));
   }
+  // What moves gets most of the room of a picture in which nothing can be clicked.
+  if (options.bare) viewer.splits = {.timeline = 0.4f, .ring = 0.34f, .mask = 0.32f};
   FrameInput input;
   input.width = (options.width + scale - 1) / scale;
   input.height = (options.height + scale - 1) / scale;
+  if (options.animate) {
+    const int frames = std::max(2, static_cast<int>(std::lround(options.seconds * options.fps)));
+    const auto draw = [&](int frame) {
+      viewer.session().seek(std::lerp(way.first, way.second, frame / (frames - 1.0)));
+      return picture_of(viewer, input, options.width, options.height);
+    };
+    return write_animation(*options.animate,
+                           {options.width, options.height, frames, options.seconds, draw});
+  }
   write_picture(*options.screenshot, [&](std::string* svg) {
     if (svg == nullptr) return picture_of(viewer, input, options.width, options.height);
     *svg = svg_of(settled_frame(viewer, input), options.width, options.height);
@@ -515,8 +550,8 @@ std::string story_picture(const Recording& recording, int paragraph) {
 void view(const ViewOptions& options) {
   require_openable(options.traces);
   if (options.what_if) check_settings(*options.what_if);
-  if (options.screenshot) {
-    take_screenshot(options);
+  if (options.screenshot || options.animate) {
+    take_picture(options);
   } else {
     run_window(options);
   }

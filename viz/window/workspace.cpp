@@ -164,43 +164,39 @@ void draw_told(const PanelContext& context, ImVec2& at, ImVec2& size, Splits& sp
 }  // namespace
 
 void draw_workspace(const PanelContext& context, Splits& splits) {
+  const Session& session = context.session;
   const ImVec2 room = ImGui::GetWindowSize();
-  if (context.session.bare)
-    return draw_panel(context, context.session.alone.value_or(Figure::timeline), {0, 0}, room);
-  const float x = kSplitterGap, width = room.x - 2 * kSplitterGap;
-  const float playback_y = room.y - kSplitterGap - kToolbarHeight;
-  panel("toolbar", {x, kSplitterGap}, {width, kToolbarHeight}, kStill, {10, 8},
-        [&] { draw_toolbar(context); });
-  panel("playback", {x, playback_y}, {width, kToolbarHeight}, kStill, {10, 8},
-        [&] { draw_playback(context); });
-  float top = kSplitterGap + kToolbarHeight + kSplitterGap;
-  if (context.session.comparing) {
-    panel("compare", {x, top}, {width, playback_y - kSplitterGap - top}, 0, {10, 8},
-          [&] { draw_compare(context); });
-    return;
+  if (session.bare && session.alone && !session.what_if)
+    return draw_panel(context, *session.alone, {0, 0}, room);
+  ImVec2 at{kSplitterGap, kSplitterGap};
+  ImVec2 size{room.x - 2 * kSplitterGap, room.y - 2 * kSplitterGap};
+  // Take the room of a bar off the middle, at its top or at its bottom.
+  const auto bar = [&](const char* name, bool top, float height, ImVec2 padding,
+                       void (*draw)(const PanelContext&)) {
+    panel(name, {at.x, top ? at.y : at.y + size.y - height}, {size.x, height}, kStill, padding,
+          [&] { draw(context); });
+    size.y -= height + kSplitterGap;
+    if (top) at.y += height + kSplitterGap;
+  };
+  if (!session.bare) {
+    bar("toolbar", true, kToolbarHeight, {10, 8}, draw_toolbar);
+    bar("playback", false, kToolbarHeight, {10, 8}, draw_playback);
   }
-  if (context.session.what_if) {
-    panel("what if", {x, top}, {width, playback_y - kSplitterGap - top}, kStill, {10, 8},
-          [&] { draw_what_if(context); });
-    return;
-  }
-  const float details_y = playback_y - kSplitterGap - kDetails;
-  panel("details", {x, details_y}, {width, kDetails}, kStill, {10, 6},
-        [&] { draw_details(context); });
-  const auto& run = context.session.document().trace.run;
-  if (run && run->failure) {
-    panel("failure", {x, top}, {width, kDetails}, kStill, {10, 6}, [&] { draw_failure(context); });
-    top += kDetails + kSplitterGap;
-  }
-  ImVec2 at{x, top}, size{width, details_y - kSplitterGap - top};
+  if (session.comparing)
+    return panel("compare", at, size, 0, {10, 8}, [&] { draw_compare(context); });
+  if (session.what_if)
+    return panel("what if", at, size, kStill, {10, 8}, [&] { draw_what_if(context); });
+  if (!session.bare) bar("details", false, kDetails, {10, 6}, draw_details);
+  const auto& run = session.document().trace.run;
+  if (run && run->failure) bar("failure", true, kDetails, {10, 6}, draw_failure);
   if (size.x < 8 || size.y < 8) return;
-  if (context.session.show_table) {
+  if (session.show_table) {
     const float wide = std::floor(std::min(440.0f, size.x / 2));
     panel("table", {at.x + size.x - wide, at.y}, {wide, size.y}, kStill, {10, 8},
           [&] { draw_selection_table(context); });
     size.x -= wide + kSplitterGap;
   }
-  if (context.session.story_shown()) draw_told(context, at, size, splits);
+  if (session.story_shown()) draw_told(context, at, size, splits);
   draw_single(context, at, size, splits);
 }
 

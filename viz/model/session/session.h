@@ -102,7 +102,7 @@ class Session {
   bool pointing = false;         // highlights what the paragraph is about
   std::optional<Figure> figure;  // the figure to bring to the front; reset when it is there
   std::optional<Figure> alone;   // its panel takes all the room beside the story
-  bool bare = false;             // in a picture: that panel, and nothing beside it
+  bool bare = false;             // in a picture: neither toolbar nor transport
   std::optional<Figure> under_mouse;
   bool overview = false;     // the timeline's panel shows all ranks x steps instead of slices
   bool by_deviation = true;  // its order: the ranks that differ most first, else by number
