@@ -24,18 +24,24 @@ struct PlanOptions {
   int nics = 1;                        // such links a node
   double memory_fraction = 0.9;        // of a device's memory that all of it may take
 
-  Problem job = planned_problem();  // partition and scheme: those of the answer, unless given
+  // A rank's share of the heads and layers; partition and scheme: those of the answer, unless given.
+  Problem job = planned_problem();
   std::optional<PartitionSpec> partition;
   bool scheme_given = false;        // of `job`
-  std::optional<ModelSizes> model;  // around the attention
+  std::optional<ModelSizes> model;  // around the attention; of a rank's share as well
   ModelMemory model_memory;
   Index micro_batches = 1;  // of a step, each of job.shape.batch, one after the other
 
-  // Ranks along the other axes, where job.world_size ranks are only one of several context groups.
-  PerAxis groups{{1, 1, 1, 1}};
+  // Ranks along the other axes, where job.world_size ranks are only one of several context groups, and
+  // what all of them have. `contexts`: one plan for each size of the context group, where all are asked
+  // for.
+  ModelSplit split;
   int ranks_a_node = 8;
+  Problem whole;
+  std::optional<ModelSizes> whole_model;
+  std::vector<PlanOptions> contexts;
   bool is_searched() const { return partition && partition->is_searched(); }
-  bool has_groups() const { return groups != PerAxis{{1, 1, 1, 1}}; }
+  int groups() const { return split.tensor * split.pipeline * split.data; }
 
   bool explain = false;
   bool json = false;
@@ -59,7 +65,10 @@ struct Plan {
   PlanOptions options;
   Gpu gpu;
   Link link;
-  std::optional<Link> between;  // nodes
+  std::optional<Link> between;  // nodes that a ring's ranks lie on
+  // What sums over the tensor ranks, rows to the next stage, and sums of gradients and gathers of
+  // weights take. Libraries spread the last over all links of a node (NCCL's channels).
+  Link tensor_link, pipeline_link, weight_link;
   Rates rates;
   double memory_limit = 0;  // bytes per rank that all of it may take
 
@@ -75,32 +84,42 @@ struct Plan {
   Index largest_seqlen = 0;
   std::optional<int> smallest_world_size;
   std::optional<double> hidden_seqlen;  // from which nothing is exposed; none if no seqlen suffices
+  // The same on one rank by itself, with a kernel that holds no scores, and with all scores of a layer.
+  struct Alone {
+    const char *name, *key;
+    double bytes = 0;
+    Index largest_seqlen = 0;
+  };
+  std::vector<Alone> alone;
 
   // Return the rates with the slowest link of a ring, which leaves and enters every node once.
   Rates ring_rates() const {
     if (!between || between->bytes_per_s >= rates.bytes_per_s) return rates;
     return {rates.forward_flops, rates.backward_flops, between->bytes_per_s, between->latency_s};
   }
-  // Return the rates of sums of gradients and gathers of weights, which libraries spread over all links
-  // of a node (NCCL's channels).
-  Rates weight_rates() const {
-    Rates wide = ring_rates();
-    if (between)
-      wide.bytes_per_s = std::min(rates.bytes_per_s, options.nics * between->bytes_per_s);
-    return wide;
-  }
 };
 
 // Return the bill of the rank with `rows` rows: attention, and the model around it if there is one.
 std::vector<MemoryPart> memory_bill(const PlanOptions& options, const Problem& job, double rows);
 
-// Add the flags of the groups. Throw InputError for more ranks than can be told, and for heads or
+// The flags of the groups as they were given.
+struct GroupFlags {
+  std::string context;             // a number, or `all`
+  std::optional<Index> sequences;  // of a step, over all ranks
+};
+void add_groups(CommandFlags& flags, PlanOptions& options, GroupFlags& groups);
+// Return the options with each size of the context group that was asked for. Throw InputError for ranks
+// or sequences that don't go together.
+std::vector<PlanOptions> with_contexts(const CommandFlags& flags, const PlanOptions& options,
+                                       const GroupFlags& groups);
+// Leave a rank's share in `options`. Throw InputError for more ranks than can be told, and for heads or
 // layers that can't be split evenly.
-void add_groups(CommandFlags& flags, PlanOptions& options);
-void check_groups(const PlanOptions& options);
+void split_up(PlanOptions& options);
+// Find the links that the plan's groups take, which share those between nodes.
+void place_groups(Plan& plan);
 // These require a plan with groups.
-std::string groups_text(const PlanOptions& options);
-Fields groups_fields(const PlanOptions& options);
+std::string groups_text(const Plan& plan);
+Fields groups_fields(const Plan& plan);
 
 // Return a time, all of it and in parts.
 Fields time_fields(double total, double compute, double imbalance, double exposed);
@@ -116,6 +135,8 @@ ModelPlan measured_model(const Problem& job, const ModelSizes& sizes);
 // Return the time of a step with the plan's choice.
 StepTime step_time(const Plan& plan);
 // These require a plan with a model.
+double tokens_per_s(const Plan& plan);
+std::optional<double> mfu_of(const Plan& plan);
 std::string model_text(const Plan& plan);
 std::string model_explanation(const Plan& plan);
 Fields model_fields(const Plan& plan);
@@ -133,7 +154,9 @@ std::string entries_text(const std::vector<Entry>& entries);
 // Explain every number of plan_text, line by line; the text ends with a newline.
 std::string plan_explanation(const Plan& plan);
 
-// Return one JSON object and a newline.
-std::string plan_json(const Plan& plan);
+Fields plan_fields(const Plan& plan);
+
+// Return one row for each plan: the same ranks in context groups of several sizes.
+std::vector<Fields> contexts_fields(const std::vector<Plan>& plans);
 
 }  // namespace ringscope

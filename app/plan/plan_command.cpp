@@ -42,6 +42,14 @@ std::optional<ModelSizes> checked_model(const ModelSizes& model) {
 
 void check_nodes(PlanOptions& plan, std::optional<int> nodes) {
   const bool many = nodes.value_or(1) > 1;
+  if (plan.groups() > 1) {
+    if (nodes)
+      contradiction("--nodes", "given beside --tensor, --pipeline or --data",
+                    "--ranks-a-node, which says what lies on a node");
+    if (plan.nics > 1 && !plan.between)
+      contradiction("--nics", "given without --between", "both, or none of them");
+    return;
+  }
   if (many != plan.between.has_value() || (plan.nics > 1 && !many))
     contradiction(many           ? "--nodes"
                   : plan.between ? "--between"
@@ -63,7 +71,7 @@ void check_nodes(PlanOptions& plan, std::optional<int> nodes) {
   with_dashes([&] { check(scenario); });
 }
 
-void complete(PlanOptions& plan, const ModelSizes& model, std::optional<int> nodes) {
+void complete(PlanOptions& plan, std::optional<int> nodes) {
   complete_problem("plan", plan.job);
   if (plan.job.world_size > kMostSimulatedRanks)
     contradiction("--world-size", fmt::format("{} given", plan.job.world_size),
@@ -76,7 +84,6 @@ void complete(PlanOptions& plan, const ModelSizes& model, std::optional<int> nod
   }
   check_hardware("plan", plan.hardware);
   check_nodes(plan, nodes);
-  plan.model = checked_model(model);
   const ModelMemory& memory = plan.model_memory;
   for (const auto& [flag, given, needs_backward] :
        {std::tuple{"--zero", memory.zero_stage > 0, true},
@@ -95,7 +102,7 @@ void complete(PlanOptions& plan, const ModelSizes& model, std::optional<int> nod
     contradiction(
         "--layers", fmt::format("'{}' given without --backward", plan.job.layers),
         "it together with --backward, for which layers keep their activations, or with --width");
-  check_groups(plan);
+  split_up(plan);
   check_speeds(plan.job);
   if (!plan.is_searched() && !plan.job.speeds.empty())
     contradiction("--speeds", "given without --partition searched",
@@ -116,6 +123,7 @@ void look_up_machine(Plan& plan) {
   plan.link = for_flag("--link", [&] { return find_link(*options.hardware.link); });
   if (options.between)
     plan.between = for_flag("--between", [&] { return find_link(*options.between); });
+  plan.tensor_link = plan.pipeline_link = plan.weight_link = plan.link;
   plan.rates =
       for_flag("--dtype:", [&] { return rates_of(plan.gpu, plan.link, options.job.dtype); });
   if (options.hardware.calibrated) for_flag("--calibrated:", [&] { calibrated_costs(plan.gpu); });
@@ -136,6 +144,7 @@ void measure_machine(Plan& plan) {
   plan.link.name = kMeasuredLink;
   plan.link.bytes_per_s = plan.rates.bytes_per_s;
   plan.link.latency_s = plan.rates.latency_s;
+  plan.tensor_link = plan.pipeline_link = plan.weight_link = plan.link;
   if (const auto& model = plan.options.model) plan.model = measured_model(job, *model);
 }
 
@@ -233,6 +242,7 @@ Plan make_plan(const PlanOptions& options) {
   Plan plan;
   plan.options = options;
   options.hardware.measure ? measure_machine(plan) : look_up_machine(plan);
+  place_groups(plan);
   if (options.is_searched()) {
     plan.tile = options.hardware.measure ? kCpuTile : kGpuTile;
     plan.options.job.partition = *options.partition;
@@ -253,6 +263,19 @@ Plan make_plan(const PlanOptions& options) {
   if (plan.model) plan.model->step = step_time(plan);
   plan.largest_seqlen = largest_seqlen(job, plan.memory_limit, memory_of);
   plan.smallest_world_size = smallest_world_size(job, plan.memory_limit, memory_of);
+  Problem alone = job;
+  alone.world_size = 1;
+  alone.partition = PartitionKind::contiguous;
+  alone.scheme = Scheme::ring;
+  const MemoryOf naive = [&](const Problem& some) {
+    const auto rows = static_cast<double>(some.shape.seqlen);
+    return memory_of(some) + static_cast<double>(some.shape.batch * some.shape.num_heads) * rows *
+                                 rows * some.storage_bytes();
+  };
+  for (const auto& [name, key, bytes_of] :
+       {std::tuple{"flash, one rank", "flash", memory_of}, {"naive, one rank", "naive", naive}})
+    plan.alone.push_back(
+        {name, key, bytes_of(alone), largest_seqlen(alone, plan.memory_limit, bytes_of)});
   return plan;
 }
 
@@ -268,6 +291,7 @@ Finish declare_plan(CommandFlags& flags) {
   const auto model = std::make_shared<ModelSizes>();  // 0: not given
   const auto gradients = std::make_shared<std::optional<std::string>>();
   const auto nodes = std::make_shared<std::optional<int>>();
+  const auto groups = std::make_shared<GroupFlags>();
   add_problem(flags, plan->job);
   flags.count("--layers", plan->job.layers,
               "layers, whose activations are kept for the backward pass (1)");
@@ -325,25 +349,47 @@ Finish declare_plan(CommandFlags& flags) {
   flags.number("--memory-fraction", plan->memory_fraction,
                {0, 1, false, "a number above 0 and up to 1"},
                "of the device's memory that all of it may take (0.9)");
-  add_groups(flags, *plan);
+  add_groups(flags, *plan, *groups);
   flags.flag("--explain", plan->explain, "say how every number comes about");
   flags.flag("--json", plan->json, "print one JSON object");
-  return [plan, model, gradients, nodes, &flags] {
+  return [plan, model, gradients, nodes, groups, &flags] {
     for (const char* const flag :
          {"--layers", "--heads", "--heads-kv", "--head-dim", "--width", "--hidden", "--vocab"})
       if (flags.given("--model") && flags.given(flag))
         contradiction(flag, "given beside --model", "one of them");
     plan->model_memory.f32_gradients = *gradients == "f32";
-    complete(*plan, *model, *nodes);
-    return *plan;
+    plan->model = checked_model(*model);
+    std::vector<PlanOptions> plans = with_contexts(flags, *plan, *groups);
+    for (PlanOptions& each : plans) complete(each, *nodes);
+    PlanOptions first = plans.front();
+    if (groups->context == "all") first.contexts = std::move(plans);
+    return first;
   };
 }
 
 int carry_out(const PlanOptions& options) {
-  const Plan plan = make_plan(options);
-  print_out(options.json
-                ? plan_json(plan)
-                : plan_text(plan) + (options.explain ? "\n" + plan_explanation(plan) : ""));
+  std::vector<Plan> plans;
+  for (const PlanOptions& each : options.contexts) plans.push_back(make_plan(each));
+  const std::vector<Fields> contexts = contexts_fields(plans);
+  if (plans.empty()) plans.push_back(make_plan(options));
+  // The fastest that fits comes first, or else the one that needs the least memory.
+  const Plan& plan =
+      *std::min_element(plans.begin(), plans.end(), [](const auto& a, const auto& b) {
+        const auto order = [](const Plan& some) {
+          const bool fits = !some.chosen.obstacle;
+          return std::pair(!fits,
+                           fits && some.model ? some.model->step.total() : some.chosen.peak_bytes);
+        };
+        return order(a) < order(b);
+      });
+  if (options.json) {
+    Fields fields = plan_fields(plan);
+    if (!contexts.empty()) fields.emplace_back("contexts", contexts);
+    print_out(json_line(fields));
+    return 0;
+  }
+  print_out((contexts.empty() ? "" : table_text(contexts) + "\nThe best of these:\n\n") +
+            plan_text(plan) + (options.explain ? "\n" + plan_explanation(plan) : ""));
   return 0;
 }
 

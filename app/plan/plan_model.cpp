@@ -30,6 +30,8 @@ std::vector<Part> parts_of(const StepTime& step) {
           {"norms, gates, heads", "values_s", step.values, true},
           {"head and loss", "head_s", step.head, false},
           {"computed again", "recomputed_s", step.recomputed, true},
+          {"tensor: sums of rows", "tensor_s", step.tensor, true},
+          {"pipeline: filling", "pipeline_s", step.pipeline, false},
           {"gradients added up", "reduction_s", step.reduction, false},
           {"weights gathered", "gathering_s", step.gathering, false},
           {"AdamW", "update_s", step.update, false}};
@@ -39,29 +41,20 @@ double tokens_of(const Plan& plan) {
   return static_cast<double>(plan.chosen.job.shape.batch) * plan.rows;
 }
 
-double weights_of(const Plan& plan) {
-  const Problem& job = plan.chosen.job;
-  return model_weights(job.shape, plan.model->sizes, job.layers);
-}
-
-double tokens_per_s(const Plan& plan) {
-  const AttentionShape& s = plan.chosen.job.shape;
-  return static_cast<double>(plan.options.micro_batches) * static_cast<double>(s.batch * s.seqlen) /
-         plan.model->step.total();
+// Return the weights of a rank's share; without `share` those of the whole model.
+double weights_of(const Plan& plan, bool share = false) {
+  const PlanOptions& options = plan.options;
+  const Problem& job = share ? options.job : options.whole;
+  return model_weights(job.shape, share ? *options.model : *options.whole_model, job.layers);
 }
 
 // Return the model's FLOP/s of one rank.
 double model_flops_per_s(const Plan& plan) {
-  const Problem& job = plan.chosen.job;
-  return static_cast<double>(plan.options.micro_batches) * model_flops(job, plan.model->sizes) /
-         job.world_size / plan.model->step.total();
-}
-
-// Return the share of the device's peak that these are, or none for a machine that was measured,
-// whose peak is not known.
-std::optional<double> mfu_of(const Plan& plan) {
-  if (plan.options.hardware.measure) return std::nullopt;
-  return model_flops_per_s(plan) / plan.gpu.peak_flops(plan.chosen.job.dtype);
+  const PlanOptions& options = plan.options;
+  return static_cast<double>(options.micro_batches) *
+         model_flops(options.whole, *options.whole_model) /
+         (options.split.tensor * options.split.pipeline * plan.chosen.job.world_size) /
+         plan.model->step.total();
 }
 
 // Return whether attention's time is simulated from its tiles, rows and hops, as `simulate
@@ -83,10 +76,6 @@ double simulated_seconds(const Plan& plan) {
   machine.cpu = std::make_shared<const CpuFigures>(*plan.model->kernels);
   return simulate({.job = job, .pace = Pace::buffers}, Work(job), machine).wall_s();
 }
-
-}  // namespace
-
-namespace {
 
 // A product of the size that a layer's weights make of many rows.
 struct ProductBench {
@@ -120,19 +109,41 @@ StepTime step_time(const Plan& plan) {
   const ModelPlan& model = *plan.model;
   const double attention_s =
       is_simulated(plan) ? simulated_seconds(plan) : plan.chosen.time.total();
-  return step_time(plan.chosen.job, model.sizes, plan.rows, attention_s, model.figures,
-                   plan.weight_rates(), plan.options.model_memory, plan.chosen.time.forward.total(),
-                   plan.options.micro_batches);
+  const PlanOptions& options = plan.options;
+  Rates rates = plan.rates;
+  rates.bytes_per_s = plan.weight_link.bytes_per_s;
+  rates.latency_s = plan.weight_link.latency_s;
+  StepTime step =
+      step_time(plan.chosen.job, model.sizes, plan.rows, attention_s, model.figures, rates,
+                options.model_memory, plan.chosen.time.forward.total(), options.micro_batches);
+  add_split(step, plan.chosen.job, model.sizes, options.model_memory, options.split,
+            options.whole.layers, plan.rows, plan.tensor_link, plan.pipeline_link,
+            options.micro_batches);
+  return step;
+}
+
+double tokens_per_s(const Plan& plan) {
+  const AttentionShape& s = plan.chosen.job.shape;
+  return static_cast<double>(plan.options.micro_batches * plan.options.split.data * s.batch *
+                             s.seqlen) /
+         plan.model->step.total();
+}
+
+// Return the share of the device's peak that a rank's FLOP/s are, or none for a machine that was
+// measured, whose peak is not known.
+std::optional<double> mfu_of(const Plan& plan) {
+  if (plan.options.hardware.measure) return std::nullopt;
+  return model_flops_per_s(plan) / plan.gpu.peak_flops(plan.chosen.job.dtype);
 }
 
 std::string model_text(const Plan& plan) {
   const Problem& job = plan.chosen.job;
   const StepTime& step = plan.model->step;
-  const ModelSizes& sizes = plan.model->sizes;
+  const ModelSizes& sizes = *plan.options.whole_model;
   std::string text = labelled_line(
       20, "model",
       fmt::format("width {}, hidden {}, vocab {}, {}; {:.6g} weights", sizes.width, sizes.hidden,
-                  sizes.vocab, count_text(job.layers, "layer"), weights_of(plan)));
+                  sizes.vocab, count_text(plan.options.whole.layers, "layer"), weights_of(plan)));
   text +=
       fmt::format("{:<20}{:>12}{:>12}{:>12}\n", job.backward ? "time of a step" : "time of a pass",
                   "in all", "a layer", "share");
@@ -161,7 +172,8 @@ std::string model_explanation(const Plan& plan) {
   const double tokens = tokens_of(plan);
   const bool measured = plan.options.hardware.measure, tiles = is_simulated(plan);
   const int stage = plan.options.model_memory.zero_stage;
-  const WeightTraffic sent = weight_traffic(weights_of(plan), job.storage_bytes(), job.world_size,
+  const WeightTraffic sent = weight_traffic(weights_of(plan, true), job.storage_bytes(),
+                                            plan.options.model_memory.sharers(job.world_size),
                                             stage, job.layers, plan.options.micro_batches);
   const auto flops = [&](const std::string& factors, double product) {
     return fmt::format("2 x {:.0f} x {} x {} = {:.6g}", tokens, sizes.width, factors, product);
@@ -185,9 +197,9 @@ std::string model_explanation(const Plan& plan) {
                seconds_text(step.attention / static_cast<double>(step.layers)) + " a layer",
                tiles ? "measured now; short blocks cost more than their FLOPs" : "as above"},
               {"F of products",
-               measured ? "FLOPs of a large product / time" : "peak x forward_share",
+               measured ? "FLOPs of a large product / time" : "peak x product_share",
                fmt::format("{:.4g} FLOP/s", figures.product_flops),
-               measured ? "measured now" : "table of hardware; as attention's forward pass"},
+               measured ? "measured now" : "table of hardware; without it attention's forward_share"},
               {"projections", "2 T W d (2H + 2G) a layer forward, of Q, K, V and the output",
                flops(fmt::format("{} x {}", s.head_dim, 2 * (s.num_heads + s.num_heads_kv)),
                      projection_flops(s, sizes, tokens)),
@@ -203,10 +215,19 @@ std::string model_explanation(const Plan& plan) {
               value("heads", "T (2H + 2G) d values a layer, turned and brought in order",
                     figures.heads),
               value("loss", "T V values", figures.loss),
+              {step.tensor > 0 ? "tensor" : "",
+               "4 sums a layer (6 with --recompute layer), 2 (T-1)/T b c W e / B + messages",
+               seconds_text(step.tensor) + " in all",
+               "Megatron-LM; with --sequence-parallel the rows are gathered twice more"},
+              {step.pipeline > 0 ? "pipeline" : "",
+               "(P-1) / V of a micro-batch, and (P-1) messages each way",
+               seconds_text(step.pipeline) + "; M micro-batches on the slowest stage besides",
+               "Narayanan et al., 2021, section 2.2"},
               {job.backward ? "weights" : "",
                (sizes.tied ? "V W" : "2 V W") +
                    std::string(" + W + L (W d (2H + 2G) + 3 W F + 2 W)"),
-               fmt::format("{:.6g}, AdamW {:.3g} s each", weights_of(plan), figures.update_s),
+               fmt::format("{:.6g} of a rank, AdamW {:.3g} s each", weights_of(plan, true),
+                           figures.update_s),
                stage > 0 ? "every rank updates an N-th" : "every rank updates all of them"},
               {job.backward ? "gradients" : "",
                (stage == 0   ? "2 "
@@ -222,12 +243,12 @@ std::string model_explanation(const Plan& plan) {
 
 Fields model_fields(const Plan& plan) {
   const Problem& job = plan.chosen.job;
-  const ModelSizes& sizes = plan.model->sizes;
+  const ModelSizes &sizes = plan.model->sizes, &whole = *plan.options.whole_model;
   const StepTime& step = plan.model->step;
-  Fields fields{{"width", sizes.width},
-                {"hidden", sizes.hidden},
-                {"vocab", sizes.vocab},
-                {"layers", job.layers},
+  Fields fields{{"width", whole.width},
+                {"hidden", whole.hidden},
+                {"vocab", whole.vocab},
+                {"layers", plan.options.whole.layers},
                 {"weights", weights_of(plan)},
                 {"product_flops", plan.model->figures.product_flops},
                 {"projection_flops", projection_flops(job.shape, sizes, tokens_of(plan))},
@@ -238,7 +259,7 @@ Fields model_fields(const Plan& plan) {
                          {"total_s", step.total()},
                          {"attention_share", step.attention_share()},
                          {"tokens_per_s", tokens_per_s(plan)},
-                         {"model_flops", model_flops(job, sizes)},
+                         {"model_flops", model_flops(plan.options.whole, whole)},
                          {"mfu", mfu_of(plan)},
                          {"recompute", name_of(plan.options.model_memory.recompute)},
                          {"chunks", plan.options.model_memory.chunks},

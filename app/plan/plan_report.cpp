@@ -47,13 +47,19 @@ std::string way_text(const Plan& plan) {
 
 std::string header_text(const Plan& plan) {
   const Problem& job = plan.chosen.job;
-  return fmt::format("{}\n{} of {}: {}, {}; {}: {:.4g} GB/s one way{}\n\n", problem_text(job),
-                     count_text(job.world_size, "rank"), plan.gpu.name,
-                     flops_text(plan.rates, job.backward), gib_text(plan.gpu.memory_bytes),
-                     plan.link.name, plan.rates.bytes_per_s / 1e9,
+  return fmt::format("{}\n{} of {}: {}, {}; {}: {:.4g} GB/s one way{}\n\n",
+                     problem_text(plan.options.whole), count_text(job.world_size, "rank"),
+                     plan.gpu.name, flops_text(plan.rates, job.backward),
+                     gib_text(plan.gpu.memory_bytes), plan.link.name, plan.rates.bytes_per_s / 1e9,
                      plan.between ? fmt::format("; {} nodes, {} x {} between them", job.nodes,
                                                 plan.options.nics, plan.between->name)
-                                  : "");
+                                  : "") +
+         (plan.options.groups() == 1
+              ? ""
+              : labelled_line(20, "a rank's share",
+                              fmt::format("{} heads ({} kv) of {}, in a context group of {}",
+                                          job.shape.num_heads, job.shape.num_heads_kv,
+                                          count_text(job.layers, "layer"), job.world_size)));
 }
 
 Fields feasible_fields(const Plan& plan) {
@@ -78,7 +84,18 @@ std::vector<Fields> memory_fields(const Plan& plan) {
 std::string memory_text(const Plan& plan) {
   std::string text = labelled_line(20, "memory a rank", gib_text(plan.chosen.peak_bytes));
   for (const Fields& part : memory_fields(plan)) text += table_row(part) + "\n";
+  for (const Plan::Alone& alone : plan.alone)
+    text += labelled_line(
+        20, alone.name,
+        fmt::format("{}; the memory holds {} tokens", gib_text(alone.bytes), alone.largest_seqlen));
   return text;
+}
+
+std::vector<Fields> alone_fields(const Plan& plan) {
+  std::vector<Fields> rows;
+  for (const auto& [name, key, bytes, seqlen] : plan.alone)
+    rows.push_back({{"kernel", key}, {"bytes", bytes}, {"largest_seqlen", seqlen}});
+  return rows;
 }
 
 Field overlap_field(std::string_view key, std::string_view name, const Overlap& overlap,
@@ -244,6 +261,9 @@ Limit limit_of(const Plan& plan) {
        plan.between ? "more --nics or a faster --between"
                     : "a faster --link, or more positions a rank"},
       {"computing again", step.recomputed, "less --recompute, where the memory allows"},
+      {"adding up rows of --tensor", step.tensor, "a smaller --tensor, where the memory allows"},
+      {"filling the pipeline", step.pipeline,
+       "more --micro-batches, more --interleave, or fewer stages"},
       {"adding up gradients", step.reduction,
        plan.options.model_memory.zero_stage < 2
            ? "more --micro-batches, after which gradients are added up once"
@@ -293,7 +313,27 @@ std::string plan_text(const Plan& plan) {
          lines_text(overlap_fields(plan)) + "\n" + time_text(plan) + "\n" +
          (plan.model ? model_text(plan) + "\n" : "") + choices_text(plan) + "\n" +
          lines_text(limit_fields(plan)) +
-         (plan.options.has_groups() ? "\n" + groups_text(plan.options) : "");
+         (plan.options.groups() > 1 ? "\n" + groups_text(plan) : "");
+}
+
+std::vector<Fields> contexts_fields(const std::vector<Plan>& plans) {
+  std::vector<Fields> rows;
+  for (const Plan& plan : plans) {
+    const Choice& chosen = plan.chosen;
+    const Limit limit = limit_of(plan);
+    rows.push_back(
+        {{"context", chosen.job.world_size, "context", 8},
+         {"data", plan.options.split.data, "data", 7},
+         {"micro_batches", plan.options.micro_batches, "batches", 9},
+         {"feasible", !chosen.obstacle, "fits", 6, [](bool fits) { return fits ? "yes" : "no"; }},
+         {"peak_bytes", chosen.peak_bytes, "memory", 12, gib_text},
+         {"total_s", plan.model->step.total(), "step", 12, seconds_text},
+         {"tokens_per_s", tokens_per_s(plan), "tokens/s", 13, integer_text},
+         {"mfu", mfu_of(plan).value_or(0), "MFU", 9, percent_text},
+         {"limited_by", limit.what, "  limited by", 0,
+          [](const std::string& what) { return "  " + what; }}});
+  }
+  return rows;
 }
 
 // ---
@@ -459,7 +499,7 @@ std::string plan_explanation(const Plan& plan) {
 }
 
 // ---
-// The plan as JSON for programs.
+// The plan as fields for programs.
 
 namespace {
 
@@ -489,31 +529,32 @@ Fields optional_fields(const Plan& plan) {
                                            {"tile_keys", plan.tile.keys},
                                            {"found", options.job.partition.found()}});
   if (plan.model) fields.emplace_back("model", model_fields(plan));
-  if (options.has_groups()) fields.emplace_back("groups", groups_fields(options));
+  if (options.groups() > 1) fields.emplace_back("groups", groups_fields(plan));
   if (options.explain) fields.emplace_back("explanation", plan_explanation(plan));
   return fields;
 }
 
 }  // namespace
 
-std::string plan_json(const Plan& plan) {
+Fields plan_fields(const Plan& plan) {
   const Problem& job = plan.chosen.job;
   std::vector<Fields> choices;
   for (const Choice& choice : plan.choices) choices.push_back(choice_fields(plan, choice));
-  return json_line(feasible_fields(plan) +
-                   Fields{{"world_size", job.world_size},
-                          {"mask", job.mask.name()},
-                          {"dtype", name_of(job.dtype)},
-                          {"backward", job.backward},
-                          {"layers", job.layers},
-                          {"shape", shape_fields(job.shape)},
-                          {"machine", machine_fields(plan)},
-                          {"chosen", choice_fields(plan, plan.chosen)},
-                          {"memory", memory_fields(plan)},
-                          {"rows", plan.rows},
-                          {"share", plan.share},
-                          {"choices", choices}} +
-                   overlap_fields(plan) + limit_fields(plan) + optional_fields(plan));
+  return feasible_fields(plan) +
+         Fields{{"world_size", job.world_size},
+                {"mask", job.mask.name()},
+                {"dtype", name_of(job.dtype)},
+                {"backward", job.backward},
+                {"layers", plan.options.whole.layers},
+                {"shape", shape_fields(plan.options.whole.shape)},
+                {"machine", machine_fields(plan)},
+                {"chosen", choice_fields(plan, plan.chosen)},
+                {"memory", memory_fields(plan)},
+                {"alone", alone_fields(plan)},
+                {"rows", plan.rows},
+                {"share", plan.share},
+                {"choices", choices}} +
+         overlap_fields(plan) + limit_fields(plan) + optional_fields(plan);
 }
 
 }  // namespace ringscope

@@ -37,6 +37,7 @@ constexpr TableFigure kFigures[] = {
     {"gpu", "tflops_f32", 1e12, [](TableEntry& e) { return &e.gpu.flops_f32.emplace(); }},
     {"gpu", "forward_share", 1, [](TableEntry& e) { return &e.gpu.forward_share; }},
     {"gpu", "backward_share", 1, [](TableEntry& e) { return &e.gpu.backward_share; }},
+    {"gpu", "product_share", 1, [](TableEntry& e) { return &e.gpu.product_share.emplace(); }},
     {"gpu", "memory_gb", 1e9, [](TableEntry& e) { return &e.gpu.memory_bytes; }},
     {"gpu", "memory_gb_per_s", 1e9,
      [](TableEntry& e) { return &e.gpu.memory_bytes_per_s.emplace(); }},

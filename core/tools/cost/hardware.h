@@ -20,6 +20,7 @@ struct Gpu {
   std::optional<double> flops_f32;    // FLOP/s
   double forward_share = 1;           // in (0, 1]
   double backward_share = 1;
+  std::optional<double> product_share;  // of products with weights; without it forward_share
   double memory_bytes = 0;
   std::optional<double> memory_bytes_per_s;  // bandwidth of its own memory
   // Calibrated on published runs: what a call of the kernel takes besides its work, and what merging

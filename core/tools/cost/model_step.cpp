@@ -76,8 +76,11 @@ NamedModel find_model(const std::string& name) {
 std::vector<MemoryPart> activation_parts(const Problem& job, const ModelSizes& model,
                                          const ModelMemory& memory, double rows) {
   Problem attention = job;
+  // A stage of a pipeline keeps its layers' activations several times.
+  const auto layers =
+      static_cast<Index>(std::ceil(static_cast<double>(job.layers) * memory.in_flight));
   // Attention's own memory has the Q, K, V and O of one layer.
-  attention.layers = memory.kept_attentions(job.layers) + 1;
+  attention.layers = memory.kept_attentions(layers) + 1;
   std::vector<MemoryPart> parts = memory_parts(attention, rows);
   const auto add = [&](const char* name, double bytes, std::string formula) {
     if (bytes > 0)
@@ -87,28 +90,29 @@ std::vector<MemoryPart> activation_parts(const Problem& job, const ModelSizes& m
   const auto of_layers = [&](Index kept, const char* formula) {
     const Index count = job.backward ? kept : min_of(kept, 1);
     return std::pair(static_cast<double>(count),
-                     (count == job.layers && count > 1 ? "L " : "") + std::string(formula));
+                     (count == layers && count > 1 ? "L " : "") + std::string(formula));
   };
   const AttentionShape& s = job.shape;
   const double e = job.storage_bytes(), tokens = static_cast<double>(s.batch) * rows;
+  const double shared_tokens = tokens / memory.row_shares;
   const auto piece = static_cast<double>(memory.piece(static_cast<Index>(std::ceil(tokens))));
   const auto width = static_cast<double>(model.width), hidden = static_cast<double>(model.hidden);
   const auto in_pieces = [&](const std::string& formula) {
     return formula + (memory.chunks > 1 ? " / pieces" : "");
   };
-  const auto [inputs, inputs_formula] = of_layers(job.layers, "W T e");
-  const auto [norms, norms_formula] = of_layers(memory.kept_norms(job.layers), "(4 W e + 8) T");
+  const auto [inputs, inputs_formula] = of_layers(layers, "W T e");
+  const auto [norms, norms_formula] = of_layers(memory.kept_norms(layers), "(4 W e + 8) T");
   const bool apart = norms < inputs;  // only the inputs are kept
-  add("residual stream and norms", norms * ((apart ? 3 : 4) * width * e + 8) * tokens,
+  add("residual stream and norms", norms * ((apart ? 3 : 4) * width * e + 8) * shared_tokens,
       apart ? "(3 W e + 8) T" : norms_formula);
-  if (apart) add("inputs of layers", inputs * width * tokens * e, inputs_formula);
-  const auto [mlps, mlps_formula] = of_layers(memory.kept_mlps(job.layers), "3 F T e");
+  if (apart) add("inputs of layers", inputs * width * shared_tokens * e, inputs_formula);
+  const auto [mlps, mlps_formula] = of_layers(memory.kept_mlps(layers), "3 F T e");
   add("MLP: gate, up, their product", mlps * 3 * hidden * piece * e, in_pieces(mlps_formula));
   add("work of a layer: rows and heads", (width + values_in_heads(s)) * tokens * e,
       "(W + 2 d (H+G)) T e");
   if (job.backward)
     add("work of an MLP: its gradients", 2 * hidden * piece * e, in_pieces("2 F T e"));
-  add("between layers and head", (3 * width * e + 4) * tokens, "(3 W e + 4) T");
+  add("between layers and head", (3 * width * e + 4) * shared_tokens, "(3 W e + 4) T");
   add("rotations", 4 * static_cast<double>(s.head_dim) * rows, "4 d c");
   add("logits, f32", memory.logit_bytes * static_cast<double>(model.vocab) * piece,
       in_pieces(fmt::format("{:g} V T", memory.logit_bytes)));
@@ -128,15 +132,16 @@ std::vector<MemoryPart> model_memory_parts(const Problem& job, const ModelSizes&
     parts.push_back({MemoryPart::Kind::other, name, bytes, std::move(formula), 1, false});
   };
   // What is dealt out is cut where gradients, with the loss behind them, are cut for their sum.
-  const double share = std::ceil((weights + 1) / job.world_size);
+  const int sharers = memory.sharers(job.world_size);
+  const double share = std::ceil((weights + 1) / sharers);
   const auto of_weights = [&](const char* name, double bytes, const char* formula, int from_stage) {
-    const bool dealt = memory.zero_stage >= from_stage && job.world_size > 1;
+    const bool dealt = memory.zero_stage >= from_stage && sharers > 1;
     add(name, bytes * (dealt ? share : weights), fmt::format("{} P{}", formula, dealt ? "/N" : ""));
   };
   of_weights("weights", e, "e", 3);
   const double of_layer = layer_weights(job.shape, model);
   const double of_head = static_cast<double>(model.vocab) * static_cast<double>(model.width);
-  if (memory.zero_stage >= 3 && job.world_size > 1)
+  if (memory.zero_stage >= 3 && sharers > 1)
     add("gathered weights, of two layers", e * std::max(2 * of_layer, of_head),
         "e max(2 P of a layer, V W)");
   if (!job.backward) return parts;
@@ -144,11 +149,11 @@ std::vector<MemoryPart> model_memory_parts(const Problem& job, const ModelSizes&
   of_weights("gradients of weights", gradient, memory.f32_gradients ? "4" : "e", 2);
   of_weights("optimizer: moments, f32 weights", e < kF32Bytes ? 12 : 8, e < kF32Bytes ? "12" : "8",
              1);
-  if (memory.zero_stage >= 2 && job.world_size > 1)
+  if (memory.zero_stage >= 2 && sharers > 1)
     add("a layer's gradients, to be dealt", gradient * std::max(of_layer, of_head),
         "e max(P of a layer, V W)");
   const auto incoming = static_cast<double>(
-      values_of_a_reduction_hop(static_cast<Index>(std::min(weights + 1, 1e15)), job.world_size));
+      values_of_a_reduction_hop(static_cast<Index>(std::min(weights + 1, 1e15)), sharers));
   add("sum of gradients: incoming, loss", gradient * (incoming + 1), "e (min(P/N, 2^18) + 1)");
   return parts;
 }
@@ -179,7 +184,7 @@ WeightTraffic weight_traffic(double weights, double stored_bytes, int world_size
 
 ModelFigures model_figures(const Gpu& gpu, DType dtype) {
   ModelFigures figures;
-  figures.product_flops = gpu.peak_flops(dtype) * gpu.forward_share;
+  figures.product_flops = gpu.peak_flops(dtype) * gpu.product_share.value_or(gpu.forward_share);
   if (!gpu.memory_bytes_per_s) return figures;
   const double value_s = bytes_of(dtype) / *gpu.memory_bytes_per_s;
   // Each factor counts memory accesses per value. A norm also reads and writes the residual stream,
@@ -210,10 +215,11 @@ StepTime step_time(const Problem& job, const ModelSizes& model, double rows, dou
   time.attention = layers * attention_s;
   time.projections = layers * product(projection_flops(job.shape, model, tokens));
   time.mlp = layers * product(mlp_flops(model, tokens));
-  time.values = layers * (values(2 * width, figures.norm) +
+  const double norms = width / memory.row_shares;
+  time.values = layers * (values(2 * norms, figures.norm) +
                           values(static_cast<double>(model.hidden), figures.gate) +
                           values(values_in_heads(job.shape), figures.heads));
-  time.head = product(head_flops(model, tokens)) + values(width, figures.norm) +
+  time.head = product(head_flops(model, tokens)) + values(norms, figures.norm) +
               values(static_cast<double>(model.vocab), figures.loss);
   if (!job.backward) return time;
   const double again = std::max(layers - 1, 0.0);  // layers; the last one's values are still there
@@ -226,7 +232,7 @@ StepTime step_time(const Problem& job, const ModelSizes& model, double rows, dou
         again * (attention_forward_s +
                  tokens * ((whole ? heads : heads - q) *
                                (2 * width / figures.product_flops + figures.heads.forward) +
-                           (whole ? 2 * width * figures.norm.forward : 0)));
+                           (whole ? 2 * norms * figures.norm.forward : 0)));
   }
   if (whole || memory.chunks > 1)  // gate and up, two of the MLP's three products
     time.recomputed += (memory.chunks > 1 ? layers : again) *
@@ -236,16 +242,71 @@ StepTime step_time(const Problem& job, const ModelSizes& model, double rows, dou
        {&time.attention, &time.projections, &time.mlp, &time.values, &time.head, &time.recomputed})
     *part *= static_cast<double>(micro_batches);
   const double weights = model_weights(job.shape, model, job.layers);
-  const bool is_dealt = memory.zero_stage > 0 && job.world_size > 1;
-  time.update = figures.update_s * (is_dealt ? weights / job.world_size : weights);
+  const int sharers = memory.sharers(job.world_size);
+  time.update = figures.update_s * (memory.zero_stage > 0 ? weights / sharers : weights);
   // The pieces of a large hop count as one message. They could follow each other without a wait, as
   // libraries send them.
-  const WeightTraffic sent = weight_traffic(weights, job.storage_bytes(), job.world_size,
+  const WeightTraffic sent = weight_traffic(weights, job.storage_bytes(), sharers,
                                             memory.zero_stage, job.layers, micro_batches);
   time.reduction =
       sent.gradient_bytes / rates.bytes_per_s + sent.gradient_messages * rates.latency_s;
   time.gathering = sent.weight_bytes / rates.bytes_per_s + sent.weight_messages * rates.latency_s;
   return time;
+}
+
+Problem ModelSplit::share_of(const Problem& whole) const {
+  Problem share = whole;
+  share.shape.num_heads /= tensor;
+  share.shape.num_heads_kv /= tensor;
+  share.layers = ceil_div(whole.layers, pipeline);
+  return share;
+}
+
+ModelSizes ModelSplit::share_of(const ModelSizes& whole) const {
+  // A stage at an end has the embedding or the head, not both.
+  return {whole.width, ceil_div(whole.hidden, tensor), ceil_div(whole.vocab, tensor),
+          whole.tied || pipeline > 1};
+}
+
+void ModelSplit::tell(ModelMemory& memory, bool backward, Index micro_batches) const {
+  memory.replicas = data;
+  memory.row_shares = sequence_parallel ? tensor : 1;
+  const double filled = pipeline + (pieces > 1 ? (pipeline - 1.0) / pieces : 0);
+  memory.in_flight = backward ? std::min(filled, static_cast<double>(micro_batches)) : 1;
+}
+
+void add_split(StepTime& time, const Problem& share, const ModelSizes& sizes,
+               const ModelMemory& memory, const ModelSplit& split, Index layers, double rows,
+               const Link& tensor, const Link& pipeline, Index micro_batches) {
+  const auto batches = static_cast<double>(micro_batches);
+  const double row_bytes = static_cast<double>(share.shape.batch) * rows *
+                           static_cast<double>(sizes.width) * share.storage_bytes();
+  // Of a sum, half the bytes and messages scatter and half gather.
+  const double halves = !share.backward ? 4
+                                        : 8 + (memory.recompute == Recompute::layer ? 4 : 0) +
+                                              (split.sequence_parallel ? 2 : 0);
+  const double others = split.tensor - 1;
+  time.tensor =
+      batches * static_cast<double>(share.layers) * halves *
+      (others / split.tensor * row_bytes / tensor.bytes_per_s + others * tensor.latency_s);
+  if (split.pipeline == 1) return;
+  double* const of_layers[] = {&time.attention, &time.projections, &time.mlp,
+                               &time.values,    &time.recomputed,  &time.tensor};
+  double stage = 0;
+  for (const double* part : of_layers) stage += *part;
+  // The last stage has the fewer layers where they can't be dealt out evenly.
+  const double last =
+      static_cast<double>(layers / split.pipeline) / static_cast<double>(share.layers);
+  if (last * stage + time.head > stage) {
+    for (double* part : of_layers) *part *= last;
+    time.layers = layers / split.pipeline;
+    stage = last * stage + time.head;
+  } else {
+    time.head = 0;
+  }
+  const double message = row_bytes / memory.row_shares / pipeline.bytes_per_s + pipeline.latency_s;
+  time.pipeline =
+      (split.pipeline - 1) * (stage / batches / split.pieces + (share.backward ? 2 : 1) * message);
 }
 
 }  // namespace ringscope

@@ -103,6 +103,14 @@ struct ModelMemory {
   // logits has 14: log-softmax and two gradients in f32, and the allocator keeps what the bf16 ones
   // left behind.
   double logit_bytes = 4;
+  // Where ranks are split by heads, layers and batches as well (ModelSplit): how many context groups
+  // hold the same weights, how many ranks share the rows between products, and how many micro-batches'
+  // activations a stage of a pipeline keeps at once.
+  int replicas = 1, row_shares = 1;
+  double in_flight = 1;
+
+  // Return how many ranks hold the same weights, and deal out what `zero_stage` says.
+  int sharers(int world_size) const { return world_size * replicas; }
 
   // Return how many layers have buffers of their own: for what is between attention and MLP, for
   // the MLP's inside, and for Q, K, V, O besides those of attention's own memory.
@@ -179,13 +187,15 @@ struct StepTime {
   double reduction = 0;   // of gradients; nothing is computed meanwhile
   double gathering = 0;   // of weights that are dealt out; the same
   double update = 0;
+  double tensor = 0;    // sums of rows over the ranks that share the heads; nothing hides them
+  double pipeline = 0;  // filling and draining it
 
   double layer() const {
     return (attention + projections + mlp + values) / static_cast<double>(layers);
   }
   double total() const {
-    return attention + projections + mlp + values + head + recomputed + reduction + gathering +
-           update;
+    return attention + projections + mlp + values + head + recomputed + tensor + pipeline +
+           reduction + gathering + update;
   }
   double attention_share() const { return attention / total(); }
 };
@@ -198,6 +208,38 @@ struct StepTime {
 StepTime step_time(const Problem& job, const ModelSizes& model, double rows, double attention_s,
                    const ModelFigures& figures, const Rates& rates, const ModelMemory& memory = {},
                    double attention_forward_s = 0, Index micro_batches = 1);
+
+// ---
+// Ranks that are split by heads, layers and batches besides the sequence (core/model/rank_groups.h),
+// with T tensor ranks, P stages and D replicas. A rank has H/T and G/T heads, F/T of the MLP, V/T of the
+// embedding and the head, and L/P layers, rounded up. It is judged as if it held the embedding or the
+// head as well.
+//
+//   tensor    a layer sums T W values (rows by width) over the T ranks, after the attention and after
+//             the MLP, and their gradients: 4 sums of 2 (T-1)/T b c W e bytes, 2 more where layers are
+//             computed again. With sequence parallelism a sum is a scatter and a gather of as many
+//             bytes, and the backward pass gathers the rows of two products again (Korthikanti et al.,
+//             2022, section 4.2.2).
+//   pipeline  M micro-batches take M + (P-1)/V times as long as one, on the slowest stage, which may be
+//             the last, with the head: V is the pieces that a stage's layers are cut into (Narayanan et
+//             al., 2021, section 2.2). The first stage keeps P micro-batches' activations, with pieces
+//             P + (P-1)/V, and at most all M. Messages are hidden except while it fills and drains.
+struct ModelSplit {
+  int tensor = 1, pipeline = 1, data = 1;
+  int pieces = 1;  // V
+  bool sequence_parallel = false;
+
+  // Return the share of a rank, and set what `memory` needs to know of the rest.
+  Problem share_of(const Problem& whole) const;
+  ModelSizes share_of(const ModelSizes& whole) const;
+  void tell(ModelMemory& memory, bool backward, Index micro_batches) const;
+};
+
+// Add the time of sums over the tensor ranks and of the pipeline to that of `share`, a rank's share of
+// a model of `layers` layers. The links are those that the sums, and the rows to the next stage, take.
+void add_split(StepTime& time, const Problem& share, const ModelSizes& sizes,
+               const ModelMemory& memory, const ModelSplit& split, Index layers, double rows,
+               const Link& tensor, const Link& pipeline, Index micro_batches);
 
 // Return the FLOPs of a step of the whole model, over all ranks, that do not depend on how it is
 // computed: what MFU counts (PaLM paper, appendix B). Nothing that is computed again is in it.

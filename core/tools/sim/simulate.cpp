@@ -200,6 +200,9 @@ class Summary {
         std::accumulate(pairs_of.begin(), pairs_of.end(), 0.0) / job_.world_size;
     for (auto step = pairs_of.begin(); step != pairs_of.end(); step += job_.world_size)
       result.slowest_step_pairs += *std::max_element(step, step + job_.world_size);
+    // Between its all-to-alls Ulysses has no steps at which ranks could wait for each other.
+    if (job_.scheme == Scheme::ulysses)
+      result.slowest_step_pairs = result.mean_step_pairs * result.imbalance();
   }
 
   Simulation result;

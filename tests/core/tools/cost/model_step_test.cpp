@@ -134,6 +134,44 @@ double bytes_of(const std::vector<MemoryPart>& bill, std::initializer_list<const
   return names.size() == 0 ? total_bytes(bill) : sum;
 }
 
+// The stage of a pipeline with most to do sets its pace: here the last one, with the head, if it has as
+// many layers as the others. The first one keeps several micro-batches' activations.
+TEST(ModelStep, SplitsByHeadsLayersAndBatches) {
+  Problem job = job_of(4, true);
+  const ModelSizes sizes{48, 130, 256, false};
+  for (const Index layers : {12, 11}) {
+    job.layers = layers;
+    const ModelSplit split{2, 3, 5, 2, true};
+    const Problem share = split.share_of(job);
+    EXPECT_EQ(share.shape.num_heads, 4);
+    EXPECT_EQ(share.layers, 4);
+    const ModelSizes own = split.share_of(sizes);
+    EXPECT_EQ(own.hidden, 65);
+    ModelMemory memory{1};
+    split.tell(memory, true, 7);
+    EXPECT_EQ(memory.sharers(4), 20);
+    EXPECT_EQ(memory.in_flight, 4);  // 3 + 2/2
+    const StepTime stage = step_time(share, own, 256, 1, kFigures, kRates, memory, 0.25, 7);
+    StepTime time = stage;
+    add_split(time, share, own, memory, split, layers, 256, {"", 1e6, 1e-3}, {"", 2e6, 5e-4}, 7);
+    const double rows = 2 * 256 * 48 * 4, of_layers = layers == 12 ? 1 : 0.75;
+    const double sums = 7 * 4 * 10 * (0.5 * rows / 1e6 + 1e-3);
+    const double all = stage.attention + stage.projections + stage.mlp + stage.values + sums;
+    const bool head_counts = of_layers * all + stage.head > all;
+    EXPECT_EQ(head_counts, layers == 12);
+    EXPECT_NEAR(time.tensor, sums, 1e-9);
+    EXPECT_EQ(time.head, head_counts ? stage.head : 0);
+    EXPECT_NEAR(time.pipeline, 2 * ((all + time.head) / 7 / 2 + 2 * (rows / 2 / 2e6 + 5e-4)), 1e-9);
+    EXPECT_EQ(time.reduction, stage.reduction);
+    // Weights and what is dealt out of them; activations of 16 layers of a stage that has 4.
+    const std::vector<MemoryPart> bill = model_memory_parts(share, own, memory, 256);
+    EXPECT_DOUBLE_EQ(bytes_of(bill, {"optimizer"}),
+                     8 * std::ceil((model_weights(share.shape, own, 4) + 1) / 20));
+    EXPECT_DOUBLE_EQ(bytes_of(bill, {"MLP"}), 16 * 3.0 * 65 * 512 * 4);
+    EXPECT_DOUBLE_EQ(bytes_of(bill, {"residual"}), 16 * (4 * 48 * 4 + 8) * 256.0);
+  }
+}
+
 // A rank of a ring of `world_size` with `rows` rows that trains it in bf16.
 Problem training_of(const NamedModel& model, int world_size, Index rows) {
   Problem job;
