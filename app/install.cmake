@@ -37,6 +37,25 @@ foreach(document README.md CONTRIBUTING.md NOTICE CITATION.cff ${documents})
   install(FILES ${PROJECT_SOURCE_DIR}/${document} DESTINATION ${CMAKE_INSTALL_DOCDIR}/${folder})
 endforeach()
 
+# The library, for `find_package(ringscope)`: all of core/, with the flags that its headers were compiled with. The Debian
+# package leaves it out.
+set(library_folder ${CMAKE_INSTALL_LIBDIR}/cmake/ringscope)
+set_target_properties(ringscope_core PROPERTIES EXPORT_NAME core)
+set_target_properties(ringscope_flags PROPERTIES EXPORT_NAME flags)
+install(TARGETS ringscope_core ringscope_flags EXPORT ringscopeTargets ARCHIVE COMPONENT library)
+install(EXPORT ringscopeTargets NAMESPACE ringscope:: DESTINATION ${library_folder} COMPONENT library)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/core DESTINATION include/ringscope COMPONENT library
+        FILES_MATCHING PATTERN "*.h")
+file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/ringscopeConfig.cmake "include(CMakeFindDependencyMacro)
+find_dependency(Threads)
+find_dependency(Eigen3 3.4 NO_MODULE)
+find_dependency(fmt)
+find_package(ZLIB QUIET)
+include(\${CMAKE_CURRENT_LIST_DIR}/ringscopeTargets.cmake)
+")
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/ringscopeConfig.cmake DESTINATION ${library_folder} COMPONENT library)
+set(CPACK_INSTALL_CMAKE_PROJECTS "${CMAKE_BINARY_DIR};${PROJECT_NAME};Unspecified;/")
+
 set(CPACK_PACKAGE_NAME ringscope)
 set(CPACK_PACKAGE_CONTACT "The developers of Ringscope")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "Ring attention, layer by layer, recorded")

@@ -33,6 +33,7 @@ class Rank {
   const RingProblem& ring_problem() const { return problem_; }
   Recorder& recorder() { return recorder_; }
   RankPulse& pulse() { return pulse_; }
+  RankMemory& memory() { return memory_; }  // for a loop of one's own, instead of run()
   MemoryMeter& meter() { return memory_.meter(); }
   Index peak_bytes() const { return memory_.meter().peak_bytes(); }
   // Return what it has recorded so far, without a clock error.
