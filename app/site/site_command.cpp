@@ -9,13 +9,17 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <sstream>
 
 #include "app/command_line/commands.h"
 #include "app/command_line/flags.h"
 #include "app/report/terminal.h"
 #include "app/site/html.h"
+#include "app/view/examples.h"
+#include "app/view/view_command.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
+#include "core/trace/chrome_trace.h"
 #include "lessons/book/lesson.h"
 #include "lessons/book/page.h"
 
@@ -345,20 +349,45 @@ class Site {
   void add_to_gallery(const Lesson& lesson, const std::string& file) {
     const std::string word = fs::path(file).stem().string().substr(lesson.label().size());
     const std::string picture = "lessons/" + lesson.folder + "/story" + word + "-1.svg";
-    gallery_ += fmt::format(
-        "<li><a href=\"?trace=../recordings/{}\">{}<strong>{}</strong><span>Lesson {}: "
-        "{}</span></a></li>\n",
-        file,
-        is_there(picture)
-            ? fmt::format(
-                  "<img src=\"../{}\" alt=\"The timeline that it begins with\" loading=\"lazy\">",
-                  picture)
-            : "",
-        escaped(lesson.source.title), lesson.label(), escaped(lesson.source.summary));
+    gallery_ += gallery_item("?trace=../recordings/" + file,
+                             is_there(picture) ? "../" + picture : "", lesson.source.title,
+                             fmt::format("Lesson {}: {}", lesson.label(), lesson.source.summary));
+  }
+
+  // Write the examples that the desktop's viewer begins with, too, and put them before the lessons'.
+  void write_examples() {
+    std::string items;
+    for (const viz::Example& example : viewer_examples()) {
+      const std::vector<Recording> recordings = example.record();
+      std::string traces;
+      for (std::size_t i = 0; i < recordings.size(); ++i) {
+        const std::string name = fmt::format("example-{}-{}.json", example.name, i + 1);
+        std::ostringstream text;
+        write_chrome_trace(text, recordings[i]);
+        write_text("recordings/" + name, text.str());
+        write_text("recordings/" + name + ".js", recording_script(name, text.str()));
+        traces += fmt::format("{}trace=../recordings/{}", i == 0 ? "?" : "&amp;", name);
+      }
+      const std::string picture = example.name + ".png", png = example_picture(recordings);
+      if (!png.empty()) write_text("viewer/" + picture, png);
+      items += gallery_item(traces, png.empty() ? "" : picture, example.title, example.text);
+    }
+    gallery_ = items + gallery_;
+  }
+
+  static std::string gallery_item(const std::string& traces, const std::string& picture,
+                                  const std::string& title, const std::string& text) {
+    return fmt::format("<li><a href=\"{}\">{}<strong>{}</strong><span>{}</span></a></li>\n", traces,
+                       picture.empty() ? ""
+                                       : fmt::format("<img src=\"{}\" alt=\"What it begins with\" "
+                                                     "loading=\"lazy\">",
+                                                     picture),
+                       escaped(title), escaped(text));
   }
 
   void write_viewer(const std::string& script) {
     if (has_viewer_) {
+      write_examples();
       write_text("viewer/ringscope.js", script);
       write_text("viewer/viewer.js", lessons::embedded_text("app/site/viewer.js"));
       write_text("viewer/index.html", viewer_page(gallery_));

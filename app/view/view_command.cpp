@@ -12,6 +12,7 @@
 #include "app/command_line/output_places.h"
 #include "app/report/fields.h"
 #include "app/site/html.h"
+#include "app/view/examples.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
@@ -103,7 +104,13 @@ void write_story_picture(const Recording& recording, int paragraph, const std::s
   write_file(path, viz::story_picture(recording, paragraph));
 }
 
+std::string example_picture(const std::vector<Recording>& recordings) {
+  return viz::example_picture(recordings);
+}
+
 #else
+
+std::string example_picture(const std::vector<Recording>&) { return ""; }
 
 const char* why_no_viewer() {
   return "this build has no viewer; the Debian packages libimgui-dev libglfw3-dev libgl-dev "
@@ -204,6 +211,7 @@ Finish declare_view(CommandFlags& flags) {
         contradiction(flag, "no trace given", "it together with TRACE...");
     if (view->csv && view->traces.size() > 1)
       contradiction("--csv", "given with several traces", "it with one");
+    if (view->traces.empty()) view->examples = viewer_examples();
     if (view->csv == "-") view->csv = "/dev/stdout";
     if (view->screenshot) require_picture("--screenshot", *view->screenshot, true);
     if (flags.given("--step") && flags.given("--at"))

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "core/trace/event.h"
 
@@ -18,6 +19,9 @@ void require_picture(const std::string& flag, const std::string& path, bool is_d
 // Write the panel that a paragraph of a recording's story, from 0, points at as SVG, whole or
 // not at all. Throw InputError if the path can't be written to, and RunError if the disk is full.
 void write_story_picture(const Recording& recording, int paragraph, const std::string& path);
+
+// Return a PNG of what the viewer begins with, or "" in builds without it.
+std::string example_picture(const std::vector<Recording>& recordings);
 
 // Return why there is no viewer and how to get it, or "" where there is one.
 const char* why_no_viewer();

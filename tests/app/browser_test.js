@@ -141,9 +141,10 @@ const differentPixels = async () => {
 const gallery = async () => {
   await until(() => !document.getElementById("gallery").hidden);
   const cards = [...document.querySelectorAll("#gallery li a")], images = [...document.images];
+  const recordings = cards.flatMap((card) => new URL(card.href).searchParams.getAll("trace"));
   images.forEach((image) => { image.loading = "eager"; });
   await Promise.all(images.map((image) => image.decode()));
-  return `${cards.length}, pictures ${images.length > 5}`;
+  return `${recordings.length}, pictures ${images.length > 5}`;
 };
 
 // Scroll to the lesson's recording and return which paragraph it tells, and where.

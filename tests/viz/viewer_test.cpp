@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "tests/viz/hands.h"
+#include "tests/viz_model/simulated.h"
 #include "viz/model/session/selection.h"
 
 namespace ringscope::viz {
@@ -282,6 +283,37 @@ TEST(Viewer, LoadingIsShownUntilThereIsSomethingToShow) {
   viewer.frame(input);
   EXPECT_TRUE(viewer.is_open());
   EXPECT_FALSE(viewer.session().playback.playing());
+}
+
+// Cards of examples, in the order given, and then one of recent recordings.
+TEST(Viewer, BeginsWithExamplesOrARecentRecording) {
+  const auto record = [](std::size_t count) {
+    return [count] { return std::vector(count, simulated_recording(simulated_scenario(4))); };
+  };
+  Viewer viewer;
+  viewer.show_start({"/runs/ring.json"},
+                    {{"one", "One", "", record(1)}, {"two", "Two", "", record(2)}});
+  FrameInput input;
+  input.width = 1280;
+  input.height = 720;
+  settled_frame(viewer, input);
+  EXPECT_FALSE(viewer.animating());
+  const auto click = [&](float x, float y) {
+    for (const bool left : {false, true, false}) {
+      input.mouse_x = x;
+      input.mouse_y = y;
+      input.left = left;
+      viewer.frame(input);
+    }
+  };
+  click(640, 30);
+  EXPECT_TRUE(viewer.starting());
+  click(880, 296);
+  EXPECT_EQ(viewer.take_chosen(), "/runs/ring.json");
+  click(640, 400);
+  ASSERT_TRUE(viewer.is_open());
+  EXPECT_EQ(viewer.session().documents.size(), 2u);
+  EXPECT_TRUE(viewer.session().comparing);
 }
 
 // Where there is no room for all panels, one has it all.

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <sstream>
 #include <utility>
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/trace/chrome_trace.h"
 #include "viz/model/session/search.h"
 
 namespace ringscope::viz {
@@ -108,6 +110,16 @@ void require_openable(const std::vector<std::string>& paths) {
     if (fs::is_regular_file(status) && fs::file_size(path, error) == 0 && !error)
       refuse("is empty");
   }
+}
+
+Session recorded_session(const std::vector<Recording>& recordings) {
+  std::vector<Document> documents;
+  for (const Recording& recording : recordings) {
+    std::ostringstream text;
+    write_chrome_trace(text, recording);
+    documents.push_back(make_document(parse_trace(text.str(), recording.info.partition)));
+  }
+  return Session(std::move(documents));
 }
 
 Session open_session(const std::vector<std::string>& paths, const ViewOptions& options,

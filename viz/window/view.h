@@ -2,6 +2,7 @@
 // WxH] ...]`, whose flags app/view/view_command.cpp declares.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,8 +14,16 @@
 
 namespace ringscope::viz {
 
+// Recordings that are offered where none is given. Several are compared.
+struct Example {
+  std::string name;  // of a file
+  std::string title, text;
+  std::function<std::vector<Recording>()> record;
+};
+
 struct ViewOptions {
   std::vector<std::string> traces;        // none: the start screen
+  std::vector<Example> examples;          // what the start screen offers
   std::optional<std::string> screenshot;  // write a PNG instead of opening a window
   std::optional<std::string> animate;     // write a WebP in which the playhead moves
   std::optional<std::string> from, to;    // the part of the axis that it moves through
@@ -58,6 +67,9 @@ void view(const ViewOptions& options);
 // Return an SVG of the panel that a paragraph of a recording's story points at, alone, as wide as a
 // column of text. Paragraphs count from 0.
 std::string story_picture(const Recording& recording, int paragraph);
+
+// Return a PNG of 960 x 540 pixels of what the viewer shows of recordings, without its bars.
+std::string example_picture(const std::vector<Recording>& recordings);
 
 // Return whether there is a display on which a window can be opened.
 bool display_is_there();

@@ -13,7 +13,9 @@
 #include "viz/model/session/format.h"
 #include "viz/panels/drawing.h"
 #include "viz/panels/panels.h"
+#include "viz/panels/timeline/timeline_frame.h"
 #include "viz/window/fonts.h"
+#include "viz/window/open_session.h"
 #include "viz/window/software_renderer.h"
 
 namespace ringscope::viz {
@@ -89,40 +91,96 @@ void draw_loading(const LoadProgress& progress, const Fonts& fonts, const Palett
           palette.text_dim);
 }
 
-// Draw the start screen: what can be opened. Return the recording that is clicked, or "".
-std::string draw_start(const std::vector<std::string>& recent, const Fonts& fonts,
-                       const Palette& palette) {
-  const ImVec2 room = ImGui::GetContentRegionAvail();
-  const float width = std::min(560.0f, room.x - 40), x = (room.x - width) / 2;
-  std::string chosen;
-  const auto line = [&](ImFont* font, Color color, const std::string& text) {
-    ImGui::SetCursorPosX(x);
-    write(font, color, text, x + width);
-  };
-  const float high = 110 + (recent.empty() ? 0.0f : 30 + 46 * static_cast<float>(recent.size()));
-  const float y = std::max(24.0f, (room.y - high) / 2);
-  const Box card{x - 28, y - 24, x + width + 28, y + high};
-  fill(card, palette.panel, 10);
-  outline(card, palette.panel_border, 10);
-  ImGui::SetCursorPosY(y);
-  line(fonts.title, palette.text, "Ringscope");
-  line(fonts.text, palette.text_dim,
-       "Drop a recording here: of run, train or simulate --trace, or a Chrome trace of another "
-       "program. The command demo records four to begin with.");
-  ImGui::Dummy({1, 18});
-  if (!recent.empty()) line(fonts.strong, palette.text, "Recent recordings");
-  for (const std::string& path : recent) {
-    const std::filesystem::path file(path);
-    ImGui::PushID(path.c_str());
-    ImGui::SetCursorPosX(x);
-    const ImVec2 at = ImGui::GetCursorScreenPos();
-    if (ImGui::Selectable("##file", false, ImGuiSelectableFlags_None, {width, 42})) chosen = path;
-    draw_text(fonts.text, {at.x + 8, at.y + 4}, {0, 0}, palette.accent, file.filename().string(),
-              width - 16);
-    draw_text(fonts.small, {at.x + 8, at.y + 24}, {0, 0}, palette.text_dim,
-              file.parent_path().string(), width - 16);
-    ImGui::PopID();
+// Draw the recordings of an example below each other, on one axis.
+void draw_example(const PanelContext& context, const Box& box) {
+  const std::vector<Document>& documents = context.session.documents;
+  double length = 0;
+  for (const Document& document : documents)
+    length = std::max(length, document.axis.length(context.session.axis_mode));
+  const float high = box.height() / static_cast<float>(documents.size());
+  draw_list().PushClipRect(box.min(), box.max(), true);
+  for (std::size_t d = 0; d < documents.size(); ++d) {
+    const float y = box.y0 + high * static_cast<float>(d);
+    draw_timeline_strip(context, documents[d], fmt::format("example {}", documents[d].number),
+                        {box.x0 - kTimelineStripGutter, y, box.x1, y + high - 4}, fitted(length));
   }
+  draw_list().PopClipRect();
+}
+
+// What is chosen on the start screen: a recent recording, or an example by its index.
+struct Choice {
+  std::string recent;
+  std::optional<std::size_t> example;
+};
+
+// Draw the start screen: cards of the examples, and one of the recent recordings.
+Choice draw_start(Start& start, TextureStore& textures, const Fonts& fonts,
+                  const Palette& palette) {
+  constexpr float kLeast = 280, kMost = 440, kGap = 16, kPad = 12, kWords = 58;
+  const ImVec2 room = ImGui::GetContentRegionAvail();
+  const float free = room.x - 2 * kGap;
+  const int columns = std::clamp(static_cast<int>((free + kGap) / (kLeast + kGap)), 1, 3);
+  const float wide = std::min(kMost, (free + kGap) / static_cast<float>(columns) - kGap);
+  const float picture = std::round(wide * 0.42f), high = picture + kWords + 3 * kPad;
+  const int cards = static_cast<int>(start.examples.size()) + 1,
+            rows = (cards + columns - 1) / columns;
+  const float x0 = std::round((room.x - static_cast<float>(columns) * (wide + kGap) + kGap) / 2);
+  const float all = 92 + static_cast<float>(rows) * (high + kGap);
+  Choice chosen;
+  ImGui::PushStyleColor(ImGuiCol_ChildBg, palette.background);
+  ImGui::BeginChild("start", room);
+  ImGui::PopStyleColor();
+  const ImVec2 origin = ImGui::GetCursorScreenPos();
+  const float top = std::max(kGap, (room.y - all) / 2);
+  const ImVec2 at{origin.x + x0, origin.y + top};
+  draw_text(fonts.title, at, {0, 0}, palette.text, "Ringscope");
+  draw_wrapped(
+      fonts.text, {at.x, at.y + 30}, room.x - 2 * x0, palette.text_dim,
+      "Drop a recording of run, train or simulate --trace here, or a Chrome trace of another "
+      "program. Or begin with an example.");
+  for (int card = 0; card < cards; ++card) {
+    const float x = at.x + static_cast<float>(card % columns) * (wide + kGap);
+    const float y = at.y + 76 + static_cast<float>(card / columns) * (high + kGap);
+    const Box box{x, y, x + wide, y + high};
+    const auto index = static_cast<std::size_t>(card);
+    const bool is_example = index < start.examples.size();
+    const Touch touched = is_example ? touch(start.examples[index].name.c_str(), box) : Touch{};
+    fill(box, palette.panel, 10);
+    outline(box, touched.hovered ? palette.accent : palette.panel_border, 10);
+    const Box inner{box.x0 + kPad, box.y0 + kPad, box.x1 - kPad, box.y1 - kPad};
+    if (!is_example) {
+      draw_text(fonts.strong, inner.min(), {0, 0}, palette.text, "Recent recordings");
+      if (start.recent.empty())
+        draw_wrapped(fonts.small, {inner.x0, inner.y0 + 28}, inner.width(), palette.text_dim,
+                     "None yet. The command demo records four.");
+      float line = inner.y0 + 26;
+      for (const std::string& path : start.recent) {
+        const Box place{inner.x0, line, inner.x1, line + 22};
+        if (place.y1 > inner.y1) break;
+        const Touch pointed = touch(path.c_str(), place);
+        const std::filesystem::path file(path);
+        const float used = draw_text(fonts.text, place.min(), {0, 0},
+                                     pointed.hovered ? palette.text : palette.accent,
+                                     file.filename().string(), place.width());
+        draw_text(fonts.small, {place.x0 + used + 10, place.y0 + 2}, {0, 0}, palette.text_dim,
+                  file.parent_path().string(), place.width() - used - 10);
+        if (pointed.clicked) chosen.recent = path;
+        line += 24;
+      }
+      continue;
+    }
+    if (touched.clicked) chosen.example = index;
+    if (index < start.sessions.size())
+      draw_example({start.sessions[index], textures, fonts, palette},
+                   {inner.x0, inner.y0, inner.x1, inner.y0 + picture});
+    const float words = inner.y0 + picture + kPad;
+    draw_text(fonts.strong, {inner.x0, words}, {0, 0}, palette.text, start.examples[index].title,
+              inner.width());
+    draw_wrapped(fonts.small, {inner.x0, words + 24}, inner.width(), palette.text_dim,
+                 start.examples[index].text);
+  }
+  ImGui::Dummy({1, top + all});
+  ImGui::EndChild();
   return chosen;
 }
 
@@ -214,7 +272,7 @@ bool Viewer::animating() const {
   const bool playing = session_ && session_->playback.playing();
   const bool predicting = session_ && session_->what_if && session_->what_if->pending();
   return playing || predicting || loading_ != nullptr || notice_seconds_ > 0 || !typed_.empty() ||
-         text_key_down_ || text_frames_ > 0 || settling_ > 0;
+         text_key_down_ || text_frames_ > 0 || settling();
 }
 
 // Pass one key to the text field. Return false if the field can take no more in this frame.
@@ -299,13 +357,30 @@ void Viewer::draw_root(const FrameInput& input, bool was_playing) {
       show_notice("Copied: " + copied.substr(0, std::min<std::size_t>(copied.find('\n'), 160)));
     }
   }
-  if (starting() && loading_ == nullptr) chosen_ = draw_start(*start_, imgui_->fonts(), palette);
+  std::optional<std::size_t> example;
+  if (starting() && loading_ == nullptr) {
+    Choice choice = draw_start(*start_, textures, imgui_->fonts(), palette);
+    chosen_ = std::move(choice.recent);
+    example = choice.example;
+  }
   ImGui::End();
+  if (starting() && loading_ == nullptr) go_on_starting(example);
   if (notice_seconds_ > 0) {
     draw_notice(notice_, std::min(1.0f, notice_seconds_), palette);
     notice_seconds_ -= input.seconds;
   }
   if (showing_error() && draw_error(error_, imgui_->fonts(), palette)) error_.clear();
+}
+
+// Record the next example, and all those before `chosen`, which is opened.
+void Viewer::go_on_starting(std::optional<std::size_t> chosen) {
+  for (bool more = true; more && !start_->complete();) {
+    more = chosen && start_->sessions.size() < *chosen;
+    start_->sessions.push_back(
+        recorded_session(start_->examples[start_->sessions.size()].record()));
+    start_->sessions.back().theme = theme;
+  }
+  if (chosen) open(std::move(start_->sessions[*chosen]));
 }
 
 const ImDrawData& Viewer::frame(const FrameInput& input) {

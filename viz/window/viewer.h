@@ -13,6 +13,7 @@
 #include "viz/model/trace/trace_loader.h"
 #include "viz/panels/panels.h"
 #include "viz/window/fonts.h"
+#include "viz/window/view.h"
 
 namespace ringscope::viz {
 
@@ -75,6 +76,14 @@ class InputQueue {
   FrameInput held_;  // what lasts from frame to frame: mouse position and buttons
 };
 
+// The start screen. Each frame records one example more, until all are there.
+struct Start {
+  std::vector<std::string> recent;
+  std::vector<Example> examples;
+  std::vector<Session> sessions;  // of the first examples
+  bool complete() const { return sessions.size() == examples.size(); }
+};
+
 class Viewer {
  public:
   // Begin with nothing open. `scale` is the number of screen pixels per pixel of FrameInput.
@@ -95,9 +104,12 @@ class Viewer {
   void show_loading(const LoadProgress* progress) { loading_ = progress; }
   // Return whether the next frame would differ without new input because of playing or fading.
   bool animating() const;
-  bool settling() const { return settling_ > 0; }
-  // Show where to begin: recent recordings, which a click chooses.
-  void show_start(std::vector<std::string> recent) { start_ = std::move(recent); }
+  bool settling() const { return settling_ > 0 || (starting() && !start_->complete()); }
+  // Show where to begin: recent recordings and examples. A click chooses a recent one, and opens an
+  // example.
+  void show_start(std::vector<std::string> recent, std::vector<Example> examples) {
+    start_ = {std::move(recent), std::move(examples), {}};
+  }
   bool starting() const { return start_.has_value() && !session_; }
   // Return the recording that was chosen, once; else "".
   std::string take_chosen() { return std::exchange(chosen_, ""); }
@@ -115,12 +127,13 @@ class Viewer {
   void feed(const FrameInput& input);
   void feed_keys(const FrameInput& input);
   bool feed_text(const Key& key);
+  void go_on_starting(std::optional<std::size_t> chosen);
   void draw_root(const FrameInput& input, bool was_playing);
 
   std::optional<Session> session_;
   std::optional<ImGuiSession> imgui_;
   const LoadProgress* loading_ = nullptr;
-  std::optional<std::vector<std::string>> start_;
+  std::optional<Start> start_;
   std::string chosen_;
   std::string error_;
   std::string notice_;

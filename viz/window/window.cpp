@@ -15,7 +15,6 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -24,7 +23,6 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
-#include "core/trace/chrome_trace.h"
 #include "viz/model/analysis/what_if.h"
 #include "viz/model/session/format.h"
 #include "viz/window/background_load.h"
@@ -165,7 +163,7 @@ class Window {
   Window& operator=(const Window&) = delete;
 
   void show(Session session);
-  void start() { viewer_->show_start(preferences_.recent); }
+  void start() { viewer_->show_start(preferences_.recent, options_.examples); }
   void load(std::vector<std::string> paths);
   void run();
 
@@ -483,7 +481,7 @@ void take_picture(const ViewOptions& options) {
   std::pair<double, double> way;
   if (options.traces.empty()) {
     viewer.theme = theme_of(options.theme.value_or("dark"));
-    viewer.show_start(load_preferences().recent);
+    viewer.show_start(load_preferences().recent, options.examples);
   } else {
     Session session = open_session(options.traces, options, nullptr);
     const bool placed = options.step || options.at_ns || options.at_steps || options.select;
@@ -523,11 +521,21 @@ bool display_is_there() {
   return set("DISPLAY") || set("WAYLAND_DISPLAY");
 }
 
+std::string example_picture(const std::vector<Recording>& recordings) {
+  Session session = recorded_session(recordings);
+  session.bare = true;
+  session.show_story = false;
+  if (!session.go_to_failure()) session.seek(session.length() / 2);
+  Viewer viewer;
+  viewer.open(std::move(session));
+  FrameInput input;
+  input.width = 960;
+  input.height = 540;
+  return png_of(picture_of(viewer, input, input.width, input.height));
+}
+
 std::string story_picture(const Recording& recording, int paragraph) {
-  std::ostringstream text;
-  write_chrome_trace(text, recording);
-  Session session({make_document(parse_trace(text.str()))});
-  session.theme = Theme::dark;
+  Session session = recorded_session({recording});
   session.bare = true;
   const Figure figure =
       recording.story.at(static_cast<std::size_t>(paragraph)).figure.value_or(Figure::timeline);

@@ -1,0 +1,85 @@
+#include "app/view/examples.h"
+
+#include <utility>
+
+#include "core/run/generated_rows.h"
+#include "core/run/run.h"
+#include "core/tools/cost/hardware.h"
+#include "core/tools/sim/recording.h"
+#include "core/tools/sim/scenario.h"
+#include "lessons/book/lesson.h"
+#include "lessons/book/page.h"
+
+namespace ringscope {
+namespace {
+
+// A causal ring of H100s, each with `rows` rows.
+Scenario ring_of(int ranks, PartitionKind partition, Index rows) {
+  Scenario ring;
+  ring.job.shape = {1, 32, 8, ranks * rows, 128};
+  ring.job.dtype = DType::bf16;
+  ring.job.mask = MaskSpec::parse("causal");
+  ring.job.partition = partition;
+  ring.job.world_size = ranks;
+  ring.rates = rates_of(find_gpu("H100"), find_link("NVLink4"), DType::bf16);
+  return ring;
+}
+
+Recording simulated(const Scenario& scenario) {
+  return record({scenario.job, scenario.pace}, work_of(scenario), machine_of(scenario),
+                partition_name(scenario), {})
+      .recording;
+}
+
+// Return the recording of a ring whose ranks all send before any of them receives.
+Recording deadlock() {
+  Problem ring;
+  ring.shape = {.num_heads = 1, .num_heads_kv = 1, .seqlen = 64, .head_dim = 8};
+  ring.world_size = 4;
+  ring.timeout_s = 0.2;
+  ring.injection = Injection{Fault::send_first, 0, 0};
+  try {
+    return run_on_threads(ring, random_inputs(ring.shape)).recording;
+  } catch (const RunFailure& failure) {
+    return failure.recording();
+  }
+}
+
+}  // namespace
+
+std::vector<viz::Example> viewer_examples() {
+  const auto deals = [] {
+    return std::vector{simulated(ring_of(8, PartitionKind::contiguous, 4096)),
+                       simulated(ring_of(8, PartitionKind::zigzag, 4096))};
+  };
+  const auto slow_rank = [] {
+    Scenario ring = ring_of(64, PartitionKind::zigzag, 4096);
+    ring.pace = Pace::buffers;
+    ring.stragglers = {{37, 0.7}};
+    return std::vector{simulated(ring)};
+  };
+  const auto lesson = [] {
+    return std::vector{lessons::tell(lessons::lesson_of_number(6)).pictures.front().recording};
+  };
+  const auto two_nodes = [] {
+    Scenario ring = ring_of(8, PartitionKind::zigzag, 4096);
+    ring.job.nodes = 2;
+    ring.between = find_link("InfiniBand-NDR");
+    return std::vector{simulated(ring)};
+  };
+  return {
+      {"deals", "Contiguous against zigzag",
+       "A causal mask gives the last of eight contiguous ranks the most work. Zigzag ranks "
+       "share it evenly.",
+       deals},
+      {"slow-rank", "64 ranks, one of them slow",
+       "One rank has 70 % of the others' speed. Which is it, and whom does it hold up?", slow_rank},
+      {"deadlock", "A deadlock", "Every rank sends before it receives, so all of them wait.",
+       [] { return std::vector{deadlock()}; }},
+      {"ring-lesson", "The ring, told step by step",
+       "A recording with a story beside it: lesson 6. Space goes on.", lesson},
+      {"two-nodes", "Two nodes", "The link between two nodes is a ninth as fast as those inside.",
+       two_nodes}};
+}
+
+}  // namespace ringscope
