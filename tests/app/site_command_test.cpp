@@ -37,6 +37,12 @@ class SiteTest : public ProgramTest {
     return all;
   }
 
+  static std::size_t count(const std::string& text, const std::string& part) {
+    std::size_t times = 0;
+    for (std::size_t at = 0; (at = text.find(part, at)) != text.npos; at += part.size()) ++times;
+    return times;
+  }
+
   void expect_all_parts();
   void expect_links_that_lead_somewhere();
   void expect_landmarks();
@@ -87,8 +93,8 @@ void SiteTest::expect_landmarks() {
          {"<html lang=\"en\">", "<main", "<h1", "<meta name=\"viewport\"",
           "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src "
           "'none'; script-src 'self' 'wasm-unsafe-eval'; style-src"})
-      EXPECT_EQ(found(text, part, 0).size(), 1u) << part;
-    EXPECT_EQ(found(text, "<title>[^<]+Ringscope</title>|<title>Ringscope</title>", 0).size(), 1u);
+      EXPECT_EQ(count(text, part), 1u) << part;
+    EXPECT_EQ(count(text, "<title>") + count(text, "Ringscope</title>"), 2u);
     for (const std::string& picture : found(text, "<img [^>]*>", 0))
       EXPECT_TRUE(std::regex_search(picture, std::regex(" alt=\"[^\"]{10,}\""))) << picture;
     EXPECT_TRUE(name == "viewer/index.html" ||
@@ -98,8 +104,8 @@ void SiteTest::expect_landmarks() {
     for (const std::string tag :
          {"p", "li", "ul", "ol", "table", "tr", "pre", "code", "em", "strong", "details",
           "blockquote", "figure", "nav", "section", "div"})
-      EXPECT_EQ(found(text, ("<" + tag + "[ >]").c_str(), 0).size(),
-                found(text, ("</" + tag + ">").c_str(), 0).size())
+      EXPECT_EQ(count(text, "<" + tag + " ") + count(text, "<" + tag + ">"),
+                count(text, "</" + tag + ">"))
           << tag;
   }
 }
@@ -130,9 +136,9 @@ TEST_F(SiteTest, APageOfRecordingsHoldsThemAndItsOwnScripts) {
       found(text, "default-src 'none'; script-src 'nonce-[0-9a-f]{32}' 'wasm-unsafe-eval';", 0)
           .size(),
       1u);
-  EXPECT_EQ(found(text, ("<script nonce=\"" + nonce[0] + "\">").c_str(), 0).size(), 4u);
+  EXPECT_EQ(count(text, "<script nonce=\"" + nonce[0] + "\">"), 4u);
   for (const char* const tag : {"<script", "</script"})
-    EXPECT_EQ(found(text, tag, 0).size(), 4u) << "of two recordings, the viewer and its page";
+    EXPECT_EQ(count(text, tag), 4u) << "of two recordings, the viewer and its page";
   for (const char* const name : {"<b>.json", "<b>.json.gz"})
     EXPECT_NE(text.find("[\"\\u003cb>" + std::string(name).substr(3) + "\"] = \"" +
                         base64(contents_of(path(name))) + "\";"),

@@ -47,7 +47,7 @@ TEST_F(TrainMpiTest, TheDeathOfARankEndsAllAndLosesNoLosses) {
   // Its steps are work more than waiting, so that its second of a processor is soon over.
   const Strings program =
       Strings{RINGSCOPE_PROGRAM} +
-      "train --text t.txt --layers 1 --seqlen 64 --steps 100000000 --loss-csv l.csv";
+      "train --text t.txt --layers 1 --seqlen 512 --batch 8 --steps 100000000 --loss-csv l.csv";
   const ProgramResult result = mpirun(Strings("-np 1") + program +
                                       Strings{"--backend", "mpi", ":", "-np", "1", "/bin/sh", "-c",
                                               "ulimit -t 1 && exec \"$0\" \"$@\""} +

@@ -1,6 +1,7 @@
 // Which problems the kernels are put through, and on which devices and schedules.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <initializer_list>
 
@@ -84,6 +85,22 @@ std::vector<StepCase> awkward_cases(DType dtype, const std::vector<int>& head_di
     cases.back().heads = cases.back().heads_kv = cases.back().batch = 1;
   }
   return cases;
+}
+
+StepCase as_the_model_can(StepCase tested, int ranks) {
+#ifdef RINGSCOPE_MODEL
+  if (tested.seqlen > 5) {
+    tested.batch = 1;
+    tested.heads_kv = std::min(tested.heads_kv, tested.seqlen > 40 ? 1 : 2);
+    tested.heads = std::min(tested.heads, 2 * tested.heads_kv);
+  }
+  tested.world_size = std::min(tested.world_size, tested.seqlen > 40  ? ranks
+                                                  : tested.seqlen > 5 ? 3
+                                                                      : 5);
+#else
+  (void)ranks;
+#endif
+  return tested;
 }
 
 bool skip_without_device(const KernelLimits& limits) {

@@ -86,6 +86,10 @@ void expect_matches_oracle(const Kernel& kernel, const StepCase& tested);
 // kernel, and single steps with rows that have no keys. head_dims and tiles [0, tiles) take turns.
 std::vector<StepCase> awkward_cases(DType dtype, const std::vector<int>& head_dims, int tiles = 1);
 
+// On the model, which is slow where blocks are large, the case with few heads, and with at most `ranks`
+// ranks where sequences take several tiles; on a GPU the case as it is.
+StepCase as_the_model_can(StepCase tested, int ranks);
+
 // Whether there is no device for a kernel with these limits; then the test is marked as skipped
 // with the reason, and is to return. The model takes everything.
 bool skip_without_device(const KernelLimits& limits);

@@ -34,12 +34,14 @@ TEST_F(RingDependencies, RightUnderManyOrdersOfStreams) {
     }
 }
 
-// Whether any of some seeds gives other numbers than the CPU's ring, by more than rounding.
+// Whether any of some seeds gives other numbers than the CPU's ring, by more than rounding. (Few
+// without a mistake: RightUnderManyOrdersOfStreams has more.)
 bool shows(Mistake mistake, int world_size = 4, int kv_buffers = 2) {
   Problem config = problem().config(PartitionKind::zigzag, world_size);
   config.kv_buffers = kv_buffers;
   const AttentionOutputs expected = run_on_threads(config, problem().inputs).outputs;
-  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+  const std::uint64_t seeds = mistake == Mistake::nothing ? 8 : 40;
+  for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
     model::set_stream_seed(seed);
     DeviceSetup setup = setup_for(config);
     GpuEngine engine(setup, config.world_size, true);

@@ -129,8 +129,8 @@ cat >"$out" <<'END'
   std::filesystem::path root;
 
  private:
-  // FAKE_TESTS says what happens: fails=TEST, crashes=TEST, hangs=TEST; kills=TEST kills the check,
-  // once its file says that a kernel passed.
+  // FAKE_TESTS says what happens, in words: fails=TEST, crashes=TEST, hangs=TEST; kills=TEST kills the
+  // check, once its file says that a kernel passed.
   static constexpr const char* kTests = R"(
 case "$*" in *--gtest_list_tests*)
   echo 'Running main() from somewhere'
@@ -150,11 +150,11 @@ failures= result=COMPLETED kernel=
 case $test in */0*) kernel=", \"kernel\": \"${test##*/0}\"" ;;
   Backward*) kernel=', "kernel": "2 5"' ;; esac
 case $test in */06) result=SKIPPED ;; esac
-case $FAKE_TESTS in
-  "fails=$test") failures=', "failures": [{"failure": "wrong"}]' ;;
-  "crashes=$test") kill -SEGV $$ ;;
-  "hangs=$test") sleep 1000 ;;
-  "kills=$test") until grep -q '"pass": true' *.json; do sleep 0.1; done; kill -KILL $PPID ;;
+case " $FAKE_TESTS " in
+  *" fails=$test "*) failures=', "failures": [{"failure": "wrong"}]' ;;
+  *" crashes=$test "*) kill -SEGV $$ ;;
+  *" hangs=$test "*) sleep 1000 ;;
+  *" kills=$test "*) until grep -q '"pass": true' *.json; do sleep 0.1; done; kill -KILL $PPID ;;
 esac
 [ -z "$out" ] || cat >"$out" <<END
 {"testsuites": [{"name": "S", "testsuite": [

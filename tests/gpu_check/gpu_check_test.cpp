@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "core/base/clock.h"
 #include "tests/gpu_check/fake_pack.h"
 
 namespace ringscope {
@@ -25,6 +26,13 @@ class GpuCheck : public testing::Test {
   void SetUp() override { skip_without_python(); }
   // The one results file.
   rapidjson::Document results() const { return pack.results(); }
+  // How long a run takes in which all is well.
+  double seconds_of_a_run() const {
+    const std::int64_t begin = monotonic_ns();
+    EXPECT_EQ(pack.run().status, 0);
+    pack.remove_results();
+    return seconds_since(begin);
+  }
   static int kernel_passes(const rapidjson::Document& results, int number) {
     for (const auto& one : results["kernels"].GetArray())
       if (one["number"].GetInt() == number) return one["pass"].GetBool() ? 1 : 0;
@@ -104,15 +112,18 @@ TEST_F(GpuCheck, ACrashElsewhereLeavesNoKernelVerified) {
   }
 }
 
+// Nothing is known against any kernel when a suite hangs.
 TEST_F(GpuCheck, WhatHangsIsCutOffAndTheRestRuns) {
-  const Ended ended =
-      pack.run("--hangs-after 10", "FAKE_TESTS=hangs=Ladder/EveryKernel.IsRight/05");
+  const Ended ended = pack.run("--hangs-after " + std::to_string(1 + 5 * seconds_of_a_run()),
+                               "FAKE_TESTS='hangs=Ladder/EveryKernel.IsRight/05 hangs=Backward.*'");
   EXPECT_EQ(ended.status, 1);
   const auto r = results();
   ASSERT_TRUE(r.IsObject()) << ended.out << ended.err;
   EXPECT_TRUE(r["complete"].GetBool());
   EXPECT_EQ(status(r, "smoke"), "cut off");
   EXPECT_EQ(status(r, "kernel tests"), "cut off");
+  for (const char* const what : {"1 passed, 0 failed", "Backward.* cut off"})
+    EXPECT_NE(detail(r, "kernel tests").find(what), std::string::npos) << detail(r, "kernel tests");
   EXPECT_EQ(status(r, "more backward"), "passed");
   EXPECT_EQ(kernel_passes(r, 5), 0);
   EXPECT_EQ(kernel_passes(r, 2), 1);
@@ -161,22 +172,10 @@ TEST_F(GpuCheck, KernelsThatDisagreeAreNotVerified) {
   EXPECT_EQ(kernel_passes(results(), 5), 1);
 }
 
-// Nothing is known against any kernel then.
-TEST_F(GpuCheck, ASuiteThatHangsLeavesTheKernelsVerified) {
-  EXPECT_EQ(pack.run("--hangs-after 10", "FAKE_TESTS='hangs=Backward.*'").status, 1);
-  const auto r = results();
-  EXPECT_EQ(status(r, "kernel tests"), "cut off");
-  EXPECT_NE(detail(r, "kernel tests").find("2 passed, 0 failed"), std::string::npos)
-      << detail(r, "kernel tests");
-  EXPECT_NE(detail(r, "kernel tests").find("Backward.* cut off"), std::string::npos)
-      << detail(r, "kernel tests");
-  EXPECT_EQ(kernel_passes(r, 2), 1);
-  EXPECT_EQ(kernel_passes(r, 5), 1);
-}
-
 TEST_F(GpuCheck, WhatMeasuresMayLackTime) {
+  const double enough = 3 + 10 * seconds_of_a_run();
   pack.program("bin/gpu_carried_state", "sleep 1000");
-  const Ended ended = pack.run("--seconds 28");
+  const Ended ended = pack.run("--seconds " + std::to_string(enough + enough / 3));
   EXPECT_EQ(ended.status, 0) << ended.out << ended.err;
   const auto r = results();
   EXPECT_TRUE(r["passed"].GetBool());
@@ -378,6 +377,14 @@ case "$*" in *--gtest_list_tests*) set -- "$@" '--gtest_filter=Ladder/EveryKerne
 exec ')" RINGSCOPE_MODEL_TESTS R"(' "$@")");
   }
   void SetUp() override { skip_without_python(); }
+  // How long the tests of all kernels take here, one after the other.
+  static double seconds_of_tests() {
+    const std::int64_t begin = monotonic_ns();
+    EXPECT_EQ(std::system("RINGSCOPE_SMALL_TESTS=1 '" RINGSCOPE_MODEL_TESTS
+                          "' '--gtest_filter=Ladder/EveryKernel.*:Rungs.*' >/dev/null"),
+              0);
+    return seconds_since(begin);
+  }
   // Have the real program run, after `first`.
   void rehearse(const std::string& name, const std::string& first) const {
     pack.program("bin/" + name, first + "\nexec '" RINGSCOPE_REHEARSAL "/" + name + "' \"$@\"");
@@ -428,7 +435,8 @@ TEST_F(Rehearsal, WithFaultyKernels) {
   for (const char* const name : {"gpu_carried_state", "gpu_ring_balance", "ringscope"})
     fs::copy(made_up.root / "bin" / name, pack.root / "bin" / name,
              fs::copy_options::overwrite_existing);
-  const Ended ended = pack.run("--small --seconds 3600 --hangs-after 60 --out run.json",
+  const Ended ended = pack.run("--small --seconds 3600 --out run.json --hangs-after " +
+                                   std::to_string(3 * seconds_of_tests()),
                                "RINGSCOPE_FAULTS='hangs=3 wrong=6 waits=7 crashes=9'");
   EXPECT_EQ(ended.status, 1) << ended.out << ended.err;
   const auto r = pack.results("run.json");

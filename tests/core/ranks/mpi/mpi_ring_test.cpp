@@ -29,7 +29,7 @@ std::string name_of_well(const testing::TestParamInfo<Well>& tested) {
 
 std::vector<Well> sweeps() {
   std::vector<Well> all;
-  for (int world_size = 1; world_size <= 8; ++world_size)
+  for (const int world_size : {1, 2, 3, 4, 5, 8})
     all.push_back({world_size, "sweep", " runs compared\n"});
   return all;
 }

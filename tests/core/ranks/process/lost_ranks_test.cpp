@@ -123,18 +123,20 @@ TEST(LostRank, WhoNeverComesIsNamed) {
 
 // Alive, but not where the others are.
 TEST(LostRank, WhoDoesNotComeToTheEndIsNamed) {
-  for (int absent = 0; absent < kRanks; ++absent) {
-    Job job(kRanks, [absent](Place& place) -> std::string {
+  std::vector<std::unique_ptr<Job>> jobs;
+  for (int absent = 0; absent < kRanks; ++absent)
+    jobs.push_back(std::make_unique<Job>(kRanks, [absent](Place& place) -> std::string {
       const auto line = place.enter(2);
       line->doing("reading");
       if (place.rank != absent) line->leave();
       place.wait_for_failure();
-    });
-    // Those that have come to their end wait for rank 0, but are not judged any more.
-    const std::string others_wait = "; others wait for it, and it waits for nobody";
-    job.expect_failure(fmt::format("rank {}, step -1: no progress for 2 s{} (reading)", absent,
-                                   absent == 0 ? "" : others_wait));
-  }
+    }));
+  // Those that have come to their end wait for rank 0, but are not judged any more.
+  const std::string others_wait = "; others wait for it, and it waits for nobody";
+  for (int absent = 0; absent < kRanks; ++absent)
+    jobs[static_cast<std::size_t>(absent)]->expect_failure(
+        fmt::format("rank {}, step -1: no progress for 2 s{} (reading)", absent,
+                    absent == 0 ? "" : others_wait));
 }
 
 // Its part is done, and the others are not gone yet.

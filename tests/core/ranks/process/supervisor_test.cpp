@@ -202,14 +202,16 @@ TEST(Supervised, StoppedSupervisorStopsTheChildThatOthersWatch) {
 
 // Nobody else would ever notice, whichever of the two processes is stopped.
 TEST(Supervised, AStopBeforeTheRanksMeetEndsByTheTimeout) {
-  for (const Stage stage : {Stage::starting, Stage::meeting})
-    for (const bool is_child : {true, false}) {
-      const Supervisor supervisor(stage, work_for_long);
-      ::kill(is_child ? supervisor.child() : supervisor.pid(), SIGSTOP);
-      EXPECT_EQ(supervisor.status(), 3);
-      EXPECT_TRUE(supervisor.ends());
-      EXPECT_EQ(supervisor.said(), "its process was stopped for 1 s before the ranks had met");
+  for (const Stage stage : {Stage::starting, Stage::meeting}) {
+    const Supervisor of_child(stage, work_for_long), itself(stage, work_for_long);
+    ::kill(of_child.child(), SIGSTOP);
+    ::kill(itself.pid(), SIGSTOP);
+    for (const Supervisor* supervisor : {&of_child, &itself}) {
+      EXPECT_EQ(supervisor->status(), 3);
+      EXPECT_TRUE(supervisor->ends());
+      EXPECT_EQ(supervisor->said(), "its process was stopped for 1 s before the ranks had met");
     }
+  }
 }
 
 TEST(Supervised, WaitingForOthersInVainEnds) {

@@ -24,21 +24,22 @@ const Rates kRates{1e10, 7e9, 3e8, 2e-6};
 
 template <class F>
 void for_jobs(F&& f) {
+  int turn = 0;  // of storage types and grouped heads
   for (const char* mask : kMasks)
     for (const PartitionKind partition : kAllPartitions)
-      for (const int world_size : {1, 2, 3, 5, 8, 64, 103, 128})
-        for (const DType dtype : {DType::f32, DType::bf16})
-          for (const Index num_heads_kv : {2, 6}) {
-            SCOPED_TRACE(testing::Message()
-                         << mask << ", " << name_of(partition) << ", " << world_size << " ranks, "
-                         << name_of(dtype) << ", " << num_heads_kv << " kv heads");
-            f(Problem{.shape = {2, 6, num_heads_kv, kPositions, 16},
-                      .dtype = dtype,
-                      .mask = MaskSpec::parse(mask),
-                      .partition = partition,
-                      .world_size = world_size,
-                      .backward = true});
-          }
+      for (const int world_size : {1, 2, 3, 5, 8, 64, 103}) {
+        const DType dtype = turn % 2 == 0 ? DType::f32 : DType::bf16;
+        const Index num_heads_kv = turn++ % 3 == 0 ? 2 : 6;
+        SCOPED_TRACE(testing::Message()
+                     << mask << ", " << name_of(partition) << ", " << world_size << " ranks, "
+                     << name_of(dtype) << ", " << num_heads_kv << " kv heads");
+        f(Problem{.shape = {2, 6, num_heads_kv, kPositions, 16},
+                  .dtype = dtype,
+                  .mask = MaskSpec::parse(mask),
+                  .partition = partition,
+                  .world_size = world_size,
+                  .backward = true});
+      }
 }
 
 Simulation simulated(const Problem& job, const Rates& rates) {
@@ -71,7 +72,7 @@ TEST(ClosedForm, OfARingIsTheSimulationInStep) {
                 time.backward.total(), 1e-12 * time.backward.total());
     ++compared;
   });
-  EXPECT_GE(compared, 800);  // of 896: some of many documents are sampled
+  EXPECT_GE(compared, 175);  // of 196: some of many documents are sampled
 }
 
 TEST(ClosedForm, OfGatheringIsTheSimulationInStep) {
