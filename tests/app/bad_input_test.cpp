@@ -151,6 +151,7 @@ TEST_F(BadInputTest, NoOutputReplacesAnInput) {
       {"simulate --link NVLink4 --gpu gpu.txt:mine " + sized + "--trace gpu.txt", "gpu.txt"},
       {"train --text t.txt --seqlen 16 --checkpoint t.txt", "t.txt"},
       {"train --text t.txt --seqlen 16 --loss-csv t.txt", "t.txt"},
+      {"train --text t.txt --seqlen 16 --trace t.txt", "t.txt"},
       {"view t.json --csv t.json", "t.json"},
       {"view t.json --html t.json", "t.json"},
       {"view t.png --screenshot t.png", "t.png"},
@@ -249,6 +250,7 @@ TEST_F(BadInputTest, WhatGoesToStdoutReplacesNoFile) {
   EXPECT_TRUE(all.starts_with("first\n")) << all;
   EXPECT_TRUE(all.ends_with("last\n")) << all;
   EXPECT_EQ(std::count(all.begin(), all.end(), '\n'), 5);
+  EXPECT_EQ(files(), std::set<std::string>{"all.csv"});
 }
 
 // What is thrown away can't be overwritten.

@@ -84,9 +84,6 @@ TEST_F(CheckCommandTest, NamesTheMistakeThatRunMade) {
       EXPECT_TRUE(json["suspects"][0]["mask"].IsNull()) << mistake;
     }
   }
-  expect_refused(run_one + "--inject scale@4", "--inject 4");
-  expect_refused(run_one + "--inject scale@x", "--inject 'x'");
-  expect_refused("run " + inputs + problem + " --inject gradient-one-hop-short", "--backward");
 }
 
 TEST_F(CheckCommandTest, NamesTheRankWhoseRowsAreOthers) {

@@ -97,21 +97,6 @@ TEST_F(DealsCommandTest, DealsForRanksOfUnequalSpeed) {
   EXPECT_LT(pairs(2), 0.75 * pairs(0));
 }
 
-// However short the sequence is, a search is not worse than the deals that need none.
-TEST_F(DealsCommandTest, ASearchIsNeverWorseThanAFixedDeal) {
-  for (const char* mask : {"full", "causal", "causal+documents:100,156", "causal+window:40"}) {
-    const auto ceiling = [&](const char* partition) {
-      const Strings job = "run --random --seqlen 256 --head-dim 8 --heads 1";
-      return run_for_json(job + Strings{"--mask", mask, "--partition",
-                                        partition})["predicted_balance_ceiling"]
-          .GetDouble();
-    };
-    const double searched = ceiling("searched");
-    for (const char* fixed : {"contiguous", "striped", "zigzag", "fold"})
-      EXPECT_GE(searched, ceiling(fixed)) << mask << ", " << fixed;
-  }
-}
-
 // Its ranks exchange their rows for heads.
 TEST_F(DealsCommandTest, PlanSaysThatUlyssesNeedsNoPartition) {
   const Strings job =

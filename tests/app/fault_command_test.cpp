@@ -2,7 +2,6 @@
 // says, and the recording that it leaves.
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <regex>
 
 #include "core/run/faulty_ring.h"
@@ -23,9 +22,7 @@ class FaultCommandTest : public ProgramTest {
 TEST_F(FaultCommandTest, EndTheRunAndLeaveItsRecording) {
   for (const char* fault : {"killed-rank@1:1", "wrong-count@1", "unposted-recv@1:1"}) {
     SCOPED_TRACE(fault);
-    const auto begin = std::chrono::steady_clock::now();
     const ProgramResult result = run_with(fault, "--trace t.json --out o.npy");
-    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(3));
     expect_ended(result, 3, {"rank 1"});
     EXPECT_EQ(result.out, "");
     EXPECT_EQ(files(), std::set<std::string>{"t.json"});

@@ -143,17 +143,6 @@ TEST_F(MpiCommandTest, OptionsThatDifferAreNamed) {
   EXPECT_TRUE(files().empty());
 }
 
-TEST_F(MpiCommandTest, WrongNumbersAreFound) {
-  expect_said_once(run_ranks(3, kSmall + "--inject early-reuse@1 --verify --json"), 1,
-                   {"--verify: out is off by"});
-}
-
-TEST_F(MpiCommandTest, AFullDiskOnRank0LeavesNothing) {
-  expect_said_once(run_ranks(2, kSmall + "--lse l.npy --out /dev/full"), 3,
-                   {"--out /dev/full", "No space left"});
-  EXPECT_TRUE(files().empty());
-}
-
 // ---
 // `--backend cuda`: in builds without CUDA, on machines without a GPU, and on those with one.
 

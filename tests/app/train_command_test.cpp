@@ -147,13 +147,6 @@ TEST_F(TrainCommandTest, RecordsAStep) {
                  {"--trace-step", "5", "1 to 4"});
 }
 
-TEST_F(TrainCommandTest, RefusesPlacesThatCannotBeWrittenTo) {
-  for (const char* flag : {"--loss-csv", "--checkpoint", "--trace"}) {
-    expect_refused(kTiny + Strings{flag, "t.txt"}, {flag, "t.txt", "input"});
-  }
-  expect_refused(kTiny + "--loss-csv x --checkpoint ./x", "--checkpoint x");
-}
-
 TEST_F(TrainCommandTest, AsksForMemoryBeforeItTakesIt) {
   const ProgramResult large = run("train --text t.txt --world-size 2000000000");
   expect_ended(large, 3, "memory");

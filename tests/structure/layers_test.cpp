@@ -270,6 +270,29 @@ TEST(Layers, PathsInTheSourcesExist) {
   EXPECT_GE(found, 20);
 }
 
+// What else a machine does must not matter: nothing is expected to have taken at most so long.
+TEST(Layers, NoTestKnowsTheClock) {
+  const auto bounds_a_time = [](const std::string& text) {
+    static const std::regex bound(R"(_L[ET]\(.*(\btook\b|elapsed|steady_clock|_since\(|chrono))");
+    for (std::size_t at = 0; (at = text.find("_L", at)) != text.npos; ++at) {
+      std::string statement = text.substr(at, text.find(';', at) - at);
+      std::replace(statement.begin(), statement.end(), '\n', ' ');
+      if (statement.size() < 400 && std::regex_search(statement, bound)) return true;
+    }
+    return false;
+  };
+  EXPECT_TRUE(
+      bounds_a_time("EXPECT"
+                    "_LE(took.count(), 3);"));
+  EXPECT_TRUE(
+      bounds_a_time("EXPECT"
+                    "_LT(steady_clock::now() - begin,\n seconds(3));"));
+  for (const SourceFile& file : read_tree(RINGSCOPE_SOURCE_DIR))
+    if (file.path.starts_with("tests/") && file.path != "tests/structure/layers_test.cpp") {
+      EXPECT_FALSE(bounds_a_time(file.text)) << file.path;
+    }
+}
+
 // CONTRIBUTING.md says how long it takes to read ring attention; so it is told the truth about.
 TEST(Layers, TheHalfHourListIsTrue) {
   const std::vector<SourceFile> files = read_tree(RINGSCOPE_SOURCE_DIR);

@@ -10,11 +10,11 @@
 
 #include "core/problem/partition.h"
 #include "tests/core/attention/blockwise_run.h"
+#include "tests/core/attention/locality.h"
 
 namespace ringscope {
 namespace {
 
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInf = std::numeric_limits<float>::infinity();
 
 Index all_pairs(const Mask& mask) {
@@ -243,113 +243,19 @@ TEST(BlockwiseExact, OneHotScoresPickTheirValue) {
     }
 }
 
-// NaN and inf reach those who may see them and nobody else: all other numbers keep their bits.
-class BlockwiseLocality : public testing::TestWithParam<std::tuple<const char*, Index>> {
- protected:
-  static constexpr Index kSeqlen = 130, kDim = 5;
-  static constexpr AttentionShape kShape{1, 2, 1, kSeqlen, kDim};
+// Of keys in parts of so many.
+class BlockwiseLocality : public testing::TestWithParam<std::tuple<const char*, Index>> {};
 
-  BlockwiseLocality()
-      : spec_(MaskSpec::parse(std::get<0>(GetParam()))), mask_(spec_.for_seqlen(kSeqlen)) {}
-  BlockwiseRun run(const Tensors<float>& in) const {
-    return run_blockwise(kShape, DType::f32, mask_, 0.5, in, parts_of(kSeqlen, kSeqlen),
-                         parts_of(kSeqlen, std::get<1>(GetParam())));
-  }
-  // Whether some query row attends both keys.
-  bool meet(Index key, Index other) const {
-    for (Index i = 0; i < kSeqlen; ++i)
-      if (mask_.allows(i, key) && mask_.allows(i, other)) return true;
-    return false;
-  }
-  template <class Touched>
-  static void compare(const char* name, const std::vector<float>& bad,
-                      const std::vector<float>& good, Index width, Touched touched) {
-    for (Index at = 0; at < static_cast<Index>(bad.size()); ++at) {
-      const Index row = at / width % kSeqlen, head = at / width / kSeqlen;
-      if (touched(head, row)) {
-        EXPECT_FALSE(std::isfinite(bad[at])) << name << ", head " << head << ", row " << row;
-      } else {
-        EXPECT_EQ(bad[at], good[at]) << name << ", head " << head << ", row " << row;
-      }
-    }
-  }
-
-  MaskSpec spec_;
-  Mask mask_;
-};
-
-TEST_P(BlockwiseLocality, OfABadKey) {
-  const Tensors<float> good = random_tensors(kShape, 31);
-  const BlockwiseRun expected = run(good);
-  for (const float value : {kNan, kInf})
-    for (const Index key : {0, 70, 129}) {
-      SCOPED_TRACE(testing::Message() << value << " at key " << key);
-      Tensors<float> bad = good;
-      std::fill_n(bad.k.begin() + key * kDim, kDim, value);
-      // A NaN score whatever the query: inf needs components of both signs.
-      if (value == kInf) bad.k[key * kDim + 1] = -kInf, bad.k[key * kDim + 2] = kNan;
-      const BlockwiseRun result = run(bad);
-      const auto sees = [&](Index, Index i) { return mask_.allows(i, key); };
-      compare("lse", result.lse, expected.lse, 1, sees);
-      compare("out", result.out, expected.out, kDim, sees);
-      compare("dq", result.dq, expected.dq, kDim, sees);
-      const auto met = [&](Index, Index j) { return meet(key, j); };
-      compare("dk", result.dk, expected.dk, kDim, met);
-      compare("dv", result.dv, expected.dv, kDim, met);
-    }
-}
-
-TEST_P(BlockwiseLocality, OfABadValue) {
-  const Tensors<float> good = random_tensors(kShape, 32);
-  const BlockwiseRun expected = run(good);
-  for (const float value : {kNan, kInf})
-    for (const Index key : {0, 70, 129}) {
-      SCOPED_TRACE(testing::Message() << value << " at key " << key);
-      Tensors<float> bad = good;
-      std::fill_n(bad.v.begin() + key * kDim, kDim, value);
-      const BlockwiseRun result = run(bad);
-      const auto sees = [&](Index, Index i) { return mask_.allows(i, key); };
-      EXPECT_EQ(result.lse, expected.lse);
-      EXPECT_EQ(result.dv, expected.dv);
-      compare("out", result.out, expected.out, kDim, sees);
-      compare("dq", result.dq, expected.dq, kDim, sees);
-      compare("dk", result.dk, expected.dk, kDim, [&](Index, Index j) { return meet(key, j); });
-    }
-}
-
-TEST_P(BlockwiseLocality, OfABadQuery) {
-  const Tensors<float> good = random_tensors(kShape, 33);
-  const BlockwiseRun expected = run(good);
-  for (const Index query : {0, 70, 129}) {
-    SCOPED_TRACE(testing::Message() << "query " << query);
-    Tensors<float> bad = good;
-    std::fill_n(bad.q.begin() + (kSeqlen + query) * kDim, kDim, kNan);  // of head 1
-    const BlockwiseRun result = run(bad);
-    const auto itself = [&](Index head, Index i) { return head == 1 && i == query; };
-    compare("lse", result.lse, expected.lse, 1, itself);
-    compare("out", result.out, expected.out, kDim, itself);
-    compare("dq", result.dq, expected.dq, kDim, itself);
-    const auto seen = [&](Index, Index j) { return mask_.allows(query, j); };
-    compare("dk", result.dk, expected.dk, kDim, seen);
-    compare("dv", result.dv, expected.dv, kDim, seen);
-  }
-}
-
-TEST_P(BlockwiseLocality, OfABadGradient) {
-  const Tensors<float> good = random_tensors(kShape, 34);
-  const BlockwiseRun expected = run(good);
-  for (const Index query : {0, 70, 129}) {
-    SCOPED_TRACE(testing::Message() << "query " << query);
-    Tensors<float> bad = good;
-    std::fill_n(bad.dout.begin() + query * kDim, kDim, kNan);  // of head 0
-    const BlockwiseRun result = run(bad);
-    EXPECT_EQ(result.out, expected.out);
-    compare("dq", result.dq, expected.dq, kDim,
-            [&](Index head, Index i) { return head == 0 && i == query; });
-    const auto seen = [&](Index, Index j) { return mask_.allows(query, j); };
-    compare("dk", result.dk, expected.dk, kDim, seen);
-    compare("dv", result.dv, expected.dv, kDim, seen);
-  }
+TEST_P(BlockwiseLocality, OfBadRows) {
+  const auto [text, keys] = GetParam();
+  const AttentionShape shape{1, 2, 1, 130, 5};
+  const MaskSpec spec = MaskSpec::parse(text);
+  const Mask mask = spec.for_seqlen(130);
+  const auto queries_in = parts_of(130, 130), keys_in = parts_of(130, keys);
+  expect_bad_rows_stay_local(
+      shape, mask, random_tensors(shape, 31), {0, 70, 129}, [&](const Tensors<float>& in) {
+        return run_blockwise(shape, DType::f32, mask, 0.5, in, queries_in, keys_in);
+      });
 }
 
 INSTANTIATE_TEST_SUITE_P(All, BlockwiseLocality,

@@ -10,14 +10,13 @@
 #include <limits>
 #include <tuple>
 
-#include "tests/core/attention/random_problem.h"
+#include "tests/core/attention/locality.h"
 #include "tests/core/problem/all_masks.h"
 
 namespace ringscope {
 namespace naive_test {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 // naive.h's formulas, one number after the other, in the widest type there is.
 NaiveResult<long double> by_formula(const AttentionShape& shape, const DefinedMask& mask,
@@ -276,115 +275,17 @@ TEST(Naive, ARowOfNothingButMinusInfinityIsOneWithoutKeys) {
   EXPECT_EQ(result.out[0], 0);
 }
 
-// NaN and inf stay with those who may see them. Every other number keeps its exact bits.
-class NaiveLocality : public testing::TestWithParam<const char*> {
- protected:
-  static constexpr AttentionShape kShape{1, 2, 1, 12, 3};
+class NaiveLocality : public testing::TestWithParam<const char*> {};
 
-  // Compares the outcome of `in` with a bad value at (kv or query) row `bad` with that of the same
-  // values without it, where a position x of an output is `touched(x)`, by rows of query heads or
-  // of keys.
-  template <class TouchedQuery, class TouchedKey>
-  void expect_locality(const Mask& mask, const Tensors<double>& good, const Tensors<double>& bad,
-                       TouchedQuery touched_query, TouchedKey touched_key) {
-    for (const Index block_rows : {0, 1, 5}) {
-      const NaiveOptions options = by_rows(block_rows);
-      const auto expected = naive(kShape, mask, 0.5, good, options);
-      const auto result = naive(kShape, mask, 0.5, bad, options);
-      const auto compare = [&](const char* name, const std::vector<double>& a,
-                               const std::vector<double>& b, Index width, auto touched) {
-        for (Index at = 0; at < static_cast<Index>(a.size()); ++at) {
-          const Index row = at / width % kShape.seqlen, head = at / width / kShape.seqlen;
-          if (touched(head, row)) {
-            EXPECT_FALSE(std::isfinite(a[at])) << name << ", head " << head << ", row " << row;
-          } else {
-            EXPECT_EQ(a[at], b[at]) << name << ", head " << head << ", row " << row;
-          }
-        }
-      };
-      compare("lse", result.lse, expected.lse, 1, touched_query);
-      compare("out", result.out, expected.out, 3, touched_query);
-      compare("dq", result.dq, expected.dq, 3, touched_query);
-      compare("dk", result.dk, expected.dk, 3, touched_key);
-      compare("dv", result.dv, expected.dv, 3, touched_key);
-    }
-  }
-};
-
-TEST_P(NaiveLocality, OfABadKey) {
+TEST_P(NaiveLocality, OfBadRows) {
+  const AttentionShape shape{1, 2, 1, 12, 3};
   const MaskSpec spec = MaskSpec::parse(GetParam());
   const Mask mask = spec.for_seqlen(12);
-  const Tensors<double> good = random_doubles(kShape, 11);
-  for (const Index key : {0, 5, 11}) {
-    Tensors<double> bad = good;
-    for (Index c = 0; c < 3; ++c) bad.k[key * 3 + c] = kNan;
-    expect_locality(
-        mask, good, bad, [&](Index, Index i) { return mask.allows(i, key); },
-        [&](Index, Index j) {
-          for (Index i = 0; i < 12; ++i)
-            if (mask.allows(i, key) && mask.allows(i, j)) return true;
-          return false;
-        });
-  }
-}
-
-TEST_P(NaiveLocality, OfABadQuery) {
-  const MaskSpec spec = MaskSpec::parse(GetParam());
-  const Mask mask = spec.for_seqlen(12);
-  const Tensors<double> good = random_doubles(kShape, 12);
-  for (const Index query : {0, 5, 11}) {
-    Tensors<double> bad = good;
-    for (Index c = 0; c < 3; ++c) bad.q[(12 + query) * 3 + c] = kNan;  // of head 1
-    expect_locality(
-        mask, good, bad, [&](Index head, Index i) { return head == 1 && i == query; },
-        [&](Index, Index j) { return mask.allows(query, j); });
-  }
-}
-
-TEST_P(NaiveLocality, OfABadValueInTheOutput) {
-  const MaskSpec spec = MaskSpec::parse(GetParam());
-  const Mask mask = spec.for_seqlen(12);
-  const Tensors<double> good = random_doubles(kShape, 13);
-  for (const double value : {kNan, kInf})
-    for (const Index key : {0, 5, 11}) {
-      Tensors<double> bad = good;
-      bad.v[key * 3 + 1] = value;
-      for (const Index block_rows : {0, 1, 5}) {
-        const NaiveOptions options = by_rows(block_rows);
-        const auto expected = naive(kShape, mask, 0.5, good, options);
-        const auto result = naive(kShape, mask, 0.5, bad, options);
-        EXPECT_EQ(result.lse, expected.lse);
-        for (Index at = 0; at < query_values(kShape); ++at) {
-          const Index i = at / 3 % 12, column = at % 3;
-          if (column != 1 || !mask.allows(i, key)) {
-            EXPECT_EQ(result.out[at], expected.out[at]) << "row " << i << ", column " << column;
-          } else if (std::isnan(value)) {
-            EXPECT_TRUE(std::isnan(result.out[at])) << "row " << i;
-          } else {
-            EXPECT_EQ(result.out[at], kInf) << "row " << i;
-          }
-        }
-      }
-    }
-}
-
-TEST_P(NaiveLocality, OfABadGradient) {
-  const MaskSpec spec = MaskSpec::parse(GetParam());
-  const Mask mask = spec.for_seqlen(12);
-  const Tensors<double> good = random_doubles(kShape, 14);
-  Tensors<double> bad = good;
-  for (Index c = 0; c < 3; ++c) bad.dout[5 * 3 + c] = kNan;
-  const auto expected = naive(kShape, mask, 0.5, good);
-  const auto result = naive(kShape, mask, 0.5, bad);
-  EXPECT_EQ(result.out, expected.out);
-  for (Index j = 0; j < 12; ++j)
-    for (Index c = 0; c < 3; ++c) {
-      EXPECT_EQ(std::isnan(result.dv[j * 3 + c]), mask.allows(5, j)) << "key " << j;
-      EXPECT_EQ(std::isnan(result.dk[j * 3 + c]), mask.allows(5, j)) << "key " << j;
-      if (mask.allows(5, j)) continue;
-      EXPECT_EQ(result.dv[j * 3 + c], expected.dv[j * 3 + c]) << "key " << j;
-      EXPECT_EQ(result.dk[j * 3 + c], expected.dk[j * 3 + c]) << "key " << j;
-    }
+  for (const Index block_rows : {0, 1, 5})
+    expect_bad_rows_stay_local(shape, mask, random_doubles(shape, 11), {0, 5, 11},
+                               [&](const Tensors<double>& in) {
+                                 return naive(shape, mask, 0.5, in, by_rows(block_rows));
+                               });
 }
 
 INSTANTIATE_TEST_SUITE_P(Masks, NaiveLocality,

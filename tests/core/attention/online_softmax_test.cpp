@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <random>
 #include <vector>
 
 #include "core/base/random.h"
@@ -134,36 +136,48 @@ TEST(Carried, TheStateIsWhatItSays) {
   EXPECT_DOUBLE_EQ(result.lse(), 3 + std::log(result.row.row_sum));
 }
 
-// C05 (S1): the (m, l) merge is exact, and commutative and associative up to rounding.
-TEST(C05_Merge, AgreesWithTheCarriedForm) {
-  const Keys<double> keys = random_keys<double>(30, 2);
-  const Expected expected = by_definition(keys);
-  const Partial<double> a = partial_of(keys.part(0, 7)), b = partial_of(keys.part(7, 18)),
-                        c = partial_of(keys.part(18, 30));
-  const auto merged = [](Partial<double> x, const Partial<double>& y) {
-    x.add(y);
-    return x;
-  };
-  for (const Partial<double>& all : {merged(merged(a, b), c), merged(a, merged(b, c)),
-                                     merged(merged(c, b), a), merged(b, merged(a, c))}) {
-    EXPECT_LE(max_abs_error(all.out(), expected.out), 1e-14);
-    EXPECT_NEAR(all.lse(), static_cast<double>(expected.lse), 1e-14);
-  }
-  EXPECT_EQ(merged(a, b).out_accum, merged(b, a).out_accum);
-  EXPECT_EQ(merged(a, b).row.row_sum, merged(b, a).row.row_sum);
-}
-
-// C06 (S2): so is the merge by lse, on normalised outputs.
-TEST(C06_LseMerge, AgreesWithTheCarriedForm) {
-  const Keys<double> keys = random_keys<double>(30, 3);
-  const Expected expected = by_definition(keys);
-  for (const std::size_t cut : {1, 7, 15, 29}) {
-    const Partial<double> a = partial_of(keys.part(0, cut)), b = partial_of(keys.part(cut, 30));
-    double lse = a.lse();
-    std::vector<double> out = a.out();
-    merge_by_lse<double>(lse, out, b.lse(), b.out());
-    EXPECT_LE(max_abs_error(out, expected.out), 1e-14) << "cut " << cut;
-    EXPECT_NEAR(lse, static_cast<double>(expected.lse), 1e-14) << "cut " << cut;
+// C05 and C06 (S1, S2): both merges are exact, commutative and associative up to rounding. Keys are cut
+// anywhere, into blocks that may be empty or far apart, and any two of what is left are merged until
+// one is left.
+TEST(C05_C06_Merges, GiveTheSameInAnyOrderOfAnyBlocks) {
+  std::mt19937 random(5);
+  const auto below = [&](std::size_t limit) { return random() % limit; };
+  for (int trial = 0; trial < 300; ++trial) {
+    SCOPED_TRACE(trial);
+    const std::size_t count = 1 + below(40);
+    const auto keys =
+        random_keys<double>(count, 2 + static_cast<std::uint64_t>(trial), trial % 3 == 0 ? 100 : 3);
+    const Expected expected = by_definition(keys);
+    std::vector<std::size_t> cuts = {0, count};
+    for (std::size_t cut = below(9); cut > 0; --cut) cuts.push_back(below(count + 1));
+    std::sort(cuts.begin(), cuts.end());
+    struct ByLse {
+      double lse;
+      std::vector<double> out;
+    };
+    std::vector<Partial<double>> parts;
+    std::vector<ByLse> by_lse;
+    for (std::size_t i = 1; i < cuts.size(); ++i) {
+      parts.push_back(partial_of(keys.part(cuts[i - 1], cuts[i])));
+      by_lse.push_back({parts.back().lse(), parts.back().out()});
+    }
+    while (parts.size() > 1) {
+      const std::size_t from = below(parts.size());
+      const std::size_t to = (from + 1 + below(parts.size() - 1)) % parts.size();
+      Partial<double> other_way = parts[from];
+      other_way.add(parts[to]);
+      parts[to].add(parts[from]);
+      EXPECT_LE(max_abs_error(parts[to].out_accum, other_way.out_accum), 1e-13);
+      EXPECT_NEAR(parts[to].row.row_sum, other_way.row.row_sum, 1e-13);
+      merge_by_lse<double>(by_lse[to].lse, by_lse[to].out, by_lse[from].lse, by_lse[from].out);
+      parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(from));
+      by_lse.erase(by_lse.begin() + static_cast<std::ptrdiff_t>(from));
+    }
+    const double rounding = trial % 3 == 0 ? 1e-12 : 1e-14;
+    EXPECT_LE(max_abs_error(parts[0].out(), expected.out), rounding);
+    EXPECT_NEAR(parts[0].lse(), static_cast<double>(expected.lse), rounding);
+    EXPECT_LE(max_abs_error(by_lse[0].out, expected.out), rounding);
+    EXPECT_NEAR(by_lse[0].lse, static_cast<double>(expected.lse), rounding);
   }
 }
 

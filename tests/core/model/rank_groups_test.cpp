@@ -149,14 +149,5 @@ TEST(GroupDrawing, HasLettersForAsManyGroupsAsThereMayBe) {
   EXPECT_NE(input_error_of([] { group_drawing(groups_of({{2, 1, 1, 1}}), 0); }), "");
 }
 
-TEST(RankGroups, RefuseHeadsThatDoNotDivide) {
-  EXPECT_EQ(input_error_of([] { check_tensor_heads(12, 6, 4); }),
-            "tensor: 4 given for 12 heads and 6 kv heads; accepted: a divisor of 6");
-  EXPECT_NE(input_error_of([] { check_tensor_heads(8, 1, 2); }), "");
-  EXPECT_NE(input_error_of([] { check_tensor_heads(8, 8, 0); }), "");
-  for (const int size : {1, 2, 4})
-    EXPECT_EQ(input_error_of([&] { check_tensor_heads(8, 4, size); }), "");
-}
-
 }  // namespace rank_groups_test
 }  // namespace ringscope

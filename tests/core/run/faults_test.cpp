@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <future>
 #include <map>
 #include <set>
@@ -47,7 +46,6 @@ struct Ending {
 };
 
 Ending ending_of(const Problem& config) {
-  const auto begin = std::chrono::steady_clock::now();
   Ending ending;
   try {
     run_on_threads(config, problem().inputs);
@@ -55,8 +53,6 @@ Ending ending_of(const Problem& config) {
     ending.error = failure;
     ending.run.recording = failure.recording();
   }
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-  EXPECT_LE(took.count(), config.timeout_s + 2);
   return ending;
 }
 
@@ -416,15 +412,6 @@ TEST(Faults, StrikeARankAndAHopThatThereAre) {
   EXPECT_TRUE(refused(1, -1, 0));
   EXPECT_FALSE(refused(4, 0, 3, Fault::jitter));
   EXPECT_TRUE(refused(4, 0, 4, Fault::straggler));
-}
-
-TEST(Faults, TimeoutsArePositive) {
-  Problem config = problem().config(PartitionKind::zigzag, 2);
-  for (const double timeout : {0.0, -1.0, std::numeric_limits<double>::quiet_NaN(),
-                               std::numeric_limits<double>::infinity()}) {
-    config.timeout_s = timeout;
-    EXPECT_THROW(check_config(config), InputError) << timeout;
-  }
 }
 
 }  // namespace faults_test

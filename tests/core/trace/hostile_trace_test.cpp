@@ -34,12 +34,6 @@ void expect_complaint_at(const std::string& key, const std::string& bad, const s
                    "byte " + std::to_string(at) + ": " + part);
 }
 
-TEST(HostileTrace, TruncatedAtEveryByte) {
-  ASSERT_EQ(complaint(sample()), "");
-  for (std::size_t length = 0; length + 2 <= sample().size(); ++length)
-    ASSERT_NE(complaint(sample().substr(0, length)), "") << length;
-}
-
 // If it may be cut off, what is whole is read, whatever is cut off; packed files are read likewise.
 TEST(HostileTrace, ReadsWhatIsWholeUpToEveryByte) {
   const Recording whole = parse_chrome_trace(sample());

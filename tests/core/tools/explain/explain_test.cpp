@@ -51,7 +51,7 @@ Machine h100s(int world_size) {
 }
 
 FaultyCase faulty_case(Cause cause, std::uint64_t seed) {
-  constexpr int kSizes[] = {2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 128, 256};
+  constexpr int kSizes[] = {2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128};
   FaultyCase made;
   made.cause = cause;
   Problem& job = made.request.job;
@@ -210,6 +210,38 @@ TEST(Explain, FindsNothingInHealthyRuns) {
     made.machine = made.healthy;
     for (const Diagnosis& found : explain(recording_of(made)).findings)
       ADD_FAILURE() << "seed " << seed << ": " << found.evidence;
+  }
+}
+
+// Whatever is wrong at once, no cause saves less than nothing, nor more than the run lost, but for what
+// is estimated; and all of them together no more than the run took. (Each is set right alone. So
+// where one hides another, both cost what they hold up together.)
+TEST(Explain, CausesSaveNoMoreThanTheRunLost) {
+  constexpr Cause kCauses[] = {Cause::slow_rank, Cause::slow_link, Cause::imbalance,
+                               Cause::step_overhead, Cause::jitter};
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    FaultyCase made = faulty_case(kCauses[seed % 5], seed);
+    Problem& job = made.request.job;
+    if (job.world_size > 32) continue;
+    const auto n = static_cast<std::size_t>(job.world_size);
+    if (seed % 2 == 1) made.machine.step_s += draw(seed, 10, 0, 3e-4);
+    if (seed % 3 == 1) made.machine.jitter += draw(seed, 11, 0, 0.3);
+    if (seed % 4 == 1) {
+      made.machine.speed.resize(n, 1);
+      made.machine.speed[static_cast<std::size_t>(draw_int(seed, 12, 0, job.world_size - 1))] *=
+          draw(seed, 13, 0.4, 1);
+    }
+    SimulationRequest even = made.request;
+    even.job.partition = made.even;
+    const double healthy = simulate(even, Work(even.job), made.healthy).wall_s();
+    const Explanation why = explain(recording_of(made));
+    double sum = 0;
+    for (const Diagnosis& found : why.findings) {
+      EXPECT_GE(found.saved_s, kLeastShare * why.wall_s) << seed;
+      EXPECT_LE(found.saved_s, 1.1 * (why.wall_s - healthy) + 0.05 * why.wall_s) << seed;
+      sum += found.saved_s;
+    }
+    EXPECT_LE(sum, why.wall_s) << seed;
   }
 }
 

@@ -13,7 +13,7 @@
 namespace ringscope {
 namespace {
 
-constexpr int kCases = 150;
+constexpr int kCases = 100;
 constexpr double kRounding = 1e-12;
 
 unsigned seed_of_run() {
@@ -134,6 +134,60 @@ TEST(Properties, KeepingStepNeverHelps) {
     const double on_their_own = simulated(made).wall_s();
     made.pace = Pace::in_step;
     EXPECT_LE(on_their_own, simulated(made).wall_s() * (1 + kRounding));
+  });
+}
+
+// A task that takes longer lets no task end earlier. Where all take twice as long, so does the run, to
+// the bit.
+TEST(Properties, EveryEndGrowsWithEveryDuration) {
+  for_cases([](const RandomCase& made, RandomCases& cases) {
+    if (made.job.world_size > 9) return;
+    const SimulatedRun run = run_of({made.job, made.pace}, Work(made.job), made.machine);
+    const auto ends = [&](const TaskTimes& times) {
+      std::vector<double> all = times.end;
+      for (std::size_t i = 0; i < all.size(); ++i)
+        if (run.graph.tasks[i].pass == Pass::backward) all[i] += times.forward_s;
+      return all;
+    };
+    const TaskTimes times = evaluate(run.graph, run.seconds);
+    for (int trial = 0; trial < 5; ++trial) {
+      std::vector<double> longer = run.seconds;
+      const int task = cases.below(static_cast<int>(longer.size()));
+      longer[static_cast<std::size_t>(task)] += times.wall_s() * cases.share();
+      const std::vector<double> before = ends(times), after = ends(evaluate(run.graph, longer));
+      for (std::size_t i = 0; i < before.size(); ++i)
+        EXPECT_GE(after[i] * (1 + kRounding), before[i]) << "task " << i << " after " << task;
+    }
+    std::vector<double> twice = run.seconds;
+    for (double& seconds : twice) seconds *= 2;
+    const TaskTimes doubled = evaluate(run.graph, twice);
+    for (std::size_t i = 0; i < twice.size(); ++i) EXPECT_EQ(doubled.end[i], 2 * times.end[i]);
+    EXPECT_EQ(doubled.wall_s(), 2 * times.wall_s());
+  });
+}
+
+// Under a full mask ranks with as many rows have as much to do: it is the same run wherever on the ring
+// the machine's ranks and links begin.
+TEST(Properties, AMachineMayBeTurnedAroundItsRing) {
+  for_cases([](RandomCase made, RandomCases& cases) {
+    const int n = made.job.world_size;
+    if (made.job.scheme == Scheme::two_level) return;
+    made.job.mask = {};
+    made.job.shape.seqlen = 2 * n;
+    made.machine.jitter = made.machine.hop_jitter = 0;
+    const Simulation before = simulated(made);
+    const int turn = cases.below(n);
+    const auto turned = [&](auto& of_ranks) {
+      if (!of_ranks.empty()) std::rotate(of_ranks.begin(), of_ranks.begin() + turn, of_ranks.end());
+    };
+    turned(made.machine.speed);
+    turned(made.machine.to_next);
+    const Simulation after = simulated(made);
+    EXPECT_NEAR(after.wall_s(), before.wall_s(), kRounding * before.wall_s());
+    for (int rank = 0; rank < n; ++rank)
+      EXPECT_NEAR(after.ranks[static_cast<std::size_t>(rank)].wait_s,
+                  before.ranks[static_cast<std::size_t>((rank + turn) % n)].wait_s,
+                  kRounding * before.wall_s());
   });
 }
 

@@ -126,30 +126,6 @@ TEST(SimulatedUlysses, TilesAreThoseOfTheWholeSequence) {
   }
 }
 
-TEST(SimulatedUlysses, EventsLieWithinTheRunOneAfterTheOther) {
-  const Problem job = job_of(4);
-  Machine machine = machine_of(4);
-  machine.jitter = machine.hop_jitter = 0.4;
-  std::map<std::pair<int, Lane>, std::int64_t> ends;
-  std::map<std::int64_t, int> flows;
-  int events = 0;
-  const auto [done, by_rank] = recorded({job, Pace::in_step, machine});
-  for (int rank = 0; rank < 4; ++rank)
-    for (const TraceEvent& event : by_rank[static_cast<std::size_t>(rank)]) {
-      std::int64_t& end = ends[{rank, event.lane}];
-      EXPECT_GE(event.begin_ns, end);
-      EXPECT_GE(event.end_ns, event.begin_ns);
-      end = event.end_ns;
-      if (event.lane == Lane::send) flows[event.flow] += 1;
-      if (event.lane == Lane::recv) flows[event.flow] += 1000;
-      ++events;
-    }
-  for (const auto& [lane, end] : ends) EXPECT_LE(static_cast<double>(end), done.wall_s() * 1e9 + 1);
-  EXPECT_EQ(flows.size(), 16u);  // 4 ranks, 2 passes, 2 all-to-alls
-  for (const auto& [flow, count] : flows) EXPECT_EQ(count, 1001);
-  EXPECT_GT(events, 4 * 2 * (1 + 2 * 2));
-}
-
 // Shares of three and two heads: the loop is followed, and moves what it moves in a run.
 TEST(SimulatedUlysses, FollowsTheLoopWhereHeadsDoNotDivide) {
   const Problem job = job_of(3);
