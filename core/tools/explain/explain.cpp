@@ -49,7 +49,7 @@ class Explainer : private FittedRun {
                                       seconds_text(1e-9 * static_cast<double>(*info.live_ns))));
     if (info.failure) result.findings.push_back(fault());
     if (!info.is_whole()) return result;  // half a run says little about its machine
-    wall_ = run_.wall_s(base_);
+    wall_ = wall_of(base_);
     fit_ =
         wall_ > 0 ? std::clamp(1 - std::abs(wall_ - result.wall_s) / result.wall_s, 0.3, 1.0) : 0.3;
     // A replay that is longer than the run says what share of it would go.
@@ -69,7 +69,8 @@ class Explainer : private FittedRun {
     result.findings = ranked();
     Durations without_hops = healthy_;
     std::fill(without_hops.hops.begin(), without_hops.hops.end(), 0.0);
-    result.exposed_s = scale_ * std::max(0.0, run_.wall_s(healthy_) - run_.wall_s(without_hops));
+    const double with_hops = wall_of(healthy_);
+    result.exposed_s = scale_ * std::max(0.0, with_hops - wall_of(without_hops));
     charge(without_hops, [](RankLosses& rank) -> double& { return rank.hops; });
     result.ranks = std::move(losses_);
     return result;
@@ -110,9 +111,18 @@ class Explainer : private FittedRun {
     for (std::size_t i = 0; i < run_.steps().size(); ++i) f(i, run_.steps()[i]);
   }
 
+  // Return the seconds of the run with `times`, of which the last are often asked for again.
+  double wall_of(const Durations& times) const {
+    if (times != replayed_) {
+      replayed_ = times;
+      replayed_s_ = run_.wall_s(times);
+    }
+    return replayed_s_;
+  }
+
   // Add a finding with what the run takes less with `times`.
   void add(Diagnosis finding, const Durations& times, double doubt) {
-    finding.saved_s = std::max(0.0, wall_ - run_.wall_s(times));
+    finding.saved_s = std::max(0.0, wall_ - wall_of(times));
     finding.confidence = fit_ * std::clamp(1 - doubt, 0.2, 1.0);
     findings_.push_back(std::move(finding));
   }
@@ -120,7 +130,7 @@ class Explainer : private FittedRun {
   // Return how long each rank does not compute in a replay. Work that a replay adds to a step is
   // computing, and so is what is left of the recorded work.
   std::vector<double> idle_of(const Durations& times) const {
-    std::vector<double> idle(of(n_), run_.wall_s(times));
+    std::vector<double> idle(of(n_), wall_of(times));
     for_steps([&](std::size_t i, const RankStep& step) {
       idle[of(step.rank)] -= std::min(computing(step), times.steps[i]) +
                              std::max(0.0, times.steps[i] - base_.steps[i]);
@@ -476,6 +486,8 @@ class Explainer : private FittedRun {
   std::vector<Diagnosis> findings_;
   std::vector<RankLosses> losses_;
   std::vector<double> idle_;  // of the last replay that was charged
+  mutable Durations replayed_;
+  mutable double replayed_s_ = 0;
 };
 
 }  // namespace

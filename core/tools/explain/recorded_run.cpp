@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <utility>
 
 #include "core/base/error.h"
@@ -155,10 +156,7 @@ void RecordedRun::read_late_messages(const Recording& recording) {
 }
 
 void RecordedRun::read_hops(const Recording& recording) {
-  struct Ends {
-    std::vector<const TraceEvent*> of[2];  // sends and receives, in their order
-  };
-  std::map<HopKey, Ends> all;
+  std::vector<std::pair<HopKey, const TraceEvent*>> all;  // sends and receives, in their order
   int sent = 0, sent_late = 0;
   for (const auto& events : recording.events) {
     std::map<std::pair<Pass, int>, std::int64_t> computed;  // when a step was
@@ -168,16 +166,21 @@ void RecordedRun::read_hops(const Recording& recording) {
       const bool is_hop = e.lane == Lane::send || e.lane == Lane::recv;
       if (!is_hop || e.step < 0 || e.step > ranks_ || !is_rank(e.src) || !is_rank(e.dst)) continue;
       // A receive slice has the receiver's number of the hop, which is the sender's.
-      all[{e.pass, e.payload, e.step, e.src, e.dst}].of[e.lane == Lane::recv].push_back(&e);
+      all.emplace_back(HopKey{e.pass, e.payload, e.step, e.src, e.dst}, &e);
       if (const auto found = computed.find({e.pass, e.step});
           e.lane == Lane::send && found != computed.end())
         ++sent, sent_late += e.begin_ns >= found->second;
     }
   }
   computes_first_ = sent > 0 && sent_late > 0.9 * sent;
-  for (const auto& [key, ends] : all) {
+  std::stable_sort(all.begin(), all.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (auto next = all.begin(); next != all.end();) {
+    const HopKey key = next->first;
+    std::vector<const TraceEvent*> sends, receives;
+    for (; next != all.end() && next->first == key; ++next)
+      (next->second->lane == Lane::recv ? receives : sends).push_back(next->second);
     const auto [pass, payload, step, src, dst] = key;
-    hop_rows_[key] = static_cast<std::int32_t>(hops_.size());
     RecordedHop& hop = hops_.emplace_back(RecordedHop{.pass = pass,
                                                       .payload = payload,
                                                       .way = way_of(src, dst),
@@ -185,7 +188,6 @@ void RecordedRun::read_hops(const Recording& recording) {
                                                       .from = src,
                                                       .to = dst,
                                                       .known = true});
-    const auto& [sends, receives] = ends.of;
     for (std::size_t i = 0; i < std::max(sends.size(), receives.size()); ++i) {
       const TraceEvent& one = *(i < sends.size() ? sends : receives)[i];
       // Either end of a simulated message says all, and messages arrive in no order.
@@ -299,6 +301,7 @@ void RecordedRun::give_rows() {
     double amount = 0, pairs = 0, count = 0;
   };
   std::vector<Sum> of_steps, of_hops;
+  const std::size_t recorded = hops_.size();
   std::vector<bool> has_begun(n);
   row_.assign(graph_.tasks.size(), -1);
   part_.assign(graph_.tasks.size(), 1);
@@ -316,7 +319,6 @@ void RecordedRun::give_rows() {
       of_steps.resize(steps_.size());
       of_steps[row].pairs += task.work.pairs;
     } else if (task.is_hop()) {
-      const auto known = hop_rows_.find({task.pass, task.payload, task.step, task.rank, task.to});
       const RecordedHop hop{.pass = task.pass,
                             .payload = task.payload,
                             .way = way_of(task.rank, task.to),
@@ -325,9 +327,15 @@ void RecordedRun::give_rows() {
                             .to = task.to,
                             .bytes = task.bytes,
                             .messages = 1};
-      row_[i] = known != hop_rows_.end() ? known->second : static_cast<std::int32_t>(hops_.size());
+      const auto end = hops_.begin() + static_cast<std::ptrdiff_t>(recorded);
+      const auto known =
+          std::lower_bound(hops_.begin(), end, key_of(hop),
+                           [](const RecordedHop& a, const HopKey& key) { return key_of(a) < key; });
+      const bool is_known = known != end && key_of(*known) == key_of(hop);
+      row_[i] = static_cast<std::int32_t>(is_known ? known - hops_.begin()
+                                                   : static_cast<std::ptrdiff_t>(hops_.size()));
       part_[i] = alone_s(hop);
-      if (known == hop_rows_.end()) hops_.push_back(hop);
+      if (!is_known) hops_.push_back(hop);
       of_hops.resize(hops_.size());
     } else if (task.kind == Task::Kind::begin && !has_begun[static_cast<std::size_t>(task.rank)]) {
       has_begun[static_cast<std::size_t>(task.rank)] = true;
@@ -354,6 +362,7 @@ void RecordedRun::give_rows() {
 
 double RecordedRun::wall_s(const Durations& durations) const {
   std::vector<double> seconds;
+  seconds.reserve(graph_.tasks.size());
   for (std::size_t i = 0; i < graph_.tasks.size(); ++i) {
     const Task& task = graph_.tasks[i];
     const auto& column = task.is_hop()                     ? durations.hops

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -49,6 +48,8 @@ struct Durations {
   std::vector<double> steps, hops;
   std::vector<double> begins;  // [rank]: from the run's beginning to the rank's first event
   int cores = 0;               // that ranks share; 0: each has its own
+
+  bool operator==(const Durations&) const = default;
 };
 
 // Return the job of a recording, without the backward pass and nodes. Throw InputError for what
@@ -97,6 +98,9 @@ class RecordedRun {
  private:
   using HopKey = std::tuple<Pass, Payload, int, int, int>;  // step, sender, receiver
 
+  static HopKey key_of(const RecordedHop& hop) {
+    return {hop.pass, hop.payload, hop.step, hop.from, hop.to};
+  }
   bool is_rank(int rank) const { return rank >= 0 && rank < ranks_; }
   void read_rank(int rank, const std::vector<TraceEvent>& events);
   void read_late_messages(const Recording& recording);
@@ -114,12 +118,11 @@ class RecordedRun {
   std::int64_t begin_ns_ = 0;
   double flops_a_pair_[2] = {};
   std::vector<RankStep> steps_;
-  std::vector<RecordedHop> hops_;
+  std::vector<RecordedHop> hops_;  // first those that were recorded, by key
   std::vector<double> begins_;
   std::vector<std::vector<double>> pauses_;  // by rank
   std::vector<std::pair<std::size_t, std::int64_t>>
       ends_;  // by rank: its last step (SIZE_MAX: none), and the end
-  std::map<HopKey, std::int32_t> hop_rows_;
   std::optional<Link> link_;
 
   TaskGraph graph_;
