@@ -33,6 +33,14 @@ double sum_of_ones(int count, DType state) {
   return static_cast<double>(sum);
 }
 
+// Return how many blocks of 2,048 equal keys it takes until their sum, kept in `state`, overflows.
+double blocks_until_overflow(DType state) {
+  float sum = 0;
+  int blocks = 0;
+  for (; blocks < 1000 && std::isfinite(sum); ++blocks) sum = round_to(state, sum + 2048);
+  return blocks;
+}
+
 CLAIM(C46, F32AccumulatorsAreForPrecision, holds_if, "S1, S3",
       "S1, part two, 12.3; S3, algorithm 1, failure modes") {
   const float highest = 90;
@@ -41,8 +49,9 @@ CLAIM(C46, F32AccumulatorsAreForPrecision, holds_if, "S1, S3",
       "The running maximum, sum and output must be f32, whatever the inputs are; otherwise exp "
       "overflows.",
       "They must be f32, though for another reason. No exp can overflow once the maximum is "
-      "subtracted: the largest is {5}, and bf16 reaches as far as f32 anyway. What goes wrong is "
-      "precision, because small addends vanish: the sum of 1,000 equal keys stops at {4} in bf16. "
+      "subtracted: the largest is {5}, and bf16 reaches as far as f32 anyway. In f16 the sum can: "
+      "{6} blocks of 2,048 equal keys are enough. What goes wrong before that is precision, "
+      "because small addends vanish: the sum of 1,000 equal keys stops at {4} in bf16. "
       "Merging 64 blocks into a bf16 state errs by more than 0.001 on average, into an f32 one by "
       "less than a millionth.",
       {Figure("mean error, 1,024 keys in 64 blocks, f32 state", mean_error(64, DType::f32),
@@ -57,7 +66,10 @@ CLAIM(C46, F32AccumulatorsAreForPrecision, holds_if, "S1, S3",
        Figure("sum of 1,000 ones, one by one, bf16", sum_of_ones(1000, DType::bf16), exactly(256),
               {"f32", sum_of_ones(1000, DType::f32)}, "not enough"),
        Figure("largest exp of a row whose highest score is 90, maximum subtracted", subtracted,
-              exactly(1), {"not subtracted, f32", plain}, refuted("overflow"))}};
+              exactly(1), {"not subtracted, f32", plain}, refuted("overflow")),
+       Figure("blocks of 2,048 equal keys until the sum overflows, f16",
+              blocks_until_overflow(DType::f16), exactly(32),
+              {"f32, not in 1,000", blocks_until_overflow(DType::f32)}, "overflow")}};
 }
 
 CLAIM(C47, OnlyNarrowAccumulatorsLosePrecisionByMerging, holds_if, "S3", "Section 14") {

@@ -83,8 +83,9 @@ CLAIM(C03, SubtractingTheMaximumChangesNothing, holds, "S0, S1, S3",
               "overflow")}};
 }
 
-// Apply S0's update block by block. A `value_shift` of 1 takes V of the block before, as printed.
-double carried_error(const Row& row, int value_shift, bool rescale) {
+// Apply S0's update block by block. A `value_shift` of 1 takes V of the block before, as printed. Only
+// the first `summed` exps of a block are added to l.
+double carried_error(const Row& row, int value_shift, bool rescale, std::size_t summed = 10) {
   const std::size_t size = row.size() / 4;
   double m = kMinusInf, l = 0, a = 0;
   for (std::size_t j = 0; j < 4; ++j) {
@@ -97,7 +98,7 @@ double carried_error(const Row& row, int value_shift, bool rescale) {
     for (std::size_t k = 0; k < size; ++k) {
       const double p = std::exp(row.scores[j * size + k] - m_new);
       a += p * row.values[v * size + k];
-      l += p;
+      if (k < summed) l += p;
     }
     m = m_new;
   }
@@ -109,12 +110,17 @@ CLAIM(C04, CarriedUpdateIsExact, holds_if, "S0", "Safe softmax") {
   return {
       "Carrying A (the sum of weights times V, not yet divided) and l from block to block, "
       "rescaled whenever the maximum grows, gives the exact output.",
-      "It is exact if the weights of block j+1 multiply the values of block j+1. The printed "
-      "formula has V_j there, which is off by {1} in this example.",
+      "It is exact if the weights of block j+1 multiply the values of block j+1, and l grows by "
+      "the "
+      "sum of its exps. The printed formula has V_j, which is off by {1} in this example, and no "
+      "sum: "
+      "with one exp a block l is too small, and the output off by {2}.",
       {Figure("error with V_(j+1), 40 keys in 4 blocks, f64", carried_error(row, 0, true),
               at_most(1e-14), {"no rescaling", carried_error(row, 0, false)}, 0, Shown::bound),
        Figure("error with V_j, as printed", carried_error(row, 1, true), at_least(1e-3),
-              {"V_(j+1)", carried_error(row, 0, true)}, 0)}};
+              {"V_(j+1)", carried_error(row, 0, true)}, 0),
+       Figure("error with one exp a block in l", carried_error(row, 0, true, 1), at_least(1e-3),
+              {"the block's sum", carried_error(row, 0, true)}, 0)}};
 }
 
 std::vector<double> example_weights(double scale) {
@@ -156,6 +162,19 @@ CLAIM(C38, MergeExampleIs24Point2, holds_if, "S3", "entry 2, worked example") {
               24.18 - softmax_average(row), Shown::bound),
        Figure("by the rounded numbers that S3 prints on the way", by_printed_steps(std::exp(-1)),
               near(24.193, 0.002), {"no rescaling", by_printed_steps(1)}, 24.18)}};
+}
+
+CLAIM(C88, AHasAWidthAndEveryRowItsSum, wrong, "S0", "Put it in a ring; Online softmax") {
+  const AttentionShape shape{1, 1, 1, 1024, 64};
+  const double rows = row_values(shape, 1024.0 / 4);
+  return {
+      "A device's A has h x c_Q numbers, with an h that is not defined, and l one for each chunk.",
+      "exp(Q_i K_j^T) V_j has a row of {0} values for each query, c_Q x d, and every query has a "
+      "sum and a maximum of its own: {1} sums for 1,024 positions on 4 devices.",
+      {Figure("values of A for a query, head_dim 64", query_values(shape, 256) / rows, exactly(64),
+              {"as many as sums", row_values(shape, 1.0)}, refuted("h")),
+       Figure("running sums of a device, 1,024 positions on 4", rows, exactly(256),
+              {"one a chunk", row_values(shape, 4.0)}, 4)}};
 }
 
 }  // namespace softmax_test

@@ -97,5 +97,26 @@ CLAIM(C64, UlyssesSendsLessFromThreeRanksOn, holds_if, "S3", "Section 11, contem
               {"K and V repeated for every query head", ratio(32, 4)}, refuted("more than 1"))}};
 }
 
+CLAIM(C96, TwoRoundsAreOfAForwardPass, holds_if, "S2", "Complexity Analysis, key observations") {
+  Problem job = job_of(32, 32, 65536, 8);
+  const double ring = traffic_of(job, 0).hops;
+  job.scheme = Scheme::ulysses;
+  const double forward = traffic_of(job, 0).hops;
+  job.backward = true;
+  const double both = traffic_of(job, 0).hops;
+  return {"Ulysses has 2 rounds whatever the number of ranks, a ring N - 1.",
+          "A forward pass has two all-to-alls, if Q, K and V travel in one, and with its backward "
+          "pass a "
+          "step has {1}. Each is N - 1 messages a rank, so 8 ranks send {2} forward, where a ring "
+          "sends "
+          "{3}: the rounds are fewer, the messages are not.",
+          {Figure("all-to-alls of a forward pass", forward, exactly(2),
+                  {"with the backward pass", both}, 2),
+           Figure("with the backward pass", both, exactly(4), {"forward alone", forward}, 2),
+           Figure("messages of a rank of 8, forward", 7 * forward, exactly(14),
+                  {"all-to-alls", forward}, 2),
+           Figure("messages of a ring's rank", ring, exactly(7), {"Ulysses", 7 * forward}, 7)}};
+}
+
 }  // namespace
 }  // namespace ringscope::claims
