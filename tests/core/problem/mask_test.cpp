@@ -1,12 +1,196 @@
-// The mask as an interval per query, against the definition of each kind pair by pair.
-#include "core/problem/mask.h"
-
+// Masks: as people spell them, and what they allow.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <cstdio>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/base/random.h"
+#include "core/base/text.h"
+#include "core/problem/mask.h"
+#include "tests/core/base/thrown.h"
 #include "tests/core/problem/all_masks.h"
 
 namespace ringscope {
 namespace {
+
+// Compares a parsed mask with a rule, at every pair of a small sequence.
+void expect_allows(const std::string& text, Index seqlen,
+                   const std::function<bool(Index, Index)>& rule) {
+  const MaskSpec spec = MaskSpec::parse(text);
+  const Mask mask = spec.for_seqlen(seqlen);
+  EXPECT_EQ(mask.seqlen, seqlen);
+  for (Index i = 0; i < seqlen; ++i)
+    for (Index j = 0; j < seqlen; ++j)
+      EXPECT_EQ(mask.allows(i, j), rule(i, j)) << text << " query " << i << " key " << j;
+}
+
+TEST(MaskSpec, MeansWhatTheSpellingSays) {
+  const auto near = [](Index i, Index j) { return (i > j ? i - j : j - i) < 3; };
+  const auto document = [](Index p) { return p < 2 ? 0 : p < 7 ? 1 : 2; };
+  expect_allows("full", 9, [](Index, Index) { return true; });
+  expect_allows("causal", 9, [](Index i, Index j) { return j <= i; });
+  expect_allows("full+causal", 9, [](Index i, Index j) { return j <= i; });
+  expect_allows("window:3", 9, near);
+  expect_allows("full+window:3", 9, near);
+  expect_allows("causal+window:3", 9, [&](Index i, Index j) { return j <= i && near(i, j); });
+  expect_allows("prefix:4", 9, [](Index i, Index j) { return j <= i || j < 4; });
+  expect_allows("prefix:0", 9, [](Index i, Index j) { return j <= i; });
+  expect_allows("documents:2,5,2", 9, [&](Index i, Index j) { return document(i) == document(j); });
+  expect_allows("documents:2,5,2+window:3+prefix:4", 9, [&](Index i, Index j) {
+    return document(i) == document(j) && near(i, j) && (j <= i || j < 4);
+  });
+}
+
+TEST(MaskSpec, NoMaskIsFull) { EXPECT_EQ(MaskSpec().name(), "full"); }
+
+TEST(MaskSpec, NameIsCanonicalAndReadsBack) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"full", "full"},
+      {"full+causal", "causal"},
+      {"window:5+causal", "causal+window:5"},
+      {"prefix:0", "prefix:0"},
+      {"documents:100,28+causal", "causal+documents:100,28"},
+      {"documents:1+window:2+prefix:3+causal+full", "causal+prefix:3+window:2+documents:1"},
+      {"sink:3+documents:9+window:2", "window:2+sink:3+documents:9"},
+      {"sink:0+window:2", "window:2+sink:0"},
+  };
+  for (const auto& [given, canonical] : cases) {
+    EXPECT_EQ(MaskSpec::parse(given).name(), canonical);
+    EXPECT_EQ(MaskSpec::parse(canonical).name(), canonical);
+  }
+}
+
+// Positions are added to windows and prefixes: the largest ones must not overflow.
+TEST(MaskSpec, HugeWindowAndPrefixAllowAll) {
+  const std::string huge = "9223372036854775807";
+  expect_allows("window:" + huge, 5, [](Index, Index) { return true; });
+  expect_allows("prefix:" + huge, 5, [](Index, Index) { return true; });
+  EXPECT_EQ(MaskSpec::parse("window:" + huge).name(), "window:" + huge);
+}
+
+TEST(MaskSpec, RefusesWhatItDoesNotKnow) {
+  const char* const cases =
+      "|+|causal+|+causal|Causal|causal |triangle|full:1|causal:2|window|window:|window:0|"
+      "window:-1|window:3x|window:1.5|window: 3|window:+3|prefix|prefix:-1|prefix:x|sink|"
+      "sink:|sink:2|causal+sink:2|window:3+sink:-1|window:3+sink:x|"
+      "window:3+sink:9223372036854775808|ranges|ranges:|documents|documents:|documents:,|"
+      "documents:3,|documents:3,,4|documents:0,3|documents:-1,4|causal+causal|"
+      "window:3+window:4|window:9223372036854775808|documents:9223372036854775807,1";
+  for (const std::string_view text : split(cases, '|')) {
+    SCOPED_TRACE(text);
+    expect_contains(input_error_of([&] { MaskSpec::parse(text); }), "accepted: ");
+  }
+}
+
+TEST(MaskSpec, RefusesDocumentsThatDoNotSumUp) {
+  const MaskSpec spec = MaskSpec::parse("causal+documents:100,28");
+  EXPECT_NO_THROW(spec.for_seqlen(128));
+  for (const Index seqlen : {1, 100, 127, 129}) EXPECT_THROW(spec.for_seqlen(seqlen), InputError);
+}
+
+// A file of slices, and what is wrong with it.
+TEST(MaskSpec, SlicesOfAFile) {
+  const std::string accepted = "; accepted: q0 q1 k0 k1 full|causal|inverse";
+  const std::pair<const char*, std::string> cases[] = {
+      {"0 4 0 4 causal\n4 9 0 9 full # the rest\n\n", ""},
+      {"0 4 0 4 full\n0 4 4 8 inverse", ""},
+      {"", ": no slice found"},
+      {"# nothing\n", ": no slice found"},
+      {"0 4 0 4", ", line 1: '0 4 0 4' given" + accepted},
+      {"\n0 4 0 4 half", ", line 2: '0 4 0 4 half' given" + accepted},
+      {"0 4 0 4 full 5", ", line 1: '0 4 0 4 full 5' given" + accepted},
+      {"0 4 4 4 full", ", line 1: '0 4 4 4 full' given" + accepted},
+      {"4 0 0 4 full", ", line 1: '4 0 0 4 full' given" + accepted},
+      {"-1 4 0 4 full", ", line 1: '-1 4 0 4 full' given" + accepted},
+      {"0 9223372036854775808 0 4 full", ", line 1: '0 9223372036854775808 0 4 full' given"},
+      {"0 4 0 4.5 full", ", line 1: '0 4 0 4.5 full' given" + accepted},
+      {"0 4 0 4 full\xff", ", line 1: '0 4 0 4 full?' given" + accepted},
+      {"0 4 0 4 full\n3 5 3 5 full", ", lines 1 and 2: slices that overlap given"},
+      {"0 9 5 6 full\n1 2 0 2 full\n1 2 2 9 full", ", lines 1 and 3: slices that overlap given"},
+      {"0 9 0 9 causal\n4 5 4 5 causal", ", lines 1 and 2: slices that overlap given"},
+  };
+  const std::string path = testing::TempDir() + "ringscope_slices_" + std::to_string(::getpid());
+  for (const auto& [text, wrong] : cases) {
+    SCOPED_TRACE(text);
+    std::ofstream(path) << text;
+    const std::string found = input_error_of([&] { MaskSpec::parse("causal+ranges:" + path); });
+    EXPECT_EQ(found.substr(0, wrong.empty() ? std::string::npos : (path + wrong).size()),
+              wrong.empty() ? "" : path + wrong);
+  }
+  std::ofstream(path) << "0 4 0 9223372036854775807 causal";
+  const MaskSpec outside = MaskSpec::parse("ranges:" + path);
+  EXPECT_EQ(input_error_of([&] { outside.for_seqlen(9); }),
+            "slice '0 4 0 9223372036854775807 causal' given; accepted: slices within seqlen (9)");
+  std::remove(path.c_str());
+  EXPECT_NE(input_error_of([&] { MaskSpec::parse("ranges:" + path); }), "");
+  // A recording brings its slices along, and names no file that is opened.
+  const MaskSpec recorded = MaskSpec::recorded("ranges:" + path, {0, 2, 0, 3, 2});
+  EXPECT_EQ(recorded.name(), "ranges:" + path);
+  EXPECT_FALSE(recorded.for_seqlen(3).allows(1, 0));
+  EXPECT_TRUE(recorded.for_seqlen(3).allows(1, 1));
+  const std::vector<Index> impossible[] = {
+      {}, {0, 2, 0, 3}, {0, 2, 0, 3, 3}, {0, 2, 0, 3, -1}, {2, 2, 0, 3, 0}, {-1, 2, 0, 3, 0}};
+  for (const std::vector<Index>& numbers : impossible)
+    EXPECT_THROW(MaskSpec::recorded("ranges:x", numbers), InputError);
+}
+
+// Texts drawn from a seed, most of them wrong: each is taken if its lines are slices that share no
+// pair, and refused in one printable line otherwise.
+TEST(MaskSpec, DrawnFilesAreTakenOrRefusedInOneLine) {
+  constexpr const char* kWords[] = {"-1",   "x", "1e3", "+2", "0x1", "9223372036854775808",
+                                    "\xff", "#"};
+  constexpr const char* kKinds[] = {"full", "causal", "inverse"};
+  const std::string path = testing::TempDir() + "ringscope_drawn_" + std::to_string(::getpid());
+  std::uint64_t draws = 0;
+  const auto below = [&](int limit) {
+    return static_cast<int>(random_bits(11, 0, draws++) % static_cast<std::uint64_t>(limit));
+  };
+  int taken = 0;
+  for (int n = 0; n < 3000; ++n) {
+    std::string text;
+    std::vector<std::vector<Index>> slices;
+    bool is_right = true;
+    for (int line = below(4); line >= 0; --line) {
+      const Index q0 = below(6), k0 = below(6), q1 = q0 + below(4), k1 = k0 + below(4);
+      std::vector<std::string> words = {std::to_string(q0), std::to_string(q1), std::to_string(k0),
+                                        std::to_string(k1), kKinds[below(3)]};
+      is_right = is_right && q0 < q1 && k0 < k1;
+      if (below(12) == 0) {  // a wrong word, one too many, or one too few
+        const auto at = words.begin() + below(5);
+        const int way = below(3);
+        if (way == 0) *at = kWords[below(static_cast<int>(std::size(kWords)))];
+        if (way == 1) words.insert(at, "3");
+        if (way == 2) words.erase(at);
+        is_right = false;
+      }
+      for (const auto& other : slices)
+        if (q0 < other[1] && other[0] < q1 && k0 < other[3] && other[2] < k1) is_right = false;
+      slices.push_back({q0, q1, k0, k1});
+      for (const std::string& word : words) text += word + (below(9) == 0 ? "\t  " : " ");
+      text += below(8) == 0 ? "# a remark\n" : "\n";
+    }
+    std::ofstream(path, std::ios::binary) << text;
+    const std::string found = input_error_of([&] { MaskSpec::parse("ranges:" + path); });
+    EXPECT_EQ(found.empty(), is_right) << text << found;
+    EXPECT_TRUE(found.empty() || found.starts_with(path)) << found;
+    for (const char c : found) EXPECT_TRUE(c >= ' ' && c <= '~') << text << found;
+    taken += found.empty() ? 1 : 0;
+    if (HasFailure()) break;
+  }
+  EXPECT_GT(taken, 300);
+  EXPECT_LT(taken, 2700);
+  std::remove(path.c_str());
+}
+
+// ---
+// The mask as an interval per query, against the definition of each kind pair by pair.
 
 constexpr Index kSeqlens[] = {1, 2, 3, 4, 7, 12, 17};
 

@@ -1,5 +1,5 @@
 // The time of a model's step, against sums written out here. (What real models do:
-// tests/core/model/model_cost_test.cpp.)
+// tests/core/model/training_run_test.cpp.)
 #include "core/tools/cost/model_step.h"
 
 #include <fmt/format.h>

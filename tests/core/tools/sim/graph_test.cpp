@@ -1,14 +1,16 @@
 // The graph of the real loops: its tasks, what they wait for, and an order of them.
-#include "core/tools/sim/graph.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 #include <string>
 
 #include "core/base/error.h"
 #include "core/tools/cost/amounts.h"
+#include "core/tools/sim/evaluate.h"
+#include "core/tools/sim/graph.h"
+#include "core/tools/sim/simulate.h"
 
 namespace ringscope {
 namespace {
@@ -187,6 +189,186 @@ TEST(Graph, RefusesTooManyRanksAndTasks) {
   job.shape = {1, 64, 64, 4096, 8};
   set_scheme(job, "hybrid:64");
   EXPECT_GT(least_tasks(job), kMostTasks);
+}
+
+// ---
+// When tasks run: by graphs small enough to be followed by hand, and by what holds for all of them.
+
+// Computations that wait for what `after` says.
+TaskGraph graph_of_tasks(const std::vector<std::vector<std::int32_t>>& after) {
+  TaskGraph graph;
+  graph.world_size = static_cast<int>(after.size());
+  for (const std::vector<std::int32_t>& earlier : after) {
+    graph.tasks.push_back({.rank = static_cast<std::int32_t>(graph.tasks.size())});
+    graph.edges.insert(graph.edges.end(), earlier.begin(), earlier.end());
+    graph.edge_begins.push_back(static_cast<std::uint32_t>(graph.edges.size()));
+  }
+  return graph;
+}
+TaskGraph independent(int tasks) {
+  return graph_of_tasks(std::vector<std::vector<std::int32_t>>(static_cast<std::size_t>(tasks)));
+}
+
+TEST(Evaluate, ATaskBeginsWhenTheLastThatItWaitsForEnds) {
+  // Two chains that join: 1 + 2 and 4, then 3.
+  const TaskGraph graph = graph_of_tasks({{}, {0}, {}, {1, 2}});
+  const TaskTimes times = evaluate(graph, {1, 2, 4, 3});
+  EXPECT_EQ(times.begin, (std::vector<double>{0, 1, 0, 4}));
+  EXPECT_EQ(times.end, (std::vector<double>{1, 3, 4, 7}));
+  EXPECT_EQ(times.wall_s(), 7);
+  const CriticalPath path = critical_path(graph, times);
+  EXPECT_EQ(path.ranks, (std::vector<int>{3, 2}));
+  EXPECT_EQ(path.compute_s, 7);
+  EXPECT_EQ(awaited_by(graph, times, 3), 3);  // no hop
+}
+
+TEST(Evaluate, BackwardTimesCountFromTheSlowestForwardPass) {
+  TaskGraph graph = graph_of_tasks({{}, {}, {0}, {1, 2}});
+  graph.tasks[2].pass = graph.tasks[3].pass = Pass::backward;
+  const TaskTimes times = evaluate(graph, {1, 5, 1, 2});
+  EXPECT_EQ(times.forward_s, 5);
+  EXPECT_EQ(times.begin[2], -4);
+  EXPECT_EQ(times.begin[3], 0);
+  EXPECT_EQ(times.backward_s, 2);
+}
+
+TEST(Evaluate, HopsAreOnThePathAndAwaited) {
+  TaskGraph graph = graph_of_tasks({{}, {0}, {1}});
+  graph.tasks[1] = {.kind = Task::Kind::hop, .rank = 0, .to = 2};
+  const TaskTimes times = evaluate(graph, {1, 4, 2});
+  const CriticalPath path = critical_path(graph, times);
+  EXPECT_EQ(path.ranks, (std::vector<int>{2, 0}));
+  EXPECT_EQ(path.hop_s, 4);
+  EXPECT_EQ(path.compute_s, 3);
+  EXPECT_EQ(awaited_by(graph, times, 2), 0);
+}
+
+// All messages take as long, so the first stands for them; its sender waits for what it receives.
+TEST(Evaluate, RanksInStepWaitForTheSlowestMessage) {
+  Problem job;
+  job.shape = {1, 1, 1, 40, 1};
+  job.world_size = 4;
+  Machine machine;
+  machine.world_size = 4;
+  machine.rates = {1e9, 1e9, 1, 0};
+  const SimulatedRun run = run_of({job}, Work(job), machine);
+  for (std::size_t i = 0; i < run.graph.tasks.size(); ++i)
+    if (const Task& task = run.graph.tasks[i]; task.kind == Task::Kind::attend && task.step > 0) {
+      EXPECT_EQ(awaited_by(run.graph, run.times, i), task.rank == 0 ? 3 : 0);
+    }
+}
+
+TEST(SharedCores, EverybodyGetsTheSamePart) {
+  // On one processor: all three until the shortest has its 1 at time 3, then two, then one.
+  const TaskTimes times = evaluate(independent(3), {1, 2, 4}, {1});
+  EXPECT_DOUBLE_EQ(times.end[0], 3);
+  EXPECT_DOUBLE_EQ(times.end[1], 5);
+  EXPECT_DOUBLE_EQ(times.end[2], 7);
+  EXPECT_EQ(times.forward_s, times.end[2]);
+}
+
+TEST(SharedCores, NobodyGetsMoreThanOneProcessor) {
+  // On two: 2/3 each until 1.5, then one each.
+  const TaskTimes times = evaluate(independent(3), {1, 2, 4}, {2});
+  EXPECT_DOUBLE_EQ(times.end[0], 1.5);
+  EXPECT_DOUBLE_EQ(times.end[1], 2.5);
+  EXPECT_DOUBLE_EQ(times.end[2], 4.5);
+}
+
+TEST(SharedCores, WhoComesLaterSharesFromThenOn) {
+  const TaskGraph graph = graph_of_tasks({{}, {}, {0}});
+  // 0 and 1 have half each until 2; then 1, who has had 1 of 4, and 2.
+  const TaskTimes times = evaluate(graph, {1, 4, 2}, {1});
+  EXPECT_DOUBLE_EQ(times.end[0], 2);
+  EXPECT_DOUBLE_EQ(times.begin[2], 2);
+  EXPECT_DOUBLE_EQ(times.end[2], 6);
+  EXPECT_DOUBLE_EQ(times.end[1], 7);
+}
+
+TEST(SharedCores, HopsMoveBesideProcessorsOrOnThem) {
+  TaskGraph graph = independent(2);
+  graph.tasks[1].kind = Task::Kind::hop;
+  const TaskTimes beside = evaluate(graph, {2, 1}, {1, false});
+  EXPECT_DOUBLE_EQ(beside.end[0], 2);
+  EXPECT_DOUBLE_EQ(beside.end[1], 1);
+  const TaskTimes on = evaluate(graph, {2, 1}, {1, true});
+  EXPECT_DOUBLE_EQ(on.end[1], 2);
+  EXPECT_DOUBLE_EQ(on.end[0], 3);
+}
+
+Problem job_of(int world_size, const char* mask) {
+  Problem job;
+  job.shape = {1, 2, 2, 32 * world_size, 16};
+  job.mask = MaskSpec::parse(mask);
+  job.world_size = world_size;
+  return job;
+}
+
+Machine machine_of(int world_size, int cores) {
+  Machine machine;
+  machine.world_size = world_size;
+  machine.rates = {1e9, 1e9, 1e8, 1e-6};
+  machine.jitter = 0.3;
+  machine.cores = cores;
+  return machine;
+}
+
+TEST(SharedCores, EvenRanksTakeTurns) {
+  const int n = 8;
+  Machine machine = machine_of(n, 2);
+  machine.jitter = 0;
+  machine.rates.bytes_per_s = 1e15;
+  machine.rates.latency_s = 0;
+  const Problem job = job_of(n, "full");
+  const SimulationRequest request{.job = job, .pace = Pace::buffers};
+  const Work work(job);
+  const Simulation shared = simulate(request, work, machine);
+  machine.cores = 0;
+  const Simulation own = simulate(request, work, machine);
+  EXPECT_NEAR(shared.wall_s() / own.wall_s(), n / 2.0, 1e-3);
+  EXPECT_NEAR(shared.ranks[0].compute_s / own.ranks[0].compute_s, n / 2.0, 1e-3);
+}
+
+// A processor for each rank is one of its own, also for the event simulation.
+TEST(SharedCores, AsManyAsRanksAreProcessorsOfTheirOwn) {
+  for (const char* mask : {"full", "causal"})
+    for (const int n : {1, 2, 7}) {
+      Problem job = job_of(n, mask);
+      job.backward = true;
+      const TaskGraph graph = graph_of(job, {.hosts_compute = true});
+      const std::vector<double> seconds = durations_on(graph, job, machine_of(n, n));
+      const TaskTimes own = evaluate(graph, seconds), shared = evaluate(graph, seconds, {n});
+      EXPECT_EQ(shared.forward_s, own.forward_s);
+      for (std::size_t i = 0; i < graph.tasks.size(); ++i)
+        EXPECT_NEAR(shared.end[i], own.end[i], 1e-12 * own.wall_s());
+    }
+}
+
+TEST(SharedCores, NeverBeatsTheWorkNorProcessorsOfTheirOwn) {
+  for (const bool backward : {false, true})
+    for (const int cores : {1, 2, 3}) {
+      Problem job = job_of(6, "causal");
+      job.backward = backward;
+      const Machine machine = machine_of(6, cores);
+      const SimulatedRun run = run_of({job, Pace::buffers}, Work(job), machine);
+      double work_s = 0;
+      for (std::size_t i = 0; i < run.seconds.size(); ++i)
+        work_s += run.graph.tasks[i].is_hop() ? 0 : run.seconds[i];
+      const TaskTimes own = evaluate(run.graph, run.seconds);
+      EXPECT_GE(run.times.wall_s() * (1 + 1e-12), work_s / cores);
+      EXPECT_GE(run.times.forward_s * (1 + 1e-12), own.forward_s);
+      const CriticalPath path = critical_path(run.graph, run.times);
+      EXPECT_NEAR(path.compute_s + path.hop_s, run.times.wall_s(), 1e-12 * run.times.wall_s());
+      EXPECT_GE(path.compute_s, 0);
+      if (cores == 1) {  // then hops hide, mostly
+        EXPECT_LE(run.times.wall_s(), work_s * 1.2);
+      }
+    }
+}
+
+TEST(SharedCores, RefusesRanksInStep) {
+  const Problem job = job_of(4, "full");
+  EXPECT_THROW(simulate({job}, Work(job), machine_of(4, 2)), InputError);
 }
 
 }  // namespace

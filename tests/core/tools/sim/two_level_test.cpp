@@ -1,18 +1,53 @@
 // The two-level ring: what it does, what it sends, and that its times are those of the closed form.
-#include "core/ring/two_level.h"
-
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdlib>
+#include <map>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include "core/base/error.h"
+#include "core/ring/two_level.h"
 #include "core/tools/cost/amounts.h"
+#include "core/tools/cost/choices.h"
 #include "core/tools/cost/time.h"
 #include "core/tools/sim/cluster.h"
-#include "tests/core/tools/sim/two_level_cases.h"
+#include "tests/core/tools/sim/random_machines.h"
 
 namespace ringscope {
 namespace {
+
+constexpr std::pair<int, int> kTwoLevelSizes[] = {{1, 1}, {1, 5}, {5, 1}, {2, 2}, {2, 4},
+                                                  {4, 2}, {3, 3}, {5, 3}, {2, 7}};
+
+Problem two_level_job(int nodes, int places, const char* mask = "causal",
+                      PartitionKind partition = PartitionKind::contiguous, bool backward = true) {
+  return {.shape = {2, 4, 2, 203, 8},
+          .dtype = DType::bf16,
+          .mask = MaskSpec::parse(mask),
+          .partition = partition,
+          .world_size = nodes * places,
+          .scheme = Scheme::two_level,
+          .backward = backward,
+          .nodes = nodes};
+}
+
+Machine two_level_machine(const Problem& job, const Rates& rates, const Link& between) {
+  Machine machine;
+  machine.world_size = job.world_size;
+  machine.rates = rates;
+  machine.to_next_node.assign(static_cast<std::size_t>(job.world_size),
+                              {between.bytes_per_s, between.latency_s});
+  return machine;
+}
+
+RandomCase random_two_level(RandomCases& cases) {
+  RandomCase made = cases.next();
+  while (made.job.world_size > 64 || made.job.scheme != Scheme::two_level) made = cases.next();
+  return made;
+}
 
 Simulation run(const Problem& job, Pace pace, const Machine& machine) {
   return simulate({job, pace}, Work(job), machine);
@@ -140,6 +175,159 @@ TEST(TwoLevel, RefusesNodesThatDoNotDivideAndSharedCoresInStep) {
   EXPECT_GT(run(job, Pace::buffers, shared).wall_s(), run(job, Pace::buffers, machine).wall_s());
   shared.cores = 8;
   EXPECT_EQ(run(job, Pace::in_step, shared).wall_s(), run(job, Pace::in_step, machine).wall_s());
+}
+
+// ---
+// Two-level rings by formula: memory and limits.
+
+Problem job_of(int nodes, int places) {
+  Problem job = two_level_job(nodes, places);
+  job.shape = {1, 4, 2, 1023, 16};
+  return job;
+}
+
+TEST(TwoLevelCost, HoldsBuffersForBothLevels) {
+  const auto bytes_beside_ring = [](Problem job) {
+    Problem ring = job;
+    ring.scheme = Scheme::ring;
+    return peak_bytes(job) - peak_bytes(ring);
+  };
+  Problem job = job_of(4, 4);
+  const double kv = 2 * kv_values(job.shape, 64) * 2, gradient = kv * 2;
+  // Own block, two between nodes, two inside, for the ring's own and two; and two sums.
+  EXPECT_EQ(bytes_beside_ring(job), 2 * kv + 2 * gradient);
+  job.backward = false;
+  EXPECT_EQ(bytes_beside_ring(job), 2 * kv);
+  job.kv_buffers = 3;
+  EXPECT_EQ(bytes_beside_ring(job), 3 * kv);
+  for (const auto& [nodes, places] : {std::pair{1, 1}, {1, 6}, {6, 1}})
+    EXPECT_EQ(bytes_beside_ring(job_of(nodes, places)), 0);
+}
+
+TEST(TwoLevelCost, LimitsKeepNodesEqual) {
+  const Problem job = job_of(4, 2);
+  EXPECT_EQ(obstacle(job, 1e12), std::nullopt);
+  Problem uneven = job;
+  uneven.nodes = 3;
+  EXPECT_EQ(obstacle(uneven, 1e12), "8 ranks do not divide by 3 nodes");
+  uneven.nodes = 9;
+  EXPECT_EQ(obstacle(uneven, 1e12), "8 ranks do not divide by 9 nodes");
+  EXPECT_EQ(smallest_world_size(job, 1e12), 4);
+  Problem twelve = job;
+  twelve.world_size = 12;
+  EXPECT_EQ(smallest_world_size(job, peak_bytes(twelve)), 12);
+  EXPECT_EQ(smallest_world_size(job, peak_bytes(twelve) - 1), 16);
+  EXPECT_EQ(smallest_world_size(job, 1), std::nullopt);
+  EXPECT_GE(largest_seqlen(job, peak_bytes(job)), job.shape.seqlen);
+}
+
+// ---
+// What a two-level ring records: messages that carry every block to every rank in time, and every
+// share of a gradient home.
+
+// Along the recorded messages: blocks are there when they are attended, and every gradient has
+// collected every rank's share when it is home.
+TEST(TwoLevelEvents, BlocksComeInTimeAndGradientsCollectAllShares) {
+  RandomCases cases(23);
+  for (int trial = 0; trial < 40; ++trial) {
+    RandomCase made = random_two_level(cases);
+    made.job.backward = true;
+    const int n = made.job.world_size;
+    if (n > 24) continue;
+    SCOPED_TRACE(made.text());
+    std::vector<std::pair<int, TraceEvent>> moves;                       // by when they are over
+    std::map<std::pair<int, int>, std::int64_t> there, begun, attended;  // of (rank, owner)
+    const Recorded run = recorded(made);
+    for (int rank = 0; rank < n; ++rank)
+      for (const TraceEvent& event : run.events[static_cast<std::size_t>(rank)]) {
+        if (event.pass != Pass::backward) continue;
+        if (event.lane == Lane::send && event.payload == Payload::dkv)
+          moves.emplace_back(rank, event);
+        if (event.lane == Lane::compute) {
+          begun[{rank, event.kv_owner}] = event.begin_ns;
+          attended[{rank, event.kv_owner}] = event.end_ns;
+        }
+        if (event.lane == Lane::recv && event.payload == Payload::kv)
+          there[{rank, event.kv_owner}] = event.end_ns;
+      }
+    std::stable_sort(moves.begin(), moves.end(), [](const auto& a, const auto& b) {
+      return std::pair(a.second.end_ns, a.second.step) < std::pair(b.second.end_ns, b.second.step);
+    });
+    std::map<std::pair<int, int>, std::set<int>> shares;  // of (holder, owner)
+    for (int rank = 0; rank < n; ++rank)
+      for (int owner = 0; owner < n; ++owner) {
+        shares[{rank, owner}] = {rank};
+        EXPECT_EQ(there.contains({rank, owner}), rank != owner);
+        if (rank != owner) {
+          EXPECT_GE(begun.at({rank, owner}), there.at({rank, owner}));
+        }
+      }
+    for (const auto& [rank, event] : moves) {
+      EXPECT_GE(event.begin_ns, attended.at({rank, event.kv_owner}));
+      std::set<int>& from = shares[{rank, event.kv_owner}];
+      std::set<int>& to = shares[{event.dst, event.kv_owner}];
+      for (const int share : from) EXPECT_TRUE(to.insert(share).second);
+      from.clear();
+    }
+    for (int rank = 0; rank < n; ++rank)
+      EXPECT_EQ(static_cast<int>(shares.at({rank, rank}).size()), n) << rank;
+  }
+}
+
+// Hops inside nodes, which are shown as they are.
+TEST(TwoLevelEvents, NoBlockComesIntoABufferThatIsInUse) {
+  RandomCases cases(27);
+  for (int trial = 0; trial < 200; ++trial) {
+    RandomCase made = random_two_level(cases);
+    made.pace = Pace::buffers;
+    made.job.backward = false;
+    made.job.kv_buffers = 2 + trial % 3;
+    const int n = made.job.world_size, places = n / made.job.nodes;
+    if (n > 24) continue;
+    SCOPED_TRACE(made.text());
+    const Recorded run = recorded(made);
+    for (const std::vector<TraceEvent>& events : run.events) {
+      std::map<int, std::int64_t> attended, sent, came;  // by step
+      for (const TraceEvent& event : events) {
+        const bool is_here = event.src / places == event.dst / places;
+        if (event.lane == Lane::compute) attended[event.step] = event.end_ns;
+        if (event.lane == Lane::send && is_here) sent[event.step] = event.end_ns;
+        if (event.lane == Lane::recv && is_here) came[event.step + 1] = event.begin_ns;
+      }
+      for (const auto& [step, begin] : came) {
+        const int before = step - made.job.kv_buffers;
+        if (before < 0) continue;
+        EXPECT_GE(begin, attended.at(before));
+        if (sent.contains(before)) {
+          EXPECT_GE(begin, sent.at(before));
+        }
+      }
+    }
+  }
+}
+
+// A hop inside a node takes a second, one between nodes half of one, a step a tenth. With two
+// buffers the third block from the node before comes into the first one's, which takes a second to
+// be sent on; with three, at once.
+TEST(TwoLevelEvents, ABlockWaitsForTheOneInItsBufferToLeave) {
+  RandomCase made;
+  made.pace = Pace::buffers;
+  made.job = two_level_job(4, 2, "full", PartitionKind::contiguous, false);
+  made.job.shape.seqlen = 8 * 25;
+  const double block = kv_hop_bytes(made.job);
+  const double flops = 4 * query_values(made.job.shape, 1) * 25 * 25;
+  made.machine = two_level_machine(made.job, {flops / 0.1, 1, block, 0}, {"", 2 * block, 0});
+  for (const int buffers : {2, 3}) {
+    made.job.kv_buffers = buffers;
+    for (const std::vector<TraceEvent>& events : recorded(made).events)
+      for (const TraceEvent& event : events) {
+        const bool is_between = event.lane == Lane::send && std::abs(event.src - event.dst) != 1;
+        if (!is_between || event.step != 2) continue;
+        // From 1 s to 1.5 s, shown until the next hop inside the node at 1.1 s; or from 0.5 s to
+        // 1 s, beside the first one.
+        EXPECT_NEAR(static_cast<double>(event.end_ns), buffers == 2 ? 1.1e9 : 1e9, 1e3);
+      }
+  }
 }
 
 }  // namespace
