@@ -601,11 +601,27 @@ TEST(SoftmaxRows, SortedByQueryThenStep) {
   EXPECT_TRUE(softmax_rows(Trace()).empty());
 }
 
+// A second block whose maximum is higher by 2 makes exp(-2) of what there was.
+TEST(SoftmaxRows, EveryBlockHasItsFactorAndItsPart) {
+  SoftmaxRow row;
+  for (const auto& [max, sum] : {std::pair(-INFINITY, 0.0f), {1, 2}, {3, 1.5f}}) {
+    row.samples.push_back(sample(0, 0, 0, sum));
+    row.samples.back().row_max = max;
+  }
+  const std::vector<SoftmaxStep> steps = softmax_steps(row);
+  ASSERT_EQ(steps.size(), 3u);
+  EXPECT_EQ(std::pair(steps[2].old_max, steps[2].old_sum), std::pair(1.0, 2.0));
+  EXPECT_EQ(std::pair(steps[0].part, steps[1].factor), std::pair(0.0, 0.0));
+  EXPECT_NEAR(steps[2].factor, std::exp(-2.0), 1e-12);
+  EXPECT_NEAR(steps[1].part, 2 * std::exp(-2.0) / 1.5, 1e-12);
+  EXPECT_NEAR(steps[1].part + steps[2].part, 1, 1e-12);
+}
+
 TEST(SoftmaxRows, NumbersAsText) {
   EXPECT_EQ(softmax_text(-INFINITY), "-inf");
   EXPECT_EQ(softmax_text(1.5f), "1.5000");
   EXPECT_EQ(softmax_text(0), "0.0000");
-  EXPECT_EQ(softmax_text(0.0001f), "1.000e-04");
+  EXPECT_EQ(softmax_text(0.0001), "1.000e-04");
   EXPECT_EQ(softmax_text(NAN), "nan");
 }
 

@@ -1,4 +1,4 @@
-// One query row's online softmax, step by step: a table of row_max, row_sum and lse, and two plots.
+// One query row's online softmax, step by step: what the row had before each block and has after it.
 #include "viz/panels/layouts.h"
 
 #include <fmt/format.h>
@@ -48,23 +48,38 @@ int default_softmax_row(const std::vector<SoftmaxRow>& rows) {
   return best;
 }
 
-std::string softmax_text(float value) {
+std::string softmax_text(double value) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
-  const float size = std::fabs(value);
-  return size != 0 && (size >= 1e5f || size < 1e-3f) ? fmt::format("{:.3e}", value)
-                                                     : fmt::format("{:.4f}", value);
+  const double size = std::fabs(value);
+  return size != 0 && (size >= 1e5 || size < 1e-3) ? fmt::format("{:.3e}", value)
+                                                   : fmt::format("{:.4f}", value);
+}
+
+std::vector<SoftmaxStep> softmax_steps(const SoftmaxRow& row) {
+  std::vector<SoftmaxStep> steps;
+  double max = -INFINITY, sum = 0;
+  for (const SoftmaxSample& sample : row.samples) {
+    const double factor = sum > 0 ? std::exp(max - sample.row_max) : 0;
+    const double added = sample.row_sum - factor * sum;
+    const SoftmaxSample& last = row.samples.back();
+    steps.push_back(
+        {max, sum, factor,
+         added > 0 ? added * std::exp(double{sample.row_max} - last.row_max) / last.row_sum : 0});
+    max = sample.row_max;
+    sum = sample.row_sum;
+  }
+  return steps;
 }
 
 // ---
-// The panel draws one query row's online softmax step by step: how row_max, row_sum and lse grow as
-// KV blocks arrive, and how far lse still is from its final value.
+// The panel draws one query row's online softmax step by step: what multiplies the row's state as a KV
+// block arrives, what the block adds, and how far lse still is from its final value.
 
 namespace {
 
-constexpr float kSoftmaxPad = 10, kSoftmaxWide = 560;
+constexpr float kSoftmaxPad = 10, kSoftmaxWide = 620, kMostSoftmax = 1000;
 constexpr std::size_t kMostTabs = 200;
-constexpr const char* kColumns[] = {"KV", "row_max", "row_sum", "lse", "error"};
 
 // Return the owner of the block that `rank` attends at forward step `step`, or -1 if there is none.
 int owner_at(const Document& document, int rank, int step) {
@@ -72,21 +87,45 @@ int owner_at(const Document& document, int rank, int step) {
   return slice ? document.trace.slice(*slice).kv_owner : -1;
 }
 
-// Draw a line for each step. A click on it goes there.
+// Draw a block's part of the row in the next cell, above a bar. The largest part has a bar of full length.
+void part_cell(const PanelContext& context, double part, double largest, Color color) {
+  ImGui::TableNextColumn();
+  const Box box = content_box();
+  const float line = ImGui::GetTextLineHeight();
+  const double share = part <= largest ? part / largest : 0;  // also NaN is none
+  fill({box.x0, box.y0 + 1, box.at(share, 0).x, box.y0 + line - 1}, with_alpha(color, 0.5), 2);
+  draw_text(context.fonts.mono, {box.x1, box.y0}, {1, 0}, ImGui::GetColorU32(ImGuiCol_Text),
+            percent_text(part));
+  ImGui::Dummy({1, line});
+}
+
+// Draw a line for each step. A click on it goes there. Where there is room, values stand before and
+// after the step.
 void draw_table(const PanelContext& context, const SoftmaxRow& row, float width, int current) {
   Session& session = context.session;
   const Palette& palette = context.palette;
+  std::vector<const char*> columns = {"KV", "row_max", "factor", "row_sum", "part", "error"};
+  const bool wide = width >= kSoftmaxWide;
+  if (wide)
+    columns = {"KV", "old max", "row_max", "factor", "old sum", "row_sum", "part", "lse", "error"};
   constexpr ImGuiTableFlags kFlags =
       ImGuiTableFlags_SizingStretchSame | ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_NoClip;
-  if (!ImGui::BeginTable("samples", 1 + std::size(kColumns), kFlags, {width, 0})) return;
+  const int count = 1 + static_cast<int>(columns.size());
+  if (!ImGui::BeginTable("samples", count, kFlags, {width, 0})) return;
   ImGui::TableNextRow(ImGuiTableRowFlags_Headers);
   ImGui::TableNextColumn();
   ImGui::TextUnformatted("step");
-  for (const char* column : kColumns) number_cell(column);
+  for (const char* column : columns) number_cell(column);
   const int n = session.document().trace.rank_count();
+  const std::vector<SoftmaxStep> steps = softmax_steps(row);
+  double largest = 1e-9;
+  for (const SoftmaxStep& step : steps) largest = std::max(largest, step.part);
   ImGui::PushFont(context.fonts.mono);
-  for (const SoftmaxSample& sample : row.samples) {
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const SoftmaxSample& sample = row.samples[i];
     const int owner = owner_at(session.document(), row.rank, sample.step);
+    const Color color = owner < 0 ? palette.accent : owner_color(session.theme, owner, n);
+    const auto value_cell = [](double value) { number_cell(softmax_text(value)); };
     ImGui::TableNextRow();
     if (sample.step == current)
       ImGui::TableSetBgColor(ImGuiTableBgTarget_RowBg0, with_alpha(palette.playhead, 0.2));
@@ -100,9 +139,14 @@ void draw_table(const PanelContext& context, const SoftmaxRow& row, float width,
     ImGui::PopID();
     number_cell(owner < 0 ? "-" : std::to_string(owner));
     if (const ImVec2 at = ImGui::GetItemRectMin(); owner >= 0)
-      fill({at.x - 16, at.y + 2, at.x - 6, at.y + 12}, owner_color(session.theme, owner, n), 2);
-    for (const float value : {sample.row_max, sample.row_sum, sample.lse})
-      number_cell(softmax_text(value));
+      fill({at.x - 16, at.y + 2, at.x - 6, at.y + 12}, color, 2);
+    if (wide) value_cell(steps[i].old_max);
+    value_cell(sample.row_max);
+    value_cell(steps[i].factor);
+    if (wide) value_cell(steps[i].old_sum);
+    value_cell(sample.row_sum);
+    part_cell(context, steps[i].part, largest, color);
+    if (wide) value_cell(sample.lse);
     number_cell(sample.lse_error == 0 ? "0" : fmt::format("{:.1e}", sample.lse_error));
     ImGui::PopStyleColor();
   }
@@ -110,55 +154,7 @@ void draw_table(const PanelContext& context, const SoftmaxRow& row, float width,
   ImGui::EndTable();
 }
 
-// Draw dots over the steps, joined by a line, between the least and the largest value. Errors are on a
-// logarithmic axis. What is infinite, or an error of 0, has no dot.
-void draw_plot(const PanelContext& context, const SoftmaxRow& row, const Box& box,
-               std::string_view title, bool error, int current) {
-  const Palette& palette = context.palette;
-  draw_label(context, {box.x0, box.y0}, {0, 0}, title);
-  const Box plot{box.x0 + 52, box.y0 + 28, box.x1 - 12, box.y1 - 20};
-  std::vector<double> values;
-  double low = INFINITY, high = -INFINITY;
-  for (const SoftmaxSample& sample : row.samples) {
-    const double value = error ? std::log10(double{sample.lse_error}) : double{sample.lse};
-    values.push_back(value);
-    if (!std::isfinite(value)) continue;
-    low = std::min(low, value);
-    high = std::max(high, value);
-  }
-  if (plot.width() < 30 || plot.height() < 24 || !(low <= high)) return;
-  for (const auto& [y, value] : {std::pair(plot.y0, high), {plot.y1, low}}) {
-    draw_list().AddLine({plot.x0, y}, {plot.x1, y}, palette.grid);
-    draw_label(context, {plot.x0 - 8, y}, {1, 0.5f},
-               error ? fmt::format("{:.1e}", std::pow(10, value)) : fmt::format("{:.4g}", value));
-  }
-  const double last = std::max<double>(row.samples.size(), 2) - 1;
-  const auto place = [&](std::size_t i) {
-    return plot.at(i / last, high > low ? (high - values[i]) / (high - low) : 0.5);
-  };
-  const std::size_t every = std::max<std::size_t>(1, row.samples.size() / 8);
-  for (std::size_t i = 0; i < row.samples.size(); ++i) {
-    const int step = row.samples[i].step;
-    const float x = plot.at(i / last, 0).x;
-    if (step == current)
-      draw_list().AddLine({x, plot.y0 - 6}, {x, plot.y1}, palette.playhead, 1.5f);
-    if (i % every == 0) draw_label(context, {x, plot.y1 + 6}, {0.5f, 0}, std::to_string(step));
-    if (i > 0 && std::isfinite(values[i]) && std::isfinite(values[i - 1]))
-      draw_list().AddLine(place(i - 1), place(i), palette.text_dim, 1.5f);
-  }
-  const Document& document = context.session.document();
-  for (std::size_t i = 0; i < row.samples.size(); ++i) {
-    const int owner = owner_at(document, row.rank, row.samples[i].step);
-    if (std::isfinite(values[i]))
-      draw_list().AddCircleFilled(
-          place(i), 4,
-          owner >= 0 ? owner_color(context.session.theme, owner, document.trace.rank_count())
-                     : palette.accent,
-          16);
-  }
-}
-
-// Draw the tabs of the query rows, and the table and the plots of the one that is chosen.
+// Draw the tabs of the query rows, and the table of the one that is chosen.
 void draw_rows(const PanelContext& context, const std::vector<SoftmaxRow>& rows) {
   const Box box = content_box();
   Session& session = context.session;
@@ -186,27 +182,16 @@ void draw_rows(const PanelContext& context, const std::vector<SoftmaxRow>& rows)
   if (row.rank >= 0 && row.rank < static_cast<int>(moment.ranks.size()))
     current = moment.ranks[row.rank].step;
   const std::string about = fmt::format(
-      "on rank {} · batch entry 0, head 0 · lse = row_max + ln row_sum of the keys seen "
-      "so far, -inf before the first",
+      "on rank {} · batch entry 0, head 0 · what the row had is multiplied by the factor exp(old "
+      "max - row_max), and the block adds its part of the row's final sum · lse = row_max + ln "
+      "row_sum",
       row.rank);
   y += draw_wrapped(context.fonts.small, {left, y}, width, context.palette.text_dim, about) + 8;
-
-  const bool wide = width >= kSoftmaxWide;
-  const float table = wide ? std::min(width * 0.55f, 520.0f) : width;
   ImGui::SetCursorScreenPos({left, y});
-  draw_table(context, row, table, current);
+  draw_table(context, row, std::min(width, kMostSoftmax), current);
   const float end = ImGui::GetItemRectMax().y;
-  const float plot_x = wide ? left + table + 28 : left;
-  const float plot_height = wide ? std::clamp((box.y1 - y - 48) / 2, 110.0f, 240.0f) : 130.0f;
-  const float plot_right = std::min(left + width, plot_x + 620);
-  if (!wide) y = end + 14;
-  for (const bool error : {false, true}) {
-    draw_plot(context, row, {plot_x, y, plot_right, y + plot_height},
-              error ? "error of lse (log scale)" : "lse", error, current);
-    y += plot_height + 10;
-  }
   ImGui::SetCursorScreenPos(box.min());
-  ImGui::Dummy({1, std::max(end, y) + kSoftmaxPad - box.y0});
+  ImGui::Dummy({1, end + kSoftmaxPad - box.y0});
 }
 
 }  // namespace
