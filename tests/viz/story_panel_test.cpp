@@ -48,14 +48,6 @@ TEST(StoryPanel, DrawsEverything) {
     }
 }
 
-TEST(StoryPanel, SpaceTellsAndBGoesBack) {
-  Person person = reader();
-  person.type("   ");
-  EXPECT_EQ(person.session().story_at, 3);
-  person.type("b");
-  EXPECT_EQ(person.session().story_at, 2);
-}
-
 TEST(StoryPanel, StandsBesideTheTimelineUntilItIsHidden) {
   Person person = reader();
   const float beside = timeline_state().body.x0;
@@ -229,20 +221,6 @@ TEST(Alone, TheKeyEnlargesThePanelUnderTheMouse) {
   person.point({1400, 700});
   person.type("z");
   EXPECT_EQ(session.alone, Figure::softmax);
-}
-
-TEST(Alone, EveryPanelIsDrawnWithAllTheRoom) {
-  Person person = reader();
-  Session& session = person.session();
-  std::vector<Image> pictures = {person.picture()};
-  for (const Figure figure : kAllFigures) {
-    session.show_alone(figure);
-    person.rest(3);
-    pictures.push_back(person.picture());
-    for (std::size_t i = 0; i + 1 < pictures.size(); ++i)
-      EXPECT_NE(pictures[i].pixels, pictures.back().pixels) << name_of(figure);
-  }
-  EXPECT_GT(timeline_state().body.height(), 100);
 }
 
 HandMade failed_ranks() {

@@ -269,15 +269,6 @@ TEST(Timeline, APictureIsPaintedOncePerView) {
   EXPECT_EQ(painted(), before + 2);
 }
 
-TEST(Timeline, ANewWindowPaintsAnew) {
-  for (int i = 0; i < 2; ++i) {
-    Person hands(session_of(two_ranks()));
-    EXPECT_GE(painted(hands.viewer.textures, "timeline"), 1);
-    Image screen(1600, 900);
-    render(hands.rest(), screen);  // reads the texture: must be one of this window
-  }
-}
-
 // Rectangles of a frame do not grow with the trace.
 TEST(Timeline, AFrameOfManySlicesIsSmall) {
   Trace trace;

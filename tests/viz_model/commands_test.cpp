@@ -66,8 +66,11 @@ TEST(Commands, KeysAreThoseThatPeopleKnow) {
                                                  {"Backspace", commands::go_back},
                                                  {"?", commands::help},
                                                  {"Space", commands::go_on},
+                                                 {"B", commands::story_back},
                                                  {"Left", commands::step_back},
                                                  {"Right", commands::step_forward},
+                                                 {"Shift-Left", commands::to_start},
+                                                 {"Shift-Right", commands::to_end},
                                                  {"Esc", commands::cancel}};
   std::size_t seen = 0;
   for (const KeyBinding& binding : key_bindings()) {

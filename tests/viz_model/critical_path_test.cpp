@@ -27,6 +27,10 @@ std::vector<std::string> words_of(const CriticalPath& path) {
 
 using Words = std::vector<std::string>;
 
+void expect_path(const HandMade& made, const Words& expected) {
+  EXPECT_EQ(words_of(critical_path_of(made.trace())), expected);
+}
+
 void expect_covers(const Trace& trace, const std::string& what) {
   const CriticalPath path = critical_path_of(trace);
   std::int64_t now = trace.begin_ns, sums[3] = {};
@@ -82,9 +86,8 @@ TEST(CriticalPath, GoesAlongLinksThatAreTooSlow) {
     made.compute(rank, 1, 100, 110).hop(rank, 1, {100, 200}, {100, 200}).wait(rank, 2, 110, 200);
     made.compute(rank, 2, 200, rank == 1 ? 215 : 210);
   }
-  EXPECT_EQ(
-      words_of(critical_path_of(made.trace())),
-      (Words{"overhead 1 [0, 2)", "link 1 [2, 100)", "link 1 [100, 200)", "compute 1 [200, 215)"}));
+  expect_path(
+      made, {"overhead 1 [0, 2)", "link 1 [2, 100)", "link 1 [100, 200)", "compute 1 [200, 215)"});
 }
 
 TEST(CriticalPath, FollowsTheReceiverWhenItIsTheOneThatComesLate) {
@@ -93,8 +96,7 @@ TEST(CriticalPath, FollowsTheReceiverWhenItIsTheOneThatComesLate) {
   for (const int rank : {0, 1, 2}) made.hop(rank, 0, 0, 5);
   made.compute(2, 0, 0, 50).compute(2, 1, 50, 100).compute(0, 0, 0, 300);
   made.compute(0, 1, 300, 310).hop(2, 1, 300, 380).wait(0, 2, 310, 380).compute(0, 2, 380, 400);
-  EXPECT_EQ(words_of(critical_path_of(made.trace())),
-            (Words{"compute 0 [0, 300)", "link 0 [300, 380)", "compute 0 [380, 400)"}));
+  expect_path(made, {"compute 0 [0, 300)", "link 0 [300, 380)", "compute 0 [380, 400)"});
 }
 
 TEST(CriticalPath, KnowsHowManyBuffersThereWere) {
@@ -105,41 +107,36 @@ TEST(CriticalPath, KnowsHowManyBuffersThereWere) {
   made.compute(3, 0, 0, 50).compute(3, 1, 50, 100).compute(0, 0, 0, 300);
   made.compute(0, 1, 300, 310).compute(0, 2, 310, 320).hop(3, 2, 300, 380).wait(0, 3, 320, 380);
   made.compute(0, 3, 380, 400);
-  EXPECT_EQ(words_of(critical_path_of(made.trace())),
-            (Words{"compute 0 [0, 300)", "link 0 [300, 380)", "compute 0 [380, 400)"}));
+  expect_path(made, {"compute 0 [0, 300)", "link 0 [300, 380)", "compute 0 [380, 400)"});
 }
 
 TEST(CriticalPath, ARankThatStartsLateIsOverhead) {
   HandMade made(2);
   made.compute(0, 0, 0, 100).wait(0, 1, 100, 520).compute(0, 1, 520, 720);
   made.compute(1, 0, 500, 600).hop(1, 0, 500, 510).hop(0, 0, 500, 510).compute(1, 1, 600, 700);
-  EXPECT_EQ(words_of(critical_path_of(made.trace())),
-            (Words{"overhead 0 [0, 500)", "link 0 [500, 510)", "overhead 0 [510, 520)",
-                   "compute 0 [520, 720)"}));
+  expect_path(made, {"overhead 0 [0, 500)", "link 0 [500, 510)", "overhead 0 [510, 520)",
+                     "compute 0 [520, 720)"});
 }
 
 TEST(CriticalPath, GapsBetweenComputeSlicesAreOverhead) {
   HandMade made(2);
   made.compute(0, 0, 5, 10).compute(0, 1, 12, 20);
-  EXPECT_EQ(words_of(critical_path_of(made.trace())),
-            (Words{"compute 0 [5, 10)", "overhead 0 [10, 12)", "compute 0 [12, 20)"}));
+  expect_path(made, {"compute 0 [5, 10)", "overhead 0 [10, 12)", "compute 0 [12, 20)"});
 }
 
 // A step may be computed in parts, and a step without pairs is not recorded.
 TEST(CriticalPath, PartsOfAStepAreAllOnIt) {
   HandMade made(3);
   made.compute(0, 0, 0, 10).compute(0, 0, 10, 30).compute(0, 2, 35, 50);
-  EXPECT_EQ(words_of(critical_path_of(made.trace())),
-            (Words{"compute 0 [0, 10)", "compute 0 [10, 30)", "overhead 0 [30, 35)",
-                   "compute 0 [35, 50)"}));
+  expect_path(made, {"compute 0 [0, 10)", "compute 0 [10, 30)", "overhead 0 [30, 35)",
+                     "compute 0 [35, 50)"});
 }
 
 TEST(CriticalPath, AWaitWithoutItsTransferIsOverhead) {
   HandMade made(2);
   made.compute(0, 0, 0, 100).wait(0, 1, 100, 160).compute(0, 1, 160, 200);
   made.compute(1, 0, 0, 150);
-  EXPECT_EQ(words_of(critical_path_of(made.trace())),
-            (Words{"compute 0 [0, 100)", "overhead 0 [100, 160)", "compute 0 [160, 200)"}));
+  expect_path(made, {"compute 0 [0, 100)", "overhead 0 [100, 160)", "compute 0 [160, 200)"});
 }
 
 TEST(CriticalPath, TransfersWithoutLengthAreFollowedToo) {
@@ -147,8 +144,7 @@ TEST(CriticalPath, TransfersWithoutLengthAreFollowedToo) {
   for (const int rank : {0, 1, 2}) made.hop(rank, 0, 0, 0);
   made.compute(2, 0, 0, 10).compute(2, 1, 10, 20).compute(1, 0, 0, 300).hop(1, 1, 300, 300);
   made.wait(2, 2, 20, 300).compute(2, 2, 300, 310);
-  EXPECT_EQ(words_of(critical_path_of(made.trace())),
-            (Words{"compute 1 [0, 300)", "compute 2 [300, 310)"}));
+  expect_path(made, {"compute 1 [0, 300)", "compute 2 [300, 310)"});
 }
 
 TEST(CriticalPath, GradientsComeHomeLast) {
@@ -164,9 +160,8 @@ TEST(CriticalPath, GradientsComeHomeLast) {
   made.compute(1, 1, 200, 210, 1, back).wait(1, 1, 210, 230, Payload::dkv, back);
   made.hop(0, 1, 240, 290, 100, Payload::dkv, back).hop(1, 1, 240, 280, 100, Payload::dkv, back);
   made.wait_home(1, 230, 300).wait_home(0, 230, 285);
-  EXPECT_EQ(words_of(critical_path_of(made.trace())),
-            (Words{"compute 1 [0, 200)", "link 1 [200, 230)", "overhead 1 [230, 240)",
-                   "link 1 [240, 290)", "overhead 1 [290, 300)"}));
+  expect_path(made, {"compute 1 [0, 200)", "link 1 [200, 230)", "overhead 1 [230, 240)",
+                     "link 1 [240, 290)", "overhead 1 [290, 300)"});
 }
 
 TEST(CriticalPath, WhatIsGatheredAtOnce) {
@@ -176,10 +171,9 @@ TEST(CriticalPath, WhatIsGatheredAtOnce) {
     for (const int step : {0, 1, 2})
       made.compute(rank, step, 220 + 10 * step, 230 + 10 * step + (rank == 2 ? step / 2 : 0));
   }
-  EXPECT_EQ(words_of(critical_path_of(made.trace())),
-            (Words{"link 2 [0, 100)", "overhead 2 [100, 110)", "link 2 [110, 210)",
-                   "overhead 2 [210, 220)", "compute 2 [220, 230)", "compute 2 [230, 240)",
-                   "compute 2 [240, 251)"}));
+  expect_path(made, {"link 2 [0, 100)", "overhead 2 [100, 110)", "link 2 [110, 210)",
+                     "overhead 2 [210, 220)", "compute 2 [220, 230)", "compute 2 [230, 240)",
+                     "compute 2 [240, 251)"});
 }
 
 TEST(CriticalPath, OddTraces) {
@@ -190,8 +184,7 @@ TEST(CriticalPath, OddTraces) {
   EXPECT_TRUE(critical_path_of(moment.trace()).segments.empty());
   HandMade sends(2);
   sends.hop(0, 0, {0, 100}, {0, 50});
-  EXPECT_EQ(words_of(critical_path_of(sends.trace())),
-            (Words{"link 1 [0, 50)", "overhead 1 [50, 100)"}));
+  expect_path(sends, {"link 1 [0, 50)", "overhead 1 [50, 100)"});
 }
 
 TEST(CriticalPath, CoversRandomTraces) {

@@ -97,18 +97,6 @@ TEST(Findings, ForWhomARankWaitsLongest) {
   expect_said(made.trace(), {", most of it (70 %) for rank 1"});
 }
 
-TEST(Findings, AWellBalancedRun) {
-  expect_said(simulated("zigzag", 4, 1000), {"Work is even"}, {"would even it out"});
-}
-
-TEST(Findings, LinksThatAreTooSlow) {
-  expect_said(simulated("zigzag", 4, 100'000'000), {"Blocks take longer to arrive than to attend"});
-}
-
-TEST(Findings, ASlowRank) {
-  expect_said(simulated("zigzag", 4, 1000, 2), {"Rank 2 is slow, which costs"});
-}
-
 // The others idle because of it, and it does not. What is said can be shown and tried.
 TEST(Findings, ASlowRankIsWhatTheOthersIdleFor) {
   const Trace trace = simulated("zigzag", 4, 1000, 2);
@@ -121,7 +109,7 @@ TEST(Findings, ASlowRankIsWhatTheOthersIdleFor) {
   }
   const std::vector<Finding> said = findings(trace, why, idle);
   ASSERT_FALSE(said.empty());
-  EXPECT_EQ(said[0].text.substr(0, 14), "Rank 2 is slow");
+  EXPECT_TRUE(said[0].text.starts_with("Rank 2 is slow, which costs")) << said[0].text;
   EXPECT_EQ(said[0].settings, "straggler=2:1");
   ASSERT_TRUE(said[0].show);
   EXPECT_EQ(trace.rank_of_row(said[0].show->row), 2);
@@ -136,7 +124,9 @@ TEST(Findings, UnevenWorkComesFirstAndCanBeTriedEvenly) {
   EXPECT_EQ(document.trace.rank_of_row(document.findings[0].show->row), 3);
 }
 
-TEST(Findings, SharedCores) {
+TEST(Findings, OfEvenWork) {
+  expect_said(simulated("zigzag", 4, 1000), {"Work is even"}, {"would even it out"});
+  expect_said(simulated("zigzag", 4, 100'000'000), {"Blocks take longer to arrive than to attend"});
   expect_said(simulated("zigzag", 4, 1000, -1, 0.5),
               {"Ranks share cores, which costs", "they have one for 50 % of the time"});
 }

@@ -1,4 +1,4 @@
-// Search against brute force and known answers; neighbours and flows along a ring.
+// Search against brute force and known answers; flows along a ring.
 #include "viz/model/session/search.h"
 
 #include <gtest/gtest.h>
@@ -116,18 +116,6 @@ TEST(Search, AgreesWithTryingEverySlice) {
       expected += trace.rank_of_row(row) == 2 && s.step == 1 && s.duration_ns() > 20;
   ASSERT_GT(expected, 0u);
   EXPECT_EQ(count(trace, "rank:2 step:1 longer:20"), expected);
-}
-
-TEST(Neighbours, WalkAlongARowAndStopAtItsEnds) {
-  const Trace trace = small();
-  SliceId id{0, 0};
-  EXPECT_FALSE(previous_slice(trace, id));
-  EXPECT_TRUE(next_slice(trace, id));
-  EXPECT_EQ(id, (SliceId{0, 1}));
-  EXPECT_FALSE(next_slice(trace, id));
-  EXPECT_EQ(id, (SliceId{0, 1}));
-  EXPECT_TRUE(previous_slice(trace, id));
-  EXPECT_EQ(id, (SliceId{0, 0}));
 }
 
 TEST(Flows, LeadFromASendToWhatIsComputedWithTheBlock) {

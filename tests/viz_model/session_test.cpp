@@ -149,6 +149,7 @@ TEST(Session, WalksAlongSlicesAndMessages) {
   Session session = one();
   for (const auto& [command, slice] :
        {std::pair{&commands::next_slice, SliceId{0, 0}},  // nothing is selected: the first there is
+        {commands::previous_slice, {0, 0}},               // there is none before
         {commands::next_slice, {0, 1}},
         {commands::next_slice, {0, 1}},
         {commands::previous_slice, {0, 0}},
@@ -352,6 +353,7 @@ TEST(Session, AnEmptyTraceTakesEveryCommand) {
     }
     EXPECT_EQ(session.playback.position(), 0);
     EXPECT_GT(session.view.width(), 0);
+    EXPECT_EQ(session.document().balance.ranks, ours ? 2 : 0);
   }
 }
 
@@ -537,6 +539,10 @@ TEST(SessionWhatIf, OfATraceThatIsNotOursSaysWhyNot) {
   ASSERT_NE(session.what_if, nullptr);
   EXPECT_NE(session.what_if->refusal(), "");
   session.update_what_if();
+  session.what_if->finish();
+  EXPECT_FALSE(session.what_if->pending());
+  EXPECT_EQ(session.what_if->shown(), nullptr);
+  EXPECT_EQ(headline_of(*session.what_if) + trust_of(*session.what_if), "");
   session.keep_prediction();
   EXPECT_EQ(session.documents.size(), 1u);
 }
@@ -642,11 +648,6 @@ TEST(Document, OfATraceThatIsNotOurs) {
   EXPECT_TRUE(document.path().segments.empty());
   EXPECT_TRUE(document.findings.empty());
   EXPECT_EQ(document.index.row(0).begins.size(), 1u);
-}
-
-TEST(Document, OfNothing) {
-  EXPECT_EQ(make_document(Trace{}).trace.slice_count, 0u);
-  EXPECT_EQ(make_document(HandMade(2).trace()).balance.ranks, 2);
 }
 
 }  // namespace

@@ -152,14 +152,11 @@ TEST(TraceLoader, ChunksOfAnySize) {
   Recording recording = whole_recording(2, true);
   recording.info.mask = "causal \"\\\n \xc3\xa4\xe2\x82\xac";
   const std::string text = trace_text_of(recording);
-  for (std::size_t chunk : {1, 2, 3, 5, 7, 8, 13, 64, 100, 1000, 4095, 65536}) {
-    SCOPED_TRACE(chunk);
-    expect_same(parse_trace(text, "", chunk), recording);
-  }
-  // Complaints name the same byte.
   const std::string bad = with(text, "\"kv_owner\": 1", "\"kv_owner\": 7");
   const std::string at = "byte " + std::to_string(bad.find("\"kv_owner\": 7") + 12) + ": 7 given";
   for (std::size_t chunk : {1, 2, 3, 5, 7, 8, 13, 64, 100, 1000, 4095, 65536}) {
+    SCOPED_TRACE(chunk);
+    expect_same(parse_trace(text, "", chunk), recording);
     expect_part(complaint_of([&] { parse_trace(bad, "", chunk); }), ": " + at);
   }
 }

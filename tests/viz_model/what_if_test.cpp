@@ -236,19 +236,6 @@ TEST(WhatIf, SaysWhatCanNotBe) {
   EXPECT_NE(what_if.shown()->refusal.find("cores are shared"), std::string::npos);
 }
 
-TEST(WhatIf, OtherTracesAreRefused) {
-  Trace foreign = simulated_trace(simulated_scenario(2));
-  foreign.run.reset();
-  WhatIf what_if(make_document(std::move(foreign)));
-  EXPECT_NE(what_if.refusal(), "");
-  what_if.update();
-  what_if.finish();
-  EXPECT_FALSE(what_if.pending());
-  EXPECT_EQ(what_if.shown(), nullptr);
-  EXPECT_EQ(headline_of(what_if), "");
-  EXPECT_EQ(trust_of(what_if), "");
-}
-
 // Of many ranks a sample is kept, and it is worked on beside.
 TEST(WhatIf, ManyRanksTakeTheirTimeInTheBackground) {
   WhatIf what_if = what_if_of(simulated_scenario(4, PartitionKind::striped));
