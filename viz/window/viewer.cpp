@@ -107,15 +107,8 @@ void draw_example(const PanelContext& context, const Box& box) {
   draw_list().PopClipRect();
 }
 
-// What is chosen on the start screen: a recent recording, or an example by its index.
-struct Choice {
-  std::string recent;
-  std::optional<std::size_t> example;
-};
-
-// Draw the start screen: cards of the examples, and one of the recent recordings.
-Choice draw_start(Start& start, TextureStore& textures, const Fonts& fonts,
-                  const Palette& palette) {
+// Draw the start screen: cards of the examples, and one of the recent recordings. Note what is clicked.
+void draw_start(Start& start, TextureStore& textures, const Fonts& fonts, const Palette& palette) {
   constexpr float kLeast = 280, kMost = 440, kGap = 16, kPad = 12, kWords = 58;
   const ImVec2 room = ImGui::GetContentRegionAvail();
   const float free = room.x - 2 * kGap;
@@ -126,7 +119,6 @@ Choice draw_start(Start& start, TextureStore& textures, const Fonts& fonts,
             rows = (cards + columns - 1) / columns;
   const float x0 = std::round((room.x - static_cast<float>(columns) * (wide + kGap) + kGap) / 2);
   const float all = 92 + static_cast<float>(rows) * (high + kGap);
-  Choice chosen;
   ImGui::PushStyleColor(ImGuiCol_ChildBg, palette.background);
   ImGui::BeginChild("start", room);
   ImGui::PopStyleColor();
@@ -164,12 +156,12 @@ Choice draw_start(Start& start, TextureStore& textures, const Fonts& fonts,
                                      file.filename().string(), place.width());
         draw_text(fonts.small, {place.x0 + used + 10, place.y0 + 2}, {0, 0}, palette.text_dim,
                   file.parent_path().string(), place.width() - used - 10);
-        if (pointed.clicked) chosen.recent = path;
+        if (pointed.clicked) start.chosen = path;
         line += 24;
       }
       continue;
     }
-    if (touched.clicked) chosen.example = index;
+    if (touched.clicked) start.opened = index;
     if (index < start.sessions.size())
       draw_example({start.sessions[index], textures, fonts, palette},
                    {inner.x0, inner.y0, inner.x1, inner.y0 + picture});
@@ -181,7 +173,6 @@ Choice draw_start(Start& start, TextureStore& textures, const Fonts& fonts,
   }
   ImGui::Dummy({1, top + all});
   ImGui::EndChild();
-  return chosen;
 }
 
 // Draw a dialog. Return true if it was closed.
@@ -357,14 +348,9 @@ void Viewer::draw_root(const FrameInput& input, bool was_playing) {
       show_notice("Copied: " + copied.substr(0, std::min<std::size_t>(copied.find('\n'), 160)));
     }
   }
-  std::optional<std::size_t> example;
-  if (starting() && loading_ == nullptr) {
-    Choice choice = draw_start(*start_, textures, imgui_->fonts(), palette);
-    chosen_ = std::move(choice.recent);
-    example = choice.example;
-  }
+  if (starting() && loading_ == nullptr) draw_start(*start_, textures, imgui_->fonts(), palette);
   ImGui::End();
-  if (starting() && loading_ == nullptr) go_on_starting(example);
+  if (starting() && loading_ == nullptr) go_on_starting();
   if (notice_seconds_ > 0) {
     draw_notice(notice_, std::min(1.0f, notice_seconds_), palette);
     notice_seconds_ -= input.seconds;
@@ -372,8 +358,9 @@ void Viewer::draw_root(const FrameInput& input, bool was_playing) {
   if (showing_error() && draw_error(error_, imgui_->fonts(), palette)) error_.clear();
 }
 
-// Record the next example, and all those before `chosen`, which is opened.
-void Viewer::go_on_starting(std::optional<std::size_t> chosen) {
+// Record the next example, or all those up to the one that is to be opened, and open that.
+void Viewer::go_on_starting() {
+  const std::optional<std::size_t> chosen = start_->opened;
   for (bool more = true; more && !start_->complete();) {
     more = chosen && start_->sessions.size() < *chosen;
     start_->sessions.push_back(

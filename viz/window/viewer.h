@@ -80,7 +80,9 @@ class InputQueue {
 struct Start {
   std::vector<std::string> recent;
   std::vector<Example> examples;
-  std::vector<Session> sessions;  // of the first examples
+  std::vector<Session> sessions;      // of the first examples
+  std::string chosen;                 // a recent recording
+  std::optional<std::size_t> opened;  // an example
   bool complete() const { return sessions.size() == examples.size(); }
 };
 
@@ -108,11 +110,11 @@ class Viewer {
   // Show where to begin: recent recordings and examples. A click chooses a recent one, and opens an
   // example.
   void show_start(std::vector<std::string> recent, std::vector<Example> examples) {
-    start_ = {std::move(recent), std::move(examples), {}};
+    start_ = {std::move(recent), std::move(examples), {}, "", {}};
   }
   bool starting() const { return start_.has_value() && !session_; }
   // Return the recording that was chosen, once; else "".
-  std::string take_chosen() { return std::exchange(chosen_, ""); }
+  std::string take_chosen() { return start_ ? std::exchange(start_->chosen, "") : ""; }
   // Show a message over everything, with a button that closes it.
   void show_error(std::string text) { error_ = std::move(text); }
   bool showing_error() const { return !error_.empty(); }
@@ -127,14 +129,13 @@ class Viewer {
   void feed(const FrameInput& input);
   void feed_keys(const FrameInput& input);
   bool feed_text(const Key& key);
-  void go_on_starting(std::optional<std::size_t> chosen);
+  void go_on_starting();
   void draw_root(const FrameInput& input, bool was_playing);
 
   std::optional<Session> session_;
   std::optional<ImGuiSession> imgui_;
   const LoadProgress* loading_ = nullptr;
   std::optional<Start> start_;
-  std::string chosen_;
   std::string error_;
   std::string notice_;
   float notice_seconds_ = 0;
