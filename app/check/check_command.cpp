@@ -305,6 +305,8 @@ std::string report_text(const Checked& checked, const CheckVerdict& verdict) {
                           t.wrong_rows, t.wrong_rows == 1 ? "" : "s", t.name(), t.first_wrong_row,
                           t.last_wrong_row);
   for (const ErrorMap& map : verdict.maps) text += map_text(map);
+  if (!checked.options.rows.empty())
+    text += "\na sample shows no single rows that have moved; all rows do (without --rows)\n";
   if (verdict.suspects.empty())
     return text + fmt::format("\nNo known mistake explains the error{}.\n",
                               checked.has_remarks

@@ -187,6 +187,9 @@ std::string model_explanation(const Plan& plan) {
   const auto sum = [](double bytes, double seconds) {
     return fmt::format("{:.6g} bytes sent by a rank, {}", bytes, seconds_text(seconds));
   };
+  const double to_experts = 2 * 2 * tokens * static_cast<double>(sizes.width) *
+                            job.storage_bytes() * (job.world_size - 1) / job.world_size,
+               to_host = 2 * kv_values(s, plan.rows) * job.storage_bytes();
   return fmt::format("model: T = b c rows of a rank = {:.0f}, W width, F hidden, V vocab; {}\n",
                      tokens,
                      job.backward ? "backward each product costs two, dx = dy w^T and dw = x^T dy"
@@ -199,7 +202,8 @@ std::string model_explanation(const Plan& plan) {
               {"F of products",
                measured ? "FLOPs of a large product / time" : "peak x product_share",
                fmt::format("{:.4g} FLOP/s", figures.product_flops),
-               measured ? "measured now" : "table of hardware; without it attention's forward_share"},
+               measured ? "measured now"
+                        : "table of hardware; without it attention's forward_share"},
               {"projections", "2 T W d (2H + 2G) a layer forward, of Q, K, V and the output",
                flops(fmt::format("{} x {}", s.head_dim, 2 * (s.num_heads + s.num_heads_kv)),
                      projection_flops(s, sizes, tokens)),
@@ -220,7 +224,7 @@ std::string model_explanation(const Plan& plan) {
                seconds_text(step.tensor) + " in all",
                "Megatron-LM; with --sequence-parallel the rows are gathered twice more"},
               {step.pipeline > 0 ? "pipeline" : "",
-               "(P-1) / V of a micro-batch, and (P-1) messages each way",
+               "(P-1) / V of a micro-batch without the head, and (P-1) messages each way",
                seconds_text(step.pipeline) + "; M micro-batches on the slowest stage besides",
                "Narayanan et al., 2021, section 2.2"},
               {job.backward ? "weights" : "",
@@ -238,7 +242,13 @@ std::string model_explanation(const Plan& plan) {
                "S1 part one 2.3: a sum over the context group; nothing hides it"},
               {stage > 0 ? "gathered weights" : "",
                (stage == 3 ? "2 a micro-batch " : "") + std::string("(N-1)/N e P / B"),
-               sum(sent.weight_bytes, step.gathering), "ZeRO, section 7; nothing hides it here"}});
+               sum(sent.weight_bytes, step.gathering), "ZeRO, section 7; nothing hides it here"},
+              {"experts", "2 k T W e (N-1)/N a layer, rows to k experts on N ranks and back",
+               sum(to_experts, to_experts / plan.rates.bytes_per_s) + " with k = 2",
+               "not in this plan; S3, Section 14: MoE silence"},
+              {"KV offload", "2 b c d G e a layer, to the host",
+               sum(to_host, to_host / find_link("PCIe5").bytes_per_s) + " over PCIe5",
+               "not in this plan; S3, 8D: KV-cache offloading"}});
 }
 
 Fields model_fields(const Plan& plan) {

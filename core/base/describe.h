@@ -156,7 +156,9 @@ bool read_member(S& object, std::string_view name, std::string_view text,
     try {
       read_value(member, text, row);
     } catch (const InputError& error) {
-      const std::string said = row.quotes_text ? fmt::format(" '{}': ", text) : ": ";
+      const std::string quoted = fmt::format("'{}'", text);
+      const bool adds = row.quotes_text && !std::string_view(error.what()).starts_with(quoted);
+      const std::string said = adds ? fmt::format(" {}: ", quoted) : ": ";
       throw InputError(label + said + error.what(), error.fault());
     }
   });

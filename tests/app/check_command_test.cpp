@@ -257,6 +257,8 @@ TEST_F(CheckCommandTest, LooksAtASampleOfRows) {
   ASSERT_FALSE(wrong["suspects"].Empty());
   EXPECT_STREQ(wrong["suspects"][0]["mistake"].GetString(), "scale");
   EXPECT_EQ(wrong["tensors"]["lse"]["wrong_rows"].GetInt(), 20);
+  expect_has(run("check --rows 20 --seed 3 --out wrong.npy " + inputs + problem).out,
+             {"a sample shows no single rows that have moved"});
   expect_refused(check + " --dk dk.npy", {"--rows", "--dk"});
   // Among two ranks the own block alone is the other's block missing, so a sample leaves it open.
   run("run " + inputs + "--world-size 2 --inject own-block-only --out own.npy");

@@ -69,7 +69,7 @@ def test_ranks_check_what_they_hold(tmp_path):
     files = [f"{name}.rank{r}.npy" for name in ("k", "out", "q", "v") for r in range(4)]
     assert said["files"] == str(files)
     assert said["wrong"].startswith("wrong: 16 rows of out (16 to 47)")
-    assert said["refused"].startswith("status 2: --mask 'causl'")
+    assert said["refused"].startswith("status 2: --mask: 'causl'")
     assert (
         said["short"].startswith("status 2: ")
         and "accepted: 15, as the partition deals 63 positions" in said["short"]

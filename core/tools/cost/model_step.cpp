@@ -294,19 +294,18 @@ void add_split(StepTime& time, const Problem& share, const ModelSizes& sizes,
                                &time.values,    &time.recomputed,  &time.tensor};
   double stage = 0;
   for (const double* part : of_layers) stage += *part;
+  const double filling = stage / batches / split.pieces;
   // The last stage has the fewer layers where they can't be dealt out evenly.
   const double last =
       static_cast<double>(layers / split.pipeline) / static_cast<double>(share.layers);
   if (last * stage + time.head > stage) {
     for (double* part : of_layers) *part *= last;
     time.layers = layers / split.pipeline;
-    stage = last * stage + time.head;
   } else {
     time.head = 0;
   }
   const double message = row_bytes / memory.row_shares / pipeline.bytes_per_s + pipeline.latency_s;
-  time.pipeline =
-      (split.pipeline - 1) * (stage / batches / split.pieces + (share.backward ? 2 : 1) * message);
+  time.pipeline = (split.pipeline - 1) * (filling + (share.backward ? 2 : 1) * message);
 }
 
 }  // namespace ringscope

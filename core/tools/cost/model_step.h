@@ -191,7 +191,7 @@ struct StepTime {
   double pipeline = 0;  // filling and draining it
 
   double layer() const {
-    return (attention + projections + mlp + values) / static_cast<double>(layers);
+    return (attention + projections + mlp + values + tensor) / static_cast<double>(layers);
   }
   double total() const {
     return attention + projections + mlp + values + head + recomputed + tensor + pipeline +
@@ -220,10 +220,11 @@ StepTime step_time(const Problem& job, const ModelSizes& model, double rows, dou
 //             computed again. With sequence parallelism a sum is a scatter and a gather of as many
 //             bytes, and the backward pass gathers the rows of two products again (Korthikanti et al.,
 //             2022, section 4.2.2).
-//   pipeline  M micro-batches take M + (P-1)/V times as long as one, on the slowest stage, which may be
-//             the last, with the head: V is the pieces that a stage's layers are cut into (Narayanan et
-//             al., 2021, section 2.2). The first stage keeps P micro-batches' activations, with pieces
-//             P + (P-1)/V, and at most all M. Messages are hidden except while it fills and drains.
+//   pipeline  M micro-batches take M times as long as one on the slowest stage, which may be the last,
+//             with the head, and (P-1)/V times as long as one on the others, while it fills and drains:
+//             V is the pieces that a stage's layers are cut into (Narayanan et al., 2021, section 2.2).
+//             Messages are hidden but then. The first stage keeps P micro-batches' activations, with pieces
+//             P + (P-1)/V, and at most all M.
 struct ModelSplit {
   int tensor = 1, pipeline = 1, data = 1;
   int pieces = 1;  // V

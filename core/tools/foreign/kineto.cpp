@@ -126,6 +126,7 @@ std::int64_t message_bytes(const TraceFields& fields) {
 
 void ProfileEvents::add(const TraceFields& fields) {
   if (fields.text_or_empty(EventField::ph) != "X") return;
+  if (!fields.text_or_empty(EventField::input_dims).empty()) profile_.has_shapes = true;
   const std::string_view name = fields.text_or_empty(EventField::name);
   const std::string_view category = fields.text_or_empty(EventField::cat);
   const bool on_device = category == "kernel";

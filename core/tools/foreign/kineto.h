@@ -44,6 +44,7 @@ struct RankProfile {
   AttentionShape shape{1, 1, 1, 0, 1};       // of the rank's rows; seqlen 0: not recorded
   int gathers[2] = {}, all_to_alls[2] = {};  // collectives [on a device]
   std::map<std::string, int> others;  // kernels that were not understood, and how many of each
+  bool has_shapes = false;            // of operations' inputs
   bool cut_short = false;
 };
 

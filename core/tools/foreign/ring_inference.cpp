@@ -576,8 +576,11 @@ class RingInference {
     if (shape_.seqlen == 0)
       notes_.push_back(
           fmt::format("The files do not give the lengths: {} rows a rank of one head stand for "
-                      "them. Profile with record_shapes=True to have them read.",
-                      kProfileRows));
+                      "them. {}",
+                      kProfileRows,
+                      ranks_[0].profile->has_shapes
+                          ? "They have shapes, but of no attention [batch, heads, rows, head_dim]."
+                          : "Profile with record_shapes=True to have them read."));
     return recording;
   }
 

@@ -27,6 +27,7 @@ struct RingScript {
   std::string deal = {};      // its lengths are recorded; "": no lengths
   bool gradients = false;     // go back beside the blocks
   bool ends_late = false;     // of the notes of transfers, which end when they are waited for
+  bool has_shapes = false;    // of operations other than attention
   bool names_causal = false;  // the kernel of a rank's own block has a name of its own
   double sleep = 0;           // of the slow rank, behind its attention, which takes no longer then
   std::vector<double> starts = {};  // of the ranks
@@ -101,8 +102,9 @@ std::vector<std::string> texts_of(const RingScript& script) {
                               : "aten::_scaled_dot_product_flash_attention_for_cpu_backward";
             text += event(category, name, from + off, lasts(rank), ++launch,
                           lengths_text(script.deal, rank, owner_of(rank)));
-            text += event(category, script.device ? "elementwise_kernel" : "aten::empty",
-                          from + off, 1, ++launch);
+            text +=
+                event(category, script.device ? "elementwise_kernel" : "aten::empty", from + off, 1,
+                      ++launch, script.has_shapes ? R"("Input Dims":[[3]],)" : "");
           };
           if (!script.overlap) attend();
           if (moves && script.sleep > 0) {  // it waits for what it sent, then for what it receives
@@ -187,6 +189,7 @@ TEST(Kineto, InfersStepsOwnersAndDirection) {
       {"gradients", {.backward = true, .layers = 2, .gradients = true}},
       {"three ranks, the other way", {.causal = true, .overlap = false, .way = -1, .world = 3}},
       {"late ends", {.causal = true, .device = false, .ends_late = true}},
+      {"shapes of other operations", {.causal = true, .has_shapes = true}},
       {"a kernel for the own block", {.names_causal = true}}};
   for (const auto& c : cases) {
     SCOPED_TRACE(c.what);
@@ -202,6 +205,7 @@ TEST(Kineto, InfersStepsOwnersAndDirection) {
       EXPECT_EQ(ring.recording->info.shape.num_heads_kv, 2);
     }
     EXPECT_EQ(has_note(ring, "seen to end only after"), c.script.ends_late) << notes_of(ring);
+    EXPECT_EQ(has_note(ring, "record_shapes=True"), !has_lengths && !c.script.has_shapes);
     expect_contains(notes_of(ring), fmt::format("{} layer", c.script.layers));
     EXPECT_EQ(has_note(ring, "Clocks were moved"), c.script.skewed >= 0) << notes_of(ring);
     if (c.script.device) expect_contains(notes_of(ring), "elementwise_kernel");
