@@ -271,23 +271,11 @@ TEST(Timeline, APictureIsPaintedOncePerView) {
 
 // Rectangles of a frame do not grow with the trace.
 TEST(Timeline, AFrameOfManySlicesIsSmall) {
-  Trace trace;
-  trace.path = "many.json";
-  trace.names = {"busy"};
-  constexpr int kRanks = 8, kSlices = 30'000;
-  for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
-    trace.ranks.push_back({rank, "process " + std::to_string(rank), rank, 1});
-    trace.lanes.push_back({rank, 0, "thread", rank, 1});
-    Row& row = trace.rows.emplace_back();
-    row.lane = rank;
-    for (int i = 0; i < kSlices; ++i) {
-      Slice& slice = row.slices.emplace_back();
-      slice.begin_ns = 100 * i;
-      slice.end_ns = 100 * i + 60;
-    }
-  }
-  trace.end_ns = 100 * (kSlices - 1) + 60;
-  trace.slice_count = static_cast<std::size_t>(kRanks) * kSlices;
+  HandMade made(8);
+  for (int rank = 0; rank < 8; ++rank)
+    for (int i = 0; i < 30'000; ++i) made.compute(rank, 0, 100 * i, 100 * i + 60);
+  Trace trace = made.trace();
+  trace.run.reset();
   Person hands(session_of(std::move(trace)));
   for (int zoom = 0; zoom < 30; ++zoom) {
     EXPECT_LT(hands.rest().TotalIdxCount, 6 * 5000) << zoom;

@@ -189,25 +189,19 @@ TEST(StorySession, PlayingInTheMiddleIsPausedBeforeTheStoryGoesOn) {
   EXPECT_EQ(session.story_at, 1);
 }
 
-TEST(StorySession, HiddenItIsNotInTheWay) {
-  Session session = told_session();
-  commands::toggle_story(session);
-  EXPECT_FALSE(session.story_shown());
-  commands::go_on(session);
-  EXPECT_TRUE(session.playback.playing());
-  commands::story_back(session);
-  EXPECT_EQ(session.story_at, 0);
-  EXPECT_TRUE(session.playback.playing());
-}
-
+// Hidden, or where there is none.
 TEST(StorySession, WithoutAStorySpacePlaysAndPauses) {
-  Session session = session_of(two_ranks().trace());
-  EXPECT_FALSE(session.story_shown());
-  commands::go_on(session);
-  EXPECT_TRUE(session.playback.playing());
-  commands::story_back(session);
-  session.tell(3);
-  EXPECT_EQ(session.story_at, -1);
+  for (const bool hidden : {true, false}) {
+    Session session = hidden ? told_session() : session_of(two_ranks().trace());
+    if (hidden) commands::toggle_story(session);
+    EXPECT_FALSE(session.story_shown());
+    commands::go_on(session);
+    EXPECT_TRUE(session.playback.playing());
+    commands::story_back(session);
+    if (!hidden) session.tell(3);
+    EXPECT_EQ(session.story_at, hidden ? 0 : -1);
+    EXPECT_TRUE(session.playback.playing());
+  }
 }
 
 TEST(StorySession, EscapeTakesThePointerAway) {
