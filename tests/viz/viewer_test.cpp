@@ -306,6 +306,17 @@ TEST(Viewer, BeginsWithExamplesOrARecentRecording) {
   EXPECT_TRUE(viewer.session().comparing);
 }
 
+TEST(Viewer, ARunThatGoesOnHasABadge) {
+  for (const bool live : {true, false}) {
+    HandMade made(2);
+    made.compute(0, 0, 0, 100).compute(1, 0, 0, 80);
+    if (live) made.recording().info.live_ns = 100;
+    Person person(session_of(made.trace()));
+    const std::string svg = svg_of(person.rest(), 1600, 900);
+    EXPECT_EQ(svg.find(">LIVE</text>") != svg.npos, live);
+  }
+}
+
 // Where there is no room for all panels, one has it all.
 TEST(Viewer, ASmallWindowShowsTheTimeline) {
   Person person(session_of(ring_trace(4)), 400, 300);
