@@ -39,8 +39,9 @@ namespace ringscope {
 // Return the schemes that `run` has and the job's ranks and heads allow, with small numbers.
 inline std::vector<std::string> fitting_schemes(const Problem& job) {
   std::vector<std::string> fitting;
-  for (const char* name : {"ring", "bidirectional", "pass-q", "allgather", "allgather:2", "ulysses",
-                           "hybrid:2", "two-level:2", "mesh:2x"}) {
+  for (const char* name :
+       {"ring", "bidirectional", "multi-ring:2", "pass-q", "allgather", "allgather:2", "ulysses",
+        "ulysses:2", "hybrid:2", "two-level:2", "mesh:2x"}) {
     std::string text = name;
     if (text.back() == 'x') text += std::to_string(std::max(1, job.world_size / 2));
     try {

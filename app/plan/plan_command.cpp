@@ -190,6 +190,8 @@ std::vector<Choice> all_choices(const Plan& plan, const MemoryOf& memory_of) {
   for (Choice& choice : choices)
     if (is_followed(choice.job) || plan.between || options.hardware.calibrated)
       choice = simulated(choice.job);
+  if (options.job.scheme == Scheme::ulysses && options.job.slices > 1)
+    choices.push_back(simulated(options.job));
   if (options.job.scheme == Scheme::ulysses || (is_plain(options.job) && !plan.between))
     return choices;
   std::vector<PartitionSpec> partitions(std::begin(kAllPartitions), std::end(kAllPartitions));

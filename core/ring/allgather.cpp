@@ -60,21 +60,15 @@ class HeadSlice {
     return 2 * problem_.params.batch * heads_.first_kv * problem_.rows(comm_.rank()) *
            problem_.params.head_dim;
   }
-  Completion exchange(Pass pass, Payload payload, int step, int sent_step, const void* send,
-                      void* recv, const Completion& after) {
+  Completion exchange(Pass pass, Payload payload, int step, int sent_step, void* send, void* recv,
+                      const Completion& after) {
     const Index value_bytes = payload == Payload::kv ? bytes_of(problem_.params.dtype) : 4;
     const auto bytes = [&](int block_owner) {
       return 2 * kv_values(heads_.of(problem_.params), problem_.rows(block_owner)) * value_bytes;
     };
-    return comm_.exchange({.pass = pass,
-                           .payload = payload,
-                           .step = step,
-                           .send_owner = owner(sent_step),
-                           .send = send,
-                           .send_bytes = bytes(owner(sent_step)),
-                           .recv_owner = owner(sent_step + 1),
-                           .recv = recv,
-                           .recv_bytes = bytes(owner(sent_step + 1))},
+    const int owner_sent = owner(sent_step), next_owner = owner(sent_step + 1);
+    return comm_.exchange(hop_of(pass, payload, step, {owner_sent, send, bytes(owner_sent)},
+                                 {next_owner, recv, bytes(next_owner)}),
                           {after});
   }
 

@@ -22,10 +22,10 @@ constexpr bool is_plain(const Problem& job) {
 }
 
 // Return whether the loops of all ranks are followed, because they are not turned copies of one and
-// their traffic has no closed form here. Ulysses has one where every rank gets as many heads.
+// their traffic has no closed form here. Ulysses has one where every rank gets as many heads at once.
 constexpr bool is_followed(const Problem& job) {
   if (job.scheme == Scheme::ulysses)
-    return job.shape.num_heads % job.world_size != 0 ||
+    return job.slices > 1 || job.shape.num_heads % job.world_size != 0 ||
            job.shape.num_heads_kv % job.world_size != 0;
   return !is_plain(job) && job.scheme != Scheme::two_level;
 }

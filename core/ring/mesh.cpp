@@ -16,67 +16,78 @@
 //
 // R = N is a ring, and C = N gathers all queries.
 #include "core/ring/query_messages.h"
-#include "core/ring/schemes.h"
 
 namespace ringscope {
 
 namespace {
 
-// A rank's place in the grid, and where the blocks of its row and column lie.
-class Cell {
- public:
-  Cell(const Communicator& comm, const RingProblem& problem, RankMemory& mine)
-      : problem_(problem), mine_(mine), rank_(comm.rank()), rows_(problem.grid_rows) {
-    columns_ = comm.world_size() / rows_;
-  }
+// A rank's place in the grid, where the blocks of its row and column lie, and the messages of the column.
+struct Cell {
+  Communicator& comm;
+  const RingProblem& problem;
+  RankMemory& mine;
+  Pass pass;
+  int rows = problem.grid_rows, columns = comm.world_size() / rows;
 
-  int rank() const { return rank_; }
-  int rows() const { return rows_; }
-  int columns() const { return columns_; }
+  int rank() const { return comm.rank(); }
   // Return the rank `k` places to the left in the row, or up in the column; both may be negative.
   int left(int k) const {
-    return rank_ - rank_ % columns_ + (rank_ % columns_ + columns_ - k % columns_) % columns_;
+    return rank() - rank() % columns + (rank() % columns + columns - k % columns) % columns;
   }
   int up(int k) const {
-    return (rank_ / columns_ + rows_ - k % rows_) % rows_ * columns_ + rank_ % columns_;
+    return (rank() / columns + rows - k % rows) % rows * columns + rank() % columns;
   }
-  StepInfo step(Pass pass, int i, int j) const {
-    const int number = i * columns_ + j;
-    return {pass, number, up(i), number == rows_ * columns_ - 1};
+  StepInfo step(int i, int j) const {
+    const int number = i * columns + j;
+    return {pass, number, up(i), number == rows * columns - 1};
   }
+  StepInfo last_step() const { return {pass, comm.world_size() - 1, rank(), true}; }
 
   // Return where the queries of the rank j places to the left lie, and the states that come in.
-  Index queries_at(int j) const { return mine_.slot(j % columns_); }
-  Index incoming_states() const { return mine_.slot(columns_); }
-  QueryBlock queries(int j) const {
-    return mine_.query_block(queries_at(j), problem_.rows(left(j)));
-  }
-  std::byte* kv(int i) const { return i == 0 ? mine_.own_kv() : mine_.extra_kv((i - 1) % 2); }
-  KvBlock block(int i) const { return {kv(i), problem_.rows(up(i))}; }
+  Index queries_at(int j) const { return mine.slot(j % columns); }
+  Index incoming_states() const { return mine.slot(columns); }
+  QueryBlock queries(int j) const { return mine.query_block(queries_at(j), problem.rows(left(j))); }
+  std::byte* kv(int i) const { return i == 0 ? mine.own_kv() : mine.extra_kv((i - 1) % 2); }
+  KvBlock block(int i) const { return {kv(i), problem.rows(up(i))}; }
   // Return the sum of the gradients of step i's block, where that of the earlier ranks comes in, and
   // what is added to it.
   KvGradient sum(int i) const {
-    return {rows_ == 1 ? mine_.own_gradient() : mine_.extra_gradient(i % 2), problem_.rows(up(i))};
+    return {rows == 1 ? mine.own_gradient() : mine.extra_gradient(i % 2), problem.rows(up(i))};
   }
   KvGradient incoming(int i) const {
-    return {i == rows_ ? mine_.own_gradient() : mine_.extra_gradient(2), problem_.rows(up(i))};
+    return {i == rows ? mine.own_gradient() : mine.extra_gradient(2), problem.rows(up(i))};
   }
   KvGradient one_share(int i) const {
-    return {mine_.extra_gradient(rows_ == 1 ? 0 : 3), problem_.rows(up(i))};
+    return {mine.extra_gradient(rows == 1 ? 0 : 3), problem.rows(up(i))};
   }
 
- private:
-  const RingProblem& problem_;
-  RankMemory& mine_;
-  int rank_, rows_, columns_ = 1;
+  QueryMessages row_messages() const {
+    return {comm, problem, mine, pass, left(columns - 1), left(1)};
+  }
+  Completion move(int i, Payload payload, void* send, void* recv,
+                  std::initializer_list<Completion> after) const {
+    const auto bytes = [&](int owner) {
+      return payload == Payload::kv ? problem.kv_bytes(owner) : problem.gradient_bytes(owner);
+    };
+    return comm.exchange(
+        hop_of(pass, payload, i * columns, {up(i), send, bytes(up(i))},
+               {up(i + 1), recv, bytes(up(i + 1))}, {Way::between_nodes, up(rows - 1), up(1)}),
+        after);
+  }
+  // Bring the block of step i + 1 into the buffer of step i - 1, which was sent on when that of step
+  // i, at `here`, had arrived.
+  Completion start_next(int i, const Completion& here, const Completion& attended) const {
+    if (i + 1 == rows) return {};
+    return move(i, Payload::kv, kv(i), kv(i + 1), {here, attended});
+  }
 };
 
 // Bring the queries of the row's other ranks, and return when each is there.
 std::vector<Completion> gather_queries(QueryMessages& messages, const Cell& cell, bool with_q,
                                        const Completion& ready) {
-  std::vector<Completion> here(cell.columns());
+  std::vector<Completion> here(cell.columns);
   here[0] = ready;
-  for (int j = 0; j + 1 < cell.columns(); ++j)
+  for (int j = 0; j + 1 < cell.columns; ++j)
     here[j + 1] = messages.move_queries(
         {j, cell.queries_at(j), cell.left(j), cell.queries_at(j + 1), cell.left(j + 1)}, with_q,
         {here[j]});
@@ -88,7 +99,7 @@ std::vector<Completion> gather_queries(QueryMessages& messages, const Cell& cell
 template <class Add>
 void return_results(QueryMessages& messages, const Cell& cell, int step, Completion ready,
                     const Add& add) {
-  for (int j = 1; j < cell.columns(); ++j) {
+  for (int j = 1; j < cell.columns; ++j) {
     const Completion here = messages.move_results(
         {step, cell.queries_at(j), cell.left(j), cell.incoming_states(), cell.left(j + 1)},
         {ready});
@@ -96,62 +107,21 @@ void return_results(QueryMessages& messages, const Cell& cell, int step, Complet
   }
 }
 
-// Moves what goes round the column.
-class ColumnMessages {
- public:
-  ColumnMessages(Communicator& comm, const RingProblem& problem, const Cell& cell, Pass pass)
-      : comm_(comm), problem_(problem), cell_(cell), pass_(pass) {}
-
-  Completion move(int i, Payload payload, const void* send, void* recv,
-                  std::initializer_list<Completion> after) {
-    const auto bytes = [&](int owner) {
-      return payload == Payload::kv ? problem_.kv_bytes(owner) : problem_.gradient_bytes(owner);
-    };
-    return comm_.exchange({.pass = pass_,
-                           .payload = payload,
-                           .step = i * cell_.columns(),
-                           .send_owner = cell_.up(i),
-                           .send = send,
-                           .send_bytes = bytes(cell_.up(i)),
-                           .recv_owner = cell_.up(i + 1),
-                           .recv = recv,
-                           .recv_bytes = bytes(cell_.up(i + 1)),
-                           .way = Way::between_nodes,
-                           .to = cell_.up(cell_.rows() - 1),
-                           .from = cell_.up(1)},
-                          after);
-  }
-  // Bring the block of step i + 1 into the buffer of step i - 1, which was sent on when that of step
-  // i, at `here`, had arrived.
-  Completion start_next(int i, const Completion& here, const Completion& attended) {
-    if (i + 1 == cell_.rows()) return {};
-    return move(i, Payload::kv, cell_.kv(i), cell_.kv(i + 1), {here, attended});
-  }
-
- private:
-  Communicator& comm_;
-  const RingProblem& problem_;
-  const Cell& cell_;
-  Pass pass_;
-};
-
 }  // namespace
 
 void mesh_forward(Communicator& comm, BlockBackend& backend, const RingProblem& problem,
                   RankMemory& mine) {
-  const Cell cell(comm, problem, mine);
-  QueryMessages row(comm, problem, mine, Pass::forward, cell.left(cell.columns() - 1),
-                    cell.left(1));
-  ColumnMessages column(comm, problem, cell, Pass::forward);
+  const Cell cell{comm, problem, mine, Pass::forward};
+  QueryMessages row = cell.row_messages();
   const auto state = [&](int j) { return mine.softmax_state(cell.queries_at(j)); };
 
   const std::vector<Completion> queries_here = gather_queries(row, cell, true, {});
-  for (int j = 0; j < cell.columns(); ++j) backend.begin(cell.queries(j), state(j));
+  for (int j = 0; j < cell.columns; ++j) backend.begin(cell.queries(j), state(j));
   Completion here, next, attended;
-  for (int i = 0; i < cell.rows(); ++i) {
-    next = column.start_next(i, here, attended);
-    for (int j = 0; j < cell.columns(); ++j) {
-      const StepInfo step = cell.step(Pass::forward, i, j);
+  for (int i = 0; i < cell.rows; ++i) {
+    next = cell.start_next(i, here, attended);
+    for (int j = 0; j < cell.columns; ++j) {
+      const StepInfo step = cell.step(i, j);
       if (i == 0) backend.await(step, Payload::kv, queries_here[j]);
       attended = backend.attend(step, problem.region(cell.left(j), step.kv_owner), cell.queries(j),
                                 cell.block(i), state(j), here);
@@ -159,7 +129,7 @@ void mesh_forward(Communicator& comm, BlockBackend& backend, const RingProblem& 
     here = next;
   }
 
-  const StepInfo last{Pass::forward, comm.world_size() - 1, cell.rank(), true};
+  const StepInfo last = cell.last_step();
   return_results(row, cell, last.step, attended, [&](int j, const Completion& states_here) {
     return backend.merge(last, cell.queries(j), state(j),
                          mine.softmax_state(cell.incoming_states()), states_here);
@@ -169,10 +139,8 @@ void mesh_forward(Communicator& comm, BlockBackend& backend, const RingProblem& 
 
 KvGradient mesh_backward(Communicator& comm, BlockBackend& backend, const RingProblem& problem,
                          RankMemory& mine) {
-  const Cell cell(comm, problem, mine);
-  QueryMessages row(comm, problem, mine, Pass::backward, cell.left(cell.columns() - 1),
-                    cell.left(1));
-  ColumnMessages column(comm, problem, cell, Pass::backward);
+  const Cell cell{comm, problem, mine, Pass::backward};
+  QueryMessages row = cell.row_messages();
   const auto state = [&](int j) {
     BackwardState of_queries = mine.backward_state(cell.queries_at(j));
     if (j > 0) of_queries.out = nullptr;  // stays with its owner: delta comes along
@@ -181,29 +149,29 @@ KvGradient mesh_backward(Communicator& comm, BlockBackend& backend, const RingPr
 
   Completion attended = backend.begin_backward(cell.queries(0), state(0));
   const std::vector<Completion> queries_here = gather_queries(row, cell, false, attended);
-  for (int j = 1; j < cell.columns(); ++j) backend.begin_backward(cell.queries(j), state(j));
+  for (int j = 1; j < cell.columns; ++j) backend.begin_backward(cell.queries(j), state(j));
   Completion here = attended, next, sum_here;
-  for (int i = 0; i < cell.rows(); ++i) {
-    next = column.start_next(i, here, attended);
+  for (int i = 0; i < cell.rows; ++i) {
+    next = cell.start_next(i, here, attended);
     const KvGradient sum = cell.sum(i);
     Completion summed;
-    for (int j = 0; j < cell.columns(); ++j) {
-      const StepInfo step = cell.step(Pass::backward, i, j);
+    for (int j = 0; j < cell.columns; ++j) {
+      const StepInfo step = cell.step(i, j);
       if (i == 0) backend.await(step, Payload::kv, queries_here[j]);
       attended = summed = backend.attend_backward(step, problem.region(cell.left(j), step.kv_owner),
                                                   cell.queries(j), cell.block(i), state(j),
                                                   j == 0 ? sum : cell.one_share(i), here);
       if (j > 0) summed = backend.add(step, sum, cell.one_share(i), attended);
     }
-    const StepInfo step = cell.step(Pass::backward, i, cell.columns() - 1);
+    const StepInfo step = cell.step(i, cell.columns - 1);
     if (i > 0) summed = backend.add(step, sum, cell.incoming(i), sum_here);
-    sum_here = cell.rows() == 1
+    sum_here = cell.rows == 1
                    ? summed
-                   : column.move(i, Payload::dkv, sum.data, cell.incoming(i + 1).data, {summed});
+                   : cell.move(i, Payload::dkv, sum.data, cell.incoming(i + 1).data, {summed});
     here = next;
   }
 
-  const StepInfo last{Pass::backward, comm.world_size() - 1, cell.rank(), true};
+  const StepInfo last = cell.last_step();
   return_results(row, cell, last.step, attended, [&](int j, const Completion& dq_here) {
     return backend.add_dq(last, cell.queries(j), state(j),
                           mine.backward_state(cell.incoming_states()), dq_here);

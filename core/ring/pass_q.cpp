@@ -13,7 +13,6 @@
 // query head, H = G, this is less in any dtype if d > 4: a quarter less in f32. With H >= 2 G it is
 // more.
 #include "core/ring/query_messages.h"
-#include "core/ring/schemes.h"
 
 namespace ringscope {
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <numeric>
 #include <thread>
 
 #include "core/base/error.h"
@@ -11,6 +12,19 @@
 #include "core/trace/event.h"
 
 namespace ringscope {
+
+int stride_of_ring(int n, int ring) {
+  int stride = 1;
+  for (int pair = 0; pair < ring / 2; ++stride)
+    if (std::gcd(stride + 1, n) == 1) ++pair;
+  return ring % 2 == 0 ? stride : n - stride;
+}
+
+int most_rings(int n) {
+  int count = 0;
+  for (int stride = 1; stride < n; ++stride) count += std::gcd(stride, n) == 1 ? 1 : 0;
+  return std::max(count, 1);
+}
 
 HeadShare share_of_heads(const AttentionShape& shape, Index shares, Index share) {
   const Index kv_heads = shape.num_heads_kv, per_kv_head = shape.group_size();
@@ -45,7 +59,7 @@ void set_scheme(Problem& job, std::string_view text) {
   const std::string_view name = text.substr(0, colon);
   const bool has_number = colon != text.npos;
   const std::string_view numbers = has_number ? text.substr(colon + 1) : "";
-  job.slices = job.group = job.grid_rows = 1;
+  job.slices = job.group = job.grid_rows = job.rings = 1;
   job.grid_columns = 0;
   const auto set = [&](Scheme scheme, bool takes_number, bool may_lack_it = false) {
     if (name != name_of(scheme)) return false;
@@ -53,13 +67,14 @@ void set_scheme(Problem& job, std::string_view text) {
     job.scheme = scheme;
     return true;
   };
-  if (set(Scheme::ring, false) || set(Scheme::ulysses, false) ||
-      set(Scheme::bidirectional, false) || set(Scheme::pass_q, false))
+  if (set(Scheme::ring, false) || set(Scheme::bidirectional, false) || set(Scheme::pass_q, false))
     return;
-  if (set(Scheme::allgather, true, true)) {
+  if (set(Scheme::allgather, true, true) || set(Scheme::ulysses, true, true)) {
     if (has_number) job.slices = number(numbers);
   } else if (set(Scheme::hybrid, true)) {
     job.group = number(numbers);
+  } else if (set(Scheme::multi_ring, true)) {
+    job.rings = number(numbers);
   } else if (set(Scheme::two_level, true)) {
     job.nodes = number(numbers);
   } else if (set(Scheme::mesh, true)) {
@@ -96,12 +111,21 @@ void check_scheme(const Problem& job) {
     case Scheme::bidirectional:
     case Scheme::pass_q:
       return;
+    case Scheme::multi_ring:
+      if (job.rings > most_rings(n))
+        refuse(
+            fmt::format("multi-ring:R with R up to {}, as many as there are numbers below {} "
+                        "without a divisor in common with it",
+                        most_rings(n), n));
+      return;
     case Scheme::allgather:
       if (job.slices > shape.num_heads_kv)
         refuse(fmt::format("allgather:1 to allgather:{}", shape.num_heads_kv));
       return;
     case Scheme::ulysses:
       if (n > shape.num_heads) refuse(fmt::format("1 to {} ranks", shape.num_heads));
+      if (job.slices > shape.num_heads / n)
+        refuse(fmt::format("ulysses:1 to ulysses:{}", shape.num_heads / n));
       return;
     case Scheme::hybrid:
       if (n % job.group != 0) refuse(fmt::format("hybrid:U with U one of {}", divisors_text(n)));
@@ -122,9 +146,12 @@ std::string Problem::scheme_name() const {
   const std::string name(name_of(scheme));
   switch (scheme) {
     case Scheme::allgather:
+    case Scheme::ulysses:
       return slices == 1 ? name : fmt::format("{}:{}", name, slices);
     case Scheme::hybrid:
       return fmt::format("{}:{}", name, group);
+    case Scheme::multi_ring:
+      return fmt::format("{}:{}", name, rings);
     case Scheme::two_level:
       return fmt::format("{}:{}", name, nodes);
     case Scheme::mesh:
@@ -141,8 +168,8 @@ int Problem::heads_group() const {
 
 int RingProblem::head_shares() const {
   if (partition.world_size == 1) return 1;
-  if (scheme == Scheme::ulysses) return partition.world_size;
-  return scheme == Scheme::hybrid ? group : scheme == Scheme::allgather ? slices : 1;
+  const bool in_slices = scheme == Scheme::allgather || scheme == Scheme::ulysses;
+  return heads_group() * (in_slices ? slices : 1);
 }
 
 int Problem::used_kv_buffers() const {
@@ -161,7 +188,8 @@ RingProblem Problem::ring_problem() const {
           nodes,
           slices,
           group,
-          grid_rows};
+          grid_rows,
+          rings};
 }
 
 int Problem::ranks_a_node() const {

@@ -22,7 +22,17 @@ namespace ringscope {
 // an all-to-all, but a ring is point-to-point), and hybrid does so in groups that form a ring. In
 // two_level, every step of a ring of nodes is a ring of the ranks inside each node. The heads of the
 // files in core/ring say what each scheme moves.
-enum class Scheme { ring, allgather, ulysses, two_level, hybrid, bidirectional, pass_q, mesh };
+enum class Scheme {
+  ring,
+  allgather,
+  ulysses,
+  two_level,
+  hybrid,
+  bidirectional,
+  pass_q,
+  mesh,
+  multi_ring
+};
 
 // The schemes that need no number, which plans and simulations compare, and those whose hops all go
 // to the next rank.
@@ -31,13 +41,20 @@ inline constexpr Scheme kRunSchemes[] = {Scheme::ring, Scheme::allgather};
 
 // The names that the program accepts.
 inline constexpr char kSchemeNames[] =
-    "ring|bidirectional|pass-q|allgather[:SLICES]|ulysses|hybrid:U|two-level:M|mesh:RxC";
+    "ring|bidirectional|multi-ring:R|pass-q|allgather[:SLICES]|ulysses[:CHUNKS]|hybrid:U|"
+    "two-level:M|mesh:RxC";
 
 constexpr std::string_view name_of(Scheme scheme) {
-  constexpr std::string_view names[] = {"ring",   "allgather",     "ulysses", "two-level",
-                                        "hybrid", "bidirectional", "pass-q",  "mesh"};
+  constexpr std::string_view names[] = {"ring",      "allgather", "ulysses",
+                                        "two-level", "hybrid",    "bidirectional",
+                                        "pass-q",    "mesh",      "multi-ring"};
   return names[static_cast<int>(scheme)];
 }
+
+// Return the stride of ring `ring` of a multi-ring on n ranks, of at most most_rings(n): the numbers
+// below n without a divisor in common with it, 1, n - 1, the next one, n minus that, and so on.
+int stride_of_ring(int n, int ring);
+int most_rings(int n);
 
 // Return share `share` of the heads, of `shares` in all, which are at most num_heads. Where there are
 // enough kv heads, a share has whole ones, as evenly as they divide; otherwise several shares have the
@@ -57,12 +74,22 @@ struct RingProblem {
   Mask mask;
   Partition partition;
   Scheme scheme = Scheme::ring;
-  int nodes = 1;                             // two_level
-  int slices = 1, group = 1, grid_rows = 1;  // as in Problem
+  int nodes = 1;                                        // two_level
+  int slices = 1, group = 1, grid_rows = 1, rings = 1;  // as in Problem
 
+  // Return how many ranks exchange heads: 1 in schemes that do not.
+  int heads_group() const {
+    return scheme == Scheme::ulysses ? partition.world_size : scheme == Scheme::hybrid ? group : 1;
+  }
   // Return in how many shares of the heads a rank's tensors lie, one share after the other.
   int head_shares() const;
   HeadShare heads_of(int share) const { return share_of_heads(params, head_shares(), share); }
+
+  // Return in how many parts of the rows a rank's K and V lie, one part after the other.
+  int row_parts() const {
+    if (partition.world_size == 1) return 1;
+    return scheme == Scheme::bidirectional ? 2 : scheme == Scheme::multi_ring ? rings : 1;
+  }
 
   Index rows(int rank) const { return partition.rows_of(rank).size(); }
   // Return what `rank`'s queries may attend of `owner`'s keys.
@@ -74,11 +101,8 @@ struct RingProblem {
     return 2 * kv_values(params, rows(owner)) * bytes_of(params.dtype);
   }
   Index gradient_bytes(int owner) const { return 2 * kv_values(params, rows(owner)) * 4; }
-  // Return how many blocks, halves of them or shares of their heads a rank attends in a pass.
-  int blocks_attended() const {
-    const int n = partition.world_size;
-    return n * (scheme == Scheme::bidirectional && n > 1 ? 2 : head_shares());
-  }
+  // Return how many blocks, parts of them or shares of their heads a rank attends in a pass.
+  int blocks_attended() const { return partition.world_size * row_parts() * head_shares(); }
   // Return whether a rank attends for other ranks' queries as well as its own.
   bool attends_for_others() const {
     return partition.world_size > 1 && (scheme == Scheme::pass_q || scheme == Scheme::mesh ||
@@ -100,8 +124,9 @@ struct Problem {
   bool backward = false;
   int kv_buffers = 2;  // ring only: buffers that KV blocks rotate through; > 2 let ranks run ahead
   int nodes = 1;       // two_level: each has world_size / nodes ranks
-  int slices = 1;      // allgather: shares of the heads that are gathered one after the other
+  int slices = 1;      // allgather, ulysses: shares of the heads that travel one after the other
   int group = 1;       // hybrid: ranks that exchange heads
+  int rings = 1;       // multi_ring
   int grid_rows = 1;   // mesh: of world_size / grid_rows ranks each, which is
   int grid_columns = 0;             // this if it was given
   Index layers = 1;                 // the bill of a backward pass keeps the forward state of each

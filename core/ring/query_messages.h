@@ -3,7 +3,7 @@
 // because the hops of a way happen in their order.
 #pragma once
 
-#include "core/ring/ring.h"
+#include "core/ring/schemes.h"
 
 namespace ringscope {
 
@@ -51,18 +51,11 @@ class QueryMessages {
     const auto size = [&](int owner) {
       return row_values(problem_.params, problem_.rows(owner)) * row_bytes;
     };
-    return comm_.exchange({.pass = pass_,
-                           .payload = payload,
-                           .step = ends.step,
-                           .send_owner = ends.send_owner,
-                           .send = bytes + ends.send_at * row_bytes,
-                           .send_bytes = size(ends.send_owner),
-                           .recv_owner = ends.recv_owner,
-                           .recv = bytes + ends.recv_at * row_bytes,
-                           .recv_bytes = size(ends.recv_owner),
-                           .to = to_,
-                           .from = from_},
-                          after);
+    const int sent = ends.send_owner, brought = ends.recv_owner;
+    return comm_.exchange(
+        hop_of(pass_, payload, ends.step, {sent, bytes + ends.send_at * row_bytes, size(sent)},
+               {brought, bytes + ends.recv_at * row_bytes, size(brought)}, {Way::ring, to_, from_}),
+        after);
   }
 
   Communicator& comm_;

@@ -53,10 +53,14 @@ Extras extras_of(const Problem& job) {
     case Scheme::ulysses:
     case Scheme::hybrid: {
       const int group = job.heads_group(), groups = n / group;
-      share_heads(group);
-      x.q = x.states = group - 1;
-      x.kv = group - 1 + group * turns(groups);
-      x.gradients = (groups == 1 ? group - 1 : 3 * group) + 1;
+      const int sets = job.slices > 1 ? 2 : 1;  // of this chunk of the heads and a neighbour's
+      const Index shares = Index{group} * job.slices;
+      share_heads(shares);
+      x.q = x.states = sets * (group - 1);
+      x.kv = sets * (group - 1) + group * turns(groups);
+      x.gradients = (groups == 1 ? sets * (group - 1) : 3 * group) + 1;
+      // Of kv heads that several shares have, what waits to be added.
+      if (job.slices > 1 && shares > s.num_heads_kv) x.gradients += group;
       break;
     }
     case Scheme::allgather:
@@ -65,8 +69,9 @@ Extras extras_of(const Problem& job) {
       x.gradients = n;
       break;
     case Scheme::bidirectional:
-      x.kv = 2 * turns(n);
-      x.gradients = 6;
+    case Scheme::multi_ring:
+      x.kv = job.ring_problem().row_parts() * turns(n);
+      x.gradients = 3 * job.ring_problem().row_parts();
       break;
     case Scheme::pass_q:
       x.q = turns(n);
@@ -89,8 +94,9 @@ Extras extras_of(const Problem& job) {
 
 Index extra_kv_rows(const Problem& job) {
   const Index rows = job.partition_of_sequence().max_rows();
-  // The larger half of a block that is cut at an even row.
-  return job.scheme == Scheme::bidirectional ? min_of(rows, rows / 2 + 2) : rows;
+  // The largest part of a block that is cut at even rows.
+  const int parts = job.ring_problem().row_parts();
+  return parts > 1 ? min_of(rows, rows / parts + 2) : rows;
 }
 
 // Collects the parts of a bill.

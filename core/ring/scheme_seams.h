@@ -13,10 +13,14 @@ struct StepInfo;
 class PendingOperation;
 
 // Hops of one way run in the order of their start, those of different ways at once where the
-// communicator can: around the ring or inside a group of ranks; between nodes or groups; and against
-// the ring's direction.
+// communicator can: around the ring or inside a group of ranks; between nodes or groups; against the
+// ring's direction; and around further rings, which have numbers alone.
 enum class Way { ring, between_nodes, backwards };
-inline constexpr int kWays = 3;
+inline constexpr int kWays = 6;
+// Return the way of ring `i` of a multi-ring. Rings beyond the fifth share the last three.
+constexpr Way way_of_ring(int i) {
+  return i == 0 ? Way::ring : i == 1 ? Way::backwards : static_cast<Way>(3 + i % 3);
+}
 
 // Operations of a backend. A backend that lacks one throws a RunError.
 class SchemeBackend {

@@ -59,10 +59,13 @@ Loop loop_of(Scheme scheme, const RingProblem& problem) {
       return problem.nodes > 1 && problem.nodes < n ? Loop{two_level_forward, two_level_backward}
                                                     : ring;
     case Scheme::ulysses:
+      if (problem.slices > 1) return {ulysses_chunks_forward, ulysses_chunks_backward};
+      return {hybrid_forward, hybrid_backward};
     case Scheme::hybrid:
       return problem.head_shares() > 1 ? Loop{hybrid_forward, hybrid_backward} : ring;
     case Scheme::bidirectional:
-      return {bidirectional_forward, bidirectional_backward};
+    case Scheme::multi_ring:
+      return {multi_ring_forward, multi_ring_backward};
     case Scheme::pass_q:
       return {pass_q_forward, pass_q_backward};
     case Scheme::mesh:

@@ -12,22 +12,36 @@ namespace ringscope {
 using ForwardLoop = decltype(ring_forward);
 using BackwardLoop = decltype(ring_backward);
 
-ForwardLoop allgather_forward, two_level_forward, bidirectional_forward, pass_q_forward,
-    hybrid_forward, mesh_forward;
-BackwardLoop allgather_backward, two_level_backward, bidirectional_backward, pass_q_backward,
-    hybrid_backward, mesh_backward;
+ForwardLoop allgather_forward, two_level_forward, multi_ring_forward, pass_q_forward,
+    hybrid_forward, ulysses_chunks_forward, mesh_forward;
+BackwardLoop allgather_backward, two_level_backward, multi_ring_backward, pass_q_backward,
+    hybrid_backward, ulysses_chunks_backward, mesh_backward;
 
-// Return the number of rows in the first half of a block, and a half as positions: what the
-// bidirectional ring sends one way, and the other way. Rows that
-// alternate between two runs are cut at an even row, so that both halves begin with the first run.
-constexpr Index rows_of_first_half(const LocalRows& rows) {
-  const Index half = rows.size() / 2;
-  return rows.alternating ? half - half % 2 : half;
+// Return the local row at which part `part` of a block begins, and a part as positions: what each of the
+// rings of a multi-ring carries. Rows that alternate between two runs are cut at even rows, so that every
+// part begins with the first run.
+constexpr Index begin_of_part(const LocalRows& rows, int parts, int part) {
+  const Index begin = rows.size() * part / parts;
+  return rows.alternating && part < parts ? begin - begin % 2 : begin;
 }
-constexpr LocalRows half_of(const LocalRows& rows, int half) {
-  const Index cut = rows_of_first_half(rows);
-  const Index begin = half == 0 ? 0 : cut, end = half == 0 ? cut : rows.size();
-  return rows.part(begin, end);
+constexpr LocalRows part_of(const LocalRows& rows, int parts, int part) {
+  return rows.part(begin_of_part(rows, parts, part), begin_of_part(rows, parts, part + 1));
+}
+
+// Return a hop that sends one thing and brings another, each with its owner and its size.
+struct Held {
+  int owner;
+  void* data;
+  Index bytes;
+};
+struct Route {
+  Way way = Way::ring;
+  int to = Exchange::kNeighbour, from = Exchange::kNeighbour;
+};
+inline Exchange hop_of(Pass pass, Payload payload, int step, const Held& sent, const Held& brought,
+                       const Route& route = {}) {
+  return {pass,          payload,      step,          sent.owner, sent.data, sent.bytes,
+          brought.owner, brought.data, brought.bytes, route.way,  route.to,  route.from};
 }
 
 // Run one pass by the loop of `scheme`. Throw RunError, which names rank and step.

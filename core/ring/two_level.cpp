@@ -71,18 +71,12 @@ class TwoLevelKvHops {
 
   Exchange hop(Way way, int from_step, int to_step, int to, int from) const {
     const int owner = ring_.owner(from_step), next_owner = ring_.owner(to_step);
-    return {.pass = pass_,
-            .payload = Payload::kv,
-            .step = from_step,
-            .send_owner = owner,
-            .send = mine_.kv_at_turn(outer_of(from_step), from_step % ring_.ranks_per_node),
-            .send_bytes = problem_.kv_bytes(owner),
-            .recv_owner = next_owner,
-            .recv = mine_.kv_at_turn(outer_of(to_step), to_step % ring_.ranks_per_node),
-            .recv_bytes = problem_.kv_bytes(next_owner),
-            .way = way,
-            .to = to,
-            .from = from};
+    return hop_of(pass_, Payload::kv, from_step,
+                  {owner, block_at(from_step), problem_.kv_bytes(owner)},
+                  {next_owner, block_at(to_step), problem_.kv_bytes(next_owner)}, {way, to, from});
+  }
+  std::byte* block_at(int step) const {
+    return mine_.kv_at_turn(outer_of(step), step % ring_.ranks_per_node);
   }
 
   Communicator& comm_;
@@ -128,22 +122,15 @@ KvGradient two_level_backward(Communicator& comm, BlockBackend& backend, const R
   const QueryBlock q = mine.query_block();
   const BackwardState state = mine.backward_state();
   const Completion begun = backend.begin_backward(q, state);
-  const auto exchange_gradient = [&](Way way, int step, int owner, const float* sum, int next_owner,
+  const auto exchange_gradient = [&](Way way, int step, int owner, float* sum, int next_owner,
                                      float* incoming, const Completion& ready) {
     const bool is_here = way == Way::ring;
-    return comm.exchange({.pass = Pass::backward,
-                          .payload = Payload::dkv,
-                          .step = step,
-                          .send_owner = owner,
-                          .send = sum,
-                          .send_bytes = problem.gradient_bytes(owner),
-                          .recv_owner = next_owner,
-                          .recv = incoming,
-                          .recv_bytes = problem.gradient_bytes(next_owner),
-                          .way = way,
-                          .to = is_here ? ring.next_here() : ring.next_node(),
-                          .from = is_here ? ring.previous_here() : ring.previous_node()},
-                         {ready});
+    const Route route{way, is_here ? ring.next_here() : ring.next_node(),
+                      is_here ? ring.previous_here() : ring.previous_node()};
+    return comm.exchange(
+        hop_of(Pass::backward, Payload::dkv, step, {owner, sum, problem.gradient_bytes(owner)},
+               {next_owner, incoming, problem.gradient_bytes(next_owner)}, route),
+        {ready});
   };
 
   TwoLevelKvHops hops(comm, problem, mine, Pass::backward, ring, begun);

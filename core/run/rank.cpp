@@ -29,7 +29,7 @@ struct Portion {
 };
 
 // Call f(portion) for where `piece`'s rows lie. Tensors lie share of the heads after share, and keys
-// that go both ways round half of the rows after the other; K and V of each alternate.
+// of several rings part of the rows after part; K and V of each alternate.
 template <class F>
 void for_each_portion(const RingProblem& problem, const RowsOfHead& piece, F&& f) {
   const AttentionParams& p = problem.params;
@@ -37,16 +37,15 @@ void for_each_portion(const RingProblem& problem, const RowsOfHead& piece, F&& f
   const bool is_value = piece.tensor == Tensor::v || piece.tensor == Tensor::dv;
   const Index heads = is_kv ? p.num_heads_kv : p.num_heads, rows = piece.rows.size();
   const Index entry = piece.head / heads, head = piece.head % heads;
-  if (is_kv && problem.scheme == Scheme::bidirectional && problem.partition.world_size > 1) {
-    const Index cut = rows_of_first_half(piece.rows);
-    const auto half = [&](Index begin, Index end) {
+  if (const int parts = problem.row_parts(); is_kv && parts > 1) {
+    for (int part = 0; part < parts; ++part) {
+      const Index begin = begin_of_part(piece.rows, parts, part);
+      const Index end = begin_of_part(piece.rows, parts, part + 1);
       const Index first = max_of(piece.first, begin), last = min_of(piece.end, end);
       const Index place = 2 * p.batch * heads * begin +
                           ((is_value ? p.batch * heads : 0) + piece.head) * (end - begin);
       if (first < last) f(Portion{place + first - begin, first, last});
-    };
-    half(0, cut);
-    half(cut, rows);
+    }
     return;
   }
   const int shares = problem.head_shares();

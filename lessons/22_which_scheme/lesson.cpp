@@ -159,9 +159,9 @@ void lesson_22(Page& page) {
   //
   // 1. Are there few queries and many cached keys? Take pass-Q.
   // 2. Does a rank have more rows than the crossover? Take a ring. It allows any number of heads.
-  // 3. Are there several nodes? Take two levels, or a hybrid with its groups inside the nodes.
-  // 4. Are hops exposed all the same? Take Ulysses or a hybrid while the heads of K and V suffice;
-  //    both ways if they don't; a mesh if there are many ranks.
+  // 3. Are there several nodes? Take two levels, a hybrid with its groups inside them, or `multi-ring:R`.
+  // 4. Are hops exposed all the same? Take Ulysses or a hybrid while the heads of K and V suffice
+  //    (`ulysses:C` holds 2/C of it); both ways if they don't; a mesh if there are many ranks.
   // 5. Must it be simple? Take the all-gather, while all of K and V fit. None of its transfers hide.
   //
   // `./ringscope simulate --sweep scheme=ring,allgather,ulysses` compares some, and `--scheme mesh:2x4` tries

@@ -356,8 +356,9 @@ TEST_F(PlanCommandTest, AgreesWithSimulateAndRunOnEveryScheme) {
   const Strings any_heads =
       "--world-size 4 --seqlen 104 --head-dim 8 --dtype bf16 --backward --mask causal";
   const Strings job = any_heads + "--partition zigzag --heads 8 --heads-kv 4";
-  for (const char* scheme : {"ring", "bidirectional", "pass-q", "allgather", "allgather:2",
-                             "ulysses", "hybrid:2", "two-level:2", "mesh:2x2", "mesh:4x1"}) {
+  for (const char* scheme :
+       {"ring", "bidirectional", "multi-ring:2", "pass-q", "allgather", "allgather:2", "ulysses",
+        "ulysses:2", "hybrid:2", "two-level:2", "mesh:2x2", "mesh:4x1"}) {
     SCOPED_TRACE(scheme);
     const Strings of_scheme = job + "--scheme" + scheme;
     const auto planned = run_for_json("plan" + machine + of_scheme);

@@ -125,11 +125,13 @@ TEST(OneGpuRingOptions, EverySchemeAgreesWithTheOracle) {
                                                       {"ulysses", 2, true},
                                                       {"ulysses", 3, false},
                                                       {"ulysses", 4, false},
+                                                      {"ulysses:2", 2, true},
                                                       {"hybrid:2", 4, true},
                                                       {"hybrid:2", 6, false},
                                                       {"allgather:2", 2, true},
                                                       {"allgather:2", 3, false},
                                                       {"two-level:2", 4, false},
+                                                      {"multi-ring:3", 5, false},
                                                       {"bidirectional", 3, false}}) {
     for (const char* mask : {turn % 4 < 2 ? "full" : "causal", "causal+window:9+documents:20,21"}) {
       const RingReference problem({1, 4, 2, 41, 6}, DType::f32, mask, 0.4f, 78);

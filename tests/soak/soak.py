@@ -60,7 +60,7 @@ def problem(draw):
 
 
 def case_run(program, draw, folder):
-    scheme = draw.choice(["ring", "ring", "allgather", "ulysses", "pass-q", "bidirectional", "hybrid:2", "two-level:2"])
+    scheme = draw.choice(["ring", "ring", "allgather", "ulysses", "ulysses:2", "pass-q", "bidirectional", "multi-ring:2", "hybrid:2", "two-level:2"])
     more = ["--backward"] if draw.random() < 0.5 else []
     status, text = run(folder, program, "run", "--random", "--seed", draw.randrange(1 << 30), "--verify", "--scheme", scheme,
                        *problem(draw), *more, status=(0, 2))

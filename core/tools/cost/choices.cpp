@@ -53,7 +53,7 @@ std::optional<int> smallest_divisor(const Problem& job, double memory_bytes,
 
 std::optional<std::string> impossible(const Problem& job) {
   const AttentionShape& s = job.shape;
-  if (job.scheme == Scheme::ulysses && job.world_size > s.num_heads)
+  if (job.scheme == Scheme::ulysses && job.world_size * job.slices > s.num_heads)
     return fmt::format("{} heads do not suffice for {} ranks, and ulysses deals out whole heads",
                        s.num_heads, job.world_size);
   if (job.scheme == Scheme::two_level && (job.nodes < 1 || job.world_size % job.nodes != 0))

@@ -60,6 +60,16 @@ Path path_to_all(const Cluster& cluster, int node) {
   return path;
 }
 
+// Return the messages that leave a node at once: one of each ring and rank whose next rank is elsewhere.
+int crossings_of_rings(int n, int nodes, int rings) {
+  const int per_node = n / nodes;
+  int crossings = 0;
+  for (int ring = 0; ring < rings; ++ring)
+    for (int place = 0; place < per_node; ++place)
+      if ((place + stride_of_ring(n, ring)) % n >= per_node) ++crossings;
+  return crossings;
+}
+
 }  // namespace
 
 bool has_rings_in_nodes(Scheme scheme) {
@@ -72,7 +82,7 @@ int Cluster::node_of(int rank) const {
   return rank < in_longer ? rank / (fewest + 1) : world_size % nodes + (rank - in_longer) / fewest;
 }
 
-Machine machine_on(const Cluster& cluster, const Rates& rates, Scheme scheme) {
+Machine machine_on(const Cluster& cluster, const Rates& rates, Scheme scheme, int rings) {
   check(cluster);
   const int n = cluster.world_size;
   const Path inside = path_inside(cluster);
@@ -86,7 +96,9 @@ Machine machine_on(const Cluster& cluster, const Rates& rates, Scheme scheme) {
                       "node",
                       cluster.ranks_on(0), n / cluster.nodes, n % cluster.nodes));
     // All ranks of a node send to the next node at once, each over one of its links.
-    const double share = std::min(1.0, double(cluster.nics) * cluster.nodes / n);
+    const int crossings = scheme == Scheme::multi_ring ? crossings_of_rings(n, cluster.nodes, rings)
+                                                       : n / cluster.nodes;
+    const double share = std::min(1.0, double(cluster.nics) / crossings);
     machine.to_next_here.assign(n, inside);
     machine.to_next_node.assign(n, cluster.nodes == 1 ? inside
                                                       : Path{cluster.between.bytes_per_s * share,

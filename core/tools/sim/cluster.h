@@ -44,7 +44,7 @@ struct Cluster {
 
 // Return the machine that a scheme runs on: the paths of its messages, and `rates`. Throw InputError for
 // rates that are not positive, no node, more nodes than ranks, and where the nodes of a scheme with
-// rings inside them have different numbers of ranks.
-Machine machine_on(const Cluster& cluster, const Rates& rates, Scheme scheme);
+// rings inside them have different numbers of ranks. `rings` are those of a multi-ring.
+Machine machine_on(const Cluster& cluster, const Rates& rates, Scheme scheme, int rings = 1);
 
 }  // namespace ringscope

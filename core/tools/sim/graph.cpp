@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <deque>
 #include <memory>
 #include <numeric>
@@ -70,6 +71,7 @@ class LoopWriter : public Communicator, public IdleBackend {
         options_(options),
         rank_(rank),
         share_(share_of_heads(job.shape, 1, 0)) {
+    last_hop_.fill(-1);
     written.graph.rank_begins.push_back(next());
     written.hops.emplace_back();
   }
@@ -245,7 +247,7 @@ class LoopWriter : public Communicator, public IdleBackend {
   HeadShare share_;
   int last_step_ = 0;
   std::int32_t last_computed_ = -1;
-  std::int32_t last_hop_[kWays] = {-1, -1, -1};  // by way: the task, or in step its event
+  std::array<std::int32_t, kWays> last_hop_;  // by way: the task, or in step its event; -1: none
   std::int32_t event_ = 0;
   std::vector<bool> was_awaited_;  // by event
 };

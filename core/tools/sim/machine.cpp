@@ -42,8 +42,18 @@ class Durations {
   }
 
  private:
+  // A rank's rings share its port inside the node; between nodes cluster.h has divided the links.
+  Path path_of_ring(const Task& hop) const {
+    const int per_node = job_.world_size / job_.nodes;
+    if (hop.rank / per_node != hop.to / per_node) return machine_.path_to_next_node(hop.rank);
+    Path path =
+        job_.nodes > 1 ? machine_.path_to_next_here(hop.rank) : machine_.path_to_next(hop.rank);
+    path.bytes_per_s /= job_.rings;
+    return path;
+  }
   Path path_of(const Task& hop) const {
     if (job_.scheme == Scheme::ulysses) return machine_.path_to_all(hop.rank);
+    if (job_.scheme == Scheme::multi_ring) return path_of_ring(hop);
     if (job_.scheme != Scheme::two_level &&
         (job_.scheme == Scheme::ring || job_.scheme == Scheme::allgather || job_.nodes == 1))
       return machine_.path_to_next(hop.rank);

@@ -136,7 +136,8 @@ double calibrated_step_s(const Scenario& scenario) {
 Machine machine_of(const Scenario& scenario) {
   Machine machine;
   const auto cluster = cluster_of(scenario);
-  if (cluster) machine = machine_on(*cluster, scenario.rates, scenario.job.scheme);
+  if (cluster)
+    machine = machine_on(*cluster, scenario.rates, scenario.job.scheme, scenario.job.rings);
   machine.world_size = scenario.job.world_size;
   machine.rates = scenario.rates;
   machine.step_s = scenario.step_s + calibrated_step_s(scenario);

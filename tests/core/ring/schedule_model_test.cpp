@@ -40,6 +40,8 @@ Problem job_of(const std::string& scheme, int world_size, int kv_buffers) {
 std::vector<std::string> schemes_of(int n) {
   std::vector<std::string> schemes{"ring",      "bidirectional", "pass-q",
                                    "allgather", "allgather:2",   "ulysses"};
+  if (2 * n <= kShape.num_heads) schemes.push_back("ulysses:2");
+  if (most_rings(n) >= 3) schemes.push_back("multi-ring:3");
   for (int part = 1; part <= n; ++part)
     if (n % part == 0)
       for (const std::string& scheme :

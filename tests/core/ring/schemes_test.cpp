@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <set>
 
 #include "core/ring/cpu_backend.h"
 #include "core/ring/loop_counts.h"
@@ -55,17 +56,38 @@ Sent expected_of_hybrid(const Problem& job, int rank) {
   return sent;
 }
 
-Sent expected_both_ways(const Problem& job, int rank) {
+// A chunk has the shares [chunk N, (chunk + 1) N) of the heads, one for each rank.
+Sent expected_of_chunks(const Problem& job, int rank) {
+  const AttentionShape& s = job.shape;
+  const int n = job.world_size, slices = job.slices;
+  const Index e = bytes_of(job.dtype), d = s.head_dim, mine = s.batch * job.rows(rank);
+  Sent sent;
+  for (int chunk = 0; chunk < slices; ++chunk)
+    for (int peer = 0; peer < n; ++peer) {
+      if (peer == rank) continue;
+      const HeadShare theirs = share_of_heads(s, n * slices, chunk * n + peer);
+      const HeadShare share = share_of_heads(s, n * slices, chunk * n + rank);
+      const Index rows = s.batch * job.rows(peer),
+                  there = theirs.num_heads + 2 * theirs.num_heads_kv;
+      sent.forward_bytes += mine * d * e * there + rows * share.num_heads * (4 * d + 12);
+      sent.backward_bytes += mine * (d * e * (there + theirs.num_heads) + 16 * theirs.num_heads) +
+                             4 * rows * d * (share.num_heads + 2 * share.num_heads_kv);
+      sent.messages += 2 + 3 + 6 + 2;
+    }
+  return sent;
+}
+
+Sent expected_of_rings(const Problem& job, int rank) {
   const AttentionShape& s = job.shape;
   const Index e = bytes_of(job.dtype), row = 2 * s.batch * s.num_heads_kv * s.head_dim;
-  const int n = job.world_size;
-  Sent sent{6 * n - 4, 0, 4 * row * s.seqlen};
+  const int n = job.world_size, rings = job.ring_problem().row_parts();
+  Sent sent{rings * (3 * n - 2), 0, 4 * row * s.seqlen};
   const Partition partition = job.partition_of_sequence();
-  for (int half = 0; half < 2; ++half) {
-    const int home_next = (rank + (half == 0 ? 1 : n - 1)) % n;
+  for (int ring = 0; ring < rings; ++ring) {
+    const int next = (rank + stride_of_ring(n, ring)) % n;
     for (int owner = 0; owner < n; ++owner) {
-      if (owner == home_next) continue;
-      sent.forward_bytes += row * e * half_of(partition.rows_of(owner), half).size();
+      if (owner == next) continue;  // its part has been everywhere
+      sent.forward_bytes += row * e * part_of(partition.rows_of(owner), rings, ring).size();
     }
   }
   sent.backward_bytes += sent.forward_bytes;
@@ -114,10 +136,12 @@ std::optional<Sent> expected_of(const Problem& job, int rank) {
   switch (job.scheme) {
     case Scheme::ulysses:
     case Scheme::hybrid:
+      if (job.slices > 1) return expected_of_chunks(job, rank);
       if (job.heads_group() == 1) return {};
       return expected_of_hybrid(job, rank);
     case Scheme::bidirectional:
-      return expected_both_ways(job, rank);
+    case Scheme::multi_ring:
+      return expected_of_rings(job, rank);
     case Scheme::pass_q:
       return expected_of_pass_q(job, rank);
     case Scheme::mesh:
@@ -168,8 +192,10 @@ constexpr SchemeCase kSchemeCases[] = {
     {"mesh:3x1", 3},      {"mesh:2x2", 4},      {"mesh:2x3", 6},      {"mesh:4x3", 12},
     {"allgather:2", 2},   {"allgather:2", 5},   {"two-level:2", 6},   {"two-level:3", 6},
     {"bidirectional", 1}, {"pass-q", 1},        {"mesh:1x1", 1},      {"allgather:2", 1},
+    {"ulysses:2", 2},     {"ulysses:3", 2},     {"ulysses:2", 3},     {"ulysses:6", 1},
     {"ulysses", 1},       {"two-level:1", 4},   {"two-level:2", 4},   {"two-level:4", 8},
-    {"two-level:3", 3},   {"two-level:3", 9},
+    {"two-level:3", 3},   {"two-level:3", 9},   {"multi-ring:1", 3},  {"multi-ring:2", 4},
+    {"multi-ring:2", 6},  {"multi-ring:4", 5},  {"multi-ring:3", 8},  {"multi-ring:6", 7},
 };
 
 class SchemesOnThreads : public testing::TestWithParam<SchemeCase> {};
@@ -206,7 +232,11 @@ INSTANTIATE_TEST_SUITE_P(All, SchemesOnThreads, testing::ValuesIn(kSchemeCases),
 // Draw a scheme that the ranks and heads allow.
 std::string drawn_scheme(std::mt19937_64& engine, const AttentionShape& shape, int n) {
   std::vector<std::string> schemes{"bidirectional", "pass-q"};
+  for (int rings = 1; rings <= most_rings(n); ++rings)
+    schemes.push_back("multi-ring:" + std::to_string(rings));
   if (n <= shape.num_heads) schemes.push_back("ulysses");
+  for (int chunks = 2; chunks <= shape.num_heads / n; ++chunks)
+    schemes.push_back("ulysses:" + std::to_string(chunks));
   for (int slices = 2; slices <= shape.num_heads_kv; ++slices)
     schemes.push_back("allgather:" + std::to_string(slices));
   for (int part = 1; part <= n; ++part) {
@@ -246,12 +276,14 @@ TEST(SchemesRandom, AgreeWithTheOracle) {
 
 TEST(SchemeNames, AreReadAndPrinted) {
   Problem job{.shape = {1, 4, 4, 16, 8}, .world_size = 8};
-  for (const char* name : {"ring", "bidirectional", "pass-q", "allgather", "allgather:2", "ulysses",
-                           "hybrid:2", "two-level:4", "mesh:2x4"})
+  for (const char* name :
+       {"ring", "bidirectional", "multi-ring:3", "pass-q", "allgather", "allgather:2", "ulysses",
+        "ulysses:2", "hybrid:2", "two-level:4", "mesh:2x4"})
     EXPECT_EQ(with_scheme(job, name).scheme_name(), name);
-  for (const char* name : {"", "rings", "ring:2", "hybrid", "hybrid:", "hybrid:0", "hybrid:-2",
-                           "hybrid:2x", "two-level", "mesh", "mesh:4", "mesh:0x8", "mesh:2x",
-                           "allgather:", "allgather:0", "ulysses:4", "pass-q:1"})
+  for (const char* name :
+       {"", "rings", "ring:2", "hybrid", "hybrid:", "hybrid:0", "hybrid:-2", "hybrid:2x",
+        "two-level", "mesh", "mesh:4", "mesh:0x8", "mesh:2x", "allgather:", "allgather:0",
+        "ulysses:0", "pass-q:1", "multi-ring", "multi-ring:0"})
     EXPECT_THROW(with_scheme(job, name), InputError) << name;
 }
 
@@ -267,12 +299,47 @@ TEST(SchemeNames, ThatDoNotFitAreRefused) {
   };
   for (const auto& [name, accepted] :
        {std::pair{"ulysses", "accepted: 1 to 6 ranks"},
+        {"ulysses:2", "accepted: 1 to 6 ranks"},
+        {"multi-ring:5", "accepted: multi-ring:R with R up to 4, as many"},
         {"hybrid:3", "accepted: hybrid:U with U one of 1, 2, 4, 8"},
         {"hybrid:8", "accepted: hybrid:U with U up to 6"},
         {"two-level:3", "accepted: two-level:M with M one of 1, 2, 4, 8"},
         {"mesh:2x3", "accepted: mesh:RxC with R one of 1, 2, 4, 8 and R x C = 8"},
         {"allgather:3", "accepted: allgather:1 to allgather:2"}})
     EXPECT_NE(complaint(name).find(accepted), std::string::npos) << complaint(name);
+}
+
+// The rings of all strides visit every rank, and share no link.
+TEST(MultiRing, StridesLeadToAllRanksOverLinksOfTheirOwn) {
+  for (int n = 2; n <= 40; ++n) {
+    std::set<int> strides;
+    for (int ring = 0; ring < most_rings(n); ++ring) {
+      const int stride = stride_of_ring(n, ring);
+      strides.insert(stride);
+      std::set<int> visited;
+      for (int hop = 0; hop < n; ++hop) visited.insert(hop * stride % n);
+      EXPECT_EQ(std::ssize(visited), n) << stride;
+    }
+    EXPECT_EQ(std::ssize(strides), most_rings(n)) << n;
+    EXPECT_LT(*strides.rbegin(), n);
+  }
+  EXPECT_EQ(most_rings(1), 1);
+  EXPECT_EQ(most_rings(7), 6);
+  EXPECT_EQ(most_rings(8), 4);
+}
+
+// Two chunks are held: of the rows of the N - 1 other ranks, the queries, states and blocks of 2/C of the
+// heads that Ulysses holds of them.
+TEST(UlyssesInChunks, HoldsTwoChunksOfWhatUlyssesHolds) {
+  Problem job{.shape = {1, 64, 64, 1024, 16}, .world_size = 4};
+  const auto held = [&](const char* scheme) {
+    const double own = RankMemory::predicted_bytes(with_scheme(job, "ring"), 0) -
+                       job.ring_problem().kv_bytes(1);  // the ring's second buffer
+    return RankMemory::predicted_bytes(with_scheme(job, scheme), 0) - own;
+  };
+  for (const int chunks : {2, 4, 8, 16})
+    EXPECT_DOUBLE_EQ(held(("ulysses:" + std::to_string(chunks)).c_str()) / held("ulysses"),
+                     2.0 / chunks);
 }
 
 TEST(ShareOfHeads, CoversEveryHeadOnceWithItsKvHead) {

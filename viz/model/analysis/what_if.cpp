@@ -502,6 +502,7 @@ Scenario scenario_of(const RunRates& rates, const WhatIfSettings& settings) {
   job.partition = settings.partition;
   job.mask = MaskSpec::recorded(settings.mask, {});
   job.kv_buffers = settings.kv_buffers;
+  if (job.scheme != settings.scheme) job.slices = 1;
   job.scheme = settings.scheme;
   scenario.pace = settings.pace;
   scenario.cores = settings.cores;

@@ -103,7 +103,7 @@ std::vector<Line> caption(const RingPicture& picture) {
 
   // Schemes other than the ring and the all-gather attend the blocks in another order, and ranks of
   // Ulysses hold a share of all.
-  bool in_ring_order = session.document().trace.run->scheme != "ulysses";
+  bool in_ring_order = !session.document().trace.run->scheme.starts_with("ulysses");
   for (int rank = 0; rank < n; ++rank)
     in_ring_order = in_ring_order &&
                     step_with(rank, ranks[rank].kv_owner, n) == axis.ring_step(ranks[rank].step);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/tools/sim/scenario.h"
 
 namespace ringscope {
 namespace cluster_test {
@@ -132,6 +133,42 @@ TEST(Cluster, TwoLevelRingsShareTheLinksBetweenNodes) {
       EXPECT_EQ(machine.path_to_next_node(rank).latency_s, kBetween.latency_s);
     }
   }
+}
+
+// Strides 1, 15, 3 and 13 of 16 ranks leave a node of 8 at 1, 1, 3 and 3 places at once: four rings
+// have eight network interfaces to themselves, eight rings (5 and 7, too) crowd them four times.
+TEST(Cluster, RingsOfAMultiRingShareTheLinksBetweenNodes) {
+  const auto share = [](int rings, int nics) {
+    return machine_on(cluster(16, 2, nics), kRates, Scheme::multi_ring, rings)
+               .path_to_next_node(0)
+               .bytes_per_s /
+           kBetween.bytes_per_s;
+  };
+  EXPECT_EQ(share(1, 1), 1);
+  EXPECT_EQ(share(4, 8), 1);
+  EXPECT_EQ(share(8, 8), 0.25);
+  EXPECT_EQ(share(4, 1), 0.125);
+}
+
+// A ring of whole blocks uses a port, and one network interface of a node. Parts of blocks that share
+// the port take as long; where each part crosses by an interface of its own, a quarter of it.
+TEST(Cluster, AMultiRingGainsNetworkInterfacesAndNoPort) {
+  const auto wall = [](const char* scheme, int nodes, int nics) {
+    Scenario scenario;
+    scenario.job.shape = {1, 1, 1, 16 * 64, 8};
+    scenario.job.world_size = 16;
+    scenario.job.nodes = nodes;
+    set_scheme(scenario.job, scheme);
+    scenario.rates = {1e30, 1e30, 400e9, 0};
+    scenario.between = {"", 50e9, 0};
+    scenario.nics = nics;
+    return run_scenario(scenario, work_of(scenario)).wall_s;
+  };
+  EXPECT_DOUBLE_EQ(wall("multi-ring:1", 1, 1), wall("ring", 1, 1));
+  EXPECT_DOUBLE_EQ(wall("multi-ring:4", 1, 1), wall("ring", 1, 1));
+  EXPECT_DOUBLE_EQ(wall("multi-ring:1", 2, 8), wall("ring", 2, 8));
+  EXPECT_DOUBLE_EQ(wall("multi-ring:4", 2, 8), wall("ring", 2, 8) / 4);
+  EXPECT_DOUBLE_EQ(wall("multi-ring:4", 2, 1), wall("ring", 2, 1) * 2);
 }
 
 TEST(Cluster, RefusesWhatCanNotBe) {

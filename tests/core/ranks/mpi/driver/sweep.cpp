@@ -126,9 +126,10 @@ void sweep(MpiSession& session) {
   } ways[] = {{"fixed", "causal", 37},      {"fixed", "causal", 3},
               {"fixed", "window:9", 37},    {"documents:zigzag", "causal+documents:20,1,16", 37},
               {"file:any", "window:9", 37}, {"searched", "causal", 37}};
-  for (const char* scheme : {"ring", "allgather", "bidirectional", "pass-q", "allgather:2",
-                             "ulysses", "hybrid:2", "hybrid:3", "two-level:2", "two-level:4",
-                             "mesh:2x2", "mesh:2x3", "mesh:3x2", "mesh:2x4", "mesh:1x5"})
+  for (const char* scheme :
+       {"ring", "allgather", "bidirectional", "multi-ring:2", "multi-ring:4", "pass-q",
+        "allgather:2", "ulysses", "ulysses:2", "hybrid:2", "hybrid:3", "two-level:2", "two-level:4",
+        "mesh:2x2", "mesh:2x3", "mesh:3x2", "mesh:2x4", "mesh:1x5"})
     for (const auto& [partition, mask, seqlen] : ways) {
       const bool is_fixed = std::string_view(partition) == "fixed";
       ++turn;
