@@ -35,7 +35,7 @@ void deal_out_as_given(Problem& job, Granularity tile) {
 
 void add_world_size(CommandFlags& flags, std::optional<int>& world_size, int otherwise) {
   flags.integer("--world-size", world_size,
-                fmt::format("ranks ({}; a process a rank: as many as were started)", otherwise));
+                fmt::format("ranks ({}; a process per rank: as many as were started)", otherwise));
 }
 
 void add_unpack(CommandFlags& flags) {
@@ -105,8 +105,8 @@ void check_hardware(const std::string& command, const HardwareOptions& hardware)
 }
 
 void add_ranks(CommandFlags& flags, RankOptions& ranks, int otherwise, const std::string& dealt) {
-  flags.name("--backend", ranks.backend, "cpu|mpi", "a thread a rank, or a process a rank (cpu)",
-             parse_backend);
+  flags.name("--backend", ranks.backend, "cpu|mpi",
+             "a thread per rank, or a process per rank (cpu)", parse_backend);
   add_world_size(flags, ranks.world_size, otherwise);
   flags.name("--partition", ranks.partition, "contiguous|striped|zigzag|fold",
              "which rank holds which " + dealt + " (zigzag)", parse_partition);

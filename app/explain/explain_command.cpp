@@ -43,7 +43,8 @@ std::string text_of(const Explanation& why) {
   if (why.wall_s > 0 && why.exposed_s >= kLeastShare * why.wall_s)
     text += fmt::format(
         "Without all that, {} would still be lost to the way of the blocks, which takes "
-        "longer than the computation beside it. Faster links or more rows a rank would hide it.\n",
+        "longer than the computation beside it. Faster links or more rows per rank would hide "
+        "it.\n",
         seconds_text(why.exposed_s));
   return text;
 }

@@ -104,7 +104,7 @@ Field overlap_field(std::string_view key, std::string_view name, const Overlap& 
       key, Fields{{"threshold_rows", overlap.threshold_rows}, {"headroom", overlap.headroom}}, name,
       std::isinf(overlap.threshold_rows)
           ? "none: at some steps nothing is computed, so their hops are exposed at any length"
-          : fmt::format("{:.0f} rows a rank for a ring; {:.0f} there, headroom {:.2f}",
+          : fmt::format("{:.0f} rows per rank for a ring; {:.0f} there, headroom {:.2f}",
                         std::ceil(overlap.threshold_rows), rows, overlap.headroom));
 }
 

@@ -44,7 +44,7 @@ std::vector<OutputPlace> output_places(const RunOptions& options) {
 
 namespace {
 
-// Write the recording to a file, or to a folder with a file a rank.
+// Write the recording to a file, or to a folder with a file per rank.
 void write_recording(std::vector<Output>& files, const std::string& path,
                      std::unique_ptr<AtomicFolder>& folder, const Recording& recording) {
   if (!path.ends_with('/')) {

@@ -118,7 +118,7 @@ void add_outputs(CommandFlags& flags, RunOptions& run) {
   flags.path(
       "--trace", run.trace,
       "write the recording, Chrome Trace Event JSON; with a / at its end, a folder with a file "
-      "a rank");
+      "per rank");
   flags.flag("--live", run.live,
              "write the recording a few times a second while the run goes on, for view, which "
              "follows it");

@@ -39,7 +39,7 @@ void describe(S& shape, F&& row) {
   row(MemberRow("heads-kv", "N", "key and value heads, a divisor of the heads (as many)")
           .in(kModelSizes),
       shape.num_heads_kv);
-  row(MemberRow("head-dim", "N", "values a head, an even number ({})").in(kModelSizes),
+  row(MemberRow("head-dim", "N", "values per head, an even number ({})").in(kModelSizes),
       shape.head_dim);
   row(MemberRow("hidden", "N", "values a row inside the MLP ({})").in(kModelSizes), shape.hidden);
 }

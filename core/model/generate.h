@@ -117,7 +117,7 @@ Generated generate_on_threads(const Checkpoint& checkpoint, const Deal& deal,
 
 class MpiSession;
 
-// Generate with a process a rank, where there is MPI: run rank session.rank() of the session's
+// Generate with a process per rank, where there is MPI: run rank session.rank() of the session's
 // world_size. Blocks and partial results move by MPI, and the lifeline watches the rank's pulse.
 // Checkpoint and options are valid and the same on all ranks. Return the result of
 // generate_on_threads() on rank 0, and an empty one elsewhere. When any rank fails or is silent for

@@ -1,4 +1,4 @@
-// Training and generating with a process a rank.
+// Training and generating with a process per rank.
 #include <optional>
 #include <string>
 #include <string_view>

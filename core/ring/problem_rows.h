@@ -31,7 +31,7 @@ void describe(S& shape, F&& row) {
           .in(kSizes)
           .as("num_heads_kv"),
       shape.num_heads_kv);
-  row(MemberRow("head-dim", "N", "values a head ({})").in(kSizes), shape.head_dim);
+  row(MemberRow("head-dim", "N", "values per head ({})").in(kSizes), shape.head_dim);
 }
 
 template <class S, class F>

@@ -1,16 +1,16 @@
 // # Naive attention and the memory wall
-// > Attention is two matrix products with a softmax between them, and what lies between them grows
-// > with the square of the text.
+// > Attention is two matrix products with a softmax between them, and the matrix between them grows
+// > with the square of the length of the text.
 //
 // **You know** how to multiply matrices, and C++. **You will see** attention computed by its
 // formula, for three tokens and for thousands, and why the matrix in the middle fits nowhere.
 //
 // ## Three tokens
 //
-// A text, cut into S tokens (words, or parts of words), reaches *attention* as three matrices of S
-// rows and D columns. Row i of Q, the query, says what token i looks for. Row j of K, the key, says
-// what token j can be found by. Row j of V, the value, is what token j hands over when it is found.
-// D is called head_dim.
+// A text, cut into S tokens (words, or parts of words), reaches *attention* as three matrices of S rows
+// and D columns. Row i of Q, the query, says what token i looks for. Row j of K, the key, says how
+// token j can be found. Row j of V, the value, is what token j hands over when it is found. D is called
+// head_dim.
 //
 //     scores = Q Kᵀ / sqrt(D)          S x S    how well query i and key j agree
 //     P      = softmax of each row     S x S    weights: positive, each row sums to 1
@@ -25,7 +25,6 @@
 #include <cmath>
 
 #include "core/attention/naive.h"
-#include "lessons/book/page.h"
 #include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_01 {
@@ -51,7 +50,6 @@ void lesson_01(Page& page) {
   softmax.heading("output: values 10, 20, 30 times weights");
   softmax.strip("", Drawing::stacked({e[0] * v[0], e[1] * v[1], e[2] * v[2]}, sum * by_hand),
                 fixed(by_hand, 2).kept);
-  //+
   page.picture("softmax.svg", "From the scores of token 1 to its output", softmax);
 
   // The project has this formula as a function. It is the yardstick for everything that follows:
@@ -64,7 +62,6 @@ void lesson_01(Page& page) {
   Table rows({"token", "its scores", "its output"});
   for (int i = 0; i < 3; ++i)
     rows.row(i, numbers({q[i] * k[0], q[i] * k[1], q[i] * k[2]}, 0), fixed(result.out[i], 2));
-  //+
   page.table(rows);
 
   // The larger the query, the sharper its choice: token 2 takes most from the last value.
@@ -85,14 +82,14 @@ void lesson_01(Page& page) {
   const double square = 1.0 * seqlen * seqlen * sizeof(float);
   page.answer(guess, square / 0x1p30);
 
-  // That is one attention. In each of dozens of layers a model has 32 or more side by side, its
-  // heads. The texts that it reads grow as well, and twice the tokens take four times the bytes:
+  // That is one attention. A model has dozens of layers, and each layer has 32 or more of these side by
+  // side, which are called its heads. Texts grow longer as well, and twice the tokens take four times
+  // the bytes:
   //-
   Table wall({"tokens", "Q, K, V and out", "P", "P is larger"});
   for (Index s = 1024; s <= 1048576; s *= 4)
     wall.row(s, bytes(4.0 * s * head_dim * sizeof(float)), bytes(1.0 * s * s * sizeof(float)),
              fmt::format("{} times", s / (4 * head_dim)));
-  //+
   page.table(wall);
 
   // This is the *memory wall*: at a million tokens, the four matrices that matter fit into a
@@ -117,6 +114,11 @@ void lesson_01(Page& page) {
   // a softmax weight is divided by a sum over the whole row. To split the keys as well, we need a
   // softmax that can stop and go on. Lessons 2 and 3 build it.
   //
+  // ## On paper
+  page.predict("Scores 0 and ln 3, values 8 and 4: what is the output?", "", (8 + 3 * 4) / 4.0);
+  page.predict("8,192 tokens, four bytes per number: how much memory does P take?", "MiB",
+               8192.0 * 8192 * 4 / 0x1p20);
+
   // ## Checks
   page.at_most("The function computes token 1 as we did by hand", std::abs(result.out[1] - by_hand),
                1e-12);

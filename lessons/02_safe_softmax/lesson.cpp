@@ -15,7 +15,6 @@
 #include <span>
 
 #include "core/attention/online_softmax.h"
-#include "lessons/book/page.h"
 #include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_02 {
@@ -67,7 +66,6 @@ void lesson_02(Page& page) {
     sizes.row(d, fixed(std::sqrt(squares), 1), root, fixed(ratio, 2));
     keep_larger(off, std::abs(ratio - 1));
   }
-  //+
   page.table(sizes);
 
   // Without that division, the largest of many scores would take nearly all of the weight when D is large.
@@ -80,7 +78,6 @@ void lesson_02(Page& page) {
     failing.row(numbers({scores.begin(), scores.end()}, 0),
                 std::isinf(std::exp(scores[2])) ? "infinite" : fixed(std::exp(scores[2]), 2),
                 shown(plain_softmax(scores)));
-  //+
   page.table(failing);
 
   // Infinity divided by infinity is NaN, "not a number", and whatever is computed with NaN is NaN.
@@ -113,7 +110,6 @@ void lesson_02(Page& page) {
   }
   bars.bars("exp(score - 128): between 0 and 1", names, shifted, 3);
   bars.bars("weights", names, {mended.begin(), mended.end()}, 3);
-  //+
   page.picture("subtract.svg", "The same three scores without the subtraction, and with it", bars);
 
   // It weighs the same, because only the distances between scores count.
@@ -128,7 +124,6 @@ void lesson_02(Page& page) {
   Table masked({"scores", "weights"});
   masked.row("1, -∞, 3", shown(safe({1, none, 3})));
   masked.row("-∞, -∞, -∞", shown(safe({none, none, none})));
-  //+
   page.table(masked);
 
   // The output of such a row is then 0, everywhere in this project: a query that may attend to nothing
@@ -155,6 +150,13 @@ void lesson_02(Page& page) {
   // But m is the largest of all scores. So it seems that the whole row must be there before the first
   // exp, and rows are as long as the text. Lesson 3 shows that this is not so.
   //
+  // ## On paper
+  page.predict("Scores ln 1, ln 2 and ln 5: what does the last one weigh?", "", 5 / 8.0);
+  page.predict("Scores 1,000 + ln 1, 1,000 + ln 2, 1,000 + ln 5: what is lse, less 1,000?", "",
+               fixed(std::log(8), 2));
+  page.predict("All 16 scores of a row are equal. What are m - lse, and l?", "",
+               numbers({-std::log(16), 16}));
+
   // ## Checks
   page.equal("exp fits a float up to 88", largest, 88);
   page.at_most("A sum of D products is about √D in size", off, 0.05);
@@ -166,11 +168,6 @@ void lesson_02(Page& page) {
              "0.000, 0.000, 0.000");
   page.at_most("exp(score - lse) is the weight",
                std::abs(std::exp(128 - lse) - static_cast<double>(mended[2])), 1e-6);
-
-  // ## Exercise
-  //
-  // Write `lse` of a row of scores in float: right for scores of 1,000, for -1,000, and for a row
-  // with no allowed key: `lessons/02_safe_softmax/exercise.h`, tried by `./ringscope lesson 2 --check`.
 }
 
 }  // namespace ringscope::lessons::chapter_02

@@ -1,6 +1,6 @@
 // # Online softmax: carry and merge
-// > For each row, softmax remembers two numbers and a vector of the keys that it has met. So keys
-// > may come in pieces, in any order, and from anywhere.
+// > For each row, softmax remembers two numbers and a vector of the keys that it has met. So keys may
+// > arrive in pieces, in any order, and from anywhere.
 //
 // **You know** from lesson 1 that a row of attention divides by a sum over all keys, and from
 // lesson 2 that the row's largest score is subtracted before exp. Both seem to need all keys at
@@ -14,7 +14,6 @@
 #include <span>
 
 #include "core/attention/online_softmax.h"
-#include "lessons/book/page.h"
 #include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_03 {
@@ -37,11 +36,12 @@ void lesson_03(Page& page) {
   //
   //     exp(score - 5) = exp(score - 3) exp(3 - 5)
   //
-  // So every old term gets the same factor, and therefore both sums do. The old m is the unit that the
-  // sums are measured in, and the factor changes the unit. The *carried state* is m, l and out_accum.
-  // The function `carry_on` carries it on by one step; the exercise asks you to write it. A key with
-  // the score -inf counts for nothing (masks will use that), and -inf - -inf, which is NaN, must never
-  // be formed. In the code row_max is m, and row_sum is l. This is the example, two keys at a time:
+  // So every old term is multiplied by the same factor, and therefore so are both sums. The old m is
+  // the unit that the sums are measured in, and the factor changes the unit. The *carried state* is m,
+  // l and out_accum. The function `carry_on` carries it on by one step; the exercise asks you to write
+  // it. A key with the score -inf counts for nothing (masks will use that), and -inf - -inf, which is
+  // NaN, must never be formed. In the code row_max is m, and row_sum is l. Here is the example, two
+  // keys at a time:
   RowState<double> row;  // m = -inf, l = 0: no keys yet
   std::vector<double> out_accum = {0};
   const std::span<const double> all(scores);
@@ -55,7 +55,6 @@ void lesson_03(Page& page) {
             fixed(accum_after_two / after_two.row_sum, 3));
   steps.row(4, row.row_max, fixed(row.row_sum, 3), fixed(out_accum[0], 3),
             fixed(out_accum[0] / row.row_sum, 3));
-  //+
   page.table(steps);
   //-
   Drawing rescaling;
@@ -75,7 +74,6 @@ void lesson_03(Page& page) {
   show_sums("m becomes 5: both times exp(3 - 5)", 2, row.row_max);
   show_sums("two more keys are added", 4, row.row_max);
   for (int j = 0; j < 4; ++j) rescaling.key(j, "key " + std::to_string(j + 1));
-  //+
   page.picture("rescaling.svg", "Old sums shrink by one factor, and new keys are added", rescaling);
 
   // The last line must be what softmax over all four scores at once gives.
@@ -102,10 +100,12 @@ void lesson_03(Page& page) {
   merge<double>(merged, merged_accum, late, late_accum);
   page.value("merged", fixed(merged_accum[0] / merged.row_sum, 3));
 
-  // Why one factor there, and two here? Keys that are carried on are measured against the new m at once,
-  // so only the old sums need a factor. Two states were each measured against their own m, and the state
-  // with the smaller m needs it. Outputs that are already divided by l need both factors: they are weighted by
-  // exp(lse - lse of all keys), and the weights add up to 1.
+  // Why one factor there, and two here? Keys that are carried on are measured against the new m at
+  // once, so only the old sums need a factor. Two states were each measured against their own m, and
+  // the state with the smaller m needs it. Outputs that are already divided by l always need two
+  // factors. Part a is Σ exp(s - lse of a) v over its own keys, and the whole needs Σ exp(s - lse) v.
+  // So part a is multiplied by exp(lse of a - lse), part b by exp(lse of b - lse), and because lse is
+  // over all keys, these two weights add up to 1.
   const PartOfKeys early = over_keys(0, 2), rest = over_keys(2, 4), whole = over_keys(0, 4);
   const double of_early = std::exp(early.lse - whole.lse), of_rest = std::exp(rest.lse - whole.lse);
   page.value("weights of the outputs of the two halves", numbers({of_early, of_rest}, 3));
@@ -119,7 +119,7 @@ void lesson_03(Page& page) {
   const double state_bytes = (2 + 128) * sizeof(float), row_of_p = 1e6 * sizeof(float);
   page.answer(guess, row_of_p / state_bytes);
 
-  // What is exact in mathematics is not exact in a computer, because every step rounds. Here one row
+  // What is exact in mathematics is not exact on a computer, because every step rounds. Here one row
   // meets 4,096 random keys in float, f32 for short. Their scores slowly rise, so that m changes often.
   // One column carries the state on from piece to piece. In the other, each piece makes a state, and
   // the states are merged. Both are compared with the softmax of the whole row in double, f64.
@@ -148,12 +148,16 @@ void lesson_03(Page& page) {
     errors.row(piece, keys / piece, rounding(off, 1e-6), rounding(off_merged, 1e-6));
     for (const double each : {off, off_merged}) keep_larger(worst, each);
   }
-  //+
   page.table(errors);
 
   // The size of the pieces hardly matters. So the pieces may be chosen to fit a cache, or lie on
   // different machines. Lesson 4 takes blocks of both, queries and keys.
   //
+  // ## On paper
+  page.predict("Two states with m = 2, and l = 3 and 5: what is l of both?", "", 3 + 5);
+  page.predict("Outputs 10 and 30 with lse 0 and ln 3: what is their merge?", "",
+               (10 + 3 * 30) / 4);
+
   // ## Checks
   page.at_most("Two and two carried on give softmax over all four",
                std::abs(out_accum[0] / row.row_sum - at_once), 1e-12);

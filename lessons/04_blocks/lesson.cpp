@@ -1,10 +1,10 @@
 // # Blocks: splitting Q, splitting K and V
-// > Rows of Q can be split because they never meet; rows of K and V because their results can be
+// > Rows of Q can be split because they never meet, and rows of K and V because their results can be
 // > merged. So attention is a grid of tiles, and only one tile has to exist at a time.
 //
-// **You know** from lesson 3 that a row carries m, l and its unnormalised output from piece to piece
-// of the keys. **You will see** the same with matrices: attention cut into blocks in both
-// directions, what each cut costs, and how little memory is left in use.
+// **You know** from lesson 3 that a row carries m, l and its unnormalised output from piece to piece of
+// the keys. **You will see** the same with matrices: attention cut into blocks in both directions, what
+// each cut costs, and how little memory is still needed.
 //
 // ## Two ways to cut
 //
@@ -29,7 +29,6 @@
 #include "core/attention/blockwise.h"
 #include "core/attention/naive.h"
 #include "core/attention/online_softmax.h"
-#include "lessons/book/page.h"
 #include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_04 {
@@ -90,7 +89,6 @@ void lesson_04(Page& page) {
   walk.key(2, "thrown away");
   walk.key(1, "held now");
   walk.key(Drawing::kQuiet, "to come");
-  //+
   page.picture("walk.svg", "One tile of scores exists. Rows above it are finished", walk);
 
   // ## What a cut costs
@@ -119,7 +117,6 @@ void lesson_04(Page& page) {
              bytes(4.0 * static_cast<double>(cut.query_rows * cut.key_rows)),
              rounding(error, 1e-5));
   }
-  //+
   page.table(cuts);
 
   // The first line is lesson 1 again. The last fetches every key once for every query. A fast
@@ -146,13 +143,16 @@ void lesson_04(Page& page) {
   Table memory({"tokens", "Q, K, V and out", "P (lesson 1)", "scratch (now)"});
   for (const double s : {1024.0, 65536.0, 1048576.0})
     memory.row(static_cast<Index>(s), bytes(16 * s * kDim), bytes(4 * s * s), bytes(scratch));
-  //+
   page.table(memory);
 
-  // Yet linear is not nothing. At ten million tokens, with 32 heads and many layers, even these four are
-  // more than one machine holds, and it would take days for the work. Tiles, however, can be computed
-  // anywhere. In lesson 5 they go to many machines.
+  // Yet linear growth is still growth. At ten million tokens, with 32 heads and many layers, even these
+  // four are more than one machine holds, and the work would take it days. Tiles, however, can be
+  // computed anywhere. In lesson 5 they go to many machines.
   //
+  // ## On paper
+  page.predict("1,024 queries and keys in tiles of 64 x 128: how many tiles?", "", 16 * 8);
+  page.predict("How often is each row of K and V fetched then?", "times", 1024 / 64);
+
   // ## Checks
   page.at_most("All cuts give the result of lesson 1", worst, 1e-5);
   page.equal("Blocks of 48 queries fetch K and V 16 times", counts[1].kv_rows_read, 16 * kTokens);

@@ -1,7 +1,7 @@
 // # Many ranks: all-gather or ring
-// > Split the sequence over N machines. Queries stay, and keys and values must meet all of them. Fetching
-// > everything first and passing it round while computing move equally many bytes, but they differ in
-// > memory and time.
+// > Split the sequence over N machines. Queries stay, and keys and values must meet all of them.
+// > Fetching everything first, or passing it round while computing, moves the same number of bytes, but
+// > the two differ in memory and time.
 //
 // **You know** from lesson 4 that a block of queries can meet the KV blocks one at a time, in any
 // order. **You will see** the sequence split over several machines, two ways to bring all KV blocks
@@ -10,9 +10,9 @@
 // ## Who holds what
 //
 // Each of N workers is a *rank*: a processor with its own memory, numbered from 0. N is called
-// *world_size*. A sequence of S tokens is split evenly, and each rank keeps its S/N rows of Q, K, V
-// and out. A row of out needs its own query, and that is at home already. But it needs every key
-// and value, and a rank has only one part in N of those. What is missing must come over a wire:
+// *world_size*. A sequence of S tokens is split evenly, and each rank keeps its S/N rows of Q, K, V and
+// out. A row of out needs its own query, and that is at home already. But it needs every key and value,
+// and a rank has only 1/N of those. The rest must come over a wire:
 //
 //     rank 0 has   Q0   K0 V0     and needs   K1 V1   K2 V2   K3 V3
 //     rank 1 has   Q1   K1 V1     and needs   K0 V0   K2 V2   K3 V3
@@ -25,7 +25,6 @@
 
 #include "core/run/run.h"
 #include "core/trace/summary.h"
-#include "lessons/book/page.h"
 #include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_05 {
@@ -59,22 +58,20 @@ void lesson_05(Page& page) {
   };
   const auto held = [](const RingRun& run) { return static_cast<double>(run.peak_bytes[1]); };
   Table both({"", "all-gather", "ring"});
-  both.row("bytes that a rank sends", bytes(sent(gather)), bytes(sent(ring)));
-  both.row("KV blocks that it holds at once", 4, 2);
-  both.row("all that it holds", bytes(held(gather)), bytes(held(ring)));
-  //+
+  both.row("bytes sent per rank", bytes(sent(gather)), bytes(sent(ring)));
+  both.row("KV blocks held at once per rank", 4, 2);
+  both.row("all memory held per rank", bytes(held(gather)), bytes(held(ring)));
   page.table(both);
 
-  // They send equally many bytes. But the all-gather holds all of K and V on every rank, and that does not
-  // shrink when ranks are added. The ring holds two blocks, the one that it attends and the one
-  // that comes in, and with more ranks these get smaller. With a million tokens and the sizes of a
-  // real model (8 heads of K and V, head_dim 128, two bytes per number) they hold:
+  // Both send the same number of bytes. But the all-gather holds all of K and V on every rank, and that
+  // does not shrink when ranks are added. The ring holds two blocks, the one that it attends and the
+  // one that is coming in, and with more ranks these get smaller. With a million tokens and the sizes
+  // of a real model (8 heads of K and V, head_dim 128, two bytes per number) they hold:
   //-
   Table growth({"ranks", "all-gather holds", "ring holds (two blocks)"});
   const double real_kv = 2.0 * 1048576 * 8 * 128 * 2;  // 8 KV heads, head_dim 128, two bytes
   for (const Index n : {4, 16, 64})
     growth.row(n, bytes(real_kv), bytes(2 * real_kv / static_cast<double>(n)));
-  //+
   page.table(growth);
 
   // That is one layer's K and V. On memory, the ring wins.
@@ -83,8 +80,8 @@ void lesson_05(Page& page) {
   //
   // Both runs were recorded. A rank's row in the recording has four lanes: when it computes, when it
   // sends, when it receives, and when it can do nothing but wait. Ranks that share the cores of your
-  // machine take turns, and that is not what a ring looks like. So times are drawn as they would be if
-  // each rank had a core that does 100 GFLOP/s and a link of 2.5 GB/s, for what was counted.
+  // machine take turns, which is not how a real ring looks. So the pictures show the times that the
+  // counted work and bytes would take if each rank had a core of 100 GFLOP/s and a link of 2.5 GB/s.
   //-
   const std::vector<StoryStep> story = {
       scene("Four ranks, one ring. Each rank has four lanes: **compute**, send, recv and wait.",
@@ -97,7 +94,6 @@ void lesson_05(Page& page) {
             Lane::compute),
       scene("Step 3 is the last: all ranks have met all blocks, and nothing is sent any more.", 3,
             -1, Lane::compute)};
-  //+
   page.ring_trace(ring.recording, story);
 
   // In the all-gather's recording all transfers come first, and the computing begins when the last
@@ -129,11 +125,10 @@ void lesson_05(Page& page) {
   double out = 0;
   carry_on<double>(own, {&out, 1}, std::array{2.0, 5.0}, std::array{30.0, 40.0}.data());
   carry_on<double>(own, {&out, 1}, std::array{1.0, 3.0}, std::array{10.0, 20.0}.data());
-  //+
   page.equal("Four keys in the ring's order give 36.88", fixed(out / own.row_sum, 2), "36.88");
   page.equal("All of K and V are 8 MiB", bytes(all_kv), "8 MiB");
   page.equal("A rank of the ring sends what it must", sent(ring), missing);
-  page.equal("A rank of the all-gather sends equally much", sent(gather), sent(ring));
+  page.equal("A rank of the all-gather sends the same", sent(gather), sent(ring));
   page.equal("The ring holds two blocks less", held(gather) - held(ring), all_kv / 2);
   page.at_most("The all-gather's output is exact up to rounding", gather_error, 2e-6);
   page.at_most("So is the ring's", ring_error, 2e-6);

@@ -1,6 +1,6 @@
 // # The ring: owners, hops, double buffer, overlap
-// > Every rank sends to the next and receives from the one before. Where each block then is, how
-// > many buffers that takes, and what is started first: that is the whole loop.
+// > Every rank sends to the next and receives from the one before. The whole loop is a matter of where
+// > each block is, how many buffers that takes, and what is started first.
 //
 // **You know** from lesson 5 that each rank keeps its queries and that KV blocks are passed from
 // neighbour to neighbour. **You will see** where every block is at every moment, the loop that
@@ -20,7 +20,6 @@
 #include "core/ring/ring.h"
 #include "core/run/run.h"
 #include "core/trace/summary.h"
-#include "lessons/book/page.h"
 #include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_06 {
@@ -28,8 +27,8 @@ void lesson_06(Page& page) {
   page.choose("Ranks 0 to 4. Which rank's block does rank 1 hold at step 3?",
               {"rank 0", "rank 1", "rank 2", "rank 3", "rank 4"}, "d");
 
-  // Rank 1 has it from rank 0, which had it from rank 4, which had it from rank 3, where it began.
-  // Each step goes one rank back:
+  // Rank 1 got it from rank 0, which got it from rank 4, which got it from rank 3, where it began. Each
+  // step goes one rank back:
   //
   //     owner(rank, step) = (rank - step) mod N
   //
@@ -46,7 +45,6 @@ void lesson_06(Page& page) {
     }
     owners.add(cells);
   }
-  //+
   page.table(owners);
 
   // Down a column, a rank meets every owner once. Along a row, every block is held once. So N steps
@@ -56,10 +54,10 @@ void lesson_06(Page& page) {
   //
   // ## Two buffers
   //
-  // While a block is attended, the next one comes in. It cannot come into the same memory. So even
-  // and odd steps use two buffers in turn: a **double buffer**. That leaves one danger: the block
-  // of step t + 1 comes into the buffer of step t - 1, so step t - 1 must be over, and its block
-  // must have left, before the next may come in.
+  // While a block is attended, the next one comes in. It can't go into the same memory, so even and odd
+  // steps use two buffers in turn: a **double buffer**. One danger remains. The block of step t + 1
+  // goes into the buffer of step t - 1, so step t - 1 must be over, and its block must have left,
+  // before the next one may arrive.
   const Guess guess = page.predict(
       "Sixteen ranks instead of four: how many block buffers does a rank need?", "buffers");
   page.answer(guess, 2);
@@ -91,10 +89,10 @@ void lesson_06(Page& page) {
   for (const double hop : {4.0, 10.0, 15.0})
     times.row("10 ms", fmt::format("{} ms", hop), fmt::format("{} ms", serial(10, hop)),
               fmt::format("{} ms", overlapped(10, hop)));
-  //+
   page.table(times);
 
-  // Up to 10 ms a hop costs nothing. Lesson 12 asks when that is so. Here are four threads as ranks:
+  // A hop of up to 10 ms costs nothing. Lesson 12 asks when hops are that short. Here are four threads
+  // as ranks:
   Problem config = ring_job(2, 4096, 4);  // 2 heads of 64, 4,096 tokens, 4 ranks
   RingRun run = run_on_threads(config, random_inputs(config.shape));
   const RunSummary summary = summarize(run.recording);
@@ -107,15 +105,14 @@ void lesson_06(Page& page) {
             0, 2),
       scene("The ring at this step: every block one rank further than it was.", Figure::ring, 1),
       scene("After step 3 every rank has met every block.", 3, -1, Lane::compute)};
-  //+
   page.value("rank 2 computed for", seconds(summary.ranks[2].compute_s));
   page.value("and waited for", seconds(summary.ranks[2].wait_s));
   page.ring_trace(run.recording, story);
 
-  // (The ring adds up what its four links have carried so far: two hops of 1 MiB each.) On threads a hop
-  // is a copy in memory. It takes little time beside the computing, so it hides easily. In another run,
-  // on two cores, a rank computed for 18 ms and waited for 4, because ranks share the cores. A page leaves
-  // out what differs from run to run.
+  // (The ring adds up what its four links have carried so far: two hops of 1 MiB each.) On threads a
+  // hop is a copy in memory. It takes little time beside the computing, so it hides easily. In another
+  // run, on two cores, a rank computed for 18 ms and waited for 4, because ranks share the cores. Pages
+  // leave out whatever differs from run to run.
   //
   // ## Checks
   page.equal("Rank 1 of five holds the block of rank 3 at step 3", RingSchedule{1, 5}.owner(3), 3);

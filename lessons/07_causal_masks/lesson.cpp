@@ -3,8 +3,8 @@
 // > rank takes as long as before, because one rank still has all of its work.
 //
 // **You know** the ring of lesson 6, in which every query meets every key. **You will see** what
-// happens when half of these pairs are forbidden: which rank has nothing to do, which has
-// everything, and how much of a machine with eight ranks is left.
+// happens when half of these pairs are forbidden: which rank has nothing to do, which has everything,
+// and how much of a machine with eight ranks still works.
 //
 // ## Looking back only
 //
@@ -23,18 +23,17 @@
 
 #include "core/run/run.h"
 #include "core/trace/summary.h"
-#include "lessons/book/page.h"
 #include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_07 {
 void lesson_07(Page& page) {
-  // Half of the pairs are half of the work. A single rank takes half the time, because the tiles of
+  // Half of the pairs mean half of the work. A single rank takes half the time, because the tiles of
   // lesson 4 that are wholly forbidden are skipped, and those on the diagonal are computed in part.
   //
   // ## The same on a ring
   //
-  // Four ranks, each with one piece of the text, in order: rank 0 has the beginning, rank 3 the end.
-  // Rank 0's queries come before all other ranks' keys. Rank 3's come after all of them.
+  // Now let four ranks each have one piece of the text, in order: rank 0 has the beginning, and rank 3
+  // the end. Rank 0's queries come before all other ranks' keys. Rank 3's come after all of them.
   //-
   const Problem four = ring_job(1, 4096, 4, "causal");  // a head of 64, 4,096 tokens, 4 ranks
   const std::string meetings =
@@ -43,7 +42,6 @@ void lesson_07(Page& page) {
     const std::vector<Index> pairs = predicted_pairs(four, rank);
     return std::accumulate(pairs.begin(), pairs.end(), 0.0);
   };
-  //+
   page.draw(
       "Draw the 16 meetings: a row for each rank, a column for each step, # where there is work.",
       meetings);
@@ -51,8 +49,8 @@ void lesson_07(Page& page) {
               {"rank 0", "rank 1", "rank 2", "rank 3"},
               letters_by({work(0), work(1), work(2), work(3)}));
 
-  // The table has the pairs of each meeting, as a share of a full block. At step 0 a rank meets its
-  // own block, a triangle, which is about a half. After that it is all or nothing:
+  // The table has the pairs of each meeting, as a share of a full block. At step 0 a rank meets its own
+  // block, a triangle, which is about a half. After that, it is all or nothing:
   page.table(pairs_table(four));
 
   // Rank 0 is done after step 0, and only passes on blocks that it has no use for. Rank 3 never
@@ -85,7 +83,6 @@ void lesson_07(Page& page) {
     keep_larger(from_totals, std::abs(counted.balance_ceiling * counted.imbalance - 1));
     counted_at_8 = counted.balance_ceiling;
   }
-  //+
   page.table(runs);
 
   // The more ranks there are, the closer it is to one half: with a causal mask, nearly half of the
@@ -108,7 +105,6 @@ void lesson_07(Page& page) {
             Figure::mask, 1),
       scene("Pairs of each rank. The mean is what each would have if the work were shared evenly.",
             Figure::balance)};
-  //+
   page.ring_trace(std::move(run.recording), story);
 
   // A clock shows one thing more. Rank 0's own work is done after step 0, but it still receives
@@ -117,6 +113,12 @@ void lesson_07(Page& page) {
   //
   // The ring is right, but the tokens lie on the wrong ranks. Lesson 8 deals them out differently.
   //
+  // ## On paper
+  page.predict("16 ranks, contiguous: what is the balance ceiling?", "%",
+               fixed(100 * 16 / 31.0, 1));
+  page.predict("How many of the 64 meetings of 8 ranks are empty?", "", 8 * 7 / 2);
+  page.predict("How many block times of work has rank 5 of 8?", "", 5.5);
+
   // ## Checks
   page.equal("6 of 16 meetings are empty", std::count(meetings.begin(), meetings.end(), '.'), 6);
   page.equal("Rank 0 has nothing at step 1", predicted_pairs(four, 0, 1), 0);

@@ -1,6 +1,6 @@
 // # Striped and zigzag: deals that keep all ranks busy
 // > Deal the tokens out like cards, or in chunks from both ends. Then every meeting of two ranks has
-// > work, all ranks have the same, and nobody idles.
+// > work, all ranks have the same amount of it, and nobody idles.
 //
 // **You know** from lesson 7 that a causal ring with one piece of text per rank leaves half of the
 // machine idle. **You will see** three other ways to deal out the text, why they give the same output,
@@ -23,7 +23,6 @@
 
 #include "core/run/run.h"
 #include "core/trace/summary.h"
-#include "lessons/book/page.h"
 #include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_08 {
@@ -74,7 +73,6 @@ void lesson_08(Page& page) {
     keep_larger(off, std::abs(gain_at_8 - (2 - 1.0 / n)));
     worst = std::fmin(worst, after);
   }
-  //+
   page.table(runs);
 
   // ## Is it the same answer?
@@ -93,7 +91,6 @@ void lesson_08(Page& page) {
             Lane::compute),
       scene("The mask as rank and owner see it: each square is a triangle.", Figure::mask, 1),
       scene("Pairs of each rank: level, but for one diagonal per step.", Figure::balance)};
-  //+
   page.ring_trace(std::move(run.recording), story);
 
   // ## Chunks from both ends
@@ -130,14 +127,14 @@ void lesson_08(Page& page) {
             "in "
             "rectangles: no tile is computed in vain.",
             Figure::mask, 1)};
-  //+
   page.ring_trace(std::move(in_chunks.recording), zigzag_story, "zigzag");
 
   // Striping can be mended, too. It gives the last rank the last card of every round. To even that out,
-  // deal every other round backwards: here that is called **fold**. (Some texts call it zig-zag.) By
-  // pairs, three of the four are practically even. But a kernel computes whole tiles, and throws half of
-  // a tile on the diagonal away. Here are 8 ranks, 4,096 tokens for pairs, and 32,768 for tiles of 128
-  // by 128, where 4,096 tiles would hold a rank's pairs:
+  // deal every other round backwards: here that is called **fold**. (Some texts call it zig-zag.)
+  // Counted in pairs, three of the four are practically even. But a kernel computes whole tiles, and
+  // throws away half of each tile on the diagonal. The table is for 8 ranks, with 4,096 tokens where it
+  // counts pairs, and 32,768 where it counts tiles of 128 by 128. There a rank's pairs would fill 4,096
+  // tiles:
   //-
   Table deals({"partition", "pairs of the slowest rank / mean", "balance ceiling, step by step",
                "tiles of the slowest rank"});
@@ -154,17 +151,16 @@ void lesson_08(Page& page) {
               percent(summary.balance_ceiling, 2), tiles.back());
   }
   const Partition uneven{PartitionKind::zigzag, 1003, 8};
-  //+
   page.table(deals);
 
   // ## What it costs
   //
-  // The text is dealt out before the first layer and collected after the last, once for the whole model.
-  // All other parts of a model work on one token at a time, and don't mind. But striping separates
-  // neighbours, which is bad for masks that go by neighbourhood (lesson 11); zigzag keeps most of them
-  // together. Measured rings gain less than 2 - 1/N, because each step also has a cost that doesn't depend
-  // on its pairs: a published one on eight H800 gains 1.64 times, forward, where the formula has 1.875
-  // ([the scoreboard](../../bench/published/scoreboard.md)).
+  // The text is dealt out before the first layer and collected after the last, once for the whole
+  // model. All other parts of a model work on one token at a time, so the order doesn't matter to them.
+  // But striping separates neighbours, which is bad for masks that depend on distance (lesson 11);
+  // zigzag keeps most neighbours together. Measured rings gain less than 2 - 1/N, because each step
+  // also has a cost that doesn't depend on its pairs: a published one on eight H800 gains 1.64 times,
+  // forward, where the formula has 1.875 ([the scoreboard](../../bench/published/scoreboard.md)).
   //
   // ## Checks
   page.equal("The triangles differ by 1,024 pairs",

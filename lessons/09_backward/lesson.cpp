@@ -2,34 +2,34 @@
 // > Training needs to know how the loss changes with Q, K and V. The gradients of queries stay at
 // > home. That of a KV block is added up while the block travels.
 //
-// **You know** the forward ring, whatever the mask and partition. **You will see** what it must
-// leave behind for the backward pass (little), how each rank computes its part alone, and how the
-// parts come together.
+// **You know** the forward ring, whatever the mask and partition. **You will see** what little it must
+// leave behind for the backward pass, how each rank computes its part alone, and how the parts come
+// together.
 //
 // ## Four products
 //
 // Training sums up how wrong a model is in one number, the loss, and asks how the loss changes if a
-// number of the output changes a bit. That is the output's gradient, dO, one number for each of
-// out. The backward pass turns it into dQ, dK and dV; so far we only had the forward pass. With P,
-// the weights of lesson 1, the rules of differentiation give (∘ multiplies number by number):
+// number of the output changes a bit. That is the output's gradient, dO, which has one number for each
+// number of out. The backward pass turns it into dQ, dK and dV; so far we only had the forward pass.
+// With P, the weights of lesson 1, the rules of differentiation give (∘ multiplies number by number):
 //
 //     dV = Pᵀ dO             how much each value was used
 //     dP = dO Vᵀ             how much each weight matters
 //     dS = P ∘ (dP - delta)  how much each score matters
 //     dQ = scale dS K        dK = scale dSᵀ Q
 //
-// *delta* is one number per row. The third line needs a reason. A weight is a quotient, Pⱼ = eⱼ / l with
-// eⱼ = exp(sⱼ) and l = Σ eⱼ. If sᵢ rises, then eᵢ and l rise alike, by eᵢ. So by the quotient rule
+// *delta* is one number per row. The third line needs a reason. A weight is a quotient, Pⱼ = eⱼ / l
+// with eⱼ = exp(sⱼ) and l = Σ eⱼ. If sᵢ rises, eᵢ and l both rise at the rate eᵢ. So by the quotient
+// rule
 //
 //     Pᵢ changes by  (eᵢ l - eᵢ eᵢ) / l²  =  Pᵢ (1 - Pᵢ)
 //     Pⱼ changes by  (0 · l - eⱼ eᵢ) / l²  =  Pᵢ (0 - Pⱼ)       every other j
 //
-// A change of Pⱼ changes the loss dPⱼ times as much. All together, sᵢ changes it by Pᵢ (dPᵢ - Σⱼ Pⱼ
-// dPⱼ), and delta is that sum: the mean of the row's dP, weighted by P.
+// A change of Pⱼ changes the loss dPⱼ times as much. Altogether, sᵢ changes it by Pᵢ (dPᵢ - Σⱼ Pⱼ dPⱼ),
+// and delta is that sum: the mean of the row's dP, weighted by P.
 #include <cmath>
 
 #include "core/run/run.h"
-#include "lessons/book/page.h"
 #include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_09 {
@@ -61,7 +61,6 @@ void lesson_09(Page& page) {
     sum += ds;
     keep_larger(off, std::abs(slope - ds));
   }
-  //+
   page.table(four);
 
   // out and delta are both 36.88. The last key gains what the others lose: a row of dS sums up to 0.
@@ -87,12 +86,13 @@ void lesson_09(Page& page) {
 
   // After 3 hops all four have added their parts. The block is not needed any more, but its owner, one
   // hop further, needs the gradient. Each rank computes its part while the sum of those before is on
-  // its way, so that nobody waits for it. Only the last hop, home, has no computing beside it, and
-  // shows. Steps meet the same pairs as forward, so a balanced deal is balanced in both passes.
+  // its way, so that nobody waits for it. Only the last hop, the one home, has no computing to hide
+  // behind. Each step meets the same pairs as in the forward pass, so a balanced deal is balanced in
+  // both passes.
   //
   // ## In numbers
   //
-  // This is a ring of four, beside the formulas above in double precision on a single rank:
+  // The table compares a ring of four with the formulas above, in double precision on a single rank:
   Problem config = ring_job(2, 2048, 4, "causal", PartitionKind::zigzag);
   config.backward = true;
   const AttentionInputs in = random_inputs(config.shape);
@@ -106,7 +106,6 @@ void lesson_09(Page& page) {
   errors.row("dQ", rounding(dq_error, 1e-5));
   errors.row("dK", rounding(dk_error, 1e-5));
   errors.row("dV", rounding(dv_error, 1e-5));
-  //+
   page.table(errors);
 
   // ## What it costs on the wire
@@ -133,7 +132,6 @@ void lesson_09(Page& page) {
             Pass::backward),
       scene("The last step sends no block, but it sends gradients: home to their owners.", 3, -1,
             Lane::send, Pass::backward)};
-  //+
   page.value("rank 1 sends, forward", bytes(sent[0]));
   page.value("rank 1 sends, backward", bytes(sent[1]));
   page.ring_trace(std::move(run.recording), story);
@@ -151,8 +149,13 @@ void lesson_09(Page& page) {
   // ## Exercise
   //
   // Write your ring's backward pass, of a block and of the ring: `my_ring/09_backward.h`.
-  // `./ringscope lesson 9 --check` compares dQ, dK and dV with those of attention at once. Then
-  // compare your code with the project's: `attend_backward` in `core/reference/attention.h`, and
+  // `./ringscope lesson 9 --check` compares dQ, dK and dV with those of attention at once. Then your
+  // ring runs for real, verified and recorded, as the project's own does:
+  //
+  //     ./ringscope run --backend my_ring --random --seqlen 512 --mask causal --backward --verify --trace mine.json
+  //     ./ringscope view mine.json
+  //
+  // Compare your code with the project's: `attend_backward` in `core/reference/attention.h`, and
   // `backward` in `core/reference/ring.h`.
 }
 

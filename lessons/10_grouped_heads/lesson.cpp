@@ -1,6 +1,6 @@
 // # Grouped heads: fewer heads of K and V
 // > Several query heads can share one head of K and V. The work stays the same, and everything that
-// > travels or is kept shrinks: a hop, a cache, and the number of rows that hide a hop.
+// > travels or is kept shrinks: a hop, a cache, and the number of rows that it takes to hide a hop.
 //
 // **You know** the ring with one head (lesson 6) and its gradients (9).
 // **You will see** a ring whose blocks have fewer heads than its queries, what that saves, and what it
@@ -16,7 +16,6 @@
 
 #include "core/run/run.h"
 #include "core/trace/summary.h"
-#include "lessons/book/page.h"
 #include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_10 {
@@ -29,18 +28,14 @@ void lesson_10(Page& page) {
   };
   //-
   Drawing sharing;
-  for (const Index heads_kv : {8, 2, 1}) {
-    std::vector<Drawing::Part> kv;
-    for (int h = 0; h < heads_kv; ++h)
-      kv.push_back({8.0 * h / heads_kv, 8.0 * (h + 1) / heads_kv, h, std::to_string(h)});
+  for (const int heads_kv : {8, 2, 1}) {
     sharing.heading("8 query heads, " + std::to_string(heads_kv) + " of K and V");
     const auto cell = [&](int h) {
       return std::pair(static_cast<int>(kv_head_of(h, 8, heads_kv)), h);
     };
     sharing.strip("Q", Drawing::cells(8, cell));
-    sharing.strip("K, V", kv);
+    sharing.strip("K, V", Drawing::cells(heads_kv, [](int h) { return std::pair(h, h); }));
   }
-  //+
   page.picture("sharing.svg", "Each query head, above the head of K and V that it reads", sharing);
 
   // Here are 8 query heads and 2 of K and V, in a ring of four, backward included, beside the formulas in
@@ -76,11 +71,10 @@ void lesson_10(Page& page) {
     return static_cast<double>(summarize(r.recording).ranks[0].bytes_sent);
   };
   Table both({"", "2 heads of K and V", "8, copied"});
-  both.row("a rank sends, both passes", bytes(sent(run)), bytes(sent(wide)));
+  both.row("sent per rank, both passes", bytes(sent(run)), bytes(sent(wide)));
   both.row("largest error of out", rounding(out_off, 3e-6),
            rounding(largest_difference(wide.outputs.out, exact.out), 3e-6));
   both.row("and of dK (copies added up)", rounding(dk_off, 2e-5), rounding(sum_off, 2e-5));
-  //+
   page.table(both);
 
   // A head of K serves four query heads, so its gradient is the sum over the four. The ring adds them up
@@ -88,25 +82,25 @@ void lesson_10(Page& page) {
   //
   // ## What becomes cheaper
   //
-  // Lesson 12 computes c*, the rows per rank from which computing hides a hop. It has the factor G/H, so
-  // fewer rows do. A model that writes keeps K and V of all tokens (lesson 18): G heads, and a byte of
-  // them serves H/G queries. For a layer of 32 query heads of 128 numbers, two bytes each, on an A100
-  // with NVLink3:
+  // Lesson 12 computes c*, the rows per rank from which computing hides a hop. It has the factor G/H,
+  // so fewer rows do. A model that writes keeps K and V of all tokens (lesson 18). With G heads of
+  // them, each byte serves H/G queries. For a layer of 32 query heads of 128 numbers, two bytes each,
+  // on an A100 with NVLink3:
   //-
   const Rates a100{.forward_flops = 312e12, .backward_flops = 312e12, .bytes_per_s = 300e9};
   Table saved({"heads of K and V", "K and V of a token", "c*, causal", "FLOPs per byte in decode"});
   for (const Index g : {32, 8, 1})
     saved.row(g, bytes(2.0 * static_cast<double>(g) * 128 * 2),
               std::round(threshold_rows(layer_job(8192, 8, g), a100, Pass::forward, 0.5)), 32 / g);
-  //+
   page.table(saved);
 
   // ## What it limits
   //
-  // Whatever divides heads among ranks, as later lessons do (17, 22), runs out sooner: each rank needs a
-  // head of K and V, or a copy of one. A ring divides rows, and doesn't mind. One could also leave K and
-  // V where they are, and let queries and their states go round (lesson 22). With grouped heads
-  // that sends more than a ring.
+  // Whatever divides heads among ranks, as later lessons do (17, 22), runs out sooner: each rank needs
+  // a head of K and V, or a copy of one. Copies on N ranks take N/G times the memory and the bytes of K
+  // and V that G heads do. A ring divides rows, so it isn't affected. One could also leave K and V
+  // where they are, and let queries and their states go round (lesson 22). With grouped heads that
+  // sends more than a ring.
   page.choose("One head of K and V for 32 query heads, eight ranks. Which scheme sends least?",
               {"a ring", "one that passes queries round"}, "a");
 
@@ -115,6 +109,8 @@ void lesson_10(Page& page) {
                "heads", kv_head_of(11, 32, 8) - kv_head_of(6, 32, 8) + 1);
   page.predict("16 ranks divide these heads. On how many ranks does each head of K and V lie?",
                "ranks", 16 / 8);
+  page.predict("How many times the memory of K and V do those 16 ranks have in all?", "times",
+               16 / 8);
   page.predict("A number of K has four copies, with gradients 1, 2, 3 and 4. What is its gradient?",
                "", 1 + 2 + 3 + 4);
 

@@ -5,7 +5,7 @@
 //       position document_begin: [first, last). The window holds `window` keys, i among them.
 //
 //   blocks_to_meet(rank, rows, window)
-//       whole pieces of `rows` tokens a rank, a causal window, one document: with how many blocks,
+//       whole pieces of `rows` tokens per rank, a causal window, one document: with how many blocks,
 //       its own included, does `rank` have work? Not by trying all pairs.
 #pragma once
 

@@ -20,7 +20,6 @@
 
 #include "core/run/run.h"
 #include "core/trace/summary.h"
-#include "lessons/book/page.h"
 #include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_11 {
@@ -76,11 +75,9 @@ void lesson_11(Page& page) {
     }
     drawn.erase(drawn.find_last_not_of(' ') + 1);
   }
-  //+
   page.print(drawn);
   //-
   const Mask both = MaskSpec::parse("causal+window:2+documents:3,3").for_seqlen(6);
-  //+
   page.draw(
       "Two documents of 3 tokens, causal, with a window of 2: draw the 6 x 6 mask, # where a pair "
       "is allowed.",
@@ -128,7 +125,6 @@ void lesson_11(Page& page) {
       cells.push_back(meetings(ring_job(1, 8192, 8, mask, kind)).text());
     suits.add(cells);
   }
-  //+
   page.table(suits);
 
   // No partition wins everywhere. Striped is level under most masks, because a rank's tokens are a fair
@@ -144,7 +140,6 @@ void lesson_11(Page& page) {
   //-
   const Problem one_each = ring_job(1, 8192, 8, eight_texts, PartitionKind::zigzag);
   const Cell two = percent(busy_share(one_each, 2)), eight = percent(busy_share(one_each, 8));
-  //+
   page.value("two buffers per rank", two);
   page.value("eight buffers per rank", eight);
 
@@ -162,7 +157,6 @@ void lesson_11(Page& page) {
       scene("Three documents, dealt out like cards over four ranks.", Figure::timeline),
       scene("The mask in local rows: three triangles along the diagonal, in every meeting.",
             Figure::mask, 1)};
-  //+
   page.ring_trace(std::move(run.recording), story);
 
   // ## Checks

@@ -4,31 +4,30 @@
 //
 // **You know** that a hop hides behind the computing if it is shorter (lesson 6), and what travels
 // under which mask (lessons 8 to 11). **You will see** how many rows a rank must hold for that, on
-// which machines, and how many ranks a text is good for.
+// which machines, and how many ranks a text can keep busy.
 //
 // ## Two lines that cross
 //
 // A rank holds c rows of H query heads and G heads of K and V, d = head_dim numbers each. (G may be
-// less than H: lesson 10.) In a step its c queries meet c keys: c² scores per head. Each takes d products
-// and d sums, and so does its part of P V. Meanwhile c rows of K and of V come in, e bytes per number. At
-// F operations and B bytes per second, one way, a step takes
+// less than H: lesson 10.) In a step its c queries meet c keys, which makes c² scores per head. Each
+// takes d products and d sums, and so does its part of P V. Meanwhile c rows of K and of V come in, e
+// bytes per number. At F operations and B bytes per second, one way, a step takes
 //
 //     computing   2 · 2 · d · H · c² / F        two matrix products; a product and a sum in each
 //     sending     2 · d · G · c · e / B         K and V
 //
-// Twice the rows are four times the computing, and twice the sending. So from some c on computing
+// Twice the rows mean four times the computing, and twice the sending. So from some c on computing
 // takes longer. Where they are equal, d and one c cancel out, which leaves the *crossover*:
 //
 //     c* = (F/B) · (e/2) · (G/H)
 //
 // F/B is the number of operations done in the time that one byte takes to send. e/2 comes from the 2 e
-// bytes of K and V that are moved for every 4 operations. G/H is the part of the heads that travels. For
-// numbers of two bytes and equally many heads of both kinds, c* is simply F/B.
+// bytes of K and V that are moved for every 4 operations. G/H is the part of the heads that travels.
+// For numbers of two bytes and the same number of heads of both kinds, c* is simply F/B.
 #include <fmt/format.h>
 
 #include <cmath>
 
-#include "lessons/book/page.h"
 #include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_12 {
@@ -58,7 +57,6 @@ void lesson_12(Page& page) {
     machines.row(fmt::format("{}, {}", gpu, link), std::round(peak / way), rows(32, 1),
                  rows(32, 0.5), rows(8, 0.5));
   }
-  //+
   page.table(machines);
 
   // **Which F?** The one that attention reaches. This page takes the data sheet's peak, so real kernels
@@ -71,7 +69,7 @@ void lesson_12(Page& page) {
   page.value("computing beside a hop that takes 8 of 132 processors is slower by",
              percent(132 / (132 - 8.0) - 1));
 
-  // Each term can be varied. On an A100, from 1,040 rows:
+  // The table varies one term at a time, starting from the 1,040 rows of an A100:
   //-
   Table terms({"change", "in the formula", "c*", "factor"});
   std::vector<double> factors;
@@ -92,7 +90,6 @@ void lesson_12(Page& page) {
   turn("a quarter of the heads in K, V", "G/H = 1/4", layer_job(8192, 8, 8), a100, 1);
   turn("causal, balanced", "c²/2 scores", plain, a100, 0.5);
   turn("backward", "five products; e + 4 bytes", plain, a100, 1, Pass::backward);
-  //+
   page.table(terms);
 
   // In the last line, five products take 5/2 of the time, and two bytes become six, because a number's
@@ -115,11 +112,10 @@ void lesson_12(Page& page) {
                 fmt::format("{:.2f} ms", 1e3 * time.exposed), percent(time.exposed / time.total()));
     if (rows == 19788) exposed_at_crossover = time.exposed / time.total();
   }
-  //+
   page.table(lengths);
 
-  // At c* = 19,788 the exposed part is gone, and stays gone. Read the other way round, a text of S tokens
-  // is good for S / c* ranks, and more make the blocks too small.
+  // At c* = 19,788 the exposed part is gone, and stays gone. Read the other way round, a text of S
+  // tokens can keep S / c* ranks busy. With more ranks, blocks are too small.
   page.predict("A million tokens (1,048,576) on the H100s with InfiniBand above: how many at most?",
                "ranks", std::floor(1048576 / 19788.0));
 
@@ -134,7 +130,6 @@ void lesson_12(Page& page) {
     ring.rates = cluster;
     return record({.job = ring.job}, work_of(ring), machine_of(ring), "8 H100", {}).recording;
   };
-  //+
   page.trace(recorded_ring(4096),
              {{"4,096 rows. A hop is 4.8 times as long as a step, and everybody waits for it."}});
   page.trace(recorded_ring(32768), {{"32,768 rows: no gaps."}}, "large");

@@ -96,10 +96,25 @@ void lesson_13(Page& page) {
     wrong += wrong_rows(runs[i], in, kDim);
     reads.row(names[i], bytes(runs[i].global.bytes_read()), bytes(runs[i].shared.bytes_read()));
   }
-  //+
   page.table(reads);
+  //-
+  Drawing walk;
+  walk.heading("each block walks over 8 tiles of 32 keys");
+  for (const char* const thread : {"thread 0", "thread 1", "…", "thread 63"})
+    walk.strip(thread, Drawing::cells(8, [](int tile) {
+                 return std::pair(tile < 2 ? 2 : tile == 2 ? 1 : Drawing::kQuiet, tile);
+               }));
+  const auto mib = [](const MemoryCount& count) { return count.bytes_read() / 0x1p20; };
+  walk.bars("MiB of K and V read from global memory", {"no tiles", "tiles"},
+            {mib(runs[0].global), mib(runs[1].global)}, 2, 0);
+  walk.bars("MiB read from shared memory", {"1 row each", "2 rows", "4 rows"},
+            {mib(runs[1].shared), mib(runs[2].shared), mib(runs[3].shared)}, 2, 1);
+  walk.key(2, "attended");
+  walk.key(1, "in shared memory");
+  walk.key(Drawing::kQuiet, "to come");
+  page.picture("walk.svg", "All threads of a block use the tile that is in shared memory", walk);
 
-  // But registers are few, and fewer blocks leave processors idle. Measure to find where to stop.
+  // But registers are few, and fewer blocks leave processors idle. Only measuring tells where to stop.
   //
   // ## Why the barriers
   //
@@ -126,7 +141,6 @@ void lesson_13(Page& page) {
     const MemoryCount count = access_of([n](int i) { return n * i; });
     warps.row(std::to_string(n) + " i", count.pieces(), count.rounds());
   }
-  //+
   page.table(warps);
 
   // So neighbours fetch neighbouring values, and where threads then read down a column, rows are

@@ -20,12 +20,10 @@
 // A *tensor core* is a unit of a GPU's processor that multiplies small matrices of 16-bit numbers
 // (bf16: the upper half of an f32, lesson 20) and adds up in f32. The instruction `mma` multiplies
 // A, 16 x 16, by B, 16 x 8. A whole warp issues it: each of the 32 threads holds some values of A,
-// B and the result C in its registers. `a_row` to `c_column` give their positions. A register has
-// two adjacent values of A or B:
+// B and the result C in its registers. `a_row` to `c_column` give their positions:
 #include <cuda_runtime.h>
 
 #include "lessons/book/gpu.h"
-#include "lessons/book/page.h"
 
 namespace ringscope::lessons::chapter_14 {
 //-
@@ -74,7 +72,8 @@ void multiply(const float* a, const float* b, float* c) {  // by the 32 threads 
 }  // namespace
 
 void lesson_14(Page& page) {
-  // This is which thread has which value of C's upper half; the lower half is the same again:
+  // The matrix shows which thread holds which value of C's upper half. The lower half has the same
+  // pattern:
   //-
   std::vector<double> holders(8 * 8, -1.0);
   bool as_a = true;  // whether C's values lie where those in the left half of A do
@@ -84,7 +83,6 @@ void lesson_14(Page& page) {
       as_a &= mma::c_row(lane, i) == mma::a_row(lane, i / 2) &&
               mma::c_column(lane, i) == mma::a_k(lane, i / 2) + i % 2;
     }
-  //+
   page.print(matrix(holders, 8, 0));
 
   // A thread's values of C lie as those of the left half of A do. So softmax turns two C of scores,
@@ -100,21 +98,34 @@ void lesson_14(Page& page) {
   sizes.row("mma: 16 x 8", 32, 16 * 8 * 16, 2 * 16 * (16 + 8), fixed(2.0 * (16 + 8) / (16 * 8), 3));
   sizes.row("wgmma: 64 x 128", 128, 64 * 128 * 16, 2 * 16 * (64 + 128),
             fixed(2.0 * (64 + 128) / (64 * 128), 3));
-  //+
   page.table(sizes);
+  //-
+  Drawing kept;
+  const auto rectangle = [](double at, double rows, double columns, int color, const char* text) {
+    return Drawing::Part{at / 168, (at + columns) / 168, color, text, rows / 168};
+  };
+  kept.heading("results that are kept, to scale");
+  kept.strip("", {rectangle(0, 1, 1, 0, ""), rectangle(8, 8, 8, 1, ""), rectangle(24, 16, 8, 2, ""),
+                  rectangle(40, 64, 128, 3, "64 x 128")});
+  kept.bars("bytes of A and B per product", {"1 x 1", "8 x 8", "16 x 8", "64 x 128"},
+            {8, 1, 2.0 * (16 + 8) / (16 * 8), 2.0 * (64 + 128) / (64 * 128)}, 3);
+  page.picture("rectangles.svg", "The larger the rectangle, the fewer bytes per product", kept);
 
   // ## Who fetches
   //
   // A machine that fast must never wait for its operands. Hopper GPUs have a **copy engine** (TMA): a
   // thread asks for a whole tile, the copy runs on its own, and its bytes are counted at a barrier when
   // they have landed. So one thread does all the fetching, the *producer*; the others consume. There
-  // are two buffers, as in lesson 6, with two barriers each: `full` tells that a tile has landed,
+  // are two buffers, as in lesson 6, with two barriers each: `full` tells that a tile has landed, and
   // `empty` that all consumers are done with it.
   //
-  // A barrier serves again and again. It counts arrivals;
-  // when all have come, a phase is over, and the next begins. It remembers only whether that phase had
-  // an even or odd number, so a wait names the parity of the phase that it waits for. The buffer's
-  // first use is phase 0, and a wait for parity 1 before it is over at once: nothing was there.
+  // A barrier is used again and again, in phases 0, 1, 2 and so on:
+  //
+  // - It counts arrivals. When all have come, its phase ends and the next one begins.
+  // - It remembers only whether the phase that ended had an even or an odd number. So a wait names a
+  //   parity, 0 or 1, and returns when a phase of that parity was the last one to end.
+  // - Before phase 0 ends, a phase of parity 1 counts as ended. So the producer's first waits for
+  //   `empty`, with parity 1, return at once: the buffers are empty to begin with.
   //
   //     the producer, for each tile              the consumers, for each tile
   //         1 wait until its buffer is empty         2 wait until its buffer is full
@@ -157,8 +168,13 @@ void lesson_14(Page& page) {
     missing.row(names[n], in_few_words(ends(n, true)), in_few_words(ends(n, false)));
     for (const bool late : {false, true}) needed &= (ends(n, late) == "right") == (n == 0);
   }
-  //+
   page.table(missing);
+
+  // ## On paper
+  page.predict("A register tile of 4 x 16 in f32: how many bytes per product?", "",
+               4 * (4 + 16) / (4.0 * 16));
+  page.predict("A wgmma of 64 x 256 with numbers of two bytes?", "",
+               fixed(2 * (64 + 256) / (64.0 * 256), 3));
 
   // ## Checks
   page.check("The mma is the product of its matrices", multiplies(multiply));

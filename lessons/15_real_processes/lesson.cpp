@@ -1,6 +1,6 @@
 // # Real processes, and hangs on purpose
-// > A ring that hangs says nothing by itself. This lesson makes six mistakes on purpose, and shows
-// > what ends such a run, whom it blames, and what it records.
+// > A ring that hangs says nothing by itself. This lesson makes six mistakes on purpose, and shows what
+// > ends such a run, whom it blames, and what it records.
 //
 // **You know** from lesson 6 the loop of the ring, and that a hop is started before the computing.
 // **You will see** what a hop becomes when ranks are processes, the mistakes that ring programs
@@ -8,15 +8,14 @@
 //
 // ## Send and receive
 //
-// Until now ranks were threads, and a hop was a copy from one's memory to the other's. Processes
-// can't see each other's memory. Between them stands a library, **MPI** for CPUs or **NCCL** for
-// GPUs, with two calls: one rank says "send this to 3", and rank 3 says "receive from 2, into this
-// memory". The block moves when both have been said, and a call may last until then.
+// Until now ranks were threads, and a hop was a copy in memory. Processes can't see each other's
+// memory. Between them stands a library, **MPI** for CPUs or **NCCL** for GPUs, with two calls: one
+// rank says "send this to 3", and rank 3 says "receive from 2, into this memory". The block moves when
+// both have been said, and a call may last until then.
 #include <fmt/format.h>
 
 #include "core/trace/summary.h"
 #include "lessons/book/ending.h"
-#include "lessons/book/page.h"
 #include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_15 {
@@ -62,8 +61,12 @@ void lesson_15(Page& page) {
   page.answer(guess, static_cast<double>(arrived));
   page.print(circle.message);
 
-  // Each send waits for the next rank to receive, which that rank will do after its own send. The
-  // mistake is common, because MPI may put a small block aside in memory of its own, and the send
+  // Each send waits until its receiver, the next rank, receives. But the next rank is itself sending:
+  //
+  //     rank 0    send to 1 ...    receive from 3
+  //     rank 1    send to 2 ...    receive from 0, which rank 0's send waits for
+  //
+  // The mistake is common, because MPI may put a small block aside in memory of its own, and the send
   // is over at once. Such a program passes all its tests, and hangs when the sequence grows.
   //
   // The cure is to hand over both as one *group*: the library starts all of it before it waits for
@@ -74,20 +77,20 @@ void lesson_15(Page& page) {
   page.region("core/ranks/mpi/mpi_hop.cpp", "progress");
 
   // Somebody must ask often, because many MPIs move a block only while being asked. A rank that
-  // computes a whole step without asking gets its hop after the step, not under it. So each rank
-  // has a second thread that does little else, and overlap (lesson 6) is real.
+  // computes a whole step without asking gets its hop after the step, not under it. So each rank has a
+  // second thread that does little else.
   //
   // ## Dead, or thinking?
   //
   // How did the run know that it hangs? A long wait proves nothing, since the other rank may be
-  // computing, for minutes. So every rank has a *pulse*: a count of the tiles and transfers that it
-  // has finished (`pulse_->advance()` above), and with it, where it is:
+  // computing. So every rank has a *pulse*: a count of the tiles and transfers that it has finished
+  // (`pulse_->advance()` above), and with it, where it is:
   page.region("core/run/watchdog.h", "RankStatus");
 
-  // When no pulse has grown for the whole timeout, or one has not been heard from for that long,
-  // the run is over. To find whom to blame, the program follows the waits from rank to rank. They
-  // go round in a circle, as above, or end at a rank that waits for nobody else. For example, rank
-  // 2 sends in hop 1, but forgets to receive.
+  // When no pulse has grown for the whole timeout, or one has not been heard from for that long, the
+  // run is over. To find whom to blame, the program follows the waits from rank to rank. They form a
+  // circle, as above, or end at a rank that waits for nobody else. Say that rank 2 sends in hop 1, but
+  // forgets to receive.
   const Guess steps = page.predict("How many of its four steps does rank 3 compute?", "steps");
   const Ending forgot = with(Fault::unposted_recv, 2, 1);
   //-
@@ -96,7 +99,6 @@ void lesson_15(Page& page) {
       scene("Rank 2 posted no receive, so it waits without a block for step 2.", 2, 2, Lane::wait),
       scene("So it has nothing to pass on in hop 2, and rank 3 waits for it.", 3, 3, Lane::wait)};
   const Index steps_of_3 = count_of(forgot.recording, 3, Lane::compute);
-  //+
   page.answer(steps, static_cast<double>(steps_of_3));
   page.table(progress_table(forgot.recording));
   page.print(forgot.message);
@@ -105,14 +107,14 @@ void lesson_15(Page& page) {
   // Rank 3 got what rank 2 sent in hops 0 and 1. Ranks 1 and 2 each lack the other's part of hop 1. But
   // rank 1 has posted its own, a send, and waits for rank 2 to take it. Rank 2 has not posted its own,
   // a receive, so nobody can help it: its wait names itself, and the message says that it waits for
-  // nobody. (Rank 0 received three blocks and computed three steps, not four: a hop is over when its
-  // send is, too, and rank 1 doesn't take that.) The recording is kept:
+  // nobody. (Rank 0 computed three steps, not four, because its last hop is over only when rank 1 takes
+  // its send.) The recording is kept:
   page.region("lessons/book/ending.h", "ending_of");
 
   // ## The other four
   //
-  // Each is made by rank 1. In hop 0 it sends a row too few; or it dies; or it overwrites its block
-  // before it has left. Or it sleeps 50 ms, before every hop.
+  // Rank 1 makes each of them. In hop 0 it sends one row too few, or dies, or overwrites its block
+  // before the block has left. Or it sleeps 50 ms before every hop.
   const Ending fewer = with(Fault::wrong_count, 1, 0), died = with(Fault::killed_rank, 1, 0);
   const Ending slow = with(Fault::slow_rank, 1, 0), reused = with(Fault::early_reuse, 1, 0);
   const double off = largest_difference(slow.outputs.out, reused.outputs.out);
@@ -122,17 +124,17 @@ void lesson_15(Page& page) {
   page.value("rank 2 waited (3 x 50 ms)", seconds(summarize(slow.recording).ranks[2].wait_s));
   page.value("overwritten", fmt::format("{}, but out is off by {:.2f}", reused.message, off));
 
-  // The last is the worst: only a comparison with known numbers (`--verify`) ever shows it.
-  // The first is noticed because both sides of a hop say how many bytes they mean before any moves.
-  // (NCCL does not, and hangs.) After a death NCCL lets the others wait for ever, and MPI leaves it
-  // to its launcher. So each process here also holds a TCP connection to rank 0. It closes when a
-  // process ends in any way, so rank 0 knows at once, and ends all.
+  // The last is the worst: only a comparison with known numbers (`--verify`) ever shows it. The first
+  // is noticed because both sides of a hop say how many bytes they mean before any moves. (NCCL does
+  // not, and hangs.) After a death NCCL lets the others wait for ever, and MPI leaves it to its
+  // launcher. So each process here also holds a TCP connection to rank 0. It closes when the process
+  // ends, so rank 0 knows at once, and ends all.
   //
   // ## Before the first hop
   //
-  // Many hangs are none of these: a machine was started with another option or version. So rank 0 first
-  // broadcasts its command line and version, and a rank that has others ends all:
-  // `rank 1 has --mask causal, rank 0 has --mask full`.
+  // Many hangs are none of these: a machine was started with a different option or version. So rank 0
+  // first broadcasts its command line and version, and a rank that has different ones ends the whole
+  // run: `rank 1 has --mask causal, rank 0 has --mask full`.
   //
   // ## When a job hangs, look in this order
   //
@@ -146,9 +148,13 @@ void lesson_15(Page& page) {
   //     mpirun -np 4 ./ringscope run --random --backend mpi --inject send-first --timeout 2
   //     mpirun -np 4 ./ringscope run --random --backend mpi --inject killed-rank
   //
+  // Your ring (lesson 9) runs on processes, too, once a run on threads has built it:
+  //
+  //     mpirun -np 4 ./ringscope run --backend my_ring --random --mask causal --verify
+  //
   // (Open MPI needs `--oversubscribe` where there are fewer cores, and `--allow-run-as-root` for root.)
-  // Or end a process of a long run with `kill -9`, or stop it with `kill -STOP`: one line says which
-  // rank it was, at which step, and no process stays behind.
+  // Or end a process of a long run with `kill -9`: one line says which rank it was, at which step, and
+  // no process stays behind.
   //
   // ## Checks
   page.equal("Of four that send first, nobody receives", arrived, 0);
@@ -160,9 +166,9 @@ void lesson_15(Page& page) {
 
   // ## Exercise
   //
-  // Without groups a ring needs an order: it is enough that one rank receives first. Write such a hop of
-  // blocking calls: `my_ring/15_real_processes.h`. `./ringscope lesson 15 --check` runs your ring, forward
-  // and backward, over it, and shows what hops cost that nothing hides.
+  // Without groups a ring needs an order: it is enough that one rank receives first. Write such a hop
+  // of blocking calls: `my_ring/15_real_processes.h`. `./ringscope lesson 15 --check` runs your ring,
+  // forward and backward, over it, and shows what hops cost when nothing hides them.
 }
 
 }  // namespace ringscope::lessons::chapter_15

@@ -1,29 +1,27 @@
 // # A context parallel model: one attention, one gradient
-// > Deal the rows of a text out once, and leave them where they are from the first layer to the
-// > loss. Only attention needs the rows of others. The weights need one sum over all ranks.
+// > Deal the rows of a text out once, and leave them where they are from the first layer to the loss.
+// > Only attention needs the rows of others. The gradients of the weights need one sum over all ranks.
 //
 // **You know** how a ring computes attention and its gradients (lessons 6 and 9), and grouped heads (10).
 // **You will see** a whole language model around it, and mistakes that raise no error.
 //
 // ## Rows by themselves
 //
-// A small language model reads bytes and guesses, at each, the next one. A table makes every byte a
-// row of numbers, x. Layers add to it. A last product turns each row into 256 scores, whose softmax
-// says how likely each byte is to follow. The row's loss is -log of what the right byte got, and
-// training lowers the mean over all rows. A layer adds to a row twice:
+// A small language model reads bytes and guesses, at each, the next one. A table turns every byte into
+// a row of numbers, x, and layers add to it. A last product turns each row into 256 scores, whose
+// softmax says how likely each byte is to follow. The row's loss is -log of the weight that the right
+// byte got, and training lowers the mean over all rows. A layer adds to a row twice:
 //
 //     x += attention(norm(x))
 //     x += mlp(norm(x))
-#include <cmath>
-
 #include "lessons/book/model_rank.h"
-#include "lessons/book/page.h"
 
 namespace ringscope::lessons::chapter_16 {
 void lesson_16(Page& page) {
-  // `norm` brings a row to one size, and `mlp` is three products and a SiLU, x / (1 + exp(-x)). Neither
-  // looks at another row, nor do table, scores and loss. Attention does: three products make q, k and v of
-  // each row, `turn` tells q and k their position, the ring gives out, and a fourth product follows.
+  // `norm` scales a row to a standard size, and `mlp` is three products and a SiLU, x / (1 + exp(-x)).
+  // Neither looks at other rows, and nor do table, scores and loss. Attention does: three products make
+  // q, k and v of each row, `turn` tells q and k their position, the ring gives out, and a fourth
+  // product follows.
   //
   // So a row need never move. To keep the same rows through the whole model, with a copy of all
   // weights, is *context parallelism*. It divides by N whatever grows with the text.
@@ -59,7 +57,6 @@ void lesson_16(Page& page) {
     }
     scores.add(cells);
   }
-  //+
   page.answer(guess, at_distance_0[0]);
   page.table(scores);
 
@@ -68,10 +65,10 @@ void lesson_16(Page& page) {
   //
   // ## A sum over all ranks
   //
-  // All rows use a weight, so its gradient is a sum over all rows of all ranks. Each rank adds up over
-  // its own rows. Then an *all-reduce* adds these sums up and gives the result to all, who change their
-  // weights alike. It is a ring, too: each of N chunks collects its sum in the first N - 1 hops, as dK
-  // and dV did, and in N - 1 more hops the finished sums go round.
+  // Every row uses every weight, so a weight's gradient is a sum over all rows of all ranks. Each rank
+  // adds up its own rows. Then an *all-reduce* adds these sums up and gives the result to all, who
+  // change their weights alike. It is a ring, too: each of N chunks collects its sum in the first N - 1
+  // hops, as dK and dV did, and in N - 1 more hops the finished sums go round.
   page.predict("How many numbers does each of four ranks send, for every weight of the model?",
                "numbers", 1.5);
 
@@ -92,15 +89,14 @@ void lesson_16(Page& page) {
   sent.row("attention, forward and backward, by formula", of_attention);
   sent.row("gradients of weights, and the loss, by formula", of_weights);
   sent.row("everything, counted", all);
-  const Deal deal{PartitionKind::zigzag, 2};
-  //+
   page.table(sent);
 
   // This is a step of two ranks with one sequence of 256 bytes:
-  page.trace(*train_on_threads({{shape, {}, 1, 256}, deal, nullptr, 3, 3}, ring_text()).recording,
-             {{"The model's lane: layers forward, loss, layers backward, and the sum."},
-              scene("Ranks meet only in a ring: K and V of the second layer.", 0),
-              scene("Backward, gradients come home.", 1, -1, {}, Pass::backward)});
+  page.trace(
+      *train_on_threads({{shape, {}, 1, 256}, {{}, 2}, nullptr, 3, 3}, ring_text()).recording,
+      {{"The model's lane: layers forward, loss, layers backward, and the sum."},
+       scene("Ranks meet only in a ring: K and V of the second layer.", 0),
+       scene("Backward, gradients come home.", 1, -1, {}, Pass::backward)});
 
   // ## Divided by whose count?
   //
@@ -123,18 +119,18 @@ void lesson_16(Page& page) {
   add({"sum", "the sum of its rows", "sum"}, LossKind::sum, as_is, 1);
   add({"mean", "the mean of its rows", "mean"}, LossKind::mean, by_own, 0.25);
   add({"mean", "the sum of its rows, over the count of all", "sum"}, LossKind::mean, by_all, 1);
-  //+
   page.table(ways);
 
-  // The mean of means is right when all ranks have equally many rows (16 are 4, 4, 4, 4), and wrong
-  // otherwise (10 are 3, 3, 2, 2). An optimizer such as Adam, which divides gradients by their usual
-  // size, hides a constant factor, so such a mistake may live long. It is always right to add up the
-  // ranks' gradients and to divide by the count of all rows, which every rank knows.
+  // The mean of means is right when all ranks have the same number of rows (16 are 4, 4, 4, 4), and
+  // wrong otherwise (10 are 3, 3, 2, 2). An optimizer such as Adam, which divides gradients by their
+  // usual size, hides a constant factor, so such a mistake may live long. It is always right to add up
+  // the ranks' gradients and to divide by the count of all rows, which every rank knows.
   //
   // ## How to debug a loss
   //
-  // The loss is wrong on four ranks alone, or it is right and does not fall as it should. Compare tensor by
-  // tensor: out, dQ, dK and dV, as `./ringscope check` does, then the weights' gradients. The marks are:
+  // The loss is wrong on four ranks only, or it is right and doesn't fall as it should. Compare tensor
+  // by tensor: out, dQ, dK and dV, as `./ringscope check` does, then the weights' gradients. Typical
+  // causes:
   //
   // - **Positions** count from the rank's first row, or follow another deal. The first rows of the text
   //   are right (`lesson zoo rope-positions`).
@@ -166,8 +162,17 @@ void lesson_16(Page& page) {
                      });
   for (const std::size_t i : {0, 9, 19, 29, 39})
     learnt.row(i + 1, fixed(losses[0][i], 2), fixed(losses[1][i], 2), fixed(losses[2][i], 2));
-  //+
   page.table(learnt);
+
+  // Your ring (lesson 9) trains such a model, too. Put its losses beside those of the project's ring:
+  //
+  //     ./ringscope train --text README.md --steps 10 --backend my_ring --loss-csv mine.csv
+  //     ./ringscope train --text README.md --steps 10 --loss-csv ours.csv; paste mine.csv ours.csv
+  //
+  // ## On paper
+  page.predict("Means over 3 rows and over 1 are averaged. By what must one multiply the first?",
+               "", 2 * 3 / 4.0);
+  page.predict("8 ranks add up 1,000 numbers: how many does each send?", "", 2 * 7 * 125);
 
   // ## Checks
   page.check("By local rows four keys seem to be at distance 0, by positions one",
@@ -179,12 +184,6 @@ void lesson_16(Page& page) {
   page.at_most("Losses are the same on one, two and four ranks", apart, 1e-4);
   page.check("They end far below the entropy of single bytes",
              losses[2].back() < 0.2 * unigram_entropy(ring_text()));
-
-  // ## Exercise
-  //
-  // Texts are padded with bytes that don't count. By what must a rank multiply its gradients if
-  // ranks differ in how many of their rows count, and gradients can only be averaged over ranks?
-  // `lessons/16_context_parallel_model/exercise.h`; `./ringscope lesson 16 --check` tries it.
 }
 
 }  // namespace ringscope::lessons::chapter_16

@@ -16,9 +16,9 @@
 // - **PP**, pipeline: some of the layers; it passes its rows on to the next stage
 // - **DP**, data: some of the sequences of a batch
 //
-// TP, CP, PP and DP also stand for the numbers of parts. Their product is the world, and a rank has
-// an index along each axis: tp, cp, pp, dp. These four are like the digits of the rank's number, and tp
-// is the last digit, which counts fastest:
+// TP, CP, PP and DP also stand for the numbers of parts. Their product is the number of ranks, and a
+// rank has an index along each axis: tp, cp, pp, dp. These four are like the digits of the rank's
+// number, and tp is the last digit, which counts fastest:
 //
 //     rank = ((dp · PP + pp) · CP + cp) · TP + tp
 #include <fmt/format.h>
@@ -36,7 +36,7 @@
 
 namespace ringscope::lessons::chapter_17 {
 void lesson_17(Page& page) {
-  const Guess index = page.predict("TP 2, CP 4, PP 2, DP 2: which index along CP has rank 21?", "");
+  const Guess index = page.predict("TP 2, CP 4, PP 2, DP 2: what is rank 21's index along CP?", "");
 
   // To get from the number back to the indices, divide by one size after the other, from TP on
   // outwards. The remainders are the indices.
@@ -58,16 +58,30 @@ void lesson_17(Page& page) {
     const std::vector<int> group = world.members(21, axis);
     groups.row(std::string(name_of(axis)), own[axis], listed(group), group[1] - group[0]);
   }
-  //+
   page.table(groups);
+  //-
+  Drawing grid;
+  for (int node = 0; node < 4; ++node)
+    grid.strip(fmt::format("node {}", node), Drawing::cells(8, [&](int place) {
+                 const int rank = 8 * node + place;
+                 int color = rank == 21 ? 6 : Drawing::kQuiet;
+                 for (const Axis axis : kAllAxes)
+                   if (rank != 21 && std::ranges::count(world.members(21, axis), rank) > 0)
+                     color = static_cast<int>(axis);
+                 return std::pair(color, rank);
+               }));
+  grid.key(6, "rank 21");
+  for (const Axis axis : kAllAxes)
+    grid.key(static_cast<int>(axis), std::string(name_of(axis)) + " group");
+  page.picture("groups.svg", "Rank 21 and the ranks that it talks to, in nodes of eight", grid);
 
-  // The distance from one member to the next is the product of the sizes further in. Now let a node
-  // have eight ranks.
+  // The distance from one member to the next is the product of the sizes of all axes further in. Now
+  // let a node have eight ranks.
   const GroupPlacement pipeline = placement(world, Axis::pipeline, 8);
   page.predict("How many of the 16 pipeline groups lie on one node?", "groups", pipeline.inside);
 
-  // In this picture each column is a rank. In each line, ranks with the same letter are a group,
-  // and every rank is in one. Bars are where nodes end.
+  // In the next drawing each column is a rank. In each line, ranks with the same letter are a group.
+  // Bars show where nodes end.
   page.print(group_drawing(world, 8));
 
   // ## Who needs the fast links
@@ -91,12 +105,11 @@ void lesson_17(Page& page) {
   row("context", "hops of K, V, dK, dV", sent.context, "it attends", {Axis::context});
   row("pipeline", "rows, or their dx", sent.pipeline, "other sequences", {Axis::pipeline});
   row("context × data", "a sum of gradients", sent.gradients, "earlier layers", kGradientAxes);
-  //+
   page.table(talks);
 
-  // The ring sends most bytes, and yet TP is further in. A hop travels while the rank attends
-  // (lesson 12). During a sum over heads nothing can be computed, because the next layer needs all
-  // of y. So TP comes first, then CP, which also talks in every layer. PP and DP may be far apart.
+  // The ring sends the most bytes, and yet TP is the innermost axis. A hop travels while the rank
+  // attends (lesson 12). During a sum over heads nothing can be computed, because the next layer needs
+  // all of y. So TP comes first, then CP, which also talks in every layer. PP and DP may be far apart.
   // Were TP outermost, its groups would lie as those of data do above: all 16 across two nodes.
   //
   // ## Heads and rows at once
@@ -112,8 +125,8 @@ void lesson_17(Page& page) {
   // ## What grows and what shrinks
   page.predict("TP twice as large, CP half: by what factor does a block of the ring grow?", "", 1);
 
-  // A block has half the heads, but twice the rows, so it stays as large. There are fewer hops,
-  // though, and larger sums. For one of the layers above, on 32 ranks, each of them sends:
+  // A block has half the heads, but twice the rows, so its size stays the same. There are fewer hops,
+  // though, and larger sums. For one of the layers above, each of 32 ranks sends:
   //-
   job.layers = 1;
   Table ways({"TP", "CP", "block of a hop", "the ring", "sums over TP", "together"});
@@ -126,10 +139,9 @@ void lesson_17(Page& page) {
     ways.row(tensor, 32 / tensor, bytes(blocks.back()), bytes(each.context.bytes),
              bytes(each.tensor.bytes), bytes(together.back()));
   }
-  //+
   page.table(ways);
 
-  // TP 4 sends least; TP 1 has no sum to wait for. TP 16 is not there, because its groups would not
+  // TP 4 sends the least; TP 1 has no sum to wait for. TP 16 is missing, because its groups would not
   // lie on a node of eight, and because K and V have only 8 heads here (lesson 10):
   //-
   std::string refusal;
@@ -138,7 +150,6 @@ void lesson_17(Page& page) {
   } catch (const InputError& error) {
     refusal = error.what();
   }
-  //+
   page.print(refusal);
 
   // ## Whose gradients are added up
@@ -153,6 +164,13 @@ void lesson_17(Page& page) {
   //
   // `./ringscope plan` with `--tensor`, `--pipeline` and `--data` shows this for other sizes, too.
   //
+  // ## On paper
+  const RankGroups small({{4, 2, 2, 1}}, 16);
+  page.predict("TP 4, CP 2, PP 2: which ranks are in the context group of rank 6?", "",
+               listed(small.members(6, Axis::context)));
+  page.predict("How many ranks have the same weights as rank 6?", "ranks",
+               small.members(6, kGradientAxes).size());
+
   // ## Checks
   page.equal("Rank 21 has index 2 along CP", own[Axis::context], 2);
   page.equal("No pipeline group lies on one node", pipeline.inside, 0);
@@ -160,18 +178,12 @@ void lesson_17(Page& page) {
              placement(world, Axis::data, 8) == GroupPlacement{0, 16});
   page.equal("NVLink4 is nine times as fast",
              find_link("NVLink4").bytes_per_s / find_link("InfiniBand-NDR").bytes_per_s, 9);
-  page.check("The ring sends most", sent.context.bytes > sent.tensor.bytes);
-  page.check("Blocks stay as they are", blocks == std::vector<double>(4, blocks[0]));
-  page.check("TP 4 sends least", *std::ranges::min_element(together) == together[2]);
+  page.check("The ring sends the most", sent.context.bytes > sent.tensor.bytes);
+  page.check("Blocks keep their size", blocks == std::vector<double>(4, blocks[0]));
+  page.check("TP 4 sends the least", *std::ranges::min_element(together) == together[2]);
   page.equal("No group of TP 16 lies on one node",
              placement(RankGroups({{16, 2, 1, 1}}, 32), Axis::tensor, 8).inside, 0);
   page.equal("Eight ranks have rank 21's weights", same_weights.size(), 8);
-
-  // ## Exercise
-  //
-  // Find the members of a rank's groups from its number and the sizes alone, without looking
-  // through all ranks: `lessons/17_rank_groups/exercise.h`. `./ringscope lesson 17 --check` tries
-  // some worlds. Lesson 18 is about what comes after training: a model that writes.
 }
 
 }  // namespace ringscope::lessons::chapter_17

@@ -17,7 +17,6 @@
 #include "core/model/merge.h"
 #include "core/model/training.h"
 #include "core/tools/cost/hardware.h"
-#include "lessons/book/page.h"
 #include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_18 {
@@ -43,7 +42,6 @@ void lesson_18(Page& page) {
   add("decode, f32, g = 4", DType::f32, 1, 4);
   add("decode, 16 bits, g = 4", DType::bf16, 1, 4);
   add("prefill, 16 bits, g = 4, 4,096 queries", DType::bf16, 4096, 4);
-  //+
   page.table(roofline);
 
   // Decode leaves the arithmetic waiting: it is **bound by bandwidth**. The prefill is not, since
@@ -60,13 +58,13 @@ void lesson_18(Page& page) {
   page.value("to compute the attention", fixed(1e3 * flops / gpu.peak_flops(DType::bf16), 2), "ms");
 
   // Each of eight ranks reads an eighth of the cache, in 0.64 ms, and its whole copy of the weights
-  // (lesson 16): 1.8 times as fast, not 8 times, and less with the merging below. Only tensor
-  // parallel ranks read a part of them (lesson 17).
+  // (lesson 16). So eight ranks are 1.8 times as fast as one, not 8 times, and the merging below costs
+  // some of that. Only tensor parallel ranks read just a part of the weights (lesson 17).
   //
   // ## The wrong way round
   //
   // The cache lies on eight ranks, as the prefill left it. A ring would send it round once more.
-  const Guess guess = page.predict("Over NVLink4, 450 GB/s one way: what does a token take?", "ms");
+  const Guess guess = page.predict("Over NVLink4 at 450 GB/s: how long does a token take?", "ms");
   const double ring_bytes = cache * 7 / 8;  // from each rank
   const double ring_ms = 1e3 * ring_bytes / find_link("NVLink4").bytes_per_s;
   page.answer(guess, ring_ms);
@@ -88,11 +86,25 @@ void lesson_18(Page& page) {
     };
     ways.row(what, bytes(count), on("NVLink4"), on("InfiniBand-NDR"));
   }
-  //+
   page.table(ways);
+  //-
+  Drawing who;
+  for (const bool prefill : {true, false}) {
+    who.heading(prefill ? "prefill: queries stay, K and V move" : "decode: results move");
+    for (int rank = 0; rank < 4; ++rank) {
+      const int owner = prefill ? (rank + 3) % 4 : rank;
+      who.strip(fmt::format("rank {}", rank),
+                {{0, prefill ? 0.4 : 0.04, prefill ? rank : 4, fmt::format("Q of {}", rank)},
+                 {0.42, 1, owner, fmt::format("K, V of {}", owner)}},
+                prefill ? "" : "out, lse");
+    }
+  }
+  who.key(4, "the one query, which all ranks have");
+  page.picture("travel.svg", "What stays, and what moves", who);
 
-  // In a layer a row of K and V is 4,096 bytes, and a query's results are 16,512. The prefill has equally
-  // many queries and rows, and decode has one query for a rank's 16,384 rows. The smaller of the two should travel.
+  // In a layer a row of K and V is 4,096 bytes, and a query's results are 16,512. The prefill has as
+  // many queries as rows of K and V, but decode has one query for a rank's 16,384 rows. Whichever is
+  // smaller should travel.
   //
   // ## Merging
   //
@@ -101,29 +113,19 @@ void lesson_18(Page& page) {
   const PartOfKeys some = over_keys(0, 2), others = over_keys(2, 4);
   page.value("out, lse, out, lse", numbers({some.out, some.lse, others.out, others.lse}, 2));
 
-  // exp of the difference of the lse says how much one weighs beside the other: the second 6.83 times.
-  // (18.81 + 6.83 · 39.53) / 7.83 is 36.88, the output over all four. Without keys, lse is -∞ and
-  // weighs nothing. (In the code `merge_by_lse` does this.) Any order will do:
+  // exp of the difference of the lse says how much one weighs beside the other: the second weighs 6.83
+  // times as much. (18.81 + 6.83 · 39.53) / 7.83 is 36.88, the output over all four. Without keys, lse
+  // is -∞ and weighs nothing. (In the code `merge_by_lse` does this.) Any order will do:
   //
   // - **Ring**: heads are cut into N parts. Each is merged on its way round, and goes round again, whole.
   // - **Tree**: every second rank sends its heads to the next, which merges them. Of these ranks, again
   //   every second sends to the next. At last one has all, which goes back the same way.
   page.predict("16 ranks, up a tree and down again: how many rounds?", "rounds",
                static_cast<double>(merge_cost(MergeKind::tree, 32, 128, 16).rounds));
-  //-
-  Table merges(
-      {"ranks", "ring: rounds", "messages", "tree: rounds", "messages", "bytes, in either"});
-  for (const int n : {2, 3, 4, 8, 16}) {
-    const MergeCost around = merge_cost(MergeKind::ring, 32, 128, n);
-    const MergeCost up = merge_cost(MergeKind::tree, 32, 128, n);
-    merges.row(n, around.rounds, around.messages, up.rounds, up.messages,
-               bytes(static_cast<double>(up.bytes)));
-  }
-  //+
-  page.table(merges);
 
-  // Such short messages cost little but their start. At 5 µs each, 32 layers on eight ranks take
-  // 0.96 ms in a tree and 2.24 in a ring, more than reading the shards.
+  // A ring takes 2 (N - 1) rounds and a tree 2 log₂ N, and both send the same bytes in all. Messages
+  // this short cost hardly anything but their start. At 5 µs each, 32 layers on eight ranks take 0.96
+  // ms in a tree and 2.24 in a ring, more than reading the shards.
   //
   // ## Where new rows go
   //
@@ -160,7 +162,6 @@ void lesson_18(Page& page) {
     return "keys" + generate_on_threads(model, {PartitionKind::zigzag, ranks}, options).text;
   };
   const std::string by_one = written(1), by_four = written(4);
-  //+
   page.print(by_four);
 
   // ## Checks
@@ -173,6 +174,7 @@ void lesson_18(Page& page) {
   page.check("A row of K and V is 4,096 bytes, a query's results 16,512",
              2 * heads_kv * head_dim * 2 == 4096 && heads * (head_dim + 1) * 4 == 16512);
   page.check("5 µs each: 0.96 and 2.24 ms", tree.rounds * 160 == 960 && ring.rounds * 160 == 2240);
+  page.equal("Both send the same bytes", ring.bytes, tree.bytes);
   page.check("One rank and four write the line", by_one == line && by_four == line);
 
   // ## Exercise

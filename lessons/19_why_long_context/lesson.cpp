@@ -20,7 +20,6 @@
 
 #include "core/tools/cost/hardware.h"
 #include "lessons/book/lesson.h"
-#include "lessons/book/page.h"
 #include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_19 {
@@ -85,7 +84,6 @@ void lesson_19(Page& page) {
       memories.strip(recall.rows[i][0].kept + " lines",
                      {{0, scores[i][way], static_cast<int>(way)}}, recall.rows[i][way + 1].kept);
   }
-  //+
   page.table(recall);
   page.picture("recall.svg", "How often each is right. A guess is, half of the time", memories);
 
@@ -120,11 +118,10 @@ void lesson_19(Page& page) {
   for (const double tokens : {8192.0, 131072.0, 1048576.0})
     costs.row(static_cast<Index>(tokens), bytes(cache(tokens)), time(hours(tokens)),
               time(hours(tokens) / 8), time(hours(tokens) / 64));
-  //+
   page.table(costs);
 
-  // Eight times the text is eight times the memory and 64 times the work. A million tokens
-  // don't fit one GPU, and take it 7.5 minutes before it writes a word. So N GPUs share memory and
+  // Eight times the text is eight times the memory and 64 times the work. A million tokens don't fit on
+  // one GPU, and would keep it busy for 7.5 minutes before it writes a word. So N GPUs share memory and
   // work, by **Ring Attention**: each keeps a part of the text, and the keys and values go round. The
   // answer is the one that a single machine would give; only memory and time are divided by N.
   page.predict("64 GPUs: how much of the cache of a million tokens has each?", "GiB",
@@ -132,12 +129,18 @@ void lesson_19(Page& page) {
 
   // ## A map
   //
-  // There are three ways through the lessons. Each starts with what it is for:
+  // There are three ways through the lessons:
   //-
   Table ways({"way", "you learn", "lessons"});
   for (const Way& way : ways_through()) ways.row(way.name, way.aim, way.numbers());
-  //+
   page.table(ways);
+
+  // ## On paper
+  page.predict("Linear attention, keys and values of 128 numbers: how many are in its sum?",
+               "numbers", 128 * 128);
+  page.predict("K and V of how many tokens are as large?", "tokens", 128 * 128 / (2 * 128));
+  page.predict("A window of 4,096 in a text of 65,536: how often is it right?", "%",
+               100 * (4096 + 61440 / 2.0) / 65536);
 
   // ## Checks
   page.check("Exact attention answers every question", scores[0][0] == 1 && scores[4][0] == 1);
@@ -147,12 +150,6 @@ void lesson_19(Page& page) {
   page.equal("Eight times the text is 64 times the work", hours(8 * 8192.0) / hours(8192), 64);
   page.check("One GPU can't hold a million tokens", cache(1048576) > gpu.memory_bytes);
   page.equal("and would take 7.5 minutes", fixed(60 * hours(1048576), 1), "7.5");
-
-  // ## Exercise
-  //
-  // Write linear attention as a memory of fixed size, with `remember` and `recall`, for values of
-  // several numbers: `lessons/19_why_long_context/exercise.h`. `./ringscope lesson 19 --check`
-  // compares it with the sum over all keys.
 }
 
 }  // namespace ringscope::lessons::chapter_19

@@ -17,7 +17,6 @@
 
 #include "core/attention/online_softmax.h"
 #include "core/base/dtype.h"
-#include "lessons/book/page.h"
 #include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_20 {
@@ -38,10 +37,21 @@ void lesson_20(Page& page) {
     types.row(std::string(name_of(dtype)), double{count_up(dtype, 1000)},
               double{count_up(dtype, 10000)}, fixed(double{round_to(dtype, 36.881f)}, 3),
               double{round_to(dtype, 70000)});
-  //+
   page.table(types);
+  //-
+  Drawing counting;
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    counting.heading("ones added up in " + std::string(name_of(dtype)));
+    for (const int ones : {100, 200, 300, 400, 500}) {
+      const double sum = count_up(dtype, ones);
+      counting.strip(std::to_string(ones), {{0, sum / 500, sum == ones ? 2 : Drawing::kWrong}},
+                     fixed(sum, 0).kept);
+    }
+  }
+  page.picture("counting.svg", "The sum in bf16 stands still at 256", counting);
 
-  // f16 counts to 2,048, but ends at 65,504, and small gradients vanish in it. So training uses bf16.
+  // f16 counts up to 2,048, but it ends at 65,504, and small gradients become 0 in it. So training uses
+  // bf16.
   //
   // ## Four keys again
   //
@@ -59,8 +69,6 @@ void lesson_20(Page& page) {
   //-
   Table sums({"keys", "output, l in bf16", "output, l and out_accum in bf16"});
   for (const Index keys : {256, 1024, 4096, 65536}) sums.row(keys, short_of_l(keys), 1);
-  //+
-  page.predict("4,096 equal keys, l in bf16: which output, in place of 1?", "", short_of_l(4096));
   page.table(sums);
 
   // The last column looks right, and that is worse: both sums stand still at 256, so the output is
@@ -125,7 +133,6 @@ void lesson_20(Page& page) {
     }
     hops.add(cells);
   }
-  //+
   page.choose("512 blocks: which rounding does the most harm?",
               {"l", "out_accum", "outputs and their merge", "outputs that are merged in f32"},
               letters_by({-drift[3][0], -drift[3][1], -drift[3][2], -drift[3][3]}));
@@ -151,11 +158,16 @@ void lesson_20(Page& page) {
   // - **dK and dV on their way**: N ranks add to them, which is a sum like any other (lesson 9).
   //   That is why a backward hop of bf16 K and V also carries twice their bytes in gradients.
   // - **The sum of the weights' gradients** over rows and ranks (the result may be stored in bf16, as
-  //   lesson 23 counts), and the optimizer's copy of the weights: 0.001 of one is below bf16's last bit.
+  //   lesson 23 counts), and the optimizer's copy of the weights: a change of 0.001 to a weight of 1 is
+  //   below bf16's last bit.
   //
   // Q, K, V, P as a factor of P V, and the output may have sixteen bits, because each is rounded
   // once, and then only multiplied.
   //
+  // ## On paper
+  page.predict("600 ones in bf16, in six sums of 100 that are then added: what comes out?", "",
+               double{round_to(DType::bf16, 600)});
+
   // ## Checks
   page.equal("bf16 stops at 256, f16 at 2,048",
              count_up(DType::bf16, 10000) + 10000 * count_up(DType::f16, 10000),
@@ -167,11 +179,6 @@ void lesson_20(Page& page) {
   page.check("Outputs in bf16 that are merged in f32 don't drift", drift[3][3] < 1.5 * drift[0][3]);
   page.equal("lse loses 0.5 %", fixed(factor, 4), "1.0053");
   page.equal("A weight of 1 and a thousandth is 1", double{round_to(DType::bf16, 1.001f)}, 1);
-
-  // ## Exercise
-  //
-  // Write the rounding to bf16 by its bits, and a sum that stays right although it stores nothing
-  // but bf16: `lessons/20_sixteen_bits/exercise.h`, tried by `./ringscope lesson 20 --check`.
 }
 
 }  // namespace ringscope::lessons::chapter_20

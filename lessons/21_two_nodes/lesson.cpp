@@ -17,7 +17,6 @@
 
 #include "core/tools/sim/recording.h"
 #include "core/tools/sim/scenario.h"
-#include "lessons/book/page.h"
 #include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_21 {
@@ -39,7 +38,6 @@ void lesson_21(Page& page) {
   const double block = kv_hop_bytes(ring.job), inside = ring.rates.bytes_per_s;
   const double step = compute_seconds(ring.job, ring.rates, Pass::forward, 4096.0 * 4096 / 2);
   const double slow = block / ring.between.bytes_per_s;
-  //+
   page.value("a step computes for", ms(step));
   page.value("a hop inside a node takes", ms(block / inside));
   page.value("a hop to the other node", ms(slow));
@@ -71,15 +69,15 @@ void lesson_21(Page& page) {
     schemes.row(std::string(name_of(s->job.scheme)), s->nics, ms(run(*s).wall_s),
                 percent(8 * step / run(*s).wall_s));
   const double nested_4 = run(nested_four).wall_s, flat_4 = run(four_cards).wall_s;
-  //+
   page.choose("Which is the fastest? Put all three in order.",
               {"one ring", "two levels, one card each", "two levels, four cards each"},
               letters_by({flat, run(two_level).wall_s, nested_4}));
   page.table(schemes);
 
-  // With one card four blocks share it when they cross. That is four slow hops in place of seven, with
-  // four steps beside them, and then four more steps: 4 · 0.336 + 4 · 0.214 ms. With a card for each GPU the
-  // crossing hides. A flat ring can't use those cards, because only one rank of a node ever sends out.
+  // With one card, four blocks share it when they cross. That makes four slow hops in place of seven,
+  // with four steps beside them, and then four more steps: 4 · 0.336 + 4 · 0.214 ms. With a card for
+  // each GPU the crossing hides. A flat ring can't use those cards, because only one rank of a node
+  // ever sends out.
   //
   // The bytes are nearly the same. With M nodes of G ranks, a node sends a block at each of the MG - 1
   // hops of a flat ring, and G blocks at each of M - 1 crossings of two levels. Counted in simulations:
@@ -101,14 +99,13 @@ void lesson_21(Page& page) {
   Scenario long_flat = ring, long_nested = two_level;
   long_flat.job.shape.seqlen = long_nested.job.shape.seqlen = 8 * 16384;
   const double same = run(long_flat).wall_s / run(long_nested).wall_s;
-  //+
   page.table(crossing);
 
-  // So the gain is time and cards. Where a step computes longer than the slow hop takes, there is none:
+  // So what two levels gain is time for the crossing, and the use of more cards. Where a step takes
+  // longer than the slow hop, they gain nothing:
   page.value("with 16,384 rows per rank a flat ring takes",
              fmt::format("{:.3f} times as long", same));
 
-  //
   // ## What breaks if a rank is late?
   //
   // A rank may be late by chance, each time another: an interrupt, a clock that drops. That is **jitter**
@@ -137,15 +134,15 @@ void lesson_21(Page& page) {
              fmt::format("{:.2f} times", chance.back()),
              fmt::format("{:.2f} times", always.back()));
   }
-  //+
   page.predict("Rank 5 has 80 % of the others' speed. How long is the run, with 8 buffers?",
                "times", always.back());
   page.table(late);
 
-  // In step, every step waits for its unluckiest rank. With two buffers a rank that was late is not waited
-  // for at once, and may be early next time: that is most of what can be had. The rest is one rank's bad
-  // luck over all its steps, and no buffer changes that. A straggler is late at every step, and the run
-  // ends with it. Give it fewer rows, or replace it. (Deeper buffers help where work is uneven: lesson 11.)
+  // In step, every step waits for its unluckiest rank. With two buffers nobody waits at once for a rank
+  // that was late, and it may be early next time. That brings most of what can be gained. The rest is
+  // one rank's bad luck over all its steps, and no buffer changes that. A straggler is late at every
+  // step, and the run ends with it. Give it fewer rows, or replace it. (Deeper buffers help where work
+  // is uneven: lesson 11.)
   //
   // ## In the viewer
   //

@@ -16,7 +16,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lessons/book/page.h"
 #include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_22 {
@@ -26,7 +25,7 @@ struct NamedScheme {
   double forward;  // values of 16 bits that 8 ranks send for a row of 128, 32 heads and 8 kv heads
 };
 
-// In these terms: a hop of K and V, a query, and its state of 4 d + 12 bytes a head.
+// In these terms: a hop of K and V, a query, and its state of 4 d + 12 bytes per head.
 constexpr double kKv = 2 * 8 * 128, kQuery = 32 * 128, kState = 32 * (4 * 128 + 12) / 2;
 constexpr NamedScheme kSchemes[] = {
     {"ring", "ring", "K, V", 7 * kKv},
@@ -85,7 +84,6 @@ void lesson_22(Page& page) {
     as_formulas &= sent.forward_bytes == 4096 * 2 * s.forward;
     moved.row(s.name, s.moves, bytes(sent.forward_bytes), bytes(sent.backward_bytes), bytes(held));
   }
-  //+
   page.table(moved);
 
   // With grouped heads K and V are the small side, so schemes that send queries and f32 states send more.
@@ -93,10 +91,10 @@ void lesson_22(Page& page) {
   //
   // ## Time
   //
-  // Bytes that hide behind computing cost nothing. A ring's hops do. A swap of all heads at once doesn't,
-  // because no head can begin before its rows have come. (A rank with several heads can swap the next one
-  // beside the computing of the first.) These are simulated times of one layer forward, causal, on H100
-  // (eight, in E 64) at 0.65 of their peak (lesson 12), in five situations:
+  // Bytes that hide behind computing cost nothing. A ring's hops can hide. A swap of all heads at once
+  // can't, because no head can begin before its rows have come. (A rank with several heads can swap the
+  // next one beside the computing of the first.) These are simulated times of one layer forward,
+  // causal, on H100 (eight, in E 64) at 0.65 of their peak (lesson 12), in five situations:
   //
   // - **A**: one node, NVLink, 65,536 tokens, 32 query heads and 8 of K and V.
   // - **B**: the same with 4,096 tokens. A rank has 512 rows, which is below the crossover.
@@ -130,30 +128,34 @@ void lesson_22(Page& page) {
   const std::vector<double>& d = ms[3];
   const Scenario b = on_8("ring", 4096, 32, 8, "NVLink4");
   const double c_star = threshold_rows(b.job, b.rates, Pass::forward, 0.5);
-  //+
   page.choose("Put them in order, the fastest in D first.",
               {"ring", "both ways", "Ulysses", "hybrid, U = 4"},
               letters_by({d[0], d[1], d[4], d[5]}));
   page.table(times);
 
-  // In **A** all hops are hidden, so all rings take as long as the computing, and the plain one holds least.
-  // In **B** they are exposed, and half a block each way exposes less. In **C** two levels give a crossing four
-  // steps of time (lesson 21). In **D** Ulysses sends a quarter of the ring's bytes, and nothing hides them;
-  // the hybrid sends more, and hides some. In **E** there are no heads to swap: a ring's bytes grow with
-  // N - 1, and a mesh's with 2 (√N - 1). (Starting a message is free here, and messages to different ranks
-  // don't share a link, except for Ulysses. With one port per rank, as behind an NVSwitch, both ways is no
-  // faster than the ring, and the hybrid takes at least 3.87 ms in D.)
+  // Read one column at a time:
   //
-  // Ulysses overtakes the ring on short texts. Both take as long where the ring's exposed time is that of
-  // the two swaps, at c = c* · (1 - (H + G) / (N G)) rows per rank. For A and B:
+  // - **A**: all hops are hidden, so all rings take as long as the computing. The plain ring holds the least.
+  // - **B**: hops are exposed, and sending half a block each way exposes less.
+  // - **C**: two levels give a crossing four steps of time (lesson 21).
+  // - **D**: Ulysses sends a quarter of the ring's bytes, and nothing hides them. The hybrid sends more, and
+  //   hides some.
+  // - **E**: there are no heads to swap. A ring's bytes grow with N - 1, and a mesh's with 2 (√N - 1).
+  //
+  // (Starting a message is free here, and messages to different ranks don't share a link, except for Ulysses.
+  // With one port per rank, as behind an NVSwitch, both ways is no faster than the ring, and the hybrid takes
+  // at least 3.87 ms in D.)
+  //
+  // Ulysses overtakes the ring on short texts. Both take the same time where the ring's exposed time is
+  // that of the two swaps, at c = c* · (1 - (H + G) / (N G)) rows per rank. For A and B:
   page.value("c* and break-even", numbers({c_star, c_star * (1 - (32 + 8) / (8.0 * 8))}, 0));
 
   // ## Few queries, many keys
   //
-  // Pass-Q never wins there, because queries and keys are equally many. But a conversation goes on with a
-  // short question about a long text whose K and V are cached. A row of K and V is 2G d e = 4,096 bytes; a
-  // query and its state are H d e + Z = 24,960. So queries travel if there are fewer than about a sixth as
-  // many as cached rows. Decode (lesson 18) is the extreme case, with one query.
+  // Pass-Q never wins there, because there are as many queries as keys. But a conversation goes on with
+  // a short question about a long text whose K and V are cached. A row of K and V is 2G d e = 4,096
+  // bytes; a query and its state are H d e + Z = 24,960. So queries travel if there are fewer than
+  // about a sixth as many as cached rows. Decode (lesson 18) is the extreme case, with one query.
   //
   // ## What to ask
   //
@@ -168,6 +170,13 @@ void lesson_22(Page& page) {
   // any other.
   // [bench/schemes.md](../../bench/schemes.md) has six more jobs, backward included, and runs.
   //
+  // ## On paper
+  page.predict("N = 4, H = G = 8: which share of the ring's bytes does Ulysses send?", "%",
+               100 * (3 / 4.0 * (2 * 8 + 2 * 8)) / (3 * 2 * 8));
+  page.predict("16 ranks, 8 heads of K and V: what is the largest U of a hybrid?", "ranks", 8);
+  page.predict("A block of a ring of 64 makes 63 hops. How many does it make in an 8 x 8 mesh?", "",
+               8 - 1);
+
   // ## Checks
   page.check("The formulas are what the loops send", as_formulas);
   page.equal("The fastest from A to E", fastest,
@@ -175,11 +184,6 @@ void lesson_22(Page& page) {
   page.check("B is below the crossover", c_star > 512);
   page.check("A row of K and V is 4,096 bytes, a query and its state 24,960",
              2 * kKv == 4096 && 2 * (kQuery + kState) == 24960);
-
-  // ## Exercise
-  //
-  // Write the swap for several heads per rank, and find the best U: `./ringscope lesson 22 --check`
-  // tries `lessons/22_which_scheme/exercise.h`.
 }
 
 }  // namespace ringscope::lessons::chapter_22

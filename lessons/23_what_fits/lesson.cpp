@@ -1,6 +1,6 @@
 // # What fits? A million tokens on sixteen GPUs
-// > Memory is four bills: weights, optimizer, activations and logits. Three of them can be divided
-// > or computed again, and only then does a long text fit.
+// > Memory comes as four bills: weights, optimizer, activations and logits. Three of them can be
+// > divided or computed again, and only then does a long text fit.
 //
 // **You know** context parallelism (lesson 16), that a layer recomputes attention's weights in the
 // backward pass (9), and that sums need f32 (20). **You will see** what training a model of eight
@@ -18,7 +18,6 @@
 #include "core/tools/cost/amounts.h"
 #include "core/tools/cost/hardware.h"
 #include "core/tools/cost/model_step.h"
-#include "lessons/book/page.h"
 #include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_23 {
@@ -42,9 +41,9 @@ void lesson_23(Page& page) {
   page.answer(guess, layers * layer / GB);
 
   // **Logits.** At the end each token has a score for each of the 128,256 words, in f32, and the
-  // scores' gradient overwrites them. Then there are the ring's own buffers: two blocks of K and V,
-  // and in the backward pass its own and three of f32 gradients, since one is computed while one
-  // leaves and one comes. Their bill is the project's:
+  // scores' gradient overwrites them. Then there are the ring's own buffers: two blocks of K and V, and
+  // in the backward pass its own and three of f32 gradients, since one is computed while one leaves and
+  // one arrives. The project computes their bill:
   const double logits = rows * words * 4;
   const Problem ring{.shape = heads, .dtype = DType::bf16, .world_size = 16, .backward = true};
   const double attention = peak_bytes(ring);
@@ -80,7 +79,6 @@ void lesson_23(Page& page) {
   plan("+ logits in 16 pieces", state / ranks, kept + layer, logits / 16);
   for (const int bill : {0, 1, 2})
     bars.key(bill, std::vector{"weights, optimizer", "activations", "logits"}[bill]);
-  //+
   page.table(steps);
   page.picture("bills.svg", "What each GPU has to hold, in GB", bars);
 

@@ -17,7 +17,6 @@
 #include <string>
 #include <vector>
 
-#include "lessons/book/page.h"
 #include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_24 {
@@ -72,7 +71,6 @@ void lesson_24(Page& page) {
   layer.key(0, "attention, by its block");
   layer.key(4, "bytes move");
   layer.key(Drawing::kQuiet, "waits inside the kernel");
-  //+
   page.picture("layer.svg", "The first layer. A profile doesn't show which part waits", layer);
 
   // ## Is it a ring?
@@ -81,9 +79,8 @@ void lesson_24(Page& page) {
   //-
   Table schemes({"scheme", "attention", "communication kernels", "the same, backward"});
   schemes.row("ring", "N", "N - 1 SendRecv", "N, and N to 2 N - 1 SendRecv");
-  schemes.row("all-gather", "1, or N", "AllGather, no SendRecv", "as many, and ReduceScatter");
-  schemes.row("Ulysses", "1", "a few SendRecv: an all-to-all", "1, and as many again");
-  //+
+  schemes.row("all-gather", "1, or N", "AllGather, no SendRecv", "the same, and ReduceScatter");
+  schemes.row("Ulysses", "1", "a few SendRecv: an all-to-all", "1, and the same number again");
   page.table(schemes);
 
   // Gradients make N hops, with the blocks or by themselves. Contiguous ranks under a causal mask skip
@@ -93,7 +90,8 @@ void lesson_24(Page& page) {
 
   // ## Does it overlap?
   //
-  // Two streams are no proof. Take the part of SendRecv's time in which an attention kernel runs:
+  // Two streams are no proof. Compute the share of SendRecv's time during which an attention kernel
+  // runs:
   //-
   const auto overlapped = [](const Profile& profile) {
     double both = 0, all = 0;
@@ -129,7 +127,6 @@ void lesson_24(Page& page) {
     sending.push_back(total(fine[rank], "SendRecv").second);
     ranks.row(rank, total(fine[rank], "flash").second, sending[rank], fine[rank].back().end);
   }
-  //+
   page.choose("Rank 2 is slow. Whose SendRecv kernels are the shortest?",
               {"rank 0", "rank 1", "rank 2", "rank 3"}, letters_by(sending).substr(0, 1));
   page.table(ranks);
@@ -137,14 +134,14 @@ void lesson_24(Page& page) {
   // A SendRecv that begins early waits inside itself for the one that comes late. It spins while it
   // waits, so a monitor shows that GPU as 100 % busy. So long transfers are the **victims'**. The slow
   // rank waits for nobody, and its own are as short as the bytes allow: 20 µs each. A faster network
-  // would change nothing. Is its card slow, or has it more work? A slow card's kernels are all longer,
-  // for the same rows. More work makes more kernels (r + 1), or longer ones.
+  // would change nothing. Is its card slow, or does it have more work? A slow card's kernels are all
+  // longer, for the same rows. More work makes more kernels (r + 1), or longer ones.
   //
   // ## What breaks if the clocks differ?
   //
   // Each rank has its own clock, off by microseconds or more. Within one file all of the above holds.
-  // Between two only this does: no transfer ends before the neighbour's has begun, either way. Over all
-  // transfers that bounds how far rank 2's clock is ahead of rank 1's:
+  // Between two files only one thing does: no transfer ends before the neighbour's has begun, in either
+  // direction. Over all transfers that bounds how far rank 2's clock is ahead of rank 1's:
   double least = -1e9, most = 1e9;
   for (std::size_t i = 0; i < fine[1].size(); ++i) {
     if (fine[1][i].name.find("SendRecv") == std::string::npos) continue;
@@ -152,6 +149,14 @@ void lesson_24(Page& page) {
     most = std::min(most, fine[2][i].end - fine[1][i].begin);
   }
   page.print(numbers({least, most}, 0) + " µs");
+
+  // ## On paper
+  page.predict("Per layer, each rank has 6 attention kernels and 5 SendRecv. How many ranks?", "",
+               6);
+  page.predict("SendRecv from 100 to 200 µs, attention from 150 to 400: which share is hidden?",
+               "%", 50);
+  page.choose("SendRecv takes 90, 25, 80 and 95 µs on ranks 0 to 3. Who is slow?",
+              {"rank 0", "rank 1", "rank 2", "rank 3"}, letters_by({90, 25, 80, 95}).substr(0, 1));
 
   // ## Checks
   page.check("In 8 layers there are 32 attention kernels and 24 SendRecv per rank",
@@ -162,11 +167,6 @@ void lesson_24(Page& page) {
   page.check("The slow rank has the shortest transfers, 20 µs each, and it alone",
              std::ranges::min(sending) == 480 && sending[2] == 480 &&
                  std::ranges::count(sending, 480) == 1);
-
-  // ## Exercise
-  //
-  // Write the three answers for other rings: `lessons/24_a_strange_trace/exercise.h`;
-  // `./ringscope lesson 24 --check` tries them.
 }
 
 }  // namespace ringscope::lessons::chapter_24

@@ -1,6 +1,6 @@
 // # The GPU ladder III: banks and swizzle
-// > A tile is read along its rows and down its columns, and shared memory serves only one of them
-// > well. Move the pieces of each row a little, by a rule that all know, and it serves both.
+// > A tile is read along its rows and down its columns, and shared memory serves only one of them well.
+// > If the pieces of each row are moved a little, by a rule that everybody knows, it serves both.
 //
 // **You know** that shared memory has 32 banks (lesson 13), and that a copy engine brings whole tiles
 // there (14). **You will see** why eight rows of a tile meet in the same banks, why a wider row no
@@ -15,7 +15,6 @@
 #include <cuda_runtime.h>
 
 #include "lessons/book/gpu.h"
-#include "lessons/book/page.h"
 
 namespace ringscope::lessons::chapter_25 {
 //-
@@ -81,7 +80,6 @@ void lesson_25(Page& page) {
   };
   show_tile("plain: unit 3 is in the same banks", units_after_copy(/*swizzled=*/false));
   show_tile("swizzled: it is in all banks", units);
-  //+
   page.picture("banks.svg", "Where the units of eight rows lie", banks);
 
   // In a line every unit occurs once, because xor with one number swaps units in pairs. Down a column
@@ -100,7 +98,6 @@ void lesson_25(Page& page) {
   rounds.row("a square: a unit of 8 rows", square(32, plain), square(36, plain),
              square(32, swizzled));
   rounds.row("a number of 32 rows", column(32, plain), column(36, plain), column(32, swizzled));
-  //+
   page.table(rounds);
 
   // A row is as fast as before, because its units are all there, in another order. One number of 32
@@ -124,6 +121,10 @@ void lesson_25(Page& page) {
   //+
   // Only row 0 is. A test whose tile has equal rows, or only one, does not notice.
   //
+  // ## On paper
+  page.predict("Where does unit 5 of row 6 lie?", "", swizzled(6, 5));
+  page.predict("Which unit lies at place 0 of row 15?", "", swizzled(15, 0));
+
   // ## Checks
   page.equal("A plain square takes eight rounds", square(32, plain), 8);
   page.equal("A swizzled one takes one", square(32, swizzled), 1);

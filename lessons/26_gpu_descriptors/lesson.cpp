@@ -1,7 +1,7 @@
 // # The GPU ladder IV: WGMMA and its descriptors
 // > Hopper's matrix instruction reads its operands from shared memory by itself. So a thread no longer
-// > says what to multiply, but where it lies. While the unit multiplies, the thread is free to do
-// > something else.
+// > hands over what to multiply, but says where it lies. While the unit multiplies, the thread is free
+// > to do something else.
 //
 // **You know** the `mma` of one warp and the copy engine (lesson 14), and swizzled tiles (25).
 // **You will see** the larger instruction, the 64 bits that describe an operand, what wrong ones do,
@@ -26,7 +26,6 @@
 #include <cuda_runtime.h>
 
 #include "lessons/book/gpu.h"
-#include "lessons/book/page.h"
 
 namespace ringscope::lessons::chapter_26 {
 using namespace cuda;
@@ -38,6 +37,25 @@ void lesson_26(Page& page) {
   // two tiles, A Bᵀ, 64 rows of 64 numbers each. A `wgmma` sums over 16 numbers, so four are needed. From
   // one to the next the start moves by 32 bytes, inside the same swizzled rows. (`operand_descriptor`
   // puts start, leading offset and stride where they belong. In the exercise you write it, as `descriptor`.)
+  //-
+  Drawing bits;
+  bits.heading("64 bits: start 512, stride 64, swizzle 1");
+  bits.strip("", {{0, 14 / 64.0, 6, "start"},
+                  {16 / 64.0, 30 / 64.0, Drawing::kQuiet},
+                  {32 / 64.0, 46 / 64.0, 5, "stride"},
+                  {62 / 64.0, 1, 4}});
+  bits.heading("where the units of 16 bytes lie");
+  for (const int row : {0, 1, 2, 7, 8})
+    bits.strip(fmt::format("row {}", row),
+               Drawing::cells(8,
+                              [row](int place) {
+                                const int unit = place ^ row % 8;
+                                return std::pair(unit / 2, unit);
+                              }),
+               fmt::format("byte {}", Cell::with_commas(8192 + row * kRowBytes)));
+  for (const int k : {0, 1, 2, 3}) bits.key(k, fmt::format("wgmma {}: start + {}", k, 32 * k));
+  page.picture("bits.svg", "What the descriptor says of a tile, and what four wgmmas read", bits);
+
   const auto with = [](std::uint32_t stride_bytes, std::uint32_t step_bytes) {
     return [=](Operands& shared, float* c) {
       std::uint64_t a = operand_descriptor(ptx::shared_address(shared.a), 16, stride_bytes);
@@ -56,7 +74,7 @@ void lesson_26(Page& page) {
     };
   };
 
-  // What if a descriptor says something else than the copy engine did?
+  // What if a descriptor and the copy engine disagree?
   const int right = right_products(with(1024, 32));
   const int plain_copy = right_products(with(1024, 32), /*swizzled=*/false);
   //-
@@ -67,7 +85,6 @@ void lesson_26(Page& page) {
   found.row("the copy is not swizzled", plain_copy);
   found.row("a stride of four rows", wrong_stride);
   found.row("the start moves by 8 numbers, not 16", wrong_step);
-  //+
   page.table(found);
 
   // No mistake is an error: an address in range is as good as another. Yet 512 values are right without
@@ -88,7 +105,6 @@ void lesson_26(Page& page) {
   for (const double d : {64, 128})
     clocks.row(d, products(d), exps, products(d) + exps, std::fmax(products(d), exps),
                fixed((products(d) + exps) / std::fmax(products(d), exps), 1));
-  //+
   page.table(clocks);
 
   // It is the overlap of lesson 6. (It is a bound, by counting clocks; nothing was measured.) In
@@ -117,6 +133,12 @@ void lesson_26(Page& page) {
   // build fails where registers do not suffice (`cuda/ptxas_log.sh`); and only a GPU shows
   // that memory is ordered as we think, and how fast it is. `./ringscope gpu-check` measures that.
   //
+  // ## On paper
+  page.predict("A panel of 64 rows of 128 bytes: what is the leading offset to the next one?", "",
+               64 * kRowBytes / 16);
+  page.predict("head_dim 64: how many clocks do products take, and exp?", "",
+               numbers({products(64), exps}, 0));
+
   // ## Checks
   page.equal("With the right descriptors all 4,096 values are right", right, 4096);
   page.equal("Without a swizzle an eighth are", plain_copy, 4096 / 8);

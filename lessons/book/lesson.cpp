@@ -93,7 +93,8 @@ LessonSource parse_lesson(std::string_view text, int number) {
       inside = apart = true;
     } else if (inside && line == "}") {
       ended = true;
-    } else if (inside && !hidden && indent == margin && calls_page(line)) {
+    } else if (inside && indent == margin && calls_page(line)) {
+      hidden = false;
       const std::size_t last = end_of_statement(lines, at, margin);
       source.calls.push_back({static_cast<int>(at) + 1, static_cast<int>(last) + 1});
       apart = true;

@@ -15,9 +15,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/drawing.h"
 #include "core/base/math.h"
 #include "core/trace/event.h"
+#include "lessons/book/drawing.h"
 
 namespace ringscope::lessons {
 

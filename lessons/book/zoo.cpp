@@ -11,6 +11,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/ring/problem_rows.h"
 #include "core/tools/explain/explain.h"
 #include "core/tools/sim/recording.h"
 #include "core/tools/sim/scenario.h"
@@ -49,28 +50,12 @@ Problem problem_of(const std::vector<std::string>& words, int world_size) {
     if (flag == "--backward") problem.backward = true;
     if (flag == "--backward" || flag == "--random" || flag == "--verify") continue;
     const std::string& value = words.at(++i);
-    const auto number = parse_number<double>(value).value_or(0);
-    const auto whole = static_cast<int>(number);
-    if (flag == "--seqlen")
-      problem.shape.seqlen = whole;
-    else if (flag == "--world-size")
-      problem.world_size = world_size > 0 ? world_size : whole;
-    else if (flag == "--mask")
-      problem.mask = MaskSpec::parse(value);
-    else if (flag == "--partition")
-      problem.partition = PartitionSpec::parse(value);
-    else if (flag == "--dtype")
-      problem.dtype = parse_dtype(value);
-    else if (flag == "--timeout")
-      problem.timeout_s = number;
-    else if (flag == "--heads")
-      problem.shape.num_heads = whole;
-    else if (flag == "--heads-kv")
-      problem.shape.num_heads_kv = whole;
-    else if (flag == "--head-dim")
-      problem.shape.head_dim = whole;
-    else if (flag != "--inject" && flag != "--trace")
+    if (flag == "--timeout")
+      problem.timeout_s = number_in(value, kAbove0);
+    else if (flag != "--inject" && flag != "--trace" &&
+             !read_member(problem, flag.substr(2), value, flag))
       throw std::logic_error("lessons/zoo.md: nobody knows how to run " + flag);
+    if (flag == "--world-size" && world_size > 0) problem.world_size = world_size;
   }
   return problem;
 }

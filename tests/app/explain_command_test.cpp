@@ -95,7 +95,7 @@ TEST_F(ExplainCommandTest, NamesTheRankThatAJobHangsFor) {
   expect_refused("explain " + path("dumps/_dump_0 ") + path("dumps/_dump_0"), {"second dump"});
 }
 
-// A folder with a file a rank is one run, whichever of its files is named.
+// A folder with a file per rank is one run, whichever of its files is named.
 TEST_F(ExplainCommandTest, OneRanksFileStandsForItsRun) {
   run_well(
       "run --random --world-size 4 --seqlen 256 --heads 1 --head-dim 16 --inject straggler@1 "

@@ -1,4 +1,4 @@
-// Faults on purpose with a thread a rank, as the program offers them: how the run ends, what it
+// Faults on purpose with a thread per rank, as the program offers them: how the run ends, what it
 // says, and the recording that it leaves.
 #include <gtest/gtest.h>
 

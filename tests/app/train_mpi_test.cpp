@@ -1,4 +1,4 @@
-// `train` with a process a rank: the same bits, one voice, and an end for all.
+// `train` with a process per rank: the same bits, one voice, and an end for all.
 #include <gtest/gtest.h>
 
 #include "core/trace/chrome_trace.h"

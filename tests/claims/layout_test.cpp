@@ -212,7 +212,8 @@ CLAIM(C85, CoarseTilesWasteWhatTheyDoNotUnbalance, wrong, "S3", "algorithm 2, fa
       "With tiles too coarse for the mask, the imbalance between devices returns under striping at "
       "small blocks.",
       "The work returns, not the imbalance. With the tiles named there, 2,048 x 4,096, and 4,096 "
-      "rows a rank, no striped tile can be skipped: all ranks compute everything at every step (a "
+      "rows per rank, no striped tile can be skipped: all ranks compute everything at every step "
+      "(a "
       "ceiling of {0} of what is computed), and striping gains nothing over contiguous ranks ({1} "
       "times as fast on 4 ranks; {2} with 65,536 rows).",
       {Figure("balance ceiling of striped ranks in such tiles, 4,096 rows each",

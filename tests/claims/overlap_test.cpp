@@ -38,7 +38,7 @@ CLAIM(C30, HiddenFromFOverBRowsOn, holds_if, "S0, S3", "S0, Arithmetic Complexit
               near(1e6 * 4 * d * c * c / kA100, 1e-9),
               {"one of the two products", 1e6 * 2 * d * c * c / kA100},
               1e6 * 4 * d * c * c / kA100),
-       Figure("least rows a rank, full mask", threshold(full(), rates), near(ratio, 1e-6),
+       Figure("least rows per rank, full mask", threshold(full(), rates), near(ratio, 1e-6),
               {"one of the two products", threshold(full(), peak(kA100 * 2, 300e9))}, ratio),
        Figure("the same, causal in 2N chunks", threshold(causal, rates), near(2 * ratio, 0.5),
               {"full mask", threshold(full(), rates)}, ratio),
@@ -60,7 +60,7 @@ CLAIM(C31, S1CountsOneOfTwoProducts, wrong, "S1", "part two, 7.1") {
       "Q K^T and P V are two products, 4 c^2 d: half of that, {0} tokens, hides the hop, and at "
       "S1's threshold computing takes {1} times as long as sending. (S1's formula gives 1,040, not "
       "1,024; and 600 GB/s are both directions: C33.)",
-      {Figure("least rows a rank", threshold(full(), s1), near(520, 1e-6),
+      {Figure("least rows per rank", threshold(full(), s1), near(520, 1e-6),
               {"one of the two products", 2 * threshold(full(), s1)}, claimed),
        Figure("computing over sending at S1's threshold", compute / hop, near(2, 1e-9),
               {"one of the two products", compute / 2 / hop}, 1)}};

@@ -2,8 +2,10 @@
 // on a page and at a terminal; failed checks are counted, and recordings have their story.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <deque>
+#include <regex>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -38,6 +40,9 @@ void lesson_02(Page& page) {
   const int hidden = 2;
   //+
   const int b = 3;
+  //-
+  const int drawn = 4;
+  page.print(drawn);
 
   // Prose,
   // two lines.
@@ -62,7 +67,7 @@ TEST(Source, ComesApartIntoProseCodeAndCalls) {
   EXPECT_EQ(source.pieces[3].text, "const int b = 3;\n");
   EXPECT_EQ(source.pieces[4].text, "Prose,\ntwo lines.\n");
   EXPECT_EQ(source.pieces[5].text, "for (;;) {\n  // deep\n}\n");
-  ASSERT_EQ(source.calls.size(), 2u);
+  ASSERT_EQ(source.calls.size(), 3u);
   EXPECT_EQ(source.calls[0].first, 15);
   EXPECT_EQ(source.calls[0].last, 16);
   EXPECT_EQ(source.call_at(16), &source.calls[0]);
@@ -305,6 +310,41 @@ TEST_F(Recordings, LieWhereTheyWereAskedForWithTheirStory) {
 
   write_text("file", "");
   EXPECT_THROW(shown(path("file/below")), InputError);
+}
+
+// ---
+// Drawings.
+
+// Return what group 1 of `pattern` matches, again and again.
+std::vector<std::string> all_of(const std::string& svg, const char* pattern) {
+  const std::regex regex(pattern);
+  std::vector<std::string> found;
+  for (std::sregex_iterator match(svg.begin(), svg.end(), regex), end; match != end; ++match)
+    found.push_back((*match)[1]);
+  return found;
+}
+
+TEST(Drawings, PartsAreAsLongAsTheirNumbersAndTextsAreOnlyWhereTheyFit) {
+  Drawing drawing;
+  drawing.heading("Head");
+  drawing.strip("", {{0, 60, 0, "wide"}, {60, 60, 1, "empty"}, {60, 62, 2, "too long"}}, "62");
+  drawing.strip("", Drawing::stacked({10, 20}, 0.5));
+  drawing.strip("", Drawing::cells(2, [](int i) { return std::pair(i, 1 - 2 * i); }));
+  drawing.bars("Bars", {"a"}, {4}, 1);
+  drawing.key(Drawing::kQuiet, "quiet");
+  const std::string svg = drawing.svg("A title");
+  EXPECT_EQ(all_of(svg, ">([^<>]+)</t"), (std::vector<std::string>{"A title", "Head", "wide", "62",
+                                                                   "Bars", "a", "4.0", "quiet"}));
+  std::vector<double> widths;
+  for (const std::string& width : all_of(svg, " width=\"([0-9.]+)\" height=\"23.0\""))
+    widths.push_back(std::stod(width) + 1.5);
+  ASSERT_EQ(widths.size(), 7u);
+  EXPECT_NEAR(widths[0] / widths[1], 30, 1);
+  EXPECT_NEAR(widths[2] / widths[0], 20.0 / 60, 0.01);
+  EXPECT_NEAR(widths[3] / widths[0], 40.0 / 60, 0.01);
+  EXPECT_EQ(widths[4], widths[5]);
+  const auto fills = all_of(svg, "rx=\"3\" fill=\"([^\"]+)\"");
+  EXPECT_EQ(std::count(fills.begin(), fills.end(), fills.back()), 1) << "a colour of its own";
 }
 
 }  // namespace

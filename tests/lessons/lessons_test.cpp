@@ -17,7 +17,6 @@
 #include "tests/app/program.h"
 
 #ifdef RINGSCOPE_HAS_VIEWER
-#include "viz/model/timeline/palette.h"
 #include "viz/window/fonts.h"
 #include "viz/window/view.h"
 #endif
@@ -106,16 +105,6 @@ TEST_P(EveryLesson, HoldsAndItsPageIsUpToDate) {
 #endif
   }
 }
-
-#ifdef RINGSCOPE_HAS_VIEWER
-TEST(Drawings, HaveTheViewersColors) {
-  for (int owner = 0; owner < 8; ++owner) {
-    const viz::Color c = viz::owner_color(viz::Theme::dark, owner, 8);
-    EXPECT_EQ(Drawing::kColors[owner],
-              fmt::format("#{:02x}{:02x}{:02x}", c & 255, c >> 8 & 255, c >> 16 & 255));
-  }
-}
-#endif
 
 // Expect all of these terms in the glossary, as introduced by the lesson.
 void expect_explained(const std::vector<std::string>& terms, int lesson) {

@@ -1,4 +1,4 @@
-// Finds the ring in other programs' profiles: traces of PyTorch's profiler (Kineto), one file a rank.
+// Finds the ring in other programs' profiles: traces of PyTorch's profiler (Kineto), one file per rank.
 // Attention and transfers are known by parts of their names; who held which block when is inferred
 // from their order. The result is a recording as our own runs make it, so that everything that
 // explains those explains it, too.

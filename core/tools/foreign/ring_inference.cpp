@@ -575,7 +575,7 @@ class RingInference {
       for (TraceEvent& e : events) e.begin_ns -= first, e.end_ns -= first;
     if (shape_.seqlen == 0)
       notes_.push_back(
-          fmt::format("The files do not give the lengths: {} rows a rank of one head stand for "
+          fmt::format("The files do not give the lengths: {} rows per rank of one head stand for "
                       "them. {}",
                       kProfileRows,
                       ranks_[0].profile->has_shapes

@@ -30,7 +30,7 @@ void check(Exercise& exercise) {
       }
       wrong += blocks_to_meet(rank, rows, window) != blocks;
     }
-    exercise.equal(std::to_string(rows) + " rows a rank, window " + std::to_string(window) +
+    exercise.equal(std::to_string(rows) + " rows per rank, window " + std::to_string(window) +
                        ": ranks that are wrong",
                    wrong, 0);
   }
