@@ -21,9 +21,9 @@
 namespace ringscope {
 namespace {
 
-int guarded_main(const std::vector<std::string>& arguments) {
+int guarded_main(std::vector<std::string> arguments) {
   try {
-    become_gpu_program(arguments);
+    become_other_program(arguments);
     if (asks_for_processes(arguments)) return process_command(arguments);
     return parse_command_line(arguments).run();
   } catch (const std::exception& error) {

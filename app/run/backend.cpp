@@ -45,7 +45,7 @@ bool is_built(Backend backend) {
 
 std::string mpi_availability() {
 #ifdef RINGSCOPE_HAS_MPI
-  return "yes: a process a rank, " + mpi_version() +
+  return "yes: a process per rank, " + mpi_version() +
          "; mpirun -np N ringscope run --backend mpi, or srun";
 #else
   return "no: this build has no MPI; the Debian packages libopenmpi-dev and openmpi-bin and a "
@@ -112,24 +112,44 @@ std::string nccl_availability() {
 
 }  // namespace
 
-void become_gpu_program(const std::vector<std::string>& arguments) {
-#ifndef RINGSCOPE_HAS_CUDA
+void become_other_program(std::vector<std::string>& arguments) {
   if (arguments.empty()) return;
   const std::string backend = value_before_reading("--backend", arguments);
-  if (backend != name_of(Backend::cuda) && backend != name_of(Backend::nccl) &&
-      arguments.front() != "info")
-    return;
+#ifdef RINGSCOPE_HAS_MY_RING
+  if (backend != "my_ring") return;
+  const bool trains = arguments.front() == "train";
+  const std::string mask = value_before_reading("--mask", arguments);
+  if (mask != "causal" && !(trains && mask.empty()))
+    contradiction("--mask", fmt::format("'{}' given with --backend my_ring", mask), "causal");
+  for (const char* flag : {"--scheme", "--scale"})
+    if (!value_before_reading(flag, arguments).empty())
+      contradiction(flag, "given with --backend my_ring", "a ring, and the usual scale");
+  std::string real(name_of(Backend::cpu));
+#ifdef RINGSCOPE_HAS_MPI
+  if (launched_by_mpi()) real = name_of(Backend::mpi);
+#endif
+  for (std::size_t i = 1; i < arguments.size(); ++i)
+    if (arguments[i] == "--backend=" + backend)
+      arguments[i] = "--backend=" + real;
+    else if (arguments[i] == backend && arguments[i - 1] == "--backend")
+      arguments[i] = real;
+#else
+  std::string beside;
+#ifndef RINGSCOPE_HAS_CUDA
+  if (backend == name_of(Backend::cuda) || backend == name_of(Backend::nccl) ||
+      arguments.front() == "info")
+    beside = "ringscope-gpu";
+#endif
+  if (backend == "my_ring") beside = "ringscope-my-ring";
   std::error_code error;
-  const fs::path self = fs::read_symlink("/proc/self/exe", error);
-  if (error) return;
-  const std::string program = self.parent_path() / "ringscope-gpu";
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error || beside.empty()) return;
+  const std::string program = self.parent_path() / beside;
   std::vector<char*> words = {const_cast<char*>(program.c_str())};
   for (const std::string& argument : arguments)
     words.push_back(const_cast<char*>(argument.c_str()));
   words.push_back(nullptr);
   ::execv(program.c_str(), words.data());  // returns when there is none
-#else
-  (void)arguments;
 #endif
 }
 
@@ -196,7 +216,7 @@ std::string availability(Backend backend) {
   if (backend == Backend::cuda) return cuda_availability();
   if (backend == Backend::mpi) return mpi_availability();
   if (backend == Backend::nccl) return nccl_availability();
-  return "yes: a thread a rank";
+  return "yes: a thread per rank";
 }
 
 std::string cuda_details() {

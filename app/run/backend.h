@@ -21,10 +21,11 @@ constexpr std::string_view name_of(Backend backend) {
   return names[static_cast<int>(backend)];
 }
 
-// Replace this process by `ringscope-gpu`, the program beside this one that has GPU kernels, if
-// `arguments` ask for a GPU. Pass on the same `arguments`. Return if they don't ask for one, if
-// there is no such program, or if this is it.
-void become_gpu_program(const std::vector<std::string>& arguments);
+// Replace this process by the program beside this one that has what `arguments` ask for: GPU kernels
+// (`ringscope-gpu`), or the learner's ring (`ringscope-my-ring`). Pass on the same `arguments`. Return if
+// they ask for neither, if there is no such program, or if this is it. The learner's ring runs as
+// backend cpu or mpi, and there `arguments` say so afterwards. Throw InputError for what it can't do.
+void become_other_program(std::vector<std::string>& arguments);
 
 // Return the backends that this build has, as in "cpu, cuda".
 std::string built_backends();

@@ -87,6 +87,11 @@ class ForwardingBackend : public BlockBackend {
   void await(const StepInfo& step, Payload payload, const Completion& after) override {
     inner_.await(step, payload, after);
   }
+  bool is_idle() const override { return inner_.is_idle(); }
+  void attended(const StepInfo& step, const BlockStats& stats, std::int64_t begin_ns,
+                std::int64_t cpu_ns) override {
+    inner_.attended(step, stats, begin_ns, cpu_ns);
+  }
   Completion merge(const StepInfo& step, const QueryBlock& q, const SoftmaxState& into,
                    const SoftmaxState& from, const Completion& after) override {
     return pass_on(BlockOperation::merge, &step, after, [&](const Completion& earlier) {
@@ -128,6 +133,8 @@ class IdleBackend : public ForwardingBackend {
   IdleBackend() : ForwardingBackend(*this) {}
   void use_heads(const HeadShare& share) override { SchemeBackend::use_heads(share); }
   void await(const StepInfo& step, Payload payload, const Completion& after) override = 0;
+  bool is_idle() const override { return true; }
+  void attended(const StepInfo&, const BlockStats&, std::int64_t, std::int64_t) override {}
   const BlockStats& last_stats() const override { return none_; }
 
  protected:

@@ -2,6 +2,7 @@
 // of queries that other ranks have computed. Backends that have none of it refuse.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "core/attention/views.h"
@@ -32,6 +33,12 @@ class SchemeBackend {
   // Let all operations from now on come after `after`.
   virtual void await(const StepInfo& step, Payload payload,
                      const std::shared_ptr<PendingOperation>& after);
+  // Return whether nothing is computed, and buffers are none, because the loop is only counted.
+  virtual bool is_idle() const { return false; }
+  // Take note that the loop itself attended a block, or part of it, from begin_ns until now
+  // (monotonic), in so much processor time.
+  virtual void attended(const StepInfo& /*step*/, const BlockStats& /*stats*/,
+                        std::int64_t /*begin_ns*/, std::int64_t /*cpu_ns*/) {}
   // Merge the state of other keys into `into`, once `after` has happened.
   virtual std::shared_ptr<PendingOperation> merge(const StepInfo& step, const QueryBlock& q,
                                                   const SoftmaxState& into,

@@ -43,11 +43,6 @@ class NamingBackend : public ForwardingBackend {
   int rank_, last_step_;
 };
 
-struct Loop {
-  ForwardLoop* forward;
-  BackwardLoop* backward;
-};
-
 // Return the loop of a scheme. One rank alone, or one level of two, is the flat ring.
 Loop loop_of(Scheme scheme, const RingProblem& problem) {
   constexpr Loop ring{ring_forward, ring_backward};
@@ -71,11 +66,16 @@ Loop loop_of(Scheme scheme, const RingProblem& problem) {
     case Scheme::mesh:
       return {mesh_forward, mesh_backward};
     default:
-      return ring;
+      return flat_ring();
   }
 }
 
 }  // namespace
+
+Loop& flat_ring() {
+  static Loop loop{ring_forward, ring_backward};
+  return loop;
+}
 
 void run_forward(Scheme scheme, Communicator& comm, BlockBackend& backend,
                  const RingProblem& problem, RankMemory& mine) {

@@ -44,6 +44,13 @@ inline Exchange hop_of(Pass pass, Payload payload, int step, const Held& sent, c
           brought.owner, brought.data, brought.bytes, route.way,  route.to,  route.from};
 }
 
+struct Loop {
+  ForwardLoop* forward;
+  BackwardLoop* backward;
+};
+// The flat ring of several ranks. A program may put a loop of its own there (lessons/my_ring).
+Loop& flat_ring();
+
 // Run one pass by the loop of `scheme`. Throw RunError, which names rank and step.
 void run_forward(Scheme scheme, Communicator& comm, BlockBackend& backend,
                  const RingProblem& problem, RankMemory& mine);

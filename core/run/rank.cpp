@@ -10,14 +10,8 @@ namespace ringscope {
 
 namespace {
 
-// Return a recorder with room for all that a rank records. A pass of a ring records at most one compute
-// slice per step, a wait, a send and a recv for each of two payloads per step, and one wait at its
-// end, and so does one of an all-gather. Other loops are counted.
+// Return a recorder with room for all that a rank records.
 Recorder make_recorder(const Problem& config, int rank, std::int64_t origin_ns) {
-  if (is_plain(config)) {
-    const auto n = static_cast<std::size_t>(config.world_size);
-    return Recorder(2 * (7 * n + 1), 3 * n, origin_ns);
-  }
   const LoopCounts counts = count_loop(config, rank);
   return Recorder(counts.events, counts.samples, origin_ns);
 }

@@ -110,6 +110,17 @@ Completion RecordingBackend::around(BlockOperation which, const StepInfo* step,
   return nullptr;
 }
 
+void RecordingBackend::attended(const StepInfo& step, const BlockStats& stats,
+                                std::int64_t begin_ns, std::int64_t cpu_ns) {
+  TraceEvent event = compute_event(step, params_, stats, share_);
+  event.begin_ns = begin_ns - recorder_.origin_ns();
+  event.end_ns = recorder_.now_ns();
+  event.cpu_ns = cpu_ns;
+  recorder_.record(event);
+  if (pulse_ != nullptr) pulse_->advance();
+  if (listener_) listener_(event.pairs);
+}
+
 Completion RecordingBackend::attend(const StepInfo& step, const Region& region, const QueryBlock& q,
                                     const KvBlock& block, const SoftmaxState& state,
                                     const Completion& after) {

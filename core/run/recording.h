@@ -64,6 +64,8 @@ class RecordingBackend : public ForwardingBackend {
     record_wait(step, payload, after);
     inner_.await(step, payload, after);
   }
+  void attended(const StepInfo& step, const BlockStats& stats, std::int64_t begin_ns,
+                std::int64_t cpu_ns) override;
 
  private:
   Completion around(BlockOperation which, const StepInfo* step, const Completion& after,

@@ -1,22 +1,12 @@
-// What the exercises of your ring are given: rows, messages, and a rank that talks to others. Ranks
-// are threads with a clock of their own that counts work and bytes, so that scores don't depend on
-// the machine: a query-key pair takes one tick, and a message takes a tick for each 16 bytes.
+// What the exercises of your ring are given: rows, messages, and a rank that talks to others. The
+// checks run ranks as threads with a clock that counts; backend.cpp runs them in the project's ring.
 #pragma once
 
-#include <chrono>
-#include <condition_variable>
-#include <deque>
+#include <cmath>
+#include <cstddef>
 #include <functional>
 #include <limits>
-#include <map>
-#include <mutex>
-#include <stdexcept>
-#include <string>
-#include <tuple>
-#include <utility>
 #include <vector>
-
-#include "core/trace/event.h"
 
 namespace my_ring {
 
@@ -68,53 +58,15 @@ inline void add(Row& a, double factor, const Row& b) {
   for (std::size_t x = 0; x < b.size(); ++x) a[x] += factor * b[x];
 }
 
-// Count the bytes of a message. Positions are free, because a rank can compute them.
-inline double bytes_of(const Message& m) {
-  std::size_t numbers = m.state.out.empty() ? 0 : m.state.out.size() + 2;
-  for (const Matrix* matrix : {&m.block.k, &m.block.v, &m.gradient.dk, &m.gradient.dv})
-    for (const Row& row : *matrix) numbers += row.size();
-  return static_cast<double>(8 * numbers);
+// Return the scores q k / sqrt(D) of a tile, a row for each query.
+inline Matrix scores_of(const Queries& queries, Range rows, const Block& block, Range keys) {
+  Matrix tile(rows.last - rows.first, Row(keys.last - keys.first));
+  for (std::size_t i = rows.first; i < rows.last; ++i)
+    for (std::size_t j = keys.first; j < keys.last; ++j)
+      tile[i - rows.first][j - keys.first] =
+          dot(queries.q[i], block.k[j]) / std::sqrt(static_cast<double>(block.k[j].size()));
+  return tile;
 }
-
-// What the threads share: messages under way, each with the time at which it was sent.
-class Network {
- public:
-  struct Sent {
-    Message message;
-    double at = 0;
-  };
-  enum class Kind { hop, sent, taken };
-
-  void put(int from, int to, Kind kind, Sent sent) {
-    const std::lock_guard lock(mutex_);
-    under_way_[{from, to, kind}].push_back(std::move(sent));
-    changed_.notify_all();
-  }
-  // Throw if nothing comes for two seconds, or if another rank has failed.
-  Sent take(int from, int to, Kind kind) {
-    std::unique_lock lock(mutex_);
-    std::deque<Sent>& queue = under_way_[{from, to, kind}];
-    changed_.wait_for(lock, std::chrono::seconds(2), [&] { return failed_ || !queue.empty(); });
-    if (queue.empty()) {
-      throw std::runtime_error("rank " + std::to_string(to) + " waits for ever for rank " +
-                               std::to_string(from));
-    }
-    Sent sent = std::move(queue.front());
-    queue.pop_front();
-    return sent;
-  }
-  void fail() {
-    const std::lock_guard lock(mutex_);
-    failed_ = true;
-    changed_.notify_all();
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::map<std::tuple<int, int, Kind>, std::deque<Sent>> under_way_;
-  bool failed_ = false;
-};
 
 class Rank {
  public:
@@ -122,45 +74,24 @@ class Rank {
 
   const int number, ranks;
 
-  Rank(int number_, int ranks_, Network& network)
-      : number(number_), ranks(ranks_), network_(network) {}
+  Rank(int number_, int ranks_) : number(number_), ranks(ranks_) {}
+  virtual ~Rank() = default;
 
   int next() const { return (number + 1) % ranks; }
   int previous() const { return (number + ranks - 1) % ranks; }
 
-  // Return the scores q k / sqrt(D) of a tile, a row for each query. A tile has at most kTile rows
-  // and kTile keys, and is computed whole.
-  Matrix scores(const Queries& queries, Range rows, const Block& block, Range keys);
+  // Return the scores of a tile, which has at most kTile rows and kTile keys, and is computed whole.
+  virtual Matrix scores(const Queries& queries, Range rows, const Block& block, Range keys) = 0;
 
   // Start to send to the next rank and to receive from the previous one, and return at once.
-  void start_hop(Message message);
+  virtual void start_hop(Message message) = 0;
   // Wait for the end of the oldest hop that has been started, and return what it brought.
-  Message finish_hop();
+  virtual Message finish_hop() = 0;
 
   // Send, and wait until `to` has received it.
-  void send(int to, const Message& message);
+  virtual void send(int to, const Message& message) = 0;
   // Wait until `from` sends.
-  Message receive(int from);
-
-  // ---
-  // For the check: what carries hops out instead of start_hop and finish_hop, and what was counted.
-
-  std::function<Message(Rank&, const Message&)> exchange;
-  double now = 0, computed = 0, waited = 0, bytes = 0;
-  std::vector<ringscope::TraceEvent> events;
-
-  void end_slice();  // of computing
-  void start_pass(ringscope::Pass next) { end_slice(), pass_ = next, step_ = 0; }
-
- private:
-  void record(ringscope::Lane lane, double begin, double end, const Message* message, int other);
-  void wait_until(double time, const Message& message, int other);
-
-  Network& network_;
-  std::deque<Network::Sent> started_;
-  ringscope::Pass pass_ = ringscope::Pass::forward;
-  int step_ = 0;
-  double slice_began_ = 0, link_free_ = 0;
+  virtual Message receive(int from) = 0;
 };
 
 using Attend = std::function<void(Rank&, const Queries&, const Block&, std::vector<State>&)>;

@@ -1,12 +1,22 @@
 // The check of your ring up to one lesson (RINGSCOPE_STEP): the functions until then run together on
 // threads, are compared with naive attention in f64, and get a score beside par. With a path as
-// argument the last run's timeline is written there.
+// argument the last run's timeline is written there. Ranks are threads with a clock that counts work and
+// bytes, so that scores don't depend on the machine: a query-key pair takes one tick, and a message takes
+// a tick for each 16 bytes.
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <condition_variable>
+#include <deque>
 #include <exception>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <stdexcept>
 #include <string>
 #include <thread>
+#include <tuple>
+#include <utility>
 
 #include "core/attention/naive.h"
 #include "core/base/random.h"
@@ -55,9 +65,85 @@ constexpr char kOrder[] =
     "        finish_hop brought a gradient before: hops end in the order in which they were "
     "started\n";
 
-}  // namespace
+// Count the bytes of a message. Positions are free, because a rank can compute them.
+inline double bytes_of(const Message& m) {
+  std::size_t numbers = m.state.out.empty() ? 0 : m.state.out.size() + 2;
+  for (const Matrix* matrix : {&m.block.k, &m.block.v, &m.gradient.dk, &m.gradient.dv})
+    for (const Row& row : *matrix) numbers += row.size();
+  return static_cast<double>(8 * numbers);
+}
 
-Matrix Rank::scores(const Queries& queries, Range rows, const Block& block, Range keys) {
+// What the threads share: messages under way, each with the time at which it was sent.
+class Network {
+ public:
+  struct Sent {
+    Message message;
+    double at = 0;
+  };
+  enum class Kind { hop, sent, taken };
+
+  void put(int from, int to, Kind kind, Sent sent) {
+    const std::lock_guard lock(mutex_);
+    under_way_[{from, to, kind}].push_back(std::move(sent));
+    changed_.notify_all();
+  }
+  // Throw if nothing comes for two seconds, or if another rank has failed.
+  Sent take(int from, int to, Kind kind) {
+    std::unique_lock lock(mutex_);
+    std::deque<Sent>& queue = under_way_[{from, to, kind}];
+    changed_.wait_for(lock, std::chrono::seconds(2), [&] { return failed_ || !queue.empty(); });
+    if (queue.empty()) {
+      throw std::runtime_error("rank " + std::to_string(to) + " waits for ever for rank " +
+                               std::to_string(from));
+    }
+    Sent sent = std::move(queue.front());
+    queue.pop_front();
+    return sent;
+  }
+  void fail() {
+    const std::lock_guard lock(mutex_);
+    failed_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::tuple<int, int, Kind>, std::deque<Sent>> under_way_;
+  bool failed_ = false;
+};
+
+class CountingRank : public Rank {
+ public:
+  CountingRank(int number_, int ranks_, Network& network)
+      : Rank(number_, ranks_), network_(network) {}
+
+  Matrix scores(const Queries& queries, Range rows, const Block& block, Range keys) override;
+  void start_hop(Message message) override;
+  Message finish_hop() override;
+  void send(int to, const Message& message) override;
+  Message receive(int from) override;
+
+  // What carries hops out instead of start_hop and finish_hop, if it isn't empty.
+  std::function<Message(Rank&, const Message&)> exchange;
+  double now = 0, computed = 0, waited = 0, bytes = 0;
+  std::vector<ringscope::TraceEvent> events;
+
+  void end_slice();  // of computing
+  void start_pass(ringscope::Pass next) { end_slice(), pass_ = next, step_ = 0; }
+
+ private:
+  void record(Lane lane, double begin, double end, const Message* message, int other);
+  void wait_until(double time, const Message& message, int other);
+
+  Network& network_;
+  std::deque<Network::Sent> started_;
+  ringscope::Pass pass_ = ringscope::Pass::forward;
+  int step_ = 0;
+  double slice_began_ = 0, link_free_ = 0;
+};
+
+Matrix CountingRank::scores(const Queries& queries, Range rows, const Block& block, Range keys) {
   if (block.k.empty() && keys.last > 0) throw std::runtime_error(kNoBlock);
   if (rows.last > queries.q.size() || keys.last > block.k.size() || rows.first > rows.last ||
       keys.first > keys.last || rows.last - rows.first > kTile || keys.last - keys.first > kTile)
@@ -65,18 +151,13 @@ Matrix Rank::scores(const Queries& queries, Range rows, const Block& block, Rang
                              std::to_string(rows.last) + ") and keys [" +
                              std::to_string(keys.first) + ", " + std::to_string(keys.last) +
                              ") does not exist, or is too large");
-  Matrix tile(rows.last - rows.first, Row(keys.last - keys.first));
-  for (std::size_t i = rows.first; i < rows.last; ++i)
-    for (std::size_t j = keys.first; j < keys.last; ++j)
-      tile[i - rows.first][j - keys.first] =
-          dot(queries.q[i], block.k[j]) / std::sqrt(static_cast<double>(block.k[j].size()));
   const auto ticks = static_cast<double>((rows.last - rows.first) * (keys.last - keys.first));
   now += ticks;
   computed += ticks;
-  return tile;
+  return scores_of(queries, rows, block, keys);
 }
 
-void Rank::record(Lane lane, double begin, double end, const Message* message, int other) {
+void CountingRank::record(Lane lane, double begin, double end, const Message* message, int other) {
   ringscope::TraceEvent event;
   event.lane = lane;
   event.pass = pass_;
@@ -95,12 +176,12 @@ void Rank::record(Lane lane, double begin, double end, const Message* message, i
   events.push_back(event);
 }
 
-void Rank::end_slice() {
+void CountingRank::end_slice() {
   if (now > slice_began_) record(Lane::compute, slice_began_, now, nullptr, 0);
   slice_began_ = now;
 }
 
-void Rank::wait_until(double time, const Message& message, int other) {
+void CountingRank::wait_until(double time, const Message& message, int other) {
   if (time > now) {
     record(Lane::wait, now, time, &message, other);
     waited += time - now;
@@ -109,7 +190,7 @@ void Rank::wait_until(double time, const Message& message, int other) {
   slice_began_ = now;
 }
 
-void Rank::start_hop(Message message) {
+void CountingRank::start_hop(Message message) {
   end_slice();
   if (message.block.k.empty() && message.gradient.dk.empty() && *Exercise::note != '\0')
     throw std::runtime_error(kNoBlock);
@@ -119,7 +200,7 @@ void Rank::start_hop(Message message) {
   network_.put(number, next(), Network::Kind::hop, {std::move(message), now});
 }
 
-Message Rank::finish_hop() {
+Message CountingRank::finish_hop() {
   end_slice();
   if (started_.empty()) throw std::runtime_error("finish_hop() without start_hop()");
   const Network::Sent mine = std::move(started_.front());
@@ -140,14 +221,14 @@ Message Rank::finish_hop() {
   return in;
 }
 
-void Rank::send(int to, const Message& message) {
+void CountingRank::send(int to, const Message& message) {
   end_slice();
   bytes += bytes_of(message);
   network_.put(number, to, Network::Kind::sent, {message, now});
   wait_until(network_.take(to, number, Network::Kind::taken).at, message, to);
 }
 
-Message Rank::receive(int from) {
+Message CountingRank::receive(int from) {
   end_slice();
   Network::Sent sent = network_.take(from, number, Network::Kind::sent);
   const double begin = std::max(sent.at, now);
@@ -161,12 +242,10 @@ Message Rank::receive(int from) {
 // ---
 // A run of all ranks, and its problem.
 
-namespace {
-
 constexpr std::size_t kDim = 4;
 
 struct Run {
-  std::vector<std::unique_ptr<Rank>> ranks;
+  std::vector<std::unique_ptr<CountingRank>> ranks;
   std::string failure;  // of the rank that failed first
 
   double wall() const {
@@ -187,12 +266,12 @@ struct Run {
   }
 };
 
-[[maybe_unused]] Run run_ranks(int n, const std::function<void(Rank&)>& body) {
+[[maybe_unused]] Run run_ranks(int n, const std::function<void(CountingRank&)>& body) {
   Run run;
   Network network;
   std::mutex mutex;
   std::vector<std::thread> threads;
-  for (int r = 0; r < n; ++r) run.ranks.push_back(std::make_unique<Rank>(r, n, network));
+  for (int r = 0; r < n; ++r) run.ranks.push_back(std::make_unique<CountingRank>(r, n, network));
   for (const auto& owned : run.ranks)
     threads.emplace_back([&run, &network, &mutex, &body, &rank = *owned] {
       try {
@@ -402,8 +481,9 @@ void check_tiles(Exercise& exercise) {
     std::vector<State> states(all.size(), {kNone, 0, Row(kDim)});
     const std::string name = std::to_string(seqlen) + " rows";
     Exercise::begin(name);
-    const Run run = run_ranks(
-        1, [&](Rank& rank) { attend(rank, problem.queries(all), problem.block(all), states); });
+    const Run run = run_ranks(1, [&](CountingRank& rank) {
+      attend(rank, problem.queries(all), problem.block(all), states);
+    });
     exercise.runs(name, run.failure);
     exercise.near(name + ": error", error_of(outputs_of(states), problem.exact.out, all), 0,
                   kMostError);
@@ -422,7 +502,7 @@ Run check_ring(Exercise& exercise, const std::string& name, const Problem& probl
   std::vector<Matrix> out(static_cast<std::size_t>(n)), dq = out, dk = out, dv = out;
   (void)backward;
   Exercise::begin(name);
-  Run run = run_ranks(n, [&](Rank& rank) {
+  Run run = run_ranks(n, [&](CountingRank& rank) {
     const auto at = static_cast<std::size_t>(rank.number);
     rank.exchange = exchange;
     const std::vector<long> rows = deal(rank.number, n, problem.seqlen);
@@ -481,7 +561,7 @@ void check_interleaved(Exercise& exercise) {
   std::vector<State> states(rows.size(), {kNone, 0, Row(kDim)});
   const std::string name = "a tile that only its last query sees";
   Exercise::begin(name);
-  const Run run = run_ranks(1, [&](Rank& rank) {
+  const Run run = run_ranks(1, [&](CountingRank& rank) {
     for (const auto& block : {keys, others})
       attend_causal(rank, problem.queries(rows), problem.block(block), states);
   });
@@ -576,7 +656,7 @@ int check(const char* path) {
     std::vector<int> got(static_cast<std::size_t>(ranks), -1);
     const std::string name = "a hop of " + std::to_string(ranks) + " ranks";
     Exercise::begin(name);
-    const Run run = run_ranks(ranks, [&](Rank& rank) {
+    const Run run = run_ranks(ranks, [&](CountingRank& rank) {
       const Message in = exchange(rank, {{}, {}, {double(rank.number), 0, Row(14)}});
       got[static_cast<std::size_t>(rank.number)] = int(in.state.m);
     });
@@ -607,7 +687,7 @@ int check(const char* path) {
     const std::string name = "decode, " + std::to_string(ranks) + " ranks";
     Exercise::begin(name);
     State found;
-    last = run_ranks(ranks, [&](Rank& rank) {
+    last = run_ranks(ranks, [&](CountingRank& rank) {
       const bool holds = rank.number < holders;
       const Block own = holds ? causal.block(contiguous(rank.number, holders, seqlen)) : Block{};
       const State state = decode(rank, causal.queries({seqlen - 1}), own);
