@@ -15,23 +15,17 @@
 
 namespace ringscope {
 
-// One rank's place, its share of the heads, and where everything lies.
+// One rank's place, its share of the heads, of those of a chunk, and where everything lies.
 class HeadsMember {
  public:
   HeadsMember(const Communicator& comm, const RingProblem& problem, RankMemory& mine, int chunk = 0)
-      : problem_(problem),
-        mine_(mine),
-        size_(problem.heads_group()),
-        rank_(comm.rank()),
-        groups_(comm.world_size() / size_),
-        chunk_(chunk),
-        heads_(heads_of(number())) {}
+      : problem_(problem), mine_(mine), rank_(comm.rank()), chunk_(chunk) {}
 
   int size() const { return size_; }      // of a group
   int groups() const { return groups_; }  // in the ring
   int number() const { return rank_ % size_; }
   // Return this rank's share of the heads, and a member's.
-  const HeadShare& heads() const { return heads_; }
+  HeadShare heads() const { return heads_of(number()); }
   HeadShare heads_of(int member) const { return problem_.heads_of(chunk_ * size_ + member); }
   // Return the member `k` places on, and the rank of a member of this group.
   int on(int k) const { return (number() + k + size_) % size_; }
@@ -112,8 +106,8 @@ class HeadsMember {
 
   const RingProblem& problem_;
   RankMemory& mine_;
-  int size_, rank_, groups_, chunk_;
-  HeadShare heads_;
+  int rank_, chunk_;
+  int size_ = problem_.heads_group(), groups_ = problem_.partition.world_size / size_;
 };
 
 // The messages of one pass.

@@ -106,17 +106,16 @@ class Bill {
       : job_(job), rows_(rows), e_(job.storage_bytes()), block_(block_values(job.max_rows())) {}
 
   std::vector<MemoryPart> parts() {
+    const Extras extras = has_extras(job_) ? extras_of(job_) : Extras{};
+    add_query_side(extras);
     if (has_extras(job_)) {
-      add_own_and_extras();
+      add_blocks_and_extras(extras);
+    } else if (job_.scheme == Scheme::allgather) {
+      add_gathered_blocks();
+    } else if (job_.scheme == Scheme::two_level && job_.nodes > 1 && job_.ranks_a_node() > 1) {
+      add_two_level_blocks();
     } else {
-      add_query_side(rows_, "b c d H", "b c H");
-      if (job_.scheme == Scheme::allgather) {
-        add_gathered_blocks();
-      } else if (job_.scheme == Scheme::two_level && job_.nodes > 1 && job_.ranks_a_node() > 1) {
-        add_two_level_blocks();
-      } else {
-        add_ring_blocks();
-      }
+      add_ring_blocks();
     }
     if (job_.backward)
       // What other layers keep for their backward pass: Q, K, V, O as stored, row_max, row_sum.
@@ -144,17 +143,25 @@ class Bill {
     add(kind, std::move(name), count * bytes, fmt::format("{} x {}", count, formula), count);
   }
 
-  // Add Q, output and row statistics of `rows` rows of all heads; with backward also dO, dQ and
-  // delta. `v` and `r` are the formulas of the numbers of values and of rows.
-  void add_query_side(double rows, const std::string& v, const std::string& r) {
-    const double values = query_values(job_.shape, rows), heads = row_values(job_.shape, rows);
-    add(Kind::q, "Q", values * e_, v + " e");
-    add(Kind::out_accum, "output, f32", values * 4, "4 " + v);
-    add(Kind::statistics, "row statistics", heads * kStatisticsBytes, "16 " + r);
+  // Add Q, output and row statistics of the rank's rows and, behind them, of slots for queries from
+  // elsewhere; with backward also dO, dQ and delta.
+  void add_query_side(const Extras& x) {
+    const auto d = static_cast<double>(job_.shape.head_dim);
+    const double own_rows = row_values(job_.shape, rows_);
+    const double slot_rows = static_cast<double>(job_.shape.batch * x.heads) * job_.max_rows();
+    const auto add_rows = [&](Kind kind, const char* name, int slots, double bytes_of_row,
+                              const char* unit) {
+      add(kind, name, (own_rows + slots * slot_rows) * bytes_of_row,
+          slots == 0 ? fmt::format("b c H {}", unit)
+                     : fmt::format("(b c H + {} b c {}) {}", slots, x.heads, unit));
+    };
+    add_rows(Kind::q, "Q", x.q, d * e_, "d e");
+    add_rows(Kind::out_accum, "output, f32", x.states, d * 4, "4 d");
+    add_rows(Kind::statistics, "row statistics", x.states, kStatisticsBytes, "16");
     if (!job_.backward) return;
-    add(Kind::dout, "dO", values * e_, v + " e");
-    add(Kind::dq, "dQ, f32", values * 4, "4 " + v);
-    add(Kind::delta, "row sums of dO O", heads * 4, "4 " + r);
+    add_rows(Kind::dout, "dO", x.q, d * e_, "d e");
+    add_rows(Kind::dq, "dQ, f32", x.states, d * 4, "4 d");
+    add_rows(Kind::delta, "row sums of dO O", x.q, 4, "4");
   }
 
   void add_ring_blocks() {
@@ -193,29 +200,10 @@ class Bill {
     if (n > 1) add(Kind::gradients, "incoming dK, dV, f32", block_ * 4, "8 b c d G");
   }
 
-  // Add the rank's own tensors and, behind the queries' own, the slots for those from elsewhere.
-  void add_own_and_extras() {
-    const AttentionShape& s = job_.shape;
-    const Extras x = extras_of(job_);
-    const auto d = static_cast<double>(s.head_dim), batch = static_cast<double>(s.batch);
-    const double own_rows = row_values(s, rows_);
-    const double slot_rows = batch * static_cast<double>(x.heads) * job_.max_rows();
-    const auto add_rows = [&](Kind kind, const char* name, int slots, double bytes_of_row,
-                              const std::string& unit) {
-      add(kind, name, (own_rows + slots * slot_rows) * bytes_of_row,
-          slots == 0 ? fmt::format("b c H {}", unit)
-                     : fmt::format("(b c H + {} b c {}) {}", slots, x.heads, unit));
-    };
-    add_rows(Kind::q, "Q", x.q, d * e_, "d e");
-    add_rows(Kind::out_accum, "output, f32", x.states, d * 4, "4 d");
-    add_rows(Kind::statistics, "row statistics", x.states, kStatisticsBytes, "16");
-    if (job_.backward) {
-      add_rows(Kind::dout, "dO", x.q, d * e_, "d e");
-      add_rows(Kind::dq, "dQ, f32", x.states, d * 4, "4 d");
-      add_rows(Kind::delta, "row sums of dO O", x.q, 4, "4");
-    }
-    const double extra =
-        2 * batch * static_cast<double>(x.kv_heads) * static_cast<double>(extra_kv_rows(job_)) * d;
+  // Add the rank's own block and buffers for those from elsewhere.
+  void add_blocks_and_extras(const Extras& x) {
+    const double extra = 2 * static_cast<double>(job_.shape.batch * x.kv_heads *
+                                                 extra_kv_rows(job_) * job_.shape.head_dim);
     const std::string formula = fmt::format("b {} d {}", extra_kv_rows(job_), x.kv_heads);
     add(Kind::kv, "own KV block", block_ * e_, "2 b c d G e");
     if (x.kv > 0)
