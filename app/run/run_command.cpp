@@ -93,7 +93,8 @@ void add_ring(CommandFlags& flags, RunOptions& run) {
       [&run](const std::string& text) {
         for_flag("--scheme", [&] { set_scheme(run.job, text); });
       });
-  flags.row(run.job, "partition");
+  run.job.hops = Hops::needed;
+  flags.row(run.job, "hops").row(run.job, "partition");
   flags.row(run.job, "speeds").needs("--partition searched");
   flags.path("--write-partition", run.write_partition,
              "write the rank of each position, .npy, as file: reads it");
@@ -202,6 +203,9 @@ void check(RunOptions& run, const CommandFlags& flags) {
     contradiction("--kv-buffers",
                   fmt::format("{} given with --scheme {}", run.job.kv_buffers, name_of(scheme)),
                   "it with --scheme ring or two-level; the others have as many as they need");
+  if (flags.given("--hops") && scheme != Scheme::ring)
+    contradiction("--hops", fmt::format("given with --scheme {}", name_of(scheme)),
+                  "it with --scheme ring");
   if (run.live) check_live(run);
   if (run.verify_rows) run.verify = true;
 }

@@ -21,8 +21,8 @@ class CountingSeams : public Communicator, public IdleBackend {
   Completion exchange(const Exchange& hop, std::initializer_list<Completion>) override {
     (hop.pass == Pass::forward ? counts.forward_bytes : counts.backward_bytes) +=
         static_cast<double>(hop.send_bytes);
-    ++counts.messages;
-    counts.events += 2;
+    counts.messages += hop.sends();
+    counts.events += hop.sends() + hop.receives();
     return nullptr;
   }
 

@@ -17,13 +17,14 @@ struct LoopCounts {
 };
 
 // Return whether the job is a ring or an all-gather of whole blocks, whose counts have closed forms.
-constexpr bool is_plain(const Problem& job) {
-  return job.scheme == Scheme::ring || (job.scheme == Scheme::allgather && job.slices == 1);
+inline bool is_plain(const Problem& job) {
+  return (job.scheme == Scheme::ring && !job.parts_blocks()) ||
+         (job.scheme == Scheme::allgather && job.slices == 1);
 }
 
 // Return whether the loops of all ranks are followed, because they are not turned copies of one and
 // their traffic has no closed form here. Ulysses has one where every rank gets as many heads at once.
-constexpr bool is_followed(const Problem& job) {
+inline bool is_followed(const Problem& job) {
   if (job.scheme == Scheme::ulysses)
     return job.slices > 1 || job.shape.num_heads % job.world_size != 0 ||
            job.shape.num_heads_kv % job.world_size != 0;

@@ -67,7 +67,8 @@ void set_scheme(Problem& job, std::string_view text) {
     job.scheme = scheme;
     return true;
   };
-  if (set(Scheme::ring, false) || set(Scheme::bidirectional, false) || set(Scheme::pass_q, false))
+  if (set(Scheme::ring, false) || set(Scheme::bidirectional, false) || set(Scheme::pass_q, false) ||
+      set(Scheme::groupcast, false))
     return;
   if (set(Scheme::allgather, true, true) || set(Scheme::ulysses, true, true)) {
     if (has_number) job.slices = number(numbers);
@@ -110,6 +111,7 @@ void check_scheme(const Problem& job) {
     case Scheme::ring:
     case Scheme::bidirectional:
     case Scheme::pass_q:
+    case Scheme::groupcast:
       return;
     case Scheme::multi_ring:
       if (job.rings > most_rings(n))
@@ -172,6 +174,37 @@ int RingProblem::head_shares() const {
   return heads_group() * (in_slices ? slices : 1);
 }
 
+PartedBlocks::PartedBlocks(const Mask& mask, const Partition& partition, PartOrder order) {
+  for (int owner = 0; owner < partition.world_size; ++owner) {
+    of_owner.push_back(parts_of_block(mask, partition, owner, order));
+    most_parts = std::max(most_parts, of_owner.back().size());
+    std::vector<int> stretches(static_cast<std::size_t>(partition.world_size), 0);
+    std::vector<bool> before(stretches.size(), false);
+    for (const BlockPart& part : of_owner.back()) {
+      hops = std::max(hops, part.last);
+      for (std::size_t distance = 0; distance < stretches.size(); ++distance)
+        stretches[distance] += part.needed_by[distance] && !before[distance];
+      before = part.needed_by;
+    }
+    messages.resize(stretches.size());
+    for (std::size_t distance = 0; distance < stretches.size(); ++distance)
+      messages[distance] = std::max(messages[distance], stretches[distance]);
+  }
+}
+
+Index PartedBlocks::rows(int owner, int hop) const {
+  Index rows = 0;
+  for (const BlockPart& part : of_owner[owner])
+    if (hop == 0 || part.last >= hop) rows += part.size();
+  return rows;
+}
+
+bool Problem::parts_blocks() const {
+  if (scheme == Scheme::groupcast) return world_size > 1;
+  return scheme == Scheme::ring && hops == Hops::needed &&
+         saves_hops(mask.for_seqlen(shape.seqlen), partition_of_sequence());
+}
+
 int Problem::used_kv_buffers() const {
   return scheme == Scheme::ring ? std::min(kv_buffers, world_size) : 0;
 }
@@ -181,15 +214,20 @@ double Problem::scale() const {
 }
 
 RingProblem Problem::ring_problem() const {
-  return {{shape, dtype, scale()},
-          mask.for_seqlen(shape.seqlen),
-          partition_of_sequence(),
-          scheme,
-          nodes,
-          slices,
-          group,
-          grid_rows,
-          rings};
+  RingProblem problem{{shape, dtype, scale()},
+                      mask.for_seqlen(shape.seqlen),
+                      partition_of_sequence(),
+                      scheme,
+                      nodes,
+                      slices,
+                      group,
+                      grid_rows,
+                      rings};
+  if (parts_blocks())
+    problem.parted = std::make_shared<PartedBlocks>(
+        problem.mask, problem.partition,
+        scheme == Scheme::ring ? PartOrder::farthest_first : PartOrder::by_position);
+  return problem;
 }
 
 int Problem::ranks_a_node() const {
@@ -205,6 +243,7 @@ Recording empty_recording(const Problem& config, std::string_view backend) {
   info.partition = config.partition.recorded_name();
   info.mask = config.mask.name();
   info.scheme = config.scheme_name();
+  if (config.parts_blocks()) info.hops = name_of(config.hops);
   info.mask_slices = config.mask.slice_numbers();
   info.partition_runs = config.partition.numbers();
   info.dtype = name_of(config.dtype);

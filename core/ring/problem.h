@@ -2,6 +2,7 @@
 // schemes by which blocks get around. It says nothing about the machine.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,10 +11,12 @@
 #include "core/attention/views.h"
 #include "core/base/dtype.h"
 #include "core/problem/mask.h"
+#include "core/problem/needed.h"
 #include "core/problem/partition.h"
 #include "core/problem/region.h"
 #include "core/problem/shape.h"
 #include "core/ring/faults.h"
+#include "core/trace/event.h"
 
 namespace ringscope {
 
@@ -31,7 +34,8 @@ enum class Scheme {
   bidirectional,
   pass_q,
   mesh,
-  multi_ring
+  multi_ring,
+  groupcast
 };
 
 // The schemes that need no number, which plans and simulations compare, and those whose hops all go
@@ -42,12 +46,12 @@ inline constexpr Scheme kRunSchemes[] = {Scheme::ring, Scheme::allgather};
 // The names that the program accepts.
 inline constexpr char kSchemeNames[] =
     "ring|bidirectional|multi-ring:R|pass-q|allgather[:SLICES]|ulysses[:CHUNKS]|hybrid:U|"
-    "two-level:M|mesh:RxC";
+    "two-level:M|mesh:RxC|groupcast";
 
 constexpr std::string_view name_of(Scheme scheme) {
-  constexpr std::string_view names[] = {"ring",      "allgather", "ulysses",
-                                        "two-level", "hybrid",    "bidirectional",
-                                        "pass-q",    "mesh",      "multi-ring"};
+  constexpr std::string_view names[] = {"ring",       "allgather",     "ulysses", "two-level",
+                                        "hybrid",     "bidirectional", "pass-q",  "mesh",
+                                        "multi-ring", "groupcast"};
   return names[static_cast<int>(scheme)];
 }
 
@@ -69,13 +73,34 @@ Index pairs_of_share(const AttentionShape& shape, Index pairs, const HeadShare& 
 // One attention problem on a ring. It is the same on all ranks and enough to compute any rank's
 // rows, regions and message sizes, so none of that is ever sent.
 
+// What a block's hops carry in a ring: all of it, or the rows that a rank further on still needs.
+enum class Hops { all, needed };
+
+inline constexpr Hops kAllHops[] = {Hops::all, Hops::needed};
+constexpr std::string_view name_of(Hops hops) { return hops == Hops::all ? "all" : "needed"; }
+
+// The blocks of all ranks in parts (core/problem/needed.h), where a rank's is not sent as a whole.
+struct PartedBlocks {
+  std::vector<std::vector<BlockPart>> of_owner;
+  int hops = 0;  // that the part which travels farthest makes
+  std::vector<int>
+      messages;  // by distance: the most stretches of parts that a rank needs of another
+  std::size_t most_parts = 0;
+
+  PartedBlocks(const Mask& mask, const Partition& partition, PartOrder order);
+  // Return how many rows of an owner's block make its hop number `hop` > 0 around a ring. They are
+  // its first parts, and all rows if `hop` is 0.
+  Index rows(int owner, int hop) const;
+};
+
 struct RingProblem {
   AttentionParams params;
   Mask mask;
   Partition partition;
   Scheme scheme = Scheme::ring;
-  int nodes = 1;                                        // two_level
-  int slices = 1, group = 1, grid_rows = 1, rings = 1;  // as in Problem
+  int nodes = 1;                                         // two_level
+  int slices = 1, group = 1, grid_rows = 1, rings = 1;   // as in Problem
+  std::shared_ptr<const PartedBlocks> parted = nullptr;  // null: blocks are sent whole
 
   // Return how many ranks exchange heads: 1 in schemes that do not.
   int heads_group() const {
@@ -96,13 +121,22 @@ struct RingProblem {
   Region region(int rank, int owner) const {
     return {mask, partition.rows_of(rank), partition.rows_of(owner)};
   }
-  // Return the bytes of an owner's KV block (K, V; storage type) or of its gradient (dK, dV; f32).
-  Index kv_bytes(int owner) const {
-    return 2 * kv_values(params, rows(owner)) * bytes_of(params.dtype);
+  // Return the bytes of a row of a KV block (K, V; storage type) or of its gradient (dK, dV; f32).
+  Index row_bytes(Payload payload) const {
+    return 2 * kv_values(params, 1) * (payload == Payload::kv ? bytes_of(params.dtype) : 4);
   }
-  Index gradient_bytes(int owner) const { return 2 * kv_values(params, rows(owner)) * 4; }
-  // Return how many blocks, parts of them or shares of their heads a rank attends in a pass.
-  int blocks_attended() const { return partition.world_size * row_parts() * head_shares(); }
+  Index kv_bytes(int owner) const { return rows(owner) * row_bytes(Payload::kv); }
+  // Return what of it makes hop number `hop` > 0 of a ring, which has so many hops in all.
+  Index kv_bytes(int owner, int hop) const {
+    return parted ? parted->rows(owner, hop) * row_bytes(Payload::kv) : kv_bytes(owner);
+  }
+  int hops() const { return parted ? parted->hops : partition.world_size - 1; }
+  Index gradient_bytes(int owner) const { return rows(owner) * row_bytes(Payload::dkv); }
+  // Return how many blocks, parts of them or shares of their heads a rank attends in a pass, at most.
+  int blocks_attended() const {
+    if (parted) return partition.world_size * static_cast<int>(parted->most_parts);
+    return partition.world_size * row_parts() * head_shares();
+  }
   // Return whether a rank attends for other ranks' queries as well as its own.
   bool attends_for_others() const {
     return partition.world_size > 1 && (scheme == Scheme::pass_q || scheme == Scheme::mesh ||
@@ -121,6 +155,7 @@ struct Problem {
   PartitionSpec partition = {};  // dealt out before it is used, if it is not a fixed one
   int world_size = 1;
   Scheme scheme = Scheme::ring;
+  Hops hops = Hops::all;  // ring
   bool backward = false;
   int kv_buffers = 2;  // ring only: buffers that KV blocks rotate through; > 2 let ranks run ahead
   int nodes = 1;       // two_level: each has world_size / nodes ranks
@@ -138,6 +173,9 @@ struct Problem {
 
   // Return the KV buffers that a rank really has: at most world_size, and 0 in an all-gather.
   int used_kv_buffers() const;
+  // Return whether blocks travel in parts: in a group cast, and in a ring with `needed` hops that are
+  // worth it.
+  bool parts_blocks() const;
   double scale() const;  // softmax_scale, or its default
   // Return the scheme with its numbers, as set_scheme() reads it.
   std::string scheme_name() const;
@@ -162,8 +200,6 @@ void set_scheme(Problem& job, std::string_view text);
 // Throw an InputError that says what would be accepted when the scheme's numbers don't fit the ranks
 // or the heads.
 void check_scheme(const Problem& job);
-
-struct Recording;  // core/trace/event.h
 
 // Return a recording without events, which describes the run. Clock offsets are zero, and its base
 // time is now.

@@ -13,6 +13,9 @@ inline void read_value(DType& to, std::string_view text, const MemberRow&) {
 inline void read_value(Scheme& to, std::string_view text, const MemberRow&) {
   to = parse_name(text, kAllSchemes);
 }
+inline void read_value(Hops& to, std::string_view text, const MemberRow&) {
+  to = parse_name(text, kAllHops);
+}
 inline void read_value(PartitionKind& to, std::string_view text, const MemberRow&) {
   to = parse_partition(text);
 }
@@ -41,6 +44,12 @@ void describe(S& job, F&& row) {
   row(MemberRow("world-size", "N", "ranks").swept(), job.world_size);
   row(MemberRow("dtype", "f32|bf16|f16", "storage type ({})"), job.dtype);
   row(MemberRow("mask", "MASK", kMaskHelp).swept().quoted(), job.mask);
+  row(MemberRow(
+          "hops", "all|needed",
+          "what the hops of a ring carry: all rows of a block, or those that a rank further on "
+          "still needs ({})")
+          .swept(),
+      job.hops);
   row(MemberRow("backward", "", "the backward pass too"), job.backward);
   row(MemberRow("partition", "contiguous|striped|zigzag|fold|documents:P|file:RANKS.npy|searched",
                 "which rank holds which positions ({}); documents:P deals each document out by P, "

@@ -73,6 +73,10 @@ Extras extras_of(const Problem& job) {
       x.kv = job.ring_problem().row_parts() * turns(n);
       x.gradients = 3 * job.ring_problem().row_parts();
       break;
+    case Scheme::groupcast:
+      x.kv = turns(n);
+      x.gradients = 3;
+      break;
     case Scheme::pass_q:
       x.q = turns(n);
       x.states = 3;
@@ -174,8 +178,15 @@ class Bill {
                 buffers == 1 ? "KV block" : fmt::format("KV blocks: {}current, incoming", own),
                 buffers, block_ * e_, "2 b c d G e");
     if (!job_.backward) return;
-    add_buffers(Kind::gradients, n == 1 ? "dK, dV, f32" : "dK, dV, f32: summed, sent, incoming",
-                n == 1 ? 1 : 3, block_ * 4, "8 b c d G");
+    const bool in_parts = job_.parts_blocks();
+    add_buffers(Kind::gradients,
+                n == 1     ? "dK, dV, f32"
+                : in_parts ? "dK, dV, f32: own, summed, sent, incoming, returned"
+                           : "dK, dV, f32: summed, sent, incoming",
+                n == 1     ? 1
+                : in_parts ? 5
+                           : 3,
+                block_ * 4, "8 b c d G");
   }
 
   // Each level has its own buffers, because a block from the previous node stays for a whole turn

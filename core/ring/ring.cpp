@@ -19,18 +19,19 @@ KvHops::KvHops(Communicator& comm, const RingProblem& problem, RankMemory& mine,
 void KvHops::start(int step) {
   const RingSchedule ring{comm_.rank(), comm_.world_size()};
   const int buffers = mine_.kv_buffers();
-  for (; next_ < std::min(step + buffers, ring.steps()) - 1; ++next_) {
+  for (; next_ < std::min(step + buffers - 1, problem_.hops()); ++next_) {
     const int owner = ring.owner(next_), next_owner = ring.owner(next_ + 1);
     const int from = next_ % buffers, to = (next_ + 1) % buffers;
-    arrived_[to] = comm_.exchange({.pass = pass_,
-                                   .payload = Payload::kv,
-                                   .step = next_,
-                                   .send_owner = owner,
-                                   .send = mine_.kv_at_step(next_),
-                                   .send_bytes = problem_.kv_bytes(owner),
-                                   .recv_owner = next_owner,
-                                   .recv = mine_.kv_at_step(next_ + 1),
-                                   .recv_bytes = problem_.kv_bytes(next_owner)},
+    const Exchange hop{.pass = pass_,
+                       .payload = Payload::kv,
+                       .step = next_,
+                       .send_owner = owner,
+                       .send = mine_.kv_at_step(next_),
+                       .send_bytes = problem_.kv_bytes(owner, next_ + 1),
+                       .recv_owner = next_owner,
+                       .recv = mine_.kv_at_step(next_ + 1),
+                       .recv_bytes = problem_.kv_bytes(next_owner, next_ + 1)};
+    arrived_[to] = comm_.exchange(problem_.parted ? without_empty_halves(hop) : hop,
                                   {arrived_[from], consumed_[to]});
   }
 }

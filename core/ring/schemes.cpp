@@ -49,6 +49,7 @@ Loop loop_of(Scheme scheme, const RingProblem& problem) {
   const int n = problem.partition.world_size;
   if (scheme == Scheme::allgather) return {allgather_forward, allgather_backward};
   if (n == 1) return ring;
+  if (scheme == Scheme::ring && problem.parted) return {needed_forward, needed_backward};
   switch (scheme) {
     case Scheme::two_level:
       return problem.nodes > 1 && problem.nodes < n ? Loop{two_level_forward, two_level_backward}
@@ -61,6 +62,8 @@ Loop loop_of(Scheme scheme, const RingProblem& problem) {
     case Scheme::bidirectional:
     case Scheme::multi_ring:
       return {multi_ring_forward, multi_ring_backward};
+    case Scheme::groupcast:
+      return {groupcast_forward, groupcast_backward};
     case Scheme::pass_q:
       return {pass_q_forward, pass_q_backward};
     case Scheme::mesh:

@@ -81,6 +81,13 @@ struct Exchange {
   int sender(int rank, int n) const { return from == kNeighbour ? (rank + n - 1) % n : from; }
 };
 
+// Return `hop` without a receiver if it sends nothing, and without a sender if it receives nothing.
+inline Exchange without_empty_halves(Exchange hop) {
+  if (hop.send_bytes == 0) hop.to = Exchange::kNobody;
+  if (hop.recv_bytes == 0) hop.from = Exchange::kNobody;
+  return hop;
+}
+
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -88,7 +95,8 @@ class Communicator {
   virtual int world_size() const = 0;
 
   // Start `hop` once all of `after` has happened, and return at once. All ranks start the same hops
-  // in the same order; a rank's hops run in that order. The returned completion happens when
+  // in the same order, also those in which they have nothing to send and to receive; a rank's hops
+  // run in that order. The returned completion happens when
   // the received block has arrived and the sent one may be overwritten. Throw RunError when a peer
   // failed.
   virtual Completion exchange(const Exchange& hop, std::initializer_list<Completion> after) = 0;

@@ -66,10 +66,6 @@ class ThreadHop : public PendingOperation {
 
 ThreadRing::ThreadRing(int world_size) : seats_(static_cast<std::size_t>(world_size)) {}
 
-void ThreadRing::Hops::forget_sent() {
-  for (; !sends.empty() && sends.front()->sent_; ++forgotten) sends.pop_front();
-}
-
 void ThreadRing::fail(const RunError& error) {
   const std::lock_guard lock(mutex_);
   if (!failure_) failure_ = error;
@@ -118,7 +114,7 @@ Completion ThreadCommunicator::exchange(const Exchange& hop,
     if (ring_.failure_) throw *ring_.failure_;
     ThreadRing::Hops& hops = mine.ways[static_cast<std::size_t>(hop.way)];
     hops.started.push_back(started);
-    if (hop.sends()) hops.sends.push_back(started);
+    if (hop.sends()) hops.sends[hop.receiver(rank_, world_size())].push_back(started);
   }
   mine.changed.notify_all();
   return started;
@@ -127,7 +123,7 @@ Completion ThreadCommunicator::exchange(const Exchange& hop,
 void ThreadCommunicator::run_engine(Way way) try {
   ThreadRing::Seat& mine = ring_.seats_[rank_];
   ThreadRing::Hops& my_hops = mine.ways[static_cast<std::size_t>(way)];
-  for (std::size_t received = 0;;) {
+  for (;;) {
     std::unique_lock lock(ring_.mutex_);
     mine.changed.wait(lock,
                       [&] { return !my_hops.started.empty() || mine.closed || ring_.failure_; });
@@ -150,16 +146,15 @@ void ThreadCommunicator::run_engine(Way way) try {
     const int from = in.sender(rank_, n);
     ThreadRing::Seat& theirs = ring_.seats_[from];
     ThreadRing::Hops& their_hops = theirs.ways[static_cast<std::size_t>(way)];
-    std::shared_ptr<ThreadHop> peer;
     lock.lock();
-    mine.changed.wait(lock, [&] {
-      peer = their_hops.send(received);
-      return ring_.failure_ || (peer != nullptr && peer->ready_);
-    });
+    std::deque<std::shared_ptr<ThreadHop>>& sends = their_hops.sends[rank_];
+    mine.changed.wait(lock,
+                      [&] { return ring_.failure_ || (!sends.empty() && sends.front()->ready_); });
     if (ring_.failure_) return;
+    const std::shared_ptr<ThreadHop> peer = sends.front();
     const Exchange& out = peer->exchange_;
     if (in.recv_bytes != out.send_bytes || in.recv_owner != out.send_owner ||
-        in.payload != out.payload || out.receiver(from, n) != rank_)
+        in.payload != out.payload)
       throw RunError(
           fmt::format("sent {} bytes of owner {} ({}), where rank {} expected {} bytes of "
                       "owner {} ({})",
@@ -182,8 +177,7 @@ void ThreadCommunicator::run_engine(Way way) try {
     peer->times_.send_begin = begin;
     peer->times_.send_end = end;
     peer->times_.last_peer = rank_;
-    their_hops.forget_sent();
-    ++received;
+    sends.pop_front();
     lock.unlock();
     mine.changed.notify_all();
     theirs.changed.notify_all();

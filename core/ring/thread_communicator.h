@@ -9,6 +9,7 @@
 #include <array>
 #include <condition_variable>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -37,18 +38,12 @@ class ThreadRing {
   friend class ThreadCommunicator;
   friend class ThreadHop;
 
-  // One rank's hops of one way, in the order of their start. The i-th block that a rank receives is the
-  // i-th that its sender sends. What has left is forgotten, because a training run sends millions.
+  // One rank's hops of one way, in the order of their start. What a rank receives from another are the
+  // blocks that this one sends to it, in the same order.
   struct Hops {
     std::deque<std::shared_ptr<class ThreadHop>> started;  // and not taken up by the copy engine
-    std::deque<std::shared_ptr<class ThreadHop>> sends;
-    std::size_t forgotten = 0;  // sends before the first in `sends`
-
-    // Return the hop that sends block i, which has not left; null if it was not started yet.
-    std::shared_ptr<class ThreadHop> send(std::size_t i) const {
-      return i < forgotten + sends.size() ? sends[i - forgotten] : nullptr;
-    }
-    void forget_sent();
+    // By receiver: what has not left.
+    std::map<int, std::deque<std::shared_ptr<class ThreadHop>>> sends;
   };
   struct Seat {
     std::condition_variable changed;

@@ -22,24 +22,35 @@ struct Portion {
   Index at, first, end;
 };
 
-// Call f(portion) for where `piece`'s rows lie. Tensors lie share of the heads after share, and keys
-// of several rings part of the rows after part; K and V of each alternate.
+// Call f(portion) for where `piece`'s rows of `rank` lie. Tensors lie share of the heads after share,
+// and keys that travel in parts, part of the rows after part; K and V of each alternate.
 template <class F>
-void for_each_portion(const RingProblem& problem, const RowsOfHead& piece, F&& f) {
+void for_each_portion(const RingProblem& problem, int rank, const RowsOfHead& piece, F&& f) {
   const AttentionParams& p = problem.params;
   const bool is_kv = is_key_side(piece.tensor);
   const bool is_value = piece.tensor == Tensor::v || piece.tensor == Tensor::dv;
   const Index heads = is_kv ? p.num_heads_kv : p.num_heads, rows = piece.rows.size();
   const Index entry = piece.head / heads, head = piece.head % heads;
+  // The part that has the rows first, first + step, …, behind `at` rows of other parts.
+  const auto in_part = [&](Index at, Index first, Index step, Index count) {
+    const Index begin = clamp(ceil_div(piece.first - first, step), 0, count);
+    const Index end = clamp(ceil_div(piece.end - first, step), 0, count);
+    const Index place =
+        2 * p.batch * heads * at + ((is_value ? p.batch * heads : 0) + piece.head) * count;
+    if (step == 1 && begin < end) f(Portion{place + begin, first + begin, first + end});
+    for (Index i = begin; step > 1 && i < end; ++i)
+      f(Portion{place + i, first + step * i, first + step * i + 1});
+  };
   if (const int parts = problem.row_parts(); is_kv && parts > 1) {
     for (int part = 0; part < parts; ++part) {
       const Index begin = begin_of_part(piece.rows, parts, part);
-      const Index end = begin_of_part(piece.rows, parts, part + 1);
-      const Index first = max_of(piece.first, begin), last = min_of(piece.end, end);
-      const Index place = 2 * p.batch * heads * begin +
-                          ((is_value ? p.batch * heads : 0) + piece.head) * (end - begin);
-      if (first < last) f(Portion{place + first - begin, first, last});
+      in_part(begin, begin, 1, begin_of_part(piece.rows, parts, part + 1) - begin);
     }
+    return;
+  }
+  if (is_kv && problem.parted) {
+    for (const BlockPart& part : problem.parted->of_owner[rank])
+      in_part(part.at, part.first, part.step, part.size());
     return;
   }
   const int shares = problem.head_shares();
@@ -77,7 +88,7 @@ void Rank::take_inputs(RowSource& inputs) {
         pulse_.tick();
         const Index count = piece.count() * shape.head_dim;
         std::transform(values.begin(), values.begin() + count, stored.begin(), from_float<Stored>);
-        for_each_portion(problem_, piece, [&](const Portion& portion) {
+        for_each_portion(problem_, rank_, piece, [&](const Portion& portion) {
           const Index width = shape.head_dim * static_cast<Index>(sizeof(Stored));
           space_.copy_in(local + portion.at * width,
                          stored.data() + (portion.first - piece.first) * shape.head_dim,
@@ -110,7 +121,7 @@ void Rank::give_outputs(RowSink& outputs) const {
     const Index width = width_of(shape, tensor);
     for_each_piece(shape, tensor, rows_, [&](const RowsOfHead& piece) {
       const Index count = piece.count() * width;
-      for_each_portion(problem_, piece, [&](const Portion& portion) {
+      for_each_portion(problem_, rank_, piece, [&](const Portion& portion) {
         space_.copy_out(values.data() + (portion.first - piece.first) * width,
                         local + portion.at * width,
                         (portion.end - portion.first) * width * static_cast<Index>(sizeof(float)));

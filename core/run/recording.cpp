@@ -213,7 +213,7 @@ std::vector<TraceEvent> RecordingCommunicator::slices_so_far() const {
   bool may_overlap = false;
   for (const Pending& pending : pending_) {
     add_slices(pending, place++, slices);
-    may_overlap |= pending.hop.to >= 0;
+    may_overlap |= pending.hop.to >= 0 || pending.hop.from >= 0;
   }
   if (may_overlap) nest_lanes(slices);
   return slices;
@@ -250,7 +250,7 @@ void RecordingCommunicator::add_slices(const Pending& pending, std::int64_t plac
     event.end_ns = end - recorder_.origin_ns();
     return event;
   };
-  if (happened || times.send_end != 0) {
+  if (hop.sends() && (happened || times.send_end != 0)) {
     TraceEvent sent = slice(Lane::send, hop.send_owner, times.send_begin, times.send_end);
     sent.bytes = hop.send_bytes;
     sent.src = rank();
@@ -258,7 +258,7 @@ void RecordingCommunicator::add_slices(const Pending& pending, std::int64_t plac
     sent.flow = flow_from(rank());
     to.push_back(sent);
   }
-  if (happened || times.recv_end != 0) {
+  if (hop.receives() && (happened || times.recv_end != 0)) {
     TraceEvent received = slice(Lane::recv, hop.recv_owner, times.recv_begin, times.recv_end);
     received.bytes = hop.recv_bytes;
     received.src = hop.sender(rank(), world_size());

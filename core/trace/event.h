@@ -279,6 +279,7 @@ struct RunInfo {
   // its runs (PartitionSpec::numbers). Otherwise empty.
   std::vector<std::int64_t> mask_slices, partition_runs;
   std::string scheme = "ring";
+  std::string hops;  // "needed" where no more is sent than ranks need, or empty
   std::string dtype = "f32";
   int kv_buffers = 0;  // ring only: how many the blocks rotate through; 0: not given, means two
   AttentionShape shape;

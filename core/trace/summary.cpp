@@ -33,7 +33,9 @@ void add(Index& total, Index value) {
 }
 
 int forward_steps(const Recording& recording) {
-  int steps = 0;
+  // Where blocks go only as far as they are needed, steps without work are not recorded.
+  const RunInfo& info = recording.info;
+  int steps = !info.hops.empty() && info.is_whole() ? info.world_size : 0;
   for (const auto& events : recording.events)
     for (const TraceEvent& e : events)
       if (e.lane == Lane::compute && e.pass == Pass::forward) steps = std::max(steps, e.step + 1);

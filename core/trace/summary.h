@@ -30,7 +30,8 @@ struct RunSummary {
 };
 
 // Summarize `recording`, which must be as write_chrome_trace accepts it, with steps below
-// world_size. Every pairs_by_step reaches up to the last forward step that any rank recorded.
+// world_size. Every pairs_by_step reaches up to the last forward step that any rank recorded, or
+// to the last one of the ring where a run that has ended sent only what was needed.
 RunSummary summarize(const Recording& recording);
 
 // Return how long `transfers` last outside `computing`, in nanoseconds. Both are stretches of time

@@ -47,6 +47,7 @@ enum class TracePlace : std::uint8_t {
   FIELD(ring, mask_slices, "mask_slices")         \
   FIELD(ring, partition_runs, "partition_runs")   \
   FIELD(ring, scheme, "scheme")                   \
+  FIELD(ring, hops, "hops")                       \
   FIELD(ring, shape, "shape")                     \
   FIELD(ring, dtype, "dtype")                     \
   FIELD(ring, kv_buffers, "kv_buffers")           \
@@ -181,6 +182,7 @@ void for_fields(Info& info, Dropped& dropped, F&& f) {
   f(E::mask_slices, info.mask_slices, kMayLack);
   f(E::partition_runs, info.partition_runs, kMayLack);
   f(E::scheme, info.scheme);
+  f(E::hops, info.hops, kMayLack);
   f.object(E::shape, [&] {
     f(E::batch, info.shape.batch, {1});
     f(E::num_heads, info.shape.num_heads, {1});

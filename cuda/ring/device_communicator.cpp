@@ -61,13 +61,14 @@ class DeviceHop : public DeviceCompletion {
 
   bool done() const override {
     const std::lock_guard lock(ring_.mutex_);
-    return is_enqueued() && in_->end.done() && out_->end.done();
+    return is_enqueued() && (in_ == nullptr || in_->end.done()) &&
+           (out_ == nullptr || out_->end.done());
   }
   void wait() override {
     wait_until_enqueued();
     with_step_in_errors(rank_, exchange_.step, [&] {
-      in_->end.wait();
-      out_->end.wait();
+      if (in_ != nullptr) in_->end.wait();
+      if (out_ != nullptr) out_->end.wait();
     });
   }
   Awaited awaited() const override { return {from(), -1}; }
@@ -78,10 +79,16 @@ class DeviceHop : public DeviceCompletion {
   TransferTimes times() const override {
     TransferTimes times;
     with_step_in_errors(rank_, exchange_.step, [&] {
-      const DeviceClock& receivers = ring_.clock(to());
-      const DeviceClock& mine = ring_.clock(rank_);
-      times = {receivers.monotonic_ns(out_->begin), receivers.monotonic_ns(out_->end),
-               mine.monotonic_ns(in_->begin), mine.monotonic_ns(in_->end), -1};
+      if (out_ != nullptr) {
+        const DeviceClock& receivers = ring_.clock(to());
+        times.send_begin = receivers.monotonic_ns(out_->begin);
+        times.send_end = receivers.monotonic_ns(out_->end);
+      }
+      if (in_ != nullptr) {
+        const DeviceClock& mine = ring_.clock(rank_);
+        times.recv_begin = mine.monotonic_ns(in_->begin);
+        times.recv_end = mine.monotonic_ns(in_->end);
+      }
     });
     times.last_peer = times.recv_end >= times.send_end ? from() : to();
     return times;
@@ -93,10 +100,12 @@ class DeviceHop : public DeviceCompletion {
 
   int to() const { return exchange_.receiver(rank_, ring_.world_size()); }
   int from() const { return exchange_.sender(rank_, ring_.world_size()); }
-  bool is_enqueued() const override { return in_ != nullptr && out_ != nullptr; }
+  bool is_enqueued() const override {
+    return (in_ != nullptr || !exchange_.receives()) && (out_ != nullptr || !exchange_.sends());
+  }
   void hold_enqueued(cudaStream_t stream) override {
-    in_->end.hold(stream);
-    out_->end.hold(stream);
+    if (in_ != nullptr) in_->end.hold(stream);
+    if (out_ != nullptr) out_->end.hold(stream);
   }
   // After this call the two copies no longer change, so they can be read without the mutex.
   void wait_until_enqueued() {
@@ -175,6 +184,10 @@ bool DeviceRing::enqueue_next_copy(int rank) {
   const std::size_t i = mine.received;
   if (mine.hops.size() <= i) return false;
   DeviceHop& receive = *mine.hops[i];
+  if (!receive.exchange_.receives()) {
+    ++mine.received;
+    return true;
+  }
   const int from = receive.from();
   Seat& theirs = seats_[from];
   if (theirs.hops.size() <= i) return false;
@@ -184,7 +197,7 @@ bool DeviceRing::enqueue_next_copy(int rank) {
   const Exchange& in = receive.exchange_;
   const Exchange& out = send.exchange_;
   if (in.recv_bytes != out.send_bytes || in.recv_owner != out.send_owner ||
-      in.payload != out.payload)
+      in.payload != out.payload || !out.sends() || send.to() != rank)
     throw RunError("rank " + std::to_string(rank) + " expected " + std::to_string(in.recv_bytes) +
                        " bytes of owner " + std::to_string(in.recv_owner) + ", rank " +
                        std::to_string(from) + " sent " + std::to_string(out.send_bytes) +
@@ -218,8 +231,6 @@ bool DeviceRing::enqueue_next_copy(int rank) {
 Completion DeviceCommunicator::exchange(const Exchange& hop,
                                         std::initializer_list<Completion> after) {
   const Range range("exchange");
-  if (!hop.sends() || !hop.receives())
-    throw RunError("half a hop was asked for; ranks of one process on GPUs make whole ones");
   auto asked = std::make_shared<DeviceHop>(ring_, rank_, hop);
   for (const Completion& earlier : after) {
     if (auto on_device = std::dynamic_pointer_cast<DeviceCompletion>(earlier)) {

@@ -16,6 +16,7 @@
 //
 // They combine: a pair is allowed when all parts allow it. Below, each line is a query and each
 // column a key:
+#include <algorithm>
 #include <cmath>
 
 #include "core/run/run.h"
@@ -57,6 +58,24 @@ static double busy_share(Problem config, int kv_buffers) {
   for (const SimulatedRank& rank : run.ranks) computing += rank.compute_s;
   return computing / config.world_size / run.wall_s();
 }
+
+// Rows that all ranks together send in a forward pass, if each block goes as far as someone needs it.
+struct RowsSent {
+  Index ring = 0, cast = 0;  // a ring that sends what is needed; each row straight to who needs it
+  int hops = 0;              // that the ring has
+
+  explicit RowsSent(const Problem& config) {
+    const RingProblem problem = config.ring_problem();
+    const PartedBlocks by_ring(problem.mask, problem.partition, PartOrder::farthest_first);
+    const PartedBlocks by_rank(problem.mask, problem.partition, PartOrder::by_position);
+    hops = by_ring.hops;
+    for (int owner = 0; owner < config.world_size; ++owner) {
+      for (const BlockPart& part : by_ring.of_owner[owner]) ring += part.size() * part.last;
+      for (const BlockPart& part : by_rank.of_owner[owner])
+        cast += part.size() * std::count(part.needed_by.begin() + 1, part.needed_by.end(), true);
+    }
+  }
+};
 //+
 
 void lesson_11(Page& page) {
@@ -104,8 +123,8 @@ void lesson_11(Page& page) {
   for (int step = 0; step < 8; ++step) blocks += predicted_pairs(windowed, 5, step) > 0;
   page.answer(guess, blocks);
 
-  // It has work with its own and the one before. The other six pass through, for nothing. For other
-  // ways to deal, each cell shows how many of the 64 meetings of rank and block have work, and the
+  // It has work with its own and the one before. The other six pass through, for nothing (and need not
+  // come at all, as you will see below). For other ways to deal, each cell shows how many of the 64 meetings of rank and block have work, and the
   // balance ceiling (lesson 7):
   //-
   Table suits({"mask", "contiguous", "striped", "zigzag"});
@@ -143,6 +162,52 @@ void lesson_11(Page& page) {
   page.value("two buffers per rank", two);
   page.value("eight buffers per rank", eight);
 
+  // ## Send only what is needed
+  //
+  // A block need not go further than the last rank that attends any of it, and not with rows that
+  // nobody further on attends. All ranks can work out which rows these are: the keys that a rank's
+  // queries may attend are intervals, so what must reach it of a block is a few intervals too, and
+  // their ends follow from the mask and the deal. Nothing has to be asked or announced.
+  //
+  // For whole pieces of c rows and a causal window of W, a block's last W - 1 rows are all that later
+  // queries look back to. They lie in at most (W - 1) / c blocks ahead, rounded up: so many hops,
+  // and W - 1 rows for each block that has enough ranks after it.
+  //-
+  const RowsSent windowed_rows(windowed);
+  //+
+  const Guess rows = page.predict(
+      "A ring that sends everything passes on 8 x 7 x 1,024 = 57,344 rows. How many are needed "
+      "under the window of 1,024?",
+      "rows");
+  page.answer(rows, windowed_rows.ring);
+
+  // Rank 7's block has nobody after it; each of the other seven sends 1,023 rows over one hop.
+  // `ringscope run` and `simulate` do this by themselves where it saves more than a quarter of the
+  // last hop; `--hops all` sends everything. For each mask and deal, rows that a ring sends in this
+  // way, and after the slash the least there is: each row straight to each rank that needs it, once
+  // (`--scheme groupcast`):
+  //-
+  Table sent({"mask", "contiguous", "striped", "zigzag"});
+  for (const auto& [name, mask] : {std::pair<const char*, std::string>{"causal", "causal"},
+                                   {"causal, window 1,024", "causal+window:1024"},
+                                   {"documents, one per rank", eight_texts},
+                                   {"documents of 700, 4,000, 300 and 3,192", few_texts}}) {
+    std::vector<Cell> cells = {name};
+    for (const auto kind :
+         {PartitionKind::contiguous, PartitionKind::striped, PartitionKind::zigzag}) {
+      const RowsSent counted(ring_job(1, 8192, 8, mask, kind));
+      cells.push_back(fmt::format("{} / {}", Cell(counted.ring).shown, Cell(counted.cast).shown));
+    }
+    sent.add(cells);
+  }
+  //+
+  page.table(sent);
+
+  // Striped ranks need everything under every mask but one of short documents. Zigzag ranks need few
+  // rows under a window, but the ring must still make all of its hops: a rank has a piece near the
+  // beginning and one near the end, whose neighbours lie on the rank after it and on the rank
+  // before it, and to the rank before it is all the way around. A cast goes there directly.
+  //
   // ## In a run
   //
   // These are three documents of unequal length, striped over four ranks, beside the formulas in f64:
@@ -162,6 +227,8 @@ void lesson_11(Page& page) {
   // ## Checks
   page.equal("Rank 5 has work with two blocks", blocks, 2);
   page.equal("A window in whole pieces: 15 meetings have work", meetings(windowed).with_work, 15);
+  page.equal("Seven blocks send 1,023 rows over one hop", windowed_rows.ring, 7 * 1023);
+  page.equal("A window of c rows takes ceil((W - 1) / c) hops", windowed_rows.hops, 1);
   page.equal("One document per rank: nobody needs anybody",
              meetings(ring_job(1, 8192, 8, eight_texts, PartitionKind::contiguous)).with_work, 8);
   page.check("Eight buffers beat the ceiling", two.shown == "66.7 %" && eight.shown == "100.0 %");

@@ -98,6 +98,7 @@ TEST(OneGpuRingOptions, ForwardAlone) {
 void expect_scheme_agrees(const RingReference& problem, Problem config, const std::string& scheme,
                           const std::array<double, 3>& rounding = {}) {
   set_scheme(config, scheme);
+  config.hops = Hops::needed;
   config.deal_out();
   SCOPED_TRACE(scheme + ", " + described(problem, config));
   const RingRun done = run(problem, config);
@@ -132,7 +133,11 @@ TEST(OneGpuRingOptions, EverySchemeAgreesWithTheOracle) {
                                                       {"allgather:2", 3, false},
                                                       {"two-level:2", 4, false},
                                                       {"multi-ring:3", 5, false},
-                                                      {"bidirectional", 3, false}}) {
+                                                      {"bidirectional", 3, false},
+                                                      {"groupcast", 2, true},
+                                                      {"groupcast", 4, false},
+                                                      {"ring", 2, true},
+                                                      {"ring", 4, false}}) {
     for (const char* mask : {turn % 4 < 2 ? "full" : "causal", "causal+window:9+documents:20,21"}) {
       const RingReference problem({1, 4, 2, 41, 6}, DType::f32, mask, 0.4f, 78);
       expect_scheme_agrees(problem, problem.config(kAllPartitions[turn++ % 4], world_size), scheme);

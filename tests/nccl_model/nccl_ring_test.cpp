@@ -21,6 +21,7 @@ struct RingOn {
   const char* scheme;
   int world_size;
   PartitionKind partition;
+  Hops hops = Hops::all;
 };
 
 class NcclRing : public NcclTest, public testing::WithParamInterface<RingOn> {
@@ -28,12 +29,13 @@ class NcclRing : public NcclTest, public testing::WithParamInterface<RingOn> {
   static Problem config_of(const RingReference& problem) {
     Problem config = problem.config(GetParam().partition, GetParam().world_size);
     set_scheme(config, GetParam().scheme);
+    config.hops = GetParam().hops;
     check_scheme(config);
     return config;
   }
   static bool goes_to_next_ranks() {
     const std::string scheme = GetParam().scheme;
-    return scheme == "ring" || scheme == "allgather";
+    return (scheme == "ring" && GetParam().hops == Hops::all) || scheme == "allgather";
   }
 };
 
@@ -101,32 +103,34 @@ TEST_P(NcclRing, KeepsTheRulesOfEveryRecording) {
              [&](int rank, const TraceEvent& event) { EXPECT_NE(event.waiting_for, rank); });
 }
 
-INSTANTIATE_TEST_SUITE_P(All, NcclRing,
-                         testing::Values(RingOn{"ring", 1, PartitionKind::zigzag},
-                                         RingOn{"ring", 2, PartitionKind::striped},
-                                         RingOn{"ring", 3, PartitionKind::fold},
-                                         RingOn{"ring", 4, PartitionKind::zigzag},
-                                         RingOn{"ring", 5, PartitionKind::contiguous},
-                                         RingOn{"allgather", 2, PartitionKind::fold},
-                                         RingOn{"allgather", 3, PartitionKind::contiguous},
-                                         RingOn{"allgather", 4, PartitionKind::striped},
-                                         RingOn{"allgather", 5, PartitionKind::zigzag},
-                                         RingOn{"two-level:2", 4, PartitionKind::zigzag},
-                                         RingOn{"two-level:3", 6, PartitionKind::contiguous},
-                                         RingOn{"pass-q", 4, PartitionKind::zigzag},
-                                         RingOn{"mesh:2x2", 4, PartitionKind::zigzag},
-                                         RingOn{"ulysses", 2, PartitionKind::contiguous},
-                                         RingOn{"ulysses:2", 2, PartitionKind::fold},
-                                         RingOn{"hybrid:2", 4, PartitionKind::fold},
-                                         RingOn{"allgather:2", 3, PartitionKind::zigzag},
-                                         RingOn{"multi-ring:4", 5, PartitionKind::fold},
-                                         RingOn{"bidirectional", 2, PartitionKind::fold},
-                                         RingOn{"bidirectional", 5, PartitionKind::striped}),
-                         [](const auto& tested) {
-                           std::string name = tested.param.scheme;
-                           for (char& c : name) c = std::isalnum(c) != 0 ? c : '_';
-                           return name + "_on_" + std::to_string(tested.param.world_size);
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    All, NcclRing,
+    testing::Values(
+        RingOn{"ring", 1, PartitionKind::zigzag}, RingOn{"ring", 2, PartitionKind::striped},
+        RingOn{"ring", 3, PartitionKind::fold}, RingOn{"ring", 4, PartitionKind::zigzag},
+        RingOn{"ring", 5, PartitionKind::contiguous}, RingOn{"allgather", 2, PartitionKind::fold},
+        RingOn{"allgather", 3, PartitionKind::contiguous},
+        RingOn{"allgather", 4, PartitionKind::striped},
+        RingOn{"allgather", 5, PartitionKind::zigzag},
+        RingOn{"two-level:2", 4, PartitionKind::zigzag},
+        RingOn{"two-level:3", 6, PartitionKind::contiguous},
+        RingOn{"pass-q", 4, PartitionKind::zigzag}, RingOn{"mesh:2x2", 4, PartitionKind::zigzag},
+        RingOn{"ulysses", 2, PartitionKind::contiguous},
+        RingOn{"ulysses:2", 2, PartitionKind::fold}, RingOn{"hybrid:2", 4, PartitionKind::fold},
+        RingOn{"allgather:2", 3, PartitionKind::zigzag},
+        RingOn{"multi-ring:4", 5, PartitionKind::fold},
+        RingOn{"bidirectional", 2, PartitionKind::fold},
+        RingOn{"bidirectional", 5, PartitionKind::striped},
+        RingOn{"groupcast", 3, PartitionKind::zigzag},
+        RingOn{"groupcast", 4, PartitionKind::contiguous},
+        RingOn{"ring", 3, PartitionKind::zigzag, Hops::needed},
+        RingOn{"ring", 4, PartitionKind::contiguous, Hops::needed}),
+    [](const auto& tested) {
+      std::string name = tested.param.scheme;
+      if (tested.param.hops == Hops::needed) name += "_of_what_is_needed";
+      for (char& c : name) c = std::isalnum(c) != 0 ? c : '_';
+      return name + "_on_" + std::to_string(tested.param.world_size);
+    });
 
 class NcclRingOptions : public NcclTest {};
 

@@ -53,6 +53,7 @@ Problem recorded_job(const RunInfo& info) {
   job.world_size = info.world_size;
   job.kv_buffers = std::max(info.kv_buffers, 2);
   set_scheme(job, info.scheme);
+  if (info.hops == name_of(Hops::needed)) job.hops = Hops::needed;
   return job;
 }
 
@@ -233,12 +234,11 @@ void RecordedRun::make_graph() {
       job.backward = has(Pass::backward);
       GraphOptions options{.granularity = recorded_tile(info)};
       // Where a GPU computes, its host only launches the work.
-      options.hosts_compute = is_simulated()
-                                  ? is_followed(job) || (info.machine && info.machine->cores > 0)
-                                  : info.backend == "cpu" || info.backend == "mpi";
+      options.hosts_compute = is_simulated() ? (is_followed(job) && !has_paces(job)) ||
+                                                   (info.machine && info.machine->cores > 0)
+                                             : info.backend == "cpu" || info.backend == "mpi";
       options.follows_all_to_alls = !is_simulated();
-      options.in_step = is_simulated() && info.kv_buffers == 0 && !is_followed(job) &&
-                        job.scheme != Scheme::ulysses;
+      options.in_step = is_simulated() && info.kv_buffers == 0 && has_paces(job);
       graph_ = graph_of(job, options);
       is_predicted_ = has_work;
       break;
@@ -318,7 +318,7 @@ void RecordedRun::give_rows() {
       part_[i] = task.work.computed;
       of_steps.resize(steps_.size());
       of_steps[row].pairs += task.work.pairs;
-    } else if (task.is_hop()) {
+    } else if (task.is_message()) {
       const RecordedHop hop{.pass = task.pass,
                             .payload = task.payload,
                             .way = way_of(task.rank, task.to),

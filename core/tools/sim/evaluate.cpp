@@ -203,7 +203,7 @@ CriticalPath critical_path(const TaskGraph& graph, const TaskTimes& times) {
     if (!is_work && !(times.seconds(*here) > 0)) continue;
     if (task.is_hop()) path.hop_s += times.seconds(*here);
     // A hop is its receiver's who waits for it, but the slowest sender's in an all-to-all.
-    const int rank = task.is_hop() && !graph.hops_end_together ? task.to : task.rank;
+    const int rank = task.is_message() && !graph.hops_end_together ? task.to : task.rank;
     if (!seen[static_cast<std::size_t>(rank)]) path.ranks.push_back(rank);
     seen[static_cast<std::size_t>(rank)] = true;
   }
@@ -218,7 +218,7 @@ int awaited_by(const TaskGraph& graph, const TaskTimes& times, std::size_t task)
     latest = latest_before(graph, times, *(meeting = latest));
   if (!latest) return rank;
   const Task& awaited = graph.tasks[*latest];
-  if (!awaited.is_hop() || awaited.rank != rank) return awaited.rank;
+  if (!awaited.is_message() || awaited.rank != rank) return awaited.rank;
   // Of ranks in step whose hops end together, each waits for what it receives.
   for (std::size_t i = 0; meeting && i < graph.earlier(*meeting).size(); ++i)
     if (const Task& hop = graph.tasks[static_cast<std::size_t>(graph.earlier(*meeting)[i])];

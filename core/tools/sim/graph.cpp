@@ -69,6 +69,7 @@ class LoopWriter : public Communicator, public IdleBackend {
       : written_(written),
         job_(job),
         options_(options),
+        is_parted_(job.parts_blocks()),
         rank_(rank),
         share_(share_of_heads(job.shape, 1, 0)) {
     last_hop_.fill(-1);
@@ -85,13 +86,13 @@ class LoopWriter : public Communicator, public IdleBackend {
               .way = hop.way,
               .step = hop.step,
               .owner = hop.send_owner,
-              .to = hop.receiver(rank_, job_.world_size),
+              .to = hop.sends() ? hop.receiver(rank_, job_.world_size) : -1,
               .bytes = static_cast<double>(hop.send_bytes)};
-    if (options_.work != nullptr)
+    if (has_whole_blocks())
       task.bytes = 2 * kv_values(job_.shape, 1) *
                    static_cast<double>(options_.work->rows(hop.send_owner)) *
                    (hop.payload == Payload::kv ? job_.storage_bytes() : 4);
-    return write_hop(task, hop.sender(rank_, job_.world_size), after);
+    return write_hop(task, hop.receives() ? hop.sender(rank_, job_.world_size) : -1, after);
   }
   // Write a hop, which is the last task of its event. In step, all begin together.
   Completion write_hop(Task task, int from, std::initializer_list<Completion> after) {
@@ -171,6 +172,8 @@ class LoopWriter : public Communicator, public IdleBackend {
     }
   }
 
+  // Return whether blocks are those whose work is known.
+  bool has_whole_blocks() const { return options_.work != nullptr && !is_parted_; }
   std::int32_t next() const { return static_cast<std::int32_t>(written_.graph.tasks.size()); }
   bool is_hop(std::int32_t task) const { return written_.graph.tasks[task].is_hop(); }
   static std::int32_t number_of(const Completion& asked) {
@@ -230,7 +233,7 @@ class LoopWriter : public Communicator, public IdleBackend {
   }
 
   WorkAmount work_of(const StepInfo& step, const Region& region) const {
-    if (options_.work != nullptr) return options_.work->of(rank_, step.kv_owner);
+    if (has_whole_blocks()) return options_.work->of(rank_, step.kv_owner);
     const auto part =
         static_cast<double>(share_.num_heads) / static_cast<double>(job_.shape.num_heads);
     const double pairs = part * static_cast<double>(region.pairs());
@@ -243,6 +246,7 @@ class LoopWriter : public Communicator, public IdleBackend {
   std::deque<AskedTask> asked_;
   const Problem& job_;
   const GraphOptions& options_;
+  bool is_parted_;
   int rank_;
   HeadShare share_;
   int last_step_ = 0;
@@ -273,7 +277,8 @@ void join(Written& written) {
       // A hop ends by both halves, so also wait for the sender's hop of the same number.
       if (const Task& awaited = graph.tasks[earlier]; awaited.is_hop()) {
         const auto at = static_cast<std::size_t>(place[earlier]);
-        graph.edges.push_back(written.hops[written.hops[awaited.rank][at].from][at].task);
+        if (const int from = written.hops[awaited.rank][at].from; from >= 0)
+          graph.edges.push_back(written.hops[from][at].task);
       }
       graph.edges.push_back(earlier);
     }
@@ -282,7 +287,7 @@ void join(Written& written) {
     const Task& task = graph.tasks[i];
     add_side(i);
     if (task.is_hop() && written.meetings.empty()) {
-      add_side(written.hops[task.to][place[i]].task);
+      if (task.to >= 0) add_side(written.hops[task.to][place[i]].task);
       if (const std::int32_t before = written.hops[task.rank][place[i]].before; before >= 0)
         graph.edges.push_back(before);
     }
@@ -364,6 +369,10 @@ WorkAmount share_of_sequence(const Problem& job, const Granularity& granularity)
 }
 
 }  // namespace
+
+bool has_paces(const Problem& job) {
+  return job.scheme == Scheme::ring || job.scheme == Scheme::two_level || is_plain(job);
+}
 
 double least_tasks(const Problem& job) {
   const double ranks = job.world_size;

@@ -29,12 +29,13 @@ struct Task {
   std::int32_t rank = 0;          // of a hop: the sender
   std::int32_t step = 0;
   std::int32_t owner = 0;   // of the block; begin, finish: the rank
-  std::int32_t to = -1;     // of a hop: the receiver
+  std::int32_t to = -1;     // of a hop: the receiver, or -1 if the rank only receives
   std::int32_t number = 0;  // of a hop: the same for all that ranks start together
   double bytes = 0;         // of a hop
   WorkAmount work = {};     // of an attention
 
   bool is_hop() const { return kind == Kind::hop; }
+  bool is_message() const { return is_hop() && to >= 0; }
 };
 
 struct TaskGraph {
@@ -83,6 +84,10 @@ struct GraphOptions {
   // null: to be counted.
   const Work* work = nullptr;
 };
+
+// Return whether a job's ranks may go in step: those of rings of whole blocks or of their parts, of
+// all-gathers and of two-level rings.
+bool has_paces(const Problem& job);
 
 // Return the graph of both passes of `job` (backward if it says so). Where heads divide, an all-to-all
 // of Ulysses is one message a rank, over when the slowest is, and a rank computes once for all blocks.

@@ -99,6 +99,7 @@ std::vector<double> cpu_seconds(const TaskGraph& graph, const Problem& job,
       case Task::Kind::finish:
         return kernel.value_s * query_values(shape, rows_of(task.rank));
       case Task::Kind::hop:
+        if (!task.is_message()) return 0;
         return figures.hops.hop_s + figures.hops.byte_s * task.bytes;
       default:
         return 0;
@@ -120,7 +121,7 @@ std::vector<double> durations_on(const TaskGraph& graph, const Problem& job,
   for (std::size_t i = 0; i < seconds.size(); ++i) {
     const Task& task = graph.tasks[i];
     if (task.kind == Task::Kind::attend) seconds[i] = durations.of_attention(task);
-    if (task.is_hop()) seconds[i] = durations.of_hop(task);
+    if (task.is_message()) seconds[i] = durations.of_hop(task);
   }
   return seconds;
 }

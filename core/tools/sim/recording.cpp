@@ -128,7 +128,7 @@ class EventWriter {
     const auto [first, last] = run_.graph.of_rank(rank_);
     for (std::size_t i = first; i < last; ++i) {
       const Task& task = run_.graph.tasks[i];
-      if (task.is_hop()) take(sent, i);
+      if (task.is_message()) take(sent, i);
       if (task.pass != pass || task.is_hop()) continue;
       const double begin = run_.times.begin[i];
       if (task.kind == Task::Kind::begin) idle_since = begin;
@@ -220,7 +220,7 @@ std::vector<std::vector<TraceEvent>> events_of(const Problem& job, const Simulat
                                                const std::vector<bool>& recorded) {
   std::vector<std::vector<std::int32_t>> incoming(recorded.size());
   for (std::size_t i = 0; i < run.graph.tasks.size(); ++i)
-    if (const Task& task = run.graph.tasks[i]; task.is_hop() && recorded[task.to])
+    if (const Task& task = run.graph.tasks[i]; task.is_message() && recorded[task.to])
       incoming[task.to].push_back(static_cast<std::int32_t>(i));
   std::vector<std::vector<TraceEvent>> events(recorded.size());
   for (std::size_t rank = 0; rank < recorded.size(); ++rank) {

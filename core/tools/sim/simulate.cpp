@@ -97,13 +97,13 @@ void check(const SimulationRequest& request, const Work& work, const Machine& ma
 SimulatedRun run_of(const SimulationRequest& request, const Work& work, const Machine& machine) {
   check(request, work, machine);
   const Problem& job = request.job;
-  const bool has_paces = is_plain(job) || job.scheme == Scheme::two_level;
+  const bool paced = has_paces(job);
   const bool shares_cores = machine.cores > 0 && machine.cores < job.world_size;
   const bool on_cpu = shares_cores || machine.cpu != nullptr;
-  GraphOptions options{.in_step = has_paces && !on_cpu && request.pace == Pace::in_step,
-                       .hosts_compute = on_cpu || is_followed(job),
+  GraphOptions options{.in_step = paced && !on_cpu && request.pace == Pace::in_step,
+                       .hosts_compute = on_cpu || (is_followed(job) && !paced),
                        .granularity = work.granularity()};
-  if (has_paces) options.work = &work;
+  if (paced) options.work = &work;
   SimulatedRun run{graph_of(job, options), {}, {}};
   run.seconds = durations_on(run.graph, job, machine);
   run.times =
@@ -145,7 +145,7 @@ class Summary {
     for (std::size_t i = 0; i < run.graph.tasks.size(); ++i) {
       const Task& task = run.graph.tasks[i];
       if (!task.is_hop()) continue;
-      incoming_[task.to].push_back(static_cast<std::int32_t>(i));
+      if (task.is_message()) incoming_[task.to].push_back(static_cast<std::int32_t>(i));
       hops_ = std::max(hops_, static_cast<std::size_t>(task.number) + 1);
     }
   }
@@ -170,8 +170,10 @@ class Summary {
         if (task.is_hop()) {
           asked[task.number] = asks;
           mine.bytes_sent += task.bytes;
-          if (r == 0) ++hops[static_cast<int>(task.payload)];
-          take(sent, i, asks);
+          // Messages that go straight home leave the blocks where they are.
+          if (r == 0 && (job_.scheme != Scheme::ring || task.way == Way::ring))
+            ++hops[static_cast<int>(task.payload)];
+          if (task.is_message()) take(sent, i, asks);
           continue;
         }
         mine.wait_s += std::max(0.0, run_.times.begin[i] - now);

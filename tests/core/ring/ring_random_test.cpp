@@ -117,6 +117,7 @@ TEST(RingRandom, AgreesWithTheOracle) {
         reference.config(draw.partition(MaskSpec::parse(reference.mask), seqlen, world_size),
                          world_size, draw.one_of(kRunSchemes));
     config.kv_buffers = static_cast<int>(1 + draw.size(5));
+    config.hops = draw.one_of(kAllHops);
     reference.check(config);
     if (HasFailure()) FAIL() << "case " << n << " of RINGSCOPE_TEST_SEED=" << seed;
   }

@@ -470,7 +470,7 @@ class Schedules {
           for (const int earlier : operation.after) {
             node.after.push_back(first[at(side)] + earlier);
             const Operation& awaited = asked[at(side)][at(earlier)];
-            if (!awaited.is_hop) continue;
+            if (!awaited.is_hop || !awaited.hop.sends()) continue;
             // A hop is over when the own block has left as well.
             const int left =
                 arrival(awaited.hop.receiver(side, n), static_cast<int>(awaited.hop.way),
@@ -488,6 +488,13 @@ class Schedules {
         }
         const Exchange& in = made.hop;
         const int way = static_cast<int>(in.way), i = place[at(rank)][at(number - first[at(rank)])];
+        if (i > 0) node.after.push_back(arrival(rank, way, i - 1));
+        if (!in.receives()) {
+          node.event = {
+              .lane = Lane::send, .pass = in.pass, .payload = in.payload, .step = in.step};
+          node.act = [] {};
+          continue;
+        }
         node.from = in.sender(rank, n);
         node.event = {.lane = Lane::recv,
                       .pass = in.pass,
@@ -497,7 +504,6 @@ class Schedules {
                       .bytes = in.recv_bytes,
                       .src = node.from,
                       .dst = rank};
-        if (i > 0) node.after.push_back(arrival(rank, way, i - 1));
         const int sent = arrival(node.from, way, i);
         if (sent < 0) {
           node.after.push_back(number);  // never sent
@@ -508,7 +514,7 @@ class Schedules {
         wait_for_side(node.from, theirs);
         const Exchange& out = theirs.hop;
         if (in.recv_bytes != out.send_bytes || in.recv_owner != out.send_owner ||
-            in.payload != out.payload || out.receiver(node.from, n) != rank) {
+            in.payload != out.payload || !out.sends() || out.receiver(node.from, n) != rank) {
           mismatched_ = number;
           continue;
         }

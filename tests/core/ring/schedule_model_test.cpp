@@ -33,13 +33,20 @@ Problem job_of(const std::string& scheme, int world_size, int kv_buffers) {
   job.world_size = world_size;
   job.kv_buffers = kv_buffers;
   job.backward = true;
-  set_scheme(job, scheme);
+  if (scheme == "groupcast" || scheme.starts_with("ring, ")) {
+    job.mask = MaskSpec::parse(scheme == "groupcast" ? "causal+window:5" : scheme.substr(6));
+    job.partition = PartitionKind::contiguous;
+    job.hops = Hops::needed;
+  }
+  set_scheme(job, scheme.substr(0, scheme.find(',')));
   return job;
 }
 
 std::vector<std::string> schemes_of(int n) {
-  std::vector<std::string> schemes{"ring",      "bidirectional", "pass-q",
-                                   "allgather", "allgather:2",   "ulysses"};
+  std::vector<std::string> schemes{"ring",          "bidirectional", "pass-q",
+                                   "allgather",     "allgather:2",   "ulysses",
+                                   "groupcast",     "ring, causal",  "ring, causal+window:5",
+                                   "ring, window:3"};
   if (2 * n <= kShape.num_heads) schemes.push_back("ulysses:2");
   if (most_rings(n) >= 3) schemes.push_back("multi-ring:3");
   for (int part = 1; part <= n; ++part)

@@ -117,6 +117,7 @@ void sweep(MpiSession& session) {
           config.scheme = scheme;
           config.kv_buffers = 2 + (turn / 2 + turn / 8) % 4;
           config.backward = true;
+          config.hops = kAllHops[turn / 4 % 2];
           all.check(config);
         }
   // Every scheme that this number of ranks allows, with fixed partitions and with deals.
@@ -129,7 +130,7 @@ void sweep(MpiSession& session) {
   for (const char* scheme :
        {"ring", "allgather", "bidirectional", "multi-ring:2", "multi-ring:4", "pass-q",
         "allgather:2", "ulysses", "ulysses:2", "hybrid:2", "hybrid:3", "two-level:2", "two-level:4",
-        "mesh:2x2", "mesh:2x3", "mesh:3x2", "mesh:2x4", "mesh:1x5"})
+        "mesh:2x2", "mesh:2x3", "mesh:3x2", "mesh:2x4", "mesh:1x5", "groupcast"})
     for (const auto& [partition, mask, seqlen] : ways) {
       const bool is_fixed = std::string_view(partition) == "fixed";
       ++turn;

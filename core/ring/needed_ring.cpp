@@ -1,0 +1,154 @@
+// The ring that sends what is needed. Blocks lie in parts (core/problem/needed.h), which travel as far as
+// the last rank that attends any of their rows; each part is a KV block of its own. What is held
+// after t hops are a block's first parts, so a hop sends the beginning of a buffer.
+//
+// Backward, the gradients of parts follow them, one step behind, from the first rank that is not the
+// owner on. The last rank that needs a part sends the finished sum straight to its owner, one message
+// for all parts that end at the same step. So as many rows of gradients move as of blocks. Bytes
+// of a pass over all ranks, for rows that make `hops` hops: 2 G d hops e forward, and 2 G d hops (e + 4)
+// backward. (A ring that sends everything makes N - 1 hops of each row, and N of its gradient.)
+#include "core/ring/schemes.h"
+
+namespace ringscope {
+
+namespace {
+
+// One rank's view of the blocks in parts.
+class Parts {
+ public:
+  Parts(const RingProblem& problem, const RingSchedule& ring) : problem_(problem), ring_(ring) {
+    for (int step = 1; step <= last_step(); ++step)
+      if (rows(ring_.owner(step), step) > 0) last_attended_ = step;
+  }
+
+  int last_step() const { return problem_.hops(); }
+  // Return how many rows of an owner's block are held `hop` hops after it.
+  Index rows(int owner, int hop) const { return problem_.parted->rows(owner, hop); }
+  // Return where row `row` of a block or gradient lies that begins at `data`.
+  template <class Value>
+  Value* at(Value* data, Index row, Payload payload) const {
+    return data + row * problem_.row_bytes(payload) / static_cast<Index>(sizeof(Value));
+  }
+  // Return whether there is anything to attend at a step. If not, the rank still waits for the hop, whose
+  // other half sends what the next hop may overwrite.
+  bool holds(int step) const { return step == 0 || rows(ring_.owner(step), step) > 0; }
+  // Call attend(info, region, block, first row) for the parts that are held at a step.
+  template <class F>
+  void for_held(Pass pass, int step, const std::byte* data, const F& attend) const {
+    const int owner = ring_.owner(step);
+    const Index held = rows(owner, step);
+    for (const BlockPart& part : problem_.parted->of_owner[owner]) {
+      if (part.at >= held && step > 0) break;
+      const bool ends = step == last_attended_ && part.at + part.size() == held;
+      attend(StepInfo{pass, step, owner, ends},
+             Region{problem_.mask, problem_.partition.rows_of(ring_.rank), part.rows},
+             KvBlock{at(data, part.at, Payload::kv), part.size()}, part.at);
+    }
+  }
+
+ private:
+  const RingProblem& problem_;
+  RingSchedule ring_;
+  int last_attended_ = 0;  // the step at which this rank attends its last block
+};
+
+}  // namespace
+
+void needed_forward(Communicator& comm, BlockBackend& backend, const RingProblem& problem,
+                    RankMemory& mine) {
+  const RingSchedule ring{comm.rank(), comm.world_size()};
+  const Parts parts(problem, ring);
+  const QueryBlock q = mine.query_block();
+  const SoftmaxState state = mine.softmax_state();
+  backend.begin(q, state);
+
+  KvHops hops(comm, problem, mine, Pass::forward, {});
+  for (int step = 0; step <= parts.last_step(); ++step) {
+    hops.start(step);
+    if (!parts.holds(step))
+      backend.await({Pass::forward, step, ring.owner(step), false}, Payload::kv,
+                    hops.arrived(step));
+    Completion attended;
+    parts.for_held(Pass::forward, step, mine.kv_at_step(step),
+                   [&](const StepInfo& info, const Region& region, const KvBlock& block, Index) {
+                     attended = backend.attend(info, region, q, block, state, hops.arrived(step));
+                   });
+    hops.consumed(step, attended);
+  }
+  backend.finish(q, state);
+}
+
+KvGradient needed_backward(Communicator& comm, BlockBackend& backend, const RingProblem& problem,
+                           RankMemory& mine) {
+  const RingSchedule ring{comm.rank(), comm.world_size()};
+  const Parts parts(problem, ring);
+  const QueryBlock q = mine.query_block();
+  const BackwardState state = mine.backward_state();
+  Completion computed = backend.begin_backward(q, state);  // the last operation
+
+  float* const own = mine.own_gradient();
+  float* const incoming = mine.extra_gradient(2);
+  float* const returned = mine.extra_gradient(3);  // each part's sum where the part lies
+  // Send and receive gradients at the end of a step, from and into these rows.
+  const auto exchange = [&](int step, const float* send, Index send_rows, int recv_owner,
+                            float* recv, Index recv_rows, const Exchange& ways) {
+    Exchange hop = ways;
+    hop.pass = Pass::backward;
+    hop.payload = Payload::dkv;
+    hop.step = step;
+    hop.send_owner = ring.owner(step);
+    hop.send = send;
+    hop.send_bytes = send_rows * problem.row_bytes(Payload::dkv);
+    hop.recv_owner = recv_owner;
+    hop.recv = recv;
+    hop.recv_bytes = recv_rows * problem.row_bytes(Payload::dkv);
+    return comm.exchange(without_empty_halves(hop), {computed});
+  };
+
+  KvHops hops(comm, problem, mine, Pass::backward, computed);
+  const int last_step = parts.last_step();
+  std::vector<Completion> onwards(last_step + 1), home(last_step + 1);  // by step
+  for (int step = 0; step <= last_step; ++step) {
+    hops.start(step);
+    const int owner = ring.owner(step);
+    const StepInfo info{Pass::backward, step, owner, false};
+    if (step > 2)  // whose sum was in the same buffer
+      for (const Completion& sent : {onwards[step - 2], home[step - 2]})
+        backend.await(info, Payload::dkv, sent);
+    if (!parts.holds(step)) backend.await(info, Payload::kv, hops.arrived(step));
+    float* const sum = step == 0 ? own : mine.extra_gradient(step % 2);
+    Completion attended;
+    parts.for_held(
+        Pass::backward, step, mine.kv_at_step(step),
+        [&](const StepInfo& at, const Region& region, const KvBlock& block, Index first) {
+          computed = attended = backend.attend_backward(
+              at, region, q, block, state, {parts.at(sum, first, Payload::dkv), block.rows},
+              hops.arrived(step));
+        });
+    hops.consumed(step, attended);
+    if (step == 0) continue;
+    const Index held = parts.rows(owner, step), further = parts.rows(owner, step + 1);
+    if (step > 1 && held > 0)
+      computed = backend.add(info, {sum, held}, {incoming, held}, onwards[step - 1]);
+    if (step < last_step) {
+      const int next_owner = ring.owner(step + 1);
+      onwards[step] =
+          exchange(step, sum, further, next_owner, incoming, parts.rows(next_owner, step + 1), {});
+    }
+    const Index mine_further = parts.rows(ring.rank, step + 1);
+    home[step] = exchange(
+        step, parts.at(sum, further, Payload::dkv), held - further, ring.rank,
+        parts.at(returned, mine_further, Payload::dkv), parts.rows(ring.rank, step) - mine_further,
+        {.way = Way::backwards, .to = owner, .from = (ring.rank + step) % ring.world_size});
+  }
+
+  const StepInfo last{Pass::backward, last_step, ring.rank, true};
+  for (const std::vector<Completion>* hops_of_rank : {&onwards, &home})
+    for (const Completion& over : *hops_of_rank) backend.await(last, Payload::dkv, over);
+  if (const Index travelled = parts.rows(ring.rank, 1); travelled > 0)
+    backend.add(last, {own, travelled}, {returned, travelled}, nullptr);
+  backend.finish_backward(last, q, state, nullptr);
+  return {own, q.rows};
+}
+
+}  // namespace ringscope
