@@ -124,7 +124,9 @@ TEST(BlockParts, OfARingTravelAsFarAsTheLastRankThatNeedsThem) {
         if (block.stride() == 1 && parts.size() < 8) ASSERT_EQ(travelling, needed) << text;
       }
     }
-    if (saves_hops(mask, partition)) ASSERT_TRUE(saves) << text;
+    if (saves_hops(mask, partition)) {
+      ASSERT_TRUE(saves) << text;
+    }
   });
 }
 
