@@ -121,7 +121,9 @@ TEST(BlockParts, OfARingTravelAsFarAsTheLastRankThatNeedsThem) {
         ASSERT_TRUE(
             std::includes(travelling.begin(), travelling.end(), needed.begin(), needed.end()))
             << text;
-        if (block.stride() == 1 && parts.size() < 8) ASSERT_EQ(travelling, needed) << text;
+        if (block.stride() == 1 && parts.size() < 8) {
+          ASSERT_EQ(travelling, needed) << text;
+        }
       }
     }
     if (saves_hops(mask, partition)) {
