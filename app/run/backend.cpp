@@ -121,9 +121,10 @@ void become_other_program(std::vector<std::string>& arguments) {
   const std::string mask = value_before_reading("--mask", arguments);
   if (mask != "causal" && !(trains && mask.empty()))
     contradiction("--mask", fmt::format("'{}' given with --backend my_ring", mask), "causal");
-  for (const char* flag : {"--scheme", "--scale"})
+  for (const char* flag : {"--scheme", "--hops", "--scale"})
     if (!value_before_reading(flag, arguments).empty())
-      contradiction(flag, "given with --backend my_ring", "a ring, and the usual scale");
+      contradiction(flag, "given with --backend my_ring",
+                    "a ring that sends all, and the usual scale");
   std::string real(name_of(Backend::cpu));
 #ifdef RINGSCOPE_HAS_MPI
   if (launched_by_mpi()) real = name_of(Backend::mpi);
@@ -133,6 +134,7 @@ void become_other_program(std::vector<std::string>& arguments) {
       arguments[i] = "--backend=" + real;
     else if (arguments[i] == backend && arguments[i - 1] == "--backend")
       arguments[i] = real;
+  if (!trains) arguments.insert(arguments.end(), {"--hops", "all"});
 #else
   std::string beside;
 #ifndef RINGSCOPE_HAS_CUDA
