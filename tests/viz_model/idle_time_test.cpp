@@ -50,7 +50,8 @@ Trace idling() {
 
 RankIdle idle_for(double slow_link_s, double jitter_s, double hops_s) {
   Explanation why;
-  RankLosses& losses = why.ranks.emplace_back();
+  why.ranks.resize(2);
+  RankLosses& losses = why.ranks[0];
   losses.by_cause[static_cast<std::size_t>(Cause::slow_link)] = slow_link_s;
   losses.by_cause[static_cast<std::size_t>(Cause::jitter)] = jitter_s;
   losses.hops = hops_s;
