@@ -140,7 +140,7 @@ __device__ __forceinline__ void attend(const ForwardStep& step, float exponent_s
       rows.mask(step, key0, tile.first, ptx::thread_index());
     rows.softmax(exponent_scale);  // P = exp2(S - m)
     rows.rescale_output();
-    add_weighted_rows(rows.o, rows.s, shared.v[buffer_of(t)], 0, lane);  // O += P V
+    add_weighted_rows(rows.o, rows.s, shared.v[buffer_of(t)], lane);  // O += P V
   }
   rows.end(step, row_index(shape, batch, ptx::block_index(), 0), tile.first, ptx::thread_index());
 }

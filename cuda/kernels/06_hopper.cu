@@ -117,7 +117,7 @@ __global__ void __launch_bounds__(kThreads<Config, kRoles>, 1)
 
 template <class Config, bool kRoles, class... Buffer>
 void launch_instance(const ForwardStep& step, cudaStream_t stream, const Buffer&... buffer) {
-  arm_hang_record("06_hopper");
+  ptx::arm_hang_record("06_hopper");
   const dim3 grid(tiles_for(step.shape.rows_q, Config::kRows), step.shape.heads, step.shape.batch);
   launch(hopper<Config, kRoles, Buffer...>,
          {grid, kThreads<Config, kRoles>, sizeof(HopperStorage<Config>)}, stream, step,

@@ -215,7 +215,7 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
 template <class Config, bool kPingPong, bool kPersistent, bool kL2, class... Buffer>
 void launch_instance(const ForwardStep& step, cudaStream_t stream, const Buffer&... buffer) {
   const int blocks = multiprocessors();
-  arm_hang_record("07_hopper_overlap");
+  ptx::arm_hang_record("07_hopper_overlap");
   const int row_tiles = tiles_for(step.shape.rows_q, Config::kRows);
   const int matrices = step.shape.batch * step.shape.heads, items = row_tiles * matrices;
   const int together = kL2 ? matrices_together(step.shape, row_tiles, blocks,

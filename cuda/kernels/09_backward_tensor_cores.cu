@@ -1,108 +1,70 @@
-// 09: the backward pass of bf16 and f16 on tensor cores (mma.sync), in the same two launches as 08.
+// 09: the backward pass of bf16 and f16 on tensor cores (mma.sync), in one launch and five products,
+// where 08 takes two launches and seven. A block owns 128 keys, 16 for each of its warps, and tiles
+// of queries visit it:
 //
-//   t = scale log2(e) Q K^T     P = exp2(t - lse2)     dP = dO V^T     dS = P (dP - delta)
-//   dV += P^T dO                dK += dS^T Q           dQ += dS K
+//   S^T = K Q^T    dP^T = V dO^T    dV += P^T dO    dK += dS^T Q    dQ += dS K
 //
-// lse2 = m log2(e) + log2(l) replaces m and l, which saves a product per score and leaves one
+//   P = exp2(scale log2(e) S - unit)      dS = P (dP - delta)
+//
+// The unit, m log2(e) + log2(l), replaces m and l, which saves a product per score and leaves one
 // subtraction. In f32 that would cost digits; here the loss is far below what P loses by rounding
 // to 16 bits.
 //
 // What changes compared with 08, and why it is faster:
 //
 //   - mma.sync multiplies 16 x 8 x 16 values per instruction and warp.
-//   - S and dP never leave registers. Seen from the owner, S is own x visiting rows, and so are the
-//     accumulators of mma.sync. Repacked to 16 bits they are the left operand of the product that
-//     adds to the gradient. When keys own, the kernel computes S^T = K Q^T, so P^T and dS^T appear
-//     where dV += P^T dO and dK += dS^T Q need them, and no tile is ever transposed. Only ldmatrix
-//     reads the visitors, once as they are and once with .trans.
-//   - The gradients stay in registers too, 16 or 32 own rows per warp. Each loaded piece of the
-//     visitors serves all rows of the warp, so 32 rows halve the reads from shared memory. dK and
-//     dV together leave room for only 16 at head_dim 128.
-//   - cp.async brings the next visitors during these, into the other of two buffers, which takes
-//     one barrier per tile.
+//   - S and dP are computed once, so dQ of a tile of queries has a part from every block that it
+//     visits. Blocks add their parts to memory in the order of the key tiles, so the same bits come
+//     out every time: each tile of queries has a turn, and one_pass.h says why blocks seldom wait.
+//   - P and dS stay in registers for dV and dK. The kernel computes S^T, not S, because the
+//     accumulators of S^T, repacked to 16 bits, are the left operand that dV += P^T dO and
+//     dK += dS^T Q want. No tile is ever transposed; ldmatrix reads them as they are or with .trans.
+//   - dS alone goes through shared memory as well, because dQ sums over the keys of all warps. There
+//     each warp has a rectangle of dQ: half the queries and a quarter of the columns.
+//   - dK and dV stay in registers for all visits. That they are whole rows of 16 keys leaves a warp
+//     room for S and dP of 64 queries at head_dim 128.
+//   - cp.async brings the next tile of Q during all of this, into the other of two buffers, and that
+//     of dO, which has one, during the products that do not need it.
 //
-// S and dP are computed in strips of as many visiting rows as registers allow. P and dS are rounded
-// to the storage type, and all sums are f32. Visiting rows that no row of the tile meets are loaded
-// as zeros. Within the tile, 0 * NaN of a masked pair may reach rows that share a tile with it.
-#include <algorithm>
-
+// P and dS are rounded to the storage type, and all sums are f32. Visiting rows that no own row meets
+// are loaded as zeros. Within a tile, 0 * NaN of a masked pair may reach rows that share it.
 #include "cuda/base/launch.h"
-#include "cuda/kernels/backward_rows.h"
 #include "cuda/kernels/kernel_table.h"
 #include "cuda/kernels/mma_tile.h"
+#include "cuda/kernels/one_pass.h"
+#include "cuda/ptx/barrier.h"
+#include "cuda/ptx/registers.h"
 
 namespace ringscope::cuda {
 namespace {
 
-template <class Element_, int kOwn_, int kVisit_, int kDim_, Owner kOwner_>
+template <class Element_, int kDim_, int kQueries_>
 struct Config {
   using Element = Element_;
-  static constexpr int kOwn = kOwn_, kVisit = kVisit_, kDim = kDim_;
-  static constexpr bool kKeysOwn = kOwner_ == Owner::keys;
-  static constexpr Owner kOwner = kOwner_;
-  static constexpr int kGradients = kKeysOwn ? 2 : 1;  // dK, dV or dQ
-  // Own rows of a warp, in mma.sync's 16: a thread has 8 * kBands * kDim / 16 values per gradient.
-  static constexpr int kBands = kOwn < 128 || kGradients * kDim > 128 ? 1 : 2;
-  static constexpr int kThreads = kOwn / (16 * kBands) * 32;
-  static constexpr int kStrip = kBands == 1 ? kVisit : 32;  // visiting rows at a time
-  static constexpr int kQueries = kKeysOwn ? kVisit : kOwn;
-  static_assert(kVisit % kStrip == 0 && kStrip % 16 == 0);
-  static_assert(!kKeysOwn || kQueries <= kThreads, "a thread prepares at most one query row");
+  static constexpr int kDim = kDim_, kQueries = kQueries_, kKeys = kOnePassKeys;
+  static constexpr int kThreads = kKeys / kMmaRows * 32;
+  static constexpr int kDqColumns = kDim / 4, kDqBands = kQueries / 2 / kMmaRows;  // of a warp
 };
-
-// Turns scores of one tile of query rows into P and dS.
-template <int kRows>
-struct QueryRows {
-  alignas(8) float lse2[kRows];  // +inf for rows without keys, whose P is 0
-  alignas(8) float delta[kRows];
-};
-
-// The visitors of a block: all visiting tiles of its first query head, then those of the next head
-// of the group. It is in shared memory, because the registers are full of accumulators.
-struct Visits {
-  RowTile own;
-  int first_tile, tiles;  // of a head
-  int first_head;
-  int count;  // tiles of all heads
-
-  __host__ __device__ constexpr int head(int visit) const { return first_head + visit / tiles; }
-  __host__ __device__ constexpr int tile(int visit) const { return first_tile + visit % tiles; }
-};
-
-template <class C>
-__device__ __forceinline__ Visits visits_of(const BackwardStep& step, int own_tile, int own_head) {
-  const int rows = C::kKeysOwn ? step.shape.rows_k : step.shape.rows_q;
-  const int group = step.shape.heads / step.shape.heads_kv;
-  const RowTile own = RowTile::at(own_tile, C::kOwn, rows, table_of(C::kOwner, step));
-  const int first = own.first_visitor(C::kVisit), tiles = own.last_visitor(C::kVisit) - first;
-  if (C::kKeysOwn) return {own, first, tiles, own_head * group, tiles * group};
-  return {own, first, tiles, own_head / group, tiles};
-}
 
 template <class C>
 struct Storage {
   using Element = typename C::Element;
-  alignas(1024) Element own[2][C::kOwn * C::kDim];            // swizzled, as are the visitors
-  alignas(1024) Element visitors[2][2][C::kVisit * C::kDim];  // [buffer]
-  Visits visits;
-  QueryRows<C::kQueries> queries[C::kKeysOwn ? 2 : 1];  // [buffer], when queries visit
+  alignas(1024) Element k[C::kKeys * C::kDim], v[C::kKeys * C::kDim];  // swizzled, as all tiles are
+  alignas(1024) Element q[2][C::kQueries * C::kDim];                   // [visit % 2]
+  alignas(1024) Element dout[C::kQueries * C::kDim];
+  alignas(1024) Element ds[C::kKeys * C::kQueries];  // dS^T
+  alignas(16) float notes[2][2][C::kQueries];        // units and deltas [visit % 2]
+  OnePassItem<C::kQueries> item;  // not in registers, which are full of accumulators
 };
 
-// A query row in transit from global memory.
-struct PendingRow {
-  float row_max = 0;
-  double row_sum = 0;
-  float delta = 0;
+// Where dS^T lies: in rows of 64 values, which hold 64 queries of a key or 32 of two.
+template <class C>
+struct DsPlace {
+  static constexpr int kColumns = 64, kRows = C::kKeys * C::kQueries / kColumns;
 
-  __device__ static PendingRow load(const BackwardStep& step, int batch, int head, int row) {
-    if (row >= step.shape.rows_q) return {};
-    const std::int64_t at = row_of(side_of_queries(step), batch, head, row);
-    return {step.row_max[at], step.row_sum[at], step.delta[at]};
-  }
-  template <int kRows>
-  __device__ void store(QueryRows<kRows>& to, int i) const {
-    to.lse2[i] = base2_unit(row_max, row_sum);
-    to.delta[i] = delta;
+  static __device__ __forceinline__ int row(int key) { return key % kRows; }
+  static __device__ __forceinline__ int column(int key, int query) {
+    return key / kRows * C::kQueries + query;
   }
 };
 
@@ -119,181 +81,218 @@ __device__ __forceinline__ void start_copy(typename C::Element* to,
                                                   valid.first, valid.last, thread);
 }
 
-// Add own rows from `row` on times visiting rows from `visitor` on to a strip of S or of dP.
+// Add keys from `key` on times the visiting rows to S^T or dP^T.
 template <class C>
-__device__ __forceinline__ void add_scores(Tile<C::kBands, C::kStrip>& strip,
-                                           const typename C::Element* own, int row,
-                                           const typename C::Element* visitors, int visitor,
-                                           int lane) {
-  const auto own_at = [&](std::uint32_t(&a)[C::kBands][4], int x) {
-#pragma unroll
-    for (int band = 0; band < C::kBands; ++band)
-      load_a<C::kDim>(a[band], own, row + 16 * band, x, lane);
+__device__ __forceinline__ void add_scores(Tile<1, C::kQueries>& scores,
+                                           const typename C::Element* own, int key,
+                                           const typename C::Element* visitors, int lane) {
+  const auto own_at = [&](std::uint32_t(&a)[1][4], int x) {
+    load_a<C::kDim>(a[0], own, key, x, lane);
   };
-  add_row_product<typename C::Element, C::kDim, 2>(strip, own_at, visitors, visitor, lane);
+  add_row_product<typename C::Element, C::kDim, 2>(scores, own_at, visitors, 0, lane);
 }
 
-// Write (or add) a warp's rows to the matrix [.., kDim] `to`, which begins at the tile's first row.
-template <class C, bool kAccumulate>
-__device__ __forceinline__ void store(Tile<C::kBands, C::kDim>& gradient, float* to, int row,
-                                      int rows, float factor, int lane) {
-  for_each_row<C::kBands>([&](int band, int h) {
-    const int mine = row + 16 * band + tile_row(lane, h);
-    if (mine >= rows) return;
-    if (kAccumulate) gradient.add(band, h, lane, to + mine * C::kDim);
-    gradient.store(band, h, lane, to + mine * C::kDim, factor);
-  });
-}
-
-// Grid: own tiles, own heads, batch.
+// Let the other warps see dS^T of the keys from `key` on.
 template <class C>
-__global__ void __launch_bounds__(C::kThreads, 1) backward_tensor_cores(const BackwardStep step) {
+__device__ __forceinline__ void store_ds(typename C::Element* to, const Tile<1, C::kQueries>& ds,
+                                         int key, int lane) {
+  using Place = DsPlace<C>;
+#pragma unroll
+  for (int n = 0; n < C::kQueries; n += kMmaDepth) {
+    std::uint32_t rounded[4];
+    round_weights<typename C::Element>(rounded, ds, 0, n);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int row = Place::row(key) + mma::a_row(lane, i);
+      const int column = Place::column(key, n) + mma::a_k(lane, i);
+      auto* const pair = to + SwizzledRows<Place::kColumns>::value_place(row, column);
+      *reinterpret_cast<std::uint32_t*>(pair) = rounded[i];
+    }
+  }
+}
+
+// Compute dQ += dS K for queries from `query` and columns from `column` on.
+template <class C>
+__device__ __forceinline__ void add_dq(Tile<C::kDqBands, C::kDqColumns>& dq,
+                                       const typename C::Element* ds, int query,
+                                       const typename C::Element* k, int column, int lane) {
+  using Place = DsPlace<C>;
+  const auto ds_at = [&](std::uint32_t(&a)[C::kDqBands][4], int key) {
+#pragma unroll
+    for (int band = 0; band < C::kDqBands; ++band)
+      load_a_transposed<Place::kColumns>(a[band], ds, Place::row(key),
+                                         Place::column(key, query + kMmaRows * band), lane);
+  };
+  add_column_product<typename C::Element, C::kDim, C::kKeys>(dq, ds_at, k, column, lane);
+}
+
+// Grid: as many blocks as there are items.
+template <class C>
+__global__ void __launch_bounds__(C::kThreads, 1)
+    backward_tensor_cores(const BackwardStep step, const OnePassWorkspace<C::kQueries> workspace) {
   using Element = typename C::Element;
   auto& shared = shared_memory<Storage<C>>();
-  const BackwardSide own_side = C::kKeysOwn ? side_of_keys(step) : side_of_queries(step);
-  const BackwardSide visiting_side = C::kKeysOwn ? side_of_queries(step) : side_of_keys(step);
-  const int own_head = blockIdx.y, batch = blockIdx.z;
-  const int thread = threadIdx.x, lane = thread % 32, row = thread / 32 * 16 * C::kBands;
+  const int thread = threadIdx.x;
+  const int rows_q = step.shape.rows_q, rows_k = step.shape.rows_k;
   const float scale2 = step.softmax_scale * kLog2e;
-  const Visits& visits = shared.visits;
-  if (thread == 0)
-    shared.visits = visits_of<C>(step, own_tile_of(C::kOwner, blockIdx.x, gridDim.x), own_head);
+  if (thread == 0) shared.item.set(step, workspace.take());
   __syncthreads();
-  const RowTile& own = visits.own;
+  const OnePassItem<C::kQueries>& item = shared.item;
+  const RowTile& own = item.own;
+  const int visits = item.visits();
 
-  const auto matrix = [&](const BackwardSide& side, int tensor, int head) {
-    return static_cast<const Element*>(side.tensors[tensor]) +
-           row_of(side, batch, head, 0) * C::kDim;
+  const auto matrix_of = [&](const void* tensor, std::int64_t matrix, int rows) {
+    return static_cast<const Element*>(tensor) + matrix * rows * C::kDim;
   };
-  const auto start_copies = [&](int visit) {
-    for (int tensor = 0; tensor < 2; ++tensor)
-      start_copy<C, C::kVisit>(shared.visitors[visit % 2][tensor],
-                               matrix(visiting_side, tensor, visits.head(visit)),
-                               visits.tile(visit) * C::kVisit, own.needed, thread);
+  const auto start_keys = [&](Element* to, const void* tensor) {
+    start_copy<C, C::kKeys>(to, matrix_of(tensor, item.own_matrix, rows_k), own.first,
+                            {own.first, own.first + own.rows}, thread);
   };
-  const auto load_query = [&](int visit) {
-    return PendingRow::load(step, batch, visits.head(visit),
-                            visits.tile(visit) * C::kVisit + thread);
+  const auto start_queries = [&](Element* to, const void* tensor, int visit) {
+    start_copy<C, C::kQueries>(to, matrix_of(tensor, item.visiting_matrix(visit), rows_q),
+                               item.visiting_tile(visit) * C::kQueries, own.needed,
+                               ptx::thread_index());
+  };
+  // Return the number of a visit's tile of queries among those of all matrices.
+  const auto tile_of = [&](int matrix, int tile) {
+    return std::int64_t{matrix} * tiles_for(rows_q, C::kQueries) + tile;
+  };
+  const auto place_of = [&](int visit) {
+    return tile_of(item.visiting_matrix(visit), item.visiting_tile(visit));
+  };
+  const auto await_turn = [&](std::int64_t place) {
+    ptx::await_memory_turn(workspace.turns + place, item.tile);
+  };
+  const auto pass_turn = [&](std::int64_t place) {
+    ptx::pass_memory_turn(workspace.turns + place, item.tile + 1);
+  };
+  const auto start_notes = [&](int visit) {
+    constexpr int kAtATime = 4;
+    if (thread < 2 * C::kQueries / kAtATime)
+      ptx::cp_async_16(shared.notes[visit % 2][0] + kAtATime * thread,
+                       workspace.notes[place_of(visit)][0] + kAtATime * thread, true);
   };
 
-  Tile<C::kBands, C::kDim> gradients[C::kGradients] = {};
-  if (visits.count > 0) {
-    for (int tensor = 0; tensor < 2; ++tensor)
-      start_copy<C, C::kOwn>(shared.own[tensor], matrix(own_side, tensor, own_head), own.first,
-                             {own.first, own.first + own.rows}, thread);
-    start_copies(0);
-    if (C::kKeysOwn) {
-      if (thread < C::kQueries) load_query(0).store(shared.queries[0], thread);
-    } else {
-      for (int i = thread; i < C::kQueries; i += C::kThreads)
-        PendingRow::load(step, batch, own_head, own.first + i).store(shared.queries[0], i);
-    }
+  Tile<1, C::kDim> dk = {}, dv = {};
+  if (visits > 0) {
+    start_keys(shared.k, step.k);
+    start_keys(shared.v, step.v);
+    start_queries(shared.q[0], step.q, 0);
+    start_queries(shared.dout, step.dout, 0);
+    start_notes(0);
+  } else if (thread == 0) {
+    item.for_each_visit(item.last_turn, [&](int matrix, int tile) {
+      await_turn(tile_of(matrix, tile));
+      pass_turn(tile_of(matrix, tile));
+    });
   }
   ptx::cp_async_commit();
 
-  for (int visit = 0; visit < visits.count; ++visit) {
+  for (int visit = 0; visit < visits; ++visit) {
     ptx::cp_async_wait<0>();
     __syncthreads();  // this visit's rows are there, and all threads are done with the one before
-    const bool more = visit + 1 < visits.count,
-               prepares = C::kKeysOwn && more && thread < C::kQueries;
-    if (more) start_copies(visit + 1);
-    ptx::cp_async_commit();
-    PendingRow pending;
-    if (prepares) pending = load_query(visit + 1);
-
-    const int first = visits.tile(visit) * C::kVisit;
-    const bool unmasked = own.is_full(first, first + C::kVisit);
-    const auto& visitors = shared.visitors[visit % 2];
-    const auto& queries = shared.queries[C::kKeysOwn ? visit % 2 : 0];
-#pragma unroll 1
-    for (int strip = 0; strip < C::kVisit; strip += C::kStrip) {
-      // Return the notes (lse2 or delta) of the queries of two neighbouring values.
-      const auto notes = [&](const float* of, int band, int h, int column) {
-        if (C::kKeysOwn)
-          return *reinterpret_cast<const float2*>(of + strip + tile_column(lane) + column);
-        const float its = of[row + 16 * band + tile_row(lane, h)];
-        return make_float2(its, its);
-      };
-      Tile<C::kBands, C::kStrip> s, ds;  // S, then P; dP - delta, then dS
-      s.set(0);
-      add_scores<C>(s, shared.own[0], row, visitors[0], strip, lane);
-      ds.for_each_pair([&](float& left, float& right, int band, int h, int column) {
-        const float2 delta = notes(queries.delta, band, h, column);
-        left = -delta.x;
-        right = -delta.y;
-      });
-      add_scores<C>(ds, shared.own[1], row, visitors[1], strip, lane);
-      s.for_each_pair([&](float& left, float& right, int band, int h, int column) {
-        const float2 unit = notes(queries.lse2, band, h, column);
-        left = ptx::exp2_approx(left * scale2 - unit.x);
-        right = ptx::exp2_approx(right * scale2 - unit.y);
-      });
-      if (!unmasked)
-        s.mask(lane, 0, [&](int band, int h) -> RowInterval {
-          const int mine = row + 16 * band + tile_row(lane, h);
-          const RowInterval meets =
-              mine < own.rows ? table_of(C::kOwner, step)[own.first + mine] : RowInterval{0, 0};
-          return {meets.first - (first + strip), meets.last - (first + strip)};
-        });
-      ds.multiply(s);
-      if constexpr (C::kKeysOwn) add_weighted_rows(gradients[1], s, visitors[1], strip, lane);
-      add_weighted_rows(gradients[0], ds, visitors[0], strip, lane);
+    const bool more = visit + 1 < visits;
+    if (more) {
+      start_queries(shared.q[(visit + 1) % 2], step.q, visit + 1);
+      start_notes(visit + 1);
     }
-    if (prepares) pending.store(shared.queries[(visit + 1) % 2], thread);
-  }
+    const Element* const q = shared.q[visit % 2];
+    const int lane = ptx::thread_index() % 32, key = ptx::thread_index() / 32 * kMmaRows;
+    // Return the units (0) or deltas (1) of the queries of two neighbouring values.
+    const auto notes = [&](int which, int column) {
+      const float* const of_column = shared.notes[visit % 2][which] + tile_column(lane) + column;
+      return *reinterpret_cast<const float2*>(of_column);
+    };
+    const int first = item.visiting_tile(visit) * C::kQueries;
 
-  const std::int64_t at = row_of(own_side, batch, own_head, own.first) * C::kDim;
-  if constexpr (C::kKeysOwn) {
-    store<C, false>(gradients[0], step.dk + at, row, own.rows, step.softmax_scale, lane);
-    store<C, false>(gradients[1], step.dv + at, row, own.rows, 1.0f, lane);
-  } else {
-    store<C, true>(gradients[0], step.dq + at, row, own.rows, 1.0f, lane);
-    if (thread < 32)
-      count_visits(step.counters, own, batch + own_head == 0 ? step.allowed_keys : nullptr,
-                   C::kVisit, step.shape.rows_k);
+    Tile<1, C::kQueries> s, ds;  // S^T, then P^T; dP^T - delta, then dS^T
+    s.set(0);
+    add_scores<C>(s, shared.k, key, q, lane);
+    ds.for_each_pair([&](float& left, float& right, int, int, int column) {
+      const float2 delta = notes(1, column);
+      left = -delta.x;
+      right = -delta.y;
+    });
+    add_scores<C>(ds, shared.v, key, shared.dout, lane);
+    s.for_each_pair([&](float& left, float& right, int, int, int column) {
+      const float2 unit = notes(0, column);
+      left = ptx::exp2_approx(fmaf(left, scale2, -unit.x));
+      right = ptx::exp2_approx(fmaf(right, scale2, -unit.y));
+    });
+    if (!own.is_full(first, first + C::kQueries))
+      s.mask(lane, 0, [&](int, int h) -> RowInterval {
+        const int mine = key + tile_row(lane, h);
+        const RowInterval meets =
+            mine < own.rows ? step.allowed_queries[own.first + mine] : RowInterval{0, 0};
+        return {meets.first - first, meets.last - first};
+      });
+    ds.multiply(s);
+    store_ds<C>(shared.ds, ds, key, lane);
+    add_weighted_rows(dv, s, shared.dout, lane);
+
+    // One visit later, the additions of the one before have long ended. A turn that is passed before
+    // the next is waited for keeps nobody waiting in a circle.
+    if (thread == 0) {
+      if (visit > 0) pass_turn(place_of(visit - 1));
+      await_turn(place_of(visit));
+    }
+    __syncthreads();  // dS is complete, dO free, and it is the block's turn
+    if (more) start_queries(shared.dout, step.dout, visit + 1);
+    ptx::cp_async_commit();
+    add_weighted_rows(dk, ds, q, lane);
+
+    Tile<C::kDqBands, C::kDqColumns> dq;
+    dq.set(0);
+    const int warp = ptx::thread_index() / 32, dq_lane = ptx::thread_index() % 32;
+    const int query = warp / 4 * C::kQueries / 2, column = warp % 4 * C::kDqColumns;
+    add_dq<C>(dq, shared.ds, query, shared.k, column, dq_lane);
+    const std::int64_t begin = std::int64_t{item.visiting_matrix(visit)} * rows_q;
+    for_each_row<C::kDqBands>([&](int band, int h) {
+      const int row = first + query + kMmaRows * band + tile_row(dq_lane, h);
+      if (row < rows_q) dq.add_to(band, h, dq_lane, step.dq + (begin + row) * C::kDim + column);
+    });
   }
+  __syncthreads();  // all parts of dQ have been given to memory
+  if (thread == 0 && visits > 0) pass_turn(place_of(visits - 1));
+
+  const int lane = thread % 32, warp = thread / 32;
+  const std::int64_t begin = std::int64_t{item.own_matrix} * rows_k + own.first;
+  for_each_row<1>([&](int, int h) {
+    const int mine = warp * kMmaRows + tile_row(lane, h);
+    if (mine >= own.rows) return;
+    dk.store(0, h, lane, step.dk + (begin + mine) * C::kDim, step.softmax_scale);
+    dv.store(0, h, lane, step.dv + (begin + mine) * C::kDim, 1.0f);
+  });
+  if (warp == 0)
+    count_visits(step.counters, own, item.own_matrix == 0 ? step.allowed_queries : nullptr,
+                 C::kQueries, rows_q, item.heads());
 }
 
-template <class Keys, class Queries>
-void launch_both(const BackwardStep& step, cudaStream_t stream) {
-  const StepShape& shape = step.shape;
-  const auto grid = [&](int rows, int heads) {
-    return dim3(tiles_for(rows, Keys::kOwn), heads, shape.batch);
-  };
-  launch(backward_tensor_cores<Keys>,
-         {grid(shape.rows_k, shape.heads_kv), Keys::kThreads, sizeof(Storage<Keys>)}, stream, step);
-  launch(backward_tensor_cores<Queries>,
-         {grid(shape.rows_q, shape.heads), Queries::kThreads, sizeof(Storage<Queries>)}, stream,
-         step);
-}
+// Shared memory at head_dim 64 and 128, in KiB: 73 and 129; 53 and 97.
+constexpr TileShape kTiles[] = {{64, kOnePassKeys}, {32, kOnePassKeys}};
 
-// Tiles of the launch that owns queries. The one that owns keys has as many rows, and 64 queries
-// visit at a time. Shared memory at head_dim 128, in KiB: 97 and 129; 97 and 98.
-constexpr TileShape kTiles[] = {{128, 32}, {64, 64}};
-
-// Call f(keys, queries) with the configurations of the two launches.
+// Call f(Config{}) with the instance.
 template <class F>
 void visit_instance(DType dtype, int head_dim, int tile, F&& f) {
   visit_half_instance(dtype, head_dim, [&]<class Element>(Element, auto dim) {
-    visit_tile<std::size(kTiles)>(tile, [&](auto number) {
-      constexpr TileShape kTile = kTiles[number()];
-      f(Config<Element, kTile.rows, 64, dim(), Owner::keys>{},
-        Config<Element, kTile.rows, kTile.keys, dim(), Owner::queries>{});
-    });
+    visit_tile<std::size(kTiles)>(
+        tile, [&](auto number) { f(Config<Element, dim(), kTiles[number()].rows>{}); });
   });
 }
 
 std::size_t shared_bytes(int head_dim, int tile) {
   std::size_t bytes = 0;
-  visit_instance(DType::bf16, head_dim, tile, [&]<class Keys, class Queries>(Keys, Queries) {
-    bytes = std::max(sizeof(Storage<Keys>), sizeof(Storage<Queries>));
-  });
+  visit_instance(DType::bf16, head_dim, tile, [&]<class C>(C) { bytes = sizeof(Storage<C>); });
   return bytes;
 }
 
 void launch_step(const BackwardStep& step, DType dtype, int tile, cudaStream_t stream) {
-  visit_instance(dtype, step.shape.head_dim, tile, [&]<class Keys, class Queries>(Keys, Queries) {
-    launch_both<Keys, Queries>(step, stream);
+  ptx::arm_hang_record("09_backward_tensor_cores");
+  visit_instance(dtype, step.shape.head_dim, tile, [&]<class C>(C) {
+    const auto workspace = prepared_workspace<C::kQueries>(step, stream);
+    launch(backward_tensor_cores<C>,
+           {dim3(OnePassItem<C::kQueries>::items(step.shape)), C::kThreads, sizeof(Storage<C>)},
+           stream, step, workspace);
   });
 }
 
@@ -302,7 +301,7 @@ void launch_step(const BackwardStep& step, DType dtype, int tile, cudaStream_t s
 constinit const Kernel backward_tensor_cores_kernel{
     .number = 9,
     .name = "backward_tensor_cores",
-    .idea = "mma.sync, S and dP in registers, cp.async brings the next visitors",
+    .idea = "five products by mma.sync: P and dS in registers, dQ summed in memory in turn",
     .limits = {.half = true},
     .tiles = kTiles,
     .shared_bytes = shared_bytes,

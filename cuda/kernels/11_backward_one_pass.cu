@@ -1,6 +1,5 @@
-// 11: the backward pass of bf16 and f16 with Hopper's own instructions, in one launch and five
-// products, where 09 takes two launches and seven. A block owns 128 keys, and tiles of 64 queries
-// visit it:
+// 11: the backward pass of bf16 and f16 with Hopper's own instructions, in the five products of 09. A
+// block owns 128 keys, and tiles of 64 queries visit it:
 //
 //   S^T = K Q^T    dP^T = V dO^T    dV += P^T dO    dK += dS^T Q    dQ^T += K^T dS^T
 //
@@ -14,7 +13,7 @@
 //     says that both consumers are done with dS, whose place is free then.
 //   - Parts are added in the order of the key tiles, so the same bits come out every time: each
 //     tile of queries has a turn in memory, the number of the key tile that may add next. The order
-//     of visits keeps blocks from waiting for them (one_pass_order.h). Without turns (rung 11a) parts are added as they come. A turn costs a visit one load and one store of 4
+//     of visits keeps blocks from waiting for them (one_pass.h). Without turns (rung 11a) parts are added as they come. A turn costs a visit one load and one store of 4
 //     bytes beside the 32 KiB of dQ that it adds at head_dim 128, and the consumers no instruction,
 //     so the repeatable way is the one that runs use.
 //   - The grid has one block per multiprocessor. Blocks take keys from a counter, in the order of
@@ -37,13 +36,11 @@
 // Full tiles take no mask. A masked P is 0, but 0 * NaN is NaN: visitors that share a tile with one
 // that some own row meets are read. Rows past the end are zeros.
 #include <algorithm>
-#include <limits>
 
 #include "cuda/base/launch.h"
 #include "cuda/base/tensor_map.h"
-#include "cuda/kernels/backward_rows.h"
 #include "cuda/kernels/kernel_table.h"
-#include "cuda/kernels/one_pass_order.h"
+#include "cuda/kernels/one_pass.h"
 #include "cuda/kernels/stamps.h"
 #include "cuda/kernels/warpgroup.h"
 #include "cuda/ptx/registers.h"
@@ -52,49 +49,14 @@
 namespace ringscope::cuda {
 namespace {
 
-constexpr int kKeys = kOnePassKeys, kQueries = kOnePassQueries;
+constexpr int kKeys = kOnePassKeys, kQueries = 64;
 constexpr int kMeeting = 1;  // the named barrier of the consumers
+
+using Workspace = OnePassWorkspace<kQueries>;
 
 struct Maps {
   TensorMap keys[2], queries[2];
 };
-
-// How BackwardStep's workspace is used.
-struct Workspace {
-  unsigned long long* taken;    // items that blocks have taken
-  float (*notes)[2][kQueries];  // [batch * heads, tiles of queries]: units and deltas
-  int* turns;                   // likewise: the key tile whose dQ comes next
-
-  explicit Workspace(const BackwardStep& step) {
-    auto* const bytes = static_cast<unsigned char*>(step.workspace);
-    const std::int64_t tiles =
-        std::int64_t{step.shape.batch} * step.shape.heads * tiles_for(step.shape.rows_q, kQueries);
-    taken = reinterpret_cast<unsigned long long*>(bytes);
-    notes = reinterpret_cast<float(*)[2][kQueries]>(bytes + 16);
-    turns = reinterpret_cast<int*>(notes + tiles);
-  }
-};
-
-// Fill the workspace. Grid: heads of tiles of queries, batch (TileAndHead), and at least one block.
-__global__ void prepare(const BackwardStep step, const Workspace workspace) {
-  if (blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0) *workspace.taken = 0;
-  const StepShape& shape = step.shape;
-  if (shape.rows_q == 0) return;
-  const auto [tile, head] = TileAndHead::of(blockIdx.x, shape.heads);
-  const std::int64_t matrix = std::int64_t{blockIdx.y} * shape.heads + head;
-  const std::int64_t at = matrix * tiles_for(shape.rows_q, kQueries) + tile;
-  const int row = tile * kQueries + static_cast<int>(threadIdx.x);
-  // Rows without keys, or past the end, have P = exp2(t - inf) = 0.
-  float unit = std::numeric_limits<float>::infinity(), delta = 0;
-  if (row < shape.rows_q) {
-    const std::int64_t of_row = matrix * shape.rows_q + row;
-    unit = base2_unit(step.row_max[of_row], step.row_sum[of_row]);
-    delta = step.delta[of_row];
-  }
-  workspace.notes[at][0][threadIdx.x] = unit;
-  workspace.notes[at][1][threadIdx.x] = delta;
-  if (threadIdx.x == 0) workspace.turns[at] = first_turn(step, row);
-}
 
 // One compiled instance.
 template <class Element_, int kHeadDim_>
@@ -104,7 +66,7 @@ struct OnePassConfig : WarpgroupRoles {
   static constexpr int kOwnBytes = kKeys * kHeadDim * 2, kVisitBytes = kQueries * kHeadDim * 2;
 };
 
-struct Work : OnePassItem {
+struct Work : OnePassItem<kQueries> {
   unsigned visits_before;  // of the block's earlier items
   bool is_over;            // there are no more items, and the rest means nothing
 };
@@ -177,7 +139,7 @@ __device__ __forceinline__ void produce(OnePassStorage<Config>& shared, const Ba
   for (unsigned n = 0;; ++n) {
     ptx::barrier_wait(shared.work_empty[n % 2], n / 2 % 2 ^ 1);
     Work& work = shared.work[n % 2];
-    const auto number = static_cast<unsigned>(atomicAdd(workspace.taken, 1ull));
+    const unsigned number = workspace.take();
     work.is_over = number >= Work::items(step.shape);
     if (!work.is_over) work.set(step, number);
     work.visits_before = visit;
@@ -231,7 +193,10 @@ __device__ __forceinline__ void add_dq(OnePassStorage<Config>& shared, const Bac
   std::uint32_t parity = work.visits_before % 2;
   work.for_each_visit(kInTurn ? work.last_turn : work.last_tile, [&](int matrix, int tile) {
     int* const turn = workspace.turns + (matrix * tiles_for(rows_q, kQueries) + tile);
-    if constexpr (kInTurn) ptx::await_memory_turn(turn, work.tile);
+    if constexpr (kInTurn) {
+      ptx::await_memory_turn(turn, work.tile);
+      ptx::order_bulk_additions();
+    }
     if (tile < work.last_tile) {
       ptx::barrier_wait(shared.dq_full, parity);
 #pragma unroll 1
@@ -520,7 +485,7 @@ constexpr TileShape kTiles[] = {{kQueries, kKeys}};
 template <bool kInTurn, class... Buffer>
 void launch_instance(const BackwardStep& step, DType dtype, cudaStream_t stream,
                      const Buffer&... buffer) {
-  arm_hang_record("11_backward_one_pass");
+  ptx::arm_hang_record("11_backward_one_pass");
   const StepShape& shape = step.shape;
   const BackwardSide sides[2] = {side_of_keys(step), side_of_queries(step)};
   visit_half_instance(dtype, shape.head_dim, [&]<class Element>(Element, auto head_dim) {
@@ -528,10 +493,7 @@ void launch_instance(const BackwardStep& step, DType dtype, cudaStream_t stream,
     using Storage = OnePassStorage<Config>;
     static_assert(sizeof(Storage) <= 227 * 1024);
     if constexpr (kInTurn || (std::is_same_v<Element, bf16> && head_dim() == 128)) {
-      const Workspace workspace(step);
-      dim3 grid = TileAndHead::grid(tiles_for(shape.rows_q, kQueries), shape.heads, shape.batch);
-      if (shape.rows_q == 0) grid = dim3(1);
-      launch(prepare, {grid, dim3(kQueries)}, stream, step, workspace);
+      const Workspace workspace = prepared_workspace<kQueries>(step, stream);
       Maps maps;
       for (int i = 0; i < 2; ++i) {
         const auto map_of = [&](const BackwardSide& side, int rows) {

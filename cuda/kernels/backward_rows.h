@@ -1,11 +1,12 @@
-// Defines who owns what in a backward step. Kernels 08 and 09 are launched twice:
+// Defines who owns what in a backward step. Kernel 08 is launched twice:
 //
 //   Owner::keys      a block owns a tile of keys and sums dK and dV; tiles of queries visit it,
 //                    one query head of the group after the other
 //   Owner::queries   a block owns a tile of queries and sums dQ; tiles of keys visit it
 //
 // S and dP are therefore computed twice, 7 products per tile instead of 5. In return every sum has
-// one writer and one order: no atomics, no races, the same bits in every run.
+// one writer and one order: no atomics, no races, the same bits in every run. Kernels 09 and 11 are
+// launched once and own keys (one_pass.h).
 //
 // The two launches are one algorithm. Call the owner's tensors own[0], own[1] and the visitors'
 // visit[0], visit[1]: K, V and Q, dO, or the other way round. Seen from the owner (transposed when

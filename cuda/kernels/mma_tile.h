@@ -5,6 +5,7 @@
 //
 //   operand                tile in memory    squares in order    transposed
 //   A                      [row][k]          down, then right    no           load_a
+//   A                      [k][row]          right, then down    yes          load_a_transposed
 //   B of 16 columns        [column][k]       right, then down    no           load_b
 //   B of 16 columns        [k][column]       down, then right    yes          load_b_transposed
 #pragma once
@@ -25,6 +26,12 @@ template <int Columns, class Element>
 __device__ __forceinline__ void load_a(std::uint32_t (&a)[4], const Element* tile, int row,
                                        int column, int lane) {
   ptx::ldmatrix_x4(a, tile + mma::square_place<Columns>(mma::down_then_right(lane), row, column));
+}
+template <int Columns, class Element>
+__device__ __forceinline__ void load_a_transposed(std::uint32_t (&a)[4], const Element* tile,
+                                                  int row, int column, int lane) {
+  ptx::ldmatrix_x4_trans(
+      a, tile + mma::square_place<Columns>(mma::right_then_down(lane), row, column));
 }
 // b[0], b[1] are the B of the product's first 8 columns, b[2], b[3] that of the next 8.
 template <int Columns, class Element>
@@ -62,20 +69,19 @@ __device__ __forceinline__ void add_row_product(T& sum, const A& a_at, const Ele
   }
 }
 
-// Compute sum += weights R for rows of a swizzled tile, from first_row on: in the forward pass O +=
-// P V, in the backward pass gradients += P, dS times the visitors.
-template <class Element, class T, class W>
-__device__ __forceinline__ void add_weighted_rows(T& sum, const W& weights, const Element* tile,
-                                                  int first_row, int lane) {
+// Compute sum += A R for kRows rows of a swizzled tile of kTileColumns columns, of which the sum has
+// those from `column` on. a_at(a, row) loads the A of 16 rows, for all bands.
+template <class Element, int kTileColumns, int kRows, class T, class A>
+__device__ __forceinline__ void add_column_product(T& sum, const A& a_at, const Element* tile,
+                                                   int column, int lane) {
 #pragma unroll
-  for (int n = 0; n < W::kColumns; n += kMmaDepth) {
+  for (int n = 0; n < kRows; n += kMmaDepth) {
     std::uint32_t a[T::kBands][4];
-#pragma unroll
-    for (int band = 0; band < T::kBands; ++band) round_weights<Element>(a[band], weights, band, n);
+    a_at(a, n);
 #pragma unroll
     for (int x = 0; x < T::kColumns; x += 2 * kMmaColumns) {
       std::uint32_t b[4];
-      load_b_transposed<T::kColumns>(b, tile, first_row + n, x, lane);
+      load_b_transposed<kTileColumns>(b, tile, n, column + x, lane);
 #pragma unroll
       for (int band = 0; band < T::kBands; ++band) {
         ptx::mma_m16n8k16<Element>(sum.values[band] + x / 2, a[band], b[0], b[1]);
@@ -83,6 +89,18 @@ __device__ __forceinline__ void add_weighted_rows(T& sum, const W& weights, cons
       }
     }
   }
+}
+
+// Compute sum += weights R for the rows of a swizzled tile: in the forward pass O += P V, in the
+// backward pass gradients += P, dS times the visitors.
+template <class Element, class T, class W>
+__device__ __forceinline__ void add_weighted_rows(T& sum, const W& weights, const Element* tile,
+                                                  int lane) {
+  const auto weights_at = [&](std::uint32_t(&a)[T::kBands][4], int n) {
+#pragma unroll
+    for (int band = 0; band < T::kBands; ++band) round_weights<Element>(a[band], weights, band, n);
+  };
+  add_column_product<Element, T::kColumns, W::kColumns>(sum, weights_at, tile, 0, lane);
 }
 
 // Start the copy of rows [row, row + Rows) of a matrix [.., Columns] in global memory to a swizzled

@@ -151,9 +151,10 @@ struct BackwardStep {
 };
 
 // Return the bytes that a backward step of this shape may use as it likes: a counter and, of every
-// tile of 64 query rows, two floats a row and an int (11_backward_one_pass.cu).
+// tile of 32 or 64 query rows, two floats a row and an int (one_pass.h).
 constexpr std::int64_t backward_workspace_bytes(const StepShape& shape) {
-  return 16 + std::int64_t{shape.batch} * shape.heads * tiles_for(shape.rows_q, 64) * (64 * 8 + 4);
+  return 16 +
+         std::int64_t{shape.batch} * shape.heads * tiles_for(shape.rows_q, 64) * 2 * (32 * 8 + 4);
 }
 
 }  // namespace ringscope::cuda

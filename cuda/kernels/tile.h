@@ -2,7 +2,7 @@
 // with them.
 //
 //   forward    S = Q K^T    m = max(m, row_max(S))    P = exp2(S - m)    O = factor O + P V
-//   backward   S = own[0] visit[0]^T  (and dP)    dS = P (dP - delta)    gradient += dS visit[0]
+//   backward   S^T = K Q^T    dP^T = V dO^T    dS = P (dP - delta)    dV += P^T dO    dK += dS^T Q
 //
 // mma_tile.h has the products that one warp computes, warpgroup.h those of four. Both leave f32
 // accumulators spread over the lanes of a warp in the same way:
@@ -122,12 +122,11 @@ struct Tile {
       right = pair.y;
     });
   }
-  // Add a row of f32 in memory.
-  __device__ __forceinline__ void add(int band, int h, int lane, const float* row) {
+  // Add the tile's row to one in memory, value by value.
+  __device__ __forceinline__ void add_to(int band, int h, int lane, float* row) {
     for_each_pair(band, h, [&](float& left, float& right, int column) {
-      const float2 pair = *reinterpret_cast<const float2*>(row + tile_column(lane) + column);
-      left += pair.x;
-      right += pair.y;
+      atomicAdd(row + tile_column(lane) + column, left);
+      atomicAdd(row + tile_column(lane) + column + 1, right);
     });
   }
   // Set a row in memory to factor times the tile's.

@@ -10,7 +10,6 @@
 
 #include <cstdint>
 
-#include "cuda/base/check.h"
 #include "cuda/kernels/hopper_layout.h"
 #include "cuda/kernels/tile.h"
 #include "cuda/ptx/barrier.h"
@@ -25,20 +24,6 @@ struct WarpgroupRoles {
   static constexpr int kThreads = (kConsumers + 1) * kWarpgroupThreads;
   static constexpr int kProducerRegisters = 24, kConsumerRegisters = 240;
 };
-
-// Let the kernels of the source file that includes this leave records under the name `kernel`. Call
-// it before a launch; it acts once per device. Throw CudaError.
-[[maybe_unused]] static void arm_hang_record([[maybe_unused]] const char* kernel) {
-#ifndef RINGSCOPE_MODEL
-  static bool armed[64];  // a rank's GPU is used by one thread, and arming twice does no harm
-  int device = 0;
-  RINGSCOPE_CUDA(cudaGetDevice(&device));
-  if (device >= 64 || armed[device]) return;
-  HangRecord* const record = hang_record_of(kernel);
-  RINGSCOPE_CUDA(cudaMemcpyToSymbol(ptx::hang_record, &record, sizeof(record)));
-  armed[device] = true;
-#endif
-}
 
 // Return the thread's warpgroup, shuffled, so that the compiler knows it is uniform. 0 produces.
 __device__ __forceinline__ int warpgroup_index() {

@@ -10,6 +10,7 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <deque>
 #include <new>
 #include <numeric>
 
@@ -91,10 +92,11 @@ constexpr std::size_t max_exchange_bytes = 512;
 // Thrown into threads that must end because another one failed.
 struct Cancelled {};
 
-// Return the fibers of this OS thread, by thread of the block.
-std::vector<std::unique_ptr<Fiber>>& fibers() {
-  static thread_local std::vector<std::unique_ptr<Fiber>> pool;
-  return pool;
+// Return this OS thread's fibers for a block, which grids use one after another.
+std::vector<std::unique_ptr<Fiber>>& fibers_at(std::size_t place) {
+  static thread_local std::deque<std::vector<std::unique_ptr<Fiber>>> pools;
+  while (pools.size() <= place) pools.emplace_back();
+  return pools[place];
 }
 
 }  // namespace
@@ -112,14 +114,16 @@ int NumberSet::next(int n) const {
 }
 
 Block::Block(dim3 block, std::size_t shared_bytes, const Schedule& schedule,
-             const std::function<void()>& kernel)
+             const std::function<void()>& kernel, std::size_t place, Clocks& clocks)
     : kernel_(kernel),
       schedule_(schedule),
       shape_(block),
       threads_count_(static_cast<int>(block.x * block.y * block.z)),
       shared_size_(shared_bytes),
       shared_room_((shared_bytes + shared_alignment - 1) / shared_alignment * shared_alignment +
-                   2 * guard_bytes) {
+                   2 * guard_bytes),
+      clocks_(clocks),
+      fibers_(fibers_at(place)) {
   shared_storage_.resize(shared_room_ + shared_alignment);
   const auto start = reinterpret_cast<std::uintptr_t>(shared_storage_.data()) + guard_bytes;
   const std::uintptr_t aligned =
@@ -128,34 +132,31 @@ Block::Block(dim3 block, std::size_t shared_bytes, const Schedule& schedule,
   threads_.resize(threads_count_);
   groups_.resize((threads_count_ + 31) / 32);
   at_position_.resize(threads_count_);
-  while (static_cast<int>(fibers().size()) < threads_count_)
-    fibers().push_back(std::make_unique<Fiber>());
+  while (static_cast<int>(fibers_.size()) < threads_count_)
+    fibers_.push_back(std::make_unique<Fiber>());
 }
 
-void Block::run(uint3 index, std::uint64_t number) {
-  reset(index, number);
-  while (living_ > 0 && !failure_) {
-    try {
-      const int thread = pick();
-      if (thread < 0) throw ModelError(deadlock());
-      switch_to(thread);
-      ++steps_[multiprocessor_];
-      resume(thread);
-      if (threads_[thread].ended) end_thread(thread);
-    } catch (...) {
-      failure_ = std::current_exception();
-    }
+bool Block::run(std::uint64_t most) {
+  std::uint64_t times = 0;
+  while (times < most && living_ > 0) {
+    const int thread = pick();
+    if (thread < 0) break;
+    ++times;
+    ++clocks_[multiprocessor_];
+    resume(thread);
+    if (threads_[thread].ended) end_thread(thread);
+    if (failure_) std::rethrow_exception(failure_);
   }
-  if (failure_) {
-    unwind_all();
-    std::rethrow_exception(failure_);
-  }
+  return times > 0;
+}
+
+void Block::end() {
   while (perform_deferred()) {
   }
   check_guard();
 }
 
-void Block::reset(uint3 index, std::uint64_t number) {
+void Block::begin(uint3 index, std::uint64_t number) {
   index_ = index;
   multiprocessor_ = static_cast<int>(number % kMultiprocessors);
   random_ = Random(schedule_.seed * 0x2545f4914f6cdd1d + number);
@@ -166,7 +167,7 @@ void Block::reset(uint3 index, std::uint64_t number) {
     threads_[thread] = Thread{};
     const auto n = static_cast<unsigned>(thread);
     threads_[thread].index = {n % shape_.x, n / shape_.x % shape_.y, n / shape_.x / shape_.y};
-    fibers()[thread]->set_body(&Block::thread_body, this);
+    fibers_[thread]->set_body(&Block::thread_body, this);
   }
   barriers_.fill({});
   runnable_.resize(threads_count_);
@@ -259,7 +260,7 @@ bool Block::perform_deferred() {
 
 void Block::resume(int thread) {
   switch_to(thread);
-  fibers()[thread]->resume();
+  fibers_[thread]->resume();
 }
 
 void Block::thread_body(void* block) {
@@ -284,7 +285,7 @@ void Block::thread_body(void* block) {
 void Block::suspend_for(Wait reason) {
   threads_[current_].wait = reason;
   runnable_.erase(threads_[current_].position);
-  fibers()[current_]->suspend();
+  fibers_[current_]->suspend();
   if (cancelling_) throw Cancelled{};
 }
 
@@ -315,7 +316,7 @@ void Block::fail_if_awaited(int thread, int size) const {
   }
 }
 
-void Block::unwind_all() {
+void Block::cancel() {
   cancelling_ = true;
   for (int thread = 0; thread < threads_count_; ++thread)
     while (!threads_[thread].ended) resume(thread);

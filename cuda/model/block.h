@@ -62,20 +62,33 @@ class NumberSet {
 
 constexpr int warpgroup = 128;  // threads
 
+using Clocks = std::array<std::uint64_t, kMultiprocessors>;  // simt.h, steps()
+
 class Block {
  public:
-  // Take the shape of the grid's blocks, which run one after another.
+  // Take the shape of a grid's blocks, of which it runs one after another. Those that live at once
+  // have different places, from 0 on, and share the clocks.
   Block(dim3 block, std::size_t shared_bytes, const Schedule& schedule,
-        const std::function<void()>& kernel);
+        const std::function<void()>& kernel, std::size_t place, Clocks& clocks);
 
-  // Run a block to its end. `number` is its place in the grid, `index` too.
-  void run(uint3 index, std::uint64_t number);
+  // Begin a block. `number` is its place in the grid, `index` too.
+  void begin(uint3 index, std::uint64_t number);
+  // Let threads run, one after another, `most` times. Return whether any could. What a thread throws
+  // ends the block.
+  bool run(std::uint64_t most);
+  bool has_ended() const { return living_ == 0; }
+  // Do what is left when all threads have ended.
+  void end();
+  // Unwind threads that have not ended.
+  void cancel();
+  // Return what the threads wait for.
+  std::string deadlock() const;
 
   const Schedule& schedule() const { return schedule_; }
   unsigned char* shared() { return shared_; }
   std::size_t shared_size() const { return shared_size_; }
   int current() const { return current_; }
-  std::uint64_t steps() { return ++steps_[multiprocessor_]; }
+  std::uint64_t steps() { return ++clocks_[multiprocessor_]; }
   int multiprocessor() const { return multiprocessor_; }
 
   void barrier(int id, int threads, bool wait);
@@ -86,6 +99,7 @@ class Block {
   void wait_until(const char* what, const std::function<bool()>& ready);
   void defer(std::function<void()> effect);
   std::unique_ptr<ThreadState>& thread_state() { return threads_[current_].state; }
+  std::weak_ptr<void>& state() { return state_; }
 
  private:
   enum class Wait { nothing, barrier, exchange, condition };
@@ -128,7 +142,6 @@ class Block {
 
   static void thread_body(void* fiber_argument);
   void switch_to(int thread);
-  void reset(uint3 index, std::uint64_t number);
   void draw_positions();
   int pick();
   bool ask(int thread);
@@ -138,12 +151,10 @@ class Block {
   bool unwinding() const;
   void release(int thread);
   void end_thread(int thread);
-  void unwind_all();
   void check_guard() const;
   Group& group_of(int first, int size, unsigned mask);
   void fail_if_awaited(int thread, int size) const;
   std::string place(int thread) const;
-  std::string deadlock() const;
 
   const std::function<void()>& kernel_;
   const Schedule schedule_;
@@ -157,7 +168,8 @@ class Block {
 
   uint3 index_{};
   int multiprocessor_ = 0;
-  std::array<std::uint64_t, kMultiprocessors> steps_{};
+  Clocks& clocks_;
+  std::vector<std::unique_ptr<Fiber>>& fibers_;  // by thread
   std::vector<Thread> threads_;
   std::vector<int> at_position_;  // thread by position
   NumberSet runnable_;            // positions
@@ -166,6 +178,7 @@ class Block {
   std::array<Barrier, 16> barriers_;
   std::vector<std::vector<std::unique_ptr<Group>>> groups_;  // by first warp
   std::vector<Deferred> deferred_;
+  std::weak_ptr<void> state_;
   int current_ = -1;  // the running thread
   int living_ = 0;
   int exceptions_outside_ = 0;

@@ -49,10 +49,9 @@ void bulk_add(float* to, const float* from, std::uint32_t bytes);
 void bulk_commit();
 void bulk_wait(bool only_read);
 
-// Wait until *turn is `value`. A grid's blocks run one after another, so only an earlier one, or
-// another warp, can still pass the turn on.
+// Wait until *turn is `value`. What passes it on is a block that has begun, or another warp.
 void await_turn(const int* turn, int value);
-// Set *turn. The thread must have awaited it, and its own additions since.
+// Set *turn. The thread must have awaited the bulk additions that it committed.
 void pass_turn(int* turn, int value);
 
 // One product as one thread sees it. d has columns / 2 accumulators; a has 4 registers, or is null
@@ -116,7 +115,6 @@ class HopperThread : public ThreadState {
   std::vector<std::pair<std::size_t, std::size_t>> stored;  // for others, unfenced: place, bytes
   std::vector<const std::uint64_t*> made_barriers;          // unfenced
   std::vector<std::shared_ptr<BulkAdd>> open_adds, adds;    // not committed; committed
-  const int* held_turn = nullptr;
   std::vector<WgmmaProduct> open;
   std::deque<std::vector<WgmmaProduct>> groups;  // committed, oldest first; empty when done
 };

@@ -2,8 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <memory>
 #include <mutex>
 #include <numeric>
+#include <utility>
+#include <vector>
 
 #include "cuda/model/block.h"
 
@@ -26,7 +30,9 @@ Schedule current_schedule() {
   return next_schedule;
 }
 
-// Sets this OS thread up for a grid, and restores it.
+constexpr std::size_t kBlocksAtOnce = 4;
+
+// Makes a block the one that runs on this OS thread.
 class Running {
  public:
   explicit Running(Block& block) { running = &block; }
@@ -62,32 +68,69 @@ const Schedule& schedule() {
   return copy;
 }
 
+// Begin, run and end the blocks of a grid, whose numbers are given in the order in which they begin,
+// as long as there are any in `resident`.
+static void run_blocks(std::vector<std::unique_ptr<Block>>& resident, dim3 grid,
+                       const std::vector<std::uint64_t>& numbers, Random& random) {
+  std::size_t begun = 0;
+  const auto begin = [&](Block& block) {
+    const std::uint64_t number = numbers[begun++], yz = number / grid.x;
+    block.begin({static_cast<unsigned>(number % grid.x), static_cast<unsigned>(yz % grid.y),
+                 static_cast<unsigned>(yz / grid.y)},
+                number);
+  };
+  for (const auto& block : resident) begin(*block);
+  std::size_t stuck = 0;  // blocks in a row that could not go on
+  for (std::size_t which = 0; !resident.empty();) {
+    which = stuck > 0 ? (which + 1) % resident.size() : random.below(resident.size());
+    Block& block = *resident[which];
+    const Running mark(block);
+    stuck = block.run(resident.size() == 1 ? ~0ull : std::uint64_t{1} << random.below(16))
+                ? 0
+                : stuck + 1;
+    if (block.has_ended()) {
+      block.end();
+      stuck = 0;
+      if (begun < numbers.size())
+        begin(block);
+      else
+        resident.erase(resident.begin() + static_cast<std::ptrdiff_t>(which));
+    } else if (stuck == resident.size()) {
+      throw ModelError(block.deadlock());
+    }
+  }
+}
+
 void run_grid(dim3 grid, dim3 block, std::size_t shared_bytes,
               const std::function<void()>& kernel) {
   if (running != nullptr) throw ModelError("a kernel cannot start a kernel");
   if (const std::string wrong = wrong_shape(grid, block); !wrong.empty()) throw ModelError(wrong);
   const Schedule schedule = current_schedule();
-  Block runner(block, shared_bytes, schedule, kernel);
-  const Running mark(runner);
   gridDim = grid;
   blockDim = block;
-  const std::uint64_t blocks = std::uint64_t{grid.x} * grid.y * grid.z;
-  std::vector<std::uint64_t> shuffled;
+  std::vector<std::uint64_t> numbers(std::uint64_t{grid.x} * grid.y * grid.z);
+  std::iota(numbers.begin(), numbers.end(), std::uint64_t{0});
+  if (schedule.order == ThreadOrder::descending) std::reverse(numbers.begin(), numbers.end());
+  Random random(schedule.seed);
+  std::size_t at_once = 1;
   if (schedule.order == ThreadOrder::shuffled) {
-    shuffled.resize(blocks);
-    std::iota(shuffled.begin(), shuffled.end(), std::uint64_t{0});
-    Random random(schedule.seed);
-    for (std::uint64_t n = blocks; n > 1; --n)
-      std::swap(shuffled[n - 1], shuffled[random.below(n)]);
+    for (std::uint64_t n = numbers.size(); n > 1; --n)
+      std::swap(numbers[n - 1], numbers[random.below(n)]);
+    at_once = std::min(kBlocksAtOnce, numbers.size());
   }
-  for (std::uint64_t i = 0; i < blocks; ++i) {
-    const std::uint64_t number = schedule.order == ThreadOrder::ascending    ? i
-                                 : schedule.order == ThreadOrder::descending ? blocks - 1 - i
-                                                                             : shuffled[i];
-    const std::uint64_t yz = number / grid.x;
-    runner.run({static_cast<unsigned>(number % grid.x), static_cast<unsigned>(yz % grid.y),
-                static_cast<unsigned>(yz / grid.y)},
-               number);
+  Clocks clocks{};
+  std::vector<std::unique_ptr<Block>> resident;
+  while (resident.size() < at_once)
+    resident.push_back(
+        std::make_unique<Block>(block, shared_bytes, schedule, kernel, resident.size(), clocks));
+  try {
+    run_blocks(resident, grid, numbers, random);
+  } catch (...) {
+    for (const auto& each : resident) {
+      const Running mark(*each);
+      each->cancel();
+    }
+    throw;
   }
 }
 
@@ -117,6 +160,7 @@ void wait_until(const char* what, const std::function<bool()>& ready) {
 }
 
 std::unique_ptr<ThreadState>& thread_state() { return block().thread_state(); }
+std::weak_ptr<void>& block_state() { return block().state(); }
 
 void defer(std::function<void()> effect) { block().defer(std::move(effect)); }
 

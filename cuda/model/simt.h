@@ -1,6 +1,7 @@
 // Runs a kernel on the host after CUDA's model of execution. Every thread of a block is a fiber
 // with its own stack, and threads switch where they wait for each other (barriers, collectives of a
-// warp or warpgroup). Blocks run one after another.
+// warp or warpgroup). Blocks run one after another, or, where threads are shuffled, a few at once, in
+// turns of random lengths.
 //
 // The model is as unhelpful as CUDA allows. Of the threads that can run, the first in an order that
 // the schedule chooses runs until it must wait, so some warps are always as far ahead as barriers
@@ -101,5 +102,7 @@ class ThreadState {
   virtual void end() = 0;
 };
 std::unique_ptr<ThreadState>& thread_state();
+// Likewise for the running block, owned by what its threads keep.
+std::weak_ptr<void>& block_state();
 
 }  // namespace ringscope::cuda::model

@@ -67,7 +67,7 @@ __device__ __forceinline__ void barrier_arrive_expecting(Barrier& barrier, std::
 
 #ifndef RINGSCOPE_MODEL
 // Where this source file's kernels report a wait that does not end: memory of the host, or null.
-// arm_hang_record (cuda/kernels/warpgroup.h) sets it.
+// arm_hang_record sets it.
 [[maybe_unused]] static __device__ HangRecord* hang_record = nullptr;
 
 #define RINGSCOPE_WAIT(TEST)                 \
@@ -117,6 +117,20 @@ __device__ __forceinline__ void barrier_arrive_expecting(Barrier& barrier, std::
 
 #endif
 
+// Let the kernels of the source file that includes this leave records under the name `kernel`. Call
+// it before a launch; it acts once per device. Throw CudaError.
+[[maybe_unused]] static void arm_hang_record([[maybe_unused]] const char* kernel) {
+#ifndef RINGSCOPE_MODEL
+  static bool armed[64];  // a rank's GPU is used by one thread, and arming twice does no harm
+  int device = 0;
+  RINGSCOPE_CUDA(cudaGetDevice(&device));
+  if (device >= 64 || armed[device]) return;
+  HangRecord* const record = hang_record_of(kernel);
+  RINGSCOPE_CUDA(cudaMemcpyToSymbol(hang_record, &record, sizeof(record)));
+  armed[device] = true;
+#endif
+}
+
 // Wait until the phase of that parity is over. After it, what was written before the arrivals and
 // what the copies brought is visible.
 //
@@ -152,8 +166,7 @@ __device__ __forceinline__ void fence_proxy_async() {
 }
 
 // Blocks take turns at device memory: wait until *turn is `value`, which the block before sets by
-// pass_memory_turn after its work. The wait ends as that of barrier_wait does, with 0 for a barrier,
-// and this thread's bulk additions then come after those of whoever had a turn before.
+// pass_memory_turn after its work. The wait ends as that of barrier_wait does, with 0 for a barrier.
 __device__ __forceinline__ void await_memory_turn(const int* turn, int value) {
 #ifdef RINGSCOPE_MODEL
   model::await_turn(turn, value);
@@ -162,13 +175,18 @@ __device__ __forceinline__ void await_memory_turn(const int* turn, int value) {
                               "setp.eq.u32 done, value, %1;\n")::"r"(0),
                "r"(value), "l"(&hang_record), "l"(turn)
                : "memory");
-  RINGSCOPE_PTX("fence.proxy.async;");
 #endif
 }
 __device__ __forceinline__ void pass_memory_turn(int* turn, int value) {
   RINGSCOPE_EITHER(model::pass_turn(turn, value),
                    asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(turn), "r"(value)
                                 : "memory"));
+}
+// Let this thread's bulk additions from now on come after those of whoever had a turn before it.
+__device__ __forceinline__ void order_bulk_additions() {
+#ifndef RINGSCOPE_MODEL
+  RINGSCOPE_PTX("fence.proxy.async;");
+#endif
 }
 
 // ---

@@ -13,6 +13,8 @@ constexpr int kNumbered = __COUNTER__ - kFirst;
 namespace ringscope::cuda {
 namespace {
 
+constexpr int kAwaitTurn = 9;
+
 // One block takes all items, with enough visits for every stage to be used twice.
 TEST(BackwardOnePassMutants, EveryBarrierWaitFenceAndSwizzleIsMissed) {
   const StepCase tested{
@@ -23,8 +25,20 @@ TEST(BackwardOnePassMutants, EveryBarrierWaitFenceAndSwizzleIsMissed) {
   // 1, the __syncwarp: the model's lanes do not fall a whole ring behind. 18 and 28, second fences, serve the compiler. 37: copies
   // arrive in order, so dO is there when Q is. 40, the __syncthreads after the barriers are made:
   // claiming registers waits for those that the maker releases later.
-  mutants.expect_all_found(kNumbered, {1, 18, 28, 37, 40});
+  mutants.expect_all_found(kNumbered, {1, kAwaitTurn, 18, 28, 37, 40});
   mutants.expect_swizzle_needed();
+}
+
+// Three blocks at once have parts of the same dQ.
+TEST(BackwardOnePassMutants, TurnsAreMissed) {
+  const StepCase tested{
+      .heads = 1, .seqlen = 300, .head_dim = 128, .mask = "causal", .dtype = DType::bf16};
+  const OnBlocks few(3);
+  const Mutants mutants(backward_one_pass_kernel, backward_one_pass_mutant, tested);
+  EXPECT_FALSE(mutants.is_wrong());
+  left_out = kAwaitTurn;
+  EXPECT_TRUE(mutants.is_wrong());
+  left_out = -1;
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
-// How long the blocks of kernel 11 wait for their turns to add dQ, by a simulation of events in the
-// kernel's own order (cuda/kernels/one_pass_order.h). Latencies are estimates of an H100's; it is the
-// order that decides.
+// How long the blocks of kernels 09 and 11 wait for their turns to add dQ, by a simulation of events in
+// the kernels' own order (cuda/kernels/one_pass.h). Latencies are estimates of an RTX 4090's and an
+// H100's; it is the order that decides.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,34 +9,40 @@
 #include <queue>
 #include <vector>
 
-#include "cuda/kernels/one_pass_order.h"
+#include "cuda/kernels/one_pass.h"
 
 namespace ringscope::cuda {
 namespace {
 
-// In clocks: of a block's visit, of handing its dQ over, and of adding it to memory.
-constexpr double kVisit = 3300, kHandOver = 500, kAdd = 2300;
+// In clocks: of a block's visit, of handing its dQ over to who adds it, and of adding it to memory.
+struct Costs {
+  double visit, hand_over, add;
+};
+constexpr Costs kCosts11 = {3300, 500, 2300};
+// Whoever computes waits for the turn, adds, and passes the turn one visit later.
+constexpr Costs kCosts09 = {5200, 0, 5200};
 
 // Return the share of the time in which `blocks` blocks compute, with or without turns.
-double utilisation(int rows, int heads, int heads_kv, bool causal, bool in_turn, int blocks = 132) {
+template <int kQueries = 64>
+double utilisation(int rows, int heads, int heads_kv, bool causal, bool in_turn,
+                   const Costs& costs = kCosts11, int blocks = 132) {
   std::vector<RowInterval> allowed_queries;
   for (int key = 0; key < rows; ++key) allowed_queries.push_back({causal ? key : 0, rows});
   BackwardStep step;
   step.shape = {1, heads, heads_kv, rows, rows, 128};
   step.allowed_queries = allowed_queries.data();
 
-  const int tiles = tiles_for(rows, kOnePassQueries);
+  const int tiles = tiles_for(rows, kQueries);
   std::vector<int> turns;         // [heads, tiles]: the key tile that may add next
   std::vector<double> passed_at;  // likewise: when its turn came
-  for (int i = 0; i < heads * tiles; ++i)
-    turns.push_back(first_turn(step, i % tiles * kOnePassQueries));
+  for (int i = 0; i < heads * tiles; ++i) turns.push_back(first_turn(step, i % tiles * kQueries));
   passed_at.resize(turns.size());
 
   std::priority_queue<double, std::vector<double>, std::greater<>> free_blocks;
   for (int i = 0; i < blocks; ++i) free_blocks.push(0);
   double computing = 0, end = 0;
-  for (unsigned number = 0; number < OnePassItem::items(step.shape); ++number) {
-    OnePassItem item;
+  for (unsigned number = 0; number < OnePassItem<kQueries>::items(step.shape); ++number) {
+    OnePassItem<kQueries> item;
     item.set(step, number);
     double computed = free_blocks.top(), buffer_free = computed, added = computed;
     free_blocks.pop();
@@ -48,11 +54,12 @@ double utilisation(int rows, int heads, int heads_kv, bool causal, bool in_turn,
         start = std::max(start, passed_at[at]);
       }
       if (tile < item.last_tile) {
-        computed = std::max(computed + kVisit, buffer_free);
-        computing += kVisit;
+        computed = std::max(computed + costs.visit, buffer_free);
+        computing += costs.visit;
         start = std::max(start, computed);
-        buffer_free = start + kHandOver;
-        added = start + kAdd;
+        if (costs.hand_over == 0) computed = start;
+        buffer_free = start + costs.hand_over;
+        added = start + costs.add;
         passed_at[at] = added;
       }
       turns[at] = item.tile + 1;
@@ -78,10 +85,17 @@ TEST(DqTurns, CostAFullStepLittle) {
     EXPECT_GE(utilisation(rows, 64, 8, false, true), 0.9) << rows;
 }
 
+TEST(DqTurns, CostBlocksLittleThatWaitThemselves) {
+  for (const bool causal : {true, false})
+    for (const int rows : {8192, 16384})
+      EXPECT_GE(utilisation<32>(rows, 32, 8, causal, true, kCosts09, 128), 0.94)
+          << rows << (causal ? " causal" : " full");
+}
+
 // Keys that no query meets stand between others, and the last tiles are cut off. Every turn comes:
 // what a key tile waits for, one before it has passed.
 TEST(DqTurns, ComeWhereKeysHaveGaps) {
-  constexpr int kRows = 700, kKeys = 900;
+  constexpr int kRows = 700, kKeys = 900, kQueries = 64;
   for (const int gap : {1, 128, 300, 512}) {
     std::vector<RowInterval> allowed_queries;
     for (int key = 0; key < kKeys; ++key) {
@@ -95,12 +109,11 @@ TEST(DqTurns, ComeWhereKeysHaveGaps) {
     BackwardStep step;
     step.shape = {2, 4, 2, kRows, kKeys, 64};
     step.allowed_queries = allowed_queries.data();
-    const int tiles = tiles_for(kRows, kOnePassQueries);
+    const int tiles = tiles_for(kRows, kQueries);
     std::vector<int> turns;
-    for (int i = 0; i < 8 * tiles; ++i)
-      turns.push_back(first_turn(step, i % tiles * kOnePassQueries));
-    for (unsigned number = 0; number < OnePassItem::items(step.shape); ++number) {
-      OnePassItem item;
+    for (int i = 0; i < 8 * tiles; ++i) turns.push_back(first_turn(step, i % tiles * kQueries));
+    for (unsigned number = 0; number < OnePassItem<kQueries>::items(step.shape); ++number) {
+      OnePassItem<kQueries> item;
       item.set(step, number);
       int visits = 0;
       item.for_each_visit(item.last_tile, [&](int matrix, int tile) {

@@ -29,7 +29,7 @@
 #include "cuda/kernels/backward_rows.h"
 #include "cuda/kernels/kernel_table.h"
 #include "cuda/kernels/mma_tile.h"
-#include "cuda/kernels/one_pass_order.h"
+#include "cuda/kernels/one_pass.h"
 #include "cuda/kernels/persistent_schedule.h"
 #include "cuda/kernels/row_state.h"
 #include "cuda/kernels/warpgroup.h"

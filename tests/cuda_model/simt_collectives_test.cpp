@@ -126,7 +126,7 @@ TEST_F(Simt, DeviceFunctions) {
   EXPECT_EQ(min(3, -4), -4);
   EXPECT_EQ(max(3, 4), 4);
   unsigned long long counter = 5;
-  EXPECT_EQ(atomicAdd(&counter, 3), 5u);
+  EXPECT_EQ(atomicAdd(&counter, 3ull), 5u);
   EXPECT_EQ(counter, 8u);
   EXPECT_EQ(alignof(float4), 16u);
   EXPECT_EQ(make_float4(1, 2, 3, 4).w, 4.0f);

@@ -1,7 +1,7 @@
 // Stands in for NVIDIA's header when the host compiler compiles the CUDA layer: CUDA C++'s
 // keywords, the device functions that our kernels call, and the runtime API, under CUDA's names. It
-// omits on purpose, so that using them fails to compile: __shared__ (use shared_memory()), atomics
-// on floats (results would depend on their order), <<<...>>> (use launch()).
+// omits on purpose, so that using them fails to compile: __shared__ (use shared_memory()),
+// <<<...>>> (use launch()).
 #pragma once
 
 // Included before the macros below, because glibc declares functions with some of these names.
@@ -77,8 +77,9 @@ inline int __any_sync(unsigned mask, int predicate) {
   return any;
 }
 
-inline unsigned long long atomicAdd(unsigned long long* address, unsigned long long value) {
-  return std::atomic_ref<unsigned long long>(*address).fetch_add(value);
+template <class T>
+T atomicAdd(T* address, T value) {
+  return std::atomic_ref<T>(*address).fetch_add(value);
 }
 
 inline int min(int a, int b) { return b < a ? b : a; }
