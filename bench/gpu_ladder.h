@@ -8,7 +8,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <ranges>
 #include <string>
 #include <vector>
@@ -81,33 +80,7 @@ inline void add_ladder(const DeviceInfo& device, const Kernel& kernel, bool idea
     }
 }
 
-// Return the results of one launch.
-inline std::vector<std::vector<float>> results_of(StepProblem& problem, const Kernel& kernel,
-                                                  int tile) {
-  problem.poison();
-  Stream stream;
-  problem.launch(kernel, tile, true, true, stream.get());
-  stream.synchronize();
-  return problem.outputs();
-}
-
-// Return the largest difference of two results, in units of what two kernels that round P and dS to
-// bf16 (8 bits) may differ by: twice 2^-8 of the value, and of the root of the mean square. NaN
-// gives NaN.
-inline double difference(const std::vector<float>& a, const std::vector<float>& b) {
-  double squares = 0, most = 0;
-  for (const float x : b) squares += static_cast<double>(x) * x;
-  const double rms = std::sqrt(squares / static_cast<double>(std::max<std::size_t>(b.size(), 1)));
-  for (std::size_t i = 0; i < b.size(); ++i) {
-    const double allowed = 0x1p-7 * (std::abs(static_cast<double>(b[i])) + rms);
-    const double share = std::abs(static_cast<double>(a[i]) - b[i]) / allowed;
-    if (!(share <= most)) most = share;
-    if (std::isnan(most)) return most;
-  }
-  return most;
-}
-
-// Add a comparison per shape and tile, on the shapes that are timed.
+// Add a comparison per shape and tile, on the shapes that are timed. Results stay on the device.
 inline void add_agreement(const DeviceInfo& device, const Kernel& kernel, const Kernel& lowest) {
   for (const LadderShape& shape : ladder_shapes(true)) {
     if (shape.rows != 8192 || shape.dtype != DType::bf16 ||
@@ -119,22 +92,29 @@ inline void add_agreement(const DeviceInfo& device, const Kernel& kernel, const 
                     device, kernel, shape.dtype, shape.head_dim,
                     [=, &kernel, &lowest](benchmark::State& state) {
                       StepProblem problem(shape.step(), shape.dtype, kernel.pass(), shape.keys());
-                      const auto ours = results_of(problem, kernel, tile);
-                      if (kernel.repeats_bits && results_of(problem, kernel, tile) != ours)
-                        return state.SkipWithError("the same launch gives other bits");
-                      const auto theirs = results_of(problem, lowest, 0);
-                      double most = 0;
-                      for (std::size_t i = 0; i < ours.size(); ++i) {
-                        const double share = difference(ours[i], theirs[i]);
-                        if (!(share <= most)) most = share;
+                      const auto run = [&](const Kernel& its, int its_tile) {
+                        problem.poison();
+                        problem.launch(its, its_tile, true, true, nullptr);
+                      };
+                      run(kernel, tile);
+                      problem.keep();
+                      if (kernel.repeats_bits) {
+                        run(kernel, tile);
+                        for (const Comparison& tensor : problem.compare_kept())
+                          if (tensor.different > 0)
+                            return state.SkipWithError("the same launch gives other bits");
                       }
-                      if (!(most <= 1))
+                      run(lowest, lowest.tile_for(shape.head_dim, device.shared_bytes));
+                      float worst = 0;
+                      for (const Comparison& tensor : problem.compare_kept())
+                        worst = std::max(worst, tensor.worst);
+                      if (worst > 1)
                         return state.SkipWithError(
                             ("differs from kernel " + std::to_string(lowest.number) + " by " +
-                             std::to_string(most) + " times what rounding may do")
+                             std::to_string(worst) + " times what rounding may do")
                                 .c_str());
                       state.SetIterationTime(1e-9);
-                      state.counters["of_tolerance"] = most;
+                      state.counters["of_tolerance"] = worst;
                     });
   }
 }

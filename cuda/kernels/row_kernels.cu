@@ -1,7 +1,13 @@
 #include "cuda/kernels/row_kernels.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <limits>
+#include <vector>
 
+#include "core/base/buffer.h"
+#include "cuda/base/device_memory.h"
 #include "cuda/base/launch.h"
 #include "cuda/kernels/row_state.h"
 
@@ -10,6 +16,7 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / 32;
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // Each thread strides through the rows or values that one grid cannot hold.
 unsigned blocks_for(Index count, int each) {
@@ -82,6 +89,24 @@ __global__ void add(float* into, const float* from, Index count) {
   for (Index i = first_index(); i < count; i += index_stride()) into[i] += from[i];
 }
 
+// Compare what a warp strides through.
+template <class T>
+__global__ void compare_values(const T* values, const T* others, Index count, float scale,
+                               Comparison* of_warps) {
+  Comparison mine;
+  for (Index i = first_index(); i < count; i += index_stride()) {
+    const float value = to_float(values[i]), other = to_float(others[i]);
+    const float share = fabsf(value - other) / (0x1p-7f * (fabsf(other) + scale));
+    mine.add({double{other} * other, share < kInfinity ? share : kInfinity, value != other,
+              value != value});
+  }
+  mine.squares = sum_over_lanes(mine.squares);
+  mine.worst = max_over_lanes(mine.worst);
+  mine.different = sum_over_lanes(mine.different);
+  mine.nans = sum_over_lanes(mine.nans);
+  if (threadIdx.x % 32 == 0) of_warps[first_index() / 32] = mine;
+}
+
 __global__ void sample_rows(SampledRows sampled, const float* row_max, const double* row_sum,
                             RowSample* to) {
   const int i = threadIdx.x;
@@ -131,6 +156,21 @@ void launch_scale(float* values, Index count, float factor, cudaStream_t stream)
 
 void launch_add(float* into, const float* from, Index count, cudaStream_t stream) {
   launch(add, {blocks_for(count, kThreads), kThreads}, stream, into, from, count);
+}
+
+Comparison compare(const void* values, const void* others, DType dtype, Index count, float scale) {
+  const unsigned blocks = std::min(blocks_for(count, kThreads), 1024u);
+  MemoryMeter meter(device_memory());
+  Buffer<Comparison> of_warps(&meter, static_cast<Index>(blocks) * kWarps);
+  visit_dtype(dtype, [&]<class T>(T) {
+    launch(compare_values<T>, {blocks, kThreads}, nullptr, static_cast<const T*>(values),
+           static_cast<const T*>(others), count, scale, of_warps.data());
+  });
+  std::vector<Comparison> parts(static_cast<std::size_t>(of_warps.size()));
+  device_memory().copy_out(parts.data(), of_warps.data(), of_warps.bytes());
+  Comparison all;
+  for (const Comparison& part : parts) all.add(part);
+  return all;
 }
 
 void launch_sample_rows(const SampledRows& rows, const float* row_max, const double* row_sum,

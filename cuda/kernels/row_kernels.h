@@ -68,6 +68,25 @@ void launch_scale(float* values, Index count, float factor, cudaStream_t stream)
 // Add from[i] to into[i], for i < count.
 void launch_add(float* into, const float* from, Index count, cudaStream_t stream);
 
+// How values differ from others, and what they are.
+struct Comparison {
+  double squares = 0;  // sum of those of the others
+  // The largest difference in units of 2^-7 (|other| + a scale), infinite for NaN. Two kernels that
+  // round P and dS to bf16 (8 bits) may differ by twice 2^-8 of the value, and of a typical one.
+  float worst = 0;
+  long long different = 0, nans = 0;
+
+  __host__ __device__ void add(const Comparison& more) {
+    squares += more.squares;
+    worst = fmaxf(worst, more.worst);
+    different += more.different;
+    nans += more.nans;
+  }
+};
+
+// Compare values[i] with others[i], both in `dtype`, for i < count. Waits for the result.
+Comparison compare(const void* values, const void* others, DType dtype, Index count, float scale);
+
 // Rows on the device: indices into [batch, heads, rows], so they are rows of batch entry 0, head 0.
 struct SampledRows {
   long long rows[3];

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "cuda/base/check.h"
-#include "cuda/kernels/row_kernels.h"
 
 namespace ringscope::cuda {
 
@@ -150,19 +149,49 @@ void StepProblem::poison() {
   RINGSCOPE_CUDA(cudaStreamSynchronize(nullptr));
 }
 
+std::vector<const Buffer<float>*> StepProblem::written() const {
+  if (pass_ == KernelPass::forward) return {&out_, &lse_};
+  return {&dq_, &dk_, &dv_};
+}
+
 bool StepProblem::has_nan() {
-  for (const std::vector<float>& values : outputs())
-    if (std::ranges::any_of(values, [](float x) { return std::isnan(x); })) return true;
+  const auto has = [](const auto& values, DType dtype, Index count) {
+    return compare(values.data(), values.data(), dtype, count, 1).nans > 0;
+  };
+  for (const Buffer<float>* values : written()) {
+    const bool is_rounded = values == &out_ && out_16_.bytes() > 0;
+    if (is_rounded ? has(out_16_, dtype_, out_.size()) : has(*values, DType::f32, values->size()))
+      return true;
+  }
   return false;
+}
+
+void StepProblem::keep() {
+  kept_.clear();
+  for (const Buffer<float>* values : written()) {
+    kept_.emplace_back(&meter_, values->size());
+    RINGSCOPE_CUDA(cudaMemcpy(kept_.back().data(), values->data(),
+                              static_cast<std::size_t>(values->bytes()), cudaMemcpyDeviceToDevice));
+  }
+}
+
+std::vector<Comparison> StepProblem::compare_kept() const {
+  std::vector<Comparison> all;
+  for (std::size_t i = 0; i < kept_.size(); ++i) {
+    const auto compared = [&](float scale) {
+      return compare(kept_[i].data(), written()[i]->data(), DType::f32, kept_[i].size(), scale);
+    };
+    const double count = static_cast<double>(std::max<Index>(kept_[i].size(), 1));
+    all.push_back(compared(static_cast<float>(std::sqrt(compared(1).squares / count))));
+  }
+  return all;
 }
 
 std::vector<std::vector<float>> StepProblem::outputs() {
   std::vector<std::vector<float>> values;
-  for (const Buffer<float>* written : pass_ == KernelPass::forward
-                                          ? std::vector<const Buffer<float>*>{&out_, &lse_}
-                                          : std::vector<const Buffer<float>*>{&dq_, &dk_, &dv_}) {
-    values.emplace_back(static_cast<std::size_t>(written->size()));
-    device_memory().copy_out(values.back().data(), written->data(), written->bytes());
+  for (const Buffer<float>* tensor : written()) {
+    values.emplace_back(static_cast<std::size_t>(tensor->size()));
+    device_memory().copy_out(values.back().data(), tensor->data(), tensor->bytes());
   }
   if (out_16_.bytes() > 0)
     visit_dtype(dtype_, [&]<class T>(T) {

@@ -13,6 +13,7 @@
 #include "core/base/random.h"
 #include "cuda/base/device_memory.h"
 #include "cuda/kernels/kernel_table.h"
+#include "cuda/kernels/row_kernels.h"
 
 namespace ringscope::cuda {
 
@@ -47,10 +48,16 @@ class StepProblem {
   // by poison().
   std::vector<std::vector<float>> outputs();
 
+  // Keep a copy of what such a step wrote, on the device.
+  void keep();
+  // Compare it, tensor by tensor, with what another step has written since.
+  std::vector<Comparison> compare_kept() const;
+
  private:
   template <class T>
   Buffer<T> filled(Index count, T value);
   Buffer<std::byte> random_values(Index count, RandomTensor tensor);
+  std::vector<const Buffer<float>*> written() const;  // by a step
 
   StepShape shape_;
   DType dtype_;
@@ -62,6 +69,7 @@ class StepProblem {
   Buffer<float> row_max_, out_, lse_, delta_, dq_, dk_, dv_;
   Buffer<double> row_sum_;
   Buffer<StepCounters> counters_;
+  std::vector<Buffer<float>> kept_;
 };
 
 }  // namespace ringscope::cuda

@@ -458,7 +458,7 @@ TEST_F(Rehearsal, WithFaultyKernels) {
     says(part, test + "09 ended by signal 11");
   }
   says("agreement", "agreement/06_hopper/bf16/d128/8192/full/128x128: differs from kernel 5");
-  says("agreement", "agreement/09 ended by signal 11");
+  says("agreement", "agreement/09_ ended by signal 11");
   says("best forward", words);
   says("best backward", "main/09 ended by signal 11");
   for (const char* const part : {"ring", "carried state", "more backward"})
