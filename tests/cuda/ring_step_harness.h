@@ -94,7 +94,7 @@ StepCase as_the_model_can(StepCase tested, int ranks);
 // with the reason, and is to return. The model takes everything.
 bool skip_without_device(const KernelLimits& limits);
 
-// While it lives, 07, 10 and 11 have at most `blocks` blocks at a time.
+// While it lives, 07 and 11 have at most `blocks` blocks at a time.
 struct OnBlocks {
   explicit OnBlocks(int blocks) { leave_multiprocessors(multiprocessors() - blocks); }
   ~OnBlocks() { leave_multiprocessors(0); }
