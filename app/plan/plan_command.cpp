@@ -192,12 +192,12 @@ std::vector<Choice> all_choices(const Plan& plan, const MemoryOf& memory_of) {
       choice = simulated(choice.job);
   if (options.job.scheme == Scheme::ulysses && options.job.slices > 1)
     choices.push_back(simulated(options.job));
-  if (options.job.scheme == Scheme::ulysses || (is_plain(options.job) && !plan.between))
-    return choices;
+  const bool is_compared = options.job.scheme == Scheme::ring || is_plain(options.job);
+  if (options.job.scheme == Scheme::ulysses || (is_compared && !plan.between)) return choices;
   std::vector<PartitionSpec> partitions(std::begin(kAllPartitions), std::end(kAllPartitions));
   if (options.job.partition == PartitionKind::dealt) partitions.push_back(options.job.partition);
   tried = options.job;
-  if (is_plain(tried)) tried.scheme = Scheme::two_level;
+  if (is_compared) tried.scheme = Scheme::two_level;
   for (const PartitionSpec& partition : partitions) {
     tried.partition = partition;
     choices.push_back(simulated(tried));

@@ -259,6 +259,7 @@ std::vector<BlockPart> parts_of_block(const Mask& mask, const Partition& partiti
 
 bool saves_hops(const Mask& mask, const Partition& partition) {
   const int n = partition.world_size;
+  if (n > kMostPartedRanks) return false;
   Index stay = 0;  // rows that nobody needs at the end of the ring
   for (int rank = 0; rank < n; ++rank) {
     const Region last{mask, partition.rows_of((rank + n - 1) % n), partition.rows_of(rank)};

@@ -33,6 +33,9 @@ enum class PartOrder { farthest_first, by_position };
 std::vector<BlockPart> parts_of_block(const Mask& mask, const Partition& partition, int rank,
                                       PartOrder order);
 
+// Of more ranks, what each pair of them needs of each other is not worked out.
+inline constexpr int kMostPartedRanks = 1024;
+
 // Return whether a ring is worth cutting blocks into parts for: whether more than a quarter of all rows
 // need not make the last hop. Zigzag ranks under a causal mask stay below it. Of their rows only
 // the sequence's last chunk may stay, 1 / (2 N), and no hop would become shorter.

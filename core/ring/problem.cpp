@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <mutex>
 #include <numeric>
 #include <thread>
+#include <tuple>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/base/text.h"
@@ -111,7 +114,9 @@ void check_scheme(const Problem& job) {
     case Scheme::ring:
     case Scheme::bidirectional:
     case Scheme::pass_q:
+      return;
     case Scheme::groupcast:
+      if (n > kMostPartedRanks) refuse(fmt::format("1 to {} ranks", kMostPartedRanks));
       return;
     case Scheme::multi_ring:
       if (job.rings > most_rings(n))
@@ -213,6 +218,34 @@ double Problem::scale() const {
   return softmax_scale.value_or(default_softmax_scale(shape.head_dim));
 }
 
+namespace {
+
+// Work out the parts of a job's blocks, or return those that were worked out last: all ranks of a run,
+// and all that is predicted of it, ask for the same.
+std::shared_ptr<const PartedBlocks> parted_blocks(const Problem& job, const RingProblem& problem) {
+  using Key = std::tuple<std::string, PartitionKind, const Assignment*, Index, int, Scheme>;
+  struct Kept {
+    PartitionSpec deal;  // whose positions the parts point to
+    PartedBlocks blocks;
+  };
+  static std::mutex mutex;
+  static Key last_key;
+  static std::shared_ptr<const PartedBlocks> last;
+  Key key{job.mask.identity(), job.partition,  job.partition.assignment(),
+          job.shape.seqlen,    job.world_size, job.scheme};
+  const std::lock_guard lock(mutex);
+  if (last != nullptr && key == last_key) return last;
+  const auto kept = std::make_shared<const Kept>(
+      Kept{job.partition,
+           {problem.mask, problem.partition,
+            job.scheme == Scheme::ring ? PartOrder::farthest_first : PartOrder::by_position}});
+  last = std::shared_ptr<const PartedBlocks>(kept, &kept->blocks);
+  last_key = std::move(key);
+  return last;
+}
+
+}  // namespace
+
 RingProblem Problem::ring_problem() const {
   RingProblem problem{{shape, dtype, scale()},
                       mask.for_seqlen(shape.seqlen),
@@ -223,10 +256,7 @@ RingProblem Problem::ring_problem() const {
                       group,
                       grid_rows,
                       rings};
-  if (parts_blocks())
-    problem.parted = std::make_shared<PartedBlocks>(
-        problem.mask, problem.partition,
-        scheme == Scheme::ring ? PartOrder::farthest_first : PartOrder::by_position);
+  if (parts_blocks()) problem.parted = parted_blocks(*this, problem);
   return problem;
 }
 

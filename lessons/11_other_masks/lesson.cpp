@@ -16,67 +16,9 @@
 //
 // They combine: a pair is allowed when all parts allow it. Below, each line is a query and each
 // column a key:
-#include <algorithm>
-#include <cmath>
-
-#include "core/run/run.h"
-#include "core/trace/summary.h"
-#include "lessons/book/tables.h"
+#include "lessons/11_other_masks/counted.h"
 
 namespace ringscope::lessons::chapter_11 {
-//-
-// A meeting is one rank at one step, with the block that it then holds.
-struct Meetings {
-  int with_work = 0;           // meetings with an allowed pair
-  double balance_ceiling = 0;  // computed from pairs
-
-  std::string text() const { return fmt::format("{}, {:.1f} %", with_work, 100 * balance_ceiling); }
-};
-
-static Meetings meetings(const Problem& config) {
-  Meetings all;
-  std::vector<std::vector<double>> work(static_cast<std::size_t>(config.world_size));
-  for (int rank = 0; rank < config.world_size; ++rank)
-    for (int step = 0; step < config.world_size; ++step) {
-      const Index pairs = predicted_pairs(config, rank, step);
-      work[static_cast<std::size_t>(rank)].push_back(static_cast<double>(pairs));
-      all.with_work += pairs > 0;
-    }
-  all.balance_ceiling = balance_ceiling(work);
-  return all;
-}
-
-// Simulate a ring whose hops take next to no time, with `kv_buffers` KV buffers per rank. Return the
-// share of the time that its ranks compute.
-static double busy_share(Problem config, int kv_buffers) {
-  config.kv_buffers = kv_buffers;
-  Machine machine;
-  machine.world_size = config.world_size;
-  machine.rates = {.forward_flops = 1, .backward_flops = 1, .bytes_per_s = 1e30};
-  const Simulation run = simulate({.job = config, .pace = Pace::buffers}, Work(config), machine);
-  double computing = 0;
-  for (const SimulatedRank& rank : run.ranks) computing += rank.compute_s;
-  return computing / config.world_size / run.wall_s();
-}
-
-// Rows that all ranks together send in a forward pass, if each block goes as far as someone needs it.
-struct RowsSent {
-  Index ring = 0, cast = 0;  // a ring that sends what is needed; each row straight to who needs it
-  int hops = 0;              // that the ring has
-
-  explicit RowsSent(const Problem& config) {
-    const RingProblem problem = config.ring_problem();
-    const PartedBlocks by_ring(problem.mask, problem.partition, PartOrder::farthest_first);
-    const PartedBlocks by_rank(problem.mask, problem.partition, PartOrder::by_position);
-    hops = by_ring.hops;
-    for (int owner = 0; owner < config.world_size; ++owner) {
-      for (const BlockPart& part : by_ring.of_owner[owner]) ring += part.size() * part.last;
-      for (const BlockPart& part : by_rank.of_owner[owner])
-        cast += part.size() * std::count(part.needed_by.begin() + 1, part.needed_by.end(), true);
-    }
-  }
-};
-//+
 
 void lesson_11(Page& page) {
   //-
@@ -123,9 +65,9 @@ void lesson_11(Page& page) {
   for (int step = 0; step < 8; ++step) blocks += predicted_pairs(windowed, 5, step) > 0;
   page.answer(guess, blocks);
 
-  // It has work with its own and the one before. The other six pass through, for nothing (and need not
-  // come at all, as you will see below). For other ways to deal, each cell shows how many of the 64 meetings of rank and block have work, and the
-  // balance ceiling (lesson 7):
+  // It has work with its own and the one before. The other six pass through, for nothing; below you
+  // will see that they need not come at all. For other ways to deal, each cell shows how many of the 64
+  // meetings of rank and block have work, and the balance ceiling (lesson 7):
   //-
   Table suits({"mask", "contiguous", "striped", "zigzag"});
   const char* eight_texts = "causal+documents:1024,1024,1024,1024,1024,1024,1024,1024";
@@ -181,32 +123,27 @@ void lesson_11(Page& page) {
       "rows");
   page.answer(rows, windowed_rows.ring);
 
-  // Rank 7's block has nobody after it; each of the other seven sends 1,023 rows over one hop.
-  // `ringscope run` and `simulate` do this by themselves where it saves more than a quarter of the
-  // last hop; `--hops all` sends everything. For each mask and deal, rows that a ring sends in this
-  // way, and after the slash the least there is: each row straight to each rank that needs it, once
-  // (`--scheme groupcast`):
+  // Rank 7's block has nobody after it; each of the other seven sends 1,023 rows over one hop. A wider
+  // window, of 1,536, reaches two ranks, and the second of them needs half as many:
   //-
-  Table sent({"mask", "contiguous", "striped", "zigzag"});
-  for (const auto& [name, mask] : {std::pair<const char*, std::string>{"causal", "causal"},
-                                   {"causal, window 1,024", "causal+window:1024"},
-                                   {"documents, one per rank", eight_texts},
-                                   {"documents of 700, 4,000, 300 and 3,192", few_texts}}) {
-    std::vector<Cell> cells = {name};
-    for (const auto kind :
-         {PartitionKind::contiguous, PartitionKind::striped, PartitionKind::zigzag}) {
-      const RowsSent counted(ring_job(1, 8192, 8, mask, kind));
-      cells.push_back(fmt::format("{} / {}", Cell(counted.ring).shown, Cell(counted.cast).shown));
-    }
-    sent.add(cells);
-  }
-  //+
+  const Drawing travels = block_of_rank_2("causal+window:1536");
+  page.picture("travels.svg", "A block gets shorter from hop to hop", travels);
+
+  // `ringscope run` and `simulate` send only what is needed where that saves enough: if more than a
+  // quarter of all rows need not make the last hop. `--hops all` sends everything. For each mask and
+  // deal, this is how many rows a ring sends in this way and, after the slash, the least there is: each
+  // row straight to each rank that needs it, once (`--scheme groupcast`):
+  //-
+  const Table sent = rows_sent({{"causal", "causal"},
+                                {"causal, window 1,024", "causal+window:1024"},
+                                {"documents, one per rank", eight_texts},
+                                {"documents of 700, 4,000, 300 and 3,192", few_texts}});
   page.table(sent);
 
-  // Striped ranks need everything under every mask but one of short documents. Zigzag ranks need few
-  // rows under a window, but the ring must still make all of its hops: a rank has a piece near the
-  // beginning and one near the end, whose neighbours lie on the rank after it and on the rank
-  // before it, and to the rank before it is all the way around. A cast goes there directly.
+  // Striped ranks need nearly everything under all of these masks. Zigzag ranks need few rows under a
+  // window, but the ring must still make all of its hops: a rank has a piece near the beginning and
+  // one near the end, the later neighbours of these lie on the rank after it and on the rank before it,
+  // and the way to the rank before it leads all around the ring. A cast goes there directly.
   //
   // ## In a run
   //

@@ -90,7 +90,7 @@ TEST_F(TrainCommandTest, HoldsWhatPlanSays) {
     const rapidjson::Document plan = run_for_json(
         Strings("plan --gpu A100 --link NVLink3 --dtype f32 --world-size 2 --seqlen 30 --batch 2 "
                 "--layers 3 --width 16 --heads 2 --heads-kv 1 --head-dim 8 --hidden 24 --vocab 256 "
-                "--mask causal --backward --scheme ring --partition zigzag --data 2") +
+                "--mask causal --backward --scheme ring --partition zigzag") +
         chunks);
     const double held = run["ranks"][0]["peak_bytes"].GetDouble();
     EXPECT_EQ(held, plan["chosen"]["peak_bytes"].GetDouble()) << chunks;

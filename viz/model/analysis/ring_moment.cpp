@@ -38,10 +38,13 @@ RankMoment rank_at(const Trace& trace, const Axis& axis, int rank, int step, std
   // order. The slice has begun or is the next one.
   const Slice* const next = compute == nullptr ? computes.data() : compute + 1;
   const Slice* const end = computes.data() + computes.size();
+  moment.needs_block = trace.run->hops.empty() || !trace.run->is_whole();
   for (const Slice* held : {next, compute})
     if (held != nullptr && held != end && held->kv_owner >= 0 && held->step == ring_step &&
-        held->pass == moment.pass)
+        held->pass == moment.pass) {
       moment.kv_owner = held->kv_owner;
+      moment.needs_block = true;
+    }
   if (compute != nullptr && compute->step == ring_step && compute->pass == moment.pass)
     moment.progress = share(now, compute->begin_ns, compute->end_ns);
   if (compute != nullptr && now < compute->end_ns) {

@@ -23,9 +23,11 @@ struct RankMoment {
   int kv_owner = 0;  // of the block that the rank holds for this step
   Pass pass = Pass::forward;
   enum Doing : std::uint8_t { idle, computing, waiting, finished } doing = idle;
-  double progress = 0;   // of the compute slice, in [0, 1]: 0 before it, 1 after
-  int waiting_for = -1;  // while waiting
-  bool awaits() const { return doing == waiting && progress <= 0; }  // its block has not come
+  double progress = 0;      // of the compute slice, in [0, 1]: 0 before it, 1 after
+  int waiting_for = -1;     // while waiting
+  bool needs_block = true;  // false where only what is needed is sent, and nothing comes
+  // Return whether the rank is without the block of its step.
+  bool awaits() const { return !needs_block || (doing == waiting && progress <= 0); }
   bool operator==(const RankMoment&) const = default;
 };
 

@@ -399,7 +399,10 @@ void draw_travelling(const RingPicture& picture) {
 void draw_rank_tooltip(const RingPicture& picture, int rank) {
   const RankMoment& now = picture.moment.ranks[rank];
   constexpr const char* kDoing[] = {"idle", "attending", "waiting", "finished"};
-  Pairs rows = {{now.awaits() ? "awaits" : "holds", fmt::format("KV {}", now.kv_owner)},
+  Pairs rows = {{!now.needs_block ? "needs nothing of"
+                 : now.awaits()   ? "awaits"
+                                  : "holds",
+                 fmt::format("KV {}", now.kv_owner)},
                 {"step", step_name(picture.document.axis, now.step)},
                 {"now", now.doing == RankMoment::computing
                             ? fmt::format("attending, {} done", percent_text(now.progress))
