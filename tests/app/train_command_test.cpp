@@ -87,11 +87,15 @@ TEST_F(TrainCommandTest, HoldsWhatPlanSays) {
             "train --text t.txt --layers 3 --width 16 --heads 2 --heads-kv 1 --head-dim 8 "
             "--hidden 24 --batch 2 --seqlen 30 --steps 3 --world-size 2 --checkpoint some.ckpt") +
         chunks);
-    const rapidjson::Document plan = run_for_json(
-        Strings("plan --gpu A100 --link NVLink3 --dtype f32 --world-size 2 --seqlen 30 --batch 2 "
-                "--layers 3 --width 16 --heads 2 --heads-kv 1 --head-dim 8 --hidden 24 --vocab 256 "
-                "--mask causal --backward --scheme ring --partition zigzag") +
-        chunks);
+    const Strings planned =
+        Strings(
+            "plan --gpu A100 --link NVLink3 --dtype f32 --world-size 2 --seqlen 30 --batch 2 "
+            "--layers 3 --width 16 --heads 2 --heads-kv 1 --head-dim 8 --hidden 24 --vocab 256 "
+            "--mask causal --backward --scheme ring --partition zigzag") +
+        chunks;
+    const rapidjson::Document plan = run_for_json(planned);
+    // Twice as many ranks, for the group of those that share a sequence.
+    const rapidjson::Document groups = run_for_json(planned + "--data 2");
     const double held = run["ranks"][0]["peak_bytes"].GetDouble();
     EXPECT_EQ(held, plan["chosen"]["peak_bytes"].GetDouble()) << chunks;
     EXPECT_EQ(held, run["bill_bytes"].GetDouble()) << chunks;
@@ -103,7 +107,7 @@ TEST_F(TrainCommandTest, HoldsWhatPlanSays) {
     };
     EXPECT_EQ(sent_by(0), 3 * plan["chosen"]["bytes_sent"].GetDouble());
     EXPECT_EQ((sent_by(0) + sent_by(1)) / 2,
-              plan["groups"]["groups"][1]["bytes_a_step"].GetDouble());
+              groups["groups"]["groups"][1]["bytes_a_step"].GetDouble());
     // Taken up by a run that keeps all.
     run_well("train --text t.txt --resume some.ckpt --steps 4 --world-size 3");
   }
