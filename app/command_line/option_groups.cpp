@@ -58,6 +58,7 @@ Problem planned_problem() {
   job.shape = {.batch = 1, .num_heads = 32, .num_heads_kv = 0, .seqlen = 0, .head_dim = 128};
   job.world_size = 0;
   job.dtype = DType::bf16;
+  job.hops = Hops::needed;
   return job;
 }
 

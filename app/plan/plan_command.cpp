@@ -311,7 +311,6 @@ Finish declare_plan(CommandFlags& flags) {
                 for_flag("--scheme", [&] { set_scheme(plan->job, text); });
                 plan->scheme_given = true;
               });
-  plan->job.hops = Hops::needed;
   flags.row(plan->job, "hops");
   flags.integer("--kv-buffers", plan->job.kv_buffers,
                 "of a ring: buffers that a rank's blocks take turns in, as memory goes (2)", 2,

@@ -140,7 +140,7 @@ Fields choice_fields(const Plan& plan, const Choice& choice) {
   const bool is_best = plan.best && is_same_way(plan.choices[*plan.best].job, job);
   const char mark = is_best ? '*' : is_same_way(plan.chosen.job, job) ? '>' : ' ';
   const bool by_heads = job.scheme == Scheme::ulysses;
-  const Traffic traffic = traffic_of(job, 0);
+  const Traffic traffic = traffic_of(job, busiest_sender(job));
   return Fields{{"scheme", job.scheme_name(), "  scheme", -16,
                  [=](const std::string& name) { return fmt::format("{} {}", mark, name); }},
                 {"partition", job.partition.name(), "partition", -12,
@@ -384,7 +384,8 @@ std::vector<Entry> work_entries(const Plan& plan) {
 
 std::vector<Entry> traffic_entries(const Plan& plan) {
   const Problem& job = plan.chosen.job;
-  const Traffic traffic = traffic_of(job, 0);
+  const int rank = busiest_sender(job);
+  const Traffic traffic = traffic_of(job, rank);
   const auto formula = [&](const char* by_heads, const char* of_blocks) {
     return is_followed(job)                ? "all messages of the scheme's loop"
            : job.scheme == Scheme::ulysses ? by_heads
@@ -392,12 +393,12 @@ std::vector<Entry> traffic_entries(const Plan& plan) {
   };
   return {{"bytes sent",
            formula("(N-1)/N of Q, K, V and of the output", "2 b d G e (S - rows of one rank)"),
-           fmt::format("{:.6g} forward by rank 0", traffic.forward_bytes),
+           fmt::format("{:.6g} forward by rank {}", traffic.forward_bytes, rank),
            "S0, Communication Complexity; S1 part one 4.4 counts a hop too many"},
           {job.backward ? "bytes back" : "",
            formula("(N-1)/N of dO and of dQ, dK, dV", "K, V again, and dK, dV in f32"),
-           fmt::format("{:.6g} backward by rank 0, {:.0f} hops in all", traffic.backward_bytes,
-                       traffic.hops),
+           fmt::format("{:.6g} backward by rank {}, {:.0f} hops in all", traffic.backward_bytes,
+                       rank, traffic.hops),
            "S1 part two 8.2, put right: gradients follow their block"}};
 }
 

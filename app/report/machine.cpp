@@ -160,7 +160,7 @@ double ranks_bytes(const Problem& config, const std::optional<int>& only) {
 double recording_bytes(const Problem& config) {
   const double ranks = config.world_size;
   if (!is_plain(config)) {
-    const LoopCounts counts = count_loop(config, 0);
+    const LoopCounts counts = count_loop(config, config.world_size - 1);
     return ranks * (static_cast<double>(counts.events * sizeof(TraceEvent)) +
                     static_cast<double>(counts.samples * sizeof(SoftmaxSample)));
   }

@@ -206,6 +206,14 @@ void check(RunOptions& run, const CommandFlags& flags) {
   if (flags.given("--hops") && scheme != Scheme::ring)
     contradiction("--hops", fmt::format("given with --scheme {}", name_of(scheme)),
                   "it with --scheme ring");
+  // In a ring that sends what is needed, the hop that a fault strikes may not exist.
+  if (run.job.injection && !delays_computing(run.job.injection->fault)) {
+    if (flags.given("--hops") && run.job.hops == Hops::needed)
+      contradiction("--inject",
+                    fmt::format("'{}' given with --hops needed", to_string(*run.job.injection)),
+                    "it with --hops all, or without --hops");
+    run.job.hops = Hops::all;
+  }
   if (run.live) check_live(run);
   if (run.verify_rows) run.verify = true;
 }

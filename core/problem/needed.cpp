@@ -143,8 +143,6 @@ int last_of(const std::vector<bool>& by) {
   while (!by[last]) --last;
   return last;
 }
-int last_of(const Piece& piece) { return std::max(last_of(piece.by[0]), last_of(piece.by[1])); }
-
 void join_equal(std::vector<Piece>& pieces) {
   std::vector<Piece> joined;
   for (Piece& piece : pieces) {
@@ -157,23 +155,40 @@ void join_equal(std::vector<Piece>& pieces) {
   pieces = std::move(joined);
 }
 
-// Return how many rows more travel, hop by hop, if a piece joins the next one.
+// Return how many pairs of a row and a rank to send it to joining two pieces adds.
 Index cost_of_joining(const Piece& piece, const Piece& next) {
-  const int apart = last_of(piece) - last_of(next);
-  return apart > 0 ? apart * next.at.size() : -apart * piece.at.size();
+  Index cost = 0;
+  for (int k = 0; k < 2; ++k)
+    for (std::size_t m = 0; m < piece.by[k].size(); ++m)
+      if (piece.by[k][m] != next.by[k][m])
+        cost += piece.by[k][m] ? next.at.size() : piece.at.size();
+  return cost;
 }
 
-// Join neighbours, the cheapest first, until a ring has few enough.
-void make_few(std::vector<Piece>& pieces) {
-  constexpr std::size_t kMostPieces = 8;
-  while (pieces.size() > kMostPieces) {
-    std::size_t best = 0;
-    for (std::size_t i = 1; i + 1 < pieces.size(); ++i)
-      if (cost_of_joining(pieces[i], pieces[i + 1]) <
-          cost_of_joining(pieces[best], pieces[best + 1]))
-        best = i;
-    pieces[best].join(pieces[best + 1]);
-    pieces.erase(pieces.begin() + static_cast<std::ptrdiff_t>(best) + 1);
+// Join neighbours, the cheapest first, until no more than `most` are left. Of very many, join evenly
+// what lies together first.
+void make_few(std::vector<Piece>& pieces, std::size_t most) {
+  if (const std::size_t together = pieces.size() / (4 * most); together > 0) {
+    std::vector<Piece> joined;
+    for (std::size_t i = 0; i < pieces.size(); ++i)
+      if (i % (together + 1) == 0) {
+        joined.push_back(std::move(pieces[i]));
+      } else {
+        joined.back().join(pieces[i]);
+      }
+    pieces = std::move(joined);
+  }
+  std::vector<Index> costs;  // of joining each with the next one
+  for (std::size_t i = 0; i + 1 < pieces.size(); ++i)
+    costs.push_back(cost_of_joining(pieces[i], pieces[i + 1]));
+  while (pieces.size() > most) {
+    const auto best = std::min_element(costs.begin(), costs.end()) - costs.begin();
+    const auto at = static_cast<std::size_t>(best);
+    pieces[at].join(pieces[at + 1]);
+    pieces.erase(pieces.begin() + best + 1);
+    costs.erase(costs.begin() + best);
+    if (at > 0) costs[at - 1] = cost_of_joining(pieces[at - 1], pieces[at]);
+    if (at < costs.size()) costs[at] = cost_of_joining(pieces[at], pieces[at + 1]);
   }
 }
 
@@ -193,15 +208,22 @@ std::vector<Piece> pieces_of(const Mask& mask, const Partition& partition, int r
   std::sort(cuts.begin(), cuts.end());
   cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
   std::vector<Piece> pieces;
+  std::vector<std::size_t> next[2];  // by distance: the first interval that is not over
+  for (int lane = 0; lane < lanes; ++lane) next[lane].assign(static_cast<std::size_t>(n), 0);
   for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
     Piece piece{{cuts[i], cuts[i + 1]}, {}};
-    for (int lane = 0; lane < 2; ++lane) {
-      piece.by[lane].assign(n, false);
-      piece.by[lane][0] = true;
-      for (int distance = 1; distance < n; ++distance)
-        for (const Interval interval : needed[lane % lanes][distance - 1])
-          if (interval.contains(cuts[i])) piece.by[lane][distance] = true;
+    for (int lane = 0; lane < lanes; ++lane) {
+      std::vector<bool>& by = piece.by[lane];
+      by.assign(static_cast<std::size_t>(n), false);
+      by[0] = true;
+      for (int distance = 1; distance < n; ++distance) {
+        const std::vector<Interval>& theirs = needed[lane][distance - 1];
+        std::size_t& at = next[lane][distance];
+        while (at < theirs.size() && theirs[at].last <= cuts[i]) ++at;
+        by[distance] = at < theirs.size() && theirs[at].contains(cuts[i]);
+      }
     }
+    if (lanes == 1) piece.by[1] = piece.by[0];
     pieces.push_back(std::move(piece));
   }
   if (pieces.empty()) {
@@ -224,7 +246,8 @@ std::vector<BlockPart> parts_of_block(const Mask& mask, const Partition& partiti
       for (std::vector<bool>& by : piece.by)  // who passes rows on has them as well
         std::fill(by.begin(), by.begin() + last_of(by), true);
   join_equal(pieces);
-  if (in_a_ring) make_few(pieces);
+  constexpr std::size_t kMostPieces = 8, kMostPiecesOfACast = 256;
+  make_few(pieces, in_a_ring ? kMostPieces : kMostPiecesOfACast);
 
   std::vector<BlockPart> parts;
   for (const Piece& piece : pieces) {
@@ -259,7 +282,7 @@ std::vector<BlockPart> parts_of_block(const Mask& mask, const Partition& partiti
 
 bool saves_hops(const Mask& mask, const Partition& partition) {
   const int n = partition.world_size;
-  if (n > kMostPartedRanks) return false;
+  if (n == 1 || n > kMostPartedRanks) return false;
   Index stay = 0;  // rows that nobody needs at the end of the ring
   for (int rank = 0; rank < n; ++rank) {
     const Region last{mask, partition.rows_of((rank + n - 1) % n), partition.rows_of(rank)};

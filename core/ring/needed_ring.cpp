@@ -73,7 +73,7 @@ void needed_forward(Communicator& comm, BlockBackend& backend, const RingProblem
                    [&](const StepInfo& info, const Region& region, const KvBlock& block, Index) {
                      attended = backend.attend(info, region, q, block, state, hops.arrived(step));
                    });
-    hops.consumed(step, attended);
+    if (parts.holds(step)) hops.consumed(step, attended);
   }
   backend.finish(q, state);
 }
@@ -125,11 +125,14 @@ KvGradient needed_backward(Communicator& comm, BlockBackend& backend, const Ring
               at, region, q, block, state, {parts.at(sum, first, Payload::dkv), block.rows},
               hops.arrived(step));
         });
-    hops.consumed(step, attended);
+    if (parts.holds(step)) hops.consumed(step, attended);
     if (step == 0) continue;
     const Index held = parts.rows(owner, step), further = parts.rows(owner, step + 1);
-    if (step > 1 && held > 0)
+    if (step > 1 && held > 0) {
       computed = backend.add(info, {sum, held}, {incoming, held}, onwards[step - 1]);
+    } else if (step > 1) {
+      backend.await(info, Payload::dkv, onwards[step - 1]);
+    }
     if (step < last_step) {
       const int next_owner = ring.owner(step + 1);
       onwards[step] =

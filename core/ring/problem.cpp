@@ -273,7 +273,7 @@ Recording empty_recording(const Problem& config, std::string_view backend) {
   info.partition = config.partition.recorded_name();
   info.mask = config.mask.name();
   info.scheme = config.scheme_name();
-  if (config.parts_blocks()) info.hops = name_of(config.hops);
+  if (config.parts_blocks()) info.hops = name_of(Hops::needed);
   info.mask_slices = config.mask.slice_numbers();
   info.partition_runs = config.partition.numbers();
   info.dtype = name_of(config.dtype);

@@ -194,7 +194,10 @@ void nest_lanes(std::vector<TraceEvent>& slices) {
 void RecordingCommunicator::flush() {
   for (const Pending& pending : pending_) {
     if (pending.completion->done()) continue;
-    const ShownWait shown(pulse_, pending.completion, pending.hop.sender(rank(), world_size()));
+    const Exchange& hop = pending.hop;
+    const ShownWait shown(
+        pulse_, pending.completion,
+        hop.receives() ? hop.sender(rank(), world_size()) : hop.receiver(rank(), world_size()));
     pending.completion->wait();
   }
   flush_what_happened();

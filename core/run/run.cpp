@@ -245,9 +245,11 @@ Index predicted_rank_bytes(const Problem& config, int rank) {
 
 std::vector<Index> predicted_pairs(const Problem& config, int rank) {
   if (!is_plain(config)) return count_loop(config, rank).pairs_by_step;
+  const RingProblem problem = config.ring_problem();
+  const RingSchedule ring{rank, config.world_size};
   std::vector<Index> pairs;
   for (int step = 0; step < config.world_size; ++step)
-    pairs.push_back(predicted_pairs(config, rank, step));
+    pairs.push_back(problem.region(rank, ring.owner(step)).pairs());
   return pairs;
 }
 

@@ -87,8 +87,8 @@ class Arrivals {
 void split_waiting_from_transfer(Recording& recording) {
   const Arrivals arrivals(recording);
   const std::string& scheme = recording.info.scheme;
-  const bool to_next_ranks =
-      scheme == name_of(Scheme::ring) || scheme == name_of(Scheme::allgather);
+  const bool to_next_ranks = (scheme == name_of(Scheme::ring) && recording.info.hops.empty()) ||
+                             scheme == name_of(Scheme::allgather);
   struct Sides {
     TraceEvent* sent = nullptr;
     TraceEvent* received = nullptr;
@@ -160,7 +160,10 @@ Completion NcclCommunicator::exchange(const Exchange& hop,
                                       std::initializer_list<Completion> after) {
   const Range range("exchange");
   world_.throw_if_failed();
-  const int to = hop.receiver(rank_, world_size()), from = hop.sender(rank_, world_size());
+  // Of half a hop, the rank at its other end is also who is waited for.
+  int to = hop.receiver(rank_, world_size()), from = hop.sender(rank_, world_size());
+  if (!hop.sends()) to = from;
+  if (!hop.receives()) from = to;
   auto started = std::make_shared<NcclHop>(world_, rank_, from, hop.step, clock_);
   with_step_in_errors(rank_, hop.step, [&] {
     const cudaStream_t stream = stream_.get();

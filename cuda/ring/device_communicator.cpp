@@ -71,7 +71,7 @@ class DeviceHop : public DeviceCompletion {
       if (out_ != nullptr) out_->end.wait();
     });
   }
-  Awaited awaited() const override { return {from(), -1}; }
+  Awaited awaited() const override { return {exchange_.receives() ? from() : to(), -1}; }
   void hold(cudaStream_t stream) override {
     wait_until_enqueued();
     hold_enqueued(stream);

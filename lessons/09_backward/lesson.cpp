@@ -90,6 +90,10 @@ void lesson_09(Page& page) {
   // behind. Each step meets the same pairs as in the forward pass, so a balanced deal is balanced in
   // both passes.
   //
+  // With dropout, both passes must drop the same pairs, on any number of ranks. So whether a pair is
+  // dropped is computed from its global positions, its head and a seed, and never drawn from a rank's
+  // own stream of random numbers.
+  //
   // ## In numbers
   //
   // The table compares a ring of four with the formulas above, in double precision on a single rank:

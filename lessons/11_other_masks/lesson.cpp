@@ -9,7 +9,8 @@
 // ## Three more masks
 //
 // - **Window**: a token sees only its neighbourhood, itself and the W - 1 tokens before it (and,
-//   unless the mask is causal as well, as many after it). It is far less work for long texts.
+//   unless the mask is causal as well, as many after it). It is far less work for long texts, and
+//   through L layers a token still hears from L (W - 1) tokens back.
 // - **Prefix**: the first P tokens, such as a question, all see each other; what follows is causal.
 // - **Documents**: training data is packed, several short texts in one sequence, and none of them
 //   may see another.

@@ -116,6 +116,10 @@ void lesson_12(Page& page) {
 
   // At c* = 19,788 the exposed part is gone, and stays gone. Read the other way round, a text of S
   // tokens can keep S / c* ranks busy. With more ranks, blocks are too small.
+  //
+  // State space models, such as Mamba, are below no crossover: they pass on a state of fixed size, not
+  // keys, so a hop is short whatever the length. But a rank needs the state that all ranks before it
+  // leave behind, so ranks either wait in a row or combine their states in a scan of log2 N steps.
   page.predict("A million tokens (1,048,576) on the H100s with InfiniBand above: how many at most?",
                "ranks", std::floor(1048576 / 19788.0));
 

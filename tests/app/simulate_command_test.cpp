@@ -19,7 +19,7 @@ Strings simulate_with(const Strings& more) { return "simulate" + kMachine + kPro
 class SimulateCommandTest : public ProgramTest {};
 
 TEST_F(SimulateCommandTest, SaysWhatPeopleAskFor) {
-  const std::string out = run_well(simulate_with("--mask causal --backward"));
+  const std::string out = run_well(simulate_with("--mask causal --backward --hops all"));
   expect_has(out,
              {"time of a layer", "forward", "backward", "mean rank", "computes most", "imbalance",
               "balance ceiling", "0.533", "efficiency", "exposed communication", "by formula",

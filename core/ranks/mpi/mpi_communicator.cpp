@@ -55,7 +55,8 @@ MpiCommunicator::~MpiCommunicator() {
 }
 
 Completion MpiCommunicator::exchange(const Exchange& hop, std::initializer_list<Completion> after) {
-  const MpiPeers peers{rank_, hop.receiver(rank_, world_size_), hop.sender(rank_, world_size_)};
+  MpiPeers peers{rank_, hop.receiver(rank_, world_size_), hop.sender(rank_, world_size_)};
+  if (!hop.receives()) peers.from = peers.to;  // who is waited for
   auto started = std::make_shared<MpiHop>(waits_, peers, hop, after, options_.pulse);
   const std::lock_guard lock(waits_.mutex_);
   Work::Halves& way = work_->ways[static_cast<std::size_t>(hop.way)];

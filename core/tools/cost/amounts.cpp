@@ -98,6 +98,17 @@ Traffic traffic_of(const Problem& job, int rank) {
   return traffic;
 }
 
+int busiest_sender(const Problem& job) {
+  int busiest = 0;
+  double most = -1;
+  for (int rank = 0; rank < job.world_size && job.parts_blocks(); ++rank)
+    if (const double bytes = traffic_of(job, rank).bytes(); bytes > most) {
+      most = bytes;
+      busiest = rank;
+    }
+  return busiest;
+}
+
 AllToAlls all_to_alls_of(const Problem& job, Pass pass, int rank) {
   if (job.world_size == 1) return {};
   const double mine = rows_of(job, rank), others = static_cast<double>(job.shape.seqlen) - mine;

@@ -69,6 +69,8 @@ struct Traffic {
 
 // Return what `rank` sends in one layer.
 Traffic traffic_of(const Problem& job, int rank);
+// Return the rank that sends most: 0, unless blocks go only as far as they are needed.
+int busiest_sender(const Problem& job);
 
 // Bytes that a rank sends in the two all-to-alls of a pass of Ulysses: there, to the ranks that
 // compute the heads, and back, to those that hold the rows.

@@ -54,7 +54,9 @@ class Durations {
   Path path_of(const Task& hop) const {
     if (job_.scheme == Scheme::ulysses) return machine_.path_to_all(hop.rank);
     if (job_.scheme == Scheme::multi_ring) return path_of_ring(hop);
-    if (job_.scheme != Scheme::two_level &&
+    const bool goes_straight_home =
+        job_.nodes > 1 && job_.scheme == Scheme::ring && hop.way == Way::backwards;
+    if (job_.scheme != Scheme::two_level && !goes_straight_home &&
         (job_.scheme == Scheme::ring || job_.scheme == Scheme::allgather || job_.nodes == 1))
       return machine_.path_to_next(hop.rank);
     const int per_node = job_.world_size / job_.nodes;

@@ -468,8 +468,10 @@ class Schedules {
         node.event = made.event;
         const auto wait_for_side = [&](int side, const Operation& operation) {
           for (const int earlier : operation.after) {
-            node.after.push_back(first[at(side)] + earlier);
             const Operation& awaited = asked[at(side)][at(earlier)];
+            // A hop that receives nothing is over when its own block has left, if it sends any.
+            if (!awaited.is_hop || awaited.hop.receives())
+              node.after.push_back(first[at(side)] + earlier);
             if (!awaited.is_hop || !awaited.hop.sends()) continue;
             // A hop is over when the own block has left as well.
             const int left =
@@ -488,6 +490,7 @@ class Schedules {
         }
         const Exchange& in = made.hop;
         const int way = static_cast<int>(in.way), i = place[at(rank)][at(number - first[at(rank)])];
+        if (!in.receives()) node.after.clear();
         if (i > 0) node.after.push_back(arrival(rank, way, i - 1));
         if (!in.receives()) {
           node.event = {

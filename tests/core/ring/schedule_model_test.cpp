@@ -43,10 +43,18 @@ Problem job_of(const std::string& scheme, int world_size, int kv_buffers) {
 }
 
 std::vector<std::string> schemes_of(int n) {
-  std::vector<std::string> schemes{"ring",          "bidirectional", "pass-q",
-                                   "allgather",     "allgather:2",   "ulysses",
-                                   "groupcast",     "ring, causal",  "ring, causal+window:5",
-                                   "ring, window:3"};
+  std::vector<std::string> schemes{"ring",
+                                   "bidirectional",
+                                   "pass-q",
+                                   "allgather",
+                                   "allgather:2",
+                                   "ulysses",
+                                   "groupcast",
+                                   "ring, causal",
+                                   "ring, causal+window:5",
+                                   "ring, window:3",
+                                   "ring, causal+window:3+sink:1",
+                                   "ring, causal+documents:3,4,4"};
   if (2 * n <= kShape.num_heads) schemes.push_back("ulysses:2");
   if (most_rings(n) >= 3) schemes.push_back("multi-ring:3");
   for (int part = 1; part <= n; ++part)
