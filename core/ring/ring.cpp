@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "core/ring/schemes.h"
+
 namespace ringscope {
 
 KvHops::KvHops(Communicator& comm, const RingProblem& problem, RankMemory& mine, Pass pass,
@@ -31,10 +33,13 @@ void KvHops::start(int step) {
                        .recv_owner = next_owner,
                        .recv = mine_.kv_at_step(next_ + 1),
                        .recv_bytes = problem_.kv_bytes(next_owner, next_ + 1)};
+    if (problem_.parted == nullptr) {
+      arrived_[to] = comm_.exchange(hop, {arrived_[from], consumed_[to]});
+      continue;
+    }
     // Where hops between may be empty, they don't say that what was in the buffer has left.
-    const Completion left = problem_.parted ? arrived_[(to + 1) % buffers] : nullptr;
-    arrived_[to] = comm_.exchange(problem_.parted ? without_empty_halves(hop) : hop,
-                                  {arrived_[from], left, consumed_[to]});
+    const Completion& left = arrived_[(to + 1) % buffers];
+    arrived_[to] = comm_.exchange(without_empty_halves(hop), {arrived_[from], left, consumed_[to]});
   }
 }
 

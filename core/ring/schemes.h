@@ -51,6 +51,13 @@ struct Loop {
 // The flat ring of several ranks. A program may put a loop of its own there (lessons/my_ring).
 Loop& flat_ring();
 
+// Return `hop` without a receiver if it sends nothing, and without a sender if it receives nothing.
+inline Exchange without_empty_halves(Exchange hop) {
+  if (hop.send_bytes == 0) hop.to = Exchange::kNobody;
+  if (hop.recv_bytes == 0) hop.from = Exchange::kNobody;
+  return hop;
+}
+
 // Run one pass by the loop of `scheme`. Throw RunError, which names rank and step.
 void run_forward(Scheme scheme, Communicator& comm, BlockBackend& backend,
                  const RingProblem& problem, RankMemory& mine);

@@ -81,13 +81,6 @@ struct Exchange {
   int sender(int rank, int n) const { return from == kNeighbour ? (rank + n - 1) % n : from; }
 };
 
-// Return `hop` without a receiver if it sends nothing, and without a sender if it receives nothing.
-inline Exchange without_empty_halves(Exchange hop) {
-  if (hop.send_bytes == 0) hop.to = Exchange::kNobody;
-  if (hop.recv_bytes == 0) hop.from = Exchange::kNobody;
-  return hop;
-}
-
 class Communicator {
  public:
   virtual ~Communicator() = default;
