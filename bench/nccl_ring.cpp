@@ -71,11 +71,7 @@ class Ranks {
 
 // Return TFLOP/s of one GPU alone over a rank's rows, by compute time.
 double alone_tflops(const Problem& job) {
-  Problem one = job;
-  one.scheme = Scheme::ring;
-  one.partition = PartitionKind::contiguous;
-  one.shape.seqlen = ceil_div(job.shape.seqlen, job.world_size);
-  one.world_size = 1;
+  const Problem one = one_rank_of(job);
   static std::map<std::string, double> known;
   double& tflops = known[name_of(one)];
   if (tflops > 0) return tflops;

@@ -31,11 +31,7 @@ RingRun run_decorated(const Problem& job, const Decorations& with) {
 }
 
 double alone_tflops(const Problem& job) {
-  Problem one = job;
-  one.scheme = Scheme::ring;
-  one.partition = PartitionKind::contiguous;
-  one.shape.seqlen = ceil_div(job.shape.seqlen, job.world_size);
-  one.world_size = 1;
+  const Problem one = one_rank_of(job);
   return flops_of(one) * 1e-12 / run_decorated(one, {}).wall_s;
 }
 

@@ -41,7 +41,7 @@ inline std::vector<std::string> fitting_schemes(const Problem& job) {
   std::vector<std::string> fitting;
   for (const char* name :
        {"ring", "bidirectional", "multi-ring:2", "pass-q", "allgather", "allgather:2", "ulysses",
-        "ulysses:2", "hybrid:2", "two-level:2", "mesh:2x"}) {
+        "ulysses:2", "hybrid:2", "two-level:2", "mesh:2x", "groupcast"}) {
     std::string text = name;
     if (text.back() == 'x') text += std::to_string(std::max(1, job.world_size / 2));
     try {
@@ -127,6 +127,16 @@ inline std::string name_of(const Problem& job) {
   return job.scheme_name() + "/" + std::string(name_of(job.partition)) +
          (s.group_size() == 1 ? "/mha/" : "/gqa" + std::to_string(s.group_size()) + "/") +
          std::to_string(s.seqlen / job.world_size) + (job.backward ? "/with_backward" : "/forward");
+}
+
+// Return the job of one rank alone over as many rows as each of the job's ranks has.
+inline Problem one_rank_of(const Problem& job) {
+  Problem one = job;
+  one.scheme = Scheme::ring;
+  one.partition = PartitionKind::contiguous;
+  one.shape.seqlen = ceil_div(job.shape.seqlen, job.world_size);
+  one.world_size = 1;
+  return one;
 }
 
 // Return 4 x pairs x head_dim of all heads, and 10 more of a backward pass.

@@ -156,11 +156,11 @@ double ranks_bytes(const Problem& config, const std::optional<int>& only) {
 
 // Count the events of every step, in both passes: at most a compute slice and, for each of two
 // payloads, a wait, a send and a recv. Each pass ends with one more wait. In other schemes than the
-// ring, count what rank 0 does, of which all ranks do as much.
+// ring, count what the last rank does, of which no rank does much more.
 double recording_bytes(const Problem& config) {
   const double ranks = config.world_size;
   if (!is_plain(config)) {
-    const LoopCounts counts = count_loop(config, config.world_size - 1);
+    const LoopCounts counts = count_loop(config, config.world_size - 1, false);
     return ranks * (static_cast<double>(counts.events * sizeof(TraceEvent)) +
                     static_cast<double>(counts.samples * sizeof(SoftmaxSample)));
   }

@@ -25,9 +25,8 @@ struct BlockPart {
 };
 
 // In what order a block's parts lie. `farthest_first` is for rings: what goes on is always the first
-// parts. Beyond 8 pieces of a block (of a cast: 256) those are joined whose rows then travel the
-// least in vain.
-// `by_position` is for casts: a part for each set of ranks.
+// parts. `by_position` is for casts: a part for each set of ranks. Beyond 8 pieces of a block, or 256
+// of a cast's, those are joined whose rows then travel the least in vain.
 enum class PartOrder { farthest_first, by_position };
 
 // Return the parts of a rank's block: at least one, and all of its rows.

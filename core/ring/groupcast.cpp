@@ -1,8 +1,8 @@
 // The group cast: at step t a rank sends the rows of its own block that rank r + t needs straight to it,
 // receives what it needs of rank r - t, and attends that. So each row goes once to each rank that needs
-// it, and nobody passes anything on: the least that a scheme can send whose queries stay at home.
-// Gradients go straight back. Bytes over all ranks, for P pairs of a row and another rank that needs
-// it: 2 G d e P forward, 2 G d (e + 4) P backward.
+// it, and nobody passes anything on. No scheme whose queries stay at home can send less. Gradients
+// go straight back. If P pairs of a row and another rank that needs it exist, all ranks together
+// send 2 G d e P bytes forward and 2 G d (e + 4) P backward.
 //
 // A block lies in parts (core/problem/needed.h), one for each set of ranks; each is a KV block of its
 // own. Parts that lie beside each other and go to the same rank are one message.
@@ -24,15 +24,12 @@ class Caster {
 
   int steps() const { return problem_.hops() + 1; }
   int owner(int step) const { return (comm_.rank() + n() - step) % n(); }
-  const std::vector<BlockPart>& parts_of(int owner) const {
-    return problem_.parted->of_owner[owner];
-  }
   // Call f(part, row) for the parts of an owner's block that the rank `step` further on needs, in the
   // order in which they arrive there, from row `row` of a buffer on.
   template <class F>
   void for_parts(int owner, int step, const F& f) const {
     Index row = 0;
-    for (const BlockPart& part : parts_of(owner)) {
+    for (const BlockPart& part : problem_.parted->of_owner[owner]) {
       if (!part.needed_by[step]) continue;
       f(part, row);
       row += part.size();
@@ -67,12 +64,14 @@ class Caster {
     if (step >= steps()) return;
     const int mine = comm_.rank(), theirs = owner(step);
     const std::vector<Interval> sent = messages(mine, step), received = messages(theirs, step);
+    const Index row_bytes = problem_.row_bytes(Payload::kv);
     Index row = 0;
     for (int i = 0; i < problem_.parted->messages[step]; ++i) {
       const Interval send = i < std::ssize(sent) ? sent[i] : Interval{};
       const Index recv_rows = i < std::ssize(received) ? received[i].size() : 0;
-      arrived.push_back(exchange(step, Payload::kv, mine, kv(0, send.first), send.size(), theirs,
-                                 kv(step, row), recv_rows, true, free));
+      arrived.push_back(exchange(step, Payload::kv,
+                                 {mine, kv(0, send.first), send.size() * row_bytes},
+                                 {theirs, kv(step, row), recv_rows * row_bytes}, free));
       row += recv_rows;
     }
   }
@@ -85,10 +84,11 @@ class Caster {
   }
   // Send the gradient of a step's rows to their owner, and receive that of the own rows which another
   // rank attended.
-  Completion give_back(int step, const float* send, float* recv, const Completion& after) {
-    const int mine = comm_.rank();
-    return exchange(step, Payload::dkv, owner(step), send, rows(owner(step), step), mine, recv,
-                    rows(mine, step), false, after);
+  Completion give_back(int step, float* send, float* recv, const Completion& after) {
+    const int mine = comm_.rank(), theirs = owner(step);
+    const Index row_bytes = problem_.row_bytes(Payload::dkv);
+    return exchange(step, Payload::dkv, {theirs, send, rows(theirs, step) * row_bytes},
+                    {mine, recv, rows(mine, step) * row_bytes}, after);
   }
 
  private:
@@ -103,24 +103,16 @@ class Caster {
     });
     return messages;
   }
-  Completion exchange(int step, Payload payload, int send_owner, const void* send, Index send_rows,
-                      int recv_owner, void* recv, Index recv_rows, bool onwards,
+  // Send something onwards and bring something from behind, or the other way round.
+  Completion exchange(int step, Payload payload, const Held& sent, const Held& brought,
                       const Completion& after) {
     const int ahead = (comm_.rank() + step) % n(), behind = owner(step);
-    return comm_.exchange(
-        without_empty_halves({.pass = pass_,
-                              .payload = payload,
-                              .step = payload == Payload::kv ? step - 1 : step,
-                              .send_owner = send_owner,
-                              .send = send,
-                              .send_bytes = send_rows * problem_.row_bytes(payload),
-                              .recv_owner = recv_owner,
-                              .recv = recv,
-                              .recv_bytes = recv_rows * problem_.row_bytes(payload),
-                              .way = onwards ? Way::ring : Way::backwards,
-                              .to = onwards ? ahead : behind,
-                              .from = onwards ? behind : ahead}),
-        {after});
+    const bool onwards = payload == Payload::kv;
+    const Route route =
+        onwards ? Route{Way::ring, ahead, behind} : Route{Way::backwards, behind, ahead};
+    return comm_.exchange(without_empty_halves(hop_of(pass_, payload, onwards ? step - 1 : step,
+                                                      sent, brought, route)),
+                          {after});
   }
 
   Communicator& comm_;

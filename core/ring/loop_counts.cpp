@@ -11,8 +11,8 @@ namespace {
 
 class CountingSeams : public Communicator, public IdleBackend {
  public:
-  CountingSeams(const Problem& job, int rank)
-      : job_(job), rank_(rank), share_(share_of_heads(job.shape, 1, 0)) {
+  CountingSeams(const Problem& job, int rank, bool with_pairs)
+      : job_(job), rank_(rank), with_pairs_(with_pairs), share_(share_of_heads(job.shape, 1, 0)) {
     counts.pairs_by_step.resize(job.world_size);
   }
 
@@ -29,7 +29,8 @@ class CountingSeams : public Communicator, public IdleBackend {
   Completion attend(const StepInfo& step, const Region& region, const QueryBlock& q,
                     const KvBlock& block, const SoftmaxState& state,
                     const Completion& after) override {
-    counts.pairs_by_step[step.step] += pairs_of_share(job_.shape, region.pairs(), share_);
+    if (with_pairs_)
+      counts.pairs_by_step[step.step] += pairs_of_share(job_.shape, region.pairs(), share_);
     counts.samples += 3;
     return IdleBackend::attend(step, region, q, block, state, after);
   }
@@ -50,16 +51,17 @@ class CountingSeams : public Communicator, public IdleBackend {
 
   const Problem& job_;
   int rank_;
+  bool with_pairs_;
   HeadShare share_;
 };
 
 }  // namespace
 
-LoopCounts count_loop(const Problem& job, int rank) {
+LoopCounts count_loop(const Problem& job, int rank, bool with_pairs) {
   NoMemory nowhere;
   RankMemory memory(job, rank, nowhere);
   const RingProblem problem = job.ring_problem();
-  CountingSeams seams(job, rank);
+  CountingSeams seams(job, rank, with_pairs);
   run_forward(job.scheme, seams, seams, problem, memory);
   if (job.backward) run_backward(job.scheme, seams, seams, problem, memory);
   return std::move(seams.counts);

@@ -31,7 +31,8 @@ inline bool is_followed(const Problem& job) {
   return !is_plain(job) && job.scheme != Scheme::two_level;
 }
 
-// Count what `rank` does in both passes (backward if the job says so).
-LoopCounts count_loop(const Problem& job, int rank);
+// Count what `rank` does in both passes (backward if the job says so). Who asks for messages and events
+// alone need not have the pairs counted.
+LoopCounts count_loop(const Problem& job, int rank, bool with_pairs = true);
 
 }  // namespace ringscope

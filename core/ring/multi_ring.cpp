@@ -72,8 +72,7 @@ struct PartRing {
   }
   Completion exchange(int step, Payload payload, void* send, void* recv,
                       std::initializer_list<Completion> after) {
-    const Index row = 2 * kv_values(problem.params, 1) *
-                      (payload == Payload::kv ? bytes_of(problem.params.dtype) : 4);
+    const Index row = problem.row_bytes(payload);
     return comm.exchange(
         hop_of(pass, payload, step, {owner(step), send, rows(step) * row},
                {owner(step + 1), recv, rows(step + 1) * row},

@@ -4,9 +4,9 @@
 //
 // Backward, the gradients of parts follow them, one step behind, from the first rank that is not the
 // owner on. The last rank that needs a part sends the finished sum straight to its owner, one message
-// for all parts that end at the same step. So as many rows of gradients move as of blocks. Bytes
-// of a pass over all ranks, for rows that make `hops` hops: 2 G d hops e forward, and 2 G d hops (e + 4)
-// backward. (A ring that sends everything makes N - 1 hops of each row, and N of its gradient.)
+// for all parts that end at the same step. So as many rows of gradients move as of blocks: a row
+// that makes h hops costs 2 G d h e bytes forward and 2 G d h (e + 4) backward. (In a ring that sends
+// everything, each row makes N - 1 hops, and its gradient N.)
 #include "core/ring/schemes.h"
 
 namespace ringscope {
@@ -65,15 +65,17 @@ void needed_forward(Communicator& comm, BlockBackend& backend, const RingProblem
   KvHops hops(comm, problem, mine, Pass::forward, {});
   for (int step = 0; step <= parts.last_step(); ++step) {
     hops.start(step);
-    if (!parts.holds(step))
+    if (!parts.holds(step)) {
       backend.await({Pass::forward, step, ring.owner(step), false}, Payload::kv,
                     hops.arrived(step));
+      continue;
+    }
     Completion attended;
     parts.for_held(Pass::forward, step, mine.kv_at_step(step),
                    [&](const StepInfo& info, const Region& region, const KvBlock& block, Index) {
                      attended = backend.attend(info, region, q, block, state, hops.arrived(step));
                    });
-    if (parts.holds(step)) hops.consumed(step, attended);
+    hops.consumed(step, attended);
   }
   backend.finish(q, state);
 }
@@ -89,20 +91,14 @@ KvGradient needed_backward(Communicator& comm, BlockBackend& backend, const Ring
   float* const own = mine.own_gradient();
   float* const incoming = mine.extra_gradient(2);
   float* const returned = mine.extra_gradient(3);  // each part's sum where the part lies
-  // Send and receive gradients at the end of a step, from and into these rows.
-  const auto exchange = [&](int step, const float* send, Index send_rows, int recv_owner,
-                            float* recv, Index recv_rows, const Exchange& ways) {
-    Exchange hop = ways;
-    hop.pass = Pass::backward;
-    hop.payload = Payload::dkv;
-    hop.step = step;
-    hop.send_owner = ring.owner(step);
-    hop.send = send;
-    hop.send_bytes = send_rows * problem.row_bytes(Payload::dkv);
-    hop.recv_owner = recv_owner;
-    hop.recv = recv;
-    hop.recv_bytes = recv_rows * problem.row_bytes(Payload::dkv);
-    return comm.exchange(without_empty_halves(hop), {computed});
+  // Send rows of gradients at the end of a step, and bring others.
+  const auto exchange = [&](int step, float* send, Index send_rows, int recv_owner, float* recv,
+                            Index recv_rows, const Route& route) {
+    const Index row = problem.row_bytes(Payload::dkv);
+    return comm.exchange(without_empty_halves(hop_of(Pass::backward, Payload::dkv, step,
+                                                     {ring.owner(step), send, send_rows * row},
+                                                     {recv_owner, recv, recv_rows * row}, route)),
+                         {computed});
   };
 
   KvHops hops(comm, problem, mine, Pass::backward, computed);
@@ -139,10 +135,10 @@ KvGradient needed_backward(Communicator& comm, BlockBackend& backend, const Ring
           exchange(step, sum, further, next_owner, incoming, parts.rows(next_owner, step + 1), {});
     }
     const Index mine_further = parts.rows(ring.rank, step + 1);
-    home[step] = exchange(
-        step, parts.at(sum, further, Payload::dkv), held - further, ring.rank,
-        parts.at(returned, mine_further, Payload::dkv), parts.rows(ring.rank, step) - mine_further,
-        {.way = Way::backwards, .to = owner, .from = (ring.rank + step) % ring.world_size});
+    home[step] = exchange(step, parts.at(sum, further, Payload::dkv), held - further, ring.rank,
+                          parts.at(returned, mine_further, Payload::dkv),
+                          parts.rows(ring.rank, step) - mine_further,
+                          {Way::backwards, owner, (ring.rank + step) % ring.world_size});
   }
 
   const StepInfo last{Pass::backward, last_step, ring.rank, true};

@@ -169,10 +169,6 @@ std::string Problem::scheme_name() const {
   }
 }
 
-int Problem::heads_group() const {
-  return scheme == Scheme::ulysses ? world_size : scheme == Scheme::hybrid ? group : 1;
-}
-
 int RingProblem::head_shares() const {
   if (partition.world_size == 1) return 1;
   const bool in_slices = scheme == Scheme::allgather || scheme == Scheme::ulysses;

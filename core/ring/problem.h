@@ -73,6 +73,16 @@ Index pairs_of_share(const AttentionShape& shape, Index pairs, const HeadShare& 
 // One attention problem on a ring. It is the same on all ranks and enough to compute any rank's
 // rows, regions and message sizes, so none of that is ever sent.
 
+// Return of n ranks how many exchange heads, and in how many parts each rank's rows of K and V travel:
+// 1 in schemes that do neither.
+constexpr int heads_group_of(Scheme scheme, int n, int group) {
+  return scheme == Scheme::ulysses ? n : scheme == Scheme::hybrid ? group : 1;
+}
+constexpr int row_parts_of(Scheme scheme, int n, int rings) {
+  if (n == 1) return 1;
+  return scheme == Scheme::bidirectional ? 2 : scheme == Scheme::multi_ring ? rings : 1;
+}
+
 // What a block's hops carry in a ring: all of it, or the rows that a rank further on still needs.
 enum class Hops { all, needed };
 
@@ -82,10 +92,9 @@ constexpr std::string_view name_of(Hops hops) { return hops == Hops::all ? "all"
 // The blocks of all ranks in parts (core/problem/needed.h), where a rank's is not sent as a whole.
 struct PartedBlocks {
   std::vector<std::vector<BlockPart>> of_owner;
-  int hops = 0;  // that the part which travels farthest makes
-  std::vector<int>
-      messages;  // by distance: the most stretches of parts that a rank needs of another
-  std::size_t most_parts = 0;
+  int hops = 0;                // that the part which travels farthest makes
+  std::vector<int> messages;   // by distance: the most messages that a cast's rank needs of another
+  std::size_t most_parts = 0;  // of a block
 
   PartedBlocks(const Mask& mask, const Partition& partition, PartOrder order);
   // Return how many rows of an owner's block make its hop number `hop` > 0 around a ring. They are
@@ -102,19 +111,13 @@ struct RingProblem {
   int slices = 1, group = 1, grid_rows = 1, rings = 1;   // as in Problem
   std::shared_ptr<const PartedBlocks> parted = nullptr;  // null: blocks are sent whole
 
-  // Return how many ranks exchange heads: 1 in schemes that do not.
-  int heads_group() const {
-    return scheme == Scheme::ulysses ? partition.world_size : scheme == Scheme::hybrid ? group : 1;
-  }
+  int heads_group() const { return heads_group_of(scheme, partition.world_size, group); }
   // Return in how many shares of the heads a rank's tensors lie, one share after the other.
   int head_shares() const;
   HeadShare heads_of(int share) const { return share_of_heads(params, head_shares(), share); }
 
   // Return in how many parts of the rows a rank's K and V lie, one part after the other.
-  int row_parts() const {
-    if (partition.world_size == 1) return 1;
-    return scheme == Scheme::bidirectional ? 2 : scheme == Scheme::multi_ring ? rings : 1;
-  }
+  int row_parts() const { return row_parts_of(scheme, partition.world_size, rings); }
 
   Index rows(int rank) const { return partition.rows_of(rank).size(); }
   // Return what `rank`'s queries may attend of `owner`'s keys.
@@ -179,8 +182,8 @@ struct Problem {
   double scale() const;  // softmax_scale, or its default
   // Return the scheme with its numbers, as set_scheme() reads it.
   std::string scheme_name() const;
-  // Return the ranks that exchange heads: 1 in schemes that do not.
-  int heads_group() const;
+  int heads_group() const { return heads_group_of(scheme, world_size, group); }
+  int row_parts() const { return row_parts_of(scheme, world_size, rings); }
   Partition partition_of_sequence() const { return partition.of(shape.seqlen, world_size); }
   // Deal the positions out as the partition says; a searched one waits for its search. Throw
   // InputError as PartitionSpec::deal_out.

@@ -70,8 +70,8 @@ Extras extras_of(const Problem& job) {
       break;
     case Scheme::bidirectional:
     case Scheme::multi_ring:
-      x.kv = job.ring_problem().row_parts() * turns(n);
-      x.gradients = 3 * job.ring_problem().row_parts();
+      x.kv = job.row_parts() * turns(n);
+      x.gradients = 3 * job.row_parts();
       break;
     case Scheme::groupcast:
       x.kv = turns(n);
@@ -99,7 +99,7 @@ Extras extras_of(const Problem& job) {
 Index extra_kv_rows(const Problem& job) {
   const Index rows = job.partition_of_sequence().max_rows();
   // The largest part of a block that is cut at even rows.
-  const int parts = job.ring_problem().row_parts();
+  const int parts = job.row_parts();
   return parts > 1 ? min_of(rows, rows / parts + 2) : rows;
 }
 

@@ -88,10 +88,9 @@ class Communicator {
   virtual int world_size() const = 0;
 
   // Start `hop` once all of `after` has happened, and return at once. All ranks start the same hops
-  // in the same order, also those in which they have nothing to send and to receive; a rank's hops
-  // run in that order. The returned completion happens when
-  // the received block has arrived and the sent one may be overwritten. Throw RunError when a peer
-  // failed.
+  // in the same order, also those in which they have nothing to send or to receive; a rank's hops run
+  // in that order. The returned completion happens when the received block has arrived and the sent
+  // one may be overwritten. Throw RunError when a peer failed.
   virtual Completion exchange(const Exchange& hop, std::initializer_list<Completion> after) = 0;
 };
 

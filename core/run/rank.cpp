@@ -12,7 +12,7 @@ namespace {
 
 // Return a recorder with room for all that a rank records.
 Recorder make_recorder(const Problem& config, int rank, std::int64_t origin_ns) {
-  const LoopCounts counts = count_loop(config, rank);
+  const LoopCounts counts = count_loop(config, rank, false);
   return Recorder(counts.events, counts.samples, origin_ns);
 }
 

@@ -73,7 +73,7 @@ Traffic traffic_of(const Problem& job, int rank) {
   if (job.world_size == 1) return {};
   const double n = job.world_size;
   if (is_followed(job) || job.scheme == Scheme::two_level) {
-    const LoopCounts counts = count_loop(job, rank);
+    const LoopCounts counts = count_loop(job, rank, false);
     Traffic traffic{counts.forward_bytes, counts.backward_bytes, double(counts.messages)};
     const bool has_both = job.nodes > 1 && job.nodes < job.world_size;
     if (!is_followed(job)) traffic.hops = n - 1 + (job.backward ? n + (has_both ? 1 : 0) : 0);

@@ -51,7 +51,7 @@ void take_evenly(const std::vector<int>& all, int count, std::vector<bool>& take
 // A step has its computation, the waits for its block and (backward) for its gradient, and both
 // ends of each hop.
 double events_of_rank(const Problem& job) {
-  if (is_followed(job)) return static_cast<double>(count_loop(job, 0).events) + 4;
+  if (is_followed(job)) return static_cast<double>(count_loop(job, 0, false).events) + 4;
   return static_cast<double>(job.world_size) * (job.backward ? 4.0 + 7.0 : 4.0) + 4;
 }
 
