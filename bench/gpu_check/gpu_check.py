@@ -15,6 +15,7 @@ import os
 import pathlib
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -22,8 +23,8 @@ import time
 import traceback
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
-from reports import (Counts, TestReport, figures_of, listed_tests, loads, print_table, read_benchmarks, read_library,
-                     read_ring, text_in)
+from reports import (SECTIONS, Counts, TestReport, figures_of, listed_tests, loads, print_table, read_benchmarks,
+                     read_counters, read_library, read_ring, read_samples, text_in)
 
 LEFT_FOR_THE_LAST = 10  # seconds, to write and to let programs end
 TO_END, TO_BE_GONE = 2, 5  # seconds that a program has to end after SIGTERM, and to be gone after SIGKILL
@@ -110,7 +111,8 @@ class Check:
         self.results = {
             "format": 1, "commit": options.commit, "date": time.strftime("%Y-%m-%d", now),
             "time_utc": time.strftime("%H:%M:%S", now), "complete": False, "passed": False, "device": None,
-            "parts": [], "kernels": [], "figures": [], "benchmarks": [], "library": []}
+            "parts": [], "kernels": [], "figures": [], "benchmarks": [], "library": [],
+            "counters": []}
         self.parts, self.ours, self.library = (self.results[name] for name in ("parts", "benchmarks", "library"))
         self.kernels = {}  # the Counts by number
 
@@ -299,6 +301,53 @@ def library(check):
     return "not measured", why_not if outcome.status == 0 else text_of(check.file("sdpa.log"))[-300:]
 
 
+# --- counters and clocks ---
+
+
+def counters(check):
+    """Profile one launch of the best forward and of the best backward kernel with ncu, where it is and may."""
+    ncu = shutil.which("ncu") or "/usr/local/cuda/bin/ncu"
+    if not os.path.exists(ncu):
+        return "not measured", "there is no ncu"
+    status, details = "not measured", []
+    for program, prefix, kernel in (("gpu_forward", "main/07", "hopper_overlap"),
+                                    ("gpu_backward", "main/11", "backward_one_pass")):
+        log = f"counters-{prefix.replace('/', '-')}"
+        outcome = check.run(log, [ncu, *"--clock-control none --csv --page raw -c 1 --kill yes -k".split(),
+                                  "regex:" + kernel, *(f"--section={section}" for section in SECTIONS),
+                                  os.path.join(check.bin, program), f"--benchmark_filter=^{prefix}.*/8192/full/"], 25)
+        out = text_of(check.file(log + ".out"))
+        measured = read_counters(out)
+        if measured:
+            status = "passed"
+            check.results["counters"].append({"kernel": kernel, **measured})
+        else:
+            refused = next((line for line in out.splitlines() if "==ERROR==" in line), "")
+            details.append(f"{kernel}: {refused or outcome.text()}")
+    return status, "; ".join(details)
+
+
+class Clocks:
+    """Asks nvidia-smi for the clock and the power, twice a second, until stop(). Where it is not, nothing is said."""
+
+    def __init__(self):
+        asks = "-i 0 -lms 500 --format=csv,noheader,nounits --query-gpu=clocks.sm,power.draw,temperature.gpu"
+        try:
+            self.process = subprocess.Popen(["nvidia-smi", *asks.split()],
+                                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                            universal_newlines=True, preexec_fn=become_a_child)
+        except (OSError, subprocess.SubprocessError):
+            self.process = None
+
+    def stop(self):
+        """Return {"sm_mhz", "watts", "celsius"}, each a median of the samples, or {}."""
+        if not self.process:
+            return {}
+        self.process.kill()
+        samples = read_samples(self.process.communicate()[0])
+        return dict(zip(("sm_mhz", "watts", "celsius"), map(statistics.median, zip(*samples))))
+
+
 # --- the ring ---
 
 # Partition, mask, dtype, world_size, seqlen, head_dim, and which kernels, where it is not the best that take it.
@@ -340,21 +389,22 @@ def ring(check):
     return status, "; ".join([f"{len(cases)} cases", *bad])
 
 
-# What may hang or be wrong comes first, then what the day is for, then what takes long. Each part has its name, its
-# limit in seconds, and what it does. The limits sum to less than a call.
+# What may hang or be wrong comes first, with what the day is for; then what explains and compares it. Each part has its
+# name, its limit in seconds, and what it does. The limits sum to less than a call.
 PLAN = [("smoke", 40, smoke),
         ("agreement", 60, benchmarks("forward agreement/07_", "backward agreement/11_", "backward agreement/09_",
                                      "forward agreement/06_", "forward agreement/05_", "backward agreement/11a",
                                      "forward agreement/0[67][a-c]")),
         ("best forward", 30, benchmarks("forward main/07")),
         ("best backward", 40, benchmarks("backward main/11", "backward main/09")),
-        ("library", 70, library),
-        ("forward ladder", 50, benchmarks(*(f"forward main/0{n}" for n in range(6, 0, -1)))),
+        ("kernel tests", 80, kernel_tests),
+        ("ring", 40, ring),
+        ("library", 60, library),
+        ("counters", 40, counters),
+        ("forward ladder", 45, benchmarks(*(f"forward main/0{n}" for n in range(6, 0, -1)))),
         ("backward ladder", 20, benchmarks("backward main/08")),
-        ("forward ideas", 30, benchmarks("forward idea/07", "forward idea/06")),
+        ("forward ideas", 25, benchmarks("forward idea/07", "forward idea/06")),
         ("backward ideas", 15, benchmarks("backward idea")),
-        ("kernel tests", 90, kernel_tests),
-        ("ring", 45, ring),
         ("carried state", 20, benchmarks("carried_state carried_state")),
         ("ring balance", 20, benchmarks("ring_balance ring_balance")),
         ("more forward", 15, benchmarks("forward more")),
@@ -385,9 +435,12 @@ def run_check(options):
         print(f"gpu-check: no GPU: {why_none}", file=sys.stderr)
         return 3
     check.path = place_for(options.out, check.results)
-    check.parts.extend({"name": name, "status": "not run", "seconds": 0, "detail": "no time was left"}
+    check.parts.extend({"name": name, "status": "not run", "seconds": 0,
+                        "detail": "no time was left" if name in options.parts else "not asked for"}
                        for name, _, _ in PLAN)
     for result, (name, limit, part) in zip(check.parts, PLAN):
+        if name not in options.parts:
+            continue
         began = time.monotonic()
         if ends - began < 2:
             break
@@ -395,15 +448,16 @@ def run_check(options):
         print(f"gpu-check: {name}", file=sys.stderr, flush=True)
         result.update(status="cut off", detail="was running when the check ended")
         check.save()
+        clocks = Clocks()
         try:
             status, detail = part(check)
         except Exception as error:  # the other parts go on, alone
             status, detail = "failed", f"{error!r}\n{traceback.format_exc()}"
-        result.update(status=status, seconds=time.monotonic() - began, detail=detail)
+        result.update(status=status, seconds=time.monotonic() - began, detail=detail, **clocks.stop())
         if not detail:
             del result["detail"]
         check.results["figures"] = figures_of(check.ours, check.library)
-        check.results["complete"] = name == PLAN[-1][0]
+        check.results["complete"] = all(part["seconds"] > 0 for part in check.parts)
         check.save()
     check.save()
     print_table(check.results, check.kernels)
@@ -418,6 +472,14 @@ def seconds(text):
     return float(text)
 
 
+def names_of_parts(text):
+    """Return the names in "smoke,best forward"."""
+    names = text.split(",")
+    if not {name for name, _, _ in PLAN}.issuperset(names):
+        raise argparse.ArgumentTypeError(f"{text!r}: of {', '.join(name for name, _, _ in PLAN)}")
+    return names
+
+
 def main():
     parser = argparse.ArgumentParser(prog="gpu-check", description=__doc__, allow_abbrev=False,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -427,6 +489,8 @@ def main():
                         help="the results' file, or where to put <gpu>-<date>.json (.)")
     parser.add_argument("--logs", metavar="DIR", help="for the programs' output (a folder of its own)")
     parser.add_argument("--seconds", metavar="N", type=seconds, default=570, help="for everything (570)")
+    parser.add_argument("--parts", metavar="NAME,...", type=names_of_parts, default=[name for name, _, _ in PLAN],
+                        help="what to run, as the table names it (all)")
     parser.add_argument("--commit", metavar="ID", default="unknown", help="what the programs were built from")
     parser.add_argument("--small", action="store_true",
                         help="rehearse with the model of a GPU: small problems, and no limit but --seconds")

@@ -1,6 +1,7 @@
 """Reads what the programs of a gpu-check write, and computes the figures that count. A measurement is
 {"name", "ms", "TFLOPs" or other figures} or {"name", "problem"}, ours or a library's, as in the file of
 results. Nothing that a program writes is trusted: what is not as it should be counts as not there."""
+import csv
 import dataclasses
 import json
 import re
@@ -129,6 +130,35 @@ def read_library(text):
                                                       {"ms": 0.0, **numbers_in(one)})}
                     for one in objects(document, "measurements")]
     return measurements, versions, text_in(document, "not_measured")
+
+
+# What ncu is asked for: these sections exist in every version of it, and their metrics are kept as it names them.
+SECTIONS = ("SpeedOfLight", "ComputeWorkloadAnalysis", "MemoryWorkloadAnalysis", "Occupancy", "WarpStateStats")
+
+
+def read_counters(text):
+    """Return the metrics of the first kernel in a report of `ncu --csv --page raw`, or {}: a head, units, values."""
+    rows = list(csv.reader(line for line in text.splitlines() if line.startswith('"')))
+    if len(rows) < 3:
+        return {}
+    metrics = {}
+    for name, unit, value in zip(*rows[:3]):
+        try:
+            metrics[f"{name} [{unit}]" if unit else name] = float(value.replace(",", ""))
+        except ValueError:
+            continue  # the kernel's name, and other words
+    return metrics
+
+
+def read_samples(text):
+    """Return the complete lines of numbers, separated by commas, that nvidia-smi has written."""
+    samples = []
+    for line in text.splitlines():
+        try:
+            samples.append([float(word) for word in line.split(",")])
+        except ValueError:
+            continue
+    return [sample for sample in samples if len(sample) == 3]
 
 
 def read_ring(text):

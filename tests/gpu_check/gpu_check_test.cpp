@@ -64,6 +64,33 @@ TEST_F(GpuCheck, WhenAllIsWell) {
   EXPECT_NE(ended.out.find("all passed"), std::string::npos) << ended.out;
 }
 
+TEST_F(GpuCheck, ClocksOfEachPartAndCountersOfTheBestKernels) {
+  pack.program("path/nvidia-smi",
+               "echo '1980, 600.5, 50'; echo '1755, 690.5, 60'; echo '17'; exec sleep 9");
+  pack.program("path/ncu", R"(echo '==PROF== Connected'; case "$*" in *one_pass*) exit 1 ;; esac
+echo '"ID","Kernel Name","sm__throughput.avg.pct","gpu__time_duration.sum"'
+echo '"","","%","us"'; echo '"0","hopper_overlap","81.5","1,234.5"')");
+  ASSERT_EQ(pack.run().status, 0);
+  const auto r = results();
+  EXPECT_EQ(r["parts"][0]["sm_mhz"].GetDouble(), (1980 + 1755) / 2.0);
+  EXPECT_EQ(r["parts"][0]["watts"].GetDouble(), 645.5);
+  ASSERT_EQ(r["counters"].Size(), 1u);
+  EXPECT_STREQ(r["counters"][0]["kernel"].GetString(), "hopper_overlap");
+  EXPECT_EQ(r["counters"][0]["gpu__time_duration.sum [us]"].GetDouble(), 1234.5);
+  EXPECT_EQ(detail(r, "counters"), "backward_one_pass: exit status 1");
+}
+
+TEST_F(GpuCheck, OnlyThePartsThatAreAskedFor) {
+  EXPECT_EQ(pack.run("--parts 'smoke,kernel tests'").status, 1) << "not all was checked";
+  const auto r = results();
+  EXPECT_EQ(status(r, "smoke"), "passed");
+  EXPECT_EQ(status(r, "kernel tests"), "passed");
+  EXPECT_EQ(status(r, "agreement"), "not run");
+  EXPECT_EQ(detail(r, "agreement"), "not asked for");
+  EXPECT_FALSE(r["complete"].GetBool());
+  EXPECT_FALSE(r["passed"].GetBool());
+}
+
 TEST_F(GpuCheck, NamesItsFileByGpuAndDateAndOverwritesNone) {
   ASSERT_EQ(pack.run().status, 0);
   ASSERT_EQ(pack.run().status, 0);
@@ -241,7 +268,8 @@ TEST_F(GpuCheck, BenchmarksThatFail) {
 }
 
 TEST_F(GpuCheck, BadUsage) {
-  for (const char* const arguments : {"--what x", "--seconds", "--seconds zero", "--seconds -1"}) {
+  for (const char* const arguments :
+       {"--what x", "--seconds", "--seconds zero", "--seconds -1", "--parts smoke,what"}) {
     const Ended ended = pack.run(arguments);
     EXPECT_EQ(ended.status, 2) << arguments;
     EXPECT_EQ(std::count(ended.err.begin(), ended.err.end(), '\n'), 1) << ended.err;
