@@ -33,7 +33,7 @@ build_pack() {  # build_pack TREE LOG
   {
     (cd -- "$root" && cmake --preset release -B "$1" -DRINGSCOPE_NATIVE=OFF -DRINGSCOPE_VIZ=OFF -DRINGSCOPE_MPI=OFF \
       -DRINGSCOPE_CUDA=ON -DCMAKE_EXE_LINKER_FLAGS=-Wl,--disable-new-dtags,-z,origin \
-      -DCMAKE_BUILD_RPATH="\$ORIGIN/../lib" "${flags[@]}") &&
+      -DCMAKE_INSTALL_RPATH="\$ORIGIN/../lib" "${flags[@]}") &&
       { ! grep -q 'build bench/nccl_ring:' "$1/build.ninja" || pack_programs+=("${pack_nccl_programs[@]}"); } &&
       cmake --build "$1" --target "${pack_programs[@]}"
   } >"$2" 2>&1 </dev/null
@@ -73,6 +73,7 @@ make_pack() {  # make_pack DIR [compressed]
     strip -- "$new/bin/$program" 2>/dev/null
   done
   libraries_of "$new"/bin/* | while IFS= read -r library; do cp -L -- "$library" "$new/lib/"; done
+  ! libraries_of "$new"/bin/* | grep -qv "^$new/" || die 3 "the pack's programs look for their libraries elsewhere"
   cp -- "$root"/bench/gpu_check/{gpu_check,reports,sdpa}.py "$new/bin/"
   cp -- "$root/bench/gpu_check/gpu-check.sh" "$new/gpu-check"
   pack_commit >"$new/commit"
