@@ -155,7 +155,8 @@ std::string closing_lines(const std::vector<Report>& reports) {
   const auto worst = std::min_element(reports.begin(), reports.end(), by_ceiling);
   const auto best = std::max_element(reports.begin(), reports.end(), by_ceiling);
   std::string text = fmt::format(
-      "All four compute the same attention. With a core for each rank, {} could finish {:.2f} times "
+      "All four compute the same attention. With a core for each rank, {} could finish {:.2f} "
+      "times "
       "sooner than {}, where every step waits for the rank with most to do.\n",
       name_of(best->config.partition),
       best->predicted_balance_ceiling / worst->predicted_balance_ceiling,
