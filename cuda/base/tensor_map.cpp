@@ -19,25 +19,28 @@ struct Dimensions {
   std::uint32_t box[4];
 };
 
-Dimensions dimensions(std::int64_t matrices, std::int64_t rows, int head_dim, int box_rows) {
-  const auto panels = static_cast<std::uint32_t>(head_dim / kPanelColumns);
-  const auto row_bytes = static_cast<std::uint64_t>(head_dim) * 2;
-  return {{kPanelColumns, static_cast<std::uint64_t>(rows), panels,
-           static_cast<std::uint64_t>(matrices)},
-          {2, row_bytes, kPanelColumns * 2, static_cast<std::uint64_t>(rows) * row_bytes},
-          {kPanelColumns, static_cast<std::uint32_t>(box_rows), panels, 1}};
+Dimensions dimensions(std::int64_t matrices, std::int64_t rows, int head_dim, int box_rows,
+                      int element_bytes) {
+  const auto row_bytes = static_cast<std::uint64_t>(head_dim * element_bytes);
+  const auto columns = static_cast<std::uint32_t>(kPanelBytes / element_bytes);
+  const auto panels = static_cast<std::uint32_t>(row_bytes / kPanelBytes);
+  return {{columns, static_cast<std::uint64_t>(rows), panels, static_cast<std::uint64_t>(matrices)},
+          {static_cast<std::uint64_t>(element_bytes), row_bytes, kPanelBytes,
+           static_cast<std::uint64_t>(rows) * row_bytes},
+          {columns, static_cast<std::uint32_t>(box_rows), panels, 1}};
 }
 
 #ifdef RINGSCOPE_MODEL
 
 TensorMap encoded(const void* tensor, std::int64_t matrices, std::int64_t rows, int head_dim,
-                  int box_rows) {
+                  int box_rows, int element_bytes) {
   TensorMap map;
   RINGSCOPE_CUDA(model::encode_tensor_map());
   const bool encodable = reinterpret_cast<std::uintptr_t>(tensor) % 16 == 0 &&
-                         head_dim % kPanelColumns == 0 && 0 < box_rows && box_rows <= 256;
+                         head_dim * element_bytes % kPanelBytes == 0 && 0 < box_rows &&
+                         box_rows <= 256;
   if (!encodable) RINGSCOPE_CUDA(cudaErrorInvalidValue);
-  const Dimensions of = dimensions(matrices, rows, head_dim, box_rows);
+  const Dimensions of = dimensions(matrices, rows, head_dim, box_rows, element_bytes);
   map.address = static_cast<const unsigned char*>(tensor);
   map.rank = 4;
   for (int i = 0; i < 4; ++i) {
@@ -72,16 +75,17 @@ EncodeTiled encode_tiled() {
 }
 
 TensorMap encoded(const void* tensor, std::int64_t matrices, std::int64_t rows, int head_dim,
-                  int box_rows) {
+                  int box_rows, int element_bytes) {
   TensorMap map{};
-  const Dimensions of = dimensions(matrices, rows, head_dim, box_rows);
+  const Dimensions of = dimensions(matrices, rows, head_dim, box_rows, element_bytes);
   const std::uint32_t every_element[4] = {1, 1, 1, 1};
-  // The copy only moves elements, so bf16 serves for f16 as well.
-  const CUresult encoded =
-      encode_tiled()(&map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 4, const_cast<void*>(tensor),
-                     of.extent, of.stride_bytes + 1, of.box, every_element,
-                     CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-                     CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  // A copy only moves elements, so bf16 serves for f16 as well. f32 are added.
+  const CUtensorMapDataType type =
+      element_bytes == 4 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT32 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
+  const CUresult encoded = encode_tiled()(
+      &map, type, 4, const_cast<void*>(tensor), of.extent, of.stride_bytes + 1, of.box,
+      every_element, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+      CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (encoded != CUDA_SUCCESS) RINGSCOPE_CUDA(static_cast<cudaError_t>(encoded));
   return map;
 }
@@ -92,13 +96,13 @@ TensorMap encoded(const void* tensor, std::int64_t matrices, std::int64_t rows, 
 
 // A map says nothing but what it is made of, so it stays right when the memory is another tensor's.
 TensorMap make_tensor_map(const void* tensor, std::int64_t matrices, std::int64_t rows,
-                          int head_dim, int box_rows) {
+                          int head_dim, int box_rows, int element_bytes) {
   if (matrices == 0 || rows == 0) return {};
-  using Facts = std::tuple<const void*, std::int64_t, std::int64_t, int, int>;
+  using Facts = std::tuple<const void*, std::int64_t, std::int64_t, int, int, int>;
   thread_local std::map<Facts, TensorMap> known;
-  const Facts facts{tensor, matrices, rows, head_dim, box_rows};
+  const Facts facts{tensor, matrices, rows, head_dim, box_rows, element_bytes};
   if (const auto found = known.find(facts); found != known.end()) return found->second;
-  const TensorMap map = encoded(tensor, matrices, rows, head_dim, box_rows);
+  const TensorMap map = encoded(tensor, matrices, rows, head_dim, box_rows, element_bytes);
   constexpr std::size_t kMostKnown = 256;  // a rank has some ten
   if (known.size() == kMostKnown) known.clear();
   return known[facts] = map;

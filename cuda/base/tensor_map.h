@@ -13,15 +13,15 @@
 
 namespace ringscope::cuda {
 
-// A tensor of 16-bit elements is seen as 4-D, innermost dimension first:
+// A tensor is seen as 4-D, innermost dimension first, in panels of 128 bytes of a row:
 //
-//   {64 elements of a row's head_dim, rows, head_dim / 64, batch * heads}
+//   {elements of a panel, rows, panels of a row, batch * heads}
 //
-// A box has 64 x box_rows x head_dim/64 x 1 elements. One copy therefore brings `box_rows` whole
-// rows as head_dim/64 panels of [box_rows][64 elements = 128 bytes], the layout that WGMMA reads
-// with the 128-byte swizzle. Because `rows` is a dimension of its own, rows past the end are zeros,
-// never those of the next head.
-inline constexpr int kPanelColumns = 64;
+// A box has box_rows rows of all panels of one matrix. One copy therefore moves `box_rows` whole rows
+// as panels of [box_rows][128 bytes], the layout that WGMMA reads with the 128-byte swizzle. Because
+// `rows` is a dimension of its own, rows past the end are zeros, never those of the next head.
+inline constexpr int kPanelBytes = 128;
+inline constexpr int kPanelColumns = kPanelBytes / 2;  // of 16-bit elements
 
 #ifdef RINGSCOPE_MODEL
 using TensorMap = model::TensorMap;
@@ -29,11 +29,11 @@ using TensorMap = model::TensorMap;
 using TensorMap = CUtensorMap;
 #endif
 
-// Return the map of the tensor [matrices, rows, head_dim] (C order, 16-bit elements, aligned to 16
-// bytes) at `tensor`. head_dim must be a multiple of 64, box_rows at most 256. An empty tensor has a map of all zeros,
-// which no copy may use. A thread encodes equal maps once. Throws CudaError when the driver refuses
+// Return the map of the tensor [matrices, rows, head_dim] (C order, aligned to 16 bytes) at `tensor`, of
+// elements of 2 bytes, or f32 of 4. A row must have whole panels, box_rows is at most 256. An empty
+// tensor has a map of all zeros, which no copy may use. A thread encodes equal maps once. Throws CudaError when the driver refuses
 // or lacks the function.
 TensorMap make_tensor_map(const void* tensor, std::int64_t matrices, std::int64_t rows,
-                          int head_dim, int box_rows);
+                          int head_dim, int box_rows, int element_bytes = 2);
 
 }  // namespace ringscope::cuda

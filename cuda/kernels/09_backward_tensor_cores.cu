@@ -135,7 +135,7 @@ __global__ void __launch_bounds__(C::kThreads, 1)
   const int thread = threadIdx.x;
   const int rows_q = step.shape.rows_q, rows_k = step.shape.rows_k;
   const float scale2 = step.softmax_scale * kLog2e;
-  if (thread == 0) shared.item.set(step, workspace.take());
+  if (thread == 0) shared.item.set(step, workspace.take(), workspace.at_once);
   __syncthreads();
   const OnePassItem<C::kQueries>& item = shared.item;
   const RowTile& own = item.own;

@@ -8,18 +8,19 @@
 //
 //   - dS^T goes through shared memory, because in dQ^T = K^T dS^T it is summed over the keys of both
 //     consumers. They write their 64 keys, meet, and compute half of dQ each.
-//   - dQ leaves through a buffer whose rows are padded, so that stores meet no bank twice, and a
-//     warp of the producers adds it to memory, row by row (bulk_add). That the buffer is full also
-//     says that both consumers are done with dS, whose place is free then.
+//   - dQ leaves through two buffers, in the copy engine's swizzle, so that stores meet no bank twice. Two
+//     threads of the producers add them to memory, each the whole tile by one instruction (tma_add).
+//     That a buffer is full also says that both consumers are done with dS, whose place is free then.
 //   - Parts are added in the order of the key tiles, so the same bits come out every time: each
 //     tile of queries has a turn in memory, the number of the key tile that may add next. The order
-//     of visits keeps blocks from waiting for them (one_pass.h). Without turns (rung 11a) parts are added as they come. A turn costs a visit one load and one store of 4
-//     bytes beside the 32 KiB of dQ that it adds at head_dim 128, and the consumers no instruction,
-//     so the repeatable way is the one that runs use.
+//     of visits keeps blocks from waiting for them (one_pass.h). Without turns (rung 11a) parts are
+//     added as they come. To see its turn, add, and pass the turn on takes a thread some 3,000 clocks
+//     on an H100, of which a visit has 4,100. Two threads keep up with that, and consumers spend no
+//     instruction on it.
 //   - The grid has one block per multiprocessor. Blocks take keys from a counter, in the order of
-//     turns, so whoever holds a turn is running, also when other kernels hold multiprocessors. Under
-//     causal masks, that is longest first. All query heads of a kv head visit in one item. While the
-//     consumers store dK and dV, the next item's K, V, Q and dO come.
+//     turns, so whoever holds a turn is running, also when other kernels hold multiprocessors. All
+//     query heads of a kv head visit in one item. While the consumers store dK and dV, the next
+//     item's K, V, Q and dO come.
 //   - P^T and dS^T appear where dV and dK need them as operands: seen from the keys, accumulators and
 //     operands have the same layout in registers.
 //
@@ -51,11 +52,13 @@ namespace {
 
 constexpr int kKeys = kOnePassKeys, kQueries = 64;
 constexpr int kMeeting = 1;  // the named barrier of the consumers
+constexpr int kAdders = 2;   // threads that add dQ to memory, each from a buffer of its own
+constexpr int kDqColumns = kRowBytes / 4;  // of a panel
 
 using Workspace = OnePassWorkspace<kQueries>;
 
 struct Maps {
-  TensorMap keys[2], queries[2];
+  TensorMap keys[2], queries[2], dq;
 };
 
 // One compiled instance.
@@ -64,6 +67,7 @@ struct OnePassConfig : WarpgroupRoles {
   using Element = Element_;
   static constexpr int kHeadDim = kHeadDim_, kStages = kHeadDim == 64 ? 4 : 2;
   static constexpr int kOwnBytes = kKeys * kHeadDim * 2, kVisitBytes = kQueries * kHeadDim * 2;
+  static constexpr int kDqPanels = kHeadDim / kDqColumns;
 };
 
 struct Work : OnePassItem<kQueries> {
@@ -89,11 +93,11 @@ struct OnePassStorage {
   VisitorNotes notes[Config::kStages];
   // [keys / 64][queries][64 keys]
   alignas(kSwizzleBytes) Element ds[kKeys * kQueries];
-  alignas(16) float dq[kQueries][Config::kHeadDim + 4];
+  alignas(kSwizzleBytes) float dq[kAdders][Config::kDqPanels][kQueries][kDqColumns];
   ptx::Barrier own_full, own_empty;
   ptx::Barrier full[Config::kStages], empty[Config::kStages];  // of Q and its notes
   ptx::Barrier dout_full[Config::kStages], dout_empty[Config::kStages];
-  ptx::Barrier dq_full, dq_empty;
+  ptx::Barrier dq_full[kAdders], dq_empty[kAdders];
   ptx::Barrier work_full[2], work_empty[2];
   Work work[2];  // this item's and the next one's; not in registers, of which producers have few
 };
@@ -108,11 +112,13 @@ __device__ __forceinline__ void init_barriers(OnePassStorage<Config>& shared) {
     ptx::barrier_init(shared.empty[stage], kWarps);
     ptx::barrier_init(shared.dout_empty[stage], kWarps);
   }
-  ptx::barrier_init(shared.dq_full, Config::kConsumers * kWarpgroupThreads);
-  ptx::barrier_init(shared.dq_empty, 32);
+  for (int i = 0; i < kAdders; ++i) {
+    ptx::barrier_init(shared.dq_full[i], Config::kConsumers * kWarpgroupThreads);
+    ptx::barrier_init(shared.dq_empty[i], 1);
+  }
   for (int i = 0; i < 2; ++i) {
     ptx::barrier_init(shared.work_full[i], 1);
-    ptx::barrier_init(shared.work_empty[i], kWarps + 2);  // and who adds, and who counts
+    ptx::barrier_init(shared.work_empty[i], kWarps + kAdders + 1);  // and who counts
   }
   ptx::fence_barrier_init();
 }
@@ -129,6 +135,9 @@ __device__ __forceinline__ StagePlace<Config::kStages> place_of(unsigned visit) 
   return {static_cast<int>(visit % Config::kStages), visit / Config::kStages % 2};
 }
 
+// Return the parity of the phase in which visit `visit` fills its buffer of dQ.
+__device__ __forceinline__ std::uint32_t dq_parity(unsigned visit) { return visit / kAdders % 2; }
+
 // Take items and start their copies. One thread does.
 template <class Config>
 __device__ __forceinline__ void produce(OnePassStorage<Config>& shared, const BackwardStep& step,
@@ -141,7 +150,7 @@ __device__ __forceinline__ void produce(OnePassStorage<Config>& shared, const Ba
     Work& work = shared.work[n % 2];
     const unsigned number = workspace.take();
     work.is_over = number >= Work::items(step.shape);
-    if (!work.is_over) work.set(step, number);
+    if (!work.is_over) work.set(step, number, workspace.at_once);
     work.visits_before = visit;
     ptx::barrier_arrive(shared.work_full[n % 2]);
     if (work.is_over) return;
@@ -185,36 +194,31 @@ __device__ __forceinline__ void for_each_item(OnePassStorage<Config>& shared, co
   }
 }
 
-// Add dQ of an item's visits to memory. One warp does.
+// Add dQ of every other visit of an item to memory. One thread does.
 template <class Config, bool kInTurn>
 __device__ __forceinline__ void add_dq(OnePassStorage<Config>& shared, const BackwardStep& step,
-                                       const Workspace& workspace, const Work& work) {
-  const int lane = static_cast<int>(threadIdx.x) % 32, rows_q = step.shape.rows_q;
-  std::uint32_t parity = work.visits_before % 2;
+                                       const Workspace& workspace, const Maps& maps,
+                                       const Work& work, unsigned adder) {
+  const int tiles = tiles_for(step.shape.rows_q, kQueries);
+  unsigned visit = work.visits_before;
   work.for_each_visit(kInTurn ? work.last_turn : work.last_tile, [&](int matrix, int tile) {
-    int* const turn = workspace.turns + (matrix * tiles_for(rows_q, kQueries) + tile);
+    // A tile that no key of the item meets has a turn and no dQ.
+    const bool meets = tile < work.last_tile;
+    if (meets ? visit++ % kAdders != adder : adder != 0) return;
+    int* const turn = workspace.turns + (matrix * tiles + tile);
     if constexpr (kInTurn) {
       ptx::await_memory_turn(turn, work.tile);
       ptx::order_bulk_additions();
     }
-    if (tile < work.last_tile) {
-      ptx::barrier_wait(shared.dq_full, parity);
-#pragma unroll 1
-      for (int row = lane; row < kQueries && tile * kQueries + row < rows_q; row += 32) {
-        const std::int64_t at = std::int64_t{matrix} * rows_q + (tile * kQueries + row);
-        ptx::bulk_add(step.dq + at * Config::kHeadDim, shared.dq[row],
-                      Config::kHeadDim * sizeof(float));
-      }
+    if (meets) {
+      ptx::barrier_wait(shared.dq_full[adder], dq_parity(visit - 1));
+      ptx::tma_add(maps.dq, shared.dq[adder], 0, tile * kQueries, 0, matrix);
       ptx::bulk_commit();
       ptx::bulk_wait_read();
-      ptx::barrier_arrive(shared.dq_empty);
+      ptx::barrier_arrive(shared.dq_empty[adder]);
       if constexpr (kInTurn) ptx::bulk_wait();
-      parity ^= 1;
     }
-    if constexpr (kInTurn) {
-      __syncwarp();
-      if (lane == 0) ptx::pass_memory_turn(turn, work.tile + 1);
-    }
+    if constexpr (kInTurn) ptx::pass_memory_turn(turn, work.tile + 1);
   });
 }
 
@@ -349,7 +353,7 @@ __device__ __forceinline__ void consume(KeyRows<Config>& rows, OnePassStorage<Co
   };
   // Let dS^T of these keys be seen, in the layout of a tile of K: a row for each query.
   const auto write_ds = [&] {
-    ptx::barrier_wait(shared.dq_full, visit % 2 ^ 1);  // of the visit before
+    ptx::barrier_wait(shared.dq_full[(visit - 1) % kAdders], dq_parity(visit - 1));
     const int thread = ptx::thread_index() % kWarpgroupThreads, square = thread / 8 % 4;
     const int query = square / 2 * 8 + thread % 8, unit = thread / 32 * 2 + square % 2;
     auto* const place = reinterpret_cast<unsigned char*>(shared.ds) +
@@ -370,15 +374,26 @@ __device__ __forceinline__ void consume(KeyRows<Config>& rows, OnePassStorage<Co
   };
   const auto write_dq = [&] {
     finish(dq);
-    ptx::barrier_wait(shared.dq_empty, visit % 2 ^ 1);
+    const unsigned buffer = visit % kAdders;
+    ptx::barrier_wait(shared.dq_empty[buffer], dq_parity(visit) ^ 1);
     const int thread = ptx::thread_index() % kWarpgroupThreads;
+    const int column = first_column + accumulator_row(thread, 0);
+    const int query = first_query + accumulator_column(thread, 0);
+    auto* const panel = reinterpret_cast<unsigned char*>(
+        shared.dq[buffer][static_cast<unsigned>(column) / kDqColumns][query]);
+    // Four values of an accumulator lie two queries and, eight columns apart, two 16-byte units from
+    // each other. The copy engine's swizzle puts unit u of row r at u ^ (r % 8) (hopper_layout.h).
+    const int unit = column % kDqColumns / 4 ^ query % 8;
 #pragma unroll
-    for (int i = 0; i < kDqQueries / 2; ++i)
-      ptx::store_for_async(shared.dq[first_query + accumulator_column(thread, i)]
-                                    [first_column + accumulator_row(thread, i)],
-                           dq.values[0][i]);
+    for (int i = 0; i < 4; ++i) {
+      auto* const place =
+          reinterpret_cast<float*>(panel + i % 2 * kRowBytes + (unit ^ i) * 16) + column % 4;
+#pragma unroll
+      for (int k = 0; k < kDqQueries / 8; ++k)
+        ptx::store_for_async(place[k * 8 * kDqColumns], dq.values[0][4 * k + i]);
+    }
     ptx::fence_proxy_async();
-    ptx::barrier_arrive(shared.dq_full);
+    ptx::barrier_arrive(shared.dq_full[buffer]);
   };
 
   const auto first = place_of<Config>(visit);
@@ -451,11 +466,12 @@ __global__ void __launch_bounds__(Config::kThreads, 1)
     const int warp = static_cast<int>(threadIdx.x) / 32;
     if (warp == 0) {
       if (threadIdx.x == 0) produce(shared, step, workspace, maps);
-    } else if (warp == 1) {
+    } else if (warp <= kAdders) {
       for_each_item(shared, [&](const Work& work, unsigned) {
-        add_dq<Config, kInTurn>(shared, step, workspace, work);
+        if (threadIdx.x % 32 == 0)
+          add_dq<Config, kInTurn>(shared, step, workspace, maps, work, warp - 1);
       });
-    } else if (warp == 2) {
+    } else if (warp == kAdders + 1) {
       for_each_item(shared, [&](const Work& work, unsigned) {
         count_visits(step.counters, work.own, work.own_matrix == 0 ? step.allowed_queries : nullptr,
                      kQueries, step.shape.rows_q, work.heads());
@@ -503,6 +519,8 @@ void launch_instance(const BackwardStep& step, DType dtype, cudaStream_t stream,
         maps.keys[i] = map_of(sides[0], kKeys);
         maps.queries[i] = map_of(sides[1], kQueries);
       }
+      maps.dq = make_tensor_map(step.dq, std::int64_t{shape.batch} * shape.heads, shape.rows_q,
+                                head_dim(), kQueries, sizeof(float));
       launch(backward_one_pass<Config, kInTurn, Buffer...>,
              {dim3(std::min(Work::items(shape), static_cast<unsigned>(multiprocessors()))),
               dim3(Config::kThreads), sizeof(Storage)},

@@ -89,22 +89,32 @@ __global__ void add(float* into, const float* from, Index count) {
   for (Index i = first_index(); i < count; i += index_stride()) into[i] += from[i];
 }
 
-// Compare what a warp strides through.
+// Compare one row per warp.
 template <class T>
-__global__ void compare_values(const T* values, const T* others, Index count, float scale,
-                               Comparison* of_warps) {
+__global__ void compare_values(const T* values, const T* others, Index count, Index row_length,
+                               float least_scale, Comparison* of_warps) {
+  const int lane = threadIdx.x % 32;
   Comparison mine;
-  for (Index i = first_index(); i < count; i += index_stride()) {
-    const float value = to_float(values[i]), other = to_float(others[i]);
-    const float share = fabsf(value - other) / (0x1p-7f * (fabsf(other) + scale));
-    mine.add({double{other} * other, share < kInfinity ? share : kInfinity, value != other,
-              value != value});
+  for (Index begin = first_index() / 32 * row_length; begin < count;
+       begin += index_stride() / 32 * row_length) {
+    const Index end = begin + row_length < count ? begin + row_length : count;
+    float squares = 0;
+    for (Index i = begin + lane; i < end; i += 32)
+      squares += to_float(others[i]) * to_float(others[i]);
+    squares = sum_over_lanes(squares);
+    const float scale = fmaxf(least_scale, sqrtf(squares / static_cast<float>(end - begin)));
+    for (Index i = begin + lane; i < end; i += 32) {
+      const float value = to_float(values[i]), other = to_float(others[i]);
+      const float share = fabsf(value - other) / (0x1p-7f * (fabsf(other) + 2 * scale));
+      mine.add({double{other} * other, share < kInfinity ? share : kInfinity, value != other,
+                value != value});
+    }
   }
   mine.squares = sum_over_lanes(mine.squares);
   mine.worst = max_over_lanes(mine.worst);
   mine.different = sum_over_lanes(mine.different);
   mine.nans = sum_over_lanes(mine.nans);
-  if (threadIdx.x % 32 == 0) of_warps[first_index() / 32] = mine;
+  if (lane == 0) of_warps[first_index() / 32] = mine;
 }
 
 __global__ void sample_rows(SampledRows sampled, const float* row_max, const double* row_sum,
@@ -158,13 +168,14 @@ void launch_add(float* into, const float* from, Index count, cudaStream_t stream
   launch(add, {blocks_for(count, kThreads), kThreads}, stream, into, from, count);
 }
 
-Comparison compare(const void* values, const void* others, DType dtype, Index count, float scale) {
+Comparison compare(const void* values, const void* others, DType dtype, Index count,
+                   Index row_length, float least_scale) {
   const unsigned blocks = std::min(blocks_for(count, kThreads), 1024u);
   MemoryMeter meter(device_memory());
   Buffer<Comparison> of_warps(&meter, static_cast<Index>(blocks) * kWarps);
   visit_dtype(dtype, [&]<class T>(T) {
     launch(compare_values<T>, {blocks, kThreads}, nullptr, static_cast<const T*>(values),
-           static_cast<const T*>(others), count, scale, of_warps.data());
+           static_cast<const T*>(others), count, row_length, least_scale, of_warps.data());
   });
   std::vector<Comparison> parts(static_cast<std::size_t>(of_warps.size()));
   device_memory().copy_out(parts.data(), of_warps.data(), of_warps.bytes());

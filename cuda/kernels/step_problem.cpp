@@ -156,7 +156,7 @@ std::vector<const Buffer<float>*> StepProblem::written() const {
 
 bool StepProblem::has_nan() {
   const auto has = [](const auto& values, DType dtype, Index count) {
-    return compare(values.data(), values.data(), dtype, count, 1).nans > 0;
+    return compare(values.data(), values.data(), dtype, count, 128, 1).nans > 0;
   };
   for (const Buffer<float>* values : written()) {
     const bool is_rounded = values == &out_ && out_16_.bytes() > 0;
@@ -178,8 +178,10 @@ void StepProblem::keep() {
 std::vector<Comparison> StepProblem::compare_kept() const {
   std::vector<Comparison> all;
   for (std::size_t i = 0; i < kept_.size(); ++i) {
-    const auto compared = [&](float scale) {
-      return compare(kept_[i].data(), written()[i]->data(), DType::f32, kept_[i].size(), scale);
+    const Index row_length = written()[i] == &lse_ ? 1 : shape_.head_dim;
+    const auto compared = [&](float least_scale) {
+      return compare(kept_[i].data(), written()[i]->data(), DType::f32, kept_[i].size(), row_length,
+                     least_scale);
     };
     const double count = static_cast<double>(std::max<Index>(kept_[i].size(), 1));
     all.push_back(compared(static_cast<float>(std::sqrt(compared(1).squares / count))));

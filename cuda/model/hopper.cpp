@@ -64,39 +64,48 @@ void check_copies_to(const std::uint64_t* object) {
     throw ModelError("a copy counts at an mbarrier made without a fence_barrier_init");
 }
 
+// Call f(element, place) for the elements of the box at `at`, in order: where each lies in device memory,
+// null outside the tensor, and in shared memory, of which the box begins at address `begin`.
+template <class F>
+void for_each_element(const TensorMap& map, const std::array<int, 4>& at, std::uint32_t begin,
+                      const F& f) {
+  std::int64_t offset = 0;
+  for (int w = 0; w < map.box[3]; ++w)
+    for (int z = 0; z < map.box[2]; ++z)
+      for (int y = 0; y < map.box[1]; ++y)
+        for (int x = 0; x < map.box[0]; ++x, offset += map.stride_bytes[0]) {
+          const unsigned char* element = map.address;
+          const std::array<int, 4> in_box{x, y, z, w};
+          bool exists = true;
+          for (int i = 0; i < map.rank; ++i) {
+            const std::int64_t place = std::int64_t{at[i]} + in_box[i];
+            exists = exists && 0 <= place && place < map.extent[i];
+            element += place * map.stride_bytes[i];
+          }
+          // The engine swizzles shared-memory addresses, wherever the box begins.
+          std::uint32_t address = begin + static_cast<std::uint32_t>(offset);
+          if (map.swizzle_bytes == 128) address ^= (address / 128 % 8) * 16;
+          f(exists ? element : nullptr, address - shared_window);
+        }
+}
+
 // The facts of a copy, because the tensor map may be gone when the copy happens.
 struct Copy {
   std::shared_ptr<HopperBlock> block;
-  unsigned char* to;
+  std::uint32_t to;
   TensorMap map;
   std::array<int, 4> at;
   std::uint64_t* object;
 
   void perform() const {
-    std::int64_t offset = 0;
-    for (int w = 0; w < map.box[3]; ++w)
-      for (int z = 0; z < map.box[2]; ++z)
-        for (int y = 0; y < map.box[1]; ++y)
-          for (int x = 0; x < map.box[0]; ++x, offset += 2) copy_element({x, y, z, w}, offset);
-    land(object, offset);
-  }
-
-  void copy_element(const std::array<int, 4>& in_box, std::int64_t offset) const {
-    const unsigned char* from = map.address;
-    bool exists = true;
-    for (int i = 0; i < map.rank; ++i) {
-      const std::int64_t place = std::int64_t{at[i]} + in_box[i];
-      exists = exists && 0 <= place && place < map.extent[i];
-      from += place * map.stride_bytes[i];
-    }
-    std::uint16_t element = 0;
-    if (exists) std::memcpy(&element, from, 2);
-    // The engine swizzles shared-memory addresses, wherever the box begins.
-    std::uint32_t address = shared_address(to) + static_cast<std::uint32_t>(offset);
-    if (map.swizzle_bytes == 128) address ^= (address / 128 % 8) * 16;
-    unsigned char* place = shared_bytes() + (address - shared_window);
-    std::memcpy(place, &element, 2);
-    std::memcpy(block->async_view.data() + (place - shared_bytes()), &element, 2);
+    const auto size = static_cast<std::size_t>(map.stride_bytes[0]);
+    std::int64_t bytes = 0;
+    for_each_element(map, at, to, [&](const unsigned char* element, std::uint32_t place) {
+      for (unsigned char* const view : {shared_bytes(), block->async_view.data()})
+        element ? std::memcpy(view + place, element, size) : std::memset(view + place, 0, size);
+      bytes += map.stride_bytes[0];
+    });
+    land(object, bytes);
   }
 };
 
@@ -190,14 +199,21 @@ void bulk_load(void* to, const void* from, std::uint32_t bytes, std::uint64_t* o
   });
 }
 
-void bulk_add(float* to, const float* from, std::uint32_t bytes) {
-  if (bytes % 16 != 0 || reinterpret_cast<std::uintptr_t>(to) % 16 != 0)
-    throw ModelError(fmt::format("a bulk addition of {} bytes: whole units of 16 bytes", bytes));
-  check_shared(from, bytes, 16, "a bulk addition");
+static void check_copied_box(const void* to, const TensorMap& map, int rank) {
+  if (map.address == nullptr || map.rank != rank)
+    throw ModelError(fmt::format("a {}-D copy by a tensor map of {} dimensions", rank, map.rank));
+  auto bytes = static_cast<std::size_t>(map.stride_bytes[0]);
+  for (const int extent : map.box) bytes *= static_cast<std::size_t>(extent);
+  check_shared(to, bytes, 128, "a copied box");
+}
+
+void tma_add(const TensorMap& map, const void* from, const std::array<int, 4>& at) {
+  check_copied_box(from, map, 4);
+  if (map.stride_bytes[0] != sizeof(float))
+    throw ModelError("an addition of other values than f32");
   HopperThread& mine = hopper_thread();
-  const auto place = reinterpret_cast<const unsigned char*>(from) - shared_bytes();
-  mine.open_adds.push_back(std::make_shared<BulkAdd>(BulkAdd{
-      mine.block, to, static_cast<std::size_t>(place), std::vector<float>(bytes / sizeof(float))}));
+  mine.open_adds.push_back(
+      std::make_shared<BulkAdd>(BulkAdd{mine.block, map, at, shared_address(from)}));
 }
 
 void bulk_commit() {
@@ -205,11 +221,18 @@ void bulk_commit() {
   for (const std::shared_ptr<BulkAdd>& add : mine.open_adds) {
     mine.adds.push_back(add);
     defer([add] {
-      std::memcpy(add->values.data(), add->block->async_view.data() + add->from,
-                  add->values.size() * sizeof(float));
+      for_each_element(add->map, add->at, add->from,
+                       [&](const unsigned char*, std::uint32_t place) {
+                         std::memcpy(&add->values.emplace_back(),
+                                     add->block->async_view.data() + place, sizeof(float));
+                       });
       add->was_read = true;
       defer([add] {
-        for (std::size_t i = 0; i < add->values.size(); ++i) add->to[i] += add->values[i];
+        auto value = add->values.begin();
+        for_each_element(add->map, add->at, add->from, [&](const unsigned char* to, std::uint32_t) {
+          if (to) *reinterpret_cast<float*>(const_cast<unsigned char*>(to)) += *value;
+          ++value;
+        });
         add->was_added = true;
       });
     });
@@ -228,19 +251,11 @@ void bulk_wait(bool only_read) {
   if (!only_read) adds.clear();
 }
 
-static void check_copied_box(const void* to, const TensorMap& map, int rank) {
-  if (map.address == nullptr || map.rank != rank)
-    throw ModelError(fmt::format("a {}-D copy by a tensor map of {} dimensions", rank, map.rank));
-  std::size_t bytes = 2;
-  for (const int extent : map.box) bytes *= static_cast<std::size_t>(extent);
-  check_shared(to, bytes, 128, "a copied box");
-}
-
 void tma_load(void* to, const TensorMap& map, const std::array<int, 4>& at, int rank,
               std::uint64_t* object) {
   check_copied_box(to, map, rank);
   check_copies_to(object);
-  const Copy copy{hopper_thread().block, static_cast<unsigned char*>(to), map, at, object};
+  const Copy copy{hopper_thread().block, shared_address(to), map, at, object};
   defer([copy] { copy.perform(); });
 }
 

@@ -43,9 +43,9 @@ void tma_load(void* to, const TensorMap& map, const std::array<int, 4>& at, int 
 // Copy `bytes` bytes, a multiple of 16, from device memory, as tma_load does.
 void bulk_load(void* to, const void* from, std::uint32_t bytes, std::uint64_t* object);
 
-// Add `bytes` bytes of f32 in shared memory to device memory. Once they are committed, the schedule
-// reads them and, later, adds them; the waits are for either, of all that the thread committed.
-void bulk_add(float* to, const float* from, std::uint32_t bytes);
+// Add a box of f32 in shared memory to device memory. Once it is committed, the schedule reads it and,
+// later, adds it; the waits are for either, of all that the thread committed.
+void tma_add(const TensorMap& map, const void* from, const std::array<int, 4>& at);
 void bulk_commit();
 void bulk_wait(bool only_read);
 
@@ -95,12 +95,13 @@ struct HopperBlock {
   std::set<const std::uint64_t*> known_barriers;  // to the copy engine
 };
 
-// Rows on their way from shared to device memory.
+// A box on its way from shared to device memory.
 struct BulkAdd {
   std::shared_ptr<HopperBlock> block;
-  float* to;
-  std::size_t from;  // offset in shared memory
-  std::vector<float> values;
+  TensorMap map;
+  std::array<int, 4> at;
+  std::uint32_t from;  // shared address
+  std::vector<float> values = {};
   bool was_read = false, was_added = false;
   bool was_awaited = false;  // its thread has waited for either
 };

@@ -185,7 +185,7 @@ __device__ __forceinline__ void pass_memory_turn(int* turn, int value) {
 // Let this thread's bulk additions from now on come after those of whoever had a turn before it.
 __device__ __forceinline__ void order_bulk_additions() {
 #ifndef RINGSCOPE_MODEL
-  RINGSCOPE_PTX("fence.proxy.async;");
+  RINGSCOPE_PTX("fence.proxy.async.global;");
 #endif
 }
 

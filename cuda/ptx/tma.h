@@ -57,15 +57,17 @@ __device__ __forceinline__ void bulk_load(void* to, const void* from, std::uint3
                                 : "memory"));
 }
 
-// Add `bytes` bytes of f32 in shared memory to device memory: all multiples of 16. A thread commits
-// its additions and waits until shared memory has been read, or until the sums are in memory.
-__device__ __forceinline__ void bulk_add(float* to, const float* from, std::uint32_t bytes) {
+// Add the box of f32 in shared memory at `from`, aligned and swizzled as tma_load leaves one, to that of
+// a 4-D tensor map at {x, y, z, w}. Elements outside the tensor are left out. A thread commits its
+// additions and waits until shared memory has been read, or until the sums are in memory.
+__device__ __forceinline__ void tma_add(const TensorMap& map, const void* from, int x, int y, int z,
+                                        int w) {
   RINGSCOPE_EITHER(
-      model::bulk_add(to, from, bytes),
-      asm volatile(
-          "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;" ::"l"(to),
-          "r"(shared_address(from)), "r"(bytes)
-          : "memory"));
+      model::tma_add(map, from, {x, y, z, w}),
+      asm volatile("cp.reduce.async.bulk.tensor.4d.global.shared::cta.add.tile.bulk_group"
+                   " [%0, {%1, %2, %3, %4}], [%5];" ::"l"(&map),
+                   "r"(x), "r"(y), "r"(z), "r"(w), "r"(shared_address(from))
+                   : "memory"));
 }
 __device__ __forceinline__ void bulk_commit() {
   RINGSCOPE_EITHER(model::bulk_commit(), RINGSCOPE_PTX("cp.async.bulk.commit_group;"));
@@ -73,9 +75,10 @@ __device__ __forceinline__ void bulk_commit() {
 __device__ __forceinline__ void bulk_wait_read() {
   RINGSCOPE_EITHER(model::bulk_wait(true), RINGSCOPE_PTX("cp.async.bulk.wait_group.read 0;"));
 }
+// Once they are, a thread that this one tells so (pass_memory_turn) finds them: the end of a bulk addition
+// is followed by a proxy fence of its own.
 __device__ __forceinline__ void bulk_wait() {
-  RINGSCOPE_EITHER(model::bulk_wait(false), RINGSCOPE_PTX("cp.async.bulk.wait_group 0;");
-                   RINGSCOPE_PTX("fence.proxy.async;"));
+  RINGSCOPE_EITHER(model::bulk_wait(false), RINGSCOPE_PTX("cp.async.bulk.wait_group 0;"));
 }
 
 }  // namespace ringscope::cuda::ptx

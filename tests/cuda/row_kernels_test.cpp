@@ -139,10 +139,11 @@ TEST_F(RowKernels, ComparisonsFindSingleValues) {
   constexpr int kCount = 20'001;
   const std::vector<float> twos(kCount, 2.0f);
   const GuardedArray<float> others(twos);
-  const auto compared = [&](int at, float value, float scale) {
+  const auto compared = [&](int at, float value, float least_scale) {
     std::vector<float> values = twos;
     values[at] = value;
-    return compare(GuardedArray<float>(values).data(), others.data(), DType::f32, kCount, scale);
+    return compare(GuardedArray<float>(values).data(), others.data(), DType::f32, kCount, 100,
+                   least_scale);
   };
   const Comparison same = compared(0, 2, 1);
   EXPECT_EQ(same.squares, 4.0 * kCount);
@@ -150,14 +151,15 @@ TEST_F(RowKernels, ComparisonsFindSingleValues) {
   EXPECT_EQ(same.different, 0);
   EXPECT_EQ(same.nans, 0);
   for (const int at : {0, 12'345, kCount - 1}) {
-    EXPECT_EQ(compared(at, 3, 2).worst, 32) << "1 in units of 2^-7 (2 + 2)";
-    EXPECT_EQ(compared(at, 3, 2).different, 1);
+    EXPECT_EQ(compared(at, 3, 3).worst, 16) << "1 in units of 2^-7 (2 + 2 * 3)";
+    EXPECT_FLOAT_EQ(compared(at, 3, 0.5f).worst, 128 / 6.0f) << "1 in units of 2^-7 (2 + 2 * 2)";
+    EXPECT_EQ(compared(at, 3, 3).different, 1);
     EXPECT_EQ(compared(at, NAN, 2).worst, kInfinity);
     EXPECT_EQ(compared(at, NAN, 2).nans, 1);
-    EXPECT_EQ(compared(at, 2, NAN).worst, kInfinity);
+    EXPECT_EQ(compared(at, kInfinity, 2).worst, kInfinity);
   }
   const GuardedArray<std::uint16_t> halves(std::vector<std::uint16_t>{0x3f80, 0x7fc0, 0x3f80});
-  EXPECT_EQ(compare(halves.data(), halves.data(), DType::bf16, 3, 1).nans, 1);
+  EXPECT_EQ(compare(halves.data(), halves.data(), DType::bf16, 3, 3, 1).nans, 1);
 }
 
 }  // namespace

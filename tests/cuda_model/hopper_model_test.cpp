@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -191,12 +192,13 @@ TEST_P(HopperModel, CopyMisuse) {
   EXPECT_THROW(make_tensor_map(source.values.data(), 1, 8, 64, 257), CudaError);
 }
 
-// Eight threads add a row each to what is in memory. What is read of shared memory is what a fence
-// has published, and it may be overwritten after the wait for reading, not before.
-TEST_P(HopperModel, BulkAdditions) {
-  constexpr int kRows = 8, kValues = 4;
-  alignas(16) const float notes[kValues] = {1, 2, 3, 4};
-  alignas(16) float sums[kRows][kValues] = {};
+// Eight threads add a row each, the last one a row outside the tensor. What is read of shared memory is
+// what a fence has published, and it may be overwritten after the wait for reading, not before.
+TEST_P(HopperModel, Additions) {
+  constexpr int kRows = 7, kValues = 32;
+  alignas(16) float notes[kValues], sums[kRows + 1][kValues] = {};
+  std::iota(notes, notes + kValues, 1.0f);
+  const TensorMap map = make_tensor_map(sums, 1, kRows, kValues, 1, sizeof(float));
   const auto add = [&](bool fence, bool wait_read) {
     run_block(32, [&, fence, wait_read] {
       auto& full = shared_at<ptx::Barrier>(0);
@@ -208,52 +210,58 @@ TEST_P(HopperModel, BulkAdditions) {
       }
       ptx::barrier_wait(full, 0);
       const int row = static_cast<int>(threadIdx.x);
-      if (row >= kRows) return;
-      float* const mine = &shared_at<float>(1024 + row * 16);
-      for (int i = 0; i < kValues; ++i) ptx::store_for_async(mine[i], loaded[i] * row);
+      if (row > kRows) return;
+      float* const mine = &shared_at<float>(1024 + row * 128);
+      const auto place = [&](int i) -> float& { return mine[(i / 4 ^ row) * 4 + i % 4]; };
+      for (int i = 0; i < kValues; ++i)
+        ptx::store_for_async(place(i), loaded[i] * static_cast<float>(row));
       if (fence) ptx::fence_proxy_async();
-      ptx::bulk_add(sums[row], mine, sizeof(notes));
+      ptx::tma_add(map, mine, 0, row, 0, 0);
       ptx::bulk_commit();
       if (wait_read) ptx::bulk_wait_read();
-      for (int i = 0; i < kValues; ++i) ptx::store_for_async(mine[i], 100.0f);
+      for (int i = 0; i < kValues; ++i) ptx::store_for_async(place(i), 100.0f);
       ptx::fence_proxy_async();
       ptx::bulk_wait();
+      const bool is_there = row < kRows;
       if (fence) {
-        EXPECT_EQ(sums[row][1], wait_read || !late() ? 2.0f * row : 100.0f);
+        EXPECT_EQ(sums[row][9], !is_there ? 0 : wait_read || !late() ? 10.0f * row : 100.0f);
       }
     });
   };
   add(true, true);
-  EXPECT_EQ(sums[7][3], 28);
+  EXPECT_EQ(sums[6][31], 192);
   std::memset(sums, 0, sizeof(sums));
   add(true, false);
   add(false, true);
-  EXPECT_TRUE(std::isnan(sums[7][3]));
+  EXPECT_TRUE(std::isnan(sums[6][31]));
 }
 
-TEST_P(HopperModel, BulkMisuse) {
-  alignas(16) float sums[8] = {};
-  const auto add_to = [&sums](int place, std::uint32_t bytes, bool commit, bool wait) {
-    return [&sums, place, bytes, commit, wait] {
-      ptx::bulk_add(sums + place, &shared_at<float>(0), bytes);
+TEST_P(HopperModel, AdditionsMisused) {
+  alignas(16) float sums[32] = {};
+  const TensorMap map = make_tensor_map(sums, 1, 1, 32, 1, sizeof(float));
+  const TensorMap halves = make_tensor_map(sums, 1, 1, 64, 1);
+  const auto add = [](const TensorMap& by, int place, bool commit, bool wait) {
+    return [&by, place, commit, wait] {
+      ptx::tma_add(by, &shared_at<float>(place), 0, 0, 0, 0);
       if (commit) ptx::bulk_commit();
       if (wait) ptx::bulk_wait();
     };
   };
-  expect_complaint("", 1, add_to(0, 32, true, true));
-  expect_complaint("whole units of 16 bytes", 1, add_to(0, 8, true, true));
-  expect_complaint("whole units of 16 bytes", 1, add_to(1, 16, true, true));
-  expect_complaint("ends with bulk additions", 1, add_to(0, 16, false, true));
-  expect_complaint("ends with bulk additions", 1, add_to(0, 16, true, false));
+  expect_complaint("", 1, add(map, 0, true, true));
+  expect_complaint("not a multiple of 128", 1, add(map, 64, true, true));
+  expect_complaint("other values than f32", 1, add(halves, 0, true, true));
+  expect_complaint("ends with bulk additions", 1, add(map, 0, false, true));
+  expect_complaint("ends with bulk additions", 1, add(map, 0, true, false));
 }
 
 TEST_P(HopperModel, TurnsArePassedAfterAdditions) {
-  alignas(16) float sums[4] = {};
+  alignas(16) float sums[32] = {};
+  const TensorMap map = make_tensor_map(sums, 1, 1, 32, 1, sizeof(float));
   int turn = 3;
   const auto take = [&](bool wait_read_only) {
     return [&, wait_read_only] {
       ptx::await_memory_turn(&turn, 3);
-      ptx::bulk_add(sums, &shared_at<float>(0), sizeof(sums));
+      ptx::tma_add(map, &shared_at<float>(0), 0, 0, 0, 0);
       ptx::bulk_commit();
       wait_read_only ? ptx::bulk_wait_read() : ptx::bulk_wait();
       ptx::pass_memory_turn(&turn, 4);

@@ -55,8 +55,9 @@ std::set<int> waits;   // numbers of all waits for a phase that were met
 }
 
 [[maybe_unused]] TensorMap mutated_tensor_map(const void* tensor, std::int64_t matrices,
-                                              std::int64_t rows, int head_dim, int box_rows) {
-  TensorMap map = make_tensor_map(tensor, matrices, rows, head_dim, box_rows);
+                                              std::int64_t rows, int head_dim, int box_rows,
+                                              int element_bytes = 2) {
+  TensorMap map = make_tensor_map(tensor, matrices, rows, head_dim, box_rows, element_bytes);
   if (!swizzled) map.swizzle_bytes = 0;
   return map;
 }
