@@ -3,7 +3,8 @@
 //
 // A name is main/05_tensor_cores/bf16/d128/8192/causal/128x64. "main" marks the shapes that are
 // compared with a library's kernels, "more" the rest, and "idea" the rungs of single ideas, with 06
-// and 07 in the same tile. "agreement" times nothing: it compares a
+// and 07 in the same tile. "whole" is the backward pass with all that a library's has: delta, dQ set to
+// zero and scaled. "agreement" times nothing: it compares a
 // kernel's results with those of the pass's lowest kernel for 16 bits, and with its own.
 #pragma once
 
@@ -80,6 +81,24 @@ inline void add_ladder(const DeviceInfo& device, const Kernel& kernel, bool idea
     }
 }
 
+// Add a benchmark of whole backward passes per main shape, with the first tile.
+inline void add_whole(const DeviceInfo& device, const Kernel& kernel) {
+  for (const LadderShape& shape : ladder_shapes(true)) {
+    if (!shape.main) continue;
+    add_benchmark(
+        "whole/" + file_name(kernel) + "/" + to_string(shape) + "/" + to_string(kernel.tiles[0]),
+        device, kernel, shape.dtype, shape.head_dim, [=, &kernel](benchmark::State& state) {
+          StepProblem problem(shape.step(), shape.dtype, kernel.pass(), shape.keys());
+          GpuTimer timer(device);
+          const double seconds = timer.median(
+              [&](cudaStream_t stream) { problem.launch_whole_backward(kernel, 0, stream); });
+          if (problem.has_nan()) return state.SkipWithError("the output has NaN");
+          state.SetIterationTime(seconds);
+          state.counters["TFLOPs"] = problem.flops() / seconds * 1e-12;
+        });
+  }
+}
+
 // Add a comparison per shape and tile, on the shapes that are timed. Results stay on the device.
 inline void add_agreement(const DeviceInfo& device, const Kernel& kernel, const Kernel& lowest) {
   for (const LadderShape& shape : ladder_shapes(true)) {
@@ -129,6 +148,7 @@ inline int ladder_main(int argc, char** argv, KernelPass pass) {
     for (const Kernel& kernel : std::views::reverse(kernels)) {
       if (kernel.limits.half) add_agreement(device, kernel, *lowest);
       add_ladder(device, kernel);
+      if (pass == KernelPass::backward && kernel.limits.half) add_whole(device, kernel);
     }
     for (const Kernel& rung : rungs())
       if (rung.pass() == pass) {

@@ -201,12 +201,15 @@ def compare(ours, library, is_backward, shape, goal):
     tflops, kernel, tile = max(of_pass)
     what = f"{'backward' if is_backward else 'forward'} {shape}"
     yield f"{what}: TFLOP/s of {kernel} {tile}", tflops, ""
+    whole = dict(fastest_of_kernels(ours, shape, ("whole",))).get(kernel, (0, ""))[0]
     for name, text, its_goal in ((f"cudnn/{what.replace(' ', '/')}", "cudnn", goal),
                                  (f"flash/{what.replace(' ', '/')}", "flash", ""),
                                  ("matmul/bf16/8192", "the matrix product", "")):
         theirs = next((figure_in(m, "TFLOPs") for m in library if m["name"] == name), 0)
         if theirs > 0:
             yield f"{what}: over {text}", tflops / theirs, its_goal
+            if whole > 0 and text != "the matrix product":
+                yield f"{what}: the whole pass over {text}", whole / theirs, ""
 
 
 def figures_of(ours, library):

@@ -42,8 +42,8 @@ StepProblem::StepProblem(const StepShape& shape, DType dtype, KernelPass pass,
   row_max_ = filled(rows, 0.0f);
   row_sum_ = filled(rows, 1.65 * shape.rows_k);
   counters_ = filled(1, StepCounters{});
+  out_ = filled(q_values, 1.0f);
   if (pass == KernelPass::forward) {
-    out_ = filled(q_values, 1.0f);
     lse_ = Buffer<float>(&meter_, rows);
     return;
   }
@@ -133,14 +133,24 @@ void StepProblem::launch(const Kernel& kernel, int tile, bool first, bool last,
   kernel.launch(step, dtype_, tile, stream);
 }
 
+void StepProblem::launch_whole_backward(const Kernel& kernel, int tile, cudaStream_t stream) {
+  launch_delta(dout_.data(), dtype_, out_.data(), delta_.data(), delta_.size(), shape_.head_dim,
+               stream);
+  RINGSCOPE_CUDA(cudaMemsetAsync(dq_.data(), 0, static_cast<std::size_t>(dq_.bytes()), stream));
+  launch(kernel, tile, true, true, stream);
+  launch_scale(dq_.data(), dq_.size(), backward().softmax_scale, stream);
+}
+
 double StepProblem::flops() const {
   return (pass_ == KernelPass::forward ? 4 : 10) * pairs_ * shape_.head_dim;
 }
 
 void StepProblem::poison() {
-  for (Buffer<float>* written : {&out_, &lse_, &dk_, &dv_})
-    if (written->bytes() > 0)
+  for (Buffer<float>* written : {&out_, &lse_, &dk_, &dv_}) {
+    const bool is_read = pass_ == KernelPass::backward && written == &out_;
+    if (written->bytes() > 0 && !is_read)
       RINGSCOPE_CUDA(cudaMemset(written->data(), 0xff, static_cast<std::size_t>(written->bytes())));
+  }
   if (out_16_.bytes() > 0)
     RINGSCOPE_CUDA(cudaMemset(out_16_.data(), 0xff, static_cast<std::size_t>(out_16_.bytes())));
   if (dq_.bytes() > 0)  // a step adds to it

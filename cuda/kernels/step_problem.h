@@ -32,6 +32,9 @@ class StepProblem {
   // Enqueue a step of the problem's pass by `kernel`. Only a forward step has a first and a last.
   void launch(const Kernel& kernel, int tile, bool first, bool last, cudaStream_t stream);
 
+  // Enqueue a whole backward pass as a library's: delta, dQ set to zero, the step, and dQ scaled.
+  void launch_whole_backward(const Kernel& kernel, int tile, cudaStream_t stream);
+
   // Let kernels for Hopper store out in 16 bits in steps that are first and last, as libraries do.
   void round_out() { out_16_ = Buffer<std::byte>(&meter_, q_.bytes()); }
 
