@@ -168,14 +168,6 @@ TEST_F(SimulateCommandTest, SweepsAreRepeatable) {
     EXPECT_EQ(way.HasMember("wall_s"), way["why_not"].IsNull());
 }
 
-TEST_F(SimulateCommandTest, MeasureTakesThisMachine) {
-  const auto json = run_for_json(
-      "simulate --measure --world-size 2 --seqlen 512 --heads 1 --head-dim 16 --dtype f32");
-  EXPECT_GT(json["machine"]["forward_flops"].GetDouble(), 1e6);
-  EXPECT_EQ(json["kv_buffers"].GetInt(), 2);
-  EXPECT_GT(json["machine"]["tile_rows"].GetInt(), 1);
-}
-
 TEST_F(SimulateCommandTest, NamesNoFlagThatIsFarFromAMistypedOne) {
   const ProgramResult far = run("simulate --nothing-like-it 4");
   EXPECT_EQ(far.err.find("or see"), std::string::npos) << far.err;

@@ -239,17 +239,15 @@ TEST(Zoo, AsksWhichBugItIs) {
 
 // The choices of a question have the same settings, so that these give no name away.
 TEST(Zoo, SettingsGiveNoNameAway) {
+  std::map<std::string, std::string> heads;
   for (const Bug& bug : zoo()) {
-    if (bug.name == "send-first") continue;  // it fails, so it needs no backward pass
-    for (const std::string& choice : bug.choices) {
-      if (choice == "send-first") continue;
-      const auto head_of = [](const Bug& any) {
-        const std::string text = evidence_of(any, 1).text();
-        return text.substr(0, text.find('\n'));
-      };
-      EXPECT_EQ(head_of(bug), head_of(bug_of(choice))) << bug.name << ", " << choice;
-    }
+    const std::string text = evidence_of(bug, 1).text();
+    heads[bug.name] = text.substr(0, text.find('\n'));
   }
+  heads.erase("send-first");  // it fails, so it needs no backward pass
+  for (const auto& [name, head] : heads)
+    for (const std::string& choice : bug_of(name).choices)
+      EXPECT_TRUE(!heads.contains(choice) || head == heads[choice]) << name << ", " << choice;
 }
 
 class ZooCommand : public ProgramTest {};

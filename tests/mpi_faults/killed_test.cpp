@@ -12,7 +12,7 @@ namespace {
 
 // What a failed run must not leave behind.
 const Strings kFiles{"--out", "o.npy", "--lse", "l.npy", "--trace", "t.json"};
-const Strings kShort{"--random", "--seqlen", "61", "--head-dim", "8", "--timeout", "5"};
+const Strings kShort{"--random", "--seqlen", "61", "--head-dim", "8", "--timeout", "3"};
 // Takes a while, long enough to be struck in the midst of it.
 const Strings kLong{"--random", "--seqlen", "60000", "--heads", "1", "--head-dim", "16"};
 
@@ -45,7 +45,7 @@ TEST_F(Killed, EveryRankAtEveryStep) {
 TEST_F(Killed, EveryRankFromOutside) {
   for_each(3, 3, [&](std::size_t i) {
     const int rank = static_cast<int>(i);
-    const auto job = start(ranks(3, kLong + Strings{"--timeout", "5"} + kFiles));
+    const auto job = start(ranks(3, kLong + Strings{"--timeout", "3"} + kFiles));
     ASSERT_TRUE(job->wait_for_ring(3)) << job->end().text();
     job->strike(job->working(rank), SIGKILL);
     expect_failed(*job, job->end(), {named(rank) + ", step ", ": its process ended"});
@@ -75,22 +75,23 @@ TEST_F(Killed, OrStoppedARankOutsideOfTheRing) {
     Strings arguments;
     std::string said;
   };
-  const Strings verify = kLong + Strings{"--verify", "--timeout", "5"};
+  // Verified in f64 by one rank, which takes a hundred times as long as the ring.
+  const Strings verify = "--random --seqlen 20000 --heads 1 --head-dim 16 --timeout 3 --verify";
   const std::string apart = " before the ranks had met";
   std::vector<Strike> strikes;
   for (const int rank : {0, 1}) {
     strikes.insert(
         strikes.end(),
         {{"MPI_Init_thread", rank, SIGKILL, kShort, "its process ended by signal 9" + apart},
-         {"MPI_Init_thread", rank, SIGSTOP, kShort, "its process was stopped for 5 s" + apart},
+         {"MPI_Init_thread", rank, SIGSTOP, kShort, "its process was stopped for 3 s" + apart},
          {"MPI_Finalize", rank, SIGKILL, kShort, "its process ended (in MPI_Finalize)"},
-         {"MPI_Finalize", rank, SIGSTOP, kShort, "no sign of life for 5 s (in MPI_Finalize)"}});
+         {"MPI_Finalize", rank, SIGSTOP, kShort, "no sign of life for 3 s (in MPI_Finalize)"}});
   }
   strikes.insert(strikes.end(),
                  {{"after", 0, SIGKILL, verify, "its process ended (verifying and writing)"},
-                  {"after", 0, SIGSTOP, verify, "no sign of life for 5 s (verifying and writing)"},
+                  {"after", 0, SIGSTOP, verify, "no sign of life for 3 s (verifying and writing)"},
                   {"after", 1, SIGKILL, verify, "its process ended (waiting for rank 0)"},
-                  {"after", 1, SIGSTOP, verify, "no sign of life for 5 s (waiting for rank 0)"}});
+                  {"after", 1, SIGSTOP, verify, "no sign of life for 3 s (waiting for rank 0)"}});
   for_each(strikes.size(), 4, [&](std::size_t i) {
     const Strike& strike = strikes[i];
     SCOPED_TRACE(strike.where + std::string(" ") + std::to_string(strike.rank) + " " +

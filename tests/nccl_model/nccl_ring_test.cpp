@@ -40,29 +40,32 @@ class NcclRing : public NcclTest, public testing::WithParamInterface<RingOn> {
 };
 
 TEST_P(NcclRing, AgreesWithTheOracleAndGivesTheBitsOfVirtualRanks) {
-  std::uint64_t turn = 0;
-  for (const char* mask : {"full", "causal", "causal+window:7", "prefix:20", "documents:13,20,4"})
-    for (const Index seqlen : {37, 3}) {  // the second of fewer rows than ranks
-      if (seqlen == 3 && std::string(mask) != "causal") continue;
-      const RingReference problem({1, 4, 2, seqlen, 6}, DType::f32, mask, 0.4f, 79);
-      const Problem config = config_of(problem);
-      reset_models();
-      model::set_stream_seed(++turn);
-      model::set_nccl_delay(static_cast<int>(turn % 4), turn);
-      SCOPED_TRACE(described(problem, config));
-      const RingRun done = run_nccl(problem, config);
-      problem.check(config, done);
-      expect_nothing_left();
-      GpuOptions options;
-      options.kernels = quick_options().kernels;
-      EXPECT_EQ(bits(done.outputs), bits(run_on_gpu(config, problem.inputs, {}, options).outputs));
-    }
+  constexpr const char* kMasks[] = {"full", "causal+window:7", "prefix:20", "documents:13,20,4"};
+  const int turn = GetParam().world_size + static_cast<int>(GetParam().partition);
+  std::uint64_t seed = 0;
+  for (const auto& [mask, seqlen] : {std::pair{kMasks[turn % 4], 37},
+                                     {kMasks[(turn + 1) % 4], 37},
+                                     {"causal", 37},
+                                     {"causal", 3}}) {  // the last of fewer rows than ranks
+    const RingReference problem({1, 4, 2, seqlen, 6}, DType::f32, mask, 0.4f, 79);
+    const Problem config = config_of(problem);
+    reset_models();
+    model::set_stream_seed(++seed);
+    model::set_nccl_delay(static_cast<int>(seed % 4), seed);
+    SCOPED_TRACE(described(problem, config));
+    const RingRun done = run_nccl(problem, config);
+    problem.check(config, done);
+    expect_nothing_left();
+    GpuOptions options;
+    options.kernels = quick_options().kernels;
+    EXPECT_EQ(bits(done.outputs), bits(run_on_gpu(config, problem.inputs, {}, options).outputs));
+  }
 }
 
 // The dependencies between streams are all stated: no order of them, and no delay of NCCL's, shows.
 TEST_P(NcclRing, IsRightUnderManyOrdersOfStreams) {
   const RingReference problem({1, 4, 2, 17, 4}, DType::f32, "causal", 0.5f, 80);
-  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     reset_models();
     model::set_stream_seed(seed);

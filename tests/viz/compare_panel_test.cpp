@@ -63,30 +63,6 @@ TEST(ComparePanel, DrawsOddCompanyAndManyRanks) {
   EXPECT_GT(stage.box_of_picture("compare pairs 1").height(), 64);
 }
 
-TEST(ComparePanel, ColumnsStandSideBySideAtOneHeight) {
-  Stage stage(draw_compare, four(), 1600, 780);
-  for (const std::string slot : {"compare mask ", "compare pairs "}) {
-    const Box first = stage.box_of_picture(slot + "0");
-    ASSERT_GT(first.width(), 100);
-    for (int i = 1; i < 4; ++i) {
-      const Box box = stage.box_of_picture(slot + std::to_string(i));
-      const Box before = stage.box_of_picture(slot + std::to_string(i - 1));
-      EXPECT_FLOAT_EQ(box.y0, first.y0);
-      EXPECT_FLOAT_EQ(box.height(), first.height());
-      EXPECT_FLOAT_EQ(box.width(), first.width());
-      EXPECT_GT(box.x0, before.x1);
-      EXPECT_LT(box.x1, 1600);
-    }
-  }
-}
-
-TEST(ComparePanel, HoveringACellShowsAllRecordings) {
-  Stage stage(draw_compare, four(), 1600, 780);
-  const HeatLayout layout{stage.box_of_picture("compare pairs 1"), 4, 4};
-  stage.hover(layout.cell(2, 3).center());
-  EXPECT_TRUE(Stage::tooltip_shown());
-}
-
 // Equal strengths mean equal pairs in all columns: the contiguous recording has empty cells where
 // zigzag has none.
 TEST(ComparePanel, ColoursShareOneScale) {
@@ -101,25 +77,6 @@ TEST(ComparePanel, ColoursShareOneScale) {
   EXPECT_EQ(color(zigzag, 0, 1), color(zigzag, 3, 1));
   EXPECT_NE(color(contiguous, 0, 1), color(contiguous, 3, 1));
   EXPECT_NE(color(contiguous, 3, 1), color(zigzag, 3, 1));  // a whole block against half of one
-}
-
-// Where the problems differ, no figure is coloured as better or worse than another.
-TEST(ComparePanel, UnequalProblemsHaveNoWinner) {
-  const auto accents = [](const std::string& second_mask) {
-    Stage stage(draw_compare,
-                documents_of(ring_trace(4, "contiguous"), ring_trace(4, "zigzag", second_mask)),
-                1600, 780);
-    stage.session.color_by = ColorBy::owner;
-    const Box mask = stage.box_of_picture("compare mask 1");
-    const Image image = stage.picture();
-    int found = 0;
-    for (int y = static_cast<int>(mask.y0); y < static_cast<int>(mask.y1); ++y)
-      for (int x = static_cast<int>(mask.x1) + 4; x < static_cast<int>(mask.x1) + 200; ++x)
-        found += image.at(x, y) == palette_of(Theme::dark).accent ? 1 : 0;
-    return found;
-  };
-  EXPECT_GT(accents("causal"), 0);
-  EXPECT_EQ(accents("full"), 0);
 }
 
 // In the whole viewer: a click on a cell goes there in all recordings, one on a title shows that

@@ -93,23 +93,6 @@ TEST(RingPanel, TilesHaveTheColourOfTheBlockHeld) {
   }
 }
 
-// Rank 0 waits for a block that rank 2 still holds: its own place shows no name.
-TEST(RingPanel, ABlockIsNamedWhereItIs) {
-  HandMade made(3, "zigzag", "causal", "ring", 48);
-  for (const int rank : {0, 1, 2}) made.compute(rank, 0, 0, 100'000, 100);
-  made.compute(2, 1, 100'000, 220'000, 90).wait(0, 2, 180'000, 500'000);
-  made.compute(0, 1, 100'000, 180'000, 90);
-  Stage stage(draw_ring, documents_of(made.trace()), 600, 600);
-  const Box tile = ring_layout(stage.box(), 3).tile(0);
-  const auto colors_inside = [&](double at_ns) {
-    stage.session.set_axis_mode(AxisMode::time);
-    stage.session.seek(at_ns);
-    return colors_in(stage.picture(), tile, 6).size();
-  };
-  EXPECT_GT(colors_inside(50'000), 2u);
-  EXPECT_EQ(colors_inside(200'000), 1u);
-}
-
 // ---
 // The mask.
 
@@ -140,34 +123,6 @@ TEST(MaskPanel, ClickSelectsTheSliceOfTheRegion) {
   EXPECT_LT(stage.session.playback.position(), end);
 }
 
-TEST(MaskPanel, TooltipOverThePictureOnly) {
-  Stage stage(draw_mask, documents_of(ring_trace(4)), 600, 400);
-  const Box picture = mask_layout(stage.box()).picture;
-  stage.hover(picture.center());
-  EXPECT_TRUE(Stage::tooltip_shown());
-  stage.hover({picture.x0 - 4, picture.y0 + 4});
-  EXPECT_FALSE(Stage::tooltip_shown());
-}
-
-// A causal mask: keys after the query are the colour of nothing; allowed pairs grow stronger as the
-// playhead passes them.
-TEST(MaskPanel, ShowsWhatIsAllowedAndWhatIsDone) {
-  Stage stage(draw_mask, documents_of(ring_trace(4)), 600, 400);
-  const Box picture = mask_layout(stage.box()).picture;
-  const auto pixel = [](const Image& image, ImVec2 at) {
-    return image.at(static_cast<int>(at.x), static_cast<int>(at.y));
-  };
-  stage.session.seek(0);
-  const Image before = stage.picture();
-  stage.session.seek(stage.session.length());
-  const Image after = stage.picture();
-  const ImVec2 masked = picture.at(0.8, 0.3), allowed = picture.at(0.1, 0.9);
-  EXPECT_EQ(pixel(before, masked), pixel(after, masked));
-  EXPECT_NE(pixel(before, allowed), pixel(after, allowed));
-  EXPECT_EQ(pixel(after, allowed), owner_color(stage.session.theme, 0, 4));
-  EXPECT_NE(pixel(after, allowed), pixel(after, masked));
-}
-
 // In both orders a frame of the playhead's colour stands around what is attended now.
 TEST(MaskPanel, WhatIsAttendedNowIsFramed) {
   Stage stage(draw_mask, documents_of(ring_trace(4)), 600, 400);
@@ -182,24 +137,6 @@ TEST(MaskPanel, WhatIsAttendedNowIsFramed) {
     EXPECT_GT(framed(0.1), 20);
     EXPECT_EQ(framed(1), 0);
   }
-}
-
-// All pairs are allowed and attended, so only lines between the ranks' blocks differ in colour.
-TEST(MaskPanel, LinesBetweenBlocksWhereThereIsRoom) {
-  Stage stage(draw_mask, documents_of(ring_trace(16, "contiguous", "full")), 600, 400);
-  stage.session.color_by = ColorBy::kind;
-  stage.session.seek(stage.session.length());
-  const auto colors = [&](MaskOrder order, int side) {
-    stage.resize(side, side);
-    stage.session.mask_order = order;
-    const Image image = stage.picture();
-    const Box picture = mask_layout(stage.box()).picture;
-    const Box line{picture.x0 + 2, picture.y0 + 3, picture.x1 - 2, picture.y0 + 4};
-    return colors_in(image, line).size();
-  };
-  EXPECT_EQ(colors(MaskOrder::global, 400), 1u);
-  EXPECT_GT(colors(MaskOrder::local, 400), 1u);
-  EXPECT_EQ(colors(MaskOrder::local, 150), 1u);
 }
 
 // Drawing again after every kind of change shows the change: what is kept is not kept too long.
@@ -316,49 +253,6 @@ TEST(BalancePanel, ClickOnACellGoesThere) {
     }
 }
 
-// Ranks are at different steps on the clock; the marked column is where the selected one is.
-TEST(BalancePanel, MarksTheStepOfTheSelectedRank) {
-  HandMade made(3, "zigzag", "causal", "ring", 48);
-  for (int rank = 0; rank < 3; ++rank)
-    for (int step = 0; step < 3; ++step)
-      made.compute(rank, step, 100 * step * (rank + 1), 100 * (step + 1) * (rank + 1), 10);
-  Stage stage(draw_balance, documents_of(made.trace()), 900, 700);
-  const HeatLayout layout{stage.box_of_picture("balance"), 3, 3};
-  for (const auto& [rank, step] : {std::pair(-1, 2), {1, 1}, {2, 0}}) {
-    stage.session.select_rank(rank);
-    stage.session.seek(250);
-    EXPECT_EQ(stage.session.step_now(0), step);
-    const Image image = stage.picture();
-    const Color mark = palette_of(stage.session.theme).playhead;
-    for (int column = 0; column < 3; ++column) {
-      const int x = static_cast<int>(layout.cell(0, column).center().x);
-      int nearest = 255;  // of the pixels above the column, from the mark's red
-      for (int y = -3; y < 1; ++y)
-        nearest = std::min(
-            nearest,
-            std::abs(static_cast<int>(mark & 255) -
-                     static_cast<int>(image.at(x, static_cast<int>(layout.box.y0) + y) & 255)));
-      EXPECT_EQ(nearest < 40, column == step) << "rank " << rank << ", column " << column;
-    }
-  }
-}
-
-// A cell's colour is stronger the more pairs it has; contiguous causal: rank 3 has most at step 1,
-// rank 0 has none.
-TEST(BalancePanel, ColourGrowsWithPairs) {
-  Stage stage(draw_balance, documents_of(ring_trace(4)), 900, 700);
-  const HeatLayout layout{stage.box_of_picture("balance"), 4, 4};
-  const Image image = stage.picture();
-  const auto color = [&](int rank, int step) {
-    const Box cell = layout.cell(rank, step);
-    return image.at(static_cast<int>(cell.x0) + 4, static_cast<int>(cell.y0) + 4);
-  };
-  EXPECT_NE(color(0, 1), color(3, 1));
-  EXPECT_EQ(color(0, 1), color(0, 2));  // nothing in either
-  EXPECT_EQ(color(3, 1), color(3, 2));  // whole blocks
-  EXPECT_NE(color(3, 0), color(3, 1));  // the diagonal block has half
-}
-
 TEST(BalancePanel, TabsChooseWhatIsShown) {
   Stage stage(draw_balance, documents_of(ring_trace(4)), 900, 700);
   const Box cells = stage.box_of_picture("balance");
@@ -403,19 +297,6 @@ TEST(Meanings, ComeFromTheGlossary) {
   EXPECT_TRUE(meaning_of("tile").starts_with("A rectangle of scores"));
   EXPECT_EQ(meaning_of("no such term"), "");
   EXPECT_EQ(meaning_of(""), "");
-
-  // In the line of a slice's details, as words.
-  Stage stage(draw_details, documents_of(ring_trace(4)), 1400, 24);
-  std::vector<Slice>& slices = stage.session.documents[0].trace.rows[0].slices;
-  slices[0].tiles_full = 20;
-  stage.session.select(SliceId{0, 0});
-  int explained = 0;
-  for (float x = 0; x < 1400; x += 10) {
-    stage.hover({x, 12});
-    explained += Stage::tooltip_shown() ? 1 : 0;
-  }
-  EXPECT_GT(explained, 8);   // "KV block of rank 0", "tiles 20 full, 0 partial, 0 skipped"
-  EXPECT_LT(explained, 70);  // and nothing else
 }
 
 // 32 ranks on 4 nodes; rank 21 takes twice as long.
@@ -457,22 +338,14 @@ TEST(RankMap, WhatDiffersComesFirstAndClicksLeadToItsSlice) {
   EXPECT_EQ(session.view, session.view_of(*session.selected));
 }
 
-// Of 32 ranks on 4 nodes, the even ones of nodes 1 and 3 are recorded; rank 8 attends nothing from
-// step 16 on.
-TEST(RankMap, ShowsRecordedRanksAloneAndNoPaceWithoutPairs) {
+// Of 32 ranks on 4 nodes, the even ones of nodes 1 and 3 are recorded.
+TEST(RankMap, ShowsRecordedRanksAlone) {
   HandMade made(32);
   made.recording().info.machine.emplace().nodes = 4;
   for (const int rank : {8, 10, 12, 14, 24, 26, 28, 30})
-    for (int step = 0; step < 32; ++step)
-      made.compute(rank, step, 70 * step, 70 * step + 50, rank == 8 && step >= 16 ? 0 : 10);
+    for (int step = 0; step < 32; ++step) made.compute(rank, step, 70 * step, 70 * step + 50, 10);
   Stage stage(draw_rank_map, documents_of(made.trace()), 1400, 300);
-  stage.session.by_deviation = false;
-  stage.session.heat_metric = 4;
   const HeatLayout layout{stage.box_of_picture("rank map"), 8, 32};
-  const Box cell = layout.cell(0, 20);
-  const Palette& palette = palette_of(stage.session.theme);
-  EXPECT_EQ(stage.picture().at(static_cast<int>(cell.x0) + 4, static_cast<int>(cell.y0) + 4),
-            mix(palette.panel, palette.text, 0.05));
   stage.click(layout.cell(4, 3).center());
   EXPECT_EQ(stage.session.selected_rank, 24);
 }
@@ -550,9 +423,6 @@ TEST(Ink, ReadsOnEveryColour) {
       const Color ground = palette_of(theme).of(static_cast<Kind>(kind));
       EXPECT_GE(contrast(ink_on(ground), ground), 4.5) << kind;
     }
-    // Waiting is no owner's colour.
-    for (int owner = 0; owner < 8; ++owner)
-      EXPECT_GT(contrast(palette_of(theme).of(Kind::wait), owner_color(theme, owner, 8)), 1.25);
   }
 }
 
@@ -615,14 +485,6 @@ TEST(SoftmaxRows, EveryBlockHasItsFactorAndItsPart) {
   EXPECT_NEAR(steps[2].factor, std::exp(-2.0), 1e-12);
   EXPECT_NEAR(steps[1].part, 2 * std::exp(-2.0) / 1.5, 1e-12);
   EXPECT_NEAR(steps[1].part + steps[2].part, 1, 1e-12);
-}
-
-TEST(SoftmaxRows, NumbersAsText) {
-  EXPECT_EQ(softmax_text(-INFINITY), "-inf");
-  EXPECT_EQ(softmax_text(1.5f), "1.5000");
-  EXPECT_EQ(softmax_text(0), "0.0000");
-  EXPECT_EQ(softmax_text(0.0001), "1.000e-04");
-  EXPECT_EQ(softmax_text(NAN), "nan");
 }
 
 // Clicks down the left side of the panel hit every line of the table, each of one step.

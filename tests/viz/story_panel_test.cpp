@@ -58,19 +58,6 @@ TEST(StoryPanel, StandsBesideTheTimelineUntilItIsHidden) {
   EXPECT_EQ(timeline_state().body.x0, beside);
 }
 
-// Its bar moves: the timeline gives way, to an end.
-TEST(StoryPanel, CanBeMadeWiderAndNarrower) {
-  Person person = reader();
-  const float before = timeline_state().body.x0;
-  const float bar = 6 + 1588 * person.viewer.splits.story + 3;
-  person.drag({bar, 500}, {bar + 80, 500});
-  EXPECT_NEAR(timeline_state().body.x0, before + 80, 2);
-  person.drag({bar + 80, 500}, {1590, 500});
-  EXPECT_LT(timeline_state().body.x0, 700);
-  person.resize(800, 500);
-  EXPECT_LT(timeline_state().body.x0, 500);
-}
-
 // Somewhere down its left column every paragraph can be clicked, in order.
 TEST(StoryPanel, AClickGoesToAParagraph) {
   Person person = reader();
@@ -110,41 +97,13 @@ TEST(StoryPanel, ButtonsGoOnAndBack) {
   EXPECT_FALSE(session.playback.playing());
 }
 
-// What a paragraph points at keeps its colour while the rest fades.
-TEST(StoryPanel, SetsApartWhatItTalksAbout) {
-  Person person = reader();
-  Session& session = person.session();
-  session.show_flows = false;
-  // The colour near the end of a rank's first computation.
-  const auto color_of = [&](int rank) {
-    const Image image = person.picture();
-    const Slice& slice = session.document().trace.slices_of(rank, RingLane::compute)[0];
-    const ImVec2 at =
-        person.place_of(rank, RingLane::compute, slice.begin_ns + slice.duration_ns() * 9 / 10);
-    return image.at(static_cast<int>(at.x), static_cast<int>(at.y));
-  };
-  const Color rank_0 = color_of(0);
-  const Color rank_1 = color_of(1);
-  session.tell(1);  // of rank 1
-  EXPECT_EQ(color_of(1), rank_1);
-  EXPECT_NE(color_of(0), rank_0);
-  person.press(SpecialKey::escape);
-  EXPECT_EQ(color_of(0), rank_0);
-}
-
-// The tab that a paragraph is about comes to the front: its picture is another one.
+// The tab that a paragraph is about comes to the front.
 TEST(StoryPanel, OpensTheFigureThatItIsAbout) {
   Person person = reader();
   person.session().tell(4);
   EXPECT_EQ(person.session().figure, Figure::softmax);
   person.rest(3);
   EXPECT_FALSE(person.session().figure);
-  const Image softmax = person.picture();
-  person.session().tell(2);
-  person.rest(3);
-  person.session().tell(4);
-  person.session().figure.reset();
-  EXPECT_NE(person.picture().pixels, softmax.pixels);
 }
 
 TEST(RichTextPanel, WrapsAndMeasuresAlike) {
@@ -269,27 +228,6 @@ TEST(Failure, OfUnknownPlace) {
     person.click({300, 6 + 46 + 6 + 15});
     EXPECT_EQ(person.session().selected_rank, -1);
   }
-}
-
-// The wait that was broken off, and the silence of the rank that failed, are set apart.
-TEST(Failure, IsMarkedInTheTimeline) {
-  Person person(session_of(failed_ranks().trace()), 1280, 720);
-  Session& session = person.session();
-  session.select(std::nullopt);
-  session.seek(0);
-  const Document& document = session.document();
-  ASSERT_EQ(document.unfinished.size(), 1u);
-  const Image image = person.picture();
-  const auto color_at = [&](int rank, RingLane lane, std::int64_t ns) {
-    const ImVec2 at = person.place_of(rank, lane, ns);
-    const float half = timeline_state().layout.rows[0].height / 2;
-    return image.at(static_cast<int>(at.x), static_cast<int>(at.y + half - 3));
-  };
-  const Color in_vain = color_at(0, RingLane::wait, 870 * kUs);
-  const Color ended = color_at(0, RingLane::wait, 90 * kUs);
-  EXPECT_NE(in_vain, ended);
-  EXPECT_NE(color_at(1, RingLane::wait, 870 * kUs), color_at(1, RingLane::wait, 200 * kUs));
-  EXPECT_EQ(color_at(0, RingLane::send, 870 * kUs), color_at(0, RingLane::send, 600 * kUs));
 }
 
 }  // namespace

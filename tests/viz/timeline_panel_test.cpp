@@ -91,26 +91,6 @@ TEST(Timeline, AClickSelectsAndAClickBesideClears) {
   EXPECT_FALSE(hands.session().selected.has_value());
 }
 
-// The time without a processor is shaded at the slice's end, below its label: dark letters on the
-// shade could not be read.
-TEST(Timeline, OffTheProcessorIsShadedBelowTheLabel) {
-  for (const int height : {900, 1400}) {
-    Trace trace = slow_ring_trace();
-    const std::uint32_t row = trace.row_of(0, RingLane::compute);
-    Slice& slice = trace.rows[row].slices[0];
-    slice.cpu_ns = slice.duration_ns() / 2;
-    const auto slice_end = static_cast<double>(slice.end_ns - trace.begin_ns);
-    Person hands(session_of(std::move(trace)), 1600, height);
-    const ImVec2 middle = hands.middle_of({row, 0});
-    const int x = static_cast<int>(hands.x_of(slice_end)) - 4;  // behind the label
-    const Image image = hands.picture();
-    const float half = hands.timeline().layout.place_of(row)->height / 2;
-    const auto color = [&](float y) { return image.at(x, static_cast<int>(middle.y + y)); };
-    EXPECT_EQ(color(3), color(-3));  // as low as letters reach without descenders
-    EXPECT_NE(color(half - 2), color(-3));
-  }
-}
-
 TEST(Timeline, TheWheelKeepsThePositionUnderTheMouse) {
   Person hands(session_of(two_ranks()));
   for (const double at : {130'000.0, 700'000.0, 350'000.0}) {
@@ -209,22 +189,6 @@ TEST(Timeline, RowsGrowAndScroll) {
   EXPECT_NEAR(hands.session().view.scroll_y, beyond, 0.5);
   for (int i = 0; i < 100; ++i) hands.wheel(1, true);
   EXPECT_EQ(hands.session().view.scroll_y, 0);
-}
-
-// Of very many ranks some are recorded. The others take no room, and do not empty the map.
-TEST(Timeline, ShowsRecordedRanksAlone) {
-  HandMade made(1024);
-  for (int rank = 0; rank < 1024; rank += 128) made.compute(rank, 0, 0, 1'000'000);
-  Person hands(session_of(made.trace()));
-  hands.session().show_overview(false);
-  hands.rest(2);
-  EXPECT_EQ(hands.timeline().layout.ranks.size(), 8u);
-  EXPECT_EQ(hands.timeline().layout.ranks[1].rank, 128);
-  const Box map = hands.timeline().map;
-  const Image image = hands.picture();
-  const Palette& palette = palette_of(hands.session().theme);
-  EXPECT_EQ(image.at(static_cast<int>(map.center().x), static_cast<int>(map.center().y)),
-            mix(palette.row_odd, palette.of(Kind::compute), 0.6));
 }
 
 TEST(Timeline, AClickOnItsNameSelectsARank) {

@@ -332,8 +332,7 @@ TEST(Viewer, ThereIsOneAtATime) {
 TEST(Viewer, DrawsEveryTraceAtEverySize) {
   for (auto& [name, trace] : stage_traces()) {
     Person person(session_of(std::move(trace)), 320, 240);
-    for (const auto& [width, height] :
-         {std::pair{320, 240}, {800, 500}, {1600, 900}, {3840, 2160}, {1, 1}, {5000, 100}}) {
+    for (const auto& [width, height] : {std::pair{320, 240}, {1600, 900}, {1, 1}, {5000, 100}}) {
       person.resize(width, height);
       for (const KeyBinding& binding : key_bindings()) {
         person.press(binding.key);

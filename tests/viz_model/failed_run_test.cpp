@@ -22,13 +22,6 @@ Recording failed_recording() {
   return recording;
 }
 
-TEST(FailedRun, SaysHowItEnded) {
-  const Trace trace = parse_trace(trace_text_of(failed_recording()));
-  ASSERT_TRUE(trace.run.has_value());
-  EXPECT_EQ(trace.run->failure, failed_recording().info.failure);
-  EXPECT_FALSE(parse_trace(trace_text_of(whole_recording())).run->failure.has_value());
-}
-
 TEST(FailedRun, SendsMayLackTheirReceives) {
   Recording recording = failed_recording();
   std::erase_if(recording.events[1], [](const TraceEvent& e) { return e.lane == RingLane::recv; });
@@ -322,16 +315,6 @@ TEST(Following, KeepsWhatTheUserLooksAt) {
   EXPECT_EQ(session.document().trace.slice(*session.selected).end_ns, 400'000);
   advance(session, 1e3);
   EXPECT_FALSE(session.playback.playing());
-}
-
-// A viewer that is opened before anything is recorded follows as well.
-TEST(Following, BeginsWithNothing) {
-  const Recording recording = two_steps().recording();
-  Session session = session_of(state_at(recording, 0).trace);
-  session.follow(state_at(recording, 300'000));
-  advance(session, 1);
-  EXPECT_EQ(session.playback.position(), 300'000);
-  EXPECT_EQ(session.view, fitted(300'000));
 }
 
 TEST(Following, HangIsShownAsAFailureIs) {

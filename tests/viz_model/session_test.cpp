@@ -608,9 +608,7 @@ TEST(SessionWhatIf, StepsOfBothAreOnOneAxis) {
   EXPECT_EQ(session.length(), 8);
 }
 
-// ---
 // A document holds what each part works out from its trace, and goes on doing so when it is moved.
-
 TEST(Document, HoldsWhatIsWorkedOut) {
   Document made = make_document(
       trace_of(record_run(PartitionKind::zigzag, "causal+documents:40,56", Scheme::ring, 3, true)));
@@ -630,24 +628,6 @@ TEST(Document, HoldsWhatIsWorkedOut) {
   EXPECT_FALSE(document.findings.empty());
   const std::uint32_t row = trace.row_of(1, RingLane::compute);
   EXPECT_EQ(document.index.row(row).begins.size(), trace.rows[row].slices.size());
-}
-
-TEST(Document, OfATraceThatIsNotOurs) {
-  Trace trace;
-  trace.ranks.push_back({1, "process", 0, 1});
-  trace.lanes.push_back({0, 1, "thread", 0, 1});
-  trace.names = {"work"};
-  trace.rows.push_back({0, 0, {plain_slice()}});
-  trace.rows[0].slices[0].end_ns = 10;
-  trace.end_ns = 10;
-  trace.slice_count = 1;
-  const Document document = make_document(std::move(trace));
-  EXPECT_FALSE(document.mask.has_value());
-  EXPECT_EQ(document.balance.ranks, 0);
-  EXPECT_TRUE(document.idle.ranks.empty());
-  EXPECT_TRUE(document.path().segments.empty());
-  EXPECT_TRUE(document.findings.empty());
-  EXPECT_EQ(document.index.row(0).begins.size(), 1u);
 }
 
 }  // namespace

@@ -26,17 +26,6 @@ TEST(BadRecording, TimesBeforeTheBaseTime) {
   }
 }
 
-// Any byte replaced: read or refused, but nothing else.
-TEST(BadRecording, EveryByteDamaged) {
-  const std::string whole = trace_text_of(whole_recording(1));
-  for (std::size_t at = 0; at < whole.size(); ++at)
-    for (const char c : {'\0', '"', '9', '-', '{', ']', '\\', '\xff'}) {
-      std::string text = whole;
-      text[at] = c;
-      complaint(text);
-    }
-}
-
 // Up to wherever it is cut off, it is shown, and said to be cut off.
 TEST(BadRecording, CutOffAtEveryByte) {
   const std::string whole = trace_text_of(whole_recording());

@@ -85,11 +85,6 @@ TEST(SimRecording, SaysWhatWasSimulated) {
   EXPECT_EQ(recording.dropped, std::vector<std::int64_t>(3, 0));
 }
 
-TEST(SimRecording, RepeatsToTheByte) {
-  const Scenario scenario = scenario_of(5, Scheme::ring, Pace::buffers, true);
-  EXPECT_EQ(recorded(scenario).recording, recorded(scenario).recording);
-}
-
 TEST(SimRecording, OfManyRanksHoldsTheCriticalPathAndASample) {
   Scenario scenario = scenario_of(256, Scheme::ring, Pace::buffers, false);
   const auto [simulation, recording] = recorded(scenario);

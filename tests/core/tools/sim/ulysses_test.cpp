@@ -63,14 +63,6 @@ TEST(SimulatedUlysses, TakesWhatTheClosedFormSays) {
       }
 }
 
-// The same on a cluster of one node.
-TEST(SimulatedUlysses, TakesTheSameOnOneNode) {
-  const Problem job = job_of(4);
-  const Link link{"", kRates.bytes_per_s, kRates.latency_s};
-  const Machine machine = machine_on({4, 1, link, link, 1}, kRates, job.scheme);
-  EXPECT_EQ(run(job, machine).wall_s(), run(job, machine_of(4)).wall_s());
-}
-
 TEST(SimulatedUlysses, AllWaitForTheSlowestAtEachAllToAll) {
   const Problem job = job_of(4, "full");
   const double all = run(job, machine_of(4)).wall_s();
@@ -124,31 +116,6 @@ TEST(SimulatedUlysses, TilesAreThoseOfTheWholeSequence) {
     if (first == 0) first = done.wall_s();
     EXPECT_EQ(done.wall_s(), first);
   }
-}
-
-// Shares of three and two heads: the loop is followed, and moves what it moves in a run.
-TEST(SimulatedUlysses, FollowsTheLoopWhereHeadsDoNotDivide) {
-  const Problem job = job_of(3);
-  const Simulation simulation = run(job, machine_of(3));
-  EXPECT_GT(simulation.wall_s(), 0);
-  double pairs = 0;
-  for (int rank = 0; rank < 3; ++rank) {
-    const SimulatedRank& mine = simulation.ranks[static_cast<std::size_t>(rank)];
-    const LoopCounts counts = count_loop(job, rank);
-    EXPECT_EQ(mine.bytes_sent, counts.forward_bytes + counts.backward_bytes);
-    pairs += mine.pairs;
-  }
-  EXPECT_NEAR(pairs, total_pairs(job), 1e-9 * pairs);
-  EXPECT_THROW(run(job_of(9), machine_of(9)), InputError);
-}
-
-TEST(SimulatedUlysses, SharesCores) {
-  Machine machine = machine_of(4);
-  machine.rates.bytes_per_s = 1e15;
-  machine.rates.latency_s = 0;
-  const double own = run(job_of(4), machine).wall_s();
-  machine.cores = 2;
-  EXPECT_NEAR(run(job_of(4), machine).wall_s(), 2 * own, 1e-6 * own);
 }
 
 }  // namespace ulysses_test
