@@ -100,42 +100,6 @@ TEST_F(PlanCommandTest, TellsTheGroupsOfRanksThatAreSplitInFourWays) {
   }
 }
 
-// A rank has 8 of 32 heads and 16 of 32 layers. 8 ranks of a node are 4 tensor ranks of 2 context ranks;
-// the 4 ranks with the same weights lie on two nodes and share its 8 links with those of 3 others.
-TEST_F(PlanCommandTest, TimesAModelThatIsSplitInFourWays) {
-  const Strings plan =
-      "plan --model llama3-8b --gpu H100 --link 400,0 --between 50,0 --nics 8 --seqlen 8192 --mask "
-      "causal --backward --world-size 32 --tensor 4 --context 2 --pipeline 2 --sequences 6 --zero "
-      "1";
-  const auto json = run_for_json(plan), shared = run_for_json(plan + "--sequence-parallel"),
-             cut = run_for_json(plan + "--interleave 4");
-  const auto of = [](const rapidjson::Document& some, const char* key) {
-    return some["model"][key].GetDouble();
-  };
-  const double own =
-                   128256 / 4 * 4096.0 + 4096 + 16 * 4096.0 * (128 * (16 + 4) + 3 * 14336 / 4 + 2),
-               part = 0.75;
-  const double rows = 4096 * 4096 * 2.0, sum = part * rows / 400e9, batches = 3;
-  EXPECT_EQ(json["model"]["micro_batches"].GetInt(), batches);
-  EXPECT_NEAR(of(json, "reduction_s"), part * 4 * (own + 1) / 100e9, 1e-9);
-  EXPECT_NEAR(of(json, "gathering_s"), part * 2 * own / 100e9, 1e-9);
-  EXPECT_NEAR(of(json, "update_s"), own / 4 * 32 / 3350e9, 1e-9);
-  EXPECT_NEAR(of(json, "tensor_s"), batches * 16 * 8 * sum, 1e-9);
-  EXPECT_NEAR(of(shared, "tensor_s"), batches * 16 * 10 * sum, 1e-9);
-  EXPECT_NEAR(of(shared, "values_s") - of(json, "values_s"),
-              -part * batches * 16 * 2 * 8 * rows / 3350e9, 1e-9);
-  const auto busy = [&](const rapidjson::Document& some) {
-    return of(some, "attention_s") + of(some, "projections_s") + of(some, "mlp_s") +
-           of(some, "values_s") + of(some, "tensor_s");
-  };
-  EXPECT_NEAR(of(json, "pipeline_s"), busy(json) / batches + 2 * rows / 50e9, 1e-9);
-  EXPECT_NEAR(of(cut, "pipeline_s"), busy(cut) / batches / 4 + 2 * rows / 50e9, 1e-9);
-  EXPECT_NEAR(of(shared, "pipeline_s"), busy(shared) / batches + 2 * rows / 4 / 50e9, 1e-9);
-  EXPECT_NEAR(of(json, "tokens_per_s"), 6 * 8192 / of(json, "total_s"), 1e-6);
-  EXPECT_NEAR(of(json, "mfu"), 6 * of(json, "model_flops") / 32 / of(json, "total_s") / 989.4e12,
-              1e-9);
-}
-
 // Rings that leave the same node share its links to others.
 TEST_F(PlanCommandTest, RingsShareTheLinksOfTheirNodes) {
   const auto exposed = [&](const char* more) {
@@ -438,13 +402,6 @@ TEST_F(PlanCommandTest, CountsAWholeModelsMemory) {
   EXPECT_GT(fits["largest_seqlen"].GetDouble(), 100000);
   EXPECT_LT(fits["model"]["mfu"].GetDouble(), 0.65);
   EXPECT_GT(fits["model"]["mfu"].GetDouble(), 0.1);
-}
-
-TEST_F(PlanCommandTest, MemoryFractionCounts) {
-  const double all = run_for_json(plan_with("--memory-fraction 1"))["largest_seqlen"].GetDouble();
-  const double half =
-      run_for_json(plan_with("--memory-fraction 0.5"))["largest_seqlen"].GetDouble();
-  EXPECT_NEAR(half / all, 0.5, 1e-3);
 }
 
 TEST_F(PlanCommandTest, OneRankHasNothingToSend) {

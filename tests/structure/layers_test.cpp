@@ -194,12 +194,6 @@ TEST(Layers, SeeOnlyWhatLiesBelow) {
   }
 }
 
-TEST(Layers, EveryFileLiesInOne) {
-  for (const char* path : {"main.cpp", "core/loose.h", "core/other/a.h", "helpers/a.h",
-                           "corely/base/a.h", "viz/a.h", "viz/other/a.h", "cuda/a.h"})
-    expect_one_complaint({file(path)}, "lies in no layer");
-}
-
 TEST(Layers, IncludesAreWrittenFromTheRoot) {
   const SourceFile math = file("core/base/math.h");
   for (const char* wrong :
@@ -209,6 +203,32 @@ TEST(Layers, IncludesAreWrittenFromTheRoot) {
   EXPECT_EQ(joined(complaints_about(
                 {math, file("core/problem/shape.h", {"\"core/base/math.h\"", "<vector>"})})),
             "");
+}
+
+// Of one file each: where it lies, how long it is, and what it tests.
+TEST(Layers, FilesLieWhereTheyBelong) {
+  const auto expect_none = [](const std::vector<SourceFile>& files) {
+    EXPECT_EQ(joined(complaints_about(files)), "");
+  };
+  for (const char* path : {"main.cpp", "core/loose.h", "core/other/a.h", "helpers/a.h",
+                           "corely/base/a.h", "viz/a.h", "viz/other/a.h", "cuda/a.h"})
+    expect_one_complaint({file(path)}, "lies in no layer");
+  for (const char* path : {"core/base/util/a.h", "tests/common/a.h", "viz/model/utils/b/a.h"})
+    expect_one_complaint({file(path)}, "lies in a folder called");
+  expect_none({file("viz/model/common.h"), file("viz/model/utility/a.h")});
+  const SourceFile source = file("core/base/a.h");
+  expect_none({source, file("tests/core/base/a_test.cpp"), file("tests/core/base/driver/a.cpp")});
+  expect_one_complaint({source, file("tests/core/tools/sim/a_test.cpp")}, "tests core/tools/sim/");
+  std::vector<SourceFile> files;
+  for (int i = 0; i < kMaxFiles; ++i)
+    files.push_back(file("core/base/" + std::to_string(i) + ".h"));
+  expect_none(files);
+  files.push_back(file("core/base/last.h"));
+  expect_one_complaint(files, "holds 41 files");
+  SourceFile long_file{"viz/model/a.cpp", std::string(kMaxLines, '\n')};
+  expect_none({long_file});
+  long_file.text += '\n';
+  expect_one_complaint({long_file}, "801 lines long");
 }
 
 TEST(Layers, CyclesAreFound) {
@@ -223,31 +243,6 @@ TEST(Layers, CyclesAreFound) {
                 {file("viz/model/a.h", {"\"viz/model/b.h\"", "\"viz/model/c.h\""}),
                  file("viz/model/b.h", {"\"viz/model/c.h\""}), file("viz/model/c.h")})),
             "");
-}
-
-TEST(Layers, FoldersThatHoldAnythingAreRefused) {
-  for (const char* path : {"core/base/util/a.h", "tests/common/a.h", "viz/model/utils/b/a.h"})
-    expect_one_complaint({file(path)}, "lies in a folder called");
-  EXPECT_EQ(joined(complaints_about({file("viz/model/common.h"), file("viz/model/utility/a.h")})),
-            "");
-}
-
-TEST(Layers, TestsOfCoreMirrorIt) {
-  const SourceFile source = file("core/base/a.h");
-  EXPECT_EQ(joined(complaints_about({source, file("tests/core/base/a_test.cpp"),
-                                     file("tests/core/base/driver/a.cpp")})),
-            "");
-  expect_one_complaint({source, file("tests/core/ring/a_test.cpp")}, "tests core/ring/");
-  expect_one_complaint({source, file("tests/core/tools/sim/a_test.cpp")}, "tests core/tools/sim/");
-}
-
-TEST(Layers, FullFoldersAreRefused) {
-  std::vector<SourceFile> files;
-  for (int i = 0; i < kMaxFiles; ++i)
-    files.push_back(file("core/base/" + std::to_string(i) + ".h"));
-  EXPECT_EQ(joined(complaints_about(files)), "");
-  files.push_back(file("core/base/last.h"));
-  expect_one_complaint(files, "holds 41 files");
 }
 
 // A program that reads a file which has moved may fail only where few look: in a sanitizer's preset.
@@ -312,13 +307,6 @@ TEST(Layers, TheHalfHourListIsTrue) {
   }
   EXPECT_EQ(listed, 6);
   EXPECT_LE(total, 700);
-}
-
-TEST(Layers, LongFilesAreRefused) {
-  SourceFile long_file{"viz/model/a.cpp", std::string(kMaxLines, '\n')};
-  EXPECT_EQ(joined(complaints_about({long_file})), "");
-  long_file.text += '\n';
-  expect_one_complaint({long_file}, "801 lines long");
 }
 
 }  // namespace

@@ -51,37 +51,6 @@ TEST(Commands, TheHelpListsEveryKeyAndGestureOnce) {
   for (const std::string& key : known) EXPECT_EQ(known.count(key), 1u) << key;
 }
 
-TEST(Commands, KeysAreThoseThatPeopleKnow) {
-  const std::map<std::string, Command*> known = {{"W", commands::zoom_in},
-                                                 {"S", commands::zoom_out},
-                                                 {"A", commands::pan_left},
-                                                 {"D", commands::pan_right},
-                                                 {"F", commands::focus_selection},
-                                                 {"Home", commands::fit_all},
-                                                 {"[", commands::follow_flow_back},
-                                                 {"]", commands::follow_flow},
-                                                 {".", commands::next_slice},
-                                                 {",", commands::previous_slice},
-                                                 {"/", commands::search},
-                                                 {"Backspace", commands::go_back},
-                                                 {"?", commands::help},
-                                                 {"Space", commands::go_on},
-                                                 {"B", commands::story_back},
-                                                 {"Left", commands::step_back},
-                                                 {"Right", commands::step_forward},
-                                                 {"Shift-Left", commands::to_start},
-                                                 {"Shift-Right", commands::to_end},
-                                                 {"Esc", commands::cancel}};
-  std::size_t seen = 0;
-  for (const KeyBinding& binding : key_bindings()) {
-    const auto found = known.find(name_of(binding.key));
-    if (found == known.end()) continue;
-    EXPECT_EQ(binding.command, found->second) << found->first;
-    ++seen;
-  }
-  EXPECT_EQ(seen, known.size());
-}
-
 // A special key has no character, and only special keys know Shift.
 TEST(Commands, KeysAreWellFormed) {
   for (const KeyBinding& binding : key_bindings()) {

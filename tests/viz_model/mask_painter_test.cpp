@@ -96,43 +96,28 @@ TEST(MaskPainter, ADealIsNotTakenForAnEarlierOne) {
   }
 }
 
-TEST(MaskPainter, PairsStillToBeAttendedAreFaint) {
+// Pairs that are still to be attended are faint, what is attended now stands out, and other ranks are
+// dimmed.
+TEST(MaskPainter, StrengthTellsWhatIsDoneNowAndWhose) {
   const MaskModel model{MaskSpec::parse("full"), {PartitionKind::contiguous, 40, 2}};
-  MaskProgress progress;
-  progress.done = {1, 0, 0.5, 0};
-  progress.active = {false, false, false, false};
+  MaskProgress progress{.done = {1, 0, 0.5, 0}, .active = {false, false, false, false}};
   MaskPaint paint;
   paint.progress = &progress;
-  const Image image = painted(model, paint, 20);
+  const Image faint = painted(model, paint, 20);
   const Color empty = palette_of(Theme::dark).empty_tile;
   const Color owners[] = {owner_color(Theme::dark, 0, 2), owner_color(Theme::dark, 1, 2)};
-  EXPECT_LE(distance(image.at(5, 5), owners[0]), 1);
-  EXPECT_LE(distance(image.at(15, 5), mix(empty, owners[1], 0.2)), 1);
-  EXPECT_LE(distance(image.at(5, 15), mix(empty, owners[0], 0.6)), 1);
+  EXPECT_LE(distance(faint.at(5, 5), owners[0]), 1);
+  EXPECT_LE(distance(faint.at(15, 5), mix(empty, owners[1], 0.2)), 1);
+  EXPECT_LE(distance(faint.at(5, 15), mix(empty, owners[0], 0.6)), 1);
+  progress = {.done = {0, 0, 0, 0}, .active = {false, true, false, false}};
+  const Image now = painted(model, paint, 40);
+  EXPECT_GT(distance(now.at(30, 10), empty), 2 * distance(now.at(30, 30), empty));
   // One of another size is not taken for this recording's.
   progress.done.pop_back();
   EXPECT_LE(distance(painted(model, paint, 20).at(15, 5), owners[1]), 1);
-}
-
-TEST(MaskPainter, WhatIsAttendedNowStandsOut) {
-  const MaskModel model{MaskSpec::parse("full"), {PartitionKind::contiguous, 40, 2}};
-  MaskProgress progress;
-  progress.done = {0, 0, 0, 0};
-  progress.active = {false, true, false, false};
-  MaskPaint paint;
-  paint.progress = &progress;
-  const Color empty = palette_of(Theme::dark).empty_tile;
-  const Image global = painted(model, paint, 40);
-  EXPECT_GT(distance(global.at(30, 10), empty), 2 * distance(global.at(30, 30), empty));
-}
-
-TEST(MaskPainter, OtherRanksAreDimmed) {
-  const MaskModel model{MaskSpec::parse("full"), {PartitionKind::contiguous, 40, 2}};
-  MaskPaint paint;
-  paint.only_rank = 1;
-  const Image image = painted(model, paint, 20);
-  const Color empty = palette_of(Theme::dark).empty_tile;
-  EXPECT_LT(2 * distance(image.at(5, 5), empty), distance(image.at(5, 15), empty));
+  paint = {.only_rank = 1};
+  const Image dimmed = painted(model, paint, 20);
+  EXPECT_LT(2 * distance(dimmed.at(5, 5), empty), distance(dimmed.at(5, 15), empty));
 }
 
 TEST(MaskPainter, AnySizeAtAll) {

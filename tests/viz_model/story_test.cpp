@@ -282,13 +282,6 @@ Recording told_recording() {
   return recording;
 }
 
-TEST(LoadedStory, IsWhatWasWritten) {
-  const Trace trace = parse_trace(trace_text_of(told_recording()));
-  EXPECT_EQ(trace.story, sample_story());
-  EXPECT_TRUE(trace.notices.empty());
-  EXPECT_TRUE(parse_trace(trace_text_of(whole_recording())).story.empty());
-}
-
 TEST(LoadedStory, OfAnotherProgramIsItsOwnAffair) {
   const char* const text =
       R"({"story": [7, {"text": 1}], "traceEvents": [{"ph": "X", "pid": 1, "ts": 0, "dur": 5}]})";

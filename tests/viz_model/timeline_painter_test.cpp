@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <random>
+#include <tuple>
 #include <vector>
 
 #include "tests/viz_model/recorded.h"
@@ -92,54 +93,42 @@ class HandMadePicture : public ::testing::Test {
 
   Runs at(int c) const { return runs_of(painted.column(0, c)); }
   Color edge(Color color) const { return mix(color, none, 0.5); }
-  void expect_columns(int from, int to, Color color) const {
-    for (int c = from; c < to; ++c) EXPECT_EQ(at(c), (Runs{{color, 20}})) << "column " << c;
-  }
 
   Painted painted;
   Color own, other, none;
 };
 
-TEST_F(HandMadePicture, WideSlicesAreSharpAndEndInADarkerLine) {
-  expect_columns(0, 9, own);
-  expect_columns(9, 10, edge(own));
-  expect_columns(10, 14, other);
-  expect_columns(14, 15, edge(other));  // it has more than half of this one
-  expect_columns(15, 20, none);
-  expect_columns(20, 24, own);
-  expect_columns(24, 25, edge(own));
-  expect_columns(25, 30, none);  // and less than half of column 25
-}
-
-TEST_F(HandMadePicture, SlicesThatShareAColumnAreStackedByTheirShares) {
-  EXPECT_EQ(at(30), (Runs{{own, 8}, {other, 4}, {none, 8}}));
-  expect_columns(31, 40, none);
-}
-
-TEST_F(HandMadePicture, AGapNarrowerThanAPixelShows) {
-  expect_columns(40, 43, own);
-  expect_columns(43, 44, edge(own));
-  EXPECT_EQ(at(44), (Runs{{own, 2}, {other, 14}, {none, 4}}));
-  expect_columns(45, 49, other);
-  expect_columns(49, 50, edge(other));
-}
-
-TEST_F(HandMadePicture, NeighboursMeetAtAWholePixel) {
-  expect_columns(60, 64, own);
-  expect_columns(64, 65, edge(own));
-  expect_columns(65, 69, other);
-}
-
-TEST_F(HandMadePicture, SomethingNarrowBetweenTwoWideOnesIsSeen) {
-  expect_columns(70, 74, own);
-  expect_columns(74, 75, edge(own));
-  EXPECT_EQ(at(75), (Runs{{own, 18}, {other, 2}}));
-  expect_columns(76, 79, own);
-}
-
-TEST_F(HandMadePicture, WhatTakesNoTimeStillHasAPixel) {
-  EXPECT_EQ(at(90), (Runs{{own, 1}, {none, 19}}));
-  expect_columns(91, 100, none);
+// Wide slices are sharp and end in a darker line; what shares a column is stacked by its shares.
+TEST_F(HandMadePicture, ColumnsShowWhatTheyHold) {
+  const struct {
+    int from, to;
+    Runs runs;
+  } columns[] = {{0, 9, {{own, 20}}},
+                 {9, 10, {{edge(own), 20}}},
+                 {10, 14, {{other, 20}}},
+                 {14, 15, {{edge(other), 20}}},  // it has more than half of this one
+                 {15, 20, {{none, 20}}},
+                 {20, 24, {{own, 20}}},
+                 {24, 25, {{edge(own), 20}}},
+                 {25, 30, {{none, 20}}},  // and less than half of column 25
+                 {30, 31, {{own, 8}, {other, 4}, {none, 8}}},
+                 {31, 40, {{none, 20}}},
+                 {40, 43, {{own, 20}}},
+                 {43, 44, {{edge(own), 20}}},
+                 {44, 45, {{own, 2}, {other, 14}, {none, 4}}},
+                 {45, 49, {{other, 20}}},
+                 {49, 50, {{edge(other), 20}}},
+                 {60, 64, {{own, 20}}},
+                 {64, 65, {{edge(own), 20}}},  // neighbours meet at a whole pixel
+                 {65, 69, {{other, 20}}},
+                 {70, 74, {{own, 20}}},
+                 {74, 75, {{edge(own), 20}}},
+                 {75, 76, {{own, 18}, {other, 2}}},
+                 {76, 79, {{own, 20}}},
+                 {90, 91, {{own, 1}, {none, 19}}},  // what takes no time still has a pixel
+                 {91, 100, {{none, 20}}}};
+  for (const auto& [from, to, runs] : columns)
+    for (int c = from; c < to; ++c) EXPECT_EQ(at(c), runs) << "column " << c;
 }
 
 TEST_F(HandMadePicture, RowsHaveAirAndRanksAGap) {
@@ -155,7 +144,7 @@ TEST_F(HandMadePicture, RowsHaveAirAndRanksAGap) {
 TEST_F(HandMadePicture, DimmedForTheCriticalPath) {
   painted.paint.dim_all = true;
   painted.draw();
-  expect_columns(0, 9, mix(none, own, 0.35));
+  EXPECT_EQ(at(5), (Runs{{mix(none, own, 0.35), 20}}));
 }
 
 TEST_F(HandMadePicture, ScrollsByWholeLines) {
@@ -241,24 +230,20 @@ void expect_exact(const Painted& p, std::uint32_t row) {
 
 // At these widths no slice is three pixels wide, but for those on the step axis that bridge the end
 // of a step.
-TEST(Crowded, EveryColumnShowsExactSums) {
+TEST(Crowded, EveryColumnShowsExactSumsOfTheWholeAndOfParts) {
   for (const AxisMode mode : {AxisMode::time, AxisMode::steps})
-    for (const int width : {1, 2, 37, 120}) {
-      const Painted p(crowded(3, 5000, 3), width, mode);
-      for (std::uint32_t row = 0; row < p.trace.rows.size(); ++row) expect_exact(p, row);
-    }
-}
-
-TEST(Crowded, AlsoPartsOfIt) {
-  for (const AxisMode mode : {AxisMode::time, AxisMode::steps}) {
-    Painted p(crowded(3, 5000, 4), 90, mode);
-    const double length = p.axis.length(mode);
-    for (const auto& [from, to] : {std::pair{0.0, 0.7}, {0.31, 0.9}, {0.2, 1.3}}) {
-      p.view = {from * length, to * length, 0};
+    for (const auto& [width, from, to] : {std::tuple{1, 0.0, 1.0},
+                                          {2, 0, 1},
+                                          {37, 0, 1},
+                                          {120, 0, 1},
+                                          {90, 0, 0.7},
+                                          {90, 0.31, 0.9},
+                                          {90, 0.2, 1.3}}) {
+      Painted p(crowded(3, 5000, 3), width, mode);
+      p.view = {from * p.axis.length(mode), to * p.axis.length(mode), 0};
       p.draw();
       for (std::uint32_t row = 0; row < p.trace.rows.size(); ++row) expect_exact(p, row);
     }
-  }
 }
 
 // One row with one slice of each kind in turn; hundreds in a column.

@@ -1,6 +1,6 @@
 // What a rank may attend of a KV block: intervals, pair counts and tile classes, against counting
 // pair by pair what the definitions of mask and partition allow. The partitions' own positions are
-// checked in partition_test.cpp.
+// checked in partition_test.cpp; longer sequences, and more masks, are drawn in pieces_test.cpp.
 #include "core/problem/region.h"
 
 #include <gtest/gtest.h>
@@ -43,10 +43,10 @@ class RegionTest : public testing::TestWithParam<std::tuple<PartitionKind, Index
 
   // Calls f(region, counted, description) for every mask, world_size and pair of ranks.
   template <class F>
-  void for_every_region(int max_world_size, F&& f) {
+  void for_every_region(F&& f) {
     for (const DefinedMask& defined : all_masks(seqlen())) {
       const BuiltMask built(defined);
-      for (int n = 1; n <= max_world_size; ++n) {
+      for (int n = 1; n <= 6; ++n) {
         const Partition partition{kind(), seqlen(), n};
         for (int rank = 0; rank < n; ++rank)
           for (int owner = 0; owner < n; ++owner) {
@@ -78,7 +78,7 @@ void expect_tile(const Region& region, CountedRegion& counted, Interval q, Inter
 }
 
 TEST_P(RegionTest, RowsPairsAndClassesOfEveryTile) {
-  for_every_region(6, [](const Region& region, CountedRegion& counted, auto describe) {
+  for_every_region([](const Region& region, CountedRegion& counted, auto describe) {
     for (Index i = 0; i < region.queries.size(); ++i)
       for (Index j = 0; j < region.keys.size(); ++j)
         ASSERT_EQ(region.allowed_rows(i).contains(j), counted.pairs({i, i + 1}, {j, j + 1}) == 1)
@@ -100,26 +100,7 @@ std::string test_name(const testing::TestParamInfo<std::tuple<PartitionKind, Ind
 
 INSTANTIATE_TEST_SUITE_P(All, RegionTest,
                          testing::Combine(testing::ValuesIn(kAllPartitions),
-                                          testing::Values<Index>(1, 2, 3, 5, 8, 11)),
-                         test_name);
-
-// Longer sequences, whole regions and square tiles only: more documents, windows and folds than fit
-// above.
-class LongRegionTest : public RegionTest {};
-
-TEST_P(LongRegionTest, PairsAndClassesOfSquareTiles) {
-  for_every_region(5, [](const Region& region, CountedRegion& counted, auto describe) {
-    for (const Index size : {4, 7, 100})
-      for (Index q0 = 0; q0 < region.queries.size(); q0 += size)
-        for (Index k0 = 0; k0 < region.keys.size(); k0 += size)
-          expect_tile(region, counted, {q0, min_of(q0 + size, region.queries.size())},
-                      {k0, min_of(k0 + size, region.keys.size())}, describe);
-  });
-}
-
-INSTANTIATE_TEST_SUITE_P(All, LongRegionTest,
-                         testing::Combine(testing::ValuesIn(kAllPartitions),
-                                          testing::Values<Index>(40, 57)),
+                                          testing::Values<Index>(1, 2, 3, 5, 11)),
                          test_name);
 
 constexpr Mask kCausal{.seqlen = 16, .causal = true};
