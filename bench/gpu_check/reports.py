@@ -132,21 +132,29 @@ def read_library(text):
     return measurements, versions, text_in(document, "not_measured")
 
 
-# What ncu is asked for: these sections exist in every version of it, and their metrics are kept as it names them.
+# What ncu is asked for: sections that every version of it has, and what is kept of them.
 SECTIONS = ("SpeedOfLight", "ComputeWorkloadAnalysis", "MemoryWorkloadAnalysis", "Occupancy", "WarpStateStats")
+COUNTERS = {"gpu__time_duration.sum", "gpc__cycles_elapsed.avg.per_second", "launch__registers_per_thread",
+            "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed",
+            "sm__issue_active.avg.pct_of_peak_sustained_elapsed", "l1tex__t_sector_hit_rate.pct",
+            "l1tex__data_bank_reads.avg.pct_of_peak_sustained_elapsed",
+            "l1tex__data_bank_writes.avg.pct_of_peak_sustained_elapsed", "lts__t_sector_hit_rate.pct",
+            "lts__throughput.avg.pct_of_peak_sustained_elapsed",
+            "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"}
 
 
 def read_counters(text):
-    """Return the metrics of the first kernel in a report of `ncu --csv --page raw`, or {}: a head, units, values."""
+    """Return the COUNTERS of the first kernel in a report of `ncu --csv --page raw`: a head, units, values."""
     rows = list(csv.reader(line for line in text.splitlines() if line.startswith('"')))
     if len(rows) < 3:
         return {}
     metrics = {}
     for name, unit, value in zip(*rows[:3]):
-        try:
-            metrics[f"{name} [{unit}]" if unit else name] = float(value.replace(",", ""))
-        except ValueError:
-            continue  # the kernel's name, and other words
+        if name in COUNTERS:
+            try:
+                metrics[f"{name} [{unit}]" if unit else name] = float(value.replace(",", ""))
+            except ValueError:
+                continue  # "n/a"
     return metrics
 
 

@@ -1,5 +1,5 @@
-// Runs whole attention problems over NCCL, with a thread or with a process per rank. Neither has
-// run on a GPU yet, only on the host model with cuda/model's stand-in for NCCL.
+// Runs whole attention problems over NCCL, with a thread or with a process per rank. Several ranks
+// have run only on the host model with cuda/model's stand-in for NCCL; one has, over NCCL on an H100.
 #pragma once
 
 #include <map>

@@ -277,6 +277,25 @@ TEST_F(GpuCheck, BadUsage) {
   EXPECT_EQ(pack.run("--out /proc/nothing/here.json").status, 3);
 }
 
+// The tables in cuda/README.md are what the script prints of the results whose name is the last.
+TEST(GpuCheckTables, StandInThePage) {
+  skip_without_python();
+  if (testing::Test::IsSkipped()) return;
+  const std::string source = RINGSCOPE_SOURCE_DIR;
+  std::string last;
+  for (const auto& file : fs::directory_iterator(source + "/bench/results"))
+    last = std::max(last, file.path().string());
+  const FakePack place;
+  const std::string out = (place.root / "table").string();
+  ASSERT_EQ(std::system(("python3 -B '" + source + "/bench/gpu_check/measured.py' '" + last +
+                         "' >'" + out + "'")
+                            .c_str()),
+            0);
+  const std::string page = text_of(source + "/cuda/README.md"), begin = "<!-- measured -->\n";
+  const std::size_t from = page.find(begin) + begin.size();
+  EXPECT_EQ(page.substr(from, page.find("<!-- /measured -->") - from), text_of(out));
+}
+
 // A pack as the launcher makes it, of programs that are fakes.
 class GpuCheckPack : public testing::Test {
  protected:
