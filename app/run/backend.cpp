@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <filesystem>
 #include <iterator>
@@ -63,7 +64,8 @@ std::string cuda_availability() {
 }
 
 cuda::KernelWish wish_of(const CudaChoice& choice) {
-  return {choice.forward_kernel, choice.backward_kernel, choice.stamped};
+  return {choice.forward_kernel.number, choice.backward_kernel.number, choice.stamped,
+          choice.forward_kernel.rung, choice.backward_kernel.rung};
 }
 
 #else
@@ -171,6 +173,18 @@ Backend parse_backend(std::string_view text) {
                     text, built_backends()));
   }
   throw InputError(fmt::format("'{}' given; accepted: {}", text, built_backends()));
+}
+
+KernelName parse_kernel(std::string_view text) {
+  KernelName name;
+  const char* const end = text.data() + text.size();
+  const auto [letter, error] = std::from_chars(text.data(), end, name.number);
+  if (letter + 1 == end && 'a' <= *letter && *letter <= 'z') name.rung = *letter;
+  if (error != std::errc() || (letter != end && name.rung == 0) || name.number < 1 ||
+      name.number > 99)
+    throw InputError(
+        fmt::format("'{}' given; accepted: 1 to 99, with a letter for a rung, as 07b", text));
+  return name;
 }
 
 Runner runner_of(Backend backend, const CudaChoice& choice) {

@@ -35,10 +35,17 @@ Backend parse_backend(std::string_view text);
 // The number of ranks in one process where --world-size was not given.
 inline constexpr int kDefaultWorldSize = 4;
 
+// A kernel of the ladder, by default the best that takes the problem.
+struct KernelName {
+  int number = 0;
+  char rung = 0;  // such as the b of 07b
+};
+// Return what "7" or "07b" names. Throws InputError.
+KernelName parse_kernel(std::string_view text);
+
 // The settings of --backend cuda and nccl.
 struct CudaChoice {
-  int forward_kernel = 0;  // number in the ladder; 0: the best that takes the problem
-  int backward_kernel = 0;
+  KernelName forward_kernel, backward_kernel;
   int gpus = 0;     // that share the ranks of --backend cuda; 0: one
   int stamped = 0;  // multiprocessors on which the forward kernel stamps what it does
 };

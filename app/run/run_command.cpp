@@ -64,13 +64,15 @@ void add_ring(CommandFlags& flags, RunOptions& run) {
              "what computes and communicates (cpu); this build has: " + built_backends(),
              parse_backend);
   constexpr const char* kKernel =
-      " kernel of --backend cuda and nccl, by its number in info (the best)";
+      " kernel of --backend cuda and nccl, by its number in info, or a rung, as 07b (the best)";
   const std::string on_gpus = "--backend cuda|nccl", in_one_process = "--backend cuda";
-  flags.integer("--kernel", run.cuda.forward_kernel, std::string("forward") + kKernel, 1, 99)
+  flags
+      .name("--kernel", run.cuda.forward_kernel, "N", std::string("forward") + kKernel,
+            parse_kernel)
       .needs(on_gpus);
   flags
-      .integer("--backward-kernel", run.cuda.backward_kernel, std::string("backward") + kKernel, 1,
-               99)
+      .name("--backward-kernel", run.cuda.backward_kernel, "N", std::string("backward") + kKernel,
+            parse_kernel)
       .needs(on_gpus)
       .needs("--backward");
   flags

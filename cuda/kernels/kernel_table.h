@@ -85,7 +85,7 @@ extern const Kernel backward_tensor_cores_kernel;  // 09
 extern const Kernel backward_one_pass_kernel;      // 11
 
 // Rungs between those of the table: each adds one idea to the one before, so that a GPU shows what
-// it is worth. Benchmarks and tests alone use them; 06 adds roles to 06a, 07 L2 to 07c.
+// it is worth. Nobody gets one unasked. 06 adds roles to 06a, 07 L2 to 07c.
 extern const Kernel hopper_without_roles;  // 06a
 extern const Kernel hopper_overlap_alone;  // 07a
 extern const Kernel hopper_ping_pong;      // 07b

@@ -18,7 +18,11 @@ bool has_passed(int number) {
                      [&](const VerifiedRun& run) { return run.number == number; });
 }
 
-const Kernel& choose(KernelPass pass, int number, bool stamped, const DeviceInfo& device,
+std::string label(int number, char rung) {
+  return fmt::format("{:02}{}", number, rung == 0 ? std::string() : std::string(1, rung));
+}
+
+const Kernel& choose(KernelPass pass, int number, char rung, bool stamped, const DeviceInfo& device,
                      DType dtype, Index head_dim) {
   const int d = static_cast<int>(std::min<Index>(head_dim, 1 << 20));  // more than any kernel takes
   const int architecture = device.architecture;
@@ -36,20 +40,21 @@ const Kernel& choose(KernelPass pass, int number, bool stamped, const DeviceInfo
   };
 
   const Kernel* best = nullptr;
-  for (const Kernel& kernel : kernels_of(pass)) {
+  for (const Kernel& kernel : rung == 0 ? kernels_of(pass) : rungs()) {
+    if (kernel.pass() != pass || kernel.rung != rung) continue;
     if (number != 0 && kernel.number != number) continue;
     const std::string reason = why_not(kernel);
     if (!reason.empty()) {
       if (number == 0) continue;
       throw InputError(
-          fmt::format("kernel {:02} {} {}; {}", kernel.number, kernel.name, reason, instead()));
+          fmt::format("kernel {} {} {}; {}", label(number, rung), kernel.name, reason, instead()));
     }
     if (best == nullptr || has_passed(kernel.number) || !has_passed(best->number)) best = &kernel;
   }
   if (best != nullptr) return *best;
   if (number != 0)
-    throw InputError(
-        fmt::format("kernel: there is no {} kernel {:02}; {}", pass_name, number, instead()));
+    throw InputError(fmt::format("kernel: there is no {} kernel {}; {}", pass_name,
+                                 label(number, rung), instead()));
   if (stamped)
     throw InputError(
         fmt::format("--kernel-trace: kernels 06 and 07 can stamp what they do; {}", instead()));
@@ -76,11 +81,12 @@ ChosenKernels choose_kernels(const KernelWish& wish, const DeviceInfo& device, D
     return kernel.tile_for(static_cast<int>(head_dim), device.shared_bytes);
   };
   ChosenKernels chosen{.stamped = wish.stamped};
-  chosen.forward =
-      &choose(KernelPass::forward, wish.forward, wish.stamped > 0, device, dtype, head_dim);
+  chosen.forward = &choose(KernelPass::forward, wish.forward, wish.forward_rung, wish.stamped > 0,
+                           device, dtype, head_dim);
   chosen.forward_tile = tile_of(*chosen.forward);
   if (!backward) return chosen;
-  chosen.backward = &choose(KernelPass::backward, wish.backward, false, device, dtype, head_dim);
+  chosen.backward = &choose(KernelPass::backward, wish.backward, wish.backward_rung, false, device,
+                            dtype, head_dim);
   chosen.backward_tile = tile_of(*chosen.backward);
   return chosen;
 }

@@ -24,11 +24,13 @@ struct ChosenKernels {
   }
 };
 
-// The wished kernels by their number in the table; 0 stands for the best.
+// The wished kernels by their number in the table, 0 for the best, and by their rung, such as the b of
+// 07b, or 0.
 struct KernelWish {
   int forward = 0;
   int backward = 0;
   int stamped = 0;  // 0 to kMostMultiprocessors
+  char forward_rung = 0, backward_rung = 0;
 };
 
 // Return the wished kernels. The best kernel is the highest on the ladder of those that take the

@@ -179,7 +179,8 @@ TEST_F(GpuCommandTest, NcclWhereItCannotBeSaysWhy) {
 
 TEST_F(GpuCommandTest, KernelsAreOfTheCudaBackend) {
   if (!is_built()) GTEST_SKIP() << "no CUDA in this build";
-  expect_refused("run --random --backend cuda --kernel 0", "--kernel", 2);
+  for (const char* const kernel : {"0", "100", "7bb", "b7", "7B"})
+    expect_refused(std::string("run --random --backend cuda --kernel ") + kernel, "--kernel", 2);
   expect_refused("run --random --backend cuda --backward-kernel 9", "--backward", 2);
   expect_refused("run --random --backend cuda --scheme pass-q",
                  {"--scheme", "'pass-q'", "ring, bidirectional, allgather and two-level:M"}, 2);

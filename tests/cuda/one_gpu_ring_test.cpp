@@ -236,6 +236,8 @@ TEST(OneGpuRingErrors, KernelsThatDoNotFitAreNamedWithWhatDoes) {
   expect_input_error(choose({0, 4}, 90, DType::f32, 64), {"no backward kernel 04", "08"});
   expect_input_error(choose({3, 0}, 89, DType::f32, 256), {"03", "shared memory", "101376", "04"});
   expect_input_error(choose({99, 0}, 90, DType::f32, 64), {"no forward kernel 99", "04"});
+  expect_input_error(choose({7, 0, 0, 'z'}, 90, DType::bf16, 128), {"no forward kernel 07z", "07"});
+  expect_input_error(choose({7, 0, 0, 'b'}, 90, DType::bf16, 64), {"07b ping_pong", "head_dim"});
 }
 
 TEST(OneGpuRingErrors, TheBestKernelIsTheHighestOfThoseThatFit) {
@@ -244,6 +246,9 @@ TEST(OneGpuRingErrors, TheBestKernelIsTheHighestOfThoseThatFit) {
   EXPECT_EQ(choose_kernels({}, gpu(80), DType::f32, 100, true).forward->number, 4);
   EXPECT_EQ(choose_kernels({}, gpu(80), DType::f32, 100, true).backward->number, 8);
   EXPECT_EQ(choose_kernels({2, 8}, gpu(80), DType::f32, 100, true).forward->number, 2);
+  const auto rungs = choose_kernels({7, 11, 0, 'b', 'a'}, gpu(90), DType::bf16, 128, true);
+  EXPECT_EQ(rungs.forward, &cuda::rungs()[2]);
+  EXPECT_EQ(rungs.backward, &cuda::rungs()[4]);
 }
 
 }  // namespace one_gpu_ring_test
