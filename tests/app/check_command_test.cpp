@@ -132,20 +132,6 @@ TEST_F(CheckCommandTest, SaysThatItIsNotSure) {
              {"not sure: ", "59 wrong rows of out, the first at position 0 and the last at 58"});
 }
 
-TEST_F(CheckCommandTest, NamesAWrongScaleAndMask) {
-  run_well("run " + inputs + problem + " --scale 0.5 --out scaled.npy");
-  run_well("run " + inputs + "--mask causal+window:9 --out window.npy");
-  for (const auto& [arguments, mistake] :
-       {std::pair{"--out scaled.npy --mask causal", "scale"},
-        {"--out window.npy --mask causal+window:8", "mask-off-by-one"}}) {
-    const ProgramResult result = run("check --json " + inputs + arguments);
-    EXPECT_EQ(result.status, 1) << result.err;
-    const auto json = json_of(result.out);
-    ASSERT_FALSE(json["suspects"].Empty()) << mistake;
-    EXPECT_STREQ(json["suspects"][0]["mistake"].GetString(), mistake);
-  }
-}
-
 // bf16 outputs are rounding by their own looks, and by the flags that say so; not if f32 is asked
 // for.
 TEST_F(CheckCommandTest, JudgesBf16ByItsRounding) {

@@ -267,23 +267,6 @@ TEST_F(PlanCommandTest, CountsCallsAndMergingWhenCalibrated) {
   }
 }
 
-// Gradients are added up and weights updated once a step.
-TEST_F(PlanCommandTest, CountsSeveralMicroBatches) {
-  const Strings plan =
-      "plan --model llama3-8b --gpu H100 --link NVLink4 --world-size 8 --seqlen 8192 --backward "
-      "--recompute layer";
-  const auto one = run_for_json(plan + "--zero 1"),
-             three = run_for_json(plan + "--zero 1 --micro-batches 3");
-  const auto of = [](const rapidjson::Document& json, const char* key) {
-    return json["model"][key].GetDouble();
-  };
-  const double once = of(one, "reduction_s") + of(one, "gathering_s") + of(one, "update_s");
-  EXPECT_GT(once, 0);
-  EXPECT_NEAR(of(three, "total_s"), 3 * (of(one, "total_s") - once) + once, 1e-9);
-  EXPECT_NEAR(of(three, "tokens_per_s"), 3 * 8192 / of(three, "total_s"), 1e-6);
-  EXPECT_EQ(one["chosen"]["peak_bytes"].GetDouble(), three["chosen"]["peak_bytes"].GetDouble());
-}
-
 // Sums of gradients take all links of a node, up to what a link inside carries; hops of a ring take one.
 // A ring whose work is even waits for its links alone.
 TEST_F(PlanCommandTest, SeveralLinksCarryGradients) {

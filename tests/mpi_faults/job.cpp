@@ -212,14 +212,7 @@ Strings ranks(int world_size, const Strings& arguments) {
 }
 
 void FaultTest::SetUp() {
-  static const std::string why_not = [this] {
-    if (run_well({"info"}).find("backend mpi   yes") == std::string::npos)
-      return "this build has no MPI";
-    return run_words({"/bin/sh", "-c", "command -v mpirun"}).status == 0
-               ? ""
-               : "no mpirun on PATH (Debian: openmpi-bin)";
-  }();
-  if (!why_not.empty()) GTEST_SKIP() << why_not;
+  if (const std::string why_not = why_no_mpi(); !why_not.empty()) GTEST_SKIP() << why_not;
 }
 
 void FaultTest::for_each(std::size_t count, std::size_t at_once,

@@ -28,10 +28,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
 // The outputs of all cases, in memory that forked processes share.
 class SharedOutputs {
  public:
@@ -321,7 +317,6 @@ ForkedRuns run_a_process_a_rank(const std::vector<NcclCase>& cases, double limit
       }));
   }
   for (const Child& child : children) runs.ends.push_back(end_of(wait_for_end(child, deadline)));
-  runs.seconds = seconds_since(begin);
   runs.outputs = outputs.take();
   return runs;
 }
@@ -341,7 +336,6 @@ ForkedRuns run_in_one_process(const std::vector<NcclCase>& cases,
   runs.ends.push_back(
       end_of(wait_for_end(child, begin + std::chrono::duration_cast<Clock::duration>(
                                              std::chrono::duration<double>(limit_s)))));
-  runs.seconds = seconds_since(begin);
   runs.outputs = outputs.take();
   return runs;
 }

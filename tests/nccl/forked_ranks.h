@@ -37,7 +37,6 @@ struct RankEnd {
 struct ForkedRuns {
   std::vector<RankEnd> ends;              // by rank
   std::vector<AttentionOutputs> outputs;  // by case; NaN where no rank has put anything
-  double seconds = 0;
 };
 
 // The cases, one after the other over one set of connections, with a process a rank; all have the same

@@ -128,8 +128,6 @@ TEST_F(NcclRingFaults, AKilledRankIsNamedByTheOther) {
   EXPECT_EQ(runs.ends[0].signal, 0) << "it had to be killed";
   EXPECT_FALSE(runs.ends[0].ended_well);
   EXPECT_EQ(runs.ends[0].rank, 1) << runs.ends[0].what;
-  // Connecting takes its time as well.
-  EXPECT_LT(runs.seconds, 40 + kTimeoutS + 2);
 }
 
 TEST_F(NcclRingFaults, AReceiveThatIsNotPostedEndsAll) {

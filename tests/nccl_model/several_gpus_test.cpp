@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "cuda/ring/run_on_gpu.h"
+#include "tests/core/base/thrown.h"
 #include "tests/core/ring/run_invariants.h"
 #include "tests/nccl_model/nccl_run.h"
 
@@ -86,12 +87,8 @@ TEST_F(SeveralGpusOptions, FewerGpusThanRanks) {
 
 TEST_F(SeveralGpusOptions, MoreGpusThanThereAreAreRefused) {
   model::set_device_count(2);
-  try {
-    run_copies(problem().config(PartitionKind::striped, 5), 3);
-    ADD_FAILURE() << "not refused";
-  } catch (const InputError& error) {
-    EXPECT_STREQ(error.what(), "--gpus: 3 given; accepted: 1 to 2, as many as there are");
-  }
+  EXPECT_EQ(input_error_of([] { run_copies(problem().config(PartitionKind::striped, 5), 3); }),
+            "--gpus: 3 given; accepted: 1 to 2, as many as there are");
 }
 
 // An error on any GPU ends the ranks on all of them.

@@ -1,7 +1,6 @@
 // The what-if under a person's hands, and drawn in every size.
 #include <gtest/gtest.h>
 
-#include <string>
 #include <utility>
 #include <vector>
 

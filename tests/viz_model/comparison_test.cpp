@@ -166,23 +166,6 @@ TEST(Comparison, NamesTellRecordingsApart) {
   }
 }
 
-TEST(Comparison, RealRunsOfAllPartitions) {
-  std::vector<Document> documents;
-  for (const PartitionKind kind : kAllPartitions)
-    documents.push_back(
-        make_document(trace_of(record_run(kind, "causal", Scheme::ring, 4, true, 512))));
-  std::vector<const Document*> pointers;
-  for (const Document& d : documents) pointers.push_back(&d);
-  const Comparison compared = compare(pointers);
-  EXPECT_NE(compared.headline.find("sooner than contiguous"), std::string::npos)
-      << compared.headline;
-  for (const ComparedFigure& f : compared.figures) {
-    EXPECT_EQ(f.values.size(), 4u) << f.name;
-    EXPECT_EQ(f.texts.size(), 4u) << f.name;
-    EXPECT_LT(f.best, 4) << f.name;
-  }
-}
-
 TEST(Comparison, OddTraces) {
   EXPECT_TRUE(compare({}).figures.empty());
   const Document foreign = make_document(Trace{});

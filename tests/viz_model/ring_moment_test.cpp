@@ -107,21 +107,6 @@ TEST(RingMoment, OnTheStepAxisEveryRankIsAtItsOwnTime) {
   }
 }
 
-TEST(RingMoment, BackwardStepsHoldTheSameBlocksAgain) {
-  HandMade made(3);
-  for (const int rank : {0, 1, 2})
-    for (const int step : {0, 1, 2}) {
-      made.compute(rank, step, 10 * step, 10 * step + 10);
-      made.compute(rank, step, 10 * step + 30, 10 * step + 40, 1, Pass::backward);
-    }
-  const RingMoment moment = at_time(made.trace(), 45);
-  EXPECT_EQ(moment.ranks[0].step, 4);
-  EXPECT_EQ(moment.ranks[0].pass, Pass::backward);
-  EXPECT_EQ(moment.ranks[0].kv_owner, 2);
-  EXPECT_DOUBLE_EQ(moment.ranks[0].progress, 0.5);
-  EXPECT_EQ(at_time(made.trace(), 15).ranks[0].pass, Pass::forward);
-}
-
 TEST(RingMoment, OfRealRunsIsWhatTheSlicesSay) {
   for_recorded_runs([](const Recording& recording, const std::string& what) {
     const Trace trace = trace_of(recording);

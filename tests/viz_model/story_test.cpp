@@ -4,9 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "tests/viz_model/told.h"
 #include "tests/viz_model/trace_loader_text.h"

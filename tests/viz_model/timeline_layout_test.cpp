@@ -177,9 +177,6 @@ struct Pointed {
   std::optional<SliceId> at(float x, float y) const {
     return slice_at(trace, axis, kTime, layout, view, x, y);
   }
-  std::optional<double> edge(float x, float y) const {
-    return snapped_edge(trace, axis, kTime, layout, view, x, y);
-  }
 };
 
 TEST(Pointing, FindsTheSliceThatCoversThePixel) {
@@ -201,18 +198,7 @@ TEST(Pointing, ASliceTooThinToHitIsFoundFromNearby) {
   EXPECT_EQ(p.at(302, 5), (SliceId{0, 1}));
 }
 
-TEST(Pointing, SnapsToTheNearestEdgeOfTheRowAndElseOfAny) {
-  const Pointed p;
-  EXPECT_EQ(p.edge(103, 5), 100);
-  EXPECT_EQ(p.edge(296, 5), 300);
-  EXPECT_EQ(p.edge(601.5f, 5), 600);
-  EXPECT_EQ(p.edge(603, 5), 604);
-  EXPECT_FALSE(p.edge(200, 5).has_value());
-  // The waiting row's edge, from the computing row, which has none there.
-  EXPECT_EQ(p.edge(703, 5), 700);
-  EXPECT_EQ(p.edge(303, 70), 300);
-}
-
+// To the nearest edge of the row, and else of any.
 TEST(Pointing, SnapsToWhatABruteForceSearchFinds) {
   std::mt19937 rng(5);
   HandMade made(2);

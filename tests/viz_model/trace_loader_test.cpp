@@ -110,16 +110,6 @@ TEST(TraceLoader, OrderOfEventsDoesNotMatter) {
   expect_same(parse_trace(trace_text_of(recording)), recording);
 }
 
-TEST(TraceLoader, RanksWithoutSlicesHaveTheirLanes) {
-  Recording recording = whole_recording(3, true);
-  for (auto& events : recording.events) events.clear();
-  recording.samples.clear();
-  const Trace trace = parse_trace(trace_text_of(recording));
-  expect_same(trace, recording);
-  EXPECT_EQ(trace.wall_ns(), 0);
-  EXPECT_EQ(step_count(trace), 0);
-}
-
 TEST(TraceLoader, DroppedEventsAreNoticed) {
   Recording recording = whole_recording();
   recording.dropped = {1, 3};

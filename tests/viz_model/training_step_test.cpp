@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <numeric>
-#include <tuple>
 
 #include "tests/viz_model/trace_loader_text.h"
 #include "viz/model/analysis/what_if.h"
@@ -179,23 +178,6 @@ TEST(TrainingStep, PlainRecordingsHaveNone) {
   EXPECT_EQ(document.findings[0].text.find("training"), std::string::npos);
   EXPECT_EQ(document.trace.wall_ns(), 700);
   EXPECT_EQ(document.axis.step_length_ns(1), 400);  // with the gap between the passes
-}
-
-TEST(TrainingStep, BadFieldsAreRefused) {
-  const std::string good = trace_text_of(step_of_training());
-  const std::string embedding = "\"name\": \"embedding\", \"pid\": ";
-  for (const auto& [from, to, part] :
-       {std::tuple<std::string, std::string, std::string>{"\"train_step\": 12", "\"train_step\": 0",
-                                                          "0 given for train_step"},
-        {"\"layer\": 1,", "\"layer\": 2,", "2 given for layers; an integer from 3"},
-        {"\"layers\": 2", "\"layers\": \"two\"", "\"two\" given for layers"},
-        {embedding + "0, \"tid\": 4", embedding + "0, \"tid\": 3", "3 given for tid; 4 accepted"},
-        {embedding + "0", embedding + "2", "2 given for pid"},
-        {"\"part\": \"embedding\", \"pass\": \"forward\"",
-         "\"part\": \"embedding\", \"pass\": \"over\"", "\"over\" given for pass"},
-        {"\"ts\": 0.000, \"dur\": 0.100", "\"ts\": 0.000, \"dur\": 0.150",
-         "on lane model lies half over an earlier one"}})
-    expect_complaint(with(good, from, to), part);
 }
 
 }  // namespace

@@ -168,16 +168,6 @@ TEST(Naive, WithoutGradientOfTheOutputThereIsNoBackward) {
   EXPECT_TRUE(result.dq.empty() && result.dk.empty() && result.dv.empty());
 }
 
-TEST(Naive, BlocksOfRowsDoNotShowInTheResult) {
-  const AttentionShape shape{1, 2, 2, 130, 8};
-  const MaskSpec spec = MaskSpec::parse("causal+window:40");
-  const Mask mask = spec.for_seqlen(shape.seqlen);
-  const Tensors<double> in = random_doubles(shape, 6);
-  const auto whole = naive(shape, mask, 0.3, in);
-  for (const Index block_rows : {1, 7, 64, 129, 130, 1000})
-    expect_close(naive(shape, mask, 0.3, in, by_rows(block_rows)), whole, 1e-14);
-}
-
 TEST(Naive, ThreadsDoNotShowInTheResultAtAll) {
   const AttentionShape shape{2, 4, 2, 90, 8};
   const Mask mask{.seqlen = 90, .causal = true};

@@ -321,14 +321,8 @@ TEST(Npy, FileErrorsNameThePath) {
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
   expect_error(fifo, "not a regular file");
   fs::remove(fifo);
-  file.write("");
-  expect_error(file.path(), "not a .npy file");
   file.write(image(dict_of("'<f4'", "(1, 1, 2, 1)"), 7));
   expect_error(file.path(), "truncated");
-  file.write(image(dict_of("'<f4'", "(1, 1, 2, 1)"), 9));
-  expect_error(file.path(), "too long");
-  file.write(image(dict_of("'<i4'", "(1, 1, 2, 1)"), 8));
-  expect_error(file.path(), "dtype '<i4'");
 }
 
 TEST(NpyIntegers, OfAllWidths) {

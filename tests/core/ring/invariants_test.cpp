@@ -43,26 +43,6 @@ void for_runs(F&& f) {
 
 TEST(Invariants, EveryRunKeepsTheRules) { for_runs(expect_the_rules); }
 
-// C27 (S1): ring and all-gather move the same volume forward. C48: grouped heads send only their kv
-// heads.
-TEST(C27_C48_Volume, IsThatOfTheKvHeadsInEitherScheme) {
-  for (const Index heads_kv : {1, 2, 4})
-    for (const Scheme scheme : kRunSchemes) {
-      const AttentionShape shape{1, 4, heads_kv, 64, 4};
-      const Tensors<float> in = random_tensors(shape, 62);
-      Problem config;
-      config.shape = shape;
-      config.world_size = 4;
-      config.scheme = scheme;
-      const RunSummary summary =
-          summarize(run_on_threads(config, {in.q, in.k, in.v, {}}).recording);
-      for (const RankSummary& rank : summary.ranks) {
-        EXPECT_EQ(rank.bytes_sent, 3 * 2 * heads_kv * 16 * 4 * 4);
-        EXPECT_EQ(rank.hops, 3);
-      }
-    }
-}
-
 TEST(Invariants, RunsAreBitwiseRepeatableAlsoWithMoreThreadsThanCores) {
   const int many = static_cast<int>(3 * std::max(1u, std::thread::hardware_concurrency()));
   for (const DType dtype : kAllDTypes)

@@ -70,6 +70,26 @@ class Draw {
     return path;
   }
 
+  // Any scheme that the ranks and heads allow; a ring and a gathering in half of the cases.
+  std::string scheme(const AttentionShape& shape, int n) {
+    if (chance(0.5)) return std::string(name_of(one_of(kRunSchemes)));
+    std::vector<std::string> schemes{"bidirectional", "pass-q", "groupcast"};
+    for (int rings = 1; rings <= most_rings(n); ++rings)
+      schemes.push_back("multi-ring:" + std::to_string(rings));
+    if (n <= shape.num_heads) schemes.push_back("ulysses");
+    for (int chunks = 2; chunks <= shape.num_heads / n; ++chunks)
+      schemes.push_back("ulysses:" + std::to_string(chunks));
+    for (int slices = 2; slices <= shape.num_heads_kv; ++slices)
+      schemes.push_back("allgather:" + std::to_string(slices));
+    for (int part = 1; part <= n; ++part) {
+      if (n % part != 0) continue;
+      schemes.push_back("two-level:" + std::to_string(part));
+      schemes.push_back("mesh:" + std::to_string(part) + "x" + std::to_string(n / part));
+      if (part <= shape.num_heads) schemes.push_back("hybrid:" + std::to_string(part));
+    }
+    return schemes[static_cast<std::size_t>(between(0, std::ssize(schemes) - 1))];
+  }
+
   // Any partition of a sequence with this mask; of a file, too.
   PartitionSpec partition(const MaskSpec& mask, Index seqlen, int world_size) {
     PartitionSpec drawn = one_of(kAllPartitions);
@@ -113,9 +133,9 @@ TEST(RingRandom, AgreesWithTheOracle) {
     const RingReference reference(shape, draw.one_of(kAllDTypes), draw.mask(seqlen), scale,
                                   static_cast<std::uint64_t>(draw.between(0, 1 << 30)));
     const int world_size = static_cast<int>(draw.size(20));
-    Problem config =
-        reference.config(draw.partition(MaskSpec::parse(reference.mask), seqlen, world_size),
-                         world_size, draw.one_of(kRunSchemes));
+    Problem config = reference.config(
+        draw.partition(MaskSpec::parse(reference.mask), seqlen, world_size), world_size);
+    set_scheme(config, draw.scheme(shape, world_size));
     config.kv_buffers = static_cast<int>(1 + draw.size(5));
     config.hops = draw.one_of(kAllHops);
     reference.check(config);

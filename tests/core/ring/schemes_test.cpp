@@ -6,7 +6,6 @@
 
 #include <cmath>
 #include <limits>
-#include <random>
 #include <set>
 
 #include "core/ring/cpu_backend.h"
@@ -293,51 +292,6 @@ INSTANTIATE_TEST_SUITE_P(All, SchemesOnThreads, testing::ValuesIn(kSchemeCases),
                              if (c == ':' || c == '-') c = '_';
                            return name;
                          });
-
-// Draw a scheme that the ranks and heads allow.
-std::string drawn_scheme(std::mt19937_64& engine, const AttentionShape& shape, int n) {
-  std::vector<std::string> schemes{"bidirectional", "pass-q", "groupcast"};
-  for (int rings = 1; rings <= most_rings(n); ++rings)
-    schemes.push_back("multi-ring:" + std::to_string(rings));
-  if (n <= shape.num_heads) schemes.push_back("ulysses");
-  for (int chunks = 2; chunks <= shape.num_heads / n; ++chunks)
-    schemes.push_back("ulysses:" + std::to_string(chunks));
-  for (int slices = 2; slices <= shape.num_heads_kv; ++slices)
-    schemes.push_back("allgather:" + std::to_string(slices));
-  for (int part = 1; part <= n; ++part) {
-    if (n % part != 0) continue;
-    schemes.push_back("two-level:" + std::to_string(part));
-    schemes.push_back("mesh:" + std::to_string(part) + "x" + std::to_string(n / part));
-    if (part <= shape.num_heads) schemes.push_back("hybrid:" + std::to_string(part));
-  }
-  return schemes[std::uniform_int_distribution<std::size_t>(0, schemes.size() - 1)(engine)];
-}
-
-TEST(SchemesRandom, AgreeWithTheOracle) {
-  const std::uint64_t seed = drawn_seed();
-  std::mt19937_64 engine(seed);
-  const auto between = [&](Index low, Index high) {
-    return std::uniform_int_distribution<Index>(low, high)(engine);
-  };
-  constexpr const char* kDrawnMasks[] = {"full", "causal", "causal+window:17", "window:5",
-                                         "prefix:30"};
-  for (int n = 0; n < (kThreadSanitizer ? 25 : 80); ++n) {
-    const Index heads_kv = between(1, 4);
-    const AttentionShape shape{between(1, 2), heads_kv * between(1, 4), heads_kv, between(1, 200),
-                               between(1, 40)};
-    const RingReference reference(shape, kAllDTypes[between(0, 2)], kDrawnMasks[between(0, 4)],
-                                  default_softmax_scale(shape.head_dim), between(0, 1 << 30));
-    const int world_size = static_cast<int>(between(1, 12));
-    Problem job = with_scheme(reference.config(kAllPartitions[between(0, 3)], world_size),
-                              drawn_scheme(engine, shape, world_size));
-    job.kv_buffers = static_cast<int>(between(2, 6));
-    SCOPED_TRACE(testing::Message() << job.scheme_name() << " on " << world_size);
-    const RingRun run = run_on_threads(job, reference.inputs);
-    reference.check(job, run);
-    check_books(job, run);
-    if (HasFailure()) FAIL() << "case " << n << " of RINGSCOPE_TEST_SEED=" << seed;
-  }
-}
 
 TEST(SchemeNames, AreReadAndPrinted) {
   Problem job{.shape = {1, 4, 4, 16, 8}, .world_size = 8};

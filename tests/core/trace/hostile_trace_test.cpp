@@ -188,11 +188,16 @@ TEST(HostileTrace, FieldsAreNeededAndTyped) {
 
 TEST(HostileTrace, SpansOfModelsAndPartsOfKernels) {
   Recording recording = sample_recording(1, false);
+  recording.info.training = RecordedLayer{.train_step = 12, .layer = 1, .layers = 2};
   recording.model = {{{ModelPart::reduction, Pass::forward, 1, 0, 10, 64}}};
   recording.kernel = {{{KernelPart::wait, 15, 3, 0, 9, 2, 4, 10, 15, 6}}};
   const std::string text = trace_text_of(recording);
   for (const auto& [from, to, part] :
-       {std::tuple{"\"tid\": 4, \"ts\"", "\"tid\": 3, \"ts\"", "3 given for tid; 4 accepted"},
+       {std::tuple{"\"train_step\": 12", "\"train_step\": 0", "0 given for train_step"},
+        {"\"layer\": 1, \"layers\"", "\"layer\": 2, \"layers\"",
+         "2 given for layers; an integer from 3"},
+        {"\"layers\": 2", "\"layers\": \"two\"", "\"two\" given for layers"},
+        {"\"tid\": 4, \"ts\"", "\"tid\": 3, \"ts\"", "3 given for tid; 4 accepted"},
         {"\"part\": \"gradient reduction\"", "\"part\": \"tail\"",
          "\"tail\" given for part; one of \"embedding\", "},
         {"\"layer\": 1", "\"layer\": -1", "-1 given for layer"},

@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <limits>
-#include <string>
 #include <vector>
 
 #include "core/base/error.h"
 #include "core/tools/sim/scenario.h"
+#include "tests/core/base/thrown.h"
 
 namespace ringscope {
 namespace cluster_test {
@@ -172,13 +172,8 @@ TEST(Cluster, AMultiRingGainsNetworkInterfacesAndNoPort) {
 }
 
 TEST(Cluster, RefusesWhatCanNotBe) {
-  const auto complaint = [](const Cluster& cluster, Scheme scheme = Scheme::ring) -> std::string {
-    try {
-      machine_on(cluster, kRates, scheme);
-    } catch (const InputError& error) {
-      return error.what();
-    }
-    return "";
+  const auto complaint = [](const Cluster& cluster, Scheme scheme = Scheme::ring) {
+    return input_error_of([&] { machine_on(cluster, kRates, scheme); });
   };
   EXPECT_EQ(complaint(cluster(8, 9)), "nodes: 9 given for 8 ranks; accepted: 1 to 8");
   EXPECT_EQ(complaint(cluster(8, 0)), "nodes: 0 given for 8 ranks; accepted: 1 to 8");

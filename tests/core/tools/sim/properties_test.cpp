@@ -2,8 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 #include <map>
 #include <numeric>
 #include <set>
@@ -13,7 +11,7 @@
 #include "core/tools/cost/amounts.h"
 #include "core/tools/sim/machine.h"
 #include "core/trace/summary.h"
-#include "tests/core/attention/random_problem.h"
+#include "tests/core/ring/ring_case.h"
 #include "tests/core/tools/sim/random_machines.h"
 
 namespace ringscope {
@@ -22,18 +20,10 @@ namespace {
 constexpr int kCases = 100;
 constexpr double kRounding = 1e-12;
 
-unsigned seed_of_run() {
-  const char* given = std::getenv("RINGSCOPE_TEST_SEED");
-  const unsigned seed = given != nullptr ? static_cast<unsigned>(std::strtoul(given, nullptr, 10))
-                                         : std::random_device{}();
-  std::printf("RINGSCOPE_TEST_SEED=%u\n", seed);
-  return seed;
-}
-
 // f(case, cases): may draw more.
 template <class F>
 void for_cases(F&& f) {
-  const unsigned seed = seed_of_run();
+  const auto seed = static_cast<unsigned>(drawn_seed());
   RandomCases cases(seed);
   for (int i = 0; i < kCases; ++i) {
     RandomCase made = cases.next();
@@ -89,36 +79,30 @@ TEST(Properties, TheCriticalPathIsAsLongAsTheRun) {
   });
 }
 
-TEST(Properties, MoreBandwidthNeverHurts) {
+// More bandwidth, faster ranks and less chance, one after the other.
+TEST(Properties, ABetterMachineNeverHurts) {
   for_cases([](RandomCase made, RandomCases& cases) {
-    const double before = simulated(made).wall_s();
-    made.machine.rates.bytes_per_s *= 1 + 3 * cases.share();
-    made.machine.rates.latency_s *= cases.share();
-    for (auto* paths :
-         {&made.machine.to_next, &made.machine.to_next_here, &made.machine.to_next_node})
+    Machine& machine = made.machine;
+    double before = simulated(made).wall_s();
+    const auto expect_no_worse = [&] {
+      const double now = simulated(made).wall_s();
+      EXPECT_LE(now, before * (1 + kRounding));
+      before = now;
+    };
+    machine.rates.bytes_per_s *= 1 + 3 * cases.share();
+    machine.rates.latency_s *= cases.share();
+    for (auto* paths : {&machine.to_next, &machine.to_next_here, &machine.to_next_node})
       for (Path& path : *paths)
         if (cases.below(2) == 0) path.bytes_per_s *= 1 + 3 * cases.share();
-    EXPECT_LE(simulated(made).wall_s(), before * (1 + kRounding));
-  });
-}
-
-TEST(Properties, FasterRanksNeverHurt) {
-  for_cases([](RandomCase made, RandomCases& cases) {
-    const double before = simulated(made).wall_s();
-    made.machine.rates.forward_flops *= 1 + cases.share();
-    made.machine.rates.backward_flops *= 1 + cases.share();
-    for (double& speed : made.machine.speed)
+    expect_no_worse();
+    machine.rates.forward_flops *= 1 + cases.share();
+    machine.rates.backward_flops *= 1 + cases.share();
+    for (double& speed : machine.speed)
       if (cases.below(2) == 0) speed *= 1 + 3 * cases.share();
-    EXPECT_LE(simulated(made).wall_s(), before * (1 + kRounding));
-  });
-}
-
-TEST(Properties, LessChanceNeverHurts) {
-  for_cases([](RandomCase made, RandomCases&) {
-    const double before = simulated(made).wall_s();
-    made.machine.jitter *= 0.5;
-    made.machine.hop_jitter *= 0.5;
-    EXPECT_LE(simulated(made).wall_s(), before * (1 + kRounding));
+    expect_no_worse();
+    machine.jitter *= 0.5;
+    machine.hop_jitter *= 0.5;
+    expect_no_worse();
   });
 }
 

@@ -7,21 +7,12 @@
 #include <regex>
 
 #include "core/tools/cost/time.h"
+#include "tests/core/base/thrown.h"
 
 namespace ringscope {
 namespace {
 
 using Strings = std::vector<std::string>;
-
-// What parse_sweep() says against it; "" when it takes it.
-std::string complaint(const std::string& text) {
-  try {
-    parse_sweep(text);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
-}
 
 Scenario small() {
   Scenario scenario;
@@ -86,10 +77,9 @@ TEST(Sweep, RefusesWithSettingAndValue) {
       {"seqlen=1:1000:+1 world-size=1:1000:+1", {"100000"}},
   };
   for (const auto& [text, words] : bad) {
-    const std::string said = complaint(text);
+    const std::string said = input_error_of([&, &line = text] { parse_sweep(line); });
     EXPECT_NE(said, "") << text;
-    for (const std::string& word : words)
-      EXPECT_NE(said.find(word), std::string::npos) << word << " in: " << said;
+    for (const std::string& word : words) expect_contains(said, word);
   }
 }
 

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <map>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -14,6 +12,7 @@
 #include "core/tools/cost/choices.h"
 #include "core/tools/cost/time.h"
 #include "core/tools/sim/cluster.h"
+#include "tests/core/base/thrown.h"
 #include "tests/core/tools/sim/random_machines.h"
 
 namespace ringscope {
@@ -138,13 +137,8 @@ TEST(TwoLevel, RefusesNodesThatDoNotDivideAndSharedCoresInStep) {
   Problem job = two_level_job(2, 4);
   const Machine machine = two_level_machine(job, {1e9, 1e9, 1e9, 0}, {"", 1e9, 0});
   job.nodes = 3;
-  try {
-    run(job, Pace::in_step, machine);
-    ADD_FAILURE();
-  } catch (const InputError& error) {
-    EXPECT_EQ(std::string(error.what()),
-              "nodes: 3 given for 8 ranks; accepted: a number that divides them");
-  }
+  EXPECT_EQ(input_error_of([&] { run(job, Pace::in_step, machine); }),
+            "nodes: 3 given for 8 ranks; accepted: a number that divides them");
   job.nodes = 2;
   Machine shared = machine;
   shared.cores = 4;

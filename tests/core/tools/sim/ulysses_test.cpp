@@ -2,11 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <map>
-#include <random>
 
-#include "core/base/error.h"
-#include "core/ring/loop_counts.h"
 #include "core/tools/cost/amounts.h"
 #include "core/tools/cost/time.h"
 #include "core/tools/sim/cluster.h"
