@@ -186,7 +186,7 @@ const figures = {
     },
   },
   decode: {
-    title: "Decode: the query travels, the cache stays",
+    title: "Decode: the cache stays, results travel",
     controls: [slider("ranks", 8, 1, 16), slider("tokens read", 131072, 1024, 1048576, 1024), slider("tokens written", 2000, 0, 65536, 16),
                choice("merge", "tree", "ring"), slider("µs a message", 5, 0, 20)],
     draw(picture, numbers, say, [, , , merge]) {

@@ -20,11 +20,6 @@
 // exp over the row. A score that is larger by 1 weighs 2.72 times as much.
 //
 // Here is the smallest example: S = 3, D = 1.
-#include <fmt/format.h>
-
-#include <cmath>
-
-#include "core/attention/naive.h"
 #include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_01 {
@@ -53,8 +48,8 @@ void lesson_01(Page& page) {
   page.picture("softmax.svg", "From the scores of token 1 to its output", softmax);
 
   // The project has this formula as a function. It is the yardstick for everything that follows:
-  // whatever later lessons do to save memory, the result must be this one. (seqlen is S. This mask
-  // forbids nothing. dout is for gradients, lesson 9.)
+  // whatever later lessons do to save memory, the result must be this one. (seqlen is S, and
+  // softmax_scale is 1 / sqrt(D), here 1. This mask forbids nothing. dout is for gradients, lesson 9.)
   const AttentionShape tiny{.seqlen = 3, .head_dim = 1};
   const auto result = naive_attention<double>(tiny, Mask{.seqlen = 3}, /*softmax_scale=*/1.0,
                                               q.data(), k.data(), v.data(), /*dout=*/nullptr);
@@ -98,8 +93,9 @@ void lesson_01(Page& page) {
   //
   // ## A first way out
   //
-  // Row i of out needs row i of Q, and no other query. So rows can be computed a block at a time,
-  // and each block's part of P can be thrown away. The function can do that:
+  // Row i of out needs row i of Q, and no other query. So rows can be computed a block at a time, and
+  // each block's part of P can be thrown away. The function can do that (D is 64 here, so the scale is
+  // 1/8):
   const AttentionShape shape{.seqlen = 2048, .head_dim = 64};
   const AttentionInputs in = random_inputs(shape);
   const auto attend = [&](Index block_rows) {

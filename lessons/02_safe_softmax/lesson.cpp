@@ -10,11 +10,6 @@
 //
 // A float reaches about 3.4 · 10³⁸. exp grows by a factor of 2.72 when its argument grows by 1, so it
 // gets there soon. This is softmax as lesson 1 wrote it, in float:
-#include <cmath>
-#include <limits>
-#include <span>
-
-#include "core/attention/online_softmax.h"
 #include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_02 {
@@ -127,7 +122,7 @@ void lesson_02(Page& page) {
   page.table(masked);
 
   // The output of such a row is then 0, everywhere in this project: a query that may attend to nothing
-  // gets nothing, and no NaN comes out unless one went in. Code that merges results has to handle -∞.
+  // gets nothing, and no NaN comes out unless one went in.
   //
   // ## A row in one number
   //
@@ -144,8 +139,10 @@ void lesson_02(Page& page) {
   page.value("lse", fixed(lse, 3));
   page.value("weight of 128, as exp(128 - lse)", fixed(std::exp(128 - lse), 3));
 
-  // (`carry_on` is the next lesson's subject; here it just finds m and l.) So any weight of the row
-  // can be computed again from its score and lse. The gradients of lesson 9 rely on that.
+  // (`carry_on` is the next lesson's subject; here it just finds m and l.) So any weight of the row can
+  // be computed again from its score and lse. The gradients of lesson 9 rely on that. A row without
+  // keys has lse = -∞, since l = 0, and -∞ - (-∞) is NaN again. So whoever computes weights from lse,
+  // or merges results by it, must treat such rows apart.
   //
   // But m is the largest of all scores. So it seems that the whole row must be there before the first
   // exp, and rows are as long as the text. Lesson 3 shows that this is not so.

@@ -10,10 +10,6 @@
 // ## Four keys, two at a time
 //
 // One query has four keys. Their scores and values are:
-#include <cmath>
-#include <span>
-
-#include "core/attention/online_softmax.h"
 #include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_03 {

@@ -22,13 +22,7 @@
 //             compute the scores of the tile
 //             for each query: carry its state on over the tile
 //         divide each row by its l
-#include <fmt/format.h>
-
-#include <span>
-
 #include "core/attention/blockwise.h"
-#include "core/attention/naive.h"
-#include "core/attention/online_softmax.h"
 #include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_04 {
@@ -164,9 +158,9 @@ void lesson_04(Page& page) {
 
   // ## Exercise
   //
-  // The loops above need sizes that divide. In `my_ring/04_blocks.h`, write the loop over the tiles
-  // of any number of queries and keys; it calls your `carry_on`. `./ringscope lesson 4 --check`
-  // tries it with sizes that don't divide.
+  // The loops above need whole tiles: numbers of queries and keys that are multiples of a tile's sides.
+  // In `my_ring/04_blocks.h`, write the loop over the tiles of any number of queries and keys; it calls
+  // your `carry_on`. `./ringscope lesson 4 --check` tries it with other numbers, too.
 }
 
 }  // namespace ringscope::lessons::chapter_04

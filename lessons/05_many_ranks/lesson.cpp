@@ -21,9 +21,7 @@
 // Queries could travel instead, but a query with its state has 2 D + 2 numbers, and a row of K and V
 // has 2 D. Also, models often have fewer heads of K and V than of Q (lesson 10). So K and V travel.
 #include <array>
-#include <cmath>
 
-#include "core/run/run.h"
 #include "core/trace/summary.h"
 #include "lessons/book/tables.h"
 
@@ -60,13 +58,16 @@ void lesson_05(Page& page) {
   Table both({"", "all-gather", "ring"});
   both.row("bytes sent per rank", bytes(sent(gather)), bytes(sent(ring)));
   both.row("KV blocks held at once per rank", 4, 2);
-  both.row("all memory held per rank", bytes(held(gather)), bytes(held(ring)));
+  const auto mib = [&](const RingRun& run) { return fixed(held(run) / 0x1p20, 3).shown + " MiB"; };
+  both.row("all memory held per rank", mib(gather), mib(ring));
   page.table(both);
 
-  // Both send the same number of bytes. But the all-gather holds all of K and V on every rank, and that
-  // does not shrink when ranks are added. The ring holds two blocks, the one that it attends and the
-  // one that is coming in, and with more ranks these get smaller. With a million tokens and the sizes
-  // of a real model (8 heads of K and V, head_dim 128, two bytes per number) they hold:
+  // Both send the same number of bytes. (Beside its blocks a rank holds Q and the output, 1 MiB each,
+  // and 0.246 MiB for m, l, lse and the scratch of lesson 4.) But the all-gather holds all of K and V
+  // on every rank, and that does not shrink when ranks are added. The ring holds two blocks, the one
+  // that it attends and the one that is coming in, and with more ranks these get smaller. With a
+  // million tokens and the sizes of a real model (8 heads of K and V, head_dim 128, two bytes per
+  // number) they hold:
   //-
   Table growth({"ranks", "all-gather holds", "ring holds (two blocks)"});
   const double real_kv = 2.0 * 1048576 * 8 * 128 * 2;  // 8 KV heads, head_dim 128, two bytes
@@ -130,6 +131,7 @@ void lesson_05(Page& page) {
   page.equal("A rank of the ring sends what it must", sent(ring), missing);
   page.equal("A rank of the all-gather sends the same", sent(gather), sent(ring));
   page.equal("The ring holds two blocks less", held(gather) - held(ring), all_kv / 2);
+  page.equal("and 0.246 MiB besides Q, the output and two blocks", mib(ring), "6.246 MiB");
   page.at_most("The all-gather's output is exact up to rounding", gather_error, 2e-6);
   page.at_most("So is the ring's", ring_error, 2e-6);
 }

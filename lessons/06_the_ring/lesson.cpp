@@ -12,13 +12,7 @@
 // every rank passes a block on to the next: rank r sends to r + 1 and receives from r - 1, and the
 // last rank sends to rank 0. What a rank does between two hops is a step of the ring, and steps are
 // counted from 0.
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cmath>
-
 #include "core/ring/ring.h"
-#include "core/run/run.h"
 #include "core/trace/summary.h"
 #include "lessons/book/tables.h"
 
@@ -105,14 +99,15 @@ void lesson_06(Page& page) {
             0, 2),
       scene("The ring at this step: every block one rank further than it was.", Figure::ring, 1),
       scene("After step 3 every rank has met every block.", 3, -1, Lane::compute)};
-  page.value("rank 2 computed for", seconds(summary.ranks[2].compute_s));
-  page.value("and waited for", seconds(summary.ranks[2].wait_s));
+  const auto time = [](double s, const char* kept) { return Cell(seconds(s).shown, kept); };
+  page.value("rank 2 computed for",
+             time(summary.ranks[2].compute_s, "18 ms, in a run on two cores"));
+  page.value("and waited for", time(summary.ranks[2].wait_s, "4 ms"));
   page.ring_trace(run.recording, story);
 
-  // (The ring adds up what its four links have carried so far: two hops of 1 MiB each.) On threads a
-  // hop is a copy in memory. It takes little time beside the computing, so it hides easily. In another
-  // run, on two cores, a rank computed for 18 ms and waited for 4, because ranks share the cores. Pages
-  // leave out whatever differs from run to run.
+  // On threads a hop is a copy in memory. It takes little time beside the computing, so it hides
+  // easily. The rank waited all the same, because four ranks shared two cores. Your times will differ;
+  // where pages have …, they leave out what differs from run to run.
   //
   // ## Checks
   page.equal("Rank 1 of five holds the block of rank 3 at step 3", RingSchedule{1, 5}.owner(3), 3);

@@ -19,9 +19,6 @@
 // This is the *striped* partition. The old one, in whole pieces, is called contiguous. A token now has
 // two numbers: its position in the text, and its **local row**, which counts the rows of its rank.
 // The mask compares positions. Nobody sends them, because they follow from a block's owner.
-#include <cmath>
-
-#include "core/run/run.h"
 #include "core/trace/summary.h"
 #include "lessons/book/tables.h"
 
@@ -115,8 +112,10 @@ void lesson_08(Page& page) {
   //     owner = rank     j ≤ i, a triangle: the rank's own block
   //
   // The first two are rectangles, in which no pair needs a mask: a kernel just gets fewer rows. Only
-  // step 0 has a diagonal. (If the length doesn't divide, chunks differ by one token, and so do ranks:
-  // of 1,003 tokens on eight ranks, ranks 0 to 4 have 125, and the others 126.)
+  // step 0 has a diagonal. In all three cases a rank has half a block of work, so zigzag takes N/2
+  // block times, too, and is 2 - 1/N times as fast as contiguous ranks. (If the length is not a
+  // multiple of 2N, chunks differ by one token, and so do ranks: of 1,003 tokens on eight ranks, ranks
+  // 0 to 4 have 125, and the others 126.)
   RingRun in_chunks = run_on_threads(zigzag, in);
   //-
   const std::vector<StoryStep> zigzag_story = {

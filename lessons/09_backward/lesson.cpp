@@ -27,9 +27,6 @@
 //
 // A change of Pⱼ changes the loss dPⱼ times as much. Altogether, sᵢ changes it by Pᵢ (dPᵢ - Σⱼ Pⱼ dPⱼ),
 // and delta is that sum: the mean of the row's dP, weighted by P.
-#include <cmath>
-
-#include "core/run/run.h"
 #include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_09 {
@@ -90,9 +87,9 @@ void lesson_09(Page& page) {
   // behind. Each step meets the same pairs as in the forward pass, so a balanced deal is balanced in
   // both passes.
   //
-  // With dropout, both passes must drop the same pairs, on any number of ranks. So whether a pair is
-  // dropped is computed from its global positions, its head and a seed, and never drawn from a rank's
-  // own stream of random numbers.
+  // Dropout, a habit of training, sets random weights of P to 0. Both passes must drop the same pairs,
+  // on any number of ranks. So whether a pair is dropped is computed from its global positions, its
+  // head and a seed, and never drawn from a rank's own stream of random numbers.
   //
   // ## In numbers
   //

@@ -14,7 +14,6 @@
 // scores, so the work is the same.
 #include <utility>
 
-#include "core/run/run.h"
 #include "core/trace/summary.h"
 #include "lessons/book/tables.h"
 
@@ -83,9 +82,9 @@ void lesson_10(Page& page) {
   // ## What becomes cheaper
   //
   // Lesson 12 computes c*, the rows per rank from which computing hides a hop. It has the factor G/H,
-  // so fewer rows do. A model that writes keeps K and V of all tokens (lesson 18). With G heads of
-  // them, each byte serves H/G queries. For a layer of 32 query heads of 128 numbers, two bytes each,
-  // on an A100 with NVLink3:
+  // so with fewer heads of K and V, fewer rows suffice. A model that writes keeps K and V of all tokens
+  // (lesson 18). With G heads of them, each byte serves H/G queries. For a layer of 32 query heads of
+  // 128 numbers, two bytes each, on an A100 with NVLink3:
   //-
   const Rates a100{.forward_flops = 312e12, .backward_flops = 312e12, .bytes_per_s = 300e9};
   Table saved({"heads of K and V", "K and V of a token", "c*, causal", "FLOPs per byte in decode"});
@@ -96,11 +95,11 @@ void lesson_10(Page& page) {
 
   // ## What it limits
   //
-  // Whatever divides heads among ranks, as later lessons do (17, 22), runs out sooner: each rank needs
-  // a head of K and V, or a copy of one. Copies on N ranks take N/G times the memory and the bytes of K
-  // and V that G heads do. A ring divides rows, so it isn't affected. One could also leave K and V
-  // where they are, and let queries and their states go round (lesson 22). With grouped heads that
-  // sends more than a ring.
+  // Whatever divides heads among ranks, as later lessons do (17, 22), reaches its limit sooner: each
+  // rank needs a head of K and V of its own. If there are more ranks than such heads, heads are copied,
+  // and all ranks together hold and send N heads in place of G. A ring divides rows, so it isn't
+  // affected. One could also leave K and V where they are, and let queries and their states go round
+  // (lesson 22). With grouped heads that sends more than a ring.
   page.choose("One head of K and V for 32 query heads, eight ranks. Which scheme sends least?",
               {"a ring", "one that passes queries round"}, "a");
 
@@ -109,8 +108,6 @@ void lesson_10(Page& page) {
                "heads", kv_head_of(11, 32, 8) - kv_head_of(6, 32, 8) + 1);
   page.predict("16 ranks divide these heads. On how many ranks does each head of K and V lie?",
                "ranks", 16 / 8);
-  page.predict("How many times the memory of K and V do those 16 ranks have in all?", "times",
-               16 / 8);
   page.predict("A number of K has four copies, with gradients 1, 2, 3 and 4. What is its gradient?",
                "", 1 + 2 + 3 + 4);
 

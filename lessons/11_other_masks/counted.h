@@ -1,15 +1,10 @@
 // What lesson 11 counts and draws.
 #pragma once
 
-#include <algorithm>
-#include <string>
 #include <utility>
-#include <vector>
 
-#include "core/run/run.h"
 #include "core/trace/summary.h"
 #include "lessons/book/drawing.h"
-#include "lessons/book/page.h"
 #include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_11 {

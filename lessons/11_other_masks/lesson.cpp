@@ -52,8 +52,7 @@ void lesson_11(Page& page) {
   // holds for all these masks, and so for their combinations. A function that returns both ends
   // (`allowed_keys` in `core/problem/mask.h`) is all that the project knows of masks.
   //
-  // Two numbers per row tell at once whether a tile is empty, full or in between, and how many pairs
-  // it has. The pairs need not be looked at one by one.
+  // Two numbers per row tell at once whether a tile is empty, full or mixed, and how many pairs it has.
   //
   // ## Who has work now?
   //
@@ -77,7 +76,7 @@ void lesson_11(Page& page) {
   for (int text = 1; text < 1024; ++text) short_texts += ",8";
   for (const auto& [name, mask] : {std::pair<const char*, std::string>{"causal", "causal"},
                                    {"causal, window 1,024", "causal+window:1024"},
-                                   {"causal, prefix 4,096", "prefix:4096"},
+                                   {"prefix 4,096", "prefix:4096"},
                                    {"documents, one per rank", eight_texts},
                                    {"documents of 700, 4,000, 300 and 3,192", few_texts},
                                    {"1,024 documents of 8", short_texts}}) {
@@ -96,9 +95,11 @@ void lesson_11(Page& page) {
   // ceiling is (L + 1) / (L + N), here 56 %. Whole pieces keep together what belongs together: with a
   // window or with documents, most meetings are empty. Zigzag was made for the plain causal mask, and
   // is best at that.
-  // The ceiling is for ranks that begin every step together. If they have buffers, ranks run ahead,
-  // and only the totals bound them. With one document per rank, zigzag's totals are equal. Simulated
-  // with hops that take no time, its ranks are busy for this share of the time:
+  //
+  // The ceiling holds for ranks that begin every step together. A rank with more buffers may run ahead
+  // of the others, and then only its total counts. With one document per rank, dealt out in zigzag,
+  // ranks have the same work in all steps together, but not in each. Simulated with hops that take no
+  // time, they are busy for this share of the time:
   //-
   const Problem one_each = ring_job(1, 8192, 8, eight_texts, PartitionKind::zigzag);
   const Cell two = percent(busy_share(one_each, 2)), eight = percent(busy_share(one_each, 8));
@@ -130,10 +131,10 @@ void lesson_11(Page& page) {
   const Drawing travels = block_of_rank_2("causal+window:1536");
   page.picture("travels.svg", "A block gets shorter from hop to hop", travels);
 
-  // `ringscope run` and `simulate` send only what is needed where that saves enough: if more than a
-  // quarter of all rows need not make the last hop. `--hops all` sends everything. For each mask and
-  // deal, this is how many rows a ring sends in this way and, after the slash, the least there is: each
-  // row straight to each rank that needs it, once (`--scheme groupcast`):
+  // `ringscope run` and `simulate` send only what is needed if more than a quarter of all rows would
+  // make the last of the N - 1 hops for nothing. Otherwise, and with `--hops all`, they send
+  // everything. This is how many rows a ring sends in that way and, after the slash, the least there
+  // is: each row straight to each rank that needs it, once (`--scheme groupcast`):
   //-
   const Table sent = rows_sent({{"causal", "causal"},
                                 {"causal, window 1,024", "causal+window:1024"},
@@ -142,9 +143,9 @@ void lesson_11(Page& page) {
   page.table(sent);
 
   // Striped ranks need nearly everything under all of these masks. Zigzag ranks need few rows under a
-  // window, but the ring must still make all of its hops: a rank has a piece near the beginning and
-  // one near the end, the later neighbours of these lie on the rank after it and on the rank before it,
-  // and the way to the rank before it leads all around the ring. A cast goes there directly.
+  // window, but the ring must still make all of its hops. Rank r has chunks r and 2N - 1 - r. The
+  // chunks that come next in the text, and look back to these, lie on rank r + 1 and on rank r - 1. The
+  // ring reaches rank r - 1 last of all, after N - 1 hops; a cast goes there directly.
   //
   // ## In a run
   //

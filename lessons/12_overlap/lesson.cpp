@@ -24,10 +24,6 @@
 // F/B is the number of operations done in the time that one byte takes to send. e/2 comes from the 2 e
 // bytes of K and V that are moved for every 4 operations. G/H is the part of the heads that travels.
 // For numbers of two bytes and the same number of heads of both kinds, c* is simply F/B.
-#include <fmt/format.h>
-
-#include <cmath>
-
 #include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_12 {
@@ -40,10 +36,11 @@ void lesson_12(Page& page) {
 
   // That is about 1,000 tokens per rank, or two pages. (Data sheets give links in both directions
   // together, 600 here. A hop uses one of them.) A causal mask, balanced by zigzag, halves the
-  // computing and leaves the sending as it is, so there it is twice that. With contiguous ranks it
-  // is not: the last one has a full block in every step after its own, so all hops but the first
-  // need the c* of a full mask. The first runs beside a triangle, and needs twice that. (A100 and
-  // H100 are GPUs. NVLink joins those of one machine, InfiniBand and Ethernet machines.)
+  // computing and leaves the sending as it is, which doubles c*. With contiguous ranks, c* is that of a
+  // full mask for all hops but the first, because the last rank, for which all others wait, has a full
+  // block in every step after its own. The first hop runs beside a triangle, and needs twice as many
+  // rows. (A100 and H100 are GPUs. NVLink joins those of one machine, InfiniBand and Ethernet
+  // machines.)
   //-
   Table machines({"GPU, link", "F/B", "full mask", "causal", "causal, 8 of 32 heads of K, V"});
   for (const auto& [gpu, link] : {std::pair{"A100", "NVLink3"},
@@ -64,8 +61,9 @@ void lesson_12(Page& page) {
   // 0.65, and 715 rows where the last column has 1,099. (An A100: 0.73.) Lessons 21, 22
   // and 23 and `plan` use that.
   //
-  // Transfers also slow down the kernels beside them. NCCL moves a hop by a kernel of its own, which takes
-  // some of the GPU's processors and of its memory's bandwidth. A copy engine (lesson 14) takes none.
+  // Transfers also slow down the kernels beside them. NCCL moves a hop by a kernel of its own, which
+  // takes some of the GPU's processors and of its memory's bandwidth. A plain copy from GPU to GPU is
+  // made by a **copy engine**, a unit for transfers outside of the processors, and takes none of them.
   page.value("computing beside a hop that takes 8 of 132 processors is slower by",
              percent(132 / (132 - 8.0) - 1));
 
@@ -117,9 +115,9 @@ void lesson_12(Page& page) {
   // At c* = 19,788 the exposed part is gone, and stays gone. Read the other way round, a text of S
   // tokens can keep S / c* ranks busy. With more ranks, blocks are too small.
   //
-  // State space models, such as Mamba, are below no crossover: they pass on a state of fixed size, not
-  // keys, so a hop is short whatever the length. But a rank needs the state that all ranks before it
-  // leave behind, so ranks either wait in a row or combine their states in a scan of log2 N steps.
+  // State space models, such as Mamba, have no crossover: in place of keys they pass on a state of
+  // fixed size, so a hop is short whatever the length. But a rank needs the state that all ranks before
+  // it leave behind, so ranks either wait in a row or combine their states in a scan of log2 N steps.
   page.predict("A million tokens (1,048,576) on the H100s with InfiniBand above: how many at most?",
                "ranks", std::floor(1048576 / 19788.0));
 
@@ -146,7 +144,6 @@ void lesson_12(Page& page) {
                threshold_rows(wide, slow, Pass::forward, 1));
   page.predict("The same in the backward pass?", "rows",
                threshold_rows(wide, slow, Pass::backward, 1));
-  page.predict("With half of c* rows, which part of a hop is exposed?", "%", 100 * (1 - 0.5));
 
   // ## Checks
   page.equal("F/B of the A100 is 1,040 rows", std::round(crossover), 1040);

@@ -39,11 +39,11 @@ void without_tiles(const GpuArrays& at) {
   row.write(at.out + number * kDim);
 }
 
-// The next kernel has a workbench. Every processor has some 200 KiB of memory of its own, much
-// faster than global memory, and a block may claim a piece of it: its *shared memory*. The block's
-// threads fetch 32 keys together, a few values each, and then all work from there. A **barrier**
-// holds a thread until all of its block have come (in CUDA `__syncthreads()`; here they have
-// numbers, since we shall leave them out). And a thread may own several rows:
+// The next kernel has a workbench. Every processor has some 200 KiB of memory of its own, much faster
+// than global memory, and a block may claim a piece of it: its *shared memory*. The block's threads
+// fetch 32 keys together, a few values each, and then all work from there. A **barrier** holds a thread
+// until all threads of its block have come to it. (In CUDA it is `__syncthreads()`. Here barriers have
+// numbers, so that we can leave one of them out.) And a thread may own several rows:
 template <int kRows>
 void with_tiles(const GpuArrays& at) {
   const int first = blockIdx.x * blockDim.x * kRows + threadIdx.x;

@@ -3,9 +3,8 @@
 // > needs. Tensor cores keep matrices, and then threads only have to supply them.
 //
 // **You know** from lesson 13 that a value which was fetched should serve many products, and that
-// threads wait for each other at barriers. **You will see** rectangles of results in registers; one
-// instruction that makes thousands of products, run on the model of a GPU; and how its operands come
-// in time.
+// threads wait for each other at barriers. **You will see** results kept in registers; one instruction
+// that makes thousands of products, on the model of a GPU; and how its operands come in time.
 //
 // ## Register tiles
 //
@@ -85,8 +84,8 @@ void lesson_14(Page& page) {
     }
   page.print(matrix(holders, 8, 0));
 
-  // A thread's values of C lie as those of the left half of A do. So softmax turns two C of scores,
-  // side by side, into P, which is the A of the next product, P V; all values stay in their thread.
+  // A thread's values of C lie where its values of A's left half do. So two results C of Q Kᵀ, side by
+  // side, are the A of the next product, P V, after softmax: no value leaves its thread.
   page.predict("How many products does the one instruction make?", "", 16 * 8 * 16);
 
   // It is the same idea again, with the rectangle spread over the registers of 32 threads, and with
@@ -113,11 +112,12 @@ void lesson_14(Page& page) {
 
   // ## Who fetches
   //
-  // A machine that fast must never wait for its operands. Hopper GPUs have a **copy engine** (TMA): a
-  // thread asks for a whole tile, the copy runs on its own, and its bytes are counted at a barrier when
-  // they have landed. So one thread does all the fetching, the *producer*; the others consume. There
-  // are two buffers, as in lesson 6, with two barriers each: `full` tells that a tile has landed, and
-  // `empty` that all consumers are done with it.
+  // Operands must come in time. Each processor of a Hopper GPU has a **TMA**, a tensor memory
+  // accelerator: a thread of a running kernel asks it for a whole tile, the copy runs on its own, and
+  // its bytes are counted at a barrier when they have landed. (Lesson 12's copy engines are no part of
+  // a processor.) So one thread does all the fetching, the *producer*; the others consume. There are
+  // two buffers (lesson 6), each with two barriers: `full` tells that a tile has landed, `empty` that
+  // all consumers are done.
   //
   // A barrier is used again and again, in phases 0, 1, 2 and so on:
   //

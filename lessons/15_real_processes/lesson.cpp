@@ -12,8 +12,6 @@
 // memory. Between them stands a library, **MPI** for CPUs or **NCCL** for GPUs, with two calls: one
 // rank says "send this to 3", and rank 3 says "receive from 2, into this memory". The block moves when
 // both have been said, and a call may last until then.
-#include <fmt/format.h>
-
 #include "core/trace/summary.h"
 #include "lessons/book/ending.h"
 #include "lessons/book/tables.h"

@@ -73,8 +73,9 @@ void lesson_16(Page& page) {
                "numbers", 1.5);
 
   // That is 2 (N - 1) / N, and never more than 2. Nothing else is sent. Let KV be a layer's K and V of
-  // all rows: all ranks together send (N - 1) KV forward and (2N - 1) KV backward (lesson 9). Here is a
-  // training step with two layers of width 32, on two sequences of 90 bytes:
+  // all rows: all ranks together send (N - 1) KV forward and (2N - 1) KV backward (lesson 9). Take two
+  // sequences of 90 bytes, and two layers with 2 heads of 8 numbers in K and V. KV is 2 · 180 · 16 · 4
+  // = 23,040 bytes, and attention sends 2 · (3 + 7) KV:
   //-
   const ModelShape shape = {
       .layers = 2, .width = 32, .num_heads = 4, .num_heads_kv = 2, .head_dim = 8, .hidden = 80};
@@ -122,15 +123,14 @@ void lesson_16(Page& page) {
   page.table(ways);
 
   // The mean of means is right when all ranks have the same number of rows (16 are 4, 4, 4, 4), and
-  // wrong otherwise (10 are 3, 3, 2, 2). An optimizer such as Adam, which divides gradients by their
-  // usual size, hides a constant factor, so such a mistake may live long. It is always right to add up
-  // the ranks' gradients and to divide by the count of all rows, which every rank knows.
+  // wrong otherwise (10 are 3, 3, 2, 2). An optimizer such as Adam hides a constant factor (lesson 17).
+  // It is always right to add up the ranks' gradients, and to divide by the count of all rows.
   //
   // ## How to debug a loss
   //
   // The loss is wrong on four ranks only, or it is right and doesn't fall as it should. Compare tensor
-  // by tensor: out, dQ, dK and dV, as `./ringscope check` does, then the weights' gradients. Typical
-  // causes:
+  // by tensor: out, dQ, dK and dV, as `./ringscope check` does, then the weights' gradients. With the
+  // first three of these causes the loss is wrong, with the others only gradients are:
   //
   // - **Positions** count from the rank's first row, or follow another deal. The first rows of the text
   //   are right (`lesson zoo rope-positions`).
@@ -142,8 +142,8 @@ void lesson_16(Page& page) {
   //   `lesson zoo mean-instead-of-sum` only dK and dV are.)
   // - **Unequal counts.** Each rank divides by its own count. With equal counts the error is gone. (In
   //   `lesson zoo unequal-shards` dQ is off by a factor that differs by rank.)
-  // - **The way home.** dK and dV stop a hop short: each rank has its neighbour's
-  //   (`lesson zoo gradient-one-hop-short`). Or copied heads are not added up (lesson 10).
+  // - **The way home.** dK and dV stop a hop short, at the neighbour (zoo: `gradient-one-hop-short`).
+  //   Or copied heads' gradients are not added up (lesson 10), which is wrong on one rank as well.
   //
   // ## It learns
   //
@@ -170,8 +170,9 @@ void lesson_16(Page& page) {
   //     ./ringscope train --text README.md --steps 10 --loss-csv ours.csv; paste mine.csv ours.csv
   //
   // ## On paper
-  page.predict("Means over 3 rows and over 1 are averaged. By what must one multiply the first?",
-               "", 2 * 3 / 4.0);
+  page.predict(
+      "The means of 3 rows and of 1 are averaged. Which factor must the first have, to be right?",
+      "", 2 * 3 / 4.0);
   page.predict("8 ranks add up 1,000 numbers: how many does each send?", "", 2 * 7 * 125);
 
   // ## Checks

@@ -1,4 +1,4 @@
-// # Prefill and decode: the query travels
+// # Prefill and decode: keys stay, results travel
 // > A model that writes has one query at a time. So keys and values stay where they are, every rank
 // > answers that query from what it holds, and the answers are merged.
 //
@@ -12,7 +12,6 @@
 // going round, as in all lessons before. Then the model writes token by token: each adds one query,
 // which attends all keys so far. That is *decode*. Under a causal mask no earlier row sees a later
 // one, so earlier rows do not change, and each layer keeps their keys and values, in the *KV cache*.
-#include "core/attention/online_softmax.h"
 #include "core/model/generate.h"
 #include "core/model/merge.h"
 #include "core/model/training.h"
@@ -69,10 +68,10 @@ void lesson_18(Page& page) {
   const double ring_ms = 1e3 * ring_bytes / find_link("NVLink4").bytes_per_s;
   page.answer(guess, ring_ms);
 
-  // One GPU that reads all of it is done sooner. So the query meets the keys where they are. Even
-  // the query need not travel, because all ranks have the weights and compute the token's row. Each
-  // attends its shard of the cache. Only its out and lse (lesson 2) travel: 129 numbers in f32 per
-  // head, however long the text:
+  // One GPU that reads all of it is done sooner. So keys and values stay where they are. The query need
+  // not travel either: all ranks have the weights, so each computes the token's row, and from it the
+  // query, by itself. Then each attends its shard of the cache. Only its out and lse (lesson 2) travel:
+  // 129 numbers in f32 per head, however long the text:
   const MergeCost ring = merge_cost(MergeKind::ring, 32, 128, 8);
   const MergeCost tree = merge_cost(MergeKind::tree, 32, 128, 8);
   //-
@@ -147,7 +146,7 @@ void lesson_18(Page& page) {
   //-
   double lse = some.lse, merged = some.out;
   merge_by_lse<double>(lse, {&merged, 1}, others.lse, {&others.out, 1});
-  const std::string line = "keys stay, and the query travels.";
+  const std::string line = "keys stay, and results travel.";
   const std::string trained = line + " ";
   ModelShape small = {
       .layers = 2, .width = 32, .num_heads = 4, .num_heads_kv = 2, .head_dim = 8, .hidden = 64};
@@ -158,7 +157,7 @@ void lesson_18(Page& page) {
                        trained + trained + trained + trained)
           .end;
   const auto written = [&](int ranks) {
-    const GenerateOptions options{.prompt = "keys", .bytes = 29, .sampling = {.temperature = 0}};
+    const GenerateOptions options{.prompt = "keys", .bytes = 26, .sampling = {.temperature = 0}};
     return "keys" + generate_on_threads(model, {PartitionKind::zigzag, ranks}, options).text;
   };
   const std::string by_one = written(1), by_four = written(4);

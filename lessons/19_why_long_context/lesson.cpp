@@ -13,13 +13,8 @@
 // is a text in which every line is a fact. Line j has a key, 64 random signs, and a value: yes or
 // no, +1 or -1. A reader of all S lines is given one of the keys, and must say yes or no. A guess
 // is right half of the time.
-#include <fmt/format.h>
-
-#include <cmath>
-#include <vector>
-
-#include "core/tools/cost/hardware.h"
 #include "lessons/book/lesson.h"
+#include "core/tools/cost/hardware.h"
 #include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_19 {
@@ -31,8 +26,10 @@ void lesson_19(Page& page) {
   //     exact    answer = sum over j of  exp(q · k_j / 8) v_j  / sum over j of exp(q · k_j / 8)
   //     linear   answer = sum over j of  (q · k_j) v_j  =  q · (sum over j of k_j v_j)
   //
-  // What stands in the last bracket doesn't depend on the question. It is 64 numbers, however many
-  // lines were read, and each new line is just added to it. This is the whole test:
+  // (8 is √64, which keeps scores small: lesson 2. The answer is yes if it is positive, so linear
+  // attention needs no divisor.) What stands in the last bracket doesn't depend on the question. It is
+  // 64 numbers, however many lines were read, and each new line is just added to it. This is the whole
+  // test:
   //-
   constexpr Index kDim = 64;
   const auto signs = [](RandomTensor tensor, Index count) {

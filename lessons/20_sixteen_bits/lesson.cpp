@@ -12,10 +12,6 @@
 // Models store numbers in *bf16*: the upper half of an f32. It keeps the f32's range, up to 3.4 · 10³⁸,
 // but only 8 significant bits in place of 24. So it has every whole number up to 256; then the next one
 // is 258. *f16* has 11 significant bits. Add 1,000 ones, and round the sum after each:
-#include <cmath>
-#include <vector>
-
-#include "core/attention/online_softmax.h"
 #include "core/base/dtype.h"
 #include "lessons/book/tables.h"
 
@@ -121,6 +117,9 @@ void lesson_20(Page& page) {
     return std::sqrt(off / all);
   };
   //-
+  // What came out on one processor, in percent. Others round a little differently.
+  const double known[4][4] = {
+      {.18, .14, .16, .16}, {.33, .31, .42, .17}, {.83, .82, .98, .18}, {17, 2.6, 3.3, .19}};
   Table hops({"N", "all in f32", "l in bf16", "out_accum in bf16", "outputs and merge in bf16",
               "outputs in bf16, merged in f32"});
   std::vector<std::vector<double>> drift;
@@ -128,8 +127,11 @@ void lesson_20(Page& page) {
     std::vector<Cell> cells = {blocks, rounding(error(blocks, Rounded::nothing), 1e-5)};
     drift.push_back({});
     for (const Rounded what : {Rounded::l, Rounded::out_accum, Rounded::merged, Rounded::outputs}) {
-      drift.back().push_back(error(blocks, what));
-      cells.push_back(measured(percent(drift.back().back(), 2).shown));
+      const double near = known[drift.size() - 1][drift.back().size()], found = error(blocks, what);
+      drift.back().push_back(found);
+      const bool is_near = std::abs(100 * found / near - 1) < 0.2;
+      cells.push_back(
+          {percent(found, 2).shown, fmt::format("{}{} %", is_near ? "" : "not ", near)});
     }
     hops.add(cells);
   }
@@ -138,13 +140,13 @@ void lesson_20(Page& page) {
               letters_by({-drift[3][0], -drift[3][1], -drift[3][2], -drift[3][3]}));
   page.table(hops);
 
-  // (The last columns depend a little on the processor, so a page leaves them out. For 512 blocks they
-  // are about 17 %, 2.6 %, 3.3 % and 0.2 %.) In f32 the error doesn't grow with the ranks. Nearly
-  // all harm is done by l, because a sum of positive numbers only grows, until it stands still. Outputs
-  // may have sixteen bits if they are merged in f32. A test on two ranks finds nothing wrong.
+  // (The last columns differ a little between processors.) In f32 the error doesn't grow with the
+  // ranks. Over 512 blocks l does about five times the harm of any other, because a sum of positive
+  // numbers only grows, until it stands still. Outputs may have sixteen bits if they are merged in f32.
+  // A test on two ranks finds nothing wrong.
   //
-  // That tells two suspects apart. If lse is right and the output is wrong, outputs are merged in
-  // too few bits; if lse is wrong as well, l is.
+  // So if an output is wrong, look at its lse. If lse is right, outputs are kept or merged in too few
+  // bits; if lse is wrong as well, l is kept in too few.
   //
   // ## What stays in f32
   //
@@ -174,8 +176,8 @@ void lesson_20(Page& page) {
              256.0 + 10000 * 2048.0);
   page.check("f16 has no 70,000", std::isinf(round_to(DType::f16, 70000)));
   page.equal("36.881 becomes 37", double{round_to(DType::bf16, 36.881f)}, 37);
-  page.check("l in bf16 does more than 5 times the harm of out_accum",
-             drift[3][0] > 5 * drift[3][1] && drift[3][1] < 0.03 && drift[3][2] < 0.04);
+  page.check("l in bf16 does more than 4 times the harm of any other",
+             drift[3][0] > 4 * std::max({drift[3][1], drift[3][2], drift[3][3]}));
   page.check("Outputs in bf16 that are merged in f32 don't drift", drift[3][3] < 1.5 * drift[0][3]);
   page.equal("lse loses 0.5 %", fixed(factor, 4), "1.0053");
   page.equal("A weight of 1 and a thousandth is 1", double{round_to(DType::bf16, 1.001f)}, 1);

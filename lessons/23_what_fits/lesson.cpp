@@ -11,11 +11,6 @@
 //
 // The model has 32 layers of width 4,096, with 32 query heads and 8 of K and V of 128 numbers, an
 // MLP of width 14,336, and 128,256 words. Embedding and head have weights of their own:
-#include <fmt/format.h>
-
-#include <cmath>
-
-#include "core/tools/cost/amounts.h"
 #include "core/tools/cost/hardware.h"
 #include "core/tools/cost/model_step.h"
 #include "lessons/book/tables.h"
@@ -41,9 +36,11 @@ void lesson_23(Page& page) {
   page.answer(guess, layers * layer / GB);
 
   // **Logits.** At the end each token has a score for each of the 128,256 words, in f32, and the
-  // scores' gradient overwrites them. Then there are the ring's own buffers: two blocks of K and V, and
-  // in the backward pass its own and three of f32 gradients, since one is computed while one leaves and
-  // one arrives. The project computes their bill:
+  // scores' gradient overwrites them. Then there are the ring's own buffers, for the layer at hand. For
+  // each row they have 12 bytes for each of 4,096 columns (Q and dO in bf16, out and dQ in f32), and 18
+  // for each of 2,048 (three blocks of K and V in bf16, and three of their gradients in f32: one is
+  // computed while one leaves and one arrives). With m, l, lse and delta, 20 bytes per head, that is
+  // 5.7 GB:
   const double logits = rows * words * 4;
   const Problem ring{.shape = heads, .dtype = DType::bf16, .world_size = 16, .backward = true};
   const double attention = peak_bytes(ring);
@@ -85,8 +82,9 @@ void lesson_23(Page& page) {
   page.value("Lines 2 to 4: inputs, one layer, the ring's buffers",
              numbers({kept / GB, layer / GB, attention / GB}, 1), "GB");
 
-  // (The activations include the ring's buffers, which hold one layer's Q, K, V and out a second time.
-  // Libraries and fragmentation take memory too, which is not counted here: leave a fifth free for them.)
+  // (The column of activations includes the ring's buffers. So one layer's Q, K, V and out are counted
+  // twice, as they are held twice. Libraries and fragmentation take memory too, which is not counted
+  // here: leave a fifth free for them.)
   //
   // ## What breaks if only the ring is longer?
   //
@@ -150,7 +148,8 @@ void lesson_23(Page& page) {
              all[1] > memory && all[2] < memory && all[2] > 0.8 * memory && all[3] < 0.8 * memory);
   page.check("Copies of the state never fit",
              state > memory && fixed(state / GB, 0).shown == "128");
-  page.check("The ring's buffers are less than a tenth of the memory", attention < 0.1 * memory);
+  page.at_most("The ring's buffers have 12, 18 and 20 bytes, and less than 1 MiB of scratch",
+               attention - rows * (12 * width + 18 * 2 * kv + 20 * 32), 0x1p20);
   page.at_most(
       "With the new base the slowest pair turns as far as before",
       std::abs(tokens * std::pow(new_base, -63 / 64.0) / (trained * std::pow(base, -63 / 64.0)) -

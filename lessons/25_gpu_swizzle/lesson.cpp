@@ -2,9 +2,9 @@
 // > A tile is read along its rows and down its columns, and shared memory serves only one of them well.
 // > If the pieces of each row are moved a little, by a rule that everybody knows, it serves both.
 //
-// **You know** that shared memory has 32 banks (lesson 13), and that a copy engine brings whole tiles
-// there (14). **You will see** why eight rows of a tile meet in the same banks, why a wider row no
-// longer helps, and how one exclusive-or does.
+// **You know** that shared memory has 32 banks (lesson 13), and that the TMA brings whole tiles there
+// (14). **You will see** why eight rows of a tile meet in the same banks, why a wider row no longer
+// helps, and how one exclusive-or does.
 //
 // ## Eight rows, four banks
 //
@@ -51,18 +51,18 @@ void lesson_25(Page& page) {
   // Unit 3 is words 12 to 15 of its row, so all eight units lie in banks 12 to 15. Four banks work,
   // and the other 28 rest.
   //
-  // Lesson 13 made rows longer: with 36 words per row, 16-byte units stay aligned, and eight rows
-  // begin in eight different groups of banks. But a copy engine brings a box without gaps, and `wgmma`
-  // (lesson 26) reads rows of 128 bytes here (it has modes for 64, 32 and 16 bytes as well). So the row
-  // must stay, and its units move.
+  // Lesson 13 made rows longer: with 36 words per row, 16-byte units stay aligned, and eight rows begin
+  // in eight different groups of banks. But the TMA brings a box without gaps, and `wgmma` (lesson 26)
+  // reads rows of 128 bytes here (it has modes for 64, 32 and 16 bytes as well). So the row must stay,
+  // and its units move.
   //
   // ## Exclusive or
   //
   // A *swizzle* stores unit u of row r at place u xor (r mod 8). In C++:
   const auto swizzled = [](int r, int u) { return u ^ (r % 8); };
 
-  // The copy engine does so by itself if it is asked to. This is what it has brought to the
-  // model's memory: a line is a row of the tile, and the number at a place is the unit that lies there.
+  // The TMA does so by itself if it is asked to. This is what it has brought to the model's memory: a
+  // line is a row of the tile, and the number at a place is the unit that lies there.
   const std::vector<double> units = units_after_copy(/*swizzled=*/true);
   page.print(matrix(units, 8, 0));
   //-
@@ -106,8 +106,8 @@ void lesson_25(Page& page) {
   //
   // ## Everybody must know
   //
-  // Nothing in memory says that a tile is swizzled. The copy engine, each thread that reads or writes
-  // the tile, and `wgmma` must follow the same rule. If one does not, there is no error.
+  // Nothing in memory says that a tile is swizzled. The TMA, each thread that reads or writes the tile,
+  // and `wgmma` must follow the same rule. If one does not, there is no error.
   int in_place = 0;
   for (int i = 0; i < 64; ++i) in_place += units[static_cast<std::size_t>(i)] == i % 8;
   page.predict("A kernel reads the tile above as if it were plain. How many of 64 units are right?",
@@ -130,7 +130,7 @@ void lesson_25(Page& page) {
   page.equal("A swizzled one takes one", square(32, swizzled), 1);
   page.equal("So does one in rows of 36 words", square(36, plain), 1);
   page.equal("A number of 32 swizzled rows takes four", column(32, swizzled), 4);
-  page.check("The copy engine of the model follows the formula", as_formula);
+  page.check("The TMA of the model follows the formula", as_formula);
   page.equal("Read as plain, one row of eight is right", in_place, 8);
 
   // ## Exercise

@@ -3,16 +3,17 @@
 // > hands over what to multiply, but says where it lies. While the unit multiplies, the thread is free
 // > to do something else.
 //
-// **You know** the `mma` of one warp and the copy engine (lesson 14), and swizzled tiles (25).
-// **You will see** the larger instruction, the 64 bits that describe an operand, what wrong ones do,
-// and how softmax runs beside the products.
+// **You know** the `mma` of one warp and the TMA (lesson 14), and swizzled tiles (25). **You will see**
+// the larger instruction, the 64 bits that describe an operand, what wrong ones do, and how softmax
+// runs beside the products.
 //
 // ## 128 threads, one instruction
 //
 // NVIDIA's Hopper GPUs (H100, H200) have `wgmma`. Four warps issue it together; it multiplies 64 rows
 // by up to 256 columns, and adds to C, which stays in the threads' registers. B comes from shared
-// memory, and so may A. Nobody loads them into registers, so the instruction must be told how they
-// lie there. It is told by a *descriptor*, a number of 64 bits. All bytes in it are divided by 16:
+// memory, and so may A. Nobody loads them into registers, so the instruction must be told how they lie
+// there. It is told by a *descriptor*, a number of 64 bits, in which addresses and distances count
+// units of 16 bytes:
 //
 //     bits  0-13    start: the address of the first row's first number
 //     bits 16-29    leading offset: from one panel of 64 columns to the next; it isn't
@@ -74,7 +75,7 @@ void lesson_26(Page& page) {
     };
   };
 
-  // What if a descriptor and the copy engine disagree?
+  // What if a descriptor and the TMA disagree?
   const int right = right_products(with(1024, 32));
   const int plain_copy = right_products(with(1024, 32), /*swizzled=*/false);
   //-
@@ -107,10 +108,11 @@ void lesson_26(Page& page) {
                fixed((products(d) + exps) / std::fmax(products(d), exps), 1));
   page.table(clocks);
 
-  // It is the overlap of lesson 6. (It is a bound, by counting clocks; nothing was measured.) In
-  // the ladder's seventh kernel, products are started and run on their own: S of this tile, and O
-  // += PV of the one before. `wgmma_wait<1>` waits for all but the youngest, so for S; its softmax
-  // runs beside PV. And two groups of consumers take turns with products and softmax:
+  // This is the overlap of lesson 6. (The last columns are bounds, from counting clocks; nothing was
+  // measured.) The ladder's seventh kernel starts two products, which run on their own: S of this tile,
+  // and P V of the tile before, which is added to O. `wgmma_wait<1>` waits for all but the youngest of
+  // them, so for S, whose softmax then runs beside P V. And two groups of consumers take turns with
+  // products and softmax:
   //
   //     for each tile of keys but the first
   //         wait for this group's turn
@@ -126,12 +128,13 @@ void lesson_26(Page& page) {
   // 3. `03_shared_tiles`: a block's rows share K and V in shared memory (lesson 13).
   // 4. `04_register_tiles`: a thread has a rectangle of S and O in registers (lesson 14).
   // 5. `05_tensor_cores`: `mma` on swizzled tiles (lessons 14 and 25).
-  // 6. `06_hopper`: the copy engine, `wgmma`, a producer and two groups of consumers.
+  // 6. `06_hopper`: the TMA, `wgmma`, a producer and two groups of consumers.
   // 7. `07_hopper_overlap`: softmax beside the next product.
   //
-  // 08, 09 and 11 do the same for the backward pass. The model shows that results are right; the
-  // build fails where registers do not suffice (`cuda/ptxas_log.sh`); and only a GPU shows
-  // that memory is ordered as we think, and how fast it is. `./ringscope gpu-check` measures that.
+  // The backward pass has 08 (tiles), 09 (tensor cores) and 11 (`wgmma`, in one pass); there is no
+  // kernel 10. The model shows that results are right; the build fails where registers do not suffice
+  // (`cuda/ptxas_log.sh`); and only a GPU shows that memory is ordered as we think, and how fast it is.
+  // `./ringscope gpu-check` measures that.
   //
   // ## On paper
   page.predict("A panel of 64 rows of 128 bytes: what is the leading offset to the next one?", "",

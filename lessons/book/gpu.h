@@ -111,7 +111,7 @@ struct GpuRow {
 
 // ---
 // In the kernel of lesson 14 and its exercise one thread fetches tiles and others take them. This
-// section has a matrix for the model's copy engine, and a run that reports how it ended.
+// section has a matrix for the model's TMA, and a run that reports how it ended.
 
 inline constexpr int kTileRows = 8, kTileColumns = 64, kTileValues = kTileRows * kTileColumns;
 
@@ -123,7 +123,7 @@ inline std::vector<bf16> matrix_of_tiles(int tiles) {
   return matrix;
 }
 
-// Describe it to the copy engine: rows of 64 values, and one tile of box_rows rows per copy.
+// Describe it to the TMA: rows of 64 values, and one tile of box_rows rows per copy.
 inline cuda::TensorMap map_of(const std::vector<bf16>& matrix, int box_rows = kTileRows,
                               bool swizzled = false) {
   const auto rows = static_cast<std::int64_t>(matrix.size()) / kTileColumns;

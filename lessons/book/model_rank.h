@@ -2,12 +2,7 @@
 // lesson 16.
 #pragma once
 
-#include <fmt/format.h>
-
-#include <cmath>
 #include <memory>
-#include <string>
-#include <vector>
 
 #include "core/model/rank_threads.h"
 #include "core/model/replica.h"

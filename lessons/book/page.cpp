@@ -158,8 +158,13 @@ Told Page::tell() {
   if (!last.empty()) prose("## Elsewhere\n\n" + last.substr(end));
   for (const Asked& asked : asked_)
     if (!asked.answered) throw std::logic_error("'" + asked.question + "' is never answered");
-  if (const std::vector<int> next = lesson_.next(); !next.empty())
-    paragraph("**Next**: " + links_to(next, "../", true));
+  const std::vector<int> next = lesson_.next();
+  std::string links = links_to(next, "../", true);
+  if (!next.empty()) links = ": " + links;
+  if (const int following = lesson_.number + 1; std::ranges::count(next, following) == 0)
+    if (const std::string link = links_to({following}, "../", true); !link.empty())
+      links += (next.empty() ? ", in order: " : "; in order: ") + link;
+  if (!links.empty()) paragraph("**Next**" + links);
   return std::move(told_);
 }
 

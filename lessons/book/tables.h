@@ -1,4 +1,5 @@
-// Inputs for lessons, which are the same on every machine, and tables that several of them show.
+// Inputs for lessons, which are the same on every machine, and tables that several of them show. Lessons
+// rely on the headers that it includes.
 #pragma once
 
 #include <fmt/format.h>
