@@ -106,8 +106,7 @@ void lesson_06(Page& page) {
   page.ring_trace(run.recording, story);
 
   // On threads a hop is a copy in memory. It takes little time beside the computing, so it hides
-  // easily. The rank waited all the same, because four ranks shared two cores. Your times will differ;
-  // where pages have …, they leave out what differs from run to run.
+  // easily. The rank waited all the same, because four ranks shared two cores. Your times will differ.
   //
   // ## Checks
   page.equal("Rank 1 of five holds the block of rank 3 at step 3", RingSchedule{1, 5}.owner(3), 3);
