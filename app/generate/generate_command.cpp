@@ -114,32 +114,30 @@ struct GenerateInputs {
 };
 
 // Throw RunError when all ranks in this process, or `one_rank`, need more memory than there is.
-void require_memory_for(const GenerateInputs& inputs, PartitionKind partition, int world_size,
+void require_memory_for(const GenerateInputs& inputs, const Deal& deal,
                         std::optional<int> one_rank) {
   const Checkpoint& checkpoint = inputs.checkpoint;
-  const Partition prompt{partition, static_cast<Index>(inputs.options.prompt.size()), world_size};
   // Besides the ranks' memory, count the checkpoint and its bytes while they are broadcast.
   double needed =
       2 * sizeof(float) * static_cast<double>(checkpoint.values.size() + checkpoint.moments.size());
-  const int first = one_rank.value_or(0), last = one_rank.value_or(world_size - 1);
+  const int first = one_rank.value_or(0), last = one_rank.value_or(deal.world_size - 1);
   for (int rank = first; rank <= last; ++rank)
-    needed += generating_bytes(checkpoint.settings.shape, prompt, inputs.options.bytes, rank);
+    needed += generating_bytes(checkpoint.settings, deal, inputs.options, rank);
   require_bytes(needed);
 }
 
-// Read the files. Check that `world_size` ranks can continue with what they hold, and that the
+// Read the files. Check that the ranks of `deal` can continue with what they hold, and that the
 // memory suffices for all ranks, or for `one_rank`. Throw InputError that names the flag; throw
 // RunError as that does.
-GenerateInputs read_inputs(const GenerateRequest& request, int world_size,
+GenerateInputs read_inputs(const GenerateRequest& request, const Deal& deal,
                            std::optional<int> one_rank) {
   GenerateInputs inputs;
   inputs.checkpoint = for_flag("--checkpoint", [&] { return load_checkpoint(request.checkpoint); });
   inputs.options = request.options;
   inputs.options.prompt = prompt_of(request);
-  const Deal deal{request.ranks.partition, world_size};
   for_flag("--checkpoint '" + request.checkpoint + "':",
            [&] { validate(inputs.checkpoint, deal, inputs.options); });
-  require_memory_for(inputs, request.ranks.partition, world_size, one_rank);
+  require_memory_for(inputs, deal, one_rank);
   return inputs;
 }
 
@@ -250,7 +248,7 @@ class GenerateJob : public Job {
   // Read the files on rank 0, because no other rank opens any.
   void prepare() override {
     ranks_ = world_size(request_.ranks.world_size, kDefaultWorldSize);
-    if (is_first()) inputs_ = read_inputs(request_, ranks_, rank());
+    if (is_first()) inputs_ = read_inputs(request_, deal(), rank());
   }
 
   void run() override {
@@ -271,17 +269,19 @@ class GenerateJob : public Job {
     inputs_.options.prompt = broadcast(inputs_.options.prompt);
     if (is_first()) return;
     inputs_.checkpoint = checkpoint_from(checkpoint);
-    require_memory_for(inputs_, request_.ranks.partition, ranks_, rank());
+    require_memory_for(inputs_, deal(), rank());
   }
 
+  Deal deal() const {
+    return {.partition = request_.ranks.partition, .world_size = ranks_, .hops = Hops::needed};
+  }
   Generated generate() {
     const OnByte on_byte = output_ ? output_->on_byte() : OnByte();
-    const PartitionKind partition = request_.ranks.partition;
 #ifdef RINGSCOPE_HAS_MPI
     if (rank())
-      return generate_on_mpi(*session_, inputs_.checkpoint, partition, inputs_.options, on_byte);
+      return generate_on_mpi(*session_, inputs_.checkpoint, deal(), inputs_.options, on_byte);
 #endif
-    return generate_on_threads(inputs_.checkpoint, {partition, ranks_}, inputs_.options, on_byte);
+    return generate_on_threads(inputs_.checkpoint, deal(), inputs_.options, on_byte);
   }
 
   const GenerateRequest& request_;

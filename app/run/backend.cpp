@@ -136,7 +136,7 @@ void become_other_program(std::vector<std::string>& arguments) {
       arguments[i] = "--backend=" + real;
     else if (arguments[i] == backend && arguments[i - 1] == "--backend")
       arguments[i] = real;
-  if (!trains) arguments.insert(arguments.end(), {"--hops", "all"});
+  arguments.insert(arguments.end(), {"--hops", "all"});
 #else
   std::string beside;
 #ifndef RINGSCOPE_HAS_CUDA

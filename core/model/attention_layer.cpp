@@ -9,13 +9,26 @@ AttentionLayer::AttentionLayer(const LayerWeights& weights, ContextRing& ring, b
   if (!keeps) return;
   const AttentionParams& params = ring.ring_problem().params;
   const Index rows = ring.local_rows().size();
-  q_ = {&ring.meter(), query_values(params, rows)};
-  k_ = {&ring.meter(), kv_values(params, rows)};
-  v_ = {&ring.meter(), kv_values(params, rows)};
+  q_ = {&ring.meter(), query_values(params, rows) * bytes_of(params.dtype)};
+  kv_ = {&ring.meter(), 2 * kv_values(params, rows) * bytes_of(params.dtype)};
   out_ = {&ring.meter(), query_values(params, rows)};
   row_max_ = {&ring.meter(), row_values(params, rows)};
   row_sum_ = {&ring.meter(), row_values(params, rows)};
 }
+
+namespace {
+
+// Copy K and V, or their gradients, to shared.keys and shared.values.
+void kv_to_rows(const float* kv, Workspace& shared) {
+  const AttentionParams& params = shared.ring.ring_problem().params;
+  const Index heads = params.num_heads_kv, rows = shared.ring.local_rows().size();
+  shared.ring.for_parts([&](const Run& part, Index at, Index size) {
+    heads_to_rows(params, heads, rows, part, kv + 2 * at, shared.keys.data());
+    heads_to_rows(params, heads, rows, part, kv + 2 * at + size, shared.values.data());
+  });
+}
+
+}  // namespace
 
 void AttentionLayer::forward(const ParameterStore& store, const float* x, float* y,
                              Workspace& shared) {
@@ -33,14 +46,18 @@ void AttentionLayer::forward(const ParameterStore& store, const float* x, float*
   project(weights_.value, values);
   shared.rotary.turn(params.batch, heads, queries);
   shared.rotary.turn(params.batch, heads_kv, keys);
-  exchange_rows_and_heads(params, rows, heads, queries, ring.q());
-  exchange_rows_and_heads(params, rows, heads_kv, keys, ring.k());
-  exchange_rows_and_heads(params, rows, heads_kv, values, ring.v());
+  const Run all{0, 1, rows};
+  rows_to_heads(params, heads, rows, all, queries, ring.q());
+  ring.for_parts([&](const Run& part, Index at, Index size) {
+    const Index bytes = bytes_of(params.dtype);
+    rows_to_heads(params, heads_kv, rows, part, keys, ring.kv() + 2 * at * bytes);
+    rows_to_heads(params, heads_kv, rows, part, values, ring.kv() + (2 * at + size) * bytes);
+  });
   ring.forward();
   if (keeps_)
     for_kept(
         [](auto& kept, const auto* in_ring) { std::copy_n(in_ring, kept.size(), kept.begin()); });
-  exchange_rows_and_heads(params, heads, rows, ring.out(), queries);
+  heads_to_rows(params, heads, rows, all, ring.out(), queries);
   linear_forward(shared.product, store, weights_.output, tokens, queries, Store::accumulate, y);
 }
 
@@ -54,15 +71,15 @@ void AttentionLayer::backward(ParameterStore& store, const float* x, const float
                *const values = shared.values.data(), *const dout = shared.query_gradients.data();
   if (keeps_)
     for_kept([](auto& kept, auto* in_ring) { std::copy(kept.begin(), kept.end(), in_ring); });
-  exchange_rows_and_heads(params, heads, rows, ring.out(), queries);
+  const Run all{0, 1, rows};
+  heads_to_rows(params, heads, rows, all, ring.out(), queries);
   linear_backward(shared.product, store, weights_.output, tokens, queries, dy, Store::overwrite,
                   dout);
-  exchange_rows_and_heads(params, rows, heads, dout, ring.dout());
+  rows_to_heads(params, heads, rows, all, dout, ring.dout());
   const KvGradient home = ring.backward();
 
-  exchange_rows_and_heads(params, heads, rows, ring.dq(), queries);
-  exchange_rows_and_heads(params, heads_kv, rows, home.data, keys);
-  exchange_rows_and_heads(params, heads_kv, rows, home.data + kv_values(params, rows), values);
+  heads_to_rows(params, heads, rows, all, ring.dq(), queries);
+  kv_to_rows(home.data, shared);
   shared.rotary.turn_back(params.batch, heads, queries);
   shared.rotary.turn_back(params.batch, heads_kv, keys);
   const auto back = [&](const Parameter& weight, const float* gradient, Store to_dx) {
@@ -71,6 +88,10 @@ void AttentionLayer::backward(ParameterStore& store, const float* x, const float
   back(weights_.query, queries, Store::overwrite);
   back(weights_.key, keys, Store::accumulate);
   back(weights_.value, values, Store::accumulate);
+}
+
+void AttentionLayer::recall_kv(Workspace& shared) const {
+  kv_to_rows(reinterpret_cast<const float*>(keeps_ ? kv_.data() : ring_.kv()), shared);
 }
 
 void MlpLayer::expand(const ParameterStore& store, Index rows, const float* x, Workspace& shared) {

@@ -15,15 +15,15 @@ namespace ringscope {
 
 struct Workspace {
   // `its_ring` must outlive it and have the model's heads.
-  // The MLP works on its rows in pieces of `its_piece`. A `head`, if there is one, uses the copy of
-  // a product, too.
-  Workspace(const ModelShape& shape, ContextRing& its_ring, Index its_piece, Index head = 0)
+  // The MLP works on its rows in pieces of `its_piece`. The head uses the copy of a product, too.
+  Workspace(const ModelShape& shape, ContextRing& its_ring, Index its_piece)
       : ring(its_ring),
         piece(its_piece),
         rotary(ring.local_rows(), shape.head_dim, shape.rotary_base, &ring.meter()),
         product(ring.pulse(), &ring.meter(),
-                max_of(max_of(head, shape.width),
-                       max_of(shape.hidden, shape.num_heads * shape.head_dim))),
+                max_of(max_of(shape.vocab, shape.width),
+                       max_of(shape.hidden, shape.num_heads * shape.head_dim)),
+                ring.ring_problem().params.dtype),
         normed_gradient(&ring.meter(), ring.tokens() * shape.width),
         queries(&ring.meter(), ring.tokens() * shape.num_heads * shape.head_dim),
         query_gradients(&ring.meter(), queries.size()),
@@ -31,8 +31,6 @@ struct Workspace {
         values(&ring.meter(), keys.size()),
         gate_gradient(&ring.meter(), piece * shape.hidden),
         up_gradient(&ring.meter(), gate_gradient.size()) {}
-  Workspace(const ModelShape& shape, ContextRing& its_ring)
-      : Workspace(shape, its_ring, its_ring.tokens()) {}
 
   // Call f(first, rows) for one piece of the rows after the other.
   template <class F>
@@ -75,22 +73,22 @@ class AttentionLayer {
   void backward(ParameterStore& store, const float* x, const float* dy, float* dx,
                 Workspace& shared);
 
-  // Return K (rotated) or V of the last forward pass, [batch, num_heads_kv, rows, head_dim].
-  const float* kept_k() const { return keeps_ ? k_.data() : ring_.k(); }
-  const float* kept_v() const { return keeps_ ? v_.data() : ring_.v(); }
+  // Copy K (rotated) and V of the last forward pass to shared.keys and shared.values; attention in f32.
+  void recall_kv(Workspace& shared) const;
 
  private:
   // Call f(what is kept, its place in the ring's memory).
   template <class F>
   void for_kept(const F& f) {
-    f(q_, ring_.q()), f(k_, ring_.k()), f(v_, ring_.v());
+    f(q_, ring_.q()), f(kv_, ring_.kv());
     f(out_, ring_.out()), f(row_max_, ring_.row_max()), f(row_sum_, ring_.row_sum());
   }
 
   LayerWeights weights_;
   ContextRing& ring_;
   bool keeps_;
-  Buffer<float> q_, k_, v_, out_, row_max_;
+  Buffer<std::byte> q_, kv_;  // in the storage type
+  Buffer<float> out_, row_max_;
   Buffer<double> row_sum_;
 };
 

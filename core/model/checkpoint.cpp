@@ -27,17 +27,46 @@ void validate(const TrainingSettings& settings) {
 }
 
 Problem attention_problem(const TrainingSettings& settings, const Deal& deal) {
-  return attention_problem(settings.shape, settings.batch, settings.seqlen,
-                           MaskSpec::parse(settings.mask), deal.partition, deal.world_size);
+  Problem problem = attention_problem(
+      share_of(settings.shape, deal.tensor), settings.batch / deal.data, settings.seqlen,
+      MaskSpec::parse(settings.mask), deal.partition, deal.world_size);
+  problem.dtype = deal.dtype;
+  problem.hops = deal.hops;
+  return problem;
 }
 
 std::vector<MemoryPart> training_memory(const TrainingSettings& settings, const Deal& deal,
                                         int rank) {
   Problem problem = attention_problem(settings, deal);
   problem.layers = settings.shape.layers;
-  return model_memory_parts(
-      problem, sizes_of(settings.shape), {.chunks = deal.chunks},
-      rank < 0 ? problem.max_rows() : static_cast<double>(problem.rows(rank)));
+  const double rows = rank < 0
+                          ? problem.max_rows()
+                          : static_cast<double>(problem.rows(rank / deal.tensor % deal.world_size));
+  const ModelMemory memory{.chunks = deal.chunks, .replicas = deal.data};
+  problem.dtype = DType::f32;
+  std::vector<MemoryPart> parts =
+      model_memory_parts(problem, sizes_of(share_of(settings.shape, deal.tensor)), memory, rows);
+  const auto add = [&](const char* name, Index values, const char* formula) {
+    parts.push_back({MemoryPart::Kind::other, name, 4 * static_cast<double>(values), formula});
+  };
+  if (deal.dtype != DType::f32) {
+    // Only Q, K, V and dO are stored in 16 bits; memory_parts() has O, too.
+    problem.dtype = deal.dtype;
+    problem.layers = memory.kept_attentions(settings.shape.layers) + 1;
+    const std::vector<MemoryPart> attention = memory_parts(problem, rows);
+    std::copy(attention.begin(), attention.end(), parts.begin());
+    add("other layers' O: the rest of f32",
+        memory.kept_attentions(settings.shape.layers) *
+            query_values(problem.shape, static_cast<Index>(rows)) / 2,
+        "(L-1) 2 b c d H");
+    add("rounded rows of an operand, f32", MatrixProduct::kRows * kPackedRows, "4 x 96 x 256");
+  }
+  if (deal.tensor > 1) {
+    const Index values = problem.shape.batch * static_cast<Index>(rows) * settings.shape.width;
+    add("sum over the tensor ranks: incoming", values_of_a_reduction_hop(values, deal.tensor),
+        "4 min(W T / tensor, 2^18)");
+  }
+  return parts;
 }
 
 namespace {

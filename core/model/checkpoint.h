@@ -37,19 +37,25 @@ struct TrainingSettings {
 // Throw InputError that names the setting, its value, and what is accepted.
 void validate(const TrainingSettings& settings);
 
-// How the sequences are split across the ranks, and into how many pieces a rank cuts its rows
-// (Model). A checkpoint does not depend on it.
+// How ranks compute a step. A checkpoint does not depend on it.
 struct Deal {
   PartitionKind partition = PartitionKind::zigzag;  // balances work under a causal mask
-  int world_size = 1;
-  Index chunks = 1;
+  int world_size = 1;                               // ranks that share a sequence
+  Index chunks = 1;                                 // pieces that a rank cuts its rows into (Model)
+  int tensor = 1;            // ranks that share heads and MLPs (tensor_parallel.h)
+  int data = 1;              // groups of ranks that share a batch's sequences
+  DType dtype = DType::f32;  // what operands of products and of attention are rounded to
+  Hops hops = Hops::all;     // what the ring sends
+
+  Index ranks() const { return Index{world_size} * tensor * data; }
 };
 
-// Return the attention of every layer. Throw InputError for a mask that nobody could mean.
+// Return a rank's share of the attention of every layer. Throw InputError for a mask that nobody could
+// mean.
 Problem attention_problem(const TrainingSettings& settings, const Deal& deal);
 
 // Return the bill of the memory that `rank` of a training run holds (-1: the one with the most rows),
-// which is that of `plan` for its rows. Settings are valid.
+// which is that of `plan` for its rows in f32 where there are no tensor ranks. Settings are valid.
 std::vector<MemoryPart> training_memory(const TrainingSettings& settings, const Deal& deal,
                                         int rank = -1);
 

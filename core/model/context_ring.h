@@ -19,14 +19,14 @@ struct AttentionSeconds {
 
 class ContextRing {
  public:
-  // Prepare both passes of attention on the CPU in f32 for `problem`, which is that of all layers
+  // Prepare both passes of attention on the CPU for `problem`, which is that of all layers
   // (attention_problem()). `comm` and `pulse`, which may be null, must outlive it. Throw
-  // std::invalid_argument when the world_size of `problem` is not that of `comm` or its dtype is
-  // not f32, and std::bad_alloc.
+  // std::invalid_argument when the world_size of `problem` is not that of `comm`, and std::bad_alloc.
   ContextRing(const Problem& problem, Communicator& comm, WorkPulse* pulse = nullptr);
   ContextRing(const ContextRing&) = delete;
   ContextRing& operator=(const ContextRing&) = delete;
 
+  const Problem& problem() const { return problem_; }
   const RingProblem& ring_problem() const { return ring_problem_; }
   int rank() const { return comm_->rank(); }
   LocalRows local_rows() const { return ring_problem_.partition.rows_of(rank()); }
@@ -54,17 +54,29 @@ class ContextRing {
   }
 
   // These buffers are RankMemory's, in the order
-  // [batch, heads, rows, head_dim]. forward() reads q, k and v and writes out, row_max and row_sum.
-  // backward() reads all of these and dout, writes dq, and returns dK followed by dV. Both finish
-  // before they return, and throw RunError.
-  float* q() { return reinterpret_cast<float*>(memory_.q.data()); }
-  float* k() { return reinterpret_cast<float*>(memory_.own_kv()); }
-  float* v() { return k() + kv_values(problem_.shape, local_rows().size()); }
-  float* dout() { return reinterpret_cast<float*>(memory_.dout.data()); }
+  // [batch, heads, rows, head_dim]; q, kv (K, then V) and dout are in the storage type. forward() reads
+  // q and kv and writes out, row_max and row_sum. backward() reads all of these and dout, writes dq,
+  // and returns dK followed by dV. Both finish before they return, and throw RunError.
+  std::byte* q() { return memory_.q.data(); }
+  std::byte* kv() { return memory_.own_kv(); }
+  std::byte* dout() { return memory_.dout.data(); }
   float* out() { return memory_.out_accum.data(); }
   float* row_max() { return memory_.row_max.data(); }
   double* row_sum() { return memory_.row_sum.data(); }
   const float* dq() const { return memory_.dq.data(); }
+
+  // Call f(rows, at, size) for each part of K, of V or of their gradients: which of the rank's rows they
+  // are, how many values of each of the two are in the parts before it, and how many it has of each.
+  // There is one part unless the ring sends only what is needed (core/ring/needed_ring.cpp).
+  template <class F>
+  void for_parts(const F& f) const {
+    const auto part = [&](const Run& rows, Index at) {
+      f(rows, kv_values(problem_.shape, at), kv_values(problem_.shape, rows.count));
+    };
+    if (ring_problem_.parted == nullptr) return part({0, 1, local_rows().size()}, 0);
+    for (const BlockPart& its : ring_problem_.parted->of_owner[rank()])
+      part({its.first, its.step, its.size()}, its.at);
+  }
 
   void forward();
   KvGradient backward();

@@ -32,7 +32,7 @@ class KvShard {
   }
 
   // Store this rank's rows of the prompt; call it first, and once. k (already rotated) and v are
-  // [batch, num_heads_kv, local rows, head_dim].
+  // [batch, local rows, num_heads_kv, head_dim].
   void fill(const float* k, const float* v);
   // Take the key and value of the next position, each [batch, num_heads_kv, head_dim], and keep
   // them on the position's home rank. Every rank calls it for every position.
@@ -64,8 +64,8 @@ class KvShard {
            (b * params_.num_heads_kv + h) * value_stride_ * kPageRows;
   }
   Index rows_below(Index position) const;
-  // Add one row; that of head h begins at k + h * head_stride, likewise v.
-  void add_row(const float* k, const float* v, Index head_stride);
+  // Add one row; that of sequence b begins at k + b * stride, likewise v.
+  void add_row(const float* k, const float* v, Index stride);
 
   AttentionParams params_;
   Partition prompt_;

@@ -19,7 +19,7 @@ int rank_of_last(const Partition& partition) {
 
 }  // namespace
 
-Decoder::Decoder(const ModelWeights& weights, const ParameterStore& store, const Model& model,
+Decoder::Decoder(const ModelWeights& weights, const ParameterStore& store, Model& model,
                  const RingProblem& prompt, const Mask& mask, Communicator& comm,
                  MemoryMeter* meter)
     : weights_(weights),
@@ -44,7 +44,8 @@ Decoder::Decoder(const ModelWeights& weights, const ParameterStore& store, const
   shards_.reserve(weights.layers.size());
   for (Index layer = 0; layer < weights.shape.layers; ++layer) {
     shards_.emplace_back(params_, prompt_, comm.rank(), meter);
-    shards_.back().fill(model.attention(layer).kept_k(), model.attention(layer).kept_v());
+    const auto [k, v] = model.recall_kv(layer);
+    shards_.back().fill(k, v);
   }
 }
 

@@ -31,7 +31,7 @@ class Decoder {
   // rank. `mask` is for the longest text that this may become; within the prompt it is the prompt's,
   // and beyond it no position attends later ones. weights, store, comm, meter (which may be null) and what the mask
   // points to must outlive it; `model` need not. Send nothing.
-  Decoder(const ModelWeights& weights, const ParameterStore& store, const Model& model,
+  Decoder(const ModelWeights& weights, const ParameterStore& store, Model& model,
           const RingProblem& prompt, const Mask& mask, Communicator& comm, MemoryMeter* meter);
 
   // Send the logits behind the prompt from the rank of its last row to all. `model` is the

@@ -12,18 +12,6 @@
 
 namespace ringscope {
 
-namespace {
-
-constexpr std::uint64_t kStream = 0x73616d70;  // used by no other draws
-
-}  // namespace
-
-void validate(const Sampling& sampling) {
-  if (!(sampling.temperature >= 0) || !std::isfinite(sampling.temperature))
-    throw InputError(
-        fmt::format("temperature: {} given, 0 or above accepted", sampling.temperature));
-}
-
 std::uint8_t sample(const Sampling& sampling, Index vocab, const float* logits,
                     std::uint64_t place) {
   for (Index i = 0; i < vocab; ++i)
@@ -37,6 +25,7 @@ std::uint8_t sample(const Sampling& sampling, Index vocab, const float* logits,
   };
   double sum = 0;
   for (Index i = 0; i < vocab; ++i) sum += weight(i);
+  constexpr std::uint64_t kStream = 0x73616d70;  // used by no other draws
   double rest = unit_interval(random_bits(sampling.seed, kStream, place)) * sum;
   for (Index i = 0; i < vocab; ++i)
     if ((rest -= weight(i)) < 0) return static_cast<std::uint8_t>(i);
@@ -64,7 +53,9 @@ void validate(const Checkpoint& checkpoint, const Deal& deal, const GenerateOpti
   require_between("prompt bytes", prompt, 1, kMostPromptBytes);
   require_between("bytes", options.bytes, 1, kMostGeneratedBytes);
   require_between("world-size", deal.world_size, 1);
-  validate(options.sampling);
+  if (const double temperature = options.sampling.temperature;
+      !(temperature >= 0) || !std::isfinite(temperature))
+    throw InputError(fmt::format("temperature: {} given, 0 or above accepted", temperature));
   const Index vocab = checkpoint.settings.shape.vocab;
   for (const char c : options.prompt)
     if (const auto byte = static_cast<unsigned char>(c); byte >= vocab)
@@ -78,6 +69,17 @@ void validate(const Checkpoint& checkpoint, const Deal& deal, const GenerateOpti
                     mask, prompt));
 }
 
+namespace {
+
+// Return the attention that reads the prompt.
+Problem prefill_of(TrainingSettings settings, const Deal& deal, const std::string& prompt) {
+  settings.batch = 1;
+  settings.seqlen = std::ssize(prompt);
+  return attention_problem(settings, deal);
+}
+
+}  // namespace
+
 GeneratingRank::GeneratingRank(const Checkpoint& checkpoint, const Deal& deal,
                                const GenerateOptions& options, Communicator& comm, RankPulse* pulse)
     : options_(options),
@@ -87,10 +89,8 @@ GeneratingRank::GeneratingRank(const Checkpoint& checkpoint, const Deal& deal,
       weights_(checkpoint.settings.shape),
       mask_(MaskSpec::parse(checkpoint.settings.mask)),
       store_(weights_.layout, 0, &meter_),
-      ring_(
-          std::make_unique<ContextRing>(attention_problem(weights_.shape, 1, prompt_.seqlen, mask_,
-                                                          prompt_.kind, prompt_.world_size),
-                                        comm_, pulse)),
+      ring_(std::make_unique<ContextRing>(prefill_of(checkpoint.settings, deal, options.prompt),
+                                          comm_, pulse)),
       model_(std::make_unique<Model>(weights_, *ring_)) {
   std::copy(checkpoint.values.begin(), checkpoint.values.end(), store_.values());
 }
@@ -164,10 +164,12 @@ Generated generate_on_threads(const Checkpoint& checkpoint, const Deal& deal,
 
 // The weights have gradients beside them, which generating doesn't use. The most of the rest is held
 // when the prompt's keys and values have been taken over, or at the end.
-double generating_bytes(const ModelShape& shape, const Partition& prompt, Index bytes, int rank) {
-  Problem problem = attention_problem(shape, 1, prompt.seqlen, {}, prompt.kind, prompt.world_size);
+double generating_bytes(const TrainingSettings& settings, const Deal& deal,
+                        const GenerateOptions& options, int rank) {
+  const ModelShape& shape = settings.shape;
+  Problem problem = prefill_of(settings, deal, options.prompt);
   problem.layers = shape.layers;
-  const Index rows = prompt.rows_of(rank).size();
+  const Index rows = problem.rows(rank);
   const auto shards = [&](Index its_rows) {
     const Index row =
         shape.num_heads_kv * (shape.head_dim + round_up(shape.head_dim, kVectorWidth));
@@ -175,7 +177,7 @@ double generating_bytes(const ModelShape& shape, const Partition& prompt, Index 
   };
   const double prefill =
       total_bytes(activation_parts(problem, sizes_of(shape), {}, static_cast<double>(rows)));
-  const Index generated = ceil_div(max_of(bytes - 1 - rank, 0), prompt.world_size);
+  const Index generated = ceil_div(max_of(options.bytes - 1 - rank, 0), deal.world_size);
   return 8 * static_cast<double>(ModelWeights(shape).layout.size()) +
          std::max(prefill + shards(rows), shards(rows + generated));
 }

@@ -23,9 +23,6 @@ struct Sampling {
   std::uint64_t seed = 0;
 };
 
-// Throw InputError that names the temperature, when it is not finite or below 0.
-void validate(const Sampling& sampling);
-
 // Draw a byte from logits [vocab], vocab in [1, 256]; `place` numbers one seed's draws. Temperature
 // 0 takes the first of equally likely bytes. Throw RunError when a logit is NaN or infinite.
 std::uint8_t sample(const Sampling& sampling, Index vocab, const float* logits,
@@ -117,17 +114,17 @@ Generated generate_on_threads(const Checkpoint& checkpoint, const Deal& deal,
 
 class MpiSession;
 
-// Generate with a process per rank, where there is MPI: run rank session.rank() of the session's
-// world_size. Blocks and partial results move by MPI, and the lifeline watches the rank's pulse.
-// Checkpoint and options are valid and the same on all ranks. Return the result of
+// Generate with a process per rank, where there is MPI: run rank session.rank() of `deal`, which has
+// the session's world_size. Blocks and partial results move by MPI, and the lifeline watches the
+// rank's pulse. Checkpoint and options are valid and the same on all ranks. Return the result of
 // generate_on_threads() on rank 0, and an empty one elsewhere. When any rank fails or is silent for
 // the session's timeout, all processes end.
-Generated generate_on_mpi(MpiSession& session, const Checkpoint& checkpoint,
-                          PartitionKind partition, const GenerateOptions& options,
-                          const OnByte& on_byte = {});
+Generated generate_on_mpi(MpiSession& session, const Checkpoint& checkpoint, const Deal& deal,
+                          const GenerateOptions& options, const OnByte& on_byte = {});
 
 // Return about as many bytes as `rank` holds at its peak, without what doesn't grow with model or text
 // (some rows).
-double generating_bytes(const ModelShape& shape, const Partition& prompt, Index bytes, int rank);
+double generating_bytes(const TrainingSettings& settings, const Deal& deal,
+                        const GenerateOptions& options, int rank);
 
 }  // namespace ringscope

@@ -109,17 +109,37 @@ void swiglu_backward(Index values, const float* gate, const float* up, const flo
                      float* dgate, float* dup);
 
 // ---
-// The projections order values by row and then by head, attention by head and then by row.
+// The projections order values by row and then by head, attention by head and then by row; and attention
+// has its operands in its storage type. `run` says which of a rank's `rows` are meant:
+//
+//   by row [batch, rows, heads, head_dim]  <->  by head [batch, heads, run.count, head_dim]
 
-// Exchange the two orders:
-// [batch, first, second, head_dim] -> [batch, second, first, head_dim].
-inline void exchange_rows_and_heads(const AttentionShape& shape, Index first, Index second,
-                                    const float* from, float* to) {
+// Call f(by row, by head) with the offsets of each head_dim values.
+template <class F>
+void for_rows_and_heads(const AttentionShape& shape, Index heads, Index rows, const Run& run,
+                        const F& f) {
   const Index d = shape.head_dim;
   for (Index b = 0; b < shape.batch; ++b)
-    for (Index i = 0; i < first; ++i)
-      for (Index j = 0; j < second; ++j, from += d)
-        std::copy_n(from, d, to + ((b * second + j) * first + i) * d);
+    for (Index h = 0; h < heads; ++h)
+      for (Index i = 0; i < run.count; ++i)
+        f(((b * rows + run.position(i)) * heads + h) * d, ((b * heads + h) * run.count + i) * d);
+}
+
+inline void rows_to_heads(const AttentionParams& params, Index heads, Index rows, const Run& run,
+                          const float* from, std::byte* to) {
+  visit_dtype(params.dtype, [&]<class T>(T) {
+    for_rows_and_heads(params, heads, rows, run, [&](Index by_row, Index by_head) {
+      T* const values = reinterpret_cast<T*>(to) + by_head;
+      for (Index i = 0; i < params.head_dim; ++i) values[i] = from_float<T>(from[by_row + i]);
+    });
+  });
+}
+
+inline void heads_to_rows(const AttentionShape& shape, Index heads, Index rows, const Run& run,
+                          const float* from, float* to) {
+  for_rows_and_heads(shape, heads, rows, run, [&](Index by_row, Index by_head) {
+    std::copy_n(from + by_head, shape.head_dim, to + by_row);
+  });
 }
 
 // ---

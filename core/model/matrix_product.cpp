@@ -3,24 +3,29 @@
 #include <algorithm>
 
 namespace ringscope {
-namespace {
-
-constexpr Index kRows = 96;  // rows of A whose kPackedRows values fit in L2
 
 template <Store kStore>
-void add_chunk(const MatrixView& a, const float* packed, Index columns, float* c,
-               WorkPulse* pulse) {
+void MatrixProduct::add_chunk(const MatrixView& a, Index columns, float* c) {
   for (Index row = 0; row < a.rows; row += kRows) {
-    if (pulse != nullptr) pulse->tick();
+    if (pulse_ != nullptr) pulse_->tick();
+    MatrixView rows{a.data + row * a.row_stride, min_of(kRows, a.rows - row), a.columns,
+                    a.row_stride, a.column_stride};
+    if (dtype_ != DType::f32) rows = rounded(rows);
     for (Index column = 0; column < columns; column += kPanel)
-      tile_product<kStore>({a.data + row * a.row_stride, a.row_stride, a.column_stride},
-                           packed + column * a.columns, kPanel, c + row * columns + column, columns,
-                           min_of(kRows, a.rows - row), min_of(kPanel, columns - column),
-                           a.columns);
+      tile_product<kStore>({rows.data, rows.row_stride, rows.column_stride},
+                           packed_.data() + column * a.columns, kPanel, c + row * columns + column,
+                           columns, rows.rows, min_of(kPanel, columns - column), a.columns);
   }
 }
 
-}  // namespace
+// Copy some rows of A.
+MatrixView MatrixProduct::rounded(const MatrixView& a) {
+  float* to = rounded_.data();
+  for (Index i = 0; i < a.rows; ++i)
+    for (Index k = 0; k < a.columns; ++k)
+      *to++ = round_to(dtype_, a.data[i * a.row_stride + k * a.column_stride]);
+  return row_major(rounded_.data(), a.rows, a.columns);
+}
 
 // Copy B panel after panel, each [b.rows, kPanel], with zeros beyond the columns of B.
 void MatrixProduct::pack(const MatrixView& b) {
@@ -41,6 +46,8 @@ void MatrixProduct::pack(const MatrixView& b) {
       for (Index k = 0; k < b.rows; ++k)
         panel[k * kPanel + j] = j < width ? from[k * b.row_stride + j * b.column_stride] : 0.0f;
   }
+  if (dtype_ != DType::f32)
+    for (Index i = 0; i < size; ++i) packed_[i] = round_to(dtype_, packed_[i]);
 }
 
 void MatrixProduct::operator()(Store store, const MatrixView& a, const MatrixView& b, float* c) {
@@ -53,9 +60,9 @@ void MatrixProduct::operator()(Store store, const MatrixView& a, const MatrixVie
     const MatrixView part{a.data + k * a.column_stride, a.rows, inner, a.row_stride,
                           a.column_stride};
     if (k == 0 && store == Store::overwrite) {
-      add_chunk<Store::overwrite>(part, packed_.data(), b.columns, c, pulse_);
+      add_chunk<Store::overwrite>(part, b.columns, c);
     } else {
-      add_chunk<Store::accumulate>(part, packed_.data(), b.columns, c, pulse_);
+      add_chunk<Store::accumulate>(part, b.columns, c);
     }
   }
 }

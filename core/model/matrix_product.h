@@ -9,6 +9,7 @@
 
 #include "core/attention/tile_product.h"
 #include "core/base/buffer.h"
+#include "core/base/dtype.h"
 #include "core/base/work_pulse.h"
 
 namespace ringscope {
@@ -33,12 +34,20 @@ inline MatrixView row_major(const float* data, Index rows, Index columns) {
 // Holds the memory for the copy of B, so every thread needs its own.
 class MatrixProduct {
  public:
-  // `pulse`, unless it is null, is ticked every few rows of A, where it can stop a product. There
+  // Rows of A whose kPackedRows values fit in L2.
+  static constexpr Index kRows = 96;
+
+  // `pulse`, unless it is null, is ticked every kRows rows of A, where it can stop a product. There
   // is room at once for a B of `columns` columns; wider ones make more, which `meter` (null: nobody)
-  // counts. Both must outlive the MatrixProduct.
+  // counts. Both must outlive the MatrixProduct. A and B are rounded to `dtype` before they are
+  // multiplied; products are added up in f32.
   explicit MatrixProduct(WorkPulse* pulse = nullptr, MemoryMeter* meter = nullptr,
-                         Index columns = 0)
-      : pulse_(pulse), meter_(meter), packed_(meter, packed_values(kPackedRows, columns)) {}
+                         Index columns = 0, DType dtype = DType::f32)
+      : pulse_(pulse),
+        meter_(meter),
+        dtype_(dtype),
+        packed_(meter, packed_values(kPackedRows, columns)),
+        rounded_(meter, dtype == DType::f32 ? 0 : kRows * kPackedRows) {}
 
   // Compute c [a.rows, b.columns] in C order, apart from a and b. a.columns equals b.rows. Throw
   // RunError after pulse->stop().
@@ -49,10 +58,15 @@ class MatrixProduct {
 
  private:
   void pack(const MatrixView& b);
+  MatrixView rounded(const MatrixView& a);
+  template <Store kStore>
+  void add_chunk(const MatrixView& a, Index columns, float* c);
 
   WorkPulse* pulse_;
   MemoryMeter* meter_;
+  DType dtype_;
   Buffer<float> packed_;
+  Buffer<float> rounded_;  // kRows of A; empty in f32
   double flops_ = 0;
 };
 

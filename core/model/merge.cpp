@@ -4,7 +4,7 @@
 #include <span>
 
 #include "core/attention/online_softmax.h"
-#include "core/model/replica.h"
+#include "core/model/all_reduce.h"
 
 namespace ringscope {
 

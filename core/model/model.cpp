@@ -17,17 +17,17 @@ RankBytes take_rows(const std::uint8_t* windows, Index batch, Index seqlen, cons
   return taken;
 }
 
-Model::Model(const ModelWeights& weights, ContextRing& ring, Index chunks)
+Model::Model(const ModelWeights& weights, ContextRing& ring, Index chunks, Communicator* tensor)
     : weights_(weights),
       chunks_(chunks),
       tokens_(ring.tokens()),
-      shared_(weights.shape, ring, ModelMemory{.chunks = chunks}.piece(tokens_),
-              weights.shape.vocab),
+      shared_(weights.shape, ring, ModelMemory{.chunks = chunks}.piece(tokens_)),
       stream_(&ring.meter(), tokens_ * weights.shape.width),
       stream_gradient_(&ring.meter(), stream_.size()),
       head_input_(&ring.meter(), stream_.size()),
       final_rms_(&ring.meter(), tokens_),
-      logits_(&ring.meter(), shared_.piece * weights.shape.vocab) {
+      logits_(&ring.meter(), shared_.piece * weights.shape.vocab),
+      tensor_(tensor, stream_.size(), &ring.meter()) {
   const ModelShape& shape = weights.shape;
   const auto buffer = [&](Index rows, Index columns) {
     return Buffer<float>(&ring.meter(), rows * columns);
@@ -74,13 +74,15 @@ void Model::run_layers(const ParameterStore& store, const RankBytes& bytes) {
     begins(ModelPart::attention, Pass::forward, layer);
     norm(store, layer.weights.attention_gain, layer.input, layer.attention_input,
          layer.attention_rms);
-    std::copy(layer.input.begin(), layer.input.end(), layer.middle.begin());
+    tensor_.begin_sum(layer.input, layer.middle.data());
     layer.attention.forward(store, layer.attention_input.data(), layer.middle.data(), shared_);
+    tensor_.add_up(layer.middle.data());
 
     begins(ModelPart::mlp, Pass::forward, layer);
     norm(store, layer.weights.mlp_gain, layer.middle, layer.mlp_input, layer.mlp_rms);
-    std::copy(layer.middle.begin(), layer.middle.end(), x);
+    tensor_.begin_sum(layer.middle, x);
     layer.mlp.forward(store, layer.mlp_input.data(), x, shared_);
+    tensor_.add_up(x);
   }
 }
 
@@ -122,9 +124,11 @@ double Model::loss_and_gradients(ParameterStore& store, const RankBytes& bytes, 
   for (auto layer = layers_.rbegin(); layer != layers_.rend(); ++layer) {
     begins(ModelPart::mlp, Pass::backward, *layer);
     layer->mlp.backward(store, layer->mlp_input.data(), dx, dnormed, shared_, chunks_ > 1);
+    tensor_.add_up(dnormed);
     norm_backward(store, layer->weights.mlp_gain, layer->middle, layer->mlp_rms, dnormed, dx);
     begins(ModelPart::attention, Pass::backward, *layer);
     layer->attention.backward(store, layer->attention_input.data(), dx, dnormed, shared_);
+    tensor_.add_up(dnormed);
     norm_backward(store, layer->weights.attention_gain, layer->input, layer->attention_rms, dnormed,
                   dx);
   }

@@ -10,9 +10,11 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "core/model/attention_layer.h"
+#include "core/model/tensor_parallel.h"
 #include "core/tools/cost/model_step.h"
 
 namespace ringscope {
@@ -27,11 +29,13 @@ RankBytes take_rows(const std::uint8_t* windows, Index batch, Index seqlen, cons
 
 class Model {
  public:
-  // `weights` and `ring` must outlive it. The ring has an attention_problem() of weights.shape.
+  // `weights` and `ring` must outlive it. The ring has an attention_problem() of weights.shape, which
+  // is the share of a rank of the group that `tensor` runs over, or the whole if it is null.
   // The MLP and the head compute the rank's rows in `chunks` pieces, one after the other; with more
   // than one, the MLP keeps nothing of its inside. Losses are the same bits. So are gradients, unless a
   // piece has fewer than kPackedRows rows: then a weight's gradient is added up in another order.
-  Model(const ModelWeights& weights, ContextRing& ring, Index chunks = 1);
+  Model(const ModelWeights& weights, ContextRing& ring, Index chunks = 1,
+        Communicator* tensor = nullptr);
 
   // Return the sum of the losses of this rank's rows, in nats. Throw RunError when a peer fails.
   double loss(const ParameterStore& store, const RankBytes& bytes);
@@ -42,8 +46,14 @@ class Model {
   // Return the rank's logits [tokens, vocab], or after loss_and_gradients() their gradients; of the
   // last piece, if there are several.
   const float* logits() const { return logits_.data(); }
-  // Return a layer's attention, which has the K and V of the last forward pass.
-  const AttentionLayer& attention(Index layer) const { return layers_[layer].attention; }
+  // Return K (rotated) and V of a layer's last forward pass, [batch, rows, num_heads_kv, head_dim] each.
+  // The next call overwrites them.
+  std::pair<const float*, const float*> recall_kv(Index layer) {
+    layers_[layer].attention.recall_kv(shared_);
+    return {shared_.keys.data(), shared_.values.data()};
+  }
+  TensorGroup& tensor() { return tensor_; }
+  const TensorGroup& tensor() const { return tensor_; }
   // Return the FLOPs of all products with weights so far.
   double product_flops() const { return shared_.product.flops(); }
 
@@ -82,6 +92,7 @@ class Model {
       stream_gradient_;  // [tokens, width]: x between the layers, and its gradient
   Buffer<float> head_input_, final_rms_;
   Buffer<float> logits_;
+  TensorGroup tensor_;
 };
 
 }  // namespace ringscope

@@ -85,11 +85,13 @@ GroupPlacement placement(const RankGroups& groups, const std::vector<Axis>& axes
   return result;
 }
 
-void check_tensor_heads(Index num_heads, Index num_heads_kv, int tensor_size) {
-  if (tensor_size >= 1 && num_heads % tensor_size == 0 && num_heads_kv % tensor_size == 0) return;
+void check_tensor_split(Index num_heads, Index num_heads_kv, int tensor_size, Index hidden) {
+  const Index divisible = std::gcd(std::gcd(num_heads, num_heads_kv), hidden);
+  if (tensor_size >= 1 && divisible % tensor_size == 0) return;
   throw InputError(
-      fmt::format("tensor: {} given for {} heads and {} kv heads; accepted: a divisor of {}",
-                  tensor_size, num_heads, num_heads_kv, std::gcd(num_heads, num_heads_kv)));
+      fmt::format("tensor: {} given for {} heads and {} kv heads{}; accepted: a divisor of {}",
+                  tensor_size, num_heads, num_heads_kv,
+                  hidden == 0 ? "" : fmt::format(" and an MLP of {}", hidden), divisible));
 }
 
 namespace {
@@ -154,7 +156,7 @@ void check(const GroupJob& job) {
   require_between("layers", job.layers, 1);
   require_between("value bytes", job.value_bytes, 1);
   for (const Axis axis : kAllAxes) require_between(std::string(name_of(axis)), job.sizes[axis], 1);
-  check_tensor_heads(job.shape.num_heads, job.shape.num_heads_kv, job.sizes[Axis::tensor]);
+  check_tensor_split(job.shape.num_heads, job.shape.num_heads_kv, job.sizes[Axis::tensor]);
   if (job.sizes[Axis::pipeline] > job.layers)
     throw InputError(fmt::format("pipeline: {} given for {} layers, at most one a layer accepted",
                                  job.sizes[Axis::pipeline], job.layers));

@@ -13,13 +13,16 @@
 // rank knows every group.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/base/math.h"
 #include "core/problem/shape.h"
+#include "core/ring/seams.h"
 
 namespace ringscope {
 
@@ -84,9 +87,35 @@ inline GroupPlacement placement(const RankGroups& groups, Axis axis, int ranks_a
 }
 
 // Check that tensor parallelism can give each rank the same number of whole kv heads, with the
-// query heads that read them. A kv head is not copied to several ranks, so throw InputError unless
-// `tensor_size` divides both numbers.
-void check_tensor_heads(Index num_heads, Index num_heads_kv, int tensor_size);
+// query heads that read them, and of columns inside an MLP of `hidden`. A kv head is not copied to
+// several ranks, so throw InputError unless `tensor_size` divides all three numbers.
+void check_tensor_split(Index num_heads, Index num_heads_kv, int tensor_size, Index hidden = 0);
+
+// The ranks of a group as a ring of their own, over the communicator of all ranks. A rank's number in
+// it is its place in the group. (Failures still name ranks of the world.)
+class GroupCommunicator : public Communicator {
+ public:
+  // `members` are ranks of `world`, which must outlive the hops, the caller's among them.
+  GroupCommunicator(Communicator& world, std::vector<int> members)
+      : world_(world),
+        members_(std::move(members)),
+        rank_(static_cast<int>(std::find(members_.begin(), members_.end(), world.rank()) -
+                               members_.begin())) {}
+
+  int rank() const override { return rank_; }
+  int world_size() const override { return static_cast<int>(members_.size()); }
+  Completion exchange(const Exchange& hop, std::initializer_list<Completion> after) override {
+    Exchange outside = hop;
+    if (hop.sends()) outside.to = members_[hop.receiver(rank_, world_size())];
+    if (hop.receives()) outside.from = members_[hop.sender(rank_, world_size())];
+    return world_.exchange(outside, after);
+  }
+
+ private:
+  Communicator& world_;
+  std::vector<int> members_;
+  int rank_;
+};
 
 // ---
 // The groups of a world as text, with one line per axis and one letter per rank. Ranks with the
@@ -139,7 +168,7 @@ struct GroupTraffic {
   Talk tensor, context, pipeline, gradients;
 };
 
-// Return the traffic of one step. Throw InputError as validate() and check_tensor_heads() do, for a
+// Return the traffic of one step. Throw InputError as validate() and check_tensor_split() do, for a
 // size below 1, and for more stages than layers.
 GroupTraffic group_traffic(const GroupJob& job);
 

@@ -4,69 +4,22 @@
 
 #include "core/base/error.h"
 #include "core/problem/partition.h"
-#include "core/ring/ring.h"
 
 namespace ringscope {
 
-void ring_all_reduce(Communicator& comm, Pass pass, Index size, Index stride, float* values,
-                     float* incoming, const Combine& combine) {
-  const RingSchedule ring{comm.rank(), comm.world_size()};
-  const int round = ring.world_size - 1;
-  const Index largest = max_of(ceil_div(size, ring.world_size), 1);
-  const Index room = max_of(values_of_a_reduction_hop(size, ring.world_size), 1);
-  const auto exchange = [&](int step, const Run& out, const Run& in, float* to) {
-    const Index bytes = stride * static_cast<Index>(sizeof(float));
-    with_step_in_errors(ring.rank, step, [&] {
-      wait_for(
-          comm.exchange({pass, Payload::dkv, step, ring.owner(step), values + out.first * stride,
-                         out.count * bytes, ring.owner(step + 1), to, in.count * bytes},
-                        {}));
-    });
-  };
-  // The sum of chunk k begins at rank k, and is complete at the rank before it. In the second round
-  // the complete chunks go around once more. A large chunk is summed up piece by piece.
-  for (int step = 0; step < 2 * round; ++step) {
-    const Index most = step < round ? room : largest;
-    for (Index at = 0; at < largest; at += most) {
-      const auto piece_of = [&](int chunk) {
-        const Run whole = balanced_chunk(size, ring.world_size, chunk);
-        return Run{whole.first + at, 1, clamp(whole.count - at, 0, most)};
-      };
-      const Run out = piece_of(ring.owner(step)), in = piece_of(ring.owner(step + 1));
-      float* const home = values + in.first * stride;
-      exchange(step, out, in, step < round ? incoming : home);
-      if (step < round) combine(home, incoming, in.count);
-    }
-  }
-}
-
-void RingAllReduce::add_up(Communicator& comm, float* values) {
-  ring_all_reduce(comm, Pass::backward, size_, 1, values, incoming_.data(),
-                  [](float* sum, const float* share, Index count) {
-                    for (Index i = 0; i < count; ++i) sum[i] += share[i];
-                  });
-}
-
-Index RingAllReduce::bytes_sent(Index size, int world_size, int rank) {
-  if (world_size == 1) return 0;
-  // The first round leaves out the chunk that ends here, and the second leaves out the next rank's.
-  const auto chunk_ending_at = [&](int at) {
-    return balanced_chunk(size, world_size, (at + 1) % world_size).count;
-  };
-  return (2 * size - chunk_ending_at(rank) - chunk_ending_at((rank + 1) % world_size)) *
-         static_cast<Index>(sizeof(float));
-}
-
 Replica::Replica(const ModelWeights& weights, const Problem& problem, Communicator& comm,
-                 std::uint64_t seed, LossKind kind, WorkPulse* pulse, Index chunks)
-    : reduction_comm_(comm),
+                 std::uint64_t seed, LossKind kind, WorkPulse* pulse, Index chunks,
+                 const OtherGroups& others)
+    : layout_(weights.layout),
+      reduction_comm_(others.gradients == nullptr ? comm : *others.gradients),
       ring_(problem, comm, pulse),
-      store_(weights.layout, seed, &ring_.meter()),
-      model_(weights, ring_, chunks),
-      reduction_(store_.gradients_and_loss(), comm.world_size(), &ring_.meter()),
+      store_(layout_, seed, &ring_.meter(), place_in(others.tensor)),
+      model_(weights, ring_, chunks, others.tensor),
+      reduction_(store_.gradients_and_loss(), reduction_comm_.world_size(), &ring_.meter()),
       scale_(kind == LossKind::sum
                  ? 1
-                 : 1 / static_cast<double>(problem.shape.batch * problem.shape.seqlen)) {}
+                 : 1 / static_cast<double>(problem.shape.batch * problem.shape.seqlen *
+                                           (reduction_comm_.world_size() / comm.world_size()))) {}
 
 double Replica::loss_and_gradients(const std::uint8_t* windows) {
   const AttentionShape& shape = ring_.ring_problem().params;
@@ -75,13 +28,15 @@ double Replica::loss_and_gradients(const std::uint8_t* windows) {
   const double loss = model_.loss_and_gradients(store_, bytes, scale_);
   store_.loss() = static_cast<float>(scale_ * loss);
   ring_.begins(ModelPart::reduction);
-  // The shares add up for either kind of loss, because scale_ is over the rows of all ranks.
+  // The shares add up for either kind of loss, because scale_ is over the rows of all ranks, those of
+  // other sequences included.
   reduction_.add_up(reduction_comm_, store_.gradients());
   return store_.loss();
 }
 
-// The squares are added up chunk by chunk, as the gradients were.
-double Replica::gradient_length() const {
+// The squares are added up chunk by chunk, as the gradients were. Of a tensor group only the first rank
+// counts the weights that all have.
+double Replica::gradient_length() {
   double squares = 0;
   const int n = reduction_comm_.world_size();
   for (int k = 0; k < n; ++k) {
@@ -89,7 +44,11 @@ double Replica::gradient_length() const {
     chunk.count = clamp(store_.size() - chunk.first, 0, chunk.count);  // without the loss
     squares += store_.squares(chunk);
   }
-  return std::sqrt(squares);
+  if (model_.tensor().place().rank > 0)
+    for (const NamedParameter& weight : layout_.all())
+      if (weight.split == Split::none)
+        squares -= store_.squares({weight.place.offset, 1, weight.place.size()});
+  return std::sqrt(model_.tensor().sum_of(squares));
 }
 
 }  // namespace ringscope

@@ -3,20 +3,29 @@
 #include <utility>
 
 #include "core/base/clock.h"
+#include "core/ring/loop_counts.h"
 
 namespace ringscope {
+
+namespace {
+
+LoopCounts counts_of(const ContextRing& ring) {
+  return count_loop(ring.problem(), ring.rank(), false);
+}
+
+Index sums_of(const Replica& replica) { return replica.reduction_bytes() + replica.tensor_bytes(); }
+
+}  // namespace
 
 StepRecorder::StepRecorder(Replica& replica, Index layers)
     : replica_(replica),
       ring_(replica.ring()),
       recorded_layer_(layers - 1),
       schedule_{ring_.rank(), ring_.ring_problem().partition.world_size},
-      // A step has a block in either pass, three hops that are sent and received, three waits.
-      recorder_(static_cast<std::size_t>(12 * schedule_.steps() + 4),
-                static_cast<std::size_t>(3 * schedule_.steps()), 0),
+      recorder_(counts_of(ring_).events, counts_of(ring_).samples, 0),
       comm_(ring_.own_communicator(), recorder_, static_cast<std::size_t>(3 * schedule_.steps())),
       backend_(ring_.own_backend(), recorder_, ring_.ring_problem().params, schedule_, {}),
-      sent_(replica.reduction_bytes()) {
+      sent_(sums_of(replica)) {
   ring_.listen([this](ModelPart part, Pass pass, Index layer) { begins(part, pass, layer); });
 }
 
@@ -40,7 +49,7 @@ void StepRecorder::end_part(std::int64_t now) {
   if (spans_.empty()) return;
   ModelSpan& part = spans_.back();
   part.end_ns = now;
-  part.bytes = replica_.reduction_bytes() - sent_;
+  part.bytes = sums_of(replica_) - sent_;
   sent_ += part.bytes;
   if (part.part == ModelPart::attention)
     spans_.push_back(

@@ -30,8 +30,8 @@ class StepRecorder {
 
  private:
   void begins(ModelPart part, Pass pass, Index layer);
-  // End the part under way. What was sent meanwhile to add up gradients is the part's, and it
-  // contains its ring, which is a span of its own.
+  // End the part under way. What was sent meanwhile for sums is the part's, and it contains its ring,
+  // which is a span of its own.
   void end_part(std::int64_t now);
 
   Replica& replica_;

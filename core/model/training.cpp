@@ -62,30 +62,61 @@ void validate(const TrainingPlan& plan) {
   validate(plan.settings);
   require_between("world-size", plan.deal.world_size, 1);
   require_between("chunks", plan.deal.chunks, 1);
+  require_between("tensor", plan.deal.tensor, 1, kMostParts);
+  require_between("data", plan.deal.data, 1, kMostParts);
+  share_of(plan.settings.shape, plan.deal.tensor);
+  if (plan.settings.batch % plan.deal.data != 0)
+    throw InputError(fmt::format("data: {} given for a batch of {}; accepted: a divisor of it",
+                                 plan.deal.data, plan.settings.batch));
   if (plan.start != nullptr && plan.start->settings.shape != plan.settings.shape)
     throw InputError("checkpoint: of another shape of model; one of the same sizes accepted");
   if (plan.recorded_step != 0)
     require_between("trace-step", plan.recorded_step, plan.steps_before() + 1, plan.steps);
 }
 
+namespace {
+
+GroupCommunicator group_of(Communicator& comm, const Deal& deal, const std::vector<Axis>& axes) {
+  const RankGroups groups({{deal.tensor, deal.world_size, 1, deal.data}}, comm.world_size());
+  return {comm, groups.members(comm.rank(), axes)};
+}
+
+}  // namespace
+
 TrainingRank::TrainingRank(const TrainingPlan& plan, const TextBatches& batches, Communicator& comm,
                            WorkPulse* pulse)
     : plan_(plan),
       batches_(batches),
-      comm_(comm),
-      weights_(plan.settings.shape),
-      replica_(weights_, attention_problem(plan.settings, plan.deal), comm_, plan.settings.seed,
-               LossKind::mean, pulse, plan.deal.chunks),
+      rank_(comm.rank()),
+      tensor_group_(group_of(comm, plan.deal, {Axis::tensor})),
+      context_group_(group_of(comm, plan.deal, {Axis::context})),
+      gradient_group_(group_of(comm, plan.deal, kGradientAxes)),
+      ring_comm_(context_group_),
+      weights_(plan.settings.shape, plan.deal.tensor),
+      replica_(weights_, attention_problem(plan.settings, plan.deal), ring_comm_,
+               plan.settings.seed, LossKind::mean, pulse, plan.deal.chunks,
+               {&tensor_group_, &gradient_group_}),
       adam_(weights_.layout, plan.settings.adam, &replica_.ring().meter()) {
   if (plan.start == nullptr) return;
-  std::copy(plan.start->values.begin(), plan.start->values.end(), replica_.store().values());
-  std::copy(plan.start->moments.begin(), plan.start->moments.end(), adam_.moments().begin());
+  for_own_parts(*plan.start, [](float whole, float& own) { own = whole; });
   adam_.set_steps(plan.start->step);
+}
+
+// Call f(value of the whole model, value of the rank) for each weight and what AdamW keeps of it.
+template <class Whole, class F>
+void TrainingRank::for_own_parts(Whole& whole, const F& f) {
+  float *const values = replica_.store().values(), *const moments = adam_.moments().data();
+  const auto size = std::ssize(whole.values);
+  weights_.layout.for_parts_of_whole(place_in(&tensor_group_), [&](Index in_whole, Index own) {
+    f(whole.values[in_whole], values[own]);
+    f(whole.moments[in_whole], moments[own]);
+    f(whole.moments[size + in_whole], moments[weights_.layout.size() + own]);
+  });
 }
 
 namespace {
 
-// Return the error for diverged training. All ranks find it at the same step, having the same bits.
+// Return the error for diverged training. Ranks with the same weights find it at the same step.
 RunError diverged(Index step, const std::string& what) {
   return RunError(fmt::format(
       "training has diverged: at step {} {}; a smaller learning rate may help", step, what));
@@ -95,7 +126,10 @@ RunError diverged(Index step, const std::string& what) {
 
 StepReport TrainingRank::step() {
   const std::vector<std::uint8_t> windows = batches_.windows(adam_.steps());
-  const double loss = replica_.loss_and_gradients(windows.data());
+  const std::size_t share = windows.size() / static_cast<std::size_t>(plan_.deal.data);
+  const double loss = replica_.loss_and_gradients(
+      windows.data() +
+      share * static_cast<std::size_t>(gradient_group_.rank() / plan_.deal.world_size));
   if (!std::isfinite(loss)) throw diverged(adam_.steps() + 1, fmt::format("the loss is {}", loss));
   replica_.ring().begins(ModelPart::update);
   const double length = replica_.gradient_length();
@@ -111,23 +145,40 @@ void TrainingRank::run(const AfterStep& after_step) {
   while (adam_.steps() < plan_.steps) {
     const std::int64_t begin_ns = monotonic_ns();
     std::optional<StepRecorder> recorder;
-    if (adam_.steps() + 1 == plan_.recorded_step)
+    const bool is_in_first_ring = rank_ == context_group_.rank() * plan_.deal.tensor;
+    if (adam_.steps() + 1 == plan_.recorded_step && is_in_first_ring)
       recorder.emplace(replica_, plan_.settings.shape.layers);
     const StepReport report = step();
     if (recorder) recorded_ = recorder->take();
     recorder.reset();
+    if (plan_.checkpoint_every > 0 && report.step % plan_.checkpoint_every == 0) gather_whole();
     costs_.seconds += seconds_since(begin_ns);
     ++costs_.steps;
     if (rank() == 0 && after_step) after_step(report, *this);
   }
   costs_.attention = replica_.ring().seconds();
-  costs_.forward_bytes = comm_.sent(Pass::forward).bytes;
+  costs_.forward_bytes = ring_comm_.sent(Pass::forward).bytes;
+  costs_.backward_bytes = ring_comm_.sent(Pass::backward).bytes;
   costs_.reduction_bytes = replica_.reduction_bytes();
-  costs_.backward_bytes = comm_.sent(Pass::backward).bytes - costs_.reduction_bytes;
+  costs_.tensor_bytes = replica_.tensor_bytes();
   costs_.peak_bytes = replica_.ring().meter().peak_bytes();
+  gather_whole();
+}
+
+// Only rank 0 writes a checkpoint, so only its tensor group needs to send anything.
+void TrainingRank::gather_whole() {
+  if (plan_.deal.tensor == 1 || gradient_group_.rank() != 0) return;
+  whole_.emplace(Checkpoint{plan_.settings, adam_.steps(), {}, {}});
+  const auto size = static_cast<std::size_t>(ModelWeights(plan_.settings.shape).layout.size());
+  whole_->values.resize(size);
+  whole_->moments.resize(2 * size);
+  for_own_parts(*whole_, [](float& whole, float own) { whole = own; });
+  replica_.model().tensor().unite(whole_->values);
+  replica_.model().tensor().unite(whole_->moments);
 }
 
 Checkpoint TrainingRank::checkpoint() const {
+  if (whole_) return *whole_;
   const ParameterStore& store = replica_.store();
   return {plan_.settings,
           adam_.steps(),
@@ -147,8 +198,12 @@ Recording recording_of(const TrainingPlan& plan, std::vector<RankEvents> ranks) 
   const auto layers = static_cast<std::int32_t>(plan.settings.shape.layers);
   if (layers > 0) recording.info.training = RecordedLayer{plan.recorded_step, layers - 1, layers};
   recording.model.resize(ranks.size());
-  for (std::size_t r = 0; r < ranks.size(); ++r)
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    // Ranks are those of the ring, as everywhere in a recording.
+    for (TraceEvent& event : ranks[r].events)
+      if (event.waiting_for > 0) event.waiting_for /= plan.deal.tensor;
     add_rank(recording, static_cast<int>(r), moved_by(std::move(ranks[r]), -earliest));
+  }
   return recording;
 }
 
@@ -159,7 +214,7 @@ FinishedTraining train_on_threads(const TrainingPlan& plan, const std::string& t
   const TextBatches batches(text, settings.batch, settings.seqlen, settings.seed,
                             settings.shape.vocab);
   const auto ranks = run_rank_threads(
-      plan.deal.world_size,
+      static_cast<int>(plan.deal.ranks()),
       [&](Communicator& comm) { return std::make_unique<TrainingRank>(plan, batches, comm); },
       [&](TrainingRank& rank) { rank.run(after_step); });
   FinishedTraining finished{ranks[0]->checkpoint(), {}, std::nullopt};

@@ -1,5 +1,6 @@
 // Training of a small language model on a text, byte by byte, with its sequences split across a
-// ring of ranks. Every rank runs the same loop over its own replica, whichever communicator it uses.
+// ring of ranks, and also its heads (tensor_parallel.h) and its batches. Every rank runs the same loop
+// over its own replica or part, whichever communicator it uses.
 // Ranks agree on nothing between two steps, because all of them end a step with the same weights.
 // Costs are measured where they arise: time inside the step and its attention, and bytes as they are
 // handed to the communicator.
@@ -13,6 +14,7 @@
 
 #include "core/base/error.h"
 #include "core/model/checkpoint.h"
+#include "core/model/rank_groups.h"
 #include "core/model/replica.h"
 #include "core/trace/rank_events.h"
 
@@ -55,12 +57,14 @@ struct TrainingPlan {
   Deal deal = {};
   const Checkpoint* start = nullptr;  // null: from the beginning
   Index steps = 0;                    // in all, including those of `start`
-  Index recorded_step = 0;            // counted from 1; 0: none
+  Index recorded_step = 0;            // counted from 1, of the first ring; 0: none
+  Index checkpoint_every = 0;         // after so many steps AfterStep may take one; 0: none
 
   Index steps_before() const { return start == nullptr ? 0 : start->step; }
 };
 
 // Throw InputError that names the setting, its value, and what is accepted.
+inline constexpr int kMostParts = 1 << 14;  // of heads, and of a batch
 void validate(const TrainingPlan& plan);
 
 struct StepReport {
@@ -76,22 +80,25 @@ struct RankCosts {
   Index steps = 0;
   double seconds = 0;
   AttentionSeconds attention;  // part of `seconds`
-  // Bytes sent by the ring, and to add up gradients.
-  Index forward_bytes = 0, backward_bytes = 0, reduction_bytes = 0;
+  // Bytes sent by the ring, to add up gradients, and over the tensor group.
+  Index forward_bytes = 0, backward_bytes = 0, reduction_bytes = 0, tensor_bytes = 0;
   Index peak_bytes = 0;  // most bytes held at once
 
-  Index sent_bytes() const { return forward_bytes + backward_bytes + reduction_bytes; }
+  Index sent_bytes() const {
+    return forward_bytes + backward_bytes + reduction_bytes + tensor_bytes;
+  }
 };
 
 class TrainingRank;
 
 // Called after every step on rank 0's thread, while the other ranks go on to the next step. It may
-// take a checkpoint. Anything it throws ends the run.
+// take a checkpoint after every TrainingPlan::checkpoint_every. Anything it throws ends the run.
 using AfterStep = std::function<void(const StepReport&, const TrainingRank& rank_0)>;
 
 class TrainingRank {
  public:
-  // The plan is valid; it, `batches` and `comm` must outlive the run. `pulse` may be null.
+  // The plan is valid and `comm` has its ranks; these and `batches` must outlive the run. `pulse` may be
+  // null.
   TrainingRank(const TrainingPlan& plan, const TextBatches& batches, Communicator& comm,
                WorkPulse* pulse = nullptr);
 
@@ -102,22 +109,30 @@ class TrainingRank {
   // Throw RunError when a peer fails, and what after_step throws.
   void run(const AfterStep& after_step);
 
+  // Return the whole model, on rank 0 where there are tensor groups.
   Checkpoint checkpoint() const;
   const RankCosts& costs() const { return costs_; }
   // Return what was recorded of the plan's recorded step, if this rank trained it.
   std::optional<RankEvents>& recorded() { return recorded_; }
   Replica& replica() { return replica_; }
-  int rank() const { return replica_.rank(); }
+  int rank() const { return rank_; }
 
  private:
+  template <class Whole, class F>
+  void for_own_parts(Whole& whole, const F& f);
+  void gather_whole();
+
   const TrainingPlan& plan_;
   const TextBatches& batches_;
-  WireCounter comm_;
+  int rank_;
+  GroupCommunicator tensor_group_, context_group_, gradient_group_;
+  WireCounter ring_comm_;  // of the context group
   ModelWeights weights_;
   Replica replica_;
   AdamW adam_;
   RankCosts costs_;
   std::optional<RankEvents> recorded_;
+  std::optional<Checkpoint> whole_;  // in the first of several tensor groups
 };
 
 struct FinishedTraining {

@@ -9,13 +9,14 @@
 
 #include "core/base/error.h"
 #include "core/base/random.h"
+#include "core/model/rank_groups.h"
 #include "core/problem/shape.h"
 
 namespace ringscope {
 
-Parameter ParameterLayout::add_matrix(std::string name, Index rows, Index columns,
-                                      double deviation) {
-  return add({std::move(name), {size_, rows, columns}, deviation});
+Parameter ParameterLayout::add_matrix(std::string name, Index rows, Index columns, double deviation,
+                                      Split split) {
+  return add({std::move(name), {size_, rows, columns}, deviation, split});
 }
 
 Parameter ParameterLayout::add_gain(std::string name, Index columns) {
@@ -61,8 +62,17 @@ Problem attention_problem(const ModelShape& shape, Index batch, Index seqlen, Ma
           .backward = true};
 }
 
-ModelWeights::ModelWeights(const ModelShape& its_shape) : shape(its_shape) {
-  validate(shape);
+ModelShape share_of(const ModelShape& whole, int tensor) {
+  validate(whole);
+  check_tensor_split(whole.num_heads, whole.num_heads_kv, tensor, whole.hidden);
+  ModelShape share = whole;
+  share.num_heads /= tensor;
+  share.num_heads_kv /= tensor;
+  share.hidden /= tensor;
+  return share;
+}
+
+ModelWeights::ModelWeights(const ModelShape& whole, int tensor) : shape(share_of(whole, tensor)) {
   const Index q_width = shape.num_heads * shape.head_dim;
   const Index kv_width = shape.num_heads_kv * shape.head_dim;
   // A projection of `inputs` values of variance 1 gives values of variance 1. What is added to the
@@ -77,23 +87,28 @@ ModelWeights::ModelWeights(const ModelShape& its_shape) : shape(its_shape) {
     LayerWeights& layer = layers.emplace_back();
     layer.attention_gain = layout.add_gain(name("attention_norm"), shape.width);
     const double in = of_inputs(shape.width);
-    layer.query = layout.add_matrix(name("query"), shape.width, q_width, in);
-    layer.key = layout.add_matrix(name("key"), shape.width, kv_width, in);
-    layer.value = layout.add_matrix(name("value"), shape.width, kv_width, in);
-    layer.output = layout.add_matrix(name("output"), q_width, shape.width,
-                                     added * of_inputs(q_width) * of_head);
+    const auto columns = [&](const char* of, Index count) {
+      return layout.add_matrix(name(of), shape.width, count, in, Split::columns);
+    };
+    const auto rows = [&](const char* of, Index count) {
+      return layout.add_matrix(name(of), count, shape.width,
+                               added * of_inputs(count * tensor) * of_head, Split::rows);
+    };
+    layer.query = columns("query", q_width);
+    layer.key = columns("key", kv_width);
+    layer.value = columns("value", kv_width);
+    layer.output = rows("output", q_width);
     layer.mlp_gain = layout.add_gain(name("mlp_norm"), shape.width);
-    layer.gate = layout.add_matrix(name("gate"), shape.width, shape.hidden, in);
-    layer.up = layout.add_matrix(name("up"), shape.width, shape.hidden, in);
-    layer.down = layout.add_matrix(name("down"), shape.hidden, shape.width,
-                                   added * of_inputs(shape.hidden) * of_head);
+    layer.gate = columns("gate", shape.hidden);
+    layer.up = columns("up", shape.hidden);
+    layer.down = rows("down", shape.hidden);
   }
   final_gain = layout.add_gain("final_norm", shape.width);
   head = shape.tied_head ? embedding : layout.add_matrix("head", shape.vocab, shape.width, of_head);
 }
 
 ParameterStore::ParameterStore(const ParameterLayout& layout, std::uint64_t seed,
-                               MemoryMeter* meter)
+                               MemoryMeter* meter, const TensorPlace& place)
     : size_(layout.size()), values_(meter, size_), gradients_(meter, size_ + 1) {
   constexpr std::uint64_t kFirstStream = 16;  // attention's inputs use those below (random.h)
   std::uint64_t stream = kFirstStream;
@@ -103,7 +118,8 @@ ParameterStore::ParameterStore(const ParameterLayout& layout, std::uint64_t seed
     // A uniform distribution in +-sqrt(3) has deviation 1.
     const double scale = parameter.deviation * std::sqrt(3.0);
     for (Index i = 0; !parameter.is_gain() && i < parameter.place.size(); ++i) {
-      const std::uint64_t bits = random_bits(seed, stream, static_cast<std::uint64_t>(i));
+      const auto number = static_cast<std::uint64_t>(parameter.in_whole(i, place));
+      const std::uint64_t bits = random_bits(seed, stream, number);
       to[i] = static_cast<float>(scale * (2 * unit_interval(bits) - 1));
     }
     ++stream;

@@ -23,24 +23,54 @@ struct Parameter {
   Index size() const { return rows * columns; }
 };
 
+// How a tensor group (tensor_parallel.h) divides a weight: not at all, which leaves all of it with every
+// rank, or by its columns or rows.
+enum class Split { none, columns, rows };
+
+// A rank's place in its tensor group of `size` ranks.
+struct TensorPlace {
+  int rank = 0, size = 1;
+};
+
 struct NamedParameter {
   std::string name;
   Parameter place;
   // Standard deviation of the initial values, which are uniform around 0. A deviation of 0 marks a
   // gain [1, columns], which starts as ones and which weight decay leaves alone.
   double deviation = 0;
+  Split split = Split::none;
 
   bool is_gain() const { return deviation == 0; }
+  // Return where value i of a rank's part of the weight lies in the whole one.
+  Index in_whole(Index i, const TensorPlace& at) const {
+    if (split == Split::none || at.size == 1) return i;
+    if (split == Split::rows) return at.rank * place.size() + i;
+    return (i / place.columns * at.size + at.rank) * place.columns + i % place.columns;
+  }
 };
 
 class ParameterLayout {
  public:
-  // Append a parameter and return its place. deviation > 0.
-  Parameter add_matrix(std::string name, Index rows, Index columns, double deviation);
+  // Append a parameter, or a rank's part of it, and return its place. deviation > 0.
+  Parameter add_matrix(std::string name, Index rows, Index columns, double deviation,
+                       Split split = Split::none);
   Parameter add_gain(std::string name, Index columns);
 
   Index size() const { return size_; }  // values in all
   const std::vector<NamedParameter>& all() const { return all_; }
+
+  // Call f(its place in the layout of the whole model, its place here) for each value of a rank's part.
+  // Return the size of the whole layout.
+  template <class F>
+  Index for_parts_of_whole(const TensorPlace& at, const F& f) const {
+    Index whole = 0;
+    for (const NamedParameter& weight : all_) {
+      for (Index i = 0; i < weight.place.size(); ++i)
+        f(whole + weight.in_whole(i, at), weight.place.offset + i);
+      whole += weight.place.size() * (weight.split == Split::none ? 1 : at.size);
+    }
+    return whole;
+  }
 
  private:
   Parameter add(NamedParameter parameter);
@@ -89,11 +119,15 @@ struct LayerWeights {
   Parameter down;      // [hidden, width]
 };
 
-struct ModelWeights {
-  // Throw InputError as validate() does.
-  explicit ModelWeights(const ModelShape& its_shape);
+// Return the shape of what each of `tensor` ranks has: its share of the heads and of the inside of the
+// MLP. Throw InputError as validate() and check_tensor_split() (rank_groups.h) do.
+ModelShape share_of(const ModelShape& whole, int tensor);
 
-  ModelShape shape;
+struct ModelWeights {
+  // Those of one of `tensor` ranks. Throw InputError as share_of() does.
+  explicit ModelWeights(const ModelShape& whole, int tensor = 1);
+
+  ModelShape shape;  // of the share
   ParameterLayout layout;
   Parameter embedding;  // [vocab, width]
   std::vector<LayerWeights> layers;
@@ -103,11 +137,13 @@ struct ModelWeights {
 
 // ---
 
-// One rank's copy of the weights. They are replicated, so every rank holds all of them.
+// One rank's copy of the weights, all of them or its part.
 class ParameterStore {
  public:
-  // Draw the values from `seed`, the same on every rank. Gradients are not set yet.
-  ParameterStore(const ParameterLayout& layout, std::uint64_t seed, MemoryMeter* meter);
+  // Draw the values from `seed`, the same for each weight whichever rank has it. Gradients are not set
+  // yet.
+  ParameterStore(const ParameterLayout& layout, std::uint64_t seed, MemoryMeter* meter,
+                 const TensorPlace& place = {});
 
   Index size() const { return size_; }
   float* values() { return values_.data(); }

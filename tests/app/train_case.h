@@ -13,6 +13,13 @@ inline const Strings kTiny =
 
 class TrainCommandTest : public ProgramTest {
  protected:
+  // The same with heads for two ranks.
+  static Strings tiny_with_kv_heads() {
+    Strings arguments = kTiny;
+    arguments[10] = "2";  // --heads-kv
+    return arguments;
+  }
+
   TrainCommandTest() {
     for (int i = 0; i < 40; ++i)
       text_ += "round and round the ring they go, " + std::to_string(i % 10) + "\n";

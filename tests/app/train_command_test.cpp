@@ -78,6 +78,26 @@ TEST_F(TrainCommandTest, IsTakenUpByOtherRanksAndWithOtherSettings) {
   expect_refused("train --text t.txt --resume c.ckpt --steps 2", {"--steps", "2", "has done 3"});
 }
 
+TEST_F(TrainCommandTest, SplitsHeadsRowsAndBatchesAtOnce) {
+  const Strings tiny = tiny_with_kv_heads() + "--steps 4 --loss-csv";
+  run_well(tiny + "one.csv --world-size 1 --checkpoint one.ckpt");
+  const rapidjson::Document json = run_for_json(
+      tiny +
+      "all.csv --tensor 2 --data 2 --checkpoint all.ckpt --checkpoint-every 3 --trace t.json");
+  const std::vector<double> one = losses("one.csv"), all = losses("all.csv");
+  for (int step = 0; step < 4; ++step) EXPECT_NEAR(all.at(step), one.at(step), 1e-4 * one[step]);
+  EXPECT_EQ(json["tensor"].GetInt() * json["world_size"].GetInt() * json["data"].GetInt(), 8);
+  ASSERT_EQ(json["ranks"].Size(), 8u);
+  for (const auto& rank : json["ranks"].GetArray()) {
+    // Rows of 15 positions of a sequence, twice by attention and twice by the MLP.
+    EXPECT_EQ(rank["tensor_bytes"].GetInt64(), 4 * (15 * 16 * 4));
+    EXPECT_EQ(rank["peak_bytes"].GetDouble(), json["bill_bytes"].GetDouble());
+  }
+  EXPECT_EQ(read_chrome_trace(path("t.json")).info.world_size, 2);
+  expect_has(run_well("train --text t.txt --resume all.ckpt --steps 5 --dtype bf16 --tensor 2"),
+             {"4 ranks (2 tensor x 2 context x 1 data)", "bf16"});
+}
+
 // What a rank holds is what `plan` says of the same shape and what `train` says itself, to the byte.
 TEST_F(TrainCommandTest, HoldsWhatPlanSays) {
   double last = 1e18;

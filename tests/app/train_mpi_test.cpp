@@ -41,6 +41,17 @@ TEST_F(TrainMpiTest, GivesTheBitsOfTheThreads) {
   EXPECT_FALSE(recording.events[1].empty());
 }
 
+TEST_F(TrainMpiTest, HasTheSameGroups) {
+  const Strings tiny =
+      tiny_with_kv_heads() + "--steps 3 --tensor 2 --data 2 --dtype bf16 --checkpoint";
+  run_well(tiny + "cpu.ckpt --world-size 1");
+  const ProgramResult result = mpirun(4, tiny + "mpi.ckpt --trace t.json");
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_TRUE(bytes("mpi.ckpt") == bytes("cpu.ckpt"));
+  EXPECT_EQ(read_chrome_trace(path("t.json")).info.world_size, 1);
+  expect_said_once(mpirun(3, tiny + "no.ckpt"), 2, {"--tensor, --data", "3 processes"});
+}
+
 // A rank that is killed after a second of work: the others end, and what there is of the curve is
 // kept.
 TEST_F(TrainMpiTest, TheDeathOfARankEndsAllAndLosesNoLosses) {

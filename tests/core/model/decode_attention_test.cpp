@@ -6,6 +6,7 @@
 #include <set>
 
 #include "core/model/decode_attention.h"
+#include "core/model/layers.h"
 #include "core/model/rank_threads.h"
 #include "tests/core/attention/blockwise_run.h"
 
@@ -51,8 +52,15 @@ struct DecodingRank {
     const auto kv_rows = [&](const std::vector<float>& tensor, const LocalRows& rows) {
       return slice(tensor, heads_kv, s.seqlen, s.head_dim, rows);
     };
+    const auto by_row = [&](const std::vector<float>& tensor, const LocalRows& rows) {
+      const std::vector<float> by_head = kv_rows(tensor, rows);
+      std::vector<float> result(by_head.size());
+      heads_to_rows(s, s.num_heads_kv, rows.size(), {0, 1, rows.size()}, by_head.data(),
+                    result.data());
+      return result;
+    };
     const LocalRows mine = partition.rows_of(rank);
-    shard.fill(kv_rows(in.k, mine).data(), kv_rows(in.v, mine).data());
+    shard.fill(by_row(in.k, mine).data(), by_row(in.v, mine).data());
     out.resize(heads * c.generated() * s.head_dim);
     lse.resize(heads * c.generated());
     std::vector<float> one_out(heads * s.head_dim), one_lse(heads);
@@ -200,8 +208,8 @@ float value_at(Index b, Index h, Index position, Index x) {
 std::vector<float> rows_of(const std::vector<Index>& positions, float sign) {
   std::vector<float> rows;
   for (Index b = 0; b < 2; ++b)
-    for (Index h = 0; h < 2; ++h)
-      for (const Index position : positions)
+    for (const Index position : positions)
+      for (Index h = 0; h < 2; ++h)
         for (Index x = 0; x < 3; ++x) rows.push_back(sign * value_at(b, h, position, x));
   return rows;
 }

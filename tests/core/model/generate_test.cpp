@@ -10,6 +10,7 @@
 #include "core/base/error.h"
 #include "core/model/generate.h"
 #include "core/model/rank_threads.h"
+#include "core/ring/loop_counts.h"
 #include "tests/core/base/thrown.h"
 #include "tests/core/model/checkpoint_case.h"
 #include "tests/core/model/message_log.h"
@@ -86,10 +87,13 @@ TEST(Generate, GoesOnAsIfItsOwnTextHadBeenThePrompt) {
 // Prompts of fewer rows than ranks among them: then there are blocks without a row.
 TEST(Generate, SendsWhatTheFormulasSayAndSpreadsTheCacheEvenly) {
   const Checkpoint checkpoint = small_checkpoint();
+  int parted = 0;
   for (const Index prompt : {3, 16})
     for (const Index bytes : {1, 9, 29})
       for (int n = 1; n <= 6; ++n) {
-        const Deal deal{n % 2 == 0 ? PartitionKind::zigzag : PartitionKind::striped, n};
+        const Deal deal{.partition = n % 2 == 0 ? PartitionKind::zigzag : PartitionKind::striped,
+                        .world_size = n,
+                        .hops = Hops::needed};
         const GenerateOptions options = options_of(prompt, bytes);
         SCOPED_TRACE(said_of(deal, options));
         WireCount prefill, decode;
@@ -103,16 +107,27 @@ TEST(Generate, SendsWhatTheFormulasSayAndSpreadsTheCacheEvenly) {
           most = max_of(most, share.generated_rows);
           EXPECT_EQ(share.shard_bytes > 0, share.prompt_rows + share.generated_rows > 0);
         }
-        // K and V of 2 heads of 4 values, N-1 times in each of 2 layers; and 17 logits.
-        const Index trips = 2 * (n - 1);
-        EXPECT_EQ(prefill, (WireCount{trips * min_of(n, prompt) + n - 1,
-                                      trips * prompt * 2 * 2 * 4 * 4 + (n - 1) * 17 * 4}));
+        // What is needed of K and V of 2 heads of 4 values, in each of 2 layers; and 17 logits.
+        Problem job = attention_problem(checkpoint.settings, deal);
+        job.shape = {1, 4, 2, prompt, 4};
+        job.backward = false;
+        WireCount expected{n - 1, (n - 1) * 17 * 4};
+        for (int rank = 0; rank < n; ++rank) {
+          const LoopCounts counts = count_loop(job, rank, false);
+          expected += {2 * counts.messages, 2 * static_cast<Index>(counts.forward_bytes)};
+        }
+        EXPECT_EQ(prefill, expected);
+        const Index whole = 2 * (n - 1) * prompt * 2 * 2 * 4 * 4 + (n - 1) * 17 * 4;
+        EXPECT_LE(prefill.bytes, whole);
+        EXPECT_EQ(prefill.bytes < whole, job.parts_blocks());
+        parted += job.parts_blocks() ? 1 : 0;
         const MergeCost one = merge_cost(MergeKind::ring, 4, 4, n);
         EXPECT_EQ(decode, (WireCount{2 * (bytes - 1) * one.messages, 2 * (bytes - 1) * one.bytes}));
         EXPECT_EQ(prompt_rows, prompt);
         EXPECT_EQ(rows, bytes - 1);  // the last byte's row is never computed
         EXPECT_LE(most - fewest, 1);
       }
+  EXPECT_GT(parted, 0);
 }
 
 // Where the prompt is the most, and where what is generated is.
@@ -120,10 +135,10 @@ TEST(Generate, HoldsWhatTheFormulaSays) {
   const Checkpoint checkpoint = small_checkpoint();
   for (const auto& [prompt, bytes] : {std::pair<Index, Index>{700, 2}, {1, 1500}}) {
     const Deal deal{PartitionKind::striped, 2};
-    const Generated generated = generate_on_threads(checkpoint, deal, options_of(prompt, bytes));
+    const GenerateOptions options = options_of(prompt, bytes);
+    const Generated generated = generate_on_threads(checkpoint, deal, options);
     for (int rank = 0; rank < 2; ++rank) {
-      const double expected =
-          generating_bytes(checkpoint.settings.shape, {deal.partition, prompt, 2}, bytes, rank);
+      const double expected = generating_bytes(checkpoint.settings, deal, options, rank);
       const auto held = static_cast<double>(generated.shares[rank].peak_bytes);
       EXPECT_NEAR(held, expected, 0.04 * held) << prompt;
     }
@@ -292,9 +307,12 @@ TEST(Sampling, LargeLogitsAndSmallTemperaturesDoNotOverflow) {
 
 TEST(Sampling, RefusesWhatIsNoDistribution) {
   const double inf = std::numeric_limits<double>::infinity();
-  for (const double temperature : {-0.5, inf, std::nan("")})
-    EXPECT_THROW(validate({.temperature = temperature}), InputError);
-  EXPECT_NO_THROW(validate({.temperature = 0}));
+  GenerateOptions options;
+  for (const double temperature : {-0.5, inf, std::nan(""), 0.0}) {
+    options.sampling.temperature = temperature;
+    const std::string said = input_error_of([&] { validate(small_checkpoint(), {}, options); });
+    EXPECT_EQ(said.starts_with("temperature: "), temperature != 0) << said;
+  }
   const float logits[] = {0, std::numeric_limits<float>::quiet_NaN()};
   EXPECT_THROW(sample({}, 2, logits, 0), RunError);
 }

@@ -58,6 +58,30 @@ TEST(MatrixProduct, IsTheSumOfProductsWhicheverWayTheFactorsLie) {
   }
 }
 
+// Both factors are rounded, whichever way they lie; their sums are not.
+TEST(MatrixProduct, RoundsItsFactorsToBf16) {
+  constexpr Index kRows = 100, kInner = 300, kColumns = 20;
+  const std::vector<float> a = drawn(kRows * kInner, 1), b = drawn(kInner * kColumns, 2);
+  std::vector<float> found(kRows * kColumns), rounded_a = a, rounded_b = b;
+  for (std::vector<float>* factor : {&rounded_a, &rounded_b})
+    for (float& value : *factor) value = round_to(DType::bf16, value);
+  MatrixProduct product, rounding(nullptr, nullptr, 0, DType::bf16);
+  const auto multiply = [&](MatrixProduct& by, const std::vector<float>& left,
+                            const std::vector<float>& right, bool transposed) {
+    const MatrixView l = transposed ? row_major(left.data(), kInner, kRows).transposed()
+                                    : row_major(left.data(), kRows, kInner);
+    const MatrixView r = transposed ? row_major(right.data(), kColumns, kInner).transposed()
+                                    : row_major(right.data(), kInner, kColumns);
+    by(Store::overwrite, l, r, found.data());
+    return found;
+  };
+  for (const bool transposed : {false, true}) {
+    const std::vector<float> expected = multiply(product, rounded_a, rounded_b, transposed);
+    EXPECT_EQ(multiply(rounding, a, b, transposed), expected);
+    EXPECT_NE(multiply(product, a, b, transposed), expected);
+  }
+}
+
 TEST(MatrixProduct, OfNothingIsNothing) {
   MatrixProduct product;
   float c[2] = {5, 5};

@@ -16,40 +16,37 @@
 namespace ringscope {
 namespace {
 
-GroupJob job_of(const AttentionCase& a_case, const PerAxis& sizes) {
-  const ModelShape& shape = a_case.shape;
-  return {{a_case.batch, shape.num_heads, shape.num_heads_kv, a_case.seqlen, shape.head_dim},
-          shape.width,
-          shape.layers,
-          4,
-          sizes};
-}
-
 // All ranks together: rows, chunks and shares of the single ones need not be equal.
-TEST(GroupTraffic, IsWhatATensorParallelRingSends) {
+TEST(GroupTraffic, IsWhatATensorParallelModelSends) {
   for (const PartitionKind partition : kAllPartitions)
-    for (const auto& [tensor, context] : {std::pair(2, 2), {1, 3}, {2, 3}, {2, 1}, {1, 1}}) {
-      AttentionCase a_case;
-      a_case.partition = partition;
-      const GroupTraffic traffic = group_traffic(job_of(a_case, {{tensor, context, 1, 1}}));
-      double over_tensor = 0, over_context = 0;
-      for (const auto& part : run_parts(a_case, tensor, context)) {
-        const WireCounter &sums = part->tensor, &ring = part->context;
-        over_tensor += static_cast<double>(sums.sent().bytes);
-        over_context += static_cast<double>(ring.sent().bytes);
-        // y's sum and dx's of this rank's rows, and nothing else; no gradient in the forward pass.
-        const Index values = part->rows.ring.tokens() * a_case.shape.width;
-        EXPECT_EQ(sums.sent().bytes,
-                  2 * RingAllReduce::bytes_sent(values, tensor, part->tensor.rank()));
-        EXPECT_EQ(sums.sent(), sums.sent(Pass::backward, Payload::dkv));
-        EXPECT_EQ(ring.sent(Pass::forward, Payload::dkv).bytes, 0);
-        EXPECT_EQ(sums.sent().messages, 2 * (tensor - 1) * traffic.tensor.times);
-        EXPECT_EQ(ring.sent().messages,
-                  traffic.context.times + 2 * (context - 1) * traffic.gradients.times);
+    for (const Layout& layout : {Layout{2, 2, 1}, {1, 3, 1}, {2, 3, 2}, {2, 1, 1}, {1, 1, 1}}) {
+      const ModelCase a_case = ModelCase::small();
+      const ModelShape& shape = a_case.shape;
+      const GroupTraffic traffic =
+          group_traffic({{a_case.batch / layout.data, shape.num_heads, shape.num_heads_kv,
+                          a_case.seqlen, shape.head_dim},
+                         shape.width,
+                         shape.layers,
+                         4,
+                         {{layout.tensor, layout.context, 1, layout.data}}});
+      double over_tensor = 0, over_context = 0, gradients = 0, expected_gradients = 0;
+      for (const auto& part : run_parts(a_case, layout, partition)) {
+        // y's sum and dx's of this rank's rows, by attention and by the MLP.
+        const int rank = part->tensor.rank(), n = layout.tensor;
+        const Index values = part->replica.ring().tokens() * shape.width;
+        EXPECT_EQ(part->replica.tensor_bytes(),
+                  4 * shape.layers * RingAllReduce::bytes_sent(values, n, rank));
+        EXPECT_EQ(part->ring.sent(Pass::forward, Payload::dkv).bytes, 0);
+        EXPECT_EQ(part->ring.sent().messages, traffic.context.times);
+        over_tensor += static_cast<double>(part->replica.tensor_bytes());
+        over_context += static_cast<double>(part->ring.sent().bytes);
+        gradients += static_cast<double>(part->replica.reduction_bytes());
+        expected_gradients += static_cast<double>(RingAllReduce::bytes_sent(
+            part->weights.layout.size() + 1, layout.context * layout.data, part->gradients.rank()));
       }
-      const double ranks = tensor * context;
-      EXPECT_NEAR(over_tensor, ranks * traffic.tensor.bytes, 1e-6);
-      EXPECT_NEAR(over_context, ranks * (traffic.context.bytes + traffic.gradients.bytes), 1e-6);
+      EXPECT_NEAR(over_tensor, 2 * layout.ranks() * traffic.tensor.bytes, 1e-6);
+      EXPECT_NEAR(over_context, layout.ranks() * traffic.context.bytes, 1e-6);
+      EXPECT_EQ(gradients, expected_gradients);
     }
 }
 

@@ -43,6 +43,17 @@ TEST(TrainingRun, SendsWhatTheFormulasSay) {
   }
 }
 
+void expect_memory_of_bill(const TrainingPlan& plan) {
+  const Deal& deal = plan.deal;
+  const FinishedTraining run = train_on_threads(plan, small_text());
+  for (int rank = 0; rank < deal.ranks(); ++rank)
+    EXPECT_EQ(static_cast<double>(run.ranks[rank].peak_bytes),
+              total_bytes(training_memory(plan.settings, deal, rank)))
+        << plan.settings.shape.layers << " layers, rank " << rank << " of " << deal.world_size
+        << " x " << deal.tensor << " x " << deal.data << ", " << deal.chunks << " chunks, "
+        << name_of(deal.dtype);
+}
+
 // To the byte, on every rank: what `plan` prints for the same shape.
 TEST(TrainingRun, MemoryIsThatOfTheBill) {
   TrainingSettings settings = small_settings();
@@ -53,13 +64,16 @@ TEST(TrainingRun, MemoryIsThatOfTheBill) {
         settings.shape.layers = layers;
         settings.seqlen = seqlen;
         const TrainingPlan plan{settings, {PartitionKind::striped, world_size, chunks}, nullptr, 1};
-        const FinishedTraining run = train_on_threads(plan, small_text());
-        for (int rank = 0; rank < world_size; ++rank)
-          EXPECT_EQ(static_cast<double>(run.ranks[rank].peak_bytes),
-                    total_bytes(training_memory(settings, plan.deal, rank)))
-              << layers << " layers, rank " << rank << " of " << world_size << ", " << chunks
-              << " chunks";
+        expect_memory_of_bill(plan);
       }
+  settings.shape.num_heads_kv = 2;
+  settings.shape.layers = 2;
+  for (const DType dtype : {DType::f32, DType::bf16})
+    for (const auto& [tensor, data] : {std::pair{1, 1}, {2, 1}, {1, 2}, {2, 2}})
+      expect_memory_of_bill({settings,
+                             {PartitionKind::contiguous, 2, 1, tensor, data, dtype, Hops::needed},
+                             nullptr,
+                             1});
 }
 
 TEST(TrainingRun, RefusesToRecordWhatIsNotTrained) {

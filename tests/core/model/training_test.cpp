@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <vector>
 
@@ -64,22 +66,86 @@ TEST(Training, LearnsATextFromItsContext) {
   EXPECT_LE(losses.back(), 0.7 * unigram_entropy(text));
 }
 
-TEST(Training, LossesAreTheSameForEveryWorldSizeAndPartition) {
-  const auto losses_of = [](const Deal& deal) {
-    std::vector<double> losses;
-    train_on_threads(
-        {small_settings(), deal, nullptr, 20}, small_text(),
-        [&](const StepReport& report, const TrainingRank&) { losses.push_back(report.loss); });
-    return losses;
-  };
-  const std::vector<double> expected = losses_of({PartitionKind::contiguous, 1});
+// With heads to be dealt out, and a mask by which blocks travel in parts.
+TrainingSettings with_heads() {
+  TrainingSettings settings = small_settings();
+  settings.shape.num_heads_kv = 2;
+  settings.mask = "causal+window:4";
+  return settings;
+}
+
+std::vector<double> losses_of(const TrainingSettings& settings, const Deal& deal) {
+  std::vector<double> losses;
+  train_on_threads(
+      {settings, deal, nullptr, 20}, small_text(),
+      [&](const StepReport& report, const TrainingRank&) { losses.push_back(report.loss); });
+  return losses;
+}
+
+// Return the largest of the differences, relative to what is expected.
+double largest_difference(const std::vector<double>& losses, const std::vector<double>& expected) {
+  EXPECT_EQ(losses.size(), expected.size());
+  double largest = 0;
+  for (std::size_t step = 0; step < expected.size(); ++step) {
+    const double difference = std::abs(losses.at(step) / expected[step] - 1);
+    EXPECT_TRUE(std::isfinite(difference)) << "step " << step;
+    largest = std::max(largest, difference);
+  }
+  return largest;
+}
+
+TEST(Training, LossesAreTheSameHoweverItIsDealtOut) {
+  const std::vector<double> expected = losses_of(small_settings(), {PartitionKind::contiguous, 1});
   for (const int world_size : {2, 4})
-    for (const PartitionKind partition : kAllPartitions) {
-      const std::vector<double> losses = losses_of({partition, world_size});
-      for (std::size_t step = 0; step < 20; ++step)
-        EXPECT_NEAR(losses.at(step), expected[step], 1e-4 * expected[step])
-            << "step " << step << ", " << name_of(partition) << " on " << world_size;
-    }
+    for (const PartitionKind partition : kAllPartitions)
+      EXPECT_LE(largest_difference(losses_of(small_settings(), {partition, world_size}), expected),
+                1e-4)
+          << name_of(partition) << " on " << world_size;
+}
+
+// f32: sums in another order differ by some 2^-24, which 20 steps carry on to less than 1e-4. bf16: such
+// a difference can send an operand to its other neighbour in bf16, 2^-8 away, where it is between them;
+// most are not, so the losses differ by less than one such step.
+TEST(Training, LossesAreTheSameForTensorAndDataGroups) {
+  const TrainingSettings settings = with_heads();
+  std::vector<std::vector<double>> expected;
+  for (const auto& [dtype, bound] : {std::pair{DType::f32, 1e-4}, {DType::bf16, 0x1p-8}}) {
+    expected.push_back(losses_of(settings, {PartitionKind::contiguous, 1, 1, 1, 1, dtype}));
+    for (const auto& [context, tensor, data] :
+         {std::array{1, 2, 1}, {1, 1, 2}, {3, 2, 1}, {2, 1, 2}, {2, 2, 2}})
+      for (const PartitionKind partition : {PartitionKind::contiguous, PartitionKind::zigzag}) {
+        const Deal deal{partition, context, 1, tensor, data, dtype, Hops::needed};
+        EXPECT_LE(largest_difference(losses_of(settings, deal), expected.back()), bound)
+            << name_of(dtype) << ", " << context << " x " << tensor << " x " << data << ", "
+            << name_of(partition);
+      }
+  }
+  // It is another arithmetic, and learns as well.
+  const double difference = largest_difference(expected[1], expected[0]);
+  EXPECT_GT(difference, 1e-4);
+  EXPECT_LT(difference, 0x1p-5);
+}
+
+// To the bit, before the first step and after some.
+TEST(Training, ACheckpointIsThatOfTheWholeModel) {
+  const TrainingSettings settings = with_heads();
+  const auto bytes_of = [&](const Deal& deal, const Checkpoint* start, Index steps) {
+    return to_bytes(train_on_threads({settings, deal, start, steps}, small_text()).end);
+  };
+  const Deal one{PartitionKind::contiguous, 1}, grid{PartitionKind::contiguous, 2, 1, 2, 2};
+  EXPECT_TRUE(bytes_of(grid, nullptr, 0) == bytes_of(one, nullptr, 0));
+  for (const auto& [from, to] : {std::pair{one, grid}, {grid, one}}) {
+    const Checkpoint start = checkpoint_from(bytes_of(from, nullptr, 3));
+    EXPECT_TRUE(bytes_of(to, &start, 3) == to_bytes(start));
+  }
+  // It may be taken between the steps, too.
+  std::string between;
+  TrainingPlan plan{settings, grid, nullptr, 3};
+  plan.checkpoint_every = 2;
+  train_on_threads(plan, small_text(), [&](const StepReport& report, const TrainingRank& rank) {
+    if (report.step == 2) between = to_bytes(rank.checkpoint());
+  });
+  EXPECT_TRUE(between == bytes_of(grid, nullptr, 2));
 }
 
 TEST(Training, WeightsStayTheSameBitsOnEveryRankAndEveryTime) {
@@ -114,6 +180,13 @@ TEST(Training, RefusesWhatCannotBe) {
   refused([](TrainingSettings& s) { s.shape.width = 0; });
   refused([](TrainingSettings& s) { s.adam.rate = -1; });
   refused([](TrainingSettings&) {}, 0);
+  TrainingSettings odd = with_heads();
+  odd.shape.hidden = 25;
+  odd.batch = 3;
+  for (const auto& [tensor, data] : {std::pair{2, 1}, {1, 2}, {0, 1}, {1, 0}, {3, 1}})
+    EXPECT_THROW(validate(TrainingPlan{odd, {PartitionKind::zigzag, 1, 1, tensor, data}}),
+                 InputError)
+        << tensor << " x " << data;
   TrainingSettings wider = small_settings();
   wider.shape.width = 20;
   const Checkpoint other = train_on_threads({wider}, text).end;
