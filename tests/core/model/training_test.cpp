@@ -190,7 +190,7 @@ TEST(Training, RefusesWhatCannotBe) {
   TrainingSettings wider = small_settings();
   wider.shape.width = 20;
   const Checkpoint other = train_on_threads({wider}, text).end;
-  EXPECT_THROW(train_on_threads({small_settings(), {}, &other, 1}, text).end, InputError);
+  EXPECT_THROW(train_on_threads({small_settings(), {}, &other, 1}, text), InputError);
 }
 
 // Loss and gradients are finite, but what the update makes of them is not: nobody may save that.
