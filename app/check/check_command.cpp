@@ -214,12 +214,10 @@ CheckVerdict judge(const Checked& checked) {
 // ---
 // Reporting.
 
-std::optional<int> rank_of(const Suspect& suspect) {
-  return suspect.rank < 0 ? std::nullopt : std::optional(suspect.rank);
-}
-
-std::optional<Index> row_of(Index position) {
-  return position < 0 ? std::nullopt : std::optional(position);
+// Return a rank or a position, or none for -1.
+template <class T>
+std::optional<T> if_any(T number) {
+  return number < 0 ? std::nullopt : std::optional(number);
 }
 
 Fields check_fields(const TensorCheck& t) {
@@ -232,8 +230,8 @@ Fields check_fields(const TensorCheck& t) {
           {"exact_tolerance", t.exact_tolerance},
           {"non_finite", t.disagreeing_non_finite},
           {"wrong_rows", t.wrong_rows},
-          {"first_wrong_row", row_of(t.first_wrong_row)},
-          {"last_wrong_row", row_of(t.last_wrong_row)},
+          {"first_wrong_row", if_any(t.first_wrong_row)},
+          {"last_wrong_row", if_any(t.last_wrong_row)},
           {"",
            t.is_exact() ? "  exact"
            : t.passes() ? "  as good as it can be"
@@ -256,7 +254,7 @@ std::string report_json(const Checked& checked, const CheckVerdict& verdict) {
   std::vector<Fields> suspects;
   for (const Suspect& suspect : verdict.suspects)
     suspects.push_back({{"mistake", name_of(suspect.mistake)},
-                        {"rank", rank_of(suspect)},
+                        {"rank", if_any(suspect.rank)},
                         {"confidence", suspect.confidence},
                         {"sure", suspect.is_sure()},
                         {"how", suspect.how},
@@ -289,16 +287,16 @@ std::string report_text(const Checked& checked, const CheckVerdict& verdict) {
   std::vector<Fields> rows;
   for (const TensorCheck& t : verdict.tensors) rows.push_back(check_fields(t));
   text += "\n" + table_text(rows) + "\n";
-  switch (verdict.result) {
-    case CheckResult::exact:
-      return text + "exact: the outputs are right to the rounding of f32\n";
-    case CheckResult::rounding:
-      return text +
-             fmt::format("rounding: the outputs are as good as {} can be\n", name_of(config.dtype));
-    case CheckResult::wrong:
-      break;
-  }
+  if (verdict.result == CheckResult::exact)
+    return text + "exact: the outputs are right to the rounding of f32\n";
+  if (verdict.result == CheckResult::rounding)
+    return text +
+           fmt::format("rounding: the outputs are as good as {} can be\n", name_of(config.dtype));
   text += "wrong: the outputs differ by more than rounding\n";
+  std::vector<std::string_view> right, wrong;
+  for (const TensorCheck& t : verdict.tensors) (t.passes() ? right : wrong).push_back(t.name());
+  if (!right.empty() && !wrong.empty())
+    text += fmt::format("right: {}; wrong: {}\n", fmt::join(right, ", "), fmt::join(wrong, ", "));
   for (const TensorCheck& t : verdict.tensors)
     if (t.wrong_rows > 0)
       text += fmt::format("{} wrong row{} of {}, the first at position {} and the last at {}\n",

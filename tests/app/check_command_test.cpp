@@ -107,9 +107,10 @@ TEST_F(CheckCommandTest, NamesTheRankWhoseRowsAreOthers) {
   EXPECT_GT(json["rms_error"]["out"]["by_rank_and_chunk"][1][0].GetDouble(), 0.01);
   EXPECT_LE(json["rms_error"]["out"]["by_rank_and_chunk"][2][0].GetDouble(), 1e-5);
 
-  const ProgramResult text = run("check --out mine.npy " + inputs + problem);
+  const ProgramResult text = run("check --lse l.npy --out mine.npy " + inputs + problem);
   EXPECT_EQ(text.status, 1);
-  expect_has(text.out, {"wrong", "rank 1", "likely mistake: rows-of-other-rank, on rank 1"});
+  expect_has(text.out,
+             {"right: lse; wrong: out", "likely mistake: rows-of-other-rank, on rank 1"});
 }
 
 // A guess that leaves more than rounding is one, and the wrong rows are counted.

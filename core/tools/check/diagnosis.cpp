@@ -253,18 +253,22 @@ class Search {
   std::vector<std::pair<KeyRow, bool>> keys_;
 };
 
-// Add the hypothesis that right rows lie at places of other rows, as the given rows themselves tell:
-// most of the wrong ones in the sample are each the right row of another position.
+// Add the hypothesis that right rows lie at places of other rows, or zeros, as the given rows tell:
+// most of the wrong ones in the sample are each the right row of another position, or none (-1).
 void add_moved_rows(const Knowledge& known, const Search& search, const std::set<int>& wrong,
                     Hypotheses& table) {
   if (!known.options.rows.empty()) return;  // the row may be that of any position
-  constexpr int kMost = 48;                 // wrong rows to look for
+  // So many wrong rows are looked for; more of them, if most are found.
+  constexpr int kMost = 48;
   const Index width = known.width();
   std::map<std::pair<int, Index>, Index> sources;
   int looked_for = 0;
+  bool are_zeros = true;  // all of them
   std::string how;
   search.for_guesses(nullptr, false, [&](int part, int, Index at, const double*) {
-    if (part == kLse || !wrong.contains(part) || looked_for == kMost) return;
+    if (part == kLse || !wrong.contains(part) ||
+        (looked_for >= kMost && 2 * std::ssize(sources) < looked_for))
+      return;
     const double* const given = part_of(known.mine, part).data() + at * width;
     const double tolerance = kRounding * search.tolerance(part);
     double most = tolerance * tolerance * static_cast<double>(width);
@@ -284,12 +288,14 @@ void add_moved_rows(const Knowledge& known, const Search& search, const std::set
     ++looked_for;
     double nearest = most;
     Index source = -1;
-    for (Index from = 0; from < known.seqlen(); ++from)
+    const bool is_zero = std::all_of(given, given + width, [](double x) { return x == 0; });
+    for (Index from = 0; from < known.seqlen() && !is_zero; ++from)
       if (const double distance = distance_of(from, nearest); distance <= nearest)
         std::tie(nearest, source) = std::pair(distance, from);
-    if (source < 0) return;
+    if (source < 0 && !is_zero) return;
+    are_zeros = are_zeros && is_zero;
     sources.insert({{part, at}, source});
-    if (how.empty())
+    if (how.empty() && !is_zero)
       how = fmt::format("row {} of {}'s head {} is that of position {}", position,
                         name_of(tensor_of(part)), head, source);
   });
@@ -298,40 +304,24 @@ void add_moved_rows(const Knowledge& known, const Search& search, const std::set
     std::optional<Values> row;
     const auto found = sources.find({part, head * known.seqlen() + position});
     if (found != sources.end())
-      row = known.copy_of(part_of(known.oracle, part), head, found->second);
+      row = found->second < 0 ? Values(known.width())
+                              : known.copy_of(part_of(known.oracle, part), head, found->second);
     return row;
   };
-  table.merge(Mistake::rows_of_other_rank, 1.2, how + ", and others likewise",
-              [=, &known, moves_lse = wrong.contains(kLse)](const QueryRow& row, Guess& guess) {
-                guess.out = moved(kOut, row.head, row.position);
-                guess.dq = moved(kDq, row.head, row.position);
-                const Index at = row.head * known.seqlen();
-                if (guess.out && moves_lse)
-                  guess.lse = known.oracle.lse[at + sources.at({kOut, at + row.position})];
-              });
+  table.merge(
+      are_zeros ? Mistake::rows_dropped : Mistake::rows_of_other_rank, 1.2,
+      are_zeros ? "rows that are left out hold zeros" : how + ", and others likewise",
+      [=, &known, moves_lse = wrong.contains(kLse)](const QueryRow& row, Guess& guess) {
+        guess.out = moved(kOut, row.head, row.position);
+        guess.dq = moved(kDq, row.head, row.position);
+        if (!guess.out || !moves_lse) return;
+        const Index at = row.head * known.seqlen(), from = sources.at({kOut, at + row.position});
+        guess.lse = from < 0 ? known.mine.lse[at + row.position] : known.oracle.lse[at + from];
+      });
   table.back().key = [moved](const KeyRow& row, Guess& guess) {
     guess.dk = moved(kDk, row.kv_head, row.position);
     guess.dv = moved(kDv, row.kv_head, row.position);
   };
-}
-
-// Return whether what `parts` lack is a percent of them.
-bool is_little(const Knowledge& known, const std::set<int>& parts) {
-  constexpr double kLittle = 0.02;
-  double errors = 0, values = 0;
-  for (const int part : parts) {
-    const Index width = part == kLse ? 1 : known.width();
-    known.for_rows(tensor_of(part), [&](Index at, Index) {
-      for (Index i = at * width; i < (at + 1) * width; ++i) {
-        const double right = part_of(known.oracle, part)[i];
-        if (!std::isfinite(right)) continue;
-        const double error = part_of(known.mine, part)[i] - right;
-        errors += error * error;
-        values += right * right;
-      }
-    });
-  }
-  return errors <= kLittle * kLittle * values;
 }
 
 struct Scored {
@@ -424,8 +414,12 @@ std::vector<Suspect> diagnose(const Knowledge& known, const std::vector<TensorCh
       suspects.push_back({mistake, score.rank, confidence, hypothesis->how, hypothesis->mask});
   }
   // Errors of a percent that nothing explains are rounding, somewhere where it repeats.
-  constexpr double kUnsure = 0.25;
-  if ((suspects.empty() || suspects.front().confidence < kUnsure) && is_little(known, parts)) {
+  constexpr double kUnsure = 0.25, kLittle = 0.02;
+  const bool is_little = std::all_of(checks.begin(), checks.end(), [&](const TensorCheck& check) {
+    const int part = static_cast<int>(check.tensor) - static_cast<int>(Tensor::out);
+    return !parts.contains(part) || check.rms <= kLittle * check.right_rms;
+  });
+  if ((suspects.empty() || suspects.front().confidence < kUnsure) && is_little) {
     std::erase_if(suspects, [](const Suspect& suspect) {
       return suspect.mistake == Mistake::rounds_each_hop;
     });

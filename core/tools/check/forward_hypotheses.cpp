@@ -23,10 +23,6 @@ double largest_max(const QueryRow& row) {
   return m;
 }
 
-// The order in which a rank merges blocks, which matters where a merge is not right: from rank to rank
-// downwards, as this project's ring goes, or upwards, or by the owners' numbers.
-enum class Order { down, up, by_owner };
-
 const char* suffix_of(Order order) {
   return order == Order::down ? ""
          : order == Order::up ? ", in the order of blocks from higher ranks"
@@ -38,9 +34,7 @@ template <class F>
 void for_parts(const QueryRow& row, Order order, F&& f) {
   const auto n = static_cast<int>(row.owner_parts.size());
   for (int step = 0; step < n; ++step) {
-    const int rank = row.place.rank, owner = order == Order::by_owner ? step
-                                             : order == Order::down   ? owner_at(rank, step, n)
-                                                                      : (rank + step) % n;
+    const int owner = met_at(order, row.place.rank, step, n);
     if (row.owner_parts[owner].l > 0) f(step, row.owner_parts[owner]);
   }
 }
@@ -168,22 +162,35 @@ void add_sums(const Knowledge& known, Hypotheses& table) {
         for (const RowPart& part : row.owner_parts)
           if (part.l > 0) add_to(out, part.l * std::exp(part.m - lse), part.acc);
       });
-  table.merge(Mistake::lse_in_log2, 1,
-              "blocks' lse is in units of log 2, and is merged as a natural one",
-              [](const QueryRow& row, Guess& guess) {
-                QueryRow changed = row;
-                for (RowPart& part : changed.owner_parts)
-                  if (part.l > 0)
-                    part = {(part.m + std::log(part.l)) / std::numbers::ln2, 1,
-                            scaled(part.acc, 1 / part.l)};
-                guess = changed.merged();
+  // The lse of what is merged is as the merge takes it, or is turned into the other unit.
+  for (const double unit : {1 / std::numbers::ln2, std::numbers::ln2})
+    for (const bool turns_lse : {false, true})
+      table.merge(
+          Mistake::lse_in_log2, turns_lse ? 1.01 : 1,
+          unit > 1 ? "blocks' lse is in units of log 2, and is merged as a natural one"
+                   : "blocks' lse is natural, and is merged as one in units of log 2",
+          [=](const QueryRow& row, Guess& guess) {
+            QueryRow changed = row;
+            for (RowPart& part : changed.owner_parts)
+              if (part.l > 0)
+                part = {(part.m + std::log(part.l)) * unit, 1, scaled(part.acc, 1 / part.l)};
+            guess = changed.merged();
+            if (turns_lse) *guess.lse /= unit;
+          });
+  table.merge(Mistake::lse_in_log2, 1, "the lse is in units of log 2",
+              [&known](const QueryRow& row, Guess& guess) {
+                guess.lse = known.oracle.lse[row.head * known.seqlen() + row.position] *
+                            std::numbers::log2e;
               });
-  add(Mistake::masked_block_nan, 1, "a block without an allowed key makes 0 / 0",
-      [](const QueryRow& row, Values& out, double lse) {
-        const bool is_met = std::any_of(row.owner_parts.begin(), row.owner_parts.end(),
-                                        [](const RowPart& part) { return part.l == 0; });
-        if (is_met && std::isfinite(lse)) out.assign(row.q.size(), kNan);
-      });
+  for (const bool of_lse : {false, true})
+    table.merge(Mistake::masked_block_nan, 1, "a block without an allowed key makes 0 / 0",
+                [of_lse](const QueryRow& row, Guess& guess) {
+                  const bool is_met = std::any_of(row.owner_parts.begin(), row.owner_parts.end(),
+                                                  [](const RowPart& part) { return part.l == 0; });
+                  if (!is_met || !std::isfinite(*row.merged().lse)) return;
+                  guess.out = Values(row.q.size(), kNan);
+                  if (of_lse) guess.lse = kNan;
+                });
   for (const bool all : {true, false})
     add(Mistake::mean_instead_of_sum, 1,
         all ? "out is the mean of the blocks' outputs"
@@ -299,26 +306,23 @@ void add_scales(const Knowledge& known, Hypotheses& table) {
                 });
     if (name == "near ") table.back().scale = scale;
   };
-  struct Named {
-    double scale;
-    const char* name;
-  };
-  for (const Named& named :
-       {Named{1, "1"}, Named{1 / d, "1 / head_dim"}, Named{1 / std::sqrt(d), "1 / sqrt(head_dim)"},
-        Named{std::sqrt(d), "sqrt(head_dim)"}, Named{std::pow(d, -0.25), "head_dim^(-1/4)"},
-        Named{1 / std::sqrt(d * heads), "1 / sqrt(heads x head_dim)"},
-        Named{1 / (d * heads), "1 / (heads x head_dim)"},
-        Named{right * right, "the scale, applied twice"},
-        Named{right * std::numbers::log2e, "scale x log2(e)"},
-        Named{right * std::numbers::ln2, "scale x ln(2)"},
-        Named{right * std::numbers::sqrt2, "scale x sqrt(2)"},
-        Named{right / std::numbers::sqrt2, "scale / sqrt(2)"}, Named{-right, "-scale"}})
-    add_scale(named.scale, fmt::format("{} = ", named.name), 1);
+  for (const auto& [scale, name] : std::initializer_list<std::pair<double, const char*>>{
+           {1, "1"},
+           {1 / d, "1 / head_dim"},
+           {1 / std::sqrt(d), "1 / sqrt(head_dim)"},
+           {std::sqrt(d), "sqrt(head_dim)"},
+           {std::pow(d, -0.25), "head_dim^(-1/4)"},
+           {1 / std::sqrt(d * heads), "1 / sqrt(heads x head_dim)"},
+           {1 / (d * heads), "1 / (heads x head_dim)"},
+           {right * right, "the scale, applied twice"},
+           {right * std::numbers::log2e, "scale x log2(e)"},
+           {right * std::numbers::ln2, "scale x ln(2)"},
+           {right * std::numbers::sqrt2, "scale x sqrt(2)"},
+           {right / std::numbers::sqrt2, "scale / sqrt(2)"},
+           {-right, "-scale"}})
+    add_scale(scale, fmt::format("{} = ", name), 1);
   for (int step = -24; step <= 24; ++step)
     add_scale(right * std::pow(2.0, step / 6.0), "near ", 1.02);
-  table.merge(Mistake::scale, 1, "the lse has base 2", [&known](const QueryRow& row, Guess& guess) {
-    guess.lse = known.oracle.lse[row.head * known.seqlen() + row.position] * std::numbers::log2e;
-  });
 }
 
 void add_kv_heads(const Knowledge& known, Hypotheses& table) {
@@ -341,11 +345,13 @@ void add_kv_heads(const Knowledge& known, Hypotheses& table) {
 
 void add_other_rows(const Knowledge& known, Hypotheses& table) {
   for (const Belief& source : wrong_sources(known))
-    table.merge(Mistake::rows_of_other_rank, source.penalty, source.how,
-                [&known, source](const QueryRow& row, Guess& guess) {
-                  guess = right_row(known, row.head, source.positions[row.position]);
-                  guess.dq.reset();
-                });
+    for (const bool moves_lse : {true, false})
+      table.merge(Mistake::rows_of_other_rank, source.penalty + (moves_lse ? 0 : 0.001), source.how,
+                  [&known, source, moves_lse](const QueryRow& row, Guess& guess) {
+                    guess = right_row(known, row.head, source.positions[row.position]);
+                    guess.dq.reset();
+                    if (!moves_lse) guess.lse.reset();
+                  });
   // The queries of another rank under the own mask.
   const int n = known.ranks();
   for (const int distance : std::set<int>{1, n - 1})

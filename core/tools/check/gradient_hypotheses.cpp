@@ -110,13 +110,14 @@ void add_hops(const Knowledge& known, const Sums& sums, Hypotheses& table) {
              kKv, [=](Tensor, int rank, int owner, Index) {
                return rank == (owner + step) % n ? 0 : 1;
              });
-  // The share that comes last in the ring, or by the ranks' numbers; or last but for empty ones.
-  for (const bool in_ring : {true, false})
+  // The share that comes last in the ring, or in one that turns the other way, or by the ranks'
+  // numbers; or last but for empty ones.
+  for (const Order order : {Order::up, Order::down, Order::by_owner})
     for (const bool skips_empty : {false, true}) {
       const auto is_last = [=, &known, &deal](Tensor, int rank, int owner, Index key) {
         int last = -1;
         for (int step = n - 1; step >= 0 && last < 0; --step) {
-          const int at = in_ring ? (owner + step) % n : step;
+          const int at = met_at(order, owner, step, n);
           const auto is_met = [&](Index i) { return known.mask.allows(i, key); };
           const auto& rows = deal.positions[at];
           if (!skips_empty || std::any_of(rows.begin(), rows.end(), is_met)) last = at;
@@ -125,7 +126,7 @@ void add_hops(const Knowledge& known, const Sums& sums, Hypotheses& table) {
       };
       for (const auto* of : {&kDkAlone, &kKv})
         sums.add(
-            Mistake::dk_last_share_only, (in_ring ? 1 : 1.005) + 0.001 * skips_empty,
+            Mistake::dk_last_share_only, (order == Order::up ? 1 : 1.005) + 0.001 * skips_empty,
             fmt::format("{} hold the share of the last rank{} alone",
                         of == &kKv ? "dK and dV" : "dK's rows", skips_empty ? " that has one" : ""),
             *of, is_last);
@@ -173,6 +174,34 @@ void add_heads(const Knowledge& known, const Sums& sums) {
       Mistake::kv_head_mapping, 1,
       "dK and dV of query head h are added to kv head h mod G, and not h / group", kKv, once,
       [=](const KeyRow& row, Index head) { return head % heads % kv == row.kv_head % kv; });
+}
+
+// Add a backward pass whose queries see the keys that `made` allows, by the lse of a right forward
+// pass, and that may lack rowsum(dO * O).
+void add_backward_pass(const Knowledge& known, Hypothesis made, bool lacks_delta,
+                       Hypotheses& table) {
+  const auto ds_of = [lacks_delta](const PairWeight& weight) {
+    return weight.ds + (lacks_delta ? weight.by_delta : 0);
+  };
+  made.weigh = {};
+  made.query = [&known, ds_of, allows = made.allows](const QueryRow& row, Guess& guess) {
+    if (row.dq_shares.empty()) return;
+    guess.dq = Values(row.q.size());
+    for (Index j = 0; j < known.seqlen(); ++j)
+      if (allows(row.position, j))
+        add_to(*guess.dq, ds_of(row.weights[j]), known.row_of(known.inputs.k, row.kv_head, j));
+  };
+  made.key = [&known, ds_of, allows = made.allows](const KeyRow& row, Guess& guess) {
+    guess.dk = guess.dv = Values(known.width());
+    for (std::size_t h = 0; h < row.heads.size(); ++h)
+      for (Index i = 0; i < known.seqlen(); ++i) {
+        const Index head = row.heads[h], group = known.problem.shape.group_size();
+        if (!is_own(row, head, group) || !allows(i, row.position)) continue;
+        add_to(*guess.dk, ds_of(row.weights[h][i]), known.row_of(known.inputs.q, head, i));
+        add_to(*guess.dv, row.weights[h][i].p, known.row_of(known.inputs.dout, head, i));
+      }
+  };
+  table.push_back(std::move(made));
 }
 
 }  // namespace
@@ -229,35 +258,32 @@ void add_gradients(const Knowledge& known, Hypotheses& table) {
   add_hops(known, sums, table);
   for (const int count : {0, 2})
     for (int strange = 0; strange < n; ++strange)
-      sums.add(
-          count == 0 ? Mistake::missing_block : Mistake::doubled_block, 1.05,
-          fmt::format("in the gradients, rank {}'s share of dK and dV, or the block of owner {} "
-                      "in dQ, is {}",
-                      strange, strange, count == 0 ? "missing" : "counted twice"),
-          kAll, [=](Tensor of, int rank, int owner, Index) {
-            return (of == Tensor::dq ? owner : rank) == strange ? count : 1;
-          });
+      for (const bool by_step : {false, true})
+        sums.add(
+            count == 0 ? Mistake::missing_block : Mistake::doubled_block, 1.05,
+            fmt::format("in the gradients, the block of {} {} is {}",
+                        by_step ? "ring step" : "rank (in dQ, of owner)", strange,
+                        count == 0 ? "missing" : "counted twice"),
+            kAll, [=](Tensor of, int rank, int owner, Index) {
+              const int at = by_step ? (rank - owner + n) % n : of == Tensor::dq ? owner : rank;
+              return at == strange ? count : 1;
+            });
   add_factors(known, sums);
   for (const Belief& source : wrong_sources(known))
     add_places(known, Mistake::rows_of_other_rank, source.penalty * 1.05,
                "in the gradients, " + source.how, true, source.positions, table);
   add_gradient_roundings(known, n, table);
   add_heads(known, sums);
-
-  // dS = P * dP, without the rowsum(dO * O) that is taken from dP.
-  sums.add(Mistake::delta_missing, 1, "dS lacks rowsum(dO * O)", kScaled,
-           [](Tensor, int, int, Index) { return 1; });
-  Hypothesis& no_delta = table.back();
-  no_delta.query = [query = no_delta.query](const QueryRow& row, Guess& guess) {
-    query(row, guess);
-    if (guess.dq) add_to(*guess.dq, 1, row.dq_delta);
-  };
-  no_delta.key = [key = no_delta.key, group = known.problem.shape.group_size()](const KeyRow& row,
-                                                                                Guess& guess) {
-    key(row, guess);
-    for (std::size_t h = 0; h < row.heads.size(); ++h)
-      if (is_own(row, row.heads[h], group)) add_to(*guess.dk, 1, row.dk_delta[h]);
-  };
+  Hypothesis no_delta{Mistake::delta_missing, 1, "dS lacks rowsum(dO * O)"};
+  no_delta.allows = [&known](Index i, Index j) { return known.mask.allows(i, j); };
+  add_backward_pass(known, no_delta, true, table);
+  Hypotheses masks;
+  add_masks(known, masks);
+  for (Hypothesis& mask : masks) {
+    mask.how = "in the backward pass, " + mask.how;
+    mask.penalty *= 1.03;
+    if (mask.allows) add_backward_pass(known, mask, false, table);
+  }
 
   const auto share_of = [&known, n](int rank) {  // of a rank's row, if all have weight 1
     const auto rows = static_cast<double>(known.deal.positions[rank].size());

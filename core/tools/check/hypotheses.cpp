@@ -93,16 +93,6 @@ std::vector<Belief> wrong_sources(const Knowledge& known) {
     sources.push_back(
         {"the rows were dealt out by the positions of " + belief.how, belief.positions, 1.01});
   }
-  Belief swapped{"the two halves of a rank's rows are swapped", {}, 1.02},
-      reversed{"a rank's rows are in reverse order", {}, 1.02};
-  for (const Place& place : known.deal.places) {
-    const auto& rows = known.deal.positions[place.rank];
-    const auto count = std::ssize(rows);
-    swapped.positions.push_back(rows[(place.local_row + count / 2) % count]);
-    reversed.positions.push_back(rows[count - 1 - place.local_row]);
-  }
-  sources.push_back(std::move(swapped));
-  sources.push_back(std::move(reversed));
   std::erase_if(sources, [](const Belief& source) { return !moves(source.positions); });
   return sources;
 }
@@ -176,16 +166,13 @@ QueryRow query_row(const Knowledge& known, Index head, Index position, bool grad
   const double* const dout = known.row_of(known.inputs.dout, head, position);
   const double delta = dot_of(dout, right.out->data(), width);
   row.dq_shares.assign(known.ranks(), Values(width));
-  row.dq_delta.assign(width, 0);
   for (Index j = 0; j < known.seqlen(); ++j) {
+    row.weights.push_back(weight_of(known, head, position, j));
     if (row.counts[j] == 0) continue;
     const double p = std::exp(row.scores[j] - *right.lse) * row.scale,
                  ds = p * (dot_of(dout, row.values + j * width, width) - delta);
     Values& share = row.dq_shares[known.deal.places[j].rank];
-    for (Index c = 0; c < width; ++c) {
-      share[c] += ds * row.keys[j * width + c];
-      row.dq_delta[c] += p * delta * row.keys[j * width + c];
-    }
+    for (Index c = 0; c < width; ++c) share[c] += ds * row.keys[j * width + c];
   }
   return row;
 }
@@ -220,40 +207,44 @@ Guess right_row(const Knowledge& known, Index head, Index position) {
 // ---
 // Key rows.
 
+PairWeight weight_of(const Knowledge& known, Index head, Index query, Index key) {
+  const Index width = known.width(), kv = head / known.problem.shape.group_size();
+  const double scale = known.problem.softmax_scale;
+  const double* const dout = known.row_of(known.inputs.dout, head, query);
+  const double p = std::exp(scale * dot_of(known.row_of(known.inputs.q, head, query),
+                                           known.row_of(known.inputs.k, kv, key), width) -
+                            known.oracle.lse[head * known.seqlen() + query]);
+  const double delta = dot_of(dout, known.row_of(known.oracle.out, head, query), width);
+  const double dp = dot_of(dout, known.row_of(known.inputs.v, kv, key), width);
+  return {p, p * (dp - delta) * scale, p * delta * scale};
+}
+
 KeyRow key_row(const Knowledge& known, Index kv_head, Index position) {
   KeyRow row{kv_head, position, known.deal.places[position]};
   const AttentionShape& shape = known.problem.shape;
   const Index batch = kv_head / shape.num_heads_kv, kv = kv_head % shape.num_heads_kv;
-  const double scale = known.problem.softmax_scale;
   const Index width = known.width();
   for (Index h = 0; h < shape.num_heads; ++h) {
     if (h / shape.group_size() != kv && h % shape.num_heads_kv != kv) continue;
     const Index head = batch * shape.num_heads + h;
     row.heads.push_back(head);
-    // The head's own key head, which is another one where h mod G is `kv` alone.
-    const Index own = head / shape.group_size();
-    const double* const k = known.row_of(known.inputs.k, own, position);
-    const double* const v = known.row_of(known.inputs.v, own, position);
     std::vector<Values> dk(known.ranks(), Values(width)), dv = dk;
-    Values from_delta(width);
+    row.weights.emplace_back();
     for (Index i = 0; i < known.seqlen(); ++i) {
-      if (!known.mask.allows(i, position)) continue;
       const double* const q = known.row_of(known.inputs.q, head, i);
       const double* const dout = known.row_of(known.inputs.dout, head, i);
-      const double p =
-          std::exp(scale * dot_of(q, k, width) - known.oracle.lse[head * known.seqlen() + i]);
-      const double delta = dot_of(dout, known.row_of(known.oracle.out, head, i), width);
-      const double ds = p * (dot_of(dout, v, width) - delta) * scale;
+      // By the head's own key head, which is another one where h mod G is `kv` alone.
+      const auto [p, ds, by_delta] =
+          row.weights.back().emplace_back(weight_of(known, head, i, position));
+      if (!known.mask.allows(i, position)) continue;
       const int rank = known.deal.places[i].rank;
       for (Index c = 0; c < width; ++c) {
         dk[rank][c] += ds * q[c];
         dv[rank][c] += p * dout[c];
-        from_delta[c] += p * delta * scale * q[c];
       }
     }
     row.dk.push_back(std::move(dk));
     row.dv.push_back(std::move(dv));
-    row.dk_delta.push_back(std::move(from_delta));
   }
   return row;
 }

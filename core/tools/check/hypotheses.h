@@ -81,6 +81,12 @@ struct RowPart {
   Values acc;
 };
 
+// The softmax weight of a query and a key by the right lse, the gradient of the product q . k, and what
+// rowsum(dO * O) takes from that.
+struct PairWeight {
+  double p, ds, by_delta;
+};
+
 // A row of out, lse and dq, from the query and the keys that it meets to its parts by KV owner.
 struct QueryRow {
   const Knowledge* known = nullptr;
@@ -94,8 +100,8 @@ struct QueryRow {
   Values scores{};                                  // scaled, for every key
   Values counts{};                                  // how often every key counts
   std::vector<RowPart> owner_parts{};
-  std::vector<Values> dq_shares{};  // by owner; only for gradients
-  Values dq_delta{};                // what rowsum(dO * O) takes from dq
+  std::vector<Values> dq_shares{};    // by owner; only for gradients, as the following
+  std::vector<PairWeight> weights{};  // of all keys
 
   Index k_source(Index key) const { return k_from.empty() ? key : k_from[key]; }
   Index v_source(Index key) const { return v_from.empty() ? key : v_from[key]; }
@@ -116,7 +122,7 @@ struct KeyRow {
   std::vector<Index> heads{};             // query heads that the shares are of
   std::vector<std::vector<Values>> dk{};  // by index in heads, and by rank
   std::vector<std::vector<Values>> dv{};
-  std::vector<Values> dk_delta{};  // by index in heads: what rowsum(dO * O) takes from dk
+  std::vector<std::vector<PairWeight>> weights{};  // by index in heads, and by query
 };
 
 // K of one head, turned to other positions.
@@ -134,6 +140,7 @@ struct Hypothesis {
   using Weigh = std::function<void(QueryRow&)>;
   using Query = std::function<void(const QueryRow&, Guess&)>;
   using Key = std::function<void(const KeyRow&, Guess&)>;
+  using Allows = std::function<bool(Index, Index)>;
 
   Mistake mistake;
   double penalty;
@@ -141,7 +148,8 @@ struct Hypothesis {
   Weigh weigh = {};
   Query query = {};
   Key key = {};
-  std::string mask = {};                    // of a wrong mask
+  Allows allows = {};                       // of one that is another mask: whether q sees k
+  std::string mask = {};                    // of a wrong mask that has a name
   std::shared_ptr<double> scale = {};       // of one that is only near, to come nearer
   std::shared_ptr<TurnedKeys> turned = {};  // kept between rows, as long as they are of one head
 };
@@ -167,12 +175,26 @@ inline double dot_of(const double* a, const double* b, Index width) {
 }
 Values scaled(Values values, double factor);
 // Add values times a factor.
-inline void add_to(Values& sum, double factor, const Values& values) {
+inline void add_to(Values& sum, double factor, const double* values) {
   for (std::size_t c = 0; c < sum.size(); ++c) sum[c] += factor * values[c];
+}
+inline void add_to(Values& sum, double factor, const Values& values) {
+  add_to(sum, factor, values.data());
 }
 
 // Return the KV owner that a rank attends at a ring step, and whose gradient arrives likewise.
 inline int owner_at(int rank, int step, int ranks) { return (rank - step + ranks) % ranks; }
+
+// The order in which a rank merges blocks, or a block's gradient meets ranks: from rank to rank
+// downwards, as the blocks of this project's ring come, or upwards, or by their numbers.
+enum class Order { down, up, by_owner };
+inline int met_at(Order order, int rank, int step, int ranks) {
+  return order == Order::by_owner ? step
+         : order == Order::down   ? owner_at(rank, step, ranks)
+                                  : (rank + step) % ranks;
+}
+
+PairWeight weight_of(const Knowledge& known, Index head, Index query, Index key);
 
 // Take a right ring's rows apart. A query row has shares of dq if `gradients`.
 QueryRow query_row(const Knowledge& known, Index head, Index position, bool gradients);

@@ -53,13 +53,13 @@ Parts without(Parts parts, std::size_t which) {
 }
 
 // Add a mask that a function of query and key describes.
-template <class Allows>
 void add_mask(Hypotheses& table, Mistake mistake, double penalty, const std::string& how,
-              const Allows& allows) {
+              const Hypothesis::Allows& allows) {
   table.weigh(mistake, penalty, how, [allows](QueryRow& row) {
     for (Index key = 0; key < std::ssize(row.counts); ++key)
       row.counts[key] = allows(row.position, key) ? 1 : 0;
   });
+  table.back().allows = allows;
 }
 
 // Call f(part) for a documents part whose ends lie a position away, all or one of them, or one of
@@ -167,14 +167,9 @@ void add_wrong_masks(const Knowledge& known, Hypotheses& table) {
   const auto add = [&](const std::string& text, double penalty = 1) {
     const std::string name = MaskSpec::parse(text).name();
     if (!tried.insert(name).second) return;
-    table.weigh(Mistake::wrong_mask, penalty,
-                fmt::format("the mask is {}, and not {}", name, stated),
-                [mask = kept(known, name)](QueryRow& row) {
-                  std::fill(row.counts.begin(), row.counts.end(), 0.0);
-                  mask->for_allowed(row.position, [&](Interval keys) {
-                    std::fill(row.counts.begin() + keys.first, row.counts.begin() + keys.last, 1.0);
-                  });
-                });
+    add_mask(table, Mistake::wrong_mask, penalty,
+             fmt::format("the mask is {}, and not {}", name, stated),
+             [mask = kept(known, name)](Index i, Index j) { return mask->allows(i, j); });
     table.back().mask = name;
   };
   const Parts given = parts_of(known);
@@ -259,25 +254,21 @@ void add_local_orders(const Knowledge& known, Hypotheses& table) {
   const auto add = [&](const std::string& how, double penalty, const auto& allows) {
     add_mask(table, Mistake::causal_in_local_order, penalty, how, allows);
   };
-  const auto add_order = [&](const std::string& how, const auto& place_of) {
-    const auto causal = [=](Index i, Index j) { return place_of(j) <= place_of(i); };
+  const std::vector<Belief> beliefs = wrong_positions(known);
+  for (auto belief = beliefs.rbegin(); belief != beliefs.rend(); ++belief) {  // local rows first
+    const auto causal = [of = belief->positions](Index i, Index j) { return of[j] <= of[i]; };
+    const std::string how = "the causal mask compares the positions of " + belief->how;
     add(how, 1, causal);
-    if (name == "causal") return;
+    if (name == "causal") continue;
     // The other parts of the mask by position, or in the same order.
     add(how + ", the rest of the mask by position", 1.02, [=, &known](Index i, Index j) {
       return causal(i, j) && known.mask.allows(max_of(i, j), min_of(i, j));
     });
-    add(how + ", as the rest of the mask", 1.02, [=, &known](Index i, Index j) {
-      const Index last = known.seqlen() - 1;
-      return known.mask.allows(min_of(place_of(i), last), min_of(place_of(j), last));
-    });
-  };
-  add_order("local rows are compared in every block",
-            [&places](Index p) { return places[p].local_row; });
-  std::vector<Index> before(1);
-  for (const auto& rows : known.deal.positions) before.push_back(before.back() + std::ssize(rows));
-  add_order("the ranks' rows are compared as if the deal were contiguous",
-            [&places, before](Index p) { return before[places[p].rank] + places[p].local_row; });
+    add(how + ", as the rest of the mask", 1.02,
+        [of = belief->positions, &known](Index i, Index j) {
+          return known.mask.allows(of[i], of[j]);
+        });
+  }
   // Only the own block is compared; all of the others counts as earlier.
   add("the mask is applied in the own block alone", 1.02, [&known, &places](Index i, Index j) {
     return places[i].rank != places[j].rank || known.mask.allows(i, j);
@@ -287,16 +278,15 @@ void add_local_orders(const Knowledge& known, Hypotheses& table) {
 void add_own_blocks(const Knowledge& known, Hypotheses& table) {
   if (known.ranks() < 2) return;
   const auto& places = known.deal.places;
-  table.weigh(Mistake::own_block_only, 1, "only the own block is attended",
-              [&places](QueryRow& row) {
-                for (Index j = 0; j < std::ssize(places); ++j)
-                  if (places[j].rank != row.place.rank) row.counts[j] = 0;
-              });
+  add_mask(table, Mistake::own_block_only, 1, "only the own block is attended",
+           [&known, &places](Index i, Index j) {
+             return places[i].rank == places[j].rank && known.mask.allows(i, j);
+           });
   if (known.problem.mask.name() == "full") return;
-  table.weigh(Mistake::own_block_unmasked, 1, "the own block is attended without the mask",
-              [&known](QueryRow& row) {
-                for (const Index j : known.deal.positions[row.place.rank]) row.counts[j] = 1;
-              });
+  add_mask(table, Mistake::own_block_unmasked, 1, "the own block is attended without the mask",
+           [&known, &places](Index i, Index j) {
+             return places[i].rank == places[j].rank || known.mask.allows(i, j);
+           });
 }
 
 // Under a zigzag deal all queries attend the lower chunk of a lower rank's block, and the queries of

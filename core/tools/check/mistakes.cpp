@@ -38,7 +38,8 @@ const MistakeFacts& facts_of(Mistake mistake) {
        "The output is not divided by the row sum. Make all of V ones: every element of a right "
        "output is then 1."},
       {"lse-in-log2",
-       "A block's lse is in units of log 2. Look at a row with one key, whose lse is its score."},
+       "An lse is in units of log 2, or is taken for one. Look at a row with one key, whose lse is "
+       "its score."},
       {"masked-block-nan",
        "A block without an allowed key is divided by its row sum, 0. Leave such blocks out, or "
        "merge them only where the row sum is above 0."},
@@ -68,8 +69,8 @@ const MistakeFacts& facts_of(Mistake mistake) {
        "K and V come from different steps. Send them as one block, or wait for both receives; "
        "copying V before it is attended shows whether it is overwritten too early."},
       {"rows-dropped",
-       "The last rows are left out, because the ranks don't divide the length. Add up the rows of "
-       "all ranks."},
+       "Rows are left out: they stay zeros, or the last ones, which the ranks don't divide, are "
+       "neither attended nor attend. Add up the rows of all ranks."},
       {"scale",
        "Another softmax scale was used. Pass the scale explicitly, and look for a kernel "
        "that multiplies by it or by log2(e) a second time."},

@@ -26,7 +26,7 @@ enum class Mistake {
   merge_without_max,   // partial results are merged as if they had one row maximum
   merge_sign,          // the sigmoid of a merge has the wrong sign
   not_normalised,      // out is not divided by the row sum
-  lse_in_log2,         // blocks' lse is in units of log 2, and is merged as a natural logarithm
+  lse_in_log2,         // an lse in units of log 2 where a natural one belongs, or the other way
   masked_block_nan,    // a block without an allowed key is divided by its sum of weights, 0
   rounds_each_hop,     // the accumulator is rounded to 16 bits at every hop
   missing_block,       // a KV block is not attended
@@ -36,7 +36,7 @@ enum class Mistake {
   wrong_zigzag_half,   // of a zigzag deal's two chunks the wrong one is attended, or attends
   wrong_neighbour,     // blocks come from the next rank, and are taken for those of the other
   k_and_v_of_different_steps,  // V is that of the step before or after
-  rows_dropped,                // the rows that the number of ranks doesn't divide are left out
+  rows_dropped,                // rows are zeros, or are neither attended nor attend
   scale,                       // another softmax scale
   wrong_mask,                  // another mask
   mask_off_by_one,             // an end of the mask is one position away

@@ -43,7 +43,7 @@ constexpr std::string_view name_of(CheckResult result) {
 // disagrees makes the distances infinite.
 struct TensorCheck {
   Tensor tensor = Tensor::out;
-  double max_abs = 0, rms = 0;
+  double max_abs = 0, rms = 0, right_rms = 0;
   double tolerance = 0, rms_tolerance = 0;
   double exact_tolerance = 0;  // on max_abs, in f32
   Index disagreeing_non_finite = 0;
@@ -77,7 +77,8 @@ struct CheckVerdict {
 // largest row norm of Q x largest row norm of K bounds every score, and L is the tensor's largest
 // value (for gradients, if that is more, a tenth of the product of the norms that a gradient is made
 // of). In 16 bits it may be off by 6 half units of L's last place (gradients: 8), and the root mean
-// square by 2.2 times that of rounding the oracle once: softmax weights of 16 bits add as much as
+// square by 2.2 times that of rounding the oracle once (for dQ and dK, and of rounding the O in
+// rowsum(dO * O), too): softmax weights of 16 bits add as much as
 // that, and so do partial outputs of 16 bits that are merged in f32. A row of out is wrong besides if
 // its error is more than 16 half units of its own norm and of that of the terms that it is a sum of.
 CheckVerdict check_outputs(const CheckedProblem& problem, const CheckedInputs& inputs,

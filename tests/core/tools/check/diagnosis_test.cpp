@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <numeric>
 #include <optional>
 #include <random>
 #include <string>
@@ -304,46 +305,46 @@ TEST(Diagnosis, NamesNothingThatContradictsARightTensor) {
   for (const Suspect& suspect : verdict_of(c, mine).suspects) EXPECT_FALSE(suspect.is_sure());
 }
 
-// Return attention whose softmax weights, and dS, are rounded to bf16 before they are multiplied.
-Tensors with_weights_in_bf16(const Case& c) {
+// Return attention as flash kernels compute it: in bf16 softmax weights, dS, and the O in rowsum(dO * O)
+// are rounded. Its backward pass sees the keys that `backward` allows.
+Tensors flash_attention(const Case& c, const std::string& backward) {
   const AttentionShape& shape = c.problem.shape;
-  const Mask mask = c.problem.mask.for_seqlen(shape.seqlen);
+  const MaskSpec spec = MaskSpec::parse(backward);
+  const Mask mask = c.problem.mask.for_seqlen(shape.seqlen), seen = spec.for_seqlen(shape.seqlen);
   const Index n = shape.seqlen, width = shape.head_dim;
   Tensors mine = c.oracle;
   for (auto* tensor : {&mine.out, &mine.dq, &mine.dk, &mine.dv})
     std::fill(tensor->begin(), tensor->end(), 0.0);
-  const auto dot = [&](const double* a, const double* b) {
-    double sum = 0;
-    for (Index x = 0; x < width; ++x) sum += a[x] * b[x];
-    return sum;
+  const auto dot = [&](const std::vector<double>& a, Index at, const std::vector<double>& b,
+                       Index key) {
+    return std::inner_product(&a[at], &a[at] + width, &b[key], 0.0);
   };
   for (Index row = 0; row < shape.batch * shape.num_heads * n; ++row) {
-    const Index first_key = row / n / shape.group_size() * n;
-    const double* const q = &c.inputs.q[static_cast<std::size_t>(row * width)];
-    const double lse = c.oracle.lse[static_cast<std::size_t>(row)];
+    const Index at = row * width, first_key = row / n / shape.group_size() * n;
+    const double lse = c.oracle.lse[row];
+    const auto score = [&](Index key) {
+      return c.problem.softmax_scale * dot(c.inputs.q, at, c.inputs.k, key);
+    };
     double m = -1e300;
     for (Index j = 0; j < n; ++j)
-      if (mask.allows(row % n, j))
-        m = std::max(m, dot(q, &c.inputs.k[static_cast<std::size_t>((first_key + j) * width)]));
-    m *= c.problem.softmax_scale;
+      if (mask.allows(row % n, j)) m = std::max(m, score((first_key + j) * width));
     for (Index j = 0; j < n; ++j) {
+      const Index key = (first_key + j) * width;
       if (!mask.allows(row % n, j)) continue;
-      const auto key = static_cast<std::size_t>((first_key + j) * width),
-                 at = static_cast<std::size_t>(row * width);
-      const double score = c.problem.softmax_scale * dot(q, &c.inputs.k[key]);
-      const double weight = stored_as(DType::bf16, std::exp(score - m)) * std::exp(m - lse);
-      for (std::size_t x = 0; x < static_cast<std::size_t>(width); ++x)
-        mine.out[at + x] += weight * c.inputs.v[key + x];
-      if (c.inputs.dout.empty()) continue;
-      const double* const dout = &c.inputs.dout[at];
-      const double p = stored_as(DType::bf16, std::exp(score - lse));
-      const double ds =
-          c.problem.softmax_scale *
-          stored_as(DType::bf16, std::exp(score - lse) *
-                                     (dot(dout, &c.inputs.v[key]) - dot(dout, &c.oracle.out[at])));
-      for (std::size_t x = 0; x < static_cast<std::size_t>(width); ++x) {
-        mine.dv[key + x] += p * dout[x];
-        mine.dk[key + x] += ds * q[x];
+      const double weight = stored_as(c.dtype, std::exp(score(key) - m)) * std::exp(m - lse);
+      for (Index x = 0; x < width; ++x) mine.out[at + x] += weight * c.inputs.v[key + x];
+    }
+    for (Index x = at; x < at + width; ++x) mine.out[x] = stored_as(c.dtype, mine.out[x]);
+    for (Index j = 0; j < n && !c.inputs.dout.empty(); ++j) {
+      const Index key = (first_key + j) * width;
+      if (!seen.allows(row % n, j)) continue;
+      const std::vector<double>& dout = c.inputs.dout;
+      const double p = std::exp(score(key) - lse),
+                   dp = dot(dout, at, c.inputs.v, key) - dot(dout, at, mine.out, at),
+                   ds = c.problem.softmax_scale * stored_as(c.dtype, p * dp);
+      for (Index x = 0; x < width; ++x) {
+        mine.dv[key + x] += stored_as(c.dtype, p) * dout[at + x];
+        mine.dk[key + x] += ds * c.inputs.q[at + x];
         mine.dq[at + x] += ds * c.inputs.k[key + x];
       }
     }
@@ -351,19 +352,87 @@ Tensors with_weights_in_bf16(const Case& c) {
   return mine;
 }
 
-// Softmax weights in f32 or bf16, as tensor cores take them.
+// Rings in f64, and flash kernels in bf16, whose softmax is smooth or sharp.
 TEST(Diagnosis, DoesNotCallACorrectRingWrong) {
   Cases cases(test_seed() + 1);
   const int count = number_of_cases(24);
   for (int number = 0; number < count; ++number) {
     const bool bf16 = number % 4 != 0;
-    const Case c = cases.draw(number % 2 == 0, bf16);
+    Case c = cases.draw(number % 2 == 0, bf16);
+    for (double& x : c.inputs.q) x *= number % 4 == 2 ? 4 : 1;
+    c.oracle = oracle_of(c.problem, c.inputs, {});
     Tensors mine = make_mistake(c.problem, c.inputs, {});
-    if (bf16 && number % 3 != 0) mine = with_weights_in_bf16(c);
+    if (bf16 && number % 3 != 0) mine = flash_attention(c, c.problem.mask.name());
     store(mine, c.dtype);
     const CheckVerdict verdict = verdict_of(c, mine);
     EXPECT_EQ(verdict.result, bf16 ? CheckResult::rounding : CheckResult::exact)
         << "seed " << test_seed() << ", case " << number << ": " << c.text << text_of(verdict);
+  }
+}
+
+// Ways to make a mistake that a ring doesn't make when it is asked to.
+TEST(Diagnosis, NamesOtherWaysToMakeAMistake) {
+  Case c = plain_case(test_seed(), "causal", PartitionKind::contiguous, false);
+  const AttentionShape& shape = c.problem.shape;
+  const Index width = shape.head_dim, block = shape.seqlen / 4;
+  c.inputs.dout.assign(c.inputs.v.rbegin(), c.inputs.v.rend());
+  c.oracle = oracle_of(c.problem, c.inputs, {});
+  Tensors log2_lse = c.oracle, moved = c.oracle, zeros = c.oracle, nan = c.oracle, last = c.oracle;
+  for (double& x : log2_lse.lse) x /= std::log(2.0);
+  std::rotate(moved.out.begin(), moved.out.begin() + block * width, moved.out.end());
+  std::fill_n(zeros.out.begin() + 30 * width, 7 * width, 0.0);
+  std::fill_n(nan.out.begin(), 3 * block * width, std::nan(""));
+  std::fill_n(nan.lse.begin(), 3 * block, std::nan(""));
+  // The gradients are linear in dO, so the share of a rank's queries is what the others' zeros leave.
+  for (Index rank = 0; rank < 4; ++rank) {
+    Case part = c;
+    for (Index x = 0; x < std::ssize(part.inputs.dout); ++x)
+      if (x / (block * width) != rank) part.inputs.dout[x] = 0;
+    const Tensors share = oracle_of(part.problem, part.inputs, {});
+    const Index owner = (rank + 3) % 4 * block * width;
+    std::copy_n(share.dk.begin() + owner, block * width, last.dk.begin() + owner);
+    std::copy_n(share.dv.begin() + owner, block * width, last.dv.begin() + owner);
+  }
+  // A natural lse that is merged by powers of 2.
+  Case full = plain_case(test_seed(), "full", PartitionKind::contiguous, false);
+  Tensors powers = full.oracle;
+  for (Index i = 0; i < shape.seqlen; ++i) {
+    double sum = 0;
+    std::vector<double> out(width);
+    for (Index first = 0; first < shape.seqlen; first += block) {
+      std::vector<double> p;
+      for (Index j = first; j < first + block; ++j)
+        p.push_back(std::exp(full.problem.softmax_scale *
+                             std::inner_product(&full.inputs.q[i * width],
+                                                &full.inputs.q[i * width] + width,
+                                                &full.inputs.k[j * width], 0.0)));
+      const double l = std::accumulate(p.begin(), p.end(), 0.0), weight = std::exp2(std::log(l));
+      sum += weight;
+      for (Index x = 0; x < block * width; ++x)
+        out[x % width] += weight / l * p[x / width] * full.inputs.v[first * width + x];
+    }
+    for (Index x = 0; x < width; ++x) powers.out[i * width + x] = out[x] / sum;
+    powers.lse[i] = std::log2(sum);
+  }
+  struct Way {
+    Mistake mistake;
+    const Case& of;
+    Tensors mine;
+  };
+  for (Way& way : std::vector<Way>{
+           {Mistake::lse_in_log2, c, log2_lse},
+           {Mistake::lse_in_log2, full, powers},
+           {Mistake::rows_of_other_rank, c, moved},
+           {Mistake::rows_dropped, c, zeros},
+           {Mistake::masked_block_nan, c, nan},
+           {Mistake::dk_last_share_only, c, last},
+           {Mistake::wrong_mask, c, flash_attention(c, "full")},
+           {Mistake::own_block_only, c, flash_attention(c, "causal+documents:24,24,24,24")}}) {
+    store(way.mine, DType::f32);
+    const CheckVerdict verdict = verdict_of(way.of, way.mine);
+    ASSERT_FALSE(verdict.suspects.empty()) << name_of(way.mistake);
+    EXPECT_EQ(verdict.suspects.front().mistake, way.mistake) << text_of(verdict);
+    EXPECT_TRUE(verdict.suspects.front().is_sure()) << text_of(verdict);
   }
 }
 
