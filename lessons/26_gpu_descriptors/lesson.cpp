@@ -121,20 +121,10 @@ void lesson_26(Page& page) {
   //         wait for S, give K's buffer back, and take the softmax of S
   //         wait for O, give V's buffer back, and rescale O to the new maximum
   //
-  // ## The ladder, rung by rung
-  //
-  // 1. `01_naive`: three kernels, with S in global memory between them (lesson 1).
-  // 2. `02_online_softmax`: a warp has a row, and S is never stored (lesson 3).
-  // 3. `03_shared_tiles`: a block's rows share K and V in shared memory (lesson 13).
-  // 4. `04_register_tiles`: a thread has a rectangle of S and O in registers (lesson 14).
-  // 5. `05_tensor_cores`: `mma` on swizzled tiles (lessons 14 and 25).
-  // 6. `06_hopper`: the TMA, `wgmma`, a producer and two groups of consumers.
-  // 7. `07_hopper_overlap`: softmax beside the next product.
-  //
-  // The backward pass has 08 (tiles), 09 (tensor cores) and 11 (`wgmma`, in one pass); there is no
-  // kernel 10. The model shows that results are right; the build fails where registers do not suffice
-  // (`cuda/ptxas_log.sh`); and only a GPU shows that memory is ordered as we think, and how fast it is.
-  // `./ringscope gpu-check` measures that.
+  // That is kernel 07, the last of the ladder's forward pass. The backward pass has 08 (tiles), 09 (tensor
+  // cores) and 11 (`wgmma`, in one pass); there is no kernel 10. A model of the GPU shows that results
+  // are right, and the build fails where registers do not suffice (`cuda/ptxas_log.sh`). How fast a kernel
+  // is, and why, only a GPU shows (lesson 27).
   //
   // ## On paper
   page.predict("A panel of 64 rows of 128 bytes: what is the leading offset to the next one?", "",

@@ -158,9 +158,10 @@ std::vector<Lesson> read_lessons() {
 }
 
 // What each lesson builds on, from lesson 1 on.
-const std::vector<int> kNeeds[] = {
-    {},      {1}, {2},  {3},  {4},  {5}, {6}, {7},  {8},  {9},          {8},      {10, 11}, {4},
-    {6, 13}, {6}, {10}, {16}, {16}, {},  {6}, {12}, {21}, {12, 16, 20}, {15, 22}, {14},     {25}};
+const std::vector<std::vector<int>> kNeeds = {
+    {},  {1}, {2},      {3},  {4},          {5},      {6},  {7},  {8},
+    {9}, {8}, {10, 11}, {4},  {6, 13},      {6},      {10}, {16}, {16},
+    {},  {6}, {12},     {21}, {12, 16, 20}, {15, 22}, {14}, {25}, {26}};
 
 auto count_lines(std::string_view text) { return std::count(text.begin(), text.end(), '\n'); }
 
@@ -173,7 +174,7 @@ std::vector<std::string> Lesson::hints() const {
   return hints;
 }
 
-const std::vector<int>& Lesson::needs() const { return kNeeds[number - 1]; }
+const std::vector<int>& Lesson::needs() const { return kNeeds.at(number - 1); }
 
 std::vector<int> Lesson::next() const {
   std::vector<int> after;
@@ -237,7 +238,7 @@ const std::vector<Way>& ways_through() {
        {19, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 21, 22, 15, 24, 16, 17, 20, 23, 18}},
       {"GPUs",
        "how a kernel keeps its units busy, and which numbers may have sixteen bits",
-       {1, 2, 3, 4, 5, 6, 13, 14, 25, 26, 20}}};
+       {1, 2, 3, 4, 5, 6, 13, 14, 25, 26, 27, 20}}};
   return ways;
 }
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/base/clock.h"
 #include "tests/gpu_check/fake_pack.h"
@@ -294,6 +295,25 @@ TEST(GpuCheckTables, StandInThePage) {
   const std::string page = text_of(source + "/cuda/README.md"), begin = "<!-- measured -->\n";
   const std::size_t from = page.find(begin) + begin.size();
   EXPECT_EQ(page.substr(from, page.find("<!-- /measured -->") - from), text_of(out));
+
+  // And the lesson about them has the same figures.
+  rapidjson::Document results;
+  results.Parse(text_of(last).c_str());
+  const std::string lesson = text_of(source + "/lessons/27_gpu_measured/README.md");
+  int found = 0;
+  for (const auto& measured : results["benchmarks"].GetArray()) {
+    const std::string name = measured["name"].GetString();
+    if (!name.starts_with("main/0") || name.find("/d128/8192/full/") == std::string::npos) continue;
+    if (name >= "main/08") continue;
+    const std::string kernel = name.substr(5, name.find('/', 5) - 5);
+    const std::string tflops = std::to_string(std::lround(measured["TFLOPs"].GetDouble()));
+    const std::size_t line = lesson.find("| `" + kernel + "` |");
+    ASSERT_NE(line, std::string::npos) << kernel;
+    EXPECT_LT(lesson.find(" | " + tflops + " | ", line), lesson.find('\n', line))
+        << kernel << tflops;
+    ++found;
+  }
+  EXPECT_EQ(found, 3);
 }
 
 // A pack as the launcher makes it, of programs that are fakes.
