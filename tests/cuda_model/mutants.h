@@ -167,6 +167,15 @@ class Mutants {
     return false;
   }
 
+  // Whether the mutated kernel gives other bits in one of these shuffles.
+  bool is_wrong_in_a_shuffle(std::uint64_t first, std::uint64_t last) const {
+    for (std::uint64_t seed = first; seed <= last; ++seed) {
+      model::set_schedule({model::ThreadOrder::shuffled, true, seed});
+      if (run(mutated_) != right_) return true;
+    }
+    return false;
+  }
+
   // Leave out each of `count` in turn but those of `not_tried`, swap the parity of each wait, and
   // take the swizzle away. Those of `not_found` may be left out on the model, and those of
   // `parity_not_found` may wait for the other parity.

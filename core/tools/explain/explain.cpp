@@ -427,8 +427,9 @@ class Explainer : private FittedRun {
     const auto [least, most] =
         std::minmax_element(pairs.begin(), pairs.end(),
                             [](const auto& a, const auto& b) { return a.second < b.second; });
-    Diagnosis finding{.cause = Cause::imbalance,
-                      .evidence = "All ranks have as many pairs in all, but not step by step."};
+    Diagnosis finding{
+        .cause = Cause::imbalance,
+        .evidence = "All ranks have equally many pairs in all, but not step by step."};
     if (most->second > 1.02 * mean) {
       finding.rank = most->first;
       finding.evidence =

@@ -178,7 +178,7 @@ class Summary {
         }
         mine.wait_s += std::max(0.0, run_.times.begin[i] - now);
         now = asks = run_.times.end[i];
-        if (task.kind == Task::Kind::finish) mine.end_s = origin_s + now;
+        mine.end_s = origin_s + now;
         if (task.kind != Task::Kind::attend) continue;
         mine.compute_s += run_.times.seconds(i);
         computing.push_back({run_.times.begin[i], now});

@@ -188,7 +188,7 @@ class Findings {
     if (ceiling >= kEven)
       return say(
           balance_.imbalance < 1.005
-              ? fmt::format("Work is even: all ranks have as many pairs, and could be busy "
+              ? fmt::format("Work is even: all ranks have equally many pairs, and could be busy "
                             "{} of the time.",
                             words_of_share(ceiling))
               : fmt::format("Work is even: the busiest rank has {:.2f} times the mean pairs, "

@@ -47,7 +47,7 @@ int ranks_with_events(const Recording& recording) {
 TEST(SimRecording, OfEverySchemeMovesAndComputesWhatItsLoopAsksFor) {
   for (const char* scheme :
        {"ring", "allgather", "ulysses", "bidirectional", "pass-q", "allgather:2", "hybrid:2",
-        "hybrid:4", "mesh:2x2", "mesh:4x1", "mesh:1x4"}) {
+        "hybrid:4", "mesh:2x2", "mesh:4x1", "mesh:1x4", "multi-ring:2", "groupcast"}) {
     SCOPED_TRACE(scheme);
     Scenario scenario = scenario_of(4, Scheme::ring, Pace::buffers, true);
     set_scheme(scenario.job, scheme);
@@ -57,9 +57,10 @@ TEST(SimRecording, OfEverySchemeMovesAndComputesWhatItsLoopAsksFor) {
     std::ostringstream text;
     write_chrome_trace(text, recording);
     EXPECT_EQ(parse_chrome_trace(text.str()), recording);
-    double pairs = 0;
+    double pairs = 0, last = 0;
     for (int r = 0; r < 4; ++r) {
       const SimulatedRank& rank = simulation.ranks[static_cast<std::size_t>(r)];
+      last = std::max(last, rank.end_s);
       const LoopCounts counts = count_loop(scenario.job, r);
       if (scenario.job.scheme != Scheme::ulysses) {  // its closed form rounds results
         EXPECT_EQ(rank.bytes_sent, counts.forward_bytes + counts.backward_bytes);
@@ -68,6 +69,7 @@ TEST(SimRecording, OfEverySchemeMovesAndComputesWhatItsLoopAsksFor) {
       pairs += rank.pairs;
     }
     EXPECT_DOUBLE_EQ(pairs, total_pairs(scenario.job));
+    EXPECT_NEAR(last, simulation.wall_s(), 1e-9 * last);
     std::map<Index, int> flows;
     for (const auto& events : recording.events)
       for (const TraceEvent& event : events)
