@@ -109,8 +109,7 @@ TEST_F(CheckCommandTest, NamesTheRankWhoseRowsAreOthers) {
 
   const ProgramResult text = run("check --lse l.npy --out mine.npy " + inputs + problem);
   EXPECT_EQ(text.status, 1);
-  expect_has(text.out,
-             {"right: lse; wrong: out", "likely mistake: rows-of-other-rank, on rank 1"});
+  expect_has(text.out, {"right: lse; wrong: out", "likely mistake: rows-of-other-rank, on rank 1"});
 }
 
 // A guess that leaves more than rounding is one, and the wrong rows are counted.

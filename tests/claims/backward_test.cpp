@@ -202,7 +202,8 @@ CLAIM(C44, MeanOfGradientsNeedsMeanLosses, holds_if, "S1", "part one, 2.3; part 
   const std::vector<Index> even = {2, 2, 2, 2}, uneven = {3, 3, 1, 1};
   return {
       "The gradients of replicated weights are the mean over the ranks, as in data parallelism.",
-      "This is true if each rank's loss is the mean over its rows, and all have equally many. For a "
+      "This is true if each rank's loss is the mean over its rows, and all have equally many. For "
+      "a "
       "loss that adds up, which S1's own example takes (out.sum()), the gradients add up too, and "
       "the mean is {1} of the right one on 4 ranks. With unequal shares neither is right: rows "
       "have to be weighted.",
