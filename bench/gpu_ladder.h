@@ -57,6 +57,18 @@ inline std::string to_string(const LadderShape& shape) {
          (shape.heads == shape.heads_kv ? "-mha" : "");
 }
 
+// Time what `enqueue` enqueues of `problem`, which is to write all of its outputs.
+template <class Enqueue>
+void time_problem(benchmark::State& state, const DeviceInfo& device, StepProblem& problem,
+                  const Enqueue& enqueue) {
+  problem.poison();
+  GpuTimer timer(device);
+  const double seconds = timer.median(enqueue);
+  if (problem.has_nan()) return state.SkipWithError("the output has NaN");
+  state.SetIterationTime(seconds);
+  state.counters["TFLOPs"] = problem.flops() / seconds * 1e-12;
+}
+
 // Add a benchmark per shape and tile; of `ideas` with the first tile, where K and V fit L2 and where
 // they don't.
 inline void add_ladder(const DeviceInfo& device, const Kernel& kernel, bool ideas = false) {
@@ -66,18 +78,15 @@ inline void add_ladder(const DeviceInfo& device, const Kernel& kernel, bool idea
       const char* const list = ideas ? "idea/" : shape.main ? "main/" : "more/";
       const std::string name =
           list + file_name(kernel) + "/" + to_string(shape) + "/" + to_string(kernel.tiles[tile]);
-      add_benchmark(
-          name, device, kernel, shape.dtype, shape.head_dim, [=, &kernel](benchmark::State& state) {
-            StepProblem problem(shape.step(), shape.dtype, kernel.pass(), shape.keys());
-            if (kernel.limits.hopper && kernel.pass() == KernelPass::forward) problem.round_out();
-            problem.poison();
-            GpuTimer timer(device);
-            const double seconds = timer.median(
-                [&](cudaStream_t stream) { problem.launch(kernel, tile, true, true, stream); });
-            if (problem.has_nan()) return state.SkipWithError("the output has NaN");
-            state.SetIterationTime(seconds);
-            state.counters["TFLOPs"] = problem.flops() / seconds * 1e-12;
-          });
+      add_benchmark(name, device, kernel, shape.dtype, shape.head_dim,
+                    [=, &kernel](benchmark::State& state) {
+                      StepProblem problem(shape.step(), shape.dtype, kernel.pass(), shape.keys());
+                      if (kernel.limits.hopper && kernel.pass() == KernelPass::forward)
+                        problem.round_out();
+                      time_problem(state, device, problem, [&](cudaStream_t stream) {
+                        problem.launch(kernel, tile, true, true, stream);
+                      });
+                    });
     }
 }
 
@@ -89,12 +98,9 @@ inline void add_whole(const DeviceInfo& device, const Kernel& kernel) {
         "whole/" + file_name(kernel) + "/" + to_string(shape) + "/" + to_string(kernel.tiles[0]),
         device, kernel, shape.dtype, shape.head_dim, [=, &kernel](benchmark::State& state) {
           StepProblem problem(shape.step(), shape.dtype, kernel.pass(), shape.keys());
-          GpuTimer timer(device);
-          const double seconds = timer.median(
-              [&](cudaStream_t stream) { problem.launch_whole_backward(kernel, 0, stream); });
-          if (problem.has_nan()) return state.SkipWithError("the output has NaN");
-          state.SetIterationTime(seconds);
-          state.counters["TFLOPs"] = problem.flops() / seconds * 1e-12;
+          time_problem(state, device, problem, [&](cudaStream_t stream) {
+            problem.launch_whole_backward(kernel, 0, stream);
+          });
         });
   }
 }

@@ -139,8 +139,7 @@ void add_benchmark(const std::string& name, const DeviceInfo& device, const Kern
 
 // Return "05_tensor_cores", or "07b_ping_pong" of a rung.
 inline std::string file_name(const Kernel& kernel) {
-  return (kernel.number < 10 ? "0" : "") + std::to_string(kernel.number) +
-         std::string(kernel.rung != 0 ? 1 : 0, kernel.rung) + "_" + std::string(kernel.name);
+  return number_text(kernel.number, kernel.rung) + "_" + std::string(kernel.name);
 }
 
 inline std::string to_string(TileShape tile) {

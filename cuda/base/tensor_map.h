@@ -31,8 +31,8 @@ using TensorMap = CUtensorMap;
 
 // Return the map of the tensor [matrices, rows, head_dim] (C order, aligned to 16 bytes) at `tensor`, of
 // elements of 2 bytes, or f32 of 4. A row must have whole panels, box_rows is at most 256. An empty
-// tensor has a map of all zeros, which no copy may use. A thread encodes equal maps once. Throws CudaError when the driver refuses
-// or lacks the function.
+// tensor has a map of all zeros, which no copy may use. A thread encodes equal maps once. Throws
+// CudaError when the driver refuses or lacks the function.
 TensorMap make_tensor_map(const void* tensor, std::int64_t matrices, std::int64_t rows,
                           int head_dim, int box_rows, int element_bytes = 2);
 

@@ -36,7 +36,7 @@ std::string architectures_text(const KernelLimits& limits) {
 }
 
 std::string numbered_name(const Kernel& kernel) {
-  return fmt::format("{:02} {}", kernel.number, kernel.name);
+  return fmt::format("{} {}", number_text(kernel.number, kernel.rung), kernel.name);
 }
 
 const char* name_of(KernelPass pass) {
@@ -118,6 +118,10 @@ void leave_multiprocessors(int count) { left = count; }
 
 int multiprocessors() {
   return std::max(1, device_attribute(cudaDevAttrMultiProcessorCount) - left);
+}
+
+std::string number_text(int number, char rung) {
+  return fmt::format("{:02}{}", number, std::string(rung == 0 ? 0 : 1, rung));
 }
 
 std::span<const Kernel> rungs() {

@@ -92,6 +92,8 @@ extern const Kernel hopper_ping_pong;      // 07b
 extern const Kernel hopper_persistent;     // 07c
 extern const Kernel backward_any_order;    // 11a
 std::span<const Kernel> rungs();
+// Return "07", or "07b" of a rung.
+std::string number_text(int number, char rung);
 
 // Return the kernels in order of the ladder: all, or those of one pass.
 std::span<const Kernel> all_kernels();

@@ -18,10 +18,6 @@ bool has_passed(int number) {
                      [&](const VerifiedRun& run) { return run.number == number; });
 }
 
-std::string label(int number, char rung) {
-  return fmt::format("{:02}{}", number, rung == 0 ? std::string() : std::string(1, rung));
-}
-
 const Kernel& choose(KernelPass pass, int number, char rung, bool stamped, const DeviceInfo& device,
                      DType dtype, Index head_dim) {
   const int d = static_cast<int>(std::min<Index>(head_dim, 1 << 20));  // more than any kernel takes
@@ -46,15 +42,15 @@ const Kernel& choose(KernelPass pass, int number, char rung, bool stamped, const
     const std::string reason = why_not(kernel);
     if (!reason.empty()) {
       if (number == 0) continue;
-      throw InputError(
-          fmt::format("kernel {} {} {}; {}", label(number, rung), kernel.name, reason, instead()));
+      throw InputError(fmt::format("kernel {} {} {}; {}", number_text(number, rung), kernel.name,
+                                   reason, instead()));
     }
     if (best == nullptr || has_passed(kernel.number) || !has_passed(best->number)) best = &kernel;
   }
   if (best != nullptr) return *best;
   if (number != 0)
     throw InputError(fmt::format("kernel: there is no {} kernel {}; {}", pass_name,
-                                 label(number, rung), instead()));
+                                 number_text(number, rung), instead()));
   if (stamped)
     throw InputError(
         fmt::format("--kernel-trace: kernels 06 and 07 can stamp what they do; {}", instead()));
