@@ -60,8 +60,8 @@ void lesson_27(Page& page) {
   //
   // In kernel 11, a block owns keys, and tiles of queries visit it. Each visit takes five products, and
   // its part of dQ is added to memory. Blocks take turns at that, so that the same bits come out every
-  // time. A simulation said that turns cost 2 % at most. In its first run on an H100 kernel 11 took 7,000
-  // clocks per visit (350 TFLOP/s), and 5,000 without turns.
+  // time. A simulation said that turns cost 2 % at most. In its first run on an H100 (commit f85c4667,
+  // 2026-11-26) kernel 11 took 7,000 clocks per visit (350 TFLOP/s), and 5,000 without turns.
   page.predict(
       "By NVIDIA's figures a processor makes 4,096 operations per clock. How many clocks do the "
       "five "
@@ -100,9 +100,9 @@ void lesson_27(Page& page) {
 
   // An addition takes about 3,700 clocks with its turn, give or take 1,000, and computing takes 4,050. One
   // thread would do if all additions were alike, but each late one holds up the next visit, and an early
-  // one doesn't make up for it (lesson 21). With two buffers nobody waits. On the H100, adding the tile at
-  // once gave 429 TFLOP/s, and a second thread 513. Simpler addresses, and keys in an order that keeps
-  // more of dQ in the L2 cache, gave 560, with turns or without.
+  // one doesn't make up for it (lesson 21). With two buffers nobody waits. On the same H100 and day, adding
+  // the tile at once gave 429 TFLOP/s, and a second thread 513. Simpler addresses, and keys in an order
+  // that keeps more of dQ in the L2 cache, gave 560, with turns or without (commit ffb790d5).
   //
   // ## On paper
   page.predict("A tile has 64 rows, and a copy is issued every 50 clocks. How long does that take?",
