@@ -69,6 +69,12 @@ std::vector<StepCase> awkward_cases(DType dtype, const std::vector<int>& head_di
     for (const PartitionKind partition : kAllPartitions)
       add(mask, partition,
           pick(std::initializer_list<Index>{1, 100, 5, 17, 33, 64, 65, 2, 129, 130, 36}));
+#ifdef RINGSCOPE_MODEL
+  // The model takes its time: half of them, of each mask one partition at least. 13 divides no list's
+  // length, so what is left is of all kinds.
+  std::size_t turn = 0;
+  std::erase_if(cases, [&](const StepCase&) { return turn++ * 5 % 13 >= 7; });
+#endif
   for (const PartitionKind partition : kAllPartitions) {  // rows that meet no key, some or all
     add(1, partition, 70);
     cases.back().world_size = 4;

@@ -151,11 +151,12 @@ TEST_F(RowKernels, ComparisonsFindSingleValues) {
   EXPECT_EQ(same.different, 0);
   EXPECT_EQ(same.nans, 0);
   for (const int at : {0, 12'345, kCount - 1}) {
-    EXPECT_EQ(compared(at, 3, 3).worst, 16) << "1 in units of 2^-7 (2 + 2 * 3)";
+    const Comparison larger = compared(at, 3, 3), none = compared(at, NAN, 2);
+    EXPECT_EQ(larger.worst, 16) << "1 in units of 2^-7 (2 + 2 * 3)";
+    EXPECT_EQ(larger.different, 1);
     EXPECT_FLOAT_EQ(compared(at, 3, 0.5f).worst, 128 / 6.0f) << "1 in units of 2^-7 (2 + 2 * 2)";
-    EXPECT_EQ(compared(at, 3, 3).different, 1);
-    EXPECT_EQ(compared(at, NAN, 2).worst, kInfinity);
-    EXPECT_EQ(compared(at, NAN, 2).nans, 1);
+    EXPECT_EQ(none.worst, kInfinity);
+    EXPECT_EQ(none.nans, 1);
     EXPECT_EQ(compared(at, kInfinity, 2).worst, kInfinity);
   }
   const GuardedArray<std::uint16_t> halves(std::vector<std::uint16_t>{0x3f80, 0x7fc0, 0x3f80});

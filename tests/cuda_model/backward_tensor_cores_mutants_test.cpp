@@ -24,7 +24,7 @@ TEST(BackwardTensorCoresMutants, EveryBarrierTurnWaitAndSwizzleIsMissed) {
   mutants.expect_all_found(kNumbered, {6});
   EXPECT_FALSE(mutants.is_wrong_in_a_shuffle(56, 59));
   left_out = 6;
-  EXPECT_TRUE(mutants.is_wrong_in_a_shuffle(50, 65));
+  EXPECT_TRUE(mutants.is_wrong_in_a_shuffle(56, 59));
   left_out = -1;
   mutants.expect_swizzle_needed();
 }

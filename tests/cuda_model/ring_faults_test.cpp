@@ -49,7 +49,7 @@ TEST_P(RingFaultsOf, AnyCallEndsAllAndIsNamed) {
   for (const Scheme scheme : kRunSchemes) {
     const Problem config = problem().config(PartitionKind::zigzag, kWorldSize, scheme);
     int failures = 0;
-    for (int nth = 1;; nth += 1 + nth / 4) {
+    for (int nth = 1;; nth += 1 + nth / 2) {
       SCOPED_TRACE(testing::Message() << fault.call << " " << nth << ", " << name_of(scheme));
       model::reset_device();
       model::fail_call(fault.call, nth, fault.status);

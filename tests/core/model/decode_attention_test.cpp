@@ -144,7 +144,7 @@ TEST(DecodeAttention, EqualsPrefillForEveryPartitionAndWorldSize) {
   for (const Index prompt : {1, 5, 37}) {
     const Oracle oracle({{2, 6, 2, prompt + 9, 5}, prompt});
     for (const PartitionKind kind : kAllPartitions)
-      for (int n = 1; n <= 8; ++n) oracle.check(kind, n);
+      for (const int n : {1, 2, 3, 5, 8}) oracle.check(kind, n);
   }
 }
 

@@ -65,9 +65,11 @@ TEST(Gradient, OfEveryWeightForEveryPartition) {
   Reference(ModelCase::small()).check_all({1, 2, 3, 4});
 }
 
-TEST(Gradient, WithAsManyKvHeadsAsHeadsAndWithOne) {
-  for (const Index num_heads_kv : {1, 4}) {
+TEST(Gradient, UnderOtherMasksAndWithOtherKvHeads) {
+  for (const auto& [mask, num_heads_kv] :
+       {std::pair{"full", 4}, {"causal+window:4", 1}, {"causal+documents:5,8", 2}}) {
     ModelCase a_case = ModelCase::small();
+    a_case.mask = mask;
     a_case.shape.num_heads_kv = num_heads_kv;
     Reference(a_case).check_all({1, 3});
   }
@@ -120,14 +122,6 @@ TEST(Gradient, OfFewerPositionsThanRanks) {
     ModelCase a_case = ModelCase::small();
     a_case.seqlen = seqlen;
     Reference(a_case).check_all({1, 4, 5});
-  }
-}
-
-TEST(Gradient, UnderOtherMasks) {
-  for (const char* mask : {"full", "causal+window:4", "causal+documents:5,8"}) {
-    ModelCase a_case = ModelCase::small();
-    a_case.mask = mask;
-    Reference(a_case).check_all({3});
   }
 }
 

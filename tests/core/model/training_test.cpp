@@ -112,13 +112,14 @@ TEST(Training, LossesAreTheSameForTensorAndDataGroups) {
   for (const auto& [dtype, bound] : {std::pair{DType::f32, 1e-4}, {DType::bf16, 0x1p-8}}) {
     expected.push_back(losses_of(settings, {PartitionKind::contiguous, 1, 1, 1, 1, dtype}));
     for (const auto& [context, tensor, data] :
-         {std::array{1, 2, 1}, {1, 1, 2}, {3, 2, 1}, {2, 1, 2}, {2, 2, 2}})
-      for (const PartitionKind partition : {PartitionKind::contiguous, PartitionKind::zigzag}) {
-        const Deal deal{partition, context, 1, tensor, data, dtype, Hops::needed};
-        EXPECT_LE(largest_difference(losses_of(settings, deal), expected.back()), bound)
-            << name_of(dtype) << ", " << context << " x " << tensor << " x " << data << ", "
-            << name_of(partition);
-      }
+         {std::array{1, 2, 1}, {1, 1, 2}, {3, 2, 1}, {2, 1, 2}, {2, 2, 2}}) {
+      const PartitionKind partition =
+          (dtype == DType::f32) == (data == 2) ? PartitionKind::contiguous : PartitionKind::zigzag;
+      const Deal deal{partition, context, 1, tensor, data, dtype, Hops::needed};
+      EXPECT_LE(largest_difference(losses_of(settings, deal), expected.back()), bound)
+          << name_of(dtype) << ", " << context << " x " << tensor << " x " << data << ", "
+          << name_of(partition);
+    }
   }
   // It is another arithmetic, and learns as well.
   const double difference = largest_difference(expected[1], expected[0]);

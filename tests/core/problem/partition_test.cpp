@@ -150,6 +150,31 @@ TEST(PartitionSpec, DocumentsAreDealtOutOneByOne) {
     }
 }
 
+// Property: whatever deals out whatever, each position has one rank, at the row that it says.
+TEST(Deals, ArePartitions) {
+  for (int n = 2; n <= 64; ++n)
+    for (const Index seqlen : {n, n + 1, 2 * n, 3 * n - 1, 200}) {
+      const MaskSpec mask = MaskSpec::parse("documents:1," + std::to_string(seqlen - 1));
+      for (const char* const deal : {"contiguous", "striped", "zigzag", "fold", "striped:3",
+                                     "documents:contiguous", "documents:zigzag"}) {
+        PartitionSpec spec = PartitionSpec::parse(deal);
+        spec.deal_out(mask.for_seqlen(seqlen), n);
+        const Partition partition = spec.of(seqlen, n);
+        std::vector<Index> holders(static_cast<std::size_t>(seqlen), 0);
+        for (int rank = 0; rank < n; ++rank) {
+          const LocalRows rows = partition.rows_of(rank);
+          for (Index row = 0; row < rows.size(); ++row) {
+            const Index position = rows.global_position(row);
+            ++holders.at(static_cast<std::size_t>(position));
+            EXPECT_EQ(rows.rows_below(position), row);
+          }
+        }
+        EXPECT_EQ(holders, std::vector<Index>(holders.size(), 1))
+            << deal << ", " << seqlen << " positions, " << n << " ranks";
+      }
+    }
+}
+
 TEST(PartitionSpec, RecordedNumbersGiveTheSamePositions) {
   const std::vector<Index> numbers = {2, 3, 0, 1, 2, 4};
   PartitionSpec spec = PartitionSpec::recorded("file:any", numbers, 8, 3);

@@ -124,7 +124,7 @@ TEST(RingRandom, AgreesWithTheOracle) {
   const std::uint64_t seed = drawn_seed();
   RecordProperty("seed", std::to_string(seed));
   Draw draw(seed);
-  for (int n = 0; n < (kThreadSanitizer ? 25 : 120); ++n) {
+  for (int n = 0; n < (kThreadSanitizer ? 25 : 60); ++n) {
     const Index heads_kv = draw.between(1, 3), seqlen = draw.size(600);
     const AttentionShape shape{draw.between(1, 2), heads_kv * draw.between(1, 4), heads_kv, seqlen,
                                draw.size(80)};

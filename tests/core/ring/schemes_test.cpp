@@ -267,10 +267,14 @@ class SchemesOnThreads : public testing::TestWithParam<SchemeCase> {};
 TEST_P(SchemesOnThreads, AgreeWithTheOracleAndTheirBooks) {
   // Six heads of two kv heads: shares are uneven from four ranks on, and kv heads shared from three.
   const AttentionShape shape{2, 6, 2, 61, 8};
+  int turn = GetParam().world_size * 3 / 2;
   for (const char* mask : {"full", "causal", "causal+window:9", "prefix:20+documents:30,1,30"}) {
     const RingReference reference(shape, DType::f32, mask, default_softmax_scale(shape.head_dim),
                                   7);
+    ++turn;
     for (const PartitionKind partition : kAllPartitions) {
+      // Two of them, and on another number of ranks the other two.
+      if ((turn + static_cast<int>(partition)) % 2 != 0) continue;
       Problem job =
           with_scheme(reference.config(partition, GetParam().world_size), GetParam().scheme);
       job.kv_buffers = 2 + static_cast<int>(partition);

@@ -40,7 +40,7 @@ class RandomCases {
     job.mask = MaskSpec::parse(masks[below(6)]);
     job.shape = {1 + below(2), 4, 2, 200, 8};
     job.partition = kAllPartitions[below(4)];
-    job.world_size = 1 + (below(4) == 0 ? below(230) : below(9));
+    job.world_size = 1 + (below(4) == 0 ? below(100) : below(9));
     job.scheme =
         std::array{Scheme::ring, Scheme::ring, Scheme::allgather, Scheme::two_level}[below(4)];
     if (job.scheme == Scheme::two_level) {

@@ -98,7 +98,8 @@ void sweep(MpiSession& session) {
   Sweep all(session);
   constexpr Index kGroups[] = {1, 2, 4};
   int turn = 0;
-  // All of them at one length of three ranks; else every third, another one from mask to mask.
+  // Every third of them at one length of three ranks, so that every mask and deal is there; else every
+  // seventh, another one from mask to mask.
   std::vector<Index> seqlens = {37, 3};
   if (session.world_size() <= 4) seqlens.insert(seqlens.end(), {1, 130});
   for (const Index seqlen : seqlens)
@@ -106,7 +107,7 @@ void sweep(MpiSession& session) {
       for (const PartitionKind partition : kAllPartitions)
         for (const Scheme scheme : {Scheme::ring, Scheme::allgather}) {
           ++turn;
-          if ((seqlen != 37 || session.world_size() != 3) && turn % 3 != 0) continue;
+          if (turn % (seqlen == 37 && session.world_size() == 3 ? 3 : 7) != 0) continue;
           Problem config;
           const Index group = kGroups[turn / 2 % 3];
           config.shape = {1 + turn % 2, 2 * group, 2, seqlen, 8};
@@ -119,23 +120,25 @@ void sweep(MpiSession& session) {
           config.hops = kAllHops[turn / 4 % 2];
           all.check(config);
         }
-  // Every scheme that this number of ranks allows, with fixed partitions and with deals.
+  // Every scheme that this number of ranks allows, with fixed partitions and with deals: those of odd
+  // number and of even number take turns.
   const struct {
     const char *partition, *mask;
     Index seqlen;
   } ways[] = {{"fixed", "causal", 37},      {"fixed", "causal", 3},
               {"fixed", "window:9", 37},    {"documents:zigzag", "causal+documents:20,1,16", 37},
               {"file:any", "window:9", 37}, {"searched", "causal", 37}};
+  turn += session.world_size();
   for (const char* scheme :
        {"ring", "allgather", "bidirectional", "multi-ring:2", "multi-ring:4", "pass-q",
         "allgather:2", "ulysses", "ulysses:2", "hybrid:2", "hybrid:3", "two-level:2", "two-level:4",
         "mesh:2x2", "mesh:2x3", "mesh:3x2", "mesh:2x4", "mesh:1x5", "groupcast"})
-    for (const auto& [partition, mask, seqlen] : ways) {
+    for (std::size_t way = ++turn % 2; way < std::size(ways); way += 2) {
+      const auto& [partition, mask, seqlen] = ways[way];
       const bool is_fixed = std::string_view(partition) == "fixed";
-      ++turn;
       Problem config;
       config.shape = {1 + turn % 2, 8, 2, seqlen, 8};
-      config.dtype = kAllDTypes[turn % 3];
+      config.dtype = kAllDTypes[(turn + way) % 3];
       config.mask = MaskSpec::parse(mask);
       config.backward = true;
       config.world_size = session.world_size();
@@ -147,7 +150,7 @@ void sweep(MpiSession& session) {
       }
       if (is_fixed && is_plain(config)) continue;  // as above
       config.partition =
-          is_fixed ? PartitionSpec(kAllPartitions[turn % 4]) : dealt(partition, config);
+          is_fixed ? PartitionSpec(kAllPartitions[(turn + way) % 4]) : dealt(partition, config);
       all.check(config);
     }
   // Rows that need several messages on their way in and out; without a backward pass.
