@@ -31,7 +31,8 @@ inline void check_mpi(int code, const char* call) {
 }
 
 // Pauses between looks at something that has not happened yet, short at first and then longer.
-// Polling without a pause would take the processor from a rank that computes.
+// Polling without a pause would take the processor from a rank that computes. A thread that slept is
+// the next to run; on a busy machine, one that gave its turn away (sched_yield) is the last.
 class Patience {
  public:
   using Duration = std::chrono::nanoseconds;
@@ -72,12 +73,7 @@ class ProcessWait {
     for (int done = 0;;) {
       check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
       if (done) break;
-      const auto pause = patience.pause(std::chrono::milliseconds(1));
-      if (pause > Patience::Duration(0)) {
-        std::this_thread::sleep_for(pause);
-      } else {
-        std::this_thread::yield();
-      }
+      std::this_thread::sleep_for(patience.pause(std::chrono::milliseconds(1)));
     }
     pulse_.waits_for(-1);
     pulse_.advance();

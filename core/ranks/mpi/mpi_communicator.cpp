@@ -107,12 +107,9 @@ bool MpiCommunicator::wait_for_work(bool moved) {
   const auto pause = work.patience.pause(std::chrono::microseconds(hurry  ? 100
                                                                    : idle ? 2000
                                                                           : 500));
-  if (pause == Patience::Duration(0)) {
-    lock.unlock();
-    std::this_thread::yield();
-    return true;
-  }
-  if (waits_.has_work_.wait_for(lock, pause) == std::cv_status::no_timeout) work.patience.renew();
+  if (pause > Patience::Duration(0) &&
+      waits_.has_work_.wait_for(lock, pause) == std::cv_status::no_timeout)
+    work.patience.renew();
   return true;
 }
 

@@ -59,6 +59,8 @@ std::string share_invitation(const std::optional<LifelineDoor>& door) {
 // Before there is a lifeline, the process that waits for this one keeps the deadline.
 MpiSession::MpiSession(double timeout_s, Lifeline::OnFailure on_failure, SharedStage* stage)
     : stage_(stage) {
+  // Open MPI would give the processor away in each look of ours (Patience).
+  ::setenv("OMPI_MCA_mpi_yield_when_idle", "0", 0);
   int given = 0;
   check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &given), "MPI_Init_thread");
   check_mpi(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
