@@ -14,7 +14,10 @@ namespace {
 constexpr double kMaxDrift = 600e-6;
 constexpr double kMaxWander = 1e-6;
 
-constexpr int kRoundTrips = 50;
+// A message may take a turn of the scheduler on a busy machine: more than the least are made only while
+// they took less than kEnoughNs in all.
+constexpr std::size_t kLeastTrips = 5, kMostTrips = 50;
+constexpr std::int64_t kEnoughNs = 20'000'000;
 
 }  // namespace
 
@@ -52,24 +55,25 @@ std::int64_t ClockMap::error() const {
 
 // Rank 0 serves the others one after the other, so no two disturb each other's round trips.
 std::optional<ClockReading> exchange_clocks(int rank, int world_size, ProcessWait& wait) {
-  std::int64_t time = 0;
   if (rank == 0) {
-    for (int peer = 1; peer < world_size; ++peer) {
-      for (int i = 0; i < kRoundTrips; ++i) {
-        wait.receive(&time, sizeof time, MPI_BYTE, peer, Tag::clock);
-        time = monotonic_ns();
+    for (int peer = 1; peer < world_size; ++peer)
+      for (std::int64_t is_last = 0; is_last == 0;) {
+        wait.receive(&is_last, sizeof is_last, MPI_BYTE, peer, Tag::clock);
+        const std::int64_t time = monotonic_ns();
         wait.send(&time, sizeof time, MPI_BYTE, peer, Tag::clock);
       }
-    }
     return std::nullopt;
   }
   std::vector<RoundTrip> trips;
-  for (int i = 0; i < kRoundTrips; ++i) {
+  for (std::int64_t is_last = 0; is_last == 0;) {
+    const std::size_t made = trips.size();
+    is_last = made + 1 == kMostTrips ||
+              (made + 1 >= kLeastTrips && trips[made - 1].answered - trips[0].asked > kEnoughNs);
     RoundTrip& trip = trips.emplace_back();
     MPI_Request answer =
         wait.begin_receive(&trip.reference, sizeof trip.reference, MPI_BYTE, 0, Tag::clock);
     trip.asked = monotonic_ns();
-    wait.send(&time, sizeof time, MPI_BYTE, 0, Tag::clock);
+    wait.send(&is_last, sizeof is_last, MPI_BYTE, 0, Tag::clock);
     wait.until_complete(answer, 0);
     trip.answered = monotonic_ns();
   }
