@@ -148,7 +148,9 @@ std::string CommandFlags::with_default(std::string_view help, const std::string&
   return text;
 }
 
-bool CommandFlags::given(const std::string& name) const { return command_->count(name) > 0; }
+bool CommandFlags::given(const std::string& name) const {
+  return types_.contains(name) && command_->count(name) > 0;
+}
 
 bool CommandFlags::has(const std::string& other) const {
   const std::size_t blank = std::min(other.find(' '), other.size());

@@ -160,7 +160,7 @@ class CommandFlags {
   // "--trace FILE", "--text FILE or --random" or, with the values that do, "--backend cuda|nccl".
   CommandFlags& needs(const std::string& others);
 
-  // Return whether a flag was given. Valid after CommandLine::read().
+  // Return whether a flag is one of the command's and was given. Valid after CommandLine::read().
   bool given(const std::string& name) const;
 
   // Throw InputError for a flag that was given without what it needs.

@@ -10,7 +10,6 @@
 #include "app/command_line/flags.h"
 #include "app/run/backend.h"
 #include "core/ring/problem_rows.h"
-#include "core/tools/cost/model_step.h"
 #include "core/tools/sim/work.h"
 
 namespace ringscope {
@@ -46,29 +45,8 @@ void validate_for_flags(const AttentionShape& sizes, F&& validate) {
 // Return a problem with the sizes of a 7B model's attention. 0 stands for sizes not given: seqlen,
 // ranks, and heads-kv, which are then as many as heads.
 Problem planned_problem();
-// Add the flags of a problem, except partition, speeds and scheme.
-void add_problem(CommandFlags& flags, Problem& job);
 // Throw InputError for a size that `command` lacks, and for an impossible shape or mask.
 void complete_problem(const std::string& command, Problem& job);
-
-// What `plan` and `simulate` say without --calibrated.
-inline constexpr const char* kCallsLeftOut =
-    "calls and merging are left out; --calibrated counts them as published runs show them\n";
-
-// GPU and link, each a name or a file; or a measurement of this machine.
-struct HardwareOptions {
-  std::optional<std::string> gpu, link;
-  bool measure = false;
-  bool calibrated = false;  // count calls and merging, as in published runs
-};
-
-void add_nodes(CommandFlags& flags, std::optional<int>& nodes, std::optional<std::string>& between);
-void add_hardware(CommandFlags& flags, HardwareOptions& hardware);
-// Throw InputError unless exactly one was given: gpu and link, or measure.
-void check_hardware(const std::string& command, const HardwareOptions& hardware);
-
-// Add --recompute and --chunks.
-void add_model_memory(CommandFlags& flags, ModelMemory& memory);
 
 // ---
 // The ranks of `train` and `generate`: threads or processes.
@@ -83,7 +61,5 @@ struct RankOptions {
 // Add all but --timeout. `dealt` is what the ranks hold.
 void add_ranks(CommandFlags& flags, RankOptions& ranks, int otherwise, const std::string& dealt);
 void add_timeout(CommandFlags& flags, RankOptions& ranks);
-// Throw InputError for a backend of other commands.
-void check_ranks(const RankOptions& ranks);
 
 }  // namespace ringscope

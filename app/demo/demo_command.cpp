@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "app/report/fields.h"
 #include "app/report/machine.h"
 #include "app/report/terminal.h"
 #include "app/run/report.h"
@@ -95,16 +96,7 @@ std::string range_text(const std::vector<T>& values, double unit, const char* na
   return (low == high ? low : low + " - " + high) + " " + name;
 }
 
-constexpr const char* kRow = "{:<11}{:>15}{:>15}{:>15}{:>11}{:>16}{:>11}{:>10}{:>17}\n";
-
-std::string table_head() {
-  return fmt::format(kRow, "", "pairs", "busy", "waiting", "imbalance", "balance ceiling", "sent",
-                     "peak", "max error") +
-         fmt::format(kRow, "partition", "a rank", "a rank", "a rank", "of pairs", "pred. / meas.",
-                     "in all", "a rank", "");
-}
-
-std::string table_row(const Report& report) {
+Fields table_fields(const Report& report) {
   std::vector<Index> pairs;
   std::vector<double> busy, waiting;
   Index sent = 0;
@@ -116,14 +108,18 @@ std::string table_row(const Report& report) {
   }
   double error = 0;
   for (const TensorVerdict& t : report.verdict->tensors) error = std::max(error, t.error.max_abs);
-  return fmt::format(
-      kRow, name_of(report.config.partition), range_text(pairs, 1e6, "M", 1),
-      range_text(busy, 1, "s", 2), range_text(waiting, 1, "s", 2),
-      fmt::format("{:.3f}", report.summary.imbalance),
-      fmt::format("{:.3f} / {:.3f}", report.predicted_balance_ceiling,
-                  report.summary.measured_balance_ceiling),
-      bytes_text(sent), bytes_text(report.peak_bytes),
-      fmt::format("{:.1e} {}", error, report.verdict->pass() ? "verified" : "WRONG"));
+  const std::string ceilings = fmt::format("{:.3f} / {:.3f}", report.predicted_balance_ceiling,
+                                           report.summary.measured_balance_ceiling);
+  return {{"", name_of(report.config.partition), "a rank has:", -11},
+          {"", range_text(pairs, 1e6, "M", 1), "pairs", 15},
+          {"", range_text(busy, 1, "s", 2), "busy", 15},
+          {"", range_text(waiting, 1, "s", 2), "waiting", 15},
+          {"", bytes_text(report.peak_bytes), "peak", 10},
+          {"", bytes_text(sent), "all sent", 11},
+          {"", ratio_text(report.summary.imbalance), "imbalance", 11},
+          {"", ceilings, "ceiling, measured", 19},
+          {"", fmt::format("{:.1e} {}", error, report.verdict->pass() ? "verified" : "WRONG"),
+           "max error", 17}};
 }
 
 // Draw the pairs of every (rank, step) as the height of a character, side by side for all
@@ -154,19 +150,14 @@ std::string closing_lines(const std::vector<Report>& reports) {
   };
   const auto worst = std::min_element(reports.begin(), reports.end(), by_ceiling);
   const auto best = std::max_element(reports.begin(), reports.end(), by_ceiling);
-  std::string text = fmt::format(
-      "All four compute the same attention. With a core for each rank, {} could finish {:.2f} "
-      "times "
-      "sooner than {}, where every step waits for the rank with most to do.\n",
-      name_of(best->config.partition),
-      best->predicted_balance_ceiling / worst->predicted_balance_ceiling,
-      name_of(worst->config.partition));
-  if (kWorldSize > cores())
-    text += fmt::format(
-        "Here {} ranks share {}, so busy and waiting times include time without a core; the "
-        "measured ceiling counts processor time.\n",
-        kWorldSize, count_text(cores(), "core"));
-  return text;
+  return fmt::format(
+             "All four compute the same attention. With a core for each rank, {} could finish "
+             "{:.2f} "
+             "times sooner than {}, where every step waits for the rank with most to do.\n",
+             name_of(best->config.partition),
+             best->predicted_balance_ceiling / worst->predicted_balance_ceiling,
+             name_of(worst->config.partition)) +
+         shared_cores_text(kWorldSize, "busy and waiting times (not the measured ceiling) include");
 }
 
 // Draw the traces as a picture and return lines that say how to look closer.
@@ -217,7 +208,6 @@ int carry_out(const DemoOptions& given) {
     ProgressBar bar("reference");
     return Reference(config, inputs, runner_of(Backend::cpu, {}), bar.callback(), queries);
   }();
-  print_out(table_head());
   std::vector<Report> reports;
   for (const PartitionKind partition : kAllPartitions) {
     config.partition = partition;
@@ -227,7 +217,9 @@ int carry_out(const DemoOptions& given) {
     }();
     write_outputs(run_options(options, partition), config, run, false);
     reports.push_back(make_report(config, run, reference.judge(run.outputs)));
-    print_out(table_row(reports.back()));
+    const Fields row = table_fields(reports.back());
+    if (reports.size() == 1) print_out(table_head(row) + "\n");
+    print_out(table_row(row) + "\n");
   }
   print_out("\n" + work_picture(reports) + "\n" + closing_lines(reports));
   print_out(show(options));

@@ -95,7 +95,6 @@ std::string prompt_of(const GenerateRequest& request) {
 }
 
 void check(const GenerateRequest& request) {
-  check_ranks(request.ranks);
   if (request.ranks.backend == Backend::cpu &&
       request.ranks.world_size.value_or(1) > kMostThreadRanks)
     contradiction("--world-size",
@@ -174,7 +173,7 @@ std::string generate_json(const GenerateRequest& request, const GenerateInputs& 
        {"world_size", ranks.size()},
        {"partition", name_of(request.ranks.partition)},
        {"temperature", options.sampling.temperature},
-       {"seed", seed_text(options.sampling.seed)},
+       {"seed", std::to_string(options.sampling.seed)},
        {"prompt", shown(options.prompt)},
        {"text", shown(generated.text)},
        {"prompt_hex", in_digits(options.prompt, "")},  // from which the bytes can be recovered

@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "app/command_line/hardware.h"
 #include "app/command_line/option_groups.h"
 #include "app/report/fields.h"
 #include "core/model/rank_groups.h"
 #include "core/tools/cost/amounts.h"
 #include "core/tools/cost/choices.h"
-#include "core/tools/cost/hardware.h"
 #include "core/tools/cost/measure.h"
 #include "core/tools/cost/model_step.h"
 #include "core/tools/sim/searched.h"
@@ -20,9 +20,8 @@ namespace ringscope {
 
 struct PlanOptions {
   HardwareOptions hardware;
-  std::optional<std::string> between;  // the link between nodes, if job.nodes > 1
-  int nics = 1;                        // such links a node
-  double memory_fraction = 0.9;        // of a device's memory that all of it may take
+  int nics = 1;                  // links between nodes that a node has
+  double memory_fraction = 0.9;  // of a device's memory that all of it may take
 
   // A rank's share of the heads and layers; partition and scheme: those of the answer, unless given.
   Problem job = planned_problem();
@@ -61,15 +60,11 @@ struct ModelPlan {
   StepTime step;                      // of all layers
 };
 
-struct Plan {
+struct Plan : Hardware {
   PlanOptions options;
-  Gpu gpu;
-  Link link;
-  std::optional<Link> between;  // nodes that a ring's ranks lie on
   // What sums over the tensor ranks, rows to the next stage, and sums of gradients and gathers of
   // weights take. Libraries spread the last over all links of a node (NCCL's channels).
   Link tensor_link, pipeline_link, weight_link;
-  Rates rates;
   double memory_limit = 0;  // bytes per rank that all of it may take
 
   Granularity tile;  // with --partition searched, which counts and deals out whole ones
@@ -121,39 +116,25 @@ void place_groups(Plan& plan);
 std::string groups_text(const Plan& plan);
 Fields groups_fields(const Plan& plan);
 
-// Return a time, all of it and in parts.
-Fields time_fields(double total, double compute, double imbalance, double exposed);
-inline Fields time_fields(const PassTime& pass) {
-  return time_fields(pass.total(), pass.compute, pass.imbalance, pass.exposed);
-}
-inline Fields time_fields(const LayerTime& layer) {
-  return time_fields(layer.total(), layer.compute(), layer.imbalance(), layer.exposed());
-}
-
-// Measure this machine.
-ModelPlan measured_model(const Problem& job, const ModelSizes& sizes);
+// Return the plan of a model, whose figures are the machine's of the table or measured.
+ModelPlan model_plan(const Plan& plan);
 // Return the time of a step with the plan's choice.
 StepTime step_time(const Plan& plan);
 // These require a plan with a model.
 double tokens_per_s(const Plan& plan);
 std::optional<double> mfu_of(const Plan& plan);
 std::string model_text(const Plan& plan);
-std::string model_explanation(const Plan& plan);
 Fields model_fields(const Plan& plan);
+// Return what only the explanation needs to know of the model.
+Fields explained_model(const Plan& plan);
 
 // Return text for people that ends with a newline.
 std::string plan_text(const Plan& plan);
 
-// A number of the explanation: its formula, the formula with numbers, and its source.
-struct Entry {
-  std::string name, formula, numbers, source;
-};
-// Return two lines for each entry that has a name.
-std::string entries_text(const std::vector<Entry>& entries);
-
-// Explain every number of plan_text, line by line; the text ends with a newline.
+// Explain every number of plan_text, as explanation.txt says; the text ends with a newline.
 std::string plan_explanation(const Plan& plan);
 
+// Return the plan for programs, without the explanation.
 Fields plan_fields(const Plan& plan);
 
 // Return one row for each plan: the same ranks in context groups of several sizes.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <map>
 #include <tuple>
 #include <utility>
 
@@ -14,11 +15,8 @@
 #include "app/report/terminal.h"
 #include "core/attention/blockwise.h"
 #include "core/attention/tile_product.h"
-#include "core/base/text.h"
 #include "core/ring/loop_counts.h"
 #include "core/tools/cost/choices.h"
-#include "core/tools/cost/measure.h"
-#include "core/tools/cost/time.h"
 #include "core/tools/sim/scenario.h"
 #include "core/tools/sim/searched.h"
 
@@ -26,52 +24,27 @@ namespace ringscope {
 
 namespace {
 
-std::optional<ModelSizes> checked_model(const ModelSizes& model) {
-  const std::pair<const char*, Index> sizes[] = {
-      {"--width", model.width}, {"--hidden", model.hidden}, {"--vocab", model.vocab}};
-  const auto is_given = [](const auto& size) { return size.second != 0; };
-  if (std::none_of(std::begin(sizes), std::end(sizes), is_given)) return std::nullopt;
-  for (const auto& [name, size] : sizes)
-    if (size == 0)
-      contradiction("plan",
-                    fmt::format("no {} given beside {}", name,
-                                std::find_if(std::begin(sizes), std::end(sizes), is_given)->first),
-                    "--width, --hidden and --vocab together");
-  return model;
-}
-
-void check_nodes(PlanOptions& plan, std::optional<int> nodes) {
-  const bool many = nodes.value_or(1) > 1;
+void check_nodes(const CommandFlags& flags, PlanOptions& plan) {
   if (plan.groups() > 1) {
-    if (nodes)
+    if (plan.hardware.nodes)
       contradiction("--nodes", "given beside --tensor, --pipeline or --data",
                     "--ranks-a-node, which says what lies on a node");
-    if (plan.nics > 1 && !plan.between)
+    if (plan.nics > 1 && !plan.hardware.between)
       contradiction("--nics", "given without --between", "both, or none of them");
     return;
   }
-  if (many != plan.between.has_value() || (plan.nics > 1 && !many))
-    contradiction(many           ? "--nodes"
-                  : plan.between ? "--between"
-                                 : "--nics",
-                  "given without the link or the nodes that go with it",
-                  "--nodes M and --between LINK together, and --nics K with them");
-  if (!many) return;
+  place_on_nodes(flags, plan.hardware, plan.job);
+  if (!plan.hardware.between) return;
   if (plan.hardware.measure || plan.is_searched())
     contradiction("--nodes",
                   plan.is_searched() ? "given with --partition searched" : "given beside --measure",
                   "one of them");
-  if (plan.job.scheme == Scheme::two_level && plan.job.nodes != *nodes)
-    contradiction("--nodes",
-                  fmt::format("{} given with --scheme {}", *nodes, plan.job.scheme_name()),
-                  "the same number");
-  plan.job.nodes = *nodes;
   Scenario scenario;
   scenario.job = plan.job;
   with_dashes([&] { check(scenario); });
 }
 
-void complete(PlanOptions& plan, std::optional<int> nodes) {
+void complete(const CommandFlags& flags, PlanOptions& plan) {
   complete_problem("plan", plan.job);
   if (plan.job.world_size > kMostSimulatedRanks)
     contradiction("--world-size", fmt::format("{} given", plan.job.world_size),
@@ -83,25 +56,7 @@ void complete(PlanOptions& plan, std::optional<int> nodes) {
     deal_out_as_given(plan.job);
   }
   check_hardware("plan", plan.hardware);
-  check_nodes(plan, nodes);
-  const ModelMemory& memory = plan.model_memory;
-  for (const auto& [flag, given, needs_backward] :
-       {std::tuple{"--zero", memory.zero_stage > 0, true},
-        {"--recompute", memory.recompute != Recompute::none, true},
-        {"--gradients", memory.f32_gradients, true},
-        {"--micro-batches", plan.micro_batches > 1, true},
-        {"--logit-bytes", memory.logit_bytes != ModelMemory{}.logit_bytes, true},
-        {"--chunks", memory.chunks > 1, false}}) {
-    if (given && !plan.model)
-      contradiction(flag, "given without a model",
-                    "it with --model, or with --width, --hidden and --vocab");
-    if (given && needs_backward && !plan.job.backward)
-      contradiction(flag, "given without --backward", "it with --backward");
-  }
-  if (plan.job.layers > 1 && !plan.job.backward && !plan.model)
-    contradiction(
-        "--layers", fmt::format("'{}' given without --backward", plan.job.layers),
-        "it together with --backward, for which layers keep their activations, or with --width");
+  check_nodes(flags, plan);
   split_up(plan);
   check_speeds(plan.job);
   if (!plan.is_searched() && !plan.job.speeds.empty())
@@ -117,35 +72,12 @@ void complete(PlanOptions& plan, std::optional<int> nodes) {
                   fmt::format("it for up to {}", kMostSearchedRanks));
 }
 
-void look_up_machine(Plan& plan) {
-  const PlanOptions& options = plan.options;
-  plan.gpu = for_flag("--gpu", [&] { return find_gpu(*options.hardware.gpu); });
-  plan.link = for_flag("--link", [&] { return find_link(*options.hardware.link); });
-  if (options.between)
-    plan.between = for_flag("--between", [&] { return find_link(*options.between); });
-  plan.tensor_link = plan.pipeline_link = plan.weight_link = plan.link;
-  plan.rates =
-      for_flag("--dtype:", [&] { return rates_of(plan.gpu, plan.link, options.job.dtype); });
-  if (options.hardware.calibrated) for_flag("--calibrated:", [&] { calibrated_costs(plan.gpu); });
-  if (options.model)
-    plan.model = ModelPlan{*options.model, model_figures(plan.gpu, options.job.dtype), {}, {}};
-}
-
-// Measure this machine. Ranks are threads, so they share the cores and the memory.
-void measure_machine(Plan& plan) {
-  const Problem& job = plan.options.job;
-  const int busy = std::min(cores(), job.world_size);
-  plan.rates = measure_rates(job.shape.head_dim, job.dtype, busy);
-  const double share_of_core = static_cast<double>(busy) / job.world_size;
+// Ranks on this machine are threads, which share its cores.
+void share_cores(Plan& plan) {
+  const int ranks = plan.options.job.world_size;
+  const double share_of_core = static_cast<double>(std::min(cores(), ranks)) / ranks;
   plan.rates.forward_flops *= share_of_core;
   plan.rates.backward_flops *= share_of_core;
-  plan.gpu.name = kMeasuredGpu;
-  plan.gpu.memory_bytes = static_cast<double>(available_memory().bytes) / job.world_size;
-  plan.link.name = kMeasuredLink;
-  plan.link.bytes_per_s = plan.rates.bytes_per_s;
-  plan.link.latency_s = plan.rates.latency_s;
-  plan.tensor_link = plan.pipeline_link = plan.weight_link = plan.link;
-  if (const auto& model = plan.options.model) plan.model = measured_model(job, *model);
 }
 
 bool is_asked_for(const Choice& choice, const PlanOptions& options) {
@@ -160,47 +92,62 @@ bool is_asked_for(const Choice& choice, const PlanOptions& options) {
   return right_scheme && right_partition;
 }
 
-// Return the choices of the schemes that need no number and, if there are nodes or another one was
-// asked for, of two-level or of that scheme in every partition.
-std::vector<Choice> all_choices(const Plan& plan, const MemoryOf& memory_of) {
-  const PlanOptions& options = plan.options;
-  const auto simulated = [&](const Problem& job) {
-    Scenario scenario;
-    scenario.job = job;
-    // A loop of messages sees which rows a rank has, also in Ulysses.
-    if (job.scheme == Scheme::ulysses && options.partition)
-      scenario.job.partition =
-          options.job.partition == PartitionKind::dealt || options.is_searched()
-              ? options.job.partition
-              : *options.partition;
-    scenario.rates = plan.rates;
-    scenario.nics = options.nics;
-    if (plan.between) scenario.between = *plan.between;
-    if (options.hardware.calibrated) scenario.calibrated = calibrated_costs(plan.gpu);
-    scenario.granularity = plan.tile;
-    return judge_by_simulation(std::move(scenario), plan.memory_limit, memory_of);
-  };
-  Problem tried = options.job;
+// Return the ways that are compared: the schemes that need no number and, if there are nodes or another one
+// was asked for, two-level or that scheme in every partition.
+std::vector<Problem> compared_ways(const Plan& plan) {
+  const Problem& job = plan.options.job;
+  Problem tried = job;
   set_scheme(tried, name_of(Scheme::ring));
-  const BalanceOf counted = [&](const Problem& job) {
-    return options.is_searched() ? balance_of(Work(job, plan.tile), job.speeds) : balance_of(job);
-  };
-  std::vector<Choice> choices =
-      all_choices(tried, plan.rates, plan.memory_limit, memory_of, counted);
-  for (Choice& choice : choices)
-    if (is_followed(choice.job) || plan.between || options.hardware.calibrated)
-      choice = simulated(choice.job);
-  if (options.job.scheme == Scheme::ulysses && options.job.slices > 1)
-    choices.push_back(simulated(options.job));
-  const bool is_compared = options.job.scheme == Scheme::ring || is_plain(options.job);
-  if (options.job.scheme == Scheme::ulysses || (is_compared && !plan.between)) return choices;
+  std::vector<Problem> ways = all_ways(tried);
+  const bool is_compared = job.scheme == Scheme::ring || is_plain(job);
+  if (job.scheme == Scheme::ulysses && job.slices > 1) ways.push_back(job);
+  if (job.scheme == Scheme::ulysses || (is_compared && !plan.between)) return ways;
   std::vector<PartitionSpec> partitions(std::begin(kAllPartitions), std::end(kAllPartitions));
-  if (options.job.partition == PartitionKind::dealt) partitions.push_back(options.job.partition);
-  tried = options.job;
+  if (job.partition == PartitionKind::dealt) partitions.push_back(job.partition);
+  tried = job;
   if (is_compared) tried.scheme = Scheme::two_level;
   for (const PartitionSpec& partition : partitions) {
     tried.partition = partition;
-    choices.push_back(simulated(tried));
+    ways.push_back(tried);
+  }
+  return ways;
+}
+
+Choice judge_simulated(const Plan& plan, const Problem& job, const MemoryOf& memory_of) {
+  const PlanOptions& options = plan.options;
+  Scenario scenario;
+  scenario.job = job;
+  // A loop of messages sees which rows a rank has, also in Ulysses.
+  if (job.scheme == Scheme::ulysses && options.partition)
+    scenario.job.partition = options.job.partition == PartitionKind::dealt || options.is_searched()
+                                 ? options.job.partition
+                                 : *options.partition;
+  scenario.rates = plan.rates;
+  scenario.nics = options.nics;
+  scenario.between = plan.between.value_or(Link{});
+  scenario.calibrated = plan.calls;
+  scenario.granularity = plan.tile;
+  return judge_by_simulation(std::move(scenario), plan.memory_limit, memory_of);
+}
+
+// Judge all ways: by the closed forms, or by following the scheme's loop where it has none.
+std::vector<Choice> all_choices(const Plan& plan, const MemoryOf& memory_of) {
+  std::map<std::string, Balance> balances;  // of a ring and an all-gather, by partition
+  const auto balance = [&](const Problem& job) {
+    if (job.scheme == Scheme::ulysses) return balance_of(job);
+    const auto [found, is_new] = balances.try_emplace(job.partition.name());
+    if (is_new)
+      found->second = plan.options.is_searched() ? balance_of(Work(job, plan.tile), job.speeds)
+                                                 : balance_of(job);
+    return found->second;
+  };
+  std::vector<Choice> choices;
+  for (const Problem& job : compared_ways(plan)) {
+    const bool has_closed_form = (is_plain(job) || job.scheme == Scheme::ulysses) &&
+                                 !is_followed(job) && !plan.between && !plan.calls;
+    choices.push_back(has_closed_form
+                          ? judge(job, balance(job), plan.rates, plan.memory_limit, memory_of)
+                          : judge_simulated(plan, job, memory_of));
   }
   return choices;
 }
@@ -242,11 +189,15 @@ constexpr Granularity kCpuTile = {kTileRows, kVectorWidth};
 // Throw InputError for unknown hardware or a bad table. With --measure this takes about 2 s.
 Plan make_plan(const PlanOptions& options) {
   Plan plan;
+  static_cast<Hardware&>(plan) =
+      find_hardware(options.hardware, options.job, options.job.world_size);
   plan.options = options;
-  options.hardware.measure ? measure_machine(plan) : look_up_machine(plan);
+  if (plan.is_measured) share_cores(plan);
+  plan.tensor_link = plan.pipeline_link = plan.weight_link = plan.link;
+  if (options.model) plan.model = model_plan(plan);
   place_groups(plan);
   if (options.is_searched()) {
-    plan.tile = options.hardware.measure ? kCpuTile : kGpuTile;
+    plan.tile = plan.is_measured ? kCpuTile : kGpuTile;
     plan.options.job.partition = *options.partition;
     deal_out_as_given(plan.options.job, plan.tile);
   }
@@ -288,15 +239,65 @@ std::vector<MemoryPart> memory_bill(const PlanOptions& options, const Problem& j
   return model_memory_parts(job, *options.model, options.model_memory, rows);
 }
 
+namespace {
+
+// Add what a model's step keeps in memory, and how it gets by with less.
+void add_model_memory(CommandFlags& flags, PlanOptions& plan) {
+  const std::string model = "--model NAME or --width N", backward = "--backward";
+  ModelMemory& memory = plan.model_memory;
+  flags
+      .name("--recompute", memory.recompute, "none|attention|layer",
+            "what the model's backward pass computes again instead of keeping it (none)",
+            [](const std::string& text) { return parse_name(text, kAllRecomputes); })
+      .needs(model)
+      .needs(backward);
+  flags
+      .count("--chunks", memory.chunks,
+             "pieces of a rank's rows in which the MLP and the logits are computed, one after the "
+             "other; the MLP then again in the backward pass (1)")
+      .needs(model);
+  flags
+      .count("--micro-batches", plan.micro_batches,
+             "batches of a model's step, one after the other; gradients are added up once (1)")
+      .needs(model)
+      .needs(backward);
+  flags
+      .integer("--zero", memory.zero_stage,
+               "stage of ZeRO: 1 deals out the optimizer's states over the ranks, 2 gradients as "
+               "well, 3 weights as well (0)",
+               0, 3)
+      .needs(model)
+      .needs(backward);
+  flags
+      .number("--logit-bytes", memory.logit_bytes, {1, 1e3, true, "a number from 1 to 1000"},
+              "that a logit and its gradients take at the peak; PyTorch's cross_entropy of bf16 "
+              "logits: 14 (4)")
+      .needs(model)
+      .needs(backward);
+  flags
+      .name("--gradients", memory.f32_gradients, "stored|f32",
+            "of weights, kept in the storage type, or in f32 as Megatron-LM does (stored)",
+            [](const std::string& text) {
+              if (text == "stored" || text == "f32") return text == "f32";
+              throw InputError(fmt::format("'{}' given; accepted: stored, f32", text));
+            })
+      .needs(model)
+      .needs(backward);
+}
+
+}  // namespace
+
 Finish declare_plan(CommandFlags& flags) {
   const auto plan = std::make_shared<PlanOptions>();
   const auto model = std::make_shared<ModelSizes>();  // 0: not given
-  const auto gradients = std::make_shared<std::optional<std::string>>();
-  const auto nodes = std::make_shared<std::optional<int>>();
   const auto groups = std::make_shared<GroupFlags>();
-  add_problem(flags, plan->job);
-  flags.count("--layers", plan->job.layers,
-              "layers, whose activations are kept for the backward pass (1)");
+  for (const char* row : {"world-size", "seqlen", "batch", "heads", "heads-kv", "head-dim", "dtype",
+                          "mask", "backward"})
+    flags.row(plan->job, row);
+  flags
+      .count("--layers", plan->job.layers,
+             "layers, whose activations are kept for the backward pass (1)")
+      .needs("--backward or --model NAME or --width N");
   flags.value(
       "--partition", "contiguous|striped|zigzag|fold|documents:P|file:RANKS.npy|searched",
       "which rank holds which positions (the best of the first four); searched: one made for "
@@ -315,19 +316,14 @@ Finish declare_plan(CommandFlags& flags) {
   flags.integer("--kv-buffers", plan->job.kv_buffers,
                 "of a ring: buffers that a rank's blocks take turns in, as memory goes (2)", 2,
                 std::numeric_limits<int>::max(), "K");
-  flags.count(
-      "--width", model->width,
-      "of the rows between layers: counts a whole model, its memory and the time of a step, "
-      "with the next two");
-  flags.count("--hidden", model->hidden, "of the rows inside its MLP, which has three matrices");
-  flags.count("--vocab", model->vocab, "tokens that it tells apart");
-  add_model_memory(flags, plan->model_memory);
-  flags.count("--micro-batches", plan->micro_batches,
-              "batches of a model's step, one after the other; gradients are added up once (1)");
-  flags.integer("--zero", plan->model_memory.zero_stage,
-                "stage of ZeRO: 1 deals out the optimizer's states over the ranks, 2 gradients as "
-                "well, 3 weights as well (0)",
-                0, 3);
+  flags
+      .count("--width", model->width,
+             "of the rows between layers: counts a whole model, its memory and the time of a step, "
+             "with the next two")
+      .needs("--hidden N");
+  flags.count("--hidden", model->hidden, "of the rows inside its MLP, which has three matrices")
+      .needs("--vocab N");
+  flags.count("--vocab", model->vocab, "tokens that it tells apart").needs("--width N");
   flags.value(
       "--model", "NAME",
       "a model's layers, heads and sizes instead of --layers to --vocab: llama3-8b, llama3-70b, "
@@ -340,14 +336,8 @@ Finish declare_plan(CommandFlags& flags) {
         plan->job.layers = found.layers;
         *model = found.sizes;
       });
-  flags.number("--logit-bytes", plan->model_memory.logit_bytes,
-               {1, 1e3, true, "a number from 1 to 1000"},
-               "that a logit and its gradients take at the peak; PyTorch's cross_entropy of bf16 "
-               "logits: 14 (4)");
-  flags.one_of("--gradients", {"stored", "f32"}, *gradients,
-               "of weights, kept in the storage type, or in f32 as Megatron-LM does (stored)");
+  add_model_memory(flags, *plan);
   add_hardware(flags, plan->hardware);
-  add_nodes(flags, *nodes, plan->between);
   flags.integer("--nics", plan->nics, "links between nodes that a node has (1)", 1, 1 << 20, "K");
   flags.number("--memory-fraction", plan->memory_fraction,
                {0, 1, false, "a number above 0 and up to 1"},
@@ -355,15 +345,14 @@ Finish declare_plan(CommandFlags& flags) {
   add_groups(flags, *plan, *groups);
   flags.flag("--explain", plan->explain, "say how every number comes about");
   flags.flag("--json", plan->json, "print one JSON object");
-  return [plan, model, gradients, nodes, groups, &flags] {
+  return [plan, model, groups, &flags] {
     for (const char* const flag :
          {"--layers", "--heads", "--heads-kv", "--head-dim", "--width", "--hidden", "--vocab"})
       if (flags.given("--model") && flags.given(flag))
         contradiction(flag, "given beside --model", "one of them");
-    plan->model_memory.f32_gradients = *gradients == "f32";
-    plan->model = checked_model(*model);
+    if (model->width > 0) plan->model = *model;
     std::vector<PlanOptions> plans = with_contexts(flags, *plan, *groups);
-    for (PlanOptions& each : plans) complete(each, *nodes);
+    for (PlanOptions& each : plans) complete(flags, each);
     PlanOptions first = plans.front();
     if (groups->context == "all") first.contexts = std::move(plans);
     return first;
@@ -388,6 +377,7 @@ int carry_out(const PlanOptions& options) {
   if (options.json) {
     Fields fields = plan_fields(plan);
     if (!contexts.empty()) fields.emplace_back("contexts", contexts);
+    if (options.explain) fields.emplace_back("explanation", plan_explanation(plan));
     print_out(json_line(fields));
     return 0;
   }

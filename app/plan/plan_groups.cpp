@@ -195,7 +195,7 @@ void split_up(PlanOptions& options) {
   const int context = options.job.world_size;
   int nodes = ceil_div(context, std::max(1, options.ranks_a_node / split.tensor));
   while (context % nodes != 0) ++nodes;
-  options.job.nodes = options.between ? nodes : 1;
+  options.job.nodes = options.hardware.between ? nodes : 1;
 }
 
 void place_groups(Plan& plan) {

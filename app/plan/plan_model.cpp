@@ -91,7 +91,10 @@ struct ProductBench {
 
 }  // namespace
 
-ModelPlan measured_model(const Problem& job, const ModelSizes& sizes) {
+ModelPlan model_plan(const Plan& plan) {
+  const Problem& job = plan.options.job;
+  const ModelSizes& sizes = *plan.options.model;
+  if (!plan.is_measured) return {sizes, model_figures(plan.gpu, job.dtype), {}, {}};
   const int busy = std::min(cores(), job.world_size);
   std::vector<std::unique_ptr<ProductBench>> benches;
   for (int i = 0; i < busy; ++i) benches.push_back(std::make_unique<ProductBench>());
@@ -132,7 +135,7 @@ double tokens_per_s(const Plan& plan) {
 // Return the share of the device's peak that a rank's FLOP/s are, or none for a machine that was
 // measured, whose peak is not known.
 std::optional<double> mfu_of(const Plan& plan) {
-  if (plan.options.hardware.measure) return std::nullopt;
+  if (plan.is_measured) return std::nullopt;
   return model_flops_per_s(plan) / plan.gpu.peak_flops(plan.chosen.job.dtype);
 }
 
@@ -144,111 +147,27 @@ std::string model_text(const Plan& plan) {
       20, "model",
       fmt::format("width {}, hidden {}, vocab {}, {}; {:.6g} weights", sizes.width, sizes.hidden,
                   sizes.vocab, count_text(plan.options.whole.layers, "layer"), weights_of(plan)));
-  text +=
-      fmt::format("{:<20}{:>12}{:>12}{:>12}\n", job.backward ? "time of a step" : "time of a pass",
-                  "in all", "a layer", "share");
   const auto row = [&](const char* name, double seconds, const std::string& layer,
                        const std::string& share) {
-    text += fmt::format("  {:<18}{:>13}{:>12}{}\n", name, seconds_text(seconds), layer, share);
+    return Fields{{"", name, job.backward ? "time of a step" : "time of a pass", -20,
+                   [](const std::string& part) { return "  " + part; }},
+                  {"", seconds, "in all", 13, seconds_text},
+                  {"", layer, "a layer", 12},
+                  {"", share, "share", 12}};
   };
+  std::vector<Fields> rows;
   for (const Part& part : parts_of(step))
     if (part.seconds != 0)
-      row(part.name, part.seconds,
-          part.of_layers ? seconds_text(part.seconds / static_cast<double>(step.layers)) : "",
-          fmt::format("{:>12}", percent_text(part.seconds / step.total())));
-  row("all of it", step.total(), seconds_text(step.layer()), "");
+      rows.push_back(
+          row(part.name, part.seconds,
+              part.of_layers ? seconds_text(part.seconds / static_cast<double>(step.layers)) : "",
+              percent_text(part.seconds / step.total())));
+  rows.push_back(row("all of it", step.total(), seconds_text(step.layer()), ""));
+  text += table_text(rows);
   text += fmt::format("  {:<18}{:.6g} tokens/s, {:.4g} FLOP/s a rank{}\n", "throughput",
                       tokens_per_s(plan), model_flops_per_s(plan),
                       mfu_of(plan) ? ", MFU " + percent_text(*mfu_of(plan)) : "");
   return text;
-}
-
-std::string model_explanation(const Plan& plan) {
-  const Problem& job = plan.chosen.job;
-  const AttentionShape& s = job.shape;
-  const ModelSizes& sizes = plan.model->sizes;
-  const ModelFigures& figures = plan.model->figures;
-  const StepTime& step = plan.model->step;
-  const double tokens = tokens_of(plan);
-  const bool measured = plan.options.hardware.measure, tiles = is_simulated(plan);
-  const int stage = plan.options.model_memory.zero_stage;
-  const WeightTraffic sent = weight_traffic(weights_of(plan, true), job.storage_bytes(),
-                                            plan.options.model_memory.sharers(job.world_size),
-                                            stage, job.layers, plan.options.micro_batches);
-  const auto flops = [&](const std::string& factors, double product) {
-    return fmt::format("2 x {:.0f} x {} x {} = {:.6g}", tokens, sizes.width, factors, product);
-  };
-  const auto value = [&](const char* name, const char* formula, const ValueSeconds& seconds) {
-    return Entry{name, formula,
-                 fmt::format("{:.3g} s forward, {:.3g} s backward a value", seconds.forward,
-                             seconds.backward),
-                 measured ? "not measured" : "bytes read and written / memory_gb_per_s"};
-  };
-  const auto sum = [](double bytes, double seconds) {
-    return fmt::format("{:.6g} bytes sent by a rank, {}", bytes, seconds_text(seconds));
-  };
-  const double to_experts = 2 * 2 * tokens * static_cast<double>(sizes.width) *
-                            job.storage_bytes() * (job.world_size - 1) / job.world_size,
-               to_host = 2 * kv_values(s, plan.rows) * job.storage_bytes();
-  return fmt::format("model: T = b c rows of a rank = {:.0f}, W width, F hidden, V vocab; {}\n",
-                     tokens,
-                     job.backward ? "backward each product costs two, dx = dy w^T and dw = x^T dy"
-                                  : "the forward pass only") +
-         entries_text(
-             {{"attention",
-               tiles ? "a layer of `simulate --measure`, by tiles, rows and hops" : "time above",
-               seconds_text(step.attention / static_cast<double>(step.layers)) + " a layer",
-               tiles ? "measured now; short blocks cost more than their FLOPs" : "as above"},
-              {"F of products",
-               measured ? "FLOPs of a large product / time" : "peak x product_share",
-               fmt::format("{:.4g} FLOP/s", figures.product_flops),
-               measured ? "measured now"
-                        : "table of hardware; without it attention's forward_share"},
-              {"projections", "2 T W d (2H + 2G) a layer forward, of Q, K, V and the output",
-               flops(fmt::format("{} x {}", s.head_dim, 2 * (s.num_heads + s.num_heads_kv)),
-                     projection_flops(s, sizes, tokens)),
-               "two FLOPs a multiply-add: S0, Arithmetic Complexity"},
-              {"MLP", "2 T W 3F a layer forward, gate, up and down",
-               flops(std::to_string(3 * sizes.hidden), mlp_flops(sizes, tokens)),
-               "S1 part one 2.2: rows by themselves, nothing is sent"},
-              {"head", "2 T W V forward",
-               flops(std::to_string(sizes.vocab), head_flops(sizes, tokens)),
-               sizes.tied ? "once a step; its matrix is the embedding" : "once a step"},
-              value("norms", "2 T W values a layer, T W before the head", figures.norm),
-              value("gates", "T F values a layer", figures.gate),
-              value("heads", "T (2H + 2G) d values a layer, turned and brought in order",
-                    figures.heads),
-              value("loss", "T V values", figures.loss),
-              {step.tensor > 0 ? "tensor" : "",
-               "4 sums a layer (6 with --recompute layer), 2 (T-1)/T b c W e / B + messages",
-               seconds_text(step.tensor) + " in all",
-               "Megatron-LM; with --sequence-parallel the rows are gathered twice more"},
-              {step.pipeline > 0 ? "pipeline" : "",
-               "(P-1) / V of a micro-batch without the head, and (P-1) messages each way",
-               seconds_text(step.pipeline) + "; M micro-batches on the slowest stage besides",
-               "Narayanan et al., 2021, section 2.2"},
-              {job.backward ? "weights" : "",
-               (sizes.tied ? "V W" : "2 V W") +
-                   std::string(" + W + L (W d (2H + 2G) + 3 W F + 2 W)"),
-               fmt::format("{:.6g} of a rank, AdamW {:.3g} s each", weights_of(plan, true),
-                           figures.update_s),
-               stage > 0 ? "every rank updates an N-th" : "every rank updates all of them"},
-              {job.backward ? "gradients" : "",
-               (stage == 0   ? "2 "
-                : stage == 1 ? ""
-                             : "a micro-batch ") +
-                   std::string("(N-1)/N of 4 bytes a weight / B + messages"),
-               sum(sent.gradient_bytes, step.reduction),
-               "S1 part one 2.3: a sum over the context group; nothing hides it"},
-              {stage > 0 ? "gathered weights" : "",
-               (stage == 3 ? "2 a micro-batch " : "") + std::string("(N-1)/N e P / B"),
-               sum(sent.weight_bytes, step.gathering), "ZeRO, section 7; nothing hides it here"},
-              {"experts", "2 k T W e (N-1)/N a layer, rows to k experts on N ranks and back",
-               sum(to_experts, to_experts / plan.rates.bytes_per_s) + " with k = 2",
-               "not in this plan; S3, Section 14: MoE silence"},
-              {"KV offload", "2 b c d G e a layer, to the host",
-               sum(to_host, to_host / find_link("PCIe5").bytes_per_s) + " over PCIe5",
-               "not in this plan; S3, 8D: KV-cache offloading"}});
 }
 
 Fields model_fields(const Plan& plan) {
@@ -275,6 +194,54 @@ Fields model_fields(const Plan& plan) {
                          {"chunks", plan.options.model_memory.chunks},
                          {"zero_stage", plan.options.model_memory.zero_stage},
                          {"micro_batches", plan.options.micro_batches}};
+}
+
+Fields explained_model(const Plan& plan) {
+  const Problem& job = plan.chosen.job;
+  const ModelSizes& sizes = plan.model->sizes;
+  const ModelFigures& figures = plan.model->figures;
+  const StepTime& step = plan.model->step;
+  const double tokens = tokens_of(plan);
+  const int stage = plan.options.model_memory.zero_stage;
+  const WeightTraffic sent = weight_traffic(weights_of(plan, true), job.storage_bytes(),
+                                            plan.options.model_memory.sharers(job.world_size),
+                                            stage, job.layers, plan.options.micro_batches);
+  const auto value = [](const ValueSeconds& seconds) {
+    return fmt::format("{:.3g} s forward, {:.3g} s backward a value", seconds.forward,
+                       seconds.backward);
+  };
+  const auto sum = [](double bytes, double seconds) {
+    return fmt::format("{:.6g} bytes sent by a rank, {}", bytes, seconds_text(seconds));
+  };
+  const double to_experts = 2 * 2 * tokens * static_cast<double>(sizes.width) *
+                            job.storage_bytes() * (job.world_size - 1) / job.world_size,
+               to_host = 2 * kv_values(job.shape, plan.rows) * job.storage_bytes();
+  const bool tiles = is_simulated(plan);
+  return {{"rows", tokens},
+          {"width", sizes.width},
+          {"all_heads", 2 * (job.shape.num_heads + job.shape.num_heads_kv)},
+          {"hidden_3", 3 * sizes.hidden},
+          {"vocab", sizes.vocab},
+          {sizes.tied ? "tied" : "untied", true},
+          {tiles ? "by_tiles" : "as_above", true},
+          {"attention_s", step.attention / static_cast<double>(step.layers)},
+          {"values_from",
+           plan.is_measured ? "not measured" : "bytes read and written / memory_gb_per_s"},
+          {"norm", value(figures.norm)},
+          {"gate", value(figures.gate)},
+          {"heads", value(figures.heads)},
+          {"loss", value(figures.loss)},
+          {"weights", weights_of(plan, true)},
+          {"update_s", figures.update_s},
+          {"updated", stage > 0 ? "an N-th" : "all of them"},
+          {"sums", stage == 0   ? "2 "
+                   : stage == 1 ? ""
+                                : "a micro-batch "},
+          {"gradients", sum(sent.gradient_bytes, step.reduction)},
+          {"gathers", stage == 3 ? "2 a micro-batch " : ""},
+          {stage > 0 ? "gathered" : "", sum(sent.weight_bytes, step.gathering)},
+          {"experts", sum(to_experts, to_experts / plan.rates.bytes_per_s)},
+          {"to_host", sum(to_host, to_host / find_link("PCIe5").bytes_per_s)}};
 }
 
 }  // namespace ringscope

@@ -15,45 +15,12 @@
 
 namespace ringscope {
 
-Fields time_fields(double total, double compute, double imbalance, double exposed) {
-  return {{"total_s", total, "in all", 12, seconds_text},
-          {"compute_s", compute, "compute", 12, seconds_text},
-          {"imbalance_s", imbalance, "imbalance", 12, seconds_text},
-          {"exposed_s", exposed, "exposed", 12, seconds_text}};
-}
-
-// ---
-// The plan's numbers: a field has a key for programs, and a name where people read it in a line.
-
 namespace {
-
-template <class T>
-Field line(std::string_view key, const T& value, std::string_view name, const std::string& text) {
-  return {key, value, name, 0, [&](const T&) { return text; }};
-}
-std::string lines_text(const Fields& fields) {
-  std::string text;
-  for (const Field& field : fields)
-    if (!field.head.empty()) text += labelled_line(20, field.head, field.text);
-  return text;
-}
-
-// Return the name of the chosen way.
-std::string way_text(const Plan& plan) {
-  const Problem& job = plan.chosen.job;
-  if (job.scheme == Scheme::ulysses) return "ulysses";
-  return fmt::format("{}, {}", job.partition.name(), job.scheme_name());
-}
 
 std::string header_text(const Plan& plan) {
   const Problem& job = plan.chosen.job;
-  return fmt::format("{}\n{} of {}: {}, {}; {}: {:.4g} GB/s one way{}\n\n",
-                     problem_text(plan.options.whole), count_text(job.world_size, "rank"),
-                     plan.gpu.name, flops_text(plan.rates, job.backward),
-                     gib_text(plan.gpu.memory_bytes), plan.link.name, plan.rates.bytes_per_s / 1e9,
-                     plan.between ? fmt::format("; {} nodes, {} x {} between them", job.nodes,
-                                                plan.options.nics, plan.between->name)
-                                  : "") +
+  return problem_text(plan.options.whole) + "\n" + machine_text(plan, job, plan.options.nics) +
+         "\n\n" +
          (plan.options.groups() == 1
               ? ""
               : labelled_line(20, "a rank's share",
@@ -67,7 +34,8 @@ Fields feasible_fields(const Plan& plan) {
   const std::string why = chosen.obstacle.value_or(
       fmt::format("{} of {} a rank", gib_text(chosen.peak_bytes), gib_text(plan.memory_limit)));
   return {line("feasible", !chosen.obstacle, "feasible",
-               fmt::format("{}: {}; {}", chosen.obstacle ? "no" : "yes", way_text(plan), why)),
+               fmt::format("{}: {}; {}", chosen.obstacle ? "no" : "yes", way_text(plan.chosen.job),
+                           why)),
           {"why", chosen.obstacle}};
 }
 
@@ -119,6 +87,14 @@ Fields overlap_fields(const Plan& plan) {
   return fields;
 }
 
+// Return a time, all of it and in parts.
+Fields time_fields(const PassTime& time) {
+  return {{"total_s", time.total(), "in all", 12, seconds_text},
+          {"compute_s", time.compute, "compute", 12, seconds_text},
+          {"imbalance_s", time.imbalance, "imbalance", 12, seconds_text},
+          {"exposed_s", time.exposed, "exposed", 12, seconds_text}};
+}
+
 Fields pass_fields(const char* name, const PassTime& pass) {
   return Fields{{"", fmt::format("  {}", name), "time of a layer", -20}} + time_fields(pass);
 }
@@ -140,6 +116,9 @@ Fields choice_fields(const Plan& plan, const Choice& choice) {
   const bool is_best = plan.best && is_same_way(plan.choices[*plan.best].job, job);
   const char mark = is_best ? '*' : is_same_way(plan.chosen.job, job) ? '>' : ' ';
   const bool by_heads = job.scheme == Scheme::ulysses;
+  const LayerTime& time = choice.time;
+  const PassTime both{time.forward.compute + time.backward.compute, time.imbalance(),
+                      time.exposed(), time.total()};
   const Traffic traffic = traffic_of(job, busiest_sender(job));
   return Fields{{"scheme", job.scheme_name(), "  scheme", -16,
                  [=](const std::string& name) { return fmt::format("{} {}", mark, name); }},
@@ -148,9 +127,9 @@ Fields choice_fields(const Plan& plan, const Choice& choice) {
                 {"best", is_best},
                 {"feasible", !choice.obstacle},
                 {"why", choice.obstacle}} +
-         time_fields(choice.time) +
-         Fields{{"forward", time_fields(choice.time.forward)},
-                {job.backward ? "backward" : "", time_fields(choice.time.backward)},
+         time_fields(both) +
+         Fields{{"forward", time_fields(time.forward)},
+                {job.backward ? "backward" : "", time_fields(time.backward)},
                 {"imbalance", choice.balance.imbalance()},
                 {"balance_ceiling", choice.balance.ceiling(), "ceiling", 10, ratio_text},
                 {"sampled", choice.balance.sampled},
@@ -179,8 +158,8 @@ std::string choices_text(const Plan& plan) {
   }
   text +=
       plan.best ? "* the fastest that fits; within 1 % the first counts\n" : "none of them fits\n";
-  if (!plan.options.hardware.measure && !plan.options.hardware.calibrated) text += kCallsLeftOut;
-  if (plan.options.hardware.calibrated) text += "calls and merging are as in published runs\n";
+  if (!plan.is_measured && !plan.calls) text += kCallsLeftOut;
+  if (plan.calls) text += "calls and merging are as in published runs\n";
   if (sampled) text += "Imbalance and ceiling are from a sample of ranks and steps\n";
   if (plan.options.partition && plan.chosen.job.scheme == Scheme::ulysses)
     text += fmt::format(
@@ -282,7 +261,7 @@ Limit limit_of(const Plan& plan) {
 
 Fields limit_fields(const Plan& plan) {
   const Problem& job = plan.chosen.job;
-  const std::string way = way_text(plan);
+  const std::string way = way_text(plan.chosen.job);
   const bool fits = !plan.chosen.obstacle;
   const Limit limit = limit_of(plan);
   return {line("largest_seqlen", plan.largest_seqlen, fits ? "largest seqlen" : "would fit: seqlen",
@@ -309,10 +288,10 @@ Fields limit_fields(const Plan& plan) {
 }  // namespace
 
 std::string plan_text(const Plan& plan) {
-  return header_text(plan) + lines_text(feasible_fields(plan)) + "\n" + memory_text(plan) + "\n" +
-         lines_text(overlap_fields(plan)) + "\n" + time_text(plan) + "\n" +
+  return header_text(plan) + lines_text(20, feasible_fields(plan)) + "\n" + memory_text(plan) +
+         "\n" + lines_text(20, overlap_fields(plan)) + "\n" + time_text(plan) + "\n" +
          (plan.model ? model_text(plan) + "\n" : "") + choices_text(plan) + "\n" +
-         lines_text(limit_fields(plan)) +
+         lines_text(20, limit_fields(plan)) +
          (plan.options.groups() > 1 ? "\n" + groups_text(plan) : "");
 }
 
@@ -337,188 +316,9 @@ std::vector<Fields> contexts_fields(const std::vector<Plan>& plans) {
 }
 
 // ---
-// The explanation of the plan: each number's formula, with the numbers put in, and its source.
-
-std::string entries_text(const std::vector<Entry>& entries) {
-  std::string text;
-  for (const auto& [name, formula, numbers, source] : entries)
-    if (!name.empty())
-      text += fmt::format("{:<18}= {}\n{:<18}= {}   [{}]\n", name, formula, "", numbers, source);
-  return text;
-}
-
-namespace {
-
-std::vector<Entry> rate_entries(const Plan& plan) {
-  const std::string forward = fmt::format("{:.4g} FLOP/s", plan.rates.forward_flops);
-  const std::string link = fmt::format("{:.4g} bytes/s, {:.3g} s a message", plan.rates.bytes_per_s,
-                                       plan.rates.latency_s);
-  if (plan.options.hardware.measure)
-    return {{"F", "FLOPs of blocks attended / time, cores / ranks of it at most", forward,
-             "measured now"},
-            {"B", "bytes of blocks moved between two threads / time", link, "measured now"}};
-  return {{"F", "peak x forward_share",
-           fmt::format("{:.4g} x {:.3g} = {}", plan.gpu.peak_flops(plan.chosen.job.dtype),
-                       plan.gpu.forward_share, forward),
-           "table of hardware; S0 takes the peak itself"},
-          {"B", "one direction of " + plan.link.name, link,
-           "table of hardware; S1 and S3 add up both directions"}};
-}
-
-std::vector<Entry> work_entries(const Plan& plan) {
-  const Problem& job = plan.chosen.job;
-  const Balance& balance = plan.chosen.balance;
-  const double pairs = total_pairs(job);
-  return {{"FLOPs forward", "4 b H d pairs",
-           fmt::format("4 x {} x {} x {} x {:.6g} = {:.6g}", job.shape.batch, job.shape.num_heads,
-                       job.shape.head_dim, pairs, flops_of_pairs(job.shape, pairs, Pass::forward)),
-           "S0, Arithmetic Complexity; S1 part two 7.1 counts half"},
-          {job.backward ? "FLOPs backward" : "", "10 b H d pairs",
-           fmt::format("{:.6g}", flops_of_pairs(job.shape, pairs, Pass::backward)),
-           "S1 part two 8.1: five products for the forward's two"},
-          {"balance ceiling", "mean / slowest rank, summed over steps",
-           fmt::format("{:.6g} / {:.6g} = {:.4f}", balance.mean_rank, balance.slowest_steps(),
-                       balance.ceiling()),
-           "C20: N / (2N - 1) for contiguous ranks under a causal mask"}};
-}
-
-std::vector<Entry> traffic_entries(const Plan& plan) {
-  const Problem& job = plan.chosen.job;
-  const int rank = busiest_sender(job);
-  const Traffic traffic = traffic_of(job, rank);
-  const auto formula = [&](const char* by_heads, const char* of_blocks) {
-    return is_followed(job)                ? "all messages of the scheme's loop"
-           : job.scheme == Scheme::ulysses ? by_heads
-                                           : of_blocks;
-  };
-  return {{"bytes sent",
-           formula("(N-1)/N of Q, K, V and of the output", "2 b d G e (S - rows of one rank)"),
-           fmt::format("{:.6g} forward by rank {}", traffic.forward_bytes, rank),
-           "S0, Communication Complexity; S1 part one 4.4 counts a hop too many"},
-          {job.backward ? "bytes back" : "",
-           formula("(N-1)/N of dO and of dQ, dK, dV", "K, V again, and dK, dV in f32"),
-           fmt::format("{:.6g} backward by rank {}, {:.0f} hops in all", traffic.backward_bytes,
-                       rank, traffic.hops),
-           "S1 part two 8.2, put right: gradients follow their block"}};
-}
-
-std::string memory_lines(const Plan& plan) {
-  std::string text = "memory, " + std::string(kMemoryLetters) + "\n";
-  for (const MemoryPart& part : plan.memory)
-    text += fmt::format("  {:<34}= {} = {:.0f} bytes\n", part.name, part.formula, part.bytes);
-  return text +
-         "  [S0, Memory Complexity: 6 d c values, the output as stored; here it is summed in "
-         "f32]\n" +
-         (plan.model ? "  [P weights, W width, F hidden, V vocab, T = b c; ZeRO, section 3.1: 16 "
-                       "bytes a weight]\n"
-                     : "");
-}
-
-std::string threshold_lines(const Plan& plan) {
-  const Problem& job = plan.chosen.job;
-  if (job.world_size == 1) return "";
-  std::vector<Entry> entries;
-  for (const Pass pass : kAllPasses) {
-    const bool forward = pass == Pass::forward;
-    if (!forward && !job.backward) break;
-    const Overlap& overlap = forward ? plan.forward : plan.backward;
-    entries.push_back(
-        {forward ? "c*" : "c* backward",
-         forward ? "(F/B) (e/2) (G/H) / share" : "(F/B) ((2e + 8) / 10) (G/H) / share",
-         fmt::format("{:.4g} x {:.3g} x {}/{} / {:.4g} = {:.1f} rows, latency included",
-                     plan.rates.flops(pass) / plan.ring_rates().bytes_per_s,
-                     forward ? job.storage_bytes() / 2 : (2 * job.storage_bytes() + 8) / 10,
-                     job.shape.num_heads_kv, job.shape.num_heads, plan.share,
-                     overlap.threshold_rows),
-         "S0 and S3 entry 3: F/B for full masks, 2-byte values, as many kv heads"});
-    entries.push_back({forward ? "headroom" : "headroom backward", "c / c*",
-                       fmt::format("{:.0f} / {:.1f} = {:.4g}", plan.rows, overlap.threshold_rows,
-                                   overlap.headroom),
-                       "above 1 every hop hides beside the step's work"});
-  }
-  return entries_text(entries) +
-         fmt::format(
-             "{:<18}  share: of c^2 pairs, at the slowest rank of the emptiest step "
-             "beside a hop; with latency c* is where share c^2 FLOPs / F = hop(c)\n",
-             "");
-}
-
-Entry pass_entry(const Plan& plan, Pass pass) {
-  const Problem& job = plan.chosen.job;
-  const bool forward = pass == Pass::forward;
-  const std::string name = "time " + std::string(name_of(pass));
-  const PassTime& time = forward ? plan.chosen.time.forward : plan.chosen.time.backward;
-  const std::string numbers = fmt::format("{} compute + {} imbalance + {} exposed = {}",
-                                          seconds_text(time.compute), seconds_text(time.imbalance),
-                                          seconds_text(time.exposed), seconds_text(time.total()));
-  const std::string hop =
-      seconds_text(job.world_size == 1 ? 0 : hop_seconds(job, plan.rates, pass, plan.rows));
-  if (is_followed(job) || job.scheme == Scheme::two_level || plan.between ||
-      plan.options.hardware.calibrated)
-    return {name, "the scheme's loop, simulated; imbalance: what is waited with free links",
-            numbers, "core/tools/sim, as `simulate` says"};
-  switch (job.scheme) {
-    case Scheme::ring:
-      return {name,
-              "sum over steps of max(slowest rank's FLOPs / F, hop), hop " + hop +
-                  (forward ? "" : "; then the last gradient's hop"),
-              numbers, "S0, Communication Complexity; S4 part 3, Wall-Clock Time"};
-    case Scheme::allgather:
-      return {name, "(N-1) hops + slowest rank's FLOPs / F, hop " + hop, numbers,
-              "S1 part one 3.2: the gather is not hidden"};
-    default:
-      return {name, "bytes sent / B + FLOPs / (N F)", numbers,
-              "S3, related work: an all-to-all before and after"};
-  }
-}
-
-std::vector<Entry> time_entries(const Plan& plan) {
-  std::vector<Entry> entries{pass_entry(plan, Pass::forward)};
-  if (plan.chosen.job.backward) entries.push_back(pass_entry(plan, Pass::backward));
-  return entries;
-}
-
-std::vector<Entry> limit_entries(const Plan& plan) {
-  return {{"largest seqlen", "the largest S with memory(S) <= fraction x device memory",
-           fmt::format("{} in {:.3g} x {}", plan.largest_seqlen, plan.options.memory_fraction,
-                       gib_text(plan.gpu.memory_bytes)),
-           "C52: about N times that of one rank"},
-          {"smallest N", "the smallest N with memory(N) <= fraction x device memory",
-           plan.smallest_world_size ? std::to_string(*plan.smallest_world_size) : "none",
-           "S1 part one 2.4: memory falls as 1/N"},
-          {plan.hidden_seqlen ? "hidden from" : "", "c* N",
-           fmt::format("{:.0f} tokens", plan.hidden_seqlen.value_or(0)), "S0: s/N >= F/B"}};
-}
-
-}  // namespace
-
-std::string plan_explanation(const Plan& plan) {
-  return entries_text(rate_entries(plan)) + "\n" + entries_text(work_entries(plan)) + "\n" +
-         entries_text(traffic_entries(plan)) + "\n" + memory_lines(plan) + "\n" +
-         threshold_lines(plan) + "\n" + entries_text(time_entries(plan)) + "\n" +
-         (plan.model ? model_explanation(plan) + "\n" : "") + entries_text(limit_entries(plan));
-}
-
-// ---
 // The plan as fields for programs.
 
 namespace {
-
-Fields machine_fields(const Plan& plan) {
-  return {{"gpu", plan.gpu.name},
-          {"link", plan.link.name},
-          {plan.between ? "nodes" : "", plan.options.job.nodes},
-          {plan.between ? "between" : "", plan.between ? plan.between->name : ""},
-          {plan.between ? "nics" : "", plan.options.nics},
-          {"measured", plan.options.hardware.measure},
-          {"calibrated", plan.options.hardware.calibrated},
-          {"forward_flops", plan.rates.forward_flops},
-          {"backward_flops", plan.rates.backward_flops},
-          {"bytes_per_s", plan.rates.bytes_per_s},
-          {"latency_s", plan.rates.latency_s},
-          {"memory_bytes", plan.gpu.memory_bytes},
-          {"memory_limit_bytes", plan.memory_limit}};
-}
 
 // Return the parts that not every plan has.
 Fields optional_fields(const Plan& plan) {
@@ -531,7 +331,6 @@ Fields optional_fields(const Plan& plan) {
                                            {"found", options.job.partition.found()}});
   if (plan.model) fields.emplace_back("model", model_fields(plan));
   if (options.groups() > 1) fields.emplace_back("groups", groups_fields(plan));
-  if (options.explain) fields.emplace_back("explanation", plan_explanation(plan));
   return fields;
 }
 
@@ -539,6 +338,7 @@ Fields optional_fields(const Plan& plan) {
 
 Fields plan_fields(const Plan& plan) {
   const Problem& job = plan.chosen.job;
+  const PlanOptions& options = plan.options;
   std::vector<Fields> choices;
   for (const Choice& choice : plan.choices) choices.push_back(choice_fields(plan, choice));
   return feasible_fields(plan) +
@@ -548,7 +348,8 @@ Fields plan_fields(const Plan& plan) {
                 {"backward", job.backward},
                 {"layers", plan.options.whole.layers},
                 {"shape", shape_fields(plan.options.whole.shape)},
-                {"machine", machine_fields(plan)},
+                {"machine", machine_fields(plan, options.job, options.nics) +
+                                Fields{{"memory_limit_bytes", plan.memory_limit}}},
                 {"chosen", choice_fields(plan, plan.chosen)},
                 {"memory", memory_fields(plan)},
                 {"alone", alone_fields(plan)},

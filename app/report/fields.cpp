@@ -64,6 +64,13 @@ std::string labelled_line(int width, std::string_view label, std::string_view va
   return fmt::format("{:<{}}{}\n", label, width, value);
 }
 
+std::string lines_text(int width, const Fields& fields) {
+  std::string text;
+  for (const Field& field : fields)
+    if (!field.head.empty()) text += labelled_line(width, field.head, field.text);
+  return text;
+}
+
 std::string ratio_text(double ratio) { return fmt::format("{:.3f}", ratio); }
 std::string percent_text(double share) { return fmt::format("{:.1f} %", 100 * share); }
 std::string integer_text(double number) { return fmt::format("{:.0f}", number); }
@@ -76,17 +83,16 @@ Fields way_fields(const Problem& job) {
          Fields{{"scheme", job.scheme_name()}, {"shape", shape_fields(job.shape)}};
 }
 
+std::string way_text(const Problem& job) {
+  if (job.scheme == Scheme::ulysses) return job.scheme_name();
+  return fmt::format("{}, {}", job.partition.name(), job.scheme_name());
+}
+
 std::string problem_text(const Problem& job) {
   const AttentionShape& s = job.shape;
   return fmt::format("{} tokens x {} batch, {} heads ({} kv), head_dim {}, {}, mask {}, {}",
                      s.seqlen, s.batch, s.num_heads, s.num_heads_kv, s.head_dim, name_of(job.dtype),
                      job.mask.name(), job.backward ? "forward and backward" : "forward");
-}
-
-std::string flops_text(const Rates& rates, bool backward) {
-  const std::string forward = fmt::format("{:.4g} TFLOP/s", rates.forward_flops / 1e12);
-  if (!backward) return forward;
-  return fmt::format("{} forward, {:.4g} TFLOP/s backward", forward, rates.backward_flops / 1e12);
 }
 
 std::string shared_cores_text(int ranks, std::string_view consequence) {

@@ -1,7 +1,6 @@
 // What several commands report: fields, lines, formats of numbers, and where an output comes from.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,7 +9,6 @@
 
 #include "core/base/fields.h"
 #include "core/ring/problem.h"
-#include "core/tools/cost/time.h"
 
 namespace ringscope {
 
@@ -33,6 +31,15 @@ std::string json_line(const Fields& fields);
 // Return "label       value" and a line end.
 std::string labelled_line(int width, std::string_view label, std::string_view value);
 
+// A number that programs read under its key (unless that is "") and people as a line "label       text"
+// (likewise).
+template <class T>
+Field line(std::string_view key, const T& value, std::string_view label, const std::string& text) {
+  return {key, value, label, 0, [&](const T&) { return text; }};
+}
+// Return the lines of these fields.
+std::string lines_text(int width, const Fields& fields);
+
 // ---
 // Formats of numbers, beside those of core/base/text.h.
 
@@ -41,9 +48,6 @@ std::string percent_text(double share);   // "53.3 %"
 std::string integer_text(double number);  // "1024"
 std::string digits_text(double number);   // "0.0123", three digits
 
-// Return a seed as its digits, because readers of JSON take a number for a double of 53 bits.
-inline std::string seed_text(std::uint64_t seed) { return std::to_string(seed); }
-
 // ---
 // What several commands report.
 
@@ -51,10 +55,10 @@ Fields shape_fields(const AttentionShape& shape);
 // Return what is computed, and how it is distributed.
 Fields way_fields(const Problem& job);
 
+// Return "zigzag, ring", or "ulysses", which needs no partition.
+std::string way_text(const Problem& job);
 // Return "1024 tokens x 1 batch, 4 heads (4 kv), ..., forward", in a line without its end.
 std::string problem_text(const Problem& job);
-// Return "5 TFLOP/s", or the rates of both passes if the job has them.
-std::string flops_text(const Rates& rates, bool backward);
 // Return a line that says that `ranks` threads share this machine's cores and what follows, or ""
 // where there are enough.
 std::string shared_cores_text(int ranks, std::string_view consequence);

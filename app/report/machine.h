@@ -29,11 +29,6 @@ struct MemoryLimit {
 MemoryLimit available_memory();
 
 // ---
-// This machine as one on which `plan` and `simulate` place ranks.
-
-inline constexpr const char* kMeasuredGpu = "this machine's cores";
-inline constexpr const char* kMeasuredLink = "copying between threads";
-
 // Measure the kernels, and the copies between as many threads as a job of `ranks` ranks has, up to
 // a number that takes only a moment. Threads that take turns on a core find its caches full of each
 // other's values.

@@ -10,10 +10,12 @@
 #include <new>
 #include <utility>
 
-#include "app/report/build_commit.h"
 #include "core/trace/recorder.h"
 
 namespace ringscope {
+
+// Return git's hash at configure time, such as "1a2b3c4d5e6f", or "unknown" without git (build_commit.cmake).
+std::string build_commit();
 
 void print_out(std::string_view text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0)

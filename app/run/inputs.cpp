@@ -40,11 +40,37 @@ NpyDimensions dimensions_of(Layout layout) {
   }
 }
 
+// Return where batch, heads, seqlen and width lie among a file's axes.
+std::array<int, 4> axes_of(Layout layout) {
+  if (layout == Layout::bhsd) return {0, 1, 2, 3};
+  if (layout == Layout::sbhd) return {1, 2, 0, 3};
+  return {0, 2, 1, 3};
+}
+
 // Return [batch, heads, seqlen, head_dim] of a file's shape.
-std::array<Index, 4> canonical_sizes(Layout layout, std::array<Index, 4> shape) {
-  if (layout == Layout::sbhd) return {shape[1], shape[2], shape[0], shape[3]};
-  if (layout != Layout::bhsd) std::swap(shape[1], shape[2]);
-  return shape;
+std::array<Index, 4> canonical_sizes(Layout layout, const std::array<Index, 4>& shape) {
+  const auto [batch, heads, seqlen, width] = axes_of(layout);
+  return {shape[batch], shape[heads], shape[seqlen], shape[width]};
+}
+
+// Copy rows from their places in a file to those in the order of bhsd, or the other way round.
+std::vector<float> reordered(Layout layout, const std::array<Index, 4>& sizes,
+                             std::vector<float> values, bool to_file) {
+  if (layout == Layout::bhsd) return values;
+  const auto axes = axes_of(layout);
+  const auto shape = shape_in_file(layout, sizes);
+  const Index width = shape[3];
+  const std::array<Index, 3> stride{shape[1] * shape[2] * width, shape[2] * width, width};
+  std::vector<float> result(values.size());
+  Index in_order = 0;
+  for (Index b = 0; b < sizes[0]; ++b)
+    for (Index head = 0; head < sizes[1]; ++head)
+      for (Index row = 0; row < sizes[2]; ++row, in_order += width) {
+        const Index in_file = b * stride[axes[0]] + head * stride[axes[1]] + row * stride[axes[2]];
+        std::copy_n(values.begin() + (to_file ? in_order : in_file), width,
+                    result.begin() + (to_file ? in_file : in_order));
+      }
+  return result;
 }
 
 NamedHeader header_of(const char* flag, const std::string& path, const RunOptions& options) {
@@ -234,18 +260,20 @@ std::vector<float> read_tensor(const char* flag, const std::string& path, const 
   return joined_ranks(flag, options, sizes[3], parts, sizes[0] * sizes[1]);
 }
 
+std::array<Index, 4> shape_in_file(Layout layout, const std::array<Index, 4>& sizes) {
+  std::array<Index, 4> shape{};
+  for (int i = 0; i < 4; ++i) shape[axes_of(layout)[i]] = sizes[i];
+  return shape;
+}
+
 std::vector<float> from_layout(Layout layout, const std::array<Index, 4>& sizes,
                                std::vector<float> values) {
-  if (layout == Layout::bhsd) return values;
-  auto [batch, heads, seqlen, width] = sizes;
-  if (layout == Layout::sbhd) heads *= std::exchange(batch, 1);
-  std::vector<float> result(values.size());
-  for (Index b = 0; b < batch; ++b)
-    for (Index row = 0; row < seqlen; ++row)
-      for (Index head = 0; head < heads; ++head)
-        std::copy_n(values.begin() + ((b * seqlen + row) * heads + head) * width, width,
-                    result.begin() + ((b * heads + head) * seqlen + row) * width);
-  return result;
+  return reordered(layout, sizes, std::move(values), false);
+}
+
+std::vector<float> to_layout(Layout layout, const std::array<Index, 4>& sizes,
+                             std::vector<float> values) {
+  return reordered(layout, sizes, std::move(values), true);
 }
 
 InputPlan plan_inputs(const RunOptions& options) {

@@ -90,18 +90,10 @@ void write_outputs(const RunOptions& options, const Problem& config, const RingR
   const auto write_rows = [&](const char* flag, const std::optional<std::string>& path, Index heads,
                               const std::vector<float>& values) {
     if (!path) return;
-    std::array<Index, 4> sizes{shape.batch, heads, shape.seqlen, shape.head_dim};
-    std::vector<Index> axes(sizes.begin(), sizes.end());
-    if (options.layout == Layout::bhsd) return write_tensor(flag, path, axes, values);
-    if (options.layout == Layout::sbhd) {
-      axes = {shape.seqlen, shape.batch, heads, shape.head_dim};
-      sizes[1] *= std::exchange(sizes[0], 1);
-    } else {
-      std::swap(axes[1], axes[2]);
-      if (options.layout == Layout::thd) axes.erase(axes.begin());
-    }
-    std::swap(sizes[1], sizes[2]);
-    write_tensor(flag, path, axes, from_layout(options.layout, sizes, values));
+    const std::array<Index, 4> sizes{shape.batch, heads, shape.seqlen, shape.head_dim};
+    const auto in_file = shape_in_file(options.layout, sizes);
+    write_tensor(flag, path, {in_file.begin() + (options.layout == Layout::thd), in_file.end()},
+                 to_layout(options.layout, sizes, values));
   };
   write_rows("--out", options.out, shape.num_heads, run.outputs.out);
   write_tensor("--lse", options.lse, {shape.batch, shape.num_heads, shape.seqlen}, run.outputs.lse);

@@ -348,30 +348,43 @@ Report make_report(const Problem& config, const RingRun& run, std::optional<Verd
   return report;
 }
 
+namespace {
+
+Fields summary_fields(const Report& report) {
+  const RunSummary& s = report.summary;
+  const PartitionSpec& partition = report.config.partition;
+  const bool searched = partition.is_searched();
+  return {line("imbalance", s.imbalance, "imbalance, all steps together",
+               fmt::format("{:.3f} by pairs, {:.3f} by processor time", s.imbalance,
+                           s.measured_imbalance)),
+          line("balance_ceiling", s.balance_ceiling, "balance ceiling, step by step",
+               fmt::format("{:.3f} predicted, {:.3f} by processor time",
+                           report.predicted_balance_ceiling, s.measured_balance_ceiling)),
+          {"predicted_balance_ceiling", report.predicted_balance_ceiling},
+          line(searched ? "searched" : "", partition.found(), searched ? "searched partition" : "",
+               partition.found() + ", the best of all deals"),
+          line("exposed_s", s.exposed_s, "exposed communication", seconds_text(s.exposed_s)),
+          line("", 0, report.largest_loss.empty() ? "" : "largest loss", report.largest_loss),
+          {"measured", Fields{{"imbalance", s.measured_imbalance},
+                              {"balance_ceiling", s.measured_balance_ceiling}}}};
+}
+
+}  // namespace
+
 std::string report_json(const Report& report) {
   const Problem& config = report.config;
-  const RunSummary& summary = report.summary;
   return json_line(
-      way_fields(config) +
-      Fields{
-          {"backend", report.backend},
-          {report.engine_notes.empty() ? "" : "engine_notes", report.engine_notes},
-          {config.scheme == Scheme::ring ? "kv_buffers" : "", config.used_kv_buffers()},
-          {"softmax_scale", config.scale()},
-          {"vector_width", kVectorWidth},
-          {"wall_s", report.wall_s},
-          {"ranks", report.ranks},
-          {"imbalance", summary.imbalance},
-          {"balance_ceiling", summary.balance_ceiling},
-          {"predicted_balance_ceiling", report.predicted_balance_ceiling},
-          {"exposed_s", summary.exposed_s},
-          {config.speeds.empty() ? "" : "speeds", config.speeds},
-          {config.partition.is_searched() ? "searched" : "", config.partition.found()},
-          {"measured", Fields{{"imbalance", summary.measured_imbalance},
-                              {"balance_ceiling", summary.measured_balance_ceiling}}},
-          {report.verdict ? "verify" : "",
-           report.verdict ? verdict_fields(*report.verdict) : Fields()},
-      });
+      way_fields(config) + summary_fields(report) +
+      Fields{{"backend", report.backend},
+             {report.engine_notes.empty() ? "" : "engine_notes", report.engine_notes},
+             {config.scheme == Scheme::ring ? "kv_buffers" : "", config.used_kv_buffers()},
+             {"softmax_scale", config.scale()},
+             {"vector_width", kVectorWidth},
+             {"wall_s", report.wall_s},
+             {"ranks", report.ranks},
+             {config.speeds.empty() ? "" : "speeds", config.speeds},
+             {report.verdict ? "verify" : "",
+              report.verdict ? verdict_fields(*report.verdict) : Fields()}});
 }
 
 // ---
@@ -405,20 +418,8 @@ std::string verdict_text(const Verdict& verdict, DType dtype, bool backward) {
 }  // namespace
 
 std::string report_text(const Report& report) {
-  const RunSummary& summary = report.summary;
-  std::string text = header_line(report) + table_text(report.ranks) + "\n";
-  text +=
-      fmt::format("imbalance, all steps together     {:.3f} by pairs, {:.3f} by processor time\n",
-                  summary.imbalance, summary.measured_imbalance);
-  text +=
-      fmt::format("balance ceiling, step by step     {:.3f} predicted, {:.3f} by processor time\n",
-                  report.predicted_balance_ceiling, summary.measured_balance_ceiling);
-  if (const PartitionSpec& partition = report.config.partition; partition.is_searched())
-    text += fmt::format("searched partition                {}, the best of all deals\n",
-                        partition.found());
-  text += fmt::format("exposed communication             {}\n", seconds_text(summary.exposed_s));
-  if (!report.largest_loss.empty())
-    text += fmt::format("largest loss                      {}\n", report.largest_loss);
+  std::string text = header_line(report) + table_text(report.ranks) + "\n" +
+                     lines_text(34, summary_fields(report));
   if (report.backend == "cpu")
     text += shared_cores_text(report.config.world_size, "busy, waiting and exposed times include");
   if (report.dropped_events > 0)

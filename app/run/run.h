@@ -24,8 +24,11 @@ namespace ringscope {
 // heads, head_dim] without a batch.
 enum class Layout { bhsd, bshd, sbhd, thd };
 
-// Return the layout that `text` names. Throw an InputError that lists the accepted names.
-Layout parse_layout(std::string_view text);
+inline constexpr Layout kAllLayouts[] = {Layout::bhsd, Layout::bshd, Layout::sbhd, Layout::thd};
+constexpr std::string_view name_of(Layout layout) {
+  constexpr std::string_view names[] = {"bhsd", "bshd", "sbhd", "thd"};
+  return names[static_cast<int>(layout)];
+}
 
 // An empty optional was not given.
 struct RunOptions {
@@ -84,11 +87,13 @@ std::vector<float> read_tensor(const char* flag, const std::string& path, const 
 std::vector<float> joined_ranks(const char* flag, const RunOptions& options, Index width,
                                 const std::vector<std::vector<float>>& parts, Index heads);
 
-// Return a tensor of `sizes` [batch, heads, seqlen, width] that is ordered as the layout says in the
-// order of bhsd; or, with heads (sbhd: those of all batch entries) and seqlen exchanged in `sizes`,
-// the other way round.
+// Return the shape that a tensor of `sizes` [batch, heads, seqlen, width] has in a file; thd: behind a 1.
+std::array<Index, 4> shape_in_file(Layout layout, const std::array<Index, 4>& sizes);
+// Return such a tensor, which is ordered as in a file, in the order of bhsd; or the other way round.
 std::vector<float> from_layout(Layout layout, const std::array<Index, 4>& sizes,
                                std::vector<float> values);
+std::vector<float> to_layout(Layout layout, const std::array<Index, 4>& sizes,
+                             std::vector<float> values);
 
 // Throw InputError naming flag, file, value and what would be accepted.
 InputPlan plan_inputs(const RunOptions& options);

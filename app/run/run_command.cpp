@@ -222,14 +222,6 @@ void check(RunOptions& run, const CommandFlags& flags) {
 
 }  // namespace
 
-Layout parse_layout(std::string_view text) {
-  if (text == "bhsd") return Layout::bhsd;
-  if (text == "bshd") return Layout::bshd;
-  if (text == "sbhd") return Layout::sbhd;
-  if (text == "thd") return Layout::thd;
-  throw InputError(fmt::format("'{}' given; accepted: bhsd, bshd, sbhd, thd", text));
-}
-
 void add_tensors(CommandFlags& flags, RunOptions& run) {
   const std::string q = "--q FILE", k = "--k FILE", v = "--v FILE";
   flags
@@ -243,7 +235,7 @@ void add_tensors(CommandFlags& flags, RunOptions& run) {
       .name("--layout", run.layout, "bhsd|bshd|sbhd|thd",
             "order of the axes in the files: b batch, h heads, s seqlen, d head_dim; thd: no "
             "batch (bhsd)",
-            parse_layout)
+            [](const std::string& text) { return parse_name(text, kAllLayouts); })
       .needs(q);
   constexpr double kMost = std::numeric_limits<float>::max();
   flags.number("--scale", run.job.softmax_scale,

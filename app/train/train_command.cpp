@@ -33,19 +33,6 @@
 
 namespace ringscope {
 
-// A mask, whose name is kept.
-template <class Text>
-struct MaskNamed {
-  Text& name;
-};
-inline void read_value(MaskNamed<std::string>& to, std::string_view text, const MemberRow&) {
-  to.name = MaskSpec::parse(text).name();
-}
-template <class Text>
-std::string name_of(const MaskNamed<Text>& mask) {
-  return mask.name;
-}
-
 inline constexpr Range kModelSizes = {1, 0x7fffffff};
 
 // The sizes of a model, which a checkpoint keeps, and what else people set of its training.
@@ -65,11 +52,10 @@ void describe(S& shape, F&& row) {
 template <class S, class F>
 requires kIs<S, TrainingSettings>
 void describe(S& settings, F&& row) {
-  using Text = std::conditional_t<std::is_const_v<S>, const std::string, std::string>;
   describe(settings.shape, row);
   row(MemberRow("batch", "N", "sequences a step ({})").in(kModelSizes), settings.batch);
   row(MemberRow("seqlen", "N", "bytes of each ({})").in(kModelSizes), settings.seqlen);
-  row(MemberRow("mask", "MASK", kMaskHelp).quoted(), MaskNamed<Text>{settings.mask});
+  row(MemberRow("mask", "MASK", kMaskHelp), settings.mask);
   row(MemberRow("lr", "X", "learning rate of AdamW ({})").in(kAbove0), settings.adam.rate);
   row(MemberRow("seed", "N", "of the first weights and of the pieces of text ({})").in({0}),
       settings.seed);
@@ -244,8 +230,9 @@ TrainingSettings settings_of(const TrainOptions& options, const Checkpoint* star
   }
   if (start == nullptr && !options.given.contains("heads-kv"))
     settings.shape.num_heads_kv = settings.shape.num_heads;
-  for_flag("--mask '" + settings.mask + "':",
-           [&] { MaskSpec::parse(settings.mask).for_seqlen(settings.seqlen); });
+  const MaskSpec mask = for_flag("--mask:", [&] { return MaskSpec::parse(settings.mask); });
+  settings.mask = mask.name();
+  for_flag("--mask '" + settings.mask + "':", [&] { mask.for_seqlen(settings.seqlen); });
   const ModelShape& shape = settings.shape;
   validate_for_flags(
       {settings.batch, shape.num_heads, shape.num_heads_kv, settings.seqlen, shape.head_dim},
@@ -317,65 +304,6 @@ void require_training_memory(const TrainSetup& setup, Index ranks) {
                 checkpoints + static_cast<double>(setup.text.size()));
 }
 
-// What rank 0 keeps of a run: the losses, which are written at the end, and a checkpoint from time
-// to time.
-class TrainJournal {
- public:
-  // Both arguments must outlive this object.
-  TrainJournal(const TrainOptions& options, const TrainSetup& setup)
-      : options_(options), setup_(setup) {}
-
-  // Keep the loss of a step, and write a checkpoint if one is due. Throw RunError.
-  void note(const StepReport& report, const TrainingRank& rank_0) {
-    losses_.push_back(report.loss);
-    const Index every = setup_.plan.checkpoint_every;
-    if (every == 0 || report.step % every != 0) return;
-    write_end(rank_0.checkpoint());
-    saved_step_ = report.step;
-  }
-
-  // Write a table for other programs, a row per step, with nine digits, which tell all f32 apart.
-  // The first row says where they come from, too. Throw RunError.
-  void write_losses() const {
-    if (!options_.loss_csv) return;
-    std::string text = "step,loss,version,commit,command,seed,machine,time\n", origin;
-    for (const auto& [name, value] : provenance()) origin += "," + csv_field(value);
-    Index step = setup_.plan.steps_before();
-    for (const double loss : losses_) {
-      text += fmt::format("{},{:.9g}{}\n", ++step, loss, origin);
-      origin = ",,,,,,";
-    }
-    for_flag("--loss-csv", [&] { write_file(*options_.loss_csv, text); });
-  }
-
-  // Write the last checkpoint. Throw RunError.
-  void write_end(const Checkpoint& end) const {
-    if (options_.checkpoint && end.step != saved_step_)
-      for_flag("--checkpoint", [&] { save_checkpoint(*options_.checkpoint, end); });
-  }
-
-  // Write the losses when the run has failed. Return the failure, whose message also says if they
-  // could not be written.
-  RunError close_failed(const RunError& failure) const {
-    if (losses_.empty()) return failure;  // nothing to lose
-    try {
-      write_losses();
-      return failure;
-    } catch (const std::exception& error) {
-      return RunError(fmt::format("{}; and its losses are lost: {}", failure.what(), error.what()),
-                      failure.rank(), failure.step());
-    }
-  }
-
-  const std::vector<double>& losses() const { return losses_; }  // of this run
-
- private:
-  const TrainOptions& options_;
-  const TrainSetup& setup_;
-  std::vector<double> losses_;
-  Index saved_step_ = -1;
-};
-
 // Rank 0 reads text and checkpoint and broadcasts them.
 class TrainJob : public Job {
  public:
@@ -386,7 +314,6 @@ class TrainJob : public Job {
     if (!is_first()) return;
     set_up(options_, ranks_, setup_);
     require_training_memory(setup_, ranks_here());
-    journal_.emplace(options_, setup_);
   }
 
   void run() override {
@@ -407,8 +334,8 @@ class TrainJob : public Job {
       bar.emplace("training");
       step_under_way_ = setup_.plan.steps_before() + 1;
       after_step = [&](const StepReport& report, const TrainingRank& rank_0) {
-        const std::lock_guard lock(journal_mutex_);
-        journal_->note(report, rank_0);
+        const std::lock_guard lock(losses_mutex_);
+        note(report, rank_0);
         const auto done = static_cast<double>(report.step - setup_.plan.steps_before());
         const Index all = setup_.plan.steps - setup_.plan.steps_before();
         bar->update(done / static_cast<double>(all));
@@ -431,13 +358,13 @@ class TrainJob : public Job {
         if (!first_failure) first_failure = as_run_error(error);
       }
     };
-    attempt([&] { journal_->write_losses(); });
-    attempt([&] { journal_->write_end(finished_.end); });
+    attempt([&] { write_losses(); });
+    attempt([&] { write_end(finished_.end); });
     if (options_.trace)
       attempt([&] {
         for_flag("--trace", [&] { write_chrome_trace(*options_.trace, *finished_.recording); });
       });
-    const TrainReport report{options_, setup_, finished_, journal_->losses(), seconds_};
+    const TrainReport report{options_, setup_, finished_, losses_, seconds_};
     if (options_.loss_csv != "/dev/stdout")
       attempt([&] { print_out(options_.json ? train_json(report) : train_text(report)); });
     if (first_failure) throw *first_failure;
@@ -449,9 +376,9 @@ class TrainJob : public Job {
     if (step == 0) return failure;
     const RunError named(fmt::format("{}; in training step {}", failure.what(), step),
                          failure.rank(), failure.step());
-    // A journal that is written to a disk that hangs must not hold up the end.
-    const std::unique_lock lock(journal_mutex_, std::chrono::seconds(1));
-    return lock ? journal_->close_failed(named) : named;
+    // Losses that are written to a disk that hangs must not hold up the end.
+    const std::unique_lock lock(losses_mutex_, std::chrono::seconds(1));
+    return lock ? close_failed(named) : named;
   }
 
  private:
@@ -471,6 +398,47 @@ class TrainJob : public Job {
     return here / others;
   }
 
+  // Keep the loss of a step, and write a checkpoint if one is due. Throw RunError, as do the next two.
+  void note(const StepReport& report, const TrainingRank& rank_0) {
+    losses_.push_back(report.loss);
+    const Index every = setup_.plan.checkpoint_every;
+    if (every == 0 || report.step % every != 0) return;
+    write_end(rank_0.checkpoint());
+    saved_step_ = report.step;
+  }
+
+  // Write a table for other programs, a row per step, with nine digits, which tell all f32 apart.
+  // The first row says where they come from, too.
+  void write_losses() const {
+    if (!options_.loss_csv) return;
+    std::string text = "step,loss,version,commit,command,seed,machine,time\n", origin;
+    for (const auto& [name, value] : provenance()) origin += "," + csv_field(value);
+    Index step = setup_.plan.steps_before();
+    for (const double loss : losses_) {
+      text += fmt::format("{},{:.9g}{}\n", ++step, loss, origin);
+      origin = ",,,,,,";
+    }
+    for_flag("--loss-csv", [&] { write_file(*options_.loss_csv, text); });
+  }
+
+  void write_end(const Checkpoint& end) const {
+    if (options_.checkpoint && end.step != saved_step_)
+      for_flag("--checkpoint", [&] { save_checkpoint(*options_.checkpoint, end); });
+  }
+
+  // Write the losses when the run has failed. Return the failure, whose message also says if they
+  // could not be written.
+  RunError close_failed(const RunError& failure) const {
+    if (losses_.empty()) return failure;  // nothing to lose
+    try {
+      write_losses();
+      return failure;
+    } catch (const std::exception& error) {
+      return RunError(fmt::format("{}; and its losses are lost: {}", failure.what(), error.what()),
+                      failure.rank(), failure.step());
+    }
+  }
+
   FinishedTraining train(const AfterStep& after_step) {
 #ifdef RINGSCOPE_HAS_MPI
     if (rank()) return train_on_mpi(*session_, setup_.plan, setup_.text, after_step);
@@ -478,7 +446,7 @@ class TrainJob : public Job {
     try {
       return train_on_threads(setup_.plan, setup_.text, after_step);
     } catch (const std::exception& error) {
-      throw journal_->close_failed(as_run_error(error));
+      throw close_failed(as_run_error(error));
     }
   }
 
@@ -487,9 +455,10 @@ class TrainJob : public Job {
   TrainSetup setup_;
   FinishedTraining finished_;
   double seconds_ = 0;
-  std::optional<TrainJournal> journal_;    // only on rank 0
-  std::atomic<Index> step_under_way_ = 0;  // likewise, while it trains
-  std::timed_mutex journal_mutex_;
+  std::vector<double> losses_;             // of this run; only on rank 0, as the next two
+  Index saved_step_ = -1;                  // of the last checkpoint
+  std::atomic<Index> step_under_way_ = 0;  // while it trains
+  std::timed_mutex losses_mutex_;
 };
 
 }  // namespace
@@ -542,7 +511,6 @@ Finish declare_train(CommandFlags& flags) {
       if (flags.given("--" + name)) train->given[name] = text_of(member);
     });
     if (train->loss_csv == "-") train->loss_csv = "/dev/stdout";
-    check_ranks(train->ranks);
     return *train;
   };
 }

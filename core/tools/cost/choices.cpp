@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <iterator>
-#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -39,12 +37,9 @@ std::optional<int> smallest_divisor(const Problem& job, double memory_bytes,
                                     const MemoryOf& memory_of) {
   const Index heads = std::gcd(job.shape.num_heads, job.shape.num_heads_kv);
   Problem tried = for_any_size(job);
-  for (Index n = 1; n <= heads && n <= std::numeric_limits<int>::max(); ++n) {
-    // Divisors above the root are computed from the other factor, so many heads take no time.
-    if (n > heads / n) n = heads / (heads / n);
-    if (heads % n != 0) continue;
+  for (Index n = 1; n <= min_of(heads, kMostSimulatedRanks); ++n) {
     tried.world_size = static_cast<int>(n);
-    if (memory_of(tried) <= memory_bytes) return tried.world_size;
+    if (heads % n == 0 && memory_of(tried) <= memory_bytes) return tried.world_size;
   }
   return std::nullopt;
 }
@@ -109,39 +104,25 @@ constexpr PartitionKind kByContiguity[] = {PartitionKind::contiguous, PartitionK
 
 }  // namespace
 
-std::vector<Choice> all_choices(const Problem& job, const Rates& rates, double memory_bytes,
-                                const MemoryOf& memory_of, const BalanceOf& counted) {
-  const auto judge = [&](const Problem& tried, const Balance& balance) {
-    return Choice{tried, balance, layer_time(tried, balance, rates), memory_of(tried),
-                  obstacle(tried, memory_bytes, memory_of)};
+std::vector<Problem> all_ways(const Problem& job) {
+  std::vector<Problem> ways;
+  const auto add = [&](Scheme scheme, const PartitionSpec& partition) {
+    ways.push_back(job);
+    ways.back().scheme = scheme;
+    ways.back().partition = partition;
   };
-  std::vector<Choice> choices, gathered;
-  Problem tried = job;
-  const auto judge_both = [&] {
-    const Balance balance = counted(tried);
-    tried.scheme = Scheme::ring;
-    choices.push_back(judge(tried, balance));
-    tried.scheme = Scheme::allgather;
-    gathered.push_back(judge(tried, balance));
-  };
-  const auto take_gathered = [&] {
-    std::move(gathered.begin(), gathered.end(), std::back_inserter(choices));
-    gathered.clear();
-  };
-  for (const PartitionKind partition : kByContiguity) {
-    tried.partition = partition;
-    judge_both();
-  }
-  take_gathered();
-  tried.partition = PartitionKind::contiguous;
-  tried.scheme = Scheme::ulysses;
-  choices.push_back(judge(tried, balance_of(tried)));
-  if (job.partition == PartitionKind::dealt || job.partition.is_searched()) {
-    tried.partition = job.partition;
-    judge_both();
-    take_gathered();
-  }
-  return choices;
+  for (const Scheme scheme : {Scheme::ring, Scheme::allgather})
+    for (const PartitionKind partition : kByContiguity) add(scheme, partition);
+  add(Scheme::ulysses, PartitionKind::contiguous);
+  if (job.partition == PartitionKind::dealt || job.partition.is_searched())
+    for (const Scheme scheme : {Scheme::ring, Scheme::allgather}) add(scheme, job.partition);
+  return ways;
+}
+
+Choice judge(const Problem& job, const Balance& balance, const Rates& rates, double memory_bytes,
+             const MemoryOf& memory_of) {
+  return {job, balance, layer_time(job, balance, rates), memory_of(job),
+          obstacle(job, memory_bytes, memory_of)};
 }
 
 std::optional<std::size_t> best_choice(const std::vector<Choice>& choices) {

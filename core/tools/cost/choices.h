@@ -48,18 +48,17 @@ struct Choice {
   std::optional<std::string> obstacle;  // why it can't run
 };
 
-// How evenly a ring's or an all-gather's work is spread: counted pair by pair, or in whole tiles.
-using BalanceOf = std::function<Balance(const Problem& job)>;
+// Return `job` in all partitions as a ring, then as an all-gather, and once with Ulysses. Under Ulysses
+// every rank computes on the whole sequence, so the partition makes no difference and is contiguous. If
+// the partition of `job` is none of the fixed ones, it comes last as a ring and as an all-gather.
+std::vector<Problem> all_ways(const Problem& job);
 
-// Judge `job` in all partitions as a ring and as an all-gather, and once with Ulysses. Under
-// Ulysses every rank computes on the whole sequence, so the partition makes no difference and is
-// reported as contiguous. If the partition of `job` is none of the fixed ones, judge it as well.
-std::vector<Choice> all_choices(
-    const Problem& job, const Rates& rates, double memory_bytes,
-    const MemoryOf& memory_of = peak_bytes,
-    const BalanceOf& counted = [](const Problem& some) { return balance_of(some); });
+// Judge one of them by the closed forms. `balance` is that of the job, counted pair by pair, or in whole
+// tiles.
+Choice judge(const Problem& job, const Balance& balance, const Rates& rates, double memory_bytes,
+             const MemoryOf& memory_of = peak_bytes);
 
-// Return the index of the first choice, in the order of all_choices(), that can run and takes at
+// Return the index of the first choice, in the order of all_ways(), that can run and takes at
 // most 1 % longer than the fastest. That order prefers contiguous rows and few partial tiles (C25).
 // Return none when no choice can run.
 std::optional<std::size_t> best_choice(const std::vector<Choice>& choices);

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
 #include <set>
 
+#include "core/base/describe.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
@@ -14,43 +16,55 @@
 extern const char kBuiltinHardware[];
 
 namespace ringscope {
+
+// ---
+// An entry's figures, as lines of a table have them.
+
+void read_value(std::optional<double>& to, std::string_view text, const MemberRow& row) {
+  to = row.unit * number_in(text, row.range);
+}
+
+// Far beyond any machine, far below overflow.
+constexpr Range kFigures = {1e-9, 1e12, true, "a number from 1e-9 to 1e12"};
+constexpr Range kShares = {1e-9, 1, true, "a number from 1e-9 to 1"};
+constexpr Range kLatencies = {0, 1e12, true, "a number from 0 to 1e12"};
+
+template <class S, class F>
+requires kIs<S, Gpu>
+void describe(S& gpu, F&& row) {
+  row(MemberRow("tflops_16bit", "X").in(kFigures).times(1e12), gpu.flops_16bit);
+  row(MemberRow("tflops_f32", "X").in(kFigures).times(1e12), gpu.flops_f32);
+  row(MemberRow("forward_share", "X").in(kShares), gpu.forward_share);
+  row(MemberRow("backward_share", "X").in(kShares), gpu.backward_share);
+  row(MemberRow("product_share", "X").in(kShares), gpu.product_share);
+  row(MemberRow("memory_gb", "X").in(kFigures).times(1e9), gpu.memory_bytes);
+  row(MemberRow("memory_gb_per_s", "X").in(kFigures).times(1e9), gpu.memory_bytes_per_s);
+  row(MemberRow("call_us", "X").in(kFigures).times(1e-6), gpu.call_s);
+  row(MemberRow("merge_ps", "X").in(kFigures).times(1e-12), gpu.merge_s);
+}
+template <class S, class F>
+requires kIs<S, Link>
+void describe(S& link, F&& row) {
+  row(MemberRow("gb_per_s", "X").in(kFigures).times(1e9), link.bytes_per_s);
+  row(MemberRow("latency_us", "X").in(kLatencies).times(1e-6), link.latency_s);
+}
+
+// Return what an entry lacks, or "".
+std::string lack_of(const Gpu& gpu) {
+  if (gpu.memory_bytes == 0) return "memory_gb";
+  return gpu.flops_16bit || gpu.flops_f32 ? "" : "tflops_16bit or tflops_f32";
+}
+std::string lack_of(const Link& link) { return link.bytes_per_s == 0 ? "gb_per_s" : ""; }
+
+std::string_view name_of(const Gpu& gpu) { return gpu.name; }
+std::string_view name_of(const Link& link) { return link.name; }
+
 namespace {
-
-// An entry that is being read: one of both.
-struct TableEntry {
-  std::string kind, name;
-  int line = 0;
-  std::set<std::string_view> given = {};  // its figures
-  Gpu gpu = {};
-  Link link = {};
-};
-
-// A figure: its entry's kind, its name, unit and place.
-struct TableFigure {
-  std::string_view kind, name;
-  double unit;
-  double* (*place)(TableEntry&);
-};
-
-constexpr TableFigure kFigures[] = {
-    {"gpu", "tflops_16bit", 1e12, [](TableEntry& e) { return &e.gpu.flops_16bit.emplace(); }},
-    {"gpu", "tflops_f32", 1e12, [](TableEntry& e) { return &e.gpu.flops_f32.emplace(); }},
-    {"gpu", "forward_share", 1, [](TableEntry& e) { return &e.gpu.forward_share; }},
-    {"gpu", "backward_share", 1, [](TableEntry& e) { return &e.gpu.backward_share; }},
-    {"gpu", "product_share", 1, [](TableEntry& e) { return &e.gpu.product_share.emplace(); }},
-    {"gpu", "memory_gb", 1e9, [](TableEntry& e) { return &e.gpu.memory_bytes; }},
-    {"gpu", "memory_gb_per_s", 1e9,
-     [](TableEntry& e) { return &e.gpu.memory_bytes_per_s.emplace(); }},
-    {"gpu", "call_us", 1e-6, [](TableEntry& e) { return &e.gpu.call_s.emplace(); }},
-    {"gpu", "merge_ps", 1e-12, [](TableEntry& e) { return &e.gpu.merge_s.emplace(); }},
-    {"link", "gb_per_s", 1e9, [](TableEntry& e) { return &e.link.bytes_per_s; }},
-    {"link", "latency_us", 1e-6, [](TableEntry& e) { return &e.link.latency_s; }},
-};
 
 // Parses a table line by line.
 class Parser {
  public:
-  explicit Parser(const std::string& source) { table_.source = source; }
+  explicit Parser(const std::string& source) : source_(source) {}
 
   void take(std::string_view line) {
     ++line_;
@@ -60,87 +74,73 @@ class Parser {
     for (const std::string& word : words)
       if (!can_be_quoted(word)) fail(line_, kNotQuotable);
     const bool is_head = words[0] == "gpu" || words[0] == "link";
-    if (is_head) finish_entry();
-    if (!is_head && entry_.line == 0)
+    if (!is_head && kind_.empty())
       fail(line_,
            fmt::format("'{}' given before any entry; accepted: gpu NAME or link NAME", words[0]));
     if (words.size() != 2)
       fail(line_, fmt::format("{}: {} words after it; accepted: {} {}", words[0], words.size() - 1,
                               words[0], is_head ? "NAME" : "and one number"));
-    is_head ? begin_entry(words[0], words[1]) : take_figure(words[0], words[1]);
+    if (is_head)
+      begin_entry(words[0], words[1]);
+    else if (kind_ == "gpu")
+      take_figure(table_.gpus.back(), words[0], words[1]);
+    else
+      take_figure(table_.links.back(), words[0], words[1]);
   }
 
-  HardwareTable finish() {
-    finish_entry();
-    if (table_.gpus.empty() && table_.links.empty())
+  HardwareTable finish() const {
+    if (kind_.empty())
       throw InputError(fmt::format(
           "{}: no entry in it; accepted: lines 'gpu NAME' or 'link NAME', each followed "
           "by its figures",
-          table_.source));
-    return std::move(table_);
+          source_));
+    for (const Gpu& gpu : table_.gpus) require_whole("gpu", gpu);
+    for (const Link& link : table_.links) require_whole("link", link);
+    return table_;
   }
 
  private:
   [[noreturn]] void fail(int line, const std::string& what) const {
-    throw InputError(fmt::format("{}: line {}: {}", table_.source, line, what));
+    throw InputError(fmt::format("{}: line {}: {}", source_, line, what));
   }
 
   void begin_entry(const std::string& kind, const std::string& name) {
-    if (!names_.insert(kind + " " + name).second)
+    if (!begun_.emplace(kind + name, line_).second)
       fail(line_, fmt::format("{} '{}' given twice; accepted: a name once", kind, name));
-    entry_ = {kind, name, line_};
-    entry_.gpu.name = entry_.link.name = name;
+    kind_ = kind;
+    given_.clear();
+    (kind == "gpu" ? table_.gpus.emplace_back().name : table_.links.emplace_back().name) = name;
   }
 
-  // Set the figure of the open entry that `field` names.
-  void take_figure(const std::string& field, const std::string& text) {
+  template <class Entry>
+  void take_figure(Entry& entry, const std::string& field, const std::string& text) {
+    if (!given_.insert(field).second)
+      fail(line_, fmt::format("{}: given twice in one entry; accepted: once", field));
+    try {
+      if (read_member(entry, field, text, field)) return;
+    } catch (const InputError& error) {
+      fail(line_, error.what());
+    }
     std::string accepted;
-    for (const TableFigure& figure : kFigures) {
-      if (figure.kind != entry_.kind) continue;
-      accepted += (accepted.empty() ? "" : ", ") + std::string(figure.name);
-      if (figure.name != field) continue;
-      if (!entry_.given.insert(figure.name).second)
-        fail(line_, fmt::format("{}: given twice in one entry; accepted: once", field));
-      *figure.place(entry_) = number(field, text) * figure.unit;
-      return;
-    }
-    fail(line_,
-         fmt::format("field '{}' given in a {}; accepted: {}", field, entry_.kind, accepted));
+    describe(entry, [&](const MemberRow& row, const auto&) {
+      accepted += (accepted.empty() ? "" : ", ") + std::string(row.name);
+    });
+    fail(line_, fmt::format("field '{}' given in a {}; accepted: {}", field, kind_, accepted));
   }
 
-  double number(const std::string& field, const std::string& text) const {
-    const std::optional<double> value = parse_number<double>(text);
-    const bool is_share = field.ends_with("_share"), may_be_zero = field == "latency_us";
-    const double most = is_share ? 1 : 1e12;  // far beyond any machine, far below overflow
-    const bool good = value && *value <= most && *value >= (may_be_zero ? 0 : 1e-9);
-    if (!good)
-      fail(line_, fmt::format("{}: '{}' given; accepted: a number from {} to {}", field, text,
-                              may_be_zero ? "0" : "1e-9", is_share ? "1" : "1e12"));
-    return *value;
+  template <class Entry>
+  void require_whole(const std::string& kind, const Entry& entry) const {
+    if (const std::string lack = lack_of(entry); !lack.empty())
+      fail(begun_.at(kind + entry.name),
+           fmt::format("{} '{}' has no {}; accepted: an entry with it", kind, entry.name, lack));
   }
 
-  void finish_entry() {
-    if (entry_.line == 0) return;
-    const auto require = [this](const char* field, const char* other = "") {
-      if (!entry_.given.contains(field) && !entry_.given.contains(other))
-        fail(entry_.line,
-             fmt::format("{} '{}' has no {}{}{}; accepted: an entry with it", entry_.kind,
-                         entry_.name, field, *other ? " or " : "", other));
-    };
-    if (entry_.kind == "link") {
-      require("gb_per_s");
-      table_.links.push_back(entry_.link);
-      return;
-    }
-    require("memory_gb");
-    require("tflops_16bit", "tflops_f32");
-    table_.gpus.push_back(entry_.gpu);
-  }
-
+  std::string source_;
   HardwareTable table_;
   int line_ = 0;
-  TableEntry entry_;             // line 0 when none is open
-  std::set<std::string> names_;  // of all entries
+  std::string kind_;                  // of the open entry; "": none is open
+  std::set<std::string> given_;       // its figures
+  std::map<std::string, int> begun_;  // lines of entries, by kind and name
 };
 
 bool equal_but_for_case(std::string_view a, std::string_view b) {
@@ -154,17 +154,6 @@ const Entry* find_in(const std::vector<Entry>& entries, std::string_view name) {
   for (const Entry& entry : entries)
     if (equal_but_for_case(entry.name, name)) return &entry;
   return nullptr;
-}
-
-template <class Entry>
-std::string names_of(const std::vector<Entry>& entries) {
-  std::string names;
-  for (const Entry& entry : entries) names += (names.empty() ? "" : ", ") + entry.name;
-  return names;
-}
-
-HardwareTable read_hardware(const std::string& path) {
-  return parse_hardware(read_table(path, "file of hardware figures"), path);
 }
 
 bool exists(const std::string& path) {
@@ -188,16 +177,16 @@ Entry find(const char* kind, const std::string& text, std::vector<Entry> Hardwar
     throw InputError(
         fmt::format("'{}' given; accepted: {}, {}or a file with a {} in it (FILE or "
                     "FILE:NAME)",
-                    text, names_of(builtin),
+                    text, names_of_all(builtin),
                     kind == std::string_view("link") ? "GB/S,US as in 50,10, " : "", kind));
-  const HardwareTable table = read_hardware(path);
+  const HardwareTable table = parse_hardware(read_table(path, "file of hardware figures"), path);
   const std::vector<Entry>& mine = table.*entries;
   if (name.empty() && mine.size() == 1) return mine.front();
   if (const Entry* entry = find_in(mine, name)) return *entry;
   throw InputError(about_file(
       path, mine.empty() ? fmt::format("no {} in it; accepted: a file with one", kind)
                          : fmt::format("{} '{}' asked for; accepted: {}:NAME with one of {}", kind,
-                                       name, path, names_of(mine))));
+                                       name, path, names_of_all(mine))));
 }
 
 }  // namespace

@@ -39,7 +39,6 @@ struct Link {
 };
 
 struct HardwareTable {
-  std::string source;  // the file's name, or its stand-in in messages
   std::vector<Gpu> gpus;
   std::vector<Link> links;
 };

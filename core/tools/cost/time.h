@@ -98,7 +98,6 @@ struct PassTime {
 struct LayerTime {
   PassTime forward, backward;  // backward: zeros when it is not computed
   double total() const { return forward.total() + backward.total(); }
-  double compute() const { return forward.compute + backward.compute; }
   double imbalance() const { return forward.imbalance + backward.imbalance; }
   double exposed() const { return forward.exposed + backward.exposed; }
 };

@@ -1,4 +1,5 @@
-// Times of a layer against sums written out here, properties, thresholds, limits and choices.
+// Times of a layer: properties, thresholds, limits and choices. (Their sums are those of the simulation in
+// step: tests/core/tools/sim.)
 #include "core/tools/cost/time.h"
 
 #include <gtest/gtest.h>
@@ -6,7 +7,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/run/run.h"
 #include "core/tools/cost/amounts.h"
 #include "core/tools/cost/choices.h"
 #include "tests/core/base/thrown.h"
@@ -40,51 +40,6 @@ void for_jobs(F&& f) {
                                           << name_of(scheme) << ", " << n << " ranks");
           f(job_of(mask, partition, n, scheme));
         }
-}
-
-// Pairs of (rank, step), through the real run's own forecast.
-double pairs_of(const Problem& job, int rank, int step) {
-  return static_cast<double>(predicted_pairs(job, rank, step));
-}
-
-// One pass of a ring in which ranks keep step, step after step.
-double ring_seconds(const Problem& job, Pass pass) {
-  const int n = job.world_size;
-  const double rows = std::ceil(1023.0 / n);
-  const double kv = 2 * 2 * 4 * rows * 16 * 2 / kRates.bytes_per_s + kRates.latency_s;
-  const double gradient =
-      pass == Pass::forward ? 0 : 2 * 2 * 4 * rows * 16 * 4 / kRates.bytes_per_s + kRates.latency_s;
-  double seconds = 0;
-  for (int step = 0; step < n; ++step) {
-    double slowest = 0;
-    for (int rank = 0; rank < n; ++rank) slowest = std::max(slowest, pairs_of(job, rank, step));
-    const double flops = (pass == Pass::forward ? 4 : 10) * 2.0 * 8 * 16 * slowest;
-    const double moving = (step < n - 1 ? kv : 0) + (step > 0 ? gradient : 0);
-    seconds += std::max(flops / kRates.flops(pass), moving);
-  }
-  return seconds + (n > 1 ? gradient : 0);
-}
-
-TEST(LayerTime, OfARingIsTheSumOverItsSteps) {
-  for_jobs([](const Problem& job) {
-    if (job.scheme != Scheme::ring) return;
-    const LayerTime time = layer_time(job, balance_of(job), kRates);
-    EXPECT_NEAR(time.forward.total(), ring_seconds(job, Pass::forward), 1e-9);
-    EXPECT_NEAR(time.backward.total(), ring_seconds(job, Pass::backward), 1e-9);
-  });
-}
-
-TEST(LayerTime, OfGatheringExposesEveryHop) {
-  Problem job = job_of("causal", PartitionKind::contiguous, 4, Scheme::allgather);
-  const LayerTime time = layer_time(job, balance_of(job), kRates);
-  const double kv = 2 * 2 * 4 * 256 * 16 * 2 / kRates.bytes_per_s + kRates.latency_s;
-  const double gradient = 2 * 2 * 4 * 256 * 16 * 4 / kRates.bytes_per_s + kRates.latency_s;
-  EXPECT_NEAR(time.forward.exposed, 3 * kv, 1e-12);
-  EXPECT_NEAR(time.backward.exposed, 3 * (kv + gradient), 1e-12);
-  double slowest = 0;
-  for (int step = 0; step < 4; ++step) slowest += pairs_of(job, 3, step);
-  EXPECT_NEAR(time.forward.compute + time.forward.imbalance,
-              4 * 2.0 * 8 * 16 * slowest / kRates.forward_flops, 1e-12);
 }
 
 TEST(LayerTime, IsNeverBelowTheMeanWorkNorNegativeInAPart) {
@@ -175,6 +130,13 @@ TEST(Layers, KeepQKVOAndRowStatisticsForTheBackward) {
   const double forward_of_three = peak_bytes(job);
   job.layers = 1;
   EXPECT_EQ(peak_bytes(job), forward_of_three);
+}
+
+std::vector<Choice> all_choices(const Problem& job, const Rates& rates, double memory_bytes) {
+  std::vector<Choice> choices;
+  for (const Problem& way : all_ways(job))
+    choices.push_back(judge(way, balance_of(way), rates, memory_bytes));
+  return choices;
 }
 
 TEST(Choices, TheBestIsWithinOnePercentOfTheFastestThatFits) {
