@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "tests/app/program.h"
+#include "tests/app/call_table.h"
 
 namespace ringscope {
 namespace {
@@ -24,18 +24,6 @@ class BadInputTest : public ProgramTest {
     expect_refused("run --q q.npy --k k.npy --v v.npy --out o.npy" + more, named);
   }
 };
-
-// What people write for sizes and links is taken.
-TEST_F(BadInputTest, SizesAndLinksInShort) {
-  const Strings priced = "plan --world-size 4 --gpu H100 --link NVLink4 --json --seqlen";
-  EXPECT_EQ(json_of(run_well(priced + "1M"))["shape"],
-            json_of(run_well(priced + "1048576"))["shape"]);
-  EXPECT_EQ(json_of(run_well("run --random --json --seqlen 1k"))["shape"]["seqlen"],
-            json_of(run_well("run --random --json --seqlen 1024"))["shape"]["seqlen"]);
-  expect_has(run_well("simulate --world-size 4 --gpu H100 --link NVLink4 --sweep seqlen=8k,16K"),
-             {"8192", "16384"});
-  expect_has(run_well("plan --seqlen 8192 --world-size 4 --gpu H100 --link 50,10"), {"50 GB/s"});
-}
 
 // tests/core/base has what is wrong inside of a file.
 TEST_F(BadInputTest, NpyFiles) {
@@ -109,38 +97,13 @@ TEST_F(BadInputTest, NoOutputReplacesAnInput) {
   std::filesystem::copy_file(path("t.json"), path("t.png"));
   std::filesystem::create_symlink("r.txt", path("soft"));
   std::filesystem::create_hard_link(path("r.txt"), path("hard"));
-  const std::string run_16 = "run --random --seqlen 16 --world-size 2 ",
-                    npy = " --q q.npy --k k.npy --v v.npy ",
-                    simulated = "--gpu H100 --link NVLink4 ", sized = "--seqlen 16 --world-size 2 ";
-  const std::pair<std::string, const char*> cases[] = {
-      {"run" + npy + "--lse v.npy", "v.npy"},
-      {"run" + npy + "--backward --dout do.npy --dq do.npy", "do.npy"},
-      {"run --text t.txt --trace t.txt", "t.txt"},
-      {run_16 + "--mask ranges:r.txt --out r.txt", "r.txt"},
-      {run_16 + "--mask ranges:r.txt --out soft", "r.txt"},
-      {run_16 + "--mask ranges:hard --lse ./r.txt", "r.txt"},
-      {run_16 + "--mask causal+ranges:soft --trace hard", "r.txt"},
-      {run_16 + "--partition file:p.npy --out p.npy", "p.npy"},
-      {run_16 + "--partition file:p.npy --write-partition d/../p.npy", "p.npy"},
-      {"positions " + sized + "--mask ranges:r.txt --out r.txt", "r.txt"},
-      {"positions " + sized + "--partition file:p.npy --out p.npy", "p.npy"},
-      {"simulate " + simulated + sized + "--mask ranges:r.txt --trace r.txt", "r.txt"},
-      {"simulate " + simulated + sized + "--partition file:p.npy --write-partition p.npy", "p.npy"},
-      {"simulate " + simulated + sized + "--sweep mask=causal,ranges:r.txt --csv r.txt", "r.txt"},
-      {"simulate --link NVLink4 --gpu gpu.txt " + sized + "--trace gpu.txt", "gpu.txt"},
-      {"simulate --link NVLink4 --gpu gpu.txt:mine " + sized + "--trace gpu.txt", "gpu.txt"},
-      {"train --text t.txt --seqlen 16 --checkpoint t.txt", "t.txt"},
-      {"train --text t.txt --seqlen 16 --loss-csv t.txt", "t.txt"},
-      {"train --text t.txt --seqlen 16 --trace t.txt", "t.txt"},
-      {"view t.json --csv t.json", "t.json"},
-      {"view t.json --html t.json", "t.json"},
-      {"view t.png --screenshot t.png", "t.png"},
-      {"demo --text d/compare.png --seqlen 200 --out d", "d/compare.png"}};
-  for (const auto& [command, input] : cases) {
-    const std::string before = contents_of(path(input));
-    expect_refused(command, {"the same file as the input", "accepted: another file"});
-    EXPECT_EQ(contents_of(path(input)), before) << command;
-  }
+  const int calls =
+      for_each_call("tests/app/kept_inputs.txt", [&](const Strings& call, const Strings& input) {
+        const std::string before = contents_of(path(input[0]));
+        expect_refused(call, {"the same file as the input", "accepted: another file"});
+        EXPECT_EQ(contents_of(path(input[0])), before);
+      });
+  EXPECT_GE(calls, 23);
 }
 
 // A small file that promises a large text ends at the limit, with memory of less than ten times that.

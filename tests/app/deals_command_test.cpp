@@ -97,33 +97,12 @@ TEST_F(DealsCommandTest, DealsForRanksOfUnequalSpeed) {
   EXPECT_LT(pairs(2), 0.75 * pairs(0));
 }
 
-// Its ranks exchange their rows for heads.
-TEST_F(DealsCommandTest, PlanSaysThatUlyssesNeedsNoPartition) {
-  const Strings job =
-      "plan --seqlen 4096 --world-size 2 --gpu H100 --link NVLink4 --scheme ulysses";
-  EXPECT_EQ(run_well(job).find("--partition"), std::string::npos);
-  EXPECT_NE(run_well(job + "--partition zigzag").find("--partition zigzag changes nothing here"),
-            std::string::npos);
-}
-
-TEST_F(DealsCommandTest, PositionsOfARank) {
-  const auto json = run_for_json(
+TEST_F(DealsCommandTest, WritesThePositionsOfARank) {
+  run_well(
       "positions --seqlen 11 --world-size 2 --mask documents:3,8 --rank 1 --out p.npy "
       "--convention transformer-engine");
-  const auto list = [](const rapidjson::Value& values) {
-    std::vector<Index> numbers;
-    for (const auto& value : values.GetArray()) numbers.push_back(value.GetInt64());
-    return numbers;
-  };
-  ASSERT_EQ(json["ranks"].Size(), 1u);
-  const std::vector<Index> positions = {1, 2, 5, 6, 7, 8};
-  EXPECT_EQ(list(json["ranks"][0]["positions"]), positions);
-  EXPECT_EQ(parse_npy_integers(read_file(path("p.npy"), "file")), positions);
-  EXPECT_EQ(list(json["cu_seqlens"]), (std::vector<Index>{0, 3, 11}));
-  EXPECT_EQ(list(json["cu_seqlens_padded"]), (std::vector<Index>{0, 4, 12}));
-  EXPECT_NE(run_well("positions --seqlen 10 --world-size 2 --partition zigzag")
-                .find("positions   0-2 8-9\n"),
-            std::string::npos);
+  EXPECT_EQ(parse_npy_integers(read_file(path("p.npy"), "file")),
+            (std::vector<Index>{1, 2, 5, 6, 7, 8}));
 }
 
 }  // namespace

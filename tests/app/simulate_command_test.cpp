@@ -18,14 +18,6 @@ Strings simulate_with(const Strings& more) { return "simulate" + kMachine + kPro
 
 class SimulateCommandTest : public ProgramTest {};
 
-TEST_F(SimulateCommandTest, SaysWhatPeopleAskFor) {
-  const std::string out = run_well(simulate_with("--mask causal --backward --hops all"));
-  expect_has(out,
-             {"time of a layer", "forward", "backward", "mean rank", "computes most", "imbalance",
-              "balance ceiling", "0.533", "efficiency", "exposed communication", "by formula",
-              "the same", "critical path", "memory a rank", "rank             pairs"});
-}
-
 TEST_F(SimulateCommandTest, JsonHasTheKeysOfARunAndMeansTheSame) {
   const Strings problem =
       "--world-size 3 --seqlen 101 --heads 4 --heads-kv 2 --head-dim 8 --dtype f32 --mask causal "
@@ -153,19 +145,6 @@ TEST_F(SimulateCommandTest, SweepWritesATable) {
       run_for_json(Strings("simulate") + kMachine +
                    Strings("--mask causal --seqlen 32768 --world-size 8 --partition striped"));
   EXPECT_EQ(json["sweep"][11]["wall_s"].GetDouble(), alone["wall_s"].GetDouble());
-}
-
-TEST_F(SimulateCommandTest, SweepsAreRepeatable) {
-  const auto json = run_for_json(
-      simulate_with("--sweep bandwidth=1,10 --sweep jitter=0,0.5 --sweep kv-buffers=in-step,4"));
-  EXPECT_EQ(json["sweep"].Size(), 8u);
-  // Schemes side by side, of which one is impossible.
-  const Strings schemes =
-      simulate_with("--sweep scheme=ring,allgather,ulysses --heads 4 --heads-kv 4");
-  expect_has(run_well(schemes), {"ring", "allgather", "ulysses", "no: ", "1 to 4 ranks"});
-  const auto by_scheme = run_for_json(schemes);
-  for (const auto& way : by_scheme["sweep"].GetArray())
-    EXPECT_EQ(way.HasMember("wall_s"), way["why_not"].IsNull());
 }
 
 TEST_F(SimulateCommandTest, NamesNoFlagThatIsFarFromAMistypedOne) {

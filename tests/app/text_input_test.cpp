@@ -72,16 +72,6 @@ TEST_F(TextInputTest, NearerOccurrencesGetMore) {
   EXPECT_GT(weights[2], 0.01);
 }
 
-TEST_F(TextInputTest, AnyHeadDimVerifies) {
-  write_text("t.txt", kText);
-  for (const char* head_dim : {"1", "2", "3", "7", "8", "64"}) {
-    run_well({"run", "--text", "t.txt", "--heads", "4", "--heads-kv", "2", "--head-dim", head_dim,
-              "--mask", "causal", "--verify", "--out", "o.npy"});
-    for (const float x : read_npy(path("o.npy")).values)
-      ASSERT_TRUE(std::isfinite(x)) << "head_dim " << head_dim;
-  }
-}
-
 TEST_F(TextInputTest, LengthIsThatOfTheFileDividedByTheBatch) {
   write_text("t.txt", kText);
   const Index bytes = static_cast<Index>(kText.size());
