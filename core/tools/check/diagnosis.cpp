@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cmath>
 #include <limits>
@@ -18,13 +17,9 @@
 namespace ringscope {
 namespace {
 
-enum Part { kOut, kLse, kDq, kDk, kDv, kParts };  // in the order of output_tensors()
-
-bool is_key_part(int part) { return part == kDk || part == kDv; }
-Tensor tensor_of(int part) { return output_tensors(true)[part]; }
-const Values& part_of(const NaiveResult<double>& tensors, int part) {
-  return values_of(tensors, tensor_of(part));
-}
+// What is known of each tensor that is given.
+template <class T>
+using PerTensor = std::map<Tensor, T>;
 
 template <class Task>
 void on_threads(Index count, int threads, const Task& task) {
@@ -39,10 +34,8 @@ void on_threads(Index count, int threads, const Task& task) {
 
 // Return the squared distance, where NaN and infinities are `cap` away from numbers.
 double squared_distance(double a, double b, double cap) {
-  if (a == b) return 0;
-  if (!std::isfinite(a) || !std::isfinite(b))
-    return std::isfinite(a) != std::isfinite(b) || std::isfinite(cap) == false ? cap * cap : 0;
-  const double d = std::min(std::abs(a - b), cap);
+  if (a == b || (!std::isfinite(a) && !std::isfinite(b) && std::isfinite(cap))) return 0;
+  const double d = std::isfinite(a) && std::isfinite(b) ? std::min(std::abs(a - b), cap) : cap;
   return d * d;
 }
 
@@ -50,29 +43,32 @@ double squared_distance(double a, double b, double cap) {
 constexpr double kRounding = 4;
 
 // The sums of squared distances of one hypothesis, by tensor and rank.
-using Distances = std::array<std::vector<double>, kParts>;
+using Distances = PerTensor<std::vector<double>>;
 
 class Search {
  public:
   // Look at the wrong parts, and whether a hypothesis leaves the right ones alone.
-  Search(const Knowledge& known, std::set<int> wrong, std::set<int> right = {},
-         std::array<double, kParts> tolerances = {})
-      : known_(known), parts_(std::move(wrong)), right_(std::move(right)), tolerances_(tolerances) {
+  Search(const Knowledge& known, std::set<Tensor> wrong, std::set<Tensor> right = {},
+         PerTensor<double> tolerances = {})
+      : known_(known),
+        parts_(std::move(wrong)),
+        right_(std::move(right)),
+        tolerances_(std::move(tolerances)) {
     const DType dtype = known.options.dtype;
-    for (int part = 0; part < kParts; ++part) {
+    for (const Tensor part : output_tensors(true)) {
       double largest = 0;
-      for (const double x : part_of(known.oracle, part))
+      for (const double x : values_of(known.oracle, part))
         if (std::isfinite(x)) largest = std::max(largest, std::abs(x));
-      caps_[part] = 4 * largest + (part == kLse ? 10 : 1e-30);
-      stored_[part] =
-          dtype != DType::f32 && part != kLse && is_stored_in(dtype, part_of(known.mine, part));
+      caps_[part] = 4 * largest + (part == Tensor::lse ? 10 : 1e-30);
+      stored_[part] = dtype != DType::f32 && part != Tensor::lse &&
+                      is_stored_in(dtype, values_of(known.mine, part));
     }
-    const bool has_dq = parts_.contains(kDq) || right_.contains(kDq);
+    const bool has_dq = parts_.contains(Tensor::dq) || right_.contains(Tensor::dq);
     sample(false, queries_, [&](Index head, Index i) { return query_row(known, head, i, has_dq); });
     sample(true, keys_, [&](Index head, Index i) { return key_row(known, head, i); });
   }
 
-  double tolerance(int part) const { return tolerances_[part]; }
+  double tolerance(Tensor part) const { return tolerances_.at(part); }
 
   // Call f(part, rank, row of the tensor, guess) for what the hypothesis makes of every sampled row.
   // A null guess stands for the oracle's row.
@@ -83,33 +79,27 @@ class Search {
     };
     for (const auto& [row, screens] : queries_) {
       if (screening && !screens) continue;
-      Guess guess;
-      if (hypothesis != nullptr && hypothesis->weigh) {
-        QueryRow changed = row;
-        guess = guess_of(*hypothesis, changed);
-      } else if (hypothesis != nullptr && hypothesis->query) {
-        hypothesis->query(row, guess);
-      }
+      const Guess guess = hypothesis != nullptr ? guess_of(*hypothesis, row) : Guess();
       const Index at = row.head * known_.seqlen() + row.position;
-      f(kOut, row.place.rank, at, row_of(guess.out));
-      f(kDq, row.place.rank, at, row_of(guess.dq));
-      f(kLse, row.place.rank, at, guess.lse ? &*guess.lse : nullptr);
+      f(Tensor::out, row.place.rank, at, row_of(guess.out));
+      f(Tensor::dq, row.place.rank, at, row_of(guess.dq));
+      f(Tensor::lse, row.place.rank, at, guess.lse ? &*guess.lse : nullptr);
     }
     for (const auto& [row, screens] : keys_) {
       if (screening && !screens) continue;
       Guess guess;
       if (hypothesis != nullptr && hypothesis->key) hypothesis->key(row, guess);
       const Index at = row.kv_head * known_.seqlen() + row.position;
-      f(kDk, row.place.rank, at, row_of(guess.dk));
-      f(kDv, row.place.rank, at, row_of(guess.dv));
+      f(Tensor::dk, row.place.rank, at, row_of(guess.dk));
+      f(Tensor::dv, row.place.rank, at, row_of(guess.dv));
     }
   }
 
   // Return the distances of the hypothesis, or of the oracle if there is none.
   Distances distances(const Hypothesis* hypothesis, bool screening) const {
     Distances sums;
-    for (auto& by_rank : sums) by_rank.assign(known_.ranks(), 0);
-    for_guesses(hypothesis, screening, [&](int part, int rank, Index at, const double* guess) {
+    for (const Tensor part : output_tensors(true)) sums[part].assign(known_.ranks(), 0);
+    for_guesses(hypothesis, screening, [&](Tensor part, int rank, Index at, const double* guess) {
       double& sum = sums[part][rank];
       if (parts_.contains(part)) sum += distance(part, at, guess);
       // Of right parts the row that a hypothesis changes most counts, by its mean square.
@@ -132,22 +122,22 @@ class Search {
   Score score(const Distances& of, const Distances& right) const {
     Score result;
     std::vector<double> was(known_.ranks()), is = was;
-    for (const int part : parts_) {
+    for (const Tensor part : parts_) {
       double before = 0, after = 0, without_exceptions = 0;
       for (std::size_t rank = 0; rank < was.size(); ++rank) {
-        before += right[part][rank];
-        after += std::min(of[part][rank], right[part][rank]);
-        without_exceptions += of[part][rank];
+        before += right.at(part)[rank];
+        after += std::min(of.at(part)[rank], right.at(part)[rank]);
+        without_exceptions += of.at(part)[rank];
       }
       if (!(without_exceptions <= after + 0.01 * before)) result.has_exceptions = true;
       if (!(before > 0)) continue;
       result.share += after / before / static_cast<double>(parts_.size());
-      const auto rows = is_key_part(part) ? keys_.size() : queries_.size();
+      const auto rows = is_key_side(part) ? keys_.size() : queries_.size();
       const double values = static_cast<double>(rows) * width_of(part);
-      if (!(std::sqrt(after / values) <= kRounding * tolerances_[part])) result.is_whole = false;
+      if (!(std::sqrt(after / values) <= kRounding * tolerances_.at(part))) result.is_whole = false;
       for (std::size_t rank = 0; rank < was.size(); ++rank) {
-        was[rank] += right[part][rank] / before;
-        is[rank] += std::min(of[part][rank], right[part][rank]) / before;
+        was[rank] += right.at(part)[rank] / before;
+        is[rank] += std::min(of.at(part)[rank], right.at(part)[rank]) / before;
       }
     }
     int explained = 0;
@@ -155,28 +145,31 @@ class Search {
     for (std::size_t rank = 0; rank < was.size(); ++rank) {
       if (was[rank] > 1e-3 * all && is[rank] < 0.5 * was[rank])
         result.rank = explained++ == 0 ? static_cast<int>(rank) : -1;
-      for (const int part : right_)
+      for (const Tensor part : right_)
         if (is[rank] < 0.99 * was[rank] &&
-            !(std::sqrt(of[part][rank]) <= kRounding * tolerances_[part]))
+            !(std::sqrt(of.at(part)[rank]) <= kRounding * tolerances_.at(part)))
           result.contradicts = true;
     }
     return result;
   }
 
  private:
-  double width_of(int part) const { return static_cast<double>(part == kLse ? 1 : known_.width()); }
+  double width_of(Tensor part) const {
+    return static_cast<double>(part == Tensor::lse ? 1 : known_.width());
+  }
 
   // Return the squared distance of a row of a part from the guess (null: the oracle), as it would be
   // stored if that `counts`.
-  double distance(int part, Index at, const double* guess, bool as_stored = true) const {
-    const Index width = part == kLse ? 1 : known_.width();
-    const double* const given = part_of(known_.mine, part).data() + at * width;
-    if (guess == nullptr) guess = part_of(known_.oracle, part).data() + at * width;
+  double distance(Tensor part, Index at, const double* guess, bool as_stored = true) const {
+    const Index width = part == Tensor::lse ? 1 : known_.width();
+    const double* const given = values_of(known_.mine, part).data() + at * width;
+    if (guess == nullptr) guess = values_of(known_.oracle, part).data() + at * width;
+    const bool is_stored = as_stored && stored_.at(part);
+    const double cap = caps_.at(part);
     double sum = 0;
     for (Index c = 0; c < width; ++c)
-      sum += squared_distance(
-          stored_[part] && as_stored ? stored_as(known_.options.dtype, guess[c]) : guess[c],
-          given[c], caps_[part]);
+      sum += squared_distance(is_stored ? stored_as(known_.options.dtype, guess[c]) : guess[c],
+                              given[c], cap);
     return sum;
   }
 
@@ -194,10 +187,10 @@ class Search {
   // at.
   template <class Row, class F>
   void sample(bool of_keys, std::vector<std::pair<Row, bool>>& rows, const F& row_of) const {
-    std::set<int> needed = right_;
+    std::set<Tensor> needed = right_;
     needed.insert(parts_.begin(), parts_.end());
     if (std::none_of(needed.begin(), needed.end(),
-                     [&](int part) { return is_key_part(part) == of_keys; }))
+                     [&](Tensor part) { return is_key_side(part) == of_keys; }))
       return;
     const Index seqlen = known_.seqlen(),
                 heads = heads_of(known_.problem.shape, of_keys ? Tensor::dk : Tensor::out);
@@ -208,8 +201,8 @@ class Search {
       for (const auto& positions : known_.deal.positions)
         for (const Index i : looked_at(positions)) {
           const Index at = head * seqlen + i;
-          for (const int part : parts_)
-            if (is_key_part(part) == of_keys) errors[at] += distance(part, at, nullptr, false);
+          for (const Tensor part : parts_)
+            if (is_key_side(part) == of_keys) errors[at] += distance(part, at, nullptr, false);
           sum += errors[at];
         }
       by_head.emplace_back(-sum, head);
@@ -246,30 +239,30 @@ class Search {
   }
 
   const Knowledge& known_;
-  std::set<int> parts_, right_;
-  std::array<double, kParts> caps_{}, tolerances_{};
-  std::array<bool, kParts> stored_{};
+  std::set<Tensor> parts_, right_;
+  PerTensor<double> caps_, tolerances_;
+  PerTensor<bool> stored_;
   std::vector<std::pair<QueryRow, bool>> queries_;
   std::vector<std::pair<KeyRow, bool>> keys_;
 };
 
 // Add the hypothesis that right rows lie at places of other rows, or zeros, as the given rows tell:
 // most of the wrong ones in the sample are each the right row of another position, or none (-1).
-void add_moved_rows(const Knowledge& known, const Search& search, const std::set<int>& wrong,
+void add_moved_rows(const Knowledge& known, const Search& search, const std::set<Tensor>& wrong,
                     Hypotheses& table) {
   if (!known.options.rows.empty()) return;  // the row may be that of any position
   // So many wrong rows are looked for; more of them, if most are found.
   constexpr int kMost = 48;
   const Index width = known.width();
-  std::map<std::pair<int, Index>, Index> sources;
+  std::map<std::pair<Tensor, Index>, Index> sources;
   int looked_for = 0;
   bool are_zeros = true;  // all of them
   std::string how;
-  search.for_guesses(nullptr, false, [&](int part, int, Index at, const double*) {
-    if (part == kLse || !wrong.contains(part) ||
+  search.for_guesses(nullptr, false, [&](Tensor part, int, Index at, const double*) {
+    if (part == Tensor::lse || !wrong.contains(part) ||
         (looked_for >= kMost && 2 * std::ssize(sources) < looked_for))
       return;
-    const double* const given = part_of(known.mine, part).data() + at * width;
+    const double* const given = values_of(known.mine, part).data() + at * width;
     const double tolerance = kRounding * search.tolerance(part);
     double most = tolerance * tolerance * static_cast<double>(width);
     // In 16 bits a small row is told from others by its own rounding.
@@ -278,7 +271,7 @@ void add_moved_rows(const Knowledge& known, const Search& search, const std::set
       most = std::min(most, kUnits * kUnits * dot_of(given, given, width));
     const Index head = at / known.seqlen(), position = at % known.seqlen();
     const auto distance_of = [&](Index from, double enough) {
-      const double* const right = known.row_of(part_of(known.oracle, part), head, from);
+      const double* const right = known.row_of(values_of(known.oracle, part), head, from);
       double sum = 0;
       for (Index c = 0; c < width && sum <= enough; ++c)
         sum += (right[c] - given[c]) * (right[c] - given[c]);
@@ -296,31 +289,32 @@ void add_moved_rows(const Knowledge& known, const Search& search, const std::set
     are_zeros = are_zeros && is_zero;
     sources.insert({{part, at}, source});
     if (how.empty() && !is_zero)
-      how = fmt::format("row {} of {}'s head {} is that of position {}", position,
-                        name_of(tensor_of(part)), head, source);
+      how = fmt::format("row {} of {}'s head {} is that of position {}", position, name_of(part),
+                        head, source);
   });
   if (sources.empty() || 2 * std::ssize(sources) < looked_for) return;
-  const auto moved = [&known, sources](int part, Index head, Index position) {
+  const auto moved = [&known, sources](Tensor part, Index head, Index position) {
     std::optional<Values> row;
     const auto found = sources.find({part, head * known.seqlen() + position});
     if (found != sources.end())
       row = found->second < 0 ? Values(known.width())
-                              : known.copy_of(part_of(known.oracle, part), head, found->second);
+                              : known.copy_of(values_of(known.oracle, part), head, found->second);
     return row;
   };
   table.merge(
       are_zeros ? Mistake::rows_dropped : Mistake::rows_of_other_rank, 1.2,
       are_zeros ? "rows that are left out hold zeros" : how + ", and others likewise",
-      [=, &known, moves_lse = wrong.contains(kLse)](const QueryRow& row, Guess& guess) {
-        guess.out = moved(kOut, row.head, row.position);
-        guess.dq = moved(kDq, row.head, row.position);
+      [=, &known, moves_lse = wrong.contains(Tensor::lse)](const QueryRow& row, Guess& guess) {
+        guess.out = moved(Tensor::out, row.head, row.position);
+        guess.dq = moved(Tensor::dq, row.head, row.position);
         if (!guess.out || !moves_lse) return;
-        const Index at = row.head * known.seqlen(), from = sources.at({kOut, at + row.position});
+        const Index at = row.head * known.seqlen(),
+                    from = sources.at({Tensor::out, at + row.position});
         guess.lse = from < 0 ? known.mine.lse[at + row.position] : known.oracle.lse[at + from];
       });
   table.back().key = [moved](const KeyRow& row, Guess& guess) {
-    guess.dk = moved(kDk, row.kv_head, row.position);
-    guess.dv = moved(kDv, row.kv_head, row.position);
+    guess.dk = moved(Tensor::dk, row.kv_head, row.position);
+    guess.dv = moved(Tensor::dv, row.kv_head, row.position);
   };
 }
 
@@ -333,15 +327,14 @@ struct Scored {
 }  // namespace
 
 std::vector<Suspect> diagnose(const Knowledge& known, const std::vector<TensorCheck>& checks) {
-  std::set<int> wrong[2], passed[2];  // of the forward pass, and gradients
-  std::array<double, kParts> tolerances{};
+  std::set<Tensor> wrong[2], passed[2];  // of the forward pass, and gradients
+  PerTensor<double> tolerances;
   for (const TensorCheck& check : checks) {
-    const int part = static_cast<int>(check.tensor) - static_cast<int>(Tensor::out);
-    (check.passes() ? passed : wrong)[part > kLse].insert(part);
-    tolerances[part] = check.rms_tolerance;
+    (check.passes() ? passed : wrong)[check.tensor > Tensor::lse].insert(check.tensor);
+    tolerances[check.tensor] = check.rms_tolerance;
   }
   const bool is_forward = !wrong[0].empty();
-  const std::set<int>& parts = wrong[is_forward ? 0 : 1];
+  const std::set<Tensor>& parts = wrong[is_forward ? 0 : 1];
   if (parts.empty()) return {};
 
   const Search search(known, parts, passed[is_forward ? 0 : 1], tolerances);
@@ -416,8 +409,7 @@ std::vector<Suspect> diagnose(const Knowledge& known, const std::vector<TensorCh
   // Errors of a percent that nothing explains are rounding, somewhere where it repeats.
   constexpr double kUnsure = 0.25, kLittle = 0.02;
   const bool is_little = std::all_of(checks.begin(), checks.end(), [&](const TensorCheck& check) {
-    const int part = static_cast<int>(check.tensor) - static_cast<int>(Tensor::out);
-    return !parts.contains(part) || check.rms <= kLittle * check.right_rms;
+    return !parts.contains(check.tensor) || check.rms <= kLittle * check.right_rms;
   });
   if ((suspects.empty() || suspects.front().confidence < kUnsure) && is_little) {
     std::erase_if(suspects, [](const Suspect& suspect) {
@@ -432,9 +424,9 @@ std::vector<Suspect> diagnose(const Knowledge& known, const std::vector<TensorCh
 
 std::vector<Suspect> find_hop_rounding(const Knowledge& known) {
   if (known.ranks() < 3 || known.options.dtype == DType::f32) return {};
-  std::set<int> parts;
-  for (const int part : {kOut, kDq, kDk, kDv})
-    if (!part_of(known.mine, part).empty()) parts.insert(part);
+  std::set<Tensor> parts;
+  for (const Tensor part : {Tensor::out, Tensor::dq, Tensor::dk, Tensor::dv})
+    if (!values_of(known.mine, part).empty()) parts.insert(part);
   if (parts.empty()) return {};
   const Search search(known, parts);
 
@@ -449,14 +441,14 @@ std::vector<Suspect> find_hop_rounding(const Knowledge& known) {
   add_hop_roundings(known, table);
   add_gradient_roundings(known, known.ranks() - 1, table);
   for (const Hypothesis& hypothesis : table) {
-    std::array<Slope, kParts> slopes;
-    search.for_guesses(&hypothesis, false, [&](int part, int, Index at, const double* guess) {
+    PerTensor<Slope> slopes;
+    search.for_guesses(&hypothesis, false, [&](Tensor part, int, Index at, const double* guess) {
       if (guess == nullptr || !parts.contains(part)) return;
       Slope& slope = slopes[part];
       for (Index c = 0; c < known.width(); ++c) {
         const Index value = at * known.width() + c;
-        const double right = part_of(known.oracle, part)[value];
-        const double shift = guess[c] - right, error = part_of(known.mine, part)[value] -
+        const double right = values_of(known.oracle, part)[value];
+        const double shift = guess[c] - right, error = values_of(known.mine, part)[value] -
                                                        stored_as(known.options.dtype, right);
         if (!std::isfinite(error) || !std::isfinite(shift)) continue;
         slope.both += shift * error;
@@ -465,7 +457,7 @@ std::vector<Suspect> find_hop_rounding(const Knowledge& known) {
         if (shift != 0) ++slope.count;
       }
     });
-    for (const Slope& of : slopes) {
+    for (const auto& [part, of] : slopes) {
       if (of.expected == 0 || of.found == 0) continue;
       const double slope = of.both / of.expected,
                    correlation = of.both / std::sqrt(of.expected * of.found);

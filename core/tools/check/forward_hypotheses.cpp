@@ -7,6 +7,7 @@
 #include <limits>
 #include <numbers>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "core/tools/check/hypotheses.h"
@@ -53,46 +54,13 @@ double in_ring_order(const QueryRow& row, Order order, F&& f) {
   return m;
 }
 
-// KV blocks, or chunks of a zigzag deal's, that are not attended, or twice.
-void add_blocks(const Knowledge& known, Hypotheses& table) {
-  const int n = known.ranks();
-  const auto& places = known.deal.places;
-  for (const double times : {0.0, 2.0}) {
-    const auto add = [&](double penalty, const std::string& which, auto is_met) {
-      table.weigh(times == 0 ? Mistake::missing_block : Mistake::doubled_block, penalty,
-                  fmt::format("the {} {}", which, times == 0 ? "is missing" : "is attended twice"),
-                  [=](QueryRow& row) {
-                    for (Index j = 0; j < std::ssize(row.counts); ++j)
-                      if (is_met(row.place.rank, j)) row.counts[j] *= times;
-                  });
-    };
-    for (int owner = 0; owner < n; ++owner)
-      add(1, fmt::format("block of owner {}", owner),
-          [=, &places](int, Index j) { return places[j].rank == owner; });
-    for (int step = 0; step < n; ++step)
-      add(1.05, fmt::format("block of ring step {}", step),
-          [=, &places](int rank, Index j) { return places[j].rank == owner_at(rank, step, n); });
-    for (int owner = 0; owner < n && known.is_zigzag() && n <= 16; ++owner)
-      for (const bool upper : {false, true})
-        add(1.08, fmt::format("{} chunk of owner {}", upper ? "upper" : "lower", owner),
-            [=, &known, &places](int, Index j) {
-              return places[j].rank == owner && known.is_upper(j) == upper;
-            });
-  }
-}
-
 // Merges in ring order that lack the factors exp(m_old - m) or exp(m_new - m).
 void add_unscaled_merges(Hypotheses& table) {
   struct Lacks {
     bool old_acc, old_l, new_acc, new_l;
     const char* how;
   };
-  enum Lse { merged, of_last_maximum, right };
-  struct Way {
-    Lse lse;
-    Order order;
-    double penalty;
-  };
+  enum Lse { merged, right, of_last_maximum };
   for (const Lacks& lacks :
        {Lacks{true, true, true, true, "partial results are added as if their maxima were equal"},
         Lacks{true, true, false, false, "what was accumulated is not rescaled to a new maximum"},
@@ -101,27 +69,25 @@ void add_unscaled_merges(Hypotheses& table) {
         Lacks{true, false, true, false, "partial outputs are added without their maxima"},
         Lacks{false, false, true, true, "a block's partial result is not rescaled to the maximum"},
         Lacks{false, true, false, true, "partial row sums are added without their maxima"}})
-    for (const Way& way :
-         {Way{merged, Order::down, 1}, Way{of_last_maximum, Order::down, 1.01},
-          Way{right, Order::down, 1.02}, Way{merged, Order::up, 1.03}, Way{right, Order::up, 1.05},
-          Way{merged, Order::by_owner, 1.03}, Way{right, Order::by_owner, 1.05}})
-      table.merge(
-          Mistake::merge_without_max, way.penalty, lacks.how + std::string(suffix_of(way.order)),
-          [lacks, way](const QueryRow& row, Guess& guess) {
-            double last = 0, l = 0;
-            Values acc(row.q.size());
-            const double m =
-                in_ring_order(row, way.order, [&](int, const RowPart& part, double was, double is) {
-                  l = l * (lacks.old_l ? 1 : was) + part.l * (lacks.new_l ? 1 : is);
-                  for (std::size_t c = 0; c < acc.size(); ++c)
-                    acc[c] =
-                        acc[c] * (lacks.old_acc ? 1 : was) + part.acc[c] * (lacks.new_acc ? 1 : is);
-                  last = part.m;
-                });
-            finish_row(m, l, acc, guess);
-            if (way.lse == of_last_maximum) guess.lse = last + std::log(l);
-            if (way.lse == right) guess.lse.reset();
-          });
+    for (const Order order : {Order::down, Order::up, Order::by_owner})
+      for (const Lse lse : {merged, right, of_last_maximum})
+        table.merge(
+            Mistake::merge_without_max, 1 + 0.02 * (lse != merged) + 0.03 * (order != Order::down),
+            lacks.how + std::string(suffix_of(order)), [=](const QueryRow& row, Guess& guess) {
+              double last = 0, l = 0;
+              Values acc(row.q.size());
+              const double m =
+                  in_ring_order(row, order, [&](int, const RowPart& part, double was, double is) {
+                    const double keeps = lacks.old_acc ? 1 : was, adds = lacks.new_acc ? 1 : is;
+                    l = l * (lacks.old_l ? 1 : was) + part.l * (lacks.new_l ? 1 : is);
+                    for (std::size_t c = 0; c < acc.size(); ++c)
+                      acc[c] = acc[c] * keeps + part.acc[c] * adds;
+                    last = part.m;
+                  });
+              finish_row(m, l, acc, guess);
+              if (lse == of_last_maximum) guess.lse = last + std::log(l);
+              if (lse == right) guess.lse.reset();
+            });
 }
 
 // Other mistakes in what becomes of a row's parts, or of their sum, which leave lse as it is.
@@ -352,6 +318,16 @@ void add_other_rows(const Knowledge& known, Hypotheses& table) {
                     guess.dq.reset();
                     if (!moves_lse) guess.lse.reset();
                   });
+  // The heads of another rank, as an all-to-all in another order gives them.
+  const Index heads = known.problem.shape.num_heads;
+  for (Index by = 1; by < min_of(heads, 64); ++by)
+    table.merge(Mistake::rows_of_other_rank, 1.06,
+                fmt::format("the rows of head h are those of head (h + {}) mod {}", by, heads),
+                [=, &known](const QueryRow& row, Guess& guess) {
+                  const Index first = row.head / heads * heads;
+                  guess = right_row(known, first + (row.head - first + by) % heads, row.position);
+                  guess.dq.reset();
+                });
   // The queries of another rank under the own mask.
   const int n = known.ranks();
   for (const int distance : std::set<int>{1, n - 1})
@@ -362,78 +338,52 @@ void add_other_rows(const Knowledge& known, Hypotheses& table) {
                   [source = rows_of_rank_beyond(known.deal, distance)](QueryRow& row) {
                     row.ask_as(row.head, source[row.position]);
                   });
-  const Index end = known.seqlen() / n * n;
-  if (end < known.seqlen())
-    table.weigh(Mistake::rows_dropped, 1,
-                fmt::format("the rows from {} on are left out, as {} ranks don't divide the length",
-                            end, n),
-                [end](QueryRow& row) {
-                  const Index from = row.position < end ? end : 0;
-                  std::fill(row.counts.begin() + from, row.counts.end(), 0.0);
-                });
 }
 
-// Blocks that are attended in place of others, under the mask of those that should be there.
-void add_other_keys(const Knowledge& known, Hypotheses& table) {
+// K, or V, of the step before or after.
+void add_other_steps(const Knowledge& known, Hypotheses& table) {
   const int n = known.ranks();
-  if (n < 2) return;
-  enum Of { k = 1, v = 2, k_and_v = 3 };
-  const auto add = [&](Mistake mistake, double penalty, const std::string& how, Of of,
-                       auto owner_of) {
-    table.weigh(mistake, penalty, how, [&known, of, owner_of](QueryRow& row) {
-      std::vector<Index> source;
-      for (Index j = 0; j < known.seqlen(); ++j) {
-        const Place& place = known.deal.places[j];
-        const auto& rows = known.deal.positions[owner_of(row.place.rank, place.rank)];
-        // A shorter block's last row stands where it has none.
-        source.push_back(rows.empty() ? j : rows[min_of(place.local_row, std::ssize(rows) - 1)]);
-      }
-      if (of & v) row.v_from = source;
-      if (of & k) row.k_from = std::move(source);
-      if (of & k) row.rescore();
-    });
-  };
-  for (const Of of : {v, k})
+  for (const bool of_v : {true, false})
     for (const int by : std::set<int>{n - 1, 1})
       for (const bool wraps : {false, true})
-        add(Mistake::k_and_v_of_different_steps, wraps ? 1.01 : 1,
-            fmt::format("{} is that of the {} step{}", of == v ? "V" : "K",
-                        by == 1 ? "previous" : "next",
-                        wraps     ? ""
-                        : by == 1 ? ", except in the first one"
-                                  : ", except in the last one"),
-            of, [=](int rank, int owner) {
-              const bool is_end = owner == (by == 1 ? rank : (rank + 1) % n);
-              return is_end && !wraps ? owner : (owner + by) % n;
-            });
-  add(Mistake::wrong_neighbour, 1.04,
-      "blocks come from the next rank, and are taken for those of the rank before", k_and_v,
-      [=](int rank, int owner) { return (2 * rank - owner + n) % n; });
-  add(Mistake::rows_of_other_rank, 1.05,
-      "every step attends the own block, under the masks of the others", k_and_v,
-      [](int rank, int) { return rank; });
-  for (const int by : std::set<int>{1, n - 1}) {
-    add(Mistake::rows_of_other_rank, 1.05,
-        fmt::format("every step attends the block of owner o {} 1, under the mask of o",
-                    by == 1 ? '+' : '-'),
-        k_and_v, [=](int, int owner) { return (owner + by) % n; });
-    for (int other = 0; other < n; ++other)
-      add(Mistake::rows_of_other_rank, 1.1,
-          fmt::format("the block of owner {} stands in for that of owner {}", (other + by) % n,
-                      other),
-          k_and_v, [=](int, int owner) { return owner == other ? (owner + by) % n : owner; });
-  }
+        table.weigh(Mistake::k_and_v_of_different_steps, wraps ? 1.01 : 1,
+                    fmt::format("{} is that of the {} step{}", of_v ? "V" : "K",
+                                by == 1 ? "previous" : "next",
+                                wraps     ? ""
+                                : by == 1 ? ", except in the first one"
+                                          : ", except in the last one"),
+                    [=, &deal = known.deal](QueryRow& row) {
+                      std::vector<Index>& source = of_v ? row.v_from : row.k_from;
+                      const int end = by == 1 ? row.place.rank : (row.place.rank + 1) % n;
+                      for (Index j = 0; j < std::ssize(deal.places); ++j) {
+                        const Place& place = deal.places[j];
+                        const bool stays = place.rank == end && !wraps;
+                        const auto& rows =
+                            deal.positions[stays ? place.rank : (place.rank + by) % n];
+                        // A shorter block's last row stands where it has none.
+                        source.push_back(
+                            rows.empty() ? j : rows[min_of(place.local_row, std::ssize(rows) - 1)]);
+                      }
+                      if (!of_v) row.rescore();
+                    });
 }
 
-// Angles of other positions: turning a row on from its true position to the wrong one.
+// Angles of other positions, of pairs of values that lie half a row apart or are neighbours.
 void add_rope(const Knowledge& known, Hypotheses& table) {
   if (known.width() % 2 != 0) return;
   enum Of { q = 1, k = 2, q_and_k = 3 };
-  const auto add = [&](double base, RopePairs pairs, const Belief& belief, Of of) {
+  const auto add = [&](double base, bool of_neighbours, const Belief& belief, Of of) {
     const auto turned = std::make_shared<TurnedKeys>();
-    const auto turn = [=, &known](double* row, Index from, Index position) {
-      if (position != from)
-        rotate_row(row, known.width(), static_cast<double>(position - from), base, pairs);
+    // Turn a row on from a position to another one: pair x by an angle of base^(-2x / head_dim) each.
+    const auto turn = [=, half = known.width() / 2](double* row, Index from, Index to) {
+      double angle = static_cast<double>(to - from);
+      const double step = std::pow(base, -1.0 / static_cast<double>(half));
+      for (Index x = 0; x < half && to != from; ++x, angle *= step) {
+        double& a = row[of_neighbours ? 2 * x : x];
+        double& b = row[of_neighbours ? 2 * x + 1 : x + half];
+        const double cosine = std::cos(angle), sine = std::sin(angle);
+        std::tie(a, b) = std::pair(a * cosine - b * sine, a * sine + b * cosine);
+      }
     };
     table.weigh(Mistake::rope_positions, of == q_and_k ? 1 : 1.05,
                 fmt::format("the rotary angles of {} are those of {} (base {:g})",
@@ -454,26 +404,25 @@ void add_rope(const Knowledge& known, Hypotheses& table) {
     table.back().turned = turned;
   };
   for (const double base : known.options.rope_bases)
-    for (const RopePairs pairs : {RopePairs::halves, RopePairs::neighbours})
+    for (const bool of_neighbours : {false, true})
       for (const Belief& belief : wrong_positions(known))
-        for (const Of of : {q_and_k, q, k}) add(base, pairs, belief, of);
+        for (const Of of : {q_and_k, q, k}) add(base, of_neighbours, belief, of);
 }
 
 }  // namespace
 
 void add_forward(const Knowledge& known, Hypotheses& table) {
-  add_blocks(known, table);
   add_unscaled_merges(table);
   add_sums(known, table);
   add_roundings(known, known.ranks(), 0, table);
   add_roundings(known, known.ranks() - 1, 0, table);
   add_signs(table);
   add_scales(known, table);
-  add_masks(known, table);
   add_kv_heads(known, table);
   add_other_rows(known, table);
-  add_other_keys(known, table);
+  add_other_steps(known, table);
   add_rope(known, table);
+  add_meetings(known, table);
 }
 
 void add_hop_roundings(const Knowledge& known, Hypotheses& table) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <set>
 #include <utility>
 
@@ -21,22 +22,20 @@ bool is_own(const KeyRow& row, Index head, Index group) { return head / group ==
 // Gradients that are other sums of the blocks' shares.
 class Sums {
  public:
-  Sums(const Knowledge& known, Hypotheses& table) : known_(known), table_(table) {}
+  using Weight = std::function<double(int, int, Index)>;
+  using Takes = std::function<bool(const KeyRow&, Index)>;
+
+  Sums(const Knowledge& known, Hypotheses& table) : table_(table) {
+    takes_own_ = [group = known.problem.shape.group_size()](const KeyRow& row, Index head) {
+      return is_own(row, head, group);
+    };
+  }
 
   // Add that in the tensors `of` the share of a block with the query rows of `rank` and the keys of
-  // `owner` counts weight(tensor, rank, owner, position of the gradient's row) times.
-  template <class Weight>
+  // `owner` counts weight(rank, owner, position of the gradient's row) times; of dk and dv those
+  // shares of query heads for which takes(row, head) holds.
   void add(Mistake mistake, double penalty, const std::string& how, const std::vector<Tensor>& of,
-           const Weight& weight) const {
-    add_of_heads(mistake, penalty, how, of, weight,
-                 [group = known_.problem.shape.group_size()](const KeyRow& row, Index head) {
-                   return is_own(row, head, group);
-                 });
-  }
-  // Do so, of the query heads for which takes(row, head) holds.
-  template <class Weight, class Takes>
-  void add_of_heads(Mistake mistake, double penalty, const std::string& how,
-                    const std::vector<Tensor>& of, const Weight& weight, const Takes& takes) const {
+           const Weight& weight, const Takes& others = {}) const {
     Hypothesis& made = table_.add(mistake, penalty, how);
     const auto is_of = [of](Tensor tensor) {
       return std::find(of.begin(), of.end(), tensor) != of.end();
@@ -45,30 +44,28 @@ class Sums {
       if (row.dq_shares.empty() || !is_of(Tensor::dq)) return;
       guess.dq = Values(row.q.size());
       for (int owner = 0; owner < std::ssize(row.dq_shares); ++owner)
-        add_to(*guess.dq, weight(Tensor::dq, row.place.rank, owner, row.position),
-               row.dq_shares[owner]);
+        add_to(*guess.dq, weight(row.place.rank, owner, row.position), row.dq_shares[owner]);
     };
-    made.key = [=](const KeyRow& row, Guess& guess) {
-      const auto sum_of = [&](Tensor tensor, const std::vector<std::vector<Values>>& shares) {
+    made.key = [=, takes = others ? others : takes_own_](const KeyRow& row, Guess& guess) {
+      const auto sum_of = [&](const std::vector<std::vector<Values>>& shares) {
         Values sum(shares[0][0].size());
         for (std::size_t h = 0; h < shares.size(); ++h)
           for (int rank = 0; rank < std::ssize(shares[h]) && takes(row, row.heads[h]); ++rank)
-            add_to(sum, weight(tensor, rank, row.place.rank, row.position), shares[h][rank]);
+            add_to(sum, weight(rank, row.place.rank, row.position), shares[h][rank]);
         return sum;
       };
-      if (is_of(Tensor::dk)) guess.dk = sum_of(Tensor::dk, row.dk);
-      if (is_of(Tensor::dv)) guess.dv = sum_of(Tensor::dv, row.dv);
+      if (is_of(Tensor::dk)) guess.dk = sum_of(row.dk);
+      if (is_of(Tensor::dv)) guess.dv = sum_of(row.dv);
     };
   }
   void add_factor(Mistake mistake, double penalty, const std::string& how,
                   const std::vector<Tensor>& of, double factor) const {
-    if (factor != 1)
-      add(mistake, penalty, how, of, [factor](Tensor, int, int, Index) { return factor; });
+    if (factor != 1) add(mistake, penalty, how, of, [factor](int, int, Index) { return factor; });
   }
 
  private:
-  const Knowledge& known_;
   Hypotheses& table_;
+  Takes takes_own_;
 };
 
 // Gradients of other rows; a source of -1 stands for zeros.
@@ -107,14 +104,12 @@ void add_hops(const Knowledge& known, const Sums& sums, Hypotheses& table) {
     sums.add(Mistake::gradient_one_hop_short, step == n - 1 ? 1 : 1.02,
              fmt::format("dK and dV lack the share of the rank {} hop{} after their owner", step,
                          step == 1 ? "" : "s"),
-             kKv, [=](Tensor, int rank, int owner, Index) {
-               return rank == (owner + step) % n ? 0 : 1;
-             });
+             kKv, [=](int rank, int owner, Index) { return rank == (owner + step) % n ? 0 : 1; });
   // The share that comes last in the ring, or in one that turns the other way, or by the ranks'
   // numbers; or last but for empty ones.
   for (const Order order : {Order::up, Order::down, Order::by_owner})
     for (const bool skips_empty : {false, true}) {
-      const auto is_last = [=, &known, &deal](Tensor, int rank, int owner, Index key) {
+      const auto is_last = [=, &known, &deal](int rank, int owner, Index key) {
         int last = -1;
         for (int step = n - 1; step >= 0 && last < 0; --step) {
           const int at = met_at(order, owner, step, n);
@@ -148,10 +143,12 @@ void add_factors(const Knowledge& known, const Sums& sums) {
     add(1.01, "all gradients", kAll);
     add(1.01, "dQ's sums", kDqAlone);
   }
+  sums.add_factor(Mistake::doubled_block, 1.02, "dQ is added up twice", kDqAlone, 2);
+  sums.add_factor(Mistake::doubled_block, 1.02, "dK and dV are added up twice", kKv, 2);
   for (const auto& [factor, how] : {std::pair{1 / scale, "lack the softmax scale"},
                                     std::pair{scale, "have the softmax scale twice"},
-                                    std::pair{std::log(2.0), "have a factor ln(2)"},
-                                    std::pair{1 / std::log(2.0), "have a factor log2(e)"}})
+                                    std::pair{std::numbers::ln2, "have a factor ln(2)"},
+                                    std::pair{std::numbers::log2e, "have a factor log2(e)"}})
     sums.add_factor(Mistake::scale, 1.02, fmt::format("dQ and dK {}", how), kScaled, factor);
 }
 
@@ -160,48 +157,55 @@ void add_factors(const Knowledge& known, const Sums& sums) {
 void add_heads(const Knowledge& known, const Sums& sums) {
   const AttentionShape& shape = known.problem.shape;
   const Index group = shape.group_size(), heads = shape.num_heads, kv = shape.num_heads_kv;
-  const auto once = [](Tensor, int, int, Index) { return 1; };
+  const auto once = [](int, int, Index) { return 1; };
   if (group == 1) return;
   for (const auto* of : {&kKv, &kDkAlone})
-    sums.add_of_heads(Mistake::first_head_of_group, 1,
-                      fmt::format("{} of the first query head of a group alone",
-                                  of == &kKv ? "dK and dV are" : "dK is"),
-                      *of, once, [=](const KeyRow& row, Index head) {
-                        return is_own(row, head, group) && head % group == 0;
-                      });
+    sums.add(Mistake::first_head_of_group, 1,
+             fmt::format("{} of the first query head of a group alone",
+                         of == &kKv ? "dK and dV are" : "dK is"),
+             *of, once, [=](const KeyRow& row, Index head) {
+               return is_own(row, head, group) && head % group == 0;
+             });
   if (kv == 1) return;
-  sums.add_of_heads(
-      Mistake::kv_head_mapping, 1,
-      "dK and dV of query head h are added to kv head h mod G, and not h / group", kKv, once,
-      [=](const KeyRow& row, Index head) { return head % heads % kv == row.kv_head % kv; });
+  sums.add(Mistake::kv_head_mapping, 1,
+           "dK and dV of query head h are added to kv head h mod G, and not h / group", kKv, once,
+           [=](const KeyRow& row, Index head) { return head % heads % kv == row.kv_head % kv; });
 }
 
-// Add a backward pass whose queries see the keys that `made` allows, by the lse of a right forward
-// pass, and that may lack rowsum(dO * O).
-void add_backward_pass(const Knowledge& known, Hypothesis made, bool lacks_delta,
-                       Hypotheses& table) {
+// Set what a backward pass makes in which queries meet keys as often as `pairs` says, by the lse of a
+// right forward pass, which may be in another unit, and that may lack rowsum(dO * O).
+void set_backward_pass(const Knowledge& known, const Hypothesis::Pairs& pairs, Hypothesis& made,
+                       double lse_unit = 1, bool lacks_delta = false) {
   const auto ds_of = [lacks_delta](const PairWeight& weight) {
     return weight.ds + (lacks_delta ? weight.by_delta : 0);
   };
-  made.weigh = {};
-  made.query = [&known, ds_of, allows = made.allows](const QueryRow& row, Guess& guess) {
+  // How often a pair counts that is met: exp(s - lse x unit) takes the place of exp(s - lse).
+  const auto factor_of = [=, &known](Index head, Index query) {
+    const double lse = known.oracle.lse[head * known.seqlen() + query];
+    return lse_unit == 1 ? 1 : std::exp(std::min(lse * (1 - lse_unit), 80.0));
+  };
+  made.query = [=, &known](const QueryRow& row, Guess& guess) {
     if (row.dq_shares.empty()) return;
     guess.dq = Values(row.q.size());
+    const double factor = factor_of(row.head, row.position);
     for (Index j = 0; j < known.seqlen(); ++j)
-      if (allows(row.position, j))
-        add_to(*guess.dq, ds_of(row.weights[j]), known.row_of(known.inputs.k, row.kv_head, j));
+      if (const double times = factor * pairs(row.position, j); times > 0)
+        add_to(*guess.dq, times * ds_of(row.weights[j]), row.keys + j * known.width());
   };
-  made.key = [&known, ds_of, allows = made.allows](const KeyRow& row, Guess& guess) {
+  made.key = [=, &known](const KeyRow& row, Guess& guess) {
     guess.dk = guess.dv = Values(known.width());
-    for (std::size_t h = 0; h < row.heads.size(); ++h)
-      for (Index i = 0; i < known.seqlen(); ++i) {
-        const Index head = row.heads[h], group = known.problem.shape.group_size();
-        if (!is_own(row, head, group) || !allows(i, row.position)) continue;
-        add_to(*guess.dk, ds_of(row.weights[h][i]), known.row_of(known.inputs.q, head, i));
-        add_to(*guess.dv, row.weights[h][i].p, known.row_of(known.inputs.dout, head, i));
+    for (Index i = 0; i < known.seqlen(); ++i) {
+      const double met = pairs(i, row.position);
+      for (std::size_t h = 0; h < row.heads.size() && met > 0; ++h) {
+        const Index head = row.heads[h];
+        if (!is_own(row, head, known.problem.shape.group_size())) continue;
+        const PairWeight& weight = row.weights[h][i];
+        const double times = met * factor_of(head, i);
+        add_to(*guess.dk, times * ds_of(weight), known.row_of(known.inputs.q, head, i));
+        add_to(*guess.dv, times * weight.p, known.row_of(known.inputs.dout, head, i));
       }
+    }
   };
-  table.push_back(std::move(made));
 }
 
 }  // namespace
@@ -256,33 +260,41 @@ void add_gradients(const Knowledge& known, Hypotheses& table) {
   const Sums sums(known, table);
   const int n = known.ranks();
   add_hops(known, sums, table);
-  for (const int count : {0, 2})
-    for (int strange = 0; strange < n; ++strange)
-      for (const bool by_step : {false, true})
-        sums.add(
-            count == 0 ? Mistake::missing_block : Mistake::doubled_block, 1.05,
-            fmt::format("in the gradients, the block of {} {} is {}",
-                        by_step ? "ring step" : "rank (in dQ, of owner)", strange,
-                        count == 0 ? "missing" : "counted twice"),
-            kAll, [=](Tensor of, int rank, int owner, Index) {
-              const int at = by_step ? (rank - owner + n) % n : of == Tensor::dq ? owner : rank;
-              return at == strange ? count : 1;
-            });
   add_factors(known, sums);
   for (const Belief& source : wrong_sources(known))
     add_places(known, Mistake::rows_of_other_rank, source.penalty * 1.05,
                "in the gradients, " + source.how, true, source.positions, table);
   add_gradient_roundings(known, n, table);
   add_heads(known, sums);
-  Hypothesis no_delta{Mistake::delta_missing, 1, "dS lacks rowsum(dO * O)"};
-  no_delta.allows = [&known](Index i, Index j) { return known.mask.allows(i, j); };
-  add_backward_pass(known, no_delta, true, table);
-  Hypotheses masks;
-  add_masks(known, masks);
-  for (Hypothesis& mask : masks) {
-    mask.how = "in the backward pass, " + mask.how;
-    mask.penalty *= 1.03;
-    if (mask.allows) add_backward_pass(known, mask, false, table);
+  const auto allowed = [&known](Index i, Index j) { return known.mask.allows(i, j); };
+  struct Wrong {
+    Mistake mistake;
+    const char* how;
+    double lse_unit = 1;
+    bool lacks_delta = false;
+  };
+  for (const Wrong& way :
+       {Wrong{Mistake::delta_missing, "dS lacks rowsum(dO * O)", 1, true},
+        Wrong{Mistake::lse_in_log2,
+              "the backward pass takes an lse in units of log 2 for a natural one",
+              std::numbers::log2e},
+        Wrong{Mistake::lse_in_log2,
+              "the backward pass takes a natural lse for one in units of log 2",
+              std::numbers::ln2}})
+    set_backward_pass(known, allowed, table.add(way.mistake, 1, way.how), way.lse_unit,
+                      way.lacks_delta);
+  Hypotheses meetings;
+  add_meetings(known, meetings);
+  for (const Hypothesis& some : meetings) {
+    if (some.weigh) continue;
+    const std::string how = "in the backward pass, " + some.how;
+    const double penalty = 1.03 * some.penalty;
+    if (some.blocks)
+      sums.add(some.mistake, penalty, how, kAll,
+               [blocks = some.blocks](int rank, int owner, Index) { return blocks(rank, owner); });
+    else
+      set_backward_pass(known, some.pairs, table.add(some.mistake, penalty, how));
+    table.back().mask = some.mask;
   }
 
   const auto share_of = [&known, n](int rank) {  // of a rank's row, if all have weight 1
@@ -292,7 +304,7 @@ void add_gradients(const Knowledge& known, Hypotheses& table) {
   if (share_of(0) == 1 && share_of(n - 1) == 1) return;
   sums.add(Mistake::unequal_shards, 1,
            "every rank has the same weight in the loss, whatever its rows", kAll,
-           [=](Tensor, int rank, int, Index) { return share_of(rank); });
+           [=](int rank, int, Index) { return share_of(rank); });
 }
 
 }  // namespace ringscope

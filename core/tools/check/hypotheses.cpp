@@ -149,6 +149,22 @@ Guess QueryRow::merged() const {
   return guess;
 }
 
+namespace {
+
+PairWeight weight_of(const Knowledge& known, Index head, Index query, Index key, double lse,
+                     double delta) {
+  const Index width = known.width(), kv = head / known.problem.shape.group_size();
+  const double scale = known.problem.softmax_scale;
+  const double* const dout = known.row_of(known.inputs.dout, head, query);
+  const double p = std::exp(scale * dot_of(known.row_of(known.inputs.q, head, query),
+                                           known.row_of(known.inputs.k, kv, key), width) -
+                            lse);
+  const double dp = dot_of(dout, known.row_of(known.inputs.v, kv, key), width);
+  return {p, p * (dp - delta) * scale, p * delta * scale};
+}
+
+}  // namespace
+
 QueryRow query_row(const Knowledge& known, Index head, Index position, bool gradients) {
   QueryRow row{&known, head, position, known.deal.places[position]};
   const Index width = known.width();
@@ -163,28 +179,34 @@ QueryRow query_row(const Knowledge& known, Index head, Index position, bool grad
   if (!gradients) return row;
 
   const Guess right = row.merged();
-  const double* const dout = known.row_of(known.inputs.dout, head, position);
-  const double delta = dot_of(dout, right.out->data(), width);
+  const double delta =
+      dot_of(known.row_of(known.inputs.dout, head, position), right.out->data(), width);
   row.dq_shares.assign(known.ranks(), Values(width));
   for (Index j = 0; j < known.seqlen(); ++j) {
-    row.weights.push_back(weight_of(known, head, position, j));
-    if (row.counts[j] == 0) continue;
-    const double p = std::exp(row.scores[j] - *right.lse) * row.scale,
-                 ds = p * (dot_of(dout, row.values + j * width, width) - delta);
-    Values& share = row.dq_shares[known.deal.places[j].rank];
-    for (Index c = 0; c < width; ++c) share[c] += ds * row.keys[j * width + c];
+    row.weights.push_back(weight_of(known, head, position, j, *right.lse, delta));
+    if (row.counts[j] > 0)
+      add_to(row.dq_shares[known.deal.places[j].rank], row.weights[j].ds, row.keys + j * width);
   }
   return row;
 }
 
-Guess guess_of(const Hypothesis& hypothesis, QueryRow& row) {
-  Guess guess;
-  if (hypothesis.weigh) {
-    hypothesis.weigh(row);
-    row.take_apart();
-    if (!hypothesis.query) return row.merged();
+QueryRow changed_by(const Hypothesis& hypothesis, QueryRow row) {
+  for (Index j = 0; j < row.known->seqlen(); ++j) {
+    if (hypothesis.pairs) row.counts[j] = hypothesis.pairs(row.position, j);
+    if (hypothesis.blocks)
+      row.counts[j] *= hypothesis.blocks(row.place.rank, row.known->deal.places[j].rank);
   }
-  if (hypothesis.query) hypothesis.query(row, guess);
+  if (hypothesis.weigh) hypothesis.weigh(row);
+  row.take_apart();
+  return row;
+}
+
+Guess guess_of(const Hypothesis& hypothesis, const QueryRow& row) {
+  Guess guess;
+  if (hypothesis.query)
+    hypothesis.query(row, guess);
+  else if (hypothesis.pairs || hypothesis.blocks || hypothesis.weigh)
+    guess = changed_by(hypothesis, row).merged();
   return guess;
 }
 
@@ -207,18 +229,6 @@ Guess right_row(const Knowledge& known, Index head, Index position) {
 // ---
 // Key rows.
 
-PairWeight weight_of(const Knowledge& known, Index head, Index query, Index key) {
-  const Index width = known.width(), kv = head / known.problem.shape.group_size();
-  const double scale = known.problem.softmax_scale;
-  const double* const dout = known.row_of(known.inputs.dout, head, query);
-  const double p = std::exp(scale * dot_of(known.row_of(known.inputs.q, head, query),
-                                           known.row_of(known.inputs.k, kv, key), width) -
-                            known.oracle.lse[head * known.seqlen() + query]);
-  const double delta = dot_of(dout, known.row_of(known.oracle.out, head, query), width);
-  const double dp = dot_of(dout, known.row_of(known.inputs.v, kv, key), width);
-  return {p, p * (dp - delta) * scale, p * delta * scale};
-}
-
 KeyRow key_row(const Knowledge& known, Index kv_head, Index position) {
   KeyRow row{kv_head, position, known.deal.places[position]};
   const AttentionShape& shape = known.problem.shape;
@@ -233,15 +243,14 @@ KeyRow key_row(const Knowledge& known, Index kv_head, Index position) {
     for (Index i = 0; i < known.seqlen(); ++i) {
       const double* const q = known.row_of(known.inputs.q, head, i);
       const double* const dout = known.row_of(known.inputs.dout, head, i);
+      const double delta = dot_of(dout, known.row_of(known.oracle.out, head, i), width);
       // By the head's own key head, which is another one where h mod G is `kv` alone.
-      const auto [p, ds, by_delta] =
-          row.weights.back().emplace_back(weight_of(known, head, i, position));
+      const auto [p, ds, by_delta] = row.weights.back().emplace_back(
+          weight_of(known, head, i, position, known.oracle.lse[head * known.seqlen() + i], delta));
       if (!known.mask.allows(i, position)) continue;
       const int rank = known.deal.places[i].rank;
-      for (Index c = 0; c < width; ++c) {
-        dk[rank][c] += ds * q[c];
-        dv[rank][c] += p * dout[c];
-      }
+      add_to(dk[rank], ds, q);
+      add_to(dv[rank], p, dout);
     }
     row.dk.push_back(std::move(dk));
     row.dv.push_back(std::move(dv));
@@ -284,13 +293,14 @@ NaiveResult<double> made_by(const Knowledge& known, const Hypothesis& hypothesis
     if (row) std::copy(row->begin(), row->end(), into.begin() + at * known.width());
   };
   // Rows that end up elsewhere do so after the backward pass has seen them.
-  const bool moves_rows = !hypothesis.weigh && hypothesis.mistake == Mistake::rows_of_other_rank;
+  const bool moves_rows = hypothesis.query && hypothesis.mistake == Mistake::rows_of_other_rank;
   known.for_rows(Tensor::out, [&](Index at, Index i) {
     const bool strikes = rank < 0 || known.deal.places[i].rank == rank;
     QueryRow row = query_row(known, at / known.seqlen(), i,
                              strikes && backward && is_of_gradients(hypothesis.mistake));
     Guess made = strikes ? guess_of(hypothesis, row) : Guess();
     const Guess right = row.merged();
+    if (strikes && !hypothesis.query) row = changed_by(hypothesis, std::move(row));
     if (!made.out) made.out = right.out;
     if (!made.lse) made.lse = right.lse;
     put(made.out, at, result.out);

@@ -131,24 +131,27 @@ struct TurnedKeys {
   Values keys{};
 };
 
-// One way to have made a mistake. `weigh` changes the scores of a query row, how often keys count, or
-// whose K and V stand where; `query` says what becomes of a row's parts (they are merged rightly if
-// it is empty), and of dq; `key` what becomes of dk and dv. A hypothesis with more freedom has a
-// penalty above 1, which multiplies its distance, so that of two with the same numbers the simpler
-// one comes first.
+// One way to have made a mistake. `pairs` says how often a query at a position meets the key at another
+// one; `blocks` how often a rank's queries meet an owner's block, as a factor. They describe a forward
+// pass and a backward pass alike. `weigh` changes a query row's scores, or whose K and V stand where;
+// `query` says what becomes of its parts, which are merged rightly otherwise, and of dq; `key` what
+// becomes of dk and dv. A hypothesis with more freedom has a penalty above 1, which multiplies its
+// distance, so that of two with the same numbers the simpler one comes first.
 struct Hypothesis {
+  using Pairs = std::function<double(Index, Index)>;
+  using Blocks = std::function<double(int, int)>;
   using Weigh = std::function<void(QueryRow&)>;
   using Query = std::function<void(const QueryRow&, Guess&)>;
   using Key = std::function<void(const KeyRow&, Guess&)>;
-  using Allows = std::function<bool(Index, Index)>;
 
   Mistake mistake;
   double penalty;
   std::string how;
+  Pairs pairs = {};
+  Blocks blocks = {};
   Weigh weigh = {};
   Query query = {};
   Key key = {};
-  Allows allows = {};                       // of one that is another mask: whether q sees k
   std::string mask = {};                    // of a wrong mask that has a name
   std::shared_ptr<double> scale = {};       // of one that is only near, to come nearer
   std::shared_ptr<TurnedKeys> turned = {};  // kept between rows, as long as they are of one head
@@ -157,8 +160,10 @@ struct Hypothesis {
 // The table. It refers to what all know.
 struct Hypotheses : std::vector<Hypothesis> {
   Hypothesis& add(Mistake mistake, double penalty, std::string how) {
-    push_back({mistake, penalty, std::move(how)});
-    return back();
+    return emplace_back(Hypothesis{mistake, penalty, std::move(how)});
+  }
+  void meet(Mistake mistake, double penalty, std::string how, Hypothesis::Pairs pairs) {
+    add(mistake, penalty, std::move(how)).pairs = std::move(pairs);
   }
   void weigh(Mistake mistake, double penalty, std::string how, Hypothesis::Weigh change) {
     add(mistake, penalty, std::move(how)).weigh = std::move(change);
@@ -194,8 +199,6 @@ inline int met_at(Order order, int rank, int step, int ranks) {
                                   : (rank + step) % ranks;
 }
 
-PairWeight weight_of(const Knowledge& known, Index head, Index query, Index key);
-
 // Take a right ring's rows apart. A query row has shares of dq if `gradients`.
 QueryRow query_row(const Knowledge& known, Index head, Index position, bool gradients);
 KeyRow key_row(const Knowledge& known, Index kv_head, Index position);
@@ -203,8 +206,10 @@ KeyRow key_row(const Knowledge& known, Index kv_head, Index position);
 // Set out and lse from a row's m, l and unnormalised output.
 void finish_row(double m, double l, const Values& acc, Guess& guess);
 
-// Change a query row as the hypothesis does, and return what becomes of it.
-Guess guess_of(const Hypothesis& hypothesis, QueryRow& row);
+// Return a query row as the hypothesis makes it meet its keys, and what becomes of the row in a
+// forward pass, or of dq.
+QueryRow changed_by(const Hypothesis& hypothesis, QueryRow row);
+Guess guess_of(const Hypothesis& hypothesis, const QueryRow& row);
 
 // Return the right out, lse and, if there is a dout, dq of a row.
 Guess right_row(const Knowledge& known, Index head, Index position);
@@ -223,9 +228,10 @@ std::vector<Belief> wrong_positions(const Knowledge& known);
 // Return whose right row may lie at each position. Every one moves some row.
 std::vector<Belief> wrong_sources(const Knowledge& known);
 
-// Add all hypotheses on outputs and lse, those of them on masks, and all on gradients.
+// Add all hypotheses on outputs and lse; those of them that say which queries meet which keys; and all
+// on gradients, these included.
 void add_forward(const Knowledge& known, Hypotheses& table);
-void add_masks(const Knowledge& known, Hypotheses& table);
+void add_meetings(const Knowledge& known, Hypotheses& table);
 void add_gradients(const Knowledge& known, Hypotheses& table);
 // Add those on an accumulator that is rounded before each hop, which leave the last step alone.
 void add_hop_roundings(const Knowledge& known, Hypotheses& table);

@@ -7,19 +7,6 @@
 
 namespace ringscope {
 
-void rotate_row(double* row, Index head_dim, double position, double base, RopePairs pairs) {
-  const Index half = head_dim / 2;
-  const double step = std::pow(base, -2.0 / static_cast<double>(head_dim));
-  double angle = position;
-  for (Index x = 0; x < half; ++x, angle *= step) {
-    double& a = pairs == RopePairs::halves ? row[x] : row[2 * x];
-    double& b = pairs == RopePairs::halves ? row[x + half] : row[2 * x + 1];
-    const double a_was = a, cosine = std::cos(angle), sine = std::sin(angle);
-    a = a_was * cosine - b * sine;
-    b = a_was * sine + b * cosine;
-  }
-}
-
 const MistakeFacts& facts_of(Mistake mistake) {
   static constexpr MistakeFacts kFacts[] = {
       {"rows-of-other-rank",

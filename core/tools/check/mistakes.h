@@ -114,13 +114,6 @@ inline bool is_stored_in(DType dtype, const std::vector<double>& values) {
                      [&](double x) { return !std::isfinite(x) || stored_as(dtype, x) == x; });
 }
 
-// How the two halves of a rotary pair lie in a row: (x, x + D/2) or (2x, 2x + 1).
-enum class RopePairs { halves, neighbours };
-
-// Turn a row of `head_dim` values by the rotary angles of `position`, which may be negative and
-// then turns back: pair x by position / base^(2x / head_dim).
-void rotate_row(double* row, Index head_dim, double position, double base, RopePairs pairs);
-
 // A ring that makes a mistake, on all ranks (-1) or on one.
 struct MistakenRing {
   std::optional<Mistake> mistake;  // none: a correct ring

@@ -71,12 +71,12 @@ void count_rows(const Knowledge& known, const Values& right, const Values& given
   far.resize(std::min(far.size(), kMost));
   for (const auto& [error, at] : far) {
     const QueryRow row = query_row(known, at / known.seqlen(), at % known.seqlen(), false);
-    const double lse = *right_row(known, row.head, row.position).lse;
     double norm = dot_of(&right[at * width], &right[at * width], width);
     const double squares = -error * norm;
     for (Index j = 0; j < known.seqlen(); ++j) {
       const double* const v = row.values + j * width;
-      if (row.counts[j] > 0) norm += std::exp(2 * (row.scores[j] - lse)) * dot_of(v, v, width);
+      if (row.counts[j] > 0)
+        norm += std::exp(2 * (row.scores[j] - known.oracle.lse[at])) * dot_of(v, v, width);
     }
     const double most = 16 * half_unit_of(dtype);
     if (!(squares > most * most * norm)) continue;
@@ -182,34 +182,29 @@ TensorCheck check_tensor(const Knowledge& known, Tensor tensor, const Values& mi
   return check;
 }
 
-// A sum of squares and how many there are.
-struct Mean {
-  double squares = 0, count = 0;
-
-  void add(double right, double given) {
-    ++count;
-    if (right == given || (std::isnan(right) && std::isnan(given))) return;
-    const double error = given - right;
-    squares += std::isfinite(error) ? error * error : std::numeric_limits<double>::infinity();
-  }
-  double root() const { return count > 0 ? std::sqrt(squares / count) : 0; }
-};
-
 ErrorMap map_of(const Knowledge& known, Tensor tensor) {
   const Values &right = values_of(known.oracle, tensor), &given = values_of(known.mine, tensor);
   const Index width = width_of(known.problem.shape, tensor);
-  std::vector<Mean> by_chunk(2 * known.ranks()), by_head(heads_of(known.problem.shape, tensor));
+  struct Squares {
+    double sum = 0, count = 0;
+    double root() const { return count > 0 ? std::sqrt(sum / count) : 0; }
+  };
+  std::vector<Squares> by_chunk(2 * known.ranks()), by_head(heads_of(known.problem.shape, tensor));
   known.for_rows(tensor, [&](Index row, Index position) {
-    const int rank = known.deal.places[position].rank;
-    for (Index at = row * width; at < (row + 1) * width; ++at)
-      for (Mean* const mean :
-           {&by_chunk[2 * rank + known.is_upper(position)], &by_head[row / known.seqlen()]})
-        mean->add(right[at], given[at]);
+    double sum = 0;
+    for (Index at = row * width; at < (row + 1) * width; ++at) {
+      if (right[at] == given[at] || (std::isnan(right[at]) && std::isnan(given[at]))) continue;
+      const double error = given[at] - right[at];
+      sum += std::isfinite(error) ? error * error : kInfinite;
+    }
+    const Index chunk = 2 * known.deal.places[position].rank + known.is_upper(position);
+    for (Squares* const of : {&by_chunk[chunk], &by_head[row / known.seqlen()]})
+      *of = {of->sum + sum, of->count + static_cast<double>(width)};
   });
   ErrorMap map{std::string(name_of(tensor)), {}, {}};
   for (int rank = 0; rank < known.ranks(); ++rank)
     map.by_rank_and_chunk.push_back({by_chunk[2 * rank].root(), by_chunk[2 * rank + 1].root()});
-  for (const Mean& mean : by_head) map.by_head.push_back(mean.root());
+  for (const Squares& of : by_head) map.by_head.push_back(of.root());
   return map;
 }
 

@@ -71,16 +71,8 @@ struct CheckVerdict {
   std::vector<Suspect> suspects;  // only if wrong
 };
 
-// Judge `mine`, and look for the mistake if it is wrong. Tensors that `mine` lacks are empty.
-//
-// In f32 an element may be off by 2^-24 x (16 + 4 B + sqrt(seqlen) / 2) x L, where B = scale x
-// largest row norm of Q x largest row norm of K bounds every score, and L is the tensor's largest
-// value (for gradients, if that is more, a tenth of the product of the norms that a gradient is made
-// of). In 16 bits it may be off by 6 half units of L's last place (gradients: 8), and the root mean
-// square by 2.2 times that of rounding the oracle once (for dQ and dK, and of rounding the O in
-// rowsum(dO * O), too): softmax weights of 16 bits add as much as
-// that, and so do partial outputs of 16 bits that are merged in f32. A row of out is wrong besides if
-// its error is more than 16 half units of its own norm and of that of the terms that it is a sum of.
+// Judge `mine` by the tolerances of app/check/check.md, and look for the mistake if it is wrong.
+// Tensors that `mine` lacks are empty.
 CheckVerdict check_outputs(const CheckedProblem& problem, const CheckedInputs& inputs,
                            const NaiveResult<double>& oracle, const NaiveResult<double>& mine,
                            const DiagnosisOptions& options);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <functional>
 #include <numeric>
 #include <optional>
 #include <random>
@@ -306,11 +307,10 @@ TEST(Diagnosis, NamesNothingThatContradictsARightTensor) {
 }
 
 // Return attention as flash kernels compute it: in bf16 softmax weights, dS, and the O in rowsum(dO * O)
-// are rounded. Its backward pass sees the keys that `backward` allows.
-Tensors flash_attention(const Case& c, const std::string& backward) {
+// are rounded. Its backward pass sees the keys that the mask allows, or `seen` if there is one.
+Tensors flash_attention(const Case& c, const std::function<bool(Index, Index)>& seen = {}) {
   const AttentionShape& shape = c.problem.shape;
-  const MaskSpec spec = MaskSpec::parse(backward);
-  const Mask mask = c.problem.mask.for_seqlen(shape.seqlen), seen = spec.for_seqlen(shape.seqlen);
+  const Mask mask = c.problem.mask.for_seqlen(shape.seqlen);
   const Index n = shape.seqlen, width = shape.head_dim;
   Tensors mine = c.oracle;
   for (auto* tensor : {&mine.out, &mine.dq, &mine.dk, &mine.dv})
@@ -337,7 +337,7 @@ Tensors flash_attention(const Case& c, const std::string& backward) {
     for (Index x = at; x < at + width; ++x) mine.out[x] = stored_as(c.dtype, mine.out[x]);
     for (Index j = 0; j < n && !c.inputs.dout.empty(); ++j) {
       const Index key = (first_key + j) * width;
-      if (!seen.allows(row % n, j)) continue;
+      if (!(seen ? seen(row % n, j) : mask.allows(row % n, j))) continue;
       const std::vector<double>& dout = c.inputs.dout;
       const double p = std::exp(score(key) - lse),
                    dp = dot(dout, at, c.inputs.v, key) - dot(dout, at, mine.out, at),
@@ -362,7 +362,7 @@ TEST(Diagnosis, DoesNotCallACorrectRingWrong) {
     for (double& x : c.inputs.q) x *= number % 4 == 2 ? 4 : 1;
     c.oracle = oracle_of(c.problem, c.inputs, {});
     Tensors mine = make_mistake(c.problem, c.inputs, {});
-    if (bf16 && number % 3 != 0) mine = flash_attention(c, c.problem.mask.name());
+    if (bf16 && number % 3 != 0) mine = flash_attention(c);
     store(mine, c.dtype);
     const CheckVerdict verdict = verdict_of(c, mine);
     EXPECT_EQ(verdict.result, bf16 ? CheckResult::rounding : CheckResult::exact)
@@ -414,6 +414,11 @@ TEST(Diagnosis, NamesOtherWaysToMakeAMistake) {
     for (Index x = 0; x < width; ++x) powers.out[i * width + x] = out[x] / sum;
     powers.lse[i] = std::log2(sum);
   }
+  Case zigzag = c;
+  zigzag.problem.partition.kind = PartitionKind::zigzag;
+  const auto in_backward = [&](const std::function<bool(Index, Index)>& seen) {
+    return flash_attention(c, seen);
+  };
   struct Way {
     Mistake mistake;
     const Case& of;
@@ -426,8 +431,21 @@ TEST(Diagnosis, NamesOtherWaysToMakeAMistake) {
            {Mistake::rows_dropped, c, zeros},
            {Mistake::masked_block_nan, c, nan},
            {Mistake::dk_last_share_only, c, last},
-           {Mistake::wrong_mask, c, flash_attention(c, "full")},
-           {Mistake::own_block_only, c, flash_attention(c, "causal+documents:24,24,24,24")}}) {
+           {Mistake::wrong_mask, c, in_backward([](Index, Index) { return true; })},
+           {Mistake::own_block_only, c,
+            in_backward([=](Index i, Index j) { return j <= i && j / block == i / block; })},
+           {Mistake::missing_block, c,
+            in_backward([=](Index i, Index j) { return j <= i && j / block != 1; })},
+           // The block of owner o is at rank r where that expects 2 r - o.
+           {Mistake::wrong_neighbour, c, in_backward([=](Index i, Index j) {
+              return (2 * (i / block) + 4 - j / block) % 4 * block + j % block <= i;
+            })},
+           // The upper chunks of the blocks of lower ranks.
+           {Mistake::wrong_zigzag_half, zigzag, flash_attention(zigzag, [=](Index i, Index j) {
+              const Index rank = std::min(i * 2 / block, 7 - i * 2 / block),
+                          owner = std::min(j * 2 / block, 7 - j * 2 / block);
+              return owner == rank ? j <= i : (owner < rank ? j : i) >= 2 * block;
+            })}}) {
     store(way.mine, DType::f32);
     const CheckVerdict verdict = verdict_of(way.of, way.mine);
     ASSERT_FALSE(verdict.suspects.empty()) << name_of(way.mistake);

@@ -1,5 +1,6 @@
-// The mistakes in which keys a row may see: other masks, masks a position off, and masks that follow a
-// rank's own rows instead of the positions.
+// The mistakes in which queries meet which keys, and how often, in a forward pass or a backward pass:
+// blocks that are missing, doubled or others; other masks, masks a position off, and masks that follow
+// a rank's own rows instead of the positions.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -18,18 +19,15 @@ namespace ringscope {
 namespace {
 
 using Parts = std::vector<std::string>;
-using KeptMask = std::shared_ptr<const Mask>;
+using Allows = std::function<bool(Index, Index)>;
 
-// Return a mask that lives as long as somebody refers to it.
-KeptMask kept(const Knowledge& known, const std::string& text) {
-  struct Both {
-    MaskSpec spec;
-    Mask mask;
-    Both(const std::string& spelled, Index seqlen)
-        : spec(MaskSpec::parse(spelled)), mask(spec.for_seqlen(seqlen)) {}
+// Return what a mask allows.
+Allows allowed_by(const Knowledge& known, const std::string& text) {
+  const auto spec =
+      std::make_shared<const MaskSpec>(MaskSpec::parse(text));  // the mask refers to it
+  return [spec, mask = spec->for_seqlen(known.seqlen())](Index i, Index j) {
+    return mask.allows(i, j);
   };
-  const auto both = std::make_shared<Both>(text, known.seqlen());
-  return {both, &both->mask};
 }
 
 // Return the parts of the stated mask, a sink with its window; and a mask of parts.
@@ -52,16 +50,6 @@ Parts without(Parts parts, std::size_t which) {
   return parts;
 }
 
-// Add a mask that a function of query and key describes.
-void add_mask(Hypotheses& table, Mistake mistake, double penalty, const std::string& how,
-              const Hypothesis::Allows& allows) {
-  table.weigh(mistake, penalty, how, [allows](QueryRow& row) {
-    for (Index key = 0; key < std::ssize(row.counts); ++key)
-      row.counts[key] = allows(row.position, key) ? 1 : 0;
-  });
-  table.back().allows = allows;
-}
-
 // Call f(part) for a documents part whose ends lie a position away, all or one of them, or one of
 // which is left out.
 template <class F>
@@ -79,26 +67,24 @@ void for_other_documents(const std::string& part, F&& f) {
     }
     f(fmt::format("documents:{}", fmt::join(lengths, ",")));
   };
+  const auto moved = [&](std::size_t first, std::size_t last, Index by) {
+    std::vector<Index> changed = ends;
+    for (std::size_t d = first; d < last; ++d) changed[d] += by;
+    return changed;
+  };
   constexpr std::size_t kMost = 32;
   const std::size_t inner = ends.size() - 1, looked_at = inner <= kMost ? inner : 0;
   for (const Index by : {1, -1}) {
-    std::vector<Index> shifted = ends;
-    for (std::size_t d = 0; d < inner; ++d) shifted[d] += by;
-    take(shifted);
-    for (std::size_t d = 0; d < looked_at; ++d) {
-      std::vector<Index> one = ends;
-      one[d] += by;
-      take(one);
-    }
-    if (by == 1) continue;
-    shifted.back() -= 1;
-    shifted.push_back(ends.back());
-    take(shifted);
+    take(moved(0, inner, by));
+    for (std::size_t d = 0; d < looked_at; ++d) take(moved(d, d + 1, by));
   }
+  std::vector<Index> with_last = moved(0, inner + 1, -1);
+  with_last.push_back(ends.back());
+  take(with_last);
   for (std::size_t d = 0; d < looked_at; ++d) {
-    std::vector<Index> one = ends;
-    one.erase(one.begin() + static_cast<std::ptrdiff_t>(d));
-    take(one);
+    std::vector<Index> fewer = ends;
+    fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(d));
+    take(fewer);
   }
 }
 
@@ -115,23 +101,17 @@ std::string seen_mask(const Knowledge& known) {
   for (Index r = 0; r < count; ++r) {
     const Index i = sample.empty() ? r * of / count : sample[r * of / count];
     const double* const given = known.row_of(known.mine.out, 0, i);
-    const double* const q = known.row_of(known.inputs.q, 0, i);
-    double m = -std::numeric_limits<double>::infinity(), l = 0,
-           nearest = std::numeric_limits<double>::infinity();
+    const QueryRow row = query_row(known, 0, i, false);
+    const double m = *std::max_element(row.scores.begin(), row.scores.begin() + i + 1);
+    double l = 0, nearest = std::numeric_limits<double>::infinity();
     Index start = 0;
-    Values scores, acc(width);
-    for (Index j = 0; j <= i; ++j) {
-      scores.push_back(known.problem.softmax_scale *
-                       dot_of(q, known.row_of(known.inputs.k, 0, j), width));
-      m = std::max(m, scores.back());
-    }
+    Values acc(width);
     for (Index j = i; j >= 0; --j) {
-      const double p = std::exp(scores[j] - m);
-      const double* const v = known.row_of(known.inputs.v, 0, j);
+      const double p = std::exp(row.scores[j] - m);
       double distance = 0;
       l += p;
       for (Index c = 0; c < width; ++c) {
-        acc[c] += p * v[c];
+        acc[c] += p * row.values[j * width + c];
         distance += (acc[c] / l - given[c]) * (acc[c] / l - given[c]);
       }
       if (distance < nearest) std::tie(nearest, start) = std::pair(distance, j);
@@ -167,9 +147,8 @@ void add_wrong_masks(const Knowledge& known, Hypotheses& table) {
   const auto add = [&](const std::string& text, double penalty = 1) {
     const std::string name = MaskSpec::parse(text).name();
     if (!tried.insert(name).second) return;
-    add_mask(table, Mistake::wrong_mask, penalty,
-             fmt::format("the mask is {}, and not {}", name, stated),
-             [mask = kept(known, name)](Index i, Index j) { return mask->allows(i, j); });
+    table.meet(Mistake::wrong_mask, penalty,
+               fmt::format("the mask is {}, and not {}", name, stated), allowed_by(known, name));
     table.back().mask = name;
   };
   const Parts given = parts_of(known);
@@ -201,26 +180,20 @@ void add_shifted_masks(const Knowledge& known, Hypotheses& table) {
     const bool is_whole = changed == parts.size();
     if (is_whole ? parts.size() < 2 : parts[changed].starts_with("documents")) continue;
     const std::string part = is_whole ? text_of(parts) : parts[changed];
-    const KeptMask mask = kept(known, part),
-                   rest = kept(known, is_whole ? "full" : text_of(without(parts, changed)));
+    const Allows mask = allowed_by(known, part),
+                 rest = allowed_by(known, is_whole ? "full" : text_of(without(parts, changed)));
     const auto add = [&](const std::string& how, double penalty, const auto& allows) {
-      add_mask(table, Mistake::mask_off_by_one, penalty * (is_whole ? 1.01 : 1),
-               how + " of " + part,
-               [=](Index i, Index j) { return rest->allows(i, j) && allows(i, j); });
+      table.meet(Mistake::mask_off_by_one, penalty * (is_whole ? 1.01 : 1), how + " of " + part,
+                 [=](Index i, Index j) { return rest(i, j) && allows(i, j); });
     };
     // Whether the part allows a pair, with positions outside of the sequence like the nearest.
-    const auto at = [=](Index i, Index j) {
-      return mask->allows(clamp(i, 0, last), clamp(j, 0, last));
-    };
-    const auto inside = [=](Index key) { return key >= 0 && key <= last; };
-    add("one key less at the upper end", 1,
-        [=](Index i, Index j) { return at(i, j) && inside(j + 1) && at(i, j + 1); });
-    add("one key more at the upper end", 1,
-        [=](Index i, Index j) { return at(i, j) || (inside(j - 1) && at(i, j - 1)); });
-    add("one key less at the lower end", 1,
-        [=](Index i, Index j) { return at(i, j) && at(i, j - 1); });
-    add("one key more at the lower end", 1,
-        [=](Index i, Index j) { return at(i, j) || (inside(j + 1) && at(i, j + 1)); });
+    const auto at = [=](Index i, Index j) { return mask(clamp(i, 0, last), clamp(j, 0, last)); };
+    for (const Index by : {1, -1}) {
+      const std::string end = by > 0 ? " at the upper end" : " at the lower end";
+      add("one key less" + end, 1,
+          [=](Index i, Index j) { return at(i, j) && at(i, j + by) && (by < 0 || j < last); });
+      add("one key more" + end, 1, [=](Index i, Index j) { return at(i, j) || at(i, j - by); });
+    }
     add("one key less at both ends", 1,
         [=](Index i, Index j) { return at(i, j) && at(i, j - 1) && at(i, j + 1); });
     add("one key more at both ends", 1,
@@ -240,8 +213,7 @@ void add_shifted_masks(const Knowledge& known, Hypotheses& table) {
       const long number = std::stol(part.substr(colon + 1)) + by;
       if (number < 1) continue;
       const std::string other = part.substr(0, colon + 1) + std::to_string(number);
-      add(other + " in place", 1,
-          [near = kept(known, other)](Index i, Index j) { return near->allows(i, j); });
+      add(other + " in place", 1, allowed_by(known, other));
     }
   }
 }
@@ -250,9 +222,8 @@ void add_shifted_masks(const Knowledge& known, Hypotheses& table) {
 void add_local_orders(const Knowledge& known, Hypotheses& table) {
   const std::string name = known.problem.mask.name();
   if (name.find("causal") == std::string::npos) return;
-  const auto& places = known.deal.places;
-  const auto add = [&](const std::string& how, double penalty, const auto& allows) {
-    add_mask(table, Mistake::causal_in_local_order, penalty, how, allows);
+  const auto add = [&](const std::string& how, double penalty, const Hypothesis::Pairs& pairs) {
+    table.meet(Mistake::causal_in_local_order, penalty, how, pairs);
   };
   const std::vector<Belief> beliefs = wrong_positions(known);
   for (auto belief = beliefs.rbegin(); belief != beliefs.rend(); ++belief) {  // local rows first
@@ -270,23 +241,10 @@ void add_local_orders(const Knowledge& known, Hypotheses& table) {
         });
   }
   // Only the own block is compared; all of the others counts as earlier.
-  add("the mask is applied in the own block alone", 1.02, [&known, &places](Index i, Index j) {
-    return places[i].rank != places[j].rank || known.mask.allows(i, j);
-  });
-}
-
-void add_own_blocks(const Knowledge& known, Hypotheses& table) {
-  if (known.ranks() < 2) return;
-  const auto& places = known.deal.places;
-  add_mask(table, Mistake::own_block_only, 1, "only the own block is attended",
-           [&known, &places](Index i, Index j) {
-             return places[i].rank == places[j].rank && known.mask.allows(i, j);
-           });
-  if (known.problem.mask.name() == "full") return;
-  add_mask(table, Mistake::own_block_unmasked, 1, "the own block is attended without the mask",
-           [&known, &places](Index i, Index j) {
-             return places[i].rank == places[j].rank || known.mask.allows(i, j);
-           });
+  add("the mask is applied in the own block alone", 1.02,
+      [&known, &places = known.deal.places](Index i, Index j) {
+        return places[i].rank != places[j].rank || known.mask.allows(i, j);
+      });
 }
 
 // Under a zigzag deal all queries attend the lower chunk of a lower rank's block, and the queries of
@@ -294,41 +252,119 @@ void add_own_blocks(const Knowledge& known, Hypotheses& table) {
 void add_halves(const Knowledge& known, Hypotheses& table) {
   Parts parts = parts_of(known);
   if (!known.is_zigzag() || known.ranks() < 2 || std::erase(parts, "causal") == 0) return;
-  enum Wrong { keys = 1, queries = 2, both = 3, results = 4 };
-  const auto add = [&](Wrong wrong, double penalty, const char* how) {
-    table.weigh(Mistake::wrong_zigzag_half, penalty, how,
-                [&known, wrong, others = kept(known, text_of(parts))](QueryRow& row) {
-                  const bool upper = known.is_upper(row.position);
-                  const auto& own = known.deal.positions[row.place.rank];
-                  QueryRow other = row;
-                  const Index partner = row.place.local_row + (std::ssize(own) + 1) / 2;
-                  if (wrong == results && !upper && partner < std::ssize(own))
-                    other.ask_as(row.head, own[partner]);
-                  for (Index j = 0; j < known.seqlen(); ++j) {
-                    const int owner = known.deal.places[j].rank;
-                    if (owner == row.place.rank) continue;
-                    const bool is_met = owner < row.place.rank
-                                            ? known.is_upper(j) == ((wrong & keys) != 0)
-                                            : upper == (wrong == keys);
-                    row.counts[j] = is_met && others->allows(row.position, j) ? 1 : 0;
-                    if (owner > row.place.rank) row.scores[j] = other.scores[j];
-                  }
-                });
+  const auto add = [&, others = allowed_by(known, text_of(parts))](
+                       bool keys, bool queries, double penalty, const char* how) {
+    table.meet(Mistake::wrong_zigzag_half, penalty, how, [=, &known](Index i, Index j) {
+      const int rank = known.deal.places[i].rank, owner = known.deal.places[j].rank;
+      if (owner == rank) return known.mask.allows(i, j);
+      return (owner < rank ? known.is_upper(j) == keys : known.is_upper(i) != queries) &&
+             others(i, j);
+    });
   };
-  add(keys, 1, "of lower ranks' blocks the upper chunk is attended, and not the lower");
-  add(queries, 1, "the queries of the lower chunk attend higher ranks' blocks, not the upper's");
-  add(both, 1.01, "both the keys' and the queries' chunks are the wrong ones");
-  add(results, 1.02, "what the upper chunk's queries found goes to the rows of the lower");
+  add(true, false, 1, "of lower ranks' blocks the upper chunk is attended, and not the lower");
+  add(false, true, 1,
+      "the queries of the lower chunk attend higher ranks' blocks, not the upper's");
+  add(true, true, 1.01, "both the keys' and the queries' chunks are the wrong ones");
+  add(false, true, 1.02, "what the upper chunk's queries found goes to the rows of the lower");
+  table.back().weigh = [&known](QueryRow& row) {
+    const auto& own = known.deal.positions[row.place.rank];
+    const Index partner = row.place.local_row + (std::ssize(own) + 1) / 2;
+    if (known.is_upper(row.position) || partner >= std::ssize(own)) return;
+    QueryRow other = row;
+    other.ask_as(row.head, own[partner]);
+    for (Index j = 0; j < known.seqlen(); ++j)
+      if (known.deal.places[j].rank > row.place.rank) row.scores[j] = other.scores[j];
+  };
+}
+
+// KV blocks, or chunks of a zigzag deal's, that are not attended, or twice; and rows that aren't.
+void add_blocks(const Knowledge& known, Hypotheses& table) {
+  const int n = known.ranks();
+  const auto& places = known.deal.places;
+  for (const double times : {0.0, 2.0}) {
+    const Mistake mistake = times == 0 ? Mistake::missing_block : Mistake::doubled_block;
+    const std::string how = times == 0 ? "is missing" : "is attended twice";
+    for (int owner = 0; owner < n; ++owner)
+      table.add(mistake, 1, fmt::format("the block of owner {} {}", owner, how)).blocks =
+          [=](int, int of) { return of == owner ? times : 1; };
+    for (int step = 0; step < n; ++step)
+      table.add(mistake, 1.05, fmt::format("the block of ring step {} {}", step, how)).blocks =
+          [=](int rank, int of) { return of == owner_at(rank, step, n) ? times : 1; };
+    for (int owner = 0; owner < n && known.is_zigzag() && n <= 16; ++owner)
+      for (const bool upper : {false, true})
+        table.meet(
+            mistake, 1.08,
+            fmt::format("the {} chunk of owner {} {}", upper ? "upper" : "lower", owner, how),
+            [=, &known, &places](Index i, Index j) {
+              const bool is_met = places[j].rank == owner && known.is_upper(j) == upper;
+              return (is_met ? times : 1) * known.mask.allows(i, j);
+            });
+  }
+  const Index end = known.seqlen() / n * n;
+  if (end < known.seqlen())
+    table.meet(
+        Mistake::rows_dropped, 1,
+        fmt::format("the rows from {} on are left out, as {} ranks don't divide the length", end,
+                    n),
+        [=, &known](Index i, Index j) { return i < end && j < end && known.mask.allows(i, j); });
+  if (n < 2) return;
+  table.add(Mistake::own_block_only, 1, "only the own block is attended").blocks =
+      [](int rank, int owner) { return rank == owner; };
+  if (known.problem.mask.name() != "full")
+    table.meet(Mistake::own_block_unmasked, 1, "the own block is attended without the mask",
+               [&known, &places](Index i, Index j) {
+                 return places[i].rank == places[j].rank || known.mask.allows(i, j);
+               });
+}
+
+// Blocks that are attended in place of others, under the mask of those that should be there.
+void add_other_blocks(const Knowledge& known, Hypotheses& table) {
+  const int n = known.ranks();
+  if (n < 2) return;
+  const auto add = [&](Mistake mistake, double penalty, const std::string& how, auto owner_of) {
+    table.meet(mistake, penalty, how, [=, &known](Index i, Index j) {
+      const Place& at = known.deal.places[j];
+      const bool is_last = at.local_row + 1 == std::ssize(known.deal.positions[at.rank]);
+      double times = 0;
+      for (int owner = 0; owner < n; ++owner) {
+        if (owner_of(known.deal.places[i].rank, owner) != at.rank) continue;
+        const auto& rows = known.deal.positions[owner];
+        // A shorter block's last row stands where it has none.
+        const Index end = is_last ? std::ssize(rows) : min_of(at.local_row + 1, std::ssize(rows));
+        for (Index row = at.local_row; row < end; ++row)
+          times += known.mask.allows(i, rows[row]) ? 1 : 0;
+      }
+      return times;
+    });
+  };
+  add(Mistake::wrong_neighbour, 1.04,
+      "blocks come from the next rank, and are taken for those of the rank before",
+      [=](int rank, int owner) { return (2 * rank - owner + n) % n; });
+  add(Mistake::rows_of_other_rank, 1.05,
+      "every step attends the own block, under the masks of the others",
+      [](int rank, int) { return rank; });
+  for (const int by : std::set<int>{1, n - 1}) {
+    add(Mistake::rows_of_other_rank, 1.05,
+        fmt::format("every step attends the block of owner o {} 1, under the mask of o",
+                    by == 1 ? '+' : '-'),
+        [=](int, int owner) { return (owner + by) % n; });
+    for (int other = 0; other < n; ++other)
+      add(Mistake::rows_of_other_rank, 1.1,
+          fmt::format("the block of owner {} stands in for that of owner {}", (other + by) % n,
+                      other),
+          [=](int, int owner) { return owner == other ? (owner + by) % n : owner; });
+  }
 }
 
 }  // namespace
 
-void add_masks(const Knowledge& known, Hypotheses& table) {
+void add_meetings(const Knowledge& known, Hypotheses& table) {
+  add_blocks(known, table);
   add_wrong_masks(known, table);
   add_shifted_masks(known, table);
   add_local_orders(known, table);
-  add_own_blocks(known, table);
   add_halves(known, table);
+  add_other_blocks(known, table);
 }
 
 }  // namespace ringscope
