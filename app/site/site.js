@@ -23,6 +23,8 @@ toggle.onclick = () => {
   document.documentElement.dataset.theme = isDark() ? "light" : "dark";
   try { localStorage.setItem("theme", document.documentElement.dataset.theme); } catch { /* for this page alone */ }
   label();
+  document.querySelectorAll("iframe").forEach((frame) =>
+    frame.contentWindow?.postMessage({ theme: document.documentElement.dataset.theme }, "*"));
 };
 label();
 document.querySelector("header.site")?.append(toggle);
@@ -68,7 +70,7 @@ document.querySelectorAll(".recording").forEach((recording) => {
   if (!open) return;
   const story = recording.nextElementSibling, hasStory = story?.tagName === "OL";
   const frame = make("iframe", {
-    src: open.href + (hasStory ? "&told=1" : ""), loading: "lazy", title: "The recording in the viewer",
+    src: open.href + (hasStory ? "&told=1" : "") + (isDark() ? "" : "&theme=light"), loading: "lazy", title: "The recording in the viewer",
   });
   recording.append(frame);
   if (!hasStory) return;
@@ -113,6 +115,9 @@ const scaled = (value, units, by) => {
 };
 const time = (seconds) => scaled(seconds * 1e6, ["µs", "ms", "s"], 1000);
 const bytes = (count) => scaled(count, ["B", "KiB", "MiB", "GiB", "TiB"], 1024);
+
+// The colours that the viewer gives owners of blocks on dark ground; dark ink stands on them.
+const ownerColour = (owner) => ["#9bb0ef", "#d78f24", "#3ead8b", "#8f7de3", "#c8cb61", "#92678b", "#06debb", "#c35a24"][owner % 8];
 
 // A figure: its controls (name, kind, first value, least, most), how they become arguments, how numbers become a picture.
 const slider = (name, value, least, most, step = 1) => ({ name, value, least, most, step });
@@ -165,10 +170,10 @@ const figures = {
                slider("length", 32768, 1024, 131072, 1024)],
     hint: "The sequence is cut into as many equal pieces as you name ranks. Zigzag is 0 1 2 3 3 2 1 0; cards dealt out are 0 1 2 3 0 1 2 3.",
     again: true,
-    draw(picture, { holders, first, second, imbalance, ceiling }, say, [, , ranks]) {
+    draw(picture, { holders, first, second, imbalance, ceiling }, say) {
       const width = 620 / holders.length;
       holders.forEach((rank, p) => {
-        picture.append(svg("rect", { x: p * width, y: 0, width: width - (width > 4 ? 1 : 0), height: 24, fill: `hsl(${360 * rank / ranks} 60% 72%)` }));
+        picture.append(svg("rect", { x: p * width, y: 0, width: width - (width > 4 ? 1 : 0), height: 24, fill: ownerColour(rank) }));
         if (width > 12) picture.append(svg("text", { x: (p + 0.5) * width, y: 16, "text-anchor": "middle", class: "dark" }, rank));
       });
       race(picture, [["yours", first], ["zigzag", second]], 32);
@@ -218,12 +223,12 @@ const figures = {
         picture.append(svg("text", { x: 0, y: rank * height + height / 2 + 4, class: "soft" }, `rank ${rank}`));
         row.forEach((count, step) => {
           const bar = svg("rect", { x: 60 + step * width, y: rank * height + 1, height: Math.max(1, height - 2),
-                                    width: (width - 3) * count / most, class: "bar" });
+                                    width: (width - 3) * count / most, fill: ownerColour((rank - step + ranks) % ranks) });
           bar.append(svg("title", {}, `rank ${rank}, step ${step}: ${grouped(count)} pairs`));
           picture.append(bar);
         });
       });
-      picture.append(svg("text", { x: 60, y: 256, class: "soft" }, `step 0 to ${ranks - 1}: one column a step, pairs as length`));
+      picture.append(svg("text", { x: 60, y: 256, class: "soft" }, `step 0 to ${ranks - 1}: one column a step, pairs as length, the block's owner as colour`));
       say(`Slowest rank over mean: ${short(imbalance)}. Balance ceiling, step by step: ${short(100 * ceiling)} %.`);
     },
   },
@@ -283,6 +288,7 @@ const figures = {
   },
   ring: {
     title: "A ring, step by step",
+    box: "100 0 420 260",
     controls: [slider("ranks", 4, 2, 12), slider("step", 0, 0, 12), choice("pass", "forward", "backward")],
     prepare: ([ranks, step, pass]) => [ranks, Math.min(step, pass === "backward" ? ranks : ranks - 1), pass],
     draw(picture, { owners, steps }, say, [ranks, step, pass]) {
@@ -294,8 +300,8 @@ const figures = {
       const before = picture.before?.length === owners.length ? picture.before : owners;
       owners.forEach((owner, rank) => {
         const [x, y] = place(rank), [fromX, fromY] = place(before.indexOf(owner)), block = svg("g");
-        block.append(svg("circle", { cx: x, cy: y, r: 24, class: owner === rank ? "mark" : "bar" }),
-                     svg("text", { x, y: y + 4, "text-anchor": "middle", class: "on" }, `K${owner} V${owner}`));
+        block.append(svg("circle", { cx: x, cy: y, r: 24, fill: ownerColour(owner) }),
+                     svg("text", { x, y: y + 4, "text-anchor": "middle", class: "dark" }, `K${owner} V${owner}`));
         picture.append(block, svg("text", { x: 310 + 0.7 * (x - 310), y: 134 + 0.6 * (y - 130), "text-anchor": "middle", class: "soft" }, `rank ${rank}`));
         if (!matchMedia("(prefers-reduced-motion: reduce)").matches)
           block.animate([{ transform: `translate(${fromX - x}px, ${fromY - y}px)` }, { transform: "none" }], 400);
@@ -325,7 +331,7 @@ const ringscope = () => code ??= new Promise((done, fail) => {
 document.querySelectorAll(".live[data-figure]").forEach((section) => {
   const figure = figures[section.dataset.figure];
   const given = JSON.parse(section.dataset.values ?? "{}");
-  const picture = svg("svg", { viewBox: "0 0 620 260", role: "img" });
+  const picture = svg("svg", { viewBox: figure.box ?? "0 0 620 260", role: "img" });
   const said = make("p", { role: "status" });
   section.append(make("h3", {}, figure.title));
   const inputs = figure.controls.map((control) => {

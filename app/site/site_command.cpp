@@ -15,7 +15,6 @@
 #include "app/command_line/flags.h"
 #include "app/report/terminal.h"
 #include "app/site/html.h"
-#include "app/view/examples.h"
 #include "app/view/view_command.h"
 #include "core/base/files.h"
 #include "core/base/text.h"

@@ -2,7 +2,7 @@
 //
 // ?trace=ADDRESS, relative to the page (or the name of a recording that came with it; several: &trace=...)
 // &at=3 or back:3   a step   &select=RANK   &story=K   a paragraph, from 1   &told=K   the same, where the page around
-// has the text
+// has the text   &theme=light
 "use strict";
 
 (async () => {
@@ -11,7 +11,9 @@
   const context = canvas.getContext("2d", { alpha: false });
   message.textContent = "Opening…";
   const wasm = await createRingscope();
-  const scale = Math.min(3, Math.max(1, window.devicePixelRatio || 1));
+  // Large windows magnify everything rather than show more, as on the desktop.
+  const zoom = Math.max(1, Math.floor(4 * Math.min(innerWidth / 1600, innerHeight / 900)) / 4);
+  const scale = Math.min(4, zoom * Math.max(1, window.devicePixelRatio || 1));
   const call = (name, type, types, values) => wasm.ccall("ringscope_" + name, type, types, values);
   call("begin", null, ["number"], [scale]);
 
@@ -56,9 +58,15 @@
 
   const parameters = new URLSearchParams(location.search);
   let opened = false, due = 3, asked = Number(parameters.get("told")) || 0;
+  const use = (theme) => {
+    call("theme", null, ["number"], [theme === "light" ? 1 : 0]);
+    due = 3;
+  };
+  if (parameters.has("theme")) use(parameters.get("theme"));
+  const gallery = document.getElementById("gallery"), choose = gallery.querySelector("input");
   const open = (names, first) => {
     message.textContent = "";
-    document.getElementById("gallery").hidden = true;
+    gallery.hidden = true;
     const of = (key) => (first ? parameters.get(key) ?? "" : "");
     const why = call("open", "string", ["string", "string", "string", "number"],
                      [names.join("\n"), of("at"), of("select"), Number(of("story")) || 0]);
@@ -91,14 +99,21 @@
   });
   addEventListener("message", (event) => {
     if (Number.isInteger(event.data?.story)) tell(event.data.story);
+    if (event.data?.theme) use(event.data.theme);
   });
+  choose.onchange = () => openFiles(choose.files);
+  gallery.querySelector("button").onclick = () => { // the viewer begins with sliders
+    gallery.hidden = opened = true;
+    due = 4;
+    canvas.focus();
+  };
 
   // ---
   // Events.
 
   const at = (event) => {
     const box = canvas.getBoundingClientRect();
-    call("move", null, ["number", "number"], [event.clientX - box.left, event.clientY - box.top]);
+    call("move", null, ["number", "number"], [(event.clientX - box.left) / zoom, (event.clientY - box.top) / zoom]);
     due = 3;
   };
   let shift = false, ctrl = false;
@@ -164,7 +179,7 @@
     }
     document.body.dataset.resting = "no";
     --due;
-    const width = Math.max(320, canvas.clientWidth), height = Math.max(240, canvas.clientHeight);
+    const width = Math.max(320, Math.round(canvas.clientWidth / zoom)), height = Math.max(240, Math.round(canvas.clientHeight / zoom));
     const x = Math.trunc(Math.fround(width * scale)), y = Math.trunc(Math.fround(height * scale));
     if (canvas.width !== x || canvas.height !== y) Object.assign(canvas, { width: x, height: y });
     const begun = performance.now();
@@ -185,8 +200,6 @@
     if (names.length > 0) open(names, true);
     else {
       message.textContent = "";
-      const gallery = document.getElementById("gallery"), choose = gallery.querySelector("input");
-      choose.onchange = () => openFiles(choose.files);
       gallery.hidden = false;
     }
   } catch (error) {

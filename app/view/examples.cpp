@@ -1,35 +1,15 @@
-#include "app/view/examples.h"
+#include "app/view/view_command.h"
 
 #include <utility>
 
 #include "core/run/generated_rows.h"
 #include "core/run/run.h"
-#include "core/tools/cost/hardware.h"
-#include "core/tools/sim/recording.h"
-#include "core/tools/sim/scenario.h"
 #include "lessons/book/lesson.h"
 #include "lessons/book/page.h"
+#include "viz/model/session/simulator.h"
 
 namespace ringscope {
 namespace {
-
-// A causal ring of H100s, each with `rows` rows.
-Scenario ring_of(int ranks, PartitionKind partition, Index rows) {
-  Scenario ring;
-  ring.job.shape = {1, 32, 8, ranks * rows, 128};
-  ring.job.dtype = DType::bf16;
-  ring.job.mask = MaskSpec::parse("causal");
-  ring.job.partition = partition;
-  ring.job.world_size = ranks;
-  ring.rates = rates_of(find_gpu("H100"), find_link("NVLink4"), DType::bf16);
-  return ring;
-}
-
-Recording simulated(const Scenario& scenario) {
-  return record({scenario.job, scenario.pace}, work_of(scenario), machine_of(scenario),
-                partition_name(scenario), {})
-      .recording;
-}
 
 // Return the recording of a ring whose ranks all send before any of them receives.
 Recording deadlock() {
@@ -48,21 +28,23 @@ Recording deadlock() {
 }  // namespace
 
 std::vector<viz::Example> viewer_examples() {
+  using viz::ring_of, viz::simulated;
   const auto deals = [] {
-    return std::vector{simulated(ring_of(8, PartitionKind::contiguous, 4096)),
-                       simulated(ring_of(8, PartitionKind::zigzag, 4096))};
+    return std::vector{simulated(ring_of({{"partition", "contiguous"}})),
+                       simulated(ring_of({{"partition", "zigzag"}}))};
   };
   const auto slow_rank = [] {
-    Scenario ring = ring_of(64, PartitionKind::zigzag, 4096);
-    ring.pace = Pace::buffers;
-    ring.stragglers = {{37, 0.7}};
-    return std::vector{simulated(ring)};
+    return std::vector{simulated(ring_of({{"world-size", "64"},
+                                          {"seqlen", "256k"},
+                                          {"partition", "zigzag"},
+                                          {"kv-buffers", "2"},
+                                          {"straggler", "37:0.7"}}))};
   };
   const auto lesson = [] {
     return std::vector{lessons::tell(lessons::lesson_of_number(6)).pictures.front().recording};
   };
   const auto two_nodes = [] {
-    Scenario ring = ring_of(8, PartitionKind::zigzag, 4096);
+    Scenario ring = ring_of({{"partition", "zigzag"}});
     ring.job.nodes = 2;
     ring.between = find_link("InfiniBand-NDR");
     return std::vector{simulated(ring)};

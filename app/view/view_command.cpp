@@ -12,7 +12,6 @@
 #include "app/command_line/output_places.h"
 #include "app/report/fields.h"
 #include "app/site/html.h"
-#include "app/view/examples.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/text.h"

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/trace/event.h"
+#include "viz/window/view.h"
 
 namespace ringscope {
 
@@ -22,6 +23,10 @@ void write_story_picture(const Recording& recording, int paragraph, const std::s
 
 // Return a PNG of what the viewer begins with, or "" in builds without it.
 std::string example_picture(const std::vector<Recording>& recordings);
+
+// Return the recordings that the viewer offers where none is given, on the desktop and in a site. They
+// are simulated, or run on threads, when they are recorded.
+std::vector<viz::Example> viewer_examples();
 
 // Return why there is no viewer and how to get it, or "" where there is one.
 const char* why_no_viewer();

@@ -35,6 +35,19 @@ inline bool drawn(const std::string& window) {
   return false;
 }
 
+// Where the last frame shows a text that begins so, in its first letter.
+inline ImVec2 place_of_text(const std::string& begin) {
+  const std::string svg = svg_of(*ImGui::GetDrawData(), 1, 1);
+  const std::size_t text = svg.find(">" + begin);
+  const std::size_t tag = svg.rfind("<text x=\"", text);
+  if (text == svg.npos || tag == svg.npos) {
+    ADD_FAILURE() << begin << " is not shown";
+    return {-1, -1};
+  }
+  const std::size_t y = svg.find(" y=\"", tag);
+  return {std::stof(svg.substr(tag + 9)) + 4, std::stof(svg.substr(y + 4)) - 4};
+}
+
 class Person {
  public:
   explicit Person(Session session, int width = 1600, int height = 900) {
@@ -42,6 +55,13 @@ class Person {
     input_.width = width;
     input_.height = height;
     rest(4);
+  }
+
+  // Before the start screen.
+  Person(std::vector<std::string> recent, std::vector<Example> examples) {
+    viewer.show_start(std::move(recent), std::move(examples));
+    resize(1280, 720);
+    settle();
   }
 
   Session& session() { return viewer.session(); }
@@ -88,6 +108,14 @@ class Person {
     rest();
     input_.left = false;
     rest(2);
+  }
+  // A click on a text that begins so.
+  void click_on(const std::string& text) {
+    click(place_of_text(text));
+    settle();
+  }
+  bool sees(const std::string& text) {
+    return svg_of(*ImGui::GetDrawData(), 1, 1).find(text) != std::string::npos;
   }
   void double_click(ImVec2 at) {
     point(at);
@@ -167,7 +195,8 @@ class Person {
   // Until all keys have found their way.
   void settle() {
     rest();
-    for (int i = 0; i < 60 && !session().playback.playing() && viewer.animating(); ++i) rest();
+    const auto plays = [this] { return viewer.is_open() && session().playback.playing(); };
+    for (int i = 0; i < 60 && !plays() && viewer.animating(); ++i) rest();
   }
 
   FrameInput input_;

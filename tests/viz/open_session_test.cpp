@@ -7,7 +7,7 @@
 
 #include "core/base/error.h"
 #include "tests/app/program.h"
-#include "viz/window/background_load.h"
+#include "viz/window/open_session.h"
 
 namespace ringscope::viz {
 namespace {

@@ -15,6 +15,7 @@
 #include "tests/app/refusals.h"
 #include "tests/viz/read_png.h"
 #include "viz/model/session/selection.h"
+#include "viz/model/session/simulator.h"
 #include "viz/model/trace/trace_loader.h"
 #include "viz/window/open_session.h"
 #include "viz/window/software_renderer.h"
@@ -135,11 +136,38 @@ TEST_F(ScreenshotTest, TheCommandOfAViewShowsItAgain) {
   expect_same();
 }
 
+// A large picture magnifies what one of 1600 x 900 pixels shows, by quarters.
+TEST_F(ScreenshotTest, GrowsWithItsSize) {
+  record("a.json");
+  for (const auto& [size, box] :
+       {std::pair("1600x900", "0 0 1600 900"), {"2560x1440", "0 0 1706.67 960"}}) {
+    view_well({"a.json", "--screenshot", "o.svg", "--size", size});
+    EXPECT_NE(contents_of(path("o.svg")).find(fmt::format("viewBox=\"{}\"", box)),
+              std::string::npos);
+  }
+}
+
+// What the sliders of the start screen simulate is what the command that they show records.
+TEST_F(ScreenshotTest, TheCommandOfTheSlidersRecordsTheirRing) {
+  std::vector<int> places;
+  for (const viz::Slider& slider : viz::sliders()) places.push_back(slider.place);
+  for (int moved = -1; moved < static_cast<int>(places.size()); ++moved) {
+    if (moved >= 0) places[moved] = places[moved] > 0 ? 0 : 1;
+    const std::string command = viz::command_at(places);
+    ASSERT_EQ(run(Strings(command.substr(command.find(" ") + 1))).status, 0) << command;
+    const viz::Session shown =
+        viz::recorded_session({viz::simulated(viz::ring_of(viz::settings_at(places)))});
+    const viz::Trace trace = std::move(viz::load_traces({path("ring.json")}, nullptr).front());
+    EXPECT_EQ(trace.slice_count, shown.document().trace.slice_count) << command;
+    EXPECT_EQ(trace.wall_ns(), shown.document().trace.wall_ns()) << command;
+  }
+}
+
 TEST_F(ScreenshotTest, WithoutATraceShowsWhereToStart) {
-  view_well({"--screenshot", "1.png", "--size=640x400"});
+  view_well({"--screenshot", "1.png", "--size=1280x720"});
   std::filesystem::create_directories(path("config/ringscope"));
   write_text("config/ringscope/viewer.json", "{\"recent\": [\"/recordings/ring.json\"]}");
-  view_well({"--screenshot", "2.png", "--size", "640x400"});
+  view_well({"--screenshot", "2.png", "--size", "1280x720"});
   EXPECT_NE(pixels_of("1.png"), pixels_of("2.png"));
 }
 

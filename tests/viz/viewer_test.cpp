@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -275,35 +277,100 @@ TEST(Viewer, LoadingIsShownUntilThereIsSomethingToShow) {
   EXPECT_FALSE(viewer.session().playback.playing());
 }
 
-// Cards of examples, in the order given, and then one of recent recordings.
+Example example_of(const std::string& title, const Recording& recording, std::size_t count = 1) {
+  return {title, title, "", [recording, count] { return std::vector(count, recording); }};
+}
+
 TEST(Viewer, BeginsWithExamplesOrARecentRecording) {
-  const auto record = [](std::size_t count) {
-    return [count] { return std::vector(count, simulated_recording(simulated_scenario(4))); };
+  const Recording recording = simulated_recording(simulated_scenario(4));
+  Person person({"/runs/ring.json"},
+                {example_of("One", recording), example_of("Two", recording, 2)});
+  EXPECT_FALSE(person.viewer.animating());
+  person.click_on("Ringscope");
+  EXPECT_TRUE(person.viewer.starting());
+  person.click_on("ring.json");
+  EXPECT_EQ(person.viewer.take_chosen(), "/runs/ring.json");
+  person.click_on("Two");
+  ASSERT_TRUE(person.viewer.is_open());
+  EXPECT_EQ(person.viewer.session().documents.size(), 2u);
+  EXPECT_TRUE(person.viewer.session().comparing);
+}
+
+// The ring that is opened is the one that the sliders say.
+TEST(Viewer, BeginsWithARingThatSlidersSimulate) {
+  Person person({}, {});
+  person.click_on("contiguous");  // left of the middle of a slider with four places
+  EXPECT_TRUE(person.sees("--partition striped "));
+  person.click_on("Open it");
+  ASSERT_TRUE(person.viewer.is_open());
+  EXPECT_EQ(person.viewer.session().document().trace.run->partition, "striped");
+}
+
+// A click on a folder lists it, and one on a file chooses it, as its typed name does.
+TEST(Viewer, OpensAFileFromAList) {
+  const std::filesystem::path folder = testing::TempDir() + "ringscope_files";
+  std::filesystem::create_directories(folder / "more");
+  for (const char* name : {"b.json", "more/a.json", "more/notes.txt", "more/.hidden.json"})
+    std::ofstream(folder / name) << "[]";
+  const auto chosen = [&](auto&& choose) {
+    Person person({(folder / "b.json").string()}, {});
+    person.click_on("Open\u2026");
+    EXPECT_TRUE(drawn("files"));
+    choose(person);
+    EXPECT_FALSE(drawn("files"));
+    return person.viewer.take_chosen();
   };
-  Viewer viewer;
-  viewer.show_start({"/runs/ring.json"},
-                    {{"one", "One", "", record(1)}, {"two", "Two", "", record(2)}});
-  FrameInput input;
-  input.width = 1280;
-  input.height = 720;
-  settled_frame(viewer, input);
-  EXPECT_FALSE(viewer.animating());
-  const auto click = [&](float x, float y) {
-    for (const bool left : {false, true, false}) {
-      input.mouse_x = x;
-      input.mouse_y = y;
-      input.left = left;
-      viewer.frame(input);
-    }
-  };
-  click(640, 30);
-  EXPECT_TRUE(viewer.starting());
-  click(880, 296);
-  EXPECT_EQ(viewer.take_chosen(), "/runs/ring.json");
-  click(640, 400);
-  ASSERT_TRUE(viewer.is_open());
-  EXPECT_EQ(viewer.session().documents.size(), 2u);
-  EXPECT_TRUE(viewer.session().comparing);
+  EXPECT_EQ(chosen([](Person& person) {
+              person.click_on("more/");
+              EXPECT_TRUE(person.sees("a.json") && person.sees("../"));
+              EXPECT_FALSE(person.sees("notes") || person.sees("hidden"));
+              person.click_on("a.json");
+            }),
+            folder / "more/a.json");
+  EXPECT_EQ(chosen([](Person& person) {
+              person.type("b.json");
+              person.press(SpecialKey::enter);
+            }),
+            folder / "b.json");
+  EXPECT_EQ(chosen([](Person& person) { person.press(SpecialKey::escape); }), "");
+  EXPECT_EQ(chosen([](Person& person) { person.click_on("Cancel"); }), "");
+  std::filesystem::remove_all(folder);
+}
+
+// What a newcomer clicks until they see what they look for.
+TEST(Viewer, TasksOfANewcomerTakeThreeClicksAtMost) {
+  Scenario slow = simulated_scenario(64, PartitionKind::zigzag);
+  slow.stragglers = {{37, 0.5}};
+  const std::vector<Example> examples = {
+      example_of("Slow", simulated_recording(slow)),
+      example_of("Zigzag", simulated_recording(simulated_scenario(4, PartitionKind::zigzag)))};
+  const struct {
+    std::vector<std::string> clicks;
+    std::string seen;
+  } tasks[] = {{{"Slow"}, "Rank 37 is slow"},  // the slow rank of 64
+               // the tile of rank 2 at step 3, when it holds block 3
+               {{"Zigzag", "KV 3 \u00b7 step 3"}, "rank 2 \u00b7 step 3"}};
+  for (const auto& [clicks, seen] : tasks) {
+    EXPECT_LE(clicks.size(), 3u);
+    Person person({}, examples);
+    EXPECT_FALSE(person.sees(seen));
+    for (const std::string& click : clicks) person.click_on(click);
+    EXPECT_TRUE(person.sees(seen)) << seen;
+  }
+  {  // the old and new maximum and sum of a row
+    Person person(session_of(ring_trace(4)));
+    person.click_on("Softmax");
+    for (const char* head : {"old max", "row_max", "old sum", "row_sum"})
+      EXPECT_TRUE(person.sees(head)) << head;
+  }
+  Person person = one();  // a bare picture
+  EXPECT_EQ(person.session().wants_picture, "");
+  person.type("0I");
+  EXPECT_TRUE(person.session().bare);
+  EXPECT_EQ(person.session().wants_picture, ".svg");
+  person.type("0i");
+  EXPECT_FALSE(person.session().bare);
+  EXPECT_EQ(person.session().wants_picture, ".png");
 }
 
 TEST(Viewer, ARunThatGoesOnHasABadge) {
@@ -315,6 +382,14 @@ TEST(Viewer, ARunThatGoesOnHasABadge) {
     const std::string svg = svg_of(person.rest(), 1600, 900);
     EXPECT_EQ(svg.find(">LIVE</text>") != svg.npos, live);
   }
+}
+
+// As on a telephone: panels stand below each other, ring and mask behind tabs.
+TEST(Viewer, ANarrowWindowStacksItsPanels) {
+  Person person(session_of(ring_trace(4)), 390, 844);
+  EXPECT_GT(box_of(person.viewer.textures, "timeline").width(), 250);
+  person.click_on("Mask");
+  EXPECT_GT(box_of(person.viewer.textures, "mask").width(), 250);
 }
 
 // Where there is no room for all panels, one has it all.

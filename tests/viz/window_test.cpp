@@ -160,6 +160,9 @@ TEST_F(WindowTest, ObeysKeysAndMouse) {
                     " mousedown 1 mousemove_relative 0 60 "
                     "mousemove_relative 0 40 mouseup 1"),
             0);
+  ASSERT_EQ(xdotool("key shift+i"), 0);
+  EXPECT_TRUE(
+      comes_true([&] { return std::filesystem::exists(path("pictures/ringscope-1.svg")); }));
   ASSERT_EQ(xdotool("key c key ctrl+q"), 0);
   EXPECT_EQ(ended(), 0) << contents_of(path("err"));
   EXPECT_EQ(contents_of(path("err")), "");
@@ -171,8 +174,8 @@ TEST_F(WindowTest, ObeysKeysAndMouse) {
   EXPECT_GT(kept.splits.timeline, viz::Splits().timeline + 0.05f);
   std::set<std::string> after = before;
   after.insert({"config", "config/ringscope", "config/ringscope/viewer.json", "err",
-                "pictures/ringscope-1.png", "pictures/ringscope-2.png",
-                "pictures/ringscope-3.png"});
+                "pictures/ringscope-1.png", "pictures/ringscope-2.png", "pictures/ringscope-3.png",
+                "pictures/ringscope-1.svg"});
   EXPECT_EQ(files(), after);
 }
 

@@ -128,6 +128,7 @@ std::vector<Item> items_of(const Session& session) {
                           const char* help) {
     if (there) items.push_back({worth, {word}, on ? 0 : -1, command, help});
   };
+  button(true, 5, "Open", false, commands::open_file, "Another recording (key: Ctrl-O)");
   if (ring || session.comparing) {
     items.push_back({8,
                      {"Time", "Steps"},

@@ -50,6 +50,7 @@ void open(const std::string& names, const std::string& at, const std::string& ra
         fmt::format("select: '{}' given; accepted: a rank from 0 to {}", rank, ranks - 1));
   if (!options.step && !session.story_shown()) session.go_to_failure();
   if (number && !options.step) session.select_rank(*number);
+  session.theme = viewer->theme;
   viewer->open(std::move(session));
 }
 
@@ -65,8 +66,18 @@ using namespace ringscope::viz;  // NOLINT: the functions below are the page's
 
 extern "C" {
 
-// Begin with nothing open. `scale` is the number of screen pixels per pixel of the page.
-EMSCRIPTEN_KEEPALIVE void ringscope_begin(float scale) { viewer.emplace(scale); }
+// Begin with the sliders of a simulation, in case no recording is opened. `scale` is the number of screen
+// pixels per pixel of the page.
+EMSCRIPTEN_KEEPALIVE void ringscope_begin(float scale) {
+  viewer.emplace(scale);
+  viewer->show_start({}, {});
+  viewer->ask_for_file = [] { EM_ASM(document.querySelector("#gallery input").click()); };
+}
+
+EMSCRIPTEN_KEEPALIVE void ringscope_theme(int light) {
+  viewer->theme = light != 0 ? Theme::light : Theme::dark;
+  if (viewer->is_open()) viewer->session().theme = viewer->theme;
+}
 
 // Open files of the page's own file system, one name a line. Return "", or why not, which is also shown.
 EMSCRIPTEN_KEEPALIVE const char* ringscope_open(const char* names, const char* at, const char* rank,

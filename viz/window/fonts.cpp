@@ -92,7 +92,7 @@ ImGuiSession::ImGuiSession(TextureStore& textures, float scale) : context_(ImGui
   unsigned char* pixels = nullptr;
   int width = 0, height = 0;
   io.Fonts->GetTexDataAsRGBA32(&pixels, &width, &height);
-  io.Fonts->SetTexID(textures.picture("fonts", width, height, 0, [&](Image& image) {
+  io.Fonts->SetTexID(textures.picture("fonts", width, height, scale, [&](Image& image) {
     std::copy_n(reinterpret_cast<const Color*>(pixels), image.pixels.size(), image.pixels.begin());
   }));
 }
@@ -140,6 +140,12 @@ void apply_style(ImGuiStyle& style, const Palette& palette, Theme theme) {
   const auto set = [&style](ImGuiCol which, Color color) {
     style.Colors[which] = ImGui::ColorConvertU32ToFloat4(color);
   };
+  // Those of an item at rest, under the mouse and while it is pressed follow each other.
+  const auto set_three = [&set](ImGuiCol first, Color rest, Color hovered, Color active) {
+    set(first, rest);
+    set(first + 1, hovered);
+    set(first + 2, active);
+  };
   const auto tinted = [&palette](double share) {
     return mix(palette.panel, palette.accent, share);
   };
@@ -151,28 +157,16 @@ void apply_style(ImGuiStyle& style, const Palette& palette, Theme theme) {
   set(ImGuiCol_PopupBg, mix(palette.panel, palette.background, 0.15));
   set(ImGuiCol_Border, palette.panel_border);
   set(ImGuiCol_BorderShadow, with_alpha(palette.panel, 0));
-  set(ImGuiCol_FrameBg, shaded(0.06));
-  set(ImGuiCol_FrameBgHovered, shaded(0.11));
-  set(ImGuiCol_FrameBgActive, shaded(0.16));
-  set(ImGuiCol_Button, shaded(0.07));
-  set(ImGuiCol_ButtonHovered, shaded(0.14));
-  set(ImGuiCol_ButtonActive, tinted(0.45));
-  set(ImGuiCol_Header, tinted(0.25));
-  set(ImGuiCol_HeaderHovered, tinted(0.35));
-  set(ImGuiCol_HeaderActive, tinted(0.45));
+  set_three(ImGuiCol_FrameBg, shaded(0.06), shaded(0.11), shaded(0.16));
+  set_three(ImGuiCol_Button, shaded(0.07), shaded(0.14), tinted(0.45));
+  set_three(ImGuiCol_Header, tinted(0.25), tinted(0.35), tinted(0.45));
   set(ImGuiCol_CheckMark, palette.accent);
   set(ImGuiCol_SliderGrab, with_alpha(palette.accent, 0.5));  // a slider's text lies over it
   set(ImGuiCol_SliderGrabActive, with_alpha(palette.accent, 0.7));
-  set(ImGuiCol_Separator, palette.panel_border);
-  set(ImGuiCol_SeparatorHovered, tinted(0.5));
-  set(ImGuiCol_SeparatorActive, palette.accent);
+  set_three(ImGuiCol_Separator, palette.panel_border, tinted(0.5), palette.accent);
   set(ImGuiCol_ScrollbarBg, with_alpha(palette.panel, 0));
-  set(ImGuiCol_ScrollbarGrab, shaded(0.18));
-  set(ImGuiCol_ScrollbarGrabHovered, shaded(0.28));
-  set(ImGuiCol_ScrollbarGrabActive, shaded(0.38));
-  set(ImGuiCol_Tab, palette.panel);
-  set(ImGuiCol_TabHovered, tinted(0.35));
-  set(ImGuiCol_TabActive, tinted(0.22));
+  set_three(ImGuiCol_ScrollbarGrab, shaded(0.18), shaded(0.28), shaded(0.38));
+  set_three(ImGuiCol_Tab, palette.panel, tinted(0.35), tinted(0.22));
   set(ImGuiCol_TextSelectedBg, with_alpha(palette.accent, 0.35));
   set(ImGuiCol_PlotHistogram, palette.accent);
   set(ImGuiCol_TableHeaderBg, shaded(0.07));

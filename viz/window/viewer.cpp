@@ -13,9 +13,7 @@
 #include "viz/model/session/format.h"
 #include "viz/panels/drawing.h"
 #include "viz/panels/panels.h"
-#include "viz/panels/timeline/timeline_frame.h"
 #include "viz/window/fonts.h"
-#include "viz/window/open_session.h"
 #include "viz/window/software_renderer.h"
 
 namespace ringscope::viz {
@@ -50,11 +48,9 @@ FrameInput InputQueue::take() {
         break;
     }
   }
-  held_.mouse_x = frame.mouse_x;
-  held_.mouse_y = frame.mouse_y;
-  held_.left = frame.left;
-  held_.right = frame.right;
-  held_.middle = frame.middle;
+  held_ = frame;
+  held_.wheel = held_.wheel_x = 0;
+  held_.keys.clear();
   return frame;
 }
 
@@ -89,90 +85,6 @@ void draw_loading(const LoadProgress& progress, const Fonts& fonts, const Palett
               : fmt::format("{} of {} \u00b7 {} slices", bytes_text(done), bytes_text(total),
                             count_text(slices)),
           palette.text_dim);
-}
-
-// Draw the recordings of an example below each other, on one axis.
-void draw_example(const PanelContext& context, const Box& box) {
-  const std::vector<Document>& documents = context.session.documents;
-  double length = 0;
-  for (const Document& document : documents)
-    length = std::max(length, document.axis.length(context.session.axis_mode));
-  const float high = box.height() / static_cast<float>(documents.size());
-  draw_list().PushClipRect(box.min(), box.max(), true);
-  for (std::size_t d = 0; d < documents.size(); ++d) {
-    const float y = box.y0 + high * static_cast<float>(d);
-    draw_timeline_strip(context, documents[d], fmt::format("example {}", documents[d].number),
-                        {box.x0 - kTimelineStripGutter, y, box.x1, y + high - 4}, fitted(length));
-  }
-  draw_list().PopClipRect();
-}
-
-// Draw the start screen: cards of the examples, and one of the recent recordings. Note what is clicked.
-void draw_start(Start& start, TextureStore& textures, const Fonts& fonts, const Palette& palette) {
-  constexpr float kLeast = 280, kMost = 440, kGap = 16, kPad = 12, kWords = 58;
-  const ImVec2 room = ImGui::GetContentRegionAvail();
-  const float free = room.x - 2 * kGap;
-  const int columns = std::clamp(static_cast<int>((free + kGap) / (kLeast + kGap)), 1, 3);
-  const float wide = std::min(kMost, (free + kGap) / static_cast<float>(columns) - kGap);
-  const float picture = std::round(wide * 0.42f), high = picture + kWords + 3 * kPad;
-  const int cards = static_cast<int>(start.examples.size()) + 1,
-            rows = (cards + columns - 1) / columns;
-  const float x0 = std::round((room.x - static_cast<float>(columns) * (wide + kGap) + kGap) / 2);
-  const float all = 92 + static_cast<float>(rows) * (high + kGap);
-  ImGui::PushStyleColor(ImGuiCol_ChildBg, palette.background);
-  ImGui::BeginChild("start", room);
-  ImGui::PopStyleColor();
-  const ImVec2 origin = ImGui::GetCursorScreenPos();
-  const float top = std::max(kGap, (room.y - all) / 2);
-  const ImVec2 at{origin.x + x0, origin.y + top};
-  draw_text(fonts.title, at, {0, 0}, palette.text, "Ringscope");
-  draw_wrapped(
-      fonts.text, {at.x, at.y + 30}, room.x - 2 * x0, palette.text_dim,
-      "Drop a recording of run, train or simulate --trace here, or a Chrome trace of another "
-      "program. Or begin with an example.");
-  for (int card = 0; card < cards; ++card) {
-    const float x = at.x + static_cast<float>(card % columns) * (wide + kGap);
-    const float y = at.y + 76 + static_cast<float>(card / columns) * (high + kGap);
-    const Box box{x, y, x + wide, y + high};
-    const auto index = static_cast<std::size_t>(card);
-    const bool is_example = index < start.examples.size();
-    const Touch touched = is_example ? touch(start.examples[index].name.c_str(), box) : Touch{};
-    fill(box, palette.panel, 10);
-    outline(box, touched.hovered ? palette.accent : palette.panel_border, 10);
-    const Box inner{box.x0 + kPad, box.y0 + kPad, box.x1 - kPad, box.y1 - kPad};
-    if (!is_example) {
-      draw_text(fonts.strong, inner.min(), {0, 0}, palette.text, "Recent recordings");
-      if (start.recent.empty())
-        draw_wrapped(fonts.small, {inner.x0, inner.y0 + 28}, inner.width(), palette.text_dim,
-                     "None yet. The command demo records four.");
-      float line = inner.y0 + 26;
-      for (const std::string& path : start.recent) {
-        const Box place{inner.x0, line, inner.x1, line + 22};
-        if (place.y1 > inner.y1) break;
-        const Touch pointed = touch(path.c_str(), place);
-        const std::filesystem::path file(path);
-        const float used = draw_text(fonts.text, place.min(), {0, 0},
-                                     pointed.hovered ? palette.text : palette.accent,
-                                     file.filename().string(), place.width());
-        draw_text(fonts.small, {place.x0 + used + 10, place.y0 + 2}, {0, 0}, palette.text_dim,
-                  file.parent_path().string(), place.width() - used - 10);
-        if (pointed.clicked) start.chosen = path;
-        line += 24;
-      }
-      continue;
-    }
-    if (touched.clicked) start.opened = index;
-    if (index < start.sessions.size())
-      draw_example({start.sessions[index], textures, fonts, palette},
-                   {inner.x0, inner.y0, inner.x1, inner.y0 + picture});
-    const float words = inner.y0 + picture + kPad;
-    draw_text(fonts.strong, {inner.x0, words}, {0, 0}, palette.text, start.examples[index].title,
-              inner.width());
-    draw_wrapped(fonts.small, {inner.x0, words + 24}, inner.width(), palette.text_dim,
-                 start.examples[index].text);
-  }
-  ImGui::Dummy({1, top + all});
-  ImGui::EndChild();
 }
 
 // Draw a dialog. Return true if it was closed.
@@ -229,12 +141,14 @@ constexpr std::pair<SpecialKey, ImGuiKey> kTextKeys[] = {
     {SpecialKey::home, ImGuiKey_Home},           {SpecialKey::end, ImGuiKey_End},
     {SpecialKey::backspace, ImGuiKey_Backspace}, {SpecialKey::enter, ImGuiKey_Enter}};
 
-// Return what a key does, or null. Capitals mean what their small letters do.
+// Return what a key does, or null. Capitals without a meaning of their own mean what their small
+// letters do.
 Command* command_of(Key key) {
-  if (key.character >= U'A' && key.character <= U'Z') key.character += U'a' - U'A';
   for (const KeyBinding& binding : key_bindings())
     if (binding.key == key) return binding.command;
-  return nullptr;
+  if (key.character < U'A' || key.character > U'Z') return nullptr;
+  key.character += U'a' - U'A';
+  return command_of(key);
 }
 
 }  // namespace
@@ -243,10 +157,18 @@ Viewer::Viewer(float scale) {
   if (ImGui::GetCurrentContext() != nullptr)
     throw std::logic_error("a viewer is there already; there can be one at a time");
   IMGUI_CHECKVERSION();
+  set_scale(scale);
+}
+
+bool Viewer::set_scale(float scale) {
+  if (std::exchange(scale_, scale) == scale) return false;
+  imgui_.reset();
   imgui_.emplace(textures, scale);
   ImGuiIO& io = ImGui::GetIO();
   io.ConfigWindowsMoveFromTitleBarOnly = true;
   for (const auto& [key, imgui_key] : kTextKeys) io.KeyMap[imgui_key] = static_cast<int>(imgui_key);
+  settling_ = 3;
+  return true;
 }
 
 void Viewer::open(Session session) {
@@ -292,16 +214,21 @@ void Viewer::feed_keys(const FrameInput& input) {
     const Key key = typed_.front();
     if (showing_error()) {
       if (key.special == SpecialKey::escape || key.special == SpecialKey::enter) error_.clear();
-    } else if (session_ && loading_ == nullptr) {
+    } else if (loading_ == nullptr) {
       if (text_frames_ > 0) return;
-      const bool writes = session_->search_open && io.WantTextInput;
+      const bool writes = (files_ || (session_ && session_->search_open)) && io.WantTextInput;
+      Command* const command = command_of(key);
       if (writes && key.special != SpecialKey::escape) {
         // ImGui sees a press only after a frame in which the key was up.
         if ((key.special != SpecialKey::none && was_down) || !feed_text(key)) return;
+      } else if (files_) {
+        if (key.special == SpecialKey::escape) files_.reset();
+      } else if (!session_) {
+        if (command == commands::open_file) list_files();
       } else if (key.special == SpecialKey::escape &&
                  ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopup)) {
         ImGui::ClosePopupToLevel(0, true);  // a menu is topmost
-      } else if (Command* const command = command_of(key)) {
+      } else if (command != nullptr) {
         command(*session_);
         if (command == commands::search) {
           focus_search();
@@ -347,10 +274,21 @@ void Viewer::draw_root(const FrameInput& input, bool was_playing) {
       ImGui::SetClipboardText(copied.c_str());
       show_notice("Copied: " + copied.substr(0, std::min<std::size_t>(copied.find('\n'), 160)));
     }
+    if (std::exchange(session_->wants_file, false)) list_files();
+  } else if (start_) {
+    start_->simulated.theme = theme;
+    draw_start({start_->simulated, textures, imgui_->fonts(), palette}, *start_);
+    if (std::exchange(start_->wants_file, false)) list_files();
+    if (!start_->chosen.empty()) chosen_ = std::exchange(start_->chosen, "");
   }
-  if (starting() && loading_ == nullptr) draw_start(*start_, textures, imgui_->fonts(), palette);
   ImGui::End();
-  if (starting() && loading_ == nullptr) go_on_starting();
+  if (starting() && loading_ == nullptr)
+    if (std::optional<Session> ready = start_->go_on()) open(std::move(*ready));
+  if (files_ && loading_ == nullptr)
+    if (const auto chosen = draw_files(*files_, imgui_->fonts(), palette)) {
+      chosen_ = *chosen;
+      files_.reset();
+    }
   if (notice_seconds_ > 0) {
     draw_notice(notice_, std::min(1.0f, notice_seconds_), palette);
     notice_seconds_ -= input.seconds;
@@ -358,16 +296,14 @@ void Viewer::draw_root(const FrameInput& input, bool was_playing) {
   if (showing_error() && draw_error(error_, imgui_->fonts(), palette)) error_.clear();
 }
 
-// Record the next example, or all those up to the one that is to be opened, and open that.
-void Viewer::go_on_starting() {
-  const std::optional<std::size_t> chosen = start_->opened;
-  for (bool more = true; more && !start_->complete();) {
-    more = chosen && start_->sessions.size() < *chosen;
-    start_->sessions.push_back(
-        recorded_session(start_->examples[start_->sessions.size()].record()));
-    start_->sessions.back().theme = theme;
-  }
-  if (chosen) open(std::move(start_->sessions[*chosen]));
+// Let the user choose a file, from the folder of what is open or was last.
+void Viewer::list_files() {
+  if (ask_for_file) return ask_for_file();
+  const std::string last = session_                            ? session_->document().trace.path
+                           : start_ && !start_->recent.empty() ? start_->recent.front()
+                                                               : "";
+  files_.emplace(std::filesystem::path(last).parent_path().string());
+  text_frames_ = kTextFrames;
 }
 
 const ImDrawData& Viewer::frame(const FrameInput& input) {

@@ -4,6 +4,7 @@
 #include <imgui.h>
 
 #include <deque>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -76,20 +77,52 @@ class InputQueue {
   FrameInput held_;  // what lasts from frame to frame: mouse position and buttons
 };
 
-// The start screen. Each frame records one example more, until all are there.
+// ---
+// What stands where no recording is open yet: the start screen, and the list of files to open one from.
+
+// Sliders that simulate a ring, examples, and recent recordings. Each frame records one example more,
+// until all are there.
 struct Start {
+  Start(std::vector<std::string> recent_paths, std::vector<Example> all_examples);
+
   std::vector<std::string> recent;
   std::vector<Example> examples;
-  std::vector<Session> sessions;      // of the first examples
-  std::string chosen;                 // a recent recording
-  std::optional<std::size_t> opened;  // an example
+  std::vector<Session> sessions;  // of the first examples
+  std::vector<int> places;        // of the sliders
+  Session simulated;              // by them
+  // What was clicked: an example, or behind the last one the simulated ring; a recent recording; the
+  // button that lists files.
+  std::optional<std::size_t> opened;
+  std::string chosen;
+  bool wants_file = false;
+
   bool complete() const { return sessions.size() == examples.size(); }
+  // Record the next example, or all up to the one that was clicked. Return what is to be opened.
+  std::optional<Session> go_on();
 };
+
+// Draw it into the ImGui window that the caller has begun, and note what is clicked. The session is the
+// simulated one.
+void draw_start(const PanelContext& context, Start& start);
+
+// The folders and recordings of a folder.
+struct FileList {
+  explicit FileList(const std::string& wanted_folder);  // or the present one, if it isn't there
+
+  std::string folder, typed;
+  std::vector<std::string> names;  // folders first, which end with a slash
+  bool fresh = true;               // not drawn yet
+};
+
+// Draw the list over everything. Return what is chosen, "" to close the list, or none.
+std::optional<std::string> draw_files(FileList& list, const Fonts& fonts, const Palette& palette);
 
 class Viewer {
  public:
   // Begin with nothing open. `scale` is the number of screen pixels per pixel of FrameInput.
   explicit Viewer(float scale = 1);
+  // Return whether this changes anything, and what io has of functions then has to be set again.
+  bool set_scale(float scale);
   Viewer(const Viewer&) = delete;
   Viewer& operator=(const Viewer&) = delete;
 
@@ -107,14 +140,13 @@ class Viewer {
   // Return whether the next frame would differ without new input because of playing or fading.
   bool animating() const;
   bool settling() const { return settling_ > 0 || (starting() && !start_->complete()); }
-  // Show where to begin: recent recordings and examples. A click chooses a recent one, and opens an
-  // example.
+  // Show where to begin. A click opens what is simulated or an example, or chooses a recent recording.
   void show_start(std::vector<std::string> recent, std::vector<Example> examples) {
-    start_ = {std::move(recent), std::move(examples), {}, "", {}};
+    start_.emplace(std::move(recent), std::move(examples));
   }
   bool starting() const { return start_.has_value() && !session_; }
-  // Return the recording that was chosen, once; else "".
-  std::string take_chosen() { return start_ ? std::exchange(start_->chosen, "") : ""; }
+  // Return the file that was chosen, once; else "".
+  std::string take_chosen() { return std::exchange(chosen_, ""); }
   // Show a message over everything, with a button that closes it.
   void show_error(std::string text) { error_ = std::move(text); }
   bool showing_error() const { return !error_.empty(); }
@@ -124,18 +156,22 @@ class Viewer {
   Splits splits;
   Theme theme = Theme::dark;  // while nothing is open
   TextureStore textures;
+  std::function<void()> ask_for_file;  // shows another list of files than the viewer's own
 
  private:
   void feed(const FrameInput& input);
   void feed_keys(const FrameInput& input);
   bool feed_text(const Key& key);
-  void go_on_starting();
+  void list_files();
   void draw_root(const FrameInput& input, bool was_playing);
 
   std::optional<Session> session_;
   std::optional<ImGuiSession> imgui_;
+  float scale_ = 0;
   const LoadProgress* loading_ = nullptr;
   std::optional<Start> start_;
+  std::optional<FileList> files_;
+  std::string chosen_;
   std::string error_;
   std::string notice_;
   float notice_seconds_ = 0;

@@ -4,7 +4,6 @@
 #include <GL/gl.h>
 #include <GLFW/glfw3.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <cmath>
@@ -17,7 +16,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -25,7 +23,6 @@
 #include "core/base/files.h"
 #include "viz/model/analysis/what_if.h"
 #include "viz/model/session/format.h"
-#include "viz/window/background_load.h"
 #include "viz/window/open_session.h"
 #include "viz/window/pictures.h"
 #include "viz/window/preferences.h"
@@ -95,6 +92,8 @@ void listen(GLFWwindow* window, WindowListener& listener) {
     if (action == GLFW_RELEASE) return;
     if ((mods & GLFW_MOD_CONTROL) != 0 && (key == GLFW_KEY_Q || key == GLFW_KEY_W))
       glfwSetWindowShouldClose(from, GLFW_TRUE);
+    if ((mods & GLFW_MOD_CONTROL) != 0 && key == GLFW_KEY_O)
+      push(from, {.kind = InputEvent::key, .key_pressed = {.character = U'O' - U'@'}});
     const Key pressed{.special = special_key(key), .shift = (mods & GLFW_MOD_SHIFT) != 0};
     if (pressed.special != SpecialKey::none)
       push(from, {.kind = InputEvent::key, .key_pressed = pressed});
@@ -112,6 +111,14 @@ void listen(GLFWwindow* window, WindowListener& listener) {
 }
 
 namespace fs = std::filesystem;
+
+// Return by how much a window or picture of so many pixels magnifies everything, rather than show more:
+// quarters of what 1600 x 900 pixels show.
+float magnification(int width, int height) {
+  return std::max(1.0f, std::floor(4 * std::min(static_cast<float>(width) / 1600,
+                                                static_cast<float>(height) / 900)) /
+                            4);
+}
 
 constexpr double kFrameSeconds = 1.0 / 60, kSlowFrameSeconds = 1.0 / 20;
 constexpr double kLookSeconds = 0.1, kSilentSeconds = 10;  // at the file of a run that goes on
@@ -137,22 +144,22 @@ class Glfw {
       "; accepted: DISPLAY or WAYLAND_DISPLAY set to a display, or --screenshot OUT.png";
 };
 
-// Return the first free ringscope-N.png in the current folder.
-std::string next_screenshot_path() {
+// Return the first free ringscope-N with this ending in the current folder.
+std::string next_picture_path(const std::string& ending) {
   for (int n = 1;; ++n) {
-    const fs::path path = fs::current_path() / fmt::format("ringscope-{}.png", n);
+    const fs::path path = fs::current_path() / fmt::format("ringscope-{}{}", n, ending);
     if (!fs::exists(path)) return path.string();
   }
 }
 
-// What changes when another file is moved to a path: inode, size, time in ns. None: there is no file.
-using FileState = std::optional<std::tuple<ino_t, off_t, std::int64_t>>;
+// What changes when another file is moved to a path: its time and size. None: there is no file.
+using FileState = std::optional<std::pair<fs::file_time_type, std::uintmax_t>>;
 
 FileState state_of(const std::string& path) {
-  struct stat file {};
-  if (::stat(path.c_str(), &file) != 0) return std::nullopt;
-  return std::tuple(file.st_ino, file.st_size,
-                    1'000'000'000 * std::int64_t{file.st_mtim.tv_sec} + file.st_mtim.tv_nsec);
+  std::error_code error;
+  const FileState state(std::in_place, fs::last_write_time(path, error),
+                        fs::file_size(path, error));
+  return error ? std::nullopt : state;
 }
 
 class Window {
@@ -178,7 +185,8 @@ class Window {
     return viewer_->is_open() && viewer_->session().documents.size() == 1 &&
            viewer_->session().document().trace.goes_on();
   }
-  void take_screenshot();
+  void save_picture(const ImDrawData& data);
+  void fit_scale(int width, int height);
   void use_cursor();
   Preferences present_preferences() const;
 
@@ -186,7 +194,7 @@ class Window {
   Preferences preferences_;
   Glfw glfw_;
   GLFWwindow* window_ = nullptr;
-  float scale_ = 1;  // frame buffer pixels per pixel of FrameInput
+  float content_scale_ = 1, scale_ = 1;  // frame buffer pixels per pixel of FrameInput
   std::optional<Viewer> viewer_;
   Image image_;  // the last frame
   GLFWcursor* cursors_[ImGuiMouseCursor_COUNT] = {};
@@ -217,27 +225,18 @@ Window::Window(const ViewOptions& options) : options_(options), preferences_(loa
   glfwMakeContextCurrent(window_);
   glfwSwapInterval(1);
   float scale_y = 1;
-  glfwGetWindowContentScale(window_, &scale_, &scale_y);
-  if (!(scale_ >= 0.5f && scale_ <= 8)) scale_ = 1;
-  viewer_.emplace(scale_);
+  glfwGetWindowContentScale(window_, &content_scale_, &scale_y);
+  if (!(content_scale_ >= 0.5f && content_scale_ <= 8)) content_scale_ = 1;
+  viewer_.emplace();
+  fit_scale(width, height);
   viewer_->splits = preferences_.splits;
   viewer_->theme = options.theme ? theme_of(*options.theme) : preferences_.theme;
-  // Text goes to and comes from the clipboard of the desktop.
-  ImGuiIO& io = ImGui::GetIO();
-  io.ClipboardUserData = window_;
-  io.SetClipboardTextFn = [](void* window, const char* text) {
-    glfwSetClipboardString(static_cast<GLFWwindow*>(window), text);
-  };
-  io.GetClipboardTextFn = [](void* window) {
-    return glfwGetClipboardString(static_cast<GLFWwindow*>(window));
-  };
   for (const auto& [cursor, shape] : {std::pair{ImGuiMouseCursor_TextInput, GLFW_IBEAM_CURSOR},
                                       {ImGuiMouseCursor_ResizeEW, GLFW_HRESIZE_CURSOR},
                                       {ImGuiMouseCursor_ResizeNS, GLFW_VRESIZE_CURSOR},
                                       {ImGuiMouseCursor_ResizeAll, GLFW_CROSSHAIR_CURSOR},
                                       {ImGuiMouseCursor_Hand, GLFW_HAND_CURSOR}})
     cursors_[cursor] = glfwCreateStandardCursor(shape);
-  listener_.scale = scale_;
   listener_.happened = [this] { frames_due_ = kFramesAfterInput; };
   listener_.dropped = [this](std::vector<std::string> paths) { load(std::move(paths)); };
   listen(window_, listener_);
@@ -248,6 +247,21 @@ Window::~Window() {
   loading_.reset();
   viewer_.reset();
   glfwDestroyWindow(window_);
+}
+
+// Let everything grow with a large window.
+void Window::fit_scale(int width, int height) {
+  listener_.scale = scale_ = std::max(content_scale_, magnification(width, height));
+  if (!viewer_->set_scale(scale_)) return;
+  // Text goes to and comes from the clipboard of the desktop.
+  ImGuiIO& io = ImGui::GetIO();
+  io.ClipboardUserData = window_;
+  io.SetClipboardTextFn = [](void* window, const char* text) {
+    glfwSetClipboardString(static_cast<GLFWwindow*>(window), text);
+  };
+  io.GetClipboardTextFn = [](void* window) {
+    return glfwGetClipboardString(static_cast<GLFWwindow*>(window));
+  };
 }
 
 void Window::show(Session session) {
@@ -332,11 +346,14 @@ void Window::finish_loading() {
   }
 }
 
-void Window::take_screenshot() {
-  viewer_->session().wants_screenshot = false;
+// Save the last frame, whose draw data are `data`.
+void Window::save_picture(const ImDrawData& data) {
   try {
-    const std::string path = next_screenshot_path();
-    write_png(path, image_);
+    const std::string path = next_picture_path(std::exchange(viewer_->session().wants_picture, ""));
+    write_picture(path, [&](std::string* svg) {
+      if (svg != nullptr) *svg = svg_of(data, image_.width, image_.height);
+      return image_;
+    });
     viewer_->show_notice("Written: " + path);
   } catch (const std::exception& error) {
     viewer_->show_notice(error.what());
@@ -359,6 +376,7 @@ void Window::draw() {
   };
   input.shift = held(GLFW_KEY_LEFT_SHIFT, GLFW_KEY_RIGHT_SHIFT);
   input.ctrl = held(GLFW_KEY_LEFT_CONTROL, GLFW_KEY_RIGHT_CONTROL);
+  fit_scale(width, height);
   input.width = static_cast<int>(std::lround(width / scale_));
   input.height = static_cast<int>(std::lround(height / scale_));
   const double now = glfwGetTime();
@@ -366,7 +384,7 @@ void Window::draw() {
   last_frame_ = now;
   // Take a screenshot that the previous frame asked for, because a click in the frame of the key
   // changes what is drawn only in the next one.
-  const bool picture_due = viewer_->is_open() && viewer_->session().wants_screenshot;
+  const bool picture_due = viewer_->is_open() && !viewer_->session().wants_picture.empty();
   const ImDrawData& data = viewer_->frame(input);
   image_ = Image(width, height, palette_of(viewer_->theme).background);
   render(data, image_);
@@ -374,7 +392,7 @@ void Window::draw() {
   glRasterPos2f(-1, 1);  // top left, because OpenGL's rows go up and ours down
   glPixelZoom(1, -1);
   glDrawPixels(width, height, GL_RGBA, GL_UNSIGNED_BYTE, image_.pixels.data());
-  if (picture_due && viewer_->is_open()) take_screenshot();
+  if (picture_due && viewer_->is_open()) save_picture(data);
   glfwSwapBuffers(window_);
   use_cursor();
 }
@@ -450,8 +468,6 @@ void run_window(const ViewOptions& options) {
   window.run();
 }
 
-constexpr int kWidth = 1600, kHeight = 900;  // of a picture at scale 1
-
 // Return the two ends of the playhead's way in an animation.
 std::pair<double, double> way_of(const ViewOptions& options, const Session& session) {
   const auto end = [&](const char* flag, const std::optional<std::string>& text, double otherwise,
@@ -475,9 +491,8 @@ std::pair<double, double> way_of(const ViewOptions& options, const Session& sess
 // Write the picture or the animation that is asked for.
 void take_picture(const ViewOptions& options) {
   require_writable(options.animate ? *options.animate : *options.screenshot);
-  // Large pictures magnify everything rather than show more: they are for large screens and print.
-  const int scale = std::max(1, std::min(options.width / kWidth, options.height / kHeight));
-  Viewer viewer(static_cast<float>(scale));
+  const float scale = magnification(options.width, options.height);
+  Viewer viewer(scale);
   std::pair<double, double> way;
   if (options.traces.empty()) {
     viewer.theme = theme_of(options.theme.value_or("dark"));
@@ -493,8 +508,8 @@ void take_picture(const ViewOptions& options) {
   // What moves gets most of the room of a picture in which nothing can be clicked.
   if (options.bare) viewer.splits = {.timeline = 0.4f, .ring = 0.34f, .mask = 0.32f};
   FrameInput input;
-  input.width = (options.width + scale - 1) / scale;
-  input.height = (options.height + scale - 1) / scale;
+  input.width = static_cast<int>(std::ceil(static_cast<float>(options.width) / scale));
+  input.height = static_cast<int>(std::ceil(static_cast<float>(options.height) / scale));
   if (options.animate) {
     const int frames = std::max(2, static_cast<int>(std::lround(options.seconds * options.fps)));
     const auto draw = [&](int frame) {

@@ -13,6 +13,7 @@ namespace {
 constexpr float kSplitterGap = 6, kToolbarHeight = 46, kDetails = 30;
 constexpr float kLeastPanel = 90;                     // pixels, in both directions
 constexpr float kLeastStory = 220, kMostStory = 520;  // pixels; widths at which lines read well
+constexpr float kNarrow = 560;  // pixels; a window less wide than this and than high stacks panels
 constexpr ImGuiWindowFlags kStill =
     ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse;
 
@@ -64,8 +65,9 @@ bool told_to_look(const Session& session, Figure figure) {
   return told != nullptr && told->figure == figure;
 }
 
-// Draw the tabs and the figure of the open one, and return which it is.
-Figure draw_figures(const PanelContext& context) {
+// Draw the tabs and the figure of the open one, and return which it is. Where panels are stacked, all
+// but the timeline have tabs.
+Figure draw_figures(const PanelContext& context, bool stacked) {
   Figure shown = Figure::balance;
   const auto wanted = std::exchange(context.session.figure, std::nullopt);
   const auto flags = [&](Figure figure) {
@@ -81,6 +83,10 @@ Figure draw_figures(const PanelContext& context) {
     ImGui::EndChild();
     ImGui::EndTabItem();
   };
+  if (stacked) {
+    tab("Ring", "ring", Figure::ring, draw_ring);
+    tab("Mask", "mask", Figure::mask, draw_mask);
+  }
   tab("Balance", "balance", Figure::balance, draw_balance);
   tab("Softmax", "softmax", Figure::softmax, draw_softmax);
   ImGui::EndTabBar();
@@ -88,7 +94,8 @@ Figure draw_figures(const PanelContext& context) {
 }
 
 // Draw the panel that shows `figure`.
-void draw_panel(const PanelContext& context, Figure figure, ImVec2 at, ImVec2 size) {
+void draw_panel(const PanelContext& context, Figure figure, ImVec2 at, ImVec2 size,
+                bool stacked = false) {
   Session& session = context.session;
   bool lit = told_to_look(session, figure);
   const auto show = [&](const char* name, ImVec2 padding, void (*draw)(const PanelContext&)) {
@@ -112,14 +119,16 @@ void draw_panel(const PanelContext& context, Figure figure, ImVec2 at, ImVec2 si
     case Figure::softmax:  // they share one panel
       lit = told_to_look(session, Figure::balance) || told_to_look(session, Figure::softmax);
       panel(
-          "figures", at, size, kStill, {10, 8}, [&] { figure = draw_figures(context); }, lit);
+          "figures", at, size, kStill, {10, 8}, [&] { figure = draw_figures(context, stacked); },
+          lit);
       break;
   }
   if (under_mouse()) session.under_mouse = figure;
 }
 
 // Draw one recording: the timeline, and below it the panels that only our own recordings have.
-void draw_single(const PanelContext& context, ImVec2 at, ImVec2 size, Splits& splits) {
+void draw_single(const PanelContext& context, ImVec2 at, ImVec2 size, Splits& splits,
+                 bool stacked) {
   context.session.under_mouse.reset();
   if (!context.session.document().trace.is_ring())
     return draw_panel(context, Figure::timeline, at, size);
@@ -136,6 +145,7 @@ void draw_single(const PanelContext& context, ImVec2 at, ImVec2 size, Splits& sp
   splitter("timeline | ring", {at.x, at.y + upper}, {size.x, kSplitterGap}, false, size.y,
            splits.timeline);
 
+  if (stacked) return draw_panel(context, Figure::balance, {at.x, lower_y}, {size.x, lower}, true);
   const float share_x = std::min(kLeastPanel, size.x / 5) / size.x;
   splits.ring = std::clamp(splits.ring, share_x, 1 - 2 * share_x);
   splits.mask = std::clamp(splits.mask, share_x, 1 - splits.ring - share_x);
@@ -149,8 +159,16 @@ void draw_single(const PanelContext& context, ImVec2 at, ImVec2 size, Splits& sp
   draw_panel(context, Figure::balance, {figures_x, lower_y}, {at.x + size.x - figures_x, lower});
 }
 
-// Draw the story at the left. Update `at` and `size` to the room that is left.
-void draw_told(const PanelContext& context, ImVec2& at, ImVec2& size, Splits& splits) {
+// Draw the story at the left, or on top. Update `at` and `size` to the room that is left.
+void draw_told(const PanelContext& context, ImVec2& at, ImVec2& size, Splits& splits,
+               bool stacked) {
+  if (stacked) {
+    const float height = std::floor(size.y / 3);
+    panel("story", at, {size.x, height}, kStill, {14, 10}, [&] { draw_story(context); });
+    at.y += height + kSplitterGap;
+    size.y -= height + kSplitterGap;
+    return;
+  }
   const float least = std::min(kLeastStory, size.x / 3), most = std::min(kMostStory, size.x / 2);
   splits.story = std::clamp(splits.story, least / size.x, most / size.x);
   const float width = std::floor(size.x * splits.story);
@@ -196,8 +214,9 @@ void draw_workspace(const PanelContext& context, Splits& splits) {
           [&] { draw_selection_table(context); });
     size.x -= wide + kSplitterGap;
   }
-  if (session.story_shown()) draw_told(context, at, size, splits);
-  draw_single(context, at, size, splits);
+  const bool stacked = size.x < kNarrow && size.y > size.x;
+  if (session.story_shown()) draw_told(context, at, size, splits, stacked);
+  draw_single(context, at, size, splits, stacked);
 }
 
 }  // namespace ringscope::viz

@@ -178,7 +178,10 @@ void toggle_what_if(Session& s) { s.show_what_if(s.what_if == nullptr); }
 void toggle_table(Session& s) { flip(s.show_table); }
 void copy_command(Session& s) { s.copied = view_command(s); }
 void copy_table(Session& s) { s.copied = csv_of(s.document().trace, selection_of(s).slices); }
-void screenshot(Session& s) { s.wants_screenshot = true; }
+void toggle_bare(Session& s) { flip(s.bare); }
+void picture_png(Session& s) { s.wants_picture = ".png"; }
+void picture_svg(Session& s) { s.wants_picture = ".svg"; }
+void open_file(Session& s) { s.wants_file = true; }
 void help(Session& s) { flip(s.show_help); }
 
 // Cancel one thing at a time, the topmost first.
@@ -273,7 +276,11 @@ std::span<const HelpLine> help_lines() {
        {{on(U'j'), toggle_table}}},
       {"Q", "copy the command that shows this view", {{on(U'q'), copy_command}}},
       {"$", "copy these slices as CSV", {{on(U'$'), copy_table}}},
-      {"I", "save a picture of the window", {{on(U'i'), screenshot}}},
+      {"0", "panels alone, without bars; again: with them", {{on(U'0'), toggle_bare}}},
+      {"I, Shift-I",
+       "save a picture of the window as PNG, as SVG",
+       {{on(U'i'), picture_png}, {on(U'I'), picture_svg}}},
+      {"Ctrl-O", "open another recording", {{on(U'O' - U'@'), open_file}}},  // as ASCII has it
       {"?", "these keys", {{on(U'?'), help}}},
       {"Esc",
        "close what is open; else clear selection and measure",

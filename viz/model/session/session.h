@@ -94,15 +94,16 @@ class Session {
   SearchResult found;
   std::size_t found_at = 0;
   bool search_open = false;
-  bool show_table = false;  // of what is selected (selection.h)
-  std::string copied;       // text for the clipboard; the window takes it from here
-  bool wants_screenshot = false;
+  bool show_table = false;    // of what is selected (selection.h)
+  std::string copied;         // text for the clipboard; the window takes it from here
+  bool wants_file = false;    // the window asks for another recording
+  std::string wants_picture;  // the ending of one that the window is to write; "": none
   bool show_story = true;
   int story_at = -1;             // the last paragraph told; -1: none yet
   bool pointing = false;         // highlights what the paragraph is about
   std::optional<Figure> figure;  // the figure to bring to the front; reset when it is there
   std::optional<Figure> alone;   // its panel takes all the room beside the story
-  bool bare = false;             // in a picture: neither toolbar nor transport
+  bool bare = false;             // neither toolbar nor transport
   std::optional<Figure> under_mouse;
   bool overview = false;     // the timeline's panel shows all ranks x steps instead of slices
   bool by_deviation = true;  // its order: the ranks that differ most first, else by number
@@ -243,7 +244,8 @@ Command toggle_overview, toggle_order, toggle_flows, toggle_critical_path, toggl
 Command toggle_colors, toggle_theme, toggle_mask_order, next_trace, toggle_compare;
 Command toggle_difference, toggle_story, toggle_what_if;
 Command enlarge;  // enlarges one panel, or shows all of them again
-Command toggle_table, copy_command, copy_table, screenshot, help;
+Command toggle_table, copy_command, copy_table, help;
+Command toggle_bare, picture_png, picture_svg, open_file;
 Command cancel;  // closes what is open, else clears selection and measure
 
 }  // namespace commands
