@@ -199,17 +199,21 @@ TEST(LostRank, StandstillIsTheFaultOfWhoWaitsForNobody) {
 // Failures that a rank tells: the same one ends all, with rank and step.
 
 TEST(ToldFailure, OfAnyRankEndsAllWithRankAndStep) {
-  for (int culprit = 0; culprit < kRanks; ++culprit) {
-    Job job(kRanks, [&](Place& place) -> std::string {
-      const auto line = place.enter();
-      RankPulse pulse;
-      pulse.at(Pass::forward, 5 + place.rank);
-      line->watch(pulse);
-      if (place.rank == culprit) line->fail(RunError("the device is gone"));
-      place.wait_for_failure();
-    });
-    job.expect_failure(fmt::format("rank {}, step {}: the device is gone", culprit, 5 + culprit));
-  }
+  for (int culprit = 0; culprit < kRanks; ++culprit)
+    for (const bool is_input : {false, true}) {
+      Job job(kRanks, [&](Place& place) -> std::string {
+        const auto line = place.enter();
+        RankPulse pulse;
+        pulse.at(Pass::forward, 5 + place.rank);
+        if (!is_input) line->watch(pulse);
+        if (place.rank == culprit && is_input) line->fail(InputError("--q q.npy: no such file"));
+        if (place.rank == culprit) line->fail(RunError("the device is gone"));
+        place.wait_for_failure();
+      });
+      job.expect_failure(
+          is_input ? fmt::format("rank {}, step -1: --q q.npy: no such file (bad input)", culprit)
+                   : fmt::format("rank {}, step {}: the device is gone", culprit, 5 + culprit));
+    }
 }
 
 // By then rank 0 has heard where that rank is.
@@ -234,18 +238,6 @@ TEST(ToldFailure, SeveralAtOnceAreOneForAll) {
   const std::string speaks = " (speaks)";
   ASSERT_TRUE(first.ends_with(", step -1: mine" + speaks)) << first;
   job.expect_failure(first.substr(0, first.size() - speaks.size()));
-}
-
-TEST(ToldFailure, OfBadInputIsAnotherStatus) {
-  for (int culprit = 0; culprit < kRanks; ++culprit) {
-    Job job(kRanks, [&](Place& place) -> std::string {
-      const auto line = place.enter();
-      if (place.rank == culprit) line->fail(InputError("--q q.npy: no such file"));
-      place.wait_for_failure();
-    });
-    job.expect_failure(
-        fmt::format("rank {}, step -1: --q q.npy: no such file (bad input)", culprit));
-  }
 }
 
 // Who exchanges blocks with a rank that dies notices something before the death is known.

@@ -78,16 +78,6 @@ TEST(Graph, HasTheLoopsTasks) {
   }
 }
 
-TEST(Graph, HopsCarryTheBlocksBytes) {
-  const Problem job = job_of(3, true);  // 51 rows: 17 a rank
-  const TaskGraph graph = graph_of(job);
-  for (const Task& task : graph.tasks)
-    if (task.is_hop()) {
-      EXPECT_EQ(task.bytes, 2.0 * 2 * 2 * 17 * 32 * 4);
-      EXPECT_EQ(task.owner, (task.rank - task.step + 3) % 3);
-    }
-}
-
 TEST(Graph, AHopWaitsForBothOfItsRanks) {
   const TaskGraph graph = graph_of(job_of(4, false));
   EXPECT_EQ(after(graph, find(graph, Kind::hop, Pass::forward, Payload::kv, 1, 0)), Names{});
@@ -137,22 +127,6 @@ TEST(Graph, RanksInStepMeet) {
     EXPECT_EQ(after(graph, find(graph, Kind::finish, Pass::forward, Payload::kv, rank, 2)),
               (Names{"attend r0 t2", "attend r1 t2", "attend r2 t2"}));
   }
-}
-
-// Where heads divide, Ulysses is an all-to-all, a computation and another one.
-TEST(Graph, DealingOutHeadsIsTwoMessagesARankAndPass) {
-  Problem job = job_of(4, true);
-  job.scheme = Scheme::ulysses;
-  job.shape.num_heads_kv = 4;
-  const TaskGraph graph = graph_of(job);
-  for (const Pass pass : kAllPasses) {
-    EXPECT_EQ(count(graph, Kind::hop, pass), 2 * 4);
-    EXPECT_EQ(count(graph, Kind::attend, pass), 4);
-  }
-  double pairs = 0;
-  for (const Task& task : graph.tasks)
-    if (task.pass == Pass::forward) pairs += task.work.pairs;
-  EXPECT_DOUBLE_EQ(pairs, total_pairs(job));
 }
 
 TEST(Graph, TasksFollowInOrderWhatTheyWaitFor) {

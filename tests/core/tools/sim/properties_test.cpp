@@ -181,6 +181,21 @@ TEST(Properties, AMachineMayBeTurnedAroundItsRing) {
   });
 }
 
+// In another unit of time it is the same run, to the bit.
+TEST(Properties, AMachineTwiceAsFastTakesHalfTheTime) {
+  for_cases([](RandomCase made, RandomCases&) {
+    const double before = simulated(made).wall_s();
+    Machine& machine = made.machine;
+    for (double* rate :
+         {&machine.rates.forward_flops, &machine.rates.backward_flops, &machine.rates.bytes_per_s})
+      *rate *= 2;
+    for (double* seconds : {&machine.rates.latency_s, &machine.step_s}) *seconds /= 2;
+    for (auto* paths : {&machine.to_next, &machine.to_next_here, &machine.to_next_node})
+      for (Path& path : *paths) path.bytes_per_s *= 2, path.latency_s /= 2;
+    EXPECT_EQ(2 * simulated(made).wall_s(), before);
+  });
+}
+
 TEST(Properties, ASeedIsARun) {
   for_cases([](RandomCase made, RandomCases&) {
     made.machine.jitter = made.machine.hop_jitter = 0.5;

@@ -130,32 +130,6 @@ TEST(Ring, AStepCostsARankWhatItCostsBesides) {
   EXPECT_DOUBLE_EQ(ring.with(2).wall_s(), 1.5);
 }
 
-// Claim C20: mean / slowest of contiguous causal rings is N / (2N - 1) for many rows, 53.3 % of
-// eight ranks, by formula, by simulation, and as counted by the kernels of a real run.
-TEST(Ring, ContiguousCausalReachesHalfByFormulaSimulationAndRun) {
-  constexpr int kRanks = 8;
-  constexpr Index kRows = 80;
-  const AttentionShape shape{1, 1, 1, kRanks * kRows, 4};
-  Problem job{.shape = shape, .mask = MaskSpec::parse("causal"), .world_size = kRanks};
-  const double expected = (kRanks * kRows + 1.0) / ((2 * kRanks - 1) * kRows + 1.0);
-  EXPECT_NEAR(expected, 0.533, 1e-3);
-  EXPECT_DOUBLE_EQ(balance_of(job).ceiling(), expected);
-
-  Machine machine;
-  machine.world_size = kRanks;
-  machine.rates = {1e9, 1e9, 1e300, 0};
-  const Simulation simulation = simulate({.job = job}, Work(job), machine);
-  EXPECT_DOUBLE_EQ(simulation.balance_ceiling(), expected);
-  // It is a share of time: all ranks' work in the time that the ring takes.
-  double work = 0;
-  for (const SimulatedRank& rank : simulation.ranks) work += rank.compute_s;
-  EXPECT_NEAR(work / kRanks / simulation.wall_s(), expected, 1e-12);
-
-  const Tensors<float> in = random_tensors(shape, 9);
-  const RingRun run = run_on_threads(job, {in.q, in.k, in.v, in.dout});
-  EXPECT_DOUBLE_EQ(summarize(run.recording).balance_ceiling, expected);
-}
-
 TEST(Simulation, TakesHundredsOfRanks) {
   Problem job{.shape = {1, 8, 8, 5000, 64}, .mask = MaskSpec::parse("causal"), .world_size = 500};
   job.partition = PartitionKind::zigzag;
