@@ -63,26 +63,16 @@ std::string troff(const std::string& text) {
 }
 
 std::string man_page(const std::vector<DescribedCommand>& commands) {
-  std::string page = fmt::format(
-      ".TH RINGSCOPE 1 \"\" \"{}\" \"User Commands\"\n"
-      ".SH NAME\nringscope \\- ring attention, layer by layer, recorded\n"
-      ".SH SYNOPSIS\n.B ringscope\n.I COMMAND\n[\\fIFLAGS\\fR]\n"
-      ".SH DESCRIPTION\nRingscope computes exact attention over a sequence that is dealt out to "
-      "several ranks, forward and backward. It records every run, verifies it against a plain f64 "
-      "computation, and replays it in a viewer. Begin with\n.B ringscope demo\nand\n"
-      ".BR \"ringscope lesson 1\" .\n.SH COMMANDS\n",
-      troff(version_text()));
+  std::string sections;
   for (const DescribedCommand& command : commands) {
-    page += fmt::format(".SS \"ringscope {}\"\n{}.\n", command.name, troff(command.help));
+    sections += fmt::format(".SS \"ringscope {}\"\n{}.\n", command.name, troff(command.help));
     for (const DescribedFlag& flag : command.flags)
-      page += fmt::format(".TP\n\\fB{}\\fR{}\n{}\n", troff(flag.name),
-                          flag.type.empty() ? "" : " \\fI" + troff(flag.type) + "\\fR",
-                          troff(flag.help));
+      sections += fmt::format(".TP\n\\fB{}\\fR{}\n{}\n", troff(flag.name),
+                              flag.type.empty() ? "" : " \\fI" + troff(flag.type) + "\\fR",
+                              troff(flag.help));
   }
-  return page +
-         ".SH EXIT STATUS\n.TP\n0\ngood\n.TP\n1\nthe numbers are wrong (\\-\\-verify), or a check "
-         "of a lesson failed\n.TP\n2\nbad usage or bad input; one line on stderr says which, and "
-         "what is accepted\n.TP\n3\nsomething failed while running\n";
+  return filled(lessons::embedded_text("app/command_line/man.txt"),
+                {{"version", troff(version_text())}, {"commands", sections}});
 }
 
 std::string markdown_page(const std::vector<DescribedCommand>& commands) {

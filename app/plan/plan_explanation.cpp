@@ -107,14 +107,8 @@ Fields explained_fields(const Plan& plan) {
       {"slowest_pairs", plan.chosen.balance.slowest_steps()},
       {"bytes", traffic_fields(job)},
       {"memory_lines", memory_lines(plan)},
-      {"flops_a_byte",
-       of_passes(
-           job, [&](Pass pass) { return plan.rates.flops(pass) / plan.ring_rates().bytes_per_s; })},
-      {"bytes_a_flop", of_passes(job,
-                                 [&](Pass pass) {
-                                   const double e = job.storage_bytes();
-                                   return pass == Pass::forward ? e / 2 : (2 * e + 8) / 10;
-                                 })},
+      {"e", job.storage_bytes()},
+      {"ring_bytes_per_s", plan.ring_rates().bytes_per_s},
       {"hop_s", of_passes(job,
                           [&](Pass pass) {
                             return job.world_size == 1

@@ -245,7 +245,6 @@ TEST_F(CheckCommandTest, LooksAtASampleOfRows) {
   EXPECT_EQ(wrong["tensors"]["lse"]["wrong_rows"].GetInt(), 20);
   expect_has(run("check --rows 20 --seed 3 --out wrong.npy " + inputs + problem).out,
              {"a sample shows no single rows that have moved"});
-  expect_refused(check + " --dk dk.npy", {"--rows", "--dk"});
   // Among two ranks the own block alone is the other's block missing, so a sample leaves it open.
   run("run " + inputs + "--world-size 2 --inject own-block-only --out own.npy");
   for (const char* const rows : {"", " --rows 12"}) {
@@ -279,8 +278,6 @@ TEST_F(CheckCommandTest, TakesCumulativeLengths) {
   expect_refused(check + "--cu-seqlens from1.npy", {"--cu-seqlens", "from 1"});
   for (const char* const bad : {"falls.npy", "long.npy", "none.npy", "o.npy", "absent.npy"})
     EXPECT_EQ(run(check + "--cu-seqlens " + bad).status, 2) << bad;
-  expect_refused("check --out d.npy --mask documents:60 --cu-seqlens cu.npy " + inputs,
-                 {"--cu-seqlens", "one of them"});
 }
 
 // A .safetensors file has a length, a JSON object, and raw values.

@@ -137,7 +137,6 @@ TEST_F(TrainCommandTest, HoldsWhatPlanSays) {
       "--seqlen 3 --steps 1 --world-size 2");
   EXPECT_LT(odd["ranks"][0]["peak_bytes"].GetDouble(), odd["bill_bytes"].GetDouble());
   EXPECT_EQ(odd["ranks"][1]["peak_bytes"].GetDouble(), odd["bill_bytes"].GetDouble());
-  expect_refused(kTiny + "--chunks 0", {"--chunks", "0"});
 }
 
 // A disk that has room for the losses alone: they are kept.
@@ -167,8 +166,6 @@ TEST_F(TrainCommandTest, RecordsAStep) {
   EXPECT_EQ(recording.info.training->train_step, 3);
   ASSERT_EQ(recording.events.size(), 2u);
   EXPECT_FALSE(recording.events[1].empty());
-  expect_refused(kTiny + "--steps 4 --trace u.json --trace-step 5",
-                 {"--trace-step", "5", "1 to 4"});
 }
 
 TEST_F(TrainCommandTest, AsksForMemoryBeforeItTakesIt) {
