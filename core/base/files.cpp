@@ -120,6 +120,8 @@ namespace fs = std::filesystem;
   }
 }
 
+constexpr char kStdout[] = "/dev/stdout";
+
 // The file to write, and how to write it.
 struct Target {
   std::string path;            // after following links
@@ -129,6 +131,11 @@ struct Target {
 
 Target target_of(const std::string& path) {
   if (path.empty()) refuse("''", "the path is empty");
+  // It is open already. This user may be forbidden to open it again: as another one than the shell's.
+  if (path == kStdout) {
+    const int flags = ::fcntl(STDOUT_FILENO, F_GETFL);
+    if (flags >= 0 && (flags & O_ACCMODE) != O_RDONLY) return {path, {}, true};
+  }
   struct stat facts {};
   if (::stat(path.c_str(), &facts) == 0) {
     if (S_ISDIR(facts.st_mode)) refuse(path, "is a directory");
@@ -194,7 +201,7 @@ AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
   target_ = target.path;
   Descriptor descriptor;
   // Stdout may be a file that others write to as well, so it keeps its place and its O_APPEND.
-  const bool is_stdout = path_ == "/dev/stdout";
+  const bool is_stdout = path_ == kStdout;
   if (is_stdout) std::fflush(stdout);
   if (target.direct || is_stdout) {
     descriptor = Descriptor(is_stdout ? ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3)
@@ -262,6 +269,7 @@ void AtomicFile::prepare() {
   sync();
   if (unnamed_) name_it();
   if (std::fclose(std::exchange(file_, nullptr)) != 0) discard_and_fail(errno);
+  if (!temporary_.empty()) replaced_ = Descriptor(::open(target_.c_str(), O_PATH | O_CLOEXEC));
   is_prepared_ = true;
 }
 

@@ -115,6 +115,9 @@ class AtomicFile {
   bool unnamed_ = false;
   std::FILE* file_ = nullptr;
   bool is_prepared_ = false;
+  // The file that is replaced, held so that it is freed, which takes a thousand times as long as a
+  // renaming, only after the renamings of all files that belong together.
+  Descriptor replaced_;
 };
 
 // Call f, and let its errors speak of `path` where they say `place`, because nobody knows the

@@ -55,6 +55,18 @@ class AtomicFileTest : public testing::Test {
   }
   using Names = std::vector<std::string>;
 
+  // How many of the folder's files have no name any more and are still there, because this process
+  // holds them.
+  int held_but_deleted() const {
+    int count = 0;
+    for (const auto& entry : fs::directory_iterator("/proc/self/fd")) {
+      std::error_code gone;
+      const std::string path = fs::read_symlink(entry.path(), gone).string();
+      count += path.starts_with(folder_.string()) && path.ends_with(" (deleted)");
+    }
+    return count;
+  }
+
   fs::path folder_;
 };
 
@@ -85,10 +97,13 @@ TEST_F(AtomicFileTest, OnceItIsPreparedOnlyItsNameIsMissing) {
     for (const char* name : {"a", "b", "c"}) EXPECT_EQ(read(folder_ / name), "old");
     EXPECT_THROW(a.write("x"), RunError);
     EXPECT_THROW(a.prepare(), RunError);
+    // Freeing what is replaced takes far longer than renaming, so it waits for both.
     a.commit();
     b.commit();
+    EXPECT_EQ(held_but_deleted(), 2);
     EXPECT_THROW(a.commit(), RunError);
   }
+  EXPECT_EQ(held_but_deleted(), 0);
   EXPECT_EQ(read(folder_ / "a"), "new");
   EXPECT_EQ(read(folder_ / "b"), "new");
   EXPECT_EQ(read(folder_ / "c"), "old");
@@ -184,11 +199,12 @@ TEST_F(AtomicFileTest, BadPlacesAreNamedOnOneLine) {
 TEST_F(AtomicFileTest, PermissionsAreRespected) {
   fs::permissions(folder_, fs::perms::all);
   std::ofstream(folder_ / "read_only") << "old";
-  fs::permissions(folder_ / "read_only", static_cast<fs::perms>(0444));
   fs::create_directory(folder_ / "closed");
   std::ofstream(folder_ / "closed" / "open") << "old";
   fs::permissions(folder_ / "closed" / "open", static_cast<fs::perms>(0666));
   fs::permissions(folder_ / "closed", static_cast<fs::perms>(0555));
+  const int open_read_only = ::open((folder_ / "read_only").c_str(), O_WRONLY);
+  fs::permissions(folder_ / "read_only", static_cast<fs::perms>(0444));
   const auto ask = [&] {
     constexpr uid_t kNobody = 65534;
     if (::geteuid() == 0 && ::setresuid(kNobody, kNobody, kNobody) != 0) std::_Exit(3);
@@ -199,11 +215,19 @@ TEST_F(AtomicFileTest, PermissionsAreRespected) {
     };
     if (!refuses("read_only") || !refuses("closed/new") || !refuses("closed/open")) std::_Exit(2);
     require_writable((folder_ / "new").string());
+    // Stdout is open already, whoever opened it.
+    if (::dup2(open_read_only, STDOUT_FILENO) < 0) std::_Exit(4);
+    require_writable("/dev/stdout");
+    AtomicFile out("/dev/stdout");
+    out.write("new");
+    out.commit();
     std::_Exit(testing::Test::HasFailure() ? 1 : 0);
   };
   EXPECT_EXIT(ask(), testing::ExitedWithCode(0), "");
   fs::permissions(folder_ / "closed", fs::perms::all);
   EXPECT_EQ(names(), (Names{"closed", "read_only"}));
+  EXPECT_EQ(read(folder_ / "read_only"), "new");
+  ::close(open_read_only);
 }
 
 TEST_F(AtomicFileTest, RequireWritableTouchesNothing) {
