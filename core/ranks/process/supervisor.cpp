@@ -27,6 +27,8 @@ constexpr double kLookSeconds = 0.2;
 constexpr char kBeforeMeeting[] = " before the ranks had met";
 // What other ranks need to say what they saw before the launcher ends them too.
 constexpr double kMomentForOthers = 1.5;
+// The same where they watched the worker, and surely speak unless they are lost as well.
+constexpr double kMomentForWatchers = 5;
 // MPI takes its time to start, however short the timeout is.
 constexpr double kLeastMeetingSeconds = 10;
 
@@ -63,14 +65,17 @@ bool is_stopped(pid_t pid) {
 class Lasting {
  public:
   // Return for how many seconds, up to now, update() was called with true alone.
+  // Of a pause between calls, as when this process was stopped, a second counts.
   double update(bool holds) {
     const double now = steady_seconds();
+    since_ += std::max(now - updated_ - 1, 0.0);
+    updated_ = now;
     if (!holds) since_ = now;
     return now - since_;
   }
 
  private:
-  double since_ = steady_seconds();
+  double since_ = steady_seconds(), updated_ = since_;
 };
 
 // Stop with the parent. Whoever stops the process that the launcher knows means this one, and a
@@ -113,7 +118,8 @@ bool has_ended(pid_t child, int& status) {
   return ended == child;
 }
 
-// Finds out, by regular looks, that the worker has come to a halt where no other rank watches it.
+// Finds out, by regular looks, that the worker has come to a halt where no other rank watches it, or
+// none that has not come to a halt as well.
 class HaltJudge {
  public:
   HaltJudge(pid_t child, double timeout_s, int order, const SharedStage& stage)
@@ -124,6 +130,8 @@ class HaltJudge {
     const double stopped_s = stopped_.update(is_stopped(child_));
     const bool are_apart = stage_ != Stage::watched && stage_ != Stage::alone;
     const double apart_s = apart_.update(are_apart);
+    if (stage_ == Stage::watched && stopped_s >= timeout_s_ + kMomentForWatchers)
+      return fmt::format("its process was stopped for {:g} s", timeout_s_);
     if (!are_apart) return "";
     const double moment_s = stage_ == Stage::meeting ? kMomentForOthers : 0;
     if (stopped_s >= timeout_s_ + moment_s || stage_ == Stage::halted)
@@ -198,13 +206,14 @@ int supervised(double timeout_s, int order, const std::function<int(SharedStage&
   if (!is_orderly && !is_end_asked_for) {
     // Others that know of the end speak of it, and the launcher then asks for the end of this one.
     const bool may_be_known = halted.empty() && (last == Stage::meeting || last == Stage::watched);
-    const bool is_known = may_be_known && await_signal(ends, kMomentForOthers, nullptr) > 0;
+    const double moment_s = last == Stage::watched ? kMomentForWatchers : kMomentForOthers;
+    const bool is_known = may_be_known && await_signal(ends, moment_s, nullptr) > 0;
     std::string what = halted;
     if (what.empty())
       what = WIFEXITED(status) ? fmt::format("its process exited with {}", WEXITSTATUS(status))
                                : fmt::format("its process ended by signal {}", WTERMSIG(status));
-    if (halted.empty() && last != Stage::alone) what += kBeforeMeeting;
-    if (!is_known && last != Stage::watched) lost(what);
+    if (halted.empty() && last != Stage::alone && last != Stage::watched) what += kBeforeMeeting;
+    if (!is_known) lost(what);
   }
   ::sigaction(SIGCHLD, &inherited, nullptr);
   ::sigprocmask(SIG_SETMASK, &before, nullptr);

@@ -1,7 +1,7 @@
 // A process that watches another one, the worker. mpirun and srun turn a killed rank into a status of
 // their own (137 and the like); a parent that only waits turns it into ours (3). The parent also
 // survives what usually kills a rank: the kernel, when memory runs out. While no other rank watches
-// the worker, because the ranks have not met or have parted, the parent keeps the timeout.
+// the worker, because the ranks have not met, have parted or are all lost, the parent keeps the timeout.
 #pragma once
 
 #include <atomic>

@@ -12,8 +12,10 @@
 #include <cstdlib>
 #include <fstream>
 #include <functional>
+#include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "core/base/files.h"
 #include "core/ranks/process/supervisor.h"
@@ -127,15 +129,17 @@ TEST(Supervised, HandsOnTheStatusAndSpeaksOfWhatNobodyElseCanSee) {
       {Stage::watched, exits(3), 3, ""},
       // Not by us: a library ends the process.
       {Stage::starting, exits(1), 3, "its process exited with 1 before the ranks had met"},
-      {Stage::watched, exits(0), 3, ""},
+      {Stage::watched, exits(0), 3, "its process exited with 0"},
       {Stage::starting, kill_oneself, 3, "its process ended by signal 9 before the ranks had met"},
       {Stage::meeting, kill_oneself, 3, "its process ended by signal 9 before the ranks had met"},
-      {Stage::watched, kill_oneself, 3, ""},
+      {Stage::watched, kill_oneself, 3, "its process ended by signal 9"},
       {Stage::alone, kill_oneself, 3, "its process ended by signal 9"}};
-  for (const Ending& ending : endings) {
-    const Supervisor supervisor(ending.stage, ending.work);
-    EXPECT_EQ(supervisor.status(), ending.status) << ending.said;
-    EXPECT_EQ(supervisor.said(), ending.said);
+  std::vector<std::unique_ptr<Supervisor>> supervisors;  // at once, because some wait
+  for (const Ending& ending : endings)
+    supervisors.push_back(std::make_unique<Supervisor>(ending.stage, ending.work));
+  for (std::size_t i = 0; i < supervisors.size(); ++i) {
+    EXPECT_EQ(supervisors[i]->status(), endings[i].status) << endings[i].said;
+    EXPECT_EQ(supervisors[i]->said(), endings[i].said);
   }
 }
 
@@ -158,11 +162,13 @@ TEST(Supervised, EndsOrderlyWithTheResult) {
 
 // Others that know of the end speak, and end; so the launcher asks this one to end. It says nothing then.
 TEST(Supervised, LeavesTheWordToOthersWhereTheyMayKnow) {
-  const Supervisor supervisor(Stage::meeting, kill_oneself);
-  while (::kill(supervisor.child(), 0) == 0) std::this_thread::yield();  // its moment has begun
-  ::kill(supervisor.pid(), SIGTERM);
-  EXPECT_EQ(supervisor.status(), 3);
-  EXPECT_EQ(supervisor.said(), "");
+  for (const Stage stage : {Stage::meeting, Stage::watched}) {
+    const Supervisor supervisor(stage, kill_oneself);
+    while (::kill(supervisor.child(), 0) == 0) std::this_thread::yield();  // its moment has begun
+    ::kill(supervisor.pid(), SIGTERM);
+    EXPECT_EQ(supervisor.status(), 3);
+    EXPECT_EQ(supervisor.said(), "");
+  }
 }
 
 TEST(Supervised, EndsAreHandedOn) {
@@ -196,8 +202,17 @@ TEST(Supervised, StoppedSupervisorStopsTheChildThatOthersWatch) {
   EXPECT_TRUE(comes_to_state(supervisor.child(), 'T'));
   ::kill(supervisor.pid(), SIGCONT);
   EXPECT_TRUE(comes_to_state(supervisor.child(), 'S'));
-  ::kill(supervisor.child(), SIGKILL);
+  ::kill(supervisor.pid(), SIGTERM);
   EXPECT_EQ(supervisor.status(), 3);
+}
+
+// The others may be stopped as well, so that nobody watches.
+TEST(Supervised, AStopThatNobodySpeaksOfEnds) {
+  const Supervisor supervisor(Stage::watched, work_for_long);
+  ::kill(supervisor.child(), SIGSTOP);
+  ASSERT_TRUE(supervisor.ends());
+  EXPECT_EQ(supervisor.status(), 3);
+  EXPECT_EQ(supervisor.said(), "its process was stopped for 1 s");
 }
 
 // Nobody else would ever notice, whichever of the two processes is stopped.
