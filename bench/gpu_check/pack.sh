@@ -61,12 +61,12 @@ make_pack() {  # make_pack DIR [compressed]
   if [[ -e $dir && ! -e $dir/gpu-check && -n $(ls -A -- "$dir" 2>/dev/null) ]]; then
     die 2 "--pack $dir: is there and is no pack; a new or empty folder is accepted"
   fi
-  mkdir -p -- "$logs" "$(dirname -- "$dir")" || die 3 "can't make the folder of $dir"
+  mkdir -p -- "$logs" "$(dirname -- "$dir")" 2>/dev/null || die 3 "can't make the folder of $dir"
   build_pack "$tree" "$log" || { install_missing && build_pack "$tree" "$log"; } ||
     die_with_log "building the pack failed" "$log"
   new=$dir.new.$$
   trap "rm -rf -- ${new@Q}" EXIT
-  mkdir -p -- "$new/bin" "$new/lib" || die 3 "can't make $new"
+  mkdir -p -- "$new/bin" "$new/lib" 2>/dev/null || die 3 "can't make $new"
   for program in "${pack_programs[@]/ringscope_gpu/ringscope-gpu}"; do
     find "$tree/" -name "$program" -type f -perm -u+x -exec cp -- {} "$new/bin/" \;
     [[ -e $new/bin/$program ]] || die 3 "the build made no $program"

@@ -1,12 +1,15 @@
 // What the linker wrote into every program that this tree builds: where it looks for libraries, and
-// what makes attacks on its memory harder.
+// what makes attacks on its memory harder. And what the launcher says where it can't build any.
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <regex>
 #include <string>
+#include <utility>
 
 namespace ringscope::structure {
 namespace {
@@ -25,6 +28,29 @@ std::string complaint_about(const std::string& section) {
   for (const char* flag : {"NOW", "PIE"})
     if (line.str().find(flag) == std::string::npos) return std::string("not ") + flag;
   return "";
+}
+
+// Return what a shell's command prints, and its exit status.
+std::pair<std::string, int> output_of(const std::string& command) {
+  std::FILE* const pipe = ::popen(command.c_str(), "r");
+  if (pipe == nullptr) return {"", -1};
+  std::string text;
+  for (int c; (c = std::fgetc(pipe)) != EOF;) text += static_cast<char>(c);
+  const int status = ::pclose(pipe);
+  return {text, WIFEXITED(status) ? WEXITSTATUS(status) : -1};
+}
+
+TEST(Launcher, SaysInOneLineThatItCannotWrite) {
+  std::string folder = testing::TempDir() + "ring scope-XXXXXX";
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  std::filesystem::copy(RINGSCOPE_SOURCE_DIR "/ringscope", folder);
+  std::ofstream(folder + "/build") << "a file";
+  for (const char* command : {"info", "package"}) {
+    const auto [text, status] = output_of("'" + folder + "/ringscope' " + command + " 2>&1");
+    EXPECT_EQ(text, "ringscope: can't write to " + folder + "/build\n") << command;
+    EXPECT_EQ(status, 3) << command;
+  }
+  std::filesystem::remove_all(folder);
 }
 
 TEST(Programs, ComplaintsNameWhatIsWrong) {
@@ -49,11 +75,8 @@ TEST(Programs, LoadNothingFromTheCurrentFolder) {
   int seen = 0;
   for (std::string program; std::getline(list, program);) {
     if (!std::filesystem::exists(program)) continue;  // built for other tests alone
-    std::FILE* const pipe = ::popen(("readelf -dW '" + program + "'").c_str(), "r");
-    ASSERT_NE(pipe, nullptr);
-    std::string section;
-    for (int c; (c = std::fgetc(pipe)) != EOF;) section += static_cast<char>(c);
-    ASSERT_EQ(::pclose(pipe), 0) << "readelf (of binutils) failed for " << program;
+    const auto [section, status] = output_of("readelf -dW '" + program + "'");
+    ASSERT_EQ(status, 0) << "readelf (of binutils) failed for " << program;
     EXPECT_EQ(complaint_about(section), "") << program;
     ++seen;
   }
