@@ -392,6 +392,18 @@ TEST(Viewer, ANarrowWindowStacksItsPanels) {
   EXPECT_GT(box_of(person.viewer.textures, "mask").width(), 250);
 }
 
+// As when a window becomes larger: what is shown stays, with larger letters.
+TEST(Viewer, AnotherScaleKeepsTheSession) {
+  Person person = one();
+  person.type("t");
+  EXPECT_FALSE(person.viewer.set_scale(1));
+  EXPECT_TRUE(person.viewer.set_scale(2));
+  const std::string svg = svg_of(person.rest(4), 3200, 1800);
+  EXPECT_NE(svg.find("viewBox=\"0 0 1600 900\""), svg.npos);
+  EXPECT_TRUE(person.sees("Critical path"));
+  EXPECT_EQ(person.session().theme, Theme::light);
+}
+
 // Where there is no room for all panels, one has it all.
 TEST(Viewer, ASmallWindowShowsTheTimeline) {
   Person person(session_of(ring_trace(4)), 400, 300);

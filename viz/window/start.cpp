@@ -20,8 +20,10 @@ namespace fs = std::filesystem;
 
 namespace {
 
-Session simulated_at(const std::vector<int>& places) {
-  return recorded_session({simulated(ring_of(settings_at(places)))});
+Session simulated_at(const std::vector<int>& places, Theme theme) {
+  Session session = recorded_session({simulated(ring_of(settings_at(places)))});
+  session.theme = theme;
+  return session;
 }
 
 std::vector<int> first_places() {
@@ -36,7 +38,7 @@ Start::Start(std::vector<std::string> recent_paths, std::vector<Example> all_exa
     : recent(std::move(recent_paths)),
       examples(std::move(all_examples)),
       places(first_places()),
-      simulated(simulated_at(places)) {}
+      simulated(simulated_at(places, Theme::dark)) {}
 
 std::optional<Session> Start::go_on() {
   for (bool more = true; more && !complete();) {
@@ -118,19 +120,9 @@ void draw_own(const PanelContext& context, Start& start, const Box& box) {
   }
 }
 
-// The sliders stand in columns; right of them, or below, is what they simulate.
-struct SimulatorLayout {
-  int columns, rows;  // of sliders
-  float high;         // of the card
-  SimulatorLayout(int cards, float picture)
-      : columns(std::max(1, cards - 1)),
-        rows((static_cast<int>(sliders().size()) + columns - 1) / columns),
-        high(28 + static_cast<float>(rows) * kLine + 36 + 2 * kPad +
-             (cards == 1 ? picture + kPad : 0)) {}
-};
-
-void draw_simulator(const PanelContext& context, Start& start, const SimulatorLayout& layout,
-                    const Box& box, float wide) {
+// Draw sliders in columns of `rows`, and right of them or below what they simulate.
+void draw_simulator(const PanelContext& context, Start& start, int rows, const Box& box,
+                    float wide) {
   const Palette& palette = context.palette;
   const Fonts& fonts = context.fonts;
   const Box inner = draw_card(palette, box);
@@ -138,7 +130,7 @@ void draw_simulator(const PanelContext& context, Start& start, const SimulatorLa
   const float top = inner.y0 + 28;
   for (std::size_t i = 0; i < start.places.size(); ++i) {
     const Slider& slider = sliders()[i];
-    const int column = static_cast<int>(i) / layout.rows, row = static_cast<int>(i) % layout.rows;
+    const int column = static_cast<int>(i) / rows, row = static_cast<int>(i) % rows;
     const float x = inner.x0 + static_cast<float>(column) * (wide + kGap);
     const float y = top + static_cast<float>(row) * kLine;
     draw_text(fonts.text, {x, y + 4}, {0, 0}, palette.text_dim, slider.label, kLabel);
@@ -147,14 +139,13 @@ void draw_simulator(const PanelContext& context, Start& start, const SimulatorLa
     const std::string said = std::string(slider.values[start.places[i]]) + slider.unit;
     if (ImGui::SliderInt(fmt::format("##{}", slider.label).c_str(), &start.places[i], 0,
                          static_cast<int>(slider.values.size()) - 1, said.c_str()))
-      start.simulated = simulated_at(start.places);
+      start.simulated = simulated_at(start.places, start.simulated.theme);
   }
-  const float below = top + static_cast<float>(layout.rows) * kLine + 6;
+  const float below = top + static_cast<float>(rows) * kLine + 6;
   ImGui::SetCursorScreenPos({inner.x0, below});
   if (ImGui::Button("Open it", {76, 0})) start.opened = start.examples.size();
   const bool stacked = box.width() < 2 * wide;
-  const float right =
-      stacked ? inner.x1 : inner.x0 + static_cast<float>(layout.columns) * (wide + kGap) - 2 * kPad;
+  const float right = stacked ? inner.x1 : box.x1 - wide - kPad;
   const float words = inner.x0 + 88, room = right - words;
   const std::string command = command_at(start.places);
   draw_wrapped(fonts.small, {words, below}, room, palette.text_dim,
@@ -178,13 +169,16 @@ void draw_start(const PanelContext& context, Start& start) {
   const int cards = static_cast<int>(start.examples.size()) + 1;
   const auto rows = static_cast<float>((cards + columns - 1) / columns);
   // Pictures are as high as leaves room for all cards, within reason.
-  const float others = kHead + 4 * kGap + SimulatorLayout(columns, 0).high;
+  const int beside = std::max(1, columns - 1);  // columns of sliders
+  const int lines = (static_cast<int>(start.places.size()) + beside - 1) / beside;
+  float simulator = 64 + static_cast<float>(lines) * kLine + 2 * kPad;
+  const float others = kHead + 4 * kGap + simulator;
   const float picture = std::round(
       std::clamp((room.y - others) / rows - kWords - 3 * kPad - kGap, 0.24f * wide, 0.42f * wide));
-  const SimulatorLayout simulator(columns, picture);
+  if (columns == 1) simulator += picture + kPad;
   const float high = picture + kWords + 3 * kPad;
   const float across = static_cast<float>(columns) * (wide + kGap) - kGap;
-  const float all = kHead + simulator.high + rows * (high + kGap) + kGap;
+  const float all = kHead + simulator + rows * (high + kGap) + kGap;
   ImGui::PushStyleColor(ImGuiCol_ChildBg, context.palette.background);
   ImGui::BeginChild("start", room);
   ImGui::PopStyleColor();
@@ -195,9 +189,9 @@ void draw_start(const PanelContext& context, Start& start) {
   draw_wrapped(context.fonts.text, {at.x, at.y + 30}, across, context.palette.text_dim,
                "Simulate a ring, take an example, or open a recording of run, train or simulate "
                "--trace, or another program's Chrome trace.");
-  draw_simulator(context, start, simulator,
-                 {at.x, at.y + kHead, at.x + across, at.y + kHead + simulator.high}, wide);
-  const float below = at.y + kHead + simulator.high + kGap;
+  draw_simulator(context, start, lines,
+                 {at.x, at.y + kHead, at.x + across, at.y + kHead + simulator}, wide);
+  const float below = at.y + kHead + simulator + kGap;
   for (int card = 0; card < cards; ++card) {
     const float x = at.x + static_cast<float>(card % columns) * (wide + kGap);
     const float y = below + static_cast<float>(card / columns) * (high + kGap);

@@ -227,7 +227,6 @@ Window::Window(const ViewOptions& options) : options_(options), preferences_(loa
   float scale_y = 1;
   glfwGetWindowContentScale(window_, &content_scale_, &scale_y);
   if (!(content_scale_ >= 0.5f && content_scale_ <= 8)) content_scale_ = 1;
-  viewer_.emplace();
   fit_scale(width, height);
   viewer_->splits = preferences_.splits;
   viewer_->theme = options.theme ? theme_of(*options.theme) : preferences_.theme;
@@ -252,7 +251,8 @@ Window::~Window() {
 // Let everything grow with a large window.
 void Window::fit_scale(int width, int height) {
   listener_.scale = scale_ = std::max(content_scale_, magnification(width, height));
-  if (!viewer_->set_scale(scale_)) return;
+  if (viewer_ && !viewer_->set_scale(scale_)) return;
+  if (!viewer_) viewer_.emplace(scale_);
   // Text goes to and comes from the clipboard of the desktop.
   ImGuiIO& io = ImGui::GetIO();
   io.ClipboardUserData = window_;
