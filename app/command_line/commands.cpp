@@ -12,6 +12,7 @@
 
 #include "app/report/fields.h"
 #include "app/report/terminal.h"
+#include "app/run/backend.h"
 #include "core/base/program.h"
 #include "core/base/text.h"
 #include "core/trace/chrome_trace.h"
@@ -194,7 +195,8 @@ void require_known_command(const std::string& name) {
 
 // Note the words of the command line for the provenance of outputs and, without the name of the
 // recording itself, for recordings, so that what they draw does not depend on it.
-void note_command_line(const std::vector<std::string>& arguments) {
+void note_command_line(const std::vector<std::string>& read) {
+  const std::vector<std::string>& arguments = my_ring_call().empty() ? read : my_ring_call();
   std::string all = "ringscope", words = all;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const std::string word = " " + shell_word(arguments[i]);

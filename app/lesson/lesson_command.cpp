@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cmath>
@@ -150,6 +151,11 @@ std::pair<std::string, int> output_of(const std::string& command) {
 
 namespace fs = std::filesystem;
 
+// Return the path of the file that the learner edits, as seen from here.
+std::string exercise_path(const Lesson& lesson) {
+  return fs::proximate(fs::path(RINGSCOPE_SOURCE_DIR) / lesson.exercise()).string();
+}
+
 // Copy a step of the learner's ring from the stubs or from our solutions. What is there is kept in a
 // file whose name ends in .old.
 void take_step(const Lesson& lesson, const std::string& from) {
@@ -161,7 +167,7 @@ void take_step(const Lesson& lesson, const std::string& from) {
   } catch (const fs::filesystem_error& error) {
     throw RunError(error.what());
   }
-  print_out(fmt::format("{} made from {}\n", lesson.exercise(),
+  print_out(fmt::format("{} made from {}\n", exercise_path(lesson),
                         from == "my_ring" ? "the stub" : "our version"));
 }
 
@@ -177,7 +183,7 @@ int check_exercise(const Lesson& lesson, const std::string& out) {
         fmt::format("--check: '{}', where this program was built, is gone; accepted: a program "
                     "beside its build",
                     folder));
-  const std::string header = lesson.exercise();
+  const std::string header = exercise_path(lesson);
   const bool is_step = !lesson.hints().empty();
   for (const Lesson& step : lessons::all_lessons())
     if (is_step && !step.hints().empty() && step.number <= lesson.number &&
@@ -202,6 +208,11 @@ int check_exercise(const Lesson& lesson, const std::string& out) {
   }
   const auto [results, status] = output_of(run);
   print_out(results);
+  const auto next = std::ranges::find_if(lessons::all_lessons(), [&](const Lesson& other) {
+    return other.number > lesson.number && !other.hints().empty();
+  });
+  if (status == 0 && is_step && next != lessons::all_lessons().end())
+    print_out(fmt::format("the next step of your ring: lesson {}\n", next->number));
   if (status == 0) return 0;
   if (status != 1) print_error(fmt::format("{}: its test ended with status {}", header, status));
   return 1;

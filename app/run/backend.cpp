@@ -98,6 +98,8 @@ std::string cuda_availability() {
 
 #endif
 
+std::vector<std::string> call_of_my_ring;
+
 #ifdef RINGSCOPE_HAS_NCCL
 
 std::string nccl_availability() { return cuda::nccl_availability(); }
@@ -122,11 +124,15 @@ void become_other_program(std::vector<std::string>& arguments) {
   const bool trains = arguments.front() == "train";
   const std::string mask = value_before_reading("--mask", arguments);
   if (mask != "causal" && !(trains && mask.empty()))
-    contradiction("--mask", fmt::format("'{}' given with --backend my_ring", mask), "causal");
+    contradiction("--mask",
+                  mask.empty() ? "not given with --backend my_ring"
+                               : fmt::format("'{}' given with --backend my_ring", mask),
+                  "causal");
   for (const char* flag : {"--scheme", "--hops", "--scale"})
-    if (!value_before_reading(flag, arguments).empty())
-      contradiction(flag, "given with --backend my_ring",
+    if (const std::string value = value_before_reading(flag, arguments); !value.empty())
+      contradiction(flag, fmt::format("'{}' given with --backend my_ring", value),
                     "a ring that sends all, and the usual scale");
+  call_of_my_ring = arguments;
   std::string real(name_of(Backend::cpu));
 #ifdef RINGSCOPE_HAS_MPI
   if (launched_by_mpi()) real = name_of(Backend::mpi);
@@ -157,6 +163,12 @@ void become_other_program(std::vector<std::string>& arguments) {
 #endif
 }
 
+const std::vector<std::string>& my_ring_call() { return call_of_my_ring; }
+
+std::string reported(std::string_view backend) {
+  return (my_ring_call().empty() ? "" : "my_ring on ") + std::string(backend);
+}
+
 std::string built_backends() {
   std::vector<Backend> built;
   std::copy_if(std::begin(kAllBackends), std::end(kAllBackends), std::back_inserter(built),
@@ -172,7 +184,9 @@ Backend parse_backend(std::string_view text) {
         fmt::format("'{}' is not in this build; accepted: {}; ringscope info says what it needs",
                     text, built_backends()));
   }
-  throw InputError(fmt::format("'{}' given; accepted: {}", text, built_backends()));
+  throw InputError(
+      fmt::format("'{}' given; accepted: {}{}", text, built_backends(),
+                  text == "my_ring" ? "; './ringscope' in the source folder builds my_ring" : ""));
 }
 
 KernelName parse_kernel(std::string_view text) {

@@ -27,6 +27,11 @@ constexpr std::string_view name_of(Backend backend) {
 // backend cpu or mpi, and there `arguments` say so afterwards. Throw InputError for what it can't do.
 void become_other_program(std::vector<std::string>& arguments);
 
+// Return the command line that asked for the learner's ring, where this program runs it; otherwise nothing.
+const std::vector<std::string>& my_ring_call();
+// Return how a report calls a backend: "cpu", or "my_ring on cpu".
+std::string reported(std::string_view backend);
+
 // Return the backends that this build has, as in "cpu, cuda".
 std::string built_backends();
 // Throw InputError that lists them.

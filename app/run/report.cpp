@@ -13,6 +13,7 @@
 
 #include "app/report/fields.h"
 #include "app/report/machine.h"
+#include "app/run/backend.h"
 #include "core/attention/tile_product.h"
 #include "core/base/text.h"
 #include "core/tools/check/mistakes.h"
@@ -395,7 +396,7 @@ namespace {
 std::string header_line(const Report& report) {
   const Problem& config = report.config;
   return fmt::format(
-      "{}\n{}, {}, {}, {}{}: {}\n\n", problem_text(config), report.backend,
+      "{}\n{}, {}, {}, {}{}: {}\n\n", problem_text(config), reported(report.backend),
       count_text(config.world_size, "rank"), name_of(config.partition), config.scheme_name(),
       config.used_kv_buffers() > 2 ? fmt::format(", {} KV buffers", config.used_kv_buffers()) : "",
       seconds_text(report.wall_s));

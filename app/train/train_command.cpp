@@ -164,7 +164,7 @@ std::string train_text(const TrainReport& report) {
       "unigram entropy  {:.3f} nats a byte, of {} bytes\n",
       count_text(s.layers, "layer"), s.width, count_text(s.num_heads, "head"), s.num_heads_kv,
       s.head_dim, s.hidden, static_cast<double>(weights_of(plan)) * 1e-6,
-      name_of(report.options.ranks.backend), count_text(plan.deal.ranks(), "rank"),
+      reported(name_of(report.options.ranks.backend)), count_text(plan.deal.ranks(), "rank"),
       groups_text(plan.deal), name_of(plan.deal.partition), plan.settings.batch,
       plan.settings.seqlen, plan.settings.mask,
       plan.deal.dtype == DType::f32 ? "" : fmt::format("; {}", name_of(plan.deal.dtype)),

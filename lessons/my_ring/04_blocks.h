@@ -1,5 +1,7 @@
 // Your ring, 2: tiles. All queries meet all keys of a block, tile by tile: rank.scores() computes one
-// tile and refuses larger ones; carry_on() takes each of its rows. Numbers of rows need not divide.
+// tile and refuses larger ones; carry_on() takes each of its rows, with the rows of block.v that belong
+// to its keys. `states` has a state for each query, of the keys that it met before. Numbers of rows need
+// not divide.
 #pragma once
 
 #include "lessons/my_ring/given.h"

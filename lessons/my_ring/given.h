@@ -2,6 +2,7 @@
 // checks run ranks as threads with a clock that counts; backend.cpp runs them in the project's ring.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <functional>

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "core/trace/chrome_trace.h"
 #include "lessons/book/lesson.h"
@@ -128,6 +129,8 @@ class RealRing : public ProgramTest {
     for (const auto lost : recording.dropped) dropped += lost;
     EXPECT_EQ(computed, 4 * 2 * 4 * 4 * 2);
     EXPECT_EQ(dropped, 0);
+    EXPECT_NE(recording.info.command.find("my_ring"), std::string::npos);
+    EXPECT_NE(result.out.find("my_ring on "), std::string::npos);
   }
 };
 
@@ -159,10 +162,12 @@ TEST_F(RealRing, TrainsAsTheProjectsDoes) {
 }
 
 TEST_F(RealRing, SaysWhatItIsNot) {
-  for (const char* flags : {"", "--mask full", "--mask causal --scheme ulysses"}) {
+  for (const auto& [flags, why] : {std::pair{"", "--mask: not given"},
+                                   {"--mask full", "--mask: 'full'"},
+                                   {"--mask causal --scheme ulysses", "--scheme: 'ulysses'"}}) {
     const ProgramResult result =
         run_words(Strings{ring_} + "run --random --backend my_ring" + flags);
-    expect_ended(result, 2, {"my_ring", "accepted"});
+    expect_ended(result, 2, {"my_ring", why, "accepted"});
   }
 }
 

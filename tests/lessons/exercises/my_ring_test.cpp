@@ -20,6 +20,7 @@
 
 #include "core/attention/naive.h"
 #include "core/base/random.h"
+#include "core/base/text.h"
 #include "core/trace/chrome_trace.h"
 #include "lessons/my_ring/given.h"
 #include "tests/lessons/exercises/exercise_test.h"
@@ -585,8 +586,8 @@ int check(const char* path) {
   constexpr long seqlen = 128;
   const Problem full(seqlen, false);
   for (const int ranks : {1, 2, 3})
-    check_ring(exercise, std::to_string(ranks) + " ranks", Problem(48, false), ranks, contiguous,
-               attend, false, {});
+    check_ring(exercise, ringscope::count_text(ranks, "rank"), Problem(48, false), ranks,
+               contiguous, attend, false, {});
   Run last = check_ring(exercise, "4 ranks", full, n, contiguous, attend, false, {});
   const Problem* shown = &full;
   [[maybe_unused]] constexpr double kBytes = (n - 1) * all_bytes(seqlen),
@@ -623,7 +624,7 @@ int check(const char* path) {
     long at = 0;  // the first that is wrong
     while (at < 48 && at < long(all.size()) && all[std::size_t(at)] == at) ++at;
     const bool is_double = at < long(all.size()) && all[std::size_t(at)] < at;
-    exercise.holds(std::to_string(ranks) + " ranks: every position once" +
+    exercise.holds(ringscope::count_text(ranks, "rank") + ": every position once" +
                        (all == contiguous(0, 1, 48) ? ""
                         : is_double ? ", but " + std::to_string(at - 1) + " is there twice"
                         : at < 48   ? ", but " + std::to_string(at) + " is missing"
@@ -640,8 +641,8 @@ int check(const char* path) {
 #if RINGSCOPE_STEP >= 9
   unfold_before(exercise, 9, "8");
   for (const int ranks : {1, 2, 3})
-    check_ring(exercise, "backward, " + std::to_string(ranks) + " ranks", Problem(48, true), ranks,
-               positions_of, attend_causal, true, {});
+    check_ring(exercise, "backward, " + ringscope::count_text(ranks, "rank"), Problem(48, true),
+               ranks, positions_of, attend_causal, true, {});
   last =
       check_ring(exercise, "backward, 4 ranks", causal, n, positions_of, attend_causal, true, {});
 #endif
@@ -654,7 +655,7 @@ int check(const char* path) {
   unfold_before(exercise, 15, "9");
   for (int ranks = 2; ranks <= 9; ++ranks) {
     std::vector<int> got(static_cast<std::size_t>(ranks), -1);
-    const std::string name = "a hop of " + std::to_string(ranks) + " ranks";
+    const std::string name = "a hop of " + ringscope::count_text(ranks, "rank");
     Exercise::begin(name);
     const Run run = run_ranks(ranks, [&](CountingRank& rank) {
       const Message in = exchange(rank, {{}, {}, {double(rank.number), 0, Row(14)}});
@@ -684,7 +685,7 @@ int check(const char* path) {
   for (const int ranks : {1, 2, 3, 5, 8}) {
     // The ranks from 6 on hold no key.
     const int holders = std::min(ranks, 6);
-    const std::string name = "decode, " + std::to_string(ranks) + " ranks";
+    const std::string name = "decode, " + ringscope::count_text(ranks, "rank");
     Exercise::begin(name);
     State found;
     last = run_ranks(ranks, [&](CountingRank& rank) {
