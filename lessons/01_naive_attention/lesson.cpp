@@ -36,7 +36,6 @@ void lesson_01(Page& page) {
   const double by_hand = (e[0] * v[0] + e[1] * v[1] + e[2] * v[2]) / sum;
   page.value("weights", numbers({e[0] / sum, e[1] / sum, e[2] / sum}, 3));
   page.value("output of token 1", fixed(by_hand, 2));
-  //-
   Drawing softmax;
   const std::vector<std::string> keys = {"key 0", "key 1", "key 2"};
   softmax.bars("scores of token 1", keys, {q[1] * k[0], q[1] * k[1], q[1] * k[2]}, 0);
@@ -53,7 +52,6 @@ void lesson_01(Page& page) {
   const AttentionShape tiny{.seqlen = 3, .head_dim = 1};
   const auto result = naive_attention<double>(tiny, Mask{.seqlen = 3}, /*softmax_scale=*/1.0,
                                               q.data(), k.data(), v.data(), /*dout=*/nullptr);
-  //-
   Table rows({"token", "its scores", "its output"});
   for (int i = 0; i < 3; ++i)
     rows.row(i, numbers({q[i] * k[0], q[i] * k[1], q[i] * k[2]}, 0), fixed(result.out[i], 2));
@@ -80,7 +78,6 @@ void lesson_01(Page& page) {
   // That is one attention. A model has dozens of layers, and each layer has 32 or more of these side by
   // side, which are called its heads. Texts grow longer as well, and twice the tokens take four times
   // the bytes:
-  //-
   Table wall({"tokens", "Q, K, V and out", "P", "P is larger"});
   for (Index s = 1024; s <= 1048576; s *= 4)
     wall.row(s, bytes(4.0 * s * head_dim * sizeof(float)), bytes(1.0 * s * s * sizeof(float)),

@@ -13,8 +13,6 @@
 #include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_02 {
-namespace {
-
 std::vector<float> plain_softmax(const std::vector<float>& scores) {
   std::vector<float> weights;
   float sum = 0;
@@ -36,8 +34,6 @@ std::string shown(const std::vector<float>& weights) {
 }
 //+
 
-}  // namespace
-
 void lesson_02(Page& page) {
   const Guess guess = page.predict("What is the largest whole score whose exp fits a float?", "");
   int largest = 0;
@@ -48,7 +44,6 @@ void lesson_02(Page& page) {
   // average. If the numbers of q and k are independent, with mean 0 and variance 1, each product has
   // variance 1 · 1, and variances of independent terms add up. So a sum of D products has variance D,
   // and its size is about √D. Divided by √D it is about 1, whatever D is. In 4,000 random pairs:
-  //-
   Table sizes({"D", "size of a sum of D products", "√D", "divided by √D"});
   double off = 0;  // largest distance of the last column from 1
   for (const Index d : {16, 64, 256}) {
@@ -67,7 +62,6 @@ void lesson_02(Page& page) {
   // But queries and keys are not independent: a query agrees with the key that it looks for. With D = 64
   // and entries of size 4, their score is 64 · 4 · 4 / 8 = 128. Then the formula gives NaN:
   const std::vector<float> small = {1, 2, 3}, large = {126, 127, 128};
-  //-
   Table failing({"scores", "exp of the last", "weights by the formula"});
   for (const auto& scores : {small, large})
     failing.row(numbers({scores.begin(), scores.end()}, 0),
@@ -94,7 +88,6 @@ void lesson_02(Page& page) {
       "The scores 1, 2, 3 weigh 0.090, 0.245, 0.665. What does 128 weigh beside 126 and 127?", "");
   const std::vector<float> mended = safe(large);
   page.answer(same, mended[2]);
-  //-
   Drawing bars;
   const std::vector<std::string> names = {"126", "127", "128"};
   std::vector<double> shifted;
@@ -115,7 +108,6 @@ void lesson_02(Page& page) {
   // exp(-∞) = 0. If all keys of a row are forbidden, the maximum is -∞ as well, and -∞ - (-∞) is NaN.
   // In the function above `unit` prevents that: it is m, but 0 for such a row.
   const float none = kMinusInfinity<float>;
-  //-
   Table masked({"scores", "weights"});
   masked.row("1, -∞, 3", shown(safe({1, none, 3})));
   masked.row("-∞, -∞, -∞", shown(safe({none, none, none})));

@@ -45,14 +45,12 @@ void lesson_03(Page& page) {
   const RowState<double> after_two = row;
   const double accum_after_two = out_accum[0];
   carry_on<double>(row, out_accum, all.last(2), &values[2]);
-  //-
   Table steps({"keys seen", "m", "l", "out_accum", "out_accum / l"});
   steps.row(2, after_two.row_max, fixed(after_two.row_sum, 3), fixed(accum_after_two, 3),
             fixed(accum_after_two / after_two.row_sum, 3));
   steps.row(4, row.row_max, fixed(row.row_sum, 3), fixed(out_accum[0], 3),
             fixed(out_accum[0] / row.row_sum, 3));
   page.table(steps);
-  //-
   Drawing rescaling;
   const auto show_sums = [&](const std::string& what, std::size_t keys, double m) {
     std::vector<double> l, out;
@@ -119,15 +117,12 @@ void lesson_03(Page& page) {
   // meets 4,096 random keys in float, f32 for short. Their scores slowly rise, so that m changes often.
   // One column carries the state on from piece to piece. In the other, each piece makes a state, and
   // the states are merged. Both are compared with the softmax of the whole row in double, f64.
-  //-
+  Table errors({"keys per piece", "pieces", "error, carried", "error, merged"});
   const Index keys = 4096;
   auto s = random_values(RandomTensor::q, keys), v = random_values(RandomTensor::v, keys);
   for (Index j = 0; j < keys; ++j) s[j] += static_cast<float>(j) / 512;
-  std::vector<double> s64(s.begin(), s.end()), w64(keys);
-  safe_softmax<double>(s64, w64);
-  double exact = 0, worst = 0;
-  for (Index j = 0; j < keys; ++j) exact += w64[j] * static_cast<double>(v[j]);
-  Table errors({"keys per piece", "pieces", "error, carried", "error, merged"});
+  const double exact = over_keys(in_f64(s), in_f64(v).data()).out;
+  double worst = 0;
   for (Index piece : {4096, 256, 16, 1}) {
     RowState<float> carried, sum;
     std::vector<float> out = {0}, sum_out = {0};
@@ -167,9 +162,10 @@ void lesson_03(Page& page) {
 
   // ## Exercise
   //
-  // Here your own ring begins, in the folder `my_ring`. `./ringscope lesson 3 --check` makes
-  // `my_ring/03_online_softmax.h`: write `carry_on`, also for forbidden keys and scores of 1,000.
-  // `--hint 1` to `3` help, `--take ours` goes on from our version, `--take stub` starts over.
+  // Here your own ring begins, in the folder `my_ring` at the top of the clone, which git ignores.
+  // `./ringscope lesson 3 --check` makes `my_ring/03_online_softmax.h` there from a stub. Write `carry_on`
+  // in it, also for forbidden keys and scores of 1,000, and run the check again. With `--hint 1` to `3` in
+  // place of `--check` you get help, `--take ours` goes on from our version, `--take stub` starts over.
 }
 
 }  // namespace ringscope::lessons::chapter_03

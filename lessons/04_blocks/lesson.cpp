@@ -15,7 +15,7 @@
 //
 // Along a row of tiles the state is carried on. Down a column, tiles have nothing to do with each other.
 // As a program, it is two loops around the `carry_on` of lesson 3. The outer one takes a block of
-// queries, the inner one the blocks of keys. Only one tile of scores is ever there:
+// queries, the inner one the blocks of keys. Only one tile of scores exists at a time:
 //
 //     for each block of queries
 //         for each block of keys
@@ -69,7 +69,6 @@ void lesson_04(Page& page) {
   page.value("largest difference", rounding(largest_difference(tiled, naive.out), 1e-5));
 
   // A smaller walk, of six queries and six keys in tiles of two by three, at its third tile:
-  //-
   Drawing walk;
   walk.heading("scores, by the number of their tile");
   for (int q = 0; q < 6; ++q) {
@@ -89,14 +88,12 @@ void lesson_04(Page& page) {
   //
   // No score is computed twice, whatever the cut. But blocks of K and V are fetched from slow
   // memory more than once, and stay in a cache until their tile is done.
-  const Guess guess = page.predict(
-      "768 keys, and 768 queries in blocks of 48. How often is each row of K, V fetched?", "times");
-  page.answer(guess, static_cast<double>(count.kv_rows_read) / kTokens);
+  page.predict("768 keys, and 768 queries in blocks of 48. How often is each row of K, V fetched?",
+               "times", static_cast<double>(count.kv_rows_read) / kTokens);
 
   // It is fetched once for each block of queries. So taller tiles fetch K and V less often, while
   // their width makes no difference to that. Wide tiles take memory for their scores. Narrow ones
   // rescale more often: a row's state gets a factor (lesson 3) for every piece of the keys.
-  //-
   Table cuts({"tile", "a row of K, V is fetched", "a state is rescaled", "scores held", "error"});
   double worst = 0;
   std::vector<Count> counts;
@@ -133,7 +130,6 @@ void lesson_04(Page& page) {
 
   // It is the same, because it depends on tile sizes and head_dim, not on the sequence. The memory
   // wall of lesson 1 is gone. What is left is linear: Q, K, V and the output themselves.
-  //-
   Table memory({"tokens", "Q, K, V and out", "P (lesson 1)", "scratch (now)"});
   for (const double s : {1024.0, 65536.0, 1048576.0})
     memory.row(static_cast<Index>(s), bytes(16 * s * kDim), bytes(4 * s * s), bytes(scratch));
@@ -160,7 +156,7 @@ void lesson_04(Page& page) {
   //
   // The loops above need whole tiles: numbers of queries and keys that are multiples of a tile's sides.
   // In `my_ring/04_blocks.h`, write the loop over the tiles of any number of queries and keys; it calls
-  // your `carry_on`. `./ringscope lesson 4 --check` tries it with other numbers, too.
+  // your `carry_on`, which is there already. `./ringscope lesson 4 --check` tries it with other numbers, too.
 }
 
 }  // namespace ringscope::lessons::chapter_04

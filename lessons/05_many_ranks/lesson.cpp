@@ -20,13 +20,9 @@
 //
 // Queries could travel instead, but a query with its state has 2 D + 2 numbers, and a row of K and V
 // has 2 D. Also, models often have fewer heads of K and V than of Q (lesson 10). So K and V travel.
-#include <array>
-
-#include "core/trace/summary.h"
 #include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_05 {
-
 void lesson_05(Page& page) {
   // ## How much must travel
   Problem config = ring_job(4, 4096, 4);  // 4 heads of 64, 4,096 tokens, 4 ranks
@@ -51,12 +47,9 @@ void lesson_05(Page& page) {
   config.scheme = Scheme::ring;
   RingRun ring = run_on_threads(config, in);
   //-
-  const auto sent = [](const RingRun& run) {
-    return static_cast<double>(summarize(run.recording).ranks[1].bytes_sent);
-  };
   const auto held = [](const RingRun& run) { return static_cast<double>(run.peak_bytes[1]); };
   Table both({"", "all-gather", "ring"});
-  both.row("bytes sent per rank", bytes(sent(gather)), bytes(sent(ring)));
+  both.row("bytes sent per rank", bytes(bytes_sent(gather, 1)), bytes(bytes_sent(ring, 1)));
   both.row("KV blocks held at once per rank", 4, 2);
   const auto mib = [&](const RingRun& run) { return fixed(held(run) / 0x1p20, 3).shown + " MiB"; };
   both.row("all memory held per rank", mib(gather), mib(ring));
@@ -68,7 +61,6 @@ void lesson_05(Page& page) {
   // that it attends and the one that is coming in, and with more ranks these get smaller. With a
   // million tokens and the sizes of a real model (8 heads of K and V, head_dim 128, two bytes per
   // number) they hold:
-  //-
   Table growth({"ranks", "all-gather holds", "ring holds (two blocks)"});
   const double real_kv = 2.0 * 1048576 * 8 * 128 * 2;  // 8 KV heads, head_dim 128, two bytes
   for (const Index n : {4, 16, 64})
@@ -83,19 +75,18 @@ void lesson_05(Page& page) {
   // sends, when it receives, and when it can do nothing but wait. Ranks that share the cores of your
   // machine take turns, which is not how a real ring looks. So the pictures show the times that the
   // counted work and bytes would take if each rank had a core of 100 GFLOP/s and a link of 2.5 GB/s.
-  //-
-  const std::vector<StoryStep> story = {
-      scene("Four ranks, one ring. Each rank has four lanes: **compute**, send, recv and wait.",
-            Figure::timeline),
-      scene("Step 0: every rank attends its own block. It is there, so nobody waits. At the same "
-            "moment the block sets off to the next rank.",
-            0, -1, Lane::compute),
-      scene("Rank 1 receives rank 0's block while it computes with its own.", 0, 1, Lane::recv),
-      scene("Step 1: rank 1 attends that block. Its colour is its owner's, here rank 0's.", 1, 1,
-            Lane::compute),
-      scene("Step 3 is the last: all ranks have met all blocks, and nothing is sent any more.", 3,
-            -1, Lane::compute)};
-  page.ring_trace(ring.recording, story);
+  page.trace(
+      ideal_timeline(ring.recording),
+      {scene("Four ranks, one ring. Each rank has four lanes: **compute**, send, recv and wait.",
+             Figure::timeline),
+       scene("Step 0: every rank attends its own block. It is there, so nobody waits. At the same "
+             "moment the block sets off to the next rank.",
+             0, -1, Lane::compute),
+       scene("Rank 1 receives rank 0's block while it computes with its own.", 0, 1, Lane::recv),
+       scene("Step 1: rank 1 attends that block. Its colour is its owner's, here rank 0's.", 1, 1,
+             Lane::compute),
+       scene("Step 3 is the last: all ranks have met all blocks, and nothing is sent any more.", 3,
+             -1, Lane::compute)});
 
   // In the all-gather's recording all transfers come first, and the computing begins when the last
   // block is there. In the ring's, only the first block has to be there, and the rank has it already.
@@ -122,14 +113,12 @@ void lesson_05(Page& page) {
 
   // ## Checks
   //-
-  RowState<double> own;
-  double out = 0;
-  carry_on<double>(own, {&out, 1}, std::array{2.0, 5.0}, std::array{30.0, 40.0}.data());
-  carry_on<double>(own, {&out, 1}, std::array{1.0, 3.0}, std::array{10.0, 20.0}.data());
-  page.equal("Four keys in the ring's order give 36.88", fixed(out / own.row_sum, 2), "36.88");
+  const std::vector<double> scores = {2, 5, 1, 3}, values = {30, 40, 10, 20};
+  page.equal("Four keys in the ring's order give 36.88",
+             fixed(over_keys(scores, values.data()).out, 2), "36.88");
   page.equal("All of K and V are 8 MiB", bytes(all_kv), "8 MiB");
-  page.equal("A rank of the ring sends what it must", sent(ring), missing);
-  page.equal("A rank of the all-gather sends the same", sent(gather), sent(ring));
+  page.equal("A rank of the ring sends what it must", bytes_sent(ring, 1), missing);
+  page.equal("A rank of the all-gather sends the same", bytes_sent(gather, 1), missing);
   page.equal("The ring holds two blocks less", held(gather) - held(ring), all_kv / 2);
   page.equal("and 0.246 MiB besides Q, the output and two blocks", mib(ring), "6.246 MiB");
   page.at_most("The all-gather's output is exact up to rounding", gather_error, 2e-6);

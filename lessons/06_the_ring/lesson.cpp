@@ -13,7 +13,6 @@
 // last rank sends to rank 0. What a rank does between two hops is a step of the ring, and steps are
 // counted from 0.
 #include "core/ring/ring.h"
-#include "core/trace/summary.h"
 #include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_06 {
@@ -28,7 +27,6 @@ void lesson_06(Page& page) {
   //
   // In C++, % of a negative number is not positive, so the project's form has two cases:
   page.region("core/ring/ring.h", "owner");
-  //-
   Table owners({"step", "rank 0", "rank 1", "rank 2", "rank 3", "rank 4"});
   int met[5] = {};  // by each rank, one bit an owner
   for (int step = 0; step < 5; ++step) {
@@ -52,9 +50,8 @@ void lesson_06(Page& page) {
   // steps use two buffers in turn: a **double buffer**. One danger remains. The block of step t + 1
   // goes into the buffer of step t - 1, so step t - 1 must be over, and its block must have left,
   // before the next one may arrive.
-  const Guess guess = page.predict(
-      "Sixteen ranks instead of four: how many block buffers does a rank need?", "buffers");
-  page.answer(guess, 2);
+  page.predict("Sixteen ranks instead of four: how many block buffers does a rank need?", "buffers",
+               2);
 
   // ## The loop
   //
@@ -78,7 +75,6 @@ void lesson_06(Page& page) {
   const auto overlapped = [](double compute, double hop) {
     return compute + 3 * std::fmax(compute, hop);
   };
-  //-
   Table times({"a step", "a hop", "one after the other", "side by side"});
   for (const double hop : {4.0, 10.0, 15.0})
     times.row("10 ms", fmt::format("{} ms", hop), fmt::format("{} ms", serial(10, hop)),
@@ -90,20 +86,18 @@ void lesson_06(Page& page) {
   Problem config = ring_job(2, 4096, 4);  // 2 heads of 64, 4,096 tokens, 4 ranks
   RingRun run = run_on_threads(config, random_inputs(config.shape));
   const RunSummary summary = summarize(run.recording);
-  //-
-  const std::vector<StoryStep> story = {
-      scene("Four ranks, three hops. A slice's colour says whose block it is about.",
-            Figure::timeline),
-      scene("Step 0 at rank 2: its own block. The hop has been started *before* the computing. So "
-            "the block is sent on while it is attended, and rank 1's comes into the other buffer.",
-            0, 2),
-      scene("The ring at this step: every block one rank further than it was.", Figure::ring, 1),
-      scene("After step 3 every rank has met every block.", 3, -1, Lane::compute)};
-  const auto time = [](double s, const char* kept) { return Cell(seconds(s).shown, kept); };
   page.value("rank 2 computed for",
-             time(summary.ranks[2].compute_s, "18 ms, in a run on two cores"));
-  page.value("and waited for", time(summary.ranks[2].wait_s, "4 ms"));
-  page.ring_trace(run.recording, story);
+             Cell(seconds_text(summary.ranks[2].compute_s), "18 ms, in a run on two cores"));
+  page.value("and waited for", Cell(seconds_text(summary.ranks[2].wait_s), "4 ms"));
+  page.trace(
+      ideal_timeline(run.recording),
+      {scene("Four ranks, three hops. A slice's colour says whose block it is about.",
+             Figure::timeline),
+       scene("Step 0 at rank 2: its own block. The hop has been started *before* the computing. So "
+             "the block is sent on while it is attended, and rank 1's comes into the other buffer.",
+             0, 2),
+       scene("The ring at this step: every block one rank further than it was.", Figure::ring, 1),
+       scene("After step 3 every rank has met every block.", 3, -1, Lane::compute)});
 
   // On threads a hop is a copy in memory. It takes little time beside the computing, so it hides
   // easily. The rank waited all the same, because four ranks shared two cores. Your times will differ.
@@ -123,8 +117,10 @@ void lesson_06(Page& page) {
   // ## Exercise
   //
   // Write the loop, as one rank runs it, in `my_ring/06_the_ring.h`. `./ringscope lesson 6 --check`
-  // runs it with your tiles on up to four ranks, compares it with attention at once, counts bytes and
-  // waiting beside those of our solution ("par"), and writes a timeline that `./ringscope view` opens.
+  // runs it with your tiles on up to four ranks, compares it with attention at once, and writes a
+  // timeline that `./ringscope view` opens. Its clock counts a tick for each query-key pair and for each 16
+  // bytes of a message. Exposed ticks are those that the run takes beyond the pairs of its busiest rank.
+  // Your scores stand beside those of our solution ("par").
 }
 
 }  // namespace ringscope::lessons::chapter_06

@@ -17,7 +17,6 @@
 //     query 1         x x           pairs that are left:
 //     query 2         x x x         4 · 5 / 2 = 10 of 16
 //     query 3         x x x x
-#include "core/trace/summary.h"
 #include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_07 {
@@ -67,7 +66,6 @@ void lesson_07(Page& page) {
 
   // The kernels count pairs, too. In runs of 4,096 tokens they counted:
   const AttentionInputs in = random_inputs(four.shape);
-  //-
   Table runs({"ranks", "N / (2N - 1)", "counted in a run", "slowest rank / mean"});
   double off = 0, counted_at_8 = 0;
   for (const int n : {1, 2, 4, 8}) {
@@ -86,22 +84,21 @@ void lesson_07(Page& page) {
   //
   // ## In the viewer
   RingRun run = run_on_threads(four, in);
-  //-
-  const std::vector<StoryStep> story = {
-      scene("Four ranks, a causal mask, one piece of text each. Look at the compute lanes: a "
-            "staircase.",
-            Figure::timeline),
-      scene("Step 0: everybody has a triangle, its own block, and all are busy.", 0, -1,
-            Lane::compute),
-      scene(
-          "Step 1: rank 0 holds rank 3's block. All of its keys lie ahead: **nothing** to do. The "
-          "others attend a full block, rank 3 in every later step, too.",
-          1, -1, Lane::compute),
-      scene("The mask, by rank and owner: blocks are full below the diagonal, and empty above it.",
-            Figure::mask, 1),
-      scene("Pairs of each rank. The mean is what each would have if the work were shared evenly.",
-            Figure::balance)};
-  page.ring_trace(std::move(run.recording), story);
+  page.trace(
+      ideal_timeline(run.recording),
+      {scene("Four ranks, a causal mask, one piece of text each. Look at the compute lanes: a "
+             "staircase.",
+             Figure::timeline),
+       scene("Step 0: everybody has a triangle, its own block, and all are busy.", 0, -1,
+             Lane::compute),
+       scene(
+           "Step 1: rank 0 holds rank 3's block. All of its keys lie ahead: **nothing** to do. The "
+           "others attend a full block, rank 3 in every later step, too.",
+           1, -1, Lane::compute),
+       scene("The mask, by rank and owner: blocks are full below the diagonal, and empty above it.",
+             Figure::mask, 1),
+       scene("Pairs of each rank. The mean is what each would have if the work were shared evenly.",
+             Figure::balance)});
 
   // A clock shows one thing more. Rank 0's own work is done after step 0, but it still receives blocks
   // and passes them on. Rank 3 sends it the last one when it is done with step 1, after 1½ of its 3½
@@ -134,7 +131,11 @@ void lesson_07(Page& page) {
   // ## Exercise
   //
   // Give your ring a causal mask, in `my_ring/07_causal_masks.h`: count the keys that a query sees,
-  // and compute no tile in vain. `./ringscope lesson 7 --check` prints the idle share.
+  // and compute no tile in vain. `./ringscope lesson 7 --check` prints the idle share. Then your steps, as
+  // they are, can be the ring of a real run, verified and recorded as the project's own is:
+  //
+  //     ./ringscope run --backend my_ring --random --seqlen 512 --mask causal --verify --trace mine.json
+  //     ./ringscope view mine.json
 }
 
 }  // namespace ringscope::lessons::chapter_07

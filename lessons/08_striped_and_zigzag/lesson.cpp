@@ -19,7 +19,6 @@
 // This is the *striped* partition. The old one, in whole pieces, is called contiguous. A token now has
 // two numbers: its position in the text, and its **local row**, which counts the rows of its rank.
 // The mask compares positions. Nobody sends them, because they follow from a block's owner.
-#include "core/trace/summary.h"
 #include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_08 {
@@ -55,7 +54,6 @@ void lesson_08(Page& page) {
   // block and now has half of one. In step 0 it had a triangle and still has one, which takes away
   // the 1/N. Counted in runs, as in lesson 7:
   const AttentionInputs in = random_inputs(striped.shape);
-  //-
   Table runs({"ranks", "contiguous: balance ceiling", "striped: balance ceiling", "times faster",
               "2 - 1/N"});
   double worst = 1, gain_at_8 = 0, off = 0;
@@ -80,15 +78,14 @@ void lesson_08(Page& page) {
   const double error =
       largest_difference(run.outputs.out, run_on_threads(contiguous, in).outputs.out);
   page.value("largest difference between the two partitions", rounding(error, 2e-6));
-  //-
-  const std::vector<StoryStep> story = {
-      scene("The ring of lesson 7, with the tokens dealt out one by one. No staircase any more.",
-            Figure::timeline),
-      scene("Rank 0 was idle from step 1 on. Now it has half of a block, like everybody.", 1, 0,
-            Lane::compute),
-      scene("The mask as rank and owner see it: each square is a triangle.", Figure::mask, 1),
-      scene("Pairs of each rank: level, but for one diagonal per step.", Figure::balance)};
-  page.ring_trace(std::move(run.recording), story);
+  page.trace(
+      ideal_timeline(run.recording),
+      {scene("The ring of lesson 7, with the tokens dealt out one by one. No staircase any more.",
+             Figure::timeline),
+       scene("Rank 0 was idle from step 1 on. Now it has half of a block, like everybody.", 1, 0,
+             Lane::compute),
+       scene("The mask as rank and owner see it: each square is a triangle.", Figure::mask, 1),
+       scene("Pairs of each rank: level, but for one diagonal per step.", Figure::balance)});
 
   // ## Chunks from both ends
   //
@@ -117,16 +114,15 @@ void lesson_08(Page& page) {
   // multiple of 2N, chunks differ by one token, and so do ranks: of 1,003 tokens on eight ranks, ranks
   // 0 to 4 have 125, and the others 126.)
   RingRun in_chunks = run_on_threads(zigzag, in);
-  //-
-  const std::vector<StoryStep> zigzag_story = {
-      scene("Four ranks, zigzag. All compute lanes are equally long.", Figure::timeline),
-      scene("Step 0, the rank's own two chunks: the only diagonal of the run.", Figure::mask, 0),
-      scene("Step 1: rank 1 meets rank 0's block with all queries, but half of the keys. Rank 0 "
-            "meets rank 3's with half of the queries, and all of the keys. That is equal work, and "
-            "in "
-            "rectangles: no tile is computed in vain.",
-            Figure::mask, 1)};
-  page.ring_trace(std::move(in_chunks.recording), zigzag_story, "zigzag");
+  page.trace(
+      ideal_timeline(in_chunks.recording),
+      {scene("Four ranks, zigzag. All compute lanes are equally long.", Figure::timeline),
+       scene("Step 0, the rank's own two chunks: the only diagonal of the run.", Figure::mask, 0),
+       scene("Step 1: rank 1 meets rank 0's block with all queries, but half of the keys. Rank 0 "
+             "meets rank 3's with half of the queries, and all of the keys. That is equal work, in "
+             "rectangles: no tile is computed in vain.",
+             Figure::mask, 1)},
+      "zigzag");
 
   // Striping can be mended, too. It gives the last rank the last card of every round. To even that out,
   // deal every other round backwards: here that is called **fold**. (Some texts call it zig-zag.)
@@ -134,7 +130,6 @@ void lesson_08(Page& page) {
   // throws away half of each tile on the diagonal. The table is for 8 ranks, with 4,096 tokens where it
   // counts pairs, and 32,768 where it counts tiles of 128 by 128. There a rank's pairs would fill 4,096
   // tiles:
-  //-
   Table deals({"partition", "pairs of the slowest rank / mean", "balance ceiling, step by step",
                "tiles of the slowest rank"});
   std::vector<double> ceilings;

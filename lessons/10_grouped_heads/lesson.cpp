@@ -14,7 +14,6 @@
 // scores, so the work is the same.
 #include <utility>
 
-#include "core/trace/summary.h"
 #include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_10 {
@@ -25,7 +24,6 @@ void lesson_10(Page& page) {
   const auto kv_head_of = [](Index head, Index heads, Index heads_kv) {
     return head / (heads / heads_kv);
   };
-  //-
   Drawing sharing;
   for (const int heads_kv : {8, 2, 1}) {
     sharing.heading("8 query heads, " + std::to_string(heads_kv) + " of K and V");
@@ -40,13 +38,10 @@ void lesson_10(Page& page) {
   // Here are 8 query heads and 2 of K and V, in a ring of four, backward included, beside the formulas in
   // double precision. A second run copies each head of K and V four times, so that every query head has
   // its own:
-  Problem grouped{.shape = {.num_heads = 8, .num_heads_kv = 2, .seqlen = 1024, .head_dim = 64},
-                  .mask = MaskSpec::parse("causal"),
-                  .partition = PartitionKind::zigzag,
-                  .world_size = 4,
-                  .backward = true};
-  Problem copied = grouped;
-  copied.shape.num_heads_kv = 8;
+  Problem copied = ring_job(8, 1024, 4, "causal", PartitionKind::zigzag);  // heads of 64
+  copied.backward = true;
+  Problem grouped = copied;
+  grouped.shape.num_heads_kv = 2;
   const AttentionInputs in = random_inputs(grouped.shape);
   AttentionInputs copies = in;
   const Index head = 1024 * 64;
@@ -66,11 +61,9 @@ void lesson_10(Page& page) {
     for (Index i = 0; i < head; ++i)
       summed[kv_head_of(h, 8, 2) * head + i] += wide.outputs.dk[h * head + i];
   const double sum_off = largest_difference(summed, exact.dk);
-  const auto sent = [](const RingRun& r) {
-    return static_cast<double>(summarize(r.recording).ranks[0].bytes_sent);
-  };
+  const double sent = bytes_sent(run, 0), wide_sent = bytes_sent(wide, 0);
   Table both({"", "2 heads of K and V", "8, copied"});
-  both.row("sent per rank, both passes", bytes(sent(run)), bytes(sent(wide)));
+  both.row("sent per rank, both passes", bytes(sent), bytes(wide_sent));
   both.row("largest error of out", rounding(out_off, 3e-6),
            rounding(largest_difference(wide.outputs.out, exact.out), 3e-6));
   both.row("and of dK (copies added up)", rounding(dk_off, 2e-5), rounding(sum_off, 2e-5));
@@ -85,9 +78,8 @@ void lesson_10(Page& page) {
   // so with fewer heads of K and V, fewer rows suffice. A model that writes keeps K and V of all tokens
   // (lesson 18). With G heads of them, each byte serves H/G queries. For a layer of 32 query heads of
   // 128 numbers, two bytes each, on an A100 with NVLink3:
-  //-
-  const Rates a100{.forward_flops = 312e12, .backward_flops = 312e12, .bytes_per_s = 300e9};
   Table saved({"heads of K and V", "K and V of a token", "c*, causal", "FLOPs per byte in decode"});
+  const Rates a100{.forward_flops = 312e12, .backward_flops = 312e12, .bytes_per_s = 300e9};
   for (const Index g : {32, 8, 1})
     saved.row(g, bytes(2.0 * static_cast<double>(g) * 128 * 2),
               std::round(threshold_rows(layer_job(8192, 8, g), a100, Pass::forward, 0.5)), 32 / g);
@@ -112,7 +104,7 @@ void lesson_10(Page& page) {
                "", 1 + 2 + 3 + 4);
 
   // ## Checks
-  page.equal("A hop of 2 heads in place of 8: a quarter", 4 * sent(run), sent(wide));
+  page.equal("A hop of 2 heads in place of 8: a quarter", 4 * sent, wide_sent);
   page.at_most("The output is exact up to rounding", out_off, 3e-6);
   page.at_most("So is dK", dk_off, 2e-5);
   page.at_most("The copies' gradients add up to it", sum_off, 2e-5);

@@ -3,8 +3,6 @@
 
 #include <utility>
 
-#include "core/trace/summary.h"
-#include "lessons/book/drawing.h"
 #include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_11 {
@@ -59,21 +57,20 @@ struct RowsSent {
         cast += part.size() * std::count(part.needed_by.begin() + 1, part.needed_by.end(), true);
     }
   }
+  std::string text() const { return Cell(ring).shown + " / " + Cell(cast).shown; }
 };
 
-// Return for each mask, with its name, and deal the rows that a ring and a cast send.
-inline Table rows_sent(const std::vector<std::pair<std::string, std::string>>& masks) {
-  Table sent({"mask", "contiguous", "striped", "zigzag"});
-  for (const auto& [name, mask] : masks) {
-    std::vector<Cell> cells = {name};
-    for (const auto kind :
-         {PartitionKind::contiguous, PartitionKind::striped, PartitionKind::zigzag}) {
-      const RowsSent counted(ring_job(1, 8192, 8, mask, kind));
-      cells.push_back(Cell(counted.ring).shown + " / " + Cell(counted.cast).shown);
-    }
-    sent.add(cells);
-  }
-  return sent;
+// Tabulate text_of(problem) for each mask, with its name, and deal of 8,192 positions over eight ranks.
+template <class F>
+Table by_deal(const std::vector<std::pair<std::string, std::string>>& masks, const F& text_of) {
+  Table all({"mask", "contiguous", "striped", "zigzag"});
+  const auto cell = [&](const std::string& mask, PartitionKind kind) {
+    return Cell(text_of(ring_job(1, 8192, 8, mask, kind)));
+  };
+  for (const auto& [name, mask] : masks)
+    all.row(name, cell(mask, PartitionKind::contiguous), cell(mask, PartitionKind::striped),
+            cell(mask, PartitionKind::zigzag));
+  return all;
 }
 
 // Draw how much of rank 2's block arrives at each rank that needs any of it, of eight ranks.

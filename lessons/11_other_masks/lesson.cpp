@@ -20,7 +20,6 @@
 #include "lessons/11_other_masks/counted.h"
 
 namespace ringscope::lessons::chapter_11 {
-
 void lesson_11(Page& page) {
   //-
   const char* const masks[] = {"causal+window:3", "prefix:4", "causal+documents:3,5"};
@@ -69,24 +68,17 @@ void lesson_11(Page& page) {
   // will see that they need not come at all. For other ways to deal, each cell shows how many of the 64
   // meetings of rank and block have work, and the balance ceiling (lesson 7):
   //-
-  Table suits({"mask", "contiguous", "striped", "zigzag"});
   const char* eight_texts = "causal+documents:1024,1024,1024,1024,1024,1024,1024,1024";
   const char* few_texts = "causal+documents:700,4000,300,3192";
   std::string short_texts = "causal+documents:8";
   for (int text = 1; text < 1024; ++text) short_texts += ",8";
-  for (const auto& [name, mask] : {std::pair<const char*, std::string>{"causal", "causal"},
-                                   {"causal, window 1,024", "causal+window:1024"},
-                                   {"prefix 4,096", "prefix:4096"},
-                                   {"documents, one per rank", eight_texts},
-                                   {"documents of 700, 4,000, 300 and 3,192", few_texts},
-                                   {"1,024 documents of 8", short_texts}}) {
-    std::vector<Cell> cells = {name};
-    for (const auto kind :
-         {PartitionKind::contiguous, PartitionKind::striped, PartitionKind::zigzag})
-      cells.push_back(meetings(ring_job(1, 8192, 8, mask, kind)).text());
-    suits.add(cells);
-  }
-  page.table(suits);
+  page.table(by_deal({{"causal", "causal"},
+                      {"causal, window 1,024", "causal+window:1024"},
+                      {"prefix 4,096", "prefix:4096"},
+                      {"documents, one per rank", eight_texts},
+                      {"documents of 700, 4,000, 300 and 3,192", few_texts},
+                      {"1,024 documents of 8", short_texts}},
+                     [](const Problem& job) { return meetings(job).text(); }));
 
   // No partition wins everywhere. Striped is level under most masks, because a rank's tokens are a fair
   // sample of the text; the price is that every rank meets every block. It is not level when the mask
@@ -119,28 +111,25 @@ void lesson_11(Page& page) {
   //-
   const RowsSent windowed_rows(windowed);
   //+
-  const Guess rows = page.predict(
+  page.predict(
       "A ring that sends everything passes on 8 x 7 x 1,024 = 57,344 rows. How many are needed "
       "under the window of 1,024?",
-      "rows");
-  page.answer(rows, windowed_rows.ring);
+      "rows", windowed_rows.ring);
 
   // Rank 7's block has nobody after it; each of the other seven sends 1,023 rows over one hop. A wider
   // window, of 1,536, reaches two ranks, and the second of them needs half as many:
-  //-
-  const Drawing travels = block_of_rank_2("causal+window:1536");
-  page.picture("travels.svg", "A block gets shorter from hop to hop", travels);
+  page.picture("travels.svg", "A block gets shorter from hop to hop",
+               block_of_rank_2("causal+window:1536"));
 
   // `ringscope run` and `simulate` send only what is needed if more than a quarter of all rows would
   // make the last of the N - 1 hops for nothing. Otherwise, and with `--hops all`, they send
   // everything. This is how many rows a ring sends in that way and, after the slash, the least there
   // is: each row straight to each rank that needs it, once (`--scheme groupcast`):
-  //-
-  const Table sent = rows_sent({{"causal", "causal"},
-                                {"causal, window 1,024", "causal+window:1024"},
-                                {"documents, one per rank", eight_texts},
-                                {"documents of 700, 4,000, 300 and 3,192", few_texts}});
-  page.table(sent);
+  page.table(by_deal({{"causal", "causal"},
+                      {"causal, window 1,024", "causal+window:1024"},
+                      {"documents, one per rank", eight_texts},
+                      {"documents of 700, 4,000, 300 and 3,192", few_texts}},
+                     [](const Problem& job) { return RowsSent(job).text(); }));
 
   // Striped ranks need nearly everything under all of these masks. Zigzag ranks need few rows under a
   // window, but the ring must still make all of its hops. Rank r has chunks r and 2N - 1 - r. The
@@ -156,12 +145,10 @@ void lesson_11(Page& page) {
   RingRun run = run_on_threads(config, in);
   const double error = largest_difference(run.outputs.out, exact_attention(config, in).out);
   page.value("largest error", rounding(error, 3e-6));
-  //-
-  const std::vector<StoryStep> story = {
-      scene("Three documents, dealt out like cards over four ranks.", Figure::timeline),
-      scene("The mask in local rows: three triangles along the diagonal, in every meeting.",
-            Figure::mask, 1)};
-  page.ring_trace(std::move(run.recording), story);
+  page.trace(ideal_timeline(run.recording),
+             {scene("Three documents, dealt out like cards over four ranks.", Figure::timeline),
+              scene("The mask in local rows: three triangles along the diagonal, in every meeting.",
+                    Figure::mask, 1)});
 
   // ## Checks
   page.equal("Rank 5 has work with two blocks", blocks, 2);

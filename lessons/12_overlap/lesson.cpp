@@ -41,7 +41,6 @@ void lesson_12(Page& page) {
   // block in every step after its own. The first hop runs beside a triangle, and needs twice as many
   // rows. (A100 and H100 are GPUs. NVLink joins those of one machine, InfiniBand and Ethernet
   // machines.)
-  //-
   Table machines({"GPU, link", "F/B", "full mask", "causal", "causal, 8 of 32 heads of K, V"});
   for (const auto& [gpu, link] : {std::pair{"A100", "NVLink3"},
                                   {"H100", "NVLink4"},
@@ -68,7 +67,6 @@ void lesson_12(Page& page) {
              percent(132 / (132 - 8.0) - 1));
 
   // The table varies one term at a time, starting from the 1,040 rows of an A100:
-  //-
   Table terms({"change", "in the formula", "c*", "factor"});
   std::vector<double> factors;
   const Problem plain = layer_job(8192, 8, 32);
@@ -98,7 +96,6 @@ void lesson_12(Page& page) {
   // Then the hop takes longer than the computing, and the difference is *exposed communication*.
   // The table has it for eight H100 with InfiniBand, 32 heads of 128, and a full mask. Times are
   // those of all steps together:
-  //-
   Table lengths({"seqlen", "rows per rank", "computing", "exposed", "exposed, of all time"});
   double exposed_at_crossover = 0;
   const Rates reached = rates_of(find_gpu("H100"), find_link("NVLink4"), DType::bf16);
@@ -130,7 +127,7 @@ void lesson_12(Page& page) {
     Scenario ring;
     ring.job = layer_job(8 * rows, 8, 32);
     ring.rates = cluster;
-    return record({.job = ring.job}, work_of(ring), machine_of(ring), "8 H100", {}).recording;
+    return recording_of(ring, "8 H100");
   };
   page.trace(recorded_ring(4096),
              {{"4,096 rows. A hop is 4.8 times as long as a step, and everybody waits for it."}});

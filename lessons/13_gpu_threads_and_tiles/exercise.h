@@ -9,8 +9,6 @@
 // with __syncthreads(). Then no read or write of shared memory may take a warp more than one round.
 #pragma once
 
-#include <cuda_runtime.h>
-
 #include "lessons/book/gpu.h"
 
 using ringscope::lessons::Counted;

@@ -25,8 +25,6 @@
 #include "lessons/book/gpu.h"
 
 namespace ringscope::lessons::chapter_13 {
-namespace {
-
 //-
 constexpr int kTokens = 256, kDim = 32, kKeys = 32;
 using Row = GpuRow<kDim>;
@@ -67,8 +65,6 @@ void with_tiles(const GpuArrays& at) {
   for (int r = 0; r < kRows; ++r) rows[r].write(at.out + (first + r * blockDim.x) * kDim);
 }
 
-}  // namespace
-
 void lesson_13(Page& page) {
   // ## Counting
   //
@@ -88,7 +84,6 @@ void lesson_13(Page& page) {
   // The 64 threads of a block share what it fetches. (Caches would have caught some of the first
   // kernel's reads, by luck.) But the reads have only moved to the workbench. There the same idea
   // helps: a value in a register serves all rows of the thread.
-  //-
   Table reads({"kernel", "K and V from global memory", "from shared memory"});
   const char* const names[] = {"without tiles", "tiles, one row per thread", "2 rows", "4 rows"};
   int wrong = 0;
@@ -97,7 +92,6 @@ void lesson_13(Page& page) {
     reads.row(names[i], bytes(runs[i].global.bytes_read()), bytes(runs[i].shared.bytes_read()));
   }
   page.table(reads);
-  //-
   Drawing walk;
   walk.heading("each block walks over 8 tiles of 32 keys");
   for (const char* const thread : {"thread 0", "thread 1", "…", "thread 63"})
@@ -135,7 +129,6 @@ void lesson_13(Page& page) {
   // So it matters which words neighbours ask for:
   page.predict("Rows of 32 words. Thread i wants the first word of row i. How many rounds?", "",
                access_of([](int i) { return 32 * i; }).rounds());
-  //-
   Table warps({"thread i wants word", "pieces of global memory", "rounds at shared memory"});
   for (const int n : {0, 1, 32, 33}) {
     const MemoryCount count = access_of([n](int i) { return n * i; });

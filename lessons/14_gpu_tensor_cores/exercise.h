@@ -14,8 +14,6 @@
 //   ptx::tma_load(to, matrix, 0, row, 0, barrier)   starts the copy of a tile, 8 rows from `row` on
 #pragma once
 
-#include <cuda_runtime.h>
-
 #include "lessons/book/gpu.h"
 
 namespace ptx = ringscope::cuda::ptx;

@@ -48,8 +48,6 @@ static std::string in_few_words(const std::string& outcome) {
 }
 //+
 
-namespace {
-
 using namespace cuda;
 
 void multiply(const float* a, const float* b, float* c) {  // by the 32 threads of a warp
@@ -67,8 +65,6 @@ void multiply(const float* a, const float* b, float* c) {  // by the 32 threads 
   ptx::mma_m16n8k16<bf16>(c_mine, a_mine, b_mine[0], b_mine[1]);
   for (int i = 0; i < 4; ++i) c[mma::c_row(lane, i) * 8 + mma::c_column(lane, i)] = c_mine[i];
 }
-
-}  // namespace
 
 void lesson_14(Page& page) {
   // The matrix shows which thread holds which value of C's upper half. The lower half has the same
@@ -90,7 +86,6 @@ void lesson_14(Page& page) {
 
   // It is the same idea again, with the rectangle spread over the registers of 32 threads, and with
   // `wgmma` (lesson 26), which Hopper GPUs have, over those of 128:
-  //-
   Table sizes({"results kept", "threads", "products", "bytes of A and B", "bytes per product"});
   sizes.row("1 x 1, f32", 1, 1, 4 * 2, fixed(8, 3));
   sizes.row("8 x 8, f32", 1, 64, 4 * 16, fixed(1, 3));
@@ -98,7 +93,6 @@ void lesson_14(Page& page) {
   sizes.row("wgmma: 64 x 128", 128, 64 * 128 * 16, 2 * 16 * (64 + 128),
             fixed(2.0 * (64 + 128) / (64 * 128), 3));
   page.table(sizes);
-  //-
   Drawing kept;
   const auto rectangle = [](double at, double rows, double columns, int color, const char* text) {
     return Drawing::Part{at / 168, (at + columns) / 168, color, text, rows / 168};

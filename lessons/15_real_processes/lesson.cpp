@@ -12,7 +12,6 @@
 // memory. Between them stands a library, **MPI** for CPUs or **NCCL** for GPUs, with two calls: one
 // rank says "send this to 3", and rank 3 says "receive from 2, into this memory". The block moves when
 // both have been said, and a call may last until then.
-#include "core/trace/summary.h"
 #include "lessons/book/ending.h"
 #include "lessons/book/tables.h"
 
@@ -25,17 +24,6 @@ static Index count_of(const Recording& recording, int rank, Lane lane) {
     for (const TraceEvent& event : recording.events[r])
       count += event.lane == lane && (rank < 0 || static_cast<int>(r) == rank);
   return count;
-}
-
-// Tabulate how far each rank of a run came.
-static Table progress_table(const Recording& recording) {
-  Table table({"rank", "steps computed", "blocks received", "its last wait names"});
-  for (int rank = 0; rank < recording.info.world_size; ++rank)
-    table.row(rank, count_of(recording, rank, Lane::compute), count_of(recording, rank, Lane::recv),
-              last_awaited(recording, rank) == rank
-                  ? std::string("itself: nobody else")
-                  : fmt::format("rank {}", last_awaited(recording, rank)));
-  return table;
 }
 //+
 
@@ -56,7 +44,7 @@ void lesson_15(Page& page) {
   };
   const Ending circle = with(Fault::send_first, 0, 0);
   const Index arrived = count_of(circle.recording, -1, Lane::recv);
-  page.answer(guess, static_cast<double>(arrived));
+  page.answer(guess, arrived);
   page.print(circle.message);
 
   // Each send waits until its receiver, the next rank, receives. But the next rank is itself sending:
@@ -80,27 +68,32 @@ void lesson_15(Page& page) {
   //
   // ## Dead, or thinking?
   //
-  // How did the run know that it hangs? A long wait proves nothing, since the other rank may be
+  // How did the run know that it was hanging? A long wait proves nothing, since the other rank may be
   // computing. So every rank has a *pulse*: a count of the tiles and transfers that it has finished
-  // (`pulse_->advance()` above), and with it, where it is:
+  // (`pulse_->advance()` above), together with the place where the rank is:
   page.region("core/run/watchdog.h", "RankStatus");
 
-  // When no pulse has grown for the whole timeout, or one has not been heard from for that long, the
-  // run is over. To find whom to blame, the program follows the waits from rank to rank. They form a
+  // When no pulse has grown for the whole timeout, or one has not been heard from for that long, the run
+  // is ended. To find whom to blame, the program follows the waits from rank to rank. They form a
   // circle, as above, or end at a rank that waits for nobody else. Say that rank 2 sends in hop 1, but
   // forgets to receive.
   const Guess steps = page.predict("How many of its four steps does rank 3 compute?", "steps");
   const Ending forgot = with(Fault::unposted_recv, 2, 1);
-  //-
-  const std::vector<StoryStep> story = {
-      scene("Hop 1: rank 3 gets what rank 2 sends.", 1, 3, Lane::recv),
-      scene("Rank 2 posted no receive, so it waits without a block for step 2.", 2, 2, Lane::wait),
-      scene("So it has nothing to pass on in hop 2, and rank 3 waits for it.", 3, 3, Lane::wait)};
-  const Index steps_of_3 = count_of(forgot.recording, 3, Lane::compute);
-  page.answer(steps, static_cast<double>(steps_of_3));
-  page.table(progress_table(forgot.recording));
+  page.answer(steps, count_of(forgot.recording, 3, Lane::compute));
+  Table progress({"rank", "steps computed", "blocks received", "its last wait names"});
+  for (int rank = 0; rank < 4; ++rank) {
+    const int awaited = last_awaited(forgot.recording, rank);
+    progress.row(rank, count_of(forgot.recording, rank, Lane::compute),
+                 count_of(forgot.recording, rank, Lane::recv),
+                 awaited == rank ? "itself: nobody else" : fmt::format("rank {}", awaited));
+  }
+  page.table(progress);
   page.print(forgot.message);
-  page.trace(forgot.recording, story);
+  page.trace(
+      forgot.recording,
+      {scene("Hop 1: rank 3 gets what rank 2 sends.", 1, 3, Lane::recv),
+       scene("Rank 2 posted no receive, so it waits without a block for step 2.", 2, 2, Lane::wait),
+       scene("So it has nothing to pass on in hop 2, and rank 3 waits for it.", 3, 3, Lane::wait)});
 
   // Rank 3 got what rank 2 sent in hops 0 and 1. Ranks 1 and 2 each lack the other's part of hop 1. But
   // rank 1 has posted its own, a send, and waits for rank 2 to take it. Rank 2 has not posted its own,
@@ -111,7 +104,7 @@ void lesson_15(Page& page) {
 
   // ## The other four
   //
-  // Rank 1 makes each of them. In hop 0 it sends one row too few, or dies, or overwrites its block
+  // Now rank 1 makes the mistakes. In hop 0 it sends one row too few, or dies, or overwrites its block
   // before the block has left. Or it sleeps 50 ms before every hop.
   const Ending fewer = with(Fault::wrong_count, 1, 0), died = with(Fault::killed_rank, 1, 0);
   const Ending slow = with(Fault::slow_rank, 1, 0), reused = with(Fault::early_reuse, 1, 0);
@@ -120,7 +113,7 @@ void lesson_15(Page& page) {
   page.value("dies", died.message);
   page.value("slow", slow.message);
   page.value("rank 2 waited (3 x 50 ms)",
-             Cell(seconds(summarize(slow.recording).ranks[2].wait_s).shown, "at least 0.15 s"));
+             Cell(seconds_text(summarize(slow.recording).ranks[2].wait_s), "at least 0.15 s"));
   page.value("overwritten", fmt::format("{}, but out is off by {:.2f}", reused.message, off));
 
   // The last is the worst: only a comparison with known numbers (`--verify`) ever shows it. The first
@@ -137,23 +130,22 @@ void lesson_15(Page& page) {
   //
   // ## When a job hangs, look in this order
   //
-  // 1. Has a process ended? It is the culprit. Does some pulse still grow? A rank is slow (lesson 24).
+  // 1. If a process has ended, it is the culprit. If some pulse still grows, a rank is slow (lesson 24).
   // 2. Follow the waits. The culprit is the rank that others wait for and that has not posted what they
   //    lack; the others are victims. If all have posted, in a circle, the order of the calls is wrong.
   // 3. Compare how far each has come: the last event of each lane. Then compare options and versions.
   //
   // ## Try it with real processes
   //
+  // On fewer than four cores Open MPI needs `mpirun --oversubscribe`, and for root `--allow-run-as-root`.
+  //
   //     mpirun -np 4 ./ringscope run --random --backend mpi --inject send-first --timeout 2
   //     mpirun -np 4 ./ringscope run --random --backend mpi --inject killed-rank
   //
-  // Your ring (lesson 9) runs on processes, too, once a run on threads has built it:
-  //
-  //     mpirun -np 4 ./ringscope run --backend my_ring --random --mask causal --verify
-  //
-  // (Open MPI needs `--oversubscribe` where there are fewer cores, and `--allow-run-as-root` for root.)
   // Or end a process of a long run with `kill -9`: one line says which rank it was, at which step, and
-  // no process stays behind.
+  // no process stays behind. Your ring (lesson 9) runs on processes, too:
+  //
+  //     mpirun -np 4 ./ringscope run --backend my_ring --random --seqlen 512 --mask causal --backward --verify --trace mine.json
   //
   // ## Checks
   page.equal("Of four that send first, nobody receives", arrived, 0);

@@ -19,9 +19,9 @@
 namespace ringscope::lessons::chapter_16 {
 void lesson_16(Page& page) {
   // `norm` scales a row to a standard size, and `mlp` is three products and a SiLU, x / (1 + exp(-x)).
-  // Neither looks at other rows, and nor do table, scores and loss. Attention does: three products make
-  // q, k and v of each row, `turn` tells q and k their position, the ring gives out, and a fourth
-  // product follows.
+  // Neither looks at other rows, nor do the table, the scores and the loss. Attention does: three
+  // products make q, k and v of each row, `turn` tells q and k their position, the ring gives out, and a
+  // fourth product follows.
   //
   // So a row need never move. To keep the same rows through the whole model, with a copy of all
   // weights, is *context parallelism*. It divides by N whatever grows with the text.
@@ -66,9 +66,9 @@ void lesson_16(Page& page) {
   // ## A sum over all ranks
   //
   // Every row uses every weight, so a weight's gradient is a sum over all rows of all ranks. Each rank
-  // adds up its own rows. Then an *all-reduce* adds these sums up and gives the result to all, who
-  // change their weights alike. It is a ring, too: each of N chunks collects its sum in the first N - 1
-  // hops, as dK and dV did, and in N - 1 more hops the finished sums go round.
+  // adds up its own rows. Then an *all-reduce* adds these sums up and gives the result to all ranks,
+  // which then change their weights alike. It is a ring, too: each of N chunks collects its sum in the
+  // first N - 1 hops, as dK and dV did, and in N - 1 more hops the finished sums go round.
   page.predict("How many numbers does each of four ranks send, for every weight of the model?",
                "numbers", 1.5);
 
@@ -77,8 +77,7 @@ void lesson_16(Page& page) {
   // sequences of 90 bytes, and two layers with 2 heads of 8 numbers in K and V. KV is 2 · 180 · 16 · 4
   // = 23,040 bytes, and attention sends 2 · (3 + 7) KV:
   //-
-  const ModelShape shape = {
-      .layers = 2, .width = 32, .num_heads = 4, .num_heads_kv = 2, .head_dim = 8, .hidden = 80};
+  const ModelShape shape = small_model();
   const Index kv = 2 * 2 * 90 * shape.num_heads_kv * shape.head_dim * 4;
   const Index of_attention = shape.layers * (3 + 7) * kv,
               of_weights = 2 * 3 * (ModelWeights(shape).layout.size() + 1) * 4;
@@ -103,7 +102,6 @@ void lesson_16(Page& page) {
   //
   // It is tempting to take the mean of each rank's own rows, and then the mean of the ranks. How far is
   // that from the gradient of one rank? (S1 divides summed losses by N, [claim C44](../claims.md#c44).)
-  //-
   Table ways({"loss", "a rank takes", "over the ranks", "off by, 16 rows", "off by, 10 rows"});
   std::vector<double> off_by;  // [way, 16 rows or 10]: relative errors of the gradients
   const auto add = [&](std::vector<Cell> cells, LossKind kind, const auto& scale, double after) {
@@ -150,7 +148,6 @@ void lesson_16(Page& page) {
   // The text says "Of 2 ranks, rank 0 sends to rank 1 and receives from rank 1.", and so on up to
   // nine ranks. The model learns it alike on one, two and four ranks:
   const TrainingSettings settings{shape, {.rate = 1e-2}, 4, 128};  // four sequences of 128 bytes
-  //-
   Table learnt({"step", "loss on 1 rank", "on 2", "on 4"});
   std::vector<double> losses[3];  // by step
   double apart = 0;               // largest difference from one rank, relative
@@ -164,10 +161,13 @@ void lesson_16(Page& page) {
     learnt.row(i + 1, fixed(losses[0][i], 2), fixed(losses[1][i], 2), fixed(losses[2][i], 2));
   page.table(learnt);
 
-  // Your ring (lesson 9) trains such a model, too. Put its losses beside those of the project's ring:
+  // Your ring (lesson 9) trains such a model, too, on threads in seconds, and on four processes (lesson 15)
+  // that share two cores in a minute. Put its losses beside those of the project's ring:
   //
+  //     ./ringscope train --text README.md --steps 10 --loss-csv ours.csv
   //     ./ringscope train --text README.md --steps 10 --backend my_ring --loss-csv mine.csv
-  //     ./ringscope train --text README.md --steps 10 --loss-csv ours.csv; paste mine.csv ours.csv
+  //     mpirun -np 4 ./ringscope train --text README.md --steps 10 --backend my_ring --loss-csv four.csv
+  //     for f in ours mine four; do cut -d, -f2 $f.csv > $f; done; paste ours mine four
   //
   // ## On paper
   page.predict(

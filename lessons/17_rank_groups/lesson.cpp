@@ -21,16 +21,10 @@
 // number, and tp is the last digit, which counts fastest:
 //
 //     rank = ((dp · PP + pp) · CP + cp) · TP + tp
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <string>
-#include <vector>
-
 #include "core/model/rank_groups.h"
-#include "core/tools/cost/hardware.h"
-#include "lessons/book/page.h"
+#include "lessons/book/model_rank.h"
 
 namespace ringscope::lessons::chapter_17 {
 void lesson_17(Page& page) {
@@ -47,17 +41,15 @@ void lesson_17(Page& page) {
   //
   // Ranks that differ along one axis alone are a *rank group* of that axis. They have different
   // parts of the same thing, so they must talk. Rank 21 is in four groups:
-  //-
+  Table groups({"axis", "index of rank 21", "its group", "from one to the next"});
   const auto listed = [](const std::vector<int>& ranks) {
     return fmt::format("{}", fmt::join(ranks, ", "));
   };
-  Table groups({"axis", "index of rank 21", "its group", "from one to the next"});
   for (const Axis axis : kAllAxes) {
     const std::vector<int> group = world.members(21, axis);
     groups.row(std::string(name_of(axis)), own[axis], listed(group), group[1] - group[0]);
   }
   page.table(groups);
-  //-
   Drawing grid;
   for (int node = 0; node < 4; ++node)
     grid.strip(fmt::format("node {}", node), Drawing::cells(8, [&](int place) {
@@ -92,7 +84,6 @@ void lesson_17(Page& page) {
   GroupJob job = {.shape = {1, 32, 8, 32768, 128}, .width = 4096, .layers = 32};
   job.sizes = world.sizes();
   const GroupTraffic sent = group_traffic(job);
-  //-
   Table talks(
       {"group", "what is sent", "times", "bytes", "meanwhile the rank", "groups on one node"});
   const auto row = [&](const char* who, const char* what, const Talk& talk, const char* meanwhile,
@@ -111,7 +102,7 @@ void lesson_17(Page& page) {
   // The ring sends the most bytes, and yet TP is the innermost axis. A hop travels while the rank
   // attends (lesson 12). During a sum over heads nothing can be computed, because the next layer needs
   // all of y. So TP comes first, then CP, which also talks in every layer. PP and DP may be far apart.
-  // Were TP outermost, its groups would lie as those of data do above: all 16 across two nodes.
+  // If TP were outermost, its groups would lie as those of data do above: all 16 across two nodes.
   //
   // ## Heads and rows at once
   //
@@ -123,14 +114,29 @@ void lesson_17(Page& page) {
   //     forward      y  += sum of the group's layer(x)
   //     backward     dx  = sum of the group's dx
   //
+  // `./ringscope train` splits a model over three of the axes; `--world-size` is CP:
+  //
+  //     ./ringscope train --text README.md --steps 3 --tensor 2 --world-size 2 --data 2
+  //
+  // It prints `cpu on 8 ranks (2 tensor x 2 context x 2 data), zigzag`, and the same losses as one rank.
+  // Lesson 16's model, three steps on one rank and on eight such ranks:
+  //-
+  const auto loss_of = [](const Deal& deal) {
+    double loss = 0;
+    train_on_threads({{small_model(), {}, 4, 64}, deal, nullptr, 3}, ring_text(),
+                     [&](const StepReport& step, const TrainingRank&) { loss = step.loss; });
+    return loss;
+  };
+  const double alone = loss_of({}), in_groups = loss_of({.world_size = 2, .tensor = 2, .data = 2});
+  page.value("loss in step 3", numbers({alone, in_groups}, 3));
+
   // ## What grows and what shrinks
   page.predict("TP twice as large, CP half: by what factor does a block of the ring grow?", "", 1);
 
   // A block has half the heads, but twice the rows, so its size stays the same. There are fewer hops,
   // though, and larger sums. For one of the layers above, each of 32 ranks sends:
-  //-
-  job.layers = 1;
   Table ways({"TP", "CP", "block of a hop", "the ring", "sums over TP", "together"});
+  job.layers = 1;
   std::vector<double> blocks, together;
   for (const int tensor : {1, 2, 4, 8}) {
     job.sizes = {{tensor, 32 / tensor, 1, 1}};
@@ -177,6 +183,7 @@ void lesson_17(Page& page) {
   page.equal("No group of TP 16 lies on one node",
              placement(RankGroups({{16, 2, 1, 1}}, 32), Axis::tensor, 8).inside, 0);
   page.equal("Eight ranks have rank 21's weights", same_weights.size(), 8);
+  page.at_most("In groups ranks learn what one learns", std::abs(in_groups / alone - 1), 1e-4);
 }
 
 }  // namespace ringscope::lessons::chapter_17

@@ -14,9 +14,7 @@
 // one, so earlier rows do not change, and each layer keeps their keys and values, in the *KV cache*.
 #include "core/model/generate.h"
 #include "core/model/merge.h"
-#include "core/model/training.h"
-#include "core/tools/cost/hardware.h"
-#include "lessons/book/tables.h"
+#include "lessons/book/model_rank.h"
 
 namespace ringscope::lessons::chapter_18 {
 void lesson_18(Page& page) {
@@ -30,7 +28,6 @@ void lesson_18(Page& page) {
                2.0 * 1 * 4 / 2);
 
   const Gpu gpu = find_gpu("H100");  // its data sheet says how much it could do meanwhile:
-  //-
   Table roofline({"", "FLOPs per byte", "the " + gpu.name + " could do", "of its peak, at most"});
   const auto add = [&](const char* what, DType dtype, Index queries, Index g) {
     const double flops = 2.0 * static_cast<double>(queries * g) / bytes_of(dtype);
@@ -74,7 +71,6 @@ void lesson_18(Page& page) {
   // 129 numbers in f32 per head, however long the text:
   const MergeCost ring = merge_cost(MergeKind::ring, 32, 128, 8);
   const MergeCost tree = merge_cost(MergeKind::tree, 32, 128, 8);
-  //-
   Table ways({"for one token, 8 ranks", "bytes, one after the other", "NVLink4", "InfiniBand-NDR"});
   for (const auto& [what, count] :
        {std::pair{"K and V round a ring", ring_bytes},
@@ -86,7 +82,6 @@ void lesson_18(Page& page) {
     ways.row(what, bytes(count), on("NVLink4"), on("InfiniBand-NDR"));
   }
   page.table(ways);
-  //-
   Drawing who;
   for (const bool prefill : {true, false}) {
     who.heading(prefill ? "prefill: queries stay, K and V move" : "decode: results move");
@@ -148,8 +143,7 @@ void lesson_18(Page& page) {
   merge_by_lse<double>(lse, {&merged, 1}, others.lse, {&others.out, 1});
   const std::string line = "keys stay, and results travel.";
   const std::string trained = line + " ";
-  ModelShape small = {
-      .layers = 2, .width = 32, .num_heads = 4, .num_heads_kv = 2, .head_dim = 8, .hidden = 64};
+  ModelShape small = small_model();
   small.vocab = 128;
   const TrainingSettings settings{small, {.rate = 5e-3}, 4, 2 * static_cast<Index>(trained.size())};
   const Checkpoint model =
@@ -179,8 +173,8 @@ void lesson_18(Page& page) {
   // ## Exercise
   //
   // Write the merge of two states, and a tree of messages that merges those of all ranks, in
-  // `my_ring/18_prefill_and_decode.h`. `./ringscope lesson 18 --check` lets your ring decode.
-  // Then let a model write that has learned a text of yours:
+  // `my_ring/18_prefill_and_decode.h`. `./ringscope lesson 18 --check` lets your ring decode. Then train
+  // a model on a text of yours, and let it write. (The 400 steps take about a minute.)
   //
   //     ./ringscope train --text FILE --checkpoint MODEL
   //     ./ringscope generate --checkpoint MODEL --prompt "keys" --world-size 4

@@ -14,7 +14,6 @@
 // no, +1 or -1. A reader of all S lines is given one of the keys, and must say yes or no. A guess
 // is right half of the time.
 #include "lessons/book/lesson.h"
-#include "core/tools/cost/hardware.h"
 #include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_19 {
@@ -63,10 +62,8 @@ void lesson_19(Page& page) {
     return score;
   };
 
-  const Guess guess = page.predict(
-      "1,024 lines, any of them asked for: how often is the window of 64 lines right?", "%");
-  page.answer(guess, 100 * right(1024, 1)[1]);
-  //-
+  page.predict("1,024 lines, any of them asked for: how often is the window of 64 lines right?",
+               "%", 100 * right(1024, 1)[1]);
   Table recall({"lines", "exact", "window of 64", "linear, 64 numbers"});
   std::vector<std::vector<double>> scores;
   for (const Index lines : {16, 64, 256, 1024, 4096}) {
@@ -107,7 +104,6 @@ void lesson_19(Page& page) {
     const double flops = 32 * 32 * 4.0 * 128 * tokens * tokens / 2;
     return flops / (gpu.peak_flops(DType::bf16) * gpu.forward_share) / 3600;
   };
-  //-
   Table costs({"tokens", "K and V of all layers", "attention on one GPU", "on 8", "on 64"});
   const auto time = [](double h) {
     return h < 1.0 / 60 ? fmt::format("{:.3g} s", 3600 * h) : fmt::format("{:.1f} min", 60 * h);
@@ -127,7 +123,6 @@ void lesson_19(Page& page) {
   // ## A map
   //
   // There are three ways through the lessons:
-  //-
   Table ways({"way", "you learn", "lessons"});
   for (const Way& way : ways_through()) ways.row(way.name, way.aim, way.numbers());
   page.table(ways);

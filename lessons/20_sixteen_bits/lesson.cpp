@@ -27,14 +27,12 @@ void lesson_20(Page& page) {
 
   // 256 + 1 lies in the middle between 256 and 258, and ties go to the even last bit: to 256. From
   // there on each one that is added is rounded away. Nothing warns you, and nothing is infinite.
-  //-
   Table types({"type", "1,000 ones", "10,000 ones", "36.881 is stored as", "70,000 is stored as"});
   for (const DType dtype : kAllDTypes)
     types.row(std::string(name_of(dtype)), double{count_up(dtype, 1000)},
               double{count_up(dtype, 10000)}, fixed(double{round_to(dtype, 36.881f)}, 3),
               double{round_to(dtype, 70000)});
   page.table(types);
-  //-
   Drawing counting;
   for (const DType dtype : {DType::f32, DType::bf16}) {
     counting.heading("ones added up in " + std::string(name_of(dtype)));
@@ -62,7 +60,6 @@ void lesson_20(Page& page) {
     for (Index j = 0; j < keys; ++j, out_accum += 1) l = round_to(DType::bf16, l + 1);
     return double{out_accum / l};
   };
-  //-
   Table sums({"keys", "output, l in bf16", "output, l and out_accum in bf16"});
   for (const Index keys : {256, 1024, 4096, 65536}) sums.row(keys, short_of_l(keys), 1);
   page.table(sums);
@@ -82,16 +79,11 @@ void lesson_20(Page& page) {
     const auto kept = [&](Rounded which, float value) {
       return what == which ? round_to(DType::bf16, value) : value;
     };
+    const bool by_merge = what == Rounded::merged || what == Rounded::outputs;
     double off = 0, all = 0;
     for (Index i = 0; i < rows; ++i) {
       const auto s = random_values(RandomTensor::q, keys, i + 1);
       const auto v = random_values(RandomTensor::v, keys, i + 1);
-      //-
-      RowState<double> exact;
-      std::vector<double> exact_out = {0};
-      const std::vector<double> s64(s.begin(), s.end()), v64(v.begin(), v.end());
-      carry_on<double>(exact, exact_out, s64, v64.data());
-      //+
       RowState<float> row;
       float lse = kMinusInfinity<float>;
       std::vector<float> out = {0}, merged = {0};
@@ -104,13 +96,11 @@ void lesson_20(Page& page) {
         std::vector<float> of_block = {0};
         carry_on<float>(block, of_block, scores, &v[first]);
         of_block[0] /= block.row_sum;
-        if (what == Rounded::merged || what == Rounded::outputs)
-          of_block[0] = round_to(DType::bf16, of_block[0]);
+        if (by_merge) of_block[0] = round_to(DType::bf16, of_block[0]);
         merge_by_lse<float>(lse, merged, lse_of(block), of_block);
         merged[0] = kept(Rounded::merged, merged[0]);
       }
-      const bool by_merge = what == Rounded::merged || what == Rounded::outputs;
-      const double truth = exact_out[0] / exact.row_sum;
+      const double truth = over_keys(in_f64(s), in_f64(v).data()).out;
       off += std::pow(double{by_merge ? merged[0] : out[0] / row.row_sum} - truth, 2);
       all += truth * truth;
     }

@@ -15,18 +15,11 @@
 
 namespace ringscope::lessons::chapter_21 {
 void lesson_21(Page& page) {
-  Scenario ring;
-  ring.job.shape = {1, 32, 8, 8 * 4096, 128};  // 8 of 32 heads for K and V
-  ring.job.dtype = DType::bf16;
-  ring.job.mask = MaskSpec::parse("causal");
-  ring.job.partition = PartitionKind::zigzag;
-  ring.job.world_size = 8;
-  ring.job.nodes = 2;
-  ring.rates = rates_of(find_gpu("H100"), find_link("NVLink4"), DType::bf16);
-  ring.between = find_link("InfiniBand-NDR");
+  Scenario ring = on_8("ring", 8 * 4096, /*heads=*/32, /*heads_kv=*/8, "NVLink4", /*nodes=*/2);
+  ring.nics = 1;  // network cards per node
 
-  // A block has 4,096 rows: 16 MiB. How long does it travel, and how long does a step compute, if F is
-  // 0.65 of an H100's peak (lesson 12)?
+  // The mask is causal, the deal zigzag, and numbers are bf16. A block has 4,096 rows: 16 MiB. How long
+  // does it travel, and how long does a step compute, if F is 0.65 of an H100's peak (lesson 12)?
   //-
   const auto ms = [](double seconds) { return fmt::format("{:.3f} ms", 1e3 * seconds); };
   const double block = kv_hop_bytes(ring.job), inside = ring.rates.bytes_per_s;
@@ -55,7 +48,6 @@ void lesson_21(Page& page) {
   // of computing beside it, and each GPU of a node can use a network card of its own.
   Scenario two_level = ring;
   two_level.job.scheme = Scheme::two_level;
-  //-
   Table schemes({"scheme", "network cards per node", "whole run", "of it computing"});
   Scenario four_cards = ring, nested_four = two_level;
   four_cards.nics = nested_four.nics = 4;
@@ -80,7 +72,7 @@ void lesson_21(Page& page) {
   const auto sent_by_node = [&](Scenario s, int nodes, int ranks_per_node) {
     s.job.nodes = nodes;
     s.job.world_size = nodes * ranks_per_node;
-    const Recording r = record({.job = s.job}, work_of(s), machine_of(s), "zigzag", {}).recording;
+    const Recording r = recording_of(s);
     std::int64_t blocks = 0;
     for (int rank = 0; rank < ranks_per_node; ++rank)
       for (const TraceEvent& e : r.events[static_cast<std::size_t>(rank)])
@@ -96,7 +88,7 @@ void lesson_21(Page& page) {
   const double same = run(long_flat).wall_s / run(long_nested).wall_s;
   page.table(crossing);
 
-  // So what two levels gain is above all time for the crossing, and the use of more cards. Where a step
+  // So what two levels gain is mostly time for the crossing, and the use of more cards. Where a step
   // takes longer than the slow hop, they gain nothing:
   page.value("with 16,384 rows per rank a flat ring takes",
              fmt::format("{:.3f} times as long", same));
@@ -118,10 +110,9 @@ void lesson_21(Page& page) {
     for (some.seed = 0; some.seed < 12; ++some.seed) sum += run(some).wall_s / 12;
     return sum;
   };
-  //-
-  const double calm = run_with(2, 0, 1);
   Table late({"times as long as with no rank late", "each step late by chance, by 50 % on average",
               "rank 5 at 80 % of its speed"});
+  const double calm = run_with(2, 0, 1);
   std::vector<double> chance, always;
   for (const int buffers : {0, 2, 3, 8}) {
     chance.push_back(run_with(buffers, 0.5, 1) / calm);
@@ -134,8 +125,8 @@ void lesson_21(Page& page) {
                "times", always.back());
   page.table(late);
 
-  // In step, every step waits for its unluckiest rank. With two buffers nobody waits at once for a rank
-  // that was late, and it may be early next time. That brings most of what can be gained. The rest is
+  // In step, every step waits for its unluckiest rank. With two buffers nobody has to wait for a late
+  // rank right away, and it may be early next time. That is most of what there is to gain. The rest is
   // one rank's bad luck over all its steps, and no buffer changes that. A straggler is late at every
   // step, and the run ends with it. Give it fewer rows, or replace it. (Deeper buffers help where work
   // is uneven: lesson 11.)
@@ -143,10 +134,8 @@ void lesson_21(Page& page) {
   // ## In the viewer
   //
   // Why did everybody wait? Look for the long hops, and where they leave from.
-  RecordedSimulation recorded =
-      record({.job = ring.job}, work_of(ring), machine_of(ring), "zigzag", {});
   page.trace(
-      std::move(recorded.recording),
+      recording_of(ring),
       {scene(
           "The sends of ranks 3 and 7 leave the node, and last from one step's beginning to the "
           "next one's. All others are short, and yet all ranks wait. Most waits name rank 3, but "

@@ -77,7 +77,6 @@ void lesson_22(Page& page) {
   // (all-gather).
   page.predict("N = 8, H = 32, G = 8: a ring sends how many times the bytes of Ulysses?", "times",
                8 * 8 / double{32 + 8});
-  //-
   Table moved({"8 ranks of 4,096 rows", "what moves", "forward", "backward", "held, forward"});
   bool as_formulas = true;
   for (const NamedScheme& s : kSchemes) {
@@ -107,7 +106,6 @@ void lesson_22(Page& page) {
   // - **D**: InfiniBand between all, 32,768 tokens, and 32 heads of each kind, so none are shared.
   // - **E**: InfiniBand between 64 ranks with 4,096 rows and one head each, because tensor parallel
   //   ranks (lesson 17) have the others. The mesh is 8 x 8.
-  //-
   Table times({"ms", "A", "B", "C", "D", "E"});
   std::vector<double> ms[5];  // of a situation, by scheme
   for (const NamedScheme& s : kSchemes) {

@@ -11,7 +11,6 @@
 //
 // The model has 32 layers of width 4,096, with 32 query heads and 8 of K and V of 128 numbers, an
 // MLP of width 14,336, and 128,256 words. Embedding and head have weights of their own:
-#include "core/tools/cost/hardware.h"
 #include "core/tools/cost/model_step.h"
 #include "lessons/book/tables.h"
 
@@ -32,8 +31,7 @@ void lesson_23(Page& page) {
   // and V, and three times the MLP's width; and lse, in f32.
   const double state = 16 * weights;
   const double layer = rows * (2 * (6 * width + 2 * kv + 3 * hidden) + 4 * 32);
-  const Guess guess = page.predict("65,536 tokens per rank, all 32 layers: how much?", "GB");
-  page.answer(guess, layers * layer / GB);
+  page.predict("65,536 tokens per rank, all 32 layers: how much?", "GB", layers * layer / GB);
 
   // **Logits.** At the end each token has a score for each of the 128,256 words, in f32, and the
   // scores' gradient overwrites them. Then there are the ring's own buffers, for the layer at hand. For
@@ -47,14 +45,13 @@ void lesson_23(Page& page) {
 
   // ## What to change first
   //
-  // Start with the largest bill. **Recomputation of whole layers** keeps a layer's input only, and computes
-  // the layer once more before its backward pass. So one layer's activations exist at a time:
+  // Start with the largest bill. **Recomputation of whole layers** keeps only a layer's input, and
+  // computes the layer once more before its backward pass. So one layer's activations exist at a time:
   const double kept = layers * rows * width * 2;
   // Then the optimizer: each rank updates a sixteenth of the weights and keeps only that part of
   // the state (**sharding**). It gathers a layer's weights from the others when it needs them: 0.4 GB, which
   // the table leaves out. Then the logits: the loss is a sum over tokens, so 16 pieces of them can be made
   // one after the other.
-  //-
   Table steps(
       {"each GPU has, in GB", "weights, optimizer", "activations", "logits", "all", "fits"});
   const double memory = find_gpu("H100").memory_bytes;
@@ -115,13 +112,13 @@ void lesson_23(Page& page) {
   //
   // ## Will the model understand it?
   //
-  // Memory isn't all. A position is told to a head by turning pairs of numbers in Q and K: pair i of
-  // 64 turns by p · base^(-i/64) at position p (RoPE). If training had 8,192 tokens and base
-  // 10,000, slow pairs have never turned once around, and a later position is new to them:
+  // Memory isn't everything. A head sees positions because pairs of numbers in Q and K are turned: pair
+  // i of 64 turns by p · base^(-i/64) at position p (RoPE). If training had 8,192 tokens and base
+  // 10,000, slow pairs have never made a full turn, and later positions are new to them:
   const double pi = std::acos(-1.0), trained = 8192, base = 1e4;
   int unseen = 0;
   for (int i = 0; i < 64; ++i) unseen += trained * std::pow(base, -i / 64.0) < 2 * pi;
-  page.value("pairs of 64 that have never turned around", unseen);
+  page.value("pairs of 64 that have never made a full turn", unseen);
 
   // One remedy divides all positions by 128. Another raises the base until the slowest pair turns at
   // 1,048,576 no further than it used to at 8,192, and leaves the fast ones nearly as they were:

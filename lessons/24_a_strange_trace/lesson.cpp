@@ -49,7 +49,6 @@ void lesson_24(Page& page) {
   Table first({"rank 0, first layer", "begins, µs", "ends, µs"});
   for (const Kernel& k : std::span(fine[0]).first(7)) first.row(k.name, k.begin, k.end);
   page.table(first);
-  //-
   Drawing layer;
   for (int rank = 0; rank < 4; ++rank) {
     std::vector<Drawing::Part> attention, hops;
@@ -72,7 +71,6 @@ void lesson_24(Page& page) {
   // ## Is it a ring?
   //
   // Count, for one layer of a forward pass over N ranks, and of a backward pass:
-  //-
   Table schemes({"scheme", "attention", "communication kernels", "the same, backward"});
   schemes.row("ring", "N", "N - 1 SendRecv", "N, and N to 2 N - 1 SendRecv");
   schemes.row("all-gather", "1, or N", "AllGather, no SendRecv", "the same, and ReduceScatter");
@@ -116,7 +114,6 @@ void lesson_24(Page& page) {
       if (k.name.find(part) != std::string::npos) ++count, time += k.end - k.begin;
     return std::pair(count, time);
   };
-  //-
   Table ranks({"rank", "attention, µs", "SendRecv, µs", "last kernel ends, µs"});
   std::vector<double> sending;
   for (int rank = 0; rank < 4; ++rank) {

@@ -65,7 +65,6 @@ void lesson_25(Page& page) {
   // line is a row of the tile, and the number at a place is the unit that lies there.
   const std::vector<double> units = units_after_copy(/*swizzled=*/true);
   page.print(matrix(units, 8, 0));
-  //-
   Drawing banks;
   const auto show_tile = [&](const std::string& what, const std::vector<double>& places) {
     banks.heading(what);
@@ -85,7 +84,6 @@ void lesson_25(Page& page) {
   // In a line every unit occurs once, because xor with one number swaps units in pairs. Down a column
   // of the picture every unit occurs once, too. So a unit of eight rows lies at eight places, in all
   // 32 banks:
-  //-
   Table rounds({"what a warp reads", "plain rows", "rows of 36 words", "swizzled"});
   const auto row_of_units = [](int words) {
     return access_of([=](int i) { return 5 * words + i; });
@@ -109,16 +107,10 @@ void lesson_25(Page& page) {
   // Nothing in memory says that a tile is swizzled. The TMA, each thread that reads or writes the tile,
   // and `wgmma` must follow the same rule. If one does not, there is no error.
   int in_place = 0;
-  for (int i = 0; i < 64; ++i) in_place += units[static_cast<std::size_t>(i)] == i % 8;
+  for (int i = 0; i < 64; ++i) in_place += units.at(i) == i % 8;
   page.predict("A kernel reads the tile above as if it were plain. How many of 64 units are right?",
                "units", in_place);
 
-  //-
-  bool as_formula = true;
-  for (int r = 0; r < 8; ++r)
-    for (int u = 0; u < 8; ++u)
-      as_formula &= units[static_cast<std::size_t>(8 * r + swizzled(r, u))] == u;
-  //+
   // Only row 0 is. A test whose tile has equal rows, or only one, does not notice.
   //
   // ## On paper
@@ -130,6 +122,10 @@ void lesson_25(Page& page) {
   page.equal("A swizzled one takes one", square(32, swizzled), 1);
   page.equal("So does one in rows of 36 words", square(36, plain), 1);
   page.equal("A number of 32 swizzled rows takes four", column(32, swizzled), 4);
+  //-
+  bool as_formula = true;
+  for (int r = 0; r < 8; ++r)
+    for (int u = 0; u < 8; ++u) as_formula &= units.at(8 * r + swizzled(r, u)) == u;
   page.check("The TMA of the model follows the formula", as_formula);
   page.equal("Read as plain, one row of eight is right", in_place, 8);
 

@@ -38,7 +38,6 @@ void lesson_26(Page& page) {
   // two tiles, A Bᵀ, 64 rows of 64 numbers each. A `wgmma` sums over 16 numbers, so four are needed. From
   // one to the next the start moves by 32 bytes, inside the same swizzled rows. (`operand_descriptor`
   // puts start, leading offset and stride where they belong. In the exercise you write it, as `descriptor`.)
-  //-
   Drawing bits;
   bits.heading("64 bits: start 512, stride 64, swizzle 1");
   bits.strip("", {{0, 14 / 64.0, 6, "start"},
@@ -46,14 +45,13 @@ void lesson_26(Page& page) {
                   {32 / 64.0, 46 / 64.0, 5, "stride"},
                   {62 / 64.0, 1, 4}});
   bits.heading("where the units of 16 bytes lie");
-  for (const int row : {0, 1, 2, 7, 8})
-    bits.strip(fmt::format("row {}", row),
-               Drawing::cells(8,
-                              [row](int place) {
-                                const int unit = place ^ row % 8;
-                                return std::pair(unit / 2, unit);
-                              }),
+  for (const int row : {0, 1, 2, 7, 8}) {
+    const auto cell = [row](int place) {
+      return std::pair((place ^ row % 8) / 2, place ^ row % 8);
+    };
+    bits.strip(fmt::format("row {}", row), Drawing::cells(8, cell),
                fmt::format("byte {}", Cell::with_commas(8192 + row * kRowBytes)));
+  }
   for (const int k : {0, 1, 2, 3}) bits.key(k, fmt::format("wgmma {}: start + {}", k, 32 * k));
   page.picture("bits.svg", "What the descriptor says of a tile, and what four wgmmas read", bits);
 
@@ -78,10 +76,9 @@ void lesson_26(Page& page) {
   // What if a descriptor and the TMA disagree?
   const int right = right_products(with(1024, 32));
   const int plain_copy = right_products(with(1024, 32), /*swizzled=*/false);
-  //-
+  Table found({"mistake", "right values of 4,096"});
   const int wrong_stride = right_products(with(512, 32)),
             wrong_step = right_products(with(1024, 16));
-  Table found({"mistake", "right values of 4,096"});
   found.row("none", right);
   found.row("the copy is not swizzled", plain_copy);
   found.row("a stride of four rows", wrong_stride);
@@ -101,7 +98,6 @@ void lesson_26(Page& page) {
   const auto products = [](double head_dim) { return 2 * 128 * 128 * head_dim / 2048; };
   const double exps = 128 * 128 / 16;
   page.answer(guess, exps);
-  //-
   Table clocks({"head_dim", "products", "exp", "one after the other", "side by side", "faster"});
   for (const double d : {64, 128})
     clocks.row(d, products(d), exps, products(d) + exps, std::fmax(products(d), exps),

@@ -1,6 +1,6 @@
 // # The GPU ladder V: what an H100 said
 // > Seven kernels compute the same sums, the last 500 times as fast as the first. What each step gains
-// > says what the step before it was waiting for. To know that, look; one guesses wrong.
+// > says what the step before it was waiting for. To find out, measure: guesses mislead.
 //
 // **You know** the ideas of the ladder (lessons 13, 14, 25 and 26). **You will see** how fast each kernel
 // is on an H100, which idea saves no time, and how a kernel of the backward pass was found waiting for a
@@ -11,8 +11,6 @@
 // Forward with head_dim 128: kernels 01 to 04 in f32 with 4,096 rows, the others in bf16 with 8,192. On
 // the same card cuDNN reaches 698 TFLOP/s, and FlashAttention-2, which is written with `mma` like 05,
 // 366 ([all figures](../../cuda/README.md#what-they-reach)).
-#include "lessons/book/lesson.h"
-#include "core/base/random.h"
 #include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_27 {
@@ -31,12 +29,10 @@ void lesson_27(Page& page) {
       {"06_hopper", "TMA and `wgmma`, a producer and consumers (26)", 567},
       {"07_hopper_overlap", "softmax beside the next product (26)", 715}};
   //+
-  const Guess guess = page.predict(
+  page.predict(
       "01 reaches 1.5 TFLOP/s. 02 doesn't store S any more, so it moves far fewer bytes. What does "
       "it reach?",
-      "TFLOP/s");
-  page.answer(guess, steps[1].tflops);
-  //-
+      "TFLOP/s", steps[1].tflops);
   Table ladder({"kernel", "idea", "TFLOP/s", "times the one before"});
   Drawing speeds;
   double before = 0;
@@ -54,7 +50,7 @@ void lesson_27(Page& page) {
   // Online softmax saves memory, and that is what long texts need it for. It saves no time by itself: in
   // 02 each row reads all of K and V anew. 03 reads them once for 32 rows, and 04 once for all that the
   // registers hold; that is where time comes from. Tensor cores are worth a factor of fourteen. 06 and
-  // 07 compute nothing less than 05. They only let no unit wait for another.
+  // 07 compute nothing less than 05. They only make sure that no unit waits for another.
   //
   // ## A slow pair of hands
   //
@@ -69,9 +65,9 @@ void lesson_27(Page& page) {
       "clocks", 5 * 2.0 * 64 * 128 * 128 / 4096);
 
   // What was it waiting for? `ncu --set full` notes, many thousand times a second, at which instruction
-  // each warp stands. Half of the time, the warps that compute stood where they wait for room to put dQ.
-  // The warp that makes room stood at its copies: one for each of the tile's 64 rows, and the lanes of a
-  // warp issue such copies one after the other, about every 50 clocks. The simulation had been right
+  // each warp stands. Half of the time, the warps that compute were waiting for room to put dQ. The warp
+  // that makes that room was busy with its copies: one for each of the tile's 64 rows, and the lanes of
+  // a warp issue such copies one after the other, about every 50 clocks. The simulation had been right
   // about the order of turns, but it had assumed quick hands.
   //
   // This plays one visit after the other, with `hands` that each carry one part of dQ at a time:
@@ -86,7 +82,6 @@ void lesson_27(Page& page) {
     }
     return now / static_cast<double>(random.size());
   };
-  //-
   Table visits({"who adds a part of dQ", "it takes", "clocks per visit"});
   const auto row = [&](const char* who, double carry, double spread, int hands) {
     const double clocks = clocks_per_visit(4050, carry, spread, hands);

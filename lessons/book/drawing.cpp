@@ -23,10 +23,7 @@ std::string html_of_part(int color) {
 }
 
 double width_of(const std::string& text) {
-  const auto letters = std::count_if(text.begin(), text.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xc0) != 0x80;  // of UTF-8
-  });
-  return letters == 0 ? 0 : 7.4 * static_cast<double>(letters) + kGap;
+  return text.empty() ? 0 : 7.4 * static_cast<double>(columns_of(text)) + kGap;
 }
 
 std::string box(double x, double y, double width, double height, int color) {

@@ -4,11 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cctype>
 #include <regex>
 #include <stdexcept>
 
 #include "core/base/error.h"
+#include "core/base/markdown.h"
 #include "core/base/text.h"
 
 namespace ringscope::lessons {
@@ -25,6 +25,11 @@ std::size_t indentation(std::string_view line) {
 bool is_boilerplate(std::string_view line) {
   return line.starts_with("#include") || line.starts_with("namespace") ||
          line.starts_with("}  // namespace") || line.starts_with("using ");
+}
+
+// Return whether a table or a drawing begins, whose code is of no interest.
+bool begins_figure(std::string_view line) {
+  return line.starts_with("Table ") || line.starts_with("Drawing ");
 }
 
 bool calls_page(const std::string& line) {
@@ -87,6 +92,7 @@ LessonSource parse_lesson(std::string_view text, int number) {
     const std::string& line = lines[at];
     const std::size_t margin = inside ? 2 : 0, indent = indentation(line);
     const std::string_view rest = std::string_view(line).substr(indent);
+    hidden |= inside && indent == margin && begins_figure(rest);
     if (rest == "//-" || rest == "//+") {
       hidden = rest == "//-";
     } else if (line == opening) {
@@ -279,16 +285,6 @@ Region region_in(std::string_view text, const std::string& path, const std::stri
 // ---
 // The glossary.
 
-namespace {
-
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return result;
-}
-
-}  // namespace
-
 std::vector<Entry> parse_glossary(std::string_view text) {
   static const std::regex head(R"(([^|]+) \| ([1-9]\d{0,3}) \| ([^|]+) \| (.+))");
   std::vector<Entry> entries;
@@ -304,7 +300,7 @@ std::vector<Entry> parse_glossary(std::string_view text) {
                              "' is neither 'term | lesson | file | name' nor its text");
   }
   std::sort(entries.begin(), entries.end(),
-            [](const Entry& a, const Entry& b) { return lower(a.term) < lower(b.term); });
+            [](const Entry& a, const Entry& b) { return anchor_of(a.term) < anchor_of(b.term); });
   return entries;
 }
 
@@ -313,9 +309,9 @@ const std::vector<Entry>& glossary() {
   return entries;
 }
 
-const Entry* find_entry(std::string_view term) {
+const Entry* find_entry(const std::string& term) {
   const auto found = std::find_if(glossary().begin(), glossary().end(), [&](const Entry& entry) {
-    return lower(entry.term) == lower(term);
+    return anchor_of(entry.term) == anchor_of(term);
   });
   return found == glossary().end() ? nullptr : &*found;
 }

@@ -136,6 +136,6 @@ std::vector<Entry> parse_glossary(std::string_view text);
 const std::vector<Entry>& glossary();
 
 // Find an entry regardless of case, or return null.
-const Entry* find_entry(std::string_view term);
+const Entry* find_entry(const std::string& term);
 
 }  // namespace ringscope::lessons

@@ -1,5 +1,5 @@
-// The text that a small model learns, and what becomes of its gradients when ranks scale their losses, for
-// lesson 16.
+// A small model and the text that it learns, for lessons 16 to 18, and what becomes of its gradients when
+// ranks scale their losses.
 #pragma once
 
 #include <memory>
@@ -10,6 +10,10 @@
 #include "lessons/book/tables.h"
 
 namespace ringscope::lessons {
+
+inline ModelShape small_model() {
+  return {.layers = 2, .width = 32, .num_heads = 4, .num_heads_kv = 2, .head_dim = 8, .hidden = 80};
+}
 
 // Return the text that the model reads: the neighbours of each rank, for 2 to 9 ranks.
 inline std::string ring_text() {

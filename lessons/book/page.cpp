@@ -12,15 +12,12 @@
 #include "core/base/error.h"
 #include "core/base/markdown.h"
 #include "core/base/text.h"
-#include "core/tools/sim/ideal_timeline.h"
 #include "core/trace/chrome_trace.h"
 #include "lessons/book/lesson.h"
 #include "lessons/book/terminal.h"
 
 namespace ringscope::lessons {
 namespace {
-
-constexpr const char* kEllipsis = "\u2026";
 
 std::string plain(double value) {
   if (std::isfinite(value) && value == std::floor(value) && std::abs(value) < 1e15)
@@ -49,9 +46,7 @@ std::string with_links(const std::string& line) {
 }
 
 std::string table_row(const std::vector<std::string>& cells) {
-  std::string text = "|";
-  for (const std::string& cell : cells) text += " " + cell + " |";
-  return text + "\n";
+  return fmt::format("| {} |\n", fmt::join(cells, " | "));
 }
 
 // Describe what a story's paragraph points at.
@@ -104,10 +99,6 @@ Cell rounding(double error, double bound) {
   return {shown, error <= bound ? fmt::format("at most {:g}", bound) : shown};
 }
 
-Cell seconds(double value) { return measured(seconds_text(value)); }
-
-Cell measured(std::string text) { return {std::move(text), kEllipsis}; }
-
 void Table::add(std::vector<Cell> cells) {
   if (cells.size() != head.size())
     throw std::logic_error(
@@ -115,7 +106,7 @@ void Table::add(std::vector<Cell> cells) {
   rows.push_back(std::move(cells));
 }
 
-std::string matrix_text(const std::vector<double>& values, Index columns, int decimals) {
+std::string matrix(const std::vector<double>& values, std::size_t columns, int decimals) {
   std::vector<std::string> texts;
   std::size_t width = 0;
   for (const double value : values) {
@@ -124,7 +115,7 @@ std::string matrix_text(const std::vector<double>& values, Index columns, int de
   }
   std::string text;
   for (std::size_t i = 0; i < texts.size(); ++i) {
-    const bool ends_row = (i + 1) % static_cast<std::size_t>(columns) == 0 || i + 1 == texts.size();
+    const bool ends_row = (i + 1) % columns == 0 || i + 1 == texts.size();
     text += fmt::format("{:>{}}{}", texts[i], width, ends_row ? "\n" : "  ");
   }
   return text;
@@ -325,11 +316,6 @@ void Page::trace(Recording recording, std::vector<StoryStep> story, const std::s
     paragraph(fmt::format("{}. {}\n\n   ![{}]({})", ++number, step.text, place_of(step),
                           told_.pictures.back().file));
   }
-}
-
-void Page::ring_trace(Recording recording, std::vector<StoryStep> story, const std::string& name,
-                      At at) {
-  trace(ideal_timeline(std::move(recording)), std::move(story), name, at);
 }
 
 void Page::picture(const std::string& file, const std::string& caption, At at) {

@@ -45,9 +45,6 @@ Cell percent(double share, int decimals = 1);  // 0.5 is 50.0 %
 Cell bytes(double count);                      // 512 bytes, 1.5 KiB, 64 GiB
 // A rounding error. The page says "at most BOUND"; a larger error, or NaN, makes the page stale.
 Cell rounding(double error, double bound);
-// A time or another measured quantity. The page shows "…".
-Cell seconds(double value);
-Cell measured(std::string text);
 
 struct Table {
   explicit Table(std::vector<std::string> its_head) : head(std::move(its_head)) {}
@@ -64,11 +61,7 @@ struct Table {
 };
 
 // Write a small matrix row by row as text, with `columns` values per line.
-std::string matrix_text(const std::vector<double>& values, Index columns, int decimals);
-template <class Values>
-std::string matrix(const Values& values, Index columns, int decimals = 2) {
-  return matrix_text({std::begin(values), std::end(values)}, columns, decimals);
-}
+std::string matrix(const std::vector<double>& values, std::size_t columns, int decimals);
 // Write a few numbers in one line: "0.09, 0.24, 0.67".
 std::string numbers(const std::vector<double>& values, int decimals = 2);
 
@@ -158,10 +151,6 @@ class Page {
   // one lesson.
   void trace(Recording recording, std::vector<StoryStep> story, const std::string& name = "",
              At at = At::current());
-  // Write a ring's recording with the times of its counted work (core/tools/sim/ideal_timeline.h), so that it
-  // matches its story and its pictures on every machine.
-  void ring_trace(Recording recording, std::vector<StoryStep> story, const std::string& name = "",
-                  At at = At::current());
 
   // Show a PNG or SVG from the lesson's folder, or a drawing, which is written there with the page.
   void picture(const std::string& file, const std::string& caption, At at = At::current());

@@ -16,13 +16,17 @@
 #include "core/attention/naive.h"
 #include "core/attention/online_softmax.h"
 #include "core/base/random.h"
+#include "core/base/text.h"
 #include "core/problem/mask.h"
 #include "core/problem/partition.h"
 #include "core/ring/problem.h"
 #include "core/run/run.h"
 #include "core/tools/cost/amounts.h"
+#include "core/tools/cost/hardware.h"
+#include "core/tools/sim/ideal_timeline.h"
 #include "core/tools/sim/recording.h"
 #include "core/tools/sim/scenario.h"
+#include "core/trace/summary.h"
 #include "lessons/book/page.h"
 
 namespace ringscope::lessons {
@@ -78,6 +82,15 @@ inline Scenario on_8(const char* scheme, Index seqlen, Index heads, Index heads_
   return all;
 }
 
+// Return the recording of a simulated run.
+inline Recording recording_of(const Scenario& s, std::string_view name = "zigzag") {
+  return record({.job = s.job, .pace = s.pace}, work_of(s), machine_of(s), name, {}).recording;
+}
+
+inline double bytes_sent(const RingRun& run, std::size_t rank) {
+  return static_cast<double>(summarize(run.recording).ranks[rank].bytes_sent);
+}
+
 inline std::vector<double> in_f64(const std::vector<float>& x) { return {x.begin(), x.end()}; }
 
 // Evaluate the formulas in f64 on one rank, as the reference for a ring's output. `backward` adds
@@ -126,13 +139,15 @@ struct PartOfKeys {
 };
 
 // Attend keys first to last - 1.
-inline PartOfKeys over_keys(std::size_t first, std::size_t last,
-                            const std::vector<double>& scores = kFourScores) {
+inline PartOfKeys over_keys(std::span<const double> scores, const double* values) {
   RowState<double> row;
   double out = 0;
-  carry_on<double>(row, {&out, 1}, std::span(scores).subspan(first, last - first),
-                   &kFourValues[first]);
+  carry_on<double>(row, {&out, 1}, scores, values);
   return {row.row_max, row.row_sum, out / row.row_sum, lse_of(row)};
+}
+inline PartOfKeys over_keys(std::size_t first, std::size_t last,
+                            const std::vector<double>& scores = kFourScores) {
+  return over_keys(std::span(scores).subspan(first, last - first), &kFourValues[first]);
 }
 
 // ---
@@ -156,23 +171,14 @@ inline Table pairs_table(const Problem& config) {
   return table;
 }
 
-// Count the tiles of tile x tile pairs, over all steps, of the rank that has the most. A rank's
-// rows, seqlen/world_size, must be a multiple of `tile`.
+// Count the tiles of tile x tile pairs, over all steps, of the rank that has the most.
 inline Index tiles_of_slowest_rank(const Problem& config, Index tile) {
-  const RingProblem problem = config.ring_problem();
-  const Index rows = config.shape.seqlen / config.world_size;
-  Index most = 0;
-  for (int rank = 0; rank < config.world_size; ++rank) {
-    Index count = 0;
-    for (int owner = 0; owner < config.world_size; ++owner) {
-      const ringscope::Region region = problem.region(rank, owner);
-      for (Index q = 0; q < rows; q += tile)
-        for (Index k = 0; k < rows; k += tile)
-          count += region.tile_class({q, q + tile}, {k, k + tile}) != TileClass::empty;
-    }
-    most = std::max(most, count);
-  }
-  return most;
+  const Work work(config, {tile, tile});
+  std::vector<double> pairs(static_cast<std::size_t>(config.world_size));
+  for (int rank = 0; rank < config.world_size; ++rank)
+    for (int owner = 0; owner < config.world_size; ++owner)
+      pairs[static_cast<std::size_t>(rank)] += work.computed_pairs(rank, owner);
+  return static_cast<Index>(*std::max_element(pairs.begin(), pairs.end())) / (tile * tile);
 }
 
 // Return a drawing for Page::draw() with # where marked(row, column) holds.

@@ -5,19 +5,13 @@
 #include <algorithm>
 
 #include "core/base/text.h"
+#include "lessons/book/drawing.h"
 
 namespace ringscope::lessons {
 namespace {
 
 constexpr const char *kBold = "1", *kDim = "2", *kTerm = "1;4", *kHeading = "1;36", *kCode = "36",
                      *kAsk = "1;33";
-
-// Return the number of columns that `text` takes: its characters in UTF-8.
-std::size_t columns_of(std::string_view text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
-  }));
-}
 
 }  // namespace
 

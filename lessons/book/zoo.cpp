@@ -71,9 +71,7 @@ Recording with_slow_rank(const Problem& problem, double speed) {
   scenario.pace = Pace::buffers;
   scenario.rates = {.forward_flops = 1e9, .backward_flops = 1e9, .bytes_per_s = 1e10};
   scenario.stragglers = {{problem.world_size - 1, speed}};
-  return record({.job = problem, .pace = scenario.pace}, work_of(scenario), machine_of(scenario),
-                partition_name(scenario), std::nullopt)
-      .recording;
+  return recording_of(scenario, partition_name(scenario));
 }
 
 // ---

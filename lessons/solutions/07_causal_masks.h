@@ -1,8 +1,6 @@
 // Your ring, 4, solved.
 #pragma once
 
-#include <algorithm>
-
 #include "lessons/my_ring/given.h"
 
 namespace my_ring {

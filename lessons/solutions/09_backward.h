@@ -1,9 +1,6 @@
 // Your ring, 6, solved.
 #pragma once
 
-#include <algorithm>
-#include <cmath>
-
 #include "lessons/my_ring/given.h"
 
 namespace my_ring {

@@ -1,8 +1,6 @@
 // Exercise 13, solved.
 #pragma once
 
-#include <cuda_runtime.h>
-
 #include "lessons/book/gpu.h"
 
 using ringscope::lessons::Counted;

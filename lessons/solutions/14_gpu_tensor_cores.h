@@ -1,10 +1,6 @@
 // Exercise 14, solved.
 #pragma once
 
-#include <cuda_runtime.h>
-
-#include <cstdint>
-
 #include "lessons/book/gpu.h"
 
 namespace ptx = ringscope::cuda::ptx;

@@ -1,8 +1,6 @@
 // Your ring, 8, solved.
 #pragma once
 
-#include <cmath>
-
 #include "lessons/my_ring/given.h"
 
 namespace my_ring {
