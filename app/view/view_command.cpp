@@ -185,6 +185,18 @@ Finish declare_view(CommandFlags& flags) {
   flags.flag("--zoom", view->zoom, "zoom to the selected slice").needs("--select WORDS");
   flags.text("--range", "FROM..TO", view->range,
              "zoom to this part of the axis, such as 1ms..3.5ms, or 2..4 of --axis steps");
+  const auto ranks = [&flags](const char* flag, const char* help, std::vector<int>& to) {
+    flags.value(flag, "R,...", help, [flag, &to](const std::string& text) {
+      for (const std::string_view part : split(text, ',')) {
+        const auto rank = parse_number<int>(part);
+        if (!rank || *rank < 0 || std::find(to.begin(), to.end(), *rank) != to.end())
+          contradiction(flag, fmt::format("'{}' given", text), "different ranks, such as 3,7");
+        to.push_back(*rank);
+      }
+    });
+  };
+  ranks("--pin", "the ranks on top of the timeline, such as 3,7", view->order.pinned);
+  ranks("--fold", "the ranks that take one low row each", view->order.folded);
   flags.flag("--table", view->table, "list what is selected, with its sums");
   flags.flag("--difference", view->difference,
              "of several recordings: what has changed from the first one");
@@ -203,9 +215,9 @@ Finish declare_view(CommandFlags& flags) {
                "background (as last time; of a picture: dark)");
   return [view, &flags] {
     view->traces = files_in(view->traces);
-    for (const char* flag :
-         {"--html", "--csv", "--animate", "--bare", "--step", "--at", "--select", "--range",
-          "--table", "--difference", "--axis", "--story", "--panel", "--what-if"})
+    for (const char* flag : {"--html", "--csv", "--animate", "--bare", "--step", "--at", "--select",
+                             "--range", "--pin", "--fold", "--table", "--difference", "--axis",
+                             "--story", "--panel", "--what-if"})
       if (view->traces.empty() && flags.given(flag))
         contradiction(flag, "no trace given", "it together with TRACE...");
     if (view->csv && view->traces.size() > 1)

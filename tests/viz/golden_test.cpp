@@ -84,6 +84,16 @@ TEST(Golden, SmallWindow) {
   expect_golden("small", person.picture());
 }
 
+TEST(Golden, RanksPinnedFoldedMeasuredAndListed) {
+  Person person(session_of(slow_ring_trace()), 1280, 640);
+  Session& session = person.session();
+  session.pin(3);
+  session.fold(0);
+  session.measure = Measure{0.2 * session.length(), 0.6 * session.length(), {3, 1}};
+  person.type("j");
+  expect_golden("arranged", person.picture());
+}
+
 TEST(Golden, Story) {
   Trace trace = ring_trace(4);
   trace.story = {

@@ -117,6 +117,13 @@ class Person {
   bool sees(const std::string& text) {
     return svg_of(*ImGui::GetDrawData(), 1, 1).find(text) != std::string::npos;
   }
+  void right_click(ImVec2 at) {
+    point(at);
+    for (const bool down : {true, false}) {
+      input_.right = down;
+      rest();
+    }
+  }
   void double_click(ImVec2 at) {
     point(at);
     for (const bool down : {true, false, true, false}) {

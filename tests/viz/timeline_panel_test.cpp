@@ -122,6 +122,44 @@ TEST(Timeline, ADragMeasuresFromEdgeToEdge) {
   EXPECT_NEAR(hands.session().measure->to, 750'000, hands.pixel());
 }
 
+// A rank's name selects, folds and pins it, and a drag measures the ranks that it touches.
+TEST(Timeline, RanksAreFoldedPinnedAndMeasuredByTheMouse) {
+  Person hands(session_of(two_ranks()));
+  const Trace& trace = hands.document().trace;
+  hands.drag({hands.x_of(100'000), hands.y_of(compute_row(trace, 1))},
+             {hands.x_of(200'000), hands.y_of(trace.row_of(1, RingLane::wait))});
+  EXPECT_EQ(hands.session().measure->ranks, (std::vector<int>{1}));
+  hands.drag({hands.x_of(100'000), hands.y_of(compute_row(trace, 0))},
+             {hands.x_of(200'000), hands.y_of(compute_row(trace, 1))});
+  EXPECT_EQ(hands.session().measure->ranks, (std::vector<int>{0, 1}));
+  const auto name_of = [&](int rank) {
+    return ImVec2(hands.timeline().gutter.x0 + 20, hands.y_of(compute_row(trace, rank)));
+  };
+  hands.double_click(name_of(1));
+  EXPECT_EQ(hands.session().order, (RankOrder{{}, {1}}));
+  hands.right_click(name_of(1));
+  EXPECT_EQ(hands.session().order, (RankOrder{{1}, {1}}));
+  EXPECT_LT(hands.y_of(compute_row(trace, 1)), hands.y_of(compute_row(trace, 0)));
+}
+
+// A bin of the table's histogram marks its slices, and a click goes to the first of them. The last bin of
+// sends has the longest one.
+TEST(Timeline, BinsOfDurationsMarkTheirSlices) {
+  Person hands(session_of(two_ranks()));
+  hands.press(Key{.character = U'j'});
+  EXPECT_TRUE(hands.session().marked.empty());
+  ImVec2 bin(hands.timeline().body.x1 + 430, hands.timeline().ruler.y0);
+  for (; hands.session().marked.empty() && bin.y < 890; bin.y += 8) hands.point(bin);
+  bin.y -= 8;
+  const std::vector<SliceId> marked = hands.session().marked;
+  ASSERT_EQ(marked.size(), 1u);
+  EXPECT_EQ(hands.document().trace.slice(marked[0]).lane, Kind::send);
+  EXPECT_EQ(hands.document().trace.slice(marked[0]).duration_ns(), 550'000);
+  hands.click(bin);
+  EXPECT_EQ(hands.session().found.slices, marked);
+  EXPECT_EQ(hands.session().selected, marked[0]);
+}
+
 TEST(Timeline, DragsOfOtherButtonsPan) {
   using Button = Person::Button;
   for (const auto& [button, shift] :

@@ -36,6 +36,49 @@ TEST(Selection, IsWhatIsFoundOrMeasuredOrOfTheRank) {
   EXPECT_EQ(found.words, "kind:compute");
 }
 
+// Of slices that lie in part within what is measured, that part counts; a drag says of which ranks.
+TEST(Selection, AMeasureAddsUpTheKindsOfItsRanks) {
+  using Times = std::array<std::int64_t, kKindCount>;
+  Session session = timed_session();
+  EXPECT_EQ(measured_times(session), Times{});
+  for (const auto& [measure, times, slices] :
+       {std::tuple(Measure{0, 270}, Times{400, 180, 190, 100}, 7),
+        {Measure{210, 150}, Times{70, 40, 50, 50}, 0},
+        {Measure{0, 270, {0}}, Times{130, 0, 190, 100}, 4},
+        {Measure{0, 100, {1}}, Times{100, 90, 0, 0}, 0}}) {
+    session.measure = measure;
+    EXPECT_EQ(measured_times(session), times) << measure.to;
+    EXPECT_EQ(selection_of(session).slices.size(), slices) << measure.to;
+  }
+  session.select_rank(0);
+  EXPECT_NE(selection_of(session).words.find("rank 1"), std::string::npos);
+}
+
+// Every slice is in one bin, bins follow one another, and those of a bin are found again.
+TEST(Selection, DurationsAreCountedInBins) {
+  Session session = timed_session();
+  const Trace& trace = session.document().trace;
+  const std::vector<SliceId> all = selection_of(session).slices;
+  EXPECT_TRUE(durations_of(trace, {}).empty());
+  for (const int wanted : {1, 2, 7, 1000}) {
+    const std::vector<DurationBin> bins = durations_of(trace, all, wanted);
+    EXPECT_LE(bins.size(), static_cast<std::size_t>(wanted));
+    std::array<std::size_t, kKindCount> counted{};
+    std::int64_t end = 30;  // the shortest
+    for (const DurationBin& bin : bins) {
+      EXPECT_EQ(bin.from_ns, end);
+      end = bin.to_ns;
+      for (std::size_t k = 0; k < counted.size(); ++k) {
+        const auto found = slices_in(trace, all, static_cast<Kind>(k), bin);
+        EXPECT_EQ(static_cast<std::int64_t>(found.size()), bin.counts[k]);
+        counted[k] += found.size();
+      }
+    }
+    EXPECT_EQ(end, 201);
+    EXPECT_EQ(counted, (std::array<std::size_t, kKindCount>{4, 1, 1, 1}));
+  }
+}
+
 TEST(Selection, SpreadsAreOfKindsRanksAndSteps) {
   Session session = timed_session();
   session.set_search("kind:compute");
@@ -97,6 +140,8 @@ TEST(Selection, CsvHasALineForEachSliceAndQuotesNames) {
 
 TEST(Selection, TheCommandFindsTheSameSlice) {
   Session session = timed_session();
+  session.pin(1), session.fold(0);
+  EXPECT_NE(view_command(session).find(" --pin 1 --fold 0 "), std::string::npos);
   const Trace& trace = session.document().trace;
   for (const SliceId id : selection_of(session).slices) {
     session.reveal(id);

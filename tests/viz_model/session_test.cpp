@@ -208,6 +208,23 @@ TEST(Session, SearchGoesThroughItsHitsAndRound) {
   EXPECT_EQ(session.selected, (SliceId{4, 1}));
 }
 
+TEST(Session, PinsAndFoldsAreToggledAndUndone) {
+  Session session = one();
+  commands::pin_rank(session);  // no rank is selected
+  EXPECT_EQ(session.order, RankOrder{});
+  session.select_rank(1);
+  commands::pin_rank(session);
+  commands::fold_rank(session);
+  EXPECT_EQ(session.order, (RankOrder{{1}, {1}}));
+  commands::pin_rank(session);
+  EXPECT_EQ(session.order, (RankOrder{{}, {1}}));
+  commands::go_back(session);
+  EXPECT_EQ(session.order, (RankOrder{{1}, {1}}));
+  commands::go_back(session);
+  commands::go_back(session);
+  EXPECT_EQ(session.order, RankOrder{});
+}
+
 TEST(Session, CancelClosesOneThingAfterTheOther) {
   Session session = one();
   session.select(SliceId{0, 0});

@@ -29,7 +29,6 @@ TEST_F(Story, AMomentIsTheMiddleOfWhatIsPointedAt) {
   const StoryMoment moment = at({.text = "x", .step = 1, .rank = 1, .lane = RingLane::compute});
   ASSERT_TRUE(moment.slice);
   EXPECT_EQ(slice(moment).begin_ns, 100 * kUs);
-  EXPECT_EQ(moment.rank, 1);
   EXPECT_EQ(moment.position, 140 * kUs);
   const StoryMoment in_steps =
       at({.text = "x", .step = 1, .rank = 1, .lane = RingLane::compute}, AxisMode::steps);
@@ -42,7 +41,6 @@ TEST_F(Story, WithoutARankTheLongestSliceIsTheMoment) {
   const StoryMoment moment = at({.text = "x", .step = 0, .lane = RingLane::compute});
   ASSERT_TRUE(moment.slice);
   EXPECT_EQ(trace_.rank_of_row(moment.slice->row), 1);
-  EXPECT_EQ(moment.rank, -1);
   EXPECT_EQ(moment.position, 40 * kUs);
 }
 
@@ -60,7 +58,6 @@ TEST_F(Story, AStepWithoutSuchASliceHasAMiddle) {
   const StoryStep told{.text = "x", .step = 1, .rank = 1, .lane = RingLane::wait};
   const StoryMoment moment = at(told);
   EXPECT_FALSE(moment.slice);
-  EXPECT_EQ(moment.rank, 1);
   ASSERT_TRUE(moment.position);
   EXPECT_GT(*moment.position, 80 * kUs);
   EXPECT_LT(*moment.position, 200 * kUs);
@@ -76,7 +73,6 @@ TEST_F(Story, WholeRanksAndRunsAreNoMoment) {
     EXPECT_FALSE(at(told).slice);
     EXPECT_FALSE(at(told).position);
   }
-  EXPECT_EQ(at({.text = "x", .rank = 1}).rank, 1);
 }
 
 // The loader refuses most of these; a trace made otherwise may hold them.

@@ -121,6 +121,55 @@ TEST(Layout, RowsAreNeitherHigherNorLowerThanCanBeRead) {
   EXPECT_EQ(make_layout(ranks(1), 800, 2000, 0.001f).rows[0].height, TimelineLayout::kMinRowHeight);
 }
 
+// Pinned ranks come first, in their order, and a folded one has one low row.
+TEST(Layout, RanksArePinnedAndFolded) {
+  const Trace trace = ranks(4);
+  const TimelineLayout layout = make_layout(trace, 800, 200, 1, {{2, 3}, {3, 0}});
+  std::vector<int> order;
+  for (const RankPlace& place : layout.ranks) order.push_back(place.rank);
+  EXPECT_EQ(order, (std::vector<int>{2, 3, 0, 1}));
+  EXPECT_EQ(layout.place_of(trace.row_of(2, RingLane::compute))->y, 0);
+  for (const int folded : {3, 0}) {
+    EXPECT_EQ(layout.place_of(trace.row_of(folded, RingLane::wait)), nullptr);
+    EXPECT_EQ(layout.place_of(trace.row_of(folded, RingLane::compute))->height,
+              TimelineLayout::kFoldedHeight);
+  }
+  // (200 - 3 * 6 - 2 * 8) / 8 rows.
+  EXPECT_EQ(layout.place_of(trace.row_of(1, RingLane::wait))->height, 20);
+  const RankPlace& third = layout.ranks[2];
+  EXPECT_EQ(layout.row_at(fitted(1), third.y), trace.row_of(0, RingLane::compute));
+  EXPECT_EQ(ranks_between(layout, fitted(1), third.y + 1, 1), (std::vector<int>{2, 3, 0}));
+  EXPECT_EQ(ranks_between(layout, {0, 1, third.y}, 1, 2), (std::vector<int>{0}));
+  EXPECT_EQ(make_layout(trace, 800, 200, 1, {{0, 1, 2, 3}, {}}).rows,
+            make_layout(trace, 800, 200).rows);
+}
+
+TEST(Layout, RowsWithoutSlicesInViewGiveUpTheirHeightWhereItIsShort) {
+  const Trace trace = ranks(8);
+  const auto computes = [](std::uint32_t row) { return row % 4 == 0; };
+  for (const auto& [height, compute, other] :
+       {std::tuple(200.0f, 14.0f, 3.0f), {620.0f, 18.0f, 18.0f}}) {
+    const TimelineLayout layout = make_layout(trace, 800, height, 1, {}, computes);
+    for (const RowPlace& place : layout.rows)
+      EXPECT_EQ(place.height, place.row % 4 == 0 ? compute : other) << height;
+  }
+}
+
+// A key is a round time of at most its room, and of at least two fifths of it.
+TEST(Layout, TheKeySaysWhatALengthIsInTime) {
+  const Trace trace = HandMade(1).compute(0, 0, 0, 1000).compute(0, 1, 1000, 5000).trace();
+  const Axis axis(trace);
+  for (const auto& [mode, end, step, pixels, ns] : {std::tuple(kTime, 5000.0, 0, 20.0f, 100),
+                                                    {kTime, 5000.0, 1, 20.0f, 100},
+                                                    {AxisMode::steps, 2.0, 0, 25.0f, 50},
+                                                    {AxisMode::steps, 2.0, 1, 25.0f, 200},
+                                                    {kTime, 10.0, 0, 0.0f, 0}}) {
+    const ScaleKey key = scale_key(axis, mode, {0, end, 0}, step, 1000, 45);
+    EXPECT_FLOAT_EQ(key.pixels, pixels) << end << " " << step;
+    EXPECT_EQ(key.ns, ns) << end << " " << step;
+  }
+}
+
 TEST(Layout, NothingToLayOut) {
   const TimelineLayout empty = make_layout(Trace{}, 800, 200);
   EXPECT_TRUE(empty.rows.empty());

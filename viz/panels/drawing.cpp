@@ -111,6 +111,13 @@ float wrapped_height(const ImFont* font, float width, std::string_view text) {
   return height;
 }
 
+float draw_headline(const PanelContext& context, ImVec2 top_left, float width, Color color,
+                    std::string_view text) {
+  const Fonts& fonts = context.fonts;
+  const bool fits = text_width(fonts.title, text) <= width;
+  return draw_wrapped(fits ? fonts.title : fonts.strong, top_left, width, color, text);
+}
+
 void fill(const Box& box, Color color, float rounding) {
   draw_list().AddRectFilled(box.min(), box.max(), color, rounding);
 }
@@ -249,13 +256,6 @@ float draw_figures(const PanelContext& context, const std::vector<BigFigure>& fi
       draw_meaning(context, figure.meaning);
   }
   return places.back().y + kLine + 4;
-}
-
-double round_step(double least) {
-  const double power = std::pow(10.0, std::floor(std::log10(least)));
-  for (const double times : {1.0, 2.0, 5.0})
-    if (times * power >= least * (1 - 1e-9)) return times * power;
-  return 10 * power;
 }
 
 std::string meaning_of(std::string_view term) {

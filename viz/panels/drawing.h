@@ -63,6 +63,9 @@ std::string fitted(const ImFont* font, std::string_view text, float width);
 float draw_wrapped(const ImFont* font, ImVec2 top_left, float width, Color color,
                    std::string_view text, float lean = 0);
 float wrapped_height(const ImFont* font, float width, std::string_view text);
+// Draw a sentence in large letters if it then fits one line, else in strong ones. Return its height.
+float draw_headline(const PanelContext& context, ImVec2 top_left, float width, Color color,
+                    std::string_view text);
 
 // Draw a story's paragraph, which is Markdown, in lines of at most `width`, and return
 // their height. `lit` marks the text to be read now.
@@ -151,9 +154,6 @@ struct BigFigure {
 // Draw those figures that have room, side by side in lines of at most `width`. Return their height.
 float draw_figures(const PanelContext& context, const std::vector<BigFigure>& figures, ImVec2 at,
                    float width, float height = FLT_MAX);
-
-// Return the least of 1, 2 or 5 times a power of ten that is not below `least`.
-double round_step(double least);
 
 // Return what the lessons' glossary says of `term`, as one paragraph, or "" if it does not have it.
 std::string meaning_of(std::string_view term);

@@ -191,7 +191,8 @@ constexpr ImGuiTableFlags kTable = ImGuiTableFlags_ScrollY | ImGuiTableFlags_Row
 constexpr int kMostSpreads = 9;  // lines without scrolling
 
 // Everything that the selection depends on.
-using TableKey = std::tuple<std::uint64_t, std::string, int, double, double, AxisMode>;
+using TableKey =
+    std::tuple<std::uint64_t, std::string, int, double, double, std::vector<int>, AxisMode>;
 
 // What the panel keeps from frame to frame: the slices as they are sorted, and their sums.
 struct Kept {
@@ -199,15 +200,17 @@ struct Kept {
   Selection selection;
   SliceOrder by = SliceOrder::kind;
   std::vector<Spread> spreads;
+  std::vector<DurationBin> bins;
 };
 
 Kept& kept_for(const Session& session) {
   static Kept kept;
   const Measure span = session.measure.value_or(Measure{-1, -1});
   TableKey key(session.document().number, session.search_text, session.selected_rank, span.from,
-               span.to, session.axis_mode);
+               span.to, span.ranks, session.axis_mode);
   if (kept.key == key) return kept;
-  kept = {std::move(key), selection_of(session), kept.by, {}};
+  kept = {std::move(key), selection_of(session), kept.by, {}, {}};
+  kept.bins = durations_of(session.document().trace, kept.selection.slices);
   return kept;
 }
 
@@ -239,6 +242,46 @@ void draw_spreads(const PanelContext& context, Kept& kept) {
       number_cell(time_text(ns));
   }
   ImGui::EndTable();
+}
+
+// Draw how many slices of each kind last how long, in a line per kind. The bin under the mouse is marked
+// on the timeline, and a click goes to its first slice.
+void draw_histogram(const PanelContext& context, const Kept& kept) {
+  constexpr float kNames = 96, kHigh = 26, kGap = 4;
+  Session& session = context.session;
+  const Trace& trace = session.document().trace;
+  for (int k = 0; k < kKindCount; ++k) {
+    const Kind kind = static_cast<Kind>(k);
+    std::int64_t most = 0;
+    for (const DurationBin& bin : kept.bins) most = std::max(most, bin.counts[k]);
+    if (most == 0) continue;
+    const Box line = content_box();
+    draw_label(context, {line.x0, line.y0 + kHigh / 2}, {0, 0.5f}, name_of(kind), kNames);
+    const float wide = (line.width() - kNames) / static_cast<float>(kept.bins.size());
+    for (std::size_t i = 0; i < kept.bins.size(); ++i) {
+      const DurationBin& bin = kept.bins[i];
+      if (bin.counts[k] == 0) continue;
+      const float x = line.x0 + kNames + wide * static_cast<float>(i);
+      const double share = static_cast<double>(bin.counts[k]) / static_cast<double>(most);
+      const Box room{x, line.y0, x + wide - 1, line.y0 + kHigh};
+      fill({x, std::min(room.at(0, 1 - share).y, room.y1 - 2), room.x1, room.y1},
+           context.palette.of(kind));
+      ImGui::PushID(k * 1000 + static_cast<int>(i));
+      const Touch touched = touch("bin", room);
+      ImGui::PopID();
+      if (!touched.hovered && !touched.clicked) continue;
+      session.marked = slices_in(trace, kept.selection.slices, kind, bin);
+      draw_tooltip(context, counted(bin.counts[k], "slice"),
+                   {{"kind", std::string(name_of(kind))},
+                    {"from", time_text(bin.from_ns)},
+                    {"to", time_text(bin.to_ns - 1)}});
+      if (!touched.clicked) continue;
+      session.found = {session.marked, session.marked.size(), ""};
+      session.found_at = 0;
+      session.reveal(session.marked.front());
+    }
+    ImGui::Dummy({1, kHigh + kGap});
+  }
 }
 
 void draw_slices(const PanelContext& context, Kept& kept) {
@@ -294,9 +337,11 @@ void draw_selection_table(const PanelContext& context) {
           .c_str());
   ImGui::SameLine(width - 88);
   if (ImGui::Button("Copy CSV", {96, 0})) commands::copy_table(session);
+  session.marked.clear();
   if (kept.selection.slices.empty()) return;
   draw_spreads(context, kept);
   ImGui::Spacing();
+  draw_histogram(context, kept);
   draw_slices(context, kept);
 }
 

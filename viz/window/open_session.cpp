@@ -157,6 +157,14 @@ Session open_session(const std::vector<std::string>& paths, const ViewOptions& o
   if (options.select) select_found(session, *options.select);
   if (options.zoom) commands::focus_selection(session);
   if (options.range) zoom_to(session, *options.range);
+  const int ranks = session.document().trace.rank_count();
+  for (const auto& [flag, given] :
+       {std::pair("--pin", &options.order.pinned), {"--fold", &options.order.folded}})
+    if (!given->empty() && *std::max_element(given->begin(), given->end()) >= ranks)
+      throw InputError(fmt::format("{}: '{}' given for '{}'; accepted: ranks from 0 to {}", flag,
+                                   fmt::join(*given, ","), session.document().trace.path,
+                                   ranks - 1));
+  session.order = options.order;
   session.show_table = options.table;
   session.bare = options.bare;
   if (const auto& at = options.at_ns ? options.at_ns : options.at_steps) {

@@ -11,6 +11,7 @@
 #include "core/base/text.h"
 #include "core/trace/event.h"
 #include "viz/model/session/search.h"
+#include "viz/model/timeline/timeline_layout.h"
 
 namespace ringscope::viz {
 
@@ -39,6 +40,7 @@ struct ViewOptions {
   std::optional<std::string> select;      // words of a search: select the first slice it finds
   bool zoom = false;                      // to the selected slice
   std::optional<std::string> range;       // "FROM..TO": zoom to this part of the axis
+  RankOrder order;                        // the ranks that are pinned, and those that are folded
   bool table = false;                     // list what is selected
   bool difference = false;                // of several recordings: what has changed from the first
   std::optional<std::string> axis;        // "time" or "steps"

@@ -130,6 +130,12 @@ void focus_selection(Session& session) {
 }
 
 void go_back(Session& s) { s.go_back(); }
+void pin_rank(Session& s) {
+  if (s.selected_rank >= 0) s.pin(s.selected_rank);
+}
+void fold_rank(Session& s) {
+  if (s.selected_rank >= 0) s.fold(s.selected_rank);
+}
 void next_slice(Session& s) { go_to_neighbour(s, viz::next_slice); }
 void previous_slice(Session& s) { go_to_neighbour(s, viz::previous_slice); }
 void follow_flow(Session& s) { follow(s, true); }
@@ -197,7 +203,7 @@ void cancel(Session& session) {
     session.select(std::nullopt);
     session.measure.reset();
     session.pointing = false;
-    if (!session.search_text.empty()) session.set_search("");
+    session.set_search("");
   }
 }
 
@@ -237,7 +243,12 @@ std::span<const HelpLine> help_lines() {
       {"A, D", "pan left, right", {{on(U'a'), pan_left}, {on(U'd'), pan_right}}},
       {"Home", "fit everything", {{on(SpecialKey::home), fit_all}}},
       {"F", "focus the selection; again: fit everything", {{on(U'f'), focus_selection}}},
-      {"Backspace", "back to the view before", {{on(SpecialKey::backspace), go_back}}},
+      {"Backspace",
+       "back to the view, pins and folds before",
+       {{on(SpecialKey::backspace), go_back}}},
+      {"M, _",
+       "pin the selected rank to the top, fold it; again: as before",
+       {{on(U'm'), pin_rank}, {on(U'_'), fold_rank}}},
 
       {". ,",
        "next slice of the row, slice before",
@@ -288,10 +299,12 @@ std::span<const HelpLine> help_lines() {
 
       {"Wheel", "zoom at the cursor; on the rank names: scroll"},
       {"Shift-Wheel, Ctrl-Wheel", "scroll; rows higher, lower"},
-      {"Left-drag", "measure, snapping to the edges of slices"},
+      {"Left-drag", "measure the ranks that it touches, snapping to the edges of slices"},
       {"Right-drag, Shift-drag", "pan"},
       {"Click", "select a slice, a rank or a block"},
-      {"Double-click", "focus a slice; of all ranks at a glance, the slices of one"},
+      {"Right-click", "on a rank's name: pin it to the top"},
+      {"Double-click",
+       "focus a slice; of all ranks at a glance, the slices of one; fold a rank by its name"},
   };
   return lines;
 }

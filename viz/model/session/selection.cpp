@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <utility>
 
@@ -58,17 +59,21 @@ Selection selection_of(const Session& session) {
     result.slices = search(trace, session.search_text, trace.slice_count).slices;
     return result;
   }
-  const int only = session.selected_rank;
-  const auto name = [&](int rank) { return trace.ranks[rank].name; };
-  result.words = only >= 0 ? name(only) : "all slices";
+  const Measure measure = session.measure.value_or(Measure{});
+  const int only = measure.ranks.empty() ? session.selected_rank : -1;  // a drag says its ranks
+  result.words = only >= 0 ? trace.ranks[only].name : "all slices";
+  if (measure.ranks.size() == 1)
+    result.words = trace.ranks[measure.ranks[0]].name;
+  else if (!measure.ranks.empty())
+    result.words = counted(measure.ranks.size(), "rank");
   if (session.measure) result.words += ", within what is measured";
   for (std::uint32_t row = 0; row < trace.rows.size(); ++row) {
     const int rank = trace.rank_of_row(row);
-    if (only >= 0 && rank != only) continue;
+    if ((only >= 0 && rank != only) || !measure.holds(rank)) continue;
     const std::vector<Slice>& slices = trace.rows[row].slices;
     for (std::uint32_t i = 0; i < slices.size(); ++i) {
       if (session.measure) {
-        const auto [from, to] = std::minmax(session.measure->from, session.measure->to);
+        const auto [from, to] = std::minmax(measure.from, measure.to);
         const auto [begin, end] = session.span_of({row, i});
         if (begin < from || end > to) continue;
       }
@@ -135,6 +140,65 @@ std::vector<Spread> spreads_of(const Trace& trace, const std::vector<SliceId>& s
   return spreads;
 }
 
+std::array<std::int64_t, kKindCount> measured_times(const Session& session) {
+  std::array<std::int64_t, kKindCount> times{};
+  if (!session.measure) return times;
+  const Document& document = session.document();
+  const auto [from, to] = std::minmax(session.measure->from, session.measure->to);
+  for (std::uint32_t row = 0; row < document.trace.rows.size(); ++row) {
+    const int rank = document.trace.rank_of_row(row);
+    // What lies over another slice is a part of its time.
+    if (!session.measure->holds(rank) || document.trace.rows[row].depth > 0) continue;
+    std::int64_t sums[TimelineIndex::kClasses];
+    document.index.time_by_class(row, document.axis.time_at(session.axis_mode, rank, from),
+                                 document.axis.time_at(session.axis_mode, rank, to), sums);
+    const std::vector<Slice>& samples = document.index.row(row).samples;
+    for (std::size_t i = 0; i < samples.size(); ++i)
+      times[static_cast<std::size_t>(samples[i].lane)] += sums[i];
+  }
+  return times;
+}
+
+std::vector<DurationBin> durations_of(const Trace& trace, const std::vector<SliceId>& slices,
+                                      int bins) {
+  if (slices.empty()) return {};
+  const auto shorter = [&trace](SliceId a, SliceId b) {
+    return trace.slice(a).duration_ns() < trace.slice(b).duration_ns();
+  };
+  const auto [least, most] = std::minmax_element(slices.begin(), slices.end(), shorter);
+  const std::int64_t first = trace.slice(*least).duration_ns();
+  const std::int64_t end = trace.slice(*most).duration_ns() + 1;
+  const double from = std::log(static_cast<double>(std::max<std::int64_t>(first, 1)));
+  const double ratio = (std::log(static_cast<double>(end)) - from) / bins;
+  std::vector<DurationBin> found = {{first, end}};
+  for (int i = 1; i < bins; ++i)
+    if (const std::int64_t edge = std::llround(std::exp(from + i * ratio));
+        edge > found.back().from_ns && edge < end) {
+      found.back().to_ns = edge;
+      found.push_back({edge, end});
+    }
+  for (const SliceId id : slices) {
+    const std::int64_t duration = trace.slice(id).duration_ns();
+    const auto bin = std::partition_point(
+        found.begin(), found.end(), [&](const DurationBin& b) { return b.to_ns <= duration; });
+    ++bin->counts[static_cast<std::size_t>(trace.slice(id).lane)];
+  }
+  return found;
+}
+
+std::vector<SliceId> slices_in(const Trace& trace, const std::vector<SliceId>& slices, Kind kind,
+                               const DurationBin& bin) {
+  constexpr std::size_t kMost = 10000;
+  std::vector<SliceId> found;
+  for (const SliceId id : slices) {
+    const Slice& slice = trace.slice(id);
+    if (found.size() < kMost && slice.lane == kind && slice.duration_ns() >= bin.from_ns &&
+        slice.duration_ns() < bin.to_ns)
+      found.push_back(id);
+  }
+  return found;
+}
+
 std::string view_command(const Session& session) {
   const Document& document = session.document();
   std::vector<std::string> words{own_command(), "view"};
@@ -143,6 +207,9 @@ std::string view_command(const Session& session) {
     if (several || &shown == &document) words.push_back(shown.trace.path);
   const auto add = [&words](const char* flag, std::string value) {
     words.insert(words.end(), {flag, std::move(value)});
+  };
+  const auto joined = [](const std::vector<int>& ranks) {
+    return fmt::format("{}", fmt::join(ranks, ","));
   };
   const bool steps = session.axis_mode == AxisMode::steps;
   const auto place = [&](double position) {
@@ -158,6 +225,8 @@ std::string view_command(const Session& session) {
   const TimelineView whole = fitted(session.length());
   if (session.view.begin != whole.begin || session.view.end != whole.end)
     add("--range", place(session.view.begin) + ".." + place(session.view.end));
+  if (!session.order.pinned.empty()) add("--pin", joined(session.order.pinned));
+  if (!session.order.folded.empty()) add("--fold", joined(session.order.folded));
   add("--at", place(session.playback.position()));
   add("--theme", session.theme == Theme::light ? "light" : "dark");
   std::string command;

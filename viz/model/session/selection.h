@@ -2,6 +2,7 @@
 // step, the slices as CSV, and the command that shows the same view again.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -35,6 +36,21 @@ struct Spread {
 // Return the spreads by kind, rank or step, in that order. The last is that of all slices.
 std::vector<Spread> spreads_of(const Trace& trace, const std::vector<SliceId>& slices,
                                SliceOrder by);
+
+// Return how long the slices of each kind last within what is measured, on its ranks.
+std::array<std::int64_t, kKindCount> measured_times(const Session& session);
+
+// A histogram's bin: how many slices of each kind last from from_ns to less than to_ns.
+struct DurationBin {
+  std::int64_t from_ns = 0, to_ns = 0;
+  std::array<std::int64_t, kKindCount> counts{};
+};
+// Return `bins` bins of about equal ratios, as far as durations are apart; none for no slices.
+std::vector<DurationBin> durations_of(const Trace& trace, const std::vector<SliceId>& slices,
+                                      int bins = 32);
+// Return the slices of a kind in a bin, at most as many as a search finds.
+std::vector<SliceId> slices_in(const Trace& trace, const std::vector<SliceId>& slices, Kind kind,
+                               const DurationBin& bin);
 
 // Return the command of a shell that shows the same recordings, moment, selection, range and axis.
 std::string view_command(const Session& session);

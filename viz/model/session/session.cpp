@@ -166,6 +166,8 @@ void Session::activate(std::size_t next) {
   select_rank(selected_rank);  // keeps the rank if the next trace has it
   hovered.reset();
   measure.reset();
+  marked.clear();
+  order = {};
   story_at = -1;
   pointing = false;
   figure.reset();
@@ -197,6 +199,7 @@ void Session::follow(Document next) {
   }
   documents[active] = std::move(next);
   hovered.reset();
+  marked.clear();
   selected = kept;
   if (what_if) what_if = std::make_unique<WhatIf>(document());
   const std::size_t hit = found_at;
@@ -283,14 +286,28 @@ void Session::bring_into_view(SliceId slice) {
 
 void Session::set_view(const TimelineView& next) {
   if (next == view) return;
-  if (history_.size() == kHistory) history_.erase(history_.begin());
-  history_.push_back(view);
+  remember();
   view = next;
+}
+
+void Session::remember() {
+  if (history_.size() == kHistory) history_.erase(history_.begin());
+  history_.emplace_back(view, order);
+}
+
+void Session::pin(int rank) {
+  remember();
+  if (std::erase(order.pinned, rank) == 0) order.pinned.push_back(rank);
+}
+
+void Session::fold(int rank) {
+  remember();
+  if (std::erase(order.folded, rank) == 0) order.folded.push_back(rank);
 }
 
 void Session::go_back() {
   if (history_.empty()) return;
-  view = history_.back();
+  std::tie(view, order) = history_.back();
   history_.pop_back();
 }
 
@@ -305,7 +322,7 @@ void Session::set_axis_mode(AxisMode mode) {
   const bool whole = view.begin <= 0 && view.end >= length();
   const double playhead = moved(playback.position());
   const TimelineView next{moved(view.begin), moved(view.end), view.scroll_y};
-  if (measure) measure = Measure{moved(measure->from), moved(measure->to)};
+  if (measure) measure = Measure{moved(measure->from), moved(measure->to), measure->ranks};
   axis_mode = mode;
   playback.seek(playhead, length());
   // Forget the views of the other axis, because they mean nothing on this one.
@@ -446,7 +463,6 @@ bool points_at(const StoryStep& told, int rank, const Slice& slice) {
 
 StoryMoment moment_of(const Trace& trace, const Axis& axis, AxisMode mode, const StoryStep& told) {
   StoryMoment moment;
-  if (told.rank < trace.rank_count()) moment.rank = told.rank;
   // A rank or a pass as a whole is no moment.
   if (told.step < 0 && !told.lane) return moment;
   for (const Pass pass : kAllPasses)
@@ -466,7 +482,8 @@ StoryMoment moment_of(const Trace& trace, const Axis& axis, AxisMode mode, const
   const int step = told.step + (backward ? axis.forward_steps() : 0);
   const int end = backward ? axis.steps() : axis.forward_steps();
   if (told.step >= 0 && step < end)
-    moment.position = middle_of_step(axis, mode, std::max(moment.rank, 0), step);
+    moment.position = middle_of_step(
+        axis, mode, told.rank < trace.rank_count() ? std::max(told.rank, 0) : 0, step);
   return moment;
 }
 

@@ -63,7 +63,12 @@ double previous_step(const Axis& axis, AxisMode mode, int rank, double position)
 // panels share. Panels read and change only this, so it can be driven and tested without a screen.
 
 struct Measure {
-  double from = 0, to = 0;  // on the present axis
+  double from = 0, to = 0;   // on the present axis
+  std::vector<int> ranks{};  // empty: all
+
+  bool holds(int rank) const {
+    return ranks.empty() || std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
+  }
 };
 
 class Session {
@@ -85,6 +90,7 @@ class Session {
   bool show_help = false;
 
   TimelineView view;
+  RankOrder order;  // of the timeline's ranks
   Playback playback;
   std::optional<SliceId> selected;  // in the active document
   std::optional<SliceId> hovered;
@@ -93,6 +99,7 @@ class Session {
   std::string search_text;
   SearchResult found;
   std::size_t found_at = 0;
+  std::vector<SliceId> marked;  // beside what is found, as long as the mouse points at a bin
   bool search_open = false;
   bool show_table = false;    // of what is selected (selection.h)
   std::string copied;         // text for the clipboard; the window takes it from here
@@ -154,7 +161,9 @@ class Session {
   void set_axis_mode(AxisMode mode);  // keeps playhead and view at the same moments
   void set_search(std::string text);
   void set_view(const TimelineView& next);  // remembers the last view for go_back
-  void go_back();                           // to it
+  void pin(int rank);                       // moves a rank to the top, or back; remembered as well
+  void fold(int rank);                      // leaves one low row of a rank, or all again
+  void go_back();                           // to what was remembered last
   void seek(double position);
   void seek_step(int step);  // to the middle of step `step`, on the step axis
 
@@ -191,7 +200,9 @@ class Session {
   void begin_with_overview();
 
   double reached_ = 0;  // the end of the axis before the last follow()
-  std::vector<TimelineView> history_;
+  void remember();
+
+  std::vector<std::pair<TimelineView, RankOrder>> history_;
   using MomentKey = std::tuple<std::uint64_t, AxisMode, double>;
   mutable MomentKey moment_key_{0, AxisMode::time, 0};
   mutable RingMoment moment_;  // of moment_key_
@@ -214,7 +225,6 @@ bool points_at(const StoryStep& told, int rank, const Slice& slice);
 
 struct StoryMoment {
   std::optional<SliceId> slice;    // the slice that the playhead stands in
-  int rank = -1;                   // the paragraph's own; -1: of all
   std::optional<double> position;  // on the axis; none if the paragraph is about no moment
 };
 
@@ -237,7 +247,8 @@ Command go_on;  // to the story's next paragraph; without one, or at its end, li
 Command play_pause, story_back, step_forward, step_back, faster, slower;
 Command to_start, to_end;  // move the playhead
 Command zoom_in, zoom_out, pan_left, pan_right, fit_all, focus_selection;
-Command go_back;  // to the previous view
+Command go_back;              // to the previous view
+Command pin_rank, fold_rank;  // the selected one
 Command next_slice, previous_slice, follow_flow, follow_flow_back;
 Command search, next_found, previous_found;
 Command toggle_overview, toggle_order, toggle_flows, toggle_critical_path, toggle_axis;

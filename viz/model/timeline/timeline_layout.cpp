@@ -41,6 +41,22 @@ TimelineView framed(double begin, double end, double length, AxisMode mode, doub
   return placed((begin + end - width) / 2, width, length, scroll_y);
 }
 
+double round_step(double least) {
+  const double power = std::pow(10.0, std::floor(std::log10(least)));
+  for (const double times : {1.0, 2.0, 5.0})
+    if (times * power >= least * (1 - 1e-9)) return times * power;
+  return 10 * power;
+}
+
+ScaleKey scale_key(const Axis& axis, AxisMode mode, const TimelineView& view, int step, float width,
+                   float room) {
+  const double unit = mode == AxisMode::time ? 1 : static_cast<double>(axis.step_length_ns(step));
+  const double a_pixel = width > 0 ? unit * view.width() / static_cast<double>(width) : 0;
+  if (!(a_pixel * room >= 2.5)) return {};
+  const double ns = round_step(a_pixel * room / 2.5);  // at most the room
+  return {static_cast<float>(ns / a_pixel), std::llround(ns)};
+}
+
 double TimelineLayout::position_at(const TimelineView& view, float x) const {
   return width > 0 ? view.begin + view.width() * static_cast<double>(x) / width : view.begin;
 }
@@ -60,73 +76,121 @@ std::optional<std::uint32_t> TimelineLayout::row_at(const TimelineView& view, fl
 }
 
 const RowPlace* TimelineLayout::place_of(std::uint32_t row) const {
-  const auto found = std::partition_point(rows.begin(), rows.end(),
-                                          [&](const RowPlace& place) { return place.row < row; });
-  return found != rows.end() && found->row == row ? &*found : nullptr;
+  return row < index.size() && index[row] > 0 ? &rows[index[row] - 1] : nullptr;
 }
 
-TimelineLayout make_layout(const Trace& trace, float width, float height, float row_scale) {
+void TimelineLayout::add(const RowPlace& place) {
+  rows.push_back(place);
+  index.resize(std::max<std::size_t>(index.size(), place.row + 1), 0);
+  index[place.row] = static_cast<std::uint32_t>(rows.size());
+}
+
+namespace {
+
+// A Line is a row that is laid out. A rank without rows still takes the room of one.
+struct Line {
+  enum Size : std::uint8_t { full, message, empty, folded } size = full;
+  int rank = 0;
+  std::optional<std::uint32_t> row;
+};
+
+std::vector<Line> lines_of(const Trace& trace, const RankOrder& order) {
+  const auto is_in = [](const std::vector<int>& ranks, int rank) {
+    return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
+  };
+  std::vector<int> ranks = order.pinned;
+  for (int rank = 0; rank < trace.rank_count(); ++rank)
+    if (!is_in(order.pinned, rank)) ranks.push_back(rank);
+  std::vector<Line> lines;
+  for (const int rank : ranks) {
+    if (rank >= trace.rank_count() || is_unrecorded(trace, rank)) continue;
+    const RankTrack& track = trace.ranks[rank];
+    const bool folded = is_in(order.folded, rank);
+    const std::size_t before = lines.size();
+    for (std::uint32_t i = 0; i < track.lanes; ++i) {
+      const Lane& lane = trace.lanes[track.first_lane + i];
+      const bool message = trace.is_ring() && (lane.tid == static_cast<int>(RingLane::send) ||
+                                               lane.tid == static_cast<int>(RingLane::recv));
+      for (std::uint32_t row = lane.first_row; row < lane.first_row + lane.rows; ++row) {
+        if (folded && lines.size() > before) continue;
+        lines.push_back({folded ? Line::folded : message ? Line::message : Line::full, rank, row});
+      }
+    }
+    if (lines.size() == before) lines.push_back({Line::full, rank, std::nullopt});
+  }
+  return lines;
+}
+
+}  // namespace
+
+TimelineLayout make_layout(const Trace& trace, float width, float height, float row_scale,
+                           const RankOrder& order,
+                           const std::function<bool(std::uint32_t)>& has_slices) {
+  constexpr float kLeast = TimelineLayout::kMinRowHeight, kMost = TimelineLayout::kMaxRowHeight;
+  constexpr float kRoomForWords = 14;
   TimelineLayout layout;
   layout.width = width;
   layout.height = height;
-  std::size_t row_count = 0;  // a rank without rows still takes the room of one
-  std::vector<int> shown;
-  for (int r = 0; r < trace.rank_count(); ++r) {
-    if (is_unrecorded(trace, r)) continue;
-    shown.push_back(r);
-    const RankTrack& rank = trace.ranks[r];
-    std::size_t rows = 0;
-    for (std::uint32_t i = 0; i < rank.lanes; ++i) rows += trace.lanes[rank.first_lane + i].rows;
-    row_count += std::max<std::size_t>(rows, 1);
-  }
-  if (row_count == 0) return layout;
-
+  std::vector<Line> lines = lines_of(trace, order);
+  if (lines.empty()) return layout;
+  const auto count = [&lines](Line::Size size) {
+    return static_cast<float>(std::count_if(
+        lines.begin(), lines.end(), [size](const Line& line) { return line.size == size; }));
+  };
+  float gaps = 0;
+  for (std::size_t i = 1; i < lines.size(); ++i) gaps += lines[i].rank != lines[i - 1].rank ? 1 : 0;
   // Many ranks would leave no room between the gaps, so gaps shrink with the rows.
-  const auto gaps = static_cast<float>(shown.size() - 1);
-  const auto rows = static_cast<float>(row_count);
   float gap = TimelineLayout::kRankGap;
-  if ((height - gap * gaps) / rows < TimelineLayout::kRankGap) gap /= 3;
-  constexpr float kLeast = TimelineLayout::kMinRowHeight, kMost = TimelineLayout::kMaxRowHeight;
-  const float fit = std::clamp((height - gap * gaps) / rows, kLeast, kMost) * row_scale;
-  const float row_height = std::clamp(std::floor(fit), kLeast, 8 * kMost);
+  if ((height - gap * gaps) / static_cast<float>(lines.size()) < gap) gap /= 3;
+  const float folded = count(Line::folded);
+  float rows = static_cast<float>(lines.size()) - folded;  // that share what the others leave
+  float heights[] = {0, 0, kLeast, TimelineLayout::kFoldedHeight};  // by Line::Size
+  float fit = 0, row_height = 0;
+  const auto share = [&](float fixed) {
+    const float left = height - gap * gaps - folded * TimelineLayout::kFoldedHeight - fixed;
+    fit = std::clamp(left / std::max(rows, 1.0f), kLeast, kMost) * row_scale;
+    row_height = std::clamp(std::floor(fit), kLeast, 8 * kMost);
+  };
+  share(0);
+  if (has_slices && row_height < kRoomForWords) {
+    for (Line& line : lines)
+      if (line.row && line.size != Line::folded && !has_slices(*line.row)) line.size = Line::empty;
+    rows -= count(Line::empty);
+    share(count(Line::empty) * kLeast);
+  }
+  heights[Line::full] = heights[Line::message] = row_height;
   // Where rows are low, those of messages give half of their height to computing and waiting, whose
   // slices have words.
-  std::size_t messages = 0;
-  const auto is_message = [&](const Lane& lane) {
-    return trace.is_ring() && (lane.tid == static_cast<std::int64_t>(RingLane::send) ||
-                               lane.tid == static_cast<std::int64_t>(RingLane::recv));
-  };
-  for (const int r : shown)
-    for (std::uint32_t i = 0; i < trace.ranks[r].lanes; ++i) {
-      const Lane& lane = trace.lanes[trace.ranks[r].first_lane + i];
-      messages += is_message(lane) ? lane.rows : 0;
-    }
-  constexpr float kRoomForWords = 14;
-  const bool unequal = messages > 0 && messages < row_count && row_height < kRoomForWords;
-  const float low = unequal ? std::max(kLeast, std::floor(row_height / 2)) : row_height;
-  const auto few = static_cast<float>(messages);
-  const float high =
-      unequal ? std::clamp(std::floor((fit * rows - low * few) / (rows - few)), kLeast, kMost)
-              : row_height;
+  const float few = count(Line::message);
+  if (few > 0 && few < rows && row_height < kRoomForWords) {
+    const float low = heights[Line::message] = std::max(kLeast, std::floor(row_height / 2));
+    heights[Line::full] =
+        std::clamp(std::floor((fit * rows - low * few) / (rows - few)), kLeast, kMost);
+  }
 
   float y = 0;
-  layout.rows.reserve(row_count);
-  for (const int r : shown) {
-    if (r != shown.front()) y += gap;
-    const float top = y;
-    const RankTrack& rank = trace.ranks[r];
-    for (std::uint32_t i = 0; i < rank.lanes; ++i) {
-      const Lane& lane = trace.lanes[rank.first_lane + i];
-      for (std::uint32_t row = 0; row < lane.rows; ++row) {
-        layout.rows.push_back({lane.first_row + row, y, is_message(lane) ? low : high});
-        y += layout.rows.back().height;
-      }
+  for (const Line& line : lines) {
+    if (layout.ranks.empty() || layout.ranks.back().rank != line.rank) {
+      if (!layout.ranks.empty()) y += gap;
+      layout.ranks.push_back({line.rank, y, 0});
     }
-    if (y == top) y += row_height;
-    layout.ranks.push_back({r, top, y - top});
+    const float high = line.row ? heights[line.size] : row_height;
+    if (line.row) layout.add({*line.row, y, high});
+    y += high;
+    layout.ranks.back().height = y - layout.ranks.back().y;
   }
   layout.content_height = y;
   return layout;
+}
+
+std::vector<int> ranks_between(const TimelineLayout& layout, const TimelineView& view, float y0,
+                               float y1) {
+  std::vector<int> ranks;
+  const auto scroll = static_cast<float>(view.scroll_y);
+  for (const RankPlace& place : layout.ranks)
+    if (place.y < std::max(y0, y1) + scroll && place.y + place.height > std::min(y0, y1) + scroll)
+      ranks.push_back(place.rank);
+  return ranks;
 }
 
 std::pair<std::uint32_t, std::uint32_t> slices_near(const std::vector<Slice>& slices,

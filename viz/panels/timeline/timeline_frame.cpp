@@ -70,6 +70,27 @@ void draw_way_back(const PanelContext& context, const Box& corner) {
   if (touched.clicked) session.show_overview(true);
 }
 
+// Say below it what a length is in time. Steps of the step axis differ in that.
+void draw_scale_key(const TimelineFrame& frame, const Box& corner) {
+  const Session& session = frame.context.session;
+  const int step = std::max(session.step_now(session.active), 0);
+  const float x0 = corner.x0 + 6, y = corner.y1 - 6;
+  const ScaleKey key = scale_key(frame.document.axis, frame.mode, frame.view, step,
+                                 frame.body.width(), std::min(corner.width() - 12, 72.0f));
+  if (key.ns == 0) return;
+  const Color color = frame.context.palette.text_dim;
+  const float x1 = x0 + std::round(key.pixels);
+  fill({x0, y, x1, y + 1}, color);
+  for (const float x : {x0, x1 - 1}) fill({x, y - 3, x + 1, y + 4}, color);
+  draw_label(frame.context, {x0, y - 2}, {0, 1}, words_of_time(key.ns));
+  if (frame.mode == AxisMode::steps &&
+      touch("scale key", {corner.x0, y - 16, corner.x1, corner.y1}).hovered)
+    draw_meaning(frame.context,
+                 fmt::format("In {}. A step is as wide as any other, and as long as on its slowest "
+                             "rank.",
+                             step_name(frame.document.axis, step)));
+}
+
 void draw_nothing(const PanelContext& context, const Box& box) {
   const Trace& trace = context.session.document().trace;
   if (trace.slice_count == 0)
@@ -93,8 +114,7 @@ void fit_rows(TimelineFrame& frame, bool messages) {
   if (shown_ranks == 0) return;
   const float height = frame.body.height() / shown_ranks;
   const float gap = height >= 12 ? 4.0f : 0.0f;
-  layout.rows.clear();
-  layout.ranks.clear();
+  layout = {layout.width, layout.height, layout.height, {}, {}, {}};
   for (int r = 0; r < trace.rank_count(); ++r) {
     if (is_unrecorded(trace, r)) continue;
     const float y = height * layout.ranks.size();
@@ -119,11 +139,10 @@ void fit_rows(TimelineFrame& frame, bool messages) {
     float row_y = y;
     for (std::size_t k = 0; k < shown; ++k) {
       const float high = k == 0 && first_higher ? 2 * row_height : row_height;
-      layout.rows.push_back({rows[k], row_y, high});
+      layout.add({rows[k], row_y, high});
       row_y += high;
     }
   }
-  layout.content_height = frame.body.height();
 }
 
 // Draw the slices. Their picture is in texture slot `slot`.
@@ -135,7 +154,7 @@ void draw_slices(const TimelineFrame& frame, const std::string& slot) {
                    frame.view, {frame.mode, session.color_by, session.theme, dim_all}, image);
   };
   draw_picture(frame, slot, frame.body, paint, session.color_by, dim_all, frame.view,
-               frame.layout.content_height);
+               frame.layout.content_height, session.order.pinned, session.order.folded);
 }
 
 // Draw them, and everything that lies over them.
@@ -225,13 +244,18 @@ TimelineFrame make_frame(const PanelContext& context, const Document& shown, con
   // Use whole pixels, so that the picture of the slices lies on the screen's pixels.
   const Box whole{std::floor(body.x0), std::floor(body.y0), std::floor(body.x1),
                   std::floor(body.y1)};
-  TimelineFrame frame{context,
-                      shown,
-                      context.session.axis_mode,
-                      view,
-                      make_layout(shown.trace, whole.width(), whole.height(), row_scale),
-                      whole,
-                      &shown == &context.session.document()};
+  const bool active = &shown == &context.session.document();
+  TimelineFrame frame{context, shown, context.session.axis_mode, view, {}, whole, active};
+  const auto has_slices = [&](std::uint32_t row) {
+    const TimelineIndex::RowIndex& slices = shown.index.row(row);
+    const int rank = frame.rank_of(row);
+    const auto first = std::lower_bound(slices.ends.begin(), slices.ends.end(),
+                                        shown.axis.time_at(frame.mode, rank, view.begin));
+    return first != slices.ends.end() && slices.begins[first - slices.ends.begin()] <=
+                                             shown.axis.time_at(frame.mode, rank, view.end);
+  };
+  frame.layout = make_layout(shown.trace, whole.width(), whole.height(), row_scale,
+                             active ? context.session.order : RankOrder{}, has_slices);
   const double beyond = std::max(0.0f, frame.layout.content_height - whole.height());
   frame.view.scroll_y = std::clamp(view.scroll_y, 0.0, beyond);
   return frame;
@@ -312,7 +336,8 @@ void draw_timeline(const PanelContext& context) {
     }
     draw_legend(context.fonts, context.palette, {left, bottom + 4}, all.x1 - left, swatches);
   }
-  draw_way_back(context, {all.x0, all.y0, left, top});
+  draw_way_back(context, {all.x0, all.y0, left, all.y0 + kRulerHeight});
+  draw_scale_key(frame, {all.x0, all.y0, left, top});
   if (state.hovered_is_ours && session.hovered && state.gesture == TimelineState::Gesture::none)
     draw_slice_tooltip(frame, *session.hovered);
 }

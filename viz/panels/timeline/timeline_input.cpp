@@ -38,7 +38,7 @@ void scale_rows(const TimelineFrame& frame, float wheel) {
       std::clamp(before * static_cast<float>(std::pow(kRowNotch, static_cast<double>(wheel))),
                  kLeastRowScale, kMostRowScale);
   const TimelineLayout after =
-      make_layout(frame.trace(), frame.body.width(), frame.body.height(), state.row_scale);
+      make_frame(frame.context, frame.document, frame.body, frame.view, state.row_scale).layout;
   if (after.content_height == frame.layout.content_height) {
     state.row_scale = before;  // it has reached its limit
     return;
@@ -124,6 +124,9 @@ void drag_body(const TimelineFrame& frame) {
   }
   if (state.gesture == Gesture::measure && session.measure) {
     session.measure->to = snapped_position(frame, io.MousePos);
+    session.measure->ranks =
+        ranks_between(frame.layout, frame.view, state.pressed_at.y - frame.body.y0,
+                      io.MousePos.y - frame.body.y0);
   } else if (state.gesture == Gesture::pan) {
     ImGui::SetMouseCursor(ImGuiMouseCursor_ResizeAll);
     pan(frame);
@@ -219,15 +222,14 @@ void touch_map(const TimelineFrame& frame, const Box& map) {
 void touch_gutter(const TimelineFrame& frame, const Box& gutter) {
   if (!begin_touch("##gutter", gutter)) return;
   if (ImGui::IsItemHovered()) turn_wheel(frame, false);
-  if (!ImGui::IsItemHovered() || !ImGui::IsMouseClicked(ImGuiMouseButton_Left)) return;
+  if (!ImGui::IsItemHovered()) return;
   Session& session = frame.context.session;
-  const float y =
-      ImGui::GetIO().MousePos.y - frame.body.y0 + static_cast<float>(frame.view.scroll_y);
-  for (const RankPlace& place : frame.layout.ranks) {
-    if (y >= place.y && y < place.y + place.height) {
-      const int rank = place.rank;
+  const float y = ImGui::GetIO().MousePos.y - frame.body.y0;
+  for (const int rank : ranks_between(frame.layout, frame.view, y, y + 1)) {
+    if (ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) session.fold(rank);
+    if (ImGui::IsMouseClicked(ImGuiMouseButton_Left))
       session.select_rank(session.selected_rank == rank ? -1 : rank);
-    }
+    if (ImGui::IsMouseClicked(ImGuiMouseButton_Right)) session.pin(rank);
   }
 }
 

@@ -352,6 +352,9 @@ void draw_gutter(const TimelineFrame& frame, const Box& gutter) {
       const auto is_failed = std::find(failed.begin(), failed.end(), place.rank);
       const Color ink = is_failed != failed.end() ? palette.warning : palette.text;
       const float high = wrapped_height(font, rank_room, name);
+      const auto& pinned = session.order.pinned;
+      if (frame.active && std::find(pinned.begin(), pinned.end(), place.rank) != pinned.end())
+        arrowhead({x + text_width(font, name) + 6, middle - 3}, 0, -1, 6, palette.accent);
       if (text_width(font, name) > rank_room && high < y1 - y0)
         draw_wrapped(font, {x, middle - high / 2}, rank_room, ink, name);
       else

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "viz/model/session/format.h"
+#include "viz/model/session/selection.h"
 #include "viz/model/session/session.h"
 #include "viz/panels/timeline/timeline_frame.h"
 
@@ -75,14 +76,16 @@ void draw_steps(const TimelineFrame& frame) {
 void draw_found(const TimelineFrame& frame) {
   const Session& session = frame.context.session;
   if (!frame.active) return;
-  std::size_t drawn = 0;
-  for (const SliceId& id : session.found.slices) {
-    const std::optional<Box> box = frame.slice_box(id);
-    if (box && drawn++ < kMostHits) {
-      fill({box->x0, box->y1 - 2, std::max(box->x1, box->x0 + 2), box->y1},
-           frame.context.palette.accent);
+  const auto draw = [&](const std::vector<SliceId>& slices, float high, Color color) {
+    std::size_t drawn = 0;
+    for (const SliceId& id : slices) {
+      const std::optional<Box> box = frame.slice_box(id);
+      if (box && drawn++ < kMostHits)
+        fill({box->x0, box->y1 - high, std::max(box->x1, box->x0 + 2), box->y1}, color);
     }
-  }
+  };
+  draw(session.found.slices, 2, frame.context.palette.accent);
+  if (session.show_table) draw(session.marked, 4, frame.context.palette.warning);
 }
 
 void draw_selection(const TimelineFrame& frame) {
@@ -114,16 +117,34 @@ void draw_measure(const TimelineFrame& frame) {
   const double to = std::max(measure->from, measure->to);
   const float x0 = std::clamp(frame.x_at(from), frame.body.x0 - 2, frame.body.x1 + 2);
   const float x1 = std::clamp(frame.x_at(to), frame.body.x0 - 2, frame.body.x1 + 2);
-  fill({x0, frame.body.y0, x1, frame.body.y1}, with_alpha(palette.accent, 0.14));
-  draw_column(frame, x0, frame.body.y0, frame.body.y1, palette.accent);
-  draw_column(frame, x1, frame.body.y0, frame.body.y1, palette.accent);
-  const float y = frame.body.y0 + 18;
+  float y = frame.body.y1;
+  for (const RankPlace& place : frame.layout.ranks) {
+    if (!measure->holds(place.rank)) continue;
+    const float y0 = std::max(frame.y_at(place.y) - 1, frame.body.y0);
+    const float y1 = std::min(frame.y_at(place.y + place.height) + 1, frame.body.y1);
+    if (y0 >= y1) continue;
+    fill({x0, y0, x1, y1}, with_alpha(palette.accent, 0.14));
+    draw_column(frame, x0, y0, y1, palette.accent);
+    draw_column(frame, x1, y0, y1, palette.accent);
+    y = std::min(y, y0);
+  }
+  y = std::clamp(y + 18, frame.body.y0 + 18, std::max(frame.body.y1 - 40, frame.body.y0 + 18));
   fill({x0, y, x1, y + 1}, palette.accent);
   const std::string share = percent_text(frame.length() > 0 ? (to - from) / frame.length() : 0);
   const std::string text = frame.mode == AxisMode::time
                                ? fmt::format("{} · {} of the run", time_text(to - from), share)
                                : fmt::format("{:.2f} steps", to - from);
   draw_patch(frame, {(x0 + x1) / 2, y}, palette.accent, text);
+  std::vector<std::string> sums;
+  const auto& times = kept(std::tuple(frame.document.number, frame.mode, from, to, measure->ranks),
+                           [&] { return measured_times(frame.context.session); });
+  for (std::size_t kind = 0; kind < times.size(); ++kind)
+    if (times[kind] > 0)
+      sums.push_back(
+          fmt::format("{} {}", name_of(static_cast<Kind>(kind)), time_text(times[kind])));
+  if (!sums.empty())
+    draw_patch(frame, {(x0 + x1) / 2, y + 24}, palette.panel_border,
+               fmt::format("{}", fmt::join(sums, " · ")));
 }
 
 // ---
