@@ -376,11 +376,6 @@ std::vector<WhatIfFigure> figures_of(const WhatIf& what_if) {
 
 namespace {
 
-[[noreturn]] void refuse(std::string_view name, std::string_view value,
-                         const std::string& accepted) {
-  throw InputError(fmt::format("what-if {}: '{}' given; accepted: {}", name, value, accepted));
-}
-
 std::string setting_names() {
   std::string names;
   WhatIfSettings any;
@@ -474,7 +469,8 @@ void apply(WhatIfSettings& settings, const RunRates& rates, std::string_view tex
   read_all(settings, text);
   const auto require_at_most = [](std::string_view name, int value, int least, int most) {
     if (value > most)
-      refuse(name, std::to_string(value), fmt::format("an integer from {} to {}", least, most));
+      throw InputError(fmt::format("what-if {}: '{}' given; accepted: an integer from {} to {}",
+                                   name, value, least, most));
   };
   require_at_most("world-size", settings.world_size, 1, most_ranks(rates));
   require_at_most("cores", settings.cores, 1, most_ranks(rates));

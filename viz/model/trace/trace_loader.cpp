@@ -31,11 +31,6 @@ std::string trimmed(std::string text) {
   return text;
 }
 
-// Return `otherwise` for what the file names by text, and `number` for the rest.
-std::int64_t number_or(std::int64_t number, const std::string& text, std::int64_t otherwise) {
-  return text.empty() ? number : otherwise;
-}
-
 // ---
 // The dialect of PyTorch's profiler (Kineto). The kernel of an NCCL collective carries in its args
 // "Collective name", "dtype", "In msg nelems", "Out msg nelems" and, for point-to-point, "Src Rank"
@@ -109,6 +104,11 @@ class ForeignEvents {
     bool operator==(const Id&) const = default;
     bool operator<(const Id& other) const {
       return std::tie(number, text) < std::tie(other.number, other.text);
+    }
+    std::string name() const { return text.empty() ? std::to_string(number) : text; }
+    // Return the number, and `otherwise` for what is named by text.
+    std::int64_t number_or(std::int64_t otherwise) const {
+      return text.empty() ? number : otherwise;
     }
   };
   struct Process {
@@ -311,26 +311,23 @@ void ForeignEvents::make_rows(std::optional<std::int64_t> rank) {
   for (const std::uint32_t i : threads) {
     Thread& thread = threads_[i];
     const Process& process = processes_[thread.process];
-    const std::string pid =
-        process.id.text.empty() ? fmt::format("{}", process.id.number) : process.id.text;
+    const std::string pid = process.id.name(), tid = thread.id.name();
     const bool is_new = rank ? trace_.ranks.empty() : thread.process != present;
     present = thread.process;
     if (is_new)
-      trace_.ranks.push_back(
-          {.pid = rank ? *rank : number_or(process.id.number, process.id.text, present),
-           .name = rank                   ? fmt::format("rank {}", *rank)
-                   : process.name.empty() ? pid
+      trace_.ranks.push_back({.pid = rank ? *rank : process.id.number_or(present),
+                              .name = rank ? fmt::format("rank {}", *rank)
+                                      : process.name.empty()
+                                          ? pid
                                           : fmt::format("{} {}", process.name, pid),
-           .first_lane = static_cast<std::uint32_t>(trace_.lanes.size()),
-           .lanes = 0});
-    const std::string tid =
-        thread.id.text.empty() ? fmt::format("{}", thread.id.number) : thread.id.text;
+                              .first_lane = static_cast<std::uint32_t>(trace_.lanes.size()),
+                              .lanes = 0});
     std::string name = thread.device         ? fmt::format("stream {}", tid)
                        : thread.name.empty() ? fmt::format("thread {}", tid)
                                              : thread.name;
     if (thread.device && rank && many_devices) name = fmt::format("GPU {} {}", pid, name);
-    append_lane(trace_, trace_.ranks.size() - 1, number_or(thread.id.number, thread.id.text, i),
-                std::move(name), rows_of(std::move(thread.slices)));
+    append_lane(trace_, trace_.ranks.size() - 1, thread.id.number_or(i), std::move(name),
+                rows_of(std::move(thread.slices)));
   }
 }
 

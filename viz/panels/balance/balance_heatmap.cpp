@@ -14,16 +14,13 @@ constexpr float kNumberHeight = 16;
 
 // Return the colour of a share in [-1, 1]. Keep zero apart from small values: a cell without work
 // shows the empty ground. Of `differences`, small ones are quiet, and those below zero are cold.
-Color heat_color(const Palette& palette, bool warm, bool differences, double share) {
+Color heat_color(const Palette& palette, const HeatPaint& paint, double share) {
+  const bool warm = paint.metric.is_waiting(), differences = paint.usual != nullptr;
   const Color strong = (differences ? share > 0 : warm) ? palette.warning : palette.accent;
   const Color ground = mix(palette.panel, palette.text, 0.05);
   if (differences) return mix(ground, strong, 0.92 * std::min(std::abs(share), 1.0));
   if (!(share > 0)) return ground;
   return mix(ground, strong, 0.10 + 0.82 * std::min(share, 1.0));
-}
-
-Color heat_color(const Palette& palette, const HeatPaint& paint, double share) {
-  return heat_color(palette, paint.metric.is_waiting(), paint.usual != nullptr, share);
 }
 
 // Paint the cells, so that thousands cost no more than a few. A pixel of several cells shows the

@@ -63,7 +63,8 @@ void draw_slot_tooltip(const PanelContext& context, std::size_t index, int rank,
 }
 
 // Draw the name of a recording. A click shows that recording alone.
-void draw_title(const PanelContext& context, std::size_t index, const Box& box) {
+void draw_title(const PanelContext& context, std::size_t index, const Box& box,
+                const CompareScale&) {
   Session& session = context.session;
   const Trace& trace = session.documents[index].trace;
   const Palette& palette = context.palette;
@@ -229,52 +230,38 @@ void draw_columns(const PanelContext& context, ImVec2 room) {
     ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthFixed, names);
     for (int i = 0; i < count; ++i)
       ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthFixed, wide);
-    const auto row = [&](float height, const auto& draw_first, const auto& draw) {
+    const struct {
+      float height;
+      const char *name, *about;
+      void (*draw)(const PanelContext&, std::size_t, const Box&, const CompareScale&);
+    } rows[] = {
+        {kTitle, "", "", draw_title},
+        {mask, "Mask",
+         session.mask_order == MaskOrder::local
+             ? "queries down, keys across, rank by rank; colour: owner of the key"
+             : "queries down, keys across, by position; colour: owner of the key",
+         draw_mask_and_figures},
+        {heat, "Pairs", "by rank and step; stronger is more", draw_heat},
+        {kStripRuler + strip, "Timeline",
+         session.axis_mode == AxisMode::time ? "on one clock" : "by ring step", draw_strip}};
+    for (const auto& row : rows) {
       ImGui::TableNextRow();
       for (int i = -1; i < count; ++i) {
         ImGui::TableNextColumn();
         const Box all = content_box();
-        const Box box{all.x0, all.y0 + kGap, all.x1, all.y0 + kGap + height};
+        const Box box{all.x0, all.y0 + kGap, all.x1, all.y0 + kGap + row.height};
         ImGui::PushID(i);
-        if (i < 0)
-          draw_first(box);
-        else
-          draw(context, static_cast<std::size_t>(i), box);
+        if (i >= 0) {
+          row.draw(context, static_cast<std::size_t>(i), box, scale);
+        } else {
+          const float below = draw_name(context, box, row.name, row.about);
+          if (row.draw == draw_mask_and_figures)
+            choose_mask_order(context, {box.x0 - 4, below + 8}, {"global", "local"});
+        }
         ImGui::PopID();
-        ImGui::Dummy({1, height + 2 * kGap});
+        ImGui::Dummy({1, row.height + 2 * kGap});
       }
-    };
-    row(
-        kTitle, [](const Box&) {}, draw_title);
-    const auto scaled = [&](auto draw) {
-      return [&scale, draw](const PanelContext& with, std::size_t index, const Box& box) {
-        draw(with, index, box, scale);
-      };
-    };
-    row(
-        mask,
-        [&](const Box& box) {
-          const float below =
-              draw_name(context, box, "Mask",
-                        session.mask_order == MaskOrder::local
-                            ? "queries down, keys across, rank by rank; colour: owner of the key"
-                            : "queries down, keys across, by position; colour: owner of the key");
-          choose_mask_order(context, {box.x0 - 4, below + 8}, {"global", "local"});
-        },
-        scaled(draw_mask_and_figures));
-    row(
-        heat,
-        [&](const Box& box) {
-          draw_name(context, box, "Pairs", "by rank and step; stronger is more");
-        },
-        scaled(draw_heat));
-    row(
-        kStripRuler + strip,
-        [&](const Box& box) {
-          draw_name(context, box, "Timeline",
-                    session.axis_mode == AxisMode::time ? "on one clock" : "by ring step");
-        },
-        scaled(draw_strip));
+    }
     for (const ComparedFigure& figure : session.comparison.figures)
       draw_figure_row(context, figure);
     ImGui::EndTable();
@@ -376,9 +363,8 @@ void draw_difference(const PanelContext& context, const Box& box) {
                fmt::format("They differ in {}.", difference.refusal));
     return;
   }
-  y += draw_wrapped(context.fonts.title, {box.x0 + 2, y}, box.width() - 4, context.palette.text,
-                    difference.headline) +
-       16;
+  y += 16 + draw_headline(context, {box.x0 + 2, y}, box.width() - 4, context.palette.text,
+                          difference.headline);
   const float left = std::floor(box.width() * 0.42f);
   float below = draw_waterfall(context, {box.x0 + 2, y}, left - 20, difference, comparison.names[0],
                                comparison.names[at]);
@@ -412,15 +398,9 @@ void draw_compare(const PanelContext& context) {
     top += 32;
     if (session.difference) return draw_difference(context, {whole.x0, top, whole.x1, whole.y1});
   }
-  if (!session.comparison.headline.empty()) {
-    const float width = whole.width() - 4;
-    const ImFont* font = text_width(context.fonts.title, session.comparison.headline) <= width
-                             ? context.fonts.title
-                             : context.fonts.text;
-    top += draw_wrapped(font, {whole.x0 + 2, top}, width, context.palette.text,
-                        session.comparison.headline) +
-           8;
-  }
+  if (!session.comparison.headline.empty())
+    top += 8 + draw_headline(context, {whole.x0 + 2, top}, whole.width() - 4, context.palette.text,
+                             session.comparison.headline);
   ImGui::SetCursorScreenPos({whole.x0, top});
   draw_columns(context, {whole.width(), whole.y1 - top});
 }

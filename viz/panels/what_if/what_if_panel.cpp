@@ -97,11 +97,10 @@ std::string factor_text(double factor) {
 
 // Offer the recorded mask, the simplest masks and the current one, each once.
 void mask_row(const PanelContext& context, WhatIfSettings& settings, const std::string& recorded) {
-  std::vector<std::string> masks = {recorded};
-  for (const std::string mask : {"full", "causal"})
-    if (mask != recorded) masks.push_back(mask);
-  if (std::find(masks.begin(), masks.end(), settings.mask) == masks.end())
-    masks.push_back(settings.mask);
+  std::vector<std::string> masks;
+  for (const std::string& mask :
+       std::vector<std::string>{recorded, "full", "causal", settings.mask})
+    if (std::find(masks.begin(), masks.end(), mask) == masks.end()) masks.push_back(mask);
   std::vector<std::string> words;
   for (const std::string& mask : masks) words.push_back(fitted(context.fonts.small, mask, 110));
   const auto chosen = std::find(masks.begin(), masks.end(), settings.mask) - masks.begin();
@@ -275,13 +274,11 @@ void draw_figure(const PanelContext& context, const WhatIfFigure& figure, const 
 float draw_words(const PanelContext& context, ImVec2 at, float width) {
   const WhatIf& what_if = *context.session.what_if;
   const std::string headline = headline_of(what_if), trust = trust_of(what_if);
-  const ImFont* font = text_width(context.fonts.title, headline) <= width ? context.fonts.title
-                                                                          : context.fonts.strong;
   const bool twice = !trust.empty() && trust != headline;
   const Prediction* shown = what_if.shown();
   const bool refused = shown != nullptr && !shown->refusal.empty();
-  const float high = draw_wrapped(
-      font, at, width, refused ? context.palette.warning : context.palette.text, headline);
+  const float high = draw_headline(
+      context, at, width, refused ? context.palette.warning : context.palette.text, headline);
   return std::max(high, 26.0f) + 8 +
          (twice ? draw_wrapped(context.fonts.small, {at.x, at.y + high + 2}, width,
                                context.palette.text_dim, trust)
