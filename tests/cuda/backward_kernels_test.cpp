@@ -211,13 +211,16 @@ TEST(OnePass, StepWithoutQueriesLeavesZeros) {
   }
 }
 
-// One key short of a full tile.
-TEST(OnePass, TileThatIsFullButForItsLastKey) {
-  if (skip_without_device(backward_one_pass_kernel.limits)) return;
-  StepCase tested{.seqlen = 150, .head_dim = 128, .mask = "prefix:63", .dtype = DType::bf16};
-  expect_matches_oracle(backward_one_pass_kernel, tested);
-  tested.mask = "prefix:127";
-  expect_matches_oracle(backward_one_pass_kernel, tested);
+// One key, or one query, short of a full tile.
+TEST(OnePass, TileThatIsFullButForItsLastRow) {
+  for (const Kernel* kernel : {&backward_tensor_cores_kernel, &backward_one_pass_kernel}) {
+    if (skip_without_device(kernel->limits)) return;
+    for (const char* const mask :
+         {"prefix:63", "prefix:127", "documents:159,41", "documents:191,9"})
+      expect_matches_oracle(
+          *kernel,
+          {.heads = 1, .seqlen = 200, .head_dim = 128, .mask = mask, .dtype = DType::bf16});
+  }
 }
 
 }  // namespace

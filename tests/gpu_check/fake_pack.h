@@ -2,17 +2,9 @@
 // goes wrong in it can be chosen.
 #pragma once
 
-#include <gtest/gtest.h>
-#include <rapidjson/document.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <map>
-#include <sstream>
-#include <string>
+#include "tests/app/program.h"
 
 namespace ringscope {
 
@@ -20,17 +12,6 @@ namespace ringscope {
 inline void skip_without_python() {
   static const bool is_there = std::system("command -v python3 >/dev/null 2>&1") == 0;
   if (!is_there) GTEST_SKIP() << "there is no python3";
-}
-
-struct Ended {
-  int status = -1;
-  std::string out, err;
-};
-
-inline std::string text_of(const std::filesystem::path& path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
 }
 
 class FakePack {
@@ -100,7 +81,7 @@ cat >"$out" <<'END'
            figure + "\": " + std::to_string(value) + "\n    }";
   }
 
-  Ended run(const std::string& arguments = "", const std::string& environment = "") const {
+  ProgramResult run(const std::string& arguments = "", const std::string& environment = "") const {
     const std::string command =
         "cd '" + (root / "out").string() +
         "' && python=$(python3 -c 'import sys; print(sys.executable)') && env PATH='" +
@@ -109,8 +90,8 @@ cat >"$out" <<'END'
         (root / "bin").string() + "' --logs '" + (root / "logs").string() + "' --commit 123abc " +
         arguments + " >'" + (root / "stdout").string() + "' 2>'" + (root / "stderr").string() + "'";
     const int status = std::system(command.c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text_of(root / "stdout"),
-            text_of(root / "stderr")};
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, contents_of(root / "stdout"),
+            contents_of(root / "stderr")};
   }
 
   // The results file of this name, or the last one that is there.
@@ -118,7 +99,7 @@ cat >"$out" <<'END'
     rapidjson::Document document;
     for (const auto& file : std::filesystem::directory_iterator(root / "out"))
       if (file.path().extension() == ".json" && (name.empty() || file.path().filename() == name))
-        document.Parse(text_of(file.path()).c_str());
+        document.Parse(contents_of(file.path()).c_str());
     return document;
   }
   void remove_results() const {

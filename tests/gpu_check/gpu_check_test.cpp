@@ -1,10 +1,5 @@
 // A gpu-check on a pack of fakes: what it runs and in which order, what it makes of each way to
 // fail, and that it always leaves a results file.
-#include <gtest/gtest.h>
-#include <rapidjson/document.h>
-
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 
@@ -44,7 +39,7 @@ class GpuCheck : public testing::Test {
 
 TEST_F(GpuCheck, WhenAllIsWell) {
   std::ofstream(pack.root / "logs/tests-list.out") << "OfAnOldPack.\n  Test\n";
-  const Ended ended = pack.run("--out run.json");
+  const ProgramResult ended = pack.run("--out run.json");
   EXPECT_EQ(ended.status, 0) << ended.out << ended.err;
   const auto r = pack.results("run.json");
   ASSERT_TRUE(r.IsObject());
@@ -68,7 +63,7 @@ TEST_F(GpuCheck, WhenAllIsWell) {
   const std::string list = "tar -tzf '" + (pack.root / "out/run.logs.tar.gz").string() + "' >'" +
                            (pack.root / "list").string() + "'";
   ASSERT_EQ(std::system(list.c_str()), 0);
-  EXPECT_NE(text_of(pack.root / "list").find("./device.out\n"), std::string::npos);
+  EXPECT_NE(contents_of(pack.root / "list").find("./device.out\n"), std::string::npos);
 }
 
 TEST_F(GpuCheck, ClocksOfEachPartAndCountersOfTheBestKernels) {
@@ -111,7 +106,7 @@ TEST_F(GpuCheck, NamesItsFileByGpuAndDateAndOverwritesNone) {
 
 TEST_F(GpuCheck, WithoutAGpu) {
   pack.program("bin/gpu_device", "echo 'no NVIDIA driver is there' >&2; exit 3");
-  const Ended ended = pack.run();
+  const ProgramResult ended = pack.run();
   EXPECT_EQ(ended.status, 3);
   EXPECT_EQ(ended.err, "gpu-check: no GPU: no NVIDIA driver is there\n");
   EXPECT_EQ(ended.out, "");
@@ -121,7 +116,7 @@ TEST_F(GpuCheck, WithoutAGpu) {
 TEST_F(GpuCheck, AKernelThatFailsIsNotVerifiedAndTheOthersAre) {
   for (const char* const how : {"fails", "crashes"}) {
     pack.remove_results();
-    const Ended ended =
+    const ProgramResult ended =
         pack.run("--parts 'kernel tests,more backward'",
                  std::string("FAKE_TESTS=") + how + "=Ladder/EveryKernel.IsRight/05");
     EXPECT_EQ(ended.status, 1) << how;
@@ -147,8 +142,9 @@ TEST_F(GpuCheck, ACrashElsewhereLeavesNoKernelVerified) {
 
 // Nothing is known against any kernel when a suite hangs.
 TEST_F(GpuCheck, WhatHangsIsCutOffAndTheRestRuns) {
-  const Ended ended = pack.run("--hangs-after " + std::to_string(1 + 5 * seconds_of_a_run()),
-                               "FAKE_TESTS='hangs=Ladder/EveryKernel.IsRight/05 hangs=Backward.*'");
+  const ProgramResult ended =
+      pack.run("--hangs-after " + std::to_string(1 + 5 * seconds_of_a_run()),
+               "FAKE_TESTS='hangs=Ladder/EveryKernel.IsRight/05 hangs=Backward.*'");
   EXPECT_EQ(ended.status, 1);
   const auto r = results();
   ASSERT_TRUE(r.IsObject()) << ended.out << ended.err;
@@ -197,8 +193,9 @@ TEST_F(GpuCheck, KernelsThatDisagreeAreNotVerified) {
 
 TEST_F(GpuCheck, WhatMeasuresMayLackTime) {
   const double enough = 3 + 10 * seconds_of_a_run();
-  pack.program("bin/gpu_carried_state", "sleep 1000");
-  const Ended ended = pack.run("--seconds " + std::to_string(enough + enough / 3));
+  pack.program("bin/gpu_carried_state", "sleep 10000");
+  // Small problems have no other limit, which on a busy machine would end before this one.
+  const ProgramResult ended = pack.run("--small --seconds " + std::to_string(enough + enough / 3));
   EXPECT_EQ(ended.status, 0) << ended.out << ended.err;
   const auto r = results();
   EXPECT_TRUE(r["passed"].GetBool());
@@ -267,7 +264,7 @@ TEST_F(GpuCheck, BenchmarksThatFail) {
 TEST_F(GpuCheck, BadUsage) {
   for (const char* const arguments :
        {"--what x", "--seconds", "--seconds zero", "--seconds -1", "--parts smoke,what"}) {
-    const Ended ended = pack.run(arguments);
+    const ProgramResult ended = pack.run(arguments);
     EXPECT_EQ(ended.status, 2) << arguments;
     EXPECT_EQ(std::count(ended.err.begin(), ended.err.end(), '\n'), 1) << ended.err;
   }
@@ -288,14 +285,14 @@ TEST(GpuCheckTables, StandInThePage) {
                          "' >'" + out + "'")
                             .c_str()),
             0);
-  const std::string page = text_of(source + "/cuda/README.md"), begin = "<!-- measured -->\n";
+  const std::string page = contents_of(source + "/cuda/README.md"), begin = "<!-- measured -->\n";
   const std::size_t from = page.find(begin) + begin.size();
-  EXPECT_EQ(page.substr(from, page.find("<!-- /measured -->") - from), text_of(out));
+  EXPECT_EQ(page.substr(from, page.find("<!-- /measured -->") - from), contents_of(out));
 
   // And the lesson about them has the same figures.
   rapidjson::Document results;
-  results.Parse(text_of(last).c_str());
-  const std::string lesson = text_of(source + "/lessons/27_gpu_measured/README.md");
+  results.Parse(contents_of(last).c_str());
+  const std::string lesson = contents_of(source + "/lessons/27_gpu_measured/README.md");
   int found = 0;
   for (const auto& measured : results["benchmarks"].GetArray()) {
     const std::string name = measured["name"].GetString();
@@ -339,15 +336,15 @@ TEST_F(GpuCheckPack, UnpacksItsProgramsAndRunsThem) {
   EXPECT_FALSE(fs::exists(pack.root / "bin"));
   for (int run = 0; run < 2; ++run) {
     EXPECT_EQ(status_of("./gpu-check --out run.json --logs logs >stdout 2>&1"), 0)
-        << text_of(pack.root / "stdout");
-    EXPECT_NE(text_of(pack.root / "run.json").find("456def"), std::string::npos);
+        << contents_of(pack.root / "stdout");
+    EXPECT_NE(contents_of(pack.root / "run.json").find("456def"), std::string::npos);
     fs::remove(pack.root / "run.json");
     fs::remove(pack.root / "programs.tar.xz");  // the second time all is there
   }
   fs::remove_all(pack.root / "bin");
   std::ofstream(pack.root / "programs.tar.xz") << "cut off";
   EXPECT_EQ(status_of("./gpu-check 2>stderr"), 3);
-  const std::string said = text_of(pack.root / "stderr");
+  const std::string said = contents_of(pack.root / "stderr");
   EXPECT_TRUE(said.starts_with("gpu-check: can't unpack ")) << said;
   EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
 }
@@ -355,7 +352,7 @@ TEST_F(GpuCheckPack, UnpacksItsProgramsAndRunsThem) {
 TEST_F(GpuCheckPack, WithoutPython) {
   pack.program("path/python3", "exit 127");
   EXPECT_EQ(status_of("PATH=\"$PWD/path:/usr/bin:/bin\" ./gpu-check 2>stderr"), 2);
-  EXPECT_EQ(text_of(pack.root / "stderr"), "gpu-check: missing: python3, 3.7 or later\n");
+  EXPECT_EQ(contents_of(pack.root / "stderr"), "gpu-check: missing: python3, 3.7 or later\n");
 }
 
 // The launcher says so before it builds anything.
@@ -367,24 +364,21 @@ TEST(GpuCheckLauncher, WithoutADriver) {
       (std::string(RINGSCOPE_SOURCE_DIR) + "/ringscope gpu-check 2>'" + err.string() + "'")
           .c_str());
   EXPECT_EQ(WEXITSTATUS(status), 3);
-  const std::string said = text_of(err);
+  const std::string said = contents_of(err);
   fs::remove(err);
   EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
   EXPECT_NE(said.find("no NVIDIA driver"), std::string::npos) << said;
 }
 
 // Results files become the kernel table's `verified` when a build is configured.
-class VerifiedRuns : public testing::Test {
+class VerifiedRuns : public ProgramTest {
  protected:
   VerifiedRuns() {
-    std::string pattern = (fs::temp_directory_path() / "ringscope-verified-XXXXXX").string();
-    root = mkdtemp(pattern.data());
     fs::create_directories(root / "bench/results");
     std::ofstream(root / "CMakeLists.txt")
         << "cmake_minimum_required(VERSION 3.22)\nproject(x NONE)\ninclude(" RINGSCOPE_SOURCE_DIR
            "/cuda/kernels/verified.cmake)\n";
   }
-  ~VerifiedRuns() override { fs::remove_all(root); }
 
   void add(const std::string& file, const std::string& date, const std::string& kernels,
            const std::string& gpu = "NVIDIA H1") const {
@@ -395,11 +389,11 @@ class VerifiedRuns : public testing::Test {
   std::string configured() const {
     const std::string command = "cmake -G Ninja -S '" + root.string() + "' -B '" +
                                 (root / "b").string() + "' >'" + (root / "log").string() + "' 2>&1";
-    EXPECT_EQ(std::system(command.c_str()), 0) << text_of(root / "log");
-    return text_of(root / "b/verified.cpp");
+    EXPECT_EQ(std::system(command.c_str()), 0) << contents_of(root / "log");
+    return contents_of(root / "b/verified.cpp");
   }
 
-  fs::path root;
+  const fs::path root = path("");
 };
 
 TEST_F(VerifiedRuns, NewestThatPassedOfEachKernel) {
@@ -446,7 +440,7 @@ exec ')" RINGSCOPE_MODEL_TESTS R"(' "$@")");
   }
   // Return how long the tests of all kernels took.
   double run_without_faults() const {
-    const Ended ended = pack.run("--small --seconds 3600 --out run.json", "FAKE_TORCH=no");
+    const ProgramResult ended = pack.run("--small --seconds 3600 --out run.json", "FAKE_TORCH=no");
     EXPECT_EQ(ended.status, 0) << ended.out << ended.err;
     double seconds = 1;
     const auto r = pack.results("run.json");
@@ -464,7 +458,7 @@ exec ')" RINGSCOPE_MODEL_TESTS R"(' "$@")");
   }
   // The table that a build makes of a run, if it had been on a GPU.
   std::string table_of_run() const {
-    std::string report = text_of(pack.root / "out/run.json");
+    std::string report = contents_of(pack.root / "out/run.json");
     std::ofstream(root / "bench/results/run.json") << report;
     EXPECT_EQ(configured().find("host model"), std::string::npos) << "a model verifies nothing";
     const std::string name = "host model";
@@ -496,7 +490,7 @@ TEST_F(Rehearsal, OnTheModelOfAGpu) {
   for (const char* const name : {"gpu_carried_state", "gpu_ring_balance", "ringscope"})
     fs::copy(made_up.root / "bin" / name, pack.root / "bin" / name,
              fs::copy_options::overwrite_existing);
-  const Ended ended =
+  const ProgramResult ended =
       pack.run("--small --seconds 3600 --out run.json --hangs-after " + std::to_string(3 * seconds),
                "RINGSCOPE_FAULTS='hangs=3 wrong=6 waits=7 crashes=9'");
   EXPECT_EQ(ended.status, 1) << ended.out << ended.err;

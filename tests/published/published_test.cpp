@@ -1,16 +1,10 @@
 // bench/published as a program: its score on the project's own measurements, files that it does not
 // know, and files that are wrong.
-#include <gtest/gtest.h>
-#include <sys/wait.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
-#include <string>
-#include <vector>
+
+#include "tests/app/program.h"
 
 namespace ringscope {
 namespace published_test {
@@ -20,46 +14,23 @@ constexpr const char* kHeader =
     "source,hardware,link,world_size,seqlen,batch,heads,kv_heads,head_dim,dtype,mask,pass,scheme,"
     "metric,value,note\n";
 
-struct Ended {
-  int status = -1;
-  std::string out, err;
-};
-
-std::string text_of(const std::string& path) {
-  std::ostringstream text;
-  text << std::ifstream(path, std::ios::binary).rdbuf();
-  return text.str();
-}
-
-class Published : public testing::Test {
+class Published : public ProgramTest {
  protected:
-  Published() {
-    std::string pattern =
-        (std::filesystem::temp_directory_path() / "ringscope-published-XXXXXX").string();
-    folder_ = mkdtemp(pattern.data());
-  }
-  ~Published() override { std::filesystem::remove_all(folder_); }
-
-  std::string path(const std::string& name) const { return folder_ + "/" + name; }
   std::string file(const std::string& text) const {
-    std::ofstream(path("in.csv"), std::ios::binary) << text;
+    write_text("in.csv", text);
     return path("in.csv");
   }
-  Ended run(const std::string& arguments) const {
-    const std::string command = std::string("'") + RINGSCOPE_PUBLISHED + "' " + arguments + " >'" +
-                                path("out") + "' 2>'" + path("err") + "'";
-    const int status = std::system(command.c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text_of(path("out")),
-            text_of(path("err"))};
+  ProgramResult run(const Strings& arguments) const {
+    return run_words(Strings{RINGSCOPE_PUBLISHED} + arguments);
   }
-  Ended run_on(const std::string& csv, const std::string& more = "") const {
-    return run("--csv '" + csv + "' " + more);
+  ProgramResult run_on(const std::string& csv, const Strings& more = {}) const {
+    return run(Strings{"--csv", csv} + more);
   }
   // Return the table of every row as the page of a file has it, cell by cell.
   std::vector<std::vector<std::string>> rows_of(const std::string& csv) const {
-    const Ended ended = run_on(csv, "--page '" + path("page.md") + "'");
+    const ProgramResult ended = run_on(csv, {"--page", path("page.md")});
     EXPECT_EQ(ended.status, 0) << ended.err;
-    const std::string page = text_of(path("page.md"));
+    const std::string page = contents_of(path("page.md"));
     std::istringstream table(page.substr(page.find("## Every row")));
     std::vector<std::vector<std::string>> rows;
     for (std::string line; std::getline(table, line);) {
@@ -70,9 +41,6 @@ class Published : public testing::Test {
     rows.erase(rows.begin(), rows.begin() + 4);  // the headline and the head
     return rows;
   }
-
- private:
-  std::string folder_;
 };
 
 struct LastLine {
@@ -92,7 +60,7 @@ LastLine last_line(const std::string& out) {
 }
 
 TEST_F(Published, PredictsWhatWasMeasured) {
-  const Ended ended = run("");
+  const ProgramResult ended = run({});
   ASSERT_EQ(ended.status, 0) << ended.err;
   const LastLine line = last_line(ended.out);
   EXPECT_LE(line.mape, 10);
@@ -138,7 +106,7 @@ TEST_F(Published, TakesWhatItDoesNotKnow) {
   const auto rows = rows_of(file(text));
   EXPECT_EQ(rows.size(), 6u);
   for (const std::vector<std::string>& row : rows) EXPECT_GT(std::stod(row.at(9)), 0);
-  const Ended ended = run_on(path("in.csv"));
+  const ProgramResult ended = run_on(path("in.csv"));
   EXPECT_NE(ended.out.find("| a, \"b\" | 1 |"), ended.out.npos) << ended.out;
   const LastLine line = last_line(ended.out);
   EXPECT_EQ(line.pairs, 1);
@@ -170,7 +138,7 @@ TEST_F(Published, RefusesWhatIsNoMeasurement) {
       {std::string(100, '\0'), "header"},
   };
   for (const auto& [text, named] : refused) {
-    const Ended ended = run_on(file(text));
+    const ProgramResult ended = run_on(file(text));
     EXPECT_EQ(ended.status, 2) << text;
     EXPECT_EQ(ended.out, "");
     EXPECT_NE(ended.err.find(named), ended.err.npos) << ended.err;
@@ -184,18 +152,18 @@ TEST_F(Published, RefusesWhatIsNoMeasurement) {
 // What a row says and nobody knows is told.
 TEST_F(Published, NamesWhatItDoesNotKnow) {
   const std::string begin = kHeader + std::string("x,8xH100,,8,65536,1,32,8,128,bf16,causal,");
-  const Ended pass = run_on(file(begin + "sideways,ring,ms,9,\n"));
+  const ProgramResult pass = run_on(file(begin + "sideways,ring,ms,9,\n"));
   EXPECT_EQ(pass.status, 0);
   EXPECT_NE(pass.out.find("line 2, no such pass: sideways."), std::string::npos) << pass.out;
-  const Ended scheme = run_on(file(begin + "fwd,wormhole,ms,9,\n"));
+  const ProgramResult scheme = run_on(file(begin + "fwd,wormhole,ms,9,\n"));
   EXPECT_NE(scheme.out.find("Schemes of 1 rows are not known"), std::string::npos) << scheme.out;
   EXPECT_EQ(run_on(file(begin + "fwd,ring,ms,9,\n")).out.find("not known"), std::string::npos);
 }
 
 TEST_F(Published, WritesThePageThatIsThere) {
-  ASSERT_EQ(run("--page '" + path("page.md") + "'").status, 0);
-  EXPECT_TRUE(text_of(path("page.md")) ==
-              text_of(RINGSCOPE_SOURCE_DIR "/bench/published/scoreboard.md"))
+  ASSERT_EQ(run({"--page", path("page.md")}).status, 0);
+  EXPECT_TRUE(contents_of(path("page.md")) ==
+              contents_of(RINGSCOPE_SOURCE_DIR "/bench/published/scoreboard.md"))
       << "write it with: build/release/bench/published --page bench/published/scoreboard.md";
 }
 
