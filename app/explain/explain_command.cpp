@@ -122,9 +122,9 @@ Explanation explain_recording(const std::string& path, const Recording& recordin
   const auto lack = std::count_if(recording.events.begin(), recording.events.end(), is_empty);
   std::string note = path + " is cut off; what is whole was read";
   if (how == HowWhole::part)
-    note +=
-        fmt::format(", which is too little to say why the run took so long: {} of {} ranks lack",
-                    lack, recording.events.size());
+    note += ", which is too little to say why the run took so long: " +
+            (lack > 0 ? fmt::format("{} of {} ranks lack", lack, recording.events.size())
+                      : std::string("slices lack"));
   why.notes.insert(why.notes.begin(), note + ".");
   return why;
 }

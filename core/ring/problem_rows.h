@@ -60,7 +60,7 @@ void describe(S& job, F&& row) {
           "speeds", "S0,S1,...",
           "speed of each rank beside the others', for which a searched partition is dealt out "
           "(all alike)")
-          .in({0, 1e12, false, "numbers above 0, up to 1e+12, as in 1,1,0.5"}),
+          .in({1e-12, 1e12, true, "numbers from 1e-12 to 1e+12, as in 1,1,0.5"}),
       job.speeds);
 }
 

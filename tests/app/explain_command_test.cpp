@@ -34,6 +34,9 @@ TEST_F(ExplainCommandTest, NamesCauseRankAndTime) {
   EXPECT_FALSE(found.HasMember("link"));
   expect_has(run_well("explain " + trace()),
              Strings({"1. Rank 5 is slow, which costs", "2.00 times as long as most"}));
+  // Cut off among the slices of the last rank.
+  std::filesystem::resize_file(trace(), std::filesystem::file_size(trace()) / 5 * 4);
+  expect_has(run_well("explain " + trace()), Strings({"is cut off", "so long: slices lack."}));
 }
 
 // One gap between computations may hold the losses before several messages, as where all hops of an

@@ -73,7 +73,7 @@ template <class S, class F>
 requires kIs<S, Scenario>
 void describe(S& scenario, F&& row) {
   // Numbers far from where sums of times would overflow.
-  constexpr Range kSpeed = {0, 1e12, false, "a number above 0, up to 1e+12"};
+  constexpr Range kSpeed = {1e-12, 1e12, true, "a number from 1e-12 to 1e+12"};
   constexpr Range kDelay = {0, 1e12, true, "a number from 0, up to 1e+12"};
   describe(scenario.job, row);
   row(MemberRow("scheme", kSchemeNames, "what travels between the ranks, and how ({})").swept(),
@@ -86,7 +86,7 @@ void describe(S& scenario, F&& row) {
           .swept(),
       PaceOf<S>{scenario});
   row(MemberRow("bandwidth", "X")
-          .in({0, 1e12, false, "GB/s, more than 0, up to 1e12"})
+          .in({1e-12, 1e12, true, "GB/s, from 1e-12 to 1e12"})
           .times(1e9)
           .as("bandwidth_gb_per_s")
           .swept(),
