@@ -52,6 +52,17 @@ double smallest_of(DType dtype) {
   return dtype == DType::f32 ? 0x1p-149 : dtype == DType::f16 ? 0x1p-24 : 0x1p-133;
 }
 
+// Return how far a value of `tensor` may be off because products below the smallest number that f32
+// holds are rounded to it or to 0: half of it for each of dS or P, of which a sum has one per row.
+double lost_below_f32(Tensor tensor, double scale, const CheckedInputs& inputs,
+                      const AttentionShape& shape) {
+  const auto rows = static_cast<double>(shape.seqlen);
+  const double lost = smallest_of(DType::f32) * rows;
+  if (tensor != Tensor::dq && tensor != Tensor::dk) return lost;
+  const auto& others = tensor == Tensor::dq ? inputs.k : inputs.q;
+  return lost * std::max(1.0, scale * largest_row_norm(others, shape.head_dim));
+}
+
 double largest_finite(const std::vector<double>& values) {
   double largest = 0;
   for (const double x : values)
@@ -219,7 +230,7 @@ Reference::Reference(const Problem& config, const AttentionInputs& inputs, const
       limit.rms_tolerance = is_f32 ? kInfinity : slack_of(DType::f32) * unit;
       limit.cap = std::max(
           unit * (tensor == Tensor::out ? std::min(relative_cap, kMostForOut) : relative_cap),
-          smallest_of(dtype));
+          lost_below_f32(tensor, scale, rounded, config.shape));
     }
   }
   std::vector<double> one_rank_rms(limits_.size());
@@ -233,7 +244,8 @@ Reference::Reference(const Problem& config, const AttentionInputs& inputs, const
   }
   for (std::size_t i = 0; i < limits_.size(); ++i) {
     TensorVerdict& limit = limits_[i];
-    limit.tolerance = std::min(2 * limit.one_rank_error + limit.tolerance, limit.cap);
+    limit.tolerance = std::max(std::min(2 * limit.one_rank_error + limit.tolerance, limit.cap),
+                               smallest_of(dtype));
     limit.rms_tolerance += kMostRms * one_rank_rms[i];
   }
 }

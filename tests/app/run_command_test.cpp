@@ -303,6 +303,15 @@ TEST_F(VerifyTest, FindsEveryMistakeAtEverySize) {
     }
 }
 
+// Products of V and dO below the smallest number that f32 holds, of which a wrong gradient can't be told.
+TEST_F(VerifyTest, CallsRightGradientsRightWhereF32Ends) {
+  for (const double size : {1e-21, 1e-22, 3e-23}) {
+    write_inputs(48, {1, size, size}, false);
+    const ProgramResult right = verify("--partition zigzag --mask causal");
+    EXPECT_EQ(right.status, 0) << size << right.err;
+  }
+}
+
 // ---
 // NaN and infinities: those of the inputs are told and computed with, those that come of finite
 // inputs are told, and neither counts as verified.
