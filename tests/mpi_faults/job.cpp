@@ -15,6 +15,7 @@ namespace fs = std::filesystem;
 
 // They end a hang.
 constexpr double kPatienceSeconds = 120, kGoneSeconds = 20;
+constexpr int kLooksOfHungLauncher = 2000;
 
 double now_s() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -175,11 +176,13 @@ int Job::exit_code_said_by_launcher() const {
 }
 
 // The PMIx server of Open MPI 4.1 locks itself out, or crashes, in PMIx_server_finalize when a rank dies
-// while it shakes hands with it. By then mpirun has said how the job ended, and no rank is left.
+// while it shakes hands with it, at its start or its end. By then mpirun has said how the job ended, and
+// no rank is left. One that is well ends within a few looks.
 void Job::release_hung_launcher() {
-  if (contents_of(folder_ + ".stderr").find("PMIX ERROR: UNREACHABLE") == std::string::npos ||
-      exit_code_said_by_launcher() < 0 || processes() != std::vector<pid_t>{launcher_})
-    return;
+  const bool is_alone =
+      exit_code_said_by_launcher() >= 0 && processes() == std::vector<pid_t>{launcher_};
+  looks_alone_ = is_alone ? looks_alone_ + 1 : 0;
+  if (looks_alone_ < kLooksOfHungLauncher) return;
   ::kill(launcher_, SIGKILL);
   while (!has_launcher_ended()) pause_a_little();
 }

@@ -63,6 +63,7 @@ class Job {
   std::string mark_;  // in the environment of every process of the job
   pid_t launcher_ = -1;
   int launcher_status_ = -1;
+  int looks_alone_ = 0;  // at a launcher that alone is left of its job, one after the other
 };
 
 // Arguments of mpirun for ranks that run `ringscope run --backend mpi` with `arguments`.
