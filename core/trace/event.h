@@ -294,6 +294,8 @@ struct RunInfo {
   std::optional<std::int64_t> live_ns;
   // A profile's part from the midst of a longer run, so ranks begin when they come to it. Not written.
   bool is_midway = false;
+  // A profile that gives neither lengths nor heads: `shape` stands for them. Not written.
+  bool lacks_shape = false;
   std::optional<RecordedLayer> training;  // of a training step: which ring this is
   std::optional<RunMachine> machine;
   std::string command;  // the command line that made the recording; "" if it is not known

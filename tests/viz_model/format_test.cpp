@@ -85,6 +85,11 @@ TEST(Format, FactsOfARun) {
                                          {"sequence", "2 x 4096"},
                                          {"heads", "8 of 64"},
                                          {"dtype", "f32"}}));
+  run.backend = "profile";
+  run.lacks_shape = true;
+  EXPECT_EQ(facts_of(run, false),
+            (Facts{{"made by", "inferred from a profiler's trace"}, {"pass", "forward"}}));
+  run.lacks_shape = false;
   run.backend = kIdealBackend;
   run.origin = {{"machine", "a laptop"}, {"version", "0.1.0"}};
   const Facts ideal = facts_of(run, false);

@@ -148,8 +148,9 @@ class RingInference {
     for (const auto& [name, count] : all)
       if (names.size() < 5) names.push_back(fmt::format("{} ({})", name.substr(0, 60), count));
     if (all.size() > names.size()) names.back() += " and more";
-    notes_.push_back(fmt::format("{} names of kernels are neither attention nor transfers: {}.",
-                                 all.size(), fmt::join(names, ", ")));
+    notes_.push_back(
+        fmt::format("Kernels that are neither attention nor transfers, by name {}: {}.", all.size(),
+                    fmt::join(names, ", ")));
   }
 
   int n() const { return static_cast<int>(ranks_.size()); }
@@ -554,6 +555,7 @@ class RingInference {
     if (!deal_.empty()) info.partition = deal_;
     info.world_size = n();
     info.is_midway = layer > 0;
+    info.lacks_shape = shape_.seqlen == 0;
     info.kv_buffers = 2;
     info.shape = shape_;
     info.shape.seqlen = n() * rows_;
@@ -573,7 +575,7 @@ class RingInference {
       info.base_time_ns = 0;
     for (auto& events : recording.events)
       for (TraceEvent& e : events) e.begin_ns -= first, e.end_ns -= first;
-    if (shape_.seqlen == 0)
+    if (info.lacks_shape)
       notes_.push_back(
           fmt::format("The files do not give the lengths: {} rows per rank of one head stand for "
                       "them. {}",

@@ -71,12 +71,14 @@ std::vector<std::pair<std::string, std::string>> facts_of(const RunInfo& run, bo
                      ? "idealised: counted work on ranks that are all alike"
                      : "recorded on " + run.backend);
   add("pass", backward ? "forward and backward" : "forward");
-  add("sequence", fmt::format("{} x {}", shape.batch, shape.seqlen));
-  add("heads", shape.num_heads == shape.num_heads_kv
-                   ? fmt::format("{} of {}", shape.num_heads, shape.head_dim)
-                   : fmt::format("{} of {}, {} of keys", shape.num_heads, shape.head_dim,
-                                 shape.num_heads_kv));
-  add("dtype", run.dtype);
+  if (!run.lacks_shape) {
+    add("sequence", fmt::format("{} x {}", shape.batch, shape.seqlen));
+    add("heads", shape.num_heads == shape.num_heads_kv
+                     ? fmt::format("{} of {}", shape.num_heads, shape.head_dim)
+                     : fmt::format("{} of {}, {} of keys", shape.num_heads, shape.head_dim,
+                                   shape.num_heads_kv));
+  }
+  if (run.backend != "profile") add("dtype", run.dtype);
   if (run.machine) {
     const RunMachine& machine = *run.machine;
     add("hardware", machine.device);

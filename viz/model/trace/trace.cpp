@@ -34,7 +34,11 @@ std::string Trace::title() const {
                                    ? fmt::format(" · training step {}, layer {}",
                                                  run->training->train_step, run->training->layer)
                                    : "";
-  return fmt::format("{} · {} · {} rank{}{}{}{}", run->partition, run->mask, run->world_size,
+  // Without shapes, only a causal mask is told, by what steps take.
+  const std::string dealt = run->lacks_shape && run->mask == "full"
+                                ? "a ring of attention"
+                                : fmt::format("{} · {}", run->partition, run->mask);
+  return fmt::format("{} · {} rank{}{}{}{}", dealt, run->world_size,
                      run->world_size == 1 ? "" : "s", way_of(*run), training,
                      goes_on() ? " · live" : "");
 }

@@ -206,6 +206,7 @@ TEST(Kineto, InfersStepsOwnersAndDirection) {
     }
     EXPECT_EQ(has_note(ring, "seen to end only after"), c.script.ends_late) << notes_of(ring);
     EXPECT_EQ(has_note(ring, "record_shapes=True"), !has_lengths && !c.script.has_shapes);
+    EXPECT_EQ(ring.recording->info.lacks_shape, !has_lengths);
     expect_contains(notes_of(ring), fmt::format("{} layer", c.script.layers));
     EXPECT_EQ(has_note(ring, "Clocks were moved"), c.script.skewed >= 0) << notes_of(ring);
     if (c.script.device) expect_contains(notes_of(ring), "elementwise_kernel");
