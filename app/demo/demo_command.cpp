@@ -152,8 +152,7 @@ std::string closing_lines(const std::vector<Report>& reports) {
   const auto best = std::max_element(reports.begin(), reports.end(), by_ceiling);
   return fmt::format(
              "All four compute the same attention. With a core for each rank, {} could finish "
-             "{:.2f} "
-             "times sooner than {}, where every step waits for the rank with most to do.\n",
+             "{:.2f} times sooner than {}, where every step waits for the rank with most to do.\n",
              name_of(best->config.partition),
              best->predicted_balance_ceiling / worst->predicted_balance_ceiling,
              name_of(worst->config.partition)) +

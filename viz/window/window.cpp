@@ -4,6 +4,7 @@
 #include <GL/gl.h>
 #include <GLFW/glfw3.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cmath>
@@ -16,6 +17,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -152,14 +154,14 @@ std::string next_picture_path(const std::string& ending) {
   }
 }
 
-// What changes when another file is moved to a path: its time and size. None: there is no file.
-using FileState = std::optional<std::pair<fs::file_time_type, std::uintmax_t>>;
+// What changes when another file is moved to a path: inode, size, time in ns. None: there is no file.
+using FileState = std::optional<std::tuple<ino_t, off_t, std::int64_t>>;
 
 FileState state_of(const std::string& path) {
-  std::error_code error;
-  const FileState state(std::in_place, fs::last_write_time(path, error),
-                        fs::file_size(path, error));
-  return error ? std::nullopt : state;
+  struct stat file {};
+  if (::stat(path.c_str(), &file) != 0) return std::nullopt;
+  return std::tuple(file.st_ino, file.st_size,
+                    1'000'000'000 * std::int64_t{file.st_mtim.tv_sec} + file.st_mtim.tv_nsec);
 }
 
 class Window {

@@ -14,7 +14,7 @@
 namespace ringscope {
 
 // Return the most bytes that a rank of a job holds. It must not fall as seqlen grows. peak_bytes()
-// counts attention alone; with a model around it, model_parts() in model_step.h adds the rest.
+// counts attention alone; with a model around it, model_memory_parts() in model_step.h adds the rest.
 using MemoryOf = std::function<double(const Problem& job)>;
 
 // Return why `job` can't run whatever the memory, or none when it can. Ulysses assigns whole heads
