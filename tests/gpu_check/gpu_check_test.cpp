@@ -177,8 +177,8 @@ TEST_F(GpuCheck, ResultsAreWrittenAfterEachGroup) {
   ASSERT_TRUE(r.IsObject());
   EXPECT_EQ(status(r, "kernel tests"), "cut off");
   EXPECT_EQ(detail(r, "kernel tests"), "was running when the check ended");
-  // Groups run side by side, and whichever ends first has been written.
-  EXPECT_GE(kernel_passes(r, 2) + kernel_passes(r, 5) + kernel_passes(r, 6), 1);
+  // Groups run side by side, and whichever ends first has been written, perhaps alone.
+  EXPECT_TRUE(kernel_passes(r, 2) == 1 || kernel_passes(r, 5) == 1);
 }
 
 TEST_F(GpuCheck, KernelsThatDisagreeAreNotVerified) {
