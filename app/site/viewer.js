@@ -2,7 +2,8 @@
 //
 // ?trace=ADDRESS, relative to the page (or the name of a recording that came with it; several: &trace=...)
 // &at=3 or back:3   a step   &select=RANK   &story=K   a paragraph, from 1   &told=K   the same, where the page around
-// has the text   &theme=light
+// has the text   &theme=light   and the other flags of `ringscope view` that show a view, which stand in the address
+// when nothing moves, so that it restores what is seen
 "use strict";
 
 (async () => {
@@ -57,7 +58,8 @@
   };
 
   const parameters = new URLSearchParams(location.search);
-  let opened = false, due = 3, asked = Number(parameters.get("told")) || 0;
+  const wanted = parameters.getAll("trace");
+  let opened = false, addressed = false, due = 3, asked = Number(parameters.get("told")) || 0;
   const use = (theme) => {
     call("theme", null, ["number"], [theme === "light" ? 1 : 0]);
     due = 3;
@@ -67,9 +69,9 @@
   const open = (names, first) => {
     message.textContent = "";
     gallery.hidden = true;
-    const of = (key) => (first ? parameters.get(key) ?? "" : "");
-    const why = call("open", "string", ["string", "string", "string", "number"],
-                     [names.join("\n"), of("at"), of("select"), Number(of("story")) || 0]);
+    const why = call("open", "string", ["string", "string"],
+                     [names.join("\n"), first ? [...parameters].map((parameter) => parameter.join("=").replaceAll("\n", " ")).join("\n") : ""]);
+    addressed = first && wanted.length > 0 && !why;
     opened = true;
     if (why) console.info(why);
     else document.title = names.join(" · ") + " · Ringscope";
@@ -169,12 +171,29 @@
   // ---
   // Frames, drawn only when something happened or moves.
 
+  const keepInAddress = () => {
+    if (!addressed || embedded) return;
+    const shown = new URLSearchParams(wanted.map((address) => ["trace", address]));
+    for (const line of call("view", "string", [], []).split("\n")) {
+      const end = line.indexOf("=");
+      shown.append(line.slice(0, end), line.slice(end + 1));
+    }
+    try {
+      if (location.search !== `?${shown}`) history.replaceState(null, "", `?${shown}`);
+    } catch { // some browsers keep the address of a page from a folder
+      addressed = false;
+    }
+  };
+
   let last = performance.now();
   const draw = (now) => {
     requestAnimationFrame(draw);
     if (!opened || (due <= 0 && !call("animating", "number", [], []))) {
       last = now;
-      if (opened) document.body.dataset.resting = "yes";
+      if (opened && document.body.dataset.resting !== "yes") {
+        document.body.dataset.resting = "yes";
+        keepInAddress();
+      }
       return;
     }
     document.body.dataset.resting = "no";
@@ -192,7 +211,6 @@
   };
   requestAnimationFrame(draw);
 
-  const wanted = parameters.getAll("trace");
   const carried = Object.keys(window.ringscopeRecordings ?? {});
   try {
     const names = [];

@@ -187,12 +187,8 @@ Finish declare_view(CommandFlags& flags) {
              "zoom to this part of the axis, such as 1ms..3.5ms, or 2..4 of --axis steps");
   const auto ranks = [&flags](const char* flag, const char* help, std::vector<int>& to) {
     flags.value(flag, "R,...", help, [flag, &to](const std::string& text) {
-      for (const std::string_view part : split(text, ',')) {
-        const auto rank = parse_number<int>(part);
-        if (!rank || *rank < 0 || std::find(to.begin(), to.end(), *rank) != to.end())
-          contradiction(flag, fmt::format("'{}' given", text), "different ranks, such as 3,7");
-        to.push_back(*rank);
-      }
+      if (!viz::take_ranks(to, text))
+        contradiction(flag, fmt::format("'{}' given", text), "different ranks, such as 3,7");
     });
   };
   ranks("--pin", "the ranks on top of the timeline, such as 3,7", view->order.pinned);

@@ -215,6 +215,7 @@ class BrowserTest : public ProgramTest {
   void expect_told_stories();
   void expect_the_desktops_pictures();
   void expect_keys_and_wheel();
+  void expect_the_address_to_restore_the_view();
   void expect_a_gallery();
   void expect_scrolling_past_recordings();
   void expect_dropped_files();
@@ -407,6 +408,20 @@ void BrowserTest::expect_keys_and_wheel() {
   EXPECT_EQ(browser_->complaints(), "");
 }
 
+void BrowserTest::expect_the_address_to_restore_the_view() {
+  open_viewer("?trace=../recordings/08-zigzag.json&at=1&select=1");
+  browser_->evaluate("document.getElementById('viewer').focus();");
+  const std::string begin = picture();
+  for (const char* const key : {"m", "ArrowRight"}) browser_->key(key);  // pins rank 1
+  const std::string shown = picture();
+  EXPECT_NE(shown, begin);
+  const std::string address = browser_->evaluate("return location.search;");
+  EXPECT_NE(address.find("&pin=1&"), std::string::npos) << address;
+  open_viewer(address);
+  EXPECT_EQ(picture(), shown) << address;
+  EXPECT_EQ(browser_->complaints(), "");
+}
+
 // A viewer that is given nothing shows all recordings of the site, pictures included, and each opens
 // by its address.
 void BrowserTest::expect_a_gallery() {
@@ -533,6 +548,7 @@ TEST_F(BrowserTest, SiteViewerAndFiguresWork) {
   expect_told_stories();
   expect_the_desktops_pictures();
   expect_keys_and_wheel();
+  expect_the_address_to_restore_the_view();
   expect_a_gallery();
   expect_scrolling_past_recordings();
   expect_dropped_files();

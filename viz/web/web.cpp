@@ -13,6 +13,7 @@
 
 #include "core/base/text.h"
 #include "viz/model/figures/figures.h"
+#include "viz/model/session/selection.h"
 #include "viz/window/open_session.h"
 #include "viz/window/software_renderer.h"
 #include "viz/window/viewer.h"
@@ -32,23 +33,59 @@ std::vector<std::string> words_of(const std::string& lines) {
   return words;
 }
 
-void open(const std::string& names, const std::string& at, const std::string& rank, int story) {
-  const std::vector<std::string> paths = words_of(names);
-  require_openable(paths);
+// Return the options that parameters of the page's address ask for, each "name=value", as view_of()
+// gives them.
+ViewOptions options_of(const std::vector<std::string>& parameters) {
   ViewOptions options;
-  if (story > 0) options.story = story;
-  if (!at.empty() && !take_moment(options, at))
-    throw InputError(fmt::format("at: '{}' given; accepted: a step such as 3 or back:3", at));
+  for (const std::string& parameter : parameters) {
+    const std::size_t end = std::min(parameter.find('='), parameter.size());
+    const std::string name = parameter.substr(0, end);
+    const std::string value = parameter.substr(std::min(end + 1, parameter.size()));
+    const auto require = [&](bool right, const char* accepted) {
+      if (!right)
+        throw InputError(fmt::format("{}: '{}' given; accepted: {}", name, value, accepted));
+    };
+    if (name == "at")
+      require(take_moment(options, value), "a step such as 3 or back:3");
+    else if (name == "story")
+      require((options.story = parse_number<int>(value)) && *options.story >= 0, "an integer");
+    else if (name == "axis")
+      options.axis = value;
+    else if (name == "panel")
+      options.panel = parse_name(value, kAllFigures);
+    else if (name == "select")
+      options.select = value;
+    else if (name == "range")
+      options.range = value;
+    else if (name == "pin" || name == "fold")
+      require(take_ranks(name == "pin" ? options.order.pinned : options.order.folded, value),
+              "different ranks, such as 3,7");
+    else if (name == "what-if")
+      options.what_if = value;
+    else if (name == "difference")
+      options.difference = true;
+  }
+  return options;
+}
+
+// Open recordings as an address asks for. It may select a rank alone, by its number.
+void open(const std::vector<std::string>& paths, ViewOptions options) {
+  require_openable(paths);
+  const std::string rank = options.select.value_or("");
   const auto number = parse_number<int>(rank);
-  if (number && options.step)
-    options.select = fmt::format("rank:{},kind:compute,step:{},pass:{}", *number, *options.step,
-                                 name_of(options.in_backward ? Pass::backward : Pass::forward));
+  if (number) {
+    options.select.reset();
+    if (options.step)
+      options.select = fmt::format("rank:{},kind:compute,step:{},pass:{}", *number, *options.step,
+                                   name_of(options.in_backward ? Pass::backward : Pass::forward));
+  }
   Session session = open_session(paths, options, nullptr);
   const auto ranks = session.document().trace.rank_count();
-  if (!rank.empty() && (!number || *number < 0 || *number >= ranks))
+  if (number && (*number < 0 || *number >= ranks))
     throw InputError(
         fmt::format("select: '{}' given; accepted: a rank from 0 to {}", rank, ranks - 1));
-  if (!options.step && !session.story_shown()) session.go_to_failure();
+  if (!options.step && !options.at_ns && !options.at_steps && !session.story_shown())
+    session.go_to_failure();
   if (number && !options.step) session.select_rank(*number);
   session.theme = viewer->theme;
   viewer->open(std::move(session));
@@ -79,12 +116,12 @@ EMSCRIPTEN_KEEPALIVE void ringscope_theme(int light) {
   if (viewer->is_open()) viewer->session().theme = viewer->theme;
 }
 
-// Open files of the page's own file system, one name a line. Return "", or why not, which is also shown.
-EMSCRIPTEN_KEEPALIVE const char* ringscope_open(const char* names, const char* at, const char* rank,
-                                                int story) {
+// Open files of the page's own file system, one name a line, as parameters of its address ask for, one a
+// line. Return "", or why not, which is also shown.
+EMSCRIPTEN_KEEPALIVE const char* ringscope_open(const char* names, const char* parameters) {
   std::string why;
   try {
-    open(names, at, rank, story);
+    open(words_of(names), options_of(words_of(parameters)));
   } catch (const std::bad_alloc&) {
     why = "Not enough memory for these traces.";
   } catch (const std::exception& error) {
@@ -92,6 +129,15 @@ EMSCRIPTEN_KEEPALIVE const char* ringscope_open(const char* names, const char* a
   }
   if (!why.empty()) viewer->show_error(why);
   return said(why);
+}
+
+// Return parameters of an address that shows what is shown, one "name=value" a line, or "".
+EMSCRIPTEN_KEEPALIVE const char* ringscope_view() {
+  std::string lines;
+  if (viewer->is_open())
+    for (const auto& [name, value] : view_of(viewer->session()))
+      lines += (lines.empty() ? "" : "\n") + name + "=" + value;
+  return said(lines);
 }
 
 // Tell paragraph `story` of the recording, from 1, whose text the page has; a page of a small

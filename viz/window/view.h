@@ -2,6 +2,7 @@
 // WxH] ...]`, whose flags app/view/view_command.cpp declares.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <optional>
 #include <string>
@@ -59,6 +60,17 @@ inline bool take_moment(ViewOptions& options, std::string_view text) {
   options.at_steps = parse_number<double>(text);
   if (!options.at_steps) options.at_ns = duration_ns(text);
   return options.at_ns || (options.at_steps && *options.at_steps >= 0);
+}
+
+// Take different ranks such as "3,7" from a text. Return whether they are.
+inline bool take_ranks(std::vector<int>& ranks, std::string_view text) {
+  for (const std::string_view part : split(text, ',')) {
+    const auto rank = parse_number<int>(part);
+    if (!rank || *rank < 0 || std::find(ranks.begin(), ranks.end(), *rank) != ranks.end())
+      return false;
+    ranks.push_back(*rank);
+  }
+  return true;
 }
 
 // Return when the window is closed or the picture is written (whole or not at all). Throw

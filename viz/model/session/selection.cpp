@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <utility>
 
 #include "core/base/program.h"
 #include "core/base/text.h"
@@ -199,38 +198,42 @@ std::vector<SliceId> slices_in(const Trace& trace, const std::vector<SliceId>& s
   return found;
 }
 
-std::string view_command(const Session& session) {
+std::vector<std::pair<std::string, std::string>> view_of(const Session& session) {
   const Document& document = session.document();
-  std::vector<std::string> words{own_command(), "view"};
-  const bool several = session.comparing;
-  for (const Document& shown : session.documents)
-    if (several || &shown == &document) words.push_back(shown.trace.path);
-  const auto add = [&words](const char* flag, std::string value) {
-    words.insert(words.end(), {flag, std::move(value)});
-  };
+  const bool several = session.comparing, steps = session.axis_mode == AxisMode::steps;
   const auto joined = [](const std::vector<int>& ranks) {
     return fmt::format("{}", fmt::join(ranks, ","));
   };
-  const bool steps = session.axis_mode == AxisMode::steps;
   const auto place = [&](double position) {
     return steps ? fmt::format("{:.10g}", position) : fmt::format("{:.10g}ns", position);
   };
-  add("--axis", steps ? "steps" : "time");
-  if (several && session.difference) words.emplace_back("--difference");
-  if (session.what_if) words.emplace_back("--what-if");
+  std::vector<std::pair<std::string, std::string>> view = {{"axis", steps ? "steps" : "time"}};
+  if (several && session.difference) view.emplace_back("difference", "");
+  if (session.what_if) view.emplace_back("what-if", "");
   if (!session.story().empty() && !several)
-    add("--story", std::to_string(session.show_story ? session.story_at + 1 : 0));
-  if (session.alone && !several) add("--panel", std::string(name_of(*session.alone)));
-  if (session.selected) add("--select", words_that_find(document.trace, *session.selected));
+    view.emplace_back("story", std::to_string(session.show_story ? session.story_at + 1 : 0));
+  if (session.alone && !several) view.emplace_back("panel", name_of(*session.alone));
+  if (session.selected)
+    view.emplace_back("select", words_that_find(document.trace, *session.selected));
   const TimelineView whole = fitted(session.length());
   if (session.view.begin != whole.begin || session.view.end != whole.end)
-    add("--range", place(session.view.begin) + ".." + place(session.view.end));
-  if (!session.order.pinned.empty()) add("--pin", joined(session.order.pinned));
-  if (!session.order.folded.empty()) add("--fold", joined(session.order.folded));
-  add("--at", place(session.playback.position()));
-  add("--theme", session.theme == Theme::light ? "light" : "dark");
-  std::string command;
-  for (const std::string& word : words) command += (command.empty() ? "" : " ") + shell_word(word);
+    view.emplace_back("range", place(session.view.begin) + ".." + place(session.view.end));
+  if (!session.order.pinned.empty()) view.emplace_back("pin", joined(session.order.pinned));
+  if (!session.order.folded.empty()) view.emplace_back("fold", joined(session.order.folded));
+  const std::string at = place(session.playback.position());
+  // A whole number is the middle of a step.
+  view.emplace_back("at", parse_number<int>(at) ? at + ".0" : at);
+  view.emplace_back("theme", session.theme == Theme::light ? "light" : "dark");
+  return view;
+}
+
+std::string view_command(const Session& session) {
+  std::string command = shell_word(own_command()) + " view";
+  for (const Document& shown : session.documents)
+    if (session.comparing || &shown == &session.document())
+      command += " " + shell_word(shown.trace.path);
+  for (const auto& [flag, value] : view_of(session))
+    command += " --" + flag + (value.empty() ? "" : " " + shell_word(value));
   return command;
 }
 

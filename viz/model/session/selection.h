@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "viz/model/session/session.h"
@@ -52,6 +53,9 @@ std::vector<DurationBin> durations_of(const Trace& trace, const std::vector<Slic
 std::vector<SliceId> slices_in(const Trace& trace, const std::vector<SliceId>& slices, Kind kind,
                                const DurationBin& bin);
 
+// Return what shows the same moment, selection, range and axis: flags of `ringscope view` without
+// their dashes, which are parameters of the viewer's address in a browser, and their values.
+std::vector<std::pair<std::string, std::string>> view_of(const Session& session);
 // Return the command of a shell that shows the same recordings, moment, selection, range and axis.
 std::string view_command(const Session& session);
 
