@@ -4,6 +4,7 @@
 
 #include "core/run/generated_rows.h"
 #include "core/run/run.h"
+#include "core/tools/sim/recording.h"
 #include "lessons/book/lesson.h"
 #include "lessons/book/page.h"
 #include "viz/model/session/simulator.h"
@@ -28,17 +29,18 @@ Recording deadlock() {
 }  // namespace
 
 std::vector<viz::Example> viewer_examples() {
-  using viz::ring_of, viz::simulated;
+  using viz::ring_of;
   const auto deals = [] {
-    return std::vector{simulated(ring_of({{"partition", "contiguous"}})),
-                       simulated(ring_of({{"partition", "zigzag"}}))};
+    return std::vector{record(ring_of({{"partition", "contiguous"}})).recording,
+                       record(ring_of({{"partition", "zigzag"}})).recording};
   };
   const auto slow_rank = [] {
-    return std::vector{simulated(ring_of({{"world-size", "64"},
-                                          {"seqlen", "256k"},
-                                          {"partition", "zigzag"},
-                                          {"kv-buffers", "2"},
-                                          {"straggler", "37:0.7"}}))};
+    return std::vector{record(ring_of({{"world-size", "64"},
+                                       {"seqlen", "256k"},
+                                       {"partition", "zigzag"},
+                                       {"kv-buffers", "2"},
+                                       {"straggler", "37:0.7"}}))
+                           .recording};
   };
   const auto lesson = [] {
     return std::vector{lessons::tell(lessons::lesson_of_number(6)).pictures.front().recording};
@@ -47,7 +49,7 @@ std::vector<viz::Example> viewer_examples() {
     Scenario ring = ring_of({{"partition", "zigzag"}});
     ring.job.nodes = 2;
     ring.between = find_link("InfiniBand-NDR");
-    return std::vector{simulated(ring)};
+    return std::vector{record(ring).recording};
   };
   return {
       {"deals", "Contiguous against zigzag",

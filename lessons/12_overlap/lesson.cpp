@@ -127,7 +127,7 @@ void lesson_12(Page& page) {
     Scenario ring;
     ring.job = layer_job(8 * rows, 8, 32);
     ring.rates = cluster;
-    return recording_of(ring, "8 H100");
+    return record(ring, {}, "8 H100").recording;
   };
   page.trace(recorded_ring(4096),
              {{"4,096 rows. A hop is 4.8 times as long as a step, and everybody waits for it."}});

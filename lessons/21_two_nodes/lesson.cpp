@@ -72,7 +72,7 @@ void lesson_21(Page& page) {
   const auto sent_by_node = [&](Scenario s, int nodes, int ranks_per_node) {
     s.job.nodes = nodes;
     s.job.world_size = nodes * ranks_per_node;
-    const Recording r = recording_of(s);
+    const Recording r = record(s).recording;
     std::int64_t blocks = 0;
     for (int rank = 0; rank < ranks_per_node; ++rank)
       for (const TraceEvent& e : r.events[static_cast<std::size_t>(rank)])
@@ -135,7 +135,7 @@ void lesson_21(Page& page) {
   //
   // Why did everybody wait? Look for the long hops, and where they leave from.
   page.trace(
-      recording_of(ring),
+      record(ring).recording,
       {scene(
           "The sends of ranks 3 and 7 leave the node, and last from one step's beginning to the "
           "next one's. All others are short, and yet all ranks wait. Most waits name rank 3, but "

@@ -82,11 +82,6 @@ inline Scenario on_8(const char* scheme, Index seqlen, Index heads, Index heads_
   return all;
 }
 
-// Return the recording of a simulated run.
-inline Recording recording_of(const Scenario& s, std::string_view name = "zigzag") {
-  return record({.job = s.job, .pace = s.pace}, work_of(s), machine_of(s), name, {}).recording;
-}
-
 inline double bytes_sent(const RingRun& run, std::size_t rank) {
   return static_cast<double>(summarize(run.recording).ranks[rank].bytes_sent);
 }
@@ -128,7 +123,6 @@ double largest_difference(const A& a, const B& b) {
   return largest;
 }
 
-// ---
 // The running example: one query with four keys, of lesson 3.
 
 inline const std::vector<double> kFourScores = {1, 3, 2, 5}, kFourValues = {10, 20, 30, 40};

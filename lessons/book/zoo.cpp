@@ -71,7 +71,7 @@ Recording with_slow_rank(const Problem& problem, double speed) {
   scenario.pace = Pace::buffers;
   scenario.rates = {.forward_flops = 1e9, .backward_flops = 1e9, .bytes_per_s = 1e10};
   scenario.stragglers = {{problem.world_size - 1, speed}};
-  return recording_of(scenario, partition_name(scenario));
+  return record(scenario).recording;
 }
 
 // ---

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "core/tools/sim/recording.h"
 #include "core/trace/chrome_trace.h"
 #include "tests/app/refusals.h"
 #include "tests/viz/read_png.h"
@@ -155,8 +156,8 @@ TEST_F(ScreenshotTest, TheCommandOfTheSlidersRecordsTheirRing) {
     if (moved >= 0) places[moved] = places[moved] > 0 ? 0 : 1;
     const std::string command = viz::command_at(places);
     ASSERT_EQ(run(Strings(command.substr(command.find(" ") + 1))).status, 0) << command;
-    const viz::Session shown =
-        viz::recorded_session({viz::simulated(viz::ring_of(viz::settings_at(places)))});
+    const viz::Session shown = viz::recorded_session(
+        {ringscope::record(viz::ring_of(viz::settings_at(places))).recording});
     const viz::Trace trace = std::move(viz::load_traces({path("ring.json")}, nullptr).front());
     EXPECT_EQ(trace.slice_count, shown.document().trace.slice_count) << command;
     EXPECT_EQ(trace.wall_ns(), shown.document().trace.wall_ns()) << command;

@@ -179,10 +179,7 @@ TEST(Findings, AreThoseOfExplain) {
 // nothing here, of theirs.
 TEST(Findings, ASampleOfRanksIsNotTakenForAll) {
   Scenario scenario = simulated_scenario(16, PartitionKind::contiguous);
-  const Problem& job = scenario.job;
-  Recording sample = record({.job = job, .pace = scenario.pace}, work_of(scenario),
-                            machine_of(scenario), name_of(job.partition), 4)
-                         .recording;
+  Recording sample = record(scenario, 4).recording;
   const WorkTable all = balance_of(simulated_trace(scenario));
   const Trace trace = to_trace(sample, "sample");
   EXPECT_DOUBLE_EQ(balance_of(trace).imbalance, all.imbalance);

@@ -26,10 +26,7 @@ inline Scenario simulated_scenario(int ranks, PartitionKind partition = Partitio
 }
 
 inline Recording simulated_recording(const Scenario& scenario) {
-  const Problem& job = scenario.job;
-  return record({.job = job, .pace = scenario.pace}, work_of(scenario), machine_of(scenario),
-                name_of(job.partition), job.world_size)
-      .recording;
+  return record(scenario, scenario.job.world_size).recording;
 }
 
 inline Trace simulated_trace(const Scenario& scenario, const std::string& path = "simulated") {

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "core/tools/sim/recording.h"
 #include "viz/model/session/simulator.h"
 #include "viz/panels/drawing.h"
 #include "viz/panels/timeline/timeline_frame.h"
@@ -21,7 +22,7 @@ namespace fs = std::filesystem;
 namespace {
 
 Session simulated_at(const std::vector<int>& places, Theme theme) {
-  Session session = recorded_session({simulated(ring_of(settings_at(places)))});
+  Session session = recorded_session({record(ring_of(settings_at(places))).recording});
   session.theme = theme;
   return session;
 }

@@ -248,4 +248,11 @@ RecordedSimulation record(const SimulationRequest& request, const Work& work,
   return result;
 }
 
+RecordedSimulation record(const Scenario& scenario, std::optional<int> asked,
+                          std::string_view partition) {
+  return record({.job = scenario.job, .pace = scenario.pace}, work_of(scenario),
+                machine_of(scenario), partition.empty() ? partition_name(scenario) : partition,
+                asked);
+}
+
 }  // namespace ringscope

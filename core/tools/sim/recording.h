@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/tools/sim/simulate.h"
+#include "core/tools/sim/scenario.h"
 
 namespace ringscope {
 
@@ -43,5 +43,8 @@ struct RecordedSimulation {
 RecordedSimulation record(const SimulationRequest& request, const Work& work,
                           const Machine& machine, std::string_view partition,
                           std::optional<int> asked);
+// The same for a scenario, whose partition may be given another name.
+RecordedSimulation record(const Scenario& scenario, std::optional<int> asked = {},
+                          std::string_view partition = {});
 
 }  // namespace ringscope

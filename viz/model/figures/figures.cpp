@@ -133,8 +133,7 @@ Scenario scenario_of(Problem job) {
 
 // Simulate a runner. Of each rank return its slices, each as lane, step, first and last nanosecond.
 Fields runner(const Scenario& scenario) {
-  const RecordedSimulation simulated = record({scenario.job, scenario.pace}, work_of(scenario),
-                                              machine_of(scenario), "", scenario.job.world_size);
+  const RecordedSimulation simulated = record(scenario, scenario.job.world_size);
   std::vector<std::vector<Index>> slices;
   for (const auto& events : simulated.recording.events) {
     std::vector<Index>& mine = slices.emplace_back();

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "core/tools/sim/recording.h"
 #include "core/tools/sim/scenario_rows.h"
 
 namespace ringscope::viz {
@@ -17,12 +16,6 @@ Scenario ring_of(const Settings& settings) {
   ring.rates = rates_of(find_gpu("H100"), find_link("NVLink4"), DType::bf16);
   for (const auto& [name, value] : settings) read_member(ring, name, value, "--" + name);
   return ring;
-}
-
-Recording simulated(const Scenario& scenario) {
-  return record({scenario.job, scenario.pace}, work_of(scenario), machine_of(scenario),
-                partition_name(scenario), {})
-      .recording;
 }
 
 const std::vector<Slider>& sliders() {

@@ -16,7 +16,6 @@ using Settings = std::vector<std::pair<std::string, std::string>>;
 // Return a causal ring of eight H100s with 4096 positions each, changed by `settings`. Throw InputError
 // for values that are refused.
 Scenario ring_of(const Settings& settings);
-Recording simulated(const Scenario& scenario);
 
 // A slider chooses one of a few values of a setting.
 struct Slider {

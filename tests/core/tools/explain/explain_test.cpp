@@ -274,12 +274,6 @@ Scenario scenario_of(int world_size, AttentionShape shape, bool backward) {
   return scenario;
 }
 
-Recording recording_of(const Scenario& scenario) {
-  return record({.job = scenario.job, .pace = scenario.pace}, work_of(scenario),
-                machine_of(scenario), name_of(scenario.job.partition), std::nullopt)
-      .recording;
-}
-
 // Eight nodes of eight ranks, whose links between them are the only slow ones: every rank waits for
 // them, and for nothing else.
 TEST(Explain, BlamesTheLinksBetweenNodes) {
@@ -321,7 +315,7 @@ TEST(Explain, BlamesTheOnlyLinksThereAre) {
     const double healthy = run_scenario(scenario, work_of(scenario)).wall_s;
     scenario.job.nodes = 2;
     scenario.between = {"5,5", 5e9, 5e-6};
-    Recording recording = recording_of(scenario);
+    Recording recording = record(scenario).recording;
     recording.info.machine = RunMachine{
         .link = "450,3", .between = "5,5", .nodes = 2, .forward_flops = 620'000'000'000'000};
     const Explanation why = explain(recording);
@@ -345,7 +339,7 @@ TEST(Explain, MeasuresJitterOfHopsOnAllWays) {
       const double healthy = run_scenario(scenario, work_of(scenario)).wall_s;
       scenario.hop_jitter = 0.5;
       scenario.seed = seed;
-      Recording recording = recording_of(scenario);
+      Recording recording = record(scenario).recording;
       recording.info.machine->link = "60,5";
       const Explanation why = explain(recording);
       EXPECT_NEAR(why.wall_s, run_scenario(scenario, work_of(scenario)).wall_s, 1e-7);
@@ -624,7 +618,7 @@ TEST(Explain, OpensNoFileThatARecordingNames) {
   Scenario scenario = scenario_of(2, {1, 32, 32, 8192, 128}, false);
   scenario.job.nodes = 2;
   scenario.between = {"5,5", 5e9, 5e-6};
-  Recording recording = recording_of(scenario);
+  Recording recording = record(scenario).recording;
   const std::string file = testing::TempDir() + "/ringscope_links.txt";
   std::ofstream(file) << "link fast\n  gb_per_s 450\n";
   recording.info.machine = RunMachine{.link = file, .between = "5,5", .nodes = 2};

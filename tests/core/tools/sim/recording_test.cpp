@@ -33,11 +33,6 @@ Scenario scenario_of(int world_size, Scheme scheme, Pace pace, bool backward) {
   return scenario;
 }
 
-RecordedSimulation recorded(const Scenario& scenario, std::optional<int> asked = {}) {
-  return record({.job = scenario.job, .pace = scenario.pace}, work_of(scenario),
-                machine_of(scenario), partition_name(scenario), asked);
-}
-
 int ranks_with_events(const Recording& recording) {
   return static_cast<int>(std::count_if(recording.events.begin(), recording.events.end(),
                                         [](const auto& events) { return !events.empty(); }));
@@ -52,7 +47,7 @@ TEST(SimRecording, OfEverySchemeMovesAndComputesWhatItsLoopAsksFor) {
     Scenario scenario = scenario_of(4, Scheme::ring, Pace::buffers, true);
     set_scheme(scenario.job, scheme);
     ASSERT_FALSE(obstacle(scenario));
-    const auto [simulation, recording] = recorded(scenario);
+    const auto [simulation, recording] = record(scenario);
     EXPECT_EQ(recording.info.scheme, scheme);
     std::ostringstream text;
     write_chrome_trace(text, recording);
@@ -79,8 +74,7 @@ TEST(SimRecording, OfEverySchemeMovesAndComputesWhatItsLoopAsksFor) {
 }
 
 TEST(SimRecording, SaysWhatWasSimulated) {
-  const Recording recording =
-      recorded(scenario_of(3, Scheme::ring, Pace::buffers, false)).recording;
+  const Recording recording = record(scenario_of(3, Scheme::ring, Pace::buffers, false)).recording;
   const RunInfo& info = recording.info;
   EXPECT_EQ(std::tuple(info.backend, info.partition, info.mask, info.world_size, info.base_time_ns),
             std::tuple("sim", "zigzag", "causal", 3, 0));
@@ -89,7 +83,7 @@ TEST(SimRecording, SaysWhatWasSimulated) {
 
 TEST(SimRecording, OfManyRanksHoldsTheCriticalPathAndASample) {
   Scenario scenario = scenario_of(256, Scheme::ring, Pace::buffers, false);
-  const auto [simulation, recording] = recorded(scenario);
+  const auto [simulation, recording] = record(scenario);
   const int kept = ranks_with_events(recording);
   EXPECT_EQ(kept, ranks_to_record(scenario.job, {}));
   EXPECT_LE(kept, kMostRanksByItself);
@@ -117,7 +111,7 @@ TEST(SimRecording, OfManyRanksHoldsTheCriticalPathAndASample) {
 TEST(SimRecording, HoldsAsManyAsAskedFor) {
   const Scenario scenario = scenario_of(12, Scheme::ring, Pace::in_step, false);
   for (const int asked : {1, 2, 5, 11, 12, 100})
-    EXPECT_EQ(ranks_with_events(recorded(scenario, asked).recording), std::min(asked, 12));
+    EXPECT_EQ(ranks_with_events(record(scenario, asked).recording), std::min(asked, 12));
   Problem job;
   job.world_size = 10000;
   EXPECT_GE(ranks_to_record(job, {}), 2);
@@ -131,7 +125,7 @@ TEST(SimRecording, NamesNodesThatAreEqualShares) {
     Scenario scenario = scenario_of(ranks, Scheme::ring, Pace::buffers, false);
     scenario.job.nodes = 2;
     scenario.between = {"", 1e6, 1e-6};
-    EXPECT_EQ(recorded(scenario).recording.info.machine->nodes, ranks == 8 ? 2 : 1);
+    EXPECT_EQ(record(scenario).recording.info.machine->nodes, ranks == 8 ? 2 : 1);
   }
 }
 
