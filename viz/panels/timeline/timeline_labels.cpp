@@ -13,7 +13,7 @@ namespace ringscope::viz {
 namespace {
 
 constexpr float kLabelPad = 4;
-constexpr float kLowestLabelled = 11;  // lower rows have no words
+constexpr float kLowestLabelled = 12;  // lower rows have no words
 constexpr std::uint32_t kMostLabelledInRow =
     5000;                                      // a row with more slices in view has no wide ones
 constexpr std::size_t kMostCharacters = 3000;  // per frame, because every character is a rectangle
