@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <limits>
@@ -409,6 +410,8 @@ class RunJob : public Job {
     Progress progress{bar ? bar->callback() : nullptr};
     if (options_.live)
       progress.recording = [&](const Recording& so_far) { write_trace(options_, so_far); };
+    if (!my_ring_call().empty())
+      progress.stuck = [](const RunError& error) { std::_Exit(report_error(error)); };
 #ifdef RINGSCOPE_HAS_MPI
     if (rank())
       return process_runner_of(options_.backend, options_.cuda)(

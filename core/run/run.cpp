@@ -94,7 +94,7 @@ std::int64_t run_all(const std::vector<std::unique_ptr<Rank>>& ranks, const Rank
   if (engine.has_pulses()) {
     std::vector<RankPulse*> pulses;
     for (const auto& rank : ranks) pulses.push_back(&rank->pulse());
-    watchdog.emplace(std::move(pulses), ranks.front()->config().timeout_s, engine);
+    watchdog.emplace(std::move(pulses), ranks.front()->config().timeout_s, engine, progress.stuck);
   }
   std::jthread live;
   if (progress.recording)

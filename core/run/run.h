@@ -49,6 +49,9 @@ struct Progress {
   // recorded until then (RunInfo::live_ns). While nothing moves, RunInfo::failure says who holds the
   // run up. Only of ranks on threads. What it throws is passed over.
   std::function<void(const Recording&)> recording = {};
+  // Called with the failure when a rank's own code has not returned for the timeout, and 5 s, after it.
+  // Only the end of the process then ends its thread. Without this the run waits for it.
+  std::function<void(const RunError&)> stuck = {};
 };
 
 // Return a listener that tells `progress.share`, which must outlive it, the share of `total_pairs`

@@ -138,10 +138,12 @@ std::optional<RunError> StallJudge::verdict(double now, double timeout_s) const 
       rank, is_awaited(rank) ? stalled + "; others wait for it, and it waits for nobody" : stalled);
 }
 
-Watchdog::Watchdog(std::vector<RankPulse*> pulses, double timeout_s, Engine& engine)
+Watchdog::Watchdog(std::vector<RankPulse*> pulses, double timeout_s, Engine& engine,
+                   std::function<void(const RunError&)> stuck)
     : pulses_(std::move(pulses)),
       timeout_s_(timeout_s),
       engine_(engine),
+      stuck_(std::move(stuck)),
       judge_(static_cast<int>(pulses_.size()), timeout_s, 0),
       ended_(pulses_.size()) {
   try {
@@ -170,12 +172,12 @@ std::optional<RunError> Watchdog::hang(double patience_s) {
   return judge_.hang(now_, patience_s);
 }
 
-bool Watchdog::has_failed() {
+std::optional<RunError> Watchdog::failure() {
   try {
     engine_.throw_if_failed();
-    return false;
-  } catch (const RunError&) {
-    return true;
+    return std::nullopt;
+  } catch (const RunError& error) {
+    return error;
   }
 }
 
@@ -190,7 +192,7 @@ void Watchdog::run() {
 
   std::unique_lock lock(mutex_);
   while (!closing_.wait_for(lock, Seconds(period), [&] { return closed_; })) {
-    if (has_failed()) break;
+    if (failure()) break;
     const auto look = std::chrono::steady_clock::now();
     now_ += std::min(Seconds(look - last_look).count(), most);
     last_look = look;
@@ -209,8 +211,11 @@ void Watchdog::run() {
     }
   }
   // Also when all ranks' threads have ended, because others may wait on their behalf.
-  if (has_failed())
-    for (RankPulse* pulse : pulses_) pulse->stop();
+  const std::optional<RunError> error = failure();
+  if (!error) return;
+  for (RankPulse* pulse : pulses_) pulse->stop();
+  if (stuck_ && !closing_.wait_for(lock, Seconds(timeout_s_ + 5), [&] { return closed_; }))
+    stuck_(*error);
 }
 
 }  // namespace ringscope

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -124,8 +125,10 @@ class StallJudge {
 
 class Watchdog {
  public:
-  // `pulses` (one per rank) and `engine` must outlive it. Throw RunError if its thread can't start.
-  Watchdog(std::vector<RankPulse*> pulses, double timeout_s, Engine& engine);
+  // `pulses` (one per rank) and `engine` must outlive it. `stuck` is as in Progress. Throw RunError if
+  // its thread can't start.
+  Watchdog(std::vector<RankPulse*> pulses, double timeout_s, Engine& engine,
+           std::function<void(const RunError&)> stuck = {});
   ~Watchdog();
 
   // Note that the rank's thread has ended, well or not.
@@ -135,11 +138,12 @@ class Watchdog {
 
  private:
   void run();
-  bool has_failed();
+  std::optional<RunError> failure();
 
   std::vector<RankPulse*> pulses_;
   const double timeout_s_;
   Engine& engine_;
+  std::function<void(const RunError&)> stuck_;
   std::mutex mutex_;  // guards what follows
   std::condition_variable closing_;
   StallJudge judge_;
