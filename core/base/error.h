@@ -55,6 +55,8 @@ inline RunError handled_error(int rank, int step = -1) {
     return RunError("out of memory", rank, step);
   } catch (const std::exception& error) {
     return RunError(error.what(), rank, step);
+  } catch (...) {  // of a learner's own code
+    return RunError("threw what is no std::exception", rank, step);
   }
 }
 
@@ -63,9 +65,16 @@ template <class F>
 void with_step_in_errors(int rank, int step, F&& f) {
   try {
     f();
-  } catch (const std::exception&) {
+  } catch (...) {
     throw handled_error(rank, step);
   }
+}
+
+// Throw a RunError unless a learner's code returned as many values as expected.
+inline void require_returned(const std::string& what, std::size_t given, Index expected) {
+  if (given != static_cast<std::size_t>(expected))
+    throw RunError("returned " + std::to_string(given) + " " + what + ", expected were " +
+                   std::to_string(expected));
 }
 
 // Throw an InputError that names the setting unless least <= value <= most.

@@ -30,7 +30,7 @@ void run_on_rank_threads(int world_size, const Work& work, const Fail& fail) {
       threads.emplace_back([&, rank] {
         try {
           work(rank);
-        } catch (const std::exception&) {
+        } catch (...) {
           fail(rank, handled_error(rank));
         }
       });

@@ -175,7 +175,10 @@ void forward(Communicator& comm, BlockBackend& backend, const RingProblem& probl
              RankMemory& mine) {
   const auto run = [&](const Head& head) {
     Index row = head.row;
-    for (const State& state : ring_forward(head.rank, head.queries, head.block, attend_causal)) {
+    const auto states = ring_forward(head.rank, head.queries, head.block, attend_causal);
+    ringscope::require_returned("states", states.size(), problem.rows(comm.rank()));
+    for (const State& state : states) {
+      ringscope::require_returned("values of a row", state.out.size(), problem.params.head_dim);
       mine.row_max[row] = static_cast<float>(state.m);
       mine.row_sum[row] = state.l;
       mine.lse[row] = static_cast<float>(state.m + std::log(state.l));
@@ -193,8 +196,11 @@ ringscope::KvGradient backward(Communicator& comm, BlockBackend& backend,
   float* const home = mine.incoming_gradient();
   if (!backend.is_idle()) std::fill_n(home, 2 * values, 0.0f);
   const auto add_to = [&](float* to, const Matrix& matrix) {
-    for (const Row& row : matrix)
+    ringscope::require_returned("rows of a gradient", matrix.size(), rows);
+    for (const Row& row : matrix) {
+      ringscope::require_returned("values of a row", row.size(), d);
       for (const double x : row) *to++ += static_cast<float>(x);
+    }
   };
   const auto run = [&](const Head& head) {
     std::vector<State> states;

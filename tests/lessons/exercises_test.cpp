@@ -161,6 +161,23 @@ TEST_F(RealRing, TrainsAsTheProjectsDoes) {
   for (std::size_t i = 0; i < 3; ++i) EXPECT_NEAR(mine[i], ours[i], 1e-5 * ours[i]);
 }
 
+// What a learner's steps do wrong ends the run with one line that says what and where.
+TEST_F(RealRing, EndsWhereAStepIsWrong) {
+  for (const auto& [mistake, said] : std::vector<std::pair<std::string, Strings>>{
+           {"throws", {"threw what is no std::exception"}},
+           {"receives first", {"finish_hop() without start_hop()"}},
+           {"sends nothing", {"sent 0 bytes"}},
+           {"hangs", {"rank 1"}},
+           {"a row less", {"returned 12 states, expected were 13"}},
+           {"a value more", {"returned 9 values of a row, expected were 8"}},
+           {"a row of dV more", {"returned 14 rows of a gradient, expected were 13"}}}) {
+    SCOPED_TRACE(mistake);
+    ::setenv("RINGSCOPE_MISTAKE", mistake.c_str(), 1);
+    expect_ended(run_words(run_ + (mistake == "hangs" ? "--timeout 0.5" : "")), 3, said);
+    ::unsetenv("RINGSCOPE_MISTAKE");
+  }
+}
+
 TEST_F(RealRing, SaysWhatItIsNot) {
   for (const auto& [flags, why] : {std::pair{"", "--mask: not given"},
                                    {"--mask full", "--mask: 'full'"},

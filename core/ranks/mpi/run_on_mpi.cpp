@@ -181,7 +181,7 @@ RingRun run_one_rank(MpiSession& session, const Problem& config, const ProcessIn
   ProcessRun run(session, config, engine);
   try {
     return run.run(inputs, gather_outputs, progress);
-  } catch (const std::exception&) {
+  } catch (...) {
     session.lifeline().fail(handled_error(session.rank()));
   }
 }
