@@ -94,7 +94,7 @@ void list_lessons() {
   for (const Lesson& lesson : lessons::all_lessons())
     list += fmt::format("{}. **{}** ({:.0f} min). {}\n", lesson.number, lesson.source.title,
                         std::ceil(lessons::reading_minutes(lesson)), lesson.source.summary);
-  own_terminal(false).show(fmt::format("{}\nBegin with: {} lesson 1\n", list, own_command()));
+  own_terminal(false).show(fmt::format("{}\nBegin with: {} lesson 0\n", list, own_command()));
 }
 
 void show_glossary(const std::vector<std::string>& words) {
@@ -256,7 +256,7 @@ void check(const LessonOptions& lesson) {
   if (lesson.hint || lesson.take) {
     const char* const flag = lesson.hint ? "--hint" : "--take";
     if (!is_lesson || lessons::lesson_of_number(*lesson_number(lesson)).hints().empty())
-      contradiction(flag, "given without a step of your ring", "lesson 3, 4, 6, 7, 8, 9, 15 or 18");
+      contradiction(flag, "given without a step of your ring", "lesson 3, 4, 6, 7, 8, 9, 13 or 16");
     if (lesson.check || lesson.page || (lesson.hint && lesson.take))
       contradiction(flag, "given beside another thing to do", "one of them");
     if (lesson.take && *lesson.take != "ours" && *lesson.take != "stub")

@@ -34,7 +34,7 @@ void lesson_05(Page& page) {
   page.answer(guess, missing / 0x1p20);
 
   // That holds wherever queries stay where they are. (If heads are swapped for rows, less travels:
-  // lesson 22.) Here are two ways.
+  // lesson 19.) Here are two ways.
   //
   // **All-gather**: first every rank fetches all blocks that it lacks, then it computes, as if it
   // were alone with its queries. **Ring**: every rank computes with the block it has, passes it on

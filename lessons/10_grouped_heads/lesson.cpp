@@ -76,7 +76,7 @@ void lesson_10(Page& page) {
   //
   // Lesson 12 computes c*, the rows per rank from which computing hides a hop. It has the factor G/H,
   // so with fewer heads of K and V, fewer rows suffice. A model that writes keeps K and V of all tokens
-  // (lesson 18). With G heads of them, each byte serves H/G queries. For a layer of 32 query heads of
+  // (lesson 16). With G heads of them, each byte serves H/G queries. For a layer of 32 query heads of
   // 128 numbers, two bytes each, on an A100 with NVLink3:
   Table saved({"heads of K and V", "K and V of a token", "c*, causal", "FLOPs per byte in decode"});
   const Rates a100{.forward_flops = 312e12, .backward_flops = 312e12, .bytes_per_s = 300e9};
@@ -87,11 +87,11 @@ void lesson_10(Page& page) {
 
   // ## What it limits
   //
-  // Whatever divides heads among ranks, as later lessons do (17, 22), reaches its limit sooner: each
+  // Whatever divides heads among ranks, as later lessons do (15, 19), reaches its limit sooner: each
   // rank needs a head of K and V of its own. If there are more ranks than such heads, heads are copied,
   // and all ranks together hold and send N heads in place of G. A ring divides rows, so it isn't
   // affected. One could also leave K and V where they are, and let queries and their states go round
-  // (lesson 22). With grouped heads that sends more than a ring.
+  // (lesson 19). With grouped heads that sends more than a ring.
   page.choose("One head of K and V for 32 query heads, eight ranks. Which scheme sends least?",
               {"a ring", "one that passes queries round"}, "a");
 

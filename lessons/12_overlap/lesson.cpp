@@ -57,8 +57,8 @@ void lesson_12(Page& page) {
 
   // **Which F?** The one that attention reaches. This page takes the data sheet's peak, so real kernels
   // need fewer rows. FlashAttention-3's paper has 648 of an H100's 989 TFLOP/s, forward: a share of
-  // 0.65, and 715 rows where the last column has 1,099. (An A100: 0.73.) Lessons 21, 22
-  // and 23 and `plan` use that.
+  // 0.65, and 715 rows where the last column has 1,099. (An A100: 0.73.) Lessons 18, 19
+  // and 20 and `plan` use that.
   //
   // Transfers also slow down the kernels beside them. NCCL moves a hop by a kernel of its own, which
   // takes some of the GPU's processors and of its memory's bandwidth. A plain copy from GPU to GPU is

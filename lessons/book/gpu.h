@@ -1,5 +1,5 @@
-// What the lessons on GPUs run on the model of one: kernels without tensor cores (lesson 13), and copies and
-// products by one instruction (14, 25 and 26).
+// What the lessons on GPUs run on the model of one: kernels without tensor cores (lesson 22), and copies and
+// products by one instruction (23, 24 and 25).
 #pragma once
 
 #include <cuda_runtime.h>
@@ -110,7 +110,7 @@ struct GpuRow {
 };
 
 // ---
-// In the kernel of lesson 14 and its exercise one thread fetches tiles and others take them. This
+// In the kernel of lesson 23 and its exercise one thread fetches tiles and others take them. This
 // section has a matrix for the model's TMA, and a run that reports how it ended.
 
 inline constexpr int kTileRows = 8, kTileColumns = 64, kTileValues = kTileRows * kTileColumns;
@@ -191,7 +191,7 @@ inline void arrive(int number, cuda::ptx::Barrier& barrier) {
 }
 
 // ---
-// Lessons 25 and 26 read what one copy has brought: by places, and as operands of wgmma.
+// Lessons 24 and 25 read what one copy has brought: by places, and as operands of wgmma.
 
 struct Operands {
   alignas(1024) bf16 a[64 * 64], b[64 * 64];

@@ -163,11 +163,11 @@ std::vector<Lesson> read_lessons() {
   return lessons;
 }
 
-// What each lesson builds on, from lesson 1 on.
+// What each lesson builds on, from lesson 0 on.
 const std::vector<std::vector<int>> kNeeds = {
-    {},  {1}, {2},      {3},  {4},          {5},      {6},  {7},  {8},
-    {9}, {8}, {10, 11}, {4},  {6, 13},      {6},      {10}, {16}, {16},
-    {},  {6}, {12},     {21}, {12, 16, 20}, {15, 22}, {14}, {25}, {26}};
+    {},   {},   {1},          {2},      {3}, {4},     {5},  {6},  {7},
+    {8},  {9},  {8},          {10, 11}, {6}, {10},    {14}, {14}, {6},
+    {12}, {18}, {12, 14, 17}, {13, 19}, {4}, {6, 22}, {23}, {24}, {25}};
 
 auto count_lines(std::string_view text) { return std::count(text.begin(), text.end(), '\n'); }
 
@@ -180,7 +180,7 @@ std::vector<std::string> Lesson::hints() const {
   return hints;
 }
 
-const std::vector<int>& Lesson::needs() const { return kNeeds.at(number - 1); }
+const std::vector<int>& Lesson::needs() const { return kNeeds.at(number); }
 
 std::vector<int> Lesson::next() const {
   std::vector<int> after;
@@ -232,19 +232,17 @@ double reading_minutes(const Lesson& lesson) {
   return minutes;
 }
 
-std::string Way::numbers() const { return fmt::format("{}", fmt::join(lessons, ", ")); }
-
 const std::vector<Way>& ways_through() {
   static const std::vector<Way> ways = {
       {"The idea",
        "why a ring gives exactly what one machine would, and keeps all ranks busy",
-       {19, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 21, 22}},
+       {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 18, 19}},
       {"Systems",
        "what a run costs, what fits, what hangs, and who is slow",
-       {19, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 21, 22, 15, 24, 16, 17, 20, 23, 18}},
+       {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 18, 19, 13, 21, 14, 15, 17, 20, 16}},
       {"GPUs",
        "how a kernel keeps its units busy, and which numbers may have sixteen bits",
-       {1, 2, 3, 4, 5, 6, 13, 14, 25, 26, 27, 20}}};
+       {1, 2, 3, 4, 5, 6, 22, 23, 24, 25, 26, 17}}};
   return ways;
 }
 
@@ -286,7 +284,7 @@ Region region_in(std::string_view text, const std::string& path, const std::stri
 // The glossary.
 
 std::vector<Entry> parse_glossary(std::string_view text) {
-  static const std::regex head(R"(([^|]+) \| ([1-9]\d{0,3}) \| ([^|]+) \| (.+))");
+  static const std::regex head(R"(([^|]+) \| (0|[1-9]\d{0,3}) \| ([^|]+) \| (.+))");
   std::vector<Entry> entries;
   for (const std::string& line : lines_of(text)) {
     std::smatch part;

@@ -79,8 +79,6 @@ struct Way {
   const char* name;
   const char* aim;
   std::vector<int> lessons;
-
-  std::string numbers() const;  // "19, 1, 2"
 };
 
 // Return the ways through the lessons. Every lesson is on one of them.

@@ -1,4 +1,4 @@
-// A small model and the text that it learns, for lessons 16 to 18, and what becomes of its gradients when
+// A small model and the text that it learns, for lessons 14 to 16, and what becomes of its gradients when
 // ranks scale their losses.
 #pragma once
 

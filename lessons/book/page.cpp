@@ -333,18 +333,19 @@ void Page::picture(const std::string& file, const std::string& caption, const Dr
 // Pages beside those of the lessons.
 
 std::string contents_page() {
-  std::string rows, ways;
+  std::string books[2], ways;  // the second book is about GPUs
   for (const Lesson& lesson : all_lessons())
-    rows += fmt::format("| {} | [{}]({}/README.md) | {} | {:.0f} |\n", lesson.label(),
-                        lesson.source.title, lesson.folder, lesson.source.summary,
-                        std::ceil(reading_minutes(lesson)));
+    books[lesson.folder.substr(3, 3) == "gpu"] += fmt::format(
+        "| {} | [{}]({}/README.md) | {} | {:.0f} |\n", lesson.label(), lesson.source.title,
+        lesson.folder, lesson.source.summary, std::ceil(reading_minutes(lesson)));
   for (const Way& way : ways_through()) {
     ways += fmt::format("- **{}**: {}. Read", way.name, way.aim);
     for (const int number : way.lessons)
       ways += (number == way.lessons[0] ? " " : ", ") + links_to({number}, "", false);
     ways += ".\n";
   }
-  return filled(embedded_text("lessons/contents.txt"), {{"rows", rows}, {"ways", ways}});
+  return filled(embedded_text("lessons/contents.txt"),
+                {{"first", books[0]}, {"second", books[1]}, {"ways", ways}});
 }
 
 std::string glossary_page() {

@@ -292,7 +292,7 @@ TEST(GpuCheckTables, StandInThePage) {
   // And the lesson about them has the same figures.
   rapidjson::Document results;
   results.Parse(contents_of(last).c_str());
-  const std::string lesson = contents_of(source + "/lessons/27_gpu_measured/README.md");
+  const std::string lesson = contents_of(source + "/lessons/26_gpu_measured/README.md");
   int found = 0;
   for (const auto& measured : results["benchmarks"].GetArray()) {
     const std::string name = measured["name"].GetString();

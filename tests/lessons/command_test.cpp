@@ -41,7 +41,7 @@ TEST_F(LessonCommand, TellsOneWithoutPauseWhereNobodyReads) {
 TEST_F(LessonCommand, SaysWhatIsAccepted) {
   for (const std::vector<std::string>& words :
        std::vector<std::vector<std::string>>{{"lesson", "99"},
-                                             {"lesson", "0"},
+                                             {"lesson", "-1"},
                                              {"lesson", "first"},
                                              {"lesson", "1", "2"},
                                              {"lesson", "1", "--loud"},

@@ -40,11 +40,11 @@
 #if RINGSCOPE_STEP >= 9
 #include RINGSCOPE_STEP_09
 #endif
-#if RINGSCOPE_STEP >= 15
-#include RINGSCOPE_STEP_15
+#if RINGSCOPE_STEP >= 13
+#include RINGSCOPE_STEP_13
 #endif
-#if RINGSCOPE_STEP >= 18
-#include RINGSCOPE_STEP_18
+#if RINGSCOPE_STEP >= 16
+#include RINGSCOPE_STEP_16
 #endif
 
 namespace my_ring {
@@ -651,8 +651,8 @@ int check(const char* path) {
   score_run(last, kBytesBack, 2 * kAll / n + all_bytes(seqlen) / n * kTicksPerByte, 2 * kAll,
             2 * kAll / n);
 #endif
-#if RINGSCOPE_STEP >= 15
-  unfold_before(exercise, 15, "9");
+#if RINGSCOPE_STEP >= 13
+  unfold_before(exercise, 13, "9");
   for (int ranks = 2; ranks <= 9; ++ranks) {
     std::vector<int> got(static_cast<std::size_t>(ranks), -1);
     const std::string name = "a hop of " + ringscope::count_text(ranks, "rank");
@@ -674,14 +674,14 @@ int check(const char* path) {
   last = check_ring(exercise, "exchange, 4 ranks", causal, n, positions_of, attend_causal, true,
                     exchange);
 #endif
-#if RINGSCOPE_STEP == 15
+#if RINGSCOPE_STEP == 13
   // Nothing is hidden: 3 hops forward and 7 backward, each of two sends one after another.
   score_run(last, kBytesBack,
             2 * kAll / n + (3 * n - 2) * 2 * all_bytes(seqlen) / n * kTicksPerByte, 2 * kAll,
             2 * kAll / n);
 #endif
-#if RINGSCOPE_STEP >= 18
-  unfold_before(exercise, 18, "15");
+#if RINGSCOPE_STEP >= 16
+  unfold_before(exercise, 16, "13");
   for (const int ranks : {1, 2, 3, 5, 8}) {
     // The ranks from 6 on hold no key.
     const int holders = std::min(ranks, 6);

@@ -1,0 +1,148 @@
+// # Why long context, and why exact
+// > What a model can't see, it can't use. Windows and linear attention make a long text cheap by
+// > forgetting some of it; a ring forgets nothing, and shares the cost.
+//
+// **You know**, if only from hearsay, that attention averages the values of all keys, weighted by how
+// well they agree with a query. (Lesson 1 builds it.) **You will see** what is lost if a model sees
+// only the end of a text, or a summary of fixed size, what it costs to see everything, and which
+// lessons to read for what you want.
+//
+// ## A test of memory
+//
+// A question about a novel, a program's sources or a lawsuit's files can ask for any line. So here
+// is a text in which every line is a fact. Line j has a key, 64 random signs, and a value: yes or
+// no, +1 or -1. A reader of all S lines is given one of the keys, and must say yes or no. A guess
+// is right half of the time.
+#include "lessons/book/lesson.h"
+#include "lessons/book/tables.h"
+
+namespace ringscope::lessons::chapter_00 {
+void lesson_00(Page& page) {
+  // There are three ways to answer: *exact attention* weighs all S values by softmax, as all other
+  // lessons do. A **window** is the same for the last 64 lines, and sees no others. *Linear
+  // attention* leaves exp out, and then the sum can be taken in another order:
+  //
+  //     exact    answer = sum over j of  exp(q · k_j / 8) v_j  / sum over j of exp(q · k_j / 8)
+  //     linear   answer = sum over j of  (q · k_j) v_j  =  q · (sum over j of k_j v_j)
+  //
+  // (8 is √64, which keeps scores small: lesson 2. The answer is yes if it is positive, so linear
+  // attention needs no divisor.) What stands in the last bracket doesn't depend on the question. It is
+  // 64 numbers, however many lines were read, and each new line is just added to it. This is the whole
+  // test:
+  //-
+  constexpr Index kDim = 64;
+  const auto signs = [](RandomTensor tensor, Index count) {
+    std::vector<int> all;
+    for (const double x : random_values<double>(tensor, count)) all.push_back(x < 0 ? -1 : 1);
+    return all;
+  };
+  //+
+  const auto right = [&](Index lines, Index every) {
+    const std::vector<int> keys = signs(RandomTensor::k, lines * kDim);
+    const std::vector<int> facts = signs(RandomTensor::v, lines);
+    std::vector<int> sums(kDim);
+    for (Index j = 0; j < lines; ++j)
+      for (Index x = 0; x < kDim; ++x) sums[x] += facts[j] * keys[j * kDim + x];
+    std::vector<double> score(3);  // exact, window, linear
+    double questions = 0;
+    for (Index asked = 0; asked < lines; asked += every, ++questions) {
+      const int* const query = &keys[asked * kDim];
+      double exact = 0, linear = 0;
+      for (Index j = 0; j < lines; ++j) {
+        double agreement = 0;
+        for (Index x = 0; x < kDim; ++x) agreement += query[x] * keys[j * kDim + x];
+        exact += std::exp(agreement / 8) * facts[j];
+      }
+      for (Index x = 0; x < kDim; ++x) linear += query[x] * sums[x];
+      score[0] += exact * facts[asked] > 0;
+      score[1] += asked >= lines - 64 ? 1 : 0.5;  // seen, or guessed
+      score[2] += linear == 0 ? 0.5 : linear * facts[asked] > 0;
+    }
+    for (double& each : score) each /= questions;
+    return score;
+  };
+
+  page.predict("1,024 lines, any of them asked for: how often is the window of 64 lines right?",
+               "%", 100 * right(1024, 1)[1]);
+  Table recall({"lines", "exact", "window of 64", "linear, 64 numbers"});
+  std::vector<std::vector<double>> scores;
+  for (const Index lines : {16, 64, 256, 1024, 4096}) {
+    scores.push_back(right(lines, lines > 1024 ? 16 : 1));
+    recall.row(lines, percent(scores.back()[0]), percent(scores.back()[1]),
+               percent(scores.back()[2]));
+  }
+  Drawing memories;
+  for (std::size_t way = 0; way < 3; ++way) {
+    memories.heading(recall.head[way + 1]);
+    for (std::size_t i = 0; i < scores.size(); ++i)
+      memories.strip(recall.rows[i][0].kept + " lines",
+                     {{0, scores[i][way], static_cast<int>(way)}}, recall.rows[i][way + 1].kept);
+  }
+  page.table(recall);
+  page.picture("recall.svg", "How often each is right. A guess is, half of the time", memories);
+
+  // The window knows its own lines and no others. The sum knows a few lines well, and the more are
+  // added to it, the more each drowns in the others: with 4,096 lines it hardly beats guessing.
+  // Exact attention remembers each line by itself, because exp lets the one key that fits outweigh
+  // thousands that don't.
+  //
+  // ## What breaks if the summary is larger?
+  //
+  // Nothing, and that is the trade: d numbers hold about d / 4 lines well, so a summary as good as
+  // exact attention is as large as the text. Models mix them: most layers see a window, or keep a
+  // summary, and a few see everything. Those few are the ones that need a ring.
+  //
+  // ## What exactness costs
+  //
+  // A model has 32 layers, each with 32 query heads and 8 heads of K and V, of 128 numbers of two
+  // bytes, and reads S tokens under a causal mask. It keeps K and V of every token, and computes 4
+  // · 128 operations for every pair and head (lesson 12). On H100s, at the share of their peak that
+  // attention reaches, it takes these times if work is shared evenly and hops are hidden (8, 12):
+  const Gpu gpu = find_gpu("H100");
+  const auto cache = [](double tokens) { return 32 * tokens * 8 * 2 * 128 * 2; };
+  const auto hours = [&](double tokens) {
+    const double flops = 32 * 32 * 4.0 * 128 * tokens * tokens / 2;
+    return flops / (gpu.peak_flops(DType::bf16) * gpu.forward_share) / 3600;
+  };
+  Table costs({"tokens", "K and V of all layers", "attention on one GPU", "on 8", "on 64"});
+  const auto time = [](double h) {
+    return h < 1.0 / 60 ? fmt::format("{:.3g} s", 3600 * h) : fmt::format("{:.1f} min", 60 * h);
+  };
+  for (const double tokens : {8192.0, 131072.0, 1048576.0})
+    costs.row(static_cast<Index>(tokens), bytes(cache(tokens)), time(hours(tokens)),
+              time(hours(tokens) / 8), time(hours(tokens) / 64));
+  page.table(costs);
+
+  // Eight times the text is eight times the memory and 64 times the work. A million tokens don't fit on
+  // one GPU, and would keep it busy for 7.5 minutes before it writes a word. So N GPUs share memory and
+  // work, by **Ring Attention**: each keeps a part of the text, and the keys and values go round. The
+  // answer is the one that a single machine would give; only memory and time are divided by N.
+  page.predict("64 GPUs: how much of the cache of a million tokens has each?", "GiB",
+               cache(1048576) / 64 / 0x1p30);
+
+  // ## A map
+  //
+  // There are three ways through the lessons:
+  Table ways({"way", "you learn", "lessons"});
+  for (const Way& way : ways_through())
+    ways.row(way.name, way.aim, fmt::format("{}", fmt::join(way.lessons, ", ")));
+  page.table(ways);
+
+  // ## On paper
+  page.predict("Linear attention, keys and values of 128 numbers: how many are in its sum?",
+               "numbers", 128 * 128);
+  page.predict("K and V of how many tokens are as large?", "tokens", 128 * 128 / (2 * 128));
+  page.predict("A window of 4,096 in a text of 65,536: how often is it right?", "%",
+               100 * (4096 + 61440 / 2.0) / 65536);
+
+  // ## Checks
+  page.check("Exact attention answers every question", scores[0][0] == 1 && scores[4][0] == 1);
+  page.check("64 numbers hold 16 lines, not 64", scores[0][2] > 0.9 && scores[1][2] < 0.9);
+  page.check("With 4,096 lines a summary of 64 numbers is right at most 3 times in 5",
+             scores[4][2] < 0.6);
+  page.equal("Eight times the text is 64 times the work", hours(8 * 8192.0) / hours(8192), 64);
+  page.check("One GPU can't hold a million tokens", cache(1048576) > gpu.memory_bytes);
+  page.equal("and would take 7.5 minutes", fixed(60 * hours(1048576), 1), "7.5");
+}
+
+}  // namespace ringscope::lessons::chapter_00

@@ -1,0 +1,183 @@
+// # Prefill and decode: keys stay, results travel
+// > A model that writes has one query at a time. So keys and values stay where they are, every rank
+// > answers that query from what it holds, and the answers are merged.
+//
+// **You know** merging (lesson 3), the ring (6), grouped heads (10), and that hops cost nothing if enough
+// queries meet each block (12). **You will see** what a token costs when a model writes, why it has too
+// few queries for a ring, and what travels instead of K and V.
+//
+// ## One row at a time
+//
+// A model answers in two phases. **Prefill** reads the prompt: all its rows at once, with K and V
+// going round, as in all lessons before. Then the model writes token by token: each adds one query,
+// which attends all keys so far. That is *decode*. Under a causal mask no earlier row sees a later
+// one, so earlier rows do not change, and each layer keeps their keys and values, in the *KV cache*.
+#include "core/model/generate.h"
+#include "core/model/merge.h"
+#include "lessons/book/model_rank.h"
+
+namespace ringscope::lessons::chapter_16 {
+void lesson_16(Page& page) {
+  // ## How much each byte is used
+  //
+  // A query meets each number of K in one multiplication and one addition, and each of V too. If g
+  // query heads share a head of K and V, what is read once serves g of them:
+  //
+  //     FLOPs per byte = 2 · queries · g / bytes per number
+  page.predict("Decode, numbers of two bytes, g = 4. How many FLOPs per byte read?", "FLOPs",
+               2.0 * 1 * 4 / 2);
+
+  const Gpu gpu = find_gpu("H100");  // its data sheet says how much it could do meanwhile:
+  Table roofline({"", "FLOPs per byte", "the " + gpu.name + " could do", "of its peak, at most"});
+  const auto add = [&](const char* what, DType dtype, Index queries, Index g) {
+    const double flops = 2.0 * static_cast<double>(queries * g) / bytes_of(dtype);
+    const double could = gpu.peak_flops(dtype) / gpu.memory_bytes_per_s.value();
+    roofline.row(what, flops, std::round(could), percent(std::min(1.0, flops / could)));
+  };
+  add("decode, f32, g = 1", DType::f32, 1, 1);
+  add("decode, f32, g = 4", DType::f32, 1, 4);
+  add("decode, 16 bits, g = 4", DType::bf16, 1, 4);
+  add("prefill, 16 bits, g = 4, 4,096 queries", DType::bf16, 4096, 4);
+  page.table(roofline);
+
+  // Decode leaves the arithmetic waiting: it is **bound by bandwidth**. The prefill is not, since
+  // thousands of queries use what is read once. A token takes as long as reading the cache and the
+  // weights. Say a model has 8 · 10⁹ weights and 32 layers, each with 32 query heads and 8 heads of K and
+  // V of 128 numbers. Numbers have two bytes, and 131,072 tokens were read:
+  const double layers = 32, heads = 32, heads_kv = 8, head_dim = 128, tokens = 131072;
+  const double cache = layers * tokens * heads_kv * 2 * head_dim * 2;
+  const double flops = layers * tokens * heads * 4 * head_dim;
+  const double per_ms = gpu.memory_bytes_per_s.value() / 1e3;
+  const double reading_ms = cache / per_ms, weights_ms = 8e9 * 2 / per_ms;
+  page.value("the cache", bytes(cache));
+  page.value("to read it, and the weights", numbers({reading_ms, weights_ms}, 2), "ms");
+  page.value("to compute the attention", fixed(1e3 * flops / gpu.peak_flops(DType::bf16), 2), "ms");
+
+  // Each of eight ranks reads an eighth of the cache, in 0.64 ms, and its whole copy of the weights
+  // (lesson 14). So eight ranks are 1.8 times as fast as one, not 8 times, and the merging below costs
+  // some of that. Only tensor parallel ranks read just a part of the weights (lesson 15).
+  //
+  // ## The wrong way round
+  //
+  // The cache lies on eight ranks, as the prefill left it. A ring would send it round once more.
+  const Guess guess = page.predict("Over NVLink4 at 450 GB/s: how long does a token take?", "ms");
+  const double ring_bytes = cache * 7 / 8;  // from each rank
+  const double ring_ms = 1e3 * ring_bytes / find_link("NVLink4").bytes_per_s;
+  page.answer(guess, ring_ms);
+
+  // One GPU that reads all of it is done sooner. So keys and values stay where they are. The query need
+  // not travel either: all ranks have the weights, so each computes the token's row, and from it the
+  // query, by itself. Then each attends its shard of the cache. Only its out and lse (lesson 2) travel:
+  // 129 numbers in f32 per head, however long the text:
+  const MergeCost ring = merge_cost(MergeKind::ring, 32, 128, 8);
+  const MergeCost tree = merge_cost(MergeKind::tree, 32, 128, 8);
+  Table ways({"for one token, 8 ranks", "bytes, one after the other", "NVLink4", "InfiniBand-NDR"});
+  for (const auto& [what, count] :
+       {std::pair{"K and V round a ring", ring_bytes},
+        {"results round a ring", layers * static_cast<double>(ring.way_bytes)},
+        {"results up a tree and down", layers * static_cast<double>(tree.way_bytes)}}) {
+    const auto on = [count = count](const char* link) {
+      return fmt::format("{:.3f} ms", 1e3 * count / find_link(link).bytes_per_s);
+    };
+    ways.row(what, bytes(count), on("NVLink4"), on("InfiniBand-NDR"));
+  }
+  page.table(ways);
+  Drawing who;
+  for (const bool prefill : {true, false}) {
+    who.heading(prefill ? "prefill: queries stay, K and V move" : "decode: results move");
+    for (int rank = 0; rank < 4; ++rank) {
+      const int owner = prefill ? (rank + 3) % 4 : rank;
+      who.strip(fmt::format("rank {}", rank),
+                {{0, prefill ? 0.4 : 0.04, prefill ? rank : 4, fmt::format("Q of {}", rank)},
+                 {0.42, 1, owner, fmt::format("K, V of {}", owner)}},
+                prefill ? "" : "out, lse");
+    }
+  }
+  who.key(4, "the one query, which all ranks have");
+  page.picture("travel.svg", "What stays, and what moves", who);
+
+  // In a layer a row of K and V is 4,096 bytes, and a query's results are 16,512. The prefill has as
+  // many queries as rows of K and V, but decode has one query for a rank's 16,384 rows. Whichever is
+  // smaller should travel.
+  //
+  // ## Merging
+  //
+  // Two results over different keys become one, as in lesson 3. Say that one rank has the first two
+  // of the four keys there, and another the last two. Each sends its out, and its lse, m + log(l):
+  const PartOfKeys some = over_keys(0, 2), others = over_keys(2, 4);
+  page.value("out, lse, out, lse", numbers({some.out, some.lse, others.out, others.lse}, 2));
+
+  // exp of the difference of the lse says how much one weighs beside the other: the second weighs 6.83
+  // times as much. (18.81 + 6.83 · 39.53) / 7.83 is 36.88, the output over all four. Without keys, lse
+  // is -∞ and weighs nothing. (In the code `merge_by_lse` does this.) Any order will do:
+  //
+  // - **Ring**: heads are cut into N parts. Each is merged on its way round, and goes round again, whole.
+  // - **Tree**: every second rank sends its heads to the next, which merges them. Of these ranks, again
+  //   every second sends to the next. At last one has all, which goes back the same way.
+  page.predict("16 ranks, up a tree and down again: how many rounds?", "rounds",
+               static_cast<double>(merge_cost(MergeKind::tree, 32, 128, 16).rounds));
+
+  // A ring takes 2 (N - 1) rounds and a tree 2 log₂ N, and both send the same bytes in all. Messages
+  // this short cost hardly anything but their start. At 5 µs each, 32 layers on eight ranks take 0.96
+  // ms in a tree and 2.24 in a ring, more than reading the shards.
+  //
+  // ## Where new rows go
+  //
+  // The new token's key and value belong to the cache, too. The ranks take turns:
+  page.region("core/model/decode_attention.cpp", "append");
+
+  // So shares of what was written differ by one row at most. The prompt's partition does not matter,
+  // because the newest query sees all keys: no rank is idle.
+  //
+  // ## A model that writes
+  //
+  // For each token a rank does this in each layer:
+  //
+  //     append the new row of K and V, if it is the rank's turn
+  //     attend the rank's shard with the new query
+  //     merge out and lse over the ranks
+  //
+  // This model has memorised a line and is prompted with its first word. Four ranks write:
+  //-
+  double lse = some.lse, merged = some.out;
+  merge_by_lse<double>(lse, {&merged, 1}, others.lse, {&others.out, 1});
+  const std::string line = "keys stay, and results travel.";
+  const std::string trained = line + " ";
+  ModelShape small = small_model();
+  small.vocab = 128;
+  const TrainingSettings settings{small, {.rate = 5e-3}, 4, 2 * static_cast<Index>(trained.size())};
+  const Checkpoint model =
+      train_on_threads({settings, {PartitionKind::contiguous, 1}, nullptr, 150},
+                       trained + trained + trained + trained)
+          .end;
+  const auto written = [&](int ranks) {
+    const GenerateOptions options{.prompt = "keys", .bytes = 26, .sampling = {.temperature = 0}};
+    return "keys" + generate_on_threads(model, {PartitionKind::zigzag, ranks}, options).text;
+  };
+  const std::string by_one = written(1), by_four = written(4);
+  page.print(by_four);
+
+  // ## Checks
+  page.equal("Eight ranks read their shards in 0.64 ms", fixed(reading_ms / 8, 2), "0.64");
+  page.equal("and are 1.8 times as fast",
+             fixed((reading_ms + weights_ms) / (reading_ms / 8 + weights_ms), 1), "1.8");
+  page.check("One that reads all of it is done before a ring", reading_ms < ring_ms);
+  page.equal("The second weighs 6.83 times", fixed(std::exp(others.lse - some.lse), 2), "6.83");
+  page.equal("Merged, they are 36.88", fixed(merged, 2), "36.88");
+  page.check("A row of K and V is 4,096 bytes, a query's results 16,512",
+             2 * heads_kv * head_dim * 2 == 4096 && heads * (head_dim + 1) * 4 == 16512);
+  page.check("5 µs each: 0.96 and 2.24 ms", tree.rounds * 160 == 960 && ring.rounds * 160 == 2240);
+  page.equal("Both send the same bytes", ring.bytes, tree.bytes);
+  page.check("One rank and four write the line", by_one == line && by_four == line);
+
+  // ## Exercise
+  //
+  // Write the merge of two states, and a tree of messages that merges those of all ranks, in
+  // `my_ring/16_prefill_and_decode.h`. `./ringscope lesson 16 --check` lets your ring decode. Then train
+  // a model on a text of yours, and let it write. (The 400 steps take about a minute.)
+  //
+  //     ./ringscope train --text FILE --checkpoint MODEL
+  //     ./ringscope generate --checkpoint MODEL --prompt "keys" --world-size 4
+}
+
+}  // namespace ringscope::lessons::chapter_16

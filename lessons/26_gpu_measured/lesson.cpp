@@ -1,0 +1,118 @@
+// # The GPU ladder V: what an H100 said
+// > Seven kernels compute the same sums, the last 500 times as fast as the first. What each step gains
+// > says what the step before it was waiting for. To find out, measure: guesses mislead.
+//
+// **You know** the ideas of the ladder (lessons 22 to 25). **You will see** how fast each kernel
+// is on an H100, which idea saves no time, and how a kernel of the backward pass was found waiting for a
+// slow pair of hands.
+//
+// ## Seven kernels
+//
+// Forward with head_dim 128: kernels 01 to 04 in f32 with 4,096 rows, the others in bf16 with 8,192. On
+// the same card cuDNN reaches 698 TFLOP/s, and FlashAttention-2, which is written with `mma` like 05,
+// 366 ([all figures](../../cuda/README.md#what-they-reach)).
+#include "lessons/book/tables.h"
+
+namespace ringscope::lessons::chapter_26 {
+void lesson_26(Page& page) {
+  //-
+  struct Step {
+    const char *kernel, *idea;
+    double tflops;
+  };
+  const std::vector<Step> steps = {
+      {"01_naive", "three kernels, and S in memory between them (lesson 1)", 1.5},
+      {"02_online_softmax", "S is never stored: a warp per row (3)", 0.9},
+      {"03_shared_tiles", "32 rows share K and V in shared memory (22)", 10.2},
+      {"04_register_tiles", "rectangles of S and O in registers (23)", 27.0},
+      {"05_tensor_cores", "`mma` on swizzled tiles (23, 24)", 374},
+      {"06_hopper", "TMA and `wgmma`, a producer and consumers (25)", 567},
+      {"07_hopper_overlap", "softmax beside the next product (25)", 715}};
+  //+
+  page.predict(
+      "01 reaches 1.5 TFLOP/s. 02 doesn't store S any more, so it moves far fewer bytes. What does "
+      "it reach?",
+      "TFLOP/s", steps[1].tflops);
+  Table ladder({"kernel", "idea", "TFLOP/s", "times the one before"});
+  Drawing speeds;
+  double before = 0;
+  for (const Step& step : steps) {
+    const auto number = [](double x) { return fixed(x, x < 100 ? 1 : 0); };
+    ladder.row("`" + std::string(step.kernel) + "`", step.idea, number(step.tflops),
+               before == 0 ? Cell("") : fixed(step.tflops / before, 1));
+    speeds.strip(step.kernel, {{0, step.tflops / steps.back().tflops, step.tflops < 100 ? 0 : 1}},
+                 number(step.tflops).kept);
+    before = step.tflops;
+  }
+  page.table(ladder);
+  page.picture("ladder.svg", "TFLOP/s. Without tensor cores a kernel is hardly seen", speeds);
+
+  // Online softmax saves memory, and that is what long texts need it for. It saves no time by itself: in
+  // 02 each row reads all of K and V anew. 03 reads them once for 32 rows, and 04 once for all that the
+  // registers hold; that is where time comes from. Tensor cores are worth a factor of fourteen. 06 and
+  // 07 compute nothing less than 05. They only make sure that no unit waits for another.
+  //
+  // ## A slow pair of hands
+  //
+  // In kernel 11, a block owns keys, and tiles of queries visit it. Each visit takes five products, and
+  // its part of dQ is added to memory. Blocks take turns at that, so that the same bits come out every
+  // time. A simulation said that turns cost 2 % at most. In its first run on an H100 (commit f85c4667,
+  // 2026-11-26) kernel 11 took 7,000 clocks per visit (350 TFLOP/s), and 5,000 without turns.
+  page.predict(
+      "By NVIDIA's figures a processor makes 4,096 operations per clock. How many clocks do the "
+      "five "
+      "products of a visit take, 64 queries and 128 keys with head_dim 128?",
+      "clocks", 5 * 2.0 * 64 * 128 * 128 / 4096);
+
+  // What was it waiting for? `ncu --set full` notes, many thousand times a second, at which instruction
+  // each warp stands. Half of the time, the warps that compute were waiting for room to put dQ. The warp
+  // that makes that room was busy with its copies: one for each of the tile's 64 rows, and the lanes of
+  // a warp issue such copies one after the other, about every 50 clocks. The simulation had been right
+  // about the order of turns, but it had assumed quick hands.
+  //
+  // This plays one visit after the other, with `hands` that each carry one part of dQ at a time:
+  const auto clocks_per_visit = [](double compute, double carry, double spread, int hands) {
+    const std::vector<double> random = random_values<double>(RandomTensor::q, 10'000);
+    std::vector<double> free(hands);  // when each has put down what it carries
+    double now = 0;
+    for (std::size_t visit = 0; visit < random.size(); ++visit) {
+      double& hand = free[visit % hands];
+      now = std::max(now + compute, hand);
+      hand = now + carry + spread * random[visit];
+    }
+    return now / static_cast<double>(random.size());
+  };
+  Table visits({"who adds a part of dQ", "it takes", "clocks per visit"});
+  const auto row = [&](const char* who, double carry, double spread, int hands) {
+    const double clocks = clocks_per_visit(4050, carry, spread, hands);
+    visits.row(who, std::lround(carry), std::lround(clocks));
+    return clocks;
+  };
+  const double by_rows = row("a warp, row by row", 7000, 1000, 1);
+  const double one = row("a thread, the whole tile at once", 3700, 1000, 1);
+  const double two = row("two threads in turn, with a buffer each", 3700, 1000, 2);
+  page.table(visits);
+
+  // An addition takes about 3,700 clocks with its turn, give or take 1,000, and computing takes 4,050. One
+  // thread would do if all additions were alike, but each late one holds up the next visit, and an early
+  // one doesn't make up for it (lesson 18). With two buffers nobody waits. On the same H100 and day, adding
+  // the tile at once gave 429 TFLOP/s, and a second thread 513. Simpler addresses, and keys in an order
+  // that keeps more of dQ in the L2 cache, gave 560, with turns or without (commit ffb790d5).
+  //
+  // ## On paper
+  page.predict("A tile has 64 rows, and a copy is issued every 50 clocks. How long does that take?",
+               "clocks", 64 * 50);
+  page.predict(
+      "Two threads, each 9,000 clocks per part, and 4,050 clocks of computing. Clocks per visit?",
+      "clocks", std::max(4050, 9000 / 2));
+
+  // ## Checks
+  page.check("Saving bytes alone saves no time", steps[1].tflops < steps[0].tflops);
+  page.check("Tensor cores are worth a factor of more than ten",
+             steps[4].tflops > 10 * steps[3].tflops);
+  page.check("Slow hands set the pace", std::abs(by_rows - 7000) < 50);
+  page.check("One thread is held up by chance", one > 1.02 * 4050);
+  page.check("Two threads are hardly ever", two < 1.01 * 4050);
+}
+
+}  // namespace ringscope::lessons::chapter_26
