@@ -70,23 +70,24 @@ constexpr std::pair<const char*, const char*> kReference[] = {
 
 // The figures that move, by the lesson that they stand in, before its checks.
 struct LiveFigure {
-  int lesson;
-  const char* name;    // in viz/model/figures
+  std::string_view lesson;  // its folder without the number
+  const char* name;         // in viz/model/figures
   const char* values;  // of its controls at first, as JSON, where they differ from the figure's own
 };
 constexpr LiveFigure kLiveFigures[] = {
-    {3, "merge", "{}"},
-    {6, "ring", "{}"},
-    {7, "work", "{}"},
-    {8, "work", R"({"partition": "striped"})"},
-    {9, "race", "{}"},
-    {9, "deal", "{}"},
-    {10, "ring", R"({"pass": "backward"})"},
-    {11, "work", R"({"mask": "causal+window:1024", "partition": "contiguous", "ranks": 8})"},
-    {12, "overlap", "{}"},
-    {18, "decode", "{}"},
-    {20, "count", R"({"ones": 300})"},
-    {22, "nodes", "{}"}};
+    {"online_softmax", "merge", "{}"},
+    {"the_ring", "ring", "{}"},
+    {"causal_masks", "work", "{}"},
+    {"striped_and_zigzag", "work", R"({"partition": "striped"})"},
+    {"striped_and_zigzag", "race", "{}"},
+    {"striped_and_zigzag", "deal", "{}"},
+    {"backward", "ring", R"({"pass": "backward"})"},
+    {"other_masks", "work",
+     R"({"mask": "causal+window:1024", "partition": "contiguous", "ranks": 8})"},
+    {"overlap", "overlap", "{}"},
+    {"prefill_and_decode", "decode", "{}"},
+    {"sixteen_bits", "count", R"({"ones": 300})"},
+    {"two_nodes", "nodes", "{}"}};
 
 class Site {
  public:
@@ -274,7 +275,7 @@ class Site {
     HtmlText text =
         html_of(told.page, [&](const std::string& target) { return resolve(path, target); });
     show_recordings(text.body, recordings.string(), lesson);
-    show_figures(text.body, lesson.number);
+    show_figures(text.body, lesson.folder.substr(3));
     const auto link = [&](const Lesson* to, const char* rel, const char* word) {
       return to == nullptr
                  ? std::string()
@@ -298,7 +299,7 @@ class Site {
   }
 
   // Put the lesson's moving figures before its checks, or a word on where they are to be had.
-  void show_figures(std::string& body, int lesson) const {
+  void show_figures(std::string& body, std::string_view lesson) const {
     std::string shown;
     for (const LiveFigure& figure : kLiveFigures)
       if (figure.lesson == lesson)

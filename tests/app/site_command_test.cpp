@@ -62,6 +62,16 @@ void SiteTest::expect_all_parts() {
         "bench/published/scoreboard.html", "reference.html", "commands.html", "about.html",
         "app/run/run.html", "viewer/index.html"})
     EXPECT_TRUE(pages_.contains(page)) << page;
+  std::size_t figures = 0;
+  const char* const figure = "aria-label=\"A figure that moves\"";
+  for (const auto& [name, text] : pages_) figures += count(text, figure);
+  EXPECT_EQ(figures, 12u) << "the lesson of one is not there";
+  for (const auto& [lesson, moving] : {std::pair{"08_striped_and_zigzag", 3u},
+                                       {"09_backward", 1u},
+                                       {"10_grouped_heads", 0u},
+                                       {"18_two_nodes", 1u}})
+    EXPECT_EQ(count(pages_[std::string("lessons/") + lesson + "/index.html"], figure), moving)
+        << lesson;
 }
 
 void SiteTest::expect_links_that_lead_somewhere() {
