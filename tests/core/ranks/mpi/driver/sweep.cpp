@@ -99,15 +99,16 @@ void sweep(MpiSession& session) {
   constexpr Index kGroups[] = {1, 2, 4};
   int turn = 0;
   // Every third of them at one length of three ranks, so that every mask and deal is there; else every
-  // seventh, another one from mask to mask.
+  // seventh, another one from mask to mask, or half of these where ranks are many and wait for each other.
+  const int ranks = session.world_size(), every = ranks > 4 ? 14 : 7;
   std::vector<Index> seqlens = {37, 3};
-  if (session.world_size() <= 4) seqlens.insert(seqlens.end(), {1, 130});
+  if (ranks <= 4) seqlens.insert(seqlens.end(), {1, 130});
   for (const Index seqlen : seqlens)
     for (const std::string& mask : masks_for(seqlen))
       for (const PartitionKind partition : kAllPartitions)
         for (const Scheme scheme : {Scheme::ring, Scheme::allgather}) {
           ++turn;
-          if (turn % (seqlen == 37 && session.world_size() == 3 ? 3 : 7) != 0) continue;
+          if (turn % (seqlen == 37 && ranks == 3 ? 3 : every) != 0) continue;
           Problem config;
           const Index group = kGroups[turn / 2 % 3];
           config.shape = {1 + turn % 2, 2 * group, 2, seqlen, 8};
@@ -128,7 +129,7 @@ void sweep(MpiSession& session) {
   } ways[] = {{"fixed", "causal", 37},      {"fixed", "causal", 3},
               {"fixed", "window:9", 37},    {"documents:zigzag", "causal+documents:20,1,16", 37},
               {"file:any", "window:9", 37}, {"searched", "causal", 37}};
-  turn += session.world_size();
+  turn += ranks;
   for (const char* scheme :
        {"ring", "allgather", "bidirectional", "multi-ring:2", "multi-ring:4", "pass-q",
         "allgather:2", "ulysses", "ulysses:2", "hybrid:2", "hybrid:3", "two-level:2", "two-level:4",
@@ -141,7 +142,7 @@ void sweep(MpiSession& session) {
       config.dtype = kAllDTypes[(turn + way) % 3];
       config.mask = MaskSpec::parse(mask);
       config.backward = true;
-      config.world_size = session.world_size();
+      config.world_size = ranks;
       set_scheme(config, scheme);
       try {
         check_scheme(config);
