@@ -18,15 +18,15 @@
 
 namespace ringscope::lessons::chapter_00 {
 void lesson_00(Page& page) {
-  // There are three ways to answer: *exact attention* weighs all S values by softmax, as all other
-  // lessons do. A **window** is the same for the last 64 lines, and sees no others. *Linear
+  // There are three ways to answer: *exact attention* weighs all S values by softmax (lesson 1), as
+  // all other lessons do. A **window** is the same for the last 64 lines, and sees no others. *Linear
   // attention* leaves exp out, and then the sum can be taken in another order:
   //
   //     exact    answer = sum over j of  exp(q · k_j / 8) v_j  / sum over j of exp(q · k_j / 8)
   //     linear   answer = sum over j of  (q · k_j) v_j  =  q · (sum over j of k_j v_j)
   //
-  // (8 is √64, which keeps scores small: lesson 2. The answer is yes if it is positive, so linear
-  // attention needs no divisor.) What stands in the last bracket doesn't depend on the question. It is
+  // (8 is √64, which keeps q · k small: lesson 2. The answer is yes if it is positive, so the code
+  // leaves the divisor out.) What stands in the last bracket doesn't depend on the question. It is
   // 64 numbers, however many lines were read, and each new line is just added to it. This is the whole
   // test:
   //-
@@ -90,14 +90,16 @@ void lesson_00(Page& page) {
   //
   // Nothing, and that is the trade: d numbers hold about d / 4 lines well, so a summary as good as
   // exact attention is as large as the text. Models mix them: most layers see a window, or keep a
-  // summary, and a few see everything. Those few are the ones that need a ring.
+  // summary, and a few see everything. Those few are the ones that need a ring (below).
   //
   // ## What exactness costs
   //
-  // A model has 32 layers, each with 32 query heads and 8 heads of K and V, of 128 numbers of two
-  // bytes, and reads S tokens under a causal mask. It keeps K and V of every token, and computes 4
-  // · 128 operations for every pair and head (lesson 12). On H100s, at the share of their peak that
-  // attention reaches, it takes these times if work is shared evenly and hops are hidden (8, 12):
+  // Real models have many layers, and heads in each that attend side by side (lesson 1). Say 32 layers
+  // of 32 heads of queries and 8 of keys and values, K and V (10), of 128 numbers of two bytes each, and
+  // S tokens, parts of words, each of which sees itself and those before it: a causal mask (7). The
+  // model keeps K and V of every token, and computes 4 · 128 operations for every pair and head (12).
+  // On H100s, which are GPUs, at the share of their peak that attention reaches, it takes these times
+  // if work is shared evenly and what is sent hides behind the computing (8, 12):
   const Gpu gpu = find_gpu("H100");
   const auto cache = [](double tokens) { return 32 * tokens * 8 * 2 * 128 * 2; };
   const auto hours = [&](double tokens) {

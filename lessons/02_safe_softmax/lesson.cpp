@@ -1,6 +1,6 @@
 // # Softmax made safe
-// > exp soon leaves the range of a float, and scores of that size are ordinary. One subtraction keeps
-// > every row in range.
+// > exp overflows a float at scores that are quite ordinary. One subtraction keeps every row in
+// > range.
 //
 // **You know** from lesson 1 that softmax turns a row of scores into weights: exp of each score,
 // divided by the sum. **You will see** that this formula fails in an ordinary float, why

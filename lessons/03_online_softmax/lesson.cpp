@@ -1,5 +1,5 @@
 // # Online softmax: carry and merge
-// > For each row, softmax remembers two numbers and a vector of the keys that it has met. So keys may
+// > Of all the keys that a row has met, softmax remembers two numbers and a vector. So keys may
 // > arrive in pieces, in any order, and from anywhere.
 //
 // **You know** from lesson 1 that a row of attention divides by a sum over all keys, and from

@@ -1,6 +1,6 @@
 // # Grouped heads: fewer heads of K and V
-// > Several query heads can share one head of K and V. The work stays the same, and everything that
-// > travels or is kept shrinks: a hop, a cache, and the number of rows that it takes to hide a hop.
+// > Several query heads can share one head of K and V. The work stays the same, but hops and caches
+// > shrink, and so does the number of rows that it takes to hide a hop.
 //
 // **You know** the ring with one head (lesson 6) and its gradients (9).
 // **You will see** a ring whose blocks have fewer heads than its queries, what that saves, and what it

@@ -118,15 +118,15 @@ void lesson_13(Page& page) {
 
   // The last is the worst: only a comparison with known numbers (`--verify`) ever shows it. The first
   // is noticed because both sides of a hop say how many bytes they mean before any moves. (NCCL does
-  // not, and hangs.) After a death NCCL lets the others wait for ever, and MPI leaves it to its
-  // launcher. So each process here also holds a TCP connection to rank 0. It closes when the process
-  // ends, so rank 0 knows at once, and ends all.
+  // not, and hangs.) After a death NCCL lets the others wait for ever, and MPI leaves the rest to
+  // its launcher. So each process here also holds a TCP connection to rank 0, which closes when the
+  // process ends. So rank 0 knows at once, and ends all the others.
   //
   // ## Before the first hop
   //
-  // Many hangs are none of these: a machine was started with a different option or version. So rank 0
-  // first broadcasts its command line and version, and a rank that has different ones ends the whole
-  // run: `rank 1 has --mask causal, rank 0 has --mask full`.
+  // Many hangs have another cause: a machine was started with a different option or version. So
+  // rank 0 first broadcasts its command line and version, and a rank that has different ones ends
+  // the whole run: `rank 1 has --mask causal, rank 0 has --mask full`.
   //
   // ## When a job hangs, look in this order
   //

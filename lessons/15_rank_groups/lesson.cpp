@@ -65,8 +65,8 @@ void lesson_15(Page& page) {
     grid.key(static_cast<int>(axis), std::string(name_of(axis)) + " group");
   page.picture("groups.svg", "Rank 21 and the ranks that it talks to, in nodes of eight", grid);
 
-  // The distance from one member to the next is the product of the sizes of all axes further in. Now
-  // let a node have eight ranks.
+  // The distance from one member to the next is the product of the sizes of all axes that count
+  // faster. Now let a node have eight ranks.
   const GroupPlacement pipeline = placement(world, Axis::pipeline, 8);
   page.predict("How many of the 16 pipeline groups lie on one node?", "groups", pipeline.inside);
 
@@ -77,8 +77,8 @@ void lesson_15(Page& page) {
   // ## Who needs the fast links
   //
   // Inside a node GPUs are joined by NVLink4, say, and nodes by InfiniBand NDR, which carries a ninth
-  // of that. So it matters who sends how much. With 32 attention layers of 4,096 numbers a row, 32
-  // heads, of which K and V have 8, and a sequence of 32,768 tokens, in f32, a rank sends this in one
+  // of that. So it matters who sends how much. With 32 attention layers of 4,096 numbers per row,
+  // 32 query heads and 8 of K and V, a sequence of 32,768 tokens, and f32, a rank sends this in one
   // training step. (x is a layer's input, y the rows to which it adds its result, and dx is the
   // gradient of x.)
   GroupJob job = {.shape = {1, 32, 8, 32768, 128}, .width = 4096, .layers = 32};
@@ -106,7 +106,7 @@ void lesson_15(Page& page) {
   //
   // ## Heads and rows at once
   //
-  // Take TP 2 and CP 2, on four ranks. The two that have the same heads are a ring, so there are two
+  // Take TP 2 and CP 2, on four ranks. Each pair with the same heads forms a ring, so there are two
   // rings, which know nothing of each other. The output projection turns a rank's heads into a share
   // of y, for its rows, and the shares of a TP group add up to y. So it is the layer of lesson 14
   // with fewer heads and two sums over the TP group, one of them in the backward pass:

@@ -4,8 +4,8 @@
 //
 // **You know** the carried state m, l, out_accum (lesson 3), the ring that carries it on from block
 // to block (6), and perhaps tensor cores, which multiply 16-bit numbers and add in f32 (optional:
-// lesson 23). **You will see** where a sum in sixteen bits stands still, what that does to
-// attention, and which of a ring's numbers must therefore stay in f32.
+// lesson 23, in the second book). **You will see** where a sum in sixteen bits stands still, what that
+// does to attention, and which of a ring's numbers must therefore stay in f32.
 //
 // ## Counting to a thousand
 //
@@ -50,7 +50,7 @@ void lesson_17(Page& page) {
   // ## Four keys again
   //
   // 36.881 was the output of lesson 3's four keys. Stored in bf16 it is 37: a number that is
-  // rounded once is off by 1 part in 257 at most. Q, K, V and the final output may be rounded so.
+  // rounded once is off by 1 part in 257 at most. Q, K, V and the final output can bear that.
   //
   // The trouble is with sums. Take a row of equal scores, so each key adds exp(0) = 1 to l, and
   // all values are 1. The output should be 1. Let l be a bf16 number, rounded at every key, and
@@ -69,10 +69,10 @@ void lesson_17(Page& page) {
   //
   // ## What breaks if a ring rounds at every hop?
   //
-  // A ring attends one block at a time, and a kernel sums in f32. Between blocks it may keep its
-  // state, with l or out_accum rounded to bf16. Or it calls a finished kernel for each block, takes its
-  // output in bf16 and its lse in f32, and merges outputs in bf16, or in f32. Here are 32 rows over
-  // 4,096 random keys, in N blocks. The error is a root mean square, as a share of that of the outputs:
+  // A ring attends one block at a time, and a kernel sums in f32. Between blocks the ring may round
+  // l or out_accum to bf16. Or it calls a complete attention kernel per block, takes its output in
+  // bf16 and its lse in f32, and merges outputs in bf16, or in f32. Here are 32 rows over 4,096
+  // random keys, in N blocks. The error is its root mean square, divided by that of the outputs:
   enum class Rounded { nothing, l, out_accum, merged, outputs };
   const Index keys = 4096, rows = 32;
   const auto error = [&](Index blocks, Rounded what) {
@@ -153,8 +153,8 @@ void lesson_17(Page& page) {
   //   lesson 20 counts), and the optimizer's copy of the weights: a change of 0.001 to a weight of 1 is
   //   below bf16's last bit.
   //
-  // Q, K, V, P as a factor of P V, and the output may have sixteen bits, because each is rounded
-  // once, and then only multiplied.
+  // Q, K, V, the output, and P as a factor of P V may have sixteen bits, because each is rounded
+  // once, and nothing is added to it afterwards.
   //
   // ## On paper
   page.predict("600 ones in bf16, in six sums of 100 that are then added: what comes out?", "",

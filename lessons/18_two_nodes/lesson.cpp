@@ -1,6 +1,6 @@
 // # Two nodes: the slowest hop decides
-// > All ranks of a ring hop at once, so all wait for the one hop that leaves the node. A second ring
-// > inside the first gives that hop more time and more cards. Deeper buffers hide some delays, not others.
+// > All ranks of a ring hop at once, so all wait for the one hop that leaves the node. An inner
+// > ring gives that hop more time and more network cards. Deeper buffers hide only some delays.
 //
 // **You know** the ring's hops and buffers (lesson 6), and that a hop hides behind computing if it
 // is shorter (12). **You will see** what becomes of a ring over two nodes, with links of different

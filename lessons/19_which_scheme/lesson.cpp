@@ -3,14 +3,14 @@
 // > and in what has to wait; heads, rows and links decide between them.
 //
 // **You know** the ring and the all-gather (lessons 5 and 6), grouped heads (10), the crossover (12),
-// and the two-level ring (18). **You will see** a scheme that swaps rows for heads, and then all eight
-// schemes of this project side by side: what moves, how many bytes, and how long that takes.
+// and the two-level ring (18). **You will see** a scheme that swaps rows for heads, and then eight
+// of this project's schemes side by side: what moves, how many bytes, and how long that takes.
 //
 // ## Swap, compute, swap back
 //
 // Heads don't need each other. A text has eight rows, and each of four ranks holds two of them with all
-// four heads, because the other layers of a model need whole rows. For attention each rank gives away
-// three heads of its rows and gets the fourth head of all other rows. Each rank sends something to
+// four heads, because the other layers of a model need whole rows. For attention rank h gives away
+// the three other heads of its rows, and gets head h of all others. Each rank sends something to
 // every other one, which is an **all-to-all**. Then rank h attends head h alone, with any kernel and
 // any mask, and a second all-to-all brings the outputs back. This is *Ulysses*.
 #include "lessons/book/tables.h"
@@ -38,7 +38,7 @@ constexpr NamedScheme kSchemes[] = {
 
 void lesson_19(Page& page) {
   // No softmax is carried on or merged, so outputs are those of one machine to the last bit. And zigzag
-  // isn't needed, because a causal head is the same work on every rank.
+  // isn't needed, because under a causal mask every head is the same work.
   //
   // ## Eight ways
   //
@@ -91,14 +91,14 @@ void lesson_19(Page& page) {
   page.table(moved);
 
   // With grouped heads K and V are the small side, so schemes that send queries and their states send
-  // more. Ulysses and the hybrid send less, because their bytes don't grow with N - 1.
+  // more. Ulysses and the hybrid send less, because the bytes of a swap hardly grow with the ranks.
   //
   // ## Time
   //
   // Bytes that hide behind computing cost nothing. A ring's hops can hide. A swap of all heads at once
   // can't, because no head can begin before its rows have come. (A rank with several heads can swap the
-  // next one beside the computing of the first.) These are simulated times of one layer forward,
-  // causal, on H100 (eight, in E 64) at 0.65 of their peak (lesson 12), in five situations:
+  // next one while the first is computed.) These are simulated times of one layer forward, causal,
+  // on eight H100s (64 in E) at 0.65 of their peak (lesson 12), in five situations:
   //
   // - **A**: one node, NVLink, 65,536 tokens, 32 query heads and 8 of K and V.
   // - **B**: the same with 4,096 tokens. A rank has 512 rows, which is below the crossover.
@@ -156,17 +156,17 @@ void lesson_19(Page& page) {
   //
   // Pass-Q never wins there, because there are as many queries as keys. But a conversation goes on with
   // a short question about a long text whose K and V are cached. A row of K and V is 2G d e = 4,096
-  // bytes; a query and its state are H d e + Z = 24,960. So queries travel if there are fewer than
-  // about a sixth as many as cached rows. Decode is the extreme (lesson 16).
+  // bytes; a query and its state are H d e + Z = 24,960. So queries travel if they are fewer than
+  // about a sixth of the cached rows. Decode is the extreme (lesson 16).
   //
   // ## What to ask
   //
   // 1. Are there few queries and many cached keys? Take pass-Q.
   // 2. Does a rank have more rows than the crossover? Take a ring. It allows any number of heads.
   // 3. Are there several nodes? Take two levels, a hybrid with its groups inside them, or `multi-ring:R`.
-  // 4. Are hops exposed all the same? Take Ulysses or a hybrid if there are enough heads of K and V
-  //    (`ulysses:C` swaps them in C parts, and holds two at a time); both ways if there aren't; a mesh
-  //    if there are many ranks.
+  // 4. Are hops exposed all the same? Take Ulysses or a hybrid if K and V have enough heads and
+  //    there are fewer rows than the break-even above (`ulysses:C` swaps heads in C parts, and
+  //    holds two at a time); both ways if not; a mesh if there are many ranks.
   // 5. Must it be simple? Take the all-gather, while all of K and V fit. None of its transfers hide.
   //
   // `./ringscope simulate --sweep scheme=ring,allgather,ulysses,mesh:2x4` compares schemes.

@@ -1,5 +1,5 @@
 // # What fits? A million tokens on sixteen GPUs
-// > Memory comes as four bills: weights, optimizer, activations and logits. Three of them can be
+// > Memory comes as four bills: weights, optimizer, activations and logits. Each of them can be
 // > divided or computed again, and only then does a long text fit.
 //
 // **You know** context parallelism (lesson 14), that a layer recomputes attention's weights in the
@@ -86,15 +86,15 @@ void lesson_20(Page& page) {
   // ## What breaks if only the ring is longer?
   //
   // More ranks divide activations and logits, but not the weights: they are copies (lesson 14). On
-  // 128 ranks without sharding a rank's activations are an eighth, and the state is all of 128 GB.
-  // No number of ranks makes that fit. Only sharding does, or tensor parallel ranks (lesson 15).
+  // 128 ranks without sharding each has an eighth of these activations, but still 128 GB of state.
+  // No number of ranks makes that fit. Shard it, or split the model by TP or PP (lesson 15).
   //
   // ## How long it takes
   //
   // A causal layer's attention takes 2 S² operations for each of 4,096 columns. Backward takes 2.5
-  // times as many (lesson 9), and the layer is computed again: 4.5 times. A weight takes 2 for
-  // each token, 8 with backward and again. On 16 H100, at 0.65 of the peak, which attention reaches
-  // forward (backward reaches a little less):
+  // times as many (lesson 9), and recomputation repeats forward: 4.5 times in all. A weight takes 2
+  // operations per token, 8 with backward and recomputation. On 16 H100s, at 0.65 of the peak,
+  // which attention reaches forward (backward reaches a little less):
   const double tokens = 1048576;
   const double of_attention = 4.5 * layers * 2 * tokens * tokens * width;
   const double of_weights = 8 * weights * tokens;
@@ -103,7 +103,7 @@ void lesson_20(Page& page) {
   page.value("a step", fixed((of_attention + of_weights) / flops, 0), "s");
   page.value("of it attention", percent(of_attention / (of_attention + of_weights), 0));
 
-  // So people pack: many shorter documents in one sequence, each attending itself alone (lesson 11's
+  // So people put many shorter documents into one sequence, each attending only itself (lesson 11's
   // `documents`). That is *packing*. No row is padding, and with documents of 8,192 tokens:
   page.predict("How many times fewer pairs than with one document of 1,048,576 tokens?", "times",
                tokens / 8192);

@@ -1,6 +1,6 @@
 // # The GPU ladder II: register tiles and tensor cores
 // > The larger the rectangle of results that one instruction or thread keeps, the fewer bytes a product
-// > needs. Tensor cores keep matrices, and then threads only have to supply them.
+// > needs. Tensor cores multiply whole matrices, and then threads only have to supply them.
 //
 // **You know** from lesson 22 that a value which was fetched should serve many products, and that
 // threads wait for each other at barriers. **You will see** results kept in registers; one instruction

@@ -85,9 +85,9 @@ void lesson_25(Page& page) {
   found.row("the start moves by 8 numbers, not 16", wrong_step);
   page.table(found);
 
-  // No mistake is an error: an address in range is as good as another. Yet 512 values are right without
-  // a swizzle, and not by chance. Where a row of A and one of B have the same number mod 8, the
-  // instruction reads the units of both in the same wrong order, and a sum does not care.
+  // No mistake raises an error: one address in range is as good as another. Yet 512 values are
+  // right without a swizzle, and not by chance. Where a row of A and one of B have the same number
+  // mod 8, the instruction reads both rows' units in the same wrong order, which changes no sum.
   //
   // ## Softmax beside it
   //

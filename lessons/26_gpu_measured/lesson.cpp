@@ -1,6 +1,6 @@
 // # The GPU ladder V: what an H100 said
-// > Seven kernels compute the same sums, the last 500 times as fast as the first. What each step gains
-// > says what the step before it was waiting for. To find out, measure: guesses mislead.
+// > Seven kernels compute the same sums, the last nearly 500 times as fast as the first. What each
+// > step gains says what the step before it was waiting for. To find out, measure: guesses mislead.
 //
 // **You know** the ideas of the ladder (lessons 22 to 25). **You will see** how fast each kernel
 // is on an H100, which idea saves no time, and how a kernel of the backward pass was found waiting for a
@@ -26,7 +26,7 @@ void lesson_26(Page& page) {
       {"03_shared_tiles", "32 rows share K and V in shared memory (22)", 10.2},
       {"04_register_tiles", "rectangles of S and O in registers (23)", 27.0},
       {"05_tensor_cores", "`mma` on swizzled tiles (23, 24)", 374},
-      {"06_hopper", "TMA and `wgmma`, a producer and consumers (25)", 567},
+      {"06_hopper", "TMA and `wgmma`, a producer and consumers (23, 25)", 567},
       {"07_hopper_overlap", "softmax beside the next product (25)", 715}};
   //+
   page.predict(
