@@ -43,6 +43,7 @@ struct Config {
   using Element = Element_;
   static constexpr int kDim = kDim_, kQueries = kQueries_, kKeys = kOnePassKeys;
   static constexpr int kThreads = kKeys / kMmaRows * 32;
+  static constexpr int kPassing = kThreads - 32;  // the thread that passes turns on
   static constexpr int kDqColumns = kDim / 4, kDqBands = kQueries / 2 / kMmaRows;  // of a warp
 };
 
@@ -180,7 +181,7 @@ __global__ void __launch_bounds__(C::kThreads, 1)
     start_queries(shared.q[0], step.q, 0);
     start_queries(shared.dout, step.dout, 0);
     start_notes(0);
-  } else if (thread == 0) {
+  } else if (thread == C::kPassing) {
     item.for_each_visit(item.last_turn, [&](int matrix, int tile) {
       await_turn(tile_of(matrix, tile));
       pass_turn(tile_of(matrix, tile));
@@ -230,13 +231,10 @@ __global__ void __launch_bounds__(C::kThreads, 1)
     store_ds<C>(shared.ds, ds, key, lane);
     add_weighted_rows(dv, s, shared.dout, lane);
 
-    // One visit later, the additions of the one before have long ended. A turn that is passed before
+    // Half a visit later, the additions of the one before have ended. A turn that is passed before
     // the next is waited for keeps nobody waiting in a circle.
-    if (thread == 0) {
-      if (visit > 0) pass_turn(place_of(visit - 1));
-      await_turn(place_of(visit));
-    }
-    __syncthreads();  // dS is complete, dO free, and it is the block's turn
+    if (thread == C::kPassing && visit > 0) pass_turn(place_of(visit - 1));
+    __syncthreads();  // dS is complete, and dO free
     if (more) start_queries(shared.dout, step.dout, visit + 1);
     ptx::cp_async_commit();
     add_weighted_rows(dk, ds, q, lane);
@@ -246,6 +244,9 @@ __global__ void __launch_bounds__(C::kThreads, 1)
     const int warp = ptx::thread_index() / 32, dq_lane = ptx::thread_index() % 32;
     const int query = warp / 4 * C::kQueries / 2, column = warp % 4 * C::kDqColumns;
     add_dq<C>(dq, shared.ds, query, shared.k, column, dq_lane);
+    // Each warp waits for itself, when it has something to add.
+    if (dq_lane == 0) await_turn(place_of(visit));
+    __syncwarp();
     const std::int64_t begin = std::int64_t{item.visiting_matrix(visit)} * rows_q;
     for_each_row<C::kDqBands>([&](int band, int h) {
       const int row = first + query + kMmaRows * band + tile_row(dq_lane, h);
@@ -253,7 +254,7 @@ __global__ void __launch_bounds__(C::kThreads, 1)
     });
   }
   __syncthreads();  // all parts of dQ have been given to memory
-  if (thread == 0 && visits > 0) pass_turn(place_of(visits - 1));
+  if (thread == C::kPassing && visits > 0) pass_turn(place_of(visits - 1));
 
   const int lane = thread % 32, warp = thread / 32;
   const std::int64_t begin = std::int64_t{item.own_matrix} * rows_k + own.first;

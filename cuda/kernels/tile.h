@@ -122,11 +122,10 @@ struct Tile {
       right = pair.y;
     });
   }
-  // Add the tile's row to one in memory, value by value.
+  // Add the tile's row to one in memory.
   __device__ __forceinline__ void add_to(int band, int h, int lane, float* row) {
     for_each_pair(band, h, [&](float& left, float& right, int column) {
-      atomicAdd(row + tile_column(lane) + column, left);
-      atomicAdd(row + tile_column(lane) + column + 1, right);
+      ptx::add_to_memory(row + tile_column(lane) + column, left, right);
     });
   }
   // Set a row in memory to factor times the tile's.

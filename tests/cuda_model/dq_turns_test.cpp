@@ -21,7 +21,7 @@ struct Costs {
   int adders = 1;
 };
 constexpr Costs kCosts11 = {4050, 1450, 3000, 2};
-// Whoever computes waits for the turn, adds, and passes the turn one visit later.
+// Whoever computes waits for the turn, adds, and passes the turn at most a visit later.
 constexpr Costs kCosts09 = {5200, 0, 5200};
 
 // Return the share of the time in which `blocks` blocks compute, with or without turns.
