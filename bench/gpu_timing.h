@@ -30,7 +30,7 @@ constexpr int timed_rows(int rows) {
 }
 constexpr int timed_heads(int heads) {
 #ifdef RINGSCOPE_MODEL
-  return (heads + 31) / 32;
+  return (heads + 63) / 64;
 #else
   return heads;
 #endif
