@@ -9,8 +9,8 @@
 // ## Seven kernels
 //
 // Forward with head_dim 128: kernels 01 to 04 in f32 with 4,096 rows, the others in bf16 with 8,192. On
-// the same card cuDNN reaches 698 TFLOP/s, and FlashAttention-2, which is written with `mma` like 05,
-// 366 ([all figures](../../cuda/README.md#what-they-reach)).
+// the same card cuDNN reaches 697 TFLOP/s, and FlashAttention-2, which is written with `mma` like 05,
+// 367 ([all figures](../../cuda/README.md#what-they-reach)).
 #include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_26 {
@@ -26,8 +26,8 @@ void lesson_26(Page& page) {
       {"03_shared_tiles", "32 rows share K and V in shared memory (22)", 10.2},
       {"04_register_tiles", "rectangles of S and O in registers (23)", 27.0},
       {"05_tensor_cores", "`mma` on swizzled tiles (23, 24)", 374},
-      {"06_hopper", "TMA and `wgmma`, a producer and consumers (23, 25)", 567},
-      {"07_hopper_overlap", "softmax beside the next product (25)", 715}};
+      {"06_hopper", "TMA and `wgmma`, a producer and consumers (23, 25)", 587},
+      {"07_hopper_overlap", "softmax beside the next product (25)", 711}};
   //+
   page.predict(
       "01 reaches 1.5 TFLOP/s. 02 doesn't store S any more, so it moves far fewer bytes. What does "
