@@ -366,7 +366,8 @@ def ring(check):
     cases = RING_CASES[::3] if check.small else RING_CASES
     for i, (partition, mask, dtype, world_size, seqlen, head_dim, kernels) in enumerate(cases):
         what = f"{partition} {mask} {dtype} x{world_size} {kernels}".rstrip()
-        problem = (f"--heads 4 --heads-kv 2 --seqlen {seqlen // 32 if check.small else seqlen} --head-dim {head_dim} "
+        heads = "--heads 2 --heads-kv 1" if check.small else "--heads 4 --heads-kv 2"
+        problem = (f"{heads} --seqlen {seqlen // 32 if check.small else seqlen} --head-dim {head_dim} "
                    f"--world-size {world_size} --partition {partition} --mask {mask} --dtype {dtype} --backward --json")
 
         def run(backend, log, more=""):
