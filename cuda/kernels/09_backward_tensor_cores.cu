@@ -250,7 +250,7 @@ __global__ void __launch_bounds__(C::kThreads, 1)
     const std::int64_t begin = std::int64_t{item.visiting_matrix(visit)} * rows_q;
     for_each_row<C::kDqBands>([&](int band, int h) {
       const int row = first + query + kMmaRows * band + tile_row(dq_lane, h);
-      if (row < rows_q) dq.add_to(band, h, dq_lane, step.dq + (begin + row) * C::kDim + column);
+      dq.add_to(band, h, dq_lane, step.dq + (begin + row) * C::kDim + column, row < rows_q);
     });
   }
   __syncthreads();  // all parts of dQ have been given to memory

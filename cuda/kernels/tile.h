@@ -122,11 +122,23 @@ struct Tile {
       right = pair.y;
     });
   }
-  // Add the tile's row to one in memory.
-  __device__ __forceinline__ void add_to(int band, int h, int lane, float* row) {
-    for_each_pair(band, h, [&](float& left, float& right, int column) {
-      ptx::add_to_memory(row + tile_column(lane) + column, left, right);
-    });
+  // Add the tile's row to one in memory, if it exists. All lanes of a warp call together. Two neighbours
+  // exchange a pair, so that each has four columns in a row: the even lane of this group of 8, the odd
+  // one of the next.
+  __device__ __forceinline__ void add_to(int band, int h, int lane, float* row, bool exists) {
+    static_assert(kColumns % 16 == 0);
+    const bool odd = lane % 2 != 0;
+    float* const own = row + tile_column(lane) + (odd ? 6 : 0);
+#pragma unroll
+    for (int column = 0; column < kColumns; column += 16) {
+      const float* const here = values[band] + column / 2 + 2 * h;
+      const float* const next = here + 4;
+      const float left = __shfl_xor_sync(~0u, odd ? here[0] : next[0], 1);
+      const float right = __shfl_xor_sync(~0u, odd ? here[1] : next[1], 1);
+      if (exists)
+        ptx::add_to_memory(own + column, odd ? make_float4(left, right, next[0], next[1])
+                                             : make_float4(here[0], here[1], left, right));
+    }
   }
   // Set a row in memory to factor times the tile's.
   __device__ __forceinline__ void store(int band, int h, int lane, float* row, float factor) {

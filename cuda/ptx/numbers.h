@@ -45,21 +45,26 @@ __device__ __forceinline__ std::uint32_t pack(float low, float high) {
 #endif
 }
 
-// Add two values to neighbours in global memory, 8 bytes aligned, as one instruction where there is one
+// Add four values to neighbours in global memory, 16 bytes aligned, as one instruction where there is one
 // (compute capability 9.0 and later). It is `red`, because atomicAdd becomes an instruction with a result
 // even where nobody uses it.
-__device__ __forceinline__ void add_to_memory(float* pair, float left, float right) {
+__device__ __forceinline__ void add_to_memory(float* four, float4 values) {
 #if defined(RINGSCOPE_MODEL)
-  atomicAdd(pair, left);
-  atomicAdd(pair + 1, right);
+  atomicAdd(four, values.x);
+  atomicAdd(four + 1, values.y);
+  atomicAdd(four + 2, values.z);
+  atomicAdd(four + 3, values.w);
 #elif __CUDA_ARCH__ >= 900
-  asm volatile("red.global.add.v2.f32 [%0], {%1, %2};" ::"l"(pair), "f"(left), "f"(right)
+  asm volatile("red.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(four), "f"(values.x),
+               "f"(values.y), "f"(values.z), "f"(values.w)
                : "memory");
 #else
   asm volatile(
       "red.global.add.f32 [%0], %1;\n"
-      "red.global.add.f32 [%0 + 4], %2;" ::"l"(pair),
-      "f"(left), "f"(right)
+      "red.global.add.f32 [%0 + 4], %2;\n"
+      "red.global.add.f32 [%0 + 8], %3;\n"
+      "red.global.add.f32 [%0 + 12], %4;" ::"l"(four),
+      "f"(values.x), "f"(values.y), "f"(values.z), "f"(values.w)
       : "memory");
 #endif
 }

@@ -19,13 +19,9 @@ TEST(BackwardTensorCoresMutants, EveryBarrierTurnWaitAndSwizzleIsMissed) {
       .heads = 1, .seqlen = 260, .head_dim = 64, .world_size = 2, .dtype = DType::bf16, .tile = 1};
   EXPECT_EQ(kNumbered, 8);
   const Mutants mutants(backward_tensor_cores_kernel, backward_tensor_cores_mutant, tested);
-  // 6, the __syncwarp after a warp's turn has come: the other lanes of a warp of the model seldom add so
-  // early that it is not the block's turn. Shuffle 58 has such a warp.
+  // 6, the __syncwarp after a warp's turn has come: the shuffle that follows waits for the warp as well, but
+  // only a barrier promises an order of memory accesses. The model keeps that order anyway.
   mutants.expect_all_found(kNumbered, {6});
-  EXPECT_FALSE(mutants.is_wrong_in_a_shuffle(56, 59));
-  left_out = 6;
-  EXPECT_TRUE(mutants.is_wrong_in_a_shuffle(56, 59));
-  left_out = -1;
   mutants.expect_swizzle_needed();
 }
 

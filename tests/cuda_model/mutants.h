@@ -167,15 +167,6 @@ class Mutants {
     return false;
   }
 
-  // Whether the mutated kernel gives other bits in one of these shuffles.
-  bool is_wrong_in_a_shuffle(std::uint64_t first, std::uint64_t last) const {
-    for (std::uint64_t seed = first; seed <= last; ++seed) {
-      model::set_schedule({model::ThreadOrder::shuffled, true, seed});
-      if (run(mutated_) != right_) return true;
-    }
-    return false;
-  }
-
   // Leave out each of `count` in turn but those of `not_found`, which the model does without, and
   // swap the parity of each wait.
   void expect_all_found(int count, const std::set<int>& not_found = {}) const {
