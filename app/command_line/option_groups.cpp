@@ -73,9 +73,10 @@ void add_ranks(CommandFlags& flags, RankOptions& ranks, int otherwise, const std
 }
 
 void add_timeout(CommandFlags& flags, RankOptions& ranks) {
-  add_timeout(flags, ranks.timeout_s,
-              "of --backend mpi: end when a rank gives no sign of life, or nothing moves, for so "
-              "long (60)");
+  add_timeout(
+      flags, ranks.timeout_s,
+      "of --backend mpi, my_ring: end when a rank gives no sign of life, or nothing moves, for so "
+      "long (60)");
 }
 
 }  // namespace ringscope

@@ -23,6 +23,7 @@
 #include "app/report/fields.h"
 #include "app/report/machine.h"
 #include "app/report/terminal.h"
+#include "app/run/backend.h"
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
@@ -443,8 +444,12 @@ class TrainJob : public Job {
 #ifdef RINGSCOPE_HAS_MPI
     if (rank()) return train_on_mpi(*session_, setup_.plan, setup_.text, after_step);
 #endif
+    RankWatch watch;  // a learner's own step may never return
+    if (!my_ring_call().empty())
+      watch = {options_.ranks.timeout_s,
+               [this](const RunError& error) { std::_Exit(report_error(leave_behind(error))); }};
     try {
-      return train_on_threads(setup_.plan, setup_.text, after_step);
+      return train_on_threads(setup_.plan, setup_.text, after_step, watch);
     } catch (const std::exception& error) {
       throw close_failed(as_run_error(error));
     }

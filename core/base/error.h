@@ -44,6 +44,16 @@ class RunError : public std::runtime_error {
   int step_;
 };
 
+// The first failure of ranks that wait for each other.
+class SharedFailure {
+ public:
+  virtual ~SharedFailure() = default;
+  // End every wait of every rank with `error`. Only the first call counts. Thread-safe.
+  virtual void fail(const RunError& error) = 0;
+  // Throw the RunError that fail() was called with, if it was.
+  virtual void throw_if_failed() = 0;
+};
+
 // Return the exception that is being handled as a RunError. It names `rank` and `step` unless it
 // already says where it happened.
 inline RunError handled_error(int rank, int step = -1) {

@@ -30,7 +30,7 @@ FinishedTraining train_on_mpi(MpiSession& session, const TrainingPlan& plan,
   return process.run([&] {
     const std::optional<ClockReading> before = clock();
     TrainingRank& rank = process.join_ring(plan, batches);
-    rank.run(process.outside(after_step));  // the others wait for rank 0 meanwhile
+    rank.run(outside(process.pulse(), after_step));  // the others wait for rank 0 meanwhile
     process.leave_ring();
     const std::optional<ClockReading> after = clock();
 
@@ -67,7 +67,7 @@ Generated generate_on_mpi(MpiSession& session, const Checkpoint& checkpoint, con
   return process.run([&] {
     GeneratingRank& rank = process.join_ring(checkpoint, deal, options);
     Generated generated;
-    generated.text = rank.generate(process.outside(on_byte));
+    generated.text = rank.generate(outside(process.pulse(), on_byte));
     process.leave_ring();
     const auto reports = session.gather(bytes_of_value(rank.share()));
     for (std::string_view report : reports)

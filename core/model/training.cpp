@@ -8,7 +8,6 @@
 
 #include "core/base/clock.h"
 #include "core/base/random.h"
-#include "core/model/rank_threads.h"
 #include "core/model/step_recorder.h"
 
 namespace ringscope {
@@ -208,15 +207,17 @@ Recording recording_of(const TrainingPlan& plan, std::vector<RankEvents> ranks) 
 }
 
 FinishedTraining train_on_threads(const TrainingPlan& plan, const std::string& text,
-                                  const AfterStep& after_step) {
+                                  const AfterStep& after_step, const RankWatch& watch) {
   validate(plan);
   const TrainingSettings& settings = plan.settings;
   const TextBatches batches(text, settings.batch, settings.seqlen, settings.seed,
                             settings.shape.vocab);
   const auto ranks = run_rank_threads(
-      static_cast<int>(plan.deal.ranks()),
-      [&](Communicator& comm) { return std::make_unique<TrainingRank>(plan, batches, comm); },
-      [&](TrainingRank& rank) { rank.run(after_step); });
+      static_cast<int>(plan.deal.ranks()), watch,
+      [&](Communicator& comm, RankPulse& pulse) {
+        return std::make_unique<TrainingRank>(plan, batches, comm, &pulse);
+      },
+      [&](TrainingRank& rank, RankPulse& pulse) { rank.run(outside(pulse, after_step)); });
   FinishedTraining finished{ranks[0]->checkpoint(), {}, std::nullopt};
   std::vector<RankEvents> recorded;
   for (const auto& rank : ranks) {

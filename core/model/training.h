@@ -15,6 +15,7 @@
 #include "core/base/error.h"
 #include "core/model/checkpoint.h"
 #include "core/model/rank_groups.h"
+#include "core/model/rank_threads.h"
 #include "core/model/replica.h"
 #include "core/trace/rank_events.h"
 
@@ -148,9 +149,9 @@ Recording recording_of(const TrainingPlan& plan, std::vector<RankEvents> ranks);
 
 // Train on threads of this process. Throw InputError for an impossible plan, a text that is too short
 // or has bytes that the model does not know, and a checkpoint of another shape. Throw RunError naming
-// the rank that failed.
+// the rank that failed, also that of `watch`.
 FinishedTraining train_on_threads(const TrainingPlan& plan, const std::string& text,
-                                  const AfterStep& after_step = {});
+                                  const AfterStep& after_step = {}, const RankWatch& watch = {});
 
 class MpiSession;
 

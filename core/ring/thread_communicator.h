@@ -23,16 +23,14 @@ namespace ringscope {
 
 // What the ranks of one process share. It must outlive its communicators. The memory that a rank's
 // hops name must outlive its communicator, whose destructor waits for a peer that is reading it.
-class ThreadRing {
+class ThreadRing : public SharedFailure {
  public:
   explicit ThreadRing(int world_size);
 
   int world_size() const { return static_cast<int>(seats_.size()); }
 
-  // End every wait of every rank with `error`. Only the first call counts. Thread-safe.
-  void fail(const RunError& error);
-  // Throw the RunError that fail() was called with, if it was.
-  void throw_if_failed();
+  void fail(const RunError& error) override;
+  void throw_if_failed() override;
 
  private:
   friend class ThreadCommunicator;

@@ -65,12 +65,11 @@ class RankEngine {
   virtual std::int64_t clock_error_ns() const { return 0; }
 };
 
-class Engine {
+class Engine : public SharedFailure {
  public:
   // Called on the rank's thread after each attended block, with the pairs in it.
   using Listener = std::function<void(Index pairs)>;
 
-  virtual ~Engine() = default;
   virtual std::string_view name() const = 0;  // "cpu", "cuda"
   virtual MemorySpace& memory() = 0;
   // Return the memory of one rank. It differs from memory() where ranks live on different devices.
@@ -82,11 +81,6 @@ class Engine {
   virtual bool has_pulses() const { return false; }
   // Make the engine of `rank`. `listener` may be empty.
   virtual std::unique_ptr<RankEngine> make(Rank& rank, const Listener& listener) = 0;
-
-  // End every wait of every rank with `error`. Only the first call counts. Thread-safe.
-  virtual void fail(const RunError& error) = 0;
-  // Throw the RunError that fail() was called with, if it was.
-  virtual void throw_if_failed() = 0;
 };
 
 }  // namespace ringscope

@@ -138,11 +138,11 @@ std::optional<RunError> StallJudge::verdict(double now, double timeout_s) const 
       rank, is_awaited(rank) ? stalled + "; others wait for it, and it waits for nobody" : stalled);
 }
 
-Watchdog::Watchdog(std::vector<RankPulse*> pulses, double timeout_s, Engine& engine,
+Watchdog::Watchdog(std::vector<RankPulse*> pulses, double timeout_s, SharedFailure& ranks,
                    std::function<void(const RunError&)> stuck)
     : pulses_(std::move(pulses)),
       timeout_s_(timeout_s),
-      engine_(engine),
+      ranks_(ranks),
       stuck_(std::move(stuck)),
       judge_(static_cast<int>(pulses_.size()), timeout_s, 0),
       ended_(pulses_.size()) {
@@ -174,7 +174,7 @@ std::optional<RunError> Watchdog::hang(double patience_s) {
 
 std::optional<RunError> Watchdog::failure() {
   try {
-    engine_.throw_if_failed();
+    ranks_.throw_if_failed();
     return std::nullopt;
   } catch (const RunError& error) {
     return error;
@@ -206,7 +206,7 @@ void Watchdog::run() {
     }
     if (const std::optional<RunError> verdict = judge_.verdict(now_)) {
       lock.unlock();
-      engine_.fail(*verdict);
+      ranks_.fail(*verdict);
       lock.lock();
     }
   }

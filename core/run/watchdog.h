@@ -18,7 +18,6 @@
 #include "core/base/error.h"
 #include "core/base/work_pulse.h"
 #include "core/ring/seams.h"
-#include "core/run/engine.h"
 #include "core/trace/event.h"
 
 namespace ringscope {
@@ -86,6 +85,18 @@ class ShownOutsideWork {
   RankPulse& pulse_;
 };
 
+// Return a function that calls `call`, which must outlive it, outside of the pulse's run. The function is
+// empty if `call` is.
+template <class... Arguments>
+std::function<void(Arguments...)> outside(RankPulse& pulse,
+                                          const std::function<void(Arguments...)>& call) {
+  if (!call) return {};
+  return [&pulse, &call](Arguments... arguments) {
+    const ShownOutsideWork shown(pulse);
+    call(arguments...);
+  };
+}
+
 // Finds a stall from what it is told, without a clock or transport. Times are seconds of one clock.
 class StallJudge {
  public:
@@ -125,9 +136,9 @@ class StallJudge {
 
 class Watchdog {
  public:
-  // `pulses` (one per rank) and `engine` must outlive it. `stuck` is as in Progress. Throw RunError if
+  // `pulses` (one per rank) and `ranks` must outlive it. `stuck` is as in Progress. Throw RunError if
   // its thread can't start.
-  Watchdog(std::vector<RankPulse*> pulses, double timeout_s, Engine& engine,
+  Watchdog(std::vector<RankPulse*> pulses, double timeout_s, SharedFailure& ranks,
            std::function<void(const RunError&)> stuck = {});
   ~Watchdog();
 
@@ -142,7 +153,7 @@ class Watchdog {
 
   std::vector<RankPulse*> pulses_;
   const double timeout_s_;
-  Engine& engine_;
+  SharedFailure& ranks_;
   std::function<void(const RunError&)> stuck_;
   std::mutex mutex_;  // guards what follows
   std::condition_variable closing_;

@@ -117,6 +117,9 @@ class RealRing : public ProgramTest {
       Strings{ring_} +
       "run --backend my_ring --random --seqlen 52 --heads 4 --heads-kv 2 --batch 2 "
       "--head-dim 8 --mask causal --partition zigzag --backward --verify";
+  const Strings train_ =
+      "train --text text --layers 1 --width 16 --heads 2 --head-dim 8 --hidden 24 --seqlen 30 "
+      "--steps 3 --loss-csv";
 
   // Expect a good end, and a slice for each head of each entry, rank, step and pass, where the project's
   // ring has one for all heads.
@@ -143,12 +146,8 @@ TEST_F(RealRing, IsVerifiedAndRecordedOnThreadsAndProcesses) {
 
 TEST_F(RealRing, TrainsAsTheProjectsDoes) {
   write_text("text", std::string(2000, 'a') + contents_of(RINGSCOPE_SOURCE_DIR "/LICENSE"));
-  const Strings words =
-      "train --text text --layers 1 --width 16 --heads 2 --head-dim 8 --hidden 24 --seqlen 30 "
-      "--steps "
-      "3 --loss-csv";
-  ASSERT_EQ(run_words(Strings{ring_} + words + "mine.csv --backend=my_ring").status, 0);
-  run_well(words + "ours.csv");
+  ASSERT_EQ(run_words(Strings{ring_} + train_ + "mine.csv --backend=my_ring").status, 0);
+  run_well(train_ + "ours.csv");
   const auto losses = [&](const std::string& file) {
     std::vector<double> all;
     for (const std::string& line : lines_of(contents_of(path(file))))
@@ -176,6 +175,15 @@ TEST_F(RealRing, EndsWhereAStepIsWrong) {
     expect_ended(run_words(run_ + (mistake == "hangs" ? "--timeout 0.5" : "")), 3, said);
     ::unsetenv("RINGSCOPE_MISTAKE");
   }
+}
+
+// The rank that never returns is named, though others wait for it, and losses so far are kept.
+TEST_F(RealRing, EndsTrainingWhereAStepNeverReturns) {
+  write_text("text", contents_of(RINGSCOPE_SOURCE_DIR "/LICENSE"));
+  ::setenv("RINGSCOPE_MISTAKE", "hangs", 1);
+  expect_ended(run_words(Strings{ring_} + train_ + "mine.csv --backend my_ring --timeout 0.5"), 3,
+               {"rank 1", "no progress for 0.5 s", "others wait for it", "in training step 1"});
+  ::unsetenv("RINGSCOPE_MISTAKE");
 }
 
 TEST_F(RealRing, SaysWhatItIsNot) {

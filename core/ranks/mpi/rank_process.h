@@ -52,17 +52,6 @@ class RankProcess {
   // Return when nothing is on its way any more. The state stays.
   void leave_ring() { comm_.reset(); }
 
-  // Return a function that calls `call`, which must outlive it, without the rank being taken for
-  // stuck meanwhile. The function is empty if `call` is.
-  template <class... Arguments>
-  std::function<void(Arguments...)> outside(const std::function<void(Arguments...)>& call) {
-    if (!call) return {};
-    return [this, &call](Arguments... arguments) {
-      const ShownOutsideWork shown(pulse_);
-      call(arguments...);
-    };
-  }
-
   RankPulse& pulse() { return pulse_; }
 
  private:
