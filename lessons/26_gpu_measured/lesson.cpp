@@ -9,8 +9,8 @@
 // ## Seven kernels
 //
 // Forward with head_dim 128: kernels 01 to 04 in f32 with 4,096 rows, the others in bf16 with 8,192. On
-// the same card cuDNN reaches 697 TFLOP/s, and FlashAttention-2, which is written with `mma` like 05,
-// 367 ([all figures](../../cuda/README.md#what-they-reach)).
+// the same card cuDNN reaches 683 TFLOP/s, and FlashAttention-2, which is written with `mma` like 05,
+// 366 ([all figures](../../cuda/README.md#what-they-reach)).
 #include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_26 {
@@ -22,12 +22,12 @@ void lesson_26(Page& page) {
   };
   const std::vector<Step> steps = {
       {"01_naive", "three kernels, and S in memory between them (lesson 1)", 1.5},
-      {"02_online_softmax", "S is never stored: a warp per row (3)", 0.9},
-      {"03_shared_tiles", "32 rows share K and V in shared memory (22)", 10.2},
-      {"04_register_tiles", "rectangles of S and O in registers (23)", 27.0},
-      {"05_tensor_cores", "`mma` on swizzled tiles (23, 24)", 374},
-      {"06_hopper", "TMA and `wgmma`, a producer and consumers (23, 25)", 587},
-      {"07_hopper_overlap", "softmax beside the next product (25)", 711}};
+      {"02_online_softmax", "S is never stored: a warp per row (3)", 1.0},
+      {"03_shared_tiles", "32 rows share K and V in shared memory (22)", 10.3},
+      {"04_register_tiles", "rectangles of S and O in registers (23)", 27.2},
+      {"05_tensor_cores", "`mma` on swizzled tiles (23, 24)", 358},
+      {"06_hopper", "TMA and `wgmma`, a producer and consumers (23, 25)", 582},
+      {"07_hopper_overlap", "softmax beside the next product (25)", 692}};
   //+
   page.predict(
       "01 reaches 1.5 TFLOP/s. 02 doesn't store S any more, so it moves far fewer bytes. What does "
@@ -49,7 +49,7 @@ void lesson_26(Page& page) {
 
   // Online softmax saves memory, and that is what long texts need it for. It saves no time by itself: in
   // 02 each row reads all of K and V anew. 03 reads them once for 32 rows, and 04 once for all that the
-  // registers hold; that is where time comes from. Tensor cores are worth a factor of fourteen. 06 and
+  // registers hold; that is where time comes from. Tensor cores are worth a factor of thirteen. 06 and
   // 07 compute nothing less than 05. They only make sure that no unit waits for another.
   //
   // ## A slow pair of hands
