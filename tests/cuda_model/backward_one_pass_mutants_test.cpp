@@ -1,4 +1,5 @@
 // Step 11 with one wait, arrival, turn or fence left out is found.
+#define RINGSCOPE_TESTED_DIM 128
 #include "tests/cuda_model/mutants.h"
 
 namespace ringscope::cuda {

@@ -1,5 +1,6 @@
 // Step 09 with one thing wrong is found: a barrier, a turn or the wait for copies left out, a swizzle
 // that the writer does not know.
+#define RINGSCOPE_TESTED_DIM 64
 #include "tests/cuda_model/mutants.h"
 
 namespace ringscope::cuda {

@@ -1,5 +1,6 @@
 // Step 07 with one wait, arrival or fence left out is found.
 #define RINGSCOPE_NUMBERED(name) name##InStep7
+#define RINGSCOPE_TESTED_DIM 128
 #include "tests/cuda_model/mutants.h"
 
 namespace ringscope::cuda {

@@ -7,6 +7,7 @@
 //   #define some_kernel some_mutant  // its entry in the kernel table
 //   #include "cuda/kernels/NN_some.cu"
 //   constexpr int kNumbered = __COUNTER__ - kFirst;
+// Of a kernel of bf16 and f16, only the head_dim RINGSCOPE_TESTED_DIM is compiled, if that is defined before.
 //
 // Mutants::expect_all_found() then shows that none of them is one too many, and that the model
 // finds each that is missing. The headers that a kernel includes are not changed, but for
@@ -75,6 +76,15 @@ void copy_rows_async_mutated(Element* tile, const Element* matrix, int row, int 
                      valid_first <= from && from < valid_last);
   }
 }
+
+#ifdef RINGSCOPE_TESTED_DIM
+template <class F>
+void visit_tested_instance(DType dtype, int, F&& f) {
+  constexpr std::integral_constant<int, RINGSCOPE_TESTED_DIM> head_dim;
+  dtype == DType::bf16 ? f(bf16{}, head_dim) : f(f16{}, head_dim);
+}
+#define visit_half_instance visit_tested_instance
+#endif
 
 template <int kNumber>
 struct Numbered {
