@@ -72,11 +72,10 @@ void add_ranks(CommandFlags& flags, RankOptions& ranks, int otherwise, const std
              "which rank holds which " + dealt + " (zigzag)", parse_partition);
 }
 
-void add_timeout(CommandFlags& flags, RankOptions& ranks) {
-  add_timeout(
-      flags, ranks.timeout_s,
-      "of --backend mpi, my_ring: end when a rank gives no sign of life, or nothing moves, for so "
-      "long (60)");
+void add_timeout(CommandFlags& flags, RankOptions& ranks, const std::string& backends) {
+  add_timeout(flags, ranks.timeout_s,
+              "of --backend " + backends +
+                  ": end when a rank gives no sign of life, or nothing moves, for so long (60)");
 }
 
 }  // namespace ringscope

@@ -58,8 +58,9 @@ struct RankOptions {
   double timeout_s = 60;
 };
 
-// Add all but --timeout. `dealt` is what the ranks hold.
+// Add all but --timeout, which add_timeout() does. `dealt` is what the ranks hold, `backends` are those that
+// --timeout ends.
 void add_ranks(CommandFlags& flags, RankOptions& ranks, int otherwise, const std::string& dealt);
-void add_timeout(CommandFlags& flags, RankOptions& ranks);
+void add_timeout(CommandFlags& flags, RankOptions& ranks, const std::string& backends);
 
 }  // namespace ringscope

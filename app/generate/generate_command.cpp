@@ -314,7 +314,7 @@ Finish declare_generate(CommandFlags& flags) {
                   temperature));
   flags.integer("--seed", options.sampling.seed, "of the draw (0)", 0);
   add_ranks(flags, request->ranks, kDefaultWorldSize, "positions of the prompt");
-  add_timeout(flags, request->ranks);
+  add_timeout(flags, request->ranks, "mpi");
   flags.flag("--json", request->json,
              "print text, speed, bytes on the wire and shards as one JSON object");
   return [request] {

@@ -508,7 +508,7 @@ Finish declare_train(CommandFlags& flags) {
              "go on from a checkpoint, with its settings but for those that are given");
   flags.path("--trace", train->trace, "write the recording of one step's attention");
   flags.integer("--trace-step", train->trace_step, "which (the last)").needs("--trace FILE");
-  add_timeout(flags, train->ranks);
+  add_timeout(flags, train->ranks, "mpi or my_ring");
   flags.flag("--json", train->json, "print the summary as one JSON object");
   return [train, settings, &flags] {
     describe(*settings, [&](const MemberRow& row, const auto& member) {

@@ -177,7 +177,7 @@ TEST_F(RealRing, EndsWhereAStepIsWrong) {
   }
 }
 
-// The rank that never returns is named, though others wait for it, and losses so far are kept.
+// The rank that never returns is named, and not one that waits for it.
 TEST_F(RealRing, EndsTrainingWhereAStepNeverReturns) {
   write_text("text", contents_of(RINGSCOPE_SOURCE_DIR "/LICENSE"));
   ::setenv("RINGSCOPE_MISTAKE", "hangs", 1);
