@@ -204,8 +204,11 @@ int supervised(double timeout_s, int order, const std::function<int(SharedStage&
                                                 WEXITSTATUS(status) == kFailedStatus ||
                                                 WEXITSTATUS(status) == kBadInputStatus);
   if (!is_orderly && !is_end_asked_for) {
-    // Others that know of the end speak of it, and the launcher then asks for the end of this one.
-    const bool may_be_known = halted.empty() && (last == Stage::meeting || last == Stage::watched);
+    // Others that know of the end speak of it, and the launcher then asks for the end of this one. It
+    // may ask all processes of the job at once, and the worker be faster.
+    const bool was_asked = WIFSIGNALED(status) && sigismember(&ends, WTERMSIG(status)) == 1;
+    const bool may_be_known =
+        halted.empty() && (was_asked || last == Stage::meeting || last == Stage::watched);
     const double moment_s = last == Stage::watched ? kMomentForWatchers : kMomentForOthers;
     const bool is_known = may_be_known && await_signal(ends, moment_s, nullptr) > 0;
     std::string what = halted;

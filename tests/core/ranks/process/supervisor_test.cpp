@@ -161,9 +161,17 @@ TEST(Supervised, EndsOrderlyWithTheResult) {
 }
 
 // Others that know of the end speak, and end; so the launcher asks this one to end. It says nothing then.
+// So it does where the launcher asks its child first.
 TEST(Supervised, LeavesTheWordToOthersWhereTheyMayKnow) {
-  for (const Stage stage : {Stage::meeting, Stage::watched}) {
-    const Supervisor supervisor(stage, kill_oneself);
+  const auto is_terminated = [] {
+    ::raise(SIGTERM);
+    return 0;
+  };
+  const Ending endings[] = {{Stage::meeting, kill_oneself, 3, ""},
+                            {Stage::watched, kill_oneself, 3, ""},
+                            {Stage::starting, is_terminated, 3, ""}};
+  for (const Ending& ending : endings) {
+    const Supervisor supervisor(ending.stage, ending.work);
     while (::kill(supervisor.child(), 0) == 0) std::this_thread::yield();  // its moment has begun
     ::kill(supervisor.pid(), SIGTERM);
     EXPECT_EQ(supervisor.status(), 3);
