@@ -11,15 +11,59 @@
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <mutex>
 #include <new>
 #include <numeric>
 
 namespace ringscope::cuda::model {
 
+namespace {
+
+// A page that faults on overflow, then a stack. Those given back serve the fibers of other OS threads:
+// mapping and unmapping them is a fifth of what short grids take.
+class Stacks {
+ public:
+  unsigned char* take() {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!free_.empty()) {
+        unsigned char* const mapping = free_.back();
+        free_.pop_back();
+        return mapping;
+      }
+    }
+    void* const mapping = mmap(nullptr, page_ + Fiber::stack_bytes, PROT_READ | PROT_WRITE,
+                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (mapping == MAP_FAILED) throw std::bad_alloc();
+    mprotect(mapping, page_, PROT_NONE);
+    return static_cast<unsigned char*>(mapping);
+  }
+  void give_back(unsigned char* mapping) {
+    const std::lock_guard lock(mutex_);
+    if (free_.size() < kMostFree)
+      free_.push_back(mapping);
+    else
+      munmap(mapping, page_ + Fiber::stack_bytes);
+  }
+  std::size_t page() const { return page_; }
+
+ private:
+  static constexpr std::size_t kMostFree = 4096;
+  const std::size_t page_ = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  std::mutex mutex_;
+  std::vector<unsigned char*> free_;
+};
+
+// Never destroyed, because OS threads may end after static objects do.
+Stacks& stacks() {
+  static Stacks& all = *new Stacks;
+  return all;
+}
+
+}  // namespace
+
 struct Fiber::State {
-  unsigned char* mapping = nullptr;  // a page that faults on overflow, then the stack
-  std::size_t mapping_bytes = 0;
-  unsigned char* stack = nullptr;
+  unsigned char* mapping = nullptr;
   bool started = false;
   void (*body)(void*) = nullptr;
   void* argument = nullptr;
@@ -27,18 +71,9 @@ struct Fiber::State {
   jmp_buf inside, outside;
 };
 
-Fiber::Fiber() : state_(std::make_unique<State>()) {
-  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  state_->mapping_bytes = page + stack_bytes;
-  void* mapping = mmap(nullptr, state_->mapping_bytes, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (mapping == MAP_FAILED) throw std::bad_alloc();
-  state_->mapping = static_cast<unsigned char*>(mapping);
-  state_->stack = state_->mapping + page;
-  mprotect(mapping, page, PROT_NONE);
-}
+Fiber::Fiber() : state_(std::make_unique<State>()) { state_->mapping = stacks().take(); }
 
-Fiber::~Fiber() { munmap(state_->mapping, state_->mapping_bytes); }
+Fiber::~Fiber() { stacks().give_back(state_->mapping); }
 
 void Fiber::set_body(void (*body)(void*), void* argument) {
   state_->body = body;
@@ -59,7 +94,7 @@ void Fiber::start() {
   State& state = *state_;
   state.started = true;
   getcontext(&state.first_entry);
-  state.first_entry.uc_stack.ss_sp = state.stack;
+  state.first_entry.uc_stack.ss_sp = state.mapping + stacks().page();
   state.first_entry.uc_stack.ss_size = stack_bytes;
   state.first_entry.uc_link = nullptr;
   const auto self = reinterpret_cast<std::uintptr_t>(this);
@@ -218,12 +253,19 @@ int Block::pick() {
   // A condition may do things that make an earlier one true, so ask all of them twice.
   for (int asked_in_vain = 0; asked_in_vain < 2; ++asked_in_vain) {
     const int first = runnable_.next(0);
+    const Thread* in_vain = nullptr;  // the last one that was asked
     for (int p = conditional_.next(0); p >= 0 && (first < 0 || p < first);
          p = conditional_.next(p + 1)) {
-      const int thread = at_position_[p];
-      if (!ask(thread)) continue;
-      release(thread);
-      return thread;
+      const int number = at_position_[p];
+      const Thread& thread = threads_[number];
+      if (in_vain && thread.object && thread.object == in_vain->object &&
+          thread.what == in_vain->what)
+        continue;
+      if (ask(number)) {
+        release(number);
+        return number;
+      }
+      in_vain = &thread;
     }
     if (first >= 0) return at_position_[first];
     if (asked_in_vain == 1 && perform_deferred()) asked_in_vain = -1;
@@ -427,7 +469,7 @@ Block::Group& Block::group_of(int first, int size, unsigned mask) {
 }
 
 const unsigned char* Block::exchange(const char* kind, const void* mine, std::size_t bytes,
-                                     int size, unsigned mask) {
+                                     int size, unsigned mask, void (*combine)(unsigned char*)) {
   const int first = current_ / size * size;
   Group& group = group_of(first, size, mask);
   if (unwinding()) return group.buffers[0].data();
@@ -442,7 +484,7 @@ const unsigned char* Block::exchange(const char* kind, const void* mine, std::si
     if (first + members > threads_count_)
       throw ModelError(fmt::format("{}: the block's last {} has {} threads only", kind,
                                    size == 32 ? "warp" : "warpgroup", threads_count_ - first));
-    for (int thread = first; thread < first + members; ++thread) {
+    for (int thread = first; living_ < threads_count_ && thread < first + members; ++thread) {
       if (group.has(thread) && threads_[thread].ended)
         throw ModelError(fmt::format("{}: waits for thread {}, which has ended", kind, thread));
     }
@@ -451,7 +493,8 @@ const unsigned char* Block::exchange(const char* kind, const void* mine, std::si
     // What a lane outside the mask would have given is undefined.
     if (size == 32 && mask != ~0u) std::memset(group.buffers[group.turn].data(), 0xff, 32 * bytes);
   }
-  if (std::strcmp(group.kind, kind) != 0 || group.bytes != bytes)
+  const bool same_kind = group.kind == kind || std::strcmp(group.kind, kind) == 0;
+  if (!same_kind || group.bytes != bytes)
     throw ModelError(
         fmt::format("{} of {} bytes, while {} other threads of the {} are at {} of {} "
                     "bytes",
@@ -462,6 +505,7 @@ const unsigned char* Block::exchange(const char* kind, const void* mine, std::si
   group.arrived.push_back(current_);
   const int expected = size == 32 ? std::popcount(mask) : size;
   if (static_cast<int>(group.arrived.size()) == expected) {
+    if (combine != nullptr) combine(data);
     for (int thread : group.arrived)
       if (thread != current_) release(thread);
     group.arrived.clear();
@@ -473,9 +517,10 @@ const unsigned char* Block::exchange(const char* kind, const void* mine, std::si
   return data;
 }
 
-void Block::wait_until(const char* what, const std::function<bool()>& ready) {
+void Block::wait_until(const char* what, const std::function<bool()>& ready, const void* object) {
   if (unwinding() || ready()) return;
   threads_[current_].what = what;
+  threads_[current_].object = object;
   threads_[current_].ready = &ready;
   conditional_.insert(threads_[current_].position);
   suspend_for(Wait::condition);

@@ -93,10 +93,10 @@ class Block {
 
   void barrier(int id, int threads, bool wait);
   // Exchange bytes among the `size` threads (32: a warp, 128: a warpgroup) that the thread belongs
-  // to. `mask` selects lanes of a warp.
+  // to. `mask` selects lanes of a warp. combine, if any, is called once on what all have given.
   const unsigned char* exchange(const char* kind, const void* mine, std::size_t bytes, int size,
-                                unsigned mask);
-  void wait_until(const char* what, const std::function<bool()>& ready);
+                                unsigned mask, void (*combine)(unsigned char*));
+  void wait_until(const char* what, const std::function<bool()>& ready, const void* object);
   void defer(std::function<void()> effect);
   std::unique_ptr<ThreadState>& thread_state() { return threads_[current_].state; }
   std::weak_ptr<void>& state() { return state_; }
@@ -112,6 +112,7 @@ class Block {
     int barrier = 0;
     const Group* group = nullptr;
     const char* what = nullptr;
+    const void* object = nullptr;
     const std::function<bool()>* ready = nullptr;
     std::unique_ptr<ThreadState> state;
   };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <typeinfo>
 
 #include "core/base/dtype.h"
 #include "cuda/model/simt.h"
@@ -142,8 +143,9 @@ void mbarrier_arrive(std::uint64_t* object, std::uint32_t expected_bytes) {
 
 void mbarrier_wait(std::uint64_t* object, std::uint32_t parity) {
   if (parity > 1) throw ModelError(fmt::format("a wait for parity {}", parity));
-  wait_until(parity == 0 ? "an mbarrier's phase of parity 0" : "an mbarrier's phase of parity 1",
-             [object, parity] { return load(object).parity != parity; });
+  wait_until(
+      parity == 0 ? "an mbarrier's phase of parity 0" : "an mbarrier's phase of parity 1",
+      [object, parity] { return load(object).parity != parity; }, object);
 }
 
 void fence_barrier_init() {
@@ -276,7 +278,7 @@ void set_max_registers(int count, bool more) {
     for (const int r : registers) sum += r;
     return sum <= pool;
   };
-  if (more) wait_until("registers that others release", free);
+  if (more) wait_until("registers that others release", free, &mine);
   warpgroup_exchange("setmaxnreg, done", nullptr, 0);
   mine = count;
 }
@@ -286,7 +288,7 @@ void set_max_registers(int count, bool more) {
 
 namespace {
 
-constexpr int wgmma_threads = 128, wgmma_rows = 64, wgmma_depth = 16, max_columns = 256;
+constexpr int wgmma_threads = 128, wgmma_rows = 64, max_columns = 256;
 
 std::shared_ptr<HopperBlock> new_block() {
   auto block = std::make_shared<HopperBlock>();
@@ -368,7 +370,7 @@ bool same(const WgmmaProduct& a, const WgmmaProduct& b) {
 using Products = std::vector<WgmmaProduct>;
 
 struct Matrices {
-  float a[wgmma_rows][wgmma_depth], b[wgmma_depth][max_columns], d[wgmma_rows][max_columns];
+  float a[wgmma_rows][kProductDepth], b[kProductDepth][max_columns], d[wgmma_rows][max_columns];
 };
 
 void multiply(const std::array<const Products*, wgmma_threads>& threads, std::size_t which,
@@ -379,7 +381,7 @@ void multiply(const std::array<const Products*, wgmma_threads>& threads, std::si
   if (product.a == nullptr) {
     const SharedOperand operand(memory, product.a_descriptor, product.a_is_mn_major);
     for (int row = 0; row < wgmma_rows; ++row)
-      for (int k = 0; k < wgmma_depth; ++k) a[row][k] = value(operand.at(row, k), product.bf16);
+      for (int k = 0; k < kProductDepth; ++k) a[row][k] = value(operand.at(row, k), product.bf16);
   } else {
     for (int t = 0; t < wgmma_threads; ++t)
       for (int i = 0; i < 4; ++i) {
@@ -390,27 +392,20 @@ void multiply(const std::array<const Products*, wgmma_threads>& threads, std::si
       }
   }
   const SharedOperand operand(memory, product.b_descriptor, product.b_is_mn_major);
-  for (int k = 0; k < wgmma_depth; ++k)
+  for (int k = 0; k < kProductDepth; ++k)
     for (int column = 0; column < product.columns; ++column)
       b[k][column] = value(operand.at(column, k), product.bf16);
-  for (int t = 0; t < wgmma_threads; ++t)
-    for (int i = 0; i < product.columns / 2; ++i)
-      d[d_row(t, i)][d_column(t, i)] = product.accumulate ? (*threads[t])[which].d[i] : 0.0f;
-  if (sums() == Sums::truncated) {
-    for (int column = 0; column < product.columns; ++column) {
-      float of_column[wgmma_depth];
-      for (int k = 0; k < wgmma_depth; ++k) of_column[k] = b[k][column];
-      for (int row = 0; row < wgmma_rows; ++row)
-        d[row][column] = truncated_sum(d[row][column], a[row], of_column, wgmma_depth);
-    }
-  } else
-    for (int row = 0; row < wgmma_rows; ++row)
-      for (int k = 0; k < wgmma_depth; ++k)
-        for (int column = 0; column < product.columns; column += 8)
-          for (int j = 0; j < 8; ++j) d[row][column + j] += a[row][k] * b[k][column + j];
-  for (int t = 0; t < wgmma_threads; ++t)
-    for (int i = 0; i < product.columns / 2; ++i)
-      (*threads[t])[which].d[i] = d[d_row(t, i)][d_column(t, i)];
+  const int held = product.columns / 2;  // accumulators of a thread
+  for (int t = 0; t < wgmma_threads; ++t) {
+    const float* const of_thread = (*threads[t])[which].d;
+    for (int i = 0; i < held; ++i)
+      d[d_row(t, i)][d_column(t, i)] = product.accumulate ? of_thread[i] : 0.0f;
+  }
+  add_products(a[0], b[0], d[0], wgmma_rows, product.columns, max_columns);
+  for (int t = 0; t < wgmma_threads; ++t) {
+    float* const of_thread = (*threads[t])[which].d;
+    for (int i = 0; i < held; ++i) of_thread[i] = d[d_row(t, i)][d_column(t, i)];
+  }
 }
 
 // Whether products come late. With copies at once, they still do in the ascending order, in which a
@@ -455,9 +450,10 @@ HopperThread& hopper_thread() {
     if (thread->block == nullptr) block_state() = thread->block = new_block();
     state = std::move(thread);
   }
-  auto* const mine = dynamic_cast<HopperThread*>(state.get());
-  if (mine == nullptr) throw ModelError("a thread uses cp.async and Hopper's instructions");
-  return *mine;
+  ThreadState& mine = *state;
+  if (typeid(mine) != typeid(HopperThread))
+    throw ModelError("a thread uses cp.async and Hopper's instructions");
+  return static_cast<HopperThread&>(mine);
 }
 
 void check_shared(const void* begin, std::size_t bytes, std::size_t alignment, const char* what) {

@@ -107,7 +107,7 @@ struct BulkAdd {
 };
 
 // Lives to the end of the block, and keeps the block's state alive.
-class HopperThread : public ThreadState {
+class HopperThread final : public ThreadState {
  public:
   void end() override;
 

@@ -147,16 +147,16 @@ void block_barrier(int id, int threads) { block().barrier(id, threads, true); }
 void block_barrier_arrive(int id, int threads) { block().barrier(id, threads, false); }
 
 const unsigned char* warp_exchange(const char* kind, const void* mine, std::size_t bytes,
-                                   unsigned mask) {
-  return block().exchange(kind, mine, bytes, 32, mask);
+                                   unsigned mask, void (*combine)(unsigned char* given)) {
+  return block().exchange(kind, mine, bytes, 32, mask, combine);
 }
 
 const unsigned char* warpgroup_exchange(const char* kind, const void* mine, std::size_t bytes) {
-  return block().exchange(kind, mine, bytes, warpgroup, ~0u);
+  return block().exchange(kind, mine, bytes, warpgroup, ~0u, nullptr);
 }
 
-void wait_until(const char* what, const std::function<bool()>& ready) {
-  block().wait_until(what, ready);
+void wait_until(const char* what, const std::function<bool()>& ready, const void* object) {
+  block().wait_until(what, ready, object);
 }
 
 std::unique_ptr<ThreadState>& thread_state() { return block().thread_state(); }

@@ -80,14 +80,17 @@ void block_barrier_arrive(int id, int threads);
 
 // Meet the lanes in `mask` (or the 128 threads of the warpgroup). Each gives `bytes` bytes (<= 512)
 // and gets those of all (at lane * bytes; in a warpgroup at its thread * bytes), valid until this
-// thread's next exchange. Lanes must agree on kind and bytes; none may have ended.
+// thread's next exchange. Lanes must agree on kind and bytes; none may have ended. combine(), if any,
+// is called once, when all have given, and may change what they get.
 const unsigned char* warp_exchange(const char* kind, const void* mine, std::size_t bytes,
-                                   unsigned mask = ~0u);
+                                   unsigned mask = ~0u,
+                                   void (*combine)(unsigned char* given) = nullptr);
 const unsigned char* warpgroup_exchange(const char* kind, const void* mine, std::size_t bytes);
 
 // Wait until ready() is true. It is called at once, and then whenever this thread would run next.
-// It may change the model's state but not wait itself.
-void wait_until(const char* what, const std::function<bool()>& ready);
+// It may change the model's state but not wait itself. Of threads that wait for the same `what` (one
+// text, not an equal one) and `object`, if any, one is asked for all.
+void wait_until(const char* what, const std::function<bool()>& ready, const void* object = nullptr);
 
 // Do effect() at once, or, with async_late, when no thread of the block can run otherwise. Late
 // effects happen one by one, in random order if threads are shuffled, else in the order given. The

@@ -6,6 +6,7 @@
 #include <array>
 #include <atomic>
 #include <cmath>
+#include <cstddef>
 #include <cstring>
 #include <deque>
 #include <limits>
@@ -73,15 +74,11 @@ std::atomic<Sums> chosen_sums{Sums::one_by_one};
 
 // Return how many of the square's 8 rows lie in the same banks, minus one.
 int conflicts_of(const std::array<const unsigned char*, 8>& rows) {
-  std::array<std::vector<std::uintptr_t>, 8> in_group;
-  std::size_t most = 1;
-  for (const unsigned char* row : rows) {
-    const auto address = reinterpret_cast<std::uintptr_t>(row);
-    std::vector<std::uintptr_t>& group = in_group[address / chunk_bytes % 8];
-    if (std::find(group.begin(), group.end(), address) == group.end()) group.push_back(address);
-    most = std::max(most, group.size());
-  }
-  return static_cast<int>(most) - 1;
+  std::array<int, 8> in_group{};
+  for (auto row = rows.begin(); row != rows.end(); ++row)
+    if (std::find(rows.begin(), row, *row) == row)
+      ++in_group[reinterpret_cast<std::uintptr_t>(*row) / chunk_bytes % 8];
+  return *std::max_element(in_group.begin(), in_group.end()) - 1;
 }
 
 }  // namespace
@@ -152,40 +149,69 @@ void ldmatrix_x4(std::uint32_t (&r)[4], const void* shared_row, bool transposed)
   }
 }
 
+void add_products(const float* a, const float* b, float* d, int rows, int columns, int stride) {
+  if (sums() == Sums::truncated) {
+    for (int column = 0; column < columns; ++column) {
+      std::array<float, kProductDepth> of_column;
+      for (int k = 0; k < kProductDepth; ++k) of_column[k] = b[k * stride + column];
+      for (int row = 0; row < rows; ++row) {
+        float& sum = d[row * stride + column];
+        sum = truncated_sum(sum, a + row * kProductDepth, of_column.data(), kProductDepth);
+      }
+    }
+    return;
+  }
+  for (int row = 0; row < rows; ++row)
+    for (int k = 0; k < kProductDepth; ++k)
+      for (int column = 0; column < columns; column += 8)
+        for (int j = 0; j < 8; ++j)
+          d[row * stride + column + j] += a[row * kProductDepth + k] * b[k * stride + column + j];
+}
+
+namespace {
+
+// A lane's part of the matrices of mma.m16n8k16: its registers.
+struct Fragments {
+  std::uint32_t a[4], b[2];  // two values each, the lower half first
+  float d[4];
+};
+
+// Multiply what the 32 lanes have given, for all of them.
+template <class Element>
+void multiply_fragments(unsigned char* given) {
+  constexpr int kRows = 16, kColumns = 8;
+  const auto value = [](std::uint32_t pair, int which) {
+    return Element{static_cast<std::uint16_t>(pair >> (16 * which))}.to_float();
+  };
+  float a[kRows][kProductDepth], b[kProductDepth][kColumns], d[kRows][kColumns];
+  // The four lanes of a quad hold a row of A, and the row 8 below; a column of B; and of D, the same two
+  // rows. A register has two columns of A, or rows of B, next to each other; the next half of the
+  // registers those 8 further on.
+  auto* const lanes = reinterpret_cast<Fragments*>(given);
+  for (int lane = 0; lane < 32; ++lane) {
+    const Fragments& mine = lanes[lane];
+    const int quad = lane / 4, pair = 2 * (lane % 4);
+    for (int i = 0; i < 2; ++i) {
+      for (int r = 0; r < 4; ++r) a[quad + r % 2 * 8][pair + r / 2 * 8 + i] = value(mine.a[r], i);
+      for (int r = 0; r < 2; ++r) b[pair + 8 * r + i][quad] = value(mine.b[r], i);
+      for (int r = 0; r < 2; ++r) d[quad + 8 * r][pair + i] = mine.d[2 * r + i];
+    }
+  }
+  add_products(a[0], b[0], d[0], kRows, kColumns, kColumns);
+  for (int lane = 0; lane < 32; ++lane)
+    for (int i = 0; i < 4; ++i) lanes[lane].d[i] = d[lane / 4 + i / 2 * 8][2 * (lane % 4) + i % 2];
+}
+
+}  // namespace
+
 void mma_m16n8k16(float* d, const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1,
                   DType dtype) {
-  const auto value = [dtype](std::uint32_t bits) {
-    const auto half = static_cast<std::uint16_t>(bits);
-    return dtype == DType::bf16 ? bf16{half}.to_float() : f16{half}.to_float();
-  };
-  // One lane's fragments: its registers in order, the lower half of a register first.
-  struct Fragments {
-    float a[8];
-    float b[4];
-  } mine;
-  for (int i = 0; i < 8; ++i) mine.a[i] = value(a[i / 2] >> (i % 2 * 16));
-  for (int i = 0; i < 4; ++i) mine.b[i] = value((i < 2 ? b0 : b1) >> (i % 2 * 16));
-  const unsigned char* given = warp_exchange(
-      dtype == DType::bf16 ? "mma.m16n8k16.bf16" : "mma.m16n8k16.f16", &mine, sizeof mine);
-  const auto* const of_lane = reinterpret_cast<const Fragments*>(given);
-
-  // The four lanes of a quad hold one row of A (and, in a2, a3, a6, a7, the row 8 below). Each has
-  // two k below 8 and two from 8 on. Likewise they hold one column of B.
-  const Fragments* const row = of_lane + lane() / 4 * 4;
-  const Fragments* const column = of_lane + lane() % 4 * 2 * 4;
-  float left[2][16], right[2][16];
-  for (int k = 0; k < 16; ++k)
-    for (int i = 0; i < 2; ++i) {
-      left[i][k] = row[k / 2 % 4].a[k / 8 * 4 + 2 * i + k % 2];
-      right[i][k] = column[4 * i + k / 2 % 4].b[k / 8 * 2 + k % 2];
-    }
-  for (int i = 0; i < 4; ++i) {
-    const float *const of_a = left[i / 2], *const of_b = right[i % 2];
-    if (sums() == Sums::truncated)
-      d[i] = truncated_sum(d[i], of_a, of_b, 16);
-    else
-      for (int k = 0; k < 16; ++k) d[i] += of_a[k] * of_b[k];
-  }
+  const bool is_bf16 = dtype == DType::bf16;
+  const Fragments mine{{a[0], a[1], a[2], a[3]}, {b0, b1}, {d[0], d[1], d[2], d[3]}};
+  const unsigned char* const done =
+      warp_exchange(is_bf16 ? "mma.m16n8k16.bf16" : "mma.m16n8k16.f16", &mine, sizeof mine, ~0u,
+                    is_bf16 ? multiply_fragments<bf16> : multiply_fragments<f16>);
+  std::memcpy(d, done + lane() * sizeof mine + offsetof(Fragments, d), sizeof mine.d);
 }
 
 std::int64_t bank_conflicts() { return conflicts; }

@@ -37,7 +37,12 @@ Sums sums();
 // Return c + a[0] b[0] + ... truncated. `count` is a multiple of kTruncatedGroup.
 float truncated_sum(float c, const float* a, const float* b, int count);
 
-// Compute d += a b.
+// Compute d += a b, as sums() says: a of rows x kProductDepth, b of kProductDepth x columns, d of rows x
+// columns. `columns` is a multiple of 8; rows of b and d begin `stride` values apart.
+inline constexpr int kProductDepth = 16;
+void add_products(const float* a, const float* b, float* d, int rows, int columns, int stride);
+
+// Compute d += a b, of the fragments that a warp's lanes hold.
 void mma_m16n8k16(float* d, const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1,
                   DType dtype);
 

@@ -37,6 +37,21 @@ TEST_F(Simt, Votes) {
   }
 }
 
+TEST_F(Simt, WhatAllLanesGiveIsCombinedOnce) {
+  for (const Schedule& schedule : schedules) {
+    set_schedule(schedule);
+    run_grid(1, 64, 0, [] {
+      const int mine = thread_in_block();
+      int all[32];
+      const auto doubled = [](unsigned char* given) {
+        for (int i = 0; i < 32; ++i) reinterpret_cast<int*>(given)[i] *= 2;
+      };
+      std::memcpy(all, warp_exchange("doubled", &mine, sizeof mine, ~0u, doubled), sizeof all);
+      for (int i = 0; i < 32; ++i) EXPECT_EQ(all[i], 2 * (32 * warp() + i));
+    });
+  }
+}
+
 // Two halves of a warp may go their own ways, with their own masks.
 TEST_F(Simt, PartsOfAWarp) {
   for (const Schedule& schedule : schedules) {

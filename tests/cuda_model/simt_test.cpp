@@ -248,6 +248,27 @@ TEST_F(Simt, WaitsForConditions) {
   }
 }
 
+// 224 threads wait for what the last warp does after some rounds, in each of which all could be asked.
+TEST_F(Simt, OneIsAskedForAllThatWaitForTheSame) {
+  for (const Schedule& schedule : schedules) {
+    set_schedule(schedule);
+    int asked = 0, gone_on = 0;
+    bool is_open = false;
+    run_grid(1, 256, 0, [&] {
+      if (warp() < 7) {
+        const auto ready = [&] { return ++asked > 0 && is_open; };
+        wait_until("the door", ready, &is_open);
+        ++gone_on;
+      } else {
+        for (int round = 0; round < 10; ++round) __syncwarp();
+        is_open = true;
+      }
+    });
+    EXPECT_EQ(gone_on, 224);
+    EXPECT_LT(asked, 3000);
+  }
+}
+
 // A slot that is declared empty before it is read is overwritten by an eager producer, even while
 // the readers could all go on.
 TEST_F(Simt, AReleaseBeforeTheReadShowsUnderSomeOrder) {
