@@ -1,4 +1,5 @@
 // The site: every page is whole, and every link leads somewhere inside it.
+#include <algorithm>
 #include <map>
 #include <regex>
 
@@ -34,6 +35,17 @@ class SiteTest : public ProgramTest {
     const std::regex regex(pattern);
     for (std::sregex_iterator at(text.begin(), text.end(), regex), end; at != end; ++at)
       all.push_back((*at)[static_cast<std::size_t>(group)]);
+    return all;
+  }
+
+  // Return what stands between each `begin` and the `end` after it. On whole pages, patterns take seconds.
+  static std::vector<std::string> between(const std::string& text, const std::string& begin,
+                                          const std::string& end) {
+    std::vector<std::string> all;
+    for (std::size_t at = 0; (at = text.find(begin, at)) != text.npos;) {
+      at += begin.size();
+      all.push_back(text.substr(at, text.find(end, at) - at));
+    }
     return all;
   }
 
@@ -77,11 +89,13 @@ void SiteTest::expect_all_parts() {
 void SiteTest::expect_links_that_lead_somewhere() {
   std::map<std::string, std::set<std::string>> ids;
   for (const auto& [name, text] : pages_)
-    for (const std::string& id : found(text, " id=\"([^\"]*)\""))
+    for (const std::string& id : between(text, " id=\"", "\""))
       EXPECT_TRUE(ids[name].insert(id).second) << name << " has '" << id << "' twice";
   std::size_t links = 0;
-  for (const auto& [name, text] : pages_)
-    for (const std::string& target : found(text, " (?:href|src)=\"([^\"]*)\"")) {
+  for (const auto& [name, text] : pages_) {
+    std::vector<std::string> targets = between(text, " href=\"", "\"");
+    for (std::string& source : between(text, " src=\"", "\"")) targets.push_back(source);
+    for (const std::string& target : targets) {
       if (target == "data:,") continue;
       ++links;
       EXPECT_EQ(target.find("://"), std::string::npos) << name << " leads out, to " << target;
@@ -93,6 +107,7 @@ void SiteTest::expect_links_that_lead_somewhere() {
       EXPECT_TRUE(hash == std::string::npos || ids[page].contains(target.substr(hash + 1)))
           << name << " leads to " << target;
     }
+  }
   EXPECT_GT(links, 2000u);
 }
 
@@ -105,11 +120,18 @@ void SiteTest::expect_landmarks() {
           "'none'; script-src 'self' 'wasm-unsafe-eval'; style-src"})
       EXPECT_EQ(count(text, part), 1u) << part;
     EXPECT_EQ(count(text, "<title>") + count(text, "Ringscope</title>"), 2u);
-    for (const std::string& picture : found(text, "<img [^>]*>", 0))
-      EXPECT_TRUE(std::regex_search(picture, std::regex(" alt=\"[^\"]{10,}\""))) << picture;
+    for (const std::string& picture : between(text, "<img", ">")) {
+      const std::vector<std::string> told = between(picture, " alt=\"", "\"");
+      EXPECT_TRUE(told.size() == 1 && told[0].size() >= 10) << picture;
+    }
     EXPECT_TRUE(name == "viewer/index.html" ||
                 text.find("class=\"skip\" href=\"#main\"") != std::string::npos);
-    EXPECT_EQ(found(text, "<script>| style=| on[a-z]+=", 0).size(), 0u) << "against the policy";
+    for (const char* const against : {"<script>", " style="})
+      EXPECT_EQ(count(text, against), 0u) << "against the policy: " << against;
+    for (const std::string& handler : between(text, " on", "="))
+      EXPECT_FALSE(
+          std::all_of(handler.begin(), handler.end(), [](char c) { return 'a' <= c && c <= 'z'; }))
+          << "against the policy: on" << handler;
     // Elements that were opened are closed.
     for (const std::string tag :
          {"p", "li", "ul", "ol", "table", "tr", "pre", "code", "em", "strong", "details",
