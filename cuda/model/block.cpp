@@ -19,8 +19,8 @@ namespace ringscope::cuda::model {
 
 namespace {
 
-// A page that faults on overflow, then a stack. Those given back serve the fibers of other OS threads:
-// mapping and unmapping them is a fifth of what short grids take.
+// Each mapping has a page that faults on overflow, then a stack. Those that are given back serve the
+// fibers of other OS threads, because short grids would spend much of their time on mapping them anew.
 class Stacks {
  public:
   unsigned char* take() {
@@ -54,7 +54,7 @@ class Stacks {
   std::vector<unsigned char*> free_;
 };
 
-// Never destroyed, because OS threads may end after static objects do.
+// They are never destroyed, because OS threads may end after static objects do.
 Stacks& stacks() {
   static Stacks& all = *new Stacks;
   return all;
@@ -484,7 +484,8 @@ const unsigned char* Block::exchange(const char* kind, const void* mine, std::si
     if (first + members > threads_count_)
       throw ModelError(fmt::format("{}: the block's last {} has {} threads only", kind,
                                    size == 32 ? "warp" : "warpgroup", threads_count_ - first));
-    for (int thread = first; living_ < threads_count_ && thread < first + members; ++thread) {
+    const bool have_some_ended = living_ < threads_count_;
+    for (int thread = first; have_some_ended && thread < first + members; ++thread) {
       if (group.has(thread) && threads_[thread].ended)
         throw ModelError(fmt::format("{}: waits for thread {}, which has ended", kind, thread));
     }

@@ -161,7 +161,7 @@ TEST(Supervised, EndsOrderlyWithTheResult) {
 }
 
 // Others that know of the end speak, and end; so the launcher asks this one to end. It says nothing then.
-// So it does where the launcher asks its child first.
+// It also says nothing where the launcher's request reaches its child first.
 TEST(Supervised, LeavesTheWordToOthersWhereTheyMayKnow) {
   const auto is_terminated = [] {
     ::raise(SIGTERM);
