@@ -32,10 +32,7 @@ bool begins_figure(std::string_view line) {
   return line.starts_with("Table ") || line.starts_with("Drawing ");
 }
 
-bool calls_page(const std::string& line) {
-  static const std::regex pattern(R"(\bpage\.)");
-  return std::regex_search(line, pattern);
-}
+bool calls_page(std::string_view line) { return line.find("page.") != std::string_view::npos; }
 
 // Return the last line of the statement that begins on line `first` at `margin`: all further lines are
 // indented more, but perhaps for the end of a lambda.
