@@ -75,9 +75,9 @@ void lesson_01(Page& page) {
   const double square = 1.0 * seqlen * seqlen * sizeof(float);
   page.answer(guess, square / 0x1p30);
 
-  // That is one attention. A model has dozens of layers, and each layer has 32 or more of these side by
-  // side, which are called its heads. Texts grow longer as well, and twice the tokens take four times
-  // the bytes:
+  // That is one attention. A large model has dozens of layers, and each layer has 32 or more of these
+  // side by side, which are called its heads. Texts grow longer as well, and twice the tokens take four
+  // times the bytes:
   Table wall({"tokens", "Q, K, V and out", "P", "P is larger"});
   for (Index s = 1024; s <= 1048576; s *= 4)
     wall.row(s, bytes(4.0 * s * head_dim * sizeof(float)), bytes(1.0 * s * s * sizeof(float)),

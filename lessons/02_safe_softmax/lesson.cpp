@@ -74,14 +74,14 @@ void lesson_02(Page& page) {
   // ## Subtract the largest
   //
   // A weight is a ratio, and a ratio does not change when both of its sides are multiplied by the
-  // same number. So we may multiply all of them by exp(-m), with any m that we like:
+  // same number. So we may multiply every exp by exp(-m), with any m that we like:
   //
   //     exp(s) / Σ exp(s)  =  exp(s - m) / Σ exp(s - m)
   //
   // Take for m the largest score of the row, its *row maximum*. Then the largest term is exp(0) =
   // 1, all others lie between 0 and 1, and the sum is between 1 and the number of keys. Nothing can
-  // overflow. A score far below the maximum becomes 0, which is what its weight would round to.
-  // (Below, `safe` calls this function.)
+  // overflow. The exp of a score far below the maximum becomes 0, which is what its weight would round
+  // to. (Below, `safe` calls this function.)
   page.region("core/attention/online_softmax.h", "safe_softmax");
 
   const Guess same = page.predict(
@@ -114,7 +114,7 @@ void lesson_02(Page& page) {
   page.table(masked);
 
   // The output of such a row is then 0, everywhere in this project: a query that may attend to nothing
-  // gets nothing, and no NaN comes out unless one went in.
+  // gets nothing. NaN comes out only if NaN or infinity went in, or if a score overflowed.
   //
   // ## A row in one number
   //

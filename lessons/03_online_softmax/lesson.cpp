@@ -94,12 +94,12 @@ void lesson_03(Page& page) {
   merge<double>(merged, merged_accum, late, late_accum);
   page.value("merged", fixed(merged_accum[0] / merged.row_sum, 3));
 
-  // Why one factor there, and two here? Keys that are carried on are measured against the new m at
-  // once, so only the old sums need a factor. Two states were each measured against their own m, and
-  // the state with the smaller m needs it. Outputs that are already divided by l always need two
-  // factors. Part a is Σ exp(s - lse of a) v over its own keys, and the whole needs Σ exp(s - lse) v.
-  // So part a is multiplied by exp(lse of a - lse), part b by exp(lse of b - lse), and because lse is
-  // over all keys, these two weights add up to 1.
+  // Why one factor there, and two here? New keys are measured against the new m at once, so only the
+  // old sums need a factor. Two states were each measured against their own m, and either may have the
+  // smaller one, whose sums need a factor. Outputs that are already divided by l always need two. Part
+  // a is Σ exp(s - lse of a) v over its own keys, and the whole needs Σ exp(s - lse) v. So part a is
+  // multiplied by exp(lse of a - lse), part b by exp(lse of b - lse), and because lse is over all keys,
+  // these two weights add up to 1. (`over_keys(0, 2)` attends the first two keys alone.)
   const PartOfKeys early = over_keys(0, 2), rest = over_keys(2, 4), whole = over_keys(0, 4);
   const double of_early = std::exp(early.lse - whole.lse), of_rest = std::exp(rest.lse - whole.lse);
   page.value("weights of the outputs of the two halves", numbers({of_early, of_rest}, 3));
@@ -145,7 +145,7 @@ void lesson_03(Page& page) {
   // different machines. Lesson 4 takes blocks of both, queries and keys.
   //
   // ## On paper
-  page.predict("Two states with m = 2, and l = 3 and 5: what is l of both?", "", 3 + 5);
+  page.predict("Two states with m = 2, and l = 3 and 5: what is l of their merge?", "", 3 + 5);
   page.predict("Outputs 10 and 30 with lse 0 and ln 3: what is their merge?", "",
                (10 + 3 * 30) / 4);
 

@@ -2,9 +2,9 @@
 // > Rows of Q can be split because they never meet, and rows of K and V because their results can be
 // > merged. So attention is a grid of tiles, and only one tile has to exist at a time.
 //
-// **You know** from lesson 3 that a row carries m, l and its unnormalised output from piece to piece of
-// the keys. **You will see** the same with matrices: attention cut into blocks in both directions, what
-// each cut costs, and how little memory is still needed.
+// **You know** from lesson 3 that a row carries m, l and its unnormalised output from one piece of the
+// keys to the next. **You will see** the same with matrices: attention cut into blocks in both
+// directions, what each cut costs, and how little memory is still needed.
 //
 // ## Two ways to cut
 //
@@ -111,15 +111,15 @@ void lesson_04(Page& page) {
   page.table(cuts);
 
   // The first line is lesson 1 again. The last fetches every key once for every query. A fast
-  // kernel, which is a function for the heavy work, lies in between: its tile fits into the fastest
-  // memory there is, and it uses each fetched key for many queries.
+  // kernel, which is a function for the heavy work, lies in between: its tile fits into a fast memory,
+  // such as a cache, and it uses each fetched key for many queries.
   //
   // ## The project's kernel
   //
-  // The function that all later lessons run on a CPU does the same for one *KV block*: some
-  // rows of K together with the same rows of V. It takes the state, carries it on over the block,
-  // and gives it back, so calling it block after block, in any order, is attention over all of them.
-  // (`region` says who may attend whom.) That is all that the next lessons need.
+  // The function that all later lessons run on a CPU takes one *KV block*, some rows of K together with
+  // the same rows of V. It carries the state on over the block, so calling it block after block, in any
+  // order, is attention over all of them. Its outer loop takes tiles of keys: each call fetches a key
+  // once, and a query once per tile. (`region` says who may attend whom.)
   page.region("core/attention/blockwise.h", "attend_block");
 
   // Its tiles are 48 x 256, whatever the sequence. How much memory does it work in?
@@ -154,9 +154,9 @@ void lesson_04(Page& page) {
 
   // ## Exercise
   //
-  // The loops above need whole tiles: numbers of queries and keys that are multiples of a tile's sides.
-  // In `my_ring/04_blocks.h`, write the loop over the tiles of any number of queries and keys; it calls
-  // your `carry_on`, which is there already. `./ringscope lesson 4 --check` tries it with other numbers, too.
+  // All cuts above were into whole tiles. In `my_ring/04_blocks.h`, write the loop over the tiles of any
+  // number of queries and keys. It calls your `carry_on` of lesson 3, which is included before it.
+  // `./ringscope lesson 4 --check` tries numbers that are no multiples of a tile's sides, too.
 }
 
 }  // namespace ringscope::lessons::chapter_04

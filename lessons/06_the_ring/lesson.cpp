@@ -4,13 +4,13 @@
 //
 // **You know** from lesson 5 that each rank keeps its queries and that KV blocks are passed from
 // neighbour to neighbour. **You will see** where every block is at every moment, the loop that
-// brings it there, and how the time of the transfers disappears under the computing.
+// brings it there, and how the time of the transfers hides behind the computing.
 //
 // ## Who holds whose block
 //
 // A block belongs to the rank that it started from, its *owner*, wherever it is now. In a *hop*
 // every rank passes a block on to the next: rank r sends to r + 1 and receives from r - 1, and the
-// last rank sends to rank 0. What a rank does between two hops is a step of the ring, and steps are
+// last rank sends to rank 0. What a rank does with one block is a step of the ring, and steps are
 // counted from 0.
 #include "core/ring/ring.h"
 #include "lessons/book/tables.h"
@@ -41,8 +41,8 @@ void lesson_06(Page& page) {
 
   // Down a column, a rank meets every owner once. Along a row, every block is held once. So N steps
   // suffice, with N - 1 hops between them. The owner need not be sent along, because rank and step
-  // give it. With lesson 3's four keys on two ranks, a query of rank 1 has m = 5, l = 1.050 and an
-  // output of 39.53 after step 0, from keys 3 and 4; and after step 1 l = 1.203 and 36.88.
+  // give it. Put lesson 3's four keys on two ranks. After step 0, from keys 3 and 4, a query of rank 1
+  // has m = 5, l = 1.050 and an output of 39.53. After step 1 it has l = 1.203 and an output of 36.88.
   //
   // ## Two buffers
   //
@@ -56,15 +56,14 @@ void lesson_06(Page& page) {
   // ## The loop
   //
   // The project has the whole ring in two short files, `core/reference/`: all ranks in one loop, in
-  // f64, and every faster version is compared with it. This is its forward pass. `attend` is lesson
-  // 4's loop over a block's keys, and `finish` divides each row by its l. `held` and `arriving` are
-  // the two buffers of every rank:
+  // f64. This is its forward pass. `attend` carries the state of each query on over a block's keys, and
+  // `finish` divides each row by its l. `held` and `arriving` are the two buffers of every rank:
   page.region("core/reference/ring.h", "forward");
 
   // There all ranks take turns. Real ones run at the same time, and each starts its own hop and
-  // ends it (`core/ring/ring.cpp`, for threads, processes and GPUs alike). It matters which call
-  // comes first. If the hop is started before the computing, wires and processor work at once. If
-  // it started afterwards, one would rest while the other works.
+  // ends it (`core/ring/ring.cpp`, for threads, processes and GPUs alike). The order matters. If the
+  // hop is started before the computing, wires and processor work at once. If it is started
+  // afterwards, one rests while the other works.
   //
   // ## Overlap
   //
@@ -96,11 +95,12 @@ void lesson_06(Page& page) {
        scene("Step 0 at rank 2: its own block. The hop has been started *before* the computing. So "
              "the block is sent on while it is attended, and rank 1's comes into the other buffer.",
              0, 2),
-       scene("The ring at this step: every block one rank further than it was.", Figure::ring, 1),
+       scene("The ring at step 1: every block is one rank further than it was.", Figure::ring, 1),
        scene("After step 3 every rank has met every block.", 3, -1, Lane::compute)});
 
-  // On threads a hop is a copy in memory. It takes little time beside the computing, so it hides
-  // easily. The rank waited all the same, because four ranks shared two cores. Your times will differ.
+  // The pictures show the times of lesson 5, for ranks with a core and a link each. In the run a hop was
+  // a copy in memory, which hides easily, but four ranks shared two cores, so rank 2 waited all the
+  // same. Your times will differ.
   //
   // ## Checks
   page.equal("Rank 1 of five holds the block of rank 3 at step 3", RingSchedule{1, 5}.owner(3), 3);
@@ -117,7 +117,7 @@ void lesson_06(Page& page) {
   // ## Exercise
   //
   // Write the loop, as one rank runs it, in `my_ring/06_the_ring.h`. `./ringscope lesson 6 --check`
-  // runs it with your tiles on up to four ranks, compares it with attention at once, and writes a
+  // runs it with your tiles on up to four ranks, compares it with lesson 1, and writes a
   // timeline that `./ringscope view` opens. Its clock counts a tick for each query-key pair and for each 16
   // bytes of a message. Exposed ticks are those that the run takes beyond the pairs of its busiest rank.
   // Your scores stand beside those of our solution ("par").

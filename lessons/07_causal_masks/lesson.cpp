@@ -10,7 +10,7 @@
 //
 // A model that writes text predicts each token from those before it. So while it reads, token i may
 // attend to keys j ≤ i only. That is the *causal mask*: row i of the scores has i + 1 numbers, and
-// the rest of the row counts as -∞ (lesson 2), so their weights are 0.
+// the rest of the row counts as -∞ (lesson 2), so its weights are 0.
 //
 //                keys 0 1 2 3
 //     query 0         x
@@ -26,10 +26,10 @@ void lesson_07(Page& page) {
   //
   // ## The same on a ring
   //
-  // Now let four ranks each have one piece of the text, in order: rank 0 has the beginning, and rank 3
-  // the end. Rank 0's queries come before all other ranks' keys. Rank 3's come after all of them.
-  //-
+  // Now let four ranks have one piece of the text each, in order, which is called contiguous. Rank 0's
+  // queries come before all other ranks' keys, and rank 3's come after all of them.
   const Problem four = ring_job(1, 4096, 4, "causal");  // a head of 64, 4,096 tokens, 4 ranks
+  //-
   const std::string meetings =
       drawing_of(4, 4, [&](int rank, int step) { return predicted_pairs(four, rank, step) > 0; });
   const auto work = [&](int rank) {
@@ -53,15 +53,15 @@ void lesson_07(Page& page) {
   //
   // ## How much is lost
   //
-  // Say that a full block takes a time of 1. Rank N-1 has the most work in every step: N - ½ for all
-  // of them. All ranks together have work for N²/2. Shared evenly, that would be N/2 for each. So
-  // the ring reaches this share of the best possible speed:
+  // Say that a full block takes a time of 1. No rank has more work than rank N-1 in any step, and its
+  // steps take N - ½ in all. All ranks together have work for N²/2. Shared evenly, that would be N/2 for
+  // each. So the ring reaches this share of the best possible speed:
   //
   //     (N/2) / (N - ½)  =  N / (2N - 1)
   //
-  // In each step take the mean work of the ranks, and the work of the rank that is slowest in this
-  // step. The sum of these means, divided by the sum of these maxima, is the *balance ceiling*. No ring
-  // whose ranks begin every step together is more efficient.
+  // In each step take the mean of the ranks' work, and the largest. The sum of the means, divided by the
+  // sum of the maxima, is the *balance ceiling*. No ring whose ranks begin every step together is more
+  // efficient.
   page.predict("What is it for eight ranks, in percent?", "%", 100 * 8 / 15.0);
 
   // The kernels count pairs, too. In runs of 4,096 tokens they counted:
@@ -89,11 +89,11 @@ void lesson_07(Page& page) {
       {scene("Four ranks, a causal mask, one piece of text each. Look at the compute lanes: a "
              "staircase.",
              Figure::timeline),
-       scene("Step 0: everybody has a triangle, its own block, and all are busy.", 0, -1,
+       scene("Step 0: every rank has a triangle, its own block, and all are busy.", 0, -1,
              Lane::compute),
        scene(
            "Step 1: rank 0 holds rank 3's block. All of its keys lie ahead: **nothing** to do. The "
-           "others attend a full block, rank 3 in every later step, too.",
+           "others attend a full block, and rank 3 does so in every later step, too.",
            1, -1, Lane::compute),
        scene("The mask, by rank and owner: blocks are full below the diagonal, and empty above it.",
              Figure::mask, 1),

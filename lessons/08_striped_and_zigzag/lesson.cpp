@@ -152,9 +152,9 @@ void lesson_08(Page& page) {
   // The text is dealt out before the first layer and collected after the last, once for the whole
   // model. All other parts of a model work on one token at a time, so the order doesn't matter to them.
   // But striping separates neighbours, which is bad for masks that depend on distance (lesson 11);
-  // zigzag keeps most neighbours together. Measured rings gain less than 2 - 1/N, because each step
-  // also has a cost that doesn't depend on its pairs: a published one on eight H800 gains 1.64 times,
-  // forward, where the formula has 1.875 ([the scoreboard](../../bench/published/scoreboard.md)).
+  // zigzag keeps most neighbours together. Measured rings gain less than 2 - 1/N, because each step also
+  // has a cost that doesn't depend on its pairs: forward on eight H800, published ones gain 1.64 times by
+  // zigzag and 1.43 by striping, not 1.875 ([the scoreboard](../../bench/published/scoreboard.md)).
   //
   // ## Checks
   page.equal("The triangles differ by 1,024 pairs",

@@ -37,12 +37,13 @@ void lesson_09(Page& page) {
   // kept: a weight is exp(score - lse), and lse is one number per row (lesson 2). So backward computes
   // scores a second time, tile by tile, which is called *recomputation*.
   //
-  // delta seems to need a whole row of dP, with all keys on all ranks. But the weighted mean of
-  // dO·v over the keys is dO times the weighted mean of the v, and that is out, which the rank has:
+  // delta seems to need a whole row of dP, with all keys on all ranks. But the weighted mean of dO·v over
+  // the keys is dO times the weighted mean of the v, and that is out, which the rank has. For query i:
   //
   //     delta = Σⱼ Pᵢⱼ (dOᵢ · vⱼ)  =  dOᵢ · outᵢ
   //
-  // Take the four keys of lesson 3, with scores 1, 3, 2, 5 and values 10, 20, 30, 40, and dO = 1:
+  // Take the four keys of lesson 3, with scores 1, 3, 2, 5 and values 10, 20, 30, 40, and dO = 1. The
+  // last column moves each score a little up and down, and divides the change of out by the score's:
   Table four({"score", "P = exp(score - lse)", "dP = v", "dS = P (dP - out)", "by nudging"});
   double delta = 0, sum = 0, off = 0;  // sum: of dS; off: the largest difference from nudging
   const PartOfKeys whole = over_keys(0, 4);
@@ -75,8 +76,8 @@ void lesson_09(Page& page) {
   // ## Who gets what from whom
   //
   // A row of dQ is a sum over keys: a rank meets all blocks and adds it up at home. A row of dK or dV
-  // is a sum over queries, which lie on all ranks. But the block whose gradient it is visits each
-  // of them. So its gradient travels along: every rank adds its own part and passes both on.
+  // is a sum over queries, which lie on all ranks. But its block visits each of them. So the gradient
+  // travels along: every rank adds its own part and passes both on.
   page.predict("Four ranks: a block makes 3 hops. How many does its gradient make?", "hops", 4);
 
   // After 3 hops all four have added their parts. The block is not needed any more, but its owner, one
@@ -85,9 +86,8 @@ void lesson_09(Page& page) {
   // behind. Each step meets the same pairs as in the forward pass, so a balanced deal is balanced in
   // both passes.
   //
-  // Dropout, which is common in training, sets random weights of P to 0. Both passes must drop the same
-  // pairs, on any number of ranks. So whether a pair is dropped is computed from its global positions,
-  // its head and a seed, and never drawn from a rank's own stream of random numbers.
+  // Dropout, which this project doesn't have, sets random entries of P to 0. Both passes must drop the
+  // same pairs on any number of ranks, so these follow from global positions, head and seed alone.
   //
   // ## In numbers
   //

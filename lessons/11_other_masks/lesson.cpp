@@ -1,6 +1,6 @@
 // # Windows, prefixes, documents
-// > Real models forbid more pairs than a causal mask does. All their masks are intervals of keys, and
-// > they change which ranks have work.
+// > Real models forbid more pairs than a causal mask does. Most masks are intervals of keys, and they
+// > change which ranks have work.
 //
 // **You know** the causal mask, and that the best way to deal out tokens depends on it.
 // **You will see** three more masks, what they have in common, which partition suits which, and when
@@ -46,10 +46,10 @@ void lesson_11(Page& page) {
 
   // ## One interval per row
   //
-  // Look at any line: its crosses have no gaps. The keys that a query may attend are one
-  // *interval*, from a first key to a last, and as you go down, neither end ever moves left. That
-  // holds for all these masks, and so for their combinations. A function that returns both ends
-  // (`allowed_keys` in `core/problem/mask.h`) is all that the project knows of masks.
+  // Look at any line: its crosses have no gaps. The keys that a query may attend are one *interval*, from
+  // a first key to a last, and as you go down, neither end ever moves left. That holds for these masks and
+  // their combinations. A function that returns both ends (`allowed_keys` in `core/problem/mask.h`) is all
+  // that the project needs of them. (Its other two, `sink:K` and `ranges:FILE`, have several intervals.)
   //
   // Two numbers per row tell at once whether a tile is empty, full or mixed, and how many pairs it has.
   //
@@ -65,7 +65,7 @@ void lesson_11(Page& page) {
   page.answer(guess, blocks);
 
   // It has work with its own and the one before. The other six pass through, for nothing; below you
-  // will see that they need not come at all. For other ways to deal, each cell shows how many of the 64
+  // will see that they need not come at all. For three ways to deal, each cell shows how many of the 64
   // meetings of rank and block have work, and the balance ceiling (lesson 7):
   //-
   const char* eight_texts = "causal+documents:1024,1024,1024,1024,1024,1024,1024,1024";
@@ -89,7 +89,7 @@ void lesson_11(Page& page) {
   // is best at that.
   //
   // The ceiling holds for ranks that begin every step together. A rank with more buffers may run ahead
-  // of the others, and then only its total counts. With one document per rank, dealt out in zigzag,
+  // of the others, and then only its total counts. With eight equal documents, dealt out in zigzag,
   // ranks have the same work in all steps together, but not in each. Simulated with hops that take no
   // time, they are busy for this share of the time:
   //-
@@ -105,9 +105,9 @@ void lesson_11(Page& page) {
   // queries may attend are intervals, so what must reach it of a block is a few intervals too, and
   // their ends follow from the mask and the deal. Nothing has to be asked or announced.
   //
-  // For whole pieces of c rows and a causal window of W, a block's last W - 1 rows are all that later
-  // queries look back to. They lie in at most (W - 1) / c blocks ahead, rounded up: so many hops,
-  // and W - 1 rows for each block that has enough ranks after it.
+  // For whole pieces of c rows and a causal window of W, a query looks back to the W - 1 rows before it.
+  // So a block makes (W - 1) / c hops, rounded up, if there are enough ranks after it. It gets shorter
+  // from hop to hop, and sends W - 1 rows in all of them together.
   //-
   const RowsSent windowed_rows(windowed);
   //+
@@ -123,8 +123,8 @@ void lesson_11(Page& page) {
 
   // `ringscope run` and `simulate` send only what is needed if more than a quarter of all rows would
   // make the last of the N - 1 hops for nothing. Otherwise, and with `--hops all`, they send
-  // everything. This is how many rows a ring sends in that way and, after the slash, the least there
-  // is: each row straight to each rank that needs it, once (`--scheme groupcast`):
+  // everything. The table has the rows that a ring passes on if it sends what is needed, in a few parts,
+  // and after the slash the fewest: each straight to each rank that needs it (`--scheme groupcast`):
   page.table(by_deal({{"causal", "causal"},
                       {"causal, window 1,024", "causal+window:1024"},
                       {"documents, one per rank", eight_texts},

@@ -22,7 +22,7 @@
 //     c* = (F/B) · (e/2) · (G/H)
 //
 // F/B is the number of operations done in the time that one byte takes to send. e/2 comes from the 2 e
-// bytes of K and V that are moved for every 4 operations. G/H is the part of the heads that travels.
+// bytes of K and V with which each query does 4 operations. G/H is the part of the heads that travels.
 // For numbers of two bytes and the same number of heads of both kinds, c* is simply F/B.
 #include "lessons/book/tables.h"
 
@@ -39,7 +39,7 @@ void lesson_12(Page& page) {
   // computing and leaves the sending as it is, which doubles c*. With contiguous ranks, c* is that of a
   // full mask for all hops but the first, because the last rank, for which all others wait, has a full
   // block in every step after its own. The first hop runs beside a triangle, and needs twice as many
-  // rows. (A100 and H100 are GPUs. NVLink joins those of one machine, InfiniBand and Ethernet
+  // rows. (A100 and H100 are GPUs. NVLink joins the GPUs of one machine; InfiniBand and Ethernet join
   // machines.)
   Table machines({"GPU, link", "F/B", "full mask", "causal", "causal, 8 of 32 heads of K, V"});
   for (const auto& [gpu, link] : {std::pair{"A100", "NVLink3"},
@@ -57,12 +57,12 @@ void lesson_12(Page& page) {
 
   // **Which F?** The one that attention reaches. This page takes the data sheet's peak, so real kernels
   // need fewer rows. FlashAttention-3's paper has 648 of an H100's 989 TFLOP/s, forward: a share of
-  // 0.65, and 715 rows where the last column has 1,099. (An A100: 0.73.) Lessons 18, 19
-  // and 20 and `plan` use that.
+  // 0.65, and 715 rows where the last column has 1,099. (For an A100, FlashAttention-2's paper has
+  // 0.73.) Lessons 18, 19 and 20 and `plan` use these shares.
   //
-  // Transfers also slow down the kernels beside them. NCCL moves a hop by a kernel of its own, which
-  // takes some of the GPU's processors and of its memory's bandwidth. A plain copy from GPU to GPU is
-  // made by a **copy engine**, a unit for transfers outside of the processors, and takes none of them.
+  // Transfers also slow down the kernels beside them. NCCL, a library that sends between GPUs, moves a
+  // hop by a kernel of its own, which takes some of the GPU's processors and of its memory's bandwidth.
+  // A plain copy from GPU to GPU is made by a **copy engine**, a unit outside of the processors.
   page.value("computing beside a hop that takes 8 of 132 processors is slower by",
              percent(132 / (132 - 8.0) - 1));
 
@@ -112,10 +112,10 @@ void lesson_12(Page& page) {
   // At c* = 19,788 the exposed part is gone, and stays gone. Read the other way round, a text of S
   // tokens can keep S / c* ranks busy. With more ranks, blocks are too small.
   //
-  // State space models, such as Mamba, have no crossover: in place of keys they pass on a state of
-  // fixed size, so a hop is short whatever the length. But a rank needs the state that all ranks before
-  // it leave behind, so ranks either wait in a row or combine their states in a scan of log2 N steps.
-  page.predict("A million tokens (1,048,576) on the H100s with InfiniBand above: how many at most?",
+  // State space models, such as Mamba, need far fewer rows: in place of keys they pass on a state of
+  // fixed size, so a hop takes the same time at any length. But a rank needs the state that all ranks
+  // before it leave behind. So ranks wait in turn, or combine states in a scan of log2 N steps.
+  page.predict("How many of the H100s with InfiniBand can 1,048,576 tokens keep busy, at most?",
                "ranks", std::floor(1048576 / 19788.0));
 
   // ## In the viewer

@@ -9,8 +9,8 @@
 //
 // A small language model reads bytes and guesses, at each, the next one. A table turns every byte into
 // a row of numbers, x, and layers add to it. A last product turns each row into 256 scores, whose
-// softmax says how likely each byte is to follow. The row's loss is -log of the weight that the right
-// byte got, and training lowers the mean over all rows. A layer adds to a row twice:
+// softmax says how likely each byte is to follow. The row's loss is -log of the probability that the
+// right byte got, and training lowers the mean over all rows. A layer adds to a row twice:
 //
 //     x += attention(norm(x))
 //     x += mlp(norm(x))
@@ -20,8 +20,8 @@ namespace ringscope::lessons::chapter_14 {
 void lesson_14(Page& page) {
   // `norm` scales a row to a standard size, and `mlp` is three products and a SiLU, x / (1 + exp(-x)).
   // Neither looks at other rows, nor do the table, the scores and the loss. Attention does: three
-  // products make q, k and v of each row, `turn` tells q and k their position, the ring gives out, and a
-  // fourth product follows.
+  // products make q, k and v of each row, `turn` tells q and k their position, the ring computes the
+  // output, and a fourth product follows.
   //
   // So a row need never move. To keep the same rows through the whole model, with a copy of all
   // weights, is *context parallelism*. It divides by N whatever grows with the text.
@@ -72,8 +72,8 @@ void lesson_14(Page& page) {
   page.predict("How many numbers does each of four ranks send, for every weight of the model?",
                "numbers", 1.5);
 
-  // That is 2 (N - 1) / N, and never more than 2. Nothing else is sent. Let KV be a layer's K and V of
-  // all rows: all ranks together send (N - 1) KV forward and (2N - 1) KV backward (lesson 9). Take two
+  // That is 2 (N - 1) / N, and never more than 2. Besides, only attention sends. If KV is K and V of all
+  // rows of a layer, all ranks send (N - 1) KV forward and (2N - 1) KV backward (lesson 9). Take two
   // sequences of 90 bytes, and two layers with 2 heads of 8 numbers in K and V. KV is 2 · 180 · 16 · 4
   // = 23,040 bytes, and attention sends 2 · (3 + 7) KV:
   //-
@@ -122,7 +122,7 @@ void lesson_14(Page& page) {
 
   // The mean of means is right when all ranks have the same number of rows (16 are 4, 4, 4, 4), and
   // wrong otherwise (10 are 3, 3, 2, 2). An optimizer such as Adam hides a constant factor (lesson 15).
-  // It is always right to add up the ranks' gradients, and to divide by the count of all rows.
+  // It is always right to add up the ranks' gradients and, for a mean, to divide by the count of all rows.
   //
   // ## How to debug a loss
   //
@@ -136,8 +136,8 @@ void lesson_14(Page& page) {
   //   before it is dealt out. Shifted afterwards, N - 1 rows of a contiguous deal have a wrong label.
   // - **Document edges** and windows get lost on the way to the kernel. Rows that see all of their keys
   //   anyway are right (`lesson zoo wrong-mask`, [accelerate#4177](https://github.com/huggingface/accelerate/pull/4177)).
-  // - **A factor.** A mean stands for a sum, or a sum for a mean. All weights are off by N or 1/N. (In
-  //   `lesson zoo mean-instead-of-sum` only dK and dV are.)
+  // - **A factor.** A mean stands for a sum, or a sum for a mean. The gradients of all weights are off by
+  //   N or 1/N. (In `lesson zoo mean-instead-of-sum` only dK and dV are.)
   // - **Unequal counts.** Each rank divides by its own count. With equal counts the error is gone. (In
   //   `lesson zoo unequal-shards` dQ is off by a factor that differs by rank.)
   // - **The way home.** dK and dV stop a hop short, at the neighbour (zoo: `gradient-one-hop-short`).

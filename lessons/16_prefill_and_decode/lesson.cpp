@@ -107,13 +107,13 @@ void lesson_16(Page& page) {
   const PartOfKeys some = over_keys(0, 2), others = over_keys(2, 4);
   page.value("out, lse, out, lse", numbers({some.out, some.lse, others.out, others.lse}, 2));
 
-  // exp of the difference of the lse says how much one weighs beside the other: the second weighs 6.83
-  // times as much. (18.81 + 6.83 · 39.53) / 7.83 is 36.88, the output over all four. Without keys, lse
-  // is -∞ and weighs nothing. (In the code `merge_by_lse` does this.) Any order will do:
+  // exp of the difference of the two lse says how much the second result weighs relative to the first:
+  // 6.83 times as much. (18.81 + 6.83 · 39.53) / 7.83 is 36.88, the output over all four. A result without
+  // keys has lse = -∞ and no weight. (In the code `merge_by_lse` does this.) Any order will do:
   //
-  // - **Ring**: heads are cut into N parts. Each is merged on its way round, and goes round again, whole.
-  // - **Tree**: every second rank sends its heads to the next, which merges them. Of these ranks, again
-  //   every second sends to the next. At last one has all, which goes back the same way.
+  // - **Ring**: the heads form N groups. Each is merged on its way round, and goes round again, whole.
+  // - **Tree**: every second rank sends its heads to the next, which merges them. Of the ranks that have
+  //   merged, again every second sends to the next. At last one has all, which goes back the same way.
   page.predict("16 ranks, up a tree and down again: how many rounds?", "rounds",
                static_cast<double>(merge_cost(MergeKind::tree, 32, 128, 16).rounds));
 

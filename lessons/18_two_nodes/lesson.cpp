@@ -30,8 +30,8 @@ void lesson_18(Page& page) {
   page.value("a hop to the other node", ms(slow));
 
   // Six of the eight hops of a round are nearly free, and two take longer than the step. Nobody can
-  // begin a step without its block. Here ranks also begin each step together, so all wait from the
-  // first hop on. (If they don't, the delay travels from rank to rank, and after a few steps all wait.)
+  // begin a step without its block. Here ranks also begin each step together, so all wait from the first
+  // hop on. (If each began on its own, the delay would travel from rank to rank until all wait.)
   const Guess guess = page.predict("Seven hops, eight steps: how long does the ring take?", "ms");
   const auto run = [](const Scenario& s) { return run_scenario(s, work_of(s)); };
   const double flat = run(ring).wall_s;
@@ -95,9 +95,9 @@ void lesson_18(Page& page) {
 
   // ## What breaks if a rank is late?
   //
-  // A rank may be late by chance, each time another: an interrupt, a clock that drops. That is **jitter**
-  // (here exponential). Or it is always the same one, a *straggler*: a card that runs hot. Back on one
-  // node, where hops are cheap, all ranks may begin each step together, as our formulas assume. Or each
+  // A rank may be late by chance, a different one each time, because of an interrupt or a clock that
+  // drops. That is **jitter** (here with an exponential distribution). Or it is always the same one, a
+  // *straggler*: a card that runs hot. Back on one node, all ranks may begin each step together. Or each
   // begins when its block is there, and may be ahead by as many blocks as it has buffers for:
   const auto run_with = [&](int buffers, double jitter, double speed_of_5) {
     Scenario some = ring;

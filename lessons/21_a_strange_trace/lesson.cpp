@@ -9,9 +9,9 @@
 // ## What a profile has
 //
 // PyTorch's profiler writes a file for each rank. It lists kernels: a name, a beginning, an end, and the
-// **stream**, a queue whose kernels run in order: one for attention, one for communication. Nothing says
-// which step it is, or who waits for whom. A send and a receive that are started together are one kernel,
-// `ncclDevKernel_SendRecv`. It begins when its rank reaches it, and ends after both neighbours have.
+// **stream**, a queue whose kernels run in order: one for attention, one for communication. No kernel
+// names its step, or whom it waits for. A send and a receive that are started together are one kernel,
+// `ncclDevKernel_SendRecv`. It begins when its rank reaches it, and ends after both neighbours reach theirs.
 #include "lessons/book/tables.h"
 
 namespace ringscope::lessons::chapter_21 {
@@ -104,8 +104,8 @@ void lesson_21(Page& page) {
   page.value("on ranks 0 to 3", numbers(good));
   page.value("in the careless program", numbers({overlapped(careless[2])}));
 
-  // The good program's hops all hide, but only rank 2 shows it: on the others a SendRecv waits for rank
-  // 2, beside nothing. So judge by the rank whose SendRecv kernels are the shortest.
+  // The good program's hops all hide, but only rank 2 shows it: on the others, attention ends while a
+  // SendRecv still waits. So judge by the rank whose SendRecv kernels are the shortest.
   //
   // ## Who is slow?
   const auto total = [](const Profile& profile, const char* part) {

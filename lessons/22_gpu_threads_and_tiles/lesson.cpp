@@ -19,7 +19,7 @@
 // copies numbers into registers.
 //
 // Q, K, V and out lie in **global memory**, the large one that all blocks see. This kernel fetches
-// every key from there (`at.k` and `at.v` are pointers that count who reads through them):
+// every key from there (`at.k` and `at.v` are pointers that count the reads through them):
 #include <cuda_runtime.h>
 
 #include "lessons/book/gpu.h"
@@ -70,8 +70,8 @@ void lesson_22(Page& page) {
   //
   // Take 256 queries and 256 keys of 32 numbers. K and V together are 64 KiB, and a block has 64
   // threads. (CUDA writes `f<<<4, 64, 4 * n>>>(in)` for `run_kernel(f, {4, 64, n}, in)`.)
-  const Guess naive = page.predict("What do all threads of the first kernel read of K, V?", "MiB");
-  const Guess tiled = page.predict("What do they read from global memory with tiles?", "KiB");
+  const Guess naive = page.predict("How much of K and V does the first kernel read?", "MiB");
+  const Guess tiled = page.predict("With tiles and one row per thread, how much is read?", "KiB");
   const AttentionInputs in = random_inputs({.seqlen = kTokens, .head_dim = kDim});
   const int floats = 2 * kKeys * kDim;  // of shared memory, for a block
   GpuRun runs[] = {run_kernel(without_tiles, {.blocks = 4, .threads = 64}, in),
@@ -150,8 +150,8 @@ void lesson_22(Page& page) {
   // ## Exercise
   //
   // Write a kernel (`lessons/22_gpu_threads_and_tiles/exercise.h`): each of 64 threads needs a key.
-  // Bring them to shared memory without a piece in vain, and read them there without a second
-  // round. `./ringscope lesson 22 --check` counts. In lesson 23 the threads stop multiplying.
+  // Fetch no piece in vain, and let the threads take their keys from shared memory in one round.
+  // `./ringscope lesson 22 --check` counts. In lesson 23 the threads stop multiplying.
 }
 
 }  // namespace ringscope::lessons::chapter_22

@@ -3,14 +3,14 @@
 // > If the pieces of each row are moved a little, by a rule that everybody knows, it serves both.
 //
 // **You know** that shared memory has 32 banks (lesson 22), and that the TMA brings whole tiles there
-// (23). **You will see** why eight rows of a tile meet in the same banks, why a wider row no longer
-// helps, and how one exclusive-or does.
+// (23). **You will see** why eight rows of a tile meet in the same banks, why rows can no longer be
+// longer, and how one exclusive-or helps instead.
 //
 // ## Eight rows, four banks
 //
 // A tile of K has rows of 64 numbers, two bytes each: 128 bytes, or 32 words of four. So every row
 // begins in bank 0 and ends in bank 31. Call 16 bytes of a row, eight numbers, a **unit**: a row has
-// units 0 to 7. Tensor cores take squares of 8 x 8 numbers, which is one unit of each of eight rows.
+// units 0 to 7. Tensor cores take squares of 8 x 8 numbers, one unit from each of eight rows.
 // The 32 threads of a warp read such a square together, four threads per unit, one word each.
 #include <cuda_runtime.h>
 
@@ -51,10 +51,9 @@ void lesson_24(Page& page) {
   // Unit 3 is words 12 to 15 of its row, so all eight units lie in banks 12 to 15. Four banks work,
   // and the other 28 rest.
   //
-  // Lesson 22 made rows longer: with 36 words per row, 16-byte units stay aligned, and eight rows begin
-  // in eight different groups of banks. But the TMA brings a box without gaps, and `wgmma` (lesson 25)
-  // reads rows of 128 bytes here (it has modes for 64, 32 and 16 bytes as well). So the row must stay,
-  // and its units move.
+  // Lesson 22 made rows longer. With 36 words, 16-byte units stay aligned, and eight rows begin in eight
+  // groups of banks. But the TMA brings a box without gaps, and `wgmma` (lesson 25) reads rows of 128
+  // bytes here (it has modes for 64, 32 and 16 as well). So rows stay as long, and their units move.
   //
   // ## Exclusive or
   //
@@ -82,8 +81,8 @@ void lesson_24(Page& page) {
   page.picture("banks.svg", "Where the units of eight rows lie", banks);
 
   // In a line every unit occurs once, because xor with one number swaps units in pairs. Down a column
-  // of the picture every unit occurs once, too. So a unit of eight rows lies at eight places, in all
-  // 32 banks:
+  // of the picture every unit occurs once, too. So unit 3 of eight rows lies at eight different places,
+  // in all 32 banks:
   Table rounds({"what a warp reads", "plain rows", "rows of 36 words", "swizzled"});
   const auto row_of_units = [](int words) {
     return access_of([=](int i) { return 5 * words + i; });
@@ -93,13 +92,14 @@ void lesson_24(Page& page) {
   };
   rounds.row("a whole row", row_of_units(32).rounds(), row_of_units(36).rounds(),
              row_of_units(32).rounds());
-  rounds.row("a square: a unit of 8 rows", square(32, plain), square(36, plain),
+  rounds.row("a square: a unit from each of 8 rows", square(32, plain), square(36, plain),
              square(32, swizzled));
-  rounds.row("a number of 32 rows", column(32, plain), column(36, plain), column(32, swizzled));
+  rounds.row("a number from each of 32 rows", column(32, plain), column(36, plain),
+             column(32, swizzled));
   page.table(rounds);
 
-  // A row is as fast as before, because its units are all there, in another order. One number of 32
-  // rows takes four rounds even so, since the pattern repeats after eight rows. That is why threads
+  // A row is as fast as before, because its units are all there, in another order. A number from each of
+  // 32 rows takes four rounds even so, since the pattern repeats after eight rows. That is why threads
   // read squares: the instruction `ldmatrix` hands its numbers out as `mma` wants them (lesson 23).
   //
   // ## Everybody must know
@@ -111,7 +111,7 @@ void lesson_24(Page& page) {
   page.predict("A kernel reads the tile above as if it were plain. How many of 64 units are right?",
                "units", in_place);
 
-  // Only row 0 is. A test whose tile has equal rows, or only one, does not notice.
+  // Only row 0 is. A test with one row, or with equal numbers in each row, does not notice.
   //
   // ## On paper
   page.predict("Where does unit 5 of row 6 lie?", "", swizzled(6, 5));
@@ -121,7 +121,7 @@ void lesson_24(Page& page) {
   page.equal("A plain square takes eight rounds", square(32, plain), 8);
   page.equal("A swizzled one takes one", square(32, swizzled), 1);
   page.equal("So does one in rows of 36 words", square(36, plain), 1);
-  page.equal("A number of 32 swizzled rows takes four", column(32, swizzled), 4);
+  page.equal("A number from each of 32 swizzled rows takes four", column(32, swizzled), 4);
   //-
   bool as_formula = true;
   for (int r = 0; r < 8; ++r)
@@ -132,8 +132,8 @@ void lesson_24(Page& page) {
   // ## Exercise
   //
   // A head of 128 numbers is two such tiles, one behind the other. Write where number `column` of
-  // row `row` lies: `lessons/24_gpu_swizzle/exercise.h`. `./ringscope lesson 24 --check` lets the copy
-  // engine bring the tiles, and looks there.
+  // row `row` lies: `lessons/24_gpu_swizzle/exercise.h`. `./ringscope lesson 24 --check` lets the TMA
+  // bring the tiles, and looks there.
 }
 
 }  // namespace ringscope::lessons::chapter_24

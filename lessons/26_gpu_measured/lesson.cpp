@@ -1,5 +1,5 @@
 // # The GPU ladder V: what an H100 said
-// > Seven kernels compute the same sums, the last nearly 500 times as fast as the first. What each
+// > Seven kernels compute the same sums, the last some 450 times as fast as the first. What each
 // > step gains says what the step before it was waiting for. To find out, measure: guesses mislead.
 //
 // **You know** the ideas of the ladder (lessons 22 to 25). **You will see** how fast each kernel
@@ -48,9 +48,9 @@ void lesson_26(Page& page) {
   page.picture("ladder.svg", "TFLOP/s. Without tensor cores a kernel is hardly seen", speeds);
 
   // Online softmax saves memory, and that is what long texts need it for. It saves no time by itself: in
-  // 02 each row reads all of K and V anew. 03 reads them once for 32 rows, and 04 once for all that the
-  // registers hold; that is where time comes from. Tensor cores are worth a factor of thirteen. 06 and
-  // 07 compute nothing less than 05. They only make sure that no unit waits for another.
+  // 02 each row reads all of K and V anew. In 03 a fetched number serves 32 rows, and in 04 one in a
+  // register serves four at once; that is where time comes from. Tensor cores are worth a factor of
+  // thirteen. 06 and 07 compute as much as 05, but keep one part of a processor from waiting for another.
   //
   // ## A slow pair of hands
   //
@@ -93,11 +93,11 @@ void lesson_26(Page& page) {
   const double two = row("two threads in turn, with a buffer each", 3700, 1000, 2);
   page.table(visits);
 
-  // An addition takes about 3,700 clocks with its turn, give or take 1,000, and computing takes 4,050. One
-  // thread would do if all additions were alike, but each late one holds up the next visit, and an early
-  // one doesn't make up for it (lesson 18). With two buffers nobody waits. On the same H100 and day, adding
-  // the tile at once gave 429 TFLOP/s, and a second thread 513. Simpler addresses, and keys in an order
-  // that keeps more of dQ in the L2 cache, gave 560, with turns or without (commit ffb790d5).
+  // An addition takes about 3,700 clocks with its turn, give or take 1,000, and 3,300 more if it is
+  // issued row by row. Computing takes 4,050. One thread would do if all additions were alike, but each
+  // late one holds up the next visit, and an early one doesn't make up for it (lesson 18). With two
+  // buffers nobody waits. On the same day, the tile at once gave 429 TFLOP/s, and a second thread 513.
+  // Simpler addresses, and keys in an order that keeps more of dQ in the L2 cache, gave 560 (ffb790d5).
   //
   // ## On paper
   page.predict("A tile has 64 rows, and a copy is issued every 50 clocks. How long does that take?",
