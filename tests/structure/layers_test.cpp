@@ -288,6 +288,25 @@ TEST(Layers, NoTestKnowsTheClock) {
     }
 }
 
+// Two runs of the tests at the same time must not write the same files: a name in the folder for temporary files has the
+// number of its process, or is drawn.
+TEST(Layers, NoTestSharesAFile) {
+  const auto shares = [](const std::string& text) {
+    for (const std::string folder : {"TempDir() +", "temp_directory_path() /"})
+      for (std::size_t at = 0; (at = text.find(folder, at)) != text.npos; ++at) {
+        const std::string name = text.substr(at, text.find(';', at) - at);
+        if (name.find("getpid()") == name.npos && name.find("XXXXXX") == name.npos) return true;
+      }
+    return false;
+  };
+  EXPECT_TRUE(shares("path = TempDir() + \"a.json\"; ::getpid();"));
+  EXPECT_FALSE(shares("path = TempDir() +\n \"a\" + std::to_string(::getpid());"));
+  for (const SourceFile& file : read_tree(RINGSCOPE_SOURCE_DIR))
+    if (file.path.starts_with("tests/") && file.path != "tests/structure/layers_test.cpp") {
+      EXPECT_FALSE(shares(file.text)) << file.path;
+    }
+}
+
 // CONTRIBUTING.md says how long it takes to read ring attention; so it is told the truth about.
 TEST(Layers, TheHalfHourListIsTrue) {
   const std::vector<SourceFile> files = read_tree(RINGSCOPE_SOURCE_DIR);

@@ -5,6 +5,7 @@
 //
 // writes there, and commit it. Machines round differently, so a little may differ.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -63,7 +64,8 @@ void expect_golden(const std::string& name, const Image& image) {
   ASSERT_EQ(golden.height, image.height) << path;
   const Difference d = difference(golden, image);
   if (d.mean <= kMostMeanDifference && d.noticeable <= kMostNoticeable) return;
-  const std::string drawn = testing::TempDir() + "ringscope_" + name + ".png";
+  const std::string drawn =
+      testing::TempDir() + "ringscope_" + std::to_string(::getpid()) + "_" + name + ".png";
   write_png(drawn, image);
   ADD_FAILURE() << "mean difference " << d.mean << ", noticeable " << 100 * d.noticeable
                 << " % of pixels; compare " << path << " and " << drawn;

@@ -3,6 +3,7 @@
 #include "viz/window/viewer.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <filesystem>
@@ -308,7 +309,8 @@ TEST(Viewer, BeginsWithARingThatSlidersSimulate) {
 
 // A click on a folder lists it, and one on a file chooses it, as its typed name does.
 TEST(Viewer, OpensAFileFromAList) {
-  const std::filesystem::path folder = testing::TempDir() + "ringscope_files";
+  const std::filesystem::path folder =
+      testing::TempDir() + "ringscope_files_" + std::to_string(::getpid());
   std::filesystem::create_directories(folder / "more");
   for (const char* name : {"b.json", "more/a.json", "more/notes.txt", "more/.hidden.json"})
     std::ofstream(folder / name) << "[]";

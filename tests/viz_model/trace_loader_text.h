@@ -1,6 +1,8 @@
 // What the loader says of the text of a trace.
 #pragma once
 
+#include <unistd.h>
+
 #include <fstream>
 #include <string>
 
@@ -23,7 +25,8 @@ inline void expect_complaint(const std::string& text, const std::string& part) {
 class TraceFile : public testing::Test {
  protected:
   static std::string write(const std::string& name, const std::string& text) {
-    const std::string path = testing::TempDir() + "trace_loader_" + name;
+    const std::string path =
+        testing::TempDir() + "trace_loader_" + std::to_string(::getpid()) + "_" + name;
     std::ofstream(path, std::ios::binary) << text;
     return path;
   }

@@ -2,6 +2,7 @@
 #include "core/tools/cost/hardware.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -116,7 +117,7 @@ TEST(Hardware, RefusesBadTables) {
 }
 
 TEST(Hardware, FindsEntriesOfFiles) {
-  const std::string path = testing::TempDir() + "hardware_test_table.txt";
+  const std::string path = testing::TempDir() + "ringscope_table_" + std::to_string(::getpid());
   std::ofstream(path) << "gpu one\ntflops_f32 1\nmemory_gb 1\n"
                          "link slow\ngb_per_s 1\nlink fast\ngb_per_s 2\n";
   EXPECT_EQ(find_gpu(path).name, "one");

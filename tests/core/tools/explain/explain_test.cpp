@@ -3,6 +3,7 @@
 #include "core/tools/explain/explain.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -619,7 +620,7 @@ TEST(Explain, OpensNoFileThatARecordingNames) {
   scenario.job.nodes = 2;
   scenario.between = {"5,5", 5e9, 5e-6};
   Recording recording = record(scenario).recording;
-  const std::string file = testing::TempDir() + "/ringscope_links.txt";
+  const std::string file = testing::TempDir() + "ringscope_links_" + std::to_string(::getpid());
   std::ofstream(file) << "link fast\n  gb_per_s 450\n";
   recording.info.machine = RunMachine{.link = file, .between = "5,5", .nodes = 2};
   const Explanation with_file = explain(recording);
