@@ -7,7 +7,9 @@
 #endif
 
 #include <algorithm>
+#include <map>
 #include <memory>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -98,6 +100,31 @@ TEST_F(ScreenshotTest, ReachesAView) {
   EXPECT_NE(picture({"--select", "rank:1,kind:compute", "--zoom"}), selected);
   EXPECT_NE(picture({"--axis", "time"}), picture({"--axis", "steps"}));
   EXPECT_NE(picture({"--axis", "time", "--at", "1"}), picture({"--axis", "steps", "--at", "1"}));
+}
+
+// A view that is copied is the same to the last bit, however closely one has zoomed.
+TEST_F(ScreenshotTest, ACopiedViewIsTheSameToTheLastBit) {
+  record("a.json");
+  for (const char* axis : {"time", "steps"}) {
+    viz::ViewOptions options;
+    options.axis = axis;
+    viz::Session session = viz::open_session({path("a.json")}, options, nullptr);
+    std::mt19937_64 random(20261127);
+    std::uniform_real_distribution<double> share(0, 1);
+    for (int i = 0; i < 300; ++i) {
+      const double length = session.length();
+      session.view = viz::zoomed(viz::fitted(length), share(random) * length, 1 / share(random),
+                                 length, session.axis_mode);
+      if (i % 3 == 0) session.view = viz::panned(session.view, length, length);
+      session.seek(share(random) * length);
+      std::map<std::string, std::string> copied;
+      for (const auto& [flag, value] : viz::view_of(session)) copied[flag] = value;
+      options.range = copied.at("range");
+      const viz::Session opened = viz::open_session({path("a.json")}, options, nullptr);
+      ASSERT_EQ(opened.view, session.view) << *options.range;
+      EXPECT_EQ(viz::place_on_axis(session, copied.at("at")), session.playback.position());
+    }
+  }
 }
 
 // The command that the viewer copies gives the picture that it was copied from.

@@ -43,10 +43,7 @@ void zoom_to(Session& session, const std::string& range) {
         "--range: '{}' given; accepted: FROM..TO, of {}", range,
         session.axis_mode == AxisMode::steps ? "steps, as 2..3.5" : "times, as 1.5ms..2ms"));
   session.overview = false;
-  TimelineView view = fitted(session.length());
-  const double scale = view.width() / (*to - *from);
-  view = zoomed(view, 0, scale, session.length(), session.axis_mode);
-  session.view = panned(view, *from, session.length());
+  session.view = between(*from, *to, session.length(), session.axis_mode);
 }
 
 // Select the first slice that the words find.

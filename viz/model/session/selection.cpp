@@ -204,8 +204,9 @@ std::vector<std::pair<std::string, std::string>> view_of(const Session& session)
   const auto joined = [](const std::vector<int>& ranks) {
     return fmt::format("{}", fmt::join(ranks, ","));
   };
+  // Every digit counts: an edge between two pixels falls on the other side by the last of them.
   const auto place = [&](double position) {
-    return steps ? fmt::format("{:.10g}", position) : fmt::format("{:.10g}ns", position);
+    return fmt::format("{}{}", position, steps ? "" : "ns");
   };
   std::vector<std::pair<std::string, std::string>> view = {{"axis", steps ? "steps" : "time"}};
   if (several && session.difference) view.emplace_back("difference", "");

@@ -14,7 +14,8 @@ double closest(double length, AxisMode mode) {
 
 TimelineView placed(double begin, double width, double length, double scroll_y) {
   begin = std::clamp(begin, 0.0, std::max(0.0, length - width));
-  return {begin, begin + width, scroll_y};
+  // Rounding may put the sum beyond the axis.
+  return {begin, std::min(begin + width, fitted(length).end), scroll_y};
 }
 
 }  // namespace
@@ -33,6 +34,13 @@ TimelineView panned(const TimelineView& view, double by, double length) {
 }
 
 TimelineView fitted(double length) { return {0, length > 0 ? length : 1, 0}; }
+
+TimelineView between(double begin, double end, double length, AxisMode mode) {
+  const TimelineView asked{begin, end, 0};
+  const bool held = begin >= 0 && end <= fitted(length).end;
+  return held && asked.width() >= closest(length, mode) ? asked
+                                                        : zoomed(asked, begin, 1, length, mode);
+}
 
 TimelineView framed(double begin, double end, double length, AxisMode mode, double scroll_y) {
   constexpr double kMargin = 0.1;  // of the width, on either side

@@ -33,6 +33,8 @@ TimelineView zoomed(const TimelineView& view, double at, double factor, double l
 TimelineView panned(const TimelineView& view, double by, double length);
 // Return the whole axis.
 TimelineView fitted(double length);
+// Return the view from begin to end, or the nearest that the axis holds.
+TimelineView between(double begin, double end, double length, AxisMode mode);
 // Return a view of the range [begin, end) with a margin on either side.
 TimelineView framed(double begin, double end, double length, AxisMode mode, double scroll_y);
 
