@@ -102,7 +102,7 @@ TEST_F(ScreenshotTest, ReachesAView) {
   EXPECT_NE(picture({"--axis", "time", "--at", "1"}), picture({"--axis", "steps", "--at", "1"}));
 }
 
-// A view that is copied is the same to the last bit, however closely one has zoomed.
+// A copied view is the same to the last bit, however close the zoom is.
 TEST_F(ScreenshotTest, ACopiedViewIsTheSameToTheLastBit) {
   record("a.json");
   for (const char* axis : {"time", "steps"}) {

@@ -204,7 +204,7 @@ std::vector<std::pair<std::string, std::string>> view_of(const Session& session)
   const auto joined = [](const std::vector<int>& ranks) {
     return fmt::format("{}", fmt::join(ranks, ","));
   };
-  // Every digit counts: an edge between two pixels falls on the other side by the last of them.
+  // Keep every digit, because the last may decide on which side of a pixel a slice begins.
   const auto place = [&](double position) {
     return fmt::format("{}{}", position, steps ? "" : "ns");
   };

@@ -327,10 +327,8 @@ void Session::set_axis_mode(AxisMode mode) {
   playback.seek(playhead, length());
   // Forget the views of the other axis, because they mean nothing on this one.
   history_.clear();
-  view = fitted(length());
+  view = whole ? fitted(length()) : between(next.begin, next.end, length(), mode);
   view.scroll_y = next.scroll_y;
-  if (!whole) view = zoomed(view, 0, view.width() / std::max(next.width(), 1e-300), length(), mode);
-  if (!whole) view = panned(view, next.begin - view.begin, length());
 }
 
 void Session::set_search(std::string text) {

@@ -36,10 +36,10 @@ TimelineView panned(const TimelineView& view, double by, double length) {
 TimelineView fitted(double length) { return {0, length > 0 ? length : 1, 0}; }
 
 TimelineView between(double begin, double end, double length, AxisMode mode) {
-  const TimelineView asked{begin, end, 0};
-  const bool held = begin >= 0 && end <= fitted(length).end;
-  return held && asked.width() >= closest(length, mode) ? asked
-                                                        : zoomed(asked, begin, 1, length, mode);
+  const double width = std::clamp(end - begin, closest(length, mode), fitted(length).width());
+  // What the axis holds is left as it is, because begin + width may round to another end.
+  if (width == end - begin && begin >= 0 && end <= fitted(length).end) return {begin, end, 0};
+  return placed(begin, width, length, 0);
 }
 
 TimelineView framed(double begin, double end, double length, AxisMode mode, double scroll_y) {
