@@ -137,15 +137,13 @@ void lesson_13(Page& page) {
   //
   // ## Try it with real processes
   //
-  // On fewer than four cores Open MPI needs `mpirun --oversubscribe`, and for root `--allow-run-as-root`.
-  //
-  //     mpirun -np 4 ./ringscope run --random --backend mpi --inject send-first --timeout 2
-  //     mpirun -np 4 ./ringscope run --random --backend mpi --inject killed-rank
+  //     ./ringscope mpirun 4 run --random --backend mpi --inject send-first --timeout 2
+  //     ./ringscope mpirun 4 run --random --backend mpi --inject killed-rank
   //
   // Or end a process of a long run with `kill -9`: one line says which rank it was, at which step, and
   // no process stays behind. Your ring (lesson 9) runs on processes, too:
   //
-  //     mpirun -np 4 ./ringscope run --backend my_ring --random --seqlen 512 --mask causal --backward --verify --trace mine.json
+  //     ./ringscope mpirun 4 run --backend my_ring --random --seqlen 512 --mask causal --backward --verify --trace mine.json
   //
   // ## Checks
   page.equal("Of four that send first, nobody receives", arrived, 0);

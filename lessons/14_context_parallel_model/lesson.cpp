@@ -166,7 +166,7 @@ void lesson_14(Page& page) {
   //
   //     ./ringscope train --text README.md --steps 10 --loss-csv ours.csv
   //     ./ringscope train --text README.md --steps 10 --backend my_ring --loss-csv mine.csv
-  //     mpirun -np 4 ./ringscope train --text README.md --steps 10 --backend my_ring --loss-csv four.csv
+  //     ./ringscope mpirun 4 train --text README.md --steps 10 --backend my_ring --loss-csv four.csv
   //     for f in ours mine four; do cut -d, -f2 $f.csv > $f; done; paste ours mine four
   //
   // ## On paper

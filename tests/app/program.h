@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "core/base/npy.h"
-#include "tests/mpi_folder.h"
+#include "tests/mpi_settings.h"
 
 namespace ringscope {
 
@@ -209,12 +209,7 @@ class ProgramTest : public testing::Test {
   }
   // Runs mpirun, whose `arguments` are "-np 2" and the program with its own.
   ProgramResult mpirun(const Strings& arguments) const {
-    return run_words(
-        Strings{"/usr/bin/env", "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
-                "OMPI_MCA_rmaps_base_oversubscribe=1",
-                // Of Open MPI: what is left of a failed job is killed at once.
-                "OMPI_MCA_odls_base_sigkill_timeout=0", mpi_folder_setting(), "mpirun"} +
-        arguments);
+    return run_words(Strings{"/usr/bin/env"} + mpi_settings() + "mpirun" + arguments);
   }
 
   // Runs any program (words[0]: its path) in the test's folder.

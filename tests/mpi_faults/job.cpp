@@ -6,7 +6,7 @@
 #include <chrono>
 #include <thread>
 
-#include "tests/mpi_folder.h"
+#include "tests/mpi_settings.h"
 
 namespace ringscope {
 namespace {
@@ -75,19 +75,12 @@ Job::Job(std::string folder, const Strings& arguments, const Strings& settings)
       Strings{
           "/usr/bin/env",
           mark_,
-          // Of Open MPI. The last: what is left of a failed job is killed at once.
-          "OMPI_ALLOW_RUN_AS_ROOT=1",
-          "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
-          "OMPI_MCA_rmaps_base_oversubscribe=1",
-          "OMPI_MCA_hwloc_base_binding_policy=none",
-          "OMPI_MCA_odls_base_sigkill_timeout=0",
-          mpi_folder_setting(),
           // What sanitizers find inside of MPI is not ours; mpi_driver looks for leaks.
           "LSAN_OPTIONS=detect_leaks=0",
           "TSAN_OPTIONS=print_suppressions=0:suppressions=" RINGSCOPE_SOURCE_DIR
           "/tests/core/ranks/mpi/tsan.supp",
       } +
-      settings + Strings{"mpirun"} + arguments;
+      mpi_settings() + settings + Strings{"mpirun"} + arguments;
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);

@@ -137,7 +137,8 @@ def case_mpi(program, draw, folder):
     (folder / "t.txt").write_text("some text to learn from, over and over\n" * 50)
     ranks = draw.choice([2, 3, 4])
     struck, seconds = draw.randrange(ranks), draw.uniform(0.2, 3)
-    environment = ["env", "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "OMPI_MCA_rmaps_base_oversubscribe=1"]
+    environment = ["env", "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "OMPI_MCA_rmaps_base_oversubscribe=1",
+                   "PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe"]
     # A rank of its own name for each case, so that leftovers can be found.
     mark = f"{folder.name}.csv"
     # A rank is a process that works and one that waits for it, which mpirun knows. The first is killed.

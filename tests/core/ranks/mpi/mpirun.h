@@ -2,7 +2,6 @@
 #pragma once
 
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <gtest/gtest.h>
 
@@ -11,7 +10,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "tests/mpi_folder.h"
+#include "tests/mpi_settings.h"
 
 namespace ringscope {
 
@@ -20,12 +19,10 @@ struct MpiResult {
   std::string output;
 };
 
-// More ranks than cores, and being root, are fine in a test. Unbound, since tests run side by side, and a
-// bound rank 0 would run the threads that it compares with on one core.
 inline std::string mpirun_command(int world_size) {
-  return mpi_folder_setting() + " mpirun --bind-to none --oversubscribe " +
-         (::geteuid() == 0 ? "--allow-run-as-root " : "") + "-np " + std::to_string(world_size) +
-         " ";
+  std::string command;
+  for (const std::string& setting : mpi_settings()) command += setting + " ";
+  return command + "mpirun -np " + std::to_string(world_size) + " ";
 }
 
 inline bool has_mpirun() { return std::system("command -v mpirun >/dev/null 2>&1") == 0; }

@@ -1,0 +1,50 @@
+// The environment of an mpirun in a test. Open MPI 4 reads the names that begin with OMPI_MCA, Open MPI 5
+// and later those that begin with PRTE_MCA, and MPICH neither, because it forbids nothing of this.
+#pragma once
+
+#include <stdlib.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace ringscope {
+
+// Return the folder of one mpirun. Those that start at once would otherwise make and remove Open MPI's one
+// folder of the machine and user together, and now and then one of them fails. It goes away with this
+// process.
+inline std::string mpi_folder() {
+  struct Parent {
+    char path[32] = "/tmp/ringscope-mpi-XXXXXX";
+    int children = 0;
+    Parent() {
+      if (::mkdtemp(path) == nullptr) path[0] = '\0';
+    }
+    ~Parent() {
+      std::error_code ignored;
+      if (path[0] != '\0') std::filesystem::remove_all(path, ignored);
+    }
+  };
+  static Parent parent;
+  const std::string folder = parent.path + ("/" + std::to_string(parent.children++));
+  std::filesystem::create_directories(folder);
+  return folder;
+}
+
+// Return NAME=VALUE for one mpirun, whose ranks may outnumber the cores, belong to root, and are bound to no
+// core, because tests run side by side. What is left of a failed job is killed at once.
+inline std::vector<std::string> mpi_settings() {
+  const std::string folder = mpi_folder();
+  return {"OMPI_ALLOW_RUN_AS_ROOT=1",
+          "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
+          "OMPI_MCA_rmaps_base_oversubscribe=1",
+          "PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe",
+          "OMPI_MCA_hwloc_base_binding_policy=none",
+          "PRTE_MCA_hwloc_default_binding_policy=none",
+          "OMPI_MCA_odls_base_sigkill_timeout=0",
+          "PRTE_MCA_odls_base_sigkill_timeout=0",
+          "OMPI_MCA_orte_tmpdir_base=" + folder,
+          "PRTE_MCA_prte_tmpdir_base=" + folder};
+}
+
+}  // namespace ringscope
