@@ -167,9 +167,10 @@ void Allocation::restore_guard() { std::memset(data_ + bytes_, guard_byte, guard
 namespace {
 
 // Whether an argument's word is the address of memory of this process. Two small numbers in one word
-// hardly ever are: a program's memory lies where the upper would be above 20,000.
+// hardly ever are: a program's memory lies where the upper would be above 20,000. It lies below 2^47 on
+// x86, and on Arm, most of it above, below 2^48.
 bool is_host_memory(std::uintptr_t word) {
-  if (word >> 32 == 0 || word >> 47 != 0) return false;
+  if (word >> 32 == 0 || word >> 48 != 0) return false;
   const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
   unsigned char resident;
   return mincore(reinterpret_cast<void*>(word / page * page), 1, &resident) == 0;
