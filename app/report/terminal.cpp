@@ -25,7 +25,7 @@ void print_out(std::string_view text) {
 
 void print_error(std::string_view message) {
   std::string line = "ringscope: ";
-  for (const char c : message) line += (c >= 0 && c < ' ') || c == 0x7f ? '?' : c;
+  for (const char c : message) line += static_cast<unsigned char>(c) < ' ' || c == 0x7f ? '?' : c;
   line += '\n';
   std::fputs(line.c_str(), stderr);
 }
