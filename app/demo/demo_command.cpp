@@ -3,6 +3,7 @@
 #include "app/command_line/commands.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>

@@ -2,6 +2,7 @@
 // through floating point, so they read back exactly. Slices come before the flows that bind to
 // them, because readers attach a flow to the slice that is already open at its time.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <rapidjson/stringbuffer.h>
 #include <rapidjson/writer.h>
 

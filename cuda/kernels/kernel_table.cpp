@@ -1,6 +1,7 @@
 #include "cuda/kernels/kernel_table.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>

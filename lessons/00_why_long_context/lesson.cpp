@@ -13,6 +13,8 @@
 // is a text in which every line is a fact. Line j has a key, 64 random signs, and a value: yes or
 // no, +1 or -1. A reader of all S lines is given one of the keys, and must say yes or no. A guess
 // is right half of the time.
+#include <fmt/ranges.h>
+
 #include "lessons/book/lesson.h"
 #include "lessons/book/tables.h"
 

@@ -1,6 +1,7 @@
 #include "tests/cuda/ring_step_harness.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>

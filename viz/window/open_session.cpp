@@ -1,6 +1,7 @@
 #include "viz/window/open_session.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>

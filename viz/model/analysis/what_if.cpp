@@ -1,6 +1,7 @@
 #include "viz/model/analysis/what_if.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <atomic>

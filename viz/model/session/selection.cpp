@@ -1,6 +1,7 @@
 #include "viz/model/session/selection.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
