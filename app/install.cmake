@@ -48,7 +48,7 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/core DESTINATION include/ringscope COMPO
         FILES_MATCHING PATTERN "*.h")
 file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/ringscopeConfig.cmake "include(CMakeFindDependencyMacro)
 find_dependency(Threads)
-find_dependency(Eigen3 3.4 NO_MODULE)
+find_dependency(Eigen3 NO_MODULE)
 find_dependency(fmt)
 find_package(ZLIB QUIET)
 include(\${CMAKE_CURRENT_LIST_DIR}/ringscopeTargets.cmake)
