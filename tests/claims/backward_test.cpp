@@ -1,4 +1,5 @@
 // Gradients: the formulas and listings of S1's backward pass, tried in f64 on a small problem.
+#include <algorithm>
 #include <cmath>
 #include <vector>
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/base/clock.h"
+#include "core/base/text.h"
 #include "tests/gpu_check/fake_pack.h"
 
 namespace ringscope {
@@ -299,7 +300,7 @@ TEST(GpuCheckTables, StandInThePage) {
     const std::string name = measured["name"].GetString();
     if (!name.starts_with("main/0") || name.find("/d128/8192/full/") == std::string::npos) continue;
     if (name >= "main/08") continue;
-    const std::string kernel = name.substr(5, name.find('/', 5) - 5);
+    const std::string kernel(split(name, '/').at(1));
     const std::string tflops = std::to_string(std::lround(measured["TFLOPs"].GetDouble()));
     const std::size_t line = lesson.find("| `" + kernel + "` |");
     ASSERT_NE(line, std::string::npos) << kernel;

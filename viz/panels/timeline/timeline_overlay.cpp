@@ -1,6 +1,7 @@
 // Draws lines and frames over the slices: step boundaries, search hits, the selected and the
 // hovered slice, the measured span, the playhead, flows and the critical path.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -39,7 +40,7 @@ void draw_rank_steps(const TimelineFrame& frame, const RankPlace& place, Color c
 
 // Draw words on a patch of the panel's colour, inside the body.
 void draw_patch(const TimelineFrame& frame, ImVec2 center, Color color, const std::string& text) {
-  const ImFont* font = frame.context.fonts.text;
+  ImFont* font = frame.context.fonts.text;
   const float half = std::ceil(text_width(font, text) / 2) + 7;
   const float least = frame.body.x0 + half, most = frame.body.x1 - half;
   const float x = most > least ? std::clamp(center.x, least, most) : center.x;
@@ -136,8 +137,8 @@ void draw_measure(const TimelineFrame& frame) {
                                : fmt::format("{:.2f} steps", to - from);
   draw_patch(frame, {(x0 + x1) / 2, y}, palette.accent, text);
   std::vector<std::string> sums;
-  const auto& times = kept(std::tuple(frame.document.number, frame.mode, from, to, measure->ranks),
-                           [&] { return measured_times(frame.context.session); });
+  const auto times = kept(std::tuple(frame.document.number, frame.mode, from, to, measure->ranks),
+                          [&] { return measured_times(frame.context.session); });
   for (std::size_t kind = 0; kind < times.size(); ++kind)
     if (times[kind] > 0)
       sums.push_back(
@@ -162,7 +163,7 @@ void draw_silence(const TimelineFrame& frame, const RankPlace& place, Color colo
   if (box.y1 < frame.body.y0 || box.y0 > frame.body.y1 || box.width() < 1) return;
   fill(box, with_alpha(color, 0.16));
   fill({box.x0, box.y0, box.x0 + 2, box.y1}, color);
-  const ImFont* font = frame.context.fonts.small;
+  ImFont* font = frame.context.fonts.small;
   constexpr const char* kWords = "nothing recorded from here on";
   if (box.width() > text_width(font, kWords) + 16 && box.height() > font_height(font))
     draw_text(font, {box.x0 + 9, box.center().y}, {0, 0.5f}, color, kWords);
