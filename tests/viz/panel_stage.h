@@ -28,7 +28,7 @@ inline Box box_of(const TextureStore& textures, const std::string& slot) {
   for (int i = 0; i < data.CmdListsCount; ++i) {
     const ImDrawList& list = *data.CmdLists[i];
     for (const ImDrawCmd& command : list.CmdBuffer) {
-      if (command.TextureId != &texture->image) continue;
+      if (image_of(command.GetTexID()) != &texture->image) continue;
       for (unsigned k = 0; k < command.ElemCount; ++k) {
         const ImDrawIdx index = list.IdxBuffer[static_cast<int>(command.IdxOffset + k)];
         const ImVec2 at = list.VtxBuffer[static_cast<int>(command.VtxOffset + index)].pos;

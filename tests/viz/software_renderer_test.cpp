@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "tests/viz/read_png.h"
+#include "viz/panels/imgui_versions.h"
 #include "viz/window/pictures.h"
 
 namespace ringscope::viz {
@@ -46,11 +47,10 @@ class Drawing {
         {0, 1, 2, 0, 2, 3}, clip, 0);
   }
   const Image& drawn() {
-    ImDrawList* lists[] = {&list_};
     ImDrawData data;
     data.Valid = true;
-    data.CmdLists = lists;
-    data.CmdListsCount = 1;
+    ImDrawList* list = &list_;
+    set_list(data, list);
     data.DisplaySize = {static_cast<float>(image.width) / scale,
                         static_cast<float>(image.height) / scale};
     data.FramebufferScale = {scale, scale};
@@ -66,7 +66,7 @@ class Drawing {
            ImVec4 clip, unsigned skipped) {
     ImDrawCmd command;
     command.ClipRect = clip;
-    command.TextureId = &texture_;
+    set_texture(command, texture_id_of(texture_));
     command.VtxOffset = static_cast<unsigned>(list_.VtxBuffer.Size) + skipped;
     command.IdxOffset = static_cast<unsigned>(list_.IdxBuffer.Size);
     command.ElemCount = static_cast<unsigned>(indices.size());

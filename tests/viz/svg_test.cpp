@@ -74,8 +74,9 @@ TEST(Svg, ShapesAreTheOutlinesThatWereDrawn) {
 
 TEST(Svg, TextIsText) {
   const std::string svg = svg_with([](ImDrawList& list, const Fonts& fonts) {
-    list.AddText(fonts.text, fonts.text->FontSize, {10, 10}, 0xffffffffu, "a <b> & two  \u00b5s");
-    list.AddText(fonts.title, fonts.title->FontSize, {10, 40}, 0xffffffffu, "Title");
+    list.AddText(fonts.text, font_height(fonts.text), {10, 10}, 0xffffffffu,
+                 "a <b> & two  \u00b5s");
+    list.AddText(fonts.title, font_height(fonts.title), {10, 40}, 0xffffffffu, "Title");
   });
   expect_well_formed(svg);
   EXPECT_NE(svg.find(">a &lt;b&gt; &amp; two  \u00b5s</text>"), svg.npos) << svg;

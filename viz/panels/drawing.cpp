@@ -13,15 +13,15 @@ namespace {
 
 constexpr float kTabPad = 9, kTabGap = 2, kTabHeight = 22;
 
-ImVec2 size_of(const ImFont* font, std::string_view text) {
+ImVec2 size_of(ImFont* font, std::string_view text) {
   return font->CalcTextSizeA(font_height(font), FLT_MAX, 0, text.data(), text.data() + text.size());
 }
 
-float line_step(const ImFont* font) { return std::round(font_height(font) * 1.3f); }
+float line_step(ImFont* font) { return std::round(font_height(font) * 1.3f); }
 
 // Call each(line) for each line that `text` takes at width `width`.
 template <class Each>
-void for_lines(const ImFont* font, float width, std::string_view text, Each each) {
+void for_lines(ImFont* font, float width, std::string_view text, Each each) {
   const char* begin = text.data();
   const char* end = begin + text.size();
   while (begin < end) {
@@ -59,14 +59,16 @@ void number_cell(const std::string& text) {
   ImGui::TextUnformatted(text.c_str());
 }
 
-float font_height(const ImFont* font) { return font->FontSize * ImGui::GetIO().FontGlobalScale; }
+float font_height(const ImFont* font) {
+  return size_of_glyphs(font) * ImGui::GetIO().FontGlobalScale;
+}
 
 Box content_box() {
   const ImVec2 at = ImGui::GetCursorScreenPos(), room = ImGui::GetContentRegionAvail();
   return {at.x, at.y, at.x + std::max(room.x, 0.0f), at.y + std::max(room.y, 0.0f)};
 }
 
-float draw_text(const ImFont* font, ImVec2 anchor, ImVec2 align, Color color, std::string_view text,
+float draw_text(ImFont* font, ImVec2 anchor, ImVec2 align, Color color, std::string_view text,
                 float room) {
   if (room < FLT_MAX) return draw_text(font, anchor, align, color, fitted(font, text, room));
   if (text.empty()) return 0;
@@ -83,9 +85,9 @@ float draw_label(const PanelContext& context, ImVec2 anchor, ImVec2 align, std::
   return draw_text(context.fonts.small, anchor, align, context.palette.text_dim, text, room);
 }
 
-float text_width(const ImFont* font, std::string_view text) { return size_of(font, text).x; }
+float text_width(ImFont* font, std::string_view text) { return size_of(font, text).x; }
 
-std::string fitted(const ImFont* font, std::string_view text, float width) {
+std::string fitted(ImFont* font, std::string_view text, float width) {
   if (text_width(font, text) <= width) return std::string(text);
   const float dots = text_width(font, "...");
   if (dots > width) return "";
@@ -95,8 +97,8 @@ std::string fitted(const ImFont* font, std::string_view text, float width) {
   return std::string(text.data(), rest) + "...";
 }
 
-float draw_wrapped(const ImFont* font, ImVec2 top_left, float width, Color color,
-                   std::string_view text, float lean) {
+float draw_wrapped(ImFont* font, ImVec2 top_left, float width, Color color, std::string_view text,
+                   float lean) {
   float y = top_left.y;
   for_lines(font, width, text, [&](std::string_view line) {
     draw_text(font, {top_left.x, y}, {lean, 0}, color, line);
@@ -105,7 +107,7 @@ float draw_wrapped(const ImFont* font, ImVec2 top_left, float width, Color color
   return y - top_left.y;
 }
 
-float wrapped_height(const ImFont* font, float width, std::string_view text) {
+float wrapped_height(ImFont* font, float width, std::string_view text) {
   float height = 0;
   for_lines(font, width, text, [&](std::string_view) { height += line_step(font); });
   return height;

@@ -50,19 +50,19 @@ Box content_box();
 float font_height(const ImFont* font);
 // Draw `text` so that its point `align` lies on `anchor`: {0, 0} is the text's top left, {0.5, 0.5}
 // its middle. Text wider than `room` is cut as by fitted(). Return the width drawn.
-float draw_text(const ImFont* font, ImVec2 anchor, ImVec2 align, Color color, std::string_view text,
+float draw_text(ImFont* font, ImVec2 anchor, ImVec2 align, Color color, std::string_view text,
                 float room = FLT_MAX);
 // Draw small, dim text.
 float draw_label(const PanelContext& context, ImVec2 anchor, ImVec2 align, std::string_view text,
                  float room = FLT_MAX);
-float text_width(const ImFont* font, std::string_view text);
+float text_width(ImFont* font, std::string_view text);
 // Return `text`, cut and ended by dots if it is wider than `width`, or "" if nothing fits.
-std::string fitted(const ImFont* font, std::string_view text, float width);
+std::string fitted(ImFont* font, std::string_view text, float width);
 // Draw lines of at most `width`, broken at spaces. Return their height. The share `lean` of a line
 // stands left of top_left.x.
-float draw_wrapped(const ImFont* font, ImVec2 top_left, float width, Color color,
-                   std::string_view text, float lean = 0);
-float wrapped_height(const ImFont* font, float width, std::string_view text);
+float draw_wrapped(ImFont* font, ImVec2 top_left, float width, Color color, std::string_view text,
+                   float lean = 0);
+float wrapped_height(ImFont* font, float width, std::string_view text);
 // Draw a sentence in large letters if it then fits one line, else in strong ones. Return its height.
 float draw_headline(const PanelContext& context, ImVec2 top_left, float width, Color color,
                     std::string_view text);

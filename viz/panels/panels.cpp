@@ -143,7 +143,7 @@ void draw_hint(const PanelContext& context, const Box& box, float used) {
   constexpr std::string_view kHint =
       "wheel zooms \u00b7 drag measures \u00b7 right-drag pans \u00b7 click selects \u00b7 ? lists "
       "keys";
-  const ImFont* font = context.fonts.small;
+  ImFont* font = context.fonts.small;
   if (timeline_state().touched || used + text_width(font, kHint) + 24 > box.width()) return;
   draw_label(context, {box.x1, box.center().y}, {1, 0.5f}, kHint);
 }

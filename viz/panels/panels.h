@@ -12,6 +12,7 @@
 
 #include "viz/model/session/session.h"
 #include "viz/model/timeline/palette.h"
+#include "viz/panels/imgui_versions.h"
 
 namespace ringscope::viz {
 
@@ -32,12 +33,12 @@ class TextureStore {
     Image& image = texture.image;
     const Key* const before = std::any_cast<Key>(&texture.key);
     const bool fits = image.width == width && image.height == height;
-    if (before != nullptr && fits && *before == key) return &image;
+    if (before != nullptr && fits && *before == key) return texture_id_of(image);
     if (!fits) image = Image(width, height);
     paint(image);
     texture.key = std::move(key);
     ++texture.painted;
-    return &image;
+    return texture_id_of(image);
   }
   // Return the slot's texture, or null.
   const Texture* find(const std::string& slot) const {

@@ -78,7 +78,7 @@ class Setter {
   }
 
  private:
-  const ImFont* font_of(Style style) const {
+  ImFont* font_of(Style style) const {
     return style == Style::strong ? context_.fonts.strong
            : style == Style::code ? context_.fonts.mono
                                   : context_.fonts.text;
@@ -113,7 +113,7 @@ class Setter {
   }
 
   void set_word(const Word& word) {
-    const ImFont* font = font_of(word.style);
+    ImFont* font = font_of(word.style);
     const float pad = pad_of(word.style);
     std::string_view rest = word.text;
     while (!rest.empty()) {

@@ -1,6 +1,9 @@
 #include "viz/window/fonts.h"
 
 #include <algorithm>
+#include <cstdio>
+
+#include "viz/panels/imgui_versions.h"
 
 // The compiler's assembler copies in the files that CMake found.
 #ifdef RINGSCOPE_FONT
@@ -37,29 +40,34 @@ constexpr ImWchar kGlyphs[] = {0x0020, 0x007e, 0x00a0, 0x00ff, 0x0393, 0x03c9, 0
                                0x2027, 0x2030, 0x2030, 0x2206, 0x2212, 0x221a, 0x221e,
                                0x2248, 0x2265, 0x1d40, 0x1d40, 0x2070, 0x209c, 0};
 
-ImFont* add(ImFontAtlas& atlas, const unsigned char* begin, const unsigned char* end, float size,
-            float scale) {
+ImFont* add(ImGuiIO& io, const char* name, const unsigned char* begin, const unsigned char* end,
+            float size, float scale) {
   ImFontConfig config;
+  std::snprintf(config.Name, sizeof config.Name, "%s", name);
+  set_size(config, io, size, scale);
   config.FontDataOwnedByAtlas = false;
   config.OversampleH = 2;
   config.OversampleV = 1;
   config.GlyphRanges = kGlyphs;
-  return atlas.AddFontFromMemoryTTF(const_cast<unsigned char*>(begin),
-                                    static_cast<int>(end - begin), size * scale, &config);
+  return io.Fonts->AddFontFromMemoryTTF(const_cast<unsigned char*>(begin),
+                                        static_cast<int>(end - begin), config.SizePixels, &config);
 }
 
 }  // namespace
 
-Fonts add_fonts(ImFontAtlas& atlas, float scale) {
+Fonts add_fonts(ImGuiIO& io, float scale) {
   const auto text = [&](float size) {
-    return add(atlas, ringscope_font_text, ringscope_font_text_end, size, scale);
+    return add(io, "text", ringscope_font_text, ringscope_font_text_end, size, scale);
+  };
+  const auto strong = [&](float size) {
+    return add(io, kStrongFont, ringscope_font_title, ringscope_font_title_end, size, scale);
   };
   Fonts fonts;
   fonts.text = text(15);
   fonts.small = text(12);
-  fonts.title = add(atlas, ringscope_font_title, ringscope_font_title_end, 20, scale);
+  fonts.title = strong(20);
   fonts.mono = text(14);  // all its digits have the same width
-  fonts.strong = add(atlas, ringscope_font_title, ringscope_font_title_end, 15, scale);
+  fonts.strong = strong(15);
   return fonts;
 }
 
@@ -67,11 +75,11 @@ std::string_view font_name() { return RINGSCOPE_FONT_NAME; }
 
 #else
 
-Fonts add_fonts(ImFontAtlas& atlas, float scale) {
+Fonts add_fonts(ImGuiIO& io, float scale) {
   const auto add = [&](float size) {
     ImFontConfig config;
-    config.SizePixels = size * scale;
-    return atlas.AddFontDefault(&config);
+    set_size(config, io, size, scale);
+    return io.Fonts->AddFontDefault(&config);
   };
   return {add(13), add(12), add(18), add(13), add(13)};
 }
@@ -85,10 +93,10 @@ ImGuiSession::ImGuiSession(TextureStore& textures, float scale) : context_(ImGui
   io.IniFilename = nullptr;  // settings are saved only by preferences.h
   io.LogFilename = nullptr;
   io.BackendFlags |= ImGuiBackendFlags_RendererHasVtxOffset;
-  fonts_ = add_fonts(*io.Fonts, scale);
-  io.FontGlobalScale = 1 / scale;
-  io.DisplayFramebufferScale = {scale, scale};
+  take_events_at_once(io);
   io.Fonts->Flags |= ImFontAtlasFlags_NoBakedLines;
+  fonts_ = add_fonts(io, scale);
+  io.DisplayFramebufferScale = {scale, scale};
   unsigned char* pixels = nullptr;
   int width = 0, height = 0;
   io.Fonts->GetTexDataAsRGBA32(&pixels, &width, &height);

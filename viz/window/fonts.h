@@ -17,6 +17,9 @@ namespace ringscope::viz {
 // Return the typeface's name. Pictures are comparable only between equal names.
 std::string_view font_name();
 
+// What ImGui calls the heavier fonts.
+inline constexpr const char* kStrongFont = "strong";
+
 // ---
 // An ImGui context that reads and writes no files, with our fonts as texture "fonts" of `textures`.
 

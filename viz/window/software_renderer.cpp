@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "viz/panels/imgui_versions.h"
+
 namespace ringscope::viz {
 namespace {
 
@@ -265,10 +267,10 @@ void render(const ImDrawData& data, Image& image) {
       first_vertex = scaled.data();
     }
     for (const ImDrawCmd& command : list.CmdBuffer) {
-      if (command.UserCallback != nullptr || command.TextureId == nullptr) continue;
-      const auto& picture = *static_cast<const Image*>(command.TextureId);
-      if (picture.pixels.empty()) continue;
-      const Sampler texture(picture);
+      if (command.UserCallback != nullptr) continue;
+      const Image* const picture = image_of(command.GetTexID());
+      if (picture == nullptr || picture->pixels.empty()) continue;
+      const Sampler texture(*picture);
       const auto pixel = [](float edge, int most) {
         return static_cast<int>(std::clamp(edge, 0.0f, static_cast<float>(most)));
       };

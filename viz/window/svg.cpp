@@ -10,11 +10,15 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "core/base/text.h"
 #include "viz/model/timeline/palette.h"
+#include "viz/panels/imgui_versions.h"
+#include "viz/window/fonts.h"
 #include "viz/window/pictures.h"
 
 namespace ringscope::viz {
@@ -38,7 +42,7 @@ std::string fill_of(ImU32 color) {
 
 // Text of one font and colour on one line, glyph by glyph.
 struct TextRun {
-  const ImFont* font = nullptr;
+  ImFont* font = nullptr;
   ImU32 color = 0;
   float scale = 1, baseline = 0, begin = 0, pen = 0;
   int glyphs = 0;
@@ -49,9 +53,9 @@ class SvgWriter {
  public:
   SvgWriter(const ImDrawData& data, std::string& out) : data_(data), out_(out) {
     const ImFontAtlas& atlas = *ImGui::GetIO().Fonts;
-    fonts_texture_ = atlas.TexID;
-    for (const ImFont* font : atlas.Fonts)
-      for (const ImFontGlyph& glyph : font->Glyphs)
+    fonts_texture_ = texture_id_of(atlas);
+    for (ImFont* font : atlas.Fonts)
+      for (const ImFontGlyph& glyph : glyphs_of(font)->Glyphs)
         if (glyph.Visible) glyphs_[{glyph.U0, glyph.V0}] = {font, &glyph};
   }
 
@@ -59,7 +63,7 @@ class SvgWriter {
     for (int l = 0; l < data_.CmdListsCount; ++l) {
       const ImDrawList& list = *data_.CmdLists[l];
       for (const ImDrawCmd& command : list.CmdBuffer)
-        if (command.UserCallback == nullptr && command.TextureId != nullptr) write(list, command);
+        if (command.UserCallback == nullptr) write(list, command);
     }
     if (!clip_.empty()) out_ += "</g>\n";
   }
@@ -68,7 +72,9 @@ class SvgWriter {
   using Triangle = std::array<unsigned, 3>;
 
   void write(const ImDrawList& list, const ImDrawCmd& command) {
-    if (command.ClipRect.x >= command.ClipRect.z || command.ClipRect.y >= command.ClipRect.w)
+    const Image* const picture = image_of(command.GetTexID());
+    if (picture == nullptr || command.ClipRect.x >= command.ClipRect.z ||
+        command.ClipRect.y >= command.ClipRect.w)
       return;
     clip_to(command.ClipRect);
     vertices_ = list.VtxBuffer.Data + command.VtxOffset;
@@ -84,10 +90,10 @@ class SvgWriter {
         continue;
       }
       flush_shape();
-      if (command.TextureId == fonts_texture_)
+      if (command.GetTexID() == fonts_texture_)
         add_glyph(a, c);
       else
-        write_image(a, c, *static_cast<const Image*>(command.TextureId));
+        write_image(a, c, *picture);
       i += 3;
     }
     flush_shape();
@@ -199,8 +205,8 @@ class SvgWriter {
     const auto& [font, glyph] = known->second;
     const float scale = (c.pos.x - a.pos.x) / (glyph->X1 - glyph->X0);
     const float begin = a.pos.x - glyph->X0 * scale;
-    const float baseline = a.pos.y - glyph->Y0 * scale + font->Ascent * scale;
-    const float blank = font->GetCharAdvance(' ') * scale;
+    const float baseline = a.pos.y - glyph->Y0 * scale + glyphs_of(font)->Ascent * scale;
+    const float blank = glyphs_of(font)->GetCharAdvance(' ') * scale;
     const float blanks = std::round((begin - run_.pen) / blank);
     const bool goes_on = run_.font == font && run_.color == a.col &&
                          std::abs(run_.baseline - baseline) < 0.1f && blanks >= 0 && blanks <= 3 &&
@@ -212,19 +218,18 @@ class SvgWriter {
       run_.text.append(static_cast<std::size_t>(blanks), ' ');
     }
     char utf8[5];
-    run_.text += ImTextCharToUtf8(utf8, glyph->Codepoint);
+    ImTextCharToUtf8(utf8, glyph->Codepoint);
+    run_.text += utf8;
     run_.pen = begin + glyph->AdvanceX * scale;
     ++run_.glyphs;
   }
 
   void flush_text() {
     if (run_.glyphs == 0) return;
-    // The first font is of text, and those of another file are of titles.
-    const bool strong = run_.font->ConfigData->FontDataSize !=
-                        run_.font->ContainerAtlas->Fonts[0]->ConfigData->FontDataSize;
+    const bool strong = run_.font->GetDebugName() == std::string_view(kStrongFont);
     out_ += fmt::format(
         "<text x=\"{}\" y=\"{}\" font-size=\"{}\"{}{}{}>{}</text>\n", number(run_.begin),
-        number(run_.baseline), number(run_.font->FontSize * run_.scale * kEmOfSize),
+        number(run_.baseline), number(size_of_glyphs(run_.font) * run_.scale * kEmOfSize),
         strong ? " font-weight=\"500\"" : "",
         run_.glyphs > 1 ? fmt::format(" textLength=\"{}\"", number(run_.pen - run_.begin)) : "",
         fill_of(run_.color), escaped_xml(run_.text));
@@ -234,7 +239,7 @@ class SvgWriter {
   const ImDrawData& data_;
   std::string& out_;
   ImTextureID fonts_texture_;
-  std::map<std::pair<float, float>, std::pair<const ImFont*, const ImFontGlyph*>> glyphs_;
+  std::map<std::pair<float, float>, std::pair<ImFont*, const ImFontGlyph*>> glyphs_;
   std::map<std::string, std::size_t> clips_;
   std::string clip_;                      // of the open group; "" if none is open
   const ImDrawVert* vertices_ = nullptr;  // of the command

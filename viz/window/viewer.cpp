@@ -12,6 +12,7 @@
 
 #include "viz/model/session/format.h"
 #include "viz/panels/drawing.h"
+#include "viz/panels/imgui_versions.h"
 #include "viz/panels/panels.h"
 #include "viz/window/fonts.h"
 #include "viz/window/software_renderer.h"
@@ -135,7 +136,7 @@ void draw_notice(const std::string& text, float opacity, const Palette& palette)
 constexpr float kNoticeSeconds = 4;
 constexpr int kTextFrames = 4;  // from requesting a text field until ImGui reports it active
 
-// The keys that ImGui's text fields know. Each ImGuiKey is also its index in io.KeysDown.
+// The keys that ImGui's text fields know.
 constexpr std::pair<SpecialKey, ImGuiKey> kTextKeys[] = {
     {SpecialKey::left, ImGuiKey_LeftArrow},      {SpecialKey::right, ImGuiKey_RightArrow},
     {SpecialKey::home, ImGuiKey_Home},           {SpecialKey::end, ImGuiKey_End},
@@ -166,7 +167,6 @@ bool Viewer::set_scale(float scale) {
   imgui_.emplace(textures, scale);
   ImGuiIO& io = ImGui::GetIO();
   io.ConfigWindowsMoveFromTitleBarOnly = true;
-  for (const auto& [key, imgui_key] : kTextKeys) io.KeyMap[imgui_key] = static_cast<int>(imgui_key);
   settling_ = 3;
   return true;
 }
@@ -194,12 +194,13 @@ bool Viewer::feed_text(const Key& key) {
   if (text_key_down_) return false;
   if (key.special == SpecialKey::none) {
     if (key.character >= U' ') io.AddInputCharacter(static_cast<unsigned>(key.character));
+    text_written_ = true;
     return true;
   }
   // ImGui takes characters before keys, whatever their order was.
-  if (!io.InputQueueCharacters.empty()) return false;
+  if (text_written_) return false;
   for (const auto& [special, imgui_key] : kTextKeys)
-    if (special == key.special) io.KeysDown[imgui_key] = text_key_down_ = true;
+    if (special == key.special) set_key(io, imgui_key, text_key_down_ = true);
   if (key.special == SpecialKey::enter) text_frames_ = kTextFrames;
   return true;
 }
@@ -208,7 +209,8 @@ void Viewer::feed_keys(const FrameInput& input) {
   ImGuiIO& io = ImGui::GetIO();
   typed_.insert(typed_.end(), input.keys.begin(), input.keys.end());
   const bool was_down = std::exchange(text_key_down_, false);
-  for (const auto& [special, imgui_key] : kTextKeys) io.KeysDown[imgui_key] = false;
+  text_written_ = false;
+  for (const auto& [special, imgui_key] : kTextKeys) set_key(io, imgui_key, false);
   if (text_frames_ > 0) --text_frames_;
   while (!typed_.empty()) {
     const Key key = typed_.front();
@@ -252,8 +254,7 @@ void Viewer::feed(const FrameInput& input) {
   io.MouseDown[2] = input.middle;
   io.MouseWheel = input.wheel;
   io.MouseWheelH = input.wheel_x;
-  io.KeyShift = input.shift;
-  io.KeyCtrl = input.ctrl;
+  set_modifiers(io, input.shift, input.ctrl);
   feed_keys(input);
 }
 

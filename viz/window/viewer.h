@@ -178,6 +178,7 @@ class Viewer {
   // Keys that no frame has taken yet. A text field takes only one key per frame.
   std::deque<Key> typed_;
   bool text_key_down_ = false;  // in the last frame
+  bool text_written_ = false;   // in the last frame, by characters
   int text_frames_ = 0;         // until the text field knows whether it is active
   int settling_ = 0;            // frames until sizes that depend on contents are right
 };

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "viz/panels/drawing.h"
+#include "viz/panels/imgui_versions.h"
 
 namespace ringscope::viz {
 namespace {
@@ -26,8 +27,7 @@ void panel(const char* name, ImVec2 at, ImVec2 size, ImGuiWindowFlags flags, ImV
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, padding);
   ImGui::PushStyleVar(ImGuiStyleVar_ChildBorderSize, lit ? 2.0f : 1.0f);
   if (lit) ImGui::PushStyleColor(ImGuiCol_Border, ImGui::GetColorU32(ImGuiCol_CheckMark));
-  const bool visible =
-      ImGui::BeginChild(name, size, true, flags | ImGuiWindowFlags_AlwaysUseWindowPadding);
+  const bool visible = begin_padded_child(name, size, true, flags);
   if (lit) ImGui::PopStyleColor();
   ImGui::PopStyleVar(2);
   if (visible) draw();

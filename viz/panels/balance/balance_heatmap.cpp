@@ -70,7 +70,7 @@ void paint_cells(const PanelContext& context, const HeatLayout& layout, const Wo
 
 void draw_heat_labels(const PanelContext& context, const HeatLayout& layout, int forward_steps) {
   if (layout.ranks == 0 || layout.steps == 0) return;
-  const ImFont* font = context.fonts.small;
+  ImFont* font = context.fonts.small;
   const Box first = layout.cell(0, 0);
   const bool all = layout.cell(layout.ranks - 1, 0).height() >= 14;
   float last = -1e9f;
@@ -147,7 +147,7 @@ std::optional<HeatCell> draw_heatmap(const PanelContext& context, std::size_t in
   const int forward_steps = document.axis.forward_steps();
   const int selected = context.session.selected_rank;
   const Palette& palette = context.palette;
-  const ImFont* font = context.fonts.small;
+  ImFont* font = context.fonts.small;
   draw_painted(context, paint.slot,
                std::tuple(document.number, paint.first, paint.metric.figure, paint.largest,
                           layout.order, layout.high, layout.high_rows, layout.ranks, palette.panel,

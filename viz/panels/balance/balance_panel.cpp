@@ -211,7 +211,7 @@ float draw_idle(const PanelContext& context, const IdleReport& idle, ImVec2 top_
   const float height = y - top_left.y + pitch * ranks;
   if (width < 20) return height;
   const Palette& palette = context.palette;
-  const ImFont* font = context.fonts.small;
+  ImFont* font = context.fonts.small;
 
   const float gap = pitch > 12 ? 6 : 1;
   const float gutter = text_width(font, fmt::format("rank {}", shown.back())) + 10;

@@ -279,7 +279,7 @@ constexpr float kPartLine = 30, kPartBar = 18;
 float draw_waterfall(const PanelContext& context, ImVec2 top_left, float width,
                      const Difference& difference, const std::string& from, const std::string& to) {
   const Palette& palette = context.palette;
-  const ImFont* font = context.fonts.text;
+  ImFont* font = context.fonts.text;
   float names = std::max(text_width(font, from), text_width(font, to));
   for (const Difference::Part& part : difference.parts)
     names = std::max(names, text_width(font, part.name));

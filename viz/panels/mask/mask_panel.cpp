@@ -97,7 +97,7 @@ std::vector<double> local_edges(const MaskModel& model) {
 // Draw "keys" above the picture, "queries" down its left side, and numbers along both.
 void draw_axes(const PanelContext& context, const MaskModel& model, const MaskLayout& layout) {
   if (!layout.axes) return;
-  const ImFont* font = context.fonts.small;
+  ImFont* font = context.fonts.small;
   const Palette& palette = context.palette;
   const Box& box = layout.picture;
   const int n = model.partition.world_size;
@@ -144,7 +144,7 @@ void draw_axes(const PanelContext& context, const MaskModel& model, const MaskLa
 void draw_notes(const PanelContext& context, const Document& document, const MaskLayout& layout,
                 const Done& done) {
   const Palette& palette = context.palette;
-  const ImFont* small = context.fonts.small;
+  ImFont* small = context.fonts.small;
   const double share = done.all > 0 ? done.pairs / done.all : 0;
   // Colours are those of owners or kinds; what a pair's state changes is their strength.
   const auto strong = [&](double strength) {

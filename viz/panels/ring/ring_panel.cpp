@@ -71,7 +71,7 @@ bool wait_labels(const RingLayout& ring) {
 // The words of the picture.
 
 struct Line {
-  const ImFont* font;
+  ImFont* font;
   Color color;
   std::string text;
 };
@@ -142,7 +142,7 @@ std::vector<Line> caption(const RingPicture& picture) {
 
 constexpr float kHighWithFormula = 200;  // pixels; panels of at most this height omit the formula
 
-float line_height(const ImFont* font) { return std::round(font_height(font) * 1.45f); }
+float line_height(ImFont* font) { return std::round(font_height(font) * 1.45f); }
 
 ImVec2 size_of(const std::vector<Line>& lines) {
   ImVec2 size(0, 0);
@@ -201,7 +201,7 @@ void draw_ring_caption(const RingPicture& picture, const Box& box) {
   };
   const float y = box.y0 + 2;
   const float room = box.width() - 4;
-  const ImFont* font = picture.context.fonts.text;
+  ImFont* font = picture.context.fonts.text;
   const float used =
       10 + draw_text(font, {box.x0 + 2, y}, {0, 0}, lines[0].color, lines[0].text, room);
   draw_text(lines[1].font, {box.x0 + 2 + used, y + 2}, {0, 0}, lines[1].color, lines[1].text,
@@ -288,7 +288,7 @@ void draw_rank(const RingPicture& picture, int rank) {
 
   const std::string full = fmt::format("rank {}", rank);
   if (ring.disc >= 17 && text_width(fonts.small, full) < ring.disc * 2 - 4) {
-    const ImFont* font = ring.disc >= 36 ? fonts.text : fonts.small;
+    ImFont* font = ring.disc >= 36 ? fonts.text : fonts.small;
     draw_text(font, {at.x, at.y - 8}, {0.5f, 0.5f}, palette.text, full);
     const std::string query = fmt::format("Q {}", rank);
     draw_text(fonts.small, {at.x, at.y + 8}, {0.5f, 0.5f}, mix(palette.text, own, 0.6), query);
@@ -332,7 +332,7 @@ void draw_held(const RingPicture& picture, int rank) {
   }
   outline(box, with_alpha(color, awaited ? 0.5 : 1), rounding, 1);
   const std::string label = fmt::format("KV {}", now.kv_owner);
-  const ImFont* font = picture.context.fonts.small;
+  ImFont* font = picture.context.fonts.small;
   const float width = text_width(font, label);
   if (awaited || width > box.width() - 2 || ring.tile_h < 13) return;
   // Choose the letters' colour separately for the filled part and for the rest.

@@ -22,7 +22,7 @@ constexpr float kWidestColumn = 110;
 
 // Return the longest of a few labels that fits `width` pixels, or "" if none does. A cheap guess
 // comes first because measuring text is expensive.
-std::string label_of(const TimelineFrame& frame, SliceId id, const ImFont* font, float width) {
+std::string label_of(const TimelineFrame& frame, SliceId id, ImFont* font, float width) {
   const Slice& slice = frame.trace().slice(id);
   constexpr float kNarrowestCharacter = 4;
   const auto fits = [&](std::string_view text) {
@@ -60,7 +60,7 @@ struct Columns {
 };
 
 Columns columns_of(const TimelineFrame& frame) {
-  const ImFont* font = frame.context.fonts.small;
+  ImFont* font = frame.context.fonts.small;
   const Trace& trace = frame.trace();
   const bool lanes_named =
       std::any_of(frame.layout.rows.begin(), frame.layout.rows.end(),
@@ -160,7 +160,7 @@ std::optional<Box> flag_of(const TimelineFrame& frame, const Box& ruler) {
 // Draw a tick's words unless the flag would cover a part of them.
 void draw_tick_text(const TimelineFrame& frame, const Box& ruler, float x, float lean,
                     const std::string& text) {
-  const ImFont* font = frame.context.fonts.small;
+  ImFont* font = frame.context.fonts.small;
   const float width = text_width(font, text), left = x - lean * width;
   const std::optional<Box> flag = flag_of(frame, ruler);
   if (flag && left < flag->x1 && left + width > flag->x0) return;
@@ -188,7 +188,7 @@ void draw_time_ticks(const TimelineFrame& frame, const Box& ruler) {
 
 void draw_step_ticks(const TimelineFrame& frame, const Box& ruler) {
   const Axis& axis = frame.document.axis;
-  const ImFont* font = frame.context.fonts.small;
+  ImFont* font = frame.context.fonts.small;
   const double pixels = ruler.width() / frame.view.width();  // per step
   const int stride = std::max(1, static_cast<int>(round_step(std::max(1.0, 16 / pixels))));
   const int first = std::clamp(static_cast<int>(std::floor(frame.view.begin)), 0, axis.steps());
@@ -279,7 +279,7 @@ void draw_slice_labels(const TimelineFrame& frame) {
   const Session& session = frame.context.session;
   const Palette& palette = frame.context.palette;
   const Trace& trace = frame.trace();
-  const ImFont* font = frame.context.fonts.small;
+  ImFont* font = frame.context.fonts.small;
   const int world_size = trace.is_ring() ? trace.run->world_size : 1;
   const bool dimmed = session.show_critical_path && !frame.document.path().segments.empty();
   std::size_t characters = 0;
@@ -320,7 +320,7 @@ void draw_gutter(const TimelineFrame& frame, const Box& gutter) {
   const Session& session = frame.context.session;
   const Palette& palette = frame.context.palette;
   const Trace& trace = frame.trace();
-  const ImFont* font = frame.context.fonts.small;
+  ImFont* font = frame.context.fonts.small;
   const bool owners = trace.is_ring() && session.color_by == ColorBy::owner;
   const Columns columns = columns_of(frame);
   const bool lanes = columns.lanes > 0 && columns.width() <= gutter.width();

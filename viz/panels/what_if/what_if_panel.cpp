@@ -13,6 +13,7 @@
 
 #include "viz/model/session/format.h"
 #include "viz/panels/drawing.h"
+#include "viz/panels/imgui_versions.h"
 #include "viz/panels/timeline/timeline_frame.h"
 
 namespace ringscope::viz {
@@ -251,7 +252,7 @@ constexpr float kSettings = 316, kFigureGap = 12, kFigure = 92, kLeastFigure = 8
 
 void draw_figure(const PanelContext& context, const WhatIfFigure& figure, const Box& box) {
   const Palette& palette = context.palette;
-  const ImFont* small = context.fonts.small;
+  ImFont* small = context.fonts.small;
   fill(box, mix(palette.panel, palette.text, 0.035), 7);
   const float x = box.x0 + 12, width = box.width() - 20;
   const Color color = figure.better > 0   ? palette.accent
@@ -296,8 +297,7 @@ void draw_what_if(const PanelContext& context) {
   session.update_what_if();
   const float settings = std::min(kSettings, std::floor(room.width() / 2));
   ImGui::PushStyleColor(ImGuiCol_ChildBg, mix(context.palette.panel, context.palette.text, 0.025));
-  ImGui::BeginChild("settings", {settings, room.height()}, false,
-                    ImGuiWindowFlags_AlwaysUseWindowPadding);
+  begin_padded_child("settings", {settings, room.height()}, false);
   draw_what_if_controls(context);
   ImGui::EndChild();
   ImGui::PopStyleColor();
