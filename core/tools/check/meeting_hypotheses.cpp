@@ -82,8 +82,9 @@ void for_other_documents(const std::string& part, F&& f) {
   with_last.push_back(ends.back());
   take(with_last);
   for (std::size_t d = 0; d < looked_at; ++d) {
-    std::vector<Index> fewer = ends;
-    fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(d));
+    std::vector<Index> fewer;
+    for (std::size_t end = 0; end <= inner; ++end)
+      if (end != d) fewer.push_back(ends[end]);
     take(fewer);
   }
 }
