@@ -54,11 +54,9 @@ def ringscope(arguments, processes=0):
     """Return the JSON of a command, run under mpirun where there are `processes`, or None where it is refused."""
     command = [options.ringscope, *shlex.split(arguments), "--json"]
     if processes:  # bound to no cores, because threads are not either
-        command = ["mpirun", "--bind-to", "none", "-np", str(processes), *command]
-    # As root, and more ranks than cores: for Open MPI 4, and from Open MPI 5 on.
-    allowed = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1",
-               "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **allowed})
+        root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
+        command = ["mpirun", "--bind-to", "none", "--map-by", ":OVERSUBSCRIBE", *root, "-np", str(processes), *command]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if done.returncode == 2:
         print(done.stderr.strip().splitlines()[-1])
         return None

@@ -1,5 +1,5 @@
-// The environment of an mpirun in a test. Open MPI 4 reads the names that begin with OMPI_MCA, Open MPI 5
-// and later those that begin with PRTE_MCA, and MPICH neither, because it forbids nothing of this.
+// How a test starts mpirun. Open MPI 4 reads the names that begin with OMPI_MCA, Open MPI 5 and later those
+// that begin with PRTE_MCA.
 #pragma once
 
 #include <stdlib.h>
@@ -31,20 +31,22 @@ inline std::string mpi_folder() {
   return folder;
 }
 
-// Return NAME=VALUE for one mpirun, whose ranks may outnumber the cores, belong to root, and are bound to no
-// core, because tests run side by side. What is left of a failed job is killed at once.
+// Return NAME=VALUE for the environment of one mpirun, which root may start. What is left of a failed job is
+// killed at once.
 inline std::vector<std::string> mpi_settings() {
   const std::string folder = mpi_folder();
   return {"OMPI_ALLOW_RUN_AS_ROOT=1",
           "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
-          "OMPI_MCA_rmaps_base_oversubscribe=1",
-          "PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe",
-          "OMPI_MCA_hwloc_base_binding_policy=none",
-          "PRTE_MCA_hwloc_default_binding_policy=none",
           "OMPI_MCA_odls_base_sigkill_timeout=0",
           "PRTE_MCA_odls_base_sigkill_timeout=0",
           "OMPI_MCA_orte_tmpdir_base=" + folder,
           "PRTE_MCA_prte_tmpdir_base=" + folder};
+}
+
+// Return mpirun and its flags. Ranks may outnumber the cores. They are bound to none, because tests run side by
+// side, and a bound rank 0 would run the threads that it compares with on one core.
+inline std::vector<std::string> mpirun_words() {
+  return {"mpirun", "--map-by", ":OVERSUBSCRIBE", "--bind-to", "none"};
 }
 
 }  // namespace ringscope

@@ -137,7 +137,7 @@ class GenerateOnMpiTest : public GenerateCommandTest {
   // Rank 0 and the others, in another folder, with arguments of their own behind the common ones.
   ProgramResult mpirun(const Strings& common, const Strings& of_0, const Strings& of_others) const {
     const Strings program = Strings{RINGSCOPE_PROGRAM, "generate", "--backend", "mpi"} + common;
-    return ProgramTest::mpirun("-np 1" + program + of_0 + ": -np 2 -wdir /" + program + of_others);
+    return mpirun_apart(3, program + of_0, program + of_others);
   }
 };
 

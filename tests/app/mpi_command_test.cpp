@@ -22,8 +22,8 @@ class MpiCommandTest : public ProgramTest {
   }
   // Ranks 0 and 1, which is in another folder, with arguments of their own beside common ones.
   ProgramResult run_two(const Strings& common, const Strings& of_0, const Strings& of_1) const {
-    const Strings program{"-np", "1", RINGSCOPE_PROGRAM, "run", "--backend", "mpi"};
-    return mpirun(program + common + of_0 + ": -wdir /" + program + common + of_1);
+    const Strings program = Strings{RINGSCOPE_PROGRAM, "run", "--backend", "mpi"} + common;
+    return mpirun_apart(2, program + of_0, program + of_1);
   }
 
   // Runs `arguments` on threads and on processes and compares the files of `outputs`.

@@ -209,7 +209,17 @@ class ProgramTest : public testing::Test {
   }
   // Runs mpirun, whose `arguments` are "-np 2" and the program with its own.
   ProgramResult mpirun(const Strings& arguments) const {
-    return run_words(Strings{"/usr/bin/env"} + mpi_settings() + "mpirun" + arguments);
+    return run_words(Strings{"/usr/bin/env"} + mpi_settings() + mpirun_words() + arguments);
+  }
+  // Runs rank 0 with the words `of_0` and the others, in another folder, with `of_others`. (The mpirun of
+  // Open MPI 5.0.7 crashes when it is itself given two programs.)
+  ProgramResult mpirun_apart(int ranks, const Strings& of_0, const Strings& of_others) const {
+    const std::string choice =
+        "if [ ${OMPI_COMM_WORLD_RANK:-$PMI_RANK} = 0 ]; then exec \"${@:1:$0}\"; fi; "
+        "cd / && exec \"${@:$0+1}\"";
+    return mpirun(Strings{"-np", std::to_string(ranks), "/bin/bash", "-c", choice,
+                          std::to_string(of_0.size())} +
+                  of_0 + of_others);
   }
 
   // Runs any program (words[0]: its path) in the test's folder.

@@ -58,11 +58,10 @@ TEST_F(TrainMpiTest, TheDeathOfARankEndsAllAndLosesNoLosses) {
   // Its steps are work more than waiting, so that its second of a processor is soon over.
   const Strings program =
       Strings{RINGSCOPE_PROGRAM} +
-      "train --text t.txt --layers 1 --seqlen 512 --batch 8 --steps 100000000 --loss-csv l.csv";
-  const ProgramResult result = mpirun(Strings("-np 1") + program +
-                                      Strings{"--backend", "mpi", ":", "-np", "1", "/bin/sh", "-c",
-                                              "ulimit -t 1 && exec \"$0\" \"$@\""} +
-                                      program);
+      "train --text t.txt --layers 1 --seqlen 512 --batch 8 --steps 100000000 --loss-csv l.csv "
+      "--backend mpi";
+  const Strings limit{"/bin/sh", "-c", "ulimit -t 1 && exec \"$0\" \"$@\""};
+  const ProgramResult result = mpirun_apart(2, program, limit + program);
   expect_said_once(result, 3, {"rank 1", "in training step "});
   EXPECT_FALSE(losses("l.csv").empty());
 }

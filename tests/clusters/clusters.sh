@@ -104,10 +104,9 @@ check() {  # check NAME STATUSES COMMAND...: the two runs, started by COMMAND
   echo "$name: verified; a killed rank ended the job with $status after $seconds s"
 }
 
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 \
-  PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 mpirun --version | head -n 1
-check "Open MPI, mpirun" 3 mpirun -np 4 "$program"
+check "Open MPI, mpirun" 3 mpirun -np 4 --map-by :OVERSUBSCRIBE "$program"
 start_slurm
 srun --version
 # Slurm's PMIx plugin kills a node's processes, the one that waits for the rank included, when it notices the death first.

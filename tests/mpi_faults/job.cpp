@@ -80,7 +80,7 @@ Job::Job(std::string folder, const Strings& arguments, const Strings& settings)
           "TSAN_OPTIONS=print_suppressions=0:suppressions=" RINGSCOPE_SOURCE_DIR
           "/tests/core/ranks/mpi/tsan.supp",
       } +
-      mpi_settings() + settings + Strings{"mpirun"} + arguments;
+      mpi_settings() + settings + mpirun_words() + arguments;
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);

@@ -137,8 +137,7 @@ def case_mpi(program, draw, folder):
     (folder / "t.txt").write_text("some text to learn from, over and over\n" * 50)
     ranks = draw.choice([2, 3, 4])
     struck, seconds = draw.randrange(ranks), draw.uniform(0.2, 3)
-    environment = ["env", "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "OMPI_MCA_rmaps_base_oversubscribe=1",
-                   "PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe"]
+    environment = ["env", "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"]
     # A rank of its own name for each case, so that leftovers can be found.
     mark = f"{folder.name}.csv"
     # A rank is a process that works and one that waits for it, which mpirun knows. The first is killed.
@@ -146,7 +145,7 @@ def case_mpi(program, draw, folder):
     killer = (f'if [ "$OMPI_COMM_WORLD_RANK" = {struck} ]; then '
               f'( ( sleep {seconds:.2f}; until pkill -9 -P $$ || ! kill -0 $$; do sleep 0.1; done ) & ); fi; '
               'exec "$@"')
-    words = ["mpirun", "-np", ranks, "sh", "-c", killer, "sh", program, "train", *model(draw), "--backend", "mpi",
+    words = ["mpirun", "--map-by", ":OVERSUBSCRIBE", "-np", ranks, "sh", "-c", killer, "sh", program, "train", *model(draw), "--backend", "mpi",
              "--steps", 100000000, "--loss-csv", mark]
     _, text = run(folder, *environment, *words, status=(3, 137))
     ours = [line for line in text.splitlines() if line.startswith("ringscope: ")]

@@ -22,7 +22,8 @@ struct MpiResult {
 inline std::string mpirun_command(int world_size) {
   std::string command;
   for (const std::string& setting : mpi_settings()) command += setting + " ";
-  return command + "mpirun -np " + std::to_string(world_size) + " ";
+  for (const std::string& word : mpirun_words()) command += word + " ";
+  return command + "-np " + std::to_string(world_size) + " ";
 }
 
 inline bool has_mpirun() { return std::system("command -v mpirun >/dev/null 2>&1") == 0; }
