@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "core/tools/sim/ideal_timeline.h"
 #include "tests/viz_model/hand_made.h"
 #include "tests/viz_model/recorded.h"
 #include "tests/viz_model/simulated.h"
@@ -139,6 +140,45 @@ TEST(Comparison, HeadlineFromWhatIsPredicted) {
     EXPECT_EQ(line.best, -1) << line.name;
     for (const std::string& ratio : line.ratios) EXPECT_EQ(ratio, "") << line.name;
   }
+}
+
+// Who takes turns on a core may be done first with the most work to wait for.
+TEST(Comparison, NoTimeOfSharedCoresIsBest) {
+  Document first = two_ranks("contiguous", 10), second = two_ranks("zigzag", 40);
+  Comparison compared = compare({&first, &second});
+  EXPECT_EQ(compared.remark, "");
+  EXPECT_EQ(figure(compared, "wall time")->best, 0);
+  for (const int cores : {2, 0}) {  // enough, or unknown
+    second.trace.run->machine.emplace().cores = cores;
+    compared = compare({&first, &second});
+    EXPECT_EQ(compared.remark, "");
+    EXPECT_EQ(figure(compared, "wall time")->best, 0);
+    EXPECT_EQ(compared.headline.rfind("zigzag could finish ", 0), 0u) << compared.headline;
+  }
+  second.trace.run->machine->cores = 1;
+  compared = compare({&first, &second});
+  EXPECT_EQ(compared.remark,
+            "2 ranks shared 1 core: times show how they took turns, so none is called best.");
+  EXPECT_EQ(compared.headline.rfind("With a core for each rank, zigzag could finish ", 0), 0u)
+      << compared.headline;
+  for (const ComparedFigure& line : compared.figures)
+    EXPECT_EQ(line.best >= 0, line.name.starts_with("balance ceiling")) << line.name;
+  EXPECT_NE(figure(compared, "wall time")->ratios[1], "");
+}
+
+TEST(Comparison, IdealTimelinesAreCalledSimulated) {
+  const auto ideal = [](PartitionKind partition) {
+    return make_document(
+        trace_of(ideal_timeline(record_run(partition, "causal", Scheme::ring, 4, false))));
+  };
+  const Document contiguous = ideal(PartitionKind::contiguous),
+                 zigzag = ideal(PartitionKind::zigzag), real = two_ranks("zigzag", 20);
+  const Comparison compared = compare({&contiguous, &zigzag});
+  EXPECT_EQ(compared.remark.rfind("Times are simulated: ", 0), 0u) << compared.remark;
+  EXPECT_EQ(figure(compared, "computing, busiest rank")->best, 1);
+  EXPECT_EQ(figure(compared, "balance ceiling, measured"), nullptr);  // nothing was
+  EXPECT_EQ(compare({&contiguous, &real}).remark, "");
+  EXPECT_NE(figure(compare({&contiguous, &real}), "balance ceiling, measured"), nullptr);
 }
 
 // Columns have names that differ, and what was only predicted is never the best of the recordings.

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <utility>
 
+#include "core/tools/sim/ideal_timeline.h"
 #include "viz/model/session/format.h"
 
 namespace ringscope::viz {
@@ -33,6 +34,17 @@ std::string difference_of(const Documents& documents) {
   compare_by("dtype", [](const Document& d) { return d.trace.run->dtype; });
   compare_by("passes", [](const Document& d) { return d.axis.steps() > d.axis.forward_steps(); });
   return different.empty() ? "" : listed(different, " and ");
+}
+
+bool is_ideal(const Document* document) { return document->trace.run->backend == kIdealBackend; }
+
+// Return the first run whose ranks shared cores, so that its times show a scheduler too; or null.
+const RunInfo* sharing(const Documents& documents) {
+  for (const Document* d : documents) {
+    const RunInfo& run = *d->trace.run;
+    if (run.machine && run.machine->cores > 0 && run.machine->cores < run.world_size) return &run;
+  }
+  return nullptr;
 }
 
 // Return a line, with each value's ratio to the first recording's where that helps (`relative`).
@@ -88,6 +100,7 @@ std::vector<ComparedFigure> figures_of(const Documents& documents) {
   };
   const auto time = [&](const char* name, auto&& ns) {
     add(name, Better::lower, true, ns, words_of_time);
+    if (sharing(documents) != nullptr) figures.back().best = -1;
   };
   time("wall time", [](const Document& d) { return d.idle.wall_ns; });
   time("computing, busiest rank", [](const Document& d) {
@@ -111,7 +124,8 @@ std::vector<ComparedFigure> figures_of(const Documents& documents) {
         words_of_share);
   };
   if (predicted) share("balance ceiling, predicted", &WorkTable::predicted_balance_ceiling);
-  share("balance ceiling, measured", &WorkTable::measured_balance_ceiling);
+  if (!std::all_of(documents.begin(), documents.end(), is_ideal))
+    share("balance ceiling, measured", &WorkTable::measured_balance_ceiling);
   add("bytes sent, all ranks", Better::lower, true, bytes_sent, words_of_bytes);
   return figures;
 }
@@ -190,11 +204,21 @@ std::string headline_of(const Documents& documents) {
     if (ceiling(d) >= 0.995 * ceiling(*best) && !named) names.push_back(name);
   }
   return fmt::format(
-      "{} could finish {} times sooner than {}: {} ranks could be busy {} of the time instead of "
+      "{}{} could finish {} times sooner than {}: {} ranks could be busy {} of the time instead of "
       "{}.",
-      listed(names, " and "), words_of_factor(factor), name_among(**worst, documents),
-      names.size() == 1 ? "its" : "their", words_of_share(ceiling(*best)),
-      words_of_share(ceiling(*worst)));
+      sharing(documents) != nullptr ? "With a core for each rank, " : "", listed(names, " and "),
+      words_of_factor(factor), name_among(**worst, documents), names.size() == 1 ? "its" : "their",
+      words_of_share(ceiling(*best)), words_of_share(ceiling(*worst)));
+}
+
+std::string remark_of(const Documents& documents) {
+  if (std::all_of(documents.begin(), documents.end(), is_ideal))
+    return "Times are simulated: the counted work of each run, on ranks that are alike and have a "
+           "core each.";
+  const RunInfo* run = sharing(documents);
+  if (run == nullptr) return "";
+  return fmt::format("{} ranks shared {}: times show how they took turns, so none is called best.",
+                     run->world_size, counted(run->machine->cores, "core"));
 }
 
 // Return the owner of the block that each rank attends at each step of the axis, -1 for none.
@@ -276,6 +300,7 @@ Comparison compare(const std::vector<const Document*>& documents) {
   if (ours.empty()) return comparison;
   comparison.figures = figures_of(ours);
   comparison.headline = headline_of(ours);
+  comparison.remark = remark_of(ours);
   comparison.names = names_of(ours);
   for (const Document* document : ours)
     comparison.differences.push_back(difference_between(*ours[0], *document));

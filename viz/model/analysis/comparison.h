@@ -45,6 +45,7 @@ struct Comparison {
   std::vector<ComparedFigure> figures;
   std::vector<Difference> differences;  // one per recording: of it from the first
   std::string headline;  // "zigzag could finish 1.75 times sooner than contiguous: ..." or ""
+  std::string remark;    // what the times are, if not those of ranks that each had a core; or ""
 };
 
 // Compare the recordings of ours, which must have one world_size; empty if there are none.

@@ -395,6 +395,9 @@ void draw_compare(const PanelContext& context) {
     session.show_difference(draw_tabs(context, "view", {whole.x0, top},
                                       {"side by side", "difference"},
                                       session.difference ? 1 : 0) == 1);
+    constexpr float kTabs = 162;
+    draw_text(context.fonts.text, {whole.x0 + kTabs, top + 11}, {0, 0.5f}, context.palette.text,
+              session.comparison.remark, whole.width() - kTabs);
     top += 32;
     if (session.difference) return draw_difference(context, {whole.x0, top, whole.x1, whole.y1});
   }
