@@ -1,5 +1,7 @@
 // `ringscope demo`: causal ring attention on a real text, on four ranks in all four partitions, each
 // verified against one oracle and recorded; a table of the differences, a picture, and the viewer.
+// Ranks are threads, which may have to share cores. So all times are those of ideal timelines, the
+// same on every machine.
 #include "app/command_line/commands.h"
 
 #include <fmt/format.h>
@@ -8,10 +10,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "app/report/fields.h"
@@ -25,6 +29,7 @@
 #include "core/base/program.h"
 #include "core/base/text.h"
 #include "core/run/run.h"
+#include "core/tools/sim/ideal_timeline.h"
 
 namespace ringscope {
 
@@ -40,9 +45,10 @@ namespace {
 constexpr int kWorldSize = 4;
 constexpr Index kHeads = 4, kHeadDim = 64;
 constexpr Index kVerifiedRows = 1024;  // of each head; a sample keeps verifying a matter of seconds
+constexpr const char* kOwnCores = "own_cores";  // folder of the ideal timelines
 
-// Return the options with which `ringscope run` would record the same trace.
-RunOptions run_options(const DemoOptions& demo, PartitionKind partition) {
+// Return the options with which `ringscope run` would record the same trace, in a folder of --out.
+RunOptions run_options(const DemoOptions& demo, PartitionKind partition, const char* folder = "") {
   RunOptions run;
   run.text = demo.text;
   run.job.shape = {1, kHeads, kHeads, demo.seqlen, kHeadDim};
@@ -50,15 +56,17 @@ RunOptions run_options(const DemoOptions& demo, PartitionKind partition) {
   run.job.partition = partition;
   run.job.mask = MaskSpec::parse("causal");
   run.trace =
-      (std::filesystem::path(demo.out) / (std::string(name_of(partition)) + ".json")).string();
+      (std::filesystem::path(demo.out) / folder / (std::string(name_of(partition)) + ".json"))
+          .string();
   return run;
 }
 
-// Return the options with which `ringscope view` would show all traces side by side.
+// Return the options with which `ringscope view` would show the ideal timelines side by side.
 viz::ViewOptions view_options(const DemoOptions& demo) {
   viz::ViewOptions view;
   for (const PartitionKind partition : kAllPartitions)
-    view.traces.push_back(*run_options(demo, partition).trace);
+    view.traces.push_back(*run_options(demo, partition, kOwnCores).trace);
+  view.axis = "time";  // who is done when
   return view;
 }
 
@@ -97,6 +105,14 @@ std::string range_text(const std::vector<T>& values, double unit, const char* na
   return (low == high ? low : low + " - " + high) + " " + name;
 }
 
+// Return the seconds until the last event of a timeline that begins at 0.
+double wall_s(const Recording& timeline) {
+  std::int64_t end_ns = 0;
+  for (const auto& events : timeline.events)
+    for (const TraceEvent& event : events) end_ns = std::max(end_ns, event.end_ns);
+  return 1e-9 * static_cast<double>(end_ns);
+}
+
 Fields table_fields(const Report& report) {
   std::vector<Index> pairs;
   std::vector<double> busy, waiting;
@@ -109,16 +125,15 @@ Fields table_fields(const Report& report) {
   }
   double error = 0;
   for (const TensorVerdict& t : report.verdict->tensors) error = std::max(error, t.error.max_abs);
-  const std::string ceilings = fmt::format("{:.3f} / {:.3f}", report.predicted_balance_ceiling,
-                                           report.summary.measured_balance_ceiling);
   return {{"", name_of(report.config.partition), "a rank has:", -11},
           {"", range_text(pairs, 1e6, "M", 1), "pairs", 15},
-          {"", range_text(busy, 1, "s", 2), "busy", 15},
-          {"", range_text(waiting, 1, "s", 2), "waiting", 15},
+          {"", range_text(busy, 1e-3, "ms", 1), "busy", 16},
+          {"", range_text(waiting, 1e-3, "ms", 1), "waiting", 16},
+          {"", fmt::format("{:.1f} ms", 1e3 * report.wall_s), "done in", 10},
           {"", bytes_text(report.peak_bytes), "peak", 10},
           {"", bytes_text(sent), "all sent", 11},
           {"", ratio_text(report.summary.imbalance), "imbalance", 11},
-          {"", ceilings, "ceiling, measured", 19},
+          {"", ratio_text(report.predicted_balance_ceiling), "ceiling", 9},
           {"", fmt::format("{:.1e} {}", error, report.verdict->pass() ? "verified" : "WRONG"),
            "max error", 17}};
 }
@@ -157,19 +172,22 @@ std::string closing_lines(const std::vector<Report>& reports) {
              name_of(best->config.partition),
              best->predicted_balance_ceiling / worst->predicted_balance_ceiling,
              name_of(worst->config.partition)) +
-         shared_cores_text(kWorldSize, "busy and waiting times (not the measured ceiling) include");
+         shared_cores_text(kWorldSize, "the recordings' own times include");
 }
 
-// Draw the traces as a picture and return lines that say how to look closer.
+// Draw the timelines as a picture and return lines that say how to look closer.
 std::string show(const DemoOptions& options) {
   viz::ViewOptions view = view_options(options);
   if (const std::string no_viewer = why_no_viewer(); !no_viewer.empty())
     return fmt::format("Traces: {}; no picture of them: {}. They open in https://ui.perfetto.dev\n",
                        fmt::join(view.traces, " "), no_viewer);
-  const std::string command = fmt::format("{} view {}", own_command(), fmt::join(view.traces, " "));
+  const std::string closer =
+      fmt::format("{} view {} --axis {}", own_command(), fmt::join(view.traces, " "), *view.axis);
+  const std::string recorded = (std::filesystem::path(options.out) / "*.json").string();
   view.screenshot = picture_path(options);
   carry_out(view);
-  return fmt::format("All four side by side: {}\nLook closer: {}\n", *view.screenshot, command);
+  return fmt::format("All four side by side: {}\nLook closer: {}\nAs recorded here: {} view {}\n",
+                     *view.screenshot, closer, own_command(), recorded);
 }
 
 // Return whether somebody can see a window.
@@ -186,12 +204,15 @@ int carry_out(const DemoOptions& given) {
   const RunOptions first = run_options(options, kAllPartitions[0]);
   const InputPlan plan = plan_inputs(first);
   make_folder(options.out);
+  make_folder((std::filesystem::path(options.out) / kOwnCores).string());
   Problem config;
   config.shape = plan.shape;
   config.mask = first.job.mask;
   config.world_size = kWorldSize;
-  for (const PartitionKind partition : kAllPartitions)
-    check_output_places(output_places(run_options(options, partition)), plan.files, false);
+  for (const char* folder : {"", kOwnCores})
+    for (const PartitionKind partition : kAllPartitions)
+      check_output_places(output_places(run_options(options, partition, folder)), plan.files,
+                          false);
   check_output_places({{"the picture", picture_path(options)}}, plan.files, false);
   require_memory(config, {.verify = true, .keeps_reference = true});
 
@@ -200,10 +221,12 @@ int carry_out(const DemoOptions& given) {
       "{}: the first {} bytes as tokens, {} ranks, {} heads, head_dim {}, {}, causal\n",
       options.text, plan.shape.seqlen, kWorldSize, kHeads, kHeadDim, name_of(config.dtype)));
   const std::vector<Index> queries = sampled_queries(plan.shape.seqlen, kVerifiedRows, first.seed);
-  print_out(fmt::format("compared with naive attention in f64: {} query rows of each head\n\n",
-                        queries.empty()
-                            ? "all"
-                            : fmt::format("a random {} of {}", queries.size(), plan.shape.seqlen)));
+  print_out(fmt::format(
+      "compared with naive attention in f64: {} query rows of each head\n"
+      "times: simulated, the counted work at {:.0f} GFLOP/s a rank, each with a "
+      "core of its own\n\n",
+      queries.empty() ? "all" : fmt::format("a random {} of {}", queries.size(), plan.shape.seqlen),
+      kIdealFlopsPerNs));
   const Reference reference = [&] {
     ProgressBar bar("reference");
     return Reference(config, inputs, runner_of(Backend::cpu, {}), bar.callback(), queries);
@@ -211,11 +234,14 @@ int carry_out(const DemoOptions& given) {
   std::vector<Report> reports;
   for (const PartitionKind partition : kAllPartitions) {
     config.partition = partition;
-    const RingRun run = [&] {
+    RingRun run = [&] {
       ProgressBar bar(std::string(name_of(partition)));
       return run_on_threads(config, inputs, {bar.callback()});
     }();
     write_outputs(run_options(options, partition), config, run, false);
+    run.recording = ideal_timeline(std::move(run.recording));
+    run.wall_s = wall_s(run.recording);
+    write_trace(run_options(options, partition, kOwnCores), run.recording);
     reports.push_back(make_report(config, run, reference.judge(run.outputs)));
     const Fields row = table_fields(reports.back());
     if (reports.size() == 1) print_out(table_head(row) + "\n");

@@ -91,8 +91,9 @@ TEST_F(BadInputTest, NoOutputReplacesAnInput) {
   write_text("r.txt", "0 16 0 16 full\n");
   write_text("t.txt", std::string(300, 'x'));
   write_text("gpu.txt", "gpu mine\ntflops_16bit 100\nmemory_gb 10\n");
-  std::filesystem::create_directory(path("d"));
-  std::filesystem::copy_file(path("t.txt"), path("d/compare.png"));
+  std::filesystem::create_directories(path("d/own_cores"));
+  for (const char* copy : {"d/compare.png", "d/own_cores/fold.json"})
+    std::filesystem::copy_file(path("t.txt"), path(copy));
   run_well("run --random --seqlen 16 --world-size 2 --write-partition p.npy --trace t.json");
   std::filesystem::copy_file(path("t.json"), path("t.png"));
   std::filesystem::create_symlink("r.txt", path("soft"));

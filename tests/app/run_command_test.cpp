@@ -189,22 +189,6 @@ TEST_F(RunCommandTest, InfoSaysWhatThereIs) {
             "ringscope " + std::string(json["version"].GetString()) + "\n");
 }
 
-TEST_F(RunCommandTest, DemoComparesAllPartitions) {
-  std::string text;
-  for (int i = 0; i < 100; ++i)
-    text += "word " + std::to_string(i * i) + " and the ring goes round\n";
-  write_text("t.txt", text);
-  const std::string out = run_well("demo --text t.txt --out a/b --seqlen 1000");
-  for (const char* partition : {"contiguous", "striped", "zigzag", "fold"}) {
-    EXPECT_NE(out.find(std::string("\n") + partition), std::string::npos) << out;
-    EXPECT_TRUE(std::filesystem::is_regular_file(path(std::string("a/b/") + partition + ".json")));
-  }
-  expect_has(out, {"all query rows"});
-  std::size_t verified = 0;
-  for (std::size_t at = 0; (at = out.find("verified", at)) != std::string::npos; ++at) ++verified;
-  EXPECT_EQ(verified, 4u) << out;
-}
-
 // A block that is overwritten before it has left spoils rows of every query that attends it.
 TEST_F(RunCommandTest, ASampleFindsWhatIsWrongEverywhere) {
   expect_ended(run("run --random --seqlen 512 --inject early-reuse --verify-rows 16"), 1,

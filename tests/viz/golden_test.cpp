@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/tools/sim/ideal_timeline.h"
 #include "tests/viz/hands.h"
 #include "tests/viz/panel_stage.h"
 #include "tests/viz/read_png.h"
@@ -51,12 +52,7 @@ Difference difference(const Image& a, const Image& b) {
   return {d.mean / (3 * pixels), d.noticeable / pixels};
 }
 
-void expect_golden(const std::string& name, const Image& image) {
-  const std::string path = std::string(RINGSCOPE_SOURCE_DIR "/tests/viz/golden/") + name + ".png";
-  if (std::getenv("RINGSCOPE_WRITE_GOLDEN") != nullptr) {
-    write_png(path, image);
-    return;
-  }
+void expect_picture(const std::string& path, const Image& image) {
   if (font_name() != kFont)
     GTEST_SKIP() << "drawn with " << font_name() << ", the committed pictures with " << kFont;
   const Image golden = read_png(path);
@@ -64,11 +60,19 @@ void expect_golden(const std::string& name, const Image& image) {
   ASSERT_EQ(golden.height, image.height) << path;
   const Difference d = difference(golden, image);
   if (d.mean <= kMostMeanDifference && d.noticeable <= kMostNoticeable) return;
-  const std::string drawn =
-      testing::TempDir() + "ringscope_" + std::to_string(::getpid()) + "_" + name + ".png";
+  const std::string drawn = testing::TempDir() + "ringscope_" + std::to_string(::getpid()) + "_" +
+                            path.substr(path.find_last_of('/') + 1);
   write_png(drawn, image);
   ADD_FAILURE() << "mean difference " << d.mean << ", noticeable " << 100 * d.noticeable
                 << " % of pixels; compare " << path << " and " << drawn;
+}
+
+void expect_golden(const std::string& name, const Image& image) {
+  const std::string path = std::string(RINGSCOPE_SOURCE_DIR "/tests/viz/golden/") + name + ".png";
+  if (std::getenv("RINGSCOPE_WRITE_GOLDEN") != nullptr)
+    write_png(path, image);
+  else
+    expect_picture(path, image);
 }
 
 TEST(Golden, OneRecording) {
@@ -138,6 +142,24 @@ TEST(Golden, Compared) {
   Person person(session_of(ring_trace(4), ring_trace(4, "zigzag")), 960, 540);
   person.press(SpecialKey::right);
   expect_golden("compared", person.picture());
+}
+
+// viz/compare.png is what `./ringscope demo` draws, which draws it again after a change. Ideal
+// timelines follow from what was counted, so those of simulated runs of its problem are the same.
+TEST(Golden, TheDemosPictureInTheReadme) {
+  std::vector<Document> documents;
+  for (const PartitionKind partition : kAllPartitions) {
+    Scenario scenario = simulated_scenario(4, partition);
+    scenario.job.shape = {
+        .batch = 1, .num_heads = 4, .num_heads_kv = 4, .seqlen = 8192, .head_dim = 64};
+    scenario.job.dtype = DType::f32;
+    documents.push_back(
+        make_document(to_trace(ideal_timeline(simulated_recording(scenario)), "ideal")));
+  }
+  Person person(Session(std::move(documents)), 1600, 900);
+  person.session().set_axis_mode(AxisMode::time);
+  person.press(SpecialKey::end);
+  expect_picture(RINGSCOPE_SOURCE_DIR "/viz/compare.png", person.picture());
 }
 
 TEST(Golden, WhatIf) {

@@ -333,9 +333,9 @@ TEST_F(ScreenshotTest, TheDemoEndsWithOne) {
       run({"demo", "--text", "t.txt", "--out", "d", "--seqlen", "200", "--no-view"});
   ASSERT_EQ(result.status, 0) << result.err;
   EXPECT_NE(result.out.find("d/compare.png"), std::string::npos);
-  EXPECT_NE(result.out.find("ringscope view d/contiguous.json"), std::string::npos);
-  view_well({"d/contiguous.json", "d/striped.json", "d/zigzag.json", "d/fold.json", "--screenshot",
-             "again.png"});
+  EXPECT_NE(result.out.find("ringscope view d/own_cores/contiguous.json"), std::string::npos);
+  view_well({"d/own_cores/contiguous.json", "d/own_cores/striped.json", "d/own_cores/zigzag.json",
+             "d/own_cores/fold.json", "--axis", "time", "--screenshot", "again.png"});
   ASSERT_GT(viz::read_png(path("d/compare.png")).width, 0);
   EXPECT_EQ(pixels_of("d/compare.png"), pixels_of("again.png"));
 }
