@@ -13,7 +13,7 @@
 #include "app/report/terminal.h"
 #include "app/run/backend.h"
 #include "app/view/view_command.h"
-#include "core/attention/tile_product.h"
+#include "core/attention/vectors.h"
 #include "core/base/text.h"
 
 namespace ringscope {
@@ -63,7 +63,7 @@ int carry_out(const InfoOptions& options) {
       {"compiler", compiler()},
       {"build", build_type()},
       {"cpu kernel",
-       fmt::format("{}, {} floats wide, the width it was compiled for", kVectorIsa, kVectorWidth)},
+       fmt::format("{}, {} floats wide, the width it was compiled for", vector_isa(), vector_width())},
       {"cores", std::to_string(cores())},
       {"memory", fmt::format("{} {}", bytes_text(memory.bytes), memory.source)}};
   for (const Backend backend : kAllBackends)

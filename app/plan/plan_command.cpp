@@ -14,7 +14,7 @@
 #include "app/report/machine.h"
 #include "app/report/terminal.h"
 #include "core/attention/blockwise.h"
-#include "core/attention/tile_product.h"
+#include "core/attention/vectors.h"
 #include "core/ring/loop_counts.h"
 #include "core/tools/cost/choices.h"
 #include "core/tools/sim/scenario.h"
@@ -184,7 +184,7 @@ void find_overlap(Plan& plan) {
 
 // Tiles of the GPU kernels, and of the CPU kernel that is measured.
 constexpr Granularity kGpuTile = {128, 128};
-constexpr Granularity kCpuTile = {kTileRows, kVectorWidth};
+const Granularity kCpuTile = {kTileRows, vector_width()};
 
 // Throw InputError for unknown hardware or a bad table. With --measure this takes about 2 s.
 Plan make_plan(const PlanOptions& options) {

@@ -144,22 +144,28 @@ void become_other_program(std::vector<std::string>& arguments) {
       arguments[i] = real;
   arguments.insert(arguments.end(), {"--hops", "all"});
 #else
-  std::string beside;
+  std::vector<std::string> candidates;
 #ifndef RINGSCOPE_HAS_CUDA
   if (backend == name_of(Backend::cuda) || backend == name_of(Backend::nccl) ||
       arguments.front() == "info")
-    beside = "ringscope-gpu";
+    candidates.push_back("ringscope-gpu");
 #endif
-  if (backend == "my_ring") beside = "ringscope-my-ring";
+  if (backend == "my_ring") candidates.push_back("ringscope-my-ring");
+#ifdef RINGSCOPE_HAS_LEVELS
+  if (__builtin_cpu_supports("x86-64-v4")) candidates.push_back("ringscope-x86-64-v4");
+  if (__builtin_cpu_supports("x86-64-v3")) candidates.push_back("ringscope-x86-64-v3");
+#endif
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
-  if (error || beside.empty()) return;
-  const std::string program = self.parent_path() / beside;
-  std::vector<char*> words = {const_cast<char*>(program.c_str())};
-  for (const std::string& argument : arguments)
-    words.push_back(const_cast<char*>(argument.c_str()));
-  words.push_back(nullptr);
-  ::execv(program.c_str(), words.data());  // returns when there is none
+  if (error) return;
+  for (const std::string& candidate : candidates) {
+    const std::string program = self.parent_path() / candidate;
+    std::vector<char*> words = {const_cast<char*>(program.c_str())};
+    for (const std::string& argument : arguments)
+      words.push_back(const_cast<char*>(argument.c_str()));
+    words.push_back(nullptr);
+    ::execv(program.c_str(), words.data());  // returns when there is none
+  }
 #endif
 }
 

@@ -14,7 +14,7 @@
 #include "app/report/fields.h"
 #include "app/report/machine.h"
 #include "app/run/backend.h"
-#include "core/attention/tile_product.h"
+#include "core/attention/vectors.h"
 #include "core/base/text.h"
 #include "core/tools/check/mistakes.h"
 #include "core/tools/explain/explain.h"
@@ -392,7 +392,7 @@ std::string report_json(const Report& report) {
              {report.engine_notes.empty() ? "" : "engine_notes", report.engine_notes},
              {config.scheme == Scheme::ring ? "kv_buffers" : "", config.used_kv_buffers()},
              {"softmax_scale", config.scale()},
-             {"vector_width", kVectorWidth},
+             {"vector_width", vector_width()},
              {"wall_s", report.wall_s},
              {"ranks", report.ranks},
              {config.speeds.empty() ? "" : "speeds", config.speeds},

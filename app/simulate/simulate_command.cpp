@@ -20,7 +20,7 @@
 #include "app/report/machine.h"
 #include "app/report/terminal.h"
 #include "core/attention/blockwise.h"
-#include "core/attention/tile_product.h"
+#include "core/attention/vectors.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
 #include "core/ring/loop_counts.h"
@@ -473,7 +473,7 @@ Setup set_up(const SimulateOptions& options) {
   // Ranks on this machine are threads that share its cores and run core/attention.
   if (options.hardware.measure && !options.cores_given) scenario.cores = cores();
   if (options.hardware.measure && !options.tiles_given) {
-    scenario.granularity = {kTileRows, kVectorWidth};
+    scenario.granularity = {kTileRows, vector_width()};
     scenario.cpu =
         std::make_shared<const CpuFigures>(measured_kernels(scenario.job, most_ranks(options)));
   }

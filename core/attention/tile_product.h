@@ -6,7 +6,13 @@
 #include <cstring>
 #include <utility>
 
+#include "core/attention/vectors.h"
 #include "core/base/math.h"
+
+#ifdef RINGSCOPE_ANY_VECTORS
+#error \
+    "this file is compiled for vectors of every width, so it may not know one; see core/attention/vectors.h"
+#endif
 
 namespace ringscope {
 
@@ -120,14 +126,8 @@ struct LeftTile {
   Index inner_stride;
 };
 
-enum class Store { overwrite, accumulate };
-
-// A matrix B that does not lie in cache is copied in panels, so many of its rows at a time.
-inline constexpr Index kPanel = kMicroVectors * kVectorWidth;  // columns of a panel
-inline constexpr Index kPackedRows = 256;
-constexpr Index packed_values(Index rows, Index columns) {
-  return rows * round_up(columns, kPanel);
-}
+// A matrix B that does not lie in cache is copied in panels of so many columns.
+inline constexpr Index kPanel = kMicroVectors * kVectorWidth;
 
 // Up to this inner dimension the sum in C is continued; a longer sum is added to it afterwards.
 inline constexpr Index kShortSum = 32;

@@ -4,6 +4,10 @@
 
 namespace ringscope {
 
+int vector_width() { return kVectorWidth; }
+const char* vector_isa() { return kVectorIsa; }
+Index packed_values(Index rows, Index columns) { return rows * round_up(columns, kPanel); }
+
 namespace {
 
 template <class Stored>

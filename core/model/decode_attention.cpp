@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/attention/online_softmax.h"
+#include "core/attention/tile_product.h"
 
 namespace ringscope {
 

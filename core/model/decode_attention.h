@@ -10,9 +10,9 @@
 
 #include <vector>
 
-#include "core/attention/tile_product.h"
 #include "core/attention/views.h"
 #include "core/base/buffer.h"
+#include "core/base/math.h"
 #include "core/model/merge.h"
 #include "core/problem/mask.h"
 #include "core/problem/partition.h"

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/attention/vectors.h"
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/random.h"
@@ -172,7 +173,7 @@ double generating_bytes(const TrainingSettings& settings, const Deal& deal,
   const Index rows = problem.rows(rank);
   const auto shards = [&](Index its_rows) {
     const Index row =
-        shape.num_heads_kv * (shape.head_dim + round_up(shape.head_dim, kVectorWidth));
+        shape.num_heads_kv * (shape.head_dim + round_up(shape.head_dim, vector_width()));
     return static_cast<double>(4 * shape.layers * round_up(its_rows, KvShard::kPageRows) * row);
   };
   const double prefill =

@@ -2,7 +2,16 @@
 
 #include <algorithm>
 
+#include "core/attention/tile_product.h"
+
 namespace ringscope {
+
+MatrixProduct::MatrixProduct(WorkPulse* pulse, MemoryMeter* meter, Index columns, DType dtype)
+    : pulse_(pulse),
+      meter_(meter),
+      dtype_(dtype),
+      packed_(meter, packed_values(kPackedRows, columns)),
+      rounded_(meter, dtype == DType::f32 ? 0 : kRows * kPackedRows) {}
 
 template <Store kStore>
 void MatrixProduct::add_chunk(const MatrixView& a, Index columns, float* c) {

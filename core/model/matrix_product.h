@@ -7,9 +7,10 @@
 // always cut at the same places.
 #pragma once
 
-#include "core/attention/tile_product.h"
+#include "core/attention/vectors.h"
 #include "core/base/buffer.h"
 #include "core/base/dtype.h"
+#include "core/base/math.h"
 #include "core/base/work_pulse.h"
 
 namespace ringscope {
@@ -42,12 +43,7 @@ class MatrixProduct {
   // counts. Both must outlive the MatrixProduct. A and B are rounded to `dtype` before they are
   // multiplied; products are added up in f32.
   explicit MatrixProduct(WorkPulse* pulse = nullptr, MemoryMeter* meter = nullptr,
-                         Index columns = 0, DType dtype = DType::f32)
-      : pulse_(pulse),
-        meter_(meter),
-        dtype_(dtype),
-        packed_(meter, packed_values(kPackedRows, columns)),
-        rounded_(meter, dtype == DType::f32 ? 0 : kRows * kPackedRows) {}
+                         Index columns = 0, DType dtype = DType::f32);
 
   // Compute c [a.rows, b.columns] in C order, apart from a and b. a.columns equals b.rows. Throw
   // RunError after pulse->stop().

@@ -7,7 +7,7 @@
 #include <sstream>
 #include <utility>
 
-#include "core/attention/tile_product.h"
+#include "core/attention/vectors.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/tools/cost/amounts.h"
