@@ -1,7 +1,7 @@
 // The window of the desktop: GLFW provides it and its input, which goes into the viewer's queue. The
 // software renderer draws the frames, so that the window shows the pixels of --screenshot, and OpenGL
 // only brings them onto the screen. A frame is drawn only when something happened or moves.
-#include <GL/gl.h>
+#define GLFW_INCLUDE_NONE
 #include <GLFW/glfw3.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -145,6 +145,29 @@ class Glfw {
   static constexpr const char* kAdvice =
       "; accepted: DISPLAY or WAYLAND_DISPLAY set to a display, or --screenshot OUT.png";
 };
+
+// Return a function of OpenGL, which GLFW knows once there is a context. So the program itself isn't
+// linked with OpenGL and starts where there is none.
+template <class Function>
+Function* gl_function(const char* name) {
+  auto* const found = reinterpret_cast<Function*>(glfwGetProcAddress(name));
+  if (found == nullptr) throw RunError(fmt::format("this display's OpenGL has no {}", name));
+  return found;
+}
+
+// Bring rows of RGBA bytes, the top one first, onto the whole of the current context's window.
+void draw_pixels(int width, int height, const void* pixels) {
+  static const auto viewport = gl_function<void(int, int, int, int)>("glViewport");
+  static const auto raster_pos = gl_function<void(float, float)>("glRasterPos2f");
+  static const auto pixel_zoom = gl_function<void(float, float)>("glPixelZoom");
+  static const auto draw =
+      gl_function<void(int, int, unsigned, unsigned, const void*)>("glDrawPixels");
+  constexpr unsigned kRgba = 0x1908, kUnsignedByte = 0x1401;  // GL_RGBA, GL_UNSIGNED_BYTE
+  viewport(0, 0, width, height);
+  raster_pos(-1, 1);  // top left, because OpenGL's rows go up and ours down
+  pixel_zoom(1, -1);
+  draw(width, height, kRgba, kUnsignedByte, pixels);
+}
 
 // Return the first free ringscope-N with this ending in the current folder.
 std::string next_picture_path(const std::string& ending) {
@@ -390,10 +413,7 @@ void Window::draw() {
   const ImDrawData& data = viewer_->frame(input);
   image_ = Image(width, height, palette_of(viewer_->theme).background);
   render(data, image_);
-  glViewport(0, 0, width, height);
-  glRasterPos2f(-1, 1);  // top left, because OpenGL's rows go up and ours down
-  glPixelZoom(1, -1);
-  glDrawPixels(width, height, GL_RGBA, GL_UNSIGNED_BYTE, image_.pixels.data());
+  draw_pixels(width, height, image_.pixels.data());
   if (picture_due && viewer_->is_open()) save_picture(data);
   glfwSwapBuffers(window_);
   use_cursor();
