@@ -9,6 +9,12 @@ add_custom_command(OUTPUT ${demo_text} COMMAND cat ${demo_sources} > ${demo_text
 target_sources(ringscope PRIVATE ${demo_text})
 
 install(TARGETS ringscope RUNTIME)
+foreach(level ${RINGSCOPE_CPU_LEVELS})
+  install(TARGETS ringscope_${level} RUNTIME)
+endforeach()
+if(SKBUILD)
+  install(PROGRAMS ${PROJECT_SOURCE_DIR}/python/wheel/ringscope DESTINATION ${SKBUILD_SCRIPTS_DIR})
+endif()
 if(TARGET ringscope_gpu)
   install(TARGETS ringscope_gpu RUNTIME OPTIONAL)
 endif()

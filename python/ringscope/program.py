@@ -25,7 +25,8 @@ REPEATED = ("attention", "sweep")
 
 HOW_TO_GET_IT = (
     "no program `ringscope` found; accepted: its path in the environment variable RINGSCOPE, or "
-    "the program on PATH (`./ringscope package` makes a Debian package of it), or a build "
+    "the program on PATH (`./ringscope package` makes a Debian package of it), a wheel that holds it "
+    "(`./ringscope wheel`), or a build "
     "(`./ringscope info`) in the checkout that this package is from"
 )
 
@@ -53,8 +54,8 @@ class RingscopeWarning(UserWarning):
 
 
 def program() -> Path:
-    """Return the path of the program: what the environment variable RINGSCOPE names, else
-    `ringscope` on PATH, else the newest that is built in the checkout that this package lies
+    """Return the path of the program: what the environment variable RINGSCOPE names, else the one
+    in the package if it came in a wheel, else `ringscope` on PATH, else the newest that is built in the checkout that this package lies
     in or came from.
 
     Throws RingscopeError with status 2 if there is none, or if RINGSCOPE names no program.
@@ -67,6 +68,9 @@ def program() -> Path:
                 f"RINGSCOPE: '{named}' is no program; accepted: the path of ringscope", 2
             )
         return Path(found)
+    own = Path(__file__).resolve().parent / "bin" / "ringscope"
+    if own.exists():
+        return own
     found = shutil.which("ringscope")
     if found is not None:
         return Path(found)
