@@ -145,7 +145,7 @@ class PickleReader {
   // Of whole numbers only those of 64 bits are kept; longer ones count as the largest.
   void long_number(std::uint64_t size) {
     const std::string_view bytes = take(size);
-    std::uint64_t value = size > 0 && bytes.back() < 0 ? ~std::uint64_t{0} : 0;
+    std::uint64_t value = size > 0 && (bytes.back() & 0x80) != 0 ? ~std::uint64_t{0} : 0;
     for (std::size_t i = std::min<std::size_t>(size, 8); i-- > 0;)
       value = value << 8 | static_cast<unsigned char>(bytes[i]);
     push(PickleKind::integer, size > 8 ? INT64_MAX : static_cast<std::int64_t>(value));

@@ -106,6 +106,27 @@ TEST(FlightRecorder, ReadsWhatPicklesMayHold) {
   }
 }
 
+// Python's whole numbers beyond 32 bits: as many bytes as they need, the last of which has the sign.
+TEST(FlightRecorder, ReadsWholeNumbersOfAnyLength) {
+  const std::vector<std::pair<std::string, std::int64_t>> numbers{
+      {little(0, 0), 0},
+      {little(0x7f, 1), 127},
+      {little(0x80, 1), -128},
+      {little(0x00ff, 2), 255},
+      {little(0xff00, 2), -256},
+      {little(0x0080000000, 5), std::int64_t{1} << 31},
+      {little(0xff7fffffff, 5), -(std::int64_t{1} << 31) - 1},
+      {little(0x8000000000000000, 8), INT64_MIN}};
+  for (const auto& [bytes, number] : numbers)
+    for (const std::string& size :
+         {"\x8a" + little(bytes.size(), 1), "\x8b" + little(bytes.size(), 4)}) {
+      const std::string entry = dict({{"pg_id", of(5)}, {"collective_seq_id", size + bytes}});
+      const FlightDump dump = parse_flight_dump(whole(dict({{"entries", list({entry})}})), 0);
+      ASSERT_EQ(dump.ops.size(), 1u);
+      EXPECT_EQ(dump.ops[0].sequence, number);
+    }
+}
+
 TEST(FlightRecorder, RefusesWhatIsNoPlainPickle) {
   const struct {
     std::string bytes;
