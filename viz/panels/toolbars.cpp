@@ -99,8 +99,10 @@ void draw_search(const PanelContext& context) {
       draw_meaning(context, "slices by words: wait, step:2, owner:1, rank:0, longer:1ms (key: /)");
     return;
   }
-  if (search_wants_focus) ImGui::SetKeyboardFocusHere();
-  search_wants_focus = false;
+  if (std::exchange(search_wants_focus, false)) {
+    ImGui::SetWindowFocus();  // ImGui 1.90.1 gives the focus to nothing in a window without it
+    ImGui::SetKeyboardFocusHere();
+  }
   ImGui::SetNextItemWidth(kSearchWidth);
   std::string text = session.search_text;
   const bool entered = ImGui::InputTextWithHint("##search", "wait step:2 longer:1ms", &text,
