@@ -25,6 +25,7 @@
 #include "core/base/files.h"
 #include "viz/model/analysis/what_if.h"
 #include "viz/model/session/format.h"
+#include "viz/window/glfw_versions.h"
 #include "viz/window/open_session.h"
 #include "viz/window/pictures.h"
 #include "viz/window/preferences.h"
@@ -132,6 +133,7 @@ class Glfw {
  public:
   Glfw() {
     glfwSetErrorCallback([](int, const char* text) { last_error() = text; });
+    choose_platform();
     if (glfwInit() != GLFW_TRUE) throw InputError("no display: " + last_error() + kAdvice);
   }
   ~Glfw() { glfwTerminate(); }
