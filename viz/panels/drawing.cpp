@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include <imgui_internal.h>
+
 // lessons/glossary.txt, which CMake builds in.
 extern const char kGlossary[];
 
@@ -57,6 +59,12 @@ void number_cell(const std::string& text) {
   const float free = ImGui::GetContentRegionAvail().x - ImGui::CalcTextSize(text.c_str()).x;
   ImGui::SetCursorPosX(ImGui::GetCursorPosX() + std::max(free, 0.0f));
   ImGui::TextUnformatted(text.c_str());
+}
+
+void move_cursor(ImVec2 to) {
+  ImGui::SetCursorScreenPos(to);
+  ImVec2& most = ImGui::GetCurrentWindow()->DC.CursorMaxPos;
+  most = {std::max(most.x, to.x), std::max(most.y, to.y)};
 }
 
 float font_height(const ImFont* font) {
@@ -153,7 +161,7 @@ Touch touch(const char* id, const Box& box) {
   result.clicked =
       ImGui::InvisibleButton(id, {std::max(box.width(), 1.0f), std::max(box.height(), 1.0f)});
   result.hovered = ImGui::IsItemHovered();
-  ImGui::SetCursorScreenPos(before);
+  move_cursor(before);
   return result;
 }
 

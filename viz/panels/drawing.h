@@ -43,6 +43,9 @@ void write(ImFont* font, Color color, const std::string& text, float wrap_at = -
 // other.
 void number_cell(const std::string& text);
 
+// Move ImGui's cursor and let the window reach to it, which ImGui itself did until 1.89.
+void move_cursor(ImVec2 to);
+
 // Return what is left of the current ImGui window, from its cursor to its lower right corner.
 Box content_box();
 

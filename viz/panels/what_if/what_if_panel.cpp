@@ -81,14 +81,14 @@ void integer_row(const PanelContext& context, const char* name, MemberRow row, i
 void heading(const PanelContext& context, const char* text) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   draw_text(context.fonts.strong, {at.x, at.y + kHeading - 8}, {0, 1}, context.palette.text, text);
-  ImGui::SetCursorScreenPos({at.x, at.y + kHeading});
+  move_cursor({at.x, at.y + kHeading});
 }
 
 int words_row(const PanelContext& context, const char* id, const std::vector<std::string>& words,
               int chosen) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const int result = draw_tabs(context, id, {at.x - 4, at.y}, words, chosen);
-  ImGui::SetCursorScreenPos({at.x, at.y + kTabs});
+  move_cursor({at.x, at.y + kTabs});
   return result;
 }
 
