@@ -104,7 +104,7 @@ void load(benchmark::State& state, void (*write)(const std::string&)) {
   std::ofstream("/proc/self/clear_refs") << 5;
   std::int64_t slices = 0;
   for (auto _ : state) {
-    const Trace trace = load_trace(path);
+    Trace trace = load_trace(path);
     slices += static_cast<std::int64_t>(trace.slice_count);
     benchmark::DoNotOptimize(trace.end_ns);
   }

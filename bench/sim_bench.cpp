@@ -33,7 +33,7 @@ void simulated(benchmark::State& state, const char* mask, PartitionKind partitio
   double steps = 0;
   for (auto _ : state) {
     // The time includes counting the pairs.
-    const Simulation simulation = simulate({.job = job, .pace = setting.pace}, Work(job), machine);
+    Simulation simulation = simulate({.job = job, .pace = setting.pace}, Work(job), machine);
     benchmark::DoNotOptimize(simulation.forward_s);
     steps += static_cast<double>(simulation.steps);
   }

@@ -147,7 +147,7 @@ class Seams : public Communicator, public BlockBackend {
     std::vector<Access> touched = state_of(s, q.rows, true);
     reads(touched, q.q, query_values_of(q.rows) * stored());
     reads(touched, block.data, kv_values_of(block.rows) * stored());
-    const Completion made = compute(step, attended(after), touched, [=](CpuBackend& cpu) {
+    const Completion made = compute(step, arrival(after), touched, [=](CpuBackend& cpu) {
       cpu.attend(step, region, q, block, s, nullptr);
     });
     operations.back().event.pairs = region.pairs();
@@ -182,7 +182,7 @@ class Seams : public Communicator, public BlockBackend {
     reads(touched, s.delta, heads() * q.rows * 4);
     writes(touched, s.dq, query_values_of(q.rows) * 4);
     writes(touched, gradient.data, kv_values_of(block.rows) * 4);
-    const Completion made = compute(step, attended(after), touched, [=](CpuBackend& cpu) {
+    const Completion made = compute(step, arrival(after), touched, [=](CpuBackend& cpu) {
       cpu.attend_backward(step, region, q, block, s, gradient, nullptr);
     });
     operations.back().event.pairs = region.pairs();
@@ -228,7 +228,7 @@ class Seams : public Communicator, public BlockBackend {
   bool is(Mistake::Kind kind, int number) const {
     return mistake_.kind == kind && mistake_.rank == rank_ && mistake_.at == number;
   }
-  Completion attended(const Completion& after) {
+  Completion arrival(const Completion& after) {
     return is(Mistake::Kind::arrival_not_awaited, attends_++) ? nullptr : after;
   }
   Index heads() const { return job_.shape.batch * share_.num_heads; }
