@@ -5,6 +5,7 @@
 #include <cstring>
 #include <set>
 
+#include "core/attention/vectors.h"
 #include "core/model/decode_attention.h"
 #include "core/model/layers.h"
 #include "core/model/rank_threads.h"
@@ -263,7 +264,7 @@ TEST(KvShard, TakesMemoryByPages) {
   MemoryMeter meter;
   KvShard shard(kParams, {PartitionKind::contiguous, 1, 1}, 0, &meter);
   const std::vector<float> row(12);
-  const Index page = 4 * 2 * 2 * KvShard::kPageRows * (3 + round_up(3, kVectorWidth));
+  const Index page = 4 * 2 * 2 * KvShard::kPageRows * (3 + round_up(3, vector_width()));
   shard.fill(row.data(), row.data());
   for (Index rows = 1; rows < 1000; ++rows) {
     ASSERT_EQ(shard.bytes(), page * ceil_div(rows, KvShard::kPageRows));
