@@ -2,9 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
+#include <string>
+#include <system_error>
 
 namespace ringscope {
 namespace {
@@ -97,8 +101,14 @@ bool read_plain_time(std::string_view text, std::int64_t& ns) {
 std::optional<std::int64_t> nanoseconds_of(std::string_view text) {
   std::int64_t plain = 0;
   if (read_plain_time(text, plain)) return plain;
-  long double microseconds = 0;  // a double's 53 bits are too few for times since 1970
-  if (!read_all(text, microseconds)) return std::nullopt;
+  // A double's 53 bits are too few for times since 1970, but libc++'s from_chars() reads no more. It
+  // finds out whether this is a number at all.
+  double rough = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), rough);
+  if (error == std::errc::invalid_argument || end != text.data() + text.size()) return std::nullopt;
+  errno = 0;
+  const long double microseconds = std::strtold(std::string(text).c_str(), nullptr);
+  if (errno == ERANGE) return std::nullopt;
   const long double ns = std::round(microseconds * 1000);
   if (!(std::abs(ns) <= static_cast<long double>(kMaxTraceNs))) return std::nullopt;
   return static_cast<std::int64_t>(ns);

@@ -254,10 +254,10 @@ class Explainer : private FittedRun {
     for (const auto& [ends, factor] : factors) {
       if (!(factor > 1)) continue;
       const auto [from, to] = ends;
-      const auto mend = [this, ends = ends](Durations& times) {
+      const auto mend = [this, both = ends](Durations& times) {
         for (const FittedLink& link : links_)
           for (const std::size_t hop : link.hops)
-            if (std::pair(link.from, link.to) == ends) times.hops[hop] /= link.slowness;
+            if (std::pair(link.from, link.to) == both) times.hops[hop] /= link.slowness;
       };
       slow.push_back({factor,
                       fmt::format("{} to {}", from, to),
