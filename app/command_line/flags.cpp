@@ -52,6 +52,42 @@ void refuse_extras(const CLI::App& app, const std::string& command) {
                                command.empty() ? "" : command + " "));
 }
 
+// Writes help as CLI11 itself did until 2.4; later releases break lines and name groups in capitals.
+class HelpWriter : public CLI::Formatter {
+ public:
+  std::string make_help(const CLI::App* app, std::string name,
+                        CLI::AppFormatMode /*mode*/) const override {
+    std::string usage = fmt::format("{}\nUsage: {} [OPTIONS]", app->get_description(), name);
+    std::string positionals, options, commands;
+    for (const CLI::Option* option : app->get_options()) {
+      const bool is_positional = option->get_positional();
+      (is_positional ? positionals : options) +=
+          line(make_option_name(option, is_positional) + make_option_opts(option),
+               option->get_description());
+      if (is_positional) usage += " " + make_option_usage(option);
+    }
+    for (const CLI::App* command : app->get_subcommands({}))
+      commands += line(command->get_name(), command->get_description());
+    if (!positionals.empty()) positionals = "\nPositionals:\n" + positionals;
+    if (!commands.empty()) {
+      usage += " [SUBCOMMAND]";
+      commands = "\nSubcommands:\n" + commands;
+    }
+    const std::string footer = app->get_footer();
+    return fmt::format("{}\n{}\nOptions:\n{}{}{}", usage, positionals, options, commands,
+                       footer.empty() ? "" : "\n" + footer + "\n");
+  }
+
+ private:
+  // Return "  what    text", in two lines where `what` is long.
+  static std::string line(const std::string& what, const std::string& text) {
+    constexpr std::size_t kColumn = 30;
+    const bool is_long = what.size() + 2 >= kColumn;
+    return fmt::format("  {:{}}{}{}\n", what, is_long ? 0 : kColumn - 2,
+                       is_long ? "\n" + std::string(kColumn, ' ') : "", text);
+  }
+};
+
 }  // namespace
 
 std::optional<std::pair<Index, Index>> sizes_in(const std::string& text) {
@@ -198,6 +234,7 @@ void CommandFlags::require_well_formed(const std::vector<std::string>& arguments
 CommandLine::CommandLine(const std::string& description, const std::string& program,
                          const std::string& version)
     : app_(std::make_unique<CLI::App>(description, program)) {
+  app_->formatter(std::make_shared<HelpWriter>());  // commands that are added take it over
   app_->set_version_flag("--version", version, "print the version and the commit");
   app_->require_subcommand(0, 1);
   // CLI11's own error about extra arguments does not say what would be accepted.
