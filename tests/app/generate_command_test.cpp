@@ -148,7 +148,7 @@ TEST_F(GenerateOnMpiTest, SaysWhatThreadsSay) {
   const Strings common = "--checkpoint c --prompt-file p --bytes 30 --partition contiguous";
   const ProgramResult result = mpirun(common, {}, {});
   EXPECT_EQ(result.status, 0) << result.err;
-  EXPECT_EQ(result.err, "");
+  EXPECT_EQ(lines_of_ours(result.err), Strings{});
   EXPECT_EQ(result.out, run_well(Strings("generate") + common));
 }
 
