@@ -27,6 +27,17 @@ Person one() { return Person(session_of(slow_ring_trace())); }
 // Heights of the toolbar's and the playback bar's middle in a window of 1600 x 900.
 constexpr float kToolbar = 6 + 23, kPlayback = 900 - 6 - 23;
 
+TEST(Viewer, TabsHaveTheirColours) {
+  const Person person = one();
+  const Palette& palette = palette_of(Theme::dark);
+  const auto has = [](ImGuiCol which) {
+    return ImGui::ColorConvertFloat4ToU32(ImGui::GetStyle().Colors[which]);
+  };
+  EXPECT_EQ(has(ImGuiCol_Tab), palette.panel);
+  EXPECT_EQ(has(ImGuiCol_TabHovered), mix(palette.panel, palette.accent, 0.35));
+  EXPECT_EQ(has(ImGuiCol_TabActive), mix(palette.panel, palette.accent, 0.22));
+}
+
 TEST(Viewer, SpaceAndTheButtonPlayAndPause) {
   Person person = one();
   Session& session = person.session();

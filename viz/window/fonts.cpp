@@ -174,7 +174,10 @@ void apply_style(ImGuiStyle& style, const Palette& palette, Theme theme) {
   set_three(ImGuiCol_Separator, palette.panel_border, tinted(0.5), palette.accent);
   set(ImGuiCol_ScrollbarBg, with_alpha(palette.panel, 0));
   set_three(ImGuiCol_ScrollbarGrab, shaded(0.18), shaded(0.28), shaded(0.38));
-  set_three(ImGuiCol_Tab, palette.panel, tinted(0.35), tinted(0.22));
+  // Those of tabs change places in ImGui 1.90.9.
+  set(ImGuiCol_Tab, palette.panel);
+  set(ImGuiCol_TabHovered, tinted(0.35));
+  set(ImGuiCol_TabActive, tinted(0.22));
   set(ImGuiCol_TextSelectedBg, with_alpha(palette.accent, 0.35));
   set(ImGuiCol_PlotHistogram, palette.accent);
   set(ImGuiCol_TableHeaderBg, shaded(0.07));
