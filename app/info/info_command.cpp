@@ -62,8 +62,8 @@ int carry_out(const InfoOptions& options) {
       {"version", version_text()},
       {"compiler", compiler()},
       {"build", build_type()},
-      {"cpu kernel",
-       fmt::format("{}, {} floats wide, the width it was compiled for", vector_isa(), vector_width())},
+      {"cpu kernel", fmt::format("{}, {} floats wide, the width it was compiled for", vector_isa(),
+                                 vector_width())},
       {"cores", std::to_string(cores())},
       {"memory", fmt::format("{} {}", bytes_text(memory.bytes), memory.source)}};
   for (const Backend backend : kAllBackends)
