@@ -14,7 +14,8 @@
 #define RINGSCOPE_SECTION_END ".text\n"
 #else
 #define RINGSCOPE_SECTION(symbol) ".pushsection .rodata\n.balign 8\n"
-#define RINGSCOPE_SYMBOL(symbol) symbol ":\n"
+// Global, because on Arm the linker takes a local symbol's section for the symbol itself.
+#define RINGSCOPE_SYMBOL(symbol) ".globl " symbol "\n.hidden " symbol "\n" symbol ":\n"
 #define RINGSCOPE_SIZE(symbol) ""
 #define RINGSCOPE_SECTION_END ".popsection\n"
 #endif
