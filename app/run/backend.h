@@ -22,9 +22,10 @@ constexpr std::string_view name_of(Backend backend) {
 }
 
 // Replace this process by the program beside this one that has what `arguments` ask for: GPU kernels
-// (`ringscope-gpu`), the learner's ring (`ringscope-my-ring`), or, in a portable build, the vectors of this processor
-// (`ringscope-x86-64-v4`). Pass on the same `arguments`. Return if there is no such program, or if this is it. The learner's ring runs as
-// backend cpu or mpi, and there `arguments` say so afterwards. Throw InputError for what it can't do.
+// (`ringscope-gpu`), the learner's ring (`ringscope-my-ring`), or, in a portable build, the vectors of
+// this processor (`ringscope-x86-64-v4`). Pass on the same `arguments`. Return if there is no such
+// program, or if this is it. The learner's ring runs as backend cpu or mpi, and there `arguments` say so
+// afterwards. Throw InputError for what it can't do.
 void become_other_program(std::vector<std::string>& arguments);
 
 // Return the command line that asked for the learner's ring, where this program runs it; otherwise nothing.
