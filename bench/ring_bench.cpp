@@ -175,7 +175,7 @@ void BM_RecordingCost(benchmark::State& state) {
   ThreadRing ring(1);
   ThreadCommunicator comm(ring, 0);
   Recorder recorder(1 << 20, 1 << 20, monotonic_ns());
-  RecordingBackend recording(plain, recorder, problem.params, {0, 1}, {});
+  RecordingBackend recording(plain, recorder, problem.params, {0, 1}, NextAttended({}), {});
   RecordingCommunicator recording_comm(comm, recorder, 1);
 
   const auto time = [](auto&& f) {

@@ -24,7 +24,8 @@ StepRecorder::StepRecorder(Replica& replica, Index layers)
       schedule_{ring_.rank(), ring_.ring_problem().partition.world_size},
       recorder_(counts_of(ring_).events, counts_of(ring_).samples, 0),
       comm_(ring_.own_communicator(), recorder_, static_cast<std::size_t>(3 * schedule_.steps())),
-      backend_(ring_.own_backend(), recorder_, ring_.ring_problem().params, schedule_, {}),
+      backend_(ring_.own_backend(), recorder_, ring_.ring_problem().params, schedule_,
+               NextAttended(counts_of(ring_).attended), {}),
       sent_(sums_of(replica)) {
   ring_.listen([this](ModelPart part, Pass pass, Index layer) { begins(part, pass, layer); });
 }

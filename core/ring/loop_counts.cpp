@@ -46,6 +46,7 @@ class CountingSeams : public Communicator, public IdleBackend {
     const bool attends =
         which == BlockOperation::attend || which == BlockOperation::attend_backward;
     if (step != nullptr) counts.events += attends ? 2 : 1;
+    if (attends) counts.attended.push_back(*step);
     return nullptr;
   }
 

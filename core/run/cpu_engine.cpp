@@ -11,7 +11,8 @@ CpuRankEngine::CpuRankEngine(std::unique_ptr<Communicator> blocks, Rank& rank,
       communicator_(*blocks_, rank.recorder(), 4 * static_cast<std::size_t>(blocks_->world_size()),
                     &rank.pulse()),
       backend_(delayed_ ? *delayed_ : cpu_, rank.recorder(), rank.ring_problem().params,
-               {rank.rank(), blocks_->world_size()}, listener, &rank.pulse()) {}
+               {rank.rank(), blocks_->world_size()}, rank.next_attended(), listener,
+               &rank.pulse()) {}
 
 std::unique_ptr<RankEngine> ThreadEngine::make(Rank& rank, const Listener& listener) {
   return std::make_unique<CpuRankEngine>(std::make_unique<ThreadCommunicator>(ring_, rank.rank()),

@@ -2,19 +2,11 @@
 
 #include <algorithm>
 
-#include "core/ring/loop_counts.h"
 #include "core/ring/schemes.h"
-#include "core/run/recording.h"
 
 namespace ringscope {
 
 namespace {
-
-// Return a recorder with room for all that a rank records.
-Recorder make_recorder(const Problem& config, int rank, std::int64_t origin_ns) {
-  const LoopCounts counts = count_loop(config, rank, false);
-  return Recorder(counts.events, counts.samples, origin_ns);
-}
 
 // A portion of a head's rows that lie one after the other in a rank's tensor, `at` rows from its
 // beginning.
@@ -75,7 +67,8 @@ Rank::Rank(const Problem& config, const RingProblem& problem, int rank, MemorySp
       rows_(problem.partition.rows_of(rank)),
       space_(space),
       memory_(config, rank, space),
-      recorder_(make_recorder(config, rank, origin_ns)) {}
+      counts_(count_loop(config, rank, false)),
+      recorder_(counts_.events, counts_.samples, origin_ns) {}
 
 void Rank::take_inputs(RowSource& inputs) {
   const AttentionShape& shape = config_.shape;

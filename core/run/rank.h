@@ -2,13 +2,11 @@
 // with any communicator and backend.
 #pragma once
 
+#include "core/ring/loop_counts.h"
 #include "core/ring/problem.h"
 #include "core/ring/rank_memory.h"
-#include "core/ring/seams.h"
+#include "core/run/recording.h"
 #include "core/run/rows.h"
-#include "core/run/watchdog.h"
-#include "core/trace/rank_events.h"
-#include "core/trace/recorder.h"
 
 namespace ringscope {
 
@@ -36,6 +34,8 @@ class Rank {
   RankMemory& memory() { return memory_; }  // for a loop of one's own, instead of run()
   MemoryMeter& meter() { return memory_.meter(); }
   Index peak_bytes() const { return memory_.meter().peak_bytes(); }
+  // Return what tells its recorder what it attends next.
+  NextAttended next_attended() const { return NextAttended(counts_.attended); }
   // Return what it has recorded so far, without a clock error.
   RankEvents recorded() const;
 
@@ -46,6 +46,7 @@ class Rank {
   LocalRows rows_;
   MemorySpace& space_;
   RankMemory memory_;
+  LoopCounts counts_;
   Recorder recorder_;
   mutable RankPulse pulse_;
   KvGradient home_;

@@ -16,6 +16,28 @@ TraceEvent wait_event(const StepInfo& step, Payload payload) {
           .kv_owner = step.kv_owner};
 }
 
+NextAttended::NextAttended(const std::vector<StepInfo>& attended) {
+  for (const StepInfo& step : attended) of_[static_cast<int>(step.pass)].attended.push_back(step);
+}
+
+void NextAttended::begins(Pass pass) {
+  OfPass& of = of_[static_cast<int>(pass)];
+  if (of.next == of.attended.size()) of.next = 0;  // once more
+}
+
+void NextAttended::attends(const StepInfo& step) {
+  OfPass& of = of_[static_cast<int>(step.pass)];
+  if (of.next >= of.attended.size()) return;
+  const StepInfo& next = of.attended[of.next];
+  if (next.step == step.step && next.kv_owner == step.kv_owner) ++of.next;
+}
+
+StepInfo NextAttended::after(const StepInfo& step) const {
+  const OfPass& of = of_[static_cast<int>(step.pass)];
+  if (of.next >= of.attended.size()) return {step.pass, -1, -1, step.last};
+  return of.attended[of.next];
+}
+
 TraceEvent compute_event(const StepInfo& step, const AttentionParams& params,
                          const BlockStats& stats, const HeadShare& share) {
   TraceEvent event{
@@ -60,19 +82,20 @@ RankEvents recorded_by(const Recorder& recorder, std::vector<TraceEvent> events)
 
 RecordingBackend::RecordingBackend(BlockBackend& inner, Recorder& recorder,
                                    const AttentionParams& params, const RingSchedule& ring,
-                                   Listener listener, RankPulse* pulse)
+                                   NextAttended next, Listener listener, RankPulse* pulse)
     : ForwardingBackend(inner),
       recorder_(recorder),
       params_(params),
       share_{0, params.num_heads, 0, params.num_heads_kv},
       ring_(ring),
+      next_(std::move(next)),
       listener_(std::move(listener)),
       pulse_(pulse) {}
 
 void RecordingBackend::record_wait(const StepInfo& step, Payload payload, const Completion& after) {
   if (pulse_ != nullptr) pulse_->at(step.pass, step.step);
   if (after == nullptr || after->done()) return;
-  TraceEvent event = wait_event(step, payload);
+  TraceEvent event = wait_event(next_.after(step), payload);
   event.begin_ns = recorder_.now_ns();
   recorder_.begin(event);
   try {
@@ -95,7 +118,10 @@ Completion RecordingBackend::around(BlockOperation which, const StepInfo* step,
                                     const Completion& after, const Start& start) {
   const bool attends = which == BlockOperation::attend || which == BlockOperation::attend_backward;
   if (step != nullptr) record_wait(*step, attends ? Payload::kv : Payload::dkv, after);
+  if (which == BlockOperation::begin) next_.begins(Pass::forward);
+  if (which == BlockOperation::begin_backward) next_.begins(Pass::backward);
   if (!attends) return start(after);
+  next_.attends(*step);
   const std::int64_t cpu_begin = clock_ns(CLOCK_THREAD_CPUTIME_ID), begin = recorder_.now_ns();
   recorder_.begin(
       {.pass = step->pass, .step = step->step, .kv_owner = step->kv_owner, .begin_ns = begin});
@@ -112,6 +138,7 @@ Completion RecordingBackend::around(BlockOperation which, const StepInfo* step,
 
 void RecordingBackend::attended(const StepInfo& step, const BlockStats& stats,
                                 std::int64_t begin_ns, std::int64_t cpu_ns) {
+  next_.attends(step);
   TraceEvent event = compute_event(step, params_, stats, share_);
   event.begin_ns = begin_ns - recorder_.origin_ns();
   event.end_ns = recorder_.now_ns();

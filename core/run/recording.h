@@ -16,6 +16,28 @@
 namespace ringscope {
 
 TraceEvent wait_event(const StepInfo& step, Payload payload);
+
+// Tells what a rank attends next. A wait belongs to that step and block, and to none, -1, where the
+// rank attends nothing more in the pass, whatever it was that the rank waited for.
+class NextAttended {
+ public:
+  // `attended` is what the rank attends in each pass, in this order (LoopCounts).
+  explicit NextAttended(const std::vector<StepInfo>& attended);
+
+  void begins(Pass pass);
+  // A slice that only goes on with what was attended last changes nothing.
+  void attends(const StepInfo& step);
+  // Return `step` as a wait that the loop asks for at it is recorded.
+  StepInfo after(const StepInfo& step) const;
+
+ private:
+  struct OfPass {
+    std::vector<StepInfo> attended;
+    std::size_t next = 0;
+  };
+  OfPass of_[2];
+};
+
 // Return a compute slice with the work that `stats` counted for `share` of the heads.
 TraceEvent compute_event(const StepInfo& step, const AttentionParams& params,
                          const BlockStats& stats, const HeadShare& share);
@@ -51,7 +73,8 @@ class RecordingBackend : public ForwardingBackend {
 
   // `ring` says whose backend it is. `pulse` may be null.
   RecordingBackend(BlockBackend& inner, Recorder& recorder, const AttentionParams& params,
-                   const RingSchedule& ring, Listener listener, RankPulse* pulse = nullptr);
+                   const RingSchedule& ring, NextAttended next, Listener listener,
+                   RankPulse* pulse = nullptr);
 
   Completion attend(const StepInfo& step, const Region& region, const QueryBlock& q,
                     const KvBlock& block, const SoftmaxState& state,
@@ -76,6 +99,7 @@ class RecordingBackend : public ForwardingBackend {
   AttentionParams params_;
   HeadShare share_;
   RingSchedule ring_;
+  NextAttended next_;
   Listener listener_;
   RankPulse* pulse_;
 };

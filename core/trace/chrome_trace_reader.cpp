@@ -317,6 +317,7 @@ class TraceReader {
 
   void add_slice(Lane lane) {
     TraceEvent event{.lane = lane};
+    if (lane == Lane::wait) event.step = event.kv_owner = -1;  // unless it says otherwise
     const int rank = take_place(static_cast<int>(lane), event.begin_ns, event.end_ns);
     take_args(event);
     if (lane == Lane::send && event.src != rank) refuse_rank(EventField::src, rank);

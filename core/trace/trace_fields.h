@@ -241,9 +241,11 @@ requires std::is_same_v<std::remove_const_t<Event>, TraceEvent>
 void for_args(Event& e, const RunInfo& info, F&& f) {
   using E = EventField;
   const FieldRange ranks = {0, info.world_size - 1};
+  // A wait after which its rank attends nothing belongs to no step.
+  const FieldRange place = {0, info.world_size - 1, e.lane == Lane::wait};
   f(E::pass, e.pass);
-  f(E::step, e.step, ranks);
-  f(E::kv_owner, e.kv_owner, ranks);
+  f(E::step, e.step, place);
+  f(E::kv_owner, e.kv_owner, place);
   if (e.lane == Lane::compute) {
     f(E::pairs, e.pairs);
     f(E::flops, e.flops);

@@ -43,7 +43,10 @@ class Arrivals {
   int last_peer(const TraceEvent& wait, int rank) const {
     const RingSchedule ring{rank, static_cast<int>(begins_.size())};
     const Hops& mine = begins_[rank];
-    const auto hop = is_ring_ ? awaited_in_ring(mine, wait, ring) : last_begun(mine, wait);
+    // Before a step a ring waits for the hop that brings the step's block.
+    const bool is_for_step = is_ring_ && wait.payload == Payload::kv && wait.step > 0;
+    const auto hop =
+        is_for_step ? mine.find({kind_of(wait), wait.step - 1}) : last_begun(mine, wait);
     if (hop == mine.end()) return wait.waiting_for;
     const auto begin_of = [&](int peer) {
       const Hops& of_peer = begins_[peer];
@@ -58,12 +61,6 @@ class Arrivals {
   using Key = std::pair<int, int>;  // (pass and payload, step)
   using Hops = std::map<Key, std::int64_t>;
 
-  // A step waits for the hop before it; a rank waits for its own block's gradient in the last hop.
-  static Hops::const_iterator awaited_in_ring(const Hops& hops, const TraceEvent& wait,
-                                              const RingSchedule& ring) {
-    const bool home = wait.payload == Payload::dkv && wait.kv_owner == ring.rank;
-    return hops.find({kind_of(wait), home ? ring.steps() - 1 : wait.step - 1});
-  }
   // Return the latest hop begun when the wait ended, because the wait was for all of them.
   static Hops::const_iterator last_begun(const Hops& hops, const TraceEvent& wait) {
     auto last = hops.end();

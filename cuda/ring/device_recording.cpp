@@ -5,7 +5,6 @@
 #include "core/attention/online_softmax.h"
 #include "core/base/error.h"
 #include "core/ring/ring.h"
-#include "core/run/recording.h"
 #include "cuda/ring/device_communicator.h"
 
 namespace ringscope::cuda {
@@ -25,7 +24,8 @@ DeviceRecordingBackend::DeviceRecordingBackend(CudaBackend& inner, Rank& rank,
       clock_(clock),
       turns_(turns),
       listener_(std::move(listener)),
-      samples_(kSampledRows * static_cast<std::size_t>(rank.ring_problem().blocks_attended())) {
+      samples_(kSampledRows * static_cast<std::size_t>(rank.ring_problem().blocks_attended())),
+      next_(rank.next_attended()) {
   for (RowSample& sample : samples_.span()) sample = {kMinusInfinity<float>, 0};
 }
 
@@ -116,6 +116,7 @@ void DeviceRecordingBackend::flush() {
     with_step_in_errors(ring.rank, slice.step.step, [&] {
       if (slice.awaited != nullptr) return flush_wait(slice);
       const int pass = static_cast<int>(slice.step.pass);
+      next_.attends(slice.step);
       if (stats[pass].empty()) stats[pass] = inner_.all_stats(slice.step.pass);
       const std::size_t block = blocks[pass]++;
       flush_compute(slice, stats[pass].at(block), static_cast<int>(block));
@@ -127,7 +128,7 @@ void DeviceRecordingBackend::flush() {
 void DeviceRecordingBackend::flush_wait(const Slice& slice) {
   const TransferTimes hop = slice.awaited->times();
   if (hop.last_peer < 0) return;  // waited for its own work, not for a peer
-  TraceEvent event = wait_event(slice.step, slice.payload);
+  TraceEvent event = wait_event(next_.after(slice.step), slice.payload);
   event.begin_ns = recorded_ns(slice.begin);
   event.end_ns = recorded_ns(slice.end);
   event.waiting_for = hop.last_peer;

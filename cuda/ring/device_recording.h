@@ -10,6 +10,7 @@
 #include "core/run/engine.h"
 #include "core/run/faulty_ring.h"
 #include "core/run/rank.h"
+#include "core/run/recording.h"
 #include "cuda/base/device_memory.h"
 #include "cuda/base/stream.h"
 #include "cuda/kernels/row_kernels.h"
@@ -111,6 +112,7 @@ class DeviceRecordingBackend : public ForwardingBackend {
   PinnedBuffer<RowSample> samples_;  // three per block
   Index region_pairs_ = 0;           // of the latest block, for one head
   std::size_t sampled_ = 0;          // blocks of the forward pass
+  NextAttended next_;
   std::vector<Slice> slices_;
 };
 

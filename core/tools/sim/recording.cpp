@@ -116,16 +116,25 @@ class EventWriter {
   // `incoming` are the hops that the rank receives.
   void add(Pass pass, const std::vector<std::int32_t>& incoming) {
     pass_ = pass;
-    const auto wait = [&](std::size_t i, TimeSpan span) {
+    const auto [first, last] = run_.graph.of_rank(rank_);
+    const auto attends = [&](std::size_t i) {
       const Task& task = run_.graph.tasks[i];
-      TraceEvent event{
-          .lane = Lane::wait, .payload = task.payload, .step = task.step, .kv_owner = task.owner};
+      return task.kind == Task::Kind::attend && task.pass == pass;
+    };
+    std::size_t next = first;  // what the rank attends from a task on
+    const auto wait = [&](std::size_t i, TimeSpan span) {
+      for (next = std::max(next, i); next < last && !attends(next);) ++next;
+      const Task& task = run_.graph.tasks[i];
+      TraceEvent event{.lane = Lane::wait, .payload = task.payload, .step = -1, .kv_owner = -1};
+      if (next < last) {
+        event.step = run_.graph.tasks[next].step;
+        event.kv_owner = run_.graph.tasks[next].owner;
+      }
       event.waiting_for = awaited_by(run_.graph, run_.times, i);
       give(event, span);
     };
     std::vector<MovedSlice> sent, received;
     double idle_since = 0;
-    const auto [first, last] = run_.graph.of_rank(rank_);
     for (std::size_t i = first; i < last; ++i) {
       const Task& task = run_.graph.tasks[i];
       if (task.is_message()) take(sent, i);

@@ -36,7 +36,8 @@ Pace pace_of(const Trace& trace) {
   const int last = run.world_size - 1;
   Pace pace = Pace::buffers;
   for_each_slice(trace, RingLane::wait, [&](int, const Slice& wait) {
-    if (last > 0 && wait.step == last && wait.payload == Payload::kv) pace = Pace::in_step;
+    if (last > 0 && (wait.step == last || wait.step < 0) && wait.payload == Payload::kv)
+      pace = Pace::in_step;
   });
   return pace;
 }

@@ -1,0 +1,112 @@
+// What a slice says of its step and owner is what the scheme's loop asks for, whoever made the recording.
+#include <gtest/gtest.h>
+
+#include "core/ring/loop_counts.h"
+#include "core/run/run.h"
+#include "core/tools/cost/amounts.h"
+#include "core/tools/sim/graph.h"
+#include "core/tools/sim/recording.h"
+#include "tests/core/attention/random_problem.h"
+#include "tests/crossings/drawn_run.h"
+
+namespace ringscope {
+namespace {
+
+using Place = std::pair<int, int>;  // step and owner
+
+std::vector<TraceEvent> in_order(std::vector<TraceEvent> events, Lane lane, Pass pass) {
+  std::erase_if(events, [&](const TraceEvent& e) { return e.lane != lane || e.pass != pass; });
+  std::stable_sort(events.begin(), events.end(), [](const TraceEvent& a, const TraceEvent& b) {
+    return std::pair(a.begin_ns, a.end_ns) < std::pair(b.begin_ns, b.end_ns);
+  });
+  return events;
+}
+
+// A wait has the place of what its rank attends next in the pass, and none where nothing follows.
+void expect_waits_name_what_follows(const Recording& recording) {
+  for (std::size_t rank = 0; rank < recording.events.size(); ++rank)
+    for (const Pass pass : kAllPasses) {
+      const auto attended = in_order(recording.events[rank], Lane::compute, pass);
+      for (const TraceEvent& wait : in_order(recording.events[rank], Lane::wait, pass)) {
+        // Slices of no length may share their begin with what comes before or after them.
+        bool named = false;
+        const auto first = std::find_if(attended.begin(), attended.end(), [&](const TraceEvent& e) {
+          return e.begin_ns >= wait.end_ns;
+        });
+        auto last = first;
+        while (last != attended.end() && last->begin_ns == last->end_ns) ++last;
+        if (last == attended.end()) named = wait.step == -1 && wait.kv_owner == -1;
+        for (auto next = first; !named && next != attended.end() && next <= last; ++next)
+          named = Place(wait.step, wait.kv_owner) == Place(next->step, next->kv_owner);
+        ASSERT_TRUE(named) << "rank " << rank << ", " << name_of(pass) << ": a wait until "
+                           << wait.end_ns << " ns for step " << wait.step << ", owner "
+                           << wait.kv_owner;
+      }
+    }
+}
+
+// Where heads divide, a simulated exchange of heads is one message and one computation a rank, and what
+// is foreseen of its bytes is that of libraries, which send the outputs as they are stored.
+bool is_followed_block_by_block(const Problem& job) {
+  return job.world_size == 1 || has_paces(job) || is_followed(job);
+}
+
+void expect_slices_of_program(const Problem& job, const Recording& recording) {
+  for (int rank = 0; rank < job.world_size; ++rank) {
+    const LoopCounts program = count_loop(job, rank);
+    const auto& events = recording.events[static_cast<std::size_t>(rank)];
+    for (const Pass pass : kAllPasses) {
+      std::vector<Place> asked, made;
+      for (const StepInfo& step : program.attended)
+        if (step.pass == pass) asked.emplace_back(step.step, step.kv_owner);
+      for (const TraceEvent& e : in_order(events, Lane::compute, pass))
+        made.emplace_back(e.step, e.kv_owner);
+      // Slices of no length may stand in any order.
+      if (std::any_of(events.begin(), events.end(), [](const TraceEvent& e) {
+            return e.lane == Lane::compute && e.begin_ns == e.end_ns;
+          }))
+        std::sort(asked.begin(), asked.end()), std::sort(made.begin(), made.end());
+      ASSERT_EQ(made, asked) << "rank " << rank << ", " << name_of(pass);
+    }
+    double sent = 0;
+    int messages = 0;
+    for (const TraceEvent& e : events)
+      if (e.lane == Lane::send) sent += static_cast<double>(e.bytes), ++messages;
+    ASSERT_EQ(sent, program.forward_bytes + program.backward_bytes) << "rank " << rank;
+    ASSERT_EQ(messages, program.messages) << "rank " << rank;
+    if (is_followed_block_by_block(job))
+      ASSERT_NEAR(sent, traffic_of(job, rank).bytes(), 1e-9 * sent) << "rank " << rank;
+  }
+}
+
+TEST(Slices, OfSimulationsAreThoseOfTheProgram) {
+  DrawnRuns runs(1);
+  int compared = 0;
+  for (int i = 0; i < drawn_runs(); ++i) {
+    const Scenario drawn = runs.next();
+    SCOPED_TRACE(text_of(drawn));
+    const Recording recording = record(drawn, drawn.job.world_size).recording;
+    expect_waits_name_what_follows(recording);
+    if (is_followed_block_by_block(drawn.job))
+      ++compared, expect_slices_of_program(drawn.job, recording);
+    if (HasFatalFailure()) return;
+  }
+  EXPECT_GT(compared, drawn_runs() / 2);
+  RecordProperty("runs", drawn_runs());
+}
+
+TEST(Slices, OfRunsAreThoseOfTheProgram) {
+  DrawnRuns runs(2);
+  for (int i = 0; i < drawn_runs() / 4; ++i) {
+    const Problem job = runs.next().job;
+    SCOPED_TRACE(text_of({.job = job}));
+    const Tensors<float> in = random_tensors(job.shape, static_cast<unsigned>(i));
+    const Recording recording = run_on_threads(job, {in.q, in.k, in.v, in.dout}).recording;
+    expect_waits_name_what_follows(recording);
+    expect_slices_of_program(job, recording);
+    if (HasFatalFailure()) return;
+  }
+}
+
+}  // namespace
+}  // namespace ringscope
