@@ -58,6 +58,7 @@ class Explainer : private FittedRun {
     healthy_ = base_;
     losses_.resize(of(n_));
     idle_ = idle_of(base_);
+    for (const double idle : idle_) unexplained_.push_back(std::max(0.0, idle));
     for (const auto look : {&Explainer::sharing, &Explainer::slow_ranks, &Explainer::slow_links,
                             &Explainer::step_overhead, &Explainer::late_start, &Explainer::jitter,
                             &Explainer::imbalance}) {
@@ -139,12 +140,16 @@ class Explainer : private FittedRun {
     return idle;
   }
 
-  // Charge `loss` of every rank with what it idles less in a replay than in the one before it.
+  // Charge `loss` of every rank with what it idles less in a replay than in the one before it, but all
+  // losses of a rank with no more than it idled. (With less work, it may idle more.)
   template <class Loss>
   void charge(const Durations& times, Loss&& loss) {
     const std::vector<double> idle = idle_of(times);
-    for (std::size_t rank = 0; rank < idle.size(); ++rank)
-      loss(losses_[rank]) += std::max(0.0, idle_[rank] - idle[rank]);
+    for (std::size_t rank = 0; rank < idle.size(); ++rank) {
+      const double less = std::clamp(idle_[rank] - idle[rank], 0.0, unexplained_[rank]);
+      loss(losses_[rank]) += less;
+      unexplained_[rank] -= less;
+    }
     idle_ = idle;
   }
 
@@ -417,6 +422,7 @@ class Explainer : private FittedRun {
     });
     if (!(work[0] + work[1] > 0)) return;
     const Durations even = without([&](Durations& times) {
+      times.attends_all = run_.leaves_out();
       for_steps([&](std::size_t i, const RankStep& step) {
         if (!run_.has_work(step)) return;
         RankStep usual = step;
@@ -487,7 +493,8 @@ class Explainer : private FittedRun {
   double wall_ = 0, fit_ = 1, scale_ = 1;
   std::vector<Diagnosis> findings_;
   std::vector<RankLosses> losses_;
-  std::vector<double> idle_;  // of the last replay that was charged
+  std::vector<double> idle_;         // of the last replay that was charged
+  std::vector<double> unexplained_;  // of each rank's idling
   mutable Durations replayed_;
   mutable double replayed_s_ = 0;
 };

@@ -378,8 +378,7 @@ void FittedRun::fit_links(const std::vector<std::size_t>& hops) {
     if (has_one_link) link.steady = std::min(link.steady, link.slowness);
     steady = std::min(steady, link.steady);
     // Of an all-to-all, a message to another node is the slow one.
-    if (link.slowness > 1 && run_.info().scheme == name_of(Scheme::ulysses) && nodes > 1)
-      link.to = (from + n_ / nodes) % n_;
+    if (link.slowness > 1 && run_.sends_to_all() && nodes > 1) link.to = (from + n_ / nodes) % n_;
     links_.push_back(std::move(link));
   }
   // A hop of a rank that was not recorded takes what the steadiest of its kind takes.

@@ -206,7 +206,7 @@ void RecordedRun::read_hops(const Recording& recording) {
 
 double RecordedRun::alone_s(const RecordedHop& hop) const {
   if (!link_) return hop.bytes;
-  if (info_->scheme == name_of(Scheme::ulysses))
+  if (sends_to_all())
     return all_to_all_seconds(hop.bytes, ranks_, link_->bytes_per_s, link_->latency_s);
   return hop.messages * link_->latency_s + hop.bytes / link_->bytes_per_s;
 }
@@ -239,25 +239,31 @@ void RecordedRun::make_graph() {
                                              : info.backend == "cpu" || info.backend == "mpi";
       options.follows_all_to_alls = !is_simulated();
       options.in_step = is_simulated() && info.kv_buffers == 0 && has_paces(job);
-      graph_ = graph_of(job, options);
+      replay_.graph = graph_of(job, options);
       is_predicted_ = has_work;
+      if (job.parts_blocks()) {
+        job.mask = MaskSpec::parse("full");
+        all_.graph = graph_of(job, options);
+      }
       break;
     } catch (const std::runtime_error&) {  // such a loop there is none
     }
-  if (graph_.tasks.empty()) make_graph_of_meetings();
+  if (replay_.graph.tasks.empty()) make_graph_of_meetings();
   give_rows();
+  give_rows_of_all();
 }
 
 // Others' loops: a rank goes on when it has computed, sent and received.
 void RecordedRun::make_graph_of_meetings() {
   std::vector<std::int32_t> ready;  // [rank]: the task after which it goes on
+  TaskGraph& graph = replay_.graph;
   const auto add = [&](const Task& task, std::vector<std::int32_t> earlier) {
-    graph_.tasks.push_back(task);
-    graph_.edges.insert(graph_.edges.end(), earlier.begin(), earlier.end());
-    graph_.edge_begins.push_back(static_cast<std::uint32_t>(graph_.edges.size()));
-    return static_cast<std::int32_t>(graph_.tasks.size()) - 1;
+    graph.tasks.push_back(task);
+    graph.edges.insert(graph.edges.end(), earlier.begin(), earlier.end());
+    graph.edge_begins.push_back(static_cast<std::uint32_t>(graph.edges.size()));
+    return static_cast<std::int32_t>(graph.tasks.size()) - 1;
   };
-  graph_.world_size = ranks_;
+  graph.world_size = ranks_;
   for (int rank = 0; rank < ranks_; ++rank)
     ready.push_back(add({.kind = Task::Kind::begin, .rank = rank}, {}));
   for (const Pass pass : kAllPasses)
@@ -290,34 +296,29 @@ void RecordedRun::make_graph_of_meetings() {
 // its rank to another take. What was not recorded gets a row of its own.
 void RecordedRun::give_rows() {
   const auto n = static_cast<std::size_t>(ranks_);
-  const auto place = [&](const auto& at) {
-    return static_cast<std::size_t>(at.rank) * n + static_cast<std::size_t>(at.step);
-  };
-  std::vector<std::int32_t> step_rows[2];  // by pass: [rank][step]
-  for (auto& rows : step_rows) rows.assign(n * n, -1);
+  for (auto& rows : step_rows_) rows.assign(n * n, -1);
   for (std::size_t i = 0; i < steps_.size(); ++i)
-    step_rows[static_cast<int>(steps_[i].pass)][place(steps_[i])] = static_cast<std::int32_t>(i);
+    step_rows_[static_cast<int>(steps_[i].pass)][static_cast<std::size_t>(steps_[i].rank) * n +
+                                                 static_cast<std::size_t>(steps_[i].step)] =
+        static_cast<std::int32_t>(i);
+  const TaskGraph& graph = replay_.graph;
+  std::vector<std::int32_t>& row = replay_.row;
+  std::vector<double>& part = replay_.part;
   struct Sum {
     double amount = 0, pairs = 0, count = 0;
   };
   std::vector<Sum> of_steps, of_hops;
   const std::size_t recorded = hops_.size();
   std::vector<bool> has_begun(n);
-  row_.assign(graph_.tasks.size(), -1);
-  part_.assign(graph_.tasks.size(), 1);
-  for (std::size_t i = 0; i < row_.size(); ++i) {
-    const Task& task = graph_.tasks[i];
+  row.assign(graph.tasks.size(), -1);
+  part.assign(graph.tasks.size(), 1);
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    const Task& task = graph.tasks[i];
     if (task.kind == Task::Kind::attend) {
-      std::int32_t& row = step_rows[static_cast<int>(task.pass)][place(task)];
-      if (row < 0) {
-        row = static_cast<std::int32_t>(steps_.size());
-        steps_.push_back(
-            {.pass = task.pass, .rank = task.rank, .step = task.step, .owner = task.owner});
-      }
-      row_[i] = row;
-      part_[i] = task.work.computed;
+      row[i] = row_of_step(task);
+      part[i] = task.work.computed;
       of_steps.resize(steps_.size());
-      of_steps[row].pairs += task.work.pairs;
+      of_steps[static_cast<std::size_t>(row[i])].pairs += task.work.pairs;
     } else if (task.is_message()) {
       const RecordedHop hop{.pass = task.pass,
                             .payload = task.payload,
@@ -332,25 +333,25 @@ void RecordedRun::give_rows() {
           std::lower_bound(hops_.begin(), end, key_of(hop),
                            [](const RecordedHop& a, const HopKey& key) { return key_of(a) < key; });
       const bool is_known = known != end && key_of(*known) == key_of(hop);
-      row_[i] = static_cast<std::int32_t>(is_known ? known - hops_.begin()
-                                                   : static_cast<std::ptrdiff_t>(hops_.size()));
-      part_[i] = alone_s(hop);
+      row[i] = static_cast<std::int32_t>(is_known ? known - hops_.begin()
+                                                  : static_cast<std::ptrdiff_t>(hops_.size()));
+      part[i] = alone_s(hop);
       if (!is_known) hops_.push_back(hop);
       of_hops.resize(hops_.size());
     } else if (task.kind == Task::Kind::begin && !has_begun[static_cast<std::size_t>(task.rank)]) {
       has_begun[static_cast<std::size_t>(task.rank)] = true;
-      row_[i] = task.rank;
+      row[i] = task.rank;
       continue;
     }
-    if (row_[i] < 0) continue;
-    Sum& sum = (task.is_hop() ? of_hops : of_steps)[static_cast<std::size_t>(row_[i])];
-    sum.amount += part_[i], ++sum.count;
+    if (row[i] < 0) continue;
+    Sum& sum = (task.is_hop() ? of_hops : of_steps)[static_cast<std::size_t>(row[i])];
+    sum.amount += part[i], ++sum.count;
   }
-  for (std::size_t i = 0; i < row_.size(); ++i) {
-    const Task& task = graph_.tasks[i];
-    if (row_[i] < 0 || task.kind == Task::Kind::begin) continue;
-    const Sum& sum = (task.is_hop() ? of_hops : of_steps)[static_cast<std::size_t>(row_[i])];
-    part_[i] = sum.amount > 0 ? part_[i] / sum.amount : 1 / sum.count;
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    const Task& task = graph.tasks[i];
+    if (row[i] < 0 || task.kind == Task::Kind::begin) continue;
+    const Sum& sum = (task.is_hop() ? of_hops : of_steps)[static_cast<std::size_t>(row[i])];
+    part[i] = sum.amount > 0 ? part[i] / sum.amount : 1 / sum.count;
   }
   for (std::size_t i = 0; i < of_steps.size() && is_predicted_; ++i) {
     RankStep& step = steps_[i];
@@ -360,17 +361,85 @@ void RecordedRun::give_rows() {
   }
 }
 
+// Return the row of an attention, which gets one if its rank's step was not recorded.
+std::int32_t RecordedRun::row_of_step(const Task& task) {
+  std::int32_t& row = step_rows_[static_cast<int>(task.pass)][static_cast<std::size_t>(task.rank) *
+                                                                  static_cast<std::size_t>(ranks_) +
+                                                              static_cast<std::size_t>(task.step)];
+  if (row >= 0) return row;
+  row = static_cast<std::int32_t>(steps_.size());
+  steps_.push_back({.pass = task.pass, .rank = task.rank, .step = task.step, .owner = task.owner});
+  return row;
+}
+
+// Give the loop in which nothing is left out a row for each step, without work where there was none.
+void RecordedRun::give_rows_of_all() {
+  std::map<std::int32_t, double> count;
+  all_.row.assign(all_.graph.tasks.size(), -1);
+  all_.part.assign(all_.graph.tasks.size(), 1);
+  for (std::size_t i = 0; i < all_.row.size(); ++i) {
+    const Task& task = all_.graph.tasks[i];
+    if (task.kind == Task::Kind::attend) ++count[all_.row[i] = row_of_step(task)];
+    if (task.kind == Task::Kind::begin && task.pass == Pass::forward) all_.row[i] = task.rank;
+  }
+  for (std::size_t i = 0; i < all_.row.size(); ++i)
+    if (all_.graph.tasks[i].kind == Task::Kind::attend) all_.part[i] = 1 / count[all_.row[i]];
+}
+
+// Return what each hop takes where every rank gets as many rows of each block as the rank that needed
+// most of them, at the pace that its link has in `durations`.
+std::vector<double> RecordedRun::hop_seconds_of_all(const Durations& durations) const {
+  struct Link {
+    double seconds = 0, alone = 0;
+    double pace() const { return alone > 0 ? seconds / alone : 0; }
+  };
+  std::map<std::pair<int, int>, Link> links;  // by both ends
+  Link all_links;
+  std::map<std::pair<Pass, int>, double> most;  // bytes of a block's hop, by its step
+  for (std::size_t i = 0; i < hops_.size(); ++i) {
+    const RecordedHop& hop = hops_[i];
+    for (Link* const link : {&links[{hop.from, hop.to}], &all_links})
+      link->seconds += durations.hops[i], link->alone += alone_s(hop);
+    if (hop.payload == Payload::kv)
+      most[{hop.pass, hop.step}] = std::max(most[{hop.pass, hop.step}], hop.bytes);
+  }
+  std::map<std::pair<Pass, int>, double> whole;  // the same of whole blocks
+  for (const Task& task : all_.graph.tasks)
+    if (task.is_message() && task.payload == Payload::kv)
+      whole[{task.pass, task.step}] = std::max(whole[{task.pass, task.step}], task.bytes);
+  std::vector<double> seconds(all_.graph.tasks.size(), 0);
+  for (std::size_t i = 0; i < seconds.size(); ++i) {
+    const Task& task = all_.graph.tasks[i];
+    if (!task.is_message()) continue;
+    // A gradient has the rows of its block, which came a hop earlier.
+    const std::pair block(task.pass, task.step - (task.payload == Payload::dkv && task.step > 0));
+    const auto sent = most.find(block);
+    if (sent == most.end()) continue;
+    const RecordedHop hop{.way = way_of(task.rank, task.to),
+                          .from = task.rank,
+                          .to = task.to,
+                          .bytes = task.bytes * sent->second / std::max(whole[block], 1.0)};
+    const auto link = links.find({task.rank, task.to});
+    const double pace = link != links.end() ? link->second.pace() : all_links.pace();
+    seconds[i] = pace * alone_s(hop);
+  }
+  return seconds;
+}
+
 double RecordedRun::wall_s(const Durations& durations) const {
-  std::vector<double> seconds;
-  seconds.reserve(graph_.tasks.size());
-  for (std::size_t i = 0; i < graph_.tasks.size(); ++i) {
-    const Task& task = graph_.tasks[i];
+  const Replay& replay = durations.attends_all ? all_ : replay_;
+  std::vector<double> seconds = durations.attends_all
+                                    ? hop_seconds_of_all(durations)
+                                    : std::vector<double>(replay.graph.tasks.size(), 0);
+  for (std::size_t i = 0; i < seconds.size(); ++i) {
+    const Task& task = replay.graph.tasks[i];
     const auto& column = task.is_hop()                     ? durations.hops
                          : task.kind == Task::Kind::attend ? durations.steps
                                                            : durations.begins;
-    seconds.push_back(row_[i] < 0 ? 0 : part_[i] * column[static_cast<std::size_t>(row_[i])]);
+    if (replay.row[i] >= 0)
+      seconds[i] = replay.part[i] * column[static_cast<std::size_t>(replay.row[i])];
   }
-  return evaluate(graph_, seconds, {.count = durations.cores}).wall_s();
+  return evaluate(replay.graph, seconds, {.count = durations.cores}).wall_s();
 }
 
 }  // namespace ringscope

@@ -48,6 +48,8 @@ struct Durations {
   std::vector<double> steps, hops;
   std::vector<double> begins;  // [rank]: from the run's beginning to the rank's first event
   int cores = 0;               // that ranks share; 0: each has its own
+  // Whether every rank attends at every step, also where the run's loop leaves steps out.
+  bool attends_all = false;
 
   bool operator==(const Durations&) const = default;
 };
@@ -69,6 +71,8 @@ class RecordedRun {
   bool is_simulated() const { return info_->backend == "sim"; }
   // Return whether a profiler saw the run, so that the loop is somebody else's.
   bool is_profile() const { return info_->backend == "profile"; }
+  // Return whether a hop is all that a rank sends to the others at once.
+  bool sends_to_all() const { return replay_.graph.hops_end_together; }
   bool is_whole() const { return is_whole_; }  // every rank was recorded
   double wall_s() const { return wall_s_; }
   bool has(Pass pass) const { return has_[static_cast<int>(pass)]; }
@@ -88,10 +92,13 @@ class RecordedRun {
   double alone_s(const RecordedHop& hop) const;
   // Return the floating-point operations of a pair in a pass, 0 if none was counted.
   double flops_a_pair(Pass pass) const { return flops_a_pair_[static_cast<int>(pass)]; }
-  // Return whether a step's work is known: it was counted, or the mask and the partition tell it.
-  bool has_work(const RankStep& step) const { return step.known || is_predicted_; }
+  // Return whether a step's work is known: it was counted, the mask and the partition tell it, or
+  // there is none, because every rank was recorded.
+  bool has_work(const RankStep& step) const { return step.known || is_predicted_ || is_whole_; }
 
-  const TaskGraph& graph() const { return graph_; }
+  const TaskGraph& graph() const { return replay_.graph; }
+  // Return whether the loop leaves out steps at which a rank attends nothing.
+  bool leaves_out() const { return !all_.graph.tasks.empty(); }
   // Return the seconds of the run with these durations.
   double wall_s(const Durations& durations) const;
 
@@ -106,9 +113,19 @@ class RecordedRun {
   void read_late_messages(const Recording& recording);
   void read_hops(const Recording& recording);
   Way way_of(int src, int dst) const;
+  // A graph whose tasks take what the columns say.
+  struct Replay {
+    TaskGraph graph;
+    std::vector<std::int32_t> row;  // [task]: of its step, hop or rank; -1: it takes no time
+    std::vector<double> part;       // [task]: its part of that row's time
+  };
+
   void make_graph();
   void make_graph_of_meetings();
   void give_rows();
+  void give_rows_of_all();
+  std::int32_t row_of_step(const Task& task);
+  std::vector<double> hop_seconds_of_all(const Durations& durations) const;
 
   const RunInfo* info_;
   int ranks_ = 1;
@@ -125,9 +142,10 @@ class RecordedRun {
       ends_;  // by rank: its last step (SIZE_MAX: none), and the end
   std::optional<Link> link_;
 
-  TaskGraph graph_;
-  std::vector<std::int32_t> row_;  // [task]: of its step, hop or rank; -1: it takes no time
-  std::vector<double> part_;       // [task]: its part of that row's time
+  Replay replay_;
+  // Where the loop leaves steps out: the same scheme's loop if every rank attends every block whole.
+  Replay all_;
+  std::vector<std::int32_t> step_rows_[2];  // by pass: [rank][step], -1: none
 };
 
 inline constexpr int kMostExplainedRanks = 1024;
