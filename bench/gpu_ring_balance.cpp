@@ -60,7 +60,7 @@ class LaunchList : public Communicator, public IdleBackend {
     by_step.resize(static_cast<std::size_t>(job.world_size));
     NoMemory nowhere;
     RankMemory memory(job, rank, nowhere);
-    run_forward(job.scheme, *this, *this, job.ring_problem(), memory);
+    run_forward(*this, *this, job.ring_problem(), memory);
   }
 
   int rank() const override { return rank_; }

@@ -87,7 +87,7 @@ using Runner = std::function<RingRun(const Problem&, const Decorations&)>;
 
 // Measure once the bytes per second that arrive at a rank of a ring which only moves blocks.
 double link_rate(const Runner& run, Problem job) {
-  job.scheme = Scheme::ring;
+  job.scheme = default_scheme();
   job.partition = PartitionKind::contiguous;
   job.backward = false;
   double best = 0;

@@ -132,7 +132,7 @@ inline std::string name_of(const Problem& job) {
 // Return the job of one rank alone over as many rows as each of the job's ranks has.
 inline Problem one_rank_of(const Problem& job) {
   Problem one = job;
-  one.scheme = Scheme::ring;
+  one.scheme = default_scheme();
   one.partition = PartitionKind::contiguous;
   one.shape.seqlen = ceil_div(job.shape.seqlen, job.world_size);
   one.world_size = 1;

@@ -11,7 +11,7 @@ struct Setting {
   int kv_buffers = 2;
   bool backward = false;
   double jitter = 0;
-  Scheme scheme = Scheme::ring;
+  const char* scheme = "ring";
 };
 
 void simulated(benchmark::State& state, const char* mask, PartitionKind partition,
@@ -22,7 +22,7 @@ void simulated(benchmark::State& state, const char* mask, PartitionKind partitio
                     .mask = MaskSpec::parse(mask),
                     .partition = partition,
                     .world_size = n,
-                    .scheme = setting.scheme,
+                    .scheme = scheme_named(setting.scheme),
                     .backward = setting.backward,
                     .kv_buffers = setting.kv_buffers};
   Machine machine;
@@ -44,7 +44,7 @@ const Setting kInStep, kBuffers{Pace::buffers}, kFour{Pace::buffers, 4};
 const Setting kJitter{Pace::buffers, 2, false, 0.1};
 const Setting kBackward{Pace::buffers, 2, true}, kBackwardInStep{Pace::in_step, 2, true};
 const Setting kBackwardJitter{Pace::buffers, 4, true, 0.1};
-const Setting kGather{Pace::in_step, 2, true, 0, Scheme::allgather};
+const Setting kGather{Pace::in_step, 2, true, 0, "allgather"};
 const char* const kDocuments = "causal+documents:600000,448583";
 
 #define RINGSCOPE_CASE(name, ...) \

@@ -62,7 +62,7 @@ void complete(const CommandFlags& flags, PlanOptions& plan) {
   if (!plan.is_searched() && !plan.job.speeds.empty())
     contradiction("--speeds", "given without --partition searched",
                   "it with --partition searched, which alone deals by speed");
-  if (plan.is_searched() && plan.job.scheme != Scheme::ring)
+  if (plan.is_searched() && plan.job.scheme->course != Course::steps)
     contradiction("--partition",
                   fmt::format("'{}' given with --scheme {}", kSearched, plan.job.scheme_name()),
                   "it with --scheme ring, whose steps it is searched for");
@@ -86,7 +86,7 @@ bool is_asked_for(const Choice& choice, const PlanOptions& options) {
                             choice.job.scheme_name() == options.job.scheme_name();
   // Leave Ulysses out if a partition was asked for, because it makes no difference to Ulysses.
   const bool right_partition =
-      !options.partition || (choice.job.scheme == Scheme::ulysses
+      !options.partition || (choice.job.scheme->course == Course::heads
                                  ? options.scheme_given
                                  : choice.job.partition.name() == options.partition->name());
   return right_scheme && right_partition;
@@ -97,15 +97,19 @@ bool is_asked_for(const Choice& choice, const PlanOptions& options) {
 std::vector<Problem> compared_ways(const Plan& plan) {
   const Problem& job = plan.options.job;
   Problem tried = job;
-  set_scheme(tried, name_of(Scheme::ring));
+  tried.scheme = default_scheme();
+  tried.numbers = Problem().numbers;
   std::vector<Problem> ways = all_ways(tried);
-  const bool is_compared = job.scheme == Scheme::ring || is_plain(job);
-  if (job.scheme == Scheme::ulysses && job.slices > 1) ways.push_back(job);
-  if (job.scheme == Scheme::ulysses || (is_compared && !plan.between)) return ways;
+  const bool is_compared = job.scheme->course == Course::steps || is_plain(job);
+  const bool by_heads = job.scheme->course == Course::heads;
+  if (by_heads && job.slices() > 1) ways.push_back(job);
+  if (by_heads || (is_compared && !plan.between)) return ways;
   std::vector<PartitionSpec> partitions(std::begin(kAllPartitions), std::end(kAllPartitions));
   if (job.partition == PartitionKind::dealt) partitions.push_back(job.partition);
   tried = job;
-  if (is_compared) tried.scheme = Scheme::two_level;
+  if (is_compared)
+    for (const Scheme* const scheme : all_schemes())
+      if (scheme->counts_nodes) tried.scheme = scheme;
   for (const PartitionSpec& partition : partitions) {
     tried.partition = partition;
     ways.push_back(tried);
@@ -118,7 +122,7 @@ Choice judge_simulated(const Plan& plan, const Problem& job, const MemoryOf& mem
   Scenario scenario;
   scenario.job = job;
   // A loop of messages sees which rows a rank has, also in Ulysses.
-  if (job.scheme == Scheme::ulysses && options.partition)
+  if (job.scheme->course == Course::heads && options.partition)
     scenario.job.partition = options.job.partition == PartitionKind::dealt || options.is_searched()
                                  ? options.job.partition
                                  : *options.partition;
@@ -134,7 +138,7 @@ Choice judge_simulated(const Plan& plan, const Problem& job, const MemoryOf& mem
 std::vector<Choice> all_choices(const Plan& plan, const MemoryOf& memory_of) {
   std::map<std::string, Balance> balances;  // of a ring and an all-gather, by partition
   const auto balance = [&](const Problem& job) {
-    if (job.scheme == Scheme::ulysses) return balance_of(job);
+    if (job.scheme->course == Course::heads) return balance_of(job);
     const auto [found, is_new] = balances.try_emplace(job.partition.name());
     if (is_new)
       found->second = plan.options.is_searched() ? balance_of(Work(job, plan.tile), job.speeds)
@@ -143,7 +147,7 @@ std::vector<Choice> all_choices(const Plan& plan, const MemoryOf& memory_of) {
   };
   std::vector<Choice> choices;
   for (const Problem& job : compared_ways(plan)) {
-    const bool has_closed_form = (is_plain(job) || job.scheme == Scheme::ulysses) &&
+    const bool has_closed_form = (is_plain(job) || job.scheme->course == Course::heads) &&
                                  !is_followed(job) && !plan.between && !plan.calls;
     choices.push_back(has_closed_form
                           ? judge(job, balance(job), plan.rates, plan.memory_limit, memory_of)
@@ -161,14 +165,14 @@ Choice choose(const Plan& plan) {
   // keeps its obstacle, because it may be meaningless with too few heads.
   std::vector<Choice> unhindered = asked_for;
   for (Choice& choice : unhindered)
-    if (choice.job.scheme != Scheme::ulysses) choice.obstacle.reset();
+    if (choice.job.scheme->course != Course::heads) choice.obstacle.reset();
   return asked_for[best_choice(unhindered).value_or(0)];
 }
 
 // Find the overlap of a ring with the chosen partition, whatever the chosen scheme.
 void find_overlap(Plan& plan) {
   Problem ring = plan.chosen.job;
-  ring.scheme = Scheme::ring;
+  ring.scheme = default_scheme();
   const Balance balance = plan.options.is_searched() ? plan.chosen.balance : balance_of(ring);
   plan.share = least_share(ring, balance);
   if (ring.world_size == 1) return;
@@ -219,7 +223,7 @@ Plan make_plan(const PlanOptions& options) {
   Problem alone = job;
   alone.world_size = 1;
   alone.partition = PartitionKind::contiguous;
-  alone.scheme = Scheme::ring;
+  alone.scheme = default_scheme();
   const MemoryOf naive = [&](const Problem& some) {
     const auto rows = static_cast<double>(some.shape.seqlen);
     return memory_of(some) + static_cast<double>(some.shape.batch * some.shape.num_heads) * rows *
@@ -306,7 +310,7 @@ Finish declare_plan(CommandFlags& flags) {
         plan->partition = for_flag("--partition:", [&] { return PartitionSpec::parse(text); });
       });
   flags.row(plan->job, "speeds");
-  flags.value("--scheme", kSchemeNames,
+  flags.value("--scheme", scheme_names(),
               "how blocks get around (the best of ring, allgather and ulysses)",
               [plan](const std::string& text) {
                 for_flag("--scheme", [&] { set_scheme(plan->job, text); });

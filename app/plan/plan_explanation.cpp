@@ -63,7 +63,7 @@ std::string filled_entries(std::string_view text, const rapidjson::Document& fie
 Fields traffic_fields(const Problem& job) {
   const int rank = busiest_sender(job);
   const Traffic traffic = traffic_of(job, rank);
-  const bool by_heads = job.scheme == Scheme::ulysses;
+  const bool by_heads = job.scheme->course == Course::heads;
   const char* const loop = is_followed(job) ? "all messages of the scheme's loop" : nullptr;
   return {{"rank", rank},
           {"formula", loop       ? loop
@@ -94,7 +94,7 @@ Fields explained_fields(const Plan& plan) {
   const Problem& job = plan.chosen.job;
   const bool forward = !job.backward, in_table = !plan.is_measured;
   const bool simulated =
-      is_followed(job) || job.scheme == Scheme::two_level || plan.between || plan.calls;
+      is_followed(job) || job.scheme->course == Course::turns || plan.between || plan.calls;
   const double pairs = total_pairs(job);
   Fields fields{
       {in_table ? "peak_flops" : "", in_table ? plan.gpu.peak_flops(job.dtype) : 0},

@@ -48,7 +48,7 @@ GroupTraffic traffic_of(const Plan& plan) {
   const Problem& job = plan.chosen.job;
   GroupTraffic traffic = group_traffic(group_job(options));
   const auto layers = static_cast<double>(options.whole.layers) / options.split.pipeline;
-  if (job.scheme != Scheme::ring && job.world_size > 1) {
+  if (job.scheme->course != Course::steps && job.world_size > 1) {
     traffic.context = {};
     for (int rank = 0; rank < job.world_size; ++rank) {
       const Traffic mine = ringscope::traffic_of(job, rank);

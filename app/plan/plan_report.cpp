@@ -115,7 +115,7 @@ Fields choice_fields(const Plan& plan, const Choice& choice) {
   const Problem& job = choice.job;
   const bool is_best = plan.best && is_same_way(plan.choices[*plan.best].job, job);
   const char mark = is_best ? '*' : is_same_way(plan.chosen.job, job) ? '>' : ' ';
-  const bool by_heads = job.scheme == Scheme::ulysses;
+  const bool by_heads = job.scheme->course == Course::heads;
   const LayerTime& time = choice.time;
   const PassTime both{time.forward.compute + time.backward.compute, time.imbalance(),
                       time.exposed(), time.total()};
@@ -161,7 +161,7 @@ std::string choices_text(const Plan& plan) {
   if (!plan.is_measured && !plan.calls) text += kCallsLeftOut;
   if (plan.calls) text += "calls and merging are as in published runs\n";
   if (sampled) text += "Imbalance and ceiling are from a sample of ranks and steps\n";
-  if (plan.options.partition && plan.chosen.job.scheme == Scheme::ulysses)
+  if (plan.options.partition && plan.chosen.job.scheme->course == Course::heads)
     text += fmt::format(
         "--partition {} changes nothing here: in ulysses a rank attends all positions of its "
         "heads, and it holds an equal share before and after the exchange\n",
@@ -227,7 +227,7 @@ Limit limit_of(const Plan& plan) {
   };
   const Problem& best = plan.best ? plan.choices[*plan.best].job : chosen.job;
   const bool can_search = !plan.options.is_searched() && !plan.between &&
-                          chosen.job.scheme == Scheme::ring &&
+                          chosen.job.scheme->course == Course::steps &&
                           chosen.job.world_size <= kMostSearchedRanks;
   const std::string less_waiting =
       !is_same_way(best, chosen.job)

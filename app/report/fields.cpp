@@ -84,7 +84,7 @@ Fields way_fields(const Problem& job) {
 }
 
 std::string way_text(const Problem& job) {
-  if (job.scheme == Scheme::ulysses) return job.scheme_name();
+  if (job.scheme->course == Course::heads) return job.scheme_name();
   return fmt::format("{}, {}", job.partition.name(), job.scheme_name());
 }
 

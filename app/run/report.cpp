@@ -76,7 +76,7 @@ void reverse_rows(std::vector<float>& tensor, Index width) {
 
 Problem on_one_rank(Problem config) {
   config.world_size = 1;
-  config.scheme = Scheme::ring;
+  config.scheme = default_scheme();
   config.partition = PartitionKind::contiguous;
   config.injection.reset();
   return config;
@@ -390,7 +390,7 @@ std::string report_json(const Report& report) {
       way_fields(config) + summary_fields(report) +
       Fields{{"backend", report.backend},
              {report.engine_notes.empty() ? "" : "engine_notes", report.engine_notes},
-             {config.scheme == Scheme::ring ? "kv_buffers" : "", config.used_kv_buffers()},
+             {config.scheme->course == Course::steps ? "kv_buffers" : "", config.used_kv_buffers()},
              {"softmax_scale", config.scale()},
              {"vector_width", vector_width()},
              {"wall_s", report.wall_s},

@@ -90,7 +90,7 @@ void add_ring(CommandFlags& flags, RunOptions& run) {
       .needs(in_one_process);
   add_world_size(flags, run.world_size, kDefaultWorldSize);
   flags.value(
-      "--scheme", kSchemeNames,
+      "--scheme", scheme_names(),
       "what travels between the ranks, and how (ring): SLICES shares of the kv heads one after "
       "the other, groups of U ranks that exchange heads, M nodes, a grid of ranks",
       [&run](const std::string& text) {
@@ -201,12 +201,12 @@ void check(RunOptions& run, const CommandFlags& flags) {
   check_source(run);
   if (run.job.injection) run.job.injection->seed = run.seed;
   check_backend(run);
-  const Scheme scheme = run.job.scheme;
-  if (flags.given("--kv-buffers") && scheme != Scheme::ring && scheme != Scheme::two_level)
+  const Scheme* const scheme = run.job.scheme;
+  if (flags.given("--kv-buffers") && !run.job.rotates_blocks())
     contradiction("--kv-buffers",
                   fmt::format("{} given with --scheme {}", run.job.kv_buffers, name_of(scheme)),
                   "it with --scheme ring or two-level; the others have as many as they need");
-  if (flags.given("--hops") && scheme != Scheme::ring)
+  if (flags.given("--hops") && scheme->parting != Parting::where_asked)
     contradiction("--hops", fmt::format("given with --scheme {}", name_of(scheme)),
                   "it with --scheme ring");
   // In a ring that sends what is needed, the hop that a fault strikes may not exist.

@@ -83,9 +83,7 @@ std::string pace_text(const Scenario& scenario) {
 }
 
 std::string paced_way_text(const Scenario& scenario) {
-  const Scheme scheme = scenario.job.scheme;
-  const bool is_paced = scheme == Scheme::ring || scheme == Scheme::two_level;
-  return way_text(scenario.job) + (is_paced ? ", " + pace_text(scenario) : "");
+  return way_text(scenario.job) + (scenario.job.rotates_blocks() ? ", " + pace_text(scenario) : "");
 }
 
 std::string faults_text(const Scenario& scenario) {
@@ -415,7 +413,7 @@ bool sweeps(const SimulateOptions& options, std::string_view setting, const std:
 void set_nodes(const CommandFlags& flags, SimulateOptions& options) {
   Problem& job = options.scenario.job;
   place_on_nodes(flags, options.hardware, job);
-  const bool two_level = job.scheme == Scheme::two_level || sweeps(options, "scheme", "two-level");
+  const bool two_level = job.scheme->counts_nodes || sweeps(options, "scheme", "two-level");
   if (two_level && job.nodes == 1)
     contradiction("--scheme", "two-level given without nodes",
                   "two-level:M, or --nodes M and --between LINK");
@@ -428,9 +426,9 @@ void check_pace(const CommandFlags& flags, SimulateOptions& options) {
     if (options.hardware.measure) scenario.pace = Pace::buffers;
     return;
   }
-  const Scheme scheme = scenario.job.scheme;
-  if (scheme != Scheme::ring && scheme != Scheme::two_level)
-    contradiction("--kv-buffers", fmt::format("given with --scheme {}", name_of(scheme)),
+  if (!scenario.job.rotates_blocks())
+    contradiction("--kv-buffers",
+                  fmt::format("given with --scheme {}", name_of(scenario.job.scheme)),
                   "it with --scheme ring or two-level");
 }
 

@@ -35,15 +35,14 @@ void ContextRing::run_over_own() { run_over(own_comm_, backend_); }
 
 void ContextRing::forward() {
   begin_ns_ = monotonic_ns();
-  run_forward(problem_.scheme, *comm_, *block_backend_, ring_problem_, memory_);
+  run_forward(*comm_, *block_backend_, ring_problem_, memory_);
   end_ns_ = monotonic_ns();
   seconds_.forward += static_cast<double>(end_ns_ - begin_ns_) * 1e-9;
 }
 
 KvGradient ContextRing::backward() {
   begin_ns_ = monotonic_ns();
-  const KvGradient home =
-      run_backward(problem_.scheme, *comm_, *block_backend_, ring_problem_, memory_);
+  const KvGradient home = run_backward(*comm_, *block_backend_, ring_problem_, memory_);
   end_ns_ = monotonic_ns();
   seconds_.backward += static_cast<double>(end_ns_ - begin_ns_) * 1e-9;
   return home;

@@ -3,7 +3,9 @@
 // In slices it gathers and computes one share of the kv heads after the other, and holds the blocks of
 // others for one share alone.
 
-#include "core/ring/schemes.h"
+#include <fmt/format.h>
+
+#include "core/ring/scheme_table.h"
 
 namespace ringscope {
 
@@ -130,5 +132,28 @@ KvGradient allgather_backward(Communicator& comm, BlockBackend& backend, const R
   }
   return own;
 }
+
+const Scheme kAllgather{
+    .name = "allgather",
+    .numbers = "[:SLICES]",
+    .course = Course::gathers,
+    .links = Links::to_next,
+    .loop =
+        [](const RingProblem&) {
+          return Loop{allgather_forward, allgather_backward};
+        },
+    .accepted = [](const Problem& job) -> std::string {
+      const Index most = job.shape.num_heads_kv;
+      return job.slices() <= most ? "" : fmt::format("allgather:1 to allgather:{}", most);
+    },
+    .layout = [](int, const SchemeNumbers& numbers) { return RankLayout{.slices = numbers[0]}; },
+    .extras = [](const Problem& job) -> std::optional<Extras> {
+      if (job.slices() == 1) return std::nullopt;
+      Extras extras = extras_of_share(job.shape, job.slices());
+      extras.kv = job.world_size - 1;
+      extras.gradients = job.world_size;
+      return extras;
+    },
+    .blocks = [](const Problem&, Bill& bill) { bill.add_gathered_blocks(); }};
 
 }  // namespace ringscope

@@ -6,7 +6,9 @@
 //
 // A block lies in parts (core/problem/needed.h), one for each set of ranks; each is a KV block of its
 // own. Parts that lie beside each other and go to the same rank are one message.
-#include "core/ring/schemes.h"
+#include <fmt/format.h>
+
+#include "core/ring/scheme_table.h"
 
 namespace ringscope {
 
@@ -179,5 +181,23 @@ KvGradient groupcast_backward(Communicator& comm, BlockBackend& backend, const R
                           nullptr);
   return {own, q.rows};
 }
+
+const Scheme kGroupcast{.name = "groupcast",
+                        .parting = Parting::always,
+                        .part_order = PartOrder::by_position,
+                        .loop =
+                            [](const RingProblem&) {
+                              return Loop{groupcast_forward, groupcast_backward};
+                            },
+                        .accepted = [](const Problem& job) -> std::string {
+                          if (job.world_size <= kMostPartedRanks) return "";
+                          return fmt::format("1 to {} ranks", kMostPartedRanks);
+                        },
+                        .extras = [](const Problem& job) -> std::optional<Extras> {
+                          Extras extras = extras_of_share(job.shape, 1);
+                          extras.kv = buffers_of_turns(job.world_size);
+                          extras.gradients = 3;
+                          return extras;
+                        }};
 
 }  // namespace ringscope

@@ -94,7 +94,7 @@ class HeadsMember {
   float* own_gradient(int member) const { return mine_.own_gradient() + own_kv_at(member); }
   // Return the buffer of a gradient that is added to another: the first one behind the sums.
   float* share_to_add(int i = 0) const {
-    const int sums = groups_ > 1 ? 3 * size_ : (problem_.slices > 1 ? 2 : 1) * (size_ - 1);
+    const int sums = groups_ > 1 ? 3 * size_ : (problem_.layout().slices > 1 ? 2 : 1) * (size_ - 1);
     return mine_.extra_gradient(sums + i);
   }
 
@@ -107,7 +107,7 @@ class HeadsMember {
   const RingProblem& problem_;
   RankMemory& mine_;
   int rank_, chunk_;
-  int size_ = problem_.heads_group(), groups_ = problem_.partition.world_size / size_;
+  int size_ = problem_.layout().heads_group, groups_ = problem_.partition.world_size / size_;
 };
 
 // The messages of one pass.
@@ -193,7 +193,7 @@ class GradientsAtHome {
  public:
   GradientsAtHome(BlockBackend& backend, const RingProblem& problem)
       : backend_(backend),
-        in_chunks_(problem.slices > 1),
+        in_chunks_(problem.layout().slices > 1),
         has_come_(static_cast<std::size_t>(problem.params.num_heads_kv), false) {}
 
   // Return where the rank's own share is summed: at its place, or apart.
@@ -243,5 +243,8 @@ class GradientsAtHome {
   std::vector<std::pair<KvGradient, KvGradient>> waiting_;
   bool adds_own_ = false;
 };
+
+// Return what ranks hold besides that exchange heads.
+Extras extras_of_heads(const Problem& job);
 
 }  // namespace ringscope

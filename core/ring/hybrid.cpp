@@ -17,7 +17,10 @@
 //              (none with one group); (U-1) of dQ and of dK and dV in f32
 //
 // Groups of one rank are the flat ring (ring.h).
+#include <fmt/format.h>
+
 #include "core/ring/head_messages.h"
+#include "core/ring/scheme_table.h"
 
 namespace ringscope {
 
@@ -139,5 +142,43 @@ KvGradient hybrid_backward(Communicator& comm, BlockBackend& backend, const Ring
   backend.await(last, Payload::dkv, gradients.take(me, messages, last, sums, finished.back()));
   return {mine.own_gradient(), me.rows(comm.rank())};
 }
+
+Extras extras_of_heads(const Problem& job) {
+  const auto [group, slices, parts] = job.layout();
+  const int groups = job.world_size / group;
+  const int sets = slices > 1 ? 2 : 1;  // of this chunk of the heads and a neighbour's
+  const Index shares = Index{group} * slices;
+  Extras extras = extras_of_share(job.shape, shares);
+  extras.q = extras.states = sets * (group - 1);
+  extras.kv = sets * (group - 1) + group * buffers_of_turns(groups);
+  extras.gradients = (groups == 1 ? sets * (group - 1) : 3 * group) + 1;
+  // Of kv heads that several shares have, what waits to be added.
+  if (slices > 1 && shares > job.shape.num_heads_kv) extras.gradients += group;
+  return extras;
+}
+
+const Scheme kHybrid{
+    .name = "hybrid",
+    .numbers = ":U",
+    .attends_for_others = true,
+    .loop =
+        [](const RingProblem& problem) {
+          return problem.head_shares() > 1 ? Loop{hybrid_forward, hybrid_backward}
+                                           : Loop{ring_forward, ring_backward};
+        },
+    .accepted = [](const Problem& job) -> std::string {
+      if (job.world_size % job.numbers[0] != 0)
+        return fmt::format("hybrid:U with U one of {}", divisors_text(job.world_size));
+      if (job.numbers[0] > job.shape.num_heads)
+        return fmt::format("hybrid:U with U up to {}", job.shape.num_heads);
+      return "";
+    },
+    .layout = [](int,
+                 const SchemeNumbers& numbers) { return RankLayout{.heads_group = numbers[0]}; },
+    .extras = [](const Problem& job) -> std::optional<Extras> {
+      if (job.numbers[0] == 1) return std::nullopt;
+      return extras_of_heads(job);
+    },
+    .multiple = [](const Problem& job) { return job.numbers[0]; }};
 
 }  // namespace ringscope

@@ -63,8 +63,8 @@ LoopCounts count_loop(const Problem& job, int rank, bool with_pairs) {
   RankMemory memory(job, rank, nowhere);
   const RingProblem problem = job.ring_problem();
   CountingSeams seams(job, rank, with_pairs);
-  run_forward(job.scheme, seams, seams, problem, memory);
-  if (job.backward) run_backward(job.scheme, seams, seams, problem, memory);
+  run_forward(seams, seams, problem, memory);
+  if (job.backward) run_backward(seams, seams, problem, memory);
   return std::move(seams.counts);
 }
 

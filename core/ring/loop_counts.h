@@ -20,17 +20,18 @@ struct LoopCounts {
 
 // Return whether the job is a ring or an all-gather of whole blocks, whose counts have closed forms.
 inline bool is_plain(const Problem& job) {
-  return (job.scheme == Scheme::ring && !job.parts_blocks()) ||
-         (job.scheme == Scheme::allgather && job.slices == 1);
+  return (job.scheme->course == Course::steps && !job.parts_blocks()) ||
+         (job.scheme->course == Course::gathers && job.slices() == 1);
 }
 
 // Return whether the loops of all ranks are followed, because they are not turned copies of one and
-// their traffic has no closed form here. Ulysses has one where every rank gets as many heads at once.
+// their traffic has no closed form here. Exchanges of heads have one where every rank gets as many at
+// once.
 inline bool is_followed(const Problem& job) {
-  if (job.scheme == Scheme::ulysses)
-    return job.slices > 1 || job.shape.num_heads % job.world_size != 0 ||
+  if (job.scheme->course == Course::heads)
+    return job.slices() > 1 || job.shape.num_heads % job.world_size != 0 ||
            job.shape.num_heads_kv % job.world_size != 0;
-  return !is_plain(job) && job.scheme != Scheme::two_level;
+  return !is_plain(job) && job.scheme->course != Course::turns;
 }
 
 // Count what `rank` does in both passes (backward if the job says so). Who asks for messages and events

@@ -15,7 +15,10 @@
 //              = 1), C-1 of dQ (f32)
 //
 // R = N is a ring, and C = N gathers all queries.
+#include <fmt/format.h>
+
 #include "core/ring/query_messages.h"
+#include "core/ring/scheme_table.h"
 
 namespace ringscope {
 
@@ -27,7 +30,7 @@ struct Cell {
   const RingProblem& problem;
   RankMemory& mine;
   Pass pass;
-  int rows = problem.grid_rows, columns = comm.world_size() / rows;
+  int rows = problem.numbers[0], columns = comm.world_size() / rows;
 
   int rank() const { return comm.rank(); }
   // Return the rank `k` places to the left in the row, or up in the column; both may be negative.
@@ -179,5 +182,31 @@ KvGradient mesh_backward(Communicator& comm, BlockBackend& backend, const RingPr
   backend.finish_backward(last, cell.queries(0), state(0), sum_here);
   return {mine.own_gradient(), problem.rows(cell.rank())};
 }
+
+const Scheme kMesh{.name = "mesh",
+                   .numbers = ":RxC",
+                   .queries_travel = true,
+                   .attends_for_others = true,
+                   .loop =
+                       [](const RingProblem&) {
+                         return Loop{mesh_forward, mesh_backward};
+                       },
+                   .accepted = [](const Problem& job) -> std::string {
+                     const int n = job.world_size;
+                     const auto [rows, columns] = job.numbers;
+                     if (n % rows == 0 && (columns == 0 || n / rows == columns)) return "";
+                     return fmt::format("mesh:RxC with R one of {} and R x C = {}",
+                                        divisors_text(n), n);
+                   },
+                   .extras = [](const Problem& job) -> std::optional<Extras> {
+                     const int rows = job.numbers[0], columns = job.world_size / rows;
+                     Extras extras = extras_of_share(job.shape, 1);
+                     extras.q = columns - 1;
+                     extras.states = columns > 1 ? columns : 0;
+                     extras.kv = buffers_of_turns(rows);
+                     extras.gradients = (rows > 1 ? 3 : 0) + (columns > 1 ? 1 : 0);
+                     return extras;
+                   },
+                   .multiple = [](const Problem& job) { return job.numbers[0]; }};
 
 }  // namespace ringscope

@@ -7,7 +7,9 @@
 // both ways round (TokenRing).
 //
 // A block's parts are consecutive rows of it, each a KV block of its own: K, then V.
-#include "core/ring/schemes.h"
+#include <fmt/format.h>
+
+#include "core/ring/scheme_table.h"
 
 namespace ringscope {
 
@@ -138,5 +140,40 @@ KvGradient multi_ring_backward(Communicator& comm, BlockBackend& backend,
   backend.finish_backward(last, q, state, gradient_arrived.back());
   return {mine.own_gradient(), q.rows};
 }
+
+namespace {
+
+std::optional<Extras> extras_of_rings(const Problem& job) {
+  Extras extras = extras_of_share(job.shape, 1);
+  extras.kv = job.layout().row_parts * buffers_of_turns(job.world_size);
+  extras.gradients = 3 * job.layout().row_parts;
+  return extras;
+}
+
+Loop loop_of_rings(const RingProblem&) { return {multi_ring_forward, multi_ring_backward}; }
+
+}  // namespace
+
+const Scheme kBidirectional{
+    .name = "bidirectional",
+    .loop = loop_of_rings,
+    .layout = [](int, const SchemeNumbers&) { return RankLayout{.row_parts = 2}; },
+    .extras = extras_of_rings};
+
+const Scheme kMultiRing{
+    .name = "multi-ring",
+    .numbers = ":R",
+    .loop = loop_of_rings,
+    .accepted = [](const Problem& job) -> std::string {
+      const int most = most_rings(job.world_size);
+      if (job.numbers[0] <= most) return "";
+      return fmt::format(
+          "multi-ring:R with R up to {}, as many as there are numbers below {} "
+          "without a divisor in common with it",
+          most, job.world_size);
+    },
+    .layout = [](int, const SchemeNumbers& numbers) { return RankLayout{.row_parts = numbers[0]}; },
+    .extras = extras_of_rings,
+    .rings = [](const Problem& job) { return job.numbers[0]; }};
 
 }  // namespace ringscope

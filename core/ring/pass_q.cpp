@@ -13,6 +13,7 @@
 // query head, H = G, this is less in any dtype if d > 4: a quarter less in f32. With H >= 2 G it is
 // more.
 #include "core/ring/query_messages.h"
+#include "core/ring/scheme_table.h"
 
 namespace ringscope {
 
@@ -99,5 +100,20 @@ KvGradient pass_q_backward(Communicator& comm, BlockBackend& backend, const Ring
                           mine.backward_state(), dq_here);
   return own;
 }
+
+const Scheme kPassQ{.name = "pass-q",
+                    .queries_travel = true,
+                    .attends_for_others = true,
+                    .loop =
+                        [](const RingProblem&) {
+                          return Loop{pass_q_forward, pass_q_backward};
+                        },
+                    .extras = [](const Problem& job) -> std::optional<Extras> {
+                      Extras extras = extras_of_share(job.shape, 1);
+                      extras.q = buffers_of_turns(job.world_size);
+                      extras.states = 3;
+                      extras.gradients = 1;
+                      return extras;
+                    }};
 
 }  // namespace ringscope

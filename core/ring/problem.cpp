@@ -48,133 +48,6 @@ Index pairs_of_share(const AttentionShape& shape, Index pairs, const HeadShare& 
   return pairs * (share.first + share.num_heads) / heads - pairs * share.first / heads;
 }
 
-void set_scheme(Problem& job, std::string_view text) {
-  const auto refuse = [&] {
-    throw InputError(
-        fmt::format("'{}' given; accepted: {}, with numbers of at least 1", text, kSchemeNames));
-  };
-  const auto number = [&](std::string_view digits) {
-    const auto value = parse_number<int>(digits);
-    if (!value || *value < 1) refuse();
-    return *value;
-  };
-  const auto colon = text.find(':');
-  const std::string_view name = text.substr(0, colon);
-  const bool has_number = colon != text.npos;
-  const std::string_view numbers = has_number ? text.substr(colon + 1) : "";
-  job.slices = job.group = job.grid_rows = job.rings = 1;
-  job.grid_columns = 0;
-  const auto set = [&](Scheme scheme, bool takes_number, bool may_lack_it = false) {
-    if (name != name_of(scheme)) return false;
-    if (takes_number ? !has_number && !may_lack_it : has_number) refuse();
-    job.scheme = scheme;
-    return true;
-  };
-  if (set(Scheme::ring, false) || set(Scheme::bidirectional, false) || set(Scheme::pass_q, false) ||
-      set(Scheme::groupcast, false))
-    return;
-  if (set(Scheme::allgather, true, true) || set(Scheme::ulysses, true, true)) {
-    if (has_number) job.slices = number(numbers);
-  } else if (set(Scheme::hybrid, true)) {
-    job.group = number(numbers);
-  } else if (set(Scheme::multi_ring, true)) {
-    job.rings = number(numbers);
-  } else if (set(Scheme::two_level, true)) {
-    job.nodes = number(numbers);
-  } else if (set(Scheme::mesh, true)) {
-    const auto times = numbers.find('x');
-    if (times == numbers.npos) refuse();
-    job.grid_rows = number(numbers.substr(0, times));
-    job.grid_columns = number(numbers.substr(times + 1));
-  } else {
-    refuse();
-  }
-}
-
-namespace {
-
-std::string divisors_text(int n) {
-  std::string text;
-  for (int k = 1; k <= n; ++k)
-    if (n % k == 0) text += (text.empty() ? "" : ", ") + std::to_string(k);
-  return text;
-}
-
-}  // namespace
-
-void check_scheme(const Problem& job) {
-  const AttentionShape& shape = job.shape;
-  const int n = job.world_size;
-  const auto refuse = [&](const std::string& accepted) {
-    throw InputError(fmt::format(
-        "scheme: '{}' given for {} rank{}, {} heads and {} kv heads; accepted: {}",
-        job.scheme_name(), n, n == 1 ? "" : "s", shape.num_heads, shape.num_heads_kv, accepted));
-  };
-  switch (job.scheme) {
-    case Scheme::ring:
-    case Scheme::bidirectional:
-    case Scheme::pass_q:
-      return;
-    case Scheme::groupcast:
-      if (n > kMostPartedRanks) refuse(fmt::format("1 to {} ranks", kMostPartedRanks));
-      return;
-    case Scheme::multi_ring:
-      if (job.rings > most_rings(n))
-        refuse(
-            fmt::format("multi-ring:R with R up to {}, as many as there are numbers below {} "
-                        "without a divisor in common with it",
-                        most_rings(n), n));
-      return;
-    case Scheme::allgather:
-      if (job.slices > shape.num_heads_kv)
-        refuse(fmt::format("allgather:1 to allgather:{}", shape.num_heads_kv));
-      return;
-    case Scheme::ulysses:
-      if (n > shape.num_heads) refuse(fmt::format("1 to {} ranks", shape.num_heads));
-      if (job.slices > shape.num_heads / n)
-        refuse(fmt::format("ulysses:1 to ulysses:{}", shape.num_heads / n));
-      return;
-    case Scheme::hybrid:
-      if (n % job.group != 0) refuse(fmt::format("hybrid:U with U one of {}", divisors_text(n)));
-      if (job.group > shape.num_heads)
-        refuse(fmt::format("hybrid:U with U up to {}", shape.num_heads));
-      return;
-    case Scheme::two_level:
-      if (n % job.nodes != 0) refuse(fmt::format("two-level:M with M one of {}", divisors_text(n)));
-      return;
-    case Scheme::mesh:
-      if (n % job.grid_rows != 0 ||
-          (job.grid_columns != 0 && n / job.grid_rows != job.grid_columns))
-        refuse(fmt::format("mesh:RxC with R one of {} and R x C = {}", divisors_text(n), n));
-  }
-}
-
-std::string Problem::scheme_name() const {
-  const std::string name(name_of(scheme));
-  switch (scheme) {
-    case Scheme::allgather:
-    case Scheme::ulysses:
-      return slices == 1 ? name : fmt::format("{}:{}", name, slices);
-    case Scheme::hybrid:
-      return fmt::format("{}:{}", name, group);
-    case Scheme::multi_ring:
-      return fmt::format("{}:{}", name, rings);
-    case Scheme::two_level:
-      return fmt::format("{}:{}", name, nodes);
-    case Scheme::mesh:
-      return fmt::format("{}:{}x{}", name, grid_rows,
-                         grid_columns != 0 ? grid_columns : world_size / grid_rows);
-    default:
-      return name;
-  }
-}
-
-int RingProblem::head_shares() const {
-  if (partition.world_size == 1) return 1;
-  const bool in_slices = scheme == Scheme::allgather || scheme == Scheme::ulysses;
-  return heads_group() * (in_slices ? slices : 1);
-}
-
 PartedBlocks::PartedBlocks(const Mask& mask, const Partition& partition, PartOrder order) {
   for (int owner = 0; owner < partition.world_size; ++owner) {
     of_owner.push_back(parts_of_block(mask, partition, owner, order));
@@ -201,13 +74,13 @@ Index PartedBlocks::rows(int owner, int hop) const {
 }
 
 bool Problem::parts_blocks() const {
-  if (scheme == Scheme::groupcast) return world_size > 1;
-  return scheme == Scheme::ring && hops == Hops::needed &&
+  if (scheme->parting == Parting::always) return world_size > 1;
+  return scheme->parting == Parting::where_asked && hops == Hops::needed &&
          saves_hops(mask.for_seqlen(shape.seqlen), partition_of_sequence());
 }
 
 int Problem::used_kv_buffers() const {
-  return scheme == Scheme::ring ? std::min(kv_buffers, world_size) : 0;
+  return scheme->course == Course::steps ? std::min(kv_buffers, world_size) : 0;
 }
 
 double Problem::scale() const {
@@ -219,7 +92,7 @@ namespace {
 // Work out the parts of a job's blocks, or return those that were worked out last: all ranks of a run,
 // and all that is predicted of it, ask for the same.
 std::shared_ptr<const PartedBlocks> parted_blocks(const Problem& job, const RingProblem& problem) {
-  using Key = std::tuple<std::string, PartitionKind, const Assignment*, Index, int, Scheme>;
+  using Key = std::tuple<std::string, PartitionKind, const Assignment*, Index, int, PartOrder>;
   struct Kept {
     PartitionSpec deal;  // whose positions the parts point to
     PartedBlocks blocks;
@@ -228,13 +101,11 @@ std::shared_ptr<const PartedBlocks> parted_blocks(const Problem& job, const Ring
   static Key last_key;
   static std::shared_ptr<const PartedBlocks> last;
   Key key{job.mask.identity(), job.partition,  job.partition.assignment(),
-          job.shape.seqlen,    job.world_size, job.scheme};
+          job.shape.seqlen,    job.world_size, job.scheme->part_order};
   const std::lock_guard lock(mutex);
   if (last != nullptr && key == last_key) return last;
   const auto kept = std::make_shared<const Kept>(
-      Kept{job.partition,
-           {problem.mask, problem.partition,
-            job.scheme == Scheme::ring ? PartOrder::farthest_first : PartOrder::by_position}});
+      Kept{job.partition, {problem.mask, problem.partition, job.scheme->part_order}});
   last = std::shared_ptr<const PartedBlocks>(kept, &kept->blocks);
   last_key = std::move(key);
   return last;
@@ -247,11 +118,8 @@ RingProblem Problem::ring_problem() const {
                       mask.for_seqlen(shape.seqlen),
                       partition_of_sequence(),
                       scheme,
-                      nodes,
-                      slices,
-                      group,
-                      grid_rows,
-                      rings};
+                      numbers,
+                      nodes};
   if (parts_blocks()) problem.parted = parted_blocks(*this, problem);
   return problem;
 }

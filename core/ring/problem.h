@@ -1,5 +1,5 @@
-// Defines what is asked for (Problem), the same as every rank knows it (RingProblem), and the
-// schemes by which blocks get around. It says nothing about the machine.
+// Defines what is asked for (Problem), and the same as every rank knows it (RingProblem). It says nothing
+// about the machine.
 #pragma once
 
 #include <memory>
@@ -16,44 +16,10 @@
 #include "core/problem/region.h"
 #include "core/problem/shape.h"
 #include "core/ring/faults.h"
+#include "core/ring/scheme.h"
 #include "core/trace/event.h"
 
 namespace ringscope {
-
-// ring and allgather are those of core/ring/ring.h. ulysses exchanges sequence shares for head
-// shares and back, by two all-to-alls per pass (S3, related work; S1, part one, 7.2 calls its ring
-// an all-to-all, but a ring is point-to-point), and hybrid does so in groups that form a ring. In
-// two_level, every step of a ring of nodes is a ring of the ranks inside each node. The heads of the
-// files in core/ring say what each scheme moves.
-enum class Scheme {
-  ring,
-  allgather,
-  ulysses,
-  two_level,
-  hybrid,
-  bidirectional,
-  pass_q,
-  mesh,
-  multi_ring,
-  groupcast
-};
-
-// The schemes that need no number, which plans and simulations compare, and those whose hops all go
-// to the next rank.
-inline constexpr Scheme kAllSchemes[] = {Scheme::ring, Scheme::allgather, Scheme::ulysses};
-inline constexpr Scheme kRunSchemes[] = {Scheme::ring, Scheme::allgather};
-
-// The names that the program accepts.
-inline constexpr char kSchemeNames[] =
-    "ring|bidirectional|multi-ring:R|pass-q|allgather[:SLICES]|ulysses[:CHUNKS]|hybrid:U|"
-    "two-level:M|mesh:RxC|groupcast";
-
-constexpr std::string_view name_of(Scheme scheme) {
-  constexpr std::string_view names[] = {"ring",       "allgather",     "ulysses", "two-level",
-                                        "hybrid",     "bidirectional", "pass-q",  "mesh",
-                                        "multi-ring", "groupcast"};
-  return names[static_cast<int>(scheme)];
-}
 
 // Return the stride of ring `ring` of a multi-ring on n ranks, of at most most_rings(n): the numbers
 // below n without a divisor in common with it, 1, n - 1, the next one, n minus that, and so on.
@@ -72,16 +38,6 @@ Index pairs_of_share(const AttentionShape& shape, Index pairs, const HeadShare& 
 // ---
 // One attention problem on a ring. It is the same on all ranks and enough to compute any rank's
 // rows, regions and message sizes, so none of that is ever sent.
-
-// Return of n ranks how many exchange heads, and in how many parts each rank's rows of K and V travel:
-// 1 in schemes that do neither.
-constexpr int heads_group_of(Scheme scheme, int n, int group) {
-  return scheme == Scheme::ulysses ? n : scheme == Scheme::hybrid ? group : 1;
-}
-constexpr int row_parts_of(Scheme scheme, int n, int rings) {
-  if (n == 1) return 1;
-  return scheme == Scheme::bidirectional ? 2 : scheme == Scheme::multi_ring ? rings : 1;
-}
 
 // What a block's hops carry in a ring: all of it, or the rows that a rank further on still needs.
 enum class Hops { all, needed };
@@ -106,18 +62,18 @@ struct RingProblem {
   AttentionParams params;
   Mask mask;
   Partition partition;
-  Scheme scheme = Scheme::ring;
-  int nodes = 1;                                         // two_level
-  int slices = 1, group = 1, grid_rows = 1, rings = 1;   // as in Problem
+  const Scheme* scheme = default_scheme();
+  SchemeNumbers numbers = {1, 0};                        // as in Problem
+  int nodes = 1;                                         // as in Problem
   std::shared_ptr<const PartedBlocks> parted = nullptr;  // null: blocks are sent whole
 
-  int heads_group() const { return heads_group_of(scheme, partition.world_size, group); }
+  RankLayout layout() const { return layout_of(*scheme, partition.world_size, numbers); }
   // Return in how many shares of the heads a rank's tensors lie, one share after the other.
-  int head_shares() const;
+  int head_shares() const { return layout().head_shares(); }
   HeadShare heads_of(int share) const { return share_of_heads(params, head_shares(), share); }
 
   // Return in how many parts of the rows a rank's K and V lie, one part after the other.
-  int row_parts() const { return row_parts_of(scheme, partition.world_size, rings); }
+  int row_parts() const { return layout().row_parts; }
 
   Index rows(int rank) const { return partition.rows_of(rank).size(); }
   // Return what `rank`'s queries may attend of `owner`'s keys.
@@ -141,10 +97,7 @@ struct RingProblem {
     return partition.world_size * row_parts() * head_shares();
   }
   // Return whether a rank attends for other ranks' queries as well as its own.
-  bool attends_for_others() const {
-    return partition.world_size > 1 && (scheme == Scheme::pass_q || scheme == Scheme::mesh ||
-                                        scheme == Scheme::hybrid || scheme == Scheme::ulysses);
-  }
+  bool attends_for_others() const { return partition.world_size > 1 && scheme->attends_for_others; }
 };
 
 // --- A Problem says what to compute and how it is distributed. Runs, plans and simulations all
@@ -157,24 +110,20 @@ struct Problem {
   MaskSpec mask = {};
   PartitionSpec partition = {};  // dealt out before it is used, if it is not a fixed one
   int world_size = 1;
-  Scheme scheme = Scheme::ring;
-  Hops hops = Hops::all;  // ring
+  const Scheme* scheme = default_scheme();
+  SchemeNumbers numbers = {1, 0};  // of the scheme; the second is 0 if it was not given
+  Hops hops = Hops::all;           // where the scheme asks for them
   bool backward = false;
-  int kv_buffers = 2;  // ring only: buffers that KV blocks rotate through; > 2 let ranks run ahead
-  int nodes = 1;       // two_level: each has world_size / nodes ranks
-  int slices = 1;      // allgather, ulysses: shares of the heads that travel one after the other
-  int group = 1;       // hybrid: ranks that exchange heads
-  int rings = 1;       // multi_ring
-  int grid_rows = 1;   // mesh: of world_size / grid_rows ranks each, which is
-  int grid_columns = 0;             // this if it was given
-  Index layers = 1;                 // the bill of a backward pass keeps the forward state of each
+  int kv_buffers = 2;  // that KV blocks rotate through, where they do; > 2 let ranks run ahead
+  int nodes = 1;       // of the machine: each has world_size / nodes ranks
+  Index layers = 1;    // the bill of a backward pass keeps the forward state of each
   std::vector<double> speeds = {};  // of the ranks, for which a searched partition is dealt out;
                                     // empty: all alike
 
   double timeout_s = 60;  // seconds without a sign of life or progress (core/run/watchdog.h)
   std::optional<Injection> injection = std::nullopt;  // a deliberate fault
 
-  // Return the KV buffers that a rank really has: at most world_size, and 0 in an all-gather.
+  // Return the KV buffers that blocks rotate through: at most world_size, and 0 where they don't.
   int used_kv_buffers() const;
   // Return whether blocks travel in parts: in a group cast, and in a ring with `needed` hops that are
   // worth it.
@@ -182,8 +131,15 @@ struct Problem {
   double scale() const;  // softmax_scale, or its default
   // Return the scheme with its numbers, as set_scheme() reads it.
   std::string scheme_name() const;
-  int heads_group() const { return heads_group_of(scheme, world_size, group); }
-  int row_parts() const { return row_parts_of(scheme, world_size, rings); }
+  RankLayout layout() const { return layout_of(*scheme, world_size, numbers); }
+  // Return in how many slices the scheme's numbers have heads travel, also for one rank.
+  int slices() const { return scheme->layout ? scheme->layout(world_size, numbers).slices : 1; }
+  // Return around how many rings a rank sends at once, 0 in schemes without a number of them.
+  int rings() const { return scheme->rings != nullptr ? scheme->rings(*this) : 0; }
+  // Return whether KV blocks rotate through buffers, so that ranks may run ahead of each other.
+  bool rotates_blocks() const {
+    return scheme->course == Course::steps || scheme->course == Course::turns;
+  }
   Partition partition_of_sequence() const { return partition.of(shape.seqlen, world_size); }
   // Deal the positions out as the partition says; a searched one waits for its search. Throw
   // InputError as PartitionSpec::deal_out.
@@ -196,7 +152,7 @@ struct Problem {
   double storage_bytes() const { return bytes_of(dtype); }  // of a value of Q, K, V
 };
 
-// Set the job's scheme and its numbers from `text`, one of kSchemeNames; mesh:RxC also asks for a
+// Set the job's scheme and its numbers from `text`, one of scheme_names(); mesh:RxC also asks for a
 // world_size of R C, which check_scheme() compares. Throw InputError.
 void set_scheme(Problem& job, std::string_view text);
 

@@ -9,10 +9,6 @@ namespace ringscope {
 inline void read_value(DType& to, std::string_view text, const MemberRow&) {
   to = parse_dtype(text);
 }
-// A scheme that needs no number.
-inline void read_value(Scheme& to, std::string_view text, const MemberRow&) {
-  to = parse_name(text, kAllSchemes);
-}
 inline void read_value(Hops& to, std::string_view text, const MemberRow&) {
   to = parse_name(text, kAllHops);
 }

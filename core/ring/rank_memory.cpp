@@ -13,228 +13,128 @@ using Kind = MemoryPart::Kind;
 
 constexpr int kStatisticsBytes = 4 + 8 + 4;  // row_max and lse are f32, row_sum is f64
 
-// What a rank holds besides its own tensors: slots for queries and their dO and delta; slots for
-// states and dQ; buffers for blocks of K and V and for their gradients. A slot has room for
-// max_rows rows of `heads` heads, a buffer for extra_kv_rows() rows of `kv_heads` kv heads.
-struct Extras {
-  int q = 0, states = 0, kv = 0, gradients = 0;
-  Index heads = 0, kv_heads = 0;
-};
-
-bool has_extras(const Problem& job) {
-  if (job.world_size == 1) return false;
-  switch (job.scheme) {
-    case Scheme::ring:
-    case Scheme::two_level:
-      return false;
-    case Scheme::allgather:
-      return job.slices > 1;
-    case Scheme::hybrid:
-      return job.group > 1;
-    default:
-      return true;
-  }
-}
-
-Extras extras_of(const Problem& job) {
-  const AttentionShape& s = job.shape;
-  const int n = job.world_size;
-  const auto turns = [](int steps) { return std::min(steps - 1, 2); };  // after the own block's
-  Extras x{.heads = s.num_heads, .kv_heads = s.num_heads_kv};
-  // The largest share: the first where whole kv heads are shared out, otherwise one of a kv head with
-  // the fewest members.
-  const auto share_heads = [&](Index shares) {
-    x.kv_heads = ceil_div(s.num_heads_kv, shares);
-    x.heads = shares <= s.num_heads_kv
-                  ? x.kv_heads * s.group_size()
-                  : ceil_div(s.group_size(), max_of(shares / s.num_heads_kv, 1));
-  };
-  switch (job.scheme) {
-    case Scheme::ulysses:
-    case Scheme::hybrid: {
-      const int group = job.heads_group(), groups = n / group;
-      const int sets = job.slices > 1 ? 2 : 1;  // of this chunk of the heads and a neighbour's
-      const Index shares = Index{group} * job.slices;
-      share_heads(shares);
-      x.q = x.states = sets * (group - 1);
-      x.kv = sets * (group - 1) + group * turns(groups);
-      x.gradients = (groups == 1 ? sets * (group - 1) : 3 * group) + 1;
-      // Of kv heads that several shares have, what waits to be added.
-      if (job.slices > 1 && shares > s.num_heads_kv) x.gradients += group;
-      break;
-    }
-    case Scheme::allgather:
-      share_heads(job.slices);
-      x.kv = n - 1;
-      x.gradients = n;
-      break;
-    case Scheme::bidirectional:
-    case Scheme::multi_ring:
-      x.kv = job.row_parts() * turns(n);
-      x.gradients = 3 * job.row_parts();
-      break;
-    case Scheme::groupcast:
-      x.kv = turns(n);
-      x.gradients = 3;
-      break;
-    case Scheme::pass_q:
-      x.q = turns(n);
-      x.states = 3;
-      x.gradients = 1;
-      break;
-    case Scheme::mesh: {
-      const int rows = job.grid_rows, columns = n / rows;
-      x.q = columns - 1;
-      x.states = columns > 1 ? columns : 0;
-      x.kv = turns(rows);
-      x.gradients = (rows > 1 ? 3 : 0) + (columns > 1 ? 1 : 0);
-      break;
-    }
-    default:
-      break;
-  }
-  return x;
+// Return what the scheme holds besides; none where ranks hold their own tensors and a ring's buffers.
+std::optional<Extras> extras_of(const Problem& job) {
+  if (job.world_size == 1 || job.scheme->extras == nullptr) return std::nullopt;
+  return job.scheme->extras(job);
 }
 
 Index extra_kv_rows(const Problem& job) {
   const Index rows = job.partition_of_sequence().max_rows();
   // The largest part of a block that is cut at even rows.
-  const int parts = job.row_parts();
+  const int parts = job.layout().row_parts;
   return parts > 1 ? min_of(rows, rows / parts + 2) : rows;
 }
 
-// Collects the parts of a bill.
-class Bill {
- public:
-  Bill(const Problem& job, double rows)
-      : job_(job), rows_(rows), e_(job.storage_bytes()), block_(block_values(job.max_rows())) {}
-
-  std::vector<MemoryPart> parts() {
-    const Extras extras = has_extras(job_) ? extras_of(job_) : Extras{};
-    add_query_side(extras);
-    if (has_extras(job_)) {
-      add_blocks_and_extras(extras);
-    } else if (job_.scheme == Scheme::allgather) {
-      add_gathered_blocks();
-    } else if (job_.scheme == Scheme::two_level && job_.nodes > 1 && job_.ranks_a_node() > 1) {
-      add_two_level_blocks();
-    } else {
-      add_ring_blocks();
-    }
-    if (job_.backward)
-      // What other layers keep for their backward pass: Q, K, V, O as stored, row_max, row_sum.
-      add(Kind::other, "other layers' Q, K, V, O",
-          static_cast<double>(job_.layers - 1) *
-              ((2 * query_values(job_.shape, rows_) + block_values(rows_)) * e_ +
-               12 * row_values(job_.shape, rows_)),
-          "(L-1) (2 b c d (H+G) e + 12 b c H)");
-    add(Kind::other, "tile scratch",
-        static_cast<double>(BlockwiseScratch::bytes(job_.shape.head_dim, job_.backward)),
-        "tiles of 48 x 256, whatever c");
-    return std::move(parts_);
-  }
-
- private:
-  // Return the number of values in K and V of `rows` rows.
-  double block_values(double rows) const { return 2 * kv_values(job_.shape, rows); }
-
-  void add(Kind kind, std::string name, double bytes, std::string formula, int buffers = 1,
-           bool is_by_owner = false) {
-    parts_.push_back({kind, std::move(name), bytes, std::move(formula), buffers, is_by_owner});
-  }
-  // Add a number of buffers of one size; the formula is that of one of them.
-  void add_buffers(Kind kind, std::string name, int count, double bytes, const char* formula) {
-    add(kind, std::move(name), count * bytes, fmt::format("{} x {}", count, formula), count);
-  }
-
-  // Add Q, output and row statistics of the rank's rows and, behind them, of slots for queries from
-  // elsewhere; with backward also dO, dQ and delta.
-  void add_query_side(const Extras& x) {
-    const auto d = static_cast<double>(job_.shape.head_dim);
-    const double own_rows = row_values(job_.shape, rows_);
-    const double slot_rows = static_cast<double>(job_.shape.batch * x.heads) * job_.max_rows();
-    const auto add_rows = [&](Kind kind, const char* name, int slots, double bytes_of_row,
-                              const char* unit) {
-      add(kind, name, (own_rows + slots * slot_rows) * bytes_of_row,
-          slots == 0 ? fmt::format("b c H {}", unit)
-                     : fmt::format("(b c H + {} b c {}) {}", slots, x.heads, unit));
-    };
-    add_rows(Kind::q, "Q", x.q, d * e_, "d e");
-    add_rows(Kind::out_accum, "output, f32", x.states, d * 4, "4 d");
-    add_rows(Kind::statistics, "row statistics", x.states, kStatisticsBytes, "16");
-    if (!job_.backward) return;
-    add_rows(Kind::dout, "dO", x.q, d * e_, "d e");
-    add_rows(Kind::dq, "dQ, f32", x.states, d * 4, "4 d");
-    add_rows(Kind::delta, "row sums of dO O", x.q, 4, "4");
-  }
-
-  void add_ring_blocks() {
-    const int n = job_.world_size;
-    // Blocks of different owners share a buffer, so each buffer has room for the largest.
-    const int turns = std::min(n, job_.kv_buffers);  // buffers that blocks rotate through
-    const int buffers = job_.backward && turns < n ? turns + 1 : turns;
-    const char* const own = job_.backward && n > 2 ? "own, " : "";
-    add_buffers(Kind::kv,
-                buffers == 1 ? "KV block" : fmt::format("KV blocks: {}current, incoming", own),
-                buffers, block_ * e_, "2 b c d G e");
-    if (!job_.backward) return;
-    const bool in_parts = job_.parts_blocks();
-    add_buffers(Kind::gradients,
-                n == 1     ? "dK, dV, f32"
-                : in_parts ? "dK, dV, f32: own, summed, sent, incoming, returned"
-                           : "dK, dV, f32: summed, sent, incoming",
-                n == 1     ? 1
-                : in_parts ? 5
-                           : 3,
-                block_ * 4, "8 b c d G");
-  }
-
-  // Each level has its own buffers, because a block from the previous node stays for a whole turn
-  // around the node. Its gradient sum waits for that turn to end and travels during the next one.
-  void add_two_level_blocks() {
-    const int turns = std::min(job_.nodes, job_.kv_buffers);
-    const int between = job_.backward && turns < job_.nodes ? turns + 1 : turns;
-    const int inside = std::min(job_.nodes * (job_.ranks_a_node() - 1), job_.kv_buffers);
-    add_buffers(Kind::kv, "KV blocks between nodes", between, block_ * e_, "2 b c d G e");
-    add_buffers(Kind::kv_inside, "KV blocks inside a node", inside, block_ * e_, "2 b c d G e");
-    if (!job_.backward) return;
-    add_buffers(Kind::gradients, "dK, dV, f32: summed, sent, incoming", 3, block_ * 4, "8 b c d G");
-    add_buffers(Kind::gradients, "dK, dV, f32, between nodes", 2, block_ * 4, "8 b c d G");
-  }
-
-  void add_gathered_blocks() {
-    const int n = job_.world_size;
-    const double all = block_values(static_cast<double>(job_.shape.seqlen));
-    add(Kind::kv, "KV blocks of all ranks", all * e_, "2 b S d G e", n, true);
-    if (!job_.backward) return;
-    add(Kind::gradients, "dK, dV of all ranks, f32", all * 4, "8 b S d G", n, true);
-    if (n > 1) add(Kind::gradients, "incoming dK, dV, f32", block_ * 4, "8 b c d G");
-  }
-
-  // Add the rank's own block and buffers for those from elsewhere.
-  void add_blocks_and_extras(const Extras& x) {
-    const double extra = 2 * static_cast<double>(job_.shape.batch * x.kv_heads *
-                                                 extra_kv_rows(job_) * job_.shape.head_dim);
-    const std::string formula = fmt::format("b {} d {}", extra_kv_rows(job_), x.kv_heads);
-    add(Kind::kv, "own KV block", block_ * e_, "2 b c d G e");
-    if (x.kv > 0)
-      add_buffers(Kind::kv_inside, "KV blocks from elsewhere", x.kv, extra * e_,
-                  ("2 " + formula + " e").c_str());
-    if (!job_.backward) return;
-    add(Kind::gradients, "own dK, dV, f32", block_ * 4, "8 b c d G");
-    if (x.gradients > 0)
-      add_buffers(Kind::gradients, "dK, dV, f32: summed, sent, incoming, one share", x.gradients,
-                  extra * 4, ("8 " + formula).c_str());
-  }
-
-  const Problem& job_;
-  double rows_;
-  double e_;      // bytes of a stored value
-  double block_;  // values of the largest KV block
-  std::vector<MemoryPart> parts_;
-};
-
 }  // namespace
+
+Bill::Bill(const Problem& job, double rows)
+    : job_(job), rows_(rows), e_(job.storage_bytes()), block_(block_values(job.max_rows())) {}
+
+std::vector<MemoryPart> Bill::parts() {
+  const std::optional<Extras> extras = extras_of(job_);
+  add_query_side(extras.value_or(Extras{}));
+  if (extras) {
+    add_blocks_and_extras(*extras);
+  } else if (job_.scheme->blocks != nullptr) {
+    job_.scheme->blocks(job_, *this);
+  } else {
+    add_ring_blocks();
+  }
+  if (job_.backward)
+    // What other layers keep for their backward pass: Q, K, V, O as stored, row_max, row_sum.
+    add(Kind::other, "other layers' Q, K, V, O",
+        static_cast<double>(job_.layers - 1) *
+            ((2 * query_values(job_.shape, rows_) + block_values(rows_)) * e_ +
+             12 * row_values(job_.shape, rows_)),
+        "(L-1) (2 b c d (H+G) e + 12 b c H)");
+  add(Kind::other, "tile scratch",
+      static_cast<double>(BlockwiseScratch::bytes(job_.shape.head_dim, job_.backward)),
+      "tiles of 48 x 256, whatever c");
+  return std::move(parts_);
+}
+
+double Bill::block_values(double rows) const { return 2 * kv_values(job_.shape, rows); }
+
+void Bill::add(Kind kind, std::string name, double bytes, std::string formula, int buffers,
+               bool is_by_owner) {
+  parts_.push_back({kind, std::move(name), bytes, std::move(formula), buffers, is_by_owner});
+}
+
+void Bill::add_buffers(Kind kind, std::string name, int count, double bytes, const char* formula) {
+  add(kind, std::move(name), count * bytes, fmt::format("{} x {}", count, formula), count);
+}
+
+void Bill::add_blocks(Kind kind, std::string name, int count) {
+  add_buffers(kind, std::move(name), count, block_ * e_, "2 b c d G e");
+}
+
+void Bill::add_gradients(std::string name, int count) {
+  add_buffers(Kind::gradients, std::move(name), count, block_ * 4, "8 b c d G");
+}
+
+// Add Q, output and row statistics of the rank's rows and, behind them, of slots for queries from
+// elsewhere; with backward also dO, dQ and delta.
+void Bill::add_query_side(const Extras& x) {
+  const auto d = static_cast<double>(job_.shape.head_dim);
+  const double own_rows = row_values(job_.shape, rows_);
+  const double slot_rows = static_cast<double>(job_.shape.batch * x.heads) * job_.max_rows();
+  const auto add_rows = [&](Kind kind, const char* name, int slots, double bytes_of_row,
+                            const char* unit) {
+    add(kind, name, (own_rows + slots * slot_rows) * bytes_of_row,
+        slots == 0 ? fmt::format("b c H {}", unit)
+                   : fmt::format("(b c H + {} b c {}) {}", slots, x.heads, unit));
+  };
+  add_rows(Kind::q, "Q", x.q, d * e_, "d e");
+  add_rows(Kind::out_accum, "output, f32", x.states, d * 4, "4 d");
+  add_rows(Kind::statistics, "row statistics", x.states, kStatisticsBytes, "16");
+  if (!job_.backward) return;
+  add_rows(Kind::dout, "dO", x.q, d * e_, "d e");
+  add_rows(Kind::dq, "dQ, f32", x.states, d * 4, "4 d");
+  add_rows(Kind::delta, "row sums of dO O", x.q, 4, "4");
+}
+
+void Bill::add_ring_blocks() {
+  const int n = job_.world_size;
+  // Blocks of different owners share a buffer, so each buffer has room for the largest.
+  const int turns = std::min(n, job_.kv_buffers);  // buffers that blocks rotate through
+  const int buffers = job_.backward && turns < n ? turns + 1 : turns;
+  const char* const own = job_.backward && n > 2 ? "own, " : "";
+  add_blocks(Kind::kv,
+             buffers == 1 ? "KV block" : fmt::format("KV blocks: {}current, incoming", own),
+             buffers);
+  if (!job_.backward) return;
+  if (n == 1) return add_gradients("dK, dV, f32", 1);
+  const bool in_parts = job_.parts_blocks();
+  add_gradients(in_parts ? "dK, dV, f32: own, summed, sent, incoming, returned"
+                         : "dK, dV, f32: summed, sent, incoming",
+                in_parts ? 5 : 3);
+}
+
+void Bill::add_gathered_blocks() {
+  const int n = job_.world_size;
+  const double all = block_values(static_cast<double>(job_.shape.seqlen));
+  add(Kind::kv, "KV blocks of all ranks", all * e_, "2 b S d G e", n, true);
+  if (!job_.backward) return;
+  add(Kind::gradients, "dK, dV of all ranks, f32", all * 4, "8 b S d G", n, true);
+  if (n > 1) add(Kind::gradients, "incoming dK, dV, f32", block_ * 4, "8 b c d G");
+}
+
+// Add the rank's own block and buffers for those from elsewhere.
+void Bill::add_blocks_and_extras(const Extras& x) {
+  const double extra = 2 * static_cast<double>(job_.shape.batch * x.kv_heads * extra_kv_rows(job_) *
+                                               job_.shape.head_dim);
+  const std::string formula = fmt::format("b {} d {}", extra_kv_rows(job_), x.kv_heads);
+  add(Kind::kv, "own KV block", block_ * e_, "2 b c d G e");
+  if (x.kv > 0)
+    add_buffers(Kind::kv_inside, "KV blocks from elsewhere", x.kv, extra * e_,
+                ("2 " + formula + " e").c_str());
+  if (!job_.backward) return;
+  add(Kind::gradients, "own dK, dV, f32", block_ * 4, "8 b c d G");
+  if (x.gradients > 0)
+    add_buffers(Kind::gradients, "dK, dV, f32: summed, sent, incoming, one share", x.gradients,
+                extra * 4, ("8 " + formula).c_str());
+}
 
 std::vector<MemoryPart> memory_parts(const Problem& job, double rows) {
   std::vector<MemoryPart> parts = Bill(job, rows).parts();
@@ -252,17 +152,15 @@ RankMemory::RankMemory(const Problem& problem, int rank, MemorySpace& space)
     : meter_(space),
       rank_(rank),
       rows_(problem.rows(rank)),
-      scheme_(problem.scheme),
       backward_(problem.backward),
       kv_buffers_(std::min(problem.kv_buffers, problem.world_size)),
-      ranks_per_node_(problem.scheme == Scheme::two_level ? problem.ranks_a_node()
-                                                          : problem.world_size),
+      ranks_per_node_(problem.scheme->course == Course::turns ? problem.ranks_a_node()
+                                                              : problem.world_size),
       own_rows_of_heads_(row_values(problem.shape, rows_)),
       head_dim_(problem.shape.head_dim),
       storage_bytes_(bytes_of(problem.dtype)) {
-  if (has_extras(problem))
-    slot_rows_ =
-        problem.shape.batch * extras_of(problem).heads * problem.partition_of_sequence().max_rows();
+  if (const std::optional<Extras> extras = extras_of(problem))
+    slot_rows_ = problem.shape.batch * extras->heads * problem.partition_of_sequence().max_rows();
   const auto allocate = [&]<class T>(Buffer<T>& buffer, double bytes) {
     if (!(bytes < 0x1p63)) throw std::bad_alloc();
     buffer = {&meter_, static_cast<Index>(bytes) / static_cast<Index>(sizeof(T))};
@@ -287,7 +185,7 @@ RankMemory::RankMemory(const Problem& problem, int rank, MemorySpace& space)
     if (kind == Kind::dout) allocate(dout, part.bytes);
     if (kind == Kind::dq) allocate(dq, part.bytes);
     if (kind == Kind::delta) allocate(delta, part.bytes);
-    if (kind == Kind::kv) allocate_all(kv_, part);
+    if (kind == Kind::kv) has_all_owners_ = part.is_by_owner, allocate_all(kv_, part);
     if (kind == Kind::kv_inside) allocate_all(kv_inside_, part);
     if (kind == Kind::gradients) allocate_all(gradients_, part);
   }
@@ -299,9 +197,7 @@ Index RankMemory::predicted_bytes(const Problem& problem, int rank) {
   return static_cast<Index>(total_bytes(parts));
 }
 
-std::byte* RankMemory::own_kv() {
-  return scheme_ == Scheme::allgather && kv_inside_.empty() ? kv_of_owner(rank_) : kv_at_step(0);
-}
+std::byte* RankMemory::own_kv() { return has_all_owners_ ? kv_of_owner(rank_) : kv_at_step(0); }
 
 std::byte* RankMemory::kv_at_step(int step) {
   // With backward, buffer 0 keeps the own block, and the later blocks rotate through the others.

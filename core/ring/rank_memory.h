@@ -41,12 +41,43 @@ inline constexpr const char* kMemoryLetters =
 //   ring           KV buffers that the blocks rotate through: 2, current and incoming, or more;
 //                  with backward also the rank's own block, kept for its second trip
 //   all-gather     KV blocks of all owners
-//   others         the rank's own blocks, and what extras_of() in the .cpp counts
+//   others         the rank's own blocks, and what the scheme's extras count
 //   with backward  dO, dQ, delta; f32 gradients of KV blocks: being summed, being sent, incoming
 //                  (all-gather: those of all owners, and the incoming one)
 std::vector<MemoryPart> memory_parts(const Problem& job, double rows);
 
 double total_bytes(const std::vector<MemoryPart>& parts);
+
+// Collects the parts of a bill.
+class Bill {
+ public:
+  Bill(const Problem& job, double rows);
+  std::vector<MemoryPart> parts();
+
+  // What schemes add: buffers for as many of the largest KV blocks, and for their gradients; those of a
+  // ring; and a place for every owner's block.
+  void add_blocks(MemoryPart::Kind kind, std::string name, int count);
+  void add_gradients(std::string name, int count);
+  void add_ring_blocks();
+  void add_gathered_blocks();
+
+ private:
+  // Return the number of values in K and V of `rows` rows.
+  double block_values(double rows) const;
+  void add(MemoryPart::Kind kind, std::string name, double bytes, std::string formula,
+           int buffers = 1, bool is_by_owner = false);
+  // Add a number of buffers of one size; the formula is that of one of them.
+  void add_buffers(MemoryPart::Kind kind, std::string name, int count, double bytes,
+                   const char* formula);
+  void add_query_side(const Extras& extras);
+  void add_blocks_and_extras(const Extras& extras);
+
+  const Problem& job_;
+  double rows_;
+  double e_;      // bytes of a stored value
+  double block_;  // values of the largest KV block
+  std::vector<MemoryPart> parts_;
+};
 
 class RankMemory {
   MemoryMeter meter_;  // outlives the buffers below
@@ -79,7 +110,7 @@ class RankMemory {
     return kv_inside_.empty() ? gradients_.back().data() : gradients_[2].data();
   }
 
-  // --- What the other schemes hold (extras_of() in the .cpp). Positions in the query side's buffers
+  // --- What the other schemes hold (Scheme::extras). Positions in the query side's buffers
   // count rows of heads. Slot 0 begins where the rank's own queries do, the others hold queries that
   // came from elsewhere.
   Index slot(int i) const { return i == 0 ? 0 : own_rows_of_heads_ + (i - 1) * slot_rows_; }
@@ -115,8 +146,7 @@ class RankMemory {
  private:
   int rank_;
   Index rows_;
-  Scheme scheme_;
-  bool backward_;
+  bool backward_, has_all_owners_ = false;
   int kv_buffers_, ranks_per_node_;
   Index own_rows_of_heads_, slot_rows_ = 0, head_dim_, storage_bytes_;
   std::vector<Buffer<std::byte>> kv_, kv_inside_;  // kv_inside_: those inside a node (two-level)

@@ -43,34 +43,11 @@ class NamingBackend : public ForwardingBackend {
   int rank_, last_step_;
 };
 
-// Return the loop of a scheme. One rank alone, or one level of two, is the flat ring.
-Loop loop_of(Scheme scheme, const RingProblem& problem) {
-  constexpr Loop ring{ring_forward, ring_backward};
-  const int n = problem.partition.world_size;
-  if (scheme == Scheme::allgather) return {allgather_forward, allgather_backward};
-  if (n == 1) return ring;
-  if (scheme == Scheme::ring && problem.parted) return {needed_forward, needed_backward};
-  switch (scheme) {
-    case Scheme::two_level:
-      return problem.nodes > 1 && problem.nodes < n ? Loop{two_level_forward, two_level_backward}
-                                                    : ring;
-    case Scheme::ulysses:
-      if (problem.slices > 1) return {ulysses_chunks_forward, ulysses_chunks_backward};
-      return {hybrid_forward, hybrid_backward};
-    case Scheme::hybrid:
-      return problem.head_shares() > 1 ? Loop{hybrid_forward, hybrid_backward} : ring;
-    case Scheme::bidirectional:
-    case Scheme::multi_ring:
-      return {multi_ring_forward, multi_ring_backward};
-    case Scheme::groupcast:
-      return {groupcast_forward, groupcast_backward};
-    case Scheme::pass_q:
-      return {pass_q_forward, pass_q_backward};
-    case Scheme::mesh:
-      return {mesh_forward, mesh_backward};
-    default:
-      return flat_ring();
-  }
+// Return the loop of a problem. One rank alone is the flat ring, unless it gathers.
+Loop loop_of(const RingProblem& problem) {
+  if (problem.partition.world_size == 1 && problem.scheme->course != Course::gathers)
+    return {ring_forward, ring_backward};
+  return problem.scheme->loop(problem);
 }
 
 }  // namespace
@@ -80,18 +57,18 @@ Loop& flat_ring() {
   return loop;
 }
 
-void run_forward(Scheme scheme, Communicator& comm, BlockBackend& backend,
-                 const RingProblem& problem, RankMemory& mine) {
+void run_forward(Communicator& comm, BlockBackend& backend, const RingProblem& problem,
+                 RankMemory& mine) {
   NamingCommunicator hops(comm);
   NamingBackend blocks(backend, comm);
-  loop_of(scheme, problem).forward(hops, blocks, problem, mine);
+  loop_of(problem).forward(hops, blocks, problem, mine);
 }
 
-KvGradient run_backward(Scheme scheme, Communicator& comm, BlockBackend& backend,
-                        const RingProblem& problem, RankMemory& mine) {
+KvGradient run_backward(Communicator& comm, BlockBackend& backend, const RingProblem& problem,
+                        RankMemory& mine) {
   NamingCommunicator hops(comm);
   NamingBackend blocks(backend, comm);
-  return loop_of(scheme, problem).backward(hops, blocks, problem, mine);
+  return loop_of(problem).backward(hops, blocks, problem, mine);
 }
 
 namespace {

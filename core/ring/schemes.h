@@ -1,6 +1,5 @@
-// Declares the schemes, each of which is a loop over the two seams, and runs one by its name.
-// ring.h has the ring. A new scheme is a loop in a file of its own, its extra memory in
-// rank_memory.cpp and a line in schemes.cpp.
+// Declares the loops of the schemes, each over the two seams, and runs that of a problem. ring.h has the
+// ring's.
 #pragma once
 
 #include "core/ring/ring.h"
@@ -58,10 +57,10 @@ inline Exchange without_empty_halves(Exchange hop) {
   return hop;
 }
 
-// Run one pass by the loop of `scheme`. Throw RunError, which names rank and step.
-void run_forward(Scheme scheme, Communicator& comm, BlockBackend& backend,
-                 const RingProblem& problem, RankMemory& mine);
-KvGradient run_backward(Scheme scheme, Communicator& comm, BlockBackend& backend,
-                        const RingProblem& problem, RankMemory& mine);
+// Run one pass by the loop of the problem's scheme. Throw RunError, which names rank and step.
+void run_forward(Communicator& comm, BlockBackend& backend, const RingProblem& problem,
+                 RankMemory& mine);
+KvGradient run_backward(Communicator& comm, BlockBackend& backend, const RingProblem& problem,
+                        RankMemory& mine);
 
 }  // namespace ringscope

@@ -1,8 +1,10 @@
+#include <fmt/format.h>
+
 #include "core/ring/two_level.h"
 
 #include <algorithm>
 
-#include "core/ring/schemes.h"
+#include "core/ring/scheme_table.h"
 
 namespace ringscope {
 
@@ -172,5 +174,44 @@ KvGradient two_level_backward(Communicator& comm, BlockBackend& backend, const R
   backend.finish_backward({Pass::backward, last_step, ring.rank, true}, q, state, home);
   return {mine.incoming_gradient(), q.rows};
 }
+
+namespace {
+
+bool has_levels(const Problem& job) { return job.nodes > 1 && job.ranks_a_node() > 1; }
+
+// Each level has its own buffers, because a block from the previous node stays for a whole turn
+// around the node. Its gradient sum waits for that turn to end and travels during the next one.
+void add_blocks_of_levels(const Problem& job, Bill& bill) {
+  if (!has_levels(job)) return bill.add_ring_blocks();
+  const int turns = std::min(job.nodes, job.kv_buffers);
+  const int between = job.backward && turns < job.nodes ? turns + 1 : turns;
+  bill.add_blocks(MemoryPart::Kind::kv, "KV blocks between nodes", between);
+  bill.add_blocks(MemoryPart::Kind::kv_inside, "KV blocks inside a node",
+                  std::min(job.nodes * (job.ranks_a_node() - 1), job.kv_buffers));
+  if (!job.backward) return;
+  bill.add_gradients("dK, dV, f32: summed, sent, incoming", 3);
+  bill.add_gradients("dK, dV, f32, between nodes", 2);
+}
+
+}  // namespace
+
+const Scheme kTwoLevel{
+    .name = "two-level",
+    .numbers = ":M",
+    .counts_nodes = true,
+    .course = Course::turns,
+    // One level of two is the flat ring.
+    .loop =
+        [](const RingProblem& problem) {
+          return problem.nodes > 1 && problem.nodes < problem.partition.world_size
+                     ? Loop{two_level_forward, two_level_backward}
+                     : Loop{ring_forward, ring_backward};
+        },
+    .accepted = [](const Problem& job) -> std::string {
+      if (job.world_size % job.nodes == 0) return "";
+      return fmt::format("two-level:M with M one of {}", divisors_text(job.world_size));
+    },
+    .blocks = add_blocks_of_levels,
+    .multiple = [](const Problem& job) { return job.nodes; }};
 
 }  // namespace ringscope

@@ -9,9 +9,12 @@
 //   forward    (N-1) messages of its rows' Q and of K and V; (N-1) states (f32) of others' rows
 //   backward   (N-1) of its rows' Q, dO, row statistics and delta and of K and V; (N-1) of dQ and of dK
 //              and dV (f32), which are added at home where members outnumber the kv heads of a chunk
+#include <fmt/format.h>
+
 #include <deque>
 
 #include "core/ring/head_messages.h"
+#include "core/ring/scheme_table.h"
 
 namespace ringscope {
 namespace {
@@ -69,7 +72,7 @@ class Chunk {
 std::deque<Chunk> chunks_of(Communicator& comm, const RingProblem& problem, RankMemory& mine,
                             Pass pass) {
   std::deque<Chunk> chunks;
-  for (int number = 0; number < problem.slices; ++number)
+  for (int number = 0; number < problem.layout().slices; ++number)
     chunks.emplace_back(comm, problem, mine, pass, number);
   return chunks;
 }
@@ -145,5 +148,28 @@ KvGradient ulysses_chunks_backward(Communicator& comm, BlockBackend& backend,
   backend.finish_backward(last, mine.query_block(), mine.backward_state(), home);
   return {mine.own_gradient(), problem.rows(comm.rank())};
 }
+
+const Scheme kUlysses{
+    .name = "ulysses",
+    .numbers = "[:CHUNKS]",
+    .course = Course::heads,
+    .links = Links::to_all,
+    .attends_for_others = true,
+    .loop =
+        [](const RingProblem& problem) {
+          return problem.layout().slices > 1 ? Loop{ulysses_chunks_forward, ulysses_chunks_backward}
+                                             : Loop{hybrid_forward, hybrid_backward};
+        },
+    .accepted = [](const Problem& job) -> std::string {
+      const Index n = job.world_size, heads = job.shape.num_heads;
+      if (n > heads) return fmt::format("1 to {} ranks", heads);
+      if (job.numbers[0] > heads / n) return fmt::format("ulysses:1 to ulysses:{}", heads / n);
+      return "";
+    },
+    .layout =
+        [](int world_size, const SchemeNumbers& numbers) {
+          return RankLayout{.heads_group = world_size, .slices = numbers[0]};
+        },
+    .extras = [](const Problem& job) -> std::optional<Extras> { return extras_of_heads(job); }};
 
 }  // namespace ringscope

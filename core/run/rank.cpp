@@ -97,8 +97,8 @@ void Rank::take_inputs(RowSource& inputs) {
 }
 
 void Rank::run(Communicator& comm, BlockBackend& backend) {
-  run_forward(config_.scheme, comm, backend, problem_, memory_);
-  if (config_.backward) home_ = run_backward(config_.scheme, comm, backend, problem_, memory_);
+  run_forward(comm, backend, problem_, memory_);
+  if (config_.backward) home_ = run_backward(comm, backend, problem_, memory_);
 }
 
 RankEvents Rank::recorded() const {

@@ -29,11 +29,17 @@ Span common(const Span& own, const Span& other) {
   return {begin, std::clamp(other.end_ns, begin, own.end_ns)};
 }
 
+// Return whether all hops go to the next rank, in a run of this course.
+bool goes_to_next_ranks(const Recording& recording, Course course) {
+  const Scheme* const scheme = find_scheme(recording.info.scheme);
+  return scheme != nullptr && scheme->course == course && recording.info.hops.empty();
+}
+
 // When each rank reached its hops, by hop, before the slices are shortened.
 class Arrivals {
  public:
   explicit Arrivals(const Recording& recording)
-      : is_ring_(recording.info.scheme == name_of(Scheme::ring)), begins_(recording.events.size()) {
+      : is_ring_(goes_to_next_ranks(recording, Course::steps)), begins_(recording.events.size()) {
     for (std::size_t rank = 0; rank < recording.events.size(); ++rank)
       for (const TraceEvent& event : recording.events[rank])
         if (is_hop(event)) begins_[rank][key_of(event)] = event.begin_ns;
@@ -83,9 +89,8 @@ class Arrivals {
 
 void split_waiting_from_transfer(Recording& recording) {
   const Arrivals arrivals(recording);
-  const std::string& scheme = recording.info.scheme;
-  const bool to_next_ranks = (scheme == name_of(Scheme::ring) && recording.info.hops.empty()) ||
-                             scheme == name_of(Scheme::allgather);
+  const bool to_next_ranks = goes_to_next_ranks(recording, Course::steps) ||
+                             goes_to_next_ranks(recording, Course::gathers);
   struct Sides {
     TraceEvent* sent = nullptr;
     TraceEvent* received = nullptr;

@@ -43,7 +43,7 @@ void lesson_05(Page& page) {
   // between the two. Ranks are threads here, and blocks are really copied from one to the other:
   const AttentionInputs in = random_inputs(config.shape);
   RingRun ring = run_on_threads(config, in);
-  config.scheme = Scheme::allgather;
+  config.scheme = scheme_named("allgather");
   const RingRun gather = run_on_threads(config, in);
   //-
   const auto held = [](const RingRun& run) { return static_cast<double>(run.peak_bytes[1]); };
@@ -100,7 +100,7 @@ void lesson_05(Page& page) {
   const AttentionInputs few = random_inputs(config.shape);
   const auto exact = exact_attention(config, few).out;
   const double gather_error = largest_difference(run_on_threads(config, few).outputs.out, exact);
-  config.scheme = Scheme::ring;
+  config.scheme = scheme_named("ring");
   const double ring_error = largest_difference(run_on_threads(config, few).outputs.out, exact);
   page.value("all-gather, largest error", rounding(gather_error, 2e-6));
   page.value("ring, largest error", rounding(ring_error, 2e-6));

@@ -47,7 +47,7 @@ void lesson_18(Page& page) {
   // its block to its partner in the other node, for the next four steps. So a crossing has four steps
   // of computing beside it, and each GPU of a node can use a network card of its own.
   Scenario two_level = ring;
-  two_level.job.scheme = Scheme::two_level;
+  two_level.job.scheme = scheme_named("two-level");
   Table schemes({"scheme", "network cards per node", "whole run", "of it computing"});
   Scenario four_cards = ring, nested_four = two_level;
   four_cards.nics = nested_four.nics = 4;

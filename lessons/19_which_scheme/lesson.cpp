@@ -111,7 +111,7 @@ void lesson_19(Page& page) {
   for (const NamedScheme& s : kSchemes) {
     Scenario one_head = on_8(s.scheme, 64 * 4096, 1, 1, "InfiniBand-NDR");
     one_head.job.world_size = 64;
-    if (one_head.job.scheme == Scheme::mesh) one_head.job.grid_rows = one_head.job.grid_columns = 8;
+    if (s.scheme == std::string_view("mesh:2x4")) set_scheme(one_head.job, "mesh:8x8");
     std::vector<Cell> cells = {s.name};
     int i = 0;
     for (const Scenario& run :

@@ -6,11 +6,12 @@
 #include "core/tools/cost/model_step.h"
 #include "tests/claims/claim.h"
 #include "tests/claims/jobs.h"
+#include "tests/schemes.h"
 
 namespace ringscope::claims {
 namespace {
 
-Problem with(Problem job, Scheme scheme) {
+Problem with(Problem job, const Scheme* scheme) {
   job.scheme = scheme;
   return job;
 }
@@ -72,7 +73,7 @@ CLAIM(C43, OnlyAMaterialisedBlockFallsWithTheSquare, holds_if, "S2", "Complexity
     return job;
   };
   double growth = 0;
-  for (const Scheme scheme : kAllSchemes)
+  for (const Scheme* scheme : kAllSchemes)
     growth = std::max(growth, peak_bytes(with(trained(131072), scheme)) /
                                   peak_bytes(with(trained(65536), scheme)));
   return {
@@ -97,17 +98,17 @@ CLAIM(C43, OnlyAMaterialisedBlockFallsWithTheSquare, holds_if, "S2", "Complexity
 }
 
 CLAIM(C52, NRanksHoldNTimesTheContextOfTwo, holds_if, "S3", "Section 9, Key quantitative results") {
-  const auto longest = [](int n, Scheme scheme) {
+  const auto longest = [](int n, const Scheme* scheme) {
     return static_cast<double>(largest_seqlen(with(job_of(32, 32, 1, n), scheme), 1e9));
   };
-  const auto ring = [&](int n) { return longest(n, Scheme::ring); };
+  const auto ring = [&](int n) { return longest(n, scheme_named("ring")); };
   return {"N devices take sequences up to N times as long as one.",
           "From two ranks on the longest sequence grows with their number: 64 ranks hold {0} times "
           "that of 2. One rank alone needs no block that comes in, so 64 ranks hold {1} times its "
           "sequence (1 GB a rank, 32 heads of 128, bf16).",
           {Figure("longest sequence, 64 ranks over 2", ring(64) / ring(2), near(32, 0.05),
                   {"all K and V gathered",
-                   longest(64, Scheme::allgather) / longest(2, Scheme::allgather)},
+                   longest(64, scheme_named("allgather")) / longest(2, scheme_named("allgather"))},
                   32),
            Figure("longest sequence, 64 ranks over 1", ring(64) / ring(1),
                   near(64.0 * (10 * 128 + 16) / (14 * 128 + 16), 0.01),

@@ -12,6 +12,7 @@
 #include "cuda/ring/rank_kernels.h"
 #include "tests/core/ring/run_invariants.h"
 #include "tests/cuda/one_gpu_ring.h"
+#include "tests/schemes.h"
 
 namespace ringscope::cuda {
 namespace one_gpu_ring_test {
@@ -29,7 +30,7 @@ TEST_P(OneGpuRing, AgreesWithTheOracle) {
        {"full", "causal", "window:9", "causal+window:7", "prefix:20", "documents:13,30,8",
         "causal+documents:40,1,10", "prefix:11+window:20+documents:25,26"}) {
     const RingReference problem({1, 2, 1, 51, 12}, DType::f32, mask, 0.4f, 71);
-    for (const Scheme scheme : kRunSchemes) {
+    for (const Scheme* scheme : kRunSchemes) {
       const int world_size = 1 + (turn++ * 3) % 8;
       Problem config = problem.config(GetParam(), world_size, scheme);
       config.kv_buffers = 2 + turn % 4;
@@ -164,7 +165,7 @@ TEST(OneGpuRingOptions, DealtPositionsAgreeWithTheOracle) {
 // Whether kernels of different ranks run at once changes no sum.
 TEST(OneGpuRingOptions, RunsAreBitwiseRepeatableWithTurnsOrWithout) {
   if (skip_without_gpu()) return;
-  for (const Scheme scheme : kRunSchemes) {
+  for (const Scheme* scheme : kRunSchemes) {
     const RingReference problem({1, 2, 1, 90, 16}, DType::f32, "causal", 0.25f, 75);
     const Problem config = problem.config(PartitionKind::zigzag, 5, scheme);
     const auto bits_with = [&](bool take_turns) {

@@ -12,6 +12,7 @@
 #endif
 #include "tests/core/ring/run_invariants.h"
 #include "tests/cuda/one_gpu_ring.h"
+#include "tests/schemes.h"
 
 namespace ringscope::cuda {
 namespace {

@@ -8,6 +8,7 @@
 #include "tests/core/ring/run_invariants.h"
 #include "tests/cuda/one_gpu_ring.h"
 #include "tests/cuda_model/model_run.h"
+#include "tests/schemes.h"
 
 namespace ringscope::cuda {
 namespace {
@@ -21,7 +22,7 @@ const RingReference& problem() {
 
 TEST_F(RingDependencies, RightUnderManyOrdersOfStreams) {
   for (std::uint64_t seed = 1; seed <= 30; ++seed)
-    for (const Scheme scheme : kRunSchemes) {
+    for (const Scheme* scheme : kRunSchemes) {
       SCOPED_TRACE(testing::Message() << "stream seed " << seed << ", " << name_of(scheme));
       model::set_stream_seed(seed);
       Problem config =

@@ -9,6 +9,7 @@
 #include "cuda/ring/device_communicator.h"
 #include "tests/cuda/one_gpu_ring.h"
 #include "tests/cuda_model/model_run.h"
+#include "tests/schemes.h"
 
 namespace ringscope::cuda {
 namespace ring_faults_test {
@@ -23,7 +24,7 @@ const RingReference& problem() {
 class RingFaults : public ModelTest {};
 
 TEST_F(RingFaults, NobodysLeavesNothingBehind) {
-  for (const Scheme scheme : kRunSchemes) {
+  for (const Scheme* scheme : kRunSchemes) {
     const Problem config = problem().config(PartitionKind::zigzag, kWorldSize, scheme);
     EXPECT_FALSE(error_of([&] { run(problem(), config); }).has_value());
     expect_nothing_left();
@@ -46,7 +47,7 @@ class RingFaultsOf : public ModelTest, public testing::WithParamInterface<Fault>
 TEST_P(RingFaultsOf, AnyCallEndsAllAndIsNamed) {
   const Fault fault = GetParam();
   const bool is_kernel = std::string(fault.call) == "kernel";
-  for (const Scheme scheme : kRunSchemes) {
+  for (const Scheme* scheme : kRunSchemes) {
     const Problem config = problem().config(PartitionKind::zigzag, kWorldSize, scheme);
     int failures = 0;
     for (int nth = 1;; nth += 1 + nth / 2) {

@@ -10,6 +10,7 @@
 
 #include "core/run/generated_rows.h"
 #include "core/run/run.h"
+#include "tests/schemes.h"
 
 namespace {
 
@@ -57,7 +58,7 @@ void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { r
 namespace ringscope {
 namespace {
 
-Problem config_of(Index seqlen, Scheme scheme, DType dtype, bool backward) {
+Problem config_of(Index seqlen, const Scheme* scheme, DType dtype, bool backward) {
   Problem config;
   config.shape = {1, 2, 1, seqlen, 4};
   config.dtype = dtype;
@@ -96,7 +97,7 @@ Index least_beyond_the_bill(const Problem& config) {
   return std::min({beyond_the_bill(config), beyond_the_bill(config), beyond_the_bill(config)});
 }
 
-class Memory : public testing::TestWithParam<std::tuple<Scheme, DType, bool>> {};
+class Memory : public testing::TestWithParam<std::tuple<const Scheme*, DType, bool>> {};
 
 // What is not billed (events recorded, threads, bookkeeping) has nothing to do with the sequence.
 // Rows x rows of a rank would be four times as much at twice the seqlen: megabytes, even at one byte
@@ -123,7 +124,7 @@ INSTANTIATE_TEST_SUITE_P(All, Memory,
 // The account of S0 for the forward pass of a ring rank: Q, K, V, incoming K and V, O, so 6 values
 // a row and column. Here O is f32, and the row statistics and tile scratch are counted as well.
 TEST(C34_Bill, IsSixTensorsAndRowStatistics) {
-  Problem config = config_of(8192, Scheme::ring, DType::f32, false);
+  Problem config = config_of(8192, scheme_named("ring"), DType::f32, false);
   config.shape.num_heads_kv = 2;
   const Index c = 2048, heads = 2, d = 4;
   const Index rows = predicted_rank_bytes(config, 0);
@@ -138,7 +139,7 @@ TEST(Bill, IsWhatEachSchemeAndPassNeeds) {
   const Index queries = c * heads * d, rows = c * heads, block = 2 * c * heads_kv * d;
   const Index forward = queries * (storage + 4) + rows * (4 + 8 + 4);  // Q, O; m, l, lse
   const Index backward = queries * (storage + 4) + rows * 4;           // dO, dQ; delta
-  const auto bill = [&](Scheme scheme, bool with_backward, int world_size) {
+  const auto bill = [&](const Scheme* scheme, bool with_backward, int world_size) {
     Problem config = config_of(c * world_size, scheme, DType::bf16, with_backward);
     config.world_size = world_size;
     Problem one_row = config;  // the same tile scratch, and one row instead of c
@@ -146,17 +147,18 @@ TEST(Bill, IsWhatEachSchemeAndPassNeeds) {
     return predicted_rank_bytes(config, 0) - predicted_rank_bytes(one_row, 0);
   };
   const auto without_one_row = [&](Index bytes) { return bytes / c * (c - 1); };
-  EXPECT_EQ(bill(Scheme::ring, false, 4), without_one_row(forward + 2 * block * storage));
+  EXPECT_EQ(bill(scheme_named("ring"), false, 4), without_one_row(forward + 2 * block * storage));
   // The own block, current, incoming; gradients being summed, being sent, incoming.
-  EXPECT_EQ(bill(Scheme::ring, true, 4),
+  EXPECT_EQ(bill(scheme_named("ring"), true, 4),
             without_one_row(forward + backward + 3 * block * (storage + 4)));
   // With two ranks the incoming block is the only other one.
-  EXPECT_EQ(bill(Scheme::ring, true, 2),
+  EXPECT_EQ(bill(scheme_named("ring"), true, 2),
             without_one_row(forward + backward + 2 * block * storage + 3 * block * 4));
-  EXPECT_EQ(bill(Scheme::ring, true, 1),
+  EXPECT_EQ(bill(scheme_named("ring"), true, 1),
             without_one_row(forward + backward + block * (storage + 4)));
-  EXPECT_EQ(bill(Scheme::allgather, false, 4), without_one_row(forward + n * block * storage));
-  EXPECT_EQ(bill(Scheme::allgather, true, 4),
+  EXPECT_EQ(bill(scheme_named("allgather"), false, 4),
+            without_one_row(forward + n * block * storage));
+  EXPECT_EQ(bill(scheme_named("allgather"), true, 4),
             without_one_row(forward + backward + n * block * (storage + 4) + block * 4));
 }
 

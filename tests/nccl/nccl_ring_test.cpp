@@ -45,7 +45,7 @@ std::vector<NcclCase> cases_of(int world_size) {
       cases.push_back({problem.get(), problem->config(partition, world_size)});
   cases.push_back(
       {problems().front().get(),
-       problems().front()->config(PartitionKind::zigzag, world_size, Scheme::allgather)});
+       problems().front()->config(PartitionKind::zigzag, world_size, scheme_named("allgather"))});
   for (NcclCase& one : cases) one.config.timeout_s = 40;
   return cases;
 }

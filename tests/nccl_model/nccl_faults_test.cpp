@@ -18,7 +18,7 @@ const RingReference& problem() {
   return reference;
 }
 
-Problem config_of(Scheme scheme = Scheme::ring) {
+Problem config_of(const Scheme* scheme = scheme_named("ring")) {
   Problem config = problem().config(PartitionKind::zigzag, kWorldSize, scheme);
   config.timeout_s = 20;
   return config;

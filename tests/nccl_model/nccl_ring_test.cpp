@@ -11,6 +11,7 @@
 #include "cuda/ring/run_on_gpu.h"
 #include "tests/core/ring/run_invariants.h"
 #include "tests/nccl_model/nccl_run.h"
+#include "tests/schemes.h"
 
 namespace ringscope::cuda {
 namespace {
@@ -176,7 +177,7 @@ void expect_groups(const Problem& config, const RingRun& done) {
 }
 
 TEST_F(NcclRingOptions, AsksForOneGroupAHop) {
-  for (const Scheme scheme : kRunSchemes)
+  for (const Scheme* scheme : kRunSchemes)
     for (const int world_size : {2, 3, 4}) {
       reset_models();
       const RingReference problem({1, 1, 1, 23, 4}, DType::f32, "full", 0.4f, 77);

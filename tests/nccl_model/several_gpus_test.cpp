@@ -6,6 +6,7 @@
 #include "tests/core/base/thrown.h"
 #include "tests/core/ring/run_invariants.h"
 #include "tests/nccl_model/nccl_run.h"
+#include "tests/schemes.h"
 
 namespace ringscope::cuda {
 namespace several_gpus_test {
@@ -22,7 +23,7 @@ RingRun run_copies(const Problem& config, int gpus) {
   return run_on_gpu(config, problem().inputs, {}, options);
 }
 
-class SeveralGpus : public NcclTest, public testing::WithParamInterface<Scheme> {
+class SeveralGpus : public NcclTest, public testing::WithParamInterface<const Scheme*> {
  protected:
   // As the usual machine is: an NCCL that takes one rank a GPU.
   void use(int gpus, std::uint64_t seed) {

@@ -21,7 +21,7 @@ void draw_open(const PanelContext& context) {
 TEST(WhatIfPanel, DrawsWhatCanNotBe) {
   Stage stage(draw_open, documents_of(simulated_trace(simulated_scenario(4))), 1600, 780);
   stage.picture();
-  stage.session.what_if->settings.scheme = Scheme::ulysses;
+  stage.session.what_if->settings.scheme = scheme_named("ulysses");
   stage.session.what_if->settings.world_size = 9;
   stage.picture();
   EXPECT_NE(stage.session.what_if->shown()->refusal, "");

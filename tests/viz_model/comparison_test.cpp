@@ -169,7 +169,7 @@ TEST(Comparison, NoTimeOfSharedCoresIsBest) {
 TEST(Comparison, IdealTimelinesAreCalledSimulated) {
   const auto ideal = [](PartitionKind partition) {
     return make_document(
-        trace_of(ideal_timeline(record_run(partition, "causal", Scheme::ring, 4, false))));
+        trace_of(ideal_timeline(record_run(partition, "causal", scheme_named("ring"), 4, false))));
   };
   const Document contiguous = ideal(PartitionKind::contiguous),
                  zigzag = ideal(PartitionKind::zigzag), real = two_ranks("zigzag", 20);

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <vector>
 
+#include "tests/schemes.h"
 #include "tests/viz_model/recorded.h"
 #include "tests/viz_model/trace_loader_text.h"
 #include "viz/model/analysis/findings.h"
@@ -222,7 +223,7 @@ TEST(FailedRun, WithAStoryBeginsWithThat) {
 
 // Whatever was recorded until then can be shown, and adds up.
 TEST(FailedRun, EveryFaultOnThreads) {
-  for (const Scheme scheme : kRunSchemes)
+  for (const Scheme* scheme : kRunSchemes)
     for (const Fault fault : kAllFaults) {
       if (fault == Fault::slow_rank || fault == Fault::early_reuse || fault == Fault::no_overlap ||
           delays_computing(fault))
@@ -243,7 +244,7 @@ TEST(FailedRun, EveryFaultOnThreads) {
         const Document document = make_document(parse_trace(trace_text_of(failure.recording())));
         // On threads every fault leaves somebody waiting, who is named, or was still computing.
         EXPECT_LE(document.unfinished.size(), 3u);
-        if (fault == Fault::unposted_recv && scheme == Scheme::ring) {
+        if (fault == Fault::unposted_recv && scheme == scheme_named("ring")) {
           EXPECT_GE(document.unfinished.size(), 1u);
         }
         EXPECT_EQ(texts_of(document.findings),
@@ -336,7 +337,7 @@ TEST(Following, HangIsShownAsAFailureIs) {
 }
 
 TEST(Following, EveryStateOfARunOpens) {
-  for (const Scheme scheme : kRunSchemes) {
+  for (const Scheme* scheme : kRunSchemes) {
     const Recording recording = record_run(PartitionKind::zigzag, "causal", scheme, 3, true);
     std::int64_t end = 0;
     for (const auto& events : recording.events)

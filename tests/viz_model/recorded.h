@@ -9,11 +9,12 @@
 
 #include "core/run/run.h"
 #include "tests/core/attention/random_problem.h"
+#include "tests/schemes.h"
 #include "tests/viz_model/hand_made.h"
 
 namespace ringscope::viz {
 
-inline Recording record_run(PartitionKind partition, const std::string& mask, Scheme scheme,
+inline Recording record_run(PartitionKind partition, const std::string& mask, const Scheme* scheme,
                             int world_size, bool backward, Index seqlen = 96, int kv_buffers = 2) {
   Problem config;
   config.shape = {.batch = 1, .num_heads = 2, .num_heads_kv = 1, .seqlen = seqlen, .head_dim = 8};
@@ -31,7 +32,7 @@ inline Recording record_run(PartitionKind partition, const std::string& mask, Sc
 template <class F>
 void for_recorded_runs(F&& f) {
   for (const PartitionKind partition : kAllPartitions)
-    for (const Scheme scheme : kRunSchemes)
+    for (const Scheme* scheme : kRunSchemes)
       for (const bool backward : {false, true})
         for (const int world_size : {1, 2, 5})
           for (const char* mask : {"causal", "causal+documents:40,56"}) {

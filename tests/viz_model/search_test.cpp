@@ -147,8 +147,8 @@ TEST(Flows, AWaitIsForWhatWasReceived) {
 
 TEST(Flows, FollowABlockAroundTheWholeRing) {
   const int world_size = 5;
-  const Trace trace = trace_of(
-      record_run(PartitionKind::zigzag, "causal", Scheme::ring, world_size, /*backward=*/false));
+  const Trace trace = trace_of(record_run(PartitionKind::zigzag, "causal", scheme_named("ring"),
+                                          world_size, /*backward=*/false));
   for (int rank = 0; rank < world_size; ++rank) {
     SliceId id{trace.row_of(rank, RingLane::compute), 0};
     int slices = 1;

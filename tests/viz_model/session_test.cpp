@@ -19,7 +19,7 @@ Session one() { return session_of(two_steps().trace()); }
 
 Session three() {
   const auto recorded = [](PartitionKind partition) {
-    return trace_of(record_run(partition, "causal", Scheme::ring, 3, false));
+    return trace_of(record_run(partition, "causal", scheme_named("ring"), 3, false));
   };
   Trace foreign = two_steps().trace();
   foreign.run.reset();
@@ -627,8 +627,8 @@ TEST(SessionWhatIf, StepsOfBothAreOnOneAxis) {
 
 // A document holds what each part works out from its trace, and goes on doing so when it is moved.
 TEST(Document, HoldsWhatIsWorkedOut) {
-  Document made = make_document(
-      trace_of(record_run(PartitionKind::zigzag, "causal+documents:40,56", Scheme::ring, 3, true)));
+  Document made = make_document(trace_of(
+      record_run(PartitionKind::zigzag, "causal+documents:40,56", scheme_named("ring"), 3, true)));
   const Document document = std::move(made);
   const Trace& trace = document.trace;
   EXPECT_EQ(trace.ranks.size(), 3u);

@@ -156,7 +156,7 @@ TEST(TraceLoader, ChunksOfAnySize) {
 
 // What a kernel stamped lies in lanes below the rank's own, and what was lost is said.
 TEST(RecordedTrace, KernelsHaveLanes) {
-  Recording recording = record_run(PartitionKind::zigzag, "causal", Scheme::ring, 2, false);
+  Recording recording = record_run(PartitionKind::zigzag, "causal", scheme_named("ring"), 2, false);
   recording.info.dropped_stamps = {0, 4};
   recording.kernel.resize(2);
   recording.kernel[1] = {{KernelPart::softmax, 2, 1, 1, 5, 3, 4, 10, 15, 6},
@@ -194,7 +194,8 @@ TEST(RecordedTrace, OfNothing) {
 
 // The slices of some ranks, under their own names, and a timeline can be made of them.
 TEST(RecordedTrace, ASampleHasTheRanksThatWereAskedFor) {
-  const Recording recording = record_run(PartitionKind::striped, "causal", Scheme::ring, 5, false);
+  const Recording recording =
+      record_run(PartitionKind::striped, "causal", scheme_named("ring"), 5, false);
   const Trace all = to_trace(recording, "all"), some = sample_trace(recording, {1, 4}, "some");
   ASSERT_EQ(some.ranks.size(), 2u);
   EXPECT_EQ(some.ranks[0].name, "rank 1");

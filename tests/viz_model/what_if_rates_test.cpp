@@ -89,9 +89,9 @@ TEST(RunRates, TheJobIsWhatTheRecordingSays) {
   const RunRates rates = rates_of_run(made.trace());
   ASSERT_EQ(rates.refusal, "");
   const Problem& job = rates.scenario.job;
-  EXPECT_EQ(
-      std::tuple(job.partition, job.mask.name(), job.dtype, job.scheme, job.backward),
-      std::tuple(PartitionKind::striped, "causal+window:50", DType::bf16, Scheme::ring, true));
+  EXPECT_EQ(std::tuple(job.partition, job.mask.name(), job.dtype, job.scheme, job.backward),
+            std::tuple(PartitionKind::striped, "causal+window:50", DType::bf16,
+                       scheme_named("ring"), true));
   EXPECT_EQ(job.shape, info.shape);
   EXPECT_EQ(std::pair(job.world_size, job.kv_buffers), std::pair(3, 3));
   EXPECT_EQ(rates.scenario.pace, Pace::buffers);

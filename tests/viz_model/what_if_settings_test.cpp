@@ -30,7 +30,8 @@ TEST(WhatIfSettings, NothingMeansTheRecordedRun) {
   EXPECT_EQ(settings.world_size, 4);
   EXPECT_EQ(settings.bandwidth, 1);
   EXPECT_EQ(settings.mask, "causal");
-  EXPECT_EQ(std::pair(settings.scheme, settings.pace), std::pair(Scheme::ring, Pace::buffers));
+  EXPECT_EQ(std::pair(settings.scheme, settings.pace),
+            std::pair(scheme_named("ring"), Pace::buffers));
 }
 
 TEST(WhatIfSettings, EveryOneCanBeTyped) {
@@ -38,12 +39,12 @@ TEST(WhatIfSettings, EveryOneCanBeTyped) {
       "bandwidth=2,latency=0.5,flops=4,world-size=8,partition=zigzag,mask=causal+window:64,"
       "scheme=ring,kv-buffers=3,cores=2,jitter=0.25,straggler=5:0.25");
   EXPECT_EQ(settings, (WhatIfSettings{2, 0.5, 4, 8, PartitionKind::zigzag, "causal+window:64",
-                                      Scheme::ring, Pace::buffers, 3, 2, 0.25, 5, 4}));
+                                      scheme_named("ring"), Pace::buffers, 3, 2, 0.25, 5, 4}));
   EXPECT_EQ(applied("cores=own").cores, 0);
-  EXPECT_EQ(applied("scheme=ulysses").scheme, Scheme::ulysses);
+  EXPECT_EQ(applied("scheme=ulysses").scheme, scheme_named("ulysses"));
   EXPECT_EQ(applied("kv-buffers=in-step").pace, Pace::in_step);
   EXPECT_EQ(applied("kv-buffers=in-step,scheme=ring").pace, Pace::in_step);
-  EXPECT_EQ(applied("scheme=allgather").scheme, Scheme::allgather);
+  EXPECT_EQ(applied("scheme=allgather").scheme, scheme_named("allgather"));
 }
 
 TEST(WhatIfSettings, DocumentsKeepTheirCommas) {
@@ -96,7 +97,7 @@ TEST(WhatIfSettings, BecomeAScenario) {
   WhatIfSettings s = settings_of(of);
   s.bandwidth = 2;
   s.flops = 3;
-  s.scheme = Scheme::ulysses;
+  s.scheme = scheme_named("ulysses");
   s.cores = 2;
   s.world_size = 2;
   s.slow_rank = 0;
@@ -105,7 +106,7 @@ TEST(WhatIfSettings, BecomeAScenario) {
   EXPECT_EQ(scenario.rates.bytes_per_s, 8e9);
   EXPECT_EQ(scenario.rates.forward_flops, 300e9);
   EXPECT_EQ(scenario.rates.backward_flops, 240e9);
-  EXPECT_EQ(scenario.job.scheme, Scheme::ulysses);
+  EXPECT_EQ(scenario.job.scheme, scheme_named("ulysses"));
   EXPECT_EQ(scenario.job.world_size, 2);
   EXPECT_EQ(scenario.cores, 2);
   ASSERT_EQ(scenario.stragglers.size(), 2u);  // rank 3 is not there any more

@@ -69,8 +69,8 @@ TEST(WhatIf, SoDoOtherWays) {
   for (const auto& change : std::vector<void (*)(Scenario&)>{
            [](Scenario& s) { s.pace = Pace::in_step; }, [](Scenario& s) { s.job.kv_buffers = 4; },
            [](Scenario& s) { s.rates.bytes_per_s = 0.1e9; },  // waits then show the link alone
-           [](Scenario& s) { s.job.kv_buffers = 4, s.job.scheme = Scheme::allgather; },
-           [](Scenario& s) { s.pace = Pace::in_step, s.job.scheme = Scheme::allgather; },
+           [](Scenario& s) { s.job.kv_buffers = 4, s.job.scheme = scheme_named("allgather"); },
+           [](Scenario& s) { s.pace = Pace::in_step, s.job.scheme = scheme_named("allgather"); },
            [](Scenario& s) {
              s.step_s = 20e-6, s.rates.latency_s = 50e-6, s.stragglers = {{2, 0.5}};
            }}) {
@@ -181,7 +181,7 @@ TEST(WhatIf, AnUnmovedSchemePredictsItself) {
 
 TEST(WhatIf, SaysWhatCanNotBe) {
   WhatIf what_if = what_if_of(simulated_scenario(4));
-  what_if.settings.scheme = Scheme::ulysses;
+  what_if.settings.scheme = scheme_named("ulysses");
   what_if.settings.world_size = 9;  // of 8 heads
   what_if.finish();
   EXPECT_NE(what_if.shown()->refusal, "");
@@ -190,7 +190,7 @@ TEST(WhatIf, SaysWhatCanNotBe) {
   what_if.settings.world_size = 8;
   what_if.finish();
   EXPECT_EQ(what_if.shown()->refusal, "");
-  what_if.settings.scheme = Scheme::ring;
+  what_if.settings.scheme = scheme_named("ring");
   what_if.settings.pace = Pace::in_step;
   what_if.settings.cores = 2;
   what_if.finish();

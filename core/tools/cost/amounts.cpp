@@ -57,7 +57,7 @@ double kv_pass_bytes(const Problem& job, int rank) {
 
 double gradient_bytes(const Problem& job, int rank) {
   // Ring: N hops, every block's gradient once. All-gather: a rank keeps its own gradient.
-  const double kept = job.scheme == Scheme::ring ? 0 : rows_of(job, rank);
+  const double kept = job.scheme->course == Course::gathers ? rows_of(job, rank) : 0;
   return 2 * kv_values(job.shape, static_cast<double>(job.shape.seqlen) - kept) * kGradientBytes;
 }
 
@@ -72,14 +72,14 @@ double tensor_bytes(const Problem& job, double rows, double query_tensors, doubl
 Traffic traffic_of(const Problem& job, int rank) {
   if (job.world_size == 1) return {};
   const double n = job.world_size;
-  if (is_followed(job) || job.scheme == Scheme::two_level) {
+  if (is_followed(job) || job.scheme->course == Course::turns) {
     const LoopCounts counts = count_loop(job, rank, false);
     Traffic traffic{counts.forward_bytes, counts.backward_bytes, double(counts.messages)};
     const bool has_both = job.nodes > 1 && job.nodes < job.world_size;
     if (!is_followed(job)) traffic.hops = n - 1 + (job.backward ? n + (has_both ? 1 : 0) : 0);
     return traffic;
   }
-  if (job.scheme == Scheme::ulysses) {
+  if (job.scheme->course == Course::heads) {
     const auto bytes = [&](Pass pass) {
       const AllToAlls both = all_to_alls_of(job, pass, rank);
       return both.there_bytes + both.back_bytes;
@@ -94,7 +94,7 @@ Traffic traffic_of(const Problem& job, int rank) {
   traffic.backward_bytes = kv_pass_bytes(job, rank) + gradient_bytes(job, rank);
   // In a ring a block and its gradient move on at the end of the same step, after the last step the
   // gradient alone. An all-gather gathers blocks and scatters gradients in two separate rounds.
-  traffic.hops += job.scheme == Scheme::ring ? n : 2 * (n - 1);
+  traffic.hops += job.scheme->course == Course::gathers ? 2 * (n - 1) : n;
   return traffic;
 }
 

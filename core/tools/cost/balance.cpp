@@ -66,7 +66,7 @@ Balance balance_of(const Problem& job) {
   const int n = job.world_size;
   Balance balance;
   balance.mean_rank = total_pairs(job) / n;
-  if (job.scheme == Scheme::ulysses) {
+  if (job.scheme->course == Course::heads) {
     balance.slowest_rank = balance.mean_rank;
     balance.steps.push_back({balance.mean_rank, false});
     return balance;

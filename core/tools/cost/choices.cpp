@@ -48,10 +48,10 @@ std::optional<int> smallest_divisor(const Problem& job, double memory_bytes,
 
 std::optional<std::string> impossible(const Problem& job) {
   const AttentionShape& s = job.shape;
-  if (job.scheme == Scheme::ulysses && job.world_size * job.slices > s.num_heads)
-    return fmt::format("{} heads do not suffice for {} ranks, and ulysses deals out whole heads",
-                       s.num_heads, job.world_size);
-  if (job.scheme == Scheme::two_level && (job.nodes < 1 || job.world_size % job.nodes != 0))
+  if (job.scheme->course == Course::heads && job.world_size * job.slices() > s.num_heads)
+    return fmt::format("{} heads do not suffice for {} ranks, and {} deals out whole heads",
+                       s.num_heads, job.world_size, name_of(job.scheme));
+  if (job.scheme->counts_nodes && (job.nodes < 1 || job.world_size % job.nodes != 0))
     return fmt::format("{} ranks do not divide by {} nodes", job.world_size, job.nodes);
   return std::nullopt;
 }
@@ -75,12 +75,9 @@ Index largest_seqlen(const Problem& job, double memory_bytes, const MemoryOf& me
 
 std::optional<int> smallest_world_size(const Problem& job, double memory_bytes,
                                        const MemoryOf& memory_of) {
-  if (job.scheme == Scheme::ulysses) return smallest_divisor(job, memory_bytes, memory_of);
+  if (job.scheme->course == Course::heads) return smallest_divisor(job, memory_bytes, memory_of);
   // The search counts nodes, groups or rows of the grid, which have equally many ranks.
-  const int nodes = job.scheme == Scheme::two_level ? job.nodes
-                    : job.scheme == Scheme::hybrid  ? job.group
-                    : job.scheme == Scheme::mesh    ? job.grid_rows
-                                                    : 1;
+  const int nodes = job.scheme->multiple != nullptr ? job.scheme->multiple(job) : 1;
   const auto too_few = [&](Index ranks) {
     Problem tried = for_any_size(job);
     tried.world_size = static_cast<int>(ranks) * nodes;
@@ -106,16 +103,19 @@ constexpr PartitionKind kByContiguity[] = {PartitionKind::contiguous, PartitionK
 
 std::vector<Problem> all_ways(const Problem& job) {
   std::vector<Problem> ways;
-  const auto add = [&](Scheme scheme, const PartitionSpec& partition) {
-    ways.push_back(job);
-    ways.back().scheme = scheme;
-    ways.back().partition = partition;
+  const auto add = [&](Course course, const PartitionSpec& partition) {
+    for (const Scheme* const scheme : all_schemes()) {
+      if (scheme->course != course) continue;
+      ways.push_back(job);
+      ways.back().scheme = scheme;
+      ways.back().partition = partition;
+    }
   };
-  for (const Scheme scheme : {Scheme::ring, Scheme::allgather})
-    for (const PartitionKind partition : kByContiguity) add(scheme, partition);
-  add(Scheme::ulysses, PartitionKind::contiguous);
+  for (const Course course : {Course::steps, Course::gathers})
+    for (const PartitionKind partition : kByContiguity) add(course, partition);
+  add(Course::heads, PartitionKind::contiguous);
   if (job.partition == PartitionKind::dealt || job.partition.is_searched())
-    for (const Scheme scheme : {Scheme::ring, Scheme::allgather}) add(scheme, job.partition);
+    for (const Course course : {Course::steps, Course::gathers}) add(course, job.partition);
   return ways;
 }
 

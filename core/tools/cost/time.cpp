@@ -123,10 +123,10 @@ PassTime ulysses_pass(const Problem& job, const Balance& balance, const Rates& r
 }
 
 PassTime pass_time(const Problem& job, const Balance& balance, const Rates& rates, Pass pass) {
-  switch (job.scheme) {
-    case Scheme::allgather:
+  switch (job.scheme->course) {
+    case Course::gathers:
       return allgather_pass(job, balance, rates, pass);
-    case Scheme::ulysses:
+    case Course::heads:
       return ulysses_pass(job, balance, rates, pass);
     default:
       return ring_pass(job, balance, rates, pass);

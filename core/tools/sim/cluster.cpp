@@ -72,38 +72,34 @@ int crossings_of_rings(int n, int nodes, int rings) {
 
 }  // namespace
 
-bool has_rings_in_nodes(Scheme scheme) {
-  return scheme != Scheme::ring && scheme != Scheme::allgather && scheme != Scheme::ulysses;
-}
-
 int Cluster::node_of(int rank) const {
   if (placement == Placement::cyclic) return rank % nodes;
   const int fewest = world_size / nodes, in_longer = world_size % nodes * (fewest + 1);
   return rank < in_longer ? rank / (fewest + 1) : world_size % nodes + (rank - in_longer) / fewest;
 }
 
-Machine machine_on(const Cluster& cluster, const Rates& rates, Scheme scheme, int rings) {
+Machine machine_on(const Cluster& cluster, const Rates& rates, const Scheme* scheme, int rings) {
   check(cluster);
   const int n = cluster.world_size;
   const Path inside = path_inside(cluster);
   Machine machine;
   machine.world_size = n;
   machine.rates = rates;
-  if (has_rings_in_nodes(scheme)) {
+  if (scheme->links == Links::by_node) {
     if (n % cluster.nodes != 0)
       throw InputError(
           fmt::format("two-level: {} ranks on node 0 and {} on node {}; accepted: as many on every "
                       "node",
                       cluster.ranks_on(0), n / cluster.nodes, n % cluster.nodes));
     // All ranks of a node send to the next node at once, each over one of its links.
-    const int crossings = scheme == Scheme::multi_ring ? crossings_of_rings(n, cluster.nodes, rings)
-                                                       : n / cluster.nodes;
+    const int crossings =
+        rings > 0 ? crossings_of_rings(n, cluster.nodes, rings) : n / cluster.nodes;
     const double share = std::min(1.0, double(cluster.nics) / crossings);
     machine.to_next_here.assign(n, inside);
     machine.to_next_node.assign(n, cluster.nodes == 1 ? inside
                                                       : Path{cluster.between.bytes_per_s * share,
                                                              cluster.between.latency_s});
-  } else if (scheme == Scheme::ulysses) {
+  } else if (scheme->links == Links::to_all) {
     for (int rank = 0; rank < n; ++rank)
       machine.to_all.push_back(path_to_all(cluster, cluster.node_of(rank)));
   } else {
@@ -119,7 +115,7 @@ Machine machine_on(const Cluster& cluster, const Rates& rates, Scheme scheme, in
     }
     // What is spread reaches the other links of its node through the links inside.
     const double widest =
-        scheme == Scheme::allgather ? inside.bytes_per_s : cluster.between.bytes_per_s;
+        scheme->course == Course::gathers ? inside.bytes_per_s : cluster.between.bytes_per_s;
     for (int rank = 0; rank < n; ++rank) {
       const int load =
           std::max(leaving[cluster.node_of(rank)], entering[cluster.node_of((rank + 1) % n)]);

@@ -26,9 +26,6 @@ constexpr std::string_view name_of(Placement placement) {
   return placement == Placement::block ? "block" : "cyclic";
 }
 
-// Return whether the scheme has rings inside nodes, so that it needs consecutive ranks on a node.
-bool has_rings_in_nodes(Scheme scheme);
-
 struct Cluster {
   int world_size = 1;
   int nodes = 1;
@@ -44,7 +41,7 @@ struct Cluster {
 
 // Return the machine that a scheme runs on: the paths of its messages, and `rates`. Throw InputError for
 // rates that are not positive, no node, more nodes than ranks, and where the nodes of a scheme with
-// rings inside them have different numbers of ranks. `rings` are those of a multi-ring.
-Machine machine_on(const Cluster& cluster, const Rates& rates, Scheme scheme, int rings = 1);
+// messages inside them have different numbers of ranks. `rings` is Problem::rings().
+Machine machine_on(const Cluster& cluster, const Rates& rates, const Scheme* scheme, int rings = 0);
 
 }  // namespace ringscope

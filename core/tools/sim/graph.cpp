@@ -370,20 +370,18 @@ WorkAmount share_of_sequence(const Problem& job, const Granularity& granularity)
 
 }  // namespace
 
-bool has_paces(const Problem& job) {
-  return job.scheme == Scheme::ring || job.scheme == Scheme::two_level || is_plain(job);
-}
+bool has_paces(const Problem& job) { return job.rotates_blocks() || is_plain(job); }
 
 double least_tasks(const Problem& job) {
   const double ranks = job.world_size;
-  return ranks * ranks * (job.backward ? 2 : 1) * (is_followed(job) ? job.heads_group() : 1);
+  return ranks * ranks * (job.backward ? 2 : 1) * (is_followed(job) ? job.layout().heads_group : 1);
 }
 
 TaskGraph graph_of(const Problem& given, const GraphOptions& asked) {
   GraphOptions options = asked;
   Problem job = given;
   const bool is_dealt_by_heads =
-      job.scheme == Scheme::ulysses && !is_followed(job) && !options.follows_all_to_alls;
+      job.scheme->course == Course::heads && !is_followed(job) && !options.follows_all_to_alls;
   if (options.in_step) job.kv_buffers = 2;
   options.in_step = options.in_step || is_dealt_by_heads;
   check_scheme(job);
@@ -405,8 +403,8 @@ TaskGraph graph_of(const Problem& given, const GraphOptions& asked) {
     }
     NoMemory nowhere;
     RankMemory memory(job, rank, nowhere);
-    run_forward(job.scheme, seams, seams, problem, memory);
-    if (job.backward) run_backward(job.scheme, seams, seams, problem, memory);
+    run_forward(seams, seams, problem, memory);
+    if (job.backward) run_backward(seams, seams, problem, memory);
     if (rank == 0) written.make_room(static_cast<std::size_t>(job.world_size));
   }
   written.graph.rank_begins.push_back(static_cast<std::int32_t>(written.graph.tasks.size()));

@@ -48,16 +48,17 @@ class Durations {
     if (hop.rank / per_node != hop.to / per_node) return machine_.path_to_next_node(hop.rank);
     Path path =
         job_.nodes > 1 ? machine_.path_to_next_here(hop.rank) : machine_.path_to_next(hop.rank);
-    path.bytes_per_s /= job_.rings;
+    path.bytes_per_s /= job_.rings();
     return path;
   }
   Path path_of(const Task& hop) const {
-    if (job_.scheme == Scheme::ulysses) return machine_.path_to_all(hop.rank);
-    if (job_.scheme == Scheme::multi_ring) return path_of_ring(hop);
+    const Scheme& scheme = *job_.scheme;
+    if (scheme.links == Links::to_all) return machine_.path_to_all(hop.rank);
+    if (scheme.rings != nullptr) return path_of_ring(hop);
     const bool goes_straight_home =
-        job_.nodes > 1 && job_.scheme == Scheme::ring && hop.way == Way::backwards;
-    if (job_.scheme != Scheme::two_level && !goes_straight_home &&
-        (job_.scheme == Scheme::ring || job_.scheme == Scheme::allgather || job_.nodes == 1))
+        job_.nodes > 1 && scheme.course == Course::steps && hop.way == Way::backwards;
+    if (!scheme.counts_nodes && !goes_straight_home &&
+        (scheme.links == Links::to_next || job_.nodes == 1))
       return machine_.path_to_next(hop.rank);
     const int per_node = job_.world_size / job_.nodes;
     return hop.rank / per_node == hop.to / per_node ? machine_.path_to_next_here(hop.rank)

@@ -250,8 +250,8 @@ RecordedSimulation record(const SimulationRequest& request, const Work& work,
   RecordedSimulation result{summary_of(job, run), simulated_recording(job, partition)};
   Recording& recording = result.recording;
   recording.info.machine = head_of(job, work, machine);
-  const bool rings = job.scheme == Scheme::ring || job.scheme == Scheme::two_level;
-  recording.info.kv_buffers = rings && request.pace == Pace::buffers ? job.kv_buffers : 0;
+  recording.info.kv_buffers =
+      job.rotates_blocks() && request.pace == Pace::buffers ? job.kv_buffers : 0;
   recording.events =
       events_of(job, run, choose_ranks(job.world_size, count, result.simulation.path.ranks));
   return result;

@@ -57,8 +57,7 @@ Json json_of(const std::vector<Straggler>& slow) {
 namespace {
 
 bool is_in_step(const Scenario& scenario) {
-  const Scheme scheme = scenario.job.scheme;
-  return scenario.pace == Pace::in_step && (scheme == Scheme::ring || scheme == Scheme::two_level);
+  return scenario.pace == Pace::in_step && scenario.job.rotates_blocks();
 }
 
 }  // namespace
@@ -87,9 +86,9 @@ std::optional<std::string> obstacle(const Scenario& scenario) {
   if (job.partition.is_searched() && job.world_size > kMostSearchedRanks)
     return fmt::format("a partition is searched for up to {} ranks, {} given", kMostSearchedRanks,
                        job.world_size);
-  if (job.scheme == Scheme::two_level && job.world_size % job.nodes != 0) {
-    return fmt::format("two-level: {} nodes don't divide {} ranks", job.nodes, job.world_size);
-  }
+  if (job.scheme->counts_nodes && job.world_size % job.nodes != 0)
+    return fmt::format("{}: {} nodes don't divide {} ranks", name_of(job.scheme), job.nodes,
+                       job.world_size);
   if (is_followed(job)) try {
       check_scheme(job);
     } catch (const InputError& error) {
@@ -100,7 +99,7 @@ std::optional<std::string> obstacle(const Scenario& scenario) {
                        job.scheme_name(), kMostTasks);
   if (scenario.cores > 0 && scenario.cores < job.world_size && is_in_step(scenario))
     return "cores are shared by ranks with --kv-buffers only, not by ranks in step";
-  if (scenario.placement == Placement::cyclic && has_rings_in_nodes(job.scheme))
+  if (scenario.placement == Placement::cyclic && job.scheme->links == Links::by_node)
     return fmt::format("{} goes node by node, so it has one placement: block", job.scheme_name());
   return obstacle(job, std::numeric_limits<double>::infinity());
 }
@@ -126,8 +125,8 @@ double calibrated_step_s(const Scenario& scenario) {
   if (!scenario.calibrated) return 0;
   const auto [call_s, merge_s] = *scenario.calibrated;
   const Problem& job = scenario.job;
-  if (job.scheme == Scheme::ulysses) return call_s;
-  if (job.scheme == Scheme::allgather) return call_s / job.world_size;
+  if (job.scheme->course == Course::heads) return call_s;
+  if (job.scheme->course == Course::gathers) return call_s / job.world_size;
   return call_s + (1 - 1.0 / job.world_size) * merge_s * query_values(job.shape, job.max_rows());
 }
 
@@ -137,7 +136,7 @@ Machine machine_of(const Scenario& scenario) {
   Machine machine;
   const auto cluster = cluster_of(scenario);
   if (cluster)
-    machine = machine_on(*cluster, scenario.rates, scenario.job.scheme, scenario.job.rings);
+    machine = machine_on(*cluster, scenario.rates, scenario.job.scheme, scenario.job.rings());
   machine.world_size = scenario.job.world_size;
   machine.rates = scenario.rates;
   machine.step_s = scenario.step_s + calibrated_step_s(scenario);
@@ -183,7 +182,7 @@ double closed_form_s(const Problem& job, const Machine& machine) {
   }
   const double bytes = 2 * kv_values(job.shape, job.max_rows()) * job.storage_bytes();
   double slowest = 0;
-  for (const Path& path : job.scheme == Scheme::ulysses ? machine.to_all : machine.to_next) {
+  for (const Path& path : job.scheme->links == Links::to_all ? machine.to_all : machine.to_next) {
     if (path.seconds(bytes) <= slowest) continue;
     slowest = path.seconds(bytes);
     rates.bytes_per_s = path.bytes_per_s;
@@ -219,7 +218,7 @@ Figures figures_of(const Scenario& scenario, const Machine& machine, const Simul
     for (const Pass pass : kAllPasses)
       figures.efficiency -= static_cast<double>(simulation.calls[static_cast<int>(pass)]) /
                             job.world_size * machine.step_seconds(pass) / figures.wall_s;
-  if (!is_followed(job) && job.scheme != Scheme::two_level)
+  if (!is_followed(job) && job.scheme->course != Course::turns)
     figures.closed_form_s = closed_form_s(job, machine);
   figures.peak_bytes = peak_bytes(job);
   return figures;

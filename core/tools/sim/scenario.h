@@ -53,8 +53,7 @@ inline std::string_view partition_name(const Scenario& scenario) {
 
 // Return whether ranks run ahead of each other, which only rings (flat or two-level) do.
 inline bool has_buffers(const Scenario& scenario) {
-  return scenario.pace == Pace::buffers &&
-         (scenario.job.scheme == Scheme::ring || scenario.job.scheme == Scheme::two_level);
+  return scenario.pace == Pace::buffers && scenario.job.rotates_blocks();
 }
 
 // Throw InputError for stragglers and slow links that are not of the ranks, more nodes than ranks, or speeds

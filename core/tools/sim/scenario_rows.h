@@ -28,8 +28,9 @@ inline constexpr std::string_view kInStep = "in-step";
 
 inline void read_value(SchemeOf<Scenario>& to, std::string_view text, const MemberRow&) {
   Problem& job = to.scenario.job;
-  if (text == name_of(Scheme::two_level))
-    job.scheme = Scheme::two_level;  // of the machine's nodes
+  const Scheme* const scheme = find_scheme(text);
+  if (scheme != nullptr && scheme->counts_nodes)
+    job.scheme = scheme;  // of the machine's nodes
   else
     set_scheme(job, text);
 }
@@ -76,7 +77,8 @@ void describe(S& scenario, F&& row) {
   constexpr Range kSpeed = {1e-12, 1e12, true, "a number from 1e-12 to 1e+12"};
   constexpr Range kDelay = {0, 1e12, true, "a number from 0, up to 1e+12"};
   describe(scenario.job, row);
-  row(MemberRow("scheme", kSchemeNames, "what travels between the ranks, and how ({})").swept(),
+  row(MemberRow("scheme", scheme_names().c_str(), "what travels between the ranks, and how ({})")
+          .swept(),
       SchemeOf<S>{scenario});
   row(MemberRow(
           "kv-buffers", "K|in-step",

@@ -66,7 +66,7 @@ void check(const SimulationRequest& request, const Work& work, const Machine& ma
         fmt::format("world-size: a job of {} ranks, work of {} and a machine of {} "
                     "given, the same accepted",
                     job.world_size, work.world_size(), machine.world_size));
-  if (job.scheme == Scheme::two_level) job.ranks_a_node();  // throws where nodes don't divide
+  if (job.scheme->counts_nodes) job.ranks_a_node();  // throws where nodes don't divide
   if (job.kv_buffers < 2)
     throw InputError(fmt::format("kv-buffers: {} given, at least 2 accepted", job.kv_buffers));
   check_rate(machine.rates.forward_flops, "forward rate");
@@ -83,8 +83,7 @@ void check(const SimulationRequest& request, const Work& work, const Machine& ma
   check_paths(machine.to_next_node, job.world_size, "link to the next node");
   check_paths(machine.to_all, job.world_size, "links to all ranks");
   const bool shares_cores = machine.cores > 0 && machine.cores < job.world_size;
-  const bool in_step = request.pace == Pace::in_step &&
-                       (job.scheme == Scheme::ring || job.scheme == Scheme::two_level);
+  const bool in_step = request.pace == Pace::in_step && job.rotates_blocks();
   if (shares_cores && in_step)
     throw InputError("cores: ranks that share them are in no step; accepted: with buffers");
   if (machine.cpu != nullptr && !is_plain(job))
@@ -171,7 +170,7 @@ class Summary {
           asked[task.number] = asks;
           mine.bytes_sent += task.bytes;
           // Messages that go straight home leave the blocks where they are.
-          if (r == 0 && (job_.scheme != Scheme::ring || task.way == Way::ring))
+          if (r == 0 && (job_.scheme->course != Course::steps || task.way == Way::ring))
             ++hops[static_cast<int>(task.payload)];
           if (task.is_message()) take(sent, i, asks);
           continue;
@@ -194,7 +193,7 @@ class Summary {
     }
     // Count the steps at whose end every rank's blocks moved on. But in an all-gather, a block and its
     // gradient move on at the end of the same step, and all-to-alls are two steps.
-    const bool adds_up = job_.scheme == Scheme::allgather || run_.graph.hops_end_together;
+    const bool adds_up = job_.scheme->course == Course::gathers || run_.graph.hops_end_together;
     for (SimulatedRank& rank : result.ranks)
       rank.hops += adds_up ? hops[0] + hops[1] : std::max(hops[0], hops[1]);
     if (pass == Pass::backward) return;
@@ -203,7 +202,7 @@ class Summary {
     for (auto step = pairs_of.begin(); step != pairs_of.end(); step += job_.world_size)
       result.slowest_step_pairs += *std::max_element(step, step + job_.world_size);
     // Between its all-to-alls Ulysses has no steps at which ranks could wait for each other.
-    if (job_.scheme == Scheme::ulysses)
+    if (job_.scheme->course == Course::heads)
       result.slowest_step_pairs = result.mean_step_pairs * result.imbalance();
   }
 

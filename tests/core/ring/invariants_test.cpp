@@ -8,6 +8,7 @@
 #include "core/trace/summary.h"
 #include "tests/core/ring/ring_case.h"
 #include "tests/core/ring/run_invariants.h"
+#include "tests/schemes.h"
 
 namespace ringscope {
 namespace {
@@ -24,7 +25,7 @@ void for_runs(F&& f) {
     const Tensors<float> in = random_tensors(shape, 61);
     for (const PartitionKind partition : kAllPartitions)
       for (const int n : {1, 2, 3, 8})
-        for (const Scheme scheme : kRunSchemes) {
+        for (const Scheme* scheme : kRunSchemes) {
           const DType dtype = kAllDTypes[turn++ % 3];
           SCOPED_TRACE(testing::Message()
                        << mask << ", " << name_of(partition) << ", world_size " << n << ", "
@@ -47,7 +48,7 @@ TEST(Invariants, EveryRunKeepsTheRules) { for_runs(expect_the_rules); }
 TEST(Invariants, RunsAreBitwiseRepeatableAlsoWithMoreThreadsThanCores) {
   const int many = static_cast<int>(3 * std::max(1u, std::thread::hardware_concurrency()));
   for (const DType dtype : kAllDTypes)
-    for (const Scheme scheme : kRunSchemes) {
+    for (const Scheme* scheme : kRunSchemes) {
       const RingReference reference({1, 2, 1, 301, 16}, dtype, "causal", 0.25f, 63);
       const Problem config = reference.config(PartitionKind::zigzag, many, scheme);
       const AttentionOutputs first = run_on_threads(config, reference.inputs).outputs;
@@ -62,16 +63,17 @@ TEST(Invariants, AllGatherGivesTheRingsForwardBitForBit) {
   for (const PartitionKind partition : kAllPartitions)
     for (const int n : {2, 5}) {
       const RingReference reference({1, 2, 1, 90, 8}, DType::f32, "causal+window:30", 0.4f, 64);
-      const auto outputs = [&](Scheme scheme) {
+      const auto outputs = [&](const Scheme* scheme) {
         return run_on_threads(reference.config(partition, n, scheme), reference.inputs).outputs;
       };
-      const AttentionOutputs ring = outputs(Scheme::ring), gathered = outputs(Scheme::allgather);
+      const AttentionOutputs ring = outputs(scheme_named("ring")),
+                             gathered = outputs(scheme_named("allgather"));
       EXPECT_EQ(bits_of(ring.out), bits_of(gathered.out));
       EXPECT_EQ(bits_of(ring.lse), bits_of(gathered.lse));
       EXPECT_EQ(bits_of(ring.dq), bits_of(gathered.dq));
       EXPECT_LE(max_abs_error(ring.dk, gathered.dk), 1e-5);
       EXPECT_LE(max_abs_error(ring.dv, gathered.dv), 1e-5);
-      reference.check(reference.config(partition, n, Scheme::allgather));
+      reference.check(reference.config(partition, n, scheme_named("allgather")));
     }
 }
 

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "tests/core/ring/ring_case.h"
+#include "tests/schemes.h"
 
 namespace ringscope {
 namespace {
@@ -32,7 +33,7 @@ TEST(LateBug, OverflowWhereOneBlockOutweighsTheOthers) {
   constexpr int n = 4;
   const AttentionShape shape{1, 1, 1, 8, 1};
   for (int heavy = 0; heavy < n; ++heavy)
-    for (const Scheme scheme : kRunSchemes) {
+    for (const Scheme* scheme : kRunSchemes) {
       AttentionInputs in{
           std::vector<float>(8, 1), std::vector<float>(8, -1e4f), std::vector<float>(8, 9), {}};
       in.k[2 * heavy] = in.k[2 * heavy + 1] = 1e4f;

@@ -112,7 +112,7 @@ struct RingReference {
   }
 
   Problem config(const PartitionSpec& partition, int world_size,
-                 Scheme scheme = Scheme::ring) const {
+                 const Scheme* scheme = scheme_named("ring")) const {
     return {.shape = shape,
             .dtype = dtype,
             .softmax_scale = scale,
@@ -140,7 +140,8 @@ struct RingReference {
            " --dtype " + std::string(name_of(dtype)) + " --scale " + exact_scale + " --mask " +
            mask + " --partition " + std::string(name_of(run.partition)) + " --scheme " +
            run.scheme_name() +
-           (run.scheme == Scheme::ring ? " --kv-buffers " + std::to_string(run.kv_buffers) : "") +
+           (run.scheme == scheme_named("ring") ? " --kv-buffers " + std::to_string(run.kv_buffers)
+                                               : "") +
            " --world-size " + std::to_string(run.world_size) + " --backend " + backend +
            " --backward --dout " + dout + " --verify";
   }

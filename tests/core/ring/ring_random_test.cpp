@@ -12,6 +12,7 @@
 #include "core/base/files.h"
 #include "tests/core/ring/ring_case.h"
 #include "tests/core/ring/run_invariants.h"
+#include "tests/schemes.h"
 
 namespace ringscope {
 namespace {

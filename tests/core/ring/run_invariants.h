@@ -64,12 +64,12 @@ inline void expect_predicted_hops_and_bytes(const Problem& config, const RingRun
     EXPECT_EQ(event.src, rank);
     EXPECT_EQ(event.dst, (rank + 1) % n);
     const RingSchedule ring{rank, n};
-    const bool whole_ring = kv || config.scheme == Scheme::ring;
+    const bool whole_ring = kv || config.scheme == scheme_named("ring");
     EXPECT_EQ(event.kv_owner, ring.owner(event.step + (whole_ring ? 0 : 1)));
     bytes_sent[rank] += event.bytes;
     ++hops[{event.pass, event.payload, rank}];
   });
-  const int gradient_hops = n == 1 ? 0 : config.scheme == Scheme::ring ? n : n - 1;
+  const int gradient_hops = n == 1 ? 0 : config.scheme == scheme_named("ring") ? n : n - 1;
   for (int rank = 0; rank < n; ++rank) {
     const auto count = [&](Pass pass, Payload payload) { return hops[{pass, payload, rank}]; };
     EXPECT_EQ(count(Pass::forward, Payload::kv), n - 1);

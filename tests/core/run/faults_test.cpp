@@ -19,6 +19,7 @@
 #include "tests/core/base/thrown.h"
 #include "tests/core/ring/ring_case.h"
 #include "tests/core/ring/run_invariants.h"
+#include "tests/schemes.h"
 
 namespace ringscope {
 namespace faults_test {
@@ -32,7 +33,7 @@ const RingReference& problem() {
   return reference;
 }
 
-Problem config_with(Fault fault, int rank, int step, Scheme scheme = Scheme::ring) {
+Problem config_with(Fault fault, int rank, int step, const Scheme* scheme = scheme_named("ring")) {
   Problem config = problem().config(PartitionKind::zigzag, kWorldSize, scheme);
   config.timeout_s = kTimeout;
   config.injection = Injection{fault, rank, step};
@@ -217,8 +218,8 @@ TEST(Faults, SendFirst) {
 
 TEST(Faults, InAnAllGather) {
   const std::vector<Ending> endings =
-      endings_of({config_with(Fault::unposted_recv, 2, 1, Scheme::allgather),
-                  config_with(Fault::send_first, 2, 1, Scheme::allgather)});
+      endings_of({config_with(Fault::unposted_recv, 2, 1, scheme_named("allgather")),
+                  config_with(Fault::send_first, 2, 1, scheme_named("allgather"))});
   expect_named(endings[0], 2, 1, "no progress");
   expect_named(endings[1], 0, 1, "wait for each other");
 }
@@ -250,7 +251,7 @@ TEST(Faults, WrongCountOfAnEmptyBlock) {
 }
 
 TEST(Faults, EarlyReuseGivesWrongNumbersAndNothingElse) {
-  for (const Scheme scheme : kRunSchemes)
+  for (const Scheme* scheme : kRunSchemes)
     for (const std::string mask : {"causal", "full"})
       for (int step = 0; step < kWorldSize - 1; ++step) {
         SCOPED_TRACE(testing::Message() << name_of(scheme) << ", " << mask << ", step " << step);
@@ -327,7 +328,7 @@ void expect_late(const RingRun& run, const Injection& injection) {
 }
 
 TEST(Faults, LatenessGivesRightNumbers) {
-  for (const Scheme scheme : kRunSchemes)
+  for (const Scheme* scheme : kRunSchemes)
     for (Injection injection : {Injection{Fault::straggler, 1, 2}, Injection{Fault::jitter}}) {
       SCOPED_TRACE(to_string(injection) + ", " + std::string(name_of(scheme)));
       injection.delay_s = 0.005;

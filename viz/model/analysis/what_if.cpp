@@ -61,8 +61,9 @@ std::string why_not(const Trace& trace) {
 }
 
 // Return whether it can be chosen, and is not just what was recorded.
-bool is_offered(Scheme scheme) {
-  return std::find(std::begin(kAllSchemes), std::end(kAllSchemes), scheme) != std::end(kAllSchemes);
+bool is_offered(const Scheme* scheme) {
+  return scheme->course == Course::steps || scheme->course == Course::gathers ||
+         scheme->course == Course::heads;
 }
 
 // Set the slowest rank aside, which has sliders of its own.
@@ -133,7 +134,7 @@ void simulate_into(Prediction& prediction, const Scenario& scenario,
   if (const auto reason = obstacle(scenario)) throw InputError(*reason);
   Machine machine = machine_of(scenario);
   // Slow links are known between the recorded ranks of a ring only.
-  if ((job.scheme == Scheme::ring || job.scheme == Scheme::allgather) &&
+  if (job.scheme->links == Links::to_next &&
       link_slowness.size() == static_cast<std::size_t>(job.world_size))
     for (const double slowness : link_slowness)
       machine.to_next.push_back(
@@ -269,10 +270,16 @@ void WhatIf::finish() {
 namespace {
 
 std::string words_of_scheme(const WhatIfSettings& settings) {
-  if (settings.scheme == Scheme::ring)
-    return settings.pace == Pace::in_step ? "a ring in step" : "a ring";
-  if (settings.scheme == Scheme::allgather) return "all-gather";
-  return settings.scheme == Scheme::ulysses ? "Ulysses" : "the recorded scheme";
+  switch (settings.scheme->course) {
+    case Course::steps:
+      return settings.pace == Pace::in_step ? "a ring in step" : "a ring";
+    case Course::gathers:
+      return "all-gather";
+    case Course::heads:
+      return "Ulysses";
+    default:
+      return "the recorded scheme";
+  }
 }
 
 // Three digits, as in the figures beside the sentences.
@@ -303,7 +310,8 @@ std::vector<std::string> changes_of(const WhatIfSettings& from, const WhatIfSett
   add(from.partition != to.partition, std::string(name_of(to.partition)));
   add(from.mask != to.mask, to.mask);
   add(std::pair(from.scheme, from.pace) != std::pair(to.scheme, to.pace), words_of_scheme(to));
-  add(from.kv_buffers != to.kv_buffers && to.scheme == Scheme::ring && to.pace == Pace::buffers,
+  add(from.kv_buffers != to.kv_buffers && to.scheme->course == Course::steps &&
+          to.pace == Pace::buffers,
       fmt::format("{} KV buffers", to.kv_buffers));
   factor("bandwidth", from.bandwidth, to.bandwidth);
   factor("latency", from.latency, to.latency);
@@ -421,8 +429,15 @@ void read_value(WhatIfMask<WhatIfSettings>& to, std::string_view text, const Mem
   to.settings.mask = MaskSpec::recorded(text, {}).name();  // opens no file
 }
 
+void read_value(WhatIfScheme<WhatIfSettings>& to, std::string_view text, const MemberRow&) {
+  const Scheme* const scheme = find_scheme(text);
+  if (scheme == nullptr || !is_offered(scheme))
+    throw InputError(fmt::format("'{}' given; accepted: ring, allgather, ulysses", text));
+  to.settings.scheme = scheme;
+}
+
 void read_value(WhatIfPace<WhatIfSettings>& to, std::string_view text, const MemberRow& row) {
-  to.settings.scheme = Scheme::ring;
+  to.settings.scheme = default_scheme();
   to.settings.pace = text == "in-step" ? Pace::in_step : Pace::buffers;
   if (to.settings.pace == Pace::buffers) to.settings.kv_buffers = integer_in<int>(text, row.range);
 }
@@ -500,7 +515,7 @@ Scenario scenario_of(const RunRates& rates, const WhatIfSettings& settings) {
   job.partition = settings.partition;
   job.mask = MaskSpec::recorded(settings.mask, {});
   job.kv_buffers = settings.kv_buffers;
-  if (job.scheme != settings.scheme) job.slices = 1;
+  if (job.scheme != settings.scheme) job.numbers = Problem().numbers;
   job.scheme = settings.scheme;
   scenario.pace = settings.pace;
   scenario.cores = settings.cores;

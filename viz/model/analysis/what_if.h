@@ -39,7 +39,7 @@ struct WhatIfSettings {
   int world_size = 1;
   PartitionKind partition = PartitionKind::contiguous;
   std::string mask;
-  Scheme scheme = Scheme::ring;
+  const Scheme* scheme = default_scheme();
   Pace pace = Pace::buffers;
   int kv_buffers = 2;
   int cores = 0;        // shared by the ranks; 0: each has its own
@@ -59,6 +59,10 @@ struct WhatIfMask {
   S& settings;
 };
 template <class S>
+struct WhatIfScheme {
+  S& settings;
+};
+template <class S>
 struct WhatIfPace {
   S& settings;
 };
@@ -71,6 +75,7 @@ struct SlowRank {
   S& settings;
 };
 void read_value(WhatIfMask<WhatIfSettings>& to, std::string_view text, const MemberRow& row);
+void read_value(WhatIfScheme<WhatIfSettings>& to, std::string_view text, const MemberRow& row);
 void read_value(WhatIfPace<WhatIfSettings>& to, std::string_view text, const MemberRow& row);
 void read_value(SharedCores<WhatIfSettings>& to, std::string_view text, const MemberRow& row);
 void read_value(SlowRank<WhatIfSettings>& to, std::string_view text, const MemberRow& row);
@@ -89,7 +94,7 @@ void describe(S& settings, F&& row) {
       settings.world_size);
   row(MemberRow("partition", "contiguous|striped|zigzag|fold"), settings.partition);
   row(MemberRow("mask", "MASK"), WhatIfMask<S>{settings});
-  row(MemberRow("scheme", "ring|allgather|ulysses"), settings.scheme);
+  row(MemberRow("scheme", "ring|allgather|ulysses"), WhatIfScheme<S>{settings});
   row(MemberRow("kv-buffers", "K|in-step",
                 "That a rank's blocks take turns in: more let it run further ahead")
           .in({2, 16}),

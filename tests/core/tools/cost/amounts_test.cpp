@@ -167,7 +167,7 @@ Problem ulysses(int world_size, PartitionKind partition = PartitionKind::contigu
           .mask = MaskSpec::parse("causal"),
           .partition = partition,
           .world_size = world_size,
-          .scheme = Scheme::ulysses,
+          .scheme = scheme_named("ulysses"),
           .backward = true};
 }
 
@@ -226,7 +226,7 @@ TEST(Ulysses, HoldsItsOwnRowsAndTheOthersRowsOfItsHeads) {
   const Problem one = ulysses(1);
   // Alone there is nothing on its way, and the bill is the ring's of one rank.
   Problem ring = one;
-  ring.scheme = Scheme::ring;
+  ring.scheme = scheme_named("ring");
   EXPECT_EQ(peak_bytes(one), peak_bytes(ring));
   // Q, dO in bf16, output and dQ in f32, 20 bytes of statistics; K, V in bf16, dK, dV in f32: of 16
   // rows of all heads, and of three ranks' 16 rows of a quarter of them. One share of dK and dV more

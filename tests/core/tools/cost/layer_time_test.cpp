@@ -10,6 +10,7 @@
 #include "core/tools/cost/amounts.h"
 #include "core/tools/cost/choices.h"
 #include "tests/core/base/thrown.h"
+#include "tests/schemes.h"
 
 namespace ringscope {
 namespace {
@@ -20,7 +21,8 @@ constexpr const char* kMasks[] = {"full",      "causal",     "causal+window:300"
 // In which neither computing nor sending always wins.
 const Rates kRates{1e10, 8e9, 4e7, 2e-4};
 
-Problem job_of(const char* mask, PartitionKind partition, int n, Scheme scheme = Scheme::ring) {
+Problem job_of(const char* mask, PartitionKind partition, int n,
+               const Scheme* scheme = scheme_named("ring")) {
   return {.shape = {2, 8, 4, 1023, 16},
           .dtype = DType::bf16,
           .mask = MaskSpec::parse(mask),
@@ -34,7 +36,7 @@ template <class F>
 void for_jobs(F&& f) {
   for (const char* mask : kMasks)
     for (const PartitionKind partition : kAllPartitions)
-      for (const Scheme scheme : kAllSchemes)
+      for (const Scheme* scheme : kAllSchemes)
         for (const int n : {1, 2, 4}) {
           SCOPED_TRACE(testing::Message() << mask << ", " << name_of(partition) << ", "
                                           << name_of(scheme) << ", " << n << " ranks");
@@ -101,7 +103,7 @@ TEST(Limits, LargestSeqlenFitsAndTheNextDoesNot) {
 
 TEST(Limits, SmallestWorldSizeFitsAndOneLessDoesNot) {
   for_jobs([](Problem job) {
-    if (job.scheme == Scheme::ulysses) return;
+    if (job.scheme == scheme_named("ulysses")) return;
     for (const double share : {0.2, 0.5, 0.9, 1.0}) {
       job.world_size = 1;
       const double memory = share * peak_bytes(job);
@@ -167,7 +169,7 @@ TEST(Choices, WhatDoesNotFitIsNotTheBest) {
     ASSERT_EQ(choice.obstacle.has_value(), choice.peak_bytes > peak_bytes(job));
     if (choice.obstacle) expect_contains(*choice.obstacle, "memory");
   }
-  EXPECT_EQ(choices[*best_choice(choices)].job.scheme, Scheme::ring);
+  EXPECT_EQ(choices[*best_choice(choices)].job.scheme, scheme_named("ring"));
   EXPECT_FALSE(best_choice(all_choices(job, kRates, 10)));
 }
 

@@ -9,6 +9,7 @@
 #include "core/tools/cost/balance.h"
 #include "core/trace/summary.h"
 #include "tests/core/attention/random_problem.h"
+#include "tests/schemes.h"
 
 namespace ringscope {
 namespace {
@@ -28,7 +29,7 @@ void for_real_runs(F&& f) {
     const AttentionInputs inputs{in.q, in.k, in.v, in.dout};
     for (const char* mask : kRunMasks)
       for (const PartitionKind partition : kAllPartitions)
-        for (const Scheme scheme : kRunSchemes)
+        for (const Scheme* scheme : kRunSchemes)
           for (const int n : {1, 2, 3, 8})
             for (const bool backward : {false, true}) {
               const DType dtype = kAllDTypes[turn % 3];

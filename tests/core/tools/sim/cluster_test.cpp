@@ -22,7 +22,7 @@ Cluster cluster(int world_size, int nodes, int nics = 1) {
   return {world_size, nodes, kInside, kBetween, nics};
 }
 
-std::vector<Path> to_next(const Cluster& cluster, Scheme scheme = Scheme::ring) {
+std::vector<Path> to_next(const Cluster& cluster, const Scheme* scheme = scheme_named("ring")) {
   return machine_on(cluster, kRates, scheme).to_next;
 }
 
@@ -73,11 +73,12 @@ TEST(Cluster, SpreadsACollectiveOverAllNics) {
   for (const int nics : {1, 2, 4, 8}) {
     const Cluster here = cluster(16, 2, nics);
     EXPECT_EQ(to_next(here)[7].bytes_per_s, kBetween.bytes_per_s);
-    EXPECT_EQ(to_next(here, Scheme::allgather)[7].bytes_per_s, nics * kBetween.bytes_per_s);
-    EXPECT_EQ(to_next(here, Scheme::allgather)[0].bytes_per_s, kInside.bytes_per_s);
+    EXPECT_EQ(to_next(here, scheme_named("allgather"))[7].bytes_per_s, nics * kBetween.bytes_per_s);
+    EXPECT_EQ(to_next(here, scheme_named("allgather"))[0].bytes_per_s, kInside.bytes_per_s);
   }
   // More links between nodes than the links inside can fill.
-  EXPECT_EQ(to_next(cluster(16, 2, 64), Scheme::allgather)[7].bytes_per_s, kInside.bytes_per_s);
+  EXPECT_EQ(to_next(cluster(16, 2, 64), scheme_named("allgather"))[7].bytes_per_s,
+            kInside.bytes_per_s);
 }
 
 // From the definition: each of the N (N-1) messages takes its links; a rank has sent all of its
@@ -92,7 +93,7 @@ TEST(Cluster, AllToAllIsWhatACountOfAllMessagesSays) {
         if (here.node_of(from) != here.node_of(to))
           ++load[static_cast<std::size_t>(here.node_of(from))];
     const double width = here.nics * kBetween.bytes_per_s;
-    const std::vector<Path> told = machine_on(here, kRates, Scheme::ulysses).to_all;
+    const std::vector<Path> told = machine_on(here, kRates, scheme_named("ulysses")).to_all;
     for (int rank = 0; rank < n; ++rank) {
       double slowest = 0, latency = 0;
       int inside = 0;
@@ -115,7 +116,7 @@ TEST(Cluster, AllToAllIsWhatACountOfAllMessagesSays) {
 // All ranks of a node send to the next node at once, and a link that is alone makes none faster.
 TEST(Cluster, TwoLevelRingsShareTheLinksBetweenNodes) {
   for (const int nics : {1, 2, 4, 8}) {
-    const Machine machine = machine_on(cluster(8, 2, nics), kRates, Scheme::two_level);
+    const Machine machine = machine_on(cluster(8, 2, nics), kRates, scheme_named("two-level"));
     EXPECT_EQ(machine.rates.backward_flops, kRates.backward_flops);
     for (int rank = 0; rank < 8; ++rank) {
       EXPECT_EQ(machine.path_to_next_here(rank).bytes_per_s, kInside.bytes_per_s);
@@ -130,7 +131,7 @@ TEST(Cluster, TwoLevelRingsShareTheLinksBetweenNodes) {
 // have eight network interfaces to themselves, eight rings (5 and 7, too) crowd them four times.
 TEST(Cluster, RingsOfAMultiRingShareTheLinksBetweenNodes) {
   const auto share = [](int rings, int nics) {
-    return machine_on(cluster(16, 2, nics), kRates, Scheme::multi_ring, rings)
+    return machine_on(cluster(16, 2, nics), kRates, scheme_named("multi-ring"), rings)
                .path_to_next_node(0)
                .bytes_per_s /
            kBetween.bytes_per_s;
@@ -163,13 +164,13 @@ TEST(Cluster, AMultiRingGainsNetworkInterfacesAndNoPort) {
 }
 
 TEST(Cluster, RefusesWhatCanNotBe) {
-  const auto complaint = [](const Cluster& cluster, Scheme scheme = Scheme::ring) {
+  const auto complaint = [](const Cluster& cluster, const Scheme* scheme = scheme_named("ring")) {
     return input_error_of([&] { machine_on(cluster, kRates, scheme); });
   };
   EXPECT_EQ(complaint(cluster(8, 9)), "nodes: 9 given for 8 ranks; accepted: 1 to 8");
   EXPECT_EQ(complaint(cluster(8, 0)), "nodes: 0 given for 8 ranks; accepted: 1 to 8");
   EXPECT_EQ(complaint(cluster(8, 2, 0)), "nics: 0 given; accepted: at least 1");
-  EXPECT_EQ(complaint(cluster(7, 2), Scheme::two_level),
+  EXPECT_EQ(complaint(cluster(7, 2), scheme_named("two-level")),
             "two-level: 4 ranks on node 0 and 3 on node 1; accepted: as many on every node");
   for (const double rate : {0.0, -1.0, std::numeric_limits<double>::quiet_NaN(),
                             std::numeric_limits<double>::infinity()}) {

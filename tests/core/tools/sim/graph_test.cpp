@@ -136,7 +136,8 @@ TEST(Graph, TasksFollowInOrderWhatTheyWaitFor) {
       Problem job = job_of(4, true);
       job.shape.num_heads_kv = 4;
       set_scheme(job, scheme);
-      const bool has_paces = job.scheme == Scheme::ring || job.scheme == Scheme::two_level;
+      const bool has_paces =
+          job.scheme == scheme_named("ring") || job.scheme == scheme_named("two-level");
       if (in_step && !has_paces) continue;
       SCOPED_TRACE(scheme);
       const TaskGraph graph = graph_of(job, {.in_step = in_step, .hosts_compute = !in_step});

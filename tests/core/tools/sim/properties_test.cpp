@@ -13,6 +13,7 @@
 #include "core/trace/summary.h"
 #include "tests/core/ring/ring_case.h"
 #include "tests/core/tools/sim/random_machines.h"
+#include "tests/schemes.h"
 
 namespace ringscope {
 namespace {
@@ -161,7 +162,7 @@ TEST(Properties, EveryEndGrowsWithEveryDuration) {
 TEST(Properties, AMachineMayBeTurnedAroundItsRing) {
   for_cases([](RandomCase made, RandomCases& cases) {
     const int n = made.job.world_size;
-    if (made.job.scheme == Scheme::two_level) return;
+    if (made.job.scheme == scheme_named("two-level")) return;
     made.job.mask = {};
     made.job.shape.seqlen = 2 * n;
     made.machine.jitter = made.machine.hop_jitter = 0;
@@ -243,7 +244,7 @@ void for_cases(unsigned seed, int count, F&& f) {
     RandomCase made = cases.next();
     if (made.job.world_size > 40) continue;
     if (i % 10 == 0) {
-      made.job.scheme = Scheme::ulysses;
+      made.job.scheme = scheme_named("ulysses");
       made.job.mask = {};  // whole pairs a rank
       made.job.shape.num_heads_kv = 4;
       made.job.world_size = made.machine.world_size = 1 << i / 10 % 3;
@@ -277,7 +278,7 @@ void expect_flows_join_messages(const std::vector<std::vector<TraceEvent>>& even
 TEST(Events, AddUpToTheSimulation) {
   for_cases(11, 300, [](const RandomCase& made) {
     // Messages of two ways at once are not shown in full.
-    if (made.job.scheme == Scheme::two_level) return;
+    if (made.job.scheme == scheme_named("two-level")) return;
     const auto [simulation, events] = recorded(made);
     const Recording recording = recording_of(made, events);
     const RunSummary summary = summarize(recording);
@@ -358,7 +359,7 @@ std::multiset<About> about(const std::vector<TraceEvent>& events) {
 TEST(Events, AreThoseOfARealRun) {
   const AttentionShape shape{2, 4, 2, 61, 5};
   const Tensors<float> in = random_tensors(shape, 3);
-  for (const Scheme scheme : kRunSchemes)
+  for (const Scheme* scheme : kRunSchemes)
     for (const PartitionKind partition : kAllPartitions)
       for (const int world_size : {1, 2, 5}) {
         SCOPED_TRACE(testing::Message() << name_of(scheme) << ", " << name_of(partition) << ", "
@@ -378,7 +379,8 @@ TEST(Events, AreThoseOfARealRun) {
                     .mask = config.mask,
                     .partition = partition,
                     .world_size = world_size,
-                    .scheme = scheme == Scheme::ring ? Scheme::ring : Scheme::allgather,
+                    .scheme = scheme == scheme_named("ring") ? scheme_named("ring")
+                                                             : scheme_named("allgather"),
                     .backward = true};
         made.machine.world_size = world_size;
         made.machine.rates = {1e9, 1e9, 1e7, 1e-6};

@@ -41,9 +41,9 @@ class RandomCases {
     job.shape = {1 + below(2), 4, 2, 200, 8};
     job.partition = kAllPartitions[below(4)];
     job.world_size = 1 + (below(4) == 0 ? below(100) : below(9));
-    job.scheme =
-        std::array{Scheme::ring, Scheme::ring, Scheme::allgather, Scheme::two_level}[below(4)];
-    if (job.scheme == Scheme::two_level) {
+    job.scheme = std::array{scheme_named("ring"), scheme_named("ring"), scheme_named("allgather"),
+                            scheme_named("two-level")}[below(4)];
+    if (job.scheme == scheme_named("two-level")) {
       std::vector<int> divisors;
       for (int nodes = 1; nodes <= job.world_size; ++nodes)
         if (job.world_size % nodes == 0) divisors.push_back(nodes);

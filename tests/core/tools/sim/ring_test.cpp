@@ -239,9 +239,9 @@ TEST(ClosedForm, OfARingAndOfGatheringIsTheSimulationInStep) {
   for_jobs([&](Problem job) {
     const Balance balance = balance_of(job);
     if (balance.sampled) return;
-    job.scheme = Scheme::allgather;
+    job.scheme = scheme_named("allgather");
     expect_same(simulated(job, kRates), layer_time(job, balance_of(job), kRates));
-    job.scheme = Scheme::ring;
+    job.scheme = scheme_named("ring");
     const LayerTime time = layer_time(job, balance, kRates);
     const Simulation simulation = simulated(job, kRates);
     expect_same(simulation, time);

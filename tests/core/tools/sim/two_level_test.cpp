@@ -28,7 +28,7 @@ Problem two_level_job(int nodes, int places, const char* mask = "causal",
           .mask = MaskSpec::parse(mask),
           .partition = partition,
           .world_size = nodes * places,
-          .scheme = Scheme::two_level,
+          .scheme = scheme_named("two-level"),
           .backward = backward,
           .nodes = nodes};
 }
@@ -44,7 +44,8 @@ Machine two_level_machine(const Problem& job, const Rates& rates, const Link& be
 
 RandomCase random_two_level(RandomCases& cases) {
   RandomCase made = cases.next();
-  while (made.job.world_size > 64 || made.job.scheme != Scheme::two_level) made = cases.next();
+  while (made.job.world_size > 64 || made.job.scheme != scheme_named("two-level"))
+    made = cases.next();
   return made;
 }
 
@@ -95,7 +96,7 @@ TEST(TwoLevel, OfOneLevelItIsTheFlatRing) {
     job.nodes = trial % 2 == 0 ? 1 : job.world_size;
     if (job.nodes > 1) made.machine.hop_jitter = 0;  // drawn by other numbers
     RandomCase flat = made;
-    flat.job.scheme = Scheme::ring;
+    flat.job.scheme = scheme_named("ring");
     flat.machine.to_next = trial % 2 == 0 ? made.machine.to_next_here : made.machine.to_next_node;
     const Simulation ours = simulated(made), ring = simulated(flat);
     SCOPED_TRACE(made.text());
@@ -123,13 +124,13 @@ TEST(TwoLevel, HidesSlowLinksThatAFlatRingCanNot) {
   Rates rates{1, 1, block / 0.5e-3, 0};
   rates.forward_flops = 4 * query_values(job.shape, 1) * 64 / 1e-3;
   const Cluster cluster{32, 4, {"", block / 0.5e-3, 0}, {"", block / 5e-3, 0}, 8};
-  const auto wall = [&](Scheme scheme, Pace pace) {
+  const auto wall = [&](const Scheme* scheme, Pace pace) {
     job.scheme = scheme;
     return run(job, pace, machine_on(cluster, rates, scheme)).wall_s();
   };
   for (const Pace pace : {Pace::in_step, Pace::buffers}) {
-    EXPECT_NEAR(wall(Scheme::two_level, pace), 32e-3, 1e-9);
-    EXPECT_GT(wall(Scheme::ring, pace), 31 * 5e-3);
+    EXPECT_NEAR(wall(scheme_named("two-level"), pace), 32e-3, 1e-9);
+    EXPECT_GT(wall(scheme_named("ring"), pace), 31 * 5e-3);
   }
 }
 
@@ -160,7 +161,7 @@ Problem job_of(int nodes, int places) {
 TEST(TwoLevelCost, HoldsBuffersForBothLevels) {
   const auto bytes_beside_ring = [](Problem job) {
     Problem ring = job;
-    ring.scheme = Scheme::ring;
+    ring.scheme = scheme_named("ring");
     return peak_bytes(job) - peak_bytes(ring);
   };
   Problem job = job_of(4, 4);

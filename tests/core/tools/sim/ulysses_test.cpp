@@ -20,7 +20,7 @@ Problem job_of(int world_size, const char* mask = "causal",
           .mask = MaskSpec::parse(mask),
           .partition = partition,
           .world_size = world_size,
-          .scheme = Scheme::ulysses,
+          .scheme = scheme_named("ulysses"),
           .backward = true};
 }
 

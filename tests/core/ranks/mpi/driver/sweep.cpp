@@ -106,7 +106,7 @@ void sweep(MpiSession& session) {
   for (const Index seqlen : seqlens)
     for (const std::string& mask : masks_for(seqlen))
       for (const PartitionKind partition : kAllPartitions)
-        for (const Scheme scheme : {Scheme::ring, Scheme::allgather}) {
+        for (const Scheme* scheme : {scheme_named("ring"), scheme_named("allgather")}) {
           ++turn;
           if (turn % (seqlen == 37 && ranks == 3 ? 3 : every) != 0) continue;
           Problem config;
