@@ -2,9 +2,7 @@
 // kernel computes for them, tile by tile.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "core/problem/region.h"
@@ -36,12 +34,6 @@ class Work {
   // Count the work of a partition by formula. Throw InputError for a mask that does not fit, a
   // granularity below 1, and too many ranks.
   explicit Work(const Problem& job, Granularity granularity = {});
-  // Take tables [rank][owner] of pairs and of computed pairs, for a partition that we don't have.
-  Work(std::vector<Index> rows, std::vector<double> pairs, std::vector<double> computed)
-      : rows_(std::move(rows)),
-        max_rows_(*std::max_element(rows_.begin(), rows_.end())),
-        pairs_(std::move(pairs)),
-        computed_(std::move(computed)) {}
 
   int world_size() const { return static_cast<int>(rows_.size()); }
   Index rows(int rank) const { return rows_[rank]; }
