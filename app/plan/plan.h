@@ -1,9 +1,12 @@
 // What `ringscope plan` is asked for, its answer, and the functions that turn that into text or JSON.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "app/command_line/hardware.h"
@@ -125,14 +128,30 @@ double tokens_per_s(const Plan& plan);
 std::optional<double> mfu_of(const Plan& plan);
 std::string model_text(const Plan& plan);
 Fields model_fields(const Plan& plan);
-// Return what only the explanation needs to know of the model.
-Fields explained_model(const Plan& plan);
 
 // Return text for people that ends with a newline.
 std::string plan_text(const Plan& plan);
 
-// Explain every number of plan_text, as explanation.txt says; the text ends with a newline.
+// Explain every number of plan_text; the text ends with a newline.
 std::string plan_explanation(const Plan& plan);
+
+class PlanExplanation {
+ public:
+  // Add "name = formula" and, below it, what that is here, as `form` has the values, and its source.
+  template <class... T>
+  void add(std::string_view name, std::string_view formula, std::string_view source,
+           fmt::format_string<const T&...> form, const T&... values) {
+    say(fmt::format("{:<18}= {}\n{:<18}= {}   [{}]", name, formula, "",
+                    fmt::format(form, values...), source));
+  }
+  void say(std::string_view line) { text_.append(line).append("\n"); }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+// Explain the numbers of the plan's model.
+void explain_model(PlanExplanation& all, const Plan& plan);
 
 // Return the plan for programs, without the explanation.
 Fields plan_fields(const Plan& plan);

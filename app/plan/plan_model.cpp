@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <tuple>
 #include <vector>
 
 #include "app/plan/plan.h"
@@ -196,52 +197,84 @@ Fields model_fields(const Plan& plan) {
                          {"micro_batches", plan.options.micro_batches}};
 }
 
-Fields explained_model(const Plan& plan) {
+void explain_model(PlanExplanation& all, const Plan& plan) {
   const Problem& job = plan.chosen.job;
   const ModelSizes& sizes = plan.model->sizes;
   const ModelFigures& figures = plan.model->figures;
   const StepTime& step = plan.model->step;
-  const double tokens = tokens_of(plan);
+  const double tokens = tokens_of(plan), e = job.storage_bytes(), n = job.world_size;
+  const bool measured = plan.is_measured, by_tiles = is_simulated(plan);
+  all.say(fmt::format("model: T = b c rows of a rank = {:.0f}, W width, F hidden, V vocab; {}",
+                      tokens,
+                      job.backward ? "backward each product costs two, dx = dy w^T and dw = x^T dy"
+                                   : "the forward pass only"));
+  all.add("attention",
+          by_tiles ? "a layer of `simulate --measure`, by tiles, rows and hops" : "time above",
+          by_tiles ? "measured now; short blocks cost more than their FLOPs" : "as above",
+          "{} a layer", seconds_text(step.attention / static_cast<double>(step.layers)));
+  all.add("F of products", measured ? "FLOPs of a large product / time" : "peak x product_share",
+          measured ? "measured now" : "table of hardware; without it attention's forward_share",
+          "{:.4g} FLOP/s", figures.product_flops);
+
+  constexpr const char* product = "2 x {:.0f} x {} x {} = {:.6g}";
+  all.add("projections", "2 T W d (2H + 2G) a layer forward, of Q, K, V and the output",
+          "two FLOPs a multiply-add: S0, Arithmetic Complexity",
+          "2 x {:.0f} x {} x {} x {} = {:.6g}", tokens, sizes.width, job.shape.head_dim,
+          2 * (job.shape.num_heads + job.shape.num_heads_kv),
+          projection_flops(job.shape, sizes, tokens));
+  all.add("MLP", "2 T W 3F a layer forward, gate, up and down",
+          "S1 part one 2.2: rows by themselves, nothing is sent", product, tokens, sizes.width,
+          3 * sizes.hidden, mlp_flops(sizes, tokens));
+  all.add("head", "2 T W V forward",
+          sizes.tied ? "once a step; its matrix is the embedding" : "once a step", product, tokens,
+          sizes.width, sizes.vocab, head_flops(sizes, tokens));
+
+  const std::tuple<const char*, const char*, ValueSeconds> values[] = {
+      {"norms", "2 T W values a layer, T W before the head", figures.norm},
+      {"gates", "T F values a layer", figures.gate},
+      {"heads", "T (2H + 2G) d values a layer, turned and brought in order", figures.heads},
+      {"loss", "T V values", figures.loss}};
+  for (const auto& [name, formula, seconds] : values)
+    all.add(name, formula, measured ? "not measured" : "bytes read and written / memory_gb_per_s",
+            "{:.3g} s forward, {:.3g} s backward a value", seconds.forward, seconds.backward);
+
+  if (step.tensor > 0)
+    all.add("tensor", "4 sums a layer (6 with --recompute layer), 2 (T-1)/T b c W e / B + messages",
+            "Megatron-LM; with --sequence-parallel the rows are gathered twice more", "{} in all",
+            seconds_text(step.tensor));
+  if (step.pipeline > 0)
+    all.add("pipeline", "(P-1) / V of a micro-batch without the head, and (P-1) messages each way",
+            "Narayanan et al., 2021, section 2.2",
+            "{}; M micro-batches on the slowest stage besides", seconds_text(step.pipeline));
+
+  constexpr const char* sent = "{:.6g} bytes sent by a rank, {}{}";
   const int stage = plan.options.model_memory.zero_stage;
-  const WeightTraffic sent = weight_traffic(weights_of(plan, true), job.storage_bytes(),
-                                            plan.options.model_memory.sharers(job.world_size),
-                                            stage, job.layers, plan.options.micro_batches);
-  const auto value = [](const ValueSeconds& seconds) {
-    return fmt::format("{:.3g} s forward, {:.3g} s backward a value", seconds.forward,
-                       seconds.backward);
-  };
-  const auto sum = [](double bytes, double seconds) {
-    return fmt::format("{:.6g} bytes sent by a rank, {}", bytes, seconds_text(seconds));
-  };
-  const double to_experts = 2 * 2 * tokens * static_cast<double>(sizes.width) *
-                            job.storage_bytes() * (job.world_size - 1) / job.world_size,
-               to_host = 2 * kv_values(job.shape, plan.rows) * job.storage_bytes();
-  const bool tiles = is_simulated(plan);
-  return {{"rows", tokens},
-          {"width", sizes.width},
-          {"all_heads", 2 * (job.shape.num_heads + job.shape.num_heads_kv)},
-          {"hidden_3", 3 * sizes.hidden},
-          {"vocab", sizes.vocab},
-          {sizes.tied ? "tied" : "untied", true},
-          {tiles ? "by_tiles" : "as_above", true},
-          {"attention_s", step.attention / static_cast<double>(step.layers)},
-          {"values_from",
-           plan.is_measured ? "not measured" : "bytes read and written / memory_gb_per_s"},
-          {"norm", value(figures.norm)},
-          {"gate", value(figures.gate)},
-          {"heads", value(figures.heads)},
-          {"loss", value(figures.loss)},
-          {"weights", weights_of(plan, true)},
-          {"update_s", figures.update_s},
-          {"updated", stage > 0 ? "an N-th" : "all of them"},
-          {"sums", stage == 0   ? "2 "
-                   : stage == 1 ? ""
-                                : "a micro-batch "},
-          {"gradients", sum(sent.gradient_bytes, step.reduction)},
-          {"gathers", stage == 3 ? "2 a micro-batch " : ""},
-          {stage > 0 ? "gathered" : "", sum(sent.weight_bytes, step.gathering)},
-          {"experts", sum(to_experts, to_experts / plan.rates.bytes_per_s)},
-          {"to_host", sum(to_host, to_host / find_link("PCIe5").bytes_per_s)}};
+  const double weights = weights_of(plan, true);
+  const WeightTraffic traffic =
+      weight_traffic(weights, e, plan.options.model_memory.sharers(job.world_size), stage,
+                     job.layers, plan.options.micro_batches);
+  if (job.backward) {
+    const std::string sums = stage == 0 ? "2 " : stage == 1 ? "" : "a micro-batch ";
+    all.add("weights", "V W (2 V W with a head of its own) + W + L (W d (2H + 2G) + 3 W F + 2 W)",
+            stage > 0 ? "every rank updates an N-th" : "every rank updates all of them",
+            "{:.6g} of a rank, AdamW {:.3g} s each", weights, figures.update_s);
+    all.add("gradients", sums + "(N-1)/N of 4 bytes a weight / B + messages",
+            "S1 part one 2.3: a sum over the context group; nothing hides it", sent,
+            traffic.gradient_bytes, seconds_text(step.reduction), "");
+  }
+  if (stage > 0)
+    all.add("gathered weights",
+            (stage == 3 ? "2 a micro-batch " : "") + std::string("(N-1)/N e P / B"),
+            "ZeRO, section 7; nothing hides it here", sent, traffic.weight_bytes,
+            seconds_text(step.gathering), "");
+  const double to_experts = 2 * 2 * tokens * static_cast<double>(sizes.width) * e * (n - 1) / n;
+  const double to_host = 2 * kv_values(job.shape, plan.rows) * e;
+  all.add("experts", "2 k T W e (N-1)/N a layer, rows to k experts on N ranks and back",
+          "not in this plan; S3, Section 14: MoE silence", sent, to_experts,
+          seconds_text(to_experts / plan.rates.bytes_per_s), " with k = 2");
+  all.add("KV offload", "2 b c d G e a layer, to the host",
+          "not in this plan; S3, 8D: KV-cache offloading", sent, to_host,
+          seconds_text(to_host / find_link("PCIe5").bytes_per_s), " over PCIe5");
 }
 
 }  // namespace ringscope
