@@ -66,8 +66,10 @@ std::optional<std::string> obstacle(const Problem& job, double memory_bytes,
 }
 
 Index largest_seqlen(const Problem& job, double memory_bytes, const MemoryOf& memory_of) {
+  Problem tried = for_any_size(job);
+  // Documents and slices are for one length only. Where all pairs are allowed, all of a block is sent.
+  if (job.mask.has_documents() || job.mask.has_ranges()) tried.mask = {};
   return last_that(0, kMaxSeqlen, [&](Index seqlen) {
-    Problem tried = for_any_size(job);
     tried.shape.seqlen = seqlen;
     return memory_of(tried) <= memory_bytes;
   });

@@ -27,7 +27,7 @@ std::optional<std::string> obstacle(const Problem& job, double memory_bytes,
                                     const MemoryOf& memory_of = peak_bytes);
 
 // Return the largest seqlen, up to kMaxSeqlen, that fits into a rank's memory when all else stays
-// equal, or 0 when not even one position fits. (Memory does not depend on the mask.)
+// equal but for documents and slices, which allow all pairs then; or 0 when not even one position fits.
 Index largest_seqlen(const Problem& job, double memory_bytes,
                      const MemoryOf& memory_of = peak_bytes);
 
