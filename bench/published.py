@@ -22,7 +22,6 @@ import argparse
 import collections
 import concurrent.futures
 import csv
-import functools
 import itertools
 import json
 import math
@@ -130,35 +129,54 @@ def layouts_of(row):
 # Predictions.
 
 
-@functools.lru_cache(maxsize=None)
-def ring_seconds(ranks, earlier_s, own_s, later_s, values, bytes_per_s, is_backward):
-    """Return the seconds of a pass of a ring with two KV buffers, as `ringscope simulate` has it, in which attending
-    a block takes a rank so long if it is of an earlier rank, its own, or of a later one, and a hop carries `values`
-    values of K and as many of V.
+# Seconds of simulated rings: by ranks, hops and pass, and then by the times of their blocks. Nan: not yet; text: why
+RINGS = collections.defaultdict(dict)
+
+
+def ring_seconds(ranks, values, bytes_per_s, is_backward, block_s):
+    """Return the seconds of a pass of a ring with two KV buffers, in which attending a block takes a rank so long if it
+    is of an earlier rank, its own, or of a later one, and a hop carries `values` values of K and as many of V. It is
+    nan until simulate_rings() has been called. Throw ValueError that says why it can't be simulated."""
+    seconds = RINGS[ranks, values, bytes_per_s, is_backward].setdefault(block_s, math.nan)
+    if isinstance(seconds, str):
+        raise ValueError(seconds)
+    return seconds
+
+
+def simulate_rings(alike):
+    """Have `ringscope simulate` simulate rings with the same hops.
 
     A simulated rank has so many rows that the share of them that attend a block's keys is the block's share of the
     longest time. A row has one value, so the link is slower by as much."""
-    rows, longest = 1 << 20, max(earlier_s, own_s, later_s)
-    slices = ""
-    for first in range(0, ranks * rows, rows):
-        for seconds, begin, end in ((earlier_s, 0, first), (own_s, first, first + rows),
-                                    (later_s, first + rows, ranks * rows)):
-            busy = round(rows * seconds / longest)
-            if busy > 0 and begin < end:
-                slices += f"{first} {first + busy} {begin} {end} full\n"
+    (ranks, values, bytes_per_s, is_backward), rings = alike
+    pending = [block_s for block_s, seconds in rings.items() if seconds is math.nan]
+    if not pending:
+        return
+    rows, longest = (1 << 30) // ranks, max(map(max, pending))
     flops = (10 if is_backward else 4) * rows * rows  # of a block that all rows attend
     with tempfile.TemporaryDirectory() as folder:
-        mask, machine = pathlib.Path(folder, "mask.txt"), pathlib.Path(folder, "machine.txt")
-        mask.write_text(slices)
+        masks = [pathlib.Path(folder, str(i)) for i in range(len(pending))]
+        for mask, block_s in zip(masks, pending):
+            slices = ""
+            for first in range(0, ranks * rows, rows):
+                bounds = (0, first, first + rows, ranks * rows)  # of the keys of earlier, own and later blocks
+                for seconds, begin, end in zip(block_s, bounds, bounds[1:]):
+                    busy = round(rows * seconds / longest)
+                    if busy > 0 and begin < end:
+                        slices += f"{first} {first + busy} {begin} {end} full\n"
+            mask.write_text(slices)
+        machine = pathlib.Path(folder, "machine")
         machine.write_text(f"gpu rank\ntflops_16bit {flops / longest / 1e12!r}\nmemory_gb 1\n"
                            f"link hop\ngb_per_s {bytes_per_s * rows / values / 1e9!r}\n")
-        command = [options.ringscope, "simulate", "--json", "--gpu", machine, "--link", machine, "--kv-buffers", "2",
+        command = [options.ringscope, "simulate", "--json", "--gpu", machine, "--link", machine, "--kv-buffers", 2,
                    "--hops", "all", "--world-size", ranks, "--seqlen", ranks * rows, "--heads", 1, "--head-dim", 1,
-                   "--dtype", "bf16", "--mask", f"ranges:{mask}", *["--backward"] * is_backward]
+                   "--dtype", "bf16", "--sweep", "mask=" + ",".join(f"ranges:{mask}" for mask in masks),
+                   *["--backward"] * is_backward]
         done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
     if done.returncode != 0:
         raise ValueError(done.stderr.strip())
-    return json.loads(done.stdout)["backward_s" if is_backward else "forward_s"]
+    for block_s, point in zip(pending, json.loads(done.stdout)["sweep"]):
+        rings[block_s] = point["why_not"] or point["backward_s" if is_backward else "forward_s"]
 
 
 class Job:
@@ -245,7 +263,7 @@ class Job:
             calls = (BACKWARD_STEP if self.is_backward else 1) if pairs > 0 else 0
             block_s.append(pairs * heads * self.head_s + calls * step_s)
         values = math.ceil(self.positions / ranks) * kv_heads * self.head_values
-        return ring_seconds(ranks, *block_s, values, bytes_per_s, self.is_backward)
+        return ring_seconds(ranks, values, bytes_per_s, self.is_backward, tuple(block_s))
 
     def hybrid_s(self, layout, inner):
         """Heads dealt out over `inner` ranks, and a ring of the others around each: the all-to-alls of Ulysses, a ring,
@@ -386,8 +404,11 @@ def predict_all(rows, **other_costs):
             return predict(row, SimpleNamespace(**{**vars(row.machine), **other_costs}))
         except ValueError as why:
             return str(why)
+    for row in rows:
+        predicted(row)  # which asks for rings
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        return list(pool.map(predicted, rows))
+        list(pool.map(simulate_rings, RINGS.items()))
+    return list(map(predicted, rows))
 
 
 # ---

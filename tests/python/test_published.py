@@ -112,6 +112,11 @@ def test_says_why_a_row_is_not_predicted(tmp_path, column, reason):
     assert f"line 2, {reason}" in out
 
 
+def test_says_that_a_ring_is_too_large(tmp_path):
+    _, out = page_of(tmp_path, HEADER + ROW.replace(",8,65536", ",2000,65536"))
+    assert "line 2, up to 1024 ranks are simulated, 2000 given." in out
+
+
 @pytest.mark.parametrize(
     "text",
     ["", HEADER, "a,b\n1,2\n", HEADER + "1,2,3\n"]
