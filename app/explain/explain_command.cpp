@@ -34,12 +34,12 @@ namespace {
 std::string text_of(const Explanation& why) {
   std::string text;
   for (const std::string& note : why.notes) text += note + "\n";
-  const bool is_over = why.wall_s > 0 && !why.goes_on;
-  if (is_over) text += fmt::format("The run took {}.\n", seconds_text(why.wall_s));
+  if (why.wall_s > 0) text += fmt::format("The run took {}.\n", seconds_text(why.wall_s));
   int number = 0;
   for (const Diagnosis& finding : why.findings)
     text += fmt::format("{}. {}\n", ++number, sentence_of(finding));
-  if (why.findings.empty() && is_over) text += "Nothing that can be mended costs 1 % of it.\n";
+  if (why.findings.empty() && why.wall_s > 0)
+    text += "Nothing that can be mended costs 1 % of it.\n";
   if (why.wall_s > 0 && why.exposed_s >= kLeastShare * why.wall_s)
     text += fmt::format(
         "Without all that, {} would still be lost to the way of the blocks, which takes "
@@ -61,7 +61,6 @@ Fields fields_of(const Explanation& why) {
                                        {"evidence", finding.evidence}});
   }
   Fields fields{{"wall_ms", 1e3 * why.wall_s}, {"findings", findings}};
-  if (why.goes_on) fields.emplace_back("live", true);
   if (!why.notes.empty()) fields.emplace_back("notes", why.notes);
   return fields;
 }

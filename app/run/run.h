@@ -47,7 +47,6 @@ struct RunOptions {
 
   std::optional<std::string> dout;
   std::optional<std::string> out, lse, dq, dk, dv, trace, write_partition;
-  bool live = false;  // write the trace while the run goes on
   bool verify = false;
   std::optional<Index> verify_rows;  // of each head; default all
   bool json = false;

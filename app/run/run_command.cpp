@@ -123,9 +123,6 @@ void add_outputs(CommandFlags& flags, RunOptions& run) {
       "--trace", run.trace,
       "write the recording, Chrome Trace Event JSON; with a / at its end, a folder with a file "
       "per rank");
-  flags.flag("--live", run.live,
-             "write the recording a few times a second while the run goes on, for view, which "
-             "follows it");
   flags.flag("--verify", run.verify,
              "compare with naive attention in f64; exit status 1 when it differs");
   flags.integer(
@@ -182,21 +179,6 @@ void check_backend(const RunOptions& run) {
   }
 }
 
-// --live asks for a file and for ranks that are threads. Elsewhere rank 0 learns what the others recorded
-// when they have ended, and a GPU's times too.
-void check_live(const RunOptions& run) {
-  const auto& trace = run.trace;
-  const auto accepted = "it together with --trace FILE and --backend cpu";
-  if (!trace) contradiction("--live", "given without --trace", accepted);
-  std::error_code error;
-  const auto status = std::filesystem::status(*trace, error);
-  if (trace->ends_with('/') || (exists(status) && !is_regular_file(status)))
-    contradiction("--live", fmt::format("given with --trace '{}', which is no file", *trace),
-                  accepted);
-  if (run.backend != Backend::cpu)
-    contradiction("--live", fmt::format("given with --backend {}", name_of(run.backend)), accepted);
-}
-
 void check(RunOptions& run, const CommandFlags& flags) {
   check_source(run);
   if (run.job.injection) run.job.injection->seed = run.seed;
@@ -217,7 +199,6 @@ void check(RunOptions& run, const CommandFlags& flags) {
                     "it with --hops all, or without --hops");
     run.job.hops = Hops::all;
   }
-  if (run.live) check_live(run);
   if (run.verify_rows) run.verify = true;
 }
 
@@ -328,11 +309,6 @@ class RunJob : public Job {
     config_ = config_of(options_, plan_.shape, ranks_);
     check_problem(options_, config_, plan_);
     require_memory(config_, memory_use());
-    if (options_.live) {  // whoever looks finds a run that has not begun
-      Recording nothing_yet = empty_recording(config_, name_of(options_.backend));
-      nothing_yet.info.live_ns = 0;
-      write_trace(options_, nothing_yet);
-    }
     if (is_scattered())
       loaded_ = load_inputs(options_, plan_);
     else
@@ -357,7 +333,6 @@ class RunJob : public Job {
       throw with_trace_written(options_, failure, failure.recording());
     }
     run_.recording.info.command = recorded_words();
-    if (options_.live) write_trace(options_, run_.recording);  // because --verify may take long
   }
 
   // Verify, write the files, print the report.
@@ -408,8 +383,6 @@ class RunJob : public Job {
     std::optional<ProgressBar> bar;
     if (is_first()) bar.emplace("attention");
     Progress progress{bar ? bar->callback() : nullptr};
-    if (options_.live)
-      progress.recording = [&](const Recording& so_far) { write_trace(options_, so_far); };
     if (!my_ring_call().empty())
       progress.stuck = [](const RunError& error) { std::_Exit(report_error(error)); };
 #ifdef RINGSCOPE_HAS_MPI

@@ -133,10 +133,9 @@ void write_story_picture(const Recording&, int, const std::string&) {}
 
 Finish declare_view(CommandFlags& flags) {
   const auto view = std::make_shared<viz::ViewOptions>();
-  flags.words(
-      "TRACE", view->traces,
-      "recordings of run --trace, followed while the run goes on, or other Chrome traces, as files "
-      "or a folder");
+  flags.words("TRACE", view->traces,
+              "recordings of run --trace, or other Chrome traces, as files "
+              "or a folder");
   add_unpack(flags);
   flags.path("--screenshot", view->screenshot, "write a picture, PNG or SVG, and open no window");
   constexpr const char* kAnimation = "--animate FILE";

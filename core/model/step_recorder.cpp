@@ -60,7 +60,7 @@ void StepRecorder::end_part(std::int64_t now) {
 RankEvents StepRecorder::take() {
   end_part(monotonic_ns());
   comm_.flush();
-  RankEvents recorded = recorded_by(recorder_, recorder_.events());
+  RankEvents recorded = recorded_by(recorder_);
   recorded.peak_bytes = ring_.meter().peak_bytes();
   recorded.model = std::move(spans_);
   return recorded;

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 
 #include "core/ring/cpu_backend.h"
 #include "core/ring/thread_communicator.h"
@@ -24,7 +23,6 @@ class CpuRankEngine : public RankEngine {
   BlockBackend& backend() override { return backend_; }
   void finish() override { communicator_.flush(); }
   void finish_failed() override { communicator_.flush_what_happened(); }
-  std::optional<RankEvents> so_far() const override { return communicator_.so_far(); }
   Index scratch_bytes() const override { return scratch_bytes_; }
 
  private:

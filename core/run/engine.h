@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -56,9 +55,6 @@ class RankEngine {
   // Called instead of finish() after a failure, when the rank's thread has ended. Record what has
   // happened, and wait for nothing.
   virtual void finish_failed() {}
-  // Return what is recorded by now, while the rank runs, or none where that is known only at its
-  // end. Slices that go on end at kGoesOn (recorder.h). Thread-safe.
-  virtual std::optional<RankEvents> so_far() const { return std::nullopt; }
   // Return by formula the bytes that the engine takes on the rank's meter.
   virtual Index scratch_bytes() const = 0;
   // Return how far recorded times may be from the clock that all ranks share.

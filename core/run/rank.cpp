@@ -102,7 +102,7 @@ void Rank::run(Communicator& comm, BlockBackend& backend) {
 }
 
 RankEvents Rank::recorded() const {
-  RankEvents recorded = recorded_by(recorder_, recorder_.events());
+  RankEvents recorded = recorded_by(recorder_);
   recorded.peak_bytes = peak_bytes();
   return recorded;
 }

@@ -64,9 +64,9 @@ SoftmaxSample sample_of(int rank, int step, Index query, std::int64_t at_ns, flo
           .lse_error = 0};
 }
 
-RankEvents recorded_by(const Recorder& recorder, std::vector<TraceEvent> events) {
-  RankEvents recorded{.events = std::move(events),
-                      .samples = recorder.samples_so_far(),
+RankEvents recorded_by(const Recorder& recorder) {
+  RankEvents recorded{.events = recorder.events(),
+                      .samples = recorder.samples(),
                       .dropped = recorder.dropped(),
                       .kernel = recorder.kernel(),
                       .dropped_stamps = recorder.dropped_stamps()};
@@ -97,7 +97,6 @@ void RecordingBackend::record_wait(const StepInfo& step, Payload payload, const 
   if (after == nullptr || after->done()) return;
   TraceEvent event = wait_event(next_.after(step), payload);
   event.begin_ns = recorder_.now_ns();
-  recorder_.begin(event);
   try {
     const ShownWait shown(pulse_, after, ring_.recv_rank());
     after->wait();
@@ -106,12 +105,12 @@ void RecordingBackend::record_wait(const StepInfo& step, Payload payload, const 
     const int awaited = after->awaited().rank;
     event.end_ns = recorder_.now_ns();
     event.waiting_for = awaited >= 0 ? awaited : ring_.recv_rank();
-    recorder_.end(event);
+    recorder_.record(event);
     throw;
   }
   event.end_ns = recorder_.now_ns();
   event.waiting_for = after->times().last_peer;
-  recorder_.end(event);
+  recorder_.record(event);
 }
 
 Completion RecordingBackend::around(BlockOperation which, const StepInfo* step,
@@ -123,15 +122,13 @@ Completion RecordingBackend::around(BlockOperation which, const StepInfo* step,
   if (!attends) return start(after);
   next_.attends(*step);
   const std::int64_t cpu_begin = clock_ns(CLOCK_THREAD_CPUTIME_ID), begin = recorder_.now_ns();
-  recorder_.begin(
-      {.pass = step->pass, .step = step->step, .kv_owner = step->kv_owner, .begin_ns = begin});
   wait_for(start(after));
   const std::int64_t end = recorder_.now_ns(), cpu_end = clock_ns(CLOCK_THREAD_CPUTIME_ID);
   TraceEvent event = compute_event(*step, params_, inner_.last_stats(), share_);
   event.begin_ns = begin;
   event.end_ns = end;
   event.cpu_ns = cpu_end - cpu_begin;
-  recorder_.end(event);
+  recorder_.record(event);
   if (listener_) listener_(event.pairs);
   return nullptr;
 }
@@ -172,7 +169,6 @@ Completion RecordingCommunicator::exchange(const Exchange& hop,
     pulse_->advance();
   }
   Completion completion = inner_.exchange(hop, after);
-  const std::lock_guard lock(mutex_);
   pending_.push_back({hop, completion});
   return completion;
 }
@@ -231,34 +227,15 @@ void RecordingCommunicator::flush() {
 }
 
 void RecordingCommunicator::flush_what_happened() {
-  const std::lock_guard lock(mutex_);
-  for (const TraceEvent& slice : slices_so_far()) recorder_.record(slice);
-  flows_ += std::ssize(pending_);
-  pending_.clear();
-}
-
-std::vector<TraceEvent> RecordingCommunicator::slices_so_far() const {
   std::vector<TraceEvent> slices;
-  std::int64_t place = flows_;
   bool may_overlap = false;
   for (const Pending& pending : pending_) {
-    add_slices(pending, place++, slices);
+    add_slices(pending, flows_++, slices);
     may_overlap |= pending.hop.to >= 0 || pending.hop.from >= 0;
   }
+  pending_.clear();
   if (may_overlap) nest_lanes(slices);
-  return slices;
-}
-
-RankEvents RecordingCommunicator::so_far() const {
-  const std::lock_guard lock(mutex_);
-  std::vector<TraceEvent> events = recorder_.events_so_far();
-  if (!events.empty() && events.back().lane == Lane::wait && events.back().end_ns == kGoesOn) {
-    const int awaited = pulse_ != nullptr ? pulse_->status().waiting_for : -1;
-    events.back().waiting_for = awaited >= 0 ? awaited : Exchange().sender(rank(), world_size());
-  }
-  const std::vector<TraceEvent> slices = slices_so_far();
-  events.insert(events.end(), slices.begin(), slices.end());
-  return recorded_by(recorder_, std::move(events));
+  for (const TraceEvent& slice : slices) recorder_.record(slice);
 }
 
 void RecordingCommunicator::add_slices(const Pending& pending, std::int64_t place,

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <functional>
-#include <mutex>
 #include <vector>
 
 #include "core/attention/views.h"
@@ -55,9 +54,9 @@ void for_sampled_rows(Index rows, F&& f) {
 SoftmaxSample sample_of(int rank, int step, Index query, std::int64_t at_ns, float row_max,
                         double row_sum);
 
-// Return `events` and what else `recorder` has, without peak bytes and a clock error. lse_error is the
+// Return what `recorder` has, without peak bytes and a clock error. lse_error is the
 // distance from each row's last sample, which has the final lse once the forward pass is over.
-RankEvents recorded_by(const Recorder& recorder, std::vector<TraceEvent> events);
+RankEvents recorded_by(const Recorder& recorder);
 
 // ---
 // Recording as decorators. They forward to a backend or communicator and write down when it did
@@ -118,9 +117,6 @@ class RecordingCommunicator : public ForwardingCommunicator {
   void flush();
   // Record what has happened before a failure, and wait for nothing.
   void flush_what_happened();
-  // Return what recorded_by() does for the rank as it is now, with the transfers that have happened
-  // and the slice that goes on. Any thread may call it.
-  RankEvents so_far() const;
 
  private:
   struct Pending {
@@ -130,13 +126,9 @@ class RecordingCommunicator : public ForwardingCommunicator {
 
   // Append the slices of a hop that was started as number `place`, as far as they have happened.
   void add_slices(const Pending& pending, std::int64_t place, std::vector<TraceEvent>& to) const;
-  // Return those of all hops since the last flush. The mutex must be held.
-  std::vector<TraceEvent> slices_so_far() const;
 
   Recorder& recorder_;
   RankPulse* pulse_;
-  // Guards what follows from so_far(); only the rank's thread changes it.
-  mutable std::mutex mutex_;
   std::vector<Pending> pending_;  // since the last flush
   std::int64_t flows_ = 0;        // hops of earlier flushes
 };

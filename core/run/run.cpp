@@ -1,12 +1,9 @@
 #include "core/run/run.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <condition_variable>
 #include <mutex>
 #include <optional>
-#include <thread>
 
 #include "core/attention/blockwise.h"
 #include "core/base/error.h"
@@ -45,50 +42,10 @@ namespace {
 
 using RankEngines = std::vector<std::unique_ptr<RankEngine>>;
 
-// Return `head`, the recording without events, with what has been recorded by now. Slices that go on end
-// now. `watchdog` may be null.
-Recording recorded_so_far(const Recording& head, const RankEngines& engines, std::int64_t origin_ns,
-                          Watchdog* watchdog) {
-  constexpr double kPatience = 1;  // seconds without progress until it is called a hang
-  Recording recording = head;
-  for (std::size_t rank = 0; rank < engines.size(); ++rank)
-    if (std::optional<RankEvents> events = engines[rank]->so_far())
-      add_rank(recording, static_cast<int>(rank), std::move(*events));
-  const std::int64_t now = monotonic_ns() - origin_ns;
-  recording.info.live_ns = now;
-  for (auto& events : recording.events)
-    for (TraceEvent& event : events)
-      if (event.end_ns == kGoesOn) event.end_ns = now;
-  if (const auto hang = watchdog ? watchdog->hang(kPatience) : std::nullopt)
-    recording.info.failure = RunEnd{hang->what(), hang->rank(), hang->step()};
-  return recording;
-}
-
-// Call tell() a few times a second until `stop` is requested. It takes at most 1/20 of a core's time,
-// however long a call takes.
-template <class F>
-void repeat(const std::stop_token& stop, F&& tell) {
-  constexpr double kLeastPause = 0.25, kPausePerCpu = 19;  // seconds; seconds per second
-  std::mutex mutex;
-  std::condition_variable_any stopping;
-  std::unique_lock lock(mutex);
-  while (!stop.stop_requested()) {
-    const std::int64_t cpu_begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-    try {
-      tell();
-    } catch (const std::exception&) {  // the next one may find room on the disk
-    }
-    const auto cpu = static_cast<double>(clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_begin) * 1e-9;
-    const std::chrono::duration<double> pause(std::max(kLeastPause, kPausePerCpu * cpu));
-    stopping.wait_for(lock, stop, pause, [] { return false; });
-  }
-}
-
 // Run every rank on a thread of its own. Return the time of the last end, when all have ended.
-// `head` is the recording without events. Throw the first failure.
+// Throw the first failure.
 std::int64_t run_all(const std::vector<std::unique_ptr<Rank>>& ranks, const RankEngines& engines,
-                     Engine& engine, const Progress& progress, const Recording& head,
-                     std::int64_t origin_ns) {
+                     Engine& engine, const Progress& progress) {
   std::vector<std::int64_t> end_ns(ranks.size());
   std::optional<Watchdog> watchdog;
   if (engine.has_pulses()) {
@@ -96,14 +53,6 @@ std::int64_t run_all(const std::vector<std::unique_ptr<Rank>>& ranks, const Rank
     for (const auto& rank : ranks) pulses.push_back(&rank->pulse());
     watchdog.emplace(std::move(pulses), ranks.front()->config().timeout_s, engine, progress.stuck);
   }
-  std::jthread live;
-  if (progress.recording)
-    live = std::jthread([&](const std::stop_token& stop) {
-      repeat(stop, [&] {
-        progress.recording(
-            recorded_so_far(head, engines, origin_ns, watchdog ? &*watchdog : nullptr));
-      });
-    });
   const auto ended = [&](int rank) {
     if (watchdog) watchdog->ended(rank);
   };
@@ -120,7 +69,6 @@ std::int64_t run_all(const std::vector<std::unique_ptr<Rank>>& ranks, const Rank
         engine.fail(error);
         ended(rank);
       });
-  live = {};  // ends before the watchdog that it asks
   watchdog.reset();
   engine.throw_if_failed();
   return *std::max_element(end_ns.begin(), end_ns.end());
@@ -200,7 +148,7 @@ RingRun run_ranks(const Problem& config, RowSource& rows, Engine& engine,
   const std::int64_t begin_ns = monotonic_ns() - origin_ns;
   std::int64_t end_ns = 0;
   try {
-    end_ns = run_all(ranks, engines, engine, progress, result.recording, origin_ns);
+    end_ns = run_all(ranks, engines, engine, progress);
   } catch (const RunError& error) {
     end_failed(error, ranks, engines, std::move(result.recording));
   }

@@ -45,10 +45,6 @@ class RunFailure : public RunError {
 struct Progress {
   // Called now and then from a rank's thread with the share of pairs done, in [0, 1].
   std::function<void(double)> share = {};
-  // Called at once and then a few times a second, from a thread of its own, with what has been
-  // recorded until then (RunInfo::live_ns). While nothing moves, RunInfo::failure says who holds the
-  // run up. Only of ranks on threads. What it throws is passed over.
-  std::function<void(const Recording&)> recording = {};
   // Called with the failure when a rank's own code has not returned for the timeout, and 5 s, after it.
   // Only the end of the process then ends its thread. Without this the run waits for it.
   std::function<void(const RunError&)> stuck = {};

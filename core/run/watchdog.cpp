@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <system_error>
 #include <tuple>
 #include <utility>
@@ -106,19 +105,14 @@ std::string StallJudge::circle_from(int rank) const {
   }
 }
 
-std::optional<RunError> StallJudge::hang(double now, double patience_s) const {
-  const double halted = now - advanced_at_;
-  if (halted < patience_s) return std::nullopt;
-  return verdict(now, std::max(patience_s, std::floor(halted)));
-}
-
-std::optional<RunError> StallJudge::verdict(double now, double timeout_s) const {
+std::optional<RunError> StallJudge::verdict(double now) const {
   const Seat* silent = nullptr;
   bool all_ended = true;
   for (const Seat& seat : seats_) {
     if (seat.has_ended) continue;
     all_ended = false;
-    if (now - seat.heard_at >= timeout_s && (silent == nullptr || seat.heard_at < silent->heard_at))
+    if (now - seat.heard_at >= timeout_s_ &&
+        (silent == nullptr || seat.heard_at < silent->heard_at))
       silent = &seat;
   }
   const auto error = [&](int rank, const std::string& what) {
@@ -128,10 +122,10 @@ std::optional<RunError> StallJudge::verdict(double now, double timeout_s) const 
   };
   if (silent != nullptr)
     return error(static_cast<int>(silent - seats_.data()),
-                 fmt::format("no sign of life for {:g} s", timeout_s));
-  if (all_ended || now - advanced_at_ < timeout_s) return std::nullopt;
+                 fmt::format("no sign of life for {:g} s", timeout_s_));
+  if (all_ended || now - advanced_at_ < timeout_s_) return std::nullopt;
   const int rank = culprit();
-  const std::string stalled = fmt::format("no progress for {:g} s", timeout_s);
+  const std::string stalled = fmt::format("no progress for {:g} s", timeout_s_);
   if (waits(rank, seats_[rank].status))
     return error(rank, stalled + ": ranks wait for each other, " + circle_from(rank));
   return error(
@@ -165,11 +159,6 @@ Watchdog::~Watchdog() {
 void Watchdog::ended(int rank) {
   const std::lock_guard lock(mutex_);
   ended_[rank] = true;
-}
-
-std::optional<RunError> Watchdog::hang(double patience_s) {
-  const std::lock_guard lock(mutex_);
-  return judge_.hang(now_, patience_s);
 }
 
 std::optional<RunError> Watchdog::failure() {

@@ -109,11 +109,7 @@ class StallJudge {
   // Return the failure that names the culprit, once there is one. That is the rank silent for
   // longest, or else one that waits for nobody (preferably one that others wait for), or else, in a
   // circle, the one furthest behind. The lowest rank wins a tie.
-  std::optional<RunError> verdict(double now) const { return verdict(now, timeout_s_); }
-  std::optional<RunError> verdict(double now, double timeout_s) const;
-  // Return the verdict once nothing has advanced for `patience_s`, however long the timeout is. It
-  // says for how many seconds.
-  std::optional<RunError> hang(double now, double patience_s) const;
+  std::optional<RunError> verdict(double now) const;
 
  private:
   bool is_awaited(int rank) const;
@@ -144,8 +140,6 @@ class Watchdog {
 
   // Note that the rank's thread has ended, well or not.
   void ended(int rank);
-  // Return StallJudge::hang() at the last look. Thread-safe.
-  std::optional<RunError> hang(double patience_s);
 
  private:
   void run();

@@ -35,8 +35,8 @@ void write_chrome_trace_of_rank(AtomicFile& file, const Recording& recording, in
 void set_trace_origin(std::vector<std::pair<std::string, std::string>> (*origin)());
 
 // Return the name that the event has in the file: "attend kv 3", "recv dkv 0 (backward)", "MLP 2",
-// "softmax 3" for that part of key tile 3. An event that goes on says so.
-std::string title_of(const TraceEvent& event, const RunInfo& run);
+// "softmax 3" for that part of key tile 3.
+std::string title_of(const TraceEvent& event);
 std::string title_of(const ModelSpan& span);
 std::string title_of(const KernelSpan& span);
 // Return the name of a kernel's lane by its thread.

@@ -283,8 +283,8 @@ class TraceWriter {
 
   void write_slice(std::size_t rank, TraceEvent e) {
     if (only_rank_ >= 0) e.flow = 0;  // its other end is in another file
-    write_slice_head(name_of(e.lane), title_of(e, recording_.info), rank, static_cast<int>(e.lane),
-                     e.begin_ns, e.end_ns);
+    write_slice_head(name_of(e.lane), title_of(e), rank, static_cast<int>(e.lane), e.begin_ns,
+                     e.end_ns);
     write_args(e);
     if (e.lane == Lane::compute) add_text(", \"stream\": 0");
     end_event();
@@ -393,15 +393,11 @@ std::vector<RecordedMessage> messages_of(const Recording& recording) {
   return messages;
 }
 
-std::string title_of(const TraceEvent& e, const RunInfo& run) {
+std::string title_of(const TraceEvent& e) {
   const std::string_view backward = e.pass == Pass::backward ? " (backward)" : "";
-  const std::string_view goes_on = e.end_ns == run.live_ns ? " (goes on)" : "";
-  if (e.lane == Lane::compute)
-    return fmt::format("attend kv {}{}{}", e.kv_owner, backward, goes_on);
-  if (e.lane == Lane::wait)
-    return fmt::format("wait for rank {}{}{}", e.waiting_for, backward, goes_on);
-  return fmt::format("{} {} {}{}{}", name_of(e.lane), name_of(e.payload), e.kv_owner, backward,
-                     goes_on);
+  if (e.lane == Lane::compute) return fmt::format("attend kv {}{}", e.kv_owner, backward);
+  if (e.lane == Lane::wait) return fmt::format("wait for rank {}{}", e.waiting_for, backward);
+  return fmt::format("{} {} {}{}", name_of(e.lane), name_of(e.payload), e.kv_owner, backward);
 }
 
 std::string title_of(const ModelSpan& span) {

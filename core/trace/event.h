@@ -289,9 +289,7 @@ struct RunInfo {
   std::vector<std::int64_t> clock_error_ns;   // one per rank, bounds what is left
   // One per rank: stamps that found their kernel's buffer full. Empty where none were taken.
   std::vector<std::int64_t> dropped_stamps;
-  std::optional<RunEnd> failure;  // of a run that goes on: what holds it up now
-  // The run goes on, and this is what was recorded until then. Slices that end then are not over.
-  std::optional<std::int64_t> live_ns;
+  std::optional<RunEnd> failure;
   // A profile's part from the midst of a longer run, so ranks begin when they come to it. Not written.
   bool is_midway = false;
   // A profile that gives neither lengths nor heads: `shape` stands for them. Not written.
@@ -304,7 +302,7 @@ struct RunInfo {
   std::vector<std::pair<std::string, std::string>> origin;
 
   // Return whether the recording is of a run from its beginning to its end.
-  bool is_whole() const { return !failure && !live_ns; }
+  bool is_whole() const { return !failure; }
 
   bool operator==(const RunInfo&) const = default;
 };

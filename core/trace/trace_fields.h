@@ -52,7 +52,6 @@ enum class TracePlace : std::uint8_t {
   FIELD(ring, dtype, "dtype")                     \
   FIELD(ring, kv_buffers, "kv_buffers")           \
   FIELD(ring, failure, "failure")                 \
-  FIELD(ring, live_ns, "live_ns")                 \
   FIELD(ring, train_step, "train_step")           \
   FIELD(ring, train_layer, "layer")               \
   FIELD(ring, train_layers, "layers")             \
@@ -199,7 +198,6 @@ void for_fields(Info& info, Dropped& dropped, F&& f) {
       f(E::failure_step, failure.step, {0, info.world_size - 1, true});
     });
   });
-  f(E::live_ns, info.live_ns, {0, kMaxTraceNs, true});
   f.part(E::train_step, info.training, [&](auto& training) {
     f(E::train_step, training.train_step, {1});
     f(E::train_layer, training.layer, {0, INT32_MAX - 1});

@@ -43,49 +43,6 @@ TEST_F(FaultCommandTest, WrongNumbersAreFound) {
   expect_ended(run_with("early-reuse@1", "--verify"), 1, {"--verify: out is off by"});
 }
 
-// Whoever looks before the inputs are there, which may take long, finds a run that has not begun.
-TEST_F(FaultCommandTest, LiveBeginsBeforeTheRanksDo) {
-  run_words({"/bin/sh", "-c", R"(
-    "$0" run --random --seqlen 32768 --heads 8 --trace t.json --live & run=$!
-    until test -e t.json; do :; done
-    kill -9 $run
-    wait $run 2> /dev/null)",
-             RINGSCOPE_PROGRAM});
-  const Recording so_far = read_chrome_trace(path("t.json"));
-  EXPECT_EQ(so_far.info.live_ns, 0);
-  for (const auto& events : so_far.events) EXPECT_TRUE(events.empty());
-  expect_has(run_well("explain t.json"), {"The run goes on"});
-}
-
-// While a run hangs, others see why in its file, which opens even when the run is killed; at its end
-// the recording is that of any run.
-TEST_F(FaultCommandTest, LiveNamesAHangWhileItLasts) {
-  const std::string script = R"(
-    "$0" run --random --seqlen 64 --head-dim 4 --world-size 3 --timeout 600 --trace t.json --live \
-        --inject unposted-recv@1:1 & run=$!
-    for look in $(seq 300); do
-      sleep 0.2
-      if "$0" explain t.json --json 2> /dev/null > why.json && grep -q fault why.json; then break; fi
-    done
-    "$0" view t.json --screenshot t.png --size 640x480 2> /dev/null
-    kill -9 $run
-    wait $run 2> /dev/null
-    "$0" explain t.json)";
-  const ProgramResult result = run_words({"/bin/sh", "-c", script, RINGSCOPE_PROGRAM});
-  EXPECT_EQ(result.status, 0) << result.err;
-  expect_has(result.out, {"The run goes on", "Rank 1 holds the run up"});
-  const rapidjson::Document why = json_of(contents_of(path("why.json")));
-  ASSERT_EQ(why["findings"].Size(), 1u);
-  EXPECT_EQ(why["findings"][0]["rank"].GetInt(), 1);
-  EXPECT_TRUE(why["live"].GetBool());
-  std::set<std::string> left = {"t.json", "why.json"};
-  if (has_viewer()) left.insert("t.png");
-  EXPECT_EQ(files(), left);
-  EXPECT_TRUE(read_chrome_trace(path("t.json")).info.live_ns.has_value());
-  run_well("run --random --seqlen 64 --head-dim 4 --trace t.json --live");
-  EXPECT_TRUE(read_chrome_trace(path("t.json")).info.is_whole());
-}
-
 // No run is shorter than what a rank sleeps; with seed 0 that would be a third less.
 TEST_F(FaultCommandTest, TheSeedDrawsTheJitter) {
   Injection jitter{Fault::jitter};

@@ -386,17 +386,6 @@ TEST(Viewer, TasksOfANewcomerTakeThreeClicksAtMost) {
   EXPECT_EQ(person.session().wants_picture, ".png");
 }
 
-TEST(Viewer, ARunThatGoesOnHasABadge) {
-  for (const bool live : {true, false}) {
-    HandMade made(2);
-    made.compute(0, 0, 0, 100).compute(1, 0, 0, 80);
-    if (live) made.recording().info.live_ns = 100;
-    Person person(session_of(made.trace()));
-    const std::string svg = svg_of(person.rest(), 1600, 900);
-    EXPECT_EQ(svg.find(">LIVE</text>") != svg.npos, live);
-  }
-}
-
 // As on a telephone: panels stand below each other, ring and mask behind tabs.
 TEST(Viewer, ANarrowWindowStacksItsPanels) {
   Person person(session_of(ring_trace(4)), 390, 844);

@@ -37,7 +37,7 @@ void draw_failure(const PanelContext& context) {
   draw_list().AddCircleFilled({box.x0 + 8, y}, 8, palette.warning, 24);
   draw_text(context.fonts.small, {box.x0 + 8, y}, {0.5f, 0.5f}, ink_on(palette.warning), "!");
   float x = box.x0 + 24;
-  std::string where = document.trace.goes_on() ? "This run hangs" : "This run failed";
+  std::string where = "This run failed";
   // A circle has no culprit.
   const bool circle = !circle_of(document.trace, document.unfinished).empty();
   if (circle)

@@ -32,11 +32,6 @@ void draw_chooser(const PanelContext& context, float width) {
                                  : session.document().trace.title();
   if (session.documents.size() == 1) {
     ImGui::AlignTextToFramePadding();
-    if (session.document().trace.goes_on()) {
-      write(context.fonts.strong, context.palette.warning, "LIVE");
-      ImGui::SameLine(0, kItemGap);
-      width -= ImGui::GetItemRectSize().x + kItemGap;
-    }
     ImGui::TextUnformatted(fitted(context.fonts.text, chosen, width).c_str());
     if (ImGui::IsItemHovered()) {
       const Trace& trace = session.document().trace;

@@ -4,7 +4,6 @@
 #define GLFW_INCLUDE_NONE
 #include <GLFW/glfw3.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <cmath>
@@ -17,7 +16,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -124,8 +122,7 @@ float magnification(int width, int height) {
 }
 
 constexpr double kFrameSeconds = 1.0 / 60, kSlowFrameSeconds = 1.0 / 20;
-constexpr double kLookSeconds = 0.1, kSilentSeconds = 10;  // at the file of a run that goes on
-constexpr int kFramesAfterInput = 3;                       // until the change has settled
+constexpr int kFramesAfterInput = 3;              // until the change has settled
 constexpr std::uintmax_t kQuickBytes = 4u << 20;  // read before the window opens if smaller
 
 // Initialises the library, and terminates it at the end.
@@ -179,16 +176,6 @@ std::string next_picture_path(const std::string& ending) {
   }
 }
 
-// What changes when another file is moved to a path: inode, size, time in ns. None: there is no file.
-using FileState = std::optional<std::tuple<ino_t, off_t, std::int64_t>>;
-
-FileState state_of(const std::string& path) {
-  struct stat file {};
-  if (::stat(path.c_str(), &file) != 0) return std::nullopt;
-  return std::tuple(file.st_ino, file.st_size,
-                    1'000'000'000 * std::int64_t{file.st_mtim.tv_sec} + file.st_mtim.tv_nsec);
-}
-
 class Window {
  public:
   explicit Window(const ViewOptions& options);
@@ -204,14 +191,7 @@ class Window {
  private:
   void draw();
   void wait();
-  void follow();
   void finish_loading();
-  void show_title(const std::string& state);
-  // Return whether the only recording shown is of a run that goes on.
-  bool is_live() const {
-    return viewer_->is_open() && viewer_->session().documents.size() == 1 &&
-           viewer_->session().document().trace.goes_on();
-  }
   void save_picture(const ImDrawData& data);
   void fit_scale(int width, int height);
   void use_cursor();
@@ -228,10 +208,6 @@ class Window {
   WindowListener listener_;
   std::unique_ptr<BackgroundLoad> loading_;
   std::exception_ptr failure_;  // the first load's failure
-  // Of a run that goes on: its recording as it was last read, when it changed, and its next state.
-  FileState read_state_;
-  double changed_ = 0, next_look_ = 0;
-  std::unique_ptr<BackgroundLoad> next_state_;
   int frames_due_ = kFramesAfterInput;
   double last_frame_ = 0;
 };
@@ -298,49 +274,11 @@ void Window::show(Session session) {
   for (const Document& document : viewer_->session().documents)
     note_recent(preferences_, document.trace.path);
   save_preferences(preferences_);  // at once, in case the program is ended by a signal
-  next_state_.reset();
-  read_state_.reset();
-  show_title("");
-  frames_due_ = kFramesAfterInput;
-}
-
-void Window::show_title(const std::string& state) {
   std::string title = "Ringscope";
   for (const Document& document : viewer_->session().documents)
     title += " - " + fs::path(document.trace.path).filename().string();
-  glfwSetWindowTitle(window_, (title + state).c_str());
-}
-
-// Show the next state of a run that goes on, as soon as its file has changed.
-void Window::follow() {
-  if (!is_live() || loading_ != nullptr) return;
-  Session& session = viewer_->session();
-  const std::string path = session.document().trace.path;
-  if (next_state_ == nullptr) {
-    const double now = glfwGetTime();
-    if (now < next_look_) return;
-    next_look_ = now + kLookSeconds;
-    const FileState state = state_of(path);
-    if (!state || state == read_state_) {
-      if (now - changed_ >= kSilentSeconds)
-        show_title(fmt::format(" - no news for {:.0f} s", std::floor(now - changed_)));
-      return;
-    }
-    read_state_ = state;
-    changed_ = now;
-    next_state_ = std::make_unique<BackgroundLoad>(std::vector{path}, ViewOptions());
-  }
-  if (!next_state_->finished()) return;
-  const std::unique_ptr<BackgroundLoad> done = std::move(next_state_);
-  try {
-    Session next = done->take();
-    if (next.documents.size() == 1 && next.document().trace.is_ring())
-      session.follow(std::move(next.documents[0]));
-  } catch (const std::exception&) {  // the next file may be readable
-  }
+  glfwSetWindowTitle(window_, title.c_str());
   frames_due_ = kFramesAfterInput;
-  show_title(is_live() ? " - live" : " - ended");
-  if (!is_live()) viewer_->show_notice("The run has ended.");
 }
 
 void Window::load(std::vector<std::string> paths) {
@@ -424,11 +362,8 @@ void Window::draw() {
 // Wait until there is something to draw, and pace frames if the driver does not.
 void Window::wait() {
   if (!listener_.queue.empty()) return glfwPollEvents();
-  if (frames_due_ <= 0 && !viewer_->animating())
-    return is_live() ? glfwWaitEventsTimeout(kLookSeconds) : glfwWaitEvents();
-  // A run that is followed needs the cores itself.
-  const bool is_slow = loading_ != nullptr || (frames_due_ <= 0 && is_live());
-  const double pace = is_slow ? kSlowFrameSeconds : kFrameSeconds;
+  if (frames_due_ <= 0 && !viewer_->animating()) return glfwWaitEvents();
+  const double pace = loading_ != nullptr ? kSlowFrameSeconds : kFrameSeconds;
   const double left = last_frame_ + pace - glfwGetTime();
   if (left > 0) {
     glfwWaitEventsTimeout(left);
@@ -443,7 +378,6 @@ void Window::run() {
   while (glfwWindowShouldClose(window_) == GLFW_FALSE || !listener_.queue.empty()) {
     wait();
     if (loading_ != nullptr && loading_->finished()) finish_loading();
-    follow();
     if (frames_due_ <= 0 && listener_.queue.empty() && !viewer_->animating()) continue;
     if (frames_due_ > 0) --frames_due_;
     draw();

@@ -42,12 +42,6 @@ class Explainer : private FittedRun {
     Explanation result;
     const RunInfo& info = run_.info();
     result.wall_s = run_.wall_s();
-    result.goes_on = info.live_ns.has_value();
-    if (result.goes_on)
-      result.notes.push_back(
-          info.training ? "The training goes on. This is what was recorded of its latest step."
-                        : fmt::format("The run goes on. This is what was recorded in its first {}.",
-                                      seconds_text(1e-9 * static_cast<double>(*info.live_ns))));
     if (info.failure) result.findings.push_back(fault());
     if (!info.is_whole()) return result;  // half a run says little about its machine
     wall_ = wall_of(base_);
@@ -482,9 +476,7 @@ class Explainer : private FittedRun {
     finding.saved_s = 1e-9 * static_cast<double>(last - std::max(progress, first));
     finding.share = run_.wall_s() > 0 ? finding.saved_s / run_.wall_s() : 0;
     finding.confidence = end.rank >= 0 ? 0.95 : 0.5;
-    finding.goes_on = run_.info().live_ns.has_value();
-    finding.evidence =
-        fmt::format("The run {}: {}.", finding.goes_on ? "goes on" : "failed", end.message);
+    finding.evidence = fmt::format("The run failed: {}.", end.message);
     return finding;
   }
 
@@ -500,13 +492,6 @@ class Explainer : private FittedRun {
 };
 
 }  // namespace
-static Explanation nothing_yet() {
-  Explanation why;
-  why.goes_on = true;
-  why.notes = {"The run goes on. Nothing is recorded yet."};
-  return why;
-}
-
 Explanation explain(const Recording& recording) {
   const auto& events = recording.events;
   const int alone = only_rank_of(recording);
@@ -514,9 +499,6 @@ Explanation explain(const Recording& recording) {
     throw InputError(
         fmt::format("rank {} of {} alone is recorded; the folder with all ranks' files accepted",
                     alone, events.size()));
-  if (recording.info.live_ns && std::all_of(events.begin(), events.end(),
-                                            [](const auto& of_rank) { return of_rank.empty(); }))
-    return nothing_yet();
   if (recording.info.world_size > kMostExplainedRanks)
     throw InputError(fmt::format("{} ranks are recorded; up to {} accepted",
                                  recording.info.world_size, kMostExplainedRanks));
@@ -555,9 +537,6 @@ std::string headline_of(const Diagnosis& finding) {
       case Cause::late_start:
         return fmt::format("Rank {} starts late", finding.rank);
       case Cause::fault:
-        if (finding.goes_on)
-          return finding.rank >= 0 ? fmt::format("Rank {} holds the run up", finding.rank)
-                                   : "Something holds the run up";
         return finding.rank >= 0 ? fmt::format("Rank {} failed", finding.rank) : "The run failed";
     }
     return "";

@@ -49,7 +49,6 @@ struct Diagnosis {
   double share = 0;           // of the wall time
   double confidence = 0;      // 0 to 1
   std::string evidence = {};  // sentences that say what was seen
-  bool goes_on = false;       // a fault of a run that has not ended
   bool by_others = false;     // jitter: other programs had the processors
 };
 
@@ -67,9 +66,8 @@ struct Explanation {
   std::vector<Diagnosis> findings;
   // Time for which no computation hides the blocks' way, although nothing is wrong with any link.
   double exposed_s = 0;
-  bool goes_on = false;                 // the run had not ended when it was recorded
-  std::vector<RankLosses> ranks;        // empty for a run that failed or goes on
-  std::vector<std::string> notes = {};  // what was inferred of others' files; that a run goes on
+  std::vector<RankLosses> ranks;        // empty for a run that failed
+  std::vector<std::string> notes = {};  // what was inferred of others' files
 };
 
 inline constexpr double kLeastShare = 0.01;

@@ -8,7 +8,6 @@
 #include <future>
 #include <map>
 #include <set>
-#include <sstream>
 #include <utility>
 
 #include "core/base/error.h"
@@ -140,63 +139,6 @@ TEST(Faults, UnpostedReceive) {
     EXPECT_EQ(count_of(ending, Lane::send, rank), step + 1);
     EXPECT_EQ(count_of(ending, Lane::recv, rank), step);
   });
-}
-
-// A run tells what it has recorded while it goes on, and names who holds it up long before the
-// timeout: every state opens, and holds what the one before it held.
-TEST(Faults, HangIsNamedWhileItLasts) {
-  Problem config = config_with(Fault::unposted_recv, 2, 1);
-  config.timeout_s = 600;
-  ThreadEngine engine(kWorldSize);
-  std::vector<Recording> states;
-  const auto keep = [&](const Recording& state) {
-    states.push_back(state);
-    if (state.info.failure) engine.fail(RunError("seen", state.info.failure->rank));
-  };
-  std::optional<RunFailure> failure;
-  try {
-    run_ranks(config, problem().inputs, engine, {.recording = keep});
-  } catch (const RunFailure& thrown) {
-    failure = thrown;
-  }
-  ASSERT_TRUE(failure.has_value());
-  EXPECT_FALSE(failure->recording().info.live_ns.has_value());
-  ASSERT_GE(states.size(), 2u);
-  for (std::size_t i = 0; i < states.size(); ++i) {
-    const Recording& state = states[i];
-    ASSERT_TRUE(state.info.live_ns.has_value());
-    std::ostringstream text;
-    write_chrome_trace(text, state);
-    EXPECT_EQ(parse_chrome_trace(text.str()).events, state.events);
-    for (std::size_t r = 0; r < state.events.size(); ++r) {
-      for (const TraceEvent& event : state.events[r]) EXPECT_LE(event.end_ns, *state.info.live_ns);
-      if (i == 0) continue;
-      EXPECT_GE(*state.info.live_ns, *states[i - 1].info.live_ns);
-      EXPECT_GE(state.events[r].size(), states[i - 1].events[r].size());
-    }
-  }
-  const RunInfo& last = states.back().info;
-  ASSERT_TRUE(last.failure.has_value());
-  EXPECT_EQ(last.failure->rank, 2);
-  EXPECT_EQ(last.failure->step, 1);
-  // Every rank still waits, the culprit for itself, and its neighbours for it.
-  const std::vector<int> awaited_by = {1, 2, 2, 2};
-  for (std::size_t r = 0; r < states.back().events.size(); ++r) {
-    const auto& events = states.back().events[r];
-    const auto open = std::find_if(events.begin(), events.end(), [&](const TraceEvent& event) {
-      return event.lane == Lane::wait && event.end_ns == last.live_ns;
-    });
-    ASSERT_NE(open, events.end()) << r;
-    EXPECT_EQ(open->waiting_for, awaited_by[r]) << r;
-  }
-  // What happened until then is in the failed run's recording too.
-  for (std::size_t r = 0; r < states.back().events.size(); ++r)
-    for (const TraceEvent& event : states.back().events[r])
-      if (event.end_ns != last.live_ns) {
-        EXPECT_EQ(std::count(failure->recording().events[r].begin(),
-                             failure->recording().events[r].end(), event),
-                  1);
-      }
 }
 
 TEST(Faults, SendFirst) {

@@ -59,26 +59,6 @@ TEST(StallJudge, SilenceIsDeath) {
   expect_contains(verdict->what(), "10 s");
 }
 
-// Long before the timeout a hang has a name, and says for how long it has lasted.
-TEST(StallJudge, NamesAHangWhileItLasts) {
-  StallJudge judge(3, 60, 0);
-  const std::vector<RankStatus> ranks = {at(0, 2, 1), at(0, 1, -1), at(0, 1, 0)};
-  hear(judge, ranks, 0.5);
-  EXPECT_FALSE(judge.hang(0.9, 1).has_value());
-  for (const auto& [now, said] :
-       {std::pair{1.0, "for 1 s;"}, {1.9, "for 1 s;"}, {3.7, "for 3 s;"}}) {
-    hear(judge, ranks, now);
-    const std::optional<RunError> hang = judge.hang(now, 1);
-    ASSERT_TRUE(hang.has_value()) << now;
-    EXPECT_EQ(hang->rank(), 1);
-    EXPECT_EQ(hang->step(), 1);
-    EXPECT_NE(std::string(hang->what()).find(said), std::string::npos) << hang->what();
-    EXPECT_FALSE(judge.verdict(now).has_value());
-  }
-  judge.heard(1, at(1, 1, -1), 4);
-  EXPECT_FALSE(judge.hang(4.5, 1).has_value());
-}
-
 TEST(StallJudge, TheOneSilentForLongest) {
   StallJudge judge(3, kTimeout, 0);
   judge.heard(0, at(1, 1, 2), 3);

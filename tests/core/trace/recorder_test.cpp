@@ -6,7 +6,6 @@
 #include <atomic>
 #include <cstdlib>
 #include <new>
-#include <thread>
 
 namespace {
 std::atomic<long> allocations{0};
@@ -84,75 +83,6 @@ TEST(Recorder, NoRoomAtAll) {
   recorder.record(SoftmaxSample{});
   EXPECT_EQ(recorder.dropped(), 2);
   EXPECT_TRUE(recorder.events().empty());
-}
-
-TEST(Recorder, SliceThatGoesOnIsSeenUntilItHasEnded) {
-  Recorder recorder(10, 0, 0);
-  EXPECT_TRUE(recorder.events_so_far().empty());
-  const int most = (1 << 30) - 1;
-  TraceEvent wait{.lane = Lane::wait,
-                  .pass = Pass::backward,
-                  .payload = Payload::dkv,
-                  .step = most,
-                  .kv_owner = most,
-                  .begin_ns = 7,
-                  .end_ns = kGoesOn};
-  recorder.begin(wait);
-  EXPECT_EQ(recorder.events_so_far(), std::vector{wait});
-  EXPECT_TRUE(recorder.events().empty());
-  wait.end_ns = 9;
-  wait.waiting_for = 3;
-  recorder.end(wait);
-  EXPECT_EQ(recorder.events_so_far(), std::vector{wait});
-  // The next one may begin when the last one ended, but not one that is in the list already.
-  TraceEvent next{.step = 1, .begin_ns = 9, .end_ns = kGoesOn};
-  recorder.begin(next);
-  EXPECT_EQ(recorder.events_so_far(), (std::vector{wait, next}));
-  next.end_ns = 9;
-  recorder.record(next);
-  EXPECT_EQ(recorder.events_so_far(), (std::vector{wait, next}));
-}
-
-// Whenever another thread copies, it gets a beginning of what is recorded, and at most one slice
-// that goes on, which is the next.
-TEST(Recorder, IsCopiedWhileItRecords) {
-  constexpr int kEvents = 100'000;
-  Recorder recorder(kEvents, kEvents, 0);
-  std::atomic<bool> is_over = false;
-  std::thread rank([&] {
-    for (int i = 0; i < kEvents; ++i) {
-      TraceEvent event{.lane = i % 2 == 0 ? Lane::compute : Lane::wait,
-                       .step = i,
-                       .kv_owner = i,
-                       .begin_ns = i,
-                       .end_ns = i + 1};
-      recorder.begin(event);
-      recorder.end(event);
-      recorder.record(SoftmaxSample{.step = i});
-    }
-    is_over = true;
-  });
-  bool goes_on = true, wrong = false;
-  while (goes_on && !wrong) {
-    goes_on = !is_over;
-    const std::vector<TraceEvent> events = recorder.events_so_far();
-    for (int i = 0; i < static_cast<int>(events.size()); ++i) {
-      const TraceEvent& event = events[static_cast<std::size_t>(i)];
-      const bool is_last = i + 1 == static_cast<int>(events.size());
-      wrong |= event.step != i || event.kv_owner != i || event.begin_ns != i ||
-               event.lane != (i % 2 == 0 ? Lane::compute : Lane::wait) ||
-               (event.end_ns != i + 1 && !(is_last && event.end_ns == kGoesOn));
-    }
-    const std::vector<SoftmaxSample> samples = recorder.samples_so_far();
-    for (int i = 0; i < static_cast<int>(samples.size()); ++i)
-      wrong |= samples[static_cast<std::size_t>(i)].step != i;
-    if (!goes_on) {
-      EXPECT_EQ(events.size(), std::size_t{kEvents});
-    }
-  }
-  rank.join();
-  EXPECT_FALSE(wrong);
-  EXPECT_EQ(recorder.dropped(), 0);
 }
 
 TEST(Recorder, TimesCountFromTheOrigin) {

@@ -194,8 +194,7 @@ CriticalPath critical_path_of(const Trace& trace) {
   if (!trace.is_ring()) return {};
   try {
     Recording recording = recording_of(trace);
-    recording.info.failure.reset();  // of a run that broke off or goes on there is a path as well
-    recording.info.live_ns.reset();
+    recording.info.failure.reset();  // of a run that broke off there is a path as well
     const RecordedRun run(recording);
     return Walk(trace).path(RecordedTasks(trace, run.graph()));
   } catch (const InputError&) {  // nothing was recorded

@@ -253,12 +253,9 @@ class Findings {
 
 }  // namespace
 
-constexpr const char* kGoesOnYet = "The run goes on: the figures are of what is recorded by now.";
-
 std::vector<Finding> findings(const Trace& trace, const Explanation& why, const IdleReport& idle) {
   if (!trace.is_ring()) return {};
   if (trace.run->is_whole()) return Findings(trace, why, idle).all();
-  if (!trace.run->failure) return {{kGoesOnYet}};
   // Half a run says little about balance and idle times.
   const std::vector<SliceId> waits = unfinished_waits(trace);
   std::vector<Finding> said;
@@ -400,7 +397,6 @@ std::vector<std::string> findings_of_failure(const Trace& trace,
   std::stable_sort(longest.begin(), longest.end(), [&trace](const SliceId& a, const SliceId& b) {
     return trace.slice(a).duration_ns() > trace.slice(b).duration_ns();
   });
-  const std::string_view waited = trace.goes_on() ? "has waited" : "waited";
   for (std::size_t i = 0; i < std::min(longest.size(), kMostWaits); ++i) {
     const Slice& wait = trace.slice(longest[i]);
     const int waiting = trace.rank_of_row(longest[i].row);
@@ -408,17 +404,15 @@ std::vector<std::string> findings_of_failure(const Trace& trace,
     const std::string time = words_of_time(wait.duration_ns());
     sentences.push_back(
         wait.peer() == waiting
-            ? fmt::format("Rank {} {} in {} for its own part of the hop, in vain: {}.", waiting,
-                          waited, step, time)
-            : fmt::format("Rank {} {} for rank {} in {}, in vain: {}.", waiting, waited,
-                          wait.peer(), step, time));
+            ? fmt::format("Rank {} waited in {} for its own part of the hop, in vain: {}.", waiting,
+                          step, time)
+            : fmt::format("Rank {} waited for rank {} in {}, in vain: {}.", waiting, wait.peer(),
+                          step, time));
   }
   if (longest.size() > kMostWaits)
-    sentences.push_back(fmt::format("So {} {} more ranks.", trace.goes_on() ? "have" : "did",
-                                    longest.size() - kMostWaits));
-  sentences.push_back(trace.goes_on() ? kGoesOnYet
-                                      : "The run ended before its time: the figures are of what "
-                                        "was recorded until then.");
+    sentences.push_back(fmt::format("So did {} more ranks.", longest.size() - kMostWaits));
+  sentences.push_back(
+      "The run ended before its time: the figures are of what was recorded until then.");
   return sentences;
 }
 

@@ -98,7 +98,7 @@ IdleReport idle_of(const Trace& trace, const Explanation& why) {
   const std::vector<SliceId> waits = unfinished_waits(trace);
   for (int rank = 0; rank < trace.rank_count(); ++rank) {
     RankIdle& idle = report.ranks.emplace_back();
-    // A rank that has nothing in a failed or live run has not come to anything.
+    // A rank that has nothing in a failed run has not come to anything.
     idle.recorded =
         !trace.run->is_whole() ||
         std::any_of(std::begin(kAllLanes), std::end(kAllLanes),

@@ -24,7 +24,6 @@ const Slice* last_begun(const std::vector<Slice>& slices, std::int64_t now) {
 
 RankMoment rank_at(const Trace& trace, const Axis& axis, int rank, int step, std::int64_t now) {
   RankMoment moment;
-  if (trace.goes_on()) now = std::min(now, trace.end_ns - 1);  // what goes on then has no end yet
   moment.step = step;
   moment.pass = axis.is_backward(moment.step) ? Pass::backward : Pass::forward;
   const int ring_step = axis.ring_step(moment.step);

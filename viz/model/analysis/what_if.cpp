@@ -44,7 +44,6 @@ Pace pace_of(const Trace& trace) {
 
 std::string why_not(const Trace& trace) {
   if (!trace.is_ring()) return "This trace does not say what was computed, and in which partition.";
-  if (trace.run->live_ns) return "This run goes on: there is nothing whole to predict yet.";
   if (trace.run->failure) return "This run broke off: there is nothing whole to predict.";
   if (trace.has_model())
     return "This is a training step: of all that it does, only one ring was recorded in detail.";

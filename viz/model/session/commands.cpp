@@ -93,7 +93,7 @@ namespace commands {
 
 void play_pause(Session& session) {
   session.pointing = false;
-  session.playback.toggle(session.length(), session.document().trace.goes_on());
+  session.playback.toggle(session.length());
 }
 
 // Tell the story's next paragraph if there is one; otherwise play or pause.

@@ -37,9 +37,9 @@ double middle_of_step(const Axis& axis, AxisMode mode, int rank, int step) {
 
 }  // namespace
 
-void Playback::toggle(double length, bool live) {
-  if (!playing_ && position_ >= length && !live) position_ = 0;
-  playing_ = !playing_ && (length > 0 || live);
+void Playback::toggle(double length) {
+  if (!playing_ && position_ >= length) position_ = 0;
+  playing_ = !playing_ && length > 0;
 }
 
 void Playback::seek(double position, double length) {
@@ -49,13 +49,12 @@ void Playback::seek(double position, double length) {
 void Playback::faster() { speed_ = std::min(speed_ * 2, kFastest); }
 void Playback::slower() { speed_ = std::max(speed_ / 2, kSlowest); }
 
-void Playback::advance(double seconds, AxisMode mode, double length, bool live) {
+void Playback::advance(double seconds, AxisMode mode, double length) {
   if (!playing_ || !(seconds > 0)) return;
-  const double rate = mode != AxisMode::time ? 1 : live ? 1e9 : length / kSecondsForAll;
-  position_ += seconds * speed_ * rate;
+  position_ += seconds * speed_ * (mode == AxisMode::time ? length / kSecondsForAll : 1);
   if (position_ < length) return;
   position_ = length;
-  playing_ = live;
+  playing_ = false;
 }
 
 double next_step(const Axis& axis, AxisMode mode, int rank, double position) {
@@ -89,12 +88,10 @@ Session::Session(std::vector<Document> opened) : documents(std::move(opened)) {
   view = fitted(length());
   begin_with_overview();
   if (comparing) return;
-  if (story_shown()) {
+  if (story_shown())
     tell(0);
-  } else if (!go_to_failure() && document().trace.goes_on()) {
-    seek(length());
-    playback.toggle(length(), true);
-  }
+  else
+    go_to_failure();
 }
 
 // Begin with all ranks at once if they are many, in the figure that shows what cost the most, or how
@@ -181,36 +178,6 @@ void Session::activate(std::size_t next) {
   playback.seek(playback.position(), length());
   begin_with_overview();
   set_search(search_text);
-}
-
-void Session::follow(Document next) {
-  const double before = length();
-  const bool whole = view.begin <= 0 && view.end >= before;
-  const bool follows = playback.playing() && playback.position() >= reached_;
-  // A slice is the same if it begins at the same time on the same lane.
-  std::optional<SliceId> kept;
-  if (selected && selected->row < next.trace.rows.size()) {
-    const std::vector<Slice>& slices = next.trace.rows[selected->row].slices;
-    const std::int64_t begin_ns = document().trace.slice(*selected).begin_ns;
-    const auto at = std::partition_point(slices.begin(), slices.end(),
-                                         [&](const Slice& s) { return s.begin_ns < begin_ns; });
-    if (at != slices.end() && at->begin_ns == begin_ns)
-      kept = SliceId{selected->row, static_cast<std::uint32_t>(at - slices.begin())};
-  }
-  documents[active] = std::move(next);
-  hovered.reset();
-  marked.clear();
-  selected = kept;
-  if (what_if) what_if = std::make_unique<WhatIf>(document());
-  const std::size_t hit = found_at;
-  set_search(search_text);
-  if (hit < found.slices.size()) found_at = hit;
-  const float scroll_y = view.scroll_y;
-  view = whole ? fitted(length()) : panned(view, 0, length());
-  view.scroll_y = scroll_y;
-  reached_ = std::min(before, length());
-  if (follows && !(document().trace.run->failure && !document().trace.goes_on() && go_to_failure()))
-    seek(std::max(playback.position(), reached_));
 }
 
 void Session::show_difference(bool on) {
@@ -445,8 +412,7 @@ std::optional<SliceId> compute_slice(const Document& document, int rank, int ste
 }
 
 void advance(Session& session, double seconds) {
-  session.playback.advance(seconds, session.axis_mode, session.length(),
-                           session.document().trace.goes_on());
+  session.playback.advance(seconds, session.axis_mode, session.length());
 }
 
 bool points_at_something(const StoryStep& told) {

@@ -34,18 +34,16 @@ class Playback {
   bool playing() const { return playing_; }
   double speed() const { return speed_; }
 
-  // Play or pause. `length` is the axis' end; playing from the end starts over, unless it is `live`,
-  // because a run that goes on has no end yet.
-  void toggle(double length, bool live = false);
+  // Play or pause. `length` is the axis' end; playing from the end starts over.
+  void toggle(double length);
   void pause() { playing_ = false; }
   void seek(double position, double length);
   // Double or halve the speed, which stays between 1/64 and 64.
   void faster();
   void slower();
   // Move by `seconds` of real time. At speed 1 the whole axis takes about ten seconds in time mode,
-  // and a step takes one second in steps mode. Stops at the end. A `live` run takes the time that it
-  // takes, and goes on at the end.
-  void advance(double seconds, AxisMode mode, double length, bool live = false);
+  // and a step takes one second in steps mode. Stops at the end.
+  void advance(double seconds, AxisMode mode, double length);
 
  private:
   double position_ = 0;
@@ -134,9 +132,6 @@ class Session {
   int step_now(std::size_t d) const;
 
   void activate(std::size_t document);
-  // Show `next`, a later state of the only document, whose run goes on or has just ended. Whatever
-  // the user looks at stays; a playhead that follows the run goes on.
-  void follow(Document next);
   // Show what has changed from the first recording, or all of them. Times tell most of it.
   void show_difference(bool on);
   void select(std::optional<SliceId> slice);
@@ -199,7 +194,6 @@ class Session {
   void compare_all();
   void begin_with_overview();
 
-  double reached_ = 0;  // the end of the axis before the last follow()
   void remember();
 
   std::vector<std::pair<TimelineView, RankOrder>> history_;

@@ -123,12 +123,10 @@ class RingTrace {
   // Return the number of an event's title, which is written once for all events that have it.
   std::uint32_t name_of(const TraceEvent& e) {
     const auto bits = [](auto value) { return static_cast<std::uint64_t>(value); };
-    const bool goes_on = e.end_ns == recording_.info.live_ns;
     const std::uint64_t key = bits(e.lane) | bits(e.pass) << 3 | bits(e.payload) << 4 |
-                              bits(goes_on) << 5 |
-                              bits(e.lane == Kind::wait ? e.waiting_for : e.kv_owner) << 6;
+                              bits(e.lane == Kind::wait ? e.waiting_for : e.kv_owner) << 5;
     const auto [known, is_new] = titles_.try_emplace(key);
-    if (is_new) known->second = names_.number_of(title_of(e, recording_.info));
+    if (is_new) known->second = names_.number_of(title_of(e));
     return known->second;
   }
 

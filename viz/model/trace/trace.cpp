@@ -38,9 +38,8 @@ std::string Trace::title() const {
   const std::string dealt = run->lacks_shape && run->mask == "full"
                                 ? "a ring of attention"
                                 : fmt::format("{} · {}", run->partition, run->mask);
-  return fmt::format("{} · {} rank{}{}{}{}", dealt, run->world_size,
-                     run->world_size == 1 ? "" : "s", way_of(*run), training,
-                     goes_on() ? " · live" : "");
+  return fmt::format("{} · {} rank{}{}{}", dealt, run->world_size, run->world_size == 1 ? "" : "s",
+                     way_of(*run), training);
 }
 
 bool is_unrecorded(const Trace& trace, int rank) {

@@ -104,8 +104,6 @@ struct Trace {
   }
   // Return whether kernels stamped what they did.
   bool has_kernel() const { return is_ring() && !lanes.empty() && lanes.back().tid >= kKernelTid; }
-  // Return whether it was recorded while its run went on.
-  bool goes_on() const { return is_ring() && run->live_ns; }
   std::int64_t wall_ns() const { return end_ns - begin_ns; }
   const Slice& slice(SliceId id) const { return rows[id.row].slices[id.index]; }
   int rank_count() const { return static_cast<int>(ranks.size()); }
