@@ -91,14 +91,18 @@ TEST(Axis, BackwardStepsFollowForwardOnes) {
   EXPECT_EQ(axis.step_begin_ns(0, 3), 50);
 }
 
+// Steps that a rank attends nothing at share the time between its others. After its last it has none.
 TEST(Axis, AStepThatWasNotRecordedLiesBetweenItsNeighbours) {
   // Rank 0 lacks steps 1 and 2 of four; rank 1 lacks everything.
   const Axis axis(
-      HandMade(4).compute(0, 0, 0, 100).compute(0, 3, 300, 350).compute(2, 1, 100, 400).trace());
-  EXPECT_EQ(axis.step_begin_ns(0, 1), 100);
-  EXPECT_EQ(axis.step_begin_ns(0, 2), 200);
-  EXPECT_EQ(axis.step_begin_ns(1, 2), 200);
+      HandMade(4).compute(0, 0, 0, 180).compute(0, 3, 300, 350).compute(2, 1, 100, 400).trace());
+  EXPECT_EQ(axis.step_begin_ns(0, 1), 180);
+  EXPECT_EQ(axis.step_begin_ns(0, 2), 240);
+  EXPECT_EQ(axis.step_at(0, 179), 0);
+  EXPECT_EQ(axis.step_at(1, 399), 0);
   EXPECT_EQ(axis.step_begin_ns(1, 4), 400);
+  for (const std::int64_t ns : {250, 399, 400}) EXPECT_EQ(axis.step_at(2, ns), 1) << ns;
+  for (int step = 2; step <= 4; ++step) EXPECT_EQ(axis.step_begin_ns(2, step), 400) << step;
 }
 
 TEST(Axis, StepsOutOfOrderDoNotMakeItGoBack) {

@@ -5,10 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <tuple>
 
 #include "core/ring/ring.h"
 #include "tests/viz_model/hand_made.h"
 #include "tests/viz_model/recorded.h"
+#include "tests/viz_model/simulated.h"
 
 namespace ringscope::viz {
 namespace ring_moment_test {
@@ -36,14 +38,41 @@ TEST(RingMoment, WhatRanksDo) {
   constexpr Pass kForward = Pass::forward;
   const Trace trace = two_ranks();
   EXPECT_EQ(at_time(trace, 10).ranks,
-            (Ranks{{0, 0, kForward, RankMoment::computing, 0.25, -1},
-                   {0, 1, kForward, RankMoment::computing, 10.0 / 60, -1}}));
+            (Ranks{{0, 0, kForward, RankMoment::computing, 0.25, -1, false},
+                   {0, 1, kForward, RankMoment::computing, 10.0 / 60, -1, false}}));
   EXPECT_EQ(at_time(trace, 50).ranks,
-            (Ranks{{1, 1, kForward, RankMoment::waiting, 0, 1},
-                   {0, 1, kForward, RankMoment::computing, 50.0 / 60, -1}}));
-  EXPECT_EQ(at_time(trace, 96).ranks, (Ranks{{1, 1, kForward, RankMoment::finished, 1, -1},
-                                             {1, 0, kForward, RankMoment::computing, 0.9, -1}}));
+            (Ranks{{1, 1, kForward, RankMoment::waiting, 0, 1, false},
+                   {0, 1, kForward, RankMoment::computing, 50.0 / 60, -1, false}}));
+  EXPECT_EQ(at_time(trace, 96).ranks,
+            (Ranks{{1, 1, kForward, RankMoment::finished, 1, -1, true},
+                   {1, 0, kForward, RankMoment::computing, 0.9, -1, true}}));
   EXPECT_EQ(at_time(trace, 100).ranks[1].doing, RankMoment::finished);
+}
+
+// A rank that has attended its last block stays at that step, waits for nothing that it would attend, and
+// so say the files of earlier versions, whose last waits name a step and a block.
+TEST(RingMoment, NothingIsLeftToAttendAfterTheLastBlock) {
+  for (const bool old : {true, false})
+    for (const bool needed : {true, false}) {
+      HandMade made(4, "contiguous", "causal");
+      made.compute(0, 0, 0, 40).wait(0, 1, 40, 70).compute(3, 0, 0, 60);
+      for (int step = 1; step < 4; ++step) made.compute(3, step, 60 * step, 60 * step + 60);
+      made.recording().info.hops = needed ? "needed" : "";
+      if (!old) made.recording().events[0][1].step = made.recording().events[0][1].kv_owner = -1;
+      const Trace trace = made.trace();
+      const Axis axis(trace);
+      EXPECT_EQ(trace.slices_of(0, RingLane::wait)[0].step, -1);
+      for (const double ns : {41, 69, 100, 240}) {
+        const RankMoment now = at_time(trace, ns).ranks[0];
+        EXPECT_EQ(std::tuple(now.step, now.kv_owner), std::tuple(0, 0)) << ns;
+        EXPECT_TRUE(now.has_nothing_left() && !now.awaits()) << ns;
+      }
+      EXPECT_FALSE(at_time(trace, 39).ranks[0].has_nothing_left());
+      EXPECT_FALSE(at_time(trace, 61).ranks[3].has_nothing_left());
+      const RankMoment later = moment_at(trace, axis, AxisMode::steps, 2.5).ranks[0];
+      EXPECT_EQ(later.kv_owner, needed ? -1 : 2);
+      EXPECT_TRUE(later.has_nothing_left());
+    }
 }
 
 // In schemes that attend blocks in an order of their own, at the beginning of every recorded slice.
@@ -140,6 +169,44 @@ TEST(RingMoment, OfRealRunsIsWhatTheSlicesSay) {
   });
 }
 
+// What the timeline draws at a moment, what the ring and the mask show, and the step of transport, Balance
+// and ruler are one, also of ranks that have attended all that they attend.
+TEST(RingMoment, AllSpeakOfTheStepOfTheSliceThatIsDrawn) {
+  for (const Hops hops : {Hops::needed, Hops::all})
+    for (const PartitionKind partition : {PartitionKind::contiguous, PartitionKind::zigzag})
+      for (const bool backward : {false, true})
+        for (const char* mask : {"causal", "causal+window:900"}) {
+          Scenario scenario = simulated_scenario(8, partition, backward);
+          scenario.job.hops = hops;
+          scenario.job.mask = MaskSpec::parse(mask);
+          Session session = session_of(simulated_trace(scenario));
+          const Trace& trace = session.document().trace;
+          const Axis& axis = session.document().axis;
+          int left = 0;
+          for (int i = 0; i < 97; ++i) {
+            session.seek(session.length() * i / 96);
+            const std::int64_t now = axis.time_at(AxisMode::time, 0, session.playback.position());
+            for (int rank = 0; rank < 8; ++rank) {
+              SCOPED_TRACE(testing::Message() << name_of(hops) << " " << name_of(partition) << " "
+                                              << mask << ", rank " << rank << " at " << now);
+              session.select_rank(rank);
+              const RankMoment at = session.moment(0).ranks[rank];
+              EXPECT_EQ(session.step_now(0), at.step);
+              left += at.has_nothing_left();
+              for (const RingLane lane : {RingLane::compute, RingLane::wait})
+                for (const Slice& s : trace.slices_of(rank, lane)) {
+                  if (now < s.begin_ns || now >= s.end_ns) continue;
+                  EXPECT_EQ(at.has_nothing_left(), s.step < 0);
+                  if (s.step < 0 || s.payload == Payload::dkv) continue;
+                  EXPECT_EQ(at.step, axis_step(s, axis.forward_steps()));
+                  EXPECT_EQ(at.kv_owner, s.kv_owner);
+                }
+            }
+          }
+          EXPECT_GT(left, 0);
+        }
+}
+
 TEST(RingMoment, OddTraces) {
   EXPECT_TRUE(moment_at(Trace{}, Axis{}, AxisMode::time, 0).ranks.empty());
   const Trace none = HandMade(3).trace();
@@ -154,7 +221,7 @@ TEST(RingMoment, OddTraces) {
              moment_at(trace, axis, mode, axis.length(mode) * i / 10).ranks) {
           EXPECT_GE(rank.progress, 0);
           EXPECT_LE(rank.progress, 1);
-          EXPECT_GE(rank.kv_owner, 0);
+          EXPECT_GE(rank.kv_owner, -1);
           EXPECT_LT(rank.kv_owner, trace.run->world_size);
         }
   }

@@ -60,6 +60,8 @@ void expect_same(const Trace& trace, const Recording& recording) {
         }
         slice.name = 0;
         slice.flow = e.flow;
+        if (lane == ringscope::Lane::wait)  // which lead to what their rank attends next
+          slice.step = e.step, slice.kv_owner = e.kv_owner;
         EXPECT_EQ(slice, e);
         ++count;
       }

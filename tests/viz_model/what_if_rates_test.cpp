@@ -230,19 +230,21 @@ TEST(RunRates, LinksThatNothingTellsOfAreAssumedAndSaid) {
 
 TEST(RunRates, SimulatedRanksMayBeInStep) {
   const auto pace = [](const std::string& backend, const std::string& scheme, int buffers,
-                       int waits_at_step) {
+                       bool waits_at_end) {
     HandMade made(3, "striped", "causal", scheme);
     made.recording().info.backend = backend;
     made.recording().info.kv_buffers = buffers;
-    made.compute(0, 0, 100, 200).compute(1, 0, 100, 150).wait(1, waits_at_step, 150, 200);
+    made.compute(0, 0, 100, 200).compute(1, 0, 110, 150).wait(1, 0, 100, 110);
+    if (waits_at_end) made.wait(1, 2, 150, 200);
     return rates_of_run(made.trace()).scenario.pace;
   };
-  EXPECT_EQ(pace("sim", "ring", 0, 1), Pace::in_step);
-  EXPECT_EQ(pace("sim", "ring", 2, 2), Pace::buffers);
-  EXPECT_EQ(pace("cpu", "ring", 0, 2), Pace::buffers);
-  EXPECT_EQ(pace("sim", "allgather", 0, 2), Pace::in_step);
-  EXPECT_EQ(pace("sim", "allgather", 0, 0), Pace::buffers);
-  EXPECT_EQ(pace("mpi", "allgather", 0, 2), Pace::buffers);
+  EXPECT_EQ(pace("sim", "ring", 0, false), Pace::in_step);
+  EXPECT_EQ(pace("sim", "ring", 2, true), Pace::buffers);
+  EXPECT_EQ(pace("cpu", "ring", 0, true), Pace::buffers);
+  EXPECT_EQ(pace("sim", "allgather", 0, true), Pace::in_step);
+  EXPECT_EQ(pace("sim", "allgather", 0, false), Pace::buffers);
+  EXPECT_EQ(pace("mpi", "allgather", 0, true), Pace::buffers);
+  EXPECT_EQ(pace("sim", "ulysses", 0, true), Pace::buffers);
 }
 
 TEST(RunRates, SaysWhyItCanNot) {

@@ -154,10 +154,15 @@ WorkTable balance_of(const Trace& trace) {
   table.wall_s = static_cast<double>(trace.wall_ns()) * 1e-9;
 
   for (int rank = 0; rank < table.ranks; ++rank) {
+    int last[2] = {0, std::min(forward_steps, steps - 1)};  // that it attends, by pass
     for (const RingLane lane : {RingLane::compute, RingLane::wait})
       for (const Slice& slice : trace.slices_of(rank, lane)) {
         table.recorded[rank] = true;
-        const int step = axis_step(slice, forward_steps);
+        int& last_step = last[static_cast<std::size_t>(slice.pass)];
+        int step = axis_step(slice, forward_steps);
+        if (lane == RingLane::compute) last_step = std::max(last_step, step);
+        // A rank that has nothing left to attend waits in its last step.
+        if (lane == RingLane::wait && step < 0) step = last_step;
         if (step < 0 || step >= steps) continue;
         WorkCell& cell = table.cells[static_cast<std::size_t>(rank) * steps + step];
         cell.pairs = saturating_sum(cell.pairs, slice.pairs);

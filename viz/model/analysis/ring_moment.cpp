@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/ring/ring.h"
+#include "viz/model/trace/travel.h"
 
 namespace ringscope::viz {
 
@@ -27,23 +28,24 @@ RankMoment rank_at(const Trace& trace, const Axis& axis, int rank, int step, std
   moment.step = step;
   moment.pass = axis.is_backward(moment.step) ? Pass::backward : Pass::forward;
   const int ring_step = axis.ring_step(moment.step);
-  moment.kv_owner = RingSchedule{rank, trace.run->world_size}.owner(std::max(ring_step, 0));
+  const bool is_whole = trace.run->is_whole();
 
   const std::vector<Slice>& computes = trace.slices_of(rank, RingLane::compute);
   const std::vector<Slice>& waits = trace.slices_of(rank, RingLane::wait);
   const Slice* compute = last_begun(computes, now);
   const Slice* wait = last_begun(waits, now);
-  // The recording says what the rank attends at this step; schemes other than the ring take another
-  // order. The slice has begun or is the next one.
+  // The slice of this step has begun or is the next one.
   const Slice* const next = compute == nullptr ? computes.data() : compute + 1;
   const Slice* const end = computes.data() + computes.size();
-  moment.needs_block = trace.run->hops.empty() || !trace.run->is_whole();
+  // A ring that sends all blocks passes them on at steps at which nothing is attended, too.
+  if (ring_step >= 0 && travel_of(*trace.run).visits_all && (trace.run->hops.empty() || !is_whole))
+    moment.kv_owner = RingSchedule{rank, trace.run->world_size}.owner(ring_step);
   for (const Slice* held : {next, compute})
     if (held != nullptr && held != end && held->kv_owner >= 0 && held->step == ring_step &&
-        held->pass == moment.pass) {
+        held->pass == moment.pass)
       moment.kv_owner = held->kv_owner;
-      moment.needs_block = true;
-    }
+  moment.is_last =
+      is_whole && !trace.is_part && !computes.empty() && (next == end || next->pass != moment.pass);
   if (compute != nullptr && compute->step == ring_step && compute->pass == moment.pass)
     moment.progress = share(now, compute->begin_ns, compute->end_ns);
   if (compute != nullptr && now < compute->end_ns) {

@@ -18,16 +18,21 @@ inline int step_with(int rank, int owner, int world_size) {
   return (rank - owner % world_size + world_size) % world_size;
 }
 
+inline constexpr const char* kNothingLeft = "nothing left to attend";
+
+// What a rank does at a moment, for all that speak of it.
 struct RankMoment {
-  int step = 0;      // on the step axis
-  int kv_owner = 0;  // of the block that the rank holds for this step
+  int step = 0;       // on the step axis
+  int kv_owner = -1;  // of the block that it attends at this step; -1: it attends none
   Pass pass = Pass::forward;
   enum Doing : std::uint8_t { idle, computing, waiting, finished } doing = idle;
-  double progress = 0;      // of the compute slice, in [0, 1]: 0 before it, 1 after
-  int waiting_for = -1;     // while waiting
-  bool needs_block = true;  // false where only what is needed is sent, and nothing comes
-  // Return whether the rank is without the block of its step.
-  bool awaits() const { return !needs_block || (doing == waiting && progress <= 0); }
+  double progress = 0;   // of the compute slice, in [0, 1]: 0 before it, 1 after
+  int waiting_for = -1;  // while waiting
+  bool is_last = false;  // it attends nothing more in this pass
+  // Return whether the block of its step has not come yet.
+  bool awaits() const { return kv_owner >= 0 && doing == waiting && progress <= 0; }
+  // Return whether it has attended all that it attends in this pass.
+  bool has_nothing_left() const { return is_last && doing != computing; }
   bool operator==(const RankMoment&) const = default;
 };
 

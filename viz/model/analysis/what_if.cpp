@@ -20,6 +20,7 @@
 #include "viz/model/analysis/findings.h"
 #include "viz/model/session/format.h"
 #include "viz/model/trace/ring_trace.h"
+#include "viz/model/trace/travel.h"
 
 namespace ringscope::viz {
 namespace {
@@ -28,16 +29,15 @@ constexpr double kAssumedBytesPerS = 1e10;  // of a link without a recorded hop
 constexpr double kMostBytesPerS = 1e15;     // of a link whose hops took no time
 
 // Return the pace. Real ranks are never in step. Simulated rings are if they have no number of
-// buffers; all-gathers are if ranks wait for the slowest at the end, after the wait for blocks.
+// buffers; others are if ranks wait for the slowest when they have attended all. Those that exchange
+// heads wait then for what the others attended for them.
 Pace pace_of(const Trace& trace) {
   const RunInfo& run = *trace.run;
-  if (run.backend != "sim") return Pace::buffers;
+  if (run.backend != "sim" || travel_of(run).what == Travel::heads) return Pace::buffers;
   if (run.scheme == "ring") return run.kv_buffers == 0 ? Pace::in_step : Pace::buffers;
-  const int last = run.world_size - 1;
   Pace pace = Pace::buffers;
   for_each_slice(trace, RingLane::wait, [&](int, const Slice& wait) {
-    if (last > 0 && (wait.step == last || wait.step < 0) && wait.payload == Payload::kv)
-      pace = Pace::in_step;
+    if (wait.step < 0 && wait.payload == Payload::kv) pace = Pace::in_step;
   });
   return pace;
 }

@@ -127,8 +127,32 @@ std::optional<SliceId> compute_with(const Trace& trace, SliceId id, std::int32_t
                      [&](const Slice& s) { return !gradient || s.step == step; });
 }
 
+// Return what a wait's rank attends next in the pass.
+std::optional<SliceId> attended_after(const Trace& trace, SliceId wait) {
+  const Slice& about = trace.slice(wait);
+  return find_slice(trace, trace.rank_of_row(wait.row), RingLane::compute, [&](const Slice& s) {
+    return s.pass == about.pass && s.begin_ns >= about.end_ns;
+  });
+}
+
+// Return the last message of its kind that had come from the awaited rank when the wait ended.
+std::optional<SliceId> message_that_ended(const Trace& trace, SliceId wait) {
+  const Slice& about = trace.slice(wait);
+  std::optional<SliceId> last;
+  const std::uint32_t row = trace.row_of(trace.rank_of_row(wait.row), RingLane::recv);
+  const std::vector<Slice>& received = trace.rows[row].slices;
+  for (std::uint32_t i = 0; i < received.size(); ++i) {
+    const Slice& s = received[i];
+    if (s.pass == about.pass && s.payload == about.payload && s.peer() == about.peer() &&
+        s.end_ns <= about.end_ns && (!last || s.end_ns >= trace.slice(*last).end_ns))
+      last = SliceId{row, i};
+  }
+  return last;
+}
+
 // Take one step along the ring: a send leads to its receive, that to the computation with the
-// block, and that to the send that passes on the block or, at the end, its gradient.
+// block, and that to the send that passes on the block or, at the end, its gradient. A wait lies between
+// the message that ended it and what its rank attends next.
 std::optional<SliceId> flow_step(const Trace& trace, SliceId id, bool onwards) {
   const Slice& slice = trace.slice(id);
   if (slice.flow != 0) {
@@ -143,8 +167,7 @@ std::optional<SliceId> flow_step(const Trace& trace, SliceId id, bool onwards) {
     case Kind::send:
       return onwards ? std::nullopt : compute_with(trace, id, slice.step);
     case Kind::wait:
-      return onwards ? compute_with(trace, id, slice.step)
-                     : message(trace, id, RingLane::recv, slice.payload);
+      return onwards ? attended_after(trace, id) : message_that_ended(trace, id);
     case Kind::compute: {
       if (!onwards) return message(trace, id, RingLane::recv, Payload::kv);
       const auto block = message(trace, id, RingLane::send, Payload::kv);

@@ -148,10 +148,9 @@ RingMoment Session::moment(std::size_t d) const {
 }
 
 int Session::step_now(std::size_t d) const {
-  const Axis& axis = documents[d].axis;
-  const int ranks = documents[d].trace.ranks.size();
-  if (axis.steps() == 0 || ranks == 0) return -1;
-  return axis.step_shown(axis_mode, std::min(rank_now(), ranks - 1), playback.position());
+  const std::vector<RankMoment> ranks = moment(d).ranks;
+  if (documents[d].axis.steps() == 0 || ranks.empty()) return -1;
+  return ranks[std::min<std::size_t>(rank_now(), ranks.size() - 1)].step;
 }
 
 void Session::activate(std::size_t next) {
@@ -407,7 +406,7 @@ std::optional<SliceId> compute_slice(const Document& document, int rank, int ste
   const Trace& trace = document.trace;
   if (!trace.is_ring() || rank < 0 || rank >= trace.rank_count()) return std::nullopt;
   return find_slice(trace, rank, RingLane::compute, [&](const Slice& slice) {
-    return slice.step >= 0 && axis_step(slice, document.axis.forward_steps()) == step;
+    return axis_step(slice, document.axis.forward_steps()) == step;
   });
 }
 

@@ -8,14 +8,20 @@ namespace {
 
 constexpr std::int64_t kUnknown = INT64_MAX;
 
-// Distribute steps without a recorded begin evenly between their neighbours, and keep all in order.
-void fill_gaps(std::int64_t* begins, int steps) {
+// Place the steps without a recorded begin, and keep all in order. Between two steps of a pass they share
+// the time in which the rank attends nothing. Where nothing follows in the pass, they take no time.
+// `worked` has the end of each step's work, or kUnknown.
+void fill_gaps(std::int64_t* begins, const std::int64_t* worked, int steps, int forward_steps) {
   int known = 0;
   for (int step = 1; step <= steps; ++step) {
     if (begins[step] == kUnknown) continue;
     begins[step] = std::clamp(begins[step], begins[known], begins[steps]);
+    const bool in_one_pass = step < steps && (known < forward_steps) == (step < forward_steps);
+    std::int64_t idle_ns = begins[step];
+    if (in_one_pass)
+      idle_ns = std::clamp(worked[known] == kUnknown ? 0 : worked[known], begins[known], idle_ns);
     for (int gap = known + 1; gap < step; ++gap)
-      begins[gap] = begins[known] + (begins[step] - begins[known]) / (step - known) * (gap - known);
+      begins[gap] = idle_ns + (begins[step] - idle_ns) / (step - known - 1) * (gap - known - 1);
     known = step;
   }
 }
@@ -38,43 +44,47 @@ Axis::Axis(const Trace& trace)
       steps_(step_count(trace)),
       forward_steps_(forward_step_count(trace)) {
   if (steps_ == 0) return;
-  const auto stride = static_cast<std::size_t>(steps_) + 1;
-  boundaries_.assign(trace.ranks.size() * stride, kUnknown);
-  std::vector<std::int64_t> ends(trace.ranks.size(), INT64_MIN);
-  std::vector<std::int64_t> computed(trace.ranks.size(), begin_ns_);  // end of compute slices
-  for (std::size_t row = 0; row < trace.rows.size(); ++row) {
-    const int rank = trace.rank_of_row(row);
-    std::int64_t* begins = boundaries_.data() + rank * stride;
-    for (const Slice& slice : trace.rows[row].slices) {
-      ends[rank] = std::max(ends[rank], slice.end_ns);
-      // The wait for a gradient begins no step, because it comes when the step's own work is over.
-      const bool begins_step =
-          slice.lane == Kind::compute || (slice.lane == Kind::wait && slice.payload == Payload::kv);
-      if (!begins_step || slice.step < 0) continue;
-      if (slice.lane == Kind::compute) computed[rank] = std::max(computed[rank], slice.end_ns);
-      const int step = axis_step(slice, forward_steps_);
-      if (step < steps_) begins[step] = std::min(begins[step], slice.begin_ns);
-    }
-  }
+  boundaries_.assign(trace.ranks.size() * (static_cast<std::size_t>(steps_) + 1), kUnknown);
   lengths_.assign(static_cast<std::size_t>(steps_), 1);
-  for (std::size_t rank = 0; rank < trace.ranks.size(); ++rank) {
-    std::int64_t* begins = boundaries_.data() + rank * stride;
-    begins[0] = begin_ns_;
-    begins[steps_] = ends[rank] == INT64_MIN ? end_ns_ : ends[rank];
-    if (!trace.run->is_whole()) end_in_a_step(begins, steps_, computed[rank], end_ns_);
-    std::vector<Stretch> passes;
-    if (trace.has_model()) passes = ring_stretches(trace, rank);
-    if (!passes.empty()) begins[0] = passes.front().begin_ns;
-    fill_gaps(begins, steps_);
-    for (std::size_t step = 0; step < lengths_.size(); ++step) {
-      std::int64_t end = begins[step + 1];
-      // The last step of a pass ends with the pass, whatever the rank does next.
-      const int next = static_cast<int>(step) + 1;
-      if (!passes.empty() && (next == forward_steps_ || next == steps_))
-        end =
-            std::clamp((next == steps_ ? passes.back() : passes.front()).end_ns, begins[step], end);
-      lengths_[step] = std::max(lengths_[step], end - begins[step]);
-    }
+  for (int rank = 0; rank < trace.rank_count(); ++rank) add_rank(trace, rank);
+}
+
+void Axis::add_rank(const Trace& trace, int rank) {
+  std::int64_t* const begins =
+      boundaries_.data() + static_cast<std::ptrdiff_t>(rank) * (std::ptrdiff_t{steps_} + 1);
+  std::vector<std::int64_t> worked(static_cast<std::size_t>(steps_), kUnknown);  // ends
+  std::int64_t end = INT64_MIN, computed = begin_ns_;
+  const RankTrack& track = trace.ranks[rank];
+  for (std::uint32_t l = track.first_lane; l < track.first_lane + track.lanes; ++l)
+    for (std::uint32_t row = trace.lanes[l].first_row;
+         row < trace.lanes[l].first_row + trace.lanes[l].rows; ++row)
+      for (const Slice& slice : trace.rows[row].slices) {
+        end = std::max(end, slice.end_ns);
+        // The wait for a gradient begins no step, because it comes when the step's own work is over.
+        const bool begins_step = slice.lane == Kind::compute ||
+                                 (slice.lane == Kind::wait && slice.payload == Payload::kv);
+        const int step = axis_step(slice, forward_steps_);
+        if (!begins_step || step < 0 || step >= steps_) continue;
+        if (slice.lane == Kind::compute) computed = std::max(computed, slice.end_ns);
+        begins[step] = std::min(begins[step], slice.begin_ns);
+        std::int64_t& last = worked[static_cast<std::size_t>(step)];
+        last = last == kUnknown ? slice.end_ns : std::max(last, slice.end_ns);
+      }
+  begins[0] = begin_ns_;
+  begins[steps_] = end == INT64_MIN ? end_ns_ : end;
+  if (!trace.run->is_whole()) end_in_a_step(begins, steps_, computed, end_ns_);
+  std::vector<Stretch> passes;
+  if (trace.has_model()) passes = ring_stretches(trace, rank);
+  if (!passes.empty()) begins[0] = passes.front().begin_ns;
+  fill_gaps(begins, worked.data(), steps_, forward_steps_);
+  for (int step = 0; step < steps_; ++step) {
+    std::int64_t until = begins[step + 1];
+    const int next = step + 1, pass_end = step < forward_steps_ ? forward_steps_ : steps_;
+    // The last step of a pass ends with the pass, whatever the rank does next.
+    if (!passes.empty() && next == pass_end)
+      until =
+          std::clamp((next == steps_ ? passes.back() : passes.front()).end_ns, begins[step], until);
+    lengths_[step] = std::max(lengths_[step], until - begins[step]);
   }
 }
 
@@ -103,7 +113,7 @@ std::int64_t Axis::time_at(AxisMode mode, int rank, double position) const {
   const std::int64_t from = step_begin_ns(rank, step);
   const std::int64_t at = from + std::llround((position - step) * step_length_ns(step));
   if (step == steps_ - 1) return std::min(at, end_ns_);
-  return std::max(from, std::min(at, step_begin_ns(rank, step + 1) - 1));
+  return std::max(begin_ns_, std::min(at, step_begin_ns(rank, step + 1) - 1));
 }
 
 double Axis::length(AxisMode mode) const {
@@ -116,7 +126,9 @@ int Axis::step_at(int rank, std::int64_t ns) const {
   const auto begin =
       boundaries_.begin() + static_cast<std::ptrdiff_t>(rank) * (std::ptrdiff_t{steps_} + 1);
   const auto after = std::upper_bound(begin, begin + steps_, ns);
-  return std::max(0, static_cast<int>(after - begin) - 1);
+  int step = std::max(0, static_cast<int>(after - begin) - 1);
+  while (step > 0 && begin[step] == begin[step + 1]) --step;
+  return step;
 }
 
 int Axis::step_shown(AxisMode mode, int rank, double position) const {

@@ -3,8 +3,8 @@
 // step all ranks share one scale: the slowest rank fills [s, s + 1), and what the others leave
 // empty is their slack. A rank's step begins when it begins to wait for the step's block, or to
 // compute if it need not wait. Its first step begins with the trace and its last ends with its last
-// slice; a step that a failed run did not get beyond ends with the run. Backward steps follow the
-// forward ones. In a training step only the ring has steps: what a rank computes before, between
+// slice; a step that a failed run did not get beyond ends with the run. A rank that has nothing left to
+// attend in a pass stays in the last step that it attended. Backward steps follow the forward ones. In a training step only the ring has steps: what a rank computes before, between
 // and after its passes takes no room on the step axis.
 #pragma once
 
@@ -17,8 +17,9 @@ namespace ringscope::viz {
 
 enum class AxisMode : std::uint8_t { time, steps };
 
-// Return the step of the axis that ring step `slice.step` of its pass is.
+// Return the step of the axis that ring step `slice.step` of its pass is; -1 for a slice without one.
 inline int axis_step(const Slice& slice, int forward_steps) {
+  if (slice.step < 0) return -1;
   return slice.step + (slice.pass == Pass::backward ? forward_steps : 0);
 }
 
@@ -38,8 +39,8 @@ class Axis {
   // Return the axis' end; it begins at 0. In step mode it is 0 for a trace without steps.
   double length(AxisMode mode) const;
 
-  // Return the index in [0, steps) of the step that holds time `ns` of `rank`; the first one when the
-  // trace begins.
+  // Return the index in [0, steps) of the step that holds time `ns` of `rank`: the first one when the
+  // trace begins, and never one that takes the rank no time while another does.
   int step_at(int rank, std::int64_t ns) const;
   // Return the step that `rank` is at where the playhead stands: on the step axis that of all ranks.
   int step_shown(AxisMode mode, int rank, double position) const;
@@ -55,6 +56,9 @@ class Axis {
   int ring_step(int step) const { return step - (is_backward(step) ? forward_steps_ : 0); }
 
  private:
+  // Find out when the steps of `rank` begin.
+  void add_rank(const Trace& trace, int rank);
+
   std::int64_t begin_ns_ = 0, end_ns_ = 0;
   int steps_ = 0, forward_steps_ = 0;
   std::vector<std::int64_t> boundaries_;  // [rank][steps + 1]

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <map>
 #include <numeric>
 #include <utility>
@@ -55,6 +57,25 @@ void notice_what_is_missing(const Recording& recording, Trace& trace) {
   notice("stamp", "kernel's", recording.info.dropped_stamps);
 }
 
+// Give each wait the step and the block of what its rank attends next in the pass, or none where nothing
+// follows. Recordings of earlier versions say of which hop the wait was.
+void settle_waits(const std::vector<Slice>& computed, std::vector<Slice>& waits) {
+  std::vector<const Slice*> by_begin[2];  // by pass
+  for (const Slice& slice : computed)
+    by_begin[static_cast<std::size_t>(slice.pass)].push_back(&slice);
+  for (auto& slices : by_begin)
+    std::stable_sort(slices.begin(), slices.end(),
+                     [](const Slice* a, const Slice* b) { return a->begin_ns < b->begin_ns; });
+  for (Slice& wait : waits) {
+    const auto& slices = by_begin[static_cast<std::size_t>(wait.pass)];
+    const auto next = std::partition_point(slices.begin(), slices.end(), [&](const Slice* slice) {
+      return slice->begin_ns < wait.end_ns;
+    });
+    wait.step = next == slices.end() ? -1 : (*next)->step;
+    wait.kv_owner = next == slices.end() ? -1 : (*next)->kv_owner;
+  }
+}
+
 // Makes rank after rank of a trace, and gives up the recording's events on the way.
 class RingTrace {
  public:
@@ -83,6 +104,9 @@ class RingTrace {
       lanes[static_cast<std::size_t>(e.lane)].push_back(e);
     }
     recording_.events[r] = {};
+    if (recording_.info.is_whole())
+      settle_waits(lanes[static_cast<std::size_t>(Kind::compute)],
+                   lanes[static_cast<std::size_t>(Kind::wait)]);
     for (const ringscope::Lane lane : kAllLanes)
       append(static_cast<int>(lane), ringscope::name_of(lane),
              std::move(lanes[static_cast<std::size_t>(lane)]));

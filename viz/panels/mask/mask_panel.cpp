@@ -200,7 +200,7 @@ void draw_now(const PanelContext& context, const Document& document, MaskOrder o
   const int rank = context.session.rank_now();
   if (rank >= static_cast<int>(moment.ranks.size()) || document.attended.queries_travel()) return;
   const RankMoment& now = moment.ranks[rank];
-  if (now.doing == RankMoment::finished || now.kv_owner < 0) return;
+  if (now.doing == RankMoment::finished || now.kv_owner < 0 || now.has_nothing_left()) return;
   const std::vector<Box> parts = region_boxes(*document.mask, order, box, rank, now.kv_owner);
   for (const Box& part : parts) {
     outline(part, with_alpha(palette.background, 0.7), 0, 3);

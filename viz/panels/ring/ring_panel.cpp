@@ -38,7 +38,11 @@ struct RingPicture {
                         document.axis.ring_step(moment.ranks[rank].step);
            });
   }
-  Color owner(int o) const { return owner_color(context.session.theme, o, moment.ranks.size()); }
+  // Return the colour of a block's owner, or of no block.
+  Color owner(int o) const {
+    if (o < 0) return context.palette.grid;
+    return owner_color(context.session.theme, o, moment.ranks.size());
+  }
   bool dots() const { return layout.disc < 4; }  // discs too small for anything but colour
 };
 
@@ -106,9 +110,12 @@ std::vector<Line> caption(const RingPicture& picture) {
   bool in_ring_order = !session.document().trace.run->scheme.starts_with("ulysses");
   for (int rank = 0; rank < n; ++rank)
     in_ring_order = in_ring_order &&
-                    step_with(rank, ranks[rank].kv_owner, n) == axis.ring_step(ranks[rank].step);
+                    (ranks[rank].kv_owner < 0 ||
+                     step_with(rank, ranks[rank].kv_owner, n) == axis.ring_step(ranks[rank].step));
   std::string holds;
-  if (session.selected_rank >= 0) {
+  if (session.selected_rank >= 0 && (now.has_nothing_left() || now.kv_owner < 0)) {
+    holds = fmt::format("rank {} has\n{}", r, kNothingLeft);
+  } else if (session.selected_rank >= 0) {
     const char* const verb = now.awaits() ? "awaits" : "holds";
     holds =
         t > 0 && step_with(r, t, n) == now.kv_owner
@@ -399,14 +406,14 @@ void draw_travelling(const RingPicture& picture) {
 void draw_rank_tooltip(const RingPicture& picture, int rank) {
   const RankMoment& now = picture.moment.ranks[rank];
   constexpr const char* kDoing[] = {"idle", "attending", "waiting", "finished"};
-  Pairs rows = {{!now.needs_block ? "needs nothing of"
-                 : now.awaits()   ? "awaits"
-                                  : "holds",
-                 fmt::format("KV {}", now.kv_owner)},
-                {"step", step_name(picture.document.axis, now.step)},
+  Pairs rows = {{"step", step_name(picture.document.axis, now.step)},
                 {"now", now.doing == RankMoment::computing
                             ? fmt::format("attending, {} done", percent_text(now.progress))
                             : kDoing[now.doing]}};
+  if (now.kv_owner >= 0)
+    rows.insert(rows.begin(),
+                {now.awaits() ? "awaits" : "holds", fmt::format("KV {}", now.kv_owner)});
+  if (now.has_nothing_left()) rows.emplace_back("has", kNothingLeft);
   if (now.doing == RankMoment::waiting && now.waiting_for >= 0)
     rows.push_back({picture.waits_in_vain(rank) ? "waits in vain for" : "waits for",
                     now.waiting_for == rank ? "its own part of the hop"

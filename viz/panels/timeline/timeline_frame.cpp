@@ -236,7 +236,7 @@ std::optional<SliceId> TimelineFrame::slice_under_mouse() const {
 }
 
 int TimelineFrame::step_of(const Slice& slice) const {
-  return slice.step < 0 ? -1 : axis_step(slice, document.axis.forward_steps());
+  return axis_step(slice, document.axis.forward_steps());
 }
 
 TimelineFrame make_frame(const PanelContext& context, const Document& shown, const Box& body,

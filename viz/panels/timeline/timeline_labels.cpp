@@ -31,9 +31,11 @@ std::string label_of(const TimelineFrame& frame, SliceId id, ImFont* font, float
   const std::string title = slice_title(frame.trace(), slice);
   if (!frame.trace().is_ring()) return width >= 24 ? fitted(font, title, width) : "";
   const int step = frame.step_of(slice);
-  if (width > 110 && step >= 0) {
-    const std::string all = fmt::format("{} · {} · {}", title, step_name(frame.document.axis, step),
-                                        time_text(slice.duration_ns()));
+  const bool is_last_wait = slice.lane == Kind::wait && frame.trace().run->is_whole();
+  if (width > 110 && (step >= 0 || is_last_wait)) {
+    const std::string all = fmt::format(
+        "{} · {} · {}", title, step >= 0 ? step_name(frame.document.axis, step) : kNothingLeft,
+        time_text(slice.duration_ns()));
     const std::vector<SliceId>& unfinished = frame.document.unfinished;
     const std::string in_vain = all + " · in vain";
     if (std::find(unfinished.begin(), unfinished.end(), id) != unfinished.end() && fits(in_vain))
@@ -98,6 +100,8 @@ void add_ring_fields(const Trace& trace, SliceId id, Pairs& rows) {
   const Slice& slice = trace.slice(id);
   if (slice.step >= 0)
     rows.emplace_back("step", fmt::format("{}, {} pass", slice.step, name_of(slice.pass)));
+  else if (slice.lane == Kind::wait && trace.is_ring() && trace.run->is_whole())
+    rows.emplace_back("then", kNothingLeft);
   if (const KernelSpan* span = kernel_span(trace, id)) {
     rows.emplace_back("head", fmt::format("{} (of all batch entries)", span->matrix));
     rows.emplace_back(slice.pass == Pass::forward ? "query tile" : "key tile",
