@@ -5,6 +5,7 @@
 
 #include "tests/viz_model/hand_made.h"
 #include "tests/viz_model/recorded.h"
+#include "tests/viz_model/simulated.h"
 
 namespace ringscope::viz {
 namespace axis_test {
@@ -64,6 +65,65 @@ TEST(Axis, AFasterRankLeavesTheRestOfItsStepEmpty) {
   // After its last slice its time goes on.
   EXPECT_EQ(axis.time_at(AxisMode::steps, 0, 2), 670);
   EXPECT_DOUBLE_EQ(axis.position(AxisMode::steps, 0, 1000), 2);
+}
+
+// Rank 0 takes a message while it goes from step 0 to step 1. What others take longer for is no time of it.
+TEST(Axis, ASliceTakesItsOwnTimeInEveryStepThatItReachesInto) {
+  using Places = std::vector<std::pair<double, double>>;
+  const Trace trace = HandMade(2)
+                          .compute(0, 0, 0, 100)
+                          .compute(0, 1, 100, 200)
+                          .compute(1, 0, 0, 400)
+                          .compute(1, 1, 400, 440)
+                          .hop(1, 0, 80, 120)
+                          .trace();
+  const Axis axis(trace);
+  const Slice& message = trace.slices_of(0, RingLane::recv)[0];
+  EXPECT_EQ(axis.places(AxisMode::steps, 0, message), (Places{{0.2, 0.25}, {1, 1.2}}));
+  EXPECT_EQ(axis.places(AxisMode::time, 0, message), (Places{{80, 120}}));
+}
+
+// One scale in a column: whatever a slice does, its width there is its time there, and computations stay
+// in their column. Only what follows a rank's last work in a pass may be cut off.
+TEST(Axis, AColumnHasOneScaleAndHoldsItsComputations) {
+  for (const Hops hops : {Hops::needed, Hops::all})
+    for (const PartitionKind partition : {PartitionKind::contiguous, PartitionKind::striped})
+      for (const bool backward : {false, true}) {
+        Scenario scenario = simulated_scenario(8, partition, backward);
+        scenario.job.hops = hops;
+        const Trace trace = simulated_trace(scenario);
+        const Axis axis(trace);
+        for (std::uint32_t row = 0; row < trace.rows.size(); ++row) {
+          const int rank = trace.rank_of_row(row);
+          const auto& computed = trace.slices_of(rank, RingLane::compute);
+          for (const Slice& slice : trace.rows[row].slices) {
+            double shown_ns = 0;
+            for (const auto& [from, to] : axis.places(AxisMode::steps, rank, slice)) {
+              const int step = std::min(static_cast<int>(from), axis.steps() - 1);
+              EXPECT_LE(to, step + 1.0);
+              shown_ns += (to - from) * static_cast<double>(axis.step_length_ns(step));
+              if (slice.lane == Kind::compute && slice.duration_ns() > 0) {
+                EXPECT_EQ(step, axis_step(slice, axis.forward_steps()));
+              }
+            }
+            const auto ns = static_cast<double>(slice.duration_ns());
+            EXPECT_LE(shown_ns, ns + 1e-3);
+            const bool is_cut =
+                slice.end_ns > computed.back().end_ns || (slice.pass == Pass::forward && backward);
+            if (slice.lane == Kind::compute || !is_cut) {
+              EXPECT_NEAR(shown_ns, ns, 1e-3);
+            }
+          }
+        }
+        for (int step = 0; step < axis.steps(); ++step) {
+          std::int64_t longest = 0;  // work of a rank
+          for (int rank = 0; rank < 8; ++rank)
+            for (const Slice& slice : trace.slices_of(rank, RingLane::compute))
+              if (axis_step(slice, axis.forward_steps()) == step)
+                longest = std::max(longest, slice.end_ns - axis.step_begin_ns(rank, step));
+          EXPECT_GE(axis.step_length_ns(step), longest);
+        }
+      }
 }
 
 TEST(Axis, PositionsOutsideAreTakenToTheEnds) {

@@ -204,6 +204,14 @@ TEST(RingMoment, AllSpeakOfTheStepOfTheSliceThatIsDrawn) {
             }
           }
           EXPECT_GT(left, 0);
+          // In the end the mask shows all as attended.
+          const MaskProgress progress = session.document().attended.progress_at(session.moment(0));
+          for_each_slice(trace, RingLane::compute, [&](int rank, const Slice& s) {
+            if (s.pairs > 0) {
+              EXPECT_EQ(progress.done[static_cast<std::size_t>(rank * 8 + s.kv_owner)], 1)
+                  << name_of(hops) << " " << name_of(partition) << " rank " << rank;
+            }
+          });
         }
 }
 

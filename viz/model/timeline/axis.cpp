@@ -46,6 +46,7 @@ Axis::Axis(const Trace& trace)
   if (steps_ == 0) return;
   boundaries_.assign(trace.ranks.size() * (static_cast<std::size_t>(steps_) + 1), kUnknown);
   lengths_.assign(static_cast<std::size_t>(steps_), 1);
+  last_steps_.assign(trace.ranks.size(), 0);
   for (int rank = 0; rank < trace.rank_count(); ++rank) add_rank(trace, rank);
 }
 
@@ -77,9 +78,18 @@ void Axis::add_rank(const Trace& trace, int rank) {
   if (trace.has_model()) passes = ring_stretches(trace, rank);
   if (!passes.empty()) begins[0] = passes.front().begin_ns;
   fill_gaps(begins, worked.data(), steps_, forward_steps_);
-  for (int step = 0; step < steps_; ++step) {
-    std::int64_t until = begins[step + 1];
-    const int next = step + 1, pass_end = step < forward_steps_ ? forward_steps_ : steps_;
+  int pass_end = steps_;
+  bool works_later = false;  // in the pass
+  for (int step = steps_ - 1; step >= 0; --step) {
+    if (step + 1 == forward_steps_) pass_end = forward_steps_, works_later = false;
+    const int next = step + 1;
+    std::int64_t until = begins[next];
+    // Waiting for others when all of its own is attended would make a step longer than its work.
+    if (trace.run->is_whole() && !works_later && next < pass_end && worked[step] != kUnknown)
+      until = std::clamp(worked[step], begins[step], until);
+    works_later |= worked[step] != kUnknown;
+    if (works_later || !trace.run->is_whole())
+      last_steps_[rank] = std::max(last_steps_[rank], step);
     // The last step of a pass ends with the pass, whatever the rank does next.
     if (!passes.empty() && next == pass_end)
       until =
@@ -105,6 +115,24 @@ double Axis::end_position(AxisMode mode, int rank, const Slice& slice) const {
   return step + std::clamp(within / step_length_ns(step), 0.0, 1.0);
 }
 
+std::vector<std::pair<double, double>> Axis::places(AxisMode mode, int rank,
+                                                    const Slice& slice) const {
+  const std::pair<double, double> whole(position(mode, rank, slice.begin_ns),
+                                        end_position(mode, rank, slice));
+  if (mode == AxisMode::time || boundaries_.empty()) return {whole};
+  std::vector<std::pair<double, double>> places;
+  for (int step = static_cast<int>(whole.first); step < whole.second; ++step) {
+    const std::int64_t begin = step_begin_ns(rank, step), length = step_length_ns(step);
+    const std::int64_t end = std::min(step_begin_ns(rank, step + 1), begin + length);
+    const std::int64_t from = std::max(slice.begin_ns, begin), to = std::min(slice.end_ns, end);
+    if (from < to)
+      places.emplace_back(step + static_cast<double>(from - begin) / length,
+                          step + static_cast<double>(to - begin) / length);
+  }
+  if (places.empty()) places.push_back(whole);
+  return places;
+}
+
 std::int64_t Axis::time_at(AxisMode mode, int rank, double position) const {
   position = std::clamp(position, 0.0, length(mode));
   if (mode == AxisMode::time) return begin_ns_ + std::llround(position);
@@ -113,7 +141,9 @@ std::int64_t Axis::time_at(AxisMode mode, int rank, double position) const {
   const std::int64_t from = step_begin_ns(rank, step);
   const std::int64_t at = from + std::llround((position - step) * step_length_ns(step));
   if (step == steps_ - 1) return std::min(at, end_ns_);
-  return std::max(begin_ns_, std::min(at, step_begin_ns(rank, step + 1) - 1));
+  // Where nothing is left to attend, a step takes no time before the next pass begins.
+  const bool is_over = is_backward(step_at(rank, from)) != is_backward(step);
+  return std::max(is_over ? begin_ns_ : from, std::min(at, step_begin_ns(rank, step + 1) - 1));
 }
 
 double Axis::length(AxisMode mode) const {
@@ -126,9 +156,7 @@ int Axis::step_at(int rank, std::int64_t ns) const {
   const auto begin =
       boundaries_.begin() + static_cast<std::ptrdiff_t>(rank) * (std::ptrdiff_t{steps_} + 1);
   const auto after = std::upper_bound(begin, begin + steps_, ns);
-  int step = std::max(0, static_cast<int>(after - begin) - 1);
-  while (step > 0 && begin[step] == begin[step + 1]) --step;
-  return step;
+  return std::clamp(static_cast<int>(after - begin) - 1, 0, last_steps_[rank]);
 }
 
 int Axis::step_shown(AxisMode mode, int rank, double position) const {

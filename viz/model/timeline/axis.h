@@ -1,7 +1,8 @@
 // Defines the timeline's x axis, in nanoseconds or in ring steps. On the step axis every rank
 // begins step s at position s, so slices line up by (rank, step) and not by the clock. Within a
-// step all ranks share one scale: the slowest rank fills [s, s + 1), and what the others leave
-// empty is their slack. A rank's step begins when it begins to wait for the step's block, or to
+// step all slices of all ranks share one scale: the slowest rank fills [s, s + 1), and what the others
+// leave empty is their slack, which takes no time. A slice that reaches into the next step goes on there.
+// What a rank does after its last work in a pass is cut off where the column ends. A rank's step begins when it begins to wait for the step's block, or to
 // compute if it need not wait. Its first step begins with the trace and its last ends with its last
 // slice; a step that a failed run did not get beyond ends with the run. A rank that has nothing left to
 // attend in a pass stays in the last step that it attended. Backward steps follow the forward ones. In a training step only the ring has steps: what a rank computes before, between
@@ -9,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "viz/model/trace/trace.h"
@@ -34,13 +36,16 @@ class Axis {
   double position(AxisMode mode, int rank, std::int64_t ns) const;
   // Return where a slice of `rank` ends, which is in its own step even if the next one begins then.
   double end_position(AxisMode mode, int rank, const Slice& slice) const;
+  // Return where it lies: from begin to end, or on the step axis from where to where in each step that it
+  // reaches into. There is at least one place.
+  std::vector<std::pair<double, double>> places(AxisMode mode, int rank, const Slice& slice) const;
   std::int64_t time_at(AxisMode mode, int rank, double position) const;
 
   // Return the axis' end; it begins at 0. In step mode it is 0 for a trace without steps.
   double length(AxisMode mode) const;
 
   // Return the index in [0, steps) of the step that holds time `ns` of `rank`: the first one when the
-  // trace begins, and never one that takes the rank no time while another does.
+  // trace begins, and none after the last that it attends.
   int step_at(int rank, std::int64_t ns) const;
   // Return the step that `rank` is at where the playhead stands: on the step axis that of all ranks.
   int step_shown(AxisMode mode, int rank, double position) const;
@@ -63,6 +68,7 @@ class Axis {
   int steps_ = 0, forward_steps_ = 0;
   std::vector<std::int64_t> boundaries_;  // [rank][steps + 1]
   std::vector<std::int64_t> lengths_;     // [step]
+  std::vector<int> last_steps_;           // [rank]: the last that it attends
 };
 
 }  // namespace ringscope::viz

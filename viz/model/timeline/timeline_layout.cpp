@@ -227,14 +227,14 @@ std::optional<SliceId> slice_at(const Trace& trace, const Axis& axis, AxisMode m
   std::optional<SliceId> nearest;
   double distance = std::abs(layout.position_at(view, x + kReach) - position);
   for (std::uint32_t i = first; i < last; ++i) {
-    const double begin = axis.position(mode, rank, slices[i].begin_ns);
-    const double end = axis.end_position(mode, rank, slices[i]);
-    const SliceId id{*row, i};
-    if (begin <= position && position < end) return id;
-    const double away = position < begin ? begin - position : position - end;
-    if (away < distance || (away == distance && !nearest)) {
-      distance = away;
-      nearest = id;
+    for (const auto& [begin, end] : axis.places(mode, rank, slices[i])) {
+      const SliceId id{*row, i};
+      if (begin <= position && position < end) return id;
+      const double away = position < begin ? begin - position : position - end;
+      if (away < distance || (away == distance && !nearest)) {
+        distance = away;
+        nearest = id;
+      }
     }
   }
   return nearest;

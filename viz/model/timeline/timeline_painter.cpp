@@ -257,16 +257,25 @@ class RowPainter {
           std::lower_bound(begins + static_cast<std::ptrdiff_t>(i),
                            begins + static_cast<std::ptrdiff_t>(end), segment.to_ns) -
           begins);
-      if (i < next && row_.begins[i] < segment.from_ns) add_slice(i++);
+      while (i < next && row_.begins[i] < segment.from_ns) add_slice(i++);
       while (i < next) i = add_column(segment, i, next);
     }
     for (; i < end; ++i) add_slice(i);
   }
 
+  // Add the parts of a slice that lie in segments. Between them no time passes.
   void add_slice(std::size_t i) {
-    const double x0 = begin_of(i), x1 = end_of(i);
-    brush_.columns.add(classes_[i], x0, x1);
-    if (x1 - x0 >= kWide) brush_.wide.push_back({i, x0, x1});
+    const std::int64_t begin = row_.begins[i], end = row_.ends[i];
+    const Segment* const segments_end = brush_.segments.data() + brush_.segments.size();
+    for (const Segment* segment = &begin_segment(i);
+         segment != segments_end && segment->from_ns <= end; ++segment) {
+      const bool touches = begin == end ? begin >= segment->from_ns && begin <= segment->to_ns
+                                        : begin < segment->to_ns && end > segment->from_ns;
+      if (!touches) continue;
+      const double x0 = segment->x_of(begin), x1 = segment->x_of(end);
+      brush_.columns.add(classes_[i], x0, x1);
+      if (x1 - x0 >= kWide) brush_.wide.push_back({i, x0, x1});
+    }
   }
 
   // Add the slices from i on that end in the column in which it begins, and the next one, which
@@ -307,8 +316,9 @@ class RowPainter {
       edges[cls] = mix(colors_.colors[cls], colors_.background, 0.5);
     for (std::size_t w = 0; w < wide.size(); ++w) {
       const std::size_t i = wide[w].index;
-      const bool after_wide = w > 0 && wide[w - 1].index + 1 == i;
-      const bool before_wide = w + 1 < wide.size() && wide[w + 1].index == i + 1;
+      // A slice may have several parts.
+      const bool after_wide = w > 0 && wide[w - 1].index + 1 >= i;
+      const bool before_wide = w + 1 < wide.size() && wide[w + 1].index <= i + 1;
       double before = -1e18, next = 1e18;
       if (after_wide)
         before = wide[w - 1].x1;
@@ -319,7 +329,7 @@ class RowPainter {
       else if (i + 1 < row_.begins.size())
         next = begin_of(i + 1);
       sharpen_head(wide[w], before);
-      sharpen_tail(wide[w], edges[classes_[i]], next, before_wide);
+      sharpen_tail(wide[w], edges[classes_[i]], next, before_wide ? &wide[w + 1] : nullptr);
     }
   }
 
@@ -332,15 +342,15 @@ class RowPainter {
   }
 
   // Draw the last column darker, to tell the slice from its neighbour.
-  void sharpen_tail(const WideSlice& slice, Color edge, double next, bool before_wide) {
+  void sharpen_tail(const WideSlice& slice, Color edge, double next, const WideSlice* wide_next) {
     const int tail = static_cast<int>(std::floor(slice.x1 + kSlack));
     const double in_tail = slice.x1 - tail;
     const bool alone_there = next >= tail + 1 - kSlack;
-    const bool meets_wide = before_wide && next - slice.x1 < kSlack;
+    const bool meets_wide = wide_next != nullptr && next - slice.x1 < kSlack;
     if (in_tail <= kSlack || (!alone_there && !meets_wide)) return solid(tail - 1, edge);
     if (in_tail >= 0.5) return solid(tail, edge);
     solid(tail - 1, edge);
-    solid(tail, alone_there ? colors_.background : colors_.colors[classes_[slice.index + 1]]);
+    solid(tail, alone_there ? colors_.background : colors_.colors[classes_[wide_next->index]]);
   }
 
   Brush& brush_;

@@ -213,15 +213,23 @@ std::optional<Box> TimelineFrame::row_box(std::uint32_t row) const {
   return Box{body.x0, y0, body.x1, y1};
 }
 
-std::optional<Box> TimelineFrame::slice_box(SliceId id) const {
+std::vector<Box> TimelineFrame::slice_boxes(SliceId id) const {
+  std::vector<Box> boxes;
   const std::optional<Box> row = row_box(id.row);
-  if (!row) return std::nullopt;
-  const Slice& slice = trace().slice(id);
-  const int rank = rank_of(id.row);
-  const float x0 = x_at(rank, slice.begin_ns);
-  const float x1 = std::max(x_at(document.axis.end_position(mode, rank, slice)), x0 + 1);
-  if (x1 < body.x0 || x0 > body.x1) return std::nullopt;
-  return Box{std::max(x0, body.x0 - 8), row->y0, std::min(x1, body.x1 + 8), row->y1};
+  if (!row) return boxes;
+  for (const auto& [begin, end] : document.axis.places(mode, rank_of(id.row), trace().slice(id))) {
+    const float x0 = x_at(begin), x1 = std::max(x_at(end), x0 + 1);
+    if (x1 >= body.x0 && x0 <= body.x1)
+      boxes.push_back({std::max(x0, body.x0 - 8), row->y0, std::min(x1, body.x1 + 8), row->y1});
+  }
+  return boxes;
+}
+
+std::optional<Box> TimelineFrame::slice_box(SliceId id) const {
+  const std::vector<Box> boxes = slice_boxes(id);
+  const auto widest = std::max_element(
+      boxes.begin(), boxes.end(), [](const Box& a, const Box& b) { return a.width() < b.width(); });
+  return widest == boxes.end() ? std::nullopt : std::optional(*widest);
 }
 
 std::pair<std::uint32_t, std::uint32_t> TimelineFrame::visible(std::uint32_t row) const {

@@ -66,8 +66,10 @@ struct TimelineFrame {
   float y_at(float y) const { return body.y0 + y - static_cast<float>(view.scroll_y); }
   // Return the box of a row on the screen, or none if it is scrolled away.
   std::optional<Box> row_box(std::uint32_t row) const;
-  // Return the box of a slice on the screen, at least a pixel wide and cut off just outside the
-  // body, or none if it is not in view.
+  // Return the boxes of a slice on the screen that are in view, each at least a pixel wide and cut off just
+  // outside the body. On the step axis a slice has one in each step that it reaches into.
+  std::vector<Box> slice_boxes(SliceId id) const;
+  // Return the widest of them, or none.
   std::optional<Box> slice_box(SliceId id) const;
   // Return the slices of a row that touch the view: [first, second).
   std::pair<std::uint32_t, std::uint32_t> visible(std::uint32_t row) const;

@@ -80,9 +80,11 @@ void draw_found(const TimelineFrame& frame) {
   const auto draw = [&](const std::vector<SliceId>& slices, float high, Color color) {
     std::size_t drawn = 0;
     for (const SliceId& id : slices) {
-      const std::optional<Box> box = frame.slice_box(id);
-      if (box && drawn++ < kMostHits)
-        fill({box->x0, box->y1 - high, std::max(box->x1, box->x0 + 2), box->y1}, color);
+      if (drawn >= kMostHits) return;
+      for (const Box& box : frame.slice_boxes(id)) {
+        fill({box.x0, box.y1 - high, std::max(box.x1, box.x0 + 2), box.y1}, color);
+        ++drawn;
+      }
     }
   };
   draw(session.found.slices, 2, frame.context.palette.accent);
@@ -94,10 +96,8 @@ void draw_selection(const TimelineFrame& frame) {
   if (!frame.active) return;
   const auto draw = [&](const std::optional<SliceId>& id, Color color, float thickness) {
     if (!id) return;
-    if (std::optional<Box> box = frame.slice_box(*id)) {
-      box->x1 = std::max(box->x1, box->x0 + 3);
-      outline(*box, color, 1, thickness);
-    }
+    for (const Box& box : frame.slice_boxes(*id))
+      outline({box.x0, box.y0, std::max(box.x1, box.x0 + 3), box.y1}, color, 1, thickness);
   };
   draw(session.hovered, with_alpha(frame.context.palette.text, 0.8), 1);
   draw(session.selected, frame.context.palette.selection, 2);
@@ -208,7 +208,7 @@ bool for_pointed(const TimelineFrame& frame, const StoryStep& told, std::uint32_
   if (last - first > kMostInRow) return false;
   for (std::uint32_t i = first; i < last; ++i)
     if (points_at(told, frame.rank_of(row), frame.trace().rows[row].slices[i]))
-      if (const std::optional<Box> lit = frame.slice_box({row, i})) f(*lit);
+      for (const Box& lit : frame.slice_boxes({row, i})) f(lit);
   return true;
 }
 
