@@ -97,6 +97,30 @@ TEST(Findings, ForWhomARankWaitsLongest) {
   expect_said(made.trace(), {", most of it (70 %) for rank 1"});
 }
 
+// Nobody is picked of those that wait as long as each other, or are waited for as long.
+TEST(Findings, TiesAreSaidAsTies) {
+  const auto waiting = [](const std::vector<std::vector<int>>& whom) {
+    HandMade made(8);
+    for (int rank = 0; rank < 8; ++rank) made.compute(rank, 0, 0, 1000, 10);
+    for (std::size_t rank = 0; rank < whom.size(); ++rank)
+      for (std::size_t i = 0; i < whom[rank].size(); ++i) {
+        const auto begin = 1000 * static_cast<std::int64_t>(i + 1);
+        made.wait(static_cast<int>(rank), 1, begin, begin + 300);
+        made.recording().events[rank].back().waiting_for = whom[rank][i];
+      }
+    return made.trace();
+  };
+  expect_said(waiting({{1, 2, 3}}),
+              {"Rank 0 waits longest: 900 ns, of which 33 % for each of ranks 1, 2 and 3."});
+  expect_said(waiting({{1, 2, 3, 4, 5, 6, 7}}), {"of which 14 % for each of 7 ranks."});
+  expect_said(waiting({{}, {0}, {0}}), {"Ranks 1 and 2 wait as long as each other, and longest: "
+                                        "300 ns each, all of it for rank 0."});
+  expect_said(waiting({{}, {0}, {1}, {2}, {3}, {4}, {5}, {6}}),
+              {"7 ranks wait as long as each other, and longest: 300 ns each."});
+  expect_said(waiting({{1}, {0}, {1}, {2}, {3}, {4}, {5}, {6}}),
+              {"All ranks wait as long as each other: 300 ns each."});
+}
+
 // The others idle because of it, and it does not. What is said can be shown and tried.
 TEST(Findings, ASlowRankIsWhatTheOthersIdleFor) {
   const Trace trace = simulated("zigzag", 4, 1000, 2);

@@ -89,16 +89,16 @@ TEST(Idle, NamesWhoWaitsAndForWhom) {
   made.recording().events[1].back().waiting_for = 3;  // which is no rank
   made.recording().events[2].back().waiting_for = 0;
   const IdleReport report = idle_of(made.trace(), {});
-  EXPECT_EQ(report.longest_waiting_rank(), 2);
+  EXPECT_EQ(report.longest_waiting(), (std::vector{2}));
   EXPECT_EQ(report.ranks[2].wait_ns, 90);
-  EXPECT_EQ(report.ranks[2].waited_for, 1);
+  EXPECT_EQ(report.ranks[2].waited_for, (std::vector{1}));
   EXPECT_EQ(report.ranks[2].waited_for_ns, 70);
-  EXPECT_EQ(report.ranks[1].waited_for, -1);
+  EXPECT_TRUE(report.ranks[1].waited_for.empty());
 }
 
 TEST(Idle, OddTraces) {
   EXPECT_TRUE(idle_of(Trace{}, {}).ranks.empty());
-  EXPECT_EQ(idle_of(Trace{}, {}).longest_waiting_rank(), -1);
+  EXPECT_TRUE(idle_of(Trace{}, {}).longest_waiting().empty());
   expect_sums(HandMade(1).trace(), "no slices");
   expect_sums(HandMade(3).trace(), "no slices");
   const std::int64_t most = std::numeric_limits<std::int64_t>::max();

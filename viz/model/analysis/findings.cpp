@@ -122,22 +122,33 @@ class Findings {
   }
 
   void who_waits() {
-    const int rank = idle_.longest_waiting_rank();
-    if (rank < 0) {
+    const std::vector<int> longest = idle_.longest_waiting();
+    if (longest.empty()) {
       if (idle_.ranks.size() > 1) say("No rank had to wait for a block.");
       return;
     }
-    const RankIdle& rank_idle = idle_.ranks[rank];
-    const auto waited = static_cast<double>(rank_idle.wait_ns);
-    std::string text = fmt::format("Rank {} waits longest: {}", rank, words_of_time(waited));
-    if (const int whom = rank_idle.waited_for; whom >= 0) {
-      const double share = static_cast<double>(rank_idle.waited_for_ns) / waited;
+    const RankIdle& first = idle_.ranks[longest[0]];
+    const auto waited = static_cast<double>(first.wait_ns);
+    const bool is_one = longest.size() == 1;
+    std::string text =
+        is_one ? fmt::format("Rank {} waits longest: {}", longest[0], words_of_time(waited))
+        : static_cast<int>(longest.size()) == idle_.recorded()
+            ? fmt::format("All ranks wait as long as each other: {} each", words_of_time(waited))
+            : fmt::format("{} wait as long as each other, and longest: {} each",
+                          capitalized(words_of_ranks(longest)), words_of_time(waited));
+    // Of several, it is said only if it is the same.
+    const std::vector<int>& whom = first.waited_for;
+    if (!whom.empty() && std::all_of(longest.begin(), longest.end(), [&](int rank) {
+          return idle_.ranks[rank].waited_for == whom;
+        })) {
+      const double share = static_cast<double>(first.waited_for_ns) / waited;
       text += share >= 0.995 ? ", all of it"
               : share > 0.5  ? ", most of it (" + words_of_share(share) + ")"
                              : ", of which " + words_of_share(share);
-      text += fmt::format(" for rank {}", whom);
+      text += fmt::format(" for {}{}", whom.size() > 1 ? "each of " : "", words_of_ranks(whom));
     }
-    say(text + ".", longest_slice(trace_, rank, RingLane::wait, [](const Slice&) { return true; }));
+    say(text + ".",
+        longest_slice(trace_, longest[0], RingLane::wait, [](const Slice&) { return true; }));
   }
 
   void where_time_goes() {

@@ -28,9 +28,9 @@ struct RankIdle {
   std::array<std::int64_t, kCauseCount> by_cause{};
   std::int64_t hops = 0, in_vain = 0, rest = 0;
 
-  std::int64_t wait_ns = 0;  // in wait slices
-  int waited_for = -1;       // the rank that they name for the longest time; -1: none
-  std::int64_t waited_for_ns = 0;
+  std::int64_t wait_ns = 0;        // in wait slices
+  std::vector<int> waited_for;     // the ranks that they name for the longest time, mostly one
+  std::int64_t waited_for_ns = 0;  // in those that name one of these
 
   std::int64_t of(Cause cause) const { return by_cause[static_cast<std::size_t>(cause)]; }
 };
@@ -55,8 +55,8 @@ struct IdleReport {
   }
   double ranks_ns() const { return double(wall_ns) * recorded(); }
 
-  // Return the rank that waits longest; -1 if nobody waits.
-  int longest_waiting_rank() const;
+  // Return the ranks that wait longest, several if they wait as long as each other, none if nobody waits.
+  std::vector<int> longest_waiting() const;
 };
 
 // Return a cause as people read it: "slow rank".

@@ -10,6 +10,18 @@ namespace {
 
 constexpr std::size_t kMostExplained = 1024;  // ranks, of which causes are sought
 
+// Return the indices of the longest of some times, also those that differ by less than figures can tell;
+// none if no time is positive.
+std::vector<int> longest_of(const std::vector<std::int64_t>& times) {
+  constexpr double kAsLong = 0.995;
+  const std::int64_t longest = times.empty() ? 0 : *std::max_element(times.begin(), times.end());
+  std::vector<int> found;
+  for (std::size_t i = 0; longest > 0 && i < times.size(); ++i)
+    if (static_cast<double>(times[i]) >= kAsLong * static_cast<double>(longest))
+      found.push_back(static_cast<int>(i));
+  return found;
+}
+
 // Fill in how long a rank computed and waited. Return the time in which it added up gradients.
 std::int64_t count_slices(const Trace& trace, int rank, RankIdle& counted) {
   for (const Slice& slice : trace.slices_of(rank, RingLane::compute))
@@ -18,10 +30,10 @@ std::int64_t count_slices(const Trace& trace, int rank, RankIdle& counted) {
   for (const Slice& wait : trace.slices_of(rank, RingLane::wait)) {
     counted.wait_ns += wait.duration_ns();
     if (wait.peer() < 0 || static_cast<std::size_t>(wait.peer()) >= waited_for.size()) continue;
-    std::int64_t& sum = waited_for[wait.peer()];
-    sum += wait.duration_ns();
-    if (sum > counted.waited_for_ns) counted.waited_for_ns = sum, counted.waited_for = wait.peer();
+    waited_for[wait.peer()] += wait.duration_ns();
   }
+  counted.waited_for = longest_of(waited_for);
+  if (!counted.waited_for.empty()) counted.waited_for_ns = waited_for[counted.waited_for[0]];
   std::int64_t reduction = 0;
   if (trace.has_model()) {
     for (const Slice& part : model_slices(trace, rank))
@@ -58,12 +70,10 @@ void split(std::int64_t idle, const RankLosses& losses, RankIdle& rank) {
 
 }  // namespace
 
-int IdleReport::longest_waiting_rank() const {
-  const auto longest =
-      std::max_element(ranks.begin(), ranks.end(),
-                       [](const RankIdle& a, const RankIdle& b) { return a.wait_ns < b.wait_ns; });
-  if (longest == ranks.end() || longest->wait_ns == 0) return -1;
-  return static_cast<int>(longest - ranks.begin());
+std::vector<int> IdleReport::longest_waiting() const {
+  std::vector<std::int64_t> times;
+  for (const RankIdle& rank : ranks) times.push_back(rank.wait_ns);
+  return longest_of(times);
 }
 
 Recording recording_of(const Trace& trace) {

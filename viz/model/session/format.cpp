@@ -111,6 +111,14 @@ std::string listed(const std::vector<std::string>& items, const std::string& las
   return text;
 }
 
+std::string words_of_ranks(const std::vector<int>& ranks) {
+  constexpr std::size_t kMostNamed = 4;
+  if (ranks.size() > kMostNamed) return counted(ranks.size(), "rank");
+  std::vector<std::string> names;
+  for (const int rank : ranks) names.push_back(std::to_string(rank));
+  return (ranks.size() == 1 ? "rank " : "ranks ") + listed(names, " and ");
+}
+
 std::string capitalized(std::string text) {
   if (!text.empty() && text[0] >= 'a' && text[0] <= 'z')
     text[0] = static_cast<char>(text[0] - 'a' + 'A');

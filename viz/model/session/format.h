@@ -66,5 +66,7 @@ std::string counted(Integer count, const std::string& thing) {
 // Return "a, b and c", for `last_word` " and ".
 std::string listed(const std::vector<std::string>& items, const std::string& last_word);
 std::string capitalized(std::string text);  // ASCII letters only
+// Return "rank 3", "ranks 1, 2 and 5", or how many there are where those are too many to name.
+std::string words_of_ranks(const std::vector<int>& ranks);
 
 }  // namespace ringscope::viz

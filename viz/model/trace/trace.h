@@ -3,6 +3,7 @@
 // nanoseconds after the trace's base time.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <iterator>
 #include <optional>

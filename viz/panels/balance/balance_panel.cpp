@@ -189,8 +189,9 @@ void tooltip(const PanelContext& context, const IdleReport& idle,
                                              percent_text(part.of(rank_idle) / wall)));
   rows.emplace_back("wall", time_text(idle.wall_ns));
   rows.emplace_back("waited in all", time_text(rank_idle.wait_ns));
-  if (rank_idle.waited_for >= 0)
-    rows.emplace_back("longest for", fmt::format("rank {}", rank_idle.waited_for));
+  if (!rank_idle.waited_for.empty())
+    rows.emplace_back("longest for", (rank_idle.waited_for.size() > 1 ? "each of " : "") +
+                                         words_of_ranks(rank_idle.waited_for));
   draw_tooltip(context, fmt::format("rank {}", rank), rows);
 }
 
