@@ -93,6 +93,30 @@ TEST(RingPanel, TilesHaveTheColourOfTheBlockHeld) {
   }
 }
 
+// Between two ranks' tiles there is an arrow once a block has gone there. Where all is gathered before
+// anything is attended, steps have no hops and the picture no arrows.
+TEST(RingPanel, StepsWithoutHopsHaveNoArrows) {
+  for (const auto& [scheme, has_arrows] :
+       {std::pair("ring", true), {"allgather", false}, {"ulysses", false}}) {
+    HandMade made(4, "zigzag", "causal", scheme);
+    for (int rank = 0; rank < 4; ++rank) {
+      made.hop(rank, 0, 10, 40);
+      for (int step = 0; step < 4; ++step)
+        made.compute(rank, step, 50 * step + 50, 50 * step + 100);
+    }
+    Stage stage(draw_ring, documents_of(made.trace()), 600, 600);
+    const RingLayout ring = ring_layout({0, 0, 600, 600}, 4);
+    const auto between = [&](double at) {
+      stage.session.seek(at);
+      const ImVec2 middle = ring.at(0.5, ring.orbit);
+      return colors_in(stage.picture(),
+                       {middle.x - 60, middle.y - 60, middle.x + 60, middle.y + 60});
+    };
+    const std::set<Color> before = between(0);
+    EXPECT_EQ(between(175) != before, has_arrows) << scheme;
+  }
+}
+
 // ---
 // The mask.
 

@@ -11,6 +11,7 @@
 #include "tests/viz_model/hand_made.h"
 #include "tests/viz_model/recorded.h"
 #include "tests/viz_model/simulated.h"
+#include "viz/model/trace/travel.h"
 
 namespace ringscope::viz {
 namespace ring_moment_test {
@@ -38,14 +39,14 @@ TEST(RingMoment, WhatRanksDo) {
   constexpr Pass kForward = Pass::forward;
   const Trace trace = two_ranks();
   EXPECT_EQ(at_time(trace, 10).ranks,
-            (Ranks{{0, 0, kForward, RankMoment::computing, 0.25, -1, false},
-                   {0, 1, kForward, RankMoment::computing, 10.0 / 60, -1, false}}));
+            (Ranks{{0, 0, kForward, RankMoment::computing, 0.25, -1, false, 0},
+                   {0, 1, kForward, RankMoment::computing, 10.0 / 60, -1, false, 1}}));
   EXPECT_EQ(at_time(trace, 50).ranks,
-            (Ranks{{1, 1, kForward, RankMoment::waiting, 0, 1, false},
-                   {0, 1, kForward, RankMoment::computing, 50.0 / 60, -1, false}}));
+            (Ranks{{1, 1, kForward, RankMoment::waiting, 0, 1, false, 1},
+                   {0, 1, kForward, RankMoment::computing, 50.0 / 60, -1, false, 1}}));
   EXPECT_EQ(at_time(trace, 96).ranks,
-            (Ranks{{1, 1, kForward, RankMoment::finished, 1, -1, true},
-                   {1, 0, kForward, RankMoment::computing, 0.9, -1, true}}));
+            (Ranks{{1, 1, kForward, RankMoment::finished, 1, -1, true, 1},
+                   {1, 0, kForward, RankMoment::computing, 0.9, -1, true, 0}}));
   EXPECT_EQ(at_time(trace, 100).ranks[1].doing, RankMoment::finished);
 }
 
@@ -101,6 +102,40 @@ TEST(RingMoment, RanksHoldTheBlockThatTheRecordingNames) {
       }
     EXPECT_GT(compared, 6) << name;
   }
+}
+
+// Where queries travel, a rank attends its own block with those that have come; and messages are named by
+// what they carry.
+TEST(RingMoment, WhatTravelsIsWhatTheSchemeSends) {
+  struct Case {
+    const char* scheme;
+    const char* names[4];  // forward and backward, kv and dkv, from rank 0 to rank 1
+  };
+  for (const Case& c : {Case{"ring", {"KV", "dKV", "KV", "dKV"}},
+                        {"allgather", {"KV", "dKV", "KV", "dKV"}},
+                        {"pass-q", {"Q", "O", "Q", "dQ"}},
+                        {"mesh:2x3", {"Q", "O", "Q", "dQ"}},
+                        {"mesh:6x1", {"KV", "dKV", "KV", "dKV"}},
+                        {"ulysses:2", {"heads", "heads", "heads", "heads"}},
+                        {"hybrid:2", {"heads", "heads", "heads", "heads"}},
+                        {"hybrid:1", {"KV", "dKV", "KV", "dKV"}}}) {
+    RunInfo run;
+    run.scheme = c.scheme;
+    run.world_size = 6;
+    int i = 0;
+    for (const Pass pass : kAllPasses)
+      for (const Payload payload : {Payload::kv, Payload::dkv})
+        EXPECT_EQ(travel_of(run).name_of(pass, payload, 0, 1), c.names[i++]) << c.scheme;
+  }
+  const Trace trace =
+      trace_of(record_run(PartitionKind::zigzag, "causal", Scheme::pass_q, 4, true));
+  const Axis axis(trace);
+  for (int step = 0; step < axis.steps(); ++step)
+    for (int rank = 0; rank < 4; ++rank) {
+      const RankMoment at = moment_at(trace, axis, AxisMode::steps, step + 0.5).ranks[rank];
+      EXPECT_EQ(at.kv_owner, rank);
+      EXPECT_EQ(at.held, (rank - step % 4 + 4) % 4) << step;
+    }
 }
 
 TEST(RingMoment, BlocksOnTheirWay) {

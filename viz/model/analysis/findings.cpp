@@ -14,6 +14,7 @@
 #include "viz/model/mask/mask_painter.h"
 #include "viz/model/session/format.h"
 #include "viz/model/session/search.h"
+#include "viz/model/trace/travel.h"
 
 namespace ringscope::viz {
 
@@ -180,7 +181,8 @@ class Findings {
     if (why_.ranks.empty() || why_.exposed_s < 0.05 * why_.wall_s ||
         said > (said_imbalance_ ? 1 : 0))
       return;
-    const bool gathers = trace_.run->scheme == "allgather";
+    const Travel travel = travel_of(*trace_.run);
+    const bool gathers = travel.is_gathered && travel.what == Travel::blocks;
     say(gathers ? "Nothing is computed while blocks are gathered; the ring scheme would hide that."
                 : "Blocks take longer to arrive than to attend: more rows a rank would hide the "
                   "transfers.",

@@ -29,6 +29,7 @@ RankMoment rank_at(const Trace& trace, const Axis& axis, int rank, int step, std
   moment.pass = axis.is_backward(moment.step) ? Pass::backward : Pass::forward;
   const int ring_step = axis.ring_step(moment.step);
   const bool is_whole = trace.run->is_whole();
+  const Travel travel = travel_of(*trace.run);
 
   const std::vector<Slice>& computes = trace.slices_of(rank, RingLane::compute);
   const std::vector<Slice>& waits = trace.slices_of(rank, RingLane::wait);
@@ -38,12 +39,15 @@ RankMoment rank_at(const Trace& trace, const Axis& axis, int rank, int step, std
   const Slice* const next = compute == nullptr ? computes.data() : compute + 1;
   const Slice* const end = computes.data() + computes.size();
   // A ring that sends all blocks passes them on at steps at which nothing is attended, too.
-  if (ring_step >= 0 && travel_of(*trace.run).visits_all && (trace.run->hops.empty() || !is_whole))
+  if (ring_step >= 0 && travel.visits_all && (trace.run->hops.empty() || !is_whole))
     moment.kv_owner = RingSchedule{rank, trace.run->world_size}.owner(ring_step);
   for (const Slice* held : {next, compute})
     if (held != nullptr && held != end && held->kv_owner >= 0 && held->step == ring_step &&
         held->pass == moment.pass)
       moment.kv_owner = held->kv_owner;
+  moment.held = moment.kv_owner;
+  if (moment.held >= 0 && travel.what == Travel::queries)
+    moment.held = RingSchedule{rank, trace.run->world_size}.owner(ring_step);
   moment.is_last =
       is_whole && !trace.is_part && !computes.empty() && (next == end || next->pass != moment.pass);
   if (compute != nullptr && compute->step == ring_step && compute->pass == moment.pass)

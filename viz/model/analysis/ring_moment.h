@@ -29,6 +29,7 @@ struct RankMoment {
   double progress = 0;   // of the compute slice, in [0, 1]: 0 before it, 1 after
   int waiting_for = -1;  // while waiting
   bool is_last = false;  // it attends nothing more in this pass
+  int held = -1;         // where queries travel, whose have come; else kv_owner
   // Return whether the block of its step has not come yet.
   bool awaits() const { return kv_owner >= 0 && doing == waiting && progress <= 0; }
   // Return whether it has attended all that it attends in this pass.

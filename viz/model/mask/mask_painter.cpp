@@ -8,6 +8,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/ring/ring.h"
+#include "viz/model/trace/travel.h"
 
 namespace ringscope::viz {
 namespace {
@@ -199,8 +200,7 @@ AttendedOrder::AttendedOrder(const Trace& trace) {
   if (!trace.is_ring() || trace.ranks.size() > kMaxTable) return;
   const int ranks = trace.rank_count();
   forward_steps_ = forward_step_count(trace);
-  const std::string& scheme = trace.run->scheme;
-  queries_travel_ = scheme == "pass-q" || scheme.starts_with("mesh");
+  queries_travel_ = travel_of(*trace.run).moves_queries();
   for (auto& of_ranks : of_ranks_) of_ranks.resize(trace.ranks.size());
   for (int rank = 0; rank < ranks; ++rank) {
     for (const Slice& s : trace.slices_of(rank, RingLane::compute))

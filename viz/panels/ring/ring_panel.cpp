@@ -9,6 +9,7 @@
 
 #include "core/base/text.h"
 #include "viz/model/session/format.h"
+#include "viz/model/trace/travel.h"
 #include "viz/panels/drawing.h"
 #include "viz/panels/layouts.h"
 #include "viz/panels/panels.h"
@@ -29,6 +30,16 @@ struct RingPicture {
   Box box;  // the part of the panel that belongs to the ring
   RingLayout layout;
 
+  Travel travel = travel_of(*document.trace.run);
+
+  // Name the block that has come to a rank, or the one that stays there.
+  std::string come(int o) const {
+    if (travel.shares_heads(layout.ranks)) return "heads";
+    return fmt::format("{} {}", travel.what == Travel::queries ? "Q" : "KV", o);
+  }
+  std::string own(int rank) const {
+    return fmt::format("{} {}", travel.what == Travel::queries ? "KV" : "Q", rank);
+  }
   // Return whether `rank` is in a wait that the run's failure broke off.
   bool waits_in_vain(int rank) const {
     return moment.ranks[rank].doing == RankMoment::waiting &&
@@ -105,28 +116,31 @@ std::vector<Line> caption(const RingPicture& picture) {
   if (session.axis_mode == AxisMode::time)
     lines.push_back({fonts.small, palette.text_dim, time_text(session.playback.position())});
 
-  // Schemes other than the ring and the all-gather attend the blocks in another order, and ranks of
-  // Ulysses hold a share of all.
-  bool in_ring_order = !session.document().trace.run->scheme.starts_with("ulysses");
+  // In other schemes ranks attend the blocks in another order, or a share of the heads of all.
+  bool in_ring_order = picture.travel.what != Travel::heads;
   for (int rank = 0; rank < n; ++rank)
-    in_ring_order = in_ring_order &&
-                    (ranks[rank].kv_owner < 0 ||
-                     step_with(rank, ranks[rank].kv_owner, n) == axis.ring_step(ranks[rank].step));
+    in_ring_order =
+        in_ring_order && (ranks[rank].held < 0 ||
+                          step_with(rank, ranks[rank].held, n) == axis.ring_step(ranks[rank].step));
+  const char* const what = picture.travel.what == Travel::queries ? "Q" : "KV";
+  const char* const verb = picture.travel.is_gathered ? "attends" : "holds";
   std::string holds;
-  if (session.selected_rank >= 0 && (now.has_nothing_left() || now.kv_owner < 0)) {
+  if (session.selected_rank >= 0 && (now.has_nothing_left() || now.held < 0)) {
     holds = fmt::format("rank {} has\n{}", r, kNothingLeft);
+  } else if (picture.travel.shares_heads(n)) {
+    holds = "each rank attends\nits heads of all rows";
   } else if (session.selected_rank >= 0) {
-    const char* const verb = now.awaits() ? "awaits" : "holds";
-    holds =
-        t > 0 && step_with(r, t, n) == now.kv_owner
-            ? fmt::format("rank {} {}\nKV ({} - {}) mod {} = {}", r, verb, r, t, n, now.kv_owner)
-            : fmt::format("rank {} {} KV {}", r, verb, now.kv_owner);
+    holds = fmt::format("rank {} {}", r, now.awaits() ? "awaits" : verb);
+    holds += t > 0 && step_with(r, t, n) == now.held
+                 ? fmt::format("\n{} ({} - {}) mod {} = {}", what, r, t, n, now.held)
+                 : fmt::format(" {} {}", what, now.held);
   } else if (!in_ring_order) {
-    holds = session.document().trace.run->scheme;
+    holds = picture.document.trace.run->scheme;
   } else if (!together) {
-    holds = fmt::format("at step t, rank r holds\nKV (r - t) mod {}", n);
+    holds = fmt::format("at step t, rank r {}\n{} (r - t) mod {}", verb, what, n);
   } else {
-    holds = t == 0 ? "rank r holds\nKV r" : fmt::format("rank r holds\nKV (r - {}) mod {}", t, n);
+    holds = fmt::format("rank r {}\n{} ", verb, what) +
+            (t == 0 ? "r" : fmt::format("(r - {}) mod {}", t, n));
   }
   lines.push_back({fonts.small, palette.text, holds});
   if (n > 1) {
@@ -196,6 +210,9 @@ void draw_ring_caption(const RingPicture& picture, const Box& box) {
   const RingLayout& ring = picture.layout;
   if (middle_is_free(ring, size.x / 2, size.y / 2)) {
     float y = ring.center.y - size.y / 2;
+    // Links that cross the ring pass behind the words.
+    fill({ring.center.x - size.x / 2 - 4, y - 2, ring.center.x + size.x / 2 + 4, y + size.y + 2},
+         picture.context.palette.panel, 4);
     for (const Line& line : centred) {
       draw_text(line.font, {ring.center.x, y}, {0.5f, 0}, line.color, line.text);
       y += line_height(line.font);
@@ -222,13 +239,15 @@ void draw_ring_caption(const RingPicture& picture, const Box& box) {
 // ---
 // The picture.
 
-// Draw the track of the blocks. A link that has sent is brighter.
+// Draw the track of the blocks. A link that has sent is brighter. Where all is gathered at once, links show
+// only meanwhile, because no step that follows has a hop.
 void draw_links(const RingPicture& picture) {
   const RingLayout& ring = picture.layout;
   const Palette& palette = picture.context.palette;
   if (ring.ranks < 2) return;
   draw_list().AddCircle(ring.center, ring.orbit, with_alpha(palette.grid, 0.9),
                         ring.orbit > 150 ? 160 : 96, 1);
+  if (picture.travel.is_gathered && picture.moment.in_flight.empty()) return;
   std::int64_t largest = 1;
   for (const Link& link : picture.moment.links) largest = std::max(largest, link.bytes_so_far);
   for (const Link& link : picture.moment.links) {
@@ -278,7 +297,7 @@ void draw_rank(const RingPicture& picture, int rank) {
   const Color wait_color = picture.waits_in_vain(rank) ? palette.warning : palette.of(Kind::wait);
   const bool selected = picture.context.session.selected_rank == rank;
   if (picture.dots()) {
-    dot(picture, at, picture.owner(now.kv_owner));
+    dot(picture, at, picture.owner(now.held));
     if (waits && ring.ranks <= kMostRound)
       draw_list().AddCircle(at, ring.disc + 1.5f, wait_color, 10, 1);
     if (selected) draw_list().AddCircle(at, ring.disc + 3, palette.selection, 12, 1.5f);
@@ -297,8 +316,8 @@ void draw_rank(const RingPicture& picture, int rank) {
   if (ring.disc >= 17 && text_width(fonts.small, full) < ring.disc * 2 - 4) {
     ImFont* font = ring.disc >= 36 ? fonts.text : fonts.small;
     draw_text(font, {at.x, at.y - 8}, {0.5f, 0.5f}, palette.text, full);
-    const std::string query = fmt::format("Q {}", rank);
-    draw_text(fonts.small, {at.x, at.y + 8}, {0.5f, 0.5f}, mix(palette.text, own, 0.6), query);
+    draw_text(fonts.small, {at.x, at.y + 8}, {0.5f, 0.5f}, mix(palette.text, own, 0.6),
+              picture.own(rank));
   } else if (ring.disc >= 8) {
     draw_text(fonts.small, at, {0.5f, 0.5f}, palette.text, fmt::format("{}", rank));
   } else {
@@ -320,8 +339,8 @@ void draw_held(const RingPicture& picture, int rank) {
   const RingLayout& ring = picture.layout;
   const Palette& palette = picture.context.palette;
   const RankMoment& now = picture.moment.ranks[rank];
-  if (picture.dots() || now.kv_owner < 0) return;
-  const Color color = picture.owner(now.kv_owner);
+  if (picture.dots() || now.held < 0) return;
+  const Color color = picture.owner(now.held);
   const Box box = ring.tile(rank);
   const float rounding = std::min(4.0f, ring.tile_h * 0.2f);
   const bool over = now.doing == RankMoment::finished;
@@ -338,7 +357,7 @@ void draw_held(const RingPicture& picture, int rank) {
     draw_list().PopClipRect();
   }
   outline(box, with_alpha(color, awaited ? 0.5 : 1), rounding, 1);
-  const std::string label = fmt::format("KV {}", now.kv_owner);
+  const std::string label = picture.come(now.held);
   ImFont* font = picture.context.fonts.small;
   const float width = text_width(font, label);
   if (awaited || width > box.width() - 2 || ring.tile_h < 13) return;
@@ -396,7 +415,9 @@ void draw_travelling(const RingPicture& picture) {
     fill({box.x0 - 2, box.y0 - 2, box.x1 + 2, box.y1 + 2}, palette.panel, rounding + 1);
     fill(box, gradient ? mix(palette.panel, color, 0.15) : color, rounding);
     if (gradient) outline(box, color, rounding, 1.5f);
-    const std::string label = fmt::format("{} {}", gradient ? "dKV" : "KV", block.kv_owner);
+    std::string label(picture.travel.name_of(picture.moment.ranks[block.dst].pass, block.payload,
+                                             block.src, block.dst));
+    if (label != "heads") label += fmt::format(" {}", block.kv_owner);  // a rank sends those of all
     if (text_width(picture.context.fonts.small, label) < box.width() + 2 && box.height() > 12)
       draw_text(picture.context.fonts.small, box.center(), {0.5f, 0.5f},
                 gradient ? palette.text : ink_on(color), label);
@@ -410,9 +431,11 @@ void draw_rank_tooltip(const RingPicture& picture, int rank) {
                 {"now", now.doing == RankMoment::computing
                             ? fmt::format("attending, {} done", percent_text(now.progress))
                             : kDoing[now.doing]}};
-  if (now.kv_owner >= 0)
-    rows.insert(rows.begin(),
-                {now.awaits() ? "awaits" : "holds", fmt::format("KV {}", now.kv_owner)});
+  if (now.held >= 0)
+    rows.insert(rows.begin(), {now.awaits()                 ? "awaits"
+                               : picture.travel.is_gathered ? "attends"
+                                                            : "holds",
+                               picture.come(now.held)});
   if (now.has_nothing_left()) rows.emplace_back("has", kNothingLeft);
   if (now.doing == RankMoment::waiting && now.waiting_for >= 0)
     rows.push_back({picture.waits_in_vain(rank) ? "waits in vain for" : "waits for",

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "viz/model/session/format.h"
+#include "viz/model/trace/travel.h"
 
 namespace ringscope::viz {
 namespace {
@@ -286,10 +287,10 @@ std::string slice_title(const Trace& trace, const Slice& slice) {
   const bool named = slice.lane == Kind::communication || slice.lane == Kind::other;
   if (!trace.is_ring() || named) return std::string(trace.name(slice));
   if (slice.lane == Kind::wait) return fmt::format("wait for {}", slice.peer());
-  const std::string block =
-      fmt::format("{} {}", slice.payload == Payload::dkv ? "dKV" : "KV", slice.kv_owner);
-  if (slice.lane == Kind::compute) return block;
-  return fmt::format("{} {} {}", block, preposition(slice.lane), slice.peer());
+  if (slice.lane == Kind::compute) return fmt::format("KV {}", slice.kv_owner);
+  return fmt::format("{} {} {} {}",
+                     travel_of(*trace.run).name_of(slice.pass, slice.payload, slice.src, slice.dst),
+                     slice.kv_owner, preposition(slice.lane), slice.peer());
 }
 
 void draw_timeline(const PanelContext& context) {

@@ -7,6 +7,7 @@
 
 #include "viz/model/analysis/findings.h"
 #include "viz/model/session/format.h"
+#include "viz/model/trace/travel.h"
 #include "viz/panels/timeline/timeline_frame.h"
 
 namespace ringscope::viz {
@@ -109,8 +110,13 @@ void add_ring_fields(const Trace& trace, SliceId id, Pairs& rows) {
     rows.emplace_back("by its clock", fmt::format("{} ticks", span->ticks));
   }
   if (slice.kv_owner >= 0) {
-    rows.emplace_back(slice.payload == Payload::dkv ? "gradient of KV" : "KV block",
-                      fmt::format("of {}", rank_text(trace, slice.kv_owner)));
+    const bool moves = slice.lane == Kind::send || slice.lane == Kind::recv;
+    rows.emplace_back(
+        moves && trace.is_ring()
+            ? travel_of(*trace.run).name_of(slice.pass, slice.payload, slice.src, slice.dst)
+        : slice.payload == Payload::dkv ? "gradient of KV"
+                                        : "KV block",
+        fmt::format("of {}", rank_text(trace, slice.kv_owner)));
   }
 }
 
