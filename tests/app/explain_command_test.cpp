@@ -22,7 +22,7 @@ TEST_F(ExplainCommandTest, NamesCauseRankAndTime) {
       "--partition zigzag --straggler 5:0.5 --trace " +
       trace());
   expect_has(summary,
-             Strings({"largest loss", "Rank 5 is slow, which costs", "(50 % of the time)"}));
+             Strings({"largest loss", "Rank 5 is slow, which costs", "(50 % of the wall time)"}));
   const auto json = run_for_json("explain " + trace());
   ASSERT_EQ(json["findings"].Size(), 1u);
   const auto& found = json["findings"][0];

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -384,6 +385,51 @@ TEST(Viewer, TasksOfANewcomerTakeThreeClicksAtMost) {
   person.type("0i");
   EXPECT_FALSE(person.session().bare);
   EXPECT_EQ(person.session().wants_picture, ".png");
+}
+
+// What a cause costs the run and what ranks idle for it are two quantities, and each is named.
+TEST(Viewer, CausesSayOfWhatTheyAreAShare) {
+  Scenario scenario = simulated_scenario(4, PartitionKind::zigzag);
+  scenario.stragglers = {{2, 0.5}};
+  Person person(session_of(simulated_trace(scenario)));
+  EXPECT_TRUE(person.sees("% of the wall time)"));
+  EXPECT_TRUE(person.sees(">idle: slow rank "));
+}
+
+// The ring and the transport speak of one step, and say when nothing is left to attend.
+TEST(Viewer, PanelsSayTogetherThatNothingIsLeftToAttend) {
+  Scenario scenario = simulated_scenario(8);
+  scenario.job.hops = Hops::needed;
+  Session session = session_of(simulated_trace(scenario));
+  const Slice last = session.document().trace.slices_of(1, RingLane::compute).back();
+  Person person(std::move(session));
+  person.session().select_rank(1);
+  person.session().seek(static_cast<double>(last.begin_ns + last.end_ns) / 2);
+  person.rest();
+  EXPECT_TRUE(person.sees("rank 1: step 1"));
+  EXPECT_TRUE(person.sees(">rank 1 holds KV (1 - 1) mod 8 = 0<"));
+  EXPECT_FALSE(person.sees(kNothingLeft));
+  person.session().seek(static_cast<double>(last.end_ns + 1));
+  person.rest();
+  EXPECT_TRUE(person.sees("rank 1: step 1"));
+  EXPECT_TRUE(person.sees(">rank 1 has nothing left to attend<"));
+}
+
+// The picture shows what the scheme sends.
+TEST(Viewer, TheRingIsThatOfTheScheme) {
+  for (const auto& [scheme, seen] : std::map<std::string, std::vector<std::string>>{
+           {"ring", {">rank r holds KV (r - 1) mod 4<", ">Q 3<", ">KV 3<"}},
+           {"pass-q", {">rank r holds Q (r - 1) mod 4<", ">KV 3<", ">Q 3<"}},
+           {"allgather", {">rank r attends KV (r - 1) mod 4<", ">Q 3<", ">KV 3<"}},
+           {"ulysses", {">each rank attends its heads of all rows<", ">Q 3<", ">heads<"}}}) {
+    Scenario scenario = simulated_scenario(4, PartitionKind::zigzag);
+    set_scheme(scenario.job, scheme);
+    Session session = session_of(simulated_trace(scenario));
+    session.seek_step(0);
+    session.seek(scheme == "ulysses" ? 0.999 : 1.999);  // when all of the step is attended
+    Person person(std::move(session));
+    for (const std::string& text : seen) EXPECT_TRUE(person.sees(text)) << scheme << " " << text;
+  }
 }
 
 // As on a telephone: panels stand below each other, ring and mask behind tabs.

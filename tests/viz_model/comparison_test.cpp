@@ -73,7 +73,7 @@ TEST(Difference, PartsAddUp) {
   // The table beside it says the same.
   const std::vector<ComparedFigure> figures = compare({&from, &to}).figures;
   const auto lost = std::find_if(figures.begin(), figures.end(), [](const ComparedFigure& figure) {
-    return figure.name == "lost to imbalance";
+    return figure.name == "wall time lost to imbalance";
   });
   ASSERT_NE(lost, figures.end());
   EXPECT_NEAR(1e-9 * (lost->values[1] - lost->values[0]), part("imbalance"), 1e-12);

@@ -134,6 +134,7 @@ TEST(Findings, ASlowRankIsWhatTheOthersIdleFor) {
   const std::vector<Finding> said = findings(trace, why, idle);
   ASSERT_FALSE(said.empty());
   EXPECT_TRUE(said[0].text.starts_with("Rank 2 is slow, which costs")) << said[0].text;
+  EXPECT_NE(said[0].text.find(" % of the wall time)"), std::string::npos) << said[0].text;
   EXPECT_EQ(said[0].settings, "straggler=2:1");
   ASSERT_TRUE(said[0].show);
   EXPECT_EQ(trace.rank_of_row(said[0].show->row), 2);

@@ -542,7 +542,7 @@ std::string headline_of(const Diagnosis& finding) {
     return "";
   };
   if (finding.cause == Cause::fault) return subject();
-  return fmt::format("{}, which costs {} ({:.0f} % of the time)", subject(),
+  return fmt::format("{}, which costs {} ({:.0f} % of the wall time)", subject(),
                      seconds_text(finding.saved_s), 100 * finding.share);
 }
 

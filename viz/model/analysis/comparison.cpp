@@ -113,7 +113,8 @@ std::vector<ComparedFigure> figures_of(const Documents& documents) {
   });
   if (std::none_of(documents.begin(), documents.end(),
                    [](const Document* d) { return d->why.ranks.empty(); }))
-    time("lost to imbalance", [](const Document& d) { return 1e9 * lost_to(d, Cause::imbalance); });
+    time("wall time lost to imbalance",
+         [](const Document& d) { return 1e9 * lost_to(d, Cause::imbalance); });
   time("exposed communication, worst rank",
        [](const Document& d) { return 1e9 * d.balance.exposed_s; });
   const bool predicted = std::all_of(documents.begin(), documents.end(),

@@ -152,7 +152,8 @@ struct TimePart {
   double share = 0;
 };
 
-// Return the parts that there are, in the order of the bars.
+// Return the parts that there are, in the order of the bars. What ranks idle for a cause is not what the
+// run would be shorter by without it, which findings tell.
 std::vector<TimePart> parts_of(const PanelContext& context, const IdleReport& idle) {
   const Palette& palette = context.palette;
   std::vector<TimePart> parts = {{"computing", mix(palette.panel, palette.accent, 0.85),
@@ -166,13 +167,13 @@ std::vector<TimePart> parts_of(const PanelContext& context, const IdleReport& id
                                      owner_color(context.session.theme, 2, 8),
                                      palette.warning};
   for (std::size_t i = 0; i < kCauseCount; ++i)
-    parts.push_back({words_of(static_cast<Cause>(i)), colors[i],
+    parts.push_back({"idle: " + words_of(static_cast<Cause>(i)), colors[i],
                      [i](const RankIdle& rank) { return rank.by_cause[i]; }});
-  parts.push_back({"transfers", mix(palette.panel, palette.of(Kind::recv), 0.55),
+  parts.push_back({"idle: transfers", mix(palette.panel, palette.of(Kind::recv), 0.55),
                    [](const RankIdle& rank) { return rank.hops; }});
-  parts.push_back(
-      {"waiting in vain", palette.warning, [](const RankIdle& rank) { return rank.in_vain; }});
-  parts.push_back({"not explained", mix(palette.panel, palette.text_dim, 0.45),
+  parts.push_back({"idle: waiting in vain", palette.warning,
+                   [](const RankIdle& rank) { return rank.in_vain; }});
+  parts.push_back({"idle: not explained", mix(palette.panel, palette.text_dim, 0.45),
                    [](const RankIdle& rank) { return rank.rest; }});
   for (TimePart& part : parts) part.share = idle.total(part.of) / std::max(idle.ranks_ns(), 1.0);
   std::erase_if(parts, [](const TimePart& part) { return part.share < 5e-4; });
