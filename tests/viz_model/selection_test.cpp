@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "tests/viz_model/hand_made.h"
+#include "tests/viz_model/simulated.h"
 
 namespace ringscope::viz {
 namespace {
@@ -28,8 +29,8 @@ TEST(Selection, IsWhatIsFoundOrMeasuredOrOfTheRank) {
   session.select_rank(1);
   EXPECT_EQ(selection_of(session).slices.size(), 3u);
   EXPECT_NE(selection_of(session).words.find("1"), std::string::npos);
-  session.measure = Measure{280, 190};  // ends count, whichever comes first
-  EXPECT_EQ(selection_of(session).slices.size(), 1u);
+  session.measure = Measure{280, 190};  // whichever comes first; what lies in it in part counts
+  EXPECT_EQ(selection_of(session).slices.size(), 2u);
   session.set_search("kind:compute");
   const Selection found = selection_of(session);
   EXPECT_EQ(found.slices.size(), 4u);
@@ -43,15 +44,34 @@ TEST(Selection, AMeasureAddsUpTheKindsOfItsRanks) {
   EXPECT_EQ(measured_times(session), Times{});
   for (const auto& [measure, times, slices] :
        {std::tuple(Measure{0, 270}, Times{400, 180, 190, 100}, 7),
-        {Measure{210, 150}, Times{70, 40, 50, 50}, 0},
+        {Measure{210, 150}, Times{70, 40, 50, 50}, 6},
         {Measure{0, 270, {0}}, Times{130, 0, 190, 100}, 4},
-        {Measure{0, 100, {1}}, Times{100, 90, 0, 0}, 0}}) {
+        {Measure{0, 100, {1}}, Times{100, 90, 0, 0}, 2}}) {
     session.measure = measure;
     EXPECT_EQ(measured_times(session), times) << measure.to;
     EXPECT_EQ(selection_of(session).slices.size(), slices) << measure.to;
   }
   session.select_rank(0);
   EXPECT_NE(selection_of(session).words.find("rank 1"), std::string::npos);
+}
+
+// What the drag says of a span, the table says too: on both axes, of some ranks and of all.
+TEST(Selection, TheTableAddsUpWhatTheDragDoes) {
+  Session session = session_of(simulated_trace(simulated_scenario(4)));
+  for (const AxisMode mode : {AxisMode::time, AxisMode::steps}) {
+    session.set_axis_mode(mode);
+    for (const double from : {0.0, 0.13, 0.5})
+      for (const double to : {0.14, 0.77, 1.0})
+        for (const std::vector<int>& ranks : {std::vector<int>{}, {1, 3}}) {
+          session.measure = Measure{from * session.length(), to * session.length(), ranks};
+          std::array<std::int64_t, kKindCount> listed{};
+          const Trace& trace = session.document().trace;
+          for (const Spread& spread : spreads_of(trace, selection_of(session), SliceOrder::kind))
+            for (std::size_t kind = 0; kind < listed.size(); ++kind)
+              if (spread.name == name_of(static_cast<Kind>(kind))) listed[kind] = spread.sum_ns;
+          EXPECT_EQ(listed, measured_times(session)) << from << " to " << to;
+        }
+  }
 }
 
 // Every slice is in one bin, bins follow one another, and those of a bin are found again.
@@ -83,7 +103,7 @@ TEST(Selection, SpreadsAreOfKindsRanksAndSteps) {
   Session session = timed_session();
   session.set_search("kind:compute");
   const Trace& trace = session.document().trace;
-  const std::vector<SliceId> slices = selection_of(session).slices;
+  const Selection slices = selection_of(session);
   const auto by_rank = spreads_of(trace, slices, SliceOrder::rank);
   ASSERT_EQ(by_rank.size(), 3u);
   EXPECT_EQ(by_rank[0].sum_ns, 130);
@@ -97,7 +117,7 @@ TEST(Selection, SpreadsAreOfKindsRanksAndSteps) {
   EXPECT_EQ(by_step[1].name, "step 1");
   EXPECT_EQ(by_step[1].sum_ns, 100);
   session.set_search("");
-  const auto by_kind = spreads_of(trace, selection_of(session).slices, SliceOrder::kind);
+  const auto by_kind = spreads_of(trace, selection_of(session), SliceOrder::kind);
   ASSERT_EQ(by_kind.size(), 5u);
   EXPECT_EQ(by_kind[0].name, "compute");
   EXPECT_EQ(by_kind[3].name, "wait");

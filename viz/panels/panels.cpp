@@ -224,7 +224,7 @@ void draw_spreads(const PanelContext& context, Kept& kept) {
   const auto by = static_cast<SliceOrder>(
       draw_tabs(context, "by", at, {"by kind", "by rank", "by step"}, static_cast<int>(kept.by)));
   if (kept.spreads.empty() || by != kept.by)
-    kept.spreads = spreads_of(context.session.document().trace, kept.selection.slices, by);
+    kept.spreads = spreads_of(context.session.document().trace, kept.selection, by);
   kept.by = by;
   ImGui::Dummy({1, 24});
   const auto lines =

@@ -49,7 +49,21 @@ std::string words_that_find(const Trace& trace, SliceId id) {
   return words;
 }
 
+// Return the time of `rank` that is measured; on the step axis each has its own.
+std::pair<std::int64_t, std::int64_t> measured_span(const Session& session, int rank) {
+  const auto [from, to] = std::minmax(session.measure->from, session.measure->to);
+  const Axis& axis = session.document().axis;
+  return {axis.time_at(session.axis_mode, rank, from), axis.time_at(session.axis_mode, rank, to)};
+}
+
 }  // namespace
+
+std::int64_t Selection::ns_of(const Trace& trace, SliceId id) const {
+  const Slice& slice = trace.slice(id);
+  if (spans.empty()) return slice.duration_ns();
+  const auto [from, to] = spans[static_cast<std::size_t>(trace.rank_of_row(id.row))];
+  return ns_within(slice.begin_ns, slice.end_ns, from, to);
+}
 
 Selection selection_of(const Session& session) {
   const Trace& trace = session.document().trace;
@@ -66,19 +80,18 @@ Selection selection_of(const Session& session) {
     result.words = trace.ranks[measure.ranks[0]].name;
   else if (!measure.ranks.empty())
     result.words = counted(measure.ranks.size(), "rank");
-  if (session.measure) result.words += ", within what is measured";
+  if (session.measure) {
+    result.words += ", within what is measured";
+    for (int rank = 0; rank < trace.rank_count(); ++rank)
+      result.spans.push_back(measured_span(session, rank));
+  }
   for (std::uint32_t row = 0; row < trace.rows.size(); ++row) {
     const int rank = trace.rank_of_row(row);
     if ((only >= 0 && rank != only) || !measure.holds(rank)) continue;
+    if (session.measure && trace.rows[row].depth > 0) continue;  // what it lies over counts
     const std::vector<Slice>& slices = trace.rows[row].slices;
-    for (std::uint32_t i = 0; i < slices.size(); ++i) {
-      if (session.measure) {
-        const auto [from, to] = std::minmax(measure.from, measure.to);
-        const auto [begin, end] = session.span_of({row, i});
-        if (begin < from || end > to) continue;
-      }
-      result.slices.push_back({row, i});
-    }
+    for (std::uint32_t i = 0; i < slices.size(); ++i)
+      if (!session.measure || result.ns_of(trace, {row, i}) > 0) result.slices.push_back({row, i});
   }
   sort_slices(trace, result.slices, SliceOrder::begin, false);
   return result;
@@ -111,19 +124,19 @@ std::string csv_of(const Trace& trace, const std::vector<SliceId>& slices) {
   return text;
 }
 
-std::vector<Spread> spreads_of(const Trace& trace, const std::vector<SliceId>& slices,
-                               SliceOrder by) {
+std::vector<Spread> spreads_of(const Trace& trace, const Selection& selection, SliceOrder by) {
   std::map<std::int64_t, std::pair<std::string, std::vector<std::int64_t>>> groups;
-  for (const SliceId id : slices) {
+  for (const SliceId id : selection.slices) {
     const Slice& slice = trace.slice(id);
+    const std::int64_t ns = selection.ns_of(trace, id);
     auto& [name, durations] = groups[number_for(trace, id, by)];
     if (durations.empty())
       name = by == SliceOrder::kind   ? std::string(name_of(slice.lane))
              : by == SliceOrder::rank ? trace.ranks[lane_of(trace, id).rank].name
              : slice.step < 0         ? "outside of the ring"
                                       : words_of_step(slice.pass, slice.step);
-    durations.push_back(slice.duration_ns());
-    groups[INT64_MAX].second.push_back(slice.duration_ns());
+    durations.push_back(ns);
+    groups[INT64_MAX].second.push_back(ns);
   }
   std::vector<Spread> spreads;
   for (auto& [key, group] : groups) {
@@ -144,14 +157,13 @@ std::array<std::int64_t, kKindCount> measured_times(const Session& session) {
   std::array<std::int64_t, kKindCount> times{};
   if (!session.measure) return times;
   const Document& document = session.document();
-  const auto [from, to] = std::minmax(session.measure->from, session.measure->to);
   for (std::uint32_t row = 0; row < document.trace.rows.size(); ++row) {
     const int rank = document.trace.rank_of_row(row);
     // What lies over another slice is a part of its time.
     if (!session.measure->holds(rank) || document.trace.rows[row].depth > 0) continue;
     std::int64_t sums[TimelineIndex::kClasses];
-    document.index.time_by_class(row, document.axis.time_at(session.axis_mode, rank, from),
-                                 document.axis.time_at(session.axis_mode, rank, to), sums);
+    const auto [from, to] = measured_span(session, rank);
+    document.index.time_by_class(row, from, to, sums);
     const std::vector<Slice>& samples = document.index.row(row).samples;
     for (std::size_t i = 0; i < samples.size(); ++i)
       times[static_cast<std::size_t>(samples[i].lane)] += sums[i];

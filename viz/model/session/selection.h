@@ -12,11 +12,16 @@
 
 namespace ringscope::viz {
 
-// The slices that are selected: what the search finds, else those of the measured span and of the
-// selected rank. `words` says which.
+// The slices that are selected: what the search finds, else the outermost ones that lie in the measured
+// span, also in part, and those of the selected rank. `words` says which.
 struct Selection {
   std::string words;
   std::vector<SliceId> slices;
+  std::vector<std::pair<std::int64_t, std::int64_t>>
+      spans{};  // by rank, what is measured; or empty
+
+  // Return how long a slice lasts within what is measured.
+  std::int64_t ns_of(const Trace& trace, SliceId id) const;
 };
 Selection selection_of(const Session& session);
 
@@ -29,14 +34,13 @@ void sort_slices(const Trace& trace, std::vector<SliceId>& slices, SliceOrder or
 // a line of names. What a slice does not have is empty.
 std::string csv_of(const Trace& trace, const std::vector<SliceId>& slices);
 
-// The durations of some slices: of one kind, of one rank or of one step.
+// The times of some slices within what is measured: of one kind, of one rank or of one step.
 struct Spread {
   std::string name;
   std::int64_t count = 0, sum_ns = 0, median_ns = 0, least_ns = 0, most_ns = 0;
 };
 // Return the spreads by kind, rank or step, in that order. The last is that of all slices.
-std::vector<Spread> spreads_of(const Trace& trace, const std::vector<SliceId>& slices,
-                               SliceOrder by);
+std::vector<Spread> spreads_of(const Trace& trace, const Selection& selection, SliceOrder by);
 
 // Return how long the slices of each kind last within what is measured, on its ranks.
 std::array<std::int64_t, kKindCount> measured_times(const Session& session);

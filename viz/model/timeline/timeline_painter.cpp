@@ -509,8 +509,7 @@ void TimelineIndex::time_by_class(std::uint32_t r, std::int64_t begin, std::int6
       std::lower_bound(row.begins.begin(), row.begins.end(), end) - row.begins.begin());
   const auto add = [&](std::size_t from, std::size_t to) {
     for (std::size_t i = from; i < to; ++i)
-      sums[classes[i]] +=
-          std::max<std::int64_t>(0, std::min(row.ends[i], end) - std::max(row.begins[i], begin));
+      sums[classes[i]] += ns_within(row.begins[i], row.ends[i], begin, end);
   };
   // Take only blocks strictly inside, so that the bounds cut no slice of them.
   const std::size_t first_block = (first + 1 + kBlock - 1) / kBlock;

@@ -58,6 +58,12 @@ struct Lane {
   std::uint32_t rows = 0;
 };
 
+// Return how much of [begin_ns, end_ns) lies within [from_ns, to_ns).
+constexpr std::int64_t ns_within(std::int64_t begin_ns, std::int64_t end_ns, std::int64_t from_ns,
+                                 std::int64_t to_ns) {
+  return std::max<std::int64_t>(0, std::min(end_ns, to_ns) - std::max(begin_ns, from_ns));
+}
+
 // A RankTrack is one rank of a ring or of a profiler's job, or one process of any other trace.
 struct RankTrack {
   std::int64_t pid = 0;
