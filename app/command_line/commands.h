@@ -28,7 +28,7 @@ struct CheckOptions {
 };
 
 struct SiteOptions {
-  std::string folder;
+  std::string recordings;  // folder
 };
 
 int carry_out(const viz::ViewOptions& options);

@@ -5,16 +5,17 @@
 #include <algorithm>
 #include <filesystem>
 #include <limits>
+#include <random>
 #include <string>
 
 #include "app/command_line/commands.h"
 #include "app/command_line/option_groups.h"
 #include "app/command_line/output_places.h"
 #include "app/report/fields.h"
-#include "app/site/html.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
+#include "lessons/book/lesson.h"
 #include "viz/model/session/selection.h"
 #include "viz/model/trace/trace_loader.h"
 
@@ -66,6 +67,53 @@ void require_animation(const std::string& path) {
 #endif
 }
 
+// Return the viewer and the figures, compiled for browsers, as a script that holds all they need,
+// or "" where they were not built (`./ringscope site` builds them where there is emscripten).
+std::string web_script() {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error).parent_path();
+  for (const fs::path& path :
+       {program.parent_path() / "share/ringscope/ringscope_web.js",
+        fs::path(RINGSCOPE_SOURCE_DIR) / "build/wasm/viz/web/ringscope_web.js"})
+    if (fs::is_regular_file(path, error)) return read_file(path.string(), "script");
+  return "";
+}
+
+// Return `text` with each `part` in it replaced, which browsers would take for the end of an element.
+std::string replaced(std::string text, std::string_view part, std::string_view by) {
+  for (std::size_t at = 0; (at = text.find(part, at)) != std::string::npos; at += by.size())
+    text.replace(at, part.size(), by);
+  return text;
+}
+
+// Return a page that needs no other file: the viewer, opened on the recordings at `paths`. Its own
+// scripts know a number that nobody can guess, and no others run.
+std::string viewer_page(const std::string& viewer, const std::vector<std::string>& paths) {
+  std::random_device random;
+  std::string nonce, scripts, title;
+  for (int i = 0; i < 4; ++i) nonce += fmt::format("{:08x}", random());
+  const auto add = [&](const std::string& text) {
+    scripts += "<script nonce=\"" + nonce + "\">" + replaced(text, "</script", "<\\/script") +
+               "</script>\n";
+  };
+  for (const std::string& path : paths) {
+    const std::string name = std::filesystem::path(path).filename().string();
+    title += name + " · ";
+    add(fmt::format("(window.ringscopeRecordings ??= {{}})[{}] = \"{}\";\n",
+                    replaced(Json(name).text(), "<", "\\u003c"),
+                    base64(read_file(path, "trace file"))));
+  }
+  add(viewer);
+  add(std::string(lessons::embedded_text("app/view/viewer.js")));
+  title = replaced(replaced(title, "&", "&amp;"), "<", "&lt;");
+  return filled(lessons::embedded_text("app/view/viewer.html"),
+                {{"title", title + "Ringscope"},
+                 {"allowed", "'nonce-" + nonce + "'"},
+                 {"back", ""},
+                 {"scripts", scripts}});
+}
+
 // Write the viewer and its recordings as one page. Throw InputError, also for a recording that the
 // viewer refuses.
 void write_page(const viz::ViewOptions& options) {
@@ -75,12 +123,9 @@ void write_page(const viz::ViewOptions& options) {
         "--html: the viewer for browsers is not built; accepted: --screenshot OUT.png, or a build "
         "of "
         "./ringscope site where there is emscripten (Debian package emscripten)");
-  std::vector<EmbeddedRecording> recordings;
-  for (const std::string& trace : options.traces)
-    recordings.push_back(
-        {std::filesystem::path(trace).filename().string(), read_file(trace, "trace file")});
+  const std::string page = viewer_page(script, options.traces);
   viz::load_traces(options.traces, nullptr);
-  write_file(*options.html, viewer_page(script, recordings));
+  write_file(*options.html, page);
 }
 
 }  // namespace

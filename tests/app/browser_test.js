@@ -22,6 +22,12 @@ const picture = async () => {
   return [...new Uint8Array(sum)].join(" ");
 };
 
+// Return whether the text is wider than the window.
+const tooWide = async () => {
+  const text = document.querySelector("article") ?? document.documentElement;
+  return String(text.getBoundingClientRect().left + text.scrollWidth > innerWidth);
+};
+
 // Return the texts whose contrast is below WCAG 2's.
 const unreadable = async () => {
   const numbers = (color) => color.match(/[\d.]+/g).map(Number);
@@ -50,8 +56,8 @@ const unreadable = async () => {
 
 // Return the text of the page without what scripts show.
 const visibleText = async () => {
-  return [...document.querySelectorAll("main :is(h1, h2, p, li, td, pre, img)")]
-    .filter((each) => !each.closest(".live, details, .guess, .recording, li figure") && each.checkVisibility())
+  return [...document.querySelectorAll("article :is(h1, h2, p, li, td, pre, img)")]
+    .filter((each) => !each.closest(".live, details, .guess, .recording, li figure, .headerlink") && each.checkVisibility())
     .map((each) => each.textContent).join("|");
 };
 
@@ -103,7 +109,7 @@ const figures = async () => {
 
 // Scroll through the story and return the paragraphs that were told, in order.
 const toldParagraphs = async () => {
-  const frame = await until(() => document.querySelector(".recording iframe"));
+  const recording = document.querySelector(".recording"), frame = await until(() => recording.querySelector("canvas"));
   document.documentElement.style.scrollBehavior = "auto";
   const top = frame.getBoundingClientRect().top + scrollY - 2 * innerHeight;
   const told = [], begun = [], paragraphs = [...document.querySelectorAll(".story li")];
@@ -114,7 +120,7 @@ const toldParagraphs = async () => {
     if (at < 0 || told.at(-1) === at + 1) continue;
     told.push(at + 1);
     begun.push(y);
-    await until(() => Number(frame.contentDocument?.body?.dataset.told) === at + 1);
+    await until(() => Number(recording.dataset.told) === at + 1);
     const box = frame.getBoundingClientRect(), text = paragraphs[at].querySelector("button").getBoundingClientRect();
     if (box.top < 0 || box.bottom > text.top || text.bottom > innerHeight) told.push("out of sight");
   }
@@ -139,8 +145,7 @@ const differentPixels = async () => {
 
 // Return how many recordings the gallery shows, and whether with pictures.
 const gallery = async () => {
-  await until(() => !document.getElementById("gallery").hidden);
-  const cards = [...document.querySelectorAll("#gallery li a")], images = [...document.images];
+  const cards = [...document.querySelectorAll(".cards a")], images = [...document.images];
   const recordings = cards.flatMap((card) => new URL(card.href).searchParams.getAll("trace"));
   images.forEach((image) => { image.loading = "eager"; });
   await Promise.all(images.map((image) => image.decode()));
@@ -149,10 +154,23 @@ const gallery = async () => {
 
 // Scroll to the lesson's recording and return which paragraph it tells, and where.
 const showRecording = async () => {
-  const frame = document.querySelector(".recording iframe");
+  const recording = document.querySelector(".recording"), canvas = recording.querySelector("canvas");
   document.documentElement.style.scrollBehavior = "auto";
-  frame.scrollIntoView({ block: "center" });
-  await until(() => frame.contentDocument?.body?.dataset.drawn);
+  canvas.scrollIntoView({ block: "center" });
+  await until(() => recording.dataset.drawn);
   await frames();
-  return `${frame.contentDocument.body.dataset.told} at ${scrollY}`;
+  return `${recording.dataset.told} at ${scrollY}`;
+};
+
+// Show all recordings and figures of the page, and return how often it loads the viewer's script.
+const scriptsOfAll = async () => {
+  document.documentElement.style.scrollBehavior = "auto";
+  const recordings = [...document.querySelectorAll(".recording")], figures = [...document.querySelectorAll(".live")];
+  for (const each of [...recordings, ...figures]) {
+    each.scrollIntoView();
+    await until(() => each.dataset.drawn || each.dataset.numbers);
+  }
+  const scripts = performance.getEntriesByType("resource").filter((each) => each.name.endsWith("ringscope.js"));
+  const elements = document.querySelectorAll("script[src$='ringscope.js']").length;
+  return `${recordings.length} recordings, ${figures.length} figures, ${Math.max(scripts.length, elements)} script`;
 };

@@ -1,4 +1,4 @@
-// The viewer in a page. The page (app/site/viewer.js) hands over events and files, and shows the
+// The viewer in a page. The page (app/view/viewer.js) hands over events and files, and shows the
 // pixels that come back; what a key means, how a recording is read and every number are the
 // viewer's own. It draws without OpenGL, so that its pictures are those of `ringscope view
 // --screenshot`.
@@ -64,6 +64,8 @@ ViewOptions options_of(const std::vector<std::string>& parameters) {
       options.what_if = value;
     else if (name == "difference")
       options.difference = true;
+    else if (name == "bare")
+      options.bare = true;
   }
   return options;
 }
@@ -108,7 +110,9 @@ extern "C" {
 EMSCRIPTEN_KEEPALIVE void ringscope_begin(float scale) {
   viewer.emplace(scale);
   viewer->show_start({}, {});
-  viewer->ask_for_file = [] { EM_ASM(document.querySelector("#gallery input").click()); };
+  viewer->ask_for_file = [] {
+    EM_ASM(const file = document.getElementById("file"); if (file) file.click());
+  };
 }
 
 EMSCRIPTEN_KEEPALIVE void ringscope_theme(int light) {
