@@ -144,6 +144,9 @@ def test_lessons_have_mathematics_code_questions_and_contents(site, pages):
     for part, least in {"<math ": 2, '<span class="k">': 1, '<blockquote class="predict">': 1, 'class="toc-tree"': 1}.items():
         assert text.count(part) >= least, part
     assert sum(len(page.of("math")) for page in pages.values()) >= 18
+    for name in pages:
+        for formula in re.findall(r"<math.*?</math>", (site / name).read_text(), re.S):
+            assert "\\" not in formula, f"{name} shows TeX: {formula}"
 
 
 def test_search_knows_the_text(site):
