@@ -70,6 +70,7 @@ def finish_page(app, page, template, context, doctree):
     picture = re.compile(r'<p><img alt="([^"]*)" src="([^"]+)" ?/?></p>')
     figure = r'<figure><a href="\2"><img alt="\1" src="\2" loading="lazy"></a><figcaption>\1</figcaption></figure>'
     context["body"] = picture.sub(figure, context.get("body", ""))
+    context["metatags"] = context.get("metatags", "") + '<link rel="icon" href="data:,">'  # so none is asked for
     # Scripts of the search, and looks of extensions that aren't here, are left out.
     if page != "search":
         context["script_files"] = [each for each in context["script_files"] if re.search("furo.js|site.js", each.filename)]

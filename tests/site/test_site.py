@@ -77,6 +77,7 @@ def test_every_page_is_there_and_whole(pages):
         assert len(page.ids) == len(set(page.ids)), name
         assert len(page.of("h1")) == 1 or name == "search.html", name
         assert page.of("html")[0]["lang"] == "en"
+        assert any("icon" in each["rel"] for each in page.of("link")), f"{name} makes a browser ask for /favicon.ico"
         assert name == "viewer/show.html" or any("skip-to-content" in each.get("class", "") for each in page.of("a")), name
 
 
