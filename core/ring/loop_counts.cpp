@@ -1,71 +1,42 @@
 #include "core/ring/loop_counts.h"
 
-#include <utility>
-
-#include "core/ring/forwarding.h"
-#include "core/ring/schemes.h"
+#include "core/ring/program.h"
 
 namespace ringscope {
 
-namespace {
-
-class CountingSeams : public Communicator, public IdleBackend {
- public:
-  CountingSeams(const Problem& job, int rank, bool with_pairs)
-      : job_(job), rank_(rank), with_pairs_(with_pairs), share_(share_of_heads(job.shape, 1, 0)) {
-    counts.pairs_by_step.resize(job.world_size);
-  }
-
-  int rank() const override { return rank_; }
-  int world_size() const override { return job_.world_size; }
-  Completion exchange(const Exchange& hop, std::initializer_list<Completion>) override {
-    (hop.pass == Pass::forward ? counts.forward_bytes : counts.backward_bytes) +=
-        static_cast<double>(hop.send_bytes);
-    counts.messages += hop.sends();
-    counts.events += hop.sends() + hop.receives();
-    return nullptr;
-  }
-
-  Completion attend(const StepInfo& step, const Region& region, const QueryBlock& q,
-                    const KvBlock& block, const SoftmaxState& state,
-                    const Completion& after) override {
-    if (with_pairs_)
-      counts.pairs_by_step[step.step] += pairs_of_share(job_.shape, region.pairs(), share_);
-    counts.samples += 3;
-    return IdleBackend::attend(step, region, q, block, state, after);
-  }
-  void use_heads(const HeadShare& share) override { share_ = share; }
-  void await(const StepInfo&, Payload, const Completion&) override { ++counts.events; }
-
-  LoopCounts counts;
-
- private:
-  // Count a wait, and a computation.
-  Completion around(BlockOperation which, const StepInfo* step, const Completion&,
-                    const Start&) override {
-    const bool attends =
-        which == BlockOperation::attend || which == BlockOperation::attend_backward;
-    if (step != nullptr) counts.events += attends ? 2 : 1;
-    if (attends) counts.attended.push_back(*step);
-    return nullptr;
-  }
-
-  const Problem& job_;
-  int rank_;
-  bool with_pairs_;
-  HeadShare share_;
-};
-
-}  // namespace
-
 LoopCounts count_loop(const Problem& job, int rank, bool with_pairs) {
-  NoMemory nowhere;
-  RankMemory memory(job, rank, nowhere);
-  const RingProblem problem = job.ring_problem();
-  CountingSeams seams(job, rank, with_pairs);
-  run_forward(seams, seams, problem, memory);
-  if (job.backward) run_backward(seams, seams, problem, memory);
-  return std::move(seams.counts);
+  LoopCounts counts;
+  counts.pairs_by_step.resize(static_cast<std::size_t>(job.world_size));
+  const auto count_pairs = [&](const Op& op, const Region& region, const HeadShare& heads) {
+    if (op.pass == Pass::forward)
+      counts.pairs_by_step[static_cast<std::size_t>(op.step)] +=
+          pairs_of_share(job.shape, region.pairs(), heads);
+  };
+  const Program program =
+      program_of(job, rank, with_pairs ? OnAttended(count_pairs) : OnAttended());
+  for (const Op& op : program.ops) {
+    const bool is_forward = op.pass == Pass::forward;
+    switch (op.kind) {
+      case Op::Kind::hop:
+        (is_forward ? counts.forward_bytes : counts.backward_bytes) += op.bytes;
+        counts.messages += op.to >= 0;
+        counts.events += (op.to >= 0) + (op.from >= 0);
+        break;
+      case Op::Kind::attend:
+        counts.attended.push_back({op.pass, op.step, op.owner});
+        counts.events += 2;  // a wait, and the computation
+        counts.samples += is_forward ? 3 : 0;
+        break;
+      case Op::Kind::begin:
+        break;
+      case Op::Kind::finish:
+        counts.events += !is_forward;
+        break;
+      default:
+        ++counts.events;
+    }
+  }
+  return counts;
 }
 
 }  // namespace ringscope

@@ -1,5 +1,5 @@
-// Counts what a rank's loop asks for, by running it over seams that do nothing: what a run will
-// compute and send, known before it starts and without its memory.
+// Counts what a rank's program asks for (program.h): what a run will compute and send, known before it
+// starts and without its memory.
 #pragma once
 
 #include <vector>

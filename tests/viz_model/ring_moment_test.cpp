@@ -128,7 +128,7 @@ TEST(RingMoment, WhatTravelsIsWhatTheSchemeSends) {
         EXPECT_EQ(travel_of(run).name_of(pass, payload, 0, 1), c.names[i++]) << c.scheme;
   }
   const Trace trace =
-      trace_of(record_run(PartitionKind::zigzag, "causal", Scheme::pass_q, 4, true));
+      trace_of(record_run(PartitionKind::zigzag, "causal", scheme_named("pass-q"), 4, true));
   const Axis axis(trace);
   for (int step = 0; step < axis.steps(); ++step)
     for (int rank = 0; rank < 4; ++rank) {

@@ -4,16 +4,13 @@
 
 #include <algorithm>
 #include <array>
-#include <deque>
-#include <memory>
 #include <numeric>
 #include <utility>
 
 #include "core/base/error.h"
-#include "core/ring/forwarding.h"
 #include "core/ring/loop_counts.h"
 #include "core/ring/problem.h"
-#include "core/ring/schemes.h"
+#include "core/ring/program.h"
 #include "core/tools/cost/amounts.h"
 
 namespace ringscope {
@@ -22,15 +19,12 @@ namespace {
 
 using TaskKind = Task::Kind;
 
-// Stands for a task that a rank asked for.
-class AskedTask : public PendingOperation {
- public:
-  explicit AskedTask(std::int32_t its_number) : number(its_number) {}
-  bool done() const override { return false; }
-  void wait() override {}
-  TransferTimes times() const override { return {}; }
+// What a task or a meeting waits for.
+struct Wait {
+  enum class For : std::uint8_t { task, meeting };
 
-  const std::int32_t number;
+  std::int32_t number;
+  For what = For::task;
 };
 
 // What one rank after the other writes down.
@@ -41,13 +35,13 @@ struct Written {
   };
 
   TaskGraph graph;
-  // What each task waits for as its own rank's loop has it. Below 0: meeting -1 - i.
+  // What each task waits for as its own rank's program has it.
   std::vector<std::uint32_t> own_begins = {0};
-  std::vector<std::int32_t> own;
+  std::vector<Wait> own;
   std::vector<std::int32_t> events;    // of each task: a rank's hops and meetings before it
   std::vector<std::vector<Hop>> hops;  // [rank][hop]
   // In step: before and after each event, what the meeting waits for.
-  std::vector<std::vector<std::int32_t>> meetings;
+  std::vector<std::vector<Wait>> meetings;
 
   // Make room for as many ranks, of which one is written.
   void make_room(std::size_t ranks) {
@@ -56,200 +50,167 @@ struct Written {
     own_begins.reserve(ranks * own_begins.size());
     own.reserve(ranks * own.size());
   }
-  std::span<const std::int32_t> own_of(std::int32_t task) const {
+  std::span<const Wait> own_of(std::int32_t task) const {
     const auto i = static_cast<std::size_t>(task);
     return {own.data() + own_begins[i], own.data() + own_begins[i + 1]};
   }
+  // Return the meetings before and after an event.
+  static std::int32_t before(std::int32_t event) { return 2 * event; }
+  static std::int32_t after(std::int32_t event) { return 2 * event + 1; }
+  std::vector<Wait>& meeting(std::int32_t number) {
+    const auto i = static_cast<std::size_t>(number);
+    if (meetings.size() < i + 1) meetings.resize(i + 1 + (i + 1) % 2);
+    return meetings[i];
+  }
 };
 
-// Writes down the tasks that one rank's loop asks for.
-class LoopWriter : public Communicator, public IdleBackend {
+// Writes the tasks of one rank, in the order in which it asks for them.
+class RankWriter {
  public:
-  LoopWriter(Written& written, const Problem& job, const GraphOptions& options, int rank)
-      : written_(written),
-        job_(job),
-        options_(options),
-        is_parted_(job.parts_blocks()),
-        rank_(rank),
-        share_(share_of_heads(job.shape, 1, 0)) {
+  RankWriter(Written& written, const Problem& job, const GraphOptions& options, int rank)
+      : written_(written), job_(job), options_(options), rank_(rank) {
     last_hop_.fill(-1);
     written.graph.rank_begins.push_back(next());
     written.hops.emplace_back();
   }
 
-  int rank() const override { return rank_; }
-  int world_size() const override { return job_.world_size; }
-  Completion exchange(const Exchange& hop, std::initializer_list<Completion> after) override {
-    Task task{.kind = TaskKind::hop,
-              .pass = hop.pass,
-              .payload = hop.payload,
-              .way = hop.way,
-              .step = hop.step,
-              .owner = hop.send_owner,
-              .to = hop.sends() ? hop.receiver(rank_, job_.world_size) : -1,
-              .bytes = static_cast<double>(hop.send_bytes)};
-    if (has_whole_blocks())
-      task.bytes = 2 * kv_values(job_.shape, 1) *
-                   static_cast<double>(options_.work->rows(hop.send_owner)) *
-                   (hop.payload == Payload::kv ? job_.storage_bytes() : 4);
-    return write_hop(task, hop.receives() ? hop.sender(rank_, job_.world_size) : -1, after);
+  // Write the rank's program. `works` are of its attentions, in their order.
+  void follow(const Program& program, std::span<const WorkAmount> works) {
+    std::vector<std::int32_t> task_of(program.ops.size(), -1), after;
+    auto work = works.begin();
+    for (std::size_t i = 0; i < program.ops.size(); ++i) {
+      const Op& op = program.ops[i];
+      after.clear();
+      for (const std::int32_t earlier : program.after(op))
+        after.push_back(task_of[static_cast<std::size_t>(earlier)]);
+      Task task{.kind = kind_of(op.kind),
+                .pass = op.pass,
+                .payload = op.payload,
+                .way = op.way,
+                .step = op.step,
+                .owner = op.owner,
+                .to = op.to,
+                .bytes = op.bytes};
+      if (op.is_hop()) {
+        task_of[i] = write_hop(task, op.from, after);
+        continue;
+      }
+      if (op.kind == Op::Kind::attend) task.work = *work++;
+      // Who awaits what has always been over waits for nothing.
+      if (op.kind == Op::Kind::await && after.empty()) continue;
+      if (op.kind == Op::Kind::finish && op.pass == Pass::forward && options_.in_step)
+        wait_for_all();
+      task_of[i] = compute(task, after.empty() ? -1 : after[0]);
+    }
   }
+
   // Write a hop, which is the last task of its event. In step, all begin together.
-  Completion write_hop(Task task, int from, std::initializer_list<Completion> after) {
+  std::int32_t write_hop(Task task, std::int32_t from, std::span<const std::int32_t> after) {
     std::int32_t& before = last_hop_[static_cast<int>(task.way)];
     task.number = event_;
     if (options_.in_step) {
-      meet(task.number, before, after);
-      meeting_after(task.number).push_back(next());
-      before = task.number;
-      wait_for_meeting(2 * task.number);
+      meet(event_, before, after);
+      written_.meeting(Written::after(event_)).push_back({next()});
+      before = event_;
+      wait_for({Written::before(event_), Wait::For::meeting});
     } else {
-      for (const Completion& earlier : after) wait_for(earlier);
-      if (options_.hosts_compute) wait_for(last_computed_);
+      for (const std::int32_t earlier : after) wait_for_task(earlier);
+      if (options_.hosts_compute) wait_for_task(last_computed_);
     }
     written_.hops.back().push_back(
         {next(), from, options_.in_step ? -1 : std::exchange(before, next())});
-    Completion hop = write(task);
+    const std::int32_t hop = write(task);
     ++event_;
     return hop;
   }
 
-  Completion attend(const StepInfo& step, const Region& region, const QueryBlock&, const KvBlock&,
-                    const SoftmaxState&, const Completion& after) override {
-    last_step_ = step.step;
-    return compute(TaskKind::attend, step, after, work_of(step, region));
-  }
-  Completion attend_backward(const StepInfo& step, const Region& region, const QueryBlock&,
-                             const KvBlock&, const BackwardState&, const KvGradient&,
-                             const Completion& after) override {
-    return compute(TaskKind::attend, step, after, work_of(step, region));
-  }
-  void use_heads(const HeadShare& share) override { share_ = share; }
-  void await(const StepInfo& step, Payload payload, const Completion& after) override {
-    if (after != nullptr) compute(TaskKind::await, step, after, {}, payload);
-  }
-
-  // Write a computation, which also comes after the one before it.
-  Completion compute(TaskKind kind, const StepInfo& step, const Completion& after,
-                     const WorkAmount& work = {}, Payload payload = Payload::kv) {
-    wait_for(last_computed_);
+  // Write a computation, which comes after the one before it and after another task (-1: none).
+  std::int32_t compute(const Task& task, std::int32_t after) {
+    wait_for_task(last_computed_);
     if (options_.in_step) {
       wait_in_step(after);
     } else {
-      wait_for(after);
+      wait_for_task(after);
     }
     last_computed_ = next();
-    return write({.kind = kind,
-                  .pass = step.pass,
-                  .payload = payload,
-                  .step = step.step,
-                  .owner = step.kv_owner,
-                  .work = work});
+    return write(task);
   }
   // Let the next computation wait for all ranks' last ones and for `hops`.
-  void wait_for_all(std::initializer_list<Completion> hops) {
+  void wait_for_all(std::span<const std::int32_t> hops = {}) {
     meet(event_, -1, hops);
-    wait_for_meeting(2 * event_);
+    wait_for({Written::before(event_), Wait::For::meeting});
     ++event_;
   }
 
  private:
-  Completion around(BlockOperation which, const StepInfo* step, const Completion& after,
-                    const Start&) override {
-    switch (which) {
-      case BlockOperation::begin:
-        return compute(TaskKind::begin, {.kv_owner = rank_}, nullptr);
-      case BlockOperation::begin_backward:
-        return compute(TaskKind::begin, {.pass = Pass::backward, .kv_owner = rank_}, nullptr);
-      case BlockOperation::finish:
-        if (options_.in_step) wait_for_all({});
-        return compute(TaskKind::finish, {.step = last_step_, .kv_owner = rank_}, nullptr);
-      case BlockOperation::finish_backward:
-        return compute(TaskKind::finish, {step->pass, step->step, rank_, true}, after, {},
-                       after != nullptr ? Payload::dkv : Payload::kv);
-      default:
-        return compute(TaskKind::add, *step, after, {}, Payload::dkv);
+  static TaskKind kind_of(Op::Kind kind) {
+    switch (kind) {
+      case Op::Kind::begin:
+        return TaskKind::begin;
+      case Op::Kind::attend:
+        return TaskKind::attend;
+      case Op::Kind::add:
+        return TaskKind::add;
+      case Op::Kind::await:
+        return TaskKind::await;
+      case Op::Kind::finish:
+        return TaskKind::finish;
+      case Op::Kind::hop:
+        break;
     }
+    return TaskKind::hop;
   }
 
-  // Return whether blocks are those whose work is known.
-  bool has_whole_blocks() const { return options_.work != nullptr && !is_parted_; }
   std::int32_t next() const { return static_cast<std::int32_t>(written_.graph.tasks.size()); }
-  bool is_hop(std::int32_t task) const { return written_.graph.tasks[task].is_hop(); }
-  static std::int32_t number_of(const Completion& asked) {
-    return static_cast<const AskedTask&>(*asked).number;
+  void wait_for(Wait wait) { written_.own.push_back(wait); }
+  void wait_for_task(std::int32_t task) {
+    if (task >= 0) wait_for({task});
   }
-  void wait_for(std::int32_t task) {
-    if (task >= 0) written_.own.push_back(task);
+  // Return the event of a hop, or -1.
+  std::int32_t event_of_hop(std::int32_t task) const {
+    return task >= 0 && written_.graph.tasks[task].is_hop() ? written_.events[task] : -1;
   }
-  void wait_for(const Completion& asked) {
-    if (asked != nullptr) wait_for(number_of(asked));
-  }
-  void wait_for_meeting(std::int32_t meeting) { written_.own.push_back(-1 - meeting); }
 
-  std::vector<std::int32_t>& meeting_before(std::int32_t event) {
-    const auto i = 2 * static_cast<std::size_t>(event);
-    if (written_.meetings.size() < i + 2) written_.meetings.resize(i + 2);
-    return written_.meetings[i];
-  }
-  std::vector<std::int32_t>& meeting_after(std::int32_t event) {
-    meeting_before(event);
-    return written_.meetings[2 * static_cast<std::size_t>(event) + 1];
-  }
   // Let the meeting before `event` wait for this rank and, said once, for the hops of an event (-1:
   // none) and those among `after`.
-  void meet(std::int32_t event, std::int32_t hops, std::initializer_list<Completion> after) {
-    std::vector<std::int32_t>& meeting = meeting_before(event);
-    if (last_computed_ >= 0) meeting.push_back(last_computed_);
+  void meet(std::int32_t event, std::int32_t hops, std::span<const std::int32_t> after) {
+    written_.meeting(Written::after(event));
+    std::vector<Wait>& meeting = written_.meeting(Written::before(event));
+    if (last_computed_ >= 0) meeting.push_back({last_computed_});
     if (rank_ + 1 < job_.world_size) return;
-    const auto wait_for_hops = [&](std::int32_t of_event) { meeting.push_back(-2 - 2 * of_event); };
-    if (hops >= 0) wait_for_hops(hops);
-    for (const Completion& earlier : after)
-      if (earlier != nullptr && is_hop(number_of(earlier)))
-        wait_for_hops(written_.events[number_of(earlier)]);
+    const auto wait_for_hops = [&](std::int32_t of_event) {
+      if (of_event >= 0) meeting.push_back({Written::after(of_event), Wait::For::meeting});
+    };
+    wait_for_hops(hops);
+    for (const std::int32_t earlier : after) wait_for_hops(event_of_hop(earlier));
   }
   // Who waits for a hop for the first time waits for everybody; later it is over anyway.
-  void wait_in_step(const Completion& after) {
-    if (after == nullptr || !is_hop(number_of(after))) return;
-    const auto event = static_cast<std::size_t>(written_.events[number_of(after)]);
+  void wait_in_step(std::int32_t after) {
+    const std::int32_t hop = event_of_hop(after);
+    if (hop < 0) return;
+    const auto event = static_cast<std::size_t>(hop);
     was_awaited_.resize(std::max(was_awaited_.size(), event + 1));
-    if (!was_awaited_[event]) wait_for_all({after});
+    if (!was_awaited_[event]) wait_for_all({&after, 1});
     was_awaited_[event] = true;
   }
 
-  Completion write(Task task) {
+  std::int32_t write(Task task) {
     TaskGraph& graph = written_.graph;
     if (static_cast<double>(graph.tasks.size()) >= kMostTasks)
       throw InputError(
           fmt::format("world-size: {} ranks of scheme {} have more than {:.0f} tasks to follow",
                       job_.world_size, job_.scheme_name(), kMostTasks));
     task.rank = rank_;
-    // The writer owns all of them, so that no completion counts its owners.
-    const Completion asked(Completion(), &asked_.emplace_back(next()));
     graph.tasks.push_back(task);
     written_.events.push_back(event_);
     written_.own_begins.push_back(static_cast<std::uint32_t>(written_.own.size()));
-    return asked;
-  }
-
-  WorkAmount work_of(const StepInfo& step, const Region& region) const {
-    if (has_whole_blocks()) return options_.work->of(rank_, step.kv_owner);
-    const auto part =
-        static_cast<double>(share_.num_heads) / static_cast<double>(job_.shape.num_heads);
-    const double pairs = part * static_cast<double>(region.pairs());
-    const Granularity& tile = options_.granularity;
-    if (tile.rows == 1 && tile.keys == 1) return {pairs, pairs};
-    return {pairs, part * static_cast<double>(computed_pairs(region, tile))};
+    return next() - 1;
   }
 
   Written& written_;
-  std::deque<AskedTask> asked_;
   const Problem& job_;
   const GraphOptions& options_;
-  bool is_parted_;
   int rank_;
-  HeadShare share_;
-  int last_step_ = 0;
   std::int32_t last_computed_ = -1;
   std::array<std::int32_t, kWays> last_hop_;  // by way: the task, or in step its event; -1: none
   std::int32_t event_ = 0;
@@ -269,9 +230,9 @@ void join(Written& written) {
   if (std::adjacent_find(next_hop.begin(), next_hop.end(), std::not_equal_to()) != next_hop.end())
     throw RunError("the ranks of the loop wait for each other");
   const auto add_side = [&](std::int32_t task) {
-    for (const std::int32_t earlier : written.own_of(task)) {
-      if (earlier < 0) {
-        graph.edges.push_back(first_meeting - 1 - earlier);
+    for (const auto& [earlier, what] : written.own_of(task)) {
+      if (what == Wait::For::meeting) {
+        graph.edges.push_back(first_meeting + earlier);
         continue;
       }
       // A hop ends by both halves, so also wait for the sender's hop of the same number.
@@ -293,10 +254,10 @@ void join(Written& written) {
     }
     graph.edge_begins.push_back(static_cast<std::uint32_t>(graph.edges.size()));
   }
-  for (const std::vector<std::int32_t>& meeting : written.meetings) {
+  for (const std::vector<Wait>& meeting : written.meetings) {
     Pass pass = Pass::forward;
-    for (const std::int32_t earlier : meeting) {
-      graph.edges.push_back(earlier >= 0 ? earlier : first_meeting - 1 - earlier);
+    for (const auto& [earlier, what] : meeting) {
+      graph.edges.push_back(what == Wait::For::task ? earlier : first_meeting + earlier);
       pass = std::max(pass, graph.tasks[graph.edges.back()].pass);
     }
     graph.tasks.push_back({.kind = TaskKind::meeting, .pass = pass, .rank = -1});
@@ -333,29 +294,31 @@ void put_in_order(Written& written) {
   for (std::int32_t i = 0; i < count; ++i) graph.order[begins[place_of(i)]++] = i;
 }
 
-// Let a rank do its part of Ulysses where heads divide: exchange, compute all of its heads, exchange.
-void all_to_alls(LoopWriter& rank, const Problem& job, const WorkAmount& share, Pass pass) {
-  const int r = rank.rank(), n = job.world_size;
+// Let a rank do its part of an exchange of heads where they divide: exchange, compute all of its heads,
+// exchange.
+void all_to_alls(RankWriter& rank, const Problem& job, int r, const WorkAmount& share, Pass pass) {
+  const int n = job.world_size;
   const AllToAlls bytes = all_to_alls_of(job, pass, r);
-  const auto exchange = [&](int step, Payload payload, double sent, const Completion& after) {
-    return n == 1 ? nullptr
-                  : rank.write_hop({.kind = TaskKind::hop,
-                                    .pass = pass,
-                                    .payload = payload,
-                                    .step = step,
-                                    .owner = r,
-                                    .to = (r + 1) % n,
-                                    .bytes = sent},
-                                   (r + n - 1) % n, {after});
-  };
   const Payload back = pass == Pass::forward ? Payload::kv : Payload::dkv;
-  rank.compute(TaskKind::begin, {.pass = pass, .kv_owner = r}, nullptr);
-  const Completion there = exchange(0, Payload::kv, bytes.there_bytes, nullptr);
-  const Completion attended = rank.compute(TaskKind::attend, {pass, 0, r, true}, there, share);
-  rank.wait_for_all({});
-  rank.compute(TaskKind::await, {pass, 0, r, true}, nullptr);
-  const Completion home = exchange(1, back, bytes.back_bytes, attended);
-  rank.compute(TaskKind::finish, {pass, n == 1 ? 0 : 1, r, true}, home, {}, back);
+  const auto task = [&](TaskKind kind, int step, Payload payload = Payload::kv) {
+    return Task{.kind = kind, .pass = pass, .payload = payload, .step = step, .owner = r};
+  };
+  const auto exchange = [&](int step, Payload payload, double sent, std::int32_t after) {
+    if (n == 1) return after;
+    Task hop = task(TaskKind::hop, step, payload);
+    hop.to = (r + 1) % n;
+    hop.bytes = sent;
+    return rank.write_hop(hop, (r + n - 1) % n, {&after, after >= 0 ? 1u : 0u});
+  };
+  rank.compute(task(TaskKind::begin, 0), -1);
+  const std::int32_t there = exchange(0, Payload::kv, bytes.there_bytes, -1);
+  Task attend = task(TaskKind::attend, 0);
+  attend.work = share;
+  const std::int32_t attended = rank.compute(attend, there);
+  rank.wait_for_all();
+  rank.compute(task(TaskKind::await, 0), -1);
+  const std::int32_t home = exchange(1, back, bytes.back_bytes, attended);
+  rank.compute(task(TaskKind::finish, n == 1 ? 0 : 1, back), n == 1 ? -1 : home);
 }
 
 // Return a rank's share of the work of all rows, in the order of their positions, because a rank has
@@ -366,6 +329,15 @@ WorkAmount share_of_sequence(const Problem& job, const Granularity& granularity)
   const LocalRows rows = Partition{PartitionKind::contiguous, job.shape.seqlen, 1}.rows_of(0);
   const Region all{job.mask.for_seqlen(job.shape.seqlen), rows, rows};
   return {pairs / n, static_cast<double>(computed_pairs(all, granularity)) / n};
+}
+
+// Return the work of attending a region with a share of the heads.
+WorkAmount work_of_share(const Region& region, const HeadShare& heads, const AttentionShape& shape,
+                         const Granularity& tile) {
+  const auto part = static_cast<double>(heads.num_heads) / static_cast<double>(shape.num_heads);
+  const double pairs = part * static_cast<double>(region.pairs());
+  if (tile.rows == 1 && tile.keys == 1) return {pairs, pairs};
+  return {pairs, part * static_cast<double>(computed_pairs(region, tile))};
 }
 
 }  // namespace
@@ -391,20 +363,27 @@ TaskGraph graph_of(const Problem& given, const GraphOptions& asked) {
   const RingProblem problem = job.ring_problem();
   const WorkAmount share =
       is_dealt_by_heads ? share_of_sequence(job, options.granularity) : WorkAmount{};
+  // The work of whole blocks may be known.
+  const Work* const known = options.work != nullptr && !job.parts_blocks() ? options.work : nullptr;
   Written written;
   written.graph.world_size = job.world_size;
   written.graph.hops_end_together = is_dealt_by_heads;
+  std::vector<WorkAmount> works;
   for (int rank = 0; rank < job.world_size; ++rank) {
-    LoopWriter seams(written, job, options, rank);
+    RankWriter writer(written, job, options, rank);
     if (is_dealt_by_heads) {
       for (const Pass pass : kAllPasses)
-        if (pass == Pass::forward || job.backward) all_to_alls(seams, job, share, pass);
+        if (pass == Pass::forward || job.backward) all_to_alls(writer, job, rank, share, pass);
       continue;
     }
-    NoMemory nowhere;
-    RankMemory memory(job, rank, nowhere);
-    run_forward(seams, seams, problem, memory);
-    if (job.backward) run_backward(seams, seams, problem, memory);
+    works.clear();
+    const auto add_work = [&](const Op& op, const Region& region, const HeadShare& heads) {
+      works.push_back(known != nullptr
+                          ? known->of(rank, op.owner)
+                          : work_of_share(region, heads, job.shape, options.granularity));
+    };
+    const Program program = program_of(job, problem, rank, add_work);
+    writer.follow(program, works);
     if (rank == 0) written.make_room(static_cast<std::size_t>(job.world_size));
   }
   written.graph.rank_begins.push_back(static_cast<std::int32_t>(written.graph.tasks.size()));

@@ -1,7 +1,7 @@
 // A run as a graph of tasks: what each rank computes and sends, and what each task waits for. How long
 // a task takes is not said here (durations_on() in machine.h, or a recording does), nor when it runs
-// (evaluate.h). What is simulated is the scheme's own loop (core/ring): graph_of() runs it for every
-// rank over a communicator and a backend that only write down what is asked of them.
+// (evaluate.h). What is simulated is the program of every rank (core/ring/program.h): what the scheme's
+// own loop asks for.
 //
 // A rank's computations run in the order in which they were asked for. A hop is a task of its sender:
 // a rank's hop i begins when everything that its or its receiver's hop i comes after is over, and the
