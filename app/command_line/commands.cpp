@@ -33,7 +33,7 @@ int carry_out(const Help& help) {
 namespace {
 
 // Return what completes a flag's value: the words of a type such as "contiguous|striped|zigzag", but
-// those that have a part to fill in, such as "hybrid:U"; "FILE" for a path, "NONE" for other values.
+// those that have a part to fill in, such as "documents:P"; "FILE" for a path, "NONE" for other values.
 std::string completion_of(const std::string& type) {
   std::string words;
   if (type.find('|') != std::string::npos)

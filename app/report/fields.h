@@ -55,7 +55,7 @@ Fields shape_fields(const AttentionShape& shape);
 // Return what is computed, and how it is distributed.
 Fields way_fields(const Problem& job);
 
-// Return "zigzag, ring", or "ulysses", which needs no partition.
+// Return "zigzag, ring", or the scheme alone where ranks share heads, whatever the partition.
 std::string way_text(const Problem& job);
 // Return "1024 tokens x 1 batch, 4 heads (4 kv), ..., forward", in a line without its end.
 std::string problem_text(const Problem& job);

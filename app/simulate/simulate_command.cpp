@@ -413,10 +413,13 @@ bool sweeps(const SimulateOptions& options, std::string_view setting, const std:
 void set_nodes(const CommandFlags& flags, SimulateOptions& options) {
   Problem& job = options.scenario.job;
   place_on_nodes(flags, options.hardware, job);
-  const bool two_level = job.scheme->counts_nodes || sweeps(options, "scheme", "two-level");
-  if (two_level && job.nodes == 1)
-    contradiction("--scheme", "two-level given without nodes",
-                  "two-level:M, or --nodes M and --between LINK");
+  for (const Scheme* const scheme : all_schemes()) {
+    const std::string name(scheme->name);
+    const bool is_asked_for = job.scheme == scheme || sweeps(options, "scheme", name);
+    if (scheme->counts_nodes && is_asked_for && job.nodes == 1)
+      contradiction("--scheme", name + " given without nodes",
+                    name + ":M, or --nodes M and --between LINK");
+  }
 }
 
 void check_pace(const CommandFlags& flags, SimulateOptions& options) {

@@ -160,7 +160,7 @@ Extras extras_of_heads(const Problem& job) {
 const Scheme kHybrid{
     .name = "hybrid",
     .numbers = ":U",
-    .attends_for_others = true,
+    .travels = Travels::heads,
     .loop =
         [](const RingProblem& problem) {
           return problem.head_shares() > 1 ? Loop{hybrid_forward, hybrid_backward}

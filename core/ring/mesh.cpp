@@ -185,8 +185,7 @@ KvGradient mesh_backward(Communicator& comm, BlockBackend& backend, const RingPr
 
 const Scheme kMesh{.name = "mesh",
                    .numbers = ":RxC",
-                   .queries_travel = true,
-                   .attends_for_others = true,
+                   .travels = Travels::both,
                    .loop =
                        [](const RingProblem&) {
                          return Loop{mesh_forward, mesh_backward};

@@ -102,8 +102,7 @@ KvGradient pass_q_backward(Communicator& comm, BlockBackend& backend, const Ring
 }
 
 const Scheme kPassQ{.name = "pass-q",
-                    .queries_travel = true,
-                    .attends_for_others = true,
+                    .travels = Travels::queries,
                     .loop =
                         [](const RingProblem&) {
                           return Loop{pass_q_forward, pass_q_backward};

@@ -97,7 +97,9 @@ struct RingProblem {
     return partition.world_size * row_parts() * head_shares();
   }
   // Return whether a rank attends for other ranks' queries as well as its own.
-  bool attends_for_others() const { return partition.world_size > 1 && scheme->attends_for_others; }
+  bool attends_for_others() const {
+    return partition.world_size > 1 && scheme->travels != Travels::blocks;
+  }
 };
 
 // --- A Problem says what to compute and how it is distributed. Runs, plans and simulations all

@@ -34,8 +34,25 @@ const Scheme* scheme_named(std::string_view name) {
   throw std::invalid_argument(fmt::format("no scheme is called '{}'", name));
 }
 
-const Scheme* scheme_of(std::string_view text) {
-  return find_scheme(text.substr(0, text.find(':')));
+std::optional<NumberedScheme> read_scheme(std::string_view text) {
+  const auto colon = text.find(':');
+  const Scheme* const scheme = find_scheme(text.substr(0, colon));
+  if (scheme == nullptr) return std::nullopt;
+  NumberedScheme read{scheme, {1, 0}};
+  if (colon == text.npos) {
+    if (!scheme->numbers.empty() && !may_lack_numbers(*scheme)) return std::nullopt;
+    return read;
+  }
+  if (scheme->numbers.empty()) return std::nullopt;
+  const std::string_view numbers = text.substr(colon + 1);
+  const bool has_two = has_two_numbers(*scheme);
+  const auto times = has_two ? numbers.find('x') : numbers.size();
+  if (times == numbers.npos) return std::nullopt;
+  const auto first = parse_number<int>(numbers.substr(0, times));
+  const auto second = has_two ? parse_number<int>(numbers.substr(times + 1)) : std::optional(0);
+  if (!first || *first < 1 || !second || (has_two && *second < 1)) return std::nullopt;
+  read.numbers = {*first, *second};
+  return read;
 }
 
 const std::string& scheme_names() {
@@ -49,31 +66,13 @@ const std::string& scheme_names() {
 }
 
 void set_scheme(Problem& job, std::string_view text) {
-  const auto refuse = [&] {
+  const auto read = read_scheme(text);
+  if (!read)
     throw InputError(
         fmt::format("'{}' given; accepted: {}, with numbers of at least 1", text, scheme_names()));
-  };
-  const auto number = [&](std::string_view digits) {
-    const auto value = parse_number<int>(digits);
-    if (!value || *value < 1) refuse();
-    return *value;
-  };
-  const auto colon = text.find(':');
-  const Scheme* const scheme = scheme_of(text);
-  if (scheme == nullptr) refuse();
-  job.numbers = {1, 0};
-  job.scheme = scheme;
-  if (colon == text.npos) {
-    if (!scheme->numbers.empty() && !may_lack_numbers(*scheme)) refuse();
-    return;
-  }
-  if (scheme->numbers.empty()) refuse();
-  const std::string_view numbers = text.substr(colon + 1);
-  const auto times = has_two_numbers(*scheme) ? numbers.find('x') : numbers.size();
-  if (times == numbers.npos) refuse();
-  job.numbers[0] = number(numbers.substr(0, times));
-  if (has_two_numbers(*scheme)) job.numbers[1] = number(numbers.substr(times + 1));
-  if (scheme->counts_nodes) job.nodes = job.numbers[0];
+  job.scheme = read->scheme;
+  job.numbers = read->numbers;
+  if (job.scheme->counts_nodes) job.nodes = job.numbers[0];
 }
 
 void check_scheme(const Problem& job) {

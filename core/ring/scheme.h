@@ -36,6 +36,11 @@ enum class Course {
 // message to the same node or to another one.
 enum class Links { to_next, to_all, by_node };
 
+// What goes from rank to rank while others are attended: K and V; queries, and after them what has been
+// computed for them, while K and V stay; queries along the rows of a grid and K and V along its columns;
+// or rows of each rank's own heads. In all but the first, ranks attend for other ranks' queries too.
+enum class Travels { blocks, queries, both, heads };
+
 // How a rank's tensors lie: in shares of the heads, which so many ranks exchange, each cut into slices
 // that travel one after the other; and K and V in parts of the rows.
 struct RankLayout {
@@ -66,8 +71,7 @@ struct Scheme {
   Links links = Links::by_node;
   Parting parting = Parting::never;
   PartOrder part_order = PartOrder::farthest_first;
-  bool queries_travel = false;      // to the keys that they attend
-  bool attends_for_others = false;  // ranks attend for other ranks' queries as well as their own
+  Travels travels = Travels::blocks;
 
   // Return the loop of a problem on several ranks, or (gathers) on one.
   Loop (*loop)(const RingProblem& problem) = nullptr;
@@ -96,8 +100,12 @@ const Scheme* default_scheme();
 const Scheme* find_scheme(std::string_view name);
 // Return the same of a name that is known to be one. Throw std::invalid_argument for others.
 const Scheme* scheme_named(std::string_view name);
-// Return the scheme that `text` begins with, as in "mesh:2x4"; null if there is none.
-const Scheme* scheme_of(std::string_view text);
+// Return what `text` names, as in "mesh:2x4"; none if it is none of scheme_names().
+struct NumberedScheme {
+  const Scheme* scheme;
+  SchemeNumbers numbers;
+};
+std::optional<NumberedScheme> read_scheme(std::string_view text);
 
 // Return how the tensors of a rank of several lie; whole for one rank alone.
 RankLayout layout_of(const Scheme& scheme, int world_size, const SchemeNumbers& numbers);

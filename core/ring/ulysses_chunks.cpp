@@ -154,7 +154,7 @@ const Scheme kUlysses{
     .numbers = "[:CHUNKS]",
     .course = Course::heads,
     .links = Links::to_all,
-    .attends_for_others = true,
+    .travels = Travels::heads,
     .loop =
         [](const RingProblem& problem) {
           return problem.layout().slices > 1 ? Loop{ulysses_chunks_forward, ulysses_chunks_backward}

@@ -65,11 +65,8 @@ Granularity recorded_tile(const RunInfo& info) {
 RecordedRun::RecordedRun(const Recording& recording)
     : info_(&recording.info), ranks_(recording.info.world_size) {
   if (is_simulated() && info_->machine) link_ = link_of(info_->machine->link);
-  const auto colon = info_->scheme.find(':');
-  if (const Scheme* const over_nodes = scheme_of(info_->scheme);
-      over_nodes != nullptr && over_nodes->counts_nodes && colon != info_->scheme.npos)
-    ranks_a_node_ =
-        ranks_ / std::max(1, parse_number<int>(info_->scheme.substr(colon + 1)).value_or(1));
+  if (const auto named = read_scheme(info_->scheme); named && named->scheme->counts_nodes)
+    ranks_a_node_ = ranks_ / std::min(ranks_, named->numbers[0]);
   std::int64_t end_ns = std::numeric_limits<std::int64_t>::min();
   begin_ns_ = std::numeric_limits<std::int64_t>::max();
   for (const auto& events : recording.events)

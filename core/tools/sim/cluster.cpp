@@ -88,9 +88,8 @@ Machine machine_on(const Cluster& cluster, const Rates& rates, const Scheme* sch
   if (scheme->links == Links::by_node) {
     if (n % cluster.nodes != 0)
       throw InputError(
-          fmt::format("two-level: {} ranks on node 0 and {} on node {}; accepted: as many on every "
-                      "node",
-                      cluster.ranks_on(0), n / cluster.nodes, n % cluster.nodes));
+          fmt::format("{}: {} ranks on node 0 and {} on node {}; accepted: as many on every node",
+                      name_of(scheme), cluster.ranks_on(0), n / cluster.nodes, n % cluster.nodes));
     // All ranks of a node send to the next node at once, each over one of its links.
     const int crossings =
         rings > 0 ? crossings_of_rings(n, cluster.nodes, rings) : n / cluster.nodes;

@@ -32,7 +32,8 @@ double seconds_of(const Task& task, const std::vector<Events>& recorded) {
 }  // namespace
 
 Recording ideal_timeline(Recording recording) {
-  if (recording.info.scheme != "ring" || recording.info.failure || recording.events.empty())
+  if (recording.info.scheme != default_scheme()->name || recording.info.failure ||
+      recording.events.empty())
     throw std::invalid_argument("recording: of no ring that ended well");
   recording.info.base_time_ns = 0;
   recording.info.backend = kIdealBackend;

@@ -182,7 +182,7 @@ class Findings {
         said > (said_imbalance_ ? 1 : 0))
       return;
     const Travel travel = travel_of(*trace_.run);
-    const bool gathers = travel.is_gathered && travel.what == Travel::blocks;
+    const bool gathers = travel.is_gathered && travel.what == Travels::blocks;
     say(gathers ? "Nothing is computed while blocks are gathered; the ring scheme would hide that."
                 : "Blocks take longer to arrive than to attend: more rows a rank would hide the "
                   "transfers.",

@@ -46,7 +46,7 @@ RankMoment rank_at(const Trace& trace, const Axis& axis, int rank, int step, std
         held->pass == moment.pass)
       moment.kv_owner = held->kv_owner;
   moment.held = moment.kv_owner;
-  if (moment.held >= 0 && travel.what == Travel::queries)
+  if (moment.held >= 0 && travel.what == Travels::queries)
     moment.held = RingSchedule{rank, trace.run->world_size}.owner(ring_step);
   moment.is_last =
       is_whole && !trace.is_part && !computes.empty() && (next == end || next->pass != moment.pass);

@@ -33,8 +33,9 @@ constexpr double kMostBytesPerS = 1e15;     // of a link whose hops took no time
 // heads wait then for what the others attended for them.
 Pace pace_of(const Trace& trace) {
   const RunInfo& run = *trace.run;
-  if (run.backend != "sim" || travel_of(run).what == Travel::heads) return Pace::buffers;
-  if (run.scheme == "ring") return run.kv_buffers == 0 ? Pace::in_step : Pace::buffers;
+  if (run.backend != "sim" || travel_of(run).what == Travels::heads) return Pace::buffers;
+  if (run.scheme == default_scheme()->name)
+    return run.kv_buffers == 0 ? Pace::in_step : Pace::buffers;
   Pace pace = Pace::buffers;
   for_each_slice(trace, RingLane::wait, [&](int, const Slice& wait) {
     if (wait.step < 0 && wait.payload == Payload::kv) pace = Pace::in_step;
@@ -59,11 +60,20 @@ std::string why_not(const Trace& trace) {
   return "";
 }
 
-// Return whether it can be chosen, and is not just what was recorded.
+}  // namespace
+
 bool is_offered(const Scheme* scheme) {
   return scheme->course == Course::steps || scheme->course == Course::gathers ||
          scheme->course == Course::heads;
 }
+
+std::string words_of_way(const Scheme* scheme, Pace pace) {
+  if (scheme->course == Course::gathers) return "all-gather";
+  if (scheme->course == Course::heads) return "Ulysses";
+  return pace == Pace::in_step ? "ring in step" : "ring";
+}
+
+namespace {
 
 // Set the slowest rank aside, which has sliders of its own.
 void take_slow_rank(RunRates& rates) {
@@ -269,16 +279,9 @@ void WhatIf::finish() {
 namespace {
 
 std::string words_of_scheme(const WhatIfSettings& settings) {
-  switch (settings.scheme->course) {
-    case Course::steps:
-      return settings.pace == Pace::in_step ? "a ring in step" : "a ring";
-    case Course::gathers:
-      return "all-gather";
-    case Course::heads:
-      return "Ulysses";
-    default:
-      return "the recorded scheme";
-  }
+  if (!is_offered(settings.scheme)) return "the recorded scheme";
+  const std::string words = words_of_way(settings.scheme, settings.pace);
+  return settings.scheme->course == Course::steps ? "a " + words : words;
 }
 
 // Three digits, as in the figures beside the sentences.

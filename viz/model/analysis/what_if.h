@@ -50,6 +50,11 @@ struct WhatIfSettings {
   bool operator==(const WhatIfSettings&) const = default;
 };
 
+// Return whether a scheme can be chosen, and is not just what was recorded.
+bool is_offered(const Scheme* scheme);
+// Name one that is offered, as in "ring in step".
+std::string words_of_way(const Scheme* scheme, Pace pace);
+
 inline constexpr int kMostRanks = 1024;
 int most_ranks(const RunRates& rates);  // kMostRanks, or as many as there were if more
 

@@ -24,7 +24,7 @@ int steps_of(const Trace& trace, Pass pass) {
 }  // namespace
 
 std::string way_of(const RunInfo& run) {
-  if (run.scheme != "ring") return " · " + run.scheme;
+  if (run.scheme != default_scheme()->name) return " · " + run.scheme;
   return run.kv_buffers > 2 ? fmt::format(" · {} buffers", run.kv_buffers) : "";
 }
 

@@ -35,10 +35,10 @@ struct RingPicture {
   // Name the block that has come to a rank, or the one that stays there.
   std::string come(int o) const {
     if (travel.shares_heads(layout.ranks)) return "heads";
-    return fmt::format("{} {}", travel.what == Travel::queries ? "Q" : "KV", o);
+    return fmt::format("{} {}", travel.what == Travels::queries ? "Q" : "KV", o);
   }
   std::string own(int rank) const {
-    return fmt::format("{} {}", travel.what == Travel::queries ? "KV" : "Q", rank);
+    return fmt::format("{} {}", travel.what == Travels::queries ? "KV" : "Q", rank);
   }
   // Return whether `rank` is in a wait that the run's failure broke off.
   bool waits_in_vain(int rank) const {
@@ -117,12 +117,12 @@ std::vector<Line> caption(const RingPicture& picture) {
     lines.push_back({fonts.small, palette.text_dim, time_text(session.playback.position())});
 
   // In other schemes ranks attend the blocks in another order, or a share of the heads of all.
-  bool in_ring_order = picture.travel.what != Travel::heads;
+  bool in_ring_order = picture.travel.what != Travels::heads;
   for (int rank = 0; rank < n; ++rank)
     in_ring_order =
         in_ring_order && (ranks[rank].held < 0 ||
                           step_with(rank, ranks[rank].held, n) == axis.ring_step(ranks[rank].step));
-  const char* const what = picture.travel.what == Travel::queries ? "Q" : "KV";
+  const char* const what = picture.travel.what == Travels::queries ? "Q" : "KV";
   const char* const verb = picture.travel.is_gathered ? "attends" : "holds";
   std::string holds;
   if (session.selected_rank >= 0 && (now.has_nothing_left() || now.held < 0)) {

@@ -120,24 +120,29 @@ void draw_partition(const PanelContext& context, WhatIfSettings& s, const WhatIf
   s.partition =
       kAllPartitions[words_row(context, "partition", words, static_cast<int>(s.partition))];
   mask_row(context, s, recorded.mask);
-  const Scheme* const ring = scheme_named("ring");
-  std::vector<std::pair<const Scheme*, Pace>> ways = {{ring, Pace::buffers},
-                                                      {ring, Pace::in_step},
-                                                      {scheme_named("allgather"), recorded.pace},
-                                                      {scheme_named("ulysses"), recorded.pace}};
-  words = {"ring", "ring in step", "all-gather", "Ulysses"};
-  if (std::none_of(ways.begin(), ways.end(),
-                   [&](const auto& way) { return way.first == recorded.scheme; })) {
+  std::vector<std::pair<const Scheme*, Pace>> ways;
+  words.clear();
+  const auto offer = [&](const Scheme* scheme, Pace pace) {
+    ways.emplace_back(scheme, pace);
+    words.push_back(words_of_way(scheme, pace));
+  };
+  for (const Scheme* const scheme : all_schemes()) {
+    if (!is_offered(scheme)) continue;
+    const bool has_paces = scheme->course == Course::steps;
+    offer(scheme, has_paces ? Pace::buffers : recorded.pace);
+    if (has_paces) offer(scheme, Pace::in_step);
+  }
+  if (!is_offered(recorded.scheme)) {
     ways.emplace_back(recorded.scheme, recorded.pace);
     words.push_back(rates.scenario.job.scheme_name());
   }
   const auto now = std::find_if(ways.begin(), ways.end(), [&](const auto& way) {
-    return way.first == s.scheme && (way.second == s.pace || s.scheme != ring);
+    return way.first == s.scheme && (way.second == s.pace || s.scheme->course != Course::steps);
   });
   const auto before = static_cast<int>(now - ways.begin());
   if (const int way = words_row(context, "way", words, before); way != before)
     std::tie(s.scheme, s.pace) = ways[way];
-  if (s.scheme != ring || s.pace != Pace::buffers) return;
+  if (s.scheme->course != Course::steps || s.pace != Pace::buffers) return;
   const MemberRow row = row_of("kv-buffers");
   const int most = std::max(static_cast<int>(row.range.most), recorded.kv_buffers);
   integer_row(context, "KV buffers", row, 2, most, s.kv_buffers, recorded.kv_buffers,
