@@ -100,7 +100,7 @@ std::string viewer_page(const std::string& viewer, const std::vector<std::string
   for (const std::string& path : paths) {
     const std::string name = std::filesystem::path(path).filename().string();
     title += name + " · ";
-    add(fmt::format("(window.ringscopeRecordings ??= {{}})[{}] = \"{}\";\n",
+    add(fmt::format("(window.ringscopeRecordings ?\?= {{}})[{}] = \"{}\";\n",
                     replaced(Json(name).text(), "<", "\\u003c"),
                     base64(read_file(path, "trace file"))));
   }

@@ -46,12 +46,12 @@ class WritingSeams : public Communicator, public IdleBackend {
   Completion attend(const StepInfo& step, const Region& region, const QueryBlock&, const KvBlock&,
                     const SoftmaxState&, const Completion& after) override {
     last_step_ = step.step;
-    return attended(step, region, after);
+    return write_attention(step, region, after);
   }
   Completion attend_backward(const StepInfo& step, const Region& region, const QueryBlock&,
                              const KvBlock&, const BackwardState&, const KvGradient&,
                              const Completion& after) override {
-    return attended(step, region, after);
+    return write_attention(step, region, after);
   }
   void use_heads(const HeadShare& heads) override { heads_ = heads; }
   void await(const StepInfo& step, Payload payload, const Completion& after) override {
@@ -69,7 +69,7 @@ class WritingSeams : public Communicator, public IdleBackend {
             .owner = step.kv_owner};
   }
 
-  Completion attended(const StepInfo& step, const Region& region, const Completion& after) {
+  Completion write_attention(const StepInfo& step, const Region& region, const Completion& after) {
     Completion asked = write(at(step, Op::Kind::attend), {after});
     if (on_attended_) on_attended_(program.ops.back(), region, heads_);
     return asked;

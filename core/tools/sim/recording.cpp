@@ -116,7 +116,8 @@ class EventWriter {
   // `incoming` are the hops that the rank receives.
   void add(Pass pass, const std::vector<std::int32_t>& incoming) {
     pass_ = pass;
-    const auto [first, last] = run_.graph.of_rank(rank_);
+    const auto tasks = run_.graph.of_rank(rank_);
+    const std::size_t first = tasks.first, last = tasks.second;
     const auto attends = [&](std::size_t i) {
       const Task& task = run_.graph.tasks[i];
       return task.kind == Task::Kind::attend && task.pass == pass;

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "core/base/error.h"
+#include "core/ring/scheme.h"
 #include "viz/model/trace/ring_trace.h"
 
 namespace ringscope::viz {
