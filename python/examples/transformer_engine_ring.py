@@ -1,7 +1,7 @@
 """TransformerEngine's context parallelism, checked: DotProductAttention over a group, qkv_format
 bshd.
 
-    torchrun --nproc-per-node 4 transformer_engine.py
+    torchrun --nproc-per-node 4 transformer_engine_ring.py
 
 It needs GPUs and transformer_engine.
 """
