@@ -7,8 +7,8 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import numpy as np
 
-from .arrays import Files, to_numpy
-from .program import PathLike, RingscopeError, flags_of, run_json
+from .arrays import Files, dtype_to_judge_by, to_numpy
+from .program import PathLike, RingscopeError, flags_of, run_json, to_dict
 
 
 class Verdict(Dict[str, Any]):
@@ -83,16 +83,27 @@ def check(
     [documents + 1]: the ends of documents, from 0 on, as a part of it.
     `partition`, `world_size`: who held what (contiguous, 4 ranks), by which ranks are named; an
     array [seqlen] with the rank of each position is taken too.
-    Further options are the flags of `ringscope check`: `scale`, `dtype="bf16"`, `rows=1000`, ...
+    `dtype`: "f32", "bf16" or "f16", by whose rounding the outputs are judged. By default it is a
+    tensor's own; values of a file, or of f32 in NumPy, are looked at.
+    Further options are the flags of `ringscope check`: `scale`, `rows=1000`, ...
 
     Throws RingscopeError for what the program refuses. A wrong output is no error: see Verdict.ok.
     """
     tensors = {"out": out, "lse": lse, "dq": dq, "dk": dk, "dv": dv, "q": q, "k": k, "v": v}
-    tensors.update(dout=dout, cu_seqlens=cu_seqlens)
+    tensors.update(dout=dout)
+    if options.get("dtype") is None and options.get("reference") is None:
+        options["dtype"] = dtype_to_judge_by(out, dq, dk, dv)
     with Files() as files:
         paths = {name: files.path(name, value) for name, value in tensors.items()}
+        paths["cu_seqlens"] = files.integers("cu_seqlens", cu_seqlens)
         words = flags_of({**paths, "partition": files.partition(partition), **options})
-        return Verdict(run_json("check", words, accepted=(0, 1)))
+        return run_json("check", words, _verdict, accepted=(0, 1))
+
+
+def _verdict(answer: Any) -> Verdict:
+    verdict = Verdict(to_dict(answer))
+    str(verdict)  # throws if a part is missing
+    return verdict
 
 
 def check_sharded(
@@ -140,9 +151,11 @@ def check_sharded(
         "dout": dout,
     }
     tensors = {name: value for name, value in given.items() if value is not None}
+    if options.get("dtype") is None and options.get("reference") is None:
+        options["dtype"] = dtype_to_judge_by(out, dq, dk, dv)
 
     def share() -> Dict[str, np.ndarray]:
-        arrays = {name: to_numpy(value) for name, value in tensors.items()}
+        arrays = {name: to_numpy(name, value) for name, value in tensors.items()}
         if folder is None:
             return arrays
         _write(Path(folder), rank, arrays)

@@ -7,7 +7,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Union
 import numpy as np
 
 from .arrays import Files
-from .program import flags_of, run_json
+from .program import flags_of, run_json, to_dict
 
 
 class Rows(NamedTuple):
@@ -54,20 +54,22 @@ def positions(
             "mask": mask,
             "convention": convention,
         }
-        answer = run_json("positions", flags_of(options))
-    rows = [
-        Rows(*(_integers(one[name], device) for name in Rows._fields)) for one in answer["ranks"]
+        ranks = run_json("positions", flags_of(options), _rows_of_ranks)
+    if device is not None:
+        import torch
+
+        ranks = [Rows(*(torch.from_numpy(x).to(device) for x in rows)) for rows in ranks]
+    return ranks if rank is None else ranks[0]
+
+
+def _rows_of_ranks(answer: Any) -> List[Rows]:
+    ranks = [
+        Rows(*(np.array(one[name], dtype=np.int64) for name in Rows._fields))
+        for one in answer["ranks"]
     ]
-    return rows if rank is None else rows[0]
-
-
-def _integers(values: List[int], device: Any) -> Any:
-    array = np.array(values, dtype=np.int64)
-    if device is None:
-        return array
-    import torch
-
-    return torch.from_numpy(array).to(device)
+    if not ranks:
+        raise ValueError("no ranks")
+    return ranks
 
 
 def simulate(*, partition: Any = None, **options: Any) -> Dict[str, Any]:
@@ -81,7 +83,7 @@ def simulate(*, partition: Any = None, **options: Any) -> Dict[str, Any]:
     """
     with Files() as files:
         words = flags_of({"partition": files.partition(partition), **options})
-        return dict(run_json("simulate", words))
+        return run_json("simulate", words, to_dict)
 
 
 def plan(*, partition: Any = None, **options: Any) -> Dict[str, Any]:
@@ -95,4 +97,4 @@ def plan(*, partition: Any = None, **options: Any) -> Dict[str, Any]:
     """
     with Files() as files:
         words = flags_of({"partition": files.partition(partition), **options})
-        return dict(run_json("plan", words))
+        return run_json("plan", words, to_dict)

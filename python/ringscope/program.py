@@ -13,12 +13,13 @@ import shutil
 import subprocess
 import warnings
 from pathlib import Path
-from typing import Any, Collection, List, Mapping, Sequence, Union
+from typing import Any, Callable, Collection, Dict, List, Mapping, Sequence, TypeVar, Union
 from urllib.parse import unquote, urlsplit
 
 import numpy as np
 
 PathLike = Union[str, "os.PathLike[str]"]
+Answer = TypeVar("Answer")
 
 # Flags that are given once for each value. Values of all others are joined by commas.
 REPEATED = ("attention", "sweep")
@@ -117,12 +118,18 @@ def flags_of(options: Mapping[str, Any]) -> List[str]:
                 words += [flag, f"{key.replace('_', '-')}={_joined(values)}"]
         elif isinstance(value, Mapping):
             words += [flag, ",".join(f"{key}:{one}" for key, one in value.items())]
-        elif name in REPEATED and not isinstance(value, str):
-            for one in value:
-                words += [flag, str(one)]
         else:
-            words += [flag, _joined(value)]
+            is_repeated = name in REPEATED and not isinstance(value, str)
+            for text in map(str, value) if is_repeated else [_joined(value)]:
+                # What begins with a dash would be taken for a flag of its own.
+                words += [f"{flag}={text}"] if text.startswith("-") else [flag, text]
     return words
+
+
+def path_of(value: PathLike) -> str:
+    """Return a path as a word that the program can't take for a flag."""
+    path = os.fsdecode(value)
+    return "./" + path if path.startswith("-") else path
 
 
 def _joined(value: Any) -> str:
@@ -136,13 +143,16 @@ def run(command: str, words: Sequence[str], accepted: Collection[int] = (0,)) ->
 
     Throws RingscopeError if it ends with a status that is not accepted.
     """
-    done = subprocess.run(
-        [str(program()), command, *words],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        encoding="utf-8",
-        errors="replace",
-    )
+    try:
+        done = subprocess.run(
+            [str(program()), command, *words],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+        )
+    except (OSError, ValueError) as error:  # no program for this machine; a word with a null byte
+        raise RingscopeError(f"the program can't be started: {error}", 2) from None
     prefix = "ringscope: "
     if done.returncode not in accepted:
         # The last message, which may go on over further lines.
@@ -155,12 +165,32 @@ def run(command: str, words: Sequence[str], accepted: Collection[int] = (0,)) ->
     return done.stdout
 
 
-def run_json(command: str, words: Sequence[str], accepted: Collection[int] = (0,)) -> Any:
-    """Run a command with --json and return what it prints as Python's objects. Throws as run()
-    does.
+def run_json(
+    command: str,
+    words: Sequence[str],
+    read: Callable[[Any], Answer],
+    accepted: Collection[int] = (0,),
+) -> Answer:
+    """Run a command with --json and return what `read` makes of the objects that it prints.
+
+    Throws as run() does, and RingscopeError if `read` finds other objects than it knows.
     """
     printed = run(command, [*words, "--json"], accepted)
     try:
-        return json.loads(printed)
+        answer = json.loads(printed)
     except ValueError as error:
         raise RingscopeError(f"{command} printed no JSON: {error}", 3) from None
+    try:
+        return read(answer)
+    except Exception as error:  # the program is of another version, or another program
+        kind = type(error).__name__
+        raise RingscopeError(
+            f"{command} printed JSON that can't be read: {kind}: {error}", 3
+        ) from None
+
+
+def to_dict(answer: Any) -> Dict[str, Any]:
+    """Return an answer that has to be an object."""
+    if not isinstance(answer, dict):
+        raise TypeError("no object")
+    return answer

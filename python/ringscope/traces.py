@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Union
 
-from .program import PathLike, flags_of, run, run_json
+from .program import PathLike, flags_of, path_of, run, run_json, to_dict
 
 # How attention() names what it wraps. Explaining and viewing know both by their ends, as of Triton.
 FORWARD, BACKWARD = "ringscope_attn_fwd", "ringscope_attn_bwd"
@@ -81,9 +81,12 @@ def explain(
     `attention=[...]` are parts of the names of further kernels. Throws RingscopeError for files
     that can't be read.
     """
-    answer = run_json("explain", [*_paths(trace), *flags_of(options)], accepted=(0, 1))
-    assert isinstance(answer, (dict, list))
-    return answer
+    words = [*_paths(trace), *flags_of(options)]
+    return run_json("explain", words, _explanations, accepted=(0, 1))
+
+
+def _explanations(answer: Any) -> Union[Dict[str, Any], List[Dict[str, Any]]]:
+    return [to_dict(one) for one in answer] if isinstance(answer, list) else to_dict(answer)
 
 
 def show(
@@ -122,5 +125,5 @@ def is_notebook() -> bool:
 
 def _paths(trace: Union[PathLike, Sequence[PathLike]]) -> List[str]:
     if isinstance(trace, (str, os.PathLike)):
-        return [os.fspath(trace)]
-    return [os.fspath(one) for one in trace]
+        return [path_of(trace)]
+    return [path_of(one) for one in trace]

@@ -1,5 +1,7 @@
 """Right outputs pass, wrong ones are named, whatever the arrays are."""
 
+import tempfile
+
 import numpy as np
 import pytest
 import ringscope
@@ -47,6 +49,22 @@ def test_bf16_keeps_its_bits():
     out = to_bf16(attend(q, k, v)[0])
     verdict = ringscope.check(*(Tensor(x, "torch.bfloat16") for x in (out, q, k, v)))
     assert (verdict["verdict"], verdict["dtype"]) == ("rounding", "bf16"), verdict
+
+
+def test_a_tensors_dtype_says_which_rounding_is_right():
+    q, k, v = inputs()
+    rounded = [to_bf16(attend(q, k, v)[0]), q, k, v]
+    # NumPy has no bf16, so that an array of f32 may be what bf16 became.
+    assert ringscope.check(*rounded)["dtype"] == "bf16"
+    tensors = [Tensor(x.astype(np.float32)) for x in rounded]
+    verdict = ringscope.check(*tensors)
+    assert (verdict["verdict"], verdict["dtype"]) == ("wrong", "f32"), verdict
+    assert ringscope.check(*tensors, dtype="bf16").ok
+    assert ringscope.check(*tensors, reference="mine-is-bf16").ok
+    # Zeros fit in bf16, which is tried first.
+    zeros = np.zeros((1, 2, 8, 16), dtype=np.float16)
+    assert ringscope.check(*[zeros] * 4)["dtype"] == "f16"
+    assert ringscope.check(None, *[zeros] * 3, dq=Tensor(zeros.astype(np.float32)))["dtype"] == "f32"
 
 
 @pytest.mark.parametrize("layout, axes", [("bshd", (0, 2, 1, 3)), ("sbhd", (2, 0, 1, 3))])
@@ -125,8 +143,13 @@ def test_other_wrong_outputs_do_not_pass(mistaken):
     [
         ({"out": None}, "no output of yours given"),
         ({"q": np.zeros((1, 2, 8, 16), dtype=np.float32)}, "equal batch, seqlen and head_dim"),
-        ({"q": np.zeros((1, 2, 64, 16), dtype=np.int64)}, "--q"),
-        ({"q": object()}, "'object' given; accepted: an array"),
+        ({"q": np.zeros((1, 2, 64, 16), dtype=np.int64)}, "q: 'ndarray' (int64) given; accepted"),
+        ({"q": object()}, "q: 'object' given; accepted: an array"),
+        ({"q": [[1.0], [1.0, 2.0]]}, "q: 'list' given; accepted: an array"),
+        ({"k": np.zeros((2, 64, 16))}, "k: 3 dimensions (2, 64, 16) given"),
+        ({"lse": np.zeros((1, 64))}, "lse: shape "),
+        ({"cu_seqlens": [0, 3.5, 64]}, "cu_seqlens: 'list' (float64) given; accepted: integers"),
+        ({"partition": [0, 1, 2]}, "partition: an array of 3 ranks given"),
         ({"mask": "causl"}, "--mask"),
         ({"k": "no/such.npy"}, "--k no/such.npy"),
     ],
@@ -135,5 +158,38 @@ def test_bad_input_is_an_error(change, named):
     q, k, v = inputs()
     with pytest.raises(ringscope.RingscopeError) as error:
         ringscope.check(**{"out": q, "q": q, "k": k, "v": v, **change})
-    assert named in str(error.value)
-    assert error.value.status == 2
+    assert named in str(error.value) and str(error.value) == error.value.args[0]
+    assert error.value.status == 2 and tempfile.gettempdir() not in str(error.value)
+
+
+def test_a_partition_of_fractions_is_refused():
+    q, k, v = inputs()
+    for partition in ([0.5] * 64, np.zeros(64), np.zeros(64, dtype=bool)):
+        with pytest.raises(ringscope.RingscopeError, match=r"^partition: '.*' \(.*\) given; acc"):
+            ringscope.check(q, q, k, v, partition=partition)
+
+
+@pytest.mark.parametrize("folder", ["a{r}b", "a.safetensors:b", "a,b c"])
+def test_any_folder_for_temporary_files_will_do(tmp_path, monkeypatch, folder):
+    (tmp_path / folder).mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / folder))
+    q, k, v = inputs()
+    ranks = np.arange(64) % 4
+    assert ringscope.check(attend(q, k, v)[0], q, k, v, partition=ranks)["verdict"] == "exact"
+
+
+def test_no_folder_for_temporary_files_is_an_error(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
+    q, k, v = inputs()
+    with pytest.raises(ringscope.RingscopeError, match="none/") as error:
+        ringscope.check(q, q, k, v)
+    assert error.value.status == 3
+
+
+def test_paths_may_begin_with_a_dash(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    q, k, v = inputs()
+    for name, array in {"-out": attend(q, k, v)[0], "--json": q, "-k": k, "-v": v}.items():
+        np.save(name + ".npy", array)
+    paths = [name + ".npy" for name in ("-out", "--json", "-k", "-v")]
+    assert ringscope.check(*paths)["verdict"] == "exact"

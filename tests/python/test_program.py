@@ -31,6 +31,9 @@ from ringscope.program import flags_of
         ),
         ({"sweep": ["seqlen=8:32:*2"]}, ["--sweep", "seqlen=8:32:*2"]),
         ({"trace": Path("a") / "b.json"}, ["--trace", "a/b.json"]),
+        # What begins with a dash would be taken for another flag.
+        ({"trace": "-b.json", "jitter": -1}, ["--trace=-b.json", "--jitter=-1"]),
+        ({"attention": ["-my", "own"]}, ["--attention=-my", "--attention", "own"]),
     ],
 )
 def test_flags_are_made_of_keyword_arguments(options, words):
@@ -100,6 +103,7 @@ def test_an_installed_package_finds_the_checkout_that_it_came_from(tmp_path):
         ("kill -9 $$", "plan ended with status -9", -9),
         ("exit 1", "plan ended with status 1", 1),
         ("echo no", "plan printed no JSON: Expecting value: line 1 column 1 (char 0)", 3),
+        ("echo '[1]'", "plan printed JSON that can't be read: TypeError: no object", 3),
     ],
 )
 def test_an_error_carries_line_and_status(tmp_path, monkeypatch, body, line, status):
@@ -129,3 +133,34 @@ def test_the_programs_own_words_arrive(options, named):
         ringscope.plan(gpu="H100", link="NVLink4", **options)
     assert named in str(error.value)
     assert error.value.status == 2
+
+
+@pytest.mark.parametrize(
+    "ask, printed, reason",
+    [
+        (lambda: ringscope.check(*[np.zeros((1, 1, 2, 2))] * 4), "{}", "check .* KeyError: 'ver"),
+        (lambda: ringscope.check(*[np.zeros((1, 1, 2, 2))] * 4), "[5]", "check .* TypeError"),
+        (lambda: ringscope.positions(4, 2), '{"ranks": [{}]}', "positions .* KeyError: 'positions'"),
+        (lambda: ringscope.positions(4, 2, rank=0), '{"ranks": []}', "positions .* ValueError: no ranks"),
+        (lambda: ringscope.simulate(), "null", "simulate .* TypeError"),
+        (lambda: ringscope.explain("a.json"), '"x"', "explain .* TypeError"),
+    ],
+)
+def test_json_of_another_shape_is_an_error(tmp_path, monkeypatch, ask, printed, reason):
+    monkeypatch.setenv("RINGSCOPE", str(script(tmp_path / "odd", f"echo '{printed}'")))
+    with pytest.raises(ringscope.RingscopeError, match=reason) as error:
+        ask()
+    assert error.value.status == 3
+
+
+def test_a_program_that_does_not_start_is_an_error(tmp_path, monkeypatch):
+    program = script(tmp_path / "odd", "")
+    program.write_bytes(b"\x7fELF but no more")
+    monkeypatch.setenv("RINGSCOPE", str(program))
+    with pytest.raises(ringscope.RingscopeError, match="the program can't be started: .*odd"):
+        ringscope.plan(seqlen=5)
+
+
+def test_a_word_with_a_null_byte_is_an_error():
+    with pytest.raises(ringscope.RingscopeError, match="null byte"):
+        ringscope.plan(seqlen="5\0")

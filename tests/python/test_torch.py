@@ -49,6 +49,60 @@ def test_tensors_of_all_types():
         assert ringscope.check(out.to(dtype), *tensors)["verdict"] == verdict
 
 
+class Wrapper(torch.Tensor if torch else object):
+    """A tensor that holds another one, and no values of its own."""
+
+    @staticmethod
+    def __new__(cls, inner):
+        return torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    @classmethod
+    def __torch_dispatch__(cls, function, types, args=(), kwargs=None):
+        inner = [one.inner if isinstance(one, cls) else one for one in args]
+        return cls(function(*inner, **(kwargs or {})))
+
+
+class Named(torch.Tensor if torch else object):
+    """A tensor of another name."""
+
+
+def test_a_tensor_without_values_to_read_is_named(tmp_path):
+    x = torch.randn(1, 2, 64, 16)
+    odd = {
+        "'Tensor' (float32, meta)": torch.empty(1, 2, 64, 16, device="meta"),
+        "'Tensor' (float8_e4m3fn, cpu)": x.to(torch.float8_e4m3fn),
+        "'Wrapper' (float32, cpu)": Wrapper(x),
+        "'Wrapper' (bfloat16, cpu)": Wrapper(x.bfloat16()),
+        "'Tensor' (int64, cpu)": x.long(),
+        "'Tensor' (float32, cpu)": x.to_sparse(),
+    }
+    for said, tensor in odd.items():
+        with pytest.raises(ringscope.RingscopeError) as error:
+            ringscope.check(x, x, x, tensor)
+        assert str(error.value).startswith(f"v: {said} given; accepted: ") and error.value.status == 2
+    assert ringscope.check(x * 0, x, x, (x * 0).as_subclass(Named)).ok
+    with pytest.raises(ringscope.RingscopeError, match="^partition: 'Tensor' .bfloat16, cpu. given"):
+        ringscope.check(x, x, x, x, partition=torch.zeros(64, dtype=torch.bfloat16))
+
+
+def test_a_dtensor_is_named(tmp_path):
+    tensors = pytest.importorskip("torch.distributed.tensor")
+    dist.init_process_group("gloo", init_method=f"file://{tmp_path}/meet", rank=0, world_size=1)
+    try:
+        mesh = tensors.init_device_mesh("cpu", (1,))
+        x = torch.zeros(1, 2, 64, 16)
+        shared = tensors.distribute_tensor(x, mesh, [tensors.Shard(2)])
+        for check in (ringscope.check, ringscope.check_sharded):
+            with pytest.raises(ringscope.RingscopeError, match="q: 'DTensor' .*; accepted: .*to_local"):
+                check(x, shared, x, x)
+        assert ringscope.check(x, shared.full_tensor(), shared.to_local(), x).ok
+    finally:
+        dist.destroy_process_group()
+
+
 def test_positions_are_tensors_on_a_device():
     rows = ringscope.positions(16, 4, partition="zigzag", rank=1, device="cpu")
     assert torch.equal(rows.positions, torch.tensor([2, 3, 12, 13]))
@@ -74,7 +128,7 @@ def test_ranks_check_what_they_hold(tmp_path):
         said["short"].startswith("status 2: ")
         and "accepted: 15, as the partition deals 63 positions" in said["short"]
     )
-    assert said["lost"].startswith("status 2: rank 3: 'object' given")
+    assert said["lost"].startswith("status 2: rank 3: out: 'object' given")
 
 
 @pytest.mark.parametrize("mistake", [None, "causal-in-local-order", "missing-block"])

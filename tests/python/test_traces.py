@@ -29,6 +29,17 @@ def test_several_recordings_are_a_list(traces):
     assert late["wall_ms"] > even["wall_ms"] > 0
 
 
+def test_paths_may_begin_with_a_dash(traces, monkeypatch):
+    monkeypatch.chdir(traces[0].parent)
+    traces[0].rename("-even.json")
+    assert ringscope.explain("-even.json")["findings"] == []
+    with pytest.raises(ringscope.RingscopeError, match="--csv=out.csv"):
+        ringscope.explain(["late.json", "--csv=out.csv"])
+    with pytest.raises(ringscope.RingscopeError):
+        ringscope.show(["late.json", "--csv=out.csv"])
+    assert not (traces[0].parent / "out.csv").exists()
+
+
 def test_profiles_without_a_ring_are_no_error(tmp_path):
     for rank in range(2):
         events = [
