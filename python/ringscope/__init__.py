@@ -6,6 +6,7 @@ their keyword arguments, so `world_size=8` is `--world-size 8`. NumPy suffices. 
 only where processes meet (`check_sharded`) or are profiled (`record`, `attention`).
 """
 
+from . import testing
 from .checks import Verdict, check, check_sharded
 from .plans import Rows, plan, positions, simulate
 from .program import RingscopeError, RingscopeWarning, program
@@ -27,4 +28,5 @@ __all__ = [
     "record",
     "show",
     "simulate",
+    "testing",
 ]

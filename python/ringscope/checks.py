@@ -7,6 +7,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import numpy as np
 
+from . import tables
 from .arrays import Files, dtype_to_judge_by, to_numpy
 from .program import PathLike, RingscopeError, flags_of, run_json, to_dict
 
@@ -14,8 +15,11 @@ from .program import PathLike, RingscopeError, flags_of, run_json, to_dict
 class Verdict(Dict[str, Any]):
     """What `ringscope check --json` says, as a dict, with its main points as properties.
 
-    str() is one line a person can read, so that `assert verdict.ok, verdict` says all.
+    It is true if the outputs are right. Its text is one line, so `assert verdict, verdict` says all.
     """
+
+    def __bool__(self) -> bool:
+        return self.ok
 
     @property
     def ok(self) -> bool:
@@ -55,6 +59,20 @@ class Verdict(Dict[str, Any]):
         )
         return f"{text}; {self.mistake}{rank}, {degree}: {first['how']}"
 
+    def __repr__(self) -> str:
+        return f"<Verdict: {self}>"
+
+    def _repr_html_(self) -> str:
+        keys = ("max_abs", "tolerance", "rms", "rms_tolerance", "wrong_rows", "first_wrong_row")
+        heads = ("tensor", *(key.replace("_", " ") for key in keys))
+        rows = [[name, *map(one.get, keys)] for name, one in self["tensors"].items()]
+        of_mistakes = ("mistake", "rank", "confidence", "how", "verify")
+        return (
+            tables.paragraph(self)
+            + tables.table(heads, rows)
+            + tables.table(of_mistakes, [map(one.get, of_mistakes) for one in self["suspects"]])
+        )
+
 
 def check(
     out: Any,
@@ -87,7 +105,7 @@ def check(
     tensor's own; values of a file, or of f32 in NumPy, are looked at.
     Further options are the flags of `ringscope check`: `scale`, `rows=1000`, ...
 
-    Throws RingscopeError for what the program refuses. A wrong output is no error: see Verdict.ok.
+    Throws RingscopeError for what the program refuses. A wrong output is no error: its Verdict is false.
     """
     tensors = {"out": out, "lse": lse, "dq": dq, "dk": dk, "dv": dv, "q": q, "k": k, "v": v}
     tensors.update(dout=dout)

@@ -1,0 +1,39 @@
+"""Assertions about attention, for tests. In pytest there is also the fixture `assert_attention`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .checks import Verdict, check
+from .tables import text
+
+
+class AttentionError(AssertionError):
+    """Outputs of an attention are wrong. `verdict` is the Verdict on them."""
+
+    def __init__(self, verdict: Verdict) -> None:
+        lines = [str(verdict)]
+        for name, one in verdict["tensors"].items():
+            if not one["pass"]:
+                line = (
+                    f"{name}: first wrong row {text(one['first_wrong_row'])}; "
+                    f"largest error {text(one['max_abs'])}, accepted {text(one['tolerance'])}; "
+                    f"rms error {text(one['rms'])}, accepted {text(one['rms_tolerance'])}"
+                )
+                if one["non_finite"]:
+                    line += f"; {one['non_finite']} non-finite values differ"
+                lines.append(line)
+        super().__init__("\n".join(lines))
+        self.verdict = verdict
+
+
+def assert_attention(out: Any, q: Any, k: Any, v: Any, **options: Any) -> Verdict:
+    """Return the Verdict of check(), which takes the same arguments, on right outputs.
+
+    Throws AttentionError, an AssertionError that names the mistake, the first wrong rows and the
+    largest errors beside what is accepted, for wrong ones; and RingscopeError as check() does.
+    """
+    verdict = check(out, q, k, v, **options)
+    if not verdict:
+        raise AttentionError(verdict)
+    return verdict
