@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple
 
 import numpy as np
 
 from . import tables
 from .arrays import Files, dtype_to_judge_by, to_numpy
 from .program import PathLike, RingscopeError, flags_of, run_json, to_dict
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from .options import CheckOptions, ShardsOptions
+
+
+TENSORS = ("out", "lse", "dq", "dk", "dv", "q", "k", "v", "dout")
 
 
 class Verdict(Dict[str, Any]):
@@ -70,7 +78,7 @@ class Verdict(Dict[str, Any]):
         return (
             tables.paragraph(self)
             + tables.table(heads, rows)
-            + tables.table(of_mistakes, [map(one.get, of_mistakes) for one in self["suspects"]])
+            + tables.table(of_mistakes, ([*map(one.get, of_mistakes)] for one in self["suspects"]))
         )
 
 
@@ -79,15 +87,7 @@ def check(
     q: Any,
     k: Any,
     v: Any,
-    *,
-    lse: Any = None,
-    dq: Any = None,
-    dk: Any = None,
-    dv: Any = None,
-    dout: Any = None,
-    cu_seqlens: Any = None,
-    partition: Any = None,
-    **options: Any,
+    **options: Unpack[CheckOptions],
 ) -> Verdict:
     """Compare outputs with naive attention in f64, and name the mistake if they are wrong.
 
@@ -107,15 +107,19 @@ def check(
 
     Throws RingscopeError for what the program refuses. A wrong output is no error: its Verdict is false.
     """
-    tensors = {"out": out, "lse": lse, "dq": dq, "dk": dk, "dv": dv, "q": q, "k": k, "v": v}
-    tensors.update(dout=dout)
-    if options.get("dtype") is None and options.get("reference") is None:
-        options["dtype"] = dtype_to_judge_by(out, dq, dk, dv)
+    flags: Dict[str, Any] = {"out": out, "q": q, "k": k, "v": v, **options}
+    _tell_dtype(flags)
     with Files() as files:
-        paths = {name: files.path(name, value) for name, value in tensors.items()}
-        paths["cu_seqlens"] = files.integers("cu_seqlens", cu_seqlens)
-        words = flags_of({**paths, "partition": files.partition(partition), **options})
-        return run_json("check", words, _verdict, accepted=(0, 1))
+        for name in TENSORS:
+            flags[name] = files.path(name, flags.get(name))
+        flags["cu_seqlens"] = files.integers("cu_seqlens", flags.get("cu_seqlens"))
+        flags["partition"] = files.partition(flags.get("partition"))
+        return run_json("check", flags_of(flags), _verdict, accepted=(0, 1))
+
+
+def _tell_dtype(flags: Dict[str, Any]) -> None:
+    if flags.get("dtype") is None and flags.get("reference") is None:
+        flags["dtype"] = dtype_to_judge_by(*(flags.get(name) for name in ("out", "dq", "dk", "dv")))
 
 
 def _verdict(answer: Any) -> Verdict:
@@ -137,7 +141,7 @@ def check_sharded(
     dout: Any = None,
     group: Any = None,
     folder: Optional[PathLike] = None,
-    **options: Any,
+    **options: Unpack[ShardsOptions],
 ) -> Verdict:
     """Check what the ranks of a process group hold, each its own rows. All ranks call it, and all
     get the Verdict of the whole sequence.
@@ -149,7 +153,7 @@ def check_sharded(
 
     Throws RingscopeError, on all ranks, for what the program refuses, and without a process group.
     """
-    import torch.distributed as dist
+    import torch.distributed as dist  # type: ignore[import-not-found, unused-ignore]
 
     if not dist.is_available() or not dist.is_initialized():
         raise RingscopeError(
@@ -157,20 +161,11 @@ def check_sharded(
         )
     rank, world_size = dist.get_rank(group), dist.get_world_size(group)
     first = 0 if group is None else dist.get_global_rank(group, 0)
-    given = {
-        "out": out,
-        "lse": lse,
-        "dq": dq,
-        "dk": dk,
-        "dv": dv,
-        "q": q,
-        "k": k,
-        "v": v,
-        "dout": dout,
-    }
+    given = dict(zip(TENSORS, (out, lse, dq, dk, dv, q, k, v, dout)))
     tensors = {name: value for name, value in given.items() if value is not None}
-    if options.get("dtype") is None and options.get("reference") is None:
-        options["dtype"] = dtype_to_judge_by(out, dq, dk, dv)
+    flags: Dict[str, Any] = {**given, **options}
+    _tell_dtype(flags)
+    flags = {name: value for name, value in flags.items() if name not in TENSORS}
 
     def share() -> Dict[str, np.ndarray]:
         arrays = {name: to_numpy(name, value) for name, value in tensors.items()}
@@ -184,7 +179,7 @@ def check_sharded(
     dist.gather_object(_result_of(share), shares, dst=first, group=group)
     answer: List[Any] = [None]
     if shares is not None:
-        answer[0] = _result_of(lambda: _check_shares(shares, list(tensors), folder, options))
+        answer[0] = _result_of(lambda: _check_shares(shares, list(tensors), folder, flags))
     dist.broadcast_object_list(answer, src=first, group=group)
     verdict, error = answer[0]
     if error is not None:
@@ -221,6 +216,6 @@ def _check_shares(
         place = files.folder if folder is None else Path(folder)
         for rank, (arrays, _) in enumerate(shares):
             _write(place, rank, arrays)
-        paths = {name: str(place / f"{name}.rank{{r}}.npy") for name in names}
-        required: Dict[str, Any] = {name: paths.pop(name, None) for name in ("out", "q", "k", "v")}
-        return check(**required, **paths, world_size=len(shares), **options)
+        given: Dict[str, Any] = dict.fromkeys(("out", "q", "k", "v"))
+        given.update((name, place / f"{name}.rank{{r}}.npy") for name in names)
+        return check(**given, **options, world_size=len(shares))

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, NamedTuple, Optional, Union
+from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Union, overload
 
 import numpy as np
 
 from .arrays import Files
 from .program import flags_of, run_json, to_dict
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from .options import PlanOptions, PositionsOptions, SimulateOptions, Size
 
 
 class Rows(NamedTuple):
@@ -25,15 +30,35 @@ class Rows(NamedTuple):
     rope_positions: Any
 
 
+@overload
 def positions(
-    seqlen: Union[int, str],
+    seqlen: Size,
+    world_size: int,
+    *,
+    rank: int,
+    device: Any = None,
+    **options: Unpack[PositionsOptions],
+) -> Rows: ...
+
+
+@overload
+def positions(
+    seqlen: Size,
+    world_size: int,
+    *,
+    rank: None = None,
+    device: Any = None,
+    **options: Unpack[PositionsOptions],
+) -> List[Rows]: ...
+
+
+def positions(
+    seqlen: Size,
     world_size: int,
     *,
     rank: Optional[int] = None,
-    partition: Any = None,
-    mask: Optional[str] = None,
-    convention: Optional[str] = None,
     device: Any = None,
+    **options: Unpack[PositionsOptions],
 ) -> Union[Rows, List[Rows]]:
     """Return the Rows of one rank, or of all ranks in their order.
 
@@ -46,17 +71,11 @@ def positions(
     Throws RingscopeError for what the program refuses.
     """
     with Files() as files:
-        options = {
-            "seqlen": seqlen,
-            "world_size": world_size,
-            "rank": rank,
-            "partition": files.partition(partition),
-            "mask": mask,
-            "convention": convention,
-        }
-        ranks = run_json("positions", flags_of(options), _rows_of_ranks)
+        flags: Dict[str, Any] = {"seqlen": seqlen, "world_size": world_size, "rank": rank}
+        flags.update(options, partition=files.partition(options.get("partition")))
+        ranks = run_json("positions", flags_of(flags), _rows_of_ranks)
     if device is not None:
-        import torch
+        import torch  # type: ignore[import-not-found, unused-ignore]
 
         ranks = [Rows(*(torch.from_numpy(x).to(device) for x in rows)) for rows in ranks]
     return ranks if rank is None else ranks[0]
@@ -72,7 +91,7 @@ def _rows_of_ranks(answer: Any) -> List[Rows]:
     return ranks
 
 
-def simulate(*, partition: Any = None, **options: Any) -> Dict[str, Any]:
+def simulate(**options: Unpack[SimulateOptions]) -> Dict[str, Any]:
     """Simulate a run event by event, and return `ringscope simulate --json` as a dict: `wall_s` and
     the other times in seconds, `efficiency`, `peak_bytes`, `ranks`; or of `sweep={"seqlen": [...]}`
     the list `sweep`.
@@ -82,11 +101,11 @@ def simulate(*, partition: Any = None, **options: Any) -> Dict[str, Any]:
     program refuses.
     """
     with Files() as files:
-        words = flags_of({"partition": files.partition(partition), **options})
+        words = flags_of({**options, "partition": files.partition(options.get("partition"))})
         return run_json("simulate", words, to_dict)
 
 
-def plan(*, partition: Any = None, **options: Any) -> Dict[str, Any]:
+def plan(**options: Unpack[PlanOptions]) -> Dict[str, Any]:
     """Plan a run by formula, and return `ringscope plan --json` as a dict: whether it is `feasible`
     and, if not, `why`; the `chosen` scheme with times in seconds and bytes; `memory` by part; the
     other `choices`.
@@ -96,5 +115,5 @@ def plan(*, partition: Any = None, **options: Any) -> Dict[str, Any]:
     error.
     """
     with Files() as files:
-        words = flags_of({"partition": files.partition(partition), **options})
+        words = flags_of({**options, "partition": files.partition(options.get("partition"))})
         return run_json("plan", words, to_dict)

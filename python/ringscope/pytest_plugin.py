@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Callable
 
-import pytest
+import pytest  # type: ignore[import-not-found, unused-ignore]
 
 from .checks import Verdict
 from .tables import page
@@ -13,7 +13,7 @@ from .testing import AttentionError
 from .testing import assert_attention as assert_without_page
 
 
-@pytest.fixture
+@pytest.fixture  # type: ignore[untyped-decorator, unused-ignore]
 def assert_attention(tmp_path: Path) -> Callable[..., Verdict]:
     """ringscope.testing.assert_attention, which writes what is wrong to a page beside tmp_path."""
 

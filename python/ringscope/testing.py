@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .checks import Verdict, check
 from .tables import text
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from .options import CheckOptions
 
 
 class AttentionError(AssertionError):
@@ -27,7 +32,9 @@ class AttentionError(AssertionError):
         self.verdict = verdict
 
 
-def assert_attention(out: Any, q: Any, k: Any, v: Any, **options: Any) -> Verdict:
+def assert_attention(
+    out: Any, q: Any, k: Any, v: Any, **options: Unpack[CheckOptions]
+) -> Verdict:
     """Return the Verdict of check(), which takes the same arguments, on right outputs.
 
     Throws AttentionError, an AssertionError that names the mistake, the first wrong rows and the

@@ -9,9 +9,14 @@ import sys
 import webbrowser
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Sequence, Union, overload
 
 from .program import PathLike, flags_of, path_of, run, run_json, to_dict
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from .options import ExplainOptions, ShowOptions
 
 # How attention() names what it wraps. Explaining and viewing know both by their ends, as of Triton.
 FORWARD, BACKWARD = "ringscope_attn_fwd", "ringscope_attn_bwd"
@@ -31,8 +36,8 @@ def record(folder: PathLike = "profile", **options: Any) -> Iterator[Any]:
     The value is the torch.profiler.profile; options go to it. Throws OSError if the file can't be
     written.
     """
-    import torch
-    import torch.distributed as dist
+    import torch  # type: ignore[import-not-found, unused-ignore]
+    import torch.distributed as dist  # type: ignore[import-not-found, unused-ignore]
 
     rank, world_size = 0, 1
     if dist.is_available() and dist.is_initialized():
@@ -64,13 +69,23 @@ def attention(backward: bool = False) -> Any:
     """Return a context, or decorator, that names the attention of one block in a recording. It is
     for code of your own, whose kernels have no known name.
     """
-    import torch
+    import torch  # type: ignore[import-not-found, unused-ignore]
 
     return torch.profiler.record_function(BACKWARD if backward else FORWARD)
 
 
+@overload
+def explain(trace: PathLike, **options: Unpack[ExplainOptions]) -> Dict[str, Any]: ...
+
+
+@overload
 def explain(
-    trace: Union[PathLike, Sequence[PathLike]], **options: Any
+    trace: Sequence[PathLike], **options: Unpack[ExplainOptions]
+) -> Union[Dict[str, Any], List[Dict[str, Any]]]: ...
+
+
+def explain(
+    trace: Union[PathLike, Sequence[PathLike]], **options: Unpack[ExplainOptions]
 ) -> Union[Dict[str, Any], List[Dict[str, Any]]]:
     """Return why a recorded run took as long as it did: `findings`, the most important first, each
     with `cause`, `rank` or `link`, `ms`, `share` of the time, `confidence` and `evidence`;
@@ -93,7 +108,7 @@ def show(
     trace: Union[PathLike, Sequence[PathLike]],
     path: Optional[PathLike] = None,
     browser: bool = False,
-    **options: Any,
+    **options: Unpack[ShowOptions],
 ) -> Any:
     """Write a page that holds recordings and the viewer, and show it.
 
@@ -106,7 +121,7 @@ def show(
     page = Path(path if path is not None else "".join(paths[:1]).rstrip("/") + ".html")
     run("view", [*paths, *flags_of({"html": page, **options})])
     if is_notebook():
-        from IPython.display import HTML
+        from IPython.display import HTML  # type: ignore[import-not-found, unused-ignore]
 
         source = html.escape(page.read_text(encoding="utf-8"))
         frame = f'<iframe srcdoc="{source}" width="100%" height="720" frameborder="0"></iframe>'
