@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Union, 
 
 import numpy as np
 
+from . import tables
 from .arrays import Files
 from .program import flags_of, run_json, to_dict
 
@@ -105,7 +106,31 @@ def simulate(**options: Unpack[SimulateOptions]) -> Dict[str, Any]:
         return run_json("simulate", words, to_dict)
 
 
-def plan(**options: Unpack[PlanOptions]) -> Dict[str, Any]:
+class Plan(Dict[str, Any]):
+    """What `ringscope plan --json` says, as a dict."""
+
+    def _repr_html_(self) -> str:
+        times = ("total_s", "compute_s", "exposed_s")
+        choices = [
+            [
+                one["scheme"],
+                one["partition"],
+                *(1000 * one[time] for time in times),
+                one["peak_bytes"] / 2**30,
+                one["why"],
+            ]
+            for one in self.get("choices", ())
+        ]
+        memory = [(one["part"], one["bytes"] / 2**30, one["formula"]) for one in self.get("memory", ())]
+        heads = ("scheme", "partition", "total ms", "compute ms", "exposed ms", "peak GiB", "why not")
+        return (
+            tables.paragraph(self.get("why") or "It fits.")
+            + tables.table(heads, choices)
+            + tables.table(("memory of a rank", "GiB", "formula"), memory)
+        )
+
+
+def plan(**options: Unpack[PlanOptions]) -> Plan:
     """Plan a run by formula, and return `ringscope plan --json` as a dict: whether it is `feasible`
     and, if not, `why`; the `chosen` scheme with times in seconds and bytes; `memory` by part; the
     other `choices`.
@@ -116,4 +141,4 @@ def plan(**options: Unpack[PlanOptions]) -> Dict[str, Any]:
     """
     with Files() as files:
         words = flags_of({**options, "partition": files.partition(options.get("partition"))})
-        return run_json("plan", words, to_dict)
+        return run_json("plan", words, lambda answer: Plan(to_dict(answer)))

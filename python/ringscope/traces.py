@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import base64
 import html
 import os
 import re
-import sys
+import warnings
 import webbrowser
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PosixPath
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Sequence, Union, overload
 
-from .program import PathLike, flags_of, path_of, run, run_json, to_dict
+from . import tables
+from .program import (
+    PathLike,
+    RingscopeError,
+    RingscopeWarning,
+    flags_of,
+    path_of,
+    run,
+    run_json,
+    to_dict,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -21,6 +32,9 @@ if TYPE_CHECKING:
 # How attention() names what it wraps. Explaining and viewing know both by their ends, as of Triton.
 FORWARD, BACKWARD = "ringscope_attn_fwd", "ringscope_attn_bwd"
 SUFFIX = ".pt.trace.json"
+
+IMAGES = {".png": "png", ".svg": "svg+xml"}
+NO_VIEWER = "the viewer for browsers is not built"  # how the program says it
 
 
 @contextmanager
@@ -74,19 +88,35 @@ def attention(backward: bool = False) -> Any:
     return torch.profiler.record_function(BACKWARD if backward else FORWARD)
 
 
+class Explanation(Dict[str, Any]):
+    """What `ringscope explain --json` says of a recording, as a dict."""
+
+    def _repr_html_(self) -> str:
+        rows = [
+            [one["cause"], one.get("rank", one.get("link")), one["ms"], one["share"], one["evidence"]]
+            for one in self.get("findings", ())
+        ]
+        found = "" if rows else "; nothing costs 1 % of it"
+        return (
+            (tables.paragraph(f"{self['wall_ms']:.3g} ms{found}") if "wall_ms" in self else "")
+            + tables.table(("cause", "rank or link", "ms", "share", "evidence"), rows)
+            + "".join(map(tables.paragraph, self.get("notes", ())))
+        )
+
+
 @overload
-def explain(trace: PathLike, **options: Unpack[ExplainOptions]) -> Dict[str, Any]: ...
+def explain(trace: PathLike, **options: Unpack[ExplainOptions]) -> Explanation: ...
 
 
 @overload
 def explain(
     trace: Sequence[PathLike], **options: Unpack[ExplainOptions]
-) -> Union[Dict[str, Any], List[Dict[str, Any]]]: ...
+) -> Union[Explanation, List[Explanation]]: ...
 
 
 def explain(
     trace: Union[PathLike, Sequence[PathLike]], **options: Unpack[ExplainOptions]
-) -> Union[Dict[str, Any], List[Dict[str, Any]]]:
+) -> Union[Explanation, List[Explanation]]:
     """Return why a recorded run took as long as it did: `findings`, the most important first, each
     with `cause`, `rank` or `link`, `ms`, `share` of the time, `confidence` and `evidence`;
     `wall_ms`; `notes`.
@@ -100,8 +130,10 @@ def explain(
     return run_json("explain", words, _explanations, accepted=(0, 1))
 
 
-def _explanations(answer: Any) -> Union[Dict[str, Any], List[Dict[str, Any]]]:
-    return [to_dict(one) for one in answer] if isinstance(answer, list) else to_dict(answer)
+def _explanations(answer: Any) -> Union[Explanation, List[Explanation]]:
+    if isinstance(answer, list):
+        return [Explanation(to_dict(one)) for one in answer]
+    return Explanation(to_dict(answer))
 
 
 def show(
@@ -109,33 +141,46 @@ def show(
     path: Optional[PathLike] = None,
     browser: bool = False,
     **options: Unpack[ShowOptions],
-) -> Any:
-    """Write a page that holds recordings and the viewer, and show it.
+) -> Page:
+    """Write a page that holds recordings and the viewer, and return its path, which a notebook
+    shows as the page itself.
 
-    `path`: of the page (`TRACE.html`). In a notebook the value is the page in a frame, for IPython
-    to show; elsewhere it is the Path of the page, which `browser` opens. Options are the flags of
-    `ringscope view`: `step=2`, `select="rank:3,wait"`, ... Throws RingscopeError if a recording
-    can't be read, or the program was built without the viewer for browsers.
+    `path`: of the page (`TRACE.html`); one that ends in .png or .svg asks for a picture instead. A
+    program that was built without the viewer for browsers writes a picture, too, `TRACE.png`, and
+    a RingscopeWarning says so. `browser` opens either. Options are the flags of `ringscope view`:
+    `step=2`, `select="rank:3,wait"`, ... Throws RingscopeError if a recording can't be read.
     """
     paths = _paths(trace)
-    page = Path(path if path is not None else "".join(paths[:1]).rstrip("/") + ".html")
-    run("view", [*paths, *flags_of({"html": page, **options})])
-    if is_notebook():
-        from IPython.display import HTML  # type: ignore[import-not-found, unused-ignore]
-
-        source = html.escape(page.read_text(encoding="utf-8"))
-        frame = f'<iframe srcdoc="{source}" width="100%" height="720" frameborder="0"></iframe>'
-        return HTML(f"<div>{frame}</div>")
+    page = Page(path if path is not None else "".join(paths[:1]).rstrip("/") + ".html")
+    flags = flags_of(options)
+    if page.suffix in IMAGES:
+        run("view", [*paths, *flags_of({"screenshot": page}), *flags])
+    else:
+        try:
+            run("view", [*paths, *flags_of({"html": page}), *flags])
+        except RingscopeError as error:
+            if NO_VIEWER not in error.line:
+                raise
+            page = Page(page.with_suffix(".png"))
+            run("view", [*paths, *flags_of({"screenshot": page}), *flags])
+            warnings.warn(f"{NO_VIEWER}; {page} is a picture", RingscopeWarning, 2)
     if browser:
         webbrowser.open(page.resolve().as_uri())
     return page
 
 
-def is_notebook() -> bool:
-    """Return whether a kernel of IPython runs this, which shows HTML."""
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython is not None else None
-    return getattr(shell, "kernel", None) is not None
+class Page(PosixPath):
+    """The path of a page or picture, which notebooks show."""
+
+    def _repr_html_(self) -> Optional[str]:
+        if not self.is_file():
+            return None
+        if self.suffix in IMAGES:
+            data = base64.b64encode(self.read_bytes()).decode()
+            return f'<img src="data:image/{IMAGES[self.suffix]};base64,{data}">'
+        source = html.escape(self.read_text(encoding="utf-8"))
+        frame = f'<iframe srcdoc="{source}" width="100%" height="720" frameborder="0"></iframe>'
+        return f"<div>{frame}</div>"
 
 
 def _paths(trace: Union[PathLike, Sequence[PathLike]]) -> List[str]:

@@ -145,10 +145,8 @@ def test_a_ring_of_ones_own_is_recorded_explained_checked_and_shown(tmp_path, mi
     assert profiles == [f"rank{r}.pt.trace.json" for r in range(4)]
     assert said["note"][0].startswith("A ring of 4 ranks: 3 layers, forward, 1 attention kernel")
     assert said["note"][1].startswith("Blocks go from rank r to rank r + 1")
-    if "page" in said:
-        assert (tmp_path / said["page"][0]).stat().st_size > 1_000_000
-    else:
-        assert "the viewer for browsers is not built" in said["no page"][0]
+    page = tmp_path / said["page"][0]
+    assert page.stat().st_size > (1_000_000 if page.suffix == ".html" else 10_000)
 
 
 def test_pytorchs_context_parallel_is_right(tmp_path):

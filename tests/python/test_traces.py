@@ -1,8 +1,9 @@
 """Recordings are explained and shown."""
 
+import base64
 import json
-import sys
-import types
+import os
+import warnings
 
 import pytest
 import ringscope
@@ -71,24 +72,65 @@ def test_the_page_is_a_path_outside_of_notebooks(tmp_path, page_writer):
     assert ringscope.show(str(tmp_path / "ring.json"), path=other) == other
 
 
-def test_the_page_is_in_a_frame_in_a_notebook(tmp_path, page_writer, monkeypatch):
-    ipython, display = types.ModuleType("IPython"), types.ModuleType("IPython.display")
-    ipython.get_ipython = lambda: types.SimpleNamespace(kernel=object())
-    display.HTML = lambda text: ("HTML", text)
-    monkeypatch.setitem(sys.modules, "IPython", ipython)
-    monkeypatch.setitem(sys.modules, "IPython.display", display)
-    kind, text = ringscope.show(tmp_path / "ring.json")
-    assert kind == "HTML"
-    assert 'srcdoc="&lt;p title=&quot;x&quot;&gt;view ' in text
+def test_the_page_is_in_a_frame_in_a_notebook(tmp_path, page_writer):
+    page = ringscope.show(tmp_path / "ring.json")
+    assert 'srcdoc="&lt;p title=&quot;x&quot;&gt;view ' in page._repr_html_()
+    page.unlink()
+    assert page._repr_html_() is None
 
 
-def test_a_page_of_a_recording_or_why_there_is_none(traces, tmp_path):
-    try:
-        page = ringscope.show(traces[1])
-    except ringscope.RingscopeError as error:
-        assert "the viewer for browsers is not built" in str(error)
-        return
-    assert '"traceEvents"' in page.read_text() or "late.json" in page.read_text()
+def test_a_page_or_a_picture_of_a_recording(traces):
+    with warnings.catch_warnings(record=True) as remarks:
+        page = ringscope.show(traces[1], axis="steps")
+    if page.suffix == ".html":
+        assert '"traceEvents"' in page.read_text() or "late.json" in page.read_text()
+    else:
+        assert page == traces[1].with_suffix(".json.png")
+        assert page.read_bytes().startswith(b"\x89PNG")
+        assert "the viewer for browsers is not built" in str(remarks[0].message)
+
+
+@pytest.fixture
+def picture_writer(tmp_path, monkeypatch):
+    """A program without the viewer for browsers, whose picture holds its command line."""
+    program = tmp_path / "writer"
+    program.write_text(
+        '#!/bin/sh\nif [ "$3" = --html ]; then\n'
+        "  echo 'ringscope: --html: the viewer for browsers is not built; accepted: x' >&2; exit 2\n"
+        'fi\n[ "$3" = --screenshot ] && printf %s "$*" > "$4"\n'
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("RINGSCOPE", str(program))
+
+
+def test_without_the_viewer_for_browsers_it_is_a_picture(tmp_path, picture_writer):
+    trace = tmp_path / "ring.json"
+    with pytest.warns(ringscope.RingscopeWarning, match="is not built; .*ring.json.png is a picture"):
+        picture = ringscope.show(trace, step=2)
+    assert picture == tmp_path / "ring.json.png"
+    assert picture.read_text() == f"view {trace} --screenshot {picture} --step 2"
+    data = picture._repr_html_().split("base64,")[1].split('"')[0]
+    assert base64.b64decode(data) == picture.read_bytes()
+
+
+def test_a_path_of_a_picture_asks_for_one(traces, tmp_path):
+    picture = ringscope.show(traces[0], path=tmp_path / "ring.svg")
+    assert picture == tmp_path / "ring.svg" and os.fspath(picture) == str(picture)
+    assert "<svg" in picture.read_text() and picture._repr_html_().startswith('<img src="data:')
+
+
+def test_another_reason_for_no_page_is_an_error(tmp_path):
+    with pytest.raises(ringscope.RingscopeError):
+        ringscope.show(tmp_path / "none.json")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_explanation_is_a_table_in_a_notebook(traces):
+    late = ringscope.explain(traces[1])
+    assert f"<td>{late['findings'][0]['evidence']}</td>" in late._repr_html_()
+    even = ringscope.explain(traces[0])._repr_html_()
+    assert "nothing costs 1 %" in even and "<table>" not in even
+    assert f"{ringscope.explain(traces[0])['wall_ms']:.3g} ms" in even
 
 
 def test_no_recording_is_an_error(tmp_path):
