@@ -1,5 +1,5 @@
-"""Ringscope from Python: is my context parallelism right, where does its time go, what would it
-cost?
+"""Ringscope from Python: is my context parallelism right, what is right, where does its time go,
+what would it cost?
 
 Everything is computed by the program `ringscope`, which these functions find and run; its flags are
 their keyword arguments, so `world_size=8` is `--world-size 8`. NumPy suffices. PyTorch is needed
@@ -10,6 +10,7 @@ from . import testing
 from .checks import Verdict, check, check_sharded
 from .plans import Rows, plan, positions, simulate
 from .program import RingscopeError, RingscopeWarning, program
+from .runs import Run, run
 from .traces import attention, explain, record, show
 
 __version__ = "0.1.0"
@@ -17,6 +18,7 @@ __all__ = [
     "RingscopeError",
     "RingscopeWarning",
     "Rows",
+    "Run",
     "Verdict",
     "attention",
     "check",
@@ -26,6 +28,7 @@ __all__ = [
     "positions",
     "program",
     "record",
+    "run",
     "show",
     "simulate",
     "testing",

@@ -55,13 +55,13 @@ def to_integers(name: str, value: Any) -> np.ndarray:
     return array.astype(np.int64)
 
 
-def dtype_to_judge_by(*outputs: Any) -> Optional[str]:
-    """Return the program's name for the dtype of the first output that is given.
+def stored_dtype(*arrays: Any) -> Optional[str]:
+    """Return the program's name for the dtype of the first array that is given.
 
-    None for what may have been converted, so that its values have to tell: a path, a list, or f32
-    and f64 of NumPy, which has no bf16.
+    None for what may have been converted from another one: a path, a list, or f32 and f64 of NumPy,
+    which has no bf16.
     """
-    first = next((one for one in outputs if one is not None), None)
+    first = next((one for one in arrays if one is not None), None)
     dtype = DTYPES.get(_dtype_of(first))
     return dtype if dtype != "f32" or _is_tensor(first) else None
 

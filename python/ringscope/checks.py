@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple
 import numpy as np
 
 from . import tables
-from .arrays import Files, dtype_to_judge_by, to_numpy
+from .arrays import Files, stored_dtype, to_numpy
 from .program import PathLike, RingscopeError, flags_of, run_json, to_dict
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def check(
 
 def _tell_dtype(flags: Dict[str, Any]) -> None:
     if flags.get("dtype") is None and flags.get("reference") is None:
-        flags["dtype"] = dtype_to_judge_by(*(flags.get(name) for name in ("out", "dq", "dk", "dv")))
+        flags["dtype"] = stored_dtype(*(flags.get(name) for name in ("out", "dq", "dk", "dv")))
 
 
 def _verdict(answer: Any) -> Verdict:
