@@ -121,8 +121,18 @@ class Plan(Dict[str, Any]):
             ]
             for one in self.get("choices", ())
         ]
-        memory = [(one["part"], one["bytes"] / 2**30, one["formula"]) for one in self.get("memory", ())]
-        heads = ("scheme", "partition", "total ms", "compute ms", "exposed ms", "peak GiB", "why not")
+        memory = [
+            (one["part"], one["bytes"] / 2**30, one["formula"]) for one in self.get("memory", ())
+        ]
+        heads = (
+            "scheme",
+            "partition",
+            "total ms",
+            "compute ms",
+            "exposed ms",
+            "peak GiB",
+            "why not",
+        )
         return (
             tables.paragraph(self.get("why") or "It fits.")
             + tables.table(heads, choices)

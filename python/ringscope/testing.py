@@ -32,9 +32,7 @@ class AttentionError(AssertionError):
         self.verdict = verdict
 
 
-def assert_attention(
-    out: Any, q: Any, k: Any, v: Any, **options: Unpack[CheckOptions]
-) -> Verdict:
+def assert_attention(out: Any, q: Any, k: Any, v: Any, **options: Unpack[CheckOptions]) -> Verdict:
     """Return the Verdict of check(), which takes the same arguments, on right outputs.
 
     Throws AttentionError, an AssertionError that names the mistake, the first wrong rows and the

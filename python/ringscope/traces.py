@@ -93,7 +93,13 @@ class Explanation(Dict[str, Any]):
 
     def _repr_html_(self) -> str:
         rows = [
-            [one["cause"], one.get("rank", one.get("link")), one["ms"], one["share"], one["evidence"]]
+            [
+                one["cause"],
+                one.get("rank", one.get("link")),
+                one["ms"],
+                one["share"],
+                one["evidence"],
+            ]
             for one in self.get("findings", ())
         ]
         found = "" if rows else "; nothing costs 1 % of it"

@@ -64,7 +64,9 @@ def test_a_tensors_dtype_says_which_rounding_is_right():
     # Zeros fit in bf16, which is tried first.
     zeros = np.zeros((1, 2, 8, 16), dtype=np.float16)
     assert ringscope.check(*[zeros] * 4)["dtype"] == "f16"
-    assert ringscope.check(None, *[zeros] * 3, dq=Tensor(zeros.astype(np.float32)))["dtype"] == "f32"
+    assert (
+        ringscope.check(None, *[zeros] * 3, dq=Tensor(zeros.astype(np.float32)))["dtype"] == "f32"
+    )
 
 
 @pytest.mark.parametrize("layout, axes", [("bshd", (0, 2, 1, 3)), ("sbhd", (2, 0, 1, 3))])

@@ -140,8 +140,16 @@ def test_the_programs_own_words_arrive(options, named):
     [
         (lambda: ringscope.check(*[np.zeros((1, 1, 2, 2))] * 4), "{}", "check .* KeyError: 'ver"),
         (lambda: ringscope.check(*[np.zeros((1, 1, 2, 2))] * 4), "[5]", "check .* TypeError"),
-        (lambda: ringscope.positions(4, 2), '{"ranks": [{}]}', "positions .* KeyError: 'positions'"),
-        (lambda: ringscope.positions(4, 2, rank=0), '{"ranks": []}', "positions .* ValueError: no ranks"),
+        (
+            lambda: ringscope.positions(4, 2),
+            '{"ranks": [{}]}',
+            "positions .* KeyError: 'positions'",
+        ),
+        (
+            lambda: ringscope.positions(4, 2, rank=0),
+            '{"ranks": []}',
+            "positions .* ValueError: no ranks",
+        ),
         (lambda: ringscope.simulate(), "null", "simulate .* TypeError"),
         (lambda: ringscope.explain("a.json"), '"x"', "explain .* TypeError"),
     ],

@@ -38,11 +38,17 @@ def test_wrong_outputs_raise_with_mistake_row_and_error():
     lines = str(error.value).splitlines()
     assert "; wrong-mask, 100 % sure: " in lines[0]
     for name, mine, expected, line in zip(("out", "lse"), (out, lse), right, lines[1:]):
-        found = re.match(rf"{name}: first wrong row (\d+); largest error (.*), accepted (.*); rms", line)
+        found = re.match(
+            rf"{name}: first wrong row (\d+); largest error (.*), accepted (.*); rms", line
+        )
         assert found[1] == "0"
         assert float(found[2]) == pytest.approx(np.abs(mine - expected).max(), rel=0.005)
         assert 0 < float(found[3]) < 1e-4
-    assert len(lines) == 3 and "non-finite" not in lines[1] and error.value.verdict.mistake == "wrong-mask"
+    assert (
+        len(lines) == 3
+        and "non-finite" not in lines[1]
+        and error.value.verdict.mistake == "wrong-mask"
+    )
 
 
 def test_only_wrong_tensors_are_listed():

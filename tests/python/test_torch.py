@@ -82,9 +82,13 @@ def test_a_tensor_without_values_to_read_is_named(tmp_path):
     for said, tensor in odd.items():
         with pytest.raises(ringscope.RingscopeError) as error:
             ringscope.check(x, x, x, tensor)
-        assert str(error.value).startswith(f"v: {said} given; accepted: ") and error.value.status == 2
+        assert (
+            str(error.value).startswith(f"v: {said} given; accepted: ") and error.value.status == 2
+        )
     assert ringscope.check(x * 0, x, x, (x * 0).as_subclass(Named)).ok
-    with pytest.raises(ringscope.RingscopeError, match="^partition: 'Tensor' .bfloat16, cpu. given"):
+    with pytest.raises(
+        ringscope.RingscopeError, match="^partition: 'Tensor' .bfloat16, cpu. given"
+    ):
         ringscope.check(x, x, x, x, partition=torch.zeros(64, dtype=torch.bfloat16))
 
 
@@ -96,7 +100,9 @@ def test_a_dtensor_is_named(tmp_path):
         x = torch.zeros(1, 2, 64, 16)
         shared = tensors.distribute_tensor(x, mesh, [tensors.Shard(2)])
         for check in (ringscope.check, ringscope.check_sharded):
-            with pytest.raises(ringscope.RingscopeError, match="q: 'DTensor' .*; accepted: .*to_local"):
+            with pytest.raises(
+                ringscope.RingscopeError, match="q: 'DTensor' .*; accepted: .*to_local"
+            ):
                 check(x, shared, x, x)
         assert ringscope.check(x, shared.full_tensor(), shared.to_local(), x).ok
     finally:

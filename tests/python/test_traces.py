@@ -105,7 +105,9 @@ def picture_writer(tmp_path, monkeypatch):
 
 def test_without_the_viewer_for_browsers_it_is_a_picture(tmp_path, picture_writer):
     trace = tmp_path / "ring.json"
-    with pytest.warns(ringscope.RingscopeWarning, match="is not built; .*ring.json.png is a picture"):
+    with pytest.warns(
+        ringscope.RingscopeWarning, match="is not built; .*ring.json.png is a picture"
+    ):
         picture = ringscope.show(trace, step=2)
     assert picture == tmp_path / "ring.json.png"
     assert picture.read_text() == f"view {trace} --screenshot {picture} --step 2"
