@@ -18,6 +18,7 @@ def assert_attention(tmp_path: Path) -> Callable[..., Verdict]:
     """ringscope.testing.assert_attention, which writes what is wrong to a page beside tmp_path."""
 
     def assert_with_page(*arguments: Any, **options: Any) -> Verdict:
+        __tracebackhide__ = True
         try:
             return assert_without_page(*arguments, **options)
         except AttentionError as error:

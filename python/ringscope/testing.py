@@ -38,6 +38,7 @@ def assert_attention(out: Any, q: Any, k: Any, v: Any, **options: Unpack[CheckOp
     Throws AttentionError, an AssertionError that names the mistake, the first wrong rows and the
     largest errors beside what is accepted, for wrong ones; and RingscopeError as check() does.
     """
+    __tracebackhide__ = True  # pytest shows the line of the test instead
     verdict = check(out, q, k, v, **options)
     if not verdict:
         raise AttentionError(verdict)
