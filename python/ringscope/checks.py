@@ -72,13 +72,12 @@ class Verdict(Dict[str, Any]):
 
     def _repr_html_(self) -> str:
         keys = ("max_abs", "tolerance", "rms", "rms_tolerance", "wrong_rows", "first_wrong_row")
-        heads = ("tensor", *(key.replace("_", " ") for key in keys))
-        rows = [[name, *map(one.get, keys)] for name, one in self["tensors"].items()]
+        tensors = [{"tensor": name, **one} for name, one in self["tensors"].items()]
         of_mistakes = ("mistake", "rank", "confidence", "how", "verify")
         return (
             tables.paragraph(self)
-            + tables.table(heads, rows)
-            + tables.table(of_mistakes, ([*map(one.get, of_mistakes)] for one in self["suspects"]))
+            + tables.table(("tensor", *keys), tensors)
+            + tables.table(of_mistakes, self["suspects"])
         )
 
 

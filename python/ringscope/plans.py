@@ -111,32 +111,11 @@ class Plan(Dict[str, Any]):
 
     def _repr_html_(self) -> str:
         times = ("total_s", "compute_s", "exposed_s")
-        choices = [
-            [
-                one["scheme"],
-                one["partition"],
-                *(1000 * one[time] for time in times),
-                one["peak_bytes"] / 2**30,
-                one["why"],
-            ]
-            for one in self.get("choices", ())
-        ]
-        memory = [
-            (one["part"], one["bytes"] / 2**30, one["formula"]) for one in self.get("memory", ())
-        ]
-        heads = (
-            "scheme",
-            "partition",
-            "total ms",
-            "compute ms",
-            "exposed ms",
-            "peak GiB",
-            "why not",
-        )
+        choices = ("scheme", "partition", *times, "peak_bytes", "why")
         return (
             tables.paragraph(self.get("why") or "It fits.")
-            + tables.table(heads, choices)
-            + tables.table(("memory of a rank", "GiB", "formula"), memory)
+            + tables.table(choices, self.get("choices", ()))
+            + tables.table(("part", "bytes", "formula"), self.get("memory", ()))
         )
 
 

@@ -31,9 +31,7 @@ class Run(Dict[str, Any]):
 
     def _repr_html_(self) -> str:
         keys = ("rank", "rows", "pairs", "compute_s", "wait_s", "bytes_sent", "hops", "peak_bytes")
-        heads = [key.replace("_", " ") for key in keys]
-        ranks = [[*map(one.get, keys)] for one in self.get("ranks", ())]
-        return tables.table(heads, ranks)
+        return tables.table(keys, self.get("ranks", ()))
 
 
 def run(

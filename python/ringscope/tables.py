@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from typing import Any, Iterable, Sequence
+from typing import Any, Iterable, Mapping, Sequence
 
 PAGE = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>{title}</title>
@@ -24,14 +24,14 @@ def paragraph(value: Any) -> str:
     return f"<p>{html.escape(text(value))}</p>\n"
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Return a table, or nothing if there are no rows."""
-    lines = [
-        "<tr>" + "".join(f"<td>{html.escape(text(cell))}</td>" for cell in row) + "</tr>\n"
-        for row in rows
+def table(keys: Sequence[str], objects: Iterable[Mapping[str, Any]]) -> str:
+    """Return a table with a row for each object, or nothing if there are none."""
+    heads = "".join(f"<th>{html.escape(key.replace('_', ' '))}</th>" for key in keys)
+    rows = [
+        "<tr>" + "".join(f"<td>{html.escape(text(one.get(key)))}</td>" for key in keys) + "</tr>\n"
+        for one in objects
     ]
-    heads = "".join(f"<th>{html.escape(one)}</th>" for one in head)
-    return f"<table>\n<tr>{heads}</tr>\n{''.join(lines)}</table>\n" if lines else ""
+    return f"<table>\n<tr>{heads}</tr>\n{''.join(rows)}</table>\n" if rows else ""
 
 
 def page(title: str, body: str) -> str:

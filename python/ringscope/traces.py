@@ -92,20 +92,12 @@ class Explanation(Dict[str, Any]):
     """What `ringscope explain --json` says of a recording, as a dict."""
 
     def _repr_html_(self) -> str:
-        rows = [
-            [
-                one["cause"],
-                one.get("rank", one.get("link")),
-                one["ms"],
-                one["share"],
-                one["evidence"],
-            ]
-            for one in self.get("findings", ())
-        ]
-        found = "" if rows else "; nothing costs 1 % of it"
+        findings = self.get("findings", ())
+        keys = ("cause", "rank", "link", "ms", "share", "evidence")
+        found = "" if findings else "; nothing costs 1 % of it"
         return (
             (tables.paragraph(f"{self['wall_ms']:.3g} ms{found}") if "wall_ms" in self else "")
-            + tables.table(("cause", "rank or link", "ms", "share", "evidence"), rows)
+            + tables.table(keys, findings)
             + "".join(map(tables.paragraph, self.get("notes", ())))
         )
 
