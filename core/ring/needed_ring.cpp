@@ -7,7 +7,7 @@
 // for all parts that end at the same step. So as many rows of gradients move as of blocks: a row
 // that makes h hops costs 2 G d h e bytes forward and 2 G d h (e + 4) backward. (In a ring that sends
 // everything, each row makes N - 1 hops, and its gradient N.)
-#include "core/ring/schemes.h"
+#include "core/ring/scheme_table.h"
 
 namespace ringscope {
 
@@ -149,5 +149,14 @@ KvGradient needed_backward(Communicator& comm, BlockBackend& backend, const Ring
   backend.finish_backward(last, q, state, nullptr);
   return {own, q.rows};
 }
+
+// Both ways of the ring: blocks as they are (ring.h), and what is needed of them.
+const Scheme kRing{.name = "ring",
+                   .course = Course::steps,
+                   .links = Links::to_next,
+                   .parting = Parting::where_asked,
+                   .loop = [](const RingProblem& problem) {
+                     return problem.parted ? Loop{needed_forward, needed_backward} : flat_ring();
+                   }};
 
 }  // namespace ringscope

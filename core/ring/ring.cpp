@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "core/ring/scheme_table.h"
+#include "core/ring/schemes.h"
 
 namespace ringscope {
 
@@ -106,13 +106,5 @@ KvGradient ring_backward(Communicator& comm, BlockBackend& backend, const RingPr
                           gradient_arrived);
   return {ring.world_size > 1 ? mine.incoming_gradient() : mine.gradient_at_step(0), q.rows};
 }
-
-const Scheme kRing{.name = "ring",
-                   .course = Course::steps,
-                   .links = Links::to_next,
-                   .parting = Parting::where_asked,
-                   .loop = [](const RingProblem& problem) {
-                     return problem.parted ? Loop{needed_forward, needed_backward} : flat_ring();
-                   }};
 
 }  // namespace ringscope
