@@ -19,13 +19,14 @@ namespace {
 
 using TaskKind = Task::Kind;
 
-// What a task or a meeting waits for.
+// What a task or a meeting waits for: a task, or a meeting, by its number. There are millions of them.
 struct Wait {
-  enum class For : std::uint8_t { task, meeting };
-
-  std::int32_t number;
-  For what = For::task;
+  std::uint32_t number : 31;
+  std::uint32_t is_meeting : 1;
 };
+
+Wait for_task(std::int32_t number) { return {static_cast<std::uint32_t>(number), 0}; }
+Wait for_meeting(std::int32_t number) { return {static_cast<std::uint32_t>(number), 1}; }
 
 // What one rank after the other writes down.
 struct Written {
@@ -110,9 +111,9 @@ class RankWriter {
     task.number = event_;
     if (options_.in_step) {
       meet(event_, before, after);
-      written_.meeting(Written::after(event_)).push_back({next()});
+      written_.meeting(Written::after(event_)).push_back(for_task(next()));
       before = event_;
-      wait_for({Written::before(event_), Wait::For::meeting});
+      wait_for(for_meeting(Written::before(event_)));
     } else {
       for (const std::int32_t earlier : after) wait_for_task(earlier);
       if (options_.hosts_compute) wait_for_task(last_computed_);
@@ -138,7 +139,7 @@ class RankWriter {
   // Let the next computation wait for all ranks' last ones and for `hops`.
   void wait_for_all(std::span<const std::int32_t> hops = {}) {
     meet(event_, -1, hops);
-    wait_for({Written::before(event_), Wait::For::meeting});
+    wait_for(for_meeting(Written::before(event_)));
     ++event_;
   }
 
@@ -164,7 +165,7 @@ class RankWriter {
   std::int32_t next() const { return static_cast<std::int32_t>(written_.graph.tasks.size()); }
   void wait_for(Wait wait) { written_.own.push_back(wait); }
   void wait_for_task(std::int32_t task) {
-    if (task >= 0) wait_for({task});
+    if (task >= 0) wait_for(for_task(task));
   }
   // Return the event of a hop, or -1.
   std::int32_t event_of_hop(std::int32_t task) const {
@@ -176,10 +177,10 @@ class RankWriter {
   void meet(std::int32_t event, std::int32_t hops, std::span<const std::int32_t> after) {
     written_.meeting(Written::after(event));
     std::vector<Wait>& meeting = written_.meeting(Written::before(event));
-    if (last_computed_ >= 0) meeting.push_back({last_computed_});
+    if (last_computed_ >= 0) meeting.push_back(for_task(last_computed_));
     if (rank_ + 1 < job_.world_size) return;
     const auto wait_for_hops = [&](std::int32_t of_event) {
-      if (of_event >= 0) meeting.push_back({Written::after(of_event), Wait::For::meeting});
+      if (of_event >= 0) meeting.push_back(for_meeting(Written::after(of_event)));
     };
     wait_for_hops(hops);
     for (const std::int32_t earlier : after) wait_for_hops(event_of_hop(earlier));
@@ -230,8 +231,9 @@ void join(Written& written) {
   if (std::adjacent_find(next_hop.begin(), next_hop.end(), std::not_equal_to()) != next_hop.end())
     throw RunError("the ranks of the loop wait for each other");
   const auto add_side = [&](std::int32_t task) {
-    for (const auto& [earlier, what] : written.own_of(task)) {
-      if (what == Wait::For::meeting) {
+    for (const Wait wait : written.own_of(task)) {
+      const auto earlier = static_cast<std::int32_t>(wait.number);
+      if (wait.is_meeting) {
         graph.edges.push_back(first_meeting + earlier);
         continue;
       }
@@ -256,8 +258,9 @@ void join(Written& written) {
   }
   for (const std::vector<Wait>& meeting : written.meetings) {
     Pass pass = Pass::forward;
-    for (const auto& [earlier, what] : meeting) {
-      graph.edges.push_back(what == Wait::For::task ? earlier : first_meeting + earlier);
+    for (const Wait wait : meeting) {
+      const auto earlier = static_cast<std::int32_t>(wait.number);
+      graph.edges.push_back(wait.is_meeting ? first_meeting + earlier : earlier);
       pass = std::max(pass, graph.tasks[graph.edges.back()].pass);
     }
     graph.tasks.push_back({.kind = TaskKind::meeting, .pass = pass, .rank = -1});
