@@ -66,12 +66,6 @@ RINGSCOPE_CASE(fold_buffers, "causal", PartitionKind::fold, kBuffers);
 RINGSCOPE_CASE(striped_documents, kDocuments, PartitionKind::striped, kBuffers);
 RINGSCOPE_CASE(zigzag_allgather, "causal", PartitionKind::zigzag, kGather);
 
-BENCHMARK_CAPTURE(simulated, large, "causal", PartitionKind::zigzag, kBuffers)
-    ->Arg(4096)
-    ->Arg(10000)
-    ->Unit(benchmark::kMillisecond)
-    ->Iterations(1);
-
 }  // namespace
 }  // namespace ringscope
 
