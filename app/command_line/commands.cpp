@@ -174,7 +174,8 @@ constexpr CommandEntry kCommands[] = {
     {"generate", "text from a checkpoint of train", "app/train/train.md", declare_generate},
     {"simulate", "a run on a machine that is not here, event by event", "app/simulate/simulate.md",
      declare_simulate},
-    {"site", "what the site shows: its pages are made by ./ringscope site DIR", "README.md", declare_site},
+    {"site", "what the site shows: its pages are made by ./ringscope site DIR", "README.md",
+     declare_site},
     {"help", "this text; or what --help texts become: man, markdown, bash, zsh", "README.md",
      declare_help}};
 
