@@ -175,15 +175,20 @@ Checked read_all(const CheckOptions& options) {
 // Put the rows of a sample at their places, as those of the given tensors lie.
 void spread_out(const AttentionShape& shape, const std::vector<Index>& sample,
                 NaiveResult<double>& oracle) {
-  for (const Tensor tensor : {Tensor::out, Tensor::lse, Tensor::dq}) {
-    std::vector<double>& values = values_of(oracle, tensor);
-    if (values.empty()) continue;
-    const Index width = width_of(shape, tensor), count = std::ssize(sample);
+  const auto spread = [&](Tensor tensor, Index width, std::vector<double>& values) {
+    const Index count = std::ssize(sample);
     std::vector<double> whole(heads_of(shape, tensor) * shape.seqlen * width);
     for (Index row = 0; row < heads_of(shape, tensor) * count; ++row)
       std::copy_n(values.begin() + row * width, width,
                   whole.begin() + (row / count * shape.seqlen + sample[row % count]) * width);
     values = std::move(whole);
+  };
+  for (const Tensor tensor : {Tensor::out, Tensor::lse, Tensor::dq}) {
+    if (values_of(oracle, tensor).empty()) continue;
+    spread(tensor, width_of(shape, tensor), values_of(oracle, tensor));
+    RowBound& bound = values_of(oracle.bounds, tensor);
+    spread(tensor, 1, bound.f32);
+    spread(tensor, 1, bound.terms);
   }
 }
 
@@ -223,17 +228,19 @@ std::optional<T> if_any(T number) {
 Fields check_fields(const TensorCheck& t) {
   return {{"", t.name(), "tensor", -8},
           {"pass", t.passes()},
-          {"max_abs", t.max_abs, "largest error", 15, digits_text},
-          {"tolerance", t.tolerance, "tolerance", 13, digits_text},
+          {"max_abs", t.max_abs},
+          {"", t.worst.error, "error", 13, digits_text},
+          {"tolerance", t.worst.tolerance, "tolerance", 13, digits_text},
+          {"", t.worst.place(), "in row", 22},
+          {"worst_row", worst_row_fields(t.worst)},
           {"rms", t.rms, "rms error", 13, digits_text},
           {"rms_tolerance", t.rms_tolerance, "tolerance", 13, digits_text},
-          {"exact_tolerance", t.exact_tolerance},
           {"non_finite", t.disagreeing_non_finite},
           {"wrong_rows", t.wrong_rows},
           {"first_wrong_row", if_any(t.first_wrong_row)},
           {"last_wrong_row", if_any(t.last_wrong_row)},
           {"",
-           t.is_exact() ? "  exact"
+           t.is_exact   ? "  exact"
            : t.passes() ? "  as good as it can be"
                         : "  WRONG",
            "", 0}};

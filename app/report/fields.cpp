@@ -76,6 +76,14 @@ std::string percent_text(double share) { return fmt::format("{:.1f} %", 100 * sh
 std::string integer_text(double number) { return fmt::format("{:.0f}", number); }
 std::string digits_text(double number) { return fmt::format("{:.3g}", number); }
 
+Fields worst_row_fields(const WorstRow& worst) {
+  return {{"batch", worst.batch},
+          {"head", worst.head},
+          {"row", worst.row},
+          {"error", worst.error},
+          {"tolerance", worst.tolerance}};
+}
+
 Fields shape_fields(const AttentionShape& shape) { return fields_of(shape); }
 
 Fields way_fields(const Problem& job) {

@@ -9,6 +9,7 @@
 
 #include "core/base/fields.h"
 #include "core/ring/problem.h"
+#include "core/tools/check/row_tolerance.h"
 
 namespace ringscope {
 
@@ -52,6 +53,7 @@ std::string digits_text(double number);   // "0.0123", three digits
 // What several commands report.
 
 Fields shape_fields(const AttentionShape& shape);
+Fields worst_row_fields(const WorstRow& worst);
 // Return what is computed, and how it is distributed.
 Fields way_fields(const Problem& job);
 

@@ -25,43 +25,9 @@ namespace {
 
 constexpr Index kOracleRows = 64;  // query rows at a time
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kHarmlessScore = 1000;  // the largest B at which the caps do not grow
-constexpr double kMostForOut = 0.25;
 constexpr double kMostRms = 1.25;  // of one rank's, in bf16 and f16
 
 double slack_of(DType dtype) { return dtype == DType::f32 ? 1e-6 : 2e-3; }
-
-// Return the product of the sizes of the inputs that a value of `tensor` is made of: a rounding error
-// in it is a fraction of that, even where the value itself cancels out.
-double made_of(Tensor tensor, double scale, const CheckedInputs& inputs, Index width) {
-  if (tensor == Tensor::lse) return 1;
-  const double v = largest_row_norm(inputs.v, width);
-  if (tensor == Tensor::out) return v;
-  const double dout = largest_row_norm(inputs.dout, width) / std::sqrt(static_cast<double>(width));
-  if (tensor == Tensor::dv) return dout;
-  const auto& others = tensor == Tensor::dq ? inputs.k : inputs.q;
-  return scale * dout * v * largest_row_norm(others, width);
-}
-
-double relative_cap_of(DType dtype) {
-  return dtype == DType::f32 ? 1e-3 : dtype == DType::f16 ? 1e-2 : 5e-2;
-}
-
-// Return the smallest number above 0 that `dtype` stores.
-double smallest_of(DType dtype) {
-  return dtype == DType::f32 ? 0x1p-149 : dtype == DType::f16 ? 0x1p-24 : 0x1p-133;
-}
-
-// Return how far a value of `tensor` may be off because products below the smallest number that f32
-// holds are rounded to it or to 0: half of it for each of dS or P, of which a sum has one per row.
-double lost_below_f32(Tensor tensor, double scale, const CheckedInputs& inputs,
-                      const AttentionShape& shape) {
-  const auto rows = static_cast<double>(shape.seqlen);
-  const double lost = smallest_of(DType::f32) * rows;
-  if (tensor != Tensor::dq && tensor != Tensor::dk) return lost;
-  const auto& others = tensor == Tensor::dq ? inputs.k : inputs.q;
-  return lost * std::max(1.0, scale * largest_row_norm(others, shape.head_dim));
-}
 
 double largest_finite(const std::vector<double>& values) {
   double largest = 0;
@@ -101,12 +67,6 @@ AttentionOutputs one_rank_outputs(const Problem& config, const AttentionInputs& 
   return outputs;
 }
 
-struct ComparedTensor {
-  Tensor tensor;
-  const std::vector<double>& reference;
-  std::vector<float> values;
-};
-
 // Return the rows at `queries`, or all if none, of a tensor [batch * heads, seqlen, width].
 std::vector<float> chosen_rows(const std::vector<float>& tensor, Index seqlen,
                                const std::vector<Index>& queries, Index width) {
@@ -121,24 +81,6 @@ std::vector<float> chosen_rows(const std::vector<float>& tensor, Index seqlen,
   return rows;
 }
 
-// Return the tensors of a run that the oracle has, paired with their references.
-std::vector<ComparedTensor> pairs_of(const NaiveResult<double>& oracle,
-                                     const AttentionOutputs& outputs, Index seqlen,
-                                     const std::vector<Index>& queries) {
-  const Index width = static_cast<Index>(oracle.out.size() / oracle.lse.size());
-  std::vector<ComparedTensor> pairs;
-  for (const Tensor tensor : output_tensors(true)) {
-    const std::vector<double>& reference = values_of(oracle, tensor);
-    if (reference.empty()) continue;
-    const std::vector<float>& values = values_of(outputs, tensor);
-    pairs.push_back({tensor, reference,
-                     is_key_side(tensor) ? values
-                                         : chosen_rows(values, seqlen, queries,
-                                                       tensor == Tensor::lse ? 1 : width)});
-  }
-  return pairs;
-}
-
 }  // namespace
 
 TensorError compare(const std::vector<double>& reference, const std::vector<float>& values) {
@@ -147,22 +89,17 @@ TensorError compare(const std::vector<double>& reference, const std::vector<floa
   TensorError error;
   double squares = 0;
   for (std::size_t i = 0; i < values.size(); ++i) {
-    const double expected = reference[i], got = values[i];
-    const bool finite = std::isfinite(expected);
-    error.compared += finite;
-    if (expected == got || (std::isnan(expected) && std::isnan(got))) {
-      error.non_finite += !finite;
-      continue;
-    }
-    const double distance = std::abs(got - expected);
-    if (!std::isfinite(distance)) {
-      error.max_abs = error.max_rel = squares = kInfinity;
-      continue;
-    }
-    error.max_abs = std::max(error.max_abs, distance);
-    squares += distance * distance;
+    const RowDistance of(&reference[i], &values[i], 1);
+    const bool has_number = std::isfinite(reference[i]) || reference[i] == -kInfinity;
+    error.compared += has_number;
+    error.non_finite += !has_number && of.most == 0;
+    error.max_abs = std::max(error.max_abs, of.most);
+    squares += of.squares;
     // An all-zero reference gives no scale, so any distance is infinitely far.
-    error.max_rel = std::max(error.max_rel, distance / std::max(std::abs(expected), floor));
+    if (of.most > 0)
+      error.max_rel = std::max(error.max_rel, of.disagreeing_non_finite > 0
+                                                  ? kInfinity
+                                                  : of.most / std::max(of.largest, floor));
   }
   error.rms = std::sqrt(squares / static_cast<double>(std::max<Index>(error.compared, 1)));
   return error;
@@ -176,17 +113,18 @@ bool Verdict::pass() const {
 std::string Verdict::complaint() const {
   for (const TensorVerdict& t : tensors) {
     if (t.pass()) continue;
-    if (t.error.max_abs <= t.tolerance && t.error.compared > 0)
+    const std::string_view name = name_of(t.tensor);
+    if (t.worst.passes() && t.error.compared > 0)
       return fmt::format(
           "--verify: {} is off by {:.3g} (root mean square), tolerance {:.3g}; is an accumulator "
           "rounded at every hop?",
-          t.name, t.error.rms, t.rms_tolerance);
-    if (t.error.max_abs <= t.tolerance)
+          name, t.error.rms, t.rms_tolerance);
+    if (t.worst.passes())
       return fmt::format(
           "--verify: {}: nothing to compare, every value of the reference is NaN or infinite",
-          t.name);
-    return fmt::format("--verify: {} is off by {:.3g}, tolerance {:.3g}", t.name, t.error.max_abs,
-                       t.tolerance);
+          name);
+    return fmt::format("--verify: {} is off by {:.3g} in {}, tolerance {:.3g}", name, t.worst.error,
+                       t.worst.place(), t.worst.tolerance);
   }
   return "";
 }
@@ -206,56 +144,79 @@ std::vector<Index> sampled_queries(Index seqlen, Index rows, std::uint64_t seed)
 
 Reference::Reference(const Problem& config, const AttentionInputs& inputs, const Runner& runner,
                      const std::function<void(double)>& progress, std::vector<Index> queries)
-    : seqlen_(config.shape.seqlen), queries_(std::move(queries)) {
+    : shape_(config.shape), queries_(std::move(queries)) {
   const DType dtype = config.dtype;
-  const bool is_f32 = dtype == DType::f32;
-  {
-    const CheckedInputs rounded = stored_inputs(config, inputs);
-    const Index width = config.shape.head_dim;
-    const double scale = std::abs(config.scale());
-    const double score_bound =
-        scale * largest_row_norm(rounded.q, width) * largest_row_norm(rounded.k, width);
-    const double relative_cap =
-        relative_cap_of(dtype) * std::max(1.0, score_bound / kHarmlessScore);
-    oracle_ =
-        oracle_of(checked_problem(config), rounded, {kOracleRows, cores(), queries_, progress});
-    for (const Tensor tensor : output_tensors(true)) {
-      const std::vector<double>& reference = values_of(oracle_, tensor);
-      if (reference.empty()) continue;
-      const double unit = std::max(largest_finite(reference),
-                                   std::min(1.0, made_of(tensor, scale, rounded, width)));
-      TensorVerdict& limit = limits_.emplace_back();
-      limit.name = name_of(tensor);
-      limit.tolerance = slack_of(dtype) * (is_f32 ? unit : std::min(unit, 1.0));
-      limit.rms_tolerance = is_f32 ? kInfinity : slack_of(DType::f32) * unit;
-      limit.cap = std::max(
-          unit * (tensor == Tensor::out ? std::min(relative_cap, kMostForOut) : relative_cap),
-          lost_below_f32(tensor, scale, rounded, config.shape));
+  oracle_ = oracle_of(checked_problem(config), stored_inputs(config, inputs),
+                      {kOracleRows, cores(), queries_, progress});
+  // At first a row's tolerance is the error that rounding explains, of which one rank has a share.
+  for (const Tensor tensor : output_tensors(true))
+    if (const auto& reference = values_of(oracle_, tensor); !reference.empty()) {
+      const RowBound& bound = values_of(oracle_.bounds, tensor);
+      Limits& limits = limits_.emplace_back(Limits{tensor, {}});
+      for (Index at = 0; at < std::ssize(bound.f32); ++at)
+        limits.tolerances.push_back(rounding_of(tensor, tensor == Tensor::lse ? DType::f32 : dtype,
+                                                bound, at, largest_of_row(tensor, at)));
     }
-  }
-  std::vector<double> one_rank_rms(limits_.size());
+  std::vector<double> shares(limits_.size()), rms = shares;
   for (const bool reversed : {false, true}) {
     const Verdict one_rank = judge(one_rank_outputs(on_one_rank(config), inputs, runner, reversed));
     for (std::size_t i = 0; i < limits_.size(); ++i) {
-      const TensorError& error = one_rank.tensors[i].error;
-      limits_[i].one_rank_error = std::max(limits_[i].one_rank_error, error.max_abs);
-      one_rank_rms[i] = std::max(one_rank_rms[i], error.rms);
+      const TensorVerdict& t = one_rank.tensors[i];
+      limits_[i].one_rank_error = std::max(limits_[i].one_rank_error, t.error.max_abs);
+      shares[i] = std::max(shares[i], t.worst.share());
+      rms[i] = std::max(rms[i], t.error.rms);
     }
   }
   for (std::size_t i = 0; i < limits_.size(); ++i) {
-    TensorVerdict& limit = limits_[i];
-    limit.tolerance = std::max(std::min(2 * limit.one_rank_error + limit.tolerance, limit.cap),
-                               smallest_of(dtype));
-    limit.rms_tolerance += kMostRms * one_rank_rms[i];
+    Limits& limits = limits_[i];
+    const RowBound& bound = values_of(oracle_.bounds, limits.tensor);
+    double largest_unit = 0;
+    for (Index at = 0; at < std::ssize(bound.f32); ++at) {
+      const double unit = std::max(largest_of_row(limits.tensor, at), bound.terms[at]);
+      const double slack = slack_of(dtype) * (dtype == DType::f32 ? unit : std::min(unit, 1.0));
+      double& tolerance = limits.tolerances[at];
+      tolerance = std::max(std::min(2 * shares[i], 1.0) * tolerance + slack, smallest_of(dtype));
+      largest_unit = std::max(largest_unit, unit);
+    }
+    limits.rms_tolerance =
+        dtype == DType::f32 ? kInfinity : kMostRms * rms[i] + slack_of(DType::f32) * largest_unit;
   }
 }
 
+// Return the largest |element| of a row of the oracle that is finite.
+double Reference::largest_of_row(Tensor tensor, Index at) const {
+  const Index width = width_of(shape_, tensor);
+  const double* const row = &values_of(oracle_, tensor)[at * width];
+  return RowDistance(row, row, width).largest;
+}
+
+// Return the rows that are compared.
+std::vector<float> Reference::rows_of(const AttentionOutputs& outputs, Tensor tensor) const {
+  const std::vector<float>& values = values_of(outputs, tensor);
+  return is_key_side(tensor)
+             ? values
+             : chosen_rows(values, shape_.seqlen, queries_, width_of(shape_, tensor));
+}
+
 Verdict Reference::judge(const AttentionOutputs& outputs) const {
-  Verdict verdict{limits_, queries_.empty() ? seqlen_ : static_cast<Index>(queries_.size()),
-                  seqlen_};
-  auto tensor = verdict.tensors.begin();
-  for (const ComparedTensor& pair : pairs_of(oracle_, outputs, seqlen_, queries_))
-    (tensor++)->error = compare(pair.reference, pair.values);
+  const Index queries = queries_.empty() ? shape_.seqlen : std::ssize(queries_);
+  Verdict verdict{{}, queries, shape_.seqlen};
+  for (const Limits& limits : limits_) {
+    const Tensor tensor = limits.tensor;
+    const std::vector<double>& reference = values_of(oracle_, tensor);
+    const std::vector<float> values = rows_of(outputs, tensor);
+    TensorVerdict& t = verdict.tensors.emplace_back();
+    t = {tensor, compare(reference, values), {}, limits.one_rank_error, limits.rms_tolerance};
+    if (values.size() != reference.size()) continue;  // infinitely far
+    const Index width = width_of(shape_, tensor), heads = heads_of(shape_, tensor) / shape_.batch,
+                rows = is_key_side(tensor) ? shape_.seqlen : queries;
+    for (Index at = 0; at < std::ssize(limits.tolerances); ++at)
+      t.worst.take_if_worse(
+          {at / rows / heads, at / rows % heads,
+           is_key_side(tensor) || queries_.empty() ? at % rows : queries_[at % rows],
+           RowDistance(&reference[at * width], &values[at * width], width).most,
+           limits.tolerances[at]});
+  }
   return verdict;
 }
 
@@ -272,7 +233,9 @@ Index reference_bytes(const Problem& config) {
       2.0 * static_cast<double>(shape.seqlen) * static_cast<double>(shape.head_dim);
   const double scratch = static_cast<double>(cores()) *
                          (config.backward ? 2 * block_scores + head_gradients : block_scores);
-  const double oracle = 8 * (inputs + outputs + scratch);
+  // Each row of an output has two bounds and a tolerance, and each row of an input two sizes.
+  const double bounds = (config.backward ? 3 * 5 + 2 * 4 : 3 * 2 + 2 * 3) * rows;
+  const double oracle = 8 * (inputs + outputs + bounds + scratch);
   const double comparison = (8 + 4) * outputs + 4 * inputs +
                             static_cast<double>(predicted_rank_bytes(on_one_rank(config), 0));
   return static_cast<Index>(std::min(std::max(oracle, comparison), 0x1p62));
@@ -280,13 +243,11 @@ Index reference_bytes(const Problem& config) {
 
 std::string tolerance_source(DType dtype) {
   return fmt::format(
-      "tolerance: 2 x the error of a single rank + {:g} x {}, at most {:g} x max(1, B / {:g}) x L "
-      "(out: at most {:g} x L){}, where L is the largest |reference| or, if that is more, what the "
-      "inputs' sizes make of a value, up to 1, and B = |scale| x largest row norm of Q x largest "
-      "row norm of K bounds every |score| (f32 loses a digit of a score for every digit that it "
-      "grows)",
-      slack_of(dtype), dtype == DType::f32 ? "L" : "min(1, L)", relative_cap_of(dtype),
-      kHarmlessScore, kMostForOut,
+      "tolerance of a row: R x 2 x the share of R that a single rank is off by, at most R, + {:g} "
+      "x "
+      "{}, where R is the error that rounding to {} explains in the row, and L the row's largest "
+      "|reference| or, if that is more, what the row is a sum of{}",
+      slack_of(dtype), dtype == DType::f32 ? "L" : "min(1, L)", name_of(dtype),
       dtype == DType::f32
           ? ""
           : fmt::format("; root mean square: {:g} x that of a single rank + {:g} x L", kMostRms,
@@ -298,16 +259,17 @@ namespace {
 Fields tensor_fields(const TensorVerdict& t) {
   const Index non_finite = t.error.non_finite;
   return {
-      {"", t.name, "error", 5},
+      {"", name_of(t.tensor), "error", 5},
       {"pass", t.pass()},
       {"max_abs", t.error.max_abs, "absolute", 13, digits_text},
       {"max_rel", t.error.max_rel, "relative", 13, digits_text},
       {"rms", t.error.rms, "rms", 13, digits_text},
       {"rms_tolerance", t.rms_tolerance},
       {"non_finite", non_finite},
-      {"tolerance", t.tolerance, "tolerance", 13, digits_text},
+      {"", t.worst.error, "worst row", 13, digits_text},
+      {"tolerance", t.worst.tolerance, "tolerance", 13, digits_text},
+      {"worst_row", worst_row_fields(t.worst)},
       {"one_rank_max_abs", t.one_rank_error},
-      {"cap", t.cap},
       {"", t.pass() ? "  good" : "  WRONG", "", 0},
       {"",
        non_finite == 0 ? "" : fmt::format(", {} NaN or infinite in both, not compared", non_finite),
@@ -317,7 +279,8 @@ Fields tensor_fields(const TensorVerdict& t) {
 Fields verdict_fields(const Verdict& verdict) {
   Fields fields{
       {"pass", verdict.pass()}, {"query_rows", verdict.query_rows}, {"seqlen", verdict.seqlen}};
-  for (const TensorVerdict& t : verdict.tensors) fields.emplace_back(t.name, tensor_fields(t));
+  for (const TensorVerdict& t : verdict.tensors)
+    fields.emplace_back(name_of(t.tensor), tensor_fields(t));
   return fields;
 }
 

@@ -12,6 +12,7 @@
 #include "core/attention/naive.h"
 #include "core/base/fields.h"
 #include "core/run/run.h"
+#include "core/tools/check/row_tolerance.h"
 #include "core/trace/summary.h"
 
 namespace ringscope {
@@ -21,39 +22,35 @@ namespace ringscope {
 // dtype. The oracle works by blocks of rows, so that it works where a seqlen x seqlen matrix would
 // not fit.
 //
-// The tolerances derive from the error of the same backend on a single rank, and scale with the
-// inputs, because an absolute floor would pass anything where values are small. run.md has the
-// formulas and their reasons (Verification).
+// Every row has a tolerance, which derives from the error of the same backend on a single rank and
+// from what the row is made of. run.md has the formulas and their reasons (Verification).
 //
 // A sample of the query rows takes a fraction of the time. Then out, lse and dq are compared at
 // these rows alone, and dk and dv are not compared, because every query adds to each of their rows.
 
 // The distance of a tensor from its reference. A NaN or infinite element agrees only with the same
 // value; one that disagrees makes both errors infinite. One that agrees is counted in non_finite
-// and not in compared, because it proves little.
+// and not in compared, because it proves little; except for -inf, the lse of a row without keys.
 struct TensorError {
   double max_abs = 0;
   double rms = 0;  // root mean square of the finite elements' errors
   // |x - reference| / max(|reference|, a thousandth of the largest |reference|)
   double max_rel = 0;
-  Index compared = 0;    // elements that are finite in the reference
-  Index non_finite = 0;  // elements that are NaN in both, or the same infinity in both
+  Index compared = 0;    // elements that are finite in the reference, or -inf in both
+  Index non_finite = 0;  // elements that are NaN in both, or +inf in both
 };
 
 // Compare `values` with `reference`, element by element.
 TensorError compare(const std::vector<double>& reference, const std::vector<float>& values);
 
 struct TensorVerdict {
-  std::string_view name;  // out, lse, dq, dk or dv
-  TensorError error;
-  double tolerance = 0;  // on max_abs
+  Tensor tensor = Tensor::out;
+  TensorError error{};
+  WorstRow worst{};
   double one_rank_error = 0;
-  double cap = 0;
   double rms_tolerance = 0;  // infinite in f32
 
-  bool pass() const {
-    return error.compared > 0 && error.max_abs <= tolerance && error.rms <= rms_tolerance;
-  }
+  bool pass() const { return error.compared > 0 && worst.passes() && error.rms <= rms_tolerance; }
 };
 
 struct Verdict {
@@ -84,10 +81,19 @@ class Reference {
   Verdict judge(const AttentionOutputs& outputs) const;
 
  private:
-  Index seqlen_;
+  // What a tensor is judged by.
+  struct Limits {
+    Tensor tensor;
+    std::vector<double> tolerances;  // by row
+    double one_rank_error = 0, rms_tolerance = 0;
+  };
+  std::vector<float> rows_of(const AttentionOutputs& outputs, Tensor tensor) const;
+  double largest_of_row(Tensor tensor, Index at) const;
+
+  AttentionShape shape_;
   std::vector<Index> queries_;  // none: all
   NaiveResult<double> oracle_;
-  std::vector<TensorVerdict> limits_;  // of each tensor, without an error
+  std::vector<Limits> limits_;
 };
 
 // Return the most bytes that a Reference holds while it is made.

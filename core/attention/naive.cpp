@@ -23,6 +23,7 @@
 #include <mutex>
 #include <numeric>
 #include <thread>
+#include <type_traits>
 
 #include "core/attention/tile_product.h"
 
@@ -322,6 +323,17 @@ class NaiveAttention {
     if (dout != nullptr)
       dout_ = operands(chosen_rows(dout, query_heads, chosen_dout_), query_heads, rows());
 
+    if (options.with_bounds) {
+      measure(q_, q_sizes_);
+      measure(k_, k_sizes_);
+      measure(v_, v_sizes_);
+      measure(dout_, dout_sizes_);
+      RowBounds& bounds = result_.bounds;
+      for (RowBound* bound : {&bounds.out, &bounds.lse}) make_room(*bound, query_heads * rows());
+      if (dout != nullptr) make_room(bounds.dq, query_heads * rows());
+      if (dout != nullptr && has_every_query())
+        for (RowBound* bound : {&bounds.dk, &bounds.dv}) make_room(*bound, kv_heads * shape.seqlen);
+    }
     result_.out.assign(query_heads * rows() * shape.head_dim, T(0));
     result_.lse.resize(query_heads * rows());
     if (dout == nullptr) return;
@@ -354,6 +366,8 @@ class NaiveAttention {
       head_of(result_.dk, kv_head) = dk;
       head_of(result_.dv, kv_head) = dv;
     });
+    finish_terms(result_.bounds.dk);
+    finish_terms(result_.bounds.dv);
     return std::move(result_);
   }
 
@@ -419,6 +433,9 @@ class NaiveAttention {
     }
     add_product_of_block(block, p, v_[kv_head], rows_of(head_of(result_.out, head), block.queries));
     // forward]
+    for (Index i = 0; options_.with_bounds && i < block.rows(); ++i)
+      bounder(head).forward(block.queries.first + i, weights_of(block, i, p, p), lse[i],
+                            head * rows() + block.queries.first + i, result_.bounds);
   }
 
   // Add this block's share to dk and dv, [seqlen, head_dim].
@@ -440,12 +457,48 @@ class NaiveAttention {
       ds_row = p_row * (ds_row - dout.row(i).dot(out.row(i)));
       block.fill_gaps(i, p.row(i), T(0));
       block.fill_gaps(i, ds.row(i), T(0));
+      if (!options_.with_bounds) continue;
+      const auto terms = dout.row(i).cwiseProduct(out.row(i));
+      bounder(head).backward(block.queries.first + i, weights_of(block, i, p, ds), lse[i],
+                             dout_sizes_[head], terms.sum(), terms.norm(),
+                             head * rows() + block.queries.first + i, kv_head * shape_.seqlen,
+                             result_.bounds);
     }
 
     if (has_every_query()) add_transposed_product_of_block(block, p, dout_[head], dv);
     ds *= scale_;
     if (has_every_query()) add_transposed_product_of_block(block, ds, q_[head], dk);
     add_product_of_block(block, ds, k_[kv_head], rows_of(head_of(result_.dq, head), block.queries));
+  }
+
+  // Only the oracle, in f64, has bounds.
+  void measure(const std::vector<Operand<T>>& heads, std::vector<RowSizes>& sizes) const {
+    if constexpr (std::is_same_v<T, double>)
+      for (const Operand<T>& head : heads) {
+        const ConstView<T> rows = head.finite();
+        sizes.emplace_back(rows.data(), rows.rows(), rows.cols());
+      }
+  }
+  static void make_room(RowBound& bound, Index rows) {
+    bound.f32.assign(rows, 0);
+    bound.terms.assign(rows, 0);
+  }
+  RowBounder bounder(Index head) const {
+    const Index kv_head = head / shape_.group_size();
+    return {static_cast<double>(scale_),
+            shape_.seqlen * shape_.group_size(),
+            shape_.head_dim,
+            q_sizes_[head],
+            k_sizes_[kv_head],
+            v_sizes_[kv_head]};
+  }
+  // Return row i of P and dS as far as the mask allows.
+  static WeightRow weights_of(const RowBlock& block, Index i, const View<T>& p, const View<T>& ds) {
+    const Interval keys = block.hull(i);
+    const Index at = i * block.columns() + keys.first - block.keys.first;
+    if constexpr (std::is_same_v<T, double>)
+      return {keys.first, keys.size(), p.data() + at, ds.data() + at};
+    return {};
   }
 
   void advance(int products) {
@@ -465,6 +518,7 @@ class NaiveAttention {
   std::vector<T> chosen_q_, chosen_dout_;
   Index block_rows_;
   std::vector<Operand<T>> q_, k_, v_, dout_;  // by head, counted through the batch
+  std::vector<RowSizes> q_sizes_, k_sizes_, v_sizes_, dout_sizes_;  // likewise, for bounds alone
   NaiveResult<T> result_;
   std::mutex progress_mutex_;
   Index done_ = 0;

@@ -15,6 +15,7 @@
 #include <functional>
 #include <vector>
 
+#include "core/attention/row_bounds.h"
 #include "core/problem/mask.h"
 #include "core/problem/shape.h"
 
@@ -28,6 +29,7 @@ template <class T>
 struct NaiveResult {
   std::vector<T> out, lse;
   std::vector<T> dq, dk, dv;  // backward only
+  RowBounds bounds{};         // with NaiveOptions::with_bounds
 };
 
 struct NaiveOptions {
@@ -36,6 +38,7 @@ struct NaiveOptions {
   // Compute only the query rows at these global positions (ascending); compute all if it is empty.
   std::vector<Index> queries;
   std::function<void(double)> progress;  // share done, in [0, 1]; called by one thread at a time
+  bool with_bounds = false;              // bound the rows' errors; in f64 only
 };
 
 // Compute attention in T, which is float or double. A null `dout` means forward only.

@@ -41,8 +41,9 @@ TEST_F(CheckCommandTest, CallsARightResultExact) {
   EXPECT_STREQ(json["verdict"].GetString(), "exact");
   EXPECT_TRUE(json["suspects"].Empty());
   for (const char* tensor : {"out", "lse", "dq", "dk", "dv"}) {
-    EXPECT_LE(json["tensors"][tensor]["max_abs"].GetDouble(),
-              json["tensors"][tensor]["tolerance"].GetDouble());
+    const auto& worst = json["tensors"][tensor]["worst_row"];
+    EXPECT_LE(worst["error"].GetDouble(), worst["tolerance"].GetDouble());
+    EXPECT_LE(worst["error"].GetDouble(), json["tensors"][tensor]["max_abs"].GetDouble());
     EXPECT_LE(json["tensors"][tensor]["rms"].GetDouble(),
               json["tensors"][tensor]["max_abs"].GetDouble());
   }
@@ -110,6 +111,29 @@ TEST_F(CheckCommandTest, NamesTheRankWhoseRowsAreOthers) {
   const ProgramResult text = run("check --lse l.npy --out mine.npy " + inputs + problem);
   EXPECT_EQ(text.status, 1);
   expect_has(text.out, {"right: lse; wrong: out", "likely mistake: rows-of-other-rank, on rank 1"});
+}
+
+// One large row loosens the tolerance of no other, and the worst row is named.
+TEST_F(CheckCommandTest, JudgesEveryRowByItself) {
+  const std::vector<float> q = values("q.npy");
+  write_tensor("q.npy", {2, 4, 60, 8}, [&](Index i) {
+    return (i < 8 ? 3e4 : 1) * static_cast<double>(q[static_cast<std::size_t>(i)]);
+  });
+  run_well("run " + inputs + problem + " --out o.npy");
+  const std::string check = "check --out mine.npy " + inputs + problem;
+  const std::vector<float> out = values("o.npy");
+  const auto spoil = [&](double factor, Index first, Index last) {
+    write_tensor("mine.npy", {2, 4, 60, 8}, [&](Index i) {
+      return (i / 8 >= first && i / 8 < last ? factor : 1) * out[static_cast<std::size_t>(i)];
+    });
+    return run(check);
+  };
+  EXPECT_EQ(spoil(0, 0, 0).status, 0);
+  EXPECT_EQ(spoil(0, 1, 480).status, 1);
+  const Index row = (1 * 4 + 2) * 60 + 33;
+  const ProgramResult one = spoil(1.01, row, row + 1);
+  EXPECT_EQ(one.status, 1);
+  expect_has(one.out, "batch 1, head 2, row 33");
 }
 
 // A guess that leaves more than rounding is one, and the wrong rows are counted.

@@ -42,7 +42,7 @@ Parts parts_of(const Knowledge& known) {
       parts.emplace_back(part);
   return parts;
 }
-std::string text_of(const Parts& parts) {
+std::string parts_text(const Parts& parts) {
   return parts.empty() ? "full" : fmt::format("{}", fmt::join(parts, "+"));
 }
 Parts without(Parts parts, std::size_t which) {
@@ -154,20 +154,20 @@ void add_wrong_masks(const Knowledge& known, Hypotheses& table) {
   };
   const Parts given = parts_of(known);
   Parts parts = given;
-  for (std::size_t dropped = parts.size(); dropped-- > 0;) add(text_of(without(parts, dropped)));
+  for (std::size_t dropped = parts.size(); dropped-- > 0;) add(parts_text(without(parts, dropped)));
   if (std::find(parts.begin(), parts.end(), "causal") == parts.end()) parts.emplace_back("causal");
   for (unsigned kept_parts = 0; kept_parts < 1u << parts.size(); ++kept_parts) {
     Parts rest;
     for (std::size_t p = 0; p < parts.size(); ++p)
       if (kept_parts >> p & 1) rest.push_back(parts[p]);
-    add(text_of(rest));
+    add(parts_text(rest));
   }
   for (std::size_t p = 0; p < given.size(); ++p)
     if (given[p].starts_with("documents:"))
       for_other_documents(given[p], [&](const std::string& changed) {
         Parts rest = without(given, p);
         rest.push_back(changed);
-        add(text_of(rest));
+        add(parts_text(rest));
       });
   if (const std::string seen = seen_mask(known); !seen.empty()) add(seen, 1.02);
 }
@@ -180,9 +180,9 @@ void add_shifted_masks(const Knowledge& known, Hypotheses& table) {
   for (std::size_t changed = 0; changed <= parts.size(); ++changed) {
     const bool is_whole = changed == parts.size();
     if (is_whole ? parts.size() < 2 : parts[changed].starts_with("documents")) continue;
-    const std::string part = is_whole ? text_of(parts) : parts[changed];
+    const std::string part = is_whole ? parts_text(parts) : parts[changed];
     const Allows mask = allowed_by(known, part),
-                 rest = allowed_by(known, is_whole ? "full" : text_of(without(parts, changed)));
+                 rest = allowed_by(known, is_whole ? "full" : parts_text(without(parts, changed)));
     const auto add = [&](const std::string& how, double penalty, const auto& allows) {
       table.meet(Mistake::mask_off_by_one, penalty * (is_whole ? 1.01 : 1), how + " of " + part,
                  [=](Index i, Index j) { return rest(i, j) && allows(i, j); });
@@ -253,7 +253,7 @@ void add_local_orders(const Knowledge& known, Hypotheses& table) {
 void add_halves(const Knowledge& known, Hypotheses& table) {
   Parts parts = parts_of(known);
   if (!known.is_zigzag() || known.ranks() < 2 || std::erase(parts, "causal") == 0) return;
-  const auto add = [&, others = allowed_by(known, text_of(parts))](
+  const auto add = [&, others = allowed_by(known, parts_text(parts))](
                        bool keys, bool queries, double penalty, const char* how) {
     table.meet(Mistake::wrong_zigzag_half, penalty, how, [=, &known](Index i, Index j) {
       const int rank = known.deal.places[i].rank, owner = known.deal.places[j].rank;

@@ -1,10 +1,6 @@
 // The names of the mistakes, what people are told of them, and small things that the check shares.
 #include "core/tools/check/mistakes.h"
 
-#include <algorithm>
-#include <cmath>
-#include <numeric>
-
 namespace ringscope {
 
 const MistakeFacts& facts_of(Mistake mistake) {
@@ -106,21 +102,13 @@ CheckedInputs stored_inputs(const Problem& config, const AttentionInputs& inputs
 }
 
 NaiveResult<double> oracle_of(const CheckedProblem& problem, const CheckedInputs& inputs,
-                              const NaiveOptions& options) {
+                              NaiveOptions options) {
   const AttentionShape& shape = problem.shape;
+  options.with_bounds = true;
   return naive_attention<double>(shape, problem.mask.for_seqlen(shape.seqlen),
                                  problem.softmax_scale, inputs.q.data(), inputs.k.data(),
                                  inputs.v.data(),
                                  inputs.dout.empty() ? nullptr : inputs.dout.data(), options);
-}
-
-double largest_row_norm(const std::vector<double>& values, Index width) {
-  double largest = 0;
-  for (auto row = values.begin(); row != values.end(); row += width) {
-    const double norm = std::sqrt(std::inner_product(row, row + width, row, 0.0));
-    if (std::isfinite(norm)) largest = std::max(largest, norm);
-  }
-  return largest;
 }
 
 }  // namespace ringscope

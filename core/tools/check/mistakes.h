@@ -91,12 +91,10 @@ inline CheckedProblem checked_problem(const Problem& config) {
 }
 CheckedInputs stored_inputs(const Problem& config, const AttentionInputs& inputs);
 
-// Return naive attention in f64. With options.queries, those rows alone, one after the other.
+// Return naive attention in f64, with the bounds of its rows. With options.queries, those rows alone,
+// one after the other.
 NaiveResult<double> oracle_of(const CheckedProblem& problem, const CheckedInputs& inputs,
-                              const NaiveOptions& options);
-
-// Return the largest norm of the rows of `width` values that are finite throughout.
-double largest_row_norm(const std::vector<double>& values, Index width);
+                              NaiveOptions options);
 
 // Return a value, or values, as `dtype` stores them.
 inline double stored_as(DType dtype, double value) {

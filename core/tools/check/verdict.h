@@ -1,6 +1,6 @@
-// Judges given attention outputs: exact to f32's rounding, as good as 16 bits can be, or wrong. The
-// tolerances come from the formats and the sizes of the inputs alone, because the code that made
-// the outputs is not here to be run on a single rank.
+// Judges given attention outputs: exact to f32's rounding, as good as 16 bits can be, or wrong. Each
+// row has a tolerance, which comes from the format and from what the row is made of alone, because the
+// code that made the outputs is not here to be run on a single rank.
 #pragma once
 
 #include <string>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/tools/check/mistakes.h"
+#include "core/tools/check/row_tolerance.h"
 
 namespace ringscope {
 
@@ -44,17 +45,14 @@ constexpr std::string_view name_of(CheckResult result) {
 struct TensorCheck {
   Tensor tensor = Tensor::out;
   double max_abs = 0, rms = 0, right_rms = 0;
-  double tolerance = 0, rms_tolerance = 0;
-  double exact_tolerance = 0;  // on max_abs, in f32
+  WorstRow worst{};
+  double rms_tolerance = 0;
+  bool is_exact = true;  // to the rounding of f32, in every row
   Index disagreeing_non_finite = 0;
   Index wrong_rows = 0, first_wrong_row = -1, last_wrong_row = -1;  // by position, of all heads
-  Index strange_rows = 0;  // of these, the ones that only their own size shows to be wrong
 
   std::string_view name() const { return name_of(tensor); }
-  bool is_exact() const { return max_abs <= exact_tolerance; }
-  bool passes() const {
-    return is_exact() || (max_abs <= tolerance && rms <= rms_tolerance && strange_rows == 0);
-  }
+  bool passes() const { return is_exact || (worst.passes() && rms <= rms_tolerance); }
 };
 
 // Where a tensor is wrong: the root mean squares of its errors.

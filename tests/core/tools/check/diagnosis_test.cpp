@@ -89,9 +89,7 @@ class Cases {
       for (std::size_t i = 0; i < c.inputs.q.size(); ++i) c.inputs.dout.push_back(normal(random_));
       store(c.inputs.dout, c.dtype);
     }
-    c.oracle = naive_attention<double>(
-        s, c.problem.mask.for_seqlen(seqlen), c.problem.softmax_scale, c.inputs.q.data(),
-        c.inputs.k.data(), c.inputs.v.data(), backward ? c.inputs.dout.data() : nullptr);
+    c.oracle = oracle_of(c.problem, c.inputs, {});
     c.text = fmt::format("{} x {} heads ({} kv) x {} x {}, {} ranks, {}, {}, {}", s.batch,
                          s.num_heads, s.num_heads_kv, seqlen, s.head_dim, n,
                          name_of(c.problem.partition.kind), mask, name_of(c.dtype));
