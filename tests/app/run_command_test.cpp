@@ -308,6 +308,28 @@ TEST_F(VerifyTest, JudgesEveryRowByItself) {
   EXPECT_GT(worst["error"].GetDouble(), worst["tolerance"].GetDouble());
 }
 
+// Where a query attends one key alone, dP and delta are equal, and dq and dk are 0 but for what rounding
+// leaves of them, in proportion to dP.
+TEST_F(VerifyTest, CallsGradientsThatCancelRight) {
+  for (const auto& [name, tensor] : {std::pair{"q.npy", RandomTensor::q},
+                                     {"k.npy", RandomTensor::k},
+                                     {"v.npy", RandomTensor::v}})
+    write_tensor(name, {1, 4, 64, 64}, [t = tensor](Index i) { return 10 * normal(7, t, i); });
+  write_tensor("do.npy", {1, 4, 64, 64},
+               [](Index i) { return 10 * normal(8, RandomTensor::q, i); });
+  EXPECT_EQ(verify("--mask window:1").status, 0);
+  EXPECT_EQ(verify("--mask window:2 --inject delta-missing").status, 1);
+}
+
+// Rows without a key are right by an lse of -inf, also where a sample has no others.
+TEST_F(VerifyTest, ComparesRowsWithoutKeys) {
+  write_text("ranges.txt", "0 1 0 1 full\n");
+  const Strings sample = "run --random --seqlen 64 --mask ranges:ranges.txt --verify-rows 2";
+  const auto json = run_for_json(sample);
+  EXPECT_TRUE(json["verify"]["lse"]["pass"].GetBool());
+  EXPECT_EQ(json["verify"]["lse"]["non_finite"].GetInt(), 0);
+}
+
 // ---
 // NaN and infinities: those of the inputs are told and computed with, those that come of finite
 // inputs are told, and neither counts as verified.
