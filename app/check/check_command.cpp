@@ -231,7 +231,7 @@ Fields check_fields(const TensorCheck& t) {
           {"max_abs", t.max_abs},
           {"", t.worst.error, "error", 13, digits_text},
           {"tolerance", t.worst.tolerance, "tolerance", 13, digits_text},
-          {"", t.worst.place(), "in row", 22},
+          {"", t.worst.place(), "in row", 30},
           {"worst_row", worst_row_fields(t.worst)},
           {"rms", t.rms, "rms error", 13, digits_text},
           {"rms_tolerance", t.rms_tolerance, "tolerance", 13, digits_text},

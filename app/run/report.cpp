@@ -268,7 +268,7 @@ Fields tensor_fields(const TensorVerdict& t) {
       {"non_finite", non_finite},
       {"", t.worst.error, "worst row", 13, digits_text},
       {"tolerance", t.worst.tolerance, "tolerance", 13, digits_text},
-      {"", t.worst.place(), "in row", 26},
+      {"", t.worst.place(), "in row", 30},
       {"worst_row", worst_row_fields(t.worst)},
       {"one_rank_max_abs", t.one_rank_error},
       {"", t.pass() ? "  good" : "  WRONG", "", 0},
