@@ -626,7 +626,6 @@ class RingInference {
       for (TraceEvent* end : move.ends) end->end_ns = move.begin + static_cast<std::int64_t>(lasts);
     }
     end_waits(recording);
-    for (auto& events : recording.events) place_waits(events);
     if (unseen == 0) return;
     notes_.push_back(fmt::format(
         "{} of {} transfers are seen to end only after a computation: they are taken to last as "
@@ -650,20 +649,6 @@ class RingInference {
         const bool waits = waited.end_ns - done < done - waited.begin_ns;
         waited.end_ns = waits ? std::min(waited.end_ns, done) : waited.begin_ns;
       }
-  }
-
-  // Give waits the step and the owner of what their rank attends next.
-  static void place_waits(std::vector<TraceEvent>& events) {
-    for (TraceEvent& waited : events) {
-      if (waited.lane != Lane::wait) continue;
-      const TraceEvent* next = nullptr;
-      for (const TraceEvent& e : events)
-        if (e.lane == Lane::compute && e.pass == waited.pass && e.begin_ns >= waited.end_ns &&
-            (next == nullptr || e.begin_ns < next->begin_ns))
-          next = &e;
-      waited.step = next != nullptr ? next->step : -1;
-      waited.kv_owner = next != nullptr ? next->kv_owner : -1;
-    }
   }
 
   // Let a transfer's slice end where the next one begins on its lane.
