@@ -244,7 +244,7 @@ class GradientsAtHome {
   bool adds_own_ = false;
 };
 
-// Return what ranks hold besides that exchange heads.
+// Return what each rank holds beside its own tensors, in schemes that exchange heads.
 Extras extras_of_heads(const Problem& job);
 
 }  // namespace ringscope

@@ -42,7 +42,7 @@ struct Program {
   }
 };
 
-// Told of each attention, in order, what is attended and for which share of the heads.
+// Called for each attention, in order, with what it attends and for which share of the heads.
 using OnAttended = std::function<void(const Op& op, const Region& region, const HeadShare& heads)>;
 
 // Return the program of a rank of `job`, of both passes if it says so. `problem` is job.ring_problem(),

@@ -79,15 +79,15 @@ struct Scheme {
   // where they do.
   std::string (*accepted)(const Problem& job) = nullptr;                         // null: all fit
   RankLayout (*layout)(int world_size, const SchemeNumbers& numbers) = nullptr;  // null: whole
-  // Return what the ranks of a job hold besides; none if they only hold what `blocks` adds. More than
-  // one rank.
+  // Return what each rank holds beside its own tensors; none if that is only what `blocks` adds. The
+  // job has more than one rank.
   std::optional<Extras> (*extras)(const Problem& job) = nullptr;  // null: none
   // Add the buffers of KV blocks and gradients to a bill, where there are no extras.
   void (*blocks)(const Problem& job, Bill& bill) = nullptr;  // null: those of a ring
-  // Return of what number of ranks world_size is a multiple.
+  // Return the number that world_size must be a multiple of.
   int (*multiple)(const Problem& job) = nullptr;  // null: 1
-  // Return around how many rings a rank sends at once, and how far on ring i leads.
-  int (*rings)(const Problem& job) = nullptr;  // null: 1
+  // Return how many rings, which share a rank's port, it sends around at once.
+  int (*rings)(const Problem& job) = nullptr;  // null: the scheme has no such number
 };
 
 constexpr std::string_view name_of(const Scheme* scheme) { return scheme->name; }

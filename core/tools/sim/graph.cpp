@@ -97,7 +97,7 @@ class RankWriter {
         continue;
       }
       if (op.kind == Op::Kind::attend) task.work = *work++;
-      // Who awaits what has always been over waits for nothing.
+      // An operation that awaits nothing takes no time and holds nobody up.
       if (op.kind == Op::Kind::await && after.empty()) continue;
       if (op.kind == Op::Kind::finish && op.pass == Pass::forward && options_.in_step)
         wait_for_all();
