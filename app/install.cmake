@@ -36,7 +36,7 @@ file(GLOB_RECURSE documents CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} ${P
      ${PROJECT_SOURCE_DIR}/lessons/*.md ${PROJECT_SOURCE_DIR}/lessons/*.svg ${PROJECT_SOURCE_DIR}/viz/*.png ${PROJECT_SOURCE_DIR}/viz/*.webp
      ${PROJECT_SOURCE_DIR}/python/*.md ${PROJECT_SOURCE_DIR}/python/examples/*.py)
 # The viewer for browsers, if `./ringscope site` has built it.
-install(FILES ${PROJECT_SOURCE_DIR}/build/wasm/viz/web/ringscope_web.js DESTINATION ${CMAKE_INSTALL_DATADIR}/ringscope OPTIONAL)
+install(FILES ${PROJECT_SOURCE_DIR}/build/wasm/viz/browser/ringscope_web.js DESTINATION ${CMAKE_INSTALL_DATADIR}/ringscope OPTIONAL)
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright)
 foreach(document README.md CONTRIBUTING.md NOTICE CITATION.cff ${documents})
   get_filename_component(folder ${document} DIRECTORY)

@@ -14,7 +14,7 @@
 #include "core/attention/blockwise.h"
 #include "core/attention/tile_product.h"
 #include "core/problem/partition.h"
-#include "core/run/generated_rows.h"
+#include "core/threads/generated_rows.h"
 
 namespace ringscope {
 namespace {

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "core/trace/chrome_trace.h"
-#include "viz/model/trace/trace_loader.h"
+#include "viz/data/trace/trace_loader.h"
 
 namespace ringscope::viz {
 namespace {

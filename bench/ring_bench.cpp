@@ -17,8 +17,8 @@
 
 #include "core/attention/online_softmax.h"
 #include "core/ring/cpu_backend.h"
-#include "core/run/cpu_engine.h"
-#include "core/run/recording.h"
+#include "core/threads/cpu_engine.h"
+#include "core/threads/recording.h"
 
 namespace ringscope {
 namespace {

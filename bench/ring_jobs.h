@@ -31,7 +31,7 @@
 #include "core/base/random.h"
 #include "core/ring/forwarding.h"
 #include "core/ring/rank_memory.h"
-#include "core/run/run.h"
+#include "core/threads/run.h"
 #include "core/trace/summary.h"
 
 namespace ringscope {

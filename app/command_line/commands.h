@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "app/command_line/flags.h"
-#include "app/process/job.h"
+#include "app/job/job.h"
 #include "app/run/run.h"
 #include "viz/window/view.h"
 

@@ -28,7 +28,7 @@
 #include "core/base/files.h"
 #include "core/base/program.h"
 #include "core/base/text.h"
-#include "core/run/run.h"
+#include "core/threads/run.h"
 #include "core/tools/sim/ideal_timeline.h"
 
 namespace ringscope {

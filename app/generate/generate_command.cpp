@@ -12,8 +12,8 @@
 #include "app/report/fields.h"
 #include "app/report/machine.h"
 #include "app/report/terminal.h"
-#include "core/model/generate.h"
-#include "core/run/generated_rows.h"
+#include "core/threads/generated_rows.h"
+#include "core/training/generate.h"
 
 namespace ringscope {
 

@@ -12,12 +12,12 @@
 #include "app/command_line/hardware.h"
 #include "app/command_line/option_groups.h"
 #include "app/report/fields.h"
-#include "core/model/rank_groups.h"
 #include "core/tools/cost/amounts.h"
 #include "core/tools/cost/choices.h"
 #include "core/tools/cost/measure.h"
 #include "core/tools/cost/model_step.h"
 #include "core/tools/sim/searched.h"
+#include "core/training/rank_groups.h"
 
 namespace ringscope {
 

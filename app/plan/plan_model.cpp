@@ -9,10 +9,10 @@
 #include "app/plan/plan.h"
 #include "app/report/machine.h"
 #include "core/base/text.h"
-#include "core/model/matrix_product.h"
 #include "core/ring/loop_counts.h"
 #include "core/tools/cost/measure.h"
 #include "core/tools/sim/simulate.h"
+#include "core/training/matrix_product.h"
 
 namespace ringscope {
 namespace {

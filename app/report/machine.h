@@ -8,7 +8,7 @@
 
 #include "core/base/math.h"
 #include "core/ring/problem.h"
-#include "core/run/run.h"
+#include "core/threads/run.h"
 #include "core/tools/cost/measure.h"
 
 namespace ringscope {

@@ -21,7 +21,7 @@
 #include "cuda/ring/run_on_gpu.h"
 #endif
 #ifdef RINGSCOPE_HAS_MPI
-#include "core/ranks/mpi/mpi_session.h"
+#include "core/processes/mpi/mpi_session.h"
 #endif
 #ifdef RINGSCOPE_HAS_NCCL
 #include "cuda/nccl/placement.h"

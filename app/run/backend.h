@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/ranks/mpi/run_on_mpi.h"
-#include "core/run/run.h"
+#include "core/processes/mpi/run_on_mpi.h"
+#include "core/threads/run.h"
 
 namespace ringscope {
 

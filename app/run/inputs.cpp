@@ -12,7 +12,7 @@
 #include "core/base/npy.h"
 #include "core/base/safetensors.h"
 #include "core/problem/partition.h"
-#include "core/run/generated_rows.h"
+#include "core/threads/generated_rows.h"
 
 namespace ringscope {
 namespace {

@@ -11,7 +11,7 @@
 #include "app/run/backend.h"
 #include "core/attention/naive.h"
 #include "core/base/fields.h"
-#include "core/run/run.h"
+#include "core/threads/run.h"
 #include "core/tools/check/row_tolerance.h"
 #include "core/trace/summary.h"
 

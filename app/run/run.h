@@ -13,8 +13,8 @@
 #include "app/run/backend.h"
 #include "core/base/files.h"
 #include "core/ring/problem.h"
-#include "core/run/rows.h"
-#include "core/run/run.h"
+#include "core/threads/rows.h"
+#include "core/threads/run.h"
 #include "core/tools/check/mistakes.h"
 
 namespace ringscope {

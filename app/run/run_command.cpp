@@ -24,7 +24,7 @@
 #include "app/run/run.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
-#include "core/run/run.h"
+#include "core/threads/run.h"
 
 namespace ringscope {
 

@@ -69,7 +69,7 @@ def build(program, work):
     shutil.rmtree(work, ignore_errors=True)
     documents, recorded, made = work / "documents", work / "recorded", work / "html"
     subprocess.run([program, "site", "--recordings", recorded], check=True)
-    script = ROOT / "build/wasm/viz/web/ringscope_web.js"
+    script = ROOT / "build/wasm/viz/browser/ringscope_web.js"
     pictures = write_documents(program, documents, recorded, script.is_file())
     sphinx = [sys.executable, "-m", "sphinx", "-b", "html", "-q", "-W", "-j", "auto", "-d", work / "doctrees"]
     subprocess.run([*sphinx, "-c", Path(__file__).parent, "-D", f"html_static_path={documents / 'static'}", documents, made], check=True)

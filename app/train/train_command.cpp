@@ -28,9 +28,9 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
-#include "core/model/training.h"
-#include "core/run/generated_rows.h"
+#include "core/threads/generated_rows.h"
 #include "core/trace/chrome_trace.h"
+#include "core/training/training.h"
 
 namespace ringscope {
 

@@ -2,12 +2,12 @@
 
 #include <utility>
 
-#include "core/run/generated_rows.h"
-#include "core/run/run.h"
+#include "core/threads/generated_rows.h"
+#include "core/threads/run.h"
 #include "core/tools/sim/recording.h"
 #include "lessons/book/lesson.h"
 #include "lessons/book/page.h"
-#include "viz/model/session/simulator.h"
+#include "viz/data/session/simulator.h"
 
 namespace ringscope {
 namespace {

@@ -16,8 +16,8 @@
 #include "core/base/files.h"
 #include "core/base/text.h"
 #include "lessons/book/lesson.h"
-#include "viz/model/session/selection.h"
-#include "viz/model/trace/trace_loader.h"
+#include "viz/data/session/selection.h"
+#include "viz/data/trace/trace_loader.h"
 
 #ifdef RINGSCOPE_HAS_VIEWER
 #include "viz/window/pictures.h"
@@ -75,7 +75,7 @@ std::string web_script() {
   const fs::path program = fs::read_symlink("/proc/self/exe", error).parent_path();
   for (const fs::path& path :
        {program.parent_path() / "share/ringscope/ringscope_web.js",
-        fs::path(RINGSCOPE_SOURCE_DIR) / "build/wasm/viz/web/ringscope_web.js"})
+        fs::path(RINGSCOPE_SOURCE_DIR) / "build/wasm/viz/browser/ringscope_web.js"})
     if (fs::is_regular_file(path, error)) return read_file(path.string(), "script");
   return "";
 }

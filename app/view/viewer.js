@@ -1,4 +1,4 @@
-// The page around the viewer: files in, events in, pixels out. The viewer itself is C++ (viz/web/web.cpp). A page may show
+// The page around the viewer: files in, events in, pixels out. The viewer itself is C++ (viz/browser/web.cpp). A page may show
 // several, each in a canvas; the script that holds the C++ code is loaded once.
 "use strict";
 

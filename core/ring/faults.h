@@ -32,7 +32,7 @@ constexpr std::string_view name_of(Fault fault) {
   return names[static_cast<int>(fault)];
 }
 
-// Return whether the fault delays computation rather than hops (core/run/faulty_ring.h).
+// Return whether the fault delays computation rather than hops (core/threads/faulty_ring.h).
 constexpr bool delays_computing(Fault fault) {
   return fault == Fault::straggler || fault == Fault::jitter;
 }

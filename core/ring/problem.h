@@ -122,7 +122,7 @@ struct Problem {
   std::vector<double> speeds = {};  // of the ranks, for which a searched partition is dealt out;
                                     // empty: all alike
 
-  double timeout_s = 60;  // seconds without a sign of life or progress (core/run/watchdog.h)
+  double timeout_s = 60;  // seconds without a sign of life or progress (core/threads/watchdog.h)
   std::optional<Injection> injection = std::nullopt;  // a deliberate fault
 
   // Return the KV buffers that blocks rotate through: at most world_size, and 0 where they don't.

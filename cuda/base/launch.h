@@ -12,8 +12,8 @@
 #include "cuda/base/check.h"
 
 #ifdef RINGSCOPE_MODEL
-#include "cuda/model/runtime.h"
-#include "cuda/model/simt.h"
+#include "cuda/emulator/runtime.h"
+#include "cuda/emulator/simt.h"
 #endif
 
 namespace ringscope::cuda {

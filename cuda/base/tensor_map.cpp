@@ -6,7 +6,7 @@
 #include "cuda/base/check.h"
 
 #ifdef RINGSCOPE_MODEL
-#include "cuda/model/runtime.h"
+#include "cuda/emulator/runtime.h"
 #endif
 
 namespace ringscope::cuda {

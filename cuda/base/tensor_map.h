@@ -4,7 +4,7 @@
 #pragma once
 
 #ifdef RINGSCOPE_MODEL
-#include "cuda/model/tensor_map.h"
+#include "cuda/emulator/tensor_map.h"
 #else
 #include <cuda.h>
 #endif

@@ -11,7 +11,7 @@
 #pragma once
 
 #include "core/ring/seams.h"
-#include "core/run/run.h"
+#include "core/threads/run.h"
 #include "core/trace/event.h"
 #include "cuda/base/stream.h"
 #include "cuda/nccl/nccl_world.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/ring/loop_counts.h"
-#include "core/run/rank.h"
+#include "core/threads/rank.h"
 #include "cuda/nccl/nccl_communicator.h"
 #include "cuda/nccl/placement.h"
 #include "cuda/ring/run_on_gpu.h"

@@ -1,13 +1,13 @@
 // Runs whole attention problems over NCCL, with a thread or with a process per rank. Several ranks
-// have run only on the host model with cuda/model's stand-in for NCCL; one has, over NCCL on an H100.
+// have run only on the host model with cuda/emulator's stand-in for NCCL; one has, over NCCL on an H100.
 #pragma once
 
 #include <map>
 #include <memory>
 
-#include "core/ranks/mpi/run_on_mpi.h"
-#include "core/run/faulty_ring.h"
-#include "core/run/run.h"
+#include "core/processes/mpi/run_on_mpi.h"
+#include "core/threads/faulty_ring.h"
+#include "core/threads/run.h"
 #include "cuda/nccl/nccl_world.h"
 #include "cuda/ring/rank_kernels.h"
 #include "cuda/ring/run_on_gpu.h"

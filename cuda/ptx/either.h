@@ -2,8 +2,8 @@
 #pragma once
 
 #ifdef RINGSCOPE_MODEL
-#include "cuda/model/hopper.h"
-#include "cuda/model/tensor_core.h"
+#include "cuda/emulator/hopper.h"
+#include "cuda/emulator/tensor_core.h"
 #endif
 
 // RINGSCOPE_EITHER(the model's call, statements for a GPU)

@@ -7,10 +7,10 @@
 #include <optional>
 #include <vector>
 
-#include "core/run/engine.h"
-#include "core/run/faulty_ring.h"
-#include "core/run/rank.h"
-#include "core/run/recording.h"
+#include "core/threads/engine.h"
+#include "core/threads/faulty_ring.h"
+#include "core/threads/rank.h"
+#include "core/threads/recording.h"
 #include "cuda/base/device_memory.h"
 #include "cuda/base/stream.h"
 #include "cuda/kernels/row_kernels.h"
@@ -43,7 +43,7 @@ class KernelTurns {
 };
 
 // ---
-// Records a ring on a device, as core/run/recording.h does for backends that compute on the host.
+// Records a ring on a device, as core/threads/recording.h does for backends that compute on the host.
 // While the ring runs, events enclose every wait and every kernel in the compute stream; flush()
 // turns them into slices. (Hops report their own times, so core's RecordingCommunicator works here
 // too.)

@@ -7,8 +7,8 @@
 #include <map>
 
 #include "core/ring/rank_memory.h"
-#include "core/run/rank.h"
-#include "core/run/recording.h"
+#include "core/threads/rank.h"
+#include "core/threads/recording.h"
 #include "cuda/base/check.h"
 #include "cuda/base/device_info.h"
 #include "cuda/ring/cuda_backend.h"

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "core/ring/problem.h"
-#include "core/run/engine.h"
-#include "core/run/run.h"
+#include "core/threads/engine.h"
+#include "core/threads/run.h"
 #include "cuda/base/device_memory.h"
 #include "cuda/ring/device_communicator.h"
 #include "cuda/ring/device_recording.h"

@@ -60,7 +60,7 @@ void lesson_13(Page& page) {
   page.region("cuda/nccl/nccl_world.cpp", "group");
 
   // MPI has two calls that only start, `MPI_Isend` and `MPI_Irecv`. Later one asks what is over:
-  page.region("core/ranks/mpi/mpi_hop.cpp", "progress");
+  page.region("core/processes/mpi/mpi_hop.cpp", "progress");
 
   // Somebody must ask often, because many MPIs move a block only while being asked. A rank that
   // computes a whole step without asking gets its hop after the step, not under it. So each rank has a
@@ -71,7 +71,7 @@ void lesson_13(Page& page) {
   // How did the run know that it was hanging? A long wait proves nothing, since the other rank may be
   // computing. So every rank has a *pulse*: a count of the tiles and transfers that it has finished
   // (`pulse_->advance()` above), together with the place where the rank is:
-  page.region("core/run/watchdog.h", "RankStatus");
+  page.region("core/threads/watchdog.h", "RankStatus");
 
   // When no pulse has grown for the whole timeout, or one has not been heard from for that long, the run
   // is ended. To find whom to blame, the program follows the waits from rank to rank. They form a

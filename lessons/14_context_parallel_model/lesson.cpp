@@ -31,7 +31,7 @@ void lesson_14(Page& page) {
   // `turn` makes attention see the order of the text. **Rotary positions** take the numbers of a
   // query or key in pairs, and turn each pair by its position times a frequency. In a score of two
   // turned rows only their distance is left.
-  page.region("core/model/layers.cpp", "angle");
+  page.region("core/training/layers.cpp", "angle");
 
   // `row` is the local row (lesson 8). On one rank it is the position, so it is tempting to use it. Take 16
   // equal rows on 4 ranks, contiguous, and the query at position 9:

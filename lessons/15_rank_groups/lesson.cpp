@@ -23,7 +23,7 @@
 //     rank = ((dp · PP + pp) · CP + cp) · TP + tp
 #include <fmt/ranges.h>
 
-#include "core/model/rank_groups.h"
+#include "core/training/rank_groups.h"
 #include "lessons/book/model_rank.h"
 
 namespace ringscope::lessons::chapter_15 {
@@ -32,7 +32,7 @@ void lesson_15(Page& page) {
 
   // To get the indices back, divide the number by TP, the quotient by CP, and the next one by PP. The
   // remainders are tp, cp and pp, and the last quotient is dp.
-  page.region("core/model/rank_groups.cpp", "indices");
+  page.region("core/training/rank_groups.cpp", "indices");
   const RankGroups world({{2, 4, 2, 2}}, 32);  // TP, CP, PP, DP
   const PerAxis own = world.indices(21);
   page.answer(index, own[Axis::context]);

@@ -12,8 +12,8 @@
 // going round, as in all lessons before. Then the model writes token by token: each adds one query,
 // which attends all keys so far. That is *decode*. Under a causal mask no earlier row sees a later
 // one, so earlier rows do not change, and each layer keeps their keys and values, in the *KV cache*.
-#include "core/model/generate.h"
-#include "core/model/merge.h"
+#include "core/training/generate.h"
+#include "core/training/merge.h"
 #include "lessons/book/model_rank.h"
 
 namespace ringscope::lessons::chapter_16 {
@@ -124,7 +124,7 @@ void lesson_16(Page& page) {
   // ## Where new rows go
   //
   // The new token's key and value belong to the cache, too. The ranks take turns:
-  page.region("core/model/decode_attention.cpp", "append");
+  page.region("core/training/decode_attention.cpp", "append");
 
   // So shares of what was written differ by one row at most. The prompt's partition does not matter,
   // because the newest query sees all keys: no rank is idle.

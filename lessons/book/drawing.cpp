@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "core/base/text.h"
-#include "viz/model/timeline/palette.h"
+#include "viz/data/timeline/palette.h"
 
 namespace ringscope::lessons {
 namespace {

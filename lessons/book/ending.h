@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "core/run/run.h"
+#include "core/threads/run.h"
 #include "lessons/book/page.h"
 
 namespace ringscope::lessons {

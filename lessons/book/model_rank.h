@@ -4,9 +4,9 @@
 
 #include <memory>
 
-#include "core/model/rank_threads.h"
-#include "core/model/replica.h"
-#include "core/model/training.h"
+#include "core/training/rank_threads.h"
+#include "core/training/replica.h"
+#include "core/training/training.h"
 #include "lessons/book/tables.h"
 
 namespace ringscope::lessons {

@@ -20,7 +20,7 @@
 #include "core/problem/mask.h"
 #include "core/problem/partition.h"
 #include "core/ring/problem.h"
-#include "core/run/run.h"
+#include "core/threads/run.h"
 #include "core/tools/cost/amounts.h"
 #include "core/tools/cost/hardware.h"
 #include "core/tools/sim/ideal_timeline.h"

@@ -15,7 +15,7 @@
 #include <cmath>
 
 #include "tests/app/program.h"
-#include "viz/model/figures/figures.h"
+#include "viz/data/figures/figures.h"
 
 namespace ringscope::browser_test {
 namespace {
@@ -559,7 +559,7 @@ void BrowserTest::expect_pages_that_hold_recordings() {
 
 TEST_F(BrowserTest, SiteViewerAndFiguresWork) {
   if (std::system("command -v chromium >/dev/null") != 0) GTEST_SKIP() << "no chromium here";
-  if (!fs::exists(RINGSCOPE_SOURCE_DIR "/build/wasm/viz/web/ringscope_web.js"))
+  if (!fs::exists(RINGSCOPE_SOURCE_DIR "/build/wasm/viz/browser/ringscope_web.js"))
     GTEST_SKIP()
         << "the viewer for browsers is not built: ./ringscope site DIR builds it, with emscripten";
   const std::string generator = RINGSCOPE_SOURCE_DIR "/build/site-env/bin/python";

@@ -5,9 +5,9 @@
 #include <regex>
 
 #include "tests/app/program.h"
-#include "viz/model/analysis/comparison.h"
-#include "viz/model/session/format.h"
-#include "viz/model/trace/trace_loader.h"
+#include "viz/data/analysis/comparison.h"
+#include "viz/data/session/format.h"
+#include "viz/data/trace/trace_loader.h"
 
 namespace ringscope {
 namespace {

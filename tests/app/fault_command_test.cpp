@@ -4,7 +4,7 @@
 
 #include <regex>
 
-#include "core/run/faulty_ring.h"
+#include "core/threads/faulty_ring.h"
 #include "core/trace/chrome_trace.h"
 #include "tests/app/program.h"
 

@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 #include <rapidjson/document.h>
 
-#include "core/model/generate.h"
+#include "core/training/generate.h"
 #include "tests/app/program.h"
-#include "tests/core/model/checkpoint_case.h"
+#include "tests/core/training/checkpoint_case.h"
 
 namespace ringscope {
 namespace {

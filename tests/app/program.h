@@ -202,7 +202,7 @@ class ProgramTest : public testing::Test {
   // Why there can be no processes of ranks here, or "".
   std::string why_no_mpi() {
     // MPI has unloaded its parts when leaks are looked for, so that theirs have no name by which
-    // they could be suppressed. tests/core/ranks/mpi looks for ours before that.
+    // they could be suppressed. tests/core/processes/mpi looks for ours before that.
     looks_for_no_leaks_ = ::setenv("LSAN_OPTIONS", "detect_leaks=0", 1) == 0;
     if (!info_has("backend mpi   yes")) return "this build has no MPI";
     return run_words({"/bin/sh", "-c", "command -v mpirun"}).status == 0 ? "" : "no mpirun here";

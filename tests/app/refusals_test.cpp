@@ -6,7 +6,7 @@
 #include <map>
 
 #include "core/base/files.h"
-#include "tests/core/model/checkpoint_case.h"
+#include "tests/core/training/checkpoint_case.h"
 
 namespace ringscope {
 namespace {

@@ -3,11 +3,11 @@
 
 #include <cmath>
 
-#include "core/model/checkpoint.h"
-#include "core/model/training.h"
 #include "core/trace/chrome_trace.h"
+#include "core/training/checkpoint.h"
+#include "core/training/training.h"
 #include "tests/app/train_case.h"
-#include "tests/core/model/checkpoint_case.h"
+#include "tests/core/training/checkpoint_case.h"
 
 namespace ringscope {
 namespace {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core/ring/problem.h"
-#include "core/run/run.h"
+#include "core/threads/run.h"
 #include "core/tools/cost/amounts.h"
 #include "core/tools/cost/time.h"
 #include "core/tools/sim/simulate.h"

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "core/ring/loop_counts.h"
-#include "core/run/run.h"
+#include "core/threads/run.h"
 #include "core/tools/cost/amounts.h"
 #include "core/tools/sim/graph.h"
 #include "core/tools/sim/recording.h"

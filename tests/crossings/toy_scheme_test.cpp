@@ -4,7 +4,7 @@
 
 #include "core/ring/loop_counts.h"
 #include "core/ring/schemes.h"
-#include "core/run/run.h"
+#include "core/threads/run.h"
 #include "core/tools/cost/amounts.h"
 #include "core/tools/sim/recording.h"
 #include "core/trace/summary.h"

@@ -14,7 +14,7 @@
 #include "tests/cuda/ring_step_harness.h"
 
 #ifdef RINGSCOPE_MODEL
-#include "cuda/model/tensor_core.h"
+#include "cuda/emulator/tensor_core.h"
 #endif
 
 namespace ringscope::cuda {

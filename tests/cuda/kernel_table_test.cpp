@@ -13,7 +13,7 @@
 #include "cuda/kernels/persistent_schedule.h"
 #include "tests/cuda/ring_step_harness.h"
 #ifdef RINGSCOPE_MODEL
-#include "cuda/model/runtime.h"
+#include "cuda/emulator/runtime.h"
 #endif
 
 namespace ringscope::cuda {

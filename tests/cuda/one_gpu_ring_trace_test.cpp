@@ -8,7 +8,7 @@
 #include <tuple>
 
 #ifdef RINGSCOPE_MODEL
-#include "cuda/model/runtime.h"
+#include "cuda/emulator/runtime.h"
 #endif
 #include "tests/core/ring/run_invariants.h"
 #include "tests/cuda/one_gpu_ring.h"

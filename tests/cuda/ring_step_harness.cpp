@@ -18,7 +18,7 @@
 #include "tests/cuda/guarded_array.h"
 
 #ifdef RINGSCOPE_MODEL
-#include "cuda/model/simt.h"
+#include "cuda/emulator/simt.h"
 #endif
 
 namespace ringscope::cuda {

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "core/base/error.h"
-#include "viz/model/trace/trace_loader.h"
+#include "viz/data/trace/trace_loader.h"
 
 namespace {
 

@@ -8,8 +8,8 @@
 #include <cstdlib>
 #include <new>
 
-#include "core/run/generated_rows.h"
-#include "core/run/run.h"
+#include "core/threads/generated_rows.h"
+#include "core/threads/run.h"
 #include "tests/schemes.h"
 
 namespace {

@@ -78,7 +78,7 @@ Job::Job(std::string folder, const Strings& arguments, const Strings& settings)
           // What sanitizers find inside of MPI is not ours; mpi_driver looks for leaks.
           "LSAN_OPTIONS=detect_leaks=0",
           "TSAN_OPTIONS=print_suppressions=0:suppressions=" RINGSCOPE_SOURCE_DIR
-          "/tests/core/ranks/mpi/tsan.supp",
+          "/tests/core/processes/mpi/tsan.supp",
       } +
       mpi_settings() + settings + mpirun_words() + arguments;
   std::vector<char*> argv;
@@ -118,7 +118,7 @@ bool Job::wait_for_start(int rank) {
 bool Job::wait_for_ring(int world_size) {
   const double until = now_s() + kPatienceSeconds;
   for (int rank = 0; rank < world_size; pause_a_little()) {
-    // As core/ranks/mpi names the thread that moves a rank's blocks.
+    // As core/processes/mpi names the thread that moves a rank's blocks.
     if (has_thread(working(rank), "ring-progress")) ++rank;
     if (now_s() > until || has_launcher_ended()) return false;
   }

@@ -14,7 +14,7 @@ class SlowLink : public ProgramTest {
     ::setenv("LSAN_OPTIONS", "detect_leaks=0", 1);
     ::setenv("TSAN_OPTIONS",
              "print_suppressions=0:suppressions=" RINGSCOPE_SOURCE_DIR
-             "/tests/core/ranks/mpi/tsan.supp",
+             "/tests/core/processes/mpi/tsan.supp",
              1);
     if (run_well({"info"}).find("backend mpi   yes") == std::string::npos)
       GTEST_SKIP() << "this build has no MPI";

@@ -20,7 +20,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 TABLE = HERE / "mutants.tsv"
 FIELDS = ["id", "file", "nth", "line", "column", "from", "to", "verdict", "by"]
-FOLDERS = ["core", "cuda/kernels", "viz/model"]
+FOLDERS = ["core", "cuda/kernels", "viz/data"]
 KINDS = ["relation", "arithmetic", "logic", "constant", "wait"]
 WEIGHTS = [30, 25, 10, 20, 15]
 BUDGET_S = 60
@@ -134,7 +134,7 @@ def compiles(root, file, text):
     flags = ["-std=c++20", "-fsyntax-only", "-w", "-march=native", "-I" + str(root), "-isystem", "/usr/include/eigen3",
              "-include", str(HERE / "mutant.h"), "-x", "c++"]
     if file.startswith("cuda/"):
-        flags += ["-DRINGSCOPE_MODEL=1", "-I" + str(root / "cuda/model/include")]
+        flags += ["-DRINGSCOPE_MODEL=1", "-I" + str(root / "cuda/emulator/include")]
     if "mpi" in file:
         flags += ["-isystem", "/usr/lib/x86_64-linux-gnu/openmpi/include"]
     with tempfile.NamedTemporaryFile("w", suffix=".cpp") as changed:

@@ -18,8 +18,8 @@
 #include <sstream>
 #include <thread>
 
-#include "core/ranks/process/lifeline.h"
-#include "core/run/rank.h"
+#include "core/processes/supervision/lifeline.h"
+#include "core/threads/rank.h"
 #include "cuda/nccl/placement.h"
 #include "cuda/nccl/run_on_nccl.h"
 

@@ -1,6 +1,6 @@
 // Runs over the real NCCL in processes that are forked for them, so that the program of the tests never
 // touches a GPU itself (what has, cannot fork any more) and a run that hangs can be ended. A process a
-// rank needs no launcher here: the ranks are siblings, joined by a lifeline (core/ranks/process), and several
+// rank needs no launcher here: the ranks are siblings, joined by a lifeline (core/processes/supervision), and several
 // of them may share a GPU (cuda/nccl/placement.h).
 #pragma once
 

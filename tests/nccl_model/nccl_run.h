@@ -1,10 +1,10 @@
 // Runs of the ring over NCCL on the host model: its ranks, connections and streams are real, NCCL
-// is cuda/model's stand-in. Kernels are those that the model runs fast.
+// is cuda/emulator's stand-in. Kernels are those that the model runs fast.
 #pragma once
 
 #include "cuda/nccl/run_on_nccl.h"
 #include "tests/cuda/one_gpu_ring.h"
-#include "tests/cuda_model/model_run.h"
+#include "tests/cuda_emulator/model_run.h"
 
 namespace ringscope::cuda {
 

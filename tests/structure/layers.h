@@ -40,16 +40,16 @@ inline const std::vector<std::vector<std::string>> kRows = {
     {"core/attention"},
     {"core/trace", "core/reference"},
     {"core/ring"},
-    {"core/run"},
-    // Above run, the spine is over.
-    {"core/tools/check", "core/tools/cost", "core/ranks/process"},
-    {"core/ranks/mpi", "core/tools/sim"},
-    {"core/tools/explain", "core/model"},
+    {"core/threads"},
+    // Above threads, the spine is over.
+    {"core/tools/check", "core/tools/cost", "core/processes/supervision"},
+    {"core/processes/mpi", "core/tools/sim"},
+    {"core/tools/explain", "core/training"},
     {"core/tools/foreign"},
-    {"viz/model", "cuda/model"},
+    {"viz/data", "cuda/emulator"},
     {"viz/panels", "cuda/base"},
     {"viz/window", "cuda/ptx"},
-    {"viz/web", "cuda/kernels"},
+    {"viz/browser", "cuda/kernels"},
     {"cuda/ring"},
     {"cuda/nccl"},
     {"lessons"},
@@ -149,7 +149,7 @@ class Checker {
       if (count > kMaxFiles) complain(folder, "holds " + std::to_string(count) + " files");
       const std::vector<std::string> parts = split(folder, '/');
       if (parts.size() < 3 || parts[0] != "tests" || parts[1] != "core") continue;
-      const bool in_room = parts[2] == "tools" || parts[2] == "ranks";
+      const bool in_room = parts[2] == "tools" || parts[2] == "processes";
       if (in_room && parts.size() == 3) continue;
       const std::string tested = "core/" + parts[2] + "/" + (in_room ? parts[3] + "/" : "");
       if (std::none_of(files.begin(), files.end(),

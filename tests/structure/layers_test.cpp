@@ -79,7 +79,7 @@ TEST(Layers, NobodyElseNamesAScheme) {
     const bool is_told = std::regex_search(file.path, std::regex("^(app|core|cuda|viz)/"));
     // What core/trace tells apart lies below the schemes; a figure shows one of them.
     if (!is_told || file.path.starts_with("core/ring/") || file.path == "core/trace/summary.cpp" ||
-        file.path == "viz/model/figures/figures.cpp")
+        file.path == "viz/data/figures/figures.cpp")
       continue;
     ++seen;
     EXPECT_FALSE(std::regex_search(file.text, name)) << file.path;
@@ -87,22 +87,22 @@ TEST(Layers, NobodyElseNamesAScheme) {
   EXPECT_GT(seen, 300);
 }
 
-// What a reader of ring attention has to know can be read without the tools, the processes and the model.
+// What a reader of ring attention has to know can be read without the tools, the processes and the training.
 TEST(Layers, TheSpineStandsAlone) {
   int seen = 0;
   for (const SourceFile& file : read_tree(RINGSCOPE_SOURCE_DIR)) {
     const bool in_core = file.path.starts_with("core/");
-    if (!in_core || std::regex_search(file.path, std::regex("^core/(tools|ranks|model)/")))
+    if (!in_core || std::regex_search(file.path, std::regex("^core/(tools|processes|training)/")))
       continue;
     ++seen;
     for (const Include& include : includes_of(file.text))
-      EXPECT_FALSE(std::regex_search(include.path, std::regex("^core/(tools|ranks|model)/")))
+      EXPECT_FALSE(std::regex_search(include.path, std::regex("^core/(tools|processes|training)/")))
           << file.path << " includes " << include.path;
   }
   EXPECT_GT(seen, 60);
 }
 
-// The viewer for browsers gets some parts of core (viz/web/CMakeLists.txt), so these need no other;
+// The viewer for browsers gets some parts of core (viz/browser/CMakeLists.txt), so these need no other;
 // core/tools/cost/measure.cpp may, because nobody measures there. Several files are compiled as one, so
 // their types and constants have names of their own.
 TEST(Layers, WhatBrowsersGetNeedsNothingElse) {
@@ -166,10 +166,10 @@ TEST(Layers, SeeOnlyWhatLiesBelow) {
       {"core/attention"},
       {"core/trace", "core/reference"},
       {"core/ring"},
-      {"core/run"},
-      {"core/tools/check", "core/tools/cost", "core/ranks/process"},
-      {"core/ranks/mpi", "core/tools/sim"},
-      {"core/tools/explain", "core/model"},
+      {"core/threads"},
+      {"core/tools/check", "core/tools/cost", "core/processes/supervision"},
+      {"core/processes/mpi", "core/tools/sim"},
+      {"core/tools/explain", "core/training"},
       {"core/tools/foreign"}};
   std::set<std::pair<std::string, std::string>> allowed;
   std::vector<std::string> core;
@@ -179,9 +179,9 @@ TEST(Layers, SeeOnlyWhatLiesBelow) {
     core.insert(core.end(), line.begin(), line.end());
   }
   std::vector<std::string> all = core;
-  const std::vector<std::string> viz = {"viz/model", "viz/panels", "viz/window", "viz/web"};
-  const std::vector<std::string> cuda = {"cuda/model",   "cuda/base", "cuda/ptx",
-                                         "cuda/kernels", "cuda/ring", "cuda/nccl"};
+  const std::vector<std::string> viz = {"viz/data", "viz/panels", "viz/window", "viz/browser"};
+  const std::vector<std::string> cuda = {"cuda/emulator", "cuda/base", "cuda/ptx",
+                                         "cuda/kernels",  "cuda/ring", "cuda/nccl"};
   all.insert(all.end(), viz.begin(), viz.end());
   all.insert(all.end(), cuda.begin(), cuda.end());
   for (const char* name : {"lessons", "bench", "tests", "app"}) all.push_back(name);
@@ -231,9 +231,9 @@ TEST(Layers, FilesLieWhereTheyBelong) {
   for (const char* path : {"main.cpp", "core/loose.h", "core/other/a.h", "helpers/a.h",
                            "corely/base/a.h", "viz/a.h", "viz/other/a.h", "cuda/a.h"})
     expect_one_complaint({file(path)}, "lies in no layer");
-  for (const char* path : {"core/base/util/a.h", "tests/common/a.h", "viz/model/utils/b/a.h"})
+  for (const char* path : {"core/base/util/a.h", "tests/common/a.h", "viz/data/utils/b/a.h"})
     expect_one_complaint({file(path)}, "lies in a folder called");
-  expect_none({file("viz/model/common.h"), file("viz/model/utility/a.h")});
+  expect_none({file("viz/data/common.h"), file("viz/data/utility/a.h")});
   const SourceFile source = file("core/base/a.h");
   expect_none({source, file("tests/core/base/a_test.cpp"), file("tests/core/base/driver/a.cpp")});
   expect_one_complaint({source, file("tests/core/tools/sim/a_test.cpp")}, "tests core/tools/sim/");
@@ -243,24 +243,23 @@ TEST(Layers, FilesLieWhereTheyBelong) {
   expect_none(files);
   files.push_back(file("core/base/last.h"));
   expect_one_complaint(files, "holds 41 files");
-  SourceFile long_file{"viz/model/a.cpp", std::string(kMaxLines, '\n')};
+  SourceFile long_file{"viz/data/a.cpp", std::string(kMaxLines, '\n')};
   expect_none({long_file});
   long_file.text += '\n';
   expect_one_complaint({long_file}, "801 lines long");
 }
 
 TEST(Layers, CyclesAreFound) {
-  expect_one_complaint({file("viz/model/a.h", {"\"viz/model/a.h\""})},
-                       "viz/model/a.h > viz/model/a.h");
+  expect_one_complaint({file("viz/data/a.h", {"\"viz/data/a.h\""})}, "viz/data/a.h > viz/data/a.h");
   expect_one_complaint(
-      {file("viz/model/a.h", {"\"viz/model/b.h\""}), file("viz/model/b.h", {"\"viz/model/c.h\""}),
-       file("viz/model/c.h", {"\"viz/model/a.h\""})},
-      "viz/model/a.h > viz/model/b.h > viz/model/c.h > viz/model/a.h");
+      {file("viz/data/a.h", {"\"viz/data/b.h\""}), file("viz/data/b.h", {"\"viz/data/c.h\""}),
+       file("viz/data/c.h", {"\"viz/data/a.h\""})},
+      "viz/data/a.h > viz/data/b.h > viz/data/c.h > viz/data/a.h");
   // Two ways to the same file are no cycle.
-  EXPECT_EQ(joined(complaints_about(
-                {file("viz/model/a.h", {"\"viz/model/b.h\"", "\"viz/model/c.h\""}),
-                 file("viz/model/b.h", {"\"viz/model/c.h\""}), file("viz/model/c.h")})),
-            "");
+  EXPECT_EQ(
+      joined(complaints_about({file("viz/data/a.h", {"\"viz/data/b.h\"", "\"viz/data/c.h\""}),
+                               file("viz/data/b.h", {"\"viz/data/c.h\""}), file("viz/data/c.h")})),
+      "");
 }
 
 // A program that reads a file which has moved may fail only where few look: in a sanitizer's preset.

@@ -18,7 +18,7 @@
 #include "tests/viz/hands.h"
 #include "tests/viz/panel_stage.h"
 #include "tests/viz/read_png.h"
-#include "tests/viz_model/simulated.h"
+#include "tests/viz_data/simulated.h"
 #include "viz/window/fonts.h"
 #include "viz/window/pictures.h"
 

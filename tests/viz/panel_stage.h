@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "tests/viz_model/hand_made.h"
+#include "tests/viz_data/hand_made.h"
 #include "viz/panels/drawing.h"
 #include "viz/panels/panels.h"
 #include "viz/window/fonts.h"

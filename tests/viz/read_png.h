@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "viz/model/timeline/palette.h"
+#include "viz/data/timeline/palette.h"
 
 namespace ringscope::viz {
 

@@ -8,7 +8,7 @@
 
 #include "tests/viz/hands.h"
 #include "tests/viz/panel_stage.h"
-#include "tests/viz_model/told.h"
+#include "tests/viz_data/told.h"
 #include "viz/panels/drawing.h"
 #include "viz/panels/timeline/timeline_frame.h"
 

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "tests/viz/hands.h"
-#include "tests/viz_model/hand_made.h"
-#include "viz/model/trace/trace_loader.h"
+#include "tests/viz_data/hand_made.h"
+#include "viz/data/trace/trace_loader.h"
 
 namespace ringscope::viz {
 namespace {

@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "tests/viz/hands.h"
-#include "tests/viz_model/simulated.h"
-#include "viz/model/session/selection.h"
+#include "tests/viz_data/simulated.h"
+#include "viz/data/session/selection.h"
 
 namespace ringscope::viz {
 namespace viewer_test {

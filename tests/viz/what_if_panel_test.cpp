@@ -6,7 +6,7 @@
 
 #include "tests/viz/hands.h"
 #include "tests/viz/panel_stage.h"
-#include "tests/viz_model/simulated.h"
+#include "tests/viz_data/simulated.h"
 #include "viz/panels/timeline/timeline_frame.h"
 
 namespace ringscope::viz {

@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "viz/model/analysis/findings.h"
-#include "viz/model/session/format.h"
-#include "viz/model/session/selection.h"
+#include "viz/data/analysis/findings.h"
+#include "viz/data/session/format.h"
+#include "viz/data/session/selection.h"
 #include "viz/panels/drawing.h"
 #include "viz/panels/timeline/timeline_frame.h"
 

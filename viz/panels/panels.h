@@ -10,8 +10,8 @@
 #include <string>
 #include <utility>
 
-#include "viz/model/session/session.h"
-#include "viz/model/timeline/palette.h"
+#include "viz/data/session/session.h"
+#include "viz/data/timeline/palette.h"
 #include "viz/panels/imgui_versions.h"
 
 namespace ringscope::viz {

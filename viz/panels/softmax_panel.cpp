@@ -8,7 +8,7 @@
 #include <map>
 #include <utility>
 
-#include "viz/model/session/format.h"
+#include "viz/data/session/format.h"
 #include "viz/panels/drawing.h"
 #include "viz/panels/panels.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/base/markdown.h"
-#include "viz/model/session/session.h"
+#include "viz/data/session/session.h"
 #include "viz/panels/drawing.h"
 #include "viz/panels/panels.h"
 

@@ -5,7 +5,7 @@
 
 #include <string_view>
 
-#include "viz/model/timeline/palette.h"
+#include "viz/data/timeline/palette.h"
 #include "viz/panels/panels.h"
 
 namespace ringscope::viz {

@@ -11,7 +11,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/trace/chrome_trace.h"
-#include "viz/model/session/search.h"
+#include "viz/data/session/search.h"
 
 namespace ringscope::viz {
 

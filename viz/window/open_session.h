@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "viz/model/session/session.h"
-#include "viz/model/trace/trace_loader.h"
+#include "viz/data/session/session.h"
+#include "viz/data/trace/trace_loader.h"
 #include "viz/window/view.h"
 
 namespace ringscope::viz {

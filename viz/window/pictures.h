@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "core/base/files.h"
-#include "viz/model/timeline/palette.h"
+#include "viz/data/timeline/palette.h"
 
 namespace ringscope::viz {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "viz/model/timeline/palette.h"
+#include "viz/data/timeline/palette.h"
 #include "viz/window/viewer.h"
 
 namespace ringscope::viz {

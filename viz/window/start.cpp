@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "core/tools/sim/recording.h"
-#include "viz/model/session/simulator.h"
+#include "viz/data/session/simulator.h"
 #include "viz/panels/drawing.h"
 #include "viz/panels/timeline/timeline_frame.h"
 #include "viz/window/open_session.h"

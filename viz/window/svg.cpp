@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "core/base/text.h"
-#include "viz/model/timeline/palette.h"
+#include "viz/data/timeline/palette.h"
 #include "viz/panels/imgui_versions.h"
 #include "viz/window/fonts.h"
 #include "viz/window/pictures.h"

@@ -11,8 +11,8 @@
 
 #include "core/base/text.h"
 #include "core/trace/event.h"
-#include "viz/model/session/search.h"
-#include "viz/model/timeline/timeline_layout.h"
+#include "viz/data/session/search.h"
+#include "viz/data/timeline/timeline_layout.h"
 
 namespace ringscope::viz {
 

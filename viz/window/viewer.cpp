@@ -10,7 +10,7 @@
 
 #include <imgui_internal.h>
 
-#include "viz/model/session/format.h"
+#include "viz/data/session/format.h"
 #include "viz/panels/drawing.h"
 #include "viz/panels/imgui_versions.h"
 #include "viz/panels/panels.h"

@@ -21,8 +21,8 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
-#include "viz/model/analysis/what_if.h"
-#include "viz/model/session/format.h"
+#include "viz/data/analysis/what_if.h"
+#include "viz/data/session/format.h"
 #include "viz/window/glfw_versions.h"
 #include "viz/window/open_session.h"
 #include "viz/window/pictures.h"

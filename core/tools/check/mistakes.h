@@ -16,7 +16,7 @@
 #include "core/problem/partition.h"
 #include "core/problem/shape.h"
 #include "core/ring/problem.h"
-#include "core/run/rows.h"
+#include "core/threads/rows.h"
 
 namespace ringscope {
 

@@ -11,7 +11,7 @@
 
 #include "core/attention/row_bounds.h"
 #include "core/base/dtype.h"
-#include "core/run/rows.h"
+#include "core/threads/rows.h"
 
 namespace ringscope {
 

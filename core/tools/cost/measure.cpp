@@ -9,7 +9,7 @@
 #include "core/base/random.h"
 #include "core/ring/cpu_backend.h"
 #include "core/ring/thread_communicator.h"
-#include "core/run/engine.h"
+#include "core/threads/engine.h"
 
 namespace ringscope {
 

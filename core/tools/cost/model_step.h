@@ -210,7 +210,7 @@ StepTime step_time(const Problem& job, const ModelSizes& model, double rows, dou
                    double attention_forward_s = 0, Index micro_batches = 1);
 
 // ---
-// Ranks that are split by heads, layers and batches besides the sequence (core/model/rank_groups.h),
+// Ranks that are split by heads, layers and batches besides the sequence (core/training/rank_groups.h),
 // with T tensor ranks, P stages and D replicas. A rank has H/T and G/T heads, F/T of the MLP, V/T of the
 // embedding and the head, and L/P layers, rounded up. It is judged as if it held the embedding or the
 // head as well.

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "core/base/npy.h"
-#include "core/run/run.h"
+#include "core/threads/run.h"
 #include "tests/core/attention/blockwise_run.h"
 
 namespace ringscope {

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "core/ring/forwarding.h"
-#include "core/run/cpu_engine.h"
-#include "core/run/run.h"
+#include "core/threads/cpu_engine.h"
+#include "core/threads/run.h"
 #include "tests/core/ring/ring_case.h"
 
 namespace ringscope {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/ring/ring.h"
-#include "core/run/run.h"
+#include "core/threads/run.h"
 #include "core/trace/chrome_trace.h"
 #include "core/trace/summary.h"
 

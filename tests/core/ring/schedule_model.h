@@ -25,8 +25,8 @@
 #include <vector>
 
 #include "core/ring/cpu_backend.h"
-#include "core/run/rank.h"
-#include "core/run/run.h"
+#include "core/threads/rank.h"
+#include "core/threads/run.h"
 #include "tests/core/attention/random_problem.h"
 
 namespace ringscope::schedule_model {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "cuda/model/simt.h"
+#include "cuda/emulator/simt.h"
 #include "lessons/book/gpu.h"
 #include "tests/lessons/exercises/exercise_test.h"
 

@@ -4,7 +4,7 @@
 #include <cstdio>
 
 #include "core/attention/naive.h"
-#include "core/run/cpu_engine.h"
+#include "core/threads/cpu_engine.h"
 
 using namespace ringscope;
 

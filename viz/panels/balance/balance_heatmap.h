@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
-#include "viz/model/analysis/balance.h"
-#include "viz/model/session/format.h"
+#include "viz/data/analysis/balance.h"
+#include "viz/data/session/format.h"
 #include "viz/panels/drawing.h"
 
 namespace ringscope::viz {

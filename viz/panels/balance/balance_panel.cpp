@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "viz/model/session/format.h"
+#include "viz/data/session/format.h"
 #include "viz/panels/balance/balance_heatmap.h"
 #include "viz/panels/drawing.h"
 #include "viz/panels/panels.h"

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "core/ring/ring.h"
-#include "viz/model/session/format.h"
+#include "viz/data/session/format.h"
 #include "viz/panels/balance/balance_heatmap.h"
 #include "viz/panels/drawing.h"
 #include "viz/panels/panels.h"

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/base/text.h"
-#include "viz/model/session/format.h"
-#include "viz/model/trace/travel.h"
+#include "viz/data/session/format.h"
+#include "viz/data/trace/travel.h"
 #include "viz/panels/drawing.h"
 #include "viz/panels/layouts.h"
 #include "viz/panels/panels.h"

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "viz/model/session/format.h"
-#include "viz/model/trace/travel.h"
+#include "viz/data/session/format.h"
+#include "viz/data/trace/travel.h"
 
 namespace ringscope::viz {
 namespace {

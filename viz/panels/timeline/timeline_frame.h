@@ -12,9 +12,9 @@
 #include <tuple>
 #include <utility>
 
-#include "viz/model/timeline/palette.h"
-#include "viz/model/timeline/timeline_layout.h"
-#include "viz/model/timeline/timeline_painter.h"
+#include "viz/data/timeline/palette.h"
+#include "viz/data/timeline/timeline_layout.h"
+#include "viz/data/timeline/timeline_painter.h"
 #include "viz/panels/drawing.h"
 #include "viz/panels/panels.h"
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "viz/model/analysis/findings.h"
-#include "viz/model/session/format.h"
-#include "viz/model/trace/travel.h"
+#include "viz/data/analysis/findings.h"
+#include "viz/data/session/format.h"
+#include "viz/data/trace/travel.h"
 #include "viz/panels/timeline/timeline_frame.h"
 
 namespace ringscope::viz {

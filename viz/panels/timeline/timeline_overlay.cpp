@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "viz/model/session/format.h"
-#include "viz/model/session/selection.h"
-#include "viz/model/session/session.h"
+#include "viz/data/session/format.h"
+#include "viz/data/session/selection.h"
+#include "viz/data/session/session.h"
 #include "viz/panels/timeline/timeline_frame.h"
 
 namespace ringscope::viz {

@@ -11,7 +11,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "viz/model/session/format.h"
+#include "viz/data/session/format.h"
 #include "viz/panels/drawing.h"
 #include "viz/panels/imgui_versions.h"
 #include "viz/panels/timeline/timeline_frame.h"

@@ -1,5 +1,5 @@
 // The time of a model's step, against sums written out here. (What real models do:
-// tests/core/model/training_run_test.cpp.)
+// tests/core/training/training_run_test.cpp.)
 #include "core/tools/cost/model_step.h"
 
 #include <fmt/format.h>

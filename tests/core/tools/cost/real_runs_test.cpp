@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "core/run/run.h"
+#include "core/threads/run.h"
 #include "core/tools/cost/amounts.h"
 #include "core/tools/cost/balance.h"
 #include "core/trace/summary.h"

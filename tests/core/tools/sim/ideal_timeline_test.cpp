@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/run/run.h"
+#include "core/threads/run.h"
 #include "core/trace/summary.h"
 #include "tests/core/ring/ring_case.h"
 

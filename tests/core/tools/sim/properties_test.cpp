@@ -7,7 +7,7 @@
 #include <set>
 #include <tuple>
 
-#include "core/run/run.h"
+#include "core/threads/run.h"
 #include "core/tools/cost/amounts.h"
 #include "core/tools/sim/machine.h"
 #include "core/trace/summary.h"

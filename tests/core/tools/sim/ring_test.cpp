@@ -9,7 +9,7 @@
 
 #include "core/attention/tile_product.h"
 #include "core/base/error.h"
-#include "core/run/run.h"
+#include "core/threads/run.h"
 #include "core/tools/cost/amounts.h"
 #include "core/tools/cost/balance.h"
 #include "core/tools/cost/time.h"

@@ -1,0 +1,136 @@
+#include "core/threads/rank.h"
+
+#include <algorithm>
+
+#include "core/ring/schemes.h"
+
+namespace ringscope {
+
+namespace {
+
+// A portion of a head's rows that lie one after the other in a rank's tensor, `at` rows from its
+// beginning.
+struct Portion {
+  Index at, first, end;
+};
+
+// Call f(portion) for where `piece`'s rows of `rank` lie. Tensors lie share of the heads after share,
+// and keys that travel in parts, part of the rows after part; K and V of each alternate.
+template <class F>
+void for_each_portion(const RingProblem& problem, int rank, const RowsOfHead& piece, F&& f) {
+  const AttentionParams& p = problem.params;
+  const bool is_kv = is_key_side(piece.tensor);
+  const bool is_value = piece.tensor == Tensor::v || piece.tensor == Tensor::dv;
+  const Index heads = is_kv ? p.num_heads_kv : p.num_heads, rows = piece.rows.size();
+  const Index entry = piece.head / heads, head = piece.head % heads;
+  // The part that has the rows first, first + step, …, behind `at` rows of other parts.
+  const auto in_part = [&](Index at, Index first, Index step, Index count) {
+    const Index begin = clamp(ceil_div(piece.first - first, step), 0, count);
+    const Index end = clamp(ceil_div(piece.end - first, step), 0, count);
+    const Index place =
+        2 * p.batch * heads * at + ((is_value ? p.batch * heads : 0) + piece.head) * count;
+    if (step == 1 && begin < end) f(Portion{place + begin, first + begin, first + end});
+    for (Index i = begin; step > 1 && i < end; ++i)
+      f(Portion{place + i, first + step * i, first + step * i + 1});
+  };
+  if (const int parts = problem.row_parts(); is_kv && parts > 1) {
+    for (int part = 0; part < parts; ++part) {
+      const Index begin = begin_of_part(piece.rows, parts, part);
+      in_part(begin, begin, 1, begin_of_part(piece.rows, parts, part + 1) - begin);
+    }
+    return;
+  }
+  if (is_kv && problem.parted) {
+    for (const BlockPart& part : problem.parted->of_owner[rank])
+      in_part(part.at, part.first, part.step, part.size());
+    return;
+  }
+  const int shares = problem.head_shares();
+  for (int number = 0; number < shares; ++number) {
+    const HeadShare share = problem.heads_of(number);
+    const Index first = is_kv ? share.first_kv : share.first;
+    const Index count = is_kv ? share.num_heads_kv : share.num_heads;
+    if (head < first || head >= first + count) continue;
+    Index place = p.batch * first + entry * count + head - first;
+    if (is_kv) place += p.batch * (first + (is_value ? count : 0));
+    return f(Portion{place * rows + piece.first, piece.first, piece.end});
+  }
+}
+
+}  // namespace
+
+Rank::Rank(const Problem& config, const RingProblem& problem, int rank, MemorySpace& space,
+           std::int64_t origin_ns)
+    : config_(config),
+      problem_(problem),
+      rank_(rank),
+      rows_(problem.partition.rows_of(rank)),
+      space_(space),
+      memory_(config, rank, space),
+      counts_(count_loop(config, rank, false)),
+      recorder_(counts_.events, counts_.samples, origin_ns) {}
+
+void Rank::take_inputs(RowSource& inputs) {
+  const AttentionShape& shape = config_.shape;
+  visit_dtype(config_.dtype, [&]<class Stored>(Stored) {
+    std::vector<float> values(piece_values(shape));
+    std::vector<Stored> stored(values.size());
+    const auto take = [&](Tensor tensor, std::byte* local) {
+      for_each_piece(shape, tensor, rows_, [&](const RowsOfHead& piece) {
+        inputs.get(piece, values.data());
+        pulse_.tick();
+        const Index count = piece.count() * shape.head_dim;
+        std::transform(values.begin(), values.begin() + count, stored.begin(), from_float<Stored>);
+        for_each_portion(problem_, rank_, piece, [&](const Portion& portion) {
+          const Index width = shape.head_dim * static_cast<Index>(sizeof(Stored));
+          space_.copy_in(local + portion.at * width,
+                         stored.data() + (portion.first - piece.first) * shape.head_dim,
+                         (portion.end - portion.first) * width);
+        });
+      });
+    };
+    take(Tensor::q, memory_.q.data());
+    take(Tensor::k, memory_.own_kv());
+    take(Tensor::v, memory_.own_kv());
+    if (config_.backward) take(Tensor::dout, memory_.dout.data());
+  });
+}
+
+void Rank::run(Communicator& comm, BlockBackend& backend) {
+  run_forward(comm, backend, problem_, memory_);
+  if (config_.backward) home_ = run_backward(comm, backend, problem_, memory_);
+}
+
+RankEvents Rank::recorded() const {
+  RankEvents recorded = recorded_by(recorder_);
+  recorded.peak_bytes = peak_bytes();
+  return recorded;
+}
+
+void Rank::give_outputs(RowSink& outputs) const {
+  const AttentionShape& shape = config_.shape;
+  std::vector<float> values(piece_values(shape));
+  const auto give = [&](Tensor tensor, const float* local) {
+    const Index width = width_of(shape, tensor);
+    for_each_piece(shape, tensor, rows_, [&](const RowsOfHead& piece) {
+      const Index count = piece.count() * width;
+      for_each_portion(problem_, rank_, piece, [&](const Portion& portion) {
+        space_.copy_out(values.data() + (portion.first - piece.first) * width,
+                        local + portion.at * width,
+                        (portion.end - portion.first) * width * static_cast<Index>(sizeof(float)));
+      });
+      if (tensor != Tensor::lse)
+        for (Index i = 0; i < count; ++i) values[i] = round_to(config_.dtype, values[i]);
+      outputs.put(piece, values.data());
+      pulse_.tick();
+    });
+  };
+  give(Tensor::out, memory_.out_accum.data());
+  give(Tensor::lse, memory_.lse.data());
+  if (!config_.backward) return;
+  give(Tensor::dq, memory_.dq.data());
+  give(Tensor::dk, home_.data);
+  give(Tensor::dv, home_.data);
+}
+
+}  // namespace ringscope

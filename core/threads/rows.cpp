@@ -1,0 +1,61 @@
+#include "core/threads/rows.h"
+
+#include <algorithm>
+
+namespace ringscope {
+
+namespace {
+
+// The inputs' vectors, in the order of Tensor.
+constexpr std::vector<float> AttentionInputs::*kInputs[] = {
+    &AttentionInputs::q, &AttentionInputs::k, &AttentionInputs::v, &AttentionInputs::dout};
+// Call f(offset in the whole tensor, offset in the piece) for every row of `piece`.
+template <class F>
+void for_each_row(const AttentionShape& shape, const RowsOfHead& piece, F&& f) {
+  const Index width = width_of(shape, piece.tensor);
+  for (Index row = piece.first; row < piece.end; ++row)
+    f((piece.head * shape.seqlen + piece.rows.global_position(row)) * width,
+      (row - piece.first) * width);
+}
+
+}  // namespace
+
+void AttentionOutputs::resize(const AttentionShape& shape, bool backward) {
+  for (const Tensor tensor : output_tensors(backward))
+    values_of(*this, tensor)
+        .resize(static_cast<std::size_t>(heads_of(shape, tensor) * shape.seqlen *
+                                         width_of(shape, tensor)));
+}
+
+AttentionInputs whole_inputs(RowSource& rows, const AttentionShape& shape) {
+  const LocalRows all = Partition{PartitionKind::contiguous, shape.seqlen, 1}.rows_of(0);
+  AttentionInputs inputs;
+  for (const Tensor tensor : {Tensor::q, Tensor::k, Tensor::v}) {
+    std::vector<float>& values = inputs.*kInputs[static_cast<int>(tensor)];
+    const Index head_values = shape.seqlen * shape.head_dim;
+    values.resize(static_cast<std::size_t>(heads_of(shape, tensor) * head_values));
+    for (Index head = 0; head < heads_of(shape, tensor); ++head)
+      rows.get({tensor, head, all, 0, shape.seqlen}, values.data() + head * head_values);
+  }
+  return inputs;
+}
+
+void WholeInputs::get(const RowsOfHead& piece, float* to) {
+  const std::vector<float>& whole = inputs_.*kInputs[static_cast<int>(piece.tensor)];
+  if (whole.empty()) {
+    std::fill_n(to, piece.count() * shape_.head_dim, 1.0f);
+    return;
+  }
+  for_each_row(shape_, piece, [&](Index from, Index at) {
+    std::copy_n(whole.data() + from, shape_.head_dim, to + at);
+  });
+}
+
+void WholeOutputs::put(const RowsOfHead& piece, const float* from) {
+  std::vector<float>& whole = values_of(outputs_, piece.tensor);
+  const Index width = width_of(shape_, piece.tensor);
+  for_each_row(shape_, piece,
+               [&](Index to, Index at) { std::copy_n(from + at, width, whole.data() + to); });
+}
+
+}  // namespace ringscope

@@ -1,0 +1,119 @@
+// The KV cache of a growing text, split across the ranks, and its attention; other layers are in
+// decoder.h. A shard holds the prompt's rows that the partition gave its rank, and every N-th
+// position after the prompt. So the prompt stays where the prefill left it, and what is generated
+// spreads evenly under any partition: after any number of tokens two ranks differ by at most one.
+//
+// Rows lie in pages of kPageRows. A new row goes into the last page or opens one, so nothing moves
+// and at most one page is not full. A rank's rows ascend by global position, first the prompt's and
+// then the new ones, so the rows that a query may attend are one interval here, too.
+#pragma once
+
+#include <vector>
+
+#include "core/attention/views.h"
+#include "core/base/buffer.h"
+#include "core/base/math.h"
+#include "core/problem/mask.h"
+#include "core/problem/partition.h"
+#include "core/training/merge.h"
+
+namespace ringscope {
+
+class KvShard {
+ public:
+  static constexpr Index kPageRows = 128;
+
+  // Start empty. `params` and `prompt` are the same on every rank.
+  KvShard(const AttentionParams& params, const Partition& prompt, int rank, MemoryMeter* meter);
+
+  // Return the rank that holds `position`, which lies after the prompt.
+  static int home_of(const Partition& prompt, Index position) {
+    return static_cast<int>((position - prompt.seqlen) % prompt.world_size);
+  }
+
+  // Store this rank's rows of the prompt; call it first, and once. k (already rotated) and v are
+  // [batch, local rows, num_heads_kv, head_dim].
+  void fill(const float* k, const float* v);
+  // Take the key and value of the next position, each [batch, num_heads_kv, head_dim], and keep
+  // them on the position's home rank. Every rank calls it for every position.
+  void append(const float* k, const float* v);
+
+  Index positions() const { return positions_; }  // of all ranks, so the number of the next one
+  Index rows() const { return rows_; }            // of this rank
+  Index bytes() const;                            // of its pages
+  // Return the local rows whose positions lie in `positions`.
+  Interval rows_within(Interval positions) const {
+    return {rows_below(positions.first), rows_below(positions.last)};
+  }
+
+  // Return the keys or values of page p, sequence b and kv head h. Keys are transposed, [head_dim,
+  // kPageRows], so that one query's scores lie side by side. Values are [kPageRows,
+  // value_stride()], padded to whole vectors. Both hold NaN beyond rows().
+  const float* keys(Index p, Index b, Index h) const { return pages_[p].data() + key_offset(b, h); }
+  const float* values(Index p, Index b, Index h) const {
+    return pages_[p].data() + value_offset(b, h);
+  }
+  Index value_stride() const { return value_stride_; }
+
+ private:
+  Index key_offset(Index b, Index h) const {
+    return (b * params_.num_heads_kv + h) * params_.head_dim * kPageRows;
+  }
+  Index value_offset(Index b, Index h) const {
+    return key_offset(params_.batch, 0) +
+           (b * params_.num_heads_kv + h) * value_stride_ * kPageRows;
+  }
+  Index rows_below(Index position) const;
+  // Add one row; that of sequence b begins at k + b * stride, likewise v.
+  void add_row(const float* k, const float* v, Index stride);
+
+  AttentionParams params_;
+  Partition prompt_;
+  int rank_;
+  MemoryMeter* meter_;
+  Index value_stride_;
+  Index positions_ = 0;
+  Index rows_ = 0;
+  std::vector<Buffer<float>> pages_;
+};
+
+// ---
+// Attention of the newest position's query over a sequence that is split across the ranks.
+//
+// A decode step has one query and as many keys as there are positions, so it is cheap to send the
+// query and leave the keys where they are. Every rank attends its own keys with the same query, and
+// the ranks' results are merged (merge.h). Each key and value is read once for a handful of
+// operations (2 per value and query head of its group). So a step takes as long as reading the
+// shards, which N ranks divide by N. Rotating K and V as in the prefill would move all of it over
+// links, which are slower than memory, to answer one query.
+//
+// Masks are those of the prefill: a query may attend an interval of positions.
+
+class DecodeAttention {
+ public:
+  DecodeAttention(const AttentionParams& params, int world_size, MemoryMeter* meter);
+
+  // Compute out, of q's shape, and lse [batch, num_heads], unless it is null. q [batch, num_heads,
+  // head_dim] is the same on every rank; `keys` are the positions that it may attend
+  // (Mask::allowed_keys). Without any key, out is 0 and lse is -inf. All ranks call it, and get the
+  // same bits. Throw RunError when a peer fails.
+  void operator()(Communicator& comm, const KvShard& shard, Interval keys, const float* q,
+                  float* out, float* lse);
+
+  // Compute this rank's partial [batch * num_heads, head_dim + 1], as in Merger.
+  void attend_shard(const KvShard& shard, Interval keys, const float* q, float* partial);
+
+ private:
+  // Attend the rows `rows` of one page, for the query heads of one kv head.
+  void attend_page(const float* keys, const float* values, Index value_stride, Interval rows,
+                   const float* q, float* partial);
+
+  AttentionParams params_;
+  Merger merger_;
+  Buffer<float> partial_;
+  Buffer<float> scores_;   // [group, kPageRows], in whole vectors
+  Buffer<float> row_max_;  // [group]
+  Buffer<double> row_sum_;
+};
+
+}  // namespace ringscope

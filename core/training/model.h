@@ -1,0 +1,98 @@
+// A byte-level transformer on one rank's rows: embedding, layers, norm, head. A layer is
+//
+//   x += attention(norm(x))        x += mlp(norm(x))
+//
+// Everything but the ring inside attention works on single rows. So a rank computes the losses of
+// its own rows, and the gradients of all rows' losses with respect to its rows. Its gradients of
+// the weights are only a share: the shares of all ranks add up to the whole (replica.h).
+//
+// What it holds is what activation_parts() (core/tools/cost/model_step.h) counts, byte for byte.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "core/tools/cost/model_step.h"
+#include "core/training/attention_layer.h"
+#include "core/training/tensor_parallel.h"
+
+namespace ringscope {
+
+// One rank's data for a training step: for each of its rows, the byte there and the one after it.
+struct RankBytes {
+  std::vector<std::uint8_t> inputs, targets;  // [batch, rows]
+};
+
+// Return the bytes on the rank's rows from `windows` [batch, seqlen + 1], the same on every rank.
+RankBytes take_rows(const std::uint8_t* windows, Index batch, Index seqlen, const LocalRows& rows);
+
+class Model {
+ public:
+  // `weights` and `ring` must outlive it. The ring has an attention_problem() of weights.shape, which
+  // is the share of a rank of the group that `tensor` runs over, or the whole if it is null.
+  // The MLP and the head compute the rank's rows in `chunks` pieces, one after the other; with more
+  // than one, the MLP keeps nothing of its inside. Losses are the same bits. So are gradients, unless a
+  // piece has fewer than kPackedRows rows: then a weight's gradient is added up in another order.
+  Model(const ModelWeights& weights, ContextRing& ring, Index chunks = 1,
+        Communicator* tensor = nullptr);
+
+  // Return the sum of the losses of this rank's rows, in nats. Throw RunError when a peer fails.
+  double loss(const ParameterStore& store, const RankBytes& bytes);
+  // Return the same, and add to store.gradients() this rank's share of the gradients of `scale`
+  // times the summed loss of all ranks. `scale` is not 0.
+  double loss_and_gradients(ParameterStore& store, const RankBytes& bytes, double scale);
+
+  // Return the rank's logits [tokens, vocab], or after loss_and_gradients() their gradients; of the
+  // last piece, if there are several.
+  const float* logits() const { return logits_.data(); }
+  // Return K (rotated) and V of a layer's last forward pass, [batch, rows, num_heads_kv, head_dim] each.
+  // The next call overwrites them.
+  std::pair<const float*, const float*> recall_kv(Index layer) {
+    layers_[layer].attention.recall_kv(shared_);
+    return {shared_.keys.data(), shared_.values.data()};
+  }
+  TensorGroup& tensor() { return tensor_; }
+  const TensorGroup& tensor() const { return tensor_; }
+  // Return the FLOPs of all products with weights so far.
+  double product_flops() const { return shared_.product.flops(); }
+
+ private:
+  struct Layer {
+    LayerWeights weights;
+    Buffer<float> input;                           // x
+    Buffer<float> attention_input, attention_rms;  // norm(x), and 1 / rms of x
+    Buffer<float> middle, mlp_input, mlp_rms;      // the same between attention and MLP
+    AttentionLayer attention;
+    MlpLayer mlp;
+  };
+
+  // Announce a part of `layer` to the recording, if there is one.
+  void begins(ModelPart part, Pass pass, const Layer& layer) const {
+    shared_.ring.begins(part, pass, &layer - layers_.data());
+  }
+  void run_layers(const ParameterStore& store, const RankBytes& bytes);
+  // Return the loss of what is behind the layers. With `gradients`, add those of the head to it and
+  // leave those of the head's input in shared_.normed_gradient.
+  double run_head(const ParameterStore& store, const RankBytes& bytes, double scale,
+                  ParameterStore* gradients);
+  void norm(const ParameterStore& store, const Parameter& gain, const Buffer<float>& x,
+            Buffer<float>& y, Buffer<float>& rms) const;
+  // Add to dx the gradient that `dnormed` gives the norm's input.
+  void norm_backward(ParameterStore& store, const Parameter& gain, const Buffer<float>& x,
+                     const Buffer<float>& rms, const float* dnormed, float* dx) const;
+
+  const ModelWeights& weights_;
+  Index chunks_;
+  Index tokens_;
+  Workspace shared_;
+  std::vector<MlpInside> insides_;  // of each layer; with several chunks of one piece
+  std::vector<Layer> layers_;
+  Buffer<float> stream_,
+      stream_gradient_;  // [tokens, width]: x between the layers, and its gradient
+  Buffer<float> head_input_, final_rms_;
+  Buffer<float> logits_;
+  TensorGroup tensor_;
+};
+
+}  // namespace ringscope

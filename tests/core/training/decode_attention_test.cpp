@@ -1,0 +1,277 @@
+// Decode attention, position by position, against naive attention in f64 over the whole sequence.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+#include "core/attention/vectors.h"
+#include "core/training/decode_attention.h"
+#include "core/training/layers.h"
+#include "core/training/rank_threads.h"
+#include "tests/core/attention/blockwise_run.h"
+
+namespace ringscope {
+namespace {
+
+struct DecodeCase {
+  AttentionShape shape;  // seqlen: prompt and what is generated
+  Index prompt = 1;
+  std::string mask = "causal";
+
+  Index generated() const { return shape.seqlen - prompt; }
+  AttentionParams params() const {
+    return {shape, DType::f32, default_softmax_scale(shape.head_dim)};
+  }
+};
+
+// [count, seqlen, width] -> [count, last - first, width]
+template <class T>
+std::vector<T> slice(const std::vector<T>& tensor, Index count, Index seqlen, Index width,
+                     const LocalRows& rows) {
+  std::vector<T> result;
+  for (Index c = 0; c < count; ++c)
+    for (Index i = 0; i < rows.size(); ++i)
+      for (Index x = 0; x < width; ++x)
+        result.push_back(tensor[(c * seqlen + rows.global_position(i)) * width + x]);
+  return result;
+}
+
+// One rank's cache, and what it has decoded: [batch, num_heads, generated, head_dim].
+struct DecodingRank {
+  DecodingRank(const DecodeCase& its_case, PartitionKind kind, Communicator& its_comm)
+      : c(its_case),
+        comm(its_comm),
+        rank(its_comm.rank()),
+        partition{kind, c.prompt, its_comm.world_size()},
+        shard(c.params(), partition, rank, nullptr),
+        attention(c.params(), its_comm.world_size(), nullptr) {}
+
+  void decode(const Tensors<float>& in, const Mask& mask) {
+    const AttentionShape& s = c.shape;
+    const Index heads = s.batch * s.num_heads, heads_kv = s.batch * s.num_heads_kv;
+    const auto kv_rows = [&](const std::vector<float>& tensor, const LocalRows& rows) {
+      return slice(tensor, heads_kv, s.seqlen, s.head_dim, rows);
+    };
+    const auto by_row = [&](const std::vector<float>& tensor, const LocalRows& rows) {
+      const std::vector<float> by_head = kv_rows(tensor, rows);
+      std::vector<float> result(by_head.size());
+      heads_to_rows(s, s.num_heads_kv, rows.size(), {0, 1, rows.size()}, by_head.data(),
+                    result.data());
+      return result;
+    };
+    const LocalRows mine = partition.rows_of(rank);
+    shard.fill(by_row(in.k, mine).data(), by_row(in.v, mine).data());
+    out.resize(heads * c.generated() * s.head_dim);
+    lse.resize(heads * c.generated());
+    std::vector<float> one_out(heads * s.head_dim), one_lse(heads);
+    for (Index p = c.prompt; p < s.seqlen; ++p) {
+      const LocalRows here = consecutive_rows(p, p + 1);
+      shard.append(kv_rows(in.k, here).data(), kv_rows(in.v, here).data());
+      const std::vector<float> q = slice(in.q, heads, s.seqlen, s.head_dim, here);
+      attention(comm, shard, mask.allowed_keys(p), q.data(), one_out.data(), one_lse.data());
+      for (Index h = 0; h < heads; ++h) {
+        const Index at = h * c.generated() + p - c.prompt;
+        std::copy_n(one_out.data() + h * s.head_dim, s.head_dim, out.data() + at * s.head_dim);
+        lse[at] = one_lse[h];
+      }
+    }
+  }
+
+  DecodeCase c;
+  Communicator& comm;
+  int rank;
+  Partition partition;
+  KvShard shard;
+  DecodeAttention attention;
+  std::vector<float> out, lse;
+};
+
+auto decoded(const DecodeCase& c, PartitionKind kind, int world_size, const Tensors<float>& in,
+             const Mask& mask) {
+  return run_rank_threads(
+      world_size, [&](Communicator& comm) { return std::make_unique<DecodingRank>(c, kind, comm); },
+      [&](DecodingRank& rank) { rank.decode(in, mask); });
+}
+
+// The generated rows' out and lse, and how far one rank's blockwise attention is from them: the
+// larger of two runs that round differently.
+struct Oracle {
+  explicit Oracle(const DecodeCase& its_case)
+      : c(its_case), in(random_tensors(c.shape, 3)), spec(MaskSpec::parse(c.mask)) {
+    in.dout.clear();
+    const Mask mask = spec.for_seqlen(c.shape.seqlen);
+    const double scale = c.params().softmax_scale;
+    const auto full = naive(c.shape, mask, scale, converted<double>(in));
+    out = generated(full.out, c.shape.head_dim);
+    lse = generated(full.lse, 1);
+    for (const Index rows : {c.shape.seqlen, Index{37}}) {
+      const BlockwiseRun run =
+          run_blockwise(c.shape, DType::f32, mask, scale, in, parts_of(c.shape.seqlen, rows),
+                        parts_of(c.shape.seqlen, rows));
+      out_error = std::max(out_error, max_abs_error(generated(run.out, c.shape.head_dim), out));
+      lse_error = std::max(lse_error, max_abs_error(generated(run.lse, 1), lse));
+    }
+  }
+
+  template <class T>
+  std::vector<T> generated(const std::vector<T>& tensor, Index width) const {
+    return slice(tensor, c.shape.batch * c.shape.num_heads, c.shape.seqlen, width,
+                 consecutive_rows(c.prompt, c.shape.seqlen));
+  }
+
+  void check(PartitionKind kind, int world_size) const {
+    const Mask mask = spec.for_seqlen(c.shape.seqlen);
+    const auto ranks = decoded(c, kind, world_size, in, mask);
+    const std::string what =
+        c.mask + ", " + std::string(name_of(kind)) + ", " + std::to_string(world_size);
+    EXPECT_LE(max_abs_error(ranks[0]->out, out), 2 * out_error + 1e-6) << what;
+    EXPECT_LE(max_abs_error(ranks[0]->lse, lse), 2 * lse_error + 1e-6) << what;
+    for (const auto& rank : ranks) {
+      EXPECT_EQ(std::memcmp(rank->out.data(), ranks[0]->out.data(), 4 * out.size()), 0) << what;
+      EXPECT_EQ(std::memcmp(rank->lse.data(), ranks[0]->lse.data(), 4 * lse.size()), 0) << what;
+    }
+  }
+
+  DecodeCase c;
+  Tensors<float> in;
+  MaskSpec spec;
+  std::vector<double> out, lse;
+  double out_error = 0, lse_error = 0;
+};
+
+// Prompts of fewer rows than ranks among them: then some have no key for a while.
+TEST(DecodeAttention, EqualsPrefillForEveryPartitionAndWorldSize) {
+  for (const Index prompt : {1, 5, 37}) {
+    const Oracle oracle({{2, 6, 2, prompt + 9, 5}, prompt});
+    for (const PartitionKind kind : kAllPartitions)
+      for (const int n : {1, 2, 3, 5, 8}) oracle.check(kind, n);
+  }
+}
+
+TEST(DecodeAttention, TakesMasksAsThePrefillDoes) {
+  for (const char* const text :
+       {"causal+window:9", "causal+window:1", "prefix:20", "causal+documents:10,25,4,41"}) {
+    const Oracle oracle({{1, 2, 1, 80, 8}, 37, text});
+    for (const PartitionKind kind : kAllPartitions)
+      for (const int n : {1, 3}) oracle.check(kind, n);
+  }
+}
+
+// Shards of several pages, with windows that begin inside one.
+TEST(DecodeAttention, GoesOverPages) {
+  for (const char* const text : {"causal", "causal+window:150"}) {
+    const Oracle oracle({{1, 4, 1, 700, 20}, 350, text});
+    for (const int n : {1, 2}) oracle.check(PartitionKind::striped, n);
+  }
+}
+
+// One key's score is above the others by so much that their weights are 0 in f32, and no power of
+// e of it fits: its value comes out bit for bit, from whichever rank.
+TEST(DecodeAttention, OfOneFarAboveAllIsItsValue) {
+  const DecodeCase c{{1, 2, 1, 40, 4}, 20};
+  for (const Index target : {0, 19, 30}) {
+    Tensors<float> in = random_tensors(c.shape, 5);
+    std::fill(in.q.begin(), in.q.end(), 1.0f);
+    for (Index p = 0; p < 40; ++p)
+      std::fill_n(in.k.begin() + p * 4, 4, p == target ? 1000.0f : 0.5f);
+    const MaskSpec spec = MaskSpec::parse("causal");
+    for (const auto& rank : decoded(c, PartitionKind::fold, 5, in, spec.for_seqlen(40)))
+      for (Index h = 0; h < 2; ++h)
+        for (Index p = max_of(20, target); p < 40; ++p) {
+          ASSERT_EQ(rank->lse[h * 20 + p - 20], 2000);
+          for (Index x = 0; x < 4; ++x)
+            ASSERT_EQ(rank->out[(h * 20 + p - 20) * 4 + x], in.v[target * 4 + x]) << target;
+        }
+  }
+}
+
+TEST(DecodeAttention, DoesNotTouchWhatIsOutsideTheWindow) {
+  const DecodeCase c{{1, 2, 1, 60, 4}, 30, "causal+window:8"};
+  Tensors<float> in = random_tensors(c.shape, 5);
+  std::fill_n(in.k.begin(), 23 * 4, std::numeric_limits<float>::quiet_NaN());
+  std::fill_n(in.v.begin(), 23 * 4, std::numeric_limits<float>::quiet_NaN());
+  const MaskSpec spec = MaskSpec::parse(c.mask);
+  for (const PartitionKind kind : kAllPartitions)
+    for (const auto& rank : decoded(c, kind, 3, in, spec.for_seqlen(60)))
+      for (const float x : rank->out) ASSERT_TRUE(std::isfinite(x));
+}
+
+// The shard of K and V that a rank holds.
+
+constexpr AttentionParams kParams{{.batch = 2, .num_heads = 4, .num_heads_kv = 2, .head_dim = 3}};
+
+// A value that says where it belongs.
+float value_at(Index b, Index h, Index position, Index x) {
+  return static_cast<float>(((b * 2 + h) * 1024 + position) * 4 + x);
+}
+
+std::vector<float> rows_of(const std::vector<Index>& positions, float sign) {
+  std::vector<float> rows;
+  for (Index b = 0; b < 2; ++b)
+    for (const Index position : positions)
+      for (Index h = 0; h < 2; ++h)
+        for (Index x = 0; x < 3; ++x) rows.push_back(sign * value_at(b, h, position, x));
+  return rows;
+}
+
+TEST(KvShard, HoldsThePromptAsItWasDealtOutAndThenEveryNthPosition) {
+  constexpr Index kPrompt = 301, kGenerated = 400;
+  for (const PartitionKind kind : kAllPartitions)
+    for (const int n : {1, 2, 3, 8}) {
+      const Partition prompt{kind, kPrompt, n};
+      std::set<Index> held;
+      for (int rank = 0; rank < n; ++rank) {
+        KvShard shard(kParams, prompt, rank, nullptr);
+        std::vector<Index> positions;
+        const LocalRows rows = prompt.rows_of(rank);
+        for (Index i = 0; i < rows.size(); ++i) positions.push_back(rows.global_position(i));
+        shard.fill(rows_of(positions, 1).data(), rows_of(positions, -1).data());
+        const float* const first_page = shard.keys(0, 0, 0);
+        for (Index p = kPrompt; p < kPrompt + kGenerated; ++p) {
+          ASSERT_EQ(shard.positions(), p);
+          shard.append(rows_of({p}, 1).data(), rows_of({p}, -1).data());
+          if ((p - kPrompt) % n == rank) positions.push_back(p);
+        }
+        EXPECT_EQ(shard.keys(0, 0, 0), first_page) << "what was there has been moved";
+
+        ASSERT_EQ(shard.rows(), std::ssize(positions));
+        for (Index row = 0; row < shard.rows(); ++row)
+          for (Index b = 0; b < 2; ++b)
+            for (Index h = 0; h < 2; ++h)
+              for (Index x = 0; x < 3; ++x) {
+                const Index page = row / KvShard::kPageRows, at = row % KvShard::kPageRows;
+                const float expected = value_at(b, h, positions[row], x);
+                ASSERT_EQ(shard.keys(page, b, h)[x * KvShard::kPageRows + at], expected);
+                ASSERT_EQ(shard.values(page, b, h)[at * shard.value_stride() + x], -expected);
+              }
+        for (Index first = 0; first <= kPrompt + kGenerated; first += 7)
+          for (const Index last : {first, first + 1, first + 64, kPrompt + kGenerated}) {
+            const auto below = [&](Index position) {
+              return std::lower_bound(positions.begin(), positions.end(), position) -
+                     positions.begin();
+            };
+            ASSERT_EQ(shard.rows_within({first, last}), (Interval{below(first), below(last)}));
+          }
+        held.insert(positions.begin(), positions.end());
+      }
+      EXPECT_EQ(std::ssize(held), kPrompt + kGenerated);
+    }
+}
+
+// K and V of the rows in whole pages, their padding included, and not a page more.
+TEST(KvShard, TakesMemoryByPages) {
+  MemoryMeter meter;
+  KvShard shard(kParams, {PartitionKind::contiguous, 1, 1}, 0, &meter);
+  const std::vector<float> row(12);
+  const Index page = 4 * 2 * 2 * KvShard::kPageRows * (3 + round_up(3, vector_width()));
+  shard.fill(row.data(), row.data());
+  for (Index rows = 1; rows < 1000; ++rows) {
+    ASSERT_EQ(shard.bytes(), page * ceil_div(rows, KvShard::kPageRows));
+    ASSERT_EQ(meter.peak_bytes(), shard.bytes());
+    shard.append(row.data(), row.data());
+  }
+}
+
+}  // namespace
+}  // namespace ringscope

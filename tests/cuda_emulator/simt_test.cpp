@@ -1,0 +1,381 @@
+// The model's threads: barriers, collectives, shared memory, orders; and that what a GPU would
+// punish by wrong numbers or a hang is an error here, or shows.
+#include <cuda_runtime.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "tests/cuda_emulator/simt_harness.h"
+
+namespace ringscope::cuda::model {
+namespace {
+
+int* shared_ints() { return reinterpret_cast<int*>(shared_bytes()); }
+
+TEST_F(Simt, RunsEveryThreadOfEveryBlockOnce) {
+  for (const Schedule& schedule : schedules) {
+    set_schedule(schedule);
+    const dim3 grid(3, 2, 4), block(5, 3, 2);
+    std::vector<int> runs(24 * 30);
+    run_grid(grid, block, 0, [&] {
+      EXPECT_EQ(gridDim.x * 100 + gridDim.y * 10 + gridDim.z, 324u);
+      EXPECT_EQ(blockDim.x * 100 + blockDim.y * 10 + blockDim.z, 532u);
+      const unsigned thread = threadIdx.x + 5 * (threadIdx.y + 3 * threadIdx.z);
+      EXPECT_EQ(thread, static_cast<unsigned>(thread_in_block()));
+      EXPECT_EQ(thread, static_cast<unsigned>(warp() * 32 + lane()));
+      ++runs[(blockIdx.x + 3 * (blockIdx.y + 2 * blockIdx.z)) * 30 + thread];
+    });
+    EXPECT_EQ(runs, std::vector<int>(24 * 30, 1));
+  }
+}
+
+// Threads keep their own indices and stack variables from switch to switch.
+TEST_F(Simt, ThreadsAreApart) {
+  for (const Schedule& schedule : schedules) {
+    set_schedule(schedule);
+    run_grid(2, 96, 0, [] {
+      int local[3] = {thread_in_block(), 0, 0};
+      for (int i = 0; i < 5; ++i) {
+        __syncthreads();
+        EXPECT_EQ(static_cast<int>(threadIdx.x), local[0]);
+        EXPECT_EQ(local[1]++, i);
+        __syncwarp();
+      }
+    });
+  }
+}
+
+// Wrong values that a kernel with a barrier missing computes: after its writes, or after its reads.
+int wrong_without_barrier(const Schedule& schedule, bool after_write, bool after_read,
+                          int distance) {
+  set_schedule(schedule);
+  int wrong = 0;
+  run_grid(1, 128, 128 * sizeof(int), [&] {
+    for (int round = 0; round < 3; ++round) {
+      const int thread = static_cast<int>(threadIdx.x);
+      shared_ints()[thread] = thread + round;
+      if (after_write) __syncthreads();
+      const int other = (thread + distance) & 127;
+      if (shared_ints()[other] != other + round) ++wrong;
+      if (after_read) __syncthreads();
+    }
+  });
+  return wrong;
+}
+
+TEST_F(Simt, AMissingBarrierShowsUnderSomeOrder) {
+  for (int distance : {1, -1, 32, -32, 64}) {
+    for (const bool after_write : {false, true}) {
+      int caught = 0;
+      for (const Schedule& schedule : schedules)
+        caught += wrong_without_barrier(schedule, after_write, !after_write, distance) > 0;
+      EXPECT_GT(caught, 0) << distance << (after_write ? " read, write" : " write, read");
+    }
+    for (const Schedule& schedule : schedules)
+      EXPECT_EQ(wrong_without_barrier(schedule, true, true, distance), 0);
+  }
+}
+
+// Within a warp too: lanes do not run in step unless something makes them.
+TEST_F(Simt, AMissingSyncwarpShows) {
+  for (const bool synced : {false, true}) {
+    int caught = 0;
+    for (const Schedule& schedule : schedules) {
+      set_schedule(schedule);
+      int wrong = 0;
+      run_grid(1, 32, 32 * sizeof(int), [&] {
+        shared_ints()[lane()] = lane();
+        if (synced) __syncwarp();
+        if (shared_ints()[31 - lane()] != 31 - lane()) ++wrong;
+      });
+      caught += wrong > 0;
+    }
+    EXPECT_EQ(caught > 0, !synced);
+  }
+}
+
+// Warp 0 fills a slot, the others read it; the second fill must come after the reads.
+TEST_F(Simt, NamedBarriersCountArrivals) {
+  for (const Schedule& schedule : schedules) {
+    set_schedule(schedule);
+    int wrong = 0;
+    run_grid(1, 96, sizeof(int), [&] {
+      for (int round = 0; round < 5; ++round) {
+        if (warp() == 0) {
+          if (round > 0) block_barrier(2, 96);
+          if (lane() == 0) *shared_ints() = round;
+          block_barrier_arrive(1, 96);
+        } else {
+          block_barrier(1, 96);
+          if (*shared_ints() != round) ++wrong;
+          if (round < 4) block_barrier_arrive(2, 96);
+        }
+      }
+    });
+    EXPECT_EQ(wrong, 0);
+  }
+}
+
+TEST_F(Simt, BarriersThatMakeNoSense) {
+  expect_error("barrier 16", 64, 0, [] { block_barrier(16, 64); });
+  expect_error("48 threads", 64, 0, [] { block_barrier(1, 48); });
+  expect_error("in a block of 64", 64, 0, [] { block_barrier(1, 96); });
+  expect_error("others to one of", 64, 0, [] { block_barrier(1, warp() == 0 ? 64 : 32); });
+  EXPECT_EQ(error_of(50, 0, [] { __syncthreads(); }), "");
+  expect_error("32 threads wait at barrier 0 of 64, 32 threads wait at barrier 1", 64, 0, [] {
+    if (warp() == 0) __syncthreads();
+    if (warp() == 1) block_barrier(1, 64);
+  });
+}
+
+TEST_F(Simt, DeadlocksSayWhoWaits) {
+  for (const Schedule& schedule : schedules) {
+    set_schedule(schedule);
+    EXPECT_EQ(error_of(128, 0,
+                       [] {
+                         if (threadIdx.x % 50 == 0) __syncthreads();
+                       }),
+              "block (0,0,0): deadlock: 3 threads wait at barrier 0 of 128, 125 have ended");
+    EXPECT_EQ(error_of(64, 0,
+                       [] {
+                         if (warp() == 1) {
+                           __syncwarp(lane() < 8 ? 0x1ffu : 0xffffff80u);
+                         } else if (lane() == 0) {
+                           wait_until("the full barrier", [] { return false; });
+                         }
+                       }),
+              "block (0,0,0): deadlock: 1 thread waits for the full barrier, 8 threads wait at "
+              "__syncwarp of warp 1 (mask 000001ff), 24 threads wait at __syncwarp of warp 1 "
+              "(mask ffffff80), 31 have ended")
+        << "lanes 7 and 8 are in both masks";
+  }
+}
+
+TEST_F(Simt, SharedMemoryIsPoisonedForEveryBlock) {
+  for (const std::size_t bytes : {4u, 100u, 1024u, 227u * 1024u}) {
+    run_grid(3, 32, bytes, [&] {
+      EXPECT_EQ(shared_size(), bytes);
+      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(shared_bytes()) % 1024, 0u);
+      if (lane() != 0) return;
+      std::size_t poisoned = 0;
+      for (std::size_t i = 0; i < bytes; ++i) poisoned += shared_bytes()[i] == 0xff;
+      EXPECT_EQ(poisoned, bytes);
+      std::memset(shared_bytes(), 0, bytes);
+    });
+  }
+}
+
+TEST_F(Simt, WritesPastSharedMemoryAreFound) {
+  expect_error("byte at 100 of shared memory was written; shared memory has 100", 32, 100, [] {
+    if (lane() == 9) shared_bytes()[100] = 1;
+  });
+  expect_error("at 1123", 32, 100, [] { shared_bytes()[1123] = 1; });
+  expect_error("3 before", 32, 100, [] { shared_bytes()[-3] = 1; });
+  expect_error(
+      "block (2,0,0)", 32, 0,
+      [] {
+        if (blockIdx.x == 2) shared_bytes()[0] = 1;
+      },
+      4);
+}
+
+TEST_F(Simt, ExceptionsEndTheGridAndUnwindAllThreads) {
+  struct Counted {
+    int& living;
+    explicit Counted(int& l) : living(l) { ++living; }
+    ~Counted() { --living; }
+  };
+  for (const Schedule& schedule : schedules) {
+    set_schedule(schedule);
+    int living = 0, passed = 0;
+    EXPECT_THROW(run_grid(1, 96, 0,
+                          [&] {
+                            const Counted counted(living);
+                            __syncwarp();
+                            if (threadIdx.x == 70) throw std::runtime_error("mine");
+                            __syncthreads();
+                            ++passed;
+                          }),
+                 std::runtime_error);
+    EXPECT_EQ(living, 0);
+    EXPECT_EQ(passed, 0);
+    int begun = 0;
+    EXPECT_NE(error_of(64, 0,
+                       [&] {
+                         ++begun;
+                         throw ModelError("trapped");
+                       }),
+              "");
+    EXPECT_EQ(begun, 1) << "the others need not begin";
+    expect_error("block (0,0,0), thread (40,0,0): trapped", 64, 0, [] {
+      if (threadIdx.x == 40) throw ModelError("trapped");
+      __syncthreads();
+    });
+  }
+}
+
+// Destructors that wait do not keep a failed block from ending.
+TEST_F(Simt, NothingWaitsWhileUnwinding) {
+  struct Waits {
+    ~Waits() {
+      __syncthreads();
+      __syncwarp();
+      wait_until("never", [] { return false; });
+    }
+  };
+  expect_error("trapped", 64, 0, [] {
+    const Waits waits;
+    if (threadIdx.x == 5) throw ModelError("trapped");
+    __syncthreads();
+    throw ModelError("trapped");
+  });
+}
+
+TEST_F(Simt, WaitsForConditions) {
+  for (const Schedule& schedule : schedules) {
+    set_schedule(schedule);
+    std::vector<int> order;
+    run_grid(1, 64, 0, [&] {
+      const int turn = (thread_in_block() * 37 + 11) % 64;
+      wait_until("its turn", [&] { return static_cast<int>(order.size()) == turn; });
+      order.push_back(turn);
+    });
+    EXPECT_EQ(order.size(), 64u);
+    EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
+  }
+}
+
+// 224 threads wait for what the last warp does after some rounds, in each of which all could be asked.
+TEST_F(Simt, OneIsAskedForAllThatWaitForTheSame) {
+  for (const Schedule& schedule : schedules) {
+    set_schedule(schedule);
+    int asked = 0, gone_on = 0;
+    bool is_open = false;
+    run_grid(1, 256, 0, [&] {
+      if (warp() < 7) {
+        const auto ready = [&] { return ++asked > 0 && is_open; };
+        wait_until("the door", ready, &is_open);
+        ++gone_on;
+      } else {
+        for (int round = 0; round < 10; ++round) __syncwarp();
+        is_open = true;
+      }
+    });
+    EXPECT_EQ(gone_on, 224);
+    EXPECT_LT(asked, 3000);
+  }
+}
+
+// A slot that is declared empty before it is read is overwritten by an eager producer, even while
+// the readers could all go on.
+TEST_F(Simt, AReleaseBeforeTheReadShowsUnderSomeOrder) {
+  for (const bool early : {false, true}) {
+    int caught = 0;
+    for (const Schedule& schedule : schedules) {
+      set_schedule(schedule);
+      int wrong = 0, full = 0, empty = 1;
+      run_grid(1, 64, sizeof(int), [&] {
+        for (int round = 0; round < 3; ++round) {
+          if (warp() == 0) {
+            wait_until("empty", [&] { return empty > round; });
+            if (lane() == 0) *shared_ints() = round;
+            __syncwarp();
+            if (lane() == 0) ++full;
+          } else {
+            wait_until("full", [&] { return full > round; });
+            __syncwarp();
+            if (early && lane() == 0) ++empty;
+            __syncwarp();
+            if (*shared_ints() != round) ++wrong;
+            __syncwarp();
+            if (!early && lane() == 0) ++empty;
+          }
+        }
+      });
+      caught += wrong > 0;
+    }
+    EXPECT_EQ(caught > 0, early);
+  }
+}
+
+TEST_F(Simt, DeferredEffectsComeLateOrAtOnce) {
+  for (const Schedule& schedule : schedules) {
+    set_schedule(schedule);
+    bool landed = false;
+    int seen_early = 0;
+    run_grid(1, 64, 0, [&] {
+      if (threadIdx.x == 0) {
+        landed = false;
+        defer([&] { landed = true; });
+      }
+      __syncthreads();
+      seen_early += landed;
+      wait_until("the copy", [&] { return landed; });
+    });
+    EXPECT_EQ(seen_early, schedule.async_late ? 0 : 64);
+  }
+  bool landed = false;
+  run_grid(1, 32, 0, [&] {
+    if (lane() == 0) defer([&] { landed = true; });
+  });
+  EXPECT_TRUE(landed) << "at the block's end, if nobody waits";
+}
+
+TEST_F(Simt, SchedulesOrderBlocksAndThreads) {
+  const auto order_of = [](const Schedule& schedule) {
+    set_schedule(schedule);
+    std::vector<unsigned> order;
+    run_grid(4, 64, 0, [&] { order.push_back(blockIdx.x * 64 + threadIdx.x); });
+    return order;
+  };
+  std::vector<unsigned> ascending(256);
+  for (unsigned i = 0; i < 256; ++i) ascending[i] = i;
+  EXPECT_EQ(order_of({ThreadOrder::ascending, true, 1}), ascending);
+  EXPECT_EQ(order_of({ThreadOrder::descending, true, 1}),
+            std::vector<unsigned>(ascending.rbegin(), ascending.rend()));
+  std::set<std::vector<unsigned>> shuffled;
+  for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+    const auto order = order_of({ThreadOrder::shuffled, true, seed});
+    EXPECT_EQ(order, order_of({ThreadOrder::shuffled, true, seed}));
+    EXPECT_TRUE(std::is_permutation(order.begin(), order.end(), ascending.begin()));
+    shuffled.insert(order);
+  }
+  EXPECT_EQ(shuffled.size(), 8u);
+}
+
+TEST_F(Simt, OnlyInKernels) {
+  EXPECT_THROW(shared_bytes(), ModelError);
+  EXPECT_THROW(__syncthreads(), ModelError);
+  EXPECT_FALSE(in_kernel());
+  run_grid(1, 1, 0, [] { EXPECT_TRUE(in_kernel()); });
+  expect_error("cannot start", 1, 0, [] { run_grid(1, 1, 0, [] {}); });
+  EXPECT_FALSE(in_kernel()) << "after a failure";
+}
+
+TEST_F(Simt, ManyThreadsRunGridsAtOnce) {
+  std::vector<int> wrong(4);
+  unsigned long long total = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([t, &wrong, &total] {
+      for (int repeat = 0; repeat < 5; ++repeat) {
+        run_grid(4, 64, 64 * sizeof(int), [&] {
+          shared_ints()[threadIdx.x] = t + static_cast<int>(blockIdx.x * threadIdx.x);
+          __syncthreads();
+          const unsigned other = 63 - threadIdx.x;
+          if (shared_ints()[other] != t + static_cast<int>(blockIdx.x * other)) ++wrong[t];
+          atomicAdd(&total, 1ull);
+        });
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, std::vector<int>(4));
+  EXPECT_EQ(total, 4ull * 5 * 4 * 64);
+}
+
+}  // namespace
+}  // namespace ringscope::cuda::model

@@ -1,0 +1,278 @@
+// The picture of a mask: colours of owners, strength by share and by progress, the marks of local
+// order; and what it is made of. Shares are tested in mask_shares_test.cpp.
+#include "viz/data/mask/mask_painter.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <tuple>
+
+#include "core/ring/ring.h"
+#include "tests/viz_data/hand_made.h"
+
+namespace ringscope::viz {
+namespace {
+
+int channel(Color color, int c) { return static_cast<int>(color >> (8 * c) & 255); }
+
+// The largest difference of a channel.
+int distance(Color a, Color b) {
+  int most = 0;
+  for (int c = 0; c < 4; ++c) most = std::max(most, std::abs(channel(a, c) - channel(b, c)));
+  return most;
+}
+
+Image painted(const MaskModel& model, const MaskPaint& paint, int size) {
+  Image image(size, size);
+  paint_mask(model, paint, image);
+  return image;
+}
+
+int holder_of(const Partition& partition, Index position) {
+  for (int rank = 0; rank < partition.world_size; ++rank)
+    if (partition.rows_of(rank).rows_below(position + 1) >
+        partition.rows_of(rank).rows_below(position))
+      return rank;
+  return -1;
+}
+
+TEST(MaskPainter, OnePixelAPairHasTheOwnersColourOrNone) {
+  for (const Theme theme : {Theme::dark, Theme::light})
+    for (const PartitionKind kind : kAllPartitions) {
+      const MaskModel model{MaskSpec::parse("causal"), {kind, 24, 3}};
+      MaskPaint paint;
+      paint.theme = theme;
+      const Image image = painted(model, paint, 24);
+      for (int y = 0; y < 24; ++y)
+        for (int x = 0; x < 24; ++x) {
+          const Color expected = x <= y ? owner_color(theme, holder_of(model.partition, x), 3)
+                                        : palette_of(theme).empty_tile;
+          EXPECT_LE(distance(image.at(x, y), expected), 1)
+              << name_of(kind) << ", pixel " << x << ", " << y;
+        }
+    }
+}
+
+TEST(MaskPainter, AShareShowsAsStrength) {
+  // One rank: a pixel on the diagonal has 6 of 9 pairs.
+  const MaskModel model{MaskSpec::parse("causal"), {PartitionKind::contiguous, 30, 1}};
+  MaskPaint paint;
+  paint.color_by = ColorBy::kind;
+  const Image image = painted(model, paint, 10);
+  const Palette& palette = palette_of(Theme::dark);
+  ASSERT_GT(distance(palette.empty_tile, palette.full_tile), 40);
+  EXPECT_LE(distance(image.at(3, 3), mix(palette.empty_tile, palette.full_tile, 6.0 / 9)), 1);
+  EXPECT_LE(distance(image.at(2, 3), palette.full_tile), 1);
+  EXPECT_LE(distance(image.at(4, 3), palette.empty_tile), 1);
+}
+
+TEST(MaskPainter, OwnersThatShareAPixelMix) {
+  // Every pixel of a striped sequence holds both ranks' keys, half and half.
+  const MaskModel model{MaskSpec::parse("full"), {PartitionKind::striped, 40, 2}};
+  const Image image = painted(model, MaskPaint{}, 10);
+  const Color both = mix(owner_color(Theme::dark, 0, 2), owner_color(Theme::dark, 1, 2), 0.5);
+  for (int x = 0; x < 10; ++x) EXPECT_LE(distance(image.at(x, 5), both), 1) << x;
+}
+
+TEST(MaskPainter, LargeSequencesMixEveryOwnerAlike) {
+  const MaskModel model{MaskSpec::parse("full"), {PartitionKind::fold, 1'000'000'000, 64}};
+  const Image image = painted(model, MaskPaint{}, 50);
+  double expected[3] = {};
+  for (int owner = 0; owner < 64; ++owner)
+    for (int c = 0; c < 3; ++c)
+      expected[c] += channel(owner_color(Theme::dark, owner, 64), c) / 64.0;
+  for (int c = 0; c < 3; ++c) EXPECT_NEAR(channel(image.at(7, 30), c), expected[c], 1);
+}
+
+// The second one's table may lie where the first one's was.
+TEST(MaskPainter, ADealIsNotTakenForAnEarlierOne) {
+  for (int trial = 0; trial < 4; ++trial) {
+    const int first = trial % 2;
+    MaskModel model{MaskSpec::parse("full"), {}};
+    model.partition_spec = PartitionSpec::recorded("dealt", {first, 20, 1 - first, 20}, 40, 2);
+    model.partition = model.partition_spec.of(40, 2);
+    EXPECT_LE(distance(painted(model, {}, 20).at(5, 5), owner_color(Theme::dark, first, 2)), 1);
+  }
+}
+
+// Pairs that are still to be attended are faint, what is attended now stands out, and other ranks are
+// dimmed.
+TEST(MaskPainter, StrengthTellsWhatIsDoneNowAndWhose) {
+  const MaskModel model{MaskSpec::parse("full"), {PartitionKind::contiguous, 40, 2}};
+  MaskProgress progress{.done = {1, 0, 0.5, 0}, .active = {false, false, false, false}};
+  MaskPaint paint;
+  paint.progress = &progress;
+  const Image faint = painted(model, paint, 20);
+  const Color empty = palette_of(Theme::dark).empty_tile;
+  const Color owners[] = {owner_color(Theme::dark, 0, 2), owner_color(Theme::dark, 1, 2)};
+  EXPECT_LE(distance(faint.at(5, 5), owners[0]), 1);
+  EXPECT_LE(distance(faint.at(15, 5), mix(empty, owners[1], 0.2)), 1);
+  EXPECT_LE(distance(faint.at(5, 15), mix(empty, owners[0], 0.6)), 1);
+  progress = {.done = {0, 0, 0, 0}, .active = {false, true, false, false}};
+  const Image now = painted(model, paint, 40);
+  EXPECT_GT(distance(now.at(30, 10), empty), 2 * distance(now.at(30, 30), empty));
+  // One of another size is not taken for this recording's.
+  progress.done.pop_back();
+  EXPECT_LE(distance(painted(model, paint, 20).at(15, 5), owners[1]), 1);
+  paint = {.only_rank = 1};
+  const Image dimmed = painted(model, paint, 20);
+  EXPECT_LT(2 * distance(dimmed.at(5, 5), empty), distance(dimmed.at(5, 15), empty));
+}
+
+TEST(MaskPainter, AnySizeAtAll) {
+  for (const PartitionKind kind : kAllPartitions)
+    for (const MaskOrder order : {MaskOrder::global, MaskOrder::local})
+      for (const Index seqlen : {Index{1}, Index{3}, kMaxSeqlen})
+        for (const int ranks : {1, 5}) {
+          const MaskModel model{MaskSpec::parse("causal"), {kind, seqlen, ranks}};
+          MaskPaint paint;
+          paint.order = order;
+          for (const auto& [width, height] : {std::pair{1, 1}, {0, 0}, {200, 3}, {3, 0}}) {
+            Image image(width, height);
+            paint_mask(model, paint, image);
+            if (width > 0 && height > 0) {
+              EXPECT_EQ(channel(image.at(0, 0), 3), 255);
+            }
+          }
+        }
+}
+
+// ---
+// What a recording's mask means: points of the picture against counting pair by pair, and how much
+// of the matrix is attended at a moment.
+
+TEST(MaskModel, OfARecording) {
+  const Trace trace = HandMade(4, "zigzag", "causal+documents:50,14").trace();
+  const auto model = mask_model(trace);
+  ASSERT_TRUE(model.has_value());
+  EXPECT_EQ(model->partition.kind, PartitionKind::zigzag);
+  EXPECT_EQ(model->partition.seqlen, 64);
+  EXPECT_EQ(model->partition.world_size, 4);
+  EXPECT_TRUE(model->mask().allows(49, 3));
+  EXPECT_FALSE(model->mask().allows(50, 3));
+}
+
+TEST(MaskModel, NoneWhereTheWordsMeanNothing) {
+  EXPECT_FALSE(mask_model(Trace{}).has_value());
+  EXPECT_FALSE(mask_model(HandMade(4, "spiral").trace()).has_value());
+  EXPECT_FALSE(mask_model(HandMade(4, "zigzag", "diagonal").trace()).has_value());
+  // Documents that don't sum up to the sequence's 64.
+  EXPECT_FALSE(mask_model(HandMade(4, "zigzag", "documents:50,15").trace()).has_value());
+  EXPECT_FALSE(mask_model(HandMade(4, "zigzag", "full", "ring", 0).trace()).has_value());
+  EXPECT_FALSE(mask_model(HandMade(4, "zigzag", "full", "ring", kMaxSeqlen + 1).trace()));
+}
+
+TEST(MaskModel, PointsOfThePicture) {
+  for (const PartitionKind kind : kAllPartitions)
+    for (const int ranks : {1, 3, 13}) {
+      const Index seqlen = 11;
+      const MaskModel model{MaskSpec::parse("causal"), {kind, seqlen, ranks}};
+      std::vector<Index> local_order;
+      for (int rank = 0; rank < ranks; ++rank)
+        for (Index i = 0; i < model.partition.rows_of(rank).size(); ++i)
+          local_order.push_back(model.partition.rows_of(rank).global_position(i));
+      for (const MaskOrder order : {MaskOrder::global, MaskOrder::local})
+        for (Index y = 0; y < seqlen; ++y)
+          for (Index x = 0; x < seqlen; ++x) {
+            const auto at = [&](Index line) { return (static_cast<double>(line) + 0.5) / 11; };
+            const auto point = mask_point(model, order, at(x), at(y));
+            ASSERT_TRUE(point.has_value());
+            const bool global = order == MaskOrder::global;
+            const Index query = global ? y : local_order[y];
+            const Index key = global ? x : local_order[x];
+            EXPECT_EQ(point->global_query, query);
+            EXPECT_EQ(point->global_key, key);
+            EXPECT_EQ(point->allowed, key <= query);
+            EXPECT_EQ(model.partition.rows_of(point->rank).global_position(point->local_query),
+                      query);
+            EXPECT_EQ(model.partition.rows_of(point->owner).global_position(point->local_key), key);
+          }
+      EXPECT_FALSE(mask_point(model, MaskOrder::global, 1, 0.5).has_value());
+      EXPECT_FALSE(mask_point(model, MaskOrder::global, 0.5, -0.01).has_value());
+      EXPECT_FALSE(mask_point(model, MaskOrder::local, 0.5, std::nan("")).has_value());
+    }
+}
+
+TEST(MaskProgress, StepsBeforeAreDoneAndThePresentOnePartly) {
+  const Trace trace = HandMade(3).trace();
+  RingMoment moment;
+  moment.ranks.resize(3);
+  for (int rank = 0; rank < 3; ++rank) {
+    RankMoment& at = moment.ranks[rank];
+    at.step = rank;
+    at.kv_owner = RingSchedule{rank, 3}.owner(rank);
+    at.progress = 0.25;
+    at.doing = rank == 1 ? RankMoment::computing : RankMoment::waiting;
+  }
+  const MaskProgress progress = AttendedOrder(trace).progress_at(moment);
+  // Rank 0 is at its own block, rank 1 at that of rank 0; so is rank 2, having been through 2, 1.
+  EXPECT_EQ(progress.done, (std::vector<double>{0.25, 0, 0, 0.25, 1, 0, 0.25, 1, 1}));
+  EXPECT_EQ(progress.active,
+            (std::vector<bool>{false, false, false, true, false, false, false, false, false}));
+}
+
+TEST(MaskProgress, TheBackwardPassFillsUpAgain) {
+  HandMade made(3);
+  for (const int step : {0, 1, 2}) made.compute(0, step, step, step + 1);
+  RingMoment moment;
+  moment.ranks.resize(3);
+  moment.ranks[0] = {4, 2, Pass::backward, RankMoment::computing, 0.5, -1};
+  const MaskProgress progress = AttendedOrder(made.trace()).progress_at(moment);
+  EXPECT_EQ(progress.done[0], 1);
+  EXPECT_EQ(progress.done[1], 0);
+  EXPECT_EQ(progress.done[2], 0.5);
+  EXPECT_TRUE(progress.active[2]);
+}
+
+// Schemes other than the ring attend in another order, some of them two parts at a step. In the end
+// everything is done.
+TEST(MaskProgress, FollowsTheRecordedOrder) {
+  HandMade made(4);
+  for (const auto& [step, owner, begin] : {std::tuple(0, 0, 0),
+                                           {1, 3, 10},
+                                           {1, 1, 20},
+                                           {2, 2, 30},
+                                           {3, 1, 40},
+                                           {3, 3, 50},
+                                           {3, 3, 60}}) {
+    made.compute(0, step, begin, begin + 10, 6);
+    made.recording().events[0].back().kv_owner = owner;
+  }
+  const Trace trace = made.trace();
+  RingMoment moment;
+  moment.ranks.resize(4);
+  const auto done_at = [&](int step, int owner, double share) {
+    moment.ranks[0] = {step, owner, Pass::forward, RankMoment::computing, share, -1};
+    std::vector<double> done = AttendedOrder(trace).progress_at(moment).done;
+    done.resize(4);
+    return done;
+  };
+  const double third = 6.0 / 18;  // of block 3, whose second and last visit has two parts
+  EXPECT_EQ(done_at(1, 3, 0.5), (std::vector<double>{1, 0, 0, 0.5 * third}));
+  EXPECT_EQ(done_at(1, 1, 0.5), (std::vector<double>{1, 0.25, 0, third}));
+  EXPECT_EQ(done_at(2, 2, 0), (std::vector<double>{1, 0.5, 0, third}));
+  EXPECT_EQ(done_at(3, 3, 1), (std::vector<double>{1, 1, 1, 1}));
+}
+
+// Queries travel: rank 0 attends its own block four times, and its row fills by a quarter each time.
+TEST(MaskProgress, OfTravellingQueriesFillsRows) {
+  HandMade made(4, "contiguous", "full", "pass-q");
+  for (int step = 0; step < 4; ++step) {
+    made.compute(0, step, 10 * step, 10 * step + 10, 6);
+    made.recording().events[0].back().kv_owner = 0;
+  }
+  RingMoment moment;
+  moment.ranks.resize(4);
+  moment.ranks[0] = {2, 0, Pass::forward, RankMoment::computing, 0.5, -1};
+  std::vector<double> done = AttendedOrder(made.trace()).progress_at(moment).done;
+  done.resize(4);
+  EXPECT_EQ(done, std::vector<double>(4, 0.625));
+}
+
+TEST(MaskProgress, OfNothing) {
+  EXPECT_TRUE(AttendedOrder(Trace{}).progress_at(RingMoment{}).done.empty());
+}
+
+}  // namespace
+}  // namespace ringscope::viz

@@ -1,0 +1,254 @@
+#include "viz/data/session/selection.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "core/base/program.h"
+#include "core/base/text.h"
+#include "viz/data/session/format.h"
+
+namespace ringscope::viz {
+namespace {
+
+const Lane& lane_of(const Trace& trace, SliceId id) { return trace.lanes[trace.rows[id.row].lane]; }
+
+// Return the order of steps: those of the forward pass, then those of the backward pass.
+std::int64_t order_of_step(const Slice& slice) {
+  return slice.step < 0 ? -1 : slice.step + (slice.pass == Pass::backward ? INT64_C(1) << 32 : 0);
+}
+
+std::int64_t number_for(const Trace& trace, SliceId id, SliceOrder order) {
+  const Slice& slice = trace.slice(id);
+  switch (order) {
+    case SliceOrder::kind:
+      return static_cast<std::int64_t>(slice.lane);
+    case SliceOrder::rank:
+      return lane_of(trace, id).rank;
+    case SliceOrder::step:
+      return order_of_step(slice);
+    case SliceOrder::begin:
+      return slice.begin_ns;
+    case SliceOrder::duration:
+      break;
+  }
+  return slice.duration_ns();
+}
+
+// Return words that find the slice first.
+std::string words_that_find(const Trace& trace, SliceId id) {
+  const Slice& slice = trace.slice(id);
+  std::string words = fmt::format("rank:{} kind:{} begin:{}ns", lane_of(trace, id).rank,
+                                  name_of(slice.lane), slice.begin_ns - trace.begin_ns);
+  const SearchResult found = search(trace, words, 1);
+  if (found.slices.empty() || !(found.slices[0] == id))
+    words += fmt::format(" shorter:{}ns", slice.duration_ns() + 1);
+  return words;
+}
+
+// Return the time of `rank` that is measured; on the step axis each has its own.
+std::pair<std::int64_t, std::int64_t> measured_span(const Session& session, int rank) {
+  const auto [from, to] = std::minmax(session.measure->from, session.measure->to);
+  const Axis& axis = session.document().axis;
+  return {axis.time_at(session.axis_mode, rank, from), axis.time_at(session.axis_mode, rank, to)};
+}
+
+}  // namespace
+
+std::int64_t Selection::ns_of(const Trace& trace, SliceId id) const {
+  const Slice& slice = trace.slice(id);
+  if (spans.empty()) return slice.duration_ns();
+  const auto [from, to] = spans[static_cast<std::size_t>(trace.rank_of_row(id.row))];
+  return ns_within(slice.begin_ns, slice.end_ns, from, to);
+}
+
+Selection selection_of(const Session& session) {
+  const Trace& trace = session.document().trace;
+  Selection result;
+  if (!session.search_text.empty()) {
+    result.words = session.search_text;
+    result.slices = search(trace, session.search_text, trace.slice_count).slices;
+    return result;
+  }
+  const Measure measure = session.measure.value_or(Measure{});
+  const int only = measure.ranks.empty() ? session.selected_rank : -1;  // a drag says its ranks
+  result.words = only >= 0 ? trace.ranks[only].name : "all slices";
+  if (measure.ranks.size() == 1)
+    result.words = trace.ranks[measure.ranks[0]].name;
+  else if (!measure.ranks.empty())
+    result.words = counted(measure.ranks.size(), "rank");
+  if (session.measure) {
+    result.words += ", within what is measured";
+    for (int rank = 0; rank < trace.rank_count(); ++rank)
+      result.spans.push_back(measured_span(session, rank));
+  }
+  for (std::uint32_t row = 0; row < trace.rows.size(); ++row) {
+    const int rank = trace.rank_of_row(row);
+    if ((only >= 0 && rank != only) || !measure.holds(rank)) continue;
+    if (session.measure && trace.rows[row].depth > 0) continue;  // what it lies over counts
+    const std::vector<Slice>& slices = trace.rows[row].slices;
+    for (std::uint32_t i = 0; i < slices.size(); ++i)
+      if (!session.measure || result.ns_of(trace, {row, i}) > 0) result.slices.push_back({row, i});
+  }
+  sort_slices(trace, result.slices, SliceOrder::begin, false);
+  return result;
+}
+
+void sort_slices(const Trace& trace, std::vector<SliceId>& slices, SliceOrder order,
+                 bool descending) {
+  std::stable_sort(slices.begin(), slices.end(), [&](SliceId a, SliceId b) {
+    if (descending) std::swap(a, b);
+    return number_for(trace, a, order) < number_for(trace, b, order);
+  });
+}
+
+std::string csv_of(const Trace& trace, const std::vector<SliceId>& slices) {
+  std::string text =
+      "begin_ns,duration_ns,rank,lane,name,kind,pass,step,kv_owner,peer,processor_ns,pairs,flops,"
+      "bytes\n";
+  const auto unless = [](std::int64_t nothing, std::int64_t number) {
+    return number == nothing ? std::string() : std::to_string(number);
+  };
+  for (const SliceId id : slices) {
+    const Slice& s = trace.slice(id);
+    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", s.begin_ns - trace.begin_ns,
+                        s.duration_ns(), lane_of(trace, id).rank,
+                        csv_field(lane_of(trace, id).name), csv_field(std::string(trace.name(s))),
+                        name_of(s.lane), s.step < 0 ? "" : name_of(s.pass), unless(-1, s.step),
+                        unless(-1, s.kv_owner), unless(-1, s.peer()), unless(0, s.cpu_ns),
+                        unless(0, s.pairs), unless(0, s.flops), unless(0, s.bytes));
+  }
+  return text;
+}
+
+std::vector<Spread> spreads_of(const Trace& trace, const Selection& selection, SliceOrder by) {
+  std::map<std::int64_t, std::pair<std::string, std::vector<std::int64_t>>> groups;
+  for (const SliceId id : selection.slices) {
+    const Slice& slice = trace.slice(id);
+    const std::int64_t ns = selection.ns_of(trace, id);
+    auto& [name, durations] = groups[number_for(trace, id, by)];
+    if (durations.empty())
+      name = by == SliceOrder::kind   ? std::string(name_of(slice.lane))
+             : by == SliceOrder::rank ? trace.ranks[lane_of(trace, id).rank].name
+             : slice.step < 0         ? "outside of the ring"
+                                      : words_of_step(slice.pass, slice.step);
+    durations.push_back(ns);
+    groups[INT64_MAX].second.push_back(ns);
+  }
+  std::vector<Spread> spreads;
+  for (auto& [key, group] : groups) {
+    auto& [name, durations] = group;
+    std::sort(durations.begin(), durations.end());
+    const std::size_t count = durations.size();
+    // Of an even number, the median is the middle between the two in the middle.
+    spreads.push_back(
+        {key == INT64_MAX ? "all" : name, static_cast<std::int64_t>(count), 0,
+         durations[(count - 1) / 2] + (durations[count / 2] - durations[(count - 1) / 2]) / 2,
+         durations.front(), durations.back()});
+    for (const std::int64_t duration : durations) spreads.back().sum_ns += duration;
+  }
+  return spreads;
+}
+
+std::array<std::int64_t, kKindCount> measured_times(const Session& session) {
+  std::array<std::int64_t, kKindCount> times{};
+  if (!session.measure) return times;
+  const Document& document = session.document();
+  for (std::uint32_t row = 0; row < document.trace.rows.size(); ++row) {
+    const int rank = document.trace.rank_of_row(row);
+    // What lies over another slice is a part of its time.
+    if (!session.measure->holds(rank) || document.trace.rows[row].depth > 0) continue;
+    std::int64_t sums[TimelineIndex::kClasses];
+    const auto [from, to] = measured_span(session, rank);
+    document.index.time_by_class(row, from, to, sums);
+    const std::vector<Slice>& samples = document.index.row(row).samples;
+    for (std::size_t i = 0; i < samples.size(); ++i)
+      times[static_cast<std::size_t>(samples[i].lane)] += sums[i];
+  }
+  return times;
+}
+
+std::vector<DurationBin> durations_of(const Trace& trace, const std::vector<SliceId>& slices,
+                                      int bins) {
+  if (slices.empty()) return {};
+  const auto shorter = [&trace](SliceId a, SliceId b) {
+    return trace.slice(a).duration_ns() < trace.slice(b).duration_ns();
+  };
+  const auto [least, most] = std::minmax_element(slices.begin(), slices.end(), shorter);
+  const std::int64_t first = trace.slice(*least).duration_ns();
+  const std::int64_t end = trace.slice(*most).duration_ns() + 1;
+  const double from = std::log(static_cast<double>(std::max<std::int64_t>(first, 1)));
+  const double ratio = (std::log(static_cast<double>(end)) - from) / bins;
+  std::vector<DurationBin> found = {{first, end}};
+  for (int i = 1; i < bins; ++i)
+    if (const std::int64_t edge = std::llround(std::exp(from + i * ratio));
+        edge > found.back().from_ns && edge < end) {
+      found.back().to_ns = edge;
+      found.push_back({edge, end});
+    }
+  for (const SliceId id : slices) {
+    const std::int64_t duration = trace.slice(id).duration_ns();
+    const auto bin = std::partition_point(
+        found.begin(), found.end(), [&](const DurationBin& b) { return b.to_ns <= duration; });
+    ++bin->counts[static_cast<std::size_t>(trace.slice(id).lane)];
+  }
+  return found;
+}
+
+std::vector<SliceId> slices_in(const Trace& trace, const std::vector<SliceId>& slices, Kind kind,
+                               const DurationBin& bin) {
+  constexpr std::size_t kMost = 10000;
+  std::vector<SliceId> found;
+  for (const SliceId id : slices) {
+    const Slice& slice = trace.slice(id);
+    if (found.size() < kMost && slice.lane == kind && slice.duration_ns() >= bin.from_ns &&
+        slice.duration_ns() < bin.to_ns)
+      found.push_back(id);
+  }
+  return found;
+}
+
+std::vector<std::pair<std::string, std::string>> view_of(const Session& session) {
+  const Document& document = session.document();
+  const bool several = session.comparing, steps = session.axis_mode == AxisMode::steps;
+  const auto joined = [](const std::vector<int>& ranks) {
+    return fmt::format("{}", fmt::join(ranks, ","));
+  };
+  // Keep every digit, because the last may decide on which side of a pixel a slice begins.
+  const auto place = [&](double position) {
+    return fmt::format("{}{}", position, steps ? "" : "ns");
+  };
+  std::vector<std::pair<std::string, std::string>> view = {{"axis", steps ? "steps" : "time"}};
+  if (several && session.difference) view.emplace_back("difference", "");
+  if (session.what_if) view.emplace_back("what-if", "");
+  if (!session.story().empty() && !several)
+    view.emplace_back("story", std::to_string(session.show_story ? session.story_at + 1 : 0));
+  if (session.alone && !several) view.emplace_back("panel", name_of(*session.alone));
+  if (session.selected)
+    view.emplace_back("select", words_that_find(document.trace, *session.selected));
+  const TimelineView whole = fitted(session.length());
+  if (session.view.begin != whole.begin || session.view.end != whole.end)
+    view.emplace_back("range", place(session.view.begin) + ".." + place(session.view.end));
+  if (!session.order.pinned.empty()) view.emplace_back("pin", joined(session.order.pinned));
+  if (!session.order.folded.empty()) view.emplace_back("fold", joined(session.order.folded));
+  const std::string at = place(session.playback.position());
+  // A whole number is the middle of a step.
+  view.emplace_back("at", parse_number<int>(at) ? at + ".0" : at);
+  view.emplace_back("theme", session.theme == Theme::light ? "light" : "dark");
+  return view;
+}
+
+std::string view_command(const Session& session) {
+  std::string command = shell_word(own_command()) + " view";
+  for (const Document& shown : session.documents)
+    if (session.comparing || &shown == &session.document())
+      command += " " + shell_word(shown.trace.path);
+  for (const auto& [flag, value] : view_of(session))
+    command += " --" + flag + (value.empty() ? "" : " " + shell_word(value));
+  return command;
+}
+
+}  // namespace ringscope::viz

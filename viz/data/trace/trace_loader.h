@@ -1,0 +1,42 @@
+// Loads trace files into Trace. It reads Chrome Trace Event JSON: our own recordings with every
+// field checked, and any other trace (an object with "traceEvents" or a bare array; X and B/E
+// slices, metadata; PyTorch's profiler with its NCCL kernels) as a plain timeline. A
+// file is treated as hostile: InputError names the file and the byte offset or field that is wrong.
+// Files are read in chunks, so memory is in proportion to the slices, not to the text.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/trace/chrome_trace_reader.h"
+#include "viz/data/trace/trace.h"
+
+namespace ringscope::viz {
+
+// LoadProgress says how far loading is. Another thread may read it and cancel the loading.
+struct LoadProgress {
+  std::atomic<std::int64_t> bytes_done{0};
+  std::atomic<std::int64_t> bytes_total{0};
+  std::atomic<std::int64_t> slices{0};
+  std::atomic<bool> cancel{false};  // if set, the loader throws InputError soon
+};
+
+// Load one file. Throws InputError, std::bad_alloc.
+Trace load_trace(const std::string& path, LoadProgress* progress = nullptr);
+
+// Load a text in memory, which error messages call `path`, in chunks of `chunk` bytes. Throws like
+// load_trace.
+Trace parse_trace(std::string_view text, const std::string& path = "trace",
+                  std::size_t chunk = kTraceChunk);
+
+// Load several files. Profiler traces of different ranks of one job (distributedInfo with one
+// world_size and distinct ranks) become one trace with all ranks on one axis. Every other
+// file is a trace of its own, in the order given. Throws InputError, also for recordings that differ
+// in world_size, because they can't be compared.
+std::vector<Trace> load_traces(const std::vector<std::string>& paths,
+                               LoadProgress* progress = nullptr);
+
+}  // namespace ringscope::viz
