@@ -140,6 +140,7 @@ bool asks_for_processes(const std::vector<std::string>& arguments) {
 
 int process_command(const std::vector<std::string>& arguments) {
   const int rank = launched_rank();
+  if (launched_by_mpi()) keep_streams_apart();
   return supervised(
       timeout_of(arguments), std::clamp(rank, 0, 10),
       [&](SharedStage& stage) { return work(arguments, stage); },

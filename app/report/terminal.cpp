@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <new>
+#include <thread>
 #include <utility>
 
 #include "core/trace/recorder.h"
@@ -17,7 +19,23 @@ namespace ringscope {
 // Return git's hash at configure time, such as "1a2b3c4d5e6f", or "unknown" without git (build_commit.cmake).
 std::string build_commit();
 
+namespace {
+
+std::atomic<std::FILE*> last_stream = nullptr;
+std::atomic<bool> are_apart = false;
+
+void turn_to(std::FILE* stream) {
+  std::FILE* const before = last_stream.exchange(stream);
+  if (are_apart && before != nullptr && before != stream)
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+}
+
+}  // namespace
+
+void keep_streams_apart() { are_apart = true; }
+
 void print_out(std::string_view text) {
+  turn_to(stdout);
   if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0)
     return;
   throw RunError(std::string("stdout: writing failed: ") + std::strerror(errno));
@@ -27,6 +45,7 @@ void print_error(std::string_view message) {
   std::string line = "ringscope: ";
   for (const char c : message) line += static_cast<unsigned char>(c) < ' ' || c == 0x7f ? '?' : c;
   line += '\n';
+  turn_to(stderr);
   std::fputs(line.c_str(), stderr);
 }
 

@@ -18,6 +18,10 @@ void print_out(std::string_view text);
 // Print "ringscope: `message`" as one line on stderr, whatever bytes a file name contains.
 void print_error(std::string_view message);
 
+// From now on, pause between what is printed on stdout and what is printed on stderr. Open MPI 5 merges
+// what it reads of both within one moment, and writes all of it to the stream of the last part.
+void keep_streams_apart();
+
 // Return "0.1.0, commit 1a2b3c4d5e6f", or "0.1.0" for a build outside a git checkout.
 std::string version_text();
 
