@@ -152,7 +152,7 @@ std::string choices_text(const Plan& plan) {
   for (const Choice& choice : plan.choices) {
     const Fields row = choice_fields(plan, choice);
     if (text.empty()) text += table_head(row) + "\n";
-    const auto never = impossible(choice.job);
+    const auto never = why_refused(choice.job);
     text += (never ? table_row(Fields{row[0], row[1]}) + "  no: " + *never : table_row(row)) + "\n";
     sampled = sampled || choice.balance.sampled;
   }
@@ -214,7 +214,7 @@ Limit memory_limit_of(const Plan& plan) {
 // Return what limits the plan, and what to change first.
 Limit limit_of(const Plan& plan) {
   const Choice& chosen = plan.chosen;
-  if (const auto why = impossible(chosen.job)) return {*why, "--scheme or --world-size"};
+  if (const auto why = why_refused(chosen.job)) return {*why, "--scheme or --world-size"};
   if (chosen.obstacle) return memory_limit_of(plan);
   const StepTime step = plan.model ? plan.model->step : StepTime{};
   const auto layers =

@@ -506,7 +506,7 @@ Simulated simulate_one(const SimulateOptions& options, const Setup& setup) {
   static_cast<Setup&>(result) = setup;
   const Scenario& scenario = result.scenario;
   check(scenario);
-  if (is_followed(scenario.job)) with_dashes([&] { check_scheme(scenario.job); });
+  with_dashes([&] { check_scheme(scenario.job); });
   if (const auto why = obstacle(scenario))
     throw InputError("simulate: " + *why + "; accepted: ranks, nodes and heads that go together");
   const std::int64_t begin_ns = monotonic_ns();

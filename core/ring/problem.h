@@ -158,8 +158,10 @@ struct Problem {
 // world_size of R C, which check_scheme() compares. Throw InputError.
 void set_scheme(Problem& job, std::string_view text);
 
-// Throw an InputError that says what would be accepted when the scheme's numbers don't fit the ranks
-// or the heads.
+// Return why the scheme can't run `job` whatever the memory, and what would be accepted: its numbers or
+// the nodes don't fit the ranks, or the ranks the heads. Return none when it can.
+std::optional<std::string> why_refused(const Problem& job);
+// Throw that as an InputError.
 void check_scheme(const Problem& job);
 
 // Return a recording without events, which describes the run. Clock offsets are zero, and its base

@@ -75,14 +75,18 @@ void set_scheme(Problem& job, std::string_view text) {
   if (job.scheme->counts_nodes) job.nodes = job.numbers[0];
 }
 
-void check_scheme(const Problem& job) {
-  if (job.scheme->accepted == nullptr) return;
+std::optional<std::string> why_refused(const Problem& job) {
+  if (job.scheme->accepted == nullptr) return std::nullopt;
   const std::string accepted = job.scheme->accepted(job);
-  if (accepted.empty()) return;
+  if (accepted.empty()) return std::nullopt;
   const int n = job.world_size;
-  throw InputError(fmt::format(
-      "scheme: '{}' given for {} rank{}, {} heads and {} kv heads; accepted: {}", job.scheme_name(),
-      n, n == 1 ? "" : "s", job.shape.num_heads, job.shape.num_heads_kv, accepted));
+  return fmt::format("'{}' given for {} rank{}, {} heads and {} kv heads; accepted: {}",
+                     job.scheme_name(), n, n == 1 ? "" : "s", job.shape.num_heads,
+                     job.shape.num_heads_kv, accepted);
+}
+
+void check_scheme(const Problem& job) {
+  if (const auto why = why_refused(job)) throw InputError("scheme: " + *why);
 }
 
 std::string Problem::scheme_name() const {

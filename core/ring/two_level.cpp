@@ -209,7 +209,7 @@ const Scheme kTwoLevel{
         },
     .accepted = [](const Problem& job) -> std::string {
       if (job.world_size % job.nodes == 0) return "";
-      return fmt::format("two-level:M with M one of {}", divisors_text(job.world_size));
+      return fmt::format("two-level:M with M, the nodes, one of {}", divisors_text(job.world_size));
     },
     .blocks = add_blocks_of_levels,
     .multiple = [](const Problem& job) { return job.nodes; }};

@@ -46,19 +46,9 @@ std::optional<int> smallest_divisor(const Problem& job, double memory_bytes,
 
 }  // namespace
 
-std::optional<std::string> impossible(const Problem& job) {
-  const AttentionShape& s = job.shape;
-  if (job.scheme->course == Course::heads && job.world_size * job.slices() > s.num_heads)
-    return fmt::format("{} heads do not suffice for {} ranks, and {} deals out whole heads",
-                       s.num_heads, job.world_size, name_of(job.scheme));
-  if (job.scheme->counts_nodes && (job.nodes < 1 || job.world_size % job.nodes != 0))
-    return fmt::format("{} ranks do not divide by {} nodes", job.world_size, job.nodes);
-  return std::nullopt;
-}
-
 std::optional<std::string> obstacle(const Problem& job, double memory_bytes,
                                     const MemoryOf& memory_of) {
-  if (auto why = impossible(job)) return why;
+  if (auto why = why_refused(job)) return why;
   const double needed = memory_of(job);
   if (needed <= memory_bytes) return std::nullopt;
   return fmt::format("memory: {} needed a rank, {} there", gib_text(needed),

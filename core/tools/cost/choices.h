@@ -17,12 +17,8 @@ namespace ringscope {
 // counts attention alone; with a model around it, model_memory_parts() in model_step.h adds the rest.
 using MemoryOf = std::function<double(const Problem& job)>;
 
-// Return why `job` can't run whatever the memory, or none when it can. Ulysses assigns whole heads
-// to ranks, so world_size is at most the number of heads. The nodes of a two-level ring are
-// equal, so they must divide world_size.
-std::optional<std::string> impossible(const Problem& job);
-
-// Return why `job` can't run with `memory_bytes` per rank, or none when it can.
+// Return why `job` can't run with `memory_bytes` per rank, for its scheme's sake (why_refused()) or the
+// memory's. Return none when it can.
 std::optional<std::string> obstacle(const Problem& job, double memory_bytes,
                                     const MemoryOf& memory_of = peak_bytes);
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "core/ring/loop_counts.h"
 #include "core/tools/cost/amounts.h"
@@ -86,14 +85,7 @@ std::optional<std::string> obstacle(const Scenario& scenario) {
   if (job.partition.is_searched() && job.world_size > kMostSearchedRanks)
     return fmt::format("a partition is searched for up to {} ranks, {} given", kMostSearchedRanks,
                        job.world_size);
-  if (job.scheme->counts_nodes && job.world_size % job.nodes != 0)
-    return fmt::format("{}: {} nodes don't divide {} ranks", name_of(job.scheme), job.nodes,
-                       job.world_size);
-  if (is_followed(job)) try {
-      check_scheme(job);
-    } catch (const InputError& error) {
-      return error.what();
-    }
+  if (auto why = why_refused(job)) return why;
   if (least_tasks(job) > kMostTasks)
     return fmt::format("{} ranks of {} have more than {:.0f} tasks to simulate", job.world_size,
                        job.scheme_name(), kMostTasks);
@@ -101,7 +93,7 @@ std::optional<std::string> obstacle(const Scenario& scenario) {
     return "cores are shared by ranks with --kv-buffers only, not by ranks in step";
   if (scenario.placement == Placement::cyclic && job.scheme->links == Links::by_node)
     return fmt::format("{} goes node by node, so it has one placement: block", job.scheme_name());
-  return obstacle(job, std::numeric_limits<double>::infinity());
+  return std::nullopt;
 }
 
 Work work_of(const Scenario& scenario) { return Work(scenario.job, scenario.granularity); }
@@ -232,7 +224,7 @@ Figures run_scenario(const Scenario& scenario, const Work& work) {
 Choice judge_by_simulation(Scenario scenario, double memory_bytes, const MemoryOf& memory_of) {
   const Problem job = scenario.job;
   Choice choice{job, {}, {}, memory_of(job), obstacle(job, memory_bytes, memory_of)};
-  if (impossible(job)) return choice;
+  if (why_refused(job)) return choice;
   if (auto why = obstacle(scenario)) {
     choice.obstacle = std::move(why);
     return choice;

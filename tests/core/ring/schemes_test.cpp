@@ -317,7 +317,7 @@ TEST(SchemeNames, ThatDoNotFitAreRefused) {
         {"multi-ring:5", "accepted: multi-ring:R with R up to 4, as many"},
         {"hybrid:3", "accepted: hybrid:U with U one of 1, 2, 4, 8"},
         {"hybrid:8", "accepted: hybrid:U with U up to 6"},
-        {"two-level:3", "accepted: two-level:M with M one of 1, 2, 4, 8"},
+        {"two-level:3", "accepted: two-level:M with M, the nodes, one of 1, 2, 4, 8"},
         {"mesh:2x3", "accepted: mesh:RxC with R one of 1, 2, 4, 8 and R x C = 8"},
         {"allgather:3", "accepted: allgather:1 to allgather:2"}})
     EXPECT_NE(complaint(name).find(accepted), std::string::npos) << complaint(name);
