@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <string_view>
 
 #include "app/plan/plan.h"
@@ -173,42 +175,63 @@ std::string choices_text(const Plan& plan) {
   return text;
 }
 
+// A change of the flags after which a rank may hold less.
+struct Change {
+  std::string flags;
+  std::function<void(ModelMemory&, Problem&)> make;
+};
+
+std::vector<Change> changes_of(const Plan& plan) {
+  const Problem& job = plan.chosen.job;
+  std::vector<Change> changes;
+  if (plan.model && job.backward)
+    changes = {
+        {"--recompute layer", [](ModelMemory& m, Problem&) { m.recompute = Recompute::layer; }},
+        {"--zero 3", [](ModelMemory& m, Problem&) { m.zero_stage = 3; }},
+        {"--zero 3 --recompute layer --chunks 8", [](ModelMemory& m, Problem&) {
+           m.zero_stage = 3, m.recompute = Recompute::layer, m.chunks = 8;
+         }}};
+  if (job.partition != PartitionKind::dealt && 2 * job.world_size <= kMostSimulatedRanks)
+    changes.push_back({fmt::format("--world-size {}", 2 * job.world_size),
+                       [](ModelMemory&, Problem& changed) { changed.world_size *= 2; }});
+  return changes;
+}
+
+double bytes_after(const Plan& plan, const Change& change) {
+  PlanOptions options = plan.options;
+  Problem job = plan.chosen.job;
+  change.make(options.model_memory, job);
+  return total_bytes(memory_bill(options, job, job.max_rows()));
+}
+
+// Return the first change after which the plan fits, or else the one that saves most, as flags and
+// what they lead to. Return "" when none saves anything.
+std::string first_change(const Plan& plan) {
+  double least = total_bytes(plan.memory);
+  std::string text;
+  for (const Change& change : changes_of(plan)) {
+    const double bytes = bytes_after(plan, change);
+    if (bytes >= least) continue;
+    least = bytes;
+    const bool fits = bytes <= plan.memory_limit;
+    text = fmt::format("{}: {} a rank{}", change.flags, gib_text(bytes),
+                       fits ? "" : ", still too much");
+    if (fits) break;
+  }
+  return text;
+}
+
 struct Limit {
   std::string what, change_first;
 };
 
-// Return what limits an infeasible plan, and of some changes the first that makes it fit, or else
-// the one that saves most.
 Limit memory_limit_of(const Plan& plan) {
-  const Problem& job = plan.chosen.job;
-  const auto largest =
-      std::max_element(plan.memory.begin(), plan.memory.end(),
-                       [](const auto& a, const auto& b) { return a.bytes < b.bytes; });
-  Limit limit{fmt::format("memory, {} of it for {}",
-                          percent_text(largest->bytes / total_bytes(plan.memory)), largest->name),
-              ""};
-  double least = total_bytes(plan.memory);
-  const auto attempt = [&](const std::string& change, const auto& make) {
-    PlanOptions options = plan.options;
-    Problem changed = job;
-    make(options.model_memory, changed);
-    const double bytes = total_bytes(memory_bill(options, changed, changed.max_rows()));
-    if (least <= plan.memory_limit || bytes >= least) return;
-    least = bytes;
-    limit.change_first = fmt::format("{}: {} a rank{}", change, gib_text(bytes),
-                                     bytes <= plan.memory_limit ? "" : ", still too much");
-  };
-  if (plan.model && job.backward) {
-    attempt("--recompute layer", [](ModelMemory& m, Problem&) { m.recompute = Recompute::layer; });
-    attempt("--zero 3", [](ModelMemory& m, Problem&) { m.zero_stage = 3; });
-    attempt("--zero 3 --recompute layer --chunks 8", [](ModelMemory& m, Problem&) {
-      m.zero_stage = 3, m.recompute = Recompute::layer, m.chunks = 8;
-    });
-  }
-  if (job.partition != PartitionKind::dealt && 2 * job.world_size <= kMostSimulatedRanks)
-    attempt(fmt::format("--world-size {}", 2 * job.world_size),
-            [](ModelMemory&, Problem& changed) { changed.world_size *= 2; });
-  return limit;
+  const MemoryPart& largest =
+      *std::max_element(plan.memory.begin(), plan.memory.end(),
+                        [](const auto& a, const auto& b) { return a.bytes < b.bytes; });
+  return {fmt::format("memory, {} of it for {}",
+                      percent_text(largest.bytes / total_bytes(plan.memory)), largest.name),
+          first_change(plan)};
 }
 
 // Return what limits the plan, and what to change first.

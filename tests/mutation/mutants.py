@@ -4,7 +4,8 @@
 A mutant is one small mistake: an operator, a bound, a constant, or a wait that is left out. All of them are compiled into
 one tree, each behind a switch (mutant.h), so that one build serves them all:
 
-  mutants.py draw  --seed S --count N        write mutants.tsv anew, from the sources as they are
+  mutants.py draw  --seed S --count N        write mutants.tsv anew, from the sources as they are; with --only REGEX, add
+                                             to it mutants of the files that match
   mutants.py apply TREE                      put all of mutants.tsv into the sources of TREE (a worktree; never your own)
   mutants.py reach TREE BUILD                run every test once, to learn which mutants each one reaches
   mutants.py kill  BUILD                     run each mutant's tests until one fails; write the verdicts to mutants.tsv
@@ -162,7 +163,9 @@ def head_lines():
 def draw(args):
     rng = random.Random(args.seed)
     by_kind = collections.defaultdict(list)
-    texts = {f: (ROOT / f).read_text() for f in sources(ROOT)}
+    texts = {f: (ROOT / f).read_text() for f in sources(ROOT) if re.search(args.only, f)}
+    kept = read_table() if args.only else []
+    first = 1 + max((int(row["id"]) for row in kept), default=-1)
     for file, text in texts.items():
         for kind, start, end, to in sites(text):
             by_kind[kind].append((file, start, end, to))
@@ -188,9 +191,10 @@ def draw(args):
                 continue
             taken[file].append((left, right))
             nth, line, column = place_of(texts[file], start)
-            rows.append(dict(id=len(rows), file=file, nth=nth, line=line, column=column, to=to or "(left out)", verdict="-", by="-",
+            rows.append(dict(id=first + len(rows), file=file, nth=nth, line=line, column=column, to=to or "(left out)", verdict="-", by="-",
                              **{"from": texts[file][start:end].replace("\n", " ")}))
-    write_table(rows, [f"Drawn by mutants.py with seed {args.seed}."])
+    drawn = f"Drawn by mutants.py with seed {args.seed}."
+    write_table(kept + rows, head_lines() + [f"From {first} on: {drawn[0].lower()}{drawn[1:-1]}, from {args.only}."] if args.only else [drawn])
     print(f"{len(rows)} mutants of {sum(map(len, by_kind.values()))} places in {len(texts)} files")
 
 
@@ -280,10 +284,11 @@ def kill(args):
         return row
 
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        for _ in pool.map(judge, rows):
+        judged = [row for row in rows if int(row["id"]) >= args.first]
+        for _ in pool.map(judge, judged):
             write_table(rows, head_lines())  # so that nothing is lost when this is cut off
-    counts = collections.Counter(row["verdict"] for row in rows)
-    write_table(rows, head_lines()[:1] + [f"{counts['killed']} killed, {counts['survived']} survived, {counts['not reached']} not reached by a test ({args.note})."])
+    counts = collections.Counter(row["verdict"] for row in judged)
+    write_table(rows, (head_lines() if args.first else head_lines()[:1]) + [f"{counts['killed']} killed, {counts['survived']} survived, {counts['not reached']} not reached by a test ({args.note})."])
     print(dict(counts))
 
 
@@ -294,6 +299,7 @@ def main():
     drawing = commands.add_parser("draw")
     drawing.add_argument("--seed", type=int, required=True)
     drawing.add_argument("--count", type=int, required=True)
+    drawing.add_argument("--only", default="")
     drawing.set_defaults(do=draw)
     applying = commands.add_parser("apply")
     applying.add_argument("tree")
@@ -303,6 +309,7 @@ def main():
     reaching.set_defaults(do=reach)
     killing = commands.add_parser("kill")
     killing.add_argument("build")
+    killing.add_argument("--from", dest="first", type=int, default=0, help="the first id; verdicts before it stay")
     killing.add_argument("--note", default="")
     killing.set_defaults(do=kill)
     args = parser.parse_args()

@@ -150,6 +150,37 @@ class HaltJudge {
   Lasting stopped_, apart_;
 };
 
+// How a worker ended.
+struct End {
+  int status = 0;  // of waitpid()
+  Stage stage = Stage::starting;
+  bool was_asked_for = false;  // by a signal to its parent
+
+  // It said itself what was wrong, if anything was, or is not to be spoken of.
+  bool is_orderly() const {
+    if (!WIFEXITED(status)) return false;
+    const int code = WEXITSTATUS(status);
+    return stage == Stage::alone || was_asked_for || code == kFailedStatus ||
+           code == kBadInputStatus;
+  }
+  std::string text() const {
+    const std::string how = WIFEXITED(status)
+                                ? fmt::format("its process exited with {}", WEXITSTATUS(status))
+                                : fmt::format("its process ended by signal {}", WTERMSIG(status));
+    return stage == Stage::alone || stage == Stage::watched ? how : how + kBeforeMeeting;
+  }
+};
+
+// Return whether other ranks speak of this end. If they do, the launcher then asks for the end of this
+// process, by one of `ends`. It may ask all processes of the job at once, and the worker be faster.
+bool is_known_to_others(const End& end, const sigset_t& ends) {
+  const bool was_signalled =
+      WIFSIGNALED(end.status) && sigismember(&ends, WTERMSIG(end.status)) == 1;
+  if (!was_signalled && end.stage != Stage::meeting && end.stage != Stage::watched) return false;
+  const double moment_s = end.stage == Stage::watched ? kMomentForWatchers : kMomentForOthers;
+  return await_signal(ends, moment_s, nullptr) > 0;
+}
+
 }  // namespace
 
 int supervised(double timeout_s, int order, const std::function<int(SharedStage&)>& work,
@@ -184,43 +215,29 @@ int supervised(double timeout_s, int order, const std::function<int(SharedStage&
     std::exit(work(stage));
   }
 
-  int status = 0;
-  bool is_end_asked_for = false;
+  End end;
   std::string halted;
-  for (HaltJudge judge(child, timeout_s, order, stage); !has_ended(child, status);) {
+  for (HaltJudge judge(child, timeout_s, order, stage); !has_ended(child, end.status);) {
     siginfo_t info{};
     const int signal = await_signal(taken, kLookSeconds, &info);
     if (signal > 0 && signal != SIGCHLD) {
-      is_end_asked_for = is_end_asked_for || sigismember(&ends, signal) == 1;
+      end.was_asked_for = end.was_asked_for || sigismember(&ends, signal) == 1;
       // What a terminal sends, it sends to the child as well.
       if (info.si_code != SI_KERNEL) ::kill(child, signal);
     }
-    if (halted.empty() && !is_end_asked_for && !(halted = judge.look()).empty())
+    if (halted.empty() && !end.was_asked_for && !(halted = judge.look()).empty())
       ::kill(child, SIGKILL);
   }
-
-  const Stage last = stage;
-  const bool is_orderly = WIFEXITED(status) && (last == Stage::alone || is_end_asked_for ||
-                                                WEXITSTATUS(status) == kFailedStatus ||
-                                                WEXITSTATUS(status) == kBadInputStatus);
-  if (!is_orderly && !is_end_asked_for) {
-    // Others that know of the end speak of it, and the launcher then asks for the end of this one. It
-    // may ask all processes of the job at once, and the worker be faster.
-    const bool was_asked = WIFSIGNALED(status) && sigismember(&ends, WTERMSIG(status)) == 1;
-    const bool may_be_known =
-        halted.empty() && (was_asked || last == Stage::meeting || last == Stage::watched);
-    const double moment_s = last == Stage::watched ? kMomentForWatchers : kMomentForOthers;
-    const bool is_known = may_be_known && await_signal(ends, moment_s, nullptr) > 0;
-    std::string what = halted;
-    if (what.empty())
-      what = WIFEXITED(status) ? fmt::format("its process exited with {}", WEXITSTATUS(status))
-                               : fmt::format("its process ended by signal {}", WTERMSIG(status));
-    if (halted.empty() && last != Stage::alone && last != Stage::watched) what += kBeforeMeeting;
-    if (!is_known) lost(what);
+  end.stage = stage;
+  const bool is_to_be_told = !end.is_orderly() && !end.was_asked_for;
+  if (is_to_be_told && !halted.empty()) {
+    lost(halted);
+  } else if (is_to_be_told && !is_known_to_others(end, ends)) {
+    lost(end.text());
   }
   ::sigaction(SIGCHLD, &inherited, nullptr);
   ::sigprocmask(SIG_SETMASK, &before, nullptr);
-  return is_orderly ? WEXITSTATUS(status) : kFailedStatus;
+  return end.is_orderly() ? WEXITSTATUS(end.status) : kFailedStatus;
 }
 
 }  // namespace ringscope
