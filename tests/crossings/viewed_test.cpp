@@ -1,0 +1,97 @@
+// What the viewer's panels say of a run is what its summary and its simulation say.
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "core/tools/sim/recording.h"
+#include "core/trace/summary.h"
+#include "tests/crossings/drawn_run.h"
+#include "tests/viz_data/hand_made.h"
+#include "viz/data/analysis/comparison.h"
+#include "viz/data/session/selection.h"
+#include "viz/data/trace/ring_trace.h"
+
+namespace ringscope::viz {
+namespace {
+
+double compared(const Document& document, const std::string& name) {
+  for (const ComparedFigure& figure : compare({&document, &document}).figures)
+    if (figure.name == name) return figure.values[0];
+  ADD_FAILURE() << "no figure " << name;
+  return NAN;
+}
+
+double sum_of(const WorkTable& table, int rank, std::int64_t WorkCell::*figure) {
+  double sum = 0;
+  for (int step = 0; step < table.steps; ++step)
+    sum += static_cast<double>(table.at(rank, step).*figure);
+  return sum;
+}
+
+TEST(Viewed, BalanceCompareAndAMeasureAreTheSummary) {
+  DrawnRuns runs(9);
+  for (int i = 0; i < drawn_runs(); ++i) {
+    const Scenario drawn = runs.next();
+    SCOPED_TRACE(text_of(drawn));
+    const RecordedSimulation run = record(drawn, drawn.job.world_size);
+    const RunSummary summary = summarize(run.recording);
+    Session session = session_of(to_trace(run.recording, "drawn"));
+    const Document& document = session.document();
+    const WorkTable& table = document.balance;
+    ASSERT_NEAR(table.imbalance, summary.imbalance, 1e-12);
+    ASSERT_NEAR(table.balance_ceiling, summary.balance_ceiling, 1e-12);
+    ASSERT_NEAR(table.measured_imbalance, summary.measured_imbalance, 1e-12);
+    ASSERT_NEAR(table.measured_balance_ceiling, summary.measured_balance_ceiling, 1e-12);
+    ASSERT_NEAR(table.exposed_s, summary.exposed_s, 1e-12);
+    double compute_ns = 0, wait_ns = 0, bytes = 0, most_ns = 0;
+    for (int rank = 0; rank < drawn.job.world_size; ++rank) {
+      const RankSummary& of_rank = summary.ranks[static_cast<std::size_t>(rank)];
+      ASSERT_NEAR(sum_of(table, rank, &WorkCell::compute_ns), 1e9 * of_rank.compute_s, 1e-3);
+      compute_ns += 1e9 * of_rank.compute_s;
+      most_ns = std::max(most_ns, 1e9 * of_rank.compute_s);
+      wait_ns += 1e9 * of_rank.wait_s;
+      bytes += static_cast<double>(of_rank.bytes_sent);
+    }
+    const double wall_ns = 1e9 * run.simulation.wall_s();
+    EXPECT_NEAR(compared(document, "wall time"), wall_ns, 4);
+    EXPECT_NEAR(compared(document, "computing, busiest rank"), most_ns, 1e-3);
+    EXPECT_NEAR(compared(document, "waiting, all ranks"), wait_ns, 1e-3);
+    EXPECT_NEAR(compared(document, "exposed communication, worst rank"), 1e9 * summary.exposed_s,
+                1e-3);
+    EXPECT_EQ(compared(document, "bytes sent, all ranks"), bytes);
+    session.measure = Measure{0, session.length()};
+    const auto times = measured_times(session);
+    EXPECT_NEAR(static_cast<double>(times[static_cast<int>(Kind::compute)]), compute_ns, 1e-3);
+    EXPECT_NEAR(static_cast<double>(times[static_cast<int>(Kind::wait)]), wait_ns, 1e-3);
+  }
+}
+
+TEST(Viewed, ADifferenceAddsUpToThatOfTheSimulations) {
+  DrawnRuns runs(10);
+  int told = 0;
+  for (int i = 0; i < drawn_runs(); ++i) {
+    const Scenario from = runs.next();
+    Scenario to = from;
+    to.job.partition = kAllPartitions[runs.below(4)];
+    to.rates.bytes_per_s *= runs.pick({0.5, 1.0, 2.0});
+    SCOPED_TRACE(text_of(from) + " to " + text_of(to));
+    const RecordedSimulation first = record(from, from.job.world_size);
+    const RecordedSimulation second = record(to, to.job.world_size);
+    const Difference difference =
+        difference_between(make_document(to_trace(first.recording, "from")),
+                           make_document(to_trace(second.recording, "to")));
+    // Deals of which one needs fewer steps than the other have no cells in common.
+    if (difference.refusal == "ranks or steps") continue;
+    ASSERT_EQ(difference.refusal, "");
+    ++told;
+    EXPECT_NEAR(difference.from_s, first.simulation.wall_s(), 4e-9);
+    EXPECT_NEAR(difference.to_s, second.simulation.wall_s(), 4e-9);
+    double sum = 0;
+    for (const Difference::Part& part : difference.parts) sum += part.seconds;
+    EXPECT_NEAR(sum, difference.to_s - difference.from_s, 1e-12);
+  }
+  EXPECT_GT(told, drawn_runs() / 2);
+}
+
+}  // namespace
+}  // namespace ringscope::viz
