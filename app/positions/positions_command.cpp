@@ -2,6 +2,7 @@
 #include "app/command_line/commands.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <memory>
@@ -23,6 +24,7 @@ struct PositionsOptions {
   Problem job;  // its shape has a seqlen alone
   std::optional<int> rank;
   Convention convention = Convention::ringscope;
+  Index label_shift = 1;
   std::optional<std::string> out;
   bool json = false;
 };
@@ -67,6 +69,9 @@ std::string positions_text(const PositionsOptions& options, const std::vector<Fe
     text += "  cu_seqlens  ";
     for (const Index end : fed[k].cu_seqlens) text += fmt::format("{} ", end);
     text.back() = '\n';
+    if (fed[k].cu_seqlens_k.empty()) continue;
+    text += fmt::format("  {:<12}{}-{}\n  cu_seqlens_k {}\n", "local_k", fed[k].local_k.first,
+                        fed[k].local_k.last - 1, fmt::join(fed[k].cu_seqlens_k, " "));
   }
   return text + "\n-  padding, or the last row of a document, which predicts nothing\n";
 }
@@ -76,12 +81,18 @@ std::string positions_json(const PositionsOptions& options, const std::vector<Fe
   const Mask mask = job.mask.for_seqlen(job.shape.seqlen);
   const std::vector<int> ranks = ranks_of(options);
   std::vector<Fields> of_ranks;
-  for (std::size_t k = 0; k < ranks.size(); ++k)
+  for (std::size_t k = 0; k < ranks.size(); ++k) {
     of_ranks.push_back({{"rank", ranks[k]},
                         {"positions", fed[k].positions},
                         {"cu_seqlens", fed[k].cu_seqlens},
                         {"labels", fed[k].labels},
                         {"rope_positions", fed[k].rope_positions}});
+    const Interval keys = fed[k].local_k;
+    if (keys.size() > 0)
+      of_ranks.back() =
+          of_ranks.back() + Fields{{"cu_seqlens_k", fed[k].cu_seqlens_k},
+                                   {"local_k_slice", std::vector<Index>{keys.first, keys.last}}};
+  }
   return json_line(
       {{"convention", name_of(options.convention)},
        {"seqlen", job.shape.seqlen},
@@ -119,7 +130,8 @@ int carry_out(const PositionsOptions& options) {
   const Mask mask = job.mask.for_seqlen(job.shape.seqlen);
   std::vector<FedRows> fed;
   for (const int rank : ranks_of(options))
-    fed.push_back(fed_rows(options.convention, mask, job.partition_of_sequence(), rank));
+    fed.push_back(
+        fed_rows(options.convention, mask, job.partition_of_sequence(), rank, options.label_shift));
   if (options.out) for_flag("--out", [&] { write_positions(options, fed); });
   print_out(options.json ? positions_json(options, fed) : positions_text(options, fed));
   return 0;
@@ -128,6 +140,13 @@ int carry_out(const PositionsOptions& options) {
 namespace {
 
 constexpr Index kMostPositions = Index{1} << 24;  // that are listed
+
+// Return ROWS of the partition's name ptrr:ROWS, or none.
+std::optional<Index> rows_of_blocks(std::string_view name) {
+  constexpr std::string_view kBlocks = "ptrr:";
+  return name.starts_with(kBlocks) ? parse_number<Index>(name.substr(kBlocks.size()))
+                                   : std::nullopt;
+}
 
 // Throw InputError naming the flag, the value and what would be accepted.
 void complete(PositionsOptions& options, bool partition_given) {
@@ -145,10 +164,24 @@ void complete(PositionsOptions& options, bool partition_given) {
   if (options.convention == Convention::ringscope) return;
   const Mask mask = job.mask.for_seqlen(job.shape.seqlen);
   const Index chunks = 2 * Index{job.world_size};
-  if (options.convention == Convention::ring_flash_attention_llama3 &&
-      job.shape.seqlen % job.world_size != 0)
-    contradiction("--seqlen", fmt::format("{} given {}", job.shape.seqlen, convention),
-                  fmt::format("a multiple of the {} ranks, as it asserts", job.world_size));
+  const auto require_multiple = [&](Index of, const char* what) {
+    if (job.shape.seqlen % of != 0)
+      contradiction("--seqlen", fmt::format("{} given {}", job.shape.seqlen, convention),
+                    fmt::format("a multiple of {}, {}, as it asserts", of, what));
+  };
+  if (options.convention == Convention::ring_flash_attention_llama3 ||
+      options.convention == Convention::megatron_contiguous)
+    require_multiple(job.world_size, "the number of ranks");
+  if (options.convention == Convention::megatron && !job.mask.has_documents())
+    require_multiple(chunks, "two chunks a rank");
+  if (options.convention == Convention::pytorch_ptrr) {
+    if (!partition_given) options.job.partition = PartitionSpec::parse("ptrr:1");
+    const auto block = rows_of_blocks(job.partition.name());
+    if (!block)
+      contradiction("--partition", fmt::format("'{}' given {}", job.partition.name(), convention),
+                    "ptrr:ROWS");
+    return require_multiple(*block * job.world_size, "a block a rank");
+  }
   for (Index d = 0; d < mask.num_documents && options.convention == Convention::pytorch; ++d)
     if (mask.document(d).size() % chunks != 0)
       contradiction("--mask", fmt::format("'{}' given {}", job.mask.name(), convention),
@@ -174,10 +207,15 @@ Finish declare_positions(CommandFlags& flags) {
   flags.integer("--rank", options->rank, "this rank alone (all)", 0);
   flags.name(
       "--convention", options->convention,
-      "ringscope|ring-flash-attention|ring-flash-attention-llama3|transformer-engine|pytorch",
-      "whose; the others' chunks are zigzag, of documents padded to 2N rows, or equal shares "
-      "(ringscope)",
+      "ringscope|ring-flash-attention|ring-flash-attention-llama3|transformer-engine|pytorch|"
+      "pytorch-ptrr|megatron|megatron-contiguous",
+      "whose; the others' chunks are zigzag, of documents padded to 2N rows, equal shares, or "
+      "blocks by their work (ringscope)",
       [](const std::string& text) { return parse_name(text, kAllConventions); });
+  flags.integer("--label-shift", options->label_shift,
+                "a row predicts the token so many positions on, as heads of multi-token prediction "
+                "do (1)",
+                1, kMostPositions, "K");
   flags.path("--out", options->out,
              "write the positions, .npy integers [rows] of a rank, or [ranks, rows] with -1 where "
              "there is none");

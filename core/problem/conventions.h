@@ -1,4 +1,4 @@
-// What each rank feeds into a model, in the conventions of this project and of three libraries:
+// What each rank feeds into a model, in the conventions of this project and of four libraries:
 // which positions it holds, where documents begin among its rows, which position's token each row
 // is to predict, and where rotary embeddings take it to be.
 //
@@ -14,6 +14,10 @@
 //                          _PerDocumentHeadTailLoadBalancer (rank by rank; earlier versions put
 //                          document after document); where 2N does not divide the sequence, shares
 //                          of torch.chunk
+//   the same, ptrr         _PTRRLoadBalancer: blocks of a BlockMask, this project's partition ptrr:ROWS
+//   Megatron-LM            get_batch_on_this_cp_rank; TransformerEngine's for packed documents
+//   the same, contiguous   equal shares of the sequence, one after the other, as linear attention has
+//                          them
 #pragma once
 
 #include <string_view>
@@ -29,17 +33,30 @@ enum class Convention {
   ring_flash_attention,
   ring_flash_attention_llama3,
   transformer_engine,
-  pytorch
+  pytorch,
+  pytorch_ptrr,
+  megatron,
+  megatron_contiguous
 };
 
-inline constexpr Convention kAllConventions[] = {
-    Convention::ringscope, Convention::ring_flash_attention,
-    Convention::ring_flash_attention_llama3, Convention::transformer_engine, Convention::pytorch};
+inline constexpr Convention kAllConventions[] = {Convention::ringscope,
+                                                 Convention::ring_flash_attention,
+                                                 Convention::ring_flash_attention_llama3,
+                                                 Convention::transformer_engine,
+                                                 Convention::pytorch,
+                                                 Convention::pytorch_ptrr,
+                                                 Convention::megatron,
+                                                 Convention::megatron_contiguous};
 
 constexpr std::string_view name_of(Convention convention) {
-  constexpr std::string_view names[] = {"ringscope", "ring-flash-attention",
-                                        "ring-flash-attention-llama3", "transformer-engine",
-                                        "pytorch"};
+  constexpr std::string_view names[] = {"ringscope",
+                                        "ring-flash-attention",
+                                        "ring-flash-attention-llama3",
+                                        "transformer-engine",
+                                        "pytorch",
+                                        "pytorch-ptrr",
+                                        "megatron",
+                                        "megatron-contiguous"};
   return names[static_cast<int>(convention)];
 }
 
@@ -51,16 +68,27 @@ struct FedRows {
   std::vector<Index> positions;
   // One entry more than documents: how many rows come before each document, the last one: all.
   std::vector<Index> cu_seqlens;
-  // The position whose token the row predicts: the next one of its document, wherever that lies.
+  // The position whose token the row predicts, `label_shift` after its own in its document, wherever
+  // that lies.
   std::vector<Index> labels;
   std::vector<Index> rope_positions;
+  // Of the llama3 way alone: the keys that the rows need are local_k of the gathered sequence, and
+  // cu_seqlens_k says how many of these come before each document.
+  std::vector<Index> cu_seqlens_k = {};
+  Interval local_k = {0, 0};
 };
 
-// Return the rows of `rank`. Its partition matters in this project's convention only. Rotary
-// positions count from the start of the sequence here and in PyTorch, from that of the document in
-// the others. Padding has kPadding, kNoLabel and rotary position 0, or in TransformerEngine the one that
-// follows.
-FedRows fed_rows(Convention convention, const Mask& mask, const Partition& partition, int rank);
+// Return the rows of `rank`. Its partition matters in this project's convention and in PyTorch's ptrr.
+// Rotary positions count from the start of the sequence here and in PyTorch, from that of the document
+// in the others. Padding has kPadding, kNoLabel and rotary position 0, or in TransformerEngine and
+// Megatron-LM the one that follows. A label_shift of more than 1 is that of multi-token prediction.
+FedRows fed_rows(Convention convention, const Mask& mask, const Partition& partition, int rank,
+                 Index label_shift = 1);
+
+// Return whether a convention takes rows as a partition of this project deals them out.
+constexpr bool deals_as_here(Convention convention) {
+  return convention == Convention::ringscope || convention == Convention::pytorch_ptrr;
+}
 
 // Return whether each rank holds one share of the sequence as it is, without padding.
 bool holds_shares(Convention convention, const Mask& mask, int world_size);

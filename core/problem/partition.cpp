@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
@@ -11,12 +12,12 @@
 namespace ringscope {
 namespace {
 
-constexpr std::string_view kDocuments = "documents:", kFile = "file:", kStriped = "striped:";
+constexpr std::string_view kDocuments = "documents:", kFile = "file:", kStriped = "striped:",
+                           kPtrr = "ptrr:";
 
-// Return the size of the stripes that a partition's name gives, or 0.
-Index stripe_of(std::string_view name) {
-  return name.starts_with(kStriped) ? parse_number<Index>(name.substr(kStriped.size())).value_or(0)
-                                    : 0;
+// Return the number of rows after `kind` in a partition's name, or 0.
+Index rows_after(std::string_view kind, std::string_view name) {
+  return name.starts_with(kind) ? parse_number<Index>(name.substr(kind.size())).value_or(0) : 0;
 }
 
 // Append `count` positions of `rank`.
@@ -60,6 +61,52 @@ std::vector<DealtRun> runs_of_documents(const Mask& mask, PartitionKind kind, in
   return runs;
 }
 
+// Return how many blocks of `block` keys the queries of each block of as many attend, in whole or in
+// part.
+std::vector<Index> key_blocks_met(const Mask& mask, Index block) {
+  std::vector<Index> met;
+  std::vector<Interval> blocks;  // of keys, that a query of the block meets
+  for (Index first = 0; first < mask.seqlen; first += min_of(block, mask.seqlen - first)) {
+    blocks.clear();
+    for (Index i = first; i < min_of(first + block, mask.seqlen); ++i)
+      mask.for_allowed(i, [&](Interval keys) {
+        blocks.push_back({keys.first / block, (keys.last - 1) / block + 1});
+      });
+    std::sort(blocks.begin(), blocks.end(),
+              [](const Interval& a, const Interval& b) { return a.first < b.first; });
+    Index count = 0, end = 0;
+    for (const Interval& some : blocks) {
+      count += max_of(some.last - max_of(some.first, end), 0);
+      end = max_of(end, some.last);
+    }
+    met.push_back(count);
+  }
+  return met;
+}
+
+// Return blocks of queries dealt out by the work in them, the largest first: one to each rank, and then
+// one to each in the opposite order. Equal blocks keep their order.
+std::vector<DealtRun> runs_by_work(const Mask& mask, Index block, int world_size) {
+  const std::vector<Index> work = key_blocks_met(mask, block);
+  std::vector<std::size_t> order(work.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return work[a] > work[b]; });
+  std::vector<int> rank_of(work.size());
+  for (std::size_t k = 0; k < order.size(); ++k) {
+    const auto ranks = static_cast<std::size_t>(world_size);
+    const std::size_t place = k % ranks;
+    rank_of[order[k]] = static_cast<int>(k / ranks % 2 == 0 ? place : ranks - 1 - place);
+  }
+  std::vector<DealtRun> runs;
+  Index left = mask.seqlen;
+  for (const int rank : rank_of) {
+    append(runs, rank, min_of(block, left));
+    left -= min_of(block, left);
+  }
+  return runs;
+}
+
 }  // namespace
 
 PartitionKind parse_partition(std::string_view text) { return parse_name(text, kAllPartitions); }
@@ -99,7 +146,7 @@ PartitionSpec PartitionSpec::parse(std::string_view text) {
   spec.name_ = text;
   const bool is_file = text.starts_with(kFile) && text.size() > kFile.size();
   if (!is_file && text != "searched" && text != "documents:contiguous" &&
-      text != "documents:zigzag" && stripe_of(text) < 1)
+      text != "documents:zigzag" && rows_after(kStriped, text) < 1 && rows_after(kPtrr, text) < 1)
     throw InputError("'" + std::string(text) + "' given; accepted: " + kAcceptedPartitions);
   if (is_file)
     spec.file_runs_ = std::make_shared<const std::vector<DealtRun>>(
@@ -161,10 +208,12 @@ void PartitionSpec::deal_out(const Mask& mask, int world_size) {
       throw InputError("an array of " + std::to_string(length) +
                        " ranks given; accepted: one for each of the " +
                        std::to_string(mask.seqlen) + " positions");
-  } else if (const Index stripe = stripe_of(name_); stripe > 0) {
+  } else if (const Index stripe = rows_after(kStriped, name_); stripe > 0) {
     for (Index first = 0; first < mask.seqlen; first += min_of(stripe, mask.seqlen - first))
       append(runs, static_cast<int>(first / stripe % world_size),
              min_of(stripe, mask.seqlen - first));
+  } else if (const Index block = rows_after(kPtrr, name_); block > 0) {
+    runs = runs_by_work(mask, block, world_size);
   } else if (mask.num_documents > 0) {
     runs = runs_of_documents(mask, parse_partition(name_.substr(kDocuments.size())), world_size);
   } else {

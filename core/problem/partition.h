@@ -243,12 +243,13 @@ struct Partition {
 
 // ---
 // Partitions as people write them: a fixed one, `striped:ROWS` (stripes of so many positions go to
-// the ranks in turn), `documents:P`, `file:RANKS.npy`, `searched`. All but the first become
+// the ranks in turn), `ptrr:ROWS` (blocks of so many, by the work in them: PyTorch's "processing-time
+// based round-robin"), `documents:P`, `file:RANKS.npy`, `searched`. All but the first become
 // positions only when assignment() or take() is called.
 
 inline constexpr const char* kAcceptedPartitions =
-    "contiguous, striped, zigzag, fold, striped:ROWS, documents:contiguous, documents:zigzag, "
-    "file:RANKS.npy, searched";
+    "contiguous, striped, zigzag, fold, striped:ROWS, ptrr:ROWS, documents:contiguous, "
+    "documents:zigzag, file:RANKS.npy, searched";
 
 class PartitionSpec {
  public:

@@ -25,7 +25,11 @@ class PositionsOptions(TypedDict, total=False):
         "ring-flash-attention-llama3",
         "transformer-engine",
         "pytorch",
+        "pytorch-ptrr",
+        "megatron",
+        "megatron-contiguous",
     ]
+    label_shift: int
 
 
 class ShardsOptions(TypedDict, total=False):

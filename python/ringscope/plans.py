@@ -66,7 +66,7 @@ def positions(
     `partition`: a name such as "zigzag" ("contiguous"), or an array [seqlen] with the rank of each
     position.
     `convention`: whose: "ringscope", "ring-flash-attention", "ring-flash-attention-llama3",
-    "transformer-engine" or "pytorch"; documents are parts of the mask ("causal+documents:5,11").
+    "transformer-engine", "pytorch", "pytorch-ptrr", "megatron" or "megatron-contiguous"; documents are parts of the mask ("causal+documents:5,11").
     `device`: of PyTorch, such as "cpu"; the result is tensors there and not NumPy arrays.
 
     Throws RingscopeError for what the program refuses.

@@ -89,6 +89,63 @@ TEST(Conventions, SharesOfLlama3) {
   }
 }
 
+// Its keys begin with the first document that a share meets. They end with the share under a causal mask,
+// and with its last document under others.
+TEST(Conventions, KeysOfSharesOfLlama3) {
+  for (const bool causal : {true, false}) {
+    const MaskSpec spec = MaskSpec::parse(causal ? "causal+documents:3,6,3" : "documents:3,6,3");
+    const Mask mask = spec.for_seqlen(12);
+    const Numbers ends[] = {{0, 3, causal ? 4 : 9}, {0, causal ? 5 : 6}, {0, 6, 9}};
+    const Interval keys[] = {{0, causal ? 4 : 9}, {3, causal ? 8 : 9}, {3, 12}};
+    for (int rank = 0; rank < 3; ++rank) {
+      const FedRows rows = fed_rows(Convention::ring_flash_attention_llama3, mask,
+                                    {PartitionKind::contiguous, 12, 3}, rank);
+      EXPECT_EQ(rows.cu_seqlens_k, ends[rank]);
+      EXPECT_EQ(rows.local_k.first, keys[rank].first);
+      EXPECT_EQ(rows.local_k.last, keys[rank].last);
+    }
+  }
+}
+
+// The example in the comment of _PTRRLoadBalancer: blocks of 4, 8 and 4 on two ranks.
+TEST(Conventions, BlocksOfPyTorchByTheirWork) {
+  for (const Index block : {1, 3}) {
+    PartitionSpec partition = PartitionSpec::parse("ptrr:" + std::to_string(block));
+    const Index sizes[] = {4 * block, 8 * block, 4 * block};
+    const MaskSpec spec =
+        MaskSpec::parse("causal+documents:" + std::to_string(sizes[0]) + "," +
+                        std::to_string(sizes[1]) + "," + std::to_string(sizes[2]));
+    const Mask mask = spec.for_seqlen(16 * block);
+    partition.deal_out(mask, 2);
+    const Numbers blocks[] = {{2, 3, 5, 6, 8, 11, 12, 13}, {0, 1, 4, 7, 9, 10, 14, 15}};
+    for (int rank = 0; rank < 2; ++rank) {
+      Numbers positions;
+      for (const Index k : blocks[rank])
+        for (Index i = 0; i < block; ++i) positions.push_back(k * block + i);
+      EXPECT_EQ(
+          fed_rows(Convention::pytorch_ptrr, mask, partition.of(16 * block, 2), rank).positions,
+          positions);
+    }
+  }
+}
+
+TEST(Conventions, MegatronCutsIntoChunksOrShares) {
+  const Mask mask{.seqlen = 8, .causal = true};
+  const Partition any{PartitionKind::zigzag, 8, 2};
+  EXPECT_EQ(fed_rows(Convention::megatron, mask, any, 1).positions, (Numbers{2, 3, 4, 5}));
+  EXPECT_EQ(fed_rows(Convention::megatron_contiguous, mask, any, 1).positions,
+            (Numbers{4, 5, 6, 7}));
+}
+
+// Heads of multi-token prediction predict tokens further on, but none of another document.
+TEST(Conventions, LabelsMayBeShiftedFurther) {
+  const MaskSpec spec = MaskSpec::parse("causal+documents:3,5");
+  const Mask mask = spec.for_seqlen(8);
+  const FedRows rows =
+      fed_rows(Convention::ringscope, mask, {PartitionKind::contiguous, 8, 1}, 0, 2);
+  EXPECT_EQ(rows.labels, (Numbers{2, -100, -100, 5, 6, 7, -100, -100}));
+}
+
 TEST(Conventions, EveryPositionOnceAndEveryLabelTheNextOfItsDocument) {
   const MaskSpec spec = MaskSpec::parse("documents:1,9,4,17");
   const Mask mask = spec.for_seqlen(31);
@@ -101,7 +158,8 @@ TEST(Conventions, EveryPositionOnceAndEveryLabelTheNextOfItsDocument) {
         const FedRows rows = fed_rows(convention, mask, partition.of(31, n), rank);
         ASSERT_EQ(rows.labels.size(), rows.positions.size());
         ASSERT_EQ(rows.rope_positions.size(), rows.positions.size());
-        const bool has_all = convention != Convention::ring_flash_attention_llama3;
+        const bool has_all = convention != Convention::ring_flash_attention_llama3 &&
+                             convention != Convention::megatron_contiguous;
         if (has_all) {
           ASSERT_EQ(rows.cu_seqlens.size(), 5u);
         }
