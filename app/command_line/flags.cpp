@@ -24,9 +24,23 @@ std::size_t distance_of(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-// Return "--flag, or " for the flag of `app` that a mistyped one comes closest to, or "".
+// What other programs call our flags, and how people write what they mean.
+constexpr std::pair<std::string_view, std::string_view> kNamesElsewhere[] = {
+    {"--tp", "--tensor"},        {"--cp", "--context"},
+    {"--pp", "--pipeline"},      {"--dp", "--data"},
+    {"--fsdp", "--zero"},        {"--hsdp", "--zero"},
+    {"--ac", "--recompute"},     {"--vp", "--interleave"},
+    {"--mbs", "--batch"},        {"--gbs", "--sequences"},
+    {"--seq-len", "--seqlen"},   {"--num-heads", "--heads"},
+    {"--nproc", "--world-size"}, {"--num-kv-heads", "--heads-kv"},
+    {"--precision", "--dtype"}};
+
+// Return "--flag, or " for the flag of `app` that an unknown one means or comes closest to, or "".
 std::string near_match(const CLI::App& app, const std::string& mistyped) {
   const std::string name = mistyped.substr(0, mistyped.find('='));
+  for (const auto& [elsewhere, ours] : kNamesElsewhere)
+    if (name == elsewhere && app.get_option_no_throw(std::string(ours)) != nullptr)
+      return std::string(ours) + ", or ";
   std::string best;
   std::size_t least = name.size() < 8 ? 2 : 3;  // nothing that takes as many changes
   for (const CLI::Option* option : app.get_options())

@@ -12,7 +12,7 @@ namespace ringscope {
 
 void add_hardware(CommandFlags& flags, HardwareOptions& hardware) {
   flags.text("--gpu", "NAME|FILE", hardware.gpu,
-             "what a rank computes with: A100, H100, H200, B200, ...");
+             "what a rank computes with: A100, H100, H200, B200, GB200, GB300, ...");
   flags.text("--link", "NAME|FILE", hardware.link, "from a rank to the next: NVLink4, PCIe5, ...");
   flags.flag("--measure", hardware.measure,
              "take this machine instead: measure its cores and memory, a few seconds");

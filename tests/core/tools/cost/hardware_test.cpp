@@ -20,7 +20,7 @@ std::string complaint_about(const std::string& text) {
 }
 
 TEST(Hardware, KnowsWhatPeopleHave) {
-  for (const char* name : {"A100", "H100", "H200", "B200", "TPUv4"}) {
+  for (const char* name : {"A100", "H100", "H200", "B200", "GB200", "B300", "GB300", "TPUv4"}) {
     const Gpu gpu = find_gpu(name);
     EXPECT_EQ(gpu.name, name);
     EXPECT_GT(gpu.peak_flops(DType::bf16), 1e14);
