@@ -390,19 +390,46 @@ def ring(check):
     return status, "; ".join([f"{len(cases)} cases", *bad])
 
 
+# --- the ring over NCCL ---
+
+
+def nccl(check):
+    """Run each test of the ring over NCCL by itself, on GPUs that ranks share where there are not enough of them.
+    Nothing is measured where the pack or the machine has no NCCL."""
+    if not os.path.exists(os.path.join(check.bin, "nccl_tests")):
+        return "not measured", "the pack has no nccl_tests"
+    check.run("nccl-list", ["nccl_tests", "--gtest_list_tests"], 20)
+    tests = listed_tests(text_of(check.file("nccl-list.out")))
+    status, counts, bad = "passed" if tests else "failed", Counts(), []
+    for i, test in enumerate(tests):
+        log = f"nccl-{i:02}"
+        outcome = check.run(log, ["nccl_tests", "--gtest_filter=" + test, "--gtest_output=json:" + check.fresh(log)],
+                            check.hangs_after or 25)
+        report = TestReport(text_of(check.file(log + ".json")))
+        counts.add(report.counts)
+        if outcome.status != 0 or not report.readable:
+            status = worst(status, "cut off" if outcome.cut_off else "failed")
+            bad.append(f"{test} {outcome.text()}: {text_of(check.file(log + '.out'))[-300:]}")
+        check.save()
+    if status == "passed" and counts.passed == 0:
+        return "not measured", counts.text(bad)
+    return status, counts.text(bad)
+
+
 # What may hang or be wrong comes first, with what the day is for; then what explains and compares it. Each part has its
 # name, its limit in seconds, and what it does. The limits sum to less than a call.
 PLAN = [("smoke", 40, smoke),
-        ("agreement", 60, benchmarks("forward agreement/07_", "backward agreement/11_", "backward agreement/09_",
+        ("agreement", 50, benchmarks("forward agreement/07_", "backward agreement/11_", "backward agreement/09_",
                                      "forward agreement/06_", "forward agreement/05_", "backward agreement/11a",
                                      "forward agreement/0[67][a-c]")),
         ("best forward", 30, benchmarks("forward main/07")),
         ("best backward", 40, benchmarks("backward main/11", "backward whole/11", "backward main/09")),
-        ("kernel tests", 80, kernel_tests),
-        ("ring", 40, ring),
-        ("library", 60, library),
-        ("counters", 40, counters),
-        ("forward ladder", 45, benchmarks(*(f"forward main/0{n}" for n in range(6, 0, -1)))),
+        ("kernel tests", 60, kernel_tests),
+        ("ring", 35, ring),
+        ("nccl", 60, nccl),
+        ("library", 50, library),
+        ("counters", 35, counters),
+        ("forward ladder", 35, benchmarks(*(f"forward main/0{n}" for n in range(6, 0, -1)))),
         ("backward ladder", 20, benchmarks("backward main/08")),
         ("forward ideas", 25, benchmarks("forward idea/07", "forward idea/06")),
         ("backward ideas", 15, benchmarks("backward idea")),

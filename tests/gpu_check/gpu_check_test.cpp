@@ -230,6 +230,33 @@ TEST_F(GpuCheck, ARingThatIsWrong) {
   }
 }
 
+// Each test of the ring over NCCL has a program of its own. Where none runs, nothing is measured.
+TEST_F(GpuCheck, TheRingOverNccl) {
+  const auto run_with = [&](const std::string& result, int status) {
+    pack.program("bin/nccl_tests", R"(
+case "$*" in *--gtest_list_tests*) echo 'NcclRing.'; echo '  Two'; echo '  Four'; exit 0 ;; esac
+for a; do case $a in --gtest_output=json:*) out=${a#*:} ;; esac; done
+echo '{"testsuites": [{"testsuite": [{"name": "x", "classname": "c", )" +
+                                       result +
+                                       R"(}]}]}' >"$out"
+exit )" + std::to_string(status));
+    pack.remove_results();
+    pack.run("--out r.json --parts nccl");
+  };
+  pack.run("--out r.json --parts nccl");
+  EXPECT_EQ(status(results(), "nccl"), "not measured");
+  run_with(R"("result": "COMPLETED")", 0);
+  EXPECT_EQ(status(results(), "nccl"), "passed");
+  EXPECT_EQ(detail(results(), "nccl"), "2 passed, 0 failed, 0 skipped");
+  run_with(R"("result": "SKIPPED")", 0);
+  EXPECT_EQ(status(results(), "nccl"), "not measured");
+  run_with(R"("result": "COMPLETED", "failures": [{"failure": "wrong"}])", 1);
+  EXPECT_EQ(status(results(), "nccl"), "failed");
+  EXPECT_NE(detail(results(), "nccl").find("NcclRing.Four"), std::string::npos);
+  run_with(R"("result": "COMPLETED")", 3);  // it ended badly after its report
+  EXPECT_EQ(status(results(), "nccl"), "failed");
+}
+
 TEST_F(GpuCheck, WithoutPyTorch) {
   EXPECT_EQ(pack.run("", "FAKE_TORCH=no").status, 0);
   EXPECT_EQ(status(results(), "library"), "not measured");

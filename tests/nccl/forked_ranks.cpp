@@ -20,6 +20,7 @@
 
 #include "core/processes/supervision/lifeline.h"
 #include "core/threads/rank.h"
+#include "cuda/base/device_info.h"
 #include "cuda/nccl/placement.h"
 #include "cuda/nccl/run_on_nccl.h"
 
@@ -238,7 +239,7 @@ class ForkedRank {
   void run_one(std::size_t index, const std::vector<RankSeat>& seats, NcclWorld& world) {
     const Problem& config = cases_[index].config;
     NcclOptions options;
-    options.kernels = config.dtype == DType::f32 ? KernelWish{4, 8} : KernelWish{5, 9};
+    options.kernels = cases_[index].kernels();
     DeviceSetup setup("nccl", config, seats, options.kernels);
     NcclEngine engine(world, setup, options, RankLives::in_a_process);
     const RingProblem problem = config.ring_problem();
@@ -276,13 +277,14 @@ const NcclMachine& nccl_machine() {
     const Child child = start([](int) {
       std::string why_not = nccl_library().why_not;
       const RankGpus seen = why_not.empty() ? visible_gpus(why_not) : RankGpus{};
-      return std::to_string(seen.gpus.size()) + " " + std::to_string(nccl_version()) + " " +
-             why_not;
+      const std::optional<DeviceInfo> gpu = query_device().device;
+      return std::to_string(seen.gpus.size()) + " " + std::to_string(gpu ? gpu->architecture : 0) +
+             " " + std::to_string(nccl_version()) + " " + why_not;
     });
     const Ended ended = wait_for_end(child, Clock::now() + std::chrono::seconds(60));
     NcclMachine found;
     std::istringstream text(ended.said);
-    if (!(text >> found.gpus >> found.version))
+    if (!(text >> found.gpus >> found.architecture >> found.version))
       found.why_not = "asking for GPUs failed: " + ended.said;
     text >> std::ws;
     if (found.why_not.empty()) std::getline(text, found.why_not);

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cuda/ring/rank_kernels.h"
 #include "tests/core/ring/ring_case.h"
 
 namespace ringscope::cuda {
@@ -16,7 +17,8 @@ namespace ringscope::cuda {
 struct NcclMachine {
   std::string why_not;  // one line; empty when there is an NCCL and a GPU
   int gpus = 0;
-  int version = 0;  // of NCCL, as NCCL_VERSION makes it
+  int architecture = 0;  // of the first GPU: compute capability x 10
+  int version = 0;       // of NCCL, as NCCL_VERSION makes it
 };
 const NcclMachine& nccl_machine();
 
@@ -24,6 +26,12 @@ const NcclMachine& nccl_machine();
 struct NcclCase {
   const RingReference* problem;
   Problem config;
+  bool by_best_kernels = false;  // 07 and 11, which need compute capability 9.0
+
+  KernelWish kernels() const {
+    if (by_best_kernels) return {7, 11};
+    return config.dtype == DType::f32 ? KernelWish{4, 8} : KernelWish{5, 9};
+  }
 };
 
 // How a process ended.

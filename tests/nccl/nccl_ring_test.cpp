@@ -64,7 +64,7 @@ void expect_right(const std::vector<NcclCase>& cases, const ForkedRuns& runs) {
 
 RingRun by_nccl(const NcclCase& one) {
   NcclOptions options;
-  options.kernels = one.config.dtype == DType::f32 ? KernelWish{4, 8} : KernelWish{5, 9};
+  options.kernels = one.kernels();
   return run_on_nccl(one.config, one.problem->inputs, {}, options);
 }
 
@@ -83,6 +83,21 @@ TEST_F(NcclRing, OfFourProcesses) {
   expect_right(cases, run_a_process_a_rank(cases, kLimitS));
 }
 
+TEST_F(NcclRing, OfEightProcesses) {
+  const std::vector<NcclCase> cases = cases_of(8);
+  expect_right(cases, run_a_process_a_rank(cases, kLimitS));
+}
+
+TEST_F(NcclRing, OfFourProcessesWithTheBestKernels) {
+  if (nccl_machine().architecture != 90) GTEST_SKIP() << "kernels 07 and 11 need another GPU";
+  std::vector<NcclCase> cases;
+  for (NcclCase one : cases_of(4)) {
+    one.by_best_kernels = true;
+    if (one.config.dtype == DType::bf16) cases.push_back(one);
+  }
+  expect_right(cases, run_a_process_a_rank(cases, kLimitS));
+}
+
 TEST_F(NcclRing, OfThreads) {
   constexpr int kSharesGpus = 23003;
   if (nccl_machine().gpus < 2 && nccl_machine().version < kSharesGpus)
@@ -98,7 +113,7 @@ TEST_F(NcclRing, ByCopyEnginesBetweenGpus) {
   const std::vector<NcclCase> cases = cases_of(2);
   const auto by_copies = [](const NcclCase& one) {
     GpuOptions options;
-    options.kernels = one.config.dtype == DType::f32 ? KernelWish{4, 8} : KernelWish{5, 9};
+    options.kernels = one.kernels();
     options.gpus = 2;
     return run_on_gpu(one.config, one.problem->inputs, {}, options);
   };
@@ -108,10 +123,6 @@ TEST_F(NcclRing, ByCopyEnginesBetweenGpus) {
 // A rank that is gone, or a receive that is never asked for: the others end, and name it.
 class NcclRingFaults : public NcclRing {
  protected:
-  void SetUp() override {
-    NcclRing::SetUp();
-    if (nccl_machine().gpus < 2) GTEST_SKIP() << "one GPU alone";
-  }
   static constexpr double kTimeoutS = 8;
 
   static ForkedRuns run_with(Fault fault) {
