@@ -77,17 +77,16 @@ BlockStats attend_block_backward(const AttentionParams& params, const Region& re
           if (!loaded) {
             load_rows_transposed(params.dtype, k, keys, d, scratch.keys_transposed.data());
             load_rows_transposed(params.dtype, v, keys, d, scratch.values_transposed.data());
-            keys_finite = load_rows(params.dtype, k, keys, d, 1.0f, keys_f32);
+            load_rows(params.dtype, k, keys, d, 1.0, keys_f32);
+            keys_finite = all_finite(keys_f32, keys.size() * stride);
             loaded = true;
           }
           const Index head = kv_head * params.group_size() + g;
           const Index head_values = head * q.rows * d;
-          const bool queries_finite =
-              load_rows(params.dtype, offset_by(q.q, params.dtype, head_values), rows, d,
-                        params.softmax_scale, scratch.queries.data());
-          const bool dout_finite =
-              load_rows(params.dtype, offset_by(q.dout, params.dtype, head_values), rows, d, 1.0f,
-                        scratch.dout.data());
+          load_rows(params.dtype, offset_by(q.q, params.dtype, head_values), rows, d,
+                    params.softmax_scale, scratch.queries.data());
+          load_rows(params.dtype, offset_by(q.dout, params.dtype, head_values), rows, d, 1.0,
+                    scratch.dout.data());
           tile_product<Store::overwrite>(
               {scratch.queries.data(), stride, 1}, scratch.keys_transposed.data() + columns.first,
               kTileKeys, scores + columns.first, kTileKeys, rows.size(), columns.size(), d);
@@ -110,10 +109,12 @@ BlockStats attend_block_backward(const AttentionParams& params, const Region& re
           float* const dkeys = scratch.dkeys.data() + seen.first * stride;
           float* const dq = state.dq + first_row * d;
           const bool full = mask.tile_class == TileClass::full;
-          const NonFiniteTakenOut from_dout(scratch.dout.data(), rows.size(), d,
-                                            full || dout_finite);
-          const NonFiniteTakenOut from_queries(scratch.queries.data(), rows.size(), d,
-                                               full || queries_finite);
+          const NonFiniteTakenOut from_dout(
+              scratch.dout.data(), rows.size(), d,
+              full || all_finite(scratch.dout.data(), rows.size() * stride));
+          const NonFiniteTakenOut from_queries(
+              scratch.queries.data(), rows.size(), d,
+              full || all_finite(scratch.queries.data(), rows.size() * stride));
           const NonFiniteTakenOut from_keys(keys_f32 + seen.first * stride, seen.size(), d,
                                             full || keys_finite);
           tile_product<Store::accumulate>({p, 1, kTileKeys}, scratch.dout.data(), stride, dvalues,

@@ -88,7 +88,8 @@ BlockStats attend_block(const AttentionParams& params, const Region& region, con
           if (scratch.pulse != nullptr) scratch.pulse->tick();
           if (!loaded) {
             load_rows_transposed(params.dtype, k, keys, d, scratch.keys_transposed.data());
-            values_finite = load_rows(params.dtype, v, keys, d, 1.0, scratch.values.data());
+            load_rows(params.dtype, v, keys, d, 1.0, scratch.values.data());
+            values_finite = all_finite(scratch.values.data(), keys.size() * stride);
             loaded = true;
           }
           // Like kv_head, `head` counts through the batch, so this is b * num_heads + h.

@@ -42,25 +42,13 @@ using ConstView = Eigen::Map<const Matrix<T>>;
 template <class T>
 using AlignedVector = std::vector<T, Eigen::aligned_allocator<T>>;
 
-// The vector type for T: the values that are computed side by side.
-template <class T>
-struct LanesOf;
-template <>
-struct LanesOf<float> {
-  typedef float type __attribute__((vector_size(sizeof(float) * kVectorWidth)));
-};
-template <>
-struct LanesOf<double> {
-  typedef double type __attribute__((vector_size(sizeof(float) * kVectorWidth)));
-};
-
 // Compute into [m, n] += a [m, k] * b [k, n]. Element (i, c) of `a` is a[i * a_row + c * a_column],
 // and the rows of `b` and `into` are b_row and into_row values apart. (Eigen's products do the
 // same, but compiling them takes longer than the rest of this file.)
 template <class T>
 void add_product(const T* a, Index a_row, Index a_column, const T* b, Index b_row, Index m, Index k,
                  Index n, T* into, Index into_row) {
-  using Lanes = typename LanesOf<T>::type;
+  using Lanes = typename LanesOf<T, static_cast<int>(sizeof(Vector) / sizeof(T))>::type;
   constexpr Index kRows = 4, kVectors = 2, kLanes = sizeof(Lanes) / sizeof(T),
                   kColumns = kVectors * kLanes;
   constexpr Index kDepth = 256;  // this many rows of b stay in the cache for all rows of a

@@ -58,21 +58,40 @@ inline void store_first(float* to, Vector v, Index count) {
 
 inline Vector max_of(Vector a, Vector b) { return a > b ? a : b; }
 
+template <class T, int kLanes>
+struct LanesOf {
+  typedef T type __attribute__((vector_size(sizeof(T) * kLanes)));
+};
+
+// Return combine(one half of the lanes, the other half).
+template <class T, int kLanes, class Combine>
+auto halved(const typename LanesOf<T, kLanes>::type& v, const Combine& combine) {
+  typename LanesOf<T, kLanes / 2>::type half[2];
+  std::memcpy(half, &v, sizeof half);
+  return combine(half[0], half[1]);
+}
+
+// Combine all lanes into one, by halves: one after the other they would take as long as a dozen
+// vectors.
+template <class T, int kLanes, class Combine>
+T over_lanes(const typename LanesOf<T, kLanes>::type& v, const Combine& combine) {
+  if constexpr (kLanes == 1)
+    return v[0];
+  else
+    return over_lanes<T, kLanes / 2>(halved<T, kLanes>(v, combine), combine);
+}
+
 // Sum in f64, because a row's weights often differ in size and their sum divides everything.
 inline double sum_of_lanes(Vector v) {
-  float lanes[kVectorWidth];
-  store(lanes, v);
-  double sum = 0;
-  for (float x : lanes) sum += x;
-  return sum;
+  using Doubles = LanesOf<double, kVectorWidth / 2>::type;
+  const Doubles sums = halved<float, kVectorWidth>(v, [](auto a, auto b) {
+    return __builtin_convertvector(a, Doubles) + __builtin_convertvector(b, Doubles);
+  });
+  return over_lanes<double, kVectorWidth / 2>(sums, [](auto a, auto b) { return a + b; });
 }
 
 inline float max_of_lanes(Vector v) {
-  float lanes[kVectorWidth];
-  store(lanes, v);
-  float result = lanes[0];
-  for (float x : lanes) result = result > x ? result : x;
-  return result;
+  return over_lanes<float, kVectorWidth>(v, [](auto a, auto b) { return a > b ? a : b; });
 }
 
 // Return e^x for x <= 87 with a relative error below 1.2e-7. e^0 is exactly 1, e^-inf exactly 0,

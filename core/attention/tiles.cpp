@@ -15,54 +15,42 @@ const Stored* row_of(const void* tensor, Index row, Index head_dim) {
   return static_cast<const Stored*>(tensor) + row * head_dim;
 }
 
-// Checks that all values are finite. 0 times a finite value is 0 and 0 times any other is NaN, so
-// the sum of these products is 0 only if all are finite.
-class FiniteCheck {
- public:
-  void see(float value) { sum_ += value * 0.0f; }
-  bool all_finite() const { return sum_ == 0.0f; }
-
- private:
-  float sum_ = 0;
-};
+// Copy `count` values times `scale` to f32.
+template <class Stored>
+void load_row(const Stored* from, Index count, double scale, float* to) {
+  for (Index x = 0; x < count; ++x) to[x] = static_cast<float>(to_float(from[x]) * scale);
+}
 
 }  // namespace
 
-bool load_rows(DType dtype, const void* tensor, Interval rows, Index head_dim, double scale,
+void load_rows(DType dtype, const void* tensor, Interval rows, Index head_dim, double scale,
                float* to) {
   const Index stride = padded(head_dim);
-  FiniteCheck check;
   visit_dtype(dtype, [&]<class Stored>(Stored) {
     for (Index r = rows.first; r < rows.last; ++r, to += stride) {
-      const Stored* from = row_of<Stored>(tensor, r, head_dim);
-      float seen = 0;
-      for (Index x = 0; x < head_dim; ++x) {
-        to[x] = static_cast<float>(to_float(from[x]) * scale);
-        seen += to[x] * 0.0f;
-      }
-      check.see(seen);
+      load_row(row_of<Stored>(tensor, r, head_dim), head_dim, scale, to);
       for (Index x = head_dim; x < stride; ++x) to[x] = 0;
     }
   });
-  return check.all_finite();
 }
 
-bool load_rows_transposed(DType dtype, const void* tensor, Interval rows, Index head_dim,
+bool all_finite(const float* tile, Index values) {
+  // 0 times a finite value is 0 and 0 times any other is NaN.
+  Vector seen{};
+  for (Index at = 0; at < values; at += kVectorWidth) seen += load(tile + at) * 0.0f;
+  return sum_of_lanes(seen) == 0;
+}
+
+void load_rows_transposed(DType dtype, const void* tensor, Interval rows, Index head_dim,
                           float* to) {
-  FiniteCheck check;
   visit_dtype(dtype, [&]<class Stored>(Stored) {
     for (Index r = 0; r < rows.size(); ++r) {
       const Stored* from = row_of<Stored>(tensor, rows.first + r, head_dim);
-      for (Index x = 0; x < head_dim; ++x) {
-        const float value = to_float(from[x]);
-        check.see(value);
-        to[x * kTileKeys + r] = value;
-      }
+      for (Index x = 0; x < head_dim; ++x) to[x * kTileKeys + r] = to_float(from[x]);
     }
     for (Index x = 0; x < head_dim; ++x)
       for (Index r = rows.size(); r < padded(rows.size()); ++r) to[x * kTileKeys + r] = 0;
   });
-  return check.all_finite();
 }
 
 TileMask::TileMask(const Region& region, Interval rows, Interval keys)

@@ -14,13 +14,16 @@ namespace ringscope {
 inline Index padded(Index columns) { return round_up(columns, kVectorWidth); }
 
 // Copy rows [rows.first, rows.last) of a row-major [.., head_dim] tensor to f32, times `scale`, and
-// pad the rows with zeros. Return whether every value is finite.
-bool load_rows(DType dtype, const void* tensor, Interval rows, Index head_dim, double scale,
+// pad the rows with zeros.
+void load_rows(DType dtype, const void* tensor, Interval rows, Index head_dim, double scale,
                float* to);
 
 // Do the same transposed: to[x * kTileKeys + row], padded with zeros to whole vectors of rows.
-bool load_rows_transposed(DType dtype, const void* tensor, Interval rows, Index head_dim,
+void load_rows_transposed(DType dtype, const void* tensor, Interval rows, Index head_dim,
                           float* to);
+
+// Return whether all values of a tile of so many padded ones are finite.
+bool all_finite(const float* tile, Index values);
 
 // Return the address of value number `values` of a tensor.
 inline const void* offset_by(const void* tensor, DType dtype, Index values) {
