@@ -46,6 +46,22 @@ class Verdict(Dict[str, Any]):
         """Whether that mistake leaves nothing but rounding unexplained."""
         return bool(self["suspects"] and self["suspects"][0]["sure"])
 
+    def complaints(self) -> List[str]:
+        """Return a line for each tensor that is wrong: where, and by how much."""
+        lines = []
+        for name, one in self["tensors"].items():
+            if one["pass"]:
+                continue
+            said = {key: tables.text(value) for key, value in one.items()}
+            lines.append(
+                f"{name}: first wrong row {said['first_wrong_row']}; "
+                f"largest error {said['max_abs']}, accepted {said['tolerance']}; "
+                f"rms error {said['rms']}, accepted {said['rms_tolerance']}"
+            )
+            if one["non_finite"]:
+                lines[-1] += f"; {one['non_finite']} non-finite values differ"
+        return lines
+
     def __str__(self) -> str:
         text = str(self["verdict"])
         if self.ok:
@@ -123,7 +139,7 @@ def _tell_dtype(flags: Dict[str, Any]) -> None:
 
 def _verdict(answer: Any) -> Verdict:
     verdict = Verdict(to_dict(answer))
-    str(verdict)  # throws if a part is missing
+    str(verdict), verdict.complaints()  # throw if a part is missing
     return verdict
 
 

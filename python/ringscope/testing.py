@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .checks import Verdict, check
-from .tables import text
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -17,18 +16,7 @@ class AttentionError(AssertionError):
     """Outputs of an attention are wrong. `verdict` is the Verdict on them."""
 
     def __init__(self, verdict: Verdict) -> None:
-        lines = [str(verdict)]
-        for name, one in verdict["tensors"].items():
-            if not one["pass"]:
-                line = (
-                    f"{name}: first wrong row {text(one['first_wrong_row'])}; "
-                    f"largest error {text(one['max_abs'])}, accepted {text(one['tolerance'])}; "
-                    f"rms error {text(one['rms'])}, accepted {text(one['rms_tolerance'])}"
-                )
-                if one["non_finite"]:
-                    line += f"; {one['non_finite']} non-finite values differ"
-                lines.append(line)
-        super().__init__("\n".join(lines))
+        super().__init__("\n".join([str(verdict), *verdict.complaints()]))
         self.verdict = verdict
 
 

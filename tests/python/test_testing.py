@@ -107,3 +107,13 @@ def test_pytest_finds_the_plugin_of_both_packages():
     folder = TESTS.parents[1] / "python"
     for file in (folder / "pyproject.toml", folder / "wheel" / "pyproject.toml"):
         assert named in file.read_text()
+
+
+def test_an_odd_program_is_no_key_error(tmp_path, monkeypatch):
+    odd = tmp_path / "odd"
+    said = '{"verdict": "wrong", "suspects": [], "tensors": {"out": {"wrong_rows": 0, "pass": false}}}'
+    odd.write_text(f"#!/bin/sh\necho '{said}'\n")
+    odd.chmod(0o755)
+    monkeypatch.setenv("RINGSCOPE", str(odd))
+    with pytest.raises(ringscope.RingscopeError, match="JSON that can't be read: KeyError"):
+        ringscope.testing.assert_attention(*not_causal()[:4])
