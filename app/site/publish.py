@@ -5,6 +5,7 @@ so a site that was interrupted is finished by the next one."""
 
 import os
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 LIST = "ringscope-site.txt"
@@ -27,7 +28,7 @@ def own_files(folder):
         if all(each.name == PART for each in folder.iterdir()):
             return set()
         raise Refused(f"site '{folder}': not empty, and not a site with its list of files; accepted: a new or empty folder, or a site")
-    head, *names = (folder / LIST).read_text().splitlines()
+    head, *names = (folder / LIST).read_text(encoding="utf-8", errors="replace").splitlines() or [""]
     if head != HEAD or any(Path(name).is_absolute() or ".." in Path(name).parts for name in names):
         raise Refused(f"site '{folder}': {LIST} isn't a list of this program's; accepted: a new or empty folder, or a site")
     return set(names)
@@ -42,6 +43,16 @@ def publish(made, folder):
         if (folder / name).exists():
             raise Refused(f"site '{folder}': {name} is there and isn't the site's; accepted: a folder without it")
     folder.mkdir(parents=True, exist_ok=True)
+    try:
+        _replace(made, folder, old, new)
+    except OSError:  # the disk is full, or a folder can't be written to
+        with suppress(OSError):
+            os.unlink(folder / PART)
+        raise
+    return len(new)
+
+
+def _replace(made, folder, old, new):
     _write_list(folder, old | new)
     for name in sorted(new):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -51,11 +62,10 @@ def publish(made, folder):
         (folder / name).unlink(missing_ok=True)
         _remove_empty(folder, (folder / name).parent)
     _write_list(folder, new)
-    return len(new)
 
 
 def _write_list(folder, names):
-    (folder / PART).write_text("\n".join([HEAD, *sorted(names)]) + "\n")
+    (folder / PART).write_text("\n".join([HEAD, *sorted(names)]) + "\n", encoding="utf-8")
     os.replace(folder / PART, folder / LIST)
 
 

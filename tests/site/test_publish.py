@@ -1,5 +1,6 @@
 """A site replaces its own files, touches no others, and is whole after any interruption and a second try."""
 
+import errno
 import os
 import shutil
 import sys
@@ -75,6 +76,32 @@ def test_after_an_interruption_at_any_moment_the_next_site_is_whole(tmp_path, mo
     assert interrupted == 9  # two lists, three files in two steps each, and one that goes
 
 
+@pytest.mark.parametrize("error", [errno.EACCES, errno.EMFILE, errno.ENOSPC])
+def test_what_the_system_refuses_leaves_no_part_and_can_be_tried_again(tmp_path, monkeypatch, error):
+    old, new, out = write(tmp_path / "old", OLD), write(tmp_path / "new", NEW), tmp_path / "out"
+    publish(old, out)
+    write(out, MINE)
+
+    def half_a_copy(_, to):
+        to.write_text("n")
+        raise OSError(error, os.strerror(error))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module.shutil, "copyfile", half_a_copy)
+        with pytest.raises(OSError, match=os.strerror(error)):
+            publish(new, out)
+    assert files(out) == OLD | MINE
+    publish(new, out)
+    assert files(out) == NEW | MINE
+
+
+def test_a_list_of_other_bytes_is_refused(tmp_path):
+    out = write(tmp_path / "out", {"index.html": "mine"})
+    (out / LIST).write_bytes(b"\xff\xfe")
+    with pytest.raises(Refused, match="isn't a list"):
+        publish(write(tmp_path / "new", NEW), out)
+
+
 @pytest.mark.parametrize("name", [LIST, PART])
 def test_a_first_site_that_was_interrupted_at_once_is_taken_up(tmp_path, name):
     out = write(tmp_path / "out", {name: HEAD + "\nindex.html\n" if name == LIST else "half a f"})
@@ -89,6 +116,7 @@ def test_what_is_no_site_is_refused_and_left_alone(tmp_path):
         "older": {LIST: "Written by ringscope 0.1.0.\n", "index.html": "older"},
         "hostile": {LIST: HEAD + "\n../mine/letter.txt\n"},
         "absolute": {LIST: HEAD + "\n/etc/hostname\n"},
+        "empty": {LIST: ""},
     }.items():
         out = write(tmp_path / name, texts)
         with pytest.raises(Refused, match="accepted:"):
