@@ -2,7 +2,8 @@
 set(BUILD_COMMIT unknown)
 find_package(Git QUIET)
 if(GIT_FOUND)
-  set(git ${GIT_EXECUTABLE} -C ${PROJECT_SOURCE_DIR})
+  # Git trusts no folders of other users by itself.
+  set(git ${GIT_EXECUTABLE} -c safe.directory=${PROJECT_SOURCE_DIR} -C ${PROJECT_SOURCE_DIR})
   execute_process(COMMAND ${git} rev-parse --short=12 HEAD OUTPUT_VARIABLE commit RESULT_VARIABLE failed
                   OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
   execute_process(COMMAND ${git} rev-parse --path-format=absolute --git-path logs/HEAD OUTPUT_VARIABLE log
