@@ -144,11 +144,11 @@ Target target_of(const std::string& path) {
     if (!S_ISREG(facts.st_mode)) return {path, {}, true};
     std::error_code error;
     const fs::path real = fs::canonical(path, error);
-    struct stat real_facts {};
-    // A link under /proc (such as /dev/stdout) may lead to a file that has no path.
-    if (error || ::stat(real.c_str(), &real_facts) != 0 || real_facts.st_ino != facts.st_ino ||
-        real_facts.st_dev != facts.st_dev)
-      return {path, {}, true};
+    // A link under /proc (such as /dev/stdout) may lead to a file that has no path because it was
+    // deleted. One that another process replaces at this moment has one.
+    const bool is_deleted =
+        facts.st_nlink == 0 && ::stat(path.c_str(), &facts) == 0 && facts.st_nlink == 0;
+    if (error || is_deleted) return {path, {}, true};
     return {real.string(), facts.st_mode & 07777, false};
   }
   if (errno != ENOENT) fail_to_open(path, errno);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -132,6 +133,24 @@ TEST_F(AtomicFileTest, TwoForOnePlaceDoNotMix) {
   second.commit();
   EXPECT_EQ(read(path), "second");
   EXPECT_EQ(names(), Names{"a"});
+}
+
+// Whoever replaces a file at the moment at which another one looks where it leads.
+TEST_F(AtomicFileTest, ManyForOnePlaceAreWhole) {
+  const std::string path = folder_ / "f";
+  write_file(path, "0");
+  std::atomic<int> writing = 3;
+  const auto write = [&](char letter) {
+    for (std::size_t n = 1; n <= 800; ++n) write_file(path, std::string(n % 7 + 1, letter));
+    --writing;
+  };
+  std::vector<std::jthread> writers;
+  for (const char letter : {'a', 'b', 'c'}) writers.emplace_back(write, letter);
+  while (writing > 0) {
+    const std::string found = read_file(path, "file");
+    ASSERT_EQ(found, std::string(found.size(), found[0]));
+    ASSERT_FALSE(found.empty());
+  }
 }
 
 TEST_F(AtomicFileTest, RelativePathsWork) {
