@@ -8,7 +8,6 @@
 #include <fstream>
 #include <optional>
 #include <sstream>
-#include <thread>
 #include <vector>
 
 #include "app/run/report.h"
@@ -76,8 +75,6 @@ constexpr GroupFiles kGroupFiles[] = {
     {"/memory.limit_in_bytes", "/memory.usage_in_bytes", "total_inactive_file"}};
 
 }  // namespace
-
-int cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
 
 std::string machine_text() {
   std::string processor = "unknown processor", line;

@@ -6,15 +6,13 @@
 #include <optional>
 #include <string>
 
+#include "core/base/cores.h"
 #include "core/base/math.h"
 #include "core/ring/problem.h"
 #include "core/threads/run.h"
 #include "core/tools/cost/measure.h"
 
 namespace ringscope {
-
-// Return the number of cores, at least 1.
-int cores();
 
 // Return the processor, the number of cores and the operating system, in a line.
 std::string machine_text();

@@ -6,10 +6,10 @@
 #include <chrono>
 #include <mutex>
 #include <numeric>
-#include <thread>
 #include <tuple>
 #include <utility>
 
+#include "core/base/cores.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/trace/event.h"
@@ -147,7 +147,7 @@ Recording empty_recording(const Problem& config, std::string_view backend) {
   if (backend == "cpu") {
     RunMachine& machine = info.machine.emplace();
     machine.device = "CPU";
-    machine.cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+    machine.cores = cores();
   }
   info.clock_offset_ns.assign(config.world_size, 0);
   info.clock_error_ns.assign(config.world_size, 0);

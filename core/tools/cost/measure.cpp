@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/base/cores.h"
 #include "core/base/random.h"
 #include "core/ring/cpu_backend.h"
 #include "core/ring/thread_communicator.h"
@@ -263,8 +264,7 @@ HopSeconds hop_time(int world_size, Index bytes, double seconds) {
 }  // namespace
 
 CpuFigures measure_cpu(const CpuMeasurement& what) {
-  const double cores = std::max(1u, std::thread::hardware_concurrency());
-  const double budget = what.seconds * std::max(1.0, what.threads / cores);
+  const double budget = what.seconds * std::max(1.0, static_cast<double>(what.threads) / cores());
   const auto seconds =
       slowest_thread(benches_of(what.head_dim, what.dtype, what.threads), [&](KernelBench& bench) {
         const auto times_of = [&](Pass pass) {
