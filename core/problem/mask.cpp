@@ -56,6 +56,21 @@ Slice slice_from_numbers(const Index* numbers) {
 
 }  // namespace
 
+std::vector<std::string_view> mask_parts(std::string_view text) {
+  static constexpr std::string_view kKinds[] = {"full",   "causal",    "window", "sink",
+                                                "prefix", "documents", "ranges"};
+  std::vector<std::string_view> parts;
+  for (const std::string_view part : split(text, '+')) {
+    const bool is_part = std::find(std::begin(kKinds), std::end(kKinds),
+                                   part.substr(0, part.find(':'))) != std::end(kKinds);
+    if (!is_part && !parts.empty() && parts.back().starts_with("ranges:"))
+      parts.back() = {parts.back().data(), parts.back().size() + 1 + part.size()};
+    else
+      parts.push_back(part);
+  }
+  return parts;
+}
+
 MaskSpec MaskSpec::parse(std::string_view text) { return parse_parts(text, nullptr); }
 
 MaskSpec MaskSpec::recorded(std::string_view text, const std::vector<Index>& slices) {
@@ -65,7 +80,7 @@ MaskSpec MaskSpec::recorded(std::string_view text, const std::vector<Index>& sli
 MaskSpec MaskSpec::parse_parts(std::string_view text, const std::vector<Index>* recorded_slices) {
   MaskSpec spec;
   std::vector<std::string_view> seen;
-  for (const std::string_view part : split(text, '+')) {
+  for (const std::string_view part : mask_parts(text)) {
     const std::size_t colon = part.find(':');
     const std::string_view kind = part.substr(0, colon);
     for (const std::string_view other : seen)

@@ -191,6 +191,10 @@ inline constexpr const char* kAcceptedMasks =
     "full, causal, window:W, sink:K, prefix:P, documents:L1,L2,..., ranges:FILE, and several of "
     "them joined by +";
 
+// Return the parts of a mask's name. What follows `ranges:FILE`, joined by +, and begins like none of
+// them belongs to the file's path.
+std::vector<std::string_view> mask_parts(std::string_view name);
+
 class MaskSpec {
  public:
   // Make the mask `full`.

@@ -35,7 +35,7 @@ Parts parts_of(const Knowledge& known) {
   Parts parts;
   const std::string name = known.problem.mask.name();
   if (name == "full") return parts;
-  for (const std::string_view part : split(name, '+'))
+  for (const std::string_view part : mask_parts(name))
     if (part.starts_with("sink") && !parts.empty())
       parts.back().append("+").append(part);
     else

@@ -130,6 +130,14 @@ TEST(MaskSpec, SlicesOfAFile) {
             "slice '0 4 0 9223372036854775807 causal' given; accepted: slices within seqlen (9)");
   std::remove(path.c_str());
   EXPECT_NE(input_error_of([&] { MaskSpec::parse("ranges:" + path); }), "");
+  // A path may have a + in it.
+  const std::string joined = path + "+1+x:y+";
+  std::ofstream(joined) << "0 4 0 4 full";
+  for (const std::string text : {"causal+ranges:" + joined, "ranges:" + joined + "+causal"})
+    EXPECT_EQ(MaskSpec::parse(text).name(), "causal+ranges:" + joined);
+  EXPECT_EQ(mask_parts("ranges:" + joined + "+window:3+sink:1"),
+            (std::vector<std::string_view>{"ranges:" + joined, "window:3", "sink:1"}));
+  std::remove(joined.c_str());
   // A recording brings its slices along, and names no file that is opened.
   const MaskSpec recorded = MaskSpec::recorded("ranges:" + path, {0, 2, 0, 3, 2});
   EXPECT_EQ(recorded.name(), "ranges:" + path);
