@@ -23,10 +23,16 @@ int stride_of_ring(int n, int ring) {
   return ring % 2 == 0 ? stride : n - stride;
 }
 
+// Euler's totient: of the numbers below n, each prime divisor p of n leaves a share of (p - 1) / p.
 int most_rings(int n) {
-  int count = 0;
-  for (int stride = 1; stride < n; ++stride) count += std::gcd(stride, n) == 1 ? 1 : 0;
-  return std::max(count, 1);
+  int count = n, rest = n;
+  for (int p = 2; rest > 1; ++p) {
+    if (p > rest / p) p = rest;  // what is left is prime
+    if (rest % p != 0) continue;
+    count -= count / p;
+    while (rest % p == 0) rest /= p;
+  }
+  return count;
 }
 
 HeadShare share_of_heads(const AttentionShape& shape, Index shares, Index share) {

@@ -347,9 +347,9 @@ WorkAmount work_of_share(const Region& region, const HeadShare& heads, const Att
 
 bool has_paces(const Problem& job) { return job.rotates_blocks() || is_plain(job); }
 
-double least_tasks(const Problem& job) {
-  const double ranks = job.world_size;
-  return ranks * ranks * (job.backward ? 2 : 1) * (is_followed(job) ? job.layout().heads_group : 1);
+double expected_tasks(const Problem& job) {
+  if (job.scheme->course == Course::heads && !is_followed(job)) return 0;
+  return static_cast<double>(job.world_size) * static_cast<double>(program_of(job, 0).ops.size());
 }
 
 TaskGraph graph_of(const Problem& given, const GraphOptions& asked) {

@@ -97,7 +97,8 @@ TaskGraph graph_of(const Problem& job, const GraphOptions& options = {});
 
 inline constexpr double kMostTasks = 1 << 24;  // of 56 bytes each, and as much for their edges
 
-// Return at least how many tasks a graph of `job` has.
-double least_tasks(const Problem& job);
+// Return how many tasks a graph of `job` has if every rank has those of rank 0, which takes no time
+// beside making it. Throw what graph_of throws.
+double expected_tasks(const Problem& job);
 
 }  // namespace ringscope

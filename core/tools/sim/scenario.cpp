@@ -86,13 +86,13 @@ std::optional<std::string> obstacle(const Scenario& scenario) {
     return fmt::format("a partition is searched for up to {} ranks, {} given", kMostSearchedRanks,
                        job.world_size);
   if (auto why = why_refused(job)) return why;
-  if (least_tasks(job) > kMostTasks)
-    return fmt::format("{} ranks of {} have more than {:.0f} tasks to simulate", job.world_size,
-                       job.scheme_name(), kMostTasks);
   if (scenario.cores > 0 && scenario.cores < job.world_size && is_in_step(scenario))
     return "cores are shared by ranks with --kv-buffers only, not by ranks in step";
   if (scenario.placement == Placement::cyclic && job.scheme->links == Links::by_node)
     return fmt::format("{} goes node by node, so it has one placement: block", job.scheme_name());
+  if (expected_tasks(job) > kMostTasks)
+    return fmt::format("{} ranks of {} have more than {:.0f} tasks to simulate", job.world_size,
+                       job.scheme_name(), kMostTasks);
   return std::nullopt;
 }
 

@@ -340,6 +340,8 @@ TEST(MultiRing, StridesLeadToAllRanksOverLinksOfTheirOwn) {
   EXPECT_EQ(most_rings(1), 1);
   EXPECT_EQ(most_rings(7), 6);
   EXPECT_EQ(most_rings(8), 4);
+  EXPECT_EQ(most_rings(1'000'000'000), 400'000'000);  // at once
+  EXPECT_EQ(most_rings(2'147'483'647), 2'147'483'646);
 }
 
 // Two chunks are held: of the rows of the N - 1 other ranks, the queries, states and blocks of 2/C of the

@@ -162,8 +162,26 @@ TEST(Graph, RefusesTooManyRanksAndTasks) {
   EXPECT_THROW(graph_of(job), InputError);
   job.world_size = kMostSimulatedRanks;
   job.shape = {1, 64, 64, 4096, 8};
-  set_scheme(job, "hybrid:64");
-  EXPECT_GT(least_tasks(job), kMostTasks);
+  for (const char* scheme : {"hybrid:64", "hybrid:8", "multi-ring:4", "pass-q", "allgather:8"}) {
+    set_scheme(job, scheme);
+    job.backward = true;
+    EXPECT_GT(expected_tasks(job), kMostTasks) << scheme;
+  }
+  set_scheme(job, "ring");
+  EXPECT_LT(expected_tasks(job), kMostTasks);
+}
+
+// What refuses a job before its graph is made doesn't refuse jobs whose graph can be made.
+TEST(Graph, HasTheExpectedTasks) {
+  for (const char* scheme : {"ring", "bidirectional", "multi-ring:3", "pass-q", "allgather:2",
+                             "hybrid:2", "two-level:2", "groupcast", "ulysses", "mesh:2x4"})
+    for (const bool backward : {false, true}) {
+      Problem job = job_of(8, backward);
+      job.shape.num_heads = job.shape.num_heads_kv = 8;
+      set_scheme(job, scheme);
+      const double tasks = static_cast<double>(graph_of(job).tasks.size());
+      EXPECT_LE(expected_tasks(job), 1.25 * tasks) << scheme << ", backward: " << backward;
+    }
 }
 
 // ---
