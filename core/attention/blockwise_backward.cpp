@@ -7,12 +7,31 @@
 // m and l must be the final ones over all keys of all blocks, because a block's own give a wrong
 // dQ. lse = m + log(l) would do as well, but in f32 its last digit is worth several of P's.
 
+#include <algorithm>
+#include <cmath>
+
 #include "core/attention/blockwise.h"
+#include "core/attention/large_values.h"
 #include "core/attention/online_softmax.h"
 #include "core/attention/tile_product.h"
 #include "core/attention/tiles.h"
 
 namespace ringscope {
+namespace {
+
+// Return e of a row (large_values.h) from its dO.
+template <class Stored>
+int dout_exponent(const Stored* dout, Index head_dim, double row_sum) {
+  // Nearly all rows are far from any need of it, and this much is seen by vectors.
+  int is_large = is_lowered(row_sum) || head_dim > 1 << 14;
+  for (Index x = 0; x < head_dim; ++x) is_large |= !(std::abs(to_float(dout[x])) < 0x1p48f);
+  if (!is_large) return 0;
+  double sum = 0;
+  for (Index x = 0; x < head_dim; ++x) sum += std::abs(static_cast<double>(to_float(dout[x])));
+  return unit_exponent(sum, row_sum);
+}
+
+}  // namespace
 
 void begin_backward(const AttentionParams& params, const QueryBlock& q,
                     const BackwardState& state) {
@@ -24,7 +43,8 @@ void begin_backward(const AttentionParams& params, const QueryBlock& q,
         double sum = 0;  // f64, rounded once, because dP - delta is often a small difference
         for (Index x = 0; x < d; ++x)
           sum += static_cast<double>(to_float(dout[i * d + x])) * state.out[i * d + x];
-        state.delta[i] = static_cast<float>(sum);
+        state.delta[i] =
+            static_cast<float>(std::ldexp(sum, -dout_exponent(dout + i * d, d, state.row_sum[i])));
       }
     });
   for (Index i = 0; i < query_values(params, q.rows); ++i) state.dq[i] = 0;
@@ -34,16 +54,35 @@ namespace {
 
 // Turn the scores of one tile row into P, and its dP into dS.
 void softmax_backward_row(float* scores, float* dscores, Interval columns, float row_max,
-                          double row_sum, float delta) {
+                          double row_sum, double weight_of_one, float delta) {
   // With no keys, or only -inf scores, any finite unit gives P = exp(-inf) = 0 instead of NaN.
   const Vector unit = broadcast(row_max == kMinusInfinity<float> ? 0.0f : row_max);
-  const Vector weight = broadcast(row_sum == 0 ? 0.0f : static_cast<float>(1 / row_sum));
+  const Vector weight =
+      broadcast(row_sum == 0 ? 0.0f : static_cast<float>(weight_of_one / row_sum));
   const Vector delta_lanes = broadcast(delta);
   for (Index j = columns.first; j < columns.last; j += kVectorWidth) {
     const Vector p = exp_of(load(scores + j) - unit) * weight;
     store(scores + j, p);
     store(dscores + j, p * (load(dscores + j) - delta_lanes));
   }
+}
+
+// Set units[i] to e of row i of a tile of dO (large_values.h). Return whether one is above 0.
+bool find_units(const float* dout, Index rows, Index head_dim, const double* row_sums, int* units) {
+  bool has_one = false;
+  for (Index i = 0; i < rows; ++i) {
+    units[i] = dout_exponent(dout + i * padded(head_dim), head_dim, row_sums[i]);
+    has_one |= units[i] > 0;
+  }
+  return has_one;
+}
+
+// Multiply row i of a tile by 2^exponent(i).
+template <class Exponent>
+void scale_rows(float* tile, Index stride, Index rows, Index columns, const Exponent& exponent) {
+  for (Index i = 0; i < rows; ++i)
+    for (Index x = 0; x < columns; ++x)
+      tile[i * stride + x] = std::ldexp(tile[i * stride + x], exponent(i));
 }
 
 }  // namespace
@@ -78,26 +117,50 @@ BlockStats attend_block_backward(const AttentionParams& params, const Region& re
             load_rows_transposed(params.dtype, k, keys, d, scratch.keys_transposed.data());
             load_rows_transposed(params.dtype, v, keys, d, scratch.values_transposed.data());
             load_rows(params.dtype, k, keys, d, 1.0, keys_f32);
-            keys_finite = all_finite(keys_f32, keys.size() * stride);
+            keys_finite = seen_in(keys_f32, keys.size() * stride).all_finite;
             loaded = true;
           }
           const Index head = kv_head * params.group_size() + g;
           const Index head_values = head * q.rows * d;
           load_rows(params.dtype, offset_by(q.q, params.dtype, head_values), rows, d,
                     params.softmax_scale, scratch.queries.data());
-          load_rows(params.dtype, offset_by(q.dout, params.dtype, head_values), rows, d, 1.0,
-                    scratch.dout.data());
+          const auto load_dout = [&] {
+            load_rows(params.dtype, offset_by(q.dout, params.dtype, head_values), rows, d, 1.0,
+                      scratch.dout.data());
+          };
+          load_dout();
+          const Index first_row = head * q.rows + rows.first;
+          const double* const row_sums = state.row_sum + first_row;
+          int units[kTileRows];
+          const bool has_units = find_units(scratch.dout.data(), rows.size(), d, row_sums, units);
+          if (has_units)
+            scale_rows(scratch.dout.data(), stride, rows.size(), d,
+                       [&](Index i) { return -units[i]; });
           tile_product<Store::overwrite>(
               {scratch.queries.data(), stride, 1}, scratch.keys_transposed.data() + columns.first,
               kTileKeys, scores + columns.first, kTileKeys, rows.size(), columns.size(), d);
           tile_product<Store::overwrite>(
               {scratch.dout.data(), stride, 1}, scratch.values_transposed.data() + columns.first,
               kTileKeys, dscores + columns.first, kTileKeys, rows.size(), columns.size(), d);
-          const Index first_row = head * q.rows + rows.first;
+          // dK gets back by Q what dP lacks, as far as Q has room for it, and the rest by dS.
+          constexpr int kRoomOfQ = 64;
+          if (has_units) {
+            load_dout();
+            scale_rows(scratch.queries.data(), stride, rows.size(), d,
+                       [&](Index i) { return std::min(units[i], kRoomOfQ); });
+          }
           for (Index i = 0; i < rows.size(); ++i) {
             softmax_backward_row(scores + i * kTileKeys, dscores + i * kTileKeys, columns,
-                                 state.row_max[first_row + i], state.row_sum[first_row + i],
+                                 state.row_max[first_row + i], row_sums[i],
+                                 weight_unit(row_sums[i], params.seqlen),
                                  state.delta[first_row + i]);
+            // What a row without keys holds may be infinite, and has no weight.
+            if (row_sums[i] == 0) {
+              std::fill_n(scores + i * kTileKeys, kTileKeys, 0.0f);
+              std::fill_n(dscores + i * kTileKeys, kTileKeys, 0.0f);
+              std::fill_n(scratch.queries.data() + i * stride, stride, 0.0f);
+              std::fill_n(scratch.dout.data() + i * stride, stride, 0.0f);
+            }
             if (!mask.has_holes()) continue;
             fill_outside(scores + i * kTileKeys, mask, i, 0.0f);
             fill_outside(dscores + i * kTileKeys, mask, i, 0.0f);
@@ -111,18 +174,25 @@ BlockStats attend_block_backward(const AttentionParams& params, const Region& re
           const bool full = mask.tile_class == TileClass::full;
           const NonFiniteTakenOut from_dout(
               scratch.dout.data(), rows.size(), d,
-              full || all_finite(scratch.dout.data(), rows.size() * stride));
+              full || seen_in(scratch.dout.data(), rows.size() * stride).all_finite);
           const NonFiniteTakenOut from_queries(
               scratch.queries.data(), rows.size(), d,
-              full || all_finite(scratch.queries.data(), rows.size() * stride));
+              full || seen_in(scratch.queries.data(), rows.size() * stride).all_finite);
           const NonFiniteTakenOut from_keys(keys_f32 + seen.first * stride, seen.size(), d,
                                             full || keys_finite);
           tile_product<Store::accumulate>({p, 1, kTileKeys}, scratch.dout.data(), stride, dvalues,
                                           stride, seen.size(), d, rows.size());
-          tile_product<Store::accumulate>({ds, 1, kTileKeys}, scratch.queries.data(), stride, dkeys,
-                                          stride, seen.size(), d, rows.size());
           tile_product<Store::accumulate>({ds, kTileKeys, 1}, keys_f32 + seen.first * stride,
                                           stride, dq, d, rows.size(), d, seen.size());
+          from_keys.for_each([&](Index j, Index x, float value) {
+            for (Index i = 0; i < rows.size(); ++i)
+              if (mask.allows(i, seen.first + j)) dq[i * d + x] += ds[i * kTileKeys + j] * value;
+          });
+          if (has_units)
+            scale_rows(ds, kTileKeys, rows.size(), seen.size(),
+                       [&](Index i) { return units[i] - std::min(units[i], kRoomOfQ); });
+          tile_product<Store::accumulate>({ds, 1, kTileKeys}, scratch.queries.data(), stride, dkeys,
+                                          stride, seen.size(), d, rows.size());
           const auto for_keys_of = [&](Index i, auto&& add) {
             for (Index j = mask.allowed[i].first; j < mask.allowed[i].last; ++j)
               if (mask.allows(i, j)) add(j - seen.first);
@@ -134,10 +204,6 @@ BlockStats attend_block_backward(const AttentionParams& params, const Region& re
           from_queries.for_each([&](Index i, Index x, float value) {
             for_keys_of(i,
                         [&](Index j) { dkeys[j * stride + x] += ds[i * kTileKeys + j] * value; });
-          });
-          from_keys.for_each([&](Index j, Index x, float value) {
-            for (Index i = 0; i < rows.size(); ++i)
-              if (mask.allows(i, seen.first + j)) dq[i * d + x] += ds[i * kTileKeys + j] * value;
           });
         }
       }
@@ -156,8 +222,17 @@ BlockStats attend_block_backward(const AttentionParams& params, const Region& re
 
 void finish_backward(const AttentionParams& params, const QueryBlock& q,
                      const BackwardState& state) {
-  for (Index i = 0; i < query_values(params, q.rows); ++i)
-    state.dq[i] = static_cast<float>(state.dq[i] * params.softmax_scale);
+  const Index d = params.head_dim;
+  visit_dtype(params.dtype, [&]<class Stored>(Stored) {
+    const Stored* const dout = static_cast<const Stored*>(q.dout);
+    for (Index i = 0; i < row_values(params, q.rows); ++i) {
+      const double row_sum = state.row_sum[i];
+      const double factor =
+          std::ldexp(params.softmax_scale, dout_exponent(dout + i * d, d, row_sum));
+      for (Index x = 0; x < d; ++x)
+        state.dq[i * d + x] = row_sum == 0 ? 0 : static_cast<float>(state.dq[i * d + x] * factor);
+    }
+  });
 }
 
 }  // namespace ringscope

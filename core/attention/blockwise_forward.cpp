@@ -2,7 +2,12 @@
 // Keys are the outer loop, so a tile of K and V is converted to f32 (and K transposed) once for all
 // query rows and all query heads that share it.
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
 #include "core/attention/blockwise.h"
+#include "core/attention/large_values.h"
 #include "core/attention/online_softmax.h"
 #include "core/attention/tile_product.h"
 #include "core/attention/tiles.h"
@@ -63,6 +68,19 @@ void softmax_row(float* scores, Interval columns, float& row_max, double& row_su
   row_max = new_max;
 }
 
+// Do the same in a row that is lowered or becomes so (large_values.h), by weights of at most `unit`.
+[[gnu::noinline]] void softmax_lowered_row(float* scores, Interval columns, double unit,
+                                           float& row_max, double& row_sum, float* out,
+                                           Index head_dim) {
+  if (is_lowered(row_sum))
+    row_sum /= unit;
+  else
+    for (Index x = 0; x < head_dim; ++x) out[x] *= static_cast<float>(unit);
+  softmax_row(scores, columns, row_max, row_sum, out, head_dim);
+  for (Index j = columns.first; j < columns.last; ++j) scores[j] *= static_cast<float>(unit);
+  row_sum *= unit;
+}
+
 }  // namespace
 
 BlockStats attend_block(const AttentionParams& params, const Region& region, const QueryBlock& q,
@@ -77,7 +95,8 @@ BlockStats attend_block(const AttentionParams& params, const Region& region, con
     for (Index key = 0; key < block.rows; key += kTileKeys) {
       const Interval keys{key, min_of(key + kTileKeys, block.rows)};
       if (scratch.pulse != nullptr) scratch.pulse->tick();  // even if all its tiles are empty
-      bool loaded = false, values_finite = true;
+      bool loaded = false;
+      SeenValues values_seen;
       for (Index row = 0; row < q.rows; row += kTileRows) {
         const Interval rows{row, min_of(row + kTileRows, q.rows)};
         const TileMask mask(region, rows, keys);
@@ -89,7 +108,7 @@ BlockStats attend_block(const AttentionParams& params, const Region& region, con
           if (!loaded) {
             load_rows_transposed(params.dtype, k, keys, d, scratch.keys_transposed.data());
             load_rows(params.dtype, v, keys, d, 1.0, scratch.values.data());
-            values_finite = all_finite(scratch.values.data(), keys.size() * stride);
+            values_seen = seen_in(scratch.values.data(), keys.size() * stride);
             loaded = true;
           }
           // Like kv_head, `head` counts through the batch, so this is b * num_heads + h.
@@ -104,13 +123,18 @@ BlockStats attend_block(const AttentionParams& params, const Region& region, con
           for (Index i = 0; i < rows.size(); ++i) {
             if (mask.has_holes())
               fill_outside(scores + i * kTileKeys, mask, i, kMinusInfinity<float>);
-            softmax_row(scores + i * kTileKeys, columns, state.row_max[first_row + i],
-                        state.row_sum[first_row + i], out + i * d, d);
+            float& row_max = state.row_max[first_row + i];
+            double& row_sum = state.row_sum[first_row + i];
+            if (values_seen.largest >= kLargeValue || is_lowered(row_sum))
+              softmax_lowered_row(scores + i * kTileKeys, columns, lowered_weight(params.seqlen),
+                                  row_max, row_sum, out + i * d, d);
+            else
+              softmax_row(scores + i * kTileKeys, columns, row_max, row_sum, out + i * d, d);
           }
           const Interval seen = mask.columns;
           float* const values = scratch.values.data() + seen.first * stride;
-          const NonFiniteTakenOut taken_out(values, seen.size(), d,
-                                            mask.tile_class == TileClass::full || values_finite);
+          const NonFiniteTakenOut taken_out(
+              values, seen.size(), d, mask.tile_class == TileClass::full || values_seen.all_finite);
           tile_product<Store::accumulate>({scores + seen.first, kTileKeys, 1}, values, stride, out,
                                           d, rows.size(), d, seen.size());
           taken_out.for_each([&](Index key_row, Index x, float value) {
@@ -129,11 +153,21 @@ BlockStats attend_block(const AttentionParams& params, const Region& region, con
 void finish_attention(const AttentionParams& params, const QueryBlock& q,
                       const SoftmaxState& state) {
   for (Index i = 0; i < row_values(params, q.rows); ++i) {
-    const RowState<double> row{state.row_max[i], state.row_sum[i]};
+    const double sum = state.row_sum[i];
+    const RowState<double> row{state.row_max[i], sum / weight_unit(sum, params.seqlen)};
     state.lse[i] = static_cast<float>(lse_of(row));
     float* out = state.out_accum + i * params.head_dim;
-    const double sum = row.row_sum == 0 ? 1 : row.row_sum;
-    for (Index x = 0; x < params.head_dim; ++x) out[x] = static_cast<float>(out[x] / sum);
+    if (sum == 0) {
+      std::fill_n(out, params.head_dim, 0.0f);
+    } else if (!is_lowered(sum)) {
+      for (Index x = 0; x < params.head_dim; ++x) out[x] = static_cast<float>(out[x] / sum);
+    } else {
+      // A mean of V is not larger than V, except by rounding.
+      constexpr double kMost = std::numeric_limits<float>::max();
+      for (Index x = 0; x < params.head_dim; ++x)
+        if (std::isfinite(out[x]))
+          out[x] = static_cast<float>(std::clamp(out[x] / sum, -kMost, kMost));
+    }
   }
 }
 

@@ -421,14 +421,16 @@ class NaiveAttention {
     }
     add_product_of_block(block, p, v_[kv_head], rows_of(head_of(result_.out, head), block.queries));
     // forward]
+    for (Index i = 0; i < block.rows(); ++i)  // even if V, which has no weight here, is infinite
+      if (lse[i] == -std::numeric_limits<T>::infinity())
+        head_of(result_.out, head).row(block.queries.first + i).setZero();
     for (Index i = 0; options_.with_bounds && i < block.rows(); ++i)
       bounder(head).forward(block.queries.first + i, weights_of(block, i, p, p), lse[i],
                             head * rows() + block.queries.first + i, result_.bounds);
   }
 
   // Add this block's share to dk and dv, [seqlen, head_dim].
-  void backward(Index head, const RowBlock& block, Scratch<T>& scratch, Matrix<T>& dk,
-                Matrix<T>& dv) {
+  void backward(Index head, RowBlock block, Scratch<T>& scratch, Matrix<T>& dk, Matrix<T>& dv) {
     const Index kv_head = head / shape_.group_size();
     const View<T> out = rows_of(head_of(result_.out, head), block.queries);
     const T* lse = result_.lse.data() + head * rows() + block.queries.first;
@@ -438,10 +440,15 @@ class NaiveAttention {
     const ConstView<T> dout = dout_[head].given(block.queries);
     multiply_by_transpose(T(1), dout, v_[kv_head].given(block.keys), ds);
     for (Index i = 0; i < block.rows(); ++i) {
+      if (lse[i] == -std::numeric_limits<T>::infinity()) {
+        p.row(i).setZero();
+        ds.row(i).setZero();
+        block.allowed[i].clear();
+        continue;
+      }
       auto p_row = allowed_part(block, i, p);
       auto ds_row = allowed_part(block, i, ds);
-      const bool no_keys = lse[i] == -std::numeric_limits<T>::infinity();
-      p_row = exp_or_zero(p_row - (no_keys ? T(0) : lse[i]));
+      p_row = exp_or_zero(p_row - lse[i]);
       ds_row = p_row * (ds_row - dout.row(i).dot(out.row(i)));
       block.fill_gaps(i, p.row(i), T(0));
       block.fill_gaps(i, ds.row(i), T(0));

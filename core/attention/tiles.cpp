@@ -1,6 +1,9 @@
 #include "core/attention/tiles.h"
 
+#include <bit>
 #include <cmath>
+#include <cstdint>
+#include <cstring>
 
 namespace ringscope {
 
@@ -34,11 +37,23 @@ void load_rows(DType dtype, const void* tensor, Interval rows, Index head_dim, d
   });
 }
 
-bool all_finite(const float* tile, Index values) {
-  // 0 times a finite value is 0 and 0 times any other is NaN.
-  Vector seen{};
-  for (Index at = 0; at < values; at += kVectorWidth) seen += load(tile + at) * 0.0f;
-  return sum_of_lanes(seen) == 0;
+// Bits of magnitudes are ordered as these are, with NaN above infinity.
+SeenValues seen_in(const float* tile, Index values) {
+  constexpr std::uint32_t kMagnitude = 0x7fffffff, kInfinity = 0x7f800000;
+  BitsVector most{}, most_finite{};
+  for (Index at = 0; at < values; at += kVectorWidth) {
+    BitsVector bits;
+    std::memcpy(&bits, tile + at, sizeof bits);
+    bits &= kMagnitude;
+    most = bits > most ? bits : most;
+    const BitsVector finite = bits < kInfinity ? bits : BitsVector{};
+    most_finite = finite > most_finite ? finite : most_finite;
+  }
+  const auto larger = [](auto a, auto b) { return a > b ? a : b; };
+  const auto largest = [&](const BitsVector& bits) {
+    return over_lanes<std::uint32_t, kVectorWidth>(bits, larger);
+  };
+  return {largest(most) < kInfinity, std::bit_cast<float>(largest(most_finite))};
 }
 
 void load_rows_transposed(DType dtype, const void* tensor, Interval rows, Index head_dim,

@@ -22,8 +22,12 @@ void load_rows(DType dtype, const void* tensor, Interval rows, Index head_dim, d
 void load_rows_transposed(DType dtype, const void* tensor, Interval rows, Index head_dim,
                           float* to);
 
-// Return whether all values of a tile of so many padded ones are finite.
-bool all_finite(const float* tile, Index values);
+// What is in a tile of so many padded values.
+struct SeenValues {
+  bool all_finite = true;
+  float largest = 0;  // magnitude of the finite ones
+};
+SeenValues seen_in(const float* tile, Index values);
 
 // Return the address of value number `values` of a tensor.
 inline const void* offset_by(const void* tensor, DType dtype, Index values) {

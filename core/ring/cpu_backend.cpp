@@ -1,5 +1,6 @@
 #include "core/ring/cpu_backend.h"
 
+#include "core/attention/large_values.h"
 #include "core/attention/online_softmax.h"
 
 namespace ringscope {
@@ -50,8 +51,12 @@ Completion CpuBackend::merge(const StepInfo&, const QueryBlock& q, const Softmax
     float* const out = into.out_accum + row * d;
     const float* const other = from.out_accum + row * d;
     const float new_max = std::fmax(into.row_max[row], from.row_max[row]);
-    const double mine = rescale_factor<double>(into.row_max[row], new_max);
-    const double theirs = rescale_factor<double>(from.row_max[row], new_max);
+    double mine = rescale_factor<double>(into.row_max[row], new_max);
+    double theirs = rescale_factor<double>(from.row_max[row], new_max);
+    // If one of them is lowered, so is their sum.
+    const bool is_mine = is_lowered(into.row_sum[row]), is_theirs = is_lowered(from.row_sum[row]);
+    if (is_mine && !is_theirs) theirs *= lowered_weight(params_.seqlen);
+    if (is_theirs && !is_mine) mine *= lowered_weight(params_.seqlen);
     into.row_sum[row] = mine * into.row_sum[row] + theirs * from.row_sum[row];
     for (Index x = 0; x < d; ++x)
       out[x] = static_cast<float>(mine) * out[x] + static_cast<float>(theirs) * other[x];

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "core/attention/large_values.h"
 #include "core/attention/online_softmax.h"
 
 namespace ringscope {
@@ -150,8 +151,9 @@ Completion RecordingBackend::attend(const StepInfo& step, const Region& region, 
                                     const Completion& after) {
   ForwardingBackend::attend(step, region, q, block, state, after);
   for_sampled_rows(region.queries.size(), [&](Index row) {
+    const double row_sum = state.row_sum[row] / weight_unit(state.row_sum[row], params_.seqlen);
     recorder_.record(sample_of(ring_.rank, step.step, region.queries.global_position(row),
-                               recorder_.now_ns(), state.row_max[row], state.row_sum[row]));
+                               recorder_.now_ns(), state.row_max[row], row_sum));
   });
   return nullptr;
 }

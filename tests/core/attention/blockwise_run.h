@@ -135,6 +135,39 @@ inline BlockwiseRun run_blockwise(const AttentionShape& shape, DType dtype, cons
   return run;
 }
 
+// The oracle with the bounds of its rows.
+inline NaiveResult<double> naive_with_bounds(const AttentionShape& shape, const Mask& mask,
+                                             double scale, const Tensors<float>& in) {
+  NaiveOptions options;
+  options.with_bounds = true;
+  return naive(shape, mask, scale, converted<double>(in), options);
+}
+
+// Every element that f32 can hold is finite, and as near to the oracle's as its row's bound says.
+template <class Outputs>
+void expect_within_bounds(const Outputs& found, const NaiveResult<double>& right,
+                          const AttentionShape& shape, DType dtype) {
+  const double storage = dtype == DType::bf16 ? 0x1p-7 : dtype == DType::f16 ? 0x1p-10 : 0;
+  const double most = std::numeric_limits<float>::max() * (1 - 0x1p-7);
+  const auto check = [&](const char* name, const std::vector<float>& values,
+                         const std::vector<double>& expected, const RowBound& bound, Index width) {
+    ASSERT_EQ(values.size(), expected.size()) << name;
+    for (std::size_t at = 0; at < values.size(); ++at) {
+      const double size = std::abs(expected[at]);
+      const auto row = at / static_cast<std::size_t>(width);
+      const double accepted = bound.f32[row] + storage * (size + bound.terms[row]);
+      const double off = values[at] == expected[at] ? 0 : std::abs(values[at] - expected[at]);
+      ASSERT_TRUE(size > most || off <= accepted)
+          << name << " " << at << ": " << values[at] << " for " << expected[at];
+    }
+  };
+  check("out", found.out, right.out, right.bounds.out, shape.head_dim);
+  check("lse", found.lse, right.lse, right.bounds.lse, 1);
+  check("dq", found.dq, right.dq, right.bounds.dq, shape.head_dim);
+  check("dk", found.dk, right.dk, right.bounds.dk, shape.head_dim);
+  check("dv", found.dv, right.dv, right.bounds.dv, shape.head_dim);
+}
+
 inline double largest_magnitude(const std::vector<double>& values) {
   double largest = 0;
   for (const double x : values)

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <tuple>
@@ -165,6 +166,97 @@ TEST(Blockwise, RowsOfMinusInfinityAgreeWithTheOracle) {
   for (std::size_t i = 0; i < run.out.size(); ++i)
     EXPECT_NEAR(run.out[i], oracle.out[i], 1e-6) << i;
   for (std::size_t i = 0; i < run.dv.size(); ++i) EXPECT_NEAR(run.dv[i], oracle.dv[i], 1e-5) << i;
+}
+
+// All scores -inf, by keys or by a query: out, dQ and the row's part of dK and dV are 0, and nothing
+// of what is infinite beside a weight of 0 comes out.
+TEST(Blockwise, RowsOfMinusInfinityHaveNoGradient) {
+  const AttentionShape shape{1, 1, 1, 8, 2};
+  const Mask mask{.seqlen = 8};
+  for (const bool by_query : {false, true}) {
+    Tensors<float> in = random_tensors(shape, 32);
+    for (float& x : in.k) x = std::abs(x);
+    if (by_query) {
+      in.q[4] = in.q[5] = -kInf;
+    } else {
+      std::fill(in.q.begin(), in.q.end(), 1.0f);
+      std::fill(in.k.begin(), in.k.end(), -kInf);
+      in.v[0] = kInf;
+    }
+    const BlockwiseRun run =
+        run_blockwise(shape, DType::f32, mask, 1, in, parts_of(8, 8), parts_of(8, 3));
+    const auto oracle = naive(shape, mask, 1, converted<double>(in));
+    expect_accurate(run, oracle, DType::f32);
+    for (Index x = 4; x < 6; ++x) EXPECT_EQ(run.dq[x], 0) << "by query: " << by_query;
+  }
+}
+
+// What f64 computes, and f32 can hold, of values whose sums and products overflow f32.
+class BlockwiseLargeValues : public testing::TestWithParam<Index> {};
+
+TEST_P(BlockwiseLargeValues, AreFinite) {
+  const Index keys = GetParam();
+  const auto run_of = [&](const AttentionShape& shape, DType dtype, const Mask& mask, double scale,
+                          const Tensors<float>& in) {
+    return run_blockwise(shape, dtype, mask, scale, in, parts_of(shape.seqlen, shape.seqlen),
+                         parts_of(shape.seqlen, keys));
+  };
+  // A sum of V that the largest score, which comes last, reduces to nothing.
+  Tensors<float> last{.q = std::vector<float>(8, 1),
+                      .k = {0, 0, 0, 0, 0, 0, 100, 100},
+                      .v = std::vector<float>(8, 2e38f),
+                      .dout = {}};
+  last.v[6] = last.v[7] = 1;
+  const BlockwiseRun one = run_of({1, 1, 1, 4, 2}, DType::f32, Mask{.seqlen = 4}, 1, last);
+  EXPECT_EQ(one.out, std::vector<float>(8, 1));
+  EXPECT_EQ(one.lse, std::vector<float>(4, 200));
+
+  constexpr float kMost = std::numeric_limits<float>::max();
+  const AttentionShape shape{1, 2, 1, 90, 64};
+  const Mask mask{.seqlen = 90, .causal = true};
+  for (const auto& [v, dout, k, q] :
+       {std::array{kMost, 1.0f, 1.0f, 1.0f}, std::array{1e37f, 1.0f, 1.0f, 1.0f},
+        std::array{kMost, 1e-3f, 30.0f, 1.0f}, std::array{1e30f, 1e12f, 1e-6f, 1e-6f},
+        std::array{1e17f, 1e21f, 1e-3f, 1e-3f}, std::array{1.0f, kMost, 1e-3f, 1e-3f},
+        std::array{kMost, 1e-3f, 1e5f, 1e5f}})
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+      SCOPED_TRACE(testing::Message() << "V " << v << ", dO " << dout << ", K " << k << ", Q " << q
+                                      << ", " << name_of(dtype));
+      Tensors<float> in = random_tensors(shape, 33);
+      const auto times = [&](std::vector<float>& values, float size) {
+        const double most = largest_magnitude({values.begin(), values.end()});
+        for (float& x : values)
+          x = round_to(dtype,
+                       static_cast<float>(x * (size / (size == 1 ? 1 : most)) * (1 - 0x1p-8)));
+      };
+      times(in.v, v), times(in.dout, dout), times(in.k, k), times(in.q, q);
+      const BlockwiseRun run = run_of(shape, dtype, mask, 0.125, in);
+      expect_within_bounds(run, naive_with_bounds(shape, mask, 0.125, in), shape, dtype);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(KeysInAPart, BlockwiseLargeValues, testing::Values<Index>(1, 2, 50, 90));
+
+// Units are powers of two, so where nothing overflowed no digit changes.
+TEST(Blockwise, LargeValuesKeepTheirDigits) {
+  const AttentionShape shape{1, 2, 1, 90, 64};
+  const Mask mask{.seqlen = 90, .causal = true};
+  const auto run_of = [&](const Tensors<float>& in) {
+    return run_blockwise(shape, DType::f32, mask, 0.125, in, parts_of(90, 60), parts_of(90, 40));
+  };
+  const Tensors<float> in = random_tensors(shape, 34);
+  const BlockwiseRun plain = run_of(in);
+  for (const auto& [v, dout] : {std::pair{0x1p62f, 0x1p-62f}, {0x1p62f, 1.0f}, {1.0f, 0x1p66f}}) {
+    Tensors<float> large = in;
+    for (float& x : large.v) x *= v;
+    for (float& x : large.dout) x *= dout;
+    BlockwiseRun run = run_of(large);
+    for (float& x : run.out) x /= v;
+    for (float& x : run.dv) x /= dout;
+    for (std::vector<float>* tensor : {&run.dq, &run.dk})
+      for (float& x : *tensor) x = x / v / dout;
+    EXPECT_EQ(bits_of(run), bits_of(plain)) << v << " " << dout;
+  }
 }
 
 // Queries that attend no block at all: out 0, lse -inf, no gradient; buffers were NaN before.

@@ -279,6 +279,29 @@ TEST_P(SchemesOnThreads, AgreeWithTheOracleAndTheirBooks) {
   }
 }
 
+// V near the largest number of f32, whose sums and products with dO overflow it, also where states are
+// merged and delta travels. The last key outweighs all others.
+TEST_P(SchemesOnThreads, LargeValuesComeOutFinite) {
+  const AttentionShape shape{1, 6, 2, 61, 8};
+  Tensors<float> in = random_tensors(shape, 8);
+  for (float& x : in.v) x = std::clamp(x * 2e38f, -3e38f, 3e38f);
+  for (float& x : in.q) x = 0.01f * std::abs(x) + 0.1f;
+  for (std::size_t at = 0; at < in.k.size(); ++at) in.k[at] *= at / 8 % 61 == 60 ? 100.0f : 0.01f;
+  const double scale = static_cast<float>(default_softmax_scale(shape.head_dim));
+  for (const char* mask : {"full", "causal"}) {
+    SCOPED_TRACE(mask);
+    Problem job{.shape = shape,
+                .softmax_scale = scale,
+                .mask = MaskSpec::parse(mask),
+                .world_size = GetParam().world_size,
+                .backward = true};
+    const RingRun run =
+        run_on_threads(with_scheme(job, GetParam().scheme), {in.q, in.k, in.v, in.dout});
+    expect_within_bounds(run.outputs, naive_with_bounds(shape, job.mask.for_seqlen(61), scale, in),
+                         shape, DType::f32);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, SchemesOnThreads, testing::ValuesIn(kSchemeCases),
                          [](const auto& given) {
                            std::string name = std::string(given.param.scheme) + "_on_" +
