@@ -267,6 +267,15 @@ TEST_F(TraceFile, RecordingsInTheOrderGiven) {
   EXPECT_EQ(traces[2].path, b);
 }
 
+TEST_F(TraceFile, MoreThanATableHasColumnsForAreRefused) {
+  const std::string path = write("a.json", R"([{"ph": "X", "ts": 1}])");
+  std::vector<std::string> paths(kMostRecordings, path);
+  EXPECT_EQ(load_traces(paths).size(), 63u);
+  paths.push_back(path);
+  EXPECT_EQ(loading_complaint(paths),
+            path + ": recording 64 given; accepted: up to 63, which are compared");
+}
+
 TEST_F(TraceFile, DifferentWorldSizesAreRefused) {
   const std::string two = write("two.json", trace_text_of(whole_recording(2)));
   const std::string three = write("three.json", trace_text_of(whole_recording(3)));

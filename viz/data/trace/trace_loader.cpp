@@ -629,6 +629,9 @@ std::vector<Trace> load_traces(const std::vector<std::string>& paths, LoadProgre
     };
     auto group = std::find_if(groups.begin(), groups.end(), joins);
     if (group == groups.end()) group = groups.emplace(groups.end());
+    if (groups.size() > kMostRecordings)
+      throw InputError(fmt::format("{}: recording {} given; accepted: up to {}, which are compared",
+                                   path, groups.size(), kMostRecordings));
     group->push_back(std::move(file));
   }
   std::vector<Trace> traces;
