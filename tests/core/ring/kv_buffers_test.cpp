@@ -1,10 +1,9 @@
 // Rings with more than two KV buffers: the same bits, messages and work, memory as predicted, and
-// blocks that come in as far ahead as the buffers reach, and no further.
+// blocks that come in as far ahead as the buffers reach, and no further. (What the loops' operations come
+// after: tests/core/tools/sim/graph_test.cpp.)
 #include <gtest/gtest.h>
 
-#include <map>
 #include <set>
-#include <string>
 
 #include "core/tools/cost/amounts.h"
 #include "tests/core/ring/ring_harness.h"
@@ -82,108 +81,6 @@ TEST(KvBuffers, AreAtLeastTwo) {
     const Problem config = config_of(8, PartitionKind::zigzag, 2, kv_buffers);
     EXPECT_THROW(check_config(config), InputError);
   }
-}
-
-// Something over at once, so that it can be told what comes after what.
-class Past : public PendingOperation {
- public:
-  bool done() const override { return true; }
-  void wait() override {}
-  TransferTimes times() const override { return {}; }
-};
-
-// What a rank's loops ask for, in order, and after what: "kv 1 after kv 0, attend 0" is the hop of step
-// 1, "dkv 1" that of the gradient.
-class Log {
- public:
-  Completion add(const std::string& name, std::initializer_list<Completion> after,
-                 Completion completion = std::make_shared<Past>()) {
-    std::string line = name;
-    for (const Completion& earlier : after)
-      if (earlier != nullptr) line += (line == name ? " after " : ", ") + names_.at(earlier.get());
-    text_ += line + "; ";
-    names_[completion.get()] = name;
-    kept_.push_back(completion);
-    return completion;
-  }
-  const std::string& text() const { return text_; }
-
- private:
-  std::string text_;
-  std::map<const PendingOperation*, std::string> names_;
-  std::vector<Completion> kept_;
-};
-
-std::string numbered(const char* name, int step) { return name + std::to_string(step); }
-
-class LoggingCommunicator : public ForwardingCommunicator {
- public:
-  LoggingCommunicator(Communicator& inner, Log& log) : ForwardingCommunicator(inner), log_(log) {}
-  Completion exchange(const Exchange& hop, std::initializer_list<Completion> after) override {
-    return log_.add(numbered(hop.payload == Payload::kv ? "kv " : "dkv ", hop.step), after,
-                    ForwardingCommunicator::exchange(hop, after));
-  }
-
- private:
-  Log& log_;
-};
-
-class LoggingBackend : public ForwardingBackend {
- public:
-  LoggingBackend(BlockBackend& inner, Log& log) : ForwardingBackend(inner), log_(log) {}
-
- private:
-  Completion around(BlockOperation which, const StepInfo* step, const Completion& after,
-                    const Start& start) override {
-    const Completion started = start(after);
-    switch (which) {
-      case BlockOperation::attend:
-      case BlockOperation::attend_backward:
-        return log_.add(numbered("attend ", step->step), {after});
-      case BlockOperation::add:
-        return log_.add(numbered("add ", step->step), {after});
-      case BlockOperation::begin_backward:
-        return log_.add("begin", {});
-      default:
-        return started;
-    }
-  }
-
-  Log& log_;
-};
-
-std::string log_of(int world_size, int kv_buffers) {
-  const Problem config = config_of(20, PartitionKind::striped, world_size, kv_buffers);
-  std::vector<Log> logs(world_size);
-  run_wrapped(
-      config, inputs_of(config),
-      [&](Rank& rank, Communicator& inner) {
-        return LoggingCommunicator(inner, logs[rank.rank()]);
-      },
-      [&](Rank& rank, BlockBackend& inner) { return LoggingBackend(inner, logs[rank.rank()]); });
-  for (const Log& log : logs) EXPECT_EQ(log.text(), logs[0].text());
-  return logs[0].text();
-}
-
-TEST(KvBuffers, TwoPostOneHopAheadOfEveryStep) {
-  EXPECT_EQ(log_of(3, 2),
-            "kv 0; attend 0; kv 1 after kv 0, attend 0; attend 1 after kv 0; attend 2 after kv 1; "
-            "begin; kv 0 after begin; attend 0; dkv 0 after attend 0; "
-            "kv 1 after kv 0, attend 0; attend 1 after kv 0; add 1 after dkv 0; dkv 1 after add 1; "
-            "attend 2 after kv 1; add 2 after dkv 1; dkv 2 after add 2; ");
-}
-
-TEST(KvBuffers, MorePostAllTheHopsThatThereAreBuffersFor) {
-  EXPECT_EQ(log_of(5, 3),
-            "kv 0; kv 1 after kv 0; attend 0; kv 2 after kv 1, attend 0; attend 1 after kv 0; "
-            "kv 3 after kv 2, attend 1; attend 2 after kv 1; attend 3 after kv 2; "
-            "attend 4 after kv 3; "
-            "begin; kv 0 after begin; kv 1 after kv 0, begin; attend 0; dkv 0 after attend 0; "
-            "kv 2 after kv 1, attend 0; attend 1 after kv 0; add 1 after dkv 0; dkv 1 after add 1; "
-            "kv 3 after kv 2, attend 1; attend 2 after kv 1; add 2 after dkv 1; dkv 2 after add 2; "
-            "attend 3 after kv 2; add 3 after dkv 2; dkv 3 after add 3; "
-            "attend 4 after kv 3; add 4 after dkv 3; dkv 4 after add 4; ");
-  EXPECT_EQ(log_of(3, 9), log_of(3, 3));
 }
 
 TEST(KvBuffers, BlocksArriveAheadWhileARankIsAtWork) {
