@@ -4,9 +4,12 @@
 #include "core/ring/loop_counts.h"
 #include "core/threads/run.h"
 #include "core/tools/cost/amounts.h"
+#include "core/tools/cost/balance.h"
 #include "core/tools/sim/graph.h"
 #include "core/tools/sim/recording.h"
+#include "core/trace/summary.h"
 #include "tests/core/attention/random_problem.h"
+#include "tests/core/ring/run_invariants.h"
 #include "tests/crossings/drawn_run.h"
 
 namespace ringscope {
@@ -74,8 +77,10 @@ void expect_slices_of_program(const Problem& job, const Recording& recording) {
       if (e.lane == Lane::send) sent += static_cast<double>(e.bytes), ++messages;
     ASSERT_EQ(sent, program.forward_bytes + program.backward_bytes) << "rank " << rank;
     ASSERT_EQ(messages, program.messages) << "rank " << rank;
-    if (is_followed_block_by_block(job))
+    ASSERT_LE(events.size(), program.events + 4) << "rank " << rank;
+    if (is_followed_block_by_block(job)) {
       ASSERT_NEAR(sent, traffic_of(job, rank).bytes(), 1e-9 * sent) << "rank " << rank;
+    }
   }
 }
 
@@ -87,6 +92,7 @@ TEST(Slices, OfSimulationsAreThoseOfTheProgram) {
     SCOPED_TRACE(text_of(drawn));
     const Recording recording = record(drawn, drawn.job.world_size).recording;
     expect_waits_name_what_follows(recording);
+    expect_every_send_has_its_receive(recording);
     if (is_followed_block_by_block(drawn.job))
       ++compared, expect_slices_of_program(drawn.job, recording);
     if (HasFatalFailure()) return;
@@ -95,16 +101,45 @@ TEST(Slices, OfSimulationsAreThoseOfTheProgram) {
   RecordProperty("runs", drawn_runs());
 }
 
+// What closed forms say of a run: its FLOPs, its memory, and the balance of steps that all ranks have.
+void expect_foreseen(const Problem& job, const RingRun& run) {
+  const RunSummary summary = summarize(run.recording);
+  double flops[2] = {}, peak = 0;
+  for (const auto& events : run.recording.events)
+    for (const TraceEvent& e : events)
+      if (e.lane == Lane::compute) flops[static_cast<int>(e.pass)] += static_cast<double>(e.flops);
+  const double pairs = total_pairs(job);
+  EXPECT_EQ(flops[0], flops_of_pairs(job.shape, pairs, Pass::forward));
+  EXPECT_EQ(flops[1], job.backward ? flops_of_pairs(job.shape, pairs, Pass::backward) : 0);
+  for (const Index bytes : run.peak_bytes) peak = std::max(peak, static_cast<double>(bytes));
+  EXPECT_EQ(run.peak_bytes, run.predicted_bytes);
+  if (!is_plain(job)) return;
+  EXPECT_EQ(peak_bytes(job), peak);
+  const Balance balance = balance_of(job);
+  EXPECT_FALSE(balance.sampled);
+  ASSERT_EQ(std::ssize(balance.steps), job.world_size);
+  for (std::size_t step = 0; step < balance.steps.size(); ++step) {
+    Index slowest = 0;
+    for (const RankSummary& rank : summary.ranks)
+      slowest = std::max(slowest, rank.pairs_by_step[step]);
+    EXPECT_EQ(balance.steps[step].slowest, static_cast<double>(slowest)) << "step " << step;
+    EXPECT_EQ(balance.steps[step].has_hop, step + 1 < balance.steps.size());
+  }
+  EXPECT_NEAR(balance.ceiling(), summary.balance_ceiling, 1e-12);
+  EXPECT_NEAR(balance.imbalance(), summary.imbalance, 1e-12);
+}
+
 TEST(Slices, OfRunsAreThoseOfTheProgram) {
   DrawnRuns runs(2);
   for (int i = 0; i < drawn_runs() / 4; ++i) {
     const Problem job = runs.next().job;
     SCOPED_TRACE(text_of({.job = job}));
     const Tensors<float> in = random_tensors(job.shape, static_cast<unsigned>(i));
-    const Recording recording = run_on_threads(job, {in.q, in.k, in.v, in.dout}).recording;
-    expect_waits_name_what_follows(recording);
-    expect_slices_of_program(job, recording);
-    if (HasFatalFailure()) return;
+    const RingRun run = run_on_threads(job, {in.q, in.k, in.v, in.dout});
+    expect_waits_name_what_follows(run.recording);
+    expect_slices_of_program(job, run.recording);
+    expect_foreseen(job, run);
+    if (HasFailure()) return;
   }
 }
 

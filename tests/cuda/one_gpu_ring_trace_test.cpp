@@ -97,7 +97,7 @@ TEST(OneGpuRingTrace, KeepsTheRulesOfEveryRun) {
     expect_predicted_hops_and_bytes(config, run);
     expect_predicted_bytes(config, run);
     expect_well_formed_lanes(run);
-    expect_every_send_has_its_receive(run);
+    expect_every_send_has_its_receive(run.recording);
     expect_blocks_attended_after_they_arrived(run);
     expect_trace_read_back_as_it_was(run);
     expect_to_fit_into_wall_time(run);

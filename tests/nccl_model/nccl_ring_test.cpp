@@ -42,7 +42,7 @@ class NcclRing : public NcclTest, public testing::WithParamInterface<RingOn> {
   static void expect_rules(const Problem& config, const RingRun& done) {
     EXPECT_EQ(done.recording.info.backend, "nccl");
     expect_well_formed_lanes(done);
-    expect_every_send_has_its_receive(done);
+    expect_every_send_has_its_receive(done.recording);
     expect_trace_read_back_as_it_was(done);
     EXPECT_EQ(done.peak_bytes, done.predicted_bytes);
     const std::string scheme = GetParam().scheme;

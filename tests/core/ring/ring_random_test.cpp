@@ -141,7 +141,7 @@ TEST(RingRandom, ConservesPairsAndBytes) {
       for (Index j = 0; j < shape.seqlen; ++j) allowed += mask.allows(i, j) ? 1 : 0;
     for (const RankSummary& rank : summarize(run.recording).ranks) computed += rank.pairs;
     EXPECT_EQ(computed, allowed);
-    expect_every_send_has_its_receive(run);
+    expect_every_send_has_its_receive(run.recording);
     if (HasFailure())
       FAIL() << job.scheme_name() << ", case " << n << " of RINGSCOPE_TEST_SEED=" << seed;
   }

@@ -18,10 +18,14 @@ namespace ringscope {
 
 // Calls f(rank, event) for the slices of a lane.
 template <class F>
-void for_events(const RingRun& run, Lane lane, F&& f) {
-  for (std::size_t rank = 0; rank < run.recording.events.size(); ++rank)
-    for (const TraceEvent& event : run.recording.events[rank])
+void for_events(const Recording& recording, Lane lane, F&& f) {
+  for (std::size_t rank = 0; rank < recording.events.size(); ++rank)
+    for (const TraceEvent& event : recording.events[rank])
       if (event.lane == lane) f(static_cast<int>(rank), event);
+}
+template <class F>
+void for_events(const RingRun& run, Lane lane, F&& f) {
+  for_events(run.recording, lane, f);
 }
 
 // Of a run with backward pass: one compute slice a rank, step and pass, with the pairs of the
@@ -115,13 +119,13 @@ inline void expect_well_formed_lanes(const RingRun& run) {
   }
 }
 
-inline void expect_every_send_has_its_receive(const RingRun& run) {
+inline void expect_every_send_has_its_receive(const Recording& recording) {
   std::map<Index, TraceEvent> sends, receives;
-  for_events(run, Lane::send, [&](int, const TraceEvent& event) {
+  for_events(recording, Lane::send, [&](int, const TraceEvent& event) {
     EXPECT_NE(event.flow, 0);
     EXPECT_TRUE(sends.emplace(event.flow, event).second) << "flow " << event.flow << " twice";
   });
-  for_events(run, Lane::recv, [&](int rank, const TraceEvent& event) {
+  for_events(recording, Lane::recv, [&](int rank, const TraceEvent& event) {
     EXPECT_EQ(event.dst, rank);
     EXPECT_TRUE(receives.emplace(event.flow, event).second) << "flow " << event.flow << " twice";
   });
@@ -164,7 +168,7 @@ inline void expect_the_rules(const Problem& config, const RingRun& run) {
   expect_predicted_pairs(config, run);
   expect_predicted_hops_and_bytes(config, run);
   expect_well_formed_lanes(run);
-  expect_every_send_has_its_receive(run);
+  expect_every_send_has_its_receive(run.recording);
   expect_blocks_attended_after_they_arrived(run);
   expect_trace_read_back_as_it_was(run);
 }

@@ -40,7 +40,7 @@ void check_books(const Problem& job, const RingRun& run) {
   Index all = 0;
   for (Index i = 0; i < mask.seqlen; ++i) all += mask.allowed_keys(i).size();
   EXPECT_EQ(total, all);
-  expect_every_send_has_its_receive(run);
+  expect_every_send_has_its_receive(run.recording);
   expect_well_formed_lanes(run);
   expect_trace_read_back_as_it_was(run);
 }

@@ -90,7 +90,7 @@ void expect_recorded(const Ending& ending) {
   EXPECT_EQ(failure->step, ending.error->step());
   ASSERT_EQ(ending.run.recording.events.size(), static_cast<std::size_t>(kWorldSize));
   expect_well_formed_lanes(ending.run);
-  expect_every_send_has_its_receive(ending.run);
+  expect_every_send_has_its_receive(ending.run.recording);
   expect_blocks_attended_after_they_arrived(ending.run);
   expect_trace_read_back_as_it_was(ending.run);
   EXPECT_EQ(summarize(ending.run.recording).ranks.size(), static_cast<std::size_t>(kWorldSize));
@@ -218,7 +218,7 @@ TEST(Faults, SlowRankGivesRightNumbersAndWaits) {
   const RingRun run = run_on_threads(config, problem().inputs);
   problem().check(config, run);
   EXPECT_FALSE(run.recording.info.failure.has_value());
-  expect_every_send_has_its_receive(run);
+  expect_every_send_has_its_receive(run.recording);
   // Whoever gets its blocks waits for it.
   std::int64_t waited_ns = 0;
   for_events(run, Lane::wait, [&](int rank, const TraceEvent& wait) {

@@ -4,16 +4,13 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
-#include <set>
 #include <tuple>
 
-#include "core/threads/run.h"
 #include "core/tools/cost/amounts.h"
 #include "core/tools/sim/machine.h"
 #include "core/trace/summary.h"
 #include "tests/core/ring/ring_case.h"
 #include "tests/core/tools/sim/random_machines.h"
-#include "tests/schemes.h"
 
 namespace ringscope {
 namespace {
@@ -342,58 +339,6 @@ TEST(Events, OfSomeRanksAreTheSameAsOfAll) {
     }
     EXPECT_EQ(of_some.simulation.wall_s(), all.simulation.wall_s());
   });
-}
-
-// What slices are about: everything but times, processors, tiles, waits and the numbers of flows.
-using About = std::tuple<Lane, Pass, Payload, std::int32_t, std::int32_t, std::int64_t,
-                         std::int64_t, std::int64_t, std::int32_t, std::int32_t>;
-std::multiset<About> about(const std::vector<TraceEvent>& events) {
-  std::multiset<About> all;
-  for (const TraceEvent& e : events)
-    if (e.lane != Lane::wait)
-      all.emplace(e.lane, e.pass, e.payload, e.step, e.kv_owner, e.pairs, e.flops, e.bytes, e.src,
-                  e.dst);
-  return all;
-}
-
-TEST(Events, AreThoseOfARealRun) {
-  const AttentionShape shape{2, 4, 2, 61, 5};
-  const Tensors<float> in = random_tensors(shape, 3);
-  for (const Scheme* scheme : kRunSchemes)
-    for (const PartitionKind partition : kAllPartitions)
-      for (const int world_size : {1, 2, 5}) {
-        SCOPED_TRACE(testing::Message() << name_of(scheme) << ", " << name_of(partition) << ", "
-                                        << world_size << " ranks");
-        Problem config;
-        config.shape = shape;
-        config.mask = MaskSpec::parse("causal+window:30");
-        config.partition = partition;
-        config.world_size = world_size;
-        config.scheme = scheme;
-        config.backward = true;
-        const RingRun run = run_on_threads(config, {in.q, in.k, in.v, in.dout});
-        expect_flows_join_messages(run.recording.events);
-
-        RandomCase made;
-        made.job = {.shape = shape,
-                    .mask = config.mask,
-                    .partition = partition,
-                    .world_size = world_size,
-                    .scheme = scheme == scheme_named("ring") ? scheme_named("ring")
-                                                             : scheme_named("allgather"),
-                    .backward = true};
-        made.machine.world_size = world_size;
-        made.machine.rates = {1e9, 1e9, 1e7, 1e-6};
-        for (const Pace pace : {Pace::in_step, Pace::buffers}) {
-          made.pace = pace;
-          const Recorded simulated = recorded(made);
-          expect_flows_join_messages(simulated.events);
-          for (std::size_t r = 0; r < run.recording.events.size(); ++r)
-            EXPECT_EQ(about(simulated.events[r]), about(run.recording.events[r]));
-          EXPECT_EQ(simulated.simulation.balance_ceiling(),
-                    summarize(run.recording).balance_ceiling);
-        }
-      }
 }
 
 }  // namespace

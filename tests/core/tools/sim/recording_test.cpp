@@ -9,11 +9,8 @@
 #include <sstream>
 #include <tuple>
 
-#include "core/ring/loop_counts.h"
-#include "core/tools/cost/amounts.h"
 #include "core/tools/sim/scenario.h"
 #include "core/trace/chrome_trace.h"
-#include "core/trace/summary.h"
 
 namespace ringscope {
 namespace {
@@ -36,41 +33,6 @@ Scenario scenario_of(int world_size, const Scheme* scheme, Pace pace, bool backw
 int ranks_with_events(const Recording& recording) {
   return static_cast<int>(std::count_if(recording.events.begin(), recording.events.end(),
                                         [](const auto& events) { return !events.empty(); }));
-}
-
-// The loops of all ranks are followed, so the simulation moves what the run does.
-TEST(SimRecording, OfEverySchemeMovesAndComputesWhatItsLoopAsksFor) {
-  for (const char* scheme :
-       {"ring", "allgather", "ulysses", "bidirectional", "pass-q", "allgather:2", "hybrid:2",
-        "hybrid:4", "mesh:2x2", "mesh:4x1", "mesh:1x4", "multi-ring:2", "groupcast"}) {
-    SCOPED_TRACE(scheme);
-    Scenario scenario = scenario_of(4, scheme_named("ring"), Pace::buffers, true);
-    set_scheme(scenario.job, scheme);
-    ASSERT_FALSE(obstacle(scenario));
-    const auto [simulation, recording] = record(scenario);
-    EXPECT_EQ(recording.info.scheme, scheme);
-    std::ostringstream text;
-    write_chrome_trace(text, recording);
-    EXPECT_EQ(parse_chrome_trace(text.str()), recording);
-    double pairs = 0, last = 0;
-    for (int r = 0; r < 4; ++r) {
-      const SimulatedRank& rank = simulation.ranks[static_cast<std::size_t>(r)];
-      last = std::max(last, rank.end_s);
-      const LoopCounts counts = count_loop(scenario.job, r);
-      if (scenario.job.scheme != scheme_named("ulysses")) {  // its closed form rounds results
-        EXPECT_EQ(rank.bytes_sent, counts.forward_bytes + counts.backward_bytes);
-      }
-      EXPECT_LE(recording.events[static_cast<std::size_t>(r)].size(), counts.events + 4);
-      pairs += rank.pairs;
-    }
-    EXPECT_DOUBLE_EQ(pairs, total_pairs(scenario.job));
-    EXPECT_NEAR(last, simulation.wall_s(), 1e-9 * last);
-    std::map<Index, int> flows;
-    for (const auto& events : recording.events)
-      for (const TraceEvent& event : events)
-        if (event.flow != 0) ++flows[event.flow];
-    for (const auto& [flow, slices] : flows) EXPECT_EQ(slices, 2) << flow;
-  }
 }
 
 TEST(SimRecording, SaysWhatWasSimulated) {

@@ -1,10 +1,10 @@
-// Dealing out heads, simulated: the closed form where all are equal, and what happens where not.
+// Dealing out heads, simulated: what happens where ranks are not equal. (Where they are:
+// tests/crossings/foreseen_test.cpp.)
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "core/tools/cost/amounts.h"
-#include "core/tools/cost/time.h"
 #include "core/tools/sim/cluster.h"
 #include "tests/core/tools/sim/random_machines.h"
 
@@ -33,30 +33,6 @@ Machine machine_of(int world_size) {
 
 Simulation run(const Problem& job, const Machine& machine) {
   return simulate({job}, Work(job), machine);
-}
-
-TEST(SimulatedUlysses, TakesWhatTheClosedFormSays) {
-  for (const int n : {1, 2, 4, 8})
-    for (const char* mask : {"full", "causal", "causal+window:40", "causal+documents:120,83"})
-      for (const PartitionKind partition : kAllPartitions) {
-        const Problem job = job_of(n, mask, partition);
-        const LayerTime told = layer_time(job, balance_of(job), kRates);
-        const Simulation done = run(job, machine_of(n));
-        EXPECT_EQ(done.forward_s, told.forward.wall);
-        EXPECT_EQ(done.backward_s, told.backward.wall);
-        EXPECT_EQ(done.imbalance(), 1);
-        EXPECT_EQ(done.balance_ceiling(), 1);
-        EXPECT_NEAR(done.exposed_s(), told.exposed(), 1e-12);
-        for (int rank = 0; rank < n; ++rank) {
-          const SimulatedRank& mine = done.ranks[static_cast<std::size_t>(rank)];
-          const Traffic traffic = traffic_of(job, rank);
-          EXPECT_DOUBLE_EQ(mine.bytes_sent, traffic.bytes());
-          EXPECT_EQ(static_cast<double>(mine.hops), traffic.hops);
-          EXPECT_EQ(mine.end_s, done.wall_s());
-          EXPECT_NEAR(mine.compute_s + mine.wait_s, done.wall_s(), 1e-12);
-        }
-        EXPECT_NEAR(done.path.compute_s + done.path.hop_s, done.wall_s(), 1e-12);
-      }
 }
 
 TEST(SimulatedUlysses, AllWaitForTheSlowestAtEachAllToAll) {

@@ -21,7 +21,7 @@ void expect_same(const Problem& config, const RingRun& run, const RingRun& threa
   EXPECT_GT(run.wall_s, 0);
   EXPECT_EQ(run.recording.samples.size(), threads.recording.samples.size());
   expect_well_formed_lanes(run);
-  expect_every_send_has_its_receive(run);
+  expect_every_send_has_its_receive(run.recording);
   if (is_plain(config)) expect_blocks_attended_after_they_arrived(run);
   if (!config.backward || !is_plain(config)) return;
   expect_predicted_pairs(config, run);
