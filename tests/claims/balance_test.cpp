@@ -1,13 +1,10 @@
 // Tests what the sources say of the work of each rank under a causal mask: their counts of pairs,
 // and the imbalance.
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <vector>
 
 #include "core/tools/cost/balance.h"
-#include "core/tools/cost/time.h"
-#include "core/trace/summary.h"
 #include "tests/claims/claim.h"
 #include "tests/claims/jobs.h"
 
@@ -65,24 +62,10 @@ CLAIM(C19, LastOverFirstIsTwoNMinusOne, holds_if, "S1", "part one, 5.2") {
 // Return the ceiling if every diagonal block counted as a whole one.
 double ceiling_with_whole_blocks(double n) { return (n + 1) / (2 * n); }
 
-double recorded_ceiling(PartitionKind partition) {
-  return summarize(recorded_run(config_of(1, 1, 8 * 32, 4, 8, "causal", partition)).recording)
-      .balance_ceiling;
-}
-
 CLAIM(C20, ContiguousCausalReaches53PercentOnEightRanks, holds_if, "S3", "Section 1; Section 5.2") {
   const auto lost = [](int n) { return 1 - balance_of(causal(n, 4096)).ceiling(); };
   // (N c + 1) / ((2N - 1) c + 1), from the slowest rank of every step.
   const auto by_formula = [](double n, double c) { return (n * c + 1) / ((2 * n - 1) * c + 1); };
-  const Problem job = job_of(32, 32, 8 * 4096, 8, "causal");
-  const PassTime time = layer_time(job, balance_of(job), peak(kA100, 1e30)).forward;
-  const auto simulated_share = [](PartitionKind kind) {
-    const Simulation run =
-        simulated(job_of(32, 32, 8 * 4096, 8, "causal", kind), peak(kA100, 1e30));
-    double busy = 0;
-    for (const SimulatedRank& rank : run.ranks) busy += rank.compute_s / 8;
-    return busy / run.wall_s();
-  };
   return {
       "Contiguous ranks lose roughly half of the throughput under a causal mask.",
       "They reach N / (2N - 1) of it: the slowest rank of every step but the first has a whole "
@@ -96,16 +79,6 @@ CLAIM(C20, ContiguousCausalReaches53PercentOnEightRanks, holds_if, "S3", "Sectio
               Shown::percent),
        Figure("lost on 1,024 ranks", lost(1024), near(0.5, 1e-3),
               {"striped", 1 - balance_of(causal(1024, 4096, kStriped)).ceiling()}, 0.5,
-              Shown::percent),
-       Figure("balance ceiling of a recorded run, 256 positions on 8 ranks",
-              recorded_ceiling(kContiguous), near(by_formula(8, 32), 1e-12),
-              {"striped", recorded_ceiling(kStriped)}, kNothing, Shown::percent),
-       Figure("computing over the time of a layer by formula, 8 ranks, no communication",
-              time.compute / time.total(), near(by_formula(8, 4096), 1e-9),
-              {"diagonal blocks counted whole", ceiling_with_whole_blocks(8)}, kNothing,
-              Shown::percent),
-       Figure("the same of a simulated ring with two buffers a rank", simulated_share(kContiguous),
-              near(by_formula(8, 4096), 1e-9), {"striped", simulated_share(kStriped)}, kNothing,
               Shown::percent)}};
 }
 
@@ -180,36 +153,6 @@ CLAIM(C23, FoldExampleIsEvenForEvenFolds, holds_if, "S1", "part one, 6.1; part t
               {"striped", spread(causal(4, 4, kStriped))}, 0),
        Figure("the same, 12 tokens", spread(causal(4, 3, kFold)), exactly(3),
               {"16 tokens", spread(causal(4, 4, kFold))}, 0)}};
-}
-
-CLAIM(C24, BalancedRanksHaveTheMean, holds_if, "S1", "part one, 6.2; part two, 2.1") {
-  const auto off = [](const Problem& job) {
-    const auto s = static_cast<double>(job.shape.seqlen);
-    double most = 0;
-    for (int rank = 0; rank < job.world_size; ++rank)
-      most = std::max(most, std::abs(pairs_of_rank(job, rank) - s * (s + 1) / 2 / job.world_size));
-    return most;
-  };
-  return {
-      "Folded, every rank has s(s+1)/2 / N pairs, near-perfect balance.",
-      "This is exact for an even number of folds, and for 2N chunks as well. An odd number leaves "
-      "the last fold without a partner, in which neighbouring ranks differ by a pair: a rank is "
-      "off the mean by up to (N - 1) / 2, however long the sequence. Totals alone don't show that "
-      "a ring is balanced, because it waits at every step; but the slowest rank's pairs, added up "
-      "over the steps, are the mean as well (folded, to 0.1 %).",
-      {Figure("most that a folded rank is off, 64 positions on 4 ranks", off(causal(4, 16, kFold)),
-              exactly(0), {"striped", off(causal(4, 16, kStriped))}, 0),
-       Figure("the same with 2N chunks", off(causal(4, 16, kZigzag)), exactly(0),
-              {"contiguous", off(causal(4, 16))}, 0),
-       Figure("folded, 12 positions, three folds", off(causal(4, 3, kFold)), exactly(1.5),
-              {"four folds", off(causal(4, 4, kFold))}, 0),
-       Figure("folded, 80 positions on 16 ranks, five folds", off(causal(16, 5, kFold)),
-              exactly((16 - 1) / 2.0), {"six folds", off(causal(16, 6, kFold))}, 0),
-       Figure("slowest ranks' pairs over the mean, by steps, 2N chunks, 8 ranks",
-              1 / balance_of(causal(8, 4096, kZigzag)).ceiling(), near(1, 1e-12),
-              {"contiguous", 1 / balance_of(causal(8, 4096)).ceiling()}),
-       Figure("the same, folded", 1 / balance_of(causal(8, 4096, kFold)).ceiling(), {1, 1.001},
-              {"contiguous", 1 / balance_of(causal(8, 4096)).ceiling()})}};
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 
 #include "core/tools/cost/amounts.h"
 #include "core/tools/cost/choices.h"
-#include "core/tools/cost/model_step.h"
 #include "tests/claims/claim.h"
 #include "tests/claims/jobs.h"
 #include "tests/schemes.h"
@@ -130,58 +129,6 @@ CLAIM(C54, DoubleBufferingCostsAThird, wrong, "S0, S4",
       {Figure("values of one device over those of one of 8 ranks", one / ring, near(8 / 1.5, 1e-9),
               {"a single buffer for K and V", one / (ring - 2 * kv_values(shape, 65536.0 / 8))},
               8)}};
-}
-
-CLAIM(C97, AFlashKernelStillHoldsItsTensors, wrong, "S1", "part two, 12.1") {
-  const auto bytes = [](Index head_dim, int n, bool statistics) {
-    Problem job = job_of(32, 32, 65536, n);
-    job.shape.head_dim = head_dim;
-    double sum = 0;
-    for (const MemoryPart& part : memory_parts(job, job.max_rows()))
-      if (!statistics || part.name == "row statistics") sum += part.bytes;
-    return sum;
-  };
-  const double free = bytes(256, 8, true) / bytes(128, 8, true);
-  return {
-      "With a flash kernel a device needs O(b n_h s), and in a ring 1/N of that, for accumulators "
-      "and "
-      "log-sum-exp: the head's width does not count.",
-      "Only the row statistics are free of it. The accumulator, Q, K and V are rows of the head's "
-      "width, and a head twice as wide takes {0} times the memory on one device, {1} in a ring of "
-      "8.",
-      {Figure("memory of one device, head_dim 256 over 128",
-              bytes(256, 1, false) / bytes(128, 1, false), near(2, 0.02),
-              {"row statistics alone", free}, 1),
-       Figure("of a rank of 8", bytes(256, 8, false) / bytes(128, 8, false), near(2, 0.02),
-              {"row statistics alone", free}, 1)}};
-}
-
-CLAIM(C98, AHundredMillionTokensAreAnotherCluster, holds_if, "S3", "Section 9; Section 10") {
-  // LLaMA 65B, all dealt out, layers computed again, the MLP and the logits in pieces.
-  const auto gigabytes = [](double tokens, int chips) {
-    Problem job = job_of(64, 64, static_cast<Index>(tokens), chips, "causal");
-    job.backward = true;
-    job.layers = 80;
-    return total_bytes(model_memory_parts(
-               job, {8192, 22016, 32000, false},
-               {.zero_stage = 3, .recompute = Recompute::layer, .chunks = 16}, tokens / chips)) /
-           1e9;
-  };
-  return {
-      "Training on more than 100 million tokens is shown to be possible, which a bill that is "
-      "linear in "
-      "a device's rows makes so.",
-      "The bill is linear in them, and the largest runs that S3 lists fit: 65B with 8 million "
-      "tokens on "
-      "1,024 TPUv4 take {0} of a chip's 34 GB. 100 million are in none of its lists; on the same "
-      "chips "
-      "they would take {1} GB, and want some {2} times as many.",
-      {Figure("GB a chip, 65B, 8 million tokens on 1,024", gigabytes(8e6, 1024), {10, 34},
-              {"on 128", gigabytes(8e6, 128)}, "below 34"),
-       Figure("100 million tokens on 1,024", gigabytes(1e8, 1024), {100, 300},
-              {"8 million", gigabytes(8e6, 1024)}, refuted("below 34")),
-       Figure("the same over 8,192 chips' share", gigabytes(1e8, 1024) / gigabytes(1e8, 8192),
-              {5, 8}, {"no more chips", 1})}};
 }
 
 }  // namespace

@@ -97,25 +97,5 @@ CLAIM(C36, NaiveScoresScaleWithHeadsNotWidth, wrong, "S3", "entry 4") {
               8192)}};
 }
 
-CLAIM(C89, ScoresNeedTheirScale, holds_if, "S0", "Attention and Memory") {
-  const AttentionShape shape{1, 1, 1, 64, 64};
-  const auto in = converted<double>(random_tensors(shape, 89));
-  const Mask mask{.seqlen = 64};
-  const double scale = default_softmax_scale(64);
-  const auto right = naive(shape, mask, scale, in).out;
-  auto scaled = in;
-  for (double& q : scaled.q) q *= scale;
-  const double before = max_abs_error(naive(shape, mask, 1, scaled).out, right);
-  const double never = max_abs_error(naive(shape, mask, 1, in).out, right);
-  return {
-      "Attention is softmax(Q K^T) V.",
-      "It is if Q was divided by sqrt(d) before. Otherwise scores of unit normal rows have a "
-      "standard deviation of sqrt(d), softmax picks out a key or two, and outputs are off by up to "
-      "{1} (head_dim 64).",
-      {Figure("largest difference, Q divided before, f64", before, at_most(1e-12),
-              {"never divided", never}, 0, Shown::bound),
-       Figure("never divided", never, at_least(0.5), {"divided before", before}, 0)}};
-}
-
 }  // namespace
 }  // namespace ringscope::claims

@@ -173,40 +173,5 @@ CLAIM(C61, QueriesStayAtHome, wrong, "S0", "Putting it together, below the first
                   {"Q and V sent", (4 * row + row) / (2 * row)}, (4 + 1) / 2.0)}};
 }
 
-// Return how many of the 2 N messages of a ring arrive when each rank starts two sends and then two
-// receives, one after the other. `together`: all four at once; else a send ends when its receive has
-// begun, or at once where the library takes a copy.
-double arriving(int n, bool together, bool copies) {
-  std::vector<int> done(static_cast<std::size_t>(n), 0);  // of a rank's four operations
-  double arrived = 0;
-  for (bool moved = true; moved;) {
-    moved = false;
-    for (int rank = 0; rank < n; ++rank) {
-      const int next = (rank + 1) % n, before = (rank + n - 1) % n, at = done[rank];
-      const bool sends = at < 2;
-      if (at == 4) continue;
-      if (!(together ||
-            (sends ? copies || done[next] == at + 2 : copies || done[before] == at - 2)))
-        continue;
-      ++done[rank];
-      arrived += sends ? 0 : 1;
-      moved = true;
-    }
-  }
-  return arrived;
-}
-
-CLAIM(C95, SendsBeforeReceivesNeedABatch, holds_if, "S1", "part two, 3 (the listing's ring)") {
-  return {
-      "A rank starts two isend and two irecv, waits for all four, and has its blocks.",
-      "It has if they are one batch (batch_isend_irecv), or where a library copies what is sent. "
-      "Where operations of a group run one after the other and a send ends with its receive, as in "
-      "NCCL, all ranks send and nobody receives: {1} of 8 messages arrive on 4 ranks.",
-      {Figure("messages of 8 that arrive, 4 ranks, one batch", arriving(4, true, false), exactly(8),
-              {"one after the other", arriving(4, false, false)}, 8),
-       Figure("one after the other, a send ends with its receive", arriving(4, false, false),
-              exactly(0), {"sends are copied", arriving(4, false, true)}, 8)}};
-}
-
 }  // namespace
 }  // namespace ringscope::claims

@@ -164,18 +164,5 @@ CLAIM(C38, MergeExampleIs24Point2, holds_if, "S3", "entry 2, worked example") {
               near(24.193, 0.002), {"no rescaling", by_printed_steps(1)}, 24.18)}};
 }
 
-CLAIM(C88, AHasAWidthAndEveryRowItsSum, wrong, "S0", "Put it in a ring; Online softmax") {
-  const AttentionShape shape{1, 1, 1, 1024, 64};
-  const double rows = row_values(shape, 1024.0 / 4);
-  return {
-      "A device's A has h x c_Q numbers, with an h that is not defined, and l one for each chunk.",
-      "exp(Q_i K_j^T) V_j has a row of {0} values for each query, c_Q x d, and every query has a "
-      "sum and a maximum of its own: {1} sums for 1,024 positions on 4 devices.",
-      {Figure("values of A for a query, head_dim 64", query_values(shape, 256) / rows, exactly(64),
-              {"as many as sums", row_values(shape, 1.0)}, refuted("h")),
-       Figure("running sums of a device, 1,024 positions on 4", rows, exactly(256),
-              {"one a chunk", row_values(shape, 4.0)}, 4)}};
-}
-
 }  // namespace softmax_test
 }  // namespace ringscope::claims

@@ -6,18 +6,6 @@
 namespace ringscope::claims {
 namespace {
 
-double bytes_of_scheme(Problem job, const Scheme* scheme) {
-  job.scheme = scheme;
-  return traffic_of(job, 0).forward_bytes;
-}
-
-double bytes_in_all(int n) {
-  double bytes = 0;
-  for (int rank = 0; rank < n; ++rank)
-    bytes += traffic_of(job_of(32, 32, 65536, n), rank).forward_bytes;
-  return bytes;
-}
-
 double kv_bytes() { return 2 * kv_values({1, 32, 32, 65536, 128}, 65536) * 2; }
 
 CLAIM(C27, RingAndAllGatherMoveTheSame, holds_if, "S1", "part one, 3.2, 4.4 and 7.3") {
@@ -48,18 +36,6 @@ CLAIM(C27, RingAndAllGatherMoveTheSame, holds_if, "S1", "part one, 3.2, 4.4 and 
               {"N messages", 8 * kv_hop_bytes(job) / kv_bytes()}, 1)}};
 }
 
-CLAIM(C29, VolumeIsIndependentOfNOnlyForARank, holds_if, "S2", "Complexity Analysis") {
-  const double share = bytes_in_all(64) / 64 / kv_bytes();
-  return {"The communication volume is O(S D) in total, whatever the number of ranks.",
-          "This is true of one rank: it sends (N-1)/N of all K and V, {0} with 64 ranks. Over all "
-          "ranks it grows with N - 1: {1} times as much with 64 ranks as with 2.",
-          {Figure("what a rank of 64 sends over all K and V", share, {0.98, 1},
-                  {"what all ranks send", bytes_in_all(64) / kv_bytes()}, 1),
-           Figure("what all ranks send, 64 ranks over 2", bytes_in_all(64) / bytes_in_all(2),
-                  exactly(63),
-                  {"a rank's mean instead", share / (bytes_in_all(2) / 2 / kv_bytes())}, 1)}};
-}
-
 CLAIM(C48, GroupedHeadsSendTheirShare, holds, "S1, S3", "S1, part two, 12.3; S3, 8B") {
   const double all = bytes_sent(recorded_run(config_of(8, 8, 64, 4, 4)), 0);
   const double grouped = bytes_sent(recorded_run(config_of(8, 2, 64, 4, 4)), 0);
@@ -74,49 +50,6 @@ CLAIM(C48, GroupedHeadsSendTheirShare, holds, "S1, S3", "S1, part two, 12.3; S3,
               2.0 / 8),
        Figure("by formula, 1 kv head for 32", closed_form(1) / closed_form(32), exactly(1.0 / 32),
               {"4 kv heads", closed_form(4) / closed_form(32)}, 1.0 / 32)}};
-}
-
-CLAIM(C64, UlyssesSendsLessFromThreeRanksOn, holds_if, "S3", "Section 11, contemporaneous papers") {
-  const auto ratio = [](Index heads_kv, int n) {
-    const Problem job = job_of(32, heads_kv, 65536, n);
-    return bytes_of_scheme(job, scheme_named("ring")) /
-           bytes_of_scheme(job, scheme_named("ulysses"));
-  };
-  const double only_kv = bytes_of_scheme(job_of(32, 32, 65536, 8), scheme_named("ulysses")) / 2;
-  return {
-      "Dealing out heads (Ulysses) has a lower communication volume than a ring.",
-      "With as many kv heads as heads a ring sends N / 2 times what Ulysses does: {0} times with 8 "
-      "ranks, but the same with 2. Grouped heads favour the ring, because Ulysses moves Q and the "
-      "output as well: with 4 kv heads for 32 on 4 ranks the ring sends {2} of it.",
-      {Figure("bytes of a ring over Ulysses, 8 ranks, 32 heads", ratio(32, 8), near(4, 1e-9),
-              {"Q and output not counted",
-               bytes_of_scheme(job_of(32, 32, 65536, 8), scheme_named("ring")) / only_kv},
-              "more than 1"),
-       Figure("2 ranks", ratio(32, 2), near(1, 1e-9), {"4 ranks", ratio(32, 4)},
-              refuted("more than 1")),
-       Figure("4 ranks, 4 kv heads for 32", ratio(4, 4), near(4.0 / 9, 1e-9),
-              {"K and V repeated for every query head", ratio(32, 4)}, refuted("more than 1"))}};
-}
-
-CLAIM(C96, TwoRoundsAreOfAForwardPass, holds_if, "S2", "Complexity Analysis, key observations") {
-  Problem job = job_of(32, 32, 65536, 8);
-  const double ring = traffic_of(job, 0).hops;
-  job.scheme = scheme_named("ulysses");
-  const double forward = traffic_of(job, 0).hops;
-  job.backward = true;
-  const double both = traffic_of(job, 0).hops;
-  return {"Ulysses has 2 rounds whatever the number of ranks, a ring N - 1.",
-          "A forward pass has two all-to-alls, if Q, K and V travel in one, and with its backward "
-          "pass a "
-          "step has {1}. Each is N - 1 messages a rank, so 8 ranks send {2} forward, where a ring "
-          "sends "
-          "{3}: the rounds are fewer, the messages are not.",
-          {Figure("all-to-alls of a forward pass", forward, exactly(2),
-                  {"with the backward pass", both}, 2),
-           Figure("with the backward pass", both, exactly(4), {"forward alone", forward}, 2),
-           Figure("messages of a rank of 8, forward", 7 * forward, exactly(14),
-                  {"all-to-alls", forward}, 2),
-           Figure("messages of a ring's rank", ring, exactly(7), {"Ulysses", 7 * forward}, 7)}};
 }
 
 }  // namespace
