@@ -12,7 +12,7 @@ one tree, each behind a switch (mutant.h), so that one build serves them all:
 
 `draw` keeps a mutant only if a compiler takes it. After a file has moved or changed, `apply` looks for each mutant's line
 by its text, in its own file first and then in the tree, and lists those that it does not find: put them where their code
-went, by hand, in mutants.tsv. A test is left out when it fails without any mutant. A mutant survives when no test that
+went, by hand, in mutants.tsv. A test in tests/structure fails until that is done. A test is left out when it fails without any mutant. A mutant survives when no test that
 reaches it fails within BUDGET_S seconds of running tests: the one that killed it the last time first, then the shortest.
 """
 import argparse, collections, concurrent.futures, json, os, pathlib, random, re, subprocess, sys, tempfile, time

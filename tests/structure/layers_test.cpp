@@ -109,21 +109,6 @@ TEST(Layers, WhatIsAddedIsToldToFew) {
   }
 }
 
-// What a reader of ring attention has to know can be read without the tools, the processes and the training.
-TEST(Layers, TheSpineStandsAlone) {
-  int seen = 0;
-  for (const SourceFile& file : read_tree(RINGSCOPE_SOURCE_DIR)) {
-    const bool in_core = file.path.starts_with("core/");
-    if (!in_core || std::regex_search(file.path, std::regex("^core/(tools|processes|training)/")))
-      continue;
-    ++seen;
-    for (const Include& include : includes_of(file.text))
-      EXPECT_FALSE(std::regex_search(include.path, std::regex("^core/(tools|processes|training)/")))
-          << file.path << " includes " << include.path;
-  }
-  EXPECT_GT(seen, 60);
-}
-
 // The viewer for browsers gets some parts of core (viz/browser/CMakeLists.txt), so these need no other;
 // core/tools/cost/measure.cpp may, because nobody measures there. Several files are compiled as one, so
 // their types and constants have names of their own.
@@ -344,6 +329,36 @@ TEST(Layers, NoTestSharesAFile) {
     if (file.path.starts_with("tests/") && file.path != "tests/structure/layers_test.cpp") {
       EXPECT_FALSE(shares(file.text)) << file.path;
     }
+}
+
+// tests/mutation/mutants.tsv names its mutants' places by file and line. Whoever changes such a line takes the mutant along
+// to where its code went, or out of the table with its code.
+TEST(Layers, MutantsStandWhereTheirTableSays) {
+  const std::vector<SourceFile> files = read_tree(RINGSCOPE_SOURCE_DIR);
+  const auto stands = [&](const std::string& path, int nth, const std::string& line) {
+    for (const SourceFile& file : files) {
+      std::istringstream text(file.path == path ? file.text : "");
+      for (std::string each; std::getline(text, each);)
+        if (each.find_first_not_of(" \t") != each.npos &&
+            each.substr(each.find_first_not_of(" \t")) == line && nth-- == 0)
+          return true;
+    }
+    return false;
+  };
+  std::ifstream table(RINGSCOPE_SOURCE_DIR "/tests/mutation/mutants.tsv");
+  int mutants = 0;
+  for (std::string row; std::getline(table, row);) {
+    if (row.starts_with("#") || row.starts_with("id\t")) continue;
+    std::istringstream fields(row);
+    std::string id, path, nth, line, column, from;
+    for (std::string* field : {&id, &path, &nth, &line, &column, &from})
+      std::getline(fields, *field, '\t');
+    EXPECT_TRUE(stands(path, std::stoi(nth), line)) << id << ": " << path << ": " << line;
+    const std::string there = line.substr(std::stoul(column));  // a statement may go on below
+    EXPECT_TRUE(there.starts_with(from) || from.starts_with(there)) << id << ": " << from;
+    ++mutants;
+  }
+  EXPECT_GT(mutants, 50);
 }
 
 // CONTRIBUTING.md says how long it takes to read ring attention; so it is told the truth about.
