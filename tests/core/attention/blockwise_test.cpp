@@ -74,32 +74,6 @@ TEST(Blockwise, IsAccurateForEverySeqlenAndGroup) {
     }
 }
 
-// Regions as rings make them: every query part attends every key part, in the ring's order or any
-// other.
-TEST(Blockwise, IsAccurateForThePartsOfEveryPartition) {
-  const AttentionShape shape{1, 2, 2, 203, 8};
-  const Tensors<float> in = random_tensors(shape, 23);
-  for (const char* text : {"full", "causal", "window:30", "causal+documents:50,153"}) {
-    const MaskSpec spec = MaskSpec::parse(text);
-    const Mask mask = spec.for_seqlen(shape.seqlen);
-    const auto oracle = naive(shape, mask, 0.4, converted<double>(in));
-    for (const PartitionKind kind : kAllPartitions)
-      for (const int n : {2, 3, 5}) {
-        SCOPED_TRACE(testing::Message() << text << ", " << name_of(kind) << ", " << n << " parts");
-        std::vector<LocalRows> parts;
-        for (int rank = 0; rank < n; ++rank)
-          parts.push_back(Partition{kind, shape.seqlen, n}.rows_of(rank));
-        const BlockwiseRun run = run_blockwise(shape, DType::f32, mask, 0.4, in, parts, parts);
-        expect_accurate(run, oracle, DType::f32);
-        EXPECT_EQ(run.forward_pairs, all_pairs(mask));
-        EXPECT_EQ(run.backward_pairs, all_pairs(mask));
-        std::reverse(parts.begin(), parts.end());
-        expect_accurate(run_blockwise(shape, DType::f32, mask, 0.4, in, parts, parts), oracle,
-                        DType::f32);
-      }
-  }
-}
-
 TEST(Blockwise, CutsOfTheKeysDoNotShow) {
   const AttentionShape shape{1, 1, 1, 300, 16};
   const Mask mask{.seqlen = 300, .causal = true};

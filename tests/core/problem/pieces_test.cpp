@@ -1,5 +1,6 @@
-// Masks in pieces (sink, ranges) and positions that are dealt out by a table, drawn from a seed:
-// intervals, pair counts and tile classes against counting pair by pair what the definitions allow.
+// What a rank may attend of a KV block, under masks and deals drawn from a seed, among them masks in
+// pieces (sink, ranges) and positions that are dealt out by a table: intervals, pair counts and tile
+// classes against counting pair by pair what the definitions allow.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -189,10 +190,10 @@ Index counted_whole(const Drawn& drawn, const Region& region, const Granularity&
 
 TEST(Pieces, PairsAndClassesOfTiles) {
   Draw draw(3);
-  for (int trial = 0; trial < 600; ++trial) {
+  for (int trial = 0; trial < 1500; ++trial) {
     const Drawn drawn(draw);
     const MaskSpec spec = drawn.spec();
-    const int n = static_cast<int>(draw.between(1, 4));
+    const int n = static_cast<int>(draw.between(1, 6));
     const Assignment assignment(drawn_runs(draw, drawn.seqlen, n), n);
     Partition partition{kAllPartitions[draw.between(0, 3)], drawn.seqlen, n};
     if (draw.chance(0.5)) partition = {PartitionKind::dealt, drawn.seqlen, n, &assignment};
@@ -204,7 +205,12 @@ TEST(Pieces, PairsAndClassesOfTiles) {
         const Region region{mask, partition.rows_of(rank), partition.rows_of(owner)};
         const Interval all_q{0, region.queries.size()}, all_k{0, region.keys.size()};
         ASSERT_EQ(region.pairs(), counted(drawn, region, all_q, all_k));
-        const Granularity grain{draw.between(1, 5), draw.between(1, 5)};
+        for (Index i = 0; i < all_q.last && !mask.is_in_pieces(); ++i)
+          for (Index j = 0; j < all_k.last; ++j)
+            ASSERT_EQ(region.allowed_rows(i).contains(j),
+                      counted(drawn, region, {i, i + 1}, {j, j + 1}) == 1)
+                << "local rows " << i << ", " << j;
+        const Granularity grain{draw.between(1, 9), draw.between(1, 9)};
         ASSERT_EQ(computed_pairs(region, grain), counted_whole(drawn, region, grain));
         for (int tile = 0; tile < 12; ++tile) {
           const Index q0 = draw.between(0, all_q.last), k0 = draw.between(0, all_k.last);
@@ -218,6 +224,28 @@ TEST(Pieces, PairsAndClassesOfTiles) {
       }
   }
 }
+
+// The closed forms are usable where there is neither heap nor run time.
+constexpr Mask kCausal{.seqlen = 16, .causal = true};
+constexpr Index kDocumentEnds[] = {5, 16};
+constexpr Region region_of(PartitionKind kind, const Mask& mask, int rank, int owner) {
+  const Partition partition{kind, mask.seqlen, 4};
+  return {mask, partition.rows_of(rank), partition.rows_of(owner)};
+}
+static_assert(region_of(PartitionKind::contiguous, kCausal, 2, 1).pairs() == 16);
+static_assert(region_of(PartitionKind::contiguous, kCausal, 1, 2).pairs() == 0);
+static_assert(region_of(PartitionKind::striped, kCausal, 1, 2).pairs() == 6);
+static_assert(region_of(PartitionKind::fold, kCausal, 1, 1).pairs() == 10);
+static_assert(region_of(PartitionKind::zigzag, kCausal, 1, 2).tile_class({0, 2}, {0, 4}) ==
+              TileClass::empty);
+static_assert(region_of(PartitionKind::zigzag, kCausal, 1, 2).tile_class({2, 4}, {0, 4}) ==
+              TileClass::full);
+static_assert(region_of(PartitionKind::striped, kCausal, 0, 0).tile_class({0, 4}, {0, 4}) ==
+              TileClass::partial);
+static_assert(
+    region_of(PartitionKind::contiguous,
+              {.seqlen = 16, .window = 2, .document_ends = kDocumentEnds, .num_documents = 2}, 1, 1)
+        .allowed_rows(0) == Interval{0, 1});
 
 }  // namespace pieces_test
 }  // namespace ringscope

@@ -1,5 +1,4 @@
-// The reference against naive attention in f64, and the ring that runs against the reference: three
-// ways to the same numbers, each compared with the next.
+// The reference against naive attention in f64, with which tests/core/ring compares the ring that runs.
 #include "core/reference/ring.h"
 
 #include <gtest/gtest.h>
@@ -8,7 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/core/ring/ring_case.h"
+#include "core/attention/views.h"
+#include "tests/core/attention/random_problem.h"
 
 namespace ringscope {
 namespace {
@@ -95,31 +95,6 @@ TEST(Reference, IsExactWhereItMustBe) {
       EXPECT_EQ(result.out, std::vector<double>(8, 4.5));
       EXPECT_EQ(result.lse, std::vector<double>(8, std::log(8.0)));
     }
-}
-
-// The next rung: the ring on threads, in f32.
-TEST(Reference, IsWhatTheRingComputes) {
-  const auto f64 = [](const std::vector<float>& x) {
-    return std::vector<double>(x.begin(), x.end());
-  };
-  for (const char* mask : kMasks) {
-    const Drawn drawn({2, 4, 2, 13, 8}, mask, 9);
-    for (const PartitionKind kind : kAllPartitions)
-      for (const int world_size : {1, 3, 4}) {
-        SCOPED_TRACE(std::string(mask) + " " + std::string(name_of(kind)) + " " +
-                     std::to_string(world_size));
-        Problem config;
-        config.shape = drawn.shape;
-        config.mask = MaskSpec::parse(mask);
-        config.partition = kind;
-        config.world_size = world_size;
-        config.backward = true;
-        const AttentionOutputs out =
-            run_on_threads(config, {drawn.in.q, drawn.in.k, drawn.in.v, drawn.in.dout}).outputs;
-        expect_close({f64(out.out), f64(out.lse), f64(out.dq), f64(out.dk), f64(out.dv)},
-                     drawn.by_reference(kind, world_size), 1e-5);
-      }
-  }
 }
 
 }  // namespace
