@@ -145,11 +145,22 @@ class GenerateOnMpiTest : public GenerateCommandTest {
 TEST_F(GenerateOnMpiTest, SaysWhatThreadsSay) {
   write_checkpoint();
   write_text("p", "the ring turns");
-  const Strings common = "--checkpoint c --prompt-file p --bytes 30 --partition contiguous";
-  const ProgramResult result = mpirun(common, {}, {});
-  EXPECT_EQ(result.status, 0) << result.err;
-  EXPECT_EQ(lines_of_ours(result.err), Strings{});
-  EXPECT_EQ(result.out, run_well(Strings("generate") + common));
+  for (const char* const partition : {"contiguous", "striped", "zigzag", "fold"}) {
+    const Strings common =
+        Strings("--checkpoint c --prompt-file p --bytes 30 --partition") + partition;
+    const ProgramResult result = mpirun(common, {}, {});
+    EXPECT_EQ(result.status, 0) << result.err;
+    EXPECT_EQ(lines_of_ours(result.err), Strings{});
+    const Strings on_threads = Strings("generate --world-size 3") + common;
+    EXPECT_EQ(result.out, run_well(on_threads));
+    const rapidjson::Document there = json_of(mpirun(common + "--json", {}, {}).out),
+                              here = run_for_json(on_threads);
+    EXPECT_TRUE(there["ranks"] == here["ranks"]) << partition;
+    for (const char* const part : {"prefill", "decode"})
+      for (const char* const sent : {"messages_sent", "bytes_sent"})
+        EXPECT_TRUE(there[part][sent] == here[part][sent])
+            << partition << ' ' << part << ' ' << sent;
+  }
 }
 
 TEST_F(GenerateOnMpiTest, WhatIsWrongIsSaidOnce) {

@@ -35,13 +35,12 @@ std::vector<Well> sweeps() {
 }
 INSTANTIATE_TEST_SUITE_P(BitForBitAsOnThreads, MpiRing, testing::ValuesIn(sweeps()), name_of_well);
 
-// Blocks of many messages and empty ones; blocks that come in ahead while a rank is at work; texts from
-// a checkpoint; a rank that waits for the disk, which is not stuck.
+// Blocks of many messages and empty ones; blocks that come in ahead while a rank is at work; a rank that
+// waits for the disk, which is not stuck.
 INSTANTIATE_TEST_SUITE_P(Others, MpiRing,
                          testing::Values(Well{2, "messages", ""}, Well{3, "messages", ""},
                                          Well{2, "ahead", "3 buffers: 1 ahead\n"},
                                          Well{5, "ahead", "3 buffers: 2 ahead\n"},
-                                         Well{3, "generate", "8 texts compared\n"},
                                          Well{2, "slow_disk", "2 steps\n"}),
                          name_of_well);
 

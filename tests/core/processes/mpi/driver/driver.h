@@ -8,7 +8,6 @@ namespace ringscope {
 void sweep(MpiSession& session);
 void messages(MpiSession& session);
 void ahead(MpiSession& session);
-void generate(MpiSession& session);
 void slow_disk(MpiSession& session);
 void stuck(MpiSession& session);
 // How often so far two threads of this process were in MPI at once.

@@ -4,7 +4,6 @@
 //   mpi_driver sweep       many small runs, each compared with the same on threads
 //   mpi_driver messages    hops by themselves
 //   mpi_driver ahead       runs that go on only when blocks come in ahead
-//   mpi_driver generate    texts from a checkpoint, compared with the same on threads
 //   mpi_driver slow_disk   training whose rank 0 has to wait for longer than the timeout
 //   mpi_driver stuck       a rank that does not come to a hop
 //   mpi_driver no_source   rank 0 cannot read its input; every rank prints the failure
@@ -56,7 +55,6 @@ int main(int argc, char** argv) {
     if (command == "sweep") sweep(session);
     if (command == "messages") messages(session);
     if (command == "ahead") ahead(session);
-    if (command == "generate") generate(session);
     if (command == "slow_disk") slow_disk(session);
     if (command == "stuck") stuck(session);
     if (command == "no_source") no_source(session);
