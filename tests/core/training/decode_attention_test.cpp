@@ -1,8 +1,8 @@
-// Decode attention, position by position, against naive attention in f64 over the whole sequence.
+// Decode attention where results are exact, and what it may not touch; and the shard of a rank. (That it
+// equals the prefill: decoder_test.cpp.)
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstring>
 #include <set>
 
 #include "core/attention/vectors.h"
@@ -92,78 +92,6 @@ auto decoded(const DecodeCase& c, PartitionKind kind, int world_size, const Tens
   return run_rank_threads(
       world_size, [&](Communicator& comm) { return std::make_unique<DecodingRank>(c, kind, comm); },
       [&](DecodingRank& rank) { rank.decode(in, mask); });
-}
-
-// The generated rows' out and lse, and how far one rank's blockwise attention is from them: the
-// larger of two runs that round differently.
-struct Oracle {
-  explicit Oracle(const DecodeCase& its_case)
-      : c(its_case), in(random_tensors(c.shape, 3)), spec(MaskSpec::parse(c.mask)) {
-    in.dout.clear();
-    const Mask mask = spec.for_seqlen(c.shape.seqlen);
-    const double scale = c.params().softmax_scale;
-    const auto full = naive(c.shape, mask, scale, converted<double>(in));
-    out = generated(full.out, c.shape.head_dim);
-    lse = generated(full.lse, 1);
-    for (const Index rows : {c.shape.seqlen, Index{37}}) {
-      const BlockwiseRun run =
-          run_blockwise(c.shape, DType::f32, mask, scale, in, parts_of(c.shape.seqlen, rows),
-                        parts_of(c.shape.seqlen, rows));
-      out_error = std::max(out_error, max_abs_error(generated(run.out, c.shape.head_dim), out));
-      lse_error = std::max(lse_error, max_abs_error(generated(run.lse, 1), lse));
-    }
-  }
-
-  template <class T>
-  std::vector<T> generated(const std::vector<T>& tensor, Index width) const {
-    return slice(tensor, c.shape.batch * c.shape.num_heads, c.shape.seqlen, width,
-                 consecutive_rows(c.prompt, c.shape.seqlen));
-  }
-
-  void check(PartitionKind kind, int world_size) const {
-    const Mask mask = spec.for_seqlen(c.shape.seqlen);
-    const auto ranks = decoded(c, kind, world_size, in, mask);
-    const std::string what =
-        c.mask + ", " + std::string(name_of(kind)) + ", " + std::to_string(world_size);
-    EXPECT_LE(max_abs_error(ranks[0]->out, out), 2 * out_error + 1e-6) << what;
-    EXPECT_LE(max_abs_error(ranks[0]->lse, lse), 2 * lse_error + 1e-6) << what;
-    for (const auto& rank : ranks) {
-      EXPECT_EQ(std::memcmp(rank->out.data(), ranks[0]->out.data(), 4 * out.size()), 0) << what;
-      EXPECT_EQ(std::memcmp(rank->lse.data(), ranks[0]->lse.data(), 4 * lse.size()), 0) << what;
-    }
-  }
-
-  DecodeCase c;
-  Tensors<float> in;
-  MaskSpec spec;
-  std::vector<double> out, lse;
-  double out_error = 0, lse_error = 0;
-};
-
-// Prompts of fewer rows than ranks among them: then some have no key for a while.
-TEST(DecodeAttention, EqualsPrefillForEveryPartitionAndWorldSize) {
-  for (const Index prompt : {1, 5, 37}) {
-    const Oracle oracle({{2, 6, 2, prompt + 9, 5}, prompt});
-    for (const PartitionKind kind : kAllPartitions)
-      for (const int n : {1, 2, 3, 5, 8}) oracle.check(kind, n);
-  }
-}
-
-TEST(DecodeAttention, TakesMasksAsThePrefillDoes) {
-  for (const char* const text :
-       {"causal+window:9", "causal+window:1", "prefix:20", "causal+documents:10,25,4,41"}) {
-    const Oracle oracle({{1, 2, 1, 80, 8}, 37, text});
-    for (const PartitionKind kind : kAllPartitions)
-      for (const int n : {1, 3}) oracle.check(kind, n);
-  }
-}
-
-// Shards of several pages, with windows that begin inside one.
-TEST(DecodeAttention, GoesOverPages) {
-  for (const char* const text : {"causal", "causal+window:150"}) {
-    const Oracle oracle({{1, 4, 1, 700, 20}, 350, text});
-    for (const int n : {1, 2}) oracle.check(PartitionKind::striped, n);
-  }
 }
 
 // One key's score is above the others by so much that their weights are 0 in f32, and no power of

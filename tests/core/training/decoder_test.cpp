@@ -165,11 +165,13 @@ TEST(Decoder, TakesMasksAsThePrefillDoes) {
   }
 }
 
-// Drawn by every rank for itself, from its own logits.
-TEST(Decoder, EqualsPrefillAfterAThousandTokens) {
+// Drawn by every rank for itself, from its own logits. Shards have several pages, and the window begins
+// inside one.
+void check_thousand_tokens(const std::string& mask) {
   ModelCase a_case = ModelCase::small();
   a_case.batch = 1;
   a_case.seqlen = 17;
+  a_case.mask = mask;
   constexpr Index kLength = 17 + 1000;
   std::vector<std::uint8_t> text = a_case.windows();
   text.resize(kLength);
@@ -177,7 +179,7 @@ TEST(Decoder, EqualsPrefillAfterAThousandTokens) {
     return sample({.temperature = 1, .seed = 5}, a_case.shape.vocab, logits,
                   static_cast<std::uint64_t>(position));
   };
-  const auto ranks = spoken(a_case, PartitionKind::fold, 4, kLength, text, draw);
+  const auto ranks = spoken(a_case, PartitionKind::fold, 4, kLength, text, draw, mask);
   expect_same_bits(ranks);
   expect_logits(*ranks[0], read_at_once(a_case, kLength, ranks[0]->text, 1001), "long run");
 
@@ -188,6 +190,11 @@ TEST(Decoder, EqualsPrefillAfterAThousandTokens) {
       most = max_of(most, rows);
     }
   EXPECT_LE(most - least, 2);  // one row of the prompt's, one of the thousand
+}
+
+TEST(Decoder, EqualsPrefillAfterAThousandTokens) {
+  check_thousand_tokens("causal");
+  check_thousand_tokens("causal+window:450");
 }
 
 }  // namespace

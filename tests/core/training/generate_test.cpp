@@ -1,7 +1,6 @@
 // Text from a checkpoint: the same whoever says it, what is sent for it, and what is refused.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <set>
@@ -68,20 +67,6 @@ TEST(Generate, IsTheTextThatIsReadAnewForEveryByteWhoeverSaysIt) {
         EXPECT_EQ(told, expected[turn % 2]);
       }
   }
-}
-
-TEST(Generate, GoesOnAsIfItsOwnTextHadBeenThePrompt) {
-  const Checkpoint checkpoint = small_checkpoint();
-  const Deal deal{PartitionKind::fold, 3};
-  GenerateOptions options = options_of(5, 30);
-  const std::string whole = generate_on_threads(checkpoint, deal, options).text;
-  options.bytes = 12;
-  const std::string first = generate_on_threads(checkpoint, deal, options).text;
-  options.prompt += first;
-  options.bytes = 18;
-  EXPECT_EQ(first + generate_on_threads(checkpoint, deal, options).text, whole);
-  options.sampling.seed = 6;
-  EXPECT_NE(first + generate_on_threads(checkpoint, deal, options).text, whole);
 }
 
 // Prompts of fewer rows than ranks among them: then there are blocks without a row.
@@ -247,18 +232,6 @@ TEST(Generate, RefusesMasksThatDoNotGoOn) {
                                           options_of(5, 10));
                     }),
                     "'" + std::string(mask) + "'");
-}
-
-// Masks with which it does go on.
-TEST(Generate, TakesWindowsAndPrefixes) {
-  for (const char* const mask : {"causal+window:9", "prefix:5", "causal+prefix:3"}) {
-    const Checkpoint checkpoint = small_checkpoint(17, mask);
-    const GenerateOptions options = options_of(5, 40);
-    const std::string expected =
-        generate_on_threads(checkpoint, {PartitionKind::contiguous, 1}, options).text;
-    EXPECT_EQ(generate_on_threads(checkpoint, {PartitionKind::striped, 4}, options).text, expected)
-        << mask;
-  }
 }
 
 // ---

@@ -162,38 +162,6 @@ TEST(Training, WeightsStayTheSameBitsOnEveryRankAndEveryTime) {
   }
 }
 
-TEST(Training, RefusesWhatCannotBe) {
-  const std::string text = small_text();
-  const auto refused = [&](auto&& change, int world_size = 1) {
-    TrainingSettings settings = small_settings();
-    change(settings);
-    EXPECT_THROW(
-        train_on_threads({settings, {PartitionKind::zigzag, world_size}, nullptr, 1}, text),
-        InputError);
-  };
-  refused([](TrainingSettings& s) { s.batch = 0; });
-  refused([](TrainingSettings& s) { s.seqlen = 1 << 20; });  // longer than the text
-  refused([](TrainingSettings& s) { s.mask = "casual"; });
-  refused([](TrainingSettings& s) { s.shape.vocab = 17; });
-  refused([](TrainingSettings& s) { s.shape.vocab = 257; });
-  refused([](TrainingSettings& s) { s.shape.num_heads_kv = 3; });
-  refused([](TrainingSettings& s) { s.shape.head_dim = 5; });
-  refused([](TrainingSettings& s) { s.shape.width = 0; });
-  refused([](TrainingSettings& s) { s.adam.rate = -1; });
-  refused([](TrainingSettings&) {}, 0);
-  TrainingSettings odd = with_heads();
-  odd.shape.hidden = 25;
-  odd.batch = 3;
-  for (const auto& [tensor, data] : {std::pair{2, 1}, {1, 2}, {0, 1}, {1, 0}, {3, 1}})
-    EXPECT_THROW(validate(TrainingPlan{odd, {PartitionKind::zigzag, 1, 1, tensor, data}}),
-                 InputError)
-        << tensor << " x " << data;
-  TrainingSettings wider = small_settings();
-  wider.shape.width = 20;
-  const Checkpoint other = train_on_threads({wider}, text).end;
-  EXPECT_THROW(train_on_threads({small_settings(), {}, &other, 1}, text), InputError);
-}
-
 // Loss and gradients are finite, but what the update makes of them is not: nobody may save that.
 TEST(Training, EndsWhenItsWeightsOverflow) {
   TrainingSettings settings = small_settings();
