@@ -89,16 +89,6 @@ TEST_F(MpiCommandTest, ReadsFilesOnRank0) {
   EXPECT_TRUE(read_npy(path("mpi--out.npy")).was_f64);
 }
 
-// The other's file is not there at all.
-TEST_F(MpiCommandTest, ReadsATextOnRank0) {
-  write_text("t.txt", "the ring turns and every rank sends its block on; the ring turns\n");
-  const Strings common = "--head-dim 8 --partition striped --out mpi.npy --text t.txt";
-  const ProgramResult result = run_two(common, {}, {});
-  EXPECT_EQ(result.status, 0) << result.err;
-  run_well("run --text t.txt --head-dim 8 --out cpu.npy --partition striped --world-size 2");
-  EXPECT_TRUE(contents_of(path("mpi.npy")) == contents_of(path("cpu.npy")));
-}
-
 TEST_F(MpiCommandTest, OneProcessAloneIsARingOfOne) {
   const Strings alone = Strings("run --backend mpi") + kSmall;
   const rapidjson::Document json = run_for_json(alone + "--verify");

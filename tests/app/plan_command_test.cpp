@@ -309,22 +309,5 @@ TEST_F(PlanCommandTest, CountsAWholeModelsMemory) {
   EXPECT_GT(fits["model"]["mfu"].GetDouble(), 0.1);
 }
 
-// tests/core/tools/cost has the parts' formulas.
-TEST_F(PlanCommandTest, TimesAWholeStepOfAModel) {
-  const Strings model = "--layers 32 --width 4096 --hidden 11008 --vocab 32000";
-  const auto json = run_for_json(plan_with(model + "--backward"));
-  const auto& step = json["model"];
-  EXPECT_DOUBLE_EQ(step["product_flops"].GetDouble(), 989.4e12 * 0.62);
-  EXPECT_DOUBLE_EQ(step["mlp_flops"].GetDouble(), 6 * 131072.0 / 8 * 4096 * 11008);
-  EXPECT_DOUBLE_EQ(step["attention_s"].GetDouble(), 32 * json["chosen"]["total_s"].GetDouble());
-  double total = 0;
-  for (const char* part :
-       {"attention_s", "projections_s", "mlp_s", "values_s", "head_s", "reduction_s", "update_s"}) {
-    EXPECT_GT(step[part].GetDouble(), 0) << part;
-    total += step[part].GetDouble();
-  }
-  EXPECT_NEAR(total, step["total_s"].GetDouble(), 1e-9 * total);
-}
-
 }  // namespace
 }  // namespace ringscope

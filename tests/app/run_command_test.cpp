@@ -8,13 +8,11 @@
 #include <cmath>
 #include <cstdlib>
 #include <limits>
-#include <tuple>
 
 #include "core/attention/naive.h"
 #include "core/base/random.h"
 #include "core/problem/mask.h"
 #include "core/tools/check/mistakes.h"
-#include "core/trace/chrome_trace.h"
 #include "tests/app/program.h"
 
 namespace ringscope {
@@ -130,32 +128,6 @@ TEST_F(RunCommandTest, InfiniteErrorFailsAndIsNull) {
   EXPECT_TRUE(json["verify"]["dv"]["max_abs"].IsNull());
 }
 
-TEST_F(RunCommandTest, EveryPartitionAndSchemeVerifiesAndIsNamed) {
-  const auto expect_verified = [&](const char* scheme, const char* partition, int ranks) {
-    SCOPED_TRACE(std::string(scheme) + " " + partition + " " + std::to_string(ranks));
-    const rapidjson::Document json =
-        run_for_json({"run", "--random", "--seqlen", "33", "--mask", "causal", "--heads-kv", "2",
-                      "--partition", partition, "--scheme", scheme, "--world-size",
-                      std::to_string(ranks), "--backward", "--verify"});
-    EXPECT_TRUE(json["verify"]["pass"].GetBool());
-    EXPECT_STREQ(json["scheme"].GetString(), scheme);
-    Index pairs = 0;
-    for (const auto& rank : json["ranks"].GetArray()) {
-      EXPECT_EQ(rank["pairs"].GetInt64(), rank["predicted_pairs"].GetInt64());
-      EXPECT_EQ(rank["peak_bytes"].GetInt64(), rank["predicted_peak_bytes"].GetInt64());
-      pairs += rank["pairs"].GetInt64();
-    }
-    EXPECT_EQ(pairs, 33 * 34 / 2);
-  };
-  for (const char* scheme : {"ring", "allgather"})
-    for (const char* partition : {"contiguous", "striped", "zigzag", "fold"})
-      for (const int ranks : {3, 40}) expect_verified(scheme, partition, ranks);
-  for (const char* scheme : {"bidirectional", "multi-ring:2", "pass-q", "allgather:2", "ulysses",
-                             "hybrid:2", "two-level:2", "mesh:2x2"})
-    expect_verified(scheme, "zigzag", 4);
-  expect_verified("ulysses:2", "zigzag", 2);  // of four heads
-}
-
 TEST_F(RunCommandTest, ScaleOfZeroIsNotTheDefault) {
   // All weights are equal: the output is the mean of V.
   write_tensor("q.npy", {1, 1, 4, 1}, [](Index i) { return static_cast<double>(i); });
@@ -177,30 +149,6 @@ TEST_F(RunCommandTest, InfoSaysWhatThereIs) {
 TEST_F(RunCommandTest, ASampleFindsWhatIsWrongEverywhere) {
   expect_ended(run("run --random --seqlen 512 --inject early-reuse --verify-rows 16"), 1,
                {"--verify: "});
-}
-
-// ---
-// `run --kv-buffers` and lateness on purpose, as the program offers them.
-
-class KvBuffersCommandTest : public ProgramTest {
- protected:
-  static Strings small(const Strings& more) {
-    return "run --random --seqlen 61 --head-dim 4 --world-size 4" + more;
-  }
-};
-
-TEST_F(KvBuffersCommandTest, GiveTheSameResultAndAreReported) {
-  run_well(small("--backward --out o2.npy --dk dk2.npy"));
-  for (const auto& [given, used] : {std::pair{"2", 2}, {"3", 3}, {"4", 4}, {"9", 4}}) {
-    const auto json = run_for_json(small({"--backward", "--kv-buffers", given, "--out", "o.npy",
-                                          "--dk", "dk.npy", "--trace", "t.json", "--verify"}));
-    EXPECT_EQ(json["kv_buffers"].GetInt(), used);
-    for (const auto& rank : json["ranks"].GetArray())
-      EXPECT_EQ(rank["peak_bytes"].GetInt64(), rank["predicted_peak_bytes"].GetInt64());
-    EXPECT_EQ(contents_of(path("o.npy")), contents_of(path("o2.npy")));
-    EXPECT_EQ(contents_of(path("dk.npy")), contents_of(path("dk2.npy")));
-    EXPECT_EQ(read_chrome_trace(path("t.json")).info.kv_buffers, used);
-  }
 }
 
 // ---

@@ -97,19 +97,6 @@ TEST_F(SimulateCommandTest, NodesWithSlowLinks) {
   }
 }
 
-TEST_F(SimulateCommandTest, TraceOpens) {
-  run_well(simulate_with(
-      {"--trace", path("t.json"), "--kv-buffers", "2", "--mask", "causal", "--backward"}));
-  const Recording recording = read_chrome_trace(path("t.json"));
-  EXPECT_EQ(recording.info.backend, "sim");
-  EXPECT_EQ(recording.info.world_size, 8);
-  for (const auto& events : recording.events) EXPECT_FALSE(events.empty());
-  if (has_viewer()) {
-    run_well({"view", path("t.json"), "--screenshot", path("t.png")});
-    EXPECT_GT(contents_of(path("t.png")).size(), 10000u);
-  }
-}
-
 TEST_F(SimulateCommandTest, TraceOfManyRanksIsASample) {
   const auto json = run_for_json("simulate --world-size 300 --seqlen 300000 --kv-buffers 2" +
                                  kMachine + "--trace t.json --trace-ranks 5");

@@ -189,15 +189,5 @@ TEST_F(TrainCommandTest, EndsWhenTrainingHasDiverged) {
   for (const Row& row : kept) EXPECT_TRUE(std::isfinite(row.loss)) << row.step;
 }
 
-// More ranks than positions: some have none.
-TEST_F(TrainCommandTest, RanksMayHaveNothingToDo) {
-  Strings arguments = kTiny + "--steps 2 --loss-csv l.csv --world-size";
-  arguments[18] = "3";  // --seqlen
-  run_well(arguments + "1");
-  const std::vector<double> one = losses("l.csv");
-  run_well(arguments + "7");
-  EXPECT_NEAR(losses("l.csv").at(1), one.at(1), 1e-4 * one.at(1));
-}
-
 }  // namespace
 }  // namespace ringscope

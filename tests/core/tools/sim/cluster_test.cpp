@@ -4,12 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <limits>
 #include <vector>
 
-#include "core/base/error.h"
 #include "core/tools/sim/scenario.h"
-#include "tests/core/base/thrown.h"
 
 namespace ringscope {
 namespace cluster_test {
@@ -161,23 +158,6 @@ TEST(Cluster, AMultiRingGainsNetworkInterfacesAndNoPort) {
   EXPECT_DOUBLE_EQ(wall("multi-ring:1", 2, 8), wall("ring", 2, 8));
   EXPECT_DOUBLE_EQ(wall("multi-ring:4", 2, 8), wall("ring", 2, 8) / 4);
   EXPECT_DOUBLE_EQ(wall("multi-ring:4", 2, 1), wall("ring", 2, 1) * 2);
-}
-
-TEST(Cluster, RefusesWhatCanNotBe) {
-  const auto complaint = [](const Cluster& cluster, const Scheme* scheme = scheme_named("ring")) {
-    return input_error_of([&] { machine_on(cluster, kRates, scheme); });
-  };
-  EXPECT_EQ(complaint(cluster(8, 9)), "nodes: 9 given for 8 ranks; accepted: 1 to 8");
-  EXPECT_EQ(complaint(cluster(8, 0)), "nodes: 0 given for 8 ranks; accepted: 1 to 8");
-  EXPECT_EQ(complaint(cluster(8, 2, 0)), "nics: 0 given; accepted: at least 1");
-  EXPECT_EQ(complaint(cluster(7, 2), scheme_named("two-level")),
-            "two-level: 4 ranks on node 0 and 3 on node 1; accepted: as many on every node");
-  for (const double rate : {0.0, -1.0, std::numeric_limits<double>::quiet_NaN(),
-                            std::numeric_limits<double>::infinity()}) {
-    EXPECT_NE(complaint({8, 2, {"", rate, 0}, kBetween, 1}), "") << rate;
-    EXPECT_NE(complaint({8, 2, kInside, {"", rate, 0}, 1}), "") << rate;
-  }
-  EXPECT_NE(complaint({8, 2, kInside, {"", 1, -1}, 1}), "");
 }
 
 }  // namespace cluster_test

@@ -2,12 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <numeric>
 #include <set>
 #include <string>
 
 #include "core/base/error.h"
-#include "core/tools/cost/amounts.h"
 #include "core/tools/sim/evaluate.h"
 #include "core/tools/sim/graph.h"
 #include "core/tools/sim/simulate.h"
@@ -357,11 +355,6 @@ TEST(SharedCores, NeverBeatsTheWorkNorProcessorsOfTheirOwn) {
         EXPECT_LE(run.times.wall_s(), work_s * 1.2);
       }
     }
-}
-
-TEST(SharedCores, RefusesRanksInStep) {
-  const Problem job = job_of(4, "full");
-  EXPECT_THROW(simulate({job}, Work(job), machine_of(4, 2)), InputError);
 }
 
 }  // namespace

@@ -3,11 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <string>
 #include <vector>
-
-#include "core/base/error.h"
 
 namespace ringscope {
 namespace searched_test {
@@ -128,13 +125,6 @@ TEST(Searched, DependsOnTheJobAlone) {
   EXPECT_EQ(dealt({}), dealt({}));
   EXPECT_EQ(dealt({}), dealt({0.5, 0.5, 0.5}));
   EXPECT_NE(dealt({}), dealt({0.5, 1, 1}));
-}
-
-TEST(Searched, RefusesWhatItIsNotMadeFor) {
-  Problem many = job_of(4096, kMostSearchedRanks + 1, "causal");
-  EXPECT_THROW(deal_out(many, {}), InputError);
-  Problem longer = job_of(300, 2, "documents:100,100");
-  EXPECT_THROW(deal_out(longer, {}), InputError);
 }
 
 }  // namespace searched_test
