@@ -368,45 +368,6 @@ TEST_P(HopperModel, ProductsWithRegisters) {
   });
 }
 
-// Groups end in order: a wait that leaves one pending promises nothing about it.
-TEST_P(HopperModel, WaitingForTheOlderGroup) {
-  run_block(128, [&] {
-    if (threadIdx.x == 0) {
-      fill_operands(false, false);
-      ptx::fence_proxy_async();
-    }
-    model::block_barrier(0, 128);
-    float older[kColumns / 2] = {}, younger[kColumns / 2] = {};
-    ptx::wgmma_fence();
-    ptx::wgmma_shared<bf16, kColumns>(older, descriptor(kATile), descriptor(kBTile), true);
-    ptx::wgmma_commit();
-    ptx::wgmma_shared<bf16, kColumns>(younger, descriptor(kATile), descriptor(kBTile), true);
-    ptx::wgmma_commit();
-    ptx::wgmma_wait<1>();
-    const float expected = product_value(row_of(5), column_of(5));
-    EXPECT_EQ(older[5], expected);
-    EXPECT_EQ(younger[5], late() ? 0 : expected);
-    ptx::wgmma_wait<0>();
-    EXPECT_EQ(younger[5], expected);
-  });
-}
-
-// Stores that no fence_proxy_async of the same thread follows are not seen: the memory's poison is.
-TEST_P(HopperModel, OrdinaryStoresNeedAFence) {
-  run_block(128, [] {
-    if (threadIdx.x == 0) fill_operands(false, false);
-    model::block_barrier(0, 128);
-    if (threadIdx.x != 0) ptx::fence_proxy_async();
-    model::block_barrier(0, 128);
-    float d[kColumns / 2] = {};
-    ptx::wgmma_fence();
-    ptx::wgmma_shared<bf16, kColumns>(d, descriptor(kATile), descriptor(kBTile), true);
-    ptx::wgmma_commit();
-    ptx::wgmma_wait<0>();
-    EXPECT_TRUE(std::isnan(d[0]));
-  });
-}
-
 using Accumulators = float (&)[kColumns / 2];
 
 // Of what `kernel`, in place of the plain sequence of a product, does.

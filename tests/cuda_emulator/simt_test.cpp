@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <set>
-#include <thread>
 #include <vector>
 
 #include "tests/cuda_emulator/simt_harness.h"
@@ -45,37 +44,6 @@ TEST_F(Simt, ThreadsAreApart) {
         __syncwarp();
       }
     });
-  }
-}
-
-// Wrong values that a kernel with a barrier missing computes: after its writes, or after its reads.
-int wrong_without_barrier(const Schedule& schedule, bool after_write, bool after_read,
-                          int distance) {
-  set_schedule(schedule);
-  int wrong = 0;
-  run_grid(1, 128, 128 * sizeof(int), [&] {
-    for (int round = 0; round < 3; ++round) {
-      const int thread = static_cast<int>(threadIdx.x);
-      shared_ints()[thread] = thread + round;
-      if (after_write) __syncthreads();
-      const int other = (thread + distance) & 127;
-      if (shared_ints()[other] != other + round) ++wrong;
-      if (after_read) __syncthreads();
-    }
-  });
-  return wrong;
-}
-
-TEST_F(Simt, AMissingBarrierShowsUnderSomeOrder) {
-  for (int distance : {1, -1, 32, -32, 64}) {
-    for (const bool after_write : {false, true}) {
-      int caught = 0;
-      for (const Schedule& schedule : schedules)
-        caught += wrong_without_barrier(schedule, after_write, !after_write, distance) > 0;
-      EXPECT_GT(caught, 0) << distance << (after_write ? " read, write" : " write, read");
-    }
-    for (const Schedule& schedule : schedules)
-      EXPECT_EQ(wrong_without_barrier(schedule, true, true, distance), 0);
   }
 }
 
@@ -269,38 +237,6 @@ TEST_F(Simt, OneIsAskedForAllThatWaitForTheSame) {
   }
 }
 
-// A slot that is declared empty before it is read is overwritten by an eager producer, even while
-// the readers could all go on.
-TEST_F(Simt, AReleaseBeforeTheReadShowsUnderSomeOrder) {
-  for (const bool early : {false, true}) {
-    int caught = 0;
-    for (const Schedule& schedule : schedules) {
-      set_schedule(schedule);
-      int wrong = 0, full = 0, empty = 1;
-      run_grid(1, 64, sizeof(int), [&] {
-        for (int round = 0; round < 3; ++round) {
-          if (warp() == 0) {
-            wait_until("empty", [&] { return empty > round; });
-            if (lane() == 0) *shared_ints() = round;
-            __syncwarp();
-            if (lane() == 0) ++full;
-          } else {
-            wait_until("full", [&] { return full > round; });
-            __syncwarp();
-            if (early && lane() == 0) ++empty;
-            __syncwarp();
-            if (*shared_ints() != round) ++wrong;
-            __syncwarp();
-            if (!early && lane() == 0) ++empty;
-          }
-        }
-      });
-      caught += wrong > 0;
-    }
-    EXPECT_EQ(caught > 0, early);
-  }
-}
-
 TEST_F(Simt, DeferredEffectsComeLateOrAtOnce) {
   for (const Schedule& schedule : schedules) {
     set_schedule(schedule);
@@ -353,28 +289,6 @@ TEST_F(Simt, OnlyInKernels) {
   run_grid(1, 1, 0, [] { EXPECT_TRUE(in_kernel()); });
   expect_error("cannot start", 1, 0, [] { run_grid(1, 1, 0, [] {}); });
   EXPECT_FALSE(in_kernel()) << "after a failure";
-}
-
-TEST_F(Simt, ManyThreadsRunGridsAtOnce) {
-  std::vector<int> wrong(4);
-  unsigned long long total = 0;
-  std::vector<std::thread> threads;
-  for (int t = 0; t < 4; ++t) {
-    threads.emplace_back([t, &wrong, &total] {
-      for (int repeat = 0; repeat < 5; ++repeat) {
-        run_grid(4, 64, 64 * sizeof(int), [&] {
-          shared_ints()[threadIdx.x] = t + static_cast<int>(blockIdx.x * threadIdx.x);
-          __syncthreads();
-          const unsigned other = 63 - threadIdx.x;
-          if (shared_ints()[other] != t + static_cast<int>(blockIdx.x * other)) ++wrong[t];
-          atomicAdd(&total, 1ull);
-        });
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(wrong, std::vector<int>(4));
-  EXPECT_EQ(total, 4ull * 5 * 4 * 64);
 }
 
 }  // namespace

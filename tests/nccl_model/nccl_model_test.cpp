@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <functional>
 #include <thread>
 
 #include "tests/nccl_model/nccl_run.h"
@@ -116,18 +115,6 @@ TEST_F(NcclModelTest, GroupsMoveBlocksRound) {
   for (int rank = 0; rank < 3; ++rank) EXPECT_EQ(ncclCommDestroy(at(rank).comm), ncclSuccess);
   EXPECT_TRUE(model::nccl_complaints().empty());
   EXPECT_EQ(model::live_communicators(), 0u);
-}
-
-// Once the channels are there, everybody's send is under way, and nobody's receive begins.
-TEST_F(NcclModelTest, ARingOfSendsThatAreNotGroupedHangsUntilItIsAborted) {
-  connect(2);
-  for (int rank = 0; rank < 2; ++rank) exchange(rank);
-  ASSERT_TRUE(settle());
-  for (int rank = 0; rank < 2; ++rank) EXPECT_EQ(send(rank), ncclInProgress);
-  ASSERT_TRUE(settle());
-  for (int rank = 0; rank < 2; ++rank) EXPECT_EQ(receive(rank), ncclInProgress);
-  ASSERT_TRUE(settle());
-  EXPECT_TRUE(hangs());
 }
 
 // Before, they do not even get there: the first hop of a pair is waited for by both.
