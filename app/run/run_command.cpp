@@ -33,7 +33,7 @@ namespace {
 // Return the ring that makes the mistake of a text such as "scale@2", or none for other names.
 std::optional<MistakenRing> parse_mistake(const std::string& text) {
   const std::size_t at = std::min(text.find('@'), text.size());
-  for (const Mistake mistake : kAllMistakes) {
+  for (const Mistake mistake : kRingMistakes) {
     if (text.substr(0, at) != name_of(mistake)) continue;
     MistakenRing ring{.mistake = mistake};
     if (at < text.size())
@@ -135,7 +135,7 @@ void add_outputs(CommandFlags& flags, RunOptions& run) {
               "a mistake or lateness on purpose: " + names_of_all(kAllFaults) +
                   " (of the last rank, from step 0; jitter: of all); or, with --backend cpu, a "
                   "numeric one, NAME[@RANK] (of all ranks): " +
-                  names_of_all(kAllMistakes),
+                  names_of_all(kRingMistakes),
               [&run](const std::string& text) {
                 run.mistaken = parse_mistake(text);
                 if (!run.mistaken)

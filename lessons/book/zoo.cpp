@@ -156,7 +156,7 @@ Evidence evidence_of(const Bug& bug, std::uint64_t seed, bool with_bug, int worl
   Evidence e{.problem = problem_of(bug.words, world_size)};
   Problem run = e.problem;
   MistakenRing ring;
-  for (const Mistake mistake : kAllMistakes)
+  for (const Mistake mistake : kRingMistakes)
     if (with_bug && name_of(mistake) == bug.name) ring.mistake = mistake;
   const bool is_slow = bug.name == name_of(Fault::straggler);
   if (with_bug && !ring.mistake && !is_slow) run.injection = parse_injection(bug.name);

@@ -17,10 +17,6 @@
 namespace ringscope {
 namespace {
 
-// What is known of each tensor that is given.
-template <class T>
-using PerTensor = std::map<Tensor, T>;
-
 template <class Task>
 void on_threads(Index count, int threads, const Task& task) {
   std::atomic<Index> next{0};
@@ -38,9 +34,6 @@ double squared_distance(double a, double b, double cap) {
   const double d = std::isfinite(a) && std::isfinite(b) ? std::min(std::abs(a - b), cap) : cap;
   return d * d;
 }
-
-// How many times the rounding of a whole tensor may be that of the sampled rows, which are the worst.
-constexpr double kRounding = 4;
 
 // The sums of squared distances of one hypothesis, by tensor and rank.
 using Distances = PerTensor<std::vector<double>>;
@@ -67,8 +60,6 @@ class Search {
     sample(false, queries_, [&](Index head, Index i) { return query_row(known, head, i, has_dq); });
     sample(true, keys_, [&](Index head, Index i) { return key_row(known, head, i); });
   }
-
-  double tolerance(Tensor part) const { return tolerances_.at(part); }
 
   // Call f(part, rank, row of the tensor, guess) for what the hypothesis makes of every sampled row.
   // A null guess stands for the oracle's row.
@@ -110,6 +101,31 @@ class Search {
     return sums;
   }
 
+  std::vector<SampledRow> rows() const {
+    std::vector<SampledRow> all;
+    for_guesses(nullptr, false, [&](Tensor part, int rank, Index at, const double*) {
+      all.push_back({part, rank, at});
+    });
+    return all;
+  }
+
+  // Return whether rows of the wrong parts have errors that are larger where the row is, by the
+  // correlation of the logarithms.
+  bool errors_follow_sizes() const {
+    double count = 0, x = 0, y = 0, xx = 0, yy = 0, xy = 0;
+    for (const auto& [part, rank, at] : rows()) {
+      if (!parts_.contains(part) || part == Tensor::lse) continue;
+      const double* const right = values_of(known_.oracle, part).data() + at * known_.width();
+      const double size = std::log(dot_of(right, right, known_.width())),
+                   error = std::log(distance(part, at, nullptr, false));
+      if (!std::isfinite(size) || !std::isfinite(error)) continue;
+      ++count, x += size, y += error, xx += size * size, yy += error * error, xy += size * error;
+    }
+    constexpr double kFollows = 0.4;
+    const double spread = (xx - x * x / count) * (yy - y * y / count);
+    return (xy - x * y / count) > kFollows * std::sqrt(spread);
+  }
+
   struct Score {
     double share = 0;             // of the squared error that is left
     int rank = -1;                // whose rows it explains, if one rank's alone
@@ -119,7 +135,7 @@ class Search {
   };
   // Return how much of the right ones' distances is left if every rank's rows are taken from the
   // nearer of both: a mistake may have been made by some of the ranks.
-  Score score(const Distances& of, const Distances& right) const {
+  Score score(const Distances& of, const Distances& right, double rounding = 1) const {
     Score result;
     std::vector<double> was(known_.ranks()), is = was;
     for (const Tensor part : parts_) {
@@ -134,7 +150,8 @@ class Search {
       result.share += after / before / static_cast<double>(parts_.size());
       const auto rows = is_key_side(part) ? keys_.size() : queries_.size();
       const double values = static_cast<double>(rows) * width_of(part);
-      if (!(std::sqrt(after / values) <= kRounding * tolerances_.at(part))) result.is_whole = false;
+      if (!(std::sqrt(after / values) <= kRounding * rounding * tolerances_.at(part)))
+        result.is_whole = false;
       for (std::size_t rank = 0; rank < was.size(); ++rank) {
         was[rank] += right.at(part)[rank] / before;
         is[rank] += std::min(of.at(part)[rank], right.at(part)[rank]) / before;
@@ -212,14 +229,28 @@ class Search {
     std::set<Index> chosen{by_head.front().second};
     if (known_.ranks() <= 16)
       chosen.insert({by_head[by_head.size() / 2].second, by_head[by_head.size() / 3].second});
+    // Of many ranks, those whose rows are the worst, and equally many evenly spread.
+    std::vector<std::pair<double, int>> by_rank;
+    for (int rank = 0; rank < known_.ranks(); ++rank) {
+      double sum = 0;
+      for (const Index i : looked_at(known_.deal.positions[rank]))
+        sum += errors[*chosen.begin() * seqlen + i];
+      by_rank.emplace_back(-sum, rank);
+    }
+    std::set<int> ranks;
+    for (int i = 0; i < known_.ranks(); i += (known_.ranks() + kManyRanks - 1) / kManyRanks)
+      ranks.insert(i);
+    if (known_.ranks() > kManyRanks) std::sort(by_rank.begin(), by_rank.end());
+    for (std::size_t i = 0; i < by_rank.size() && i < kManyRanks / 2; ++i)
+      ranks.insert(by_rank[i].second);
     const double budget = 1e8 / (static_cast<double>(seqlen * known_.width()));
     const auto total = static_cast<Index>(std::clamp(budget, 64.0, 512.0));
-    const Index each = max_of(4, total / std::ssize(chosen) / static_cast<Index>(known_.ranks())),
+    const Index each = max_of(4, total / std::ssize(chosen) / std::ssize(ranks)),
                 screened = max_of(2, each / 6);
     std::vector<std::pair<Index, Index>> places;  // head and position
     for (const Index head : chosen)
-      for (const auto& of_rank : known_.deal.positions) {
-        const std::vector<Index> positions = looked_at(of_rank);
+      for (const int rank : ranks) {
+        const std::vector<Index> positions = looked_at(known_.deal.positions[rank]);
         std::vector<Index> worst = positions;
         std::sort(worst.begin(), worst.end(), [&](Index a, Index b) {
           return errors[head * seqlen + a] > errors[head * seqlen + b];
@@ -246,78 +277,6 @@ class Search {
   std::vector<std::pair<KeyRow, bool>> keys_;
 };
 
-// Add the hypothesis that right rows lie at places of other rows, or zeros, as the given rows tell:
-// most of the wrong ones in the sample are each the right row of another position, or none (-1).
-void add_moved_rows(const Knowledge& known, const Search& search, const std::set<Tensor>& wrong,
-                    Hypotheses& table) {
-  if (!known.options.rows.empty()) return;  // the row may be that of any position
-  // So many wrong rows are looked for; more of them, if most are found.
-  constexpr int kMost = 48;
-  const Index width = known.width();
-  std::map<std::pair<Tensor, Index>, Index> sources;
-  int looked_for = 0;
-  bool are_zeros = true;  // all of them
-  std::string how;
-  search.for_guesses(nullptr, false, [&](Tensor part, int, Index at, const double*) {
-    if (part == Tensor::lse || !wrong.contains(part) ||
-        (looked_for >= kMost && 2 * std::ssize(sources) < looked_for))
-      return;
-    const double* const given = values_of(known.mine, part).data() + at * width;
-    const double tolerance = kRounding * search.tolerance(part);
-    double most = tolerance * tolerance * static_cast<double>(width);
-    // In 16 bits a small row is told from others by its own rounding.
-    constexpr double kUnits = 16 * 0x1p-9;
-    if (known.options.dtype != DType::f32)
-      most = std::min(most, kUnits * kUnits * dot_of(given, given, width));
-    const Index head = at / known.seqlen(), position = at % known.seqlen();
-    const auto distance_of = [&](Index from, double enough) {
-      const double* const right = known.row_of(values_of(known.oracle, part), head, from);
-      double sum = 0;
-      for (Index c = 0; c < width && sum <= enough; ++c)
-        sum += (right[c] - given[c]) * (right[c] - given[c]);
-      return sum;
-    };
-    if (distance_of(position, most) <= most) return;
-    ++looked_for;
-    double nearest = most;
-    Index source = -1;
-    const bool is_zero = std::all_of(given, given + width, [](double x) { return x == 0; });
-    for (Index from = 0; from < known.seqlen() && !is_zero; ++from)
-      if (const double distance = distance_of(from, nearest); distance <= nearest)
-        std::tie(nearest, source) = std::pair(distance, from);
-    if (source < 0 && !is_zero) return;
-    are_zeros = are_zeros && is_zero;
-    sources.insert({{part, at}, source});
-    if (how.empty() && !is_zero)
-      how = fmt::format("row {} of {}'s head {} is that of position {}", position, name_of(part),
-                        head, source);
-  });
-  if (sources.empty() || 2 * std::ssize(sources) < looked_for) return;
-  const auto moved = [&known, sources](Tensor part, Index head, Index position) {
-    std::optional<Values> row;
-    const auto found = sources.find({part, head * known.seqlen() + position});
-    if (found != sources.end())
-      row = found->second < 0 ? Values(known.width())
-                              : known.copy_of(values_of(known.oracle, part), head, found->second);
-    return row;
-  };
-  table.merge(
-      are_zeros ? Mistake::rows_dropped : Mistake::rows_of_other_rank, 1.2,
-      are_zeros ? "rows that are left out hold zeros" : how + ", and others likewise",
-      [=, &known, moves_lse = wrong.contains(Tensor::lse)](const QueryRow& row, Guess& guess) {
-        guess.out = moved(Tensor::out, row.head, row.position);
-        guess.dq = moved(Tensor::dq, row.head, row.position);
-        if (!guess.out || !moves_lse) return;
-        const Index at = row.head * known.seqlen(),
-                    from = sources.at({Tensor::out, at + row.position});
-        guess.lse = from < 0 ? known.mine.lse[at + row.position] : known.oracle.lse[at + from];
-      });
-  table.back().key = [moved](const KeyRow& row, Guess& guess) {
-    guess.dk = moved(Tensor::dk, row.kv_head, row.position);
-    guess.dv = moved(Tensor::dv, row.kv_head, row.position);
-  };
-}
-
 struct Scored {
   Hypothesis* hypothesis;
   Search::Score score;
@@ -340,19 +299,23 @@ std::vector<Suspect> diagnose(const Knowledge& known, const std::vector<TensorCh
   const Search search(known, parts, passed[is_forward ? 0 : 1], tolerances);
   Hypotheses table;
   is_forward ? add_forward(known, table) : add_gradients(known, table);
-  add_moved_rows(known, search, parts, table);
+  add_seen(known, {parts, tolerances, search.rows()}, table);
 
   const Distances right[2] = {search.distances(nullptr, false), search.distances(nullptr, true)};
   const auto score_of = [&](const Hypothesis& hypothesis, bool screening) {
-    return search.score(search.distances(&hypothesis, screening), right[screening]);
+    return search.score(search.distances(&hypothesis, screening), right[screening],
+                        hypothesis.rounding);
   };
   const auto evaluate = [&](const std::vector<Hypothesis*>& which, bool screening) {
     std::vector<Scored> scored(which.size());
+    std::atomic<Index> done = 0;
     on_threads(std::ssize(which), known.options.threads, [&](Index i) {
       const Search::Score score = score_of(*which[i], screening);
       const double floor = 1e-9;  // below it, both are right
       scored[i] = {which[i], score,
                    (score.share + floor) * which[i]->penalty * (score.has_exceptions ? 1.1 : 1)};
+      if (known.options.progress && screening)
+        known.options.progress(static_cast<double>(++done) / static_cast<double>(which.size()));
     });
     std::erase_if(scored, [](const Scored& some) { return some.score.contradicts; });
     std::stable_sort(scored.begin(), scored.end(),
@@ -368,25 +331,22 @@ std::vector<Suspect> diagnose(const Knowledge& known, const std::vector<TensorCh
       best.push_back(scored.hypothesis);
       ++taken[scored.hypothesis->mistake];
     }
-  // Of the scales between the usual ones, come nearer to the best.
-  const auto near = std::find_if(best.begin(), best.end(),
-                                 [](const Hypothesis* some) { return some->scale != nullptr; });
-  if (near != best.end()) {
-    double& scale = *(*near)->scale;
-    const double step = std::pow(2.0, 1.0 / 6);
-    double low = scale / step, high = scale * step;
-    const auto share_at = [&](double factor) {
-      scale = factor;
-      return score_of(**near, true).share;
+  // Of numbers between the usual ones, come nearer to the best of each kind.
+  std::set<Mistake> nearer;
+  for (Hypothesis* const some : best) {
+    if (some->near == nullptr || !nearer.insert(some->mistake).second) continue;
+    double low = *some->near / some->near_by, high = *some->near * some->near_by;
+    const auto share_at = [&](double number) {
+      *some->near = number;
+      return score_of(*some, true).share;
     };
-    for (int round = 0; round < 24; ++round) {
+    for (int round = 0; round < 32; ++round) {
       const double a = low + (high - low) / 3, b = high - (high - low) / 3;
       const bool is_lower = share_at(a) < share_at(b);
       (is_lower ? high : low) = is_lower ? b : a;
     }
-    scale = (low + high) / 2;
-    (*near)->how = fmt::format("the softmax scale is near {:.4g}, and not {:.4g}", scale,
-                               known.problem.softmax_scale);
+    *some->near = (low + high) / 2;
+    some->how += fmt::format(" near {:.4g}", *some->near);
   }
   const std::vector<Scored> finalists = evaluate(best, false);
   // A sample of rows may not tell mistakes from each other that all of the rows would.
@@ -399,26 +359,27 @@ std::vector<Suspect> diagnose(const Knowledge& known, const std::vector<TensorCh
   std::vector<Suspect> suspects;
   for (const auto& [hypothesis, score, ranked] : finalists) {
     const Mistake mistake = hypothesis->mistake;
-    double confidence = 1 - std::sqrt(score.share);
+    const double explained = 1 - std::sqrt(score.share);
     // A mistake that is found leaves nothing but rounding; one that leaves more is a guess.
-    if (!is_told || (!score.is_whole && mistake != Mistake::rounds_each_hop))
-      confidence = std::min(confidence, 0.9 * kSure);
-    if (confidence >= 0.05 && taken.erase(mistake) > 0)
-      suspects.push_back({mistake, score.rank, confidence, hypothesis->how, hypothesis->mask});
+    const bool is_found = is_told && !hypothesis->is_one_of_several && explained >= kSure &&
+                          (score.is_whole || mistake == Mistake::rounds_each_hop);
+    constexpr double kLeast = 0.3;  // what explains less is no guess
+    constexpr double kGuess = 0.98 * kSure;
+    if (explained >= kLeast && taken.erase(mistake) > 0)
+      suspects.push_back({mistake, is_found ? score.rank : -1,
+                          is_found ? explained : kGuess * explained, hypothesis->how,
+                          hypothesis->mask});
   }
-  // Errors of a percent that nothing explains are rounding, somewhere where it repeats.
-  constexpr double kUnsure = 0.25, kLittle = 0.02;
+  // Errors of a percent that nothing explains may be rounding, somewhere where it repeats, if they
+  // follow the sizes of the rows.
+  constexpr double kLittle = 0.02;
   const bool is_little = std::all_of(checks.begin(), checks.end(), [&](const TensorCheck& check) {
     return !parts.contains(check.tensor) || check.rms <= kLittle * check.right_rms;
   });
-  if ((suspects.empty() || suspects.front().confidence < kUnsure) && is_little) {
-    std::erase_if(suspects, [](const Suspect& suspect) {
-      return suspect.mistake == Mistake::rounds_each_hop;
-    });
-    suspects.insert(suspects.begin(), {Mistake::rounds_each_hop, -1, kUnsure,
-                                       "the errors are small, and look like roundings that no "
-                                       "other mistake explains"});
-  }
+  if (suspects.empty() && is_little && search.errors_follow_sizes())
+    suspects.push_back({Mistake::rounds_each_hop, -1, 0,
+                        "the errors are small, and look like roundings that no other mistake "
+                        "explains"});
   return suspects;
 }
 

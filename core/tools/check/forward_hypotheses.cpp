@@ -15,7 +15,6 @@
 namespace ringscope {
 namespace {
 
-constexpr double kMinusInf = -std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 double largest_max(const QueryRow& row) {
@@ -261,16 +260,21 @@ void add_scales(const Knowledge& known, Hypotheses& table) {
   const auto d = static_cast<double>(known.width());
   const double right = known.problem.softmax_scale;
   const auto heads = static_cast<double>(known.problem.shape.num_heads);
+  const double kStep = std::pow(2.0, 1.0 / 6);
   // The factor is shared with diagnose(), which comes nearer to it.
   const auto add_scale = [&](double factor, const std::string& name, double penalty) {
     const auto scale = std::make_shared<double>(factor);
     table.weigh(Mistake::scale, penalty,
-                fmt::format("the softmax scale is {}{:.4g}, and not {:.4g}", name, factor, right),
+                name.empty() ? fmt::format("the softmax scale is not {:.4g}, but", right)
+                             : fmt::format("the softmax scale is {}{:.4g}, and not {:.4g}", name,
+                                           factor, right),
                 [scale](QueryRow& row) {
                   for (double& score : row.scores) score *= *scale / row.scale;
                   row.scale = *scale;
                 });
-    if (name == "near ") table.back().scale = scale;
+    if (!name.empty()) return;
+    table.back().near = scale;
+    table.back().near_by = kStep;
   };
   for (const auto& [scale, name] : std::initializer_list<std::pair<double, const char*>>{
            {1, "1"},
@@ -287,8 +291,7 @@ void add_scales(const Knowledge& known, Hypotheses& table) {
            {right / std::numbers::sqrt2, "scale / sqrt(2)"},
            {-right, "-scale"}})
     add_scale(scale, fmt::format("{} = ", name), 1);
-  for (int step = -24; step <= 24; ++step)
-    add_scale(right * std::pow(2.0, step / 6.0), "near ", 1.02);
+  for (int step = -24; step <= 24; ++step) add_scale(right * std::pow(kStep, step), "", 1.02);
 }
 
 void add_kv_heads(const Knowledge& known, Hypotheses& table) {
@@ -340,32 +343,104 @@ void add_other_rows(const Knowledge& known, Hypotheses& table) {
                   });
 }
 
-// K, or V, of the step before or after.
-void add_other_steps(const Knowledge& known, Hypotheses& table) {
-  const int n = known.ranks();
-  for (const bool of_v : {true, false})
-    for (const int by : std::set<int>{n - 1, 1})
-      for (const bool wraps : {false, true})
-        table.weigh(Mistake::k_and_v_of_different_steps, wraps ? 1.01 : 1,
-                    fmt::format("{} is that of the {} step{}", of_v ? "V" : "K",
-                                by == 1 ? "previous" : "next",
-                                wraps     ? ""
-                                : by == 1 ? ", except in the first one"
-                                          : ", except in the last one"),
-                    [=, &deal = known.deal](QueryRow& row) {
-                      std::vector<Index>& source = of_v ? row.v_from : row.k_from;
-                      const int end = by == 1 ? row.place.rank : (row.place.rank + 1) % n;
-                      for (Index j = 0; j < std::ssize(deal.places); ++j) {
-                        const Place& place = deal.places[j];
-                        const bool stays = place.rank == end && !wraps;
-                        const auto& rows =
-                            deal.positions[stays ? place.rank : (place.rank + by) % n];
-                        // A shorter block's last row stands where it has none.
-                        source.push_back(
-                            rows.empty() ? j : rows[min_of(place.local_row, std::ssize(rows) - 1)]);
-                      }
-                      if (!of_v) row.rescore();
-                    });
+void add_readings(const Knowledge& known, Hypotheses& table) {
+  for (const Reading& reading : wrong_readings(known))
+    table.weigh(reading.mistake, reading.penalty, reading.how, [reading](QueryRow& row) {
+      const Index rows = row.known->seqlen(), query = row.head * rows + row.position,
+                  first = row.kv_head * rows;
+      std::vector<Index> from;
+      for (Index j = 0; j < rows; ++j) from.push_back(reading.from(query, first + j) - first);
+      if (reading.of_v) row.v_from = from;
+      if (!reading.of_k) return;
+      row.k_from = std::move(from);
+      row.rescore();
+    });
+}
+
+// Heads and rows that have changed places: in the lse that blocks are merged by, in what is stored, and
+// in what a kernel takes for the rows.
+void add_swapped_axes(const Knowledge& known, Hypotheses& table) {
+  const AttentionShape& shape = known.problem.shape;
+  const Index heads = shape.num_heads, rows = known.seqlen();
+  if (heads == 1) return;
+  for (const bool back : {false, true}) {
+    if (back && heads == rows) continue;
+    const auto swapped = [=, &known](const QueryRow& row) {
+      return swapped_row(known, row.head * rows + row.position, heads, back);
+    };
+    for (const auto& [sign, keeps_lse] : {std::pair{1, false}, {1, true}, {-1, true}})
+      table.merge(Mistake::lse_axes_swapped, keeps_lse ? 1.01 : 1,
+                  fmt::format("blocks are merged by an lse whose heads and rows are swapped{}",
+                              sign > 0 ? "" : ", with the wrong sign"),
+                  [=, &known](const QueryRow& row, Guess& guess) {
+                    const Index at = swapped(row);
+                    const QueryRow other = query_row(known, at / rows, at % rows, false);
+                    QueryRow changed = row;
+                    for (std::size_t o = 0; o < row.owner_parts.size(); ++o) {
+                      RowPart& part = changed.owner_parts[o];
+                      const RowPart& by = other.owner_parts[o];
+                      part.acc = scaled(part.acc, part.l > 0 ? 1 / part.l : 1);
+                      part.m = by.l > 0 ? sign * (by.m + std::log(by.l)) : kMinusInf;
+                      part.l = by.l > 0 ? 1 : 0;
+                    }
+                    guess = changed.merged();
+                    if (keeps_lse) guess.lse.reset();
+                  });
+    for (const bool of_out : {false, true})
+      for (const bool of_lse : {true, false})
+        if (of_out || of_lse)
+          table.merge(of_out ? Mistake::heads_and_rows_swapped : Mistake::lse_axes_swapped, 1.02,
+                      of_out ? "out is stored with heads and rows swapped"
+                             : "the lse has heads and rows swapped",
+                      [=, &known](const QueryRow& row, Guess& guess) {
+                        const Index at = swapped(row);
+                        guess = right_row(known, at / rows, at % rows);
+                        guess.dq.reset();
+                        if (!of_out) guess.out.reset();
+                        if (!of_lse) guess.lse.reset();
+                      });
+  }
+  if (shape.group_size() > 1) return;
+  for (const bool is_causal : {true, false})
+    table.weigh(Mistake::heads_and_rows_swapped, 1.01,
+                fmt::format("each position attends over its heads{}",
+                            is_causal ? ", each the ones before it" : ""),
+                [=](QueryRow& row) {
+                  // A head stands at the key of its number.
+                  const Index head = row.head % heads, met = is_causal ? head + 1 : heads;
+                  row.k_from.assign(rows, 0);
+                  row.counts.assign(rows, 0);
+                  for (Index j = 0; j < min_of(met, rows); ++j) {
+                    row.k_from[j] = (j - head) * rows + row.position;
+                    row.counts[j] = 1;
+                  }
+                  row.v_from = row.k_from;
+                  row.rescore();
+                });
+}
+
+// cap x tanh(score / cap), with a cap that is found.
+void add_softcaps(Hypotheses& table) {
+  for (double cap = 0.25; cap <= 256; cap *= 2) {
+    const auto near = std::make_shared<double>(cap);
+    table.weigh(Mistake::softcap, 1.02, "the scores are capped by cap x tanh(score / cap), cap",
+                [near](QueryRow& row) {
+                  for (double& score : row.scores) score = *near * std::tanh(score / *near);
+                });
+    table.back().near = near;
+    table.back().near_by = 2;
+  }
+}
+
+// Rows whose numbers don't fit 16 bits, which are those of the first ones again.
+void add_wrapped_rows(const Knowledge& known, Hypotheses& table) {
+  for (const Index end : kIndexEnds)
+    if (end < known.seqlen())
+      table.merge(Mistake::index_overflow, 1,
+                  fmt::format("the rows from {} on are the first ones again", end),
+                  [=, &known](const QueryRow& row, Guess& guess) {
+                    guess = right_row(known, row.head, row.position % end);
+                  });
 }
 
 // Angles of other positions, of pairs of values that lie half a row apart or are neighbours.
@@ -420,7 +495,11 @@ void add_forward(const Knowledge& known, Hypotheses& table) {
   add_scales(known, table);
   add_kv_heads(known, table);
   add_other_rows(known, table);
-  add_other_steps(known, table);
+  add_readings(known, table);
+  add_swapped_axes(known, table);
+  add_softcaps(table);
+  add_wrapped_rows(known, table);
+  add_sinks(known, {}, true, table);
   add_rope(known, table);
   add_meetings(known, table);
 }

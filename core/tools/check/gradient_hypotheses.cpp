@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <mutex>
 #include <numbers>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "core/tools/check/hypotheses.h"
@@ -14,7 +17,7 @@ namespace ringscope {
 namespace {
 
 const std::vector<Tensor> kAll{Tensor::dq, Tensor::dk, Tensor::dv}, kKv{Tensor::dk, Tensor::dv},
-    kScaled{Tensor::dq, Tensor::dk}, kDqAlone{Tensor::dq}, kDkAlone{Tensor::dk};
+    kDkAlone{Tensor::dk};
 
 // Return whether the query head of a share belongs to the row's kv head.
 bool is_own(const KeyRow& row, Index head, Index group) { return head / group == row.kv_head; }
@@ -100,7 +103,7 @@ void add_hops(const Knowledge& known, const Sums& sums, Hypotheses& table) {
                        : "rank r holds dK and dV of owner r - 1, one hop beyond home",
                false, source, table);
   }
-  for (int step = 0; step < n; ++step)
+  for (const int step : near_numbers(n))
     sums.add(Mistake::gradient_one_hop_short, step == n - 1 ? 1 : 1.02,
              fmt::format("dK and dV lack the share of the rank {} hop{} after their owner", step,
                          step == 1 ? "" : "s"),
@@ -128,28 +131,19 @@ void add_hops(const Knowledge& known, const Sums& sums, Hypotheses& table) {
     }
 }
 
+// Factors that one rank alone may make; those of whole tensors are fitted.
 void add_factors(const Knowledge& known, const Sums& sums) {
-  const double scale = known.problem.softmax_scale;
   for (const bool by_group : {false, true}) {
     const auto count =
         static_cast<double>(by_group ? known.problem.shape.group_size() : Index{known.ranks()});
-    const auto add = [&](double penalty, const char* what, const std::vector<Tensor>& of) {
-      sums.add_factor(Mistake::mean_instead_of_sum, penalty,
-                      fmt::format("{} are divided by the number of {} ({:g})", what,
-                                  by_group ? "heads of a group" : "ranks", count),
-                      of, 1 / count);
-    };
-    add(1, "dK and dV", kKv);
-    add(1.01, "all gradients", kAll);
-    add(1.01, "dQ's sums", kDqAlone);
+    const char* const of = by_group ? "heads of a group" : "ranks";
+    sums.add_factor(Mistake::mean_instead_of_sum, 1,
+                    fmt::format("dK and dV are divided by the number of {} ({:g})", of, count), kKv,
+                    1 / count);
+    sums.add_factor(Mistake::sum_instead_of_mean, 1.01,
+                    fmt::format("all gradients are times the number of {} ({:g})", of, count), kAll,
+                    count);
   }
-  sums.add_factor(Mistake::doubled_block, 1.02, "dQ is added up twice", kDqAlone, 2);
-  sums.add_factor(Mistake::doubled_block, 1.02, "dK and dV are added up twice", kKv, 2);
-  for (const auto& [factor, how] : {std::pair{1 / scale, "lack the softmax scale"},
-                                    std::pair{scale, "have the softmax scale twice"},
-                                    std::pair{std::numbers::ln2, "have a factor ln(2)"},
-                                    std::pair{std::numbers::log2e, "have a factor log2(e)"}})
-    sums.add_factor(Mistake::scale, 1.02, fmt::format("dQ and dK {}", how), kScaled, factor);
 }
 
 // The gradients of query heads, of which the first alone counts, or which are added up for the kv head
@@ -172,40 +166,177 @@ void add_heads(const Knowledge& known, const Sums& sums) {
            [=](const KeyRow& row, Index head) { return head % heads % kv == row.kv_head % kv; });
 }
 
-// Set what a backward pass makes in which queries meet keys as often as `pairs` says, by the lse of a
-// right forward pass, which may be in another unit, and that may lack rowsum(dO * O).
-void set_backward_pass(const Knowledge& known, const Hypothesis::Pairs& pairs, Hypothesis& made,
-                       double lse_unit = 1, bool lacks_delta = false) {
-  const auto ds_of = [lacks_delta](const PairWeight& weight) {
-    return weight.ds + (lacks_delta ? weight.by_delta : 0);
+// How a backward pass differs from the right one. Rows are counted through all heads.
+struct BackwardPass {
+  Hypothesis::Pairs pairs{};  // how often they meet; empty: as the mask says
+  // What becomes of a pair's weight, and whose K, Q and dO stand at a row.
+  std::function<PairWeight(const PairWeight& right, Index query, Index key)> weigh{};
+  std::function<Index(Index query, Index key)> k{};
+  std::function<Index(Index query)> q{}, dout{};
+};
+
+void set_backward_pass(const Knowledge& known, const BackwardPass& pass, Hypothesis& made) {
+  const auto times = [=, &known](Index i, Index j) {
+    return pass.pairs ? pass.pairs(i, j) : known.mask.allows(i, j);
   };
-  // How often a pair counts that is met: exp(s - lse x unit) takes the place of exp(s - lse).
-  const auto factor_of = [=, &known](Index head, Index query) {
-    const double lse = known.oracle.lse[head * known.seqlen() + query];
-    return lse_unit == 1 ? 1 : std::exp(std::min(lse * (1 - lse_unit), 80.0));
+  const auto weight = [=](const PairWeight& right, Index query, Index key) {
+    return pass.weigh ? pass.weigh(right, query, key) : right;
   };
   made.query = [=, &known](const QueryRow& row, Guess& guess) {
     if (row.dq_shares.empty()) return;
     guess.dq = Values(row.q.size());
-    const double factor = factor_of(row.head, row.position);
+    const Index query = row.head * known.seqlen() + row.position;
     for (Index j = 0; j < known.seqlen(); ++j)
-      if (const double times = factor * pairs(row.position, j); times > 0)
-        add_to(*guess.dq, times * ds_of(row.weights[j]), row.keys + j * known.width());
+      if (const double met = times(row.position, j); met > 0) {
+        const Index key = row.kv_head * known.seqlen() + j;
+        add_to(*guess.dq, met * weight(row.weights[j], query, key).ds,
+               known.row_of(known.inputs.k, 0, pass.k ? pass.k(query, key) : key));
+      }
   };
   made.key = [=, &known](const KeyRow& row, Guess& guess) {
     guess.dk = guess.dv = Values(known.width());
+    const Index key = row.kv_head * known.seqlen() + row.position;
     for (Index i = 0; i < known.seqlen(); ++i) {
-      const double met = pairs(i, row.position);
+      const double met = times(i, row.position);
       for (std::size_t h = 0; h < row.heads.size() && met > 0; ++h) {
-        const Index head = row.heads[h];
+        const Index head = row.heads[h], query = head * known.seqlen() + i;
         if (!is_own(row, head, known.problem.shape.group_size())) continue;
-        const PairWeight& weight = row.weights[h][i];
-        const double times = met * factor_of(head, i);
-        add_to(*guess.dk, times * ds_of(weight), known.row_of(known.inputs.q, head, i));
-        add_to(*guess.dv, times * weight.p, known.row_of(known.inputs.dout, head, i));
+        const PairWeight made_of = weight(row.weights[h][i], query, key);
+        add_to(*guess.dk, met * made_of.ds,
+               known.row_of(known.inputs.q, 0, pass.q ? pass.q(query) : query));
+        add_to(*guess.dv, met * made_of.p,
+               known.row_of(known.inputs.dout, 0, pass.dout ? pass.dout(query) : query));
       }
     }
   };
+}
+
+// The maximum, lse and rowsum(dO * O) of each block of a query row alone, computed when they are first
+// asked for.
+class BlockStatistics {
+ public:
+  struct OfBlock {
+    double m, lse, delta;
+  };
+  explicit BlockStatistics(const Knowledge& known) : known_(known) {}
+
+  const std::vector<OfBlock>& of(Index query) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (const auto found = rows_.find(query); found != rows_.end()) return found->second;
+    }
+    std::vector<OfBlock> blocks;
+    const QueryRow row = query_row(known_, query / known_.seqlen(), query % known_.seqlen(), false);
+    for (const RowPart& part : row.owner_parts)
+      blocks.push_back(
+          {part.m, part.m + std::log(part.l),
+           dot_of(known_.row_of(known_.inputs.dout, 0, query), part.acc.data(), known_.width()) /
+               part.l});
+    const std::lock_guard lock(mutex_);
+    return rows_.emplace(query, std::move(blocks)).first->second;
+  }
+
+ private:
+  const Knowledge& known_;
+  std::mutex mutex_;
+  std::map<Index, std::vector<OfBlock>> rows_;
+};
+
+// exp() that stays finite where a statistic belongs to other scores.
+double limited_exp(double x) { return std::exp(std::min(x, 80.0)); }
+
+// Weights that come from statistics of a block alone: the step's, or the rank's own; and from a maximum.
+void add_local_statistics(const Knowledge& known, Hypotheses& table) {
+  // Every query row of a head has to be taken apart for one row of dK.
+  constexpr double kMost = 4e10;
+  const auto rows = static_cast<double>(known.seqlen());
+  if (known.options.rows.empty() && rows * rows * static_cast<double>(known.width()) > kMost)
+    return;
+  const auto statistics = std::make_shared<BlockStatistics>(known);
+  const auto right_lse = [&known](Index query) { return known.oracle.lse[query]; };
+  for (const bool of_own : {false, true})
+    for (const auto& [out, lse, words] :
+         {std::tuple{true, false, "the out of {}, and dO by its share of the row sum"},
+          std::tuple{true, true, "the out and lse of {}"},
+          std::tuple{false, true, "the lse of {}"}})
+      set_backward_pass(
+          known,
+          {.weigh =
+               [=, &known, scale = known.problem.softmax_scale](const PairWeight& right,
+                                                                Index query, Index key) {
+                 const auto& places = known.deal.places;
+                 const Index at = (of_own ? query : key) % known.seqlen();
+                 const auto& own = statistics->of(query)[places[at].rank];
+                 if (!(own.lse > kMinusInf)) return PairWeight{0, 0, 0};
+                 const double by = lse ? limited_exp(right_lse(query) - own.lse) : 1,
+                              ds = out ? right.ds + right.by_delta - right.p * own.delta * scale
+                                       : right.ds;
+                 return PairWeight{right.p * by, ds * by, 0};
+               }},
+          table.add(Mistake::local_statistics, of_own ? 1.01 : 1,
+                    fmt::format(fmt::runtime(fmt::format("every step takes {}", words)),
+                                of_own ? "the rank's own block" : "its own block")));
+  set_backward_pass(known,
+                    {.weigh =
+                         [=](const PairWeight& right, Index query, Index) {
+                           double m = kMinusInf;
+                           for (const auto& block : statistics->of(query)) m = std::max(m, block.m);
+                           const double by = limited_exp(right_lse(query) - m);
+                           return PairWeight{right.p * by, right.ds * by, 0};
+                         }},
+                    table.add(Mistake::not_normalised, 1.01,
+                              "the weights of the backward pass are exp(s - max)"));
+}
+
+// Other rows of K, V, Q or dO in the backward pass alone; and gradients that are stored with heads and
+// rows swapped.
+void add_backward_readings(const Knowledge& known, Hypotheses& table) {
+  const AttentionShape& shape = known.problem.shape;
+  const Index rows = known.seqlen(), heads = shape.num_heads;
+  const auto add = [&](Mistake mistake, double penalty, const std::string& how,
+                       const BackwardPass& of, const auto& v) {
+    BackwardPass pass = of;
+    pass.weigh = [=, &known](const PairWeight&, Index query, Index key) {
+      const PairRows at{of.q ? of.q(query) : query, of.k ? of.k(query, key) : key,
+                        v ? v(query, key) : key, of.dout ? of.dout(query) : query};
+      const double delta = dot_of(known.row_of(known.inputs.dout, 0, at.dout),
+                                  known.row_of(known.oracle.out, 0, query), known.width());
+      return weight_of(known, at, known.oracle.lse[query], delta);
+    };
+    set_backward_pass(known, pass, table.add(mistake, penalty, "in the backward pass, " + how));
+  };
+  using From = std::function<Index(Index, Index)>;
+  for (const Reading& reading : wrong_readings(known))
+    add(reading.mistake, reading.penalty, reading.how, {.k = reading.of_k ? reading.from : From()},
+        reading.of_v ? reading.from : From());
+  for (const bool back : {false, true}) {
+    if (heads == 1 || (back && heads == rows)) continue;
+    const auto swapped = [=, &known](Index query) {
+      return swapped_row(known, query, heads, back);
+    };
+    add(Mistake::heads_and_rows_swapped, 1.05, "Q has heads and rows swapped", {.q = swapped},
+        From());
+    add(Mistake::heads_and_rows_swapped, 1.05, "dO has heads and rows swapped", {.dout = swapped},
+        From());
+    for (const bool of_q : {true, false})
+      for (const bool of_keys : {true, false}) {
+        if (!of_q && !of_keys) continue;
+        Hypothesis& made = table.add(Mistake::heads_and_rows_swapped, 1.05,
+                                     "gradients are stored with heads and rows swapped");
+        if (of_q)
+          made.query = [=, &known](const QueryRow& row, Guess& guess) {
+            if (row.dq_shares.empty()) return;
+            const Index at = swapped(row.head * rows + row.position);
+            guess.dq = right_row(known, at / rows, at % rows).dq;
+          };
+        if (of_keys)
+          made.key = [=, &known, kv = shape.num_heads_kv](const KeyRow& row, Guess& guess) {
+            const Index at = swapped_row(known, row.kv_head * rows + row.position, kv, back);
+            guess.dk = known.copy_of(known.oracle.dk, 0, at);
+            guess.dv = known.copy_of(known.oracle.dv, 0, at);
+          };
+      }
+  }
 }
 
 }  // namespace
@@ -266,23 +397,26 @@ void add_gradients(const Knowledge& known, Hypotheses& table) {
                "in the gradients, " + source.how, true, source.positions, table);
   add_gradient_roundings(known, n, table);
   add_heads(known, sums);
-  const auto allowed = [&known](Index i, Index j) { return known.mask.allows(i, j); };
-  struct Wrong {
-    Mistake mistake;
-    const char* how;
-    double lse_unit = 1;
-    bool lacks_delta = false;
-  };
-  for (const Wrong& way :
-       {Wrong{Mistake::delta_missing, "dS lacks rowsum(dO * O)", 1, true},
-        Wrong{Mistake::lse_in_log2,
-              "the backward pass takes an lse in units of log 2 for a natural one",
-              std::numbers::log2e},
-        Wrong{Mistake::lse_in_log2,
-              "the backward pass takes a natural lse for one in units of log 2",
-              std::numbers::ln2}})
-    set_backward_pass(known, allowed, table.add(way.mistake, 1, way.how), way.lse_unit,
-                      way.lacks_delta);
+  set_backward_pass(known,
+                    {.weigh =
+                         [](const PairWeight& right, Index, Index) {
+                           return PairWeight{right.p, right.ds + right.by_delta, 0};
+                         }},
+                    table.add(Mistake::delta_missing, 1, "dS lacks rowsum(dO * O)"));
+  for (const double unit : {std::numbers::log2e, std::numbers::ln2})
+    set_backward_pass(known,
+                      {.weigh =
+                           [=, &known](const PairWeight& right, Index query, Index) {
+                             const double by = limited_exp(known.oracle.lse[query] * (1 - unit));
+                             return PairWeight{right.p * by, right.ds * by, 0};
+                           }},
+                      table.add(Mistake::lse_in_log2, 1,
+                                unit > 1 ? "the backward pass takes an lse in units of log 2 for a "
+                                           "natural one"
+                                         : "the backward pass takes a natural lse for one in units "
+                                           "of log 2"));
+  add_local_statistics(known, table);
+  add_backward_readings(known, table);
   Hypotheses meetings;
   add_meetings(known, meetings);
   for (const Hypothesis& some : meetings) {
@@ -293,7 +427,7 @@ void add_gradients(const Knowledge& known, Hypotheses& table) {
       sums.add(some.mistake, penalty, how, kAll,
                [blocks = some.blocks](int rank, int owner, Index) { return blocks(rank, owner); });
     else
-      set_backward_pass(known, some.pairs, table.add(some.mistake, penalty, how));
+      set_backward_pass(known, {.pairs = some.pairs}, table.add(some.mistake, penalty, how));
     table.back().mask = some.mask;
   }
 

@@ -6,12 +6,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <set>
+#include <tuple>
 
 namespace ringscope {
 namespace {
-
-constexpr double kNoScore = -std::numeric_limits<double>::infinity();
 
 bool moves(const std::vector<Index>& positions) {
   for (Index p = 0; p < std::ssize(positions); ++p)
@@ -28,7 +27,7 @@ Values scaled(Values values, double factor) {
 
 void finish_row(double m, double l, const Values& acc, Guess& guess) {
   guess.out = l == 0 ? Values(acc.size(), 0.0) : scaled(acc, 1 / l);
-  guess.lse = l == 0 ? kNoScore : m + std::log(l);
+  guess.lse = l == 0 ? kMinusInf : m + std::log(l);
 }
 
 DealtRows::DealtRows(const Partition& partition) : places(partition.seqlen) {
@@ -40,6 +39,62 @@ DealtRows::DealtRows(const Partition& partition) : places(partition.seqlen) {
       places[positions.back().back()] = {rank, i};
     }
   }
+}
+
+std::vector<int> near_numbers(int ranks) {
+  std::vector<int> numbers;
+  for (int i = 0; i < ranks; ++i)
+    if (ranks <= kManyRanks || i < kManyRanks / 4 || i >= ranks - kManyRanks / 4)
+      numbers.push_back(i);
+  return numbers;
+}
+
+// Of many ranks, try the owners, and the steps, whose block explains most of some wrong rows when it is
+// left out or counts twice.
+std::vector<int> Knowledge::numbers_to_try() const {
+  const int n = ranks();
+  if (n <= kManyRanks || mine.out.empty()) return near_numbers(n);
+  std::vector<std::pair<double, Index>> wrong;  // squared error, position
+  const auto distance = [&](const Values& values, Index position) {
+    double sum = 0;
+    for (Index c = 0; c < width(); ++c) {
+      const double error = values[c] - row_of(mine.out, 0, position)[c];
+      sum += std::isfinite(error) ? error * error : 0;
+    }
+    return sum;
+  };
+  for_rows(Tensor::out, [&](Index at, Index position) {
+    if (at == position)
+      wrong.emplace_back(-distance(copy_of(oracle.out, 0, position), position), position);
+  });
+  std::sort(wrong.begin(), wrong.end());
+  wrong.resize(std::min<std::size_t>(wrong.size(), 16));
+  Values by_owner(n), by_step(n);  // less what is explained
+  for (const auto& [less_error, position] : wrong) {
+    const QueryRow row = query_row(*this, 0, position, false);
+    const double lse = *row.merged().lse;
+    for (int owner = 0; owner < n && less_error < 0; ++owner) {
+      const RowPart& part = row.owner_parts[owner];
+      const double share = part.l > 0 ? part.l * std::exp(part.m - lse) : 0;
+      if (!(share > 0 && share < 1)) continue;
+      double least = -less_error;
+      for (const double times : {-1.0, 1.0}) {
+        Values changed = copy_of(oracle.out, 0, position);
+        add_to(changed, times * share / part.l, part.acc);
+        least = std::min(least, distance(scaled(changed, 1 / (1 + times * share)), position));
+      }
+      by_owner[owner] -= 1 + least / less_error;
+      by_step[(row.place.rank - owner + n) % n] -= 1 + least / less_error;
+    }
+  }
+  std::set<int> best;
+  for (const Values* const scores : {&by_owner, &by_step}) {
+    std::vector<std::pair<double, int>> order;
+    for (int i = 0; i < n; ++i) order.emplace_back((*scores)[i], i);
+    std::sort(order.begin(), order.end());
+    for (int i = 0; i < kManyRanks / 4; ++i) best.insert(order[i].second);
+  }
+  return {best.begin(), best.end()};
 }
 
 std::vector<Index> rows_of_rank_beyond(const DealtRows& deal, int distance) {
@@ -82,7 +137,7 @@ std::vector<Belief> wrong_positions(const Knowledge& known) {
 std::vector<Belief> wrong_sources(const Knowledge& known) {
   std::vector<Belief> sources;
   const int n = known.ranks();
-  for (int distance = 1; distance < n; ++distance)
+  for (const int distance : near_numbers(n))
     sources.push_back({fmt::format("the rows are those of rank (r + {}) mod {}", distance, n),
                        rows_of_rank_beyond(known.deal, distance)});
   for (const Belief& belief : wrong_positions(known)) {
@@ -95,6 +150,86 @@ std::vector<Belief> wrong_sources(const Knowledge& known) {
   }
   std::erase_if(sources, [](const Belief& source) { return !moves(source.positions); });
   return sources;
+}
+
+Index swapped_row(const Knowledge& known, Index row, Index heads, bool back) {
+  const Index rows = known.seqlen(), first = row / (heads * rows) * (heads * rows),
+              at = row - first;
+  return first + (back ? at % heads * rows + at / heads : at % rows * heads + at / rows);
+}
+
+std::vector<Reading> wrong_readings(const Knowledge& known) {
+  const AttentionShape& shape = known.problem.shape;
+  const Index rows = known.seqlen(), heads = shape.num_heads, kv = shape.num_heads_kv,
+              group = shape.group_size();
+  const int n = known.ranks();
+  std::vector<Reading> all;
+  // V, or K, of the step before or after.
+  for (const bool of_v : {true, false})
+    for (const int by : std::set<int>{n - 1, 1})
+      for (const bool wraps : {false, true})
+        all.push_back(
+            {Mistake::k_and_v_of_different_steps, wraps ? 1.01 : 1,
+             fmt::format("{} is that of the {} step{}", of_v ? "V" : "K",
+                         by == 1 ? "previous" : "next",
+                         wraps     ? ""
+                         : by == 1 ? ", except in the first one"
+                                   : ", except in the last one"),
+             !of_v, of_v, [=, &deal = known.deal](Index query, Index key) {
+               const int rank = deal.places[query % rows].rank,
+                         end = by == 1 ? rank : (rank + 1) % n;
+               const Place& place = deal.places[key % rows];
+               const bool stays = place.rank == end && !wraps;
+               const auto& others = deal.positions[stays ? place.rank : (place.rank + by) % n];
+               // A shorter block's last row stands where it has none.
+               if (others.empty()) return key;
+               return key - key % rows + others[min_of(place.local_row, std::ssize(others) - 1)];
+             }});
+  // Other heads of K, or V, or both, by the query head within its batch entry.
+  const auto add_heads = [&](Mistake mistake, const std::string& what, bool also_both,
+                             const std::function<Index(Index)>& kv_head) {
+    bool differs = false;
+    for (Index h = 0; h < heads; ++h) differs = differs || kv_head(h) != h / group;
+    for (const bool of_k : {false, true})
+      for (const bool of_v : {true, false})
+        if (differs && (of_k && of_v ? also_both : of_k || of_v))
+          all.push_back({mistake, of_k && of_v ? 1.02 : 1.03,
+                         fmt::format("{} {}",
+                                     of_k && of_v ? "K and V are those of"
+                                     : of_k       ? "K is that of"
+                                                  : "V is that of",
+                                     what),
+                         of_k, of_v, [=](Index query, Index key) {
+                           const Index batch = key / rows / kv;
+                           return (batch * kv + kv_head(query / rows % heads)) * rows + key % rows;
+                         }});
+  };
+  for (Index block = kv; block > 1; --block)
+    if (kv % block == 0)
+      add_heads(Mistake::first_head_of_group,
+                block == kv ? "the first kv head"
+                            : fmt::format("the first of {} kv heads that follow each other", block),
+                true, [=](Index head) { return head / group / block * block; });
+  add_heads(Mistake::first_head_of_group, "kv head g x group mod G, for group g", true,
+            [=](Index head) { return head / group * group % kv; });
+  add_heads(Mistake::kv_head_mapping, "kv head h mod G, and not h / group", false,
+            [=](Index head) { return head % kv; });
+  add_heads(Mistake::kv_head_mapping, "kv head G - 1 - h / group", false,
+            [=](Index head) { return kv - 1 - head / group; });
+  for (const bool back : {false, true})
+    for (const auto& [of_k, of_v, what] :
+         {std::tuple{true, true, "K and V have"}, {false, true, "V has"}, {true, false, "K has"}})
+      if (kv > 1 && !(back && kv == rows))
+        all.push_back(
+            {Mistake::heads_and_rows_swapped, 1.04, fmt::format("{} heads and rows swapped", what),
+             of_k, of_v,
+             [=, &known](Index, Index key) { return swapped_row(known, key, kv, back); }});
+  for (const Index end : kIndexEnds)
+    if (end < rows)
+      all.push_back({Mistake::index_overflow, 1.01,
+                     fmt::format("the keys from {} on are the first ones again", end), true, true,
+                     [=](Index, Index key) { return key - key % rows + key % rows % end; }});
+  return all;
 }
 
 // ---
@@ -121,7 +256,7 @@ void QueryRow::rescore() {
 
 void QueryRow::take_apart() {
   const Index width = known->width();
-  owner_parts.assign(known->ranks(), {kNoScore, 0, Values(width)});
+  owner_parts.assign(known->ranks(), {kMinusInf, 0, Values(width)});
   const auto for_met = [&](auto&& f) {
     for (Index j = 0; j < known->seqlen(); ++j)
       if (counts[j] > 0) f(j, owner_parts[known->deal.places[j].rank]);
@@ -137,7 +272,7 @@ void QueryRow::take_apart() {
 
 Guess QueryRow::merged() const {
   Guess guess;
-  double m = kNoScore, l = 0;
+  double m = kMinusInf, l = 0;
   Values acc(q.size());
   for (const RowPart& part : owner_parts) m = std::max(m, part.m);
   for (const RowPart& part : owner_parts) {
@@ -149,21 +284,15 @@ Guess QueryRow::merged() const {
   return guess;
 }
 
-namespace {
-
-PairWeight weight_of(const Knowledge& known, Index head, Index query, Index key, double lse,
-                     double delta) {
-  const Index width = known.width(), kv = head / known.problem.shape.group_size();
+PairWeight weight_of(const Knowledge& known, const PairRows& rows, double lse, double delta) {
+  const CheckedInputs& in = known.inputs;
   const double scale = known.problem.softmax_scale;
-  const double* const dout = known.row_of(known.inputs.dout, head, query);
-  const double p = std::exp(scale * dot_of(known.row_of(known.inputs.q, head, query),
-                                           known.row_of(known.inputs.k, kv, key), width) -
-                            lse);
-  const double dp = dot_of(dout, known.row_of(known.inputs.v, kv, key), width);
-  return {p, p * (dp - delta) * scale, p * delta * scale};
+  const auto product = [&](const Values& a, Index row, const Values& b, Index other) {
+    return dot_of(known.row_of(a, 0, row), known.row_of(b, 0, other), known.width());
+  };
+  const double p = std::exp(scale * product(in.q, rows.q, in.k, rows.k) - lse);
+  return {p, p * (product(in.dout, rows.dout, in.v, rows.v) - delta) * scale, p * delta * scale};
 }
-
-}  // namespace
 
 QueryRow query_row(const Knowledge& known, Index head, Index position, bool gradients) {
   QueryRow row{&known, head, position, known.deal.places[position]};
@@ -183,7 +312,8 @@ QueryRow query_row(const Knowledge& known, Index head, Index position, bool grad
       dot_of(known.row_of(known.inputs.dout, head, position), right.out->data(), width);
   row.dq_shares.assign(known.ranks(), Values(width));
   for (Index j = 0; j < known.seqlen(); ++j) {
-    row.weights.push_back(weight_of(known, head, position, j, *right.lse, delta));
+    const Index query = head * known.seqlen() + position, key = row.kv_head * known.seqlen() + j;
+    row.weights.push_back(weight_of(known, {query, key, key, query}, *right.lse, delta));
     if (row.counts[j] > 0)
       add_to(row.dq_shares[known.deal.places[j].rank], row.weights[j].ds, row.keys + j * width);
   }
@@ -244,9 +374,11 @@ KeyRow key_row(const Knowledge& known, Index kv_head, Index position) {
       const double* const q = known.row_of(known.inputs.q, head, i);
       const double* const dout = known.row_of(known.inputs.dout, head, i);
       const double delta = dot_of(dout, known.row_of(known.oracle.out, head, i), width);
+      const Index query = head * known.seqlen() + i,
+                  key = head / shape.group_size() * known.seqlen() + position;
       // By the head's own key head, which is another one where h mod G is `kv` alone.
       const auto [p, ds, by_delta] = row.weights.back().emplace_back(
-          weight_of(known, head, i, position, known.oracle.lse[head * known.seqlen() + i], delta));
+          weight_of(known, {query, key, key, query}, known.oracle.lse[query], delta));
       if (!known.mask.allows(i, position)) continue;
       const int rank = known.deal.places[i].rank;
       add_to(dk[rank], ds, q);

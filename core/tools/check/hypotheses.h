@@ -4,8 +4,11 @@
 #pragma once
 
 #include <functional>
+#include <limits>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -16,6 +19,7 @@
 namespace ringscope {
 
 using Values = std::vector<double>;
+inline constexpr double kMinusInf = -std::numeric_limits<double>::infinity();
 
 // The place of a global position: which rank holds it, as which of its rows.
 struct Place {
@@ -31,6 +35,11 @@ struct DealtRows {
   explicit DealtRows(const Partition& partition);
 };
 
+// Up to so many ranks everything is tried with each; of more ranks with some.
+inline constexpr int kManyRanks = 64;
+// Return the numbers from 0 to ranks - 1, of many ranks those near both ends.
+std::vector<int> near_numbers(int ranks);
+
 // What all hypotheses know.
 struct Knowledge {
   const CheckedProblem& problem;
@@ -40,6 +49,7 @@ struct Knowledge {
   const DiagnosisOptions& options;
   Mask mask = problem.mask.for_seqlen(problem.shape.seqlen);
   DealtRows deal = DealtRows(problem.partition);
+  std::vector<int> numbers = numbers_to_try();  // of owners and of steps
 
   Index seqlen() const { return problem.shape.seqlen; }
   Index width() const { return problem.shape.head_dim; }
@@ -50,6 +60,12 @@ struct Knowledge {
   Values copy_of(const Values& tensor, Index head, Index position) const {
     const double* const row = row_of(tensor, head, position);
     return {row, row + width()};
+  }
+  // Return the right row of a tensor. With options.rows it is known at these positions alone.
+  Values right_of(Tensor tensor, Index head, Index position) const {
+    const Values& right = values_of(oracle, tensor);
+    if (tensor == Tensor::lse) return {right[head * seqlen() + position]};
+    return copy_of(right, head, position);
   }
   // Call f(head x seqlen + position, position) for the rows of all heads that are looked at.
   template <class F>
@@ -67,6 +83,9 @@ struct Knowledge {
     return place.local_row >= (std::ssize(deal.positions[place.rank]) + 1) / 2;
   }
   bool is_zigzag() const { return problem.partition.kind == PartitionKind::zigzag; }
+
+ private:
+  std::vector<int> numbers_to_try() const;
 };
 
 // What a row would be. What is not set is as it should be.
@@ -86,6 +105,12 @@ struct RowPart {
 struct PairWeight {
   double p, ds, by_delta;
 };
+
+// The rows of Q, K, V and dO, counted through all heads, that a pair's weight is made of.
+struct PairRows {
+  Index q, k, v, dout;
+};
+PairWeight weight_of(const Knowledge& known, const PairRows& rows, double lse, double delta);
 
 // A row of out, lse and dq, from the query and the keys that it meets to its parts by KV owner.
 struct QueryRow {
@@ -153,8 +178,11 @@ struct Hypothesis {
   Query query = {};
   Key key = {};
   std::string mask = {};                    // of a wrong mask that has a name
-  std::shared_ptr<double> scale = {};       // of one that is only near, to come nearer
+  std::shared_ptr<double> near = {};        // a number that is only near, to come nearer
+  double near_by = 1;                       // within this factor
   std::shared_ptr<TurnedKeys> turned = {};  // kept between rows, as long as they are of one head
+  double rounding = 1;             // how many times that of right numbers its numbers may have
+  bool is_one_of_several = false;  // others with the same numbers are never told from it
 };
 
 // The table. It refers to what all know.
@@ -223,10 +251,28 @@ struct Belief {
 // Return, for every position, the position at the same local row of the rank `distance` further.
 std::vector<Index> rows_of_rank_beyond(const DealtRows& deal, int distance);
 // Return what ranks would take for the positions of their rows if they believed in another deal, or
-// counted local rows.
+// counted local rows, which come last; before them those whose ranks follow each other.
 std::vector<Belief> wrong_positions(const Knowledge& known);
 // Return whose right row may lie at each position. Every one moves some row.
 std::vector<Belief> wrong_sources(const Knowledge& known);
+
+// Where positions end that are counted in 15 or 16 bits.
+inline constexpr Index kIndexEnds[] = {1 << 15, 1 << 16};
+
+// Another row of K, or V, or both, that a query row meets in place of a key's: another head's or
+// step's, or what lies there if heads and rows have changed places. Rows are counted through all heads.
+struct Reading {
+  Mistake mistake;
+  double penalty;
+  std::string how;
+  bool of_k, of_v;
+  std::function<Index(Index query, Index key)> from;
+};
+std::vector<Reading> wrong_readings(const Knowledge& known);
+
+// Return where the row of a tensor with so many heads lies if a program takes [seqlen, heads] for
+// [heads, seqlen], or the other way round.
+Index swapped_row(const Knowledge& known, Index row, Index heads, bool back);
 
 // Add all hypotheses on outputs and lse; those of them that say which queries meet which keys; and all
 // on gradients, these included.
@@ -236,6 +282,34 @@ void add_gradients(const Knowledge& known, Hypotheses& table);
 // Add those on an accumulator that is rounded before each hop, which leave the last step alone.
 void add_hop_roundings(const Knowledge& known, Hypotheses& table);
 void add_gradient_roundings(const Knowledge& known, int roundings, Hypotheses& table);
+
+// By what factor the rounding of the sampled rows, which are the worst, may exceed a whole tensor's.
+constexpr double kRounding = 4;
+
+template <class T>
+using PerTensor = std::map<Tensor, T>;
+
+// What the search looks at: the wrong tensors, with the rounding of each, and rows of theirs.
+struct SampledRow {
+  Tensor tensor;
+  int rank;
+  Index at;  // head x seqlen + position
+};
+struct Sample {
+  std::set<Tensor> wrong;
+  PerTensor<double> tolerances;
+  std::vector<SampledRow> rows;
+};
+// Add the hypotheses that the given tensors suggest when they are held beside the right ones.
+void add_seen(const Knowledge& known, const Sample& sample, Hypotheses& table);
+
+// Add that every sum of a head has exp(logit) besides, once or by each block with keys; a head that
+// is not named has a logit of 0. They are told from each other only if the numbers of blocks `differ`.
+struct SinkFit {
+  double once = 0, by_block = 0;  // logits
+};
+void add_sinks(const Knowledge& known, const std::map<Index, SinkFit>& fits, bool differ,
+               Hypotheses& table);
 
 // ---
 // Finds the mistake behind wrong attention outputs by trying: each known mistake is made in f64 for

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -248,6 +249,35 @@ void add_local_orders(const Knowledge& known, Hypotheses& table) {
       });
 }
 
+// Masks, or parts of them, that compare the places of queries, or of keys, in another order with the
+// positions of the others; or of both, where the mask has no causal part.
+void add_dealt_orders(const Knowledge& known, Hypotheses& table) {
+  if (known.problem.mask.name() == "full") return;
+  Parts parts = parts_of(known);
+  const bool is_causal = std::erase(parts, "causal") > 0, has_rest = !parts.empty();
+  const Allows causal = allowed_by(known, is_causal ? "causal" : "full"),
+               rest = allowed_by(known, parts_text(parts));
+  std::vector<Belief> beliefs = wrong_positions(known);
+  std::reverse(beliefs.begin(), beliefs.end());
+  if (beliefs.size() > 1) std::swap(beliefs[0], beliefs[1]);  // the dealt order first
+  for (const Belief& belief : beliefs)
+    for (const auto& [of_q, of_k] : {std::pair{true, false}, {false, true}, {true, true}})
+      for (const bool whole : {true, false}) {
+        if (!whole && !(is_causal && has_rest)) continue;
+        if (of_q && of_k && whole && is_causal) continue;  // a causal mask in local order
+        table.meet(Mistake::mask_in_dealt_order, 1.01 + 0.01 * (of_q && of_k),
+                   fmt::format("{} compares the positions of {}{}",
+                               whole ? "the mask" : parts_text(parts), belief.how,
+                               of_q && of_k ? ""
+                               : of_q       ? ", of queries alone"
+                                            : ", of keys alone"),
+                   [=, of = belief.positions](Index i, Index j) {
+                     const Index query = of_q ? of[i] : i, key = of_k ? of[j] : j;
+                     return rest(query, key) && (whole ? causal(query, key) : causal(i, j));
+                   });
+      }
+}
+
 // Under a zigzag deal all queries attend the lower chunk of a lower rank's block, and the queries of
 // the upper chunk attend all of a higher rank's.
 void add_halves(const Knowledge& known, Hypotheses& table) {
@@ -285,10 +315,10 @@ void add_blocks(const Knowledge& known, Hypotheses& table) {
   for (const double times : {0.0, 2.0}) {
     const Mistake mistake = times == 0 ? Mistake::missing_block : Mistake::doubled_block;
     const std::string how = times == 0 ? "is missing" : "is attended twice";
-    for (int owner = 0; owner < n; ++owner)
+    for (const int owner : known.numbers)
       table.add(mistake, 1, fmt::format("the block of owner {} {}", owner, how)).blocks =
           [=](int, int of) { return of == owner ? times : 1; };
-    for (int step = 0; step < n; ++step)
+    for (const int step : known.numbers)
       table.add(mistake, 1.05, fmt::format("the block of ring step {} {}", step, how)).blocks =
           [=](int rank, int of) { return of == owner_at(rank, step, n) ? times : 1; };
     for (int owner = 0; owner < n && known.is_zigzag() && n <= 16; ++owner)
@@ -308,9 +338,39 @@ void add_blocks(const Knowledge& known, Hypotheses& table) {
         fmt::format("the rows from {} on are left out, as {} ranks don't divide the length", end,
                     n),
         [=, &known](Index i, Index j) { return i < end && j < end && known.mask.allows(i, j); });
+  // Positions that end at 2^15 or 2^16.
+  for (const Index last : kIndexEnds) {
+    if (last >= known.seqlen()) continue;
+    const auto add = [&](const char* how, const auto& allows) {
+      table.meet(Mistake::index_overflow, 1, fmt::format("{} {}", how, last),
+                 [=, &known](Index i, Index j) { return allows(i, j) && known.mask.allows(i, j); });
+    };
+    add("no key is attended from", [=](Index, Index j) { return j < last; });
+    add("no query attends from", [=](Index i, Index) { return i < last; });
+    table.meet(Mistake::index_overflow, 1.01,
+               fmt::format("the mask compares positions modulo {}", last),
+               [=, &known](Index i, Index j) { return known.mask.allows(i % last, j % last); });
+  }
   if (n < 2) return;
   table.add(Mistake::own_block_only, 1, "only the own block is attended").blocks =
       [](int rank, int owner) { return rank == owner; };
+  table.add(Mistake::own_block_only, 1.01, "every step attends the own block, under its mask")
+      .blocks = [n](int rank, int owner) { return rank == owner ? n : 0; };
+  // Hybrids, in which groups of `group` ranks share their rows before a ring turns between groups.
+  for (int group = 2; group < n && n <= kManyRanks; ++group)
+    for (const bool is_strided : {false, true})
+      for (const bool every_step : {false, true})
+        if (n % group == 0)
+          table
+              .add(Mistake::keys_never_rotate, 1 + 0.01 * is_strided + 0.005 * every_step,
+                   fmt::format("only the blocks of the own group of {} ranks{} are attended{}",
+                               group, is_strided ? fmt::format(", {} apart,", n / group) : "",
+                               every_step ? ", at every step" : ""))
+              .blocks = [=](int rank, int owner) {
+            const bool is_own = is_strided ? rank % (n / group) == owner % (n / group)
+                                           : rank / group == owner / group;
+            return is_own ? (every_step ? n / group : 1) : 0;
+          };
   if (known.problem.mask.name() != "full")
     table.meet(Mistake::own_block_unmasked, 1, "the own block is attended without the mask",
                [&known, &places](Index i, Index j) {
@@ -322,13 +382,13 @@ void add_blocks(const Knowledge& known, Hypotheses& table) {
 void add_other_blocks(const Knowledge& known, Hypotheses& table) {
   const int n = known.ranks();
   if (n < 2) return;
-  const auto add = [&](Mistake mistake, double penalty, const std::string& how, auto owner_of) {
+  // owners(rank, at) are those in whose place a rank attends the block of `at`.
+  const auto add = [&](Mistake mistake, double penalty, const std::string& how, auto owners) {
     table.meet(mistake, penalty, how, [=, &known](Index i, Index j) {
       const Place& at = known.deal.places[j];
       const bool is_last = at.local_row + 1 == std::ssize(known.deal.positions[at.rank]);
       double times = 0;
-      for (int owner = 0; owner < n; ++owner) {
-        if (owner_of(known.deal.places[i].rank, owner) != at.rank) continue;
+      for (const int owner : owners(known.deal.places[i].rank, at.rank)) {
         const auto& rows = known.deal.positions[owner];
         // A shorter block's last row stands where it has none.
         const Index end = is_last ? std::ssize(rows) : min_of(at.local_row + 1, std::ssize(rows));
@@ -338,22 +398,42 @@ void add_other_blocks(const Knowledge& known, Hypotheses& table) {
       return times;
     });
   };
+  using Owners = std::vector<int>;
+  Owners all(n);
+  std::iota(all.begin(), all.end(), 0);
   add(Mistake::wrong_neighbour, 1.04,
       "blocks come from the next rank, and are taken for those of the rank before",
-      [=](int rank, int owner) { return (2 * rank - owner + n) % n; });
+      [=](int rank, int at) { return Owners{(2 * rank - at + n) % n}; });
   add(Mistake::rows_of_other_rank, 1.05,
       "every step attends the own block, under the masks of the others",
-      [](int rank, int) { return rank; });
+      [=](int rank, int at) { return rank == at ? all : Owners(); });
+  for (int group = 2; group < n && n <= kManyRanks; ++group)
+    if (n % group == 0)
+      add(Mistake::keys_never_rotate, 1.02,
+          fmt::format("every step attends the blocks of the own group of {} ranks, under the masks "
+                      "of the others",
+                      group),
+          [=](int rank, int at) {
+            Owners owners;
+            for (int owner = at % group; rank / group == at / group && owner < n; owner += group)
+              owners.push_back(owner);
+            return owners;
+          });
   for (const int by : std::set<int>{1, n - 1}) {
     add(Mistake::rows_of_other_rank, 1.05,
         fmt::format("every step attends the block of owner o {} 1, under the mask of o",
                     by == 1 ? '+' : '-'),
-        [=](int, int owner) { return (owner + by) % n; });
-    for (int other = 0; other < n; ++other)
+        [=](int, int at) { return Owners{(at + n - by) % n}; });
+    for (const int other : known.numbers)
       add(Mistake::rows_of_other_rank, 1.1,
           fmt::format("the block of owner {} stands in for that of owner {}", (other + by) % n,
                       other),
-          [=](int, int owner) { return owner == other ? (owner + by) % n : owner; });
+          [=](int, int at) {
+            Owners owners;
+            if (at != other) owners.push_back(at);
+            if (at == (other + by) % n) owners.push_back(other);
+            return owners;
+          });
   }
 }
 
@@ -364,6 +444,7 @@ void add_meetings(const Knowledge& known, Hypotheses& table) {
   add_wrong_masks(known, table);
   add_shifted_masks(known, table);
   add_local_orders(known, table);
+  add_dealt_orders(known, table);
   add_halves(known, table);
   add_other_blocks(known, table);
 }

@@ -72,6 +72,18 @@ const MistakeFacts& facts_of(Mistake mistake) {
       {"first-head-of-group",
        "Of the query heads that share a kv head the first stands for all. Sum the gradients of "
        "repeated heads over the group."},
+      {"lse-axes-swapped",
+       "An lse of [seqlen, heads] is taken for [heads, seqlen]. Print its shape where two blocks "
+       "are merged, with unequal numbers of heads and rows."},
+      {"mask-in-dealt-order",
+       "A mask compares places in the dealt order. Give it the global positions of the queries and "
+       "of the keys, or put both in the order of the sequence first."},
+      {"keys-never-rotate",
+       "Ranks of a hybrid meet the keys of their own group alone. Log the owner of each block that "
+       "a rank attends; the ring between groups has to bring all."},
+      {"sink-counted-per-rank",
+       "A learned sink is counted with every block. Add exp(sink) to the row sum once, on one rank "
+       "or after the last step."},
       {"mean-instead-of-sum",
        "Parts are averaged where they are to be added. Look for an all-reduce with the mean,"
        " or a division by the number of ranks or heads."},
@@ -87,6 +99,30 @@ const MistakeFacts& facts_of(Mistake mistake) {
       {"unequal-shards",
        "Ranks with unequal numbers of rows have equal weight in the loss. Divide each rank's sum "
        "by the number of all rows, not by its own."},
+      {"local-statistics",
+       "A step of the backward pass takes its own block's out or lse. Pass every step the merged "
+       "out and lse of the whole row, which the weights and rowsum(dO * O) need."},
+      {"heads-and-rows-swapped",
+       "Heads and rows have changed places: [seqlen, heads] is taken for [heads, seqlen]. Use "
+       "unequal numbers of them, so that shapes complain."},
+      {"sum-instead-of-mean",
+       "Gradients are too large by a number of ranks, heads or tokens. Look for a division that "
+       "doesn't happen, or for a sum over ranks that hold the whole already."},
+      {"sink-missing",
+       "Every row sum of a head has a constant besides its keys, as a learned sink gives. Compare "
+       "with attention that has the sink; if your model has none, look what joins the sum."},
+      {"softcap",
+       "Scores are capped by cap x tanh(score / cap). Compare with attention that caps them, or "
+       "switch the cap off."},
+      {"index-overflow",
+       "Positions wrap or end at 2^15 or 2^16. Look for 16-bit indices, and for a limit on the "
+       "rows of a launch."},
+      {"overwritten",
+       "Half of a tensor holds something else. Look for two tensors in one buffer, and for a copy "
+       "that ends in the wrong half."},
+      {"wrong-factor",
+       "A tensor is right but for a factor. Divide it by the right one, and look where that number "
+       "comes from."},
   };
   return kFacts[static_cast<int>(mistake)];
 }

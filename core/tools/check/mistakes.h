@@ -43,12 +43,25 @@ enum class Mistake {
   causal_in_local_order,       // the causal mask compares local rows instead of positions
   kv_head_mapping,             // query head h reads kv head h mod G instead of h / group
   first_head_of_group,         // of the query heads that share a kv head the first stands for all
+  lse_axes_swapped,            // blocks are merged by lse of [seqlen, heads] for [heads, seqlen]
+  mask_in_dealt_order,         // the mask of a query is that of its place among the ranks' rows
+  keys_never_rotate,           // the ranks of a hybrid meet the keys of their own group alone
+  sink_counted_per_rank,       // a learned sink is counted with every block
   // Those that follow are made in the backward pass, except that a mean may also be taken of outputs.
   mean_instead_of_sum,     // parts are averaged where they are to be added
   gradient_one_hop_short,  // dK and dV stop one hop before their owner
   dk_last_share_only,      // dK, or dK and dV, hold the last rank's share instead of the sum
   delta_missing,           // dS lacks rowsum(dO * O)
-  unequal_shards           // ranks with unequal numbers of rows have equal weight in the loss
+  unequal_shards,          // ranks with unequal numbers of rows have equal weight in the loss
+  local_statistics,        // every step takes the out or lse of its own block for those of all
+  heads_and_rows_swapped,  // [seqlen, heads] taken for [heads, seqlen]
+  sum_instead_of_mean,     // gradients are too large by a number of ranks, heads or tokens
+  // Those that no ring makes when it is asked to.
+  sink_missing,    // a constant in every sum of a head that the check isn't told of
+  softcap,         // scores are capped
+  index_overflow,  // positions are counted in 16 bits
+  overwritten,     // half of a tensor holds something else
+  wrong_factor     // a factor of a whole tensor that has no name
 };
 
 // For people: a mistake's name, a sentence on what it does, and one on how to verify it.
@@ -58,8 +71,9 @@ struct MistakeFacts {
 };
 const MistakeFacts& facts_of(Mistake mistake);
 
-inline constexpr auto kAllMistakes = [] {
-  std::array<Mistake, static_cast<std::size_t>(Mistake::unequal_shards) + 1> all{};
+// The mistakes that a ring makes when it is asked to.
+inline constexpr auto kRingMistakes = [] {
+  std::array<Mistake, static_cast<std::size_t>(Mistake::sum_instead_of_mean) + 1> all{};
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<Mistake>(i);
   return all;
 }();

@@ -53,13 +53,12 @@ std::array<double, 2> errors_of_delta(const Knowledge& known) {
 }
 
 // Judge a tensor that may be off by a mean square `besides`, beside its own rounding.
-TensorCheck check_tensor(const Knowledge& known, Tensor tensor, const Values& mine,
+TensorCheck check_tensor(const Knowledge& known, Tensor tensor, const Values& mine, DType dtype,
                          double besides = 0) {
   const Values& oracle = values_of(known.oracle, tensor);
   const RowBound& bound = values_of(known.oracle.bounds, tensor);
   const AttentionShape& shape = known.problem.shape;
   const Index width = width_of(shape, tensor), heads = heads_of(shape, tensor) / shape.batch;
-  const DType dtype = known.options.dtype;
   // The lse is summed and kept in f32, from scores in f32, unless all of it is stored in 16 bits.
   constexpr double kInF32 = 16;
   const bool is_in_f32 =
@@ -88,6 +87,7 @@ TensorCheck check_tensor(const Knowledge& known, Tensor tensor, const Values& mi
     if (!row.passes()) wrong.insert(position);
     check.is_exact = check.is_exact && (distance.most == 0 || distance.most <= exact);
     check.max_abs = std::max(check.max_abs, distance.most);
+    if (distance.most > exact) check.times_f32 = std::max(check.times_f32, distance.most / exact);
     squares += distance.squares;
     of_rows.emplace_back(position, distance.squares);
     if (std::isfinite(exact)) bounds += exact * exact;
@@ -111,6 +111,9 @@ TensorCheck check_tensor(const Knowledge& known, Tensor tensor, const Values& mi
   check.wrong_rows = std::ssize(wrong);
   check.first_wrong_row = *wrong.begin();
   check.last_wrong_row = *wrong.rbegin();
+  std::set<int> ranks;
+  for (const Index position : wrong) ranks.insert(known.deal.places[position].rank);
+  check.wrong_ranks.assign(ranks.begin(), ranks.end());
   return check;
 }
 
@@ -152,12 +155,17 @@ CheckVerdict check_outputs(const CheckedProblem& problem, const CheckedInputs& i
   const Knowledge known{problem, inputs, oracle, mine, options};
   std::optional<std::array<double, 2>> of_delta;  // computed where it may matter
   const auto check_of = [&](Tensor tensor, const Values& given) {
-    const TensorCheck check = check_tensor(known, tensor, given);
-    if (check.passes() || options.dtype == DType::f32 ||
-        !(tensor == Tensor::dq || tensor == Tensor::dk))
-      return check;
-    if (!of_delta) of_delta = errors_of_delta(known);
-    return check_tensor(known, tensor, given, (*of_delta)[tensor == Tensor::dk]);
+    TensorCheck check = check_tensor(known, tensor, given, options.dtype);
+    if (options.dtype != DType::f32) {
+      if (check.passes() || !(tensor == Tensor::dq || tensor == Tensor::dk)) return check;
+      if (!of_delta) of_delta = errors_of_delta(known);
+      return check_tensor(known, tensor, given, options.dtype, (*of_delta)[tensor == Tensor::dk]);
+    }
+    for (const DType dtype : {DType::bf16, DType::f16})
+      if (!check.passes() && !check.right_in && is_stored_in(dtype, given) &&
+          check_tensor(known, tensor, given, dtype).passes())
+        check.right_in = dtype;
+    return check;
   };
   for (const Tensor tensor : output_tensors(true)) {
     const Values &given = values_of(mine, tensor), &right = values_of(oracle, tensor);
@@ -171,7 +179,8 @@ CheckVerdict check_outputs(const CheckedProblem& problem, const CheckedInputs& i
     tells = given;
     for (std::size_t i = 0; i < tells.size(); ++i)
       if (std::isnan(right[i])) tells[i] = right[i];
-    checks.push_back(tells == given ? check : check_of(tensor, tells));
+    // What 16 bits explain tells of no mistake.
+    if (!check.right_in) checks.push_back(tells == given ? check : check_of(tensor, tells));
   }
   if (verdict.result == CheckResult::wrong) {
     verdict.suspects = diagnose({problem, inputs, oracle, telling, options}, checks);

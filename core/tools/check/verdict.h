@@ -3,6 +3,8 @@
 // code that made the outputs is not here to be run on a single rank.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,15 +16,17 @@ namespace ringscope {
 
 struct Suspect {
   Mistake mistake = Mistake::scale;
-  int rank = -1;          // the one whose rows it explains; -1: several
-  double confidence = 0;  // 1 - (distance of the numbers to the mistake's / to the right ones)
-  std::string how;        // "the block of owner 2 is missing", a clause for people
-  std::string mask{};     // of a wrong mask: the one that fits
+  int rank = -1;  // the one whose rows it explains; -1: several
+  // What it explains: 1 - (distance of the numbers to the mistake's / to the right ones). A guess has
+  // less than half of that, and 0 where nothing is explained.
+  double confidence = 0;
+  std::string how;     // "the block of owner 2 is missing", a clause for people
+  std::string mask{};  // of a wrong mask: the one that fits
 
   bool is_sure() const;
 };
 
-// A best guess with less confidence is no more than that.
+// Whatever leaves more than rounding, or can't be told from another mistake, is a guess.
 inline constexpr double kSure = 0.5;
 inline bool Suspect::is_sure() const { return confidence >= kSure; }
 
@@ -31,6 +35,7 @@ struct DiagnosisOptions {
   DType dtype = DType::f32;  // of the given numbers' computation
   std::vector<double> rope_bases = {10000};
   std::vector<Index> rows;  // ascending positions of the query rows to look at; empty: all
+  std::function<void(double)> progress = {};  // share of the search done; by any thread
 };
 
 enum class CheckResult { exact, rounding, wrong };
@@ -50,6 +55,11 @@ struct TensorCheck {
   bool is_exact = true;  // to the rounding of f32, in every row
   Index disagreeing_non_finite = 0;
   Index wrong_rows = 0, first_wrong_row = -1, last_wrong_row = -1;  // by position, of all heads
+  std::vector<int> wrong_ranks{};                                   // that hold them
+  // The largest error as a multiple of what rounding in f32 explains, and the 16-bit type in which
+  // the tensor is right, if all its values are stored in one.
+  double times_f32 = 0;
+  std::optional<DType> right_in{};
 
   std::string_view name() const { return name_of(tensor); }
   bool passes() const { return is_exact || (worst.passes() && rms <= rms_tolerance); }
