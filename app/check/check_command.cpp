@@ -54,8 +54,9 @@ void read_rows(const char* flag, const std::optional<std::string>& path, const R
 }
 
 // Read an lse: [batch, heads, seqlen], [batch, seqlen, heads], either with a last axis of 1, or one
-// of them without its batch.
-std::vector<float> read_lse(const std::string& path, const AttentionShape& shape) {
+// of them without its batch. Remark on axes that lie the other way round.
+std::vector<float> read_lse(const std::string& path, const AttentionShape& shape,
+                            std::vector<std::string>& remarks) {
   const NpyDimensions dimensions{2, 4, "2 to 4 accepted: [batch, heads, seqlen]"};
   const NpyArray array = for_flag("--lse", [&] { return read_npy(path, dimensions); });
   std::vector<Index> sizes(array.shape.begin(), array.shape.end());
@@ -65,22 +66,29 @@ std::vector<float> read_lse(const std::string& path, const AttentionShape& shape
   else
     sizes.erase(sizes.begin());
   if (sizes == std::vector<Index>{shape.batch, shape.num_heads, shape.seqlen}) return array.values;
-  if (sizes == std::vector<Index>{shape.batch, shape.seqlen, shape.num_heads})
+  if (sizes == std::vector<Index>{shape.batch, shape.seqlen, shape.num_heads}) {
+    remarks.push_back(fmt::format(
+        "--lse {}: shape ({}) is read as [batch, seqlen, heads]; what expects [batch, heads, "
+        "seqlen] of it makes the mistake lse-axes-swapped",
+        path, fmt::join(array.shape, ", ")));
     return from_layout(Layout::bshd, {shape.batch, shape.num_heads, shape.seqlen, 1}, array.values);
+  }
   throw InputError(
       fmt::format("--lse {}: shape ({}) given; accepted: [batch, heads, seqlen] = ({}, {}, {})",
                   path, fmt::join(array.shape, ", "), shape.batch, shape.num_heads, shape.seqlen));
 }
 
 // Read the lse of all ranks.
-std::vector<double> read_lse(const RunOptions& run, const Problem& config) {
+std::vector<double> read_lse(const RunOptions& run, const Problem& config,
+                             std::vector<std::string>& remarks) {
   const std::vector<std::string> files = files_of_ranks(*run.lse, run);
-  if (files.front() == *run.lse) return in_f64(read_lse(*run.lse, config.shape));
+  if (files.front() == *run.lse) return in_f64(read_lse(*run.lse, config.shape, remarks));
   std::vector<std::vector<float>> parts;
   for (int rank = 0; rank < std::ssize(files); ++rank) {
     AttentionShape shape = config.shape;
     shape.seqlen = config.rows(rank);
-    parts.push_back(read_lse(files[rank], shape));
+    std::vector<std::string> again;
+    parts.push_back(read_lse(files[rank], shape, rank == 0 ? remarks : again));
   }
   return in_f64(joined_ranks("--lse", run, 1, parts, config.shape.batch * config.shape.num_heads));
 }
@@ -110,9 +118,14 @@ struct Checked {
   CheckedInputs inputs;
   NaiveResult<double> mine;
   DiagnosisOptions options;
-  std::string judged_as;  // why in this dtype
-  bool dout_is_ones = false, has_remarks = false;
+  std::vector<std::string> remarks;  // on what was read, and why it is judged in this dtype
+  bool dout_is_ones = false, has_remarks = false, is_dtype_guessed = false;
 };
+
+Index rows_of(const Checked& checked) {
+  const std::vector<Index>& rows = checked.options.rows;
+  return rows.empty() ? checked.config.shape.seqlen : std::ssize(rows);
+}
 
 // Return the dtype by whose rounding the outputs are judged, and why.
 std::pair<DType, std::string> dtype_of(const CheckOptions& options,
@@ -157,13 +170,21 @@ Checked read_all(const CheckOptions& options) {
   read_rows("--dq", run.dq, run, shape, checked.mine.dq);
   read_rows("--dk", run.dk, run, shape, checked.mine.dk);
   read_rows("--dv", run.dv, run, shape, checked.mine.dv);
-  if (run.lse) checked.mine.lse = read_lse(run, config);
+  if (run.lse) checked.mine.lse = read_lse(run, config, checked.remarks);
 
-  std::tie(config.dtype, checked.judged_as) = dtype_of(options, checked.mine);
+  std::string judged_as;
+  std::tie(config.dtype, judged_as) = dtype_of(options, checked.mine);
+  checked.is_dtype_guessed = !judged_as.empty();
+  if (checked.is_dtype_guessed) checked.remarks.push_back(judged_as);
   checked.options.dtype = config.dtype;
   checked.options.threads = cores();
   if (options.rows)
     checked.options.rows = sampled_queries(shape.seqlen, *options.rows, options.seed);
+  if (options.rows)
+    checked.remarks.push_back(fmt::format("a sample of {} of the {} query rows of each head",
+                                          rows_of(checked), shape.seqlen));
+  if (checked.dout_is_ones)
+    checked.remarks.emplace_back("no --dout given, so the gradients are taken as those of ones");
   if (options.rope_base) checked.options.rope_bases = {*options.rope_base};
   checked.problem = checked_problem(config);
   return checked;
@@ -193,12 +214,15 @@ void spread_out(const AttentionShape& shape, const std::vector<Index>& sample,
 }
 
 CheckVerdict judge(const Checked& checked, const CheckedInputs& inputs) {
-  ProgressBar bar("reference");
+  ProgressBar bar("reference", true);
   const std::vector<Index>& sample = checked.options.rows;
   NaiveResult<double> oracle =
       oracle_of(checked.problem, inputs, {64, cores(), sample, bar.callback()});
   if (!sample.empty()) spread_out(checked.problem.shape, sample, oracle);
-  return check_outputs(checked.problem, inputs, oracle, checked.mine, checked.options);
+  ProgressBar search("mistakes", true);
+  DiagnosisOptions options = checked.options;
+  options.progress = search.callback();
+  return check_outputs(checked.problem, inputs, oracle, checked.mine, options);
 }
 
 // Judge the outputs by the inputs as 16 bits hold them. Where the inputs' files hold more, the code
@@ -239,6 +263,8 @@ Fields check_fields(const TensorCheck& t) {
           {"wrong_rows", t.wrong_rows},
           {"first_wrong_row", if_any(t.first_wrong_row)},
           {"last_wrong_row", if_any(t.last_wrong_row)},
+          {"wrong_ranks", t.wrong_ranks},
+          {"times_f32", t.times_f32},
           {"",
            t.is_exact   ? "  exact"
            : t.passes() ? "  as good as it can be"
@@ -246,9 +272,17 @@ Fields check_fields(const TensorCheck& t) {
            "", 0}};
 }
 
-Index rows_of(const Checked& checked) {
-  const std::vector<Index>& rows = checked.options.rows;
-  return rows.empty() ? checked.config.shape.seqlen : std::ssize(rows);
+// Return what was remarked when reading, and which tensors are right in 16 bits alone.
+std::vector<std::string> remarks_of(const Checked& checked, const CheckVerdict& verdict) {
+  std::vector<std::string> remarks = checked.remarks;
+  for (const TensorCheck& t : verdict.tensors) {
+    const DType dtype = t.right_in.value_or(checked.config.dtype);
+    if (dtype != DType::f32 && t.tensor != Tensor::lse && t.times_f32 > 1 &&
+        (t.right_in || (t.passes() && checked.is_dtype_guessed)))
+      remarks.push_back(fmt::format("{}: exact for {}, {:.3g} times too coarse for f32", t.name(),
+                                    name_of(dtype), t.times_f32));
+  }
+  return remarks;
 }
 
 std::string report_json(const Checked& checked, const CheckVerdict& verdict) {
@@ -276,39 +310,44 @@ std::string report_json(const Checked& checked, const CheckVerdict& verdict) {
                     {"mask", config.mask.name()},
                     {"softmax_scale", config.scale()},
                     {"rows", rows_of(checked)},
+                    {"sampled", !checked.options.rows.empty()},
+                    {"remarks", remarks_of(checked, verdict)},
                     {"tensors", tensors},
                     {"rms_error", map_fields},
                     {"suspects", suspects}});
+}
+
+std::string ranks_text(const std::vector<int>& ranks, int of) {
+  constexpr std::ptrdiff_t kShown = 16;
+  if (std::ssize(ranks) == of) return "on all ranks";
+  if (std::ssize(ranks) > kShown) return fmt::format("on {} of {} ranks", ranks.size(), of);
+  return fmt::format("on rank{} {}", ranks.size() == 1 ? "" : "s", fmt::join(ranks, ", "));
 }
 
 std::string report_text(const Checked& checked, const CheckVerdict& verdict) {
   const Problem& config = checked.config;
   std::string text = fmt::format("{}, {} on {} ranks\n", problem_text(config),
                                  name_of(config.partition), config.world_size);
-  if (!checked.options.rows.empty())
-    text += fmt::format("a sample of {} of the {} query rows of each head\n", rows_of(checked),
-                        config.shape.seqlen);
-  if (!checked.judged_as.empty()) text += checked.judged_as + "\n";
-  if (checked.dout_is_ones)
-    text += "no --dout given, so the gradients are taken as those of ones\n";
+  for (const std::string& remark : remarks_of(checked, verdict)) text += remark + "\n";
+  const std::string sampled = checked.options.rows.empty() ? "" : ", in the rows of the sample";
   std::vector<Fields> rows;
   for (const TensorCheck& t : verdict.tensors) rows.push_back(check_fields(t));
   text += "\n" + table_text(rows) + "\n";
   if (verdict.result == CheckResult::exact)
-    return text + "exact: the outputs are right to the rounding of f32\n";
+    return text + fmt::format("exact: the outputs are right to the rounding of f32{}\n", sampled);
   if (verdict.result == CheckResult::rounding)
-    return text +
-           fmt::format("rounding: the outputs are as good as {} can be\n", name_of(config.dtype));
-  text += "wrong: the outputs differ by more than rounding\n";
+    return text + fmt::format("rounding: the outputs are as good as {} can be{}\n",
+                              name_of(config.dtype), sampled);
+  text += fmt::format("wrong: the outputs differ by more than rounding{}\n", sampled);
   std::vector<std::string_view> right, wrong;
   for (const TensorCheck& t : verdict.tensors) (t.passes() ? right : wrong).push_back(t.name());
   if (!right.empty() && !wrong.empty())
     text += fmt::format("right: {}; wrong: {}\n", fmt::join(right, ", "), fmt::join(wrong, ", "));
   for (const TensorCheck& t : verdict.tensors)
     if (t.wrong_rows > 0)
-      text += fmt::format("{} wrong row{} of {}, the first at position {} and the last at {}\n",
+      text += fmt::format("{} wrong row{} of {}, the first at position {} and the last at {}, {}\n",
                           t.wrong_rows, t.wrong_rows == 1 ? "" : "s", t.name(), t.first_wrong_row,
-                          t.last_wrong_row);
+                          t.last_wrong_row, ranks_text(t.wrong_ranks, config.world_size));
   for (const ErrorMap& map : verdict.maps) text += map_text(map);
   if (!checked.options.rows.empty())
     text += "\na sample shows no single rows that have moved; all rows do (without --rows)\n";
@@ -318,14 +357,15 @@ std::string report_text(const Checked& checked, const CheckVerdict& verdict) {
                                   ? "; NaN and infinite inputs make NaN of what they reach"
                                   : "");
   const Suspect& first = verdict.suspects.front();
-  text += fmt::format("\n{}: {}{}, {:.0f} % {}\n  {}\n  {}\n",
-                      first.is_sure() ? "likely mistake" : "not sure", name_of(first.mistake),
-                      first.rank < 0 ? "" : fmt::format(", on rank {}", first.rank),
-                      100 * first.confidence, first.is_sure() ? "sure" : "of the error explained",
-                      first.how, facts_of(first.mistake).explanation);
+  text += first.is_sure()
+              ? fmt::format("\nlikely mistake: {}{}, {:.0f} % sure\n", name_of(first.mistake),
+                            first.rank < 0 ? "" : fmt::format(", on rank {}", first.rank),
+                            100 * first.confidence)
+              : fmt::format("\na guess, not sure: {}\n", name_of(first.mistake));
+  text += fmt::format("  {}\n  {}\n", first.how, facts_of(first.mistake).explanation);
   for (std::size_t i = 1; i < verdict.suspects.size() && i < 4; ++i)
-    text += fmt::format("less likely: {}, {:.0f} % ({})\n", name_of(verdict.suspects[i].mistake),
-                        100 * verdict.suspects[i].confidence, verdict.suspects[i].how);
+    text += fmt::format("less likely: {} ({})\n", name_of(verdict.suspects[i].mistake),
+                        verdict.suspects[i].how);
   return text;
 }
 

@@ -79,37 +79,52 @@ int report_error(const std::exception& error) {
 
 namespace {
 
-constexpr std::int64_t kDrawEveryNs = 100'000'000;
+constexpr std::int64_t kDrawEveryNs = 100'000'000, kLineEveryNs = 30'000'000'000,
+                       kRestAfterNs = 3'000'000'000;
 constexpr int kCells = 40;
 
 }  // namespace
 
+std::string rest_text(double seconds) {
+  if (seconds < 90) return fmt::format("about {:.0f} s left", seconds);
+  if (seconds < 90 * 60) return fmt::format("about {:.0f} min left", seconds / 60);
+  return fmt::format("about {:.0f} h left", seconds / 3600);
+}
+
 // Draw the first bar only after a moment, so that short work shows none.
-ProgressBar::ProgressBar(std::string label)
+ProgressBar::ProgressBar(std::string label, bool in_lines)
     : label_(std::move(label)),
       drawn_on_terminal_(::isatty(STDERR_FILENO) == 1),
-      next_draw_ns_(monotonic_ns() + kDrawEveryNs) {}
+      in_lines_(in_lines && !drawn_on_terminal_),
+      begin_ns_(monotonic_ns()),
+      next_draw_ns_(begin_ns_ + (in_lines_ ? kLineEveryNs : kDrawEveryNs)) {}
 
 ProgressBar::~ProgressBar() {
   if (drawn_on_terminal_) std::fputs("\r\x1b[K", stderr);
 }
 
 void ProgressBar::update(double done) {
-  if (!drawn_on_terminal_) return;
+  if (!drawn_on_terminal_ && !in_lines_) return;
   std::int64_t due = next_draw_ns_.load();
   const std::int64_t now = monotonic_ns();
-  if (now < due || !next_draw_ns_.compare_exchange_strong(due, now + kDrawEveryNs)) return;
+  if (now < due ||
+      !next_draw_ns_.compare_exchange_strong(due, now + (in_lines_ ? kLineEveryNs : kDrawEveryNs)))
+    return;
   const double share = std::clamp(done, 0.0, 1.0);
+  std::string rest;
+  if (now - begin_ns_ > kRestAfterNs && share > 0)
+    rest = ", " + rest_text(1e-9 * static_cast<double>(now - begin_ns_) * (1 - share) / share);
+  if (in_lines_) return print_error(fmt::format("{}: {:.0f} %{}", label_, 100 * share, rest));
   const int filled = static_cast<int>(share * kCells);
   // Write with one call, so that lines of two threads don't mix.
-  std::fputs(fmt::format("\r{} [{:#<{}}{:.<{}}] {:3.0f} %\x1b[K", label_, "", filled, "",
-                         kCells - filled, 100 * share)
+  std::fputs(fmt::format("\r{} [{:#<{}}{:.<{}}] {:3.0f} %{}\x1b[K", label_, "", filled, "",
+                         kCells - filled, 100 * share, rest)
                  .c_str(),
              stderr);
 }
 
 std::function<void(double)> ProgressBar::callback() {
-  if (!drawn_on_terminal_) return {};
+  if (!drawn_on_terminal_ && !in_lines_) return {};
   return [this](double done) { update(done); };
 }
 

@@ -38,11 +38,15 @@ int report_error(const std::exception& error);
 
 // ---
 // A progress bar on stderr for long work. It is drawn only on a terminal, a few times a second, and
-// erased when the work is done.
+// erased when the work is done. After some seconds it says how long the rest will take, and elsewhere
+// than on a terminal a line says so from time to time, if lines are wanted.
+
+// Return "about 12 s left", or minutes or hours.
+std::string rest_text(double seconds);
 
 class ProgressBar {
  public:
-  explicit ProgressBar(std::string label);
+  explicit ProgressBar(std::string label, bool in_lines = false);
   ~ProgressBar();
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
@@ -55,7 +59,8 @@ class ProgressBar {
 
  private:
   std::string label_;
-  bool drawn_on_terminal_;
+  bool drawn_on_terminal_, in_lines_;
+  std::int64_t begin_ns_;
   std::atomic<std::int64_t> next_draw_ns_;
 };
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
     from .options import CheckOptions, ShardsOptions
 
+
+TELL_EVERY_S = 10.0
 
 TENSORS = ("out", "lse", "dq", "dk", "dv", "q", "k", "v", "dout")
 
@@ -64,6 +67,8 @@ class Verdict(Dict[str, Any]):
 
     def __str__(self) -> str:
         text = str(self["verdict"])
+        if self["sampled"]:
+            text += f" in a sample of {self['rows']} of {self['shape']['seqlen']} rows"
         if self.ok:
             return text
         wrong = [
@@ -77,11 +82,10 @@ class Verdict(Dict[str, Any]):
         if self.mistake is None:
             return text + "; no known mistake explains it"
         first = self["suspects"][0]
+        if not self.sure:
+            return f"{text}; a guess, not sure: {self.mistake}: {first['how']}"
         rank = "" if first["rank"] is None else f" on rank {first['rank']}"
-        degree = (
-            f"{100 * first['confidence']:.0f} % {'sure' if self.sure else 'of the error, not sure'}"
-        )
-        return f"{text}; {self.mistake}{rank}, {degree}: {first['how']}"
+        return f"{text}; {self.mistake}{rank}, {100 * first['confidence']:.0f} % sure: {first['how']}"
 
     def __repr__(self) -> str:
         return f"<Verdict: {self}>"
@@ -192,10 +196,18 @@ def check_sharded(
     # A rank that fails says so instead of leaving the others waiting.
     shares: Optional[List[Any]] = [None] * world_size if rank == 0 else None
     dist.gather_object(_result_of(share), shares, dst=first, group=group)
+    # While rank 0 checks, the others hear from it every few seconds, so no collective times out.
     answer: List[Any] = [None]
-    if shares is not None:
-        answer[0] = _result_of(lambda: _check_shares(shares, list(tensors), folder, flags))
-    dist.broadcast_object_list(answer, src=first, group=group)
+    with ThreadPoolExecutor(1) as helper:
+        checking = None
+        if shares is not None:
+            checking = helper.submit(
+                _result_of, lambda: _check_shares(shares, list(tensors), folder, flags)
+            )
+        while answer[0] is None:
+            if checking is not None and wait([checking], timeout=TELL_EVERY_S).done:
+                answer[0] = checking.result()
+            dist.broadcast_object_list(answer, src=first, group=group)
     verdict, error = answer[0]
     if error is not None:
         raise RingscopeError(*error)

@@ -11,7 +11,9 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Callable, Collection, Dict, List, Mapping, Sequence, TypeVar, Union
 from urllib.parse import unquote, urlsplit
@@ -144,25 +146,40 @@ def run(command: str, words: Sequence[str], accepted: Collection[int] = (0,)) ->
     Throws RingscopeError if it ends with a status that is not accepted.
     """
     try:
-        done = subprocess.run(
+        process = subprocess.Popen(
             [str(program()), command, *words],
             stdin=subprocess.DEVNULL,
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             encoding="utf-8",
             errors="replace",
         )
     except (OSError, ValueError) as error:  # no program for this machine; a word with a null byte
         raise RingscopeError(f"the program can't be started: {error}", 2) from None
     prefix = "ringscope: "
-    if done.returncode not in accepted:
+    with process, ThreadPoolExecutor(1) as reader:
+        assert process.stdout is not None and process.stderr is not None
+        printed = reader.submit(process.stdout.read)
+        lines: List[str] = []
+        try:
+            for line in process.stderr:
+                # How far long work is, is said at once.
+                if line.endswith(" left\n"):
+                    print(line, end="", file=sys.stderr, flush=True)
+                else:
+                    lines.append(line)
+        except BaseException:
+            process.kill()
+            raise
+    if process.returncode not in accepted:
         # The last message, which may go on over further lines.
-        said = ("\n" + done.stderr).rpartition("\n" + prefix)[2].strip()
+        said = ("\n" + "".join(lines)).rpartition("\n" + prefix)[2].strip()
         raise RingscopeError(
-            said or f"{command} ended with status {done.returncode}", done.returncode
+            said or f"{command} ended with status {process.returncode}", process.returncode
         )
-    for line in done.stderr.splitlines():
+    for line in "".join(lines).splitlines():
         warnings.warn(line[len(prefix) :] if line.startswith(prefix) else line, RingscopeWarning, 3)
-    return done.stdout
+    return printed.result()
 
 
 def run_json(
