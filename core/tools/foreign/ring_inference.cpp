@@ -65,41 +65,49 @@ std::vector<ProfiledSpan> batches_of(const std::vector<ProfiledSpan>& transfers)
   return batches;
 }
 
+// Why profiles show no ring.
+struct NoRing {
+  std::string because;
+};
+
 class RingInference {
  public:
   InferredRing infer(const std::vector<RankProfile>& profiles) {
-    std::string why_not = gather(profiles);
-    list_others(profiles);
-    if (why_not.empty()) why_not = count();
-    if (why_not.empty()) why_not = find_direction();
     std::optional<Recording> recording;
-    if (why_not.empty()) {
+    list_others(profiles);
+    try {
+      take_ranks(profiles);
+      count();
+      find_direction();
+      find_deal();
       correct_clocks();
       if (!both_ways_)
         notes_.push_back("Profiles do not give processor time: ranks that share cores look slow.");
       recording = write(median_layer());
-    } else {
-      notes_.insert(notes_.begin(), "No ring was inferred: " + why_not);
+    } catch (const NoRing& no_ring) {
+      notes_.insert(notes_.begin(), "No ring was inferred: " + no_ring.because);
     }
     return {std::move(recording), std::move(notes_)};
   }
 
  private:
-  // Put the ranks in order. Return why that can't be, or "".
-  std::string gather(const std::vector<RankProfile>& profiles) {
+  // Put the ranks in order. Throw NoRing unless there is one file for each of several ranks, all of
+  // about one time.
+  void take_ranks(const std::vector<RankProfile>& profiles) {
     const int world = profiles[0].world_size;
-    if (world < 2) return "the files give no world_size of 2 or more.";
+    if (world < 2) throw NoRing{"the files give no world_size of 2 or more."};
     if (world > std::ssize(profiles))
-      return fmt::format("{} of {} ranks' files are there, and a ring is told by all of them.",
-                         profiles.size(), world);
+      throw NoRing{
+          fmt::format("{} of {} ranks' files are there, and a ring is told by all of them.",
+                      profiles.size(), world)};
     ranks_.resize(world);
     for (const RankProfile& profile : profiles) {
       if (profile.cut_short)
         notes_.push_back(profile.path + " is cut off; what is whole was read.");
       if (profile.world_size != world || profile.rank < 0 || profile.rank >= world ||
           ranks_[profile.rank].profile != nullptr)
-        return fmt::format("{} gives rank {} of {}; one file for each of {} ranks accepted.",
-                           profile.path, profile.rank, profile.world_size, world);
+        throw NoRing{fmt::format("{} gives rank {} of {}; one file for each of {} ranks accepted.",
+                                 profile.path, profile.rank, profile.world_size, world)};
       ranks_[profile.rank].profile = &profile;
       both_ways_ = both_ways_ || !profile.attention[1].empty();
     }
@@ -108,7 +116,7 @@ class RingInference {
       if (__builtin_sub_overflow(profile.base_time_ns, ranks_[0].profile->base_time_ns,
                                  &rank.shift_ns) ||
           rank.shift_ns > kMaxTraceNs / 4 || rank.shift_ns < -kMaxTraceNs / 4)
-        return kFarApart;
+        throw NoRing{kFarApart};
       for (const ProfiledSpan& span : profile.attention[both_ways_])
         rank.attention[static_cast<int>(span.pass)].push_back(span);
       const bool device_transfers = !profile.transfers[1].empty();
@@ -135,7 +143,7 @@ class RingInference {
           last = std::max(last, span.end_ns + rank.shift_ns);
         }
     const bool fits = static_cast<double>(last) - static_cast<double>(first) <= kLongest;
-    return fits ? "" : kFarApart;
+    if (!fits) throw NoRing{kFarApart};
   }
 
   // Note the kernels that were not understood.
@@ -261,14 +269,15 @@ class RingInference {
     return {static_cast<double>(good) * part, static_cast<double>(early) * part};
   }
 
-  // Find layers, kernels a step and transfers a step. Return why that can't be, or "".
-  std::string count() {
+  // Find layers, kernels per step and transfers per step. Throw NoRing if no ring has so many.
+  void count() {
     if (attended(0, Pass::forward) == 0)
-      return fmt::format(
+      throw NoRing{fmt::format(
           "no attention was found by name ({}); --attention NAME adds a part of a kernel's name.",
-          attention_names());
+          attention_names())};
     if (ranks_[0].batches.empty())
-      return "no sends and receives were found (SendRecv, nccl:send, gloo:send)" + instead() + ".";
+      throw NoRing{"no sends and receives were found (SendRecv, nccl:send, gloo:send)" + instead() +
+                   "."};
     double best = 0, best_early = 0;
     for_guesses([&](Guess g) {
       if (!adds_up(g)) return;
@@ -287,10 +296,10 @@ class RingInference {
         counts +=
             fmt::format("{}rank {} has {} attention kernels and {} transfers", rank > 0 ? ", " : "",
                         rank, attended(rank, Pass::forward), std::ssize(ranks_[rank].batches));
-      return counts + ": no ring's steps have so many in their order.";
+      throw NoRing{counts + ": no ring's steps have so many in their order."};
     }
     pair_layers();
-    if (layers_.empty()) return "no forward pass is whole.";
+    if (layers_.empty()) throw NoRing{"no forward pass is whole."};
     has_backward_ = layers_[0].second != nullptr;
     const Guess& g = guess_;
     const bool plain = g.own == 1 && g.lower == 1 && g.higher < 2 && g.a_hop == 1;
@@ -306,7 +315,6 @@ class RingInference {
                     count_text(std::ssize(layers_), "layer"),
                     has_backward_ ? "forward and backward" : "forward", kernels,
                     count_text(g.a_hop, "transfer"), best * (plain ? 0.9 : 0.8)));
-    return "";
   }
 
   // Return how keys get around without sends and receives, if there are collectives beside attentions.
@@ -396,8 +404,8 @@ class RingInference {
     return hop;
   }
 
-  // Find out whether blocks go to the next rank or to the previous one. Return why neither can be.
-  std::string find_direction() {
+  // Find out whether blocks go to the next rank or to the previous one. Throw NoRing if neither can be.
+  void find_direction() {
     int named[2] = {};
     for (int rank = 0; rank < n(); ++rank) {
       const RankProfile& profile = *ranks_[rank].profile;
@@ -405,8 +413,8 @@ class RingInference {
         const int peer = sends ? profile.sends_to : profile.receives_from;
         if (peer < 0) continue;
         if (peer != wrap(rank + 1) && peer != wrap(rank - 1))
-          return fmt::format("rank {} {} rank {}, which is not its neighbour.", rank,
-                             sends ? "sends to" : "receives from", peer);
+          throw NoRing{fmt::format("rank {} {} rank {}, which is not its neighbour.", rank,
+                                   sends ? "sends to" : "receives from", peer)};
         ++named[peer == wrap(rank + (sends ? 1 : -1)) ? 0 : 1];
       }
     }
@@ -417,7 +425,7 @@ class RingInference {
       how = "the sends name their peers";
       const int way = named[0] > named[1] ? 1 : -1;
       if (is_told && way != guess_.way)
-        return "the sends name peers against whom the ranks' steps do not add up.";
+        throw NoRing{"the sends name peers against whom the ranks' steps do not add up."};
       guess_.way = way;
     } else if (n() > 2) {
       confidence = is_told ? 0.9 : 0.5;
@@ -425,8 +433,6 @@ class RingInference {
     }
     notes_.push_back(fmt::format("Blocks go from rank r to rank r {} 1 (confidence {}: {}).",
                                  guess_.way > 0 ? '+' : '-', confidence, how));
-    find_deal();
-    return "";
   }
 
   // Find out who has which rows: from the kernels a step, from the lengths that the files give, or
