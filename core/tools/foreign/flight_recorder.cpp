@@ -43,7 +43,7 @@ class PickleReader {
       if (op == '.') break;
       execute(op);
     }
-    return at(pop());
+    return at(top());
   }
 
   const PickleValue& at(std::uint32_t index) const { return values_[index]; }
@@ -104,10 +104,11 @@ class PickleReader {
     if (stack_.empty()) refuse("no value on the pickle's stack; one accepted");
     return stack_.back();
   }
-  std::uint32_t pop() {
-    const std::uint32_t popped = top();
-    stack_.pop_back();
-    return popped;
+  // Pop so many values, and return them in the order in which they were pushed.
+  std::vector<std::uint32_t> pop(std::size_t count) {
+    std::vector<std::uint32_t> items(count);
+    for (std::size_t i = count; i-- > 0; stack_.pop_back()) items[i] = top();
+    return items;
   }
   // Pop the values down to the last mark, and the mark.
   std::vector<std::uint32_t> pop_to_mark() {
@@ -118,11 +119,6 @@ class PickleReader {
                                      stack_.end());
     stack_.resize(mark - 1);
     return items;
-  }
-  void tuple(std::size_t count) {
-    std::vector<std::uint32_t> items(count);
-    for (std::size_t i = count; i-- > 0;) items[i] = pop();
-    make(PickleKind::list, std::move(items));
   }
   void make(PickleKind kind, const std::vector<std::uint32_t>& items) {
     push(kind);
@@ -142,6 +138,13 @@ class PickleReader {
     stack_.push_back(found->second);
     if (stack_.size() > kMaxFlightBytes) refuse("too deep a stack");
   }
+  void check_protocol(std::uint64_t protocol) const {
+    if (protocol < 2 || protocol > 5) refuse("an unknown pickle protocol; 2 to 5 accepted");
+  }
+  // Push a text or bytes, before which its length stands in so many bytes.
+  void push_text(std::size_t bytes_of_length) {
+    push(PickleKind::text, 0, take(number(bytes_of_length)));
+  }
   // Of whole numbers only those of 64 bits are kept; longer ones count as the largest.
   void long_number(std::uint64_t size) {
     const std::string_view bytes = take(size);
@@ -151,47 +154,14 @@ class PickleReader {
     push(PickleKind::integer, size > 8 ? INT64_MAX : static_cast<std::int64_t>(value));
   }
 
-  // clang-format off
-  void execute(unsigned char op) {
-    switch (op) {
-      case 0x80: if (number(1) - 2 > 3) refuse("an unknown pickle protocol; 2 to 5 accepted"); return;
-      case 0x95: number(8); return;  // the length of a frame
-      case '0': pop(); return;
-      case '1': pop_to_mark(); return;
-      case '(': return push(PickleKind::mark);
-      case 'N': return push(PickleKind::none);
-      case 0x88: return push(PickleKind::boolean, 1);
-      case 0x89: return push(PickleKind::boolean, 0);
-      case 'J': return push(PickleKind::integer, static_cast<std::int32_t>(number(4)));
-      case 'K': return push(PickleKind::integer, static_cast<std::int64_t>(number(1)));
-      case 'M': return push(PickleKind::integer, static_cast<std::int64_t>(number(2)));
-      case 0x8a: return long_number(number(1));
-      case 0x8b: return long_number(number(4));
-      case 'G': take(8); return push(PickleKind::real);
-      case 'U': case 'C': case 0x8c: return push(PickleKind::text, 0, take(number(1)));
-      case 'T': case 'X': case 'B': return push(PickleKind::text, 0, take(number(4)));
-      case 0x8d: case 0x8e: return push(PickleKind::text, 0, take(number(8)));
-      case ']': case ')': case 0x8f: return push(PickleKind::list);
-      case '}': return push(PickleKind::dict);
-      case 0x85: return tuple(1);
-      case 0x86: return tuple(2);
-      case 0x87: return tuple(3);
-      case 't': case 'l': case 0x91: return make(PickleKind::list, pop_to_mark());
-      case 'd': return make(PickleKind::dict, pop_to_mark());
-      case 'a': { const auto item = pop(); return extend(PickleKind::list, {item}); }
-      case 'e': case 0x90: { const auto items = pop_to_mark(); return extend(PickleKind::list, items); }
-      case 's': { const auto value = pop(), key = pop(); return extend(PickleKind::dict, {key, value}); }
-      case 'u': { const auto items = pop_to_mark(); return extend(PickleKind::dict, items); }
-      case 'q': memo_[number(1)] = top(); return;
-      case 'r': memo_[number(4)] = top(); return;
-      case 0x94: memo_.emplace(memo_.size(), top()); return;
-      case 'h': return recall(number(1));
-      case 'j': return recall(number(4));
-      default: refuse(fmt::format("pickle instruction 0x{:02x}, which may run code; plain values (lists, dicts, "
-                                  "numbers, texts) accepted", op));
-    }
-  }
-  // clang-format on
+  // An instruction by its name in Python's pickletools, and what it does.
+  struct Instruction {
+    unsigned char code;
+    const char* name;
+    void (*run)(PickleReader& pickle);
+  };
+  static const Instruction kInstructions[];
+  void execute(unsigned char code);
 
   std::string_view bytes_;
   std::size_t at_ = 0, op_at_ = 0;
@@ -199,6 +169,68 @@ class PickleReader {
   std::vector<std::uint32_t> stack_;
   std::unordered_map<std::uint64_t, std::uint32_t> memo_;
 };
+
+// Those that build plain values. All others may import and run code.
+const PickleReader::Instruction PickleReader::kInstructions[] = {
+    {0x80, "PROTO", [](PickleReader& p) { p.check_protocol(p.number(1)); }},
+    {0x95, "FRAME", [](PickleReader& p) { p.number(8); }},
+    // Numbers and texts.
+    {'N', "NONE", [](PickleReader& p) { p.push(PickleKind::none); }},
+    {0x88, "NEWTRUE", [](PickleReader& p) { p.push(PickleKind::boolean, 1); }},
+    {0x89, "NEWFALSE", [](PickleReader& p) { p.push(PickleKind::boolean, 0); }},
+    {'J', "BININT",
+     [](PickleReader& p) { p.push(PickleKind::integer, static_cast<std::int32_t>(p.number(4))); }},
+    {'K', "BININT1",
+     [](PickleReader& p) { p.push(PickleKind::integer, static_cast<std::int64_t>(p.number(1))); }},
+    {'M', "BININT2",
+     [](PickleReader& p) { p.push(PickleKind::integer, static_cast<std::int64_t>(p.number(2))); }},
+    {0x8a, "LONG1", [](PickleReader& p) { p.long_number(p.number(1)); }},
+    {0x8b, "LONG4", [](PickleReader& p) { p.long_number(p.number(4)); }},
+    {'G', "BINFLOAT", [](PickleReader& p) { p.take(8), p.push(PickleKind::real); }},
+    {'U', "SHORT_BINSTRING", [](PickleReader& p) { p.push_text(1); }},
+    {'T', "BINSTRING", [](PickleReader& p) { p.push_text(4); }},
+    {'C', "SHORT_BINBYTES", [](PickleReader& p) { p.push_text(1); }},
+    {'B', "BINBYTES", [](PickleReader& p) { p.push_text(4); }},
+    {0x8e, "BINBYTES8", [](PickleReader& p) { p.push_text(8); }},
+    {0x8c, "SHORT_BINUNICODE", [](PickleReader& p) { p.push_text(1); }},
+    {'X', "BINUNICODE", [](PickleReader& p) { p.push_text(4); }},
+    {0x8d, "BINUNICODE8", [](PickleReader& p) { p.push_text(8); }},
+    // Lists, tuples and sets, which are all lists here, and dicts.
+    {'(', "MARK", [](PickleReader& p) { p.push(PickleKind::mark); }},
+    {']', "EMPTY_LIST", [](PickleReader& p) { p.push(PickleKind::list); }},
+    {')', "EMPTY_TUPLE", [](PickleReader& p) { p.push(PickleKind::list); }},
+    {0x8f, "EMPTY_SET", [](PickleReader& p) { p.push(PickleKind::list); }},
+    {'}', "EMPTY_DICT", [](PickleReader& p) { p.push(PickleKind::dict); }},
+    {'l', "LIST", [](PickleReader& p) { p.make(PickleKind::list, p.pop_to_mark()); }},
+    {'t', "TUPLE", [](PickleReader& p) { p.make(PickleKind::list, p.pop_to_mark()); }},
+    {0x91, "FROZENSET", [](PickleReader& p) { p.make(PickleKind::list, p.pop_to_mark()); }},
+    {'d', "DICT", [](PickleReader& p) { p.make(PickleKind::dict, p.pop_to_mark()); }},
+    {0x85, "TUPLE1", [](PickleReader& p) { p.make(PickleKind::list, p.pop(1)); }},
+    {0x86, "TUPLE2", [](PickleReader& p) { p.make(PickleKind::list, p.pop(2)); }},
+    {0x87, "TUPLE3", [](PickleReader& p) { p.make(PickleKind::list, p.pop(3)); }},
+    {'a', "APPEND", [](PickleReader& p) { p.extend(PickleKind::list, p.pop(1)); }},
+    {'e', "APPENDS", [](PickleReader& p) { p.extend(PickleKind::list, p.pop_to_mark()); }},
+    {0x90, "ADDITEMS", [](PickleReader& p) { p.extend(PickleKind::list, p.pop_to_mark()); }},
+    {'s', "SETITEM", [](PickleReader& p) { p.extend(PickleKind::dict, p.pop(2)); }},
+    {'u', "SETITEMS", [](PickleReader& p) { p.extend(PickleKind::dict, p.pop_to_mark()); }},
+    // The stack, and values that are kept to be used again.
+    {'0', "POP", [](PickleReader& p) { p.pop(1); }},
+    {'1', "POP_MARK", [](PickleReader& p) { p.pop_to_mark(); }},
+    {'q', "BINPUT", [](PickleReader& p) { p.memo_[p.number(1)] = p.top(); }},
+    {'r', "LONG_BINPUT", [](PickleReader& p) { p.memo_[p.number(4)] = p.top(); }},
+    {0x94, "MEMOIZE", [](PickleReader& p) { p.memo_.emplace(p.memo_.size(), p.top()); }},
+    {'h', "BINGET", [](PickleReader& p) { p.recall(p.number(1)); }},
+    {'j', "LONG_BINGET", [](PickleReader& p) { p.recall(p.number(4)); }},
+};
+
+void PickleReader::execute(unsigned char code) {
+  for (const Instruction& instruction : kInstructions)
+    if (instruction.code == code) return instruction.run(*this);
+  refuse(
+      fmt::format("pickle instruction 0x{:02x}, which may run code; plain values (lists, dicts, "
+                  "numbers, texts) accepted",
+                  code));
+}
 
 // Return the numbers of a list, or of a text that spells one: "[0, 4, 8]".
 std::vector<int> members_of(const PickleReader& pickle, const PickleValue& list) {
